@@ -22,15 +22,15 @@ import (
 // none.
 type schemas struct {
 	mu   sync.Mutex
-	read map[[sha256.Size]byte]*schemaOfTool
+	read map[[sha256.Size]byte]*toolSchema
 	size int // of what was read, as JSON
 }
 
 // known are those of this process.
 var known schemas
 
-// schemaOfTool is a schema as it is checked. resolved is nil if it can't be.
-type schemaOfTool struct {
+// toolSchema is a schema as it is checked. resolved is nil if it can't be.
+type toolSchema struct {
 	plain    []byte // as its reader writes it
 	resolved *jsonschema.Resolved
 	names    []string // of the arguments
@@ -68,7 +68,7 @@ func faults(spec *agent.Spec, parts []agent.Part) []string {
 // fault says how arguments do not fit a tool's schema. Those of the runtime's own tools are
 // read by the runtime.
 func fault(t agent.ToolSpec, arguments json.RawMessage) string {
-	if t.By != "" && t.By != agent.ByClient || len(t.Input) == 0 {
+	if t.Executor != "" && t.Executor != agent.ExecutorClient || len(t.Input) == 0 {
 		return ""
 	}
 	s := known.of(t.Input)
@@ -76,18 +76,18 @@ func fault(t agent.ToolSpec, arguments json.RawMessage) string {
 		return ""
 	}
 	if fault := s.fault(arguments); fault != "" {
-		return "the arguments do not fit the tool's schema: " + agent.Cut(fault, maxFault, len(fault))
+		return "the arguments do not fit the tool's schema: " + agent.Truncate(fault, maxFault, len(fault))
 	}
 	return ""
 }
 
-// judged reports whether a tool's arguments are held to a schema. A rule about the arguments
+// hasReadableSchema reports whether a tool's arguments are held to a schema. A rule about the arguments
 // of one whose schema can't be read can't judge.
-func judged(t agent.ToolSpec) bool {
+func hasReadableSchema(t agent.ToolSpec) bool {
 	return len(t.Input) == 0 || known.of(t.Input).resolved != nil
 }
 
-func (s *schemaOfTool) fault(arguments json.RawMessage) string {
+func (s *toolSchema) fault(arguments json.RawMessage) string {
 	if len(bytes.TrimSpace(arguments)) == 0 {
 		arguments = json.RawMessage("{}")
 	}
@@ -101,7 +101,7 @@ func (s *schemaOfTool) fault(arguments json.RawMessage) string {
 	if depth := agent.JSONDepth(arguments); agent.SchemaSteps(s.plain, depth) > maxSteps/parts(object) {
 		return "they have too many parts to be checked; make them shorter, or less nested"
 	}
-	if name, meant := s.disguise(object); name != "" {
+	if name, meant := s.misspelled(object); name != "" {
 		return fmt.Sprintf("there is no argument %q; %s is meant, as it is written here", name, meant)
 	}
 	err := s.resolved.Validate(object)
@@ -130,9 +130,9 @@ func lettersOf(name string) string {
 	return cmp.Or(letters, name)
 }
 
-// disguise finds an argument whose name is unlike a known one in nothing but case and signs,
+// misspelled finds an argument whose name is unlike a known one in nothing but case and signs,
 // unless the schema says what others there may be: a program may take it for that.
-func (s *schemaOfTool) disguise(object map[string]any) (name, meant string) {
+func (s *toolSchema) misspelled(object map[string]any) (name, meant string) {
 	if s.open {
 		return "", ""
 	}
@@ -167,7 +167,7 @@ func parts(v any) int {
 }
 
 // of reads a schema, if nobody has.
-func (s *schemas) of(raw json.RawMessage) *schemaOfTool {
+func (s *schemas) of(raw json.RawMessage) *toolSchema {
 	sum := sha256.Sum256(raw)
 	s.mu.Lock()
 	read, ok := s.read[sum]
@@ -179,14 +179,14 @@ func (s *schemas) of(raw json.RawMessage) *schemaOfTool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.size += len(raw); s.read == nil || s.size > maxSchemas {
-		s.read, s.size = map[[sha256.Size]byte]*schemaOfTool{}, len(raw)
+		s.read, s.size = map[[sha256.Size]byte]*toolSchema{}, len(raw)
 	}
 	s.read[sum] = read
 	return read
 }
 
-func readSchema(raw json.RawMessage) *schemaOfTool {
-	s := &schemaOfTool{}
+func readSchema(raw json.RawMessage) *toolSchema {
+	s := &toolSchema{}
 	resolved, plain, err := resolveSchema(raw)
 	if err != nil {
 		return s
@@ -212,7 +212,7 @@ func resolveSchema(raw json.RawMessage) (*jsonschema.Resolved, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if why := agent.Endless(plain); why != "" {
+	if why := agent.SchemaCycle(plain); why != "" {
 		return nil, nil, errors.New(why)
 	}
 	if why := agent.HeavyPatterns(plain); why != "" {

@@ -38,7 +38,7 @@ func TestArgumentsAreHeldToTheToolsSchema(t *testing.T) {
 	} {
 		spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay", Input: json.RawMessage(c.schema)}, {Name: "other"}}}
 		call := func(tool string) agent.Part {
-			return agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(c.arguments)}}
+			return agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(c.arguments)}}
 		}
 		told := faults(spec, []agent.Part{{Type: agent.PartText}, call("other"), call("pay")})
 		if c.says == "" {
@@ -49,8 +49,8 @@ func TestArgumentsAreHeldToTheToolsSchema(t *testing.T) {
 		require.Empty(t, told[0])
 		require.Contains(t, told[1], c.says, c.arguments)
 		require.Contains(t, told[1], "do not fit the tool's schema")
-		err := deniedBy(spec, ToolInput{}.of("pay", c.arguments))
-		require.ErrorIs(t, err, agent.Denied, "edited ones are held to it too")
+		err := deniesEdited(spec, ToolInput{}.of("pay", c.arguments))
+		require.ErrorIs(t, err, agent.CodeDenied, "edited ones are held to it too")
 	}
 }
 
@@ -65,7 +65,7 @@ func TestARuleCantJudgeByASchemaThatCantBeRead(t *testing.T) {
 	never := json.RawMessage(`{"required":["x"]}`)
 	for schema, counts := range map[string]bool{`{"type":17}`: true, `{"$ref":"#"}`: true, `{"type":"object"}`: false, ``: false} {
 		spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay", Input: json.RawMessage(schema)}}}
-		for do, want := range map[agent.Ruling]bool{agent.Ask: counts, agent.Deny: counts, agent.Allow: false} {
+		for do, want := range map[agent.Ruling]bool{agent.RulingAsk: counts, agent.RulingDeny: counts, agent.RulingAllow: false} {
 			ok, err := matchesRule(spec, agent.Rule{Do: do, Arguments: never}, "pay", json.RawMessage(`{"a":1}`))
 			require.NoError(t, err)
 			require.Equal(t, want, ok, "%s %s", do, schema)
@@ -84,12 +84,12 @@ func TestHeavyPatternsAreNotRead(t *testing.T) {
 		return agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"properties":{` + strings.Join(all, ",") + `}}`)}
 	}
 	for _, pattern := range []string{`(?i:(?:abcdefghijklmnopqrst?){1000})x`, `(?:\pL?){1000}`, strings.Repeat(`\pL`, 5_000)} {
-		require.False(t, judged(heavy(pattern)), pattern)
+		require.False(t, hasReadableSchema(heavy(pattern)), pattern)
 	}
-	require.False(t, judged(agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"patternProperties":{"(?:(?:abcdefghijklmnopqrstuvwxyz){1000}":{},"(?:abcdefghijklmnopqrstuvwxyz){1000}":{}}}`)}))
+	require.False(t, hasReadableSchema(agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"patternProperties":{"(?:(?:abcdefghijklmnopqrstuvwxyz){1000}":{},"(?:abcdefghijklmnopqrstuvwxyz){1000}":{}}}`)}))
 	for _, pattern := range []string{`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, `^.{1,1000}$`, `^\p{Lu}[\pL' -]{0,99}$`} {
 		tool := agent.ToolSpec{Name: "x", Input: json.RawMessage(fmt.Sprintf(`{"properties":{"a":{"pattern":%q}}}`, pattern))}
-		require.True(t, judged(tool), pattern)
+		require.True(t, hasReadableSchema(tool), pattern)
 		require.Contains(t, fault(tool, json.RawMessage(`{"a":""}`)), "does not match")
 	}
 }

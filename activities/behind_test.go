@@ -82,22 +82,22 @@ func TestWhatWasCutOffIsFound(t *testing.T) {
 		"a session's first run":            {},
 		"claims, the latest first":         {head: store.Head{Claims: []string{"a", "b", "c", "d"}}, want: []string{"c3", "a"}},
 		"claims that Temporal has lost":    {head: store.Head{Claims: []string{"x", "a"}}, want: []string{"a"}},
-		"the head's own run":               {head: store.Head{Run: "r", Status: agent.Running}, want: []string{"r2"}},
-		"by the execution that wrote it":   {head: store.Head{Run: "r", Execution: "r2", Status: agent.Suspended}, want: []string{"r2"}},
-		"once, where it claims too":        {head: store.Head{Run: "r", Status: agent.Running, Claims: []string{"r"}}, want: []string{"r2"}},
-		"not, where it came to its end":    {head: store.Head{Run: "r", Status: agent.Completed}},
-		"not, where Temporal knows an end": {head: store.Head{Run: "e", Status: agent.Running}},
-		"lost with Temporal's memory":      {head: store.Head{Run: "x", Status: agent.Running}, lost: "run x did not come to its end, and Temporal knows nothing of it any more"},
+		"the head's own run":               {head: store.Head{Run: "r", Status: agent.StatusRunning}, want: []string{"r2"}},
+		"by the execution that wrote it":   {head: store.Head{Run: "r", Execution: "r2", Status: agent.StatusSuspended}, want: []string{"r2"}},
+		"once, where it claims too":        {head: store.Head{Run: "r", Status: agent.StatusRunning, Claims: []string{"r"}}, want: []string{"r2"}},
+		"not, where it came to its end":    {head: store.Head{Run: "r", Status: agent.StatusCompleted}},
+		"not, where Temporal knows an end": {head: store.Head{Run: "e", Status: agent.StatusRunning}},
+		"lost with Temporal's memory":      {head: store.Head{Run: "x", Status: agent.StatusRunning}, lost: "run x did not come to its end, and Temporal knows nothing of it any more"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, lost, err := (&Deeds{Client: p}).behind(t.Context(), c.head, "s")
+			got, lost, err := (&Activities{Client: p}).terminatedRuns(t.Context(), c.head, "s")
 			require.NoError(t, err)
 			require.Equal(t, c.want, got)
 			require.Equal(t, c.lost, lost)
 		})
 	}
-	_, _, err := (&Deeds{Client: &past{down: true}}).behind(t.Context(), store.Head{Claims: []string{"a"}}, "s")
-	require.ErrorIs(t, err, agent.Unreachable, "a server that is down has not forgotten")
+	_, _, err := (&Activities{Client: &past{down: true}}).terminatedRuns(t.Context(), store.Head{Claims: []string{"a"}}, "s")
+	require.ErrorIs(t, err, agent.CodeUnreachable, "a server that is down has not forgotten")
 }
 
 // inActivity does something as a step of an execution.
@@ -116,7 +116,7 @@ func TestARunClaimsItsSession(t *testing.T) {
 	s, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
 	p := &past{status: map[string]enums.WorkflowExecutionStatus{}}
-	d := &Deeds{Client: p, Log: store.NewLog(s)}
+	d := &Activities{Client: p, Log: store.NewLog(s)}
 	before := store.Head{V: agent.Version, Version: 1, Session: "s", Fence: agent.Fence{Chain: time.Now().Add(time.Hour).UnixMicro(), N: 9}, Updated: time.Now().UTC()}
 	for i := range maxClaims + 5 {
 		id := fmt.Sprintf("e%02d", i)
@@ -131,7 +131,7 @@ func TestARunClaimsItsSession(t *testing.T) {
 			head, err := s.Head(ctx, "s")
 			require.NoError(t, err)
 			out := &Claimed{}
-			err = d.claim(ctx, OpenInput{OpenStep: loop.OpenStep{Session: "s"}}, head, out)
+			err = d.claim(ctx, OpenInput{OpenArgs: loop.OpenArgs{Session: "s"}}, head, out)
 			require.Equal(t, []any{before.Fence.Chain + 1, int64(1)}, []any{out.Fence.Chain, out.Fence.N})
 			return err
 		}))
@@ -146,10 +146,10 @@ func TestARunClaimsItsSession(t *testing.T) {
 	late.Version, late.Claims, late.Fence.By = 3, nil, "a late write of before"
 	require.NoError(t, s.PutHead(t.Context(), late))
 	require.NoError(t, inActivity(t, func(ctx context.Context) error {
-		err := d.claim(ctx, OpenInput{OpenStep: loop.OpenStep{Session: "s"}}, before, &Claimed{}) // what it read is old by now
+		err := d.claim(ctx, OpenInput{OpenArgs: loop.OpenArgs{Session: "s"}}, before, &Claimed{}) // what it read is old by now
 		var stale *agent.Error
 		require.ErrorAs(t, err, &stale)
-		require.Equal(t, []any{agent.Stale, true}, []any{stale.Code, stale.Retryable})
+		require.Equal(t, []any{agent.CodeStale, true}, []any{stale.Code, stale.Retryable})
 		return nil
 	}))
 }

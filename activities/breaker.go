@@ -46,15 +46,15 @@ func (b *breaker) Generate(ctx context.Context, req *model.Request, emit func(mo
 	if err != nil {
 		return nil, err
 	}
-	sign := nothing // of a call that panics
-	defer func() { c.tell(era, sign) }()
+	sign := outcomeUnknown // of a call that panics
+	defer func() { c.record(era, sign) }()
 	reply, err := b.Model.Generate(ctx, req, func(d model.Delta) {
 		if probe && d != (model.Delta{}) {
-			c.tell(era, alive) // its end may be minutes away
+			c.record(era, outcomeUp) // its end may be minutes away
 		}
 		emit(d)
 	})
-	sign = signOf(ctx, err)
+	sign = outcomeOf(ctx, err)
 	return reply, err
 }
 
@@ -67,40 +67,40 @@ func (b *breaker) circuit(name string) *circuit {
 	return b.circuits[name]
 }
 
-// sign is what the end of a call tells of the provider.
-type sign int
+// outcome is what the end of a call tells of the provider.
+type outcome int
 
 const (
-	nothing sign = iota
-	alive        // also one that has a limit of rate, or wants another key
-	down
+	outcomeUnknown outcome = iota
+	outcomeUp              // also one that has a limit of rate, or wants another key
+	outcomeDown
 )
 
-// signOf reads the end of a call.
-func signOf(ctx context.Context, err error) sign {
+// outcomeOf reads the end of a call.
+func outcomeOf(ctx context.Context, err error) outcome {
 	if err == nil {
-		return alive
+		return outcomeUp
 	}
 	if outOfTime(ctx) != nil {
-		return down
+		return outcomeDown
 	}
 	if ctx.Err() != nil {
-		return nothing
+		return outcomeUnknown
 	}
 	switch faultOf(err).Provider.Kind {
 	case agent.FaultOverload, agent.FaultTransient, agent.FaultTimeout:
-		return down
+		return outcomeDown
 	}
-	return alive
+	return outcomeUp
 }
 
 // circuit is closed while until is zero.
 type circuit struct {
-	mu     sync.Mutex
-	era    int         // grows when it opens, closes or tries: signs of calls from before are old
-	failed []time.Time // the last failures in a row
-	until  time.Time   // when it lets a call through
-	trying bool        // one was let through
+	mu         sync.Mutex
+	generation int         // grows when it opens, closes or tries: signs of calls from before are old
+	failed     []time.Time // the last failures in a row
+	until      time.Time   // when it lets a call through
+	trying     bool        // one was let through
 }
 
 // enter lets a call through, as the probe of an open circuit or as one of many,
@@ -109,7 +109,7 @@ func (c *circuit) enter() (era int, probe bool, _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.until.IsZero() {
-		return c.era, false, nil
+		return c.generation, false, nil
 	}
 	wait := max(0, time.Until(c.until))
 	if wait > 0 || c.trying {
@@ -117,36 +117,36 @@ func (c *circuit) enter() (era int, probe bool, _ error) {
 		f.Err = errOpen
 		return 0, false, f
 	}
-	c.era++
+	c.generation++
 	c.trying = true
-	return c.era, true, nil
+	return c.generation, true, nil
 }
 
-// tell takes the sign of a call of an era.
-func (c *circuit) tell(era int, s sign) {
+// record takes the sign of a call of an era.
+func (c *circuit) record(era int, s outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if era != c.era {
+	if era != c.generation {
 		return
 	}
 	now := time.Now()
 	switch s {
-	case nothing:
+	case outcomeUnknown:
 		c.trying = false
-	case alive:
+	case outcomeUp:
 		if c.failed = nil; c.trying {
-			c.turn(time.Time{})
+			c.set(time.Time{})
 		}
-	case down:
+	case outcomeDown:
 		c.failed = append(slices.DeleteFunc(c.failed, func(t time.Time) bool { return now.Sub(t) > breakWithin }), now)
 		if c.trying || len(c.failed) >= breakAfter {
-			c.turn(now.Add(breakFor))
+			c.set(now.Add(breakFor))
 		}
 	}
 }
 
-// turn opens the circuit until a time, or closes it.
-func (c *circuit) turn(until time.Time) {
-	c.era++
+// set opens the circuit until a time, or closes it.
+func (c *circuit) set(until time.Time) {
+	c.generation++
 	c.failed, c.until, c.trying = nil, until, false
 }

@@ -12,36 +12,36 @@ import (
 
 // fitted is the conversation as the model is to see it. full tells that it is too
 // long and has to be compacted first; one that was, and is still too long, is cut.
-func fitted(log *store.View, spec *agent.Spec, in AskInput) (_ []agent.Message, full bool) {
+func fitted(log *store.View, spec *agent.Spec, in ModelInput) (_ []agent.Message, full bool) {
 	entries := log.Entries()
 	limit := window.Limit(spec)
-	if limit == 0 || spec.Compaction.Strategy == agent.CompactNone {
+	if limit == 0 || spec.Compaction.Strategy == agent.CompactionNone {
 		return in.messages(spec, messagesOf(entries)), false
 	}
-	m := window.NewMeter(log, spec)
+	m := window.NewTokenEstimator(log, spec)
 	switch tokens := m.Tokens(entries); {
 	case in.ForceFit || in.Summary != "":
-		entries = window.Fit(entries, m.Room(limit)*9/10-len(in.note(spec))) // the meter is not exact
-	case float64(tokens) > spec.Compaction.At*float64(limit):
+		entries = window.Fit(entries, m.BytesFor(limit)*9/10-len(in.note(spec))) // the meter is not exact
+	case float64(tokens) > spec.Compaction.Threshold*float64(limit):
 		return nil, true
 	}
 	return in.messages(spec, messagesOf(entries)), false
 }
 
-// halvings is how often a conversation that a provider refuses as too long, though
+// maxHalvings is how often a conversation that a provider refuses as too long, though
 // it was compacted, is cut to half of its length.
-const halvings = 4
+const maxHalvings = 4
 
 // askFitted asks the model, with ever less of the conversation where it refuses it
 // as too long.
-func (d *Deeds) askFitted(ctx context.Context, spec *agent.Spec, messages []agent.Message, log *store.View, in AskInput, t *tab) (agent.Reply, string, error) {
-	reply, heard, err := d.ask(ctx, spec, messages, in, t)
-	if !in.ForceFit || spec.Compaction.Strategy == agent.CompactNone {
+func (d *Activities) askFitted(ctx context.Context, spec *agent.Spec, messages []agent.Message, log *store.View, in ModelInput, t *charges) (agent.Reply, string, error) {
+	reply, heard, err := d.askModels(ctx, spec, messages, in, t)
+	if !in.ForceFit || spec.Compaction.Strategy == agent.CompactionNone {
 		return reply, heard, err
 	}
 	entries := log.Entries()
-	for room := window.Bytes(entries) / 2; overflow(err) && room > window.Bytes(entries)>>halvings; room /= 2 {
-		reply, heard, err = d.ask(ctx, spec, in.messages(spec, messagesOf(window.Fit(entries, room))), in, t)
+	for room := window.Bytes(entries) / 2; overflow(err) && room > window.Bytes(entries)>>maxHalvings; room /= 2 {
+		reply, heard, err = d.askModels(ctx, spec, in.messages(spec, messagesOf(window.Fit(entries, room))), in, t)
 	}
 	return reply, heard, err
 }
@@ -65,13 +65,13 @@ const leftOut = "[The older part of the conversation is left out here, since it 
 
 // compact sums up the older part of a conversation. Where the model can't, or is
 // not to, the part is left out.
-func (d *Deeds) compact(ctx context.Context, log *store.View, spec *agent.Spec, in AskInput, t *tab) (agent.Reply, error) {
+func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.Spec, in ModelInput, t *charges) (agent.Reply, error) {
 	entries := log.Entries()
-	m := window.NewMeter(log, spec)
+	m := window.NewTokenEstimator(log, spec)
 	before := m.Tokens(entries)
 	limit := window.Limit(spec)
 	c := agent.Compaction{Strategy: spec.Compaction.Strategy, Reason: agent.CompactedForWindow, Before: before}
-	if limit == 0 || float64(before) <= spec.Compaction.At*float64(limit) { // the provider knows better
+	if limit == 0 || float64(before) <= spec.Compaction.Threshold*float64(limit) { // the provider knows better
 		c.Reason, limit = agent.CompactedForOverflow, before/2
 	}
 	first, from := window.Split(entries, m, limit, spec.Compaction)
@@ -83,24 +83,24 @@ func (d *Deeds) compact(ctx context.Context, log *store.View, spec *agent.Spec, 
 		c.KeepFrom = entries[from].Seq
 	}
 	reply := agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: leftOut}}}
-	if c.Strategy != agent.CompactCut {
+	if c.Strategy != agent.CompactionTruncate {
 		c.Instructed = spec.Compaction.Instructions != ""
-		summary, err := d.summary(ctx, window.Fit(entries[:from], m.Room(limit)*9/10-len(in.note(spec))), spec, in, t)
+		summary, err := d.summary(ctx, window.Fit(entries[:from], m.BytesFor(limit)*9/10-len(in.note(spec))), spec, in, t)
 		switch {
 		case stopped(ctx):
-			return d.unlessStopped(ctx, "", err)
+			return d.partialReply(ctx, "", err)
 		case ctx.Err() != nil || mayPass(err):
 			return agent.Reply{}, err
 		case err != nil:
 			d.Logger.WarnContext(ctx, "the conversation was not summed up; its older part is left out", "session", in.Session, "run", in.Run, "error", err)
-			c.Strategy = agent.CompactCut
+			c.Strategy = agent.CompactionTruncate
 		default:
 			reply = summary
 		}
 	}
-	text := agent.Message{Parts: reply.Parts}.TextOf()
-	if most := m.Room(limit / 5); len(text) > most { // still too big (catalogue HA-146)
-		text = agent.Cut(text, most, len(text))
+	text := agent.Message{Parts: reply.Parts}.Text()
+	if most := m.BytesFor(limit / 5); len(text) > most { // still too big (catalogue HA-146)
+		text = agent.Truncate(text, most, len(text))
 	}
 	said := store.Entry{Message: agent.TextMessage(agent.RoleUser, text)}
 	reply.Parts = said.Parts
@@ -115,10 +115,10 @@ func mayPass(err error) bool {
 }
 
 // summary asks the model for one; it may not call its tools.
-func (d *Deeds) summary(ctx context.Context, entries []store.Entry, spec *agent.Spec, in AskInput, t *tab) (agent.Reply, error) {
-	reply, _, err := d.ask(ctx, in.spec(spec), in.messages(spec, messagesOf(entries)), in, t)
-	if err == nil && strings.TrimSpace(agent.Message{Parts: reply.Parts}.TextOf()) == "" {
-		err = agent.Errorf(agent.BadOutput, "the summary is empty")
+func (d *Activities) summary(ctx context.Context, entries []store.Entry, spec *agent.Spec, in ModelInput, t *charges) (agent.Reply, error) {
+	reply, _, err := d.askModels(ctx, in.spec(spec), in.messages(spec, messagesOf(entries)), in, t)
+	if err == nil && strings.TrimSpace(agent.Message{Parts: reply.Parts}.Text()) == "" {
+		err = agent.Errorf(agent.CodeBadOutput, "the summary is empty")
 	}
 	return reply, err
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Daily keeps this process' part of a task queue's daily limits. A model call begins only
+// DailyBudget keeps this process' part of a task queue's daily limits. A model call begins only
 // while something of the part is left, and is charged at its end: a day's limit is exceeded
 // by one reply for each call under way at most. Nil bounds nothing.
-type Daily struct {
-	Limits agent.Daily
+type DailyBudget struct {
+	Limits agent.DailyLimits
 	Queue  string // for people
 	// Claim asks the account of the task queue.
 	Claim func(context.Context, agent.DailyClaim) (agent.DailyGrant, error)
@@ -25,13 +25,13 @@ type Daily struct {
 	pending *agent.DailyClaim // what the account was asked, and whose answer has not come
 	failed  failedClaim       // the last claim that failed; both are of who has the turn
 
-	mu    sync.Mutex
-	asked string      // when the part was claimed: the day by this process' clock
-	day   string      // of the part, by the account's
-	over  usedUpLimit // what the account has said last
-	left  agent.Daily
-	calls int         // under way
-	idle  *time.Timer // gives back what is left; nil before the first call
+	mu          sync.Mutex
+	asked       string      // when the part was claimed: the day by this process' clock
+	day         string      // of the part, by the account's
+	over        usedUpLimit // what the account has said last
+	left        agent.DailyLimits
+	calls       int         // under way
+	returnTimer *time.Timer // gives back what is left; nil before the first call
 }
 
 // failedClaim is why a claim failed, and when: whoever waited for its turn meanwhile need
@@ -49,24 +49,24 @@ type usedUpLimit struct {
 }
 
 const (
-	// claimWithin bounds one claim. A call that waits for longer is made again later.
-	claimWithin = 10 * time.Second
-	// giveBackAfter is how long a process keeps its part without a call: others may need it.
-	giveBackAfter = time.Minute
+	// claimTimeout bounds one claim. A call that waits for longer is made again later.
+	claimTimeout = 10 * time.Second
+	// returnAfter is how long a process keeps its part without a call: others may need it.
+	returnAfter = time.Minute
 	// believedFor is how long a process believes that a limit is used up: thousands of calls may
 	// wait for it, and the account is one workflow.
 	believedFor = time.Minute
-	// lookAgain is how long a call waits at most before it looks whether the limit is another.
-	lookAgain = 15 * time.Minute
+	// maxDailyWait is how long a call waits at most before it looks whether the limit is another.
+	maxDailyWait = 15 * time.Minute
 )
 
 // errDaily marks the refusal of a call for which the day's limit has nothing left: it
 // counts as no attempt.
 var errDaily = errors.New("daily limit")
 
-// enter lets a call begin. The error is [agent.LimitTokens] or [agent.LimitCost] if the
+// begin lets a call begin. The error is [agent.CodeLimitTokens] or [agent.CodeLimitCost] if the
 // day's limit is used up, and names the time for another attempt.
-func (d *Daily) enter(ctx context.Context) error {
+func (d *DailyBudget) begin(ctx context.Context) error {
 	if d == nil || d.begins(time.Now().UTC()) {
 		return nil
 	}
@@ -93,8 +93,8 @@ func (d *Daily) enter(ctx context.Context) error {
 }
 
 // ask claims another part for a call.
-func (d *Daily) ask(ctx context.Context, now time.Time) error {
-	within, cancel := context.WithTimeout(ctx, claimWithin)
+func (d *DailyBudget) ask(ctx context.Context, now time.Time) error {
+	within, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	err := d.claim(within, now, false)
 	if ctx.Err() == nil { // else it was the call that was given up
@@ -104,12 +104,12 @@ func (d *Daily) ask(ctx context.Context, now time.Time) error {
 }
 
 func notAsked(err error) error {
-	return &agent.Error{Code: agent.Unreachable, Message: "asking for a part of the daily limits: " + err.Error(), Retryable: true, RetryAfter: time.Minute, Err: errDaily}
+	return &agent.Error{Code: agent.CodeUnreachable, Message: "asking for a part of the daily limits: " + err.Error(), Retryable: true, RetryAfter: time.Minute, Err: errDaily}
 }
 
 // takeTurn waits until nobody else asks the account. It reports whether that was before the
 // context ended.
-func (d *Daily) takeTurn(ctx context.Context) bool {
+func (d *DailyBudget) takeTurn(ctx context.Context) bool {
 	d.once.Do(func() { d.turns = make(chan struct{}, 1) })
 	select {
 	case d.turns <- struct{}{}:
@@ -119,10 +119,10 @@ func (d *Daily) takeTurn(ctx context.Context) bool {
 	}
 }
 
-func (d *Daily) endTurn() { <-d.turns }
+func (d *DailyBudget) endTurn() { <-d.turns }
 
 // usedUpAt is the limit that is known to be used up; empty if none is, or it is time to ask.
-func (d *Daily) usedUpAt(now time.Time) agent.Code {
+func (d *DailyBudget) usedUpAt(now time.Time) agent.Code {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.over.day != now.Format(time.DateOnly) || now.Sub(d.over.at) > believedFor {
@@ -132,34 +132,34 @@ func (d *Daily) usedUpAt(now time.Time) agent.Code {
 }
 
 // begins counts a call if something is left for it.
-func (d *Daily) begins(now time.Time) bool {
+func (d *DailyBudget) begins(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.asked < now.Format(time.DateOnly) || !d.suffices() {
 		return false
 	}
 	d.calls++
-	if d.idle != nil {
-		d.idle.Stop()
+	if d.returnTimer != nil {
+		d.returnTimer.Stop()
 	}
 	return true
 }
 
-func (d *Daily) suffices() bool {
+func (d *DailyBudget) suffices() bool {
 	return (d.Limits.Tokens == 0 || d.left.Tokens > 0) && (d.Limits.CostUSD == 0 || d.left.CostUSD > 0)
 }
 
 // claim asks for a new part, and gives back what is left of the last. What was asked before
 // and not answered is asked again, and nothing else: the account may have done it.
-func (d *Daily) claim(ctx context.Context, now time.Time, closing bool) error {
+func (d *DailyBudget) claim(ctx context.Context, now time.Time, closing bool) error {
 	if d.pending == nil {
 		d.mu.Lock()
-		d.pending = &agent.DailyClaim{ID: rand.Text(), Limits: d.Limits, Day: d.day, Left: d.left, Closing: closing}
+		d.pending = &agent.DailyClaim{ID: rand.Text(), Limits: d.Limits, Day: d.day, Remaining: d.left, Closing: closing}
 		d.mu.Unlock()
 	}
 	c := *d.pending
 	grant, err := d.Claim(ctx, c)
-	if err == nil || errors.Is(err, agent.InvalidInput) { // that is refused before anything changes
+	if err == nil || errors.Is(err, agent.CodeInvalidInput) { // that is refused before anything changes
 		d.pending = nil
 	}
 	if err != nil {
@@ -168,16 +168,16 @@ func (d *Daily) claim(ctx context.Context, now time.Time, closing bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	// What calls have used meanwhile goes on counting.
-	d.left.Tokens += grant.Granted.Tokens - c.Left.Tokens
-	d.left.CostUSD += grant.Granted.CostUSD - c.Left.CostUSD
+	d.left.Tokens += grant.Granted.Tokens - c.Remaining.Tokens
+	d.left.CostUSD += grant.Granted.CostUSD - c.Remaining.CostUSD
 	// The account's clock may be another: its part is good for this process' day.
 	d.day, d.asked = grant.Day, now.Format(time.DateOnly)
 	d.over = usedUpLimit{grant.UsedUp, d.asked, now}
 	return nil
 }
 
-// leave ends a call with what it has used.
-func (d *Daily) leave(used agent.Daily) {
+// end ends a call with what it has used.
+func (d *DailyBudget) end(used agent.DailyLimits) {
 	if d == nil {
 		return
 	}
@@ -188,11 +188,11 @@ func (d *Daily) leave(used agent.Daily) {
 	if d.calls--; d.calls > 0 {
 		return
 	}
-	if d.idle != nil {
-		d.idle.Stop()
+	if d.returnTimer != nil {
+		d.returnTimer.Stop()
 	}
-	d.idle = time.AfterFunc(giveBackAfter, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), claimWithin)
+	d.returnTimer = time.AfterFunc(returnAfter, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 		defer cancel()
 		d.GiveBack(ctx)
 	})
@@ -200,7 +200,7 @@ func (d *Daily) leave(used agent.Daily) {
 
 // GiveBack gives back what is left, if no call is under way. Where that fails it is given
 // back with the next claim, and lost for the day if there is none.
-func (d *Daily) GiveBack(ctx context.Context) {
+func (d *DailyBudget) GiveBack(ctx context.Context) {
 	if d == nil || !d.takeTurn(ctx) {
 		return
 	}
@@ -212,21 +212,21 @@ func (d *Daily) GiveBack(ctx context.Context) {
 	}
 }
 
-func (d *Daily) hasToGive() bool {
+func (d *DailyBudget) hasToGive() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.calls == 0 && (d.pending != nil || d.left != agent.Daily{})
+	return d.calls == 0 && (d.pending != nil || d.left != agent.DailyLimits{})
 }
 
 // usedUp refuses a call until the day ends, or somebody may have raised the limit.
-func (d *Daily) usedUp(now time.Time, code agent.Code) error {
+func (d *DailyBudget) usedUp(now time.Time, code agent.Code) error {
 	limit := fmt.Sprintf("%d tokens", d.Limits.Tokens)
-	if code == agent.LimitCost {
+	if code == agent.CodeLimitCost {
 		limit = d.Limits.CostUSD.String() + " USD"
 	}
 	midnight := now.Truncate(24 * time.Hour).Add(24 * time.Hour)
 	return &agent.Error{
-		Code: code, Retryable: true, RetryAfter: max(min(midnight.Sub(now), lookAgain), delayFrom+time.Second), Err: errDaily,
+		Code: code, Retryable: true, RetryAfter: max(min(midnight.Sub(now), maxDailyWait), delayFrom+time.Second), Err: errDaily,
 		Message: fmt.Sprintf("the daily limit of the task queue %s (%s) is used up; it begins anew at midnight UTC", d.Queue, limit),
 	}
 }

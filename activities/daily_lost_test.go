@@ -18,7 +18,7 @@ import (
 func TestCallsWaitTogetherForADailyPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claims := 0
-		d := &Daily{Limits: agent.Daily{Tokens: 10_000}, Claim: func(ctx context.Context, _ agent.DailyClaim) (g agent.DailyGrant, err error) {
+		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}, Claim: func(ctx context.Context, _ agent.DailyClaim) (g agent.DailyGrant, err error) {
 			claims++
 			<-ctx.Done()
 			return g, ctx.Err()
@@ -26,16 +26,16 @@ func TestCallsWaitTogetherForADailyPart(t *testing.T) {
 		began := time.Now()
 		var all sync.WaitGroup
 		for range 100 {
-			all.Go(func() { require.Error(t, d.enter(t.Context())) })
+			all.Go(func() { require.Error(t, d.begin(t.Context())) })
 		}
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			require.Error(t, d.enter(ctx))
+			require.Error(t, d.begin(ctx))
 			require.LessOrEqual(t, time.Since(began), time.Second)
 		})
 		all.Wait()
-		require.LessOrEqual(t, time.Since(began), 2*claimWithin)
+		require.LessOrEqual(t, time.Since(began), 2*claimTimeout)
 		require.LessOrEqual(t, claims, 2)
 	})
 }
@@ -44,7 +44,7 @@ func TestCallsWaitTogetherForADailyPart(t *testing.T) {
 func TestADailyClaimWhoseAnswerIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, lose := &ledger{}, true
-		d := &Daily{Limits: agent.Daily{Tokens: 10_000}, Claim: func(ctx context.Context, c agent.DailyClaim) (agent.DailyGrant, error) {
+		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}, Claim: func(ctx context.Context, c agent.DailyClaim) (agent.DailyGrant, error) {
 			g, err := l.claim(ctx, c)
 			if lose {
 				return agent.DailyGrant{}, errors.New("lost")
@@ -53,21 +53,21 @@ func TestADailyClaimWhoseAnswerIsLost(t *testing.T) {
 		}}
 		granted := func() int64 { _, n := l.asked(); return n }
 		for range 5 {
-			require.Error(t, d.enter(t.Context()))
+			require.Error(t, d.begin(t.Context()))
 			<-time.After(time.Minute) // as the call waits
 		}
 		require.EqualValues(t, 200, granted(), "one part")
 		lose = false
-		require.NoError(t, d.enter(t.Context()))
+		require.NoError(t, d.begin(t.Context()))
 		require.EqualValues(t, 200, granted())
 		lose = true
-		d.leave(agent.Daily{Tokens: 50})
-		<-time.After(2 * giveBackAfter)
+		d.end(agent.DailyLimits{Tokens: 50})
+		<-time.After(2 * returnAfter)
 		synctest.Wait()
 		require.EqualValues(t, 50, granted(), "the rest was given back, and nobody has heard so")
 		lose = false
-		require.NoError(t, d.enter(t.Context()))
-		d.leave(agent.Daily{Tokens: 100})
+		require.NoError(t, d.begin(t.Context()))
+		d.end(agent.DailyLimits{Tokens: 100})
 		d.GiveBack(t.Context())
 		require.EqualValues(t, 150, granted(), "all that was used")
 	})
@@ -78,7 +78,7 @@ func TestADailyClaimWhoseAnswerIsLost(t *testing.T) {
 func TestADailyLimitWhereClocksDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		d := &Daily{Limits: agent.Daily{Tokens: 10_000}, Claim: func(_ context.Context, c agent.DailyClaim) (g agent.DailyGrant, err error) {
+		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}, Claim: func(_ context.Context, c agent.DailyClaim) (g agent.DailyGrant, err error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.claims++
@@ -87,8 +87,8 @@ func TestADailyLimitWhereClocksDiffer(t *testing.T) {
 		}}
 		<-time.After(time.Until(time.Now().Truncate(24 * time.Hour).Add(24*time.Hour - time.Second)))
 		for range 20 { // over midnight, by both clocks
-			require.NoError(t, d.enter(t.Context()))
-			d.leave(agent.Daily{Tokens: 10})
+			require.NoError(t, d.begin(t.Context()))
+			d.end(agent.DailyLimits{Tokens: 10})
 			<-time.After(time.Second)
 		}
 		claims, _ := l.asked()
@@ -101,19 +101,19 @@ func TestADailyLimitWhereClocksDiffer(t *testing.T) {
 func TestADailyPartThatIsUsedAsItComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, meanwhile := &ledger{}, []int64{500, 500}
-		d := &Daily{Limits: agent.Daily{Tokens: 10_000}}
+		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}}
 		d.Claim = func(ctx context.Context, c agent.DailyClaim) (agent.DailyGrant, error) {
 			if n := len(meanwhile); n > 0 && c.Day != "" {
-				d.leave(agent.Daily{Tokens: meanwhile[n-1]})
+				d.end(agent.DailyLimits{Tokens: meanwhile[n-1]})
 				meanwhile = meanwhile[:n-1]
 			}
 			return l.claim(ctx, c)
 		}
 		for range 3 {
-			require.NoError(t, d.enter(t.Context()))
+			require.NoError(t, d.begin(t.Context()))
 		}
-		d.leave(agent.Daily{Tokens: 300})
-		require.NoError(t, d.enter(t.Context()))
+		d.end(agent.DailyLimits{Tokens: 300})
+		require.NoError(t, d.begin(t.Context()))
 	})
 }
 
@@ -121,18 +121,18 @@ func TestADailyPartThatIsUsedAsItComes(t *testing.T) {
 func TestAUsedUpDailyLimitIsAskedForSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		d := &Daily{Limits: agent.Daily{Tokens: 10}, Claim: l.claim}
-		require.NoError(t, d.enter(t.Context()))
-		d.leave(agent.Daily{Tokens: 20})
+		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10}, Claim: l.claim}
+		require.NoError(t, d.begin(t.Context()))
+		d.end(agent.DailyLimits{Tokens: 20})
 		before, _ := l.asked()
 		for range 100 {
-			require.ErrorIs(t, d.enter(t.Context()), agent.LimitTokens)
+			require.ErrorIs(t, d.begin(t.Context()), agent.CodeLimitTokens)
 		}
 		claims, _ := l.asked()
 		require.LessOrEqual(t, claims-before, 1)
 		<-time.After(2 * time.Minute)
 		d.Limits.Tokens = 1000 // it was raised
-		require.NoError(t, d.enter(t.Context()))
-		d.leave(agent.Daily{})
+		require.NoError(t, d.begin(t.Context()))
+		d.end(agent.DailyLimits{})
 	})
 }

@@ -44,14 +44,14 @@ func (l *ledger) asked() (claims int, granted int64) {
 func TestADailyLimitBoundsAllWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		limits := agent.Daily{Tokens: 10_000, CostUSD: agent.Dollar}
-		workers := []*Daily{{Limits: limits, Queue: "q", Claim: l.claim}, {Limits: limits, Queue: "q", Claim: l.claim}}
+		limits := agent.DailyLimits{Tokens: 10_000, CostUSD: agent.Dollar}
+		workers := []*DailyBudget{{Limits: limits, Queue: "q", Claim: l.claim}, {Limits: limits, Queue: "q", Claim: l.claim}}
 		const reply = 90
 		used, err := int64(0), error(nil)
 		for i := 0; err == nil; i++ {
 			w := workers[i%2]
-			if err = w.enter(t.Context()); err == nil {
-				w.leave(agent.Daily{Tokens: reply, CostUSD: 10})
+			if err = w.begin(t.Context()); err == nil {
+				w.end(agent.DailyLimits{Tokens: reply, CostUSD: 10})
 				used += reply
 			}
 			require.Less(t, i, 1000)
@@ -61,16 +61,16 @@ func TestADailyLimitBoundsAllWorkers(t *testing.T) {
 		require.Less(t, claims, 200)
 		var e *agent.Error
 		require.ErrorAs(t, err, &e)
-		require.Equal(t, agent.LimitTokens, e.Code)
+		require.Equal(t, agent.CodeLimitTokens, e.Code)
 		require.True(t, e.Retryable)
-		require.Equal(t, lookAgain, e.RetryAfter)
+		require.Equal(t, maxDailyWait, e.RetryAfter)
 
 		<-time.After(24*time.Hour - time.Minute) // skipped time
-		require.ErrorAs(t, workers[0].enter(t.Context()), &e)
+		require.ErrorAs(t, workers[0].begin(t.Context()), &e)
 		require.Equal(t, time.Minute, e.RetryAfter.Round(time.Minute), "it is nearly midnight")
 		<-time.After(time.Minute)
-		require.NoError(t, workers[0].enter(t.Context()))
-		workers[0].leave(agent.Daily{})
+		require.NoError(t, workers[0].begin(t.Context()))
+		workers[0].end(agent.DailyLimits{})
 	})
 }
 
@@ -78,20 +78,20 @@ func TestADailyLimitBoundsAllWorkers(t *testing.T) {
 func TestADailyPartIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		d := &Daily{Limits: agent.Daily{Tokens: 10_000}, Claim: l.claim}
-		require.NoError(t, d.enter(t.Context()))
-		require.NoError(t, d.enter(t.Context()))
-		d.leave(agent.Daily{Tokens: 7})
+		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}, Claim: l.claim}
+		require.NoError(t, d.begin(t.Context()))
+		require.NoError(t, d.begin(t.Context()))
+		d.end(agent.DailyLimits{Tokens: 7})
 		d.GiveBack(t.Context())
-		<-time.After(2 * giveBackAfter)
+		<-time.After(2 * returnAfter)
 		granted := func() int64 { _, n := l.asked(); return n }
 		require.EqualValues(t, 200, granted(), "a call is under way")
-		d.leave(agent.Daily{Tokens: 8})
-		<-time.After(2 * giveBackAfter)
+		d.end(agent.DailyLimits{Tokens: 8})
+		<-time.After(2 * returnAfter)
 		synctest.Wait()
 		require.EqualValues(t, 15, granted())
-		require.NoError(t, d.enter(t.Context()))
-		d.leave(agent.Daily{Tokens: 5})
+		require.NoError(t, d.begin(t.Context()))
+		d.end(agent.DailyLimits{Tokens: 5})
 		d.GiveBack(t.Context())
 		require.EqualValues(t, 20, granted())
 	})
@@ -100,10 +100,10 @@ func TestADailyPartIsGivenBack(t *testing.T) {
 // An account that does not answer lets nothing begin.
 func TestADailyLimitFailsClosed(t *testing.T) {
 	l := &ledger{away: true}
-	d := &Daily{Limits: agent.Daily{Tokens: 10_000}, Claim: l.claim}
+	d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}, Claim: l.claim}
 	var e *agent.Error
-	require.ErrorAs(t, d.enter(t.Context()), &e)
-	require.Equal(t, agent.Unreachable, e.Code)
+	require.ErrorAs(t, d.begin(t.Context()), &e)
+	require.Equal(t, agent.CodeUnreachable, e.Code)
 	require.Equal(t, time.Minute, e.RetryAfter)
-	require.NoError(t, (*Daily)(nil).enter(t.Context()), "no limit")
+	require.NoError(t, (*DailyBudget)(nil).begin(t.Context()), "no limit")
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Deeds does what the steps declare, with what this process has.
-type Deeds struct {
+// Activities does what the steps declare, with what this process has.
+type Activities struct {
 	// Client asks runs for the open part of their logs; nil in a test environment,
 	// where everything happens in one process.
 	Client client.Client
@@ -35,28 +35,28 @@ type Deeds struct {
 	Log        *store.Log
 	// Identity refuses another store than the task queue's; nil refuses none.
 	Identity *Identity
-	Tails    *Tails
-	Flights  *Flights
-	// Leases are needed where runs have parents.
-	Leases *Leases
+	LogCache *LogCache
+	InFlight *InFlight
+	// ParentChecks are needed where runs have parents.
+	ParentChecks *ParentChecks
 	// Slots are those of the lanes; a lane that is not in it has no bound.
 	Slots map[Lane]*Slots
-	// Pace knows whether the store answers at once.
-	Pace *Pace
+	// StorePace knows whether the store answers at once.
+	StorePace *StorePace
 	// ExportKeys are what exports of sessions may be signed with; without any none is
 	// taken.
 	ExportKeys signals.Keys
-	// Daily is this process' part of the daily limits; nil bounds nothing.
-	Daily  *Daily
-	Logger *slog.Logger
+	// DailyBudget is this process' part of the daily limits; nil bounds nothing.
+	DailyBudget *DailyBudget
+	Logger      *slog.Logger
 	// Live hears what is not recorded: pieces of replies, progress. It may be nil.
 	Live live.Sink
 	// Observer is told of tool calls; it may be nil.
 	Observer observe.Observer
 	// Pins keep sources to what was accepted; nil takes them as they are.
 	Pins tool.Pins
-	// Ask has people asked before tools are called, by names and patterns.
-	Ask map[string]agent.Asking
+	// Approvals has people asked before tools are called, by names and patterns.
+	Approvals map[string]agent.ToolApproval
 }
 
 // Agent is what an agent's next run will be made of.
@@ -73,8 +73,8 @@ type Model struct {
 	Name, Full string
 }
 
-// piece is something of what a run is doing. It is not recorded, and may be lost.
-type piece struct {
+// liveEvent is something of what a run is doing. It is not recorded, and may be lost.
+type liveEvent struct {
 	Session string
 	Run     string
 	Turn    int
@@ -93,8 +93,8 @@ func stopped(ctx context.Context) bool {
 	return cause != nil && (heldBy(ctx) != nil || temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled))
 }
 
-// live tells a piece to whoever hears it.
-func (d *Deeds) live(l piece) {
+// publish tells a piece to whoever hears it.
+func (d *Activities) publish(l liveEvent) {
 	if d.Live == nil {
 		return
 	}
@@ -104,16 +104,16 @@ func (d *Deeds) live(l piece) {
 		d.Live.Publish(e)
 	}
 	if l.Restart {
-		tell(agent.DeltaVoid, live.Data{})
+		tell(agent.EventDeltaReset, live.Data{})
 	}
 	if l.Thinking != "" {
-		tell(agent.DeltaThinking, live.Data{Text: l.Thinking})
+		tell(agent.EventDeltaThinking, live.Data{Text: l.Thinking})
 	}
 	if l.Text != "" {
-		tell(agent.DeltaText, live.Data{Text: l.Text})
+		tell(agent.EventDeltaText, live.Data{Text: l.Text})
 	}
 	if l.Progress != "" {
-		tell(agent.CallProgress, live.Data{Call: l.Call, Text: l.Progress})
+		tell(agent.EventCallProgress, live.Data{Call: l.Call, Text: l.Progress})
 	}
 }
 
@@ -130,14 +130,14 @@ const (
 // step waits between two, or they would come at half the pace.
 const HeartbeatThrottle = 10 * time.Second
 
-// beat tells the server that the step lives, whatever the step is waiting for, until the
+// heartbeat tells the server that the step lives, whatever the step is waiting for, until the
 // returned function is called: two times and a half within what it may be silent. By a
 // heartbeat a step also learns that its run was terminated, and that it was cancelled where
 // neither this process nor the server says so at once.
-func beat(ctx context.Context) (stop func()) { return beatWith(ctx, nil) }
+func heartbeat(ctx context.Context) (stop func()) { return heartbeatWith(ctx, nil) }
 
-// beatWith leaves something to the next attempt with each heartbeat; details may be nil.
-func beatWith(ctx context.Context, details func() any) (stop func()) {
+// heartbeatWith leaves something to the next attempt with each heartbeat; details may be nil.
+func heartbeatWith(ctx context.Context, details func() any) (stop func()) {
 	done := make(chan struct{})
 	every := activity.GetInfo(ctx).HeartbeatTimeout * 2 / 5
 	if every <= 0 { // nobody listens

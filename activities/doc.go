@@ -4,6 +4,6 @@
 // again; what they may not do is decide what happens next.
 //
 // No step is given a conversation: it is told up to which event of the log it
-// may look, and finds the log's open part in this process ([Tails]) or asks the
+// may look, and finds the log's open part in this process ([LogCache]) or asks the
 // run for it.
 package activities

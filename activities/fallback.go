@@ -13,18 +13,18 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// ask asks the run's model, and where it fails its fallbacks, all in one attempt.
+// askModels asks the run's model, and where it fails its fallbacks, all in one attempt.
 // Of a call that was given up it returns what was heard instead of a reply.
-func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Message, in AskInput, t *tab) (reply agent.Reply, heard string, err error) {
-	if in.Within > 0 {
+func (d *Activities) askModels(ctx context.Context, spec *agent.Spec, messages []agent.Message, in ModelInput, t *charges) (reply agent.Reply, heard string, err error) {
+	if in.Timeout > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, time.Duration(in.Within), errWithin)
+		ctx, stop = context.WithTimeoutCause(ctx, time.Duration(in.Timeout), errWithin)
 		defer stop()
 	}
-	if err := d.Daily.enter(ctx); err != nil {
+	if err := d.DailyBudget.begin(ctx); err != nil {
 		return reply, "", err
 	}
-	defer func() { d.Daily.leave(t.charged()) }()
+	defer func() { d.DailyBudget.end(t.charged()) }()
 	attempt := in.attempt(ctx)
 	var failed failures
 	for i, name := range spec.Models() {
@@ -41,7 +41,7 @@ func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Mess
 			continue
 		}
 		if attempt > 1 || i > 0 {
-			d.live(piece{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
+			d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
 		}
 		fallback, price := "", m.Info(m.Name).Price
 		if i > 0 {
@@ -49,7 +49,7 @@ func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Mess
 		} else {
 			t.price = price
 		}
-		t.asks(fallback, messages)
+		t.startCall(fallback, messages)
 		reply, heard, err = d.generate(ctx, m, spec, messages, in, t)
 		if i > 0 {
 			reply.Model, reply.Cost = name, price.Of(reply.Usage)
@@ -73,12 +73,12 @@ func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Mess
 
 // charge ends a question with what its reply has used; where the provider does not tell,
 // with an estimate.
-func (d *Deeds) charge(ctx context.Context, reply *agent.Reply, price agent.Price, in AskInput, t *tab) {
+func (d *Activities) charge(ctx context.Context, reply *agent.Reply, price agent.Price, in ModelInput, t *charges) {
 	if reply.Usage != (agent.Usage{}) {
-		t.ends(&agent.Charge{Model: reply.Model, Usage: reply.Usage, Cost: reply.Cost})
+		t.endCall(&agent.Charge{Model: reply.Model, Usage: reply.Usage, Cost: reply.Cost})
 		return
 	}
-	used := t.estimates(agent.Message{Parts: reply.Parts}.Size(), price)
+	used := t.endCallEstimated(agent.Message{Parts: reply.Parts}.Size(), price)
 	d.Logger.WarnContext(ctx, "the provider did not tell what the call has used; it is estimated", "session", in.Session, "run", in.Run,
 		"turn", in.Turn, "tokens", used.Total())
 }
@@ -93,7 +93,7 @@ func givenUp(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errWithin) {
 		return model.Fault(agent.FaultTimeout, 0, 0, errWithin.Error())
 	}
-	return &agent.Error{Code: agent.ProviderError, Message: "the worker shut down during the call", Retryable: true, Err: err}
+	return &agent.Error{Code: agent.CodeProviderError, Message: "the worker shut down during the call", Retryable: true, Err: err}
 }
 
 // failure is that of one model in an attempt.
@@ -150,7 +150,7 @@ func (fs failures) othersMay(attempt int, spec *agent.Spec) bool {
 // It is retryable where one of them is. Where nobody was asked at all, it is so for
 // twice as many attempts, since a circuit that opens and closes again must not end
 // runs that would have come through.
-func (fs failures) fault(attempt int, spec *agent.Spec, in AskInput) error {
+func (fs failures) fault(attempt int, spec *agent.Spec, in ModelInput) error {
 	whole := *fs[0].fault
 	provider := *whole.Provider
 	provider.Model, provider.AfterToolResult = fs[0].model, in.AfterToolResult
@@ -200,7 +200,7 @@ func delayed(ctx context.Context, err error) error {
 	return durable.Delayed{Tried: tried, Wait: e.RetryAfter, Err: &whole}
 }
 
-func (d *Deeds) warn(ctx context.Context, f failure, in AskInput) {
+func (d *Activities) warn(ctx context.Context, f failure, in ModelInput) {
 	d.Logger.WarnContext(ctx, "model call failed", "session", in.Session, "run", in.Run, "turn", in.Turn,
 		"model", f.model, "kind", string(f.fault.Provider.Kind), "attempt", in.attempt(ctx), "error", f.fault.Message)
 }

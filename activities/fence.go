@@ -17,9 +17,9 @@ import (
 
 // putHead stores a head that a run has decided, and returns it as it is stored. A lower fence is refused for ever, but for one case: an execution that was reset counts
 // anew from where it was reset to, so that it comes after what it is about to replace.
-func (d *Deeds) putHead(ctx context.Context, h store.Head) (store.Head, error) {
+func (d *Activities) putHead(ctx context.Context, h store.Head) (store.Head, error) {
 	stored, err := d.Log.PutHead(ctx, h)
-	if errors.Is(err, agent.Stale) {
+	if errors.Is(err, agent.CodeStale) {
 		return d.overtake(ctx, h, err)
 	}
 	return stored, err
@@ -27,9 +27,9 @@ func (d *Deeds) putHead(ctx context.Context, h store.Head) (store.Head, error) {
 
 // swapHead stores a head that was made from the stored one. If that has moved meanwhile,
 // as by a late write of a run before, a later attempt looks again.
-func (d *Deeds) swapHead(ctx context.Context, h store.Head) (store.Head, error) {
+func (d *Activities) swapHead(ctx context.Context, h store.Head) (store.Head, error) {
 	stored, err := d.Log.SwapHead(ctx, h)
-	if errors.Is(err, agent.Stale) {
+	if errors.Is(err, agent.CodeStale) {
 		again := durable.Within("start", err)
 		again.Retryable = true
 		return stored, again
@@ -41,11 +41,11 @@ func (d *Deeds) swapHead(ctx context.Context, h store.Head) (store.Head, error) 
 // of the same run, and Temporal waits for this very attempt. It asks after it has read
 // the head, and stores over nothing but what it read: whatever overtakes it between has
 // moved the head.
-func (d *Deeds) overtake(ctx context.Context, h store.Head, refused error) (stored store.Head, err error) {
-	for errors.Is(refused, agent.Stale) {
+func (d *Activities) overtake(ctx context.Context, h store.Head, refused error) (stored store.Head, err error) {
+	for errors.Is(refused, agent.CodeStale) {
 		stored, err = d.Log.Head(ctx, h.Session)
 		switch {
-		case errors.Is(err, agent.NotFound) || err == nil && stored.Run != h.Run:
+		case errors.Is(err, agent.CodeNotFound) || err == nil && stored.Run != h.Run:
 			return store.Head{}, refused
 		case err != nil:
 			return store.Head{}, err
@@ -59,8 +59,8 @@ func (d *Deeds) overtake(ctx context.Context, h store.Head, refused error) (stor
 		if !current {
 			return store.Head{}, refused
 		}
-		if _, err := d.Log.Inbox(ctx, h); err != nil {
-			return store.Head{}, resent(err)
+		if _, err := d.Log.Backlog(ctx, h); err != nil {
+			return store.Head{}, asResend(err)
 		}
 		h.Fence.Chain, h.Version = stored.Fence.Chain+1, stored.Version+1
 		if stored, refused = d.Log.SwapHead(ctx, h); refused == nil {
@@ -72,14 +72,14 @@ func (d *Deeds) overtake(ctx context.Context, h store.Head, refused error) (stor
 
 // current reports whether Temporal still waits for this attempt of a step. Of a local one
 // it can't know.
-func (d *Deeds) current(ctx context.Context) (bool, error) {
+func (d *Activities) current(ctx context.Context) (bool, error) {
 	info := activity.GetInfo(ctx)
 	if d.Client == nil || info.IsLocalActivity {
 		return false, nil
 	}
 	described, err := d.Client.DescribeWorkflowExecution(ctx, info.WorkflowExecution.ID, info.WorkflowExecution.RunID)
 	if err != nil {
-		return false, durable.ArriveRPC(err)
+		return false, durable.FromRPC(err)
 	}
 	if described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return false, nil

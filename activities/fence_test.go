@@ -40,7 +40,7 @@ func fenced(chain, n int64, by string) agent.Fence { return agent.Fence{Chain: c
 
 // headOf is version 2 of a session's head, which a run has decided under a fence.
 func headOf(f agent.Fence, change func(*store.Head)) store.Head {
-	h := store.Head{V: 1, Version: 2, Session: "s", Fence: f, Run: "r", Execution: "e", Status: agent.Running, Agent: "d-" + f.By, Seq: f.N, Updated: time.Unix(0, 0).UTC()}
+	h := store.Head{V: 1, Version: 2, Session: "s", Fence: f, Run: "r", Execution: "e", Status: agent.StatusRunning, Agent: "d-" + f.By, Seq: f.N, Updated: time.Unix(0, 0).UTC()}
 	if change != nil {
 		change(&h)
 	}
@@ -78,10 +78,10 @@ func TestWhoseHeadItIs(t *testing.T) {
 			}
 			for range 2 { // later it is refused as well
 				require.NoError(t, inActivity(t, func(ctx context.Context) error {
-					stored, err := (&Deeds{Log: store.NewLog(s)}).putHead(ctx, own)
+					stored, err := (&Activities{Log: store.NewLog(s)}).putHead(ctx, own)
 					require.Equal(t, c.version, stored.Version)
 					if c.version == 0 {
-						require.ErrorIs(t, err, agent.Stale)
+						require.ErrorIs(t, err, agent.CodeStale)
 						return nil
 					}
 					return err
@@ -113,7 +113,7 @@ func TestAResetExecutionGoesOn(t *testing.T) {
 			require.NoError(t, err)
 			late.Version, late.Fence = 1, fenced(7, 7, "before")
 			require.NoError(t, s.PutHead(t.Context(), late))
-			d := &Deeds{Log: store.NewLog(s), Client: c.server}
+			d := &Activities{Log: store.NewLog(s), Client: c.server}
 			for range 2 { // the answer of the first attempt may be lost
 				_ = inActivity(t, func(ctx context.Context) error {
 					if c.server.activity == "" {
@@ -124,7 +124,7 @@ func TestAResetExecutionGoesOn(t *testing.T) {
 						require.NoError(t, err)
 						require.Equal(t, c.want, stored.Fence)
 					} else {
-						require.ErrorIs(t, err, agent.Stale)
+						require.ErrorIs(t, err, agent.CodeStale)
 					}
 					return nil
 				})
@@ -145,11 +145,11 @@ func TestAResetExecutionGoesOn(t *testing.T) {
 			next := headOf(fenced(8, 3, "next"), func(h *store.Head) { h.Execution = "e3" })
 			require.NoError(t, s.PutHead(t.Context(), next))
 		}
-		d := &Deeds{Log: store.NewLog(s), Client: server}
+		d := &Activities{Log: store.NewLog(s), Client: server}
 		require.NoError(t, inActivity(t, func(ctx context.Context) error {
 			server.activity = activity.GetInfo(ctx).ActivityID
 			_, err := d.putHead(ctx, own)
-			require.ErrorIs(t, err, agent.Stale)
+			require.ErrorIs(t, err, agent.CodeStale)
 			return nil
 		}))
 		h, err := s.Head(t.Context(), "s")

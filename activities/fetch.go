@@ -12,9 +12,9 @@ import (
 	"github.com/fermata-agents/fermata/internal/loop"
 )
 
-// Fetch fetches from Temporal how a run below has ended, whatever was said of it; nothing
+// FetchOutcome fetches from Temporal how a run below has ended, whatever was said of it; nothing
 // where it lives.
-var Fetch = durable.Activity[FetchInput, *agent.Outcome]{Name: "fermata.fetch"}
+var FetchOutcome = durable.Activity[FetchInput, *agent.Outcome]{Name: "fermata.fetch"}
 
 // FetchInput names a run below by what its parent knows of it from Temporal.
 type FetchInput struct {
@@ -25,13 +25,13 @@ type FetchInput struct {
 	Ending bool `json:"ending,omitempty"`
 }
 
-func (d *Deeds) fetch(ctx context.Context, in FetchInput) (*agent.Outcome, error) {
+func (d *Activities) fetch(ctx context.Context, in FetchInput) (*agent.Outcome, error) {
 	o, err := d.outcome(ctx, in)
 	if err != nil || o != nil {
 		return o, err
 	}
 	if in.Ending {
-		e := agent.Errorf(agent.NotFound, "run %s of session %s said that it ends, and is not closed", in.Run, in.Session)
+		e := agent.Errorf(agent.CodeNotFound, "run %s of session %s said that it ends, and is not closed", in.Run, in.Session)
 		e.Retryable = true
 		return nil, e
 	}
@@ -39,10 +39,10 @@ func (d *Deeds) fetch(ctx context.Context, in FetchInput) (*agent.Outcome, error
 }
 
 // outcome is how a run has ended; nil where it lives.
-func (d *Deeds) outcome(ctx context.Context, in FetchInput) (*agent.Outcome, error) {
+func (d *Activities) outcome(ctx context.Context, in FetchInput) (*agent.Outcome, error) {
 	described, err := d.Client.DescribeWorkflowExecution(ctx, in.Session, "")
-	if err := durable.ArriveRPC(err); errors.Is(err, agent.NotFound) {
-		return unheard(in), nil
+	if err := durable.FromRPC(err); errors.Is(err, agent.CodeNotFound) {
+		return lostOutcome(in), nil
 	} else if err != nil {
 		return nil, err
 	}
@@ -56,15 +56,15 @@ func (d *Deeds) outcome(ctx context.Context, in FetchInput) (*agent.Outcome, err
 	}
 	o := agent.Outcome{}
 	if err := d.Client.GetWorkflow(ctx, in.Session, execution).Get(ctx, &o); err != nil {
-		if arrived := durable.ArriveRPC(err); errors.Is(arrived, agent.NotFound) {
-			return unheard(in), nil
+		if arrived := durable.FromRPC(err); errors.Is(arrived, agent.CodeNotFound) {
+			return lostOutcome(in), nil
 		} else if !ended(err) {
 			return nil, arrived
 		}
 		o = OutcomeOf(err)
 	}
 	o.Session, o.Run = in.Session, in.Run
-	return loop.Brief(&o), nil
+	return loop.ShortOutcome(&o), nil
 }
 
 // ended reports whether an error is that of a workflow that has not completed, and not one of
@@ -73,15 +73,15 @@ func ended(err error) bool {
 	return errors.As(err, new(*temporal.WorkflowExecutionError))
 }
 
-// unheard is the outcome of a run that Temporal has forgotten.
-func unheard(in FetchInput) *agent.Outcome {
-	return &agent.Outcome{V: agent.Version, Type: "outcome", Session: in.Session, Run: in.Run, Status: agent.Cancelled, Reason: "ended without a report"}
+// lostOutcome is the outcome of a run that Temporal has forgotten.
+func lostOutcome(in FetchInput) *agent.Outcome {
+	return &agent.Outcome{V: agent.Version, Type: "outcome", Session: in.Session, Run: in.Run, Status: agent.StatusCancelled, Reason: "ended without a report"}
 }
 
 // OutcomeOf finds the Outcome in what a run's workflow failed with (wire §6), or makes one
 // where the run had no chance to.
 func OutcomeOf(err error) agent.Outcome {
-	o := agent.Outcome{V: agent.Version, Type: "outcome", Status: agent.Failed, Reason: string(agent.ChildFailed)}
+	o := agent.Outcome{V: agent.Version, Type: "outcome", Status: agent.StatusFailed, Reason: string(agent.CodeChildFailed)}
 	var app *temporal.ApplicationError
 	var cancelled *temporal.CanceledError
 	var terminated *temporal.TerminatedError
@@ -90,14 +90,14 @@ func OutcomeOf(err error) agent.Outcome {
 	case errors.As(err, &app) && app.Details(&o) == nil:
 	case errors.As(err, &cancelled):
 		if cancelled.Details(&o) != nil {
-			o.Status, o.Reason = agent.Cancelled, agent.ReasonRequested
+			o.Status, o.Reason = agent.StatusCancelled, agent.ReasonRequested
 		}
 	case errors.As(err, &terminated):
-		o.Status, o.Reason = agent.Cancelled, agent.ReasonTerminated
+		o.Status, o.Reason = agent.StatusCancelled, agent.ReasonTerminated
 	case errors.As(err, &timeout):
 		o.Reason = agent.ReasonTimedOut
 	default:
-		o.Error = agent.Errorf(agent.ChildFailed, "%w", err)
+		o.Error = agent.Errorf(agent.CodeChildFailed, "%w", err)
 	}
 	return o
 }

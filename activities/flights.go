@@ -12,30 +12,30 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// Flights knows which steps this process has in flight, and which holds it has
+// InFlight knows which steps this process has in flight, and which holds it has
 // heard of, so that an interrupt reaches a whole tree here at once: before any
 // workflow below the one that was held knows of it (design §3, the first of two
 // layers). What is lost with the process is only time: the verb itself goes from
 // run to run.
-type Flights struct {
+type InFlight struct {
 	mu    sync.Mutex
-	steps map[*flight]struct{}
-	holds *simplelru.LRU[string, agent.Heard] // the last hold, by the session that was held
-	// Others tells other processes of a hold, and hears of theirs; nil where there are
+	steps map[*activityInFlight]struct{}
+	holds *simplelru.LRU[string, agent.HoldRef] // the last hold, by the session that was held
+	// Holds tells other processes of a hold, and hears of theirs; nil where there are
 	// none.
-	Others live.Holds
-	roots  map[string]*followed // of the trees that have steps in flight here
+	Holds live.Holds
+	roots map[string]*followedTree // of the trees that have steps in flight here
 }
 
-// followed is a tree of which holds are heard.
-type followed struct {
+// followedTree is a tree of which holds are heard.
+type followedTree struct {
 	steps int
 	leave func()
 }
 
-type flight struct {
+type activityInFlight struct {
 	session string
-	heard   []agent.Heard
+	heard   []agent.HoldRef
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // closed when the step has ended
 }
@@ -44,31 +44,31 @@ type flight struct {
 // reaches its steps by the workflows alone.
 const maxHolds = 10_000
 
-// NewFlights returns an empty registry; one serves a whole process.
-func NewFlights() *Flights {
-	lru, _ := simplelru.NewLRU[string, agent.Heard](maxHolds, nil)
-	return &Flights{steps: map[*flight]struct{}{}, holds: lru, roots: map[string]*followed{}}
+// NewInFlight returns an empty registry; one serves a whole process.
+func NewInFlight() *InFlight {
+	lru, _ := simplelru.NewLRU[string, agent.HoldRef](maxHolds, nil)
+	return &InFlight{steps: map[*activityInFlight]struct{}{}, holds: lru, roots: map[string]*followedTree{}}
 }
 
 // errHeld is why a step's context ends when its run, or one above it, is held.
-type errHeld struct{ agent.Heard }
+type errHeld struct{ agent.HoldRef }
 
 func (e *errHeld) Error() string { return "session " + e.Session + " is held" }
 
-// Hold gives up what this process has in flight of a session and of all below
+// Broadcast gives up what this process has in flight of a session and of all below
 // it, and tells the others.
-func (f *Flights) Hold(h agent.Heard) {
-	f.Heard(h)
-	if f.Others != nil {
-		f.Others.Tell(h)
+func (f *InFlight) Broadcast(h agent.HoldRef) {
+	f.Cancel(h)
+	if f.Holds != nil {
+		f.Holds.Publish(h)
 	}
 }
 
-// Heard gives up what this process has in flight of a session and of all below it.
-func (f *Flights) Heard(h agent.Heard) {
+// Cancel gives up what this process has in flight of a session and of all below it.
+func (f *InFlight) Cancel(h agent.HoldRef) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if last, _ := f.holds.Get(h.Session); last.N < h.N && h.Follows(last.N) {
+	if last, _ := f.holds.Get(h.Session); last.N < h.N && h.Plausible(last.N) {
 		f.holds.Add(h.Session, h)
 	}
 	for s := range f.steps {
@@ -78,19 +78,19 @@ func (f *Flights) Heard(h agent.Heard) {
 	}
 }
 
-// unproved is a hold of which only a broker tells, to which others may be able to write: an
+// asInterrupt is a hold of which only a broker tells, to which others may be able to write: an
 // end counts as an interrupt. A run that is interrupted hears from the run above it that it
 // is at an end, or that nobody holds it.
-func unproved(h agent.Heard) agent.Heard {
-	if h.Verb == agent.Cancel {
-		h.Verb = agent.Interrupt
+func asInterrupt(h agent.HoldRef) agent.HoldRef {
+	if h.Verb == agent.VerbCancel {
+		h.Verb = agent.VerbInterrupt
 	}
 	return h
 }
 
-// GiveUp gives up what this process has in flight of a session, and of none below it: its
+// CancelSession gives up what this process has in flight of a session, and of none below it: its
 // run wants nothing of it any more. Other processes hear it from the server.
-func (f *Flights) GiveUp(session string) {
+func (f *InFlight) CancelSession(session string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for s := range f.steps {
@@ -102,8 +102,8 @@ func (f *Flights) GiveUp(session string) {
 
 // follow hears of holds of a step's tree from other processes, until the last step of it
 // leaves.
-func (f *Flights) follow(session string) (leave func()) {
-	if f.Others == nil {
+func (f *InFlight) follow(session string) (leave func()) {
+	if f.Holds == nil {
 		return func() {}
 	}
 	root, _, _ := strings.Cut(session, "/")
@@ -111,7 +111,7 @@ func (f *Flights) follow(session string) (leave func()) {
 	defer f.mu.Unlock()
 	one := f.roots[root]
 	if one == nil {
-		one = &followed{leave: f.Others.Follow(root, func(h agent.Heard) { go f.Heard(unproved(h)) })}
+		one = &followedTree{leave: f.Holds.Follow(root, func(h agent.HoldRef) { go f.Cancel(asInterrupt(h)) })}
 		f.roots[root] = one
 	}
 	one.steps++
@@ -131,13 +131,13 @@ func under(session, above string) bool {
 }
 
 // news reports whether a hold is a later one than those that a step knows of, and can be.
-func news(heard []agent.Heard, h agent.Heard) bool {
+func news(heard []agent.HoldRef, h agent.HoldRef) bool {
 	n := lastOf(heard, h.Session)
-	return h.N > n && h.Follows(n)
+	return h.N > n && h.Plausible(n)
 }
 
 // lastOf is the number of the last hold of a session that a step knows of.
-func lastOf(heard []agent.Heard, session string) (n int) {
+func lastOf(heard []agent.HoldRef, session string) (n int) {
 	for _, k := range heard {
 		if k.Session == session {
 			n = max(n, k.N)
@@ -148,7 +148,7 @@ func lastOf(heard []agent.Heard, session string) (n int) {
 
 // enter registers a step that knows of some holds. Its context ends when a newer
 // one comes, or has ended already: then the step is not to be begun.
-func (f *Flights) enter(ctx context.Context, session string, heard []agent.Heard) (_ context.Context, leave func()) {
+func (f *InFlight) enter(ctx context.Context, session string, heard []agent.HoldRef) (_ context.Context, leave func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unfollow := f.follow(session)
 	f.mu.Lock()
@@ -162,7 +162,7 @@ func (f *Flights) enter(ctx context.Context, session string, heard []agent.Heard
 			break
 		}
 	}
-	s := &flight{session, heard, cancel, make(chan struct{})}
+	s := &activityInFlight{session, heard, cancel, make(chan struct{})}
 	f.steps[s] = struct{}{}
 	return ctx, func() {
 		f.mu.Lock()
@@ -175,18 +175,18 @@ func (f *Flights) enter(ctx context.Context, session string, heard []agent.Heard
 }
 
 // heldBy is the hold that ended a context; nil where something else did, or nothing.
-func heldBy(ctx context.Context) *agent.Heard {
+func heldBy(ctx context.Context) *agent.HoldRef {
 	var held *errHeld
 	if errors.As(context.Cause(ctx), &held) {
-		return &held.Heard
+		return &held.HoldRef
 	}
 	return nil
 }
 
-// enter begins a step: its context ends when a hold comes that its run does not
+// begin begins a step: its context ends when a hold comes that its run does not
 // know of, or when its run's parent is gone.
-func (d *Deeds) enter(ctx context.Context, session string, heard []agent.Heard, parent *agent.Parent) (context.Context, func()) {
-	ctx, leave := d.Flights.enter(ctx, session, heard)
+func (d *Activities) begin(ctx context.Context, session string, heard []agent.HoldRef, parent *agent.Parent) (context.Context, func()) {
+	ctx, leave := d.InFlight.enter(ctx, session, heard)
 	ctx, stop := d.watch(ctx, parent, heard)
 	return ctx, func() { stop(); leave() }
 }

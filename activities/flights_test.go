@@ -13,14 +13,14 @@ import (
 // A run that gives up its steps ends them in its process without a heartbeat, and neither
 // those of runs below it nor those of others.
 func TestGivingUpEndsTheRunsOwnSteps(t *testing.T) {
-	f := NewFlights()
+	f := NewInFlight()
 	own, leave := f.enter(t.Context(), "s", nil)
 	defer leave()
 	below, leave := f.enter(t.Context(), "s/clerk-1", nil)
 	defer leave()
 	other, leave := f.enter(t.Context(), "s2", nil)
 	defer leave()
-	f.GiveUp("s")
+	f.CancelSession("s")
 	require.ErrorIs(t, context.Cause(own), context.Canceled)
 	require.True(t, stopped(own))
 	require.NoError(t, below.Err())
@@ -34,17 +34,17 @@ func TestGivingUpEndsTheRunsOwnSteps(t *testing.T) {
 // hides none of the true holds.
 func TestAnInventedHoldEndsNoStep(t *testing.T) {
 	for _, n := range []int{math.MaxInt, 2_000_000, 0, -1, math.MinInt} {
-		f := NewFlights()
-		running, leave := f.enter(t.Context(), "s/b-1", []agent.Heard{{Session: "s", N: 3}})
+		f := NewInFlight()
+		running, leave := f.enter(t.Context(), "s/b-1", []agent.HoldRef{{Session: "s", N: 3}})
 		defer leave()
-		f.Heard(agent.Heard{Session: "s", N: n})
+		f.Cancel(agent.HoldRef{Session: "s", N: n})
 		require.NoError(t, running.Err(), n)
-		next, leave := f.enter(t.Context(), "s/b-1", []agent.Heard{{Session: "s", N: 3}})
+		next, leave := f.enter(t.Context(), "s/b-1", []agent.HoldRef{{Session: "s", N: 3}})
 		defer leave()
 		require.NoError(t, next.Err(), n)
-		f.Heard(agent.Heard{Session: "s", N: 4, Verb: agent.Interrupt})
-		require.Equal(t, &agent.Heard{Session: "s", N: 4, Verb: agent.Interrupt}, heldBy(running), n)
-		late, leave := f.enter(t.Context(), "s/b-1", []agent.Heard{{Session: "s", N: 3}})
+		f.Cancel(agent.HoldRef{Session: "s", N: 4, Verb: agent.VerbInterrupt})
+		require.Equal(t, &agent.HoldRef{Session: "s", N: 4, Verb: agent.VerbInterrupt}, heldBy(running), n)
+		late, leave := f.enter(t.Context(), "s/b-1", []agent.HoldRef{{Session: "s", N: 3}})
 		defer leave()
 		require.Error(t, late.Err(), n)
 	}

@@ -11,13 +11,13 @@ import (
 
 // roots carries holds by hand, and knows who follows what.
 type roots struct {
-	told []agent.Heard
-	hear map[string]func(agent.Heard)
+	told []agent.HoldRef
+	hear map[string]func(agent.HoldRef)
 }
 
-func (r *roots) Tell(h agent.Heard) { r.told = append(r.told, h) }
+func (r *roots) Publish(h agent.HoldRef) { r.told = append(r.told, h) }
 
-func (r *roots) Follow(root string, hear func(agent.Heard)) (leave func()) {
+func (r *roots) Follow(root string, hear func(agent.HoldRef)) (leave func()) {
 	r.hear[root] = hear
 	return func() { delete(r.hear, root) }
 }
@@ -25,16 +25,16 @@ func (r *roots) Follow(root string, hear func(agent.Heard)) (leave func()) {
 // A process follows a tree as long as it has steps of it in flight, once for all of them.
 func TestAProcessFollowsTheTreesThatItWorksFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &roots{hear: map[string]func(agent.Heard){}}
-		f := NewFlights()
-		f.Others = r
+		r := &roots{hear: map[string]func(agent.HoldRef){}}
+		f := NewInFlight()
+		f.Holds = r
 		_, leaveRoot := f.enter(t.Context(), "a", nil)
 		below, leaveBelow := f.enter(t.Context(), "a/scout-1", nil)
 		other, leaveOther := f.enter(t.Context(), "b", nil)
 		require.Len(t, r.hear, 2)
 		leaveRoot()
 		require.Contains(t, r.hear, "a", "a step below is in flight")
-		r.hear["a"](agent.Heard{Session: "a", N: 1, Verb: agent.Interrupt})
+		r.hear["a"](agent.HoldRef{Session: "a", N: 1, Verb: agent.VerbInterrupt})
 		synctest.Wait()
 		require.Equal(t, "a", heldBy(below).Session)
 		require.NoError(t, other.Err())
@@ -44,7 +44,7 @@ func TestAProcessFollowsTheTreesThatItWorksFor(t *testing.T) {
 		_, leaveHeld := f.enter(t.Context(), "a/scout-1", nil) // held as it begins
 		leaveHeld()
 		require.NotContains(t, r.hear, "a")
-		f.Hold(agent.Heard{Session: "b", N: 1, Verb: agent.Interrupt})
+		f.Broadcast(agent.HoldRef{Session: "b", N: 1, Verb: agent.VerbInterrupt})
 		require.Len(t, r.told, 1)
 		leaveOther()
 		require.Empty(t, r.hear)
@@ -55,20 +55,20 @@ func TestAProcessFollowsTheTreesThatItWorksFor(t *testing.T) {
 // learns from above whether it is held, or at an end.
 func TestABrokerEndsNoRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &roots{hear: map[string]func(agent.Heard){}}
-		f := NewFlights()
-		f.Others = r
+		r := &roots{hear: map[string]func(agent.HoldRef){}}
+		f := NewInFlight()
+		f.Holds = r
 		below, leave := f.enter(t.Context(), "a/scout-1", nil)
-		r.hear["a"](agent.Heard{Session: "a", N: 1, Verb: agent.Cancel})
+		r.hear["a"](agent.HoldRef{Session: "a", N: 1, Verb: agent.VerbCancel})
 		synctest.Wait()
-		require.Equal(t, agent.Heard{Session: "a", N: 1, Verb: agent.Interrupt}, *heldBy(below))
+		require.Equal(t, agent.HoldRef{Session: "a", N: 1, Verb: agent.VerbInterrupt}, *heldBy(below))
 		leave()
 		late, leave := f.enter(t.Context(), "a/scout-1", nil)
-		require.Equal(t, agent.Interrupt, heldBy(late).Verb, "as it begins")
+		require.Equal(t, agent.VerbInterrupt, heldBy(late).Verb, "as it begins")
 		leave()
 		own, leave := f.enter(t.Context(), "b/scout-1", nil)
-		f.Hold(agent.Heard{Session: "b", N: 1, Verb: agent.Cancel})
-		require.Equal(t, agent.Cancel, heldBy(own).Verb, "a run in this process said so itself")
+		f.Broadcast(agent.HoldRef{Session: "b", N: 1, Verb: agent.VerbCancel})
+		require.Equal(t, agent.VerbCancel, heldBy(own).Verb, "a run in this process said so itself")
 		leave()
 	})
 }

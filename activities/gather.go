@@ -11,32 +11,32 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// Gather waits, for a moment, until no model or tool call of a session is in flight any more,
+// AwaitInFlight waits, for a moment, until no model or tool call of a session is in flight any more,
 // here or in another process. It runs within the workflow's task, whose end then brings the steps'
 // results at once: a turn of their own would come behind those of all the runs below.
-var Gather = durable.Activity[string, bool]{Name: "fermata.gather"}
+var AwaitInFlight = durable.Activity[string, bool]{Name: "fermata.gather"}
 
 // How long Gather waits at most for this process's steps to end, and for the server to know
 // of the end of all; who interrupts waits as long for an answer. In between it looks at the
 // server, less and less often.
 const (
-	gatherTime = 100 * time.Millisecond
-	reportTime = 500 * time.Millisecond
-	firstLook  = 5 * time.Millisecond
-	lastLook   = 50 * time.Millisecond
+	inFlightTime = 100 * time.Millisecond
+	reportTime   = 500 * time.Millisecond
+	firstLook    = 5 * time.Millisecond
+	lastLook     = 50 * time.Millisecond
 )
 
-func (d *Deeds) gather(ctx context.Context, session string) (bool, error) {
+func (d *Activities) awaitInFlight(ctx context.Context, session string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
-	soon, late := context.WithTimeout(ctx, gatherTime)
+	soon, late := context.WithTimeout(ctx, inFlightTime)
 	defer late()
-	return d.Flights.landed(soon, session) && d.reported(ctx, session), nil
+	return d.InFlight.awaitNone(soon, session) && d.reported(ctx, session), nil
 }
 
 // reported waits until the server has no step of a session in flight. It knows only some time
 // after a step has ended: that of the root among hundreds that end at once.
-func (d *Deeds) reported(ctx context.Context, session string) bool {
+func (d *Activities) reported(ctx context.Context, session string) bool {
 	if d.Client == nil {
 		return true
 	}
@@ -60,13 +60,13 @@ func (d *Deeds) reported(ctx context.Context, session string) bool {
 // worker is given up by the task that waits here; a seal goes on, however slow the store is.
 func began(p *workflowpb.PendingActivityInfo) bool {
 	name := p.GetActivityType().GetName()
-	return p.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED && (name == AskModel.Name || name == CallTool.Name)
+	return p.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED && (name == CallModel.Name || name == CallTool.Name)
 }
 
-// landed waits until no step of a session is in flight, or the context ends.
-func (f *Flights) landed(ctx context.Context, session string) bool {
+// awaitNone waits until no step of a session is in flight, or the context ends.
+func (f *InFlight) awaitNone(ctx context.Context, session string) bool {
 	for {
-		next := f.flying(session)
+		next := f.oneOf(session)
 		if next == nil {
 			return true
 		}
@@ -78,8 +78,8 @@ func (f *Flights) landed(ctx context.Context, session string) bool {
 	}
 }
 
-// flying is a step of a session that is in flight; nil where none is.
-func (f *Flights) flying(session string) *flight {
+// oneOf is a step of a session that is in flight; nil where none is.
+func (f *InFlight) oneOf(session string) *activityInFlight {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for s := range f.steps {

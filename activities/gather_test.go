@@ -31,7 +31,7 @@ func (p *pending) DescribeWorkflowExecution(context.Context, string, string) (*w
 	p.looks++
 	answer := &workflowservice.DescribeWorkflowExecutionResponse{}
 	for _, s := range now {
-		answer.PendingActivities = append(answer.PendingActivities, &workflowpb.PendingActivityInfo{State: s, ActivityType: &commonpb.ActivityType{Name: cmp.Or(p.step, AskModel.Name)}})
+		answer.PendingActivities = append(answer.PendingActivities, &workflowpb.PendingActivityInfo{State: s, ActivityType: &commonpb.ActivityType{Name: cmp.Or(p.step, CallModel.Name)}})
 	}
 	return answer, p.err
 }
@@ -56,7 +56,7 @@ func TestTheRootWaitsForItsOwnSteps(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				gone, err := (&Deeds{Flights: NewFlights(), Client: &c.server}).gather(t.Context(), "s")
+				gone, err := (&Activities{InFlight: NewInFlight(), Client: &c.server}).awaitInFlight(t.Context(), "s")
 				require.NoError(t, err)
 				require.Equal(t, c.gone, gone)
 				require.Equal(t, c.took, time.Since(began))
@@ -68,14 +68,14 @@ func TestTheRootWaitsForItsOwnSteps(t *testing.T) {
 // A step that does not end at once is not waited for: the server is not even asked.
 func TestTheRootWaitsForNoStepThatGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		flights, server := NewFlights(), &pending{}
+		flights, server := NewInFlight(), &pending{}
 		_, leave := flights.enter(t.Context(), "s", nil)
 		defer leave()
 		began := time.Now()
-		gone, err := (&Deeds{Flights: flights, Client: server}).gather(t.Context(), "s")
+		gone, err := (&Activities{InFlight: flights, Client: server}).awaitInFlight(t.Context(), "s")
 		require.NoError(t, err)
 		require.False(t, gone)
 		require.Zero(t, server.looks)
-		require.Equal(t, gatherTime, time.Since(began))
+		require.Equal(t, inFlightTime, time.Since(began))
 	})
 }

@@ -24,42 +24,42 @@ type Identity struct {
 	Store  store.Store
 	Queue  string
 
-	mu    sync.Mutex
-	seen  time.Time // when the store was last found to be the right one, and its namespace this one
-	looks singleflight.Group
+	mu        sync.Mutex
+	checkedAt time.Time // when the store was last found to be the right one, and its namespace this one
+	looks     singleflight.Group
 
 	namespace string // of the client, once a look has asked for it; looks are made one by one
 }
 
-// believed is how long a store that was the right one is not looked at again, and
+// identityCheckAge is how long a store that was the right one is not looked at again, and
 // lookPatience how long a look may take.
 const (
-	believed     = time.Minute
-	lookPatience = 10 * time.Second
+	identityCheckAge = time.Minute
+	identityTimeout  = 10 * time.Second
 )
 
-// Check returns [agent.NotSetUp] if the task queue has another store, with both places, or
+// Check returns [agent.CodeNotSetUp] if the task queue has another store, with both places, or
 // the store is that of another namespace. The first worker of a task queue records its store,
 // and the first of a store its namespace. An error with another code tells that it can't be
 // known.
 func (i *Identity) Check(ctx context.Context) error { return i.check(ctx, 0) }
 
-// soon is Check, and believes what was seen within the last minute.
-func (i *Identity) soon(ctx context.Context) error { return i.check(ctx, believed) }
+// checkCached is Check, and believes what was seen within the last minute.
+func (i *Identity) checkCached(ctx context.Context) error { return i.check(ctx, identityCheckAge) }
 
 func (i *Identity) check(ctx context.Context, within time.Duration) error {
 	if i == nil || i.Client == nil {
 		return nil
 	}
 	i.mu.Lock()
-	known := time.Since(i.seen) < within
+	known := time.Since(i.checkedAt) < within
 	i.mu.Unlock()
 	if known {
 		return nil
 	}
 	// All workers meet at one workflow: those of this process share a look.
 	look := i.looks.DoChan("", func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookPatience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), identityTimeout)
 		defer cancel()
 		return nil, i.look(ctx)
 	})
@@ -67,23 +67,23 @@ func (i *Identity) check(ctx context.Context, within time.Duration) error {
 	case done := <-look:
 		return done.Err
 	case <-ctx.Done():
-		return durable.ArriveRPC(ctx.Err())
+		return durable.FromRPC(ctx.Err())
 	}
 }
 
 // look compares the store with the one that is recorded, and its namespace with this one.
 func (i *Identity) look(ctx context.Context) error {
 	recorded, err := signals.ReadStore(ctx, i.Client, i.Queue)
-	first := errors.Is(err, agent.NotFound)
+	first := errors.Is(err, agent.CodeNotFound)
 	if err != nil && !first {
 		return err
 	}
-	mine := signals.StoreRecord{Place: store.Place(i.Store)}
+	mine := signals.StoreRecord{Place: store.Location(i.Store)}
 	if mine.ID, err = store.ReadID(ctx, i.Store); err != nil {
 		return err
 	}
 	if !first {
-		if err := signals.OtherStore(i.Queue, recorded, mine); err != nil {
+		if err := signals.CheckStore(i.Queue, recorded, mine); err != nil {
 			return err // and the store stays as it is: it may be somebody else's
 		}
 	}
@@ -94,7 +94,7 @@ func (i *Identity) look(ctx context.Context) error {
 	}
 	// Before the record: a worker of another namespace would leave one that is in the way of
 	// the right store.
-	if err := store.Claim(ctx, i.Store, i.namespace); err != nil {
+	if err := store.ClaimNamespace(ctx, i.Store, i.namespace); err != nil {
 		return err
 	}
 	if first {
@@ -104,7 +104,7 @@ func (i *Identity) look(ctx context.Context) error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.seen = time.Now()
+	i.checkedAt = time.Now()
 	return nil
 }
 
@@ -119,13 +119,13 @@ func (i *Identity) record(ctx context.Context, place string) error {
 	if err != nil {
 		return err
 	}
-	return signals.OtherStore(i.Queue, recorded, mine)
+	return signals.CheckStore(i.Queue, recorded, mine)
 }
 
-// before returns [agent.ChunkMissing] if a session has a run in Temporal of whose log the
+// checkStoreKnows returns [agent.CodeChunkMissing] if a session has a run in Temporal of whose log the
 // store has nothing, or an older end: the store was emptied, restored, or is a copy beside
 // one that other workers write. The session must not go on as if nothing had been said.
-func (d *Deeds) before(ctx context.Context, in OpenInput, head store.Head) error {
+func (d *Activities) checkStoreKnows(ctx context.Context, in OpenInput, head store.Head) error {
 	if in.Child || d.Client == nil || head.Import != "" {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (d *Deeds) before(ctx context.Context, in OpenInput, head store.Head) error
 			return err
 		}
 	}
-	missed, knows, err := d.unstored(ctx, in, head)
+	missed, knows, err := d.lastUnstoredRun(ctx, in, head)
 	if missed == "" || err != nil {
 		return err
 	}
@@ -147,24 +147,24 @@ func (d *Deeds) before(ctx context.Context, in OpenInput, head store.Head) error
 	case head.Version < knows.Version && store.IsEncrypted(d.Log.Store()): // versions only grow: somebody has put it back
 		has = "an older head"
 	default:
-		if _, err := d.Log.Store().ChunkStart(ctx, knows.Head, 1); !errors.Is(err, agent.ChunkMissing) {
+		if _, err := d.Log.Store().ChunkStart(ctx, knows.Head, 1); !errors.Is(err, agent.CodeChunkMissing) {
 			return err
 		}
 	}
-	return agent.Errorf(agent.ChunkMissing, "session %s has run %s in Temporal, and the store %s has %s: what was said in it is missing. Look whether the store was restored, emptied, replaced, or copied while workers wrote to the other copy; fermata delete %s lets the session begin anew",
-		in.Session, missed, store.Place(d.Log.Store()), has, in.Session)
+	return agent.Errorf(agent.CodeChunkMissing, "session %s has run %s in Temporal, and the store %s has %s: what was said in it is missing. Look whether the store was restored, emptied, replaced, or copied while workers wrote to the other copy; fermata delete %s lets the session begin anew",
+		in.Session, missed, store.Location(d.Log.Store()), has, in.Session)
 }
 
-// unstored finds the session's last run before one that has written to the store, with what
+// lastUnstoredRun finds the session's last run before one that has written to the store, with what
 // that run knows to be stored of its log, unless the head has that; empty if there is none, as far as
 // Temporal knows. Those between failed before they could: there may be one for each tick of a
 // schedule, over days. A run that this build can't replay may have written: its end is not
 // known, and who recovers it says what is lost. So it is with one that nobody answers for, if
 // the store has the session.
-func (d *Deeds) unstored(ctx context.Context, in OpenInput, head store.Head) (run string, knows loop.Log, err error) {
+func (d *Activities) lastUnstoredRun(ctx context.Context, in OpenInput, head store.Head) (run string, knows loop.Log, err error) {
 	for run = in.After; run != "" && !(run == head.Run && head.Status.Ended()); {
-		if in.passes != nil {
-			in.passes(run)
+		if in.onRun != nil {
+			in.onRun(run)
 		}
 		execution := run
 		if run == head.Run {
@@ -174,11 +174,11 @@ func (d *Deeds) unstored(ctx context.Context, in OpenInput, head store.Head) (ru
 		if last == "" || err != nil {
 			return "", knows, err // Temporal has forgotten it meanwhile
 		}
-		state, err := d.machine(ctx, in.Session, last)
+		state, err := d.machineState(ctx, in.Session, last)
 		switch {
-		case errors.Is(err, agent.NotFound):
+		case errors.Is(err, agent.CodeNotFound):
 			return "", knows, nil
-		case errors.Is(err, agent.InvalidInput), errors.Is(err, agent.Incompatible), head.Version > 0 && in.tries >= recoverTries && mayPass(err):
+		case errors.Is(err, agent.CodeInvalidInput), errors.Is(err, agent.CodeIncompatible), head.Version > 0 && in.attempts >= recoverTries && mayPass(err):
 			return run, knows, nil
 		case err != nil:
 			return "", knows, err

@@ -60,10 +60,10 @@ func TestRunsThatBeginTogetherShareALook(t *testing.T) {
 		i := &Identity{Client: server, Store: dir, Queue: "q"}
 		gone, leave := context.WithCancel(t.Context())
 		errs := make(chan error, 1000)
-		go func() { errs <- i.soon(gone) }()
+		go func() { errs <- i.checkCached(gone) }()
 		synctest.Wait()
 		for range 999 {
-			go func() { errs <- i.soon(t.Context()) }()
+			go func() { errs <- i.checkCached(t.Context()) }()
 		}
 		synctest.Wait()
 		leave()
@@ -72,7 +72,7 @@ func TestRunsThatBeginTogetherShareALook(t *testing.T) {
 		for range 999 {
 			require.NoError(t, <-errs)
 		}
-		require.NoError(t, i.soon(t.Context()))
+		require.NoError(t, i.checkCached(t.Context()))
 		require.Len(t, server.asked, 1)
 	})
 }
@@ -114,16 +114,16 @@ func TestAClaimGoesOnAmongRunsBefore(t *testing.T) {
 	require.NoError(t, err)
 	failed := enums.WORKFLOW_EXECUTION_STATUS_FAILED
 	server := &unwritten{past: past{status: map[string]enums.WorkflowExecutionStatus{"r1": failed, "r2": failed, "r3": failed, "r4": failed}}, after: map[string]string{"r4": "r3", "r3": "r2", "r2": "r1"}}
-	d := &Deeds{Client: server, Log: store.NewLog(dir)}
+	d := &Activities{Client: server, Log: store.NewLog(dir)}
 	claim := func(left any) []string {
 		var suite sdk.WorkflowTestSuite
 		env := suite.NewTestActivityEnvironment()
 		if left != nil {
 			env.SetHeartbeatDetails(left)
 		}
-		Claim.Handle(env, d.claimHead)
+		Claim.Register(env, d.claimHead)
 		server.asked = nil
-		_, err := env.ExecuteActivity(Claim.Name, OpenInput{OpenStep: loop.OpenStep{Session: t.Name() + fmt.Sprint(left), After: "r4"}})
+		_, err := env.ExecuteActivity(Claim.Name, OpenInput{OpenArgs: loop.OpenArgs{Session: t.Name() + fmt.Sprint(left), After: "r4"}})
 		require.NoError(t, err)
 		return server.asked
 	}
@@ -138,12 +138,12 @@ func TestASessionGoesOnAfterARunThatNobodyCanReplay(t *testing.T) {
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
 	server := &unwritten{past: past{status: map[string]enums.WorkflowExecutionStatus{"r1": terminated}}, after: map[string]string{"r1": "r1"}}
-	d := &Deeds{Client: server, Log: store.NewLog(dir)}
-	in := OpenInput{OpenStep: loop.OpenStep{Session: "s", After: "r1"}}
-	require.NoError(t, d.before(t.Context(), in, store.Head{Version: 3, Run: "r1", Status: agent.Running}))
-	require.ErrorIs(t, d.before(t.Context(), in, store.Head{}), agent.ChunkMissing)
+	d := &Activities{Client: server, Log: store.NewLog(dir)}
+	in := OpenInput{OpenArgs: loop.OpenArgs{Session: "s", After: "r1"}}
+	require.NoError(t, d.checkStoreKnows(t.Context(), in, store.Head{Version: 3, Run: "r1", Status: agent.StatusRunning}))
+	require.ErrorIs(t, d.checkStoreKnows(t.Context(), in, store.Head{}), agent.CodeChunkMissing)
 	server.down = true
-	require.ErrorIs(t, d.before(t.Context(), in, store.Head{Version: 3, Run: "r1", Status: agent.Running}), agent.Unreachable)
+	require.ErrorIs(t, d.checkStoreKnows(t.Context(), in, store.Head{Version: 3, Run: "r1", Status: agent.StatusRunning}), agent.CodeUnreachable)
 }
 
 // A session goes on after a run that nobody answers for, as one whose task queue has no
@@ -152,13 +152,13 @@ func TestASessionGoesOnAfterARunThatNobodyAnswersFor(t *testing.T) {
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
 	server := &unwritten{past: past{status: map[string]enums.WorkflowExecutionStatus{"r1": terminated}}, silent: true}
-	d := &Deeds{Client: server, Log: store.NewLog(dir)}
-	in := OpenInput{OpenStep: loop.OpenStep{Session: "s", After: "r1"}, tries: recoverTries - 1}
-	head := store.Head{Version: 3, Run: "r1", Status: agent.Running}
-	require.ErrorIs(t, d.before(t.Context(), in, head), agent.NoWorker)
-	in.tries++
-	require.NoError(t, d.before(t.Context(), in, head))
-	require.ErrorIs(t, d.before(t.Context(), in, store.Head{}), agent.NoWorker)
+	d := &Activities{Client: server, Log: store.NewLog(dir)}
+	in := OpenInput{OpenArgs: loop.OpenArgs{Session: "s", After: "r1"}, attempts: recoverTries - 1}
+	head := store.Head{Version: 3, Run: "r1", Status: agent.StatusRunning}
+	require.ErrorIs(t, d.checkStoreKnows(t.Context(), in, head), agent.CodeNoWorker)
+	in.attempts++
+	require.NoError(t, d.checkStoreKnows(t.Context(), in, head))
+	require.ErrorIs(t, d.checkStoreKnows(t.Context(), in, store.Head{}), agent.CodeNoWorker)
 }
 
 // written is a server whose one run has stored what it says.
@@ -177,12 +177,12 @@ func TestAStoreThatHasMoreThanTheRunKnowsIsWhole(t *testing.T) {
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
 	log, deleted := store.NewLog(dir), 0
-	head := store.Head{V: store.HeadVersion, Session: "s", Run: "r1", Status: agent.Running, Agent: "a"}
+	head := store.Head{V: store.HeadVersion, Session: "s", Run: "r1", Status: agent.StatusRunning, Agent: "a"}
 	for i := int64(1); deleted == 0; i++ {
 		require.LessOrEqual(t, i, int64(20), "nothing was merged")
 		known := head
 		head.Version, head.Seq = i, i
-		head.Digest, err = log.Seal(t.Context(), known.Digest, "s", "r1", false, []agent.Event{{Seq: i, Type: agent.TurnStarted}})
+		head.Digest, err = log.Seal(t.Context(), known.Digest, "s", "r1", false, []agent.Event{{Seq: i, Type: agent.EventTurnStarted}})
 		require.NoError(t, err)
 		head.Updated = time.Now().UTC()
 		require.NoError(t, dir.PutHead(t.Context(), head))
@@ -190,8 +190,8 @@ func TestAStoreThatHasMoreThanTheRunKnowsIsWhole(t *testing.T) {
 		require.NoError(t, err)
 		deleted = c.Deleted
 		server := &written{past{status: map[string]enums.WorkflowExecutionStatus{"r1": terminated}}, loop.State{Log: loop.Log{Version: known.Version, Head: known.Digest, Seq: i}}}
-		d := &Deeds{Client: server, Log: store.NewLog(dir)}
-		require.NoError(t, d.before(t.Context(), OpenInput{OpenStep: loop.OpenStep{Session: "s", After: "r1"}}, head))
+		d := &Activities{Client: server, Log: store.NewLog(dir)}
+		require.NoError(t, d.checkStoreKnows(t.Context(), OpenInput{OpenArgs: loop.OpenArgs{Session: "s", After: "r1"}}, head))
 	}
 }
 
@@ -204,23 +204,23 @@ func TestAHeadThatWasPutBackIsRefused(t *testing.T) {
 	ring, err := keyring.Parse("k1:" + base64.StdEncoding.EncodeToString(make([]byte, 32)))
 	require.NoError(t, err)
 	log := store.NewLog(store.Encrypt(dir, ring))
-	old := store.Head{V: store.HeadVersion, Session: "s", Run: "r1", Status: agent.Completed, Agent: "a", Version: 2, Seq: 1, Updated: time.Now().UTC()}
-	old.Digest, err = log.Seal(t.Context(), "", "s", "r1", true, []agent.Event{{Seq: 1, Type: agent.TurnStarted}})
+	old := store.Head{V: store.HeadVersion, Session: "s", Run: "r1", Status: agent.StatusCompleted, Agent: "a", Version: 2, Seq: 1, Updated: time.Now().UTC()}
+	old.Digest, err = log.Seal(t.Context(), "", "s", "r1", true, []agent.Event{{Seq: 1, Type: agent.EventTurnStarted}})
 	require.NoError(t, err)
 	next := old
 	next.Run, next.Version, next.Seq = "r2", 4, 2
-	next.Digest, err = log.Seal(t.Context(), old.Digest, "s", "r2", true, []agent.Event{{Seq: 2, Type: agent.TurnStarted}})
+	next.Digest, err = log.Seal(t.Context(), old.Digest, "s", "r2", true, []agent.Event{{Seq: 2, Type: agent.EventTurnStarted}})
 	require.NoError(t, err)
 	server := &written{past{status: map[string]enums.WorkflowExecutionStatus{"r1": completed, "r2": completed}}, loop.State{Log: loop.Log{Version: next.Version, Head: next.Digest, Seq: next.Seq}}}
-	d := &Deeds{Client: server, Log: log}
-	in := OpenInput{OpenStep: loop.OpenStep{Session: "s", After: "r2"}}
-	require.NoError(t, d.before(t.Context(), in, next))
-	err = d.before(t.Context(), in, old)
-	require.ErrorIs(t, err, agent.ChunkMissing)
+	d := &Activities{Client: server, Log: log}
+	in := OpenInput{OpenArgs: loop.OpenArgs{Session: "s", After: "r2"}}
+	require.NoError(t, d.checkStoreKnows(t.Context(), in, next))
+	err = d.checkStoreKnows(t.Context(), in, old)
+	require.ErrorIs(t, err, agent.CodeChunkMissing)
 	require.ErrorContains(t, err, "has an older head")
 	same := old // of the run itself, from before its end
-	same.Run, same.Status, same.Version = "r2", agent.Running, 3
-	require.ErrorIs(t, d.before(t.Context(), in, same), agent.ChunkMissing)
+	same.Run, same.Status, same.Version = "r2", agent.StatusRunning, 3
+	require.ErrorIs(t, d.checkStoreKnows(t.Context(), in, same), agent.CodeChunkMissing)
 }
 
 // A worker that is refused leaves a store as it was: it may be that of others.
@@ -238,11 +238,11 @@ func TestARefusedWorkerChangesNoStore(t *testing.T) {
 			require.NoError(t, err)
 			server := &recorded{id: "0123456789abcdef0123456789abcdef", asked: make(chan struct{}, 9), tell: make(chan struct{})}
 			close(server.tell)
-			require.ErrorIs(t, (&Identity{Client: server, Store: dir, Queue: "q"}).Check(t.Context()), agent.NotSetUp)
+			require.ErrorIs(t, (&Identity{Client: server, Store: dir, Queue: "q"}).Check(t.Context()), agent.CodeNotSetUp)
 			after, err := os.ReadDir(root)
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprint(before), fmt.Sprint(after))
-			require.NoError(t, store.Claim(t.Context(), dir, "prod"), "it is still anybody's")
+			require.NoError(t, store.ClaimNamespace(t.Context(), dir, "prod"), "it is still anybody's")
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Import reads the state of a run that was suspended elsewhere from a signed export
 // in the store. Whoever may start workflows can name one: it is taken where it was
 // made with a key of the worker's, for this session, and once.
-var Import = durable.Activity[loop.ImportStep, ImportResult]{Name: "fermata.import"}
+var Import = durable.Activity[loop.ImportArgs, ImportResult]{Name: "fermata.import"}
 
 // ImportResult is recorded. The state has no messages of the log, and says where
 // the log ends in the store here.
@@ -23,8 +23,8 @@ type ImportResult struct {
 	Spec   agent.Spec `json:"spec"`
 }
 
-func (d *Deeds) importRun(ctx context.Context, in loop.ImportStep) (out ImportResult, err error) {
-	defer beat(ctx)()
+func (d *Activities) importRun(ctx context.Context, in loop.ImportArgs) (out ImportResult, err error) {
+	defer heartbeat(ctx)()
 	c, version, err := d.claimed(ctx, in)
 	if err != nil {
 		return out, err
@@ -33,7 +33,7 @@ func (d *Deeds) importRun(ctx context.Context, in loop.ImportStep) (out ImportRe
 		return out, err
 	}
 	if name := out.State.Spec.Name; name != in.Agent {
-		return out, agent.Errorf(agent.InvalidInput, "import refused: the export is of agent %s, not of %s", name, in.Agent).At("agent")
+		return out, agent.Errorf(agent.CodeInvalidInput, "import refused: the export is of agent %s, not of %s", name, in.Agent).WithPath("agent")
 	}
 	if _, err := d.Model(out.State.Spec.Model); err != nil {
 		return out, err
@@ -44,7 +44,7 @@ func (d *Deeds) importRun(ctx context.Context, in loop.ImportStep) (out ImportRe
 	}
 	spec := view.Spec()
 	if spec == nil {
-		return out, agent.Errorf(agent.Incompatible, "import refused: the log of session %s has no run", in.Session)
+		return out, agent.Errorf(agent.CodeIncompatible, "import refused: the log of session %s has no run", in.Session)
 	}
 	out.Export, out.Spec = c.ID, *spec
 	out.State.Log = loop.Log{Head: c.Head.Digest, Seq: c.Head.Seq, Version: version}
@@ -53,26 +53,26 @@ func (d *Deeds) importRun(ctx context.Context, in loop.ImportStep) (out ImportRe
 
 // claimed verifies an export, and that the session's head came with it and that no
 // run has gone on from there yet. It returns the head's version.
-func (d *Deeds) claimed(ctx context.Context, in loop.ImportStep) (c export.Content, version int64, err error) {
+func (d *Activities) claimed(ctx context.Context, in loop.ImportArgs) (c export.Content, version int64, err error) {
 	blob, err := d.Log.Blob(ctx, in.Digest)
 	if err != nil {
 		return c, 0, err
 	}
-	if c, err = export.Open(blob, d.ExportKeys); errors.Is(err, agent.BadSignature) {
-		return c, 0, agent.Errorf(agent.BadSignature, "%w: this is what the worker says, which verifies again; see that it has the key that %s names", err, "FERMATA_EXPORT_KEYS")
+	if c, err = export.Open(blob, d.ExportKeys); errors.Is(err, agent.CodeBadSignature) {
+		return c, 0, agent.Errorf(agent.CodeBadSignature, "%w: this is what the worker says, which verifies again; see that it has the key that %s names", err, "FERMATA_EXPORT_KEYS")
 	} else if err != nil {
 		return c, 0, err
 	}
 	head, err := d.Log.Head(ctx, in.Session)
 	switch {
-	case errors.Is(err, agent.NotFound):
-		return c, 0, agent.Errorf(agent.Stale, "import refused: session %s is not in the store; fermata import puts it there", in.Session)
+	case errors.Is(err, agent.CodeNotFound):
+		return c, 0, agent.Errorf(agent.CodeStale, "import refused: session %s is not in the store; fermata import puts it there", in.Session)
 	case err != nil:
 		return c, 0, err
 	case c.Session != in.Session:
-		return c, 0, agent.Errorf(agent.InvalidInput, "import refused: the export is of session %s, not of %s", c.Session, in.Session).At("import")
+		return c, 0, agent.Errorf(agent.CodeInvalidInput, "import refused: the export is of session %s, not of %s", c.Session, in.Session).WithPath("import")
 	case head.Import != in.Digest || head.Imported != c.ID || head.Digest != c.Head.Digest:
-		return c, 0, agent.Errorf(agent.Spent, "import refused: session %s has gone on since, and the export %s is used", in.Session, c.ID)
+		return c, 0, agent.Errorf(agent.CodeUsed, "import refused: session %s has gone on since, and the export %s is used", in.Session, c.ID)
 	}
 	return c, head.Version, c.Fresh(head.Updated)
 }

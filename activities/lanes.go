@@ -42,7 +42,7 @@ func (l Lane) Queue(runs string) string {
 func (l Lane) runs(queue string) string { return strings.TrimSuffix(queue, l.Queue("")) }
 
 // inLane gives a deed the slots of its lane, for steps that come by the runs' own task
-// queue. A step that finds none free goes back with [durable.Full] before anything is
+// queue. A step that finds none free goes back with [durable.NoSlot] before anything is
 // done, and the run schedules it on the lane's queue. A local activity does not: Temporal
 // counts those apart.
 func inLane[In, Out any](slots func(In) *Slots, deed func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
@@ -52,50 +52,50 @@ func inLane[In, Out any](slots func(In) *Slots, deed func(context.Context, In) (
 			return deed(ctx, in)
 		}
 		s := slots(in)
-		if !s.TryTake() {
-			full := durable.Full{Tried: int(info.Attempt) - 1}
+		if !s.TryAcquire() {
+			full := durable.NoSlot{Tried: int(info.Attempt) - 1}
 			if activity.HasHeartbeatDetails(ctx) {
-				_ = activity.GetHeartbeatDetails(ctx, &full.Left) // without it the attempts count as lost
+				_ = activity.GetHeartbeatDetails(ctx, &full.HeartbeatDetails) // without it the attempts count as lost
 			}
 			return out, full
 		}
-		defer s.Free()
+		defer s.Release()
 		return deed(ctx, in)
 	}
 }
 
 // Register registers every step, for the worker on the runs' own task queue.
-func (d *Deeds) Register(r durable.Registry) {
-	Open.Handle(r, d.open)
-	Claim.Handle(r, inLane(of[OpenInput](d.Slots[StoreLane]), d.claimHead))
-	Locate.Handle(r, inLane(of[loop.LocateStep](d.Slots[StoreLane]), d.locate))
-	Import.Handle(r, inLane(of[loop.ImportStep](d.Slots[StoreLane]), d.importRun))
-	Seal.Handle(r, inLane(of[SealInput](d.Slots[StoreLane]), d.seal))
-	List.Handle(r, inLane(of[loop.ListStep](d.Slots[ToolLane]), d.list))
-	CallTool.Handle(r, inLane(of[ToolInput](d.Slots[ToolLane]), d.callTool))
-	AskModel.Handle(r, inLane(func(in AskInput) *Slots { return d.Slots[cmp.Or(in.Lane, ModelLane)] }, d.askModel))
-	Lease.Handle(r, d.lease)
-	Fetch.Handle(r, d.fetch)
-	Gather.Handle(r, d.gather)
-	Tick.Handle(r, d.tick)
+func (d *Activities) Register(r durable.Registry) {
+	Open.Register(r, d.open)
+	Claim.Register(r, inLane(of[OpenInput](d.Slots[StoreLane]), d.claimHead))
+	Locate.Register(r, inLane(of[loop.LocateArgs](d.Slots[StoreLane]), d.locate))
+	Import.Register(r, inLane(of[loop.ImportArgs](d.Slots[StoreLane]), d.importRun))
+	Seal.Register(r, inLane(of[SealInput](d.Slots[StoreLane]), d.seal))
+	List.Register(r, inLane(of[loop.ListArgs](d.Slots[ToolLane]), d.list))
+	CallTool.Register(r, inLane(of[ToolInput](d.Slots[ToolLane]), d.callTool))
+	CallModel.Register(r, inLane(func(in ModelInput) *Slots { return d.Slots[cmp.Or(in.Lane, ModelLane)] }, d.askModel))
+	CheckParent.Register(r, d.checkParent)
+	FetchOutcome.Register(r, d.fetch)
+	AwaitInFlight.Register(r, d.awaitInFlight)
+	Tick.Register(r, d.tick)
 }
 
 // of are the same slots whatever the input.
 func of[In any](s *Slots) func(In) *Slots { return func(In) *Slots { return s } }
 
 // RegisterLane registers the steps of one lane, for the worker on the lane's queue.
-func (d *Deeds) RegisterLane(r durable.Registry, l Lane) {
+func (d *Activities) RegisterLane(r durable.Registry, l Lane) {
 	switch l {
 	case StoreLane:
-		Claim.Handle(r, d.claimHead)
-		Locate.Handle(r, d.locate)
-		Import.Handle(r, d.importRun)
-		Seal.Handle(r, d.seal)
-		Tick.Handle(r, d.tick)
+		Claim.Register(r, d.claimHead)
+		Locate.Register(r, d.locate)
+		Import.Register(r, d.importRun)
+		Seal.Register(r, d.seal)
+		Tick.Register(r, d.tick)
 	case ToolLane:
-		List.Handle(r, d.list)
-		CallTool.Handle(r, d.callTool)
+		List.Register(r, d.list)
+		CallTool.Register(r, d.callTool)
 	default:
-		AskModel.Handle(r, d.askModel)
+		CallModel.Register(r, d.askModel)
 	}
 }

@@ -13,24 +13,24 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// Lease looks whether a run is gone: its workflow is closed, or is another run's by
+// CheckParent looks whether a run is gone: its workflow is closed, or is another run's by
 // now. It tells at which end; nothing where the run lives, or nobody can tell.
-var Lease = durable.Activity[agent.Parent, agent.Status]{Name: "fermata.lease"}
+var CheckParent = durable.Activity[agent.Parent, agent.Status]{Name: "fermata.lease"}
 
-func (d *Deeds) lease(ctx context.Context, p agent.Parent) (agent.Status, error) {
-	end, err := d.state(ctx, p)
+func (d *Activities) checkParent(ctx context.Context, p agent.Parent) (agent.Status, error) {
+	end, err := d.closedStatus(ctx, p)
 	if err != nil {
 		return "", nil
 	}
 	return end, nil
 }
 
-// state tells at which end a run is; nothing where it lives.
-func (d *Deeds) state(ctx context.Context, p agent.Parent) (end agent.Status, err error) {
+// closedStatus tells at which end a run is; nothing where it lives.
+func (d *Activities) closedStatus(ctx context.Context, p agent.Parent) (end agent.Status, err error) {
 	description, err := d.Client.DescribeWorkflowExecution(ctx, p.Session, "")
-	if err := durable.ArriveRPC(err); err != nil {
-		if errors.Is(err, agent.NotFound) {
-			return agent.Cancelled, nil
+	if err := durable.FromRPC(err); err != nil {
+		if errors.Is(err, agent.CodeNotFound) {
+			return agent.StatusCancelled, nil
 		}
 		return "", err
 	}
@@ -39,51 +39,51 @@ func (d *Deeds) state(ctx context.Context, p agent.Parent) (end agent.Status, er
 	case status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING && info.GetFirstRunId() == p.Run:
 		return "", nil
 	case info.GetFirstRunId() != p.Run, status == enums.WORKFLOW_EXECUTION_STATUS_CANCELED, status == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED:
-		return agent.Cancelled, nil
+		return agent.StatusCancelled, nil
 	case status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-		return agent.Completed, nil
+		return agent.StatusCompleted, nil
 	}
-	return agent.Failed, nil
+	return agent.StatusFailed, nil
 }
 
-// Leases are what this process knows of the parents of runs that work here: all children
+// ParentChecks are what this process knows of the parents of runs that work here: all children
 // of a parent share one look at it. It may be used from many goroutines at once.
-type Leases struct {
+type ParentChecks struct {
 	mu    sync.Mutex
-	known *simplelru.LRU[agent.Parent, *lease]
+	known *simplelru.LRU[agent.Parent, *parentCheck]
 }
 
-// lease is what the last look at a parent found.
-type lease struct {
+// parentCheck is what the last look at a parent found.
+type parentCheck struct {
 	looking chan struct{} // held by who looks
 	at      time.Time
 	end     agent.Status
 }
 
 const (
-	// leaseFor is how long a look at a parent is good for: how long what a terminated
+	// parentCheckAge is how long a look at a parent is good for: how long what a terminated
 	// run left in the background may go on.
-	leaseFor = time.Minute
-	// leaseEvery is how often a step asks whether its run's parent is known to be gone.
-	leaseEvery = 10 * time.Second
-	// maxLeases bounds how many parents are remembered.
-	maxLeases = 10_000
+	parentCheckAge = time.Minute
+	// parentCheckInterval is how often a step asks whether its run's parent is known to be gone.
+	parentCheckInterval = 10 * time.Second
+	// maxParentChecks bounds how many parents are remembered.
+	maxParentChecks = 10_000
 )
 
-// NewLeases returns leases of which nothing is known; one serves a whole process.
-func NewLeases() *Leases {
-	lru, _ := simplelru.NewLRU[agent.Parent, *lease](maxLeases, nil)
-	return &Leases{known: lru}
+// NewParentChecks returns leases of which nothing is known; one serves a whole process.
+func NewParentChecks() *ParentChecks {
+	lru, _ := simplelru.NewLRU[agent.Parent, *parentCheck](maxParentChecks, nil)
+	return &ParentChecks{known: lru}
 }
 
-// gone reports whether a parent is gone. It looks if nobody in this process has within the
+// parentGone reports whether a parent is gone. It looks if nobody in this process has within the
 // last minute. Where nobody can tell, the next one looks again.
-func (l *Leases) gone(ctx context.Context, p agent.Parent, look func(context.Context, agent.Parent) (agent.Status, error)) bool {
+func (l *ParentChecks) parentGone(ctx context.Context, p agent.Parent, look func(context.Context, agent.Parent) (agent.Status, error)) bool {
 	p.Call = "" // all children of a run have one parent
 	l.mu.Lock()
 	one, ok := l.known.Get(p)
 	if !ok {
-		one = &lease{looking: make(chan struct{}, 1)}
+		one = &parentCheck{looking: make(chan struct{}, 1)}
 		l.known.Add(p, one)
 	}
 	l.mu.Unlock()
@@ -93,7 +93,7 @@ func (l *Leases) gone(ctx context.Context, p agent.Parent, look func(context.Con
 	case <-ctx.Done():
 		return false
 	}
-	if one.end == "" && (one.at.IsZero() || time.Since(one.at) >= leaseFor) {
+	if one.end == "" && (one.at.IsZero() || time.Since(one.at) >= parentCheckAge) {
 		end, err := look(ctx, p)
 		if err != nil {
 			return false
@@ -107,15 +107,15 @@ func (l *Leases) gone(ctx context.Context, p agent.Parent, look func(context.Con
 // begins. Only a run that its parent started in the background has one to look at: the
 // server cancels those that the parent waits for, and such a one looks while it rests. The end is told as the hold that follows
 // those that the step knows of.
-func (d *Deeds) watch(ctx context.Context, p *agent.Parent, heard []agent.Heard) (_ context.Context, stop func()) {
+func (d *Activities) watch(ctx context.Context, p *agent.Parent, heard []agent.HoldRef) (_ context.Context, stop func()) {
 	if p == nil {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	look := func() bool {
-		gone := d.Leases.gone(ctx, *p, d.state)
+		gone := d.ParentChecks.parentGone(ctx, *p, d.closedStatus)
 		if gone {
-			cancel(&errHeld{agent.Heard{Session: p.Session, N: lastOf(heard, p.Session) + 1, Verb: agent.Cancel}})
+			cancel(&errHeld{agent.HoldRef{Session: p.Session, N: lastOf(heard, p.Session) + 1, Verb: agent.VerbCancel}})
 		}
 		return gone
 	}
@@ -123,7 +123,7 @@ func (d *Deeds) watch(ctx context.Context, p *agent.Parent, heard []agent.Heard)
 		return ctx, func() {}
 	}
 	go func() {
-		tick := time.NewTicker(leaseEvery)
+		tick := time.NewTicker(parentCheckInterval)
 		defer tick.Stop()
 		for {
 			select {

@@ -48,34 +48,34 @@ func TestChildrenLookAtTheirParentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const children = 100
 		server := &families{status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING}
-		d := &Deeds{Client: server, Flights: NewFlights(), Leases: NewLeases()}
+		d := &Activities{Client: server, InFlight: NewInFlight(), ParentChecks: NewParentChecks()}
 		var steps []context.Context
 		for n := range children {
-			ctx, leave := d.enter(t.Context(), "a/scout", nil, &agent.Parent{Session: "a", Run: "p1", Call: string(rune('a' + n))})
+			ctx, leave := d.begin(t.Context(), "a/scout", nil, &agent.Parent{Session: "a", Run: "p1", Call: string(rune('a' + n))})
 			defer leave()
 			steps = append(steps, ctx)
 		}
 		server.now(func() { require.Equal(t, 1, server.asked) })
-		time.Sleep(10*time.Minute + leaseEvery) // of fake time
+		time.Sleep(10*time.Minute + parentCheckInterval) // of fake time
 		synctest.Wait()
 		server.now(func() {
 			require.LessOrEqual(t, server.asked, 11)
 			server.away = true
 		})
-		time.Sleep(2 * leaseFor)
+		time.Sleep(2 * parentCheckAge)
 		for _, ctx := range steps {
 			require.NoError(t, ctx.Err(), "nobody can tell")
 		}
 		server.now(func() {
 			server.away, server.status, server.asked = false, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, 0
 		})
-		time.Sleep(leaseFor + leaseEvery)
+		time.Sleep(parentCheckAge + parentCheckInterval)
 		synctest.Wait()
 		for _, ctx := range steps {
-			require.Equal(t, agent.Cancel, heldBy(ctx).Verb)
+			require.Equal(t, agent.VerbCancel, heldBy(ctx).Verb)
 		}
 		server.now(func() { require.Equal(t, 1, server.asked) })
-		ctx, leave := d.enter(t.Context(), "a/scout", nil, &agent.Parent{Session: "a", Run: "p1"})
+		ctx, leave := d.begin(t.Context(), "a/scout", nil, &agent.Parent{Session: "a", Run: "p1"})
 		defer leave()
 		require.NotNil(t, heldBy(ctx), "what is gone does not come back, and is not asked for")
 		server.now(func() { require.Equal(t, 1, server.asked) })

@@ -15,7 +15,7 @@ import (
 )
 
 // List asks tool sources, such as MCP servers, for their tools, once a run.
-var List = durable.Activity[loop.ListStep, ListResult]{Name: "fermata.list"}
+var List = durable.Activity[loop.ListArgs, ListResult]{Name: "fermata.list"}
 
 // ListResult is recorded with the Spec.
 type ListResult struct {
@@ -32,9 +32,9 @@ const (
 	maxMissing      = 500       // bytes of why it can't be had
 )
 
-func (d *Deeds) list(ctx context.Context, in loop.ListStep) (ListResult, error) {
+func (d *Activities) list(ctx context.Context, in loop.ListArgs) (ListResult, error) {
 	var out ListResult
-	defer beat(ctx)()
+	defer heartbeat(ctx)()
 	ctx = tool.WithCaller(ctx, in.Session, in.Run)
 	parts, errs := make([]ListResult, len(in.Sources)), make([]error, len(in.Sources))
 	var all sync.WaitGroup
@@ -55,20 +55,20 @@ func (d *Deeds) list(ctx context.Context, in loop.ListStep) (ListResult, error) 
 }
 
 // listSource asks one source. One that a run can do without is asked once.
-func (d *Deeds) listSource(ctx context.Context, name string) (ListResult, error) {
+func (d *Activities) listSource(ctx context.Context, name string) (ListResult, error) {
 	source, ok := d.Sources[name]
 	if !ok {
-		return ListResult{}, agent.Errorf(agent.UnknownTool, "tool source %q is not in this worker's build", name)
+		return ListResult{}, agent.Errorf(agent.CodeUnknownTool, "tool source %q is not in this worker's build", name)
 	}
 	tools, words, optional, err := d.askSource(ctx, name, source)
 	if err != nil {
-		e := agent.Errorf(agent.ToolFailed, "listing the tools of %s: %w", name, err)
-		e.Retryable = !errors.Is(err, agent.Denied) && !errors.Is(err, agent.InvalidInput)
+		e := agent.Errorf(agent.CodeToolFailed, "listing the tools of %s: %w", name, err)
+		e.Retryable = !errors.Is(err, agent.CodeDenied) && !errors.Is(err, agent.CodeInvalidInput)
 		err = e
 	} else if err = boundedTools(name, tools); err == nil {
 		var left string
-		tools, words, left, err = d.hold(ctx, name, tools, words)
-		words = strings.TrimPrefix(wordsOf(name, words)+left, "\n\n")
+		tools, words, left, err = d.keepPinned(ctx, name, tools, words)
+		words = strings.TrimPrefix(quotedInstructions(name, words)+left, "\n\n")
 	}
 	if err != nil && ctx.Err() == nil && optional {
 		d.Logger.WarnContext(ctx, "a run begins without an optional tool source", "source", name, "error", err)
@@ -86,12 +86,12 @@ func (d *Deeds) listSource(ctx context.Context, name string) (ListResult, error)
 }
 
 // askSource asks a source for all that it says, whatever it does then.
-func (d *Deeds) askSource(ctx context.Context, name string, source tool.Source) (tools []agent.ToolSpec, words string, optional bool, err error) {
+func (d *Activities) askSource(ctx context.Context, name string, source tool.Source) (tools []agent.ToolSpec, words string, optional bool, err error) {
 	defer d.caught(ctx, &err, "tool source", "source", name)
 	o, ok := source.(tool.Optional)
 	optional = ok && o.Optional()
 	if tools, err = source.List(ctx); err == nil {
-		words = SaidBy(source)
+		words = InstructionsOf(source)
 	}
 	return tools, words, optional, err
 }
@@ -101,7 +101,7 @@ func (d *Deeds) askSource(ctx context.Context, name string, source tool.Source) 
 const relistTime = 30 * time.Second
 
 // relisted are the tools of a call's source, if it says that they are others now.
-func (d *Deeds) relisted(ctx context.Context, in ToolInput) *agent.Relisted {
+func (d *Activities) relisted(ctx context.Context, in ToolInput) *agent.ToolsChange {
 	name, _, _ := strings.Cut(in.Tool, tool.Separator)
 	source, ok := d.Sources[name].(tool.Changing)
 	if !ok || ctx.Err() != nil {
@@ -115,9 +115,9 @@ func (d *Deeds) relisted(ctx context.Context, in ToolInput) *agent.Relisted {
 	}
 	if changed && err == nil && d.Pins != nil {
 		var changes []tool.Change
-		tools, changes, err = d.Pins.Hold(name, tools, nil)
+		tools, changes, err = d.Pins.Filter(name, tools, nil)
 		for _, c := range changes {
-			d.changed(ctx, name, c)
+			d.logChange(ctx, name, c)
 		}
 	}
 	switch {
@@ -128,12 +128,12 @@ func (d *Deeds) relisted(ctx context.Context, in ToolInput) *agent.Relisted {
 		return nil
 	}
 	d.offer(tools)
-	return &agent.Relisted{Source: name, Tools: tools}
+	return &agent.ToolsChange{Source: name, Tools: tools}
 }
 
 // relist asks a source whether it has other tools. The call was made, so that a panic here
 // is none of the call's.
-func (d *Deeds) relist(ctx context.Context, name string, source tool.Changing, in ToolInput) (tools []agent.ToolSpec, changed bool, err error) {
+func (d *Activities) relist(ctx context.Context, name string, source tool.Changing, in ToolInput) (tools []agent.ToolSpec, changed bool, err error) {
 	defer d.caught(ctx, &err, "tool source", "source", name)
 	tools, changed = source.Relist(ctx, in.Session, in.Run)
 	return tools, changed, err
@@ -141,15 +141,15 @@ func (d *Deeds) relist(ctx context.Context, name string, source tool.Changing, i
 
 // offer puts tools in the order of names: a source may list in any order, the model's
 // cache of the prompt wants one. They ask as the worker says.
-func (d *Deeds) offer(tools []agent.ToolSpec) {
+func (d *Activities) offer(tools []agent.ToolSpec) {
 	for i, t := range tools {
-		tools[i] = d.Asking(t)
+		tools[i] = d.ToolSpec(t)
 	}
 	slices.SortFunc(tools, func(a, b agent.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// SaidBy is what a source says of its tools, as of its last List; empty if it says nothing.
-func SaidBy(source tool.Source) string {
+// InstructionsOf is what a source says of its tools, as of its last List; empty if it says nothing.
+func InstructionsOf(source tool.Source) string {
 	o, ok := source.(tool.Instructed)
 	if !ok {
 		return ""
@@ -157,19 +157,19 @@ func SaidBy(source tool.Source) string {
 	return strings.TrimSpace(strings.ToValidUTF8(strings.Map(printable, o.Instructions()), "\uFFFD"))
 }
 
-// hold leaves of a source what is as it was accepted. The model is told what is left out, and
+// keepPinned leaves of a source what is as it was accepted. The model is told what is left out, and
 // so is whoever reads the log.
-func (d *Deeds) hold(ctx context.Context, name string, tools []agent.ToolSpec, words string) (kept []agent.ToolSpec, said, left string, err error) {
+func (d *Activities) keepPinned(ctx context.Context, name string, tools []agent.ToolSpec, words string) (kept []agent.ToolSpec, said, left string, err error) {
 	if d.Pins == nil {
 		return tools, words, "", nil
 	}
-	kept, changes, err := d.Pins.Hold(name, tools, &words)
+	kept, changes, err := d.Pins.Filter(name, tools, &words)
 	if err != nil {
 		return nil, "", "", err
 	}
 	var gone []string
 	for _, c := range changes {
-		d.changed(ctx, name, c)
+		d.logChange(ctx, name, c)
 		if c.Name == name {
 			words = ""
 			continue
@@ -182,8 +182,8 @@ func (d *Deeds) hold(ctx context.Context, name string, tools []agent.ToolSpec, w
 	return kept, words, left, nil
 }
 
-// changed logs what is not as it was accepted.
-func (d *Deeds) changed(ctx context.Context, source string, c tool.Change) {
+// logChange logs what is not as it was accepted.
+func (d *Activities) logChange(ctx context.Context, source string, c tool.Change) {
 	what := "a tool of a source is left out: it is not as it was accepted"
 	switch {
 	case c.Name == source:
@@ -198,8 +198,8 @@ func (d *Deeds) changed(ctx context.Context, source string, c tool.Change) {
 	d.Logger.WarnContext(ctx, what, "source", source, "name", c.Name, "digest", c.Digest, "todo", todo)
 }
 
-// wordsOf is what a source says of its tools, marked as its own on every line.
-func wordsOf(source, words string) string {
+// quotedInstructions is what a source says of its tools, marked as its own on every line.
+func quotedInstructions(source, words string) string {
 	if words == "" {
 		return ""
 	}
@@ -223,11 +223,11 @@ func boundedTools(source string, tools []agent.ToolSpec) error {
 	for _, t := range tools {
 		size += len(t.Name) + len(t.Description) + len(t.Input)
 		if agent.JSONDepth(t.Input) > agent.MaxWrittenDepth {
-			return agent.Errorf(agent.TooLarge, "%s lists the tool %s, whose schema is nested more than %d levels deep", source, t.Name, agent.MaxWrittenDepth)
+			return agent.Errorf(agent.CodeTooLarge, "%s lists the tool %s, whose schema is nested more than %d levels deep", source, t.Name, agent.MaxWrittenDepth)
 		}
 	}
 	if len(tools) > maxListed || size > maxListedBytes {
-		return agent.Errorf(agent.TooLarge, "%s lists %d tools of %d bytes; at most %d of %d bytes are taken", source, len(tools), size, maxListed, maxListedBytes)
+		return agent.Errorf(agent.CodeTooLarge, "%s lists %d tools of %d bytes; at most %d of %d bytes are taken", source, len(tools), size, maxListed, maxListedBytes)
 	}
 	return nil
 }

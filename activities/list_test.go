@@ -32,10 +32,10 @@ func (broken) Relist(context.Context, string, string) ([]agent.ToolSpec, bool) {
 // it ends no worker. After a call it has the tools that it had.
 func TestASourceThatPanics(t *testing.T) {
 	for _, optional := range []bool{false, true} {
-		d := &Deeds{Sources: map[string]tool.Source{"wiki": broken{optional: optional}}, Logger: slog.New(slog.DiscardHandler)}
+		d := &Activities{Sources: map[string]tool.Source{"wiki": broken{optional: optional}}, Logger: slog.New(slog.DiscardHandler)}
 		var out ListResult
 		err := inActivity(t, func(ctx context.Context) (err error) {
-			out, err = d.list(ctx, loop.ListStep{Session: "s", Run: "r", Sources: []string{"wiki"}})
+			out, err = d.list(ctx, loop.ListArgs{Session: "s", Run: "r", Sources: []string{"wiki"}})
 			return err
 		})
 		if optional {
@@ -44,7 +44,7 @@ func TestASourceThatPanics(t *testing.T) {
 		} else {
 			require.ErrorContains(t, err, "listing the tools of wiki: the tool source panicked: no list")
 		}
-		require.Nil(t, d.relisted(t.Context(), ToolInput{ToolStep: loop.ToolStep{Tool: "wiki__look"}}))
+		require.Nil(t, d.relisted(t.Context(), ToolInput{ToolArgs: loop.ToolArgs{Tool: "wiki__look"}}))
 	}
 }
 
@@ -68,9 +68,9 @@ func (s *shop) Relist(context.Context, string, string) ([]agent.ToolSpec, bool) 
 // trusting pins hold what they were given.
 type trusting map[string]string
 
-func (p trusting) Hold(source string, tools []agent.ToolSpec, words *string) (kept []agent.ToolSpec, changes []tool.Change, err error) {
+func (p trusting) Filter(source string, tools []agent.ToolSpec, words *string) (kept []agent.ToolSpec, changes []tool.Change, err error) {
 	if p["broken"] != "" {
-		return nil, nil, agent.Errorf(agent.InvalidInput, "the pins are lost")
+		return nil, nil, agent.Errorf(agent.CodeInvalidInput, "the pins are lost")
 	}
 	for _, t := range tools {
 		if was, known := p[t.Name]; was == t.Description {
@@ -91,10 +91,10 @@ func TestASourceThatChanges(t *testing.T) {
 	source := &shop{words: "Look first.", tools: []agent.ToolSpec{{Name: "shop__look", Description: "Looks."}, {Name: "shop__pay", Description: "Pays."}}}
 	pins := trusting{"shop__look": "Looks.", "shop__pay": "Pays.", "shop": "Look first."}
 	var log strings.Builder
-	d := &Deeds{Sources: map[string]tool.Source{"shop": source}, Pins: pins, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	d := &Activities{Sources: map[string]tool.Source{"shop": source}, Pins: pins, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	list := func() (out ListResult, err error) {
 		err = inActivity(t, func(ctx context.Context) (err error) {
-			out, err = d.list(ctx, loop.ListStep{Session: "s", Run: "r", Sources: []string{"shop"}})
+			out, err = d.list(ctx, loop.ListArgs{Session: "s", Run: "r", Sources: []string{"shop"}})
 			return err
 		})
 		return out, err
@@ -116,11 +116,11 @@ func TestASourceThatChanges(t *testing.T) {
 	for _, says := range []string{"fermata lock --accept shop__pay=sha256:00", "it is new", "what a source says of its tools is left out"} {
 		require.Contains(t, log.String(), says)
 	}
-	relisted := d.relisted(t.Context(), ToolInput{ToolStep: loop.ToolStep{Tool: "shop__look"}})
+	relisted := d.relisted(t.Context(), ToolInput{ToolArgs: loop.ToolArgs{Tool: "shop__look"}})
 	require.Equal(t, []agent.ToolSpec{source.tools[0]}, relisted.Tools)
 
 	pins["broken"] = "yes"
 	_, err = list()
 	require.ErrorContains(t, err, "the pins are lost")
-	require.Nil(t, d.relisted(t.Context(), ToolInput{ToolStep: loop.ToolStep{Tool: "shop__look"}}))
+	require.Nil(t, d.relisted(t.Context(), ToolInput{ToolArgs: loop.ToolArgs{Tool: "shop__look"}}))
 }

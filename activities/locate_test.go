@@ -24,7 +24,7 @@ import (
 // liveRun is a server with one run that lives, and a worker that answers for it.
 type liveRun struct {
 	client.Client
-	open signals.Open
+	open signals.OpenTail
 	// ahead is what the worker makes of what is behind the run's last task, and then what
 	// came of that.
 	ahead, then []agent.Event
@@ -41,10 +41,10 @@ func (l *liveRun) DescribeWorkflowExecution(context.Context, string, string) (*w
 
 type openAnswer struct {
 	converter.EncodedValue
-	open signals.Open
+	open signals.OpenTail
 }
 
-func (a openAnswer) Get(into any) error { *into.(*signals.Open) = a.open; return nil }
+func (a openAnswer) Get(into any) error { *into.(*signals.OpenTail) = a.open; return nil }
 
 func (l *liveRun) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
 	now := l.open
@@ -59,30 +59,30 @@ func (l *liveRun) QueryWorkflow(context.Context, string, string, string, ...any)
 // forked is where a fork of the live run begins, behind its first turn, and the log
 // that it has. The turn's end, event 4, is not stored. The answers of so many attempts
 // are lost.
-func (l *liveRun) forked(t *testing.T, stored agent.Numbers, lost int) (LocateResult, []agent.Event) {
+func (l *liveRun) forked(t *testing.T, stored agent.Counters, lost int) (LocateResult, []agent.Event) {
 	t.Helper()
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
 	log := store.NewLog(dir)
 	l.open.Head, err = log.Seal(t.Context(), "", "live", "run-1", false, []agent.Event{
-		{Seq: 1, Type: agent.RunStarted, Started: &agent.Started{Run: "run-1", Spec: &agent.Spec{}}},
-		{Seq: 2, Type: agent.Said, Message: &agent.Message{Role: agent.RoleUser, Parts: []agent.Part{{Type: agent.PartText, Text: "go"}}}},
-		{Seq: 3, Type: agent.TurnStarted, Turn: 1},
+		{Seq: 1, Type: agent.EventRunStarted, Started: &agent.Started{Run: "run-1", Spec: &agent.Spec{}}},
+		{Seq: 2, Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleUser, Parts: []agent.Part{{Type: agent.PartText, Text: "go"}}}},
+		{Seq: 3, Type: agent.EventTurnStarted, Turn: 1},
 	})
 	require.NoError(t, err)
-	require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: "live", Run: "run-1", Status: agent.Running, Digest: l.open.Head, Seq: 3, Numbers: stored}))
+	require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: "live", Run: "run-1", Status: agent.StatusRunning, Digest: l.open.Head, Seq: 3, Counters: stored}))
 	if l.sealed {
 		last := l.open.Events[len(l.open.Events)-1].Seq
 		l.open.Head, err = log.Seal(t.Context(), l.open.Head, "live", "run-1", false, l.open.Events)
 		l.open.Events = nil
 		require.NoError(t, err)
-		require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Version: 2, Session: "live", Run: "run-1", Status: agent.Running, Digest: l.open.Head, Seq: last, Numbers: stored}))
+		require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Version: 2, Session: "live", Run: "run-1", Status: agent.StatusRunning, Digest: l.open.Head, Seq: last, Counters: stored}))
 	}
-	deeds := &Deeds{Client: l, Log: log}
+	deeds := &Activities{Client: l, Log: log}
 	var suite sdktest.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	deeds.Register(env)
-	in := loop.LocateStep{Session: "fork", From: &agent.From{Session: "live", Checkpoint: agent.CheckpointID(4)}, Fence: agent.Fence{Chain: 2, N: 2}}
+	in := loop.LocateArgs{Session: "fork", From: &agent.StartFrom{Session: "live", Checkpoint: agent.CheckpointID(4)}, Fence: agent.Fence{Chain: 2, N: 2}}
 	for range lost {
 		_, err = env.ExecuteActivity(Locate.Name, in)
 		require.NoError(t, err)
@@ -95,22 +95,22 @@ func (l *liveRun) forked(t *testing.T, stored agent.Numbers, lost int) (LocateRe
 	require.NoError(t, err)
 	head, err := dir.Head(t.Context(), "fork")
 	require.NoError(t, err)
-	require.Equal(t, []any{out.Head, out.Numbers}, []any{head.Digest, head.Numbers})
+	require.Equal(t, []any{out.Head, out.Counters}, []any{head.Digest, head.Counters})
 	return out, view.Events()
 }
 
-var turnEnded = agent.Event{Seq: 4, Type: agent.TurnEnded, Turn: 1, Checkpoint: &agent.Checkpoint{}}
+var turnEnded = agent.Event{Seq: 4, Type: agent.EventTurnEnded, Turn: 1, Snapshot: &agent.TurnSnapshot{}}
 
 // A fork of a live run counts on from what its log has: also from what the live run
 // has not stored, or stored just now (OA-87).
 func TestAForkCountsOnFromItsLog(t *testing.T) {
 	for _, sealed := range []bool{false, true} {
-		l := &liveRun{sealed: sealed, open: signals.Open{Events: []agent.Event{
+		l := &liveRun{sealed: sealed, open: signals.OpenTail{Events: []agent.Event{
 			turnEnded,
-			{Seq: 5, Type: agent.RequestOpened, Request: &agent.Request{ID: "q-3", Suspension: "s-2"}},
+			{Seq: 5, Type: agent.EventRequestOpened, Request: &agent.Request{ID: "q-3", Suspension: "s-2"}},
 		}}}
-		out, _ := l.forked(t, agent.Numbers{Suspension: 1, Request: 1, Child: 7}, 1)
-		require.Equal(t, agent.Numbers{Suspension: 2, Request: 3, Child: 7}, out.Numbers)
+		out, _ := l.forked(t, agent.Counters{Suspension: 1, Request: 1, Child: 7}, 1)
+		require.Equal(t, agent.Counters{Suspension: 2, Request: 3, Child: 7}, out.Counters)
 	}
 }
 
@@ -118,13 +118,13 @@ func TestAForkCountsOnFromItsLog(t *testing.T) {
 // the log of a fork has none of it.
 func TestAForkIsNotAheadOfTheRun(t *testing.T) {
 	l := &liveRun{
-		open:  signals.Open{Events: []agent.Event{turnEnded}},
-		ahead: []agent.Event{{Seq: 5, Type: agent.TurnStarted, Turn: 2}},
-		then:  []agent.Event{{Seq: 5, Type: agent.HoldLaid, Turn: 1, Hold: &agent.Hold{ID: "h-1"}}},
+		open:  signals.OpenTail{Events: []agent.Event{turnEnded}},
+		ahead: []agent.Event{{Seq: 5, Type: agent.EventTurnStarted, Turn: 2}},
+		then:  []agent.Event{{Seq: 5, Type: agent.EventHoldAdded, Turn: 1, Hold: &agent.Hold{ID: "h-1"}}},
 	}
-	_, events := l.forked(t, agent.Numbers{}, 0)
+	_, events := l.forked(t, agent.Counters{}, 0)
 	require.Len(t, events, 4)
-	require.Equal(t, agent.TurnEnded, events[3].Type)
+	require.Equal(t, agent.EventTurnEnded, events[3].Type)
 }
 
 // otherBuild is a server whose worker can't go on with the run.
@@ -139,13 +139,13 @@ func (*otherBuild) QueryWorkflow(context.Context, string, string, string, ...any
 func TestAForkWaitsForAWorkerOfTheRunsBuild(t *testing.T) {
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
-	deeds := &Deeds{Client: &otherBuild{}, Log: store.NewLog(dir)}
+	deeds := &Activities{Client: &otherBuild{}, Log: store.NewLog(dir)}
 	var suite sdktest.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	deeds.Register(env)
-	_, err = env.ExecuteActivity(Locate.Name, loop.LocateStep{Session: "fork", From: &agent.From{Session: "live"}, Fence: agent.Fence{Chain: 2, N: 2}})
+	_, err = env.ExecuteActivity(Locate.Name, loop.LocateArgs{Session: "fork", From: &agent.StartFrom{Session: "live"}, Fence: agent.Fence{Chain: 2, N: 2}})
 	var failed *temporal.ApplicationError
 	require.ErrorAs(t, err, &failed)
-	require.Equal(t, string(agent.Incompatible), failed.Type())
+	require.Equal(t, string(agent.CodeIncompatible), failed.Type())
 	require.False(t, failed.NonRetryable())
 }

@@ -20,7 +20,7 @@ type Migration struct {
 
 // migrate brings a state to a version along the shortest chain of migrations. It
 // returns nil where nothing is to be done: an empty state has every version.
-func (d *Deeds) migrate(state map[string]json.RawMessage, from, to int) (*agent.Migrated, error) {
+func (d *Activities) migrate(state map[string]json.RawMessage, from, to int) (*agent.Migrated, error) {
 	if from == to || len(state) == 0 {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func (d *Deeds) migrate(state map[string]json.RawMessage, from, to int) (*agent.
 	}
 	for _, m := range chain {
 		if state, err = m.Migrate(maps.Clone(state)); err != nil {
-			return nil, agent.Errorf(agent.MigrationFailed, "migrating the session's state from version %d to %d: %w", m.From, m.To, err)
+			return nil, agent.Errorf(agent.CodeMigrationFailed, "migrating the session's state from version %d to %d: %w", m.From, m.To, err)
 		}
 	}
 	return &agent.Migrated{From: from, To: to, State: state}, nil
@@ -56,11 +56,11 @@ func chainOf(all []Migration, from, to int) ([]Migration, error) {
 	}
 	switch chains := found[to]; len(chains) {
 	case 0:
-		return nil, agent.Errorf(agent.MigrationMissing, "the session's state has version %d and the agent wants %d: no chain of migrations leads there; registered are %s", from, to, describe(all))
+		return nil, agent.Errorf(agent.CodeMigrationMissing, "the session's state has version %d and the agent wants %d: no chain of migrations leads there; registered are %s", from, to, describe(all))
 	case 1:
 		return chains[0], nil
 	}
-	return nil, agent.Errorf(agent.MigrationAmbiguous, "several chains of migrations, equally short, lead from version %d of the session's state to %d; registered are %s", from, to, describe(all))
+	return nil, agent.Errorf(agent.CodeMigrationAmbiguous, "several chains of migrations, equally short, lead from version %d of the session's state to %d; registered are %s", from, to, describe(all))
 }
 
 func longest(chains [][]Migration) []Migration { return chains[len(chains)-1] }

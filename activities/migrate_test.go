@@ -40,13 +40,13 @@ func TestMigrate(t *testing.T) {
 		"a chain":                {all: []Migration{step(2, 3), step(1, 2)}, from: 1, to: 3, trail: "[2,3]"},
 		"the shortest chain":     {all: []Migration{step(1, 2), step(2, 3), step(1, 3)}, from: 1, to: 3, trail: "[3]"},
 		"back after a roll-back": {all: []Migration{step(1, 2), step(2, 1)}, from: 2, to: 1, trail: "[1]"},
-		"no chain":               {all: []Migration{step(1, 2)}, from: 1, to: 3, code: agent.MigrationMissing},
-		"none at all":            {from: 1, to: 2, code: agent.MigrationMissing},
-		"two short chains":       {all: []Migration{step(1, 2), step(2, 4), step(1, 3), step(3, 4)}, from: 1, to: 4, code: agent.MigrationAmbiguous},
-		"one that fails":         {all: []Migration{failing}, from: 1, to: 2, code: agent.MigrationFailed},
+		"no chain":               {all: []Migration{step(1, 2)}, from: 1, to: 3, code: agent.CodeMigrationMissing},
+		"none at all":            {from: 1, to: 2, code: agent.CodeMigrationMissing},
+		"two short chains":       {all: []Migration{step(1, 2), step(2, 4), step(1, 3), step(3, 4)}, from: 1, to: 4, code: agent.CodeMigrationAmbiguous},
+		"one that fails":         {all: []Migration{failing}, from: 1, to: 2, code: agent.CodeMigrationFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &Deeds{Migrations: c.all}
+			d := &Activities{Migrations: c.all}
 			state := map[string]json.RawMessage{"trail": json.RawMessage("[]")}
 			m, err := d.migrate(state, c.from, c.to)
 			require.Equal(t, c.code, agent.CodeOf(err), "%v", err)
@@ -59,7 +59,7 @@ func TestMigrate(t *testing.T) {
 			require.Equal(t, []int{c.from, c.to}, []int{m.From, m.To})
 		})
 	}
-	m, err := (&Deeds{}).migrate(nil, 1, 2)
+	m, err := (&Activities{}).migrate(nil, 1, 2)
 	require.NoError(t, err)
 	require.Nil(t, m, "an empty state has every version")
 }

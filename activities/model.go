@@ -19,18 +19,18 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// AskModel asks a run's model for its next reply. Temporal retries it, without
+// CallModel asks a run's model for its next reply. Temporal retries it, without
 // end where a worker or the store is lost, and as often as the Spec says where
 // the provider fails; the providers' own retries are off.
-var AskModel = durable.Activity[AskInput, agent.Reply]{Name: "fermata.model"}
+var CallModel = durable.Activity[ModelInput, agent.Reply]{Name: "fermata.model"}
 
-// AskInput says where to look, not what was said: the conversation is the log of
+// ModelInput says where to look, not what was said: the conversation is the log of
 // the run up to an event.
-type AskInput struct {
-	loop.ModelStep
-	Upto Place `json:"upto"`
+type ModelInput struct {
+	loop.ModelArgs
+	UpTo LogPosition `json:"up_to"`
 	// Fetch is about how many bytes a process has to fetch that does not have the open
-	// part of the log. If it is positive, such a process may return [agent.FinishNear]
+	// part of the log. If it is positive, such a process may return [agent.FinishElsewhere]
 	// instead of a reply: then the provider's rate allows the call, and the run
 	// schedules it where it is itself.
 	Fetch int `json:"fetch,omitempty"`
@@ -38,25 +38,25 @@ type AskInput struct {
 	Lane Lane `json:"lane,omitempty"`
 	// Tried is how often the call was made by activities before this one.
 	Tried int `json:"tried,omitempty"`
-	// Left is what those have used; nil for nothing.
-	Left *Left `json:"left,omitempty"`
+	// Carryover is what those have used; nil for nothing.
+	Carryover *Carryover `json:"carryover,omitempty"`
 }
 
 // fetchMost is how many bytes are fetched for a call instead of another activity near
 // the run: a query costs as much as one.
 const fetchMost = 32 << 10
 
-// far reports whether the call is to be made near its run.
-func (d *Deeds) far(ctx context.Context, in AskInput) bool {
+// runElsewhere reports whether the call is to be made near its run.
+func (d *Activities) runElsewhere(ctx context.Context, in ModelInput) bool {
 	if in.Fetch <= fetchMost {
 		return false
 	}
-	_, here := d.Tails.get(activity.GetInfo(ctx).WorkflowExecution.RunID, in.Upto)
+	_, here := d.LogCache.get(activity.GetInfo(ctx).WorkflowExecution.RunID, in.UpTo)
 	return !here
 }
 
 // attempt is the number of the call's attempt, from 1.
-func (in AskInput) attempt(ctx context.Context) int {
+func (in ModelInput) attempt(ctx context.Context) int {
 	return in.Tried + int(activity.GetInfo(ctx).Attempt)
 }
 
@@ -66,86 +66,86 @@ const maxReply = 3 << 19
 func bounded(reply agent.Reply, model string) error {
 	raw, err := json.Marshal(reply)
 	if err != nil {
-		return agent.Errorf(agent.BadOutput, "the reply of %s can't be written as JSON: %w", model, err)
+		return agent.Errorf(agent.CodeBadOutput, "the reply of %s can't be written as JSON: %w", model, err)
 	}
 	if len(raw) > maxReply {
-		return agent.Errorf(agent.BadOutput, "the reply of %s has %d bytes; at most %d are taken", model, len(raw), maxReply)
+		return agent.Errorf(agent.CodeBadOutput, "the reply of %s has %d bytes; at most %d are taken", model, len(raw), maxReply)
 	}
 	return nil
 }
 
-func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) {
-	t := newTab(ctx, in.Left)
-	defer beatWith(ctx, t.beat)()
-	reply, err := d.replyTo(ctx, in, t)
+func (d *Activities) askModel(ctx context.Context, in ModelInput) (agent.Reply, error) {
+	t := newCharges(ctx, in.Carryover)
+	defer heartbeatWith(ctx, t.heartbeat)()
+	reply, err := d.answer(ctx, in, t)
 	reply, err = t.settle(ctx, reply, err)
 	return reply, delayed(ctx, err)
 }
 
-func (d *Deeds) replyTo(ctx context.Context, in AskInput, t *tab) (agent.Reply, error) {
-	ctx, leave := d.enter(ctx, in.Session, in.Heard, in.Parent)
+func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (agent.Reply, error) {
+	ctx, leave := d.begin(ctx, in.Session, in.KnownHolds, in.Parent)
 	defer leave()
 	if hold := heldBy(ctx); hold != nil {
 		return agent.Reply{Finish: agent.FinishHeld, Hold: hold}, nil
 	}
-	if d.far(ctx, in) {
-		return agent.Reply{Finish: agent.FinishNear}, nil
+	if d.runElsewhere(ctx, in) {
+		return agent.Reply{Finish: agent.FinishElsewhere}, nil
 	}
-	log, err := d.logUpTo(ctx, in.Run, in.Upto)
+	log, err := d.logUpTo(ctx, in.Run, in.UpTo)
 	if err != nil {
-		return d.unlessStopped(ctx, "", err)
+		return d.partialReply(ctx, "", err)
 	}
-	t.measures(window.NewMeter(log, log.Spec()))
-	if in.Summary == loop.SumCompact {
+	t.measures(window.NewTokenEstimator(log, log.Spec()))
+	if in.Summary == loop.SummaryForCompaction {
 		return d.compact(ctx, log, log.Spec(), in, t)
 	}
 	spec := in.spec(log.Spec())
 	messages, full := fitted(log, spec, in)
 	if full {
-		return agent.Reply{Finish: agent.FinishFull}, nil
+		return agent.Reply{Finish: agent.FinishTooLong}, nil
 	}
 	reply, heard, err := d.askFitted(ctx, spec, messages, log, in, t)
 	if err != nil {
 		if in.overflowed(spec, err) {
-			return agent.Reply{Finish: agent.FinishFull}, nil
+			return agent.Reply{Finish: agent.FinishTooLong}, nil
 		}
-		held, err := d.unlessStopped(ctx, heard, err)
+		held, err := d.partialReply(ctx, heard, err)
 		held.Model = reply.Model
 		return held, err
 	}
-	reply.Parts = tidied(reply.Parts, spec)
-	if !slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishFiltered, agent.FinishPaused}, reply.Finish) && in.Summary == "" {
-		reply.Output, reply.OutputFault = checkOutput(spec, reply.Parts)
-		reply.Faults = faults(spec, reply.Parts)
-		if reply.Rules, err = matchRules(spec, reply.Parts); err != nil {
+	reply.Parts = normalized(reply.Parts, spec)
+	if !slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishContentFilter, agent.FinishPauseTurn}, reply.Finish) && in.Summary == "" {
+		reply.Output, reply.OutputError = checkOutput(spec, reply.Parts)
+		reply.ArgumentErrors = faults(spec, reply.Parts)
+		if reply.RuleMatches, err = matchRules(spec, reply.Parts); err != nil {
 			return agent.Reply{}, err
 		}
 		reply.Digests = loop.Digests((agent.Message{Parts: reply.Parts}).ToolCalls(), spec)
-		reply.Parkings = parkings(reply.Parts)
+		reply.ParkRequests = parkings(reply.Parts)
 	}
 	return reply, bounded(reply, cmp.Or(reply.Model, spec.Model))
 }
 
 // overflowed reports whether the provider refused a conversation as too long that can
 // still be compacted.
-func (in AskInput) overflowed(spec *agent.Spec, err error) bool {
-	return overflow(err) && !in.ForceFit && in.Summary == "" && spec.Compaction.Strategy != agent.CompactNone
+func (in ModelInput) overflowed(spec *agent.Spec, err error) bool {
+	return overflow(err) && !in.ForceFit && in.Summary == "" && spec.Compaction.Strategy != agent.CompactionNone
 }
 
 // spec is the run's, or what a summary is made with.
-func (in AskInput) spec(spec *agent.Spec) *agent.Spec {
+func (in ModelInput) spec(spec *agent.Spec) *agent.Spec {
 	s := *spec
 	if in.Summary != "" {
-		s.Output, s.Completion = in.output(), agent.CompleteNatural
+		s.Output, s.Completion = in.output(), agent.CompletionNatural
 	}
-	if in.Summary != "" && in.Summary != loop.SumCompact {
+	if in.Summary != "" && in.Summary != loop.SummaryForCompaction {
 		s.ModelAttempts = 1
 	}
 	return &s
 }
 
 // messages are the conversation with what only this call says.
-func (in AskInput) messages(spec *agent.Spec, messages []agent.Message) []agent.Message {
+func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agent.Message {
 	text := in.note(spec)
 	if text == "" {
 		return messages
@@ -158,22 +158,22 @@ func (in AskInput) messages(spec *agent.Spec, messages []agent.Message) []agent.
 	return append(slices.Clip(messages), note)
 }
 
-// unlessStopped makes of a call that was given up what the model had said so far:
+// partialReply makes of a call that was given up what the model had said so far:
 // text, which every provider takes back. A thought that was cut off is not.
-func (d *Deeds) unlessStopped(ctx context.Context, heard string, err error) (agent.Reply, error) {
+func (d *Activities) partialReply(ctx context.Context, heard string, err error) (agent.Reply, error) {
 	if !stopped(ctx) {
 		return agent.Reply{}, err
 	}
 	reply := agent.Reply{Finish: agent.FinishHeld, Hold: heldBy(ctx)}
 	if text := strings.TrimSpace(strings.Map(printable, heard)); text != "" {
-		reply.Parts = []agent.Part{{Type: agent.PartText, Text: agent.Cut(text, maxResult, len(text))}}
+		reply.Parts = []agent.Part{{Type: agent.PartText, Text: agent.Truncate(text, maxResult, len(text))}}
 	}
 	return reply, nil
 }
 
 // generate makes the call under two clocks: the activity's own, and one that
 // ends a stream that has fallen silent.
-func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, in AskInput, t *tab) (_ agent.Reply, heard string, _ error) {
+func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, in ModelInput, t *charges) (_ agent.Reply, heard string, _ error) {
 	var said strings.Builder
 	ctx, stop := context.WithTimeoutCause(ctx, time.Duration(spec.ModelTimeout),
 		model.Fault(agent.FaultTimeout, 0, 0, "the model had not answered after "+spec.ModelTimeout.String()))
@@ -196,10 +196,10 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 			cancel(tooLong(m.Full))
 			return
 		}
-		t.hears(streamed, model.Counted(delta.Usage))
+		t.addReceived(streamed, model.ClampUsage(delta.Usage))
 		said.WriteString(delta.Text)
 		if delta.Text != "" || delta.Thinking != "" {
-			d.live(piece{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, Thinking: delta.Thinking})
+			d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, Thinking: delta.Thinking})
 		}
 	})
 	if err != nil {
@@ -208,9 +208,9 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 		}
 		return agent.Reply{}, said.String(), err
 	}
-	out := agent.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: model.Counted(reply.Usage)}
-	if reply.Maker != m.Full {
-		out.Maker = reply.Maker
+	out := agent.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: model.ClampUsage(reply.Usage)}
+	if reply.ProviderModel != m.Full {
+		out.ProviderModel = reply.ProviderModel
 	}
 	return out, "", nil
 }
@@ -218,7 +218,7 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 // tooLong gives up a model that says more than can be kept: it might never end.
 func tooLong(name string) *agent.Error {
 	fault := model.Fault(agent.FaultBadRequest, 0, 0, fmt.Sprintf("the model had sent more than %d bytes, and was not done; lower max_output_tokens", maxReply))
-	fault.Code, fault.Provider.Model = agent.BadOutput, name
+	fault.Code, fault.Provider.Model = agent.CodeBadOutput, name
 	return fault
 }
 
@@ -234,7 +234,7 @@ func outOfTime(ctx context.Context) *agent.Error {
 // outputFor is the schema that the model's text has to fit; under completion
 // "tool" the output is the arguments of a tool.
 func outputFor(spec *agent.Spec) json.RawMessage {
-	if spec.Completion == agent.CompleteTool {
+	if spec.Completion == agent.CompletionTool {
 		return nil
 	}
 	return spec.Output
@@ -248,7 +248,7 @@ func checkOutput(spec *agent.Spec, parts []agent.Part) (output json.RawMessage, 
 	}
 	m := agent.Message{Parts: parts}
 	calls := m.ToolCalls()
-	if spec.Completion == agent.CompleteTool {
+	if spec.Completion == agent.CompletionTool {
 		for _, c := range calls {
 			if c.Tool == agent.FinishTool && c.Malformed == "" {
 				return c.Arguments, model.Fits(spec.Output, c.Arguments)
@@ -259,7 +259,7 @@ func checkOutput(spec *agent.Spec, parts []agent.Part) (output json.RawMessage, 
 	if len(calls) > 0 {
 		return nil, ""
 	}
-	answer := unfence(m.TextOf())
+	answer := unfence(m.Text())
 	if agent.JSONDepth(answer) > agent.MaxWrittenDepth {
 		return nil, fmt.Sprintf("it is nested more than %d levels deep", agent.MaxWrittenDepth)
 	}

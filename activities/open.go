@@ -28,17 +28,17 @@ var Open = durable.Activity[OpenInput, OpenResult]{Name: "fermata.open"}
 var Claim = durable.Activity[OpenInput, Claimed]{Name: "fermata.claim"}
 
 // OpenWithin is how long Open may take: what it gives the store, and a little more.
-const OpenWithin = storeSoon + time.Second
+const OpenWithin = localStoreTimeout + time.Second
 
 // OpenInput names the agent and the session.
 type OpenInput struct {
-	loop.OpenStep
-	// Apart tells that Open did not come back, and has to leave the store to [Claim].
-	Apart bool `json:"apart,omitempty"`
-	// passes is told of each run before this one that is looked at; it may be nil.
-	passes func(run string)
-	// tries is how often it was tried, with this time; zero does not count.
-	tries int32
+	loop.OpenArgs
+	// ClaimSeparately tells that Open did not come back, and has to leave the store to [Claim].
+	ClaimSeparately bool `json:"claim_separately,omitempty"`
+	// onRun is told of each run before this one that is looked at; it may be nil.
+	onRun func(run string)
+	// attempts is how often it was tried, with this time; zero does not count.
+	attempts int32
 }
 
 // OpenResult is recorded, so that a deploy does not change a run that has begun.
@@ -57,41 +57,41 @@ type Claimed struct {
 	Version int64  `json:"version,omitempty"`
 	// Fence is that of the run's claim: its writes go on from there.
 	Fence agent.Fence `json:"fence"`
-	// Numbers are the session's.
-	Numbers agent.Numbers `json:"numbers,omitzero"`
-	Posts   []agent.Post  `json:"posts,omitempty"`
-	// Inbox is what the session's runs before this one have left.
-	Inbox agent.Inbox `json:"inbox,omitzero"`
-	// State is the version of the session's state.
-	State int `json:"state,omitempty"`
+	// Counters are the session's.
+	Counters agent.Counters         `json:"counters,omitzero"`
+	Receipts []agent.MessageReceipt `json:"receipts,omitempty"`
+	// Backlog is what the session's runs before this one have left.
+	Backlog agent.Backlog `json:"backlog,omitzero"`
+	// StateVersion is the version of the session's state.
+	StateVersion int `json:"state_version,omitempty"`
 	// Imported is the export that the session came with.
 	Imported string `json:"imported,omitempty"`
-	// Behind are executions of runs before this one that were ended from outside:
+	// TerminatedRuns are executions of runs before this one that were ended from outside:
 	// their last events may not be stored.
-	Behind []string `json:"behind,omitempty"`
-	// Lost says why those can't be looked for; empty where they can, or need not be.
-	Lost string `json:"lost,omitempty"`
+	TerminatedRuns []string `json:"terminated_runs,omitempty"`
+	// Unrecovered says why those can't be looked for; empty where they can, or need not be.
+	Unrecovered string `json:"unrecovered,omitempty"`
 }
 
 // maxSpec bounds what a run records of its agent, in bytes: with the session's head it is
 // one payload, which may have 2 MB.
 const maxSpec = 1280 << 10
 
-func (d *Deeds) open(ctx context.Context, in OpenInput) (out OpenResult, err error) {
+func (d *Activities) open(ctx context.Context, in OpenInput) (out OpenResult, err error) {
 	a, ok := d.Agents[in.Agent]
 	if !ok {
 		known := slices.Sorted(maps.Keys(d.Agents))
-		return out, agent.Errorf(agent.UnknownAgent, "agent %q is not in this worker's build; it has %s", in.Agent, strings.Join(known, ", ")).At("agent")
+		return out, agent.Errorf(agent.CodeUnknownAgent, "agent %q is not in this worker's build; it has %s", in.Agent, strings.Join(known, ", ")).WithPath("agent")
 	}
 	out.Spec, out.Sources = a.Spec, a.Sources
 	if raw, err := json.Marshal(out.Spec); err != nil || len(raw) > maxSpec {
-		return OpenResult{}, agent.Errorf(agent.TooLarge, "agent %s is not begun: what it is made of, with the schemas of its tools, has %d bytes, and may have %d", in.Agent, len(raw), maxSpec).At("agent")
+		return OpenResult{}, agent.Errorf(agent.CodeTooLarge, "agent %s is not begun: what it is made of, with the schemas of its tools, has %d bytes, and may have %d", in.Agent, len(raw), maxSpec).WithPath("agent")
 	}
-	if in.Apart {
+	if in.ClaimSeparately {
 		out.Late = true
 		return out, nil
 	}
-	err = d.Pace.soon(ctx, func(ctx context.Context) (err error) {
+	err = d.StorePace.withShortTimeout(ctx, func(ctx context.Context) (err error) {
 		out.Claimed, err = d.head(ctx, in)
 		return err
 	})
@@ -103,7 +103,7 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (out OpenResult, err err
 }
 
 // claimHead leaves to its next attempt how far it has come among the runs before.
-func (d *Deeds) claimHead(ctx context.Context, in OpenInput) (Claimed, error) {
+func (d *Activities) claimHead(ctx context.Context, in OpenInput) (Claimed, error) {
 	var at atomic.Pointer[string]
 	if activity.HasHeartbeatDetails(ctx) {
 		var left string
@@ -112,28 +112,28 @@ func (d *Deeds) claimHead(ctx context.Context, in OpenInput) (Claimed, error) {
 		}
 	}
 	at.Store(&in.After)
-	in.passes, in.tries = func(run string) { at.Store(&run) }, activity.GetInfo(ctx).Attempt
-	defer beatWith(ctx, func() any { return *at.Load() })()
+	in.onRun, in.attempts = func(run string) { at.Store(&run) }, activity.GetInfo(ctx).Attempt
+	defer heartbeatWith(ctx, func() any { return *at.Load() })()
 	return d.head(ctx, in)
 }
 
 // head reads a session's head and claims it.
-func (d *Deeds) head(ctx context.Context, in OpenInput) (out Claimed, err error) {
-	if err := d.Identity.soon(ctx); err != nil {
+func (d *Activities) head(ctx context.Context, in OpenInput) (out Claimed, err error) {
+	if err := d.Identity.checkCached(ctx); err != nil {
 		return out, err
 	}
 	head, err := d.Log.Head(ctx, in.Session) // also one that has nothing but claims
-	if err == nil || errors.Is(err, agent.NotFound) {
-		err = d.before(ctx, in, head)
+	if err == nil || errors.Is(err, agent.CodeNotFound) {
+		err = d.checkStoreKnows(ctx, in, head)
 	}
-	if err != nil && !errors.Is(err, agent.NotFound) {
+	if err != nil && !errors.Is(err, agent.CodeNotFound) {
 		return out, err
 	}
-	inbox, err := d.Log.Inbox(ctx, head)
+	inbox, err := d.Log.Backlog(ctx, head)
 	if err != nil {
 		return out, err
 	}
-	out = Claimed{Head: head.Digest, Seq: head.Seq, Version: head.Version, Fence: head.Fence.After(activity.GetInfo(ctx).ScheduledTime.UnixMicro()), Numbers: head.Numbers, Posts: head.Posts, Inbox: inbox, State: head.State, Imported: head.Imported}
+	out = Claimed{Head: head.Digest, Seq: head.Seq, Version: head.Version, Fence: head.Fence.After(activity.GetInfo(ctx).ScheduledTime.UnixMicro()), Counters: head.Counters, Receipts: head.Receipts, Backlog: inbox, StateVersion: head.StateVersion, Imported: head.Imported}
 	if in.Child { // its session is nobody's but its own
 		return out, nil
 	}
@@ -143,13 +143,13 @@ func (d *Deeds) head(ctx context.Context, in OpenInput) (out Claimed, err error)
 // claim says in the session's head that the run has begun, so that the next one
 // knows of it without a listing, which is late and rationed; and looks what became of
 // those that did so before it. An import stays as it came until its run has taken it.
-func (d *Deeds) claim(ctx context.Context, in OpenInput, head store.Head, out *Claimed) (err error) {
+func (d *Activities) claim(ctx context.Context, in OpenInput, head store.Head, out *Claimed) (err error) {
 	if head.Import != "" {
 		return nil
 	}
 	info := activity.GetInfo(ctx)
 	run := info.WorkflowExecution.RunID
-	if out.Behind, out.Lost, err = d.behind(ctx, head, in.Session); err != nil {
+	if out.TerminatedRuns, out.Unrecovered, err = d.terminatedRuns(ctx, head, in.Session); err != nil {
 		return err
 	}
 	switch {
@@ -157,9 +157,9 @@ func (d *Deeds) claim(ctx context.Context, in OpenInput, head store.Head, out *C
 		out.Fence = head.Fence
 		return nil
 	case head.Run == run:
-		return agent.Errorf(agent.Stale, "run %s has stored a part of the log, and has begun before", run)
+		return agent.Errorf(agent.CodeStale, "run %s has stored a part of the log, and has begun before", run)
 	}
-	head.Claims = slices.Clone(out.Behind[:min(len(out.Behind), maxClaims)])
+	head.Claims = slices.Clone(out.TerminatedRuns[:min(len(out.TerminatedRuns), maxClaims)])
 	slices.Reverse(head.Claims) // the latest last
 	head.Claims = append(head.Claims, run)
 	head.V, head.Session, head.Updated = store.HeadVersion, in.Session, info.ScheduledTime.UTC().Truncate(time.Millisecond)

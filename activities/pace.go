@@ -14,38 +14,38 @@ import (
 // little time; and after one that waited in vain, all of the process that have no more
 // leave the store to regular activities for slowFor.
 const (
-	storeSoon = 2 * time.Second // for a run that begins or ends, and has nothing to hear
-	restSoon  = time.Second     // for one that rests, and that somebody waits for
-	slowFor   = 5 * time.Second
+	localStoreTimeout = 2 * time.Second // for a run that begins or ends, and has nothing to hear
+	localRestTimeout  = time.Second     // for one that rests, and that somebody waits for
+	slowFor           = 5 * time.Second
 )
 
-// Pace knows whether the store has lately kept a local activity waiting. One serves a
+// StorePace knows whether the store has lately kept a local activity waiting. One serves a
 // whole process; its zero value is ready. A nil Pace gives the store all its time.
-type Pace struct{ slowUntil, restUntil atomic.Int64 } // nanoseconds since 1970
+type StorePace struct{ slowUntil, restUntil atomic.Int64 } // nanoseconds since 1970
 
-// errSlow is returned instead of a store's answer that did not come soon enough.
-var errSlow = &agent.Error{Code: agent.StoreUnavailable, Message: "the store did not answer at once", Retryable: true}
+// errStoreSlow is returned instead of a store's answer that did not come soon enough.
+var errStoreSlow = &agent.Error{Code: agent.CodeStoreUnavailable, Message: "the store did not answer at once", Retryable: true}
 
-// soon asks the store from a local activity of a run that begins or ends.
-func (p *Pace) soon(ctx context.Context, ask func(context.Context) error) error {
+// withShortTimeout asks the store from a local activity of a run that begins or ends.
+func (p *StorePace) withShortTimeout(ctx context.Context, ask func(context.Context) error) error {
 	if p == nil {
 		return ask(ctx)
 	}
-	return within(ctx, storeSoon, &p.slowUntil, ask)
+	return within(ctx, localStoreTimeout, &p.slowUntil, ask)
 }
 
-// atOnce asks the store from a local activity of a run that rests.
-func (p *Pace) atOnce(ctx context.Context, ask func(context.Context) error) error {
+// withRestTimeout asks the store from a local activity of a run that rests.
+func (p *StorePace) withRestTimeout(ctx context.Context, ask func(context.Context) error) error {
 	if p == nil {
 		return ask(ctx)
 	}
-	return p.soon(ctx, func(ctx context.Context) error { return within(ctx, restSoon, &p.restUntil, ask) })
+	return p.withShortTimeout(ctx, func(ctx context.Context) error { return within(ctx, localRestTimeout, &p.restUntil, ask) })
 }
 
 // within gives the store so much time, and none if it is slow. It returns errSlow then.
 func within(ctx context.Context, most time.Duration, slowUntil *atomic.Int64, ask func(context.Context) error) error {
 	if time.Now().UnixNano() < slowUntil.Load() {
-		return errSlow
+		return errStoreSlow
 	}
 	leave := func() { slowUntil.Store(time.Now().Add(slowFor).UnixNano()) }
 	defer time.AfterFunc(most, leave).Stop() // also if it never returns
@@ -55,5 +55,5 @@ func within(ctx context.Context, most time.Duration, slowUntil *atomic.Int64, as
 		return err
 	}
 	leave()
-	return errSlow
+	return errStoreSlow
 }

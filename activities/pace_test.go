@@ -13,7 +13,7 @@ import (
 // that is too slow for a start by all; also where it never comes back.
 func TestASlowStoreIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p Pace
+		var p StorePace
 		asked, forever := 0, make(chan struct{})
 		answersIn := func(d time.Duration) func(context.Context) error {
 			return func(ctx context.Context) error {
@@ -26,22 +26,22 @@ func TestASlowStoreIsLeftAlone(t *testing.T) {
 				}
 			}
 		}
-		require.NoError(t, p.atOnce(t.Context(), answersIn(restSoon/2)))
-		require.ErrorIs(t, p.atOnce(t.Context(), answersIn(restSoon*3/2)), errSlow)
-		require.ErrorIs(t, p.atOnce(t.Context(), answersIn(0)), errSlow)
+		require.NoError(t, p.withRestTimeout(t.Context(), answersIn(localRestTimeout/2)))
+		require.ErrorIs(t, p.withRestTimeout(t.Context(), answersIn(localRestTimeout*3/2)), errStoreSlow)
+		require.ErrorIs(t, p.withRestTimeout(t.Context(), answersIn(0)), errStoreSlow)
 		require.Equal(t, 2, asked, "the last one did not ask")
-		require.NoError(t, p.soon(t.Context(), answersIn(restSoon*3/2)), "a start has more time")
+		require.NoError(t, p.withShortTimeout(t.Context(), answersIn(localRestTimeout*3/2)), "a start has more time")
 		<-time.After(slowFor) // skipped time
-		require.NoError(t, p.atOnce(t.Context(), answersIn(0)))
+		require.NoError(t, p.withRestTimeout(t.Context(), answersIn(0)))
 
 		go func() {
-			_ = p.soon(t.Context(), func(context.Context) error { <-forever; return nil })
+			_ = p.withShortTimeout(t.Context(), func(context.Context) error { <-forever; return nil })
 		}()
-		<-time.After(storeSoon)
+		<-time.After(localStoreTimeout)
 		synctest.Wait()
 		asked = 0
-		require.ErrorIs(t, p.soon(t.Context(), answersIn(0)), errSlow)
-		require.ErrorIs(t, p.atOnce(t.Context(), answersIn(0)), errSlow)
+		require.ErrorIs(t, p.withShortTimeout(t.Context(), answersIn(0)), errStoreSlow)
+		require.ErrorIs(t, p.withRestTimeout(t.Context(), answersIn(0)), errStoreSlow)
 		require.Zero(t, asked)
 		close(forever)
 	})

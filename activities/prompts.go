@@ -20,13 +20,13 @@ const (
 )
 
 // note is what is said behind the conversation; empty for nothing.
-func (in AskInput) note(spec *agent.Spec) string {
+func (in ModelInput) note(spec *agent.Spec) string {
 	switch in.Summary {
-	case loop.SumHandoff:
+	case loop.SummaryForHandoff:
 		return handoff.Prompt
-	case loop.SumFresh:
+	case loop.SummaryForResume:
 		return freshPrompt
-	case loop.SumCompact:
+	case loop.SummaryForCompaction:
 		if more := spec.Compaction.Instructions; more != "" {
 			return compactPrompt + "\n" + more
 		}
@@ -36,8 +36,8 @@ func (in AskInput) note(spec *agent.Spec) string {
 }
 
 // output is the schema of a summary; nil for free text.
-func (in AskInput) output() json.RawMessage {
-	if in.Summary == loop.SumHandoff {
+func (in ModelInput) output() json.RawMessage {
+	if in.Summary == loop.SummaryForHandoff {
 		return handoff.SummarySchema()
 	}
 	return nil

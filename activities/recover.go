@@ -26,11 +26,11 @@ const maxClaims = 20
 // something: it mostly stores what it has before.
 const maxCarries = 100
 
-// behind finds the executions of the session's runs before this one that were ended
+// terminatedRuns finds the executions of the session's runs before this one that were ended
 // from outside, the latest first: they had no time to store their last events. lost says
 // why the last events of the head's run can't be had, where it has not come to its end
 // and Temporal knows of it no more.
-func (d *Deeds) behind(ctx context.Context, head store.Head, session string) (list []string, lost string, err error) {
+func (d *Activities) terminatedRuns(ctx context.Context, head store.Head, session string) (list []string, lost string, err error) {
 	if d.Client == nil { // a test environment, which has one run
 		return nil, "", nil
 	}
@@ -61,7 +61,7 @@ func (d *Deeds) behind(ctx context.Context, head store.Head, session string) (li
 // cutOff is the last execution of the run that an execution belongs to, if it was ended
 // from outside; known reports whether Temporal knows of it. also are statuses of executions
 // that count as well: a run that failed may not have been able to store its end.
-func (d *Deeds) cutOff(ctx context.Context, session, execution string, also ...enums.WorkflowExecutionStatus) (id string, known bool, err error) {
+func (d *Activities) cutOff(ctx context.Context, session, execution string, also ...enums.WorkflowExecutionStatus) (id string, known bool, err error) {
 	outside := append(also, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)
 	last, status, err := d.lastOf(ctx, session, execution)
 	if last == "" || err != nil {
@@ -75,14 +75,14 @@ func (d *Deeds) cutOff(ctx context.Context, session, execution string, also ...e
 
 // lastOf is the last execution of the run that an execution belongs to; empty if Temporal
 // knows nothing of it.
-func (d *Deeds) lastOf(ctx context.Context, session, execution string) (id string, status enums.WorkflowExecutionStatus, err error) {
+func (d *Activities) lastOf(ctx context.Context, session, execution string) (id string, status enums.WorkflowExecutionStatus, err error) {
 	for range maxCarries {
 		described, err := d.Client.DescribeWorkflowExecution(ctx, session, execution)
 		switch {
 		case errors.As(err, new(*serviceerror.NotFound)):
 			return "", status, nil
 		case err != nil:
-			return "", status, durable.ArriveRPC(err)
+			return "", status, durable.FromRPC(err)
 		}
 		if status = described.GetWorkflowExecutionInfo().GetStatus(); status != enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
 			return execution, status, nil
@@ -95,18 +95,18 @@ func (d *Deeds) lastOf(ctx context.Context, session, execution string) (id strin
 }
 
 // successor is the execution that one was carried over into.
-func (d *Deeds) successor(ctx context.Context, session, execution string) (string, error) {
+func (d *Activities) successor(ctx context.Context, session, execution string) (string, error) {
 	last := d.Client.GetWorkflowHistory(ctx, session, execution, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for last.HasNext() {
 		e, err := last.Next()
 		if err != nil {
-			return "", durable.ArriveRPC(err)
+			return "", durable.FromRPC(err)
 		}
 		if next := e.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(); next != "" {
 			return next, nil
 		}
 	}
-	return "", agent.Errorf(agent.Internal, "execution %s of session %s was carried over, and does not say into which", execution, session)
+	return "", agent.Errorf(agent.CodeInternal, "execution %s of session %s was carried over, and does not say into which", execution, session)
 }
 
 // recoverTries is how often a terminated run is asked for its last events before
@@ -117,8 +117,8 @@ const recoverTries = 8
 // the session's log: its state is asked of its closed execution, and the machine
 // ends it as it ends every run, so that no call is left without a result. lost says
 // why that can't be done.
-func (d *Deeds) recover(ctx context.Context, in loop.LocateStep, head store.Head) (_ store.Head, recovered, lost string, err error) {
-	for _, execution := range in.Behind {
+func (d *Activities) recover(ctx context.Context, in loop.LocateArgs, head store.Head) (_ store.Head, recovered, lost string, err error) {
+	for _, execution := range in.TerminatedRuns {
 		state, err := d.lastState(ctx, in.Session, execution)
 		switch {
 		case errors.Is(err, errUnwritten):
@@ -130,15 +130,15 @@ func (d *Deeds) recover(ctx context.Context, in loop.LocateStep, head store.Head
 		case state.Run == head.Run && head.Status.Ended() || len(state.Log.Tail) == 0 && state.Log.Head == head.Digest:
 			return head, "", "", nil
 		}
-		head, err = d.keep(ctx, in, execution, head, state)
+		head, err = d.storeTail(ctx, in, execution, head, state)
 		return head, state.Run, "", err
 	}
 	return head, "", "", nil
 }
 
-// keep stores the open part of a log that nobody will seal any more. There is none if the
+// storeTail stores the open part of a log that nobody will seal any more. There is none if the
 // head alone is older than the log, as one of a backup is.
-func (d *Deeds) keep(ctx context.Context, in loop.LocateStep, execution string, head store.Head, state loop.State) (store.Head, error) {
+func (d *Activities) storeTail(ctx context.Context, in loop.LocateArgs, execution string, head store.Head, state loop.State) (store.Head, error) {
 	digest, seq := state.Log.Head, state.Log.Seq
 	if tail := state.Log.Tail; len(tail) > 0 {
 		var err error
@@ -149,7 +149,7 @@ func (d *Deeds) keep(ctx context.Context, in loop.LocateStep, execution string, 
 	}
 	next := store.Head{
 		V: store.HeadVersion, Version: head.Version + 1, Session: in.Session, Fence: in.Fence, Run: state.Run, Execution: execution, Agent: state.Spec.Name, Status: state.End.Outcome.Status,
-		Digest: digest, Seq: seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Messages.Posts, Inbox: state.Inbox(), Imported: head.Imported, Claims: head.Claims, Recovered: true, Updated: state.End.Outcome.Ended,
+		Digest: digest, Seq: seq, StateVersion: state.Spec.StateVersion, Counters: state.Counters, Receipts: state.Messages.Receipts, Backlog: state.Backlog(), Imported: head.Imported, Claims: head.Claims, Recovered: true, Updated: state.End.Outcome.Ended,
 	}
 	return d.putHead(ctx, next)
 }
@@ -158,18 +158,18 @@ func (d *Deeds) keep(ctx context.Context, in loop.LocateStep, execution string, 
 var errUnwritten = errors.New("it has no part in the log")
 
 // lastState is the state of a closed execution, after its end.
-func (d *Deeds) lastState(ctx context.Context, session, execution string) (state loop.State, err error) {
+func (d *Activities) lastState(ctx context.Context, session, execution string) (state loop.State, err error) {
 	closed, err := d.Client.DescribeWorkflowExecution(ctx, session, execution)
 	if err != nil {
-		return state, durable.ArriveRPC(err)
+		return state, durable.FromRPC(err)
 	}
-	if state, err = d.machine(ctx, session, execution); err != nil {
+	if state, err = d.machineState(ctx, session, execution); err != nil {
 		return state, err
 	}
-	if state.Unwritten() {
+	if state.HasNoLog() {
 		return state, errUnwritten
 	}
-	open, err := signals.ReadOpen(ctx, d.Client, session, execution)
+	open, err := signals.ReadTail(ctx, d.Client, session, execution)
 	if err != nil {
 		return state, err
 	}
@@ -178,8 +178,8 @@ func (d *Deeds) lastState(ctx context.Context, session, execution string) (state
 	return state, err
 }
 
-// machine asks an execution for its state, without the open part of its log.
-func (d *Deeds) machine(ctx context.Context, session, execution string) (state loop.State, err error) {
+// machineState asks an execution for its state, without the open part of its log.
+func (d *Activities) machineState(ctx context.Context, session, execution string) (state loop.State, err error) {
 	raw, err := signals.Machine.Ask(ctx, d.Client, session, execution, signals.None{})
 	if err != nil {
 		return state, err
@@ -193,9 +193,9 @@ func momentOf(info *workflowpb.WorkflowExecutionInfo) loop.Moment {
 	return loop.Moment{At: info.GetCloseTime().AsTime().UTC(), Revision: loop.Revision}
 }
 
-func cutOf(info *workflowpb.WorkflowExecutionInfo) loop.Cut {
+func cutOf(info *workflowpb.WorkflowExecutionInfo) loop.Terminated {
 	if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT {
-		return loop.Cut{Reason: agent.ReasonTimedOut, Err: agent.Errorf(agent.LimitTime, "the workflow's execution timeout ended the run")}
+		return loop.Terminated{Reason: agent.ReasonTimedOut, Err: agent.Errorf(agent.CodeLimitTime, "the workflow's execution timeout ended the run")}
 	}
-	return loop.Cut{Reason: agent.ReasonTerminated}
+	return loop.Terminated{Reason: agent.ReasonTerminated}
 }

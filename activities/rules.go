@@ -43,15 +43,15 @@ func matchesRule(spec *agent.Spec, rule agent.Rule, name string, arguments json.
 		return len(rule.Arguments) == 0, nil
 	}
 	ok, err := signals.Matches(rule.Arguments, arguments)
-	if err != nil || disguised(rule.Arguments, arguments) || !judged(tool) { // what can't be judged is not let through
-		return rule.Do != agent.Allow, nil
+	if err != nil || hasMisspelledName(rule.Arguments, arguments) || !hasReadableSchema(tool) { // what can't be judged is not let through
+		return rule.Do != agent.RulingAllow, nil
 	}
 	return ok, nil
 }
 
-// disguised reports whether arguments have a name that differs from one that a schema is
+// hasMisspelledName reports whether arguments have a name that differs from one that a schema is
 // about in nothing but case and signs: a tool may take it for that.
-func disguised(schema, arguments json.RawMessage) bool {
+func hasMisspelledName(schema, arguments json.RawMessage) bool {
 	about := map[string]bool{}
 	_ = each(schema, func(key string, value any) { // it was read before
 		switch v := value.(type) {
@@ -102,59 +102,59 @@ func each(raw json.RawMessage, visit func(name string, value any)) error {
 	return nil
 }
 
-// deniedBy finds a rule that does not let a person put these arguments in the
+// deniesEdited finds a rule that does not let a person put these arguments in the
 // place of the model's: an approval stands above no denial, and not above a rule
 // that wants the approval of somebody else.
-func deniedBy(spec *agent.Spec, in ToolInput) error {
+func deniesEdited(spec *agent.Spec, in ToolInput) error {
 	if t, known := spec.Tool(in.Tool); known {
 		if wrong := fault(t, in.Arguments); wrong != "" {
-			return agent.Errorf(agent.Denied, "%s", wrong)
+			return agent.Errorf(agent.CodeDenied, "%s", wrong)
 		}
 	}
 	t, _ := spec.Tool(in.Tool)
-	if t.Ask != nil && foreign(t.Ask.Rule(), in) {
-		return agent.Errorf(agent.Denied, "Permission denied: the tool wants the approval of %s for the edited arguments.", strings.Join(t.Ask.Approvers, " or "))
+	if t.Approval != nil && wantsOtherApprover(t.Approval.Rule(), in) {
+		return agent.Errorf(agent.CodeDenied, "Permission denied: the tool wants the approval of %s for the edited arguments.", strings.Join(t.Approval.Approvers, " or "))
 	}
 	spoken := false
 	for i, rule := range spec.Rules {
 		ok, err := matchesRule(spec, rule, in.Tool, in.Arguments)
-		ok = ok && rule.Over == 0 && !(rule.Otherwise && spoken)
+		ok = ok && rule.AfterCalls == 0 && !(rule.Otherwise && spoken)
 		switch {
 		case err != nil:
 			return err
-		case ok && foreign(rule, in):
-			return agent.Errorf(agent.Denied, "Permission denied by rule %d: the edited arguments want the approval of %s.", i, strings.Join(rule.Approvers, " or "))
-		case ok && rule.Do == agent.Deny:
-			return agent.Errorf(agent.Denied, "Permission denied by rule %d. %s", i, rule.Reason)
+		case ok && wantsOtherApprover(rule, in):
+			return agent.Errorf(agent.CodeDenied, "Permission denied by rule %d: the edited arguments want the approval of %s.", i, strings.Join(rule.Approvers, " or "))
+		case ok && rule.Do == agent.RulingDeny:
+			return agent.Errorf(agent.CodeDenied, "Permission denied by rule %d. %s", i, rule.Reason)
 		}
 		spoken = !rule.Otherwise && (spoken || ok)
 	}
 	return nil
 }
 
-// foreign reports whether a rule wants the approval of somebody else.
-func foreign(rule agent.Rule, in ToolInput) bool {
-	return rule.Do == agent.Ask && len(rule.Approvers) > 0 && !slices.Contains(rule.Approvers, in.Approver)
+// wantsOtherApprover reports whether a rule wants the approval of somebody else.
+func wantsOtherApprover(rule agent.Rule, in ToolInput) bool {
+	return rule.Do == agent.RulingAsk && len(rule.Approvers) > 0 && !slices.Contains(rule.Approvers, in.Approver)
 }
 
 // parkings reads the calls of await_resumption.
-func parkings(parts []agent.Part) (all []agent.Parking) {
+func parkings(parts []agent.Part) (all []agent.ParkRequest) {
 	for _, c := range (agent.Message{Parts: parts}).ToolCalls() {
-		if c.Tool != agent.ParkTool {
+		if c.Tool != agent.AwaitResumptionTool {
 			continue
 		}
-		reason, conditions, err := signals.DecodeParking(c.Arguments)
-		all = append(all, agent.Parking{Reason: reason, Conditions: conditions, Err: err})
+		reason, conditions, err := signals.DecodeParkRequest(c.Arguments)
+		all = append(all, agent.ParkRequest{Reason: reason, Conditions: conditions, Err: err})
 	}
 	return all
 }
 
-// Asking is a tool that asks as the worker says, or as it says itself, whatever is stricter.
-func (d *Deeds) Asking(t agent.ToolSpec) agent.ToolSpec {
-	for _, name := range slices.Sorted(maps.Keys(d.Ask)) {
-		ask := d.Ask[name]
-		if agent.MatchesAny([]string{name}, t.Name) && (t.Ask == nil || ask.Rule().Strictness() > t.Ask.Rule().Strictness()) {
-			t.Ask = &ask
+// ToolSpec is a tool that asks as the worker says, or as it says itself, whatever is stricter.
+func (d *Activities) ToolSpec(t agent.ToolSpec) agent.ToolSpec {
+	for _, name := range slices.Sorted(maps.Keys(d.Approvals)) {
+		ask := d.Approvals[name]
+		if agent.MatchesAny([]string{name}, t.Name) && (t.Approval == nil || ask.Rule().Strictness() > t.Approval.Rule().Strictness()) {
+			t.Approval = &ask
 		}
 	}
 	return t

@@ -20,44 +20,44 @@ func TestRulesCountWhereTheyCantJudge(t *testing.T) {
 		`{"Amount_EUR":900,"x":1e400}`:               true,
 		`{"amount_eur":5,"type":"x","Properties":1}`: false,
 	} {
-		for _, do := range []agent.Ruling{agent.Ask, agent.Deny} {
+		for _, do := range []agent.Ruling{agent.RulingAsk, agent.RulingDeny} {
 			spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay"}}, Definition: agent.Definition{
 				Rules: []agent.Rule{{Do: do, Arguments: json.RawMessage(over)}},
 			}}
-			matches, err := matchRules(spec, []agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "pay", Arguments: json.RawMessage(arguments)}}})
+			matches, err := matchRules(spec, []agent.Part{{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: "pay", Arguments: json.RawMessage(arguments)}}})
 			require.NoError(t, err)
 			require.Equal(t, want, len(matches[0]) == 1, "%s %s", do, arguments)
 		}
 	}
 	spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay"}}}
-	ok, err := matchesRule(spec, agent.Rule{Do: agent.Allow, Arguments: json.RawMessage(over)}, "pay", json.RawMessage(`{"Amount_EUR":800}`))
+	ok, err := matchesRule(spec, agent.Rule{Do: agent.RulingAllow, Arguments: json.RawMessage(over)}, "pay", json.RawMessage(`{"Amount_EUR":800}`))
 	require.NoError(t, err)
 	require.False(t, ok)
 }
 
 // Rules cover the runtime's own tools only where they deny them by name.
 func TestRulesOfTheRuntimesOwnTools(t *testing.T) {
-	ask := agent.ToolSpec{Name: agent.AskUserTool, By: agent.ByRuntime}
+	ask := agent.ToolSpec{Name: agent.AskUserTool, Executor: agent.ExecutorRuntime}
 	for _, r := range []agent.Rule{
-		{Do: agent.Deny}, {Do: agent.Deny, Class: agent.ClassWrites}, {Do: agent.Ask, Tools: []string{"*"}}, {Do: agent.Deny, Tools: []string{"fs_*"}},
+		{Do: agent.RulingDeny}, {Do: agent.RulingDeny, Class: agent.ClassWrites}, {Do: agent.RulingAsk, Tools: []string{"*"}}, {Do: agent.RulingDeny, Tools: []string{"fs_*"}},
 	} {
 		require.False(t, r.Covers(ask), "%+v", r)
 	}
-	require.True(t, agent.Rule{Do: agent.Deny, Tools: []string{"ask_*"}}.Covers(ask))
-	require.True(t, agent.Rule{Do: agent.Deny}.Covers(agent.ToolSpec{Name: "pay"}))
+	require.True(t, agent.Rule{Do: agent.RulingDeny, Tools: []string{"ask_*"}}.Covers(ask))
+	require.True(t, agent.Rule{Do: agent.RulingDeny}.Covers(agent.ToolSpec{Name: "pay"}))
 }
 
 // Edited arguments are judged again: by the default, and by the approvers that the tool names.
 func TestEditedArgumentsAreJudgedAgain(t *testing.T) {
-	small := agent.Rule{Do: agent.Ask, Arguments: json.RawMessage(`{"properties":{"eur":{"maximum":5}},"required":["eur"]}`)}
+	small := agent.Rule{Do: agent.RulingAsk, Arguments: json.RawMessage(`{"properties":{"eur":{"maximum":5}},"required":["eur"]}`)}
 	spec := &agent.Spec{
-		Toolset:    []agent.ToolSpec{{Name: "pay"}, {Name: "send", Ask: &agent.Asking{Approvers: []string{"ana"}}}},
-		Definition: agent.Definition{Rules: []agent.Rule{small, {Do: agent.Deny, Otherwise: true}}},
+		Toolset:    []agent.ToolSpec{{Name: "pay"}, {Name: "send", Approval: &agent.ToolApproval{Approvers: []string{"ana"}}}},
+		Definition: agent.Definition{Rules: []agent.Rule{small, {Do: agent.RulingDeny, Otherwise: true}}},
 	}
 	edited := func(tool, arguments, by string) error {
 		in := ToolInput{}.of(tool, arguments)
 		in.Approver = by
-		return deniedBy(spec, in)
+		return deniesEdited(spec, in)
 	}
 	require.NoError(t, edited("pay", `{"eur":3}`, ""))
 	require.ErrorContains(t, edited("pay", `{"eur":30}`, ""), "Permission denied by rule 1")
@@ -67,15 +67,15 @@ func TestEditedArgumentsAreJudgedAgain(t *testing.T) {
 
 // A worker says which tools ask, by names and patterns; the strictest counts.
 func TestWorkersTellToolsToAsk(t *testing.T) {
-	ana, anybody := agent.Asking{Approvers: []string{"ana"}}, agent.Asking{}
-	d := &Deeds{Ask: map[string]agent.Asking{"bank__*": anybody, "bank__pay": ana}}
-	require.Equal(t, &ana, d.Asking(agent.ToolSpec{Name: "bank__pay"}).Ask)
-	require.Equal(t, &anybody, d.Asking(agent.ToolSpec{Name: "bank__list"}).Ask)
-	require.Nil(t, d.Asking(agent.ToolSpec{Name: "look"}).Ask)
-	own := &agent.Asking{Approvers: []string{"bo"}}
-	require.Equal(t, own, d.Asking(agent.ToolSpec{Name: "bank__pay", Ask: own}).Ask, "its own come first")
+	ana, anybody := agent.ToolApproval{Approvers: []string{"ana"}}, agent.ToolApproval{}
+	d := &Activities{Approvals: map[string]agent.ToolApproval{"bank__*": anybody, "bank__pay": ana}}
+	require.Equal(t, &ana, d.ToolSpec(agent.ToolSpec{Name: "bank__pay"}).Approval)
+	require.Equal(t, &anybody, d.ToolSpec(agent.ToolSpec{Name: "bank__list"}).Approval)
+	require.Nil(t, d.ToolSpec(agent.ToolSpec{Name: "look"}).Approval)
+	own := &agent.ToolApproval{Approvers: []string{"bo"}}
+	require.Equal(t, own, d.ToolSpec(agent.ToolSpec{Name: "bank__pay", Approval: own}).Approval, "its own come first")
 	tools := []agent.ToolSpec{{Name: "bank__pay"}, {Name: "bank__list"}}
 	d.offer(tools)
 	require.Equal(t, []string{"bank__list", "bank__pay"}, []string{tools[0].Name, tools[1].Name})
-	require.Equal(t, &ana, tools[1].Ask)
+	require.Equal(t, &ana, tools[1].Approval)
 }

@@ -20,8 +20,8 @@ var Seal = durable.Activity[SealInput, SealResult]{Name: "fermata.seal"}
 
 // SealInput says where to look, not what to store.
 type SealInput struct {
-	loop.SealStep
-	Upto Place `json:"upto"`
+	loop.SealArgs
+	UpTo LogPosition `json:"up_to"`
 }
 
 // SealResult names the chunk and the head's new version.
@@ -31,63 +31,63 @@ type SealResult struct {
 	// Chain is that of the head's fence: another one than the step was given if it
 	// overtook writes of an execution that was reset.
 	Chain int64 `json:"chain"`
-	// Kept is the inbox as the store has it now.
-	Kept []agent.Kept `json:"kept,omitempty"`
+	// BacklogBlobs is the inbox as the store has it now.
+	BacklogBlobs []agent.BacklogBlob `json:"backlog_blobs,omitempty"`
 }
 
-func (d *Deeds) seal(ctx context.Context, in SealInput) (out SealResult, err error) {
+func (d *Activities) seal(ctx context.Context, in SealInput) (out SealResult, err error) {
 	if activity.GetInfo(ctx).IsLocalActivity {
-		ask := d.Pace.soon
-		if in.Status == agent.Suspended {
-			ask = d.Pace.atOnce
+		ask := d.StorePace.withShortTimeout
+		if in.Status == agent.StatusSuspended {
+			ask = d.StorePace.withRestTimeout
 		}
 		return out, ask(ctx, func(ctx context.Context) error {
 			out, err = d.store(ctx, in)
 			return err
 		})
 	}
-	defer beat(ctx)()
+	defer heartbeat(ctx)()
 	return d.store(ctx, in)
 }
 
 // store seals the open part and puts the head.
-func (d *Deeds) store(ctx context.Context, in SealInput) (SealResult, error) {
-	digest := in.Stored
+func (d *Activities) store(ctx context.Context, in SealInput) (SealResult, error) {
+	digest := in.StoredChunk
 	if digest == "" {
 		var err error
 		if digest, err = d.sealTail(ctx, in); err != nil {
 			return SealResult{}, err
 		}
 	}
-	kept, err := d.Log.PutInbox(ctx, in.Session, in.Kept, in.Inbox.Events)
+	kept, err := d.Log.PutBacklog(ctx, in.Session, in.BacklogBlobs, in.Backlog.Events)
 	if err != nil {
-		return SealResult{}, resent(err)
+		return SealResult{}, asResend(err)
 	}
 	info := activity.GetInfo(ctx)
 	stored, err := d.putHead(ctx, store.Head{
 		V: store.HeadVersion, Version: in.Version + 1, Session: in.Session, Fence: in.Fence, Run: in.Run, Execution: info.WorkflowExecution.RunID, Agent: in.Agent,
-		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Posts: in.Posts, Inbox: agent.Inbox{Cut: in.Inbox.Cut}, Kept: kept, Updated: info.ScheduledTime.UTC().Truncate(time.Millisecond),
+		Status: in.Status, StateVersion: in.StateVersion, Imported: in.Imported, Digest: digest, Seq: in.UpTo.Seq, Counters: in.Counters, Receipts: in.Receipts, Backlog: agent.Backlog{Unfinished: in.Backlog.Unfinished}, BacklogBlobs: kept, Updated: info.ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
-	return SealResult{Head: stored.Digest, Version: stored.Version, Chain: stored.Fence.Chain, Kept: stored.Kept}, err
+	return SealResult{Head: stored.Digest, Version: stored.Version, Chain: stored.Fence.Chain, BacklogBlobs: stored.BacklogBlobs}, err
 }
 
 // sealTail stores the open part of a log and returns the chunk's name.
-func (d *Deeds) sealTail(ctx context.Context, in SealInput) (string, error) {
-	open, err := d.openTail(ctx, in.Upto)
+func (d *Activities) sealTail(ctx context.Context, in SealInput) (string, error) {
+	open, err := d.openTail(ctx, in.UpTo)
 	if err != nil {
 		return "", err
 	}
-	events := slices.DeleteFunc(slices.Clone(open.events), func(e agent.Event) bool { return e.Seq > in.Upto.Seq })
-	if n := len(events); n == 0 || events[n-1].Seq != in.Upto.Seq {
-		return "", agent.Errorf(agent.Internal, "run %s has no open transcript up to event %d", in.Run, in.Upto.Seq)
+	events := slices.DeleteFunc(slices.Clone(open.events), func(e agent.Event) bool { return e.Seq > in.UpTo.Seq })
+	if n := len(events); n == 0 || events[n-1].Seq != in.UpTo.Seq {
+		return "", agent.Errorf(agent.CodeInternal, "run %s has no open transcript up to event %d", in.Run, in.UpTo.Seq)
 	}
-	return d.Log.Seal(ctx, open.head, in.Session, in.Run, in.Status == agent.Running, events)
+	return d.Log.Seal(ctx, open.head, in.Session, in.Run, in.Status == agent.StatusRunning, events)
 }
 
-// resent makes of events that the store has lost, as those that an execution has dealt
+// asResend makes of events that the store has lost, as those that an execution has dealt
 // with before it was reset, an error after which the run says all of them once more.
-func resent(err error) error {
-	if !errors.Is(err, agent.ChunkMissing) {
+func asResend(err error) error {
+	if !errors.Is(err, agent.CodeChunkMissing) {
 		return err
 	}
 	e := durable.Within("keeping what waits", err)

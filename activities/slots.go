@@ -8,41 +8,41 @@ import (
 // Slots bounds how many steps of a lane a process has in flight, by whichever task queue
 // they came. A nil Slots has no bound.
 type Slots struct {
-	mu    sync.Mutex
-	most  int
-	taken int           // by steps in flight
-	asked int           // requests for work that are under way, each of which may bring a step
-	freed chan struct{} // closed, and made anew, when a slot or a request is over
+	mu        sync.Mutex
+	size      int
+	used      int           // by steps in flight
+	requested int           // requests for work that are under way, each of which may bring a step
+	freed     chan struct{} // closed, and made anew, when a slot or a request is over
 }
 
 // NewSlots returns n free slots.
-func NewSlots(n int) *Slots { return &Slots{most: n, freed: make(chan struct{})} }
+func NewSlots(n int) *Slots { return &Slots{size: n, freed: make(chan struct{})} }
 
-// Most is how many slots there are.
-func (s *Slots) Most() int { return s.most }
+// Size is how many slots there are.
+func (s *Slots) Size() int { return s.size }
 
-// TryTake takes a slot for a step, if one is free. One for which work is asked is not: what
+// TryAcquire takes a slot for a step, if one is free. One for which work is asked is not: what
 // the request brings has begun when it comes, and could not wait for another slot.
-func (s *Slots) TryTake() bool { return s == nil || s.tryTo(&s.taken) }
+func (s *Slots) TryAcquire() bool { return s == nil || s.tryTo(&s.used) }
 
-// Free gives a step's slot back.
-func (s *Slots) Free() {
+// Release gives a step's slot back.
+func (s *Slots) Release() {
 	if s != nil {
 		s.change(-1, 0)
 	}
 }
 
-// TryAsk notes that work is asked for, if there is a slot for what may come.
-func (s *Slots) TryAsk() bool { return s.tryTo(&s.asked) }
+// TryReserve notes that work is asked for, if there is a slot for what may come.
+func (s *Slots) TryReserve() bool { return s.tryTo(&s.requested) }
 
-// Ask waits until there is a slot for what may come, and notes that work is asked for. It
+// Reserve waits until there is a slot for what may come, and notes that work is asked for. It
 // returns the context's error.
-func (s *Slots) Ask(ctx context.Context) error {
+func (s *Slots) Reserve(ctx context.Context) error {
 	for {
 		s.mu.Lock()
 		freed := s.freed
 		s.mu.Unlock()
-		if s.TryAsk() {
+		if s.TryReserve() {
 			return nil
 		}
 		select {
@@ -53,16 +53,16 @@ func (s *Slots) Ask(ctx context.Context) error {
 	}
 }
 
-// Got notes that a request has brought a step, which has a slot now.
-func (s *Slots) Got() { s.change(1, -1) }
+// ReservationUsed notes that a request has brought a step, which has a slot now.
+func (s *Slots) ReservationUsed() { s.change(1, -1) }
 
-// GotNone notes that a request has brought nothing.
-func (s *Slots) GotNone() { s.change(0, -1) }
+// ReservationUnused notes that a request has brought nothing.
+func (s *Slots) ReservationUnused() { s.change(0, -1) }
 
 func (s *Slots) tryTo(count *int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken+s.asked >= s.most {
+	if s.used+s.requested >= s.size {
 		return false
 	}
 	*count++
@@ -72,8 +72,8 @@ func (s *Slots) tryTo(count *int) bool {
 func (s *Slots) change(taken, asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taken += taken
-	s.asked += asked
+	s.used += taken
+	s.requested += asked
 	close(s.freed)
 	s.freed = make(chan struct{})
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/fermata-agents/fermata/internal/window"
 )
 
-// tab counts what a model call uses, over all its attempts and models: what is not the
+// charges counts what a model call uses, over all its attempts and models: what is not the
 // reply's own is charged beside it, also if there is no reply. An attempt leaves what it
 // knows to the next one in its heartbeats; a worker that is lost leaves the last of them.
-type tab struct {
+type charges struct {
 	mu    sync.Mutex
-	meter window.Meter
+	meter window.TokenEstimator
 	known bool // the meter is there
-	Left
+	Carryover
 	answered *agent.Charge // what the reply that came has used
 	// fresh is what this attempt has found used, also by those before it that were lost, and
 	// no daily limit has counted yet.
@@ -29,50 +29,50 @@ type tab struct {
 	price agent.Price // of what no fallback has used
 }
 
-// Left is what the attempts at a model call leave to the next one.
-type Left struct {
+// Carryover is what the attempts at a model call leave to the next one.
+type Carryover struct {
 	Attempt int            `json:"attempt,omitempty"` // which of its activity's wrote this
-	Spent   []agent.Charge `json:"spent,omitempty"`
+	Charges []agent.Charge `json:"charges,omitempty"`
 	// Open is about what the question has used that is under way, and Lost counts attempts
 	// of which nothing is known.
-	Open *agent.Charge `json:"open,omitempty"`
-	Lost int           `json:"lost,omitempty"`
+	Open            *agent.Charge `json:"open,omitempty"`
+	UnknownAttempts int           `json:"unknown_attempts,omitempty"`
 }
 
-// newTab takes over what the attempts before this one have left, in this activity or in
+// newCharges takes over what the attempts before this one have left, in this activity or in
 // those before it.
-func newTab(ctx context.Context, before *Left) *tab {
-	t := &tab{}
+func newCharges(ctx context.Context, before *Carryover) *charges {
+	t := &charges{}
 	if before != nil {
-		t.Left = *before
-		t.Spent = slices.Clone(before.Spent)
+		t.Carryover = *before
+		t.Charges = slices.Clone(before.Charges)
 	}
-	left := Left{}
+	left := Carryover{}
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &left) == nil {
-		t.Left = left // else another build wrote it: all attempts count as lost
+		t.Carryover = left // else another build wrote it: all attempts count as lost
 	}
 	t.Attempt = int(activity.GetInfo(ctx).Attempt)
-	t.Lost += max(0, t.Attempt-1-left.Attempt)
-	t.lose()
+	t.UnknownAttempts += max(0, t.Attempt-1-left.Attempt)
+	t.chargeBrokenOff()
 	return t
 }
 
 // measures lets the tab know how long requests are.
-func (t *tab) measures(m window.Meter) {
+func (t *charges) measures(m window.TokenEstimator) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.meter, t.known = m, true
 }
 
-// asks begins a question. Attempts of which nothing is known have asked the same.
-func (t *tab) asks(name string, messages []agent.Message) {
+// startCall begins a question. Attempts of which nothing is known have asked the same.
+func (t *charges) startCall(name string, messages []agent.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	input := int64(0)
 	if t.known {
-		input = t.meter.Request(messages)
+		input = t.meter.RequestTokens(messages)
 	}
-	for ; t.Lost > 0; t.Lost-- {
+	for ; t.UnknownAttempts > 0; t.UnknownAttempts-- {
 		t.add(agent.Charge{Usage: agent.Usage{Input: input}, Estimated: true})
 	}
 	t.Open = &agent.Charge{Model: name, Usage: agent.Usage{Input: input}, Estimated: true}
@@ -81,8 +81,8 @@ func (t *tab) asks(name string, messages []agent.Message) {
 // bytesPerToken is less than texts in English have: an estimate is rather high.
 const bytesPerToken = 3
 
-// hears takes what has come of the reply: bytes in all, and what the provider has told.
-func (t *tab) hears(bytes int, told agent.Usage) {
+// addReceived takes what has come of the reply: bytes in all, and what the provider has told.
+func (t *charges) addReceived(bytes int, told agent.Usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.Open == nil {
@@ -96,9 +96,9 @@ func (t *tab) hears(bytes int, told agent.Usage) {
 	u.Output = max(u.Output, told.Output, int64(bytes+bytesPerToken-1)/bytesPerToken)
 }
 
-// ends ends the question that is under way: with what its reply has used, or with nothing
+// endCall ends the question that is under way: with what its reply has used, or with nothing
 // if it was free of charge.
-func (t *tab) ends(answered *agent.Charge) {
+func (t *charges) endCall(answered *agent.Charge) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Open, t.answered = nil, answered
@@ -107,22 +107,22 @@ func (t *tab) ends(answered *agent.Charge) {
 	}
 }
 
-// estimates ends a question whose reply has so many bytes, and of which the provider did
+// endCallEstimated ends a question whose reply has so many bytes, and of which the provider did
 // not tell what it has used.
-func (t *tab) estimates(bytes int, price agent.Price) agent.Usage {
-	t.hears(bytes, agent.Usage{})
+func (t *charges) endCallEstimated(bytes int, price agent.Price) agent.Usage {
+	t.addReceived(bytes, agent.Usage{})
 	t.mu.Lock()
 	used := t.Open.Usage
 	if t.Open.Model != "" {
 		t.Open.Cost = price.Of(used)
 	}
 	t.mu.Unlock()
-	t.lose()
+	t.chargeBrokenOff()
 	return used
 }
 
-// lose charges a question that broke off.
-func (t *tab) lose() {
+// chargeBrokenOff charges a question that broke off.
+func (t *charges) chargeBrokenOff() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.Open != nil {
@@ -132,25 +132,25 @@ func (t *tab) lose() {
 }
 
 // add adds a charge; there is one for each model.
-func (t *tab) add(c agent.Charge) {
+func (t *charges) add(c agent.Charge) {
 	t.fresh = append(t.fresh, c)
-	t.spend(c)
+	t.addBeside(c)
 }
 
-// spend puts a charge beside the others.
-func (t *tab) spend(c agent.Charge) {
-	i := slices.IndexFunc(t.Spent, func(o agent.Charge) bool { return o.Model == c.Model && o.Estimated == c.Estimated })
+// addBeside puts a charge beside the others.
+func (t *charges) addBeside(c agent.Charge) {
+	i := slices.IndexFunc(t.Charges, func(o agent.Charge) bool { return o.Model == c.Model && o.Estimated == c.Estimated })
 	if i < 0 {
-		t.Spent = append(t.Spent, c)
+		t.Charges = append(t.Charges, c)
 		return
 	}
-	t.Spent[i].Usage, t.Spent[i].Cost = t.Spent[i].Usage.Add(c.Usage), agent.Sum(t.Spent[i].Cost, c.Cost)
+	t.Charges[i].Usage, t.Charges[i].Cost = t.Charges[i].Usage.Add(c.Usage), agent.AddAmounts(t.Charges[i].Cost, c.Cost)
 }
 
 // failed ends a question that failed: it is charged, unless it was free.
-func (t *tab) failed(err error, fallback string, price agent.Price) {
+func (t *charges) failed(err error, fallback string, price agent.Price) {
 	if t.refused(err) {
-		t.ends(nil)
+		t.endCall(nil)
 		return
 	}
 	if fallback != "" {
@@ -158,17 +158,17 @@ func (t *tab) failed(err error, fallback string, price agent.Price) {
 		t.Open.Cost = price.Of(t.Open.Usage)
 		t.mu.Unlock()
 	}
-	t.lose()
+	t.chargeBrokenOff()
 }
 
-func (t *tab) refused(err error) bool {
+func (t *charges) refused(err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return free(err, t.Open.Usage.Output > 0)
 }
 
 // charged is what was found used since the last look, in the measures of daily limits.
-func (t *tab) charged() (sum agent.Daily) {
+func (t *charges) charged() (sum agent.DailyLimits) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer func() { t.fresh = nil }()
@@ -176,17 +176,17 @@ func (t *tab) charged() (sum agent.Daily) {
 		if c.Model == "" {
 			c.Cost = t.price.Of(c.Usage)
 		}
-		sum.Tokens, sum.CostUSD = agent.Sum(sum.Tokens, c.Usage.Total()), agent.Sum(sum.CostUSD, c.Cost)
+		sum.Tokens, sum.CostUSD = agent.AddAmounts(sum.Tokens, c.Usage.Total()), agent.AddAmounts(sum.CostUSD, c.Cost)
 	}
 	return sum
 }
 
-// beat is what a heartbeat carries.
-func (t *tab) beat() any {
+// heartbeat is what a heartbeat carries.
+func (t *charges) heartbeat() any {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := t.Left
-	out.Spent = slices.Clone(t.Spent)
+	out := t.Carryover
+	out.Charges = slices.Clone(t.Charges)
 	if t.Open != nil {
 		open := *t.Open
 		out.Open = &open
@@ -195,22 +195,22 @@ func (t *tab) beat() any {
 }
 
 // settle puts what was used beside what came of the call.
-func (t *tab) settle(ctx context.Context, reply agent.Reply, err error) (agent.Reply, error) {
-	t.lose()
+func (t *charges) settle(ctx context.Context, reply agent.Reply, err error) (agent.Reply, error) {
+	t.chargeBrokenOff()
 	if t.answered != nil && (err != nil || reply.Usage == agent.Usage{}) { // its reply was of no use
-		t.spend(*t.answered)
+		t.addBeside(*t.answered)
 	}
 	if err == nil {
-		reply.Spent = t.Spent
+		reply.Charges = t.Charges
 		return reply, nil
 	}
-	activity.RecordHeartbeat(ctx, t.beat())
+	activity.RecordHeartbeat(ctx, t.heartbeat())
 	var e *agent.Error
-	if !errors.As(err, &e) || len(t.Spent) == 0 {
+	if !errors.As(err, &e) || len(t.Charges) == 0 {
 		return reply, err
 	}
 	whole := *e
-	whole.Message, whole.Spent = err.Error(), t.Spent
+	whole.Message, whole.Charges = err.Error(), t.Charges
 	return reply, &whole
 }
 
@@ -227,51 +227,51 @@ func free(err error, heard bool) bool {
 
 // charges is all that was used; an estimate of nothing is that of a call of which nothing
 // is known.
-func (l Left) charges() []agent.Charge {
-	all := slices.Clone(l.Spent)
+func (l Carryover) charges() []agent.Charge {
+	all := slices.Clone(l.Charges)
 	if l.Open != nil {
 		all = append(all, *l.Open)
 	}
-	return append(all, slices.Repeat([]agent.Charge{{Estimated: true}}, l.Lost)...)
+	return append(all, slices.Repeat([]agent.Charge{{Estimated: true}}, l.UnknownAttempts)...)
 }
 
-// Carry hands on what the attempts of an activity have used that ended with an error, to
+// TakeOver hands on what the attempts of an activity have used that ended with an error, to
 // the activity that makes the call again.
-func (in *AskInput) Carry(err *agent.Error) {
-	left := Left{}
-	if in.Left != nil {
-		left = *in.Left
+func (in *ModelInput) TakeOver(err *agent.Error) {
+	left := Carryover{}
+	if in.Carryover != nil {
+		left = *in.Carryover
 	}
 	var lost durable.Lost
-	var full durable.Full
-	said := Left{}
+	var full durable.NoSlot
+	said := Carryover{}
 	switch {
 	case errors.As(err, &lost):
-		if lost.Left(&said) {
+		if lost.HeartbeatDetails(&said) {
 			left = said
 		}
 		if said.Open == nil { // it had told nothing of what it was at
-			left.Lost++
+			left.UnknownAttempts++
 		}
 	case errors.As(err, &full):
-		if len(full.Left) > 0 && json.Unmarshal(full.Left, &said) == nil {
+		if len(full.HeartbeatDetails) > 0 && json.Unmarshal(full.HeartbeatDetails, &said) == nil {
 			left = said
 		} else {
-			left.Lost += full.Tried
+			left.UnknownAttempts += full.Tried
 		}
-	case len(err.Spent) > 0:
-		left.Spent = err.Spent
+	case len(err.Charges) > 0:
+		left.Charges = err.Charges
 	}
 	left.Attempt = 0
-	in.Left = &left
+	in.Carryover = &left
 }
 
-// Unpaid says with an error what the call has used that was not told by an attempt.
-func (in AskInput) Unpaid(err *agent.Error) *agent.Error {
-	if in.Left == nil || len(err.Spent) > 0 {
+// AddCharges says with an error what the call has used that was not told by an attempt.
+func (in ModelInput) AddCharges(err *agent.Error) *agent.Error {
+	if in.Carryover == nil || len(err.Charges) > 0 {
 		return err
 	}
 	whole := *err
-	whole.Spent = in.Left.charges()
+	whole.Charges = in.Carryover.charges()
 	return &whole
 }

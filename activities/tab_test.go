@@ -18,7 +18,7 @@ import (
 )
 
 // attempt runs something as an attempt of a step that finds what another has left.
-func attempt(t *testing.T, left *Left, do func(ctx context.Context, tb *tab)) {
+func attempt(t *testing.T, left *Carryover, do func(ctx context.Context, tb *charges)) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
@@ -26,8 +26,8 @@ func attempt(t *testing.T, left *Left, do func(ctx context.Context, tb *tab)) {
 		env.SetHeartbeatDetails(*left)
 	}
 	env.RegisterActivityWithOptions(func(ctx context.Context) error {
-		tb := newTab(ctx, nil)
-		tb.measures(window.NewMeter(&store.View{}, &agent.Spec{}))
+		tb := newCharges(ctx, nil)
+		tb.measures(window.NewTokenEstimator(&store.View{}, &agent.Spec{}))
 		do(ctx, tb)
 		return nil
 	}, activity.RegisterOptions{Name: "step"})
@@ -41,12 +41,12 @@ var question = []agent.Message{agent.TextMessage(agent.RoleUser, "0123456789")} 
 // provider told, and what had come of the reply.
 func TestABrokenQuestionIsCharged(t *testing.T) {
 	broke := model.Fault(agent.FaultTransient, 200, 0, "the stream broke off")
-	attempt(t, nil, func(ctx context.Context, tb *tab) {
-		tb.asks("", question)
-		tb.hears(30, agent.Usage{})
+	attempt(t, nil, func(ctx context.Context, tb *charges) {
+		tb.startCall("", question)
+		tb.addReceived(30, agent.Usage{})
 		tb.failed(broke, "", agent.Price{})
-		tb.asks("backup", question)
-		tb.hears(30, agent.Usage{Input: 1000, Output: 50, CacheRead: 600, Searches: 2})
+		tb.startCall("backup", question)
+		tb.addReceived(30, agent.Usage{Input: 1000, Output: 50, CacheRead: 600, Searches: 2})
 		tb.failed(broke, "backup", agent.Price{Input: agent.Dollar, Output: agent.Dollar, CacheRead: agent.Dollar})
 		_, err := tb.settle(ctx, agent.Reply{}, broke)
 		var e *agent.Error
@@ -54,7 +54,7 @@ func TestABrokenQuestionIsCharged(t *testing.T) {
 		require.Equal(t, []agent.Charge{
 			{Usage: agent.Usage{Input: 46, Output: 10}, Estimated: true},
 			{Model: "backup", Usage: agent.Usage{Input: 1000, Output: 50, CacheRead: 600, Searches: 2}, Cost: 1050, Estimated: true},
-		}, e.Spent)
+		}, e.Charges)
 	})
 }
 
@@ -65,19 +65,19 @@ func TestARefusedQuestionIsFree(t *testing.T) {
 	for _, err := range []error{
 		unsent, model.Fault(agent.FaultRateLimit, 429, 0, ""), model.Fault(agent.FaultTransient, 500, 0, ""), model.Fault(agent.FaultAuth, 0, 0, ""), errOpen,
 	} {
-		attempt(t, nil, func(ctx context.Context, tb *tab) {
-			tb.asks("", question)
+		attempt(t, nil, func(ctx context.Context, tb *charges) {
+			tb.startCall("", question)
 			tb.failed(err, "", agent.Price{})
 			reply, got := tb.settle(ctx, agent.Reply{Finish: agent.FinishStop}, nil)
 			require.NoError(t, got)
-			require.Empty(t, reply.Spent, "%v", err)
+			require.Empty(t, reply.Charges, "%v", err)
 		})
 	}
-	attempt(t, nil, func(_ context.Context, tb *tab) {
-		tb.asks("", question)
-		tb.hears(9, agent.Usage{})
+	attempt(t, nil, func(_ context.Context, tb *charges) {
+		tb.startCall("", question)
+		tb.addReceived(9, agent.Usage{})
 		tb.failed(model.Fault(agent.FaultOverload, 529, 0, ""), "", agent.Price{})
-		require.Len(t, tb.Spent, 1, "something had come")
+		require.Len(t, tb.Charges, 1, "something had come")
 	})
 }
 
@@ -85,28 +85,28 @@ func TestARefusedQuestionIsFree(t *testing.T) {
 // with the request.
 func TestALostAttemptIsCharged(t *testing.T) {
 	open := agent.Charge{Usage: agent.Usage{Input: 700, Output: 30}, Estimated: true}
-	attempt(t, &Left{Attempt: 1, Open: &open}, func(ctx context.Context, tb *tab) {
-		tb.asks("", question)
-		tb.ends(&agent.Charge{Usage: agent.Usage{Input: 40, Output: 1}})
+	attempt(t, &Carryover{Attempt: 1, Open: &open}, func(ctx context.Context, tb *charges) {
+		tb.startCall("", question)
+		tb.endCall(&agent.Charge{Usage: agent.Usage{Input: 40, Output: 1}})
 		reply, err := tb.settle(ctx, agent.Reply{Usage: agent.Usage{Input: 40, Output: 1}}, nil)
 		require.NoError(t, err)
-		require.Equal(t, []agent.Charge{open}, reply.Spent)
+		require.Equal(t, []agent.Charge{open}, reply.Charges)
 	})
-	attempt(t, &Left{Lost: 2}, func(_ context.Context, tb *tab) {
-		tb.asks("", question)
-		require.Equal(t, []agent.Charge{{Usage: agent.Usage{Input: 2 * 46}, Estimated: true}}, tb.Spent)
+	attempt(t, &Carryover{UnknownAttempts: 2}, func(_ context.Context, tb *charges) {
+		tb.startCall("", question)
+		require.Equal(t, []agent.Charge{{Usage: agent.Usage{Input: 2 * 46}, Estimated: true}}, tb.Charges)
 	})
 }
 
 // A reply that came and was of no use is charged as the provider told.
 func TestAUselessReplyIsCharged(t *testing.T) {
-	attempt(t, nil, func(ctx context.Context, tb *tab) {
-		tb.asks("", question)
-		tb.ends(&agent.Charge{Usage: agent.Usage{Input: 40, Output: 9}})
-		_, err := tb.settle(ctx, agent.Reply{}, agent.Errorf(agent.BadOutput, "it is too long"))
+	attempt(t, nil, func(ctx context.Context, tb *charges) {
+		tb.startCall("", question)
+		tb.endCall(&agent.Charge{Usage: agent.Usage{Input: 40, Output: 9}})
+		_, err := tb.settle(ctx, agent.Reply{}, agent.Errorf(agent.CodeBadOutput, "it is too long"))
 		var e *agent.Error
 		require.True(t, errors.As(err, &e))
-		require.Equal(t, []agent.Charge{{Usage: agent.Usage{Input: 40, Output: 9}}}, e.Spent)
+		require.Equal(t, []agent.Charge{{Usage: agent.Usage{Input: 40, Output: 9}}}, e.Charges)
 	})
 }
 
@@ -115,14 +115,14 @@ func TestAUselessReplyIsCharged(t *testing.T) {
 func TestWhatIsUsedIsCarriedOn(t *testing.T) {
 	spent := []agent.Charge{{Usage: agent.Usage{Input: 5}, Estimated: true}}
 	open := &agent.Charge{Usage: agent.Usage{Input: 700, Output: 30}, Estimated: true}
-	in := AskInput{}
-	in.Carry(durable.Arrive(temporal.NewHeartbeatTimeoutError(Left{Attempt: 2, Spent: spent, Open: open})))
-	require.Equal(t, &Left{Spent: spent, Open: open}, in.Left)
-	in.Carry(durable.Arrive(temporal.NewHeartbeatTimeoutError()))
-	in.Carry(agent.Errorf(agent.Timeout, "%w", durable.Full{Tried: 2}))
-	require.Equal(t, 3, in.Left.Lost)
-	err := in.Unpaid(agent.Errorf(agent.WorkerLost, "it was lost"))
-	require.Equal(t, []agent.Charge{spent[0], *open, {Estimated: true}, {Estimated: true}, {Estimated: true}}, err.Spent)
-	in.Carry(agent.Errorf(agent.Timeout, "%w", durable.Full{Left: []byte(`{"spent":[{"usage":{"input_tokens":9}}]}`)}))
-	require.Equal(t, []agent.Charge{{Usage: agent.Usage{Input: 9}}}, in.Left.Spent)
+	in := ModelInput{}
+	in.TakeOver(durable.FromTemporal(temporal.NewHeartbeatTimeoutError(Carryover{Attempt: 2, Charges: spent, Open: open})))
+	require.Equal(t, &Carryover{Charges: spent, Open: open}, in.Carryover)
+	in.TakeOver(durable.FromTemporal(temporal.NewHeartbeatTimeoutError()))
+	in.TakeOver(agent.Errorf(agent.CodeTimeout, "%w", durable.NoSlot{Tried: 2}))
+	require.Equal(t, 3, in.Carryover.UnknownAttempts)
+	err := in.AddCharges(agent.Errorf(agent.CodeWorkerLost, "it was lost"))
+	require.Equal(t, []agent.Charge{spent[0], *open, {Estimated: true}, {Estimated: true}, {Estimated: true}}, err.Charges)
+	in.TakeOver(agent.Errorf(agent.CodeTimeout, "%w", durable.NoSlot{HeartbeatDetails: []byte(`{"spent":[{"usage":{"input_tokens":9}}]}`)}))
+	require.Equal(t, []agent.Charge{{Usage: agent.Usage{Input: 9}}}, in.Carryover.Charges)
 }

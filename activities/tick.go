@@ -27,7 +27,7 @@ type TickResult struct {
 	Run     string `json:"run"`
 }
 
-func (d *Deeds) tick(ctx context.Context, t agent.Tick) (TickResult, error) {
+func (d *Activities) tick(ctx context.Context, t agent.Tick) (TickResult, error) {
 	info := activity.GetInfo(ctx)
 	id := tickID(info.WorkflowExecution.ID + "/" + info.WorkflowExecution.RunID)
 	start := agent.Start{V: agent.Version, Agent: t.Agent, By: t.By}
@@ -39,9 +39,9 @@ func (d *Deeds) tick(ctx context.Context, t agent.Tick) (TickResult, error) {
 		return TickResult{}, durable.Within("tick", err)
 	}
 	options := signals.StartOptions(t.Session, StoreLane.runs(info.TaskQueue), start, time.Now())
-	ack, err := signals.SayOrStart(ctx, d.Client, options, start, signals.TickOrder(t, id))
-	if err == nil && ack.Effect == agent.Moot {
-		ack.Run, err = d.tickMoot(ctx, t.Session, id, ack)
+	ack, err := signals.UpdateWithStart(ctx, d.Client, options, start, signals.TickCommand(t, id))
+	if err == nil && ack.Effect == agent.EffectRunEnded {
+		ack.Run, err = d.endedDuringTick(ctx, t.Session, id, ack)
 	}
 	if err != nil {
 		e := durable.Within("tick", err)
@@ -53,36 +53,36 @@ func (d *Deeds) tick(ctx context.Context, t agent.Tick) (TickResult, error) {
 
 // lastRun is the last run of a session; empty if Temporal knows of none. A run that begins
 // after it is refused if the store has lost the session.
-func (d *Deeds) lastRun(ctx context.Context, session string) (string, error) {
+func (d *Activities) lastRun(ctx context.Context, session string) (string, error) {
 	last, err := d.Client.DescribeWorkflowExecution(ctx, session, "")
 	if errors.As(err, new(*serviceerror.NotFound)) {
 		return "", nil
 	}
-	return last.GetWorkflowExecutionInfo().GetFirstRunId(), durable.ArriveRPC(err)
+	return last.GetWorkflowExecutionInfo().GetFirstRunId(), durable.FromRPC(err)
 }
 
 // tickLater reports whether a later run, or the same one later, may take what was
 // refused. What is too large by itself was refused before.
 func tickLater(err error) bool {
-	return slices.ContainsFunc([]agent.Code{agent.Closed, agent.Stale, agent.TooLarge}, func(c agent.Code) bool { return errors.Is(err, c) })
+	return slices.ContainsFunc([]agent.Code{agent.CodeClosed, agent.CodeStale, agent.CodeTooLarge}, func(c agent.Code) bool { return errors.Is(err, c) })
 }
 
-// tickMoot looks what became of a tick whose run came to its end: that run, or one
+// endedDuringTick looks what became of a tick whose run came to its end: that run, or one
 // before it, may have it. One that had no part in the log, since what it was
 // started with can't be, tells why itself: the next would come to nothing too.
-func (d *Deeds) tickMoot(ctx context.Context, session, id string, ack agent.Ack) (run string, err error) {
-	ended := durable.Arrive(d.Client.GetWorkflow(ctx, session, ack.Run).Get(ctx, nil))
+func (d *Activities) endedDuringTick(ctx context.Context, session, id string, ack agent.Ack) (run string, err error) {
+	ended := durable.FromTemporal(d.Client.GetWorkflow(ctx, session, ack.Run).Get(ctx, nil))
 	head, err := d.Log.Head(ctx, session)
-	if err != nil && !errors.Is(err, agent.NotFound) {
+	if err != nil && !errors.Is(err, agent.CodeNotFound) {
 		return "", err
 	}
-	if i := slices.IndexFunc(head.Posts, func(p agent.Post) bool { return p.ID == id }); i >= 0 {
-		return head.Posts[i].Run, nil
+	if i := slices.IndexFunc(head.Receipts, func(p agent.MessageReceipt) bool { return p.ID == id }); i >= 0 {
+		return head.Receipts[i].Run, nil
 	}
 	if ended != nil && !errors.Is(ended, durable.ErrCancelled) && head.Run != ack.Run {
 		return "", ended
 	}
-	return "", agent.Errorf(agent.Closed, "the run of session %s came to its end first (%s)", session, ack.Status)
+	return "", agent.Errorf(agent.CodeClosed, "the run of session %s came to its end first (%s)", session, ack.Status)
 }
 
 // tickID names what a tick says: as long as an id may be, whatever the schedule is called.

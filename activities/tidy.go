@@ -18,10 +18,10 @@ const maxProviderID = 256
 // tools, which belong together, are given back all or none.
 const maxRaw = 256 << 10
 
-// tidied makes of what a model wrote what can be kept and said again: one call with
+// normalized makes of what a model wrote what can be kept and said again: one call with
 // a name that no provider takes back would end every later turn of the session, and
 // arguments that no reader of JSON takes would make its log unreadable.
-func tidied(parts []agent.Part, spec *agent.Spec) []agent.Part {
+func normalized(parts []agent.Part, spec *agent.Spec) []agent.Part {
 	parts = slices.Clone(parts)
 	raw := 0
 	for _, p := range parts {
@@ -31,11 +31,11 @@ func tidied(parts []agent.Part, spec *agent.Spec) []agent.Part {
 		if raw > maxRaw || len(p.Raw) > 0 && !json.Valid(p.Raw) || !utf8.Valid(p.Raw) || agent.JSONDepth(p.Raw) > agent.MaxWrittenDepth {
 			parts[i].Raw = nil
 		}
-		if p.Type != agent.PartCall || p.Call == nil {
+		if p.Type != agent.PartToolCall || p.Call == nil {
 			continue
 		}
 		c := *p.Call
-		c.Tool = tidyName(c.Tool, spec)
+		c.Tool = validName(c.Tool, spec)
 		if len(c.ProviderID) > maxProviderID {
 			c.ProviderID = ""
 		}
@@ -45,17 +45,17 @@ func tidied(parts []agent.Part, spec *agent.Spec) []agent.Part {
 		if agent.JSONDepth(c.Arguments) > agent.MaxWrittenDepth {
 			c.Arguments, c.Malformed = nil, string(c.Arguments)
 		}
-		if agent.JSONTwice(c.Arguments) != "" {
-			c.Arguments = once(c.Arguments)
+		if agent.DuplicateKey(c.Arguments) != "" {
+			c.Arguments = lastOfEachKey(c.Arguments)
 		}
 		parts[i].Call = &c
 	}
 	return parts
 }
 
-// once leaves of values under one name the last, as the rules read them: of both the
+// lastOfEachKey leaves of values under one name the last, as the rules read them: of both the
 // tool would get something that no rule and no approver has seen.
-func once(arguments json.RawMessage) json.RawMessage {
+func lastOfEachKey(arguments json.RawMessage) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(arguments))
 	d.UseNumber()
 	var value any
@@ -69,9 +69,9 @@ func once(arguments json.RawMessage) json.RawMessage {
 	return plain
 }
 
-// tidyName makes of a name that no tool can have one that every provider takes, and
+// validName makes of a name that no tool can have one that every provider takes, and
 // that none of the agent's tools has: the model is told that there is no such tool.
-func tidyName(name string, spec *agent.Spec) string {
+func validName(name string, spec *agent.Spec) string {
 	if _, known := spec.Tool(name); known || agent.CheckTool(name) == nil {
 		return name
 	}

@@ -18,17 +18,17 @@ func TestTidied(t *testing.T) {
 		"echo": "echo", "nobody": "nobody", "e\x00ho": "unknown_e_ho_", "": "unknown_", "nöte": "unknown_n_te",
 		strings.Repeat("n", 10_000): "unknown_" + strings.Repeat("n", 40),
 	} {
-		got := tidied([]agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{Tool: was, ProviderID: "id", Arguments: json.RawMessage(`{"a":1}`)}}}, spec)[0].Call
+		got := normalized([]agent.Part{{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: was, ProviderID: "id", Arguments: json.RawMessage(`{"a":1}`)}}}, spec)[0].Call
 		require.Equal(t, agent.ToolCall{Tool: want, ProviderID: "id", Arguments: json.RawMessage(`{"a":1}`)}, *got)
 		require.NoError(t, agent.CheckTool(got.Tool))
 	}
 	parts := []agent.Part{
 		{Type: agent.PartText, Text: "a"},
-		{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "echo", ProviderID: strings.Repeat("i", 300), Arguments: json.RawMessage(deep)}},
-		{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "echo", Arguments: json.RawMessage("{\"a\":\"\xff\"}")}},
-		{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "echo", Arguments: json.RawMessage(`{"to":{"eur":900},"n":12345678901234567890,"to":{"note":"x"}}`)}},
+		{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: "echo", ProviderID: strings.Repeat("i", 300), Arguments: json.RawMessage(deep)}},
+		{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: "echo", Arguments: json.RawMessage("{\"a\":\"\xff\"}")}},
+		{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: "echo", Arguments: json.RawMessage(`{"to":{"eur":900},"n":12345678901234567890,"to":{"note":"x"}}`)}},
 	}
-	got := tidied(parts, spec)
+	got := normalized(parts, spec)
 	require.Equal(t, parts[0], got[0])
 	require.Equal(t, agent.ToolCall{Tool: "echo", Malformed: deep}, *got[1].Call)
 	require.Equal(t, `{"a":"�"}`, string(got[2].Call.Arguments))
@@ -40,14 +40,14 @@ func TestTidied(t *testing.T) {
 // could not be read again.
 func TestTidiedSteps(t *testing.T) {
 	step := func(raw string) agent.Part {
-		return agent.Part{Type: agent.PartServer, Text: "x", Raw: json.RawMessage(raw)}
+		return agent.Part{Type: agent.PartServerTool, Text: "x", Raw: json.RawMessage(raw)}
 	}
 	kept := func(raw ...string) (all []int) {
 		var parts []agent.Part
 		for _, r := range raw {
 			parts = append(parts, step(r))
 		}
-		for _, p := range tidied(parts, &agent.Spec{}) {
+		for _, p := range normalized(parts, &agent.Spec{}) {
 			require.Equal(t, "x", p.Text)
 			all = append(all, len(p.Raw))
 		}

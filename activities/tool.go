@@ -28,21 +28,21 @@ var CallTool = durable.Activity[ToolInput, ToolOutput]{Name: "fermata.tool"}
 // that it met before it began made it skip the call.
 type ToolOutput struct {
 	agent.ToolResult
-	Hold *agent.Heard `json:"hold,omitempty"`
-	// Set are keys of the session's state that the call has set.
-	Set map[string]json.RawMessage `json:"set,omitempty"`
-	// Ask is what the tool asks a person, instead of a result.
-	Ask *agent.ToolQuestion `json:"ask,omitempty"`
-	// Relisted is set where the tool's source has other tools now.
-	Relisted *agent.Relisted `json:"relisted,omitempty"`
+	Hold *agent.HoldRef `json:"hold,omitempty"`
+	// StateChanges are keys of the session's state that the call has set.
+	StateChanges map[string]json.RawMessage `json:"state_changes,omitempty"`
+	// Question is what the tool asks a person, instead of a result.
+	Question *agent.ToolQuestion `json:"question,omitempty"`
+	// ToolsChange is set where the tool's source has other tools now.
+	ToolsChange *agent.ToolsChange `json:"tools_change,omitempty"`
 }
 
 // ToolInput is a call. Long arguments are not in it: they stand in the log.
 type ToolInput struct {
-	loop.ToolStep
-	// Upto is where the log stands; Long means that it has the arguments.
-	Upto Place `json:"upto,omitzero"`
-	Long bool  `json:"long,omitempty"`
+	loop.ToolArgs
+	// UpTo is where the log stands; Long means that it has the arguments.
+	UpTo           LogPosition `json:"up_to,omitzero"`
+	ArgumentsInLog bool        `json:"arguments_in_log,omitempty"`
 	// Tried is how often the call was made by activities before this one.
 	Tried int `json:"tried,omitempty"`
 	// Execution is the one that began the call. Another one has it made anew where the
@@ -66,10 +66,10 @@ const MaxInline = 1 << 10
 // maxResult bounds what one result adds to a history and a conversation.
 const maxResult = 128 << 10
 
-func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) {
+func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) {
 	info := activity.GetInfo(ctx)
 	if !info.IsLocalActivity {
-		defer beat(ctx)()
+		defer heartbeat(ctx)()
 	}
 	attempt := in.attempt(info)
 	result := agent.ToolResult{Call: in.Call, Tool: in.Tool}
@@ -77,7 +77,7 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 		result.Status, result.Text = agent.CallUnknown, "Unknown outcome: the call was begun before, and the workflow was reset, or its step was set to be done again. It may or may not have had its effect; look before you make it again."
 		return ToolOutput{ToolResult: result}, nil
 	}
-	ctx, leave := d.enter(ctx, in.Session, in.Heard, in.Parent)
+	ctx, leave := d.begin(ctx, in.Session, in.KnownHolds, in.Parent)
 	defer leave()
 	if hold := heldBy(ctx); hold != nil {
 		result.Status, result.Text = agent.CallSkipped, "Not executed: the run was interrupted before the call was begun."
@@ -87,7 +87,7 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 		return ToolOutput{ToolResult: result, Hold: hold}, nil
 	}
 	switch err := d.complete(ctx, &in); {
-	case errors.Is(err, agent.Denied):
+	case errors.Is(err, agent.CodeDenied):
 		result.Status, result.Text = agent.CallRejected, err.Error()
 		return ToolOutput{ToolResult: result}, nil
 	case err != nil:
@@ -101,42 +101,42 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 	result.Status, result.Text = agent.CallOK, text
 	asks := errors.Is(err, tool.ErrAsked) && call.Question() != nil
 	if err != nil && !asks {
-		result.Status, result.Text = verdict(ctx, err, in)
+		result.Status, result.Text = callStatus(ctx, err, in)
 	}
 	over(result.Status)
 	switch {
 	case asks:
-		return ToolOutput{ToolResult: result, Hold: heldBy(ctx), Ask: call.Question()}, nil
+		return ToolOutput{ToolResult: result, Hold: heldBy(ctx), Question: call.Question()}, nil
 	case err == nil:
 		result.Partial = ctx.Err() != nil // whatever has ended it
 	case info.IsLocalActivity && ctx.Err() != nil && !stopped(ctx):
 		// It was slower than local tools may be; it is started anew as a regular one.
-		return ToolOutput{}, &agent.Error{Code: agent.Timeout, Message: "a local tool took too long", Err: err}
+		return ToolOutput{}, &agent.Error{Code: agent.CodeTimeout, Message: "a local tool took too long", Err: err}
 	default:
-		if e := again(ctx, err, in, attempt); e != nil {
+		if e := mayRetry(ctx, err, in, attempt); e != nil {
 			return ToolOutput{}, e
 		}
 	}
 	result.Text, result.Size = bound(result.Text)
-	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), Set: set, Relisted: d.relisted(ctx, in)}, nil
+	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), StateChanges: set, ToolsChange: d.relisted(ctx, in)}, nil
 }
 
 // complete reads from the log what the input does not have, and holds edited
 // arguments to the rules.
-func (d *Deeds) complete(ctx context.Context, in *ToolInput) error {
-	if !in.Long && !in.Edited {
+func (d *Activities) complete(ctx context.Context, in *ToolInput) error {
+	if !in.ArgumentsInLog && !in.Edited {
 		return nil
 	}
-	log, err := d.logUpTo(ctx, in.Run, in.Upto)
+	log, err := d.logUpTo(ctx, in.Run, in.UpTo)
 	if err != nil {
 		return err
 	}
 	if in.Edited {
-		return deniedBy(log.Spec(), *in)
+		return deniesEdited(log.Spec(), *in)
 	}
 	call, ok := log.Call(in.Call)
 	if !ok {
-		return agent.Errorf(agent.Internal, "call %s is not in the transcript", in.Call)
+		return agent.Errorf(agent.CodeInternal, "call %s is not in the transcript", in.Call)
 	}
 	in.Arguments = call.Arguments
 	return nil
@@ -145,14 +145,14 @@ func (d *Deeds) complete(ctx context.Context, in *ToolInput) error {
 var errToolTime = errors.New("the tool's time is up")
 
 // callOf is what the tool may know of an attempt.
-func (d *Deeds) callOf(in ToolInput, attempt int) *tool.Call {
+func (d *Activities) callOf(in ToolInput, attempt int) *tool.Call {
 	return tool.Call{
 		ID: in.Call, Session: in.Session, Run: in.Run, Agent: in.Agent, Turn: in.Turn, Tool: in.Tool,
-		Key: agent.IdempotencyKey(cmp.Or(in.Of, in.Run), in.Call), Attempt: attempt, Arguments: in.Arguments,
+		Key: agent.IdempotencyKey(cmp.Or(in.OriginRun, in.Run), in.Call), Attempt: attempt, Arguments: in.Arguments,
 	}.WithAnswers(in.Answers).WithProgress(func(note string) {
-		d.live(piece{Session: in.Session, Run: in.Run, Turn: in.Turn, Call: in.Call, Progress: note})
+		d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Call: in.Call, Progress: note})
 	}).WithState(func(ctx context.Context) (map[string]json.RawMessage, error) {
-		log, err := d.logUpTo(ctx, in.Run, in.Upto)
+		log, err := d.logUpTo(ctx, in.Run, in.UpTo)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +161,7 @@ func (d *Deeds) callOf(in ToolInput, attempt int) *tool.Call {
 }
 
 // observed tells whoever looks on that an attempt begins.
-func (d *Deeds) observed(ctx context.Context, call *tool.Call, trace agent.Trace) (_ context.Context, over func(agent.CallStatus)) {
+func (d *Activities) observed(ctx context.Context, call *tool.Call, trace agent.Trace) (_ context.Context, over func(agent.CallStatus)) {
 	if d.Observer == nil {
 		return ctx, func(agent.CallStatus) {}
 	}
@@ -169,24 +169,24 @@ func (d *Deeds) observed(ctx context.Context, call *tool.Call, trace agent.Trace
 }
 
 // runTool finds the tool and calls it. A panic is an error like others.
-func (d *Deeds) runTool(ctx context.Context, in ToolInput, call *tool.Call) (text string, set map[string]json.RawMessage, err error) {
+func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call) (text string, set map[string]json.RawMessage, err error) {
 	defer d.caught(ctx, &err, "tool", "session", in.Session, "run", in.Run, "turn", in.Turn, "tool", in.Tool, "call", in.Call)
 	if t, ok := d.Tools[in.Tool]; ok {
 		if text, err = t.Call(ctx, call); err == nil {
-			err = d.bear(ctx, call.Changes(), in)
+			err = d.checkStateSize(ctx, call.StateChanges(), in)
 		}
-		return text, call.Changes(), err
+		return text, call.StateChanges(), err
 	}
 	if name, _, ok := strings.Cut(in.Tool, tool.Separator); ok && d.Sources[name] != nil {
 		text, err = d.Sources[name].Call(ctx, call)
 		return text, nil, err
 	}
-	return "", nil, agent.Errorf(agent.UnknownTool, "tool %q is not in this worker's build", in.Tool)
+	return "", nil, agent.Errorf(agent.CodeUnknownTool, "tool %q is not in this worker's build", in.Tool)
 }
 
 // caught is deferred around what users have written: it makes an error of a panic, which
 // else would end the process, or be taken for what became of a call.
-func (d *Deeds) caught(ctx context.Context, err *error, what string, about ...any) {
+func (d *Activities) caught(ctx context.Context, err *error, what string, about ...any) {
 	p := recover()
 	if p == nil {
 		return
@@ -198,12 +198,12 @@ func (d *Deeds) caught(ctx context.Context, err *error, what string, about ...an
 // maxState is how much the state of a session may have, in bytes of keys and JSON.
 const maxState = 256 << 10
 
-// bear refuses what would make the session's state too large.
-func (d *Deeds) bear(ctx context.Context, set map[string]json.RawMessage, in ToolInput) error {
+// checkStateSize refuses what would make the session's state too large.
+func (d *Activities) checkStateSize(ctx context.Context, set map[string]json.RawMessage, in ToolInput) error {
 	if len(set) == 0 {
 		return nil
 	}
-	log, err := d.logUpTo(ctx, in.Run, in.Upto)
+	log, err := d.logUpTo(ctx, in.Run, in.UpTo)
 	if err != nil {
 		return err
 	}
@@ -215,28 +215,28 @@ func (d *Deeds) bear(ctx context.Context, set map[string]json.RawMessage, in Too
 	}
 	for k, v := range set {
 		if agent.JSONDepth(v) > agent.MaxWrittenDepth {
-			return agent.Errorf(agent.TooLarge, "the call was made, but what it set was not kept: %s is nested more than %d levels deep", k, agent.MaxWrittenDepth)
+			return agent.Errorf(agent.CodeTooLarge, "the call was made, but what it set was not kept: %s is nested more than %d levels deep", k, agent.MaxWrittenDepth)
 		}
 	}
 	if size > maxState {
-		return agent.Errorf(agent.TooLarge, "the call was made, but what it set was not kept: the session's state would have %d bytes, and at most %d are taken", size, maxState)
+		return agent.Errorf(agent.CodeTooLarge, "the call was made, but what it set was not kept: the session's state would have %d bytes, and at most %d are taken", size, maxState)
 	}
 	return nil
 }
 
-// again reports whether the call is to be made once more, by failing the step.
-func again(ctx context.Context, err error, in ToolInput, attempt int) error {
-	if stopped(ctx) || errors.Is(err, agent.Denied) || attempt >= in.Attempts {
+// mayRetry reports whether the call is to be made once more, by failing the step.
+func mayRetry(ctx context.Context, err error, in ToolInput, attempt int) error {
+	if stopped(ctx) || errors.Is(err, agent.CodeDenied) || attempt >= in.Attempts {
 		return nil
 	}
 	const most = 2000 // bytes; the last attempt's is told to the model as a whole
-	return &agent.Error{Code: agent.ToolFailed, Message: agent.Cut(err.Error(), most, len(err.Error())), Retryable: true}
+	return &agent.Error{Code: agent.CodeToolFailed, Message: agent.Truncate(err.Error(), most, len(err.Error())), Retryable: true}
 }
 
-// verdict says to the model what a failed call means.
-func verdict(ctx context.Context, err error, in ToolInput) (agent.CallStatus, string) {
+// callStatus says to the model what a failed call means.
+func callStatus(ctx context.Context, err error, in ToolInput) (agent.CallStatus, string) {
 	switch {
-	case errors.Is(err, agent.Denied):
+	case errors.Is(err, agent.CodeDenied):
 		return agent.CallRejected, err.Error()
 	case stopped(ctx):
 		return agent.CallFailed, fmt.Sprintf("The tool was interrupted: %v. It may have had a part of its effect.", err)
@@ -257,7 +257,7 @@ func bound(text string) (kept string, size int) {
 	if len(text) <= maxResult {
 		return text, 0
 	}
-	return agent.Cut(text, maxResult, len(text)), len(text)
+	return agent.Truncate(text, maxResult, len(text)), len(text)
 }
 
 // printable keeps control characters, of which JSON makes six bytes each and a

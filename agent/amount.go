@@ -6,12 +6,12 @@ import "math/bits"
 // stop there, so whatever models and other runs tell, none of them overflows or falls.
 const MaxAmount = 1 << 52
 
-// Amount returns a number of tokens, micro-dollars, calls or runs that somebody tells,
+// ClampAmount returns a number of tokens, micro-dollars, calls or runs that somebody tells,
 // within 0 and [MaxAmount].
-func Amount[T ~int | ~int64](n T) T { return T(min(max(int64(n), 0), MaxAmount)) }
+func ClampAmount[T ~int | ~int64](n T) T { return T(min(max(int64(n), 0), MaxAmount)) }
 
-// Sum returns the sum of two numbers, each and all of it within 0 and [MaxAmount].
-func Sum[T ~int | ~int64](a, b T) T { return Amount(Amount(a) + Amount(b)) }
+// AddAmounts returns the sum of two numbers, each and all of it within 0 and [MaxAmount].
+func AddAmounts[T ~int | ~int64](a, b T) T { return ClampAmount(ClampAmount(a) + ClampAmount(b)) }
 
 // perSearch is how many tokens one search counts as: a price is for a million tokens, or a
 // thousand searches.
@@ -25,8 +25,8 @@ func (p Price) Of(u Usage) USD {
 	for _, one := range []struct {
 		price  USD
 		tokens int64
-	}{{p.Input, plain}, {p.CacheRead, u.CacheRead}, {p.CacheWrite, u.CacheWrite}, {p.Output, u.Output}, {p.Search, Amount(u.Searches * perSearch)}} {
-		h, l := bits.Mul64(uint64(Amount(one.price)), uint64(one.tokens))
+	}{{p.Input, plain}, {p.CacheRead, u.CacheRead}, {p.CacheWrite, u.CacheWrite}, {p.Output, u.Output}, {p.Search, ClampAmount(u.Searches * perSearch)}} {
+		h, l := bits.Mul64(uint64(ClampAmount(one.price)), uint64(one.tokens))
 		var carry uint64
 		low, carry = bits.Add64(low, l, 0)
 		high += h + carry

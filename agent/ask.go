@@ -29,25 +29,25 @@ const (
 	maxKept     = 16 << 10 // bytes of a question's state
 )
 
-// Check tells what is wrong with a question: [InvalidInput] or [TooLarge].
+// Check tells what is wrong with a question: [CodeInvalidInput] or [CodeTooLarge].
 func (q ToolQuestion) Check() error {
 	switch {
 	case strings.TrimSpace(q.Text) == "":
-		return Errorf(InvalidInput, "a question without a text").At("text")
+		return Errorf(CodeInvalidInput, "a question without a text").WithPath("text")
 	case len(q.Text) > maxQuestion || len(q.Context) > maxQuestion || len(q.Schema) > maxSchema:
-		return Errorf(TooLarge, "a question has at most %d bytes of text and of context, and %d of schema", maxQuestion, maxSchema).At("text")
+		return Errorf(CodeTooLarge, "a question has at most %d bytes of text and of context, and %d of schema", maxQuestion, maxSchema).WithPath("text")
 	case len(q.State) > maxKept:
-		return Errorf(TooLarge, "the state that is kept with a question has %d bytes; at most %d are taken", len(q.State), maxKept).At("state")
+		return Errorf(CodeTooLarge, "the state that is kept with a question has %d bytes; at most %d are taken", len(q.State), maxKept).WithPath("state")
 	case len(q.Choices) > maxChoices:
-		return Errorf(InvalidInput, "there are %d choices; %d are enough", len(q.Choices), maxChoices).At("choices")
+		return Errorf(CodeInvalidInput, "there are %d choices; %d are enough", len(q.Choices), maxChoices).WithPath("choices")
 	case len(q.Schema) > 0 && (!json.Valid(q.Schema) || JSONDepth(q.Schema) > MaxJSONDepth):
-		return Errorf(InvalidInput, "the schema is not JSON, or nested more than %d levels deep", MaxJSONDepth).At("schema")
+		return Errorf(CodeInvalidInput, "the schema is not JSON, or nested more than %d levels deep", MaxJSONDepth).WithPath("schema")
 	case len(q.State) > 0 && (!json.Valid(q.State) || JSONDepth(q.State) > MaxJSONDepth):
-		return Errorf(InvalidInput, "the state is not JSON, or nested more than %d levels deep", MaxJSONDepth).At("state")
+		return Errorf(CodeInvalidInput, "the state is not JSON, or nested more than %d levels deep", MaxJSONDepth).WithPath("state")
 	}
 	for _, c := range q.Choices {
 		if strings.TrimSpace(c) == "" || len(c) > maxChoice {
-			return Errorf(InvalidInput, "a choice is blank, or longer than %d bytes", maxChoice).At("choices")
+			return Errorf(CodeInvalidInput, "a choice is blank, or longer than %d bytes", maxChoice).WithPath("choices")
 		}
 	}
 	return nil

@@ -14,10 +14,10 @@ func TestCheckQuestion(t *testing.T) {
 	sound := ToolQuestion{Text: "?", Context: "c", Choices: []string{"a"}, Schema: long(maxSchema), State: long(maxKept)}
 	require.NoError(t, sound.Check())
 	for path, faults := range map[string]map[Code][]ToolQuestion{
-		"text":    {InvalidInput: {{Text: " "}}, TooLarge: {{Text: strings.Repeat("x", maxQuestion+1)}, {Text: "?", Context: strings.Repeat("x", maxQuestion+1)}, {Text: "?", Schema: long(maxSchema + 1)}}},
-		"choices": {InvalidInput: {{Text: "?", Choices: make([]string, maxChoices+1)}, {Text: "?", Choices: []string{" "}}}},
-		"schema":  {InvalidInput: {{Text: "?", Schema: json.RawMessage(`{`)}, {Text: "?", Schema: deep}}},
-		"state":   {InvalidInput: {{Text: "?", State: json.RawMessage(`{`)}, {Text: "?", State: deep}}, TooLarge: {{Text: "?", State: long(maxKept + 1)}}},
+		"text":    {CodeInvalidInput: {{Text: " "}}, CodeTooLarge: {{Text: strings.Repeat("x", maxQuestion+1)}, {Text: "?", Context: strings.Repeat("x", maxQuestion+1)}, {Text: "?", Schema: long(maxSchema + 1)}}},
+		"choices": {CodeInvalidInput: {{Text: "?", Choices: make([]string, maxChoices+1)}, {Text: "?", Choices: []string{" "}}}},
+		"schema":  {CodeInvalidInput: {{Text: "?", Schema: json.RawMessage(`{`)}, {Text: "?", Schema: deep}}},
+		"state":   {CodeInvalidInput: {{Text: "?", State: json.RawMessage(`{`)}, {Text: "?", State: deep}}, CodeTooLarge: {{Text: "?", State: long(maxKept + 1)}}},
 	} {
 		for code, all := range faults {
 			for _, q := range all {

@@ -15,9 +15,9 @@ type AttributeType string
 
 // The types that our search attributes have.
 const (
-	Keyword     AttributeType = "Keyword"
-	KeywordList AttributeType = "KeywordList"
-	Datetime    AttributeType = "Datetime"
+	AttributeKeyword     AttributeType = "Keyword"
+	AttributeKeywordList AttributeType = "KeywordList"
+	AttributeDatetime    AttributeType = "Datetime"
 )
 
 // An Attribute is one search attribute that a namespace must have.
@@ -31,10 +31,10 @@ type Attribute struct {
 // these are all that fermata takes.
 func Attributes() []Attribute {
 	return []Attribute{
-		{AttrAgent, Keyword},
-		{AttrStatus, Keyword},
-		{AttrWaitsFor, KeywordList},
-		{AttrSince, Datetime},
-		{AttrDeadline, Datetime},
+		{AttrAgent, AttributeKeyword},
+		{AttrStatus, AttributeKeyword},
+		{AttrWaitsFor, AttributeKeywordList},
+		{AttrSince, AttributeDatetime},
+		{AttrDeadline, AttributeDatetime},
 	}
 }

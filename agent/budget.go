@@ -27,11 +27,11 @@ func (r Resource) Shared() bool { return r != ResourceTime }
 // Code is the code of a run that fails because the resource is used up. It is empty for
 // agents: a run that may start no more of them goes on without.
 func (r Resource) Code() Code {
-	return [Resources]Code{LimitTurns, LimitTokens, LimitCost, "", LimitTime}[r]
+	return [Resources]Code{CodeLimitTurns, CodeLimitTokens, CodeLimitCost, "", CodeLimitTime}[r]
 }
 
-// NotBounded stands in [Amounts] for a resource that no limit bounds.
-const NotBounded = -1
+// Unlimited stands in [Amounts] for a resource that no limit bounds.
+const Unlimited = -1
 
 // Amounts has one number for each resource. Runs tell each other sums over a run's whole
 // life, so a message that comes twice or late changes nothing.
@@ -79,15 +79,15 @@ type Estimate struct {
 	Cost   USD   `json:"cost_usd,omitempty"`
 }
 
-// Add returns the sum, see [Sum].
+// Add returns the sum, see [AddAmounts].
 func (e Estimate) Add(o Estimate) Estimate {
-	return Estimate{Sum(e.Tokens, o.Tokens), Sum(e.Cost, o.Cost)}
+	return Estimate{AddAmounts(e.Tokens, o.Tokens), AddAmounts(e.Cost, o.Cost)}
 }
 
-// Add returns the sum, see [Sum].
+// Add returns the sum, see [AddAmounts].
 func (t Tally) Add(o Tally) Tally {
 	return Tally{
-		Sum(t.Agents, o.Agents), Sum(t.Turns, o.Turns), t.Usage.Add(o.Usage), Sum(t.Cost, o.Cost),
+		AddAmounts(t.Agents, o.Agents), AddAmounts(t.Turns, o.Turns), t.Usage.Add(o.Usage), AddAmounts(t.Cost, o.Cost),
 		t.Estimated.Add(o.Estimated),
 	}
 }
@@ -122,25 +122,25 @@ type Charge struct {
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// ShareReport is what a run tells the one above it of what it uses (wire §10).
-type ShareReport struct {
-	// Spent is what the run and all below it have used.
-	Spent Tally `json:"spent"`
+// BudgetReport is what a run tells the one above it of what it uses (wire §10).
+type BudgetReport struct {
+	// Used is what the run and all below it have used.
+	Used Tally `json:"used"`
 	// Granted is what the run has heard to be granted, and Returned what it has given
 	// back of that; both are sums over its life.
 	Granted  Amounts `json:"granted,omitzero"`
 	Returned Amounts `json:"returned,omitzero"`
-	// Wants is how much more it would use soon; zero where it has enough.
-	Wants Amounts `json:"wants,omitzero"`
-	// Rests is 1 where the run, or one below it, rests until it gets what it wants.
-	Rests Amounts `json:"rests,omitzero"`
+	// Requested is how much more it would use soon; zero where it has enough.
+	Requested Amounts `json:"requested,omitzero"`
+	// Blocked is 1 where the run, or one below it, rests until it gets what it wants.
+	Blocked Amounts `json:"blocked,omitzero"`
 }
 
 // GrantOrder is what a run tells one below it of what that may use (wire §10).
 type GrantOrder struct {
 	Run  string `json:"run,omitempty"`  // the receiver's
 	From string `json:"from,omitempty"` // the sender's run
-	// Granted is all that was ever granted; [NotBounded] where no limit above counts.
+	// Granted is all that was ever granted; [Unlimited] where no limit above counts.
 	Granted Amounts `json:"granted"`
 	// Recall asks for what was not used.
 	Recall bool `json:"recall,omitempty"`
@@ -148,28 +148,28 @@ type GrantOrder struct {
 	Denied bool `json:"denied,omitempty"`
 }
 
-// Room is a quantity of each thing that limits count; a nil field is not bounded.
-type Room struct {
-	Turns   *int      `json:"turns,omitempty"`
-	Tokens  *int64    `json:"tokens,omitempty"`
-	CostUSD *USD      `json:"cost_usd,omitempty"`
-	Agents  *int      `json:"agents,omitempty"`
-	Clock   *Duration `json:"wall_clock,omitempty"`
+// Budget is a quantity of each thing that limits count; a nil field is not bounded.
+type Budget struct {
+	Turns     *int      `json:"turns,omitempty"`
+	Tokens    *int64    `json:"tokens,omitempty"`
+	CostUSD   *USD      `json:"cost_usd,omitempty"`
+	Agents    *int      `json:"agents,omitempty"`
+	WallClock *Duration `json:"wall_clock,omitempty"`
 }
 
-// RoomOf makes amounts readable; nil where nothing is bounded.
-func RoomOf(a Amounts) *Room {
-	if a == (Amounts{NotBounded, NotBounded, NotBounded, NotBounded, NotBounded}) {
+// BudgetOf makes amounts readable; nil where nothing is bounded.
+func BudgetOf(a Amounts) *Budget {
+	if a == (Amounts{Unlimited, Unlimited, Unlimited, Unlimited, Unlimited}) {
 		return nil
 	}
-	return &Room{
+	return &Budget{
 		Turns: bounded[int](a[ResourceTurns]), Tokens: bounded[int64](a[ResourceTokens]), CostUSD: bounded[USD](a[ResourceCost]),
-		Agents: bounded[int](a[ResourceAgents]), Clock: bounded[Duration](a[ResourceTime]),
+		Agents: bounded[int](a[ResourceAgents]), WallClock: bounded[Duration](a[ResourceTime]),
 	}
 }
 
 func bounded[T ~int | ~int64](n int64) *T {
-	if n == NotBounded {
+	if n == Unlimited {
 		return nil
 	}
 	v := T(n)

@@ -10,20 +10,20 @@ import (
 	"unicode"
 )
 
-// Check refuses a definition that can't work, with [InvalidInput] and the
+// Check refuses a definition that can't work, with [CodeInvalidInput] and the
 // field. Whether its tools and its model exist only the worker can tell.
 func (d Definition) Check() error {
 	if err := CheckName(d.Name); err != nil {
 		return err
 	}
 	if strings.TrimSpace(d.Model) == "" {
-		return Errorf(InvalidInput, "agent %s: model is missing; name one, such as anthropic/claude-sonnet-5", d.Name).At("model")
+		return Errorf(CodeInvalidInput, "agent %s: model is missing; name one, such as anthropic/claude-sonnet-5", d.Name).WithPath("model")
 	}
 	if _, ok := profiles[d.Profile]; !ok && d.Profile != "" {
-		return Errorf(InvalidInput, "agent %s: profile must be one of tool_using, researcher, verifier, completer, not %q", d.Name, d.Profile).At("profile")
+		return Errorf(CodeInvalidInput, "agent %s: profile must be one of tool_using, researcher, verifier, completer, not %q", d.Name, d.Profile).WithPath("profile")
 	}
-	if !slices.Contains([]Completion{"", CompleteNatural, CompleteTool}, d.Completion) {
-		return Errorf(InvalidInput, "agent %s: completion must be natural or tool, not %q", d.Name, d.Completion).At("completion")
+	if !slices.Contains([]Completion{"", CompletionNatural, CompletionTool}, d.Completion) {
+		return Errorf(CodeInvalidInput, "agent %s: completion must be natural or tool, not %q", d.Name, d.Completion).WithPath("completion")
 	}
 	if err := d.Limits.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
@@ -38,7 +38,7 @@ func (d Definition) Check() error {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}
 	if d.Daemon != nil && len(d.Require) > 0 {
-		return Errorf(InvalidInput, "agent %s: require says what must have happened before a run completes, and a daemon's does not; leave one of them out", d.Name).At("require")
+		return Errorf(CodeInvalidInput, "agent %s: require says what must have happened before a run completes, and a daemon's does not; leave one of them out", d.Name).WithPath("require")
 	}
 	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers(), d.checkTexts())
 }
@@ -54,7 +54,7 @@ func (d Definition) checkTexts() error {
 	}
 	for _, one := range texts {
 		if at := strings.IndexFunc(one.text, controls); at >= 0 {
-			return Errorf(InvalidInput, "agent %s: %s has a control character, %+q; take it out", d.Name, one.path, []rune(one.text[at:])[0]).At(one.path)
+			return Errorf(CodeInvalidInput, "agent %s: %s has a control character, %+q; take it out", d.Name, one.path, []rune(one.text[at:])[0]).WithPath(one.path)
 		}
 	}
 	return nil
@@ -69,26 +69,26 @@ func (d Definition) checkRules() error {
 			return fmt.Errorf("agent %s: rules[%d]: %w", d.Name, i, err)
 		}
 		if r.Otherwise && (i < len(d.Rules)-1 || d.Default != "") {
-			return Errorf(InvalidInput, "agent %s: rules[%d]: otherwise belongs to the last rule, and is what default says in short; write one of them, once", d.Name, i).At("otherwise")
+			return Errorf(CodeInvalidInput, "agent %s: rules[%d]: otherwise belongs to the last rule, and is what default says in short; write one of them, once", d.Name, i).WithPath("otherwise")
 		}
 	}
-	if d.Default != "" && d.Default != Allow && d.Default != Ask && d.Default != Deny {
-		return Errorf(InvalidInput, "agent %s: default must be allow, ask or deny, not %q", d.Name, d.Default).At("default")
+	if d.Default != "" && d.Default != RulingAllow && d.Default != RulingAsk && d.Default != RulingDeny {
+		return Errorf(CodeInvalidInput, "agent %s: default must be allow, ask or deny, not %q", d.Name, d.Default).WithPath("default")
 	}
 	for _, b := range []struct {
 		path  string
-		value OnReached
+		value LimitAction
 	}{{"on_limit", d.OnLimit}, {"on_loop", d.OnLoop}} {
-		if b.value != "" && b.value != FailOnReached && b.value != AskOnReached {
-			return Errorf(InvalidInput, "agent %s: %s must be fail or ask, not %q", d.Name, b.path, b.value).At(b.path)
+		if b.value != "" && b.value != LimitActionFail && b.value != LimitActionAsk {
+			return Errorf(CodeInvalidInput, "agent %s: %s must be fail or ask, not %q", d.Name, b.path, b.value).WithPath(b.path)
 		}
 	}
 	for i, t := range d.ClientTools {
 		if err := CheckTool(t.Name); err != nil {
 			return fmt.Errorf("agent %s: client_tools[%d]: %w", d.Name, i, err)
 		}
-		if t.Ask != nil {
-			return Errorf(InvalidInput, "agent %s: client_tools[%d]: who carries a client's tool out is asked for each call already; leave ask out", d.Name, i).At("client_tools")
+		if t.Approval != nil {
+			return Errorf(CodeInvalidInput, "agent %s: client_tools[%d]: who carries a client's tool out is asked for each call already; leave ask out", d.Name, i).WithPath("client_tools")
 		}
 	}
 	for i, a := range d.Agents {
@@ -99,7 +99,7 @@ func (d Definition) checkRules() error {
 			return fmt.Errorf("agent %s: agents[%d]: %w", d.Name, i, err)
 		}
 	}
-	if err := d.Asking.check(); err != nil {
+	if err := d.AnswerTimeouts.check(); err != nil {
 		return fmt.Errorf("agent %s: asking: %w", d.Name, err)
 	}
 	return nil
@@ -122,7 +122,7 @@ func (d Definition) checkNumbers() error {
 		{"state_version", int64(d.StateVersion)}, {"resume_within", int64(d.ResumeWithin)},
 	} {
 		if f.value < 0 {
-			return Errorf(InvalidInput, "agent %s: %s must be positive", d.Name, f.path).At(f.path)
+			return Errorf(CodeInvalidInput, "agent %s: %s must be positive", d.Name, f.path).WithPath(f.path)
 		}
 	}
 	for _, f := range []struct {
@@ -130,18 +130,18 @@ func (d Definition) checkNumbers() error {
 		value Duration
 	}{{"model_timeout", d.ModelTimeout}, {"model_silence", d.ModelSilence}} {
 		if f.value > maxModelTimeout {
-			return Errorf(InvalidInput, "agent %s: %s is %s; it may be %s at most", d.Name, f.path, f.value, maxModelTimeout).At(f.path)
+			return Errorf(CodeInvalidInput, "agent %s: %s is %s; it may be %s at most", d.Name, f.path, f.value, maxModelTimeout).WithPath(f.path)
 		}
 	}
 	if t := d.Temperature; t != nil && !(*t >= 0 && *t <= maxTemperature) {
-		return Errorf(InvalidInput, "agent %s: temperature is %g; it may be 0 to %d", d.Name, *t, maxTemperature).At("temperature")
+		return Errorf(CodeInvalidInput, "agent %s: temperature is %g; it may be 0 to %d", d.Name, *t, maxTemperature).WithPath("temperature")
 	}
 	if len(d.Output) > 0 && !json.Valid(d.Output) {
-		return Errorf(InvalidInput, "agent %s: output is not a JSON Schema", d.Name).At("output")
+		return Errorf(CodeInvalidInput, "agent %s: output is not a JSON Schema", d.Name).WithPath("output")
 	}
 	var root struct{ Type any }
-	if d.Completion == CompleteTool && json.Unmarshal(d.Output, &root) == nil && root.Type != nil && root.Type != "object" {
-		return Errorf(InvalidInput, "agent %s: under completion tool, output must be of an object, since it is the arguments of the tool finish; put it into one, or leave completion out", d.Name).At("output")
+	if d.Completion == CompletionTool && json.Unmarshal(d.Output, &root) == nil && root.Type != nil && root.Type != "object" {
+		return Errorf(CodeInvalidInput, "agent %s: under completion tool, output must be of an object, since it is the arguments of the tool finish; put it into one, or leave completion out", d.Name).WithPath("output")
 	}
 	return d.checkSize()
 }
@@ -151,13 +151,13 @@ func (d Definition) checkNumbers() error {
 func (d Definition) checkSize() error {
 	raw, err := json.Marshal(d)
 	if err != nil {
-		return Errorf(InvalidInput, "agent %s: a schema is not JSON", d.Name)
+		return Errorf(CodeInvalidInput, "agent %s: a schema is not JSON", d.Name)
 	}
 	if len(raw) <= MaxDefinition {
 		return nil
 	}
 	if text, err := json.Marshal(d.Instructions); err == nil && len(text) > MaxDefinition/2 {
-		return Errorf(InvalidInput, "agent %s: instructions have %d bytes; with all else that it is made of an agent may have %d as JSON. Let it read what is long from a file", d.Name, len(d.Instructions), MaxDefinition).At("instructions")
+		return Errorf(CodeInvalidInput, "agent %s: instructions have %d bytes; with all else that it is made of an agent may have %d as JSON. Let it read what is long from a file", d.Name, len(d.Instructions), MaxDefinition).WithPath("instructions")
 	}
-	return Errorf(InvalidInput, "agent %s: what it is made of has %d bytes as JSON, and may have %d", d.Name, len(raw), MaxDefinition)
+	return Errorf(CodeInvalidInput, "agent %s: what it is made of has %d bytes as JSON, and may have %d", d.Name, len(raw), MaxDefinition)
 }

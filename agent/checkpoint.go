@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Checkpoint is what a run has used up when a turn has ended, and what its turn
+// TurnSnapshot is what a run has used up when a turn has ended, and what its turn
 // changed of the session's state. The conversation at that point is the log up to
 // the event that holds it: a checkpoint costs nothing of its own.
-type Checkpoint struct {
+type TurnSnapshot struct {
 	Usage Usage       `json:"usage"`
 	Cost  USD         `json:"cost_usd"`
 	Tools []ToolCount `json:"tools,omitempty"`
 	// Request is how many tokens the model has counted in the turn's last request that it
 	// answered; zero if it has answered none.
 	Request int64 `json:"request,omitempty"`
-	// Set are the keys of the session's state that the turn's calls have set; one
+	// StateChanges are the keys of the session's state that the turn's calls have set; one
 	// that was deleted is null. Of two calls that set one key the later counts.
-	Set map[string]json.RawMessage `json:"set,omitempty"`
+	StateChanges map[string]json.RawMessage `json:"state_changes,omitempty"`
 }
 
 // CheckpointID names the point behind an event of a session's log (wire §2). It
@@ -27,19 +27,19 @@ type Checkpoint struct {
 func CheckpointID(seq int64) string { return fmt.Sprintf("cp-%d", seq) }
 
 // CheckpointSeq is the number of the event behind which a checkpoint lies. It
-// returns an [InvalidInput] error for what is none.
+// returns an [CodeInvalidInput] error for what is none.
 func CheckpointSeq(id string) (int64, error) {
 	digits, ok := strings.CutPrefix(id, "cp-")
 	seq, err := strconv.ParseInt(digits, 10, 64)
 	if !ok || err != nil || seq < 0 || CheckpointID(seq) != id {
-		return 0, Errorf(InvalidInput, "%q names no checkpoint; it looks like cp-118, see fermata checkpoints", id).At("checkpoint")
+		return 0, Errorf(CodeInvalidInput, "%q names no checkpoint; it looks like cp-118, see fermata checkpoints", id).WithPath("checkpoint")
 	}
 	return seq, nil
 }
 
-// From says where in a log a run begins: behind a checkpoint, and not at the
+// StartFrom says where in a log a run begins: behind a checkpoint, and not at the
 // session's end. What came after it stays in the log and is not known to the run.
-type From struct {
+type StartFrom struct {
 	// Session is whose checkpoint it is; empty means the run's own session. Another
 	// one's is taken only by a session that has no log of its own yet.
 	Session string `json:"session,omitempty"`
@@ -50,13 +50,13 @@ type From struct {
 	Retry string `json:"retry,omitempty"`
 }
 
-// Check refuses a From that can't be meant, with [InvalidInput].
-func (f From) Check() error {
+// Check refuses a From that can't be meant, with [CodeInvalidInput].
+func (f StartFrom) Check() error {
 	switch {
 	case f.Checkpoint == "" && f.Retry == "":
-		return Errorf(InvalidInput, "from.checkpoint is missing; see fermata checkpoints").At("from.checkpoint")
+		return Errorf(CodeInvalidInput, "from.checkpoint is missing; see fermata checkpoints").WithPath("from.checkpoint")
 	case f.Retry != "" && f.Session != "":
-		return Errorf(InvalidInput, "from.retry tries a run of the same session again; leave from.session out").At("from.session")
+		return Errorf(CodeInvalidInput, "from.retry tries a run of the same session again; leave from.session out").WithPath("from.session")
 	case f.Checkpoint == "":
 		return nil
 	}

@@ -1,24 +1,24 @@
 package agent
 
-// Strategy is how a conversation is made to fit into its model's window
+// CompactionStrategy is how a conversation is made to fit into its model's window
 // (catalogue HA-80).
-type Strategy string
+type CompactionStrategy string
 
 // The strategies. The zero value means hybrid.
 const (
-	CompactHybrid Strategy = "hybrid"           // sum up what is older, and cut what is still too long
-	CompactAll    Strategy = "summarize_all"    // sum up everything
-	CompactMiddle Strategy = "summarize_middle" // keep the beginning too
-	CompactCut    Strategy = "truncate"         // leave out what is older
-	CompactNone   Strategy = "none"             // nothing: the provider refuses what is too long
+	CompactionHybrid          CompactionStrategy = "hybrid"           // sum up what is older, and cut what is still too long
+	CompactionSummarizeAll    CompactionStrategy = "summarize_all"    // sum up everything
+	CompactionSummarizeMiddle CompactionStrategy = "summarize_middle" // keep the beginning too
+	CompactionTruncate        CompactionStrategy = "truncate"         // leave out what is older
+	CompactionNone            CompactionStrategy = "none"             // nothing: the provider refuses what is too long
 )
 
-// Compacting says when and how a run's conversation is compacted for its model.
+// CompactionPolicy says when and how a run's conversation is compacted for its model.
 // The zero value is what most agents want. The transcript is never changed.
-type Compacting struct {
-	Strategy Strategy `json:"strategy,omitempty"`
-	// At is the share of the window that a request may fill; zero means 0.8.
-	At float64 `json:"at,omitempty"`
+type CompactionPolicy struct {
+	Strategy CompactionStrategy `json:"strategy,omitempty"`
+	// Threshold is the share of the window that a request may fill; zero means 0.8.
+	Threshold float64 `json:"threshold,omitempty"`
 	// KeepFirst and KeepLast are how many messages stay as they were. Zero means 0
 	// and 10; a negative KeepLast means none. Calls stay with their results.
 	KeepFirst int `json:"keep_first,omitempty"`
@@ -27,31 +27,31 @@ type Compacting struct {
 	Instructions string `json:"instructions,omitempty"`
 }
 
-// Check refuses what can't be meant, with [InvalidInput].
-func (c Compacting) Check() error {
+// Check refuses what can't be meant, with [CodeInvalidInput].
+func (c CompactionPolicy) Check() error {
 	switch c.Strategy {
-	case "", CompactHybrid, CompactAll, CompactMiddle, CompactCut, CompactNone:
+	case "", CompactionHybrid, CompactionSummarizeAll, CompactionSummarizeMiddle, CompactionTruncate, CompactionNone:
 	default:
-		return Errorf(InvalidInput, "compaction.strategy must be hybrid, summarize_all, summarize_middle, truncate or none, not %q", c.Strategy).At("compaction.strategy")
+		return Errorf(CodeInvalidInput, "compaction.strategy must be hybrid, summarize_all, summarize_middle, truncate or none, not %q", c.Strategy).WithPath("compaction.strategy")
 	}
-	if c.At < 0 || c.At > 1 {
-		return Errorf(InvalidInput, "compaction.at must be between 0 and 1, not %g", c.At).At("compaction.at")
+	if c.Threshold < 0 || c.Threshold > 1 {
+		return Errorf(CodeInvalidInput, "compaction.at must be between 0 and 1, not %g", c.Threshold).WithPath("compaction.at")
 	}
 	if c.KeepFirst < 0 {
-		return Errorf(InvalidInput, "compaction.keep_first: %d is not a positive number", c.KeepFirst).At("compaction.keep_first")
+		return Errorf(CodeInvalidInput, "compaction.keep_first: %d is not a positive number", c.KeepFirst).WithPath("compaction.keep_first")
 	}
 	return nil
 }
 
 // WithDefaults returns c with every default filled in.
-func (c Compacting) WithDefaults() Compacting {
-	c.Strategy = or(c.Strategy, CompactHybrid)
-	c.At = or(c.At, 0.8)
+func (c CompactionPolicy) WithDefaults() CompactionPolicy {
+	c.Strategy = or(c.Strategy, CompactionHybrid)
+	c.Threshold = or(c.Threshold, 0.8)
 	c.KeepLast = or(c.KeepLast, 10)
 	switch c.Strategy {
-	case CompactAll:
+	case CompactionSummarizeAll:
 		c.KeepFirst, c.KeepLast = 0, -1
-	case CompactMiddle:
+	case CompactionSummarizeMiddle:
 		c.KeepFirst = or(c.KeepFirst, 1)
 	}
 	return c
@@ -60,7 +60,7 @@ func (c Compacting) WithDefaults() Compacting {
 // Compaction says what a model no longer sees as it was (catalogue HA-82). The
 // summary, where there is one, is the event's message.
 type Compaction struct {
-	Strategy Strategy `json:"strategy"`
+	Strategy CompactionStrategy `json:"strategy"`
 	// Reason is window, overflow (the provider refused the request), carry, resume or
 	// idle.
 	Reason string `json:"reason"`

@@ -21,7 +21,7 @@ type Daemon struct {
 	// Topics are the topics of events that the run hears, 8 at most; empty means all.
 	Topics []string `json:"topics,omitempty"`
 	// Queue is how many events wait at most while the run is at another, up to 1000;
-	// zero means 256. Past it an event is refused with [QueueFull].
+	// zero means 256. Past it an event is refused with [CodeQueueFull].
 	Queue int `json:"queue,omitempty"`
 	// Compact has the model sum up what was said before the run idles, and go on from
 	// that: a model call more.
@@ -34,8 +34,8 @@ type Daemon struct {
 // EveryTopic stands for all topics in the conditions of an idle daemon that hears
 // all, and HearsAll for its topics where listings show them. No event has it.
 const (
-	EveryTopic = "*"
-	HearsAll   = "every_topic"
+	EveryTopic         = "*"
+	WaitsForEveryTopic = "every_topic"
 )
 
 // Bounds of a daemon.
@@ -56,54 +56,54 @@ func (d *Daemon) WithDefaults() *Daemon {
 	return &filled
 }
 
-// Check refuses what can't be meant, with [InvalidInput] and the field's path; nil
+// Check refuses what can't be meant, with [CodeInvalidInput] and the field's path; nil
 // is an agent that ends.
 func (d *Daemon) Check() error {
 	switch {
 	case d == nil:
 		return nil
 	case d.Every != 0 && d.Every < minEvery:
-		return Errorf(InvalidInput, "daemon.every is %s; at least %s is taken, and 0 for never", d.Every, minEvery).At("daemon.every")
+		return Errorf(CodeInvalidInput, "daemon.every is %s; at least %s is taken, and 0 for never", d.Every, minEvery).WithPath("daemon.every")
 	case d.Queue < 0 || d.Queue > maxQueue:
-		return Errorf(InvalidInput, "daemon.queue is %d; it may be 1 to %d", d.Queue, maxQueue).At("daemon.queue")
+		return Errorf(CodeInvalidInput, "daemon.queue is %d; it may be 1 to %d", d.Queue, maxQueue).WithPath("daemon.queue")
 	case d.Watchdog < 0:
-		return Errorf(InvalidInput, "daemon.watchdog: %d is not a positive number", d.Watchdog).At("daemon.watchdog")
+		return Errorf(CodeInvalidInput, "daemon.watchdog: %d is not a positive number", d.Watchdog).WithPath("daemon.watchdog")
 	case d.Watchdog > 0 && d.Every == 0:
-		return Errorf(InvalidInput, "daemon.watchdog counts wakes by daemon.every, which is missing").At("daemon.watchdog")
+		return Errorf(CodeInvalidInput, "daemon.watchdog counts wakes by daemon.every, which is missing").WithPath("daemon.watchdog")
 	case len(d.Topics) > maxTopics:
-		return Errorf(InvalidInput, "daemon.topics has %d entries; at most %d are taken, and none means every topic", len(d.Topics), maxTopics).At("daemon.topics")
+		return Errorf(CodeInvalidInput, "daemon.topics has %d entries; at most %d are taken, and none means every topic", len(d.Topics), maxTopics).WithPath("daemon.topics")
 	}
 	for i, topic := range d.Topics {
 		path := fmt.Sprintf("daemon.topics[%d]", i)
 		if err := CheckTopic(topic); err != nil {
-			return Errorf(InvalidInput, "%s: %s", path, err.Message).At(path)
+			return Errorf(CodeInvalidInput, "%s: %s", path, err.Message).WithPath(path)
 		}
 		if slices.Contains(d.Topics[:i], topic) {
-			return Errorf(InvalidInput, "%s: %s is there twice", path, topic).At(path)
+			return Errorf(CodeInvalidInput, "%s: %s is there twice", path, topic).WithPath(path)
 		}
 	}
 	return nil
 }
 
-// Inbox is what a session has taken and not dealt with when its run has ended: the
+// Backlog is what a session has taken and not dealt with when its run has ended: the
 // next run of a daemon takes it over. Its zero value is an empty one.
-type Inbox struct {
-	// Cut tells that the run ended in the middle of something. Its message stands in
+type Backlog struct {
+	// Unfinished tells that the run ended in the middle of something. Its message stands in
 	// the log, and the next run goes on from there.
-	Cut bool `json:"cut,omitempty"`
+	Unfinished bool `json:"unfinished,omitempty"`
 	// Events wait, in the order in which they came.
-	Events []EmitOrder `json:"events,omitempty"`
+	Events []EmitCommand `json:"events,omitempty"`
 }
 
-// Kept are events of an inbox that a store keeps: a blob, and which of its events, in
+// BacklogBlob are events of an inbox that a store keeps: a blob, and which of its events, in
 // their order.
-type Kept struct {
+type BacklogBlob struct {
 	Blob string   `json:"blob"`
-	Keys []string `json:"keys"` // as [EmitOrder.Key] has them
+	Keys []string `json:"keys"` // as [EmitCommand.EventKey] has them
 }
 
-// Key names an event by its content: the first 16 digits of the SHA-256 of its JSON.
-func (o EmitOrder) Key() string {
+// EventKey names an event by its content: the first 16 digits of the SHA-256 of its JSON.
+func (o EmitCommand) EventKey() string {
 	raw, _ := json.Marshal(o) // strings, and a payload that was JSON when it came
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:8])

@@ -19,7 +19,7 @@ func TestDaemonsThatCantBeMeant(t *testing.T) {
 	} {
 		d.Name, d.Model = "a", "m"
 		err := d.Check()
-		require.ErrorIs(t, err, InvalidInput, path)
+		require.ErrorIs(t, err, CodeInvalidInput, path)
 		var e *Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, path, e.Path)
@@ -36,5 +36,5 @@ func TestDaemonDefaults(t *testing.T) {
 	require.Equal(t, 256, d.WithDefaults().Daemon.Queue)
 	require.Zero(t, d.Daemon.Queue, "the author's own is left as it is")
 	require.Nil(t, Definition{}.WithDefaults().Daemon)
-	require.True(t, QueueFull.Retryable())
+	require.True(t, CodeQueueFull.Retryable())
 }

@@ -1,20 +1,20 @@
 package agent
 
-// Daily is what all runs of a task queue may use together in one day, from midnight to
+// DailyLimits is what all runs of a task queue may use together in one day, from midnight to
 // midnight UTC. A zero amount bounds nothing.
-type Daily struct {
+type DailyLimits struct {
 	// Tokens counts input and output, as [Limits.Tokens] does.
 	Tokens  int64 `json:"tokens,omitempty"`
 	CostUSD USD   `json:"cost_usd,omitempty"`
 }
 
-// Check refuses amounts below zero with [InvalidInput].
-func (d Daily) Check() error {
+// Check refuses amounts below zero with [CodeInvalidInput].
+func (d DailyLimits) Check() error {
 	switch {
 	case d.Tokens < 0:
-		return Errorf(InvalidInput, "daily.tokens: %d is not a positive number", d.Tokens).At("daily.tokens")
+		return Errorf(CodeInvalidInput, "daily.tokens: %d is not a positive number", d.Tokens).WithPath("daily.tokens")
 	case d.CostUSD < 0:
-		return Errorf(InvalidInput, "daily.cost_usd: %s is not a positive amount", d.CostUSD).At("daily.cost_usd")
+		return Errorf(CodeInvalidInput, "daily.cost_usd: %s is not a positive amount", d.CostUSD).WithPath("daily.cost_usd")
 	}
 	return nil
 }
@@ -24,21 +24,21 @@ func (d Daily) Check() error {
 type DailyClaim struct {
 	// ID makes a second arrival harmless: it is answered as the first. Empty means that there
 	// is none.
-	ID     string `json:"id,omitempty"`
-	Limits Daily  `json:"limits"`
+	ID     string      `json:"id,omitempty"`
+	Limits DailyLimits `json:"limits"`
 	// Day is that of the last grant, "2026-11-21"; empty without one.
 	Day string `json:"day,omitempty"`
-	// Left is what is left of that grant. It is negative where calls used more.
-	Left Daily `json:"left,omitzero"`
+	// Remaining is what is left of that grant. It is negative where calls used more.
+	Remaining DailyLimits `json:"remaining,omitzero"`
 	// Closing means that the worker claims nothing more.
 	Closing bool `json:"closing,omitempty"`
 }
 
 // DailyGrant answers a [DailyClaim].
 type DailyGrant struct {
-	Day     string `json:"day"`
-	Granted Daily  `json:"granted,omitzero"`
-	// UsedUp is [LimitTokens] or [LimitCost] where nothing is granted since that limit is
+	Day     string      `json:"day"`
+	Granted DailyLimits `json:"granted,omitzero"`
+	// UsedUp is [CodeLimitTokens] or [CodeLimitCost] where nothing is granted since that limit is
 	// used up; empty else.
 	UsedUp Code `json:"used_up,omitempty"`
 }

@@ -27,7 +27,7 @@ func TestProfiles(t *testing.T) {
 		require.Zero(t, d.Limits.OwnTurns, "a limit of the tree is one of the run, too")
 	}
 	err := Definition{Name: "a", Model: "m", Profile: "poet"}.Check()
-	require.ErrorIs(t, err, InvalidInput)
+	require.ErrorIs(t, err, CodeInvalidInput)
 	require.ErrorContains(t, err, "tool_using, researcher, verifier, completer")
 }
 
@@ -38,11 +38,11 @@ func TestNumbersThatCantBeMeant(t *testing.T) {
 		"limits.wall_clock": {Limits: Limits{WallClock: -1}}, "limits.own_turns": {Limits: Limits{OwnTurns: -1}},
 		"limits.agents": {Limits: Limits{Agents: 10_001}}, "limits.depth": {Limits: Limits{Depth: 17}}, "nudges": {Nudges: -1}, "repairs": {Repairs: -1}, "parallel_tools": {ParallelTools: -1},
 		"model_timeout": {ModelTimeout: -1}, "model_silence": {ModelSilence: -1}, "model_attempts": {ModelAttempts: -1},
-		"max_output_tokens": {MaxOutputTokens: -1}, "state_version": {StateVersion: -1}, "resume_within": {ResumeWithin: -1}, "compaction.keep_first": {Compaction: Compacting{KeepFirst: -1}},
+		"max_output_tokens": {MaxOutputTokens: -1}, "state_version": {StateVersion: -1}, "resume_within": {ResumeWithin: -1}, "compaction.keep_first": {Compaction: CompactionPolicy{KeepFirst: -1}},
 	} {
 		d.Name, d.Model = "a", "m"
 		err := d.Check()
-		require.ErrorIs(t, err, InvalidInput, path)
+		require.ErrorIs(t, err, CodeInvalidInput, path)
 		var e *Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, path, e.Path)
@@ -51,8 +51,8 @@ func TestNumbersThatCantBeMeant(t *testing.T) {
 
 // A run is ok only when it was completed: neither a rest nor any other end is (PA-74).
 func TestOnlyACompletedRunIsOK(t *testing.T) {
-	for _, s := range []Status{Pending, Running, Suspending, Suspended, Completed, Failed, Cancelled, Stopped} {
-		require.Equal(t, s == Completed, Outcome{Status: s, Text: "done"}.OK(), s)
+	for _, s := range []Status{StatusPending, StatusRunning, StatusSuspending, StatusSuspended, StatusCompleted, StatusFailed, StatusCancelled, StatusStopped} {
+		require.Equal(t, s == StatusCompleted, Outcome{Status: s, Text: "done"}.OK(), s)
 	}
 }
 

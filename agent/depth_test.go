@@ -23,6 +23,6 @@ func TestJSONTwice(t *testing.T) {
 		`{"a":1,"a":2}`: "a", `{"a":1,"\u0061":2}`: "a", "{ \"a\"\n:\t1 ,\r\"a\" : 2}": "a", `{"b":[0,{"c":{"d":[]}},{"e":1,"x":[3],"e":2}]}`: "b[2].e", `{"":1,"":2}`: "", `[[],[{"a":1,"a":1}]]`: "[1][0].a",
 		"{\"\xff\":1,\"\xfe\":2}": "\uFFFD",
 	} {
-		require.Equal(t, want, JSONTwice([]byte(text)), "%.40s", text)
+		require.Equal(t, want, DuplicateKey([]byte(text)), "%.40s", text)
 	}
 }

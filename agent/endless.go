@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Endless says why nobody who holds a value to a JSON Schema need come to an end; empty
+// SchemaCycle says why nobody who holds a value to a JSON Schema need come to an end; empty
 // where one does. {"$ref":"#"} leads back to itself for ever, which ends the process,
 // and some schemas lead on so often that it is the same. One that goes down in the
 // value each time, as those of lists and trees do, ends with it. Of references only
 // "#" and "#/…" can be followed here; others are a reason too. The schema has to be as
 // its reader writes it, since readers take for a $ref what is not written so.
-func Endless(schema []byte) string {
+func SchemaCycle(schema []byte) string {
 	var root any
 	if json.Unmarshal(schema, &root) != nil {
 		return ""
@@ -89,8 +89,8 @@ func (w wanderer) ends(v any, left *int) bool {
 
 // SchemaSteps is how many steps it takes at most to hold one part of a value to a schema, the
 // value being nested so deep. Times the parts of the value, it bounds what a check costs. It
-// is at most [EndlessSteps]: schemas of references that lead on to others twice each take
-// more steps than anybody has. The schema has to be one that [Endless] and [HeavyPatterns]
+// is at most [UnboundedSteps]: schemas of references that lead on to others twice each take
+// more steps than anybody has. The schema has to be one that [SchemaCycle] and [HeavyPatterns]
 // take. It is not for workflows.
 func SchemaSteps(schema []byte, depth int) int {
 	var root any
@@ -101,8 +101,8 @@ func SchemaSteps(schema []byte, depth int) int {
 	return c.steps(root, depth)
 }
 
-// EndlessSteps are more steps than anybody takes.
-const EndlessSteps = 1 << 40
+// UnboundedSteps are more steps than anybody takes.
+const UnboundedSteps = 1 << 40
 
 // at is a schema, and how deep the value under it is nested at most.
 type place struct {
@@ -145,7 +145,7 @@ func (c counter) steps(v any, depth int) int {
 		n = c.add(n, key, schema[key], depth)
 	}
 	if ref, ok := schema["$ref"].(string); ok {
-		n = min(EndlessSteps, n+c.steps(c.wanderer.at(ref), depth))
+		n = min(UnboundedSteps, n+c.steps(c.wanderer.at(ref), depth))
 	}
 	if depth > 0 {
 		for _, key := range belowKeys {
@@ -173,7 +173,7 @@ func (c counter) add(n int, key string, v any, depth int) int {
 		}
 	}
 	for _, one := range list {
-		n = min(EndlessSteps, n+c.steps(one, depth))
+		n = min(UnboundedSteps, n+c.steps(one, depth))
 	}
 	return n
 }

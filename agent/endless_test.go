@@ -13,7 +13,7 @@ func TestEndless(t *testing.T) {
 		`{"$ref":"#/$defs/tree","$defs":{"tree":{"properties":{"left":{"$ref":"#/$defs/tree"},"right":{"$ref":"#/$defs/tree"}}}}}`,
 		`{"anyOf":[{"$ref":"#/$defs/a~1b%25"},{"$ref":"#/$defs/a~1b%25"},{"$ref":"#/anyOf/0"}],"$defs":{"a/b%":{"items":{"$ref":"#"}}}}`,
 	} {
-		require.Empty(t, Endless([]byte(schema)), schema)
+		require.Empty(t, SchemaCycle([]byte(schema)), schema)
 	}
 	laughs := `{"$ref":"#/$defs/a0","$defs":{"z":{}`
 	for i := range 20 {
@@ -25,6 +25,6 @@ func TestEndless(t *testing.T) {
 		`{"$defs":{"a":{"then":{"$ref":"#/$defs/b"}},"b":{"else":{"$ref":"#/$defs/a"}}}}`, `{"items":[{"$ref":"#/items/0"}]}`, laughs + `}}`,
 		`{"$ref":"other"}`, `{"$ref":"#name"}`, `{"$dynamicRef":"#"}`, `{"$defs":{"a":{"$id":"b","$ref":"#"}}}`,
 	} {
-		require.NotEmpty(t, Endless([]byte(schema)), schema)
+		require.NotEmpty(t, SchemaCycle([]byte(schema)), schema)
 	}
 }

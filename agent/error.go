@@ -24,9 +24,9 @@ type Error struct {
 	Help      string `json:"help,omitempty"`
 	// Provider is set where a model's provider failed.
 	Provider *ProviderFault `json:"provider,omitempty"`
-	// Spent is what the attempts at a model call have used that failed in the end. It goes
+	// Charges is what the attempts at a model call have used that failed in the end. It goes
 	// from the step to its run, and no further.
-	Spent []Charge `json:"spent,omitempty"`
+	Charges []Charge `json:"charges,omitempty"`
 
 	// RetryAfter is how long the other side asked to wait; zero where it did not.
 	RetryAfter time.Duration `json:"-"`
@@ -75,8 +75,8 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: err.Error(), Retryable: code.Retryable(), Err: errors.Unwrap(err)}
 }
 
-// At names the field that is at fault.
-func (e *Error) At(path string) *Error { e.Path = path; return e }
+// WithPath names the field that is at fault.
+func (e *Error) WithPath(path string) *Error { e.Path = path; return e }
 
 // Error is the message: it has to stand alone.
 func (e *Error) Error() string { return e.Message }
@@ -87,7 +87,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Is reports whether target is this error's code.
 func (e *Error) Is(target error) bool { c, ok := target.(Code); return ok && c == e.Code }
 
-// CodeOf returns the code of an error: [Internal] if it has none, empty for nil. It also
+// CodeOf returns the code of an error: [CodeInternal] if it has none, empty for nil. It also
 // reads the code of a run that failed from an error of Temporal's SDK, as a workflow gets
 // it that starts a run as its child, or a client that waits for one.
 func CodeOf(err error) Code {
@@ -117,5 +117,5 @@ func typeOf(err error) Code {
 		}
 		err = errors.Unwrap(typed)
 	}
-	return Internal
+	return CodeInternal
 }

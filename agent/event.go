@@ -12,44 +12,44 @@ type EventType string
 
 // The durable events of a run.
 const (
-	RunStarted    EventType = "run.started"
-	RunCompleted  EventType = "run.completed"
-	RunFailed     EventType = "run.failed"
-	RunCancelled  EventType = "run.cancelled"
-	RunStopped    EventType = "run.stopped"
-	RunSuspended  EventType = "run.suspended"
-	RunResumed    EventType = "run.resumed"
-	HoldLaid      EventType = "hold.laid"
-	HoldLifted    EventType = "hold.lifted"
-	TurnStarted   EventType = "turn.started"
-	TurnEnded     EventType = "turn.ended"
-	Said          EventType = "message"
-	ModelRetried  EventType = "model.retried" // a reply that was cut off is not kept; the model is asked again
-	ModelDelayed  EventType = "model.delayed" // the model is asked again later: the provider asked to wait
-	CallRequested EventType = "call.requested"
-	CallStarted   EventType = "call.started"
-	CallDone      EventType = "call.done"
-	CallLost      EventType = "call.unknown" // begun, and nobody knows how it ended
-	CallApproved  EventType = "call.approved"
-	CallRefused   EventType = "call.rejected"
+	EventRunStarted    EventType = "run.started"
+	EventRunCompleted  EventType = "run.completed"
+	EventRunFailed     EventType = "run.failed"
+	EventRunCancelled  EventType = "run.cancelled"
+	EventRunStopped    EventType = "run.stopped"
+	EventRunSuspended  EventType = "run.suspended"
+	EventRunResumed    EventType = "run.resumed"
+	EventHoldAdded     EventType = "hold.laid"
+	EventHoldRemoved   EventType = "hold.lifted"
+	EventTurnStarted   EventType = "turn.started"
+	EventTurnEnded     EventType = "turn.ended"
+	EventMessage       EventType = "message"
+	EventModelRetried  EventType = "model.retried" // a reply that was cut off is not kept; the model is asked again
+	EventModelDelayed  EventType = "model.delayed" // the model is asked again later: the provider asked to wait
+	EventCallRequested EventType = "call.requested"
+	EventCallStarted   EventType = "call.started"
+	EventCallDone      EventType = "call.done"
+	EventCallUnknown   EventType = "call.unknown" // begun, and nobody knows how it ended
+	EventCallApproved  EventType = "call.approved"
+	EventCallRejected  EventType = "call.rejected"
 
-	RequestOpened   EventType = "request.opened"
-	RequestAnswered EventType = "request.answered"
-	RequestExpired  EventType = "request.expired" // its deadline decided it
-	RequestReminded EventType = "request.reminded"
-	RequestPassed   EventType = "request.passed" // an answer went to the run below that asked
+	EventRequestOpened    EventType = "request.opened"
+	EventRequestAnswered  EventType = "request.answered"
+	EventRequestExpired   EventType = "request.expired" // its deadline decided it
+	EventRequestReminded  EventType = "request.reminded"
+	EventRequestForwarded EventType = "request.passed" // an answer went to the run below that asked
 
-	ChildStarted   EventType = "child.started"
-	ChildSuspended EventType = "child.suspended"
-	ChildResumed   EventType = "child.resumed"
-	ChildEnded     EventType = "child.ended"
+	EventChildStarted   EventType = "child.started"
+	EventChildSuspended EventType = "child.suspended"
+	EventChildResumed   EventType = "child.resumed"
+	EventChildEnded     EventType = "child.ended"
 
-	Compacted     EventType = "compacted"      // the model knows a summary of what came before
-	RunForked     EventType = "forked"         // the run knows the log up to a checkpoint, and not what came after it
-	LimitExtended EventType = "limit.extended" // somebody let the run go on past a limit
-	StateMigrated EventType = "state.migrated" // the session's state was brought to the version of the run's agent
-	ToolsChanged  EventType = "tools.changed"  // a source has other tools now
-	VerbRefused   EventType = "verb.refused"   // it came as a signal and could not be told
+	EventCompacted     EventType = "compacted"      // the model knows a summary of what came before
+	EventForked        EventType = "forked"         // the run knows the log up to a checkpoint, and not what came after it
+	EventLimitExtended EventType = "limit.extended" // somebody let the run go on past a limit
+	EventStateMigrated EventType = "state.migrated" // the session's state was brought to the version of the run's agent
+	EventToolsChanged  EventType = "tools.changed"  // a source has other tools now
+	EventVerbRefused   EventType = "verb.refused"   // it came as a signal and could not be told
 )
 
 // Event is one line of a session's log. The log is the session: its messages,
@@ -62,23 +62,23 @@ type Event struct {
 	Time time.Time `json:"time"`
 	Turn int       `json:"turn,omitempty"`
 
-	Started    *Started     `json:"started,omitempty"`
-	Message    *Message     `json:"message,omitempty"`
-	Call       *CallNote    `json:"call,omitempty"`
-	Checkpoint *Checkpoint  `json:"checkpoint,omitempty"`
-	Outcome    *Outcome     `json:"outcome,omitempty"`
-	Suspension *Suspension  `json:"suspension,omitempty"`
-	Resumed    *Resumed     `json:"resumed,omitempty"`
-	Hold       *Hold        `json:"hold,omitempty"`
-	Request    *Request     `json:"request,omitempty"`
-	Answer     *Answered    `json:"answer,omitempty"`
-	Child      *ChildNote   `json:"child,omitempty"`
-	Refusal    *RefusedVerb `json:"refusal,omitempty"`
-	Forked     *Forked      `json:"forked,omitempty"`
-	Compaction *Compaction  `json:"compaction,omitempty"`
-	Migrated   *Migrated    `json:"migrated,omitempty"`
-	Delay      *Delay       `json:"delay,omitempty"`
-	Relisted   *Relisted    `json:"relisted,omitempty"`
+	Started     *Started      `json:"started,omitempty"`
+	Message     *Message      `json:"message,omitempty"`
+	Call        *CallUpdate   `json:"call,omitempty"`
+	Snapshot    *TurnSnapshot `json:"snapshot,omitempty"`
+	Outcome     *Outcome      `json:"outcome,omitempty"`
+	Suspension  *Suspension   `json:"suspension,omitempty"`
+	Resumed     *Resumed      `json:"resumed,omitempty"`
+	Hold        *Hold         `json:"hold,omitempty"`
+	Request     *Request      `json:"request,omitempty"`
+	Answer      *Answered     `json:"answer,omitempty"`
+	Child       *ChildUpdate  `json:"child,omitempty"`
+	Refusal     *RefusedVerb  `json:"refusal,omitempty"`
+	Forked      *Forked       `json:"forked,omitempty"`
+	Compaction  *Compaction   `json:"compaction,omitempty"`
+	Migrated    *Migrated     `json:"migrated,omitempty"`
+	Delay       *Delay        `json:"delay,omitempty"`
+	ToolsChange *ToolsChange  `json:"tools_change,omitempty"`
 	// Extended is the limit that was renewed.
 	Extended Code `json:"extended,omitempty"`
 }
@@ -95,8 +95,8 @@ type Resumed struct {
 	Cause      Initiator `json:"cause"`
 	By         string    `json:"by,omitempty"`
 	// Event and Payload are what triggered it.
-	Event string `json:"event,omitempty"`
-	Fresh bool   `json:"fresh,omitempty"`
+	Event       string `json:"event,omitempty"`
+	FromSummary bool   `json:"from_summary,omitempty"`
 	// Renewed tells that all limits count from here anew: a daemon was woken.
 	Renewed bool `json:"renewed,omitempty"`
 }
@@ -113,8 +113,8 @@ type Answered struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// ChildNote says what became of a run below this one.
-type ChildNote struct {
+// ChildUpdate says what became of a run below this one.
+type ChildUpdate struct {
 	Session string `json:"session"`
 	Run     string `json:"run,omitempty"`
 	Agent   string `json:"agent"`
@@ -131,14 +131,14 @@ func (e Event) Size() int {
 		return frame + e.Message.Size()
 	case e.Started != nil:
 		return frame + len(e.Started.Spec.Instructions) + toolsSize(e.Started.Spec.Toolset)
-	case e.Relisted != nil:
-		return frame + toolsSize(e.Relisted.Tools)
+	case e.ToolsChange != nil:
+		return frame + toolsSize(e.ToolsChange.Tools)
 	case e.Outcome != nil:
 		return frame + len(e.Outcome.Text) + len(e.Outcome.Output) + e.Outcome.Handoff.size()
 	case e.Request != nil:
 		return frame + e.Request.size()
-	case e.Checkpoint != nil:
-		return frame + sizeOf(e.Checkpoint.Set)
+	case e.Snapshot != nil:
+		return frame + sizeOf(e.Snapshot.StateChanges)
 	case e.Delay != nil:
 		return 2*frame + len(e.Delay.Error.Message)
 	case e.Migrated != nil:
@@ -176,8 +176,8 @@ type Started struct {
 	Spec  *Spec  `json:"spec"`
 	// Recovered is the terminated run before this one whose last events were
 	// brought into the log; Lost says why they could not be.
-	Recovered string `json:"recovered,omitempty"`
-	Lost      string `json:"lost,omitempty"`
+	Recovered   string `json:"recovered,omitempty"`
+	Unrecovered string `json:"unrecovered,omitempty"`
 	// Imported is set where the run goes on with one that was suspended elsewhere:
 	// that one's turn and calls are its own.
 	Imported *Imported `json:"imported,omitempty"`
@@ -189,13 +189,13 @@ type Imported struct {
 	Run    string `json:"run"`    // the run there
 }
 
-// Anew reports whether the run has a first turn of its own: it does not go on in the
+// HasFirstTurn reports whether the run has a first turn of its own: it does not go on in the
 // middle of one that another run has begun.
-func (s Started) Anew() bool { return s.Imported == nil }
+func (s Started) HasFirstTurn() bool { return s.Imported == nil }
 
-// Relisted are the tools of a source that has changed them. The model has them from its next
+// ToolsChange are the tools of a source that has changed them. The model has them from its next
 // turn on.
-type Relisted struct {
+type ToolsChange struct {
 	Source string     `json:"source"`
 	Tools  []ToolSpec `json:"tools"`
 	// Refused says why they were not taken, if they were not: Tools is empty then, and the
@@ -203,14 +203,14 @@ type Relisted struct {
 	Refused *Error `json:"refused,omitempty"`
 }
 
-// In returns a spec with these tools instead of those that the source had; the same one if
+// ApplyTo returns a spec with these tools instead of those that the source had; the same one if
 // they were refused.
-func (r Relisted) In(s Spec) Spec {
+func (r ToolsChange) ApplyTo(s Spec) Spec {
 	if r.Refused != nil {
 		return s
 	}
 	tools := slices.DeleteFunc(slices.Clone(s.Toolset), func(t ToolSpec) bool {
-		return t.By == "" && strings.HasPrefix(t.Name, r.Source+SourceSeparator)
+		return t.Executor == "" && strings.HasPrefix(t.Name, r.Source+SourceSeparator)
 	})
 	s.Toolset = append(tools, r.Tools...)
 	return s
@@ -226,8 +226,8 @@ type Migrated struct {
 	State map[string]json.RawMessage `json:"state"`
 }
 
-// CallNote says what became of a tool call.
-type CallNote struct {
+// CallUpdate says what became of a tool call.
+type CallUpdate struct {
 	Call   string     `json:"call"`
 	Tool   string     `json:"tool"`
 	Status CallStatus `json:"status,omitempty"`

@@ -12,10 +12,10 @@ func (d Definition) Models() []string { return append([]string{d.Model}, d.Fallb
 func (d Definition) checkFallbacks() error {
 	for i, name := range d.Fallbacks {
 		if strings.TrimSpace(name) == "" {
-			return Errorf(InvalidInput, "agent %s: fallbacks[%d] is empty; name a model", d.Name, i).At("fallbacks")
+			return Errorf(CodeInvalidInput, "agent %s: fallbacks[%d] is empty; name a model", d.Name, i).WithPath("fallbacks")
 		}
 		if slices.Contains(d.Models()[:i+1], name) {
-			return Errorf(InvalidInput, "agent %s: fallbacks[%d]: %s is asked already; name another model", d.Name, i, name).At("fallbacks")
+			return Errorf(CodeInvalidInput, "agent %s: fallbacks[%d]: %s is asked already; name another model", d.Name, i, name).WithPath("fallbacks")
 		}
 	}
 	return nil

@@ -5,18 +5,18 @@ import "iter"
 // Handoff is the typed end of a run that somebody else will carry on: what every
 // agent of the tree learned, the run's own first (wire §6).
 type Handoff struct {
-	V        int    `json:"v"`
-	Session  string `json:"session"`
-	Run      string `json:"run"`
-	Agent    string `json:"agent"`
-	Status   Status `json:"status"` // how this agent ended
-	Task     string `json:"task"`
-	Reason   string `json:"reason"`
-	Summary  string `json:"summary"`
-	Done     []Item `json:"done,omitempty"`
-	InFlight []Item `json:"in_flight,omitempty"`
-	NotBegun []Item `json:"not_started,omitempty"`
-	Failed   []Item `json:"failed,omitempty"`
+	V          int        `json:"v"`
+	Session    string     `json:"session"`
+	Run        string     `json:"run"`
+	Agent      string     `json:"agent"`
+	Status     Status     `json:"status"` // how this agent ended
+	Task       string     `json:"task"`
+	Reason     string     `json:"reason"`
+	Summary    string     `json:"summary"`
+	Done       []WorkItem `json:"done,omitempty"`
+	InFlight   []WorkItem `json:"in_flight,omitempty"`
+	NotStarted []WorkItem `json:"not_started,omitempty"`
+	Failed     []WorkItem `json:"failed,omitempty"`
 	// OpenQuestions are what the agent would have asked; Requests what it did ask.
 	OpenQuestions []string  `json:"open_questions,omitempty"`
 	Requests      []Request `json:"requests,omitempty"`
@@ -27,19 +27,19 @@ type Handoff struct {
 	Usage          Usage           `json:"usage"`
 	Cost           USD             `json:"cost_usd"`
 	// Tree is what the agent has used with all below it.
-	Tree Tally `json:"tree,omitzero"`
-	Left Left  `json:"left"`
+	Tree      Tally     `json:"tree,omitzero"`
+	Remaining Remaining `json:"remaining"`
 	// Confidence is 0 to 1: how sure the summary is to be right. ConfidenceBy says who gives
 	// the number: the model, or a rule that measures nothing. It is 0.78 then if the agent
 	// has said or done something, and else 0.45. Empty means whoever wrote the handoff.
 	Confidence   float64      `json:"confidence"`
-	ConfidenceBy SummarisedBy `json:"confidence_by,omitempty"`
-	SummarisedBy SummarisedBy `json:"summarised_by"`
+	ConfidenceBy SummarizedBy `json:"confidence_by,omitempty"`
+	SummarizedBy SummarizedBy `json:"summarized_by"`
 	Children     []Handoff    `json:"children,omitempty"`
 }
 
-// Item is a piece of work.
-type Item struct {
+// WorkItem is a piece of work.
+type WorkItem struct {
 	What string `json:"what"`
 	Ref  string `json:"ref,omitempty"` // where to look
 	By   string `json:"by,omitempty"`  // the session that did it
@@ -60,20 +60,20 @@ type UnknownEffect struct {
 	Since string `json:"since"` // RFC 3339
 }
 
-// Left is what the run had not used up; a limit that was not set is absent.
-type Left struct {
+// Remaining is what the run had not used up; a limit that was not set is absent.
+type Remaining struct {
 	Turns  int   `json:"turns,omitempty"`
 	Tokens int64 `json:"tokens,omitempty"`
 	Cost   USD   `json:"cost_usd,omitempty"`
 }
 
-// SummarisedBy is who wrote a summary, or says how sure it is.
-type SummarisedBy string
+// SummarizedBy is who wrote a summary, or says how sure it is.
+type SummarizedBy string
 
 // The writers of summaries.
 const (
-	ByModel SummarisedBy = "model"
-	ByRule  SummarisedBy = "rule"
+	SummarizedByModel SummarizedBy = "model"
+	SummarizedByRule  SummarizedBy = "rule"
 )
 
 // All yields the handoff and, depth first, those of its children.
@@ -100,7 +100,7 @@ func (h *Handoff) size() (n int) {
 	}
 	for one := range h.All() {
 		n += 1024 + len(one.Task) + len(one.Summary)
-		for _, items := range [][]Item{one.Done, one.InFlight, one.NotBegun, one.Failed} {
+		for _, items := range [][]WorkItem{one.Done, one.InFlight, one.NotStarted, one.Failed} {
 			for _, i := range items {
 				n += 32 + len(i.What) + len(i.Ref)
 			}

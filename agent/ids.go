@@ -26,16 +26,16 @@ const (
 )
 
 // CheckSession reports whether a client may use id as a session's id, which is
-// also the Temporal workflow's id. It returns an [InvalidInput] error.
+// also the Temporal workflow's id. It returns an [CodeInvalidInput] error.
 func CheckSession(id string) error {
 	if !sessionForm.MatchString(id) {
-		return Errorf(InvalidInput, "session %.120q: use 1 to 100 letters, digits, '.', '_', ':' or '-', beginning with a letter or digit", id).At("session")
+		return Errorf(CodeInvalidInput, "session %.120q: use 1 to 100 letters, digits, '.', '_', ':' or '-', beginning with a letter or digit", id).WithPath("session")
 	}
 	return nil
 }
 
 // CheckPath reports whether path can name a session or, as SESSION/NAME-N, one below it. It
-// returns an [InvalidInput] error.
+// returns an [CodeInvalidInput] error.
 func CheckPath(path string) error {
 	for part := range strings.SplitSeq(path, "/") {
 		if CheckSession(part) != nil {
@@ -45,19 +45,19 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// CheckName reports whether name can name an agent. It returns an [InvalidInput] error.
+// CheckName reports whether name can name an agent. It returns an [CodeInvalidInput] error.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
-		return Errorf(InvalidInput, "agent %q: use 1 to 32 lower-case letters, digits or '_', beginning with a letter", name).At("agent")
+		return Errorf(CodeInvalidInput, "agent %q: use 1 to 32 lower-case letters, digits or '_', beginning with a letter", name).WithPath("agent")
 	}
 	return nil
 }
 
 // CheckTool reports whether name can name a tool: a form that every provider accepts.
-// It returns an [InvalidInput] error.
+// It returns an [CodeInvalidInput] error.
 func CheckTool(name string) error {
 	if !toolForm.MatchString(name) {
-		return Errorf(InvalidInput, "tool %q: use 1 to 64 letters, digits, '_' or '-', beginning with a letter", name).At("tools")
+		return Errorf(CodeInvalidInput, "tool %q: use 1 to 64 letters, digits, '_' or '-', beginning with a letter", name).WithPath("tools")
 	}
 	return nil
 }
@@ -65,13 +65,13 @@ func CheckTool(name string) error {
 const maxTopic = 128
 
 // CheckTopic reports whether a topic can be emitted and waited for. It returns an
-// [InvalidInput] error without a path.
+// [CodeInvalidInput] error without a path.
 func CheckTopic(topic string) *Error {
 	switch {
 	case topic == "":
-		return Errorf(InvalidInput, "topic is missing; name one, such as orders.paid")
+		return Errorf(CodeInvalidInput, "topic is missing; name one, such as orders.paid")
 	case len(topic) > maxTopic || !topicForm.MatchString(topic):
-		return Errorf(InvalidInput, "topic %q: use 1 to %d letters, digits, '.', '_' or '-', beginning with a letter or digit", topic, maxTopic)
+		return Errorf(CodeInvalidInput, "topic %q: use 1 to %d letters, digits, '.', '_' or '-', beginning with a letter or digit", topic, maxTopic)
 	}
 	return nil
 }
@@ -84,38 +84,38 @@ func CallID(turn, index int) string { return fmt.Sprintf("t%d.%d", turn, index) 
 // which is made again has its effect once.
 func IdempotencyKey(run, call string) string { return run + "/" + call }
 
-// Provider is the part of a model's name before its first slash, the whole
+// ProviderOf is the part of a model's name before its first slash, the whole
 // name if there is none: "anthropic" of "anthropic/claude-sonnet-5".
-func Provider(model string) string {
+func ProviderOf(model string) string {
 	before, _, _ := strings.Cut(model, "/")
 	return before
 }
 
-// Numbers count over a session's life, also where a run begins anew: yesterday's
+// Counters count over a session's life, also where a run begins anew: yesterday's
 // button must not approve today's question (wire §2).
-type Numbers struct {
+type Counters struct {
 	Suspension int `json:"suspension,omitempty"`
 	Request    int `json:"request,omitempty"`
 	Hold       int `json:"hold,omitempty"`
 	Child      int `json:"child,omitempty"`
 }
 
-// Post is a message that came with an id, and the run that has it: the same one
+// MessageReceipt is a message that came with an id, and the run that has it: the same one
 // that comes again is not said twice.
-type Post struct {
+type MessageReceipt struct {
 	ID  string `json:"id"`
 	Run string `json:"run"`
-	// Sum is the sum of what was said: see [Message.Sum] and [EmitOrder.Sum].
-	Sum string `json:"sum"`
+	// Digest is the sum of what was said: see [Message.Digest] and [EmitCommand.Digest].
+	Digest string `json:"digest"`
 }
 
-// Is reports whether the post is of what has this sum. The error is [InvalidInput] if the
+// Check reports whether the post is of what has this sum. The error is [CodeInvalidInput] if the
 // session knows something else by the id.
-func (p Post) Is(sum string) error {
-	if p.Sum == sum {
+func (p MessageReceipt) Check(sum string) error {
+	if p.Digest == sum {
 		return nil
 	}
-	return Errorf(InvalidInput, "id %s is that of something else, which run %s has; use a new id for what is new", p.ID, p.Run).At("id")
+	return Errorf(CodeInvalidInput, "id %s is that of something else, which run %s has; use a new id for what is new", p.ID, p.Run).WithPath("id")
 }
 
 // SuspensionID is the name of a session's n-th suspension.
@@ -127,8 +127,8 @@ func RequestID(n int) string { return fmt.Sprintf("q-%d", n) }
 // HoldID is the name of a session's n-th hold.
 func HoldID(n int) string { return fmt.Sprintf("h-%d", n) }
 
-// NamesRun reports whether what was said names a run: its id, or the first 8 or
+// MatchesRunID reports whether what was said names a run: its id, or the first 8 or
 // more characters of it.
-func NamesRun(said, run string) bool {
+func MatchesRunID(said, run string) bool {
 	return said == run || len(said) >= 8 && strings.HasPrefix(run, said)
 }

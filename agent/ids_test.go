@@ -16,7 +16,7 @@ func TestPathsOfSessions(t *testing.T) {
 	}
 	for _, path := range []string{"", "/", "s/", "/s", "a\nb", "s//a-1", "s/a b", "-s", strings.Repeat("x", 5000)} {
 		err := agent.CheckPath(path)
-		require.ErrorIs(t, err, agent.InvalidInput, "%q", path)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, "%q", path)
 		require.Less(t, len(err.Error()), 300)
 	}
 }

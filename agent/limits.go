@@ -41,23 +41,23 @@ func (l Limits) WithDefaults(turns int) Limits {
 	return l
 }
 
-// Check refuses limits that can't be meant with [InvalidInput].
+// Check refuses limits that can't be meant with [CodeInvalidInput].
 func (l Limits) Check() error {
 	switch {
 	case l.Turns < 0:
-		return Errorf(InvalidInput, "limits.turns: %d is not a positive number", l.Turns).At("limits.turns")
+		return Errorf(CodeInvalidInput, "limits.turns: %d is not a positive number", l.Turns).WithPath("limits.turns")
 	case l.OwnTurns < 0:
-		return Errorf(InvalidInput, "limits.own_turns: %d is not a positive number", l.OwnTurns).At("limits.own_turns")
+		return Errorf(CodeInvalidInput, "limits.own_turns: %d is not a positive number", l.OwnTurns).WithPath("limits.own_turns")
 	case l.Tokens < 0:
-		return Errorf(InvalidInput, "limits.tokens: %d is not a positive number", l.Tokens).At("limits.tokens")
+		return Errorf(CodeInvalidInput, "limits.tokens: %d is not a positive number", l.Tokens).WithPath("limits.tokens")
 	case l.CostUSD < 0:
-		return Errorf(InvalidInput, "limits.cost_usd: %s is not a positive amount", l.CostUSD).At("limits.cost_usd")
+		return Errorf(CodeInvalidInput, "limits.cost_usd: %s is not a positive amount", l.CostUSD).WithPath("limits.cost_usd")
 	case l.WallClock < 0:
-		return Errorf(InvalidInput, "limits.wall_clock: %s is not a positive duration", l.WallClock).At("limits.wall_clock")
+		return Errorf(CodeInvalidInput, "limits.wall_clock: %s is not a positive duration", l.WallClock).WithPath("limits.wall_clock")
 	case l.Agents < 0 || l.Agents > maxAgents:
-		return Errorf(InvalidInput, "limits.agents is %d; it may be 1 to %d", l.Agents, maxAgents).At("limits.agents")
+		return Errorf(CodeInvalidInput, "limits.agents is %d; it may be 1 to %d", l.Agents, maxAgents).WithPath("limits.agents")
 	case l.Depth < 0 || l.Depth > maxDepth:
-		return Errorf(InvalidInput, "limits.depth is %d; it may be 1 to %d", l.Depth, maxDepth).At("limits.depth")
+		return Errorf(CodeInvalidInput, "limits.depth is %d; it may be 1 to %d", l.Depth, maxDepth).WithPath("limits.depth")
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (l Limits) Amounts() Amounts {
 	a := Amounts{int64(l.Turns), l.Tokens, int64(l.CostUSD), int64(l.Agents), int64(l.WallClock)}
 	for r := range a {
 		if a[r] == 0 {
-			a[r] = NotBounded
+			a[r] = Unlimited
 		}
 	}
 	if l.Agents > 0 {

@@ -25,9 +25,9 @@ type Message struct {
 	Parts []Part `json:"parts"`
 	// Model names who wrote an assistant's message, as the Spec names it.
 	Model string `json:"model,omitempty"`
-	// Maker is the adapter's own name for that model, "azure/gpt-6-sol", where Model is
+	// ProviderModel is the adapter's own name for that model, "azure/gpt-6-sol", where Model is
 	// another name for it. Only the model that made a thought can be given it back.
-	Maker string `json:"maker,omitempty"`
+	ProviderModel string `json:"provider_model,omitempty"`
 	// By is who says to have sent a user's message: a claim.
 	By string `json:"by,omitempty"`
 	// Note tells why the runtime, and not a person, wrote a user's message.
@@ -46,11 +46,11 @@ const (
 	NoteLoop   Note = "loop"   // the model repeats one call
 	NoteRetry  Note = "retry"  // the reply was cut off
 	// NoteResumed says that the run was held and goes on. It is given once and not stored.
-	NoteResumed Note = "resumed"
-	NoteSummary Note = "summary" // of what was said before, in its place
-	NoteEvent   Note = "event"   // an event that the run waited for
-	NotePaused  Note = "paused"  // the provider paused the reply, and the model goes on with it
-	NoteWake    Note = "wake"    // an idle daemon was woken, by its interval or by a resume that said nothing
+	NoteResumed   Note = "resumed"
+	NoteSummary   Note = "summary" // of what was said before, in its place
+	NoteEvent     Note = "event"   // an event that the run waited for
+	NotePauseTurn Note = "paused"  // the provider paused the reply, and the model goes on with it
+	NoteWake      Note = "wake"    // an idle daemon was woken, by its interval or by a resume that said nothing
 )
 
 // PartType says which fields of a Part count.
@@ -58,13 +58,13 @@ type PartType string
 
 // The types of parts.
 const (
-	PartText     PartType = "text"
-	PartThinking PartType = "thinking"
-	PartCall     PartType = "tool_call"
-	PartResult   PartType = "tool_result"
-	// PartServer is a step of a tool that the provider carries out itself, such as a search:
+	PartText       PartType = "text"
+	PartThinking   PartType = "thinking"
+	PartToolCall   PartType = "tool_call"
+	PartToolResult PartType = "tool_result"
+	// PartServerTool is a step of a tool that the provider carries out itself, such as a search:
 	// its call, or what came of it. Raw has it, and Text names it for people.
-	PartServer PartType = "server_tool"
+	PartServerTool PartType = "server_tool"
 )
 
 // Part is a piece of a message.
@@ -124,9 +124,9 @@ type ToolResult struct {
 	Partial bool `json:"partial,omitempty"`
 }
 
-// Cut keeps the beginning of a text that is too long, and says so in it. whole is
+// Truncate keeps the beginning of a text that is too long, and says so in it. whole is
 // the length of the text before anything was cut from it.
-func Cut(text string, most, whole int) string {
+func Truncate(text string, most, whole int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -134,8 +134,8 @@ func Cut(text string, most, whole int) string {
 	return head + fmt.Sprintf("\n[cut here: the result has %d bytes, of which the first %d are shown]", whole, len(head))
 }
 
-// TextOf joins the text parts of a message, thinking left out.
-func (m Message) TextOf() string {
+// Text joins the text parts of a message, thinking left out.
+func (m Message) Text() string {
 	var b strings.Builder
 	for _, p := range m.Parts {
 		if p.Type == PartText {
@@ -145,14 +145,14 @@ func (m Message) TextOf() string {
 	return b.String()
 }
 
-// MadeBy is who wrote an assistant's message, as the adapter calls the model.
-func (m Message) MadeBy() string { return cmp.Or(m.Maker, m.Model) }
+// ModelName is who wrote an assistant's message, as the adapter calls the model.
+func (m Message) ModelName() string { return cmp.Or(m.ProviderModel, m.Model) }
 
 // ToolCalls lists the calls of a message, in the model's order.
 func (m Message) ToolCalls() []ToolCall {
 	var calls []ToolCall
 	for _, p := range m.Parts {
-		if p.Type == PartCall && p.Call != nil {
+		if p.Type == PartToolCall && p.Call != nil {
 			calls = append(calls, *p.Call)
 		}
 	}
@@ -161,7 +161,7 @@ func (m Message) ToolCalls() []ToolCall {
 
 // Size is the length of what a message says, in bytes, without its JSON frame.
 func (m Message) Size() int {
-	n := len(m.ID) + len(m.Model) + len(m.Maker) + len(m.By)
+	n := len(m.ID) + len(m.Model) + len(m.ProviderModel) + len(m.By)
 	for _, p := range m.Parts {
 		n += len(p.Text) + len(p.Raw) + len(p.Signature) + len(p.Redacted) + len(p.Phase) + len(p.ProviderID)
 		if p.Call != nil {
@@ -193,9 +193,9 @@ type Usage struct {
 	Searches int64 `json:"web_searches,omitempty"`
 }
 
-// Add returns the sum, see [Sum].
+// Add returns the sum, see [AddAmounts].
 func (u Usage) Add(v Usage) Usage {
-	return Usage{Sum(u.Input, v.Input), Sum(u.Output, v.Output), Sum(u.CacheRead, v.CacheRead), Sum(u.CacheWrite, v.CacheWrite), Sum(u.Reasoning, v.Reasoning), Sum(u.Searches, v.Searches)}
+	return Usage{AddAmounts(u.Input, v.Input), AddAmounts(u.Output, v.Output), AddAmounts(u.CacheRead, v.CacheRead), AddAmounts(u.CacheWrite, v.CacheWrite), AddAmounts(u.Reasoning, v.Reasoning), AddAmounts(u.Searches, v.Searches)}
 }
 
 // Total is what limits count: input and output.
@@ -207,35 +207,35 @@ type Reply struct {
 	Parts  []Part `json:"parts,omitempty"`
 	Finish Finish `json:"finish"`
 	Usage  Usage  `json:"usage"`
-	// Spent is what other attempts at the call have used: those that failed.
-	Spent []Charge `json:"spent,omitempty"`
+	// Charges is what other attempts at the call have used: those that failed.
+	Charges []Charge `json:"charges,omitempty"`
 	// Model is the fallback that answered, and Cost what its tokens cost; empty
 	// where the Spec's model did, whose price the Spec has.
 	Model string `json:"model,omitempty"`
-	// Maker is for [Message.Maker].
-	Maker string `json:"maker,omitempty"`
-	Cost  USD    `json:"cost_usd,omitempty"`
+	// ProviderModel is for [Message.ProviderModel].
+	ProviderModel string `json:"provider_model,omitempty"`
+	Cost          USD    `json:"cost_usd,omitempty"`
 	// Output is the answer as JSON where the agent has a schema and the answer fits it.
 	Output json.RawMessage `json:"output,omitempty"`
-	// OutputFault says how an answer does not fit.
-	OutputFault string `json:"output_fault,omitempty"`
-	// Faults say, for each call of Parts in order, how its arguments do not fit its tool's
+	// OutputError says how an answer does not fit.
+	OutputError string `json:"output_error,omitempty"`
+	// ArgumentErrors say, for each call of Parts in order, how its arguments do not fit its tool's
 	// schema; absent where all fit.
-	Faults []string `json:"faults,omitempty"`
-	// Rules are, for each call of Parts in order, the numbers of the Spec's rules
+	ArgumentErrors []string `json:"argument_errors,omitempty"`
+	// RuleMatches are, for each call of Parts in order, the numbers of the Spec's rules
 	// that it matches; absent where the Spec has no rules.
-	Rules [][]int `json:"rules,omitempty"`
+	RuleMatches [][]int `json:"rule_matches,omitempty"`
 	// Digests are, for each call of Parts in order, those of its arguments; absent where the
 	// arguments of all calls are short.
 	Digests []CallDigests `json:"digests,omitempty"`
-	// Parkings are the calls of await_resumption in Parts, in order, as they were read.
-	Parkings []Parking `json:"parkings,omitempty"`
+	// ParkRequests are the calls of await_resumption in Parts, in order, as they were read.
+	ParkRequests []ParkRequest `json:"park_requests,omitempty"`
 	// Compaction is what a summary stands for; set where one was asked for since the
 	// conversation is too long.
 	Compaction *Compaction `json:"compaction,omitempty"`
 	// Hold is set where the call was given up for a hold that the run itself may
 	// not have heard of yet; Finish is held then, and Parts are what can be kept.
-	Hold *Heard `json:"hold,omitempty"`
+	Hold *HoldRef `json:"hold,omitempty"`
 }
 
 // CallDigests are digests of a call's arguments that would take a workflow too long.
@@ -244,9 +244,9 @@ type CallDigests struct {
 	Shown string `json:"shown"` // what people compare, see [Request.Digest]
 }
 
-// Heard is a hold as steps know it: the session that was held, and how often it
+// HoldRef is a hold as steps know it: the session that was held, and how often it
 // has been held over its life.
-type Heard struct {
+type HoldRef struct {
 	Session string `json:"session"`
 	N       int    `json:"n"`
 	Verb    Verb   `json:"verb,omitempty"`
@@ -255,28 +255,28 @@ type Heard struct {
 // maxUnheard is how many holds of a session somebody may have missed.
 const maxUnheard = 1_000_000
 
-// Follows reports whether a hold can be one that somebody hears of who knows the session's
+// Plausible reports whether a hold can be one that somebody hears of who knows the session's
 // holds up to a number. Any other was invented: to believe it would hide the true ones.
-func (h Heard) Follows(known int) bool { return h.N > 0 && h.N-max(0, known) <= maxUnheard }
+func (h HoldRef) Plausible(known int) bool { return h.N > 0 && h.N-max(0, known) <= maxUnheard }
 
 // Finish is why a model stopped; the set is closed.
 type Finish string
 
 // The reasons to stop, in the terms of OpenTelemetry GenAI.
 const (
-	FinishStop     Finish = "stop"           // it was done
-	FinishCalls    Finish = "tool_calls"     // it wants tools to be called
-	FinishLength   Finish = "length"         // it was cut off at its output limit
-	FinishFiltered Finish = "content_filter" // it, or a filter, refused
-	FinishPaused   Finish = "paused"         // the provider paused a long reply; asked again, the model goes on
-	FinishFull     Finish = "full"           // it was not asked: the conversation is too long for its window
-	FinishNear     Finish = "near"           // it was not asked: it may be, by the process that has the run
-	FinishHeld     Finish = "held"           // it was given up for a hold or an end of the run
+	FinishStop          Finish = "stop"           // it was done
+	FinishToolCalls     Finish = "tool_calls"     // it wants tools to be called
+	FinishLength        Finish = "length"         // it was cut off at its output limit
+	FinishContentFilter Finish = "content_filter" // it, or a filter, refused
+	FinishPauseTurn     Finish = "paused"         // the provider paused a long reply; asked again, the model goes on
+	FinishTooLong       Finish = "full"           // it was not asked: the conversation is too long for its window
+	FinishElsewhere     Finish = "near"           // it was not asked: it may be, by the process that has the run
+	FinishHeld          Finish = "held"           // it was given up for a hold or an end of the run
 )
 
-// Parking is what a model says to await_resumption, as the step read it that asked the
+// ParkRequest is what a model says to await_resumption, as the step read it that asked the
 // model: recorded with the reply, so that no later build reads it otherwise.
-type Parking struct {
+type ParkRequest struct {
 	Reason     string     `json:"reason,omitempty"`
 	Conditions Conditions `json:"conditions,omitzero"`
 	// Err says what is wrong with the call; the model is told.

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// SuspensionNote is what others than the run itself know of its suspension: the run
+// SuspensionSummary is what others than the run itself know of its suspension: the run
 // above it, and those who list a tree. It has at most 2 kB of what the run, its model or
 // a person wrote. Arguments are never in it: the run itself tells them.
-type SuspensionNote struct {
+type SuspensionSummary struct {
 	ID        string         `json:"id"` // "s-14"
 	Kind      SuspensionKind `json:"kind"`
 	Initiator Initiator      `json:"initiator,omitempty"`
@@ -20,12 +20,12 @@ type SuspensionNote struct {
 	Expires   time.Time      `json:"expires,omitzero"`
 	Owner     Owner          `json:"owner,omitempty"`
 	// Open counts the open requests. Requests are the first 8 of them.
-	Open     int           `json:"open,omitempty"`
-	Requests []RequestNote `json:"requests,omitempty"`
+	Open     int              `json:"open,omitempty"`
+	Requests []RequestSummary `json:"requests,omitempty"`
 }
 
-// RequestNote is enough of an open request to find it and to see who may decide it.
-type RequestNote struct {
+// RequestSummary is enough of an open request to find it and to see who may decide it.
+type RequestSummary struct {
 	ID        string      `json:"id"` // "q-7"
 	Type      RequestType `json:"type"`
 	Text      string      `json:"text,omitempty"` // its first 120 characters
@@ -42,14 +42,14 @@ const (
 	maxNotedWhos = 4   // approvers
 )
 
-// Note returns what others are told of a suspension. Redacted leaves out what was asked.
-func (s Suspension) Note(redacted bool) SuspensionNote {
-	n := SuspensionNote{
+// Summary returns what others are told of a suspension. Redacted leaves out what was asked.
+func (s Suspension) Summary(redacted bool) SuspensionSummary {
+	n := SuspensionSummary{
 		ID: s.ID, Kind: s.Kind, Initiator: s.Initiator, Cause: s.Cause, Reason: s.Reason, Turn: s.Turn, Since: s.Since, Expires: s.Expires,
 		Owner: s.Owner, Open: len(s.Requests),
 	}
 	for _, r := range s.Requests[:min(len(s.Requests), maxNoted)] {
-		one := RequestNote{ID: r.ID, Type: r.Type, Text: r.Text, Digest: r.Digest, Approvers: r.Approvers}
+		one := RequestSummary{ID: r.ID, Type: r.Type, Text: r.Text, Digest: r.Digest, Approvers: r.Approvers}
 		if r.Call != nil {
 			one.Tool = r.Call.Tool
 		}
@@ -65,7 +65,7 @@ func (s Suspension) Note(redacted bool) SuspensionNote {
 }
 
 // Bounded returns the note within its bounds, whoever wrote it.
-func (n SuspensionNote) Bounded() SuspensionNote {
+func (n SuspensionSummary) Bounded() SuspensionSummary {
 	n.ID, n.Kind, n.Initiator = short(n.ID, maxNoteName), short(n.Kind, maxNoteName), short(n.Initiator, maxNoteName)
 	n.Cause, n.Reason, n.Owner = short(n.Cause, maxNoteName), short(n.Reason, maxNoteText), short(n.Owner, maxNoteName)
 	n.Open = max(n.Open, len(n.Requests))

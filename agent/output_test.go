@@ -11,10 +11,10 @@ import (
 
 // An output that the tool finish can't have as its arguments is refused with the agent.
 func TestOutputOfTheToolFinish(t *testing.T) {
-	def := agent.Definition{Name: "a", Model: "m/x", Completion: agent.CompleteTool, Output: json.RawMessage(`{"type":"array"}`)}
-	require.ErrorIs(t, def.Check(), agent.InvalidInput)
+	def := agent.Definition{Name: "a", Model: "m/x", Completion: agent.CompletionTool, Output: json.RawMessage(`{"type":"array"}`)}
+	require.ErrorIs(t, def.Check(), agent.CodeInvalidInput)
 	def.Output = json.RawMessage(`{"type":"object"}`)
 	require.NoError(t, def.Check())
-	def.Completion, def.Output = agent.CompleteNatural, json.RawMessage(`{"type":"array"}`)
+	def.Completion, def.Output = agent.CompletionNatural, json.RawMessage(`{"type":"array"}`)
 	require.NoError(t, def.Check())
 }

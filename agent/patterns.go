@@ -75,10 +75,10 @@ func weightOf(e *syntax.Regexp) int {
 		n += len(e.Rune) / rangeWeight
 	}
 	for _, sub := range e.Sub {
-		n = min(EndlessSteps, n+weightOf(sub))
+		n = min(UnboundedSteps, n+weightOf(sub))
 	}
 	if e.Op == syntax.OpRepeat {
 		n *= max(e.Min+1, e.Max)
 	}
-	return min(EndlessSteps, n)
+	return min(UnboundedSteps, n)
 }

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 )
 
-// Plain writes <, >, & and the two line separators of Unicode as themselves in JSON that
+// UnescapeHTML writes <, >, & and the two line separators of Unicode as themselves in JSON that
 // encoding/json has written: it escapes them for the sake of HTML, in raw values too. A
 // person who approves `a && b` reads that then, and a model what it wrote. It returns raw
 // itself where there is nothing to do, and never changes it. What is no JSON comes back as
 // it is, or with the same escapes gone.
-func Plain(raw json.RawMessage) json.RawMessage {
+func UnescapeHTML(raw json.RawMessage) json.RawMessage {
 	if !bytes.Contains(raw, []byte(`\u`)) {
 		return raw
 	}

@@ -19,10 +19,10 @@ func TestPlain(t *testing.T) {
 			require.NoError(t, err)
 		}
 		before := string(escaped)
-		require.Equal(t, text, string(agent.Plain(escaped)))
+		require.Equal(t, text, string(agent.UnescapeHTML(escaped)))
 		require.Equal(t, before, string(escaped), "it stays as it was")
 	}
 	for text, want := range map[string]string{`"\u003C\\u003c\\\u003c"`: `"<\\u003c\\<"`, `"\`: `"\`, `"\u00`: `"\u00`} {
-		require.Equal(t, want, string(agent.Plain(json.RawMessage(text))))
+		require.Equal(t, want, string(agent.UnescapeHTML(json.RawMessage(text))))
 	}
 }

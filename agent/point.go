@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Point is a checkpoint as readers see it: a run after one of its turns, or
+// Checkpoint is a checkpoint as readers see it: a run after one of its turns, or
 // before its first (turn 0). A run can be begun anew from it.
-type Point struct {
+type Checkpoint struct {
 	ID    string    `json:"checkpoint"`
 	Run   string    `json:"run"` // empty for the session's beginning
 	Agent string    `json:"agent,omitempty"`
@@ -29,10 +29,10 @@ type Point struct {
 }
 
 // Seq is the number of the event behind which the point lies.
-func (p Point) Seq() int64 { return Forked{Checkpoint: p.ID}.At() }
+func (p Checkpoint) Seq() int64 { return Forked{Checkpoint: p.ID}.At() }
 
-// Record is a run of a session, as the session's log tells of it.
-type Record struct {
+// RunRecord is a run of a session, as the session's log tells of it.
+type RunRecord struct {
 	Run    string `json:"run"`
 	Agent  string `json:"agent"`
 	By     string `json:"by,omitempty"`
@@ -51,19 +51,19 @@ type Record struct {
 	Ended   time.Time `json:"ended,omitzero"`
 }
 
-// Plan says what beginning anew from a point means for what was done: calls of
+// ForkPlan says what beginning anew from a point means for what was done: calls of
 // tools that change something, whatever came of them.
-type Plan struct {
-	Point Point `json:"point"`
+type ForkPlan struct {
+	Checkpoint Checkpoint `json:"point"`
 	// Kept lie before the point: the model knows of them.
-	Kept []Effected `json:"kept"`
-	// Again came after the point. They stay done, the model does not know of them,
+	Kept []SideEffect `json:"kept"`
+	// MayRepeat came after the point. They stay done, the model does not know of them,
 	// and may do them again.
-	Again []Effected `json:"again"`
+	MayRepeat []SideEffect `json:"may_repeat"`
 }
 
-// Effected is a call that may have changed something.
-type Effected struct {
+// SideEffect is a call that may have changed something.
+type SideEffect struct {
 	Run    string     `json:"run"`
 	Call   string     `json:"call"`
 	Tool   string     `json:"tool"`
@@ -71,15 +71,15 @@ type Effected struct {
 	Time   time.Time  `json:"time"`
 }
 
-// Difference is what lies between two points of a session.
-type Difference struct {
-	From Point `json:"from"`
-	To   Point `json:"to"`
+// CheckpointDiff is what lies between two points of a session.
+type CheckpointDiff struct {
+	From Checkpoint `json:"from"`
+	To   Checkpoint `json:"to"`
 	// Common is how many messages both begin with; Gone are those that only From
 	// knows, Came those that only To knows.
-	Common int       `json:"common"`
-	Gone   []Message `json:"gone"`
-	Came   []Message `json:"came"`
+	Common  int       `json:"common"`
+	Removed []Message `json:"removed"`
+	Added   []Message `json:"added"`
 	// State are the keys of the session's state that differ, as they are at To; a
 	// key that To does not have is null.
 	State map[string]json.RawMessage `json:"state,omitempty"`

@@ -33,13 +33,13 @@ const (
 )
 
 // bindable are the verbs that a policy may name.
-var bindable = []Verb{Pause, Interrupt, Resume, Stop, Cancel, Send, Answer, Approve, Reject, Emit}
+var bindable = []Verb{VerbPause, VerbInterrupt, VerbResume, VerbStop, VerbCancel, VerbSend, VerbAnswer, VerbApprove, VerbReject, VerbEmit}
 
-// Check refuses a policy that can't be meant, with [InvalidInput] and the place.
+// Check refuses a policy that can't be meant, with [CodeInvalidInput] and the place.
 func (p Policy) Check() error {
 	for i, one := range p {
 		if err := one.check(); err != nil {
-			return Errorf(InvalidInput, "policy[%d]: %w", i, err).At("policy")
+			return Errorf(CodeInvalidInput, "policy[%d]: %w", i, err).WithPath("policy")
 		}
 	}
 	return nil
@@ -47,26 +47,26 @@ func (p Policy) Check() error {
 
 func (p Permit) check() error {
 	if len(p.Verbs) == 0 {
-		return Errorf(InvalidInput, "verbs is missing: name some, or \"*\" for all")
+		return Errorf(CodeInvalidInput, "verbs is missing: name some, or \"*\" for all")
 	}
 	if p.Principals == nil {
-		return Errorf(InvalidInput, "principals is missing: name who may say it, or write [] for nobody")
+		return Errorf(CodeInvalidInput, "principals is missing: name who may say it, or write [] for nobody")
 	}
 	for _, v := range p.Verbs {
 		switch {
-		case v == Answers:
-			return Errorf(InvalidInput, "answers can't be bound: bind answer, approve and reject, of which it is several")
+		case v == VerbAnswers:
+			return Errorf(CodeInvalidInput, "answers can't be bound: bind answer, approve and reject, of which it is several")
 		case v != EveryVerb && !slices.Contains(bindable, v):
-			return Errorf(InvalidInput, "%q is no verb; they are %s", v, strings.Join(names(bindable), ", "))
+			return Errorf(CodeInvalidInput, "%q is no verb; they are %s", v, strings.Join(names(bindable), ", "))
 		}
 	}
 	for _, a := range p.Agents {
 		if _, err := path.Match(a, ""); err != nil || a == "" {
-			return Errorf(InvalidInput, "agents: %q is not a name or a pattern", a)
+			return Errorf(CodeInvalidInput, "agents: %q is not a name or a pattern", a)
 		}
 	}
 	if slices.Contains(p.Principals, "") {
-		return Errorf(InvalidInput, "principals: one has no name")
+		return Errorf(CodeInvalidInput, "principals: one has no name")
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (p Policy) For(agent string) (own Policy) {
 	return own
 }
 
-// Refuses says why a principal may not say a verb to a run with these labels, [Denied]; nil
+// Refuses says why a principal may not say a verb to a run with these labels, [CodeDenied]; nil
 // if it may, or the verb is not bound. An empty principal is who proved nothing. The policy
 // is that of the run's agent (see [Policy.For]).
 func (p Policy) Refuses(labels map[string]string, verb Verb, principal string) *Error {
@@ -113,7 +113,7 @@ func (p Policy) Refuses(labels map[string]string, verb Verb, principal string) *
 	if principal != "" {
 		who = principal + " may not say it; " + who
 	}
-	return Errorf(Denied, "a policy binds %s to who may say it: %s, and comes as an update (fermata token, --token-file)", verb, who).At("token")
+	return Errorf(CodeDenied, "a policy binds %s to who may say it: %s, and comes as an update (fermata token, --token-file)", verb, who).WithPath("token")
 }
 
 // Binds reports whether the policy binds a verb of a run with these labels.

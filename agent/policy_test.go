@@ -26,20 +26,20 @@ func TestWhoMaySayWhat(t *testing.T) {
 		who    string
 		ok     bool
 	}{
-		{"payer", nil, agent.Stop, "ana", true}, {"payer", nil, agent.Stop, "cy", false}, {"payer", nil, agent.Stop, "", false},
-		{"payer", travel, agent.Stop, "cy", true}, {"payer", travel, agent.Cancel, "cy", false},
-		{"greeter", nil, agent.Stop, "", true}, {"greeter", travel, agent.Stop, "", false}, {"greeter", map[string]string{"team": "x"}, agent.Stop, "", true},
-		{"greeter", nil, agent.Resume, "", false}, {"greeter", nil, agent.Resume, "whoever", true},
-		{"payer", nil, agent.Pause, "", true}, {"vault", nil, agent.Pause, "ana", false}, {"vault", nil, agent.Approve, "", false},
+		{"payer", nil, agent.VerbStop, "ana", true}, {"payer", nil, agent.VerbStop, "cy", false}, {"payer", nil, agent.VerbStop, "", false},
+		{"payer", travel, agent.VerbStop, "cy", true}, {"payer", travel, agent.VerbCancel, "cy", false},
+		{"greeter", nil, agent.VerbStop, "", true}, {"greeter", travel, agent.VerbStop, "", false}, {"greeter", map[string]string{"team": "x"}, agent.VerbStop, "", true},
+		{"greeter", nil, agent.VerbResume, "", false}, {"greeter", nil, agent.VerbResume, "whoever", true},
+		{"payer", nil, agent.VerbPause, "", true}, {"vault", nil, agent.VerbPause, "ana", false}, {"vault", nil, agent.VerbApprove, "", false},
 	} {
 		err := p.For(c.agent).Refuses(c.labels, c.verb, c.who)
 		require.Equal(t, c.ok, err == nil, "%+v: %v", c, err)
 		if err != nil {
-			require.Equal(t, agent.Denied, err.Code)
+			require.Equal(t, agent.CodeDenied, err.Code)
 		}
 	}
-	require.ErrorContains(t, p.For("payer").Refuses(nil, agent.Stop, "cy"), "cy may not say it; it takes a token of ana or bo")
-	require.ErrorContains(t, p.For("vault").Refuses(nil, agent.Send, ""), "nobody may say it")
+	require.ErrorContains(t, p.For("payer").Refuses(nil, agent.VerbStop, "cy"), "cy may not say it; it takes a token of ana or bo")
+	require.ErrorContains(t, p.For("vault").Refuses(nil, agent.VerbSend, ""), "nobody may say it")
 }
 
 // What can't be meant is refused: what is misspelt would bind nothing.
@@ -56,7 +56,7 @@ func TestPoliciesThatCantBeMeant(t *testing.T) {
 		var p agent.Policy
 		require.NoError(t, json.Unmarshal([]byte(text), &p))
 		err := p.Check()
-		require.ErrorIs(t, err, agent.InvalidInput, text)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, text)
 		require.ErrorContains(t, err, says)
 	}
 }

@@ -23,12 +23,12 @@ const (
 
 var efforts = []Reasoning{ReasoningOff, ReasoningMinimal, ReasoningLow, ReasoningMedium, ReasoningHigh, ReasoningXHigh, ReasoningMax}
 
-// Check refuses what is no level, with [InvalidInput].
+// Check refuses what is no level, with [CodeInvalidInput].
 func (r Reasoning) Check() error {
 	if r == "" || r == ReasoningAuto || slices.Contains(efforts, r) {
 		return nil
 	}
-	return Errorf(InvalidInput, "reasoning must be one of auto, off, minimal, low, medium, high, xhigh, max, not %q", string(r)).At("reasoning")
+	return Errorf(CodeInvalidInput, "reasoning must be one of auto, off, minimal, low, medium, high, xhigh, max, not %q", string(r)).WithPath("reasoning")
 }
 
 // Nearest returns the level of has that is nearest to r, the harder one of two that

@@ -40,6 +40,6 @@ func TestReasoningIsChecked(t *testing.T) {
 		require.NoError(t, agent.Definition{Name: "a", Model: "m/x", Reasoning: r}.Check(), r)
 	}
 	err := agent.Definition{Name: "a", Model: "m/x", Reasoning: "hard"}.Check()
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	require.EqualError(t, err, `agent a: reasoning must be one of auto, off, minimal, low, medium, high, xhigh, max, not "hard"`)
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // Resumable returns why a resume that says nothing would be refused at a time, nil if it
-// would be taken: [Closed] at an end, [Stale] while the run is being stopped,
-// [NotSuspended], [HeldByParent], [NeedsAnswer], or [Expired].
+// would be taken: [CodeClosed] at an end, [CodeStale] while the run is being stopped,
+// [CodeNotSuspended], [CodeHeldByParent], [CodeNeedsAnswer], or [CodeExpired].
 func (s RunStatus) Resumable(at time.Time) error {
 	err := s.refusal(at)
 	if err == nil {
@@ -25,21 +25,21 @@ func (s RunStatus) refusal(at time.Time) *Error {
 	w := s.Suspension
 	switch {
 	case s.Status.Ended():
-		return Errorf(Closed, "the run is at its end (%s)", s.Status)
+		return Errorf(CodeClosed, "the run is at its end (%s)", s.Status)
 	case s.Reason == ReasonStopping:
-		return Errorf(Stale, "the run is being stopped")
+		return Errorf(CodeStale, "the run is being stopped")
 	case w == nil:
-		return Errorf(NotSuspended, "the run is not suspended, it is %s", s.Status)
+		return Errorf(CodeNotSuspended, "the run is not suspended, it is %s", s.Status)
 	case !w.ResumeBy.IsZero() && at.After(w.ResumeBy):
-		return Errorf(Expired, "%s could be let go on until %s (resume_within)", w.ID, w.ResumeBy.UTC().Format(time.RFC3339))
-	case slices.ContainsFunc(w.Held, func(h Hold) bool { return h.From == HoldOwn }):
+		return Errorf(CodeExpired, "%s could be let go on until %s (resume_within)", w.ID, w.ResumeBy.UTC().Format(time.RFC3339))
+	case slices.ContainsFunc(w.Holds, func(h Hold) bool { return h.From == HoldOwn }):
 		return nil
-	case len(w.Held) > 0:
-		return Errorf(HeldByParent, "the run is held by session %s; resume that one", w.Held[0].Session)
+	case len(w.Holds) > 0:
+		return Errorf(CodeHeldByParent, "the run is held by session %s; resume that one", w.Holds[0].Session)
 	case len(w.Requests) > 0:
-		return Errorf(NeedsAnswer, "the run waits for the answer to %s", strings.Join(requestIDs(w.Requests), ", "))
-	case w.Kind != WaitingFor:
-		return Errorf(NotSuspended, "the run waits for agents below it (%s), and not for a resume", w.Kind)
+		return Errorf(CodeNeedsAnswer, "the run waits for the answer to %s", strings.Join(requestIDs(w.Requests), ", "))
+	case w.Kind != SuspensionParked:
+		return Errorf(CodeNotSuspended, "the run waits for agents below it (%s), and not for a resume", w.Kind)
 	}
 	return nil
 }

@@ -18,8 +18,8 @@ type Rule struct {
 	Class ToolClass `json:"class,omitempty"`
 	// Arguments is a JSON Schema that the call's arguments must fit for the rule to match.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Over lets the rule match only after so many calls of the tool in this run.
-	Over int `json:"over,omitempty"`
+	// AfterCalls lets the rule match only after so many calls of the tool in this run.
+	AfterCalls int `json:"after_calls,omitempty"`
 	// Otherwise lets the rule match every call that no other rule of the agent matches, but
 	// for those of the runtime's own tools. It is the agent's last rule, and the long form of
 	// [Definition.Default]: it can have a reason, approvers and a deadline.
@@ -30,11 +30,11 @@ type Rule struct {
 	Approvers []string `json:"approvers,omitempty"`
 	// Confirm is "digest" where the answer has to name the arguments' digest.
 	Confirm string `json:"confirm,omitempty"`
-	Patience
+	AnswerTimeouts
 }
 
-// Patience is how long a request waits; zero values wait for ever.
-type Patience struct {
+// AnswerTimeouts is how long a request waits; zero values wait for ever.
+type AnswerTimeouts struct {
 	// Remind makes the request show itself again after so long.
 	Remind Duration `json:"remind,omitempty"`
 	// Deadline decides the request by its Default after so long.
@@ -50,9 +50,9 @@ type Ruling string
 
 // The rulings, the strictest last.
 const (
-	Allow Ruling = "allow"
-	Ask   Ruling = "ask"
-	Deny  Ruling = "deny"
+	RulingAllow Ruling = "allow"
+	RulingAsk   Ruling = "ask"
+	RulingDeny  Ruling = "deny"
 )
 
 // ToolClass sorts tools by what they do to the world.
@@ -71,11 +71,11 @@ const ConfirmDigest = "digest"
 // tools that ask a person or park a run are covered by rules that deny them by name alone:
 // they change nothing, and to ask about a question helps nobody.
 func (r Rule) Covers(t ToolSpec) bool {
-	if r.Otherwise && t.By == ByRuntime {
+	if r.Otherwise && t.Executor == ExecutorRuntime {
 		return false
 	}
-	if t.Name == AskUserTool || t.Name == ParkTool {
-		return r.Do == Deny && r.Class == "" && MatchesAny(r.Tools, t.Name)
+	if t.Name == AskUserTool || t.Name == AwaitResumptionTool {
+		return r.Do == RulingDeny && r.Class == "" && MatchesAny(r.Tools, t.Name)
 	}
 	if r.Class == ClassReads && !t.ReadOnly || r.Class == ClassWrites && t.ReadOnly {
 		return false
@@ -96,58 +96,58 @@ func MatchesAny(patterns []string, name string) bool {
 
 func (r Rule) check() error {
 	switch {
-	case r.Do != Allow && r.Do != Ask && r.Do != Deny:
-		return Errorf(InvalidInput, "do must be allow, ask or deny, not %q", r.Do).At("do")
+	case r.Do != RulingAllow && r.Do != RulingAsk && r.Do != RulingDeny:
+		return Errorf(CodeInvalidInput, "do must be allow, ask or deny, not %q", r.Do).WithPath("do")
 	case r.Class != "" && r.Class != ClassReads && r.Class != ClassWrites:
-		return Errorf(InvalidInput, "class must be reads or writes, not %q", r.Class).At("class")
+		return Errorf(CodeInvalidInput, "class must be reads or writes, not %q", r.Class).WithPath("class")
 	case r.Confirm != "" && r.Confirm != ConfirmDigest:
-		return Errorf(InvalidInput, "confirm must be digest, not %q", r.Confirm).At("confirm")
-	case r.Do != Ask && (len(r.Approvers) > 0 || r.Confirm != "" || r.Patience != Patience{}):
-		return Errorf(InvalidInput, "approvers, confirm, remind, deadline and default belong to a rule that asks, not to one that does %s", r.Do).At("do")
+		return Errorf(CodeInvalidInput, "confirm must be digest, not %q", r.Confirm).WithPath("confirm")
+	case r.Do != RulingAsk && (len(r.Approvers) > 0 || r.Confirm != "" || r.AnswerTimeouts != AnswerTimeouts{}):
+		return Errorf(CodeInvalidInput, "approvers, confirm, remind, deadline and default belong to a rule that asks, not to one that does %s", r.Do).WithPath("do")
 	case r.Default != "" && r.Default != DefaultApprove && r.Default != DefaultReject:
-		return Errorf(InvalidInput, "default must be approve or reject, not %q", r.Default).At("default")
-	case r.Otherwise && (len(r.Tools) > 0 || r.Class != "" || len(r.Arguments) > 0 || r.Over != 0):
-		return Errorf(InvalidInput, "otherwise is for all that no other rule matches; leave tools, class, arguments and over out").At("otherwise")
-	case r.Over < 0:
-		return Errorf(InvalidInput, "over must be positive").At("over")
+		return Errorf(CodeInvalidInput, "default must be approve or reject, not %q", r.Default).WithPath("default")
+	case r.Otherwise && (len(r.Tools) > 0 || r.Class != "" || len(r.Arguments) > 0 || r.AfterCalls != 0):
+		return Errorf(CodeInvalidInput, "otherwise is for all that no other rule matches; leave tools, class, arguments and over out").WithPath("otherwise")
+	case r.AfterCalls < 0:
+		return Errorf(CodeInvalidInput, "over must be positive").WithPath("over")
 	case len(r.Arguments) > 0 && !json.Valid(r.Arguments):
-		return Errorf(InvalidInput, "arguments is not a JSON Schema").At("arguments")
+		return Errorf(CodeInvalidInput, "arguments is not a JSON Schema").WithPath("arguments")
 	}
 	for _, p := range r.Tools {
 		if _, err := path.Match(p, ""); err != nil {
-			return Errorf(InvalidInput, "%q is not a name or a pattern", p).At("tools")
+			return Errorf(CodeInvalidInput, "%q is not a name or a pattern", p).WithPath("tools")
 		}
 	}
-	return r.Patience.check()
+	return r.AnswerTimeouts.check()
 }
 
-// Asking makes a tool ask a person before each call, whoever calls it: what rules say can make
+// ToolApproval makes a tool ask a person before each call, whoever calls it: what rules say can make
 // that stricter, and never less strict. The zero value asks anybody. In JSON, true stands for
 // it.
-type Asking struct {
+type ToolApproval struct {
 	// Reason is shown to whoever is asked.
 	Reason string `json:"reason,omitempty"`
 	// Approvers, Confirm and Patience are as in [Rule].
 	Approvers []string `json:"approvers,omitempty"`
 	Confirm   string   `json:"confirm,omitempty"`
-	Patience
+	AnswerTimeouts
 }
 
 // Rule is the rule that asks so.
-func (a Asking) Rule() Rule {
-	return Rule{Do: Ask, Reason: a.Reason, Approvers: a.Approvers, Confirm: a.Confirm, Patience: a.Patience}
+func (a ToolApproval) Rule() Rule {
+	return Rule{Do: RulingAsk, Reason: a.Reason, Approvers: a.Approvers, Confirm: a.Confirm, AnswerTimeouts: a.AnswerTimeouts}
 }
 
-// Check refuses what can't be meant, with [InvalidInput] and the field.
-func (a Asking) Check() error { return a.Rule().check() }
+// Check refuses what can't be meant, with [CodeInvalidInput] and the field.
+func (a ToolApproval) Check() error { return a.Rule().check() }
 
 // UnmarshalJSON reads true, or the fields.
-func (a *Asking) UnmarshalJSON(raw []byte) error {
+func (a *ToolApproval) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "true" {
-		*a = Asking{}
+		*a = ToolApproval{}
 		return nil
 	}
-	type plain Asking
+	type plain ToolApproval
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode((*plain)(a)); err != nil {
@@ -160,26 +160,26 @@ func (a *Asking) UnmarshalJSON(raw []byte) error {
 // asks, a rule with approvers, then one with Confirm. The zero Rule has none.
 func (r Rule) Strictness() int {
 	switch {
-	case r.Do == Deny:
+	case r.Do == RulingDeny:
 		return 5
-	case r.Do == Ask && len(r.Approvers) > 0:
+	case r.Do == RulingAsk && len(r.Approvers) > 0:
 		return 4
-	case r.Do == Ask && r.Confirm != "":
+	case r.Do == RulingAsk && r.Confirm != "":
 		return 3
-	case r.Do == Ask:
+	case r.Do == RulingAsk:
 		return 2
-	case r.Do == Allow:
+	case r.Do == RulingAllow:
 		return 1
 	}
 	return 0
 }
 
-func (p Patience) check() error {
+func (p AnswerTimeouts) check() error {
 	if p.Remind < 0 || p.Deadline < 0 {
-		return Errorf(InvalidInput, "remind and deadline must be positive").At("deadline")
+		return Errorf(CodeInvalidInput, "remind and deadline must be positive").WithPath("deadline")
 	}
 	if p.Default != "" && p.Deadline == 0 {
-		return Errorf(InvalidInput, "a default is what a deadline decides: set deadline too").At("default")
+		return Errorf(CodeInvalidInput, "a default is what a deadline decides: set deadline too").WithPath("default")
 	}
 	return nil
 }

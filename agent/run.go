@@ -14,24 +14,24 @@ type Status string
 
 // The statuses. The last four are ends: nothing leaves them.
 const (
-	Pending    Status = "pending" // started, and no worker has looked at it yet
-	Running    Status = "running"
-	Suspending Status = "suspending"
-	Suspended  Status = "suspended"
-	Completed  Status = "completed"
-	Failed     Status = "failed"
-	Cancelled  Status = "cancelled"
-	Stopped    Status = "stopped"
+	StatusPending    Status = "pending" // started, and no worker has looked at it yet
+	StatusRunning    Status = "running"
+	StatusSuspending Status = "suspending"
+	StatusSuspended  Status = "suspended"
+	StatusCompleted  Status = "completed"
+	StatusFailed     Status = "failed"
+	StatusCancelled  Status = "cancelled"
+	StatusStopped    Status = "stopped"
 )
 
 // Ended reports whether the status is an end.
 func (s Status) Ended() bool {
-	return s == Completed || s == Failed || s == Cancelled || s == Stopped
+	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled || s == StatusStopped
 }
 
 // Known reports whether the status is one of the eight.
 func (s Status) Known() bool {
-	return s.Ended() || s == Pending || s == Running || s == Suspending || s == Suspended
+	return s.Ended() || s == StatusPending || s == StatusRunning || s == StatusSuspending || s == StatusSuspended
 }
 
 // Reasons of ends that are not a failure's code.
@@ -58,7 +58,7 @@ type Start struct {
 	ID     string            `json:"id,omitempty"`
 	// From makes the run begin behind a checkpoint; nil means at the session's end.
 	// An input is not needed beside it.
-	From *From `json:"from,omitempty"`
+	From *StartFrom `json:"from,omitempty"`
 	// Park makes the run wait before its first turn, until the conditions are met.
 	Park *Conditions `json:"park,omitempty"`
 	// Import makes the run go on with one that was suspended elsewhere: the name of
@@ -143,9 +143,9 @@ type Outcome struct {
 	Tools   []ToolCount `json:"tools,omitempty"`
 	Started time.Time   `json:"started"`
 	Ended   time.Time   `json:"ended,omitzero"`
-	// Parked is the time that the run spent suspended.
-	Parked Duration `json:"parked,omitempty"`
-	Seq    int64    `json:"seq"`
+	// SuspendedFor is the time that the run spent suspended.
+	SuspendedFor Duration `json:"suspended_for,omitempty"`
+	Seq          int64    `json:"seq"`
 }
 
 // ToolCount counts what became of a tool's calls (catalogue HA-27).
@@ -171,40 +171,40 @@ func (t ToolCount) Without(before ToolCount) ToolCount {
 }
 
 // OK reports whether the task was really finished (catalogue PA-74).
-func (o Outcome) OK() bool { return o.Status == Completed }
+func (o Outcome) OK() bool { return o.Status == StatusCompleted }
 
 // Err is why the run has no answer: nil for one that was completed or stopped.
 func (o Outcome) Err() error {
 	switch {
 	case o.Error != nil:
 		return o.Error
-	case o.Status == Cancelled:
-		return Errorf(Closed, "the run was cancelled (%s)", o.Reason)
+	case o.Status == StatusCancelled:
+		return Errorf(CodeClosed, "the run was cancelled (%s)", o.Reason)
 	}
 	return nil
 }
 
 // RunStatus is the answer to the query status (wire §5).
 type RunStatus struct {
-	V       int       `json:"v"`
-	Session string    `json:"session"`
-	Run     string    `json:"run"`
-	Agent   string    `json:"agent"`
-	Status  Status    `json:"status"`
-	Reason  string    `json:"reason"`
-	Since   time.Time `json:"since"`
-	Turn    int       `json:"turn"`
-	Doing   []Doing   `json:"doing"`
+	V        int        `json:"v"`
+	Session  string     `json:"session"`
+	Run      string     `json:"run"`
+	Agent    string     `json:"agent"`
+	Status   Status     `json:"status"`
+	Reason   string     `json:"reason"`
+	Since    time.Time  `json:"since"`
+	Turn     int        `json:"turn"`
+	InFlight []InFlight `json:"in_flight"`
 	// Suspension is why the run waits; absent where it does not.
 	Suspension *Suspension `json:"suspension,omitempty"`
 	// Children counts the runs below this one by how they stand.
-	Children Children `json:"children"`
+	Children ChildCounts `json:"children"`
 	// Queued counts messages that have not reached the model yet.
 	Queued int `json:"queued"`
-	// Events counts events that wait for turns of their own, and how many may; absent
+	// QueuedEvents counts events that wait for turns of their own, and how many may; absent
 	// where the agent is no daemon.
-	Events *Used[int]        `json:"events,omitempty"`
-	Labels map[string]string `json:"labels,omitempty"`
+	QueuedEvents *Used[int]        `json:"queued_events,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
 	// Usage and Cost are the run's own, Tree is what it has used with all below it, as far
 	// as that was heard. Limits count the tree.
 	Usage  Usage      `json:"usage"`
@@ -213,8 +213,8 @@ type RunStatus struct {
 	Limits LimitsUsed `json:"limits"`
 	// Granted is what the run above has granted, less what was given back; Left is what
 	// may still be used. Both are nil where nothing is bounded.
-	Granted *Room `json:"granted,omitempty"`
-	Left    *Room `json:"left,omitempty"`
+	Granted   *Budget `json:"granted,omitempty"`
+	Remaining *Budget `json:"remaining,omitempty"`
 	// Execution is what tokens are bound to: the run's id or, where its workflow was reset,
 	// that of the execution which the last reset began.
 	Execution string `json:"execution,omitempty"`
@@ -223,47 +223,47 @@ type RunStatus struct {
 	Seq   int64  `json:"seq"`
 	// Refused are the last 8 verbs that were refused and could not be told.
 	Refused []RefusedVerb `json:"refused,omitempty"`
-	// Fault is what keeps the run from resting or ending: the store that does not
+	// StoreError is what keeps the run from resting or ending: the store that does not
 	// take its log. It is tried again.
-	Fault *Error `json:"fault,omitempty"`
+	StoreError *Error `json:"store_error,omitempty"`
 }
 
-// Children counts runs by how they stand.
-type Children struct {
+// ChildCounts counts runs by how they stand.
+type ChildCounts struct {
 	Running   int `json:"running"`
 	Suspended int `json:"suspended"`
 	Ended     int `json:"ended"`
 }
 
-// Doing is one thing that a run is at.
-type Doing struct {
-	Kind  DoingKind `json:"kind"`
-	Call  string    `json:"call,omitempty"`
-	What  string    `json:"what"` // the model or the tool
-	Since time.Time `json:"since"`
+// InFlight is one thing that a run is at.
+type InFlight struct {
+	Kind  InFlightKind `json:"kind"`
+	Call  string       `json:"call,omitempty"`
+	Name  string       `json:"name"` // the model or the tool
+	Since time.Time    `json:"since"`
 	// Delay is set while a model is not asked, since its provider asked to wait.
 	Delay *Delay `json:"delay,omitempty"`
 }
 
-// DoingKind is what a run can be at.
-type DoingKind string
+// InFlightKind is what a run can be at.
+type InFlightKind string
 
 // The kinds of things that a run does.
 const (
-	DoingModel DoingKind = "model"
-	DoingTool  DoingKind = "tool"
-	DoingStore DoingKind = "store" // its transcript is being stored
-	DoingChild DoingKind = "child" // an agent that it gave work to
+	InFlightModel InFlightKind = "model"
+	InFlightTool  InFlightKind = "tool"
+	InFlightStore InFlightKind = "store" // its transcript is being stored
+	InFlightChild InFlightKind = "child" // an agent that it gave work to
 )
 
 // LimitsUsed says how much of each limit is spent; limits that are not set are absent.
 type LimitsUsed struct {
-	Turns    *Used[int]      `json:"turns,omitempty"`
-	OwnTurns *Used[int]      `json:"own_turns,omitempty"`
-	Tokens   *Used[int64]    `json:"tokens,omitempty"`
-	CostUSD  *Used[USD]      `json:"cost_usd,omitempty"`
-	Clock    *Used[Duration] `json:"wall_clock,omitempty"`
-	Agents   *Used[int]      `json:"agents,omitempty"`
+	Turns     *Used[int]      `json:"turns,omitempty"`
+	OwnTurns  *Used[int]      `json:"own_turns,omitempty"`
+	Tokens    *Used[int64]    `json:"tokens,omitempty"`
+	CostUSD   *Used[USD]      `json:"cost_usd,omitempty"`
+	WallClock *Used[Duration] `json:"wall_clock,omitempty"`
+	Agents    *Used[int]      `json:"agents,omitempty"`
 }
 
 // Used is a limit and what is spent of it.
@@ -284,10 +284,10 @@ type Memo struct {
 	Cost   USD       `json:"cost_usd"`
 	// Tree is what the run has used with all below it, Granted and Left are as in [Node];
 	// all three as they were when the memo was written.
-	Tree    Tally             `json:"tree,omitzero"`
-	Granted *Room             `json:"granted,omitempty"`
-	Left    *Room             `json:"left,omitempty"`
-	Labels  map[string]string `json:"labels,omitempty"`
+	Tree      Tally             `json:"tree,omitzero"`
+	Granted   *Budget           `json:"granted,omitempty"`
+	Remaining *Budget           `json:"remaining,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
 	// Suspension and Requests are set where the run waits for somebody.
 	Suspension string        `json:"suspension,omitempty"`
 	Requests   []MemoRequest `json:"requests,omitempty"`

@@ -21,7 +21,7 @@ type Definition struct {
 	Fallbacks    []string `json:"fallbacks,omitempty"`
 	Instructions string   `json:"instructions,omitempty"`
 	// Tools lists names of tools, and "mcp:SERVER" for all tools of a server. The
-	// names [AskUserTool] and [ParkTool] are tools of the runtime's own.
+	// names [AskUserTool] and [AwaitResumptionTool] are tools of the runtime's own.
 	Tools []string `json:"tools,omitempty"`
 	// ClientTools are tools that the run's client carries out: a call of one is a
 	// request that is answered with its result.
@@ -32,8 +32,8 @@ type Definition struct {
 	// Default is what becomes of calls that no rule matches: allow (the default), ask or
 	// deny. The runtime's own tools, such as ask_user and finish, need no rule.
 	Default Ruling `json:"default,omitempty"`
-	// Asking is how long questions, limits and client tools wait for an answer.
-	Asking Patience `json:"asking,omitzero"`
+	// AnswerTimeouts is how long questions, limits and client tools wait for an answer.
+	AnswerTimeouts AnswerTimeouts `json:"answer_timeouts,omitzero"`
 	// Agents are the agents that this one may give work to.
 	Agents []SubAgent `json:"agents,omitempty"`
 	// Lifecycle gives the model tools to list, pause, resume, stop and wait for
@@ -47,13 +47,13 @@ type Definition struct {
 	Limits  Limits  `json:"limits,omitzero"`
 	// OnLimit and OnLoop say whether a limit that is reached, or a call that is
 	// repeated without end, fails the run (the default) or asks what to do.
-	OnLimit OnReached `json:"on_limit,omitempty"`
-	OnLoop  OnReached `json:"on_loop,omitempty"`
+	OnLimit LimitAction `json:"on_limit,omitempty"`
+	OnLoop  LimitAction `json:"on_loop,omitempty"`
 	// Completion says what ends a run: a final text (natural, the default), or
 	// the tool finish (tool).
 	Completion Completion `json:"completion,omitempty"`
 	// Nudges is how many replies in a row may be text only under completion
-	// "tool" before the run fails with [Stuck]; zero means the profile's.
+	// "tool" before the run fails with [CodeStuck]; zero means the profile's.
 	Nudges int `json:"nudges,omitempty"`
 	// Nudge is what such a reply is answered with; empty means a text of ours.
 	Nudge string `json:"nudge,omitempty"`
@@ -84,10 +84,10 @@ type Definition struct {
 	// empty means each provider's default.
 	Reasoning Reasoning `json:"reasoning,omitempty"`
 	// ResumeWithin is how long after it was suspended a run can be resumed or answered; then
-	// both are refused with [Expired]. Zero means for ever.
+	// both are refused with [CodeExpired]. Zero means for ever.
 	ResumeWithin Duration `json:"resume_within,omitempty"`
 	// Compaction says how a long conversation is made to fit into the model's window.
-	Compaction Compacting `json:"compaction,omitzero"`
+	Compaction CompactionPolicy `json:"compaction,omitzero"`
 	// Daemon makes the agent idle instead of ending; nil means that it ends.
 	Daemon *Daemon `json:"daemon,omitempty"`
 	// Redact keeps what a run is asked, and what it asks, out of listings: they show
@@ -137,20 +137,20 @@ type ToolSpec struct {
 	ReadOnly bool `json:"read_only,omitempty"`
 	// Secrets names arguments that nobody is shown who is asked about a call.
 	Secrets []string `json:"secrets,omitempty"`
-	// Ask has a person asked before each call; nil means that only rules do.
-	Ask *Asking `json:"ask,omitempty"`
-	// By says who carries the tool out; empty means a worker.
-	By ToolBy `json:"by,omitempty"`
+	// Approval has a person asked before each call; nil means that only rules do.
+	Approval *ToolApproval `json:"approval,omitempty"`
+	// Executor says who carries the tool out; empty means a worker.
+	Executor ToolExecutor `json:"executor,omitempty"`
 }
 
-// ToolBy is who carries a tool out.
-type ToolBy string
+// ToolExecutor is who carries a tool out.
+type ToolExecutor string
 
 // Who can carry a tool out, beside workers.
 const (
-	ByRuntime  ToolBy = "runtime"  // the run itself: ask_user, await_resumption, finish
-	ByClient   ToolBy = "client"   // whoever answers the request
-	BySubAgent ToolBy = "subagent" // a run of another agent
+	ExecutorRuntime  ToolExecutor = "runtime"  // the run itself: ask_user, await_resumption, finish
+	ExecutorClient   ToolExecutor = "client"   // whoever answers the request
+	ExecutorSubAgent ToolExecutor = "subagent" // a run of another agent
 )
 
 // Price is what a million tokens cost, and a thousand searches. Zero prices are unknown or
@@ -166,17 +166,17 @@ type Price struct {
 
 // Names of the runtime's own tools.
 const (
-	AskUserTool = "ask_user"         // asks a person
-	ParkTool    = "await_resumption" // parks the run
+	AskUserTool         = "ask_user"         // asks a person
+	AwaitResumptionTool = "await_resumption" // parks the run
 )
 
-// OnReached says what reaching a bound means.
-type OnReached string
+// LimitAction says what reaching a bound means.
+type LimitAction string
 
 // What reaching a bound can mean.
 const (
-	FailOnReached OnReached = "fail"
-	AskOnReached  OnReached = "ask"
+	LimitActionFail LimitAction = "fail"
+	LimitActionAsk  LimitAction = "ask"
 )
 
 // Completion says what ends a run.
@@ -184,8 +184,8 @@ type Completion string
 
 // The ways to complete (catalogue X-21).
 const (
-	CompleteNatural Completion = "natural" // a reply without tool calls
-	CompleteTool    Completion = "tool"    // a call of the tool [FinishTool]
+	CompletionNatural Completion = "natural" // a reply without tool calls
+	CompletionTool    Completion = "tool"    // a call of the tool [FinishTool]
 )
 
 // FinishTool is the tool that ends a run under completion "tool".
@@ -259,9 +259,9 @@ func (d Definition) WithDefaults() Definition {
 	d.Compaction = d.Compaction.WithDefaults()
 	d.Daemon = d.Daemon.WithDefaults()
 	if d.Completion == "" {
-		d.Completion = CompleteNatural
+		d.Completion = CompletionNatural
 	}
-	if d.Default == Ask || d.Default == Deny {
+	if d.Default == RulingAsk || d.Default == RulingDeny {
 		d.Rules = append(slices.Clip(d.Rules), Rule{Do: d.Default, Otherwise: true})
 		d.Default = ""
 	}
@@ -286,9 +286,9 @@ func (s *Spec) Tool(name string) (ToolSpec, bool) {
 	return ToolSpec{}, false
 }
 
-// Light returns the spec without what only the model and the steps read:
+// WithoutTexts returns the spec without what only the model and the steps read:
 // instructions, descriptions and schemas. It is what a run's state carries.
-func (s Spec) Light() Spec {
+func (s Spec) WithoutTexts() Spec {
 	s.Instructions, s.Description, s.ClientTools = "", "", nil
 	s.Rules = slices.Clone(s.Rules)
 	for i := range s.Rules {

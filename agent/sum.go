@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 )
 
-// SumOf returns what tells two verbs of one id apart: 8 hex digits of the SHA-256 of the
+// CommandDigest returns what tells two verbs of one id apart: 8 hex digits of the SHA-256 of the
 // verb's name and its payload. Keys in another order make no difference, and neither do
 // id and meta, nor a token: a second attempt may have a new one.
-func SumOf(c Command) string {
+func CommandDigest(c Command) string {
 	fields := fieldsOf(c)
-	if list, ok := c.(AnswersOrder); ok {
+	if list, ok := c.(AnswersCommand); ok {
 		answers := make([]any, len(list.Answers))
 		for i, a := range list.Answers {
 			one := map[string]any{"request": a.Request}
@@ -28,7 +28,7 @@ func SumOf(c Command) string {
 
 // VerbsOf lists what a command says: its verb or, of several answers, that of each.
 func VerbsOf(c Command) (verbs []Verb) {
-	list, ok := c.(AnswersOrder)
+	list, ok := c.(AnswersCommand)
 	if !ok {
 		return []Verb{c.Verb()}
 	}
@@ -54,14 +54,14 @@ func (a AnswerTo) said() (all []Command) {
 	return all
 }
 
-// Sum returns what tells two messages of one id apart: 8 hex digits of the SHA-256 of the
+// Digest returns what tells two messages of one id apart: 8 hex digits of the SHA-256 of the
 // parts, whoever wrote them.
-func (m Message) Sum() string { return sum("message", m.Parts) }
+func (m Message) Digest() string { return sum("message", m.Parts) }
 
-// Sum returns what tells two events of one id apart: 8 hex digits of the SHA-256 of topic
+// Digest returns what tells two events of one id apart: 8 hex digits of the SHA-256 of topic
 // and payload.
-func (o EmitOrder) Sum() string {
-	return sum("event", canonical(EmitOrder{Topic: o.Topic, Payload: o.Payload}))
+func (o EmitCommand) Digest() string {
+	return sum("event", canonical(EmitCommand{Topic: o.Topic, Payload: o.Payload}))
 }
 
 // fieldsOf is a payload without what may differ from one attempt to the next.

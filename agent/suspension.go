@@ -25,7 +25,7 @@ type Suspension struct {
 	Owner      Owner       `json:"owner,omitempty"`
 	Requests   []Request   `json:"requests,omitempty"`
 	Conditions *Conditions `json:"conditions,omitempty"`
-	Held       []Hold      `json:"held,omitempty"`
+	Holds      []Hold      `json:"holds,omitempty"`
 }
 
 // SuspensionKind is what a run waits for; the set is closed.
@@ -33,11 +33,11 @@ type SuspensionKind string
 
 // The kinds of suspensions.
 const (
-	InputRequired    SuspensionKind = "input_required" // a question, an approval, a limit that asks, a client's tool
-	Paused           SuspensionKind = "paused"         // held by an operator, a parent, an interrupt
-	WaitingFor       SuspensionKind = "waiting"        // parked on a time, an event, or until somebody resumes
-	AwaitingChildren SuspensionKind = "awaiting_children"
-	AwaitingBudget   SuspensionKind = "awaiting_budget" // for a grant of what limits bound
+	SuspensionInputRequired    SuspensionKind = "input_required" // a question, an approval, a limit that asks, a client's tool
+	SuspensionHeld             SuspensionKind = "paused"         // held by an operator, a parent, an interrupt
+	SuspensionParked           SuspensionKind = "waiting"        // parked on a time, an event, or until somebody resumes
+	SuspensionAwaitingChildren SuspensionKind = "awaiting_children"
+	SuspensionAwaitingBudget   SuspensionKind = "awaiting_budget" // for a grant of what limits bound
 )
 
 // Owner is who lets a suspended run go on: exactly one at a time; the set is closed.
@@ -45,9 +45,9 @@ type Owner string
 
 // The owners.
 const (
-	OwnedByOperator Owner = "operator" // whoever answers, or resumes
-	OwnedByParent   Owner = "parent"   // the run above, which holds it
-	OwnedByRuntime  Owner = "runtime"  // a time, an event, or the end of a run below
+	OwnerOperator Owner = "operator" // whoever answers, or resumes
+	OwnerParent   Owner = "parent"   // the run above, which holds it
+	OwnerRuntime  Owner = "runtime"  // a time, an event, or the end of a run below
 )
 
 // Initiator is who made a run wait, or go on; the set is closed.
@@ -55,12 +55,12 @@ type Initiator string
 
 // The initiators.
 const (
-	BySelf      Initiator = "self"
-	ByParent    Initiator = "parent"
-	ByOperator  Initiator = "operator"
-	ByTriggered Initiator = "triggered"
-	ByTimeout   Initiator = "timeout"
-	ByPolicy    Initiator = "policy"
+	InitiatorSelf      Initiator = "self"
+	InitiatorParent    Initiator = "parent"
+	InitiatorOperator  Initiator = "operator"
+	InitiatorTriggered Initiator = "triggered"
+	InitiatorTimeout   Initiator = "timeout"
+	InitiatorPolicy    Initiator = "policy"
 )
 
 // Hold keeps a run from beginning any model or tool call, whatever else it waits
@@ -123,10 +123,10 @@ type RequestType string
 
 // The types of requests.
 const (
-	Question   RequestType = "question"
-	Approval   RequestType = "approval"
-	ClientTool RequestType = "client_tool"
-	LimitAsk   RequestType = "limit"
+	RequestQuestion   RequestType = "question"
+	RequestApproval   RequestType = "approval"
+	RequestClientTool RequestType = "client_tool"
+	RequestLimit      RequestType = "limit"
 )
 
 // RequestCall is the call that a request is about.
@@ -175,10 +175,10 @@ type OnTimeout string
 
 // What a time that has come can mean.
 const (
-	ResumeWithSummary OnTimeout = "resume_with_summary"
-	ResumeWithInput   OnTimeout = "resume_with_input"
-	TimeoutFails      OnTimeout = "fail"
-	TimeoutCancels    OnTimeout = "cancel"
+	OnTimeoutResumeWithSummary OnTimeout = "resume_with_summary"
+	OnTimeoutResumeWithInput   OnTimeout = "resume_with_input"
+	OnTimeoutFail              OnTimeout = "fail"
+	OnTimeoutCancel            OnTimeout = "cancel"
 )
 
 // List is every single condition.

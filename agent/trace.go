@@ -15,8 +15,8 @@ import (
 // suspends or ends. Each is a trace of its own, but for the first of a run that was
 // started from within a trace: it is a part of that.
 type Trace struct {
-	// Stint is the number of the event with which it began.
-	Stint int64 `json:"stint,omitempty"`
+	// Segment is the number of the event with which it began.
+	Segment int64 `json:"segment,omitempty"`
 	// Turn is the turn that is on; zero between two turns.
 	Turn int `json:"turn,omitempty"`
 	// Parent is the W3C traceparent of what started the run; empty if there is none,
@@ -24,8 +24,8 @@ type Trace struct {
 	Parent string `json:"parent,omitempty"`
 }
 
-// Stint is a run's stint as it goes on.
-type Stint struct {
+// TraceSegment is a run's stint as it goes on.
+type TraceSegment struct {
 	Trace
 	// After is the traceparent of the stint before this one; empty for the first.
 	After string    `json:"after,omitempty"`
@@ -39,36 +39,36 @@ type Stint struct {
 	// They are zero in the first.
 	Suspension string    `json:"suspension,omitempty"`
 	Cause      Initiator `json:"cause,omitempty"`
-	Told       bool      `json:"told,omitempty"`
+	GotInput   bool      `json:"got_input,omitempty"`
 }
 
 // Next is the stint of a run after one of its events.
-func (s Stint) Next(run string, e Event) Stint {
+func (s TraceSegment) Next(run string, e Event) TraceSegment {
 	switch e.Type {
-	case RunStarted:
-		if s.Stint > 0 { // one that came from elsewhere, where its trace is
-			s = Stint{}
+	case EventRunStarted:
+		if s.Segment > 0 { // one that came from elsewhere, where its trace is
+			s = TraceSegment{}
 		}
-		s.Stint, s.Began = e.Seq, e.Time
-	case RunSuspended:
+		s.Segment, s.Began = e.Seq, e.Time
+	case EventRunSuspended:
 		s.Over = true
-	case RunResumed:
+	case EventRunResumed:
 		return s.resumed(run, e)
-	case TurnStarted:
+	case EventTurnStarted:
 		s.Turn, s.TurnBegan = e.Turn, e.Time
-	case TurnEnded:
+	case EventTurnEnded:
 		s.Turn, s.TurnBegan = 0, time.Time{}
-	case RequestAnswered:
-		s.Told = s.Told || s.Over
-	case Said: // the words that came with a resume stand behind it, at the same time
+	case EventRequestAnswered:
+		s.GotInput = s.GotInput || s.Over
+	case EventMessage: // the words that came with a resume stand behind it, at the same time
 		with := s.After != "" && e.Time.Equal(s.Began)
-		s.Told = s.Told || with && e.Message != nil && e.Message.Role == RoleUser && e.Message.Note == ""
+		s.GotInput = s.GotInput || with && e.Message != nil && e.Message.Role == RoleUser && e.Message.Note == ""
 	}
 	return s
 }
 
-func (s Stint) resumed(run string, e Event) Stint {
-	next := Stint{Trace: Trace{Stint: e.Seq, Turn: s.Turn}, After: s.OfStint(run), Began: e.Time, Told: s.Told && s.Over}
+func (s TraceSegment) resumed(run string, e Event) TraceSegment {
+	next := TraceSegment{Trace: Trace{Segment: e.Seq, Turn: s.Turn}, After: s.SegmentTraceparent(run), Began: e.Time, GotInput: s.GotInput && s.Over}
 	if s.Turn > 0 {
 		next.TurnBegan = e.Time
 	}
@@ -106,28 +106,28 @@ func TraceMeta(traceparent string) json.RawMessage {
 	return json.RawMessage(`{"traceparent":"` + traceparent + `"}`)
 }
 
-// Unsettled is the flag of a traceparent of a trace that begins with a stint: whether
+// FlagUndecided is the flag of a traceparent of a trace that begins with a stint: whether
 // the trace is kept is for every process to find by its id. It is no flag of the W3C's,
 // and goes from run to run only.
-const Unsettled = 0x80
+const FlagUndecided = 0x80
 
 // Traceparent is that of the span under which a run's work hangs: its turn's, or its
 // stint's between two turns.
 func (t Trace) Traceparent(run string) string {
-	stint := sha256.Sum256(fmt.Appendf(nil, "%s/%d", run, t.Stint))
-	trace, span, flags := hex.EncodeToString(stint[:16]), stint[16:24], fmt.Sprintf("%02x", Unsettled|1)
+	stint := sha256.Sum256(fmt.Appendf(nil, "%s/%d", run, t.Segment))
+	trace, span, flags := hex.EncodeToString(stint[:16]), stint[16:24], fmt.Sprintf("%02x", FlagUndecided|1)
 	if t.Parent != "" {
 		trace, flags = t.Parent[3:35], t.Parent[53:]
 	}
 	if t.Turn > 0 {
-		own := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", run, t.Stint, t.Turn))
+		own := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", run, t.Segment, t.Turn))
 		span = own[:8]
 	}
 	return fmt.Sprintf("00-%s-%x-%s", trace, span, flags)
 }
 
-// OfStint is the traceparent of the stint's own span.
-func (t Trace) OfStint(run string) string {
+// SegmentTraceparent is the traceparent of the stint's own span.
+func (t Trace) SegmentTraceparent(run string) string {
 	t.Turn = 0
 	return t.Traceparent(run)
 }

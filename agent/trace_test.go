@@ -17,19 +17,19 @@ func at(minute int) time.Time { return time.Date(2026, 11, 21, 8, minute, 0, 0, 
 // knows the one before it, the turn that is on, and what the run was told in between.
 func TestStints(t *testing.T) {
 	const run = "01a1"
-	first := Stint{Trace: Trace{Stint: 1, Parent: service}, Began: at(1)}
-	turn := Stint{Trace: Trace{Stint: 1, Parent: service, Turn: 1}, Began: at(1), TurnBegan: at(2)}
+	first := TraceSegment{Trace: Trace{Segment: 1, Parent: service}, Began: at(1)}
+	turn := TraceSegment{Trace: Trace{Segment: 1, Parent: service, Turn: 1}, Began: at(1), TurnBegan: at(2)}
 	over := turn
 	over.Over = true
 	told := over
-	told.Told = true
-	resumed := Resumed{Suspension: "s-1", Cause: ByOperator, By: "ana@acme.com"}
-	on := Stint{
-		Trace: Trace{Stint: 9, Turn: 1}, After: Trace{Stint: 1, Parent: service}.OfStint(run), Began: at(9), TurnBegan: at(9),
-		Suspension: "s-1", Cause: ByOperator,
+	told.GotInput = true
+	resumed := Resumed{Suspension: "s-1", Cause: InitiatorOperator, By: "ana@acme.com"}
+	on := TraceSegment{
+		Trace: Trace{Segment: 9, Turn: 1}, After: Trace{Segment: 1, Parent: service}.SegmentTraceparent(run), Began: at(9), TurnBegan: at(9),
+		Suspension: "s-1", Cause: InitiatorOperator,
 	}
 	answered := on
-	answered.Told = true
+	answered.GotInput = true
 	rests := on
 	rests.Trace.Turn, rests.TurnBegan = 0, time.Time{}
 	next := rests
@@ -38,26 +38,26 @@ func TestStints(t *testing.T) {
 	note := TextMessage(RoleUser, "It is late.")
 	note.Note = NoteResumed
 	for name, c := range map[string]struct {
-		before Stint
+		before TraceSegment
 		event  Event
-		after  Stint
+		after  TraceSegment
 	}{
-		"a start":                        {Stint{Trace: Trace{Parent: service}}, Event{Seq: 1, Time: at(1), Type: RunStarted}, first},
-		"a start from elsewhere":         {over, Event{Seq: 7, Time: at(1), Type: RunStarted}, Stint{Trace: Trace{Stint: 7}, Began: at(1)}},
-		"a turn":                         {first, Event{Seq: 2, Time: at(2), Type: TurnStarted, Turn: 1}, turn},
-		"its end":                        {turn, Event{Seq: 3, Time: at(3), Type: TurnEnded, Turn: 1}, first},
-		"a suspension in it":             {turn, Event{Seq: 8, Time: at(8), Type: RunSuspended, Turn: 1}, over},
-		"an answer while it waits":       {over, Event{Seq: 8, Time: at(8), Type: RequestAnswered}, told},
-		"an answer while it works":       {turn, Event{Seq: 8, Time: at(8), Type: RequestAnswered}, turn},
-		"going on in the turn":           {over, Event{Seq: 9, Time: at(9), Type: RunResumed, Resumed: &resumed, Turn: 1}, on},
-		"going on after an answer":       {told, Event{Seq: 9, Time: at(9), Type: RunResumed, Resumed: &resumed, Turn: 1}, answered},
-		"going on between two turns":     {Stint{Trace: first.Trace, Began: at(1), Over: true}, Event{Seq: 9, Time: at(9), Type: RunResumed, Resumed: &resumed}, rests},
-		"words with which it goes on":    {on, Event{Seq: 10, Time: at(9), Type: Said, Message: &user}, answered},
-		"a note with which it goes on":   {on, Event{Seq: 10, Time: at(9), Type: Said, Message: &note}, on},
-		"words that come later":          {on, Event{Seq: 11, Time: at(10), Type: Said, Message: &user}, on},
-		"the words with which it begins": {first, Event{Seq: 2, Time: at(1), Type: Said, Message: &user}, first},
-		"the next turn":                  {rests, Event{Seq: 12, Time: at(9), Type: TurnStarted, Turn: 2}, next},
-		"anything else":                  {turn, Event{Seq: 3, Time: at(3), Type: CallDone, Turn: 1}, turn},
+		"a start":                        {TraceSegment{Trace: Trace{Parent: service}}, Event{Seq: 1, Time: at(1), Type: EventRunStarted}, first},
+		"a start from elsewhere":         {over, Event{Seq: 7, Time: at(1), Type: EventRunStarted}, TraceSegment{Trace: Trace{Segment: 7}, Began: at(1)}},
+		"a turn":                         {first, Event{Seq: 2, Time: at(2), Type: EventTurnStarted, Turn: 1}, turn},
+		"its end":                        {turn, Event{Seq: 3, Time: at(3), Type: EventTurnEnded, Turn: 1}, first},
+		"a suspension in it":             {turn, Event{Seq: 8, Time: at(8), Type: EventRunSuspended, Turn: 1}, over},
+		"an answer while it waits":       {over, Event{Seq: 8, Time: at(8), Type: EventRequestAnswered}, told},
+		"an answer while it works":       {turn, Event{Seq: 8, Time: at(8), Type: EventRequestAnswered}, turn},
+		"going on in the turn":           {over, Event{Seq: 9, Time: at(9), Type: EventRunResumed, Resumed: &resumed, Turn: 1}, on},
+		"going on after an answer":       {told, Event{Seq: 9, Time: at(9), Type: EventRunResumed, Resumed: &resumed, Turn: 1}, answered},
+		"going on between two turns":     {TraceSegment{Trace: first.Trace, Began: at(1), Over: true}, Event{Seq: 9, Time: at(9), Type: EventRunResumed, Resumed: &resumed}, rests},
+		"words with which it goes on":    {on, Event{Seq: 10, Time: at(9), Type: EventMessage, Message: &user}, answered},
+		"a note with which it goes on":   {on, Event{Seq: 10, Time: at(9), Type: EventMessage, Message: &note}, on},
+		"words that come later":          {on, Event{Seq: 11, Time: at(10), Type: EventMessage, Message: &user}, on},
+		"the words with which it begins": {first, Event{Seq: 2, Time: at(1), Type: EventMessage, Message: &user}, first},
+		"the next turn":                  {rests, Event{Seq: 12, Time: at(9), Type: EventTurnStarted, Turn: 2}, next},
+		"anything else":                  {turn, Event{Seq: 3, Time: at(3), Type: EventCallDone, Turn: 1}, turn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.after, c.before.Next(run, c.event))
@@ -69,18 +69,18 @@ func TestStints(t *testing.T) {
 func TestTraceparentsAreKnownEverywhere(t *testing.T) {
 	seen := map[string]bool{}
 	for _, run := range []string{"01a1", "01a2"} {
-		for _, tr := range []Trace{{Stint: 1}, {Stint: 1, Turn: 1}, {Stint: 1, Turn: 2}, {Stint: 9}, {Stint: 9, Turn: 2}} {
+		for _, tr := range []Trace{{Segment: 1}, {Segment: 1, Turn: 1}, {Segment: 1, Turn: 2}, {Segment: 9}, {Segment: 9, Turn: 2}} {
 			p := tr.Traceparent(run)
 			require.Equal(t, p, tr.Traceparent(run))
 			require.True(t, CheckTraceparent(p), p)
 			require.True(t, strings.HasSuffix(p, "-81"), "whether it is kept is not known: %s", p)
-			require.Equal(t, tr.OfStint(run)[:35], p[:35], "a turn is in its stint's trace")
+			require.Equal(t, tr.SegmentTraceparent(run)[:35], p[:35], "a turn is in its stint's trace")
 			require.False(t, seen[p], p)
 			seen[p] = true
 		}
 	}
-	require.Equal(t, "00-6674bcecbf620ed8a76032e84c7a8507-fa63f75742b2d8b8-81", Trace{Stint: 1}.Traceparent("01a1"))
-	p := Trace{Stint: 1, Parent: service}.Traceparent("01a1")
+	require.Equal(t, "00-6674bcecbf620ed8a76032e84c7a8507-fa63f75742b2d8b8-81", Trace{Segment: 1}.Traceparent("01a1"))
+	p := Trace{Segment: 1, Parent: service}.Traceparent("01a1")
 	require.Equal(t, service[:35], p[:35], "it is a part of what started it")
 	require.Equal(t, "-00", p[52:], "and kept where that is")
 	require.NotEqual(t, service, p)

@@ -1,8 +1,8 @@
 package agent
 
-// Birth is what a run is told by the run that gives it work. Nobody outside of a
+// ChildStart is what a run is told by the run that gives it work. Nobody outside of a
 // workflow can set it: it is an argument of its own of the workflow fermata.run.
-type Birth struct {
+type ChildStart struct {
 	Parent Parent `json:"parent"`
 	// Depth counts the runs above this one; the root's is zero.
 	Depth int `json:"depth"`
@@ -16,14 +16,14 @@ type Birth struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Output is a JSON Schema for the answer; empty means the agent's own.
 	Output []byte `json:"output,omitempty"`
-	// Heard are the holds that the parent has heard of, and Held the ones that
+	// KnownHolds are the holds that the parent has heard of, and Held the ones that
 	// hold it: the run is born under them.
-	Heard []Heard `json:"heard,omitempty"`
-	Held  []Hold  `json:"held,omitempty"`
+	KnownHolds []HoldRef `json:"known_holds,omitempty"`
+	Holds      []Hold    `json:"holds,omitempty"`
 	// Grant is what the run and all below it may use of what limits above bound; nil
 	// where they bound nothing. Levels is how many runs may stand below it.
-	Grant  *Amounts `json:"grant,omitempty"`
-	Levels int      `json:"levels,omitempty"`
+	Grant    *Amounts `json:"grant,omitempty"`
+	MaxDepth int      `json:"max_depth,omitempty"`
 }
 
 // Parent is the run above.
@@ -34,8 +34,8 @@ type Parent struct {
 	Call string `json:"call,omitempty"`
 }
 
-// HoldOrder passes a verb on from a run to one below it (wire §10).
-type HoldOrder struct {
+// ParentOrder passes a verb on from a run to one below it (wire §10).
+type ParentOrder struct {
 	Run  string `json:"run"`  // the receiver's
 	From string `json:"from"` // the sender's run
 	// Verb is pause, interrupt, resume, stop or cancel.
@@ -43,16 +43,16 @@ type HoldOrder struct {
 	// Own tells that the parent's model means this run alone; else Held are all the
 	// holds above the receiver, whatever came before, and Heard the holds that the
 	// sender knows of: one that it does not know of yet is not lifted.
-	Own      bool     `json:"own,omitempty"`
-	Held     []Hold   `json:"held,omitempty"`
-	Heard    []Heard  `json:"heard,omitempty"`
-	Grace    Duration `json:"grace,omitempty"`
-	Deadline Duration `json:"deadline,omitempty"`
-	By       string   `json:"by,omitempty"`
+	Own        bool      `json:"own,omitempty"`
+	Holds      []Hold    `json:"holds,omitempty"`
+	KnownHolds []HoldRef `json:"known_holds,omitempty"`
+	Grace      Duration  `json:"grace,omitempty"`
+	Deadline   Duration  `json:"deadline,omitempty"`
+	By         string    `json:"by,omitempty"`
 	// Reason is why; under resume it is what is said to the receiver's model first.
 	Reason string `json:"reason,omitempty"`
-	// Fresh is for resume: the receiver goes on from a summary.
-	Fresh bool `json:"fresh,omitempty"`
+	// FromSummary is for resume: the receiver goes on from a summary.
+	FromSummary bool `json:"from_summary,omitempty"`
 }
 
 // ChildReport is what a run tells the one above it (wire §10). How it ended is not in it: the
@@ -63,30 +63,30 @@ type ChildReport struct {
 	From    string `json:"from"` // the sender's run
 	Seq     int64  `json:"seq"`  // zero if it tells of Share alone
 	Status  Status `json:"status"`
-	// Met is a hold above that the sender met and was not told of.
-	Met *Heard `json:"met,omitempty"`
-	// Share is what the sender uses of what limits bound.
-	Share *ShareReport `json:"share,omitempty"`
+	// MetHold is a hold above that the sender met and was not told of.
+	MetHold *HoldRef `json:"met_hold,omitempty"`
+	// Budget is what the sender uses of what limits bound.
+	Budget *BudgetReport `json:"budget,omitempty"`
 	// Suspension is set where the sender rests.
-	Suspension *SuspensionNote `json:"suspension,omitempty"`
+	Suspension *SuspensionSummary `json:"suspension,omitempty"`
 }
 
 // Node is a run in a tree (wire §5). Its truth is in its own run: Heard says how
 // old this is.
 type Node struct {
-	Session    string          `json:"session"`
-	Run        string          `json:"run"`
-	Parent     string          `json:"parent,omitempty"`
-	Agent      string          `json:"agent"`
-	Depth      int             `json:"depth"`
-	Status     Status          `json:"status"`
-	Suspension *SuspensionNote `json:"suspension,omitempty"`
-	Heard      string          `json:"heard"` // RFC 3339
+	Session    string             `json:"session"`
+	Run        string             `json:"run"`
+	Parent     string             `json:"parent,omitempty"`
+	Agent      string             `json:"agent"`
+	Depth      int                `json:"depth"`
+	Status     Status             `json:"status"`
+	Suspension *SuspensionSummary `json:"suspension,omitempty"`
+	AsOf       string             `json:"as_of"` // RFC 3339
 	// Used is what the run and all below it have used, as far as that was heard.
 	Used Tally `json:"used,omitzero"`
 	// Granted is what the one above has granted it, less what it gave back; Left is what
 	// it may still use, by that and by its own limits. Both are nil where nothing bounds it;
 	// Left also at the run's end, when what was left has gone back to the one above.
-	Granted *Room `json:"granted,omitempty"`
-	Left    *Room `json:"left,omitempty"`
+	Granted   *Budget `json:"granted,omitempty"`
+	Remaining *Budget `json:"remaining,omitempty"`
 }

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// JSONTwice is the path, as "input.parts[1].text", of a name that stands twice in one
+// DuplicateKey is the path, as "input.parts[1].text", of a name that stands twice in one
 // object of a text in JSON; empty where none does. Of such a name some readers take
 // the first value, some the last, and encoding/json a part of each, so that what was
 // looked at is not what is done. It reads no more than brackets and strings, and is
 // for texts that are JSON: of others the answer means nothing.
-func JSONTwice(raw []byte) string {
+func DuplicateKey(raw []byte) string {
 	var open []level
 	for i := 0; i < len(raw); i++ {
 		inner := len(open) - 1

@@ -11,43 +11,43 @@ type Verb string
 
 // The verbs of a live run.
 const (
-	Pause     Verb = "pause"
-	Interrupt Verb = "interrupt"
-	Resume    Verb = "resume"
-	Stop      Verb = "stop"
-	Cancel    Verb = "cancel"
-	Send      Verb = "send"
-	Answer    Verb = "answer"
-	Approve   Verb = "approve"
-	Reject    Verb = "reject"
-	Answers   Verb = "answers"
-	Emit      Verb = "emit"
+	VerbPause     Verb = "pause"
+	VerbInterrupt Verb = "interrupt"
+	VerbResume    Verb = "resume"
+	VerbStop      Verb = "stop"
+	VerbCancel    Verb = "cancel"
+	VerbSend      Verb = "send"
+	VerbAnswer    Verb = "answer"
+	VerbApprove   Verb = "approve"
+	VerbReject    Verb = "reject"
+	VerbAnswers   Verb = "answers"
+	VerbEmit      Verb = "emit"
 )
 
 // Strength orders the verbs that hold a run or end it: a stronger one overtakes
 // a weaker one in progress. It is zero for every other verb (wire §4).
 func (v Verb) Strength() int {
 	switch v {
-	case Pause:
+	case VerbPause:
 		return 1
-	case Interrupt:
+	case VerbInterrupt:
 		return 2
-	case Stop:
+	case VerbStop:
 		return 3
-	case Cancel:
+	case VerbCancel:
 		return 4
 	}
 	return 0
 }
 
-// Order is what every verb takes.
-type Order struct {
+// CommandHeader is what every verb takes.
+type CommandHeader struct {
 	// ID makes a second arrival harmless: it gets the first one's answer. Empty
 	// means that of the update, where it came as one.
 	ID string `json:"id,omitempty"`
 	// By is who says so: a claim, recorded as one.
 	By string `json:"by,omitempty"`
-	// Run refuses the verb as [Stale] where another run of the session is live.
+	// Run refuses the verb as [CodeStale] where another run of the session is live.
 	Run string `json:"run,omitempty"`
 	// Token proves who says it, where approvers or a policy bind the verb. It is taken in
 	// updates only. Of several answers each has its own.
@@ -56,49 +56,49 @@ type Order struct {
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
 
-// PauseOrder holds the run at its turn's end.
-type PauseOrder struct {
-	Order
+// PauseCommand holds the run at its turn's end.
+type PauseCommand struct {
+	CommandHeader
 	Reason string `json:"reason,omitempty"`
 }
 
-// InterruptOrder holds the run at once.
-type InterruptOrder struct {
-	Order
+// InterruptCommand holds the run at once.
+type InterruptCommand struct {
+	CommandHeader
 	Reason string `json:"reason,omitempty"`
 	// Grace is how long tools may take to give a partial result; zero means 5s.
 	Grace Duration `json:"grace,omitempty"`
 }
 
-// ResumeOrder lifts the session's own hold and wakes a run that waits for nothing
+// ResumeCommand lifts the session's own hold and wakes a run that waits for nothing
 // that somebody has to say.
-type ResumeOrder struct {
-	Order
-	// Suspension refuses the verb as [Stale] where another one is open.
+type ResumeCommand struct {
+	CommandHeader
+	// Suspension refuses the verb as [CodeStale] where another one is open.
 	Suspension string `json:"suspension,omitempty"`
 	// Message is said to the model first.
 	Message string `json:"message,omitempty"`
-	// Fresh goes on from a summary of what was said, and not from all of it.
-	Fresh bool `json:"fresh,omitempty"`
+	// FromSummary goes on from a summary of what was said, and not from all of it.
+	FromSummary bool `json:"from_summary,omitempty"`
 }
 
-// StopOrder ends the run with a handoff.
-type StopOrder struct {
-	Order
+// StopCommand ends the run with a handoff.
+type StopCommand struct {
+	CommandHeader
 	Reason string `json:"reason,omitempty"`
 	// Deadline is when the tree ends whatever is missing; zero means 30s.
 	Deadline Duration `json:"deadline,omitempty"`
 }
 
-// CancelOrder ends the run at once.
-type CancelOrder struct {
-	Order
+// CancelCommand ends the run at once.
+type CancelCommand struct {
+	CommandHeader
 	Reason string `json:"reason,omitempty"`
 }
 
-// SendOrder says something to the run.
-type SendOrder struct {
-	Order
+// SendCommand says something to the run.
+type SendCommand struct {
+	CommandHeader
 	Text  string `json:"text,omitempty"`
 	Parts []Part `json:"parts,omitempty"`
 	// Mode says when; empty means steer.
@@ -115,10 +115,10 @@ const (
 	SendInterrupt SendMode = "interrupt" // now: what is in flight is given up
 )
 
-// AnswerOrder answers a question, a limit, or a call that the client makes. One
+// AnswerCommand answers a question, a limit, or a call that the client makes. One
 // of its last three fields is wanted.
-type AnswerOrder struct {
-	Order
+type AnswerCommand struct {
+	CommandHeader
 	Request string `json:"request,omitempty"`
 	Text    string `json:"text,omitempty"`
 	// Choice is the number of one of the request's choices, from 0.
@@ -127,43 +127,43 @@ type AnswerOrder struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// ApproveOrder lets a call be made.
-type ApproveOrder struct {
-	Order
+// ApproveCommand lets a call be made.
+type ApproveCommand struct {
+	CommandHeader
 	Request string `json:"request,omitempty"`
 	// Arguments replace the model's.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Always approves every further call of the tool in this run.
 	Always bool `json:"always,omitempty"`
-	// Digest refuses the verb as [Stale] where the arguments are others.
+	// Digest refuses the verb as [CodeStale] where the arguments are others.
 	Digest string `json:"digest,omitempty"`
 	Note   string `json:"note,omitempty"`
 }
 
-// RejectOrder refuses a call; the model sees the reason.
-type RejectOrder struct {
-	Order
+// RejectCommand refuses a call; the model sees the reason.
+type RejectCommand struct {
+	CommandHeader
 	Request string `json:"request,omitempty"`
 	Reason  string `json:"reason"`
 }
 
-// AnswersOrder answers several requests together: all or none.
-type AnswersOrder struct {
-	Order
+// AnswersCommand answers several requests together: all or none.
+type AnswersCommand struct {
+	CommandHeader
 	Answers []AnswerTo `json:"answers"`
 }
 
 // AnswerTo is one of several answers; one of its last three fields is wanted.
 type AnswerTo struct {
-	Request string        `json:"request"`
-	Answer  *AnswerOrder  `json:"answer,omitempty"`
-	Approve *ApproveOrder `json:"approve,omitempty"`
-	Reject  *RejectOrder  `json:"reject,omitempty"`
+	Request string          `json:"request"`
+	Answer  *AnswerCommand  `json:"answer,omitempty"`
+	Approve *ApproveCommand `json:"approve,omitempty"`
+	Reject  *RejectCommand  `json:"reject,omitempty"`
 }
 
-// EmitOrder tells a run of an event.
-type EmitOrder struct {
-	Order
+// EmitCommand tells a run of an event.
+type EmitCommand struct {
+	CommandHeader
 	Topic   string          `json:"topic"`
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
@@ -185,9 +185,9 @@ type Effect string
 
 // What can become of a verb that is not refused.
 const (
-	Accepted Effect = "accepted"
-	Already  Effect = "already" // the same or a stronger one stands: the first is returned
-	Moot     Effect = "moot"    // the run came to its end by itself first
+	EffectAccepted Effect = "accepted"
+	EffectAlready  Effect = "already" // the same or a stronger one stands: the first is returned
+	EffectRunEnded Effect = "moot"    // the run came to its end by itself first
 )
 
 // RefusedVerb is a verb that was refused though it could not be told: it came as a
@@ -203,42 +203,42 @@ type RefusedVerb struct {
 type Command interface {
 	// Verb is its name on the wire.
 	Verb() Verb
-	// Common is what every verb takes.
-	Common() Order
+	// Header is what every verb takes.
+	Header() CommandHeader
 }
 
-// Common is the order itself.
-func (o Order) Common() Order { return o }
+// Header is the order itself.
+func (o CommandHeader) Header() CommandHeader { return o }
 
-// Verb is [Pause].
-func (PauseOrder) Verb() Verb { return Pause }
+// Verb is [VerbPause].
+func (PauseCommand) Verb() Verb { return VerbPause }
 
-// Verb is [Interrupt].
-func (InterruptOrder) Verb() Verb { return Interrupt }
+// Verb is [VerbInterrupt].
+func (InterruptCommand) Verb() Verb { return VerbInterrupt }
 
-// Verb is [Resume].
-func (ResumeOrder) Verb() Verb { return Resume }
+// Verb is [VerbResume].
+func (ResumeCommand) Verb() Verb { return VerbResume }
 
-// Verb is [Stop].
-func (StopOrder) Verb() Verb { return Stop }
+// Verb is [VerbStop].
+func (StopCommand) Verb() Verb { return VerbStop }
 
-// Verb is [Cancel].
-func (CancelOrder) Verb() Verb { return Cancel }
+// Verb is [VerbCancel].
+func (CancelCommand) Verb() Verb { return VerbCancel }
 
-// Verb is [Send].
-func (SendOrder) Verb() Verb { return Send }
+// Verb is [VerbSend].
+func (SendCommand) Verb() Verb { return VerbSend }
 
-// Verb is [Answer].
-func (AnswerOrder) Verb() Verb { return Answer }
+// Verb is [VerbAnswer].
+func (AnswerCommand) Verb() Verb { return VerbAnswer }
 
-// Verb is [Approve].
-func (ApproveOrder) Verb() Verb { return Approve }
+// Verb is [VerbApprove].
+func (ApproveCommand) Verb() Verb { return VerbApprove }
 
-// Verb is [Reject].
-func (RejectOrder) Verb() Verb { return Reject }
+// Verb is [VerbReject].
+func (RejectCommand) Verb() Verb { return VerbReject }
 
-// Verb is [Answers].
-func (AnswersOrder) Verb() Verb { return Answers }
+// Verb is [VerbAnswers].
+func (AnswersCommand) Verb() Verb { return VerbAnswers }
 
-// Verb is [Emit].
-func (EmitOrder) Verb() Verb { return Emit }
+// Verb is [VerbEmit].
+func (EmitCommand) Verb() Verb { return VerbEmit }

@@ -9,11 +9,11 @@ import (
 // The live events (wire §9): they have no cursor, are not recorded, and may be
 // lost. Whoever reads only what is recorded misses nothing.
 const (
-	DeltaText     EventType = "delta.text"     // continues the text of the turn's reply
-	DeltaThinking EventType = "delta.thinking" // continues the thinking of the turn's reply
-	DeltaVoid     EventType = "delta.void"     // the model is asked again: the turn's pieces so far are void
-	DeltaLost     EventType = "delta.lost"     // the reader was slow, and pieces were dropped here
-	CallProgress  EventType = "call.progress"  // a tool's remark while it works
+	EventDeltaText     EventType = "delta.text"     // continues the text of the turn's reply
+	EventDeltaThinking EventType = "delta.thinking" // continues the thinking of the turn's reply
+	EventDeltaReset    EventType = "delta.void"     // the model is asked again: the turn's pieces so far are void
+	EventDeltaDropped  EventType = "delta.lost"     // the reader was slow, and pieces were dropped here
+	EventCallProgress  EventType = "call.progress"  // a tool's remark while it works
 )
 
 // WireEvent is an event as readers get it (wire §9): one form for every type,
@@ -35,11 +35,11 @@ type WireEvent struct {
 }
 
 // Wire is the event as readers get it, in the log of a session and of a run. It
-// fails, with [Internal], only where JSON that the event holds is none.
+// fails, with [CodeInternal], only where JSON that the event holds is none.
 func (e Event) Wire(session, run string) (WireEvent, error) {
 	data, err := json.Marshal(e.data())
 	if err != nil {
-		return WireEvent{}, Errorf(Internal, "event %d of session %s can't be written: %w", e.Seq, session, err)
+		return WireEvent{}, Errorf(CodeInternal, "event %d of session %s can't be written: %w", e.Seq, session, err)
 	}
 	return WireEvent{
 		V: Version, Cursor: Cursor(e.Seq), Type: e.Type, Time: e.Time.UTC(), Session: session, Run: run, Turn: e.Turn, Data: data,
@@ -50,7 +50,7 @@ func (e Event) Wire(session, run string) (WireEvent, error) {
 func Cursor(seq int64) string { return strconv.FormatInt(seq, 10) }
 
 // CursorSeq is the number of the event that a cursor names; zero for the empty
-// one, the log's beginning. It returns [InvalidInput], at the path "after", for
+// one, the log's beginning. It returns [CodeInvalidInput], at the path "after", for
 // what is no cursor.
 func CursorSeq(cursor string) (int64, error) {
 	if cursor == "" {
@@ -58,14 +58,14 @@ func CursorSeq(cursor string) (int64, error) {
 	}
 	seq, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil || seq < 0 || Cursor(seq) != cursor {
-		return 0, Errorf(InvalidInput, "after: %q is no cursor; a cursor is that of an event, such as \"118\", and none is the beginning", cursor).At("after")
+		return 0, Errorf(CodeInvalidInput, "after: %q is no cursor; a cursor is that of an event, such as \"118\", and none is the beginning", cursor).WithPath("after")
 	}
 	return seq, nil
 }
 
-// BeyondEnd refuses a cursor that no event of a log has, with [InvalidInput].
-func BeyondEnd(after, last int64) *Error {
-	return Errorf(InvalidInput, "after: the log's last event has the cursor %q, and %q is beyond it: is it the cursor of another session?", Cursor(last), Cursor(after)).At("after")
+// CursorBeyondEnd refuses a cursor that no event of a log has, with [CodeInvalidInput].
+func CursorBeyondEnd(after, last int64) *Error {
+	return Errorf(CodeInvalidInput, "after: the log's last event has the cursor %q, and %q is beyond it: is it the cursor of another session?", Cursor(last), Cursor(after)).WithPath("after")
 }
 
 // data is what the event says, in its wire form: an object, never nil.
@@ -79,8 +79,8 @@ func (e Event) data() any {
 		return e.Message
 	case e.Call != nil:
 		return wireCall{*e.Call, e.Call.Status == CallOK}
-	case e.Checkpoint != nil:
-		return wireCheckpoint{CheckpointID(e.Seq), *e.Checkpoint}
+	case e.Snapshot != nil:
+		return wireCheckpoint{CheckpointID(e.Seq), *e.Snapshot}
 	case e.Outcome != nil:
 		return e.Outcome
 	case e.Suspension != nil:
@@ -105,8 +105,8 @@ func (e Event) rest() any {
 		return e.Refusal
 	case e.Forked != nil:
 		return e.Forked
-	case e.Relisted != nil:
-		return e.Relisted
+	case e.ToolsChange != nil:
+		return e.ToolsChange
 	case e.Migrated != nil:
 		return e.Migrated
 	case e.Delay != nil:
@@ -120,18 +120,18 @@ func (e Event) rest() any {
 // wireStarted is a start without the recorded Spec, which is long and for the
 // runtime: its name and its model are enough to know who speaks.
 type wireStarted struct {
-	Agent     string `json:"agent,omitempty"`
-	Model     string `json:"model,omitempty"`
-	By        string `json:"by,omitempty"`
-	Carry     Carry  `json:"carry,omitempty"`
-	Recovered string `json:"recovered,omitempty"`
-	Lost      string `json:"lost,omitempty"`
+	Agent       string `json:"agent,omitempty"`
+	Model       string `json:"model,omitempty"`
+	By          string `json:"by,omitempty"`
+	Carry       Carry  `json:"carry,omitempty"`
+	Recovered   string `json:"recovered,omitempty"`
+	Unrecovered string `json:"unrecovered,omitempty"`
 	// Imported tells of a run of another cluster that this one goes on with.
 	Imported *Imported `json:"imported,omitempty"`
 }
 
 func wireStart(s Started) wireStarted {
-	w := wireStarted{Imported: s.Imported, By: s.By, Carry: s.Carry, Recovered: s.Recovered, Lost: s.Lost}
+	w := wireStarted{Imported: s.Imported, By: s.By, Carry: s.Carry, Recovered: s.Recovered, Unrecovered: s.Unrecovered}
 	if s.Spec != nil {
 		w.Agent, w.Model = s.Spec.Name, s.Spec.Model
 	}
@@ -144,13 +144,13 @@ type wireCompaction struct {
 }
 
 type wireCall struct {
-	CallNote
+	CallUpdate
 	OK bool `json:"ok,omitempty"`
 }
 
 type wireCheckpoint struct {
 	ID string `json:"checkpoint"`
-	Checkpoint
+	TurnSnapshot
 }
 
 type wireLimit struct {

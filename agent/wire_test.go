@@ -35,25 +35,25 @@ func eventTypes(t *testing.T) (types []EventType) {
 
 // One event of each type, as the machine records it.
 func samples() map[EventType]Event {
-	call, answer, child := &CallNote{Call: "t1.1", Tool: "pay"}, &Answered{Request: "q-7", Decision: "approve"}, &ChildNote{Session: "a/b-1", Agent: "b"}
+	call, answer, child := &CallUpdate{Call: "t1.1", Tool: "pay"}, &Answered{Request: "q-7", Decision: "approve"}, &ChildUpdate{Session: "a/b-1", Agent: "b"}
 	m := TextMessage(RoleAssistant, "Rome")
-	end, hold := &Outcome{V: 1, Status: Completed}, &Hold{ID: "h-1"}
+	end, hold := &Outcome{V: 1, Status: StatusCompleted}, &Hold{ID: "h-1"}
 	return map[EventType]Event{
-		RunStarted: {Started: &Started{Run: "01a1", By: "ana", Spec: &Spec{Definition: Definition{Name: "lead", Model: "m", Instructions: "Be brief."}}}}, RunCompleted: {Outcome: end}, RunFailed: {Outcome: end},
-		RunCancelled: {Outcome: end}, RunStopped: {Outcome: end}, RunSuspended: {Suspension: &Suspension{ID: "s-1"}}, RunResumed: {Resumed: &Resumed{Suspension: "s-1"}},
-		HoldLaid: {Hold: hold}, HoldLifted: {Hold: hold}, TurnStarted: {}, TurnEnded: {Checkpoint: &Checkpoint{Cost: Dollar}}, Said: {Message: &m}, ModelRetried: {}, ModelDelayed: {Delay: &Delay{Error: &Error{Code: ProviderError}}},
-		CallRequested: {Call: call}, CallStarted: {Call: call}, CallDone: {Call: &CallNote{Call: "t1.1", Tool: "pay", Status: CallOK}}, CallLost: {Call: call}, CallApproved: {Call: call}, CallRefused: {Call: call},
-		RequestOpened: {Request: &Request{ID: "q-7"}}, RequestAnswered: {Answer: answer}, RequestExpired: {Answer: answer}, RequestReminded: {Answer: answer}, RequestPassed: {Answer: answer},
-		ChildStarted: {Child: child}, ChildSuspended: {Child: child}, ChildResumed: {Child: child}, ChildEnded: {Child: child},
-		Compacted: {Message: &m, Compaction: &Compaction{Strategy: CompactAll, Reason: CompactedForWindow}}, RunForked: {Forked: &Forked{Session: "a", Checkpoint: "cp-9"}},
-		LimitExtended: {Extended: LimitTurns}, ToolsChanged: {Relisted: &Relisted{Source: "wiki", Tools: []ToolSpec{{Name: "wiki__find"}}}}, StateMigrated: {Migrated: &Migrated{From: 1, To: 2}}, VerbRefused: {Refusal: &RefusedVerb{Verb: "interupt"}},
+		EventRunStarted: {Started: &Started{Run: "01a1", By: "ana", Spec: &Spec{Definition: Definition{Name: "lead", Model: "m", Instructions: "Be brief."}}}}, EventRunCompleted: {Outcome: end}, EventRunFailed: {Outcome: end},
+		EventRunCancelled: {Outcome: end}, EventRunStopped: {Outcome: end}, EventRunSuspended: {Suspension: &Suspension{ID: "s-1"}}, EventRunResumed: {Resumed: &Resumed{Suspension: "s-1"}},
+		EventHoldAdded: {Hold: hold}, EventHoldRemoved: {Hold: hold}, EventTurnStarted: {}, EventTurnEnded: {Snapshot: &TurnSnapshot{Cost: Dollar}}, EventMessage: {Message: &m}, EventModelRetried: {}, EventModelDelayed: {Delay: &Delay{Error: &Error{Code: CodeProviderError}}},
+		EventCallRequested: {Call: call}, EventCallStarted: {Call: call}, EventCallDone: {Call: &CallUpdate{Call: "t1.1", Tool: "pay", Status: CallOK}}, EventCallUnknown: {Call: call}, EventCallApproved: {Call: call}, EventCallRejected: {Call: call},
+		EventRequestOpened: {Request: &Request{ID: "q-7"}}, EventRequestAnswered: {Answer: answer}, EventRequestExpired: {Answer: answer}, EventRequestReminded: {Answer: answer}, EventRequestForwarded: {Answer: answer},
+		EventChildStarted: {Child: child}, EventChildSuspended: {Child: child}, EventChildResumed: {Child: child}, EventChildEnded: {Child: child},
+		EventCompacted: {Message: &m, Compaction: &Compaction{Strategy: CompactionSummarizeAll, Reason: CompactedForWindow}}, EventForked: {Forked: &Forked{Session: "a", Checkpoint: "cp-9"}},
+		EventLimitExtended: {Extended: CodeLimitTurns}, EventToolsChanged: {ToolsChange: &ToolsChange{Source: "wiki", Tools: []ToolSpec{{Name: "wiki__find"}}}}, EventStateMigrated: {Migrated: &Migrated{From: 1, To: 2}}, EventVerbRefused: {Refusal: &RefusedVerb{Verb: "interupt"}},
 	}
 }
 
 // Whatever a run records, a reader is told: no type is forgotten here (HL-101,
 // OA-28, PA-72).
 func TestEveryTypeHasItsWireForm(t *testing.T) {
-	empty := map[EventType]bool{TurnStarted: true, ModelRetried: true}
+	empty := map[EventType]bool{EventTurnStarted: true, EventModelRetried: true}
 	types := eventTypes(t)
 	require.Len(t, samples(), len(types))
 	for _, kind := range types {
@@ -72,7 +72,7 @@ func TestEveryTypeHasItsWireForm(t *testing.T) {
 // What is told of an event can't be broken JSON, whatever a tool or a model wrote.
 func TestBrokenDataIsNoWireEvent(t *testing.T) {
 	_, err := Event{Seq: 3, Outcome: &Outcome{Output: json.RawMessage(`{`)}}.Wire("a", "b")
-	require.ErrorIs(t, err, Internal)
+	require.ErrorIs(t, err, CodeInternal)
 }
 
 func TestCursors(t *testing.T) {
@@ -83,10 +83,10 @@ func TestCursors(t *testing.T) {
 	}
 	for _, cursor := range []string{"-1", "+1", "007", "1.0", "cp-7", "99999999999999999999", " 1"} {
 		_, err := CursorSeq(cursor)
-		require.ErrorIs(t, err, InvalidInput, cursor)
+		require.ErrorIs(t, err, CodeInvalidInput, cursor)
 		var e *Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, "after", e.Path)
 	}
-	require.Contains(t, BeyondEnd(9, 7).Message, `"7"`)
+	require.Contains(t, CursorBeyondEnd(9, 7).Message, `"7"`)
 }

@@ -34,7 +34,7 @@ func record(t *testing.T, private ed25519.PrivateKey) (path string, lines []stri
 	w, err := audit.Open(path, private, "worker")
 	require.NoError(t, err)
 	for i := range 4 {
-		require.NoError(t, w.Add(audit.Entry{Kind: audit.Verb, What: "pause", Session: fmt.Sprint("s-", i), By: `ana "the boss"`}))
+		require.NoError(t, w.Append(audit.Entry{Kind: audit.KindVerb, What: "pause", Session: fmt.Sprint("s-", i), By: `ana "the boss"`}))
 	}
 	require.NoError(t, w.Close())
 	text, err := os.ReadFile(path)
@@ -99,7 +99,7 @@ func TestACutEndShows(t *testing.T) {
 	_, err = verify(public, again, whole.Head)
 	require.ErrorContains(t, err, "written anew")
 	_, err = audit.ParseHead("7")
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }
 
 // A process that is silent shows, also where another has written since: who cuts an end off
@@ -132,8 +132,8 @@ func TestNoTextMakesARecordUnreadable(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		w, err := audit.Open(path, private, "worker")
 		require.NoError(t, err)
-		require.NoError(t, w.Add(audit.Entry{
-			Kind: audit.Verb, What: text, Event: text, Session: text, Run: text, Agent: text, ID: text, By: text, Principal: text,
+		require.NoError(t, w.Append(audit.Entry{
+			Kind: audit.KindVerb, What: text, Event: text, Session: text, Run: text, Agent: text, ID: text, By: text, Principal: text,
 			Request: text, Digest: text, Tool: text, Outcome: text, Code: agent.Code(text), Key: text,
 		}))
 		_, err = audit.Open(path, private, "worker") // the first one was killed
@@ -160,7 +160,7 @@ func TestManyWriters(t *testing.T) {
 				return
 			}
 			for range 10 {
-				if err := w.Add(audit.Entry{Kind: audit.Alive}); err != nil {
+				if err := w.Append(audit.Entry{Kind: audit.KindAlive}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -207,7 +207,7 @@ func TestACutWhileWritingShows(t *testing.T) {
 	require.NoError(t, err)
 	first, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.NoError(t, w.Add(audit.Entry{Kind: audit.Verb, What: "approve"}))
+	require.NoError(t, w.Append(audit.Entry{Kind: audit.KindVerb, What: "approve"}))
 	require.NoError(t, os.Truncate(path, int64(len(first))))
 	require.NoError(t, w.Close())
 	text, err := os.ReadFile(path)
@@ -221,9 +221,9 @@ func TestOpenRefuses(t *testing.T) {
 	path, _ := record(t, private)
 	_, theirs := keys(t)
 	_, err := audit.Open(path, theirs, "worker")
-	require.ErrorIs(t, err, agent.BadSignature)
+	require.ErrorIs(t, err, agent.CodeBadSignature)
 	_, err = audit.Open(filepath.Join(path, "below"), private, "worker")
-	require.ErrorIs(t, err, agent.NotWritten)
+	require.ErrorIs(t, err, agent.CodeNotWritten)
 }
 
 // A lock that somebody else keeps holds nothing up for ever.
@@ -232,9 +232,9 @@ func TestALockThatIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	w, err := audit.Open(path, private, "worker")
 	require.NoError(t, err)
-	lock := flock.New(audit.LockOf(path))
+	lock := flock.New(audit.LockPath(path))
 	require.NoError(t, lock.Lock())
-	require.ErrorIs(t, w.Add(audit.Entry{Kind: audit.Alive}), agent.NotWritten)
+	require.ErrorIs(t, w.Append(audit.Entry{Kind: audit.KindAlive}), agent.CodeNotWritten)
 	require.NoError(t, lock.Close())
 	require.NoError(t, w.Close())
 }
@@ -252,10 +252,10 @@ func TestKeysInPEM(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, back.Equal(public))
 	_, err = audit.PrivateKey([]byte("s3cret"))
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	require.NotContains(t, err.Error(), "s3cret")
 	_, err = audit.PublicKey(nil)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }
 
 // Texts that somebody else chose have a bound.
@@ -264,7 +264,7 @@ func TestLongTextsAreCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	w, err := audit.Open(path, private, "worker")
 	require.NoError(t, err)
-	require.NoError(t, w.Add(audit.Entry{Kind: audit.Verb, What: strings.Repeat("é\x1b", 50_000), By: strings.Repeat("x", 100_000)}))
+	require.NoError(t, w.Append(audit.Entry{Kind: audit.KindVerb, What: strings.Repeat("é\x1b", 50_000), By: strings.Repeat("x", 100_000)}))
 	require.NoError(t, w.Close())
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)

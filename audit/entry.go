@@ -16,22 +16,22 @@ import (
 type Kind string
 
 const (
-	// Opened begins a process's entries. It tells that the ones before are whole.
-	Opened Kind = "opened"
-	// Closed ends a process's entries.
-	Closed Kind = "closed"
-	// Alive is written once in [Every] by a process that has nothing else to tell.
-	Alive Kind = "alive"
-	// Verb is a verb that a run was told, and whether it took it.
-	Verb Kind = "verb"
-	// Happened is an event of a run: its type is in Event.
-	Happened Kind = "event"
-	// KeyUsed is a use of a key: a token, an export, an import, a rewriting of the store.
-	KeyUsed Kind = "key"
-	// Policy is the agents that a worker has, and the digest of its agents file.
-	Policy Kind = "policy"
-	// Mended tells how much of a half-written line was taken away: its writer was killed.
-	Mended Kind = "mended"
+	// KindOpened begins a process's entries. It tells that the ones before are whole.
+	KindOpened Kind = "opened"
+	// KindClosed ends a process's entries.
+	KindClosed Kind = "closed"
+	// KindAlive is written once in [AliveInterval] by a process that has nothing else to tell.
+	KindAlive Kind = "alive"
+	// KindVerb is a verb that a run was told, and whether it took it.
+	KindVerb Kind = "verb"
+	// KindEvent is an event of a run: its type is in Event.
+	KindEvent Kind = "event"
+	// KindKey is a use of a key: a token, an export, an import, a rewriting of the store.
+	KindKey Kind = "key"
+	// KindPolicy is the agents that a worker has, and the digest of its agents file.
+	KindPolicy Kind = "policy"
+	// KindRepaired tells how much of a half-written line was taken away: its writer was killed.
+	KindRepaired Kind = "mended"
 )
 
 // Entry is one thing that is recorded. Only Kind is required; what does not apply is empty.
@@ -99,15 +99,15 @@ func (e Entry) bounded(most int) ([]byte, error) {
 // open reads a line, without its newline, and checks its signature.
 func open(line []byte, key ed25519.PublicKey) (e Entry, err error) {
 	if err := json.Unmarshal(line, &e); err != nil {
-		return e, agent.Errorf(agent.BadSignature, "it is not JSON: %w", err)
+		return e, agent.Errorf(agent.CodeBadSignature, "it is not JSON: %w", err)
 	}
 	at := bytes.LastIndex(line, []byte(`,"sig":"`))
 	if at < 0 {
-		return e, agent.Errorf(agent.BadSignature, "it is not signed")
+		return e, agent.Errorf(agent.CodeBadSignature, "it is not signed")
 	}
 	sig, err := base64.StdEncoding.DecodeString(e.Sig)
 	if err != nil || string(line[at:]) != `,"sig":"`+e.Sig+`"}` || !ed25519.Verify(key, append(bytes.Clone(line[:at]), '}'), sig) {
-		return e, agent.Errorf(agent.BadSignature, "its signature is not of this key, or the line was changed")
+		return e, agent.Errorf(agent.CodeBadSignature, "its signature is not of this key, or the line was changed")
 	}
 	return e, nil
 }

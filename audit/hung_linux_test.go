@@ -25,7 +25,7 @@ func addsAtOnce(t *testing.T, w *audit.Writer) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if err := w.Add(audit.Entry{Kind: audit.Verb}); agent.CodeOf(err) != agent.NotWritten {
+			if err := w.Append(audit.Entry{Kind: audit.KindVerb}); agent.CodeOf(err) != agent.CodeNotWritten {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -45,11 +45,11 @@ func TestManyWaitForALockTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	w, err := audit.Open(path, private, "worker")
 	require.NoError(t, err)
-	other := flock.New(audit.LockOf(path))
+	other := flock.New(audit.LockPath(path))
 	require.NoError(t, other.Lock())
 	addsAtOnce(t, w)
 	require.NoError(t, other.Close())
-	require.NoError(t, w.Add(audit.Entry{Kind: audit.Verb}))
+	require.NoError(t, w.Append(audit.Entry{Kind: audit.KindVerb}))
 	require.NoError(t, w.Close())
 }
 
@@ -60,12 +60,12 @@ func TestAFileSystemThatHangs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	w, err := audit.Open(path, private, "worker")
 	require.NoError(t, err)
-	require.NoError(t, os.Remove(audit.LockOf(path)))
-	require.NoError(t, syscall.Mkfifo(audit.LockOf(path), 0o600)) // opening it waits for a writer
+	require.NoError(t, os.Remove(audit.LockPath(path)))
+	require.NoError(t, syscall.Mkfifo(audit.LockPath(path), 0o600)) // opening it waits for a writer
 	addsAtOnce(t, w)
-	back, err := os.OpenFile(audit.LockOf(path), os.O_RDWR, 0)
+	back, err := os.OpenFile(audit.LockPath(path), os.O_RDWR, 0)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return w.Add(audit.Entry{Kind: audit.Verb}) == nil }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return w.Append(audit.Entry{Kind: audit.KindVerb}) == nil }, long, time.Millisecond)
 	require.NoError(t, w.Close())
 	require.NoError(t, back.Close())
 	text, err := os.Open(path)

@@ -9,7 +9,7 @@ import (
 )
 
 // PrivateKey reads an Ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` makes it.
-// Its errors are [agent.InvalidInput] and have nothing of the key.
+// Its errors are [agent.CodeInvalidInput] and have nothing of the key.
 func PrivateKey(text []byte) (ed25519.PrivateKey, error) {
 	if block, _ := pem.Decode(text); block != nil {
 		if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
@@ -18,7 +18,7 @@ func PrivateKey(text []byte) (ed25519.PrivateKey, error) {
 			}
 		}
 	}
-	return nil, agent.Errorf(agent.InvalidInput, "it is no private Ed25519 key in PEM; make one with openssl genpkey -algorithm ed25519 -out audit.key")
+	return nil, agent.Errorf(agent.CodeInvalidInput, "it is no private Ed25519 key in PEM; make one with openssl genpkey -algorithm ed25519 -out audit.key")
 }
 
 // PublicKey reads the other half, as `openssl pkey -pubout` makes it.
@@ -30,5 +30,5 @@ func PublicKey(text []byte) (ed25519.PublicKey, error) {
 			}
 		}
 	}
-	return nil, agent.Errorf(agent.InvalidInput, "it is no public Ed25519 key in PEM; make it with openssl pkey -in audit.key -pubout -out audit.pub")
+	return nil, agent.Errorf(agent.CodeInvalidInput, "it is no public Ed25519 key in PEM; make it with openssl pkey -in audit.key -pubout -out audit.pub")
 }

@@ -24,13 +24,13 @@ type Head struct {
 // String implements [fmt.Stringer].
 func (h Head) String() string { return fmt.Sprintf("%d:%s", h.N, h.Digest) }
 
-// ParseHead reads N:SHA256. Its errors are [agent.InvalidInput].
+// ParseHead reads N:SHA256. Its errors are [agent.CodeInvalidInput].
 func ParseHead(s string) (Head, error) {
 	n, digest, ok := strings.Cut(s, ":")
 	h := Head{Digest: digest}
 	var err error
 	if h.N, err = strconv.ParseInt(n, 10, 64); !ok || err != nil || h.N < 1 || len(digest) != len(first) {
-		return h, agent.Errorf(agent.InvalidInput, "head %.100q: use N:SHA256, as fermata audit verify prints it", s)
+		return h, agent.Errorf(agent.CodeInvalidInput, "head %.100q: use N:SHA256, as fermata audit verify prints it", s)
 	}
 	return h, nil
 }
@@ -45,7 +45,7 @@ type Report struct {
 	Open int
 	// Quiet is when the one of them wrote last that has been silent for longest, of those
 	// that wrote behind the last head that was kept; zero if there are none. Each writes at
-	// least every [Every]: if Quiet is longer ago, the process was killed, or what it wrote
+	// least every [AliveInterval]: if Quiet is longer ago, the process was killed, or what it wrote
 	// was cut off, whoever has written since.
 	Quiet time.Time
 }
@@ -61,7 +61,7 @@ const maxLine = 64 << 10
 
 // Verify reads a record to its end and proves it whole: every line signed with the key, none
 // missing, changed, doubled or in another place. heads are such as were kept elsewhere, and
-// must be in it. Its errors name the line, and are [agent.BadSignature];
+// must be in it. Its errors name the line, and are [agent.CodeBadSignature];
 // the report has what was whole before.
 func Verify(record io.Reader, key ed25519.PublicKey, heads ...Head) (r Report, err error) {
 	lines := bufio.NewReaderSize(record, maxLine)
@@ -73,9 +73,9 @@ func Verify(record io.Reader, key ed25519.PublicKey, heads ...Head) (r Report, e
 		case err == io.EOF && len(line) == 0:
 			return r.end(open, heads)
 		case errors.Is(err, bufio.ErrBufferFull):
-			return r, damage(r, agent.Errorf(agent.BadSignature, "it is longer than %d bytes", maxLine))
+			return r, damage(r, agent.Errorf(agent.CodeBadSignature, "it is longer than %d bytes", maxLine))
 		case err == io.EOF:
-			return r, damage(r, agent.Errorf(agent.BadSignature, "it is not whole: its writer was killed, and none has written since; or the record was cut off there"))
+			return r, damage(r, agent.Errorf(agent.CodeBadSignature, "it is not whole: its writer was killed, and none has written since; or the record was cut off there"))
 		case err != nil:
 			return r, fmt.Errorf("reading the record: %w", err)
 		}
@@ -88,12 +88,12 @@ func Verify(record io.Reader, key ed25519.PublicKey, heads ...Head) (r Report, e
 		if e.N == 1 {
 			r.Begun = e.Time
 		}
-		if open[e.Process] = (said{e.N, e.Time}); e.Kind == Closed {
+		if open[e.Process] = (said{e.N, e.Time}); e.Kind == KindClosed {
 			delete(open, e.Process)
 		}
 		for _, h := range heads {
 			if h.N == e.N && h.Digest != prev {
-				return r, agent.Errorf(agent.BadSignature, "entry %d is another one than the head that was kept: the record was written anew", e.N)
+				return r, agent.Errorf(agent.CodeBadSignature, "entry %d is another one than the head that was kept: the record was written anew", e.N)
 			}
 		}
 	}
@@ -106,9 +106,9 @@ func (r Report) next(line []byte, key ed25519.PublicKey, prev string) (Entry, er
 	case err != nil:
 		return e, err
 	case e.N != r.Entries+1:
-		return e, agent.Errorf(agent.BadSignature, "it is entry %d: entries are missing, doubled or in another order", e.N)
+		return e, agent.Errorf(agent.CodeBadSignature, "it is entry %d: entries are missing, doubled or in another order", e.N)
 	case e.Prev != prev:
-		return e, agent.Errorf(agent.BadSignature, "it does not follow on the line before it, which is another one")
+		return e, agent.Errorf(agent.CodeBadSignature, "it does not follow on the line before it, which is another one")
 	}
 	return e, nil
 }
@@ -118,7 +118,7 @@ func (r Report) end(open map[string]said, heads []Head) (Report, error) {
 	kept := int64(0)
 	for _, h := range heads {
 		if kept = max(kept, h.N); h.N > r.Entries {
-			return r, agent.Errorf(agent.BadSignature, "the record ends with entry %d, and the head that was kept is entry %d: its end was cut off", r.Entries, h.N)
+			return r, agent.Errorf(agent.CodeBadSignature, "the record ends with entry %d, and the head that was kept is entry %d: its end was cut off", r.Entries, h.N)
 		}
 	}
 	for _, last := range open {

@@ -18,9 +18,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Every is how often a process writes at least: a record that ends longer ago, with a
+// AliveInterval is how often a process writes at least: a record that ends longer ago, with a
 // process open, was cut off, or the process was killed.
-const Every = 10 * time.Minute
+const AliveInterval = 10 * time.Minute
 
 // turnWithin is how long a process waits for its turn, and addWithin how long an entry may
 // take in all: a workflow's task waits for it, and may take 10 s.
@@ -29,8 +29,8 @@ const (
 	addWithin  = 4 * time.Second
 )
 
-// LockOf is the file by which processes take turns to add to a record.
-func LockOf(path string) string { return path + ".lock" }
+// LockPath is the file by which processes take turns to add to a record.
+func LockPath(path string) string { return path + ".lock" }
 
 // Writer adds to a record. All processes of a machine may add to one file, and take turns.
 // It is used by many goroutines.
@@ -53,7 +53,7 @@ type place struct {
 }
 
 // Open begins to add to the record in a file, which is made where it is not there, and tells
-// so in it. Its errors are [agent.NotWritten], and [agent.BadSignature] where the record's
+// so in it. Its errors are [agent.CodeNotWritten], and [agent.CodeBadSignature] where the record's
 // last line is not of this key: keep that file, and name another.
 func Open(path string, key ed25519.PrivateKey, what string) (*Writer, error) {
 	host, _ := os.Hostname()
@@ -61,7 +61,7 @@ func Open(path string, key ed25519.PrivateKey, what string) (*Writer, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, notWritten(path, err)
 	}
-	if err := w.Add(Entry{Kind: Opened, What: what}); err != nil {
+	if err := w.Append(Entry{Kind: KindOpened, What: what}); err != nil {
 		return nil, err
 	}
 	w.stopped.Go(w.live)
@@ -70,12 +70,12 @@ func Open(path string, key ed25519.PrivateKey, what string) (*Writer, error) {
 
 // live tells now and then that the process goes on.
 func (w *Writer) live() {
-	t := time.NewTicker(Every)
+	t := time.NewTicker(AliveInterval)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
-			_ = w.Add(Entry{Kind: Alive}) // who adds next is told what is wrong
+			_ = w.Append(Entry{Kind: KindAlive}) // who adds next is told what is wrong
 		case <-w.stop:
 			return
 		}
@@ -86,12 +86,12 @@ func (w *Writer) live() {
 func (w *Writer) Close() error {
 	close(w.stop)
 	w.stopped.Wait()
-	return w.Add(Entry{Kind: Closed})
+	return w.Append(Entry{Kind: KindClosed})
 }
 
-// Add writes entries, in their order. They are on disk when it returns nil. Its errors are
-// [agent.NotWritten]: then nobody knows whether they are.
-func (w *Writer) Add(entries ...Entry) error {
+// Append writes entries, in their order. They are on disk when it returns nil. Its errors are
+// [agent.CodeNotWritten]: then nobody knows whether they are.
+func (w *Writer) Append(entries ...Entry) error {
 	late := time.NewTimer(addWithin)
 	defer late.Stop()
 	select {
@@ -118,7 +118,7 @@ var errLate = fmt.Errorf("it was not done within %s", addWithin)
 func (w *Writer) add(entries []Entry) error {
 	ctx, cancel := context.WithTimeout(context.Background(), turnWithin)
 	defer cancel()
-	lock := flock.New(LockOf(w.path))
+	lock := flock.New(LockPath(w.path))
 	if _, err := lock.TryLockContext(ctx, time.Millisecond); err != nil {
 		return notWritten(w.path, fmt.Errorf("another process has its lock: %w", err))
 	}
@@ -135,10 +135,10 @@ func (w *Writer) add(entries []Entry) error {
 }
 
 func notWritten(path string, err error) error {
-	if errors.Is(err, agent.BadSignature) {
+	if errors.Is(err, agent.CodeBadSignature) {
 		return err
 	}
-	return agent.Errorf(agent.NotWritten, "the audit in %s can't be written: %w", path, err)
+	return agent.Errorf(agent.CodeNotWritten, "the audit in %s can't be written: %w", path, err)
 }
 
 func (w *Writer) append(f *os.File, entries []Entry) error {
@@ -150,7 +150,7 @@ func (w *Writer) append(f *os.File, entries []Entry) error {
 		if err := f.Truncate(at.size); err != nil {
 			return err
 		}
-		entries = append([]Entry{{Kind: Mended, Count: half}}, entries...)
+		entries = append([]Entry{{Kind: KindRepaired, Count: half}}, entries...)
 	}
 	var lines []byte
 	for _, e := range entries {
@@ -205,7 +205,7 @@ func (w *Writer) end(f *os.File) (at place, half int64, err error) {
 	last := whole[bytes.LastIndexByte(whole[:len(whole)-1], '\n')+1:]
 	e, err := open(bytes.TrimSuffix(last, []byte("\n")), w.key.Public().(ed25519.PublicKey))
 	if err != nil {
-		return at, 0, agent.Errorf(agent.BadSignature, "the audit in %s ends with a line that is not of this key: keep that file, and name another: %w", w.path, err)
+		return at, 0, agent.Errorf(agent.CodeBadSignature, "the audit in %s ends with a line that is not of this key: keep that file, and name another: %w", w.path, err)
 	}
 	at.n, at.digest = e.N, digest(last)
 	return at, half, nil

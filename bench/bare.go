@@ -113,15 +113,15 @@ func bareWorker(c temporal.Client, queue string) (stop func(), err error) {
 	return w.Stop, w.Start()
 }
 
-// bareGround is where bare trees are planted.
-type bareGround struct {
+// bareTrees is where bare trees are planted.
+type bareTrees struct {
 	temporal temporal.Client
 	queue    string
 	fanout   []int
 	asks     bool
 }
 
-func (g *bareGround) plant(ctx context.Context) (planted, error) {
+func (g *bareTrees) start(ctx context.Context) (runningTree, error) {
 	run, err := g.temporal.ExecuteWorkflow(ctx, temporal.StartWorkflowOptions{
 		ID: fmt.Sprintf("bare-%d", time.Now().UnixNano()), TaskQueue: g.queue,
 	}, bareWorkflow, g.fanout, g.asks)
@@ -157,14 +157,14 @@ func (t *bareTree) status(ctx context.Context) (heard, rests bool, err error) {
 	return status != bareRunning, status == bareRests, err
 }
 
-// still waits as long as anything more might begin: nothing does here.
-func (t *bareTree) still(context.Context) error {
+// awaitQuiet waits as long as anything more might begin: nothing does here.
+func (t *bareTree) awaitQuiet(context.Context) error {
 	time.Sleep(200 * time.Millisecond)
 	return nil
 }
 
 // end takes the tree down. Nothing is resumed: there is nothing to compare.
-func (t *bareTree) end(ctx context.Context, _ int, _ *crew) error {
+func (t *bareTree) end(ctx context.Context, _ int, _ *workerProcs) error {
 	if err := t.temporal.TerminateWorkflow(ctx, t.root, "", "measured"); err != nil {
 		return err
 	}

@@ -99,8 +99,8 @@ func (b *bench) compare(ctx context.Context, cell string, sides ...side) (taken,
 }
 
 // beside adds a row of ours beside the floor's.
-func (b *bench) beside(cell string, t taken, what, unit string, limit *bar) {
-	b.add(row{Cell: cell, What: what, Unit: unit, Ours: t.of(sideOurs, what), Beside: t.of(sideFloor, what), Reference: sideFloor, Bar: limit})
+func (b *bench) beside(cell string, t taken, what, unit string, limit *target) {
+	b.add(row{Cell: cell, What: what, Unit: unit, Ours: t.of(sideFermata, what), Beside: t.of(sideBaseline, what), Reference: sideBaseline, Target: limit})
 }
 
 // warm does once what is not measured: connections, caches and code that the first

@@ -66,14 +66,14 @@ func TestBenchmarks(t *testing.T) {
 // after the next.
 func TestTreeOfTwoProcesses(t *testing.T) {
 	b := &bench{options: &options{progress: io.Discard}, result: &result{}, reps: 2}
-	s, err := newStage(t.Context(), b, nil)
+	s, err := newBenchEnv(t.Context(), b, nil)
 	require.NoError(t, err)
 	defer s.close()
 	got, err := s.tree(t.Context(), "7 agents", 7, 2)
 	require.NoError(t, err)
 	require.Empty(t, b.Faults)
-	for _, side := range []string{sideBare, sideCrew} {
-		for _, what := range []string{quiet, rootRest, rootHear, booked, grown} {
+	for _, side := range []string{sideBare, sideTrees} {
+		for _, what := range []string{quiet, rootRest, rootHear, allActivitiesEnded, treeStarted} {
 			require.Len(t, got.of(side, what), 2)
 			require.Positive(t, got.of(side, what)[0], "%s: %s", side, what)
 		}
@@ -84,10 +84,10 @@ func TestTreeOfTwoProcesses(t *testing.T) {
 func TestReport(t *testing.T) {
 	r := newReport()
 	res := r.begin("some")
-	res.add(row{Cell: "a cell", What: "good", Unit: "ms", Ours: []float64{3, 1, 2}, Reference: "floor", Beside: []float64{2, 4}, Bar: atMost(1.1)})
-	res.add(row{Cell: "a cell", What: "slow", Unit: "ms", Ours: []float64{1500}, Bar: within(1000)})
-	res.add(row{Cell: "a cell", What: "few", Ours: []float64{8}, Reference: "floor", Beside: []float64{10}, Bar: atLeast(0.9)})
-	res.add(row{Cell: "a cell", What: "lost", Bar: atLeast(0.9)})
+	res.add(row{Cell: "a cell", What: "good", Unit: "ms", Ours: []float64{3, 1, 2}, Reference: "floor", Beside: []float64{2, 4}, Target: atMost(1.1)})
+	res.add(row{Cell: "a cell", What: "slow", Unit: "ms", Ours: []float64{1500}, Target: within(1000)})
+	res.add(row{Cell: "a cell", What: "few", Ours: []float64{8}, Reference: "floor", Beside: []float64{10}, Target: atLeast(0.9)})
+	res.add(row{Cell: "a cell", What: "lost", Target: atLeast(0.9)})
 	res.finish(nil)
 	require.NoError(t, r.verdict(false))
 	err := r.verdict(true)

@@ -93,11 +93,11 @@ func (b *bench) cold(ctx context.Context, place string, s store.Store, delay *at
 	if err != nil {
 		return err
 	}
-	for _, one := range []row{{What: coldTime, Unit: "ms", Bar: atMost(1.2)}, {What: coldBytes, Unit: "bytes", Bar: atMost(1.2)}, {What: coldCalls}} {
+	for _, one := range []row{{What: coldTime, Unit: "ms", Target: atMost(1.2)}, {What: coldBytes, Unit: "bytes", Target: atMost(1.2)}, {What: coldCalls}} {
 		long, usual := one, one
 		long.Cell, long.Ours = fmt.Sprintf("%s, %d messages", place, 10*short), t.of("long", one.What)
 		long.Reference, long.Beside = fmt.Sprintf("%d messages", short), t.of("short", one.What)
-		usual.Cell, usual.Ours, usual.Bar = fmt.Sprintf("%s, %d messages", place, short), t.of("short", one.What), nil
+		usual.Cell, usual.Ours, usual.Target = fmt.Sprintf("%s, %d messages", place, short), t.of("short", one.What), nil
 		usual.Reference, usual.Beside = "all, one by one", t.of("whole", one.What)
 		b.add(long)
 		b.add(usual)
@@ -108,9 +108,9 @@ func (b *bench) cold(ctx context.Context, place string, s store.Store, delay *at
 // chat writes a conversation as a run does that rests after each answer.
 func chat(ctx context.Context, s store.Store, session string, messages int) error {
 	l := store.NewLog(s)
-	head := store.Head{V: store.HeadVersion, Session: session, Run: session, Status: agent.Suspended, Fence: agent.Fence{Chain: 1}}
+	head := store.Head{V: store.HeadVersion, Session: session, Run: session, Status: agent.StatusSuspended, Fence: agent.Fence{Chain: 1}}
 	spec := &agent.Spec{Definition: agent.Definition{Name: "chat", Instructions: text(coldSize, 1)}}
-	tail := []agent.Event{{Seq: 1, Type: agent.RunStarted, Started: &agent.Started{Run: session, Spec: spec}}}
+	tail := []agent.Event{{Seq: 1, Type: agent.EventRunStarted, Started: &agent.Started{Run: session, Spec: spec}}}
 	seq := int64(1)
 	add := func(e agent.Event) {
 		seq++
@@ -120,12 +120,12 @@ func chat(ctx context.Context, s store.Store, session string, messages int) erro
 	for n := 0; n < messages; n += 2 {
 		for i, role := range []agent.Role{agent.RoleUser, agent.RoleAssistant} {
 			m := agent.TextMessage(role, text(coldSize, n+i))
-			add(agent.Event{Type: agent.Said, Turn: n / 2, Message: &m})
+			add(agent.Event{Type: agent.EventMessage, Turn: n / 2, Message: &m})
 		}
-		add(agent.Event{Type: agent.TurnEnded, Turn: n / 2, Checkpoint: &agent.Checkpoint{}})
+		add(agent.Event{Type: agent.EventTurnEnded, Turn: n / 2, Snapshot: &agent.TurnSnapshot{}})
 		if n%coldEvery == coldEvery-2 {
 			m := agent.TextMessage(agent.RoleUser, text(coldSize, n))
-			add(agent.Event{Type: agent.Compacted, Compaction: &agent.Compaction{KeepFirst: 1, KeepFrom: seq - 14}, Message: &m})
+			add(agent.Event{Type: agent.EventCompacted, Compaction: &agent.Compaction{KeepFirst: 1, KeepFrom: seq - 14}, Message: &m})
 		}
 		var err error
 		if head.Digest, err = l.Seal(ctx, head.Digest, session, session, true, tail); err != nil {

@@ -36,7 +36,7 @@ type costOf struct {
 
 func cost(ctx context.Context, b *bench) error {
 	m := newMeter()
-	return onStage(ctx, b, &devserver.Options{InMemory: true, Metrics: m}, func(s *stage, _ *crew, lanes []lane) error {
+	return withBenchEnv(ctx, b, &devserver.Options{InMemory: true, Metrics: m}, func(s *benchEnv, _ *workerProcs, lanes []runner) error {
 		early := map[costOf]taken{}
 		for _, at := range pick(b, []int{10, 100, 1000}, []int{10, 100}) {
 			for _, kB := range pick(b, []int{1, 10}, []int{1}) {
@@ -61,11 +61,11 @@ func cost(ctx context.Context, b *bench) error {
 	})
 }
 
-// slowCall is how long the model takes of which [stage.slow] counts what it costs.
+// slowCall is how long the model takes of which [benchEnv.slow] counts what it costs.
 const slowCall = 30 * time.Second
 
 // slow counts what a turn with a model that takes its time costs: heartbeats are actions.
-func (s *stage) slow(ctx context.Context, lanes []lane, m *meter) error {
+func (s *benchEnv) slow(ctx context.Context, lanes []runner, m *meter) error {
 	cell := "a model that takes 30 s, local tool"
 	if !s.bench.wants(cell) {
 		return nil
@@ -90,7 +90,7 @@ func (s *stage) slow(ctx context.Context, lanes []lane, m *meter) error {
 }
 
 // spent plays a run of so many turns, and looks at its last ten.
-func (s *stage) spent(ctx context.Context, lanes []lane, m *meter, cell string, p plan) (taken, error) {
+func (s *benchEnv) spent(ctx context.Context, lanes []runner, m *meter, cell string, p plan) (taken, error) {
 	var sides []side
 	for _, l := range lanes {
 		sides = append(sides, side{l.side(), func(ctx context.Context, _ int) (sample, error) {
@@ -115,27 +115,27 @@ func (s *stage) spent(ctx context.Context, lanes []lane, m *meter, cell string, 
 }
 
 // addCost adds a cell's rows; early are the samples of the same plan at turn 10.
-func (s *stage) addCost(cell string, p plan, t, early taken) {
+func (s *benchEnv) addCost(cell string, p plan, t, early taken) {
 	events := within(13)
 	if p.Local {
 		events = within(7)
 	}
 	for _, one := range []struct {
 		what, unit string
-		bar        *bar
+		bar        *target
 	}{{costEvents, "", events}, {costAll, "", nil}, {costBytes, "bytes", nil}, {costWhole, "bytes", nil}, {costActions, "", nil}, {costReports, "", nil}} {
 		s.beside(cell, t, one.what, one.unit, one.bar)
 	}
-	var limit *bar
+	var limit *target
 	if p.Size >= 10<<10 {
 		limit = atMost(1.2) // what stands around a message is as long for a short one
 	}
-	s.add(row{Cell: cell, What: costBytes, Unit: "bytes", Ours: t.of(sideOurs, costBytes), Beside: []float64{float64(2 * p.Size)}, Reference: "the messages", Bar: limit})
+	s.add(row{Cell: cell, What: costBytes, Unit: "bytes", Ours: t.of(sideFermata, costBytes), Beside: []float64{float64(2 * p.Size)}, Reference: "the messages", Target: limit})
 	if p.Turns > 10 && early != nil {
 		if limit = nil; p.Turns == 1000 {
 			limit = atMost(1.05)
 		}
-		s.add(row{Cell: cell, What: costBytes, Unit: "bytes", Ours: t.of(sideOurs, costBytes), Beside: early.of(sideOurs, costBytes), Reference: "turn 10", Bar: limit})
+		s.add(row{Cell: cell, What: costBytes, Unit: "bytes", Ours: t.of(sideFermata, costBytes), Beside: early.of(sideFermata, costBytes), Reference: "turn 10", Target: limit})
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// crew is some worker processes of one side, and what they tell.
-type crew struct {
+// workerProcs is some worker processes of one side, and what they tell.
+type workerProcs struct {
 	procs []*proc
 
 	mu      sync.Mutex
@@ -52,27 +52,27 @@ func isWork(activity string) bool {
 }
 
 // isAsk tells the activities that ask a model.
-func isAsk(activity string) bool { return activity == "fermata.model" || activity == floorModel }
+func isAsk(activity string) bool { return activity == "fermata.model" || activity == baselineModel }
 
-// hire starts worker processes and waits until they work.
-func hire(ctx context.Context, j job, n int) (*crew, error) {
-	c := &crew{running: map[string]string{}, memory: make(chan memory, n), cpu: make(chan time.Duration, n)}
+// startWorkers starts worker processes and waits until they work.
+func startWorkers(ctx context.Context, j job, n int) (*workerProcs, error) {
+	c := &workerProcs{running: map[string]string{}, memory: make(chan memory, n), cpu: make(chan time.Duration, n)}
 	c.forget()
 	for i := range n {
 		if err := c.start(ctx, j, i); err != nil {
-			c.dismiss()
+			c.shutDown()
 			return nil, err
 		}
 	}
 	err := until(ctx, "workers to be ready", func() (bool, error) { return c.count(func() int { return c.ready }) == n, c.fault() })
 	if err != nil {
-		c.dismiss()
+		c.shutDown()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *crew) start(ctx context.Context, j job, i int) error {
+func (c *workerProcs) start(ctx context.Context, j job, i int) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -107,8 +107,8 @@ func (c *crew) start(ctx context.Context, j job, i int) error {
 	return nil
 }
 
-// dismiss ends the processes.
-func (c *crew) dismiss() {
+// shutDown ends the processes.
+func (c *workerProcs) shutDown() {
 	c.mu.Lock()
 	c.leaving = true
 	c.mu.Unlock()
@@ -123,7 +123,7 @@ func (c *crew) dismiss() {
 }
 
 // heard takes what a process tells.
-func (c *crew) heard(proc int, line []string) {
+func (c *workerProcs) heard(proc int, line []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := func() string { return fmt.Sprintf("%d.%s", proc, line[1]) }
@@ -166,20 +166,20 @@ func instant(ns string) time.Time {
 }
 
 // forget begins a new repetition.
-func (c *crew) forget() {
+func (c *workerProcs) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended, c.begun, c.tools, c.asks = map[bool]time.Time{}, map[string]int{}, map[string]int{}, map[string]asks{}
 }
 
-func (c *crew) count(of func() int) int {
+func (c *workerProcs) count(of func() int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return of()
 }
 
-// atWork counts the model and tool calls in flight.
-func (c *crew) atWork() int {
+// callsInFlight counts the model and tool calls in flight.
+func (c *workerProcs) callsInFlight() int {
 	return c.count(func() (n int) {
 		for _, what := range c.running {
 			if isWork(what) {
@@ -190,11 +190,11 @@ func (c *crew) atWork() int {
 	})
 }
 
-// atAll counts all activities in flight.
-func (c *crew) atAll() int { return c.count(func() int { return len(c.running) }) }
+// activitiesInFlight counts all activities in flight.
+func (c *workerProcs) activitiesInFlight() int { return c.count(func() int { return len(c.running) }) }
 
 // asked counts the model calls since the repetition began.
-func (c *crew) asked() int {
+func (c *workerProcs) asked() int {
 	return c.count(func() (n int) {
 		for what, begun := range c.begun {
 			if isAsk(what) {
@@ -205,8 +205,8 @@ func (c *crew) asked() int {
 	})
 }
 
-// moves counts the activities since the repetition began.
-func (c *crew) moves() int {
+// activityCount counts the activities since the repetition began.
+func (c *workerProcs) activityCount() int {
 	return c.count(func() (n int) {
 		for _, begun := range c.begun {
 			n += begun
@@ -217,7 +217,7 @@ func (c *crew) moves() int {
 
 // calledBy are a run's model calls, as soon as there are n: what a process tells may
 // come behind what the server does.
-func (c *crew) calledBy(ctx context.Context, id string, n int) (got asks, err error) {
+func (c *workerProcs) calledBy(ctx context.Context, id string, n int) (got asks, err error) {
 	err = until(ctx, fmt.Sprintf("%d model calls of %s", n, id), func() (bool, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -228,20 +228,20 @@ func (c *crew) calledBy(ctx context.Context, id string, n int) (got asks, err er
 }
 
 // lastEnd is when the last activity ended, of those that do work or of all.
-func (c *crew) lastEnd(work bool) time.Time {
+func (c *workerProcs) lastEnd(work bool) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended[work]
 }
 
 // calls are the tool calls since the repetition began, by key.
-func (c *crew) calls() map[string]int {
+func (c *workerProcs) calls() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.tools)
 }
 
-func (c *crew) fault() error {
+func (c *workerProcs) fault() error {
 	if c.count(func() int { return map[bool]int{true: 1}[c.lost] }) > 0 {
 		return errors.New("a worker process has ended")
 	}
@@ -249,7 +249,7 @@ func (c *crew) fault() error {
 }
 
 // usedCPU is the processor's time that the processes have had.
-func (c *crew) usedCPU(ctx context.Context) (sum time.Duration, err error) {
+func (c *workerProcs) usedCPU(ctx context.Context) (sum time.Duration, err error) {
 	for _, p := range c.procs {
 		fmt.Fprintln(p.in, "cpu")
 	}
@@ -265,7 +265,7 @@ func (c *crew) usedCPU(ctx context.Context) (sum time.Duration, err error) {
 }
 
 // profile begins a CPU profile of every process, and returns what ends it.
-func (c *crew) profile(dir, name string) (stop func()) {
+func (c *workerProcs) profile(dir, name string) (stop func()) {
 	for i, p := range c.procs {
 		fmt.Fprintf(p.in, "profile %s\n", filepath.Join(dir, fmt.Sprintf("%s-%d.prof", name, i)))
 	}

@@ -20,55 +20,55 @@ import (
 // it by hand. It keeps its messages in the workflow and gives its model a reference to
 // them, which finds them in a cache of the process.
 const (
-	sideFloor     = "floor"
-	floorWorkflow = "floor.loop"
-	floorModel    = "floor.model"
-	floorTool     = "floor.tool"
-	floorResume   = "resume" // a signal, and an update
-	floorStop     = "stop"   // a signal
-	floorStatus   = "status" // a query
-	floorResting  = "resting"
+	sideBaseline      = "floor"
+	baselineWorkflow  = "floor.loop"
+	baselineModel     = "floor.model"
+	baselineTool      = "floor.tool"
+	baselineResume    = "resume" // a signal, and an update
+	baselineStop      = "stop"   // a signal
+	baselineStatus    = "status" // a query
+	baselineSuspended = "resting"
 )
 
-// floorMessage is what the floor keeps of a conversation.
-type floorMessage struct {
+// baselineMessage is what the floor keeps of a conversation.
+type baselineMessage struct {
 	Role string   `json:"role"`
 	Text string   `json:"text,omitempty"`
 	Call *payload `json:"call,omitempty"`
 }
 
-type floorReply struct {
-	Message floorMessage `json:"message"`
-	Finish  move         `json:"finish"`
+type baselineReply struct {
+	Message baselineMessage `json:"message"`
+	Finish  move            `json:"finish"`
 }
 
-type floorAsk struct {
+type baselineRequest struct {
 	Turn int  `json:"turn"`
 	Plan plan `json:"plan"`
 	// Seen is how many messages the model is to know; Messages are there where they
 	// are handed over by value. Summary asks for a last word.
-	Seen     int            `json:"seen"`
-	Messages []floorMessage `json:"messages,omitempty"`
-	Summary  bool           `json:"summary,omitempty"`
+	Seen     int               `json:"seen"`
+	Messages []baselineMessage `json:"messages,omitempty"`
+	Summary  bool              `json:"summary,omitempty"`
 }
 
-// floor is what a worker's process has: the messages of its runs.
-type floor struct {
+// baseline is what a worker's process has: the messages of its runs.
+type baseline struct {
 	known sync.Map // of a run's id
 }
 
-// floorRun is a run in the making.
-type floorRun struct {
+// baselineRun is a run in the making.
+type baselineRun struct {
 	plan     plan
-	messages []floorMessage
+	messages []baselineMessage
 	status   string
 	resumed  bool
 	stopped  bool
 	giveUp   workflow.CancelFunc
 }
 
-func (f *floor) loop(ctx workflow.Context, p plan) (string, error) {
-	r := &floorRun{plan: p, status: "running"}
+func (f *baseline) loop(ctx workflow.Context, p plan) (string, error) {
+	r := &baselineRun{plan: p, status: "running"}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: long, HeartbeatTimeout: quietFor, WaitForCancellation: true,
 		RetryPolicy: &sdktemporal.RetryPolicy{MaximumAttempts: 4},
@@ -105,73 +105,73 @@ func (f *floor) loop(ctx workflow.Context, p plan) (string, error) {
 }
 
 // listen takes what is said to the run.
-func (r *floorRun) listen(ctx workflow.Context) error {
+func (r *baselineRun) listen(ctx workflow.Context) error {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
-			workflow.GetSignalChannel(ctx, floorResume).Receive(ctx, nil)
+			workflow.GetSignalChannel(ctx, baselineResume).Receive(ctx, nil)
 			r.resumed = true
 		}
 	})
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		workflow.GetSignalChannel(ctx, floorStop).Receive(ctx, nil)
+		workflow.GetSignalChannel(ctx, baselineStop).Receive(ctx, nil)
 		r.stopped = true
 		r.giveUp()
 	})
-	err := workflow.SetQueryHandler(ctx, floorStatus, func() (string, error) { return r.status, nil })
-	return errors.Join(err, workflow.SetUpdateHandlerWithOptions(ctx, floorResume, func(workflow.Context) error {
+	err := workflow.SetQueryHandler(ctx, baselineStatus, func() (string, error) { return r.status, nil })
+	return errors.Join(err, workflow.SetUpdateHandlerWithOptions(ctx, baselineResume, func(workflow.Context) error {
 		r.resumed = true
 		return nil
 	}, workflow.UpdateHandlerOptions{Validator: func() error {
-		if r.status != floorResting || r.resumed {
+		if r.status != baselineSuspended || r.resumed {
 			return errors.New("it does not rest")
 		}
 		return nil
 	}}))
 }
 
-func (r *floorRun) rest(ctx workflow.Context) error {
-	r.status = floorResting
+func (r *baselineRun) rest(ctx workflow.Context) error {
+	r.status = baselineSuspended
 	err := workflow.Await(ctx, func() bool { return r.resumed || r.stopped })
 	r.status, r.resumed = "running", false
 	return err
 }
 
-func (f *floor) ask(ctx workflow.Context, r *floorRun, turn int, summary bool) (reply floorReply, err error) {
-	in := floorAsk{Turn: turn, Plan: r.plan, Seen: len(r.messages), Summary: summary}
+func (f *baseline) ask(ctx workflow.Context, r *baselineRun, turn int, summary bool) (reply baselineReply, err error) {
+	in := baselineRequest{Turn: turn, Plan: r.plan, Seen: len(r.messages), Summary: summary}
 	if r.plan.ByValue {
 		in.Messages = r.messages
 	}
 	f.known.Store(workflow.GetInfo(ctx).WorkflowExecution.RunID, r.messages) //workflowcheck:ignore it changes nothing that the run sees
-	err = workflow.ExecuteActivity(ctx, floorModel, in).Get(ctx, &reply)
+	err = workflow.ExecuteActivity(ctx, baselineModel, in).Get(ctx, &reply)
 	return reply, err
 }
 
-func (r *floorRun) call(ctx workflow.Context, in payload) error {
+func (r *baselineRun) call(ctx workflow.Context, in payload) error {
 	start := workflow.ExecuteActivity
 	if r.plan.Local {
 		start = workflow.ExecuteLocalActivity
 	}
 	var out string
-	err := start(ctx, floorTool, in).Get(ctx, &out)
-	r.messages = append(r.messages, floorMessage{Role: "tool", Text: out})
+	err := start(ctx, baselineTool, in).Get(ctx, &out)
+	r.messages = append(r.messages, baselineMessage{Role: "tool", Text: out})
 	return err
 }
 
 // model is the floor's model activity.
-func (f *floor) model(ctx context.Context, in floorAsk) (floorReply, error) {
+func (f *baseline) model(ctx context.Context, in baselineRequest) (baselineReply, error) {
 	defer beat(ctx)()
 	if in.Summary {
-		return floorReply{Message: floorMessage{Role: "assistant", Text: summary}, Finish: isDone}, nil
+		return baselineReply{Message: baselineMessage{Role: "assistant", Text: summary}, Finish: isDone}, nil
 	}
 	messages := in.Messages
 	if here, ok := f.known.Load(activity.GetInfo(ctx).WorkflowExecution.RunID); ok && !in.Plan.ByValue {
-		messages = here.([]floorMessage)
+		messages = here.([]baselineMessage)
 	}
 	if len(messages) < in.Seen {
-		return floorReply{}, fmt.Errorf("the model sees %d messages of %d", len(messages), in.Seen)
+		return baselineReply{}, fmt.Errorf("the model sees %d messages of %d", len(messages), in.Seen)
 	}
 	in.Plan.wait(ctx)
-	r := floorReply{Message: floorMessage{Role: "assistant", Text: text(in.Plan.Size, in.Turn)}, Finish: in.Plan.next(in.Turn)}
+	r := baselineReply{Message: baselineMessage{Role: "assistant", Text: text(in.Plan.Size, in.Turn)}, Finish: in.Plan.next(in.Turn)}
 	switch r.Finish {
 	case callsTool:
 		r.Message.Call = &payload{in.Turn, in.Plan.Size}
@@ -182,7 +182,7 @@ func (f *floor) model(ctx context.Context, in floorAsk) (floorReply, error) {
 	return r, nil
 }
 
-func floorCall(ctx context.Context, in payload) (string, error) {
+func baselineCall(ctx context.Context, in payload) (string, error) {
 	if !activity.GetInfo(ctx).IsLocalActivity {
 		defer beat(ctx)()
 	}
@@ -213,20 +213,20 @@ func beat(ctx context.Context) (stop func()) {
 	return func() { close(done) }
 }
 
-func (f *floor) register(r interface {
+func (f *baseline) register(r interface {
 	RegisterWorkflowWithOptions(w any, o workflow.RegisterOptions)
 }) {
-	r.RegisterWorkflowWithOptions(f.loop, workflow.RegisterOptions{Name: floorWorkflow})
+	r.RegisterWorkflowWithOptions(f.loop, workflow.RegisterOptions{Name: baselineWorkflow})
 }
 
-// workFloor starts a worker with the options of ours.
-func workFloor(_ context.Context, c temporal.Client, j job, _ *recorder) (stop func(), err error) {
-	f := &floor{}
-	w := sdk.New(c, j.queue(sideFloor), sdk.Options{
+// workBaseline starts a worker with the options of ours.
+func workBaseline(_ context.Context, c temporal.Client, j job, _ *recorder) (stop func(), err error) {
+	f := &baseline{}
+	w := sdk.New(c, j.queue(sideBaseline), sdk.Options{
 		WorkerStopTimeout: time.Second, MaxHeartbeatThrottleInterval: activities.HeartbeatThrottle,
 	})
 	f.register(w)
-	w.RegisterActivityWithOptions(f.model, activity.RegisterOptions{Name: floorModel})
-	w.RegisterActivityWithOptions(floorCall, activity.RegisterOptions{Name: floorTool})
+	w.RegisterActivityWithOptions(f.model, activity.RegisterOptions{Name: baselineModel})
+	w.RegisterActivityWithOptions(baselineCall, activity.RegisterOptions{Name: baselineTool})
 	return w.Stop, w.Start()
 }

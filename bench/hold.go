@@ -26,13 +26,13 @@ func hold(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// crowded is how many say the same at once.
-const crowded = 50
+// concurrentUpdates is how many say the same at once.
+const concurrentUpdates = 50
 
 // updates measures resumes of one run by many at once, of which one has to win.
 func updates(ctx context.Context, b *bench) error {
 	for _, limit := range []int{10, 1000} {
-		cell := fmt.Sprintf("%d updates at once, %d in flight", crowded, limit)
+		cell := fmt.Sprintf("%d updates at once, %d in flight", concurrentUpdates, limit)
 		if !b.wants(cell) {
 			continue
 		}
@@ -44,23 +44,23 @@ func updates(ctx context.Context, b *bench) error {
 }
 
 func updatesAt(ctx context.Context, b *bench, cell string, limit int) error {
-	return onStage(ctx, b, &devserver.Options{InMemory: true, UpdatesInFlight: limit}, func(s *stage, _ *crew, lanes []lane) error {
-		ours := lanes[1].(*ourLane)
+	return withBenchEnv(ctx, b, &devserver.Options{InMemory: true, UpdatesInFlight: limit}, func(s *benchEnv, _ *workerProcs, lanes []runner) error {
+		ours := lanes[1].(*fermataRunner)
 		var own []*client.Client // one for each who says it, as in processes of their own
-		for range crowded {
+		for range concurrentUpdates {
 			own = append(own, client.New(s.temporal, nil))
 		}
 		const oneClient = "fermata, one client"
 		sides := []side{
-			{sideFloor, s.contest(lanes[0], func(ctx context.Context, id string, _ int) error { return s.update(ctx, id) })},
-			{sideOurs, s.contest(ours, func(ctx context.Context, id string, i int) error {
+			{sideBaseline, s.race(lanes[0], func(ctx context.Context, id string, _ int) error { return s.update(ctx, id) })},
+			{sideFermata, s.race(ours, func(ctx context.Context, id string, i int) error {
 				run, err := own[i].Get(ctx, id)
 				if err == nil {
 					_, err = run.Resume(ctx, nil)
 				}
 				return err
 			})},
-			{oneClient, s.contest(ours, func(ctx context.Context, id string, _ int) error { return ours.resume(ctx, id) })},
+			{oneClient, s.race(ours, func(ctx context.Context, id string, _ int) error { return ours.resume(ctx, id) })},
 		}
 		t, err := s.compare(ctx, cell, sides...)
 		if err != nil {
@@ -69,44 +69,44 @@ func updatesAt(ctx context.Context, b *bench, cell string, limit int) error {
 		for _, what := range []string{"all answered", "refused"} {
 			unit := map[string]string{"all answered": "ms"}[what]
 			s.beside(cell, t, what, unit, nil)
-			s.add(row{Cell: cell + ", by one client", What: what, Unit: unit, Ours: t.of(oneClient, what), Beside: t.of(sideFloor, what), Reference: sideFloor})
+			s.add(row{Cell: cell + ", by one client", What: what, Unit: unit, Ours: t.of(oneClient, what), Beside: t.of(sideBaseline, what), Reference: sideBaseline})
 		}
 		return nil
 	})
 }
 
-func (s *stage) update(ctx context.Context, id string) error {
-	h, err := s.temporal.UpdateWorkflow(ctx, temporal.UpdateWorkflowOptions{WorkflowID: id, UpdateName: floorResume, WaitForStage: temporal.WorkflowUpdateStageCompleted})
+func (s *benchEnv) update(ctx context.Context, id string) error {
+	h, err := s.temporal.UpdateWorkflow(ctx, temporal.UpdateWorkflowOptions{WorkflowID: id, UpdateName: baselineResume, WaitForStage: temporal.WorkflowUpdateStageCompleted})
 	if err == nil {
 		err = h.Get(ctx, nil)
 	}
 	return err
 }
 
-// contest lets many say the same to a run that rests. One has to win, and the run has
+// race lets many say the same to a run that rests. One has to win, and the run has
 // to go on then.
-func (s *stage) contest(l lane, say func(ctx context.Context, id string, i int) error) func(context.Context, int) (sample, error) {
+func (s *benchEnv) race(l runner, say func(ctx context.Context, id string, i int) error) func(context.Context, int) (sample, error) {
 	return func(ctx context.Context, _ int) (sample, error) {
 		id := name("update")
 		if err := l.start(ctx, id, plan{Rests: 1}); err != nil {
 			return nil, err
 		}
-		if err := l.resting(ctx, id); err != nil {
+		if err := l.awaitSuspended(ctx, id); err != nil {
 			return nil, err
 		}
 		began := time.Now()
 		var refused atomic.Int64
-		_ = each(crowded, crowded, func(i int) error { // refusals are counted
+		_ = each(concurrentUpdates, concurrentUpdates, func(i int) error { // refusals are counted
 			if say(ctx, id, i) != nil {
 				refused.Add(1)
 			}
 			return nil
 		})
 		m := sample{"all answered": since(began), "refused": float64(refused.Load())}
-		if won := crowded - refused.Load(); won != 1 {
-			return m, fault("%d of %d resumes were taken", won, crowded)
+		if won := concurrentUpdates - refused.Load(); won != 1 {
+			return m, fault("%d of %d resumes were taken", won, concurrentUpdates)
 		}
-		return m, l.ended(ctx, id)
+		return m, l.awaitEnd(ctx, id)
 	}
 }
 
@@ -116,7 +116,7 @@ const toAsk = "to the next model call"
 // resumes measures the way from a resume to the next model call, of runs that are so
 // many turns old: in a worker that has the run in its cache, and in a new one.
 func resumes(ctx context.Context, b *bench) error {
-	s, err := newStage(ctx, b, nil)
+	s, err := newBenchEnv(ctx, b, nil)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func resumes(ctx context.Context, b *bench) error {
 	return nil
 }
 
-func (s *stage) resumesOf(ctx context.Context, cell string, turns int, cold bool) error {
+func (s *benchEnv) resumesOf(ctx context.Context, cell string, turns int, cold bool) error {
 	j := s.job()
 	lanes, err := s.lanes(j)
 	if err != nil {
@@ -144,22 +144,22 @@ func (s *stage) resumesOf(ctx context.Context, cell string, turns int, cold bool
 	var sides []side
 	for _, l := range lanes {
 		j.Work = []string{l.side()}
-		c, err := hire(ctx, j, 1)
+		c, err := startWorkers(ctx, j, 1)
 		if err != nil {
 			return err
 		}
-		defer func() { c.dismiss() }()
+		defer func() { c.shutDown() }()
 		id, work := name("resume"), j
 		if err := l.start(ctx, id, plan{Turns: turns, Size: 1 << 10, Rests: 1 << 20}); err != nil {
 			return err
 		}
 		sides = append(sides, side{l.side(), func(once context.Context, _ int) (sample, error) {
-			if err := l.resting(once, id); err != nil {
+			if err := l.awaitSuspended(once, id); err != nil {
 				return nil, err
 			}
 			if cold {
-				c.dismiss()
-				if c, err = hire(ctx, work, 1); err != nil { // it works on after this repetition
+				c.shutDown()
+				if c, err = startWorkers(ctx, work, 1); err != nil { // it works on after this repetition
 					return nil, err
 				}
 			}
@@ -176,7 +176,7 @@ func (s *stage) resumesOf(ctx context.Context, cell string, turns int, cold bool
 	if err != nil {
 		return err
 	}
-	var limit *bar
+	var limit *target
 	if cold && turns == 1000 {
 		limit = within(1000)
 	}
@@ -191,7 +191,7 @@ func stops(ctx context.Context, b *bench) error {
 	if !b.wants(cell) {
 		return nil
 	}
-	return onStage(ctx, b, nil, func(s *stage, c *crew, lanes []lane) error {
+	return withBenchEnv(ctx, b, nil, func(s *benchEnv, c *workerProcs, lanes []runner) error {
 		p := plan{Turns: 10, Size: 1 << 10, Thinks: true}
 		var sides []side
 		for _, l := range lanes {
@@ -208,7 +208,7 @@ func stops(ctx context.Context, b *bench) error {
 				if err := l.stop(ctx, id); err != nil {
 					return nil, err
 				}
-				err := l.ended(ctx, id)
+				err := l.awaitEnd(ctx, id)
 				return sample{what: since(began)}, err
 			}})
 		}

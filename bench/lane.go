@@ -13,75 +13,75 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// lane is where runs of plans are started and steered: ours, or the floor's.
-type lane interface {
+// runner is where runs of plans are started and steered: ours, or the floor's.
+type runner interface {
 	side() string
 	start(ctx context.Context, id string, p plan) error
-	// resting waits until a run rests.
-	resting(ctx context.Context, id string) error
+	// awaitSuspended waits until a run rests.
+	awaitSuspended(ctx context.Context, id string) error
 	resume(ctx context.Context, id string) error
 	// stop ends a run that works, with a last word of its model.
 	stop(ctx context.Context, id string) error
-	// ended waits for a run's end, and wants it to be a good one.
-	ended(ctx context.Context, id string) error
+	// awaitEnd waits for a run's end, and wants it to be a good one.
+	awaitEnd(ctx context.Context, id string) error
 }
 
-// floorLane is the floor's.
-type floorLane struct {
+// baselineRunner is the floor's.
+type baselineRunner struct {
 	temporal temporal.Client
 	queue    string
 }
 
-func (l *floorLane) side() string { return sideFloor }
+func (l *baselineRunner) side() string { return sideBaseline }
 
-func (l *floorLane) start(ctx context.Context, id string, p plan) error {
-	_, err := l.temporal.ExecuteWorkflow(ctx, temporal.StartWorkflowOptions{ID: id, TaskQueue: l.queue}, floorWorkflow, p)
+func (l *baselineRunner) start(ctx context.Context, id string, p plan) error {
+	_, err := l.temporal.ExecuteWorkflow(ctx, temporal.StartWorkflowOptions{ID: id, TaskQueue: l.queue}, baselineWorkflow, p)
 	return err
 }
 
-func (l *floorLane) resting(ctx context.Context, id string) error {
+func (l *baselineRunner) awaitSuspended(ctx context.Context, id string) error {
 	return until(ctx, id+" to rest", func() (bool, error) {
-		v, err := l.temporal.QueryWorkflow(ctx, id, "", floorStatus)
+		v, err := l.temporal.QueryWorkflow(ctx, id, "", baselineStatus)
 		if err != nil {
 			return false, err
 		}
 		var status string
 		err = v.Get(&status)
-		return status == floorResting, err
+		return status == baselineSuspended, err
 	})
 }
 
-func (l *floorLane) resume(ctx context.Context, id string) error {
-	return l.temporal.SignalWorkflow(ctx, id, "", floorResume, nil)
+func (l *baselineRunner) resume(ctx context.Context, id string) error {
+	return l.temporal.SignalWorkflow(ctx, id, "", baselineResume, nil)
 }
 
-func (l *floorLane) stop(ctx context.Context, id string) error {
-	return l.temporal.SignalWorkflow(ctx, id, "", floorStop, nil)
+func (l *baselineRunner) stop(ctx context.Context, id string) error {
+	return l.temporal.SignalWorkflow(ctx, id, "", baselineStop, nil)
 }
 
-func (l *floorLane) ended(ctx context.Context, id string) error {
+func (l *baselineRunner) awaitEnd(ctx context.Context, id string) error {
 	return l.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil)
 }
 
-// ourLane is ours.
-type ourLane struct {
-	floorLane // waiting for an end is the same
-	client    *client.Client
-	runs      sync.Map // *client.Run by session
+// fermataRunner is ours.
+type fermataRunner struct {
+	baselineRunner // waiting for an end is the same
+	client         *client.Client
+	runs           sync.Map // *client.Run by session
 }
 
-func newOurLane(c temporal.Client, j job) (*ourLane, error) {
+func newFermataRunner(c temporal.Client, j job) (*fermataRunner, error) {
 	dir, err := store.OpenDir(j.Dir, nil)
 	if err != nil {
 		return nil, err
 	}
-	o := &client.Options{TaskQueue: j.queue(sideOurs), Store: dir}
-	return &ourLane{floorLane: floorLane{temporal: c}, client: client.New(c, o)}, nil
+	o := &client.Options{TaskQueue: j.queue(sideFermata), Store: dir}
+	return &fermataRunner{baselineRunner: baselineRunner{temporal: c}, client: client.New(c, o)}, nil
 }
 
-func (l *ourLane) side() string { return sideOurs }
+func (l *fermataRunner) side() string { return sideFermata }
 
-func (l *ourLane) start(ctx context.Context, id string, p plan) error {
+func (l *fermataRunner) start(ctx context.Context, id string, p plan) error {
 	task, err := json.Marshal(p)
 	if err != nil {
 		return err
@@ -92,25 +92,25 @@ func (l *ourLane) start(ctx context.Context, id string, p plan) error {
 }
 
 // run is one that was started here.
-func (l *ourLane) run(id string) *client.Run {
+func (l *fermataRunner) run(id string) *client.Run {
 	run, _ := l.runs.Load(id)
 	return run.(*client.Run)
 }
 
-func (l *ourLane) resting(ctx context.Context, id string) error {
+func (l *fermataRunner) awaitSuspended(ctx context.Context, id string) error {
 	o, err := l.run(id).Wait(ctx)
-	if err == nil && o.Status != agent.Suspended {
+	if err == nil && o.Status != agent.StatusSuspended {
 		err = fmt.Errorf("run %s is %s (%s): %w", id, o.Status, o.Reason, o.Err())
 	}
 	return err
 }
 
-func (l *ourLane) resume(ctx context.Context, id string) error {
+func (l *fermataRunner) resume(ctx context.Context, id string) error {
 	_, err := l.run(id).Resume(ctx, nil)
 	return err
 }
 
-func (l *ourLane) stop(ctx context.Context, id string) error {
+func (l *fermataRunner) stop(ctx context.Context, id string) error {
 	_, err := l.run(id).Stop(ctx, "measured", 0)
 	return err
 }

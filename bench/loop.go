@@ -30,7 +30,7 @@ func planned() *worker.Options {
 	var agents []agent.Definition
 	for _, t := range []string{regularTool, localTool} {
 		agents = append(agents, agent.Definition{
-			Name: t, Model: "planned", Tools: []string{t, agent.ParkTool}, Limits: agent.Limits{Turns: 1 << 20},
+			Name: t, Model: "planned", Tools: []string{t, agent.AwaitResumptionTool}, Limits: agent.Limits{Turns: 1 << 20},
 			ModelTimeout: agent.Duration(long), ModelSilence: agent.Duration(long),
 		})
 	}
@@ -55,12 +55,12 @@ func (follower) Generate(ctx context.Context, req *model.Request, _ func(model.D
 		return &model.Reply{Parts: []agent.Part{{Type: agent.PartText, Text: `{"summary":"` + summary + `"}`}}, Finish: model.FinishStop}, nil
 	}
 	var p plan
-	if err := json.Unmarshal([]byte(req.Messages[0].TextOf()), &p); err != nil {
+	if err := json.Unmarshal([]byte(req.Messages[0].Text()), &p); err != nil {
 		return nil, model.Fault(agent.FaultBadRequest, 0, 0, "the task is no plan: "+err.Error())
 	}
 	p.wait(ctx)
 	turn := req.Call.Turn
-	r := &model.Reply{Finish: model.FinishCalls}
+	r := &model.Reply{Finish: model.FinishToolCalls}
 	if p.Size > 0 {
 		r.Parts = append(r.Parts, agent.Part{Type: agent.PartText, Text: text(p.Size, turn)})
 	}
@@ -70,9 +70,9 @@ func (follower) Generate(ctx context.Context, req *model.Request, _ func(model.D
 		if err != nil {
 			return nil, err
 		}
-		r.Parts = append(r.Parts, model.Call("", p.agent(), string(raw)))
+		r.Parts = append(r.Parts, model.CallPart("", p.agent(), string(raw)))
 	case wantsRest:
-		r.Parts = append(r.Parts, model.Call("", agent.ParkTool, fmt.Sprintf(`{"reason":"turn %d"}`, turn)))
+		r.Parts = append(r.Parts, model.CallPart("", agent.AwaitResumptionTool, fmt.Sprintf(`{"reason":"turn %d"}`, turn)))
 	case thinks:
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -96,7 +96,7 @@ func workLoop(ctx context.Context, c temporal.Client, j job, _ *recorder) (stop 
 	if o.Store, err = store.OpenDir(j.Dir, nil); err != nil {
 		return nil, err
 	}
-	o.TaskQueue = j.queue(sideOurs)
+	o.TaskQueue = j.queue(sideFermata)
 	w, err := worker.New(c, o)
 	if err != nil {
 		return nil, err

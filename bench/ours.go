@@ -22,8 +22,8 @@ import (
 // Our side: agents n0, n1, … that give work to one another. Every agent with
 // others below it runs a tool while they work, and the others wait for their model.
 const (
-	sideOurs = "fermata"
-	sideCrew = "crew" // our workers for trees
+	sideFermata = "fermata"
+	sideTrees   = "crew" // our workers for trees
 )
 
 // definitions are the agents, one for each level.
@@ -63,7 +63,7 @@ func script(fanout []int) *testsuite.Script {
 // summary is what every agent's model says when it is stopped.
 const summary = "I had half"
 
-func workCrew(ctx context.Context, c temporal.Client, j job, r *recorder) (stop func(), err error) {
+func workTrees(ctx context.Context, c temporal.Client, j job, r *recorder) (stop func(), err error) {
 	dir, err := store.OpenDir(j.Dir, nil)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func workCrew(ctx context.Context, c temporal.Client, j job, r *recorder) (stop 
 		return "half", nil
 	}, nil)
 	w, err := worker.New(c, &worker.Options{
-		TaskQueue: j.queue(sideCrew), Agents: definitions(j.Fanout), Tools: []tool.Tool{hold}, Store: dir, Logger: zap.NewNop(),
+		TaskQueue: j.queue(sideTrees), Agents: definitions(j.Fanout), Tools: []tool.Tool{hold}, Store: dir, Logger: zap.NewNop(),
 		Models: map[string]model.Model{"script": script(j.Fanout)}, Temporal: stopsSoon,
 	})
 	if err != nil {
@@ -83,50 +83,50 @@ func workCrew(ctx context.Context, c temporal.Client, j job, r *recorder) (stop 
 	return w.Stop, w.Start(ctx)
 }
 
-// ourGround is where our trees are planted.
-type ourGround struct {
+// fermataTrees is where our trees are planted.
+type fermataTrees struct {
 	client *client.Client
 	fanout []int
 }
 
-func ourGroundOf(c temporal.Client, j job) (*ourGround, error) {
+func newFermataTrees(c temporal.Client, j job) (*fermataTrees, error) {
 	dir, err := store.OpenDir(j.Dir, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &ourGround{client.New(c, &client.Options{TaskQueue: j.queue(sideCrew), Store: dir}), j.Fanout}, nil
+	return &fermataTrees{client.New(c, &client.Options{TaskQueue: j.queue(sideTrees), Store: dir}), j.Fanout}, nil
 }
 
-func (g *ourGround) plant(ctx context.Context) (planted, error) {
+func (g *fermataTrees) start(ctx context.Context) (runningTree, error) {
 	run, err := g.client.Start(ctx, "n0", "level 0", nil)
-	return &ourTree{run, g.fanout}, err
+	return &fermataTree{run, g.fanout}, err
 }
 
-type ourTree struct {
+type fermataTree struct {
 	run    *client.Run
 	fanout []int
 }
 
-func (t *ourTree) id() string { return t.run.Session }
+func (t *fermataTree) id() string { return t.run.Session }
 
 // interrupt returns with the root's own answer.
-func (t *ourTree) interrupt(ctx context.Context) (heard bool, err error) {
+func (t *fermataTree) interrupt(ctx context.Context) (heard bool, err error) {
 	_, err = t.run.Interrupt(ctx, "measured")
 	return true, err
 }
 
-func (t *ourTree) status(ctx context.Context) (heard, rests bool, err error) {
+func (t *fermataTree) status(ctx context.Context) (heard, rests bool, err error) {
 	s, err := t.run.Status(ctx)
-	if errors.Is(err, agent.Timeout) {
+	if errors.Is(err, agent.CodeTimeout) {
 		return false, false, ctx.Err() // it is asked again
 	}
-	return s.Suspension != nil, s.Status == agent.Suspended, err
+	return s.Suspension != nil, s.Status == agent.StatusSuspended, err
 }
 
-// still waits until all agents are suspended, and have stored what was said.
-func (t *ourTree) still(ctx context.Context) error { return t.all(ctx, agent.Suspended) }
+// awaitQuiet waits until all agents are suspended, and have stored what was said.
+func (t *fermataTree) awaitQuiet(ctx context.Context) error { return t.all(ctx, agent.StatusSuspended) }
 
-func (t *ourTree) all(ctx context.Context, want agent.Status) error {
+func (t *fermataTree) all(ctx context.Context, want agent.Status) error {
 	return until(ctx, "all agents to be "+string(want), func() (bool, error) {
 		time.Sleep(50 * time.Millisecond)
 		nodes, err := t.run.Tree(ctx)
@@ -137,7 +137,7 @@ func (t *ourTree) all(ctx context.Context, want agent.Status) error {
 
 // end looks whether an interrupted tree can go on, in even repetitions, and
 // whether it can be stopped, in odd ones.
-func (t *ourTree) end(ctx context.Context, rep int, c *crew) error {
+func (t *fermataTree) end(ctx context.Context, rep int, c *workerProcs) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if rep%2 == 0 {
@@ -148,7 +148,7 @@ func (t *ourTree) end(ctx context.Context, rep int, c *crew) error {
 
 // resume lets the tree go on, and wants all of it to complete and nothing that had
 // finished to be done again.
-func (t *ourTree) resume(ctx context.Context, c *crew) error {
+func (t *fermataTree) resume(ctx context.Context, c *workerProcs) error {
 	if _, err := t.run.Resume(ctx, nil); err != nil {
 		return err
 	}
@@ -156,10 +156,10 @@ func (t *ourTree) resume(ctx context.Context, c *crew) error {
 	if err != nil {
 		return err
 	}
-	if o.Status != agent.Completed {
+	if o.Status != agent.StatusCompleted {
 		return fault("resumed, the root is %s (%s): %v", o.Status, o.Reason, o.Err())
 	}
-	if err := t.all(ctx, agent.Completed); err != nil {
+	if err := t.all(ctx, agent.StatusCompleted); err != nil {
 		return err
 	}
 	var faults []error
@@ -187,7 +187,7 @@ func (t *ourTree) resume(ctx context.Context, c *crew) error {
 }
 
 // stop ends the tree, and wants a handoff of every agent, in the tree's order.
-func (t *ourTree) stop(ctx context.Context) error {
+func (t *fermataTree) stop(ctx context.Context) error {
 	if _, err := t.run.Stop(ctx, "measured", patience); err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (t *ourTree) stop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.Status != agent.Stopped || o.Handoff == nil {
+	if o.Status != agent.StatusStopped || o.Handoff == nil {
 		return fault("stopped, the root is %s (%s): %v", o.Status, o.Reason, o.Err())
 	}
 	var has []string

@@ -37,7 +37,7 @@ func parked(ctx context.Context, b *bench) error {
 				continue
 			}
 			var sides []side
-			for _, name := range []string{sideFloor, sideOurs} {
+			for _, name := range []string{sideBaseline, sideFermata} {
 				sides = append(sides, side{name, func(ctx context.Context, _ int) (sample, error) { return b.park(ctx, name, n, cache) }})
 			}
 			t, err := b.inTurns(ctx, cell, sides...)
@@ -53,7 +53,7 @@ func parked(ctx context.Context, b *bench) error {
 func (b *bench) addParked(cell string, t taken, bars bool) {
 	for _, one := range []struct {
 		what, unit string
-		bar        *bar
+		bar        *target
 	}{
 		{workerHeap, "bytes", within(500)}, {workerGoroutines, "", within(0.01)},
 		{serverHeap, "bytes", nil}, {storageBytes, "bytes", nil}, {parkRate, "runs/s", nil}, {wakeRate, "runs/s", nil},
@@ -73,7 +73,7 @@ func (b *bench) park(ctx context.Context, who string, n, cache int) (_ sample, e
 		return nil, err
 	}
 	defer os.RemoveAll(data)
-	s, err := newStage(ctx, b, &devserver.Options{DataDir: data})
+	s, err := newBenchEnv(ctx, b, &devserver.Options{DataDir: data})
 	if err != nil {
 		return nil, err
 	}
@@ -84,12 +84,12 @@ func (b *bench) park(ctx context.Context, who string, n, cache int) (_ sample, e
 	if err != nil {
 		return nil, err
 	}
-	l := lanes[map[string]int{sideFloor: 0, sideOurs: 1}[who]]
-	c, err := hire(ctx, j, 1)
+	l := lanes[map[string]int{sideBaseline: 0, sideFermata: 1}[who]]
+	c, err := startWorkers(ctx, j, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer c.dismiss()
+	defer c.shutDown()
 	// What the first runs leave behind is not theirs: connections, pools, code.
 	for range 2 * uncached {
 		if err := play(ctx, l, name("warm"), plan{}); err != nil {
@@ -120,17 +120,17 @@ func (b *bench) park(ctx context.Context, who string, n, cache int) (_ sample, e
 		return nil, err
 	}
 	m[wakeRate] = float64(n) / took
-	return m, each(n, wide, func(i int) error { return l.ended(ctx, ids[i]) })
+	return m, each(n, parallelRuns, func(i int) error { return l.awaitEnd(ctx, ids[i]) })
 }
 
-// wide is how many calls a client has under way.
-const wide = 64
+// parallelRuns is how many calls a client has under way.
+const parallelRuns = 64
 
 // all does something for each of some runs, waits until each has asked its model and
 // all is quiet, and returns how many seconds that took, without the quiet.
-func (s *stage) all(ctx context.Context, c *crew, n int, do func(i int) error) (seconds float64, err error) {
+func (s *benchEnv) all(ctx context.Context, c *workerProcs, n int, do func(i int) error) (seconds float64, err error) {
 	began := time.Now()
-	if err := each(n, wide, do); err != nil {
+	if err := each(n, parallelRuns, do); err != nil {
 		return 0, err
 	}
 	if err := settled(ctx, c, n); err != nil {
@@ -145,7 +145,7 @@ type holding struct {
 	stored         int64
 }
 
-func (s *stage) holds(ctx context.Context, c *crew, data string) (h holding, err error) {
+func (s *benchEnv) holds(ctx context.Context, c *workerProcs, data string) (h holding, err error) {
 	fmt.Fprintln(c.procs[0].in, "memory")
 	select {
 	case h.worker = <-c.memory:

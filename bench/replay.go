@@ -18,7 +18,7 @@ var replayBench = benchmark{
 }
 
 func replays(ctx context.Context, b *bench) error {
-	return onStage(ctx, b, nil, func(s *stage, c *crew, lanes []lane) error {
+	return withBenchEnv(ctx, b, nil, func(s *benchEnv, c *workerProcs, lanes []runner) error {
 		for _, turns := range pick(b, []int{10, 100}, []int{10}) {
 			for _, local := range []bool{false, true} {
 				p := plan{Turns: turns, Size: 1 << 10, Local: local}
@@ -35,9 +35,9 @@ func replays(ctx context.Context, b *bench) error {
 	})
 }
 
-func (s *stage) replaysOf(ctx context.Context, c *crew, lanes []lane, cell string, p plan) error {
+func (s *benchEnv) replaysOf(ctx context.Context, c *workerProcs, lanes []runner, cell string, p plan) error {
 	const what = "histories"
-	replay := map[string]func(string, *historypb.History) error{sideFloor: replayFloor, sideOurs: replayOurs}
+	replay := map[string]func(string, *historypb.History) error{sideBaseline: replayBaseline, sideFermata: replayFermata}
 	var sides []side
 	for _, l := range lanes {
 		id := name("replay")
@@ -72,8 +72,8 @@ func (s *stage) replaysOf(ctx context.Context, c *crew, lanes []lane, cell strin
 	return nil
 }
 
-// replayOurs is what preflight does with a history.
-func replayOurs(_ string, h *historypb.History) error {
+// replayFermata is what preflight does with a history.
+func replayFermata(_ string, h *historypb.History) error {
 	v, err := worker.Replay(h, planned())
 	if err != nil {
 		return err
@@ -81,12 +81,12 @@ func replayOurs(_ string, h *historypb.History) error {
 	return v.Err()
 }
 
-func replayFloor(id string, h *historypb.History) error {
+func replayBaseline(id string, h *historypb.History) error {
 	r, err := sdk.NewWorkflowReplayerWithOptions(sdk.WorkflowReplayerOptions{DisableDeadlockDetection: true})
 	if err != nil {
 		return err
 	}
-	(&floor{}).register(r)
+	(&baseline{}).register(r)
 	return r.ReplayWorkflowHistoryWithOptions(silence, h, sdk.ReplayWorkflowHistoryOptions{
 		OriginalExecution: workflow.Execution{ID: id, RunID: h.Events[0].GetWorkflowExecutionStartedEventAttributes().GetOriginalExecutionRunId()},
 	})

@@ -55,23 +55,23 @@ type row struct {
 	Ours      []float64 `json:"ours"`
 	Reference string    `json:"reference,omitempty"`
 	Beside    []float64 `json:"beside,omitempty"`
-	Bar       *bar      `json:"bar,omitempty"`
+	Target    *target   `json:"target,omitempty"`
 }
 
-// bar is what a median may be, as a ratio to the reference's or by itself.
-type bar struct {
+// target is what a median may be, as a ratio to the reference's or by itself.
+type target struct {
 	Most   float64 `json:"most,omitempty"`
 	Least  float64 `json:"least,omitempty"`
 	Itself bool    `json:"itself,omitempty"`
 }
 
-func atMost(ratio float64) *bar  { return &bar{Most: ratio} }
-func atLeast(ratio float64) *bar { return &bar{Least: ratio} }
+func atMost(ratio float64) *target  { return &target{Most: ratio} }
+func atLeast(ratio float64) *target { return &target{Least: ratio} }
 
 // within is a bar for the figure itself.
-func within(most float64) *bar { return &bar{Most: most, Itself: true} }
+func within(most float64) *target { return &target{Most: most, Itself: true} }
 
-func (b *bar) String() string {
+func (b *target) String() string {
 	if b == nil {
 		return ""
 	}
@@ -101,14 +101,14 @@ func (r row) ratio() float64 {
 
 // misses reports whether a row is beyond its bar. What could not be measured is.
 func (r row) misses() bool {
-	if r.Bar == nil {
+	if r.Target == nil {
 		return false
 	}
 	v := r.ratio()
-	if r.Bar.Itself {
+	if r.Target.Itself {
 		v = median(r.Ours)
 	}
-	return len(r.Ours) == 0 || !r.Bar.Itself && len(r.Beside) == 0 || v < r.Bar.Least || r.Bar.Most > 0 && v > r.Bar.Most
+	return len(r.Ours) == 0 || !r.Target.Itself && len(r.Beside) == 0 || v < r.Target.Least || r.Target.Most > 0 && v > r.Target.Most
 }
 
 func newReport() *report {
@@ -162,7 +162,7 @@ func (r row) cells() []string {
 	if len(r.Beside) > 0 {
 		beside, ratio = fmt.Sprintf("%s %s", r.Reference, spread(r.Beside)), fmt.Sprintf("%.2f", r.ratio())
 	}
-	limit := r.Bar.String()
+	limit := r.Target.String()
 	if r.misses() {
 		limit += " **missed**"
 	}
@@ -206,7 +206,7 @@ func (r *report) verdict(check bool) error {
 		for _, one := range res.Rows {
 			if check && one.misses() {
 				c := one.cells()
-				faults = append(faults, fmt.Errorf("%s: %s: %s: %s, beside %s, ratio %s: the bar is %s", res.Name, one.Cell, c[1], c[2], cmp.Or(c[3], "nothing"), cmp.Or(c[4], "none"), one.Bar))
+				faults = append(faults, fmt.Errorf("%s: %s: %s: %s, beside %s, ratio %s: the bar is %s", res.Name, one.Cell, c[1], c[2], cmp.Or(c[3], "nothing"), cmp.Or(c[4], "none"), one.Target))
 			}
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-agents/fermata/devserver"
 )
 
-// stage is a server in this process, a client of it, and a folder for what is stored.
-type stage struct {
+// benchEnv is a server in this process, a client of it, and a folder for what is stored.
+type benchEnv struct {
 	*bench
 	server   *devserver.Server
 	temporal temporal.Client
@@ -23,12 +23,12 @@ type stage struct {
 	close    func()
 }
 
-// newStage starts a server; whoever asks for it closes it. Options may be nil.
-func newStage(ctx context.Context, b *bench, o *devserver.Options) (_ *stage, err error) {
+// newBenchEnv starts a server; whoever asks for it closes it. Options may be nil.
+func newBenchEnv(ctx context.Context, b *bench, o *devserver.Options) (_ *benchEnv, err error) {
 	if o == nil {
 		o = &devserver.Options{InMemory: b.data == "", DataDir: b.data}
 	}
-	s := &stage{bench: b}
+	s := &benchEnv{bench: b}
 	if s.dir, err = os.MkdirTemp("", "fermata-bench"); err != nil {
 		return nil, err
 	}
@@ -57,43 +57,43 @@ var names atomic.Int64
 func name(of string) string { return fmt.Sprintf("%s-%d-%d", of, os.Getpid(), names.Add(1)) }
 
 // job is what a worker process of the stage is told.
-func (s *stage) job(sides ...string) job {
+func (s *benchEnv) job(sides ...string) job {
 	return job{Work: sides, Addr: s.server.Addr(), Queue: name("bench"), Dir: s.dir}
 }
 
 // lanes are both sides of a job, the floor first.
-func (s *stage) lanes(j job) ([]lane, error) {
-	ours, err := newOurLane(s.temporal, j)
-	return []lane{&floorLane{s.temporal, j.queue(sideFloor)}, ours}, err
+func (s *benchEnv) lanes(j job) ([]runner, error) {
+	ours, err := newFermataRunner(s.temporal, j)
+	return []runner{&baselineRunner{s.temporal, j.queue(sideBaseline)}, ours}, err
 }
 
-// onStage does something on a stage of its own, with one worker process that has a
+// withBenchEnv does something on a stage of its own, with one worker process that has a
 // worker of each side, and the lanes of both, the floor's first. Options may be nil.
-func onStage(ctx context.Context, b *bench, o *devserver.Options, do func(*stage, *crew, []lane) error) error {
-	s, err := newStage(ctx, b, o)
+func withBenchEnv(ctx context.Context, b *bench, o *devserver.Options, do func(*benchEnv, *workerProcs, []runner) error) error {
+	s, err := newBenchEnv(ctx, b, o)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	j := s.job(sideFloor, sideOurs)
+	j := s.job(sideBaseline, sideFermata)
 	lanes, err := s.lanes(j)
 	if err != nil {
 		return err
 	}
-	c, err := hire(ctx, j, 1)
+	c, err := startWorkers(ctx, j, 1)
 	if err != nil {
 		return err
 	}
-	defer c.dismiss()
+	defer c.shutDown()
 	return do(s, c, lanes)
 }
 
 // play is a run from its start to its end.
-func play(ctx context.Context, l lane, id string, p plan) error {
+func play(ctx context.Context, l runner, id string, p plan) error {
 	if err := l.start(ctx, id, p); err != nil {
 		return err
 	}
-	return l.ended(ctx, id)
+	return l.awaitEnd(ctx, id)
 }
 
 // What the processor does for a turn: in the workers, and in all: workers, server and
@@ -105,7 +105,7 @@ const (
 
 // clocked does something of so many turns, and adds to a sample what it took of the
 // processor: figures that stand, too, where the machine has other work.
-func clocked(ctx context.Context, c *crew, turns int, do func() (sample, error)) (sample, error) {
+func clocked(ctx context.Context, c *workerProcs, turns int, do func() (sample, error)) (sample, error) {
 	before, err := c.usedCPU(ctx)
 	if err != nil {
 		return nil, err
@@ -123,16 +123,16 @@ func clocked(ctx context.Context, c *crew, turns int, do func() (sample, error))
 
 // settled waits until a crew has asked its models so often, and nothing has begun or
 // ended for a while. It is patient for as long as anything moves.
-func settled(ctx context.Context, c *crew, asks int) error {
+func settled(ctx context.Context, c *workerProcs, asks int) error {
 	for {
-		before, quiet, was := c.moves(), time.Now(), -1
+		before, quiet, was := c.activityCount(), time.Now(), -1
 		err := until(ctx, fmt.Sprintf("%d model calls and then rest", asks), func() (bool, error) {
-			if moved := c.moves(); moved != was || c.atAll() > 0 {
+			if moved := c.activityCount(); moved != was || c.activitiesInFlight() > 0 {
 				quiet, was = time.Now(), moved
 			}
 			return c.asked() == asks && time.Since(quiet) > time.Second, c.fault()
 		})
-		if err == nil || ctx.Err() != nil || c.fault() != nil || c.moves() == before {
+		if err == nil || ctx.Err() != nil || c.fault() != nil || c.activityCount() == before {
 			return err
 		}
 	}

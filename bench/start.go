@@ -21,7 +21,7 @@ const firstAsk = "to the first model call"
 func starts(ctx context.Context, b *bench) error {
 	if cell := "a process with a server"; b.wants(cell) {
 		var sides []side
-		for _, who := range []string{sideFloor, sideOurs} {
+		for _, who := range []string{sideBaseline, sideFermata} {
 			sides = append(sides, side{who, func(ctx context.Context, _ int) (sample, error) { return started(ctx, who) }})
 		}
 		t, err := b.compare(ctx, cell, sides...)
@@ -44,11 +44,11 @@ func started(ctx context.Context, who string) (sample, error) {
 	}
 	defer os.RemoveAll(dir)
 	began := time.Now()
-	c, err := hire(ctx, job{Work: []string{who}, Queue: name("start"), Dir: dir}, 1)
+	c, err := startWorkers(ctx, job{Work: []string{who}, Queue: name("start"), Dir: dir}, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer c.dismiss()
+	defer c.shutDown()
 	calls, err := c.calledBy(ctx, firstRun, 1)
 	return sample{firstAsk: ms(calls.first.Sub(began))}, err
 }
@@ -74,7 +74,7 @@ func first(ctx context.Context, j job, r *recorder) error {
 		return err
 	}
 	defer c.Close()
-	s := &stage{temporal: c}
+	s := &benchEnv{temporal: c}
 	lanes, err := s.lanes(j)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func emptyRun(ctx context.Context, b *bench, cell string) error {
 		}
 		return since(began), err
 	}
-	t, err := b.inTurns(ctx, cell, side{sideOurs, func(ctx context.Context, rep int) (sample, error) {
+	t, err := b.inTurns(ctx, cell, side{sideFermata, func(ctx context.Context, rep int) (sample, error) {
 		fresh, err := run(ctx, fmt.Sprint(rep))
 		if err != nil {
 			return nil, err
@@ -130,7 +130,7 @@ func emptyRun(ctx context.Context, b *bench, cell string) error {
 	if err != nil {
 		return err
 	}
-	b.add(row{Cell: cell + ", no data yet", What: "the whole command", Unit: "ms", Ours: t.of(sideOurs, "new"), Bar: within(2000)})
-	b.add(row{Cell: cell + ", again", What: "the whole command", Unit: "ms", Ours: t.of(sideOurs, "again")})
+	b.add(row{Cell: cell + ", no data yet", What: "the whole command", Unit: "ms", Ours: t.of(sideFermata, "new"), Target: within(2000)})
+	b.add(row{Cell: cell + ", again", What: "the whole command", Unit: "ms", Ours: t.of(sideFermata, "again")})
 	return nil
 }

@@ -11,22 +11,22 @@ var throughputBench = benchmark{
 	example: "-only '^32 runs' -check", reps: 5, run: throughput,
 }
 
-// crowd is so many runs at once, each of so many turns.
-type crowd struct {
+// concurrentRuns is so many runs at once, each of so many turns.
+type concurrentRuns struct {
 	runs, turns int
 	local       bool
 }
 
 func throughput(ctx context.Context, b *bench) error {
-	return onStage(ctx, b, nil, func(s *stage, c *crew, lanes []lane) error {
-		crowds := []crowd{{1, 25, false}, {1, 25, true}, {32, 25, false}, {32, 25, true}, {32, 1, true}, {500, 5, true}}
-		for _, one := range pick(b, crowds, []crowd{{1, 10, true}, {32, 1, false}}) {
+	return withBenchEnv(ctx, b, nil, func(s *benchEnv, c *workerProcs, lanes []runner) error {
+		crowds := []concurrentRuns{{1, 25, false}, {1, 25, true}, {32, 25, false}, {32, 25, true}, {32, 1, true}, {500, 5, true}}
+		for _, one := range pick(b, crowds, []concurrentRuns{{1, 10, true}, {32, 1, false}}) {
 			p := plan{Turns: one.turns, Size: 1 << 10, Local: one.local}
 			cell := fmt.Sprintf("%d runs of %d turns, %s", one.runs, one.turns, p.kind())
 			if !b.wants(cell) {
 				continue
 			}
-			if err := s.rush(ctx, c, lanes, cell, one.runs, p); err != nil {
+			if err := s.manyRuns(ctx, c, lanes, cell, one.runs, p); err != nil {
 				return err
 			}
 		}
@@ -42,8 +42,8 @@ func (p plan) kind() string {
 	return "regular tool"
 }
 
-// rush measures many runs at once.
-func (s *stage) rush(ctx context.Context, c *crew, lanes []lane, cell string, n int, p plan) error {
+// manyRuns measures many runs at once.
+func (s *benchEnv) manyRuns(ctx context.Context, c *workerProcs, lanes []runner, cell string, n int, p plan) error {
 	var sides []side
 	for _, l := range lanes {
 		sides = append(sides, side{l.side(), func(ctx context.Context, rep int) (sample, error) {
@@ -63,11 +63,11 @@ func (s *stage) rush(ctx context.Context, c *crew, lanes []lane, cell string, n 
 	if err != nil {
 		return err
 	}
-	var limit *bar
+	var limit *target
 	if n == 32 && p.Turns > 1 {
 		limit = atLeast(0.90)
 	}
-	s.add(row{Cell: cell, What: "all runs", Unit: "turns/s", Ours: t.of(sideOurs, "turns"), Beside: t.of(sideFloor, "turns"), Reference: sideFloor, Bar: limit})
+	s.add(row{Cell: cell, What: "all runs", Unit: "turns/s", Ours: t.of(sideFermata, "turns"), Beside: t.of(sideBaseline, "turns"), Reference: sideBaseline, Target: limit})
 	for _, what := range []string{workerCPU, allCPU} {
 		s.beside(cell, t, what, "ms", nil)
 	}

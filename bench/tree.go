@@ -46,8 +46,8 @@ func leaves(fanout []int) int {
 	return n * leaves(below)
 }
 
-// planted is a tree that works.
-type planted interface {
+// runningTree is a tree that works.
+type runningTree interface {
 	// id is the workflow of the root.
 	id() string
 	// interrupt holds the whole tree by one call to its root, and says whether the
@@ -56,17 +56,17 @@ type planted interface {
 	// status asks the root once: whether it knows of the interrupt, and whether it
 	// is suspended.
 	status(ctx context.Context) (heard, rests bool, err error)
-	// still waits until nothing more may begin.
-	still(ctx context.Context) error
+	// awaitQuiet waits until nothing more may begin.
+	awaitQuiet(ctx context.Context) error
 	// end looks whether all is as it should be, and leaves nothing that lives.
-	end(ctx context.Context, rep int, c *crew) error
+	end(ctx context.Context, rep int, c *workerProcs) error
 }
 
-// team is a side with its workers.
-type team struct {
-	name  string
-	plant func(context.Context) (planted, error)
-	crew  *crew
+// treeSide is a side with its workers.
+type treeSide struct {
+	name    string
+	start   func(context.Context) (runningTree, error)
+	workers *workerProcs
 }
 
 var treeBench = benchmark{
@@ -79,7 +79,7 @@ const settle = time.Second
 
 // trees measures all cells on one server.
 func trees(ctx context.Context, b *bench) error {
-	s, err := newStage(ctx, b, nil)
+	s, err := newBenchEnv(ctx, b, nil)
 	if err != nil {
 		return err
 	}
@@ -108,22 +108,22 @@ func trees(ctx context.Context, b *bench) error {
 }
 
 // tree measures one size with one number of workers.
-func (s *stage) tree(ctx context.Context, cell string, size, workers int) (taken, error) {
+func (s *benchEnv) tree(ctx context.Context, cell string, size, workers int) (taken, error) {
 	j := s.job()
 	j.Fanout = shapes[size]
-	ours, err := ourGroundOf(s.temporal, j)
+	ours, err := newFermataTrees(s.temporal, j)
 	if err != nil {
 		return nil, err
 	}
-	bare := &bareGround{s.temporal, j.queue(sideBare), j.Fanout, false}
-	asking := &bareGround{s.temporal, j.queue(sideAsking), j.Fanout, true}
+	bare := &bareTrees{s.temporal, j.queue(sideBare), j.Fanout, false}
+	asking := &bareTrees{s.temporal, j.queue(sideAsking), j.Fanout, true}
 	var sides []side
-	for _, t := range []*team{{name: sideBare, plant: bare.plant}, {name: sideAsking, plant: asking.plant}, {name: sideCrew, plant: ours.plant}} {
+	for _, t := range []*treeSide{{name: sideBare, start: bare.start}, {name: sideAsking, start: asking.start}, {name: sideTrees, start: ours.start}} {
 		j.Work = []string{t.name}
-		if t.crew, err = hire(ctx, j, workers); err != nil {
+		if t.workers, err = startWorkers(ctx, j, workers); err != nil {
 			return nil, err
 		}
-		defer t.crew.dismiss()
+		defer t.workers.shutDown()
 		sides = append(sides, side{t.name, func(ctx context.Context, rep int) (sample, error) { return s.interrupted(ctx, t, cell, size, rep) }})
 	}
 	return s.inTurns(ctx, cell, sides...)
@@ -131,60 +131,60 @@ func (s *stage) tree(ctx context.Context, cell string, size, workers int) (taken
 
 // What is measured of a tree.
 const (
-	quiet    = "quiet"          // until the last model or tool call anywhere had ended
-	rootRest = "root suspended" // until the root said that it was
-	rootHear = "root knows"     // until the root said that it knew of the interrupt
-	booked   = "books closed"   // until the last activity of any kind had ended: ours store the transcripts
-	grown    = "planted"        // from the start of the root to the last node's first activity
+	quiet              = "quiet"          // until the last model or tool call anywhere had ended
+	rootRest           = "root suspended" // until the root said that it was
+	rootHear           = "root knows"     // until the root said that it knew of the interrupt
+	allActivitiesEnded = "books closed"   // until the last activity of any kind had ended: ours store the transcripts
+	treeStarted        = "planted"        // from the start of the root to the last node's first activity
 )
 
 // atOnce are the bars for trees beside a single run.
-var atOnce = map[int]*bar{40: atMost(1.5), 364: atMost(10)}
+var atOnce = map[int]*target{40: atMost(1.5), 364: atMost(10)}
 
 // addTree adds a tree's rows.
-func (s *stage) addTree(cell string, size int, t, single taken) {
+func (s *benchEnv) addTree(cell string, size int, t, single taken) {
 	for _, m := range []struct {
 		what, of, beside string
-		bar              *bar
+		bar              *target
 	}{
 		{quiet, quiet, quiet, atMost(0.2)},
 		{"root suspended, tree quiet", rootRest, quiet, atMost(1)},
 		{rootRest, rootRest, rootRest, within(1000)},
 		{rootHear, rootHear, rootHear, nil},
-		{booked, booked, booked, nil},
-		{grown, grown, grown, atMost(1.2)},
+		{allActivitiesEnded, allActivitiesEnded, allActivitiesEnded, nil},
+		{treeStarted, treeStarted, treeStarted, atMost(1.2)},
 	} {
 		limit := m.bar
 		if size < 40 {
 			limit = nil // a small tree is as quick either way
 		}
-		s.add(row{Cell: cell, What: m.what, Unit: "ms", Ours: t.of(sideCrew, m.of), Beside: t.of(sideBare, m.beside), Reference: sideBare, Bar: limit})
+		s.add(row{Cell: cell, What: m.what, Unit: "ms", Ours: t.of(sideTrees, m.of), Beside: t.of(sideBare, m.beside), Reference: sideBare, Target: limit})
 	}
 	if size > 1 {
-		s.add(row{Cell: cell, What: grown, Unit: "ms", Ours: t.of(sideCrew, grown), Beside: t.of(sideAsking, grown), Reference: sideAsking})
+		s.add(row{Cell: cell, What: treeStarted, Unit: "ms", Ours: t.of(sideTrees, treeStarted), Beside: t.of(sideAsking, treeStarted), Reference: sideAsking})
 	}
 	if size > 1 && single != nil {
-		s.add(row{Cell: cell, What: quiet, Unit: "ms", Ours: t.of(sideCrew, quiet), Beside: single.of(sideCrew, quiet), Reference: "1 agent", Bar: atOnce[size]})
+		s.add(row{Cell: cell, What: quiet, Unit: "ms", Ours: t.of(sideTrees, quiet), Beside: single.of(sideTrees, quiet), Reference: "1 agent", Target: atOnce[size]})
 	}
 }
 
 // interrupted is one repetition of one side: a tree is planted, interrupted, and ended.
-func (s *stage) interrupted(ctx context.Context, t *team, cell string, size, rep int) (sample, error) {
-	t.crew.forget()
+func (s *benchEnv) interrupted(ctx context.Context, t *treeSide, cell string, size, rep int) (sample, error) {
+	t.workers.forget()
 	began := time.Now()
-	tree, err := t.plant(ctx)
+	tree, err := t.start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := until(ctx, "all nodes to work", func() (bool, error) { return t.crew.atWork() == size, t.crew.fault() }); err != nil {
-		return nil, fmt.Errorf("%w: %d of %d do", err, t.crew.atWork(), size)
+	if err := until(ctx, "all nodes to work", func() (bool, error) { return t.workers.callsInFlight() == size, t.workers.fault() }); err != nil {
+		return nil, fmt.Errorf("%w: %d of %d do", err, t.workers.callsInFlight(), size)
 	}
-	m := sample{grown: since(began)}
+	m := sample{treeStarted: since(began)}
 	time.Sleep(settle)
-	if n := t.crew.atWork(); n != size {
+	if n := t.workers.callsInFlight(); n != size {
 		return nil, fmt.Errorf("%d of %d nodes work at the time of the interrupt", n, size)
 	}
-	stop, err := s.profiled(t.crew, fmt.Sprintf("tree-%s-%s-%d", t.name, cell, rep))
+	stop, err := s.profiled(t.workers, fmt.Sprintf("tree-%s-%s-%d", t.name, cell, rep))
 	if err != nil {
 		return nil, err
 	}
@@ -205,26 +205,26 @@ func (s *stage) interrupted(ctx context.Context, t *team, cell string, size, rep
 		}
 	}
 	m[rootRest] = since(began)
-	if err := until(ctx, "no node to work", func() (bool, error) { return t.crew.atWork() == 0, t.crew.fault() }); err != nil {
+	if err := until(ctx, "no node to work", func() (bool, error) { return t.workers.callsInFlight() == 0, t.workers.fault() }); err != nil {
 		return nil, err
 	}
 	stop()
-	if err := tree.still(ctx); err != nil {
+	if err := tree.awaitQuiet(ctx); err != nil {
 		return nil, err
 	}
-	if err := until(ctx, "no activity to run", func() (bool, error) { return t.crew.atAll() == 0, t.crew.fault() }); err != nil {
+	if err := until(ctx, "no activity to run", func() (bool, error) { return t.workers.activitiesInFlight() == 0, t.workers.fault() }); err != nil {
 		return nil, err
 	}
 	if err := s.writeWaits(ctx, cell, t.name, rep, tree.id()); err != nil {
 		return nil, err
 	}
-	m[quiet], m[booked] = ms(t.crew.lastEnd(true).Sub(began)), ms(t.crew.lastEnd(false).Sub(began))
-	return m, tree.end(ctx, rep, t.crew)
+	m[quiet], m[allActivitiesEnded] = ms(t.workers.lastEnd(true).Sub(began)), ms(t.workers.lastEnd(false).Sub(began))
+	return m, tree.end(ctx, rep, t.workers)
 }
 
 // profiled begins CPU profiles where they are wanted: of the workers, and of this
 // process, which has the server.
-func (s *stage) profiled(c *crew, name string) (stop func(), err error) {
+func (s *benchEnv) profiled(c *workerProcs, name string) (stop func(), err error) {
 	if s.profile == "" {
 		return func() {}, nil
 	}

@@ -20,13 +20,13 @@ const (
 // variant is a plan of one side, under a name of its own.
 type variant struct {
 	name string
-	lane lane
+	lane runner
 	plan plan
 }
 
 // turns measures one run: with messages of several sizes, and tools of both kinds.
 func turns(ctx context.Context, b *bench) error {
-	return onStage(ctx, b, nil, func(s *stage, c *crew, lanes []lane) error {
+	return withBenchEnv(ctx, b, nil, func(s *benchEnv, c *workerProcs, lanes []runner) error {
 		for _, kB := range pick(b, []int{0, 1, 10}, []int{0, 1}) {
 			cell := fmt.Sprintf("%d kB", kB)
 			if b.wants(cell) {
@@ -39,7 +39,7 @@ func turns(ctx context.Context, b *bench) error {
 	})
 }
 
-func (s *stage) turnsOf(ctx context.Context, c *crew, lanes []lane, cell string, p plan) error {
+func (s *benchEnv) turnsOf(ctx context.Context, c *workerProcs, lanes []runner, cell string, p plan) error {
 	local, naive := p, p
 	local.Local, naive.ByValue = true, true
 	variants := []variant{
@@ -59,7 +59,7 @@ func (s *stage) turnsOf(ctx context.Context, c *crew, lanes []lane, cell string,
 	}
 	for _, r := range []struct {
 		cell, what, ours, beside string
-		bar                      *bar
+		bar                      *target
 	}{
 		{"regular tool", aTurn, "regular", "floor, regular", atMost(1.10)},
 		{"local tool", aTurn, "local", "floor, regular", atMost(0.60)},
@@ -76,13 +76,13 @@ func (s *stage) turnsOf(ctx context.Context, c *crew, lanes []lane, cell string,
 		if what == wholeRun {
 			what = fmt.Sprintf("a run of %d turns", p.Turns)
 		}
-		s.add(row{Cell: cell + ", " + r.cell, What: what, Unit: "ms", Ours: t.of(r.ours, r.what), Beside: t.of(r.beside, r.what), Reference: r.beside, Bar: r.bar})
+		s.add(row{Cell: cell + ", " + r.cell, What: what, Unit: "ms", Ours: t.of(r.ours, r.what), Beside: t.of(r.beside, r.what), Reference: r.beside, Target: r.bar})
 	}
 	return nil
 }
 
 // timed plays a run, and takes the time from its first model call to its last.
-func (s *stage) timed(ctx context.Context, c *crew, v variant, cell string, rep int) (sample, error) {
+func (s *benchEnv) timed(ctx context.Context, c *workerProcs, v variant, cell string, rep int) (sample, error) {
 	c.forget()
 	id := name("turn")
 	stop, err := s.profiled(c, fmt.Sprintf("turn-%s-%s-%d", v.name, cell, rep))

@@ -28,7 +28,7 @@ func (w wait) long() time.Duration { return w.to.Sub(w.from) }
 
 // writeWaits appends every long wait of a tree to the file of -waits, with a summary of
 // each kind before them.
-func (s *stage) writeWaits(ctx context.Context, cell, side string, rep int, root string) error {
+func (s *benchEnv) writeWaits(ctx context.Context, cell, side string, rep int, root string) error {
 	if s.waits == "" {
 		return nil
 	}
@@ -64,7 +64,7 @@ func printWaits(f io.Writer, title string, began time.Time, all []wait) error {
 }
 
 // waitsOf reads the histories of a whole tree, and tells when it was begun.
-func (s *stage) waitsOf(ctx context.Context, root string) (all []wait, began time.Time, err error) {
+func (s *benchEnv) waitsOf(ctx context.Context, root string) (all []wait, began time.Time, err error) {
 	var token []byte
 	for first := true; first || len(token) > 0; first = false {
 		page, err := s.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("RootWorkflowId = '%s'", root), NextPageToken: token})

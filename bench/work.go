@@ -34,11 +34,11 @@ func (j job) queue(of string) string { return j.Queue + "-" + of }
 
 // workers start a worker, which records what it does.
 var workers = map[string]func(ctx context.Context, c temporal.Client, j job, r *recorder) (stop func(), err error){
-	sideBare:   workBare(sideBare),
-	sideAsking: workBare(sideAsking),
-	sideCrew:   workCrew,
-	sideFloor:  workFloor,
-	sideOurs:   workLoop,
+	sideBare:     workBare(sideBare),
+	sideAsking:   workBare(sideAsking),
+	sideTrees:    workTrees,
+	sideBaseline: workBaseline,
+	sideFermata:  workLoop,
 }
 
 // work is a worker process. It works until its standard input ends, which it does

@@ -16,12 +16,12 @@ func TestEventsAreNotToldAheadOfTheRun(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		th := newTheatre(t)
 		th.begins()
-		th.record(agent.Event{Type: agent.TurnStarted, Turn: 1})
-		th.ahead = []agent.Event{{Seq: 3, Time: start, Type: agent.TurnEnded, Turn: 1}}
+		th.record(agent.Event{Type: agent.EventTurnStarted, Turn: 1})
+		th.ahead = []agent.Event{{Seq: 3, Time: start, Type: agent.EventTurnEnded, Turn: 1}}
 		th.asking = func() { // the next task has come, and went another way
 			if th.ahead != nil {
 				th.ahead = nil
-				th.record(agent.Event{Type: agent.ModelRetried, Turn: 1})
+				th.record(agent.Event{Type: agent.EventModelRetried, Turn: 1})
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -41,7 +41,7 @@ func TestATranscriptIsNotAheadOfTheRun(t *testing.T) {
 	th := newTheatre(t)
 	th.begins()
 	th.says("hello")
-	th.ahead = []agent.Event{{Seq: 3, Time: start, Type: agent.Said, Message: &agent.Message{Role: agent.RoleUser}}}
+	th.ahead = []agent.Event{{Seq: 3, Time: start, Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleUser}}}
 	th.asking = func() { // the next task has come, and went another way
 		if th.ahead != nil {
 			th.ahead = nil
@@ -53,7 +53,7 @@ func TestATranscriptIsNotAheadOfTheRun(t *testing.T) {
 		require.NoError(t, err)
 		var texts []string
 		for _, m := range got {
-			texts = append(texts, m.TextOf())
+			texts = append(texts, m.Text())
 		}
 		require.Equal(t, want, texts)
 	}
@@ -62,5 +62,5 @@ func TestATranscriptIsNotAheadOfTheRun(t *testing.T) {
 // says records what a person says.
 func (th *theatre) says(text string) {
 	m := agent.TextMessage(agent.RoleUser, text)
-	th.record(agent.Event{Type: agent.Said, Message: &m})
+	th.record(agent.Event{Type: agent.EventMessage, Message: &m})
 }

@@ -48,13 +48,13 @@ type RejectOptions struct {
 }
 
 // Answer answers a question, a limit that asks, or a client tool's call. It goes
-// to the run that asked. Errors are [agent.InvalidInput] and [agent.TooLarge],
-// [agent.Stale] where the request is not open any more or another run is live,
-// [agent.Closed] where the run has ended, [agent.Denied], [agent.BadSignature],
-// [agent.Expired] and [agent.Spent] where approvers are named, and
-// [agent.NoWorker] or [agent.Timeout] where nobody answers.
+// to the run that asked. Errors are [agent.CodeInvalidInput] and [agent.CodeTooLarge],
+// [agent.CodeStale] where the request is not open any more or another run is live,
+// [agent.CodeClosed] where the run has ended, [agent.CodeDenied], [agent.CodeBadSignature],
+// [agent.CodeExpired] and [agent.CodeUsed] where approvers are named, and
+// [agent.CodeNoWorker] or [agent.CodeTimeout] where nobody answers.
 func (c *Client) Answer(ctx context.Context, req agent.Request, a AnswerOptions) (agent.Ack, error) {
-	return c.say(ctx, req.Session, agent.AnswerOrder{Order: orderTo(req, a.By, a.Token), Request: req.ID, Text: a.Text, Choice: a.Choice, Data: a.Data})
+	return c.update(ctx, req.Session, agent.AnswerCommand{CommandHeader: orderTo(req, a.By, a.Token), Request: req.ID, Text: a.Text, Choice: a.Choice, Data: a.Data})
 }
 
 // Approve lets the call be made that a request is about. The digest that the
@@ -64,15 +64,15 @@ func (c *Client) Approve(ctx context.Context, req agent.Request, o *ApproveOptio
 	if o == nil {
 		o = &ApproveOptions{}
 	}
-	order := agent.ApproveOrder{Order: orderTo(req, o.By, o.Token), Request: req.ID, Always: o.Always, Digest: req.Digest, Note: o.Note}
+	order := agent.ApproveCommand{CommandHeader: orderTo(req, o.By, o.Token), Request: req.ID, Always: o.Always, Digest: req.Digest, Note: o.Note}
 	if o.Arguments != nil {
 		raw, err := json.Marshal(o.Arguments)
 		if err != nil {
-			return agent.Ack{}, agent.Errorf(agent.InvalidInput, "approve refused: arguments are not JSON: %w", err).At("arguments")
+			return agent.Ack{}, agent.Errorf(agent.CodeInvalidInput, "approve refused: arguments are not JSON: %w", err).WithPath("arguments")
 		}
 		order.Arguments = raw
 	}
-	return c.say(ctx, req.Session, order)
+	return c.update(ctx, req.Session, order)
 }
 
 // Reject refuses the call that a request is about; the model sees the reason.
@@ -81,48 +81,48 @@ func (c *Client) Reject(ctx context.Context, req agent.Request, reason string, o
 	if o == nil {
 		o = &RejectOptions{}
 	}
-	return c.say(ctx, req.Session, agent.RejectOrder{Order: orderTo(req, o.By, o.Token), Request: req.ID, Reason: reason})
+	return c.update(ctx, req.Session, agent.RejectCommand{CommandHeader: orderTo(req, o.By, o.Token), Request: req.ID, Reason: reason})
 }
 
 // orderTo makes an answer one for the run that asked.
-func orderTo(req agent.Request, by, token string) agent.Order {
-	return agent.Order{Run: req.Run, By: by, Token: token}
+func orderTo(req agent.Request, by, token string) agent.CommandHeader {
+	return agent.CommandHeader{Run: req.Run, By: by, Token: token}
 }
 
 // AnswerAll answers several requests of a session together: all or none. Who
 // answers, which run is meant and the id are those of the first answer that says
 // so. Errors are those of [Client.Answer].
 func (c *Client) AnswerAll(ctx context.Context, session string, answers ...agent.AnswerTo) (agent.Ack, error) {
-	order := agent.AnswersOrder{Answers: make([]agent.AnswerTo, len(answers))}
+	order := agent.AnswersCommand{Answers: make([]agent.AnswerTo, len(answers))}
 	for i, a := range answers {
 		one, said := about(a)
 		order.Answers[i] = one
 		order.ID, order.By, order.Run = cmp.Or(order.ID, said.ID), cmp.Or(order.By, said.By), cmp.Or(order.Run, said.Run)
 	}
-	return c.say(ctx, session, order)
+	return c.update(ctx, session, order)
 }
 
 // about repeats the request's id within the answer, where an empty one would be
 // refused as a blank, and tells what is said there for all.
-func about(a agent.AnswerTo) (one agent.AnswerTo, said agent.Order) {
+func about(a agent.AnswerTo) (one agent.AnswerTo, said agent.CommandHeader) {
 	if a.Answer != nil {
 		o := *a.Answer
-		o.Request, a.Answer, said = a.Request, &o, o.Order
+		o.Request, a.Answer, said = a.Request, &o, o.CommandHeader
 	}
 	if a.Approve != nil {
 		o := *a.Approve
-		o.Request, a.Approve, said = a.Request, &o, o.Order
+		o.Request, a.Approve, said = a.Request, &o, o.CommandHeader
 	}
 	if a.Reject != nil {
 		o := *a.Reject
-		o.Request, a.Reject, said = a.Request, &o, o.Order
+		o.Request, a.Reject, said = a.Request, &o, o.CommandHeader
 	}
 	return a, said
 }
 
 // Request asks a session's run for an open request, whole, with the arguments of
-// its call. An empty id means the only one. Errors are [agent.NotFound] where it
-// is not open, [agent.InvalidInput] where no id is given and several are, and
+// its call. An empty id means the only one. Errors are [agent.CodeNotFound] where it
+// is not open, [agent.CodeInvalidInput] where no id is given and several are, and
 // those of [Run.Status].
 func (c *Client) Request(ctx context.Context, session, id string) (agent.Request, error) {
 	s, err := signals.Status.Ask(ctx, c.temporal, session, "", signals.None{})
@@ -150,12 +150,12 @@ func missing(s agent.RunStatus, id string, open []agent.Request) *agent.Error {
 	}
 	switch list := strings.Join(ids, ", "); {
 	case len(open) == 0 && id == "":
-		return agent.Errorf(agent.NotFound, "session %s has no open request; it is %s", s.Session, s.Status)
+		return agent.Errorf(agent.CodeNotFound, "session %s has no open request; it is %s", s.Session, s.Status)
 	case len(open) == 0:
-		return agent.Errorf(agent.NotFound, "request %s of session %s is not open; nothing is, it is %s", id, s.Session, s.Status)
+		return agent.Errorf(agent.CodeNotFound, "request %s of session %s is not open; nothing is, it is %s", id, s.Session, s.Status)
 	case id == "":
-		return agent.Errorf(agent.InvalidInput, "session %s has several open requests: name one of %s", s.Session, list).At("request")
+		return agent.Errorf(agent.CodeInvalidInput, "session %s has several open requests: name one of %s", s.Session, list).WithPath("request")
 	default:
-		return agent.Errorf(agent.NotFound, "request %s of session %s is not open; open is %s", id, s.Session, list)
+		return agent.Errorf(agent.CodeNotFound, "request %s of session %s is not open; open is %s", id, s.Session, list)
 	}
 }

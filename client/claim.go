@@ -10,21 +10,21 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// Claim is what a token has to say so that a principal may say a verb to a session's live
+// TokenClaim is what a token has to say so that a principal may say a verb to a session's live
 // run, as it stands now. request names the one that a decision is about; it is empty for
 // verbs that decide none. Whoever knows who the principal is adds Expires and, for an
 // approval, Edits and Always, and has the token minted with [signals.Signer.Mint].
 //
-// Errors are [agent.NotFound] where the request is not open, [agent.Denied] where it names
-// approvers and the principal is none, [agent.InvalidInput] for a verb without its request,
+// Errors are [agent.CodeNotFound] where the request is not open, [agent.CodeDenied] where it names
+// approvers and the principal is none, [agent.CodeInvalidInput] for a verb without its request,
 // and those of [Run.Status].
-func (c *Client) Claim(ctx context.Context, session string, verb agent.Verb, request, principal string) (signals.Claim, error) {
-	decides := slices.Contains([]agent.Verb{agent.Answer, agent.Approve, agent.Reject}, verb)
+func (c *Client) TokenClaim(ctx context.Context, session string, verb agent.Verb, request, principal string) (signals.Claim, error) {
+	decides := slices.Contains([]agent.Verb{agent.VerbAnswer, agent.VerbApprove, agent.VerbReject}, verb)
 	switch {
-	case verb == agent.Answers || !slices.Contains(signals.Verbs, verb):
-		return signals.Claim{}, agent.Errorf(agent.InvalidInput, "no token is for the verb %q; of several answers each has its own", verb).At("verb")
+	case verb == agent.VerbAnswers || !slices.Contains(signals.Verbs, verb):
+		return signals.Claim{}, agent.Errorf(agent.CodeInvalidInput, "no token is for the verb %q; of several answers each has its own", verb).WithPath("verb")
 	case decides == (request == ""):
-		return signals.Claim{}, agent.Errorf(agent.InvalidInput, "answer, approve and reject want a request, and no other verb does").At("request")
+		return signals.Claim{}, agent.Errorf(agent.CodeInvalidInput, "answer, approve and reject want a request, and no other verb does").WithPath("request")
 	}
 	s, err := signals.Status.Ask(ctx, c.temporal, session, "", signals.None{})
 	if err != nil {
@@ -43,9 +43,9 @@ func (c *Client) Claim(ctx context.Context, session string, verb agent.Verb, req
 		return signals.Claim{}, missing(s, request, open)
 	}
 	if named := open[i].Approvers; len(named) > 0 && !slices.Contains(named, principal) {
-		return signals.Claim{}, agent.Errorf(agent.Denied, "request %s has no approver %q; it names %s", request, principal, strings.Join(named, ", "))
+		return signals.Claim{}, agent.Errorf(agent.CodeDenied, "request %s has no approver %q; it names %s", request, principal, strings.Join(named, ", "))
 	}
-	if verb == agent.Approve {
+	if verb == agent.VerbApprove {
 		claim.Digest = open[i].Digest
 	}
 	return claim, nil

@@ -37,7 +37,7 @@ type Options struct {
 	Traceparent func(context.Context) string
 }
 
-// ErrNoStore is the cause of an [agent.NotSetUp] of a client that was given no store.
+// ErrNoStore is the cause of an [agent.CodeNotSetUp] of a client that was given no store.
 var ErrNoStore = errors.New("it needs the store that the workers use, and there is none (client.Options.Store)")
 
 // Client speaks to runs. It may be used from many goroutines at once.
@@ -47,7 +47,7 @@ type Client struct {
 	log       *store.Log
 	live      live.Source
 	trace     func(context.Context) string
-	gates     gates
+	gates     updateLimiter
 	histories histories
 }
 
@@ -57,7 +57,7 @@ type Client struct {
 // [Client.Checkpoint] and [Client.Diff], and what a [Client.Fork] or a
 // [Client.Retry] would mean. Nothing else may be called then.
 func New(c client.Client, o *Options) *Client {
-	n := &Client{temporal: c, taskQueue: signals.TaskQueue, gates: newGates()}
+	n := &Client{temporal: c, taskQueue: signals.TaskQueue, gates: newUpdateLimiter()}
 	if o != nil && o.TaskQueue != "" {
 		n.taskQueue = o.TaskQueue
 	}
@@ -99,8 +99,8 @@ type StartOptions struct {
 
 // Start begins a run of an agent. The text may be empty where the options say what
 // to do, and for a daemon, which goes on with what waits for it, or idles; any other
-// run fails then. Its errors are [agent.InvalidInput] before anything is sent,
-// [agent.Busy] where the session has a live run, and those of reaching the server.
+// run fails then. Its errors are [agent.CodeInvalidInput] before anything is sent,
+// [agent.CodeBusy] where the session has a live run, and those of reaching the server.
 // An agent that no worker has fails the run, not the start.
 func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) (*Run, error) {
 	if o == nil {
@@ -113,7 +113,7 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 		return nil, fmt.Errorf("start refused: %w", err)
 	} else if info, err := c.last(ctx, session); err == nil {
 		start.After = info.GetFirstRunId()
-	} else if !errors.Is(err, agent.NotFound) {
+	} else if !errors.Is(err, agent.CodeNotFound) {
 		return nil, err
 	}
 	return c.begin(ctx, session, start, o.Priority)
@@ -147,7 +147,7 @@ func (c *Client) start(ctx context.Context, session string, start agent.Start) (
 // Temporal knows nothing of.
 func (c *Client) priorityOf(ctx context.Context, session string) (_ temporal.Priority, last string, err error) {
 	info, err := c.last(ctx, session)
-	if err != nil && !errors.Is(err, agent.NotFound) {
+	if err != nil && !errors.Is(err, agent.CodeNotFound) {
 		return temporal.Priority{}, "", err
 	}
 	p := info.GetPriority()
@@ -162,7 +162,7 @@ const (
 
 func checkPriority(p temporal.Priority) error {
 	if p.PriorityKey < 0 || len(p.FairnessKey) > maxFairnessKey || p.FairnessWeight < 0 || p.FairnessWeight > maxFairnessWeight {
-		return agent.Errorf(agent.InvalidInput, "start refused: a priority is 1 (first) or more, a fairness key has at most %d bytes, and its weight is over 0 and at most %d", maxFairnessKey, maxFairnessWeight).At("priority")
+		return agent.Errorf(agent.CodeInvalidInput, "start refused: a priority is 1 (first) or more, a fairness key has at most %d bytes, and its weight is over 0 and at most %d", maxFairnessKey, maxFairnessWeight).WithPath("priority")
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func check(session string, start agent.Start) error {
 	}
 	raw, err := json.Marshal(start)
 	if err != nil {
-		return fmt.Errorf("start refused: %w", agent.Errorf(agent.InvalidInput, "data is not JSON: %w", err).At("input.data"))
+		return fmt.Errorf("start refused: %w", agent.Errorf(agent.CodeInvalidInput, "data is not JSON: %w", err).WithPath("input.data"))
 	}
 	if _, refusal := signals.DecodeStart(raw); refusal != nil {
 		return refusal
@@ -225,30 +225,30 @@ func startFailed(session string, start agent.Start, err error) error {
 	var invalid *serviceerror.InvalidArgument
 	switch {
 	case errors.As(err, &live) && start.From != nil && start.From.Retry != "":
-		e := agent.Errorf(agent.Busy, "run %s of session %s is being retried, or was: run %s was quicker", start.From.Retry, session, live.RunId)
+		e := agent.Errorf(agent.CodeBusy, "run %s of session %s is being retried, or was: run %s was quicker", start.From.Retry, session, live.RunId)
 		e.Session, e.Run = session, live.RunId
 		return e
 	case errors.As(err, &live):
-		e := agent.Errorf(agent.Busy, "session %s has a live run (%s); wait for its end, or name another session", session, live.RunId)
+		e := agent.Errorf(agent.CodeBusy, "session %s has a live run (%s); wait for its end, or name another session", session, live.RunId)
 		e.Session, e.Run = session, live.RunId
 		return e
 	case errors.As(err, &invalid):
-		return agent.Errorf(agent.NotSetUp, "starting a run: %w; does the namespace have fermata's search attributes? see fermata setup", err)
+		return agent.Errorf(agent.CodeNotSetUp, "starting a run: %w; does the namespace have fermata's search attributes? see fermata setup", err)
 	}
-	return fmt.Errorf("starting a run: %w", durable.ArriveRPC(err))
+	return fmt.Errorf("starting a run: %w", durable.FromRPC(err))
 }
 
-// Get returns the session's last run, live or ended, or [agent.NotFound], or
-// [agent.InvalidInput] for what can't name a session. Of a session that Temporal has forgotten
-// it is what the store has, see [Options.Store]; [agent.StoreUnavailable] if that does not say.
+// Get returns the session's last run, live or ended, or [agent.CodeNotFound], or
+// [agent.CodeInvalidInput] for what can't name a session. Of a session that Temporal has forgotten
+// it is what the store has, see [Options.Store]; [agent.CodeStoreUnavailable] if that does not say.
 func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 	info, err := c.last(ctx, session)
-	if errors.Is(err, agent.NotFound) && c.log != nil {
+	if errors.Is(err, agent.CodeNotFound) && c.log != nil {
 		head, headErr := c.log.Head(ctx, session)
 		if headErr == nil {
 			return &Run{client: c, Session: session, ID: head.Run}, nil
 		}
-		if errors.Is(headErr, agent.StoreUnavailable) {
+		if errors.Is(headErr, agent.CodeStoreUnavailable) {
 			err = fmt.Errorf("session %s is not known to Temporal, and what is stored of it can't be read: %w", session, headErr)
 		}
 	}
@@ -264,15 +264,15 @@ func (c *Client) last(ctx context.Context, session string) (*workflowpb.Workflow
 		return nil, err
 	}
 	if c.temporal == nil {
-		return nil, agent.Errorf(agent.NotFound, "looking for session %s: there is no server to ask", session)
+		return nil, agent.Errorf(agent.CodeNotFound, "looking for session %s: there is no server to ask", session)
 	}
 	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, "")
 	if err != nil {
-		return nil, fmt.Errorf("looking for session %s: %w", session, durable.ArriveRPC(err))
+		return nil, fmt.Errorf("looking for session %s: %w", session, durable.FromRPC(err))
 	}
 	info := d.GetWorkflowExecutionInfo()
 	if info.GetType().GetName() != signals.WorkflowType {
-		return nil, agent.Errorf(agent.NotFound, "workflow %s is a %s, not a run of fermata", session, info.GetType().GetName())
+		return nil, agent.Errorf(agent.CodeNotFound, "workflow %s is a %s, not a run of fermata", session, info.GetType().GetName())
 	}
 	return info, nil
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Deleted is what a [Client.Delete] did, as a proof for who asked for it.
-type Deleted struct {
+// DeleteResult is what a [Client.Delete] did, as a proof for who asked for it.
+type DeleteResult struct {
 	Session string `json:"session"`
 	// Executions are those that Temporal has deleted: of the session's runs and of
 	// the runs below it.
 	Executions []Execution `json:"executions"`
 	// Store is what was deleted of the log, and what other sessions keep of it.
-	Store store.Deleted `json:"store"`
+	Store store.DeleteResult `json:"store"`
 }
 
 // Execution is one Temporal execution; a run that was continued as new has several.
@@ -42,14 +42,14 @@ const lookEvery = 200 * time.Millisecond
 // both have been looked at again and nothing is left, or with the context's end.
 // What it did before an error is in the result; then it may be called again.
 //
-// Nothing is deleted if a head in the store can't be read: [agent.ChunkDamaged] and
-// [agent.Incompatible], see [store.Log.Deletable]. Other errors are [agent.Busy] for a session that has a live run, [agent.NotFound] for
-// one that nobody knows, [agent.InvalidInput] for one that has a parent,
-// [agent.Stale] where a run begins meanwhile, [agent.NotSetUp] without
-// [Options.Store] or if the session's workers have another store, [agent.Timeout],
+// Nothing is deleted if a head in the store can't be read: [agent.CodeChunkDamaged] and
+// [agent.CodeIncompatible], see [store.Log.CheckDelete]. Other errors are [agent.CodeBusy] for a session that has a live run, [agent.CodeNotFound] for
+// one that nobody knows, [agent.CodeInvalidInput] for one that has a parent,
+// [agent.CodeStale] where a run begins meanwhile, [agent.CodeNotSetUp] without
+// [Options.Store] or if the session's workers have another store, [agent.CodeTimeout],
 // and those of the server and of [store.Log.Delete].
-func (c *Client) Delete(ctx context.Context, session string) (Deleted, error) {
-	d := deletion{client: c, done: Deleted{Session: session, Executions: []Execution{}, Store: store.Deleted{Sessions: []string{}, Chunks: []string{}}}}
+func (c *Client) Delete(ctx context.Context, session string) (DeleteResult, error) {
+	d := deletion{client: c, done: DeleteResult{Session: session, Executions: []Execution{}, Store: store.DeleteResult{Sessions: []string{}, Chunks: []string{}}}}
 	err := d.check(ctx)
 	if err == nil {
 		err = d.temporal(ctx)
@@ -70,23 +70,23 @@ func (c *Client) Delete(ctx context.Context, session string) (Deleted, error) {
 type deletion struct {
 	client    *Client
 	namespace string
-	done      Deleted
+	done      DeleteResult
 }
 
 // check refuses what can't be deleted, before anything is.
 func (d *deletion) check(ctx context.Context) error {
 	if d.client.log == nil {
-		return agent.Errorf(agent.NotSetUp, "its log is stored: %w", ErrNoStore)
+		return agent.Errorf(agent.CodeNotSetUp, "its log is stored: %w", ErrNoStore)
 	}
 	if parent, _, child := strings.Cut(d.done.Session, "/"); child {
-		return agent.Errorf(agent.InvalidInput, "it is below session %s, and is deleted with that", parent).At("session")
+		return agent.Errorf(agent.CodeInvalidInput, "it is below session %s, and is deleted with that", parent).WithPath("session")
 	}
 	if err := agent.CheckSession(d.done.Session); err != nil {
 		return err
 	}
 	err := ctx.Err() // neither of the next two says that the time is over
 	if err != nil {
-		return durable.ArriveRPC(err)
+		return durable.FromRPC(err)
 	}
 	if d.namespace, err = durable.Namespace(ctx, d.client.temporal); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (d *deletion) check(ctx context.Context) error {
 	if err := d.sameStore(ctx); err != nil {
 		return err
 	}
-	return d.client.log.Deletable(ctx, d.done.Session)
+	return d.client.log.CheckDelete(ctx, d.done.Session)
 }
 
 // sameStore refuses a store that the session's workers do not have: the session's log is
@@ -106,11 +106,11 @@ func (d *deletion) sameStore(ctx context.Context) error {
 	queue := d.client.taskQueue
 	if info, err := d.client.last(ctx, d.done.Session); err == nil {
 		queue = info.GetTaskQueue()
-	} else if !errors.Is(err, agent.NotFound) {
+	} else if !errors.Is(err, agent.CodeNotFound) {
 		return err
 	}
 	recorded, err := signals.ReadStore(ctx, d.client.temporal, queue)
-	if errors.Is(err, agent.NotFound) {
+	if errors.Is(err, agent.CodeNotFound) {
 		return nil // no worker has recorded one
 	}
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *deletion) sameStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return signals.OtherStore(queue, recorded, signals.StoreRecord{ID: id, Place: store.Place(here)})
+	return signals.CheckStore(queue, recorded, signals.StoreRecord{ID: id, Place: store.Location(here)})
 }
 
 // temporal deletes the executions, until there are none.
@@ -140,7 +140,7 @@ func (d *deletion) temporal(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return durable.ArriveRPC(ctx.Err())
+			return durable.FromRPC(ctx.Err())
 		case <-look.C:
 		}
 	}
@@ -153,19 +153,19 @@ func (d *deletion) left(ctx context.Context) (left []Execution, err error) {
 	for head, err := range d.client.log.Store().Heads(ctx, d.done.Session+"/") {
 		if err == nil {
 			sessions = append(sessions, head.Session)
-		} else if !errors.Is(err, agent.ChunkDamaged) { // Deletable let it pass: it is of no known session
+		} else if !errors.Is(err, agent.CodeChunkDamaged) { // Deletable let it pass: it is of no known session
 			return nil, err
 		}
 	}
 	for _, session := range sessions {
 		info, err := d.client.last(ctx, session)
 		switch {
-		case errors.Is(err, agent.NotFound):
+		case errors.Is(err, agent.CodeNotFound):
 			continue
 		case err != nil:
 			return nil, err
 		case open(info):
-			e := agent.Errorf(agent.Busy, "session %s has a live run (%s); stop or cancel it first", session, info.GetFirstRunId())
+			e := agent.Errorf(agent.CodeBusy, "session %s has a live run (%s); stop or cancel it first", session, info.GetFirstRunId())
 			e.Session, e.Run = session, info.GetFirstRunId()
 			return nil, e
 		}
@@ -187,9 +187,9 @@ func (d *deletion) left(ctx context.Context) (left []Execution, err error) {
 func (d *deletion) delete(ctx context.Context, e Execution) error {
 	info, err := (&Run{client: d.client, Session: e.Session}).describe(ctx, e.ID)
 	if err == nil && open(info) { // it began since it was looked for
-		err = agent.Errorf(agent.Busy, "session %s has a live run (%s); stop or cancel it first", e.Session, info.GetFirstRunId())
+		err = agent.Errorf(agent.CodeBusy, "session %s has a live run (%s); stop or cancel it first", e.Session, info.GetFirstRunId())
 	}
-	if errors.Is(err, agent.NotFound) {
+	if errors.Is(err, agent.CodeNotFound) {
 		return nil // only the listing has it still
 	}
 	if err != nil {
@@ -204,13 +204,13 @@ func (d *deletion) delete(ctx context.Context, e Execution) error {
 	if err == nil && !slices.Contains(d.done.Executions, e) {
 		d.done.Executions = append(d.done.Executions, e)
 	}
-	return durable.ArriveRPC(err)
+	return durable.FromRPC(err)
 }
 
 // store deletes what is stored.
 func (d *deletion) store(ctx context.Context) (err error) {
 	d.done.Store, err = d.client.log.Delete(ctx, d.done.Session)
-	if errors.Is(err, agent.NotFound) && len(d.done.Executions) > 0 {
+	if errors.Is(err, agent.CodeNotFound) && len(d.done.Executions) > 0 {
 		return nil // its runs have stored nothing
 	}
 	return err
@@ -219,8 +219,8 @@ func (d *deletion) store(ctx context.Context) (err error) {
 // verify looks once more in Temporal; the store has looked for itself.
 func (d *deletion) verify(ctx context.Context) error {
 	left, err := d.left(ctx)
-	if errors.Is(err, agent.Busy) || len(left) > 0 {
-		return agent.Errorf(agent.Stale, "a run of it began while it was deleted: end it, and delete the session again")
+	if errors.Is(err, agent.CodeBusy) || len(left) > 0 {
+		return agent.Errorf(agent.CodeStale, "a run of it began while it was deleted: end it, and delete the session again")
 	}
 	return err
 }

@@ -31,17 +31,17 @@ type EmitOptions struct {
 	Token string
 }
 
-// Emitted says what became of an event.
-type Emitted struct {
-	// Sent counts the runs that took it.
-	Sent int `json:"sent"`
+// EmitResult says what became of an event.
+type EmitResult struct {
+	// Accepted counts the runs that took it.
+	Accepted int `json:"accepted"`
 	// Failed are the runs that wait and could not be told, by session: also daemons
 	// that are being stopped, whose next run may be told.
-	Failed []NotEmitted `json:"failed,omitempty"`
+	Failed []EmitFailure `json:"failed,omitempty"`
 }
 
-// NotEmitted is a run that could not be told of an event.
-type NotEmitted struct {
+// EmitFailure is a run that could not be told of an event.
+type EmitFailure struct {
 	Session string       `json:"session"`
 	Run     string       `json:"run"`
 	Error   *agent.Error `json:"error"`
@@ -51,66 +51,66 @@ type NotEmitted struct {
 // hears it. The payload is anything that is an object, a list or a scalar in JSON;
 // nil is none. Runs are found by a listing, which may be behind by a moment: a run
 // that has just begun to wait may be missed. One that waits no longer, or for
-// another payload, does not count. Errors are [agent.InvalidInput] and
-// [agent.TooLarge] before anything is sent, and those of listing; what could not be
+// another payload, does not count. Errors are [agent.CodeInvalidInput] and
+// [agent.CodeTooLarge] before anything is sent, and those of listing; what could not be
 // told to one run is in Failed.
 //
-// With a session, that one is told, and what it refuses is the error: [agent.Closed]
-// where its run is at an end, [agent.Stale] where it does not wait for such an event
-// or is being stopped, [agent.QueueFull] where a daemon has too many. An event that
+// With a session, that one is told, and what it refuses is the error: [agent.CodeClosed]
+// where its run is at an end, [agent.CodeStale] where it does not wait for such an event
+// or is being stopped, [agent.CodeQueueFull] where a daemon has too many. An event that
 // was refused has had no effect: emit it again, with the same id.
-func (c *Client) Emit(ctx context.Context, topic string, payload any, o *EmitOptions) (Emitted, error) {
+func (c *Client) Emit(ctx context.Context, topic string, payload any, o *EmitOptions) (EmitResult, error) {
 	if o == nil {
 		o = &EmitOptions{}
 	}
-	order := agent.EmitOrder{Order: agent.Order{ID: idOr(o.ID), By: o.By, Token: o.Token}, Topic: topic}
+	order := agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: idOr(o.ID), By: o.By, Token: o.Token}, Topic: topic}
 	if o.Token != "" && o.Session == "" {
-		return Emitted{}, agent.Errorf(agent.InvalidInput, "emit refused: a token is for one session; name it").At("token")
+		return EmitResult{}, agent.Errorf(agent.CodeInvalidInput, "emit refused: a token is for one session; name it").WithPath("token")
 	}
 	if payload != nil {
 		raw, err := json.Marshal(payload)
 		if err != nil {
-			return Emitted{}, agent.Errorf(agent.InvalidInput, "emit refused: payload is not JSON: %w", err).At("payload")
+			return EmitResult{}, agent.Errorf(agent.CodeInvalidInput, "emit refused: payload is not JSON: %w", err).WithPath("payload")
 		}
 		order.Payload = raw
 	}
 	if _, err := checkCommand(order); err != nil {
-		return Emitted{}, err
+		return EmitResult{}, err
 	}
 	if o.Session != "" {
 		return c.emitTo(ctx, o.Session, order)
 	}
 	e := &emitter{client: c, order: order, slots: make(chan struct{}, atOnce)}
 	err := e.all(ctx)
-	slices.SortFunc(e.done.Failed, func(a, b NotEmitted) int { return cmp.Compare(a.Session, b.Session) })
+	slices.SortFunc(e.done.Failed, func(a, b EmitFailure) int { return cmp.Compare(a.Session, b.Session) })
 	return e.done, err
 }
 
-func (c *Client) emitTo(ctx context.Context, session string, order agent.EmitOrder) (Emitted, error) {
-	ack, err := c.say(ctx, session, order)
-	if err == nil && ack.Effect == agent.Moot {
+func (c *Client) emitTo(ctx context.Context, session string, order agent.EmitCommand) (EmitResult, error) {
+	ack, err := c.update(ctx, session, order)
+	if err == nil && ack.Effect == agent.EffectRunEnded {
 		err = tooLate(session, order, ack)
 	}
 	if err != nil {
-		return Emitted{}, err
+		return EmitResult{}, err
 	}
-	return Emitted{Sent: 1}, nil
+	return EmitResult{Accepted: 1}, nil
 }
 
 // emitter tells many runs of one event, a few at once.
 type emitter struct {
 	client *Client
-	order  agent.EmitOrder
+	order  agent.EmitCommand
 	slots  chan struct{}
 
 	mu   sync.Mutex
-	done Emitted
+	done EmitResult
 }
 
 func (e *emitter) all(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
-	for info, err := range e.client.executions(ctx, liveOnes+hears(e.order.Topic)) {
+	for info, err := range e.client.executions(ctx, openRuns+hears(e.order.Topic)) {
 		if err != nil {
 			return fmt.Errorf("listing the runs that wait for %s: %w", e.order.Topic, err)
 		}
@@ -125,21 +125,21 @@ func (e *emitter) all(ctx context.Context) error {
 
 // hears is the condition that a run waits for a topic, or is a daemon that hears all.
 func hears(topic string) string {
-	return fmt.Sprintf(" AND (%[1]s = %[2]s OR %[1]s = %[3]s)", agent.AttrWaitsFor, signals.Quote("topic:"+topic), signals.Quote(agent.HearsAll))
+	return fmt.Sprintf(" AND (%[1]s = %[2]s OR %[1]s = %[3]s)", agent.AttrWaitsFor, signals.Quote("topic:"+topic), signals.Quote(agent.WaitsForEveryTopic))
 }
 
 func (e *emitter) one(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) {
 	session, order := info.GetExecution().GetWorkflowId(), e.order
 	order.Run = runOf(info)
-	ack, err := e.client.say(ctx, session, order)
+	ack, err := e.client.update(ctx, session, order)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
-	case err == nil && ack.Effect == agent.Moot, waitsNoMore(err):
+	case err == nil && ack.Effect == agent.EffectRunEnded, waitsNoMore(err):
 	case err == nil:
-		e.done.Sent++
+		e.done.Accepted++
 	default:
-		e.done.Failed = append(e.done.Failed, NotEmitted{session, order.Run, durable.Within("emitting "+e.order.Topic, err)})
+		e.done.Failed = append(e.done.Failed, EmitFailure{session, order.Run, durable.Within("emitting "+e.order.Topic, err)})
 	}
 }
 
@@ -150,5 +150,5 @@ func waitsNoMore(err error) bool {
 	if errors.As(err, &e) && e.Retryable {
 		return false
 	}
-	return slices.ContainsFunc([]agent.Code{agent.Closed, agent.Stale, agent.NotFound, agent.NotSuspended}, func(c agent.Code) bool { return errors.Is(err, c) })
+	return slices.ContainsFunc([]agent.Code{agent.CodeClosed, agent.CodeStale, agent.CodeNotFound, agent.CodeNotSuspended}, func(c agent.Code) bool { return errors.Is(err, c) })
 }

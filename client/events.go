@@ -65,11 +65,11 @@ func (e Event) MarshalJSON() ([]byte, error) {
 // when Temporal has forgotten them. Without Follow it ends at the log's present
 // end. It only ever asks: no run waits for a reader.
 //
-// It needs [Options.Store], else its error is [agent.NotSetUp]; for what a run
+// It needs [Options.Store], else its error is [agent.CodeNotSetUp]; for what a run
 // has not stored yet it needs a worker, for which Follow waits, and which is
-// [agent.NoWorker] without. What is stored comes first in any case. A cursor that
-// is none, or beyond the log's end, is [agent.InvalidInput], and a session that
-// nobody knows [agent.NotFound]. [agent.Stale] tells a reader that what it was
+// [agent.CodeNoWorker] without. What is stored comes first in any case. A cursor that
+// is none, or beyond the log's end, is [agent.CodeInvalidInput], and a session that
+// nobody knows [agent.CodeNotFound]. [agent.CodeStale] tells a reader that what it was
 // told last was never stored, since the run was terminated; the message says
 // from where to read again. An error ends the iteration; the cursor of the last
 // event is where to come back.
@@ -85,7 +85,7 @@ func (c *Client) Events(ctx context.Context, session string, o *EventsOptions) i
 
 func (c *Client) events(ctx context.Context, r *reader, o *EventsOptions) (err error) {
 	if c.log == nil {
-		return agent.Errorf(agent.NotSetUp, "they are stored: %w", ErrNoStore)
+		return agent.Errorf(agent.CodeNotSetUp, "they are stored: %w", ErrNoStore)
 	}
 	if r.after, err = agent.CursorSeq(o.After); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (c *Client) events(ctx context.Context, r *reader, o *EventsOptions) (err e
 	if o.Follow && o.UntilEnd {
 		run, err := c.Get(ctx, r.session)
 		switch {
-		case errors.Is(err, agent.NotFound):
+		case errors.Is(err, agent.CodeNotFound):
 			r.follow = false // all that there can be is stored
 		case err != nil:
 			return err
@@ -105,7 +105,7 @@ func (c *Client) events(ctx context.Context, r *reader, o *EventsOptions) (err e
 		return r.read(ctx)
 	}
 	if c.live == nil {
-		return agent.Errorf(agent.NotSetUp, "live events have no source: set client.Options.Live")
+		return agent.Errorf(agent.CodeNotSetUp, "live events have no source: set client.Options.Live")
 	}
 	if r.live, err = c.live.Subscribe(ctx, r.session); err != nil {
 		return fmt.Errorf("subscribing to live events: %w", err)
@@ -133,7 +133,7 @@ func (r *reader) readStored(ctx context.Context, after string) (err error) {
 	case err != nil || r.over:
 		return err
 	case r.seq == 0:
-		return agent.Errorf(agent.NotFound, "the store has nothing of it")
+		return agent.Errorf(agent.CodeNotFound, "the store has nothing of it")
 	}
 	return r.known()
 }
@@ -141,8 +141,8 @@ func (r *reader) readStored(ctx context.Context, after string) (err error) {
 // Follow yields the events of the session's log after one (zero: from its
 // beginning) and goes on as they come, until the run's end or the context's. It
 // is [Client.Events] for one run: what is no longer open is read from the store,
-// without which that is [agent.NotSetUp]; where no worker answers, the error is
-// [agent.NoWorker], and one may come back.
+// without which that is [agent.CodeNotSetUp]; where no worker answers, the error is
+// [agent.CodeNoWorker], and one may come back.
 func (r *Run) Follow(ctx context.Context, after int64) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		f := &reader{client: r.client, session: r.Session, only: r.ID, after: after, follow: true}

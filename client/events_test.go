@@ -40,7 +40,7 @@ func TestEventsAreTheLog(t *testing.T) {
 				case 3, 4:
 					th.seals(dice.IntN(3))
 				default:
-					th.record(agent.Event{Type: agent.TurnStarted, Turn: 1})
+					th.record(agent.Event{Type: agent.EventTurnStarted, Turn: 1})
 				}
 			}
 			th.asking = func() {
@@ -95,7 +95,7 @@ func TestEventsAreWokenAndElseQuiet(t *testing.T) {
 		}()
 		pass(20*pollFor + pollFor/2)
 		require.Equal(t, 1, th.asked)
-		th.now(func() { th.record(agent.Event{Type: agent.TurnStarted, Turn: 1}) })
+		th.now(func() { th.record(agent.Event{Type: agent.EventTurnStarted, Turn: 1}) })
 		tasks <- 99
 		synctest.Wait()
 		require.EqualValues(t, 2, seen.Load())
@@ -124,7 +124,7 @@ func TestReadersAskTogetherAndNotTooOften(t *testing.T) {
 		synctest.Wait()
 		th.asked = 0
 		for turn := range turns {
-			th.now(func() { th.record(agent.Event{Type: agent.TurnStarted, Turn: turn}) })
+			th.now(func() { th.record(agent.Event{Type: agent.EventTurnStarted, Turn: turn}) })
 			pass(every)
 		}
 		pass(newsGap)
@@ -157,7 +157,7 @@ func TestAReaderWithoutAHistoryLooks(t *testing.T) {
 		}()
 		pass(time.Minute)
 		require.LessOrEqual(t, th.polls.Load(), int64(time.Minute/pollBlind+3))
-		th.now(func() { th.record(agent.Event{Type: agent.TurnStarted, Turn: 1}) })
+		th.now(func() { th.record(agent.Event{Type: agent.EventTurnStarted, Turn: 1}) })
 		pass(pollBlind)
 		require.EqualValues(t, 2, seen.Load())
 		cancel()
@@ -178,7 +178,7 @@ func TestEventsReadEachChunkOnce(t *testing.T) {
 		}()
 		for turn := range turns {
 			th.now(func() {
-				th.record(agent.Event{Type: agent.TurnStarted, Turn: turn})
+				th.record(agent.Event{Type: agent.EventTurnStarted, Turn: turn})
 				if turn%chunk == 0 {
 					th.seals(0)
 				}
@@ -196,17 +196,17 @@ func TestEventsWithoutAWorker(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		th := newTheatre(t)
 		th.begins()
-		th.record(agent.Event{Type: agent.TurnStarted, Turn: 1})
+		th.record(agent.Event{Type: agent.EventTurnStarted, Turn: 1})
 		th.seals(0)
-		th.record(agent.Event{Type: agent.TurnEnded, Turn: 1})
+		th.record(agent.Event{Type: agent.EventTurnEnded, Turn: 1})
 		th.away = true
 		lines, err := th.reads(t.Context(), nil)
-		require.ErrorIs(t, err, agent.NoWorker)
+		require.ErrorIs(t, err, agent.CodeNoWorker)
 		require.Equal(t, th.wires(0)[:2], lines)
 		var seqs []int64
 		for e, err := range (&Run{client: th.client(), Session: "a", ID: "run-1"}).Follow(t.Context(), 1) {
 			if err != nil {
-				require.ErrorIs(t, err, agent.NoWorker, "one run's reader decides itself whether to wait")
+				require.ErrorIs(t, err, agent.CodeNoWorker, "one run's reader decides itself whether to wait")
 				break
 			}
 			seqs = append(seqs, e.Seq)
@@ -236,8 +236,8 @@ func TestEventsThatWereNeverStored(t *testing.T) {
 		th := newTheatre(t)
 		th.begins()
 		th.seals(0)
-		th.record(agent.Event{Type: agent.TurnStarted, Turn: 1})
-		th.record(agent.Event{Type: agent.TurnEnded, Turn: 1})
+		th.record(agent.Event{Type: agent.EventTurnStarted, Turn: 1})
+		th.record(agent.Event{Type: agent.EventTurnEnded, Turn: 1})
 		got := make(chan error)
 		go func() {
 			_, err := th.reads(t.Context(), &EventsOptions{Follow: true})
@@ -249,7 +249,7 @@ func TestEventsThatWereNeverStored(t *testing.T) {
 			th.begins()
 		})
 		err := <-got
-		require.ErrorIs(t, err, agent.Stale)
+		require.ErrorIs(t, err, agent.CodeStale)
 		require.ErrorContains(t, err, `read again after "1"`)
 		lines, err := th.reads(t.Context(), &EventsOptions{After: "1"})
 		require.NoError(t, err)
@@ -261,30 +261,30 @@ func TestEventsThatCantBeHad(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		th := newTheatre(t)
 		_, err := th.reads(t.Context(), nil)
-		require.ErrorIs(t, err, agent.NotFound)
+		require.ErrorIs(t, err, agent.CodeNotFound)
 		th.begins()
 		for _, o := range []EventsOptions{{After: "x"}, {After: "2"}, {After: "2", Follow: true}, {After: "2", Follow: true, UntilEnd: true}} {
 			_, err = th.reads(t.Context(), &o)
 			var e *agent.Error
 			require.ErrorAs(t, err, &e)
-			require.Equal(t, agent.InvalidInput, e.Code)
+			require.Equal(t, agent.CodeInvalidInput, e.Code)
 			require.Equal(t, "after", e.Path)
 		}
 		for _, err = range New(th, nil).Events(t.Context(), "a", nil) {
 		}
-		require.ErrorIs(t, err, agent.NotSetUp)
+		require.ErrorIs(t, err, agent.CodeNotSetUp)
 		_, err = th.reads(t.Context(), &EventsOptions{Follow: true, Live: true})
-		require.ErrorIs(t, err, agent.NotSetUp)
+		require.ErrorIs(t, err, agent.CodeNotSetUp)
 		for _, err = range StoredEvents(t.Context(), th.store, "b", "") {
 		}
-		require.ErrorIs(t, err, agent.NotFound)
+		require.ErrorIs(t, err, agent.CodeNotFound)
 		th.ends()
 		th.info = nil // it is past its retention
 		lines, err := th.reads(t.Context(), &EventsOptions{After: "1", Follow: true, UntilEnd: true})
 		require.NoError(t, err)
 		require.Equal(t, th.wires(1), lines)
 		_, err = th.reads(t.Context(), &EventsOptions{After: "3"})
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 		n := 0
 		for e, err := range StoredEvents(t.Context(), th.store, "a", "1") {
 			require.NoError(t, err)

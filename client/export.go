@@ -20,8 +20,8 @@ import (
 type ExportOptions struct {
 	// Key signs. The workers where the session shall live need its public key.
 	Key signals.Signer
-	// For is how long the export can be imported; zero means 24 hours.
-	For time.Duration
+	// ValidFor is how long the export can be imported; zero means 24 hours.
+	ValidFor time.Duration
 	// NoExpiry lets it be imported for ever.
 	NoExpiry bool
 }
@@ -30,22 +30,22 @@ type ExportOptions struct {
 func (o ExportOptions) lasts() (time.Duration, error) {
 	switch {
 	case o.Key.ID() == "":
-		return 0, agent.Errorf(agent.NotSetUp, "export refused: there is no key to sign with; there is none by default")
-	case o.For < 0:
-		return 0, agent.Errorf(agent.InvalidInput, "export refused: the time for which it is good must be positive").At("for")
-	case o.NoExpiry && o.For > 0:
-		return 0, agent.Errorf(agent.InvalidInput, "export refused: it can't be good for %s and for ever", o.For).At("for")
+		return 0, agent.Errorf(agent.CodeNotSetUp, "export refused: there is no key to sign with; there is none by default")
+	case o.ValidFor < 0:
+		return 0, agent.Errorf(agent.CodeInvalidInput, "export refused: the time for which it is good must be positive").WithPath("for")
+	case o.NoExpiry && o.ValidFor > 0:
+		return 0, agent.Errorf(agent.CodeInvalidInput, "export refused: it can't be good for %s and for ever", o.ValidFor).WithPath("for")
 	case o.NoExpiry:
 		return 0, nil
-	case o.For == 0:
+	case o.ValidFor == 0:
 		return 24 * time.Hour, nil
 	}
-	return o.For, nil
+	return o.ValidFor, nil
 }
 
-// Exported says what a file has. Expires is zero where it is good for ever, and
+// ExportInfo says what a file has. Expires is zero where it is good for ever, and
 // Suspension nil where the session is at an end.
-type Exported struct {
+type ExportInfo struct {
 	Export     string            `json:"export"` // its id
 	Key        string            `json:"key"`
 	Session    string            `json:"session"`
@@ -59,8 +59,8 @@ type Exported struct {
 	Chunks     int               `json:"chunks"`
 }
 
-func exported(c export.Content, chunks int) Exported {
-	return Exported{
+func exported(c export.Content, chunks int) ExportInfo {
+	return ExportInfo{
 		Export: c.ID, Key: c.Key, Session: c.Session, Run: c.Run, Agent: c.Agent, Status: c.Head.Status,
 		Suspension: c.Suspension, Created: c.Created, Expires: c.Expires, Seq: c.Head.Seq, Chunks: chunks,
 	}
@@ -72,35 +72,35 @@ func exported(c export.Content, chunks int) Exported {
 // for nothing. It holds all that was said, and the arguments of open calls, in the
 // clear.
 //
-// Errors are [agent.NotSetUp] without a key or a store, [agent.InvalidInput] for a
-// session below another one, [agent.NotFound], [agent.Busy] for a run that is neither suspended nor at its end
-// or has live runs below it, [agent.Stale] where the last run was ended from
+// Errors are [agent.CodeNotSetUp] without a key or a store, [agent.CodeInvalidInput] for a
+// session below another one, [agent.CodeNotFound], [agent.CodeBusy] for a run that is neither suspended nor at its end
+// or has live runs below it, [agent.CodeStale] where the last run was ended from
 // outside and is not stored to its end, and those of the store and of a query.
-func (c *Client) Export(ctx context.Context, session string, w io.Writer, o ExportOptions) (Exported, error) {
+func (c *Client) Export(ctx context.Context, session string, w io.Writer, o ExportOptions) (ExportInfo, error) {
 	lasts, err := o.lasts()
 	if err != nil {
-		return Exported{}, err
+		return ExportInfo{}, err
 	}
 	if c.log == nil {
-		return Exported{}, agent.Errorf(agent.NotSetUp, "exporting a session: %w", ErrNoStore)
+		return ExportInfo{}, agent.Errorf(agent.CodeNotSetUp, "exporting a session: %w", ErrNoStore)
 	}
 	content, tail, err := c.content(ctx, session)
 	if err != nil {
-		return Exported{}, fmt.Errorf("exporting session %s: %w", session, err)
+		return ExportInfo{}, fmt.Errorf("exporting session %s: %w", session, err)
 	}
 	content = content.Stamp(o.Key.ID(), time.Now(), lasts)
 	n, err := export.Write(w, content, o.Key, c.chain(ctx, content.Head.Digest, tail))
 	if err != nil {
-		return Exported{}, fmt.Errorf("exporting session %s: %w", session, err)
+		return ExportInfo{}, fmt.Errorf("exporting session %s: %w", session, err)
 	}
 	return exported(content, n), nil
 }
 
-// Retire ends, with the reason "exported", the run that an export was made of, so
+// CancelExported ends, with the reason "exported", the run that an export was made of, so
 // that it lives nowhere twice. Where it has gone on since the export it is left as
-// it is, and the error is [agent.Stale]; the others are those of [Run.Status] and
+// it is, and the error is [agent.CodeStale]; the others are those of [Run.Status] and
 // [Run.Cancel]. A session that was at its end stays so.
-func (c *Client) Retire(ctx context.Context, e Exported) error {
+func (c *Client) CancelExported(ctx context.Context, e ExportInfo) error {
 	if e.Status.Ended() {
 		return nil
 	}
@@ -112,8 +112,8 @@ func (c *Client) Retire(ctx context.Context, e Exported) error {
 	if err != nil {
 		return err
 	}
-	if run.ID != e.Run || s.Status != agent.Suspended || s.Seq != e.Seq {
-		return agent.Errorf(agent.Stale, "session %s has gone on since it was exported, and was not ended: throw the file away, and export it again", e.Session)
+	if run.ID != e.Run || s.Status != agent.StatusSuspended || s.Seq != e.Seq {
+		return agent.Errorf(agent.CodeStale, "session %s has gone on since it was exported, and was not ended: throw the file away, and export it again", e.Session)
 	}
 	_, err = run.Cancel(ctx, agent.ReasonExported)
 	return err
@@ -132,18 +132,18 @@ func (c *Client) content(ctx context.Context, session string) (content export.Co
 		return export.Live(raw, func(prev, session, run string, events []agent.Event) (store.Packed, error) {
 			return c.log.Pack(ctx, prev, session, run, events)
 		})
-	case err != nil && !errors.Is(err, agent.NotFound): // which Temporal may have forgotten
+	case err != nil && !errors.Is(err, agent.CodeNotFound): // which Temporal may have forgotten
 		return content, nil, err
 	}
 	head, err := c.log.Head(ctx, session)
 	cut := info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED || info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT
 	if err == nil && (!head.Status.Ended() || cut && info.GetFirstRunId() != head.Run) {
-		err = agent.Errorf(agent.Stale, "run %s was ended from outside, and its last events are not stored: the session's next run stores them", head.Run)
+		err = agent.Errorf(agent.CodeStale, "run %s was ended from outside, and its last events are not stored: the session's next run stores them", head.Run)
 	}
 	if err != nil {
 		return content, nil, err
 	}
-	inbox, err := c.log.Inbox(ctx, head)
+	inbox, err := c.log.Backlog(ctx, head)
 	return export.Rest(head, inbox), nil, err
 }
 

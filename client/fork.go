@@ -36,33 +36,33 @@ type ForkOptions struct {
 	Labels map[string]string
 }
 
-// Anew is a run that can be begun behind a checkpoint, and what that means for
+// PreparedRun is a run that can be begun behind a checkpoint, and what that means for
 // what was done. Nothing has happened yet.
-type Anew struct {
-	agent.Plan
+type PreparedRun struct {
+	agent.ForkPlan
 	client  *Client
 	session string
 	start   agent.Start
 }
 
-// Begin begins the run. Of many at once one does, the others are [agent.Busy] or,
-// where the one has ended already, of a retry [agent.Stale], in the run's Outcome.
-func (a *Anew) Begin(ctx context.Context) (*Run, error) {
+// Start begins the run. Of many at once one does, the others are [agent.CodeBusy] or,
+// where the one has ended already, of a retry [agent.CodeStale], in the run's Outcome.
+func (a *PreparedRun) Start(ctx context.Context) (*Run, error) {
 	return a.client.start(ctx, a.session, a.start)
 }
 
 // Session is the session in which the run will be.
-func (a *Anew) Session() string { return a.session }
+func (a *PreparedRun) Session() string { return a.session }
 
 // Agent is whose run it will be.
-func (a *Anew) Agent() string { return a.start.Agent }
+func (a *PreparedRun) Agent() string { return a.start.Agent }
 
 // Fork prepares a run that begins behind a checkpoint of a session, whichever run
 // made it. The old run stays as it is. Its errors are those of [Client.Transcript]
-// and [agent.NotFound] for a checkpoint that the session does not have; a
-// session that is live can only be forked into a new one, else it is [agent.Busy], and a
-// new one that is there already is [agent.InvalidInput].
-func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Anew, error) {
+// and [agent.CodeNotFound] for a checkpoint that the session does not have; a
+// session that is live can only be forked into a new one, else it is [agent.CodeBusy], and a
+// new one that is there already is [agent.CodeInvalidInput].
+func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*PreparedRun, error) {
 	if o == nil {
 		o = &ForkOptions{}
 	}
@@ -74,26 +74,26 @@ func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Ane
 	if err != nil {
 		return nil, err
 	}
-	from := &agent.From{Checkpoint: point.ID}
+	from := &agent.StartFrom{Checkpoint: point.ID}
 	target := session
 	if o.NewSession {
 		from.Session = session
 		if target, err = c.newSession(ctx, o.Session); err != nil {
 			return nil, err
 		}
-	} else if err := c.idle(ctx, session); err != nil {
+	} else if err := c.checkNoOpenRun(ctx, session); err != nil {
 		return nil, err
 	}
-	return c.anew(view, point, target, from, *o)
+	return c.prepareRun(view, point, target, from, *o)
 }
 
-func forkPoint(view *store.View, session string, o ForkOptions) (agent.Point, error) {
+func forkPoint(view *store.View, session string, o ForkOptions) (agent.Checkpoint, error) {
 	point, err := find(view, session, o.Checkpoint)
 	if err == nil && o.Start {
 		point, err = journal.First(view, point.Run)
 	}
 	if err == nil && o.Edit {
-		point, err = journal.Unsaid(view, point)
+		point, err = journal.BeforeLastMessage(view, point)
 	}
 	if err != nil {
 		return point, fmt.Errorf("forking session %s: %w", session, err)
@@ -108,38 +108,38 @@ func (c *Client) newSession(ctx context.Context, named string) (string, error) {
 		return uuid.Must(uuid.NewV7()).String(), nil
 	}
 	_, err := c.last(ctx, named)
-	if errors.Is(err, agent.NotFound) { // or Temporal has forgotten it
+	if errors.Is(err, agent.CodeNotFound) { // or Temporal has forgotten it
 		_, err = c.log.Head(ctx, named)
 	}
 	switch {
-	case errors.Is(err, agent.NotFound):
+	case errors.Is(err, agent.CodeNotFound):
 		return named, nil
 	case err == nil:
-		err = agent.Errorf(agent.InvalidInput, "session %s exists; name another one for the fork", named).At("session")
+		err = agent.Errorf(agent.CodeInvalidInput, "session %s exists; name another one for the fork", named).WithPath("session")
 	}
 	return "", err
 }
 
-// idle refuses a session that has a live run.
-func (c *Client) idle(ctx context.Context, session string) error {
+// checkNoOpenRun refuses a session that has a live run.
+func (c *Client) checkNoOpenRun(ctx context.Context, session string) error {
 	info, err := c.last(ctx, session)
-	if errors.Is(err, agent.NotFound) {
+	if errors.Is(err, agent.CodeNotFound) {
 		return nil // Temporal has forgotten it
 	}
 	if err == nil && open(info) {
-		err = agent.Errorf(agent.Busy, "session %s has a live run (%s); stop it first, or fork into a new session", session, info.GetFirstRunId())
+		err = agent.Errorf(agent.CodeBusy, "session %s has a live run (%s); stop it first, or fork into a new session", session, info.GetFirstRunId())
 	}
 	return err
 }
 
 // Retry prepares a new run that replaces a session's last, which has failed: it
-// begins where the failed one stood. A run that has not failed is [agent.Stale].
-func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*Anew, error) {
+// begins where the failed one stood. A run that has not failed is [agent.CodeStale].
+func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*PreparedRun, error) {
 	if o == nil {
 		o = &ForkOptions{}
 	}
 	if o.NewSession || o.Session != "" {
-		return nil, agent.Errorf(agent.InvalidInput, "a retry stays in its session; fork to begin another").At("session")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "a retry stays in its session; fork to begin another").WithPath("session")
 	}
 	view, err := c.view(ctx, session)
 	if err != nil {
@@ -156,35 +156,35 @@ func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*An
 	if err != nil {
 		return nil, err
 	}
-	return c.anew(view, point, session, &agent.From{Checkpoint: point.ID, Retry: last.Run}, *o)
+	return c.prepareRun(view, point, session, &agent.StartFrom{Checkpoint: point.ID, Retry: last.Run}, *o)
 }
 
-// hasFailed returns [agent.Stale] if a run has not failed. Of a run that was ended from
+// hasFailed returns [agent.CodeStale] if a run has not failed. Of a run that was ended from
 // outside, or could not store its end, the log does not know that: Temporal does. The next
 // run brings the end into the log.
-func (c *Client) hasFailed(ctx context.Context, session string, last agent.Record) error {
+func (c *Client) hasFailed(ctx context.Context, session string, last agent.RunRecord) error {
 	status, todo := last.Status, "fork it instead"
 	if !status.Ended() && c.temporal != nil {
 		switch info, err := c.last(ctx, session); {
-		case errors.Is(err, agent.NotFound):
+		case errors.Is(err, agent.CodeNotFound):
 			todo = "Temporal knows nothing of it any more, so fork it instead"
 		case err != nil:
 			return err
 		case info.GetFirstRunId() != last.Run:
-			return agent.Errorf(agent.Stale, "the last run of session %s is %s, and the log has nothing of it; send a message, or fork run %s", session, info.GetFirstRunId(), last.Run)
+			return agent.Errorf(agent.CodeStale, "the last run of session %s is %s, and the log has nothing of it; send a message, or fork run %s", session, info.GetFirstRunId(), last.Run)
 		case open(info):
 			todo = "end it first (stop or cancel), or fork into a new session"
 		default:
 			status = closedStatus(info.GetStatus())
 		}
 	}
-	if status == agent.Failed {
+	if status == agent.StatusFailed {
 		return nil
 	}
-	return agent.Errorf(agent.Stale, "run %s of session %s has not failed, it is %s: only a failed run can be retried; %s", last.Run, session, status, todo)
+	return agent.Errorf(agent.CodeStale, "run %s of session %s has not failed, it is %s: only a failed run can be retried; %s", last.Run, session, status, todo)
 }
 
-func retryPoint(view *store.View, session, run string, o ForkOptions) (point agent.Point, err error) {
+func retryPoint(view *store.View, session, run string, o ForkOptions) (point agent.Checkpoint, err error) {
 	switch {
 	case o.Start && o.Text != "": // the run's own message is not said
 		point, err = journal.Before(view, run)
@@ -196,7 +196,7 @@ func retryPoint(view *store.View, session, run string, o ForkOptions) (point age
 		point, err = find(view, session, o.Checkpoint)
 	}
 	if err == nil && o.Edit && !o.Start {
-		point, err = journal.Unsaid(view, point)
+		point, err = journal.BeforeLastMessage(view, point)
 	}
 	if err != nil {
 		return point, fmt.Errorf("retrying run %s of session %s: %w", run, session, err)
@@ -204,8 +204,8 @@ func retryPoint(view *store.View, session, run string, o ForkOptions) (point age
 	return point, nil
 }
 
-// anew fits a point and the options together.
-func (c *Client) anew(view *store.View, point agent.Point, session string, from *agent.From, o ForkOptions) (*Anew, error) {
+// prepareRun fits a point and the options together.
+func (c *Client) prepareRun(view *store.View, point agent.Checkpoint, session string, from *agent.StartFrom, o ForkOptions) (*PreparedRun, error) {
 	name := o.Agent
 	if name == "" {
 		name = point.Agent
@@ -217,8 +217,8 @@ func (c *Client) anew(view *store.View, point agent.Point, session string, from 
 		}
 		name = first.Agent
 	}
-	if o.Text == "" && (o.Edit || !journal.Asks(view, point)) {
-		return nil, agent.Errorf(agent.InvalidInput, "at %s the model has nothing to answer, so that a message is needed", point.ID).At("input")
+	if o.Text == "" && (o.Edit || !journal.NeedsReply(view, point)) {
+		return nil, agent.Errorf(agent.CodeInvalidInput, "at %s the model has nothing to answer, so that a message is needed", point.ID).WithPath("input")
 	}
 	start := agent.Start{
 		V: agent.Version, Agent: name, Input: agent.Input{Text: o.Text}, By: o.By, Limits: o.Limits, Labels: o.Labels, From: from,
@@ -226,5 +226,5 @@ func (c *Client) anew(view *store.View, point agent.Point, session string, from 
 	if err := check(session, start); err != nil {
 		return nil, err
 	}
-	return &Anew{Plan: journal.PlanOf(view, point), client: c, session: session, start: start}, nil
+	return &PreparedRun{ForkPlan: journal.ForkPlan(view, point), client: c, session: session, start: start}, nil
 }

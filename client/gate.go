@@ -5,10 +5,10 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// gate puts live events where they belong among those of the log: behind the
+// liveOrder puts live events where they belong among those of the log: behind the
 // event that opens what they are a piece of, and never behind the one that says
 // it as a whole. The zero value knows of nothing yet.
-type gate struct {
+type liveOrder struct {
 	run      string
 	turn     int
 	answered bool            // the turn's reply was told as a whole
@@ -19,34 +19,34 @@ type gate struct {
 // maxEarly bounds what waits for its place.
 const maxEarly = 1024
 
-// add takes a live event; [gate.due] gives it back in its time.
-func (g *gate) add(l live.Event) {
+// add takes a live event; [liveOrder.due] gives it back in its time.
+func (g *liveOrder) add(l live.Event) {
 	if len(g.early) == maxEarly {
 		g.early = g.early[1:]
 	}
 	g.early = append(g.early, l)
 }
 
-// note heeds an event of the log.
-func (g *gate) note(e agent.Event, run string) {
-	if run != g.run || e.Turn > g.turn || e.Type == agent.TurnStarted {
+// seen heeds an event of the log.
+func (g *liveOrder) seen(e agent.Event, run string) {
+	if run != g.run || e.Turn > g.turn || e.Type == agent.EventTurnStarted {
 		g.run, g.turn, g.answered, g.calls = run, e.Turn, false, map[string]bool{}
 	}
 	switch e.Type {
-	case agent.Said:
+	case agent.EventMessage:
 		g.answered = g.answered || e.Message.Role == agent.RoleAssistant
-	case agent.ModelRetried:
+	case agent.EventModelRetried:
 		g.answered = false
-	case agent.CallStarted:
+	case agent.EventCallStarted:
 		g.calls[e.Call.Call] = true
-	case agent.CallDone, agent.CallLost:
+	case agent.EventCallDone, agent.EventCallUnknown:
 		g.calls[e.Call.Call] = false
 	}
 }
 
 // due takes out what can be told now, in the order in which it came, and forgets
 // what comes too late.
-func (g *gate) due() (list []live.Event) {
+func (g *liveOrder) due() (list []live.Event) {
 	if len(g.early) == 0 {
 		return nil
 	}
@@ -71,16 +71,16 @@ const (
 	late // what it is a piece of was told
 )
 
-func (g *gate) place(l live.Event) place {
+func (g *liveOrder) place(l live.Event) place {
 	going, begun := g.calls[l.Data.Call]
 	switch {
 	case l.Run != g.run || l.Turn > g.turn:
 		return early
 	case l.Turn < g.turn:
 		return late
-	case l.Type != agent.CallProgress && g.answered:
+	case l.Type != agent.EventCallProgress && g.answered:
 		return late
-	case l.Type != agent.CallProgress:
+	case l.Type != agent.EventCallProgress:
 		return fits
 	case !begun:
 		return early

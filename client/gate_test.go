@@ -13,13 +13,13 @@ import (
 
 func said(turn int, role agent.Role) agent.Event {
 	m := agent.TextMessage(role, "…")
-	return agent.Event{Type: agent.Said, Turn: turn, Message: &m}
+	return agent.Event{Type: agent.EventMessage, Turn: turn, Message: &m}
 }
 
 func noted(kind agent.EventType, turn int, call string) agent.Event {
 	e := agent.Event{Type: kind, Turn: turn}
 	if call != "" {
-		e.Call = &agent.CallNote{Call: call}
+		e.Call = &agent.CallUpdate{Call: call}
 	}
 	return e
 }
@@ -27,7 +27,7 @@ func noted(kind agent.EventType, turn int, call string) agent.Event {
 // piece is a live event of run r, which text tells apart.
 func piece(kind agent.EventType, turn int, text string) live.Event {
 	l := live.Event{Type: kind, Run: "r", Turn: turn, Data: live.Data{Text: text}}
-	if kind == agent.CallProgress {
+	if kind == agent.EventCallProgress {
 		l.Data.Call = fmt.Sprintf("t%d.1", turn)
 	}
 	return l
@@ -35,33 +35,33 @@ func piece(kind agent.EventType, turn int, text string) live.Event {
 
 // Each piece is told in its place, or not at all.
 func TestPiecesComeInTheirPlace(t *testing.T) {
-	text := func(turn int, s string) live.Event { return piece(agent.DeltaText, turn, s) }
+	text := func(turn int, s string) live.Event { return piece(agent.EventDeltaText, turn, s) }
 	other := text(1, "other run")
 	other.Run = "s"
 	for name, c := range map[string]struct {
 		story []any // events and pieces, as they come in
 		want  string
 	}{
-		"in order":                 {[]any{noted(agent.TurnStarted, 1, ""), text(1, "a"), text(1, "b"), said(1, agent.RoleAssistant)}, "turn.started a b message"},
-		"before their turn":        {[]any{text(1, "a"), text(1, "b"), noted(agent.TurnStarted, 1, ""), said(1, agent.RoleAssistant)}, "turn.started a b message"},
-		"after their message":      {[]any{noted(agent.TurnStarted, 1, ""), said(1, agent.RoleAssistant), text(1, "a")}, "turn.started message"},
-		"of a turn that is over":   {[]any{noted(agent.TurnStarted, 2, ""), text(1, "a"), text(2, "b")}, "turn.started b"},
-		"beside what a user says":  {[]any{noted(agent.TurnStarted, 1, ""), said(1, agent.RoleUser), text(1, "a")}, "turn.started message a"},
-		"of the model asked again": {[]any{noted(agent.TurnStarted, 1, ""), text(1, "a"), said(1, agent.RoleAssistant), noted(agent.ModelRetried, 1, ""), text(1, "b")}, "turn.started a message model.retried b"},
-		"void and lost":            {[]any{noted(agent.TurnStarted, 1, ""), text(1, "a"), piece(agent.DeltaVoid, 1, "void"), piece(agent.DeltaLost, 1, "lost"), text(1, "b")}, "turn.started a void lost b"},
-		"progress": {[]any{noted(agent.TurnStarted, 1, ""), piece(agent.CallProgress, 1, "early"), said(1, agent.RoleAssistant), noted(agent.CallStarted, 1, "t1.1"), piece(agent.CallProgress, 1, "now"),
-			noted(agent.CallDone, 1, "t1.1"), piece(agent.CallProgress, 1, "late")}, "turn.started message call.started early now call.done"},
-		"of another run":      {[]any{noted(agent.TurnStarted, 1, ""), other, text(1, "a")}, "turn.started a"},
-		"in the middle of it": {[]any{noted(agent.TurnEnded, 3, ""), text(3, "a"), text(4, "b"), noted(agent.TurnStarted, 4, "")}, "turn.ended a turn.started b"},
+		"in order":                 {[]any{noted(agent.EventTurnStarted, 1, ""), text(1, "a"), text(1, "b"), said(1, agent.RoleAssistant)}, "turn.started a b message"},
+		"before their turn":        {[]any{text(1, "a"), text(1, "b"), noted(agent.EventTurnStarted, 1, ""), said(1, agent.RoleAssistant)}, "turn.started a b message"},
+		"after their message":      {[]any{noted(agent.EventTurnStarted, 1, ""), said(1, agent.RoleAssistant), text(1, "a")}, "turn.started message"},
+		"of a turn that is over":   {[]any{noted(agent.EventTurnStarted, 2, ""), text(1, "a"), text(2, "b")}, "turn.started b"},
+		"beside what a user says":  {[]any{noted(agent.EventTurnStarted, 1, ""), said(1, agent.RoleUser), text(1, "a")}, "turn.started message a"},
+		"of the model asked again": {[]any{noted(agent.EventTurnStarted, 1, ""), text(1, "a"), said(1, agent.RoleAssistant), noted(agent.EventModelRetried, 1, ""), text(1, "b")}, "turn.started a message model.retried b"},
+		"void and lost":            {[]any{noted(agent.EventTurnStarted, 1, ""), text(1, "a"), piece(agent.EventDeltaReset, 1, "void"), piece(agent.EventDeltaDropped, 1, "lost"), text(1, "b")}, "turn.started a void lost b"},
+		"progress": {[]any{noted(agent.EventTurnStarted, 1, ""), piece(agent.EventCallProgress, 1, "early"), said(1, agent.RoleAssistant), noted(agent.EventCallStarted, 1, "t1.1"), piece(agent.EventCallProgress, 1, "now"),
+			noted(agent.EventCallDone, 1, "t1.1"), piece(agent.EventCallProgress, 1, "late")}, "turn.started message call.started early now call.done"},
+		"of another run":      {[]any{noted(agent.EventTurnStarted, 1, ""), other, text(1, "a")}, "turn.started a"},
+		"in the middle of it": {[]any{noted(agent.EventTurnEnded, 3, ""), text(3, "a"), text(4, "b"), noted(agent.EventTurnStarted, 4, "")}, "turn.ended a turn.started b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var g gate
+			var g liveOrder
 			got := ""
 			for _, what := range c.story {
 				switch what := what.(type) {
 				case agent.Event:
 					got += " " + string(what.Type)
-					g.note(what, "r")
+					g.seen(what, "r")
 				case live.Event:
 					g.add(what)
 				}
@@ -76,11 +76,11 @@ func TestPiecesComeInTheirPlace(t *testing.T) {
 
 // What waits for its place is bounded: a reader of an old session has much to read first.
 func TestEarlyPiecesAreBounded(t *testing.T) {
-	var g gate
+	var g liveOrder
 	for i := range maxEarly + 10 {
-		g.add(piece(agent.DeltaText, 1, fmt.Sprint(i)))
+		g.add(piece(agent.EventDeltaText, 1, fmt.Sprint(i)))
 	}
-	g.note(noted(agent.TurnStarted, 1, ""), "r")
+	g.seen(noted(agent.EventTurnStarted, 1, ""), "r")
 	due := g.due()
 	require.Len(t, due, maxEarly)
 	require.Equal(t, "10", due[0].Data.Text)
@@ -91,7 +91,7 @@ func TestEventsWithPieces(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		th := newTheatre(t)
 		th.begins()
-		th.record(agent.Event{Type: agent.TurnStarted, Turn: 1})
+		th.record(agent.Event{Type: agent.EventTurnStarted, Turn: 1})
 		hub := live.NewHub()
 		told := make(chan string, 100)
 		go func() {
@@ -105,7 +105,7 @@ func TestEventsWithPieces(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.Len(t, told, 2)
-		hub.Publish(live.Event{V: 1, Type: agent.DeltaText, Session: "a", Run: "run-1", Turn: 1, Data: live.Data{Text: "Hel"}})
+		hub.Publish(live.Event{V: 1, Type: agent.EventDeltaText, Session: "a", Run: "run-1", Turn: 1, Data: live.Data{Text: "Hel"}})
 		synctest.Wait() // no time goes by
 		require.Len(t, told, 3)
 		th.now(th.ends)

@@ -45,7 +45,7 @@ type history struct {
 
 // openPart is what the run said of the open part of its log, for all who want to know.
 type openPart struct {
-	open   signals.Open
+	open   signals.OpenTail
 	from   int64 // what was asked for is behind this event
 	length int64 // the history had at least so many events
 }
@@ -193,11 +193,11 @@ func (f *follower) tell() {
 
 // tail asks the run for the open part of its log behind an event, or takes what another
 // reader was told, where that is all that this one can know of. ask asks once.
-func (h *history) tail(ctx context.Context, from int64, info *workflowpb.WorkflowExecutionInfo, ask func() (signals.Open, error)) (signals.Open, error) {
+func (h *history) tail(ctx context.Context, from int64, info *workflowpb.WorkflowExecutionInfo, ask func() (signals.OpenTail, error)) (signals.OpenTail, error) {
 	select {
 	case h.asking <- struct{}{}:
 	case <-ctx.Done():
-		return signals.Open{}, ctx.Err()
+		return signals.OpenTail{}, ctx.Err()
 	}
 	defer func() { <-h.asking }()
 	if open, ok := h.latest.behind(from, info.GetHistoryLength()); ok {
@@ -212,7 +212,7 @@ func (h *history) tail(ctx context.Context, from int64, info *workflowpb.Workflo
 
 // behind is the part of an answer behind an event, if it tells all that who knows so
 // much of the history can know.
-func (a openPart) behind(from, length int64) (open signals.Open, ok bool) {
+func (a openPart) behind(from, length int64) (open signals.OpenTail, ok bool) {
 	if a.from > from || a.length < length || a.length == 0 {
 		return open, false
 	}

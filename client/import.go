@@ -28,46 +28,46 @@ type ImportOptions struct {
 // log is brought, and its next run goes on there.
 //
 // Import returns when a worker has taken the run up, or refused it. It is refused,
-// in this order and before anything is changed, with [agent.NotSetUp] without keys
-// or a store, [agent.InvalidInput] for what is no export, [agent.BadSignature],
-// [agent.Incompatible] for one of a newer version, [agent.Expired], [agent.Spent]
-// where it was imported into this store before, [agent.Busy] where the session has
-// a live run here, and [agent.Stale] where it has a log of its own. Later errors are
-// those of the store and of a start, [agent.UnknownAgent], [agent.UnknownModel] and
-// [agent.Incompatible] where the worker's build does not have what the run needs,
-// and [agent.BadSignature] where it lacks the key. After any of these the same file
-// can be imported again; so it can after [agent.Timeout], which tells that no worker
+// in this order and before anything is changed, with [agent.CodeNotSetUp] without keys
+// or a store, [agent.CodeInvalidInput] for what is no export, [agent.CodeBadSignature],
+// [agent.CodeIncompatible] for one of a newer version, [agent.CodeExpired], [agent.CodeUsed]
+// where it was imported into this store before, [agent.CodeBusy] where the session has
+// a live run here, and [agent.CodeStale] where it has a log of its own. Later errors are
+// those of the store and of a start, [agent.CodeUnknownAgent], [agent.CodeUnknownModel] and
+// [agent.CodeIncompatible] where the worker's build does not have what the run needs,
+// and [agent.CodeBadSignature] where it lacks the key. After any of these the same file
+// can be imported again; so it can after [agent.CodeTimeout], which tells that no worker
 // came before the context ended, unless one comes later.
-func (c *Client) Import(ctx context.Context, file io.ReadSeeker, o ImportOptions) (Exported, error) {
+func (c *Client) Import(ctx context.Context, file io.ReadSeeker, o ImportOptions) (ExportInfo, error) {
 	if len(o.Keys) == 0 {
-		return Exported{}, agent.Errorf(agent.NotSetUp, "import refused: there is no key to verify with; there is none by default")
+		return ExportInfo{}, agent.Errorf(agent.CodeNotSetUp, "import refused: there is no key to verify with; there is none by default")
 	}
 	if c.log == nil {
-		return Exported{}, agent.Errorf(agent.NotSetUp, "importing a session: %w", ErrNoStore)
+		return ExportInfo{}, agent.Errorf(agent.CodeNotSetUp, "importing a session: %w", ErrNoStore)
 	}
 	f, err := export.Read(file, o.Keys)
 	if err == nil {
 		err = f.Fresh(time.Now())
 	}
 	if err != nil {
-		return Exported{}, err
+		return ExportInfo{}, err
 	}
-	a := arrival{Client: c, file: f, by: o.By}
-	if err := a.arrive(ctx); err != nil {
-		return Exported{}, fmt.Errorf("importing session %s: %w", f.Session, err)
+	a := importRun{Client: c, file: f, by: o.By}
+	if err := a.run(ctx); err != nil {
+		return ExportInfo{}, fmt.Errorf("importing session %s: %w", f.Session, err)
 	}
 	return exported(f.Content, a.chunks), nil
 }
 
-// arrival is one Import in progress.
-type arrival struct {
+// importRun is one Import in progress.
+type importRun struct {
 	*Client
 	file   *export.File
 	by     string
 	chunks int
 }
 
-func (a *arrival) arrive(ctx context.Context) error {
+func (a *importRun) run(ctx context.Context) error {
 	before, again, err := a.unused(ctx)
 	if err != nil {
 		return err
@@ -102,8 +102,8 @@ func (a *arrival) arrive(ctx context.Context) error {
 		return nil
 	}
 	run, err := a.start(ctx, a.file.Session, agent.Start{V: agent.Version, Agent: a.file.Agent, By: a.by, Import: head.Import})
-	if errors.Is(err, agent.Busy) {
-		err = a.spent() // somebody else has imported it at the same time
+	if errors.Is(err, agent.CodeBusy) {
+		err = a.usedError() // somebody else has imported it at the same time
 	}
 	if err != nil {
 		return err
@@ -114,21 +114,21 @@ func (a *arrival) arrive(ctx context.Context) error {
 // unused refuses a session that is here already, and returns where it stands. again
 // tells that it came with this very file, and that no run has taken it up: the import
 // was cut short, or refused by a worker.
-func (a *arrival) unused(ctx context.Context) (head store.Head, again bool, err error) {
+func (a *importRun) unused(ctx context.Context) (head store.Head, again bool, err error) {
 	head, err = a.log.Head(ctx, a.file.Session)
-	none := errors.Is(err, agent.NotFound) && len(head.Claims) == 0
+	none := errors.Is(err, agent.CodeNotFound) && len(head.Claims) == 0
 	switch {
-	case err != nil && !errors.Is(err, agent.NotFound):
+	case err != nil && !errors.Is(err, agent.CodeNotFound):
 		return head, false, err
 	case !none && head.Imported == a.file.ID && head.Import == "":
-		return head, false, a.spent()
+		return head, false, a.usedError()
 	}
-	err = a.idle(ctx, a.file.Session)
-	if errors.Is(err, agent.Busy) { // it may be of this very file, and began just now
+	err = a.checkNoOpenRun(ctx, a.file.Session)
+	if errors.Is(err, agent.CodeBusy) { // it may be of this very file, and began just now
 		if now, readErr := a.log.Head(ctx, a.file.Session); readErr == nil && now.Imported == a.file.ID {
-			return head, false, a.spent()
+			return head, false, a.usedError()
 		}
-		return head, false, agent.Errorf(agent.Busy, "import refused: session %s has a live run here", a.file.Session)
+		return head, false, agent.Errorf(agent.CodeBusy, "import refused: session %s has a live run here", a.file.Session)
 	}
 	if again = !none && head.Imported == a.file.ID; err != nil || none || again {
 		return head, again, err
@@ -136,33 +136,33 @@ func (a *arrival) unused(ctx context.Context) (head store.Head, again bool, err 
 	return head, false, a.other()
 }
 
-func (a *arrival) spent() error {
-	return agent.Errorf(agent.Spent, "import refused: the export %s is used; session %s lives here", a.file.ID, a.file.Session)
+func (a *importRun) usedError() error {
+	return agent.Errorf(agent.CodeUsed, "import refused: the export %s is used; session %s lives here", a.file.ID, a.file.Session)
 }
 
-func (a *arrival) other() error {
-	return agent.Errorf(agent.Stale, "import refused: there is a session %s in the store, with a log of its own; delete it first, or use another store", a.file.Session)
+func (a *importRun) other() error {
+	return agent.Errorf(agent.CodeStale, "import refused: there is a session %s in the store, with a log of its own; delete it first, or use another store", a.file.Session)
 }
 
 // claim makes the session this import's own: of several at once one does.
-func (a *arrival) claim(ctx context.Context, head store.Head) error {
+func (a *importRun) claim(ctx context.Context, head store.Head) error {
 	_, err := a.log.SwapHead(ctx, head)
-	if !errors.Is(err, agent.Stale) {
+	if !errors.Is(err, agent.CodeStale) {
 		return err
 	}
 	if now, readErr := a.log.Head(ctx, head.Session); readErr == nil && now.Imported == head.Imported {
-		return a.spent()
+		return a.usedError()
 	}
 	return a.other()
 }
 
-// takenEvery is how often an import looks whether its run was taken up.
-const takenEvery = 100 * time.Millisecond
+// takenInterval is how often an import looks whether its run was taken up.
+const takenInterval = 100 * time.Millisecond
 
 // taken waits until the run goes on from the claimed head, or was refused: then
 // nothing of it is stored.
-func (a *arrival) taken(ctx context.Context, run *Run) error {
-	look := time.NewTicker(takenEvery)
+func (a *importRun) taken(ctx context.Context, run *Run) error {
+	look := time.NewTicker(takenInterval)
 	defer look.Stop()
 	for {
 		info, err := run.execution(ctx)
@@ -181,7 +181,7 @@ func (a *arrival) taken(ctx context.Context, run *Run) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the run is started, and no worker has taken it up yet: %w", durable.ArriveRPC(ctx.Err()))
+			return fmt.Errorf("the run is started, and no worker has taken it up yet: %w", durable.FromRPC(ctx.Err()))
 		case <-look.C:
 		}
 	}
@@ -189,7 +189,7 @@ func (a *arrival) taken(ctx context.Context, run *Run) error {
 
 // refused is why a run that has closed did not take up what it came with; nil
 // where it did, and has ended since.
-func (a *arrival) refused(ctx context.Context, run *Run) error {
+func (a *importRun) refused(ctx context.Context, run *Run) error {
 	head, err := a.log.Head(ctx, run.Session)
 	if err != nil || head.Import == "" {
 		return err

@@ -30,14 +30,14 @@ func TestTheOrderInWhichAnExportIsRefused(t *testing.T) {
 		_, err = c.Import(t.Context(), bytes.NewReader(file.Bytes()), ImportOptions{Keys: ours.Keys()})
 		return err
 	}
-	fresh := export.Content{Head: store.Head{V: 1, Session: "s", Run: "r", Agent: "a", Status: agent.Completed}}.Stamp("k", time.Now(), 0)
+	fresh := export.Content{Head: store.Head{V: 1, Session: "s", Run: "r", Agent: "a", Status: agent.StatusCompleted}}.Stamp("k", time.Now(), 0)
 	require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Session: "s", Version: 1, Imported: fresh.ID}))
 	expired := fresh
 	expired.Expires = time.Now().Add(-time.Hour)
 	newer := expired
 	newer.V++
-	require.ErrorIs(t, bring(newer, theirs), agent.BadSignature)
-	require.ErrorIs(t, bring(newer, ours), agent.Incompatible)
-	require.ErrorIs(t, bring(expired, ours), agent.Expired)
-	require.ErrorIs(t, bring(fresh, ours), agent.Spent)
+	require.ErrorIs(t, bring(newer, theirs), agent.CodeBadSignature)
+	require.ErrorIs(t, bring(newer, ours), agent.CodeIncompatible)
+	require.ErrorIs(t, bring(expired, ours), agent.CodeExpired)
+	require.ErrorIs(t, bring(fresh, ours), agent.CodeUsed)
 }

@@ -15,9 +15,9 @@ import (
 func TestInbox(t *testing.T) {
 	long := time.Now().Add(-48 * time.Hour).Truncate(time.Second).UTC()
 	late := time.Now().Add(-time.Minute).Truncate(time.Second).UTC()
-	memo := agent.Memo{V: 1, Run: "01a2", Status: agent.Suspended, Suspension: "s-3", Requests: []agent.MemoRequest{
-		{ID: "q-8", Type: agent.Question, Text: "Where to?", Choices: []string{"Rome", "Oslo"}, Opened: late},
-		{ID: "q-7", Type: agent.Approval, Text: "Run pay?", Tool: "pay", Digest: "9f2c41aa03b1c2d4", Approvers: []string{"ana"}, Opened: long, Reminded: true},
+	memo := agent.Memo{V: 1, Run: "01a2", Status: agent.StatusSuspended, Suspension: "s-3", Requests: []agent.MemoRequest{
+		{ID: "q-8", Type: agent.RequestQuestion, Text: "Where to?", Choices: []string{"Rome", "Oslo"}, Opened: late},
+		{ID: "q-7", Type: agent.RequestApproval, Text: "Run pay?", Tool: "pay", Digest: "9f2c41aa03b1c2d4", Approvers: []string{"ana"}, Opened: long, Reminded: true},
 	}}
 	info := execution(t, "trip-42/pay-1", "02b2", running, memo, map[string]any{agent.AttrAgent: "payer"})
 	info.FirstRunId = "" // listings do not tell it
@@ -45,8 +45,8 @@ func TestInbox(t *testing.T) {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, w.Age, agent.Duration(48*time.Hour))
 		w.Age = 0
-		require.Equal(t, Waiting{Reminded: true, Request: agent.Request{
-			ID: "q-7", Type: agent.Approval, Session: "trip-42/pay-1", Run: "01a2", Suspension: "s-3", Agent: "payer", Text: "Run pay?",
+		require.Equal(t, InboxItem{Reminded: true, Request: agent.Request{
+			ID: "q-7", Type: agent.RequestApproval, Session: "trip-42/pay-1", Run: "01a2", Suspension: "s-3", Agent: "payer", Text: "Run pay?",
 			Call: &agent.RequestCall{Tool: "pay"}, Digest: "9f2c41aa03b1c2d4", Approvers: []string{"ana"}, Opened: long,
 		}}, w)
 	}
@@ -75,13 +75,13 @@ func TestRequest(t *testing.T) {
 		{[]agent.Request{one}, "", "", ""},
 		{[]agent.Request{one}, "q-7", "", ""},
 		{[]agent.Request{two, one}, "q-7", "", ""},
-		{[]agent.Request{one, two}, "", agent.InvalidInput, "name one of q-7, q-8"},
-		{[]agent.Request{one, two}, "q-6", agent.NotFound, "request q-6 of session a is not open; open is q-7, q-8"},
-		{nil, "q-7", agent.NotFound, "request q-7 of session a is not open; nothing is, it is running"},
-		{nil, "", agent.NotFound, "session a has no open request"},
+		{[]agent.Request{one, two}, "", agent.CodeInvalidInput, "name one of q-7, q-8"},
+		{[]agent.Request{one, two}, "q-6", agent.CodeNotFound, "request q-6 of session a is not open; open is q-7, q-8"},
+		{nil, "q-7", agent.CodeNotFound, "request q-7 of session a is not open; nothing is, it is running"},
+		{nil, "", agent.CodeNotFound, "session a has no open request"},
 	} {
 		f := &fake{status: func(context.Context) (agent.RunStatus, error) {
-			s := agent.RunStatus{Session: "a", Run: "01a1", Status: agent.Running}
+			s := agent.RunStatus{Session: "a", Run: "01a1", Status: agent.StatusRunning}
 			if c.open != nil {
 				s.Suspension = &agent.Suspension{Requests: c.open}
 			}
@@ -107,7 +107,7 @@ func TestStartParkedWithABriefing(t *testing.T) {
 	f := &fake{begin: func(s agent.Start) (string, error) { begun = s; return "01a1", nil }}
 	c := New(f, nil)
 	o := &StartOptions{Park: &agent.Conditions{After: agent.Duration(time.Hour)}, Briefing: &agent.Handoff{
-		V: 1, Session: "a", Run: "01a0", Agent: "payer", Status: agent.Stopped, Task: "pay", Reason: "requested", Summary: "half is paid", SummarisedBy: agent.ByRule,
+		V: 1, Session: "a", Run: "01a0", Agent: "payer", Status: agent.StatusStopped, Task: "pay", Reason: "requested", Summary: "half is paid", SummarizedBy: agent.SummarizedByRule,
 	}}
 	_, err := c.Start(t.Context(), "payer", "", o)
 	require.NoError(t, err)
@@ -116,5 +116,5 @@ func TestStartParkedWithABriefing(t *testing.T) {
 	o.Park = &agent.Conditions{Event: &agent.EventCondition{Topic: "no blanks"}}
 	f.begin = func(agent.Start) (string, error) { t.Error("it was begun"); return "", nil }
 	_, err = c.Start(t.Context(), "payer", "go on", o)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }

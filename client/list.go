@@ -18,8 +18,8 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// Filter says which runs to list; the zero Filter means all.
-type Filter struct {
+// ListFilter says which runs to list; the zero Filter means all.
+type ListFilter struct {
 	Agent  string
 	Status agent.Status
 	// Older lists runs that have had their status for at least so long.
@@ -28,8 +28,8 @@ type Filter struct {
 	Query string
 }
 
-// Listed is a run as listings know it: no run and no worker is asked.
-type Listed struct {
+// RunInfo is a run as listings know it: no run and no worker is asked.
+type RunInfo struct {
 	Session string       `json:"session"`
 	Run     string       `json:"run"`
 	Agent   string       `json:"agent"`
@@ -49,11 +49,11 @@ type Listed struct {
 
 // List yields runs, the latest first. An execution that was continued as new is
 // not a run of its own.
-func (c *Client) List(ctx context.Context, f Filter) iter.Seq2[Listed, error] {
-	return func(yield func(Listed, error) bool) {
+func (c *Client) List(ctx context.Context, f ListFilter) iter.Seq2[RunInfo, error] {
+	return func(yield func(RunInfo, error) bool) {
 		for info, err := range c.executions(ctx, f.query(time.Now())) {
 			if err != nil {
-				yield(Listed{}, fmt.Errorf("listing runs: %w", err))
+				yield(RunInfo{}, fmt.Errorf("listing runs: %w", err))
 				return
 			}
 			if !yield(listed(info), nil) {
@@ -70,7 +70,7 @@ func (c *Client) executions(ctx context.Context, query string) iter.Seq2[*workfl
 		for {
 			page, err := c.temporal.ListWorkflow(ctx, req)
 			if err != nil {
-				yield(nil, durable.ArriveRPC(err))
+				yield(nil, durable.FromRPC(err))
 				return
 			}
 			for _, info := range page.GetExecutions() {
@@ -86,7 +86,7 @@ func (c *Client) executions(ctx context.Context, query string) iter.Seq2[*workfl
 }
 
 // query writes the filter in Temporal's language.
-func (f Filter) query(now time.Time) string {
+func (f ListFilter) query(now time.Time) string {
 	terms := []string{ours, "ExecutionStatus != 'ContinuedAsNew'"}
 	if f.Agent != "" {
 		terms = append(terms, agent.AttrAgent+" = "+signals.Quote(f.Agent))
@@ -105,15 +105,15 @@ func (f Filter) query(now time.Time) string {
 
 // status believes Temporal first: a run that was terminated keeps its last
 // attributes for ever (wire §8).
-func (f Filter) status() string {
+func (f ListFilter) status() string {
 	switch f.Status {
-	case agent.Completed:
+	case agent.StatusCompleted:
 		return "ExecutionStatus = 'Completed' AND " + agent.AttrStatus + " = 'completed'"
-	case agent.Stopped:
+	case agent.StatusStopped:
 		return "ExecutionStatus = 'Completed' AND " + agent.AttrStatus + " = 'stopped'"
-	case agent.Failed:
+	case agent.StatusFailed:
 		return "ExecutionStatus IN ('Failed', 'TimedOut')"
-	case agent.Cancelled:
+	case agent.StatusCancelled:
 		return "ExecutionStatus IN ('Canceled', 'Terminated')"
 	}
 	return "ExecutionStatus = 'Running' AND " + agent.AttrStatus + " = " + signals.Quote(string(f.Status))
@@ -122,24 +122,24 @@ func (f Filter) status() string {
 // ours, liveOnes and isWaitingFor are conditions of listings.
 var (
 	ours     = "WorkflowType = " + signals.Quote(signals.WorkflowType)
-	liveOnes = ours + " AND ExecutionStatus = 'Running'"
+	openRuns = ours + " AND ExecutionStatus = 'Running'"
 )
 
 func isWaitingFor(what string) string {
 	return " AND " + agent.AttrWaitsFor + " = " + signals.Quote(what)
 }
 
-func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
-	memo := MemoOf(info)
-	l := Listed{
+func listed(info *workflowpb.WorkflowExecutionInfo) RunInfo {
+	memo := ReadMemo(info)
+	l := RunInfo{
 		Session: info.GetExecution().GetWorkflowId(), Run: runOf(info), Agent: agentOf(info),
-		Status: cmp.Or(memo.Status, agent.Pending), Reason: memo.Reason, Task: memo.Task, Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost,
+		Status: cmp.Or(memo.Status, agent.StatusPending), Reason: memo.Reason, Task: memo.Task, Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost,
 		Started: info.GetStartTime().AsTime(),
 	}
 	if info.GetCloseTime() != nil {
 		l.Ended = info.GetCloseTime().AsTime()
 	}
-	if open(info) && l.Status == agent.Suspended {
+	if open(info) && l.Status == agent.StatusSuspended {
 		l.WaitsFor = waitsFor(info)
 	}
 	if !open(info) && !l.Status.Ended() {
@@ -151,11 +151,11 @@ func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
 func closedStatus(s enums.WorkflowExecutionStatus) agent.Status {
 	switch s {
 	case enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-		return agent.Completed
+		return agent.StatusCompleted
 	case enums.WORKFLOW_EXECUTION_STATUS_CANCELED, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED:
-		return agent.Cancelled
+		return agent.StatusCancelled
 	}
-	return agent.Failed
+	return agent.StatusFailed
 }
 
 // open tells that an execution is not closed. (One that the server itself was
@@ -168,7 +168,7 @@ func open(info *workflowpb.WorkflowExecutionInfo) bool {
 // runOf is the run's id. Listings know only the execution's, which is the run's
 // as long as the run has not written its memo.
 func runOf(info *workflowpb.WorkflowExecutionInfo) string {
-	return cmp.Or(info.GetFirstRunId(), MemoOf(info).Run, info.GetExecution().GetRunId())
+	return cmp.Or(info.GetFirstRunId(), ReadMemo(info).Run, info.GetExecution().GetRunId())
 }
 
 func agentOf(info *workflowpb.WorkflowExecutionInfo) (name string) {

@@ -2,10 +2,10 @@ package client
 
 import "time"
 
-// looks are for what a history should have told: about one notice in a hundred is lost
+// pollTimer are for what a history should have told: about one notice in a hundred is lost
 // in the server. They come ever more seldom, so that what is lost costs at most as much
 // time as has gone by since there was something, and never more than most.
-type looks struct {
+type pollTimer struct {
 	timer *time.Timer
 	wait  time.Duration
 	most  time.Duration
@@ -22,23 +22,23 @@ const (
 	pollBlind = 5 * time.Second
 )
 
-func newLooks() *looks {
-	return &looks{timer: time.NewTimer(pollFor), wait: pollFor, most: pollMost}
+func newPollTimer() *pollTimer {
+	return &pollTimer{timer: time.NewTimer(pollFor), wait: pollFor, most: pollMost}
 }
 
 // begin begins anew: there was something.
-func (l *looks) begin() {
+func (l *pollTimer) begin() {
 	l.wait = pollFor
 	l.timer.Reset(l.wait)
 }
 
 // due receives when it is time to look. Whoever receives calls next.
-func (l *looks) due() <-chan time.Time { return l.timer.C }
+func (l *pollTimer) due() <-chan time.Time { return l.timer.C }
 
 // next waits for the next look, longer than for this one.
-func (l *looks) next() {
+func (l *pollTimer) next() {
 	l.wait = min(2*l.wait, l.most)
 	l.timer.Reset(l.wait)
 }
 
-func (l *looks) stop() { l.timer.Stop() }
+func (l *pollTimer) stop() { l.timer.Stop() }

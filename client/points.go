@@ -14,7 +14,7 @@ import (
 // Runs lists the runs of a session in their order, also those that Temporal has
 // forgotten. A run that failed before it began has no part in the log and is not
 // among them. It reads what [Client.Transcript] reads, with the same errors.
-func (c *Client) Runs(ctx context.Context, session string) ([]agent.Record, error) {
+func (c *Client) Runs(ctx context.Context, session string) ([]agent.RunRecord, error) {
 	view, err := c.view(ctx, session)
 	if err != nil {
 		return nil, err
@@ -22,9 +22,9 @@ func (c *Client) Runs(ctx context.Context, session string) ([]agent.Record, erro
 	return journal.Runs(view.Events()), nil
 }
 
-// PointsOptions says which checkpoints are listed; nil means the newest 50 of the
+// CheckpointsOptions says which checkpoints are listed; nil means the newest 50 of the
 // session.
-type PointsOptions struct {
+type CheckpointsOptions struct {
 	// Run lists those of one run, by its id or the first 8 or more characters of it.
 	Run string
 	// Offset passes over the newest ones; Limit is the most that are listed, zero
@@ -32,37 +32,37 @@ type PointsOptions struct {
 	Offset, Limit int
 }
 
-// Points are a page of a session's checkpoints, the newest first.
-type Points struct {
-	Items []agent.Point `json:"items"`
-	Total int           `json:"total"`
-	More  bool          `json:"has_more"`
+// CheckpointPage are a page of a session's checkpoints, the newest first.
+type CheckpointPage struct {
+	Items []agent.Checkpoint `json:"items"`
+	Total int                `json:"total"`
+	More  bool               `json:"has_more"`
 }
 
 // Checkpoints lists a session's checkpoints, the newest first: one before each
 // run's first turn and one after each turn. It reads what [Client.Transcript]
-// reads, with the same errors; [agent.InvalidInput] tells of a page that is none.
-func (c *Client) Checkpoints(ctx context.Context, session string, o *PointsOptions) (Points, error) {
+// reads, with the same errors; [agent.CodeInvalidInput] tells of a page that is none.
+func (c *Client) Checkpoints(ctx context.Context, session string, o *CheckpointsOptions) (CheckpointPage, error) {
 	if o == nil {
-		o = &PointsOptions{}
+		o = &CheckpointsOptions{}
 	}
 	if o.Offset < 0 || o.Limit < 0 {
-		return Points{}, agent.Errorf(agent.InvalidInput, "offset and limit must be positive").At("limit")
+		return CheckpointPage{}, agent.Errorf(agent.CodeInvalidInput, "offset and limit must be positive").WithPath("limit")
 	}
 	view, err := c.view(ctx, session)
 	if err != nil {
-		return Points{}, err
+		return CheckpointPage{}, err
 	}
-	all := journal.Points(view)
+	all := journal.Checkpoints(view)
 	if o.Run != "" {
 		run, err := journal.Run(view.Events(), o.Run)
 		if err != nil {
-			return Points{}, fmt.Errorf("listing the checkpoints of session %s: %w", session, err)
+			return CheckpointPage{}, fmt.Errorf("listing the checkpoints of session %s: %w", session, err)
 		}
-		all = slices.DeleteFunc(all, func(p agent.Point) bool { return p.Run != run.Run })
+		all = slices.DeleteFunc(all, func(p agent.Checkpoint) bool { return p.Run != run.Run })
 	}
 	slices.Reverse(all)
-	page := Points{Total: len(all), Items: []agent.Point{}}
+	page := CheckpointPage{Total: len(all), Items: []agent.Checkpoint{}}
 	rest := all[min(o.Offset, len(all)):]
 	shown := min(cmp.Or(o.Limit, 50), len(rest))
 	for _, p := range rest[:shown] {
@@ -74,11 +74,11 @@ func (c *Client) Checkpoints(ctx context.Context, session string, o *PointsOptio
 
 // Checkpoint shows one checkpoint and the conversation as the model knows it
 // there; an empty id means the newest. One that the session does not have is
-// [agent.NotFound].
-func (c *Client) Checkpoint(ctx context.Context, session, id string) (agent.Point, []agent.Message, error) {
+// [agent.CodeNotFound].
+func (c *Client) Checkpoint(ctx context.Context, session, id string) (agent.Checkpoint, []agent.Message, error) {
 	view, err := c.view(ctx, session)
 	if err != nil {
-		return agent.Point{}, nil, err
+		return agent.Checkpoint{}, nil, err
 	}
 	p, err := find(view, session, id)
 	if err != nil {
@@ -87,12 +87,12 @@ func (c *Client) Checkpoint(ctx context.Context, session, id string) (agent.Poin
 	return p, view.UpTo(p.Seq()).Messages(), nil
 }
 
-func find(view *store.View, session, id string) (agent.Point, error) {
+func find(view *store.View, session, id string) (agent.Checkpoint, error) {
 	if id == "" {
-		if all := journal.Points(view); len(all) > 0 {
+		if all := journal.Checkpoints(view); len(all) > 0 {
 			return journal.Fill(view, all[len(all)-1]), nil
 		}
-		return agent.Point{}, agent.Errorf(agent.NotFound, "session %s has no checkpoint yet", session)
+		return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "session %s has no checkpoint yet", session)
 	}
 	p, err := journal.Find(view, id)
 	if err != nil {
@@ -102,18 +102,18 @@ func find(view *store.View, session, id string) (agent.Point, error) {
 }
 
 // Diff says what lies between two checkpoints of a session.
-func (c *Client) Diff(ctx context.Context, session, from, to string) (agent.Difference, error) {
+func (c *Client) Diff(ctx context.Context, session, from, to string) (agent.CheckpointDiff, error) {
 	view, err := c.view(ctx, session)
 	if err != nil {
-		return agent.Difference{}, err
+		return agent.CheckpointDiff{}, err
 	}
 	a, err := find(view, session, from)
 	if err != nil {
-		return agent.Difference{}, err
+		return agent.CheckpointDiff{}, err
 	}
 	b, err := find(view, session, to)
 	if err != nil {
-		return agent.Difference{}, err
+		return agent.CheckpointDiff{}, err
 	}
 	return journal.Diff(view, a, b), nil
 }

@@ -27,8 +27,8 @@ type PrepareOptions struct {
 
 // Prepare makes the options of a Temporal client ready, before it is dialled: that of a
 // worker as well as that of a [Client]. What a prepared client can't decrypt it refuses
-// with [agent.NotSetUp], and a worker over it takes no work then. With keys a payload that is plain,
-// or was encrypted for another place, is refused with [agent.BadSignature].
+// with [agent.CodeNotSetUp], and a worker over it takes no work then. With keys a payload that is plain,
+// or was encrypted for another place, is refused with [agent.CodeBadSignature].
 func Prepare(o *client.Options, p *PrepareOptions) error {
 	if p == nil {
 		p = &PrepareOptions{}

@@ -32,7 +32,7 @@ type reader struct {
 	run   string // whose event that was
 	begun int64  // where that run began, as far as was read
 	head  string // the last chunk that was read
-	gate  gate
+	gate  liveOrder
 	over  bool // the one who reads has had enough, or all
 }
 
@@ -49,7 +49,7 @@ func (r *reader) read(ctx context.Context) error {
 	if _, err := r.stored(ctx); err != nil || r.over {
 		return err
 	}
-	w := &watch{looks: newLooks()}
+	w := &watch{looks: newPollTimer()}
 	defer w.looks.stop()
 	defer w.end()
 	for {
@@ -59,7 +59,7 @@ func (r *reader) read(ctx context.Context) error {
 			w.looks.begin()
 		}
 		if ctx.Err() != nil {
-			err = durable.ArriveRPC(ctx.Err()) // a call that is cut off has many names
+			err = durable.FromRPC(ctx.Err()) // a call that is cut off has many names
 		}
 		if r.over || err != nil || !r.follow {
 			return err
@@ -77,7 +77,7 @@ func (r *reader) look(ctx context.Context, w *watch) error {
 		info, err = r.execution(ctx)
 	}
 	w.woken = false
-	if errors.Is(err, agent.NotFound) && r.seq > 0 {
+	if errors.Is(err, agent.CodeNotFound) && r.seq > 0 {
 		// Temporal has forgotten it: what is stored is all.
 		r.over = r.only != ""
 		return r.known()
@@ -86,7 +86,7 @@ func (r *reader) look(ctx context.Context, w *watch) error {
 		return err
 	}
 	err = r.catchUp(ctx, info, w.history)
-	if r.patient && errors.Is(err, agent.NoWorker) {
+	if r.patient && errors.Is(err, agent.CodeNoWorker) {
 		return nil // it is not seen
 	}
 	if err != nil || r.over {
@@ -111,7 +111,7 @@ func (r *reader) execution(ctx context.Context) (*workflowpb.WorkflowExecutionIn
 func (r *reader) known() error {
 	if r.after > r.seq {
 		r.over = false
-		return agent.BeyondEnd(r.after, r.seq)
+		return agent.CursorBeyondEnd(r.after, r.seq)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (r *reader) wait(ctx context.Context, w *watch) error {
 	for !r.over {
 		select {
 		case <-ctx.Done():
-			return durable.ArriveRPC(ctx.Err())
+			return durable.FromRPC(ctx.Err())
 		case <-ready:
 			r.hear()
 		case _, more := <-w.news:
@@ -172,12 +172,12 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 
 // tail is what the run has open behind what was read. Of a run that is new to the reader
 // it is all that is open, to see that it goes on where the reader is.
-func (r *reader) tail(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, history *follower) (signals.Open, error) {
+func (r *reader) tail(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, history *follower) (signals.OpenTail, error) {
 	from := r.seq
 	if r.run != info.GetFirstRunId() {
 		from = min(from, r.begun)
 	}
-	ask := func() (signals.Open, error) { return r.ask(ctx, info, from) }
+	ask := func() (signals.OpenTail, error) { return r.ask(ctx, info, from) }
 	if history == nil || history.execution != info.GetExecution().GetRunId() {
 		return signals.Settled(ctx, r.client.temporal, r.session, info, ask)
 	}
@@ -185,10 +185,10 @@ func (r *reader) tail(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 }
 
 // ask asks once.
-func (r *reader) ask(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, from int64) (signals.Open, error) {
-	tail, err := signals.Tail.Ask(ctx, r.client.temporal, r.session, info.GetExecution().GetRunId(), signals.After{Seq: from})
+func (r *reader) ask(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, from int64) (signals.OpenTail, error) {
+	tail, err := signals.Tail.Ask(ctx, r.client.temporal, r.session, info.GetExecution().GetRunId(), signals.TailArgs{Seq: from})
 	if ctx.Err() == nil && unanswered(err) {
-		err = agent.Errorf(agent.NoWorker, "no worker answers for what the run has not stored yet: %w", err)
+		err = agent.Errorf(agent.CodeNoWorker, "no worker answers for what the run has not stored yet: %w", err)
 	}
 	return tail, err
 }
@@ -197,7 +197,7 @@ func (r *reader) ask(ctx context.Context, info *workflowpb.WorkflowExecutionInfo
 // stopped just then.
 func unanswered(err error) bool {
 	var cut *serviceerror.Canceled
-	return errors.Is(err, agent.Timeout) || errors.As(err, &cut)
+	return errors.Is(err, agent.CodeTimeout) || errors.As(err, &cut)
 }
 
 // stored reads what the session's head in the store knows of.
@@ -206,7 +206,7 @@ func (r *reader) stored(ctx context.Context) (head store.Head, err error) {
 		return head, nil
 	}
 	head, err = r.client.settledHead(ctx, r.session)
-	if errors.Is(err, agent.NotFound) {
+	if errors.Is(err, agent.CodeNotFound) {
 		return head, nil
 	}
 	if err != nil {
@@ -215,7 +215,7 @@ func (r *reader) stored(ctx context.Context) (head store.Head, err error) {
 	return head, r.sealed(ctx, head.Digest)
 }
 
-// settledHead is a session's head, or [agent.NotFound] where it tells of an end that
+// settledHead is a session's head, or [agent.CodeNotFound] where it tells of an end that
 // Temporal does not know of yet: it was stored within a task that may still be lost, and
 // done in another way.
 func (c *Client) settledHead(ctx context.Context, session string) (head store.Head, err error) {
@@ -229,9 +229,9 @@ func (c *Client) settledHead(ctx context.Context, session string) (head store.He
 		case errors.As(err, new(*serviceerror.NotFound)):
 			return head, nil
 		case err != nil:
-			return store.Head{}, durable.ArriveRPC(err)
+			return store.Head{}, durable.FromRPC(err)
 		case open(d.GetWorkflowExecutionInfo()):
-			return store.Head{}, agent.Errorf(agent.NotFound, "run %s of session %s is not at its end yet", head.Run, session)
+			return store.Head{}, agent.Errorf(agent.CodeNotFound, "run %s of session %s is not at its end yet", head.Run, session)
 		}
 	}
 }
@@ -243,7 +243,7 @@ func (r *reader) sealed(ctx context.Context, digest string) error {
 		return nil
 	}
 	if r.client.log == nil {
-		return agent.Errorf(agent.NotSetUp, "a part of them is stored: %w", ErrNoStore)
+		return agent.Errorf(agent.CodeNotSetUp, "a part of them is stored: %w", ErrNoStore)
 	}
 	chunks, err := r.client.log.Since(ctx, digest, max(r.seq, r.after))
 	if err != nil {
@@ -271,11 +271,11 @@ func (r *reader) hand(events []agent.Event, run string) error {
 	for _, e := range events {
 		switch {
 		case e.Seq <= r.seq && e.Started != nil && e.Seq > r.begun:
-			return agent.Errorf(agent.Stale, "what was told after event %d is not in the session's log: its run was terminated before it was stored; read again after %q", e.Seq-1, agent.Cursor(e.Seq-1))
+			return agent.Errorf(agent.CodeStale, "what was told after event %d is not in the session's log: its run was terminated before it was stored; read again after %q", e.Seq-1, agent.Cursor(e.Seq-1))
 		case e.Seq <= r.seq:
 			continue
 		case e.Seq > r.seq+1:
-			return agent.Errorf(agent.ChunkMissing, "events %d to %d are neither in the store nor in the run: restore the store from a backup", r.seq+1, e.Seq-1)
+			return agent.Errorf(agent.CodeChunkMissing, "events %d to %d are neither in the store nor in the run: restore the store from a backup", r.seq+1, e.Seq-1)
 		case e.Started != nil && r.only != "" && r.run == r.only && e.Started.Run != r.only:
 			r.over = true
 			return nil
@@ -298,7 +298,7 @@ func (r *reader) pass(e agent.Event) {
 		r.over = !r.yield(Event{Event: e, Session: r.session, Run: r.run}, nil)
 	}
 	if r.live != nil {
-		r.gate.note(e, r.run)
+		r.gate.seen(e, r.run)
 		r.release(r.gate.due())
 	}
 }

@@ -31,8 +31,8 @@ type Run struct {
 	ending atomic.Bool
 }
 
-// Status asks the run where it stands. It needs a worker: [agent.NoWorker] and
-// [agent.Timeout] tell that none answers.
+// Status asks the run where it stands. It needs a worker: [agent.CodeNoWorker] and
+// [agent.CodeTimeout] tell that none answers.
 func (r *Run) Status(ctx context.Context) (agent.RunStatus, error) {
 	info, err := r.execution(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *Run) execution(ctx context.Context) (*workflowpb.WorkflowExecutionInfo,
 		d, err = r.client.temporal.DescribeWorkflowExecution(ctx, r.Session, r.ID)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking for session %s: %w", r.Session, durable.ArriveRPC(err))
+		return nil, fmt.Errorf("looking for session %s: %w", r.Session, durable.FromRPC(err))
 	}
 	return d.GetWorkflowExecutionInfo(), nil
 }
@@ -71,7 +71,7 @@ func (r *Run) stored(ctx context.Context) (*agent.Outcome, error) {
 			return e.Outcome, nil
 		}
 	}
-	return nil, agent.Errorf(agent.NotFound, "run %s of session %s was never at an end that is stored, and Temporal has forgotten it", r.ID, r.Session)
+	return nil, agent.Errorf(agent.CodeNotFound, "run %s of session %s was never at an end that is stored, and Temporal has forgotten it", r.ID, r.Session)
 }
 
 // Result waits for the run's end and returns its Outcome. The error tells only
@@ -79,7 +79,7 @@ func (r *Run) stored(ctx context.Context) (*agent.Outcome, error) {
 // [agent.Outcome.Err].
 func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
 	info, err := r.execution(ctx)
-	if errors.Is(err, agent.NotFound) && r.client.log != nil {
+	if errors.Is(err, agent.CodeNotFound) && r.client.log != nil {
 		return r.stored(ctx)
 	}
 	for err == nil {
@@ -101,14 +101,14 @@ func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
 		info, err = r.describe(ctx, info.GetExecution().GetRunId())
 	}
 	if ctx.Err() != nil {
-		err = durable.ArriveRPC(ctx.Err()) // a call that is cut off has many names
+		err = durable.FromRPC(ctx.Err()) // a call that is cut off has many names
 	}
 	return nil, fmt.Errorf("waiting for session %s: %w", r.Session, err)
 }
 
 func (r *Run) describe(ctx context.Context, execution string) (*workflowpb.WorkflowExecutionInfo, error) {
 	d, err := r.client.temporal.DescribeWorkflowExecution(ctx, r.Session, execution)
-	return d.GetWorkflowExecutionInfo(), durable.ArriveRPC(err)
+	return d.GetWorkflowExecutionInfo(), durable.FromRPC(err)
 }
 
 // closed waits until an execution is closed. A long poll tells, and since its notice may
@@ -125,7 +125,7 @@ func (r *Run) closed(ctx context.Context, execution string) (*workflowpb.Workflo
 		}()
 		return told
 	}
-	looks := newLooks()
+	looks := newPollTimer()
 	defer looks.stop()
 	for told := begin(); ; {
 		select {
@@ -151,7 +151,7 @@ func (r *Run) closing(ctx context.Context, execution string, wait bool) (*histor
 	for events.HasNext() {
 		e, err := events.Next()
 		if err != nil {
-			return nil, durable.ArriveRPC(err)
+			return nil, durable.FromRPC(err)
 		}
 		if closes[e.GetEventType()] {
 			return e, nil
@@ -184,34 +184,34 @@ func (r *Run) outcome(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 	case errors.As(err, &cancelled) && cancelled.HasDetails():
 		err = cancelled.Details(o)
 	case errors.As(err, &cancelled):
-		return r.cut(info, agent.Cancelled, agent.ReasonRequested, nil), nil
+		return r.terminatedOutcome(info, agent.StatusCancelled, agent.ReasonRequested, nil), nil
 	case errors.As(err, &terminated):
-		return r.cut(info, agent.Cancelled, agent.ReasonTerminated, nil), nil
+		return r.terminatedOutcome(info, agent.StatusCancelled, agent.ReasonTerminated, nil), nil
 	case errors.As(err, &timedOut):
-		return r.cut(info, agent.Failed, agent.ReasonTimedOut, agent.Errorf(agent.LimitTime, "the workflow's execution timeout ended the run")), nil
+		return r.terminatedOutcome(info, agent.StatusFailed, agent.ReasonTimedOut, agent.Errorf(agent.CodeLimitTime, "the workflow's execution timeout ended the run")), nil
 	case errors.As(err, &app):
-		return r.cut(info, agent.Failed, string(agent.Internal), agent.Errorf(agent.Internal, "%s", app.Message())), nil
+		return r.terminatedOutcome(info, agent.StatusFailed, string(agent.CodeInternal), agent.Errorf(agent.CodeInternal, "%s", app.Message())), nil
 	}
 	if err == nil && o.Type != "outcome" {
-		err = agent.Errorf(agent.Incompatible, "it has no outcome")
+		err = agent.Errorf(agent.CodeIncompatible, "it has no outcome")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the outcome of session %s: %w", r.Session, durable.ArriveRPC(err))
+		return nil, fmt.Errorf("reading the outcome of session %s: %w", r.Session, durable.FromRPC(err))
 	}
 	return o, nil
 }
 
-// cut is the Outcome of a run that was ended from outside.
-func (r *Run) cut(info *workflowpb.WorkflowExecutionInfo, status agent.Status, reason string, cause *agent.Error) *agent.Outcome {
-	memo := MemoOf(info)
+// terminatedOutcome is the Outcome of a run that was ended from outside.
+func (r *Run) terminatedOutcome(info *workflowpb.WorkflowExecutionInfo, status agent.Status, reason string, cause *agent.Error) *agent.Outcome {
+	memo := ReadMemo(info)
 	return &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Agent: agentOf(info), Status: status, Reason: reason, Error: cause,
 		Turns: memo.Turn, Cost: memo.Cost, Started: info.GetStartTime().AsTime(), Ended: info.GetCloseTime().AsTime(),
 	}
 }
 
-// MemoOf reads what a listing knows of a run; zero where it has no memo of ours.
-func MemoOf(info *workflowpb.WorkflowExecutionInfo) (m agent.Memo) {
+// ReadMemo reads what a listing knows of a run; zero where it has no memo of ours.
+func ReadMemo(info *workflowpb.WorkflowExecutionInfo) (m agent.Memo) {
 	if p, ok := info.GetMemo().GetFields()[agent.MemoKey]; ok {
 		_ = converter.GetDefaultDataConverter().FromPayload(p, &m) // somebody else's memo is none of ours
 	}

@@ -19,9 +19,9 @@ import (
 // bears ten by default, and then lets all of them time out.
 const atOnce = 8
 
-// gates hold a client to [atOnce]. Sessions share them by hash, so that there is
+// updateLimiter hold a client to [atOnce]. Sessions share them by hash, so that there is
 // nothing to clean up after a session; two that share one may wait for each other.
-type gates struct {
+type updateLimiter struct {
 	seed  maphash.Seed
 	gate  [64]chan struct{}
 	large [64]chan struct{}
@@ -32,8 +32,8 @@ type gates struct {
 // task has more than 4 MB.
 const largeFrom = 64 << 10
 
-func newGates() gates {
-	g := gates{seed: maphash.MakeSeed()}
+func newUpdateLimiter() updateLimiter {
+	g := updateLimiter{seed: maphash.MakeSeed()}
 	for i := range g.gate {
 		g.gate[i], g.large[i] = make(chan struct{}, atOnce), make(chan struct{}, 1)
 	}
@@ -42,7 +42,7 @@ func newGates() gates {
 
 // enter waits for the session's gate for something of a size; whoever entered has
 // to leave.
-func (g *gates) enter(ctx context.Context, session string, size int) (leave func(), err error) {
+func (g *updateLimiter) enter(ctx context.Context, session string, size int) (leave func(), err error) {
 	i := maphash.String(g.seed, session) % uint64(len(g.gate))
 	gate := g.gate[i]
 	if size >= largeFrom {
@@ -52,15 +52,15 @@ func (g *gates) enter(ctx context.Context, session string, size int) (leave func
 	case gate <- struct{}{}:
 		return func() { <-gate }, nil
 	case <-ctx.Done():
-		return nil, durable.ArriveRPC(ctx.Err())
+		return nil, durable.FromRPC(ctx.Err())
 	}
 }
 
-// say says something by update. What a run would refuse whatever its state is
+// update says something by update. What a run would refuse whatever its state is
 // refused before anything is sent.
-func (c *Client) say(ctx context.Context, session string, command agent.Command) (agent.Ack, error) {
+func (c *Client) update(ctx context.Context, session string, command agent.Command) (agent.Ack, error) {
 	if session == "" {
-		return agent.Ack{}, agent.Errorf(agent.InvalidInput, "%s refused: session is missing", command.Verb()).At("session")
+		return agent.Ack{}, agent.Errorf(agent.CodeInvalidInput, "%s refused: session is missing", command.Verb()).WithPath("session")
 	}
 	size, err := checkCommand(command)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *Client) say(ctx context.Context, session string, command agent.Command)
 		return agent.Ack{}, fmt.Errorf("saying %s to session %s: %w", command.Verb(), session, err)
 	}
 	defer leave()
-	ack, err := signals.Say(ctx, c.temporal, session, command)
+	ack, err := signals.Update(ctx, c.temporal, session, command)
 	return ack, c.withStatus(ctx, session, err)
 }
 
@@ -79,7 +79,7 @@ func (c *Client) say(ctx context.Context, session string, command agent.Command)
 // worker saw the verb. If that can't be learned, the refusal stays as it is.
 func (c *Client) withStatus(ctx context.Context, session string, refusal error) error {
 	var e *agent.Error
-	if !errors.As(refusal, &e) || e.Code != agent.Closed || e.Status != "" {
+	if !errors.As(refusal, &e) || e.Code != agent.CodeClosed || e.Status != "" {
 		return refusal
 	}
 	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, "")
@@ -93,7 +93,7 @@ func (c *Client) withStatus(ctx context.Context, session string, refusal error) 
 func checkCommand(command agent.Command) (size int, err error) {
 	raw, err := json.Marshal(command)
 	if err != nil {
-		return 0, agent.Errorf(agent.InvalidInput, "%s refused: it can't be written as JSON: %w", command.Verb(), err)
+		return 0, agent.Errorf(agent.CodeInvalidInput, "%s refused: it can't be written as JSON: %w", command.Verb(), err)
 	}
 	if _, refusal := signals.Decode(command.Verb(), raw); refusal != nil {
 		return 0, refusal
@@ -104,29 +104,29 @@ func checkCommand(command agent.Command) (size int, err error) {
 // patience is how long a verb waits for a worker before it is left as a signal.
 const patience = 3 * time.Second
 
-// SayOrLeave says pause, interrupt, stop, cancel or send as they were written,
+// UpdateOrSignal says pause, interrupt, stop, cancel or send as they were written,
 // and where no worker answers within 3 s leaves them as a signal with the same
 // id, for the worker that comes: then later is true and there is no ack. What
 // has to be refused of a signal is shown in the run's status. A verb with a token is not
 // left: a signal proves nothing. A run whose first task fails
 // hears nothing: stop and cancel end it at once. Errors are those of
-// an update, and [agent.InvalidInput] for every other verb: an answer that is
+// an update, and [agent.CodeInvalidInput] for every other verb: an answer that is
 // left would tell nobody that it came too late.
-func (c *Client) SayOrLeave(ctx context.Context, session string, command agent.Command) (ack *agent.Ack, later bool, err error) {
+func (c *Client) UpdateOrSignal(ctx context.Context, session string, command agent.Command) (ack *agent.Ack, later bool, err error) {
 	if command, err = named(command); err != nil {
 		return nil, false, err
 	}
 	soon, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	said, err := c.say(soon, session, command)
+	said, err := c.update(soon, session, command)
 	switch {
 	case err == nil:
 		return &said, false, nil
-	case ctx.Err() == nil && command.Common().Token == "" && (errors.Is(err, agent.Timeout) || errors.Is(err, agent.NoWorker)):
+	case ctx.Err() == nil && command.Header().Token == "" && (errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker)):
 		if ended, err := c.endUnbegun(ctx, session, command); ended || err != nil {
-			return &agent.Ack{V: agent.Version, Session: session, Status: agent.Cancelled, Effect: agent.Accepted}, false, err
+			return &agent.Ack{V: agent.Version, Session: session, Status: agent.StatusCancelled, Effect: agent.EffectAccepted}, false, err
 		}
-		err = signals.SayLater(ctx, c.temporal, session, command)
+		err = signals.Signal(ctx, c.temporal, session, command)
 		return nil, err == nil, err
 	}
 	return nil, false, err
@@ -135,23 +135,23 @@ func (c *Client) SayOrLeave(ctx context.Context, session string, command agent.C
 // named gives a verb that can be said twice an id, so that it has one effect.
 func named(command agent.Command) (agent.Command, error) {
 	switch o := command.(type) {
-	case agent.PauseOrder:
+	case agent.PauseCommand:
 		o.ID = idOr(o.ID)
 		return o, nil
-	case agent.InterruptOrder:
+	case agent.InterruptCommand:
 		o.ID = idOr(o.ID)
 		return o, nil
-	case agent.StopOrder:
+	case agent.StopCommand:
 		o.ID = idOr(o.ID)
 		return o, nil
-	case agent.CancelOrder:
+	case agent.CancelCommand:
 		o.ID = idOr(o.ID)
 		return o, nil
-	case agent.SendOrder:
+	case agent.SendCommand:
 		o.ID = idOr(o.ID)
 		return o, nil
 	}
-	return nil, agent.Errorf(agent.InvalidInput, "%s can't be left as a signal: only pause, interrupt, stop, cancel and send can", command.Verb())
+	return nil, agent.Errorf(agent.CodeInvalidInput, "%s can't be left as a signal: only pause, interrupt, stop, cancel and send can", command.Verb())
 }
 
 func idOr(id string) string {

@@ -40,12 +40,12 @@ type ScheduleSpec struct {
 	By string
 }
 
-// Schedule makes a Temporal schedule with an id. Each tick is a workflow fermata.tick
+// CreateSchedule makes a Temporal schedule with an id. Each tick is a workflow fermata.tick
 // on the client's task queue, and is heard once, however often it is tried; one that
 // comes while the one before it still tries is left out. Pausing and triggering one
-// are Temporal's own: see `temporal schedule`. Errors are [agent.InvalidInput],
-// [agent.Busy] where there is a schedule with the id, and those of reaching the server.
-func (c *Client) Schedule(ctx context.Context, id string, s ScheduleSpec) error {
+// are Temporal's own: see `temporal schedule`. Errors are [agent.CodeInvalidInput],
+// [agent.CodeBusy] where there is a schedule with the id, and those of reaching the server.
+func (c *Client) CreateSchedule(ctx context.Context, id string, s ScheduleSpec) error {
 	spec, tick, err := s.resolve(id)
 	if err != nil {
 		return durable.Within("schedule refused", err)
@@ -57,11 +57,11 @@ func (c *Client) Schedule(ctx context.Context, id string, s ScheduleSpec) error 
 	var wrong *serviceerror.InvalidArgument
 	switch {
 	case errors.Is(err, temporal.ErrScheduleAlreadyRunning):
-		return agent.Errorf(agent.Busy, "there is a schedule %s already; delete it first, or name another", id)
+		return agent.Errorf(agent.CodeBusy, "there is a schedule %s already; delete it first, or name another", id)
 	case errors.As(err, &wrong):
-		return agent.Errorf(agent.InvalidInput, "schedule refused: %w", err)
+		return agent.Errorf(agent.CodeInvalidInput, "schedule refused: %w", err)
 	case err != nil:
-		return fmt.Errorf("making schedule %s: %w", id, durable.ArriveRPC(err))
+		return fmt.Errorf("making schedule %s: %w", id, durable.FromRPC(err))
 	}
 	return c.comes(ctx, made, s)
 }
@@ -77,22 +77,22 @@ func (c *Client) comes(ctx context.Context, made client.ScheduleHandle, s Schedu
 		return nil
 	}
 	if err := made.Delete(ctx); err != nil {
-		return fmt.Errorf("deleting schedule %s, for which no time comes: %w", made.GetID(), durable.ArriveRPC(err))
+		return fmt.Errorf("deleting schedule %s, for which no time comes: %w", made.GetID(), durable.FromRPC(err))
 	}
-	return agent.Errorf(agent.InvalidInput, "schedule refused: no time comes that %q means", s.Cron).At("cron")
+	return agent.Errorf(agent.CodeInvalidInput, "schedule refused: no time comes that %q means", s.Cron).WithPath("cron")
 }
 
 func (s ScheduleSpec) resolve(id string) (spec client.ScheduleSpec, t agent.Tick, err error) {
 	if strings.TrimSpace(id) == "" {
-		return spec, t, agent.Errorf(agent.InvalidInput, "the schedule has no id").At("id")
+		return spec, t, agent.Errorf(agent.CodeInvalidInput, "the schedule has no id").WithPath("id")
 	}
 	if (s.Cron == "") == (s.Every == 0) {
-		return spec, t, agent.Errorf(agent.InvalidInput, "one of cron and every is wanted").At("cron")
+		return spec, t, agent.Errorf(agent.CodeInvalidInput, "one of cron and every is wanted").WithPath("cron")
 	}
 	if s.Cron != "" {
 		spec.CronExpressions = []string{s.Cron}
 	} else if s.Every < time.Second {
-		return spec, t, agent.Errorf(agent.InvalidInput, "every is %s; at least a second is taken", s.Every).At("every")
+		return spec, t, agent.Errorf(agent.CodeInvalidInput, "every is %s; at least a second is taken", s.Every).WithPath("every")
 	} else {
 		spec.Intervals = []client.ScheduleIntervalSpec{{Every: s.Every}}
 	}
@@ -102,14 +102,14 @@ func (s ScheduleSpec) resolve(id string) (spec client.ScheduleSpec, t agent.Tick
 	}
 	if s.Payload != nil {
 		if t.Payload, err = json.Marshal(s.Payload); err != nil {
-			return spec, t, agent.Errorf(agent.InvalidInput, "payload is not JSON: %w", err).At("payload")
+			return spec, t, agent.Errorf(agent.CodeInvalidInput, "payload is not JSON: %w", err).WithPath("payload")
 		}
 	}
 	return spec, t, signals.CheckTick(t)
 }
 
-// Scheduled is a schedule as the server lists it.
-type Scheduled struct {
+// ScheduleInfo is a schedule as the server lists it.
+type ScheduleInfo struct {
 	ID      string `json:"id"`
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
@@ -124,24 +124,24 @@ type Scheduled struct {
 }
 
 // memo is what a listing shows of a schedule.
-func (s ScheduleSpec) memo(t agent.Tick) Scheduled {
-	return Scheduled{Session: t.Session, Agent: t.Agent, Text: agent.Input{Text: t.Text}.Task(), Topic: t.Topic, Cron: s.Cron, Every: agent.Duration(s.Every)}
+func (s ScheduleSpec) memo(t agent.Tick) ScheduleInfo {
+	return ScheduleInfo{Session: t.Session, Agent: t.Agent, Text: agent.Input{Text: t.Text}.Task(), Topic: t.Topic, Cron: s.Cron, Every: agent.Duration(s.Every)}
 }
 
-// Schedules yields the schedules of the namespace that speak to sessions, whatever
-// their task queue. Of one that was not made by [Client.Schedule] only the id, the
+// ListSchedules yields the schedules of the namespace that speak to sessions, whatever
+// their task queue. Of one that was not made by [Client.CreateSchedule] only the id, the
 // next time and whether it is paused are known. A listing may be behind by a moment.
-func (c *Client) Schedules(ctx context.Context) iter.Seq2[Scheduled, error] {
-	return func(yield func(Scheduled, error) bool) {
+func (c *Client) ListSchedules(ctx context.Context) iter.Seq2[ScheduleInfo, error] {
+	return func(yield func(ScheduleInfo, error) bool) {
 		list, err := c.temporal.ScheduleClient().List(ctx, client.ScheduleListOptions{})
 		if err != nil {
-			yield(Scheduled{}, fmt.Errorf("listing schedules: %w", durable.ArriveRPC(err)))
+			yield(ScheduleInfo{}, fmt.Errorf("listing schedules: %w", durable.FromRPC(err)))
 			return
 		}
 		for list.HasNext() {
 			e, err := list.Next()
 			if err != nil {
-				yield(Scheduled{}, fmt.Errorf("listing schedules: %w", durable.ArriveRPC(err)))
+				yield(ScheduleInfo{}, fmt.Errorf("listing schedules: %w", durable.FromRPC(err)))
 				return
 			}
 			if e.WorkflowType.Name == signals.TickType && !yield(scheduled(e), nil) {
@@ -151,8 +151,8 @@ func (c *Client) Schedules(ctx context.Context) iter.Seq2[Scheduled, error] {
 	}
 }
 
-func scheduled(e *client.ScheduleListEntry) Scheduled {
-	var s Scheduled
+func scheduled(e *client.ScheduleListEntry) ScheduleInfo {
+	var s ScheduleInfo
 	if p, ok := e.Memo.GetFields()[agent.MemoKey]; ok {
 		_ = converter.GetDefaultDataConverter().FromPayload(p, &s) // one that was made by hand has none
 	}
@@ -163,13 +163,13 @@ func scheduled(e *client.ScheduleListEntry) Scheduled {
 	return s
 }
 
-// Unschedule deletes a schedule; what it has said stays said. [agent.NotFound] tells
+// DeleteSchedule deletes a schedule; what it has said stays said. [agent.CodeNotFound] tells
 // that there is none.
-func (c *Client) Unschedule(ctx context.Context, id string) error {
-	err := durable.ArriveRPC(c.temporal.ScheduleClient().GetHandle(ctx, id).Delete(ctx))
+func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
+	err := durable.FromRPC(c.temporal.ScheduleClient().GetHandle(ctx, id).Delete(ctx))
 	switch {
-	case errors.Is(err, agent.NotFound):
-		return agent.Errorf(agent.NotFound, "there is no schedule %s", id)
+	case errors.Is(err, agent.CodeNotFound):
+		return agent.Errorf(agent.CodeNotFound, "there is no schedule %s", id)
 	case err != nil:
 		return fmt.Errorf("deleting schedule %s: %w", id, err)
 	}

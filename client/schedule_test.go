@@ -17,13 +17,13 @@ func TestSchedulesThatCantBeMeant(t *testing.T) {
 		spec ScheduleSpec
 		code agent.Code
 	}{
-		"blank":   {ScheduleSpec{Text: " \n"}, agent.InvalidInput},
-		"payload": {ScheduleSpec{Topic: "t", Payload: strings.Repeat("x", 64<<10)}, agent.TooLarge},
-		"text":    {ScheduleSpec{Text: strings.Repeat("x", agent.MaxPayload)}, agent.TooLarge},
-		"topic":   {ScheduleSpec{Topic: "a b"}, agent.InvalidInput},
+		"blank":   {ScheduleSpec{Text: " \n"}, agent.CodeInvalidInput},
+		"payload": {ScheduleSpec{Topic: "t", Payload: strings.Repeat("x", 64<<10)}, agent.CodeTooLarge},
+		"text":    {ScheduleSpec{Text: strings.Repeat("x", agent.MaxPayload)}, agent.CodeTooLarge},
+		"topic":   {ScheduleSpec{Topic: "a b"}, agent.CodeInvalidInput},
 	} {
 		s.spec.Every, s.spec.Session, s.spec.Agent = time.Hour, "desk", "watcher"
-		err := c.Schedule(t.Context(), "hourly", s.spec)
+		err := c.CreateSchedule(t.Context(), "hourly", s.spec)
 		require.ErrorIs(t, err, s.code, name)
 		require.ErrorContains(t, err, "schedule refused: ", name)
 	}

@@ -35,43 +35,43 @@ const sendTries = 5
 // or, where the last has ended, a new one. Where no worker answers within 3 s it
 // is left for the one that comes. A message with an id is said once, however often
 // it is sent and whoever takes it: the session's last 50 are remembered. Errors are
-// [agent.InvalidInput], [agent.NotFound] where there is no session and no agent is
-// named, [agent.Stale] while the run is being stopped, [agent.TooLarge] where too
-// much waits already, and [agent.Closed] for an ended run that has a parent.
+// [agent.CodeInvalidInput], [agent.CodeNotFound] where there is no session and no agent is
+// named, [agent.CodeStale] while the run is being stopped, [agent.CodeTooLarge] where too
+// much waits already, and [agent.CodeClosed] for an ended run that has a parent.
 func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions) (*Run, error) {
 	if o == nil {
 		o = &SendOptions{}
 	}
-	order := agent.SendOrder{Order: agent.Order{ID: idOr(o.ID), By: o.By, Token: o.Token}, Text: text, Mode: o.Mode}
+	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: idOr(o.ID), By: o.By, Token: o.Token}, Text: text, Mode: o.Mode}
 	for try := 1; ; try++ {
 		soon, cancel := context.WithTimeout(ctx, patience)
-		ack, err := c.say(soon, session, order)
+		ack, err := c.update(soon, session, order)
 		cancel()
 		switch {
-		case ctx.Err() == nil && o.Token == "" && (errors.Is(err, agent.Timeout) || errors.Is(err, agent.NoWorker)):
-			return c.post(ctx, session, order, o.Agent)
-		case err == nil && ack.Effect != agent.Moot:
+		case ctx.Err() == nil && o.Token == "" && (errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker)):
+			return c.signalMessage(ctx, session, order, o.Agent)
+		case err == nil && ack.Effect != agent.EffectRunEnded:
 			run := &Run{client: c, Session: session, ID: ack.Run}
-			run.acted(ack.Seq)
+			run.noteSeq(ack.Seq)
 			return run, nil
 		case err == nil:
 			err = tooLate(session, order, ack)
 		}
-		if child := strings.Contains(session, "/"); child || !errors.Is(err, agent.Closed) && !errors.Is(err, agent.NotFound) {
+		if child := strings.Contains(session, "/"); child || !errors.Is(err, agent.CodeClosed) && !errors.Is(err, agent.CodeNotFound) {
 			return nil, err
 		}
 		if err := c.ended(ctx, session, err); err != nil {
 			return nil, err
 		}
 		run, err := c.next(ctx, session, order, o.Agent)
-		if err == nil || !errors.Is(err, agent.Busy) || try == sendTries {
+		if err == nil || !errors.Is(err, agent.CodeBusy) || try == sendTries {
 			return run, err
 		}
 	}
 }
 
 func tooLate(session string, command agent.Command, ack agent.Ack) error {
-	e := agent.Errorf(agent.Closed, "%s came too late: the run of session %s was at its end; say it again, with the same id, to the next one", command.Verb(), session)
+	e := agent.Errorf(agent.CodeClosed, "%s came too late: the run of session %s was at its end; say it again, with the same id, to the next one", command.Verb(), session)
 	e.Session, e.Run, e.Status = session, ack.Run, ack.Status
 	return e
 }
@@ -80,16 +80,16 @@ func tooLate(session string, command agent.Command, ack agent.Ack) error {
 // it stores what was said before.
 func (c *Client) ended(ctx context.Context, session string, refusal error) error {
 	var e *agent.Error
-	if !errors.As(refusal, &e) || e.Code != agent.Closed || e.Run == "" {
+	if !errors.As(refusal, &e) || e.Code != agent.CodeClosed || e.Run == "" {
 		return nil // the server refused: nothing lives
 	}
 	_, err := (&Run{client: c, Session: session, ID: e.Run}).Result(ctx)
 	return err
 }
 
-// post leaves a message for the worker that comes: in one call it reaches the live
+// signalMessage leaves a message for the worker that comes: in one call it reaches the live
 // run, or begins the next.
-func (c *Client) post(ctx context.Context, session string, order agent.SendOrder, name string) (*Run, error) {
+func (c *Client) signalMessage(ctx context.Context, session string, order agent.SendCommand, name string) (*Run, error) {
 	start, err := c.nextStart(ctx, session, order, name)
 	if err != nil {
 		return nil, err
@@ -105,19 +105,19 @@ func (c *Client) post(ctx context.Context, session string, order agent.SendOrder
 	}
 	o := c.startOptions(session, start)
 	o.Priority = priority
-	run, err := c.temporal.SignalWithStartWorkflow(ctx, session, string(agent.Send), order, o, signals.WorkflowType, start)
+	run, err := c.temporal.SignalWithStartWorkflow(ctx, session, string(agent.VerbSend), order, o, signals.WorkflowType, start)
 	if err != nil {
 		return nil, startFailed(session, start, err)
 	}
 	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, run.GetRunID())
 	if err != nil {
-		return nil, fmt.Errorf("looking for session %s: %w", session, durable.ArriveRPC(err))
+		return nil, fmt.Errorf("looking for session %s: %w", session, durable.FromRPC(err))
 	}
 	return &Run{client: c, Session: session, ID: d.GetWorkflowExecutionInfo().GetFirstRunId()}, nil
 }
 
 // nextStart is what the session's next run is started with, if a message begins it.
-func (c *Client) nextStart(ctx context.Context, session string, order agent.SendOrder, name string) (agent.Start, error) {
+func (c *Client) nextStart(ctx context.Context, session string, order agent.SendCommand, name string) (agent.Start, error) {
 	if name == "" {
 		var err error
 		if name, err = c.lastAgent(ctx, session); err != nil {
@@ -132,7 +132,7 @@ func (c *Client) nextStart(ctx context.Context, session string, order agent.Send
 // lastAgent is whose the session's last run was.
 func (c *Client) lastAgent(ctx context.Context, session string) (string, error) {
 	info, err := c.last(ctx, session)
-	if errors.Is(err, agent.NotFound) && c.log != nil { // Temporal has forgotten it
+	if errors.Is(err, agent.CodeNotFound) && c.log != nil { // Temporal has forgotten it
 		if head, headErr := c.log.Head(ctx, session); headErr == nil {
 			return head.Agent, nil
 		}
@@ -142,14 +142,14 @@ func (c *Client) lastAgent(ctx context.Context, session string) (string, error) 
 	}
 	name := agentOf(info)
 	if name == "" {
-		return "", agent.Errorf(agent.NotFound, "the last run of session %s does not say whose it was; name an agent", session)
+		return "", agent.Errorf(agent.CodeNotFound, "the last run of session %s does not say whose it was; name an agent", session)
 	}
 	return name, nil
 }
 
 // taken is the run of a session that has a message already; nil if the store knows of
 // none. It refuses another message under the id.
-func (c *Client) taken(ctx context.Context, session string, order agent.SendOrder) (*Run, error) {
+func (c *Client) taken(ctx context.Context, session string, order agent.SendCommand) (*Run, error) {
 	if c.log == nil {
 		return nil, nil
 	}
@@ -157,17 +157,17 @@ func (c *Client) taken(ctx context.Context, session string, order agent.SendOrde
 	if err != nil {
 		return nil, nil // the run itself looks again
 	}
-	for _, p := range head.Posts {
+	for _, p := range head.Receipts {
 		if p.ID == order.ID {
 			said := agent.TextMessage(agent.RoleUser, order.Text)
-			return &Run{client: c, Session: session, ID: p.Run}, p.Is(said.Sum())
+			return &Run{client: c, Session: session, ID: p.Run}, p.Check(said.Digest())
 		}
 	}
 	return nil, nil
 }
 
 // next begins the session's next run with what was to be said.
-func (c *Client) next(ctx context.Context, session string, order agent.SendOrder, name string) (*Run, error) {
+func (c *Client) next(ctx context.Context, session string, order agent.SendCommand, name string) (*Run, error) {
 	switch run, err := c.taken(ctx, session, order); {
 	case err != nil:
 		return nil, fmt.Errorf("send to session %s refused: %w", session, err)

@@ -19,7 +19,7 @@ import (
 // A live run takes a message (OA-111, HA-99).
 func TestSendToALiveRun(t *testing.T) {
 	f := &fake{update: func(_ context.Context, session string, _ agent.Command) (agent.Ack, error) {
-		return agent.Ack{Session: session, Run: "01a1", Seq: 7, Effect: agent.Accepted}, nil
+		return agent.Ack{Session: session, Run: "01a1", Seq: 7, Effect: agent.EffectAccepted}, nil
 	}}
 	run, err := New(f, nil).Send(t.Context(), "trip-42/pay-1", "go on", &SendOptions{Mode: agent.SendQueue, By: "ana", ID: "m-1"})
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestSendBeginsTheNextRun(t *testing.T) {
 	want.Agent = "other"
 	require.Equal(t, want, begun)
 	_, err = New(f, nil).Send(t.Context(), "a/b-1", "go on", nil)
-	require.ErrorIs(t, err, agent.Closed, "nobody but its parent begins a child")
+	require.ErrorIs(t, err, agent.CodeClosed, "nobody but its parent begins a child")
 }
 
 // What a run of the session has taken under an id is not said again in the next run, and
@@ -63,13 +63,13 @@ func TestSendUnderAKnownID(t *testing.T) {
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
 	said := agent.TextMessage(agent.RoleUser, "go on")
-	require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Session: "a", Version: 1, Posts: []agent.Post{{ID: "m-1", Run: "01a0", Sum: said.Sum()}}}))
+	require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Session: "a", Version: 1, Receipts: []agent.MessageReceipt{{ID: "m-1", Run: "01a0", Digest: said.Digest()}}}))
 	c := New(atEnd(t), &Options{Store: dir})
 	run, err := c.Send(t.Context(), "a", "go on", &SendOptions{ID: "m-1"})
 	require.NoError(t, err)
 	require.Equal(t, "01a0", run.ID)
 	_, err = c.Send(t.Context(), "a", "stop", &SendOptions{ID: "m-1"})
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	require.ErrorContains(t, err, "id m-1 is that of something else, which run 01a0 has")
 }
 
@@ -83,7 +83,7 @@ func TestSendToNoSession(t *testing.T) {
 		begin:    func(agent.Start) (string, error) { return "01a1", nil },
 	}
 	_, err := New(f, nil).Send(t.Context(), "a", "go on", nil)
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 	_, err = New(f, nil).Send(t.Context(), "a", "go on", &SendOptions{Agent: "lead"})
 	require.NoError(t, err)
 }
@@ -94,7 +94,7 @@ func TestSendLosesTheRace(t *testing.T) {
 	busy := serviceerror.NewWorkflowExecutionAlreadyStarted("", "", "02b2")
 	f.begin = func(agent.Start) (string, error) { return "", busy }
 	_, err := New(f, nil).Send(t.Context(), "a", "go on", nil)
-	require.ErrorIs(t, err, agent.Busy)
+	require.ErrorIs(t, err, agent.CodeBusy)
 	require.Len(t, f.said, sendTries)
 	require.Equal(t, f.said[0], f.said[1], "the same message, with the same id")
 	f.begin = func(agent.Start) (string, error) {
@@ -111,11 +111,11 @@ func TestSendLosesTheRace(t *testing.T) {
 func TestSendWaitsForTheEnd(t *testing.T) {
 	for name, late := range map[string]func() (agent.Ack, error){
 		"refused": func() (agent.Ack, error) {
-			e := agent.Errorf(agent.Closed, "the run is at its end")
+			e := agent.Errorf(agent.CodeClosed, "the run is at its end")
 			e.Run = "01a1"
 			return agent.Ack{}, e
 		},
-		"moot": func() (agent.Ack, error) { return agent.Ack{Run: "01a1", Effect: agent.Moot}, nil },
+		"moot": func() (agent.Ack, error) { return agent.Ack{Run: "01a1", Effect: agent.EffectRunEnded}, nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -161,15 +161,15 @@ func TestEmit(t *testing.T) {
 			now.Add(-1)
 			switch session {
 			case "s-03":
-				return agent.Ack{}, agent.Errorf(agent.Stale, "waits for another payload")
+				return agent.Ack{}, agent.Errorf(agent.CodeStale, "waits for another payload")
 			case "s-07":
-				stopping := agent.Errorf(agent.Stale, "the run is being stopped")
+				stopping := agent.Errorf(agent.CodeStale, "the run is being stopped")
 				stopping.Retryable = true
 				return agent.Ack{}, stopping
 			case "s-04":
 				return agent.Ack{}, errCompleted
 			case "s-06":
-				return agent.Ack{Effect: agent.Moot}, nil
+				return agent.Ack{Effect: agent.EffectRunEnded}, nil
 			case "s-05", "s-02":
 				return agent.Ack{}, serviceerror.NewFailedPrecondition("no poller")
 			}
@@ -177,14 +177,14 @@ func TestEmit(t *testing.T) {
 		}
 		got, err := New(f, nil).Emit(t.Context(), "orders.paid", map[string]int{"order": 42}, &EmitOptions{ID: "e-1", By: "shop"})
 		require.NoError(t, err)
-		require.Equal(t, 24, got.Sent)
+		require.Equal(t, 24, got.Accepted)
 		require.Len(t, got.Failed, 3)
 		require.Equal(t, []string{"s-02", "r-02"}, []string{got.Failed[0].Session, got.Failed[0].Run})
-		require.Equal(t, agent.NoWorker, got.Failed[1].Error.Code)
-		require.Equal(t, []any{"s-07", agent.Stale}, []any{got.Failed[2].Session, got.Failed[2].Error.Code}, "its sender has the event yet")
+		require.Equal(t, agent.CodeNoWorker, got.Failed[1].Error.Code)
+		require.Equal(t, []any{"s-07", agent.CodeStale}, []any{got.Failed[2].Session, got.Failed[2].Error.Code}, "its sender has the event yet")
 		require.EqualValues(t, atOnce, most.Load())
 		require.Equal(t, "WorkflowType = 'fermata.run' AND ExecutionStatus = 'Running' AND (FermataWaitsFor = 'topic:orders.paid' OR FermataWaitsFor = 'every_topic')", f.queries[0])
-		require.Contains(t, f.said, agent.Command(agent.EmitOrder{Order: agent.Order{ID: "e-1", By: "shop", Run: "r-00"}, Topic: "orders.paid", Payload: []byte(`{"order":42}`)}))
+		require.Contains(t, f.said, agent.Command(agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: "e-1", By: "shop", Run: "r-00"}, Topic: "orders.paid", Payload: []byte(`{"order":42}`)}))
 	})
 }
 
@@ -192,8 +192,8 @@ func TestEmitRefuses(t *testing.T) {
 	c := New(&fake{}, nil)
 	for topic, payload := range map[string]any{"": nil, "no blanks": nil, "fine": make(chan int)} {
 		_, err := c.Emit(t.Context(), topic, payload, nil)
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 	}
 	_, err := c.Emit(t.Context(), "fine", string(make([]byte, 70_000)), nil)
-	require.ErrorIs(t, err, agent.TooLarge)
+	require.ErrorIs(t, err, agent.CodeTooLarge)
 }

@@ -14,12 +14,12 @@ import (
 )
 
 // chunk is a name that a chunk of session "s" may have.
-var chunk = store.Tag("s") + "-" + strings.Repeat("0", 64)
+var chunk = store.ChunkPrefix("s") + "-" + strings.Repeat("0", 64)
 
 // An end that is stored is told when Temporal knows of it: it was stored within the
 // last task, which may still be lost.
 func TestAnEndIsToldWhenItIsSettled(t *testing.T) {
-	ended := store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Execution: "e", Status: agent.Completed, Digest: chunk}
+	ended := store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Execution: "e", Status: agent.StatusCompleted, Digest: chunk}
 	for name, c := range map[string]struct {
 		status   enums.WorkflowExecutionStatus // of the execution; none where Temporal has forgotten it
 		err      error
@@ -28,10 +28,10 @@ func TestAnEndIsToldWhenItIsSettled(t *testing.T) {
 		describe bool // whether Temporal has to be asked
 	}{
 		"of a closed execution":      {status: enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, head: ended, describe: true},
-		"of one that still runs":     {status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, head: ended, want: agent.NotFound, describe: true},
+		"of one that still runs":     {status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, head: ended, want: agent.CodeNotFound, describe: true},
 		"of one that is forgotten":   {err: serviceerror.NewNotFound("gone"), head: ended, describe: true},
-		"of a server that is away":   {err: serviceerror.NewUnavailable("down"), head: ended, want: agent.Unreachable, describe: true},
-		"no end, so that none waits": {head: store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Status: agent.Suspended, Digest: chunk}},
+		"of a server that is away":   {err: serviceerror.NewUnavailable("down"), head: ended, want: agent.CodeUnreachable, describe: true},
+		"no end, so that none waits": {head: store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Status: agent.StatusSuspended, Digest: chunk}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := store.OpenDir(t.TempDir(), nil)
@@ -58,14 +58,14 @@ func TestAnEndIsToldWhenItIsSettled(t *testing.T) {
 func TestAnEndThatWasTakenBack(t *testing.T) {
 	s, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
-	head := store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Execution: "e", Status: agent.Completed, Digest: chunk}
+	head := store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Execution: "e", Status: agent.StatusCompleted, Digest: chunk}
 	require.NoError(t, s.PutHead(t.Context(), head))
 	cl := New(&fake{describe: func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
-		head.Version, head.Status, head.Digest = 2, agent.Suspended, store.Tag("s")+"-"+strings.Repeat("1", 64) // the task was lost, and done in another way
+		head.Version, head.Status, head.Digest = 2, agent.StatusSuspended, store.ChunkPrefix("s")+"-"+strings.Repeat("1", 64) // the task was lost, and done in another way
 		require.NoError(t, s.PutHead(t.Context(), head))
 		return &workflowpb.WorkflowExecutionInfo{Status: enums.WORKFLOW_EXECUTION_STATUS_COMPLETED}, nil
 	}}, &Options{Store: s})
 	got, err := cl.settledHead(t.Context(), "s")
 	require.NoError(t, err)
-	require.Equal(t, agent.Suspended, got.Status)
+	require.Equal(t, agent.StatusSuspended, got.Status)
 }

@@ -44,7 +44,7 @@ func TestStart(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "01a1", begun.After, "a store that has nothing of that run is not the right one")
 	_, err = c.Start(t.Context(), "payer", "pay", &StartOptions{Session: "trip/42"})
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 
 	f.begin = func(agent.Start) (string, error) {
 		return "", serviceerror.NewWorkflowExecutionAlreadyStarted("", "", "01a1")
@@ -52,7 +52,7 @@ func TestStart(t *testing.T) {
 	_, err = c.Start(t.Context(), "payer", "pay", &StartOptions{Session: "trip-42"})
 	var e *agent.Error
 	require.True(t, errors.As(err, &e))
-	require.Equal(t, []any{agent.Busy, "trip-42", "01a1"}, []any{e.Code, e.Session, e.Run})
+	require.Equal(t, []any{agent.CodeBusy, "trip-42", "01a1"}, []any{e.Code, e.Session, e.Run})
 }
 
 // What a run does is a part of the trace of whoever starts it, where the client says

@@ -120,10 +120,10 @@ func (th *theatre) client() *Client { return New(th, &Options{Store: th.store}) 
 
 type tailAnswer struct {
 	converter.EncodedValue
-	open signals.Open
+	open signals.OpenTail
 }
 
-func (a tailAnswer) Get(into any) error { *into.(*signals.Open) = a.open; return nil }
+func (a tailAnswer) Get(into any) error { *into.(*signals.OpenTail) = a.open; return nil }
 
 func (th *theatre) QueryWorkflow(_ context.Context, _, execution, name string, args ...any) (converter.EncodedValue, error) {
 	th.mu.Lock()
@@ -133,9 +133,9 @@ func (th *theatre) QueryWorkflow(_ context.Context, _, execution, name string, a
 		return nil, serviceerror.NewFailedPrecondition("no poller")
 	}
 	require.Equal(th.t, signals.Tail.Name, name)
-	a := tailAnswer{open: signals.Open{Head: th.head.Digest}}
+	a := tailAnswer{open: signals.OpenTail{Head: th.head.Digest}}
 	if execution == th.info.GetExecution().GetRunId() {
-		a.open = signals.OpenOf(th.head.Digest, append(th.all[len(th.all)-th.open:len(th.all):len(th.all)], th.ahead...), args[0].(signals.After))
+		a.open = signals.TailOf(th.head.Digest, append(th.all[len(th.all)-th.open:len(th.all):len(th.all)], th.ahead...), args[0].(signals.TailArgs))
 	}
 	th.asking()
 	return a, nil
@@ -145,7 +145,7 @@ func (th *theatre) QueryWorkflow(_ context.Context, _, execution, name string, a
 func (th *theatre) begins() {
 	th.runs++
 	th.info = execution(th.t, "a", fmt.Sprintf("run-%d", th.runs), running, agent.Memo{}, nil)
-	th.record(agent.Event{Type: agent.RunStarted, Started: &agent.Started{Run: th.run(), Spec: &agent.Spec{}}})
+	th.record(agent.Event{Type: agent.EventRunStarted, Started: &agent.Started{Run: th.run(), Spec: &agent.Spec{}}})
 }
 
 func (th *theatre) run() string { return fmt.Sprintf("run-%d", th.runs) }
@@ -164,7 +164,7 @@ func (th *theatre) seals(but int) {
 	}
 	digest, err := store.NewLog(th.store).Seal(context.Background(), th.head.Digest, "a", th.run(), false, th.all[len(th.all)-th.open:n])
 	require.NoError(th.t, err)
-	th.head = store.Head{V: 1, Version: th.head.Version + 1, Session: "a", Run: th.run(), Status: agent.Running, Digest: digest, Seq: int64(n)}
+	th.head = store.Head{V: 1, Version: th.head.Version + 1, Session: "a", Run: th.run(), Status: agent.StatusRunning, Digest: digest, Seq: int64(n)}
 	th.put()
 	th.open = but
 	th.info.HistoryLength += 3
@@ -182,9 +182,9 @@ func (th *theatre) carries() {
 
 // ends ends the run.
 func (th *theatre) ends() {
-	th.record(agent.Event{Type: agent.RunCompleted, Outcome: &agent.Outcome{Status: agent.Completed}})
+	th.record(agent.Event{Type: agent.EventRunCompleted, Outcome: &agent.Outcome{Status: agent.StatusCompleted}})
 	th.seals(0)
-	th.head.Status, th.head.Version = agent.Completed, th.head.Version+1
+	th.head.Status, th.head.Version = agent.StatusCompleted, th.head.Version+1
 	th.put()
 	th.info.Status = completed
 }

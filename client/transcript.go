@@ -27,14 +27,14 @@ func (c *Client) Transcript(ctx context.Context, session string) ([]agent.Messag
 // view is a session's whole log.
 func (c *Client) view(ctx context.Context, session string) (*store.View, error) {
 	if c.log == nil {
-		return nil, agent.Errorf(agent.NotSetUp, "reading a session's log: %w", ErrNoStore)
+		return nil, agent.Errorf(agent.CodeNotSetUp, "reading a session's log: %w", ErrNoStore)
 	}
 	info, err := c.last(ctx, session)
-	if err != nil && !errors.Is(err, agent.NotFound) {
+	if err != nil && !errors.Is(err, agent.CodeNotFound) {
 		return nil, err
 	}
 	head, headErr := c.log.Head(ctx, session)
-	if headErr != nil && !errors.Is(headErr, agent.NotFound) {
+	if headErr != nil && !errors.Is(headErr, agent.CodeNotFound) {
 		return nil, fmt.Errorf("reading the log of session %s: %w", session, headErr)
 	}
 	// The head tells all if it says that the last run has ended, and Temporal says so too.
@@ -56,7 +56,7 @@ func (c *Client) openView(ctx context.Context, session string, info *workflowpb.
 	}
 	if len(open.Events) == 0 && open.Head == "" {
 		head, err := c.log.Head(ctx, session) // as it is now
-		if err != nil && !errors.Is(err, agent.NotFound) {
+		if err != nil && !errors.Is(err, agent.CodeNotFound) {
 			return nil, err
 		}
 		open.Head = head.Digest

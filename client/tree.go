@@ -19,7 +19,7 @@ import (
 // Tree lists the run and all runs below it, depth first, the run itself first
 // and children in the order in which they were made. It asks no run and no
 // worker: one listing tells, which may be behind by a moment, so a node's truth
-// is in its own run; what it has used is as of its last rest, or of its end. Errors are [agent.NotFound] and those of reaching the server.
+// is in its own run; what it has used is as of its last rest, or of its end. Errors are [agent.CodeNotFound] and those of reaching the server.
 func (r *Run) Tree(ctx context.Context) ([]agent.Node, error) {
 	top, err := r.execution(ctx)
 	if err != nil {
@@ -109,18 +109,18 @@ func number(child string) int {
 func nodeOf(info *workflowpb.WorkflowExecutionInfo, run string, now time.Time) agent.Node {
 	l := listed(info)
 	n := agent.Node{
-		Session: l.Session, Run: run, Agent: l.Agent, Depth: strings.Count(l.Session, "/"), Status: l.Status, Heard: now.UTC().Format(time.RFC3339),
+		Session: l.Session, Run: run, Agent: l.Agent, Depth: strings.Count(l.Session, "/"), Status: l.Status, AsOf: now.UTC().Format(time.RFC3339),
 	}
 	if cut := strings.LastIndexByte(l.Session, '/'); cut >= 0 {
 		n.Parent = l.Session[:cut]
 	}
-	memo := MemoOf(info)
+	memo := ReadMemo(info)
 	n.Used, n.Granted = memo.Tree, memo.Granted
 	if !l.Status.Ended() {
-		n.Left = memo.Left
+		n.Remaining = memo.Remaining
 	}
-	if l.Status == agent.Suspended {
-		note := suspensionOf(info, memo).Note(false) // a memo has no more than may be shown
+	if l.Status == agent.StatusSuspended {
+		note := suspensionOf(info, memo).Summary(false) // a memo has no more than may be shown
 		n.Suspension = &note
 	}
 	return n

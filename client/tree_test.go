@@ -14,7 +14,7 @@ import (
 
 // node is an execution that ran for a while; for ever where until is zero.
 func node(t *testing.T, session, run string, status enums.WorkflowExecutionStatus, from, until int) *workflowpb.WorkflowExecutionInfo {
-	info := execution(t, session, run, status, agent.Memo{V: 1, Run: run, Status: agent.Running}, map[string]any{agent.AttrAgent: "worker"})
+	info := execution(t, session, run, status, agent.Memo{V: 1, Run: run, Status: agent.StatusRunning}, map[string]any{agent.AttrAgent: "worker"})
 	info.FirstRunId = "" // listings do not tell it
 	lasted(t, info, start.Add(time.Duration(from)*time.Minute), start.Add(time.Duration(until)*time.Minute))
 	return info
@@ -31,7 +31,7 @@ func shown(t *testing.T, f *fake, session, run string) (out []string) {
 }
 
 func TestTree(t *testing.T) {
-	waiting := execution(t, "a/pay-1/ask-1", "r4", running, agent.Memo{V: 1, Run: "r4", Status: agent.Suspended, Suspension: "s-1"}, map[string]any{agent.AttrWaitsFor: []string{"paused"}})
+	waiting := execution(t, "a/pay-1/ask-1", "r4", running, agent.Memo{V: 1, Run: "r4", Status: agent.StatusSuspended, Suspension: "s-1"}, map[string]any{agent.AttrWaitsFor: []string{"paused"}})
 	top := node(t, "a", "r1", running, 5, 0)
 	top.FirstRunId = "r1"
 	f := &fake{
@@ -49,17 +49,17 @@ func TestTree(t *testing.T) {
 	}, shown(t, f, "a", "r1"))
 	nodes, err := (&Run{client: New(f, nil), Session: "a", ID: "r1"}).Tree(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, &agent.SuspensionNote{ID: "s-1", Kind: agent.Paused}, nodes[2].Suspension)
+	require.Equal(t, &agent.SuspensionSummary{ID: "s-1", Kind: agent.SuspensionHeld}, nodes[2].Suspension)
 	require.Equal(t, "WorkflowType = 'fermata.run' AND ExecutionStatus != 'ContinuedAsNew' AND RootWorkflowId = 'a'", f.queries[0])
 }
 
 // What an agent had left went back when it ended.
 func TestNothingIsLeftAtTheEnd(t *testing.T) {
-	left := agent.RoomOf(agent.Amounts{2, 600, agent.NotBounded, 1, agent.NotBounded})
-	for status, want := range map[enums.WorkflowExecutionStatus]*agent.Room{running: left, completed: nil} {
-		info := execution(t, "a", "r", status, agent.Memo{V: 1, Run: "r", Status: agent.Running, Granted: left, Left: left}, nil)
+	left := agent.BudgetOf(agent.Amounts{2, 600, agent.Unlimited, 1, agent.Unlimited})
+	for status, want := range map[enums.WorkflowExecutionStatus]*agent.Budget{running: left, completed: nil} {
+		info := execution(t, "a", "r", status, agent.Memo{V: 1, Run: "r", Status: agent.StatusRunning, Granted: left, Remaining: left}, nil)
 		n := nodeOf(info, "r", time.Now())
-		require.Equal(t, want, n.Left)
+		require.Equal(t, want, n.Remaining)
 		require.Equal(t, left, n.Granted)
 	}
 }

@@ -17,9 +17,9 @@ import (
 func (c *Client) endUnbegun(ctx context.Context, session string, command agent.Command) (ended bool, err error) {
 	var run string
 	switch o := command.(type) {
-	case agent.StopOrder:
+	case agent.StopCommand:
 		run = o.Run
-	case agent.CancelOrder:
+	case agent.CancelCommand:
 		run = o.Run
 	default:
 		return false, nil
@@ -37,7 +37,7 @@ func (c *Client) endUnbegun(ctx context.Context, session string, command agent.C
 	for events.HasNext() {
 		e, err := events.Next()
 		if err != nil {
-			return false, durable.ArriveRPC(err)
+			return false, durable.FromRPC(err)
 		}
 		switch e.GetEventType() {
 		case enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
@@ -53,5 +53,5 @@ func (c *Client) endUnbegun(ctx context.Context, session string, command agent.C
 	if errors.As(err, new(*serviceerror.NotFound)) {
 		return false, nil // it has ended meanwhile
 	}
-	return err == nil, durable.ArriveRPC(err)
+	return err == nil, durable.FromRPC(err)
 }

@@ -23,18 +23,18 @@ func TestAVerbThatComesTooLate(t *testing.T) {
 		f := &fake{
 			update: func(context.Context, string, agent.Command) (agent.Ack, error) { return agent.Ack{}, late },
 			describe: func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
-				return execution(t, "trip-42", "01a1", completed, agent.Memo{V: 1, Status: agent.Stopped}, nil), nil
+				return execution(t, "trip-42", "01a1", completed, agent.Memo{V: 1, Status: agent.StatusStopped}, nil), nil
 			},
 		}
 		_, err := (&Run{client: New(f, nil), Session: "trip-42", ID: "01a1"}).Interrupt(t.Context(), "")
 		var e *agent.Error
 		require.ErrorAs(t, err, &e)
-		require.Equal(t, []any{agent.Closed, agent.Stopped}, []any{e.Code, e.Status})
+		require.Equal(t, []any{agent.CodeClosed, agent.StatusStopped}, []any{e.Code, e.Status})
 	}
 }
 
 func accepted(_ context.Context, session string, command agent.Command) (agent.Ack, error) {
-	return agent.Ack{V: 1, Session: session, Run: command.Common().Run, Status: agent.Running, Seq: 7, Effect: agent.Accepted}, nil
+	return agent.Ack{V: 1, Session: session, Run: command.Header().Run, Status: agent.StatusRunning, Seq: 7, Effect: agent.EffectAccepted}, nil
 }
 
 // Whatever is said through a run's handle names the run.
@@ -61,13 +61,13 @@ func TestWhatIsSaid(t *testing.T) {
 		},
 		`{"run":"01a2","request":"q-7","reason":"too much"}`: func(ctx context.Context) (agent.Ack, error) { return c.Reject(ctx, req, "too much", nil) },
 		`{"by":"ana","run":"01a2","answers":[{"request":"q-7","approve":{"request":"q-7"}},{"request":"q-8","answer":{"by":"ana","run":"01a2","request":"q-8","text":"Rome"}}]}`: func(ctx context.Context) (agent.Ack, error) {
-			return c.AnswerAll(ctx, req.Session, agent.AnswerTo{Request: "q-7", Approve: &agent.ApproveOrder{}},
-				agent.AnswerTo{Request: "q-8", Answer: &agent.AnswerOrder{Order: orderTo(req, "ana", ""), Text: "Rome"}})
+			return c.AnswerAll(ctx, req.Session, agent.AnswerTo{Request: "q-7", Approve: &agent.ApproveCommand{}},
+				agent.AnswerTo{Request: "q-8", Answer: &agent.AnswerCommand{CommandHeader: orderTo(req, "ana", ""), Text: "Rome"}})
 		},
 	} {
 		ack, err := say(t.Context())
 		require.NoError(t, err, want)
-		require.Equal(t, agent.Accepted, ack.Effect)
+		require.Equal(t, agent.EffectAccepted, ack.Effect)
 		require.JSONEq(t, want, wire(t, f.said[len(f.said)-1]))
 	}
 	require.EqualValues(t, 7, r.seq.Load())
@@ -89,19 +89,19 @@ func TestWhatCantBeMeantIsNotSent(t *testing.T) {
 		_, err := say()
 		var e *agent.Error
 		require.ErrorAs(t, err, &e, path)
-		require.Equal(t, agent.InvalidInput, e.Code, path)
+		require.Equal(t, agent.CodeInvalidInput, e.Code, path)
 		require.Equal(t, path, e.Path)
 	}
 	_, err := c.Answer(ctx, req, AnswerOptions{Data: json.RawMessage("{")})
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	_, err = c.Approve(ctx, req, &ApproveOptions{Arguments: make(chan int)})
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }
 
 // A cancel of a run that has ended changes nothing and is no error, whether the
 // session is at rest or has another run (HL-51).
 func TestCancelOfAnEndedRun(t *testing.T) {
-	for _, refusal := range []error{errCompleted, agent.Errorf(agent.Stale, "another run is live")} {
+	for _, refusal := range []error{errCompleted, agent.Errorf(agent.CodeStale, "another run is live")} {
 		f := &fake{
 			update: func(context.Context, string, agent.Command) (agent.Ack, error) { return agent.Ack{}, refusal },
 			describe: func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
@@ -109,12 +109,12 @@ func TestCancelOfAnEndedRun(t *testing.T) {
 			},
 			history: closedHistory(),
 			result: func(string) (agent.Outcome, error) {
-				return agent.Outcome{Type: "outcome", Status: agent.Stopped, Seq: 9}, nil
+				return agent.Outcome{Type: "outcome", Status: agent.StatusStopped, Seq: 9}, nil
 			},
 		}
 		ack, err := (&Run{client: New(f, nil), Session: "a", ID: "01a1"}).Cancel(t.Context(), "")
 		require.NoError(t, err)
-		require.Equal(t, agent.Ack{V: 1, Session: "a", Run: "01a1", Status: agent.Stopped, Seq: 9, Effect: agent.Already}, ack)
+		require.Equal(t, agent.Ack{V: 1, Session: "a", Run: "01a1", Status: agent.StatusStopped, Seq: 9, Effect: agent.EffectAlready}, ack)
 	}
 }
 
@@ -123,27 +123,27 @@ func TestCanResume(t *testing.T) {
 	own, inherited := agent.Hold{From: agent.HoldOwn}, agent.Hold{From: agent.HoldInherited}
 	asked := []agent.Request{{ID: "q-1"}}
 	rests := func(w agent.Suspension) agent.RunStatus {
-		return agent.RunStatus{Status: agent.Suspended, Suspension: &w}
+		return agent.RunStatus{Status: agent.StatusSuspended, Suspension: &w}
 	}
 	for name, c := range map[string]struct {
 		s   agent.RunStatus
 		why agent.Code
 	}{
-		"running":           {agent.RunStatus{Status: agent.Running}, agent.NotSuspended},
-		"about to ask":      {agent.RunStatus{Status: agent.Suspending, Suspension: &agent.Suspension{Requests: asked}}, agent.NeedsAnswer},
-		"about to pause":    {agent.RunStatus{Status: agent.Suspending, Suspension: &agent.Suspension{Held: []agent.Hold{own}}}, ""},
-		"parked":            {rests(agent.Suspension{Kind: agent.WaitingFor}), ""},
-		"parked, too old":   {rests(agent.Suspension{Kind: agent.WaitingFor, ResumeBy: time.Now().Add(-time.Second)}), agent.Expired},
-		"parked, not yet":   {rests(agent.Suspension{Kind: agent.WaitingFor, ResumeBy: time.Now().Add(time.Hour)}), ""},
-		"asks":              {rests(agent.Suspension{Kind: agent.InputRequired, Requests: asked}), agent.NeedsAnswer},
-		"paused":            {rests(agent.Suspension{Held: []agent.Hold{own}}), ""},
-		"asks and is held":  {rests(agent.Suspension{Held: []agent.Hold{own}, Requests: asked}), ""},
-		"held by an above":  {rests(agent.Suspension{Held: []agent.Hold{inherited}}), agent.HeldByParent},
-		"held by both":      {rests(agent.Suspension{Held: []agent.Hold{own, inherited}}), ""},
-		"waits for below":   {rests(agent.Suspension{Kind: agent.AwaitingChildren}), agent.NotSuspended},
-		"is being stopped":  {agent.RunStatus{Status: agent.Suspended, Reason: agent.ReasonStopping, Suspension: &agent.Suspension{Held: []agent.Hold{own}}}, agent.Stale},
-		"ended":             {agent.RunStatus{Status: agent.Completed}, agent.Closed},
-		"nobody says of it": {agent.RunStatus{}, agent.NotSuspended},
+		"running":           {agent.RunStatus{Status: agent.StatusRunning}, agent.CodeNotSuspended},
+		"about to ask":      {agent.RunStatus{Status: agent.StatusSuspending, Suspension: &agent.Suspension{Requests: asked}}, agent.CodeNeedsAnswer},
+		"about to pause":    {agent.RunStatus{Status: agent.StatusSuspending, Suspension: &agent.Suspension{Holds: []agent.Hold{own}}}, ""},
+		"parked":            {rests(agent.Suspension{Kind: agent.SuspensionParked}), ""},
+		"parked, too old":   {rests(agent.Suspension{Kind: agent.SuspensionParked, ResumeBy: time.Now().Add(-time.Second)}), agent.CodeExpired},
+		"parked, not yet":   {rests(agent.Suspension{Kind: agent.SuspensionParked, ResumeBy: time.Now().Add(time.Hour)}), ""},
+		"asks":              {rests(agent.Suspension{Kind: agent.SuspensionInputRequired, Requests: asked}), agent.CodeNeedsAnswer},
+		"paused":            {rests(agent.Suspension{Holds: []agent.Hold{own}}), ""},
+		"asks and is held":  {rests(agent.Suspension{Holds: []agent.Hold{own}, Requests: asked}), ""},
+		"held by an above":  {rests(agent.Suspension{Holds: []agent.Hold{inherited}}), agent.CodeHeldByParent},
+		"held by both":      {rests(agent.Suspension{Holds: []agent.Hold{own, inherited}}), ""},
+		"waits for below":   {rests(agent.Suspension{Kind: agent.SuspensionAwaitingChildren}), agent.CodeNotSuspended},
+		"is being stopped":  {agent.RunStatus{Status: agent.StatusSuspended, Reason: agent.ReasonStopping, Suspension: &agent.Suspension{Holds: []agent.Hold{own}}}, agent.CodeStale},
+		"ended":             {agent.RunStatus{Status: agent.StatusCompleted}, agent.CodeClosed},
+		"nobody says of it": {agent.RunStatus{}, agent.CodeNotSuspended},
 	} {
 		f := &fake{
 			describe: func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
@@ -181,7 +181,7 @@ func TestAtMostEightUpdatesAtOnce(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := r.Pause(ctx, "")
-		require.ErrorIs(t, err, agent.Timeout, "who waits for the others can give up")
+		require.ErrorIs(t, err, agent.CodeTimeout, "who waits for the others can give up")
 		close(release)
 		for range 50 {
 			require.NoError(t, <-done)
@@ -208,10 +208,10 @@ func TestSayOrLeave(t *testing.T) {
 				f := &fake{update: update, signal: func(_ string, command agent.Command) error { left = append(left, command); return nil }}
 				c := New(f, nil)
 				for _, command := range []agent.Command{
-					agent.PauseOrder{}, agent.InterruptOrder{Reason: "x"}, agent.StopOrder{}, agent.CancelOrder{}, agent.SendOrder{Text: "x", Order: agent.Order{ID: "m-1"}},
+					agent.PauseCommand{}, agent.InterruptCommand{Reason: "x"}, agent.StopCommand{}, agent.CancelCommand{}, agent.SendCommand{Text: "x", CommandHeader: agent.CommandHeader{ID: "m-1"}},
 				} {
 					began := time.Now()
-					ack, later, err := c.SayOrLeave(t.Context(), "a", command)
+					ack, later, err := c.UpdateOrSignal(t.Context(), "a", command)
 					require.NoError(t, err)
 					require.True(t, later)
 					require.Nil(t, ack)
@@ -219,9 +219,9 @@ func TestSayOrLeave(t *testing.T) {
 				}
 				require.Equal(t, f.said, left)
 				for i, command := range left {
-					require.Equal(t, f.ids[i], command.Common().ID+"-"+agent.SumOf(command))
+					require.Equal(t, f.ids[i], command.Header().ID+"-"+agent.CommandDigest(command))
 				}
-				require.Equal(t, "m-1", left[4].Common().ID)
+				require.Equal(t, "m-1", left[4].Header().ID)
 			})
 		})
 	}
@@ -229,20 +229,20 @@ func TestSayOrLeave(t *testing.T) {
 
 func TestSayOrLeaveSaysItNow(t *testing.T) {
 	c := New(&fake{update: accepted}, nil)
-	ack, later, err := c.SayOrLeave(t.Context(), "a", agent.PauseOrder{})
+	ack, later, err := c.UpdateOrSignal(t.Context(), "a", agent.PauseCommand{})
 	require.NoError(t, err)
 	require.False(t, later)
 	require.EqualValues(t, 7, ack.Seq)
-	for _, command := range []agent.Command{agent.ApproveOrder{Request: "q-1"}, agent.ResumeOrder{}, agent.EmitOrder{Topic: "x"}, &agent.PauseOrder{}} {
-		_, _, err := c.SayOrLeave(t.Context(), "a", command)
-		require.ErrorIs(t, err, agent.InvalidInput)
+	for _, command := range []agent.Command{agent.ApproveCommand{Request: "q-1"}, agent.ResumeCommand{}, agent.EmitCommand{Topic: "x"}, &agent.PauseCommand{}} {
+		_, _, err := c.UpdateOrSignal(t.Context(), "a", command)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 	}
-	_, _, err = c.SayOrLeave(t.Context(), "a", agent.StopOrder{Deadline: 1})
-	require.ErrorIs(t, err, agent.InvalidInput)
+	_, _, err = c.UpdateOrSignal(t.Context(), "a", agent.StopCommand{Deadline: 1})
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	// A refusal, and a caller who has no more time, leave nothing.
 	for _, refusal := range []error{errCompleted, errors.New("boom")} {
 		c = New(&fake{update: func(context.Context, string, agent.Command) (agent.Ack, error) { return agent.Ack{}, refusal }}, nil)
-		_, later, err = c.SayOrLeave(t.Context(), "a", agent.PauseOrder{})
+		_, later, err = c.UpdateOrSignal(t.Context(), "a", agent.PauseCommand{})
 		require.Error(t, err)
 		require.False(t, later)
 	}
@@ -251,7 +251,7 @@ func TestSayOrLeaveSaysItNow(t *testing.T) {
 		cancel()
 		return agent.Ack{}, context.DeadlineExceeded
 	}}, nil)
-	_, later, err = c.SayOrLeave(ctx, "a", agent.PauseOrder{})
-	require.ErrorIs(t, err, agent.Timeout)
+	_, later, err = c.UpdateOrSignal(ctx, "a", agent.PauseCommand{})
+	require.ErrorIs(t, err, agent.CodeTimeout)
 	require.False(t, later)
 }

@@ -16,7 +16,7 @@ import (
 
 // Wait waits until the run rests or ends, after whatever was said through this
 // handle. A run that waits for nothing but a grant from the one above goes on by itself, and
-// does not count as resting. Where it rests the Outcome's Status is [agent.Suspended], Suspension
+// does not count as resting. Where it rests the Outcome's Status is [agent.StatusSuspended], Suspension
 // tells why, and Ended is zero; of a rest that no worker tells, only what a
 // listing knows is there. The run does not depend on anybody who waits, and its
 // history does not grow by it. The error tells only that nothing can be known:
@@ -27,16 +27,16 @@ func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
 		switch {
 		case err == nil && (!open(info) || r.ending.Load()):
 			return r.Result(ctx)
-		case errors.Is(err, agent.NotFound) && r.client.log != nil:
+		case errors.Is(err, agent.CodeNotFound) && r.client.log != nil:
 			return r.stored(ctx)
 		case err == nil:
 			var out *agent.Outcome
-			if out, err = r.rest(ctx, info); out != nil {
+			if out, err = r.awaitSuspension(ctx, info); out != nil {
 				return out, nil
 			}
 		}
 		if ctx.Err() != nil {
-			err = durable.ArriveRPC(ctx.Err()) // a call that is cut off has many names
+			err = durable.FromRPC(ctx.Err()) // a call that is cut off has many names
 		}
 		if err != nil {
 			return nil, fmt.Errorf("waiting for session %s: %w", r.Session, err)
@@ -48,21 +48,21 @@ func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
 // the answer.
 func (c *Client) RunOf(ack agent.Ack) *Run {
 	r := &Run{client: c, Session: ack.Session, ID: ack.Run}
-	r.acted(ack.Seq)
+	r.noteSeq(ack.Seq)
 	return r
 }
 
-// rest waits until an execution rests; nil where it is closed. The history wakes it
+// awaitSuspension waits until an execution rests; nil where it is closed. The history wakes it
 // when listings show something new, and since a notice may be lost in the server, it
 // looks besides, ever more seldom.
-func (r *Run) rest(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (*agent.Outcome, error) {
+func (r *Run) awaitSuspension(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (*agent.Outcome, error) {
 	history := r.client.follow(info, r.Session, false)
 	defer func() { history.leave() }()
-	looks := newLooks()
+	looks := newPollTimer()
 	defer looks.stop()
 	for ask, news := true, history.news; ; {
 		if ask {
-			out, answered := r.resting(ctx, info)
+			out, answered := r.suspendedOutcome(ctx, info)
 			if out != nil {
 				return out, nil
 			}
@@ -94,10 +94,10 @@ func (r *Run) rest(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) 
 	}
 }
 
-// resting is the Outcome of a run that rests, nil where it does not. The run knows
+// suspendedOutcome is the Outcome of a run that rests, nil where it does not. The run knows
 // best, such as what a call that waits for approval was given; its memo tells where no
 // worker is there, or none has time in a while.
-func (r *Run) resting(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (out *agent.Outcome, answered bool) {
+func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (out *agent.Outcome, answered bool) {
 	execution := info.GetExecution().GetRunId()
 	s, err := r.status(ctx, execution, pollFor)
 	if err != nil {
@@ -105,11 +105,11 @@ func (r *Run) resting(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 		if lost != nil || !open(now) {
 			return nil, false
 		}
-		memo := MemoOf(now)
-		if memo.Status != agent.Suspended || slices.Contains(waitsFor(now), string(agent.AwaitingBudget)) {
+		memo := ReadMemo(now)
+		if memo.Status != agent.StatusSuspended || slices.Contains(waitsFor(now), string(agent.SuspensionAwaitingBudget)) {
 			return nil, false
 		}
-		if info = now; errors.Is(err, agent.Timeout) {
+		if info = now; errors.Is(err, agent.CodeTimeout) {
 			s, err = r.status(ctx, execution, restFor)
 		}
 		if err != nil {
@@ -119,7 +119,7 @@ func (r *Run) resting(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 			}, false
 		}
 	}
-	if s.Status != agent.Suspended || s.Seq < r.seq.Load() || s.Suspension != nil && s.Suspension.Kind == agent.AwaitingBudget {
+	if s.Status != agent.StatusSuspended || s.Seq < r.seq.Load() || s.Suspension != nil && s.Suspension.Kind == agent.SuspensionAwaitingBudget {
 		return nil, true // also if it waits for a grant alone: it goes on by itself
 	}
 	return &agent.Outcome{

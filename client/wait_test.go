@@ -45,13 +45,13 @@ func newWaiting(t *testing.T) (*waiting, *Run) {
 		w.asked++
 		return w.state, nil
 	}
-	w.state = agent.RunStatus{Session: "a", Run: "01a1", Agent: "lead", Status: agent.Running, Turn: 3, Cost: 5, Seq: 20}
+	w.state = agent.RunStatus{Session: "a", Run: "01a1", Agent: "lead", Status: agent.StatusRunning, Turn: 3, Cost: 5, Seq: 20}
 	return w, &Run{client: New(w.fake, nil), Session: "a", ID: "01a1"}
 }
 
 func (w *waiting) rests(seq int64) {
 	w.now(func() {
-		w.state.Status, w.state.Seq, w.state.Suspension = agent.Suspended, seq, &agent.Suspension{ID: "s-4", Kind: agent.Paused}
+		w.state.Status, w.state.Seq, w.state.Suspension = agent.StatusSuspended, seq, &agent.Suspension{ID: "s-4", Kind: agent.SuspensionHeld}
 		w.info.HistoryLength += 4
 	})
 }
@@ -88,7 +88,7 @@ func TestWaitReturnsARestThatIs(t *testing.T) {
 		out, took := waits(t, r, func() {})
 		require.Zero(t, took)
 		require.Equal(t, &agent.Outcome{
-			V: 1, Type: "outcome", Session: "a", Run: "01a1", Agent: "lead", Status: agent.Suspended, Turns: 3, Cost: 5, Started: start, Seq: 21, Suspension: w.state.Suspension,
+			V: 1, Type: "outcome", Session: "a", Run: "01a1", Agent: "lead", Status: agent.StatusSuspended, Turns: 3, Cost: 5, Started: start, Seq: 21, Suspension: w.state.Suspension,
 		}, out)
 	})
 }
@@ -130,7 +130,7 @@ func TestWaitBearsALostNotice(t *testing.T) {
 			w.rests(22)
 		})
 		require.Equal(t, 15*pollFor, took)
-		require.Equal(t, agent.Suspended, out.Status)
+		require.Equal(t, agent.StatusSuspended, out.Status)
 
 		w, r = newWaiting(t)
 		_, took = waits(t, r, func() {
@@ -195,7 +195,7 @@ func TestWaitsShareAPoll(t *testing.T) {
 		w.rests(22)
 		wake <- struct{}{}
 		for range 100 {
-			require.Equal(t, agent.Suspended, (<-done).Status)
+			require.Equal(t, agent.StatusSuspended, (<-done).Status)
 		}
 		synctest.Wait()
 		require.Empty(t, r.client.histories.followed, "nobody follows it any more")
@@ -208,7 +208,7 @@ func TestWaitIsNotForAGrant(t *testing.T) {
 		w, r := newWaiting(t)
 		out, _ := waits(t, r, func() {
 			w.now(func() {
-				w.state.Status, w.state.Seq, w.state.Suspension = agent.Suspended, 21, &agent.Suspension{ID: "s-3", Kind: agent.AwaitingBudget}
+				w.state.Status, w.state.Seq, w.state.Suspension = agent.StatusSuspended, 21, &agent.Suspension{ID: "s-3", Kind: agent.SuspensionAwaitingBudget}
 				w.info.HistoryLength += 4
 			})
 			pass(time.Minute)
@@ -223,8 +223,8 @@ func TestWaitIsForARestAfterTheOwnAct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := newWaiting(t)
 		w.rests(21)
-		r.acted(30)
-		r.acted(25)
+		r.noteSeq(30)
+		r.noteSeq(25)
 		out, _ := waits(t, r, func() { w.rests(31) })
 		require.EqualValues(t, 31, out.Seq)
 	})
@@ -241,7 +241,7 @@ func TestWaitWithoutAWorker(t *testing.T) {
 			}
 			return agent.RunStatus{}, serviceerror.NewFailedPrecondition("no poller")
 		}
-		memo := agent.Memo{V: 1, Run: "01a1", Status: agent.Suspended, Turn: 3, Cost: 5, Since: start, Suspension: "s-4", Requests: []agent.MemoRequest{{ID: "q-1", Type: agent.Approval, Text: "Run pay?", Tool: "pay"}}}
+		memo := agent.Memo{V: 1, Run: "01a1", Status: agent.StatusSuspended, Turn: 3, Cost: 5, Since: start, Suspension: "s-4", Requests: []agent.MemoRequest{{ID: "q-1", Type: agent.RequestApproval, Text: "Run pay?", Tool: "pay"}}}
 		out, took := waits(t, r, func() {
 			pass(3 * pollFor)
 			rests := execution(t, "a", "01a1", running, memo, map[string]any{agent.AttrAgent: "lead", agent.AttrWaitsFor: []string{"input_required", "approval"}})
@@ -249,9 +249,9 @@ func TestWaitWithoutAWorker(t *testing.T) {
 		})
 		require.LessOrEqual(t, took, 8*pollFor)
 		require.Equal(t, &agent.Outcome{
-			V: 1, Type: "outcome", Session: "a", Run: "01a1", Agent: "lead", Status: agent.Suspended, Turns: 3, Cost: 5, Started: start,
-			Suspension: &agent.Suspension{ID: "s-4", Kind: agent.InputRequired, Turn: 3, Since: start, Requests: []agent.Request{{
-				ID: "q-1", Type: agent.Approval, Session: "a", Run: "01a1", Suspension: "s-4", Agent: "lead", Text: "Run pay?", Call: &agent.RequestCall{Tool: "pay"},
+			V: 1, Type: "outcome", Session: "a", Run: "01a1", Agent: "lead", Status: agent.StatusSuspended, Turns: 3, Cost: 5, Started: start,
+			Suspension: &agent.Suspension{ID: "s-4", Kind: agent.SuspensionInputRequired, Turn: 3, Since: start, Requests: []agent.Request{{
+				ID: "q-1", Type: agent.RequestApproval, Session: "a", Run: "01a1", Suspension: "s-4", Agent: "lead", Text: "Run pay?", Call: &agent.RequestCall{Tool: "pay"},
 			}}},
 		}, out)
 	})
@@ -262,16 +262,16 @@ func TestWaitWithoutAWorker(t *testing.T) {
 func TestWaitForABusyWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := newWaiting(t)
-		asked := agent.Request{ID: "q-1", Type: agent.Approval, Call: &agent.RequestCall{ID: "t1.1", Tool: "pay", Arguments: json.RawMessage(`{"eur":800}`)}}
+		asked := agent.Request{ID: "q-1", Type: agent.RequestApproval, Call: &agent.RequestCall{ID: "t1.1", Tool: "pay", Arguments: json.RawMessage(`{"eur":800}`)}}
 		w.status = func(ctx context.Context) (agent.RunStatus, error) {
 			select {
 			case <-time.After(3 * time.Second):
-				return agent.RunStatus{Session: "a", Run: "01a1", Status: agent.Suspended, Suspension: &agent.Suspension{ID: "s-4", Requests: []agent.Request{asked}}}, nil
+				return agent.RunStatus{Session: "a", Run: "01a1", Status: agent.StatusSuspended, Suspension: &agent.Suspension{ID: "s-4", Requests: []agent.Request{asked}}}, nil
 			case <-ctx.Done():
 				return agent.RunStatus{}, ctx.Err()
 			}
 		}
-		memo := agent.Memo{V: 1, Run: "01a1", Status: agent.Suspended, Suspension: "s-4", Requests: []agent.MemoRequest{{ID: "q-1", Type: agent.Approval, Tool: "pay"}}}
+		memo := agent.Memo{V: 1, Run: "01a1", Status: agent.StatusSuspended, Suspension: "s-4", Requests: []agent.MemoRequest{{ID: "q-1", Type: agent.RequestApproval, Tool: "pay"}}}
 		w.info = execution(t, "a", "01a1", running, memo, nil)
 		out, took := waits(t, r, func() {})
 		require.Equal(t, []agent.Request{asked}, out.Suspension.Requests)
@@ -285,7 +285,7 @@ func TestWaitFollowsTheRunToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := newWaiting(t)
 		w.result = func(string) (agent.Outcome, error) {
-			return agent.Outcome{Type: "outcome", Status: agent.Completed, Text: "Rome"}, nil
+			return agent.Outcome{Type: "outcome", Status: agent.StatusCompleted, Text: "Rome"}, nil
 		}
 		second := execution(t, "a", "02b2", running, agent.Memo{}, nil)
 		second.FirstRunId = "01a1"
@@ -300,7 +300,7 @@ func TestWaitFollowsTheRunToItsEnd(t *testing.T) {
 		out, _ := waits(t, r, func() {
 			w.now(func() { first.Status, current = continued, second })
 			pass(2 * pollFor)
-			w.now(func() { second.HistoryLength, w.state.Status = second.HistoryLength+1, agent.Completed })
+			w.now(func() { second.HistoryLength, w.state.Status = second.HistoryLength+1, agent.StatusCompleted })
 			pass(2 * pollFor)
 			w.now(func() { w.history, second.Status = closedHistory(), completed })
 		})
@@ -313,7 +313,9 @@ func TestWaitAfterAStopIsForTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := newWaiting(t)
 		w.update = accepted
-		w.result = func(string) (agent.Outcome, error) { return agent.Outcome{Type: "outcome", Status: agent.Stopped}, nil }
+		w.result = func(string) (agent.Outcome, error) {
+			return agent.Outcome{Type: "outcome", Status: agent.StatusStopped}, nil
+		}
 		w.rests(21)
 		_, err := r.Stop(t.Context(), "", 0)
 		require.NoError(t, err)
@@ -321,7 +323,7 @@ func TestWaitAfterAStopIsForTheEnd(t *testing.T) {
 			pass(2 * pollFor)
 			w.now(func() { w.history, w.info.Status = closedHistory(), completed })
 		})
-		require.Equal(t, agent.Stopped, out.Status)
+		require.Equal(t, agent.StatusStopped, out.Status)
 		require.Zero(t, w.asked)
 	})
 }
@@ -332,7 +334,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := r.Wait(ctx)
-		require.ErrorIs(t, err, agent.Timeout)
+		require.ErrorIs(t, err, agent.CodeTimeout)
 		synctest.Wait() // nothing is left behind: the bubble would tell
 	})
 }

@@ -12,7 +12,7 @@ type watch struct {
 	news    <-chan struct{}                   // of the history; nil where no more comes
 	woken   bool                              // the history has told of something
 	over    string                            // the execution whose history tells no more until the run goes on
-	looks   *looks
+	looks   *pollTimer
 }
 
 // seen reports whether nothing has come since all was read.

@@ -43,7 +43,7 @@ type instance struct {
 }
 
 // boot starts the server on the database. It returns the address of the frontend.
-func boot(addr *net.TCPAddr, db *database, o *Options, log *serverLog, g *gate) (*instance, string, error) {
+func boot(addr *net.TCPAddr, db *database, o *Options, log *serverLog, g *ownerGuard) (*instance, string, error) {
 	for attempt := 1; ; attempt++ {
 		ports, err := choosePorts(addr)
 		if err != nil {
@@ -88,7 +88,7 @@ func isListenError(err error) bool {
 
 // launch builds the server and starts it, in a goroutine of its own: where the
 // server would end the process, serverLog ends the goroutine.
-func launch(cfg *config.Config, o *Options, log *serverLog, g *gate) (*instance, error) {
+func launch(cfg *config.Config, o *Options, log *serverLog, g *ownerGuard) (*instance, error) {
 	i := &instance{conns: newConnections()}
 	var err error
 	done := make(chan struct{})

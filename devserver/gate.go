@@ -14,28 +14,28 @@ import (
 // gateKey is the metadata by which the server's owner passes the gate.
 const gateKey = "fermata-owner"
 
-// A gate lets only the server's owner do something in a namespace until it is opened. What
+// A ownerGuard lets only the server's owner do something in a namespace until it is opened. What
 // others ask meanwhile waits, as for a server that is just starting.
-type gate struct {
+type ownerGuard struct {
 	token  string
 	opened chan struct{}
 	once   sync.Once
 }
 
-func newGate(closed bool) *gate {
-	g := &gate{token: uuid.NewString(), opened: make(chan struct{})}
+func newOwnerGuard(closed bool) *ownerGuard {
+	g := &ownerGuard{token: uuid.NewString(), opened: make(chan struct{})}
 	if !closed {
 		g.open()
 	}
 	return g
 }
 
-func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
+func (g *ownerGuard) open() { g.once.Do(func() { close(g.opened) }) }
 
 // guard is the server's side of the gate. Questions about the server itself pass: by them
 // others see that it is there. So does what is asked of a namespace as a whole: the server
 // asks that of itself when search attributes are added.
-func (g *gate) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+func (g *ownerGuard) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	in, ok := req.(interface{ GetNamespace() string })
 	if !ok || in.GetNamespace() == "" || in.GetNamespace() == primitives.SystemLocalNamespace || strings.HasSuffix(info.FullMethod, "Namespace") {
 		return next(ctx, req)
@@ -52,7 +52,7 @@ func (g *gate) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, n
 }
 
 // pass makes a connection the owner's; of a server of somebody else it changes nothing.
-func (g *gate) pass() grpc.DialOption {
+func (g *ownerGuard) pass() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
 		if g != nil {
 			ctx = metadata.AppendToOutgoingContext(ctx, gateKey, g.token)

@@ -28,7 +28,7 @@ type Server struct {
 	db       *database
 	claim    *claim
 	log      *serverLog
-	gate     *gate // nil where the server is shared
+	owner    *ownerGuard // nil where the server is shared
 }
 
 // Start starts a server and waits until a workflow can be started on it, which
@@ -81,7 +81,7 @@ func Start(ctx context.Context, o *Options) (*Server, error) {
 
 // startOwn starts a server in this process, on the claimed directory or in memory.
 func startOwn(ctx context.Context, o *Options, c *claim) (_ *Server, err error) {
-	s := &Server{namespace: o.namespace(), claim: c, log: &serverLog{to: o.logger()}, gate: newGate(o != nil && o.Closed)}
+	s := &Server{namespace: o.namespace(), claim: c, log: &serverLog{to: o.logger()}, owner: newOwnerGuard(o != nil && o.Closed)}
 	defer func() {
 		if err != nil {
 			s.Stop()
@@ -103,7 +103,7 @@ func startOwn(ctx context.Context, o *Options, c *claim) (_ *Server, err error) 
 	if s.db, err = openDatabase(ctx, dir, o); err != nil {
 		return nil, err
 	}
-	if s.instance, s.addr, err = boot(addr, s.db, o, s.log, s.gate); err != nil {
+	if s.instance, s.addr, err = boot(addr, s.db, o, s.log, s.owner); err != nil {
 		return nil, err
 	}
 	if err := prepare(ctx, s, o); err != nil {
@@ -131,8 +131,8 @@ func (s *Server) Namespace() string { return s.namespace }
 // Open lets others in, where [Options.Closed] kept them out. Calls after the first do
 // nothing, and so do those of a server that is shared.
 func (s *Server) Open() {
-	if s.gate != nil {
-		s.gate.open()
+	if s.owner != nil {
+		s.owner.open()
 	}
 }
 
@@ -157,7 +157,7 @@ func (s *Server) Dial(ctx context.Context, o client.Options) (client.Client, err
 	if o.Logger == nil {
 		o.Logger = log.NewStructuredLogger(slog.New(warnings{slog.Default().Handler()}))
 	}
-	o.ConnectionOptions.DialOptions = append(slices.Clip(o.ConnectionOptions.DialOptions), s.gate.pass())
+	o.ConnectionOptions.DialOptions = append(slices.Clip(o.ConnectionOptions.DialOptions), s.owner.pass())
 	c, err := client.DialContext(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("devserver: dial %s: %w", s.addr, err)

@@ -46,7 +46,7 @@ type setup struct {
 
 // prepare runs all steps, each until it succeeds.
 func prepare(ctx context.Context, s *Server, o *Options) error {
-	c, err := client.NewLazyClient(client.Options{HostPort: s.addr, Namespace: s.namespace, Logger: silence, ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{s.gate.pass()}}})
+	c, err := client.NewLazyClient(client.Options{HostPort: s.addr, Namespace: s.namespace, Logger: silence, ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{s.owner.pass()}}})
 	if err != nil {
 		return fmt.Errorf("devserver: dial %s: %w", s.addr, err)
 	}

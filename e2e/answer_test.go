@@ -30,7 +30,7 @@ func TestManyLongLocalResults(t *testing.T) {
 	}
 	s := on(t, shared(t))
 	s.work(t, agent.Definition{}, testsuite.NewScript(all, testsuite.Reply{Match: ".*", Text: "done"}), page)
-	require.Equal(t, agent.Completed, s.rest(t, s.begin(t, "go", nil)).Status)
+	require.Equal(t, agent.StatusCompleted, s.rest(t, s.begin(t, "go", nil)).Status)
 }
 
 // Nor do the starts of sub-agents, each with all rules that bind it.
@@ -39,7 +39,7 @@ func TestManyLongStarts(t *testing.T) {
 	t.Parallel()
 	var rules []agent.Rule
 	for i := range 10 {
-		rules = append(rules, agent.Rule{Tools: []string{"echo"}, Over: i + 1, Reason: strings.Repeat("p", 4200), Do: agent.Ask})
+		rules = append(rules, agent.Rule{Tools: []string{"echo"}, AfterCalls: i + 1, Reason: strings.Repeat("p", 4200), Do: agent.RulingAsk})
 	}
 	work := testsuite.Reply{Match: `\Alead`}
 	for i := range 64 {
@@ -48,5 +48,5 @@ func TestManyLongStarts(t *testing.T) {
 	s := house(t, agent.Definition{Rules: rules}, agent.Definition{}, work, testsuite.Reply{Match: `\Aclerk`, Text: "done", Repeat: 64}, testsuite.Reply{Match: `"ok":`, Text: "all is done"})
 	run, err := s.Start(t.Context(), "lead", "lead", nil)
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, s.rest(t, run).Status)
+	require.Equal(t, agent.StatusCompleted, s.rest(t, run).Status)
 }

@@ -57,7 +57,7 @@ func TestACallThatTakesLongSendsFewHeartbeats(t *testing.T) {
 		}
 		return nil
 	})
-	s.bounded(t, g, worker.Rate{}, 1)
+	s.bounded(t, g, worker.RateLimit{}, 1)
 	run := s.queued(t, "think", temporal.Priority{})
 	g.next(t)
 	begun := time.Now()
@@ -79,7 +79,7 @@ func TestARunCountsTheWorkersThatItsCallLoses(t *testing.T) {
 		}
 		return nil
 	})
-	s.bounded(t, g, worker.Rate{}, 1)
+	s.bounded(t, g, worker.RateLimit{}, 1)
 	silent.Store(true)
 	run := s.queued(t, "think", temporal.Priority{})
 	g.next(t)
@@ -101,7 +101,7 @@ func (*lossy) Info(string) model.Info { return model.Info{} }
 
 func (l *lossy) Generate(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
 	if l.asked.Add(1) == 1 {
-		return nil, agent.Errorf(agent.WorkerLost, "the worker was lost")
+		return nil, agent.Errorf(agent.CodeWorkerLost, "the worker was lost")
 	}
 	return saysText("done"), nil
 }
@@ -114,20 +114,20 @@ func TestTheInboxHasRunsThatLoseTheirWorkers(t *testing.T) {
 	s.staff(t, &lossy{}, nil, agent.Definition{Name: "tester"})
 	run := s.begin(t, "go", nil)
 	open := s.suspended(t, run)
-	inbox := func(f client.InboxFilter) (list []client.Waiting) {
+	inbox := func(f client.InboxFilter) (list []client.InboxItem) {
 		for w, err := range s.Inbox(t.Context(), f) {
 			require.NoError(t, err)
 			list = append(list, w)
 		}
 		return list
 	}
-	for _, f := range []client.InboxFilter{{Session: run.Session}, {Session: run.Session, WaitsFor: string(client.Lost)}} {
+	for _, f := range []client.InboxFilter{{Session: run.Session}, {Session: run.Session, WaitsFor: string(client.RequestWorkerLost)}} {
 		require.Eventually(t, func() bool { return len(inbox(f)) == 1 }, patience, 20*time.Millisecond)
 		w := inbox(f)[0]
-		require.Equal(t, []any{client.Lost, run.Session, open.ID, agent.WorkerLost}, []any{w.Type, w.Session, w.Suspension, w.Cause})
+		require.Equal(t, []any{client.RequestWorkerLost, run.Session, open.ID, agent.CodeWorkerLost}, []any{w.Type, w.Session, w.Suspension, w.Cause})
 	}
-	require.Empty(t, inbox(client.InboxFilter{Session: run.Session, WaitsFor: string(agent.Question)}))
-	s.say(t, run, agent.ResumeOrder{})
-	require.Equal(t, agent.Completed, s.result(t, run).Status)
+	require.Empty(t, inbox(client.InboxFilter{Session: run.Session, WaitsFor: string(agent.RequestQuestion)}))
+	s.say(t, run, agent.ResumeCommand{})
+	require.Equal(t, agent.StatusCompleted, s.result(t, run).Status)
 	require.Eventually(t, func() bool { return len(inbox(client.InboxFilter{Session: run.Session})) == 0 }, patience, 20*time.Millisecond)
 }

@@ -47,7 +47,7 @@ func TestWhatAnAgentBelowIsHeldTo(t *testing.T) {
 	t.Cleanup(w.Stop)
 
 	run, o := s.run(t, "lead", nil)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	messages, err := s.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.Len(t, messages, 4, "the task, the calls, their results and the answer")
@@ -70,6 +70,6 @@ func TestWhatAnAgentBelowIsHeldTo(t *testing.T) {
 
 	messages, err = s.Transcript(t.Context(), told[0].Child)
 	require.NoError(t, err)
-	require.Equal(t, "where does Ada live?", messages[0].TextOf())
+	require.Equal(t, "where does Ada live?", messages[0].Text())
 	require.Len(t, messages, 4, "an answer that did not fit, and one that did")
 }

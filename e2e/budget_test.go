@@ -19,7 +19,7 @@ import (
 
 // priced is a model that costs a dollar for a million tokens.
 func priced(s *testsuite.Script) model.Model {
-	return model.Named(s, "script", model.Info{Price: agent.Price{Input: agent.Dollar, Output: agent.Dollar}})
+	return model.WithInfo(s, "script", model.Info{Price: agent.Price{Input: agent.Dollar, Output: agent.Dollar}})
 }
 
 // house is a stage with a lead and clerks of which each works for some turns.
@@ -69,8 +69,8 @@ func TestATreeKeepsToItsLimit(t *testing.T) {
 	run, err := s.Start(t.Context(), "lead", "lead", nil)
 	require.NoError(t, err)
 	out := s.rest(t, run)
-	require.Equal(t, agent.Failed, out.Status)
-	require.Equal(t, string(agent.LimitTokens), out.Reason)
+	require.Equal(t, agent.StatusFailed, out.Status)
+	require.Equal(t, string(agent.CodeLimitTokens), out.Reason)
 	require.ErrorContains(t, out.Error, "the run and the agents below it have used")
 	require.Equal(t, agent.USD(100), out.Cost, "its own")
 	require.Equal(t, 4, out.Tree.Agents)
@@ -81,7 +81,7 @@ func TestATreeKeepsToItsLimit(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, nodes, 4)
 	require.Equal(t, out.Tree, nodes[0].Used)
-	require.Nil(t, nodes[0].Left, "it has ended")
+	require.Nil(t, nodes[0].Remaining, "it has ended")
 	for _, n := range nodes[1:] {
 		require.NotNil(t, n.Granted, "%+v", n)
 		require.LessOrEqual(t, *n.Granted.Tokens, int64(1000))
@@ -92,19 +92,19 @@ func TestATreeKeepsToItsLimit(t *testing.T) {
 // nobody answers its agents rest for it; with the answer they go on.
 func TestATreesLimitAsksAtItsOwner(t *testing.T) {
 	t.Parallel()
-	lead := agent.Definition{Limits: agent.Limits{Tokens: 1_500_000}, OnLimit: agent.AskOnReached}
-	s := house(t, lead, agent.Definition{OnLimit: agent.AskOnReached}, append(toils(6), delegated(1), testsuite.Reply{Match: `"ok":`, Text: "all is done", Usage: testsuite.Usage{Input: 100}})...)
+	lead := agent.Definition{Limits: agent.Limits{Tokens: 1_500_000}, OnLimit: agent.LimitActionAsk}
+	s := house(t, lead, agent.Definition{OnLimit: agent.LimitActionAsk}, append(toils(6), delegated(1), testsuite.Reply{Match: `"ok":`, Text: "all is done", Usage: testsuite.Usage{Input: 100}})...)
 	run, err := s.Start(t.Context(), "lead", "lead", nil)
 	require.NoError(t, err)
 	for round := range 2 {
 		rest := s.suspended(t, run)
-		require.Equal(t, agent.InputRequired, rest.Kind, "%d", round)
-		require.Equal(t, agent.LimitTokens, rest.Requests[0].Cause)
+		require.Equal(t, agent.SuspensionInputRequired, rest.Kind, "%d", round)
+		require.Equal(t, agent.CodeLimitTokens, rest.Requests[0].Cause)
 		require.Contains(t, rest.Requests[0].Context, "The tree: 2 agents")
 		require.Contains(t, rest.Requests[0].Context, "/clerk-1: ")
 		require.Eventually(t, func() bool {
 			nodes, err := run.Tree(t.Context())
-			return err == nil && len(nodes) == 2 && nodes[1].Suspension != nil && nodes[1].Suspension.Kind == agent.AwaitingBudget
+			return err == nil && len(nodes) == 2 && nodes[1].Suspension != nil && nodes[1].Suspension.Kind == agent.SuspensionAwaitingBudget
 		}, patience, 50*time.Millisecond)
 		choice := 0
 		_, err = s.Answer(t.Context(), rest.Requests[0], client.AnswerOptions{Choice: &choice})
@@ -114,7 +114,7 @@ func TestATreesLimitAsksAtItsOwner(t *testing.T) {
 		}
 	}
 	out := s.rest(t, run)
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Equal(t, "all is done", out.Text)
 	require.Equal(t, 9, out.Tree.Turns)
 	require.Equal(t, int64(7*500_000)+out.Usage.Total(), out.Tree.Usage.Total())

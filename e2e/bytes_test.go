@@ -48,30 +48,30 @@ func TestApprovalsBelowAreCheapAbove(t *testing.T) {
 		return "paid", nil
 	}, nil)
 	think := func(_ context.Context, req *model.Request) *model.Reply {
-		switch task := req.Messages[0].TextOf(); {
+		switch task := req.Messages[0].Text(); {
 		case len(req.Messages) > 1:
 			return saysText("done")
 		case task == "book":
-			return asksFor(model.Call("", "subagent__clerk", `{"task":"pay"}`))
+			return asksFor(model.CallPart("", "subagent__clerk", `{"task":"pay"}`))
 		}
 		var all []agent.Part
 		for n := range calls {
-			all = append(all, model.Call("", "pay", fmt.Sprintf(`{"N":%d,"Note":%q}`, n, strings.Repeat("x", long))))
+			all = append(all, model.CallPart("", "pay", fmt.Sprintf(`{"N":%d,"Note":%q}`, n, strings.Repeat("x", long))))
 		}
 		return asksFor(all...)
 	}
-	s.hire(t, think, []tool.Tool{pay},
+	s.startWorker(t, think, []tool.Tool{pay},
 		agent.Definition{Name: "tester", Agents: []agent.SubAgent{{Agent: "clerk", Tools: []string{"pay"}}}},
-		agent.Definition{Name: "clerk", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}})
+		agent.Definition{Name: "clerk", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}}})
 	run, err := s.Start(t.Context(), "tester", "book", nil)
 	require.NoError(t, err)
-	require.Equal(t, agent.AwaitingChildren, s.suspended(t, run).Kind)
+	require.Equal(t, agent.SuspensionAwaitingChildren, s.suspended(t, run).Kind)
 	tree, err := signals.Tree.Ask(t.Context(), s.temporal, run.Session, "", signals.None{})
 	require.NoError(t, err)
 	below := tree.Nodes[1]
 	require.Equal(t, []int{calls, 8}, []int{below.Suspension.Open, len(below.Suspension.Requests)})
 
-	open := map[string]client.Waiting{}
+	open := map[string]client.InboxItem{}
 	require.Eventually(t, func() bool { // a listing may be behind
 		for w, err := range s.Inbox(t.Context(), client.InboxFilter{Session: run.Session}) {
 			require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestApprovalsBelowAreCheapAbove(t *testing.T) {
 		}
 		return len(open) == calls
 	}, patience, 50*time.Millisecond)
-	s.say(t, run, agent.ApproveOrder{Request: "clerk-1/q-64"}) // said above, which does not know it by its id
+	s.say(t, run, agent.ApproveCommand{Request: "clerk-1/q-64"}) // said above, which does not know it by its id
 	for n := 1; n < calls; n++ {
 		w := open[agent.RequestID(n)]
 		q, err := s.Request(t.Context(), w.Session, w.ID)
@@ -90,7 +90,7 @@ func TestApprovalsBelowAreCheapAbove(t *testing.T) {
 		_, err = s.Approve(t.Context(), q, nil)
 		require.NoError(t, err)
 	}
-	require.Equal(t, agent.Completed, s.result(t, run).Status)
+	require.Equal(t, agent.StatusCompleted, s.result(t, run).Status)
 	spent := s.historyBytes(t, run.Session, run.ID)
 	t.Logf("the history above has %d bytes", spent)
 	require.LessOrEqual(t, spent, most)

@@ -37,12 +37,12 @@ func early(t *testing.T, events int) *stage {
 	return s
 }
 
-// brain is a model that is a function of what it is asked.
-type brain func(context.Context, *model.Request) *model.Reply
+// modelFunc is a model that is a function of what it is asked.
+type modelFunc func(context.Context, *model.Request) *model.Reply
 
-func (brain) Info(string) model.Info { return model.Info{} }
+func (modelFunc) Info(string) model.Info { return model.Info{} }
 
-func (b brain) Generate(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+func (b modelFunc) Generate(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	return b(ctx, req), ctx.Err()
 }
 
@@ -51,11 +51,11 @@ func saysText(text string) *model.Reply {
 }
 
 func asksFor(calls ...agent.Part) *model.Reply {
-	return &model.Reply{Finish: model.FinishCalls, Parts: calls}
+	return &model.Reply{Finish: model.FinishToolCalls, Parts: calls}
 }
 
-// hire starts a worker of agents that share one brain.
-func (s *stage) hire(t *testing.T, b brain, tools []tool.Tool, agents ...agent.Definition) {
+// startWorker starts a worker of agents that share one brain.
+func (s *stage) startWorker(t *testing.T, b modelFunc, tools []tool.Tool, agents ...agent.Definition) {
 	t.Helper()
 	for i := range agents {
 		agents[i].Model, agents[i].Limits = "brain", agent.Limits{Turns: 100_000}
@@ -94,7 +94,7 @@ func (s *stage) carried(t *testing.T, session string, executions int) {
 func (s *stage) push(t *testing.T, session string, executions int) {
 	t.Helper()
 	for last := s.current(t, session); executions > 0; {
-		require.NoError(t, signals.SayLater(t.Context(), s.temporal, session, agent.EmitOrder{Topic: "nobody.waits"}))
+		require.NoError(t, signals.Signal(t.Context(), s.temporal, session, agent.EmitCommand{Topic: "nobody.waits"}))
 		if now := s.current(t, session); now != last {
 			last, executions = now, executions-1
 		}
@@ -117,7 +117,7 @@ func (s *stage) intact(t *testing.T, session string) (events []agent.Event, coun
 		if e.Started != nil {
 			run, turn = e.Started.Run, 0
 		}
-		if e.Type == agent.TurnStarted {
+		if e.Type == agent.EventTurnStarted {
 			turn++
 			require.Equal(t, turn, e.Turn)
 		}
@@ -134,11 +134,11 @@ func (s *stage) intact(t *testing.T, session string) (events []agent.Event, coun
 // more often.
 func subject(e agent.Event) string {
 	switch {
-	case e.Type == agent.ChildSuspended || e.Type == agent.ChildResumed:
+	case e.Type == agent.EventChildSuspended || e.Type == agent.EventChildResumed:
 		return ""
 	case e.Started != nil, e.Outcome != nil:
 		return "itself"
-	case e.Type == agent.TurnStarted:
+	case e.Type == agent.EventTurnStarted:
 		return fmt.Sprint("turn ", e.Turn)
 	case e.Call != nil:
 		return "call " + e.Call.Call
@@ -180,13 +180,13 @@ func (g *gatherer) think(_ context.Context, req *model.Request) *model.Reply {
 	defer g.mu.Unlock()
 	g.asked++
 	for _, m := range req.Messages {
-		if got := g.left[m.TextOf()]; got != nil {
+		if got := g.left[m.Text()]; got != nil {
 			close(got)
-			delete(g.left, m.TextOf())
+			delete(g.left, m.Text())
 		}
 	}
 	if len(g.left) > 0 {
-		return asksFor(model.Call("", "note", fmt.Sprintf(`{"text":"%d"}`, g.asked)))
+		return asksFor(model.CallPart("", "note", fmt.Sprintf(`{"text":"%d"}`, g.asked)))
 	}
 	if g.done != nil {
 		close(g.done)
@@ -204,7 +204,7 @@ func TestCarryThroughAStorm(t *testing.T) {
 	s := early(t, 40)
 	g, got := newGatherer(speakers * each)
 	done, notes := g.done, &tally{calls: map[string]int{}}
-	s.hire(t, g.think, []tool.Tool{notes.tool("note")}, agent.Definition{Name: "tester", Tools: []string{"note"}})
+	s.startWorker(t, g.think, []tool.Tool{notes.tool("note")}, agent.Definition{Name: "tester", Tools: []string{"note"}})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	run := s.begin(t, "go", nil)
@@ -241,12 +241,12 @@ func TestCarryThroughAStorm(t *testing.T) {
 	}
 	s.saidOnce(t, run.Session, 1+speakers*each+late)
 	_, count := s.intact(t, run.Session)
-	require.Equal(t, count[agent.TurnStarted], g.asked, "no turn was made twice")
-	require.Zero(t, count[agent.VerbRefused])
-	notes.once(t, count[agent.CallDone])
+	require.Equal(t, count[agent.EventTurnStarted], g.asked, "no turn was made twice")
+	require.Zero(t, count[agent.EventVerbRefused])
+	notes.once(t, count[agent.EventCallDone])
 	executions := s.executions(t, run)
 	require.Greater(t, len(executions), speakers*each/40, "it was carried over, for each message is an event at least")
-	t.Logf("%d turns, %d executions, %d runs", count[agent.TurnStarted], len(executions), count[agent.RunStarted])
+	t.Logf("%d turns, %d executions, %d runs", count[agent.EventTurnStarted], len(executions), count[agent.EventRunStarted])
 }
 
 // saidOnce checks that a session has so many messages of users, and each once.
@@ -257,7 +257,7 @@ func (s *stage) saidOnce(t *testing.T, session string, want int) {
 	times := map[string]int{}
 	for _, m := range messages {
 		if m.Role == agent.RoleUser {
-			times[m.TextOf()]++
+			times[m.Text()]++
 		}
 	}
 	require.Len(t, times, want)
@@ -269,15 +269,15 @@ func (s *stage) saidOnce(t *testing.T, session string, want int) {
 // shout says a message by update or by signal, some twice at once and some again,
 // the other way, when the model has got it.
 func (s *stage) shout(ctx context.Context, run *client.Run, text string, n int, got <-chan struct{}) error {
-	order := agent.SendOrder{Order: agent.Order{ID: text}, Text: text}
+	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: text}, Text: text}
 	update := func() error {
-		ack, err := signals.Say(ctx, s.temporal, run.Session, order)
-		if err == nil && (ack.Run != run.ID || ack.Effect == agent.Moot) {
-			err = agent.Errorf(agent.Closed, "the answer is %+v", ack)
+		ack, err := signals.Update(ctx, s.temporal, run.Session, order)
+		if err == nil && (ack.Run != run.ID || ack.Effect == agent.EffectRunEnded) {
+			err = agent.Errorf(agent.CodeClosed, "the answer is %+v", ack)
 		}
 		return err
 	}
-	first, other := update, func() error { return signals.SayLater(ctx, s.temporal, run.Session, order) }
+	first, other := update, func() error { return signals.Signal(ctx, s.temporal, run.Session, order) }
 	if n%2 == 1 {
 		first, other = other, first
 	}
@@ -295,7 +295,7 @@ func (s *stage) shout(ctx context.Context, run *client.Run, text string, n int, 
 		return ctx.Err()
 	}
 	if n%5 == 0 {
-		if err := other(); err != nil && !errors.Is(err, agent.Closed) { // the last may come too late
+		if err := other(); err != nil && !errors.Is(err, agent.CodeClosed) { // the last may come too late
 			return err
 		}
 	}
@@ -312,19 +312,19 @@ func TestCarryWhatIsWaitedFor(t *testing.T) {
 	s := early(t, 40)
 	made := &tally{calls: map[string]int{}}
 	soon := agent.Duration(wait)
-	s.hire(t, func(_ context.Context, req *model.Request) *model.Reply {
-		switch text := req.Messages[0].TextOf(); {
+	s.startWorker(t, func(_ context.Context, req *model.Request) *model.Reply {
+		switch text := req.Messages[0].Text(); {
 		case len(req.Messages) > 1:
 			return saysText("done")
 		case text == "park":
-			return asksFor(model.Call("", agent.ParkTool, fmt.Sprintf(`{"reason":"later","conditions":{"after":"%s","on_timeout":"resume_with_input","input":"it is time"}}`, wait)))
+			return asksFor(model.CallPart("", agent.AwaitResumptionTool, fmt.Sprintf(`{"reason":"later","conditions":{"after":"%s","on_timeout":"resume_with_input","input":"it is time"}}`, wait)))
 		case text == "ask":
-			return asksFor(model.Call("", agent.AskUserTool, `{"question":"Where to?"}`))
+			return asksFor(model.CallPart("", agent.AskUserTool, `{"question":"Where to?"}`))
 		}
-		return asksFor(model.Call("", "pay", `{"text":"800"}`), model.Call("", "book", `{"text":"Rome"}`))
+		return asksFor(model.CallPart("", "pay", `{"text":"800"}`), model.CallPart("", "book", `{"text":"Rome"}`))
 	}, []tool.Tool{made.tool("pay"), made.tool("book")}, agent.Definition{
-		Name: "tester", Tools: []string{"pay", "book", agent.AskUserTool, agent.ParkTool}, Asking: agent.Patience{Deadline: soon, Default: "nobody"},
-		Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}, {Do: agent.Ask, Tools: []string{"book"}, Patience: agent.Patience{Deadline: soon, Default: "approve"}}},
+		Name: "tester", Tools: []string{"pay", "book", agent.AskUserTool, agent.AwaitResumptionTool}, AnswerTimeouts: agent.AnswerTimeouts{Deadline: soon, Default: "nobody"},
+		Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}, {Do: agent.RulingAsk, Tools: []string{"book"}, AnswerTimeouts: agent.AnswerTimeouts{Deadline: soon, Default: "approve"}}},
 	})
 	runs, open := map[string]*client.Run{}, map[string]*agent.Suspension{}
 	for _, what := range []string{"ask", "park", "buy"} {
@@ -337,25 +337,25 @@ func TestCarryWhatIsWaitedFor(t *testing.T) {
 	}
 	require.Len(t, open["buy"].Requests, 2)
 	won, lost := s.race(t, 10, func(ctx context.Context, _ int) error {
-		_, err := signals.Say(ctx, s.temporal, runs["buy"].Session, agent.ApproveOrder{Request: open["buy"].Requests[0].ID})
+		_, err := signals.Update(ctx, s.temporal, runs["buy"].Session, agent.ApproveCommand{Request: open["buy"].Requests[0].ID})
 		return err
 	})
 	require.Equal(t, 1, won)
 	for _, err := range lost {
-		require.ErrorIs(t, err, agent.Stale)
+		require.ErrorIs(t, err, agent.CodeStale)
 	}
 	s.push(t, runs["buy"].Session, 2)
 	require.Equal(t, open["buy"].Requests[1:], s.suspended(t, runs["buy"]).Requests)
 	made.once(t, 0)
 
 	ask, park, buy := open["ask"], open["park"], open["buy"]
-	require.Equal(t, told{2, 1, 1, 1, 1}, s.atItsTime(t, runs["buy"], buy.Requests[1].Deadline, agent.RequestExpired))
+	require.Equal(t, told{2, 1, 1, 1, 1}, s.atItsTime(t, runs["buy"], buy.Requests[1].Deadline, agent.EventRequestExpired))
 	made.once(t, 2)
-	require.Equal(t, told{1, 0, 1, 1, 1}, s.atItsTime(t, runs["ask"], ask.Requests[0].Deadline, agent.RequestExpired))
+	require.Equal(t, told{1, 0, 1, 1, 1}, s.atItsTime(t, runs["ask"], ask.Requests[0].Deadline, agent.EventRequestExpired))
 	messages, err := s.Transcript(t.Context(), runs["ask"].Session)
 	require.NoError(t, err)
 	require.Equal(t, "nobody", messages[2].Parts[0].Result.Text)
-	require.Equal(t, told{0, 0, 0, 1, 1}, s.atItsTime(t, runs["park"], park.Conditions.At, agent.RunResumed))
+	require.Equal(t, told{0, 0, 0, 1, 1}, s.atItsTime(t, runs["park"], park.Conditions.At, agent.EventRunResumed))
 	for what, run := range runs {
 		require.Greater(t, len(s.executions(t, run)), 3, what)
 	}
@@ -370,13 +370,13 @@ func (s *stage) atItsTime(t *testing.T, run *client.Run, due time.Time, want age
 	t.Helper()
 	out, err := run.Result(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Equal(t, 2, out.Turns)
 	events, n := s.intact(t, run.Session)
 	i := slices.IndexFunc(events, func(e agent.Event) bool { return e.Type == want })
 	require.GreaterOrEqual(t, i, 0, "no %s", want)
 	require.WithinRange(t, events[i].Time, due, due.Add(2*time.Second))
-	return told{n[agent.RequestOpened], n[agent.RequestAnswered], n[agent.RequestExpired], n[agent.RunSuspended], n[agent.RunResumed]}
+	return told{n[agent.EventRequestOpened], n[agent.EventRequestAnswered], n[agent.EventRequestExpired], n[agent.EventRunSuspended], n[agent.EventRunResumed]}
 }
 
 // A verb that comes with the first task of an execution finds the run, which it
@@ -389,16 +389,16 @@ func TestCancelWithTheStart(t *testing.T) {
 	}, signals.WorkflowType, agent.Start{V: agent.Version, Agent: "tester", Input: agent.Input{Text: "go"}})
 	h, err := s.temporal.UpdateWithStartWorkflow(t.Context(), temporal.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
-		UpdateOptions:          temporal.UpdateWorkflowOptions{UpdateName: string(agent.Cancel), Args: []any{agent.CancelOrder{}}, WaitForStage: temporal.WorkflowUpdateStageCompleted},
+		UpdateOptions:          temporal.UpdateWorkflowOptions{UpdateName: string(agent.VerbCancel), Args: []any{agent.CancelCommand{}}, WaitForStage: temporal.WorkflowUpdateStageCompleted},
 	})
 	require.NoError(t, err)
 	ack := agent.Ack{}
 	require.NoError(t, h.Get(t.Context(), &ack))
-	require.Equal(t, agent.Accepted, ack.Effect)
+	require.Equal(t, agent.EffectAccepted, ack.Effect)
 	require.NotEmpty(t, ack.Run)
 	run, err := s.Get(t.Context(), "at-once-"+s.queue)
 	require.NoError(t, err)
-	require.Equal(t, agent.Cancelled, s.rest(t, run).Status)
+	require.Equal(t, agent.StatusCancelled, s.rest(t, run).Status)
 	for _, e := range s.history(t, run.Session, "") {
 		require.NotEqual(t, enums.EVENT_TYPE_WORKFLOW_TASK_FAILED, e.GetEventType())
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// turnstile is a store that lets nobody store the log of one session while it is shut.
-type turnstile struct {
+// gatedStore is a store that lets nobody store the log of one session while it is shut.
+type gatedStore struct {
 	store.Store
 	mu      sync.Mutex
 	session string
@@ -28,7 +28,7 @@ type turnstile struct {
 	opened  chan struct{} // nil while it is open
 }
 
-func (s *turnstile) PutHead(ctx context.Context, h store.Head) error {
+func (s *gatedStore) PutHead(ctx context.Context, h store.Head) error {
 	s.mu.Lock()
 	session, held, opened := s.session, s.held, s.opened
 	s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *turnstile) PutHead(ctx context.Context, h store.Head) error {
 
 // shut keeps a run that works from going on in a new execution when it is about
 // to, and waits until it is.
-func (s *turnstile) shut(t *testing.T, run *client.Run) (open func()) {
+func (s *gatedStore) shut(t *testing.T, run *client.Run) (open func()) {
 	t.Helper()
 	s.mu.Lock()
 	s.session, s.held, s.opened = run.Session, make(chan struct{}, 1), make(chan struct{})
@@ -57,7 +57,7 @@ func (s *turnstile) shut(t *testing.T, run *client.Run) (open func()) {
 	<-held
 	st, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.DoingStore, st.Doing[0].Kind, "it is carried over")
+	require.Equal(t, agent.InFlightStore, st.InFlight[0].Kind, "it is carried over")
 	return func() {
 		s.mu.Lock()
 		s.opened = nil
@@ -66,11 +66,11 @@ func (s *turnstile) shut(t *testing.T, run *client.Run) (open func()) {
 	}
 }
 
-// crew is a lead that works on, does what it is ordered to, and gives work to
+// treeFixture is a lead that works on, does what it is ordered to, and gives work to
 // helpers, each of which works until it is let go.
-type crew struct {
+type treeFixture struct {
 	*stage
-	gate   *turnstile
+	gate   *gatedStore
 	notes  *tally
 	tasks  []string
 	let    map[string]chan struct{}
@@ -78,29 +78,29 @@ type crew struct {
 	heard  chan string // what the lead's tools for looking after helpers answered
 }
 
-func newCrew(t *testing.T, events int, tasks ...string) *crew {
+func newTreeFixture(t *testing.T, events int, tasks ...string) *treeFixture {
 	t.Helper()
-	c := &crew{
+	c := &treeFixture{
 		stage: early(t, events), notes: &tally{calls: map[string]int{}}, tasks: tasks, let: map[string]chan struct{}{},
 		orders: make(chan agent.Part, 1), heard: make(chan string, 1),
 	}
 	for _, task := range tasks {
 		c.let[task] = make(chan struct{})
 	}
-	c.gate = &turnstile{Store: c.dir}
+	c.gate = &gatedStore{Store: c.dir}
 	c.store = c.gate
-	c.hire(t, c.think, []tool.Tool{c.notes.tool("note")},
+	c.startWorker(t, c.think, []tool.Tool{c.notes.tool("note")},
 		agent.Definition{Name: "tester", Tools: []string{"note"}, Agents: []agent.SubAgent{{Agent: "helper"}}, Lifecycle: true},
 		agent.Definition{Name: "helper", Tools: []string{"note"}})
 	return c
 }
 
-func (c *crew) think(ctx context.Context, req *model.Request) *model.Reply {
-	task, last := req.Messages[0].TextOf(), req.Messages[len(req.Messages)-1]
-	if strings.Contains(last.TextOf(), "You are being stopped") {
+func (c *treeFixture) think(ctx context.Context, req *model.Request) *model.Reply {
+	task, last := req.Messages[0].Text(), req.Messages[len(req.Messages)-1]
+	if strings.Contains(last.Text(), "You are being stopped") {
 		return saysText(`{"summary":"I had half"}`)
 	}
-	again := asksFor(model.Call("", "note", fmt.Sprintf(`{"text":"%d"}`, len(req.Messages))))
+	again := asksFor(model.CallPart("", "note", fmt.Sprintf(`{"text":"%d"}`, len(req.Messages))))
 	if let := c.let[task]; let != nil {
 		select {
 		case <-let:
@@ -124,16 +124,16 @@ func (c *crew) think(ctx context.Context, req *model.Request) *model.Reply {
 }
 
 // delegate gives every task to a helper in the background.
-func (c *crew) delegate() *model.Reply {
+func (c *treeFixture) delegate() *model.Reply {
 	reply := asksFor()
 	for _, task := range c.tasks {
-		reply.Parts = append(reply.Parts, model.Call("", "subagent__helper", fmt.Sprintf(`{"task":%q,"background":true}`, task)))
+		reply.Parts = append(reply.Parts, model.CallPart("", "subagent__helper", fmt.Sprintf(`{"task":%q,"background":true}`, task)))
 	}
 	return reply
 }
 
 // helper is the run of the nth task.
-func (c *crew) helper(t *testing.T, run *client.Run, n int) *client.Run {
+func (c *treeFixture) helper(t *testing.T, run *client.Run, n int) *client.Run {
 	t.Helper()
 	h, err := c.Get(t.Context(), fmt.Sprintf("%s/helper-%d", run.Session, n))
 	require.NoError(t, err)
@@ -141,7 +141,7 @@ func (c *crew) helper(t *testing.T, run *client.Run, n int) *client.Run {
 }
 
 // children reads what the lead was told of its helpers.
-func (c *crew) children(t *testing.T) (told []string) {
+func (c *treeFixture) children(t *testing.T) (told []string) {
 	t.Helper()
 	var list []struct{ Child, Status, Text string }
 	require.NoError(t, json.Unmarshal([]byte(<-c.heard), &list))
@@ -156,26 +156,26 @@ func (c *crew) children(t *testing.T) (told []string) {
 // live, also while it is carried over (HA-96, HA-98, HA-100, HA-109).
 func TestCarryWithAgentsInTheBackground(t *testing.T) {
 	t.Parallel()
-	c := newCrew(t, 60, "early", "middle", "late", "never")
+	c := newTreeFixture(t, 60, "early", "middle", "late", "never")
 	run := c.begin(t, "lead", nil)
-	c.until(t, run, agent.TurnEnded)
+	c.until(t, run, agent.EventTurnEnded)
 	close(c.let["early"])
-	require.Equal(t, agent.Completed, c.rest(t, c.helper(t, run, 1)).Status)
+	require.Equal(t, agent.StatusCompleted, c.rest(t, c.helper(t, run, 1)).Status)
 	c.carried(t, run.Session, 3)
 
 	open := c.gate.shut(t, run)
 	close(c.let["middle"])
-	require.Equal(t, agent.Completed, c.rest(t, c.helper(t, run, 2)).Status)
+	require.Equal(t, agent.StatusCompleted, c.rest(t, c.helper(t, run, 2)).Status)
 	open()
 	c.carried(t, run.Session, 2)
 	c.carried(t, run.Session+"/helper-3", 1)
 
-	c.orders <- model.Call("", "subagent_list", `{}`)
+	c.orders <- model.CallPart("", "subagent_list", `{}`)
 	require.Equal(t, []string{"helper-1 completed early is done", "helper-2 completed middle is done", "helper-3 running", "helper-4 running"}, c.children(t))
-	c.orders <- model.Call("", "subagent_wait", fmt.Sprintf(`{"children":["%s/helper-2","%[1]s/helper-3"]}`, run.Session))
+	c.orders <- model.CallPart("", "subagent_wait", fmt.Sprintf(`{"children":["%s/helper-2","%[1]s/helper-3"]}`, run.Session))
 	require.Eventually(t, func() bool {
 		st, err := run.Status(t.Context())
-		return err == nil && len(st.Doing) > 0 && st.Doing[0].What == "subagent_wait"
+		return err == nil && len(st.InFlight) > 0 && st.InFlight[0].Name == "subagent_wait"
 	}, patience, 2*time.Millisecond)
 	close(c.let["late"])
 	require.Equal(t, []string{"helper-2 completed middle is done", "helper-3 completed late is done"}, c.children(t))
@@ -186,20 +186,20 @@ func TestCarryWithAgentsInTheBackground(t *testing.T) {
 	require.NoError(t, err)
 	open()
 	o := c.rest(t, run)
-	require.Equal(t, agent.Stopped, o.Status, "%+v", o.Error)
-	require.Equal(t, agent.Stopped, c.rest(t, c.helper(t, run, 4)).Status)
+	require.Equal(t, agent.StatusStopped, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusStopped, c.rest(t, c.helper(t, run, 4)).Status)
 	require.Len(t, o.Handoff.Children, 4)
 	require.Equal(t, "I had half", o.Handoff.Children[3].Summary)
 	_, count := c.intact(t, run.Session)
-	require.Equal(t, 4, count[agent.ChildStarted])
-	require.Equal(t, 4, count[agent.ChildEnded])
+	require.Equal(t, 4, count[agent.EventChildStarted])
+	require.Equal(t, 4, count[agent.EventChildEnded])
 	require.GreaterOrEqual(t, len(c.executions(t, run)), 1+3+2+2)
 	c.allOnce(t, run)
 }
 
 // allOnce checks that no call of the lead and its helpers was made twice, and that
 // every one that is told to be done was made.
-func (c *crew) allOnce(t *testing.T, run *client.Run) {
+func (c *treeFixture) allOnce(t *testing.T, run *client.Run) {
 	t.Helper()
 	done := 0
 	for i := range len(c.tasks) + 1 {
@@ -212,7 +212,7 @@ func (c *crew) allOnce(t *testing.T, run *client.Run) {
 			switch {
 			case e.Started != nil:
 				id = e.Started.Run
-			case e.Type == agent.CallDone && e.Call.Tool == "note" && e.Call.Status == agent.CallOK:
+			case e.Type == agent.EventCallDone && e.Call.Tool == "note" && e.Call.Status == agent.CallOK:
 				done++
 				require.Equal(t, 1, c.notes.calls[agent.IdempotencyKey(id, e.Call.Call)])
 			}
@@ -226,23 +226,23 @@ func (c *crew) allOnce(t *testing.T, run *client.Run) {
 // and what works below it, until it is lifted there.
 func TestCarryHolds(t *testing.T) {
 	t.Parallel()
-	c := newCrew(t, 50, "never")
+	c := newTreeFixture(t, 50, "never")
 	run := c.begin(t, "lead", nil)
-	c.until(t, run, agent.TurnEnded)
+	c.until(t, run, agent.EventTurnEnded)
 	helper := c.helper(t, run, 1)
-	for _, o := range []agent.Command{agent.PauseOrder{Reason: "lunch"}, agent.InterruptOrder{Reason: "fire"}} {
+	for _, o := range []agent.Command{agent.PauseCommand{Reason: "lunch"}, agent.InterruptCommand{Reason: "fire"}} {
 		open, before := c.gate.shut(t, run), c.current(t, run.Session)
-		if o.Verb() == agent.Pause {
-			require.Equal(t, agent.Accepted, c.say(t, run, o).Effect)
+		if o.Verb() == agent.VerbPause {
+			require.Equal(t, agent.EffectAccepted, c.say(t, run, o).Effect)
 		} else {
-			require.NoError(t, signals.SayLater(t.Context(), c.temporal, run.Session, o))
+			require.NoError(t, signals.Signal(t.Context(), c.temporal, run.Session, o))
 		}
 		open()
 		w := c.suspended(t, run)
-		require.Equal(t, agent.Paused, w.Kind)
-		require.Equal(t, o.Verb(), w.Held[0].Verb)
+		require.Equal(t, agent.SuspensionHeld, w.Kind)
+		require.Equal(t, o.Verb(), w.Holds[0].Verb)
 		require.NotEqual(t, before, c.current(t, run.Session))
-		require.Equal(t, agent.HoldInherited, c.suspended(t, helper).Held[0].From)
+		require.Equal(t, agent.HoldInherited, c.suspended(t, helper).Holds[0].From)
 		asked := c.notes.made()
 		c.push(t, run.Session, 1)
 		c.push(t, helper.Session, 1)
@@ -255,11 +255,11 @@ func TestCarryHolds(t *testing.T) {
 	}
 	_, err := run.Cancel(t.Context(), "")
 	require.NoError(t, err)
-	require.Equal(t, agent.Cancelled, c.rest(t, run).Status)
-	require.Equal(t, agent.Cancelled, c.rest(t, helper).Status)
+	require.Equal(t, agent.StatusCancelled, c.rest(t, run).Status)
+	require.Equal(t, agent.StatusCancelled, c.rest(t, helper).Status)
 	for _, session := range []string{run.Session, helper.Session} {
 		_, n := c.intact(t, session)
-		require.Equal(t, []int{2, 2, 2, 2}, []int{n[agent.HoldLaid], n[agent.HoldLifted], n[agent.RunSuspended], n[agent.RunResumed]}, session)
+		require.Equal(t, []int{2, 2, 2, 2}, []int{n[agent.EventHoldAdded], n[agent.EventHoldRemoved], n[agent.EventRunSuspended], n[agent.EventRunResumed]}, session)
 	}
 	c.allOnce(t, run)
 }
@@ -269,31 +269,31 @@ func TestCarryHolds(t *testing.T) {
 func TestCarryTellsTheRunAbove(t *testing.T) {
 	t.Parallel()
 	s, notes := early(t, 60), &tally{calls: map[string]int{}}
-	s.hire(t, func(_ context.Context, req *model.Request) *model.Reply {
+	s.startWorker(t, func(_ context.Context, req *model.Request) *model.Reply {
 		switch {
 		case len(req.Messages) > 1:
 			return saysText("done")
-		case req.Messages[0].TextOf() == "lead":
-			return asksFor(model.Call("", "subagent__helper", `{"task":"buy"}`))
+		case req.Messages[0].Text() == "lead":
+			return asksFor(model.CallPart("", "subagent__helper", `{"task":"buy"}`))
 		}
-		reply := asksFor(model.Call("", "pay", `{"text":"800"}`))
+		reply := asksFor(model.CallPart("", "pay", `{"text":"800"}`))
 		for i := range 40 { // which fill its history, so that it goes on as soon as it rests
-			reply.Parts = append(reply.Parts, model.Call("", "note", fmt.Sprintf(`{"text":"%d"}`, i)))
+			reply.Parts = append(reply.Parts, model.CallPart("", "note", fmt.Sprintf(`{"text":"%d"}`, i)))
 		}
 		return reply
 	}, []tool.Tool{notes.tool("note"), notes.tool("pay")},
 		agent.Definition{Name: "tester", Tools: []string{"note", "pay"}, Agents: []agent.SubAgent{{Agent: "helper"}}},
-		agent.Definition{Name: "helper", Tools: []string{"note", "pay"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}})
+		agent.Definition{Name: "helper", Tools: []string{"note", "pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}}})
 	run := s.begin(t, "lead", nil)
-	require.Equal(t, agent.AwaitingChildren, s.suspended(t, run).Kind)
+	require.Equal(t, agent.SuspensionAwaitingChildren, s.suspended(t, run).Kind)
 	helper, err := s.Get(t.Context(), run.Session+"/helper-1")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return s.current(t, helper.Session) != helper.ID }, patience, 10*time.Millisecond, "it is carried over")
-	ack := s.say(t, run, agent.ApproveOrder{Request: "helper-1/" + s.suspended(t, helper).Requests[0].ID})
-	require.Equal(t, agent.Accepted, ack.Effect)
+	ack := s.say(t, run, agent.ApproveCommand{Request: "helper-1/" + s.suspended(t, helper).Requests[0].ID})
+	require.Equal(t, agent.EffectAccepted, ack.Effect)
 	out, err := run.Result(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	notes.once(t, 41)
 }
 

@@ -42,17 +42,17 @@ func fermata(t *testing.T) string {
 	return built.dir
 }
 
-// shop is a folder in which people and workers use the command.
-type shop struct {
+// cliFixture is a folder in which people and workers use the command.
+type cliFixture struct {
 	t       *testing.T
 	program string
 	home    string
 	env     []string
 }
 
-func openShop(t *testing.T) *shop {
+func openCLIFixture(t *testing.T) *cliFixture {
 	t.Helper()
-	s := &shop{t: t, program: filepath.Join(fermata(t), "fermata"), home: t.TempDir()}
+	s := &cliFixture{t: t, program: filepath.Join(fermata(t), "fermata"), home: t.TempDir()}
 	s.env = append(os.Environ(), "TEMPORAL_ADDRESS="+shared(t).Addr(), "XDG_DATA_HOME="+filepath.Join(s.home, "data"),
 		"FERMATA_STORE="+cmp.Or(os.Getenv(storeVariable), filepath.Join(s.home, "store")))
 	require.NoError(t, os.Mkdir(filepath.Join(s.home, "trip"), 0o700))
@@ -78,19 +78,19 @@ replies:
 	return s
 }
 
-func (s *shop) write(name, text string) {
+func (s *cliFixture) write(name, text string) {
 	s.t.Helper()
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.home, name), []byte(text), 0o600))
 }
 
-func (s *shop) command(args ...string) *exec.Cmd {
+func (s *cliFixture) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.t.Context(), s.program, append(args, "--task-queue", filepath.Base(s.home)+s.t.Name())...)
 	cmd.Dir, cmd.Env = s.home, s.env
 	return cmd
 }
 
 // run runs a command to its end, which has to be the one that is wanted.
-func (s *shop) run(exit int, args ...string) (out, said string) {
+func (s *cliFixture) run(exit int, args ...string) (out, said string) {
 	s.t.Helper()
 	cmd := s.command(args...)
 	var o, e bytes.Buffer
@@ -104,8 +104,8 @@ func (s *shop) run(exit int, args ...string) (out, said string) {
 	return o.String(), e.String()
 }
 
-// hire starts a worker process, which works until it is killed.
-func (s *shop) hire() *exec.Cmd {
+// startWorker starts a worker process, which works until it is killed.
+func (s *cliFixture) startWorker() *exec.Cmd {
 	s.t.Helper()
 	cmd := s.command("worker")
 	out, err := cmd.StdoutPipe()
@@ -125,7 +125,7 @@ func (s *shop) hire() *exec.Cmd {
 }
 
 // rests waits until a session rests or ends.
-func (s *shop) rests(exit int, session string) *agent.Outcome {
+func (s *cliFixture) rests(exit int, session string) *agent.Outcome {
 	s.t.Helper()
 	out, _ := s.run(exit, "wait", session, "--json", "--timeout", patience.String())
 	var o agent.Outcome
@@ -139,8 +139,8 @@ func (s *shop) rests(exit int, session string) *agent.Outcome {
 func TestThreeWorkerProcesses(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	s := openShop(t)
-	workers := []*exec.Cmd{s.hire(), s.hire(), s.hire()}
+	s := openCLIFixture(t)
+	workers := []*exec.Cmd{s.startWorker(), s.startWorker(), s.startWorker()}
 	const runs, stopped = 6, 2
 	var sessions []string
 	for range runs {
@@ -151,7 +151,7 @@ func TestThreeWorkerProcesses(t *testing.T) {
 	asked := map[string]string{}
 	for _, session := range sessions {
 		o := s.rests(3, session)
-		require.Equal(t, agent.InputRequired, o.Suspension.Kind)
+		require.Equal(t, agent.SuspensionInputRequired, o.Suspension.Kind)
 		asked[session] = o.Suspension.Requests[0].ID
 	}
 	kill(workers[0])
@@ -164,13 +164,13 @@ func TestThreeWorkerProcesses(t *testing.T) {
 		s.run(0, "answer", session, "north", "--request", asked[session])
 		if i == runs/2 {
 			kill(workers[2])
-			s.hire()
+			s.startWorker()
 		}
 	}
 	unknown := 0
 	for i, session := range sessions {
 		if i < stopped {
-			require.Equal(t, agent.Stopped, s.rests(4, session).Status)
+			require.Equal(t, agent.StatusStopped, s.rests(4, session).Status)
 			out, _ := s.run(0, "handoff", session)
 			require.Equal(t, 2, strings.Count(out, `"agent":"scout"`)+strings.Count(out, `"agent": "scout"`), out)
 			continue
@@ -192,9 +192,9 @@ func TestThreeWorkerProcesses(t *testing.T) {
 // A worker process that lacks the key says so and ends, and so does whoever reads.
 func TestAWorkerProcessWithoutTheKey(t *testing.T) {
 	t.Parallel()
-	s := openShop(t)
+	s := openCLIFixture(t)
 	s.env = append(s.env, keysVariable+"="+cmp.Or(os.Getenv(keysVariable), newKey(t, "k1")))
-	s.hire()
+	s.startWorker()
 	session := "locked-" + uuid.NewString()[:8]
 	s.run(0, "run", "lead", "go", "--detach", "--session", session)
 	s.rests(3, session)
@@ -205,5 +205,5 @@ func TestAWorkerProcessWithoutTheKey(t *testing.T) {
 		require.Contains(t, said, "[not_set_up]", args)
 		require.Contains(t, said, "this process has no keys: give it that key (FERMATA_ENCRYPTION_KEYS)", args)
 	}
-	require.Equal(t, agent.Suspended, s.rests(3, session).Status, fmt.Sprint("it waits as before: ", session))
+	require.Equal(t, agent.StatusSuspended, s.rests(3, session).Status, fmt.Sprint("it waits as before: ", session))
 }

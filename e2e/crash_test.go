@@ -43,7 +43,7 @@ func TestEveryCrash(t *testing.T) {
 			Tools: []tool.Tool{tool.New("pay", "pays an amount", book.pay, &tool.Options{Attempts: 5})},
 			Agents: []agent.Definition{
 				{Name: "lead", Model: "m", Tools: []string{"pay", agent.AskUserTool}, Agents: []agent.SubAgent{{Agent: "clerk"}}},
-				{Name: "clerk", Model: "m", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}},
+				{Name: "clerk", Model: "m", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}}},
 			},
 		}
 		s := testsuite.New(t, &testsuite.Options{Worker: firm, Server: c, Connection: how, Crash: crash, Model: testsuite.NewScript(
@@ -55,7 +55,7 @@ func TestEveryCrash(t *testing.T) {
 		)})
 		lead := s.Start("lead", "book", nil)
 		lead.Answer("the main one")
-		require.Equal(t, agent.AwaitingChildren, lead.Rest().Kind)
+		require.Equal(t, agent.SuspensionAwaitingChildren, lead.Suspended().Kind)
 		lead.Pause()
 		clerk := s.Run(lead.Session + "/clerk-1")
 		clerk.Approve()

@@ -29,13 +29,13 @@ type order struct {
 
 func (o order) id() string { return fmt.Sprintf("shop-%d-%d", o.Shop, o.N) }
 
-// books are what a clerk has written down, and how often.
-type books struct {
+// orderBook are what a clerk has written down, and how often.
+type orderBook struct {
 	mu      sync.Mutex
 	written map[order]int
 }
 
-func (b *books) tool() tool.Tool {
+func (b *orderBook) tool() tool.Tool {
 	return tool.New("book", "books an order", func(_ context.Context, _ *tool.Call, o order) (string, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -46,7 +46,7 @@ func (b *books) tool() tool.Tool {
 
 // clerk books every tenth order that it is told of, and looks at the others.
 func clerk(_ context.Context, req *model.Request) *model.Reply {
-	if strings.Contains(req.Messages[len(req.Messages)-1].TextOf(), "You are being stopped") {
+	if strings.Contains(req.Messages[len(req.Messages)-1].Text(), "You are being stopped") {
 		return saysText(`{"summary":"so far"}`)
 	}
 	for i := len(req.Messages) - 1; i >= 0; i-- {
@@ -60,7 +60,7 @@ func clerk(_ context.Context, req *model.Request) *model.Reply {
 		if m.Note != agent.NoteEvent {
 			continue
 		}
-		_, payload, _ := strings.Cut(m.TextOf(), ": ")
+		_, payload, _ := strings.Cut(m.Text(), ": ")
 		var o order
 		if err := json.Unmarshal([]byte(payload), &o); err != nil {
 			return saysText(err.Error())
@@ -68,7 +68,7 @@ func clerk(_ context.Context, req *model.Request) *model.Reply {
 		if o.N%10 != 0 {
 			return saysText("seen " + o.id())
 		}
-		return asksFor(agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "book", Arguments: json.RawMessage(payload)}})
+		return asksFor(agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: "book", Arguments: json.RawMessage(payload)}})
 	}
 	return saysText("nothing has come")
 }
@@ -82,7 +82,7 @@ func (s *stage) sell(ctx context.Context, session string, shop, orders int, take
 			if err == nil {
 				break
 			}
-			if !errors.Is(err, agent.Closed) && !errors.Is(err, agent.Stale) && !errors.Is(err, agent.QueueFull) {
+			if !errors.Is(err, agent.CodeClosed) && !errors.Is(err, agent.CodeStale) && !errors.Is(err, agent.CodeQueueFull) {
 				return err
 			}
 			select { // what was refused is the shop's to keep, and to try again
@@ -103,8 +103,8 @@ func TestADaemonHandlesEachEventOnce(t *testing.T) {
 	testenv.Long(t)
 	const shops, orders, stops = 4, 250, 20
 	s := early(t, 1500)
-	b := &books{written: map[order]int{}}
-	s.hire(t, clerk, []tool.Tool{b.tool()}, agent.Definition{Name: "clerk", Tools: []string{"book"}, Daemon: &agent.Daemon{Topics: []string{"orders.new"}, Queue: 200}})
+	b := &orderBook{written: map[order]int{}}
+	s.startWorker(t, clerk, []tool.Tool{b.tool()}, agent.Definition{Name: "clerk", Tools: []string{"book"}, Daemon: &agent.Daemon{Topics: []string{"orders.new"}, Queue: 200}})
 	session := "orders-" + s.queue
 	run, err := s.Start(t.Context(), "clerk", "", &client.StartOptions{Session: session})
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestADaemonHandlesEachEventOnce(t *testing.T) {
 		}
 		_, err := run.Stop(t.Context(), fmt.Sprintf("stop %d", stop), 5*time.Second)
 		require.NoError(t, err)
-		require.Equal(t, agent.Stopped, s.result(t, run).Status)
+		require.Equal(t, agent.StatusStopped, s.result(t, run).Status)
 		run, err = s.Start(t.Context(), "clerk", "", &client.StartOptions{Session: session})
 		require.NoError(t, err)
 	}
@@ -142,7 +142,7 @@ func TestADaemonHandlesEachEventOnce(t *testing.T) {
 		require.Equal(t, 1, n, "%+v was booked", o)
 	}
 	_, count := s.intact(t, session)
-	require.Equal(t, stops+1, count[agent.RunStarted])
+	require.Equal(t, stops+1, count[agent.EventRunStarted])
 }
 
 // idles waits until a daemon has nothing to do any more.
@@ -152,7 +152,7 @@ func (s *stage) idles(t *testing.T, run *client.Run) (st agent.RunStatus) {
 		var err error
 		st, err = run.Status(t.Context())
 		require.NoError(t, err)
-		return st.Status == agent.Suspended && st.Suspension.Cause == "idle" && st.Events.Used == 0
+		return st.Status == agent.StatusSuspended && st.Suspension.Cause == "idle" && st.QueuedEvents.Used == 0
 	}, patience, 5*time.Millisecond)
 	return st
 }
@@ -193,7 +193,7 @@ func TestATerminatedDaemonLosesNothing(t *testing.T) {
 		}
 		return clerk(ctx, req)
 	}
-	s.hire(t, brain, nil, agent.Definition{Name: "clerk", Daemon: &agent.Daemon{}})
+	s.startWorker(t, brain, nil, agent.Definition{Name: "clerk", Daemon: &agent.Daemon{}})
 	session := "orders-" + s.queue
 	run, err := s.Start(t.Context(), "clerk", "", &client.StartOptions{Session: session})
 	require.NoError(t, err)
@@ -206,7 +206,7 @@ func TestATerminatedDaemonLosesNothing(t *testing.T) {
 	for range 25 { // starts that come to nothing don't hide it
 		run, err = s.Start(t.Context(), "nobody", "go", &client.StartOptions{Session: session})
 		require.NoError(t, err)
-		require.Equal(t, agent.Failed, s.result(t, run).Status)
+		require.Equal(t, agent.StatusFailed, s.result(t, run).Status)
 	}
 	run, err = s.Start(t.Context(), "clerk", "", &client.StartOptions{Session: session})
 	require.NoError(t, err)
@@ -216,7 +216,7 @@ func TestATerminatedDaemonLosesNothing(t *testing.T) {
 	}
 	s.idles(t, run)
 	require.Equal(t, 3, s.inOrder(t, session, 1))
-	s.say(t, run, agent.CancelOrder{}) // it would hear what others emit
+	s.say(t, run, agent.CancelCommand{}) // it would hear what others emit
 	s.result(t, run)
 }
 
@@ -228,14 +228,14 @@ func TestWhatWaitsOutlivesTheHistory(t *testing.T) {
 	s := setup(t, def, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))
 	run := s.begin(t, "", nil)
 	s.suspended(t, run)
-	s.say(t, run, agent.PauseOrder{})
+	s.say(t, run, agent.PauseCommand{})
 	for n := range 2 {
-		s.say(t, run, agent.EmitOrder{Order: agent.Order{ID: fmt.Sprintf("shop-0-%d", n)}, Topic: "orders.new"})
+		s.say(t, run, agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: fmt.Sprintf("shop-0-%d", n)}, Topic: "orders.new"})
 	}
 	require.Eventually(t, func() bool {
 		head, err := s.store.Head(t.Context(), run.Session)
 		require.NoError(t, err)
-		inbox, err := store.NewLog(s.store).Inbox(t.Context(), head)
+		inbox, err := store.NewLog(s.store).Backlog(t.Context(), head)
 		return err == nil && len(inbox.Events) == 2
 	}, patience, 10*time.Millisecond)
 	require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), run.Session, run.ID, "a test"))
@@ -250,11 +250,11 @@ func TestWhatWaitsOutlivesTheHistory(t *testing.T) {
 	lost := ""
 	for _, e := range view.Events() {
 		if e.Started != nil {
-			lost = e.Started.Lost
+			lost = e.Started.Unrecovered
 		}
 	}
 	require.Contains(t, lost, run.ID)
-	s.say(t, next, agent.CancelOrder{})
+	s.say(t, next, agent.CancelCommand{})
 	s.result(t, next)
 }
 
@@ -264,25 +264,25 @@ func TestEmitFindsDaemons(t *testing.T) {
 	s := setup(t, agent.Definition{Daemon: &agent.Daemon{Every: agent.Duration(time.Hour)}}, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 3}))
 	run := s.begin(t, "", nil)
 	idle := s.suspended(t, run)
-	require.Equal(t, agent.WaitingFor, idle.Kind)
-	require.Equal(t, agent.BySelf, idle.Initiator)
+	require.Equal(t, agent.SuspensionParked, idle.Kind)
+	require.Equal(t, agent.InitiatorSelf, idle.Initiator)
 	require.Equal(t, "idle", idle.Cause)
-	require.Equal(t, agent.OwnedByRuntime, idle.Owner)
+	require.Equal(t, agent.OwnerRuntime, idle.Owner)
 	require.Len(t, idle.Conditions.Any, 2)
 	topic := "found." + s.queue
 	require.Eventually(t, func() bool { // the listing is behind by a moment
 		sent, err := s.Emit(t.Context(), topic, nil, &client.EmitOptions{ID: "once"})
 		require.NoError(t, err)
-		return sent.Sent > 0
+		return sent.Accepted > 0
 	}, patience, time.Second/2)
 	s.idles(t, run)
-	s.say(t, run, agent.SendOrder{Text: "and now?"})
+	s.say(t, run, agent.SendCommand{Text: "and now?"})
 	s.idles(t, run)
-	s.say(t, run, agent.StopOrder{})
-	require.Equal(t, agent.Stopped, s.result(t, run).Status)
+	s.say(t, run, agent.StopCommand{})
+	require.Equal(t, agent.StatusStopped, s.result(t, run).Status)
 	s.keep(t, "daemon", run.Session, run.ID)
 	_, err := s.Emit(t.Context(), topic, nil, &client.EmitOptions{Session: run.Session})
-	require.ErrorIs(t, err, agent.Closed)
+	require.ErrorIs(t, err, agent.CodeClosed)
 	require.ErrorContains(t, err, "start the next one and emit again, with the same id")
 }
 
@@ -291,7 +291,7 @@ func TestOnlyADaemonBeginsWithoutAnInput(t *testing.T) {
 	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript())
 	_, out := s.run(t, "", nil)
-	require.Equal(t, agent.Failed, out.Status)
-	require.ErrorIs(t, out.Error, agent.InvalidInput)
+	require.Equal(t, agent.StatusFailed, out.Status)
+	require.ErrorIs(t, out.Error, agent.CodeInvalidInput)
 	require.Equal(t, "input", out.Error.Path)
 }

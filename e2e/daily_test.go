@@ -27,7 +27,7 @@ func TestADailyLimit(t *testing.T) {
 	work := func(tokens int64) *worker.Worker {
 		w, err := worker.New(s.temporal, &worker.Options{
 			TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Agents: []agent.Definition{{Name: "tester", Model: "script"}},
-			Models: map[string]model.Model{"script": testsuite.NewScript(reply, reply, reply)}, Daily: agent.Daily{Tokens: tokens},
+			Models: map[string]model.Model{"script": testsuite.NewScript(reply, reply, reply)}, DailyLimits: agent.DailyLimits{Tokens: tokens},
 		})
 		require.NoError(t, err)
 		require.NoError(t, w.Start(t.Context()))
@@ -37,7 +37,7 @@ func TestADailyLimit(t *testing.T) {
 	first := work(150)
 	for range 2 { // the second goes over, by one reply
 		_, out := s.run(t, "go", nil)
-		require.Equal(t, agent.Completed, out.Status)
+		require.Equal(t, agent.StatusCompleted, out.Status)
 	}
 	first.Stop()
 	second := work(150) // another process
@@ -45,14 +45,14 @@ func TestADailyLimit(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		status, err := run.Status(t.Context())
-		return err == nil && len(status.Doing) == 1 && status.Doing[0].Delay != nil
+		return err == nil && len(status.InFlight) == 1 && status.InFlight[0].Delay != nil
 	}, patience, 50*time.Millisecond)
 	status, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, status.Doing[0].Delay.Error.Message, "the daily limit of the task queue "+s.queue+" (150 tokens) is used up; it begins anew at midnight UTC")
+	require.Contains(t, status.InFlight[0].Delay.Error.Message, "the daily limit of the task queue "+s.queue+" (150 tokens) is used up; it begins anew at midnight UTC")
 	second.Stop()
 	work(1000)
-	grant, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, agent.DailyClaim{Limits: agent.Daily{Tokens: 1000}})
+	grant, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, agent.DailyClaim{Limits: agent.DailyLimits{Tokens: 1000}})
 	require.NoError(t, err)
 	require.Positive(t, grant.Granted.Tokens)
 	require.NoError(t, s.temporal.CancelWorkflow(t.Context(), run.Session, ""))
@@ -77,17 +77,17 @@ func TestAWorkerThatStopsGivesBackItsDailyPart(t *testing.T) {
 	s := devserver.ForTest(t)
 	v := process(t, newKey(t, "k1"), s)
 	reply := testsuite.NewScript(testsuite.Reply{Text: "done", Usage: testsuite.Usage{Input: 60, Output: 40}})
-	work := func(m model.Model, daily agent.Daily) *worker.Worker {
+	work := func(m model.Model, daily agent.DailyLimits) *worker.Worker {
 		w, err := worker.New(v.temporal, &worker.Options{
 			TaskQueue: t.Name(), Store: v.store, Logger: zap.NewNop(), Temporal: stopsSoon,
-			Agents: []agent.Definition{{Name: "tester", Model: "script"}}, Models: map[string]model.Model{"script": m}, Daily: daily,
+			Agents: []agent.Definition{{Name: "tester", Model: "script"}}, Models: map[string]model.Model{"script": m}, DailyLimits: daily,
 		})
 		require.NoError(t, err)
 		require.NoError(t, w.Start(t.Context()))
 		t.Cleanup(w.Stop)
 		return w
 	}
-	limits := agent.Daily{Tokens: 10_000}
+	limits := agent.DailyLimits{Tokens: 10_000}
 	slow := atTheStop{reply, make(chan struct{})}
 	first := work(slow, limits)
 	run, err := v.Start(t.Context(), "tester", "go", nil)
@@ -97,7 +97,7 @@ func TestAWorkerThatStopsGivesBackItsDailyPart(t *testing.T) {
 	first.Stop()
 	out, err := run.Result(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, out.Status)
+	require.Equal(t, agent.StatusCompleted, out.Status)
 	grant, err := signals.ClaimDaily(t.Context(), v.temporal, t.Name(), agent.DailyClaim{Limits: limits})
 	require.NoError(t, err)
 	require.EqualValues(t, (10_000-100)/50, grant.Granted.Tokens)
@@ -115,7 +115,7 @@ func TestADailyAccountGoesOnWhileWorkersClaim(t *testing.T) {
 	for w := range workers {
 		all.Go(func() {
 			for i := range claims {
-				g, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, agent.DailyClaim{ID: fmt.Sprintf("%d.%d", w, i), Limits: agent.Daily{Tokens: limit}})
+				g, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, agent.DailyClaim{ID: fmt.Sprintf("%d.%d", w, i), Limits: agent.DailyLimits{Tokens: limit}})
 				mu.Lock()
 				if err != nil {
 					failed = append(failed, err)
@@ -142,7 +142,7 @@ func TestADailyAccountGoesOnWhileWorkersClaim(t *testing.T) {
 		}
 		return tried == 1
 	}, patience, 50*time.Millisecond, "a new build is tried on it, too")
-	g, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, agent.DailyClaim{Limits: agent.Daily{Tokens: limit}})
+	g, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, agent.DailyClaim{Limits: agent.DailyLimits{Tokens: limit}})
 	require.NoError(t, err)
 	require.EqualValues(t, (limit-granted)/50, g.Granted.Tokens)
 }

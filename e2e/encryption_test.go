@@ -63,26 +63,26 @@ func newKey(t *testing.T, id string) string {
 	return key
 }
 
-// vaulted is a process with keys: a client, its store and, where it has one, a worker.
-type vaulted struct {
+// keyedProcess is a process with keys: a client, its store and, where it has one, a worker.
+type keyedProcess struct {
 	*client.Client
 	temporal temporal.Client
 	store    store.Store
 }
 
 // process connects as docs/encryption.md does, in the test's own folder.
-func process(t *testing.T, keys string, s place) *vaulted {
+func process(t *testing.T, keys string, s place) *keyedProcess {
 	t.Helper()
 	c, st, err := connect(t.Context(), keys, s.Addr())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	return &vaulted{client.New(c, &client.Options{TaskQueue: t.Name(), Store: st}), c, st}
+	return &keyedProcess{client.New(c, &client.Options{TaskQueue: t.Name(), Store: st}), c, st}
 }
 
 // Words that stand wherever something is said.
 const hushed = "the-blue-door-twice"
 
-func (v *vaulted) worker(t *testing.T) *worker.Worker {
+func (v *keyedProcess) worker(t *testing.T) *worker.Worker {
 	t.Helper()
 	fails := tool.New("fail", "fails", func(_ context.Context, c *tool.Call, _ struct{ Why string }) (string, error) {
 		_ = tool.Key[string]("kept").Set(c, hushed)
@@ -107,14 +107,14 @@ func (v *vaulted) worker(t *testing.T) *worker.Worker {
 }
 
 // begin starts a run and waits until it asks.
-func (v *vaulted) begin(t *testing.T) (*client.Run, agent.Request) {
+func (v *keyedProcess) begin(t *testing.T) (*client.Run, agent.Request) {
 	t.Helper()
 	run, err := v.Start(t.Context(), "lead", "begin "+hushed, &client.StartOptions{Labels: map[string]string{"of": hushed}})
 	require.NoError(t, err)
-	return run, v.rests(t, run, agent.Suspended).Suspension.Requests[0]
+	return run, v.rests(t, run, agent.StatusSuspended).Suspension.Requests[0]
 }
 
-func (v *vaulted) rests(t *testing.T, run *client.Run, want agent.Status) *agent.Outcome {
+func (v *keyedProcess) rests(t *testing.T, run *client.Run, want agent.Status) *agent.Outcome {
 	t.Helper()
 	// Workers without the key may take a task several times, after each of which the server waits.
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
@@ -158,13 +158,13 @@ func TestNothingThatWasSaidIsPlain(t *testing.T) {
 			_, err = run.Resume(t.Context(), &client.ResumeOptions{Message: "on " + hushed})
 			require.NoError(t, err)
 			_, err = run.Resume(t.Context(), nil)
-			require.ErrorIs(t, err, agent.NeedsAnswer, "who is refused is told")
+			require.ErrorIs(t, err, agent.CodeNeedsAnswer, "who is refused is told")
 			_, err = v.Answer(t.Context(), asked, client.AnswerOptions{Text: "door " + hushed})
 			require.NoError(t, err)
-			v.rests(t, run, agent.Failed)
+			v.rests(t, run, agent.StatusFailed)
 			messages, err := v.Transcript(t.Context(), run.Session)
 			require.NoError(t, err)
-			require.Contains(t, messages[0].TextOf(), hushed)
+			require.Contains(t, messages[0].Text(), hushed)
 			w.Stop()
 			v.temporal.Close()
 			server.Stop()
@@ -192,7 +192,7 @@ func TestAWorkerWithoutTheKey(t *testing.T) {
 	bare, err := temporal.Dial(temporal.Options{HostPort: s.Addr(), Logger: connection(slog.DiscardHandler).Logger})
 	require.NoError(t, err)
 	t.Cleanup(bare.Close)
-	unprepared := (&vaulted{temporal: bare, store: with.store}).worker(t)
+	unprepared := (&keyedProcess{temporal: bare, store: with.store}).worker(t)
 	go func() { ended <- unprepared.Run(ctx) }()
 
 	w := with.worker(t)
@@ -204,12 +204,12 @@ func TestAWorkerWithoutTheKey(t *testing.T) {
 
 	for name, keys := range map[string]string{"none": "", "another": newKey(t, "k2"), "another of the same name": newKey(t, "k1")} {
 		err := process(t, keys, s).worker(t).Start(t.Context())
-		require.ErrorIs(t, err, agent.NotSetUp, name)
+		require.ErrorIs(t, err, agent.CodeNotSetUp, name)
 		require.ErrorContains(t, err, "worker refused to start: ", name)
 	}
 	on(t, s).work(t, agent.Definition{}, testsuite.NewScript()) // of another queue: those runs are no matter of its
 	_, err = process(t, "", s).Get(t.Context(), run.Session)
-	require.ErrorIs(t, err, agent.NotSetUp, "nor does a client")
+	require.ErrorIs(t, err, agent.CodeNotSetUp, "nor does a client")
 	require.ErrorContains(t, err, "it is encrypted with key k1, and this process has no keys: give it that key (FERMATA_ENCRYPTION_KEYS)")
 }
 
@@ -232,9 +232,9 @@ func TestAWorkerOfAStoreWhoseHeadsAreDamaged(t *testing.T) {
 	again := process(t, k1, s).worker(t)
 	require.NoError(t, again.Start(t.Context()))
 	again.Stop()
-	require.ErrorIs(t, process(t, newKey(t, "k1"), s).worker(t).Start(t.Context()), agent.NotSetUp)
+	require.ErrorIs(t, process(t, newKey(t, "k1"), s).worker(t).Start(t.Context()), agent.CodeNotSetUp)
 	require.NoError(t, os.RemoveAll(filepath.Join("transcripts", "chunks")))
-	require.ErrorIs(t, process(t, k1, s).worker(t).Start(t.Context()), agent.NotSetUp)
+	require.ErrorIs(t, process(t, k1, s).worker(t).Start(t.Context()), agent.CodeNotSetUp)
 }
 
 // Keys change while a run waits: the new one writes, the old one reads, and the store
@@ -254,7 +254,7 @@ func TestKeysChangeWhileARunWaits(t *testing.T) {
 	require.Equal(t, "k2", done.Key)
 	require.NotZero(t, done.Heads)
 	require.NotZero(t, done.Chunks)
-	require.Zero(t, done.Left)
+	require.Zero(t, done.Remaining)
 	w = now.worker(t)
 	require.NoError(t, w.Start(t.Context()))
 	t.Cleanup(w.Stop)
@@ -262,9 +262,9 @@ func TestKeysChangeWhileARunWaits(t *testing.T) {
 	require.NoError(t, err)
 	run, err = now.Get(t.Context(), run.Session)
 	require.NoError(t, err)
-	now.rests(t, run, agent.Failed)
+	now.rests(t, run, agent.StatusFailed)
 
 	head, err := store.NewLog(process(t, k2, s).store).Head(t.Context(), run.Session)
 	require.NoError(t, err, "the new key alone reads the store")
-	require.Equal(t, agent.Failed, head.Status)
+	require.Equal(t, agent.StatusFailed, head.Status)
 }

@@ -162,7 +162,7 @@ func TestEventsForReadersThatComeAndGo(t *testing.T) {
 	}
 	out, err := run.Result(ctx)
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	all.Wait()
 	want := s.wires(t, run.Session)
 	require.Greater(t, len(want), turns*6)
@@ -214,9 +214,9 @@ func (s *stage) forgotten(t *testing.T, session string, want []string) {
 	require.NoError(t, err)
 	require.Equal(t, want[301:], got)
 	_, err = read(t.Context(), s.Client, session, client.EventsOptions{After: fmt.Sprint(len(want) + 1)})
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	_, err = read(t.Context(), s.Client, "nobody", client.EventsOptions{})
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 }
 
 // A reader that stays gets the session's next run too. One that does not follow
@@ -238,10 +238,10 @@ func TestEventsOverRuns(t *testing.T) {
 		require.NoError(t, err)
 		lines = append(lines, string(line))
 		switch runs[e.Run]++; {
-		case e.Type == agent.RunCompleted && !began:
+		case e.Type == agent.EventRunCompleted && !began:
 			began = true
 			_, _ = s.run(t, "and?", &client.StartOptions{Session: first.Session})
-		case e.Type == agent.RunCompleted:
+		case e.Type == agent.EventRunCompleted:
 			cancel()
 		}
 	}
@@ -269,14 +269,14 @@ func TestEventsWithoutAWorker(t *testing.T) {
 	require.NoError(t, err)
 	out, err := run.Wait(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Suspended, out.Status)
+	require.Equal(t, agent.StatusSuspended, out.Status)
 	require.Eventually(t, func() bool { // a rest is stored
 		head, err := s.dir.Head(t.Context(), run.Session)
 		return err == nil && head.Seq == out.Seq
 	}, patience, 10*time.Millisecond)
 	s.worker.Stop()
 	lines, err := read(t.Context(), s.Client, run.Session, client.EventsOptions{})
-	require.ErrorIs(t, err, agent.NoWorker)
+	require.ErrorIs(t, err, agent.CodeNoWorker)
 	require.Len(t, lines, int(out.Seq), "what is stored came first")
 
 	following := make(chan client.Event)
@@ -296,7 +296,7 @@ func TestEventsWithoutAWorker(t *testing.T) {
 	last := client.Event{}
 	for last = range following {
 	}
-	require.Equal(t, agent.RunCompleted, last.Type, "%+v", last.Outcome)
+	require.Equal(t, agent.EventRunCompleted, last.Type, "%+v", last.Outcome)
 }
 
 // Pieces come while the model talks, each in its place: behind the turn that they
@@ -323,16 +323,16 @@ func TestEventsLive(t *testing.T) {
 			order = append(order, e.Type)
 		}
 		switch e.Type {
-		case agent.TurnStarted:
+		case agent.EventTurnStarted:
 			turn = e.Turn
 			pieces.Reset()
-		case agent.DeltaVoid:
+		case agent.EventDeltaReset:
 			pieces.Reset()
-		case agent.DeltaText:
+		case agent.EventDeltaText:
 			require.Equal(t, turn, e.Turn)
 			require.Empty(t, e.Cursor())
 			pieces.WriteString(e.Live.Data.Text)
-		case agent.Said:
+		case agent.EventMessage:
 			if e.Message.Role == agent.RoleAssistant {
 				require.Equal(t, words, pieces.String())
 			}
@@ -343,7 +343,7 @@ func TestEventsLive(t *testing.T) {
 	require.Contains(t, text, "call.started call.progress call.done")
 	require.Contains(t, text, "turn.started delta.void delta.text message")
 	_, err = read(t.Context(), client.New(s.temporal, &client.Options{Store: s.dir}), run.Session, client.EventsOptions{Live: true})
-	require.ErrorIs(t, err, agent.NotSetUp)
+	require.ErrorIs(t, err, agent.CodeNotSetUp)
 }
 
 // The plain query tells events of the open part, and where the others are.

@@ -53,7 +53,7 @@ func (s *stage) export(t *testing.T, session string, o client.ExportOptions) []b
 	return file.Bytes()
 }
 
-func (s *stage) bring(t *testing.T, file []byte) (client.Exported, error) {
+func (s *stage) bring(t *testing.T, file []byte) (client.ExportInfo, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -77,7 +77,7 @@ func payer(paid chan<- string) (agent.Definition, *testsuite.Script, tool.Tool) 
 	script := testsuite.NewScript(
 		testsuite.Reply{Text: "I pay.", Calls: append(call("pay", map[string]any{"Eur": 800}), call("echo", map[string]any{"text": "beside it"})...)},
 		testsuite.Reply{Text: "done"}, testsuite.Reply{Text: "and on"})
-	return agent.Definition{Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}, Patience: agent.Patience{Deadline: agent.Duration(72 * time.Hour)}}}}, script, pay
+	return agent.Definition{Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}, AnswerTimeouts: agent.AnswerTimeouts{Deadline: agent.Duration(72 * time.Hour)}}}}, script, pay
 }
 
 // A run with an open approval goes on in another cluster: what was shown before
@@ -90,12 +90,12 @@ func TestExportAnApproval(t *testing.T) {
 	s := setup(t, def, script, pay, echo(nil))
 	run := s.begin(t, "Pay invoice 118", &client.StartOptions{Labels: map[string]string{"team": "pay"}})
 	was := s.suspended(t, run)
-	s.say(t, run, agent.SendOrder{Text: "hurry"})
-	s.say(t, run, agent.PauseOrder{Reason: "we move"}) // which no chunk has yet
+	s.say(t, run, agent.SendCommand{Text: "hurry"})
+	s.say(t, run, agent.PauseCommand{Reason: "we move"}) // which no chunk has yet
 	file := s.export(t, run.Session, client.ExportOptions{})
 	st, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Suspended, st.Status, "it stays as it is")
+	require.Equal(t, agent.StatusSuspended, st.Status, "it stays as it is")
 
 	there := elsewhere(t)
 	def, script, pay = payer(paid)
@@ -108,18 +108,18 @@ func TestExportAnApproval(t *testing.T) {
 	is := there.suspended(t, moved)
 	require.Equal(t, was.ID, is.ID)
 	require.Equal(t, was.Requests[0].Deadline, is.Requests[0].Deadline)
-	require.Equal(t, "we move", is.Held[0].Reason)
-	require.Equal(t, agent.OwnedByOperator, is.Owner)
+	require.Equal(t, "we move", is.Holds[0].Reason)
+	require.Equal(t, agent.OwnerOperator, is.Owner)
 	require.Empty(t, script.Requests(), "no model is asked")
 
 	_, err = there.bring(t, file)
-	require.ErrorIs(t, err, agent.Spent)
+	require.ErrorIs(t, err, agent.CodeUsed)
 	_, err = there.Approve(t.Context(), was.Requests[0], &client.ApproveOptions{By: "ana"}) // as it was shown there
 	require.NoError(t, err)
 	_, err = moved.Resume(t.Context(), nil)
 	require.NoError(t, err)
 	o := there.rest(t, moved)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, "done", o.Text)
 	require.Equal(t, 2, o.Turns)
 	require.Equal(t, agent.IdempotencyKey(run.ID, "t1.1"), <-paid, "paid here and there, it would have one key")
@@ -129,22 +129,22 @@ func TestExportAnApproval(t *testing.T) {
 	text := messagesText(messages)
 	require.Contains(t, text, "Pay invoice 118")
 	require.Contains(t, text, "hurry")
-	require.Equal(t, 2, there.events(t, moved, agent.RunStarted), "one log: the run there, and the one here")
-	require.Equal(t, 1, there.events(t, moved, agent.RequestOpened), "nobody is asked twice")
+	require.Equal(t, 2, there.events(t, moved, agent.EventRunStarted), "one log: the run there, and the one here")
+	require.Equal(t, 1, there.events(t, moved, agent.EventRequestOpened), "nobody is asked twice")
 
 	_, err = there.bring(t, file)
-	require.ErrorIs(t, err, agent.Spent, "also when the session has gone on since")
+	require.ErrorIs(t, err, agent.CodeUsed, "also when the session has gone on since")
 	_, o = there.run(t, "go on", &client.StartOptions{Session: run.Session})
 	require.Equal(t, "and on", o.Text)
 	_, err = there.bring(t, file)
-	require.ErrorIs(t, err, agent.Spent, "also after its next run")
+	require.ErrorIs(t, err, agent.CodeUsed, "also after its next run")
 	_, err = s.bring(t, file)
-	require.ErrorIs(t, err, agent.Busy, "it lives where it came from")
+	require.ErrorIs(t, err, agent.CodeBusy, "it lives where it came from")
 	_, err = run.Cancel(t.Context(), "exported")
 	require.NoError(t, err)
 	s.rest(t, run)
 	_, err = s.bring(t, file)
-	require.ErrorIs(t, err, agent.Stale, "it has a log there")
+	require.ErrorIs(t, err, agent.CodeStale, "it has a log there")
 }
 
 // A question is answered where the run is now; one whose deadline passes on the
@@ -157,7 +157,7 @@ func TestExportAQuestionWithADeadline(t *testing.T) {
 		want     string
 	}{"answered": {72 * time.Hour, "Rome", "Rome"}, "decided by its deadline": {2 * time.Second, "", "nobody"}} {
 		t.Run(name, func(t *testing.T) {
-			def := agent.Definition{Tools: []string{agent.AskUserTool}, Asking: agent.Patience{Deadline: agent.Duration(c.deadline), Default: "nobody"}}
+			def := agent.Definition{Tools: []string{agent.AskUserTool}, AnswerTimeouts: agent.AnswerTimeouts{Deadline: agent.Duration(c.deadline), Default: "nobody"}}
 			ask := func() *testsuite.Script {
 				return testsuite.NewScript(testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})}, testsuite.Reply{Text: "done"})
 			}
@@ -166,7 +166,7 @@ func TestExportAQuestionWithADeadline(t *testing.T) {
 			was := s.suspended(t, run)
 			file := s.export(t, run.Session, client.ExportOptions{Key: signedBefore, NoExpiry: true})
 			if c.answer == "" {
-				require.Equal(t, agent.Completed, s.rest(t, s.ended(t, run)).Status) // the deadline has passed
+				require.Equal(t, agent.StatusCompleted, s.rest(t, s.ended(t, run)).Status) // the deadline has passed
 			}
 
 			there, script := elsewhere(t), ask()
@@ -176,10 +176,10 @@ func TestExportAQuestionWithADeadline(t *testing.T) {
 			moved := there.here(t, run.Session)
 			if c.answer != "" {
 				require.Equal(t, was.Requests[0].Deadline, there.suspended(t, moved).Requests[0].Deadline)
-				there.say(t, moved, agent.AnswerOrder{Request: "q-1", Text: c.answer})
+				there.say(t, moved, agent.AnswerCommand{Request: "q-1", Text: c.answer})
 			}
 			o := there.rest(t, there.ended(t, moved))
-			require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+			require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 			require.Len(t, script.Requests(), 1, "the turn before is not made again")
 			messages := script.Requests()[0].Messages
 			results := 0
@@ -216,48 +216,48 @@ func TestExportRefused(t *testing.T) {
 	run := s.begin(t, "go", nil)
 	s.suspended(t, run)
 	good := s.export(t, run.Session, client.ExportOptions{})
-	expired := s.export(t, run.Session, client.ExportOptions{Key: signsNow, For: time.Nanosecond})
+	expired := s.export(t, run.Session, client.ExportOptions{Key: signsNow, ValidFor: time.Nanosecond})
 	foreign := s.export(t, run.Session, client.ExportOptions{Key: newSigner("now")})
 	tampered := bytes.Replace(good, []byte("Where to?"), []byte("Where do?"), 1)
 	require.NotEqual(t, good, tampered)
 	var none bytes.Buffer
-	for _, o := range []client.ExportOptions{{}, {Key: signals.Signer{}, NoExpiry: true}, {Key: signsNow, For: time.Hour, NoExpiry: true}} {
+	for _, o := range []client.ExportOptions{{}, {Key: signals.Signer{}, NoExpiry: true}, {Key: signsNow, ValidFor: time.Hour, NoExpiry: true}} {
 		_, err := s.Export(t.Context(), run.Session, &none, o)
 		require.Error(t, err)
 		require.Empty(t, none.Bytes())
 	}
 	_, err := s.Export(t.Context(), "nobody", &none, client.ExportOptions{Key: signsNow})
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 
 	there := elsewhere(t)
-	for code, file := range map[agent.Code][]byte{agent.Expired: expired, agent.BadSignature: foreign, agent.InvalidInput: []byte("{}")} {
+	for code, file := range map[agent.Code][]byte{agent.CodeExpired: expired, agent.CodeBadSignature: foreign, agent.CodeInvalidInput: []byte("{}")} {
 		_, err := there.bring(t, file)
 		require.ErrorIs(t, err, code)
 	}
 	_, err = there.bring(t, tampered)
-	require.ErrorIs(t, err, agent.BadSignature)
+	require.ErrorIs(t, err, agent.CodeBadSignature)
 	_, err = there.Import(t.Context(), bytes.NewReader(good), client.ImportOptions{})
-	require.ErrorIs(t, err, agent.NotSetUp)
+	require.ErrorIs(t, err, agent.CodeNotSetUp)
 	_, err = there.log().Store().Head(t.Context(), run.Session)
-	require.ErrorIs(t, err, agent.NotFound, "nothing has happened")
+	require.ErrorIs(t, err, agent.CodeNotFound, "nothing has happened")
 
 	won, lost := there.race(t, 5, func(ctx context.Context, _ int) error {
 		soon, cancel := context.WithTimeout(ctx, time.Second) // nobody works here yet
 		defer cancel()
 		_, err := there.Import(soon, bytes.NewReader(good), client.ImportOptions{Keys: exportKeys})
-		if errors.Is(err, agent.Timeout) {
+		if errors.Is(err, agent.CodeTimeout) {
 			return nil
 		}
 		return err
 	})
 	require.Equal(t, 1, won, "%v", lost)
 	for _, err := range lost {
-		require.ErrorIs(t, err, agent.Spent)
+		require.ErrorIs(t, err, agent.CodeUsed)
 	}
 	other := there.stranger(t)
-	require.Equal(t, agent.UnknownAgent, there.rest(t, there.here(t, run.Session)).Error.Code)
+	require.Equal(t, agent.CodeUnknownAgent, there.rest(t, there.here(t, run.Session)).Error.Code)
 	_, err = there.bring(t, good)
-	require.ErrorIs(t, err, agent.UnknownAgent)
+	require.ErrorIs(t, err, agent.CodeUnknownAgent)
 	other.Stop()
 	there.work(t, def, script)
 	_, err = there.bring(t, good)
@@ -267,7 +267,7 @@ func TestExportRefused(t *testing.T) {
 	_, err = s.Answer(t.Context(), s.suspended(t, run).Requests[0], client.AnswerOptions{Text: "Rome"})
 	require.NoError(t, err)
 	_, err = s.Export(t.Context(), run.Session, &none, client.ExportOptions{Key: signsNow})
-	require.ErrorIs(t, err, agent.Busy, "it runs")
+	require.ErrorIs(t, err, agent.CodeBusy, "it runs")
 	_, err = run.Cancel(t.Context(), "")
 	require.NoError(t, err)
 }
@@ -302,7 +302,7 @@ func (s *stage) planted(t *testing.T, session string) {
 	_, err := moved.Cancel(t.Context(), "")
 	require.NoError(t, err)
 	s.rest(t, moved)
-	for name, want := range map[string]agent.Code{session: agent.Spent, "another": agent.Stale} {
+	for name, want := range map[string]agent.Code{session: agent.CodeUsed, "another": agent.CodeStale} {
 		w, err := s.temporal.ExecuteWorkflow(t.Context(), temporal.StartWorkflowOptions{ID: name, TaskQueue: s.queue}, signals.WorkflowType,
 			agent.Start{Agent: "tester", Import: digest})
 		require.NoError(t, err)
@@ -322,13 +322,13 @@ func TestExportAtAnEnd(t *testing.T) {
 	there := elsewhere(t)
 	got, err := there.bring(t, file) // without a worker
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, got.Status)
+	require.Equal(t, agent.StatusCompleted, got.Status)
 	require.Nil(t, got.Suspension)
 	_, err = there.bring(t, file)
-	require.ErrorIs(t, err, agent.Spent)
+	require.ErrorIs(t, err, agent.CodeUsed)
 	there.work(t, agent.Definition{}, script)
 	_, o := there.run(t, "second", &client.StartOptions{Session: run.Session})
 	require.Equal(t, "two", o.Text, "the second run knows the first")
 	_, err = there.bring(t, file)
-	require.ErrorIs(t, err, agent.Spent)
+	require.ErrorIs(t, err, agent.CodeUsed)
 }

@@ -27,15 +27,15 @@ func TestAResetRunStoresItsEnd(t *testing.T) {
 	run := s.begin(t, "go", nil)
 	answer := func(text string) {
 		req := s.suspended(t, run).Requests[0]
-		s.say(t, run, &agent.AnswerOrder{Request: req.ID, Text: text})
+		s.say(t, run, &agent.AnswerCommand{Request: req.ID, Text: text})
 	}
 	s.suspended(t, run)
 	before := s.lastTask(t, run.Session)
 	answer("Rome")
-	require.Equal(t, agent.Completed, s.rest(t, run).Status)
+	require.Equal(t, agent.StatusCompleted, s.rest(t, run).Status)
 	first, err := s.dir.Head(t.Context(), run.Session)
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, first.Status)
+	require.Equal(t, agent.StatusCompleted, first.Status)
 
 	reset, err := s.temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
 		Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.Session, RunId: run.ID}, Reason: "test", RequestId: "r1",
@@ -48,11 +48,11 @@ func TestAResetRunStoresItsEnd(t *testing.T) {
 	require.Equal(t, "off to Oslo", s.rest(t, run).Text)
 	h, err := s.dir.Head(t.Context(), run.Session)
 	require.NoError(t, err)
-	require.Equal(t, []any{agent.Completed, reset.GetRunId()}, []any{h.Status, h.Execution})
+	require.Equal(t, []any{agent.StatusCompleted, reset.GetRunId()}, []any{h.Status, h.Execution})
 	require.Positive(t, h.Fence.Compare(first.Fence))
 	messages, err := s.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
-	require.Equal(t, "off to Oslo", messages[len(messages)-1].TextOf())
+	require.Equal(t, "off to Oslo", messages[len(messages)-1].Text())
 }
 
 // lastTask is the last workflow task of a session's execution that is done.
@@ -98,19 +98,19 @@ func TestLateTwinsOfRealRunsChangeNothing(t *testing.T) {
 	s.suspended(t, first)
 	require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), first.Session, "", "test"))
 	second := s.begin(t, "go on", &client.StartOptions{Session: first.Session})
-	require.Equal(t, agent.Completed, s.rest(t, second).Status)
+	require.Equal(t, agent.StatusCompleted, s.rest(t, second).Status)
 	anew, err := s.Fork(t.Context(), first.Session, &client.ForkOptions{NewSession: true, Text: "again"})
 	require.NoError(t, err)
-	fork, err := anew.Begin(t.Context())
+	fork, err := anew.Start(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, s.rest(t, fork).Status)
+	require.Equal(t, agent.StatusCompleted, s.rest(t, fork).Status)
 
 	ours := func(h store.Head) bool { return h.Session == first.Session || h.Session == fork.Session }
 	want := map[string]store.Head{}
 	for _, session := range []string{first.Session, fork.Session} {
 		want[session], err = s.dir.Head(t.Context(), session)
 		require.NoError(t, err)
-		require.Equal(t, agent.Completed, want[session].Status)
+		require.Equal(t, agent.StatusCompleted, want[session].Status)
 	}
 	n := 0
 	log := store.NewLog(s.dir)
@@ -121,7 +121,7 @@ func TestLateTwinsOfRealRunsChangeNothing(t *testing.T) {
 		}
 		n++
 		_, err := log.PutHead(t.Context(), h)
-		require.True(t, err == nil || errors.Is(err, agent.Stale), "%v", err)
+		require.True(t, err == nil || errors.Is(err, agent.CodeStale), "%v", err)
 		got, err := s.dir.Head(t.Context(), h.Session)
 		require.NoError(t, err)
 		require.Equal(t, want[h.Session], got, "version %d of session %s, once more", h.Version, h.Session)

@@ -41,7 +41,7 @@ func TestAFirstTaskThatIsLost(t *testing.T) {
 			s.work(t, c.def, testsuite.NewScript(), echo(nil))
 			s.temporal = plain
 			run := s.begin(t, c.text, c.o)
-			require.Equal(t, agent.Suspended, s.rest(t, run).Status)
+			require.Equal(t, agent.StatusSuspended, s.rest(t, run).Status)
 			require.True(t, lost.Load())
 		})
 	}

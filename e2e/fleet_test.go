@@ -56,7 +56,7 @@ func TestAFleetStartsWithoutAListing(t *testing.T) {
 	}
 	require.Zero(t, listed.Load())
 	run, o := s.run(t, "go", nil)
-	require.Equal(t, agent.Completed, o.Status, run.Session)
+	require.Equal(t, agent.StatusCompleted, o.Status, run.Session)
 }
 
 // A server that is too busy for a listing is no reason not to start: the worker says what
@@ -66,7 +66,7 @@ func TestAWorkerStartsThoughNothingCanBeListed(t *testing.T) {
 	s := on(t, devserver.ForPackage(t))
 	s.temporal = dialHearing(t, devserver.ForPackage(t), func(method string, in any) error {
 		start, _ := in.(*workflowservice.StartWorkflowExecutionRequest)
-		if listings(method) || start.GetWorkflowType().GetName() == signals.LiveType {
+		if listings(method) || start.GetWorkflowType().GetName() == signals.ProcessType {
 			return serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded")
 		}
 		return nil
@@ -75,5 +75,5 @@ func TestAWorkerStartsThoughNothingCanBeListed(t *testing.T) {
 	require.NoError(t, s.joins(t.Context(), t, zap.New(core)))
 	require.NotEmpty(t, said.FilterMessageSnippet("search attributes").All())
 	_, o := s.run(t, "go", nil)
-	require.Equal(t, agent.Completed, o.Status)
+	require.Equal(t, agent.StatusCompleted, o.Status)
 }

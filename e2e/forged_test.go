@@ -28,7 +28,7 @@ func forgedStage(t *testing.T) (s *stage, lead *client.Run, scout agent.Node) {
 	s.suspended(t, lead)
 	require.Eventually(t, func() bool {
 		tree, err := lead.Tree(t.Context())
-		if err != nil || len(tree) < 2 || tree[1].Status != agent.Suspended {
+		if err != nil || len(tree) < 2 || tree[1].Status != agent.StatusSuspended {
 			return false
 		}
 		scout = tree[1]
@@ -44,20 +44,20 @@ func TestAForgedReportIsNoResult(t *testing.T) {
 	s, lead, scout := forgedStage(t)
 	for _, from := range []string{scout.Run, "another-run"} {
 		forged := map[string]any{"run": lead.ID, "session": scout.Session, "from": from, "seq": 1 << 20, "status": "completed"}
-		require.NoError(t, s.temporal.SignalWorkflow(t.Context(), lead.Session, "", signals.Child, forged))
+		require.NoError(t, s.temporal.SignalWorkflow(t.Context(), lead.Session, "", signals.ChildReport, forged))
 	}
-	require.NoError(t, s.temporal.SignalWorkflow(t.Context(), scout.Session, "", signals.Hold, map[string]any{"run": scout.Run, "from": scout.Run, "verb": "cancel"}))
-	require.NoError(t, s.temporal.SignalWorkflow(t.Context(), scout.Session, "", signals.Hold, map[string]any{"run": scout.Run, "verb": "cancel"}))
+	require.NoError(t, s.temporal.SignalWorkflow(t.Context(), scout.Session, "", signals.ParentOrder, map[string]any{"run": scout.Run, "from": scout.Run, "verb": "cancel"}))
+	require.NoError(t, s.temporal.SignalWorkflow(t.Context(), scout.Session, "", signals.ParentOrder, map[string]any{"run": scout.Run, "verb": "cancel"}))
 	below, err := s.Get(t.Context(), scout.Session)
 	require.NoError(t, err)
 	status, err := below.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Suspended, status.Status, "no order but its parent's")
+	require.Equal(t, agent.StatusSuspended, status.Status, "no order but its parent's")
 	_, err = s.Answer(t.Context(), status.Suspension.Requests[0], client.AnswerOptions{Text: "Rome"})
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, s.result(t, below).Status)
+	require.Equal(t, agent.StatusCompleted, s.result(t, below).Status)
 	_, err = s.Answer(t.Context(), s.suspended(t, lead).Requests[0], client.AnswerOptions{Text: "on"})
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, s.result(t, lead).Status)
-	require.Equal(t, 1, s.events(t, lead, agent.ChildEnded))
+	require.Equal(t, agent.StatusCompleted, s.result(t, lead).Status)
+	require.Equal(t, 1, s.events(t, lead, agent.EventChildEnded))
 }

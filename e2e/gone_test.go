@@ -29,24 +29,24 @@ func TestACrashIsNoStatus(t *testing.T) {
 	require.NoError(t, err)
 	for e, err := range run.Follow(t.Context(), 0) {
 		require.NoError(t, err)
-		if e.Type == agent.CallStarted {
+		if e.Type == agent.EventCallStarted {
 			break
 		}
 	}
 	kill(w)
 	require.Equal(t, 1, c.begun(t, run), "nobody knows of the crash yet")
-	require.Equal(t, agent.Running, c.described(t, run))
+	require.Equal(t, agent.StatusRunning, c.described(t, run))
 	require.Eventually(t, func() bool { return c.begun(t, run) == 0 }, patience, 50*time.Millisecond)
-	require.Equal(t, agent.Running, c.described(t, run))
-	for l, err := range c.List(t.Context(), client.Filter{Query: "WorkflowId = '" + run.Session + "'"}) {
+	require.Equal(t, agent.StatusRunning, c.described(t, run))
+	for l, err := range c.List(t.Context(), client.ListFilter{Query: "WorkflowId = '" + run.Session + "'"}) {
 		require.NoError(t, err)
-		require.Equal(t, agent.Running, l.Status)
+		require.Equal(t, agent.StatusRunning, l.Status)
 	}
 	startWorker(t, c.addr, c.queue, c.dir)
-	require.Equal(t, agent.Completed, waitFor(t, run).Status)
+	require.Equal(t, agent.StatusCompleted, waitFor(t, run).Status)
 	for e, err := range run.Follow(t.Context(), 0) {
 		require.NoError(t, err)
-		require.NotContains(t, []agent.EventType{agent.RunSuspended, agent.RunResumed, agent.HoldLaid}, e.Type)
+		require.NotContains(t, []agent.EventType{agent.EventRunSuspended, agent.EventRunResumed, agent.EventHoldAdded}, e.Type)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestATimeThatComesWithoutAWorker(t *testing.T) {
 	t.Parallel()
 	def, script := agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"})
 	s := setup(t, def, script)
-	run := s.begin(t, "go", &client.StartOptions{Park: &agent.Conditions{After: agent.Duration(10 * time.Second), OnTimeout: agent.ResumeWithInput, Input: "it is time"}})
+	run := s.begin(t, "go", &client.StartOptions{Park: &agent.Conditions{After: agent.Duration(10 * time.Second), OnTimeout: agent.OnTimeoutResumeWithInput, Input: "it is time"}})
 	due := s.suspended(t, run).Conditions.At
 	s.worker.Stop()
 	come := time.NewTimer(time.Until(due))
@@ -89,9 +89,9 @@ func TestATimeThatComesWithoutAWorker(t *testing.T) {
 	s.work(t, def, script)
 	o, err := run.Result(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
-	require.Equal(t, "it is time", script.Requests()[0].Messages[1].TextOf())
-	require.Equal(t, 1, s.events(t, run, agent.RunResumed))
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	require.Equal(t, "it is time", script.Requests()[0].Messages[1].Text())
+	require.Equal(t, 1, s.events(t, run, agent.EventRunResumed))
 }
 
 // What is said to a run when it is resumed is in its log, for those who may read
@@ -102,7 +102,7 @@ func TestWhatIsSaidAtAResumeIsNotSpread(t *testing.T) {
 	v := newVault(t)
 	run := v.begin(t, "go", nil)
 	v.suspended(t, run)
-	v.say(t, run, agent.PauseOrder{Reason: "lunch"})
+	v.say(t, run, agent.PauseCommand{Reason: "lunch"})
 	_, err := run.Resume(t.Context(), &client.ResumeOptions{Message: "The word is " + word})
 	require.NoError(t, err)
 	v.suspended(t, run)
@@ -111,7 +111,7 @@ func TestWhatIsSaidAtAResumeIsNotSpread(t *testing.T) {
 	require.NotContains(t, d.String(), word, "memo and search attributes")
 	_, err = run.Cancel(t.Context(), "enough")
 	require.NoError(t, err)
-	require.Equal(t, agent.Cancelled, v.rest(t, run).Status)
+	require.Equal(t, agent.StatusCancelled, v.rest(t, run).Status)
 	require.NotContains(t, v.said.String(), word, "logs")
 	messages, err := v.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
@@ -138,9 +138,9 @@ func TestASessionGoesOnAfterARunThatCantBeReplayed(t *testing.T) {
 	require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), run.Session, run.ID, "it can't be replayed"))
 	s.work(t, agent.Definition{}, script)
 	_, out = s.run(t, "and now?", &client.StartOptions{Session: first.Session})
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Equal(t, "two", out.Text)
 	messages, err := s.Transcript(t.Context(), first.Session)
 	require.NoError(t, err)
-	require.Equal(t, []string{"go", "one", "and now?", "two"}, []string{messages[0].TextOf(), messages[1].TextOf(), messages[2].TextOf(), messages[3].TextOf()})
+	require.Equal(t, []string{"go", "one", "and now?", "two"}, []string{messages[0].Text(), messages[1].Text(), messages[2].Text(), messages[3].Text()})
 }

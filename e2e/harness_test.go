@@ -88,7 +88,7 @@ func stopsSoon(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = time.Secon
 // Publish keeps what a model says for whoever waits for it.
 func (s *stage) Publish(e live.Event) {
 	s.hub.Publish(e)
-	if e.Type != agent.DeltaText {
+	if e.Type != agent.EventDeltaText {
 		return
 	}
 	select {

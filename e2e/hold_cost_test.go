@@ -42,7 +42,7 @@ func TestAHoldCostsWhatTheTreeIsLarge(t *testing.T) {
 			require.NoError(t, err)
 			require.Eventually(t, func() bool { return f.busy.Load() == 0 }, patience, time.Millisecond)
 			took := time.Since(said)
-			f.still(t, run, agents, agent.Suspended)
+			f.still(t, run, agents, agent.StatusSuspended)
 			cost := n.all()
 			maps.DeleteFunc(cost, func(method string, calls int) bool {
 				cost[method] = calls - before[method]
@@ -83,10 +83,10 @@ func TestAProcessThatIsToldEndsItsSteps(t *testing.T) {
 		}
 		return process != ""
 	}, patience, 5*time.Millisecond)
-	_, err := signals.Held.Ask(t.Context(), s.temporal, signals.LiveID(process), "", agent.Heard{Session: run.Session, N: 7, Verb: agent.Interrupt})
+	_, err := signals.Held.Ask(t.Context(), s.temporal, signals.ProcessID(process), "", agent.HoldRef{Session: run.Session, N: 7, Verb: agent.VerbInterrupt})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(given) > 0 }, patience, time.Millisecond)
 	_, err = run.Cancel(t.Context(), "enough")
 	require.NoError(t, err)
-	require.Equal(t, agent.Cancelled, s.rest(t, run).Status)
+	require.Equal(t, agent.StatusCancelled, s.rest(t, run).Status)
 }

@@ -40,14 +40,14 @@ func (s *stage) rest(t *testing.T, run *client.Run) *agent.Outcome {
 func (s *stage) suspended(t *testing.T, run *client.Run) *agent.Suspension {
 	t.Helper()
 	o := s.rest(t, run)
-	require.Equal(t, agent.Suspended, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusSuspended, o.Status, "%+v", o.Error)
 	return o.Suspension
 }
 
 // say says something by update.
 func (s *stage) say(t *testing.T, run *client.Run, c agent.Command) agent.Ack {
 	t.Helper()
-	ack, err := signals.Say(t.Context(), s.temporal, run.Session, c)
+	ack, err := signals.Update(t.Context(), s.temporal, run.Session, c)
 	require.NoError(t, err)
 	return ack
 }
@@ -72,29 +72,29 @@ func TestInterruptAModel(t *testing.T) {
 	<-s.said // the model has begun to talk
 	ack, err := run.Interrupt(t.Context(), "the client rings")
 	require.NoError(t, err)
-	require.Equal(t, agent.Accepted, ack.Effect)
+	require.Equal(t, agent.EffectAccepted, ack.Effect)
 	w := s.suspended(t, run)
-	require.Equal(t, agent.Paused, w.Kind)
-	require.Equal(t, "the client rings", w.Held[0].Reason)
+	require.Equal(t, agent.SuspensionHeld, w.Kind)
+	require.Equal(t, "the client rings", w.Holds[0].Reason)
 	_, err = run.Resume(t.Context(), &client.ResumeOptions{Message: "go on, briefly"})
 	require.NoError(t, err)
 	o := s.rest(t, run)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
-	require.Positive(t, o.Parked)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	require.Positive(t, o.SuspendedFor)
 	messages, err := s.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.NotContains(t, messagesText(messages), "You were suspended")
-	require.Equal(t, "go", messages[0].TextOf(), "what was said first is not lost")
+	require.Equal(t, "go", messages[0].Text(), "what was said first is not lost")
 	require.True(t, messages[1].Partial)
-	require.Contains(t, messages[1].TextOf(), "I")
+	require.Contains(t, messages[1].Text(), "I")
 	require.Contains(t, messagesText(messages), "go on, briefly")
 	var why []string
 	for e, err := range run.Follow(t.Context(), 0) {
 		require.NoError(t, err)
-		if e.Type == agent.HoldLaid {
+		if e.Type == agent.EventHoldAdded {
 			why = append(why, e.Hold.Reason)
 		}
-		if e.Type == agent.RunSuspended {
+		if e.Type == agent.EventRunSuspended {
 			why = append(why, e.Suspension.Reason)
 		}
 	}
@@ -103,7 +103,7 @@ func TestInterruptAModel(t *testing.T) {
 
 func messagesText(messages []agent.Message) (text string) {
 	for _, m := range messages {
-		text += m.TextOf() + "\n"
+		text += m.Text() + "\n"
 	}
 	return text
 }
@@ -122,7 +122,7 @@ func TestInterruptATool(t *testing.T) {
 	s.suspended(t, run)
 	_, err = run.Resume(t.Context(), nil)
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, s.rest(t, run).Status)
+	require.Equal(t, agent.StatusCompleted, s.rest(t, run).Status)
 	asked := script.Requests()
 	messages := asked[len(asked)-1].Messages
 	result := messages[len(messages)-2].Parts[0].Result
@@ -134,7 +134,7 @@ func TestInterruptATool(t *testing.T) {
 	<-begun // no hold of the run before stops the session's next one
 	_, err = next.Cancel(t.Context(), "")
 	require.NoError(t, err)
-	require.Equal(t, agent.Cancelled, s.rest(t, next).Status)
+	require.Equal(t, agent.StatusCancelled, s.rest(t, next).Status)
 }
 
 // Of 50 resumes at once one wins; the others learn how the run stands; the history
@@ -143,26 +143,26 @@ func TestFiftyResumes(t *testing.T) {
 	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "slow", Delay: 2 * time.Second}))
 	run := s.begin(t, "go", nil)
-	s.until(t, run, agent.TurnStarted)
+	s.until(t, run, agent.EventTurnStarted)
 	_, err := run.Interrupt(t.Context(), "")
 	require.NoError(t, err)
 	s.suspended(t, run)
 	before := s.count(t, run, enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED)
 	won, lost := s.race(t, 50, func(ctx context.Context, _ int) error {
-		_, err := signals.Say(ctx, s.temporal, run.Session, agent.ResumeOrder{})
+		_, err := signals.Update(ctx, s.temporal, run.Session, agent.ResumeCommand{})
 		return err
 	})
 	require.Equal(t, 1, won)
 	require.Len(t, lost, 49)
 	for _, err := range lost {
-		require.ErrorIs(t, err, agent.NotSuspended)
+		require.ErrorIs(t, err, agent.CodeNotSuspended)
 		var e *agent.Error
 		require.ErrorAs(t, err, &e)
-		require.Equal(t, agent.Running, e.Status)
+		require.Equal(t, agent.StatusRunning, e.Status)
 	}
 	require.Equal(t, before+1, s.count(t, run, enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED))
-	require.Equal(t, agent.Completed, s.rest(t, run).Status)
-	require.Equal(t, 1, s.events(t, run, agent.RunResumed))
+	require.Equal(t, agent.StatusCompleted, s.rest(t, run).Status)
+	require.Equal(t, 1, s.events(t, run, agent.EventRunResumed))
 }
 
 // race does something n times at once, and tells who won and how the others lost.
@@ -222,12 +222,12 @@ func TestApproveAgainstReject(t *testing.T) {
 		paid.Store(c.Key, in.Eur)
 		return "paid", nil
 	}, nil)
-	s := setup(t, agent.Definition{Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}}, testsuite.NewScript(
+	s := setup(t, agent.Definition{Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}}}, testsuite.NewScript(
 		testsuite.Reply{Calls: call("pay", map[string]any{"Eur": 800})}, testsuite.Reply{Text: "done"}), pay)
 	for range 5 {
 		run := s.begin(t, "go", nil)
 		w := s.suspended(t, run)
-		require.Equal(t, agent.InputRequired, w.Kind)
+		require.Equal(t, agent.SuspensionInputRequired, w.Kind)
 		q := w.Requests[0]
 		require.JSONEq(t, `{"Eur":800}`, string(q.Call.Arguments))
 		won, lost := s.race(t, 2, func(ctx context.Context, i int) error {
@@ -240,9 +240,9 @@ func TestApproveAgainstReject(t *testing.T) {
 		})
 		require.Equal(t, 1, won)
 		require.Len(t, lost, 1)
-		require.Contains(t, []agent.Code{agent.Stale, agent.Closed}, agent.CodeOf(lost[0]), "the run may have gone on to its end meanwhile")
+		require.Contains(t, []agent.Code{agent.CodeStale, agent.CodeClosed}, agent.CodeOf(lost[0]), "the run may have gone on to its end meanwhile")
 		o := s.rest(t, run)
-		require.Equal(t, agent.Completed, o.Status)
+		require.Equal(t, agent.StatusCompleted, o.Status)
 		_, was := paid.Load(agent.IdempotencyKey(run.ID, "t1.1"))
 		require.Equal(t, was, o.Tools[0].OK == 1)
 	}
@@ -252,26 +252,26 @@ func TestApproveAgainstReject(t *testing.T) {
 // Whoever waits for the run is told why it rests and for what (HL-17, HL-25, HL-28, HL-73, HL-78, OA-01, OA-09).
 func TestParkAndEmit(t *testing.T) {
 	t.Parallel()
-	s := setup(t, agent.Definition{Tools: []string{agent.ParkTool}}, testsuite.NewScript(
-		testsuite.Reply{Calls: call(agent.ParkTool, map[string]any{"reason": "not paid", "conditions": map[string]any{
+	s := setup(t, agent.Definition{Tools: []string{agent.AwaitResumptionTool}}, testsuite.NewScript(
+		testsuite.Reply{Calls: call(agent.AwaitResumptionTool, map[string]any{"reason": "not paid", "conditions": map[string]any{
 			"event": map[string]any{"topic": "orders.paid", "match": map[string]any{"type": "object", "properties": map[string]any{"order": map[string]any{"const": 118}}}}}})},
 		testsuite.Reply{Text: "thank you"}))
 	run := s.begin(t, "go", nil)
 	rest := s.rest(t, run)
-	require.Equal(t, []any{agent.Suspended, run.Session, run.ID, 1}, []any{rest.Status, rest.Session, rest.Run, rest.Turns})
+	require.Equal(t, []any{agent.StatusSuspended, run.Session, run.ID, 1}, []any{rest.Status, rest.Session, rest.Run, rest.Turns})
 	w := rest.Suspension
-	require.Equal(t, []any{agent.WaitingFor, agent.BySelf, "not paid", "orders.paid"}, []any{w.Kind, w.Initiator, w.Reason, w.Conditions.Event.Topic})
-	s.say(t, run, agent.PauseOrder{Reason: "not now"})
-	_, err := signals.Say(t.Context(), s.temporal, run.Session, agent.EmitOrder{Topic: "orders.paid", Payload: json.RawMessage(`{"order":7}`)})
-	require.ErrorIs(t, err, agent.Stale)
-	s.say(t, run, agent.EmitOrder{Topic: "orders.paid", Payload: json.RawMessage(`{"order":118}`)})
+	require.Equal(t, []any{agent.SuspensionParked, agent.InitiatorSelf, "not paid", "orders.paid"}, []any{w.Kind, w.Initiator, w.Reason, w.Conditions.Event.Topic})
+	s.say(t, run, agent.PauseCommand{Reason: "not now"})
+	_, err := signals.Update(t.Context(), s.temporal, run.Session, agent.EmitCommand{Topic: "orders.paid", Payload: json.RawMessage(`{"order":7}`)})
+	require.ErrorIs(t, err, agent.CodeStale)
+	s.say(t, run, agent.EmitCommand{Topic: "orders.paid", Payload: json.RawMessage(`{"order":118}`)})
 	st, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Suspended, st.Status, "it is held, whatever comes")
+	require.Equal(t, agent.StatusSuspended, st.Status, "it is held, whatever comes")
 	_, err = run.Resume(t.Context(), nil)
 	require.NoError(t, err)
 	o := s.rest(t, run)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 }
 
 // A stop ends the run with a handoff, in whatever state it is (HL-53, HX-31,
@@ -287,21 +287,21 @@ func TestStop(t *testing.T) {
 	_, err := run.Stop(t.Context(), "budget meeting", 12*time.Second)
 	require.NoError(t, err)
 	o := s.rest(t, run)
-	require.Equal(t, agent.Stopped, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusStopped, o.Status, "%+v", o.Error)
 	require.NotNil(t, o.Handoff)
 	require.Equal(t, "half was done", o.Handoff.Summary)
-	require.Equal(t, agent.ByModel, o.Handoff.SummarisedBy)
+	require.Equal(t, agent.SummarizedByModel, o.Handoff.SummarizedBy)
 	_, err = run.Resume(t.Context(), nil)
-	require.ErrorIs(t, err, agent.Closed)
+	require.ErrorIs(t, err, agent.CodeClosed)
 
 	next := s.begin(t, "Go on", &client.StartOptions{Briefing: o.Handoff})
 	<-begun
 	messages, err := s.Transcript(t.Context(), next.Session)
 	require.NoError(t, err)
-	require.Contains(t, messages[0].TextOf(), "half was done")
+	require.Contains(t, messages[0].Text(), "half was done")
 	_, err = next.Cancel(t.Context(), "enough")
 	require.NoError(t, err)
-	require.Equal(t, agent.Cancelled, s.rest(t, next).Status)
+	require.Equal(t, agent.StatusCancelled, s.rest(t, next).Status)
 }
 
 // What can't be told is shown: a signal that is refused changes nothing else
@@ -315,15 +315,15 @@ func TestRefusedSignalsAreShown(t *testing.T) {
 	for _, c := range []struct{ name, payload string }{{"interupt", `{}`}, {"pause", `{"reson":"x"}`}, {"resume", `{}`}} {
 		require.NoError(t, s.temporal.SignalWorkflow(t.Context(), run.Session, "", c.name, json.RawMessage(c.payload)))
 	}
-	s.say(t, run, agent.SendOrder{Text: "hi"}) // whoever hears this has heard the signals
+	s.say(t, run, agent.SendCommand{Text: "hi"}) // whoever hears this has heard the signals
 	st, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Running, st.Status)
+	require.Equal(t, agent.StatusRunning, st.Status)
 	require.Len(t, st.Refused, 3)
 	require.Equal(t, "interupt", st.Refused[0].Verb)
 	require.Equal(t, "reson", st.Refused[1].Error.Path)
-	require.Equal(t, agent.NotSuspended, st.Refused[2].Error.Code)
+	require.Equal(t, agent.CodeNotSuspended, st.Refused[2].Error.Code)
 	_, err = run.Cancel(t.Context(), "")
 	require.NoError(t, err)
-	require.Equal(t, agent.Cancelled, s.rest(t, run).Status)
+	require.Equal(t, agent.StatusCancelled, s.rest(t, run).Status)
 }

@@ -28,11 +28,11 @@ import (
 func asking(t *testing.T) (*stage, *client.Run, agent.Request) {
 	t.Helper()
 	s := hostile(t)
-	s.hire(t, func(_ context.Context, req *model.Request) *model.Reply {
+	s.startWorker(t, func(_ context.Context, req *model.Request) *model.Reply {
 		if len(req.Messages) > 1 {
 			return saysText("done")
 		}
-		return asksFor(model.Call("", agent.AskUserTool, `{"question":"Where to?"}`))
+		return asksFor(model.CallPart("", agent.AskUserTool, `{"question":"Where to?"}`))
 	}, nil, agent.Definition{Name: "tester", Tools: []string{agent.AskUserTool}})
 	run := s.begin(t, "ask", nil)
 	return s, run, s.suspended(t, run).Requests[0]
@@ -93,7 +93,7 @@ func TestHostilePayloads(t *testing.T) {
 	t.Parallel()
 	s, run, open := asking(t)
 	ctx, big := t.Context(), strings.Repeat("x", fiveMB)
-	order := agent.SendOrder{Text: big}
+	order := agent.SendCommand{Text: big}
 	for what, try := range map[string]func() error{
 		"start":      func() error { _, err := s.Start(ctx, "tester", big, nil); return err },
 		"send":       func() error { _, err := s.Send(ctx, run.Session, big, nil); return err },
@@ -101,13 +101,13 @@ func TestHostilePayloads(t *testing.T) {
 		"interrupt":  func() error { _, err := run.Interrupt(ctx, big); return err },
 		"answer":     func() error { _, err := s.Answer(ctx, open, client.AnswerOptions{Text: big}); return err },
 		"emit":       func() error { _, err := s.Emit(ctx, "a.b", big, nil); return err },
-		"said":       func() error { _, err := signals.Say(ctx, s.temporal, run.Session, order); return err },
-		"said later": func() error { return signals.SayLater(ctx, s.temporal, run.Session, order) },
+		"said":       func() error { _, err := signals.Update(ctx, s.temporal, run.Session, order); return err },
+		"said later": func() error { return signals.Signal(ctx, s.temporal, run.Session, order) },
 		"3 MB of that": func() error {
-			return signals.SayLater(ctx, s.temporal, run.Session, agent.SendOrder{Text: big[:3<<20]})
+			return signals.Signal(ctx, s.temporal, run.Session, agent.SendCommand{Text: big[:3<<20]})
 		},
 	} {
-		require.ErrorIs(t, try(), agent.TooLarge, what)
+		require.ErrorIs(t, try(), agent.CodeTooLarge, what)
 	}
 	for _, size := range []int{fiveMB, 3 << 20} {
 		if ring() != nil {
@@ -121,14 +121,14 @@ func TestHostilePayloads(t *testing.T) {
 	much := map[string]any{"text": big[:3<<19]}
 	require.ErrorContains(t, s.update(t, patience, run.Session, "send", much), "at most 1048576 are taken")
 	require.NoError(t, s.temporal.SignalWorkflow(ctx, run.Session, "", "send", much))
-	s.refused(t, run, 1, agent.TooLarge)
+	s.refused(t, run, 1, agent.CodeTooLarge)
 	started, err := s.start(t, agent.Start{Agent: "tester", Input: agent.Input{Text: big[:3<<19]}})
 	require.NoError(t, err)
-	require.Equal(t, string(agent.TooLarge), s.rest(t, started).Reason)
+	require.Equal(t, string(agent.CodeTooLarge), s.rest(t, started).Reason)
 	s.sound(t, run)
 	_, err = s.Answer(ctx, open, client.AnswerOptions{Text: "Rome"})
 	require.NoError(t, err)
-	s.ends(t, run, agent.Completed)
+	s.ends(t, run, agent.StatusCompleted)
 }
 
 // What is as long as may be, and meant to be long in the answer, is answered in short.
@@ -156,7 +156,7 @@ func TestHostileEchoes(t *testing.T) {
 	raw, err := json.Marshal(st)
 	require.NoError(t, err)
 	require.Less(t, len(raw), 64<<10)
-	require.Equal(t, agent.Suspended, st.Status)
+	require.Equal(t, agent.StatusSuspended, st.Status)
 	s.sound(t, run)
 	s.stops(t, run)
 }
@@ -183,22 +183,22 @@ func TestHostileDepth(t *testing.T) {
 			err := s.update(t, patience, run.Session, name, arg)
 			var refusal *sdktemporal.ApplicationError
 			require.ErrorAs(t, err, &refusal, "%s, %d deep", name, depth)
-			require.Equal(t, string(agent.InvalidInput), refusal.Type(), "%s, %d deep: %v", name, depth, err)
+			require.Equal(t, string(agent.CodeInvalidInput), refusal.Type(), "%s, %d deep: %v", name, depth, err)
 			require.NoError(t, s.temporal.SignalWorkflow(ctx, run.Session, "", name, arg))
 		}
 		started, err := s.start(t, asIs(`{"agent":"tester","input":{"data":%s}}`, deep))
 		require.NoError(t, err)
-		require.Equal(t, string(agent.InvalidInput), s.rest(t, started).Reason)
+		require.Equal(t, string(agent.CodeInvalidInput), s.rest(t, started).Reason)
 		_, err = s.temporal.QueryWorkflow(ctx, run.Session, "", "events", asIs(`{"after":%s}`, deep))
 		require.Error(t, err)
 		_, err = s.Start(ctx, "tester", "go", &client.StartOptions{Data: deep})
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 		_, err = s.Emit(ctx, "a.b", deep, nil)
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 		_, err = s.Answer(ctx, open, client.AnswerOptions{Data: deep})
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 	}
-	s.refused(t, run, 8, agent.InvalidInput)
+	s.refused(t, run, 8, agent.CodeInvalidInput)
 	s.sound(t, run)
 	s.stops(t, run)
 }
@@ -215,25 +215,25 @@ func TestHostileMegabytesAtOnce(t *testing.T) {
 	defer cancel()
 	mega := strings.Repeat("x", 1000<<10)
 	won, lost := s.race(t, 12, func(context.Context, int) error {
-		_, err := signals.Say(ctx, s.temporal, run.Session, agent.SendOrder{Text: mega})
+		_, err := signals.Update(ctx, s.temporal, run.Session, agent.SendCommand{Text: mega})
 		return err
 	})
 	unsure := 0
 	for _, err := range lost {
-		require.Contains(t, []agent.Code{agent.TooLarge, agent.QueueFull, agent.Timeout}, agent.CodeOf(err), "%v", err)
-		if errors.Is(err, agent.Timeout) {
+		require.Contains(t, []agent.Code{agent.CodeTooLarge, agent.CodeQueueFull, agent.CodeTimeout}, agent.CodeOf(err), "%v", err)
+		if errors.Is(err, agent.CodeTimeout) {
 			unsure++
 		}
 	}
 	s.sound(t, run)
 	_, err := s.Answer(t.Context(), open, client.AnswerOptions{Text: "Rome"})
 	require.NoError(t, err)
-	s.ends(t, run, agent.Completed)
+	s.ends(t, run, agent.StatusCompleted)
 	messages, err := s.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
 	said := 0
 	for _, m := range messages {
-		if m.TextOf() == mega {
+		if m.Text() == mega {
 			said++
 		}
 	}

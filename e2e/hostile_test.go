@@ -34,7 +34,7 @@ func (s *stage) ends(t *testing.T, run *client.Run, want agent.Status) (*agent.O
 	out := s.rest(t, run)
 	require.Equal(t, want, out.Status, "%s: %+v", run.Session, out.Error)
 	_, count := s.intact(t, run.Session)
-	require.Equal(t, count[agent.CallRequested], count[agent.CallDone]+count[agent.CallLost], "every call has a result")
+	require.Equal(t, count[agent.EventCallRequested], count[agent.EventCallDone]+count[agent.EventCallUnknown], "every call has a result")
 	return out, count
 }
 
@@ -44,13 +44,13 @@ func (s *stage) stops(t *testing.T, run *client.Run) (*agent.Outcome, map[agent.
 	st, err := run.Status(t.Context())
 	require.NoError(t, err)
 	require.False(t, st.Status.Ended(), st.Status)
-	require.Equal(t, agent.Accepted, s.say(t, run, agent.StopOrder{Reason: "enough"}).Effect)
-	return s.ends(t, run, agent.Stopped)
+	require.Equal(t, agent.EffectAccepted, s.say(t, run, agent.StopCommand{Reason: "enough"}).Effect)
+	return s.ends(t, run, agent.StatusStopped)
 }
 
 // busy is a model that works on, call after call, until it is asked to sum up. Each
 // answer waits for a beat.
-func busy(beat <-chan struct{}) brain {
+func busy(beat <-chan struct{}) modelFunc {
 	return func(ctx context.Context, req *model.Request) *model.Reply {
 		select {
 		case <-beat:
@@ -60,7 +60,7 @@ func busy(beat <-chan struct{}) brain {
 		if len(req.Tools) == 0 {
 			return saysText("that was all")
 		}
-		return asksFor(model.Call("", "note", fmt.Sprintf(`{"text":"%d"}`, len(req.Messages))))
+		return asksFor(model.CallPart("", "note", fmt.Sprintf(`{"text":"%d"}`, len(req.Messages))))
 	}
 }
 
@@ -118,7 +118,7 @@ func (s *stage) inTurn(t *testing.T, session string) (said int) {
 	last := map[int]int{}
 	for _, m := range messages {
 		var speaker, n int
-		if _, err := fmt.Sscanf(m.TextOf(), "%d-%d", &speaker, &n); m.Role != agent.RoleUser || err != nil {
+		if _, err := fmt.Sscanf(m.Text(), "%d-%d", &speaker, &n); m.Role != agent.RoleUser || err != nil {
 			continue
 		}
 		require.Greater(t, n+1, last[speaker], "speaker %d", speaker)
@@ -144,12 +144,12 @@ func TestHostileSignals(t *testing.T) {
 	speak(t, speakers, 0, seen, flood)
 	w.Stop()
 	speak(t, speakers, seen, each, flood)
-	require.ErrorIs(t, signals.SayLater(t.Context(), s.temporal, run.Session, agent.SendOrder{Text: "one more"}), agent.QueueFull)
+	require.ErrorIs(t, signals.Signal(t.Context(), s.temporal, run.Session, agent.SendCommand{Text: "one more"}), agent.CodeQueueFull)
 
 	told := make(chan []error)
 	go func() {
 		_, lost := s.race(t, sides, func(ctx context.Context, _ int) error {
-			_, err := signals.Say(ctx, s.temporal, run.Session, agent.SendOrder{Text: "and more"})
+			_, err := signals.Update(ctx, s.temporal, run.Session, agent.SendCommand{Text: "and more"})
 			return err
 		})
 		told <- lost
@@ -158,11 +158,11 @@ func TestHostileSignals(t *testing.T) {
 	lost := <-told
 	require.Len(t, lost, sides)
 	for _, err := range lost {
-		require.ErrorIs(t, err, agent.TooLarge)
+		require.ErrorIs(t, err, agent.CodeTooLarge)
 	}
 	st, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Running, st.Status)
+	require.Equal(t, agent.StatusRunning, st.Status)
 	require.Len(t, st.Refused, 8)
 	s.sound(t, run)
 	first := s.current(t, run.Session)
@@ -171,7 +171,7 @@ func TestHostileSignals(t *testing.T) {
 	require.NoError(t, s.flood(t.Context(), run.Session, speakers, 0))
 	_, count := s.stops(t, run)
 	require.Equal(t, 100+1, s.inTurn(t, run.Session))
-	require.Equal(t, speakers*each-100, count[agent.VerbRefused])
+	require.Equal(t, speakers*each-100, count[agent.EventVerbRefused])
 	notes.once(t, notes.made())
 }
 
@@ -185,8 +185,8 @@ func TestHostileSignalsAtWork(t *testing.T) {
 	run := s.begin(t, "go", nil)
 	speak(t, speakers, 0, each, func(ctx context.Context, speaker, n int) error { return s.flood(ctx, run.Session, speaker, n) })
 	_, count := s.stops(t, run)
-	require.Equal(t, speakers*each, s.inTurn(t, run.Session)+count[agent.VerbRefused], "each is said, or refused and told")
-	require.GreaterOrEqual(t, count[agent.VerbRefused], speakers*each*4/5)
+	require.Equal(t, speakers*each, s.inTurn(t, run.Session)+count[agent.EventVerbRefused], "each is said, or refused and told")
+	require.GreaterOrEqual(t, count[agent.EventVerbRefused], speakers*each*4/5)
 	notes.once(t, notes.made())
 	require.Greater(t, len(s.executions(t, run)), 1)
 }
@@ -205,8 +205,8 @@ func (s *stage) ask(t *testing.T, run *client.Run, some int) (answers func() int
 				switch {
 				case ctx.Err() != nil:
 					return
-				case errors.Is(err, agent.Timeout): // the machine is busy
-				case err != nil || st.Status != agent.Running:
+				case errors.Is(err, agent.CodeTimeout): // the machine is busy
+				case err != nil || st.Status != agent.StatusRunning:
 					t.Errorf("the run answers: %v, %v", st, err)
 					return
 				default:
@@ -239,7 +239,7 @@ func TestHostileSends(t *testing.T) {
 	answers := s.ask(t, run, 4)
 	speak(t, speakers, 0, each, func(ctx context.Context, speaker, n int) error {
 		id := fmt.Sprintf("%d-%d", speaker, n)
-		order := agent.SendOrder{Order: agent.Order{ID: id}, Text: id}
+		order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: id}, Text: id}
 		if sent.Add(1)%50 == 0 { // the run gets on a little
 			select {
 			case beat <- struct{}{}:
@@ -247,9 +247,9 @@ func TestHostileSends(t *testing.T) {
 			}
 		}
 		if speaker%2 == 1 {
-			return signals.SayLater(ctx, s.temporal, run.Session, order)
+			return signals.Signal(ctx, s.temporal, run.Session, order)
 		}
-		_, err := signals.Say(ctx, s.temporal, run.Session, order)
+		_, err := signals.Update(ctx, s.temporal, run.Session, order)
 		mu.Lock()
 		defer mu.Unlock()
 		if taken[id] = err == nil; err != nil {
@@ -259,12 +259,12 @@ func TestHostileSends(t *testing.T) {
 	})
 	require.Positive(t, answers())
 	for code := range refused {
-		require.Contains(t, []agent.Code{agent.TooLarge, agent.QueueFull}, code)
+		require.Contains(t, []agent.Code{agent.CodeTooLarge, agent.CodeQueueFull}, code)
 	}
 	close(beat)
 	_, count := s.stops(t, run)
 	signalled := s.inTurn(t, run.Session) - s.took(t, run.Session, taken)
-	require.Equal(t, speakers/2*each, signalled+count[agent.VerbRefused])
+	require.Equal(t, speakers/2*each, signalled+count[agent.EventVerbRefused])
 	notes.once(t, notes.made())
 }
 

@@ -28,8 +28,8 @@ func once(_ context.Context, req *model.Request) *model.Reply {
 	if len(req.Messages) > 1 {
 		return saysText("done")
 	}
-	name, arguments, _ := strings.Cut(req.Messages[0].TextOf(), " ")
-	return asksFor(model.Call("", name, arguments))
+	name, arguments, _ := strings.Cut(req.Messages[0].Text(), " ")
+	return asksFor(model.CallPart("", name, arguments))
 }
 
 // odd are tools that give, keep, tell or take too much. One says that it stays.
@@ -73,7 +73,7 @@ func TestHostileTools(t *testing.T) {
 	for _, tl := range tools {
 		def.Tools = append(def.Tools, tl.Spec().Name)
 	}
-	s.hire(t, once, tools, def)
+	s.startWorker(t, once, tools, def)
 	t.Cleanup(func() { close(gate) }) // before the worker stops
 	begun := map[string]*client.Run{}
 	for _, task := range []string{"give {}", "give_at_once {}", "fail {}", "keep {}", "tell {}", "stay {}", "outstay {}", `shell_run {"command":"yes","timeout_seconds":2}`} {
@@ -86,7 +86,7 @@ func TestHostileTools(t *testing.T) {
 	case <-time.After(patience):
 		require.Fail(t, "the tool is called")
 	}
-	_, err = signals.Say(t.Context(), s.temporal, stay.Session, agent.InterruptOrder{Reason: "enough", Grace: agent.Duration(time.Second)})
+	_, err = signals.Update(t.Context(), s.temporal, stay.Session, agent.InterruptCommand{Reason: "enough", Grace: agent.Duration(time.Second)})
 	require.NoError(t, err)
 	s.suspended(t, stay)
 	_, err = stay.Resume(t.Context(), nil)
@@ -104,7 +104,7 @@ func TestHostileTools(t *testing.T) {
 		"outstay":      {agent.CallUnknown, "Unknown outcome: it took longer than it may"},
 		"shell_run":    {agent.CallOK, "bytes left out"},
 	} {
-		s.ends(t, begun[name], agent.Completed)
+		s.ends(t, begun[name], agent.StatusCompleted)
 		got := s.results(t, begun[name])
 		require.Len(t, got, 1, name)
 		require.Contains(t, got[0].Text, want.says, name)
@@ -124,10 +124,10 @@ func TestHostileDescent(t *testing.T) {
 		if len(req.Messages) > 1 {
 			return saysText("done: " + req.Messages[2].Parts[0].Result.Text)
 		}
-		name := req.Messages[0].TextOf()
-		return asksFor(model.Call("", "subagent__"+name, fmt.Sprintf(`{"task":%q}`, name)))
+		name := req.Messages[0].Text()
+		return asksFor(model.CallPart("", "subagent__"+name, fmt.Sprintf(`{"task":%q}`, name)))
 	}
-	s.hire(t, delegate, nil,
+	s.startWorker(t, delegate, nil,
 		agent.Definition{Name: "tester", Agents: []agent.SubAgent{{Agent: "tester"}, {Agent: long}}},
 		agent.Definition{Name: long, Agents: []agent.SubAgent{{Agent: long}}})
 	for name, want := range map[string]struct {
@@ -135,7 +135,7 @@ func TestHostileDescent(t *testing.T) {
 		says  string
 	}{"tester": {8, "as many agents stand below one another as limits.depth allows"}, long: {4, "longer than 255 bytes"}} {
 		run := s.begin(t, name, &client.StartOptions{Session: (name + strings.Repeat("s", 100))[:100]})
-		s.ends(t, run, agent.Completed)
+		s.ends(t, run, agent.StatusCompleted)
 		session := run.Session
 		for range want.below {
 			session = path.Join(session, name+"-1")
@@ -156,8 +156,8 @@ func TestHostileBreadth(t *testing.T) {
 	testenv.Long(t)
 	const asked, most = 100, 64
 	s := hostile(t)
-	s.hire(t, func(ctx context.Context, req *model.Request) *model.Reply {
-		if strings.HasPrefix(req.Messages[0].TextOf(), "work") {
+	s.startWorker(t, func(ctx context.Context, req *model.Request) *model.Reply {
+		if strings.HasPrefix(req.Messages[0].Text(), "work") {
 			<-ctx.Done()
 			return nil
 		}
@@ -166,20 +166,20 @@ func TestHostileBreadth(t *testing.T) {
 		}
 		var calls []agent.Part
 		for i := range asked {
-			calls = append(calls, model.Call("", "subagent__hand", fmt.Sprintf(`{"task":"work","context":"%d","background":true}`, i)))
+			calls = append(calls, model.CallPart("", "subagent__hand", fmt.Sprintf(`{"task":"work","context":"%d","background":true}`, i)))
 		}
 		return asksFor(calls...)
 	}, nil, agent.Definition{Name: "tester", Agents: []agent.SubAgent{{Agent: "hand"}}, Lifecycle: true}, agent.Definition{Name: "hand"})
 	run := s.begin(t, "go", nil)
-	_, count := s.ends(t, run, agent.Completed)
-	require.Equal(t, most, count[agent.ChildStarted])
+	_, count := s.ends(t, run, agent.StatusCompleted)
+	require.Equal(t, most, count[agent.EventChildStarted])
 	for i, r := range s.results(t, run) {
 		require.Equal(t, i >= most, r.Status == agent.CallRejected, r.Text)
 	}
 	for i := range most {
 		child, err := s.Get(t.Context(), fmt.Sprintf("%s/hand-%d", run.Session, i+1))
 		require.NoError(t, err)
-		require.Equal(t, agent.Cancelled, s.rest(t, child).Status)
+		require.Equal(t, agent.StatusCancelled, s.rest(t, child).Status)
 	}
 }
 
@@ -193,9 +193,9 @@ func TestHostileSpawn(t *testing.T) {
 	s, many := hostile(t), make(chan struct{})
 	var begun atomic.Int64
 	give := func(to string) agent.Part {
-		return model.Call("", "subagent__tester", fmt.Sprintf(`{"task":%q,"background":true}`, to))
+		return model.CallPart("", "subagent__tester", fmt.Sprintf(`{"task":%q,"background":true}`, to))
 	}
-	s.hire(t, func(ctx context.Context, req *model.Request) *model.Reply {
+	s.startWorker(t, func(ctx context.Context, req *model.Request) *model.Reply {
 		switch {
 		case len(req.Tools) == 0:
 			return saysText("summed up")

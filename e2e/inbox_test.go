@@ -25,12 +25,12 @@ func TestWhatWaitsIsStoredOnce(t *testing.T) {
 	s := setup(t, def, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))
 	run := s.begin(t, "", nil)
 	s.suspended(t, run)
-	s.say(t, run, agent.PauseOrder{})
+	s.say(t, run, agent.PauseCommand{})
 	log := store.NewLog(s.store)
 	waiting := func() int {
 		head, err := s.store.Head(t.Context(), run.Session)
 		require.NoError(t, err)
-		inbox, err := log.Inbox(t.Context(), head)
+		inbox, err := log.Backlog(t.Context(), head)
 		require.NoError(t, err)
 		for i, e := range inbox.Events {
 			require.Equal(t, fmt.Sprint("e-", i), e.ID, "events wait in the order in which they came")
@@ -39,7 +39,7 @@ func TestWhatWaitsIsStoredOnce(t *testing.T) {
 	}
 	payload := `"` + strings.Repeat("x", size) + `"`
 	for n := range many {
-		s.say(t, run, agent.EmitOrder{Order: agent.Order{ID: fmt.Sprint("e-", n)}, Topic: "orders.new", Payload: []byte(payload)})
+		s.say(t, run, agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: fmt.Sprint("e-", n)}, Topic: "orders.new", Payload: []byte(payload)})
 		require.Eventually(t, func() bool { return waiting() == n+1 }, patience, time.Millisecond)
 	}
 	bytes := 0
@@ -52,7 +52,7 @@ func TestWhatWaitsIsStoredOnce(t *testing.T) {
 	t.Logf("%d bytes of history", bytes)
 	require.Less(t, bytes, 4*many*size, "bytes of history: each event is in it as it was said")
 	stored, n := int64(0), 0
-	for c, err := range s.store.Chunks(t.Context(), store.Tag(run.Session)) {
+	for c, err := range s.store.Chunks(t.Context(), store.ChunkPrefix(run.Session)) {
 		require.NoError(t, err)
 		stored += c.Size
 		n++

@@ -37,7 +37,7 @@ func heldScript() *testsuite.Script {
 func heldAgents() []agent.Definition {
 	return []agent.Definition{
 		{Name: "asker", Model: "held", Tools: []string{agent.AskUserTool, "pay"}},
-		{Name: "buyer", Model: "held", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}, Reason: "It costs."}}},
+		{Name: "buyer", Model: "held", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}, Reason: "It costs."}}},
 		{Name: "lead", Model: "held", Agents: []agent.SubAgent{{Agent: "helper", Tools: []string{"linger"}}}},
 		{Name: "helper", Model: "held", Tools: []string{"linger"}},
 	}
@@ -83,9 +83,9 @@ func TestAnApprovalOutlivesItsWorker(t *testing.T) {
 	run, err := c.Start(t.Context(), "buyer", "buy", nil)
 	require.NoError(t, err)
 	w := startWorker(t, c.addr, c.queue, c.dir)
-	require.Equal(t, agent.Suspended, waitFor(t, run).Status)
+	require.Equal(t, agent.StatusSuspended, waitFor(t, run).Status)
 	q := c.asked(t, run)
-	require.Equal(t, []any{"q-1", agent.Approval, "Run pay? It costs."}, []any{q.ID, q.Type, q.Text})
+	require.Equal(t, []any{"q-1", agent.RequestApproval, "Run pay? It costs."}, []any{q.ID, q.Type, q.Text})
 	require.Equal(t, []string{"t1.1", "pay"}, []string{q.Call.ID, q.Call.Tool})
 	require.JSONEq(t, `{"n":800}`, string(q.Call.Arguments))
 	kill(w)
@@ -93,7 +93,7 @@ func TestAnApprovalOutlivesItsWorker(t *testing.T) {
 	require.Equal(t, q, c.asked(t, run))
 	_, err = c.Approve(t.Context(), q, nil)
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, waitFor(t, run).Status)
+	require.Equal(t, agent.StatusCompleted, waitFor(t, run).Status)
 	written, err := os.ReadFile(filepath.Join(c.dir, "journal"))
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(written), "\n"), "paid once")
@@ -104,12 +104,12 @@ func (c *cell) asked(t *testing.T, run *client.Run) agent.Request {
 	t.Helper()
 	st, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Suspended, st.Status)
+	require.Equal(t, agent.StatusSuspended, st.Status)
 	require.Len(t, st.Suspension.Requests, 1)
 	var told []agent.Request
 	for e, err := range c.Events(t.Context(), run.Session, nil) {
 		require.NoError(t, err)
-		if e.Type == agent.RequestOpened {
+		if e.Type == agent.EventRequestOpened {
 			told = append(told, *e.Request)
 		}
 	}
@@ -126,9 +126,9 @@ func TestKilledWhileSuspended(t *testing.T) {
 	require.NoError(t, err)
 	w := startWorker(t, c.addr, c.queue, c.dir)
 	o := waitFor(t, run)
-	require.Equal(t, agent.Suspended, o.Status)
+	require.Equal(t, agent.StatusSuspended, o.Status)
 	kill(w)
-	_, later, err := c.SayOrLeave(t.Context(), run.Session, agent.PauseOrder{Reason: "nobody is there"})
+	_, later, err := c.UpdateOrSignal(t.Context(), run.Session, agent.PauseCommand{Reason: "nobody is there"})
 	require.NoError(t, err)
 	require.True(t, later, "a hold is left where no worker answers")
 	w = startWorker(t, c.addr, c.queue, c.dir)
@@ -136,13 +136,13 @@ func TestKilledWhileSuspended(t *testing.T) {
 	require.NoError(t, err)
 	st, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Suspended, st.Status, "the answer is kept, and the hold too")
+	require.Equal(t, agent.StatusSuspended, st.Status, "the answer is kept, and the hold too")
 	kill(w)
 	startWorker(t, c.addr, c.queue, c.dir)
 	_, err = run.Resume(t.Context(), nil)
 	require.NoError(t, err)
 	o = waitFor(t, run)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	written, err := os.ReadFile(filepath.Join(c.dir, "journal"))
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(written), "\n"), "paid once")
@@ -172,7 +172,7 @@ func TestKilledWhileStopping(t *testing.T) {
 				w = startWorker(t, c.addr, c.queue, c.dir)
 			}
 			o := waitFor(t, run)
-			require.Equal(t, agent.Stopped, o.Status, "%+v", o.Error)
+			require.Equal(t, agent.StatusStopped, o.Status, "%+v", o.Error)
 			n := 0
 			for h := range o.Handoff.All() {
 				require.NotEmpty(t, h.Summary)
@@ -204,7 +204,7 @@ func TestParkedRunsHoldNothing(t *testing.T) {
 	parked := make([]*client.Run, runs)
 	inParallel(parked, func(i int, _ *client.Run) {
 		parked[i] = s.begin(t, "go", &client.StartOptions{Park: &agent.Conditions{}})
-		require.Equal(t, agent.WaitingFor, s.suspended(t, parked[i]).Kind)
+		require.Equal(t, agent.SuspensionParked, s.suspended(t, parked[i]).Kind)
 	})
 	require.Empty(t, script.Requests(), "no model is asked before the park ends")
 	s.worker.Stop()
@@ -217,7 +217,7 @@ func TestParkedRunsHoldNothing(t *testing.T) {
 	inParallel(parked, func(_ int, run *client.Run) {
 		_, err := run.Resume(t.Context(), nil)
 		require.NoError(t, err)
-		require.Equal(t, agent.Completed, s.rest(t, run).Status)
+		require.Equal(t, agent.StatusCompleted, s.rest(t, run).Status)
 	})
 }
 

@@ -193,7 +193,7 @@ func killWhileItRuns(t *testing.T, addr, queue, dir string, run *client.Run, see
 func checkKilled(t *testing.T, cl *client.Client, run *client.Run, dir string, seed uint64) {
 	out, err := run.Result(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, out.Status, "seed %d: %+v", seed, out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "seed %d: %+v", seed, out.Error)
 	require.Equal(t, "all paid", out.Text)
 	require.Equal(t, []string{run.Session, run.ID}, []string{out.Session, out.Run})
 	messages, err := cl.Transcript(t.Context(), run.Session)
@@ -209,7 +209,7 @@ func checkKilled(t *testing.T, cl *client.Client, run *client.Run, dir string, s
 	unknown := 0
 	for turn := range killTurns {
 		said, result := messages[1+2*turn], messages[2+2*turn].Parts[0].Result
-		require.Equal(t, fmt.Sprintf("turn %d", turn), said.TextOf(), "seed %d", seed)
+		require.Equal(t, fmt.Sprintf("turn %d", turn), said.Text(), "seed %d", seed)
 		key := agent.IdempotencyKey(run.ID, result.Call)
 		if result.Status == agent.CallUnknown {
 			unknown++

@@ -13,17 +13,17 @@ import (
 // A real server answers a second update of one update id with the first outcome. What is
 // something else under a known id reaches the run all the same, and is refused (HA-95).
 func TestAnotherVerbUnderAKnownID(t *testing.T) {
-	asks := agent.Definition{Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"echo"}}}}
+	asks := agent.Definition{Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"echo"}}}}
 	s := setup(t, asks, testsuite.NewScript(
 		testsuite.Reply{Calls: append(call("echo", map[string]any{"text": "one"}), call("echo", map[string]any{"text": "two"})...)}, testsuite.Reply{Text: "done"}), echo(nil))
 	run := s.begin(t, "go", nil)
 	require.Len(t, s.suspended(t, run).Requests, 2)
-	approve := agent.ApproveOrder{Order: agent.Order{ID: "v-1"}, Request: "q-1"}
-	first, err := signals.Say(t.Context(), s.temporal, run.Session, approve)
+	approve := agent.ApproveCommand{CommandHeader: agent.CommandHeader{ID: "v-1"}, Request: "q-1"}
+	first, err := signals.Update(t.Context(), s.temporal, run.Session, approve)
 	require.NoError(t, err)
-	_, err = signals.Say(t.Context(), s.temporal, run.Session, agent.RejectOrder{Order: agent.Order{ID: "v-1"}, Request: "q-2", Reason: "no"})
-	require.ErrorIs(t, err, agent.InvalidInput)
-	again, err := signals.Say(t.Context(), s.temporal, run.Session, approve)
+	_, err = signals.Update(t.Context(), s.temporal, run.Session, agent.RejectCommand{CommandHeader: agent.CommandHeader{ID: "v-1"}, Request: "q-2", Reason: "no"})
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
+	again, err := signals.Update(t.Context(), s.temporal, run.Session, approve)
 	require.NoError(t, err)
 	require.Equal(t, first, again)
 	require.Len(t, s.suspended(t, run).Requests, 1, "q-2 is still open")

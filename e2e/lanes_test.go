@@ -73,15 +73,15 @@ func (s *stalled) PutChunk(ctx context.Context, digest string, data []byte) erro
 // or to say something.
 func (s *stage) lanes(t *testing.T, slots map[worker.Lane]int, tools ...tool.Tool) {
 	t.Helper()
-	b := brain(func(_ context.Context, req *model.Request) *model.Reply {
+	b := modelFunc(func(_ context.Context, req *model.Request) *model.Reply {
 		last := req.Messages[len(req.Messages)-1]
-		text := last.TextOf()
+		text := last.Text()
 		if r := last.Parts[0].Result; r != nil {
 			text = r.Text
 		}
 		for _, do := range []string{agent.AskUserTool, "block"} {
 			if strings.HasPrefix(text, do) {
-				return asksFor(agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{ProviderID: "1", Tool: do, Arguments: []byte(`{"question":"well?"}`)}})
+				return asksFor(agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{ProviderID: "1", Tool: do, Arguments: []byte(`{"question":"well?"}`)}})
 			}
 		}
 		return saysText("done")
@@ -94,7 +94,7 @@ func (s *stage) lanes(t *testing.T, slots map[worker.Lane]int, tools ...tool.Too
 		TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), Agents: []agent.Definition{def}, Tools: tools, Models: map[string]model.Model{"brain": b},
 		Temporal: func(l worker.Lane, o *sdk.Options) {
 			stopsSoon(l, o)
-			if n := slots[l]; l == worker.Runs && n > 0 {
+			if n := slots[l]; l == worker.LaneRuns && n > 0 {
 				o.MaxConcurrentWorkflowTaskExecutionSize, o.MaxConcurrentLocalActivityExecutionSize = n, n
 			} else if n > 0 {
 				o.MaxConcurrentActivityExecutionSize = n
@@ -141,7 +141,7 @@ func TestAStoreThatHangsKeepsNobodyElseWaiting(t *testing.T) {
 			t.Cleanup(func() { s.replay(t) })
 			st := &stalled{Store: s.dir, deaf: deaf}
 			s.store = st
-			s.lanes(t, map[worker.Lane]int{worker.Runs: slots})
+			s.lanes(t, map[worker.Lane]int{worker.LaneRuns: slots})
 			rests := s.told(t, 1, agent.AskUserTool)[0]
 			s.suspended(t, rests)
 			goOn := st.hang()
@@ -151,7 +151,7 @@ func TestAStoreThatHangsKeepsNobodyElseWaiting(t *testing.T) {
 			defer cancel()
 			v, err := rests.Status(ctx)
 			require.NoError(t, err)
-			require.Equal(t, agent.Suspended, v.Status)
+			require.Equal(t, agent.StatusSuspended, v.Status)
 			goOn()
 			completed(t, late...)
 		})
@@ -168,7 +168,7 @@ func TestBusyToolsKeepNoRunWaiting(t *testing.T) {
 	s := on(t, shared(t))
 	t.Cleanup(func() { s.replay(t) })
 	begun, leave := make(chan struct{}, 10), make(chan struct{})
-	s.lanes(t, map[worker.Lane]int{worker.Tools: slots}, tool.New("block", "waits", func(context.Context, *tool.Call, map[string]any) (string, error) {
+	s.lanes(t, map[worker.Lane]int{worker.LaneTools: slots}, tool.New("block", "waits", func(context.Context, *tool.Call, map[string]any) (string, error) {
 		begun <- struct{}{}
 		<-leave
 		return "over", nil
@@ -179,11 +179,11 @@ func TestBusyToolsKeepNoRunWaiting(t *testing.T) {
 	}
 	waits := s.told(t, 2*slots, "block")
 	for _, run := range waits {
-		s.waitsIn(t, run, worker.Tools)
+		s.waitsIn(t, run, worker.LaneTools)
 	}
 	completed(t, s.told(t, 3, "go")...)
 	asks := s.told(t, 1, agent.AskUserTool)[0]
-	require.Equal(t, agent.InputRequired, s.suspended(t, asks).Kind)
+	require.Equal(t, agent.SuspensionInputRequired, s.suspended(t, asks).Kind)
 	require.Empty(t, begun, "the lane has no slot for a call that waits")
 	close(leave)
 	completed(t, append(busy, waits...)...)
@@ -199,7 +199,7 @@ func TestAHangingStoreKeepsNoModelFromBeingAsked(t *testing.T) {
 	st := &stalled{Store: s.dir}
 	s.store = st
 	begun, leave := make(chan struct{}, 10), make(chan string)
-	s.lanes(t, map[worker.Lane]int{worker.Stores: slots}, tool.New("block", "waits", func(context.Context, *tool.Call, map[string]any) (string, error) {
+	s.lanes(t, map[worker.Lane]int{worker.LaneStores: slots}, tool.New("block", "waits", func(context.Context, *tool.Call, map[string]any) (string, error) {
 		begun <- struct{}{}
 		return <-leave, nil
 	}, nil))
@@ -208,7 +208,7 @@ func TestAHangingStoreKeepsNoModelFromBeingAsked(t *testing.T) {
 	asking := s.told(t, 2*slots, agent.AskUserTool)
 	goOn := st.hang()
 	more := s.told(t, 2*slots, agent.AskUserTool)
-	s.waitsIn(t, more[len(more)-1], worker.Stores)
+	s.waitsIn(t, more[len(more)-1], worker.LaneStores)
 	leave <- "block again"
 	select {
 	case <-begun: // the model was asked, and its tool is called
@@ -217,7 +217,7 @@ func TestAHangingStoreKeepsNoModelFromBeingAsked(t *testing.T) {
 	}
 	goOn()
 	for _, run := range append(asking, more...) {
-		require.Equal(t, agent.InputRequired, s.suspended(t, run).Kind)
+		require.Equal(t, agent.SuspensionInputRequired, s.suspended(t, run).Kind)
 	}
 	leave <- "over"
 	completed(t, going)

@@ -25,7 +25,7 @@ func TestAThousandTurns(t *testing.T) {
 	}
 	s := setup(t, agent.Definition{Limits: agent.Limits{Turns: turns}}, testsuite.NewScript(append(replies, testsuite.Reply{Text: "done"})...), echo(nil))
 	run, out := s.runFor(t, 5*time.Minute, "go", nil)
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Equal(t, turns, out.Turns)
 
 	executions := 0
@@ -65,7 +65,7 @@ func (s *stage) logPace(t *testing.T, session string) {
 	require.NoError(t, err)
 	var ends []time.Time
 	for _, e := range view.Events() {
-		if e.Type == agent.TurnEnded {
+		if e.Type == agent.EventTurnEnded {
 			ends = append(ends, e.Time)
 		}
 	}

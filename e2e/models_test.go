@@ -50,18 +50,18 @@ func TestAFallbackOnARealServer(t *testing.T) {
 	w, err := worker.New(s.temporal, &worker.Options{
 		TaskQueue: s.queue, Store: s.dir, Logger: zap.NewNop(), Tools: []tool.Tool{echo(nil)}, Middleware: []model.Middleware{seen.wrap},
 		Agents: []agent.Definition{{Name: "tester", Model: "acme/down", Fallbacks: []string{"backup"}, ModelAttempts: 1, Tools: []string{"echo"}}},
-		Models: map[string]model.Model{"acme": down, "backup": model.Named(backup, "b", model.Info{Price: agent.Price{Input: agent.Dollar}})},
+		Models: map[string]model.Model{"acme": down, "backup": model.WithInfo(backup, "b", model.Info{Price: agent.Price{Input: agent.Dollar}})},
 	})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))
 	t.Cleanup(w.Stop)
 
 	run, out := s.run(t, "go", nil)
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Equal(t, "done", out.Text)
 	require.Equal(t, agent.USD(2000), out.Cost)
 	for name, full := range map[string]string{"down": "acme/down", "backup": "backup"} {
-		call := model.CallInfo{Session: run.Session, Run: run.ID, Agent: "tester", Model: full, Trace: agent.Trace{Stint: 1, Turn: 1}, Turn: 1, Attempt: 1}
+		call := model.CallInfo{Session: run.Session, Run: run.ID, Agent: "tester", Model: full, Trace: agent.Trace{Segment: 1, Turn: 1}, Turn: 1, Attempt: 1}
 		second := call
 		second.Turn, second.Trace.Turn = 2, 2
 		require.Equal(t, []model.CallInfo{call, second}, seen.calls[name])

@@ -44,7 +44,7 @@ func (metronome) Generate(_ context.Context, req *model.Request, _ func(model.De
 		text := fmt.Sprintf("%d messages before this one", len(req.Messages))
 		return &model.Reply{Finish: model.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}, nil
 	}
-	return &model.Reply{Finish: model.FinishCalls, Parts: []agent.Part{model.Call("x", "count", fmt.Sprintf(`{"n":%d}`, len(req.Messages)))}}, nil
+	return &model.Reply{Finish: model.FinishToolCalls, Parts: []agent.Part{model.CallPart("x", "count", fmt.Sprintf(`{"n":%d}`, len(req.Messages)))}}, nil
 }
 
 var counted tool.Key[int] = "counted"
@@ -69,14 +69,14 @@ func TestASessionOfMonths(t *testing.T) {
 	testenv.Long(t)
 	server := shared(t)
 	calm, wild := on(t, server), on(t, server)
-	calm.hireCounter(t)
+	calm.startCounterWorker(t)
 	wild.begun = make(chan struct{}, 1)
 	done, cancel := context.WithCancel(t.Context())
 	var replacing sync.WaitGroup
 	replaced := 0
 	replacing.Go(func() {
 		for replaced = 0; done.Err() == nil; replaced++ {
-			w := wild.hireCounter(t)
+			w := wild.startCounterWorker(t)
 			for runs := 5 + rand.IntN(20); runs > 0 && done.Err() == nil; runs-- {
 				select {
 				case <-done.Done():
@@ -105,7 +105,7 @@ func TestASessionOfMonths(t *testing.T) {
 	t.Logf("%d workers, %d bytes of transcript", replaced, len(transcripts[calm]))
 }
 
-func (s *stage) hireCounter(t *testing.T) *worker.Worker {
+func (s *stage) startCounterWorker(t *testing.T) *worker.Worker {
 	w, err := worker.New(s.temporal, &worker.Options{
 		TaskQueue: s.queue, Store: s.dir, Logger: zap.NewNop(), Tools: []tool.Tool{counter()}, Temporal: stopsSoon,
 		Agents: []agent.Definition{{Name: "tester", Model: "metronome", Tools: []string{"count"}}}, Models: map[string]model.Model{"metronome": metronome{}},
@@ -136,7 +136,7 @@ func (s *stage) months(t *testing.T) []byte {
 			return nil
 		}
 		out, err := run.Result(ctx)
-		if err != nil || out.Status != agent.Completed {
+		if err != nil || out.Status != agent.StatusCompleted {
 			t.Errorf("run %d: %v %+v", i, err, out)
 			return nil
 		}

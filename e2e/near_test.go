@@ -61,7 +61,7 @@ func (s *scribe) Generate(_ context.Context, req *model.Request, _ func(model.De
 	defer s.mu.Unlock()
 	s.begun = append(s.begun, time.Now())
 	if req.Call.Turn <= s.turns {
-		return asksFor(model.Call("", "read", fmt.Sprintf(`{"page":%d}`, req.Call.Turn))), nil
+		return asksFor(model.CallPart("", "read", fmt.Sprintf(`{"page":%d}`, req.Call.Turn))), nil
 	}
 	return saysText("done"), nil
 }
@@ -70,7 +70,7 @@ func (s *scribe) Generate(_ context.Context, req *model.Request, _ func(model.De
 const pageSize = 40 << 10
 
 // library starts workers whose models are rated, each a process of its own but for its memory.
-func (s *stage) library(t *testing.T, m *scribe, rate worker.Rate, workers int) *moved {
+func (s *stage) library(t *testing.T, m *scribe, rate worker.RateLimit, workers int) *moved {
 	t.Helper()
 	moves := &moved{Store: s.dir}
 	read := tool.New("read", "", func(_ context.Context, _ *tool.Call, in map[string]int) (string, error) {
@@ -84,7 +84,7 @@ func (s *stage) library(t *testing.T, m *scribe, rate worker.Rate, workers int) 
 		t.Cleanup(c.Close)
 		w, err := worker.New(c, &worker.Options{
 			TaskQueue: s.queue, Store: moves, Logger: zap.NewNop(), Temporal: stopsSoon, Tools: []tool.Tool{read},
-			Agents: []agent.Definition{{Name: "tester", Model: "p/m", Tools: []string{"read"}}}, Models: map[string]model.Model{"p/m": m}, Rates: map[string]worker.Rate{"p": rate},
+			Agents: []agent.Definition{{Name: "tester", Model: "p/m", Tools: []string{"read"}}}, Models: map[string]model.Model{"p/m": m}, RateLimits: map[string]worker.RateLimit{"p": rate},
 		})
 		require.NoError(t, err)
 		require.NoError(t, w.Start(t.Context()))
@@ -100,9 +100,9 @@ func TestRatedCallsOfALongRunMoveNoLog(t *testing.T) {
 	const turns = 12
 	s, m := on(t, shared(t)), &scribe{turns: turns}
 	t.Cleanup(func() { s.replay(t) })
-	moves := s.library(t, m, worker.Rate{PerSecond: 1000}, 3)
+	moves := s.library(t, m, worker.RateLimit{PerSecond: 1000}, 3)
 	_, o := s.run(t, "read", nil)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Len(t, m.begun, turns+1)
 	require.Less(t, moves.bytes.Load(), int64(2*pageSize), "of a log of %d bytes", turns*pageSize)
 }
@@ -114,7 +114,7 @@ func TestCallsThatAreMadeNearKeepTheRate(t *testing.T) {
 	t.Parallel()
 	const perSecond, runs, turns = 5, 4, 5
 	s, m := on(t, shared(t)), &scribe{turns: turns}
-	s.library(t, m, worker.Rate{PerSecond: perSecond}, 3)
+	s.library(t, m, worker.RateLimit{PerSecond: perSecond}, 3)
 	completed(t, s.told(t, runs, "read")...)
 	require.Len(t, m.begun, runs*(turns+1))
 	slices.SortFunc(m.begun, time.Time.Compare)

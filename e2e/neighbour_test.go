@@ -42,13 +42,13 @@ func TestAForgedStateIsNotTaken(t *testing.T) {
 		if second == "" && begun.GetContinuedExecutionRunId() != "" {
 			second = begun.GetOriginalExecutionRunId()
 		}
-		_, _ = signals.Say(t.Context(), v.temporal, run.Session, agent.ApproveOrder{Request: "q-1"}) // it may come between two executions
+		_, _ = signals.Update(t.Context(), v.temporal, run.Session, agent.ApproveCommand{Request: "q-1"}) // it may come between two executions
 		if second == "" {
 			return false
 		}
 		events := v.history(t, run.Session, second)
 		failed := events[len(events)-1].GetWorkflowExecutionFailedEventAttributes()
-		return failed.GetFailure().GetApplicationFailureInfo().GetType() == string(agent.BadSignature)
+		return failed.GetFailure().GetApplicationFailureInfo().GetType() == string(agent.CodeBadSignature)
 	}, patience, 100*time.Millisecond)
 	require.Empty(t, v.cards, "nobody approved it")
 }
@@ -84,7 +84,7 @@ func TestAResetDoesNotMakeACallAgain(t *testing.T) {
 		}
 		return "paid", nil
 	}, nil)
-	s := setup(t, agent.Definition{Rules: []agent.Rule{{Do: agent.Ask}}}, testsuite.NewScript(
+	s := setup(t, agent.Definition{Rules: []agent.Rule{{Do: agent.RulingAsk}}}, testsuite.NewScript(
 		testsuite.Reply{Match: "^go", Calls: call("pay", nil)}, testsuite.Reply{Match: "paid|Unknown", Text: "done"}), pay)
 	run := s.begin(t, "go", nil)
 	_, err := s.Approve(t.Context(), s.suspended(t, run).Requests[0], nil)
@@ -99,7 +99,7 @@ func TestAResetDoesNotMakeACallAgain(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 	close(goOn)
 	first := s.rest(t, run)
-	require.Equal(t, agent.Completed, first.Status, "%+v", first.Error)
+	require.Equal(t, agent.StatusCompleted, first.Status, "%+v", first.Error)
 
 	info, err := s.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestAResetDoesNotMakeACallAgain(t *testing.T) {
 	})
 	require.NoError(t, err)
 	out := s.rest(t, run)
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Empty(t, begun, "nobody approved it anew")
 	require.Equal(t, 1, out.Tools[0].Unknown, "%+v", out.Tools)
 }

@@ -32,7 +32,7 @@ func (s *stage) parkable() *worker.Options {
 		TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Live: s,
 		Models: map[string]model.Model{"script": script}, Tools: []tool.Tool{echo(nil)},
 		Agents: []agent.Definition{
-			{Name: "tester", Model: "script", Tools: []string{agent.AskUserTool, "echo"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"echo"}}}, Agents: []agent.SubAgent{{Agent: "helper"}}, Lifecycle: true},
+			{Name: "tester", Model: "script", Tools: []string{agent.AskUserTool, "echo"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"echo"}}}, Agents: []agent.SubAgent{{Agent: "helper"}}, Lifecycle: true},
 			{Name: "helper", Model: "script", Tools: []string{agent.AskUserTool}},
 			{Name: "desk", Model: "script", Tools: []string{"echo"}, Daemon: &agent.Daemon{}},
 		},
@@ -66,12 +66,12 @@ func (s *stage) park(t *testing.T) map[string]*client.Run {
 	for _, run := range runs {
 		s.suspended(t, run)
 	}
-	s.say(t, runs["held"], agent.PauseOrder{Reason: "not now"})
+	s.say(t, runs["held"], agent.PauseCommand{Reason: "not now"})
 	var nodes []agent.Node
 	require.Eventually(t, func() bool {
 		nodes, err = runs["tree"].Tree(t.Context())
 		require.NoError(t, err)
-		return len(nodes) == 2 && nodes[1].Status == agent.Suspended
+		return len(nodes) == 2 && nodes[1].Status == agent.StatusSuspended
 	}, patience, 10*time.Millisecond)
 	runs["below"], err = s.Get(t.Context(), nodes[1].Session)
 	require.NoError(t, err)

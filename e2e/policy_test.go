@@ -34,13 +34,13 @@ func TestAPolicySaysWhoMaySayWhat(t *testing.T) {
 		return w
 	}
 	bound := func(who ...string) agent.Policy {
-		return agent.Policy{{Verbs: []agent.Verb{agent.Pause, agent.Resume, agent.Answer}, Agents: []string{"test*"}, Principals: who}}
+		return agent.Policy{{Verbs: []agent.Verb{agent.VerbPause, agent.VerbResume, agent.VerbAnswer}, Agents: []string{"test*"}, Principals: who}}
 	}
 	w := works(bound("ana"))
 	run := s.begin(t, "go", nil)
 	q := s.suspended(t, run).Requests[0]
 	token := func(who string, verb agent.Verb, request string) string {
-		claim, err := s.Claim(t.Context(), run.Session, verb, request, who)
+		claim, err := s.TokenClaim(t.Context(), run.Session, verb, request, who)
 		require.NoError(t, err)
 		claim.Expires = time.Now().Add(time.Hour)
 		text, err := key.Mint(claim)
@@ -48,40 +48,40 @@ func TestAPolicySaysWhoMaySayWhat(t *testing.T) {
 		return text
 	}
 	say := func(c agent.Command) error {
-		_, err := signals.Say(t.Context(), s.temporal, run.Session, c)
+		_, err := signals.Update(t.Context(), s.temporal, run.Session, c)
 		return err
 	}
-	pause := token("ana", agent.Pause, "")
+	pause := token("ana", agent.VerbPause, "")
 	for name, c := range map[string]agent.Command{
-		"no token": agent.PauseOrder{Order: agent.Order{By: "ana"}}, "another principal's": agent.PauseOrder{Order: agent.Order{Token: token("bo", agent.Pause, "")}},
-		"an answer": agent.AnswerOrder{Request: q.ID, Text: "Rome"},
-		"several":   agent.AnswersOrder{Answers: []agent.AnswerTo{{Request: q.ID, Answer: &agent.AnswerOrder{Request: q.ID, Text: "Rome"}}}},
+		"no token": agent.PauseCommand{CommandHeader: agent.CommandHeader{By: "ana"}}, "another principal's": agent.PauseCommand{CommandHeader: agent.CommandHeader{Token: token("bo", agent.VerbPause, "")}},
+		"an answer": agent.AnswerCommand{Request: q.ID, Text: "Rome"},
+		"several":   agent.AnswersCommand{Answers: []agent.AnswerTo{{Request: q.ID, Answer: &agent.AnswerCommand{Request: q.ID, Text: "Rome"}}}},
 	} {
-		require.ErrorIs(t, say(c), agent.Denied, name)
+		require.ErrorIs(t, say(c), agent.CodeDenied, name)
 	}
-	require.ErrorIs(t, say(agent.ResumeOrder{Order: agent.Order{Token: pause}}), agent.BadSignature, "it is for another verb")
-	require.NoError(t, s.temporal.SignalWorkflow(t.Context(), run.Session, "", string(agent.Pause), agent.PauseOrder{Order: agent.Order{Token: pause}}))
+	require.ErrorIs(t, say(agent.ResumeCommand{CommandHeader: agent.CommandHeader{Token: pause}}), agent.CodeBadSignature, "it is for another verb")
+	require.NoError(t, s.temporal.SignalWorkflow(t.Context(), run.Session, "", string(agent.VerbPause), agent.PauseCommand{CommandHeader: agent.CommandHeader{Token: pause}}))
 	require.Eventually(t, func() bool {
 		st, err := run.Status(t.Context())
-		return err == nil && len(st.Refused) == 1 && st.Refused[0].Error.Code == agent.Denied
+		return err == nil && len(st.Refused) == 1 && st.Refused[0].Error.Code == agent.CodeDenied
 	}, patience, 10*time.Millisecond, "a signal proves nothing")
-	require.Empty(t, s.suspended(t, run).Held)
+	require.Empty(t, s.suspended(t, run).Holds)
 
-	require.NoError(t, say(agent.PauseOrder{Order: agent.Order{ID: "v-1", By: "somebody", Token: pause}}))
-	require.NoError(t, say(agent.PauseOrder{Order: agent.Order{ID: "v-1", By: "somebody", Token: pause}}), "the same, said again")
+	require.NoError(t, say(agent.PauseCommand{CommandHeader: agent.CommandHeader{ID: "v-1", By: "somebody", Token: pause}}))
+	require.NoError(t, say(agent.PauseCommand{CommandHeader: agent.CommandHeader{ID: "v-1", By: "somebody", Token: pause}}), "the same, said again")
 	st, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "ana", st.Suspension.Held[0].By, "what is proved is recorded, and not what is claimed")
-	require.NoError(t, say(agent.ResumeOrder{Order: agent.Order{Token: token("ana", agent.Resume, "")}}))
-	require.ErrorIs(t, say(agent.PauseOrder{Order: agent.Order{Token: pause}}), agent.Spent, "whoever reads the history can't say it again")
+	require.Equal(t, "ana", st.Suspension.Holds[0].By, "what is proved is recorded, and not what is claimed")
+	require.NoError(t, say(agent.ResumeCommand{CommandHeader: agent.CommandHeader{Token: token("ana", agent.VerbResume, "")}}))
+	require.ErrorIs(t, say(agent.PauseCommand{CommandHeader: agent.CommandHeader{Token: pause}}), agent.CodeUsed, "whoever reads the history can't say it again")
 
 	w.Stop()
 	w = works(nil)
-	require.ErrorIs(t, say(agent.PauseOrder{}), agent.Denied, "the run began with a policy")
+	require.ErrorIs(t, say(agent.PauseCommand{}), agent.CodeDenied, "the run began with a policy")
 	w.Stop()
 	works(bound("bo"))
-	require.ErrorIs(t, say(agent.PauseOrder{Order: agent.Order{Token: token("ana", agent.Pause, "")}}), agent.Denied, "the policy has changed")
-	require.NoError(t, say(agent.PauseOrder{Order: agent.Order{Token: token("bo", agent.Pause, "")}}))
-	require.NoError(t, say(agent.StopOrder{}), "which nothing binds")
-	require.Equal(t, agent.Stopped, s.rest(t, s.ended(t, run)).Status)
+	require.ErrorIs(t, say(agent.PauseCommand{CommandHeader: agent.CommandHeader{Token: token("ana", agent.VerbPause, "")}}), agent.CodeDenied, "the policy has changed")
+	require.NoError(t, say(agent.PauseCommand{CommandHeader: agent.CommandHeader{Token: token("bo", agent.VerbPause, "")}}))
+	require.NoError(t, say(agent.StopCommand{}), "which nothing binds")
+	require.Equal(t, agent.StatusStopped, s.rest(t, s.ended(t, run)).Status)
 }

@@ -125,7 +125,7 @@ func TestPreflightFindsWhatWouldBreak(t *testing.T) {
 					continue
 				}
 				broken++
-				require.Equal(t, worker.Broken, v.Fit, state)
+				require.Equal(t, worker.Incompatible, v.Compatibility, state)
 				require.Equal(t, worker.EventRef{ID: at.GetEventId(), Type: at.GetEventType().String(), Time: at.GetEventTime().AsTime()}, *v.Event, "%s: %s", state, v.Reason)
 			}
 			require.Equal(t, breaks != nil, broken > 0)
@@ -150,7 +150,7 @@ func TestWhatAPreflightLooksAt(t *testing.T) {
 	s := on(t, shared(t))
 	w := s.open(t, s.parkable())
 	_, out := s.run(t, "be done", nil)
-	require.Equal(t, agent.Completed, out.Status)
+	require.Equal(t, agent.StatusCompleted, out.Status)
 	run := s.begin(t, "ask me", nil)
 	s.suspended(t, run)
 	w.Stop()
@@ -178,7 +178,7 @@ func TestWhatAPreflightLooksAt(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, found)
 	_, err = try(s.parkable(), &worker.PreflightOptions{Query: "FermataAgent ="})
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	other := s.parkable()
 	other.TaskQueue = "other-" + s.queue
 	found, err = try(other, &worker.PreflightOptions{AllQueues: true, Query: "WorkflowId = '" + run.Session + "'"})
@@ -188,7 +188,7 @@ func TestWhatAPreflightLooksAt(t *testing.T) {
 	lacking.Tools, lacking.Agents = nil, lacking.Agents[1:2]
 	for v, err := range worker.Preflight(ctx, s.temporal, lacking, nil) {
 		require.NoError(t, err)
-		require.Equal(t, worker.Missing, v.Fit)
+		require.Equal(t, worker.MissingParts, v.Compatibility)
 		require.Contains(t, v.Reason, "agent tester, tool echo")
 	}
 	ended, cancel := context.WithCancel(ctx)

@@ -99,7 +99,7 @@ func TestWhoeverWaitsAsksSeldom(t *testing.T) {
 			t.Logf("calls: %v", n.calls)
 			_, err = run.Cancel(t.Context(), "enough")
 			require.NoError(t, err)
-			require.Equal(t, agent.Cancelled, <-done)
+			require.Equal(t, agent.StatusCancelled, <-done)
 		})
 	}
 }
@@ -130,7 +130,7 @@ func TestFollowersAskTogether(t *testing.T) {
 	before, began := n.count(polls, describes, queries), time.Now()
 	_, err := run.Resume(t.Context(), nil)
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, s.rest(t, run).Status)
+	require.Equal(t, agent.StatusCompleted, s.rest(t, run).Status)
 	took := time.Since(began)
 	for range followers {
 		require.Equal(t, len(s.wires(t, run.Session)), <-read)

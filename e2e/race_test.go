@@ -17,7 +17,7 @@ import (
 
 // saying says something by update, later, and returns only what became of it.
 func (s *stage) saying(run *client.Run, c agent.Command) func(context.Context) (agent.Ack, error) {
-	return func(ctx context.Context) (agent.Ack, error) { return signals.Say(ctx, s.temporal, run.Session, c) }
+	return func(ctx context.Context) (agent.Ack, error) { return signals.Update(ctx, s.temporal, run.Session, c) }
 }
 
 // against lets two things be said at once, and returns what became of them.
@@ -38,16 +38,16 @@ func TestStopAgainstResume(t *testing.T) {
 	for range 5 {
 		s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"x"}`}, testsuite.Reply{Text: "slow", Delay: time.Minute}))
 		run := s.begin(t, "go", nil)
-		s.until(t, run, agent.TurnStarted)
+		s.until(t, run, agent.EventTurnStarted)
 		_, err := run.Interrupt(t.Context(), "")
 		require.NoError(t, err)
 		s.suspended(t, run)
-		_, errs := s.against(t, run, agent.StopOrder{Deadline: agent.Duration(4 * time.Second)}, agent.ResumeOrder{})
+		_, errs := s.against(t, run, agent.StopCommand{Deadline: agent.Duration(4 * time.Second)}, agent.ResumeCommand{})
 		require.NoError(t, errs[0], "a stop overtakes a resume")
 		if errs[1] != nil {
-			require.Contains(t, []agent.Code{agent.Stale, agent.Closed}, agent.CodeOf(errs[1]), "%v", errs[1])
+			require.Contains(t, []agent.Code{agent.CodeStale, agent.CodeClosed}, agent.CodeOf(errs[1]), "%v", errs[1])
 		}
-		require.Equal(t, agent.Stopped, s.rest(t, run).Status)
+		require.Equal(t, agent.StatusStopped, s.rest(t, run).Status)
 	}
 }
 
@@ -60,24 +60,24 @@ func TestInterruptAgainstCompletion(t *testing.T) {
 	for i := range 20 {
 		s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done", Delay: time.Duration(i) * 2 * time.Millisecond}))
 		run := s.begin(t, "go", nil)
-		s.until(t, run, agent.TurnStarted)
-		ack, err := signals.Say(t.Context(), s.temporal, run.Session, agent.InterruptOrder{})
+		s.until(t, run, agent.EventTurnStarted)
+		ack, err := signals.Update(t.Context(), s.temporal, run.Session, agent.InterruptCommand{})
 		switch {
 		case err != nil:
-			require.ErrorIs(t, err, agent.Closed)
+			require.ErrorIs(t, err, agent.CodeClosed)
 			closed++
-		case ack.Effect == agent.Moot:
+		case ack.Effect == agent.EffectRunEnded:
 			moot++
 		default:
 			held++
 		}
 		o := s.rest(t, run)
-		if o.Status == agent.Suspended {
+		if o.Status == agent.StatusSuspended {
 			_, err := run.Resume(t.Context(), nil)
 			require.NoError(t, err)
 			o = s.rest(t, run)
 		}
-		require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+		require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	}
 	t.Logf("held %d, moot %d, closed %d", held, moot, closed)
 }
@@ -86,7 +86,7 @@ func TestInterruptAgainstCompletion(t *testing.T) {
 func TestAnswerAgainstTimeout(t *testing.T) {
 	t.Parallel()
 	for i := range 5 {
-		s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}, Asking: agent.Patience{Deadline: agent.Duration(time.Second), Default: "nobody"}}, testsuite.NewScript(
+		s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}, AnswerTimeouts: agent.AnswerTimeouts{Deadline: agent.Duration(time.Second), Default: "nobody"}}, testsuite.NewScript(
 			testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})}, testsuite.Reply{Text: "done"}))
 		run := s.begin(t, "go", nil)
 		q := s.suspended(t, run).Requests[0]
@@ -94,16 +94,16 @@ func TestAnswerAgainstTimeout(t *testing.T) {
 		<-timer.C
 		_, err := s.Answer(t.Context(), q, client.AnswerOptions{Text: "Rome"})
 		o := s.rest(t, run)
-		require.Equal(t, agent.Completed, o.Status)
+		require.Equal(t, agent.StatusCompleted, o.Status)
 		messages, bad := s.Transcript(t.Context(), run.Session)
 		require.NoError(t, bad)
 		want := "Rome"
 		if err != nil {
-			require.Contains(t, []agent.Code{agent.Stale, agent.Closed}, agent.CodeOf(err))
+			require.Contains(t, []agent.Code{agent.CodeStale, agent.CodeClosed}, agent.CodeOf(err))
 			want = "nobody"
 		}
 		require.Equal(t, want, messages[2].Parts[0].Result.Text)
-		require.Equal(t, 1, s.events(t, run, agent.RequestAnswered)+s.events(t, run, agent.RequestExpired))
+		require.Equal(t, 1, s.events(t, run, agent.EventRequestAnswered)+s.events(t, run, agent.EventRequestExpired))
 	}
 }
 
@@ -116,7 +116,7 @@ func TestInterruptAgainstTheStartOfChildren(t *testing.T) {
 	for i := range 8 {
 		run, err := f.Start(t.Context(), "n0", "level 0", nil)
 		require.NoError(t, err)
-		f.until(t, run, agent.TurnEnded, agent.CallStarted)
+		f.until(t, run, agent.EventTurnEnded, agent.EventCallStarted)
 		pause := time.NewTimer(time.Duration(i) * 4 * time.Millisecond)
 		<-pause.C
 		_, err = run.Interrupt(t.Context(), "")
@@ -126,7 +126,7 @@ func TestInterruptAgainstTheStartOfChildren(t *testing.T) {
 		require.Zero(t, f.busy.Load())
 		_, err = run.Cancel(t.Context(), "")
 		require.NoError(t, err)
-		require.Equal(t, agent.Cancelled, f.rest(t, run).Status)
+		require.Equal(t, agent.StatusCancelled, f.rest(t, run).Status)
 	}
 }
 
@@ -136,7 +136,7 @@ func (f *forest) rests(t *testing.T, run *client.Run) {
 	require.Eventually(t, func() bool {
 		tree, err := run.Tree(t.Context())
 		for _, n := range tree {
-			if n.Status != agent.Suspended && !n.Status.Ended() {
+			if n.Status != agent.StatusSuspended && !n.Status.Ended() {
 				return false
 			}
 		}
@@ -158,15 +158,15 @@ func TestRefusedUpdatesLeaveNoTrace(t *testing.T) {
 		command agent.Command
 		code    agent.Code
 	}{
-		{agent.ResumeOrder{}, agent.NeedsAnswer},
-		{agent.ResumeOrder{Suspension: "s-9"}, agent.Stale},
-		{agent.ApproveOrder{Request: q.ID}, agent.InvalidInput},
-		{agent.AnswerOrder{Request: "q-9", Text: "x"}, agent.NotFound},
-		{agent.AnswerOrder{Request: q.ID}, agent.InvalidInput},
-		{agent.PauseOrder{Order: agent.Order{Run: "another-run"}}, agent.Stale},
-		{agent.EmitOrder{Topic: "x"}, agent.Stale},
+		{agent.ResumeCommand{}, agent.CodeNeedsAnswer},
+		{agent.ResumeCommand{Suspension: "s-9"}, agent.CodeStale},
+		{agent.ApproveCommand{Request: q.ID}, agent.CodeInvalidInput},
+		{agent.AnswerCommand{Request: "q-9", Text: "x"}, agent.CodeNotFound},
+		{agent.AnswerCommand{Request: q.ID}, agent.CodeInvalidInput},
+		{agent.PauseCommand{CommandHeader: agent.CommandHeader{Run: "another-run"}}, agent.CodeStale},
+		{agent.EmitCommand{Topic: "x"}, agent.CodeStale},
 	} {
-		_, err := signals.Say(t.Context(), s.temporal, run.Session, c.command)
+		_, err := signals.Update(t.Context(), s.temporal, run.Session, c.command)
 		require.ErrorIs(t, err, c.code, "%+v", c.command)
 	}
 	require.Zero(t, s.count(t, run, enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED))
@@ -175,7 +175,7 @@ func TestRefusedUpdatesLeaveNoTrace(t *testing.T) {
 	require.Equal(t, before, after)
 	_, err = s.Answer(t.Context(), q, client.AnswerOptions{Text: "Rome"})
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, s.rest(t, run).Status)
+	require.Equal(t, agent.StatusCompleted, s.rest(t, run).Status)
 	_, err = s.Answer(t.Context(), q, client.AnswerOptions{Text: "Oslo"})
-	require.ErrorIs(t, err, agent.Closed)
+	require.ErrorIs(t, err, agent.CodeClosed)
 }

@@ -47,7 +47,7 @@ func (g *gate) count(by int) {
 func (g *gate) Generate(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	g.count(1)
 	defer g.count(-1)
-	g.entered <- req.Messages[len(req.Messages)-1].TextOf()
+	g.entered <- req.Messages[len(req.Messages)-1].Text()
 	select {
 	case <-g.leave:
 	case <-ctx.Done():
@@ -86,12 +86,12 @@ func (g *gate) before(t *testing.T, text string) {
 }
 
 // bounded starts workers whose provider "p" is bounded.
-func (s *stage) bounded(t *testing.T, m model.Model, rate worker.Rate, workers int) {
+func (s *stage) bounded(t *testing.T, m model.Model, rate worker.RateLimit, workers int) {
 	t.Helper()
 	for range workers {
 		w, err := worker.New(s.temporal, &worker.Options{
 			TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon,
-			Agents: []agent.Definition{{Name: "tester", Model: "p/m"}}, Models: map[string]model.Model{"p/m": m}, Rates: map[string]worker.Rate{"p": rate},
+			Agents: []agent.Definition{{Name: "tester", Model: "p/m"}}, Models: map[string]model.Model{"p/m": m}, RateLimits: map[string]worker.RateLimit{"p": rate},
 		})
 		require.NoError(t, err)
 		require.NoError(t, w.Start(t.Context()))
@@ -113,7 +113,7 @@ func completed(t *testing.T, runs ...*client.Run) {
 	for _, run := range runs {
 		out, err := run.Result(ctx)
 		require.NoError(t, err)
-		require.Equal(t, agent.Completed, out.Status)
+		require.Equal(t, agent.StatusCompleted, out.Status)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	const workers, atOnce, runs = 2, 3, 20
 	s, g := on(t, shared(t)), newGate()
-	s.bounded(t, g, worker.Rate{AtOnce: atOnce}, workers)
+	s.bounded(t, g, worker.RateLimit{Concurrent: atOnce}, workers)
 	var all []*client.Run
 	for i := range runs {
 		all = append(all, s.queued(t, fmt.Sprint(i), temporal.Priority{}))
@@ -144,7 +144,7 @@ func TestCallsASecond(t *testing.T) {
 	t.Parallel()
 	const perSecond, runs = 10, 40
 	s, g := on(t, shared(t)), newGate()
-	s.bounded(t, g, worker.Rate{PerSecond: perSecond}, 2)
+	s.bounded(t, g, worker.RateLimit{PerSecond: perSecond}, 2)
 	for range runs {
 		g.leave <- struct{}{}
 	}
@@ -174,7 +174,7 @@ func TestTenantsShareAQueue(t *testing.T) {
 func goesBefore(t *testing.T, one, others temporal.Priority) {
 	t.Helper()
 	s, g := on(t, devserver.ForPackage(t)), newGate()
-	s.bounded(t, g, worker.Rate{AtOnce: 1}, 1)
+	s.bounded(t, g, worker.RateLimit{Concurrent: 1}, 1)
 	all := []*client.Run{s.queued(t, "first", temporal.Priority{})}
 	require.Equal(t, "first", g.next(t))
 	for i := range waiting {
@@ -209,7 +209,7 @@ func TestAPriorityGoesOn(t *testing.T) {
 	require.NotEqual(t, run.ID, next.ID)
 	fork, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{NewSession: true, Text: "or?"})
 	require.NoError(t, err)
-	branch, err := fork.Begin(t.Context())
+	branch, err := fork.Start(t.Context())
 	require.NoError(t, err)
 	for _, r := range []*client.Run{next, branch} {
 		d, err := s.temporal.DescribeWorkflowExecution(t.Context(), r.Session, r.ID)
@@ -219,6 +219,6 @@ func TestAPriorityGoesOn(t *testing.T) {
 	}
 	for _, wrong := range []temporal.Priority{{PriorityKey: -1}, {FairnessKey: strings.Repeat("k", 65)}, {FairnessKey: "k", FairnessWeight: -1}} {
 		_, err := s.Start(t.Context(), "tester", "go", &client.StartOptions{Priority: wrong})
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 	}
 }

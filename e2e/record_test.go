@@ -43,17 +43,17 @@ func shapes() map[string]shape {
 	}, nil)
 	three := []testsuite.Call{{Tool: "echo", Arguments: map[string]any{"text": "a"}}, {Tool: "boom"}, {Tool: "nope"}}
 	return map[string]shape{
-		"answer":   {replies: []testsuite.Reply{{Text: "hello"}}, ends: agent.Completed},
-		"tools":    {replies: []testsuite.Reply{{Calls: three}, {Text: "done"}}, tools: []tool.Tool{echo(nil), boom}, ends: agent.Completed},
-		"local":    {replies: []testsuite.Reply{{Calls: three[:1]}, {Text: "done"}}, tools: []tool.Tool{echo(&tool.Options{Local: true})}, ends: agent.Completed},
-		"retried":  {replies: []testsuite.Reply{{Text: "done", Fail: []testsuite.Failure{{Kind: agent.FaultRateLimit, RetryAfter: 10 * time.Millisecond}}}}, ends: agent.Completed},
-		"clock":    {def: agent.Definition{Limits: agent.Limits{WallClock: agent.Duration(time.Hour)}}, replies: []testsuite.Reply{{Text: "done"}}, ends: agent.Completed},
-		"sealed":   {replies: []testsuite.Reply{{TextBytes: 300_000, Calls: three[:1]}, {Text: "done"}}, tools: []tool.Tool{echo(nil)}, ends: agent.Completed},
-		"finish":   {def: agent.Definition{Completion: agent.CompleteTool}, replies: []testsuite.Reply{{Text: "hm"}, {Calls: call("finish", map[string]any{"summary": "all done"})}}, ends: agent.Completed},
-		"failed":   {replies: []testsuite.Reply{{Fail: []testsuite.Failure{{Kind: agent.FaultAuth, HTTP: 401, Message: "no"}}}}, ends: agent.Failed},
-		"briefed":  {start: client.StartOptions{Briefing: &agent.Handoff{V: 1, Session: "old", Run: "r", Agent: "a", Status: agent.Stopped, Task: "go", Reason: "requested", Summary: strings.Repeat("x", 254_000), SummarisedBy: agent.ByModel}}, replies: []testsuite.Reply{{Text: "hello"}}, ends: agent.Completed},
-		"nobody":   {agent: "nobody", ends: agent.Failed},
-		"canceled": {replies: []testsuite.Reply{{Calls: call("wait", nil)}}, tools: []tool.Tool{wait}, cancel: true, ends: agent.Cancelled},
+		"answer":   {replies: []testsuite.Reply{{Text: "hello"}}, ends: agent.StatusCompleted},
+		"tools":    {replies: []testsuite.Reply{{Calls: three}, {Text: "done"}}, tools: []tool.Tool{echo(nil), boom}, ends: agent.StatusCompleted},
+		"local":    {replies: []testsuite.Reply{{Calls: three[:1]}, {Text: "done"}}, tools: []tool.Tool{echo(&tool.Options{Local: true})}, ends: agent.StatusCompleted},
+		"retried":  {replies: []testsuite.Reply{{Text: "done", Fail: []testsuite.Failure{{Kind: agent.FaultRateLimit, RetryAfter: 10 * time.Millisecond}}}}, ends: agent.StatusCompleted},
+		"clock":    {def: agent.Definition{Limits: agent.Limits{WallClock: agent.Duration(time.Hour)}}, replies: []testsuite.Reply{{Text: "done"}}, ends: agent.StatusCompleted},
+		"sealed":   {replies: []testsuite.Reply{{TextBytes: 300_000, Calls: three[:1]}, {Text: "done"}}, tools: []tool.Tool{echo(nil)}, ends: agent.StatusCompleted},
+		"finish":   {def: agent.Definition{Completion: agent.CompletionTool}, replies: []testsuite.Reply{{Text: "hm"}, {Calls: call("finish", map[string]any{"summary": "all done"})}}, ends: agent.StatusCompleted},
+		"failed":   {replies: []testsuite.Reply{{Fail: []testsuite.Failure{{Kind: agent.FaultAuth, HTTP: 401, Message: "no"}}}}, ends: agent.StatusFailed},
+		"briefed":  {start: client.StartOptions{Briefing: &agent.Handoff{V: 1, Session: "old", Run: "r", Agent: "a", Status: agent.StatusStopped, Task: "go", Reason: "requested", Summary: strings.Repeat("x", 254_000), SummarizedBy: agent.SummarizedByModel}}, replies: []testsuite.Reply{{Text: "hello"}}, ends: agent.StatusCompleted},
+		"nobody":   {agent: "nobody", ends: agent.StatusFailed},
+		"canceled": {replies: []testsuite.Reply{{Calls: call("wait", nil)}}, tools: []tool.Tool{wait}, cancel: true, ends: agent.StatusCancelled},
 	}
 }
 
@@ -73,7 +73,7 @@ func TestShapes(t *testing.T) {
 			run, err := s.Start(ctx, who, "go", &sh.start)
 			require.NoError(t, err)
 			if sh.cancel {
-				s.until(t, run, agent.CallStarted)
+				s.until(t, run, agent.EventCallStarted)
 				require.NoError(t, s.temporal.CancelWorkflow(ctx, run.Session, ""))
 			}
 			out, err := run.Result(ctx)
@@ -91,7 +91,7 @@ func (s *stage) until(t *testing.T, run *client.Run, want ...agent.EventType) {
 	var seq int64
 	for range 2 {
 		for e, err := range run.Follow(t.Context(), seq) {
-			if errors.Is(err, agent.NoWorker) {
+			if errors.Is(err, agent.CodeNoWorker) {
 				break
 			}
 			require.NoError(t, err)

@@ -32,7 +32,7 @@ func TestAResetRunWithAHeldSubAgentEnds(t *testing.T) {
 			run := f.grown(t, 2, 1)
 			_, err := run.Interrupt(t.Context(), "the client rings")
 			require.NoError(t, err)
-			f.still(t, run, 2, agent.Suspended)
+			f.still(t, run, 2, agent.StatusSuspended)
 			tasks := f.tasks(t, run.Session)
 			f.reset(t, run, to(tasks))
 			was := run.ID
@@ -41,7 +41,7 @@ func TestAResetRunWithAHeldSubAgentEnds(t *testing.T) {
 			require.Equal(t, was, run.ID, "else the sub-agent would look at its parent, and take it for another run's")
 			_, err = run.Stop(t.Context(), "enough", 0)
 			require.NoError(t, err)
-			require.Equal(t, agent.Stopped, f.rest(t, run).Status)
+			require.Equal(t, agent.StatusStopped, f.rest(t, run).Status)
 			require.Eventually(t, func() bool {
 				tree, err := run.Tree(t.Context())
 				return err == nil && ended(tree)
@@ -64,13 +64,13 @@ func TestASessionGoesOnAfterAResetAndACollection(t *testing.T) {
 			first = tasks[len(tasks)-1]
 		}
 		if i < 2 {
-			s.say(t, run, agent.AnswerOrder{Request: w.Requests[0].ID, Text: "so"})
+			s.say(t, run, agent.AnswerCommand{Request: w.Requests[0].ID, Text: "so"})
 		}
 	}
 	s.reset(t, run, first)
 	run, err := s.Get(t.Context(), run.Session)
 	require.NoError(t, err)
-	s.say(t, run, agent.AnswerOrder{Request: s.suspended(t, run).Requests[0].ID, Text: "otherwise"})
+	s.say(t, run, agent.AnswerCommand{Request: s.suspended(t, run).Requests[0].ID, Text: "otherwise"})
 	s.suspended(t, run)
 	require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), run.Session, "", "test"))
 	c, err := s.log().Collect(t.Context(), 0, false)
@@ -90,7 +90,7 @@ func TestASubAgentThatAResetHasForgottenEnds(t *testing.T) {
 	run := f.grown(t, 2, 1)
 	_, err := run.Interrupt(t.Context(), "the client rings")
 	require.NoError(t, err)
-	f.still(t, run, 2, agent.Suspended)
+	f.still(t, run, 2, agent.StatusSuspended)
 	tree, err := run.Tree(t.Context())
 	require.NoError(t, err)
 	below, err := f.Get(t.Context(), tree[1].Session)
@@ -100,8 +100,8 @@ func TestASubAgentThatAResetHasForgottenEnds(t *testing.T) {
 	require.NoError(t, err)
 	_, err = run.Stop(t.Context(), "enough", 0)
 	require.NoError(t, err)
-	require.Equal(t, agent.Stopped, f.rest(t, run).Status)
-	require.Equal(t, agent.Cancelled, f.result(t, below).Status)
+	require.Equal(t, agent.StatusStopped, f.rest(t, run).Status)
+	require.Equal(t, agent.StatusCancelled, f.result(t, below).Status)
 }
 
 // reset resets a run to a workflow task, without what was said later.
@@ -149,13 +149,13 @@ func TestAStopOfARunWhoseStoreHangs(t *testing.T) {
 	goOn := hung.hang()
 	stopped, cancelled := s.told(t, 1, "go")[0], s.told(t, 1, "go")[0]
 	for _, run := range []*client.Run{stopped, cancelled} {
-		require.NoError(t, s.temporal.SignalWorkflow(t.Context(), run.Session, "", string(agent.Stop), agent.StopOrder{Reason: "enough"}))
+		require.NoError(t, s.temporal.SignalWorkflow(t.Context(), run.Session, "", string(agent.VerbStop), agent.StopCommand{Reason: "enough"}))
 	}
 	_, err := cancelled.Cancel(t.Context(), "at once")
 	require.NoError(t, err)
-	require.Equal(t, agent.Cancelled, s.rest(t, cancelled).Status)
+	require.Equal(t, agent.StatusCancelled, s.rest(t, cancelled).Status)
 	goOn()
-	require.Equal(t, agent.Stopped, s.rest(t, stopped).Status)
+	require.Equal(t, agent.StatusStopped, s.rest(t, stopped).Status)
 }
 
 // An approval is good once. After a reset the run asks again, the server says the recorded
@@ -169,7 +169,7 @@ func TestAnApprovalIsNotGoodAgainAfterAReset(t *testing.T) {
 	tasks := v.tasks(t, run.Session)
 	asks := tasks[len(tasks)-1]
 	approve := func() (client.ApproveOptions, signals.Claim) {
-		claim, err := v.Claim(t.Context(), run.Session, agent.Approve, q.ID, "ana")
+		claim, err := v.TokenClaim(t.Context(), run.Session, agent.VerbApprove, q.ID, "ana")
 		require.NoError(t, err)
 		claim.Expires = time.Now().Add(time.Hour)
 		token, err := v.signer.Mint(claim)
@@ -181,7 +181,7 @@ func TestAnApprovalIsNotGoodAgainAfterAReset(t *testing.T) {
 	_, err := v.Approve(t.Context(), q, &first)
 	require.NoError(t, err)
 	require.Equal(t, cardNumber, <-v.cards)
-	require.Equal(t, agent.Completed, v.rest(t, run).Status)
+	require.Equal(t, agent.StatusCompleted, v.rest(t, run).Status)
 
 	for range 2 { // a reset, and one of what came of it
 		info, err := v.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
@@ -193,14 +193,14 @@ func TestAnApprovalIsNotGoodAgainAfterAReset(t *testing.T) {
 		again := v.suspended(t, run).Requests[0]
 		require.Equal(t, []string{q.ID, q.Digest}, []string{again.ID, again.Digest}, "it asks the same as before")
 		_, err = v.Approve(t.Context(), q, &first)
-		require.ErrorIs(t, err, agent.BadSignature)
+		require.ErrorIs(t, err, agent.CodeBadSignature)
 		second, is := approve()
 		require.NotEqual(t, was.Execution, is.Execution)
 		require.Empty(t, v.cards, "what was approved once is not done again")
 		_, err = v.Approve(t.Context(), q, &second)
 		require.NoError(t, err)
 		require.Equal(t, cardNumber, <-v.cards)
-		require.Equal(t, agent.Completed, v.rest(t, run).Status)
+		require.Equal(t, agent.StatusCompleted, v.rest(t, run).Status)
 		first, was = second, is
 	}
 }

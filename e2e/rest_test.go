@@ -26,14 +26,14 @@ func TestARestKeepsItsNames(t *testing.T) {
 		testsuite.Reply{Calls: call("echo", map[string]any{"text": "bye"})}, testsuite.Reply{Text: "done"}), echo(nil))
 	run := s.begin(t, "go", nil)
 	rest := s.rest(t, run)
-	require.Equal(t, agent.Suspended, rest.Status)
+	require.Equal(t, agent.StatusSuspended, rest.Status)
 	require.False(t, rest.OK())
 	require.Equal(t, []string{run.Session, run.ID, "s-1"}, []string{rest.Session, rest.Run, rest.Suspension.ID})
 	require.Equal(t, 2, rest.Turns)
 	require.Positive(t, rest.Usage.Input)
 	q := rest.Suspension.Requests[0]
 	require.Equal(t, []string{run.Session, run.ID, "q-1", "Where to?"}, []string{q.Session, q.Run, q.ID, q.Text})
-	require.Equal(t, []any{agent.BySelf, "question", agent.Code("")}, []any{rest.Suspension.Initiator, rest.Suspension.Cause, q.Cause}, "no failure is behind it")
+	require.Equal(t, []any{agent.InitiatorSelf, "question", agent.Code("")}, []any{rest.Suspension.Initiator, rest.Suspension.Cause, q.Cause}, "no failure is behind it")
 	turns := s.turns(t, run.Session)
 	require.Equal(t, []int{1, 0}, turns, "the second turn waits")
 	require.Equal(t, []string{"q-1"}, s.asked(t, run.Session))
@@ -45,7 +45,7 @@ func TestARestKeepsItsNames(t *testing.T) {
 	_, err = other.Answer(t.Context(), q, client.AnswerOptions{Text: "Rome"})
 	require.NoError(t, err)
 	o := s.rest(t, found)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, []string{run.Session, run.ID}, []string{o.Session, o.Run})
 	require.Nil(t, o.Suspension)
 	require.Equal(t, 4, o.Turns)
@@ -55,11 +55,11 @@ func TestARestKeepsItsNames(t *testing.T) {
 	_, err = found.Resume(t.Context(), nil)
 	var refused *agent.Error
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, []any{agent.Closed, agent.Completed}, []any{refused.Code, refused.Status})
-	_, err = signals.Say(t.Context(), s.temporal, "nobody-"+s.queue, agent.ResumeOrder{})
-	require.ErrorIs(t, err, agent.NotFound)
+	require.Equal(t, []any{agent.CodeClosed, agent.StatusCompleted}, []any{refused.Code, refused.Status})
+	_, err = signals.Update(t.Context(), s.temporal, "nobody-"+s.queue, agent.ResumeCommand{})
+	require.ErrorIs(t, err, agent.CodeNotFound)
 	_, err = other.Get(t.Context(), "nobody-"+s.queue)
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 }
 
 // Only a run that rests is resumed. One that works, also since it was resumed already, one
@@ -76,34 +76,34 @@ func TestOnlyWhatRestsIsResumed(t *testing.T) {
 		require.ErrorIs(t, err, code, what)
 	}
 	for want, run := range map[agent.Status]*client.Run{
-		agent.Completed: s.begin(t, "go", nil),
-		agent.Failed:    s.begin(t, "fail", &client.StartOptions{Limits: agent.Limits{Turns: 1}}),
-		agent.Cancelled: s.begin(t, "work", nil),
-		agent.Stopped:   s.begin(t, "work", nil),
+		agent.StatusCompleted: s.begin(t, "go", nil),
+		agent.StatusFailed:    s.begin(t, "fail", &client.StartOptions{Limits: agent.Limits{Turns: 1}}),
+		agent.StatusCancelled: s.begin(t, "work", nil),
+		agent.StatusStopped:   s.begin(t, "work", nil),
 	} {
-		if want == agent.Cancelled || want == agent.Stopped {
-			s.until(t, run, agent.TurnStarted)
-			refused(run, agent.NotSuspended, "it works")
+		if want == agent.StatusCancelled || want == agent.StatusStopped {
+			s.until(t, run, agent.EventTurnStarted)
+			refused(run, agent.CodeNotSuspended, "it works")
 		}
 		var err error
 		switch want {
-		case agent.Cancelled:
+		case agent.StatusCancelled:
 			_, err = run.Interrupt(t.Context(), "")
 			require.NoError(t, err)
 			s.suspended(t, run)
 			_, err = run.Resume(t.Context(), nil)
 			require.NoError(t, err)
-			refused(run, agent.NotSuspended, "it was resumed already")
+			refused(run, agent.CodeNotSuspended, "it was resumed already")
 			_, err = run.Cancel(t.Context(), "")
-		case agent.Stopped:
+		case agent.StatusStopped:
 			_, err = run.Stop(t.Context(), "", 0)
 		}
 		require.NoError(t, err)
 		require.Equal(t, want, s.rest(t, run).Status)
-		refused(run, agent.Closed, string(want))
+		refused(run, agent.CodeClosed, string(want))
 	}
-	_, err := signals.Say(t.Context(), s.temporal, "nobody-"+s.queue, agent.ResumeOrder{})
-	require.ErrorIs(t, err, agent.NotFound, "it never was")
+	_, err := signals.Update(t.Context(), s.temporal, "nobody-"+s.queue, agent.ResumeCommand{})
+	require.ErrorIs(t, err, agent.CodeNotFound, "it never was")
 }
 
 // turns lists the turns of a session's checkpoints.

@@ -83,7 +83,7 @@ func TestARunOfANewerRevisionWaitsForItsBuild(t *testing.T) {
 	old.Stop()
 	s.workNewer(t, binary, dir)
 	for verb, run := range runs {
-		require.Equal(t, agent.Cancelled, s.result(t, run).Status, verb)
+		require.Equal(t, agent.StatusCancelled, s.result(t, run).Status, verb)
 	}
 }
 

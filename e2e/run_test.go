@@ -24,7 +24,7 @@ func TestNoTranscriptInAnyInput(t *testing.T) {
 		testsuite.Reply{Text: "LAST-WORDS"},
 	), echo(nil))
 	run, out := s.run(t, "THE-TASK", nil)
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Equal(t, "LAST-WORDS", out.Text)
 	models := 0
 	for _, e := range s.history(t, run.Session, run.ID) {
@@ -59,7 +59,7 @@ func TestWhatATurnCosts(t *testing.T) {
 				}
 				s := setup(t, agent.Definition{}, testsuite.NewScript(append(replies, testsuite.Reply{Text: "done"})...), c.tool)
 				run, out := s.run(t, "go", nil)
-				require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+				require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 				return len(s.history(t, run.Session, run.ID))
 			}
 			perTurn := (events(22) - events(2)) / 20
@@ -85,7 +85,7 @@ func TestASessionGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	var texts []string
 	for _, m := range messages {
-		texts = append(texts, m.TextOf())
+		texts = append(texts, m.Text())
 	}
 	require.Equal(t, "first one second two", strings.Join(texts, " "))
 
@@ -96,7 +96,7 @@ func TestASessionGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{first.ID, second.ID, out.Run}, []string{runs[0].Run, runs[1].Run, runs[2].Run})
 	for i, r := range runs {
-		require.Equal(t, []any{agent.Completed, 1}, []any{r.Status, r.Turns})
+		require.Equal(t, []any{agent.StatusCompleted, 1}, []any{r.Status, r.Turns})
 		require.WithinRange(t, r.Started, begun, r.Ended)
 		require.False(t, i > 0 && r.Started.Before(runs[i-1].Ended), "one after the other")
 	}
@@ -109,14 +109,14 @@ func TestUnknownAgentAndWrongInput(t *testing.T) {
 	require.NoError(t, err)
 	out, err := run.Result(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.UnknownAgent, out.Error.Code)
+	require.Equal(t, agent.CodeUnknownAgent, out.Error.Code)
 	require.Contains(t, out.Error.Message, "it has tester")
 	d, err := s.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
 	require.NoError(t, err)
 	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_FAILED, d.GetWorkflowExecutionInfo().GetStatus())
 
 	_, err = s.Start(t.Context(), "Not A Name", "hi", nil)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	_, err = s.Start(t.Context(), "tester", " ", nil)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }

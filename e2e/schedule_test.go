@@ -26,10 +26,10 @@ func TestASchedule(t *testing.T) {
 	session := "watch-" + s.queue
 	const never = "0 0 1 1 * 2090" // a tick of its own would be one too many
 	spec := client.ScheduleSpec{Cron: never, Session: session, Agent: "tester", Topic: "day.begins", Payload: map[string]int{"day": 1}}
-	require.NoError(t, s.Schedule(t.Context(), "events-"+s.queue, spec))
-	require.ErrorIs(t, s.Schedule(t.Context(), "events-"+s.queue, spec), agent.Busy)
-	require.ErrorIs(t, s.Schedule(t.Context(), "words-"+s.queue, client.ScheduleSpec{Cron: "0 0 30 2 *", Session: session, Agent: "tester", Text: "good morning"}), agent.InvalidInput)
-	require.NoError(t, s.Schedule(t.Context(), "words-"+s.queue, client.ScheduleSpec{Cron: never, Session: session, Agent: "tester", Text: "good morning"}))
+	require.NoError(t, s.CreateSchedule(t.Context(), "events-"+s.queue, spec))
+	require.ErrorIs(t, s.CreateSchedule(t.Context(), "events-"+s.queue, spec), agent.CodeBusy)
+	require.ErrorIs(t, s.CreateSchedule(t.Context(), "words-"+s.queue, client.ScheduleSpec{Cron: "0 0 30 2 *", Session: session, Agent: "tester", Text: "good morning"}), agent.CodeInvalidInput)
+	require.NoError(t, s.CreateSchedule(t.Context(), "words-"+s.queue, client.ScheduleSpec{Cron: never, Session: session, Agent: "tester", Text: "good morning"}))
 
 	s.trigger(t, "events-"+s.queue)
 	run := s.live(t, session)
@@ -37,20 +37,20 @@ func TestASchedule(t *testing.T) {
 	s.trigger(t, "words-"+s.queue)
 	s.heard(t, session, "Event day.begins: {\"day\":1}", "good morning")
 	s.idles(t, run)
-	s.say(t, run, agent.StopOrder{})
-	require.Equal(t, agent.Stopped, s.result(t, run).Status)
+	s.say(t, run, agent.StopCommand{})
+	require.Equal(t, agent.StatusStopped, s.result(t, run).Status)
 	s.trigger(t, "words-"+s.queue) // it begins the next run
 	s.heard(t, session, "Event day.begins: {\"day\":1}", "good morning", "good morning")
 	run = s.live(t, session)
 	s.idles(t, run)
-	s.say(t, run, agent.CancelOrder{})
+	s.say(t, run, agent.CancelCommand{})
 
-	require.Equal(t, client.Scheduled{
+	require.Equal(t, client.ScheduleInfo{
 		ID: "words-" + s.queue, Session: session, Agent: "tester", Text: "good morning", Cron: never,
 	}, s.scheduled(t, "words-"+s.queue))
-	require.NoError(t, s.Unschedule(t.Context(), "words-"+s.queue))
-	require.NoError(t, s.Unschedule(t.Context(), "events-"+s.queue))
-	require.ErrorIs(t, s.Unschedule(t.Context(), "words-"+s.queue), agent.NotFound)
+	require.NoError(t, s.DeleteSchedule(t.Context(), "words-"+s.queue))
+	require.NoError(t, s.DeleteSchedule(t.Context(), "events-"+s.queue))
+	require.ErrorIs(t, s.DeleteSchedule(t.Context(), "words-"+s.queue), agent.CodeNotFound)
 }
 
 // tick says something as a schedule does.
@@ -70,7 +70,7 @@ func TestATickThatNoRunCanTake(t *testing.T) {
 		"no-daemon": {Agent: "tester", Topic: "day.begins"}, "nobody": {Agent: "nobody", Topic: "day.begins"}, "unheard": {Agent: "nobody", Text: "good morning"},
 	} {
 		tick.Session = session + "-" + s.queue
-		want := map[string]agent.Code{"tester": agent.InvalidInput, "nobody": agent.UnknownAgent}[tick.Agent]
+		want := map[string]agent.Code{"tester": agent.CodeInvalidInput, "nobody": agent.CodeUnknownAgent}[tick.Agent]
 		_, err := s.tick(t, tick)
 		require.ErrorContains(t, err, string(want), session)
 	}
@@ -87,7 +87,7 @@ func TestATickThatMeetsAStop(t *testing.T) {
 	for name, tick := range map[string]agent.Tick{"text": {Text: "good morning"}, "event": {Topic: "day.begins"}} {
 		run := s.begin(t, "work", &client.StartOptions{Session: name + "-" + s.queue})
 		<-begun
-		s.say(t, run, agent.StopOrder{Deadline: agent.Duration(4 * time.Second)})
+		s.say(t, run, agent.StopCommand{Deadline: agent.Duration(4 * time.Second)})
 		tick.Session, tick.Agent = run.Session, "tester"
 		out, err := s.tick(t, tick)
 		require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestATickThatMeetsAStop(t *testing.T) {
 		messages, err := s.Transcript(t.Context(), run.Session)
 		require.NoError(t, err)
 		require.Equal(t, 1, strings.Count(messagesText(messages), map[string]string{"text": "good morning", "event": "Event day.begins"}[name]))
-		s.say(t, next, agent.CancelOrder{})
+		s.say(t, next, agent.CancelCommand{})
 		s.result(t, next)
 	}
 }
@@ -132,7 +132,7 @@ func (s *stage) heard(t *testing.T, session string, want ...string) {
 		var said []string
 		for _, m := range messages {
 			if m.Role == agent.RoleUser {
-				said = append(said, m.TextOf())
+				said = append(said, m.Text())
 			}
 		}
 		require.Equal(c, want, said)
@@ -140,10 +140,10 @@ func (s *stage) heard(t *testing.T, session string, want ...string) {
 }
 
 // scheduled waits until a listing has a schedule, and returns it without its time.
-func (s *stage) scheduled(t *testing.T, id string) (found client.Scheduled) {
+func (s *stage) scheduled(t *testing.T, id string) (found client.ScheduleInfo) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		for one, err := range s.Schedules(t.Context()) {
+		for one, err := range s.ListSchedules(t.Context()) {
 			require.NoError(t, err)
 			if one.ID == id {
 				found = one

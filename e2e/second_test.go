@@ -20,6 +20,6 @@ func TestATreeStopsWithinASecond(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return f.busy.Load() == 0 }, patience, time.Millisecond)
 	require.Less(t, time.Since(said), time.Second)
-	f.still(t, run, 7, agent.Suspended)
+	f.still(t, run, 7, agent.StatusSuspended)
 	require.Len(t, f.script.Requests(), 7)
 }

@@ -53,7 +53,7 @@ func newVault(t *testing.T) *vault {
 		TaskQueue: v.queue, Store: dir, Logger: logger, Tools: []tool.Tool{pay}, ApprovalKeys: v.signer.Keys(),
 		Models: map[string]model.Model{"script": testsuite.NewScript(
 			testsuite.Reply{Calls: call("pay", map[string]any{"Card": cardNumber})}, testsuite.Reply{Text: "done"})},
-		Agents: []agent.Definition{{Name: "tester", Model: "script", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Approvers: []string{"ana"}}}}},
+		Agents: []agent.Definition{{Name: "tester", Model: "script", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Approvers: []string{"ana"}}}}},
 	})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))
@@ -71,7 +71,7 @@ func TestTokensAndSecrets(t *testing.T) {
 	require.JSONEq(t, `{"Card":"[secret]"}`, string(q.Call.Arguments))
 	mint := func(approver, request string, until time.Duration) string {
 		token, err := v.signer.Mint(signals.Claim{
-			Session: run.Session, Execution: run.ID, Verb: agent.Approve, Request: request, Digest: q.Digest, Principal: approver, Expires: time.Now().Add(until),
+			Session: run.Session, Execution: run.ID, Verb: agent.VerbApprove, Request: request, Digest: q.Digest, Principal: approver, Expires: time.Now().Add(until),
 		})
 		require.NoError(t, err)
 		return token
@@ -82,23 +82,23 @@ func TestTokensAndSecrets(t *testing.T) {
 		token string
 		code  agent.Code
 	}{
-		{"", agent.Denied}, {good + "x", agent.BadSignature}, {mint("ana", "q-9", time.Hour), agent.BadSignature},
-		{mint("bo", q.ID, time.Hour), agent.Denied}, {mint("ana", q.ID, -time.Second), agent.Expired},
+		{"", agent.CodeDenied}, {good + "x", agent.CodeBadSignature}, {mint("ana", "q-9", time.Hour), agent.CodeBadSignature},
+		{mint("bo", q.ID, time.Hour), agent.CodeDenied}, {mint("ana", q.ID, -time.Second), agent.CodeExpired},
 	} {
 		_, err := v.Approve(t.Context(), q, &client.ApproveOptions{By: "ana", Token: c.token})
 		require.ErrorIs(t, err, c.code)
 		errs = append(errs, err)
 	}
-	order := agent.Order{Token: good}
+	order := agent.CommandHeader{Token: good}
 	for name, c := range map[string]agent.Command{
-		"other arguments":    agent.ApproveOrder{Order: order, Request: q.ID, Digest: "0000000000000000"},
-		"edited arguments":   agent.ApproveOrder{Order: order, Request: q.ID, Digest: q.Digest, Arguments: json.RawMessage(`{"Card":"0"}`)},
-		"all further calls":  agent.ApproveOrder{Order: order, Request: q.ID, Digest: q.Digest, Always: true},
-		"another verb":       agent.RejectOrder{Order: order, Request: q.ID, Reason: "no"},
-		"in another's place": agent.AnswersOrder{Answers: []agent.AnswerTo{{Request: q.ID, Reject: &agent.RejectOrder{Order: order, Request: q.ID, Reason: "no"}}}},
+		"other arguments":    agent.ApproveCommand{CommandHeader: order, Request: q.ID, Digest: "0000000000000000"},
+		"edited arguments":   agent.ApproveCommand{CommandHeader: order, Request: q.ID, Digest: q.Digest, Arguments: json.RawMessage(`{"Card":"0"}`)},
+		"all further calls":  agent.ApproveCommand{CommandHeader: order, Request: q.ID, Digest: q.Digest, Always: true},
+		"another verb":       agent.RejectCommand{CommandHeader: order, Request: q.ID, Reason: "no"},
+		"in another's place": agent.AnswersCommand{Answers: []agent.AnswerTo{{Request: q.ID, Reject: &agent.RejectCommand{CommandHeader: order, Request: q.ID, Reason: "no"}}}},
 	} {
-		_, err := signals.Say(t.Context(), v.temporal, run.Session, c)
-		require.ErrorIs(t, err, agent.BadSignature, name)
+		_, err := signals.Update(t.Context(), v.temporal, run.Session, c)
+		require.ErrorIs(t, err, agent.CodeBadSignature, name)
 	}
 	require.NotContains(t, v.whole(t, run), good, "a token that is not spent is in no history")
 
@@ -107,9 +107,9 @@ func TestTokensAndSecrets(t *testing.T) {
 	_, err = v.Approve(t.Context(), q, &client.ApproveOptions{By: "somebody", Token: good})
 	require.NoError(t, err)
 	require.Equal(t, cardNumber, <-v.cards, "the tool gets what the model wrote")
-	require.Equal(t, agent.Completed, v.rest(t, run).Status)
+	require.Equal(t, agent.StatusCompleted, v.rest(t, run).Status)
 	_, err = v.Approve(t.Context(), q, &client.ApproveOptions{Token: good})
-	require.ErrorIs(t, err, agent.Closed)
+	require.ErrorIs(t, err, agent.CodeClosed)
 
 	d, err := v.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
 	require.NoError(t, err)

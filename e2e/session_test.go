@@ -62,7 +62,7 @@ func TestForkAtEveryCheckpoint(t *testing.T) {
 	l := &till{}
 	s := setup(t, agent.Definition{StateVersion: 1}, testsuite.NewScript(payments(turns)...), l.tool())
 	run, out := s.run(t, "pay four", nil)
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	page, err := s.Checkpoints(t.Context(), run.Session, nil)
 	require.NoError(t, err)
 	require.Equal(t, turns+2, page.Total, "one before the first turn, one after each")
@@ -75,16 +75,16 @@ func TestForkAtEveryCheckpoint(t *testing.T) {
 		require.NoError(t, err)
 		kept := min(p.Turn, turns)
 		require.Len(t, anew.Kept, kept, p.ID)
-		require.Len(t, anew.Again, turns-kept, p.ID)
+		require.Len(t, anew.MayRepeat, turns-kept, p.ID)
 		_, known, err := s.Checkpoint(t.Context(), run.Session, p.ID)
 		require.NoError(t, err)
 		require.Equal(t, whole[:len(known)], known, "the prefix, and nothing else")
 
-		fork, err := anew.Begin(t.Context())
+		fork, err := anew.Start(t.Context())
 		require.NoError(t, err)
 		o, err := fork.Result(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+		require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 		require.EqualValues(t, turns-kept, l.paid.Load()-before, "%s: what lies before is not paid again", p.ID)
 		messages, err := s.Transcript(t.Context(), fork.Session)
 		require.NoError(t, err)
@@ -114,16 +114,16 @@ func TestForkALiveRun(t *testing.T) {
 		v, err := run.Status(t.Context())
 		return err == nil && v.Turn == 2
 	}, patience, 10*time.Millisecond)
-	page, err := s.Checkpoints(t.Context(), session, &client.PointsOptions{Run: run.ID})
+	page, err := s.Checkpoints(t.Context(), session, &client.CheckpointsOptions{Run: run.ID})
 	require.NoError(t, err)
 	require.Equal(t, 1, page.Items[0].Turn)
 	_, err = s.Fork(t.Context(), session, &client.ForkOptions{Checkpoint: page.Items[0].ID})
-	require.ErrorIs(t, err, agent.Busy, "in place it can't be")
+	require.ErrorIs(t, err, agent.CodeBusy, "in place it can't be")
 	anew, err := s.Fork(t.Context(), session, &client.ForkOptions{Checkpoint: page.Items[0].ID, NewSession: true})
 	require.NoError(t, err)
-	fork, err := anew.Begin(t.Context())
+	fork, err := anew.Start(t.Context())
 	require.NoError(t, err)
-	s.until(t, fork, agent.TurnStarted)
+	s.until(t, fork, agent.EventTurnStarted)
 	collected, err := s.log().Collect(t.Context(), 0, false)
 	require.NoError(t, err)
 	require.Zero(t, collected.Deleted+collected.Left, "%+v", collected)
@@ -132,8 +132,8 @@ func TestForkALiveRun(t *testing.T) {
 	s.rest(t, fork)
 	messages, err := s.Transcript(t.Context(), fork.Session)
 	require.NoError(t, err)
-	require.Equal(t, "hello", messages[0].TextOf())
-	require.Equal(t, "pay two", messages[2].TextOf())
+	require.Equal(t, "hello", messages[0].Text())
+	require.Equal(t, "pay two", messages[2].Text())
 	require.Contains(t, messages[4].Parts[0].Result.Text, "paid 1")
 	_, err = run.Cancel(t.Context(), "")
 	require.NoError(t, err)
@@ -146,16 +146,16 @@ func TestForkAFirstRun(t *testing.T) {
 	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: "again", Text: "done"}, testsuite.Reply{Match: ".*", Delay: time.Minute}))
 	run := s.begin(t, "hello", nil)
-	s.until(t, run, agent.TurnStarted)
+	s.until(t, run, agent.EventTurnStarted)
 	anew, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{NewSession: true, Text: "again"})
 	require.NoError(t, err)
-	fork, err := anew.Begin(t.Context())
+	fork, err := anew.Start(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, s.rest(t, fork).Status)
+	require.Equal(t, agent.StatusCompleted, s.rest(t, fork).Status)
 	var runs []string
 	for e, err := range client.StoredEvents(t.Context(), s.dir, fork.Session, "") {
 		require.NoError(t, err)
-		if e.Type == agent.RunStarted {
+		if e.Type == agent.EventRunStarted {
 			runs = append(runs, e.Run)
 		}
 	}
@@ -178,14 +178,14 @@ func TestForkInPlace(t *testing.T) {
 	require.Equal(t, 1, first.Turn)
 	anew, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{Checkpoint: first.ID})
 	require.NoError(t, err)
-	fork, err := anew.Begin(t.Context())
+	fork, err := anew.Start(t.Context())
 	require.NoError(t, err)
 	o, err := fork.Result(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.EqualValues(t, 3, l.paid.Load())
 	s.keep(t, "forked", fork.Session, fork.ID)
-	left, err := s.Checkpoints(t.Context(), run.Session, &client.PointsOptions{Run: run.ID})
+	left, err := s.Checkpoints(t.Context(), run.Session, &client.CheckpointsOptions{Run: run.ID})
 	require.NoError(t, err)
 	require.Equal(t, page.Items, left.Items, "the branch that was left has its checkpoints")
 
@@ -193,15 +193,15 @@ func TestForkInPlace(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, runs, 2)
 	require.Equal(t, &agent.Forked{Session: run.Session, Run: run.ID, Checkpoint: first.ID}, runs[1].Forked)
-	require.Equal(t, []agent.Status{agent.Completed, agent.Completed}, []agent.Status{runs[0].Status, runs[1].Status})
+	require.Equal(t, []agent.Status{agent.StatusCompleted, agent.StatusCompleted}, []agent.Status{runs[0].Status, runs[1].Status})
 
 	edited, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{Edit: true, Text: "pay nothing"})
 	require.NoError(t, err)
-	require.Equal(t, "cp-0", edited.Plan.Point.ID, "the message is what the session began with")
+	require.Equal(t, "cp-0", edited.ForkPlan.Checkpoint.ID, "the message is what the session began with")
 	_, err = s.Fork(t.Context(), run.Session, &client.ForkOptions{Checkpoint: "cp-3"})
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 	_, err = s.Fork(t.Context(), run.Session, nil)
-	require.ErrorIs(t, err, agent.InvalidInput, "at the end the model has nothing to answer")
+	require.ErrorIs(t, err, agent.CodeInvalidInput, "at the end the model has nothing to answer")
 }
 
 // After each kind of failure a retry goes on where the run stood, with new limits,
@@ -226,14 +226,14 @@ func TestRetryAfterEveryFailure(t *testing.T) {
 		paid    int64 // with the retry's
 		fails   bool  // again
 	}{
-		"the provider":    {replies: broken(1, agent.FaultBadRequest), code: agent.ProviderError, paid: 2},
-		"the key":         {replies: broken(1, agent.FaultAuth), code: agent.ProviderAuth, paid: 2},
-		"too few turns":   {replies: payments(2), limits: agent.Limits{Turns: 1}, code: agent.LimitTurns, paid: 2},
-		"too many tokens": {replies: payments(2), limits: agent.Limits{Tokens: 1}, code: agent.LimitTokens, paid: 2},
-		"a tool missing":  {replies: payments(2), def: agent.Definition{Require: []agent.OneOf{{"look"}}}, code: agent.ToolsMissing, paid: 2, fails: true},
-		"only talk":       {replies: payments(2), def: agent.Definition{Completion: agent.CompleteTool, Nudges: 1}, code: agent.Stuck, paid: 2, fails: true},
-		"a refusal":       {replies: filtered, code: agent.Refusal, paid: 1, fails: true},
-		"the output":      {replies: payments(2), def: agent.Definition{Output: json.RawMessage(`{"type":"object"}`)}, code: agent.BadOutput, paid: 2, fails: true},
+		"the provider":    {replies: broken(1, agent.FaultBadRequest), code: agent.CodeProviderError, paid: 2},
+		"the key":         {replies: broken(1, agent.FaultAuth), code: agent.CodeProviderAuth, paid: 2},
+		"too few turns":   {replies: payments(2), limits: agent.Limits{Turns: 1}, code: agent.CodeLimitTurns, paid: 2},
+		"too many tokens": {replies: payments(2), limits: agent.Limits{Tokens: 1}, code: agent.CodeLimitTokens, paid: 2},
+		"a tool missing":  {replies: payments(2), def: agent.Definition{Require: []agent.OneOf{{"look"}}}, code: agent.CodeToolsMissing, paid: 2, fails: true},
+		"only talk":       {replies: payments(2), def: agent.Definition{Completion: agent.CompletionTool, Nudges: 1}, code: agent.CodeStuck, paid: 2, fails: true},
+		"a refusal":       {replies: filtered, code: agent.CodeRefusal, paid: 1, fails: true},
+		"the output":      {replies: payments(2), def: agent.Definition{Output: json.RawMessage(`{"type":"object"}`)}, code: agent.CodeBadOutput, paid: 2, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &till{}
@@ -241,20 +241,20 @@ func TestRetryAfterEveryFailure(t *testing.T) {
 			run, out := s.run(t, "pay two", &client.StartOptions{Limits: c.limits})
 			require.Equal(t, c.code, out.Error.Code)
 			_, err := run.Resume(t.Context(), nil)
-			require.ErrorIs(t, err, agent.Closed)
+			require.ErrorIs(t, err, agent.CodeClosed)
 			anew, err := s.Retry(t.Context(), run.Session, nil)
 			require.NoError(t, err)
-			require.Len(t, anew.Kept, int(l.paid.Load()), "%+v", anew.Plan)
-			require.Empty(t, anew.Again)
-			retry, err := anew.Begin(t.Context())
+			require.Len(t, anew.Kept, int(l.paid.Load()), "%+v", anew.ForkPlan)
+			require.Empty(t, anew.MayRepeat)
+			retry, err := anew.Start(t.Context())
 			require.NoError(t, err)
 			o, err := retry.Result(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, c.fails, o.Status == agent.Failed, "%+v", o.Error)
+			require.Equal(t, c.fails, o.Status == agent.StatusFailed, "%+v", o.Error)
 			require.Equal(t, c.paid, l.paid.Load())
 			_, err = s.Retry(t.Context(), run.Session, nil)
 			if !c.fails {
-				require.ErrorIs(t, err, agent.Stale, "there is nothing to retry any more")
+				require.ErrorIs(t, err, agent.CodeStale, "there is nothing to retry any more")
 			}
 		})
 	}
@@ -272,18 +272,18 @@ func TestOneOfFiftyRetriesWins(t *testing.T) {
 	require.NoError(t, err)
 	var won atomic.Int64
 	s.race(t, 50, func(ctx context.Context, _ int) error {
-		retry, err := anew.Begin(ctx)
+		retry, err := anew.Start(ctx)
 		if err != nil {
-			require.ErrorIs(t, err, agent.Busy)
+			require.ErrorIs(t, err, agent.CodeBusy)
 			return err
 		}
 		o, err := retry.Result(ctx)
 		require.NoError(t, err)
-		if o.Status == agent.Completed {
+		if o.Status == agent.StatusCompleted {
 			won.Add(1)
 			return nil
 		}
-		require.ErrorIs(t, o.Error, agent.Stale, "it came when the other one had ended")
+		require.ErrorIs(t, o.Error, agent.CodeStale, "it came when the other one had ended")
 		return o.Error
 	})
 	require.EqualValues(t, 1, won.Load())
@@ -297,14 +297,14 @@ func TestOneOfFiftyRetriesWins(t *testing.T) {
 // calls closed and its end told (HX-39).
 func TestTheNextRunRecoversATerminatedOne(t *testing.T) {
 	t.Parallel()
-	for name, from := range map[string]agent.EventType{"in a call": agent.CallStarted, "in a turn": agent.TurnStarted} {
+	for name, from := range map[string]agent.EventType{"in a call": agent.EventCallStarted, "in a turn": agent.EventTurnStarted} {
 		t.Run(name, func(t *testing.T) {
 			hang := tool.New("hang", "", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
 				<-ctx.Done()
 				return "", ctx.Err()
 			}, nil)
 			first := testsuite.Reply{Calls: call("hang", nil)}
-			if from == agent.TurnStarted {
+			if from == agent.EventTurnStarted {
 				first = testsuite.Reply{Text: "slow", Delay: time.Minute}
 			}
 			s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: "are you there", Text: "I am"}, first), hang)
@@ -316,23 +316,23 @@ func TestTheNextRunRecoversATerminatedOne(t *testing.T) {
 			require.NoError(t, err)
 			o, err := nobody.Result(t.Context())
 			require.NoError(t, err)
-			require.ErrorIs(t, o.Error, agent.UnknownAgent)
+			require.ErrorIs(t, o.Error, agent.CodeUnknownAgent)
 			next, err := s.Start(t.Context(), "tester", "are you there?", &client.StartOptions{Session: run.Session})
 			require.NoError(t, err)
 			o, err = next.Result(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+			require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 			messages, err := s.Transcript(t.Context(), run.Session)
 			require.NoError(t, err)
-			require.Equal(t, "remember 4711", messages[0].TextOf())
-			if from == agent.CallStarted {
+			require.Equal(t, "remember 4711", messages[0].Text())
+			if from == agent.EventCallStarted {
 				require.Equal(t, agent.CallUnknown, messages[2].Parts[0].Result.Status)
 			}
 			runs, err := s.Runs(t.Context(), run.Session)
 			require.NoError(t, err)
 			require.Equal(t, []string{run.ID, next.ID}, []string{runs[0].Run, runs[1].Run})
 			s.keep(t, "recovered", next.Session, next.ID)
-			require.Equal(t, agent.Cancelled, runs[0].Status)
+			require.Equal(t, agent.StatusCancelled, runs[0].Status)
 			require.Equal(t, agent.ReasonTerminated, runs[0].Reason)
 		})
 	}
@@ -363,7 +363,7 @@ func TestASessionOutlivesItsHistory(t *testing.T) {
 	require.Equal(t, "you had said hello", o.Text)
 	messages, err = s.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
-	require.Equal(t, "hello", messages[0].TextOf())
+	require.Equal(t, "hello", messages[0].Text())
 	require.Len(t, messages, 4)
 }
 
@@ -381,7 +381,7 @@ func TestOnePostTwiceIsOneMessage(t *testing.T) {
 	s.work(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "hi"}, testsuite.Reply{Text: "bye"}))
 	o, err := first.Result(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, 1, o.Turns)
 	again, err = s.Send(t.Context(), session, "hello", post)
 	require.NoError(t, err)
@@ -392,7 +392,7 @@ func TestOnePostTwiceIsOneMessage(t *testing.T) {
 	require.NoError(t, err)
 	var app *sdktemporal.ApplicationError
 	require.ErrorAs(t, late.Get(t.Context(), nil), &app)
-	require.Equal(t, string(agent.Stale), app.Type())
+	require.Equal(t, string(agent.CodeStale), app.Type())
 	second, err := s.Send(t.Context(), session, "and goodbye", &client.SendOptions{ID: "m-2"})
 	require.NoError(t, err)
 	o, err = second.Result(t.Context())
@@ -411,7 +411,7 @@ type breakable struct {
 
 func (b *breakable) PutHead(ctx context.Context, h store.Head) error {
 	if b.down.Load() && h.Run != "" { // a run may begin
-		return agent.Errorf(agent.StoreUnavailable, "the disk is full")
+		return agent.Errorf(agent.CodeStoreUnavailable, "the disk is full")
 	}
 	return b.Store.PutHead(ctx, h)
 }
@@ -430,27 +430,27 @@ func TestTheStoreFailsAtASuspension(t *testing.T) {
 	require.Eventually(t, func() bool {
 		v, err := run.Status(t.Context())
 		require.NoError(t, err)
-		require.NotEqual(t, agent.Suspended, v.Status)
-		return v.Fault != nil
+		require.NotEqual(t, agent.StatusSuspended, v.Status)
+		return v.StoreError != nil
 	}, patience, 50*time.Millisecond)
 	v, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Suspending, v.Status)
-	require.Equal(t, agent.StoreUnavailable, v.Fault.Code)
+	require.Equal(t, agent.StatusSuspending, v.Status)
+	require.Equal(t, agent.CodeStoreUnavailable, v.StoreError.Code)
 	_, err = store.NewLog(s.dir).Head(t.Context(), run.Session)
-	require.ErrorIs(t, err, agent.NotFound, "nothing was stored")
+	require.ErrorIs(t, err, agent.CodeNotFound, "nothing was stored")
 	b.down.Store(false)
 	s.suspended(t, run)
 	head, err := s.dir.Head(t.Context(), run.Session)
 	require.NoError(t, err)
-	require.Equal(t, agent.Suspended, head.Status)
+	require.Equal(t, agent.StatusSuspended, head.Status)
 	stored, err := store.NewLog(s.dir).View(t.Context(), head.Digest) // who reads the session has all of it
 	require.NoError(t, err)
-	require.Equal(t, agent.RunSuspended, stored.Events()[len(stored.Events())-1].Type)
+	require.Equal(t, agent.EventRunSuspended, stored.Events()[len(stored.Events())-1].Type)
 	require.Equal(t, v.Seq, head.Seq)
 	v, err = run.Status(t.Context())
 	require.NoError(t, err)
-	require.Nil(t, v.Fault)
+	require.Nil(t, v.StoreError)
 }
 
 // The state that an older version of an agent has kept is migrated for the newer
@@ -462,7 +462,7 @@ func TestStateIsMigrated(t *testing.T) {
 	w := s.work(t, agent.Definition{StateVersion: 1}, testsuite.NewScript(payments(1)...), l.tool())
 	session := "state-" + s.queue
 	_, o := s.run(t, "pay", &client.StartOptions{Session: session})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	w.Stop()
 
 	read := tool.New("read", "", func(ctx context.Context, c *tool.Call, _ struct{}) (string, error) {
@@ -475,7 +475,7 @@ func TestStateIsMigrated(t *testing.T) {
 	}
 	w = s.work(t, second, script(), read)
 	_, o = s.run(t, "how much?", &client.StartOptions{Session: session})
-	require.ErrorIs(t, o.Error, agent.MigrationMissing)
+	require.ErrorIs(t, o.Error, agent.CodeMigrationMissing)
 	w.Stop()
 
 	s.migrations = []activities.Migration{{From: 1, To: 2, Migrate: func(state map[string]json.RawMessage) (map[string]json.RawMessage, error) {
@@ -483,7 +483,7 @@ func TestStateIsMigrated(t *testing.T) {
 	}}}
 	s.work(t, second, script(), read)
 	run, o := s.run(t, "how much?", &client.StartOptions{Session: session})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	messages, err := s.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.Equal(t, "100", messages[len(messages)-2].Parts[0].Result.Text)
@@ -498,10 +498,10 @@ func TestCarryCompact(t *testing.T) {
 	s.run(t, "a secret word", &client.StartOptions{Session: session})
 	run, o := s.run(t, "and now?", &client.StartOptions{Session: session, Carry: agent.CarryCompact})
 	s.keep(t, "summed-up", session, run.ID)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	requests := script.Requests()
 	last := requests[len(requests)-1].Messages
-	require.Equal(t, []string{"we said hello", "and now?"}, []string{last[0].TextOf(), last[1].TextOf()})
+	require.Equal(t, []string{"we said hello", "and now?"}, []string{last[0].Text(), last[1].Text()})
 }
 
 func asks(question string) testsuite.Reply {

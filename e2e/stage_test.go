@@ -21,25 +21,25 @@ func TestTheKitPlaysATree(t *testing.T) {
 	firm := &worker.Options{
 		Tools: []tool.Tool{pay},
 		Agents: []agent.Definition{
-			{Name: "lead", Model: "m", Tools: []string{agent.ParkTool, "pay"}, Agents: []agent.SubAgent{{Agent: "clerk"}}},
-			{Name: "clerk", Model: "m", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}},
+			{Name: "lead", Model: "m", Tools: []string{agent.AwaitResumptionTool, "pay"}, Agents: []agent.SubAgent{{Agent: "clerk"}}},
+			{Name: "clerk", Model: "m", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}}},
 		},
 	}
 	script := testsuite.NewScript(
 		testsuite.Reply{Match: "^book", Calls: []testsuite.Call{{Tool: "subagent__clerk", Arguments: map[string]any{"task": "pay it"}}}},
 		testsuite.Reply{Match: "^pay it", Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"EUR": 800}}}},
 		testsuite.Reply{Match: "^paid", Text: "It is paid."},
-		testsuite.Reply{Match: "It is paid.", Calls: []testsuite.Call{{Tool: agent.ParkTool, Arguments: map[string]any{"reason": "the bank is slow", "conditions": map[string]any{"after": "168h"}}}}},
+		testsuite.Reply{Match: "It is paid.", Calls: []testsuite.Call{{Tool: agent.AwaitResumptionTool, Arguments: map[string]any{"reason": "the bank is slow", "conditions": map[string]any{"after": "168h"}}}}},
 		testsuite.Reply{Match: "bank is slow|Summed up", Text: "It has arrived."},
 	)
-	person := &testsuite.Person{Rules: []testsuite.Reaction{{Tool: "pay", Approve: true}}}
+	person := &testsuite.Person{Rules: []testsuite.PersonRule{{Tool: "pay", Approve: true}}}
 	s := testsuite.New(t, &testsuite.Options{Worker: firm, Model: script, Person: person, Server: dial(t, shared(t))})
 	run := s.Start("lead", "book", nil)
-	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
+	require.Equal(t, agent.SuspensionParked, run.Suspended().Kind)
 	s.FastForward(7 * 24 * time.Hour)
 	o := run.Completed()
 	require.Equal(t, "It has arrived.", o.Text)
-	require.Len(t, person.Said(), 1)
-	require.Equal(t, "clerk", person.Said()[0].Request.Agent)
-	require.Equal(t, agent.Completed, s.Run(run.Session+"/clerk-1").Completed().Status)
+	require.Len(t, person.Decisions(), 1)
+	require.Equal(t, "clerk", person.Decisions()[0].Request.Agent)
+	require.Equal(t, agent.StatusCompleted, s.Run(run.Session+"/clerk-1").Completed().Status)
 }

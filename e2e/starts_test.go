@@ -19,7 +19,7 @@ func TestOneOfFiftyStartsBegins(t *testing.T) {
 	s := on(t, shared(t))
 	session := "starts-" + s.queue
 	_, err := s.Get(t.Context(), session)
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 	start := func(ctx context.Context, _ int) error {
 		run, err := s.Start(ctx, "tester", "go", &client.StartOptions{Session: session})
 		if err != nil {
@@ -37,14 +37,14 @@ func TestOneOfFiftyStartsBegins(t *testing.T) {
 	for _, err := range lost {
 		var e *agent.Error
 		require.ErrorAs(t, err, &e)
-		require.Equal(t, []any{agent.Busy, session, run.ID}, []any{e.Code, e.Session, e.Run})
+		require.Equal(t, []any{agent.CodeBusy, session, run.ID}, []any{e.Code, e.Session, e.Run})
 	}
 	s.work(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(asks("Where to?"), testsuite.Reply{Text: "done"}))
 	q := s.suspended(t, run).Requests[0]
-	require.ErrorIs(t, start(t.Context(), 0), agent.Busy)
+	require.ErrorIs(t, start(t.Context(), 0), agent.CodeBusy)
 	_, err = s.Answer(t.Context(), q, client.AnswerOptions{Text: "Rome"})
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, s.rest(t, run).Status)
+	require.Equal(t, agent.StatusCompleted, s.rest(t, run).Status)
 	runs, err := s.Runs(t.Context(), session)
 	require.NoError(t, err)
 	require.Len(t, runs, 1)

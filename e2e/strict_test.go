@@ -36,7 +36,7 @@ func bare(t *testing.T, s place) temporal.Client {
 }
 
 // until is a process with keys that takes what is plain until a time.
-func until(t *testing.T, keys string, s place, until time.Time) *vaulted {
+func until(t *testing.T, keys string, s place, until time.Time) *keyedProcess {
 	t.Helper()
 	ring, err := keyring.Parse(keys)
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func until(t *testing.T, keys string, s place, until time.Time) *vaulted {
 	dir, err := store.OpenDir("transcripts", nil)
 	require.NoError(t, err)
 	st := store.Encrypt(dir, ring)
-	return &vaulted{client.New(c, &client.Options{TaskQueue: t.Name(), Store: st}), c, st}
+	return &keyedProcess{client.New(c, &client.Options{TaskQueue: t.Name(), Store: st}), c, st}
 }
 
 // payloadOf is a signal's payload as it lies at the server.
@@ -89,7 +89,7 @@ func TestNobodyWithoutAKeySaysAnything(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
-	require.NoError(t, thief.SignalWorkflow(t.Context(), run.Session, "", signals.Child, map[string]any{"run": run.ID, "session": "x", "from": "y", "seq": 1, "status": "completed"}))
+	require.NoError(t, thief.SignalWorkflow(t.Context(), run.Session, "", signals.ChildReport, map[string]any{"run": run.ID, "session": "x", "from": "y", "seq": 1, "status": "completed"}))
 
 	update, err := thief.UpdateWorkflow(t.Context(), temporal.UpdateWorkflowOptions{
 		WorkflowID: run.Session, UpdateName: "cancel", WaitForStage: temporal.WorkflowUpdateStageCompleted, Args: []any{map[string]string{"reason": "plain"}},
@@ -110,19 +110,19 @@ func TestNobodyWithoutAKeySaysAnything(t *testing.T) {
 	require.NoError(t, err)
 	out, err := failed.Result(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Failed, out.Status)
-	require.Equal(t, agent.BadSignature, out.Error.Code)
+	require.Equal(t, agent.StatusFailed, out.Status)
+	require.Equal(t, agent.CodeBadSignature, out.Error.Code)
 
 	st, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Suspended, st.Status)
+	require.Equal(t, agent.StatusSuspended, st.Status)
 	require.Len(t, st.Refused, 4, "%+v", st.Refused)
 	for _, r := range st.Refused {
-		require.Equal(t, agent.BadSignature, r.Error.Code)
+		require.Equal(t, agent.CodeBadSignature, r.Error.Code)
 	}
 	_, err = v.Answer(t.Context(), asked, client.AnswerOptions{Text: "door"})
 	require.NoError(t, err, "the worker takes its work as before")
-	require.Equal(t, agent.Failed, v.rests(t, run, agent.Failed).Status)
+	require.Equal(t, agent.StatusFailed, v.rests(t, run, agent.StatusFailed).Status)
 }
 
 // A run that began before there were keys goes on with them if what was plain until then is
@@ -148,7 +148,7 @@ func TestARunFromBeforeTheKeysGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	run, err = now.Get(t.Context(), run.Session)
 	require.NoError(t, err)
-	now.rests(t, run, agent.Failed)
+	now.rests(t, run, agent.StatusFailed)
 }
 
 // A topic is no secret that the namespace tells, and an event still finds who waits for it.
@@ -165,7 +165,7 @@ func TestTopicsAreNotPlain(t *testing.T) {
 	t.Cleanup(w.Stop)
 	run, err := v.Start(t.Context(), "lead", "wait", &client.StartOptions{Park: &agent.Conditions{Event: &agent.EventCondition{Topic: hushed}}})
 	require.NoError(t, err)
-	v.rests(t, run, agent.Suspended)
+	v.rests(t, run, agent.StatusSuspended)
 	d, err := bare(t, s).DescribeWorkflowExecution(t.Context(), run.Session, "")
 	require.NoError(t, err)
 	raw, err := json.Marshal(d)
@@ -181,7 +181,7 @@ func TestTopicsAreNotPlain(t *testing.T) {
 		e, err := v.Emit(ctx, hushed, nil, nil)
 		require.NoError(t, err)
 		require.Empty(t, e.Failed)
-		sent = e.Sent
+		sent = e.Accepted
 	}
-	v.rests(t, run, agent.Completed)
+	v.rests(t, run, agent.StatusCompleted)
 }

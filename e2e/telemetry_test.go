@@ -38,7 +38,7 @@ func tracedBrain(_ context.Context, req *model.Request) *model.Reply {
 		}
 	}
 	part := func(tool, arguments string) agent.Part {
-		return agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{Tool: tool, Arguments: []byte(arguments)}}
+		return agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: tool, Arguments: []byte(arguments)}}
 	}
 	again := part("echo", fmt.Sprintf(`{"text":%q}`, told))
 	switch {
@@ -66,7 +66,7 @@ func (s *stage) traced(t *testing.T) (spans *tracetest.InMemoryExporter, w *work
 	require.NoError(t, err)
 	w, err = worker.New(s.temporal, &worker.Options{
 		TaskQueue: s.queue, Tools: []tool.Tool{echo(nil)}, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Observer: o,
-		Models: map[string]model.Model{"acme": brain(tracedBrain)},
+		Models: map[string]model.Model{"acme": modelFunc(tracedBrain)},
 		Agents: []agent.Definition{
 			{Name: "lead", Model: "acme/big", Tools: []string{"echo", agent.AskUserTool}, Agents: []agent.SubAgent{{Agent: "clerk"}}},
 			{Name: "clerk", Model: "acme/small", Tools: []string{"echo"}},
@@ -92,7 +92,7 @@ func TestTracesAreWhole(t *testing.T) {
 	require.NoError(t, err)
 	caller.End()
 	rest := s.rest(t, run)
-	require.Equal(t, agent.Suspended, rest.Status)
+	require.Equal(t, agent.StatusSuspended, rest.Status)
 	first.Stop()
 	before := one.GetSpans()
 
@@ -100,7 +100,7 @@ func TestTracesAreWhole(t *testing.T) {
 	_, err = s.Answer(t.Context(), rest.Suspension.Requests[0], client.AnswerOptions{Text: secret})
 	require.NoError(t, err)
 	out := s.rest(t, run)
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Contains(t, out.Text, secret, "it was told")
 	require.NotEqual(t, run.ID, s.current(t, run.Session), "it was carried over")
 	require.Equal(t, before, one.GetSpans())

@@ -46,7 +46,7 @@ func TestPlainTemporalCommand(t *testing.T) {
 	require.NoError(t, err)
 	var result struct{ Result agent.Outcome }
 	require.NoError(t, json.Unmarshal(raw, &result), "%s", raw)
-	require.Equal(t, agent.Completed, result.Result.Status)
+	require.Equal(t, agent.StatusCompleted, result.Result.Status)
 	require.Equal(t, "done", result.Result.Text)
 
 	for name, into := range map[string]any{"status": &agent.RunStatus{}, "transcript": &struct{ Messages []agent.Message }{}, "state": &struct{ V int }{}} {
@@ -56,7 +56,7 @@ func TestPlainTemporalCommand(t *testing.T) {
 		require.NoError(t, json.Unmarshal(raw, &answer), "%s", raw)
 		require.NoError(t, json.Unmarshal(answer.QueryResult[0], into), "%s", raw)
 		if status, ok := into.(*agent.RunStatus); ok {
-			require.Equal(t, agent.Completed, status.Status)
+			require.Equal(t, agent.StatusCompleted, status.Status)
 			require.Equal(t, session, status.Session)
 			require.Equal(t, 2, status.Turn)
 		}
@@ -70,7 +70,7 @@ func TestPlainTemporalCommand(t *testing.T) {
 	require.NoError(t, err)
 	out, err := run.Result(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.InvalidInput, out.Error.Code)
+	require.Equal(t, agent.CodeInvalidInput, out.Error.Code)
 	require.Equal(t, "input.txt", out.Error.Path)
 	require.Equal(t, "start refused: input.txt is not known here", out.Error.Message)
 	raw, err = s.cli(t, "workflow", "result", "-w", session+"-bad")
@@ -89,22 +89,22 @@ func TestCancelAndTerminateFromOutside(t *testing.T) {
 			s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "slow", Delay: patience}))
 			run, err := s.Start(t.Context(), "tester", "go", &client.StartOptions{Labels: map[string]string{"team": "a"}})
 			require.NoError(t, err)
-			s.until(t, run, agent.TurnStarted)
+			s.until(t, run, agent.EventTurnStarted)
 			_, err = s.cli(t, "workflow", verb, "-w", run.Session)
 			require.NoError(t, err)
 			out, err := run.Result(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, agent.Cancelled, out.Status)
+			require.Equal(t, agent.StatusCancelled, out.Status)
 			require.Equal(t, want, out.Reason)
-			var listed []client.Listed
+			var listed []client.RunInfo
 			require.Eventually(t, func() bool { // visibility follows a little later
-				for l, err := range s.List(t.Context(), client.Filter{Status: agent.Cancelled, Query: "WorkflowId = '" + run.Session + "'"}) {
+				for l, err := range s.List(t.Context(), client.ListFilter{Status: agent.StatusCancelled, Query: "WorkflowId = '" + run.Session + "'"}) {
 					require.NoError(t, err)
 					listed = append(listed, l)
 				}
 				return len(listed) > 0
 			}, patience, 50*time.Millisecond)
-			require.Equal(t, agent.Cancelled, listed[0].Status)
+			require.Equal(t, agent.StatusCancelled, listed[0].Status)
 			require.Equal(t, "go", listed[0].Task)
 		})
 	}

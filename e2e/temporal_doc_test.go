@@ -82,7 +82,7 @@ type page struct {
 func (p *page) clear(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
-	for l, err := range p.List(ctx, client.Filter{Query: "TaskQueue = '" + p.queue + "' AND ExecutionStatus = 'Running'"}) {
+	for l, err := range p.List(ctx, client.ListFilter{Query: "TaskQueue = '" + p.queue + "' AND ExecutionStatus = 'Running'"}) {
 		require.NoError(t, err)
 		require.NoError(t, p.temporal.TerminateWorkflow(ctx, l.Session, "", "the page is done"))
 	}
@@ -178,7 +178,7 @@ var (
 func (p *page) prepare(t *testing.T, what string) {
 	t.Helper()
 	if m := needsToken.FindStringSubmatch(what); m != nil {
-		claim, err := p.Claim(t.Context(), m[2], agent.Approve, m[3], m[1])
+		claim, err := p.TokenClaim(t.Context(), m[2], agent.VerbApprove, m[3], m[1])
 		require.NoError(t, err)
 		claim.Expires = time.Now().Add(time.Hour)
 		p.token, err = docSigner.Mint(claim)
@@ -195,7 +195,7 @@ func (p *page) prepare(t *testing.T, what string) {
 	}
 	run, err := p.Start(t.Context(), m[2], m[3], &client.StartOptions{Session: m[1]})
 	require.NoError(t, err)
-	p.until(t, run, agent.RunStarted)
+	p.until(t, run, agent.EventRunStarted)
 }
 
 // await waits until a session is as a comment says.
@@ -239,13 +239,13 @@ func (p *page) holds(t *testing.T, s agent.RunStatus, first int, how string) boo
 	}
 	switch verb, what, _ := strings.Cut(how, " "); {
 	case how == "is held":
-		return len(open.Held) > 0
+		return len(open.Holds) > 0
 	case how == "goes on":
-		return s.Status == agent.Running && s.Turn >= first+2
+		return s.Status == agent.StatusRunning && s.Turn >= first+2
 	case verb == "is" && agent.Status(what).Known():
 		return s.Status == agent.Status(what)
 	case verb == "asks":
-		return s.Status == agent.Suspended && slices.ContainsFunc(open.Requests, func(r agent.Request) bool { return r.ID == what })
+		return s.Status == agent.StatusSuspended && slices.ContainsFunc(open.Requests, func(r agent.Request) bool { return r.ID == what })
 	case verb == "refused":
 		return slices.ContainsFunc(s.Refused, func(r agent.RefusedVerb) bool { return string(r.Verb) == what })
 	}
@@ -281,12 +281,12 @@ func travelAgency(t *testing.T) *stage {
 }
 
 func docAgents() []agent.Definition {
-	ask := func(name string) agent.Rule { return agent.Rule{Do: agent.Ask, Tools: []string{name}} }
+	ask := func(name string) agent.Rule { return agent.Rule{Do: agent.RulingAsk, Tools: []string{name}} }
 	refund, transfer := ask("refund"), ask("transfer")
 	refund.Confirm, transfer.Approvers = agent.ConfirmDigest, []string{"ana@acme.com"}
 	return []agent.Definition{
 		{
-			Name: "planner", Model: "planner", Tools: []string{"look", agent.AskUserTool, agent.ParkTool}, Limits: agent.Limits{Turns: 10_000},
+			Name: "planner", Model: "planner", Tools: []string{"look", agent.AskUserTool, agent.AwaitResumptionTool}, Limits: agent.Limits{Turns: 10_000},
 			ClientTools: []agent.ToolSpec{{Name: "camera", Description: "takes a photograph"}},
 		},
 		{Name: "payer", Model: "payer", Tools: []string{"pay", "refund", "transfer"}, Rules: []agent.Rule{ask("pay"), refund, transfer}},
@@ -377,9 +377,9 @@ func TestTemporalDocRawClient(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(raw, &got), "%s", raw)
 	require.Equal(t, "q-1", got.Question)
-	require.Equal(t, agent.Accepted, got.Ack.Effect)
-	require.Equal(t, agent.Running, got.Ack.Status)
-	require.Equal(t, agent.Completed, got.Outcome.Status)
+	require.Equal(t, agent.EffectAccepted, got.Ack.Effect)
+	require.Equal(t, agent.StatusRunning, got.Ack.Status)
+	require.Equal(t, agent.StatusCompleted, got.Outcome.Status)
 	require.Equal(t, "Hello.", got.Outcome.Text)
 	messages, err := s.Transcript(t.Context(), session)
 	require.NoError(t, err)
@@ -396,8 +396,8 @@ func TestHoldingDoc(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n## ")
 	rows := regexp.MustCompile(`(?m)^\| (\w[^|]+)\|([^|]+)\| (\w|"|`+"`"+`)[^|]+\|$`).FindAllStringSubmatch(table, -1)[1:] // without the head
 	for i, use := range []string{
-		"`completion: tool`", "`on_limit: ask`", "`" + agent.ParkTool + "` with conditions", "without conditions", "`" + agent.AskUserTool + "`",
-		"`subagent_pause`", "`" + string(agent.Pause) + "`", "`" + string(agent.Stop) + "`", "`background: true`", "`" + string(agent.Cancel) + "`",
+		"`completion: tool`", "`on_limit: ask`", "`" + agent.AwaitResumptionTool + "` with conditions", "without conditions", "`" + agent.AskUserTool + "`",
+		"`subagent_pause`", "`" + string(agent.VerbPause) + "`", "`" + string(agent.VerbStop) + "`", "`background: true`", "`" + string(agent.VerbCancel) + "`",
 	} {
 		require.Contains(t, rows[i][2], use)
 	}

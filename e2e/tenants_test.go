@@ -32,16 +32,16 @@ func TestATenantStaysOutOfAnother(t *testing.T) {
 	if err == nil {
 		_, err = seen.Status(t.Context())
 	}
-	require.ErrorIs(t, err, agent.NotSetUp, "what is in Temporal")
+	require.ErrorIs(t, err, agent.CodeNotSetUp, "what is in Temporal")
 	require.NotContains(t, err.Error(), hushed)
 	_, err = store.NewLog(other.store).Head(t.Context(), run.Session) // the very folder
-	require.ErrorIs(t, err, agent.ChunkDamaged, "the transcript")
+	require.ErrorIs(t, err, agent.CodeChunkDamaged, "the transcript")
 
-	works := func(queue string, daily agent.Daily) (*worker.Worker, error) {
+	works := func(queue string, daily agent.DailyLimits) (*worker.Worker, error) {
 		dir, err := store.OpenDir("others", nil)
 		require.NoError(t, err)
 		w, err := worker.New(other.temporal, &worker.Options{
-			TaskQueue: queue, Store: dir, Logger: zap.NewNop(), Temporal: stopsSoon, Daily: daily,
+			TaskQueue: queue, Store: dir, Logger: zap.NewNop(), Temporal: stopsSoon, DailyLimits: daily,
 			Agents: []agent.Definition{{Name: "lead", Model: "m"}}, Models: map[string]model.Model{"m": testsuite.NewScript(testsuite.Reply{Text: "done"})},
 		})
 		if err == nil {
@@ -49,20 +49,20 @@ func TestATenantStaysOutOfAnother(t *testing.T) {
 		}
 		return w, err
 	}
-	_, err = works(t.Name(), agent.Daily{})
-	require.ErrorIs(t, err, agent.NotSetUp, "the task queue is that of another store")
+	_, err = works(t.Name(), agent.DailyLimits{})
+	require.ErrorIs(t, err, agent.CodeNotSetUp, "the task queue is that of another store")
 
-	theirs, err := works(t.Name()+"-other", agent.Daily{Tokens: 1})
+	theirs, err := works(t.Name()+"-other", agent.DailyLimits{Tokens: 1})
 	require.NoError(t, err)
 	t.Cleanup(theirs.Stop)
-	grant, err := signals.ClaimDaily(t.Context(), other.temporal, t.Name()+"-other", agent.DailyClaim{Limits: agent.Daily{Tokens: 1}})
+	grant, err := signals.ClaimDaily(t.Context(), other.temporal, t.Name()+"-other", agent.DailyClaim{Limits: agent.DailyLimits{Tokens: 1}})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, grant.Granted.Tokens)
-	grant, err = signals.ClaimDaily(t.Context(), acme.temporal, t.Name(), agent.DailyClaim{Limits: agent.Daily{Tokens: 1}})
+	grant, err = signals.ClaimDaily(t.Context(), acme.temporal, t.Name(), agent.DailyClaim{Limits: agent.DailyLimits{Tokens: 1}})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, grant.Granted.Tokens, "each queue has a day of its own")
 
 	_, err = acme.Answer(t.Context(), asked, client.AnswerOptions{Text: "door"})
 	require.NoError(t, err)
-	acme.rests(t, run, agent.Failed)
+	acme.rests(t, run, agent.StatusFailed)
 }

@@ -119,15 +119,15 @@ func TestInterruptATree(t *testing.T) {
 	run := f.grown(t, 7, 3)
 	_, err := run.Interrupt(t.Context(), "the client rings")
 	require.NoError(t, err)
-	require.Equal(t, agent.Paused, f.suspended(t, run).Kind)
-	f.still(t, run, 7, agent.Suspended)
+	require.Equal(t, agent.SuspensionHeld, f.suspended(t, run).Kind)
+	f.still(t, run, 7, agent.StatusSuspended)
 	require.Zero(t, f.busy.Load())
 	_, err = run.Resume(t.Context(), nil)
 	require.NoError(t, err)
 	o := f.rest(t, run)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, []agent.ToolCount{{Tool: "hold", Calls: 1, OK: 1}, {Tool: "subagent__n1", Calls: 2, OK: 2}}, o.Tools)
-	f.still(t, run, 7, agent.Completed)
+	f.still(t, run, 7, agent.StatusCompleted)
 }
 
 // The same with two workers that share nothing but the server: what the other one
@@ -140,11 +140,11 @@ func TestInterruptATreeOverTwoWorkers(t *testing.T) {
 	_, err := run.Interrupt(t.Context(), "")
 	require.NoError(t, err)
 	f.suspended(t, run)
-	f.still(t, run, 7, agent.Suspended)
+	f.still(t, run, 7, agent.StatusSuspended)
 	require.Zero(t, f.busy.Load())
 	_, err = run.Resume(t.Context(), nil)
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, f.rest(t, run).Status)
+	require.Equal(t, agent.StatusCompleted, f.rest(t, run).Status)
 }
 
 // A stop gives every agent its chance to sum up, and folds them in order (HL-56,
@@ -156,14 +156,14 @@ func TestStopATree(t *testing.T) {
 	_, err := run.Stop(t.Context(), "budget meeting", 12*time.Second)
 	require.NoError(t, err)
 	o := f.rest(t, run)
-	require.Equal(t, agent.Stopped, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusStopped, o.Status, "%+v", o.Error)
 	var agents []string
 	for h := range o.Handoff.All() {
 		agents = append(agents, h.Session[len(run.Session):])
 		require.Equal(t, "I had half", h.Summary, h.Session)
 	}
 	require.Equal(t, []string{"", "/n1-1", "/n1-1/n2-1", "/n1-1/n2-2", "/n1-2", "/n1-2/n2-1", "/n1-2/n2-2"}, agents)
-	f.still(t, run, 7, agent.Stopped)
+	f.still(t, run, 7, agent.StatusStopped)
 }
 
 // A tree whose root is cancelled, or terminated by somebody, ends as a whole
@@ -180,7 +180,7 @@ func TestNoChildOutlivesItsParent(t *testing.T) {
 			f := plant(t, 2, 1)
 			run := f.grown(t, 5, 3)
 			require.NoError(t, end(f, run))
-			f.still(t, run, 5, agent.Cancelled)
+			f.still(t, run, 5, agent.StatusCancelled)
 			require.Eventually(t, func() bool { return f.busy.Load() == 0 }, patience, 5*time.Millisecond)
 			require.Len(t, f.script.Requests(), 5, "no model was asked after the end")
 		})

@@ -19,7 +19,7 @@ import (
 // timers and activities are for.
 func TestWhatTemporalsUIShows(t *testing.T) {
 	t.Parallel()
-	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}, Asking: agent.Patience{Deadline: agent.Duration(time.Hour)}}, testsuite.NewScript(asks("Where to?"), testsuite.Reply{Text: "done"}))
+	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}, AnswerTimeouts: agent.AnswerTimeouts{Deadline: agent.Duration(time.Hour)}}, testsuite.NewScript(asks("Where to?"), testsuite.Reply{Text: "done"}))
 	run := s.begin(t, "Book a trip", nil)
 	s.suspended(t, run)
 
@@ -63,7 +63,7 @@ func TestARedactedAgentIsSilentInListings(t *testing.T) {
 		require.NoError(c, err)
 		var m agent.Memo
 		require.NoError(c, converter.GetDefaultDataConverter().FromPayload(described.GetWorkflowExecutionInfo().GetMemo().GetFields()[agent.MemoKey], &m))
-		require.Equal(c, agent.Suspended, m.Status)
+		require.Equal(c, agent.StatusSuspended, m.Status)
 		require.Empty(c, m.Task)
 		require.Len(c, m.Requests, 1)
 		require.Empty(c, m.Requests[0].Text)

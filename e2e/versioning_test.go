@@ -52,10 +52,10 @@ func (f fleet) answerBy(t *testing.T, run *client.Run, build string) {
 	t.Helper()
 	w := f.suspended(t, run)
 	q := w.Requests[0].ID
-	if w.Requests[0].Type == agent.Approval {
-		f.say(t, run, agent.ApproveOrder{Request: q})
+	if w.Requests[0].Type == agent.RequestApproval {
+		f.say(t, run, agent.ApproveCommand{Request: q})
 	} else {
-		f.say(t, run, agent.AnswerOrder{Request: q, Text: "Rome"})
+		f.say(t, run, agent.AnswerCommand{Request: q, Text: "Rome"})
 	}
 	f.endsBy(t, run, build)
 }
@@ -63,7 +63,7 @@ func (f fleet) answerBy(t *testing.T, run *client.Run, build string) {
 func (f fleet) endsBy(t *testing.T, run *client.Run, build string) {
 	t.Helper()
 	out := f.result(t, run)
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Equal(t, build, f.builtBy(t, run.Session))
 }
 
@@ -92,16 +92,16 @@ func TestRunsMoveWithTheCurrentBuild(t *testing.T) {
 	f.answerBy(t, runs["question"], "b")
 	f.answerBy(t, runs["approval"], "b")
 	f.answerBy(t, runs["below"], "b")
-	f.say(t, runs["held"], agent.ResumeOrder{})
+	f.say(t, runs["held"], agent.ResumeCommand{})
 	f.answerBy(t, runs["held"], "b")
 	f.answerBy(t, f.begin(t, "ask me", nil), "b")
 
 	again := f.deploy(t, "a")
 	b.Stop()
-	f.say(t, runs["time"], agent.ResumeOrder{})
+	f.say(t, runs["time"], agent.ResumeCommand{})
 	f.endsBy(t, runs["time"], "a")
-	f.say(t, runs["daemon"], agent.StopOrder{Deadline: agent.Duration(10 * time.Second)})
-	require.Equal(t, agent.Stopped, f.result(t, runs["daemon"]).Status)
+	f.say(t, runs["daemon"], agent.StopCommand{Deadline: agent.Duration(10 * time.Second)})
+	require.Equal(t, agent.StatusStopped, f.result(t, runs["daemon"]).Status)
 	require.Equal(t, "a", f.builtBy(t, runs["daemon"].Session))
 	again.Stop()
 }
@@ -150,7 +150,7 @@ func TestAPinnedRunIsLetGo(t *testing.T) {
 	pin(&temporal.PinnedVersioningOverride{Version: sdk.WorkerDeploymentVersion{DeploymentName: f.name, BuildID: "a"}})
 	f.deploy(t, "b")
 	a.Stop()
-	require.NoError(t, signals.SayLater(t.Context(), f.temporal, run.Session, agent.AnswerOrder{Request: q, Text: "Rome"}))
+	require.NoError(t, signals.Signal(t.Context(), f.temporal, run.Session, agent.AnswerCommand{Request: q, Text: "Rome"}))
 	f.answerBy(t, f.begin(t, "ask me", nil), "b") // b has work, and not this run's
 	require.Equal(t, "a", f.builtBy(t, run.Session))
 	pin(nil)

@@ -130,7 +130,7 @@ func TestAConversationOverTheWindow(t *testing.T) {
 	t.Cleanup(w.Stop)
 
 	_, out := s.runFor(t, 3*time.Minute, "Call me Ishmael. "+strings.Repeat("sea ", 125_000), nil)
-	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)
 	require.Equal(t, "I have read it", out.Text)
 	require.Empty(t, n.faults)
 	require.LessOrEqual(t, n.most, windowTokens, "no request was over the window, not even once")

@@ -13,7 +13,7 @@ import (
 // maxHandoff bounds a handoff's JSON, in bytes (wire §6).
 const maxHandoff = 256 << 10
 
-// Bound keeps a handoff's JSON under 256 kB; a smaller one stays as it is. Past
+// Truncate keeps a handoff's JSON under 256 kB; a smaller one stays as it is. Past
 // it the longest texts of the children are cut, each child's to the same room;
 // the run's own are cut past half of what there is for texts. An agent of which
 // something was cut has an item with the ref "session:…" that names what: the
@@ -23,7 +23,7 @@ const maxHandoff = 256 << 10
 // agents that they do not fit without any texts (some 500) stays larger, up to 1 MB.
 // Of more agents those nearest to the root are shown, and an item of the root's with
 // the ref "session:…" tells how many are not.
-func Bound(h agent.Handoff) agent.Handoff {
+func Truncate(h agent.Handoff) agent.Handoff {
 	if size(h) <= maxHandoff {
 		return h
 	}
@@ -37,7 +37,7 @@ func Bound(h agent.Handoff) agent.Handoff {
 	room = strip(parts, room)
 	share(parts, max(room, 0))
 	if lost > 0 {
-		h.InFlight = append(slices.Clip(h.InFlight), agent.Item{What: fmt.Sprintf("[cut here: %d agents below are not shown]", lost), Ref: refTo(h.Session), By: h.Session})
+		h.InFlight = append(slices.Clip(h.InFlight), agent.WorkItem{What: fmt.Sprintf("[cut here: %d agents below are not shown]", lost), Ref: refTo(h.Session), By: h.Session})
 	}
 	return h
 }
@@ -162,7 +162,7 @@ func bare(h agent.Handoff) agent.Handoff {
 	if n := len(h.UnknownEffects); n > 0 {
 		h.Summary = fmt.Sprintf("[cut: %d effects that nobody knows]", n)
 	}
-	h.Done, h.InFlight, h.NotBegun, h.Failed, h.Tree = nil, nil, nil, nil, agent.Tally{}
+	h.Done, h.InFlight, h.NotStarted, h.Failed, h.Tree = nil, nil, nil, nil, agent.Tally{}
 	h.OpenQuestions, h.Requests, h.UnknownEffects, h.Evidence, h.Decisions = nil, nil, nil, nil, nil
 	return h
 }
@@ -186,17 +186,17 @@ func short(text string) string {
 // point adds to what is left of a handoff an item that says where the whole of it
 // is, to the first list that had something in it.
 func point(left, whole agent.Handoff, what string) agent.Handoff {
-	item := agent.Item{What: what, Ref: refTo(whole.Session)}
+	item := agent.WorkItem{What: what, Ref: refTo(whole.Session)}
 	to := &left.InFlight
 	switch {
 	case len(whole.Done) > 0:
 		to = &left.Done
 	case len(whole.InFlight) > 0:
-	case len(whole.NotBegun) > 0:
-		to = &left.NotBegun
+	case len(whole.NotStarted) > 0:
+		to = &left.NotStarted
 	case len(whole.Failed) > 0:
 		to = &left.Failed
-	case whole.Status == agent.Completed:
+	case whole.Status == agent.StatusCompleted:
 		to = &left.Done
 	}
 	*to = append(slices.Clip(*to), item)

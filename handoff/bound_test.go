@@ -21,15 +21,15 @@ func deepTree(n, long int) agent.Handoff {
 	text := strings.Repeat("A long text, <b>with</b> \"quotes\" & ümläuts.\n", long/40)
 	var tree func(session string, n int) agent.Handoff
 	tree = func(session string, n int) agent.Handoff {
-		item := func(name string) []agent.Item {
-			return []agent.Item{{What: name, By: session}, {What: name + text, Ref: "a.go", By: session}}
+		item := func(name string) []agent.WorkItem {
+			return []agent.WorkItem{{What: name, By: session}, {What: name + text, Ref: "a.go", By: session}}
 		}
 		h := agent.Handoff{
-			V: 1, Session: session, Run: "01a1b2c3-0000-7000-8000-00000000000", Agent: "researcher", Status: agent.Stopped, Task: "Task " + text, Reason: "Why " + text, Summary: "Sum " + text,
-			Done: item("did"), InFlight: item("does"), NotBegun: item("will"), Failed: item("failed"),
+			V: 1, Session: session, Run: "01a1b2c3-0000-7000-8000-00000000000", Agent: "researcher", Status: agent.StatusStopped, Task: "Task " + text, Reason: "Why " + text, Summary: "Sum " + text,
+			Done: item("did"), InFlight: item("does"), NotStarted: item("will"), Failed: item("failed"),
 			OpenQuestions: []string{"q " + text}, Decisions: []string{"d", "d " + text}, Evidence: []agent.Evidence{{Kind: "file", Ref: "a.go", Note: text}},
 			Usage: agent.Usage{Input: 1_234_567, Output: 123_456, CacheRead: 123_456, CacheWrite: 12_345, Reasoning: 12_345}, Cost: 412_345,
-			Left: agent.Left{Turns: 12, Tokens: 123_456, Cost: 1_587_655}, Confidence: 0.78, ConfidenceBy: agent.ByRule, SummarisedBy: agent.ByModel,
+			Remaining: agent.Remaining{Turns: 12, Tokens: 123_456, Cost: 1_587_655}, Confidence: 0.78, ConfidenceBy: agent.SummarizedByRule, SummarizedBy: agent.SummarizedByModel,
 		}
 		n--
 		for i := 0; i < 3 && n > 0; i++ {
@@ -47,14 +47,14 @@ func agentsOf(h agent.Handoff) (out []agent.Handoff) {
 	for one := range h.All() {
 		out = append(out, agent.Handoff{
 			V: one.V, Session: one.Session, Run: one.Run, Agent: one.Agent, Status: one.Status, Usage: one.Usage, Cost: one.Cost,
-			Left: one.Left, Confidence: one.Confidence, ConfidenceBy: one.ConfidenceBy, SummarisedBy: one.SummarisedBy,
+			Remaining: one.Remaining, Confidence: one.Confidence, ConfidenceBy: one.ConfidenceBy, SummarizedBy: one.SummarizedBy,
 		})
 	}
 	return out
 }
 
 func pointsTo(h *agent.Handoff, session string) bool {
-	return slices.ContainsFunc(slices.Concat(h.Done, h.InFlight, h.NotBegun, h.Failed), func(i agent.Item) bool {
+	return slices.ContainsFunc(slices.Concat(h.Done, h.InFlight, h.NotStarted, h.Failed), func(i agent.WorkItem) bool {
 		return i.Ref == "session:"+session && strings.HasPrefix(i.What, "[cut")
 	})
 }
@@ -62,7 +62,7 @@ func pointsTo(h *agent.Handoff, session string) bool {
 func TestATreeOf364AgentsFits(t *testing.T) {
 	for _, long := range []int{400, 4000} {
 		whole := deepTree(364, long)
-		h := Bound(whole)
+		h := Truncate(whole)
 		require.LessOrEqual(t, len(jsonOf(t, h)), 256<<10)
 		require.Greater(t, len(jsonOf(t, h)), 200<<10, "the room is used")
 		require.Equal(t, agentsOf(whole), agentsOf(h))
@@ -72,7 +72,7 @@ func TestATreeOf364AgentsFits(t *testing.T) {
 		}
 		require.Contains(t, h.Summary, "Sum A long text", "the run's own texts come first")
 		require.True(t, reflect.DeepEqual(deepTree(364, long), whole), "what was given is not changed")
-		require.True(t, reflect.DeepEqual(h, Bound(whole)))
+		require.True(t, reflect.DeepEqual(h, Truncate(whole)))
 	}
 }
 
@@ -80,7 +80,7 @@ func TestATreeOf364AgentsFits(t *testing.T) {
 func TestSmallerTreesKeepMore(t *testing.T) {
 	for _, n := range []int{1, 5, 15} {
 		whole := deepTree(n, 16_000)
-		h := Bound(whole)
+		h := Truncate(whole)
 		require.LessOrEqual(t, len(jsonOf(t, h)), 256<<10)
 		require.Greater(t, len(jsonOf(t, h)), 128<<10)
 		for one := range h.All() {
@@ -95,12 +95,12 @@ func TestSmallerTreesKeepMore(t *testing.T) {
 // Every list has its part of the room.
 func TestLongListsShareTheRoom(t *testing.T) {
 	h := skeleton()
-	long := []agent.Item{{What: strings.Repeat("x", 300_000)}}
-	h.Done, h.InFlight, h.NotBegun, h.Failed = long, long, long, long
-	got := Bound(h)
+	long := []agent.WorkItem{{What: strings.Repeat("x", 300_000)}}
+	h.Done, h.InFlight, h.NotStarted, h.Failed = long, long, long, long
+	got := Truncate(h)
 	require.LessOrEqual(t, len(jsonOf(t, got)), 256<<10)
 	require.Greater(t, len(jsonOf(t, got)), 200<<10)
-	for _, list := range [][]agent.Item{got.Done, got.InFlight, got.NotBegun, got.Failed} {
+	for _, list := range [][]agent.WorkItem{got.Done, got.InFlight, got.NotStarted, got.Failed} {
 		require.Greater(t, len(list[0].What), 25<<10)
 		require.Equal(t, "session:trip-42", list[0].Ref)
 	}
@@ -113,7 +113,7 @@ func TestATreeOfTheLongestNamesFits(t *testing.T) {
 	for one := range whole.All() {
 		one.Session += strings.Repeat("x", 255-len(one.Session))
 	}
-	h := Bound(whole)
+	h := Truncate(whole)
 	require.LessOrEqual(t, len(jsonOf(t, h)), 256<<10)
 	require.Equal(t, agentsOf(whole), agentsOf(h))
 	require.True(t, pointsTo(&h, h.Session), "the deepest lose theirs first")
@@ -121,20 +121,20 @@ func TestATreeOfTheLongestNamesFits(t *testing.T) {
 
 func TestASmallHandoffStays(t *testing.T) {
 	h := goldens()["tree"]
-	require.Equal(t, h, Bound(h))
+	require.Equal(t, h, Truncate(h))
 	fits := deepTree(5, 2400)
 	require.Greater(t, len(jsonOf(t, fits)), 200<<10)
 	require.LessOrEqual(t, len(jsonOf(t, fits)), 256<<10)
-	require.True(t, reflect.DeepEqual(fits, Bound(fits)))
+	require.True(t, reflect.DeepEqual(fits, Truncate(fits)))
 
 	h.Children = slices.Clone(h.Children)
 	h.Children[0].Summary = ""
 	text := strings.Repeat("x", maxHandoff-len(jsonOf(t, h)))
 	h.Children[0].Summary = text
 	require.Len(t, jsonOf(t, h), 256<<10)
-	require.Equal(t, text, Bound(h).Children[0].Summary, "to the last byte")
+	require.Equal(t, text, Truncate(h).Children[0].Summary, "to the last byte")
 	h.Children[0].Summary += "x"
-	require.Contains(t, Bound(h).Children[0].Summary, "[cut here: ")
+	require.Contains(t, Truncate(h).Children[0].Summary, "[cut here: ")
 }
 
 func TestTheLongestAreCut(t *testing.T) {
@@ -142,8 +142,8 @@ func TestTheLongestAreCut(t *testing.T) {
 	whole.Children = slices.Clone(whole.Children)
 	long := strings.Repeat("x", 500_000)
 	whole.Children[1].Summary = "S" + long
-	whole.Children[1].Failed = append(slices.Clone(whole.Children[1].Failed), agent.Item{What: "F" + long, By: "trip-42/s-2"})
-	h := Bound(whole)
+	whole.Children[1].Failed = append(slices.Clone(whole.Children[1].Failed), agent.WorkItem{What: "F" + long, By: "trip-42/s-2"})
+	h := Truncate(whole)
 	require.LessOrEqual(t, len(jsonOf(t, h)), 256<<10)
 	require.Greater(t, len(jsonOf(t, h)), 128<<10)
 	got := h.Children[1]
@@ -151,7 +151,7 @@ func TestTheLongestAreCut(t *testing.T) {
 	require.Equal(t, whole.Children[1].Failed[0], got.Failed[0])
 	require.Equal(t, "session:trip-42/s-2", got.Failed[1].Ref)
 	require.Contains(t, got.Failed[1].What, "[cut here: ")
-	require.Equal(t, agent.Item{What: "[cut: summary, 1 failed]", Ref: "session:trip-42/s-2"}, got.Failed[2])
+	require.Equal(t, agent.WorkItem{What: "[cut: summary, 1 failed]", Ref: "session:trip-42/s-2"}, got.Failed[2])
 	h.Children[1] = whole.Children[1]
 	require.True(t, reflect.DeepEqual(whole, h), "nobody else is cut")
 }
@@ -160,9 +160,9 @@ func TestTheLongestAreCut(t *testing.T) {
 func TestALongRootIsCut(t *testing.T) {
 	h := goldens()["tree"]
 	for range 400 {
-		h.Done = append(h.Done, agent.Item{What: strings.Repeat("x", 2000), By: "trip-42"})
+		h.Done = append(h.Done, agent.WorkItem{What: strings.Repeat("x", 2000), By: "trip-42"})
 	}
-	got := Bound(h)
+	got := Truncate(h)
 	require.LessOrEqual(t, len(jsonOf(t, got)), 256<<10)
 	require.Greater(t, len(got.Done), 50)
 	require.Equal(t, h.Children, got.Children)
@@ -176,11 +176,11 @@ func TestRequestsLoseWhatTheyAreAbout(t *testing.T) {
 	h := skeleton()
 	h.Requests[0].Call.Arguments = json.RawMessage(`"` + strings.Repeat("x", 300_000) + `"`)
 	h.Requests[0].Context = "c"
-	got := Bound(Complete(h, ""))
+	got := Truncate(Complete(h, ""))
 	require.Equal(t, "Pay 320 EUR to Hotel Roma?", got.Requests[0].Text)
 	require.Empty(t, got.Requests[0].Context)
 	require.Equal(t, &agent.RequestCall{ID: "t4.2", Tool: "pay"}, got.Requests[0].Call)
-	require.Equal(t, agent.Item{What: "[cut: requests]", Ref: "session:trip-42"}, got.Done[1])
+	require.Equal(t, agent.WorkItem{What: "[cut: requests]", Ref: "session:trip-42"}, got.Done[1])
 	require.NotNil(t, h.Requests[0].Call.Arguments)
 }
 
@@ -195,14 +195,14 @@ func TestUnknownEffectsGoLast(t *testing.T) {
 	for one := range whole.All() {
 		one.UnknownEffects = effects[:5]
 	}
-	some := Bound(whole)
+	some := Truncate(whole)
 	for one := range some.All() {
 		require.Len(t, one.UnknownEffects, 5)
 	}
 	for one := range whole.All() {
 		one.UnknownEffects = effects
 	}
-	h := Bound(whole)
+	h := Truncate(whole)
 	require.LessOrEqual(t, len(jsonOf(t, h)), 256<<10)
 	require.Len(t, h.UnknownEffects, 30)
 	lost, kept := 0, 0
@@ -223,7 +223,7 @@ func TestUnknownEffectsGoLast(t *testing.T) {
 // So many agents do not fit; none of them is lost for it.
 func TestATreeThatIsTooLarge(t *testing.T) {
 	whole := deepTree(1000, 100)
-	h := Bound(whole)
+	h := Truncate(whole)
 	require.Equal(t, agentsOf(whole), agentsOf(h))
 	require.Less(t, len(jsonOf(t, h)), 1000*600)
 }
@@ -244,13 +244,13 @@ func drawTexts(t *rapid.T, name string) (texts []string) {
 
 func drawTree(t *rapid.T, session string, depth int) agent.Handoff {
 	h := agent.Handoff{
-		V: 1, Session: session, Run: "01", Agent: "a", Status: rapid.SampledFrom([]agent.Status{agent.Completed, agent.Stopped}).Draw(t, "status"),
+		V: 1, Session: session, Run: "01", Agent: "a", Status: rapid.SampledFrom([]agent.Status{agent.StatusCompleted, agent.StatusStopped}).Draw(t, "status"),
 		Task: drawText(t, "task", 3000), Reason: drawText(t, "reason", 3000), Summary: drawText(t, "summary", 100_000), OpenQuestions: drawTexts(t, "questions"), Decisions: drawTexts(t, "decisions"),
-		Cost: agent.USD(rapid.Int64Range(0, 1e9).Draw(t, "cost")), Confidence: 0.5, ConfidenceBy: agent.ByModel, SummarisedBy: agent.ByRule,
+		Cost: agent.USD(rapid.Int64Range(0, 1e9).Draw(t, "cost")), Confidence: 0.5, ConfidenceBy: agent.SummarizedByModel, SummarizedBy: agent.SummarizedByRule,
 	}
-	for _, list := range []*[]agent.Item{&h.Done, &h.InFlight, &h.NotBegun, &h.Failed} {
+	for _, list := range []*[]agent.WorkItem{&h.Done, &h.InFlight, &h.NotStarted, &h.Failed} {
 		for _, what := range drawTexts(t, "items") {
-			*list = append(*list, agent.Item{What: what, Ref: rapid.SampledFrom([]string{"", "a.go"}).Draw(t, "ref"), By: session})
+			*list = append(*list, agent.WorkItem{What: what, Ref: rapid.SampledFrom([]string{"", "a.go"}).Draw(t, "ref"), By: session})
 		}
 	}
 	for _, note := range drawTexts(t, "notes") {
@@ -268,7 +268,7 @@ func TestBoundHolds(t *testing.T) {
 		whole := drawTree(t, "s", 0)
 		before, err := json.Marshal(whole)
 		require.NoError(t, err)
-		h := Bound(whole)
+		h := Truncate(whole)
 		after, err := json.Marshal(h)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(after), maxHandoff)
@@ -276,7 +276,7 @@ func TestBoundHolds(t *testing.T) {
 		again, err := json.Marshal(whole)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(before, again), "what was given is not changed")
-		require.True(t, reflect.DeepEqual(h, Bound(h)), "what fits is not cut again")
+		require.True(t, reflect.DeepEqual(h, Truncate(h)), "what fits is not cut again")
 		if len(before) <= maxHandoff {
 			require.True(t, reflect.DeepEqual(whole, h))
 			return
@@ -322,7 +322,7 @@ func TestWidthIsWhatJSONTakes(t *testing.T) {
 // handoff fits into a payload: else the run could not end.
 func TestAnyTreeFitsIntoAPayload(t *testing.T) {
 	whole := deepTree(10_000, 100)
-	h := Bound(whole)
+	h := Truncate(whole)
 	require.Less(t, len(jsonOf(t, h)), 1<<20)
 	require.Len(t, agentsOf(h), maxAgents)
 	require.Equal(t, "[cut here: 9000 agents below are not shown]", h.InFlight[len(h.InFlight)-1].What)
@@ -332,7 +332,7 @@ func TestAnyTreeFitsIntoAPayload(t *testing.T) {
 	forged := agent.Handoff{V: 1, Session: "s", Run: "r", Agent: "a", Children: []agent.Handoff{
 		{Session: long, Run: long, Agent: long, Status: agent.Status(long)}, {Session: "s/a-1", Children: []agent.Handoff{{Session: long}}},
 	}}
-	h = Bound(forged)
+	h = Truncate(forged)
 	require.LessOrEqual(t, len(jsonOf(t, h)), maxHandoff)
 	require.Len(t, agentsOf(h), 4)
 }

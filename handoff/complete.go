@@ -13,7 +13,7 @@ const (
 	maxSummary = 16 << 10 // bytes
 	maxText    = 2 << 10  // bytes of anything else
 	maxEntries = 100      // of one list
-	markRoom   = 128      // more than the mark of agent.Cut takes, in bytes
+	markRoom   = 128      // more than the mark of agent.Truncate takes, in bytes
 )
 
 // How sure a summary is to be right that no model gave a number for (catalogue
@@ -43,11 +43,11 @@ func Complete(h agent.Handoff, said string) agent.Handoff {
 		h = tell(h, a)
 	} else {
 		h.Summary, h.Confidence = rule(h)
-		h.ConfidenceBy, h.SummarisedBy = agent.ByRule, agent.ByRule
+		h.ConfidenceBy, h.SummarizedBy = agent.SummarizedByRule, agent.SummarizedByRule
 	}
 	h.Summary = cut(h.Summary, maxSummary)
 	h.Done, h.InFlight = itemsOf(h.Session, h.Done), itemsOf(h.Session, h.InFlight)
-	h.NotBegun, h.Failed = itemsOf(h.Session, h.NotBegun), itemsOf(h.Session, h.Failed)
+	h.NotStarted, h.Failed = itemsOf(h.Session, h.NotStarted), itemsOf(h.Session, h.Failed)
 	h.OpenQuestions, h.Decisions = textsOf(h.OpenQuestions), textsOf(h.Decisions)
 	h.Evidence = evidenceOf(h.Session, h.Evidence)
 	return h
@@ -55,13 +55,13 @@ func Complete(h agent.Handoff, said string) agent.Handoff {
 
 // tell adds what the model said to what the runtime knows.
 func tell(h agent.Handoff, a account) agent.Handoff {
-	known := slices.Concat(h.Done, h.InFlight, h.NotBegun, h.Failed)
+	known := slices.Concat(h.Done, h.InFlight, h.NotStarted, h.Failed)
 	h.Done, h.InFlight = join(h.Done, a.done, known), join(h.InFlight, a.inFlight, known)
-	h.NotBegun, h.Failed = join(h.NotBegun, a.notBegun, known), join(h.Failed, a.failed, known)
+	h.NotStarted, h.Failed = join(h.NotStarted, a.notBegun, known), join(h.Failed, a.failed, known)
 	h.OpenQuestions = unite(h.OpenQuestions, a.questions, folded)
 	h.Decisions = unite(h.Decisions, a.decisions, folded)
 	h.Evidence = unite(h.Evidence, a.evidence, func(e agent.Evidence) string { return e.Kind + " " + folded(e.Ref) })
-	h.Summary, h.SummarisedBy = a.summary, agent.ByModel
+	h.Summary, h.SummarizedBy = a.summary, agent.SummarizedByModel
 	h.Confidence, h.ConfidenceBy = a.confidence, a.confidenceBy
 	return h
 }
@@ -79,7 +79,7 @@ func rule(h agent.Handoff) (summary string, confidence float64) {
 
 // join adds the model's items of a list, but for those that the runtime knows:
 // they stay where the runtime put them, whatever list that is.
-func join(own, more, known []agent.Item) []agent.Item {
+func join(own, more, known []agent.WorkItem) []agent.WorkItem {
 	all, seen := slices.Clip(own), itemSet{}
 	for _, i := range known {
 		seen.add(i)
@@ -97,12 +97,12 @@ func join(own, more, known []agent.Item) []agent.Item {
 // not say where is the same as any that does.
 type itemSet map[string]bool
 
-func (s itemSet) add(i agent.Item) {
+func (s itemSet) add(i agent.WorkItem) {
 	what := folded(i.What)
 	s[what], s[what+"\n"+folded(i.Ref)] = true, true
 }
 
-func (s itemSet) has(i agent.Item) bool {
+func (s itemSet) has(i agent.WorkItem) bool {
 	what, ref := folded(i.What), folded(i.Ref)
 	return s[what+"\n"+ref] || s[what+"\n"] || ref == "" && s[what]
 }
@@ -125,15 +125,15 @@ func unite[T any](own, more []T, key func(T) string) []T {
 // folded is a text on one line: texts that differ in their white space are the same.
 func folded(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-func itemsOf(session string, items []agent.Item) []agent.Item {
-	var out []agent.Item
+func itemsOf(session string, items []agent.WorkItem) []agent.WorkItem {
+	var out []agent.WorkItem
 	for _, i := range items {
 		if !blank(i.What) {
-			out = append(out, agent.Item{What: cut(i.What, maxText), Ref: cut(strings.TrimSpace(i.Ref), maxText), By: session})
+			out = append(out, agent.WorkItem{What: cut(i.What, maxText), Ref: cut(strings.TrimSpace(i.Ref), maxText), By: session})
 		}
 	}
-	return few(out, func(left int) agent.Item {
-		return agent.Item{What: more(left), Ref: refTo(session), By: session}
+	return few(out, func(left int) agent.WorkItem {
+		return agent.WorkItem{What: more(left), Ref: refTo(session), By: session}
 	})
 }
 
@@ -174,7 +174,7 @@ func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	return agent.Cut(text, most-markRoom, len(text))
+	return agent.Truncate(text, most-markRoom, len(text))
 }
 
 // refTo is where to look for the whole of what was cut: a session's transcript.

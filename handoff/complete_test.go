@@ -15,15 +15,15 @@ import (
 func TestWhatTheModelSaysIsAdded(t *testing.T) {
 	before := skeleton()
 	h := Complete(before, goodAnswer)
-	require.Equal(t, agent.ByModel, h.SummarisedBy)
-	require.Equal(t, []any{0.9, agent.ByModel}, []any{h.Confidence, h.ConfidenceBy})
+	require.Equal(t, agent.SummarizedByModel, h.SummarizedBy)
+	require.Equal(t, []any{0.9, agent.SummarizedByModel}, []any{h.Confidence, h.ConfidenceBy})
 	require.Equal(t, "The flights are found, the hotel is **not** certain.\n\n# Next\nAsk Hotel Roma.", h.Summary)
-	require.Equal(t, []agent.Item{
+	require.Equal(t, []agent.WorkItem{
 		{What: "flight_search succeeded", Ref: "t3.1", By: "trip-42"},
 		{What: "Found three flights", Ref: "flights.md", By: "trip-42"},
 	}, h.Done, "the runtime's own comes first, and its double is left out")
-	require.Equal(t, []agent.Item{{What: "hotel_book was given up", Ref: "t4.1", By: "trip-42"}, {What: "Booking Hotel Roma", By: "trip-42"}}, h.InFlight)
-	require.Equal(t, []agent.Item{{What: "Trains", By: "trip-42"}, {What: "Museums", By: "trip-42"}}, h.NotBegun)
+	require.Equal(t, []agent.WorkItem{{What: "hotel_book was given up", Ref: "t4.1", By: "trip-42"}, {What: "Booking Hotel Roma", By: "trip-42"}}, h.InFlight)
+	require.Equal(t, []agent.WorkItem{{What: "Trains", By: "trip-42"}, {What: "Museums", By: "trip-42"}}, h.NotStarted)
 	require.Len(t, h.Failed, 1)
 	require.Equal(t, []string{"Is breakfast wanted?"}, h.OpenQuestions)
 	require.Equal(t, []string{"No night trains: # too loud"}, h.Decisions)
@@ -38,18 +38,18 @@ func TestTheModelCantChangeWhatTheRuntimeKnows(t *testing.T) {
 	known := skeleton()
 	known.Children = children()
 	h := Complete(known, said)
-	require.Equal(t, []agent.Item{{What: "flight_search succeeded", Ref: "t3.1", By: "trip-42"}, {What: "All", By: "trip-42"}}, h.Done,
+	require.Equal(t, []agent.WorkItem{{What: "flight_search succeeded", Ref: "t3.1", By: "trip-42"}, {What: "All", By: "trip-42"}}, h.Done,
 		"what failed and what is in flight is not done, whatever the model says")
 	h.Done, known.Done = nil, nil
-	h.Summary, h.Confidence, h.ConfidenceBy, h.SummarisedBy, h.V = known.Summary, known.Confidence, known.ConfidenceBy, known.SummarisedBy, known.V
+	h.Summary, h.Confidence, h.ConfidenceBy, h.SummarizedBy, h.V = known.Summary, known.Confidence, known.ConfidenceBy, known.SummarizedBy, known.V
 	h.InFlight, h.Failed = known.InFlight, known.Failed // they have got By
 	require.Equal(t, known, h)
 }
 
 func TestItemsThatAreNotTheSame(t *testing.T) {
-	h := Complete(agent.Handoff{Session: "s", Done: []agent.Item{{What: "edited", Ref: "a.go"}, {What: "tested"}}},
+	h := Complete(agent.Handoff{Session: "s", Done: []agent.WorkItem{{What: "edited", Ref: "a.go"}, {What: "tested"}}},
 		`{"summary":"x","done":[{"what":"edited","ref":"b.go"},{"what":"edited","ref":"b.go"},{"what":"edited"},{"what":"tested","ref":"a_test.go"}]}`)
-	require.Equal(t, []agent.Item{{What: "edited", Ref: "a.go", By: "s"}, {What: "tested", By: "s"}, {What: "edited", Ref: "b.go", By: "s"}}, h.Done)
+	require.Equal(t, []agent.WorkItem{{What: "edited", Ref: "a.go", By: "s"}, {What: "tested", By: "s"}, {What: "edited", Ref: "b.go", By: "s"}}, h.Done)
 }
 
 func TestWaysToSayIt(t *testing.T) {
@@ -66,10 +66,10 @@ func TestWaysToSayIt(t *testing.T) {
 		"in a list":           `[{"summary":"x","done":[{"what":"y"}]}]`,
 	} {
 		h := Complete(agent.Handoff{Session: "s"}, said)
-		require.Equal(t, agent.ByModel, h.SummarisedBy, name)
+		require.Equal(t, agent.SummarizedByModel, h.SummarizedBy, name)
 		require.Equal(t, "x", h.Summary, name)
-		require.Equal(t, []agent.Item{{What: "y", By: "s"}}, h.Done, name)
-		require.Equal(t, []any{0.78, agent.ByRule}, []any{h.Confidence, h.ConfidenceBy}, "%s: the model gave no number", name)
+		require.Equal(t, []agent.WorkItem{{What: "y", By: "s"}}, h.Done, name)
+		require.Equal(t, []any{0.78, agent.SummarizedByRule}, []any{h.Confidence, h.ConfidenceBy}, "%s: the model gave no number", name)
 	}
 }
 
@@ -80,9 +80,9 @@ func TestAnswersOfNoUse(t *testing.T) {
 		`{"done":[{"what":"y"}]}`, strings.Repeat("{", 10_000), strings.Repeat(`{"a":`, 20_000),
 	} {
 		h := Complete(skeleton(), said)
-		require.Equal(t, agent.ByRule, h.SummarisedBy, "%.40s", said)
+		require.Equal(t, agent.SummarizedByRule, h.SummarizedBy, "%.40s", said)
 		require.Equal(t, "Next I will book the hotel.", h.Summary, "%.40s", said)
-		require.Equal(t, []any{0.78, agent.ByRule}, []any{h.Confidence, h.ConfidenceBy}, "%.40s", said)
+		require.Equal(t, []any{0.78, agent.SummarizedByRule}, []any{h.Confidence, h.ConfidenceBy}, "%.40s", said)
 		require.Len(t, h.Done, 1)
 		require.Equal(t, "trip-42", h.Done[0].By)
 	}
@@ -100,7 +100,7 @@ func TestPartsThatCantBeRead(t *testing.T) {
 	} {
 		h := Complete(agent.Handoff{Session: "s"}, `{"summary":"x",`+part+`}`)
 		require.Equal(t, "x\n[not all of the model's answer could be read: "+want+"]", h.Summary)
-		require.Equal(t, []any{0.78, agent.ByRule}, []any{h.Confidence, h.ConfidenceBy})
+		require.Equal(t, []any{0.78, agent.SummarizedByRule}, []any{h.Confidence, h.ConfidenceBy})
 	}
 }
 
@@ -112,15 +112,15 @@ func TestSummariesByRule(t *testing.T) {
 		summary    string
 		confidence float64
 	}{
-		"the last words": {agent.Handoff{Summary: "So far.", Done: []agent.Item{{What: "a"}}}, "So far.", 0.78},
-		"the last work":  {agent.Handoff{Summary: " ", Done: []agent.Item{{What: "a"}, {What: "b"}}}, "The agent was stopped and did not sum up. The last thing that it did: b", 0.78},
-		"nothing":        {agent.Handoff{NotBegun: []agent.Item{{What: "a"}}}, "The agent was stopped before it had said anything.", 0.45},
-		"long words":     {agent.Handoff{Summary: long}, agent.Cut(long, maxSummary-markRoom, len(long)), 0.78},
+		"the last words": {agent.Handoff{Summary: "So far.", Done: []agent.WorkItem{{What: "a"}}}, "So far.", 0.78},
+		"the last work":  {agent.Handoff{Summary: " ", Done: []agent.WorkItem{{What: "a"}, {What: "b"}}}, "The agent was stopped and did not sum up. The last thing that it did: b", 0.78},
+		"nothing":        {agent.Handoff{NotStarted: []agent.WorkItem{{What: "a"}}}, "The agent was stopped before it had said anything.", 0.45},
+		"long words":     {agent.Handoff{Summary: long}, agent.Truncate(long, maxSummary-markRoom, len(long)), 0.78},
 	} {
 		h := Complete(c.h, "")
 		require.Equal(t, c.summary, h.Summary, name)
-		require.Equal(t, []any{c.confidence, agent.ByRule}, []any{h.Confidence, h.ConfidenceBy}, name)
-		require.Equal(t, agent.ByRule, h.SummarisedBy, name)
+		require.Equal(t, []any{c.confidence, agent.SummarizedByRule}, []any{h.Confidence, h.ConfidenceBy}, name)
+		require.Equal(t, agent.SummarizedByRule, h.SummarizedBy, name)
 		require.Equal(t, 1, h.V)
 		require.NotEmpty(t, h.Task)
 		require.NotEmpty(t, h.Reason)
@@ -137,13 +137,13 @@ func TestTextsAndListsAreBounded(t *testing.T) {
 	all := "[" + strings.Join(items, ",") + "]"
 	said := `{"summary":"` + strings.Repeat("s", 50_000) + `","done":` + all + `,"failed":` + all + `,"in_flight":` + all + `,"not_started":` + all +
 		`,"open_questions":[` + strings.Join(texts, ",") + `],"decisions":[` + strings.Join(texts, ",") + `],"evidence":[` + strings.Join(evidence, ",") + `],"confidence":"x"}`
-	own := agent.Handoff{Session: "s", Task: strings.Repeat("t", 5000), Reason: strings.Repeat("r", 5000), Done: []agent.Item{{What: "own"}}}
+	own := agent.Handoff{Session: "s", Task: strings.Repeat("t", 5000), Reason: strings.Repeat("r", 5000), Done: []agent.WorkItem{{What: "own"}}}
 	h := Complete(own, said)
 	require.LessOrEqual(t, len(h.Summary), maxSummary)
 	require.Contains(t, h.Summary, "[cut here: ")
 	require.Contains(t, h.Summary, "could be read: confidence]", "the mark is not cut itself")
 	require.Equal(t, "own", h.Done[0].What)
-	for _, list := range [][]agent.Item{h.Done, h.Failed, h.InFlight, h.NotBegun} {
+	for _, list := range [][]agent.WorkItem{h.Done, h.Failed, h.InFlight, h.NotStarted} {
 		require.Len(t, list, maxEntries)
 		for _, i := range list {
 			require.LessOrEqual(t, len(i.What), maxText)
@@ -152,7 +152,7 @@ func TestTextsAndListsAreBounded(t *testing.T) {
 		}
 		require.Contains(t, list[1].What, "[cut here: ")
 	}
-	require.Equal(t, agent.Item{What: "[cut here: 152 more are not shown]", Ref: "session:s", By: "s"}, h.Done[99])
+	require.Equal(t, agent.WorkItem{What: "[cut here: 152 more are not shown]", Ref: "session:s", By: "s"}, h.Done[99])
 	require.Equal(t, "[cut here: 151 more are not shown]", h.Failed[99].What)
 	for _, list := range [][]string{h.OpenQuestions, h.Decisions} {
 		require.Len(t, list, maxEntries)
@@ -168,14 +168,16 @@ func TestTextsAndListsAreBounded(t *testing.T) {
 
 // A workflow's state keeps the slices that it gives: nothing is written behind their ends.
 func TestNothingIsWrittenIntoSharedSlices(t *testing.T) {
-	room := func(n int) []agent.Item { return append(make([]agent.Item, 0, n+8), make([]agent.Item, n)...) }
+	room := func(n int) []agent.WorkItem {
+		return append(make([]agent.WorkItem, 0, n+8), make([]agent.WorkItem, n)...)
+	}
 	h := agent.Handoff{Session: "s", Done: room(150), OpenQuestions: make([]string, 1, 9)}
 	for i := range h.Done {
 		h.Done[i].What = fmt.Sprint(i)
 	}
 	Complete(h, `{"summary":"x","done":["new"],"open_questions":["new"]}`)
-	require.Equal(t, agent.Item{What: "99"}, h.Done[99])
-	require.Equal(t, agent.Item{}, h.Done[:151][150])
+	require.Equal(t, agent.WorkItem{What: "99"}, h.Done[99])
+	require.Equal(t, agent.WorkItem{}, h.Done[:151][150])
 	require.Empty(t, h.OpenQuestions[:2][1])
 }
 

@@ -9,7 +9,7 @@ import (
 func bullets(texts []string) string {
 	var lines []string
 	for _, text := range texts {
-		lines = append(lines, "- "+Line(text))
+		lines = append(lines, "- "+EscapeLine(text))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -33,9 +33,9 @@ func inline(text string) string {
 	return tags(folded(plain(text)))
 }
 
-// Line is a text that is not to be trusted as one line of Markdown: it begins no block, has
+// EscapeLine is a text that is not to be trusted as one line of Markdown: it begins no block, has
 // no HTML and no image, and hides nothing.
-func Line(text string) string { return start(inline(text)) }
+func EscapeLine(text string) string { return start(inline(text)) }
 
 // start escapes what would begin a block of Markdown at the start of a line: a
 // heading, a quotation, a list, a rule, a fence, a definition of a link.

@@ -29,7 +29,7 @@ func FuzzSaid(f *testing.F) {
 		require.LessOrEqual(t, len(h.Summary), maxSummary)
 		require.Equal(t, known.Children, h.Children)
 		require.Equal(t, known.UnknownEffects, h.UnknownEffects)
-		for i, lists := range [][2][]agent.Item{{known.Done, h.Done}, {known.InFlight, h.InFlight}, {known.NotBegun, h.NotBegun}, {known.Failed, h.Failed}} {
+		for i, lists := range [][2][]agent.WorkItem{{known.Done, h.Done}, {known.InFlight, h.InFlight}, {known.NotStarted, h.NotStarted}, {known.Failed, h.Failed}} {
 			require.LessOrEqual(t, len(lists[1]), maxEntries)
 			for j, item := range lists[0] {
 				require.Equal(t, item.What, lists[1][j].What, "list %d", i)
@@ -39,7 +39,7 @@ func FuzzSaid(f *testing.F) {
 				require.LessOrEqual(t, max(len(item.What), len(item.Ref)), maxText)
 			}
 		}
-		h = Bound(h)
+		h = Truncate(h)
 		require.LessOrEqual(t, size(h), maxHandoff)
 		raw := jsonOf(t, h)
 		var value any

@@ -23,18 +23,18 @@ var at = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 // skeleton is what the runtime knows of a run that is being stopped.
 func skeleton() agent.Handoff {
 	return agent.Handoff{
-		Session: "trip-42", Run: "01a1b2c3", Agent: "lead", Status: agent.Stopped, Task: "Plan a trip to Rome", Reason: "budget meeting",
+		Session: "trip-42", Run: "01a1b2c3", Agent: "lead", Status: agent.StatusStopped, Task: "Plan a trip to Rome", Reason: "budget meeting",
 		Summary:  "Next I will book the hotel.",
-		Done:     []agent.Item{{What: "flight_search succeeded", Ref: "t3.1"}},
-		InFlight: []agent.Item{{What: "hotel_book was given up", Ref: "t4.1"}},
-		Failed:   []agent.Item{{What: "train_search failed: no such station", Ref: "t3.2"}},
+		Done:     []agent.WorkItem{{What: "flight_search succeeded", Ref: "t3.1"}},
+		InFlight: []agent.WorkItem{{What: "hotel_book was given up", Ref: "t4.1"}},
+		Failed:   []agent.WorkItem{{What: "train_search failed: no such station", Ref: "t3.2"}},
 		Requests: []agent.Request{{
-			ID: "q-7", Type: agent.Approval, Session: "trip-42", Run: "01a1b2c3", Suspension: "s-14", Agent: "lead", Text: "Pay 320 EUR to Hotel Roma?",
+			ID: "q-7", Type: agent.RequestApproval, Session: "trip-42", Run: "01a1b2c3", Suspension: "s-14", Agent: "lead", Text: "Pay 320 EUR to Hotel Roma?",
 			Call: &agent.RequestCall{ID: "t4.2", Tool: "pay", Arguments: json.RawMessage(`{"eur":320}`)}, Digest: "0123456789abcdef", Opened: at, Deadline: at.Add(time.Hour),
 		}},
 		UnknownEffects: []agent.UnknownEffect{{Call: "t4.1", Tool: "hotel_book", Key: "01a1b2c3/t4.1", Since: "2026-11-21T08:00:00Z"}},
 		Usage:          agent.Usage{Input: 1200, Output: 300, CacheRead: 800}, Cost: 412_300,
-		Left: agent.Left{Turns: 28, Tokens: 98_500, Cost: 1_587_700},
+		Remaining: agent.Remaining{Turns: 28, Tokens: 98_500, Cost: 1_587_700},
 	}
 }
 
@@ -49,23 +49,23 @@ func children() []agent.Handoff {
 	end := func(n string, status agent.Status, change func(o *agent.Outcome)) agent.Handoff {
 		o := agent.Outcome{V: 1, Type: "outcome", Session: "trip-42/" + n, Run: "02" + n, Agent: "scout", Status: status, Reason: string(status), Turns: 2, Usage: agent.Usage{Input: 10, Output: 5}, Cost: 100}
 		change(&o)
-		h := OfOutcome(o, "")
+		h := FromOutcome(o, "")
 		h.Task = "Look at " + n
 		return h
 	}
-	below := Complete(agent.Handoff{Session: "trip-42/s-4/s-1", Run: "03", Agent: "clerk", Status: agent.Stopped, Task: "Ask", Reason: "parent requested stop"}, "")
+	below := Complete(agent.Handoff{Session: "trip-42/s-4/s-1", Run: "03", Agent: "clerk", Status: agent.StatusStopped, Task: "Ask", Reason: "parent requested stop"}, "")
 	own := Complete(agent.Handoff{
-		Session: "trip-42/s-4", Run: "02s-4", Agent: "scout", Status: agent.Stopped, Task: "Look at s-4", Reason: "parent requested stop",
-		Done: []agent.Item{{What: "museum_list succeeded", Ref: "t1.1"}}, Children: []agent.Handoff{below},
+		Session: "trip-42/s-4", Run: "02s-4", Agent: "scout", Status: agent.StatusStopped, Task: "Look at s-4", Reason: "parent requested stop",
+		Done: []agent.WorkItem{{What: "museum_list succeeded", Ref: "t1.1"}}, Children: []agent.Handoff{below},
 	}, "")
 	return []agent.Handoff{
-		end("s-1", agent.Completed, func(o *agent.Outcome) { o.Text = "Three flights:\n- AZ 1\n- AZ 2\n- AZ 3" }),
-		end("s-2", agent.Failed, func(o *agent.Outcome) {
-			o.Text, o.Error = "I try again.", agent.Errorf(agent.LimitTurns, "the run reached its limit of 2 turns")
+		end("s-1", agent.StatusCompleted, func(o *agent.Outcome) { o.Text = "Three flights:\n- AZ 1\n- AZ 2\n- AZ 3" }),
+		end("s-2", agent.StatusFailed, func(o *agent.Outcome) {
+			o.Text, o.Error = "I try again.", agent.Errorf(agent.CodeLimitTurns, "the run reached its limit of 2 turns")
 		}),
-		end("s-3", agent.Cancelled, func(o *agent.Outcome) { o.Turns = 0 }),
-		end("s-4", agent.Stopped, func(o *agent.Outcome) { o.Handoff = &own }),
-		Unheard("trip-42/s-5", "02s-5", "scout", "Look at s-5"),
+		end("s-3", agent.StatusCancelled, func(o *agent.Outcome) { o.Turns = 0 }),
+		end("s-4", agent.StatusStopped, func(o *agent.Outcome) { o.Handoff = &own }),
+		Missing("trip-42/s-5", "02s-5", "scout", "Look at s-5"),
 	}
 }
 
@@ -75,13 +75,13 @@ func goldens() map[string]agent.Handoff {
 	bounded := tree
 	bounded.Children = children()
 	bounded.Children[0].Summary = strings.Repeat("It is far. ", 50_000)
-	bounded.Children[0].Done = []agent.Item{{What: strings.Repeat("Far. ", 10_000), By: "trip-42/s-1"}, {What: strings.Repeat("Further. ", 50_000)}}
+	bounded.Children[0].Done = []agent.WorkItem{{What: strings.Repeat("Far. ", 10_000), By: "trip-42/s-1"}, {What: strings.Repeat("Further. ", 50_000)}}
 	return map[string]agent.Handoff{
 		"model":   Complete(skeleton(), goodAnswer),
 		"rule":    Complete(skeleton(), ""),
-		"silent":  Complete(agent.Handoff{Session: "a", Run: "b", Agent: "c", Status: agent.Stopped}, "I can't."),
+		"silent":  Complete(agent.Handoff{Session: "a", Run: "b", Agent: "c", Status: agent.StatusStopped}, "I can't."),
 		"tree":    Complete(tree, goodAnswer),
-		"bounded": Bound(Complete(bounded, goodAnswer)),
+		"bounded": Truncate(Complete(bounded, goodAnswer)),
 	}
 }
 
@@ -115,14 +115,14 @@ func TestGoldenHandoffs(t *testing.T) {
 			}
 		})
 	}
-	golden(t, "brief.md", []byte(Brief(goldens()["rule"])))
+	golden(t, "brief.md", []byte(Briefing(goldens()["rule"])))
 }
 
 // What this room makes can be said to the next run: nothing of it is blank or
 // null, which the wire refuses.
 func TestHandoffsAreTakenAsBriefings(t *testing.T) {
 	all := goldens()
-	all["huge"] = Bound(deepTree(364, 10_000))
+	all["huge"] = Truncate(deepTree(364, 10_000))
 	for name, h := range all {
 		var back agent.Start
 		data := jsonOf(t, agent.Start{Agent: "lead", Input: agent.Input{Text: "Go on", Briefing: &h}})

@@ -21,10 +21,10 @@ var hostile = []string{
 func hostileHandoff(text string) agent.Handoff {
 	return agent.Handoff{
 		V: 1, Session: text, Run: text, Agent: text, Status: agent.Status(text), Task: text, Reason: text, Summary: text,
-		Done: []agent.Item{{What: text, Ref: text}}, InFlight: []agent.Item{{What: text}}, NotBegun: []agent.Item{{What: text}}, Failed: []agent.Item{{What: text}},
+		Done: []agent.WorkItem{{What: text, Ref: text}}, InFlight: []agent.WorkItem{{What: text}}, NotStarted: []agent.WorkItem{{What: text}}, Failed: []agent.WorkItem{{What: text}},
 		OpenQuestions: []string{text}, Decisions: []string{text}, Evidence: []agent.Evidence{{Kind: text, Ref: text, Note: text}},
 		Requests:       []agent.Request{{ID: text, Type: agent.RequestType(text), Text: text, Call: &agent.RequestCall{ID: text, Tool: text}}},
-		UnknownEffects: []agent.UnknownEffect{{Call: text, Tool: text, Key: text, Since: text}}, SummarisedBy: agent.SummarisedBy(text),
+		UnknownEffects: []agent.UnknownEffect{{Call: text, Tool: text, Key: text, Since: text}}, SummarizedBy: agent.SummarizedBy(text),
 	}
 }
 
@@ -71,16 +71,16 @@ func TestTextsCantBreakThePage(t *testing.T) {
 }
 
 func TestOnlyListsWithEntriesAreShown(t *testing.T) {
-	page := Markdown(Complete(agent.Handoff{Session: "s", Run: "r", Agent: "a", Status: agent.Stopped}, ""))
+	page := Markdown(Complete(agent.Handoff{Session: "s", Run: "r", Agent: "a", Status: agent.StatusStopped}, ""))
 	require.NotContains(t, page, "**")
 	require.NotContains(t, page, "Left:")
 	require.Equal(t, 1, strings.Count(page, "#"))
 }
 
 func TestChildrenAreDepthFirst(t *testing.T) {
-	h := agent.Handoff{Agent: "deepest", Status: agent.Completed}
+	h := agent.Handoff{Agent: "deepest", Status: agent.StatusCompleted}
 	for _, name := range []string{"g", "f", "e", "d", "c", "b", "a"} {
-		h = agent.Handoff{Agent: name, Status: agent.Stopped, Children: []agent.Handoff{h, {Agent: name + "2", Status: agent.Failed}}}
+		h = agent.Handoff{Agent: name, Status: agent.StatusStopped, Children: []agent.Handoff{h, {Agent: name + "2", Status: agent.StatusFailed}}}
 	}
 	var headings []string
 	for _, line := range strings.Split(Markdown(h), "\n") {
@@ -96,7 +96,7 @@ func TestChildrenAreDepthFirst(t *testing.T) {
 }
 
 func TestBriefSaysWhatItIs(t *testing.T) {
-	text := Brief(skeleton())
+	text := Briefing(skeleton())
 	require.True(t, strings.HasPrefix(text, "This is a handoff from an earlier run, of the agent lead in the session trip-42."))
 	require.True(t, strings.HasSuffix(text, "\n\n"+Markdown(skeleton())))
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// OfOutcome folds a child in that ended by itself. One that was stopped has its
+// FromOutcome folds a child in that ended by itself. One that was stopped has its
 // own handoff; of the others this is what they left behind, partial as it may be
 // (catalogue HX-80). An outcome tells neither its task nor what it had left: task is
 // what whoever folds it in knows of it, empty if nothing.
-func OfOutcome(o agent.Outcome, task string) agent.Handoff {
-	if o.Status == agent.Stopped && o.Handoff != nil {
+func FromOutcome(o agent.Outcome, task string) agent.Handoff {
+	if o.Status == agent.StatusStopped && o.Handoff != nil {
 		h := *o.Handoff
 		h.Session, h.Run, h.Agent, h.Status = o.Session, o.Run, o.Agent, o.Status
 		h.Usage, h.Cost, h.Tree = o.Usage, o.Cost, o.Tree
@@ -20,17 +20,17 @@ func OfOutcome(o agent.Outcome, task string) agent.Handoff {
 	h := agent.Handoff{
 		V: agent.Version, Session: o.Session, Run: o.Run, Agent: o.Agent, Status: o.Status,
 		Task: cut(or(task, noTask), maxText), Reason: cut(or(o.Reason, string(o.Status)), maxText),
-		Usage: o.Usage, Cost: o.Cost, Tree: o.Tree, Confidence: silent, ConfidenceBy: agent.ByRule, SummarisedBy: agent.ByRule,
+		Usage: o.Usage, Cost: o.Cost, Tree: o.Tree, Confidence: silent, ConfidenceBy: agent.SummarizedByRule, SummarizedBy: agent.SummarizedByRule,
 	}
 	text := or(o.Text, string(o.Output))
 	if !blank(text) {
 		h.Confidence = spoke
 	}
 	switch o.Status {
-	case agent.Completed:
+	case agent.StatusCompleted:
 		h.Summary = or(text, "It completed its task and said nothing.")
 		h.Done = itemOf(h.Session, h.Summary)
-	case agent.Failed:
+	case agent.StatusFailed:
 		why := "it failed: " + failure(o)
 		h.Summary = withWords(why, text)
 		h.Failed = itemOf(h.Session, why)
@@ -49,7 +49,7 @@ func fold(h *agent.Handoff, o agent.Outcome, text string) {
 	}
 	h.Summary = withWords(why, text)
 	if o.Turns == 0 {
-		h.NotBegun = itemOf(h.Session, why)
+		h.NotStarted = itemOf(h.Session, why)
 		return
 	}
 	h.InFlight = itemOf(h.Session, why)
@@ -63,15 +63,15 @@ func ending(status agent.Status, reason string) string {
 	return fmt.Sprintf("%s (%s)", status, reason)
 }
 
-// Unheard stands for a child that did not report within the deadline. Its status
+// Missing stands for a child that did not report within the deadline. Its status
 // is cancelled, since children do not outlive their parent; what it did and spent
 // until then is not known, and its summary says so.
-func Unheard(session, run, agentName, task string) agent.Handoff {
+func Missing(session, run, agentName, task string) agent.Handoff {
 	const why = "it did not report before the deadline: how far it got, and what it spent, is not known here"
 	return agent.Handoff{
-		V: agent.Version, Session: session, Run: run, Agent: agentName, Status: agent.Cancelled,
+		V: agent.Version, Session: session, Run: run, Agent: agentName, Status: agent.StatusCancelled,
 		Task: cut(or(task, noTask), maxText), Reason: "not heard of before the deadline", Summary: sentence(why),
-		InFlight: itemOf(session, why), Confidence: silent, ConfidenceBy: agent.ByRule, SummarisedBy: agent.ByRule,
+		InFlight: itemOf(session, why), Confidence: silent, ConfidenceBy: agent.SummarizedByRule, SummarizedBy: agent.SummarizedByRule,
 	}
 }
 
@@ -94,6 +94,6 @@ func failure(o agent.Outcome) string {
 }
 
 // itemOf is a list of one item, with the whole of it in the transcript.
-func itemOf(session, what string) []agent.Item {
-	return []agent.Item{{What: cut(what, maxText), Ref: refTo(session), By: session}}
+func itemOf(session, what string) []agent.WorkItem {
+	return []agent.WorkItem{{What: cut(what, maxText), Ref: refTo(session), By: session}}
 }

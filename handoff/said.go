@@ -12,11 +12,11 @@ import (
 // account is what the model said of its work.
 type account struct {
 	summary                          string
-	done, inFlight, notBegun, failed []agent.Item
+	done, inFlight, notBegun, failed []agent.WorkItem
 	questions, decisions             []string
 	evidence                         []agent.Evidence
 	confidence                       float64
-	confidenceBy                     agent.SummarisedBy
+	confidenceBy                     agent.SummarizedBy
 }
 
 // read takes what the model said apart; false where it has no summary. The
@@ -68,21 +68,21 @@ func (r *reader) account() (a account, ok bool) {
 
 // confidence is what the model says, and that of the rule if the model says nothing that
 // can be meant.
-func (r *reader) confidence() (float64, agent.SummarisedBy) {
+func (r *reader) confidence() (float64, agent.SummarizedBy) {
 	raw, said := r.fields["confidence"]
 	if !said || string(raw) == "null" {
-		return spoke, agent.ByRule
+		return spoke, agent.SummarizedByRule
 	}
 	var c float64
 	if json.Unmarshal(raw, &c) != nil || c < 0 || c > 1 {
 		r.odd = append(r.odd, "confidence")
-		return spoke, agent.ByRule
+		return spoke, agent.SummarizedByRule
 	}
-	return c, agent.ByModel
+	return c, agent.SummarizedByModel
 }
 
 // work is an item as models write it: the object, or only its text.
-type work agent.Item
+type work agent.WorkItem
 
 func (w *work) UnmarshalJSON(b []byte) error {
 	*w = work{}
@@ -95,9 +95,9 @@ func (w *work) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-func (r *reader) items(name string) (items []agent.Item) {
+func (r *reader) items(name string) (items []agent.WorkItem) {
 	for _, w := range list(r, name, func(w work) bool { return !blank(w.What) }) {
-		items = append(items, agent.Item{What: strings.TrimSpace(w.What), Ref: strings.TrimSpace(w.Ref)})
+		items = append(items, agent.WorkItem{What: strings.TrimSpace(w.What), Ref: strings.TrimSpace(w.Ref)})
 	}
 	return items
 }

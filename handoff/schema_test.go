@@ -17,7 +17,7 @@ import (
 func TestHandoffsFitTheSchema(t *testing.T) {
 	schema := resolved(t, Schema())
 	all := goldens()
-	all["huge"] = Bound(deepTree(364, 10_000))
+	all["huge"] = Truncate(deepTree(364, 10_000))
 	for name, h := range all {
 		var v any
 		require.NoError(t, json.Unmarshal(jsonOf(t, h), &v))
@@ -31,7 +31,7 @@ func TestTheSchemaRefuses(t *testing.T) {
 	for name, change := range map[string]func(h *agent.Handoff){
 		"version":          func(h *agent.Handoff) { h.V = 2 },
 		"status":           func(h *agent.Handoff) { h.Status = "gone" },
-		"writer":           func(h *agent.Handoff) { h.SummarisedBy = "" },
+		"writer":           func(h *agent.Handoff) { h.SummarizedBy = "" },
 		"confidence":       func(h *agent.Handoff) { h.Confidence = 2 },
 		"whose confidence": func(h *agent.Handoff) { h.ConfidenceBy = "gone" },
 		"evidence":         func(h *agent.Handoff) { h.Evidence = []agent.Evidence{{Kind: "book"}} },

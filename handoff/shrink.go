@@ -19,7 +19,7 @@ const (
 func shrink(h agent.Handoff, room int) agent.Handoff {
 	g := growth{room: room - room/8} // the rest is for the word on what was cut
 	s := smallest(h)
-	s.Done, s.InFlight, s.NotBegun, s.Failed = nil, nil, nil, nil
+	s.Done, s.InFlight, s.NotStarted, s.Failed = nil, nil, nil, nil
 	s.Task = g.text("task", h.Task, min(room/4, 512))
 	s.Reason = g.text("reason", h.Reason, min(room/8, 512))
 	s.Summary = g.text("summary", h.Summary, room/3)
@@ -27,7 +27,7 @@ func shrink(h agent.Handoff, room int) agent.Handoff {
 	g.lists = filled(h)
 	s.Failed = g.items("failed", h.Failed, h.Session)
 	s.InFlight = g.items("in flight", h.InFlight, h.Session)
-	s.NotBegun = g.items("not begun", h.NotBegun, h.Session)
+	s.NotStarted = g.items("not begun", h.NotStarted, h.Session)
 	s.OpenQuestions = grow(&g, "questions", h.OpenQuestions)
 	s.Requests = grow(&g, "requests", brief(h.Requests))
 	s.Decisions = grow(&g, "decisions", h.Decisions)
@@ -47,7 +47,7 @@ func shrink(h agent.Handoff, room int) agent.Handoff {
 // filled counts the lists that have entries and can be cut.
 func filled(h agent.Handoff) (n int) {
 	for _, entries := range []int{
-		len(h.Done), len(h.InFlight), len(h.NotBegun), len(h.Failed),
+		len(h.Done), len(h.InFlight), len(h.NotStarted), len(h.Failed),
 		len(h.OpenQuestions), len(h.Requests), len(h.Decisions), len(h.Evidence),
 	} {
 		n += min(entries, 1)
@@ -79,7 +79,7 @@ func (g *growth) text(name, text string, most int) string {
 }
 
 // items keeps as many items as there is room for, and the beginning of the next.
-func (g *growth) items(name string, items []agent.Item, session string) []agent.Item {
+func (g *growth) items(name string, items []agent.WorkItem, session string) []agent.WorkItem {
 	before, most := g.room, g.most()
 	kept := grow(g, "", items)
 	left := items[len(kept):]
@@ -157,7 +157,7 @@ func head(text string, most int) string {
 	room := most - markRoom
 	for at, r := range text {
 		if room -= runeWidth(r, text[at:]); room < 0 {
-			return agent.Cut(text, at, len(text))
+			return agent.Truncate(text, at, len(text))
 		}
 	}
 	return text

@@ -35,39 +35,39 @@ func (r *Ring) Encrypt(purpose string, plain []byte) []byte {
 	return a.Seal(slices.Grow(slices.Clip(header), len(plain)+a.Overhead()), nil, plain, header)
 }
 
-// Decrypt reads what Encrypt has made. The error is [agent.NotSetUp] where the ring
-// lacks the key, and [agent.BadSignature] where the bytes were made for another
+// Decrypt reads what Encrypt has made. The error is [agent.CodeNotSetUp] where the ring
+// lacks the key, and [agent.CodeBadSignature] where the bytes were made for another
 // purpose or with another key of the same id, or were changed since.
 func (r *Ring) Decrypt(purpose string, data []byte) ([]byte, error) {
 	id, salt, header, ok := split(data)
 	if !ok {
-		return nil, agent.Errorf(agent.Incompatible, "it is not encrypted in a form that this build knows")
+		return nil, agent.Errorf(agent.CodeIncompatible, "it is not encrypted in a form that this build knows")
 	}
 	i := -1
 	if r != nil {
 		i = slices.IndexFunc(r.keys, func(k Entry) bool { return k.ID == id })
 	}
 	if i < 0 {
-		return nil, r.Lacks(id)
+		return nil, r.MissingKey(id)
 	}
 	plain, err := r.keys[i].aead(salt, purpose).Open(nil, nil, data[len(header):], header)
 	if err != nil {
-		return nil, agent.Errorf(agent.BadSignature, "it can't be decrypted with key %s: it was changed, is in another's place, or another key has this id", id)
+		return nil, agent.Errorf(agent.CodeBadSignature, "it can't be decrypted with key %s: it was changed, is in another's place, or another key has this id", id)
 	}
 	return plain, nil
 }
 
-// Lacks is the error of a key that the ring does not have, [agent.NotSetUp].
-func (r *Ring) Lacks(id string) error {
+// MissingKey is the error of a key that the ring does not have, [agent.CodeNotSetUp].
+func (r *Ring) MissingKey(id string) error {
 	has := "has no keys"
 	if ids := r.IDs(); len(ids) > 0 {
 		has = "has " + strings.Join(ids, ", ")
 	}
-	return agent.Errorf(agent.NotSetUp, "it is encrypted with key %s, and this process %s: give it that key (FERMATA_ENCRYPTION_KEYS)", id, has)
+	return agent.Errorf(agent.CodeNotSetUp, "it is encrypted with key %s, and this process %s: give it that key (FERMATA_ENCRYPTION_KEYS)", id, has)
 }
 
-// KeyOf is the id of the key that encrypted; empty for what is not encrypted.
-func KeyOf(data []byte) string {
+// KeyID is the id of the key that encrypted; empty for what is not encrypted.
+func KeyID(data []byte) string {
 	id, _, _, _ := split(data)
 	return id
 }
@@ -86,10 +86,10 @@ func (r *Ring) Check(id string) string {
 	return ""
 }
 
-// Marks returns a keyed hash of a text for each key, the one that writes first: 32 hexadecimal
+// Hashes returns a keyed hash of a text for each key, the one that writes first: 32 hexadecimal
 // digits by which equal texts of a purpose are found, and which nobody without a key can
 // compute or try out. A ring without keys has none.
-func (r *Ring) Marks(purpose, text string) (marks []string) {
+func (r *Ring) Hashes(purpose, text string) (marks []string) {
 	if r == nil {
 		return nil
 	}

@@ -28,10 +28,10 @@ var idForm = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 const idRule = "1 to 32 lower-case letters, digits or '-'"
 
 // New returns a new key as [Parse] reads it, an id and 32 random bytes in base64. The
-// error is [agent.InvalidInput], for the id.
+// error is [agent.CodeInvalidInput], for the id.
 func New(id string) (string, error) {
 	if !idForm.MatchString(id) {
-		return "", agent.Errorf(agent.InvalidInput, "key id %q: it has %s", id, idRule)
+		return "", agent.Errorf(agent.CodeInvalidInput, "key id %q: it has %s", id, idRule)
 	}
 	secret := make([]byte, keySize)
 	rand.Read(secret)
@@ -47,7 +47,7 @@ func Parse(env string) (*Ring, error) {
 	}
 	for i, k := range keys {
 		if len(k.Secret) != keySize {
-			return nil, agent.Errorf(agent.InvalidInput, "key %d has %d bytes; a key of AES-256 has %d: fermata codec key makes one", i+1, len(k.Secret), keySize)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has %d bytes; a key of AES-256 has %d: fermata codec key makes one", i+1, len(k.Secret), keySize)
 		}
 	}
 	r := &Ring{keys: keys}
@@ -67,7 +67,7 @@ type Entry struct {
 const MinSecret = 32
 
 // Entries reads secrets as an environment has them, "id:base64,id2:base64", in their
-// order. An empty text has none. Errors are [agent.InvalidInput] and say no more of a
+// order. An empty text has none. Errors are [agent.CodeInvalidInput] and say no more of a
 // secret than its place, since an id may be a secret that was put at the wrong side.
 func Entries(env string) (list []Entry, err error) {
 	if strings.TrimSpace(env) == "" {
@@ -78,21 +78,21 @@ func Entries(env string) (list []Entry, err error) {
 		secret, err := base64.StdEncoding.DecodeString(encoded)
 		switch {
 		case !idForm.MatchString(id):
-			return nil, agent.Errorf(agent.InvalidInput, "key %d has no id: write id:base64, the id of %s", i+1, idRule)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has no id: write id:base64, the id of %s", i+1, idRule)
 		case err != nil:
-			return nil, agent.Errorf(agent.InvalidInput, "key %d: what is behind the ':' is not base64", i+1)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d: what is behind the ':' is not base64", i+1)
 		case len(secret) < MinSecret:
-			return nil, agent.Errorf(agent.InvalidInput, "key %d has %d bytes; at least %d are wanted", i+1, len(secret), MinSecret)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has %d bytes; at least %d are wanted", i+1, len(secret), MinSecret)
 		case slices.ContainsFunc(list, func(e Entry) bool { return e.ID == id }):
-			return nil, agent.Errorf(agent.InvalidInput, "key %d has the id of one before it", i+1)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has the id of one before it", i+1)
 		}
 		list = append(list, Entry{id, secret})
 	}
 	return list, nil
 }
 
-// Writes is the id of the key that encrypts; empty where the ring has none.
-func (r *Ring) Writes() string {
+// Primary is the id of the key that encrypts; empty where the ring has none.
+func (r *Ring) Primary() string {
 	if r == nil || len(r.keys) == 0 {
 		return ""
 	}

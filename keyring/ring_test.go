@@ -32,8 +32,8 @@ func TestRotation(t *testing.T) {
 
 	before := old.Encrypt("chunk/a", []byte("Pay invoice 118"))
 	after := turned.Encrypt("chunk/a", []byte("Pay invoice 118"))
-	assert.Equal(t, "k1", keyring.KeyOf(before))
-	assert.Equal(t, "k2", keyring.KeyOf(after))
+	assert.Equal(t, "k1", keyring.KeyID(before))
+	assert.Equal(t, "k2", keyring.KeyID(after))
 	for _, r := range []*keyring.Ring{both, turned} {
 		for _, data := range [][]byte{before, after} {
 			plain, err := r.Decrypt("chunk/a", data)
@@ -42,10 +42,10 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	_, err := fresh.Decrypt("chunk/a", before)
-	require.ErrorIs(t, err, agent.NotSetUp)
+	require.ErrorIs(t, err, agent.CodeNotSetUp)
 	assert.Contains(t, err.Error(), "encrypted with key k1, and this process has k2")
 	_, err = (*keyring.Ring)(nil).Decrypt("chunk/a", before)
-	require.ErrorIs(t, err, agent.NotSetUp)
+	require.ErrorIs(t, err, agent.CodeNotSetUp)
 	assert.Contains(t, err.Error(), "has no keys")
 }
 
@@ -55,9 +55,9 @@ func TestWhatIsChangedIsNotRead(t *testing.T) {
 	assert.NotContains(t, string(data), "the head")
 	assert.NotEqual(t, data, r.Encrypt("head/trip-42", []byte("the head")), "nobody sees that two are the same")
 	_, err := r.Decrypt("head/trip-43", data)
-	require.ErrorIs(t, err, agent.BadSignature, "a head of another session")
+	require.ErrorIs(t, err, agent.CodeBadSignature, "a head of another session")
 	_, err = ring(t, key(t, "k1")).Decrypt("head/trip-42", data)
-	require.ErrorIs(t, err, agent.BadSignature, "another key of the same id")
+	require.ErrorIs(t, err, agent.CodeBadSignature, "another key of the same id")
 	for i := range data {
 		bad := append([]byte{}, data...)
 		bad[i] ^= 1
@@ -80,7 +80,7 @@ func TestBadKeys(t *testing.T) {
 		"k1:" + base64.StdEncoding.EncodeToString(make([]byte, 33)): "a key of AES-256 has 32",
 	} {
 		_, err := keyring.Parse(text)
-		require.ErrorIs(t, err, agent.InvalidInput, text)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, text)
 		assert.Contains(t, err.Error(), want)
 		assert.NotContains(t, err.Error(), short)
 		assert.NotContains(t, err.Error(), strings.Split(good, ":")[1])
@@ -88,9 +88,9 @@ func TestBadKeys(t *testing.T) {
 	none, err := keyring.Parse(" ")
 	require.NoError(t, err)
 	assert.Nil(t, none)
-	assert.Empty(t, none.Writes())
+	assert.Empty(t, none.Primary())
 	_, err = keyring.New("K 1")
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }
 
 func TestNoKeyIsEverShown(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 // a cursor.
 type Event struct {
 	V int `json:"v"`
-	// Type is one of [agent.DeltaText], [agent.DeltaThinking], [agent.DeltaVoid],
-	// [agent.DeltaLost] and [agent.CallProgress]; the set is open.
+	// Type is one of [agent.EventDeltaText], [agent.EventDeltaThinking], [agent.EventDeltaReset],
+	// [agent.EventDeltaDropped] and [agent.EventCallProgress]; the set is open.
 	Type    agent.EventType `json:"type"`
 	Time    time.Time       `json:"time"`
 	Session string          `json:"session"`
@@ -28,8 +28,8 @@ type Data struct {
 	Text string `json:"text,omitempty"`
 	// Call is the tool call that makes progress.
 	Call string `json:"call,omitempty"`
-	// Lost is how many events were dropped.
-	Lost int `json:"lost,omitempty"`
+	// Dropped is how many events were dropped.
+	Dropped int `json:"dropped,omitempty"`
 }
 
 // Sink takes what workers have to tell.

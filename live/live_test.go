@@ -15,7 +15,7 @@ import (
 )
 
 func text(session, s string) Event {
-	return Event{V: 1, Type: agent.DeltaText, Session: session, Run: "01a1", Turn: 1, Data: Data{Text: s}}
+	return Event{V: 1, Type: agent.EventDeltaText, Session: session, Run: "01a1", Turn: 1, Data: Data{Text: s}}
 }
 
 func subscribe(t *testing.T, from Source, session string) *Subscription {
@@ -56,14 +56,14 @@ func TestASlowReaderIsToldWhatItLost(t *testing.T) {
 	}
 	got := s.Take()
 	require.Len(t, got, 1+maxEvents)
-	require.Equal(t, Event{V: 1, Type: agent.DeltaLost, Session: "a", Run: "01a1", Turn: 1, Data: Data{Lost: 500}}, got[0])
+	require.Equal(t, Event{V: 1, Type: agent.EventDeltaDropped, Session: "a", Run: "01a1", Turn: 1, Data: Data{Dropped: 500}}, got[0])
 	require.Equal(t, "500", got[1].Data.Text)
 
 	for range 5 {
 		h.Publish(text("a", strings.Repeat("x", maxBytes/2)))
 	}
 	got = s.Take()
-	require.Equal(t, 3, got[0].Data.Lost, "long ones are fewer")
+	require.Equal(t, 3, got[0].Data.Dropped, "long ones are fewer")
 	require.Len(t, got, 1+2)
 
 	again := subscribe(t, h, "a") // as one hub behind another is told
@@ -71,7 +71,7 @@ func TestASlowReaderIsToldWhatItLost(t *testing.T) {
 		again.Put(got[0])
 	}
 	again.Put(text("a", "1"))
-	require.Equal(t, 3, again.Take()[0].Data.Lost)
+	require.Equal(t, 3, again.Take()[0].Data.Dropped)
 }
 
 func TestALiveEventIsAWireEvent(t *testing.T) {

@@ -54,11 +54,11 @@ func (s *Subscription) Put(e Event) {
 // by whoever put it counts too.
 func (s *Subscription) drop() {
 	oldest := s.events[0]
-	n := s.lost.Data.Lost + max(1, oldest.Data.Lost)
+	n := s.lost.Data.Dropped + max(1, oldest.Data.Dropped)
 	s.events[0] = Event{}
 	s.events, s.bytes = s.events[1:], s.bytes-size(oldest)
 	s.lost = oldest
-	s.lost.Type, s.lost.Data = agent.DeltaLost, Data{Lost: n}
+	s.lost.Type, s.lost.Data = agent.EventDeltaDropped, Data{Dropped: n}
 }
 
 func size(e Event) int { return len(e.Data.Text) }
@@ -67,12 +67,12 @@ func size(e Event) int { return len(e.Data.Text) }
 func (s *Subscription) Ready() <-chan struct{} { return s.ready }
 
 // Take returns what has come since the last Take, in the order in which it came.
-// Where something was dropped it begins with an [agent.DeltaLost].
+// Where something was dropped it begins with an [agent.EventDeltaDropped].
 func (s *Subscription) Take() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := s.events
-	if s.lost.Data.Lost > 0 {
+	if s.lost.Data.Dropped > 0 {
 		events = append([]Event{s.lost}, events...)
 	}
 	s.events, s.bytes, s.lost = nil, 0, Event{}

@@ -32,11 +32,11 @@ func CallIDs(messages []agent.Message) func(i int, call string) string {
 	return func(i int, call string) string { return ids[key{asked[i], call}] }
 }
 
-// GivenIDs returns the ids that a provider gave the calls of the messages that which names,
+// ProviderIDs returns the ids that a provider gave the calls of the messages that which names,
 // by those of [CallIDs]. A message of which a call has no sound id, or one that was there
 // before, has none: every id is unique in a conversation. It is for adapters whose provider
 // has a use for its own ids.
-func GivenIDs(messages []agent.Message, which func(agent.Message) bool, sound func(id string) bool) map[string]string {
+func ProviderIDs(messages []agent.Message, which func(agent.Message) bool, sound func(id string) bool) map[string]string {
 	id, theirs, seen := CallIDs(messages), map[string]string{}, map[string]bool{}
 	for i, msg := range messages {
 		if !which(msg) {

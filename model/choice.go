@@ -17,7 +17,7 @@ const (
 	ToolChoiceRequired ToolChoice = "required"
 )
 
-// Check refuses, with [agent.InvalidInput], what is no choice.
+// Check refuses, with [agent.CodeInvalidInput], what is no choice.
 func (c ToolChoice) Check() error {
 	if !slices.Contains([]ToolChoice{"", ToolChoiceAuto, ToolChoiceRequired}, c) {
 		return refused("tool_choice", "must be %s or %s, not %q", ToolChoiceAuto, ToolChoiceRequired, string(c))
@@ -34,7 +34,7 @@ func (c ToolChoice) Requires(req *Request) bool {
 		switch {
 		case len(msg.ToolCalls()) > 0:
 			return false
-		case msg.Role == agent.RoleUser && strings.TrimSpace(msg.TextOf()) != "":
+		case msg.Role == agent.RoleUser && strings.TrimSpace(msg.Text()) != "":
 			return true
 		}
 	}

@@ -14,8 +14,8 @@ import (
 func TestToolChoice(t *testing.T) {
 	user := agent.TextMessage(agent.RoleUser, "Hello")
 	said := agent.TextMessage(agent.RoleAssistant, "Hm.")
-	called := agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{ID: "c", Tool: "now"}}}}
-	result := agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartResult, Result: &agent.ToolResult{Call: "c"}}}}
+	called := agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: "c", Tool: "now"}}}}
+	result := agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "c"}}}}
 	for _, c := range []struct {
 		messages []agent.Message
 		want     bool
@@ -35,5 +35,5 @@ func TestToolChoice(t *testing.T) {
 		require.False(t, model.ToolChoiceRequired.Requires(&model.Request{Messages: c.messages}), "there are no tools")
 	}
 	require.NoError(t, model.ToolChoiceRequired.Check())
-	require.Equal(t, agent.InvalidInput, agent.CodeOf(model.ToolChoice("now").Check()))
+	require.Equal(t, agent.CodeInvalidInput, agent.CodeOf(model.ToolChoice("now").Check()))
 }

@@ -4,7 +4,7 @@
 // is done once, by the runtime.
 //
 // What adapters agree on stands here, too: faults ([Fault], [KindOf]), the calls
-// of tools ([Call], [CallIDs]), schemas ([PlainTool], [InputSchema], [Subset], [OutputInWords]), what is
+// of tools ([CallPart], [CallIDs]), schemas ([PlainTool], [InputSchema], [Subset], [OutputInWords]), what is
 // known of a provider's models ([Table]), and for those that speak HTTP an
 // [Endpoint], its client, the [Body] of its answers and the [Events] of a stream.
 package model

@@ -42,7 +42,7 @@ var (
 	ownPrefixes = []string{"proxy-", "x-amz-", "x-stainless-"}
 )
 
-// Check refuses, with [agent.InvalidInput], what can't be sent, and what an adapter writes
+// Check refuses, with [agent.CodeInvalidInput], what can't be sent, and what an adapter writes
 // itself: own are the paths of such fields in the body, "stream" or "text.format". The
 // error's path is that of the field, "headers.NAME" or "body.PATH".
 func (x Extra) Check(own ...string) error {
@@ -78,7 +78,7 @@ func (x Extra) Check(own ...string) error {
 }
 
 func refused(at, format string, args ...any) error {
-	return agent.Errorf(agent.InvalidInput, "%s %s", at, fmt.Sprintf(format, args...)).At(at)
+	return agent.Errorf(agent.CodeInvalidInput, "%s %s", at, fmt.Sprintf(format, args...)).WithPath(at)
 }
 
 // taken finds a field that the adapter writes, in the object at a path.
@@ -102,10 +102,10 @@ func taken(object map[string]any, above string, own []string) error {
 	return nil
 }
 
-// Add puts the headers into h and returns the body with the fields. It fails if the request
+// Apply puts the headers into h and returns the body with the fields. It fails if the request
 // has some of it already. It is for adapters that sign what they send; for all others there
 // is Client.
-func (x Extra) Add(h http.Header, body []byte) ([]byte, error) {
+func (x Extra) Apply(h http.Header, body []byte) ([]byte, error) {
 	for name, value := range x.Headers {
 		if _, there := h[http.CanonicalHeaderKey(name)]; there {
 			return nil, fmt.Errorf("the request has a header %s of its own", name)
@@ -148,7 +148,7 @@ func merged(object []byte, more map[string]any, above string) ([]byte, error) {
 func (x Extra) Client(base *http.Client) *http.Client {
 	c := HTTPClient(base)
 	if len(x.Headers) > 0 || len(x.Body) > 0 {
-		c.Transport = &carrier{add: x.Add, next: c.Transport}
+		c.Transport = &carrier{add: x.Apply, next: c.Transport}
 	}
 	return c
 }

@@ -54,7 +54,7 @@ func TestExtraIsChecked(t *testing.T) {
 		}
 		var what *agent.Error
 		require.ErrorAs(t, err, &what)
-		require.Equal(t, agent.InvalidInput, what.Code)
+		require.Equal(t, agent.CodeInvalidInput, what.Code)
 		require.Equal(t, c.path, what.Path)
 		require.Contains(t, err.Error(), c.text)
 		require.NotContains(t, err.Error(), "0123")

@@ -91,17 +91,17 @@ func (e *Endpoint) Unreachable(err error, check string) error {
 	return fault
 }
 
-// Cut is the fault of an answer that ended before its end, after so many bytes
+// Truncated is the fault of an answer that ended before its end, after so many bytes
 // (see [Body]); err is nil where it ended without an error. An answer that was too long
-// ([Body], [Events]) is [agent.BadOutput] and is not asked for again.
-func (e *Endpoint) Cut(status int, bytes int64, err error) error {
+// ([Body], [Events]) is [agent.CodeBadOutput] and is not asked for again.
+func (e *Endpoint) Truncated(status int, bytes int64, err error) error {
 	if err == nil {
 		err = io.ErrUnexpectedEOF
 	}
 	if errors.Is(err, errTooLong) {
 		fault := e.Faultf(agent.FaultBadRequest, status, 0, "%s: the answer was given up after %d bytes: %v", e.name, bytes, err)
 		if f, ok := errors.AsType[*agent.Error](fault); ok {
-			f.Code = agent.BadOutput
+			f.Code = agent.CodeBadOutput
 		}
 		return fault
 	}
@@ -228,22 +228,22 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Kept counts the bytes that an adapter keeps of an answer and emits nothing of, such as
+// Unemitted counts the bytes that an adapter keeps of an answer and emits nothing of, such as
 // arguments and signatures. Whoever asks the model bounds what is emitted.
-type Kept int
+type Unemitted int
 
 // keptPart is about what a part takes in memory beside what is written in it, in bytes.
 const keptPart = 300
 
-// Part counts a part, with so many bytes in it.
-func (k *Kept) Part(size int) { k.More(keptPart + size) }
+// AddPart counts a part, with so many bytes in it.
+func (k *Unemitted) AddPart(size int) { k.AddBytes(keptPart + size) }
 
-// More counts bytes that are added to a part.
-func (k *Kept) More(size int) { *k += Kept(size) }
+// AddBytes counts bytes that are added to a part.
+func (k *Unemitted) AddBytes(size int) { *k += Unemitted(size) }
 
 // Check returns an error if there are more than 16 MiB: the answer is to be given up, see
-// [Endpoint.Cut].
-func (k *Kept) Check() error {
+// [Endpoint.Truncated].
+func (k *Unemitted) Check() error {
 	if *k > maxWhole {
 		return errTooLong
 	}
@@ -259,5 +259,5 @@ func (b *Body) Whole() ([]byte, error) {
 	return data, err
 }
 
-// Bytes is how many have come, for [Endpoint.Cut].
+// Bytes is how many have come, for [Endpoint.Truncated].
 func (b *Body) Bytes() int64 { return b.n }

@@ -139,7 +139,7 @@ func TestEndpointCut(t *testing.T) {
 		{errors.New("connection\nreset"), agent.FaultTransient, "connection reset"},
 		{fmt.Errorf("reading: %w", os.ErrDeadlineExceeded), agent.FaultTimeout, "reading: i/o timeout"},
 	} {
-		isFault(t, c.said, endpoint().Cut(200, 1234, c.err), c.kind, 200, "gateway: the stream broke off after 1234 bytes: "+c.said)
+		isFault(t, c.said, endpoint().Truncated(200, 1234, c.err), c.kind, 200, "gateway: the stream broke off after 1234 bytes: "+c.said)
 	}
 }
 
@@ -311,8 +311,8 @@ func TestEndlessAnswers(t *testing.T) {
 			t.Errorf("%s: got %v after %d bytes, want an error within %d", name, err, body.Bytes(), c.most)
 			continue
 		}
-		fault, ok := errors.AsType[*agent.Error](endpoint().Cut(200, 1234, err))
-		if !ok || fault.Code != agent.BadOutput || fault.Retryable || fault.Message != "gateway: the answer was given up after 1234 bytes: it is too long" {
+		fault, ok := errors.AsType[*agent.Error](endpoint().Truncated(200, 1234, err))
+		if !ok || fault.Code != agent.CodeBadOutput || fault.Retryable || fault.Message != "gateway: the answer was given up after 1234 bytes: it is too long" {
 			t.Errorf("%s: got %v", name, fault)
 		}
 	}

@@ -68,10 +68,10 @@ type Reply struct {
 	Parts  []agent.Part
 	Finish Finish
 	Usage  agent.Usage
-	// Maker is what the adapter calls the model that was asked, with the provider before
+	// ProviderModel is what the adapter calls the model that was asked, with the provider before
 	// the slash: by it the adapter knows the model's thoughts again, whatever name an
-	// agent has for the model. See [agent.Message.MadeBy].
-	Maker string
+	// agent has for the model. See [agent.Message.ModelName].
+	ProviderModel string
 }
 
 // Finish is why a model stopped; see [agent.Finish].
@@ -79,11 +79,11 @@ type Finish = agent.Finish
 
 // The reasons to stop.
 const (
-	FinishStop     = agent.FinishStop
-	FinishCalls    = agent.FinishCalls
-	FinishLength   = agent.FinishLength
-	FinishFiltered = agent.FinishFiltered
-	FinishPaused   = agent.FinishPaused
+	FinishStop          = agent.FinishStop
+	FinishToolCalls     = agent.FinishToolCalls
+	FinishLength        = agent.FinishLength
+	FinishContentFilter = agent.FinishContentFilter
+	FinishPauseTurn     = agent.FinishPauseTurn
 )
 
 // Delta is a piece of a reply as it comes. All fields empty is a sign of life.
@@ -100,9 +100,9 @@ type Delta struct {
 // to wait (zero where it did not), status is the HTTP status (zero where no
 // answer came). Secrets are cut out of the message.
 func Fault(kind agent.FaultKind, status int, after time.Duration, message string, secrets ...string) *agent.Error {
-	code := agent.ProviderError
+	code := agent.CodeProviderError
 	if kind == agent.FaultAuth {
-		code = agent.ProviderAuth
+		code = agent.CodeProviderAuth
 	}
 	return &agent.Error{
 		Code: code, Message: shorten(hiding(secrets)(message)), Retryable: kind.Retryable(), RetryAfter: after,
@@ -189,9 +189,9 @@ func KindOf(status int) agent.FaultKind {
 	return agent.FaultTransient
 }
 
-// Call makes the part for a tool call from what a provider sent: arguments that
+// CallPart makes the part for a tool call from what a provider sent: arguments that
 // are not a JSON object are kept as they came, for the model to be told.
-func Call(providerID, tool, arguments string) agent.Part {
+func CallPart(providerID, tool, arguments string) agent.Part {
 	c := &agent.ToolCall{ProviderID: providerID, Tool: tool}
 	var object map[string]json.RawMessage
 	switch text := strings.TrimSpace(arguments); {
@@ -202,12 +202,12 @@ func Call(providerID, tool, arguments string) agent.Part {
 	default:
 		c.Malformed = arguments
 	}
-	return agent.Part{Type: agent.PartCall, Call: c}
+	return agent.Part{Type: agent.PartToolCall, Call: c}
 }
 
-// Named is a model under one name of its provider's, and with what the caller
+// WithInfo is a model under one name of its provider's, and with what the caller
 // knows better of it: fields of info that are not zero.
-func Named(m Model, name string, info Info) Model { return named{m, name, info} }
+func WithInfo(m Model, name string, info Info) Model { return named{m, name, info} }
 
 type named struct {
 	Model

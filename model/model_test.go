@@ -15,9 +15,9 @@ import (
 
 func TestFault(t *testing.T) {
 	for kind, code := range map[agent.FaultKind]agent.Code{
-		agent.FaultRateLimit: agent.ProviderError, agent.FaultOverload: agent.ProviderError, agent.FaultTransient: agent.ProviderError,
-		agent.FaultTimeout: agent.ProviderError, agent.FaultQuota: agent.ProviderError, agent.FaultBadRequest: agent.ProviderError,
-		agent.FaultContext: agent.ProviderError, agent.FaultAuth: agent.ProviderAuth,
+		agent.FaultRateLimit: agent.CodeProviderError, agent.FaultOverload: agent.CodeProviderError, agent.FaultTransient: agent.CodeProviderError,
+		agent.FaultTimeout: agent.CodeProviderError, agent.FaultQuota: agent.CodeProviderError, agent.FaultBadRequest: agent.CodeProviderError,
+		agent.FaultContext: agent.CodeProviderError, agent.FaultAuth: agent.CodeProviderAuth,
 	} {
 		got := model.Fault(kind, 418, 3*time.Second, "no")
 		want := &agent.Error{
@@ -93,11 +93,11 @@ func TestCall(t *testing.T) {
 		{`"a"`, "", `"a"`},
 		{`{} {}`, "", `{} {}`},
 	} {
-		want := agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{ProviderID: "theirs", Tool: "weather", Malformed: c.malformed}}
+		want := agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{ProviderID: "theirs", Tool: "weather", Malformed: c.malformed}}
 		if c.arguments != "" {
 			want.Call.Arguments = json.RawMessage(c.arguments)
 		}
-		if got := model.Call("theirs", "weather", c.sent); !reflect.DeepEqual(got, want) {
+		if got := model.CallPart("theirs", "weather", c.sent); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: got the arguments %q, malformed %q", c.sent, got.Call.Arguments, got.Call.Malformed)
 		}
 	}
@@ -106,7 +106,7 @@ func TestCall(t *testing.T) {
 func asking(calls ...string) agent.Message {
 	m := agent.Message{Role: agent.RoleAssistant}
 	for _, id := range calls {
-		m.Parts = append(m.Parts, agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{ID: id, ProviderID: "same", Tool: "f"}})
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: id, ProviderID: "same", Tool: "f"}})
 	}
 	return m
 }
@@ -168,7 +168,7 @@ func TestNamed(t *testing.T) {
 		"sizes":          {model.Info{Window: 2000, MaxOutput: 200}, model.Info{Price: known.Price, Window: 2000, MaxOutput: 200}},
 		"smaller sizes":  {model.Info{Window: 500, MaxOutput: 50}, model.Info{Price: known.Price, Window: 500, MaxOutput: 50}},
 	} {
-		if got := model.Named(&spy{info: known}, "theirs", c.better).Info("ours"); got != c.want {
+		if got := model.WithInfo(&spy{info: known}, "theirs", c.better).Info("ours"); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -176,7 +176,7 @@ func TestNamed(t *testing.T) {
 	s := &spy{}
 	req := &model.Request{Model: "ours", Instructions: "Be brief."}
 	var text string
-	reply, err := model.Named(s, "theirs", model.Info{}).Generate(t.Context(), req, func(d model.Delta) { text += d.Text })
+	reply, err := model.WithInfo(s, "theirs", model.Info{}).Generate(t.Context(), req, func(d model.Delta) { text += d.Text })
 	if err != nil || reply.Finish != model.FinishStop || text != "Hello" {
 		t.Errorf("got %+v, %v and the text %q", reply, err, text)
 	}

@@ -30,7 +30,7 @@ func OutputOf[T any]() json.RawMessage {
 	return raw
 }
 
-// CheckOutput refuses, with [agent.InvalidInput], a schema for an agent's output
+// CheckOutput refuses, with [agent.CodeInvalidInput], a schema for an agent's output
 // that no answer could be held to. An empty one is none.
 func CheckOutput(schema json.RawMessage) error {
 	if len(schema) == 0 {
@@ -59,13 +59,13 @@ func Fits(schema, value json.RawMessage) string {
 func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 	var s jsonschema.Schema
 	if agent.JSONDepth(schema) > agent.MaxWrittenDepth {
-		return nil, agent.Errorf(agent.InvalidInput, "output is nested more than %d levels deep", agent.MaxWrittenDepth).At("output")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "output is nested more than %d levels deep", agent.MaxWrittenDepth).WithPath("output")
 	}
 	if err := json.Unmarshal(schema, &s); err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "output is not a JSON Schema: %w", err).At("output")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "output is not a JSON Schema: %w", err).WithPath("output")
 	}
 	read, err := json.Marshal(s)
-	if why := agent.Endless(read); why != "" {
+	if why := agent.SchemaCycle(read); why != "" {
 		err = errors.New(why)
 	}
 	var resolved *jsonschema.Resolved
@@ -73,7 +73,7 @@ func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 		resolved, err = s.Resolve(nil)
 	}
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "output is a JSON Schema that can't be used: %w", err).At("output")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "output is a JSON Schema that can't be used: %w", err).WithPath("output")
 	}
 	return resolved, nil
 }

@@ -17,10 +17,10 @@ var (
 	defaultPorts = map[string]string{"https": ":443", "http": ":80"}
 )
 
-// WrongPlace says what to do after an answer that no API gives: a redirect, a 404, or a web
+// WrongEndpoint says what to do after an answer that no API gives: a redirect, a 404, or a web
 // page. It is empty for other answers. Adapters put it at the end of a fault's message.
 // Version is what base URLs end in, "v1"; empty if they have none.
-func (e *Endpoint) WrongPlace(res *http.Response, version string) string {
+func (e *Endpoint) WrongEndpoint(res *http.Response, version string) string {
 	switch {
 	case res.StatusCode >= 300 && res.StatusCode < 400:
 		return e.redirected(res)

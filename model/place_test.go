@@ -33,8 +33,8 @@ func TestWrongPlace(t *testing.T) {
 		if c.location != "" {
 			res.Header.Set("Location", c.location)
 		}
-		require.Contains(t, NewEndpoint("x", c.base).WrongPlace(res, c.version), c.want)
+		require.Contains(t, NewEndpoint("x", c.base).WrongEndpoint(res, c.version), c.want)
 	}
-	require.Empty(t, NewEndpoint("x", "https://api.example").WrongPlace(&http.Response{StatusCode: 500}, "v1"))
-	require.Contains(t, NewEndpoint("x", "https://api.example").WrongPlace(&http.Response{StatusCode: 404}, "v1"), "is there such an API")
+	require.Empty(t, NewEndpoint("x", "https://api.example").WrongEndpoint(&http.Response{StatusCode: 500}, "v1"))
+	require.Contains(t, NewEndpoint("x", "https://api.example").WrongEndpoint(&http.Response{StatusCode: 404}, "v1"), "is there such an API")
 }

@@ -18,7 +18,7 @@ const (
 	CodeExecution ServerTool = "code_execution"
 )
 
-// CheckServerTools refuses, with [agent.InvalidInput], what is no server tool, and one that
+// CheckServerTools refuses, with [agent.CodeInvalidInput], what is no server tool, and one that
 // is named twice. It is for adapters.
 func CheckServerTools(tools []ServerTool) error {
 	for i, t := range tools {
@@ -35,8 +35,8 @@ func CheckServerTools(tools []ServerTool) error {
 // maxStep bounds what people are shown of a step, in bytes.
 const maxStep = 300
 
-// Step makes the part for a step of a provider's own tool: what names it for people, raw is
+// ServerToolPart makes the part for a step of a provider's own tool: what names it for people, raw is
 // what the provider wrote. It is for adapters.
-func Step(what string, raw json.RawMessage) agent.Part {
-	return agent.Part{Type: agent.PartServer, Text: agent.Cut(strings.TrimSpace(what), maxStep, len(what)), Raw: raw}
+func ServerToolPart(what string, raw json.RawMessage) agent.Part {
+	return agent.Part{Type: agent.PartServerTool, Text: agent.Truncate(strings.TrimSpace(what), maxStep, len(what)), Raw: raw}
 }

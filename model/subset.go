@@ -25,13 +25,13 @@ const (
 	maxRefs  = 32
 )
 
-// Fit is a schema in the form of a provider, with the order of its properties: what
+// Convert is a schema in the form of a provider, with the order of its properties: what
 // the provider does not take is left out, and references are put in their places.
 // Every answer that fits the schema fits what remains, but for properties that the
 // schema leaves unsaid and Closed forbids. whole reports whether nothing but
 // names of the schema itself was changed. Otherwise adapters say the schema in words,
 // see [OutputInWords]. It is nil if there is no such form.
-func (s Subset) Fit(schema json.RawMessage) (fit json.RawMessage, whole bool) {
+func (s Subset) Convert(schema json.RawMessage) (fit json.RawMessage, whole bool) {
 	f := &fitting{Subset: s, root: schema}
 	fit, ok := f.node(schema, nil)
 	if !ok {

@@ -36,7 +36,7 @@ func TestFit(t *testing.T) {
 		{closed, "closed", `{"type":"object","properties":{"a":{"properties":{}}}}`, `{"type":"object","properties":{"a":{"properties":{},"additionalProperties":false}},"additionalProperties":false}`, false},
 		{closed, "open", `{"properties":{},"additionalProperties":true}`, `{"properties":{},"additionalProperties":true}`, true},
 	} {
-		fit, whole := c.subset.Fit(json.RawMessage(c.schema))
+		fit, whole := c.subset.Convert(json.RawMessage(c.schema))
 		require.Equal(t, c.fit, string(fit), c.name)
 		require.Equal(t, c.whole, whole, c.name)
 	}
@@ -50,6 +50,6 @@ func TestFitIsBounded(t *testing.T) {
 		defs = append(defs, `"`+string(c)+`":{"properties":{"l":{"$ref":"#/$defs/`+next+`"},"r":{"$ref":"#/$defs/`+next+`"}}}`)
 	}
 	subset := model.Subset{Takes: map[string]func(any) bool{"properties": nil}}
-	fit, _ := subset.Fit(json.RawMessage(`{"$ref":"#/$defs/a","$defs":{` + strings.Join(defs, ",") + `,"z":{}}}`))
+	fit, _ := subset.Convert(json.RawMessage(`{"$ref":"#/$defs/a","$defs":{` + strings.Join(defs, ",") + `,"z":{}}}`))
 	require.Less(t, len(fit), 1<<20)
 }

@@ -29,8 +29,8 @@ type TableRow struct {
 	// Price is in US dollars for a million tokens. A cache's price that is left out
 	// is that of the input.
 	Price agent.Price `json:"price,omitzero"`
-	// CacheHour is what writes to the cache cost that live for an hour.
-	CacheHour agent.USD `json:"cache_write_hour,omitempty"`
+	// CacheWriteHour is what writes to the cache cost that live for an hour.
+	CacheWriteHour agent.USD `json:"cache_write_hour,omitempty"`
 	// Tiers are how much of the price other tiers of service cost, in percent.
 	Tiers map[string]int64 `json:"tiers,omitempty"`
 	// PriceUntil is the last day, in UTC, of a price that the provider has said will
@@ -50,39 +50,39 @@ type Temperature string
 
 // When a model takes a temperature.
 const (
-	NeverTemperature Temperature = "never"
-	// UnthinkingTemperature is a model that takes one in requests whose reasoning is off.
-	UnthinkingTemperature Temperature = "reasoning_off"
+	TemperatureNever Temperature = "never"
+	// TemperatureWithoutReasoning is a model that takes one in requests whose reasoning is off.
+	TemperatureWithoutReasoning Temperature = "reasoning_off"
 )
 
 // Takes is the temperature that a model is sent: want, or nil where the model would
 // refuse it. Off says that the request turns the model's reasoning off.
 func (t Temperature) Takes(want *float64, off bool) *float64 {
-	if t == NeverTemperature || t == UnthinkingTemperature && !off {
+	if t == TemperatureNever || t == TemperatureWithoutReasoning && !off {
 		return nil
 	}
 	return want
 }
 
-// Terms are what a model's price depends on besides its name. Their zero value is the
+// PriceTerms are what a model's price depends on besides its name. Their zero value is the
 // usual price.
-type Terms struct {
-	Tier string // of service, by the provider's word
-	Hour bool   // what is written to the cache lives for an hour
+type PriceTerms struct {
+	ServiceTier string // of service, by the provider's word
+	CacheHour   bool   // what is written to the cache lives for an hour
 	// ServerTools are those of the provider that the model may use.
 	ServerTools []ServerTool
 }
 
 // price is the row's on some terms; zero if it is not known.
-func (r TableRow) price(on Terms) agent.Price {
+func (r TableRow) price(on PriceTerms) agent.Price {
 	p := r.Price
-	if on.Hour {
-		if p.CacheWrite = r.CacheHour; r.CacheHour == 0 {
+	if on.CacheHour {
+		if p.CacheWrite = r.CacheWriteHour; r.CacheWriteHour == 0 {
 			return agent.Price{}
 		}
 	}
-	if on.Tier != "" {
-		p = PricePercent(p, r.Tiers[on.Tier])
+	if on.ServiceTier != "" {
+		p = PricePercent(p, r.Tiers[on.ServiceTier])
 	}
 	return p
 }
@@ -116,7 +116,7 @@ func readTable(data []byte) (Table, error) {
 		return Table{}, fmt.Errorf("as_of: %w", err)
 	}
 	for name, row := range t.Models {
-		if !slices.Contains([]Temperature{"", NeverTemperature, UnthinkingTemperature}, row.Temperature) {
+		if !slices.Contains([]Temperature{"", TemperatureNever, TemperatureWithoutReasoning}, row.Temperature) {
 			return Table{}, fmt.Errorf("%s: temperature is %q", name, row.Temperature)
 		}
 		if row.PriceUntil != "" {
@@ -142,7 +142,7 @@ func readTable(data []byte) (Table, error) {
 // Info is what is known of a model at a time; its zero value where nothing is. A
 // price whose last day has passed, or that is not known on these terms, is zero: no
 // cost is guessed.
-func (t Table) Info(name string, at time.Time, on Terms) Info {
+func (t Table) Info(name string, at time.Time, on PriceTerms) Info {
 	row := t.Models[name]
 	info := Info{Price: row.price(on), Window: row.Window, MaxOutput: row.MaxOutput, Temperature: row.Temperature}
 	if info.Price != (agent.Price{}) && slices.Contains(on.ServerTools, WebSearch) {

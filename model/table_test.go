@@ -15,7 +15,7 @@ func TestTable(t *testing.T) {
 		"whole": {"price": {"input": 2, "output": 10, "cache_read": 0.1, "cache_write": 2.5}, "window": 1000, "max_output": 100, "reasoning": ["off", "low"]},
 		"plain": {"price": {"input": 2, "output": 10}},
 		"offer": {"price": {"input": 2, "output": 10}, "price_until": "2026-11-30", "window": 1000}}}`))
-	usual := model.Terms{}
+	usual := model.PriceTerms{}
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	whole := agent.Price{Input: 2 * agent.Dollar, Output: 10 * agent.Dollar, CacheRead: agent.Dollar / 10, CacheWrite: 5 * agent.Dollar / 2}
 	plain := agent.Price{Input: 2 * agent.Dollar, Output: 10 * agent.Dollar, CacheRead: 2 * agent.Dollar, CacheWrite: 2 * agent.Dollar}
@@ -37,13 +37,13 @@ func TestPriceOnTerms(t *testing.T) {
 	price := func(input, output, read, write agent.USD) agent.Price {
 		return agent.Price{Input: input * agent.Dollar / 100, Output: output * agent.Dollar / 100, CacheRead: read * agent.Dollar / 100, CacheWrite: write * agent.Dollar / 100}
 	}
-	require.Equal(t, price(200, 1000, 20, 400), table.Info("all", now, model.Terms{Hour: true}).Price)
-	require.Equal(t, price(100, 500, 10, 125), table.Info("all", now, model.Terms{Tier: "flex"}).Price)
-	require.Equal(t, price(500, 2500, 50, 1000), table.Info("all", now, model.Terms{Tier: "priority", Hour: true}).Price)
-	for _, on := range []model.Terms{{Tier: "flex"}, {Hour: true}} {
+	require.Equal(t, price(200, 1000, 20, 400), table.Info("all", now, model.PriceTerms{CacheHour: true}).Price)
+	require.Equal(t, price(100, 500, 10, 125), table.Info("all", now, model.PriceTerms{ServiceTier: "flex"}).Price)
+	require.Equal(t, price(500, 2500, 50, 1000), table.Info("all", now, model.PriceTerms{ServiceTier: "priority", CacheHour: true}).Price)
+	for _, on := range []model.PriceTerms{{ServiceTier: "flex"}, {CacheHour: true}} {
 		require.Equal(t, model.Info{Window: 1000}, table.Info("plain", now, on))
 	}
-	require.Zero(t, table.Info("all", now, model.Terms{Tier: "scale"}).Price)
+	require.Zero(t, table.Info("all", now, model.PriceTerms{ServiceTier: "scale"}).Price)
 }
 
 func TestBrokenTables(t *testing.T) {

@@ -6,10 +6,10 @@ import "github.com/fermata-agents/fermata/agent"
 // are held by sums of counts.
 const maxTokens = 1_000_000_000_000
 
-// Counted makes a server's counts of tokens ones that can be added up. Some servers
+// ClampUsage makes a server's counts of tokens ones that can be added up. Some servers
 // send -1 for what they do not know. Adapters use it; workers use it for what any model
 // tells.
-func Counted(u agent.Usage) agent.Usage {
+func ClampUsage(u agent.Usage) agent.Usage {
 	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &u.Reasoning, &u.Searches} {
 		*n = min(max(*n, 0), maxTokens)
 	}

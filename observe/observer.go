@@ -11,9 +11,9 @@ import (
 // Observer looks on. Nothing waits for it and nothing rests on it: its methods
 // return at once. They are called from many goroutines.
 type Observer interface {
-	// Saw hears of an event of a run, in the order of the log. What is replayed is not
+	// Event hears of an event of a run, in the order of the log. What is replayed is not
 	// heard again; a task that was lost with its worker and is done once more is.
-	Saw(Seen)
+	Event(RunEvent)
 	// Model is put around every model, within all other middleware: it sees every
 	// attempt. [model.CallInfo] says whose it is.
 	Model(next model.Model) model.Model
@@ -22,15 +22,15 @@ type Observer interface {
 	Tool(ctx context.Context, call *tool.Call, trace agent.Trace) (_ context.Context, over func(agent.CallStatus))
 }
 
-// Seen is an event of a run.
-type Seen struct {
+// RunEvent is an event of a run.
+type RunEvent struct {
 	Session string
 	Run     string
 	Agent   string // empty where the run failed before it had one
 	Model   string // the agent's, by its full name
 	Event   agent.Event
-	// Stint is where the event's spans hang: as it was before the event.
-	Stint agent.Stint
+	// TraceSegment is where the event's spans hang: as it was before the event.
+	TraceSegment agent.TraceSegment
 }
 
 // Auditor keeps a record of who did what. Unlike an [Observer] it is waited for: what it
@@ -38,14 +38,14 @@ type Seen struct {
 // from many goroutines, and take milliseconds. What is replayed they do not hear again; a
 // task that was lost with its worker and is done once more they do.
 type Auditor interface {
-	// Told hears of a verb before it takes effect, or of its refusal.
-	Told(Told) error
-	// Happened hears of events of a run before they are stored.
-	Happened(Seen) error
+	// Command hears of a verb before it takes effect, or of its refusal.
+	Command(RunCommand) error
+	// Event hears of events of a run before they are stored.
+	Event(RunEvent) error
 }
 
-// Told is a verb that a run was told, by update or by signal.
-type Told struct {
+// RunCommand is a verb that a run was told, by update or by signal.
+type RunCommand struct {
 	Session string
 	Run     string
 	Agent   string // empty where the run has none yet

@@ -29,9 +29,9 @@ func Attributes(name string, status agent.Status, since time.Time) []temporal.Se
 	}
 }
 
-// Rest are the attributes with what a run waits for, and until when; what it does
+// SuspendedAttributes are the attributes with what a run waits for, and until when; what it does
 // not wait for is taken away.
-func Rest(name string, status agent.Status, since time.Time, waitsFor []string, deadline time.Time) []temporal.SearchAttributeUpdate {
+func SuspendedAttributes(name string, status agent.Status, since time.Time, waitsFor []string, deadline time.Time) []temporal.SearchAttributeUpdate {
 	list := Attributes(name, status, since)
 	if len(waitsFor) > 0 {
 		list = append(list, AttrWaitsFor.ValueSet(waitsFor))
@@ -44,9 +44,9 @@ func Rest(name string, status agent.Status, since time.Time, waitsFor []string, 
 	return append(list, AttrDeadline.ValueUnset())
 }
 
-// EveryAttribute is a value for each search attribute, for a workflow that is no run and
+// ProbeAttributes is a value for each search attribute, for a workflow that is no run and
 // is to show that the namespace has all of them.
-func EveryAttribute(name string) temporal.SearchAttributes {
+func ProbeAttributes(name string) temporal.SearchAttributes {
 	none := time.Unix(0, 0).UTC()
 	return temporal.NewSearchAttributes(AttrAgent.ValueSet(name), AttrStatus.ValueSet(name), AttrWaitsFor.ValueSet([]string{name}), AttrSince.ValueSet(none), AttrDeadline.ValueSet(none))
 }

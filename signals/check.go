@@ -19,41 +19,41 @@ const (
 
 func between(path string, d, least, most agent.Duration) error {
 	if d != 0 && (d < least || d > most) {
-		return agent.Errorf(agent.InvalidInput, "%s is %s; it may be %s to %s", path, d, least, most).At(path)
+		return agent.Errorf(agent.CodeInvalidInput, "%s is %s; it may be %s to %s", path, d, least, most).WithPath(path)
 	}
 	return nil
 }
 
-func checkSend(o agent.SendOrder) error {
+func checkSend(o agent.SendCommand) error {
 	switch o.Mode {
 	case "", agent.SendSteer, agent.SendQueue, agent.SendInterrupt:
 	default:
-		return agent.Errorf(agent.InvalidInput, "mode must be steer, queue or interrupt, not %q", o.Mode).At("mode")
+		return agent.Errorf(agent.CodeInvalidInput, "mode must be steer, queue or interrupt, not %q", o.Mode).WithPath("mode")
 	}
 	if o.Text == "" && len(o.Parts) == 0 {
-		return agent.Errorf(agent.InvalidInput, "text is missing; say something").At("text")
+		return agent.Errorf(agent.CodeInvalidInput, "text is missing; say something").WithPath("text")
 	}
 	return checkParts("parts", o.Parts)
 }
 
 func wantRequest(request, path string) error {
 	if len(request) > maxRequest {
-		return agent.Errorf(agent.InvalidInput, "%s is no request's id: it has %d characters", path, len(request)).At(path)
+		return agent.Errorf(agent.CodeInvalidInput, "%s is no request's id: it has %d characters", path, len(request)).WithPath(path)
 	}
 	if request == "" {
-		return agent.Errorf(agent.InvalidInput, "%s is missing; name the request that was shown, such as q-7", path).At(path)
+		return agent.Errorf(agent.CodeInvalidInput, "%s is missing; name the request that was shown, such as q-7", path).WithPath(path)
 	}
 	return nil
 }
 
-func checkAnswer(o agent.AnswerOrder) error {
+func checkAnswer(o agent.AnswerCommand) error {
 	if err := wantRequest(o.Request, "request"); err != nil {
 		return err
 	}
 	return checkAnswerBody(o, "")
 }
 
-func checkAnswerBody(o agent.AnswerOrder, within string) error {
+func checkAnswerBody(o agent.AnswerCommand, within string) error {
 	n := 0
 	for _, set := range []bool{o.Text != "", o.Choice != nil, len(o.Data) > 0} {
 		if set {
@@ -61,38 +61,38 @@ func checkAnswerBody(o agent.AnswerOrder, within string) error {
 		}
 	}
 	if n != 1 {
-		return agent.Errorf(agent.InvalidInput, "%sone of text, choice and data is wanted, not %d of them", within, n).At(within + "text")
+		return agent.Errorf(agent.CodeInvalidInput, "%sone of text, choice and data is wanted, not %d of them", within, n).WithPath(within + "text")
 	}
 	if o.Choice != nil && *o.Choice < 0 {
-		return agent.Errorf(agent.InvalidInput, "%schoice is a number from 0", within).At(within + "choice")
+		return agent.Errorf(agent.CodeInvalidInput, "%schoice is a number from 0", within).WithPath(within + "choice")
 	}
 	return nil
 }
 
-func checkApprove(o agent.ApproveOrder) error {
+func checkApprove(o agent.ApproveCommand) error {
 	if err := wantRequest(o.Request, "request"); err != nil {
 		return err
 	}
 	return checkApproveBody(o, "")
 }
 
-func checkApproveBody(o agent.ApproveOrder, within string) error {
+func checkApproveBody(o agent.ApproveCommand, within string) error {
 	if a := strings.TrimSpace(string(o.Arguments)); a != "" && !strings.HasPrefix(a, "{") {
-		return agent.Errorf(agent.InvalidInput, "%sarguments must be a JSON object", within).At(within + "arguments")
+		return agent.Errorf(agent.CodeInvalidInput, "%sarguments must be a JSON object", within).WithPath(within + "arguments")
 	}
 	return nil
 }
 
-func checkReject(o agent.RejectOrder) error {
+func checkReject(o agent.RejectCommand) error {
 	if err := wantRequest(o.Request, "request"); err != nil {
 		return err
 	}
 	return checkRejectBody(o, "")
 }
 
-func checkRejectBody(o agent.RejectOrder, within string) error {
+func checkRejectBody(o agent.RejectCommand, within string) error {
 	if o.Reason == "" {
-		return agent.Errorf(agent.InvalidInput, "%sreason is missing; the model needs to know why", within).At(within + "reason")
+		return agent.Errorf(agent.CodeInvalidInput, "%sreason is missing; the model needs to know why", within).WithPath(within + "reason")
 	}
 	return nil
 }
@@ -100,12 +100,12 @@ func checkRejectBody(o agent.RejectOrder, within string) error {
 // maxAnswers bounds what is answered together.
 const maxAnswers = 64
 
-func checkAnswers(o agent.AnswersOrder) error {
+func checkAnswers(o agent.AnswersCommand) error {
 	if o.Token != "" {
-		return agent.Errorf(agent.InvalidInput, "token belongs to each of the answers, which has one of its own").At("token")
+		return agent.Errorf(agent.CodeInvalidInput, "token belongs to each of the answers, which has one of its own").WithPath("token")
 	}
 	if n := len(o.Answers); n == 0 || n > maxAnswers {
-		return agent.Errorf(agent.InvalidInput, "answers has %d entries; 1 to %d are taken", n, maxAnswers).At("answers")
+		return agent.Errorf(agent.CodeInvalidInput, "answers has %d entries; 1 to %d are taken", n, maxAnswers).WithPath("answers")
 	}
 	seen := map[string]bool{}
 	for i, a := range o.Answers {
@@ -113,7 +113,7 @@ func checkAnswers(o agent.AnswersOrder) error {
 			return err
 		}
 		if seen[a.Request] {
-			return agent.Errorf(agent.InvalidInput, "%srequest: %s is answered twice", item(i), a.Request).At(item(i) + "request")
+			return agent.Errorf(agent.CodeInvalidInput, "%srequest: %s is answered twice", item(i), a.Request).WithPath(item(i) + "request")
 		}
 		seen[a.Request] = true
 	}
@@ -134,7 +134,7 @@ func checkOne(a agent.AnswerTo, within string) error {
 	}
 	switch {
 	case n != 1:
-		return agent.Errorf(agent.InvalidInput, "%sone of answer, approve and reject is wanted, not %d of them", within, n).At(within + "answer")
+		return agent.Errorf(agent.CodeInvalidInput, "%sone of answer, approve and reject is wanted, not %d of them", within, n).WithPath(within + "answer")
 	case a.Answer != nil:
 		return checkAnswerBody(*a.Answer, within+"answer.")
 	case a.Approve != nil:
@@ -143,9 +143,9 @@ func checkOne(a agent.AnswerTo, within string) error {
 	return checkRejectBody(*a.Reject, within+"reject.")
 }
 
-func checkEmit(o agent.EmitOrder) error {
+func checkEmit(o agent.EmitCommand) error {
 	if err := agent.CheckTopic(o.Topic); err != nil {
-		return err.At("topic")
+		return err.WithPath("topic")
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ const maxConditions = 8
 
 // DecodeConditions reads conditions strictly, wherever they come from: a start,
 // a model's call, a person (catalogue HA-139). No data at all are conditions that
-// only a resume meets. Errors are [agent.InvalidInput] with the field's path.
+// only a resume meets. Errors are [agent.CodeInvalidInput] with the field's path.
 func DecodeConditions(data []byte) (agent.Conditions, error) {
 	var c agent.Conditions
 	if err := durable.Decode(data, &c, 0); err != nil {
@@ -28,15 +28,15 @@ func DecodeConditions(data []byte) (agent.Conditions, error) {
 	return completed(c)
 }
 
-// DecodeParking reads what a model says to await_resumption.
-func DecodeParking(arguments []byte) (reason string, c agent.Conditions, err *agent.Error) {
+// DecodeParkRequest reads what a model says to await_resumption.
+func DecodeParkRequest(arguments []byte) (reason string, c agent.Conditions, err *agent.Error) {
 	var a struct {
 		Reason     string            `json:"reason"`
 		Conditions *agent.Conditions `json:"conditions,omitempty"`
 	}
 	bad := durable.Decode(arguments, &a, 0)
 	if bad == nil && a.Reason == "" {
-		bad = agent.Errorf(agent.InvalidInput, "reason is missing; say why you wait").At("reason")
+		bad = agent.Errorf(agent.CodeInvalidInput, "reason is missing; say why you wait").WithPath("reason")
 	}
 	if bad == nil && a.Conditions != nil {
 		if c, bad = completed(*a.Conditions); bad == nil {
@@ -57,7 +57,7 @@ func checkModels(c agent.Conditions) error {
 		if i < len(c.Any) {
 			at = fmt.Sprintf("any[%d].event.match", i)
 		}
-		return agent.Errorf(agent.InvalidInput, "%s has %d bytes; at most %d are taken. Ask for less, and look at the payload after the wait", at, len(one.Event.Match), match.MaxModelSchema).At(at)
+		return agent.Errorf(agent.CodeInvalidInput, "%s has %d bytes; at most %d are taken. Ask for less, and look at the payload after the wait", at, len(one.Event.Match), match.MaxModelSchema).WithPath(at)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func checkModels(c agent.Conditions) error {
 func completed(c agent.Conditions) (agent.Conditions, error) {
 	c.Any = append([]agent.Condition(nil), c.Any...)
 	if len(c.Any) > maxConditions {
-		return c, agent.Errorf(agent.InvalidInput, "any has %d conditions; at most %d are taken", len(c.Any), maxConditions).At("any")
+		return c, agent.Errorf(agent.CodeInvalidInput, "any has %d conditions; at most %d are taken", len(c.Any), maxConditions).WithPath("any")
 	}
 	own := agent.Condition{At: c.At, After: c.After, Event: c.Event}
 	if err := checkCondition(&own, ""); err != nil {
@@ -77,36 +77,36 @@ func completed(c agent.Conditions) (agent.Conditions, error) {
 	for i := range c.Any {
 		within := fmt.Sprintf("any[%d].", i)
 		if c.Any[i].At.IsZero() && c.Any[i].After == 0 && c.Any[i].Event == nil {
-			return c, agent.Errorf(agent.InvalidInput, "%s: say at, after or event", within[:len(within)-1]).At(within[:len(within)-1])
+			return c, agent.Errorf(agent.CodeInvalidInput, "%s: say at, after or event", within[:len(within)-1]).WithPath(within[:len(within)-1])
 		}
 		if err := checkCondition(&c.Any[i], within); err != nil {
 			return c, err
 		}
 	}
 	switch c.OnTimeout {
-	case "", agent.ResumeWithSummary, agent.TimeoutFails, agent.TimeoutCancels:
+	case "", agent.OnTimeoutResumeWithSummary, agent.OnTimeoutFail, agent.OnTimeoutCancel:
 		if c.Input != "" {
-			return c, agent.Errorf(agent.InvalidInput, "input is for on_timeout resume_with_input").At("input")
+			return c, agent.Errorf(agent.CodeInvalidInput, "input is for on_timeout resume_with_input").WithPath("input")
 		}
-	case agent.ResumeWithInput:
+	case agent.OnTimeoutResumeWithInput:
 		if c.Input == "" {
-			return c, agent.Errorf(agent.InvalidInput, "input is missing; on_timeout resume_with_input says it to the model").At("input")
+			return c, agent.Errorf(agent.CodeInvalidInput, "input is missing; on_timeout resume_with_input says it to the model").WithPath("input")
 		}
 	default:
-		return c, agent.Errorf(agent.InvalidInput, "on_timeout must be resume_with_summary, resume_with_input, fail or cancel, not %q", c.OnTimeout).At("on_timeout")
+		return c, agent.Errorf(agent.CodeInvalidInput, "on_timeout must be resume_with_summary, resume_with_input, fail or cancel, not %q", c.OnTimeout).WithPath("on_timeout")
 	}
 	if c.OnTimeout == "" {
-		c.OnTimeout = agent.ResumeWithSummary
+		c.OnTimeout = agent.OnTimeoutResumeWithSummary
 	}
 	return c, nil
 }
 
 func checkCondition(c *agent.Condition, within string) error {
 	if c.After < 0 {
-		return agent.Errorf(agent.InvalidInput, "%safter must be positive, not %s", within, c.After).At(within + "after")
+		return agent.Errorf(agent.CodeInvalidInput, "%safter must be positive, not %s", within, c.After).WithPath(within + "after")
 	}
 	if !c.At.IsZero() && c.After != 0 {
-		return agent.Errorf(agent.InvalidInput, "%sat and after are two ways to say one thing; say one", within).At(within + "after")
+		return agent.Errorf(agent.CodeInvalidInput, "%sat and after are two ways to say one thing; say one", within).WithPath(within + "after")
 	}
 	if c.Event == nil {
 		return nil
@@ -114,10 +114,10 @@ func checkCondition(c *agent.Condition, within string) error {
 	event := *c.Event
 	event.Topic = strings.TrimSpace(event.Topic)
 	if err := agent.CheckTopic(event.Topic); err != nil {
-		return err.At(within + "event.topic")
+		return err.WithPath(within + "event.topic")
 	}
 	if err := checkMatch(event.Match); err != nil {
-		return agent.Errorf(agent.InvalidInput, "%sevent.match %w", within, err).At(within + "event.match")
+		return agent.Errorf(agent.CodeInvalidInput, "%sevent.match %w", within, err).WithPath(within + "event.match")
 	}
 	c.Event = &event
 	return nil
@@ -142,7 +142,7 @@ func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	if err != nil {
 		return nil, err
 	}
-	if why := agent.Endless(read); why != "" {
+	if why := agent.SchemaCycle(read); why != "" {
 		return nil, errors.New(why)
 	}
 	return schema.Resolve(nil)

@@ -59,15 +59,15 @@ func TestConditionsThatCantBeMeant(t *testing.T) {
 		_, err := DecodeConditions([]byte(data))
 		var e *agent.Error
 		require.True(t, errors.As(err, &e), data)
-		require.Equal(t, agent.InvalidInput, e.Code, data)
+		require.Equal(t, agent.CodeInvalidInput, e.Code, data)
 		require.Equal(t, path, e.Path, "%s: %v", data, e)
 		_, refusal := DecodeStart([]byte(`{"agent":"a","input":{"text":"x"},"park":` + data + `}`))
 		require.NotNil(t, refusal, data)
-		require.Equal(t, agent.InvalidInput, refusal.Code, data)
+		require.Equal(t, agent.CodeInvalidInput, refusal.Code, data)
 		require.Equal(t, "park."+path, refusal.Path, "%s: %v", data, refusal)
-		_, _, told := DecodeParking([]byte(`{"reason":"later","conditions":` + data + `}`))
+		_, _, told := DecodeParkRequest([]byte(`{"reason":"later","conditions":` + data + `}`))
 		require.NotNil(t, told, data)
-		require.Equal(t, agent.InvalidInput, told.Code, data)
+		require.Equal(t, agent.CodeInvalidInput, told.Code, data)
 		require.Equal(t, "conditions."+path, told.Path, "%s: %v", data, told)
 	}
 }
@@ -85,12 +85,12 @@ func TestConditions(t *testing.T) {
 		`{"event":{"topic":" orders.paid "}}`: {Event: paid}, // HL-69: stored without the blanks
 		`{"any":[{"after":"1h"},{"event":{"topic":" orders.paid"}}]}`: {Any: []agent.Condition{{After: agent.Duration(time.Hour)}, {Event: paid}}},
 		`{"after":"1h","on_timeout":"resume_with_summary"}`:           {After: agent.Duration(time.Hour)},
-		`{"after":"1h","on_timeout":"fail"}`:                          {After: agent.Duration(time.Hour), OnTimeout: agent.TimeoutFails},
-		`{"after":"1h","on_timeout":"cancel"}`:                        {After: agent.Duration(time.Hour), OnTimeout: agent.TimeoutCancels},
-		`{"after":"1h","on_timeout":"resume_with_input","input":"x"}`: {After: agent.Duration(time.Hour), OnTimeout: agent.ResumeWithInput, Input: "x"},
+		`{"after":"1h","on_timeout":"fail"}`:                          {After: agent.Duration(time.Hour), OnTimeout: agent.OnTimeoutFail},
+		`{"after":"1h","on_timeout":"cancel"}`:                        {After: agent.Duration(time.Hour), OnTimeout: agent.OnTimeoutCancel},
+		`{"after":"1h","on_timeout":"resume_with_input","input":"x"}`: {After: agent.Duration(time.Hour), OnTimeout: agent.OnTimeoutResumeWithInput, Input: "x"},
 	} {
 		if want.OnTimeout == "" {
-			want.OnTimeout = agent.ResumeWithSummary // HL-68
+			want.OnTimeout = agent.OnTimeoutResumeWithSummary // HL-68
 		}
 		got, err := DecodeConditions([]byte(data))
 		require.NoError(t, err, data)
@@ -156,7 +156,7 @@ func TestMatchesComparesNumbersExactly(t *testing.T) {
 func TestAModelsSchemaIsShort(t *testing.T) {
 	long := `{"topic":"paid","match":{"enum":["` + strings.Repeat("x", 2<<10) + `"]}}`
 	for data, path := range map[string]string{`{"event":` + long + `}`: "conditions.event.match", `{"any":[{"after":"1h"},{"event":` + long + `}]}`: "conditions.any[1].event.match"} {
-		_, _, told := DecodeParking([]byte(`{"reason":"later","conditions":` + data + `}`))
+		_, _, told := DecodeParkRequest([]byte(`{"reason":"later","conditions":` + data + `}`))
 		require.NotNil(t, told)
 		require.Equal(t, path, told.Path)
 		require.ErrorContains(t, told, "at most 2048 are taken")

@@ -22,8 +22,8 @@ const (
 // a name.
 func DailyID(taskQueue string) string { return "fermata/daily/" + taskQueue }
 
-// DecodeDailyClaim reads a claim strictly. Its errors are [agent.InvalidInput] and
-// [agent.TooLarge], with the path of the field.
+// DecodeDailyClaim reads a claim strictly. Its errors are [agent.CodeInvalidInput] and
+// [agent.CodeTooLarge], with the path of the field.
 func DecodeDailyClaim(data []byte) (agent.DailyClaim, *agent.Error) {
 	var c agent.DailyClaim
 	err := durable.Decode(data, &c, agent.MaxPayload)
@@ -31,7 +31,7 @@ func DecodeDailyClaim(data []byte) (agent.DailyClaim, *agent.Error) {
 		err = c.Limits.Check()
 	}
 	if err == nil && len(c.ID) > agent.MaxIDLength {
-		err = agent.Errorf(agent.InvalidInput, "id has %d bytes, and may have %d", len(c.ID), agent.MaxIDLength).At("id")
+		err = agent.Errorf(agent.CodeInvalidInput, "id has %d bytes, and may have %d", len(c.ID), agent.MaxIDLength).WithPath("id")
 	}
 	return c, durable.Within("claim refused", err)
 }
@@ -51,5 +51,5 @@ func ClaimDaily(ctx context.Context, c client.Client, taskQueue string, claim ag
 	if err == nil {
 		err = h.Get(ctx, &grant)
 	}
-	return grant, durable.ArriveRPC(err)
+	return grant, durable.FromRPC(err)
 }

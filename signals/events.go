@@ -32,17 +32,17 @@ type EventList struct {
 
 // EventsOf answers [Events] for a run, from the tail of its session's log and the
 // number of the log's last event. A cursor that is none, or beyond the end, is
-// [agent.InvalidInput].
+// [agent.CodeInvalidInput].
 func EventsOf(session, run string, seq int64, tail []agent.Event, p EventPage) (EventList, error) {
 	after, err := agent.CursorSeq(p.After)
 	if err != nil {
 		return EventList{}, err
 	}
 	if after > seq {
-		return EventList{}, agent.BeyondEnd(after, seq)
+		return EventList{}, agent.CursorBeyondEnd(after, seq)
 	}
 	if p.Limit < 0 || p.Limit > maxPage {
-		return EventList{}, agent.Errorf(agent.InvalidInput, "limit must be between 1 and %d, not %d", maxPage, p.Limit).At("limit")
+		return EventList{}, agent.Errorf(agent.CodeInvalidInput, "limit must be between 1 and %d, not %d", maxPage, p.Limit).WithPath("limit")
 	}
 	if p.Limit == 0 {
 		p.Limit = defaultPage

@@ -33,7 +33,7 @@ func golden(f *testing.F, word string) iter.Seq2[string, []byte] {
 
 // sayWhy checks a refusal, which names what was refused.
 func sayWhy(t *testing.T, what string, err *agent.Error) {
-	require.Contains(t, []agent.Code{agent.InvalidInput, agent.TooLarge, agent.Incompatible}, err.Code)
+	require.Contains(t, []agent.Code{agent.CodeInvalidInput, agent.CodeTooLarge, agent.CodeIncompatible}, err.Code)
 	require.Contains(t, err.Message, what)
 	_, bad := json.Marshal(err)
 	require.NoError(t, bad)
@@ -46,7 +46,7 @@ func again[T any](t *testing.T, value T, decode func([]byte) (T, *agent.Error)) 
 	require.NoError(t, err)
 	back, refusal := decode(raw)
 	if refusal != nil {
-		require.Equal(t, agent.TooLarge, refusal.Code, "%s: %v", raw, refusal)
+		require.Equal(t, agent.CodeTooLarge, refusal.Code, "%s: %v", raw, refusal)
 		return
 	}
 	twice, err := json.Marshal(back)
@@ -80,7 +80,7 @@ func FuzzVerbs(f *testing.F) {
 		}
 		require.LessOrEqual(t, len(data), agent.MaxPayload)
 		require.Equal(t, agent.Verb(verb), command.Verb())
-		require.LessOrEqual(t, len(command.Common().By), maxBy)
+		require.LessOrEqual(t, len(command.Header().By), maxBy)
 		again(t, command, func(raw []byte) (agent.Command, *agent.Error) { return Decode(agent.Verb(verb), raw) })
 	})
 }
@@ -146,7 +146,7 @@ func FuzzParking(f *testing.F) {
 		f.Add([]byte(`{"reason":"why","conditions":`+conditions+`}`), []byte(`{"order":1}`))
 	}
 	f.Fuzz(func(t *testing.T, data, payload []byte) {
-		reason, c, refusal := DecodeParking(data)
+		reason, c, refusal := DecodeParkRequest(data)
 		if refusal != nil {
 			sayWhy(t, "not parked", refusal)
 			return
@@ -189,7 +189,7 @@ func FuzzToken(f *testing.F) {
 		at := now.Add(time.Duration(later%1e6) * time.Second)
 		is, refusal := both().Verify(token, asks, at)
 		if refusal != nil {
-			require.Contains(t, []agent.Code{agent.BadSignature, agent.Expired}, refusal.Code)
+			require.Contains(t, []agent.Code{agent.CodeBadSignature, agent.CodeExpired}, refusal.Code)
 			require.Empty(t, is)
 			require.False(t, len(token) > 8 && strings.Contains(refusal.Message, token), "the token is shown")
 			return

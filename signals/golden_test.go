@@ -26,37 +26,37 @@ func said() map[string]any {
 	usage := agent.Usage{Input: 1200, Output: 300, CacheRead: 800, CacheWrite: 100, Reasoning: 50}
 	tools := []agent.ToolCount{{Tool: "fs_read", Calls: 3, OK: 2, Failed: 1}}
 	failure := &agent.Error{
-		Code: agent.ProviderError, Message: "anthropic/claude-sonnet-5: anthropic answered 529: overloaded", Session: "trip-42", Run: "01a1",
-		Status: agent.Failed, Provider: &agent.ProviderFault{Kind: agent.FaultOverload, Model: "anthropic/claude-sonnet-5", HTTP: 529, AfterToolResult: true},
+		Code: agent.CodeProviderError, Message: "anthropic/claude-sonnet-5: anthropic answered 529: overloaded", Session: "trip-42", Run: "01a1",
+		Status: agent.StatusFailed, Provider: &agent.ProviderFault{Kind: agent.FaultOverload, Model: "anthropic/claude-sonnet-5", HTTP: 529, AfterToolResult: true},
 	}
 	completed := agent.Outcome{
-		V: 1, Type: "outcome", Session: "trip-42", Run: "01a1", Agent: "lead", Status: agent.Completed, Reason: agent.ReasonDone, Text: "Rome",
+		V: 1, Type: "outcome", Session: "trip-42", Run: "01a1", Agent: "lead", Status: agent.StatusCompleted, Reason: agent.ReasonDone, Text: "Rome",
 		Output: json.RawMessage(`{"city":"Rome"}`), Turns: 12, Usage: usage, Cost: 412_300, Tools: tools, Started: at, Ended: at.Add(time.Minute), Seq: 140,
 	}
 	failed := completed
-	failed.Status, failed.Reason, failed.Error, failed.Output = agent.Failed, string(agent.ProviderError), failure, nil
+	failed.Status, failed.Reason, failed.Error, failed.Output = agent.StatusFailed, string(agent.CodeProviderError), failure, nil
 	call := &agent.ToolCall{ID: "t1.1", ProviderID: "toolu_1", Tool: "fs_read", Arguments: json.RawMessage(`{"path":"a.go"}`)}
 	messages := []agent.Message{
 		{ID: "m-1", Role: agent.RoleUser, By: "ana@acme.com", Parts: []agent.Part{{Type: agent.PartText, Text: "Where to?"}}},
 		{Role: agent.RoleAssistant, Model: "anthropic/claude-sonnet-5", Parts: []agent.Part{
-			{Type: agent.PartThinking, Text: "hm", Signature: "sig"}, {Type: agent.PartText, Text: "Let me look."}, {Type: agent.PartCall, Call: call}}},
-		{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartResult, Result: &agent.ToolResult{Call: "t1.1", Tool: "fs_read", Status: agent.CallOK, Text: "package a", Size: 200000}}}},
+			{Type: agent.PartThinking, Text: "hm", Signature: "sig"}, {Type: agent.PartText, Text: "Let me look."}, {Type: agent.PartToolCall, Call: call}}},
+		{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "t1.1", Tool: "fs_read", Status: agent.CallOK, Text: "package a", Size: 200000}}}},
 	}
 	return map[string]any{
 		"outcome-completed": completed, "outcome-failed": failed, "error": failure,
 		"status": agent.RunStatus{
-			V: 1, Session: "trip-42", Run: "01a1", Agent: "lead", Status: agent.Running, Since: at, Turn: 12,
-			Doing:  []agent.Doing{{Kind: agent.DoingModel, What: "anthropic/claude-opus-5", Since: at}, {Kind: agent.DoingTool, Call: "t12.1", What: "shell_run", Since: at}},
-			Labels: map[string]string{"team": "travel"}, Usage: usage, Cost: 412_300, Build: "v0.3.1", Seq: 118,
-			Limits: agent.LimitsUsed{Turns: &agent.Used[int]{Used: 12, Max: 40}, CostUSD: &agent.Used[agent.USD]{Used: 412_300, Max: 2 * agent.Dollar}, Clock: &agent.Used[agent.Duration]{Used: agent.Duration(time.Minute), Max: agent.Duration(time.Hour)}},
+			V: 1, Session: "trip-42", Run: "01a1", Agent: "lead", Status: agent.StatusRunning, Since: at, Turn: 12,
+			InFlight: []agent.InFlight{{Kind: agent.InFlightModel, Name: "anthropic/claude-opus-5", Since: at}, {Kind: agent.InFlightTool, Call: "t12.1", Name: "shell_run", Since: at}},
+			Labels:   map[string]string{"team": "travel"}, Usage: usage, Cost: 412_300, Build: "v0.3.1", Seq: 118,
+			Limits: agent.LimitsUsed{Turns: &agent.Used[int]{Used: 12, Max: 40}, CostUSD: &agent.Used[agent.USD]{Used: 412_300, Max: 2 * agent.Dollar}, WallClock: &agent.Used[agent.Duration]{Used: agent.Duration(time.Minute), Max: agent.Duration(time.Hour)}},
 		},
-		"transcript":   Messages{V: 1, Head: "9f2c", Messages: messages, Total: 3, Seq: 118},
-		"memo":         agent.Memo{V: 1, Run: "01a1", Task: "Plan a trip", Status: agent.Running, Since: at, Turn: 12, Cost: 412_300, Labels: map[string]string{"team": "travel"}},
+		"transcript":   TranscriptAnswer{V: 1, Head: "9f2c", Messages: messages, Total: 3, Seq: 118},
+		"memo":         agent.Memo{V: 1, Run: "01a1", Task: "Plan a trip", Status: agent.StatusRunning, Since: at, Turn: 12, Cost: 412_300, Labels: map[string]string{"team": "travel"}},
 		"start":        agent.Start{V: 1, Agent: "payer", Input: agent.Input{Text: "Pay invoice 118"}, By: "ana@acme.com", Limits: agent.Limits{Turns: 5, CostUSD: agent.Dollar / 2, WallClock: agent.Duration(90 * time.Second)}, Labels: map[string]string{"team": "pay"}, Carry: agent.CarryReset, ID: "m-1"},
 		"start-parked": agent.Start{V: 1, Agent: "payer", Input: agent.Input{Text: "Go on", Briefing: handoff()}, Park: conditions()},
 		"start-daemon": agent.Start{V: 1, Agent: "watcher"},
 		"status-daemon": agent.RunStatus{
-			V: 1, Session: "desk", Run: "01a1", Agent: "watcher", Status: agent.Running, Since: at, Doing: []agent.Doing{}, Events: &agent.Used[int]{Used: 3, Max: 256},
+			V: 1, Session: "desk", Run: "01a1", Agent: "watcher", Status: agent.StatusRunning, Since: at, InFlight: []agent.InFlight{}, QueuedEvents: &agent.Used[int]{Used: 3, Max: 256},
 		},
 		"tick":         agent.Tick{V: 1, Session: "desk", Agent: "watcher", Topic: "day.begins", Payload: json.RawMessage(`{"day":1}`), By: "schedule mornings"},
 		"start-import": agent.Start{V: 1, Agent: "payer", By: "ana@acme.com", Import: strings.Repeat("9f", 16) + "-" + strings.Repeat("9f", 32)},
@@ -108,7 +108,7 @@ func TestGoldenVerbsAreTaken(t *testing.T) {
 		require.Nil(t, refusal, name)
 		require.Equal(t, want, got)
 		require.Equal(t, verb, got.Verb())
-		require.Equal(t, "ana@acme.com", got.Common().By)
+		require.Equal(t, "ana@acme.com", got.Header().By)
 	}
 	require.Len(t, verbs(), len(Verbs))
 }

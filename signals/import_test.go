@@ -19,11 +19,11 @@ func TestStartsOfImports(t *testing.T) {
 		`,"input":{"text":"go"}`, `,"carry":"reset"`, `,"limits":{"turns":5}`, `,"labels":{"a":"b"}`, `,"park":{}`, `,"from":{"checkpoint":"cp-1"}`, `,"id":"m-1"`,
 	} {
 		_, refusal := DecodeStart([]byte(`{"agent":"payer","import":"` + digest + `"` + more + `}`))
-		require.ErrorIs(t, refusal, agent.InvalidInput, more)
+		require.ErrorIs(t, refusal, agent.CodeInvalidInput, more)
 		require.Equal(t, "import", refusal.Path)
 	}
 	for _, wrong := range []string{"x", strings.ToUpper(digest), digest + "0", "../" + digest[3:]} {
 		_, refusal := DecodeStart([]byte(`{"agent":"payer","import":"` + wrong + `"}`))
-		require.ErrorIs(t, refusal, agent.InvalidInput, wrong)
+		require.ErrorIs(t, refusal, agent.CodeInvalidInput, wrong)
 	}
 }

@@ -41,10 +41,10 @@ func (s Signer) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "[%s]", s.id) }
 // MarshalText writes the key's id instead of the key.
 func (s Signer) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(s)), nil }
 
-// NewSigner makes a new random key with an id. The error is [agent.InvalidInput], for the id.
+// NewSigner makes a new random key with an id. The error is [agent.CodeInvalidInput], for the id.
 func NewSigner(id string) (Signer, error) {
 	if !keyForm.MatchString(id) {
-		return Signer{}, agent.Errorf(agent.InvalidInput, "key id %q: it has 1 to 32 lower-case letters, digits or '-'", id)
+		return Signer{}, agent.Errorf(agent.CodeInvalidInput, "key id %q: it has 1 to 32 lower-case letters, digits or '-'", id)
 	}
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed)
@@ -77,45 +77,45 @@ func ParseKeys(env string) (Keys, error) {
 		case ed25519.PublicKeySize:
 			keys[e.ID] = e.Secret
 		case ed25519.PrivateKeySize:
-			return nil, agent.Errorf(agent.InvalidInput, "key %d is a private key; give the public one to who verifies", i+1)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d is a private key; give the public one to who verifies", i+1)
 		default:
-			return nil, agent.Errorf(agent.InvalidInput, "key %d has %d bytes; a public key of Ed25519 has %d", i+1, len(e.Secret), ed25519.PublicKeySize)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has %d bytes; a public key of Ed25519 has %d", i+1, len(e.Secret), ed25519.PublicKeySize)
 		}
 	}
 	return keys, nil
 }
 
 // ParseSigner reads one private key as an environment has it, "id:base64". It refuses a
-// public key. An empty text is the zero Signer. Errors are [agent.InvalidInput].
+// public key. An empty text is the zero Signer. Errors are [agent.CodeInvalidInput].
 func ParseSigner(env string) (Signer, error) {
 	list, err := keyring.Entries(env)
 	switch {
 	case err != nil || len(list) == 0:
 		return Signer{}, err
 	case len(list) > 1:
-		return Signer{}, agent.Errorf(agent.InvalidInput, "there are %d keys; one signs", len(list))
+		return Signer{}, agent.Errorf(agent.CodeInvalidInput, "there are %d keys; one signs", len(list))
 	case len(list[0].Secret) == ed25519.PublicKeySize:
-		return Signer{}, agent.Errorf(agent.InvalidInput, "it has %d bytes, as a public key has; who signs needs the private one", ed25519.PublicKeySize)
+		return Signer{}, agent.Errorf(agent.CodeInvalidInput, "it has %d bytes, as a public key has; who signs needs the private one", ed25519.PublicKeySize)
 	case len(list[0].Secret) != ed25519.PrivateKeySize:
-		return Signer{}, agent.Errorf(agent.InvalidInput, "it has %d bytes; a private key of Ed25519 has %d", len(list[0].Secret), ed25519.PrivateKeySize)
+		return Signer{}, agent.Errorf(agent.CodeInvalidInput, "it has %d bytes; a private key of Ed25519 has %d", len(list[0].Secret), ed25519.PrivateKeySize)
 	}
 	key := ed25519.PrivateKey(list[0].Secret)
 	if !key.Equal(ed25519.NewKeyFromSeed(key.Seed())) {
-		return Signer{}, agent.Errorf(agent.InvalidInput, "its two halves do not belong together: copy it whole")
+		return Signer{}, agent.Errorf(agent.CodeInvalidInput, "its two halves do not belong together: copy it whole")
 	}
 	return Signer{list[0].ID, key}, nil
 }
 
 // Sign signs a message of any length by its SHA-512 (Ed25519ph). What it is signed for is
 // part of the signature, so that it is good for nothing else; it has at most 255 bytes.
-// The error is [agent.InvalidInput] for the zero Signer.
+// The error is [agent.CodeInvalidInput] for the zero Signer.
 func (s Signer) Sign(purpose string, sha512 []byte) ([]byte, error) {
 	if len(s.key) != ed25519.PrivateKeySize {
-		return nil, agent.Errorf(agent.InvalidInput, "there is no private key to sign with")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "there is no private key to sign with")
 	}
 	signature, err := s.key.Sign(nil, sha512, ph(purpose))
 	if err != nil {
-		return nil, agent.Errorf(agent.Internal, "signing: %w", err)
+		return nil, agent.Errorf(agent.CodeInternal, "signing: %w", err)
 	}
 	return signature, nil
 }

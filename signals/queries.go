@@ -20,12 +20,12 @@ var (
 	// Status asks where a run stands.
 	Status = durable.Query[None, agent.RunStatus]{Name: "status"}
 	// Suspension asks what a run waits for.
-	Suspension = durable.Query[None, Resting]{Name: "suspension"}
+	Suspension = durable.Query[None, SuspensionAnswer]{Name: "suspension"}
 	// Tree asks for the run and those right below it, as it has heard of them.
-	Tree = durable.Query[None, Nodes]{Name: "tree"}
+	Tree = durable.Query[None, TreeAnswer]{Name: "tree"}
 	// Transcript asks for messages of the log's open part. A query can't read the
 	// store: the whole conversation is client.Transcript's to put together.
-	Transcript = durable.Query[Page, Messages]{Name: "transcript"}
+	Transcript = durable.Query[Page, TranscriptAnswer]{Name: "transcript"}
 	// State shows the machine's state, for support. There is no promise of its
 	// shape but v.
 	State = durable.Query[None, json.RawMessage]{Name: "state"}
@@ -33,21 +33,21 @@ var (
 	Machine = durable.Query[None, json.RawMessage]{Name: "fermata.state"}
 	// Tail asks for the open part of the log. It is for workers and clients of
 	// ours; its name has a dot so that nobody types it.
-	Tail = durable.Query[After, Open]{Name: "fermata.tail"}
-	// Held tells a worker process of a hold. It is asked of the workflow [LiveType], and of
+	Tail = durable.Query[TailArgs, OpenTail]{Name: "fermata.tail"}
+	// Held tells a worker process of a hold. It is asked of the workflow [ProcessType], and of
 	// no run: a question to a workflow is answered by whoever polls its task queue, and
 	// leaves no trace in its history.
-	Held = durable.Query[agent.Heard, None]{Name: "fermata.held"}
+	Held = durable.Query[agent.HoldRef, None]{Name: "fermata.held"}
 )
 
-// Resting answers [Suspension]; the field is absent where none is open.
-type Resting struct {
+// SuspensionAnswer answers [Suspension]; the field is absent where none is open.
+type SuspensionAnswer struct {
 	V          int               `json:"v"`
 	Suspension *agent.Suspension `json:"suspension,omitempty"`
 }
 
-// Nodes answers [Tree]: the run itself comes first.
-type Nodes struct {
+// TreeAnswer answers [Tree]: the run itself comes first.
+type TreeAnswer struct {
 	V     int          `json:"v"`
 	AsOf  time.Time    `json:"as_of"`
 	Nodes []agent.Node `json:"nodes"`
@@ -59,8 +59,8 @@ type Page struct {
 	Limit int `json:"limit,omitempty"` // zero means 100
 }
 
-// Messages are the messages of a log's open part.
-type Messages struct {
+// TranscriptAnswer are the messages of a log's open part.
+type TranscriptAnswer struct {
 	V int `json:"v"`
 	// Head names the last sealed chunk of the log; empty where none is sealed.
 	Head     string          `json:"head,omitempty"`
@@ -70,13 +70,13 @@ type Messages struct {
 	Seq   int64 `json:"seq"`
 }
 
-// After asks for what came after an event.
-type After struct {
+// TailArgs asks for what came after an event.
+type TailArgs struct {
 	Seq int64 `json:"seq,omitempty"`
 }
 
-// Open is the open part of a log: what is not sealed under Head yet.
-type Open struct {
+// OpenTail is the open part of a log: what is not sealed under Head yet.
+type OpenTail struct {
 	Head   string        `json:"head,omitempty"`
 	Events []agent.Event `json:"events"`
 	// More tells that a further question, after the last event, brings more.
@@ -92,14 +92,14 @@ const (
 )
 
 // MessagesOf answers [Transcript] from a log's tail.
-func MessagesOf(head string, seq int64, tail []agent.Event, p Page) (Messages, error) {
+func MessagesOf(head string, seq int64, tail []agent.Event, p Page) (TranscriptAnswer, error) {
 	if p.From < 0 || p.Limit < 0 || p.Limit > maxPage {
-		return Messages{}, agent.Errorf(agent.InvalidInput, "from and limit must be positive, limit at most %d", maxPage).At("limit")
+		return TranscriptAnswer{}, agent.Errorf(agent.CodeInvalidInput, "from and limit must be positive, limit at most %d", maxPage).WithPath("limit")
 	}
 	if p.Limit == 0 {
 		p.Limit = defaultPage
 	}
-	m := Messages{V: agent.Version, Head: head, Messages: []agent.Message{}, Seq: seq}
+	m := TranscriptAnswer{V: agent.Version, Head: head, Messages: []agent.Message{}, Seq: seq}
 	size := 0
 	for _, e := range tail {
 		if e.Message == nil {
@@ -114,17 +114,17 @@ func MessagesOf(head string, seq int64, tail []agent.Event, p Page) (Messages, e
 	return m, nil
 }
 
-// ReadOpen asks a run for the whole open part of its log; an empty run is the
+// ReadTail asks a run for the whole open part of its log; an empty run is the
 // session's current one.
-func ReadOpen(ctx context.Context, c client.Client, session, run string) (Open, error) {
-	var all Open
+func ReadTail(ctx context.Context, c client.Client, session, run string) (OpenTail, error) {
+	var all OpenTail
 	for after := int64(0); ; {
-		open, err := Tail.Ask(ctx, c, session, run, After{Seq: after})
+		open, err := Tail.Ask(ctx, c, session, run, TailArgs{Seq: after})
 		if err != nil {
 			return all, fmt.Errorf("asking session %s for its open transcript: %w", session, err)
 		}
 		if after > 0 && open.Head != all.Head {
-			all, after = Open{}, 0 // it was sealed between two questions: begin anew
+			all, after = OpenTail{}, 0 // it was sealed between two questions: begin anew
 			continue
 		}
 		all.Head, all.Events = open.Head, append(all.Events, open.Events...)
@@ -135,9 +135,9 @@ func ReadOpen(ctx context.Context, c client.Client, session, run string) (Open, 
 	}
 }
 
-// OpenOf answers [Tail] from a log's tail.
-func OpenOf(head string, tail []agent.Event, a After) Open {
-	o := Open{Head: head, Events: []agent.Event{}}
+// TailOf answers [Tail] from a log's tail.
+func TailOf(head string, tail []agent.Event, a TailArgs) OpenTail {
+	o := OpenTail{Head: head, Events: []agent.Event{}}
 	size := 0
 	for _, e := range tail {
 		if e.Seq <= a.Seq {

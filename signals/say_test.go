@@ -48,11 +48,11 @@ func (o outcome) Get(context.Context, any) error { return o.err }
 // What was refused is weighed anew when it is said again with the same id; what was
 // taken is answered as the first time, for as long as the server knows (HA-95).
 func TestARefusalIsNotForEver(t *testing.T) {
-	event := agent.EmitOrder{Order: agent.Order{ID: "paid-118"}, Topic: "orders.paid"}
+	event := agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: "paid-118"}, Topic: "orders.paid"}
 	for name, say := range map[string]func(*server) error{
-		"update": func(s *server) error { _, err := Say(t.Context(), s, "desk", event); return err },
+		"update": func(s *server) error { _, err := Update(t.Context(), s, "desk", event); return err },
 		"start": func(s *server) error {
-			_, err := SayOrStart(t.Context(), s, client.StartWorkflowOptions{ID: "desk"}, agent.Start{}, event)
+			_, err := UpdateWithStart(t.Context(), s, client.StartWorkflowOptions{ID: "desk"}, agent.Start{}, event)
 			return err
 		},
 	} {
@@ -60,11 +60,11 @@ func TestARefusalIsNotForEver(t *testing.T) {
 			full := true
 			s := &server{kept: map[string]error{}, run: func() error {
 				if full {
-					return durable.Failure(agent.Errorf(agent.QueueFull, "no"), nil)
+					return durable.Failure(agent.Errorf(agent.CodeQueueFull, "no"), nil)
 				}
 				return nil
 			}}
-			require.ErrorIs(t, say(s), agent.QueueFull)
+			require.ErrorIs(t, say(s), agent.CodeQueueFull)
 			full = false
 			require.NoError(t, say(s))
 		})
@@ -72,12 +72,12 @@ func TestARefusalIsNotForEver(t *testing.T) {
 	asked := 0
 	s := &server{kept: map[string]error{}, run: func() error { asked++; return nil }}
 	for range 2 {
-		_, err := Say(t.Context(), s, "desk", event)
+		_, err := Update(t.Context(), s, "desk", event)
 		require.NoError(t, err)
 	}
 	require.Equal(t, 1, asked)
-	other := agent.EmitOrder{Order: event.Order, Topic: "orders.lost"}
-	_, err := Say(t.Context(), s, "desk", other)
+	other := agent.EmitCommand{CommandHeader: event.CommandHeader, Topic: "orders.lost"}
+	_, err := Update(t.Context(), s, "desk", other)
 	require.NoError(t, err)
 	require.Equal(t, 2, asked, "what else is said under the id, the run itself decides")
 }

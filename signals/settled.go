@@ -18,7 +18,7 @@ import (
 // one, which may go another way. A question that comes while a task is open is
 // answered behind it. So where the history has grown meanwhile the same is asked
 // again, and what both answers tell is so.
-func Settled(ctx context.Context, c client.Client, session string, info *workflowpb.WorkflowExecutionInfo, ask func() (Open, error)) (Open, error) {
+func Settled(ctx context.Context, c client.Client, session string, info *workflowpb.WorkflowExecutionInfo, ask func() (OpenTail, error)) (OpenTail, error) {
 	was, err := ask()
 	if err != nil {
 		return was, err
@@ -26,7 +26,7 @@ func Settled(ctx context.Context, c client.Client, session string, info *workflo
 	for len(was.Events) > 0 {
 		d, err := c.DescribeWorkflowExecution(ctx, session, info.GetExecution().GetRunId())
 		if err != nil {
-			return was, durable.ArriveRPC(err)
+			return was, durable.FromRPC(err)
 		}
 		now := d.GetWorkflowExecutionInfo()
 		if now.GetHistoryLength() == info.GetHistoryLength() {
@@ -42,17 +42,17 @@ func Settled(ctx context.Context, c client.Client, session string, info *workflo
 }
 
 // agreed is what two answers have in common.
-func agreed(a, b Open) Open {
+func agreed(a, b OpenTail) OpenTail {
 	n := 0
 	for n < min(len(a.Events), len(b.Events)) && reflect.DeepEqual(a.Events[n], b.Events[n]) {
 		n++
 	}
-	return Open{Head: b.Head, Events: b.Events[:n], More: a.More && n == len(a.Events)}
+	return OpenTail{Head: b.Head, Events: b.Events[:n], More: a.More && n == len(a.Events)}
 }
 
-// ReadSettled is [ReadOpen] of one execution, and [Settled].
-func ReadSettled(ctx context.Context, c client.Client, session string, info *workflowpb.WorkflowExecutionInfo) (Open, error) {
-	return Settled(ctx, c, session, info, func() (Open, error) {
-		return ReadOpen(ctx, c, session, info.GetExecution().GetRunId())
+// ReadSettled is [ReadTail] of one execution, and [Settled].
+func ReadSettled(ctx context.Context, c client.Client, session string, info *workflowpb.WorkflowExecutionInfo) (OpenTail, error) {
+	return Settled(ctx, c, session, info, func() (OpenTail, error) {
+		return ReadTail(ctx, c, session, info.GetExecution().GetRunId())
 	})
 }

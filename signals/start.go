@@ -15,7 +15,7 @@ import (
 )
 
 // DecodeStart reads a run's input strictly (wire §3). Its errors are
-// [agent.InvalidInput], [agent.TooLarge] and [agent.Incompatible], with the path
+// [agent.CodeInvalidInput], [agent.CodeTooLarge] and [agent.CodeIncompatible], with the path
 // of the field; the start is what could be read of it then.
 func DecodeStart(data []byte) (agent.Start, *agent.Error) {
 	return DecodeStartAt(math.MaxInt, data)
@@ -44,10 +44,10 @@ const (
 // checkStart refuses a start that can't be meant.
 func checkStart(s agent.Start) error {
 	if s.V > agent.Version {
-		return agent.Errorf(agent.Incompatible, "v is %d; this build reads up to %d", s.V, agent.Version).At("v")
+		return agent.Errorf(agent.CodeIncompatible, "v is %d; this build reads up to %d", s.V, agent.Version).WithPath("v")
 	}
 	if s.Agent == "" {
-		return agent.Errorf(agent.InvalidInput, "agent is missing; name one, as in {\"agent\":\"reviewer\",\"input\":{\"text\":\"…\"}}").At("agent")
+		return agent.Errorf(agent.CodeInvalidInput, "agent is missing; name one, as in {\"agent\":\"reviewer\",\"input\":{\"text\":\"…\"}}").WithPath("agent")
 	}
 	if err := agent.CheckName(s.Agent); err != nil {
 		return err
@@ -58,26 +58,26 @@ func checkStart(s agent.Start) error {
 	switch s.Carry {
 	case "", agent.CarryInherit, agent.CarryReset, agent.CarryCompact:
 	default:
-		return agent.Errorf(agent.InvalidInput, "carry must be inherit, reset or compact, not %q", s.Carry).At("carry")
+		return agent.Errorf(agent.CodeInvalidInput, "carry must be inherit, reset or compact, not %q", s.Carry).WithPath("carry")
 	}
 	if s.From != nil {
 		if s.Carry == agent.CarryReset {
-			return agent.Errorf(agent.InvalidInput, "carry can't be reset beside from: a run that keeps nothing begins nowhere").At("carry")
+			return agent.Errorf(agent.CodeInvalidInput, "carry can't be reset beside from: a run that keeps nothing begins nowhere").WithPath("carry")
 		}
 		if err := s.From.Check(); err != nil {
 			return err
 		}
 	}
 	if len(s.ID) > agent.MaxIDLength {
-		return agent.Errorf(agent.InvalidInput, "id has %d characters; at most %d are taken", len(s.ID), agent.MaxIDLength).At("id")
+		return agent.Errorf(agent.CodeInvalidInput, "id has %d characters; at most %d are taken", len(s.ID), agent.MaxIDLength).WithPath("id")
 	}
 	if len(s.Labels) > agent.MaxLabels {
-		return agent.Errorf(agent.InvalidInput, "labels has %d entries; at most %d are taken", len(s.Labels), agent.MaxLabels).At("labels")
+		return agent.Errorf(agent.CodeInvalidInput, "labels has %d entries; at most %d are taken", len(s.Labels), agent.MaxLabels).WithPath("labels")
 	}
 	keys := slices.Sorted(maps.Keys(s.Labels)) //workflowcheck:ignore the order of the map is gone after sorting
 	for _, k := range keys {
 		if len(k) > maxLabelKey || len(s.Labels[k]) > maxLabel {
-			return agent.Errorf(agent.InvalidInput, "a label has at most %d characters and its value %d", maxLabelKey, maxLabel).At("labels")
+			return agent.Errorf(agent.CodeInvalidInput, "a label has at most %d characters and its value %d", maxLabelKey, maxLabel).WithPath("labels")
 		}
 	}
 	if err := s.Limits.Check(); err != nil {
@@ -95,11 +95,11 @@ var importForm = regexp.MustCompile(`^[0-9a-f]{32}-[0-9a-f]{64}$`)
 // checkImport refuses whatever an imported run has from where it was.
 func checkImport(s agent.Start) error {
 	if !importForm.MatchString(s.Import) {
-		return agent.Errorf(agent.InvalidInput, "import must be the name of an export in the store; fermata import makes it").At("import")
+		return agent.Errorf(agent.CodeInvalidInput, "import must be the name of an export in the store; fermata import makes it").WithPath("import")
 	}
 	plain := s.Carry == "" && s.ID == "" && s.From == nil && s.Park == nil && s.Limits == agent.Limits{} && len(s.Labels) == 0
 	if !plain || !empty(s.Input) {
-		return agent.Errorf(agent.InvalidInput, "beside import only agent, by and meta are taken: the run goes on as it was").At("import")
+		return agent.Errorf(agent.CodeInvalidInput, "beside import only agent, by and meta are taken: the run goes on as it was").WithPath("import")
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func empty(in agent.Input) bool {
 // checkInput wants something to do, said by a user: parts of other roles are no input.
 func checkInput(in agent.Input) error {
 	if strings.TrimSpace(in.Text) == "" && len(in.Parts) == 0 && len(in.Data) == 0 && in.Briefing == nil {
-		return agent.Errorf(agent.InvalidInput, "input is missing; say what to do in input.text").At("input")
+		return agent.Errorf(agent.CodeInvalidInput, "input is missing; say what to do in input.text").WithPath("input")
 	}
 	if in.Briefing != nil {
 		if err := checkBriefing(in.Briefing); err != nil {
@@ -127,8 +127,8 @@ func checkBriefing(h *agent.Handoff) error {
 	if err == nil {
 		err = durable.Decode(raw, new(agent.Handoff), agent.MaxPayload)
 	}
-	if err != nil && agent.CodeOf(err) != agent.TooLarge { // some characters are written as six
-		return agent.Errorf(agent.InvalidInput, "input.briefing is no whole handoff, as a run that was stopped leaves it: %w", err).At("input.briefing")
+	if err != nil && agent.CodeOf(err) != agent.CodeTooLarge { // some characters are written as six
+		return agent.Errorf(agent.CodeInvalidInput, "input.briefing is no whole handoff, as a run that was stopped leaves it: %w", err).WithPath("input.briefing")
 	}
 	return nil
 }
@@ -149,9 +149,9 @@ func checkParts(path string, parts []agent.Part) error {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		switch {
 		case p.Type != agent.PartText:
-			return agent.Errorf(agent.InvalidInput, "%s.type must be text, not %q", at, p.Type).At(at + ".type")
+			return agent.Errorf(agent.CodeInvalidInput, "%s.type must be text, not %q", at, p.Type).WithPath(at + ".type")
 		case strings.TrimSpace(p.Text) == "":
-			return agent.Errorf(agent.InvalidInput, "%s.text is blank", at).At(at + ".text")
+			return agent.Errorf(agent.CodeInvalidInput, "%s.text is blank", at).WithPath(at + ".text")
 		}
 	}
 	return nil

@@ -37,22 +37,22 @@ const (
 // session has such a name.
 func StoreRecordID(taskQueue string) string { return "fermata/store/" + taskQueue }
 
-// ReadStore returns the store that is recorded for a task queue, or [agent.NotFound].
+// ReadStore returns the store that is recorded for a task queue, or [agent.CodeNotFound].
 func ReadStore(ctx context.Context, c client.Client, taskQueue string) (StoreRecord, error) {
 	id := StoreRecordID(taskQueue)
 	d, err := c.DescribeWorkflowExecution(ctx, id, "")
 	switch {
 	case errors.As(err, new(*serviceerror.NotFound)):
-		return StoreRecord{}, agent.Errorf(agent.NotFound, "no store is recorded for the task queue %s", taskQueue)
+		return StoreRecord{}, agent.Errorf(agent.CodeNotFound, "no store is recorded for the task queue %s", taskQueue)
 	case err != nil:
-		return StoreRecord{}, durable.ArriveRPC(err)
+		return StoreRecord{}, durable.FromRPC(err)
 	case d.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		return StoreRecord{}, agent.Errorf(agent.NotFound, "the store that was recorded for the task queue %s is no longer", taskQueue)
+		return StoreRecord{}, agent.Errorf(agent.CodeNotFound, "the store that was recorded for the task queue %s is no longer", taskQueue)
 	}
 	name, ours := strings.CutPrefix(d.GetExecutionConfig().GetTaskQueue().GetName(), storeQueue)
 	store, place, _ := strings.Cut(name, "@")
 	if !ours || store == "" {
-		return StoreRecord{}, agent.Errorf(agent.Incompatible, "the workflow %s does not say which store it records; terminate it, and the next worker records its own", id)
+		return StoreRecord{}, agent.Errorf(agent.CodeIncompatible, "the workflow %s does not say which store it records; terminate it, and the next worker records its own", id)
 	}
 	return StoreRecord{ID: store, Place: place}, nil
 }
@@ -61,7 +61,7 @@ func ReadStore(ctx context.Context, c client.Client, taskQueue string) (StoreRec
 // recorded: of many that record at once the first one counts.
 func RecordStore(ctx context.Context, c client.Client, taskQueue string, mine StoreRecord) (StoreRecord, error) {
 	r, err := ReadStore(ctx, c, taskQueue)
-	if !errors.Is(err, agent.NotFound) {
+	if !errors.Is(err, agent.CodeNotFound) {
 		return r, err
 	}
 	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
@@ -69,21 +69,21 @@ func RecordStore(ctx context.Context, c client.Client, taskQueue string, mine St
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 	}, storeType)
 	if err != nil {
-		return r, durable.ArriveRPC(err)
+		return r, durable.FromRPC(err)
 	}
 	return ReadStore(ctx, c, taskQueue) // another one may have been first
 }
 
-// OtherStore returns [agent.NotSetUp] if two stores are not the same one. One without an
+// CheckStore returns [agent.CodeNotSetUp] if two stores are not the same one. One without an
 // identity is no other's.
-func OtherStore(queue string, recorded, mine StoreRecord) error {
+func CheckStore(queue string, recorded, mine StoreRecord) error {
 	if recorded.ID == mine.ID {
 		return nil
 	}
 	if recorded.Place == mine.Place {
-		return agent.Errorf(agent.NotSetUp, "the store in %s is not the one that the workers of the task queue %s had there: it is empty or was replaced (identity %s, not %s). Restore it, or mount the right one. If it is to replace the other for good, stop all workers and terminate the workflow %s",
+		return agent.Errorf(agent.CodeNotSetUp, "the store in %s is not the one that the workers of the task queue %s had there: it is empty or was replaced (identity %s, not %s). Restore it, or mount the right one. If it is to replace the other for good, stop all workers and terminate the workflow %s",
 			mine.Place, queue, cmp.Or(mine.ID, "none"), recorded.ID, StoreRecordID(queue))
 	}
-	return agent.Errorf(agent.NotSetUp, "the store in %s is not the one of the task queue %s, which is in %s: the sessions of its workers are not here. Name that one (--store, --data, FERMATA_STORE), or use another task queue. If this one is to replace it for good, stop all workers and terminate the workflow %s",
+	return agent.Errorf(agent.CodeNotSetUp, "the store in %s is not the one of the task queue %s, which is in %s: the sessions of its workers are not here. Name that one (--store, --data, FERMATA_STORE), or use another task queue. If this one is to replace it for good, stop all workers and terminate the workflow %s",
 		mine.Place, queue, recorded.Place, StoreRecordID(queue))
 }

@@ -23,7 +23,7 @@ func TestTicksThatCantBeMeant(t *testing.T) {
 	} {
 		_, err := DecodeTick([]byte(data))
 		require.NotNil(t, err, data)
-		require.ErrorIs(t, err, agent.InvalidInput, data)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, data)
 		require.Equal(t, path, err.Path, data)
 		require.Contains(t, err.Message, "tick refused: ")
 	}
@@ -31,11 +31,11 @@ func TestTicksThatCantBeMeant(t *testing.T) {
 		{Session: "desk", Agent: "a", Topic: "t", Payload: json.RawMessage(`"` + strings.Repeat("x", 64<<10-90) + `"`)}, // with an id it is too long
 		{Session: "desk", Agent: "a", Text: strings.Repeat("x", agent.MaxPayload-50)},
 	} {
-		require.ErrorIs(t, CheckTick(long), agent.TooLarge)
+		require.ErrorIs(t, CheckTick(long), agent.CodeTooLarge)
 	}
-	require.ErrorIs(t, CheckTick(agent.Tick{Session: "desk", Agent: "a", Text: " "}), agent.InvalidInput)
+	require.ErrorIs(t, CheckTick(agent.Tick{Session: "desk", Agent: "a", Text: " "}), agent.CodeInvalidInput)
 	_, err := DecodeTick([]byte(`{"v":2,"session":"desk","agent":"a","text":"x"}`))
-	require.ErrorIs(t, err, agent.Incompatible)
+	require.ErrorIs(t, err, agent.CodeIncompatible)
 	tick, err := DecodeTick([]byte(`{"session":"desk","agent":"a","topic":"t","payload":{"n":1}}`))
 	require.Nil(t, err)
 	require.JSONEq(t, `{"n":1}`, string(tick.Payload))

@@ -59,16 +59,16 @@ func ph(purpose string) *ed25519.Options {
 }
 
 // Mint makes the token of a claim. It is for whoever knows who the principal is, and is
-// not to be logged. Errors are [agent.InvalidInput]: the zero Signer, a claim with a field
+// not to be logged. Errors are [agent.CodeInvalidInput]: the zero Signer, a claim with a field
 // missing, or one that expires later than [MaxTokenLife] from now.
 func (s Signer) Mint(c Claim) (string, error) {
 	switch {
 	case c.Session == "" || c.Execution == "" || c.Verb == "" || c.Principal == "" || c.Expires.Unix() <= 0:
-		return "", agent.Errorf(agent.InvalidInput, "minting a token: session, execution, verb, principal and expires are wanted, all of them")
-	case c.Verb == agent.Approve && (c.Request == "" || c.Digest == ""):
-		return "", agent.Errorf(agent.InvalidInput, "minting a token: an approval wants the request and its digest")
+		return "", agent.Errorf(agent.CodeInvalidInput, "minting a token: session, execution, verb, principal and expires are wanted, all of them")
+	case c.Verb == agent.VerbApprove && (c.Request == "" || c.Digest == ""):
+		return "", agent.Errorf(agent.CodeInvalidInput, "minting a token: an approval wants the request and its digest")
 	case time.Until(c.Expires) > MaxTokenLife:
-		return "", agent.Errorf(agent.InvalidInput, "minting a token: it may be good for %s at most", MaxTokenLife)
+		return "", agent.Errorf(agent.CodeInvalidInput, "minting a token: it may be good for %s at most", MaxTokenLife)
 	}
 	nonce := make([]byte, 8)
 	rand.Read(nonce)
@@ -80,7 +80,7 @@ func (s Signer) Mint(c Claim) (string, error) {
 	}
 	token := strings.Join([]string{tokenVersion, s.id, c.expires(), c.Nonce, base.EncodeToString([]byte(c.Principal)), base.EncodeToString(signature)}, ".")
 	if len(token) > maxToken || !tokenForm.MatchString(token) {
-		return "", agent.Errorf(agent.InvalidInput, "minting a token: the principal's name is too long")
+		return "", agent.Errorf(agent.CodeInvalidInput, "minting a token: the principal's name is too long")
 	}
 	return token, nil
 }
@@ -104,7 +104,7 @@ func (c Claim) sum(keyID string) []byte {
 // execution and what stands in the token are missing.
 func ClaimFor(request string, command agent.Command) Claim {
 	c := Claim{Verb: command.Verb(), Request: request}
-	if o, ok := command.(agent.ApproveOrder); ok {
+	if o, ok := command.(agent.ApproveCommand); ok {
 		c.Digest, c.Edits, c.Always = o.Digest, EditsOf(o.Arguments), o.Always
 	}
 	return c
@@ -112,16 +112,16 @@ func ClaimFor(request string, command agent.Command) Claim {
 
 // Verify reads a token that was minted for what the claim says, whose principal, nonce and
 // expiry are not looked at, and returns the claim with the token's. Errors are
-// [agent.BadSignature] for every token that was not minted for it, and [agent.Expired] for
+// [agent.CodeBadSignature] for every token that was not minted for it, and [agent.CodeExpired] for
 // one whose time is over. They never show the token.
 func (k Keys) Verify(token string, c Claim, now time.Time) (Claim, *agent.Error) {
 	said, parts, ok := parse(token)
 	c.Principal, c.Nonce, c.Expires = said.Principal, said.Nonce, said.Expires
 	if !ok || c.Expires.Sub(now) > MaxTokenLife || !k.Verified(parts[1], tokenPurpose, c.sum(parts[1]), decoded(parts[5])) {
-		return Claim{}, agent.Errorf(agent.BadSignature, "token refused: it was not made for this verb of this run, request and arguments, or the run was reset since, or not with a key that is known here; ask for a new one").At("token")
+		return Claim{}, agent.Errorf(agent.CodeBadSignature, "token refused: it was not made for this verb of this run, request and arguments, or the run was reset since, or not with a key that is known here; ask for a new one").WithPath("token")
 	}
 	if !now.Before(c.Expires) {
-		return Claim{}, agent.Errorf(agent.Expired, "token refused: it was good until %s; ask for a new one", c.Expires.UTC().Format(time.RFC3339)).At("token")
+		return Claim{}, agent.Errorf(agent.CodeExpired, "token refused: it was good until %s; ask for a new one", c.Expires.UTC().Format(time.RFC3339)).WithPath("token")
 	}
 	return c, nil
 }
@@ -152,10 +152,10 @@ func encodesTo(raw []byte, text string) bool {
 	return base64.RawURLEncoding.EncodeToString(raw) == text
 }
 
-// ClaimOf reads whom a token names, its nonce and when it expires, without a look at
+// ReadClaim reads whom a token names, its nonce and when it expires, without a look at
 // whether it is good: for tokens that were verified before they were recorded. It is the
 // zero value where the token has another form.
-func ClaimOf(token string) Claim {
+func ReadClaim(token string) Claim {
 	c, _, ok := parse(token)
 	if !ok {
 		return Claim{}

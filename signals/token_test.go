@@ -20,7 +20,7 @@ var (
 	other = Signer{"k2", ed25519.NewKeyFromSeed(bytes.Repeat([]byte("o"), 32))}
 	now   = time.Now().Truncate(time.Second)
 	claim = Claim{
-		Session: "trip-42/pay-1", Execution: "01a2", Verb: agent.Approve, Request: "q-7", Digest: "9f2c41aa03b1c2d4",
+		Session: "trip-42/pay-1", Execution: "01a2", Verb: agent.VerbApprove, Request: "q-7", Digest: "9f2c41aa03b1c2d4",
 		Principal: "ana@acme.com", Expires: now.Add(time.Hour),
 	}
 )
@@ -49,8 +49,8 @@ func TestATokenIsGoodForItsVerb(t *testing.T) {
 		require.Nil(t, refusal)
 		require.Equal(t, "ana@acme.com", is.Principal)
 		require.Equal(t, claim.Expires, is.Expires)
-		require.Equal(t, is.Nonce, ClaimOf(token).Nonce)
-		require.NotEqual(t, is.Nonce, ClaimOf(minted(t, s, claim)).Nonce, "no two tokens are the same")
+		require.Equal(t, is.Nonce, ReadClaim(token).Nonce)
+		require.NotEqual(t, is.Nonce, ReadClaim(minted(t, s, claim)).Nonce, "no two tokens are the same")
 	}
 	// A principal's name may be anything, and neither it nor the times of the asker's claim
 	// are looked at.
@@ -60,7 +60,7 @@ func TestATokenIsGoodForItsVerb(t *testing.T) {
 	require.Nil(t, refusal)
 	require.Equal(t, odd.Principal, is.Principal)
 	for _, none := range []string{"", "v1.k1", "v1.k1.1763712000.YW5h.mac"} {
-		require.Empty(t, ClaimOf(none))
+		require.Empty(t, ReadClaim(none))
 	}
 }
 
@@ -72,7 +72,7 @@ func TestEveryByteOfATokenCounts(t *testing.T) {
 		t.Helper()
 		is, refusal := keys.Verify(bad, asked(claim), now)
 		require.NotNil(t, refusal, bad)
-		require.Equal(t, agent.BadSignature, refusal.Code)
+		require.Equal(t, agent.CodeBadSignature, refusal.Code)
 		require.Empty(t, is)
 		require.NotContains(t, refusal.Message, bad)
 	}
@@ -94,7 +94,7 @@ func TestEveryByteOfATokenCounts(t *testing.T) {
 		refuse(bad)
 	}
 	_, refusal := keys.Verify("", asked(claim), now)
-	require.Equal(t, agent.BadSignature, refusal.Code)
+	require.Equal(t, agent.CodeBadSignature, refusal.Code)
 }
 
 // A token is good for one verb of one run, about one request with these arguments.
@@ -106,7 +106,7 @@ func TestATokenIsGoodForNothingElse(t *testing.T) {
 		"another execution":     func(c *Claim) { c.Execution = "01a3" },
 		"another request":       func(c *Claim) { c.Request = "q-8" },
 		"no request":            func(c *Claim) { c.Request = "" },
-		"another verb":          func(c *Claim) { c.Verb = agent.Reject },
+		"another verb":          func(c *Claim) { c.Verb = agent.VerbReject },
 		"other arguments":       func(c *Claim) { c.Digest = "0000000000000000" },
 		"no digest":             func(c *Claim) { c.Digest = "" },
 		"edited arguments":      func(c *Claim) { c.Edits = EditsOf(json.RawMessage(`{"amount_eur":9000}`)) },
@@ -118,7 +118,7 @@ func TestATokenIsGoodForNothingElse(t *testing.T) {
 		change(&c)
 		_, refusal := both().Verify(token, c, now)
 		require.NotNil(t, refusal, name)
-		require.Equal(t, agent.BadSignature, refusal.Code, name)
+		require.Equal(t, agent.CodeBadSignature, refusal.Code, name)
 	}
 	// Another principal's name does not fit the signature, and neither does a later end.
 	parts := strings.Split(token, ".")
@@ -126,17 +126,17 @@ func TestATokenIsGoodForNothingElse(t *testing.T) {
 		bad := strings.Split(token, ".")
 		bad[i] = forged
 		_, refusal := both().Verify(strings.Join(bad, "."), asked(claim), now)
-		require.Equal(t, agent.BadSignature, refusal.Code, "%d of %q", i, parts)
+		require.Equal(t, agent.CodeBadSignature, refusal.Code, "%d of %q", i, parts)
 	}
 }
 
 // What an order says is what its token has to say.
 func TestWhatATokenHasToSay(t *testing.T) {
 	edits := json.RawMessage(`{"b":1.0,"a":"<"}`)
-	require.Equal(t, Claim{Verb: agent.Pause}, ClaimFor("", agent.PauseOrder{Reason: "lunch"}))
-	require.Equal(t, Claim{Verb: agent.Reject, Request: "q-7"}, ClaimFor("q-7", agent.RejectOrder{Reason: "no"}))
-	require.Equal(t, Claim{Verb: agent.Approve, Request: "q-7", Digest: "d", Edits: EditsOf(edits), Always: true},
-		ClaimFor("q-7", agent.ApproveOrder{Digest: "d", Arguments: edits, Always: true}))
+	require.Equal(t, Claim{Verb: agent.VerbPause}, ClaimFor("", agent.PauseCommand{Reason: "lunch"}))
+	require.Equal(t, Claim{Verb: agent.VerbReject, Request: "q-7"}, ClaimFor("q-7", agent.RejectCommand{Reason: "no"}))
+	require.Equal(t, Claim{Verb: agent.VerbApprove, Request: "q-7", Digest: "d", Edits: EditsOf(edits), Always: true},
+		ClaimFor("q-7", agent.ApproveCommand{Digest: "d", Arguments: edits, Always: true}))
 	require.Empty(t, EditsOf(nil))
 	require.Len(t, EditsOf(edits), 64)
 	require.Equal(t, EditsOf(edits), EditsOf(json.RawMessage(` { "a" : "\u003c", "b":1.0 } `)), "blanks, order and escapes make no difference")
@@ -152,14 +152,14 @@ func TestTokensExpireToTheSecond(t *testing.T) {
 	for _, late := range []time.Time{claim.Expires, claim.Expires.Add(time.Second), claim.Expires.AddDate(9, 0, 0)} {
 		is, refusal := both().Verify(token, asked(c), late)
 		require.NotNil(t, refusal)
-		require.Equal(t, agent.Expired, refusal.Code)
+		require.Equal(t, agent.CodeExpired, refusal.Code)
 		require.Empty(t, is)
 		require.NotContains(t, refusal.Message, token)
 		require.Contains(t, refusal.Message, claim.Expires.UTC().Format(time.RFC3339))
 	}
 	// Whether it is good is told before whether it is old.
 	_, refusal = Keys{"k1": other.Keys()["k2"]}.Verify(token, asked(c), claim.Expires)
-	require.Equal(t, agent.BadSignature, refusal.Code)
+	require.Equal(t, agent.CodeBadSignature, refusal.Code)
 }
 
 // Nobody takes a token that is good for years, whoever minted it.
@@ -167,13 +167,13 @@ func TestNoTokenIsGoodForLong(t *testing.T) {
 	c := claim
 	c.Expires = now.Add(MaxTokenLife + time.Minute)
 	_, err := one.Mint(c)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	c.Expires = now.Add(MaxTokenLife - time.Minute)
 	token := minted(t, one, c)
 	_, refusal := both().Verify(token, asked(c), now)
 	require.Nil(t, refusal)
 	_, refusal = both().Verify(token, asked(c), now.Add(-time.Hour))
-	require.Equal(t, agent.BadSignature, refusal.Code)
+	require.Equal(t, agent.CodeBadSignature, refusal.Code)
 }
 
 func TestKeysThatAreNotKnown(t *testing.T) {
@@ -182,13 +182,13 @@ func TestKeysThatAreNotKnown(t *testing.T) {
 	for _, keys := range []Keys{nil, {}, {"k2": good}, {"k1": nil}, {"k1": {}}, {"k1": good[:31]}, {"k1": other.Keys()["k2"]}} {
 		_, refusal := keys.Verify(token, asked(claim), now)
 		require.NotNil(t, refusal)
-		require.Equal(t, agent.BadSignature, refusal.Code)
+		require.Equal(t, agent.CodeBadSignature, refusal.Code)
 	}
 }
 
 func TestMintRefuses(t *testing.T) {
 	_, err := Signer{}.Mint(claim)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	for _, change := range []func(*Claim){
 		func(c *Claim) { c.Session = "" }, func(c *Claim) { c.Execution = "" }, func(c *Claim) { c.Verb = "" }, func(c *Claim) { c.Principal = "" },
 		func(c *Claim) { c.Request = "" }, func(c *Claim) { c.Digest = "" }, // of an approval
@@ -197,7 +197,7 @@ func TestMintRefuses(t *testing.T) {
 		c := claim
 		change(&c)
 		_, err := one.Mint(c)
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestParseKeys(t *testing.T) {
 		one.Public() + "," + other.Private(): "key 2 is a private key",
 	} {
 		_, err := ParseKeys(bad)
-		require.ErrorIs(t, err, agent.InvalidInput, says)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, says)
 		require.ErrorContains(t, err, says)
 		require.NotContains(t, err.Error(), one.Private()[3:13], "a secret is in no error")
 	}
@@ -238,11 +238,11 @@ func TestParseKeys(t *testing.T) {
 		"k1:" + encoded(spoilt):               "do not belong together",
 	} {
 		_, err := ParseSigner(bad)
-		require.ErrorIs(t, err, agent.InvalidInput, says)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, says)
 		require.ErrorContains(t, err, says)
 	}
 	_, err = NewSigner("K 1")
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	fresh, err := NewSigner("k3")
 	require.NoError(t, err)
 	_, refusal := fresh.Keys().Verify(minted(t, fresh, claim), asked(claim), now)
@@ -275,5 +275,5 @@ func TestSignaturesAreForOnePurpose(t *testing.T) {
 	require.False(t, both().Verified("k1", "a", sum, nil))
 	require.False(t, both().Verified("", "a", sum, signature))
 	_, err = Signer{}.Sign("a", sum)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }

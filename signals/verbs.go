@@ -20,29 +20,31 @@ import (
 
 // Verbs lists what may be said to a live run.
 var Verbs = []agent.Verb{
-	agent.Pause, agent.Interrupt, agent.Resume, agent.Stop, agent.Cancel, agent.Send,
-	agent.Answer, agent.Approve, agent.Reject, agent.Answers, agent.Emit,
+	agent.VerbPause, agent.VerbInterrupt, agent.VerbResume, agent.VerbStop, agent.VerbCancel, agent.VerbSend,
+	agent.VerbAnswer, agent.VerbApprove, agent.VerbReject, agent.VerbAnswers, agent.VerbEmit,
 }
 
 // Names of what runs say to each other. A dot is in them, so that nobody types them.
 const (
-	Child = "fermata.child" // a child to its parent: [agent.ChildReport]
-	Hold  = "fermata.hold"  // a parent to its child: [agent.HoldOrder]
-	Grant = "fermata.grant" // a parent to its child: [agent.GrantOrder]
+	ChildReport = "fermata.child" // a child to its parent: [agent.ChildReport]
+	ParentOrder = "fermata.hold"  // a parent to its child: [agent.ParentOrder]
+	GrantOrder  = "fermata.grant" // a parent to its child: [agent.GrantOrder]
 )
 
-// LiveType is the type of the workflow by which others speak to one worker process. It is
+// ProcessType is the type of the workflow by which others speak to one worker process. It is
 // on a task queue that only this process polls, and answers [Held].
-const LiveType = "fermata.live"
+const ProcessType = "fermata.live"
 
-// LiveID is the id of a process's workflow. No session has such a name.
-func LiveID(process string) string { return "fermata/live/" + process }
+// ProcessID is the id of a process's workflow. No session has such a name.
+func ProcessID(process string) string { return "fermata/live/" + process }
 
-// LiveQueue is the task queue that one of the processes on a task queue polls alone.
-func LiveQueue(taskQueue, process string) string { return "fermata/live/" + taskQueue + "/" + process }
+// ProcessQueue is the task queue that one of the processes on a task queue polls alone.
+func ProcessQueue(taskQueue, process string) string {
+	return "fermata/live/" + taskQueue + "/" + process
+}
 
 // Decode reads what is said under a verb's name, strictly (wire §1, §4). Its
-// errors are [agent.InvalidInput], with the path of the field, and [agent.TooLarge].
+// errors are [agent.CodeInvalidInput], with the path of the field, and [agent.CodeTooLarge].
 func Decode(verb agent.Verb, data []byte) (agent.Command, *agent.Error) {
 	return DecodeAt(math.MaxInt, verb, data)
 }
@@ -65,27 +67,27 @@ func (r reader) decode(verb agent.Verb, data []byte) (agent.Command, error) {
 		return nil, r.unknown()
 	}
 	switch verb {
-	case agent.Pause:
-		return read(r, data, 0, func(agent.PauseOrder) error { return nil })
-	case agent.Interrupt:
-		return read(r, data, 0, func(o agent.InterruptOrder) error { return between("grace", o.Grace, 0, maxGrace) })
-	case agent.Resume:
-		return read(r, data, agent.MaxPayload, func(agent.ResumeOrder) error { return nil })
-	case agent.Stop:
-		return read(r, data, 0, func(o agent.StopOrder) error { return between("deadline", o.Deadline, minDeadline, maxDeadline) })
-	case agent.Cancel:
-		return read(r, data, 0, func(agent.CancelOrder) error { return nil })
-	case agent.Send:
+	case agent.VerbPause:
+		return read(r, data, 0, func(agent.PauseCommand) error { return nil })
+	case agent.VerbInterrupt:
+		return read(r, data, 0, func(o agent.InterruptCommand) error { return between("grace", o.Grace, 0, maxGrace) })
+	case agent.VerbResume:
+		return read(r, data, agent.MaxPayload, func(agent.ResumeCommand) error { return nil })
+	case agent.VerbStop:
+		return read(r, data, 0, func(o agent.StopCommand) error { return between("deadline", o.Deadline, minDeadline, maxDeadline) })
+	case agent.VerbCancel:
+		return read(r, data, 0, func(agent.CancelCommand) error { return nil })
+	case agent.VerbSend:
 		return read(r, data, agent.MaxPayload, checkSend)
-	case agent.Answer:
+	case agent.VerbAnswer:
 		return read(r, data, agent.MaxPayload, checkAnswer)
-	case agent.Approve:
+	case agent.VerbApprove:
 		return read(r, data, 0, checkApprove)
-	case agent.Reject:
+	case agent.VerbReject:
 		return read(r, data, 0, checkReject)
-	case agent.Answers:
+	case agent.VerbAnswers:
 		return read(r, data, agent.MaxPayload, checkAnswers)
-	case agent.Emit:
+	case agent.VerbEmit:
 		return read(r, data, 0, checkEmit)
 	}
 	return nil, r.unknown()
@@ -100,7 +102,7 @@ func (r reader) unknown() error {
 			known = append(known, string(v))
 		}
 	}
-	return agent.Errorf(agent.InvalidInput, "no verb of that name is known; the verbs are %s", strings.Join(known, ", "))
+	return agent.Errorf(agent.CodeInvalidInput, "no verb of that name is known; the verbs are %s", strings.Join(known, ", "))
 }
 
 func read[C agent.Command](r reader, data []byte, most int, check func(C) error) (agent.Command, error) {
@@ -108,21 +110,21 @@ func read[C agent.Command](r reader, data []byte, most int, check func(C) error)
 	if err := durable.DecodeAt(r.revision, data, &c, most); err != nil {
 		return nil, err
 	}
-	if id := c.Common().ID; len(id) > agent.MaxIDLength {
-		return nil, agent.Errorf(agent.InvalidInput, "id has %d characters; at most %d are taken", len(id), agent.MaxIDLength).At("id")
+	if id := c.Header().ID; len(id) > agent.MaxIDLength {
+		return nil, agent.Errorf(agent.CodeInvalidInput, "id has %d characters; at most %d are taken", len(id), agent.MaxIDLength).WithPath("id")
 	}
-	if by := c.Common().By; len(by) > maxBy {
-		return nil, agent.Errorf(agent.InvalidInput, "by has %d characters; at most %d are taken", len(by), maxBy).At("by")
+	if by := c.Header().By; len(by) > maxBy {
+		return nil, agent.Errorf(agent.CodeInvalidInput, "by has %d characters; at most %d are taken", len(by), maxBy).WithPath("by")
 	}
 	return c, check(c)
 }
 
-// Say says something by update and returns the answer. An empty run is whatever
+// Update says something by update and returns the answer. An empty run is whatever
 // run is live; the guard is in the payload, since an execution's id changes over
 // a run's life. Where the server can't be sure that the verb arrived, the code is
-// [agent.Timeout]: say the same, with the same id, again. So it is with what was
+// [agent.CodeTimeout]: say the same, with the same id, again. So it is with what was
 // refused: it is weighed anew.
-func Say(ctx context.Context, c client.Client, session string, command agent.Command) (ack agent.Ack, err error) {
+func Update(ctx context.Context, c client.Client, session string, command agent.Command) (ack agent.Ack, err error) {
 	if err := sized(command); err != nil {
 		return ack, err
 	}
@@ -136,13 +138,13 @@ func Say(ctx context.Context, c client.Client, session string, command agent.Com
 		}
 		return err
 	}
-	id := command.Common().ID
+	id := command.Header().ID
 	if id == "" {
 		return ack, unsaid(session, command, say(freshUpdate()))
 	}
 	// The server answers a second update of one update id with the first one's outcome,
 	// whatever its verb and payload are. The run has to see those that differ.
-	err = say(id + "-" + agent.SumOf(command))
+	err = say(id + "-" + agent.CommandDigest(command))
 	if errors.As(err, new(*temporal.ApplicationError)) {
 		// The server keeps an update's first outcome under its id, and this may be an
 		// older refusal. What it has taken the run knows by the id in the payload.
@@ -154,11 +156,11 @@ func Say(ctx context.Context, c client.Client, session string, command agent.Com
 // freshUpdate is an update's id under which the server has no outcome.
 func freshUpdate() string { return uuid.Must(uuid.NewV7()).String() }
 
-// SayOrStart says something by update to the session's live run or, where none is,
+// UpdateWithStart says something by update to the session's live run or, where none is,
 // to the next, which it begins in the same call. Each call is an update of its own:
 // under the id of one that a closed run has answered the server would answer the same
-// and begin nothing. Errors are those of [Say].
-func SayOrStart(ctx context.Context, c client.Client, o client.StartWorkflowOptions, start agent.Start, command agent.Command) (ack agent.Ack, err error) {
+// and begin nothing. Errors are those of [Update].
+func UpdateWithStart(ctx context.Context, c client.Client, o client.StartWorkflowOptions, start agent.Start, command agent.Command) (ack agent.Ack, err error) {
 	if err := sized(command); err != nil {
 		return ack, err
 	}
@@ -175,9 +177,9 @@ func SayOrStart(ctx context.Context, c client.Client, o client.StartWorkflowOpti
 	return ack, unsaid(o.ID, command, err)
 }
 
-// SayLater says something by signal, which nobody has to be there to hear. What
+// Signal says something by signal, which nobody has to be there to hear. What
 // has to be refused then is shown in the run's status.
-func SayLater(ctx context.Context, c client.Client, session string, command agent.Command) error {
+func Signal(ctx context.Context, c client.Client, session string, command agent.Command) error {
 	if err := sized(command); err != nil {
 		return err
 	}
@@ -189,10 +191,10 @@ func SayLater(ctx context.Context, c client.Client, session string, command agen
 func sized(command agent.Command) error {
 	raw, err := json.Marshal(command)
 	if err != nil {
-		return agent.Errorf(agent.InvalidInput, "%s refused: it can't be written as JSON: %w", command.Verb(), err)
+		return agent.Errorf(agent.CodeInvalidInput, "%s refused: it can't be written as JSON: %w", command.Verb(), err)
 	}
 	if len(raw) > agent.MaxPayload {
-		return agent.Errorf(agent.TooLarge, "%s refused: the payload has %d bytes; at most %d are taken", command.Verb(), len(raw), agent.MaxPayload)
+		return agent.Errorf(agent.CodeTooLarge, "%s refused: the payload has %d bytes; at most %d are taken", command.Verb(), len(raw), agent.MaxPayload)
 	}
 	return nil
 }
@@ -212,12 +214,12 @@ func unsaid(session string, command agent.Command, err error) error {
 		return nil
 	case errors.As(err, &missing) && closing(missing.Message):
 		next := "send begins the next one"
-		if command.Verb() == agent.Emit {
+		if command.Verb() == agent.VerbEmit {
 			next = "start the next one and emit again, with the same id: a daemon takes it then"
 		}
-		e := agent.Errorf(agent.Closed, "%s refused: the run of session %s is at an end; %s", command.Verb(), session, next)
+		e := agent.Errorf(agent.CodeClosed, "%s refused: the run of session %s is at an end; %s", command.Verb(), session, next)
 		e.Session = session
 		return e
 	}
-	return fmt.Errorf("saying %s to session %s: %w", command.Verb(), session, durable.ArriveRPC(err))
+	return fmt.Errorf("saying %s to session %s: %w", command.Verb(), session, durable.FromRPC(err))
 }

@@ -15,18 +15,18 @@ func TestStartsThatCantBeMeant(t *testing.T) {
 		code agent.Code
 		path string
 	}{
-		``:                                   {agent.InvalidInput, "agent"},
-		`{"agent":"a","input":{"text":" "}}`: {agent.InvalidInput, "input.text"},
-		`{"agent":"A","input":{"text":"x"}}`: {agent.InvalidInput, "agent"},
-		`{"v":2,"agent":"a","input":{"text":"x"}}`:                                          {agent.Incompatible, "v"},
-		`{"agent":"a","input":{"text":"x"},"carry":"all"}`:                                  {agent.InvalidInput, "carry"},
-		`{"agent":"a","input":{"text":"x"},"limits":{"turns":-1}}`:                          {agent.InvalidInput, "limits.turns"},
-		`{"agent":"a","input":{"parts":[{"type":"tool_call"}]}}`:                            {agent.InvalidInput, "input.parts[0].type"},
-		`{"agent":"a","input":{"text":"x"},"park":{"after":"-1h"}}`:                         {agent.InvalidInput, "park.after"},
-		`{"agent":"a","input":{"parts":[{"type":"text","text":"x"},{"type":"text"}]}}`:      {agent.InvalidInput, "input.parts[1].text"},
-		`{"agent":"a","input":{"text":"x"},"limits":{"wall_clock":"5 minutes"}}`:            {agent.InvalidInput, "limits.wall_clock"},
-		`{"agent":"a","input":{"briefing":{"session":"s","summary":"x"}}}`:                  {agent.InvalidInput, "input.briefing"},
-		`{"agent":"a","input":{"text":"` + string(bytes.Repeat([]byte("x"), 1<<20)) + `"}}`: {agent.TooLarge, ""},
+		``:                                   {agent.CodeInvalidInput, "agent"},
+		`{"agent":"a","input":{"text":" "}}`: {agent.CodeInvalidInput, "input.text"},
+		`{"agent":"A","input":{"text":"x"}}`: {agent.CodeInvalidInput, "agent"},
+		`{"v":2,"agent":"a","input":{"text":"x"}}`:                                          {agent.CodeIncompatible, "v"},
+		`{"agent":"a","input":{"text":"x"},"carry":"all"}`:                                  {agent.CodeInvalidInput, "carry"},
+		`{"agent":"a","input":{"text":"x"},"limits":{"turns":-1}}`:                          {agent.CodeInvalidInput, "limits.turns"},
+		`{"agent":"a","input":{"parts":[{"type":"tool_call"}]}}`:                            {agent.CodeInvalidInput, "input.parts[0].type"},
+		`{"agent":"a","input":{"text":"x"},"park":{"after":"-1h"}}`:                         {agent.CodeInvalidInput, "park.after"},
+		`{"agent":"a","input":{"parts":[{"type":"text","text":"x"},{"type":"text"}]}}`:      {agent.CodeInvalidInput, "input.parts[1].text"},
+		`{"agent":"a","input":{"text":"x"},"limits":{"wall_clock":"5 minutes"}}`:            {agent.CodeInvalidInput, "limits.wall_clock"},
+		`{"agent":"a","input":{"briefing":{"session":"s","summary":"x"}}}`:                  {agent.CodeInvalidInput, "input.briefing"},
+		`{"agent":"a","input":{"text":"` + string(bytes.Repeat([]byte("x"), 1<<20)) + `"}}`: {agent.CodeTooLarge, ""},
 	} {
 		_, err := DecodeStart([]byte(data))
 		require.NotNil(t, err, "%.80s", data)
@@ -52,7 +52,7 @@ func TestTranscriptPages(t *testing.T) {
 	var tail []agent.Event
 	for i := range 250 {
 		m := agent.TextMessage(agent.RoleUser, string(bytes.Repeat([]byte("x"), 10_000)))
-		tail = append(tail, agent.Event{Seq: int64(2*i + 1), Message: &m}, agent.Event{Seq: int64(2*i + 2), Type: agent.TurnEnded})
+		tail = append(tail, agent.Event{Seq: int64(2*i + 1), Message: &m}, agent.Event{Seq: int64(2*i + 2), Type: agent.EventTurnEnded})
 	}
 	first, err := MessagesOf("h", 500, tail, Page{})
 	require.NoError(t, err)
@@ -62,11 +62,11 @@ func TestTranscriptPages(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, last.Messages, 1)
 	_, err = MessagesOf("h", 500, tail, Page{Limit: 5000})
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 
 	var seen []agent.Event
 	for after, more := int64(0), true; more; {
-		open := OpenOf("h", tail, After{Seq: after})
+		open := TailOf("h", tail, TailArgs{Seq: after})
 		raw, err := json.Marshal(open)
 		require.NoError(t, err)
 		require.Less(t, len(raw), 2<<20, "an answer fits into a payload")

@@ -23,7 +23,7 @@ func forgets(events []agent.Event) bool {
 // what is before; nil if all of it has to be read. What a view shows of base and rest is
 // what it shows of the whole.
 func condense(whole []agent.Event) (k *Known, base []agent.Event) {
-	line := Lineage(whole)
+	line := KnownEvents(whole)
 	if k = knownFrom(line); k == nil {
 		return nil, nil
 	}
@@ -69,18 +69,18 @@ func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 			e.Started = &started
 			base = append(base, e)
 		}
-		if e.Checkpoint != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Checkpoint != nil }) {
-			c := *e.Checkpoint
-			c.Set = nil // it is in the state
-			e.Checkpoint = &c
+		if e.Snapshot != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Snapshot != nil }) {
+			c := *e.Snapshot
+			c.StateChanges = nil // it is in the state
+			e.Snapshot = &c
 			base = append(base, e)
 		}
 		if i := slices.IndexFunc(said, func(s Entry) bool { return s.Seq == e.Seq }); i >= 0 {
-			base = append(base, agent.Event{Seq: e.Seq, Type: agent.Said, Time: e.Time, Turn: e.Turn, Message: &said[i].Message})
+			base = append(base, agent.Event{Seq: e.Seq, Type: agent.EventMessage, Time: e.Time, Turn: e.Turn, Message: &said[i].Message})
 		}
 	}
 	last := old[len(old)-1]
-	return append(base, agent.Event{Seq: last.Seq, Type: agent.StateMigrated, Time: last.Time, Turn: last.Turn, Migrated: &agent.Migrated{State: state(old)}})
+	return append(base, agent.Event{Seq: last.Seq, Type: agent.EventStateMigrated, Time: last.Time, Turn: last.Turn, Migrated: &agent.Migrated{State: state(old)}})
 }
 
 func later(events []agent.Event, seq int64, is func(agent.Event) bool) bool {

@@ -40,19 +40,19 @@ func allocates(do func()) uint64 {
 func TestAnEnvelopeNamesFewChunksOnce(t *testing.T) {
 	var many, again []Ref
 	for i := range wave + 1 {
-		many = append(many, Ref{Chunk: Tag("s") + ofChunk + digestOf(fmt.Append(nil, i)), First: int64(wave - i)})
+		many = append(many, Ref{Chunk: ChunkPrefix("s") + ofChunk + digestOf(fmt.Append(nil, i)), First: int64(wave - i)})
 		again = append(again, many[0])
 	}
-	for name, before := range map[string][]Ref{"too many": many, "again": again[:2], "a path": {{Chunk: Tag("s") + "-/" + many[0].Chunk}}, "a size that is too large": {{Chunk: many[0].Chunk, Size: maxPlain + 1}}} {
+	for name, before := range map[string][]Ref{"too many": many, "again": again[:2], "a path": {{Chunk: ChunkPrefix("s") + "-/" + many[0].Chunk}}, "a size that is too large": {{Chunk: many[0].Chunk, Size: maxPlain + 1}}} {
 		t.Run(name, func(t *testing.T) {
 			d := open1(t)
 			at := plantChunk(t, d, Envelope{Kind: kindEvents, Session: "s", First: 400, Last: 400, Before: before}, one(400))
 			s := &reads{Dir: d}
 			_, err := NewLog(s).View(t.Context(), at)
-			require.ErrorIs(t, err, agent.ChunkDamaged)
+			require.ErrorIs(t, err, agent.CodeChunkDamaged)
 			require.Equal(t, 1, s.n)
-			_, _, err = NewLog(d).Cover(t.Context(), at, 1)
-			require.ErrorIs(t, err, agent.ChunkDamaged, "also by who reads envelopes alone")
+			_, _, err = NewLog(d).ChunkWith(t.Context(), at, 1)
+			require.ErrorIs(t, err, agent.CodeChunkDamaged, "also by who reads envelopes alone")
 		})
 	}
 }
@@ -65,12 +65,12 @@ func TestAChunkThatIsLargerThanItSaysIsNotUnpacked(t *testing.T) {
 		e := Envelope{V: ChunkVersion, Kind: kindEvents, Session: "s", Size: size, Content: digestOf([]byte(plain))}
 		line, err := json.Marshal(e)
 		require.NoError(t, err)
-		name := Tag("s") + ofChunk + digestOf(line)
+		name := ChunkPrefix("s") + ofChunk + digestOf(line)
 		require.NoError(t, d.PutChunk(t.Context(), name, packer().EncodeAll([]byte(plain), append(line, '\n'))))
 		_, _ = NewLog(d).View(t.Context(), name) // the decoder has its buffers from now on
 		require.Less(t, allocates(func() {
 			_, err := NewLog(d).View(t.Context(), name)
-			require.ErrorIs(t, err, agent.ChunkDamaged)
+			require.ErrorIs(t, err, agent.CodeChunkDamaged)
 		}), uint64(large/2), "an envelope that says %d bytes", size)
 	}
 }
@@ -112,7 +112,7 @@ func TestAChainThatContradictsItselfIsNotReadOn(t *testing.T) {
 		}
 	}
 	_, err := NewLog(h).View(t.Context(), at)
-	require.ErrorIs(t, err, agent.ChunkDamaged)
+	require.ErrorIs(t, err, agent.CodeChunkDamaged)
 	require.Equal(t, map[string]bool{at: true}, read)
 }
 
@@ -122,11 +122,11 @@ func TestAnInboxIsBounded(t *testing.T) {
 	l := NewLog(d)
 	blob, err := l.PutBlob(t.Context(), "s", []byte("["+strings.Repeat(" ", maxPlain/3)+"]"))
 	require.NoError(t, err)
-	kept := []agent.Kept{{Blob: blob}, {Blob: blob}}
-	_, err = l.Inbox(t.Context(), Head{Session: "s", Kept: kept})
+	kept := []agent.BacklogBlob{{Blob: blob}, {Blob: blob}}
+	_, err = l.Backlog(t.Context(), Head{Session: "s", BacklogBlobs: kept})
 	require.NoError(t, err)
-	for name, kept := range map[string][]agent.Kept{"in bytes": append(kept, kept...), "in blobs": make([]agent.Kept, maxBlobs+1)} {
-		_, err = l.Inbox(t.Context(), Head{Session: "s", Kept: kept})
-		require.ErrorIs(t, err, agent.ChunkDamaged, name)
+	for name, kept := range map[string][]agent.BacklogBlob{"in bytes": append(kept, kept...), "in blobs": make([]agent.BacklogBlob, maxBlobs+1)} {
+		_, err = l.Backlog(t.Context(), Head{Session: "s", BacklogBlobs: kept})
+		require.ErrorIs(t, err, agent.CodeChunkDamaged, name)
 	}
 }

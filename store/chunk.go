@@ -48,7 +48,7 @@ func seal(c *Chunk) (data []byte, err error) {
 	}
 	plain, err := json.Marshal(c.content)
 	if err != nil {
-		return nil, agent.Errorf(agent.Internal, "encoding a chunk of session %s: %w", c.Session, err)
+		return nil, agent.Errorf(agent.CodeInternal, "encoding a chunk of session %s: %w", c.Session, err)
 	}
 	c.Name, data, err = wrap(&c.Envelope, plain)
 	return data, err
@@ -74,10 +74,10 @@ func (c *Chunk) decode(data []byte) error {
 		return err
 	}
 	if err := json.Unmarshal(plain, &c.content); err != nil {
-		return agent.Errorf(agent.Incompatible, "chunk %s can't be read by this version: %w", name, err)
+		return agent.Errorf(agent.CodeIncompatible, "chunk %s can't be read by this version: %w", name, err)
 	}
 	if n := len(c.Events); n > 0 && (c.Events[0].Seq != c.First || c.Events[n-1].Seq != c.Last) {
-		return agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: its envelope says that it has the events %d to %d, and it has %d to %d", name, c.First, c.Last, c.Events[0].Seq, c.Events[n-1].Seq)
+		return agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: its envelope says that it has the events %d to %d, and it has %d to %d", name, c.First, c.Last, c.Events[0].Seq, c.Events[n-1].Seq)
 	}
 	return nil
 }
@@ -88,27 +88,27 @@ func wrap(e *Envelope, plain []byte) (name string, data []byte, err error) {
 	e.Size, e.Content = len(plain), digestOf(plain)
 	line, err := json.Marshal(e)
 	if err != nil {
-		return "", nil, agent.Errorf(agent.Internal, "encoding the envelope of a chunk of session %s: %w", e.Session, err)
+		return "", nil, agent.Errorf(agent.CodeInternal, "encoding the envelope of a chunk of session %s: %w", e.Session, err)
 	}
 	if len(line) >= maxEnvelope {
-		return "", nil, agent.Errorf(agent.TooLarge, "the envelope of a chunk of session %s has %d bytes; at most %d are read", e.Session, len(line), maxEnvelope)
+		return "", nil, agent.Errorf(agent.CodeTooLarge, "the envelope of a chunk of session %s has %d bytes; at most %d are read", e.Session, len(line), maxEnvelope)
 	}
-	return Tag(e.Session) + ofChunk + digestOf(line), packer().EncodeAll(plain, append(line, '\n')), nil
+	return ChunkPrefix(e.Session) + ofChunk + digestOf(line), packer().EncodeAll(plain, append(line, '\n')), nil
 }
 
 // unwrap returns the content of a stored form of a kind, and checks it against the
 // envelope, which was read. It unpacks no more than the envelope says.
 func (e *Envelope) unwrap(name string, data []byte, kind string) ([]byte, error) {
 	if e.Kind != kind {
-		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is one of %q, where one of %q is wanted", name, e.Kind, kind)
+		return nil, agent.Errorf(agent.CodeChunkDamaged, "chunk %s is one of %q, where one of %q is wanted", name, e.Kind, kind)
 	}
 	_, packed, _ := bytes.Cut(data, []byte("\n"))
 	plain, err := unpacker().DecodeAll(packed, make([]byte, 0, e.Size))
 	if err != nil {
-		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: %w; restore it from a backup of the store", name, err)
+		return nil, agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: %w; restore it from a backup of the store", name, err)
 	}
 	if got := digestOf(plain); got != e.Content || len(plain) != e.Size {
-		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: its content has the digest %s; restore it from a backup of the store", name, got)
+		return nil, agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: its content has the digest %s; restore it from a backup of the store", name, got)
 	}
 	return plain, nil
 }

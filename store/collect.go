@@ -7,8 +7,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Collected is what a collection found and did.
-type Collected struct {
+// CollectResult is what a collection found and did.
+type CollectResult struct {
 	Sessions int `json:"sessions"` // that were in the store
 	Chunks   int `json:"chunks"`   // that were in the store
 	// Deleted are the chunks that no session needs and that were put long enough
@@ -33,12 +33,12 @@ type Collected struct {
 //
 // A session that can't be read keeps its own chunks, and is told of in Faults; if its
 // head does not even tell which session it is of, chunks of sessions that have no head
-// stay as well. Errors are [agent.StoreUnavailable], and [agent.InvalidInput] for a
+// stay as well. Errors are [agent.CodeStoreUnavailable], and [agent.CodeInvalidInput] for a
 // negative time. What was done before an error is told beside it.
-func (l *Log) Collect(ctx context.Context, older time.Duration, dry bool) (Collected, error) {
+func (l *Log) Collect(ctx context.Context, older time.Duration, dry bool) (CollectResult, error) {
 	c := &collection{Log: l, dry: dry, heads: map[string]string{}, broken: map[string]bool{}}
 	if older < 0 {
-		return c.done, agent.Errorf(agent.InvalidInput, "collecting chunks that are older than %s: name a time that is not negative", older)
+		return c.done, agent.Errorf(agent.CodeInvalidInput, "collecting chunks that are older than %s: name a time that is not negative", older)
 	}
 	if !dry {
 		defer l.forget()
@@ -73,7 +73,7 @@ type collection struct {
 	heads   map[string]string // names of sessions, by tag
 	broken  map[string]bool   // tags of sessions that can't be read
 	unnamed bool              // a head can't be read, and does not say whose it is
-	done    Collected
+	done    CollectResult
 }
 
 // sessions lists the sessions.
@@ -85,12 +85,12 @@ func (c *collection) sessions(ctx context.Context) error {
 		c.done.Sessions++
 		switch {
 		case err == nil:
-			c.heads[Tag(h.Session)] = h.Session
+			c.heads[ChunkPrefix(h.Session)] = h.Session
 		case !lasting(err):
 			return err
 		default:
 			c.done.Faults = append(c.done.Faults, *faultOf(h.Session, "", err))
-			c.broken[Tag(h.Session)] = true
+			c.broken[ChunkPrefix(h.Session)] = true
 			c.unnamed = c.unnamed || h.Session == ""
 		}
 	}

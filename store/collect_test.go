@@ -20,7 +20,7 @@ func say(t *testing.T, s Store, session string, texts ...string) string {
 	t.Helper()
 	h, err := s.Head(t.Context(), session)
 	if err != nil {
-		require.ErrorIs(t, err, agent.NotFound)
+		require.ErrorIs(t, err, agent.CodeNotFound)
 		h = Head{Session: session, Version: h.Version, Fence: h.Fence}
 	}
 	digest, err := NewLog(s).Seal(t.Context(), h.Digest, session, "r", false, events(h.Seq+1, texts...))
@@ -85,7 +85,7 @@ func TestWhatNoSessionNeedsIsCollected(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, d.PutChunk(ctx, "none", []byte("nothing of ours")))
 
-	want := Collected{Sessions: 1, Chunks: 4, Deleted: 1, Left: 1}
+	want := CollectResult{Sessions: 1, Chunks: 4, Deleted: 1, Left: 1}
 	for _, dry := range []bool{true, false} {
 		done, err := l.Collect(ctx, time.Minute, dry)
 		require.NoError(t, err)
@@ -102,14 +102,14 @@ func TestWhatNoSessionNeedsIsCollected(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, said(t, d, "s"))
 	require.True(t, has(t, d, "none"))
 	_, err = l.Collect(ctx, -time.Second, false)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }
 
 func has(t *testing.T, s Store, digest string) bool {
 	t.Helper()
 	_, err := s.Chunk(t.Context(), digest)
 	if err != nil {
-		require.ErrorIs(t, err, agent.ChunkMissing)
+		require.ErrorIs(t, err, agent.CodeChunkMissing)
 	}
 	return err == nil
 }
@@ -161,7 +161,7 @@ func (h *hooked) DeleteChunk(ctx context.Context, digest string, before time.Tim
 		return true, nil
 	}
 	if h.failDelete--; h.failDelete == 0 {
-		return false, agent.Errorf(agent.StoreUnavailable, "cut short")
+		return false, agent.Errorf(agent.CodeStoreUnavailable, "cut short")
 	}
 	return h.Dir.DeleteChunk(ctx, digest, before)
 }
@@ -224,13 +224,13 @@ func TestASessionThatCanNotBeReadHindersNoOther(t *testing.T) {
 		make func(d *Dir, chunk string) error
 		want Fault
 	}{
-		"missing":      {func(d *Dir, chunk string) error { return os.Remove(d.chunk(chunk)) }, Fault{Session: "s", Chunk: "CHUNK", Code: agent.ChunkMissing}},
-		"damaged":      {func(d *Dir, chunk string) error { return damage(d.chunk(chunk)) }, Fault{Session: "s", Chunk: "CHUNK", Code: agent.ChunkDamaged}},
-		"head":         {func(d *Dir, _ string) error { return damage(d.head("s")) }, Fault{Session: "s", Code: agent.ChunkDamaged}},
-		"unnamed head": {func(d *Dir, _ string) error { return damage(d.head(long)) }, Fault{Code: agent.ChunkDamaged}},
+		"missing":      {func(d *Dir, chunk string) error { return os.Remove(d.chunk(chunk)) }, Fault{Session: "s", Chunk: "CHUNK", Code: agent.CodeChunkMissing}},
+		"damaged":      {func(d *Dir, chunk string) error { return damage(d.chunk(chunk)) }, Fault{Session: "s", Chunk: "CHUNK", Code: agent.CodeChunkDamaged}},
+		"head":         {func(d *Dir, _ string) error { return damage(d.head("s")) }, Fault{Session: "s", Code: agent.CodeChunkDamaged}},
+		"unnamed head": {func(d *Dir, _ string) error { return damage(d.head(long)) }, Fault{Code: agent.CodeChunkDamaged}},
 		"newer": {func(d *Dir, _ string) error {
 			return d.PutHead(context.Background(), Head{V: HeadVersion + 1, Version: 3, Session: "s", Fence: agent.Fence{Chain: 1, N: 3}})
-		}, Fault{Session: "s", Code: agent.Incompatible}},
+		}, Fault{Session: "s", Code: agent.CodeIncompatible}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := open1(t)
@@ -273,7 +273,7 @@ func TestASessionThatCanNotBeReadHindersNoOther(t *testing.T) {
 			require.Len(t, gone.Chunks, 1)
 			gone, err = NewLog(d).Delete(t.Context(), "source")
 			require.NoError(t, err)
-			require.Len(t, gone.Kept, 1)
+			require.Len(t, gone.Shared, 1)
 			require.Equal(t, []string{"shared"}, said(t, d, "s2"))
 		})
 	}
@@ -290,7 +290,7 @@ func TestAForkThatCanNotBeReadKeepsItsOrigin(t *testing.T) {
 	done, err := NewLog(d).Delete(t.Context(), "a")
 	require.NoError(t, err)
 	require.Equal(t, []string{own}, done.Chunks)
-	require.Equal(t, []Kept{{Session: "b", Chunks: []string{shared}}}, done.Kept)
+	require.Equal(t, []SharedChunks{{Session: "b", Chunks: []string{shared}}}, done.Shared)
 	age(t, d)
 	collected, err := NewLog(d).Collect(t.Context(), 0, false)
 	require.NoError(t, err)
@@ -307,8 +307,8 @@ func TestAnEdgeWithoutAHeadIsCollected(t *testing.T) {
 	require.NoError(t, l.Adopt(t.Context(), "b", shared, "a"))
 	done, err := l.Delete(t.Context(), "a")
 	require.NoError(t, err)
-	require.Equal(t, []Kept{{Session: "b", Chunks: []string{shared}}}, done.Kept)
-	require.ErrorIs(t, l.Adopt(t.Context(), "c", shared, "a"), agent.Stale, "who forks a session that was deleted just now is told so")
+	require.Equal(t, []SharedChunks{{Session: "b", Chunks: []string{shared}}}, done.Shared)
+	require.ErrorIs(t, l.Adopt(t.Context(), "c", shared, "a"), agent.CodeStale, "who forks a session that was deleted just now is told so")
 	collected, err := l.Collect(t.Context(), time.Hour, false)
 	require.NoError(t, err)
 	require.True(t, has(t, d, shared))
@@ -354,14 +354,14 @@ func TestWhatIsNotNeededIsFoundWithoutReadingIt(t *testing.T) {
 	fork(t, c.Dir, "s7", "fork")
 	collected, err := NewLog(c).Collect(t.Context(), 0, true)
 	require.NoError(t, err)
-	require.Equal(t, Collected{Sessions: 31, Chunks: 150}, collected)
+	require.Equal(t, CollectResult{Sessions: 31, Chunks: 150}, collected)
 	require.Zero(t, c.chunks.Load(), "chunks that were read")
 	require.LessOrEqual(t, c.starts.Load(), int64(2*31), "envelopes that were read")
 	c.starts.Store(0)
 	c.heads.Store(0)
 	done, err := NewLog(c).Delete(t.Context(), "s7")
 	require.NoError(t, err)
-	require.Len(t, done.Kept, 1)
+	require.Len(t, done.Shared, 1)
 	require.Zero(t, c.chunks.Load())
 	require.LessOrEqual(t, c.starts.Load()+c.heads.Load(), int64(10), "heads and envelopes that were read")
 }
@@ -375,5 +375,5 @@ func TestCheckCountsSharedChunksOnce(t *testing.T) {
 	say(t, d, "b", "more")
 	found, err := NewLog(d).Check(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, Checked{Sessions: 2, Chunks: 6}, found)
+	require.Equal(t, CheckResult{Sessions: 2, Chunks: 6}, found)
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Deleted is what a deletion did, as a proof for who asked for it.
-type Deleted struct {
+// DeleteResult is what a deletion did, as a proof for who asked for it.
+type DeleteResult struct {
 	// Sessions are those whose heads are gone: the sub-sessions below the session that
 	// had one, and the session.
 	Sessions []string `json:"sessions"`
 	Chunks   []string `json:"chunks"` // by name
-	// Kept are the chunks that other sessions need, since one was forked from
+	// Shared are the chunks that other sessions need, since one was forked from
 	// the other. They are deleted with the last session that needs them.
-	Kept []Kept `json:"kept,omitempty"`
+	Shared []SharedChunks `json:"shared,omitempty"`
 	// Faults are other sessions that can't be read, though they may need chunks of the
 	// deleted one: none of those was deleted that they might need. What stands in the place
 	// of a chunk or an edge and is none is also a fault.
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// Kept are chunks that a session shares with the deleted one.
-type Kept struct {
+// SharedChunks are chunks that a session shares with the deleted one.
+type SharedChunks struct {
 	Session string   `json:"session"`
 	Chunks  []string `json:"chunks"` // by name
 }
@@ -47,10 +47,10 @@ const soon = time.Hour
 //
 // No run of the session may live: it would lose what it knows. A fork counts from the
 // moment that its edge is there, see [Log.Adopt]. Errors before anything was deleted are
-// [agent.NotFound] if there is no such session, and those of [Log.Deletable];
-// [agent.Stale] tells that a run wrote the session meanwhile. Beside an error the result
+// [agent.CodeNotFound] if there is no such session, and those of [Log.CheckDelete];
+// [agent.CodeStale] tells that a run wrote the session meanwhile. Beside an error the result
 // tells what is gone.
-func (l *Log) Delete(ctx context.Context, session string) (Deleted, error) {
+func (l *Log) Delete(ctx context.Context, session string) (DeleteResult, error) {
 	defer l.forget()
 	d := l.deletion(session)
 	all, err := d.find(ctx)
@@ -60,29 +60,29 @@ func (l *Log) Delete(ctx context.Context, session string) (Deleted, error) {
 		}
 	}
 	if err == nil && len(d.done.Sessions)+len(d.done.Chunks) == 0 && len(d.done.Faults) == 0 {
-		return d.done, agent.Errorf(agent.NotFound, "session %s is not in the store", session)
+		return d.done, agent.Errorf(agent.CodeNotFound, "session %s is not in the store", session)
 	}
 	if err == nil {
 		err = d.verify(ctx, all)
 	}
 	for _, by := range slices.Sorted(maps.Keys(d.kept)) {
-		d.done.Kept = append(d.done.Kept, Kept{Session: by, Chunks: d.kept[by]})
+		d.done.Shared = append(d.done.Shared, SharedChunks{Session: by, Chunks: d.kept[by]})
 	}
 	return d.done, err
 }
 
-// Deletable refuses what [Log.Delete] would refuse because of what is stored, and
+// CheckDelete refuses what [Log.Delete] would refuse because of what is stored, and
 // deletes nothing: call it before anything else of the session is deleted. Errors are
-// [agent.ChunkDamaged] and [agent.Incompatible] if the head of the session or of one
+// [agent.CodeChunkDamaged] and [agent.CodeIncompatible] if the head of the session or of one
 // below it can't be read. Without a head nobody knows the version and the fence that
 // keep late writes away from a deleted session. A session that is not there is no error.
-func (l *Log) Deletable(ctx context.Context, session string) error {
+func (l *Log) CheckDelete(ctx context.Context, session string) error {
 	_, err := l.deletion(session).find(ctx)
 	return err
 }
 
 func (l *Log) deletion(session string) *deletion {
-	return &deletion{Log: l, session: session, kept: map[string][]string{}, done: Deleted{Sessions: []string{}, Chunks: []string{}}}
+	return &deletion{Log: l, session: session, kept: map[string][]string{}, done: DeleteResult{Sessions: []string{}, Chunks: []string{}}}
 }
 
 // deletion is one Delete in progress.
@@ -90,7 +90,7 @@ type deletion struct {
 	*Log
 	session string
 	kept    map[string][]string // chunks that others need, by session
-	done    Deleted
+	done    DeleteResult
 }
 
 // below reports whether a session goes with the deleted one.
@@ -117,10 +117,10 @@ func (d *deletion) find(ctx context.Context) (all []Head, err error) {
 	if err == nil {
 		return append(all, own), unreadable(own.sound())
 	}
-	if !errors.Is(err, agent.NotFound) {
+	if !errors.Is(err, agent.CodeNotFound) {
 		return nil, unreadable(err)
 	}
-	for _, listErr := range d.store.Chunks(ctx, Tag(d.session)) { // what a deletion that was cut short has left
+	for _, listErr := range d.store.Chunks(ctx, ChunkPrefix(d.session)) { // what a deletion that was cut short has left
 		return append(all, Head{Session: d.session}), listErr
 	}
 	return all, nil
@@ -129,9 +129,9 @@ func (d *deletion) find(ctx context.Context) (all []Head, err error) {
 // unreadable says what to do about a head that keeps a session from being deleted.
 func unreadable(err error) error {
 	switch {
-	case errors.Is(err, agent.ChunkDamaged):
+	case errors.Is(err, agent.CodeChunkDamaged):
 		return fmt.Errorf("%w. Nothing was deleted: restore this head from a backup, or without one remove it from the store, and delete again", err)
-	case errors.Is(err, agent.Incompatible):
+	case errors.Is(err, agent.CodeIncompatible):
 		return fmt.Errorf("%w. Nothing was deleted: delete with the build that wrote it", err)
 	}
 	return err
@@ -163,7 +163,7 @@ func (d *deletion) one(ctx context.Context, h Head) error {
 	}
 	for _, o := range h.Origins {
 		_, err := d.store.Head(ctx, o.Session)
-		if errors.Is(err, agent.NotFound) { // it was deleted before, and this one has kept its chunks
+		if errors.Is(err, agent.CodeNotFound) { // it was deleted before, and this one has kept its chunks
 			err = d.chunks(ctx, o.Session)
 		}
 		if err != nil && !lasting(err) {
@@ -175,7 +175,7 @@ func (d *deletion) one(ctx context.Context, h Head) error {
 
 // chunks deletes the chunks of a session without a head that no other one needs.
 func (d *deletion) chunks(ctx context.Context, session string) error {
-	n, err := d.needsOf(ctx, Tag(session), "", time.Now().Add(-soon), d.below)
+	n, err := d.needsOf(ctx, ChunkPrefix(session), "", time.Now().Add(-soon), d.below)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (d *deletion) chunks(ctx context.Context, session string) error {
 		d.done.Faults = append(d.done.Faults, *n.fault)
 		return nil
 	}
-	for info, err := range d.store.Chunks(ctx, Tag(session)+ofChunk) {
+	for info, err := range d.store.Chunks(ctx, ChunkPrefix(session)+ofChunk) {
 		if err == nil {
 			err = d.chunk(ctx, info.Name, n.by[info.Name])
 		}
@@ -238,7 +238,7 @@ func (d *deletion) chunk(ctx context.Context, name string, by map[string]bool) e
 		return nil
 	}
 	if err == nil && !gone {
-		err = agent.Errorf(agent.StoreUnavailable, "deleting session %s: the store says that chunk %s was put in the future; set the clocks right and run fermata store gc", d.session, name)
+		err = agent.Errorf(agent.CodeStoreUnavailable, "deleting session %s: the store says that chunk %s was put in the future; set the clocks right and run fermata store gc", d.session, name)
 	}
 	if err == nil {
 		d.done.Chunks = append(d.done.Chunks, name)
@@ -248,10 +248,10 @@ func (d *deletion) chunk(ctx context.Context, name string, by map[string]bool) e
 
 // verify looks whether all is gone that was deleted.
 func (d *deletion) verify(ctx context.Context, all []Head) error {
-	again := agent.Errorf(agent.Stale, "session %s was written while it was deleted: end its runs and delete it again", d.session)
+	again := agent.Errorf(agent.CodeStale, "session %s was written while it was deleted: end its runs and delete it again", d.session)
 	if _, err := d.store.Head(ctx, d.session); err == nil {
 		return again
-	} else if !errors.Is(err, agent.NotFound) {
+	} else if !errors.Is(err, agent.CodeNotFound) {
 		return err
 	}
 	for h, err := range d.store.Heads(ctx, d.session+"/") {
@@ -263,12 +263,12 @@ func (d *deletion) verify(ctx context.Context, all []Head) error {
 		}
 	}
 	for _, h := range all {
-		for info, err := range d.store.Chunks(ctx, Tag(h.Session)+ofChunk) {
+		for info, err := range d.store.Chunks(ctx, ChunkPrefix(h.Session)+ofChunk) {
 			if err != nil {
 				return err
 			}
 			if slices.Contains(d.done.Chunks, info.Name) {
-				return agent.Errorf(agent.StoreUnavailable, "deleting session %s: chunk %s is in the store again; end the session's runs and run fermata store gc", d.session, info.Name)
+				return agent.Errorf(agent.CodeStoreUnavailable, "deleting session %s: chunk %s is in the store again; end the session's runs and run fermata store gc", d.session, info.Name)
 			}
 		}
 	}

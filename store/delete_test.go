@@ -24,10 +24,10 @@ func TestASessionIsDeletedWithAllBelowIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"s/w-1", "s/w-1/x-2", "s"}, done.Sessions)
 	require.ElementsMatch(t, gone, done.Chunks)
-	require.Empty(t, done.Kept)
+	require.Empty(t, done.Shared)
 	for _, digest := range gone {
 		_, err := l.View(ctx, digest)
-		require.ErrorIs(t, err, agent.ChunkMissing, "nor is it in memory")
+		require.ErrorIs(t, err, agent.CodeChunkMissing, "nor is it in memory")
 	}
 	files, err := os.ReadDir(d.Root() + "/heads")
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestASessionIsDeletedWithAllBelowIt(t *testing.T) {
 		require.Equal(t, []string{other}, said(t, d, other))
 	}
 	_, err = l.Delete(ctx, "s")
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 	done, err = l.Delete(ctx, "t")
 	require.NoError(t, err, "a session's own head may be missing")
 	require.Equal(t, []string{"t/s/w-1"}, done.Sessions)
@@ -53,10 +53,10 @@ func TestWhatAForkNeedsIsKept(t *testing.T) {
 	done, err := NewLog(d).Delete(ctx, "a")
 	require.NoError(t, err)
 	require.Equal(t, []string{own}, done.Chunks)
-	require.Len(t, done.Kept, 2)
+	require.Len(t, done.Shared, 2)
 	for i, by := range []string{"b", "b/c-1"} {
-		require.Equal(t, by, done.Kept[i].Session)
-		require.ElementsMatch(t, shared, done.Kept[i].Chunks)
+		require.Equal(t, by, done.Shared[i].Session)
+		require.ElementsMatch(t, shared, done.Shared[i].Chunks)
 	}
 	require.Equal(t, []string{"1", "2", "4"}, said(t, d, "b"))
 
@@ -72,7 +72,7 @@ func TestAForkThatComesInTheLastMomentIsSeen(t *testing.T) {
 	l := NewLog(&hooked{Dir: d, beforeDelete: func(string) { fork(t, d, "a", "b") }})
 	done, err := l.Delete(t.Context(), "a")
 	require.NoError(t, err)
-	require.Len(t, done.Kept, 1)
+	require.Len(t, done.Shared, 1)
 	require.Equal(t, []string{"1"}, said(t, d, "b"))
 }
 
@@ -81,7 +81,7 @@ func TestASessionThatIsWrittenIsNotDeleted(t *testing.T) {
 	say(t, d, "a", "1")
 	l := NewLog(&hooked{Dir: d, beforeDelete: func(string) { say(t, d, "a", "2") }})
 	done, err := l.Delete(t.Context(), "a")
-	require.ErrorIs(t, err, agent.Stale)
+	require.ErrorIs(t, err, agent.CodeStale)
 	require.Empty(t, done.Sessions)
 	require.Equal(t, []string{"1", "2"}, said(t, d, "a"))
 }
@@ -90,7 +90,7 @@ func TestADeletionThatDidNothingIsAnError(t *testing.T) {
 	d := open1(t)
 	digest := say(t, d, "a", "1")
 	_, err := NewLog(&hooked{Dir: d, keep: true}).Delete(t.Context(), "a")
-	require.ErrorIs(t, err, agent.StoreUnavailable)
+	require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 	require.Contains(t, err.Error(), digest)
 
 	say(t, d, "b", "1")
@@ -102,7 +102,7 @@ func TestADeletionThatDidNothingIsAnError(t *testing.T) {
 		}
 	}}).Delete(t.Context(), "b")
 	require.True(t, again)
-	require.ErrorIs(t, err, agent.Stale)
+	require.ErrorIs(t, err, agent.CodeStale)
 }
 
 func TestABrokenSessionCanBeDeleted(t *testing.T) {
@@ -139,18 +139,18 @@ func TestADeletionGoesOn(t *testing.T) {
 	say(t, d, "a/b-1", "3")
 	h := &hooked{Dir: d, failDelete: 2}
 	_, err := NewLog(h).Delete(t.Context(), "a")
-	require.ErrorIs(t, err, agent.StoreUnavailable)
+	require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 	for len(digests(t, d)) > 0 {
 		h.failDelete = 1
 		_, err = NewLog(h).Delete(t.Context(), "a")
 		if err != nil {
-			require.ErrorIs(t, err, agent.StoreUnavailable)
+			require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 			_, err = NewLog(d).Delete(t.Context(), "a")
 			require.NoError(t, err)
 		}
 	}
 	_, err = NewLog(d).Delete(t.Context(), "a")
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 }
 
 func TestAViewThatIsReadDuringADeletionIsNotKept(t *testing.T) {
@@ -166,7 +166,7 @@ func TestAViewThatIsReadDuringADeletionIsNotKept(t *testing.T) {
 	_, err := l.View(ctx, digest)
 	require.NoError(t, err, "it was read before")
 	_, err = l.View(ctx, digest)
-	require.ErrorIs(t, err, agent.ChunkMissing)
+	require.ErrorIs(t, err, agent.CodeChunkMissing)
 }
 
 // A session that is forked again while its deletion still runs needs the same edge: a
@@ -183,7 +183,7 @@ func TestALateDeletionLeavesANewEdge(t *testing.T) {
 		}
 		anew = true
 		h, err := d.Head(ctx, "b")
-		require.ErrorIs(t, err, agent.NotFound)
+		require.ErrorIs(t, err, agent.CodeNotFound)
 		require.NoError(t, NewLog(d).Adopt(ctx, "b", shared, "a"))
 		source := headOf(t, d, "a")
 		source.Session, source.Version, source.Fence, source.Recent = "b", h.Version+1, h.Fence.After(1), nil
@@ -191,7 +191,7 @@ func TestALateDeletionLeavesANewEdge(t *testing.T) {
 		require.NoError(t, err)
 	}}).Delete(ctx, "b")
 	require.True(t, anew)
-	require.ErrorIs(t, err, agent.Stale, "it was written meanwhile")
+	require.ErrorIs(t, err, agent.CodeStale, "it was written meanwhile")
 	require.True(t, has(t, d, edge))
 	done, err := NewLog(d).Delete(ctx, "a")
 	require.NoError(t, err)

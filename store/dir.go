@@ -46,7 +46,7 @@ func OpenDir(root string, o *DirOptions) (*Dir, error) {
 		err = cmp.Or(err, os.MkdirAll(filepath.Join(root, part), 0o700))
 	}
 	if err != nil {
-		return nil, agent.Errorf(agent.StoreUnavailable, "opening the store in %s: %w", root, err)
+		return nil, agent.Errorf(agent.CodeStoreUnavailable, "opening the store in %s: %w", root, err)
 	}
 	d := &Dir{root: root, shared: o != nil && o.Shared}
 	d.tidy()
@@ -106,7 +106,7 @@ func (d *Dir) renew(ctx context.Context, digest string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, agent.Errorf(agent.StoreUnavailable, "renewing chunk %s: %w", digest, err)
+		return false, agent.Errorf(agent.CodeStoreUnavailable, "renewing chunk %s: %w", digest, err)
 	}
 	return true, nil
 }
@@ -128,10 +128,10 @@ func (d *Dir) unread(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return cmp.Or(d.absent(), Missing(name, d.root))
-	case errors.Is(err, agent.ChunkDamaged):
-		return agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: %w; remove it", name, err)
+	case errors.Is(err, agent.CodeChunkDamaged):
+		return agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: %w; remove it", name, err)
 	}
-	return agent.Errorf(agent.StoreUnavailable, "reading chunk %s: %w", name, err)
+	return agent.Errorf(agent.CodeStoreUnavailable, "reading chunk %s: %w", name, err)
 }
 
 // maxFile bounds a file that is read, in bytes. No chunk and no head is longer: what is
@@ -139,7 +139,7 @@ func (d *Dir) unread(name string, err error) error {
 const maxFile = maxPlain + 1<<20
 
 // openFile opens a regular file. The error of what is none, such as a folder, or a pipe that
-// nobody writes to, is [agent.ChunkDamaged], as that of one that is too long.
+// nobody writes to, is [agent.CodeChunkDamaged], as that of one that is too long.
 func openFile(path string) (f *os.File, size int64, err error) {
 	if f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
 		return nil, 0, err
@@ -148,11 +148,11 @@ func openFile(path string) (f *os.File, size int64, err error) {
 	switch {
 	case err != nil:
 	case info.IsDir():
-		err = agent.Errorf(agent.ChunkDamaged, "%s is a folder", path)
+		err = agent.Errorf(agent.CodeChunkDamaged, "%s is a folder", path)
 	case !info.Mode().IsRegular():
-		err = agent.Errorf(agent.ChunkDamaged, "%s is no file", path)
+		err = agent.Errorf(agent.CodeChunkDamaged, "%s is no file", path)
 	case info.Size() > maxFile:
-		err = agent.Errorf(agent.ChunkDamaged, "%s has %d bytes; at most %d are read", path, info.Size(), int64(maxFile))
+		err = agent.Errorf(agent.CodeChunkDamaged, "%s has %d bytes; at most %d are read", path, info.Size(), int64(maxFile))
 	}
 	if err != nil {
 		f.Close()
@@ -180,11 +180,11 @@ func readFile(path string) ([]byte, error) {
 // may be whole in the store.
 func (d *Dir) absent() error {
 	if _, err := os.Stat(filepath.Join(d.root, "heads")); err != nil {
-		return agent.Errorf(agent.StoreUnavailable, "the store %s is not there: %w; is it mounted?", d.root, err)
+		return agent.Errorf(agent.CodeStoreUnavailable, "the store %s is not there: %w; is it mounted?", d.root, err)
 	}
 	known, _ := d.id.Load().(string)
 	if id, err := readFile(filepath.Join(d.root, identityKey)); known != "" && strings.TrimSpace(string(id)) != known {
-		return agent.Errorf(agent.StoreUnavailable, "another store stands in %s than the one that was opened: %w; mount that one again", d.root, cmp.Or(err, errors.New("its identity is another")))
+		return agent.Errorf(agent.CodeStoreUnavailable, "another store stands in %s than the one that was opened: %w; mount that one again", d.root, cmp.Or(err, errors.New("its identity is another")))
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func (d *Dir) ChunkStart(ctx context.Context, name string, most int) ([]byte, er
 
 // folderInstead is the error of a folder that stands where a chunk belongs.
 func (d *Dir) folderInstead(name string) error {
-	return agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: %s is a folder; remove it", name, d.chunk(name))
+	return agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: %s is a folder; remove it", name, d.chunk(name))
 }
 
 // Head implements [Store].
@@ -222,18 +222,18 @@ func (d *Dir) Head(ctx context.Context, session string) (h Head, err error) {
 			err = d.absent()
 		}
 		if err == nil {
-			err = agent.Errorf(agent.NotFound, "session %s is not in the store %s", session, d.root)
+			err = agent.Errorf(agent.CodeNotFound, "session %s is not in the store %s", session, d.root)
 		}
 		return h, err
 	}
-	if errors.Is(err, agent.ChunkDamaged) {
-		return Head{Session: session}, agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: %w; remove it, or restore it from a backup", session, err)
+	if errors.Is(err, agent.CodeChunkDamaged) {
+		return Head{Session: session}, agent.Errorf(agent.CodeChunkDamaged, "the head of session %s is damaged: %w; remove it, or restore it from a backup", session, err)
 	}
 	if err != nil {
-		return h, agent.Errorf(agent.StoreUnavailable, "reading the head of session %s: %w", session, err)
+		return h, agent.Errorf(agent.CodeStoreUnavailable, "reading the head of session %s: %w", session, err)
 	}
 	if err := json.Unmarshal(data, &h); err != nil {
-		return Head{Session: session}, agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: %w; see %s", session, err, d.head(session))
+		return Head{Session: session}, agent.Errorf(agent.CodeChunkDamaged, "the head of session %s is damaged: %w; see %s", session, err, d.head(session))
 	}
 	if err := h.standsAt(session); err != nil {
 		return Head{Session: session}, err
@@ -253,7 +253,7 @@ func (d *Dir) standing(session string) (Head, error) {
 		err = json.Unmarshal(data, &left)
 	}
 	if err != nil {
-		return h, agent.Errorf(agent.StoreUnavailable, "reading where the deleted session %s stands: %w", session, err)
+		return h, agent.Errorf(agent.CodeStoreUnavailable, "reading where the deleted session %s stands: %w", session, err)
 	}
 	h.Version, h.Fence = left.Version, left.Fence
 	return h, nil
@@ -274,15 +274,15 @@ func (d *Dir) PutHead(ctx context.Context, h Head) error {
 	}
 	defer unlock()
 	old, err := d.Head(ctx, h.Session)
-	if err != nil && !errors.Is(err, agent.NotFound) {
+	if err != nil && !errors.Is(err, agent.CodeNotFound) {
 		return err
 	}
-	if err := h.Over(old); err != nil {
+	if err := h.CheckReplaces(old); err != nil {
 		return err
 	}
 	data, err := json.Marshal(h)
 	if err != nil {
-		return agent.Errorf(agent.Internal, "encoding the head of session %s: %w", h.Session, err)
+		return agent.Errorf(agent.CodeInternal, "encoding the head of session %s: %w", h.Session, err)
 	}
 	return d.write(d.head(h.Session), data)
 }
@@ -294,7 +294,7 @@ func (d *Dir) lock(ctx context.Context, kind, key string) (unlock func(), err er
 	const again = time.Millisecond
 	l := flock.New(filepath.Join(d.root, "locks", kind+"-"+digestOf([]byte(key))[:2]))
 	if _, err := l.TryLockContext(ctx, again); err != nil {
-		return nil, agent.Errorf(agent.StoreUnavailable, "locking %s %s in the store %s: %w", kind, key, d.root, err)
+		return nil, agent.Errorf(agent.CodeStoreUnavailable, "locking %s %s in the store %s: %w", kind, key, d.root, err)
 	}
 	return func() { _ = l.Close() }, nil
 }
@@ -302,7 +302,7 @@ func (d *Dir) lock(ctx context.Context, kind, key string) (unlock func(), err er
 // over is the error of a context that is over: files do not look at it.
 func over(ctx context.Context, what, name string) error {
 	if err := ctx.Err(); err != nil {
-		return agent.Errorf(agent.StoreUnavailable, "%s %s: %w", what, name, err)
+		return agent.Errorf(agent.CodeStoreUnavailable, "%s %s: %w", what, name, err)
 	}
 	return nil
 }
@@ -310,7 +310,7 @@ func over(ctx context.Context, what, name string) error {
 // checkName refuses what is no name of a chunk: it might be a path.
 func checkName(name string) error {
 	if len(name) > maxName || !nameForm.MatchString(name) {
-		return agent.Errorf(agent.InvalidInput, "%.200q is no name of a chunk: it has 2 to %d of a-z, 0-9, - and ~, and at most one dot", name, maxName)
+		return agent.Errorf(agent.CodeInvalidInput, "%.200q is no name of a chunk: it has 2 to %d of a-z, 0-9, - and ~, and at most one dot", name, maxName)
 	}
 	return nil
 }
@@ -349,7 +349,7 @@ func (d *Dir) write(path string, data []byte) error {
 		err = d.replace(path, data)
 	}
 	if err != nil {
-		return agent.Errorf(agent.StoreUnavailable, "writing %s: %w", path, err)
+		return agent.Errorf(agent.CodeStoreUnavailable, "writing %s: %w", path, err)
 	}
 	return nil
 }

@@ -60,22 +60,22 @@ func TestAFolderThatIsAwayIsNoEmptyStore(t *testing.T) {
 	id, err := store.ID(t.Context(), d)
 	require.NoError(t, err)
 	require.True(t, store.IsDir(root))
-	name := store.Tag("s") + ".0a"
+	name := store.ChunkPrefix("s") + ".0a"
 	away := func() {
 		t.Helper()
 		_, err := d.Head(t.Context(), "s")
-		require.ErrorIs(t, err, agent.StoreUnavailable)
+		require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 		_, err = d.Chunk(t.Context(), name)
-		require.ErrorIs(t, err, agent.StoreUnavailable)
+		require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 		_, err = d.ChunkStart(t.Context(), name, 10)
-		require.ErrorIs(t, err, agent.StoreUnavailable)
+		require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 	}
 	require.NoError(t, os.Rename(root, root+"-aside"))
 	away()
 	_, err = store.ID(t.Context(), d)
-	require.ErrorIs(t, err, agent.StoreUnavailable)
-	require.ErrorIs(t, d.PutChunk(t.Context(), name, []byte("x")), agent.StoreUnavailable)
-	require.ErrorIs(t, d.PutHead(t.Context(), store.Head{Session: "s"}), agent.StoreUnavailable)
+	require.ErrorIs(t, err, agent.CodeStoreUnavailable)
+	require.ErrorIs(t, d.PutChunk(t.Context(), name, []byte("x")), agent.CodeStoreUnavailable)
+	require.ErrorIs(t, d.PutHead(t.Context(), store.Head{Session: "s"}), agent.CodeStoreUnavailable)
 	require.NoDirExists(t, root)
 
 	other, err := store.OpenDir(root, nil)
@@ -88,7 +88,7 @@ func TestAFolderThatIsAwayIsNoEmptyStore(t *testing.T) {
 	require.NoError(t, os.RemoveAll(root))
 	require.NoError(t, os.Rename(root+"-aside", root))
 	_, err = d.Head(t.Context(), "s")
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 	back, err := store.ID(t.Context(), d)
 	require.NoError(t, err)
 	require.Equal(t, id, back)

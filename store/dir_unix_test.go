@@ -35,17 +35,17 @@ func TestWhatIsNoFileIsDamaged(t *testing.T) {
 			require.NoError(t, put(filepath.Join(root, "chunks", "ab", name)))
 			require.NoError(t, put(filepath.Join(root, "heads", base64.RawURLEncoding.EncodeToString([]byte("a"))+".json")))
 			_, err = d.Chunk(t.Context(), name)
-			require.ErrorIs(t, err, agent.ChunkDamaged)
+			require.ErrorIs(t, err, agent.CodeChunkDamaged)
 			_, err = d.ChunkStart(t.Context(), name, 10)
-			require.ErrorIs(t, err, agent.ChunkDamaged)
+			require.ErrorIs(t, err, agent.CodeChunkDamaged)
 			_, err = d.Head(t.Context(), "a")
-			require.ErrorIs(t, err, agent.ChunkDamaged)
+			require.ErrorIs(t, err, agent.CodeChunkDamaged)
 			var good, damaged []string
 			for h, err := range d.Heads(t.Context(), "") {
 				if err == nil {
 					good = append(good, h.Session)
 				} else {
-					require.ErrorIs(t, err, agent.ChunkDamaged)
+					require.ErrorIs(t, err, agent.CodeChunkDamaged)
 					damaged = append(damaged, h.Session)
 				}
 			}

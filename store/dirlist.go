@@ -22,7 +22,7 @@ func (d *Dir) Chunks(ctx context.Context, prefix string) iter.Seq2[ChunkInfo, er
 	return func(yield func(ChunkInfo, error) bool) {
 		folders, err := os.ReadDir(filepath.Join(d.root, "chunks"))
 		if err = cmp.Or(ctx.Err(), err); err != nil {
-			yield(ChunkInfo{}, agent.Errorf(agent.StoreUnavailable, "listing the chunks of the store %s: %w", d.root, err))
+			yield(ChunkInfo{}, agent.Errorf(agent.CodeStoreUnavailable, "listing the chunks of the store %s: %w", d.root, err))
 			return
 		}
 		for _, f := range folders {
@@ -31,7 +31,7 @@ func (d *Dir) Chunks(ctx context.Context, prefix string) iter.Seq2[ChunkInfo, er
 			}
 			chunks, err := d.folder(ctx, f.Name(), prefix)
 			if err != nil {
-				yield(ChunkInfo{}, agent.Errorf(agent.StoreUnavailable, "listing the chunks of the store %s: %w", d.root, err))
+				yield(ChunkInfo{}, agent.Errorf(agent.CodeStoreUnavailable, "listing the chunks of the store %s: %w", d.root, err))
 				return
 			}
 			for _, c := range chunks {
@@ -85,7 +85,7 @@ func (d *Dir) DeleteChunk(ctx context.Context, digest string, before time.Time) 
 		err = remove(path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, agent.Errorf(agent.StoreUnavailable, "deleting chunk %s: %w", digest, err)
+		return false, agent.Errorf(agent.CodeStoreUnavailable, "deleting chunk %s: %w", digest, err)
 	}
 	return true, nil
 }
@@ -99,22 +99,22 @@ func (d *Dir) DeleteHead(ctx context.Context, session string, version int64) err
 	defer unlock()
 	old, err := d.Head(ctx, session)
 	switch {
-	case errors.Is(err, agent.NotFound):
+	case errors.Is(err, agent.CodeNotFound):
 		return nil
 	case err != nil:
 		return err
 	case old.Version != version:
-		return agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d: another run wrote it", session, old.Version, version)
+		return agent.Errorf(agent.CodeStale, "the head of session %s has version %d, not %d: another run wrote it", session, old.Version, version)
 	}
 	left, err := json.Marshal(standing{version + 1, old.Fence})
 	if err != nil {
-		return agent.Errorf(agent.Internal, "encoding where session %s stands: %w", session, err)
+		return agent.Errorf(agent.CodeInternal, "encoding where session %s stands: %w", session, err)
 	}
 	if err := d.write(d.gone(session), left); err != nil { // first: a crash leaves the head, which counts
 		return err
 	}
 	if err := remove(d.head(session)); err != nil {
-		return agent.Errorf(agent.StoreUnavailable, "deleting the head of session %s: %w", session, err)
+		return agent.Errorf(agent.CodeStoreUnavailable, "deleting the head of session %s: %w", session, err)
 	}
 	return nil
 }
@@ -132,13 +132,13 @@ func (d *Dir) Heads(ctx context.Context, prefix string) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
 		files, err := os.ReadDir(filepath.Join(d.root, "heads"))
 		if err = cmp.Or(ctx.Err(), err); err != nil {
-			yield(Head{}, agent.Errorf(agent.StoreUnavailable, "listing the sessions of the store %s: %w", d.root, err))
+			yield(Head{}, agent.Errorf(agent.CodeStoreUnavailable, "listing the sessions of the store %s: %w", d.root, err))
 			return
 		}
 		var sessions []string
 		for _, f := range files {
 			session, err := d.session(f.Name())
-			if err != nil && (!yield(Head{}, err) || !errors.Is(err, agent.ChunkDamaged)) {
+			if err != nil && (!yield(Head{}, err) || !errors.Is(err, agent.CodeChunkDamaged)) {
 				return
 			}
 			if session != "" && strings.HasPrefix(session, prefix) {
@@ -148,10 +148,10 @@ func (d *Dir) Heads(ctx context.Context, prefix string) iter.Seq2[Head, error] {
 		slices.Sort(sessions)
 		for _, s := range sessions {
 			h, err := d.Head(ctx, s)
-			if errors.Is(err, agent.NotFound) {
+			if errors.Is(err, agent.CodeNotFound) {
 				continue // deleted meanwhile
 			}
-			if !yield(h, err) || err != nil && !errors.Is(err, agent.ChunkDamaged) {
+			if !yield(h, err) || err != nil && !errors.Is(err, agent.CodeChunkDamaged) {
 				return
 			}
 		}
@@ -177,18 +177,18 @@ func (d *Dir) session(file string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	if errors.Is(err, agent.ChunkDamaged) {
-		return "", agent.Errorf(agent.ChunkDamaged, "the head of a session is damaged: %w; remove it", err)
+	if errors.Is(err, agent.CodeChunkDamaged) {
+		return "", agent.Errorf(agent.CodeChunkDamaged, "the head of a session is damaged: %w; remove it", err)
 	}
 	if err != nil {
-		return "", agent.Errorf(agent.StoreUnavailable, "reading the head of a session: %w", err)
+		return "", agent.Errorf(agent.CodeStoreUnavailable, "reading the head of a session: %w", err)
 	}
 	var h Head
 	if err := json.Unmarshal(data, &h); err != nil {
-		return "", agent.Errorf(agent.ChunkDamaged, "the head of a session is damaged: %w; see %s", err, path)
+		return "", agent.Errorf(agent.CodeChunkDamaged, "the head of a session is damaged: %w; see %s", err, path)
 	}
 	if d.head(h.Session) != path {
-		return "", agent.Errorf(agent.ChunkDamaged, "the head of a session is damaged: it is that of session %s; see %s", h.Session, path)
+		return "", agent.Errorf(agent.CodeChunkDamaged, "the head of a session is damaged: it is that of session %s; see %s", h.Session, path)
 	}
 	return h.Session, nil
 }

@@ -19,7 +19,7 @@ import (
 // removes.
 //
 // Then it looks whether the sessions that wrote them are still there, or others that
-// came with their chunks: [agent.Stale] tells that one was deleted, or has another chain
+// came with their chunks: [agent.CodeStale] tells that one was deleted, or has another chain
 // by now, so that the chunks may be gone.
 func (l *Log) Adopt(ctx context.Context, session, name string, from ...string) error {
 	if name == "" {
@@ -32,7 +32,7 @@ func (l *Log) Adopt(ctx context.Context, session, name string, from ...string) e
 	origins := originsOf(session, name, e)
 	line, err := json.Marshal(Envelope{V: ChunkVersion, Kind: kindFork, Session: session})
 	if err != nil {
-		return agent.Errorf(agent.Internal, "encoding an edge of session %s: %w", session, err)
+		return agent.Errorf(agent.CodeInternal, "encoding an edge of session %s: %w", session, err)
 	}
 	for _, o := range origins {
 		if err := l.store.PutChunk(ctx, edgeName(session, o.Chunk), append(line, '\n')); err != nil {
@@ -54,8 +54,8 @@ func (l *Log) Adopt(ctx context.Context, session, name string, from ...string) e
 // that nobody has deleted them before the edges were there.
 func (l *Log) holds(ctx context.Context, session string, origins []Origin) error {
 	h, err := l.Head(ctx, session)
-	if errors.Is(err, agent.NotFound) {
-		return agent.Errorf(agent.Stale, "session %s was deleted while it was forked", session)
+	if errors.Is(err, agent.CodeNotFound) {
+		return agent.Errorf(agent.CodeStale, "session %s was deleted while it was forked", session)
 	}
 	if err != nil {
 		return err
@@ -64,12 +64,12 @@ func (l *Log) holds(ctx context.Context, session string, origins []Origin) error
 		if slices.ContainsFunc(h.Origins, func(own Origin) bool { return own.Session == o.Session && own.Last > o.Last }) {
 			continue // they are before those that its own edge keeps
 		}
-		chunk, _, err := l.Cover(ctx, h.Digest, o.Last)
-		if err != nil && !errors.Is(err, agent.NotFound) {
+		chunk, _, err := l.ChunkWith(ctx, h.Digest, o.Last)
+		if err != nil && !errors.Is(err, agent.CodeNotFound) {
 			return err
 		}
 		if chunk != o.Chunk {
-			return agent.Errorf(agent.Stale, "session %s has stored its log anew while it was forked; try again", session)
+			return agent.Errorf(agent.CodeStale, "session %s has stored its log anew while it was forked; try again", session)
 		}
 	}
 	return nil
@@ -89,7 +89,7 @@ func (l *Log) readEdge(ctx context.Context, info ChunkInfo) (edge, error) {
 	}
 	var e Envelope
 	if err := json.Unmarshal(data, &e); err != nil || e.V != ChunkVersion || e.Kind != kindFork || info.Name != edgeName(e.Session, chunkOf(info.Name)) {
-		return edge{}, agent.Errorf(agent.ChunkDamaged, "edge %s is damaged; restore it from a backup of the store", info.Name)
+		return edge{}, agent.Errorf(agent.CodeChunkDamaged, "edge %s is damaged; restore it from a backup of the store", info.Name)
 	}
 	return edge{info, e.Session}, nil
 }

@@ -20,7 +20,7 @@ import (
 // A chunk's name there has a dot and the id of its key behind it, so that one under
 // a new key stands beside the old one until that is deleted. Envelopes stay plain, of
 // chunks and of heads, and so do edges, which have nothing else. A plain chunk or head is
-// [agent.ChunkDamaged] if there are keys: anybody could have written it. Only
+// [agent.CodeChunkDamaged] if there are keys: anybody could have written it. Only
 // [Encrypted.Rekey] takes what was stored before there were keys, and only if asked to.
 type Encrypted struct {
 	inner Store
@@ -29,7 +29,7 @@ type Encrypted struct {
 
 // Encrypt returns a store over another one that writes with the first key of a ring
 // and reads with all of them. Without a key it reads and writes what is plain, and
-// refuses what is encrypted with [agent.NotSetUp].
+// refuses what is encrypted with [agent.CodeNotSetUp].
 func Encrypt(s Store, ring *keyring.Ring) *Encrypted { return &Encrypted{s, ring} }
 
 // IsEncrypted reports whether what is put into a store is encrypted, and nothing plain is read
@@ -49,7 +49,7 @@ func (e *Encrypted) PutIfAbsent(ctx context.Context, key, value string) (string,
 
 // PutChunk implements [Store].
 func (e *Encrypted) PutChunk(ctx context.Context, name string, data []byte) error {
-	key := e.ring.Writes()
+	key := e.ring.Primary()
 	if key == "" || isEdge(name) {
 		return e.inner.PutChunk(ctx, name, data)
 	}
@@ -111,7 +111,7 @@ func (e *Encrypted) first(name string, read func(name string) ([]byte, error)) (
 	for _, stored := range names {
 		data, err = read(stored)
 		switch {
-		case errors.Is(err, agent.ChunkMissing):
+		case errors.Is(err, agent.CodeChunkMissing):
 		case err == nil && stored == name && e.refusesPlain() && !isEdge(name):
 			return nil, plain("chunk " + name)
 		default:
@@ -122,11 +122,11 @@ func (e *Encrypted) first(name string, read func(name string) ([]byte, error)) (
 }
 
 // refusesPlain reports whether what is plain was written by somebody without a key.
-func (e *Encrypted) refusesPlain() bool { return e.ring.Writes() != "" }
+func (e *Encrypted) refusesPlain() bool { return e.ring.Primary() != "" }
 
 // plain is the error of what is not encrypted and has to be.
 func plain(what string) error {
-	return agent.Errorf(agent.ChunkDamaged, "%s is plain, and this process has keys: somebody without a key may have written it. If it was stored before there were keys, run fermata store rekey --plain; else restore it from a backup of the store", what)
+	return agent.Errorf(agent.CodeChunkDamaged, "%s is plain, and this process has keys: somebody without a key may have written it. If it was stored before there were keys, run fermata store rekey --plain; else restore it from a backup of the store", what)
 }
 
 // ChunkStart implements [Store].
@@ -143,7 +143,7 @@ func (e *Encrypted) ChunkStart(ctx context.Context, name string, most int) ([]by
 func (e *Encrypted) decrypt(name string, data []byte) ([]byte, error) {
 	outside, inside := apart(data)
 	switch {
-	case keyring.KeyOf(inside) != "":
+	case keyring.KeyID(inside) != "":
 	case e.refusesPlain() && !isEdge(name):
 		return nil, plain("chunk " + name)
 	default:
@@ -160,10 +160,10 @@ func damaged(err error, what string) error {
 	switch {
 	case !errors.As(err, &e):
 		return err
-	case e.Code == agent.NotSetUp:
-		return agent.Errorf(agent.NotSetUp, "%s can't be read: %w", what, err)
+	case e.Code == agent.CodeNotSetUp:
+		return agent.Errorf(agent.CodeNotSetUp, "%s can't be read: %w", what, err)
 	}
-	return agent.Errorf(agent.ChunkDamaged, "%s is damaged: %w; restore it from a backup of the store", what, err)
+	return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: %w; restore it from a backup of the store", what, err)
 }
 
 // Chunks implements [Store]. What is there under several keys is one chunk.
@@ -240,13 +240,13 @@ func (e *Encrypted) open(stored Head) (Head, error) {
 	}
 	var h Head
 	if err := json.Unmarshal(content, &h); err != nil {
-		return Head{Session: stored.Session}, agent.Errorf(agent.ChunkDamaged, "%s is damaged: %w", what, err)
+		return Head{Session: stored.Session}, agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: %w", what, err)
 	}
 	if h.Version != stored.Version {
-		return Head{Session: stored.Session}, agent.Errorf(agent.ChunkDamaged, "%s is damaged: it was version %d and stands as version %d; restore it from a backup of the store", what, h.Version, stored.Version)
+		return Head{Session: stored.Session}, agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: it was version %d and stands as version %d; restore it from a backup of the store", what, h.Version, stored.Version)
 	}
 	if stored.Encrypted = nil; !reflect.DeepEqual(asStored(h.envelope()), asStored(stored)) {
-		return Head{Session: stored.Session}, agent.Errorf(agent.ChunkDamaged, "%s is damaged: its envelope was changed; restore it from a backup of the store", what)
+		return Head{Session: stored.Session}, agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: its envelope was changed; restore it from a backup of the store", what)
 	}
 	return h, nil
 }
@@ -259,12 +259,12 @@ func asStored(h Head) Head {
 
 // PutHead implements [Store].
 func (e *Encrypted) PutHead(ctx context.Context, h Head) error {
-	if e.ring.Writes() == "" {
+	if e.ring.Primary() == "" {
 		return e.inner.PutHead(ctx, h)
 	}
 	plain, err := json.Marshal(h)
 	if err != nil {
-		return agent.Errorf(agent.Internal, "encoding the head of session %s: %w", h.Session, err)
+		return agent.Errorf(agent.CodeInternal, "encoding the head of session %s: %w", h.Session, err)
 	}
 	outside := h.envelope()
 	outside.Encrypted = e.ring.Encrypt(headPurpose+h.Session, plain)
@@ -278,7 +278,7 @@ func (e *Encrypted) Heads(ctx context.Context, prefix string) iter.Seq2[Head, er
 			if err == nil {
 				h, err = e.open(h)
 			}
-			if !yield(h, err) || err != nil && !errors.Is(err, agent.ChunkDamaged) {
+			if !yield(h, err) || err != nil && !errors.Is(err, agent.CodeChunkDamaged) {
 				return
 			}
 		}

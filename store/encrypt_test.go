@@ -52,9 +52,9 @@ func session(t *testing.T, s store.Store, name string) string {
 	t.Helper()
 	ctx, l := context.Background(), store.NewLog(s)
 	m := agent.TextMessage(agent.RoleUser, secret)
-	first, err := l.Seal(ctx, "", name, "r", false, []agent.Event{{Seq: 1, Type: agent.Said, Message: &m}})
+	first, err := l.Seal(ctx, "", name, "r", false, []agent.Event{{Seq: 1, Type: agent.EventMessage, Message: &m}})
 	require.NoError(t, err)
-	second, err := l.Seal(ctx, first, name, "r", false, []agent.Event{{Seq: 2, Type: agent.Said, Message: &m}})
+	second, err := l.Seal(ctx, first, name, "r", false, []agent.Event{{Seq: 2, Type: agent.EventMessage, Message: &m}})
 	require.NoError(t, err)
 	put(t, s, name, 1, second)
 	return second
@@ -64,7 +64,7 @@ func put(t *testing.T, s store.Store, name string, version int64, digest string)
 	t.Helper()
 	require.NoError(t, s.PutHead(t.Context(), store.Head{
 		V: 1, Version: version, Session: name, Digest: digest, Seq: 2, Updated: time.Unix(0, 0).UTC(),
-		Posts: []agent.Post{{ID: secret}},
+		Receipts: []agent.MessageReceipt{{ID: secret}},
 	}))
 }
 
@@ -78,7 +78,7 @@ func whole(t *testing.T, s store.Store, name string) []string {
 	require.NoError(t, err)
 	var texts []string
 	for _, m := range v.Messages() {
-		texts = append(texts, m.TextOf())
+		texts = append(texts, m.Text())
 	}
 	return texts
 }
@@ -108,16 +108,16 @@ func TestNothingPlainLiesInAnEncryptedStore(t *testing.T) {
 	for name, other := range map[string]*keyring.Ring{"without a key": nil, "with another key": ringOf(t, newKey(t, "k2"))} {
 		l := store.NewLog(store.Encrypt(openDir(t, root), other))
 		_, err := l.Head(t.Context(), "trip-42")
-		require.ErrorIs(t, err, agent.NotSetUp, name)
+		require.ErrorIs(t, err, agent.CodeNotSetUp, name)
 		require.Contains(t, err.Error(), "the head of session trip-42 can't be read: it is encrypted with key k1", name)
 		for _, err := range l.Store().Heads(t.Context(), "") {
-			require.ErrorIs(t, err, agent.NotSetUp, name)
+			require.ErrorIs(t, err, agent.CodeNotSetUp, name)
 		}
 		_, err = l.Collect(t.Context(), 0, false)
-		require.ErrorIs(t, err, agent.NotSetUp, "%s: what can't be read is not collected", name)
+		require.ErrorIs(t, err, agent.CodeNotSetUp, "%s: what can't be read is not collected", name)
 	}
 	_, err := store.NewLog(openDir(t, root)).Head(t.Context(), "trip-42")
-	require.ErrorIs(t, err, agent.NotSetUp, "also where nobody has thought of keys")
+	require.ErrorIs(t, err, agent.CodeNotSetUp, "also where nobody has thought of keys")
 }
 
 // Who can write where the store lies can't make one session another, nor bring an
@@ -134,7 +134,7 @@ func TestWhatIsSwappedIsNoticed(t *testing.T) {
 	theirs.Session, theirs.Version = "trip-43", 2
 	require.NoError(t, dir.PutHead(t.Context(), theirs))
 	_, err = s.Head(t.Context(), "trip-43")
-	require.ErrorIs(t, err, agent.ChunkDamaged)
+	require.ErrorIs(t, err, agent.CodeChunkDamaged)
 
 	older, err := dir.Head(t.Context(), "trip-42")
 	require.NoError(t, err)
@@ -142,7 +142,7 @@ func TestWhatIsSwappedIsNoticed(t *testing.T) {
 	older.Version = 3
 	require.NoError(t, dir.PutHead(t.Context(), older))
 	_, err = s.Head(t.Context(), "trip-42")
-	require.ErrorIs(t, err, agent.ChunkDamaged)
+	require.ErrorIs(t, err, agent.CodeChunkDamaged)
 	require.Contains(t, err.Error(), "it was version 1 and stands as version 3")
 }
 
@@ -158,13 +158,13 @@ func TestWhatIsPlainIsRefusedUnderKeys(t *testing.T) {
 		require.NoError(t, err)
 		prev = c.Digest
 	}
-	older := store.Head{V: 1, Version: 2, Session: "trip-42", Digest: prev, Seq: 1, Status: agent.Completed}
+	older := store.Head{V: 1, Version: 2, Session: "trip-42", Digest: prev, Seq: 1, Status: agent.StatusCompleted}
 	require.NoError(t, dir.PutHead(ctx, older))
 	_, err := store.NewLog(s).Head(ctx, "trip-42")
-	require.ErrorIs(t, err, agent.ChunkDamaged)
+	require.ErrorIs(t, err, agent.CodeChunkDamaged)
 	for h, err := range s.Heads(ctx, "") {
 		require.Equal(t, "trip-42", h.Session)
-		require.ErrorIs(t, err, agent.ChunkDamaged)
+		require.ErrorIs(t, err, agent.CodeChunkDamaged)
 	}
 	checked, err := store.NewLog(s).Check(ctx)
 	require.NoError(t, err)
@@ -179,13 +179,13 @@ func TestWhatIsPlainIsRefusedUnderKeys(t *testing.T) {
 		func() error { _, err := s.ChunkStart(ctx, forged, 100); return err },
 		func() error { _, err := store.NewLog(s).View(ctx, forged); return err },
 	} {
-		require.ErrorIs(t, read(), agent.ChunkDamaged)
+		require.ErrorIs(t, read(), agent.CodeChunkDamaged)
 	}
 	data, err := dir.Chunk(ctx, forged)
 	require.NoError(t, err)
 	require.NoError(t, dir.PutChunk(ctx, forged+".k1", data))
 	_, err = s.Chunk(ctx, forged)
-	require.ErrorIs(t, err, agent.ChunkDamaged, "also under the name of a key")
+	require.ErrorIs(t, err, agent.CodeChunkDamaged, "also under the name of a key")
 	_, err = s.Chunk(ctx, digest)
 	require.NoError(t, err)
 }
@@ -197,25 +197,25 @@ func TestRekey(t *testing.T) {
 	session(t, plain, "plain")
 	session(t, old, "old")
 	_, err := plain.Rekey(ctx, nil)
-	require.ErrorIs(t, err, agent.NotSetUp)
+	require.ErrorIs(t, err, agent.CodeNotSetUp)
 	_, err = store.Encrypt(openDir(t, root), ringOf(t, k2)).Rekey(ctx, nil)
-	require.ErrorIs(t, err, agent.NotSetUp, "what the ring can't read stays as it is")
+	require.ErrorIs(t, err, agent.CodeNotSetUp, "what the ring can't read stays as it is")
 
 	now := store.Encrypt(openDir(t, root), ringOf(t, k2, k1))
 	done, err := now.Rekey(ctx, nil)
 	require.NoError(t, err)
-	require.Equal(t, store.Rekeyed{Key: "k2", Chunks: 2, Heads: 1, Plain: 3}, done, "who wrote what is plain is not believed")
+	require.Equal(t, store.RekeyResult{Key: "k2", Chunks: 2, Heads: 1, Plain: 3}, done, "who wrote what is plain is not believed")
 	_, err = now.Head(ctx, "plain")
-	require.ErrorIs(t, err, agent.ChunkDamaged)
+	require.ErrorIs(t, err, agent.CodeChunkDamaged)
 	require.Contains(t, err.Error(), "fermata store rekey --plain")
 	done, err = now.Rekey(ctx, &store.RekeyOptions{Plain: true})
 	require.NoError(t, err)
-	require.Equal(t, store.Rekeyed{Key: "k2", Chunks: 2, Heads: 1}, done)
+	require.Equal(t, store.RekeyResult{Key: "k2", Chunks: 2, Heads: 1}, done)
 	require.NotContains(t, lies(t, root), secret)
 	require.NotContains(t, lies(t, root), ".k1")
 	done, err = now.Rekey(ctx, nil)
 	require.NoError(t, err)
-	require.Equal(t, store.Rekeyed{Key: "k2"}, done, "all of it is done")
+	require.Equal(t, store.RekeyResult{Key: "k2"}, done, "all of it is done")
 
 	alone := store.Encrypt(openDir(t, root), ringOf(t, k2)) // the old key is thrown away
 	for _, name := range []string{"plain", "old"} {
@@ -223,5 +223,5 @@ func TestRekey(t *testing.T) {
 	}
 	collected, err := store.NewLog(alone).Collect(ctx, 0, true)
 	require.NoError(t, err)
-	require.Equal(t, store.Collected{Sessions: 2, Chunks: 4}, collected)
+	require.Equal(t, store.CollectResult{Sessions: 2, Chunks: 4}, collected)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Versions of what is stored, each its own. One that a build does not know it refuses
-// with [agent.Incompatible].
+// with [agent.CodeIncompatible].
 const (
 	// ChunkVersion is that of a chunk: of its envelope and its content.
 	ChunkVersion = 1
@@ -91,19 +91,19 @@ const mark = `{"chunk":`
 func (e *Envelope) read(name string, data []byte) error {
 	line, _, ok := bytes.Cut(data[:min(len(data), maxEnvelope)], []byte("\n"))
 	if _, digest, _ := strings.Cut(name, ofChunk); !ok || digestOf(line) != digest {
-		return agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: its envelope has the digest %s; restore it from a backup of the store", name, digestOf(line))
+		return agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: its envelope has the digest %s; restore it from a backup of the store", name, digestOf(line))
 	}
 	var v struct {
 		V int `json:"chunk"`
 	}
 	if err := json.Unmarshal(line, &v); err != nil {
-		return agent.Errorf(agent.Incompatible, "chunk %s can't be read by this version: %w", name, err)
+		return agent.Errorf(agent.CodeIncompatible, "chunk %s can't be read by this version: %w", name, err)
 	}
 	if v.V != ChunkVersion {
-		return agent.Errorf(agent.Incompatible, "chunk %s has version %d; this build reads version %d", name, v.V, ChunkVersion)
+		return agent.Errorf(agent.CodeIncompatible, "chunk %s has version %d; this build reads version %d", name, v.V, ChunkVersion)
 	}
 	if err := json.Unmarshal(line, e); err != nil {
-		return agent.Errorf(agent.Incompatible, "chunk %s can't be read by this version: %w", name, err)
+		return agent.Errorf(agent.CodeIncompatible, "chunk %s can't be read by this version: %w", name, err)
 	}
 	return e.check(name)
 }
@@ -113,12 +113,12 @@ func (e *Envelope) read(name string, data []byte) error {
 func (e *Envelope) check(name string) error {
 	what := "chunk " + name
 	switch {
-	case !isChunk(name) || tagOf(name) != Tag(e.Session):
-		return agent.Errorf(agent.ChunkDamaged, "%s is damaged: it stands under another session than %s", what, e.Session)
+	case !isChunk(name) || tagOf(name) != ChunkPrefix(e.Session):
+		return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: it stands under another session than %s", what, e.Session)
 	case len(e.Before) > wave:
-		return agent.Errorf(agent.ChunkDamaged, "%s is damaged: it names %d chunks before it, and at most %d are read at once", what, len(e.Before), wave)
+		return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: it names %d chunks before it, and at most %d are read at once", what, len(e.Before), wave)
 	case e.Size < 0 || e.Size > maxPlain:
-		return agent.Errorf(agent.ChunkDamaged, "%s is damaged: it says that it has %d bytes; at most %d are read", what, e.Size, maxPlain)
+		return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: it says that it has %d bytes; at most %d are read", what, e.Size, maxPlain)
 	}
 	return index{refs: e.Before, knows: e.Knows, origins: e.Origins}.check(what)
 }

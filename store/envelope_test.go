@@ -32,7 +32,7 @@ func TestAChainIsFollowedWithoutItsEvents(t *testing.T) {
 
 // planted makes the stored form of a chunk from a line and a content.
 func planted(line, plain string) (string, []byte) {
-	return Tag("s") + ofChunk + digestOf([]byte(line)), packer().EncodeAll([]byte(plain), []byte(line+"\n"))
+	return ChunkPrefix("s") + ofChunk + digestOf([]byte(line)), packer().EncodeAll([]byte(plain), []byte(line+"\n"))
 }
 
 // What does not fit together is damaged, and what another build wrote is told apart
@@ -49,13 +49,13 @@ func TestWhatAnEnvelopeDoesNotSay(t *testing.T) {
 		line, plain string
 		want        agent.Code
 	}{
-		"another content":     {line(ChunkVersion, kindEvents, "s", plain), `{"run":"r2","events":[{"seq":1}]}`, agent.ChunkDamaged},
-		"another kind":        {line(ChunkVersion, kindBlob, "s", plain), plain, agent.ChunkDamaged},
-		"another session's":   {line(ChunkVersion, kindEvents, "s2", plain), plain, agent.ChunkDamaged},
-		"other numbers":       {line(ChunkVersion, kindEvents, "s", `{"run":"r","events":[{"seq":2}]}`), `{"run":"r","events":[{"seq":2}]}`, agent.ChunkDamaged},
-		"a newer version":     {line(ChunkVersion+1, kindEvents, "s", plain), plain, agent.Incompatible},
-		"no version":          {line(0, kindEvents, "s", plain), plain, agent.Incompatible},
-		"a newer, other form": {`{"chunk":2,"kind":{"new":1}}`, plain, agent.Incompatible},
+		"another content":     {line(ChunkVersion, kindEvents, "s", plain), `{"run":"r2","events":[{"seq":1}]}`, agent.CodeChunkDamaged},
+		"another kind":        {line(ChunkVersion, kindBlob, "s", plain), plain, agent.CodeChunkDamaged},
+		"another session's":   {line(ChunkVersion, kindEvents, "s2", plain), plain, agent.CodeChunkDamaged},
+		"other numbers":       {line(ChunkVersion, kindEvents, "s", `{"run":"r","events":[{"seq":2}]}`), `{"run":"r","events":[{"seq":2}]}`, agent.CodeChunkDamaged},
+		"a newer version":     {line(ChunkVersion+1, kindEvents, "s", plain), plain, agent.CodeIncompatible},
+		"no version":          {line(0, kindEvents, "s", plain), plain, agent.CodeIncompatible},
+		"a newer, other form": {`{"chunk":2,"kind":{"new":1}}`, plain, agent.CodeIncompatible},
 	} {
 		name, data := planted(c.line, c.plain)
 		_, err := open(name, data)
@@ -64,12 +64,12 @@ func TestWhatAnEnvelopeDoesNotSay(t *testing.T) {
 		require.ErrorIs(t, err, c.want, why)
 	}
 	_, err = open(name[:len(name)-1]+"0", data)
-	require.ErrorIs(t, err, agent.ChunkDamaged, "another envelope than the name says")
+	require.ErrorIs(t, err, agent.CodeChunkDamaged, "another envelope than the name says")
 
 	d := open1(t)
 	for _, v := range []int{0, HeadVersion + 1} {
 		require.NoError(t, d.PutHead(t.Context(), Head{V: v, Version: 1, Session: fmt.Sprint("s", v), Run: "r"}))
 		_, err := NewLog(d).Head(t.Context(), fmt.Sprint("s", v))
-		require.ErrorIs(t, err, agent.Incompatible, "a head of version %d", v)
+		require.ErrorIs(t, err, agent.CodeIncompatible, "a head of version %d", v)
 	}
 }

@@ -12,14 +12,14 @@ import (
 // look and the put. Each time somebody else's was stored.
 const putTries = 10
 
-// LatestChain is the highest chain that a clock can name: the end of the year 9999, in
+// MaxChain is the highest chain that a clock can name: the end of the year 9999, in
 // microseconds since 1970. A chain that is higher follows one by one on the stored one,
 // so that after each stored fence there is a higher one.
-const LatestChain = 253_402_300_799_999_999
+const MaxChain = 253_402_300_799_999_999
 
 // beyond reports whether no run can have a fence after the stored one: it jumps.
 func beyond(f, stored agent.Fence) bool {
-	return f.Chain > LatestChain && f.Chain-1 > stored.Chain
+	return f.Chain > MaxChain && f.Chain-1 > stored.Chain
 }
 
 // PutHead stores what a run has decided to be its session's head, if its fence is
@@ -28,29 +28,29 @@ func beyond(f, stored agent.Fence) bool {
 // moved since, the fences decide. Another attempt at a write that is stored already
 // changes nothing and is no error.
 //
-// [agent.Stale] refuses a lower fence, and a head of a session that was deleted: for
-// ever, since the fence of what is stored only rises. [agent.InvalidInput] refuses a
-// head without a fence, and one whose chain jumps behind [LatestChain]. Other errors are those of the store.
+// [agent.CodeStale] refuses a lower fence, and a head of a session that was deleted: for
+// ever, since the fence of what is stored only rises. [agent.CodeInvalidInput] refuses a
+// head without a fence, and one whose chain jumps behind [MaxChain]. Other errors are those of the store.
 func (l *Log) PutHead(ctx context.Context, h Head) (Head, error) {
 	for range putTries {
 		stored, err := l.swap(ctx, h)
 		switch {
-		case err == nil || !errors.Is(err, agent.Stale):
+		case err == nil || !errors.Is(err, agent.CodeStale):
 			return stored.Head, err
 		case stored.gone:
-			return Head{}, agent.Errorf(agent.Stale, "session %s is not in the store any more: a run that began before writes nothing to it", h.Session)
+			return Head{}, agent.Errorf(agent.CodeStale, "session %s is not in the store any more: a run that began before writes nothing to it", h.Session)
 		case h.Fence.Compare(stored.Fence) <= 0:
-			return Head{}, agent.Errorf(agent.Stale, "a write of session %s came too late: it is number %d of chain %d, and number %d of chain %d is stored", h.Session, h.Fence.N, h.Fence.Chain, stored.Fence.N, stored.Fence.Chain)
+			return Head{}, agent.Errorf(agent.CodeStale, "a write of session %s came too late: it is number %d of chain %d, and number %d of chain %d is stored", h.Session, h.Fence.N, h.Fence.Chain, stored.Fence.N, stored.Fence.Chain)
 		}
 		h.Version = stored.Version + 1
 	}
-	return Head{}, agent.Errorf(agent.StoreUnavailable, "the head of session %s is written as fast as it is read; try again", h.Session)
+	return Head{}, agent.Errorf(agent.CodeStoreUnavailable, "the head of session %s is written as fast as it is read; try again", h.Session)
 }
 
 // SwapHead stores a head that was made from the stored one, as a claim is, if that
 // still has the version h.Version-1. A head that is stored already is no error.
 //
-// [agent.Stale] tells that another head was stored meanwhile: whoever still wants to
+// [agent.CodeStale] tells that another head was stored meanwhile: whoever still wants to
 // write reads it first. Other errors are those of [Log.PutHead].
 func (l *Log) SwapHead(ctx context.Context, h Head) (Head, error) {
 	stored, err := l.swap(ctx, h)
@@ -64,7 +64,7 @@ func (l *Log) SwapHead(ctx context.Context, h Head) (Head, error) {
 // from the stored one has it already.
 func (l *Log) index(ctx context.Context, h *Head) error {
 	h.Blobs = nil
-	for _, k := range h.Kept {
+	for _, k := range h.BacklogBlobs {
 		if !slices.Contains(h.Blobs, k.Blob) {
 			h.Blobs = append(h.Blobs, k.Blob)
 		}
@@ -85,19 +85,19 @@ func (l *Log) index(ctx context.Context, h *Head) error {
 	return nil
 }
 
-// Over refuses, with [agent.Stale], a head that may not replace the stored one: if the
+// CheckReplaces refuses, with [agent.CodeStale], a head that may not replace the stored one: if the
 // stored one has another version than h.Version-1, or a higher fence, or if the chain of
-// h jumps behind [LatestChain]. Every store's
+// h jumps behind [MaxChain]. Every store's
 // PutHead calls it, or does the same, with nothing between this look and the write.
-// stored is what [Store] returns for the session, also beside [agent.NotFound].
-func (h Head) Over(stored Head) error {
+// stored is what [Store] returns for the session, also beside [agent.CodeNotFound].
+func (h Head) CheckReplaces(stored Head) error {
 	switch {
 	case stored.Version != h.Version-1:
-		return agent.Errorf(agent.Stale, "session %s stands at version %d, not %d: another run wrote it", h.Session, stored.Version, h.Version-1)
+		return agent.Errorf(agent.CodeStale, "session %s stands at version %d, not %d: another run wrote it", h.Session, stored.Version, h.Version-1)
 	case h.Fence.Compare(stored.Fence) < 0:
-		return agent.Errorf(agent.Stale, "session %s was last written by number %d of chain %d: number %d of chain %d comes too late", h.Session, stored.Fence.N, stored.Fence.Chain, h.Fence.N, h.Fence.Chain)
+		return agent.Errorf(agent.CodeStale, "session %s was last written by number %d of chain %d: number %d of chain %d comes too late", h.Session, stored.Fence.N, stored.Fence.Chain, h.Fence.N, h.Fence.Chain)
 	case beyond(h.Fence, stored.Fence):
-		return agent.Errorf(agent.Stale, "session %s stands at chain %d: no chain after it has number %d", h.Session, stored.Fence.Chain, h.Fence.Chain)
+		return agent.Errorf(agent.CodeStale, "session %s stands at chain %d: no chain after it has number %d", h.Session, stored.Fence.Chain, h.Fence.Chain)
 	}
 	return nil
 }
@@ -109,28 +109,28 @@ type seen struct {
 }
 
 // swap puts a head over the version before it. If that is not the stored one, the
-// error is [agent.Stale], and what is stored stands beside it; but not if the stored
+// error is [agent.CodeStale], and what is stored stands beside it; but not if the stored
 // head comes of the same decision.
 func (l *Log) swap(ctx context.Context, h Head) (seen, error) {
 	if h.Fence.Chain <= 0 || h.Fence.N < 0 {
-		return seen{}, agent.Errorf(agent.InvalidInput, "the head of session %s has no fence, by which it could be told from a late one", h.Session)
+		return seen{}, agent.Errorf(agent.CodeInvalidInput, "the head of session %s has no fence, by which it could be told from a late one", h.Session)
 	}
 	if err := l.index(ctx, &h); err != nil {
 		return seen{}, err
 	}
 	stale := l.store.PutHead(ctx, h)
-	if !errors.Is(stale, agent.Stale) {
+	if !errors.Is(stale, agent.CodeStale) {
 		return seen{Head: h}, stale
 	}
 	stored, err := l.store.Head(ctx, h.Session)
-	gone := errors.Is(err, agent.NotFound)
+	gone := errors.Is(err, agent.CodeNotFound)
 	switch {
 	case err != nil && !gone:
 		return seen{}, err
 	case !gone && stored.Fence == h.Fence:
 		return seen{Head: stored}, nil
 	case beyond(h.Fence, stored.Fence):
-		return seen{}, agent.Errorf(agent.InvalidInput, "the head of session %s has the fence of chain %d, which no run after chain %d can have", h.Session, h.Fence.Chain, stored.Fence.Chain)
+		return seen{}, agent.Errorf(agent.CodeInvalidInput, "the head of session %s has the fence of chain %d, which no run after chain %d can have", h.Session, h.Fence.Chain, stored.Fence.Chain)
 	}
 	return seen{stored, gone}, stale
 }

@@ -20,8 +20,8 @@ func FuzzChunk(f *testing.F) {
 		f.Add([]byte(line), []byte(`{"run":"r","events":[{"seq":1}]}`))
 	}
 	f.Fuzz(func(t *testing.T, line, plain []byte) {
-		known := []agent.Code{agent.ChunkDamaged, agent.Incompatible}
-		name := Tag("s") + ofChunk + digestOf(line)
+		known := []agent.Code{agent.CodeChunkDamaged, agent.CodeIncompatible}
+		name := ChunkPrefix("s") + ofChunk + digestOf(line)
 		for _, packed := range [][]byte{packer().EncodeAll(plain, append(bytes.Clone(line), '\n')), append(append(bytes.Clone(line), '\n'), plain...), line} {
 			c, err := open(name, packed)
 			prev, unpackErr := Unpack(name, packed)

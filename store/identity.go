@@ -21,7 +21,7 @@ const (
 
 // ID returns a store's identity, 32 hexadecimal digits, which the first call in the store's
 // life chooses. All workers of a task queue must have one store, and tell by this. One that
-// can't be read is [agent.ChunkDamaged].
+// can't be read is [agent.CodeChunkDamaged].
 func ID(ctx context.Context, s Store) (string, error) {
 	var chosen [16]byte
 	_, _ = rand.Read(chosen[:]) // never fails
@@ -52,19 +52,19 @@ func whole(s Store, id string) error {
 	if idForm.MatchString(id) {
 		return nil
 	}
-	return agent.Errorf(agent.ChunkDamaged, "the identity of the store in %s is damaged: it is %.40q; restore it from a backup of the store", Place(s), id)
+	return agent.Errorf(agent.CodeChunkDamaged, "the identity of the store in %s is damaged: it is %.40q; restore it from a backup of the store", Location(s), id)
 }
 
 var idForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// Claim makes a store that of a namespace of Temporal, or returns [agent.NotSetUp] if it is
+// ClaimNamespace makes a store that of a namespace of Temporal, or returns [agent.CodeNotSetUp] if it is
 // another's. Sessions are known by their names alone, so that two namespaces on one store
 // would go on in each other's. Workers claim.
-func Claim(ctx context.Context, s Store, namespace string) error {
+func ClaimNamespace(ctx context.Context, s Store, namespace string) error {
 	return ofNamespace(ctx, s, namespace, namespace)
 }
 
-// CheckNamespace returns [agent.NotSetUp] if a store is that of another namespace of
+// CheckNamespace returns [agent.CodeNotSetUp] if a store is that of another namespace of
 // Temporal. It claims nothing.
 func CheckNamespace(ctx context.Context, s Store, namespace string) error {
 	return ofNamespace(ctx, s, namespace, "")
@@ -75,14 +75,14 @@ func ofNamespace(ctx context.Context, s Store, mine, put string) error {
 	if err != nil || kept == mine || kept == put { // put is empty if nothing is to change, and so is kept then
 		return err
 	}
-	return agent.Errorf(agent.NotSetUp, "the store in %s is that of the namespace %q, and this is %q: two namespaces would go on in each other's sessions. Name a store of its own (--store, --data, FERMATA_STORE), or the namespace that is meant. To give this store to %q for good, see \"Another namespace\" in docs/store.md", Place(s), kept, mine, mine)
+	return agent.Errorf(agent.CodeNotSetUp, "the store in %s is that of the namespace %q, and this is %q: two namespaces would go on in each other's sessions. Name a store of its own (--store, --data, FERMATA_STORE), or the namespace that is meant. To give this store to %q for good, see \"Another namespace\" in docs/store.md", Location(s), kept, mine, mine)
 }
 
-// Place tells people where a store is: without a password, and never empty.
-func Place(s Store) string {
+// Location tells people where a store is: without a password, and never empty.
+func Location(s Store) string {
 	switch s := s.(type) {
 	case *Encrypted:
-		return Place(s.inner)
+		return Location(s.inner)
 	case *Dir:
 		return s.root
 	case fmt.Stringer:
@@ -93,7 +93,7 @@ func Place(s Store) string {
 
 // Missing is the error of a chunk that is not in a store.
 func Missing(name, place string) error {
-	return agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store, %s: look whether this is the store that the session was written to (--store, --data, FERMATA_STORE), and whether it was emptied or restored", name, place)
+	return agent.Errorf(agent.CodeChunkMissing, "chunk %s is not in the store, %s: look whether this is the store that the session was written to (--store, --data, FERMATA_STORE), and whether it was emptied or restored", name, place)
 }
 
 // PutIfAbsent implements [Store]: a file in the store's folder, named as the key.
@@ -110,11 +110,11 @@ func (d *Dir) PutIfAbsent(ctx context.Context, key, value string) (string, error
 		kept, err = d.putIfAbsent(ctx, path, value)
 	}
 	if err != nil {
-		return "", agent.Errorf(agent.StoreUnavailable, "reading the %s of the store: %w", key, err)
+		return "", agent.Errorf(agent.CodeStoreUnavailable, "reading the %s of the store: %w", key, err)
 	}
 	found := strings.TrimSpace(string(kept))
 	if found == "" {
-		return "", agent.Errorf(agent.ChunkDamaged, "the store in %s is damaged: its file %s is empty; restore it from a backup of the store", d.root, key)
+		return "", agent.Errorf(agent.CodeChunkDamaged, "the store in %s is damaged: its file %s is empty; restore it from a backup of the store", d.root, key)
 	}
 	if key == identityKey {
 		d.id.CompareAndSwap(nil, found) // the one that was opened

@@ -13,11 +13,11 @@ import (
 // all of them.
 const maxBlobs = 16
 
-// PutInbox keeps the events of an inbox behind those that are kept already, and returns
+// PutBacklog keeps the events of an inbox behind those that are kept already, and returns
 // all that are kept then. Only a head of the session may name them. So an event is
 // written when it has come, and not with every head until it is dealt with. Errors are
-// those of [Log.Inbox].
-func (l *Log) PutInbox(ctx context.Context, session string, kept []agent.Kept, events []agent.EmitOrder) ([]agent.Kept, error) {
+// those of [Log.Backlog].
+func (l *Log) PutBacklog(ctx context.Context, session string, kept []agent.BacklogBlob, events []agent.EmitCommand) ([]agent.BacklogBlob, error) {
 	if len(events) == 0 {
 		return kept, nil
 	}
@@ -30,42 +30,42 @@ func (l *Log) PutInbox(ctx context.Context, session string, kept []agent.Kept, e
 	}
 	data, err := json.Marshal(events)
 	if err != nil {
-		return nil, agent.Errorf(agent.Internal, "encoding the inbox of session %s: %w", session, err)
+		return nil, agent.Errorf(agent.CodeInternal, "encoding the inbox of session %s: %w", session, err)
 	}
 	name, err := l.PutBlob(ctx, session, data)
 	if err != nil {
 		return nil, err
 	}
-	last := agent.Kept{Blob: name}
+	last := agent.BacklogBlob{Blob: name}
 	for _, e := range events {
-		last.Keys = append(last.Keys, e.Key())
+		last.Keys = append(last.Keys, e.EventKey())
 	}
 	return append(kept[:len(kept):len(kept)], last), nil
 }
 
-// Inbox is what a session's runs have left to the next one. Errors are
-// [agent.ChunkMissing], [agent.ChunkDamaged] and those of the store.
-func (l *Log) Inbox(ctx context.Context, h Head) (agent.Inbox, error) {
-	events, err := l.keptEvents(ctx, h.Kept)
+// Backlog is what a session's runs have left to the next one. Errors are
+// [agent.CodeChunkMissing], [agent.CodeChunkDamaged] and those of the store.
+func (l *Log) Backlog(ctx context.Context, h Head) (agent.Backlog, error) {
+	events, err := l.keptEvents(ctx, h.BacklogBlobs)
 	if err != nil || len(events) == 0 {
-		return h.Inbox, err
+		return h.Backlog, err
 	}
-	return agent.Inbox{Cut: h.Inbox.Cut, Events: append(events, h.Inbox.Events...)}, nil
+	return agent.Backlog{Unfinished: h.Backlog.Unfinished, Events: append(events, h.Backlog.Events...)}, nil
 }
 
 // keptEvents reads events out of their blobs.
-func (l *Log) keptEvents(ctx context.Context, kept []agent.Kept) ([]agent.EmitOrder, error) {
+func (l *Log) keptEvents(ctx context.Context, kept []agent.BacklogBlob) ([]agent.EmitCommand, error) {
 	if len(kept) > maxBlobs {
-		return nil, agent.Errorf(agent.ChunkDamaged, "an inbox stands in %d blobs; at most %d are read", len(kept), maxBlobs)
+		return nil, agent.Errorf(agent.CodeChunkDamaged, "an inbox stands in %d blobs; at most %d are read", len(kept), maxBlobs)
 	}
 	var size atomic.Int64
-	parts, err := each(ctx, kept, func(ctx context.Context, k agent.Kept) ([]agent.EmitOrder, error) {
+	parts, err := each(ctx, kept, func(ctx context.Context, k agent.BacklogBlob) ([]agent.EmitCommand, error) {
 		plain, err := l.Blob(ctx, k.Blob)
 		if err != nil {
 			return nil, err
 		}
 		if size.Add(int64(len(plain))) > maxPlain {
-			return nil, agent.Errorf(agent.ChunkDamaged, "the events of an inbox have more than %d bytes", maxPlain)
+			return nil, agent.Errorf(agent.CodeChunkDamaged, "the events of an inbox have more than %d bytes", maxPlain)
 		}
 		return eventsOf(k, plain)
 	})
@@ -73,19 +73,19 @@ func (l *Log) keptEvents(ctx context.Context, kept []agent.Kept) ([]agent.EmitOr
 }
 
 // eventsOf reads the events that are kept in one blob.
-func eventsOf(k agent.Kept, plain []byte) (events []agent.EmitOrder, err error) {
-	var all []agent.EmitOrder
+func eventsOf(k agent.BacklogBlob, plain []byte) (events []agent.EmitCommand, err error) {
+	var all []agent.EmitCommand
 	if err := json.Unmarshal(plain, &all); err != nil {
-		return nil, agent.Errorf(agent.Incompatible, "the events of blob %s can't be read by this version: %w", k.Blob, err)
+		return nil, agent.Errorf(agent.CodeIncompatible, "the events of blob %s can't be read by this version: %w", k.Blob, err)
 	}
-	byKey := map[string]agent.EmitOrder{}
+	byKey := map[string]agent.EmitCommand{}
 	for _, e := range all {
-		byKey[e.Key()] = e
+		byKey[e.EventKey()] = e
 	}
 	for _, key := range k.Keys {
 		e, ok := byKey[key]
 		if !ok {
-			return nil, agent.Errorf(agent.ChunkDamaged, "blob %s does not have the event %s that the head names", k.Blob, key)
+			return nil, agent.Errorf(agent.CodeChunkDamaged, "blob %s does not have the event %s that the head names", k.Blob, key)
 		}
 		events = append(events, e)
 	}

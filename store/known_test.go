@@ -27,7 +27,7 @@ func story(t *rapid.T) []agent.Event {
 	run := 0
 	start := func(carry agent.Carry) {
 		run++
-		add(agent.Event{Type: agent.RunStarted, Started: &agent.Started{Run: fmt.Sprint("r", run), Carry: carry, Spec: &agent.Spec{Definition: agent.Definition{Name: "a", StateVersion: run}}}})
+		add(agent.Event{Type: agent.EventRunStarted, Started: &agent.Started{Run: fmt.Sprint("r", run), Carry: carry, Spec: &agent.Spec{Definition: agent.Definition{Name: "a", StateVersion: run}}}})
 	}
 	start("")
 	for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -41,7 +41,7 @@ func story(t *rapid.T) []agent.Event {
 		case 2:
 			at := rapid.Int64Range(1, int64(len(events))).Draw(t, "at")
 			start("")
-			add(agent.Event{Type: agent.RunForked, Forked: &agent.Forked{Checkpoint: agent.CheckpointID(at)}})
+			add(agent.Event{Type: agent.EventForked, Forked: &agent.Forked{Checkpoint: agent.CheckpointID(at)}})
 		case 3:
 			entries := known(events)
 			c := agent.Compaction{KeepFirst: rapid.IntRange(0, min(3, len(entries))).Draw(t, "first")}
@@ -49,14 +49,14 @@ func story(t *rapid.T) []agent.Event {
 				c.KeepFrom = entries[rapid.IntRange(c.KeepFirst, n-1).Draw(t, "from")].Seq
 			}
 			m := agent.TextMessage(agent.RoleUser, fmt.Sprint("summary ", len(events)))
-			add(agent.Event{Type: agent.Compacted, Compaction: &c, Message: &m})
+			add(agent.Event{Type: agent.EventCompacted, Compaction: &c, Message: &m})
 		case 4:
-			add(agent.Event{Type: agent.TurnEnded, Checkpoint: &agent.Checkpoint{Set: map[string]json.RawMessage{fmt.Sprint("k", len(events)%5): json.RawMessage(fmt.Sprint(len(events)))}}})
+			add(agent.Event{Type: agent.EventTurnEnded, Snapshot: &agent.TurnSnapshot{StateChanges: map[string]json.RawMessage{fmt.Sprint("k", len(events)%5): json.RawMessage(fmt.Sprint(len(events)))}}})
 		case 5:
-			add(agent.Event{Type: agent.ToolsChanged, Relisted: &agent.Relisted{Source: fmt.Sprint("s", len(events)%2), Tools: []agent.ToolSpec{{Name: fmt.Sprintf("s%d__t%d", len(events)%2, len(events))}}}})
+			add(agent.Event{Type: agent.EventToolsChanged, ToolsChange: &agent.ToolsChange{Source: fmt.Sprint("s", len(events)%2), Tools: []agent.ToolSpec{{Name: fmt.Sprintf("s%d__t%d", len(events)%2, len(events))}}}})
 		default:
 			m := agent.TextMessage(agent.RoleUser, fmt.Sprint("m", len(events)))
-			add(agent.Event{Type: agent.Said, Message: &m})
+			add(agent.Event{Type: agent.EventMessage, Message: &m})
 		}
 	}
 	return events
@@ -124,12 +124,12 @@ func long(t *testing.T, s Store, session string, turns, every int) string {
 	t.Helper()
 	l, prev := NewLog(s), ""
 	text := strings.Repeat("lorem ipsum ", 100)
-	first := []agent.Event{{Seq: 1, Type: agent.RunStarted, Started: &agent.Started{Run: "r", Spec: &agent.Spec{Definition: agent.Definition{Name: "a"}}}}}
+	first := []agent.Event{{Seq: 1, Type: agent.EventRunStarted, Started: &agent.Started{Run: "r", Spec: &agent.Spec{Definition: agent.Definition{Name: "a"}}}}}
 	for turn := range turns {
 		seq := int64(2*turn + 2)
 		tail := append(first, events(seq, fmt.Sprint(turn, text), fmt.Sprint(turn, text))...)
 		if first = nil; every > 0 && turn%every == every-1 {
-			tail[len(tail)-1].Type, tail[len(tail)-1].Compaction = agent.Compacted, &agent.Compaction{KeepFirst: 1, KeepFrom: seq - 10}
+			tail[len(tail)-1].Type, tail[len(tail)-1].Compaction = agent.EventCompacted, &agent.Compaction{KeepFirst: 1, KeepFrom: seq - 10}
 		}
 		var err error
 		prev, err = l.Seal(t.Context(), prev, session, "r", true, tail)
@@ -191,13 +191,13 @@ func (s *slow) Chunk(ctx context.Context, name string) ([]byte, error) {
 	s.most = max(s.most, s.waits)
 	if s.fails--; s.fails == 0 {
 		s.mu.Unlock()
-		return nil, agent.Errorf(agent.StoreUnavailable, "cut off")
+		return nil, agent.Errorf(agent.CodeStoreUnavailable, "cut off")
 	}
 	s.mu.Unlock()
 	select {
 	case <-s.proceed:
 	case <-ctx.Done():
-		return nil, agent.Errorf(agent.StoreUnavailable, "reading: %w", ctx.Err())
+		return nil, agent.Errorf(agent.CodeStoreUnavailable, "reading: %w", ctx.Err())
 	}
 	s.mu.Lock()
 	s.waits--
@@ -234,7 +234,7 @@ func TestReadsAreParallelAndGoOn(t *testing.T) {
 			t.Fatal("nothing is read")
 		}
 	}
-	require.ErrorIs(t, failed, agent.StoreUnavailable)
+	require.ErrorIs(t, failed, agent.CodeStoreUnavailable)
 	s.mu.Lock()
 	require.Greater(t, s.most, 4)
 	require.LessOrEqual(t, s.most, wave)
@@ -271,7 +271,7 @@ func TestAnExecutionThatWasResetFindsItsLog(t *testing.T) {
 	require.False(t, has(t, d, before))
 
 	_, err = l.Known(ctx, before, nil)
-	require.ErrorIs(t, err, agent.ChunkMissing)
+	require.ErrorIs(t, err, agent.CodeChunkMissing)
 	v, err := l.Instead(ctx, "s", 5, err)
 	require.NoError(t, err)
 	require.Equal(t, texts[:5], slices.Collect(textsOf(v)))

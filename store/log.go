@@ -43,16 +43,16 @@ func NewLog(s Store) *Log {
 func (l *Log) Store() Store { return l.store }
 
 // Head is the head of a session that has a log, or came with an export; else it
-// returns [agent.NotFound], also if a run has begun that stored nothing. The head
+// returns [agent.CodeNotFound], also if a run has begun that stored nothing. The head
 // beside that error has the numbers from which a first write goes on. The error is
-// [agent.Incompatible] for a head of another version.
+// [agent.CodeIncompatible] for a head of another version.
 func (l *Log) Head(ctx context.Context, session string) (Head, error) {
 	h, err := l.store.Head(ctx, session)
 	if err == nil {
 		err = h.sound()
 	}
 	if err == nil && len(h.Claims) > 0 && h.Run == "" && h.Imported == "" {
-		return Head{Session: session, Version: h.Version, Fence: h.Fence, Claims: h.Claims}, agent.Errorf(agent.NotFound, "session %s has no log: its run has stored nothing", session)
+		return Head{Session: session, Version: h.Version, Fence: h.Fence, Claims: h.Claims}, agent.Errorf(agent.CodeNotFound, "session %s has no log: its run has stored nothing", session)
 	}
 	return h, err
 }
@@ -63,14 +63,14 @@ func (h Head) sound() error {
 	what := "the head of session " + h.Session
 	switch {
 	case h.V != HeadVersion:
-		return agent.Errorf(agent.Incompatible, "%s has version %d; this build reads version %d", what, h.V, HeadVersion)
-	case len(h.Recent) > wave+1 || len(h.Kept) > maxBlobs:
-		return agent.Errorf(agent.ChunkDamaged, "%s is damaged: it names %d chunks of its log and %d blobs, and at most %d and %d are read; restore it from a backup of the store", what, len(h.Recent), len(h.Kept), wave+1, maxBlobs)
-	case h.Fence.Chain > 2*LatestChain:
-		return agent.Errorf(agent.ChunkDamaged, "%s is damaged: no chain of executions has number %d; restore it from a backup of the store", what, h.Fence.Chain)
+		return agent.Errorf(agent.CodeIncompatible, "%s has version %d; this build reads version %d", what, h.V, HeadVersion)
+	case len(h.Recent) > wave+1 || len(h.BacklogBlobs) > maxBlobs:
+		return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: it names %d chunks of its log and %d blobs, and at most %d and %d are read; restore it from a backup of the store", what, len(h.Recent), len(h.BacklogBlobs), wave+1, maxBlobs)
+	case h.Fence.Chain > 2*MaxChain:
+		return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: no chain of executions has number %d; restore it from a backup of the store", what, h.Fence.Chain)
 	}
 	others := append([]string{h.Digest, h.Import}, h.Blobs...)
-	for _, k := range h.Kept {
+	for _, k := range h.BacklogBlobs {
 		others = append(others, k.Blob)
 	}
 	return index{h.Recent, h.Knows, h.Origins, others}.check(what)
@@ -145,7 +145,7 @@ func (v *View) reaches(tail []agent.Event) bool {
 	if v.whole() || !slices.ContainsFunc(tail, func(e agent.Event) bool { return e.Forked != nil }) {
 		return true
 	}
-	line := Lineage(slices.Concat(v.events, tail)) // what does not go back to what made it forget knows more
+	line := KnownEvents(slices.Concat(v.events, tail)) // what does not go back to what made it forget knows more
 	return slices.ContainsFunc(line, func(e agent.Event) bool { return e.Seq == v.knows.Since })
 }
 
@@ -169,7 +169,7 @@ func (l *Log) known(ctx context.Context, name string) (*View, error) {
 	}
 	i := slices.IndexFunc(chain, func(c *Chunk) bool { return c.Name == holder })
 	if i < 0 {
-		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: it says that chunk %s has what is known before event %d; restore it from a backup of the store", name, holder, k.From)
+		return nil, agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: it says that chunk %s has what is known before event %d; restore it from a backup of the store", name, holder, k.From)
 	}
 	v := viewOf(&View{knows: k}, oldestFirst(chain))
 	rest := v.events[len(UpTo(v.events, k.From-1)):]

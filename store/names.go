@@ -26,9 +26,9 @@ var (
 // maxName bounds a name that a store may be given, in bytes.
 const maxName = 170
 
-// Tag begins the names of all chunks that a session wrote: half of the SHA-256 of its
+// ChunkPrefix begins the names of all chunks that a session wrote: half of the SHA-256 of its
 // name.
-func Tag(session string) string { return digestOf([]byte(session))[:tagDigits] }
+func ChunkPrefix(session string) string { return digestOf([]byte(session))[:tagDigits] }
 
 // tagOf is the tag that a name begins with; empty if it begins with none.
 func tagOf(name string) string {
@@ -46,7 +46,7 @@ func isEdge(name string) bool { return edgeForm.MatchString(name) }
 
 // edgeName is the name of the edge by which a session needs a chunk and those before it.
 func edgeName(session, chunk string) string {
-	return chunk[:tagDigits] + ofEdge + Tag(session) + chunk[tagDigits:]
+	return chunk[:tagDigits] + ofEdge + ChunkPrefix(session) + chunk[tagDigits:]
 }
 
 // chunkOf is the chunk that an edge's name names.
@@ -61,11 +61,11 @@ type index struct {
 	others  []string // blobs and the like; empty ones are left out
 }
 
-// check refuses, with [agent.ChunkDamaged], names that no chunk has, and lists that no
+// check refuses, with [agent.CodeChunkDamaged], names that no chunk has, and lists that no
 // writer makes. what is named as damaged.
 func (i index) check(what string) error {
 	wrong := func(format string, args ...any) error {
-		return agent.Errorf(agent.ChunkDamaged, "%s is damaged: "+format+"; restore it from a backup of the store", append([]any{what}, args...)...)
+		return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: "+format+"; restore it from a backup of the store", append([]any{what}, args...)...)
 	}
 	names, seen := i.others, map[string]bool{}
 	if i.knows != nil {
@@ -81,7 +81,7 @@ func (i index) check(what string) error {
 		}
 	}
 	for _, o := range i.origins {
-		if !isChunk(o.Chunk) || tagOf(o.Chunk) != Tag(o.Session) {
+		if !isChunk(o.Chunk) || tagOf(o.Chunk) != ChunkPrefix(o.Session) {
 			return wrong("it names %.120q, which is no chunk of session %.255s", o.Chunk, o.Session)
 		}
 	}

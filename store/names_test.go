@@ -39,7 +39,7 @@ func headOf(t *testing.T, s Store, session string) Head {
 // What has no name of an edge is named as a fault; collection and deletion go on.
 func TestWhatIsNoEdgeHindersNobody(t *testing.T) {
 	for name, edge := range map[string]string{
-		"a tag alone": "~", "cut short": "~" + Tag("x")[:8], "without a digest": "~" + Tag("x") + "-", "too long": "~" + Tag("x") + "-" + digestOf(nil) + "0",
+		"a tag alone": "~", "cut short": "~" + ChunkPrefix("x")[:8], "without a digest": "~" + ChunkPrefix("x") + "-", "too long": "~" + ChunkPrefix("x") + "-" + digestOf(nil) + "0",
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, d := t.Context(), open1(t)
@@ -49,7 +49,7 @@ func TestWhatIsNoEdgeHindersNobody(t *testing.T) {
 			say(t, d, "other", "c")
 			line, err := json.Marshal(Envelope{V: ChunkVersion, Kind: kindFork, Session: "x"})
 			require.NoError(t, err)
-			edge := Tag("victim") + edge
+			edge := ChunkPrefix("victim") + edge
 			plant(t, d.chunk(edge), append(line, '\n'))
 			age(t, d)
 
@@ -59,7 +59,7 @@ func TestWhatIsNoEdgeHindersNobody(t *testing.T) {
 			require.False(t, has(t, d, lost))
 			require.Len(t, done.Faults, 1)
 			require.Equal(t, edge, done.Faults[0].Chunk)
-			require.Equal(t, agent.ChunkDamaged, done.Faults[0].Code)
+			require.Equal(t, agent.CodeChunkDamaged, done.Faults[0].Code)
 			gone, err := NewLog(d).Delete(ctx, "victim")
 			require.NoError(t, err)
 			require.Len(t, gone.Chunks, 1)
@@ -69,13 +69,13 @@ func TestWhatIsNoEdgeHindersNobody(t *testing.T) {
 }
 
 func TestAFolderAmongTheChunksHindersNobody(t *testing.T) {
-	for name, at := range map[string]string{"as a chunk": "-" + digestOf(nil), "as an edge": "~" + Tag("x") + "-" + digestOf(nil), "as nothing of ours": "-x"} {
+	for name, at := range map[string]string{"as a chunk": "-" + digestOf(nil), "as an edge": "~" + ChunkPrefix("x") + "-" + digestOf(nil), "as nothing of ours": "-x"} {
 		t.Run(name, func(t *testing.T) {
 			ctx, d := t.Context(), open1(t)
 			say(t, d, "s", "a")
 			lost := say(t, d, "t", "b")
 			require.NoError(t, d.DeleteHead(ctx, "t", 1))
-			folder := Tag("s") + at
+			folder := ChunkPrefix("s") + at
 			plant(t, filepath.Join(d.chunk(folder), "file"), nil)
 			age(t, d)
 			done, err := NewLog(d).Collect(ctx, 0, false)
@@ -89,7 +89,7 @@ func TestAFolderAmongTheChunksHindersNobody(t *testing.T) {
 			gone, err := NewLog(d).Delete(ctx, "s")
 			require.NoError(t, err)
 			require.Len(t, gone.Faults, 1)
-			require.ErrorIs(t, d.PutChunk(ctx, folder, []byte("x")), agent.ChunkDamaged, "it would not be stored")
+			require.ErrorIs(t, d.PutChunk(ctx, folder, []byte("x")), agent.CodeChunkDamaged, "it would not be stored")
 		})
 	}
 }
@@ -110,8 +110,8 @@ func TestAHeadWithNamesOfAnotherIsDamaged(t *testing.T) {
 		"a recent chunk that is repeated": func(h *Head) { h.Recent = append(h.Recent, h.Recent[0]) },
 		"a base that is a path":           func(h *Head) { h.Knows = &Known{Chunk: path} },
 		"a blob that is a path":           func(h *Head) { h.Blobs = []string{path} },
-		"an inbox that is a path":         func(h *Head) { h.Kept = []agent.Kept{{Blob: path}} },
-		"an inbox of too many blobs":      func(h *Head) { h.Kept = make([]agent.Kept, maxBlobs+1) },
+		"an inbox that is a path":         func(h *Head) { h.BacklogBlobs = []agent.BacklogBlob{{Blob: path}} },
+		"an inbox of too many blobs":      func(h *Head) { h.BacklogBlobs = make([]agent.BacklogBlob, maxBlobs+1) },
 		"an import that is a path":        func(h *Head) { h.Import = path },
 		"a chain that can't be":           func(h *Head) { h.Fence.Chain = math.MaxInt64 },
 	} {
@@ -120,9 +120,9 @@ func TestAHeadWithNamesOfAnotherIsDamaged(t *testing.T) {
 			spoil(&h)
 			plantHead(t, d, "mine", h)
 			_, err := NewLog(d).Head(ctx, "mine")
-			require.ErrorIs(t, err, agent.ChunkDamaged)
+			require.ErrorIs(t, err, agent.CodeChunkDamaged)
 			_, err = NewLog(d).Delete(ctx, "mine")
-			require.ErrorIs(t, err, agent.ChunkDamaged)
+			require.ErrorIs(t, err, agent.CodeChunkDamaged)
 			done, err := NewLog(d).Collect(ctx, 0, false)
 			require.NoError(t, err)
 			require.Zero(t, done.Deleted)
@@ -141,7 +141,7 @@ func TestAFolderTakesNamesAndNoPaths(t *testing.T) {
 		_, start := d.ChunkStart(ctx, name, 10)
 		_, gone := d.DeleteChunk(ctx, name, time.Now().Add(time.Hour))
 		for _, err := range []error{d.PutChunk(ctx, name, nil), read, start, gone} {
-			require.ErrorIs(t, err, agent.InvalidInput, name)
+			require.ErrorIs(t, err, agent.CodeInvalidInput, name)
 		}
 	}
 	require.True(t, has(t, d, victim))
@@ -158,11 +158,11 @@ func TestAHeadInAnothersPlaceIsDamaged(t *testing.T) {
 			plantHead(t, d, victim, h)
 			age(t, d)
 			_, err := d.Head(ctx, victim)
-			require.ErrorIs(t, err, agent.ChunkDamaged)
+			require.ErrorIs(t, err, agent.CodeChunkDamaged)
 			n := 0
 			for h, err := range d.Heads(ctx, "") {
 				n++
-				require.ErrorIs(t, err, agent.ChunkDamaged)
+				require.ErrorIs(t, err, agent.CodeChunkDamaged)
 				require.NotEqual(t, "other", h.Session)
 			}
 			require.Equal(t, 1, n)
@@ -184,17 +184,17 @@ func TestAChainDoesNotJump(t *testing.T) {
 		h := Head{V: HeadVersion, Session: session, Version: 1, Fence: agent.Fence{Chain: math.MaxInt64}}
 		if session == "s" {
 			h = headOf(t, d, session)
-			h.Version, h.Fence.Chain = h.Version+1, LatestChain+1
+			h.Version, h.Fence.Chain = h.Version+1, MaxChain+1
 		}
-		require.ErrorIs(t, d.PutHead(ctx, h), agent.Stale)
+		require.ErrorIs(t, d.PutHead(ctx, h), agent.CodeStale)
 		_, err := l.PutHead(ctx, h)
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 	}
 	h := headOf(t, d, "s")
 	for range 3 {
-		h.Version, h.Fence = h.Version+1, h.Fence.After(LatestChain)
+		h.Version, h.Fence = h.Version+1, h.Fence.After(MaxChain)
 		_, err := l.PutHead(ctx, h)
 		require.NoError(t, err)
 	}
-	require.EqualValues(t, LatestChain+2, headOf(t, d, "s").Fence.Chain)
+	require.EqualValues(t, MaxChain+2, headOf(t, d, "s").Fence.Chain)
 }

@@ -45,7 +45,7 @@ func (l *Log) needsOf(ctx context.Context, tag, session string, young time.Time,
 // own adds what the session itself needs.
 func (n *needs) own(ctx context.Context, session string) error {
 	h, err := n.store.Head(ctx, session)
-	if errors.Is(err, agent.NotFound) {
+	if errors.Is(err, agent.CodeNotFound) {
 		return nil
 	}
 	if err == nil {
@@ -70,11 +70,11 @@ func (n *needs) own(ctx context.Context, session string) error {
 // edge adds what another session needs.
 func (n *needs) edge(ctx context.Context, info ChunkInfo, young time.Time, without func(session string) bool) error {
 	if !isEdge(info.Name) { // it names no chunk, so that nobody can need one by it
-		n.odd = append(n.odd, *faultOf("", info.Name, agent.Errorf(agent.ChunkDamaged, "%s stands among the edges of forks and has no name of an edge; remove it from the store", info.Name)))
+		n.odd = append(n.odd, *faultOf("", info.Name, agent.Errorf(agent.CodeChunkDamaged, "%s stands among the edges of forks and has no name of an edge; remove it from the store", info.Name)))
 		return nil
 	}
 	e, err := n.readEdge(ctx, info)
-	if errors.Is(err, agent.ChunkMissing) {
+	if errors.Is(err, agent.CodeChunkMissing) {
 		return nil // deleted meanwhile
 	}
 	if err != nil {
@@ -87,9 +87,9 @@ func (n *needs) edge(ctx context.Context, info ChunkInfo, young time.Time, witho
 	}
 	h, err := n.store.Head(ctx, e.session)
 	switch {
-	case err != nil && !errors.Is(err, agent.NotFound) && !lasting(err):
+	case err != nil && !errors.Is(err, agent.CodeNotFound) && !lasting(err):
 		return err
-	case err == nil && h.sound() == nil && !slices.ContainsFunc(h.Origins, func(o Origin) bool { return o.Chunk == chunk }), errors.Is(err, agent.NotFound):
+	case err == nil && h.sound() == nil && !slices.ContainsFunc(h.Origins, func(o Origin) bool { return o.Chunk == chunk }), errors.Is(err, agent.CodeNotFound):
 		if info.Put.Before(young) {
 			n.gone = append(n.gone, e)
 			return nil

@@ -26,8 +26,8 @@ func (l *Log) Pack(ctx context.Context, prev, session, run string, events []agen
 }
 
 // Unpack checks a chunk's stored form against its name and returns that of the chunk
-// before it; empty for a session's first. Errors are [agent.ChunkDamaged] and
-// [agent.Incompatible].
+// before it; empty for a session's first. Errors are [agent.CodeChunkDamaged] and
+// [agent.CodeIncompatible].
 func Unpack(name string, data []byte) (prev string, err error) {
 	c, err := open(name, data)
 	if err != nil {
@@ -46,8 +46,8 @@ func (l *Log) PutBlob(ctx context.Context, session string, data []byte) (string,
 	return name, l.store.PutChunk(ctx, name, stored)
 }
 
-// Blob returns what [Log.PutBlob] has put. Errors are [agent.ChunkMissing],
-// [agent.ChunkDamaged] and those of the store.
+// Blob returns what [Log.PutBlob] has put. Errors are [agent.CodeChunkMissing],
+// [agent.CodeChunkDamaged] and those of the store.
 func (l *Log) Blob(ctx context.Context, name string) (plain []byte, err error) {
 	data, err := l.store.Chunk(ctx, name)
 	if err != nil {
@@ -68,7 +68,7 @@ func (l *Log) unpack(ctx context.Context, name string, data []byte, e *Envelope,
 		return err
 	}
 	if err := l.room.Acquire(ctx, int64(e.Size)); err != nil {
-		return agent.Errorf(agent.StoreUnavailable, "unpacking chunk %s: %w", name, err)
+		return agent.Errorf(agent.CodeStoreUnavailable, "unpacking chunk %s: %w", name, err)
 	}
 	defer l.room.Release(int64(e.Size))
 	return do()

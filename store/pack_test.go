@@ -31,9 +31,9 @@ func TestAChainIsHandedOn(t *testing.T) {
 	require.Equal(t, []string{"one", "two"}, texts(view))
 
 	_, err = Unpack(first, data)
-	require.ErrorIs(t, err, agent.ChunkDamaged)
+	require.ErrorIs(t, err, agent.CodeChunkDamaged)
 	for _, err := range from.Chain(t.Context(), last) {
-		require.ErrorIs(t, err, agent.ChunkMissing)
+		require.ErrorIs(t, err, agent.CodeChunkMissing)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestWhatWasImportedIsNotCollected(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "signed", string(data))
 	_, err = l.Blob(t.Context(), last)
-	require.ErrorIs(t, err, agent.ChunkDamaged, "a part of the log")
+	require.ErrorIs(t, err, agent.CodeChunkDamaged, "a part of the log")
 
 	gone, err := l.Delete(t.Context(), "s")
 	require.NoError(t, err)

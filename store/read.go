@@ -44,7 +44,7 @@ func (l *Log) read(ctx context.Context, name string, from int64) ([]*Chunk, erro
 func linked(chain []*Chunk) error {
 	for i, c := range chain[:max(0, len(chain)-1)] {
 		if c.Prev() != chain[i+1].Name {
-			return agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: it does not say one thing of the chunks before it; restore it from a backup of the store", c.Name)
+			return agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: it does not say one thing of the chunks before it; restore it from a backup of the store", c.Name)
 		}
 	}
 	return nil
@@ -175,9 +175,9 @@ func (l *Log) Since(ctx context.Context, name string, seq int64) ([]*Chunk, erro
 	return oldestFirst(chain), nil
 }
 
-// Cover finds in a chain the chunk that has an event, and the number of the chunk's
+// ChunkWith finds in a chain the chunk that has an event, and the number of the chunk's
 // last: where another session begins that shares the chain up to there.
-func (l *Log) Cover(ctx context.Context, name string, seq int64) (covers string, last int64, err error) {
+func (l *Log) ChunkWith(ctx context.Context, name string, seq int64) (covers string, last int64, err error) {
 	end := int64(0)
 	if name != "" {
 		e, err := l.envelope(ctx, name)
@@ -187,7 +187,7 @@ func (l *Log) Cover(ctx context.Context, name string, seq int64) (covers string,
 		end = e.Last
 	}
 	if end < seq {
-		return "", 0, agent.Errorf(agent.NotFound, "the log ends before event %d", seq)
+		return "", 0, agent.Errorf(agent.CodeNotFound, "the log ends before event %d", seq)
 	}
 	_, err = l.walk(ctx, name, func(r Ref) bool {
 		covers, last = r.Chunk, end
@@ -199,5 +199,5 @@ func (l *Log) Cover(ctx context.Context, name string, seq int64) (covers string,
 
 // lasting reports whether an error is about what is stored, and not about the store.
 func lasting(err error) bool {
-	return errors.Is(err, agent.ChunkMissing) || errors.Is(err, agent.ChunkDamaged) || errors.Is(err, agent.Incompatible)
+	return errors.Is(err, agent.CodeChunkMissing) || errors.Is(err, agent.CodeChunkDamaged) || errors.Is(err, agent.CodeIncompatible)
 }

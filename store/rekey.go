@@ -11,13 +11,13 @@ import (
 	"github.com/fermata-agents/fermata/keyring"
 )
 
-// Rekeyed is what became of a store that was encrypted anew.
-type Rekeyed struct {
+// RekeyResult is what became of a store that was encrypted anew.
+type RekeyResult struct {
 	Key    string `json:"key"`    // that writes
 	Chunks int    `json:"chunks"` // encrypted anew
 	Heads  int    `json:"heads"`  // encrypted anew
-	// Left is what could not be, for it was written meanwhile: the next time finds it.
-	Left int `json:"left"`
+	// Remaining is what could not be, for it was written meanwhile: the next time finds it.
+	Remaining int `json:"remaining"`
 	// Plain are plain heads and chunks that were left as they are: see [RekeyOptions].
 	Plain int `json:"plain"`
 }
@@ -33,13 +33,13 @@ type RekeyOptions struct {
 // Rekey encrypts anew, with the first key of the ring, what is under another key and, if
 // the options say so, what is plain. It may be called while sessions are written, by
 // processes that have the key, and again after it was interrupted. What was done before
-// an error is told beside it: [agent.NotSetUp] without a key, or for what is under a key
+// an error is told beside it: [agent.CodeNotSetUp] without a key, or for what is under a key
 // that the ring lacks, and those of the store.
-func (e *Encrypted) Rekey(ctx context.Context, o *RekeyOptions) (Rekeyed, error) {
+func (e *Encrypted) Rekey(ctx context.Context, o *RekeyOptions) (RekeyResult, error) {
 	takes := o != nil && o.Plain
-	done := Rekeyed{Key: e.ring.Writes()}
+	done := RekeyResult{Key: e.ring.Primary()}
 	if done.Key == "" {
-		return done, agent.Errorf(agent.NotSetUp, "there is no key to encrypt with: set FERMATA_ENCRYPTION_KEYS")
+		return done, agent.Errorf(agent.CodeNotSetUp, "there is no key to encrypt with: set FERMATA_ENCRYPTION_KEYS")
 	}
 	// Heads first: what they name is then under a key that their readers have.
 	for h, err := range e.inner.Heads(ctx, "") {
@@ -61,8 +61,8 @@ func (e *Encrypted) Rekey(ctx context.Context, o *RekeyOptions) (Rekeyed, error)
 	return done, nil
 }
 
-func (e *Encrypted) rekeyHead(ctx context.Context, stored Head, takesPlain bool, done *Rekeyed) error {
-	if keyring.KeyOf(stored.Encrypted) == done.Key {
+func (e *Encrypted) rekeyHead(ctx context.Context, stored Head, takesPlain bool, done *RekeyResult) error {
+	if keyring.KeyID(stored.Encrypted) == done.Key {
 		return nil
 	}
 	h := stored
@@ -77,8 +77,8 @@ func (e *Encrypted) rekeyHead(ctx context.Context, stored Head, takesPlain bool,
 	}
 	h.Version++ // a run that writes it next finds its own and goes on from there
 	switch err := e.PutHead(ctx, h); {
-	case errors.Is(err, agent.Stale):
-		done.Left++
+	case errors.Is(err, agent.CodeStale):
+		done.Remaining++
 	case err != nil:
 		return err
 	default:
@@ -87,20 +87,20 @@ func (e *Encrypted) rekeyHead(ctx context.Context, stored Head, takesPlain bool,
 	return nil
 }
 
-func (e *Encrypted) rekeyChunk(ctx context.Context, c ChunkInfo, takesPlain bool, done *Rekeyed) error {
+func (e *Encrypted) rekeyChunk(ctx context.Context, c ChunkInfo, takesPlain bool, done *RekeyResult) error {
 	digest, key, _ := strings.Cut(c.Name, ".")
 	if key == done.Key || isEdge(c.Name) {
 		return nil
 	}
 	if key != "" && !slices.Contains(e.ring.IDs(), key) {
-		return damaged(e.ring.Lacks(key), "chunk "+digest)
+		return damaged(e.ring.MissingKey(key), "chunk "+digest)
 	}
 	if key == "" && !takesPlain {
 		done.Plain++
 		return nil
 	}
 	data, err := e.inner.Chunk(ctx, c.Name)
-	if errors.Is(err, agent.ChunkMissing) { // collected meanwhile
+	if errors.Is(err, agent.CodeChunkMissing) { // collected meanwhile
 		return nil
 	}
 	if err == nil && key != "" {
@@ -119,7 +119,7 @@ func (e *Encrypted) rekeyChunk(ctx context.Context, c ChunkInfo, takesPlain bool
 	case gone:
 		done.Chunks++
 	default: // put again by a process that writes with an older key
-		done.Left++
+		done.Remaining++
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (s *sealing) prepare(ctx context.Context, merges bool) error {
 		return s.remember(ctx, nil)
 	}
 	last, err := s.envelope(ctx, s.prev)
-	if errors.Is(err, agent.ChunkMissing) && len(s.c.Events) > 0 {
+	if errors.Is(err, agent.CodeChunkMissing) && len(s.c.Events) > 0 {
 		last, err = s.instead(ctx, err)
 	}
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *sealing) prepare(ctx context.Context, merges bool) error {
 	if err != nil {
 		return err
 	}
-	if n := absorbed(refs, sizeOf(s.c.Events), Tag(s.c.Session)); merges && n > 0 {
+	if n := absorbed(refs, sizeOf(s.c.Events), ChunkPrefix(s.c.Session)); merges && n > 0 {
 		if err := s.absorb(ctx, refs[:n]); err == nil { // else without: it only makes reading faster
 			refs = refs[n:]
 		}
@@ -116,7 +116,7 @@ func (s *sealing) instead(ctx context.Context, missing error) (*Envelope, error)
 	if err != nil {
 		return nil, missing
 	}
-	name, last, err := s.Cover(ctx, h.Digest, seq)
+	name, last, err := s.ChunkWith(ctx, h.Digest, seq)
 	if err != nil {
 		return nil, missing
 	}

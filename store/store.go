@@ -10,13 +10,13 @@ import (
 
 // Store keeps chunks and heads. Its methods may be called from many goroutines
 // and processes at once. What they return by way of codes is part of the
-// contract; anything that a later attempt may mend is [agent.StoreUnavailable],
+// contract; anything that a later attempt may mend is [agent.CodeStoreUnavailable],
 // also a context that is over. testsuite.Store reports whether a store keeps it.
 type Store interface {
 	// PutIfAbsent returns what the store keeps under a key for as long as it lives. If it
 	// keeps nothing there yet, it keeps the value: of many callers at once that of one, and
 	// all are told that one. With an empty value it changes nothing, and returns "" if
-	// nothing is kept. A copy of the store has the same. See [ID] and [Claim], which call
+	// nothing is kept. A copy of the store has the same. See [ID] and [ClaimNamespace], which call
 	// it: a key is of a-z, a value one line of at most 1,000 bytes.
 	PutIfAbsent(ctx context.Context, key, value string) (kept string, err error)
 
@@ -26,10 +26,10 @@ type Store interface {
 	// same; it renews the time of ChunkInfo.Put, so that no [Log.Collect] takes a chunk
 	// away from a writer that is about to refer to it.
 	PutChunk(ctx context.Context, name string, data []byte) error
-	// Chunk returns what was put, or [agent.ChunkMissing].
+	// Chunk returns what was put, or [agent.CodeChunkMissing].
 	Chunk(ctx context.Context, name string) ([]byte, error)
 	// ChunkStart returns the first bytes of what was put, at most so many, or
-	// [agent.ChunkMissing]. It reads no more than these: an envelope is at the beginning
+	// [agent.CodeChunkMissing]. It reads no more than these: an envelope is at the beginning
 	// of a chunk.
 	ChunkStart(ctx context.Context, name string, most int) ([]byte, error)
 	// Chunks lists the chunks whose names begin with a prefix, in order of name. An
@@ -38,28 +38,28 @@ type Store interface {
 	// DeleteChunk removes a chunk if it was last put before a time, and tells
 	// whether the chunk is gone: also one that was not there is, and a younger one
 	// is not. Who puts it at the same time either renews it before or puts it anew.
-	// [agent.ChunkDamaged] tells of something in its place that is no chunk.
+	// [agent.CodeChunkDamaged] tells of something in its place that is no chunk.
 	DeleteChunk(ctx context.Context, name string, before time.Time) (gone bool, err error)
 
-	// Head returns a session's head, or [agent.NotFound], or [agent.ChunkDamaged] if it
+	// Head returns a session's head, or [agent.CodeNotFound], or [agent.CodeChunkDamaged] if it
 	// can't be read, or is that of another session. Beside NotFound stands a head that has nothing but the Session and,
 	// if the session was deleted, the Version and the Fence at which it stands: what
 	// begins it anew goes on from there.
 	Head(ctx context.Context, session string) (Head, error)
 	// PutHead replaces a session's head if the session stands at the version
-	// h.Version-1 and at no higher fence than h.Fence, as [Head.Over] says, else it
-	// returns [agent.Stale] and changes nothing. A session that never was stands at
+	// h.Version-1 and at no higher fence than h.Fence, as [Head.CheckReplaces] says, else it
+	// returns [agent.CodeStale] and changes nothing. A session that never was stands at
 	// version 0. No version is given twice in a session, also not after a deletion: a
 	// write that was held back for an hour between the look and the put meets a version
 	// that is over. Runs write by [Log.PutHead], which looks again then, and compares.
 	PutHead(ctx context.Context, h Head) error
 	// Heads lists the head of every session whose name begins with prefix, in
-	// order of session. [agent.ChunkDamaged] tells of one head that can't be read or is
+	// order of session. [agent.CodeChunkDamaged] tells of one head that can't be read or is
 	// that of another session, with the Session of its place where that is known, and the list goes on; any other error
 	// ends it. What is put or deleted meanwhile may be in it or not.
 	Heads(ctx context.Context, prefix string) iter.Seq2[Head, error]
 	// DeleteHead removes a session's head if the stored one has the version, else
-	// it returns [agent.Stale] and changes nothing. One that is gone is no error. It
+	// it returns [agent.CodeStale] and changes nothing. One that is gone is no error. It
 	// counts as a version: the session stands at version+1 then, and keeps its fence, so
 	// that no late write brings it back.
 	DeleteHead(ctx context.Context, session string, version int64) error
@@ -104,19 +104,19 @@ type Head struct {
 	Execution string       `json:"execution,omitempty"`
 	Agent     string       `json:"agent"`
 	Status    agent.Status `json:"status"`
-	// Posts are the last messages that came with an id.
-	Posts []agent.Post `json:"posts,omitempty"`
-	// Inbox is what the run has taken and not dealt with up to Seq: Kept, whose events
-	// stand in blobs, and behind them those of Inbox. [Log.Inbox] puts them together.
-	Inbox agent.Inbox  `json:"inbox,omitzero"`
-	Kept  []agent.Kept `json:"kept,omitempty"`
-	// State is the version of the session's state.
-	State int `json:"state,omitempty"`
+	// Receipts are the last messages that came with an id.
+	Receipts []agent.MessageReceipt `json:"receipts,omitempty"`
+	// Backlog is what the run has taken and not dealt with up to Seq: Kept, whose events
+	// stand in blobs, and behind them those of Inbox. [Log.Backlog] puts them together.
+	Backlog      agent.Backlog       `json:"backlog,omitzero"`
+	BacklogBlobs []agent.BacklogBlob `json:"backlog_blobs,omitempty"`
+	// StateVersion is the version of the session's state.
+	StateVersion int `json:"state_version,omitempty"`
 	// Imported is the id of the export that the session came with; empty for one that
 	// began here. It stays over the session's life, so that no export is used twice.
 	Imported string `json:"imported,omitempty"`
-	// Numbers are the session's: they are never used again.
-	Numbers agent.Numbers `json:"numbers,omitzero"`
+	// Counters are the session's: they are never used again.
+	Counters agent.Counters `json:"counters,omitzero"`
 	// Recovered tells that the run was ended from outside, and a later one stored its end.
 	Recovered bool `json:"recovered,omitempty"`
 	// Claims are the runs that have begun since, the latest last, and may have stored
@@ -139,7 +139,7 @@ func (h Head) envelope() Head {
 // standsAt tells that a head is of the session in whose place it was found.
 func (h Head) standsAt(session string) error {
 	if h.Session != session {
-		return agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: it is that of session %s; restore it from a backup of the store", session, h.Session)
+		return agent.Errorf(agent.CodeChunkDamaged, "the head of session %s is damaged: it is that of session %s; restore it from a backup of the store", session, h.Session)
 	}
 	return nil
 }

@@ -29,14 +29,14 @@ func events(from int64, texts ...string) []agent.Event {
 	var out []agent.Event
 	for i, text := range texts {
 		m := agent.TextMessage(agent.RoleUser, text)
-		out = append(out, agent.Event{Seq: from + int64(i), Type: agent.Said, Time: time.Unix(0, 0).UTC(), Message: &m})
+		out = append(out, agent.Event{Seq: from + int64(i), Type: agent.EventMessage, Time: time.Unix(0, 0).UTC(), Message: &m})
 	}
 	return out
 }
 
 func texts(v *View) (out []string) {
 	for _, m := range v.Messages() {
-		out = append(out, m.TextOf())
+		out = append(out, m.Text())
 	}
 	return out
 }
@@ -124,13 +124,13 @@ func TestWhatIsMissingOrDamagedIsNeverASilentlyShorterLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.WriteFile(d.chunk(first), damage, 0o600))
 			_, err := NewLog(d).View(ctx, second)
-			require.ErrorIs(t, err, agent.ChunkDamaged)
+			require.ErrorIs(t, err, agent.CodeChunkDamaged)
 			require.Contains(t, err.Error(), first)
 		})
 	}
 	require.NoError(t, os.Remove(d.chunk(first)))
 	_, err = NewLog(d).View(ctx, second)
-	require.ErrorIs(t, err, agent.ChunkMissing)
+	require.ErrorIs(t, err, agent.CodeChunkMissing)
 	require.Contains(t, err.Error(), first)
 }
 
@@ -145,7 +145,7 @@ func mustRead(t *testing.T, path string) []byte {
 func TestOfManyWritersOfAHeadOneWins(t *testing.T) {
 	ctx, d := context.Background(), open1(t)
 	_, err := d.Head(ctx, "s")
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 	var won atomic.Int32
 	var wg sync.WaitGroup
 	for i := range 50 {
@@ -153,7 +153,7 @@ func TestOfManyWritersOfAHeadOneWins(t *testing.T) {
 			err := d.PutHead(ctx, Head{V: 1, Version: 1, Session: "s", Run: fmt.Sprint(i)})
 			if err == nil {
 				won.Add(1)
-			} else if !errors.Is(err, agent.Stale) {
+			} else if !errors.Is(err, agent.CodeStale) {
 				t.Error(err)
 			}
 		})
@@ -181,7 +181,7 @@ func TestSessionsOfAnyNameHaveHeadsOfTheirOwn(t *testing.T) {
 
 func TestARunThatBeganAnewKnowsNothingOfBefore(t *testing.T) {
 	e := events(1, "old")
-	e = append(e, agent.Event{Seq: 2, Type: agent.RunStarted, Started: &agent.Started{Carry: agent.CarryReset, Spec: &agent.Spec{}}})
+	e = append(e, agent.Event{Seq: 2, Type: agent.EventRunStarted, Started: &agent.Started{Carry: agent.CarryReset, Spec: &agent.Spec{}}})
 	v := (&View{}).With(append(e, events(3, "new")...), 3)
 	require.Equal(t, []string{"new"}, texts(v))
 }

@@ -30,7 +30,7 @@ const (
 	vaultDigits = 16
 )
 
-func vaultPrefix(session string) string { return vaultMark + Tag(session) }
+func vaultPrefix(session string) string { return vaultMark + ChunkPrefix(session) }
 
 func (v *Vault) prefix(session, name string) string {
 	return vaultPrefix(session) + digestOf([]byte(name))[:vaultDigits]
@@ -58,11 +58,11 @@ func (v *Vault) Secret(ctx context.Context, session, name string) ([]byte, error
 			return nil, err
 		}
 		value, err := v.store.Chunk(ctx, last)
-		if !errors.Is(err, agent.ChunkMissing) {
+		if !errors.Is(err, agent.CodeChunkMissing) {
 			return value, err
 		}
 	}
-	return nil, agent.Errorf(agent.StoreUnavailable, "reading a secret of session %s: it changes all the time", session)
+	return nil, agent.Errorf(agent.CodeStoreUnavailable, "reading a secret of session %s: it changes all the time", session)
 }
 
 // PutSecret replaces what was put under a name. Of two at once either may count.
@@ -75,7 +75,7 @@ func (v *Vault) PutSecret(ctx context.Context, session, name string, value []byt
 	number := uint64(0)
 	if last != "" {
 		if _, err := fmt.Sscanf(last[len(prefix):len(prefix)+vaultDigits], "%x", &number); err != nil {
-			return agent.Errorf(agent.ChunkDamaged, "the secret %s has no number; delete it", last)
+			return agent.Errorf(agent.CodeChunkDamaged, "the secret %s has no number; delete it", last)
 		}
 	}
 	if err := v.store.PutChunk(ctx, fmt.Sprintf("%s%0*x%s", prefix, vaultDigits, number+1, digestOf(value)[:vaultDigits]), value); err != nil {

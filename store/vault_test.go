@@ -61,7 +61,7 @@ func TestVaultAndSessions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "s3cret", string(value), "a collection leaves it")
 
-	require.NoError(t, s.PutHead(ctx, store.Head{V: store.HeadVersion, Version: 1, Session: "ana", Status: agent.Completed}))
+	require.NoError(t, s.PutHead(ctx, store.Head{V: store.HeadVersion, Version: 1, Session: "ana", Status: agent.StatusCompleted}))
 	_, err = log.Delete(ctx, "ana")
 	require.NoError(t, err)
 	value, err = v.Secret(ctx, "ana", "wiki")

@@ -30,8 +30,8 @@ func (v *View) Spec() *agent.Spec {
 // relisted is a spec with the tools of sources that have changed them since.
 func relisted(spec *agent.Spec, since []agent.Event) *agent.Spec {
 	for _, e := range since {
-		if e.Relisted != nil && spec != nil {
-			now := e.Relisted.In(*spec)
+		if e.ToolsChange != nil && spec != nil {
+			now := e.ToolsChange.ApplyTo(*spec)
 			spec = &now
 		}
 	}
@@ -59,9 +59,9 @@ func (v *View) Messages() []agent.Message {
 	return out
 }
 
-// Lineage lists the events that the last run of a log goes back to: what was
+// KnownEvents lists the events that the last run of a log goes back to: what was
 // behind the checkpoints that runs began from is left out.
-func Lineage(events []agent.Event) []agent.Event {
+func KnownEvents(events []agent.Event) []agent.Event {
 	for i, e := range slices.Backward(events) {
 		if e.Forked == nil {
 			continue
@@ -70,14 +70,14 @@ func Lineage(events []agent.Event) []agent.Event {
 		if i > 0 && events[i-1].Started != nil {
 			began = i - 1
 		}
-		return slices.Concat(Lineage(UpTo(events[:began], e.Forked.At())), events[began:])
+		return slices.Concat(KnownEvents(UpTo(events[:began], e.Forked.At())), events[began:])
 	}
 	return events
 }
 
 func known(events []agent.Event) []Entry {
 	out := make([]Entry, 0, len(events)/4)
-	for _, e := range Lineage(events) {
+	for _, e := range KnownEvents(events) {
 		var rest []Entry
 		switch {
 		case e.Started != nil && e.Started.Carry == agent.CarryReset:
@@ -121,14 +121,14 @@ func (v *View) State() map[string]json.RawMessage { return state(v.events) }
 
 func state(events []agent.Event) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
-	for _, e := range Lineage(events) {
+	for _, e := range KnownEvents(events) {
 		switch {
 		case e.Started != nil && e.Started.Carry == agent.CarryReset:
 			clear(out)
 		case e.Migrated != nil:
 			out = maps.Clone(e.Migrated.State)
-		case e.Checkpoint != nil:
-			put(out, e.Checkpoint.Set)
+		case e.Snapshot != nil:
+			put(out, e.Snapshot.StateChanges)
 		}
 	}
 	return out
@@ -148,7 +148,7 @@ func put(state, set map[string]json.RawMessage) {
 // Call finds a tool call of the view's last run by our id.
 func (v *View) Call(id string) (agent.ToolCall, bool) {
 	for _, e := range slices.Backward(v.events) {
-		if e.Started != nil && e.Started.Anew() {
+		if e.Started != nil && e.Started.HasFirstTurn() {
 			break
 		}
 		if e.Message == nil || e.Message.Role != agent.RoleAssistant {

@@ -21,17 +21,17 @@ func faultOf(session, chunk string, err error) *Fault {
 	return &Fault{Session: session, Chunk: chunk, Code: agent.CodeOf(err), Message: err.Error()}
 }
 
-// Checked is what a check found.
-type Checked struct {
+// CheckResult is what a check found.
+type CheckResult struct {
 	Sessions int     `json:"sessions"` // whose chains were followed
 	Chunks   int     `json:"chunks"`   // of all chains, each counted once
 	Faults   []Fault `json:"faults,omitempty"`
 }
 
 // Check reads all sessions to their beginnings and tells which can't be read. It
-// changes nothing. Its errors are those of the store, [agent.StoreUnavailable]:
+// changes nothing. Its errors are those of the store, [agent.CodeStoreUnavailable]:
 // a fault is none.
-func (l *Log) Check(ctx context.Context) (Checked, error) {
+func (l *Log) Check(ctx context.Context) (CheckResult, error) {
 	c := &check{Log: l, read: map[string]bool{}}
 	for h, err := range l.store.Heads(ctx, "") {
 		if err != nil && !lasting(err) {
@@ -57,7 +57,7 @@ func (l *Log) Check(ctx context.Context) (Checked, error) {
 type check struct {
 	*Log
 	read map[string]bool
-	done Checked
+	done CheckResult
 }
 
 // session reads the chunks of a session. A fault is only one if the session's head is
@@ -73,7 +73,7 @@ func (c *check) session(ctx context.Context, h Head) (*Fault, error) {
 		}
 		now, gone := c.store.Head(ctx, h.Session)
 		switch {
-		case errors.Is(gone, agent.NotFound):
+		case errors.Is(gone, agent.CodeNotFound):
 			return nil, nil
 		case gone != nil:
 			return nil, gone

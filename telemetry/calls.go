@@ -134,7 +134,7 @@ func (t *Telemetry) Tool(ctx context.Context, call *tool.Call, at agent.Trace) (
 		case errors.Is(ctx.Err(), context.Canceled):
 			made.SetAttributes(outcomeKey.String(givenUp))
 		case status == agent.CallFailed:
-			failed = string(agent.ToolFailed)
+			failed = string(agent.CodeToolFailed)
 		case status == agent.CallUnknown:
 			failed = string(status)
 		default:

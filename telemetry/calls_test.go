@@ -26,7 +26,7 @@ func call(name string) *tool.Call {
 }
 
 // where is where the calls of these tests hang.
-var where = agent.Trace{Stint: 1, Turn: 1}
+var where = agent.Trace{Segment: 1, Turn: 1}
 
 // answers is a model that does what a test says.
 type answers func(ctx context.Context) (*model.Reply, error)
@@ -96,7 +96,7 @@ func TestModelCallsThatFail(t *testing.T) {
 		class string
 	}{
 		"a provider's fault":         {nil, fault(agent.FaultRateLimit), "rate_limit"},
-		"a code":                     {nil, agent.Errorf(agent.BadOutput, "%s", secret), "bad_output"},
+		"a code":                     {nil, agent.Errorf(agent.CodeBadOutput, "%s", secret), "bad_output"},
 		"anything else":              {nil, errors.New(secret), "internal"},
 		"a model that fell silent":   {fault(agent.FaultTimeout), context.Canceled, "timeout"},
 		"a model that sent too much": {fault(agent.FaultBadRequest), context.Canceled, "bad_request"},
@@ -189,9 +189,9 @@ func TestAToolCall(t *testing.T) {
 // Between two turns a call hangs below the stint.
 func TestACallBetweenTurns(t *testing.T) {
 	p := begin(t)
-	_, over := p.Tool(t.Context(), call("pay"), agent.Trace{Stint: 1})
+	_, over := p.Tool(t.Context(), call("pay"), agent.Trace{Segment: 1})
 	over(agent.CallOK)
-	require.Equal(t, where.OfStint("01a1")[:52], traceparent(p.only(t).Parent))
+	require.Equal(t, where.SegmentTraceparent("01a1")[:52], traceparent(p.only(t).Parent))
 }
 
 // What the Temporal SDK counts comes too.

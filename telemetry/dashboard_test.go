@@ -70,10 +70,10 @@ func inPrometheus(t *testing.T, p *process) (names, labels []string) {
 func TestTheDashboard(t *testing.T) {
 	p := begin(t)
 	l := started(p, "")
-	l.tell(p, agent.Event{Type: agent.TurnStarted})
+	l.tell(p, agent.Event{Type: agent.EventTurnStarted})
 	l.suspend(p)
 	l.answer(p)
-	l.end(p, agent.RunFailed, agent.Errorf(agent.ProviderError, "%s", secret))
+	l.end(p, agent.EventRunFailed, agent.Errorf(agent.CodeProviderError, "%s", secret))
 	require.NoError(t, p.ask(t.Context(), reply(agent.Usage{Input: 1, Output: 1})))
 	_, over := p.Tool(t.Context(), call("pay"), where)
 	over(agent.CallFailed)

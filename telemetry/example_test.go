@@ -32,9 +32,9 @@ func Example() {
 	// c := client.New(t, &client.Options{Traceparent: telemetry.Traceparent})
 
 	turn := func(observer observe.Observer) { // what the worker tells of a turn
-		observer.Saw(observe.Seen{
-			Run: "01a1", Agent: "payer", Event: agent.Event{Seq: 9, Type: agent.TurnEnded},
-			Stint: agent.Stint{Trace: agent.Trace{Stint: 1, Turn: 1}},
+		observer.Event(observe.RunEvent{
+			Run: "01a1", Agent: "payer", Event: agent.Event{Seq: 9, Type: agent.EventTurnEnded},
+			TraceSegment: agent.TraceSegment{Trace: agent.Trace{Segment: 1, Turn: 1}},
 		})
 	}
 	turn(observer)

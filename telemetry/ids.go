@@ -67,5 +67,5 @@ func parse(traceparent string) (sc trace.SpanContext, unsettled bool) {
 	flags, _ := strconv.ParseUint(traceparent[53:], 16, 8)
 	return trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: id, SpanID: span, TraceFlags: trace.TraceFlags(flags) & trace.FlagsSampled, Remote: true,
-	}), flags&agent.Unsettled != 0
+	}), flags&agent.FlagUndecided != 0
 }

@@ -13,28 +13,28 @@ import (
 	"github.com/fermata-agents/fermata/observe"
 )
 
-// Saw implements [observe.Observer].
-func (t *Telemetry) Saw(s observe.Seen) {
+// Event implements [observe.Observer].
+func (t *Telemetry) Event(s observe.RunEvent) {
 	if again, _ := t.told.ContainsOrAdd(event{s.Run, s.Event.Seq}, struct{}{}); again {
 		return
 	}
 	of := metric.WithAttributes(semconv.GenAIAgentName(s.Agent))
 	switch s.Event.Type {
-	case agent.RunStarted, agent.RunResumed:
+	case agent.EventRunStarted, agent.EventRunResumed:
 		t.meters.stints.Add(context.Background(), 1, of)
-	case agent.TurnStarted:
+	case agent.EventTurnStarted:
 		t.meters.turns.Add(context.Background(), 1, of)
-	case agent.TurnEnded:
+	case agent.EventTurnEnded:
 		t.turn(s, turnEnded)
-	case agent.RunSuspended:
+	case agent.EventRunSuspended:
 		t.suspended(s, of)
-	case agent.RunCompleted, agent.RunFailed, agent.RunCancelled, agent.RunStopped:
+	case agent.EventRunCompleted, agent.EventRunFailed, agent.EventRunCancelled, agent.EventRunStopped:
 		t.ended(s, of)
 	}
 }
 
-func (t *Telemetry) suspended(s observe.Seen, of metric.AddOption) {
-	const outcome = string(agent.Suspended)
+func (t *Telemetry) suspended(s observe.RunEvent, of metric.AddOption) {
+	const outcome = string(agent.StatusSuspended)
 	t.turn(s, outcome)
 	var with []attribute.KeyValue
 	if v := s.Event.Suspension; v != nil {
@@ -67,13 +67,13 @@ func waitsFor(v *agent.Suspension) (what, ids []string) {
 			}
 		}
 	}
-	if len(v.Held) > 0 {
+	if len(v.Holds) > 0 {
 		add("held")
 	}
 	return what, ids
 }
 
-func (t *Telemetry) ended(s observe.Seen, of metric.AddOption) {
+func (t *Telemetry) ended(s observe.RunEvent, of metric.AddOption) {
 	outcome, failed := ends[s.Event.Type], ""
 	with := []attribute.KeyValue{outcomeKey.String(outcome)}
 	if o := s.Event.Outcome; o != nil && o.Error != nil {
@@ -82,31 +82,31 @@ func (t *Telemetry) ended(s observe.Seen, of metric.AddOption) {
 	}
 	t.meters.ends.Add(context.Background(), 1, of, metric.WithAttributes(with...))
 	t.turn(s, outcome)
-	if s.Stint.Over { // what it suspended is told: its end is a stint of its own
-		s.Stint = agent.Stint{Trace: agent.Trace{Stint: s.Event.Seq}, After: s.Stint.OfStint(s.Run), Began: s.Event.Time}
+	if s.TraceSegment.Over { // what it suspended is told: its end is a stint of its own
+		s.TraceSegment = agent.TraceSegment{Trace: agent.Trace{Segment: s.Event.Seq}, After: s.TraceSegment.SegmentTraceparent(s.Run), Began: s.Event.Time}
 	}
 	t.stint(s, outcome, failed, nil)
 }
 
 var ends = map[agent.EventType]string{
-	agent.RunCompleted: string(agent.Completed), agent.RunFailed: string(agent.Failed),
-	agent.RunCancelled: string(agent.Cancelled), agent.RunStopped: string(agent.Stopped),
+	agent.EventRunCompleted: string(agent.StatusCompleted), agent.EventRunFailed: string(agent.StatusFailed),
+	agent.EventRunCancelled: string(agent.StatusCancelled), agent.EventRunStopped: string(agent.StatusStopped),
 }
 
 // turn tells of the turn that is on, as far as it was in this stint.
-func (t *Telemetry) turn(s observe.Seen, outcome string) {
-	if s.Stint.Over || s.Stint.Turn == 0 {
+func (t *Telemetry) turn(s observe.RunEvent, outcome string) {
+	if s.TraceSegment.Over || s.TraceSegment.Turn == 0 {
 		return
 	}
 	t.tell(span{
-		own: s.Stint.Traceparent(s.Run), parent: s.Stint.OfStint(s.Run), agent: s.Agent, name: "turn", from: s.Stint.TurnBegan, to: s.Event.Time,
-		with: append(whose(s), turnKey.Int(s.Stint.Turn), outcomeKey.String(outcome)),
+		own: s.TraceSegment.Traceparent(s.Run), parent: s.TraceSegment.SegmentTraceparent(s.Run), agent: s.Agent, name: "turn", from: s.TraceSegment.TurnBegan, to: s.Event.Time,
+		with: append(whose(s), turnKey.Int(s.TraceSegment.Turn), outcomeKey.String(outcome)),
 	})
 }
 
 // stint tells of the stint that is over.
-func (t *Telemetry) stint(s observe.Seen, outcome, failed string, with []attribute.KeyValue) {
-	from := s.Stint.Began
+func (t *Telemetry) stint(s observe.RunEvent, outcome, failed string, with []attribute.KeyValue) {
+	from := s.TraceSegment.Began
 	if o := s.Event.Outcome; from.IsZero() && o != nil {
 		from = o.Started
 	}
@@ -116,18 +116,18 @@ func (t *Telemetry) stint(s observe.Seen, outcome, failed string, with []attribu
 	with = append(append(with, invoking(s.Agent)...), whose(s)[1:]...)
 	with = append(with, outcomeKey.String(outcome), provider(s.Model), semconv.GenAIRequestModel(bare(s.Model)))
 	made := span{
-		own: s.Stint.OfStint(s.Run), parent: s.Stint.Parent, agent: s.Agent, name: invoke(s.Agent), from: from, to: s.Event.Time, with: with, failed: failed,
+		own: s.TraceSegment.SegmentTraceparent(s.Run), parent: s.TraceSegment.Parent, agent: s.Agent, name: invoke(s.Agent), from: from, to: s.Event.Time, with: with, failed: failed,
 	}
-	if s.Stint.Suspension != "" {
-		made.with = append(made.with, resumedKey.String(s.Stint.Suspension), resumedCauseKey.String(string(s.Stint.Cause)), resumedInputKey.Bool(s.Stint.Told))
+	if s.TraceSegment.Suspension != "" {
+		made.with = append(made.with, resumedKey.String(s.TraceSegment.Suspension), resumedCauseKey.String(string(s.TraceSegment.Cause)), resumedInputKey.Bool(s.TraceSegment.GotInput))
 	}
-	if s.Stint.After != "" && t.tracer != nil {
-		made.links = []trace.Link{{SpanContext: t.settled(s.Stint.After, s.Agent), Attributes: []attribute.KeyValue{linkKey.String("suspension")}}}
+	if s.TraceSegment.After != "" && t.tracer != nil {
+		made.links = []trace.Link{{SpanContext: t.settled(s.TraceSegment.After, s.Agent), Attributes: []attribute.KeyValue{linkKey.String("suspension")}}}
 	}
 	t.tell(made)
 }
 
 // whose says whose a span is, the agent first.
-func whose(s observe.Seen) []attribute.KeyValue {
+func whose(s observe.RunEvent) []attribute.KeyValue {
 	return []attribute.KeyValue{semconv.GenAIAgentName(s.Agent), semconv.GenAIConversationID(s.Session), runKey.String(s.Run)}
 }

@@ -42,22 +42,22 @@ const remembered = 8192
 // New makes an observer that tells of runs to a tracer provider and a meter provider;
 // one that is nil hears nothing. A tracer provider needs the ids of [IDs], and should
 // export in batches: a worker waits for what it does with a span. Without them New
-// returns an [agent.NotSetUp] error. Both providers stay the caller's, to flush and to
+// returns an [agent.CodeNotSetUp] error. Both providers stay the caller's, to flush and to
 // shut down when the worker has stopped.
 func New(tracers trace.TracerProvider, meters metric.MeterProvider) (*Telemetry, error) {
 	t := &Telemetry{}
 	var err error
 	if t.told, err = lru.New[event, struct{}](remembered); err != nil {
-		return nil, agent.Errorf(agent.Internal, "making telemetry: %w", err)
+		return nil, agent.Errorf(agent.CodeInternal, "making telemetry: %w", err)
 	}
 	if t.kept, err = lru.New[trace.TraceID, bool](remembered); err != nil {
-		return nil, agent.Errorf(agent.Internal, "making telemetry: %w", err)
+		return nil, agent.Errorf(agent.CodeInternal, "making telemetry: %w", err)
 	}
 	if meters == nil {
 		meters = metricnoop.NewMeterProvider()
 	}
 	if t.meters, err = newInstruments(meters.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))); err != nil {
-		return nil, agent.Errorf(agent.NotSetUp, "making telemetry: the meter provider refuses an instrument: %w", err)
+		return nil, agent.Errorf(agent.CodeNotSetUp, "making telemetry: the meter provider refuses an instrument: %w", err)
 	}
 	if tracers == nil {
 		return t, nil
@@ -73,7 +73,7 @@ func (t *Telemetry) checkIDs() error {
 	want := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span})
 	_, got := t.tracer.Start(wanting(context.Background(), want), "fermata", trace.WithNewRoot())
 	if sc := got.SpanContext(); sc.TraceID() != id || sc.SpanID() != span {
-		return agent.Errorf(agent.NotSetUp, "making telemetry: the tracer provider makes ids of its own; make it with sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(telemetry.IDs()), …)")
+		return agent.Errorf(agent.CodeNotSetUp, "making telemetry: the tracer provider makes ids of its own; make it with sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(telemetry.IDs()), …)")
 	}
 	return nil
 }

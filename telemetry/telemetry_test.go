@@ -42,7 +42,7 @@ func begin(t *testing.T, o ...sdktrace.TracerProviderOption) *process {
 // story is a run as it goes on: it tells its events to processes.
 type story struct {
 	session, run, agent string
-	stint               agent.Stint
+	stint               agent.TraceSegment
 	seq                 int64
 	turn                int
 	now                 time.Time
@@ -51,27 +51,27 @@ type story struct {
 func started(p *process, parent string) *story {
 	l := &story{session: "trip-42", run: "01a1", agent: "payer", now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)}
 	l.stint.Parent = parent
-	l.tell(p, agent.Event{Type: agent.RunStarted})
+	l.tell(p, agent.Event{Type: agent.EventRunStarted})
 	return l
 }
 
 // tell tells of an event a second later.
-func (l *story) tell(p *process, e agent.Event) observe.Seen {
+func (l *story) tell(p *process, e agent.Event) observe.RunEvent {
 	l.seq++
 	l.now = l.now.Add(time.Second)
-	if e.Type == agent.TurnStarted {
+	if e.Type == agent.EventTurnStarted {
 		l.turn++
 	}
 	e.Seq, e.Time, e.Turn = l.seq, l.now, l.turn
-	s := observe.Seen{Session: l.session, Run: l.run, Agent: l.agent, Model: "acme/big", Event: e, Stint: l.stint}
-	p.Saw(s)
+	s := observe.RunEvent{Session: l.session, Run: l.run, Agent: l.agent, Model: "acme/big", Event: e, TraceSegment: l.stint}
+	p.Event(s)
 	l.stint = l.stint.Next(l.run, e)
 	return s
 }
 
 func (l *story) suspend(p *process) {
-	l.tell(p, agent.Event{Type: agent.RunSuspended, Suspension: &agent.Suspension{
-		ID: "s-1", Kind: agent.InputRequired, Initiator: agent.BySelf, Cause: "question", Reason: secret, Requests: []agent.Request{{ID: "q-1", Type: agent.Question, Text: secret}},
+	l.tell(p, agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{
+		ID: "s-1", Kind: agent.SuspensionInputRequired, Initiator: agent.InitiatorSelf, Cause: "question", Reason: secret, Requests: []agent.Request{{ID: "q-1", Type: agent.RequestQuestion, Text: secret}},
 	}})
 }
 
@@ -79,8 +79,8 @@ func (l *story) suspend(p *process) {
 const secret = "the code is 0000"
 
 func (l *story) answer(p *process) {
-	l.tell(p, agent.Event{Type: agent.RequestAnswered, Answer: &agent.Answered{Request: "q-1", Decision: "answer", Reason: secret}})
-	l.tell(p, agent.Event{Type: agent.RunResumed, Resumed: &agent.Resumed{Suspension: "s-1", Cause: agent.ByOperator, By: "ana@acme.com"}})
+	l.tell(p, agent.Event{Type: agent.EventRequestAnswered, Answer: &agent.Answered{Request: "q-1", Decision: "answer", Reason: secret}})
+	l.tell(p, agent.Event{Type: agent.EventRunResumed, Resumed: &agent.Resumed{Suspension: "s-1", Cause: agent.InitiatorOperator, By: "ana@acme.com"}})
 }
 
 func (l *story) end(p *process, how agent.EventType, err *agent.Error) {
@@ -121,20 +121,20 @@ func TestASpanSaysWhatIsWaitedFor(t *testing.T) {
 		open      agent.Suspension
 		what, ids string
 	}{
-		"two questions, an approval": {agent.Suspension{Kind: agent.InputRequired, Requests: []agent.Request{
-			{ID: "q-1", Type: agent.Question, Text: secret}, {ID: "q-2", Type: agent.Question, Choices: []string{secret}},
-			{ID: "q-3", Type: agent.Approval, Approvers: []string{secret}, Call: &agent.RequestCall{Tool: "pay", Arguments: json.RawMessage(`"` + secret + `"`)}},
+		"two questions, an approval": {agent.Suspension{Kind: agent.SuspensionInputRequired, Requests: []agent.Request{
+			{ID: "q-1", Type: agent.RequestQuestion, Text: secret}, {ID: "q-2", Type: agent.RequestQuestion, Choices: []string{secret}},
+			{ID: "q-3", Type: agent.RequestApproval, Approvers: []string{secret}, Call: &agent.RequestCall{Tool: "pay", Arguments: json.RawMessage(`"` + secret + `"`)}},
 		}}, `["question","approval"]`, `["q-1","q-2","q-3"]`},
-		"events and a time": {agent.Suspension{Kind: agent.WaitingFor, Conditions: &agent.Conditions{
+		"events and a time": {agent.Suspension{Kind: agent.SuspensionParked, Conditions: &agent.Conditions{
 			Any: []agent.Condition{{Event: event("orders.paid")}, {Event: event("orders.lost")}, {At: time.Unix(1, 0)}}, Input: secret,
 		}}, `["topic:orders.paid","topic:orders.lost","time"]`, `[]`},
 		"somebody, while it is held": {agent.Suspension{
-			Kind: agent.WaitingFor, Conditions: &agent.Conditions{}, Held: []agent.Hold{{By: secret, Reason: secret}},
+			Kind: agent.SuspensionParked, Conditions: &agent.Conditions{}, Holds: []agent.Hold{{By: secret, Reason: secret}},
 		}, `["held"]`, `[]`},
 	} {
 		p := begin(t)
 		l := started(p, "")
-		l.tell(p, agent.Event{Type: agent.RunSuspended, Suspension: &c.open})
+		l.tell(p, agent.Event{Type: agent.EventRunSuspended, Suspension: &c.open})
 		span := named(p.spans.GetSpans(), "invoke_agent payer")[0]
 		got := attrs(span.Attributes)
 		require.Equal(t, []string{c.what, c.ids}, []string{got["fermata.suspension.waits_for"], got["fermata.suspension.requests"]}, name)
@@ -148,15 +148,15 @@ func TestASpanSaysWhatIsWaitedFor(t *testing.T) {
 func TestASuspendedRunIsTwoTraces(t *testing.T) {
 	one, other := begin(t), begin(t)
 	l := started(one, "")
-	l.tell(one, agent.Event{Type: agent.TurnStarted})
+	l.tell(one, agent.Event{Type: agent.EventTurnStarted})
 	l.suspend(one)
 	before := one.spans.GetSpans()
 	require.Len(t, before, 2, "all that there is so far is told before anybody goes on")
 	l.answer(other)
-	l.tell(other, agent.Event{Type: agent.TurnEnded})
-	l.tell(other, agent.Event{Type: agent.TurnStarted})
-	l.tell(other, agent.Event{Type: agent.TurnEnded})
-	l.end(other, agent.RunCompleted, nil)
+	l.tell(other, agent.Event{Type: agent.EventTurnEnded})
+	l.tell(other, agent.Event{Type: agent.EventTurnStarted})
+	l.tell(other, agent.Event{Type: agent.EventTurnEnded})
+	l.end(other, agent.EventRunCompleted, nil)
 	after := other.spans.GetSpans()
 	require.Len(t, after, 3)
 
@@ -205,10 +205,10 @@ func TestASuspendedRunIsTwoTraces(t *testing.T) {
 func TestAnEndWhileSuspended(t *testing.T) {
 	one, other := begin(t), begin(t)
 	l := started(one, "")
-	l.tell(one, agent.Event{Type: agent.TurnStarted})
+	l.tell(one, agent.Event{Type: agent.EventTurnStarted})
 	l.suspend(one)
-	l.tell(other, agent.Event{Type: agent.TurnEnded})
-	l.end(other, agent.RunCancelled, nil)
+	l.tell(other, agent.Event{Type: agent.EventTurnEnded})
+	l.end(other, agent.EventRunCancelled, nil)
 	require.Len(t, one.spans.GetSpans(), 2)
 	require.Len(t, other.spans.GetSpans(), 1)
 	end := other.spans.GetSpans()[0]
@@ -223,8 +223,8 @@ func TestAnEndWhileSuspended(t *testing.T) {
 func TestAFailedRun(t *testing.T) {
 	p := begin(t)
 	l := started(p, "")
-	l.tell(p, agent.Event{Type: agent.TurnStarted})
-	l.end(p, agent.RunFailed, agent.Errorf(agent.ProviderError, "%s", secret))
+	l.tell(p, agent.Event{Type: agent.EventTurnStarted})
+	l.end(p, agent.EventRunFailed, agent.Errorf(agent.CodeProviderError, "%s", secret))
 	run, turn := named(p.spans.GetSpans(), "invoke_agent payer")[0], named(p.spans.GetSpans(), "turn")[0]
 	require.Equal(t, sdktrace.Status{Code: codes.Error, Description: "provider_error"}, run.Status)
 	require.Equal(t, "provider_error", attrs(run.Attributes)["error.type"])
@@ -237,14 +237,14 @@ func TestAFailedRun(t *testing.T) {
 func TestNothingIsToldTwice(t *testing.T) {
 	p := begin(t)
 	l := started(p, "")
-	var seen []observe.Seen
-	for _, e := range []agent.EventType{agent.TurnStarted, agent.TurnEnded, agent.RunCompleted} {
+	var seen []observe.RunEvent
+	for _, e := range []agent.EventType{agent.EventTurnStarted, agent.EventTurnEnded, agent.EventRunCompleted} {
 		seen = append(seen, l.tell(p, agent.Event{Type: e}))
 	}
 	told := len(p.spans.GetSpans())
 	require.Equal(t, 2, told)
 	for _, s := range seen {
-		p.Saw(s)
+		p.Event(s)
 	}
 	require.Len(t, p.spans.GetSpans(), told)
 	require.Equal(t, map[string]float64{"gen_ai.agent.name=payer": 1}, p.sums(t)["fermata.turns"])
@@ -255,7 +255,7 @@ func TestARunWithinATrace(t *testing.T) {
 	p := begin(t, sdktrace.WithSampler(sdktrace.AlwaysSample()))
 	ctx, caller := p.tracers.Tracer("test").Start(t.Context(), "caller")
 	l := started(p, telemetry.Traceparent(ctx))
-	l.end(p, agent.RunCompleted, nil)
+	l.end(p, agent.EventRunCompleted, nil)
 	caller.End()
 	run := named(p.spans.GetSpans(), "invoke_agent payer")[0]
 	require.Equal(t, caller.SpanContext().TraceID(), run.SpanContext.TraceID())
@@ -264,10 +264,10 @@ func TestARunWithinATrace(t *testing.T) {
 	p.spans.Reset()
 	l = started(p, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
 	l.run = "01a2"
-	l.tell(p, agent.Event{Type: agent.TurnStarted})
+	l.tell(p, agent.Event{Type: agent.EventTurnStarted})
 	_, over := p.Tool(t.Context(), call("pay"), l.stint.Trace)
 	over(agent.CallOK)
-	l.end(p, agent.RunCompleted, nil)
+	l.end(p, agent.EventRunCompleted, nil)
 	require.Empty(t, p.spans.GetSpans(), "nothing below a span that is not kept is kept")
 	require.Empty(t, telemetry.Traceparent(t.Context()))
 }
@@ -284,16 +284,16 @@ func TestTracesAreKeptWholeOrNotAtAll(t *testing.T) {
 			for i := range 100 {
 				l := started(runs, "")
 				l.run = fmt.Sprintf("01a%d", i)
-				l.tell(runs, agent.Event{Type: agent.TurnStarted})
+				l.tell(runs, agent.Event{Type: agent.EventTurnStarted})
 				c := call("pay")
 				c.Run = l.run
 				_, over := calls.Tool(t.Context(), c, l.stint.Trace)
 				over(agent.CallOK)
 				child := started(below, l.stint.Traceparent(l.run))
 				child.run = l.run + "-child"
-				child.end(below, agent.RunCompleted, nil)
-				l.tell(runs, agent.Event{Type: agent.TurnEnded})
-				l.end(runs, agent.RunCompleted, nil)
+				child.end(below, agent.EventRunCompleted, nil)
+				l.tell(runs, agent.Event{Type: agent.EventTurnEnded})
+				l.end(runs, agent.EventRunCompleted, nil)
 				n := len(named(runs.spans.GetSpans(), "invoke_agent payer"))
 				require.Len(t, runs.spans.GetSpans(), 2*n)
 				require.Len(t, calls.spans.GetSpans(), n)
@@ -309,7 +309,7 @@ func TestTracesAreKeptWholeOrNotAtAll(t *testing.T) {
 // A tracer provider that makes ids of its own is refused, with what to write.
 func TestIDsAreNeeded(t *testing.T) {
 	_, err := telemetry.New(sdktrace.NewTracerProvider(), nil)
-	require.ErrorIs(t, err, agent.NotSetUp)
+	require.ErrorIs(t, err, agent.CodeNotSetUp)
 	require.ErrorContains(t, err, "sdktrace.WithIDGenerator(telemetry.IDs())")
 	spans := tracetest.NewInMemoryExporter()
 	_, err = telemetry.New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(telemetry.IDs())), nil)
@@ -319,10 +319,10 @@ func TestIDsAreNeeded(t *testing.T) {
 	require.NoError(t, err)
 	p := &process{Telemetry: silent}
 	l := started(p, "")
-	l.tell(p, agent.Event{Type: agent.TurnStarted})
+	l.tell(p, agent.Event{Type: agent.EventTurnStarted})
 	l.suspend(p)
 	l.answer(p)
-	l.end(p, agent.RunCompleted, nil)
+	l.end(p, agent.EventRunCompleted, nil)
 }
 
 // Spans of others have ids as always.

@@ -37,8 +37,8 @@ func TestAToolAsksAPerson(t *testing.T) {
 		order agent.Command
 		want  string
 	}{
-		"the choice":  {agent.AnswerOrder{Order: agent.Order{By: "ana"}, Request: "q-1", Choice: new(int)}, "paid, as ana says"},
-		"a refusal":   {agent.RejectOrder{Request: "q-1", Reason: "never"}, "not paid"},
+		"the choice":  {agent.AnswerCommand{CommandHeader: agent.CommandHeader{By: "ana"}, Request: "q-1", Choice: new(int)}, "paid, as ana says"},
+		"a refusal":   {agent.RejectCommand{Request: "q-1", Reason: "never"}, "not paid"},
 		"nothing yet": {nil, "not paid"},
 	} {
 		t.Run(said, func(t *testing.T) {
@@ -46,16 +46,16 @@ func TestAToolAsksAPerson(t *testing.T) {
 			clear(keys)
 			s := testsuite.New(t, &testsuite.Options{
 				Worker: &worker.Options{Tools: []tool.Tool{pay}, Agents: []agent.Definition{{
-					Name: "payer", Model: "m", Tools: []string{"pay"}, Asking: agent.Patience{Deadline: agent.Duration(48 * time.Hour)},
+					Name: "payer", Model: "m", Tools: []string{"pay"}, AnswerTimeouts: agent.AnswerTimeouts{Deadline: agent.Duration(48 * time.Hour)},
 				}}},
 				Model: testsuite.NewScript(testsuite.Reply{Match: "go", Calls: []testsuite.Call{{Tool: "pay"}}}, testsuite.Reply{Match: "paid", Text: "done"}),
 			})
 			run := s.Start("payer", "go", nil)
-			asked := run.Rest().Requests[0]
+			asked := run.Suspended().Requests[0]
 			require.Equal(t, "Pay 800 EUR to a new account?", asked.Text)
 			require.Equal(t, "t1.1", asked.Call.ID)
 			if c.order != nil {
-				run.Say(c.order)
+				run.Command(c.order)
 			} else {
 				s.FastForward(49 * time.Hour)
 			}
@@ -90,7 +90,7 @@ func TestAToolKeepsSomethingWithItsQuestion(t *testing.T) {
 	})
 	run := s.Start("clerk", "go", nil)
 	for _, text := range []string{"longer", "send"} {
-		shown, err := json.Marshal(run.Rest())
+		shown, err := json.Marshal(run.Suspended())
 		require.NoError(t, err)
 		require.NotContains(t, string(shown), "dear")
 		s.FastForward(30 * 24 * time.Hour)

@@ -33,21 +33,21 @@ type Crash struct {
 	// model call, each tool call, and whatever else is done outside of the workflow.
 	Step int
 	// When is the moment of the step.
-	When Moment
+	When CrashPoint
 
 	mu       sync.Mutex
 	steps    []string
 	happened bool
 }
 
-// Moment is when a worker dies.
-type Moment string
+// CrashPoint is when a worker dies.
+type CrashPoint string
 
 // The moments of a step.
 const (
-	Before Moment = "before" // it has been handed to the worker, and is not begun
-	In     Moment = "in"     // it has had its effect, and nobody knows
-	After  Moment = "after"  // the server knows its result
+	CrashBefore CrashPoint = "before" // it has been handed to the worker, and is not begun
+	CrashDuring CrashPoint = "in"     // it has had its effect, and nobody knows
+	CrashAfter  CrashPoint = "after"  // the server knows its result
 )
 
 // Steps names the steps that were begun so far, in their order.
@@ -74,7 +74,7 @@ func (c *Crash) Happened() bool {
 
 // EveryCrash plays a story undisturbed, and then anew for each of its steps with the
 // worker killed before it, in it and after it. What story returns has to be the same
-// each time, and JSON. It makes a [Stage] with the crash that it is given in
+// each time, and JSON. It makes a [Env] with the crash that it is given in
 // [Options.Crash], on a server; up to thirty-two are played at once, so tools have to be
 // the story's own.
 //
@@ -91,7 +91,7 @@ func EveryCrash(t *testing.T, story func(t testing.TB, c *Crash) any) {
 	var wg sync.WaitGroup
 	free := make(chan struct{}, atOnce)
 	for i, step := range undisturbed.Steps() {
-		for _, when := range []Moment{Before, In, After} {
+		for _, when := range []CrashPoint{CrashBefore, CrashDuring, CrashAfter} {
 			free <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-free }()
@@ -106,8 +106,8 @@ func EveryCrash(t *testing.T, story func(t testing.TB, c *Crash) any) {
 	wg.Wait()
 }
 
-// mortal is a connection to the server that can be cut, and the steps that go over it.
-type mortal struct {
+// killableWorker is a connection to the server that can be cut, and the steps that go over it.
+type killableWorker struct {
 	interceptor.InterceptorBase
 	crash *Crash
 	alive context.Context
@@ -120,23 +120,23 @@ type mortal struct {
 }
 
 // end is the worker's end.
-func (m *mortal) end() {
+func (m *killableWorker) end() {
 	m.crash.mu.Lock()
 	m.crash.happened = true
 	m.crash.mu.Unlock()
 	m.die()
 }
 
-// dialMortal makes a client of the same server with a connection of its own.
-func dialMortal(t testing.TB, o *Options) (*mortal, temporal.Client) {
+// dialKillable makes a client of the same server with a connection of its own.
+func dialKillable(t testing.TB, o *Options) (*killableWorker, temporal.Client) {
 	t.Helper()
 	var server peer.Peer
 	_, err := o.Server.WorkflowService().GetSystemInfo(t.Context(), &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
 	require.NoError(t, err)
 	require.IsType(t, &net.TCPAddr{}, server.Addr, "a crash needs a server that is reached by TCP")
-	require.Contains(t, []Moment{Before, In, After, ""}, o.Crash.When)
+	require.Contains(t, []CrashPoint{CrashBefore, CrashDuring, CrashAfter, ""}, o.Crash.When)
 	require.True(t, o.Crash.Step == 0 || o.Crash.When != "", "testsuite.Crash.When is missing: before, in or after the step")
-	m := &mortal{crash: o.Crash, tasks: map[string]string{}}
+	m := &killableWorker{crash: o.Crash, tasks: map[string]string{}}
 	m.alive, m.die = context.WithCancel(context.Background())
 	own := o.Connection
 	own.HostPort = cmp.Or(own.HostPort, server.Addr.String())
@@ -152,7 +152,7 @@ func dialMortal(t testing.TB, o *Options) (*mortal, temporal.Client) {
 var errDead = status.Error(codes.Unavailable, "the worker is dead")
 
 // carry lets a call through while the worker lives.
-func (m *mortal) carry(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (m *killableWorker) carry(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if m.alive.Err() != nil {
 		return errDead
 	}
@@ -170,7 +170,7 @@ func (m *mortal) carry(ctx context.Context, method string, req, reply any, conn 
 }
 
 // last reports whether a call was the one after which the worker dies.
-func (m *mortal) last(req, reply any) bool {
+func (m *killableWorker) last(req, reply any) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if task, ok := reply.(*workflowservice.PollWorkflowTaskQueueResponse); ok {
@@ -188,30 +188,30 @@ func (m *mortal) last(req, reply any) bool {
 }
 
 // InterceptActivity sees every step.
-func (m *mortal) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	return &mortalStep{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, m: m}
+func (m *killableWorker) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &killableActivity{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, m: m}
 }
 
-type mortalStep struct {
+type killableActivity struct {
 	interceptor.ActivityInboundInterceptorBase
-	m *mortal
+	m *killableWorker
 }
 
-func (s *mortalStep) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+func (s *killableActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.m.alive, cancel)() // what else is under way in the process ends with it
 	info := activity.GetInfo(ctx)
 	name := info.ActivityType.Name
-	if beside := name == activities.Lease.Name || name == activities.Gather.Name || name == activities.Fetch.Name; beside || !s.m.crash.begin(name) {
+	if beside := name == activities.CheckParent.Name || name == activities.AwaitInFlight.Name || name == activities.FetchOutcome.Name; beside || !s.m.crash.begin(name) {
 		return s.Next.ExecuteActivity(ctx, in)
 	}
-	if s.m.crash.When == Before {
-		return nil, s.m.buried(ctx)
+	if s.m.crash.When == CrashBefore {
+		return nil, s.m.blockForever(ctx)
 	}
 	out, err := s.Next.ExecuteActivity(ctx, in)
-	if s.m.crash.When == In {
-		return nil, s.m.buried(ctx)
+	if s.m.crash.When == CrashDuring {
+		return nil, s.m.blockForever(ctx)
 	}
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
@@ -221,8 +221,8 @@ func (s *mortalStep) ExecuteActivity(ctx context.Context, in *interceptor.Execut
 	return out, err
 }
 
-// buried ends the worker: the step never returns to anybody who could tell.
-func (m *mortal) buried(ctx context.Context) error {
+// blockForever ends the worker: the step never returns to anybody who could tell.
+func (m *killableWorker) blockForever(ctx context.Context) error {
 	m.end()
 	<-ctx.Done()
 	return ctx.Err()

@@ -125,9 +125,9 @@ func (m *tin) request(req *model.Request) ([]byte, error) {
 			switch p.Type {
 			case agent.PartText:
 				out.Turns = append(out.Turns, tinTurn{By: by, Text: p.Text})
-			case agent.PartCall:
+			case agent.PartToolCall:
 				out.Turns = append(out.Turns, tinTurn{By: by, Call: &tinUse{ID: id(i, p.Call.ID), Tool: p.Call.Tool, Arguments: string(p.Call.Arguments) + p.Call.Malformed}}) // one of them is empty
-			case agent.PartResult:
+			case agent.PartToolResult:
 				r := p.Result
 				out.Turns = append(out.Turns, tinTurn{By: by, Result: &tinUse{ID: id(i, r.Call), Text: r.Text, Failed: r.Status != agent.CallOK}})
 			}
@@ -178,7 +178,7 @@ func (m *tin) read(ctx context.Context, res *http.Response, emit func(model.Delt
 		case ctx.Err() != nil:
 			return nil, m.endpoint.Cancelled(ctx.Err())
 		case err != nil || json.Unmarshal(data, &line) != nil:
-			return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), err)
+			return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), err)
 		case line.Error != nil:
 			return nil, m.endpoint.Faultf(tinKind(line.Error.Kind, agent.FaultTransient), res.StatusCode, 0, "tin gave up its reply: %s", line.Error.Message)
 		case line.Call != nil:
@@ -200,15 +200,15 @@ func tinReply(text string, calls []*tinUse, end *tinEnd) *model.Reply {
 		reply.Parts = append(reply.Parts, agent.Part{Type: agent.PartText, Text: text})
 	}
 	for _, c := range calls {
-		reply.Parts = append(reply.Parts, model.Call(c.ID, c.Tool, c.Arguments))
+		reply.Parts = append(reply.Parts, model.CallPart(c.ID, c.Tool, c.Arguments))
 	}
 	switch {
 	case end.Why == "longest":
 		reply.Finish = model.FinishLength
 	case end.Why == "refused":
-		reply.Finish = model.FinishFiltered
+		reply.Finish = model.FinishContentFilter
 	case len(calls) > 0:
-		reply.Finish = model.FinishCalls
+		reply.Finish = model.FinishToolCalls
 	default:
 		reply.Finish = model.FinishStop
 	}
@@ -247,30 +247,30 @@ func breakTin(f testsuite.Failure) string {
 	return tinJSON(tinLine{Error: &tinError{kind, f.Message}})
 }
 
-func replyTin(s testsuite.Scene) (pieces []string) {
+func replyTin(s testsuite.ProviderResponse) (pieces []string) {
 	for _, b := range s.Blocks {
-		if b.Type == agent.PartCall {
+		if b.Type == agent.PartToolCall {
 			pieces = append(pieces, tinJSON(tinLine{Call: &tinUse{ID: b.ID, Tool: b.Tool}}))
 		}
 		for _, p := range b.Pieces {
-			if b.Type == agent.PartCall {
+			if b.Type == agent.PartToolCall {
 				pieces = append(pieces, tinJSON(tinLine{Piece: p}))
 			} else {
 				pieces = append(pieces, tinJSON(tinLine{Text: p}))
 			}
 		}
 	}
-	why := map[model.Finish]string{model.FinishLength: "longest", model.FinishFiltered: "refused"}[s.Finish]
+	why := map[model.Finish]string{model.FinishLength: "longest", model.FinishContentFilter: "refused"}[s.Finish]
 	u := s.Usage
 	return append(pieces, tinJSON(tinLine{End: &tinEnd{Why: why, Read: u.Input - u.CacheRead, Cached: u.CacheRead, Wrote: u.Output}}))
 }
 
-func readTin(r *http.Request, body []byte) (testsuite.Asked, error) {
+func readTin(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
 	var in tinRequest
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.Asked{}, err
+		return testsuite.ProviderRequest{}, err
 	}
-	asked := testsuite.Asked{Model: in.Model, Instructions: in.System, MaxOutputTokens: in.Longest, Temperature: in.Temperature, Key: r.Header.Get("Authorization")}
+	asked := testsuite.ProviderRequest{Model: in.Model, Instructions: in.System, MaxOutputTokens: in.Longest, Temperature: in.Temperature, Key: r.Header.Get("Authorization")}
 	for _, t := range in.Tools {
 		asked.Tools = append(asked.Tools, agent.ToolSpec{Name: t.Name, Description: t.Description, Input: t.Schema})
 	}
@@ -281,14 +281,14 @@ func readTin(r *http.Request, body []byte) (testsuite.Asked, error) {
 		}
 		part := agent.Part{Type: agent.PartText, Text: turn.Text}
 		if c := turn.Call; c != nil {
-			part = agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{ID: c.ID, Tool: c.Tool, Arguments: json.RawMessage(c.Arguments)}}
+			part = agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: c.ID, Tool: c.Tool, Arguments: json.RawMessage(c.Arguments)}}
 		}
 		if c := turn.Result; c != nil {
 			status := agent.CallOK
 			if c.Failed {
 				status = agent.CallFailed
 			}
-			part = agent.Part{Type: agent.PartResult, Result: &agent.ToolResult{Call: c.ID, Text: c.Text, Status: status}}
+			part = agent.Part{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: c.ID, Text: c.Text, Status: status}}
 		}
 		msg.Parts = []agent.Part{part}
 		asked.Messages = append(asked.Messages, msg)
@@ -297,7 +297,7 @@ func readTin(r *http.Request, body []byte) (testsuite.Asked, error) {
 }
 
 // Tin's protocol can't say everything.
-var tinOptions = &testsuite.ModelOptions{Provider: "tin", Lacks: testsuite.Lacks{Thinking: true, Signatures: true, CacheWrite: true, Reasoning: true}}
+var tinOptions = &testsuite.ModelOptions{Provider: "tin", Unsupported: testsuite.Unsupported{Thinking: true, Signatures: true, CacheWrite: true, Reasoning: true}}
 
 // A test of the adapter is one call. Each of its parts has a sentence for a name,
 // and fails with what is wrong and why it matters.

@@ -35,7 +35,7 @@ func (c catalog) Call(ctx context.Context, call *tool.Call) (string, error) {
 			return t.Call(ctx, call)
 		}
 	}
-	return "", agent.Errorf(agent.UnknownTool, "the shop has no tool %q", call.Tool)
+	return "", agent.Errorf(agent.CodeUnknownTool, "the shop has no tool %q", call.Tool)
 }
 
 // A source is tested with those of its tools that may be called.

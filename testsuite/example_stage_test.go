@@ -18,7 +18,7 @@ import (
 func shop() *worker.Options {
 	refund := tool.New("refund", "Gives money back.", func(context.Context, *tool.Call, struct{ EUR int }) (string, error) { return "refunded", nil }, &tool.Options{Attempts: 3})
 	return &worker.Options{Tools: []tool.Tool{refund}, Agents: []agent.Definition{{
-		Name: "desk", Model: "anthropic/claude-sonnet-5", Tools: []string{"refund", agent.ParkTool}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"refund"}}},
+		Name: "desk", Model: "anthropic/claude-sonnet-5", Tools: []string{"refund", agent.AwaitResumptionTool}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"refund"}}},
 	}}}
 }
 
@@ -26,7 +26,7 @@ func shop() *worker.Options {
 func refunding() *testsuite.Script {
 	return testsuite.NewScript(
 		testsuite.Reply{Calls: []testsuite.Call{{Tool: "refund", Arguments: map[string]any{"EUR": 20}}}},
-		testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.ParkTool, Arguments: map[string]any{"reason": "the bank", "conditions": map[string]any{"after": "24h"}}}}},
+		testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AwaitResumptionTool, Arguments: map[string]any{"reason": "the bank", "conditions": map[string]any{"after": "24h"}}}}},
 		testsuite.Reply{Text: "It has arrived."},
 	)
 }
@@ -48,7 +48,7 @@ func ExampleNew() {
 // A person answers by rules, whenever something is asked.
 func ExamplePerson() {
 	TestRefund := func(t *testing.T) {
-		person := &testsuite.Person{Rules: []testsuite.Reaction{{Tool: "refund", Approve: true, Times: 1}, {Fail: "more than one refund"}}}
+		person := &testsuite.Person{Rules: []testsuite.PersonRule{{Tool: "refund", Approve: true, Times: 1}, {Fail: "more than one refund"}}}
 		s := testsuite.New(t, &testsuite.Options{Worker: shop(), Model: refunding(), Person: person})
 		run := s.Start("desk", "I want my money back", nil)
 		s.FastForward(24 * time.Hour)
@@ -86,8 +86,8 @@ func ExampleReplay() {
 }
 
 // What a model said once is played again, at no cost.
-func ExampleRecorded() {
-	script := testsuite.Recorded([]agent.Message{
+func ExampleScriptFromMessages() {
+	script := testsuite.ScriptFromMessages([]agent.Message{
 		agent.TextMessage(agent.RoleUser, "What is 1+2?"),
 		agent.TextMessage(agent.RoleAssistant, "3"),
 	})
@@ -101,7 +101,7 @@ func ExampleRecorded() {
 
 // The examples' tests, run.
 func TestTheExamples(t *testing.T) {
-	person := &testsuite.Person{Rules: []testsuite.Reaction{{Tool: "refund", Approve: true, Times: 1}, {Fail: "more than one refund"}}}
+	person := &testsuite.Person{Rules: []testsuite.PersonRule{{Tool: "refund", Approve: true, Times: 1}, {Fail: "more than one refund"}}}
 	s := testsuite.New(t, &testsuite.Options{Worker: shop(), Model: refunding(), Person: person})
 	run := s.Start("desk", "I want my money back", nil)
 	s.FastForward(24 * time.Hour)

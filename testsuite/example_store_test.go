@@ -40,7 +40,7 @@ func newMemory() *memory {
 // enter begins every method: a context that is over is a store that does not answer.
 func (m *memory) enter(ctx context.Context, doing string) error {
 	if ctx.Err() != nil {
-		return agent.Errorf(agent.StoreUnavailable, "%s: %w", doing, ctx.Err())
+		return agent.Errorf(agent.CodeStoreUnavailable, "%s: %w", doing, ctx.Err())
 	}
 	m.mu.Lock()
 	return nil
@@ -73,7 +73,7 @@ func (m *memory) Chunk(ctx context.Context, name string) ([]byte, error) {
 	defer m.mu.Unlock()
 	c, ok := m.chunks[name]
 	if !ok {
-		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store", name)
+		return nil, agent.Errorf(agent.CodeChunkMissing, "chunk %s is not in the store", name)
 	}
 	return bytes.Clone(c.data), nil
 }
@@ -122,10 +122,10 @@ func (m *memory) stored(session string) (h store.Head, err error) {
 	raw, ok := m.heads[session]
 	if !ok {
 		left := m.gone[session]
-		return store.Head{Session: session, Version: left.Version, Fence: left.Fence}, agent.Errorf(agent.NotFound, "session %s has no head", session)
+		return store.Head{Session: session, Version: left.Version, Fence: left.Fence}, agent.Errorf(agent.CodeNotFound, "session %s has no head", session)
 	}
 	if err := json.Unmarshal(raw, &h); err != nil {
-		return h, agent.Errorf(agent.ChunkDamaged, "the head of session %s can't be read: %w", session, err)
+		return h, agent.Errorf(agent.CodeChunkDamaged, "the head of session %s can't be read: %w", session, err)
 	}
 	return h, nil
 }
@@ -144,10 +144,10 @@ func (m *memory) PutHead(ctx context.Context, h store.Head) error {
 	}
 	defer m.mu.Unlock()
 	old, err := m.stored(h.Session)
-	if err != nil && agent.CodeOf(err) != agent.NotFound {
+	if err != nil && agent.CodeOf(err) != agent.CodeNotFound {
 		return err
 	}
-	if err := h.Over(old); err != nil {
+	if err := h.CheckReplaces(old); err != nil {
 		return err
 	}
 	m.heads[h.Session], err = json.Marshal(h)
@@ -167,10 +167,10 @@ func (m *memory) Heads(ctx context.Context, prefix string) iter.Seq2[store.Head,
 				continue
 			}
 			h, err := m.Head(ctx, session)
-			if agent.CodeOf(err) == agent.NotFound {
+			if agent.CodeOf(err) == agent.CodeNotFound {
 				continue // deleted meanwhile
 			}
-			if h.Session = session; !yield(h, err) || err != nil && agent.CodeOf(err) != agent.ChunkDamaged {
+			if h.Session = session; !yield(h, err) || err != nil && agent.CodeOf(err) != agent.CodeChunkDamaged {
 				return
 			}
 		}
@@ -184,12 +184,12 @@ func (m *memory) DeleteHead(ctx context.Context, session string, version int64) 
 	defer m.mu.Unlock()
 	old, err := m.stored(session)
 	switch {
-	case agent.CodeOf(err) == agent.NotFound:
+	case agent.CodeOf(err) == agent.CodeNotFound:
 		return nil
 	case err != nil:
 		return err
 	case old.Version != version:
-		return agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d", session, old.Version, version)
+		return agent.Errorf(agent.CodeStale, "the head of session %s has version %d, not %d", session, old.Version, version)
 	}
 	delete(m.heads, session)
 	old.Version++

@@ -23,7 +23,7 @@ func ModelFault(t *testing.T, name string, p Provider, o *ModelOptions) string {
 func ToolFault(t *testing.T, name string, tl tool.Tool, o *ToolOptions) string {
 	t.Helper()
 	i := slices.IndexFunc(toolParts, func(part toolPart) bool { return part.name == name })
-	return record(t, func(t testing.TB) { toolParts[i].check(t, newDeed(tl, o)) })
+	return record(t, func(t testing.TB) { toolParts[i].check(t, newToolCase(tl, o)) })
 }
 
 // SourceFault does so with a part of [Source].

@@ -72,7 +72,7 @@ func eachCall(change func(*agent.ToolCall)) generate {
 	})
 }
 
-func isCall(p agent.Part) bool { return p.Type == agent.PartCall }
+func isCall(p agent.Part) bool { return p.Type == agent.PartToolCall }
 
 var modelFaults = []struct {
 	name, found string
@@ -142,8 +142,8 @@ var modelFaults = []struct {
 		if last := len(r.Messages) - 1; last > 0 && r.Messages[last].Role == agent.RoleTool {
 			a, b := *r.Messages[last-1].Parts[0].Result, *r.Messages[last].Parts[0].Result
 			a.Call, b.Call = b.Call, a.Call
-			r.Messages[last-1].Parts = []agent.Part{{Type: agent.PartResult, Result: &a}}
-			r.Messages[last].Parts = []agent.Part{{Type: agent.PartResult, Result: &b}}
+			r.Messages[last-1].Parts = []agent.Part{{Type: agent.PartToolResult, Result: &a}}
+			r.Messages[last].Parts = []agent.Part{{Type: agent.PartToolResult, Result: &b}}
 		}
 	})},
 	{"a tool that is left out", "instructions, tools and bounds are sent", asking(func(r *model.Request) { r.Tools = r.Tools[:min(1, len(r.Tools))] })},
@@ -314,7 +314,9 @@ func TestFailuresOfModelsSayWhatToDo(t *testing.T) {
 		require.Contains(t, testsuite.ModelFault(t, c.part, p, nil), c.says)
 	}
 	p := tinProvider
-	p.Read = func(*http.Request, []byte) (testsuite.Asked, error) { return testsuite.Asked{}, errors.New("no turns") }
+	p.Read = func(*http.Request, []byte) (testsuite.ProviderRequest, error) {
+		return testsuite.ProviderRequest{}, errors.New("no turns")
+	}
 	require.Contains(t, testsuite.ModelFault(t, "a reply is what the provider said", p, tinOptions), "no turns: either the adapter")
 }
 

@@ -156,7 +156,7 @@ var storeFaults = []struct {
 	{"a doubled save", "a head is saved once", func(s *badStore) {
 		s.putHead = func(ctx context.Context, h store.Head) error {
 			err := s.Store.PutHead(ctx, h)
-			if old, _ := s.Store.Head(ctx, h.Session); errors.Is(err, agent.Stale) && old.Version == h.Version && old.Seq == h.Seq {
+			if old, _ := s.Store.Head(ctx, h.Session); errors.Is(err, agent.CodeStale) && old.Version == h.Version && old.Seq == h.Seq {
 				return nil
 			}
 			return err
@@ -165,11 +165,11 @@ var storeFaults = []struct {
 	{"two writers that win", "of many writers of a head one wins", func(s *badStore) {
 		s.putHead = func(ctx context.Context, h store.Head) error {
 			old, err := s.Store.Head(ctx, h.Session)
-			if err != nil && !errors.Is(err, agent.NotFound) {
+			if err != nil && !errors.Is(err, agent.CodeNotFound) {
 				return err
 			}
 			if old.Version != h.Version-1 {
-				return agent.Errorf(agent.Stale, "version %d is there", old.Version)
+				return agent.Errorf(agent.CodeStale, "version %d is there", old.Version)
 			}
 			runtime.Gosched()           // here, others do the same
 			_ = s.Store.PutHead(ctx, h) // and one of them has been faster
@@ -189,7 +189,7 @@ var storeFaults = []struct {
 	{"a version that counts anew after a deletion", "a late twin writer changes nothing", func(s *badStore) {
 		s.putHead = func(ctx context.Context, h store.Head) error {
 			old, err := s.Store.Head(ctx, h.Session)
-			if errors.Is(err, agent.NotFound) {
+			if errors.Is(err, agent.CodeNotFound) {
 				h.Version, h.Fence.Chain = old.Version+1, max(h.Fence.Chain, old.Fence.Chain+1)
 			}
 			return s.Store.PutHead(ctx, h)
@@ -218,7 +218,7 @@ var storeFaults = []struct {
 	}},
 	{"a field that is dropped", "a head is kept whole", func(s *badStore) {
 		s.putHead = func(ctx context.Context, h store.Head) error {
-			h.Posts = nil
+			h.Receipts = nil
 			return s.Store.PutHead(ctx, h)
 		}
 	}},
@@ -348,8 +348,8 @@ var storeFaults = []struct {
 	{"a missing chunk with another code", "a chunk is what was put", func(s *badStore) {
 		s.chunk = func(ctx context.Context, digest string) ([]byte, error) {
 			data, err := s.Store.Chunk(ctx, digest)
-			if errors.Is(err, agent.ChunkMissing) {
-				err = agent.Errorf(agent.NotFound, "chunk %s is not there", digest)
+			if errors.Is(err, agent.CodeChunkMissing) {
+				err = agent.Errorf(agent.CodeNotFound, "chunk %s is not there", digest)
 			}
 			return data, err
 		}

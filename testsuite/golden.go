@@ -20,24 +20,24 @@ const UpdateGolden = "FERMATA_UPDATE"
 // fails the test; with FERMATA_UPDATE=1 in the environment the file is written
 // instead, for the author to read.
 func (r *Run) Golden(path string) {
-	r.stage.t.Helper()
+	r.env.t.Helper()
 	r.Wait()
 	got := r.Story()
 	if os.Getenv(UpdateGolden) != "" {
-		require.NoError(r.stage.t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(r.stage.t, os.WriteFile(path, []byte(got), 0o644))
+		require.NoError(r.env.t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(r.env.t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)
-	require.NoError(r.stage.t, err, "%s=1 writes it", UpdateGolden)
-	require.Equal(r.stage.t, string(want), got, "%s differs; %s=1 writes it anew", path, UpdateGolden)
+	require.NoError(r.env.t, err, "%s=1 writes it", UpdateGolden)
+	require.Equal(r.env.t, string(want), got, "%s differs; %s=1 writes it anew", path, UpdateGolden)
 }
 
 // Story tells what happened in the session, line by line, as far as it is stored, and
 // without what differs from one time to the next: times, the session's own name, what
 // it cost.
 func (r *Run) Story() string {
-	r.stage.t.Helper()
+	r.env.t.Helper()
 	var b strings.Builder
 	for _, e := range r.Events() {
 		for _, line := range lines(e) {
@@ -53,11 +53,11 @@ func lines(e agent.Event) []string {
 	switch {
 	case e.Started != nil:
 		return []string{name + " " + e.Started.Spec.Name}
-	case e.Type == agent.TurnStarted:
+	case e.Type == agent.EventTurnStarted:
 		return []string{fmt.Sprintf("turn %d", e.Turn)}
-	case e.Type == agent.TurnEnded, e.Type == agent.CallRequested, e.Type == agent.CallStarted:
+	case e.Type == agent.EventTurnEnded, e.Type == agent.EventCallRequested, e.Type == agent.EventCallStarted:
 		return nil // the message has the call, and its result tells that it was made
-	case e.Message != nil && e.Type == agent.Said:
+	case e.Message != nil && e.Type == agent.EventMessage:
 		return spoken(*e.Message)
 	case e.Call != nil:
 		return []string{fmt.Sprintf("  %s %s %s %s", name, e.Call.Call, e.Call.Tool, e.Call.Status)}

@@ -21,27 +21,27 @@ type HTTP struct {
 	// New makes the adapter: it asks at url, where the stand-in is, with a key.
 	New func(url, key string) model.Model
 	// Read reads a request. An error fails the test.
-	Read func(r *http.Request, body []byte) (Asked, error)
+	Read func(r *http.Request, body []byte) (ProviderRequest, error)
 	// Reply writes Blocks, Finish and Usage of a scene as the body of an answer: in
 	// the pieces in which the provider streams it, each of which is written by
 	// itself; one piece where it does not stream. The last of them ends the reply.
-	Reply func(s Scene) []string
+	Reply func(s ProviderResponse) []string
 	// Refuse writes a failure instead of a reply: the status of the
 	// answer, which is f.HTTP where that is set, and its body. RetryAfter is sent in
 	// the header of that name by the stand-in.
 	Refuse func(f Failure) (status int, body string)
 	// Break writes a failure in the midst of a stream: the piece that tells it. Nil
-	// where the protocol has none, which [Lacks] says too.
+	// where the protocol has none, which [Unsupported] says too.
 	Break func(f Failure) string
 	// Ping is a sign of life within a stream, ": comment\n\n"; empty where the
-	// protocol has none, which [Lacks] says too.
+	// protocol has none, which [Unsupported] says too.
 	Ping string
 	// ContentType is of replies; empty means "text/event-stream".
 	ContentType string
 }
 
 // Open implements [Provider].
-func (h HTTP) Open(t testing.TB, key string, play func(Asked) Scene) model.Model {
+func (h HTTP) Open(t testing.TB, key string, play func(ProviderRequest) ProviderResponse) model.Model {
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -66,14 +66,14 @@ func (h HTTP) Open(t testing.TB, key string, play func(Asked) Scene) model.Model
 }
 
 // answer does what a scene says.
-func (h HTTP) answer(w http.ResponseWriter, r *http.Request, s Scene, ended <-chan struct{}) {
+func (h HTTP) answer(w http.ResponseWriter, r *http.Request, s ProviderResponse, ended <-chan struct{}) {
 	if s.Silent && !s.hold(r, ended) {
 		return
 	}
 	if s.Cut == 1 {
 		panic(http.ErrAbortHandler)
 	}
-	if s.Fail != nil && !s.Midway {
+	if s.Fail != nil && !s.FailMidway {
 		h.refuse(w, *s.Fail)
 		return
 	}
@@ -92,7 +92,7 @@ func (h HTTP) answer(w http.ResponseWriter, r *http.Request, s Scene, ended <-ch
 }
 
 // hold waits as long as the scene says; false where nobody waits for the rest.
-func (s Scene) hold(r *http.Request, ended <-chan struct{}) bool {
+func (s ProviderResponse) hold(r *http.Request, ended <-chan struct{}) bool {
 	if s.Wait == nil {
 		return true
 	}
@@ -100,8 +100,8 @@ func (s Scene) hold(r *http.Request, ended <-chan struct{}) bool {
 	case <-s.Wait:
 		return true
 	case <-r.Context().Done():
-		if s.Left != nil {
-			s.Left()
+		if s.OnDisconnect != nil {
+			s.OnDisconnect()
 		}
 	case <-ended:
 	}
@@ -109,12 +109,12 @@ func (s Scene) hold(r *http.Request, ended <-chan struct{}) bool {
 }
 
 // pieces are what is written, and before which of them the reply is held.
-func (h HTTP) pieces(s Scene) (pieces []string, held int) {
+func (h HTTP) pieces(s ProviderResponse) (pieces []string, held int) {
 	pieces = h.Reply(s)
 	switch whole := strings.Join(pieces, ""); {
 	case s.Cut > 0:
 		return []string{whole[:int(s.Cut*float64(len(whole)))]}, 0
-	case s.Midway:
+	case s.FailMidway:
 		return append(pieces[:len(pieces)/2:len(pieces)/2], h.Break(*s.Fail)), 0
 	case s.Ping:
 		return append([]string{h.Ping}, pieces...), 1

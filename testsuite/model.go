@@ -24,7 +24,7 @@ func Model(t *testing.T, p Provider, o *ModelOptions) {
 	t.Helper()
 	a := newAdapter(p, o)
 	for _, part := range modelParts {
-		if part.lacking == nil || !part.lacking(a.o.Lacks) {
+		if part.lacking == nil || !part.lacking(a.o.Unsupported) {
 			t.Run(part.name, func(t *testing.T) { part.run(t, a) })
 		}
 	}
@@ -34,30 +34,30 @@ func Model(t *testing.T, p Provider, o *ModelOptions) {
 type modelPart struct {
 	name    string
 	check   func(testing.TB, adapter)
-	lacking func(Lacks) bool // tells that the sentence is about what the protocol lacks
-	lacks   string           // the field of Lacks that says so
+	lacking func(Unsupported) bool // tells that the sentence is about what the protocol lacks
+	lacks   string                 // the field of Lacks that says so
 }
 
 // run checks the part. What it fails with names the way out.
 func (p modelPart) run(t testing.TB, a adapter) {
 	if p.lacks != "" {
-		t = hinting{t, "Where the protocol can't say this, set Lacks." + p.lacks + " in the ModelOptions."}
+		t = hintTB{t, "Where the protocol can't say this, set Lacks." + p.lacks + " in the ModelOptions."}
 	}
 	p.check(t, a)
 }
 
-// hinting is a test whose failures end with a hint.
-type hinting struct {
+// hintTB is a test whose failures end with a hint.
+type hintTB struct {
 	testing.TB
 	hint string
 }
 
-func (h hinting) Errorf(format string, args ...any) {
+func (h hintTB) Errorf(format string, args ...any) {
 	h.TB.Helper()
 	h.TB.Errorf("%s\n%s", fmt.Sprintf(format, args...), h.hint)
 }
 
-func (h hinting) Fatalf(format string, args ...any) {
+func (h hintTB) Fatalf(format string, args ...any) {
 	h.TB.Helper()
 	h.TB.Fatalf("%s\n%s", fmt.Sprintf(format, args...), h.hint)
 }
@@ -65,31 +65,31 @@ func (h hinting) Fatalf(format string, args ...any) {
 var modelParts = []modelPart{
 	{"a reply is what the provider said", replyIsWhatWasSaid, nil, ""},
 	{"no call is lost, doubled, moved or changed", callsStay, nil, ""},
-	{"arguments that are not JSON are kept as they came", brokenArgumentsAreKept, func(l Lacks) bool { return l.BrokenJSON }, "BrokenJSON"},
-	{"the provider's ids of calls are kept, also missing and repeated ones", idsStay, func(l Lacks) bool { return l.CallIDs }, "CallIDs"},
-	{"thinking keeps its signature", thinkingStays, func(l Lacks) bool { return l.Thinking }, "Thinking"},
+	{"arguments that are not JSON are kept as they came", brokenArgumentsAreKept, func(l Unsupported) bool { return l.BrokenJSON }, "BrokenJSON"},
+	{"the provider's ids of calls are kept, also missing and repeated ones", idsStay, func(l Unsupported) bool { return l.CallIDs }, "CallIDs"},
+	{"thinking keeps its signature", thinkingStays, func(l Unsupported) bool { return l.Thinking }, "Thinking"},
 	{"the reason to stop is the provider's", finishIsRight, nil, ""},
 	{"usage is counted once and in our terms", usageIsRight, nil, ""},
-	{"a reply is heard while it comes", replyIsHeard, func(l Lacks) bool { return l.Streaming }, "Streaming"},
-	{"a call that is written is a sign of life", callIsASign, func(l Lacks) bool { return l.Streaming }, "Streaming"},
-	{"a ping is a sign of life", pingIsASign, func(l Lacks) bool { return l.Streaming || l.Pings }, "Streaming or Lacks.Pings"},
+	{"a reply is heard while it comes", replyIsHeard, func(l Unsupported) bool { return l.Streaming }, "Streaming"},
+	{"a call that is written is a sign of life", callIsASign, func(l Unsupported) bool { return l.Streaming }, "Streaming"},
+	{"a ping is a sign of life", pingIsASign, func(l Unsupported) bool { return l.Streaming || l.Pings }, "Streaming or Lacks.Pings"},
 
 	{"a conversation is asked as it was held", conversationIsAsked, nil, ""},
-	{"results go with their calls, whatever these are called", resultsGoWithCalls, func(l Lacks) bool { return l.CallIDs }, "CallIDs"},
-	{"thinking goes back to its own provider and to no other", thinkingGoesBack, func(l Lacks) bool { return l.Signatures }, "Signatures"},
+	{"results go with their calls, whatever these are called", resultsGoWithCalls, func(l Unsupported) bool { return l.CallIDs }, "CallIDs"},
+	{"thinking goes back to its own provider and to no other", thinkingGoesBack, func(l Unsupported) bool { return l.Signatures }, "Signatures"},
 	{"instructions, tools and bounds are sent", settingsAreSent, nil, ""},
 	{"what the provider need not know is not sent", privateStays, nil, ""},
 	{"a schema for the answer is no hindrance", schemaIsNoHindrance, nil, ""},
 
 	{"a failure has its kind", failureHasItsKind, nil, ""},
 	{"a gateway's page is sorted by its status", gatewayIsSorted, nil, ""},
-	{"a failure in the midst of a reply has its kind", midwayHasItsKind, func(l Lacks) bool { return l.Streaming || l.Midway }, "Streaming or Lacks.Midway"},
+	{"a failure in the midst of a reply has its kind", midwayHasItsKind, func(l Unsupported) bool { return l.Streaming || l.Midway }, "Streaming or Lacks.Midway"},
 	{"a reply that is cut off is a failure to be tried again", cutIsAFailure, nil, ""},
 	{"a provider that hangs up is to be tried again", hangUpIsAFailure, nil, ""},
 
 	{"a call that is over is not made", overIsNotMade, nil, ""},
 	{"the end of the context ends a call that waits", endEndsSilence, nil, ""},
-	{"the end of the context ends a reply that comes", endEndsReply, func(l Lacks) bool { return l.Streaming }, "Streaming"},
+	{"the end of the context ends a reply that comes", endEndsReply, func(l Unsupported) bool { return l.Streaming }, "Streaming"},
 	{"many calls at once are kept apart", callsAreKeptApart, nil, ""},
 	{"calls that were given up leave nothing behind", nothingIsLeft, nil, ""},
 	{"of an unknown model nothing is known", unknownIsUnknown, nil, ""},
@@ -98,8 +98,8 @@ var modelParts = []modelPart{
 const (
 	// suiteKey is the key that adapters are given.
 	suiteKey = "sk-conformance-0123456789"
-	// promptly is how soon a call has to end that nobody waits for.
-	promptly = 2 * time.Second
+	// promptTime is how soon a call has to end that nobody waits for.
+	promptTime = 2 * time.Second
 )
 
 // plainUsage is of the replies that are not about it.
@@ -127,19 +127,19 @@ func (a adapter) question() *model.Request {
 	return &model.Request{Model: a.o.Model, Messages: []agent.Message{agent.TextMessage(agent.RoleUser, "How is Rome?")}}
 }
 
-// sitting is an adapter and the stand-in that it asks.
-type sitting struct {
+// modelSession is an adapter and the stand-in that it asks.
+type modelSession struct {
 	t     testing.TB
 	m     model.Model
 	wait  time.Duration
 	mu    sync.Mutex
-	asked []Asked
+	asked []ProviderRequest
 }
 
 // open opens an adapter whose provider does what play says.
-func (a adapter) open(t testing.TB, play func(Asked) Scene) *sitting {
-	s := &sitting{t: t, wait: a.patience}
-	s.m = a.p.Open(t, suiteKey, func(asked Asked) Scene {
+func (a adapter) open(t testing.TB, play func(ProviderRequest) ProviderResponse) *modelSession {
+	s := &modelSession{t: t, wait: a.patience}
+	s.m = a.p.Open(t, suiteKey, func(asked ProviderRequest) ProviderResponse {
 		s.mu.Lock()
 		s.asked = append(s.asked, asked)
 		s.mu.Unlock()
@@ -149,18 +149,18 @@ func (a adapter) open(t testing.TB, play func(Asked) Scene) *sitting {
 }
 
 // plays opens an adapter whose provider always does the same.
-func (a adapter) plays(t testing.TB, scene Scene) *sitting {
-	return a.open(t, func(Asked) Scene { return scene })
+func (a adapter) plays(t testing.TB, scene ProviderResponse) *modelSession {
+	return a.open(t, func(ProviderRequest) ProviderResponse { return scene })
 }
 
-func (s *sitting) requests() int {
+func (s *modelSession) requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.asked)
 }
 
 // last is the last request.
-func (s *sitting) last() Asked {
+func (s *modelSession) last() ProviderRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	require.NotEmpty(s.t, s.asked, "the adapter made no request")
@@ -171,18 +171,18 @@ func (s *sitting) last() Asked {
 type outcome struct {
 	reply *model.Reply
 	err   error
-	heard *ear
+	heard *deltaRecorder
 }
 
-// ear is who listens to a reply.
-type ear struct {
+// deltaRecorder is who listens to a reply.
+type deltaRecorder struct {
 	on             func(model.Delta) // nil hears no more
 	busy, over     atomic.Bool
 	overlap, late  atomic.Bool
 	text, thinking strings.Builder
 }
 
-func (e *ear) hear(d model.Delta) {
+func (e *deltaRecorder) hear(d model.Delta) {
 	if !e.busy.CompareAndSwap(false, true) {
 		e.overlap.Store(true)
 		return
@@ -201,10 +201,10 @@ func (e *ear) hear(d model.Delta) {
 
 // ask asks once and checks what is true of every call. How tells what the call
 // was, where it gets stuck.
-func (s *sitting) ask(ctx context.Context, how string, req func() *model.Request, on func(model.Delta)) outcome {
+func (s *modelSession) ask(ctx context.Context, how string, req func() *model.Request, on func(model.Delta)) outcome {
 	s.t.Helper()
 	before := s.requests()
-	out, sent, same := outcome{heard: &ear{on: on}}, req(), req()
+	out, sent, same := outcome{heard: &deltaRecorder{on: on}}, req(), req()
 	done := make(chan error, 1)
 	go func() {
 		err := panicked(func() { out.reply, out.err = s.m.Generate(ctx, sent, out.heard.hear) })
@@ -245,7 +245,7 @@ func panicked(do func()) (err error) {
 }
 
 // answered asks, for a reply.
-func (s *sitting) answered(how string, req func() *model.Request) outcome {
+func (s *modelSession) answered(how string, req func() *model.Request) outcome {
 	s.t.Helper()
 	out := s.ask(s.t.Context(), how, req, nil)
 	require.NoError(s.t, out.err, how)

@@ -21,7 +21,7 @@ import (
 const faultReason = "conformance: the reason why"
 
 // failed asks, for a failure, and checks what is true of all of them.
-func (s *sitting) failed(how string, req func() *model.Request) *agent.Error {
+func (s *modelSession) failed(how string, req func() *model.Request) *agent.Error {
 	s.t.Helper()
 	before := s.requests()
 	out := s.ask(s.t.Context(), how, req, nil)
@@ -31,7 +31,7 @@ func (s *sitting) failed(how string, req func() *model.Request) *agent.Error {
 	require.True(s.t, errors.As(out.err, &fault) && fault.Provider != nil, "%s: %v is no fault of a provider (model.Fault): the runtime can't tell whether to try again", how, out.err)
 	kind := fault.Provider.Kind
 	require.Equal(s.t, kind.Retryable(), fault.Retryable, "%s: whether %s is tried again is not the adapter's to say", how, kind)
-	require.Equal(s.t, kind == agent.FaultAuth, fault.Code == agent.ProviderAuth, "%s: the code of %s is %s", how, kind, fault.Code)
+	require.Equal(s.t, kind == agent.FaultAuth, fault.Code == agent.CodeProviderAuth, "%s: the code of %s is %s", how, kind, fault.Code)
 	require.NotEmpty(s.t, strings.TrimSpace(fault.Message), "%s: people are told nothing", how)
 	require.NotContains(s.t, fault.Message, "\n", "%s: a message is one line", how)
 	require.NotContains(s.t, fmt.Sprintf("%v %+v %#v", out.err, out.err, out.err), suiteKey, "%s: the key is in the error, and so in histories and logs", how)
@@ -39,14 +39,14 @@ func (s *sitting) failed(how string, req func() *model.Request) *agent.Error {
 }
 
 // kinds are those that a provider can tell.
-func (l Lacks) kinds() []agent.FaultKind {
+func (l Unsupported) kinds() []agent.FaultKind {
 	return slices.DeleteFunc([]agent.FaultKind{
 		agent.FaultRateLimit, agent.FaultOverload, agent.FaultTransient, agent.FaultAuth, agent.FaultQuota, agent.FaultBadRequest, agent.FaultContext,
 	}, func(k agent.FaultKind) bool { return slices.Contains(l.Kinds, k) })
 }
 
 // failure is of a kind, told in words that have the key where there is one.
-func (l Lacks) failure(kind agent.FaultKind) *Failure {
+func (l Unsupported) failure(kind agent.FaultKind) *Failure {
 	f := &Failure{Kind: kind, Message: faultReason}
 	if !l.Keys {
 		f.Message += " (you sent " + suiteKey + ")"
@@ -58,12 +58,12 @@ func (l Lacks) failure(kind agent.FaultKind) *Failure {
 const kindMatters = "%s: the kind decides whether it is tried again, after how long, and who is asked then"
 
 func failureHasItsKind(t testing.TB, a adapter) {
-	for _, kind := range a.o.Lacks.kinds() {
-		f := a.o.Lacks.failure(kind)
+	for _, kind := range a.o.Unsupported.kinds() {
+		f := a.o.Unsupported.failure(kind)
 		if kind == agent.FaultRateLimit || kind == agent.FaultOverload {
 			f.RetryAfter = 17 * time.Second
 		}
-		fault := a.plays(t, Scene{Fail: f}).failed(string(kind), a.question)
+		fault := a.plays(t, ProviderResponse{Fail: f}).failed(string(kind), a.question)
 		require.Equal(t, kind, fault.Provider.Kind, kindMatters+" (see Lacks.Kinds)", kind)
 		require.Equal(t, f.RetryAfter, fault.RetryAfter, "%s: how long the provider asked to wait", kind)
 		require.Contains(t, fault.Message, faultReason, "%s: what the provider said is lost", kind)
@@ -77,16 +77,16 @@ func gatewayIsSorted(t testing.TB, a adapter) {
 		500: agent.FaultTransient, 502: agent.FaultTransient, 503: agent.FaultOverload, 504: agent.FaultTransient, 529: agent.FaultOverload,
 	} {
 		how := fmt.Sprintf("a page with status %d", status)
-		fault := a.plays(t, Scene{Fail: &Failure{HTTP: status}}).failed(how, a.question)
+		fault := a.plays(t, ProviderResponse{Fail: &Failure{HTTP: status}}).failed(how, a.question)
 		require.Equal(t, kind, fault.Provider.Kind, kindMatters, how)
 		require.Equal(t, status, fault.Provider.HTTP, how)
 	}
 }
 
 func midwayHasItsKind(t testing.TB, a adapter) {
-	for _, kind := range a.o.Lacks.kinds() {
+	for _, kind := range a.o.Unsupported.kinds() {
 		scene := wholeReply("", textBlock("Hel", "lo", ", ", "wor", "ld"))
-		scene.Finish, scene.Fail, scene.Midway = model.FinishStop, a.o.Lacks.failure(kind), true
+		scene.Finish, scene.Fail, scene.FailMidway = model.FinishStop, a.o.Unsupported.failure(kind), true
 		how := string(kind) + " in the midst of a reply"
 		fault := a.plays(t, scene).failed(how, a.question)
 		require.Equal(t, kind, fault.Provider.Kind, kindMatters+" (see Lacks.Kinds)", how)
@@ -96,7 +96,7 @@ func midwayHasItsKind(t testing.TB, a adapter) {
 // cutIsAFailure cuts replies everywhere: what is then taken for whole must be whole.
 func cutIsAFailure(t testing.TB, a adapter) {
 	const cuts = 25
-	whole := wholeReply(model.FinishCalls, textBlock("Let me ", "look."), callBlock("call_a", "weather", `{"city"`, `:"Rome"}`), callBlock("call_b", "now", `{}`))
+	whole := wholeReply(model.FinishToolCalls, textBlock("Let me ", "look."), callBlock("call_a", "weather", `{"city"`, `:"Rome"}`), callBlock("call_b", "now", `{}`))
 	for i := range cuts {
 		for _, reset := range []bool{false, true} {
 			scene := whole
@@ -109,7 +109,7 @@ func cutIsAFailure(t testing.TB, a adapter) {
 				continue
 			}
 			require.Equal(t, calledTools(whole.parts()), calledTools(out.reply.Parts), "%s: half a reply is taken for a whole one", how)
-			a.same(t, how, Scene{Blocks: whole.Blocks, Finish: whole.Finish, Usage: out.reply.Usage}, out)
+			a.same(t, how, ProviderResponse{Blocks: whole.Blocks, Finish: whole.Finish, Usage: out.reply.Usage}, out)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func cutFault(t testing.TB, how string, err error) {
 }
 
 func hangUpIsAFailure(t testing.TB, a adapter) {
-	fault := a.plays(t, Scene{Cut: 1}).failed("a connection that is closed without an answer", a.question)
+	fault := a.plays(t, ProviderResponse{Cut: 1}).failed("a connection that is closed without an answer", a.question)
 	require.Equal(t, agent.FaultTransient, fault.Provider.Kind, kindMatters, "a connection that is closed without an answer")
 	require.Zero(t, fault.Provider.HTTP, "no answer has no status")
 }
@@ -149,37 +149,37 @@ func overIsNotMade(t testing.TB, a adapter) {
 // givenUp plays a call that its caller gives up, when the provider has begun or
 // when something is heard: it ends soon, and the provider is told, which would
 // write on at the caller's cost.
-func (a adapter) givenUp(ctx context.Context, t testing.TB, how string, scene Scene, begun func(), on func(model.Delta)) {
+func (a adapter) givenUp(ctx context.Context, t testing.TB, how string, scene ProviderResponse, begun func(), on func(model.Delta)) {
 	t.Helper()
 	left := make(chan struct{})
 	var once sync.Once
-	scene.Left = func() { once.Do(func() { close(left) }) }
+	scene.OnDisconnect = func() { once.Do(func() { close(left) }) }
 	scene.Wait = make(chan struct{})
-	s := a.open(t, func(Asked) Scene {
+	s := a.open(t, func(ProviderRequest) ProviderResponse {
 		begun()
 		return scene
 	})
 	start := time.Now()
 	out := s.ask(ctx, how, a.question, on)
-	require.Less(t, time.Since(start), promptly, "%s: it went on, and a person who interrupts a run waits for it", how)
+	require.Less(t, time.Since(start), promptTime, "%s: it went on, and a person who interrupts a run waits for it", how)
 	contextEnded(t, how, out.err, ctx.Err())
 	if s.requests() == 0 {
 		return // it was given up before the provider knew
 	}
 	select {
 	case <-left:
-	case <-time.After(promptly):
-		t.Errorf("%s: the connection is still open after %s: the provider writes on, and is paid for it", how, promptly)
+	case <-time.After(promptTime):
+		t.Errorf("%s: the connection is still open after %s: the provider writes on, and is paid for it", how, promptTime)
 	}
 }
 
 func endEndsSilence(t testing.TB, a adapter) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	a.givenUp(ctx, t, "a call that was given up before the answer", Scene{Silent: true}, cancel, nil)
+	a.givenUp(ctx, t, "a call that was given up before the answer", ProviderResponse{Silent: true}, cancel, nil)
 	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	a.givenUp(ctx, t, "a call whose time is up before the answer", Scene{Silent: true}, func() {}, nil)
+	a.givenUp(ctx, t, "a call whose time is up before the answer", ProviderResponse{Silent: true}, func() {}, nil)
 }
 
 func endEndsReply(t testing.TB, a adapter) {
@@ -195,13 +195,13 @@ func endEndsReply(t testing.TB, a adapter) {
 
 func callsAreKeptApart(t testing.TB, a adapter) {
 	const many = 16
-	answer := func(question string) Scene {
-		return wholeReply(model.FinishCalls, textBlock("You said ", question), callBlock("call_a", "note", `{"text":`, asJSON(question)+`}`))
+	answer := func(question string) ProviderResponse {
+		return wholeReply(model.FinishToolCalls, textBlock("You said ", question), callBlock("call_a", "note", `{"text":`, asJSON(question)+`}`))
 	}
-	s := a.open(t, func(asked Asked) Scene {
+	s := a.open(t, func(asked ProviderRequest) ProviderResponse {
 		var last string
 		for _, m := range asked.Messages {
-			last = m.TextOf()
+			last = m.Text()
 		}
 		return answer(last)
 	})
@@ -209,7 +209,7 @@ func callsAreKeptApart(t testing.TB, a adapter) {
 	for i := range many {
 		wg.Go(func() {
 			question := fmt.Sprint("number ", i, strings.Repeat(" and more", i))
-			req, heard := a.question(), &ear{}
+			req, heard := a.question(), &deltaRecorder{}
 			req.Messages[0] = agent.TextMessage(agent.RoleUser, question)
 			req.Tools = suiteTools()
 			var reply *model.Reply
@@ -232,9 +232,9 @@ func callsAreKeptApart(t testing.TB, a adapter) {
 func nothingIsLeft(t testing.TB, a adapter) {
 	const calls = 20
 	var cancel context.CancelFunc
-	s := a.open(t, func(Asked) Scene {
+	s := a.open(t, func(ProviderRequest) ProviderResponse {
 		cancel()
-		return Scene{Silent: true, Wait: make(chan struct{})}
+		return ProviderResponse{Silent: true, Wait: make(chan struct{})}
 	})
 	before := runtime.NumGoroutine()
 	for range calls {

@@ -15,23 +15,23 @@ import (
 func textBlock(pieces ...string) Block { return Block{Type: agent.PartText, Pieces: pieces} }
 
 func callBlock(id, tool string, pieces ...string) Block {
-	return Block{Type: agent.PartCall, ID: id, Tool: tool, Pieces: pieces}
+	return Block{Type: agent.PartToolCall, ID: id, Tool: tool, Pieces: pieces}
 }
 
 // wholeReply is a whole reply of some blocks.
-func wholeReply(finish model.Finish, blocks ...Block) Scene {
-	return Scene{Blocks: blocks, Finish: finish, Usage: plainUsage}
+func wholeReply(finish model.Finish, blocks ...Block) ProviderResponse {
+	return ProviderResponse{Blocks: blocks, Finish: finish, Usage: plainUsage}
 }
 
 // check plays a scene and compares the reply.
-func (a adapter) check(t testing.TB, how string, scene Scene) {
+func (a adapter) check(t testing.TB, how string, scene ProviderResponse) {
 	t.Helper()
 	out := a.plays(t, scene).answered(how, a.question)
 	a.same(t, how, scene, out)
 }
 
 // same compares a reply, and what was heard of it, with what the provider said.
-func (a adapter) same(t testing.TB, how string, scene Scene, out outcome) {
+func (a adapter) same(t testing.TB, how string, scene ProviderResponse, out outcome) {
 	t.Helper()
 	want := scene.parts()
 	var text, thinking string
@@ -55,12 +55,12 @@ func (a adapter) same(t testing.TB, how string, scene Scene, out outcome) {
 }
 
 // parts are the scene's blocks as the runtime knows them.
-func (s Scene) parts() []agent.Part {
+func (s ProviderResponse) parts() []agent.Part {
 	var parts []agent.Part
 	for _, b := range s.Blocks {
 		whole := strings.Join(b.Pieces, "")
-		if b.Type == agent.PartCall {
-			parts = append(parts, model.Call(b.ID, b.Tool, whole))
+		if b.Type == agent.PartToolCall {
+			parts = append(parts, model.CallPart(b.ID, b.Tool, whole))
 		} else {
 			parts = append(parts, agent.Part{Type: b.Type, Text: whole, Signature: b.Signature})
 		}
@@ -72,7 +72,7 @@ func (a adapter) samePart(t testing.TB, how string, want, got agent.Part) {
 	t.Helper()
 	require.Equal(t, want.Type, got.Type, "%s: the parts are not in the model's order", how)
 	require.Equal(t, want.Text, got.Text, how)
-	if !a.o.Lacks.Signatures {
+	if !a.o.Unsupported.Signatures {
 		require.Equal(t, want.Signature, got.Signature, "%s: the provider refuses thinking that comes back without its signature (see Lacks.Signatures)", how)
 	}
 	if want.Call == nil {
@@ -87,7 +87,7 @@ func (a adapter) samePart(t testing.TB, how string, want, got agent.Part) {
 		"%s: what the model wrote in the place of JSON is in Call.Malformed, as model.Call has it: the model is told of it, so that it can mend it", how)
 	require.True(t, sameJSON(want.Call.Arguments, got.Call.Arguments),
 		"%s: the arguments of %s are %s, and the model wrote %s", how, want.Call.Tool, got.Call.Arguments, want.Call.Arguments)
-	if !a.o.Lacks.CallIDs {
+	if !a.o.Unsupported.CallIDs {
 		require.Equal(t, want.Call.ProviderID, got.Call.ProviderID, "%s: the provider's id of the call of %s (see Lacks.CallIDs)", how, want.Call.Tool)
 	}
 	require.Empty(t, got.Call.ID, "%s: ids of calls are the runtime's to give; the provider's is ProviderID", how)
@@ -135,44 +135,44 @@ func replyIsWhatWasSaid(t testing.TB, a adapter) {
 }
 
 func callsStay(t testing.TB, a adapter) {
-	a.check(t, "a text and three calls", wholeReply(model.FinishCalls, textBlock("Let me ", "look."),
+	a.check(t, "a text and three calls", wholeReply(model.FinishToolCalls, textBlock("Let me ", "look."),
 		callBlock("call_a", "weather", `{"city"`, `:"Ro`, `me"}`),
 		callBlock("call_b", "now"),
 		callBlock("call_c", "weather", `{"city":"Oslo","at":`, `"12:00"}`)))
-	a.check(t, "the same call twice", wholeReply(model.FinishCalls,
+	a.check(t, "the same call twice", wholeReply(model.FinishToolCalls,
 		callBlock("call_a", "add", `{"n":1}`), callBlock("call_b", "add", `{"n":1}`)))
-	a.check(t, "one call and no text", wholeReply(model.FinishCalls, callBlock("call_a", "now", "{}")))
-	a.check(t, "arguments of every type", wholeReply(model.FinishCalls,
+	a.check(t, "one call and no text", wholeReply(model.FinishToolCalls, callBlock("call_a", "now", "{}")))
+	a.check(t, "arguments of every type", wholeReply(model.FinishToolCalls,
 		callBlock("call_a", "pay", `{"id":12345678901234567891,"amount":0.10,`, `"tags":["<a>","ü","\u0000\n"],"to":{"name":null,"ok":true},"":[]}`)))
 }
 
 func brokenArgumentsAreKept(t testing.TB, a adapter) {
-	a.check(t, "arguments that end too early", wholeReply(model.FinishCalls, callBlock("call_a", "pay", `{"amount"`, `: 5`), callBlock("call_b", "now", `{}`)))
-	a.check(t, "arguments that are no object", wholeReply(model.FinishCalls, callBlock("call_a", "pay", `[5]`)))
+	a.check(t, "arguments that end too early", wholeReply(model.FinishToolCalls, callBlock("call_a", "pay", `{"amount"`, `: 5`), callBlock("call_b", "now", `{}`)))
+	a.check(t, "arguments that are no object", wholeReply(model.FinishToolCalls, callBlock("call_a", "pay", `[5]`)))
 }
 
 func idsStay(t testing.TB, a adapter) {
-	a.check(t, "ids repeated", wholeReply(model.FinishCalls,
+	a.check(t, "ids repeated", wholeReply(model.FinishToolCalls,
 		callBlock("same", "f", `{"n":1}`), callBlock("same", "g", `{"n":2}`), callBlock("other", "f", `{"n":3}`)))
-	a.check(t, "an id missing", wholeReply(model.FinishCalls, callBlock("", "f", `{"n":1}`)))
+	a.check(t, "an id missing", wholeReply(model.FinishToolCalls, callBlock("", "f", `{"n":1}`)))
 }
 
 func thinkingStays(t testing.TB, a adapter) {
 	signature := "c2lnbmF0dXJl"
-	if a.o.Lacks.Signatures {
+	if a.o.Unsupported.Signatures {
 		signature = ""
 	}
-	a.check(t, "thinking, a text and a call", wholeReply(model.FinishCalls,
+	a.check(t, "thinking, a text and a call", wholeReply(model.FinishToolCalls,
 		Block{Type: agent.PartThinking, Pieces: []string{"Two and ", "two."}, Signature: signature},
 		textBlock("Four."), callBlock("call_a", "now", "{}")))
 }
 
 func finishIsRight(t testing.TB, a adapter) {
 	a.check(t, "cut off at its limit", wholeReply(model.FinishLength, textBlock("Once ", "upon")))
-	if !a.o.Lacks.Refusals {
-		a.check(t, "refused (see Lacks.Refusals)", wholeReply(model.FinishFiltered, textBlock("I can't ", "do that.")))
+	if !a.o.Unsupported.Refusals {
+		a.check(t, "refused (see Lacks.Refusals)", wholeReply(model.FinishContentFilter, textBlock("I can't ", "do that.")))
 	}
-	if !a.o.Lacks.BrokenJSON {
+	if !a.o.Unsupported.BrokenJSON {
 		a.check(t, "cut off in a call", wholeReply(model.FinishLength, callBlock("call_a", "f", `{"n":`)))
 	}
 }
@@ -180,20 +180,20 @@ func finishIsRight(t testing.TB, a adapter) {
 func usageIsRight(t testing.TB, a adapter) {
 	scene := wholeReply(model.FinishStop, textBlock("Four", ", ", "I think."))
 	scene.Usage = agent.Usage{Input: 4312, Output: 500, CacheRead: 4000, CacheWrite: 300, Reasoning: 420}
-	if a.o.Lacks.CacheRead {
+	if a.o.Unsupported.CacheRead {
 		scene.Usage.CacheRead = 0
 	}
-	if a.o.Lacks.CacheWrite {
+	if a.o.Unsupported.CacheWrite {
 		scene.Usage.CacheWrite = 0
 	}
-	if a.o.Lacks.Reasoning {
+	if a.o.Unsupported.Reasoning {
 		scene.Usage.Reasoning = 0
 	}
 	a.check(t, "usage with a cache and with reasoning (see CacheRead, CacheWrite and Reasoning of Lacks)", scene)
 }
 
 // heard plays a scene whose rest only comes when enough was heard of it.
-func (a adapter) heard(t testing.TB, how string, scene Scene, enough func(model.Delta) bool) {
+func (a adapter) heard(t testing.TB, how string, scene ProviderResponse, enough func(model.Delta) bool) {
 	t.Helper()
 	rest := make(chan struct{})
 	scene.Wait = rest
@@ -213,7 +213,7 @@ func replyIsHeard(t testing.TB, a adapter) {
 }
 
 func callIsASign(t testing.TB, a adapter) {
-	a.heard(t, "a call that comes in pieces, and no sign of life of it", wholeReply(model.FinishCalls, callBlock("call_a", "write", `{"text":"`, "a long ", "text", `"}`)),
+	a.heard(t, "a call that comes in pieces, and no sign of life of it", wholeReply(model.FinishToolCalls, callBlock("call_a", "write", `{"text":"`, "a long ", "text", `"}`)),
 		func(model.Delta) bool { return true })
 }
 

@@ -12,14 +12,14 @@ import (
 )
 
 func madeCall(id, tool, arguments string) agent.Part {
-	p := model.Call("theirs", tool, arguments) // providers repeat their ids
+	p := model.CallPart("theirs", tool, arguments) // providers repeat their ids
 	p.Call.ID = id
 	return p
 }
 
 func resultOf(call, tool string, status agent.CallStatus, text string) agent.Message {
 	return agent.Message{Role: agent.RoleTool, Parts: []agent.Part{
-		{Type: agent.PartResult, Result: &agent.ToolResult{Call: call, Tool: tool, Status: status, Text: text}}}}
+		{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: call, Tool: tool, Status: status, Text: text}}}}
 }
 
 func saidText(text string) agent.Part { return agent.Part{Type: agent.PartText, Text: text} }
@@ -55,7 +55,7 @@ const brokenCall = 3
 
 // lines are a conversation, a part a line. Of names the call that a result in the
 // i-th message is for: they are counted.
-func (l Lacks) lines(t testing.TB, messages []agent.Message, of func(i int, call string) string) []string {
+func (l Unsupported) lines(t testing.TB, messages []agent.Message, of func(i int, call string) string) []string {
 	t.Helper()
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -69,14 +69,14 @@ func (l Lacks) lines(t testing.TB, messages []agent.Message, of func(i int, call
 			switch {
 			case p.Type == agent.PartText:
 				say("%s: %s", who, p.Text)
-			case p.Type == agent.PartCall && p.Call != nil:
+			case p.Type == agent.PartToolCall && p.Call != nil:
 				calls++
 				arguments := canonical(p.Call.Arguments)
 				if calls == brokenCall {
 					arguments = "(not JSON)"
 				}
 				say("%s: call%05d is %s %s", who, calls, p.Call.Tool, arguments)
-			case p.Type == agent.PartResult && p.Result != nil:
+			case p.Type == agent.PartToolResult && p.Result != nil:
 				results++
 				call := of(i, p.Result.Call)
 				if l.CallIDs {
@@ -90,7 +90,7 @@ func (l Lacks) lines(t testing.TB, messages []agent.Message, of func(i int, call
 }
 
 // wireIDs are the calls of a request by the ids that it has for them.
-func (l Lacks) wireIDs(t testing.TB, messages []agent.Message) map[string]string {
+func (l Unsupported) wireIDs(t testing.TB, messages []agent.Message) map[string]string {
 	t.Helper()
 	ids := map[string]string{}
 	n := 0
@@ -109,7 +109,7 @@ func (l Lacks) wireIDs(t testing.TB, messages []agent.Message) map[string]string
 }
 
 // sent asks with a request, and reads what the provider was asked.
-func (a adapter) sent(t testing.TB, how string, req func() *model.Request) Asked {
+func (a adapter) sent(t testing.TB, how string, req func() *model.Request) ProviderRequest {
 	t.Helper()
 	s := a.plays(t, anyReply)
 	a.same(t, how, anyReply, s.answered(how, req))
@@ -118,10 +118,10 @@ func (a adapter) sent(t testing.TB, how string, req func() *model.Request) Asked
 
 func conversationIsAsked(t testing.TB, a adapter) {
 	asked := a.sent(t, "a conversation over two runs", a.conversation)
-	ids := a.o.Lacks.wireIDs(t, asked.Messages)
-	got := a.o.Lacks.lines(t, asked.Messages, func(_ int, call string) string { return ids[call] })
+	ids := a.o.Unsupported.wireIDs(t, asked.Messages)
+	got := a.o.Unsupported.lines(t, asked.Messages, func(_ int, call string) string { return ids[call] })
 	held := a.conversation().Messages
-	require.Equal(t, a.o.Lacks.lines(t, held, model.CallIDs(held)), got,
+	require.Equal(t, a.o.Unsupported.lines(t, held, model.CallIDs(held)), got,
 		"what the model reads is not what was said (where only \"well\" differs, see Lacks.FailedResults)")
 	brokenIsSent(t, asked.Messages)
 }
@@ -152,7 +152,7 @@ func resultsGoWithCalls(t testing.TB, a adapter) {
 		return r
 	}
 	asked := a.sent(t, "two results in another order", req)
-	ids := a.o.Lacks.wireIDs(t, asked.Messages)
+	ids := a.o.Unsupported.wireIDs(t, asked.Messages)
 	got := map[string]string{}
 	for _, m := range asked.Messages {
 		for _, p := range m.Parts {
@@ -172,7 +172,7 @@ func thinkingGoesBack(t testing.TB, a adapter) {
 			r := a.question()
 			parts := []agent.Part{{Type: agent.PartThinking, Text: "I should look.", Signature: signature, ProviderID: "rs_1"}, madeCall("t1.1", "now", `{}`)}
 			if !back {
-				parts = append(parts, agent.Part{Type: agent.PartServer, Text: "web_search", Raw: json.RawMessage(`{"type":"server_tool_use","id":"s-1","name":"web_search","input":{}}`)})
+				parts = append(parts, agent.Part{Type: agent.PartServerTool, Text: "web_search", Raw: json.RawMessage(`{"type":"server_tool_use","id":"s-1","name":"web_search","input":{}}`)})
 			}
 			r.Messages = append(r.Messages,
 				agent.Message{Role: agent.RoleAssistant, Model: by + "/" + a.o.Model, Parts: parts},
@@ -185,7 +185,7 @@ func thinkingGoesBack(t testing.TB, a adapter) {
 				if p.Type == agent.PartThinking && p.Signature == signature {
 					marks++
 				}
-				require.False(t, back && marks == 0 && p.Type == agent.PartCall, "the call stands before the thinking that led to it, or that is not given back: the provider refuses the turn")
+				require.False(t, back && marks == 0 && p.Type == agent.PartToolCall, "the call stands before the thinking that led to it, or that is not given back: the provider refuses the turn")
 			}
 		}
 		if back {
@@ -215,13 +215,13 @@ func settingsAreSent(t testing.TB, a adapter) {
 	})
 	require.Equal(t, a.o.Model, asked.Model, "the model")
 	require.Equal(t, "Be brief.\nBe kind.", asked.Instructions, "the instructions")
-	if !a.o.Lacks.Keys {
+	if !a.o.Unsupported.Keys {
 		require.Equal(t, suiteKey, asked.Key, "the key (see Lacks.Keys)")
 	}
-	if !a.o.Lacks.OutputCap {
+	if !a.o.Unsupported.OutputCap {
 		require.Equal(t, 1234, asked.MaxOutputTokens, "the bound of the reply's length (see Lacks.OutputCap)")
 	}
-	if !a.o.Lacks.Temperature {
+	if !a.o.Unsupported.Temperature {
 		a.temperatureIsSent(t, warm, asked)
 		cold := 0.0
 		a.temperatureIsSent(t, cold, a.sent(t, "a request with the temperature 0", func() *model.Request {
@@ -242,7 +242,7 @@ func settingsAreSent(t testing.TB, a adapter) {
 	require.Empty(t, plain.Tools, "tools that nobody gave")
 }
 
-func (a adapter) temperatureIsSent(t testing.TB, want float64, asked Asked) {
+func (a adapter) temperatureIsSent(t testing.TB, want float64, asked ProviderRequest) {
 	t.Helper()
 	require.NotNil(t, asked.Temperature, "the temperature %v was not sent: only nil means that none is (see Lacks.Temperature)", want)
 	require.InDelta(t, want, *asked.Temperature, 1e-9, "another temperature was sent")

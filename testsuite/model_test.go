@@ -19,17 +19,17 @@ func TestTin(t *testing.T) { testsuite.Model(t, tinProvider, tinOptions) }
 
 // A Script keeps the contract as far as it has words for it.
 func TestScriptIsAModel(t *testing.T) {
-	testsuite.Model(t, scripts{}, &testsuite.ModelOptions{Lacks: testsuite.Lacks{
+	testsuite.Model(t, scripts{}, &testsuite.ModelOptions{Unsupported: testsuite.Unsupported{
 		Keys: true, Streaming: true, Signatures: true, CallIDs: true, CacheWrite: true, Reasoning: true,
 	}})
 }
 
 // scripts plays scenes by scripts of one reply each.
 type scripts struct {
-	play func(testsuite.Asked) testsuite.Scene
+	play func(testsuite.ProviderRequest) testsuite.ProviderResponse
 }
 
-func (scripts) Open(_ testing.TB, _ string, play func(testsuite.Asked) testsuite.Scene) model.Model {
+func (scripts) Open(_ testing.TB, _ string, play func(testsuite.ProviderRequest) testsuite.ProviderResponse) model.Model {
 	return scripts{play}
 }
 
@@ -39,17 +39,17 @@ func (s scripts) Generate(ctx context.Context, req *model.Request, emit func(mod
 	if ctx.Err() != nil {
 		return testsuite.NewScript(testsuite.Reply{Match: "."}).Generate(ctx, req, emit)
 	}
-	scene := s.play(testsuite.Asked{
+	scene := s.play(testsuite.ProviderRequest{
 		Model: req.Model, Instructions: req.Instructions, Messages: req.Messages, Tools: req.Tools,
 		MaxOutputTokens: req.MaxOutputTokens, Temperature: req.Temperature,
 	})
-	if scene.Left != nil {
-		defer scene.Left()
+	if scene.OnDisconnect != nil {
+		defer scene.OnDisconnect()
 	}
 	return testsuite.NewScript(replyOf(scene)).Generate(ctx, req, emit)
 }
 
-func replyOf(s testsuite.Scene) testsuite.Reply {
+func replyOf(s testsuite.ProviderResponse) testsuite.Reply {
 	r := testsuite.Reply{
 		Match: "(?s).", Finish: string(s.Finish),
 		Usage: testsuite.Usage{Input: s.Usage.Input, Output: s.Usage.Output, CacheRead: s.Usage.CacheRead},
@@ -61,7 +61,7 @@ func replyOf(s testsuite.Scene) testsuite.Reply {
 			r.Text += whole
 		case agent.PartThinking:
 			r.Thinking += whole
-		case agent.PartCall:
+		case agent.PartToolCall:
 			r.Calls = append(r.Calls, testsuite.Call{ID: b.ID, Tool: b.Tool, Raw: whole})
 		}
 	}
@@ -82,7 +82,7 @@ func replyOf(s testsuite.Scene) testsuite.Reply {
 // A script without an end is refused, and not read into memory.
 func TestAScriptHasABound(t *testing.T) {
 	_, err := testsuite.LoadScript("/dev/zero")
-	require.ErrorIs(t, err, agent.TooLarge)
+	require.ErrorIs(t, err, agent.CodeTooLarge)
 }
 
 // What is wrong with a script is told in words of the file, with its line.
@@ -99,7 +99,7 @@ func TestScriptsAreRefusedInWords(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(text+"\n"), 0o600))
 		_, err := testsuite.LoadScript(path)
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 		require.ErrorContains(t, err, want)
 		require.NotRegexp(t, `testsuite\.|!!|construct|unmarshal|time\.Duration`, err.Error())
 	}

@@ -29,19 +29,19 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// performance plays runs on a real server.
-type performance struct {
+// serverBackend plays runs on a real server.
+type serverBackend struct {
 	temporal  temporal.Client
 	namespace string
 	client    *client.Client
-	person    *visit
+	person    *personState
 	sessions  []string // that were begun here
 }
 
-func newPerformance(t testing.TB, own *worker.Options, o *Options) *performance {
+func newServerBackend(t testing.TB, own *worker.Options, o *Options) *serverBackend {
 	t.Helper()
-	p := &performance{
-		temporal: o.Server, namespace: o.namespace(), person: o.Person.on(),
+	p := &serverBackend{
+		temporal: o.Server, namespace: o.namespace(), person: o.Person.newState(),
 		client: client.New(o.Server, &client.Options{TaskQueue: own.TaskQueue, Store: own.Store}),
 	}
 	if o.Crash == nil {
@@ -68,9 +68,9 @@ func begin(t testing.TB, c temporal.Client, own *worker.Options) *worker.Worker 
 }
 
 // mortals starts a worker that dies at its time, and another one then.
-func (p *performance) mortals(t testing.TB, own *worker.Options, o *Options) {
+func (p *serverBackend) mortals(t testing.TB, own *worker.Options, o *Options) {
 	t.Helper()
-	m, c := dialMortal(t, o)
+	m, c := dialKillable(t, o)
 	doomed := *own
 	doomed.Temporal = func(l worker.Lane, o *sdkworker.Options) {
 		if own.Temporal != nil {
@@ -107,7 +107,7 @@ func (p *performance) mortals(t testing.TB, own *worker.Options, o *Options) {
 	})
 }
 
-func (p *performance) start(ctx context.Context, _, name, text string, o *client.StartOptions) error {
+func (p *serverBackend) start(ctx context.Context, _, name, text string, o *client.StartOptions) error {
 	_, err := p.client.Start(ctx, name, text, o)
 	if err == nil {
 		p.sessions = append(p.sessions, o.Session)
@@ -120,7 +120,7 @@ const patient = 2 * time.Minute
 
 // wait waits until the run rests or ends, and lets the person answer it and those
 // below it. A run that waits for agents below it rests when all of them do.
-func (p *performance) wait(ctx context.Context, session string) (*agent.Outcome, error) {
+func (p *serverBackend) wait(ctx context.Context, session string) (*agent.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
 	look := time.NewTicker(lookEvery)
@@ -139,13 +139,13 @@ func (p *performance) wait(ctx context.Context, session string) (*agent.Outcome,
 }
 
 // look waits until the run itself rests or ends, and reports whether its tree does.
-func (p *performance) look(ctx context.Context, session string) (*agent.Outcome, bool, error) {
+func (p *serverBackend) look(ctx context.Context, session string) (*agent.Outcome, bool, error) {
 	run, err := p.client.Get(ctx, session)
 	if err != nil {
 		return nil, false, err
 	}
 	o, err := run.Wait(ctx)
-	if err != nil || o.Status != agent.Suspended {
+	if err != nil || o.Status != agent.StatusSuspended {
 		return o, err == nil, err
 	}
 	resting, err := p.rests(ctx, run)
@@ -153,19 +153,19 @@ func (p *performance) look(ctx context.Context, session string) (*agent.Outcome,
 }
 
 // stuck says where a run stands that neither rests nor ends.
-func (p *performance) stuck(session string, err error) error {
+func (p *serverBackend) stuck(session string, err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	st, asked := p.status(ctx, session)
 	if asked != nil {
 		return fmt.Errorf("session %s neither rests nor ends (%w), and does not answer: %w", session, err, asked)
 	}
-	return fmt.Errorf("session %s neither rests nor ends (%w); it is %s and does %s", session, err, st.Status, text(st.Doing))
+	return fmt.Errorf("session %s neither rests nor ends (%w); it is %s and does %s", session, err, st.Status, text(st.InFlight))
 }
 
 // rests reports whether all live runs of a tree rest, once the person has answered what
 // they ask. One that is still held by a hold that was lifted above it does not.
-func (p *performance) rests(ctx context.Context, top *client.Run) (bool, error) {
+func (p *serverBackend) rests(ctx context.Context, top *client.Run) (bool, error) {
 	runs, err := p.tree(ctx, top)
 	if err != nil {
 		return false, err
@@ -177,12 +177,12 @@ func (p *performance) rests(ctx context.Context, top *client.Run) (bool, error) 
 			resting = false // it goes on, has just ended, or its worker is not there
 			continue
 		}
-		held[run.Session] = slices.ContainsFunc(s.Held, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
-		for _, h := range s.Held {
+		held[run.Session] = slices.ContainsFunc(s.Holds, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
+		for _, h := range s.Holds {
 			still, known := held[h.Session]
 			resting = resting && (still || !known)
 		}
-		if s.Kind == agent.AwaitingChildren && !slices.ContainsFunc(runs, func(r *client.Run) bool { return strings.HasPrefix(r.Session, run.Session+"/") }) {
+		if s.Kind == agent.SuspensionAwaitingChildren && !slices.ContainsFunc(runs, func(r *client.Run) bool { return strings.HasPrefix(r.Session, run.Session+"/") }) {
 			resting = false // the listing is behind, or it has not heard of their ends
 		}
 		acted, err := p.react(ctx, s.Requests)
@@ -195,14 +195,14 @@ func (p *performance) rests(ctx context.Context, top *client.Run) (bool, error) 
 }
 
 // react lets the person answer what a run asks; it reports whether he did.
-func (p *performance) react(ctx context.Context, open []agent.Request) (acted bool, err error) {
+func (p *serverBackend) react(ctx context.Context, open []agent.Request) (acted bool, err error) {
 	list, err := p.person.reactions(open)
 	for _, said := range list {
 		if said.Command == nil {
 			continue
 		}
 		acted = true
-		_, err := signals.Say(ctx, p.temporal, said.Request.Session, said.Command)
+		_, err := signals.Update(ctx, p.temporal, said.Request.Session, said.Command)
 		if err := personRefused(err); err != nil {
 			return false, err
 		}
@@ -211,7 +211,7 @@ func (p *performance) react(ctx context.Context, open []agent.Request) (acted bo
 }
 
 // tree lists a run and the live ones below it.
-func (p *performance) tree(ctx context.Context, top *client.Run) (runs []*client.Run, err error) {
+func (p *serverBackend) tree(ctx context.Context, top *client.Run) (runs []*client.Run, err error) {
 	nodes, err := top.Tree(ctx)
 	for _, n := range nodes {
 		if n.Status.Ended() {
@@ -226,7 +226,7 @@ func (p *performance) tree(ctx context.Context, top *client.Run) (runs []*client
 	return runs, err
 }
 
-func (p *performance) status(ctx context.Context, session string) (agent.RunStatus, error) {
+func (p *serverBackend) status(ctx context.Context, session string) (agent.RunStatus, error) {
 	run, err := p.client.Get(ctx, session)
 	if err != nil {
 		return agent.RunStatus{}, err
@@ -234,13 +234,13 @@ func (p *performance) status(ctx context.Context, session string) (agent.RunStat
 	return run.Status(ctx)
 }
 
-func (p *performance) say(ctx context.Context, session string, c agent.Command) (agent.Ack, error) {
-	return signals.Say(ctx, p.temporal, session, c)
+func (p *serverBackend) say(ctx context.Context, session string, c agent.Command) (agent.Ack, error) {
+	return signals.Update(ctx, p.temporal, session, c)
 }
 
 // skip lets time go by, from one thing that people or models see to the next, so that
 // the person can answer what comes of it.
-func (p *performance) skip(ctx context.Context, d time.Duration) error {
+func (p *serverBackend) skip(ctx context.Context, d time.Duration) error {
 	for d > 0 {
 		runs, err := p.live(ctx)
 		if err != nil {
@@ -271,7 +271,7 @@ func (p *performance) skip(ctx context.Context, d time.Duration) error {
 }
 
 // live lists all runs of the stage that have not ended, once they rest.
-func (p *performance) live(ctx context.Context) (all []*client.Run, err error) {
+func (p *serverBackend) live(ctx context.Context) (all []*client.Run, err error) {
 	for _, session := range p.sessions {
 		if _, err := p.wait(ctx, session); err != nil {
 			return nil, err
@@ -312,7 +312,7 @@ func (c clock) reached(at time.Time) bool {
 	return !c.now.Before(at) && (c.wake.IsZero() || c.wake.After(c.now))
 }
 
-func (p *performance) clock(ctx context.Context, run *client.Run) (c clock, err error) {
+func (p *serverBackend) clock(ctx context.Context, run *client.Run) (c clock, err error) {
 	d, err := p.temporal.DescribeWorkflowExecution(ctx, run.Session, "")
 	if err != nil {
 		return c, fmt.Errorf("looking at the time of session %s: %w", run.Session, err)
@@ -342,7 +342,7 @@ func (p *performance) clock(ctx context.Context, run *client.Run) (c clock, err 
 }
 
 // forward lets time go by for one run, and waits until it has done what fell due.
-func (p *performance) forward(ctx context.Context, run *client.Run, d time.Duration) error {
+func (p *serverBackend) forward(ctx context.Context, run *client.Run, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
 	c, err := p.clock(ctx, run)

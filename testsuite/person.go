@@ -19,40 +19,40 @@ import (
 type Person struct {
 	// By is who answers; empty means "person".
 	By string
-	// Replies is how often the person answers on a stage at most: one more fails the
+	// MaxReplies is how often the person answers on a stage at most: one more fails the
 	// test. Zero means without end.
-	Replies int
+	MaxReplies int
 	// Rules are tried in order.
-	Rules []Reaction
+	Rules []PersonRule
 	// Model answers questions that no rule is for, in the part of somebody who wants
 	// Goal; nil means that nobody does.
 	Model model.Model
 	Goal  string
 
-	mu   sync.Mutex
-	said []Said
+	mu        sync.Mutex
+	decisions []PersonDecision
 }
 
-// visit is what a [Person] does on one [Stage].
-type visit struct {
+// personState is what a [Person] does on one [Env].
+type personState struct {
 	person *Person
 	asked  map[string]bool // requests that were decided about
 	used   []int           // how often each rule has answered
 	spoken int             // how often the person has
 }
 
-// on is the beginning of a visit; a nil person's is empty.
-func (p *Person) on() *visit {
-	v := &visit{person: p, asked: map[string]bool{}}
+// newState is the beginning of a visit; a nil person's is empty.
+func (p *Person) newState() *personState {
+	v := &personState{person: p, asked: map[string]bool{}}
 	if p != nil {
 		v.used = make([]int, len(p.Rules))
 	}
 	return v
 }
 
-// Reaction is what a [Person] does when something is asked. The first fields say what
+// PersonRule is what a [Person] does when something is asked. The first fields say what
 // it is for, and empty ones fit everything; of the others one is wanted.
-type Reaction struct {
+type PersonRule struct {
 	Type  agent.RequestType
 	Agent string
 	Tool  string
@@ -77,8 +77,8 @@ type Reaction struct {
 	Fail string
 }
 
-// Said is what a [Person] did about a request.
-type Said struct {
+// PersonDecision is what a [Person] did about a request.
+type PersonDecision struct {
 	Request agent.Request
 	Command agent.Command // nil where it was ignored
 }
@@ -99,7 +99,7 @@ func (p *Person) check() error {
 	return nil
 }
 
-func (r Reaction) decisions() (n int) {
+func (r PersonRule) decisions() (n int) {
 	for _, is := range []bool{r.Approve || len(r.Arguments) > 0, r.Reject != "", r.Text != "", r.Choice != "", len(r.Data) > 0, r.Ignore, r.Stop != "", r.Fail != ""} {
 		if is {
 			n++
@@ -108,15 +108,15 @@ func (r Reaction) decisions() (n int) {
 	return n
 }
 
-// Said lists what the person did, in order.
-func (p *Person) Said() []Said {
+// Decisions lists what the person did, in order.
+func (p *Person) Decisions() []PersonDecision {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.said)
+	return slices.Clone(p.decisions)
 }
 
 // reactions decides about requests, about each once.
-func (v *visit) reactions(open []agent.Request) (list []Said, err error) {
+func (v *personState) reactions(open []agent.Request) (list []PersonDecision, err error) {
 	if v.person == nil {
 		return nil, nil
 	}
@@ -135,11 +135,11 @@ func (v *visit) reactions(open []agent.Request) (list []Said, err error) {
 		if s == nil {
 			continue
 		}
-		list, v.person.said = append(list, *s), append(v.person.said, *s)
+		list, v.person.decisions = append(list, *s), append(v.person.decisions, *s)
 		if s.Command != nil {
 			v.spoken++
 		}
-		if _, stops := s.Command.(agent.StopOrder); stops {
+		if _, stops := s.Command.(agent.StopCommand); stops {
 			break // nothing is asked any more
 		}
 	}
@@ -149,14 +149,14 @@ func (v *visit) reactions(open []agent.Request) (list []Said, err error) {
 // personRefused is why what a person said was refused, but for what nobody asks any
 // more: an answer that came too late.
 func personRefused(err error) error {
-	if err == nil || errors.Is(err, agent.Closed) || errors.Is(err, agent.Stale) {
+	if err == nil || errors.Is(err, agent.CodeClosed) || errors.Is(err, agent.CodeStale) {
 		return nil
 	}
 	return fmt.Errorf("what the person said was refused: %w", err)
 }
 
 // decide finds the rule for a request; nil if there is none.
-func (v *visit) decide(q agent.Request) (*Said, error) {
+func (v *personState) decide(q agent.Request) (*PersonDecision, error) {
 	p := v.person
 	for i, rule := range p.Rules {
 		if !rule.fits(q) || rule.Times > 0 && v.used[i] >= rule.Times {
@@ -169,29 +169,29 @@ func (v *visit) decide(q agent.Request) (*Said, error) {
 		if rule.Choice != "" && !slices.Contains(q.Choices, rule.Choice) {
 			return nil, fmt.Errorf("session %s asks %q, and the person's rule %d chooses %q, which is none of %q", q.Session, q.Text, i+1, rule.Choice, q.Choices)
 		}
-		said := &Said{Request: q, Command: rule.command(q, p.by())}
+		said := &PersonDecision{Request: q, Command: rule.command(q, p.by())}
 		if said.Command == nil {
 			return said, nil
 		}
 		return said, v.tired(q)
 	}
-	if p.Model == nil || q.Type != agent.Question {
+	if p.Model == nil || q.Type != agent.RequestQuestion {
 		return nil, nil
 	}
 	if err := v.tired(q); err != nil {
 		return nil, err
 	}
 	text, err := p.think(q)
-	return &Said{Request: q, Command: agent.AnswerOrder{Order: agent.Order{By: p.by()}, Request: q.ID, Text: text}}, err
+	return &PersonDecision{Request: q, Command: agent.AnswerCommand{CommandHeader: agent.CommandHeader{By: p.by()}, Request: q.ID, Text: text}}, err
 }
 
 // tired is an error when the person has answered as often as it may.
-func (v *visit) tired(q agent.Request) error {
+func (v *personState) tired(q agent.Request) error {
 	p := v.person
-	if p.Replies == 0 || v.spoken < p.Replies {
+	if p.MaxReplies == 0 || v.spoken < p.MaxReplies {
 		return nil
 	}
-	return fmt.Errorf("the person has answered %d times, as often as it may, and session %s asks again: %s", p.Replies, q.Session, q.Text)
+	return fmt.Errorf("the person has answered %d times, as often as it may, and session %s asks again: %s", p.MaxReplies, q.Session, q.Text)
 }
 
 // think lets the model answer a question.
@@ -210,7 +210,7 @@ func (p *Person) think(q agent.Request) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the person's model, asked %q: %w", q.Text, err)
 	}
-	return (agent.Message{Parts: reply.Parts}).TextOf(), nil
+	return (agent.Message{Parts: reply.Parts}).Text(), nil
 }
 
 func (p *Person) by() string {
@@ -220,7 +220,7 @@ func (p *Person) by() string {
 	return p.By
 }
 
-func (r Reaction) fits(q agent.Request) bool {
+func (r PersonRule) fits(q agent.Request) bool {
 	tool, about := "", q.Text
 	if q.Call != nil {
 		tool, about = q.Call.Tool, q.Text+" "+string(q.Call.Arguments)
@@ -232,20 +232,20 @@ func (r Reaction) fits(q agent.Request) bool {
 }
 
 // command is what the rule says to the run.
-func (r Reaction) command(q agent.Request, by string) agent.Command {
-	said := agent.Order{By: by}
+func (r PersonRule) command(q agent.Request, by string) agent.Command {
+	said := agent.CommandHeader{By: by}
 	switch {
 	case r.Ignore:
 		return nil
 	case r.Stop != "":
-		return agent.StopOrder{Order: said, Reason: r.Stop}
+		return agent.StopCommand{CommandHeader: said, Reason: r.Stop}
 	case r.Approve || len(r.Arguments) > 0:
-		return agent.ApproveOrder{Order: said, Request: q.ID, Digest: q.Digest, Arguments: r.Arguments}
+		return agent.ApproveCommand{CommandHeader: said, Request: q.ID, Digest: q.Digest, Arguments: r.Arguments}
 	case r.Reject != "":
-		return agent.RejectOrder{Order: said, Request: q.ID, Reason: r.Reject}
+		return agent.RejectCommand{CommandHeader: said, Request: q.ID, Reason: r.Reject}
 	case r.Choice != "":
 		n := slices.Index(q.Choices, r.Choice)
-		return agent.AnswerOrder{Order: said, Request: q.ID, Choice: &n}
+		return agent.AnswerCommand{CommandHeader: said, Request: q.ID, Choice: &n}
 	}
-	return agent.AnswerOrder{Order: said, Request: q.ID, Text: r.Text, Data: r.Data}
+	return agent.AnswerCommand{CommandHeader: said, Request: q.ID, Text: r.Text, Data: r.Data}
 }

@@ -21,15 +21,15 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// play is a run in Temporal's test environment. The environment lets time go by as
+// testEnvRun is a run in Temporal's test environment. The environment lets time go by as
 // soon as nothing is under way; so whenever the run rests it is kept busy, by a
 // callback of ours that waits for the test.
-type play struct {
-	of      *rehearsal
+type testEnvRun struct {
+	of      *testEnvBackend
 	session string
 	run     string // its id
 
-	todo chan errand
+	todo chan envTask
 	over chan struct{} // closed when the run has ended, or the test has
 	// unanswered are verbs under way: the environment must not wait for the test before
 	// it has answered them. Only its own goroutine looks at it.
@@ -48,9 +48,9 @@ type play struct {
 	clock   time.Time
 }
 
-// errand is something that is done within the environment. After one that goes on the
+// envTask is something that is done within the environment. After one that goes on the
 // run is not at rest any more.
-type errand struct {
+type envTask struct {
 	do   func()
 	goes bool
 	done chan struct{}
@@ -64,14 +64,14 @@ const instant = time.Nanosecond
 // test holds up. Its own default, 3 s, is short on a busy machine.
 const idleFor = 5 * time.Minute
 
-func newPlay(r *rehearsal, session, run string, begin time.Time) *play {
-	p := &play{of: r, session: session, run: run, todo: make(chan errand, 64), over: make(chan struct{}), clock: begin}
+func newTestEnvRun(r *testEnvBackend, session, run string, begin time.Time) *testEnvRun {
+	p := &testEnvRun{of: r, session: session, run: run, todo: make(chan envTask, 64), over: make(chan struct{}), clock: begin}
 	p.changed = sync.NewCond(&p.mu)
 	return p
 }
 
 // perform plays the run to its end, over all its executions.
-func (p *play) perform(args ...*commonpb.Payload) {
+func (p *testEnvRun) perform(args ...*commonpb.Payload) {
 	defer close(p.over)
 	defer func() {
 		gaveUp := recover()
@@ -108,11 +108,11 @@ func (p *play) perform(args ...*commonpb.Payload) {
 }
 
 // prepare makes an environment, which is good for one execution.
-func (p *play) prepare(execution int) *sdktest.TestWorkflowEnvironment {
+func (p *testEnvRun) prepare(execution int) *sdktest.TestWorkflowEnvironment {
 	var suite sdktest.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
-	own := append([]interceptor.WorkerInterceptor{&usher{play: p}}, p.of.parts.Register(env)...)
+	own := append([]interceptor.WorkerInterceptor{&runInterceptor{play: p}}, p.of.parts.Register(env)...)
 	env.SetWorkerOptions(sdkworker.Options{Interceptors: own, DeadlockDetectionTimeout: idleFor}) // a busy machine is no fault
 	env.SetStartWorkflowOptions(startOptions(p.session))
 	env.SetTestTimeout(idleFor)
@@ -133,8 +133,8 @@ func (p *play) prepare(execution int) *sdktest.TestWorkflowEnvironment {
 	return env
 }
 
-// lookSoon lets [play.look] be called when nothing is under way.
-func (p *play) lookSoon(env *sdktest.TestWorkflowEnvironment) {
+// lookSoon lets [testEnvRun.look] be called when nothing is under way.
+func (p *testEnvRun) lookSoon(env *sdktest.TestWorkflowEnvironment) {
 	p.mu.Lock()
 	spoken := p.spoken
 	p.mu.Unlock()
@@ -163,7 +163,7 @@ func outcomeOf(env *sdktest.TestWorkflowEnvironment) (*agent.Outcome, error) {
 }
 
 // set changes what others wait for.
-func (p *play) set(change func()) {
+func (p *testEnvRun) set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
@@ -171,14 +171,14 @@ func (p *play) set(change func()) {
 }
 
 // fail keeps the first thing that was wrong; nil is nothing. The lock is held.
-func (p *play) fail(err error) {
+func (p *testEnvRun) fail(err error) {
 	if p.err == nil {
 		p.err = err
 	}
 }
 
 // look is called within the environment: if the run rests, it waits for the test.
-func (p *play) look() {
+func (p *testEnvRun) look() {
 	if _, err := ask(p.env, signals.Status.Name); err != nil { // it has not begun
 		p.lookSoon(p.env)
 		return
@@ -187,7 +187,7 @@ func (p *play) look() {
 	p.drain() // what was wanted before it could be spoken to
 	for {
 		st, err := ask(p.env, signals.Status.Name)
-		if err != nil || p.unanswered > 0 || st.Status != agent.Suspended || p.react(st) || p.env.Now().Before(p.until) {
+		if err != nil || p.unanswered > 0 || st.Status != agent.StatusSuspended || p.react(st) || p.env.Now().Before(p.until) {
 			return
 		}
 		p.set(func() { p.resting = true })
@@ -198,7 +198,7 @@ func (p *play) look() {
 }
 
 // carryOut does one errand, and reports whether the run goes on after it.
-func (p *play) carryOut(e errand) bool {
+func (p *testEnvRun) carryOut(e envTask) bool {
 	p.set(func() {
 		if e.goes {
 			p.resting = false
@@ -211,7 +211,7 @@ func (p *play) carryOut(e errand) bool {
 }
 
 // react lets the person answer what the run asks; it reports whether he did.
-func (p *play) react(st agent.RunStatus) bool {
+func (p *testEnvRun) react(st agent.RunStatus) bool {
 	if st.Suspension == nil {
 		return false
 	}
@@ -241,7 +241,7 @@ func (p *play) react(st agent.RunStatus) bool {
 }
 
 // drain does what the test wants while something is under way.
-func (p *play) drain() {
+func (p *testEnvRun) drain() {
 	for {
 		select {
 		case e := <-p.todo:
@@ -253,15 +253,15 @@ func (p *play) drain() {
 }
 
 // arrive ends a skip of time.
-func (p *play) arrive() {
+func (p *testEnvRun) arrive() {
 	p.set(func() { p.until = time.Time{} })
 	p.look()
 }
 
 // do does something within the environment, at its next moment. It reports whether it
 // was done: not if the run has ended.
-func (p *play) do(ctx context.Context, goes bool, do func()) (bool, error) {
-	e := errand{do: do, goes: goes, done: make(chan struct{})}
+func (p *testEnvRun) do(ctx context.Context, goes bool, do func()) (bool, error) {
+	e := envTask{do: do, goes: goes, done: make(chan struct{})}
 	select {
 	case <-p.over:
 		return false, nil
@@ -286,7 +286,7 @@ func (p *play) do(ctx context.Context, goes bool, do func()) (bool, error) {
 }
 
 // settle waits until the run rests or has ended.
-func (p *play) settle(ctx context.Context) error {
+func (p *testEnvRun) settle(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { p.set(func() {}) })()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -301,20 +301,20 @@ func (p *play) settle(ctx context.Context) error {
 }
 
 // result is how the run ended; nil while it has not.
-func (p *play) result() *agent.Outcome {
+func (p *testEnvRun) result() *agent.Outcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.outcome
 }
 
-func (p *play) ended() bool {
+func (p *testEnvRun) ended() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.outcome != nil || p.err != nil
 }
 
 // now is the run's time, while it rests or when it has ended.
-func (p *play) now() time.Time {
+func (p *testEnvRun) now() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.resting {
@@ -324,7 +324,7 @@ func (p *play) now() time.Time {
 }
 
 // status asks the run, at any time.
-func (p *play) status(ctx context.Context) (st agent.RunStatus, err error) {
+func (p *testEnvRun) status(ctx context.Context) (st agent.RunStatus, err error) {
 	done, stop := p.do(ctx, false, func() { st, err = ask(p.env, signals.Status.Name) })
 	if stop != nil {
 		return st, stop
@@ -346,8 +346,8 @@ func ask(env *sdktest.TestWorkflowEnvironment, query string) (st agent.RunStatus
 
 // abandon lets go of a run that the test has not brought to its end, and waits for its
 // last steps: they would write into a folder that is being removed.
-func (p *play) abandon() {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+func (p *testEnvRun) abandon() {
+	ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
 	defer cancel()
 	if done, err := p.do(ctx, true, func() { p.env.CancelWorkflow() }); done && err == nil {
 		select {
@@ -362,5 +362,5 @@ func (p *play) abandon() {
 	}
 }
 
-// farewell is how long a stage waits for the last steps of a run.
-const farewell = 10 * time.Second
+// abandonTimeout is how long a stage waits for the last steps of a run.
+const abandonTimeout = 10 * time.Second

@@ -13,11 +13,11 @@ type Provider interface {
 	// Open makes an adapter that asks a stand-in with a key, for one test. The
 	// stand-in tells play of every request that it gets, also those that are tried
 	// again, and does what the scene says. It calls play from many goroutines.
-	Open(t testing.TB, key string, play func(Asked) Scene) model.Model
+	Open(t testing.TB, key string, play func(ProviderRequest) ProviderResponse) model.Model
 }
 
-// Scene is what a provider does with one request: it replies or fails. The zero Scene is a whole reply of no words.
-type Scene struct {
+// ProviderResponse is what a provider does with one request: it replies or fails. The zero Scene is a whole reply of no words.
+type ProviderResponse struct {
 	// Blocks are the reply, in the model's order.
 	Blocks []Block
 	// Finish is why the model stopped; empty only where it fails.
@@ -30,8 +30,8 @@ type Scene struct {
 	// Fail is set where the provider fails. A Kind that is empty is that of a
 	// gateway before it, which knows no more than the status HTTP.
 	Fail *Failure
-	// Midway tells that it fails in the midst of a reply that began well.
-	Midway bool
+	// FailMidway tells that it fails in the midst of a reply that began well.
+	FailMidway bool
 	// Cut is the share of the reply, in bytes, after which the connection ends;
 	// zero for a reply that comes whole. It is 1 for one that never begins.
 	Cut float64
@@ -45,8 +45,8 @@ type Scene struct {
 	// Wait holds the reply: before its last piece, after the Ping where there is
 	// one, or before everything where it is Silent. Nil holds nothing.
 	Wait <-chan struct{}
-	// Left is called when the asker goes away meanwhile; nil where nobody cares.
-	Left func()
+	// OnDisconnect is called when the asker goes away meanwhile; nil where nobody cares.
+	OnDisconnect func()
 }
 
 // Block is a part of a reply.
@@ -64,8 +64,8 @@ type Block struct {
 	Tool string
 }
 
-// Asked is one request in the words of the port: what a provider reads in it.
-type Asked struct {
+// ProviderRequest is one request in the words of the port: what a provider reads in it.
+type ProviderRequest struct {
 	Model        string
 	Instructions string
 	// Messages are the conversation. Results of tools may be the user's or of the
@@ -83,9 +83,9 @@ type Asked struct {
 	Raw string
 }
 
-// Lacks says what a provider's protocol can't say, and so is not asked for. The
+// Unsupported says what a provider's protocol can't say, and so is not asked for. The
 // zero Lacks, which asks for everything, is the one to begin with.
-type Lacks struct {
+type Unsupported struct {
 	Keys          bool // nobody needs a key
 	Streaming     bool // replies come all at once
 	Pings         bool // streams have no signs of life but the reply
@@ -113,6 +113,6 @@ type ModelOptions struct {
 	Provider string
 	// Model is the provider's name for the model that is asked; empty means "test-1".
 	Model string
-	// Lacks is what the protocol can't say.
-	Lacks Lacks
+	// Unsupported is what the protocol can't say.
+	Unsupported Unsupported
 }

@@ -2,10 +2,10 @@ package testsuite
 
 import "github.com/fermata-agents/fermata/agent"
 
-// Recorded is a script of the replies that a model gave in a conversation, such as
+// ScriptFromMessages is a script of the replies that a model gave in a conversation, such as
 // [Run.Transcript] or client.Transcript has it: what was paid for once is played
 // again.
-func Recorded(messages []agent.Message) *Script {
+func ScriptFromMessages(messages []agent.Message) *Script {
 	var replies []Reply
 	for _, m := range messages {
 		if m.Role != agent.RoleAssistant {

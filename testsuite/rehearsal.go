@@ -15,22 +15,22 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// rehearsal plays runs in Temporal's test environment, each in one of its own.
-type rehearsal struct {
+// testEnvBackend plays runs in Temporal's test environment, each in one of its own.
+type testEnvBackend struct {
 	t      testing.TB
-	parts  *worker.Parts
-	person *visit
-	plays  []*play // in the order of their starts
+	parts  *worker.Components
+	person *personState
+	runs   []*testEnvRun // in the order of their starts
 }
 
-func newRehearsal(t testing.TB, o *worker.Options, p *Person) *rehearsal {
+func newTestEnvBackend(t testing.TB, o *worker.Options, p *Person) *testEnvBackend {
 	t.Helper()
 	sdkworker.SetBinaryChecksum("test") // else the environment hashes the test's file, within a workflow's task
-	parts, err := o.Parts()
+	parts, err := o.Components()
 	require.NoError(t, err)
-	r := &rehearsal{t: t, parts: parts, person: p.on()}
+	r := &testEnvBackend{t: t, parts: parts, person: p.newState()}
 	t.Cleanup(func() {
-		for _, p := range r.plays {
+		for _, p := range r.runs {
 			p.abandon()
 		}
 	})
@@ -39,11 +39,11 @@ func newRehearsal(t testing.TB, o *worker.Options, p *Person) *rehearsal {
 
 // start begins a run when the one before it in the session has ended, and after all
 // the time that has gone by on the stage.
-func (r *rehearsal) start(_ context.Context, session, name, text string, o *client.StartOptions) error {
+func (r *testEnvBackend) start(_ context.Context, session, name, text string, o *client.StartOptions) error {
 	begin := time.Now()
-	for _, p := range r.plays {
+	for _, p := range r.runs {
 		if p.session == session && !p.ended() {
-			return agent.Errorf(agent.Busy, "session %s has a live run; wait for its end, or name another session", session)
+			return agent.Errorf(agent.CodeBusy, "session %s has a live run; wait for its end, or name another session", session)
 		}
 		if now := p.now(); now.After(begin) {
 			begin = now
@@ -51,25 +51,25 @@ func (r *rehearsal) start(_ context.Context, session, name, text string, o *clie
 	}
 	payload, err := converter.GetDefaultDataConverter().ToPayload(o.Input(name, text))
 	if err != nil {
-		return fmt.Errorf("start refused: %w", agent.Errorf(agent.InvalidInput, "data is not JSON: %w", err).At("input.data"))
+		return fmt.Errorf("start refused: %w", agent.Errorf(agent.CodeInvalidInput, "data is not JSON: %w", err).WithPath("input.data"))
 	}
-	p := newPlay(r, session, fmt.Sprintf("run-%d", len(r.plays)+1), begin)
-	r.plays = append(r.plays, p)
+	p := newTestEnvRun(r, session, fmt.Sprintf("run-%d", len(r.runs)+1), begin)
+	r.runs = append(r.runs, p)
 	go p.perform(payload)
 	return nil
 }
 
 // find is the last run of a session.
-func (r *rehearsal) find(session string) (*play, error) {
-	for i := len(r.plays) - 1; i >= 0; i-- {
-		if r.plays[i].session == session {
-			return r.plays[i], nil
+func (r *testEnvBackend) find(session string) (*testEnvRun, error) {
+	for i := len(r.runs) - 1; i >= 0; i-- {
+		if r.runs[i].session == session {
+			return r.runs[i], nil
 		}
 	}
-	return nil, agent.Errorf(agent.NotFound, "there is no session %s on this stage", session)
+	return nil, agent.Errorf(agent.CodeNotFound, "there is no session %s on this stage", session)
 }
 
-func (r *rehearsal) wait(ctx context.Context, session string) (*agent.Outcome, error) {
+func (r *testEnvBackend) wait(ctx context.Context, session string) (*agent.Outcome, error) {
 	p, err := r.find(session)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (r *rehearsal) wait(ctx context.Context, session string) (*agent.Outcome, e
 	}
 	if err != nil && soon.Err() != nil {
 		st, _ := p.status(ctx)
-		return nil, fmt.Errorf("%w; it is %s and does %s", err, st.Status, text(st.Doing))
+		return nil, fmt.Errorf("%w; it is %s and does %s", err, st.Status, text(st.InFlight))
 	}
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (r *rehearsal) wait(ctx context.Context, session string) (*agent.Outcome, e
 	}, err
 }
 
-func (r *rehearsal) status(ctx context.Context, session string) (agent.RunStatus, error) {
+func (r *testEnvBackend) status(ctx context.Context, session string) (agent.RunStatus, error) {
 	p, err := r.find(session)
 	if err != nil {
 		return agent.RunStatus{}, err
@@ -102,7 +102,7 @@ func (r *rehearsal) status(ctx context.Context, session string) (agent.RunStatus
 	return p.status(ctx)
 }
 
-func (r *rehearsal) say(ctx context.Context, session string, c agent.Command) (agent.Ack, error) {
+func (r *testEnvBackend) say(ctx context.Context, session string, c agent.Command) (agent.Ack, error) {
 	p, err := r.find(session)
 	if err != nil {
 		return agent.Ack{}, err
@@ -111,8 +111,8 @@ func (r *rehearsal) say(ctx context.Context, session string, c agent.Command) (a
 }
 
 // skip lets time go by for one run after the other: they know nothing of each other.
-func (r *rehearsal) skip(ctx context.Context, d time.Duration) error {
-	for _, p := range r.plays {
+func (r *testEnvBackend) skip(ctx context.Context, d time.Duration) error {
+	for _, p := range r.runs {
 		if err := p.settle(ctx); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (r *rehearsal) skip(ctx context.Context, d time.Duration) error {
 
 // refuseTree is what happens to a run that starts an agent below it.
 func refuseTree() {
-	panic(agent.Errorf(agent.NotSetUp, "the run starts an agent below it: Temporal's test environment does not hold, cancel and carry over trees as a server does; set testsuite.Options.Server, to a client of devserver.ForTest for example"))
+	panic(agent.Errorf(agent.CodeNotSetUp, "the run starts an agent below it: Temporal's test environment does not hold, cancel and carry over trees as a server does; set testsuite.Options.Server, to a client of devserver.ForTest for example"))
 }
 
 // payloadOf is a verb as it crosses Temporal.

@@ -15,15 +15,15 @@ import (
 
 // say says something and waits for the answer. What gives up calls in flight is
 // refused: the environment would forget them, where a server cancels them.
-func (p *play) say(ctx context.Context, c agent.Command) (ack agent.Ack, err error) {
+func (p *testEnvRun) say(ctx context.Context, c agent.Command) (ack agent.Ack, err error) {
 	answered := make(chan struct{})
 	answer := func(a agent.Ack, e error) {
 		ack, err = a, e
 		close(answered)
 	}
 	done, stop := p.do(ctx, true, func() {
-		if st, err := ask(p.env, signals.Status.Name); givesUp(c) && err == nil && len(st.Doing) > 0 {
-			answer(agent.Ack{}, agent.Errorf(agent.NotSetUp, "%s while %s is in flight: Temporal's test environment does not cancel calls as a server does; set testsuite.Options.Server, to a client of devserver.ForTest for example", c.Verb(), st.Doing[0].What))
+		if st, err := ask(p.env, signals.Status.Name); givesUp(c) && err == nil && len(st.InFlight) > 0 {
+			answer(agent.Ack{}, agent.Errorf(agent.CodeNotSetUp, "%s while %s is in flight: Temporal's test environment does not cancel calls as a server does; set testsuite.Options.Server, to a client of devserver.ForTest for example", c.Verb(), st.InFlight[0].Name))
 			p.lookSoon(p.env)
 		} else {
 			p.update(c, answer)
@@ -50,8 +50,8 @@ func (p *play) say(ctx context.Context, c agent.Command) (ack agent.Ack, err err
 }
 
 // closed refuses what is said to a run at its end.
-func (p *play) closed(c agent.Command) error {
-	e := agent.Errorf(agent.Closed, "%s refused: the run of session %s is at its end", c.Verb(), p.session)
+func (p *testEnvRun) closed(c agent.Command) error {
+	e := agent.Errorf(agent.CodeClosed, "%s refused: the run of session %s is at its end", c.Verb(), p.session)
 	e.Session, e.Run = p.session, p.run
 	if o := p.result(); o != nil {
 		e.Status = o.Status
@@ -61,12 +61,12 @@ func (p *play) closed(c agent.Command) error {
 
 // givesUp reports whether a verb cancels calls in flight.
 func givesUp(c agent.Command) bool {
-	send, is := c.(agent.SendOrder)
-	return c.Verb().Strength() >= agent.Interrupt.Strength() || is && send.Mode == agent.SendInterrupt
+	send, is := c.(agent.SendCommand)
+	return c.Verb().Strength() >= agent.VerbInterrupt.Strength() || is && send.Mode == agent.SendInterrupt
 }
 
 // update says something; answer is called within the environment.
-func (p *play) update(c agent.Command, answer func(agent.Ack, error)) {
+func (p *testEnvRun) update(c agent.Command, answer func(agent.Ack, error)) {
 	raw, err := payloadOf(c)
 	if err != nil {
 		answer(agent.Ack{}, err)
@@ -93,14 +93,14 @@ func (p *play) update(c agent.Command, answer func(agent.Ack, error)) {
 
 // asArrived is an error as a client would meet it; nil for none.
 func asArrived(err error) error {
-	if e := durable.Arrive(err); e != nil {
+	if e := durable.FromTemporal(err); e != nil {
 		return e
 	}
 	return nil
 }
 
 // skip lets time go by.
-func (p *play) skip(ctx context.Context, d time.Duration) error {
+func (p *testEnvRun) skip(ctx context.Context, d time.Duration) error {
 	if p.ended() {
 		p.set(func() { p.clock = p.clock.Add(d) })
 		return nil

@@ -121,10 +121,10 @@ const maxScript = 4 << 20
 func LoadScript(path string) (*Script, error) {
 	data, err := readScript(path)
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "reading the script: %w", err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "reading the script: %w", err)
 	}
 	if len(data) > maxScript {
-		return nil, agent.Errorf(agent.TooLarge, "%s has more than %d bytes: is it a script?", path, maxScript)
+		return nil, agent.Errorf(agent.CodeTooLarge, "%s has more than %d bytes: is it a script?", path, maxScript)
 	}
 	var f file
 	d := yaml.NewDecoder(strings.NewReader(string(data)))
@@ -134,7 +134,7 @@ func LoadScript(path string) (*Script, error) {
 	}
 	s, err := newScript(f)
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "script %s: %w", path, err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "script %s: %w", path, err)
 	}
 	return s, nil
 }
@@ -247,7 +247,7 @@ func asksForSummary(req *model.Request) bool {
 		return false
 	}
 	last := req.Messages[len(req.Messages)-1]
-	return last.Note == agent.NoteSummary && !summed.MatchString(last.TextOf())
+	return last.Note == agent.NoteSummary && !summed.MatchString(last.Text())
 }
 
 // play answers piece by piece.
@@ -274,7 +274,7 @@ func (r Reply) play(ctx context.Context, req *model.Request, turn int, emit func
 		out.Parts = append(out.Parts, c.part())
 	}
 	if out.Finish == "" && len(r.Calls) > 0 {
-		out.Finish = model.FinishCalls
+		out.Finish = model.FinishToolCalls
 	} else if out.Finish == "" {
 		out.Finish = model.FinishStop
 	}
@@ -290,7 +290,7 @@ func (c Call) part() agent.Part {
 			raw = string(b)
 		}
 	}
-	return model.Call(c.ID, c.Tool, raw)
+	return model.CallPart(c.ID, c.Tool, raw)
 }
 
 func (r Reply) usage(req *model.Request, text string) agent.Usage {
@@ -313,9 +313,9 @@ func placeOf(messages []agent.Message) (place string, turn int) {
 	first := ""
 	for _, m := range messages {
 		if first == "" {
-			first = m.TextOf()
+			first = m.Text()
 		}
-		switch given := summed.FindStringSubmatch(m.TextOf()); {
+		switch given := summed.FindStringSubmatch(m.Text()); {
 		case m.Role == agent.RoleAssistant, m.Note == agent.NoteRetry:
 			turn++
 		case m.Note == agent.NoteSummary && given != nil:
@@ -332,7 +332,7 @@ func lastText(messages []agent.Message) string {
 	}
 	m := messages[len(messages)-1]
 	var text strings.Builder
-	text.WriteString(m.TextOf())
+	text.WriteString(m.Text())
 	for _, p := range m.Parts {
 		if p.Result != nil {
 			text.WriteString(p.Result.Text)

@@ -33,9 +33,9 @@ func scriptFault(path string, err error) error {
 		texts = append(texts, fmt.Sprintf("script %s:%d: %s", path, max(1, e.Mark.Line), inWords(e.Message)))
 	}
 	if len(texts) == 0 {
-		return agent.Errorf(agent.InvalidInput, "script %s: %w", path, err)
+		return agent.Errorf(agent.CodeInvalidInput, "script %s: %w", path, err)
 	}
-	return agent.Errorf(agent.InvalidInput, "%s", strings.Join(texts, "; "))
+	return agent.Errorf(agent.CodeInvalidInput, "%s", strings.Join(texts, "; "))
 }
 
 func inWords(message string) string {

@@ -21,7 +21,7 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// Options say what a [Stage] plays, and where. Worker is required.
+// Options say what a [Env] plays, and where. Worker is required.
 type Options struct {
 	// Worker is what a worker is made with: agents, tools and all else. The stage has a
 	// task queue of its own and no deployment, whatever it says there; where its Store
@@ -51,20 +51,20 @@ func (o *Options) namespace() string {
 	return cmp.Or(o.Connection.Namespace, "default")
 }
 
-// Stage is where a test plays runs of agents, with their tools, people and timers.
-// Time stands still while a run rests, and goes by with [Stage.FastForward]. What does not
+// Env is where a test plays runs of agents, with their tools, people and timers.
+// Time stands still while a run rests, and goes by with [Env.FastForward]. What does not
 // come out as the test wants fails it at once. A Stage is for one goroutine.
-type Stage struct {
-	t     testing.TB
-	world world
-	log   *store.Log
-	count int // of the sessions that it named
+type Env struct {
+	t       testing.TB
+	backend backend
+	log     *store.Log
+	count   int // of the sessions that it named
 	// suffix keeps the names of its sessions apart from those of others on a server.
 	suffix string
 }
 
-// world is where runs are played.
-type world interface {
+// backend is where runs are played.
+type backend interface {
 	start(ctx context.Context, session, name, text string, o *client.StartOptions) error
 	// wait waits until a run rests or ends; where it rests the Outcome says why, and
 	// has no end.
@@ -76,19 +76,19 @@ type world interface {
 
 // New makes a stage for the time of a test. What does not fit together in the
 // options fails it.
-func New(t testing.TB, o *Options) *Stage {
+func New(t testing.TB, o *Options) *Env {
 	t.Helper()
 	if o == nil {
 		o = &Options{}
 	}
 	require.NoError(t, o.Person.check())
 	own := o.worker(t)
-	s := &Stage{t: t, log: store.NewLog(own.Store)}
+	s := &Env{t: t, log: store.NewLog(own.Store)}
 	if o.Server == nil {
 		require.Nil(t, o.Crash, "testsuite.Options.Crash needs testsuite.Options.Server: Temporal's test environment has no worker that could die")
-		s.world = newRehearsal(t, own, o.Person)
+		s.backend = newTestEnvBackend(t, own, o.Person)
 	} else {
-		s.world, s.suffix = newPerformance(t, own, o), "-"+uuid.NewString()[:8]
+		s.backend, s.suffix = newServerBackend(t, own, o), "-"+uuid.NewString()[:8]
 	}
 	return s
 }
@@ -111,20 +111,20 @@ func (o *Options) worker(t testing.TB) *worker.Options {
 		own.Models = map[string]model.Model{}
 		for _, a := range own.Agents {
 			for _, name := range append([]string{a.Model}, a.Fallbacks...) {
-				own.Models[name] = standIn{o.Model, known(o.Worker.Models, name)}
+				own.Models[name] = replacementModel{o.Model, known(o.Worker.Models, name)}
 			}
 		}
 	}
 	return &own
 }
 
-// standIn answers instead of a model, whose price and window it has.
-type standIn struct {
+// replacementModel answers instead of a model, whose price and window it has.
+type replacementModel struct {
 	model.Model
 	info model.Info
 }
 
-func (s standIn) Info(name string) model.Info {
+func (s replacementModel) Info(name string) model.Info {
 	if s.info == (model.Info{}) {
 		return s.Model.Info(name)
 	}
@@ -154,7 +154,7 @@ func inQueue(r rune) rune {
 // Start begins a run; o may be nil. Without a session in o each run has one of its
 // own: "session-1", "session-2" and so on, on a server with an end that no other
 // stage has.
-func (s *Stage) Start(name, text string, o *client.StartOptions) *Run {
+func (s *Env) Start(name, text string, o *client.StartOptions) *Run {
 	s.t.Helper()
 	with := client.StartOptions{}
 	if o != nil {
@@ -164,31 +164,31 @@ func (s *Stage) Start(name, text string, o *client.StartOptions) *Run {
 		s.count++
 		with.Session = fmt.Sprintf("session-%d%s", s.count, s.suffix)
 	}
-	require.NoError(s.t, s.world.start(s.t.Context(), with.Session, name, text, &with))
+	require.NoError(s.t, s.backend.start(s.t.Context(), with.Session, name, text, &with))
 	return s.Run(with.Session)
 }
 
 // Run is the last run of a session, such as one that another run has started:
 // "session-1/clerk-1".
-func (s *Stage) Run(session string) *Run {
-	return &Run{Session: session, stage: s}
+func (s *Env) Run(session string) *Run {
+	return &Run{Session: session, env: s}
 }
 
 // FastForward lets so much time go by for every live run of the stage, once all of them
 // rest: what falls due meanwhile happens at its time, one thing after the other, and
 // the Person answers. On a server it needs time skipping, which devserver has; there
 // a run that waits for agents below it has no time of its own, theirs goes by.
-func (s *Stage) FastForward(d time.Duration) {
+func (s *Env) FastForward(d time.Duration) {
 	s.t.Helper()
 	require.Positive(s.t, d, "time goes one way")
-	require.NoError(s.t, s.world.skip(s.t.Context(), d))
+	require.NoError(s.t, s.backend.skip(s.t.Context(), d))
 }
 
 // view is what is stored of a session.
-func (s *Stage) view(session string) *store.View {
+func (s *Env) view(session string) *store.View {
 	s.t.Helper()
 	head, err := s.log.Head(s.t.Context(), session)
-	if errors.Is(err, agent.NotFound) {
+	if errors.Is(err, agent.CodeNotFound) {
 		return &store.View{}
 	}
 	require.NoError(s.t, err)

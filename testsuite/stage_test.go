@@ -25,8 +25,8 @@ func payer(paid *[]string) *worker.Options {
 	return &worker.Options{
 		Tools: []tool.Tool{pay},
 		Agents: []agent.Definition{{
-			Name: "payer", Model: "anthropic/claude-sonnet-5", Tools: []string{"pay", agent.AskUserTool, agent.ParkTool},
-			Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}},
+			Name: "payer", Model: "anthropic/claude-sonnet-5", Tools: []string{"pay", agent.AskUserTool, agent.AwaitResumptionTool},
+			Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}},
 		}},
 	}
 }
@@ -34,7 +34,7 @@ func payer(paid *[]string) *worker.Options {
 func payment() *testsuite.Script {
 	return testsuite.NewScript(
 		testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"EUR": 800}}}},
-		testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.ParkTool, Arguments: map[string]any{"reason": "the bank is slow", "conditions": map[string]any{"after": "168h"}}}}},
+		testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AwaitResumptionTool, Arguments: map[string]any{"reason": "the bank is slow", "conditions": map[string]any{"after": "168h"}}}}},
 		testsuite.Reply{Text: "It has arrived."},
 	)
 }
@@ -54,36 +54,36 @@ func TestAWholeStory(t *testing.T) {
 	var paid []string
 	s := testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()})
 	run := s.Start("payer", "Pay invoice 118", nil)
-	rest := run.Rest()
-	require.Equal(t, agent.InputRequired, rest.Kind)
+	rest := run.Suspended()
+	require.Equal(t, agent.SuspensionInputRequired, rest.Kind)
 	require.Equal(t, "pay", rest.Requests[0].Call.Tool)
 	require.Empty(t, paid)
 	run.Approve()
-	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
+	require.Equal(t, agent.SuspensionParked, run.Suspended().Kind)
 	require.Len(t, paid, 1)
 	s.FastForward(6 * 24 * time.Hour)
-	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
+	require.Equal(t, agent.SuspensionParked, run.Suspended().Kind)
 	s.FastForward(24 * time.Hour)
 	o := run.Completed()
 	require.Equal(t, "It has arrived.", o.Text)
-	require.InDelta(t, 7*24*time.Hour, time.Duration(o.Parked), float64(time.Second))
+	require.InDelta(t, 7*24*time.Hour, time.Duration(o.SuspendedFor), float64(time.Second))
 	run.Golden("testdata/payer.txt")
-	require.Contains(t, run.Transcript()[0].TextOf(), "Summed up", "after a long wait the model goes on from a summary")
-	refused := run.Refused(agent.PauseOrder{})
-	require.Equal(t, []any{agent.Closed, run.Session, o.Run, agent.Completed}, []any{refused.Code, refused.Session, refused.Run, refused.Status})
+	require.Contains(t, run.Transcript()[0].Text(), "Summed up", "after a long wait the model goes on from a summary")
+	refused := run.CommandRefused(agent.PauseCommand{})
+	require.Equal(t, []any{agent.CodeClosed, run.Session, o.Run, agent.StatusCompleted}, []any{refused.Code, refused.Session, refused.Run, refused.Status})
 	raw, err := json.Marshal(run.Status())
 	require.NoError(t, err)
 	require.Contains(t, string(raw), `"status":"completed"`)
 
 	again := s.Start("payer", "And 119", &client.StartOptions{Session: run.Session})
-	require.Equal(t, agent.Failed, again.End().Status, "the script has come to its end")
+	require.Equal(t, agent.StatusFailed, again.Ended().Status, "the script has come to its end")
 	require.NotEqual(t, o.Run, again.Wait().Run)
 }
 
 // What a model said once is played again.
 func TestARecordedConversation(t *testing.T) {
 	var paid []string
-	person := &testsuite.Person{Rules: []testsuite.Reaction{{Type: agent.Approval, Approve: true}}}
+	person := &testsuite.Person{Rules: []testsuite.PersonRule{{Type: agent.RequestApproval, Approve: true}}}
 	play := func(script *testsuite.Script) *testsuite.Run {
 		s := testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: script, Person: person})
 		run := s.Start("payer", "Pay invoice 118", nil)
@@ -94,7 +94,7 @@ func TestARecordedConversation(t *testing.T) {
 		testsuite.Reply{Thinking: "hm", Text: "I'll pay.", Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"EUR": 1}, ID: "call_1"}}},
 		testsuite.Reply{Text: "Done."},
 	))
-	second := play(testsuite.Recorded(first.Transcript()))
+	second := play(testsuite.ScriptFromMessages(first.Transcript()))
 	require.Equal(t, first.Story(), second.Story())
 	require.Equal(t, first.Transcript(), second.Transcript())
 	require.Len(t, paid, 2)
@@ -110,12 +110,12 @@ func TestThePerson(t *testing.T) {
 		want   agent.Status
 		told   string
 	}{
-		"answers":         {&testsuite.Person{Rules: []testsuite.Reaction{{Match: "account", Text: "the main one"}}}, agent.Completed, "the main one"},
-		"chooses":         {&testsuite.Person{Rules: []testsuite.Reaction{{Type: agent.Approval, Fail: "no"}, {Choice: "other"}}}, agent.Completed, "other"},
-		"has a model":     {&testsuite.Person{Goal: "spend nothing", Model: testsuite.NewScript(testsuite.Reply{Match: "Choose one of: main, other", Text: "neither"})}, agent.Completed, "neither"},
-		"stops the run":   {&testsuite.Person{Rules: []testsuite.Reaction{{Stop: "enough"}}}, agent.Stopped, ""},
-		"ignores":         {&testsuite.Person{Rules: []testsuite.Reaction{{Ignore: true}}}, agent.Suspended, ""},
-		"has other rules": {&testsuite.Person{Rules: []testsuite.Reaction{{Agent: "someone", Text: "me"}, {Tool: "pay", Approve: true}}}, agent.Suspended, ""},
+		"answers":         {&testsuite.Person{Rules: []testsuite.PersonRule{{Match: "account", Text: "the main one"}}}, agent.StatusCompleted, "the main one"},
+		"chooses":         {&testsuite.Person{Rules: []testsuite.PersonRule{{Type: agent.RequestApproval, Fail: "no"}, {Choice: "other"}}}, agent.StatusCompleted, "other"},
+		"has a model":     {&testsuite.Person{Goal: "spend nothing", Model: testsuite.NewScript(testsuite.Reply{Match: "Choose one of: main, other", Text: "neither"})}, agent.StatusCompleted, "neither"},
+		"stops the run":   {&testsuite.Person{Rules: []testsuite.PersonRule{{Stop: "enough"}}}, agent.StatusStopped, ""},
+		"ignores":         {&testsuite.Person{Rules: []testsuite.PersonRule{{Ignore: true}}}, agent.StatusSuspended, ""},
+		"has other rules": {&testsuite.Person{Rules: []testsuite.PersonRule{{Agent: "someone", Text: "me"}, {Tool: "pay", Approve: true}}}, agent.StatusSuspended, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			script := testsuite.NewScript(ask, testsuite.Reply{Text: "Thanks."})
@@ -125,8 +125,8 @@ func TestThePerson(t *testing.T) {
 			if c.told != "" {
 				messages := script.Requests()[1].Messages
 				require.Contains(t, messages[len(messages)-1].Parts[0].Result.Text, c.told)
-				require.Len(t, c.person.Said(), 1)
-				require.Equal(t, "Which account?", c.person.Said()[0].Request.Text)
+				require.Len(t, c.person.Decisions(), 1)
+				require.Equal(t, "Which account?", c.person.Decisions()[0].Request.Text)
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func TestThePerson(t *testing.T) {
 func TestWhatFailsATest(t *testing.T) {
 	var paid []string
 	ask := testsuite.Reply{Repeat: 3, Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Sure?"}}}}
-	twice := &testsuite.Person{Replies: 1, Rules: []testsuite.Reaction{{Text: "yes"}}}
+	twice := &testsuite.Person{MaxReplies: 1, Rules: []testsuite.PersonRule{{Text: "yes"}}}
 	tree := payer(&paid)
 	tree.Agents = append(tree.Agents, agent.Definition{Name: "lead", Model: "m", Agents: []agent.SubAgent{{Agent: "payer", Tools: []string{"*"}}}})
 	busy, free := make(chan struct{}), make(chan struct{})
@@ -153,11 +153,11 @@ func TestWhatFailsATest(t *testing.T) {
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(ask), Person: twice}).Start("payer", "go", nil).Wait()
 		},
 		"has 2 decisions": func(t testing.TB) {
-			both := &testsuite.Person{Rules: []testsuite.Reaction{{Approve: true, Text: "yes"}}}
+			both := &testsuite.Person{Rules: []testsuite.PersonRule{{Approve: true, Text: "yes"}}}
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment(), Person: both})
 		},
 		"which is none of": func(t testing.TB) {
-			other := &testsuite.Person{Rules: []testsuite.Reaction{{Choice: "the third"}}}
+			other := &testsuite.Person{Rules: []testsuite.PersonRule{{Choice: "the third"}}}
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(ask), Person: other}).Start("payer", "go", nil).Wait()
 		},
 		"time goes one way": func(t testing.TB) {
@@ -168,10 +168,10 @@ func TestWhatFailsATest(t *testing.T) {
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript()}).Start("payer", "go", nil).Completed()
 		},
 		"not to be asked": func(t testing.TB) {
-			never := &testsuite.Person{Rules: []testsuite.Reaction{{Fail: "never"}}}
+			never := &testsuite.Person{Rules: []testsuite.PersonRule{{Fail: "never"}}}
 			s := testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment(), Person: never})
 			s.Start("payer", "go", nil)
-			s.Start("payer", "go", nil).Rest() // nobody waits for the first
+			s.Start("payer", "go", nil).Suspended() // nobody waits for the first
 		},
 		"starts an agent below it": func(t testing.TB) {
 			script := testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "subagent__payer", Arguments: map[string]any{"task": "go"}}}})
@@ -181,21 +181,21 @@ func TestWhatFailsATest(t *testing.T) {
 			defer close(free)
 			run := testsuite.New(t, &testsuite.Options{Worker: slow, Model: payment()}).Start("payer", "go", nil)
 			<-busy
-			require.Equal(t, agent.Running, run.Status().Status)
+			require.Equal(t, agent.StatusRunning, run.Status().Status)
 			run.Interrupt()
 		},
 		"was to end, and rests": func(t testing.TB) {
-			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()}).Start("payer", "go", nil).End()
+			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()}).Start("payer", "go", nil).Ended()
 		},
 		"was to rest, and has ended": func(t testing.TB) {
-			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(testsuite.Reply{Text: "Hi."})}).Start("payer", "go", nil).Rest()
+			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(testsuite.Reply{Text: "Hi."})}).Start("payer", "go", nil).Suspended()
 		},
 		"Crash needs": func(t testing.TB) {
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment(), Crash: &testsuite.Crash{}})
 		},
 		"needs_answer": func(t testing.TB) {
 			run := testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()}).Start("payer", "go", nil)
-			run.Rest()
+			run.Suspended()
 			run.Resume()
 		},
 	} {
@@ -208,12 +208,12 @@ func TestSaidAtAnyMoment(t *testing.T) {
 	var paid []string
 	s := testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()})
 	run := s.Start("payer", "go", nil)
-	require.NotEqual(t, agent.Pending, run.Status().Status)
-	require.Equal(t, agent.Accepted, run.Pause().Effect)
+	require.NotEqual(t, agent.StatusPending, run.Status().Status)
+	require.Equal(t, agent.EffectAccepted, run.Pause().Effect)
 	for range 3 { // held at rest, it is published and rests on
-		require.Len(t, run.Rest().Held, 1)
+		require.Len(t, run.Suspended().Holds, 1)
 		run.Resume()
-		require.Empty(t, run.Rest().Held)
+		require.Empty(t, run.Suspended().Holds)
 		run.Pause()
 	}
 	run.Resume()
@@ -221,12 +221,12 @@ func TestSaidAtAnyMoment(t *testing.T) {
 	s.FastForward(8 * 24 * time.Hour)
 	run.Completed()
 	for range 100 {
-		require.Equal(t, agent.Completed, run.Status().Status)
+		require.Equal(t, agent.StatusCompleted, run.Status().Status)
 	}
 	next := s.Start("payer", "again", &client.StartOptions{Session: run.Session, Carry: agent.CarryReset})
-	require.GreaterOrEqual(t, next.Rest().Since.Sub(run.Events()[0].Time), 8*24*time.Hour, "the time that went by is gone")
+	require.GreaterOrEqual(t, next.Suspended().Since.Sub(run.Events()[0].Time), 8*24*time.Hour, "the time that went by is gone")
 	next.Cancel()
-	require.Equal(t, agent.Cancelled, next.End().Status)
+	require.Equal(t, agent.StatusCancelled, next.Ended().Status)
 }
 
 // A daemon is played without a server, too.
@@ -235,12 +235,12 @@ func TestADaemonOnTheStage(t *testing.T) {
 	script := testsuite.NewScript(testsuite.Reply{Match: "orders.paid", Text: "Booked."}, testsuite.Reply{Match: ".", Text: "Nothing."})
 	s := testsuite.New(t, &testsuite.Options{Worker: daemon, Model: script})
 	run := s.Start("watcher", "", nil)
-	run.Rest()
+	run.Suspended()
 	run.Emit("orders.paid", map[string]any{"order": 118})
-	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
+	require.Equal(t, agent.SuspensionParked, run.Suspended().Kind)
 	s.FastForward(3*time.Hour + time.Minute)
-	run.Rest()
+	run.Suspended()
 	require.Len(t, script.Requests(), 1+3)
 	run.Stop("enough")
-	require.Equal(t, agent.Stopped, run.End().Status)
+	require.Equal(t, agent.StatusStopped, run.Ended().Status)
 }

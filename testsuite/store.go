@@ -66,9 +66,9 @@ func numbered(n int) string {
 func chunkIsWhatWasPut(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	_, err := s.Chunk(ctx, numbered(1))
-	require.ErrorIs(t, err, agent.ChunkMissing, "the error of a chunk that is not there")
+	require.ErrorIs(t, err, agent.CodeChunkMissing, "the error of a chunk that is not there")
 	_, startErr := s.ChunkStart(ctx, numbered(1), 10)
-	require.ErrorIs(t, startErr, agent.ChunkMissing, "the error of the start of a chunk that is not there")
+	require.ErrorIs(t, startErr, agent.CodeChunkMissing, "the error of the start of a chunk that is not there")
 	require.Contains(t, err.Error(), numbered(1), "people need the digest to look for the chunk")
 
 	large := make([]byte, 2<<20)
@@ -194,7 +194,7 @@ func onlyOldChunksAreDeleted(t testing.TB, s store.Store) {
 		require.True(t, gone, "DeleteChunk does not say that an old chunk is gone, or one that is not there")
 	}
 	_, err = s.Chunk(ctx, put[0].Name)
-	require.ErrorIs(t, err, agent.ChunkMissing, "a chunk that DeleteChunk said is gone")
+	require.ErrorIs(t, err, agent.CodeChunkMissing, "a chunk that DeleteChunk said is gone")
 	require.Equal(t, put[1:], listedChunks(t, s), "the chunks that were not deleted")
 	require.NoError(t, s.PutChunk(ctx, put[0].Name, []byte("x")), "a chunk that was deleted may be put anew")
 	require.Len(t, listedChunks(t, s), 3, "a chunk that was deleted and put anew")
@@ -233,8 +233,8 @@ func oneWriterWins(t testing.TB, s store.Store) {
 	const writers, versions = 50, 3
 	ctx := t.Context()
 	_, err := s.Head(ctx, "s")
-	require.ErrorIs(t, err, agent.NotFound, "the head of a session that has none")
-	require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: 2, Session: "s"}), agent.Stale, "the first version of a head is 1, and 2 was taken")
+	require.ErrorIs(t, err, agent.CodeNotFound, "the head of a session that has none")
+	require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: 2, Session: "s"}), agent.CodeStale, "the first version of a head is 1, and 2 was taken")
 	for version := range int64(versions) {
 		var winner atomic.Int64
 		var wg sync.WaitGroup
@@ -245,7 +245,7 @@ func oneWriterWins(t testing.TB, s store.Store) {
 				err := s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: "s", Seq: i + 1})
 				if err == nil && !winner.CompareAndSwap(0, i+1) {
 					t.Errorf("version %d was written twice", version+1)
-				} else if err != nil && !errors.Is(err, agent.Stale) {
+				} else if err != nil && !errors.Is(err, agent.CodeStale) {
 					t.Error(err)
 				}
 			})
@@ -327,22 +327,22 @@ func onlyTheSeenHeadIsDeleted(t testing.TB, s store.Store) {
 		for version := range int64(2) {
 			require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: name, Fence: agent.Fence{Chain: 7, N: version + 1, By: "b"}}))
 		}
-		require.ErrorIs(t, s.DeleteHead(ctx, name, 1), agent.Stale, "deleting a head by a version that is over")
+		require.ErrorIs(t, s.DeleteHead(ctx, name, 1), agent.CodeStale, "deleting a head by a version that is over")
 		_, err := s.Head(ctx, name)
 		require.NoError(t, err, "the head was deleted by who had not seen its last version: a run that lives on loses its session")
 		require.NoError(t, s.DeleteHead(ctx, name, 2), "deleting a head by its version")
 		_, err = s.Head(ctx, name)
-		require.ErrorIs(t, err, agent.NotFound, "a head that was deleted")
+		require.ErrorIs(t, err, agent.CodeNotFound, "a head that was deleted")
 		require.Empty(t, listedSessions(t, s, name), "a head that was deleted is listed")
 		left, err := s.Head(ctx, name)
-		require.ErrorIs(t, err, agent.NotFound)
+		require.ErrorIs(t, err, agent.CodeNotFound)
 		require.Equal(t, store.Head{Version: 3, Session: name, Fence: agent.Fence{Chain: 7, N: 2, By: "b"}}, left, "beside NotFound, a session that was deleted keeps its fence and the next version: no version is given twice")
 		for version := range int64(3) {
-			require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: name, Fence: agent.Fence{Chain: 8}}), agent.Stale, "version %d of a head that was deleted: a late write brings it back, or a run goes on that finds nothing to go on from", version+1)
+			require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: name, Fence: agent.Fence{Chain: 8}}), agent.CodeStale, "version %d of a head that was deleted: a late write brings it back, or a run goes on that finds nothing to go on from", version+1)
 		}
-		require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: 4, Session: name, Fence: agent.Fence{Chain: 7, N: 1}}), agent.Stale, "a lower fence than a session had when it was deleted")
+		require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: 4, Session: name, Fence: agent.Fence{Chain: 7, N: 1}}), agent.CodeStale, "a lower fence than a session had when it was deleted")
 		require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: 4, Session: name, Fence: agent.Fence{Chain: 8}}), "a session that was deleted may begin anew")
-		require.ErrorIs(t, s.DeleteHead(ctx, name, 2), agent.Stale, "a late deletion of what it was before")
+		require.ErrorIs(t, s.DeleteHead(ctx, name, 2), agent.CodeStale, "a late deletion of what it was before")
 	}
 }
 
@@ -365,7 +365,7 @@ func contextEndsAll(t testing.TB, s store.Store) {
 		"PutIfAbsent": func() error { _, err := s.PutIfAbsent(ctx, "id", "x"); return err },
 		"DeleteHead":  func() error { return s.DeleteHead(ctx, "s", 1) },
 	} {
-		require.ErrorIs(t, call(), agent.StoreUnavailable, "%s with a context that is over", name)
+		require.ErrorIs(t, call(), agent.CodeStoreUnavailable, "%s with a context that is over", name)
 	}
 	require.Equal(t, []string{"s"}, listedSessions(t, s, ""), "heads were changed for a context that was over")
 	require.Len(t, listedChunks(t, s), 1, "chunks were changed for a context that was over")

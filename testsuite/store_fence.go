@@ -20,12 +20,12 @@ func lowerFenceIsRefused(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	require.NoError(t, s.PutHead(ctx, fenced(1, 5, 3, "first")))
 	for _, lower := range []store.Head{fenced(2, 5, 2, "late"), fenced(2, 4, 9, "late"), fenced(2, 0, 0, "")} {
-		require.ErrorIs(t, s.PutHead(ctx, lower), agent.Stale, "a head with the right version and the fence %v, where %v is stored", lower.Fence, fenced(1, 5, 3, "first").Fence)
+		require.ErrorIs(t, s.PutHead(ctx, lower), agent.CodeStale, "a head with the right version and the fence %v, where %v is stored", lower.Fence, fenced(1, 5, 3, "first").Fence)
 	}
-	require.ErrorIs(t, s.PutHead(ctx, fenced(2, math.MaxInt64, 1, "far")), agent.Stale, "a chain that jumps behind store.LatestChain: no run could write the session after it")
-	far := fenced(1, store.LatestChain+1, 1, "far")
+	require.ErrorIs(t, s.PutHead(ctx, fenced(2, math.MaxInt64, 1, "far")), agent.CodeStale, "a chain that jumps behind store.LatestChain: no run could write the session after it")
+	far := fenced(1, store.MaxChain+1, 1, "far")
 	far.Session = "far"
-	require.ErrorIs(t, s.PutHead(ctx, far), agent.Stale, "the first head of a session, with a chain behind store.LatestChain")
+	require.ErrorIs(t, s.PutHead(ctx, far), agent.CodeStale, "the first head of a session, with a chain behind store.LatestChain")
 	require.NoError(t, s.PutHead(ctx, fenced(2, 5, 3, "first")), "the same fence is not lower: a head is stored once more under another key")
 	require.NoError(t, s.PutHead(ctx, fenced(3, 6, 1, "next")), "a higher chain counts anew")
 	h, err := s.Head(ctx, "s")
@@ -33,13 +33,13 @@ func lowerFenceIsRefused(t testing.TB, s store.Store) {
 	require.Equal(t, fenced(3, 6, 1, "next"), h, "the head that was put last")
 }
 
-// held is a store that holds back one put of a head, or one deletion.
-type held struct {
+// delayedStore is a store that holds back one put of a head, or one deletion.
+type delayedStore struct {
 	store.Store
 	come, proceed chan struct{}
 }
 
-func (s *held) wait() {
+func (s *delayedStore) wait() {
 	select {
 	case s.come <- struct{}{}:
 		<-s.proceed
@@ -47,18 +47,18 @@ func (s *held) wait() {
 	}
 }
 
-func (s *held) PutHead(ctx context.Context, h store.Head) error {
+func (s *delayedStore) PutHead(ctx context.Context, h store.Head) error {
 	s.wait()
 	return s.Store.PutHead(ctx, h)
 }
 
-func (s *held) DeleteHead(ctx context.Context, session string, version int64) error {
+func (s *delayedStore) DeleteHead(ctx context.Context, session string, version int64) error {
 	s.wait()
 	return s.Store.DeleteHead(ctx, session, version)
 }
 
-// twin is a write that is held back and let go after its successor.
-type twin struct {
+// lateWrite is a write that is held back and let go after its successor.
+type lateWrite struct {
 	name   string
 	before []store.Head // that are stored when it begins
 	late   func(context.Context, *store.Log) error
@@ -79,8 +79,8 @@ func deletes(version int64) write {
 	return func(ctx context.Context, l *store.Log) error { return l.Store().DeleteHead(ctx, "s", version) }
 }
 
-// twins are all kinds of writes. A version is what the writer believes it to be.
-var twins = []twin{
+// lateWrites are all kinds of writes. A version is what the writer believes it to be.
+var lateWrites = []lateWrite{
 	{"a seal, after its own second attempt and the run's end", []store.Head{fenced(1, 5, 1, "claim")},
 		puts(fenced(2, 5, 2, "seal")), []write{puts(fenced(2, 5, 2, "seal")), puts(fenced(3, 5, 3, "end"))}},
 	{"a seal, after the next run has begun and ended", []store.Head{fenced(1, 5, 1, "claim")},
@@ -115,15 +115,15 @@ var twins = []twin{
 // and repeats it once more later.
 func lateTwinChangesNothing(t testing.TB, s store.Store) {
 	ctx := t.Context()
-	for i, w := range twins {
+	for i, w := range lateWrites {
 		forget(t, s)
 		left, _ := s.Head(ctx, "s")
 		base := numbers{left.Version, left.Fence.Chain}
-		on := &based{Store: s, base: base}
+		on := &offsetStore{Store: s, base: base}
 		for _, h := range w.before {
 			require.NoError(t, on.PutHead(ctx, h), "%d: %s", i, w.name)
 		}
-		slow := &held{Store: on, come: make(chan struct{}), proceed: make(chan struct{})}
+		slow := &delayedStore{Store: on, come: make(chan struct{}), proceed: make(chan struct{})}
 		result := make(chan error, 1)
 		go func() { result <- w.late(ctx, store.NewLog(slow)) }()
 		<-slow.come
@@ -153,25 +153,25 @@ func forget(t testing.TB, s store.Store) {
 // numbers are where a session stands that was deleted.
 type numbers struct{ version, chain int64 }
 
-// based lets a twin count from 1 in a session that was deleted before.
-type based struct {
+// offsetStore lets a twin count from 1 in a session that was deleted before.
+type offsetStore struct {
 	store.Store
 	base numbers
 }
 
-func (b *based) PutHead(ctx context.Context, h store.Head) error {
+func (b *offsetStore) PutHead(ctx context.Context, h store.Head) error {
 	h.Version += b.base.version
 	h.Fence.Chain += b.base.chain
 	return b.Store.PutHead(ctx, h)
 }
 
-func (b *based) Head(ctx context.Context, session string) (store.Head, error) {
+func (b *offsetStore) Head(ctx context.Context, session string) (store.Head, error) {
 	h, err := b.Store.Head(ctx, session)
 	h.Version -= b.base.version
 	h.Fence.Chain -= b.base.chain
 	return h, err
 }
 
-func (b *based) DeleteHead(ctx context.Context, session string, version int64) error {
+func (b *offsetStore) DeleteHead(ctx context.Context, session string, version int64) error {
 	return b.Store.DeleteHead(ctx, session, version+b.base.version)
 }

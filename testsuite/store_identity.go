@@ -36,11 +36,11 @@ func storeHasOneIdentity(t testing.TB, s store.Store) {
 func storeHasOneNamespace(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	require.NoError(t, store.CheckNamespace(ctx, s, "looking"))
-	require.NoError(t, store.Claim(ctx, s, "team.a1b2c"))
-	require.NoError(t, store.Claim(ctx, s, "team.a1b2c"))
+	require.NoError(t, store.ClaimNamespace(ctx, s, "team.a1b2c"))
+	require.NoError(t, store.ClaimNamespace(ctx, s, "team.a1b2c"))
 	require.NoError(t, store.CheckNamespace(ctx, s, "team.a1b2c"))
-	for _, other := range []error{store.Claim(ctx, s, "other"), store.CheckNamespace(ctx, s, "other")} {
-		require.ErrorIs(t, other, agent.NotSetUp)
+	for _, other := range []error{store.ClaimNamespace(ctx, s, "other"), store.CheckNamespace(ctx, s, "other")} {
+		require.ErrorIs(t, other, agent.CodeNotSetUp)
 		require.ErrorContains(t, other, `that of the namespace "team.a1b2c", and this is "other"`)
 	}
 	id, err := store.ID(ctx, s)

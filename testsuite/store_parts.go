@@ -107,7 +107,7 @@ func headIsWhole(t testing.TB, s store.Store) {
 		wg.Go(func() {
 			for version := int64(1); version <= versions; version++ {
 				err := s.PutHead(ctx, store.Head{V: 1, Version: version, Session: "s", Seq: writer, Run: versionText(version, writer)})
-				if ctx.Err() == nil && err != nil && !errors.Is(err, agent.Stale) {
+				if ctx.Err() == nil && err != nil && !errors.Is(err, agent.CodeStale) {
 					t.Error(err)
 				}
 			}
@@ -135,7 +135,7 @@ func headIsWhole(t testing.TB, s store.Store) {
 			writing = false
 		default:
 		}
-		if h, err := s.Head(t.Context(), "s"); seen > 0 || !errors.Is(err, agent.NotFound) {
+		if h, err := s.Head(t.Context(), "s"); seen > 0 || !errors.Is(err, agent.CodeNotFound) {
 			whole(h, err)
 		}
 		for h, err := range s.Heads(t.Context(), "s") {
@@ -153,13 +153,13 @@ func headIsSavedOnce(t testing.TB, s store.Store) {
 	for version := range int64(3) {
 		h := store.Head{V: 1, Version: version + 1, Session: "s", Seq: version}
 		require.NoError(t, s.PutHead(ctx, h))
-		require.ErrorIs(t, s.PutHead(ctx, h), agent.Stale, "the same version is saved twice: of two runs both believe that they own the session")
+		require.ErrorIs(t, s.PutHead(ctx, h), agent.CodeStale, "the same version is saved twice: of two runs both believe that they own the session")
 		h.Seq = 99
-		require.ErrorIs(t, s.PutHead(ctx, h), agent.Stale, "a version is saved over: what the first writer said is lost")
+		require.ErrorIs(t, s.PutHead(ctx, h), agent.CodeStale, "a version is saved over: what the first writer said is lost")
 		h.Version = version + 3
-		require.ErrorIs(t, s.PutHead(ctx, h), agent.Stale, "a version is left out")
+		require.ErrorIs(t, s.PutHead(ctx, h), agent.CodeStale, "a version is left out")
 		h.Version = version
-		require.ErrorIs(t, s.PutHead(ctx, h), agent.Stale, "an older version is saved over a newer one")
+		require.ErrorIs(t, s.PutHead(ctx, h), agent.CodeStale, "an older version is saved over a newer one")
 		got, err := s.Head(ctx, "s")
 		require.NoError(t, err)
 		sameHead(t, store.Head{V: 1, Version: version + 1, Session: "s", Seq: version}, got, "what was refused has changed something")
@@ -181,15 +181,15 @@ func memoryIsTheCallers(t testing.TB, s store.Store) {
 	}
 	h := wholeHead("s")
 	require.NoError(t, s.PutHead(ctx, h))
-	clear(h.Posts)
+	clear(h.Receipts)
 	for range 2 {
 		got, err := s.Head(ctx, "s")
 		require.NoError(t, err)
 		sameHead(t, wholeHead("s"), got, "a head was changed by who put it or got it")
-		clear(got.Posts)
+		clear(got.Receipts)
 		for h, err := range s.Heads(ctx, "") {
 			require.NoError(t, err)
-			clear(h.Posts)
+			clear(h.Receipts)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func chunkIsWhole(t testing.TB, s store.Store) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	whole := func(digest, how string) bool {
 		got, err := s.Chunk(t.Context(), digest)
-		if errors.Is(err, agent.ChunkMissing) {
+		if errors.Is(err, agent.CodeChunkMissing) {
 			return false
 		}
 		require.NoError(t, err, how)
@@ -262,7 +262,7 @@ func listsDoNotBlock(t testing.TB, s store.Store) {
 	case <-done:
 		require.NoError(t, errors.Join(errs...), "the store while it is listed")
 		require.GreaterOrEqual(t, len(slices.DeleteFunc(errs, func(err error) bool { return err != nil })), few*8, "not all was listed")
-	case <-time.After(3 * promptly):
+	case <-time.After(3 * promptTime):
 		t.Fatalf("the store does not answer while it is listed: garbage is never collected")
 	}
 }

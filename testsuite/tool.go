@@ -36,7 +36,7 @@ type ToolOptions struct {
 func Tool(t *testing.T, tl tool.Tool, o *ToolOptions) {
 	t.Helper()
 	require.NoError(t, tl.Err(), "a worker does not start with this tool")
-	checkDeed(t, newDeed(tl, o))
+	checkTool(t, newToolCase(tl, o))
 }
 
 // SourceOptions says what there is to know of a source.
@@ -60,12 +60,12 @@ func Source(t *testing.T, s tool.Source, o *SourceOptions) {
 	for name, of := range o.Tools {
 		i := slices.IndexFunc(specs, func(spec agent.ToolSpec) bool { return spec.Name == name })
 		require.GreaterOrEqual(t, i, 0, "the source does not list %s", name)
-		t.Run(name, func(t *testing.T) { checkDeed(t, deed{spec: specs[i], call: s.Call, o: of}) })
+		t.Run(name, func(t *testing.T) { checkTool(t, toolCase{spec: specs[i], call: s.Call, o: of}) })
 	}
 }
 
-// deed is a tool, whoever has it.
-type deed struct {
+// toolCase is a tool, whoever has it.
+type toolCase struct {
 	spec agent.ToolSpec
 	call func(context.Context, *tool.Call) (string, error)
 	o    ToolOptions
@@ -74,15 +74,15 @@ type deed struct {
 	strict bool
 }
 
-func newDeed(tl tool.Tool, o *ToolOptions) deed {
-	d := deed{spec: tl.Spec(), call: tl.Call, strict: true}
+func newToolCase(tl tool.Tool, o *ToolOptions) toolCase {
+	d := toolCase{spec: tl.Spec(), call: tl.Call, strict: true}
 	if o != nil {
 		d.o = *o
 	}
 	return d
 }
 
-func checkDeed(t *testing.T, d deed) {
+func checkTool(t *testing.T, d toolCase) {
 	t.Helper()
 	for _, part := range toolParts {
 		if part.lacking == nil || !part.lacking(d) {
@@ -94,8 +94,8 @@ func checkDeed(t *testing.T, d deed) {
 // toolPart is a sentence about tools, and the check of it.
 type toolPart struct {
 	name    string
-	check   func(testing.TB, deed)
-	lacking func(deed) bool // tells that the sentence is not about this tool
+	check   func(testing.TB, toolCase)
+	lacking func(toolCase) bool // tells that the sentence is not about this tool
 }
 
 var toolParts = []toolPart{
@@ -104,8 +104,8 @@ var toolParts = []toolPart{
 	{"arguments that do not fit are refused", misfitsAreRefused, nil},
 	{"strange arguments are borne", strangeIsBorne, nil},
 	{"the end of the context ends a call", endEndsCall, nil},
-	{"a call that is made again has its effect once", effectIsOnce, func(d deed) bool { return d.o.Effects == nil || d.spec.ReadOnly || d.spec.Attempts < 2 }},
-	{"a tool that only reads has no effect", readingHasNoEffect, func(d deed) bool { return d.o.Effects == nil || !d.spec.ReadOnly }},
+	{"a call that is made again has its effect once", effectIsOnce, func(d toolCase) bool { return d.o.Effects == nil || d.spec.ReadOnly || d.spec.Attempts < 2 }},
+	{"a tool that only reads has no effect", readingHasNoEffect, func(d toolCase) bool { return d.o.Effects == nil || !d.spec.ReadOnly }},
 	{"many calls at once are borne", manyAreBorne, nil},
 }
 
@@ -132,7 +132,7 @@ func toolsHaveItsName(t testing.TB, s tool.Source) {
 		require.True(t, strings.HasPrefix(spec.Name, s.Name()+tool.Separator), "%s does not begin with %s: nobody calls it", spec.Name, s.Name()+tool.Separator)
 		require.False(t, seen[spec.Name], "%s is listed twice: providers refuse that", spec.Name)
 		seen[spec.Name] = true
-		canBeTold(t, deed{spec: spec, call: s.Call})
+		canBeTold(t, toolCase{spec: spec, call: s.Call})
 	}
 }
 
@@ -146,7 +146,7 @@ func listIsStable(t testing.TB, s tool.Source) {
 
 func unknownIsAnError(t testing.TB, s tool.Source) {
 	for _, name := range []string{s.Name() + tool.Separator + "no_such_tool", "another" + tool.Separator + "tool", "tool"} {
-		d := deed{spec: agent.ToolSpec{Name: name}, call: s.Call}
+		d := toolCase{spec: agent.ToolSpec{Name: name}, call: s.Call}
 		_, err := d.do(t, t.Context(), "the tool "+name, "{}", "r/t1.1")
 		require.Error(t, err, "%s was called, and nobody has it", name)
 	}

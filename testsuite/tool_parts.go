@@ -26,13 +26,13 @@ import (
 const maxShown = 128 << 10
 
 // do makes the first attempt at a call and checks what is true of every call.
-func (d deed) do(t testing.TB, ctx context.Context, how, arguments, key string) (text string, err error) {
+func (d toolCase) do(t testing.TB, ctx context.Context, how, arguments, key string) (text string, err error) {
 	t.Helper()
 	return d.attempt(t, ctx, how, arguments, key, 1)
 }
 
 // attempt is do for the attempt of a number.
-func (d deed) attempt(t testing.TB, ctx context.Context, how, arguments, key string, number int) (text string, err error) {
+func (d toolCase) attempt(t testing.TB, ctx context.Context, how, arguments, key string, number int) (text string, err error) {
 	t.Helper()
 	given := json.RawMessage(arguments)
 	var mu sync.Mutex // a tool may tell of its progress from any goroutine
@@ -78,16 +78,16 @@ func endsSoon(t testing.TB, how string, do func()) {
 	select {
 	case <-done:
 		require.NoError(t, err, how)
-		require.Less(t, time.Since(start), promptly, "%s: it went on, and a person who interrupts a run waits for it", how)
-	case <-time.After(2 * promptly):
-		t.Fatalf("%s: it is still at it after %s", how, 2*promptly)
+		require.Less(t, time.Since(start), promptTime, "%s: it went on, and a person who interrupts a run waits for it", how)
+	case <-time.After(2 * promptTime):
+		t.Fatalf("%s: it is still at it after %s", how, 2*promptTime)
 	}
 }
 
 // arguments are those of a call that succeeds.
-func (d deed) arguments() string { return cmp.Or(d.o.Arguments, "{}") }
+func (d toolCase) arguments() string { return cmp.Or(d.o.Arguments, "{}") }
 
-func canBeTold(t testing.TB, d deed) {
+func canBeTold(t testing.TB, d toolCase) {
 	require.NoError(t, agent.CheckTool(d.spec.Name))
 	require.NotEmpty(t, strings.TrimSpace(d.spec.Description), "%s has no description: the model has nothing else to go by", d.spec.Name)
 	var schema struct {
@@ -104,7 +104,7 @@ func canBeTold(t testing.TB, d deed) {
 	require.False(t, d.spec.Local && !d.spec.ReadOnly, "%s is local, and not read-only", d.spec.Name)
 }
 
-func resultCanBeRead(t testing.TB, d deed) {
+func resultCanBeRead(t testing.TB, d toolCase) {
 	require.Empty(t, model.Fits(d.spec.Input, json.RawMessage(d.arguments())), "the Arguments of the options do not fit the schema")
 	for i := range 2 {
 		_, err := d.do(t, t.Context(), "a call with the Arguments of the options", d.arguments(), fmt.Sprint("r/t1.", i+1))
@@ -113,7 +113,7 @@ func resultCanBeRead(t testing.TB, d deed) {
 }
 
 // others are the arguments with one of them in another form, by what was done.
-func (d deed) others(t testing.TB, forms []string) map[string]string {
+func (d toolCase) others(t testing.TB, forms []string) map[string]string {
 	t.Helper()
 	var given map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(d.arguments()), &given), "the Arguments of the options")
@@ -134,14 +134,14 @@ func (d deed) others(t testing.TB, forms []string) map[string]string {
 	return all
 }
 
-func (d deed) effects() int {
+func (d toolCase) effects() int {
 	if d.o.Effects == nil {
 		return 0
 	}
 	return d.o.Effects()
 }
 
-func misfitsAreRefused(t testing.TB, d deed) {
+func misfitsAreRefused(t testing.TB, d toolCase) {
 	wrong := map[string]string{"null": "null", "a list": "[]", "a word": `"x"`, "half an object": `{"a":`, "two objects": "{}{}"}
 	for how, other := range d.others(t, []string{"null", `"x"`, "1", "1.5", "true", "[]", "{}", `["x",1]`}) {
 		if model.Fits(d.spec.Input, json.RawMessage(other)) != "" {
@@ -153,7 +153,7 @@ func misfitsAreRefused(t testing.TB, d deed) {
 		_, err := d.do(t, t.Context(), how, wrong[how], "r/t1.9")
 		require.Error(t, err, "%s: %s was taken, and does not fit the schema", how, wrong[how])
 		if d.strict {
-			require.ErrorIs(t, err, agent.Denied, "%s: the model has to be told that nothing was done", how)
+			require.ErrorIs(t, err, agent.CodeDenied, "%s: the model has to be told that nothing was done", how)
 		}
 		require.Equal(t, before, d.effects(), "%s: it was refused and had an effect", how)
 	}
@@ -161,8 +161,8 @@ func misfitsAreRefused(t testing.TB, d deed) {
 
 // strangeIsBorne calls with what models write when they are wrong. An error is a
 // good answer.
-func strangeIsBorne(t testing.TB, d deed) {
-	ctx, cancel := context.WithTimeout(t.Context(), promptly)
+func strangeIsBorne(t testing.TB, d toolCase) {
+	ctx, cancel := context.WithTimeout(t.Context(), promptTime)
 	defer cancel()
 	forms := []string{
 		`""`, `" "`, `"\u0000"`, `"../../.."`, `"ü🌍\n"`, `"%s%d"`, `"` + strings.Repeat("x", 70_000) + `"`,
@@ -171,14 +171,14 @@ func strangeIsBorne(t testing.TB, d deed) {
 	for how, other := range d.others(t, forms) {
 		if model.Fits(d.spec.Input, json.RawMessage(other)) == "" {
 			before := d.effects()
-			if _, err := d.do(t, ctx, how, other, "r/t1.8"); errors.Is(err, agent.Denied) {
+			if _, err := d.do(t, ctx, how, other, "r/t1.8"); errors.Is(err, agent.CodeDenied) {
 				require.Equal(t, before, d.effects(), "%s: it was refused (%v) and had an effect: the model is told that nothing was done", how, err)
 			}
 		}
 	}
 }
 
-func endEndsCall(t testing.TB, d deed) {
+func endEndsCall(t testing.TB, d toolCase) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	before := d.effects()
@@ -188,21 +188,21 @@ func endEndsCall(t testing.TB, d deed) {
 		t.Log("whether a call ends in the midst of its work is not tested: the options have no Slow")
 		return
 	}
-	ctx, cancel = context.WithTimeout(t.Context(), promptly/10)
+	ctx, cancel = context.WithTimeout(t.Context(), promptTime/10)
 	defer cancel()
 	d.doSoon(t, ctx, "a call whose context ends", d.o.Slow)
 	require.Error(t, ctx.Err(), "a call with the Slow arguments of the options ended by itself")
 }
 
 // doSoon makes a call that nobody waits for.
-func (d deed) doSoon(t testing.TB, ctx context.Context, how, arguments string) {
+func (d toolCase) doSoon(t testing.TB, ctx context.Context, how, arguments string) {
 	t.Helper()
 	endsSoon(t, how, func() { _, _ = d.do(t, ctx, how, arguments, "r/t1.7") })
 }
 
 // effectIsOnce makes a call three times, as after a crash and after a failure, and
 // then another one.
-func effectIsOnce(t testing.TB, d deed) {
+func effectIsOnce(t testing.TB, d toolCase) {
 	before := d.effects()
 	run := uuid.NewString() // what the tool acts on may remember the keys of another check
 	for i, c := range []struct {
@@ -216,14 +216,14 @@ func effectIsOnce(t testing.TB, d deed) {
 	}
 }
 
-func readingHasNoEffect(t testing.TB, d deed) {
+func readingHasNoEffect(t testing.TB, d toolCase) {
 	before := d.effects()
 	_, err := d.do(t, t.Context(), "a call", d.arguments(), "r/t3.1")
 	require.NoError(t, err)
 	require.Equal(t, before, d.effects(), "the tool says that it only reads, and so runs where nothing may be changed")
 }
 
-func manyAreBorne(t testing.TB, d deed) {
+func manyAreBorne(t testing.TB, d toolCase) {
 	const many = 8
 	var wg sync.WaitGroup
 	errs, run := make([]error, many), uuid.NewString()

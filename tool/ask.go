@@ -16,7 +16,7 @@ var ErrAsked = errors.New("a person is asked")
 // the call is made again, from its beginning and with the same [Call.Key], and this
 // Ask returns the answer; the second Ask of a call gets the second answer, and so on.
 // So a tool asks before it does anything that must not be done twice. Errors are those of
-// [agent.ToolQuestion.Check], and [agent.TooLarge] for the seventeenth question of a call.
+// [agent.ToolQuestion.Check], and [agent.CodeTooLarge] for the seventeenth question of a call.
 func (c *Call) Ask(q agent.ToolQuestion) (agent.ToolAnswer, error) {
 	if c.asked < len(c.answers) {
 		c.asked++
@@ -26,7 +26,7 @@ func (c *Call) Ask(q agent.ToolQuestion) (agent.ToolAnswer, error) {
 		return agent.ToolAnswer{}, err
 	}
 	if len(c.answers) >= MaxAsks {
-		return agent.ToolAnswer{}, agent.Errorf(agent.TooLarge, "one call asks at most %d questions", MaxAsks)
+		return agent.ToolAnswer{}, agent.Errorf(agent.CodeTooLarge, "one call asks at most %d questions", MaxAsks)
 	}
 	c.question = &q
 	return agent.ToolAnswer{}, ErrAsked

@@ -21,7 +21,7 @@ type Key[T any] string
 const MaxState = 64 << 10
 
 // Get reads the key; ok is false where it is not set. Its errors are those of
-// reading the session's log, and [agent.Incompatible] for a value of another type.
+// reading the session's log, and [agent.CodeIncompatible] for a value of another type.
 func (k Key[T]) Get(ctx context.Context, c *Call) (value T, ok bool, err error) {
 	raw, ok := c.set[string(k)]
 	if !ok && c.state != nil {
@@ -35,17 +35,17 @@ func (k Key[T]) Get(ctx context.Context, c *Call) (value T, ok bool, err error) 
 		return value, false, nil
 	}
 	if err := json.Unmarshal(raw, &value); err != nil {
-		return value, false, agent.Errorf(agent.Incompatible, "the session's state %q is no %T: %w", string(k), value, err)
+		return value, false, agent.Errorf(agent.CodeIncompatible, "the session's state %q is no %T: %w", string(k), value, err)
 	}
 	return value, true, nil
 }
 
 // Set sets the key when the call has succeeded. A value that is no JSON is
-// [agent.InvalidInput], one call that sets more than [MaxState] is [agent.TooLarge].
+// [agent.CodeInvalidInput], one call that sets more than [MaxState] is [agent.CodeTooLarge].
 func (k Key[T]) Set(c *Call, value T) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		return agent.Errorf(agent.InvalidInput, "the session's state %q can't be written as JSON: %w", string(k), err)
+		return agent.Errorf(agent.CodeInvalidInput, "the session's state %q can't be written as JSON: %w", string(k), err)
 	}
 	return c.put(string(k), raw)
 }
@@ -61,7 +61,7 @@ func (c *Call) put(key string, raw json.RawMessage) error {
 		}
 	}
 	if size > MaxState {
-		return agent.Errorf(agent.TooLarge, "the call sets %d bytes of the session's state; at most %d are taken", size, MaxState)
+		return agent.Errorf(agent.CodeTooLarge, "the call sets %d bytes of the session's state; at most %d are taken", size, MaxState)
 	}
 	if c.set == nil {
 		c.set = map[string]json.RawMessage{}
@@ -77,5 +77,5 @@ func (c Call) WithState(state func(context.Context) (map[string]json.RawMessage,
 	return &c
 }
 
-// Changes are the keys that the call has set; a deleted one is null.
-func (c *Call) Changes() map[string]json.RawMessage { return c.set }
+// StateChanges are the keys that the call has set; a deleted one is null.
+func (c *Call) StateChanges() map[string]json.RawMessage { return c.set }

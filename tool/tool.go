@@ -68,8 +68,8 @@ type Options struct {
 	// The model wrote them: they stand in the transcript as it does.
 	Secrets []string
 	// Ask has a person asked before each call, whoever calls the tool and whatever rules
-	// allow; nil leaves it to rules. &agent.Asking{} asks anybody.
-	Ask *agent.Asking
+	// allow; nil leaves it to rules. &agent.ToolApproval{} asks anybody.
+	Ask *agent.ToolApproval
 }
 
 // Tool is a named deed with a schema. The zero Tool is of no use; see [New].
@@ -89,7 +89,7 @@ func New[In, Out any](name, description string, fn Func[In, Out], o *Options) To
 	}
 	t := Tool{spec: agent.ToolSpec{
 		Name: name, Description: description, Timeout: agent.Duration(o.Timeout), Attempts: o.Attempts,
-		Local: o.Local, ReadOnly: o.ReadOnly || o.Local, Secrets: o.Secrets, Ask: o.Ask,
+		Local: o.Local, ReadOnly: o.ReadOnly || o.Local, Secrets: o.Secrets, Approval: o.Ask,
 	}}
 	schema, resolved, err := schemaFor[In]()
 	if err == nil {
@@ -102,7 +102,7 @@ func New[In, Out any](name, description string, fn Func[In, Out], o *Options) To
 		err = o.Ask.Check()
 	}
 	if err != nil {
-		t.err = agent.Errorf(agent.InvalidInput, "tool %q: %w", name, err).At("tools")
+		t.err = agent.Errorf(agent.CodeInvalidInput, "tool %q: %w", name, err).WithPath("tools")
 		return t
 	}
 	t.spec.Input = schema
@@ -126,13 +126,13 @@ func (t Tool) Spec() agent.ToolSpec { return t.spec }
 // Err tells what is wrong with the tool's name or types; nil for a sound one.
 func (t Tool) Err() error {
 	if t.err == nil && t.call == nil {
-		return agent.Errorf(agent.InvalidInput, "a tool without a function: make it with tool.New").At("tools")
+		return agent.Errorf(agent.CodeInvalidInput, "a tool without a function: make it with tool.New").WithPath("tools")
 	}
 	return t.err
 }
 
 // Call checks the arguments and does what the tool does. The text is for the
-// model. Arguments that do not fit are refused ([agent.Denied]) before anything
+// model. Arguments that do not fit are refused ([agent.CodeDenied]) before anything
 // is done.
 func (t Tool) Call(ctx context.Context, c *Call) (string, error) { return t.call(ctx, c) }
 
@@ -152,7 +152,7 @@ const Separator = agent.SourceSeparator
 
 // Refuse makes the error of a tool that did nothing and says why. The model is
 // told that the call was rejected, and nobody calls it again.
-func Refuse(format string, args ...any) error { return agent.Errorf(agent.Denied, format, args...) }
+func Refuse(format string, args ...any) error { return agent.Errorf(agent.CodeDenied, format, args...) }
 
 // ErrUnknown is what [errors.Is] finds in the errors that [Unknown] makes.
 var ErrUnknown = errors.New("unknown outcome")

@@ -41,7 +41,7 @@ func TestArgumentsAreCheckedBeforeTheCall(t *testing.T) {
 	p := tool.New("pay", "", func(context.Context, *tool.Call, payIn) (string, error) { called = true; return "", nil }, nil)
 	for _, arguments := range []string{`{}`, `{"to":"a"}`, `{"to":1,"amount":2}`, `{"to":"a","amount":2,"x":1}`, `[]`, `nope`} {
 		_, err := p.Call(context.Background(), &tool.Call{Arguments: json.RawMessage(arguments)})
-		require.ErrorIs(t, err, agent.Denied, arguments)
+		require.ErrorIs(t, err, agent.CodeDenied, arguments)
 	}
 	require.False(t, called)
 
@@ -49,7 +49,7 @@ func TestArgumentsAreCheckedBeforeTheCall(t *testing.T) {
 	look := tool.New("look", "", func(context.Context, *tool.Call, struct{}) (string, error) { called = true; return "", nil }, nil)
 	for _, arguments := range []string{`null`, `[]`, ``} {
 		_, err := look.Call(context.Background(), &tool.Call{Arguments: json.RawMessage(arguments)})
-		require.ErrorIs(t, err, agent.Denied, arguments)
+		require.ErrorIs(t, err, agent.CodeDenied, arguments)
 	}
 	require.False(t, called)
 }
@@ -63,7 +63,7 @@ func TestResultsAndFailures(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"paid":"ana","key":"run/t1.1"}`, text)
 	_, err = call(`{"to":"ana","amount":101}`)
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 	_, err = call(`{"to":"nobody","amount":1}`)
 	require.EqualError(t, err, "no such account")
 }
@@ -75,7 +75,7 @@ func TestFaultyToolsSayWhatIsWrong(t *testing.T) {
 		"a channel":         tool.New("c", "", func(context.Context, *tool.Call, struct{ C chan int }) (int, error) { return 0, nil }, nil),
 		"the zero tool":     {},
 	} {
-		require.ErrorIs(t, broken.Err(), agent.InvalidInput, name)
+		require.ErrorIs(t, broken.Err(), agent.CodeInvalidInput, name)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 )
 
-// breach is where and how a replay departs from the history.
-type breach struct {
+// divergence is where and how a replay departs from the history.
+type divergence struct {
 	event  *historypb.HistoryEvent
 	reason string
 }
@@ -22,24 +22,24 @@ type replaying func(part []*historypb.HistoryEvent) error
 // find finds the breach of a history of which the replay came to whole. The SDK does
 // not tell the event: of the beginnings of the history, the shortest that departs
 // ends with it. No text of the SDK's is handed on, since it quotes arguments.
-func (replay replaying) find(events []*historypb.HistoryEvent, whole error) breach {
+func (replay replaying) find(events []*historypb.HistoryEvent, whole error) divergence {
 	// Before its first workflow task is completed, nothing of a history is compared.
 	first := slices.IndexFunc(events, completes) + 1
-	n := first + sort.Search(len(events)-first, func(i int) bool { return departs(replay(settled(events[:first+i]))) })
+	n := first + sort.Search(len(events)-first, func(i int) bool { return diverges(replay(settled(events[:first+i]))) })
 	if n < len(events) {
 		events, whole = events[:n], replay(events[:n])
 	}
-	if b := replay.findSurplus(events, whole); b != nil {
+	if b := replay.findExtraCommands(events, whole); b != nil {
 		return *b
 	}
 	last := events[len(events)-1]
-	return breach{last, difference(last, whole)}
+	return divergence{last, difference(last, whole)}
 }
 
-// findSurplus finds the workflow task in which this build takes a step too many: that
+// findExtraCommands finds the workflow task in which this build takes a step too many: that
 // shows only with the next event that is compared, which is innocent. nil where there
 // is no such task.
-func (replay replaying) findSurplus(events []*historypb.HistoryEvent, whole error) *breach {
+func (replay replaying) findExtraCommands(events []*historypb.HistoryEvent, whole error) *divergence {
 	var tasks []*historypb.HistoryEvent
 	var ends [][]*historypb.HistoryEvent // the history up to where the next task begins
 	for i, e := range events {
@@ -51,28 +51,28 @@ func (replay replaying) findSurplus(events []*historypb.HistoryEvent, whole erro
 		}
 		tasks = append(tasks, e)
 	}
-	if surplus(whole) {
+	if hasExtraCommands(whole) {
 		ends = append(ends, events)
 	}
-	i := sort.Search(len(ends), func(i int) bool { return surplus(replay(ends[i])) })
+	i := sort.Search(len(ends), func(i int) bool { return hasExtraCommands(replay(ends[i])) })
 	if i == len(ends) {
 		return nil
 	}
-	return &breach{tasks[i], fmt.Sprintf("this build takes one step more in this workflow task: %s", step(replay(ends[i])))}
+	return &divergence{tasks[i], fmt.Sprintf("this build takes one step more in this workflow task: %s", step(replay(ends[i])))}
 }
 
-func (b breach) ref() *EventRef {
+func (b divergence) ref() *EventRef {
 	return &EventRef{ID: b.event.GetEventId(), Type: b.event.GetEventType().String(), Time: b.event.GetEventTime().AsTime()}
 }
 
-// surplus reports whether a replay made more commands than the history has. It does so
+// hasExtraCommands reports whether a replay made more commands than the history has. It does so
 // wherever a history is cut off within the commands of a task.
-func surplus(err error) bool {
+func hasExtraCommands(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "nondeterministic workflow: extra replay command for ")
 }
 
-// departs reports whether a replay came to something else than the history has.
-func departs(err error) bool { return err != nil && !surplus(err) }
+// diverges reports whether a replay came to something else than the history has.
+func diverges(err error) bool { return err != nil && !hasExtraCommands(err) }
 
 // What the SDK says of replays that depart. It has no other form for it.
 var (

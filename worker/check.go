@@ -43,7 +43,7 @@ func (w *Worker) check(ctx context.Context) error {
 func (w *Worker) patiently(ctx context.Context, look func(context.Context) error) error {
 	for {
 		err := look(ctx)
-		if !errors.Is(err, agent.Timeout) || ctx.Err() != nil {
+		if !errors.Is(err, agent.CodeTimeout) || ctx.Err() != nil {
 			return err
 		}
 		w.logger.Info("the server is too busy to be looked at; looking again", zap.Error(err))
@@ -62,7 +62,7 @@ func (w *Worker) checkStore(ctx context.Context) error {
 	var server peer.Peer
 	_, err := w.temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
 	if err != nil {
-		return durable.ArriveRPC(err)
+		return durable.FromRPC(err)
 	}
 	kept := w.store
 	if e, ok := kept.(*store.Encrypted); ok {
@@ -72,7 +72,7 @@ func (w *Worker) checkStore(ctx context.Context) error {
 	if !ok || dir.Shared() || server.Addr == nil || loopback(server.Addr.String()) {
 		return nil
 	}
-	return agent.Errorf(agent.NotSetUp, "the store in %s is on this machine, and Temporal is at %s: a worker elsewhere could not read the transcripts. Open the store as shared (store.DirOptions, --store-shared) if every worker sees this folder, or use another store", dir.Root(), server.Addr)
+	return agent.Errorf(agent.CodeNotSetUp, "the store in %s is on this machine, and Temporal is at %s: a worker elsewhere could not read the transcripts. Open the store as shared (store.DirOptions, --store-shared) if every worker sees this folder, or use another store", dir.Root(), server.Addr)
 }
 
 // checkIdentity refuses another store than that of the task queue's other workers. A store
@@ -81,7 +81,7 @@ func (w *Worker) checkIdentity(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeFor)
 	defer cancel()
 	err := w.identity.Check(ctx)
-	if errors.Is(err, agent.StoreUnavailable) {
+	if errors.Is(err, agent.CodeStoreUnavailable) {
 		w.logger.Warn("the store does not say which one it is: runs wait until it does", zap.Error(err), zap.String("do", "fermata doctor"))
 		return nil
 	}
@@ -114,12 +114,12 @@ func (w *Worker) checkAttributes(ctx context.Context) error {
 	}
 	missing, err := MissingAttributes(ctx, w.temporal)
 	switch {
-	case errors.Is(err, agent.NotSetUp):
+	case errors.Is(err, agent.CodeNotSetUp):
 		return err
 	case err != nil:
 		w.logger.Warn("it could not be seen whether the namespace has Fermata's search attributes: if it lacks one, runs wait until it is added", zap.String("do", "fermata setup"), zap.Error(err))
 	case len(missing) > 0:
-		return agent.Errorf(agent.NotSetUp, "the namespace lacks the search attributes %s: run fermata setup, once a namespace", strings.Join(missing, ", "))
+		return agent.Errorf(agent.CodeNotSetUp, "the namespace lacks the search attributes %s: run fermata setup, once a namespace", strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -146,15 +146,15 @@ func (w *Worker) checkKeys(ctx context.Context) (bad error) {
 	e, encrypted := w.store.(*store.Encrypted)
 	for _, err := range store.NewLog(w.store).Store().Heads(ctx, "") {
 		switch {
-		case errors.Is(err, agent.NotSetUp):
+		case errors.Is(err, agent.CodeNotSetUp):
 			return err
-		case errors.Is(err, agent.StoreUnavailable):
+		case errors.Is(err, agent.CodeStoreUnavailable):
 			w.logger.Warn("the store does not answer: runs wait until it does", zap.Error(err), zap.String("do", "fermata doctor"))
 			return nil
-		case !encrypted || !errors.Is(err, agent.ChunkDamaged):
+		case !encrypted || !errors.Is(err, agent.CodeChunkDamaged):
 			return nil // it can be read, or nobody knows
 		}
-		bad = agent.Errorf(agent.NotSetUp, "nothing in the store can be read with the keys of this process, so that others could not read what it writes: %w", err)
+		bad = agent.Errorf(agent.CodeNotSetUp, "nothing in the store can be read with the keys of this process, so that others could not read what it writes: %w", err)
 		if looked++; looked == keyHeads {
 			break
 		}
@@ -198,12 +198,12 @@ func knows(ctx context.Context, c client.Client, query string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking for search attributes: %w", durable.ArriveRPC(err))
+		return false, fmt.Errorf("looking for search attributes: %w", durable.FromRPC(err))
 	}
 	return true, nil
 }
 
 // comparisons are queries that only an attribute of the type stands.
 var comparisons = map[agent.AttributeType]string{
-	agent.Keyword: " = 'none'", agent.KeywordList: " = 'none'", agent.Datetime: " < '1970-01-02T00:00:00Z'",
+	agent.AttributeKeyword: " = 'none'", agent.AttributeKeywordList: " = 'none'", agent.AttributeDatetime: " < '1970-01-02T00:00:00Z'",
 }

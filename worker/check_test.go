@@ -52,7 +52,7 @@ func TestABusyServerIsWaitedFor(t *testing.T) {
 	looks := 0
 	require.NoError(t, worker.Patiently(t.Context(), func(context.Context) error {
 		if looks++; looks < 3 {
-			return agent.Errorf(agent.Timeout, "busy")
+			return agent.Errorf(agent.CodeTimeout, "busy")
 		}
 		return nil
 	}))
@@ -61,13 +61,13 @@ func TestABusyServerIsWaitedFor(t *testing.T) {
 	looks = 0
 	require.ErrorIs(t, worker.Patiently(t.Context(), func(context.Context) error {
 		looks++
-		return agent.Errorf(agent.NotSetUp, "no")
-	}), agent.NotSetUp)
+		return agent.Errorf(agent.CodeNotSetUp, "no")
+	}), agent.CodeNotSetUp)
 	require.Equal(t, 1, looks)
 
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, worker.Patiently(over, func(context.Context) error { return agent.Errorf(agent.Timeout, "busy") }), agent.Timeout)
+	require.ErrorIs(t, worker.Patiently(over, func(context.Context) error { return agent.Errorf(agent.CodeTimeout, "busy") }), agent.CodeTimeout)
 }
 
 // awayStore is a store whose server is away.
@@ -75,7 +75,7 @@ type awayStore struct{ store.Store }
 
 func (awayStore) Heads(context.Context, string) iter.Seq2[store.Head, error] {
 	return func(yield func(store.Head, error) bool) {
-		yield(store.Head{}, agent.Errorf(agent.StoreUnavailable, "listing the sessions: connection refused"))
+		yield(store.Head{}, agent.Errorf(agent.CodeStoreUnavailable, "listing the sessions: connection refused"))
 	}
 }
 

@@ -29,11 +29,11 @@ func (o *Options) checkDeployment() error {
 	case o.Deployment == "":
 		return nil
 	case !deploymentName.MatchString(o.Deployment):
-		return agent.Errorf(agent.InvalidInput, "worker.Options.Deployment is %q: a name has letters, digits, _, / and -, at most 100 of them", o.Deployment).At("deployment")
+		return agent.Errorf(agent.CodeInvalidInput, "worker.Options.Deployment is %q: a name has letters, digits, _, / and -, at most 100 of them", o.Deployment).WithPath("deployment")
 	case o.Build == "":
-		return agent.Errorf(agent.InvalidInput, "worker.Options.Build is missing: with a Deployment it tells this build from others, so name each deploy anew, by a release or a commit").At("build")
+		return agent.Errorf(agent.CodeInvalidInput, "worker.Options.Build is missing: with a Deployment it tells this build from others, so name each deploy anew, by a release or a commit").WithPath("build")
 	case !buildID.MatchString(o.Build):
-		return agent.Errorf(agent.InvalidInput, "worker.Options.Build is %q: with a Deployment it has letters, digits, ., _, + and -, at most 100 of them", o.Build).At("build")
+		return agent.Errorf(agent.CodeInvalidInput, "worker.Options.Build is %q: with a Deployment it has letters, digits, ., _, + and -, at most 100 of them", o.Build).WithPath("build")
 	}
 	return nil
 }
@@ -53,13 +53,13 @@ func (o *Options) versioning() worker.DeploymentOptions {
 }
 
 // CurrentBuild asks which build of a deployment takes work; empty where none does
-// yet, or no worker of it was ever seen. [agent.Unreachable] tells that the server
+// yet, or no worker of it was ever seen. [agent.CodeUnreachable] tells that the server
 // does not answer.
 func CurrentBuild(ctx context.Context, c client.Client, deployment string) (string, error) {
 	d, err := c.WorkerDeploymentClient().GetHandle(deployment).Describe(ctx, client.WorkerDeploymentDescribeOptions{})
 	var unknown *serviceerror.NotFound
 	if err != nil && !errors.As(err, &unknown) {
-		return "", fmt.Errorf("asking for the deployment %s: %w", deployment, durable.ArriveRPC(err))
+		return "", fmt.Errorf("asking for the deployment %s: %w", deployment, durable.FromRPC(err))
 	}
 	if current := d.Info.RoutingConfig.CurrentVersion; current != nil {
 		return current.BuildID, nil

@@ -24,7 +24,7 @@ func TestVersionsThatCannotBe(t *testing.T) {
 		{"", "(devel)", ""},
 	} {
 		_, err := worker.New(nil, &worker.Options{Deployment: c.deployment, Build: c.build})
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 		if c.says != "" {
 			require.ErrorContains(t, err, c.says)
 			continue

@@ -10,7 +10,7 @@ import (
 )
 
 // Resolve is what the options come to.
-func (o *Options) Resolve() (*activities.Deeds, error) { return o.resolve() }
+func (o *Options) Resolve() (*activities.Activities, error) { return o.resolve() }
 
 // Loopback reports whether an address is one of this machine.
 var Loopback = loopback

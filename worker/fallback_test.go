@@ -31,8 +31,8 @@ func TestAFallbackForAModelThatIsDown(t *testing.T) {
 	out, err := run(t, &worker.Options{
 		Agents: []agent.Definition{{Name: "a", Model: "down", Fallbacks: []string{"gone", "backup"}, Tools: []string{"look"}, Limits: agent.Limits{CostUSD: agent.Dollar}}},
 		Models: map[string]model.Model{
-			"down": model.Named(down, "m", price(100*agent.Dollar)), "backup": model.Named(backup, "b", price(agent.Dollar)),
-			"gone": model.Named(testsuite.NewScript(failing(agent.FaultQuota)), "g", price(agent.Dollar)),
+			"down": model.WithInfo(down, "m", price(100*agent.Dollar)), "backup": model.WithInfo(backup, "b", price(agent.Dollar)),
+			"gone": model.WithInfo(testsuite.NewScript(failing(agent.FaultQuota)), "g", price(agent.Dollar)),
 		},
 		Tools: []tool.Tool{echo("look")},
 	})
@@ -72,12 +72,12 @@ func TestWhenAFallbackIsAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			first, other := testsuite.NewScript(c.first), testsuite.NewScript(testsuite.Reply{Text: "hello"})
-			def := agent.Definition{Name: "a", Model: "first", Fallbacks: []string{"other"}, Compaction: agent.Compacting{Strategy: agent.CompactNone}}
+			def := agent.Definition{Name: "a", Model: "first", Fallbacks: []string{"other"}, Compaction: agent.CompactionPolicy{Strategy: agent.CompactionNone}}
 			if name == "silent" {
 				def.ModelSilence, def.ModelAttempts = agent.Duration(30*time.Millisecond), 1
 			}
 			out, err := run(t, &worker.Options{Agents: []agent.Definition{def}, Models: map[string]model.Model{
-				"first": model.Named(first, "f", model.Info{Window: c.window}), "other": model.Named(other, "o", model.Info{Window: c.other}),
+				"first": model.WithInfo(first, "f", model.Info{Window: c.window}), "other": model.WithInfo(other, "o", model.Info{Window: c.other}),
 			}})
 			require.Len(t, first.Requests(), c.asked)
 			if !c.answered {
@@ -99,9 +99,9 @@ func TestAllModelsFail(t *testing.T) {
 		Agents: []agent.Definition{{Name: "a", Model: "first", Fallbacks: []string{"other"}}},
 		Models: map[string]model.Model{"first": first, "other": other},
 	})
-	require.ErrorIs(t, err, agent.ProviderAuth)
+	require.ErrorIs(t, err, agent.CodeProviderAuth)
 	require.Equal(t, "first: auth; other: transient", out.Error.Message)
-	require.Equal(t, agent.ProviderAuth, out.Error.Code)
+	require.Equal(t, agent.CodeProviderAuth, out.Error.Code)
 	require.Equal(t, agent.ProviderFault{Kind: agent.FaultAuth, Model: "first", HTTP: 500}, *out.Error.Provider)
 	require.Len(t, first.Requests(), 4)
 	require.Len(t, other.Requests(), 4)
@@ -126,7 +126,7 @@ func TestACircuitThatStaysOpen(t *testing.T) {
 }
 
 func TestFallbacksThatCannotBe(t *testing.T) {
-	priced := model.Named(testsuite.NewScript(), "m", model.Info{Price: agent.Price{Input: 1}})
+	priced := model.WithInfo(testsuite.NewScript(), "m", model.Info{Price: agent.Price{Input: 1}})
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
 	o := &worker.Options{

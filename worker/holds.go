@@ -24,18 +24,18 @@ import (
 	"github.com/fermata-agents/fermata/workflows"
 )
 
-// holds tells other worker processes of holds by Temporal alone: by a query to a workflow
+// holdSpreader tells other worker processes of holds by Temporal alone: by a query to a workflow
 // of each, on a task queue that only that process polls. Where there are few processes,
 // all are told. Where there are many, it asks the server which of them have steps in
 // flight below the session that is held. So a hold costs what the tree is large, however
 // many processes there are, and writes nothing (docs/decisions/0019).
-type holds struct {
+type holdSpreader struct {
 	temporal client.Client
 	queue    string // of the runs
 	process  string // this one
 	inner    worker.Worker
 	logger   *zap.Logger
-	waiting  chan agent.Heard
+	waiting  chan agent.HoldRef
 
 	looks singleflight.Group // at which processes there are
 
@@ -48,11 +48,11 @@ type holds struct {
 }
 
 const (
-	// few is up to how many other processes are told of every hold.
-	few = 8
-	// fewFor is how long a list of few processes is believed, and manyFor that they are
+	// fewProcesses is up to how many other processes are told of every hold.
+	fewProcesses = 8
+	// fewProcessesAge is how long a list of few processes is believed, and manyFor that they are
 	// many: the server remembers a process for five minutes.
-	fewFor, manyFor = time.Second, 5 * time.Minute
+	fewProcessesAge, manyProcessesAge = time.Second, 5 * time.Minute
 
 	// maxWaiting bounds the holds that wait to be told.
 	maxWaiting = 256
@@ -81,18 +81,18 @@ func newProcess() string {
 	return fmt.Sprintf("%d@%s/%s", os.Getpid(), host, uuid.NewString()[:8])
 }
 
-func newHolds(c client.Client, queue, process string, f *activities.Flights, l *zap.Logger) *holds {
-	h := &holds{temporal: c, queue: queue, process: process, logger: l, waiting: make(chan agent.Heard, maxWaiting), silent: map[string]time.Time{}}
-	h.inner = worker.New(c, signals.LiveQueue(queue, process), worker.Options{
+func newHolds(c client.Client, queue, process string, f *activities.InFlight, l *zap.Logger) *holdSpreader {
+	h := &holdSpreader{temporal: c, queue: queue, process: process, logger: l, waiting: make(chan agent.HoldRef, maxWaiting), silent: map[string]time.Time{}}
+	h.inner = worker.New(c, signals.ProcessQueue(queue, process), worker.Options{
 		Identity: process, LocalActivityWorkerOnly: true,
 		MaxConcurrentWorkflowTaskPollers: 2, // the SDK takes no fewer: one of them polls for what is in its cache
 	})
-	workflows.RegisterLive(h.inner, f)
+	workflows.RegisterProcess(h.inner, f)
 	return h
 }
 
-// Tell implements [live.Holds].
-func (c *holds) Tell(h agent.Heard) {
+// Publish implements [live.Holds].
+func (c *holdSpreader) Publish(h agent.HoldRef) {
 	select {
 	case c.waiting <- h:
 	default:
@@ -101,10 +101,10 @@ func (c *holds) Tell(h agent.Heard) {
 }
 
 // Follow implements [live.Holds]: the server knows already what is in flight here.
-func (c *holds) Follow(string, func(agent.Heard)) (leave func()) { return func() {} }
+func (c *holdSpreader) Follow(string, func(agent.HoldRef)) (leave func()) { return func() {} }
 
 // run tells until the context ends.
-func (c *holds) run(ctx context.Context) {
+func (c *holdSpreader) run(ctx context.Context) {
 	for range tellers {
 		go func() {
 			for {
@@ -121,7 +121,7 @@ func (c *holds) run(ctx context.Context) {
 
 // spread tells all other processes of a hold, or where they are many, each that it meets
 // as it goes down the tree, level by level.
-func (c *holds) spread(ctx context.Context, h agent.Heard) {
+func (c *holdSpreader) spread(ctx context.Context, h agent.HoldRef) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 	var told sync.WaitGroup
@@ -151,7 +151,7 @@ func (c *holds) spread(ctx context.Context, h agent.Heard) {
 
 // others lists the other processes that poll the runs' task queue, if they are few. Holds
 // that come together share a look, and none waits for the server longer than its context.
-func (c *holds) others(ctx context.Context) (fleet []string, isFew bool) {
+func (c *holdSpreader) others(ctx context.Context) (fleet []string, isFew bool) {
 	if fleet, isFew, known := c.known(); known {
 		return fleet, isFew
 	}
@@ -169,7 +169,7 @@ func (c *holds) others(ctx context.Context) (fleet []string, isFew bool) {
 }
 
 // known is what the last look has found, as long as that is believed.
-func (c *holds) known() (fleet []string, isFew, known bool) {
+func (c *holdSpreader) known() (fleet []string, isFew, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !time.Now().Before(c.until) {
@@ -179,7 +179,7 @@ func (c *holds) known() (fleet []string, isFew, known bool) {
 }
 
 // count asks the server which processes there are.
-func (c *holds) count(ctx context.Context) error {
+func (c *holdSpreader) count(ctx context.Context) error {
 	d, err := c.temporal.DescribeTaskQueue(ctx, c.queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
 		c.logger.Debug("nobody tells which processes there are", zap.Error(err))
@@ -193,9 +193,9 @@ func (c *holds) count(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fleet, c.few, c.until = fleet, true, time.Now().Add(fewFor)
-	if len(fleet) > few {
-		c.fleet, c.few, c.until = nil, false, time.Now().Add(manyFor)
+	c.fleet, c.few, c.until = fleet, true, time.Now().Add(fewProcessesAge)
+	if len(fleet) > fewProcesses {
+		c.fleet, c.few, c.until = nil, false, time.Now().Add(manyProcessesAge)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ type doing struct {
 }
 
 // look asks the server for what runs have in flight. One that can't be had is left out.
-func (c *holds) look(ctx context.Context, sessions []string) []doing {
+func (c *holdSpreader) look(ctx context.Context, sessions []string) []doing {
 	found := make([]doing, len(sessions))
 	var over sync.WaitGroup
 	turns := make(chan struct{}, lookers)
@@ -232,16 +232,16 @@ func (c *holds) look(ctx context.Context, sessions []string) []doing {
 	return found
 }
 
-// hush leaves a process alone for a while.
-func (c *holds) hush(process string) {
+// backOff leaves a process alone for a while.
+func (c *holdSpreader) backOff(process string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.silent, func(_ string, since time.Time) bool { return time.Since(since) > silentFor })
 	c.silent[process] = time.Now()
 }
 
-// hushed reports whether a process did not answer just now.
-func (c *holds) hushed(process string) bool {
+// backedOff reports whether a process did not answer just now.
+func (c *holdSpreader) backedOff(process string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	since, ok := c.silent[process]
@@ -249,19 +249,19 @@ func (c *holds) hushed(process string) bool {
 }
 
 // tell tells another process of a hold. One that is gone never hears it.
-func (c *holds) tell(ctx context.Context, process string, h agent.Heard) {
-	if c.hushed(process) {
+func (c *holdSpreader) tell(ctx context.Context, process string, h agent.HoldRef) {
+	if c.backedOff(process) {
 		return
 	}
 	for again := true; ; again = false {
-		_, err := signals.Held.Ask(ctx, c.temporal, signals.LiveID(process), "", h)
-		if again && errors.Is(err, agent.NotFound) { // Temporal has forgotten its workflow
+		_, err := signals.Held.Ask(ctx, c.temporal, signals.ProcessID(process), "", h)
+		if again && errors.Is(err, agent.CodeNotFound) { // Temporal has forgotten its workflow
 			if err = c.open(ctx, process); err == nil {
 				continue
 			}
 		}
 		if err != nil {
-			c.hush(process)
+			c.backOff(process)
 			c.logger.Debug("a hold could not be told to another process: it learns of it from run to run", zap.String("session", h.Session), zap.String("process", process), zap.Error(err))
 		}
 		return
@@ -270,10 +270,10 @@ func (c *holds) tell(ctx context.Context, process string, h agent.Heard) {
 
 // open starts the workflow by which others speak to a process. It carries every search
 // attribute: a namespace that lacks one refuses it.
-func (c *holds) open(ctx context.Context, process string) error {
+func (c *holdSpreader) open(ctx context.Context, process string) error {
 	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: signals.LiveID(process), TaskQueue: signals.LiveQueue(c.queue, process), WorkflowRunTimeout: openFor,
-		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING, TypedSearchAttributes: signals.EveryAttribute(signals.LiveType),
-	}, signals.LiveType)
+		ID: signals.ProcessID(process), TaskQueue: signals.ProcessQueue(c.queue, process), WorkflowRunTimeout: openFor,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING, TypedSearchAttributes: signals.ProbeAttributes(signals.ProcessType),
+	}, signals.ProcessType)
 	return err
 }

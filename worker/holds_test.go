@@ -33,7 +33,7 @@ func (s *slow) DescribeTaskQueue(context.Context, string, enums.TaskQueueType) (
 func TestHoldsShareALookAtTheProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &slow{asked: make(chan struct{}, 100), tell: make(chan struct{})}
-		c := &holds{temporal: server, process: "me", logger: zap.NewNop(), silent: map[string]time.Time{}}
+		c := &holdSpreader{temporal: server, process: "me", logger: zap.NewNop(), silent: map[string]time.Time{}}
 		found := make(chan []string, 100)
 		for range 100 {
 			go func() { fleet, _ := c.others(t.Context()); found <- fleet }()

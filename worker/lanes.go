@@ -17,14 +17,14 @@ import (
 // (docs/decisions/0018).
 type Lane = activities.Lane
 
-// The lanes. A provider in [Options.Rates] has one more, [Models] + "." + its name.
+// The lanes. A provider in [Options.RateLimits] has one more, [LaneModels] + "." + its name.
 const (
-	// Runs executes workflows, and the steps that they get started at once: of those, as
+	// LaneRuns executes workflows, and the steps that they get started at once: of those, as
 	// many of each other lane as that lane has slots.
-	Runs   Lane = ""
-	Models      = activities.ModelLane
-	Tools       = activities.ToolLane
-	Stores      = activities.StoreLane
+	LaneRuns   Lane = ""
+	LaneModels      = activities.ModelLane
+	LaneTools       = activities.ToolLane
+	LaneStores      = activities.StoreLane
 )
 
 // laneSlots is how many steps of a lane a process has in flight unless the user says
@@ -32,11 +32,11 @@ const (
 const laneSlots = 1000
 
 // lanes makes the SDK's workers and registers what each does; that of the runs is first.
-func (o *Options) lanes(c client.Client, deeds *activities.Deeds, common sdk.Options) []sdk.Worker {
+func (o *Options) lanes(c client.Client, deeds *activities.Activities, common sdk.Options) []sdk.Worker {
 	deeds.Slots = map[Lane]*activities.Slots{}
 	whole, own := laneSlots, map[Lane]sdk.Options{}
-	for _, l := range o.besides() {
-		options := o.besideOptions(l, common)
+	for _, l := range o.otherLanes() {
+		options := o.otherLaneOptions(l, common)
 		if options.Tuner == nil { // else the user's bounds what comes by the lane's queue
 			n := cmp.Or(options.MaxConcurrentActivityExecutionSize, laneSlots)
 			whole, deeds.Slots[l] = whole+n, activities.NewSlots(n)
@@ -51,12 +51,12 @@ func (o *Options) lanes(c client.Client, deeds *activities.Deeds, common sdk.Opt
 	common.MaxConcurrentActivityExecutionSize = whole
 	identity := common.Identity
 	if o.Temporal != nil {
-		o.Temporal(Runs, &common)
+		o.Temporal(LaneRuns, &common)
 	}
 	common.Identity = identity // holds find the process by it
 	list := []sdk.Worker{sdk.New(c, o.taskQueue(), common)}
 	o.register(list[0], deeds)
-	for _, l := range o.besides() {
+	for _, l := range o.otherLanes() {
 		w := sdk.New(c, l.Queue(o.taskQueue()), own[l])
 		deeds.RegisterLane(w, l)
 		list = append(list, w)
@@ -64,23 +64,23 @@ func (o *Options) lanes(c client.Client, deeds *activities.Deeds, common sdk.Opt
 	return list
 }
 
-// besides are the lanes beside the runs, in an order that is always the same.
-func (o *Options) besides() []Lane {
-	list := []Lane{Models, Tools, Stores}
-	for _, provider := range slices.Sorted(maps.Keys(o.Rates)) {
+// otherLanes are the lanes beside the runs, in an order that is always the same.
+func (o *Options) otherLanes() []Lane {
+	list := []Lane{LaneModels, LaneTools, LaneStores}
+	for _, provider := range slices.Sorted(maps.Keys(o.RateLimits)) {
 		list = append(list, activities.RatedLane(provider))
 	}
 	return list
 }
 
-// besideOptions are the options of the SDK's worker of a lane beside the runs.
-func (o *Options) besideOptions(l Lane, common sdk.Options) sdk.Options {
+// otherLaneOptions are the options of the SDK's worker of a lane beside the runs.
+func (o *Options) otherLaneOptions(l Lane, common sdk.Options) sdk.Options {
 	common.DisableWorkflowWorker = true
 	// What waits here waits for a slot, and mostly nothing does: one poll is enough.
 	common.MaxConcurrentActivityTaskPollers = 1
-	for provider, r := range o.Rates {
+	for provider, r := range o.RateLimits {
 		if l == activities.RatedLane(provider) {
-			common.TaskQueueActivitiesPerSecond, common.MaxConcurrentActivityExecutionSize = r.PerSecond, r.AtOnce
+			common.TaskQueueActivitiesPerSecond, common.MaxConcurrentActivityExecutionSize = r.PerSecond, r.Concurrent
 			common.MaxConcurrentActivityTaskPollers = 2 // Temporal's default: all calls come by this queue
 		}
 	}
@@ -107,7 +107,7 @@ type supplier struct{ slots *activities.Slots }
 
 // ReserveSlot implements [sdk.SlotSupplier].
 func (s supplier) ReserveSlot(ctx context.Context, _ sdk.SlotReservationInfo) (*sdk.SlotPermit, error) {
-	if err := s.slots.Ask(ctx); err != nil {
+	if err := s.slots.Reserve(ctx); err != nil {
 		return nil, err
 	}
 	return &sdk.SlotPermit{}, nil
@@ -115,7 +115,7 @@ func (s supplier) ReserveSlot(ctx context.Context, _ sdk.SlotReservationInfo) (*
 
 // TryReserveSlot implements [sdk.SlotSupplier].
 func (s supplier) TryReserveSlot(sdk.SlotReservationInfo) *sdk.SlotPermit {
-	if !s.slots.TryAsk() {
+	if !s.slots.TryReserve() {
 		return nil
 	}
 	return &sdk.SlotPermit{}
@@ -124,7 +124,7 @@ func (s supplier) TryReserveSlot(sdk.SlotReservationInfo) *sdk.SlotPermit {
 // MarkSlotUsed implements [sdk.SlotSupplier].
 func (s supplier) MarkSlotUsed(i sdk.SlotMarkUsedInfo) {
 	i.Permit().UserData = used{}
-	s.slots.Got()
+	s.slots.ReservationUsed()
 }
 
 // used marks the permit of a step that has begun.
@@ -133,11 +133,11 @@ type used struct{}
 // ReleaseSlot implements [sdk.SlotSupplier].
 func (s supplier) ReleaseSlot(i sdk.SlotReleaseInfo) {
 	if i.Permit().UserData == (used{}) {
-		s.slots.Free()
+		s.slots.Release()
 		return
 	}
-	s.slots.GotNone()
+	s.slots.ReservationUnused()
 }
 
 // MaxSlots implements [sdk.SlotSupplier].
-func (s supplier) MaxSlots() int { return s.slots.Most() }
+func (s supplier) MaxSlots() int { return s.slots.Size() }

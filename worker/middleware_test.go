@@ -25,7 +25,7 @@ func process(t *testing.T, o *worker.Options) func() (*agent.Outcome, error) {
 	t.Helper()
 	stage := testsuite.New(t, &testsuite.Options{Worker: o})
 	return func() (*agent.Outcome, error) {
-		out := stage.Start(o.Agents[0].Name, "go", nil).End()
+		out := stage.Start(o.Agents[0].Name, "go", nil).Ended()
 		return out, out.Err()
 	}
 }
@@ -77,7 +77,7 @@ func TestMiddlewareSeesEveryCall(t *testing.T) {
 	require.Equal(t, "done", out.Text)
 	require.Equal(t, slices.Repeat([]string{"inner:Be brief. outer inner", "outer:Be brief. outer"}, 4), seen.lines)
 	for i, want := range []struct{ turn, attempt int }{{1, 1}, {1, 2}, {1, 3}, {2, 1}} {
-		call := model.CallInfo{Session: out.Session, Run: out.Run, Agent: "a", Model: "acme/big", Trace: agent.Trace{Stint: 1, Turn: want.turn}, Turn: want.turn, Attempt: want.attempt}
+		call := model.CallInfo{Session: out.Session, Run: out.Run, Agent: "a", Model: "acme/big", Trace: agent.Trace{Segment: 1, Turn: want.turn}, Turn: want.turn, Attempt: want.attempt}
 		require.Equal(t, []model.CallInfo{call, call}, seen.calls[2*i:2*i+2])
 	}
 	for _, req := range script.Requests() {
@@ -121,6 +121,6 @@ func TestMiddlewareAnswersAndRefuses(t *testing.T) {
 
 	o.Middleware, o.Models = nil, map[string]model.Model{"script": nil}
 	_, err = o.Resolve()
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	require.ErrorContains(t, err, `worker.Options.Models["script"] is nil`)
 }

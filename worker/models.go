@@ -17,7 +17,7 @@ type models map[string]model.Model
 // wrapped puts the middleware around the models, once for each.
 func (o *Options) wrapped() (models, []error) {
 	if i := slices.IndexFunc(o.Middleware, func(w model.Middleware) bool { return w == nil }); i >= 0 {
-		return o.Models, []error{agent.Errorf(agent.InvalidInput, "worker.Options.Middleware[%d] is nil", i).At("middleware")}
+		return o.Models, []error{agent.Errorf(agent.CodeInvalidInput, "worker.Options.Middleware[%d] is nil", i).WithPath("middleware")}
 	}
 	with := append(slices.Clip(o.Middleware), activities.Breaker)
 	if o.Observer != nil {
@@ -26,7 +26,7 @@ func (o *Options) wrapped() (models, []error) {
 	ms, faults := models{}, []error(nil)
 	for _, name := range slices.Sorted(maps.Keys(o.Models)) {
 		if o.Models[name] == nil {
-			faults = append(faults, agent.Errorf(agent.InvalidInput, "worker.Options.Models[%q] is nil", name).At("models"))
+			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Models[%q] is nil", name).WithPath("models"))
 			continue
 		}
 		ms[name] = model.Wrap(o.Models[name], with...)
@@ -43,23 +43,23 @@ func (ms models) find(full string) (activities.Model, error) {
 	if m, ok := ms[provider]; ok && name != "" {
 		return activities.Model{Model: m, Name: name, Full: full}, nil
 	}
-	return activities.Model{}, agent.Errorf(agent.UnknownModel, "model %q is not in this worker's build; it has %s", full, names(ms)).At("model")
+	return activities.Model{}, agent.Errorf(agent.CodeUnknownModel, "model %q is not in this worker's build; it has %s", full, names(ms)).WithPath("model")
 }
 
 // addFallbacks makes sure that an agent's fallbacks can be asked, and notes which
 // of them have no price: a start may set a limit on cost that its agent has not.
-func addFallbacks(a *activities.Agent, d *activities.Deeds) (faults []error) {
+func addFallbacks(a *activities.Agent, d *activities.Activities) (faults []error) {
 	for _, name := range a.Spec.Fallbacks {
 		m, err := d.Model(name)
 		switch {
 		case err != nil:
-			faults = append(faults, durable.Within("agent "+a.Spec.Name+": fallbacks", err).At("fallbacks"))
+			faults = append(faults, durable.Within("agent "+a.Spec.Name+": fallbacks", err).WithPath("fallbacks"))
 		case m.Info(m.Name).Price == (agent.Price{}):
 			a.Spec.Unpriced = append(a.Spec.Unpriced, name)
 		}
 	}
 	if a.Spec.Limits.CostUSD > 0 && len(a.Spec.Unpriced) > 0 {
-		faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", a.Spec.Name, strings.Join(a.Spec.Unpriced, ", ")).At("limits.cost_usd"))
+		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", a.Spec.Name, strings.Join(a.Spec.Unpriced, ", ")).WithPath("limits.cost_usd"))
 	}
 	return faults
 }

@@ -28,26 +28,26 @@ type Options struct {
 	// description or schema than it had, is left out of runs and logged. Nil takes them as
 	// they are. The package tool/lock keeps pins in a file.
 	Pins tool.Pins
-	// Ask has people asked before tools are called, whoever calls them, by their names or
+	// Approvals has people asked before tools are called, whoever calls them, by their names or
 	// patterns ("bank__*"): as [tool.Options.Ask], also for tools of sources. Of several that
 	// are about one tool, and what it says itself, the strictest counts.
-	Ask map[string]agent.Asking
+	Approvals map[string]agent.ToolApproval
 	// Models are found by the full name that an agent gives, or by the part
 	// before its first slash: "anthropic" serves "anthropic/claude-sonnet-5".
 	Models map[string]model.Model
 	// Middleware is put around every model, the first outermost; innermost is
 	// [activities.Breaker].
 	Middleware []model.Middleware
-	// Rates bound the calls of models, by provider: the part of their full names before
+	// RateLimits bound the calls of models, by provider: the part of their full names before
 	// the first slash. All workers of a task queue must have the same. Calls that are
 	// bounded wait on a task queue of their own, and a run keeps to the one that it began
 	// with: where a bound is given up, its entry stays, with zero values, for as long as
 	// such runs live. A call that asks fallbacks too counts for its first model.
-	Rates map[string]Rate
-	// Daily bounds what all runs of the task queue use together in a day; the zero value
+	RateLimits map[string]RateLimit
+	// DailyLimits bounds what all runs of the task queue use together in a day; the zero value
 	// bounds nothing. All workers of a task queue should have the same. Where it is used up,
 	// model calls wait for the next day (docs/limits.md).
-	Daily agent.Daily
+	DailyLimits agent.DailyLimits
 	// Migrations bring the state of older sessions to the StateVersion of an agent, along
 	// the shortest chain. Each leads from one version to another, and no two do the same.
 	Migrations []activities.Migration

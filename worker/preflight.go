@@ -44,7 +44,7 @@ type PreflightOptions struct {
 //
 // Options are those that the new worker will have, see [Replay]: without agents, only
 // the workflow's code is tried. An error is the last that is yielded:
-// [agent.InvalidInput] for options or a query that are wrong, [agent.Unreachable] for
+// [agent.CodeInvalidInput] for options or a query that are wrong, [agent.CodeUnreachable] for
 // a server that does not answer, or the context's.
 func Preflight(ctx context.Context, c client.Client, o *Options, p *PreflightOptions) iter.Seq2[Verdict, error] {
 	if p == nil {
@@ -54,7 +54,7 @@ func Preflight(ctx context.Context, c client.Client, o *Options, p *PreflightOpt
 		o = &Options{}
 	}
 	return func(yield func(Verdict, error) bool) {
-		has, err := o.inventory()
+		has, err := o.activities()
 		if err != nil {
 			yield(Verdict{}, fmt.Errorf("preflight: %w", err))
 			return
@@ -105,7 +105,7 @@ func (p *PreflightOptions) queries(queue string) []query {
 // flightCheck is one preflight under way.
 type flightCheck struct {
 	temporal client.Client
-	has      *activities.Deeds
+	has      *activities.Activities
 }
 
 // finding is what came of one run; err ends the preflight.
@@ -137,7 +137,7 @@ func (f *flightCheck) start(ctx context.Context, queries []query, parallel int) 
 		all.Go(func() {
 			for e := range executions {
 				v, err := f.try(ctx, e)
-				if ctx.Err() == nil && !errors.Is(err, agent.NotFound) {
+				if ctx.Err() == nil && !errors.Is(err, agent.CodeNotFound) {
 					report(finding{v, err})
 				}
 			}
@@ -160,9 +160,9 @@ func (f *flightCheck) list(ctx context.Context, q query, to chan<- *commonpb.Wor
 		case ctx.Err() != nil:
 			return nil
 		case errors.As(err, &bad):
-			return agent.Errorf(agent.InvalidInput, "the query can't be read: %s", bad.Message).At("query")
+			return agent.Errorf(agent.CodeInvalidInput, "the query can't be read: %s", bad.Message).WithPath("query")
 		case err != nil:
-			return fmt.Errorf("listing runs: %w", durable.ArriveRPC(err))
+			return fmt.Errorf("listing runs: %w", durable.FromRPC(err))
 		}
 		for _, info := range page.GetExecutions() {
 			select {
@@ -187,9 +187,9 @@ func (f *flightCheck) try(ctx context.Context, e *commonpb.WorkflowExecution) (V
 	for events.HasNext() {
 		event, err := events.Next()
 		if err != nil {
-			return Verdict{}, fmt.Errorf("the history of %s: %w", e.GetWorkflowId(), durable.ArriveRPC(err))
+			return Verdict{}, fmt.Errorf("the history of %s: %w", e.GetWorkflowId(), durable.FromRPC(err))
 		}
 		h.Events = append(h.Events, event)
 	}
-	return judge(h, f.has)
+	return replayWith(h, f.has)
 }

@@ -63,7 +63,7 @@ func (r recorded) agent() string {
 }
 
 // lacks lists what the run is made of and a worker has not; empty where it has all.
-func (r recorded) lacks(has *activities.Deeds) string {
+func (r recorded) lacks(has *activities.Activities) string {
 	if has == nil {
 		return ""
 	}
@@ -93,7 +93,7 @@ func (r recorded) lacks(has *activities.Deeds) string {
 	for _, t := range r.Spec.Toolset {
 		_, ok := has.Tools[t.Name]
 		switch of, _, remote := strings.Cut(t.Name, tool.Separator); {
-		case t.By != "" || ok:
+		case t.Executor != "" || ok:
 		case remote:
 			source(of)
 		default:
@@ -103,16 +103,16 @@ func (r recorded) lacks(has *activities.Deeds) string {
 	return strings.Join(lacks, ", ")
 }
 
-// witness asks a replayed run for its state, by the query that answers for it.
-type witness struct {
+// stateReader asks a replayed run for its state, by the query that answers for it.
+type stateReader struct {
 	interceptor.WorkerInterceptorBase
 	machine func(converter.RawValue) (json.RawMessage, error)
 }
 
 // ask reads the state that the replay has come to.
-func (w *witness) ask(into *recorded) error {
+func (w *stateReader) ask(into *recorded) error {
 	if w.machine == nil {
-		return agent.Errorf(agent.Internal, "replaying: the run answers no query %s", signals.Machine.Name)
+		return agent.Errorf(agent.CodeInternal, "replaying: the run answers no query %s", signals.Machine.Name)
 	}
 	raw, err := w.machine(converter.RawValue{})
 	if err == nil {
@@ -125,23 +125,23 @@ func (w *witness) ask(into *recorded) error {
 }
 
 // InterceptWorkflow wraps the run in a listener for its handlers of queries.
-func (w *witness) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	return &witnessed{interceptor.WorkflowInboundInterceptorBase{Next: next}, w}
+func (w *stateReader) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &stateReaderInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, w}
 }
 
-type witnessed struct {
+type stateReaderInbound struct {
 	interceptor.WorkflowInboundInterceptorBase
-	by *witness
+	by *stateReader
 }
 
 // Init sets the listener up.
-func (i *witnessed) Init(out interceptor.WorkflowOutboundInterceptor) error {
+func (i *stateReaderInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
 	return i.Next.Init(&handlers{interceptor.WorkflowOutboundInterceptorBase{Next: out}, i.by})
 }
 
 type handlers struct {
 	interceptor.WorkflowOutboundInterceptorBase
-	by *witness
+	by *stateReader
 }
 
 // SetQueryHandler keeps the handler that answers for the state.

@@ -13,40 +13,40 @@ import (
 	"github.com/fermata-agents/fermata/workflows"
 )
 
-// Registry is where [Parts.Register] registers: an environment of Temporal's test
+// Registry is where [Components.Register] registers: an environment of Temporal's test
 // suite.
 type Registry interface {
 	RegisterWorkflowWithOptions(w any, o workflow.RegisterOptions)
 	RegisterActivityWithOptions(a any, o activity.RegisterOptions)
 }
 
-// Parts are what a worker runs, without the worker and its server: the package
+// Components are what a worker runs, without the worker and its server: the package
 // testsuite plays runs with them. Nothing can ask another run there, so that no tree
 // is watched and no terminated run recovered.
-type Parts struct {
+type Components struct {
 	o     *Options
-	deeds *activities.Deeds
+	deeds *activities.Activities
 }
 
-// Parts fits the options together. Errors are those of [New].
-func (o *Options) Parts() (*Parts, error) {
+// Components fits the options together. Errors are those of [New].
+func (o *Options) Components() (*Components, error) {
 	deeds, err := o.resolve()
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	return &Parts{o, deeds}, nil
+	return &Components{o, deeds}, nil
 }
 
 // Register registers all in an environment, which may be one of many, and returns the
 // interceptors that belong to it.
-func (p *Parts) Register(r Registry) []interceptor.WorkerInterceptor {
+func (p *Components) Register(r Registry) []interceptor.WorkerInterceptor {
 	deeds := *p.deeds
-	deeds.Tails, deeds.Flights, deeds.Leases = activities.NewTails(), activities.NewFlights(), activities.NewLeases() // by names that two environments have in common
+	deeds.LogCache, deeds.InFlight, deeds.ParentChecks = activities.NewLogCache(), activities.NewInFlight(), activities.NewParentChecks() // by names that two environments have in common
 	return p.o.register(r, &deeds)
 }
 
 // register registers what a worker runs.
-func (o *Options) register(r Registry, d *activities.Deeds) []interceptor.WorkerInterceptor {
+func (o *Options) register(r Registry, d *activities.Activities) []interceptor.WorkerInterceptor {
 	d.Logger = slog.New(zapslog.NewHandler(o.logger().Core()))
 	shell := o.shell(d)
 	d.Register(r)
@@ -54,6 +54,6 @@ func (o *Options) register(r Registry, d *activities.Deeds) []interceptor.Worker
 	return interceptors(shell)
 }
 
-func (o *Options) shell(d *activities.Deeds) *workflows.Shell {
-	return &workflows.Shell{Tails: d.Tails, Flights: d.Flights, Keys: o.ApprovalKeys, Policy: o.Policy, Build: o.build(), Observer: o.Observer, Audit: o.Audit}
+func (o *Options) shell(d *activities.Activities) *workflows.Shell {
+	return &workflows.Shell{LogCache: d.LogCache, InFlight: d.InFlight, Keys: o.ApprovalKeys, Policy: o.Policy, Build: o.build(), Observer: o.Observer, Audit: o.Audit}
 }

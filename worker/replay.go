@@ -18,20 +18,20 @@ import (
 	"github.com/fermata-agents/fermata/workflows"
 )
 
-// Fit says whether this build could go on with a run.
-type Fit string
+// Compatibility says whether this build could go on with a run.
+type Compatibility string
 
 // What a replay can come to.
 const (
-	// Fits: the build makes of the history what was made of it, and has what the run
+	// Compatible: the build makes of the history what was made of it, and has what the run
 	// is made of.
-	Fits Fit = "fits"
-	// Broken: the build makes something else of the history. The run would stand
+	Compatible Compatibility = "fits"
+	// Incompatible: the build makes something else of the history. The run would stand
 	// still until a build comes that fits.
-	Broken Fit = "broken"
-	// Missing: the history replays, and the build lacks an agent, a tool, a model or a
+	Incompatible Compatibility = "broken"
+	// MissingParts: the history replays, and the build lacks an agent, a tool, a model or a
 	// source of tools that the run was begun with; or it is too old for the run's state.
-	Missing Fit = "missing"
+	MissingParts Compatibility = "missing"
 )
 
 // Verdict is what came of the replay of one execution's history. No argument and
@@ -44,8 +44,8 @@ type Verdict struct {
 	// from Run once a run has gone on in a new execution.
 	Execution string `json:"execution"`
 	// Agent is the run's, or empty where the history does not tell.
-	Agent string `json:"agent,omitempty"`
-	Fit   Fit    `json:"fit"`
+	Agent         string        `json:"agent,omitempty"`
+	Compatibility Compatibility `json:"compatibility"`
 	// Event is where a broken run breaks; nil for others.
 	Event *EventRef `json:"event,omitempty"`
 	// Reason says what differs or is missing; empty for one that fits.
@@ -59,14 +59,14 @@ type EventRef struct {
 	Time time.Time `json:"time"`
 }
 
-// Err is nil for a run that fits, and else says with [agent.Incompatible] which run
+// Err is nil for a run that fits, and else says with [agent.CodeIncompatible] which run
 // does not, and where and why.
 func (v Verdict) Err() error {
-	switch v.Fit {
-	case Broken:
-		return agent.Errorf(agent.Incompatible, "run %s of session %s breaks at event %d, %s: %s", v.Run, v.Session, v.Event.ID, v.Event.Type, v.Reason)
-	case Missing:
-		return agent.Errorf(agent.Incompatible, "run %s of session %s can't go on with this build: %s", v.Run, v.Session, v.Reason)
+	switch v.Compatibility {
+	case Incompatible:
+		return agent.Errorf(agent.CodeIncompatible, "run %s of session %s breaks at event %d, %s: %s", v.Run, v.Session, v.Event.ID, v.Event.Type, v.Reason)
+	case MissingParts:
+		return agent.Errorf(agent.CodeIncompatible, "run %s of session %s can't go on with this build: %s", v.Run, v.Session, v.Reason)
 	}
 	return nil
 }
@@ -74,45 +74,45 @@ func (v Verdict) Err() error {
 // Replay replays the history of one execution of a run on the workflow of this
 // build, and looks whether a worker with these options has what the run is made of,
 // unless it has ended. The options need no Store; nil ones, and those without agents, try the workflow's
-// code alone. The error is about the options or the history, [agent.InvalidInput],
+// code alone. The error is about the options or the history, [agent.CodeInvalidInput],
 // and not about the run.
 func Replay(h *historypb.History, o *Options) (Verdict, error) {
-	has, err := o.inventory()
+	has, err := o.activities()
 	if err != nil {
 		return Verdict{}, err
 	}
-	return judge(h, has)
+	return replayWith(h, has)
 }
 
-// inventory is what a worker with the options has; nil where it has no agents.
-func (o *Options) inventory() (*activities.Deeds, error) {
+// activities is what a worker with the options has; nil where it has no agents.
+func (o *Options) activities() (*activities.Activities, error) {
 	if o == nil || len(o.Agents) == 0 {
 		return nil, nil
 	}
 	return o.fit()
 }
 
-// judge is [Replay] on an inventory, which many replays at once may share.
-func judge(h *historypb.History, has *activities.Deeds) (Verdict, error) {
+// replayWith is [Replay] on an inventory, which many replays at once may share.
+func replayWith(h *historypb.History, has *activities.Activities) (Verdict, error) {
 	begun := h.GetEvents()[:min(1, len(h.GetEvents()))]
 	if len(begun) == 0 || !slices.Contains(judged, begun[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName()) {
-		return Verdict{}, agent.Errorf(agent.InvalidInput, "replaying: this is not the history of a run; a run's begins with WorkflowExecutionStarted of the type %s", signals.WorkflowType)
+		return Verdict{}, agent.Errorf(agent.CodeInvalidInput, "replaying: this is not the history of a run; a run's begins with WorkflowExecutionStarted of the type %s", signals.WorkflowType)
 	}
 	start := begun[0].GetWorkflowExecutionStartedEventAttributes()
-	v := Verdict{V: agent.Version, Session: start.GetWorkflowId(), Run: start.GetFirstExecutionRunId(), Execution: executionOf(h.GetEvents()), Fit: Fits}
+	v := Verdict{V: agent.Version, Session: start.GetWorkflowId(), Run: start.GetFirstExecutionRunId(), Execution: executionOf(h.GetEvents()), Compatibility: Compatible}
 	if start.GetWorkflowType().GetName() == signals.DailyType { // it is made of nothing that a worker could lack
-		v.tries(settled(h.GetEvents()), &witness{})
+		v.tries(settled(h.GetEvents()), &stateReader{})
 		return v, nil
 	}
 	if reason := tooNew(start); reason != "" {
-		v.Fit, v.Reason = Missing, reason
+		v.Compatibility, v.Reason = MissingParts, reason
 		return v, nil
 	}
 	events := settled(h.GetEvents())
 	is := unbegun(start)
 	v.Agent = is.agent()
 	if slices.ContainsFunc(events, completes) {
-		asked := &witness{}
+		asked := &stateReader{}
 		if !v.tries(events, asked) {
 			return v, nil
 		}
@@ -122,7 +122,7 @@ func judge(h *historypb.History, has *activities.Deeds) (Verdict, error) {
 	}
 	v.Agent = is.agent()
 	if lacks := is.lacks(has); lacks != "" && !closes(events[len(events)-1]) {
-		v.Fit, v.Reason = Missing, "it was begun with what this worker has not: "+lacks
+		v.Compatibility, v.Reason = MissingParts, "it was begun with what this worker has not: "+lacks
 	}
 	return v, nil
 }
@@ -132,21 +132,21 @@ func judge(h *historypb.History, has *activities.Deeds) (Verdict, error) {
 var judged = []string{signals.WorkflowType, signals.DailyType}
 
 // tries replays events, and reports whether they fit.
-func (v *Verdict) tries(events []*historypb.HistoryEvent, w *witness) bool {
+func (v *Verdict) tries(events []*historypb.HistoryEvent, w *stateReader) bool {
 	if !slices.ContainsFunc(events, completes) {
 		return true
 	}
 	err := replay(events, w)
 	if err != nil {
-		b := replaying(func(part []*historypb.HistoryEvent) error { return replay(part, &witness{}) }).find(events, err)
-		v.Fit, v.Event, v.Reason = Broken, b.ref(), b.reason
+		b := replaying(func(part []*historypb.HistoryEvent) error { return replay(part, &stateReader{}) }).find(events, err)
+		v.Compatibility, v.Event, v.Reason = Incompatible, b.ref(), b.reason
 	}
 	return err == nil
 }
 
 // replay replays events as a worker would that has nothing in its cache.
-func replay(events []*historypb.HistoryEvent, w *witness) error {
-	shell := &workflows.Shell{Tails: activities.NewTails(), Flights: activities.NewFlights()}
+func replay(events []*historypb.HistoryEvent, w *stateReader) error {
+	shell := &workflows.Shell{LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight()}
 	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
 		Interceptors: append(interceptors(shell), w),
 		// A machine that is busy with many replays is no fault of the run's.

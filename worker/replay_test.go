@@ -121,11 +121,11 @@ func TestTheEventOfABreach(t *testing.T) {
 			}
 			v, err := worker.Replay(h, nil)
 			require.NoError(t, err)
-			require.Equal(t, worker.Broken, v.Fit)
+			require.Equal(t, worker.Incompatible, v.Compatibility)
 			require.Equal(t, c.id, v.Event.ID, v.Reason)
 			require.Equal(t, h.Events[c.id-1].GetEventType().String(), v.Event.Type)
 			require.Contains(t, v.Reason, c.says)
-			require.ErrorIs(t, v.Err(), agent.Incompatible)
+			require.ErrorIs(t, v.Err(), agent.CodeIncompatible)
 			require.ErrorContains(t, v.Err(), v.Session)
 			require.NotContains(t, v.Err().Error(), "hunter2")
 		})
@@ -140,7 +140,7 @@ func TestABreachOfLongAgo(t *testing.T) {
 	for n := at; n <= len(h.Events); n++ {
 		v, err := worker.Replay(&historypb.History{Events: h.Events[:n]}, nil)
 		require.NoError(t, err)
-		require.Equal(t, worker.Broken, v.Fit)
+		require.Equal(t, worker.Incompatible, v.Compatibility)
 		require.Equal(t, int64(at), v.Event.ID, "of %d events: %s", n, v.Reason)
 	}
 }
@@ -175,12 +175,12 @@ func TestWhatARunWasBegunWith(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "tester", v.Agent)
 			if c.lacks == "" {
-				require.Equal(t, worker.Fits, v.Fit, v.Reason)
+				require.Equal(t, worker.Compatible, v.Compatibility, v.Reason)
 				return
 			}
-			require.Equal(t, worker.Missing, v.Fit)
+			require.Equal(t, worker.MissingParts, v.Compatibility)
 			require.Contains(t, v.Reason, c.lacks)
-			require.ErrorIs(t, v.Err(), agent.Incompatible)
+			require.ErrorIs(t, v.Err(), agent.CodeIncompatible)
 		})
 	}
 }
@@ -192,7 +192,7 @@ func TestAStateOfANewerBuild(t *testing.T) {
 	start.Input.Payloads = slices.Concat(start.Input.Payloads[:1], []*commonpb.Payload{{Data: []byte(`{"v":2}`)}})
 	v, err := worker.Replay(h, nil)
 	require.NoError(t, err)
-	require.Equal(t, worker.Missing, v.Fit)
+	require.Equal(t, worker.MissingParts, v.Compatibility)
 	require.Contains(t, v.Reason, "the run's state has version 2; this build reads up to 1")
 }
 
@@ -201,8 +201,8 @@ func TestWhatIsNoHistoryOfARun(t *testing.T) {
 	other.Events[0].GetWorkflowExecutionStartedEventAttributes().WorkflowType.Name = "acme.other"
 	for _, h := range []*historypb.History{nil, {}, other} {
 		_, err := worker.Replay(h, nil)
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 	}
 	_, err := worker.Replay(recording(t, "v1-tools", 0), &worker.Options{Agents: []agent.Definition{{}}})
-	require.ErrorIs(t, err, agent.InvalidInput, "the options are wrong")
+	require.ErrorIs(t, err, agent.CodeInvalidInput, "the options are wrong")
 }

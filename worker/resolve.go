@@ -18,13 +18,13 @@ import (
 
 // resolve fits agents, tools and models together, and with a store. All that does
 // not fit is told at once.
-func (o *Options) resolve() (*activities.Deeds, error) {
+func (o *Options) resolve() (*activities.Activities, error) {
 	d, err := o.fit()
 	if bad := o.checkDeployment(); bad != nil {
 		err = errors.Join(err, bad)
 	}
 	if o.Store == nil {
-		return d, errors.Join(agent.Errorf(agent.NotSetUp, "worker.Options.Store is missing; open one with store.OpenDir"), err)
+		return d, errors.Join(agent.Errorf(agent.CodeNotSetUp, "worker.Options.Store is missing; open one with store.OpenDir"), err)
 	}
 	d.Log = store.NewLog(o.Store)
 	d.Identity = &activities.Identity{Store: o.Store, Queue: o.taskQueue()}
@@ -32,21 +32,21 @@ func (o *Options) resolve() (*activities.Deeds, error) {
 }
 
 // fit fits agents, tools and models together.
-func (o *Options) fit() (*activities.Deeds, error) {
+func (o *Options) fit() (*activities.Activities, error) {
 	models, faults := o.wrapped()
-	d := &activities.Deeds{
+	d := &activities.Activities{
 		Agents: map[string]activities.Agent{}, Model: models.find,
 		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
-		Ask: o.Ask, Pins: o.Pins,
-		Tails: activities.NewTails(), Flights: activities.NewFlights(), Leases: activities.NewLeases(), Pace: &activities.Pace{}, Live: o.Live, Observer: o.Observer, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
+		Approvals: o.Approvals, Pins: o.Pins,
+		LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight(), ParentChecks: activities.NewParentChecks(), StorePace: &activities.StorePace{}, Live: o.Live, Observer: o.Observer, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
 	}
 	if len(o.Agents) == 0 {
-		faults = append(faults, agent.Errorf(agent.InvalidInput, "worker.Options.Agents is empty: a worker without agents has nothing to run").At("agents"))
+		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Agents is empty: a worker without agents has nothing to run").WithPath("agents"))
 	}
 	faults = append(faults, o.addTools(d)...)
 	faults = append(faults, o.checkRates()...)
 	faults = append(faults, checkMigrations(o.Migrations)...)
-	if err := o.Daily.Check(); err != nil {
+	if err := o.DailyLimits.Check(); err != nil {
 		faults = append(faults, err)
 	}
 	faults = append(faults, o.checkPolicy()...)
@@ -75,27 +75,27 @@ func checkMigrations(list []activities.Migration) (faults []error) {
 		default:
 			continue
 		}
-		faults = append(faults, agent.Errorf(agent.InvalidInput, "worker.Options.Migrations: migrations[%d]: %s", i, why).At("migrations"))
+		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Migrations: migrations[%d]: %s", i, why).WithPath("migrations"))
 	}
 	return faults
 }
 
-func (o *Options) addTools(d *activities.Deeds) (faults []error) {
+func (o *Options) addTools(d *activities.Activities) (faults []error) {
 	for _, t := range o.Tools {
 		name := t.Spec().Name
 		switch _, twice := d.Tools[name]; {
 		case t.Err() != nil:
 			faults = append(faults, t.Err())
 		case twice:
-			faults = append(faults, agent.Errorf(agent.InvalidInput, "tool %q is there twice", name).At("tools"))
+			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "tool %q is there twice", name).WithPath("tools"))
 		case slices.Contains(ownNames, name) || strings.HasPrefix(name, agent.SubAgentPrefix):
-			faults = append(faults, agent.Errorf(agent.InvalidInput, "tool %q: the name is the runtime's own", name).At("tools"))
+			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "tool %q: the name is the runtime's own", name).WithPath("tools"))
 		}
 		d.Tools[name] = t
 	}
 	for _, s := range o.Sources {
 		if _, twice := d.Sources[s.Name()]; twice {
-			faults = append(faults, agent.Errorf(agent.InvalidInput, "tool source %q is there twice", s.Name()).At("mcp"))
+			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "tool source %q is there twice", s.Name()).WithPath("mcp"))
 		}
 		d.Sources[s.Name()] = s
 	}
@@ -103,7 +103,7 @@ func (o *Options) addTools(d *activities.Deeds) (faults []error) {
 }
 
 // ownNames are the names of tools that no worker has.
-var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.ParkTool}
+var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.AwaitResumptionTool}
 
 // checkPolicy refuses a policy that can't be meant, or binds what then nobody could prove.
 func (o *Options) checkPolicy() []error {
@@ -111,18 +111,18 @@ func (o *Options) checkPolicy() []error {
 		return []error{err}
 	}
 	if len(o.Policy) > 0 && len(o.ApprovalKeys) == 0 {
-		return []error{agent.Errorf(agent.NotSetUp, "the policy binds verbs to principals, and worker.Options.ApprovalKeys has no key to verify their tokens with").At("policy")}
+		return []error{agent.Errorf(agent.CodeNotSetUp, "the policy binds verbs to principals, and worker.Options.ApprovalKeys has no key to verify their tokens with").WithPath("policy")}
 	}
 	return nil
 }
 
-func addAgent(d *activities.Deeds, def agent.Definition, modelQueue string, policy agent.Policy) (faults []error) {
+func addAgent(d *activities.Activities, def agent.Definition, modelQueue string, policy agent.Policy) (faults []error) {
 	def = def.WithDefaults()
 	if err := def.Check(); err != nil {
 		return []error{err}
 	}
 	if _, twice := d.Agents[def.Name]; twice {
-		return []error{agent.Errorf(agent.InvalidInput, "agent %q is there twice", def.Name).At("agents")}
+		return []error{agent.Errorf(agent.CodeInvalidInput, "agent %q is there twice", def.Name).WithPath("agents")}
 	}
 	a := activities.Agent{Spec: agent.Spec{V: agent.Version, Definition: def, ModelQueue: modelQueue, Policy: policy.For(def.Name)}}
 	m, err := d.Model(def.Model)
@@ -136,12 +136,12 @@ func addAgent(d *activities.Deeds, def agent.Definition, modelQueue string, poli
 		faults = append(faults, durable.Within("agent "+def.Name, err))
 	}
 	if err == nil && def.Limits.CostUSD > 0 && a.Spec.Price == (agent.Price{}) {
-		faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", def.Name, def.Model).At("limits.cost_usd"))
+		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", def.Name, def.Model).WithPath("limits.cost_usd"))
 	}
 	faults = append(faults, addFallbacks(&a, d)...)
 	faults = append(faults, checkSchemas(def)...)
 	for _, name := range def.Tools {
-		if name == agent.AskUserTool || name == agent.ParkTool {
+		if name == agent.AskUserTool || name == agent.AwaitResumptionTool {
 			continue // the run has these itself
 		}
 		if err := addTool(&a, d, name); err != nil {
@@ -154,17 +154,17 @@ func addAgent(d *activities.Deeds, def agent.Definition, modelQueue string, poli
 
 // addSubAgents finds the agents that agents may give work to, and describes them
 // as they describe themselves.
-func addSubAgents(d *activities.Deeds) (faults []error) {
+func addSubAgents(d *activities.Activities) (faults []error) {
 	for _, name := range slices.Sorted(maps.Keys(d.Agents)) {
 		a := d.Agents[name]
 		a.Spec.Agents = slices.Clone(a.Spec.Agents)
 		for i, sub := range a.Spec.Agents {
 			below, ok := d.Agents[sub.Agent]
 			if !ok {
-				faults = append(faults, agent.Errorf(agent.UnknownAgent, "agent %s: agents[%d]: there is no agent %q; the worker has %s", name, i, sub.Agent, names(d.Agents)).At("agents"))
+				faults = append(faults, agent.Errorf(agent.CodeUnknownAgent, "agent %s: agents[%d]: there is no agent %q; the worker has %s", name, i, sub.Agent, names(d.Agents)).WithPath("agents"))
 			}
 			if lacks := beyond(a, below, sub); ok && len(lacks) > 0 {
-				faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: agents[%d]: %s has tools that %s has not (%s); say in its tools which of them it may use, \"*\" for all", name, i, sub.Agent, name, strings.Join(lacks, ", ")).At("agents"))
+				faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: agents[%d]: %s has tools that %s has not (%s); say in its tools which of them it may use, \"*\" for all", name, i, sub.Agent, name, strings.Join(lacks, ", ")).WithPath("agents"))
 			}
 			if sub.Description == "" {
 				a.Spec.Agents[i].Description = below.Spec.Description
@@ -201,12 +201,12 @@ func beyond(above, below activities.Agent, sub agent.SubAgent) (lacks []string) 
 func checkSchemas(def agent.Definition) (faults []error) {
 	for i, r := range def.Rules {
 		if _, err := signals.Matches(r.Arguments, nil); err != nil {
-			faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: rules[%d].arguments is not a JSON Schema: %w", def.Name, i, err).At("rules"))
+			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: rules[%d].arguments is not a JSON Schema: %w", def.Name, i, err).WithPath("rules"))
 		}
 	}
 	for i, t := range def.ClientTools {
 		if _, err := signals.Matches(t.Input, nil); err != nil {
-			faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: client_tools[%d].input is not a JSON Schema: %w", def.Name, i, err).At("client_tools"))
+			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: client_tools[%d].input is not a JSON Schema: %w", def.Name, i, err).WithPath("client_tools"))
 		}
 	}
 	return faults
@@ -215,22 +215,22 @@ func checkSchemas(def agent.Definition) (faults []error) {
 // sourcePrefix marks the name of a source, all of whose tools an agent is given.
 const sourcePrefix = "mcp:"
 
-func addTool(a *activities.Agent, d *activities.Deeds, name string) error {
+func addTool(a *activities.Agent, d *activities.Activities, name string) error {
 	if source, ok := strings.CutPrefix(name, sourcePrefix); ok {
 		if _, ok := d.Sources[source]; !ok {
-			return agent.Errorf(agent.UnknownTool, "agent %s: there is no MCP server %q; the worker has %s", a.Spec.Name, source, names(d.Sources)).At("tools")
+			return agent.Errorf(agent.CodeUnknownTool, "agent %s: there is no MCP server %q; the worker has %s", a.Spec.Name, source, names(d.Sources)).WithPath("tools")
 		}
 		a.Sources = append(a.Sources, source)
 		return nil
 	}
 	t, ok := d.Tools[name]
 	if !ok {
-		return agent.Errorf(agent.UnknownTool, "agent %s: tool %q is not known; the worker has %s", a.Spec.Name, name, names(d.Tools)).At("tools")
+		return agent.Errorf(agent.CodeUnknownTool, "agent %s: tool %q is not known; the worker has %s", a.Spec.Name, name, names(d.Tools)).WithPath("tools")
 	}
 	if _, twice := a.Spec.Tool(name); twice {
-		return agent.Errorf(agent.InvalidInput, "agent %s: tool %q is named twice", a.Spec.Name, name).At("tools")
+		return agent.Errorf(agent.CodeInvalidInput, "agent %s: tool %q is named twice", a.Spec.Name, name).WithPath("tools")
 	}
-	a.Spec.Toolset = append(a.Spec.Toolset, d.Asking(t.Spec()))
+	a.Spec.Toolset = append(a.Spec.Toolset, d.ToolSpec(t.Spec()))
 	return nil
 }
 

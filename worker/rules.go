@@ -14,7 +14,7 @@ import (
 // checkRules refuses rules that name a tool which nobody here has: one that is
 // misspelt would let the tool that was meant be called without leave. What tools a
 // source has is known at run time only, so with one every name may be meant.
-func checkRules(d *activities.Deeds, defs []agent.Definition) (faults []error) {
+func checkRules(d *activities.Activities, defs []agent.Definition) (faults []error) {
 	if len(d.Sources) > 0 {
 		return nil
 	}
@@ -22,7 +22,7 @@ func checkRules(d *activities.Deeds, defs []agent.Definition) (faults []error) {
 		for i, r := range def.Rules {
 			for _, name := range r.Tools {
 				if !strings.ContainsAny(name, `*?[\`) && !someoneHas(d, defs, name) {
-					faults = append(faults, agent.Errorf(agent.UnknownTool, "agent %s: rules[%d]: there is no tool %q; the worker has %s", def.Name, i, name, names(d.Tools)).At("rules"))
+					faults = append(faults, agent.Errorf(agent.CodeUnknownTool, "agent %s: rules[%d]: there is no tool %q; the worker has %s", def.Name, i, name, names(d.Tools)).WithPath("rules"))
 				}
 			}
 		}
@@ -31,16 +31,16 @@ func checkRules(d *activities.Deeds, defs []agent.Definition) (faults []error) {
 }
 
 // checkAsk refuses what can't be meant, and names of tools that nobody has.
-func checkAsk(d *activities.Deeds) (faults []error) {
-	for _, name := range slices.Sorted(maps.Keys(d.Ask)) {
+func checkAsk(d *activities.Activities) (faults []error) {
+	for _, name := range slices.Sorted(maps.Keys(d.Approvals)) {
 		_, had := d.Tools[name]
 		switch _, err := path.Match(name, ""); {
 		case err != nil:
-			faults = append(faults, agent.Errorf(agent.InvalidInput, "worker.Options.Ask: %q is not a name or a pattern", name).At("ask"))
+			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Ask: %q is not a name or a pattern", name).WithPath("ask"))
 		case !had && len(d.Sources) == 0 && !strings.ContainsAny(name, `*?[\`):
-			faults = append(faults, agent.Errorf(agent.UnknownTool, "worker.Options.Ask: there is no tool %q; the worker has %s", name, names(d.Tools)).At("ask"))
+			faults = append(faults, agent.Errorf(agent.CodeUnknownTool, "worker.Options.Ask: there is no tool %q; the worker has %s", name, names(d.Tools)).WithPath("ask"))
 		}
-		if err := d.Ask[name].Check(); err != nil {
+		if err := d.Approvals[name].Check(); err != nil {
 			faults = append(faults, fmt.Errorf("worker.Options.Ask: %q: %w", name, err))
 		}
 	}
@@ -49,7 +49,7 @@ func checkAsk(d *activities.Deeds) (faults []error) {
 
 // someoneHas reports whether an agent may have a tool of that name: a rule holds for
 // the agents below, too.
-func someoneHas(d *activities.Deeds, defs []agent.Definition, name string) bool {
+func someoneHas(d *activities.Activities, defs []agent.Definition, name string) bool {
 	if _, ok := d.Tools[name]; ok || slices.Contains(ownNames, name) || strings.HasPrefix(name, "subagent_") {
 		return true
 	}

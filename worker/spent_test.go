@@ -34,7 +34,7 @@ func (c *cutOff) Generate(ctx context.Context, req *model.Request, emit func(mod
 func cutting(n int32, script *testsuite.Script) map[string]model.Model {
 	c := &cutOff{Model: script, told: agent.Usage{Input: 1000, Output: 20}}
 	c.left.Store(n)
-	return map[string]model.Model{"m": model.Named(c, "m", model.Info{Price: agent.Price{Input: agent.Dollar, Output: agent.Dollar}})}
+	return map[string]model.Model{"m": model.WithInfo(c, "m", model.Info{Price: agent.Price{Input: agent.Dollar, Output: agent.Dollar}})}
 }
 
 // Streams that broke off cost as well: a run that goes on after them has used what they
@@ -49,10 +49,10 @@ func TestBrokenStreamsAreCharged(t *testing.T) {
 	require.Equal(t, agent.Estimate{Tokens: 1020, Cost: 1020}, out.Tree.Estimated)
 
 	out, err = run(t, &worker.Options{Agents: []agent.Definition{def}, Models: cutting(9, testsuite.NewScript())})
-	require.ErrorIs(t, err, agent.ProviderError)
-	require.Equal(t, string(agent.ProviderError), out.Reason)
+	require.ErrorIs(t, err, agent.CodeProviderError)
+	require.Equal(t, string(agent.CodeProviderError), out.Reason)
 	require.Equal(t, int64(2*1020), out.Usage.Total())
-	require.Empty(t, out.Error.Spent, "it stands in the usage")
+	require.Empty(t, out.Error.Charges, "it stands in the usage")
 }
 
 // claims replies with a usage that no model has.
@@ -75,9 +75,9 @@ func TestClaimedUsageIsBounded(t *testing.T) {
 	def := agent.Definition{Name: "a", Model: "m"}
 	for _, usage := range []agent.Usage{{Input: -50, Output: 7}, {Input: math.MaxInt64, Output: 7}} {
 		m := claims{testsuite.NewScript(testsuite.Reply{Text: "done"}), usage}
-		out, err := run(t, &worker.Options{Agents: []agent.Definition{def}, Models: map[string]model.Model{"m": model.Named(m, "m", model.Info{Price: agent.Price{Input: agent.Dollar}})}})
+		out, err := run(t, &worker.Options{Agents: []agent.Definition{def}, Models: map[string]model.Model{"m": model.WithInfo(m, "m", model.Info{Price: agent.Price{Input: agent.Dollar}})}})
 		require.NoError(t, err)
-		require.Equal(t, model.Counted(usage), out.Usage)
+		require.Equal(t, model.ClampUsage(usage), out.Usage)
 		require.GreaterOrEqual(t, out.Cost, agent.USD(0))
 	}
 }

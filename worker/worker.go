@@ -25,10 +25,10 @@ type Worker struct {
 	identity *activities.Identity
 	lanes    []worker.Worker // the SDK's
 	logger   *zap.Logger
-	holds    *holds                         // nil where the user's carry them
+	holds    *holdSpreader                  // nil where the user's carry them
 	hush     context.CancelFunc             // ends the telling of holds
 	version  worker.WorkerDeploymentVersion // zero where workers are not versioned
-	daily    *activities.Daily              // nil without daily limits
+	daily    *activities.DailyBudget        // nil without daily limits
 	fatal    chan error                     // has what ended the worker by itself
 }
 
@@ -44,13 +44,13 @@ func New(c client.Client, o *Options) (*Worker, error) {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
 	deeds.Client, deeds.Identity.Client = c, c
-	deeds.Daily = o.daily(c)
+	deeds.DailyBudget = o.daily(c)
 	versioning := o.versioning()
-	w := &Worker{temporal: c, store: o.Store, identity: deeds.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, daily: deeds.Daily, fatal: make(chan error, 1)}
+	w := &Worker{temporal: c, store: o.Store, identity: deeds.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, daily: deeds.DailyBudget, fatal: make(chan error, 1)}
 	process := newProcess()
-	if deeds.Flights.Others = o.Holds; o.Holds == nil {
-		w.holds = newHolds(c, o.taskQueue(), process, deeds.Flights, o.logger())
-		deeds.Flights.Others = w.holds
+	if deeds.InFlight.Holds = o.Holds; o.Holds == nil {
+		w.holds = newHolds(c, o.taskQueue(), process, deeds.InFlight, o.logger())
+		deeds.InFlight.Holds = w.holds
 	}
 	w.lanes = o.lanes(c, deeds, worker.Options{
 		Identity:                     process,
@@ -68,12 +68,12 @@ func New(c client.Client, o *Options) (*Worker, error) {
 }
 
 // daily is this process' part of the daily limits; nil where there are none.
-func (o *Options) daily(c client.Client) *activities.Daily {
-	if o.Daily == (agent.Daily{}) {
+func (o *Options) daily(c client.Client) *activities.DailyBudget {
+	if o.DailyLimits == (agent.DailyLimits{}) {
 		return nil
 	}
 	queue := o.taskQueue()
-	return &activities.Daily{Limits: o.Daily, Queue: queue, Claim: func(ctx context.Context, claim agent.DailyClaim) (agent.DailyGrant, error) {
+	return &activities.DailyBudget{Limits: o.DailyLimits, Queue: queue, Claim: func(ctx context.Context, claim agent.DailyClaim) (agent.DailyGrant, error) {
 		return signals.ClaimDaily(ctx, c, queue, claim)
 	}}
 }
@@ -95,7 +95,7 @@ const giveBackWithin = 2 * time.Second
 // ended hears what has ended one of the SDK's workers; the first is told.
 func (w *Worker) ended(err error) {
 	select {
-	case w.fatal <- durable.ArriveRPC(err):
+	case w.fatal <- durable.FromRPC(err):
 	default:
 	}
 }
@@ -132,12 +132,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 }
 
-// Start begins to work. It refuses, with [agent.NotSetUp], to work for a
+// Start begins to work. It refuses, with [agent.CodeNotSetUp], to work for a
 // namespace that lacks a search attribute, with transcripts on this
 // machine's disk for a server elsewhere, with another store than that of the task
 // queue's other workers, or for runs that are encrypted with a key
-// that it does not have; [agent.Unreachable] tells that the server does not answer, and
-// [agent.Timeout] that it did not within two minutes.
+// that it does not have; [agent.CodeUnreachable] tells that the server does not answer, and
+// [agent.CodeTimeout] that it did not within two minutes.
 func (w *Worker) Start(ctx context.Context) error {
 	if err := w.check(ctx); err != nil {
 		return fmt.Errorf("worker refused to start: %w", err)
@@ -146,7 +146,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	for _, one := range w.lanes {
 		if err := one.Start(); err != nil {
 			w.Stop()
-			return fmt.Errorf("starting the worker: %w", durable.ArriveRPC(err))
+			return fmt.Errorf("starting the worker: %w", durable.FromRPC(err))
 		}
 	}
 	if w.holds != nil {

@@ -46,8 +46,8 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	}
 	require.Equal(t, 12, len(strings.Split(err.Error(), "\n")), err.Error())
 	_, err = worker.New(nil, nil)
-	require.ErrorIs(t, err, agent.NotSetUp)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeNotSetUp)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }
 
 // A rule for a tool that nobody has is refused: the tool that was meant would be called
@@ -59,13 +59,13 @@ func TestRulesNameTools(t *testing.T) {
 		return &worker.Options{
 			Store: dir, Models: map[string]model.Model{"script": testsuite.NewScript()}, Tools: []tool.Tool{echo("order")},
 			Agents: []agent.Definition{{
-				Name: "buyer", Model: "script", Rules: []agent.Rule{{Do: agent.Ask, Tools: tools}}, ClientTools: []agent.ToolSpec{{Name: "sign"}},
+				Name: "buyer", Model: "script", Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: tools}}, ClientTools: []agent.ToolSpec{{Name: "sign"}},
 				Agents: []agent.SubAgent{{Agent: "clerk", Tools: []string{"*"}}},
 			}, {Name: "clerk", Model: "script", Tools: []string{"order"}}},
 		}
 	}
 	_, err := worker.New(nil, o("ordr"))
-	require.ErrorIs(t, err, agent.UnknownTool)
+	require.ErrorIs(t, err, agent.CodeUnknownTool)
 	require.ErrorContains(t, err, `agent buyer: rules[0]: there is no tool "ordr"; the worker has order`)
 	_, err = o("order", "ord*", "sign", "subagent__clerk", agent.AskUserTool).Resolve()
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestModelsAreFound(t *testing.T) {
 	require.NoError(t, err)
 	o := &worker.Options{
 		Agents: []agent.Definition{{Name: "a", Model: "acme/big"}, {Name: "b", Model: "acme/small"}, {Name: "c", Model: "local"}},
-		Models: map[string]model.Model{"acme": one, "acme/small": other, "local": model.Named(other, "qwen3", model.Info{Price: agent.Price{Input: 3}})},
+		Models: map[string]model.Model{"acme": one, "acme/small": other, "local": model.WithInfo(other, "qwen3", model.Info{Price: agent.Price{Input: 3}})},
 		Store:  dir,
 	}
 	d, err := o.Resolve()
@@ -111,7 +111,7 @@ func TestMigrationsThatCannotBe(t *testing.T) {
 		"migrations[0]: Migrate is missing":                {{From: 1, To: 2}},
 	} {
 		_, err := worker.New(nil, &worker.Options{Migrations: list})
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 		require.ErrorContains(t, err, want)
 	}
 	_, err := worker.New(nil, &worker.Options{Migrations: []activities.Migration{{From: 1, To: 2, Migrate: same}, {From: 2, To: 1, Migrate: same}, {From: 2, To: 3, Migrate: same}}})

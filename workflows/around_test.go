@@ -38,7 +38,7 @@ func TestWhatTheHostAddsIsNotKept(t *testing.T) {
 		return activities.Model{Model: noted{b.script}, Name: name}, nil
 	}
 	o := b.run(t, "go")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	for _, req := range b.script.Requests() {
 		for _, m := range req.Messages {
 			require.Equal(t, mark, m.Parts[0].Text)
@@ -51,6 +51,6 @@ func TestWhatTheHostAddsIsNotKept(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, view.Messages(), 4)
 	for _, m := range view.Messages() {
-		require.NotContains(t, m.TextOf(), mark)
+		require.NotContains(t, m.Text(), mark)
 	}
 }

@@ -16,32 +16,32 @@ func (r *run) audited(ctx workflow.Context, verb agent.Verb, data []byte, refuse
 	if r.shell.Audit == nil {
 		return refused
 	}
-	told := r.toldOf(verb, data)
+	told := r.commandTold(verb, data)
 	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil {
 		told.ID = info.ID
 	}
 	if refused != nil {
-		told.Refused = durable.Arrive(refused)
+		told.Refused = durable.FromTemporal(refused)
 	}
-	if err := r.shell.Audit.Told(told); err != nil && refused == nil { //workflowcheck:ignore a validator's refusal is not recorded
-		return durable.Failure(agent.Errorf(agent.NotWritten, "%s refused: %w", verb, err), nil)
+	if err := r.shell.Audit.Command(told); err != nil && refused == nil { //workflowcheck:ignore a validator's refusal is not recorded
+		return durable.Failure(agent.Errorf(agent.CodeNotWritten, "%s refused: %w", verb, err), nil)
 	}
 	return refused
 }
 
-// auditLate records that a verb was refused after all, which waited until the run knew what
+// auditRefusal records that a verb was refused after all, which waited until the run knew what
 // it is made of.
-func (r *run) auditLate(verb agent.Verb, data []byte, err error) {
+func (r *run) auditRefusal(verb agent.Verb, data []byte, err error) {
 	if err == nil || r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
 		return
 	}
-	told := r.toldOf(verb, data)
-	told.Refused = durable.Arrive(err)
-	r.recorded(r.shell.Audit.Told(told)) //workflowcheck:ignore the run goes on only if it is recorded
+	told := r.commandTold(verb, data)
+	told.Refused = durable.FromTemporal(err)
+	r.failIfUnrecorded(r.shell.Audit.Command(told)) //workflowcheck:ignore the run goes on only if it is recorded
 }
 
-// recorded fails the task where an entry could not be written: the server has it done again.
-func (r *run) recorded(err error) {
+// failIfUnrecorded fails the task where an entry could not be written: the server has it done again.
+func (r *run) failIfUnrecorded(err error) {
 	if err != nil {
 		panic(err)
 	}
@@ -52,13 +52,13 @@ func (r *run) auditSignal(s signal, between bool) {
 	if between || r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
 		return
 	}
-	told := r.toldOf(agent.Verb(s.name), s.data)
+	told := r.commandTold(agent.Verb(s.name), s.data)
 	told.Signal = true
-	r.recorded(r.shell.Audit.Told(told)) //workflowcheck:ignore the run goes on only if it is recorded
+	r.failIfUnrecorded(r.shell.Audit.Command(told)) //workflowcheck:ignore the run goes on only if it is recorded
 }
 
-func (r *run) toldOf(verb agent.Verb, data []byte) observe.Told {
-	told := observe.Told{Session: r.state.Session, Run: r.state.Run, Verb: verb, Data: data}
+func (r *run) commandTold(verb agent.Verb, data []byte) observe.RunCommand {
+	told := observe.RunCommand{Session: r.state.Session, Run: r.state.Run, Verb: verb, Data: data}
 	if info := workflow.GetInfo(r.ctx); told.Session == "" {
 		told.Session = info.WorkflowExecution.ID
 	}
@@ -73,12 +73,12 @@ func (r *run) toldOf(verb agent.Verb, data []byte) observe.Told {
 	return told
 }
 
-// saw tells of an event that a step has brought.
-func (r *run) saw(seen observe.Seen) {
+// observed tells of an event that a step has brought.
+func (r *run) observed(seen observe.RunEvent) {
 	if r.shell.Observer != nil {
-		r.shell.Observer.Saw(seen) //workflowcheck:ignore nothing that the run sees comes of it
+		r.shell.Observer.Event(seen) //workflowcheck:ignore nothing that the run sees comes of it
 	}
 	if r.shell.Audit != nil {
-		r.recorded(r.shell.Audit.Happened(seen)) //workflowcheck:ignore the run goes on only if it is recorded
+		r.failIfUnrecorded(r.shell.Audit.Event(seen)) //workflowcheck:ignore the run goes on only if it is recorded
 	}
 }

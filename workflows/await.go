@@ -16,16 +16,16 @@ type awaited struct {
 	do     func()
 }
 
-// when does something once when a future is ready.
-func (r *run) when(f workflow.Future, do func()) {
+// onReady does something once when a future is ready.
+func (r *run) onReady(f workflow.Future, do func()) {
 	r.awaited = append(r.awaited, awaited{f, do})
 }
 
 // await makes the machine's input of a future when it is ready.
 func await[Out any](ctx workflow.Context, r *run, f durable.Future[Out], input func(Out, *agent.Error) loop.Input) {
-	r.when(f.Raw, func() {
+	r.onReady(f.Raw, func() {
 		if in := input(f.Get(ctx)); in != nil {
-			r.take(in)
+			r.stepLive(in)
 		}
 	})
 }
@@ -37,8 +37,8 @@ func await[Out any](ctx workflow.Context, r *run, f durable.Future[Out], input f
 // ready, in the machine's order and not the selector's.
 func (r *run) selector() workflow.Selector {
 	s := workflow.NewNamedSelector(r.ctx, "signals, results and the clock")
-	s.AddReceive(r.bell, func(bell workflow.ReceiveChannel, _ bool) { bell.Receive(r.ctx, nil) })
-	if !r.heeded {
+	s.AddReceive(r.wakeup, func(bell workflow.ReceiveChannel, _ bool) { bell.Receive(r.ctx, nil) })
+	if !r.cancelSeen {
 		s.AddReceive(r.outer.Done(), func(workflow.ReceiveChannel, bool) {})
 	}
 	for _, a := range r.awaited {
@@ -47,28 +47,28 @@ func (r *run) selector() workflow.Selector {
 	return s
 }
 
-// ring lets the run look again at what has come.
-func (r *run) ring() { r.bell.SendAsync(true) }
+// wake lets the run look again at what has come.
+func (r *run) wake() { r.wakeup.SendAsync(true) }
 
-// arrived is the first of the awaited futures that is ready; -1 where none is.
-func (r *run) arrived() int {
+// nextReady is the first of the awaited futures that is ready; -1 where none is.
+func (r *run) nextReady() int {
 	return slices.IndexFunc(r.awaited, func(a awaited) bool { return a.future.IsReady() })
 }
 
-// settle takes all that is ready: first what came of model and tool calls, so that
+// takeReady takes all that is ready: first what came of model and tool calls, so that
 // nothing finished is dropped, then a cancellation of the workflow, then what was said.
-func (r *run) settle() {
-	for i := r.arrived(); i >= 0 && !r.over; i = r.arrived() {
+func (r *run) takeReady() {
+	for i := r.nextReady(); i >= 0 && !r.over; i = r.nextReady() {
 		do := r.awaited[i].do
 		r.awaited = slices.Delete(r.awaited, i, i+1) // and clears its place
 		do()
 	}
 	if r.cancelled() {
-		r.heeded = true
-		r.take(loop.Cancel{})
+		r.cancelSeen = true
+		r.stepLive(loop.Cancel{})
 	}
-	r.hear()
+	r.takeSignals()
 }
 
 // cancelled reports whether the workflow was cancelled and the machine does not know.
-func (r *run) cancelled() bool { return !r.heeded && r.outer.Err() != nil }
+func (r *run) cancelled() bool { return !r.cancelSeen && r.outer.Err() != nil }

@@ -29,7 +29,7 @@ import (
 type bench struct {
 	*sdktest.TestWorkflowEnvironment
 	script *testsuite.Script
-	deeds  *activities.Deeds
+	deeds  *activities.Activities
 	later  []appointment
 	// observer looks on, from the next execution on.
 	observer observe.Observer
@@ -48,9 +48,9 @@ func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools .
 	require.NoError(t, err)
 	def.Name, def.Model = "tester", "script"
 	spec := agent.Spec{V: 1, Definition: def.WithDefaults()}
-	b.deeds = &activities.Deeds{
+	b.deeds = &activities.Activities{
 		Agents: map[string]activities.Agent{}, Model: func(name string) (activities.Model, error) { return activities.Model{Model: script, Name: name}, nil },
-		Tools: map[string]tool.Tool{}, Log: store.NewLog(dir), Tails: activities.NewTails(), Flights: activities.NewFlights(), Logger: slog.New(slog.DiscardHandler),
+		Tools: map[string]tool.Tool{}, Log: store.NewLog(dir), LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight(), Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, tl := range tools {
 		require.NoError(t, tl.Err())
@@ -67,7 +67,7 @@ func (b *bench) fresh() {
 	var suite sdktest.WorkflowTestSuite
 	b.TestWorkflowEnvironment = suite.NewTestWorkflowEnvironment()
 	b.deeds.Register(b)
-	shell := &workflows.Shell{Tails: b.deeds.Tails, Flights: b.deeds.Flights, Observer: b.observer, Keys: b.keys}
+	shell := &workflows.Shell{LogCache: b.deeds.LogCache, InFlight: b.deeds.InFlight, Observer: b.observer, Keys: b.keys}
 	chain := []interceptor.WorkerInterceptor{shell.Interceptor()}
 	if b.between != nil {
 		chain = append(chain, b.between)

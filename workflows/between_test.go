@@ -17,7 +17,7 @@ func between(t *testing.T, name string, told any) loop.Input {
 	t.Helper()
 	data, err := json.Marshal(told)
 	require.NoError(t, err)
-	in, refused := readTree(loop.Revision, signal{name: name, data: data})
+	in, refused := readTreeSignal(loop.Revision, signal{name: name, data: data})
 	require.Nil(t, refused, "%v", refused)
 	return in
 }
@@ -26,10 +26,10 @@ func between(t *testing.T, name string, told any) loop.Input {
 // again.
 func TestWhatRunsTellEachOtherIsHeard(t *testing.T) {
 	for _, words := range []string{"\n", "", "null", "Where?"} {
-		told := agent.ChildReport{Run: "p", Session: "s/b-1", From: "c", Seq: 9, Status: agent.Suspended, Suspension: &agent.SuspensionNote{
-			ID: "s-1", Kind: agent.InputRequired, Reason: words, Since: noon, Open: 1, Requests: []agent.RequestNote{{ID: "q-1", Type: agent.Question, Text: words}},
+		told := agent.ChildReport{Run: "p", Session: "s/b-1", From: "c", Seq: 9, Status: agent.StatusSuspended, Suspension: &agent.SuspensionSummary{
+			ID: "s-1", Kind: agent.SuspensionInputRequired, Reason: words, Since: noon, Open: 1, Requests: []agent.RequestSummary{{ID: "q-1", Type: agent.RequestQuestion, Text: words}},
 		}}
-		heard := between(t, signals.Child, told).(loop.Reported).Report
+		heard := between(t, signals.ChildReport, told).(loop.ChildReported).Report
 		want, err := json.Marshal(told)
 		require.NoError(t, err)
 		got, err := json.Marshal(heard)
@@ -43,14 +43,14 @@ func TestAnOrderWithoutWordsIsHeard(t *testing.T) {
 	plain := agent.Definition{Agents: []agent.SubAgent{{Agent: "b"}}, Lifecycle: true}
 	state := stand(t, plain, nil, calls(agent.ToolCall{Tool: "subagent__b", Arguments: json.RawMessage(`{"task":"one","background":true}`)}), loop.ChildStarted{Session: "s/b-1", Run: "c"})
 	in := calls(agent.ToolCall{Tool: "subagent_stop", Arguments: json.RawMessage(`{"child":"s/b-1","reason":" "}`)})
-	in.Ask = state.Turn.Ask
+	in.AskSeq = state.Turn.AskSeq
 	_, effects, err := loop.Step(state, loop.Moment{At: noon}, in)
 	require.NoError(t, err)
 	heard := false
 	for _, e := range effects {
-		if e, ok := e.(loop.TellChild); ok {
+		if e, ok := e.(loop.OrderChild); ok {
 			heard = true
-			between(t, signals.Hold, e.Order)
+			between(t, signals.ParentOrder, e.Order)
 		}
 	}
 	require.True(t, heard)
@@ -63,8 +63,8 @@ func TestWhatNoRunToldIsRefused(t *testing.T) {
 		`{"run":"p","session":"s/b-1","from":"c","seq":1,"status":"running","more":1}`, `[]`, `{"seq":"one"}`, `{"seq":1,"seq":2}`,
 		`{"outcome":{"status":"completed"}}`, `{"share":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`,
 	} {
-		_, refused := readTree(loop.Revision, signal{name: signals.Child, data: []byte(data)})
+		_, refused := readTreeSignal(loop.Revision, signal{name: signals.ChildReport, data: []byte(data)})
 		require.NotNil(t, refused, "%.80s", data)
-		require.Equal(t, agent.InvalidInput, refused.Code)
+		require.Equal(t, agent.CodeInvalidInput, refused.Code)
 	}
 }

@@ -27,9 +27,9 @@ func TestTheCodeOfAFailedChildWorkflow(t *testing.T) {
 	}
 	b.RegisterWorkflow(caller)
 	b.ExecuteWorkflow(caller)
-	require.Equal(t, agent.UnknownAgent, code)
-	require.Equal(t, agent.UnknownAgent, agent.CodeOf(b.GetWorkflowError()))
-	other := temporal.NewApplicationErrorWithCause("mine", "MyError", temporal.NewApplicationError("", string(agent.Stuck)))
-	require.Equal(t, agent.Stuck, agent.CodeOf(other), "a type of the user's own hides no code")
-	require.Equal(t, agent.Internal, agent.CodeOf(temporal.NewApplicationError("", "MyError")))
+	require.Equal(t, agent.CodeUnknownAgent, code)
+	require.Equal(t, agent.CodeUnknownAgent, agent.CodeOf(b.GetWorkflowError()))
+	other := temporal.NewApplicationErrorWithCause("mine", "MyError", temporal.NewApplicationError("", string(agent.CodeStuck)))
+	require.Equal(t, agent.CodeStuck, agent.CodeOf(other), "a type of the user's own hides no code")
+	require.Equal(t, agent.CodeInternal, agent.CodeOf(temporal.NewApplicationError("", "MyError")))
 }

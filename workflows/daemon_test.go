@@ -31,11 +31,11 @@ func TestADaemonsInterval(t *testing.T) {
 	begun := b.Now()
 	b.after(47*time.Hour, func() {
 		s := b.status(t)
-		require.Equal(t, agent.Suspended, s.Status)
+		require.Equal(t, agent.StatusSuspended, s.Status)
 		require.Equal(t, begun.Add(48*time.Hour).UTC().Truncate(time.Minute), s.Suspension.Expires.Truncate(time.Minute))
 	})
 	o := b.daemon(t)
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, agent.ReasonWatchdog, o.Reason)
 	require.Equal(t, 3, o.Turns)
 	require.Equal(t, 144*time.Hour, b.Now().Sub(begun).Round(time.Minute))
@@ -54,20 +54,20 @@ func TestADaemonsQueue(t *testing.T) {
 	})
 	b.after(2*time.Minute, func() {
 		s := b.status(t)
-		require.Equal(t, &agent.Used[int]{Used: 2, Max: 2}, s.Events)
+		require.Equal(t, &agent.Used[int]{Used: 2, Max: 2}, s.QueuedEvents)
 		require.Len(t, s.Refused, 1)
-		require.ErrorIs(t, s.Refused[0].Error, agent.QueueFull)
+		require.ErrorIs(t, s.Refused[0].Error, agent.CodeQueueFull)
 		b.signal("resume", `{}`)
 	})
 	b.after(3*time.Minute, func() {
-		require.Equal(t, agent.Suspended, b.status(t).Status)
+		require.Equal(t, agent.StatusSuspended, b.status(t).Status)
 		b.signal("cancel", `{}`)
 	})
-	require.Equal(t, agent.Cancelled, b.daemon(t).Status)
+	require.Equal(t, agent.StatusCancelled, b.daemon(t).Status)
 	asked := b.script.Requests()
 	require.Len(t, asked, 2)
-	require.Equal(t, "Event t: 0", asked[0].Messages[0].TextOf())
-	require.Equal(t, "Event t: 1", asked[1].Messages[2].TextOf())
+	require.Equal(t, "Event t: 0", asked[0].Messages[0].Text())
+	require.Equal(t, "Event t: 1", asked[1].Messages[2].Text())
 }
 
 // A tick that can't be meant fails, with the field.

@@ -28,7 +28,7 @@ func TestADailyAccountOutlivesACancellation(t *testing.T) {
 				require.NoError(t, err)
 				grants = append(grants, out.(agent.DailyGrant))
 			},
-		}, agent.DailyClaim{Limits: agent.Daily{Tokens: 100}})
+		}, agent.DailyClaim{Limits: agent.DailyLimits{Tokens: 100}})
 	}
 	env.RegisterDelayedCallback(claim, time.Second)
 	env.RegisterDelayedCallback(env.CancelWorkflow, 2*time.Second)
@@ -52,7 +52,7 @@ func TestADailyAccountBeginsAnewEachDay(t *testing.T) {
 				require.NoError(t, err)
 				grants = append(grants, out.(agent.DailyGrant))
 			},
-		}, agent.DailyClaim{Limits: agent.Daily{Tokens: 100}})
+		}, agent.DailyClaim{Limits: agent.DailyLimits{Tokens: 100}})
 	}
 	for _, after := range []time.Duration{time.Second, time.Minute, 2 * time.Hour} {
 		env.RegisterDelayedCallback(claim, after)
@@ -63,5 +63,5 @@ func TestADailyAccountBeginsAnewEachDay(t *testing.T) {
 	require.Equal(t, []string{"2026-11-21", "2026-11-21", "2026-11-22"}, []string{grants[0].Day, grants[1].Day, grants[2].Day})
 	var carried loop.DailyAccount
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &carried))
-	require.Equal(t, loop.DailyAccount{Day: "2026-11-22", Granted: agent.Daily{Tokens: 2}}, carried)
+	require.Equal(t, loop.DailyAccount{Day: "2026-11-22", Granted: agent.DailyLimits{Tokens: 2}}, carried)
 }

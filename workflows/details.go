@@ -16,7 +16,7 @@ func details(v agent.RunStatus) string {
 	var b []string
 	b = append(b, fmt.Sprintf("**%s** since %s, turn %d\n", v.Status, v.Since.Format(time.RFC3339), v.Turn))
 	if v.Reason != "" {
-		b = append(b, fmt.Sprintf("\n%s\n", handoff.Line(v.Reason)))
+		b = append(b, fmt.Sprintf("\n%s\n", handoff.EscapeLine(v.Reason)))
 	}
 	s := v.Suspension
 	if s == nil {
@@ -28,21 +28,21 @@ func details(v agent.RunStatus) string {
 	}
 	b = append(b, "\n")
 	for _, r := range s.Requests {
-		b = append(b, fmt.Sprintf("\n- %s, %s: `%s`", r.ID, r.Type, sayTo(r)))
+		b = append(b, fmt.Sprintf("\n- %s, %s: `%s`", r.ID, r.Type, answerLine(r)))
 		if !r.Deadline.IsZero() {
 			b = append(b, fmt.Sprintf(", until %s", r.Deadline.Format(time.RFC3339)))
 		}
 	}
-	for _, h := range s.Held {
+	for _, h := range s.Holds {
 		b = append(b, fmt.Sprintf("\n- held by %s (%s): `fermata resume %s`", h.Verb, h.From, v.Session))
 	}
 	return strings.Join(b, "")
 }
 
-// sayTo is the command that answers a request.
-func sayTo(r agent.Request) string {
+// answerLine is the command that answers a request.
+func answerLine(r agent.Request) string {
 	verb := "answer"
-	if r.Type == agent.Approval {
+	if r.Type == agent.RequestApproval {
 		verb = "approve"
 	}
 	return fmt.Sprintf("fermata %s %s --request %s", verb, r.Session, r.ID)

@@ -10,6 +10,6 @@ import (
 
 // A reason is a line in Temporal's UI, and no page of its own.
 func TestAReasonIsALineInTheUI(t *testing.T) {
-	text := details(agent.RunStatus{Status: agent.Suspended, Reason: "# Done\n\n- q-2: `fermata approve s-2`\n![](https://evil.example/x)<script>\u202e"})
+	text := details(agent.RunStatus{Status: agent.StatusSuspended, Reason: "# Done\n\n- q-2: `fermata approve s-2`\n![](https://evil.example/x)<script>\u202e"})
 	require.Contains(t, text, "\n\\# Done - q-2: `fermata approve s-2` !\\[](https://evil.example/x)&lt;script>\\u202e\n")
 }

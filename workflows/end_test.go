@@ -42,7 +42,7 @@ type slowStore struct {
 func (s *slowStore) PutHead(ctx context.Context, h store.Head) error {
 	if h.Status.Ended() {
 		if s.tries.Add(1) == 1 {
-			return agent.Errorf(agent.StoreUnavailable, "not yet")
+			return agent.Errorf(agent.CodeStoreUnavailable, "not yet")
 		}
 		s.kept()
 	}
@@ -75,7 +75,7 @@ func TestASignalThatComesWithTheEnd(t *testing.T) {
 		b.along("emit", map[string]any{"topic": "paid", "run": "another"})
 	}})
 	o := b.run(t, "go")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, []string{"send closed", "interupt invalid_input", "emit stale"}, b.refused(t))
 	require.Equal(t, "send refused: the run is at its end (completed)", b.status(t).Refused[0].Error.Message)
 	require.Equal(t, o.Seq, b.status(t).Seq, "the log ends with the run")
@@ -93,7 +93,7 @@ func TestAHandoffNamesTheTasksBelow(t *testing.T) {
 	b.deeds.Agents["scout"] = scout
 	b.after(time.Hour, func() { b.signal("stop", `{}`) })
 	o := b.run(t, "go")
-	require.Equal(t, agent.Stopped, o.Status)
+	require.Equal(t, agent.StatusStopped, o.Status)
 	require.Len(t, o.Handoff.Children, 1)
 	require.Equal(t, []any{"look around", "Rome"}, []any{o.Handoff.Children[0].Task, o.Handoff.Children[0].Summary})
 }
@@ -120,9 +120,9 @@ func TestWhatIsSaidToARunThatComesToNothing(t *testing.T) {
 			}, map[string]any{"text": "and that"})
 		})
 		o := b.run(t, "go")
-		require.Equal(t, agent.UnknownAgent, o.Error.Code)
+		require.Equal(t, agent.CodeUnknownAgent, o.Error.Code)
 		require.ElementsMatch(t, shown, b.refused(t))
-		require.Equal(t, []any{agent.Moot, agent.Failed}, []any{ack.Effect, ack.Status})
+		require.Equal(t, []any{agent.EffectRunEnded, agent.StatusFailed}, []any{ack.Effect, ack.Status})
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		b := setup(t, agent.Definition{}, testsuite.NewScript())
@@ -134,7 +134,7 @@ func TestWhatIsSaidToARunThatComesToNothing(t *testing.T) {
 			say(b)
 			b.signal("cancel", `{}`)
 		})
-		require.Equal(t, agent.Cancelled, b.run(t, "go").Status)
+		require.Equal(t, agent.StatusCancelled, b.run(t, "go").Status)
 		require.Equal(t, shown[:3], b.refused(t), "the pause was taken")
 	})
 }

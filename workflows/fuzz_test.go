@@ -19,18 +19,18 @@ import (
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // stand is a run to which that has happened.
-func stand(t require.TestingT, spec agent.Definition, birth *agent.Birth, inputs ...loop.Input) loop.State {
+func stand(t require.TestingT, spec agent.Definition, birth *agent.ChildStart, inputs ...loop.Input) loop.State {
 	spec.Name, spec.Model = "a", "m"
 	session := "s"
 	if birth != nil {
 		session = birth.Parent.Session + "/a-1"
 	}
-	begin := loop.Begin{Session: session, Run: "01a1", Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}, Birth: birth}
+	begin := loop.Begin{Session: session, Run: "01a1", Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}, ChildStart: birth}
 	opened := loop.Opened{Spec: &agent.Spec{V: 1, Definition: spec.WithDefaults(), Toolset: []agent.ToolSpec{{Name: "add"}}}}
 	var state loop.State
 	for _, in := range append([]loop.Input{begin, opened}, inputs...) {
-		if reply, ok := in.(loop.Replied); ok {
-			reply.Ask = state.Turn.Ask
+		if reply, ok := in.(loop.ModelReplied); ok {
+			reply.AskSeq = state.Turn.AskSeq
 			in = reply
 		}
 		if sealed, ok := in.(loop.Sealed); ok {
@@ -45,12 +45,12 @@ func stand(t require.TestingT, spec agent.Definition, birth *agent.Birth, inputs
 }
 
 // calls is a reply that asks for tools.
-func calls(all ...agent.ToolCall) loop.Replied {
-	in := loop.Replied{Reply: agent.Reply{Finish: agent.FinishCalls}}
+func calls(all ...agent.ToolCall) loop.ModelReplied {
+	in := loop.ModelReplied{Reply: agent.Reply{Finish: agent.FinishToolCalls}}
 	for _, c := range all {
-		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartCall, Call: &c})
-		if c.Tool == agent.ParkTool {
-			in.Reply.Parkings = append(in.Reply.Parkings, agent.Parking{Reason: "why", Conditions: agent.Conditions{Event: &agent.EventCondition{Topic: "t"}}})
+		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartToolCall, Call: &c})
+		if c.Tool == agent.AwaitResumptionTool {
+			in.Reply.ParkRequests = append(in.Reply.ParkRequests, agent.ParkRequest{Reason: "why", Conditions: agent.Conditions{Event: &agent.EventCondition{Topic: "t"}}})
 		}
 	}
 	return in
@@ -61,22 +61,22 @@ func runs(t require.TestingT) []loop.State {
 	add := agent.ToolCall{Tool: "add", Arguments: json.RawMessage(`{"a":1}`)}
 	ask := agent.ToolCall{Tool: agent.AskUserTool, Arguments: json.RawMessage(`{"question":"Which?","choices":["a","b"]}`)}
 	below := agent.ToolCall{Tool: "subagent__b", Arguments: json.RawMessage(`{"task":"one"}`)}
-	wait := agent.ToolCall{Tool: agent.ParkTool, Arguments: json.RawMessage(`{}`)}
-	plain := agent.Definition{Tools: []string{agent.AskUserTool, agent.ParkTool}, Agents: []agent.SubAgent{{Agent: "b"}}}
+	wait := agent.ToolCall{Tool: agent.AwaitResumptionTool, Arguments: json.RawMessage(`{}`)}
+	plain := agent.Definition{Tools: []string{agent.AskUserTool, agent.AwaitResumptionTool}, Agents: []agent.SubAgent{{Agent: "b"}}}
 	asks := plain
-	asks.Rules = []agent.Rule{{Do: agent.Ask}}
+	asks.Rules = []agent.Rule{{Do: agent.RulingAsk}}
 	asking := calls(add, add)
-	asking.Reply.Rules = [][]int{{0}, {0}}
-	birth := &agent.Birth{
-		Parent: agent.Parent{Session: "p", Run: "p"}, Depth: 1, Heard: []agent.Heard{{Session: "p", N: 1}},
-		Held: []agent.Hold{{ID: "h-1", From: agent.HoldInherited, Session: "p", Verb: agent.Pause}},
+	asking.Reply.RuleMatches = [][]int{{0}, {0}}
+	birth := &agent.ChildStart{
+		Parent: agent.Parent{Session: "p", Run: "p"}, Depth: 1, KnownHolds: []agent.HoldRef{{Session: "p", N: 1}},
+		Holds: []agent.Hold{{ID: "h-1", From: agent.HoldInherited, Session: "p", Verb: agent.VerbPause}},
 	}
 	return []loop.State{
 		stand(t, plain, nil), stand(t, plain, nil, calls(add)), stand(t, plain, nil, calls(ask), loop.Sealed{Head: "h"}),
 		stand(t, asks, nil, asking, loop.Sealed{Head: "h"}), stand(t, plain, nil, calls(wait), loop.Sealed{Head: "h"}), stand(t, plain, birth),
 		stand(t, plain, nil, calls(below, add), loop.ChildStarted{Session: "s/b-1", Run: "c"}),
 		stand(t, agent.Definition{Daemon: &agent.Daemon{Every: agent.Duration(time.Minute)}}, nil),
-		stand(t, plain, nil, loop.Said{Command: agent.CancelOrder{}}),
+		stand(t, plain, nil, loop.CommandReceived{Command: agent.CancelCommand{}}),
 	}
 }
 
@@ -84,7 +84,7 @@ func runs(t require.TestingT) []loop.State {
 // is refused and changes nothing, or the run is one that can go on: it can be shown,
 // carried over, led to its end, and hear the same again.
 func FuzzSignal(f *testing.F) {
-	names := []string{signals.Child, signals.Hold, signals.Grant}
+	names := []string{signals.ChildReport, signals.ParentOrder, signals.GrantOrder}
 	for _, v := range signals.Verbs {
 		names = append(names, string(v))
 		data, err := os.ReadFile(filepath.Join("..", "signals", "testdata", "wire", "v1", "verb-"+string(v)+".json"))
@@ -115,14 +115,14 @@ func FuzzSignal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name uint8, data []byte) {
 		for _, state := range states {
 			said := signal{name: names[int(name)%len(names)], data: data}
-			in, refusal := (&run{}).read(said)
+			in, refusal := (&run{}).readSignal(said)
 			if refusal != nil {
-				require.Contains(t, []agent.Code{agent.InvalidInput, agent.TooLarge}, refusal.Code)
+				require.Contains(t, []agent.Code{agent.CodeInvalidInput, agent.CodeTooLarge}, refusal.Code)
 				return
 			}
 			if next, taken := hears(t, state, in); taken {
 				next, _ = hears(t, next, in)
-				hears(t, next, loop.Tick{})
+				hears(t, next, loop.TimerFired{})
 			}
 		}
 	})
@@ -134,7 +134,7 @@ func hears(t *testing.T, state loop.State, in loop.Input) (next loop.State, take
 	next, _, err := loop.Step(state, loop.Moment{At: noon}, in)
 	require.Equal(t, before, written(t, state), "what it was is not touched")
 	if err != nil {
-		require.NotEqual(t, agent.Internal, agent.CodeOf(err), "%v", err)
+		require.NotEqual(t, agent.CodeInternal, agent.CodeOf(err), "%v", err)
 		require.Equal(t, before, written(t, next), "a refusal changes nothing")
 		return state, false
 	}
@@ -146,7 +146,7 @@ func hears(t *testing.T, state loop.State, in loop.Input) (next loop.State, take
 		_, err := json.Marshal(shown)
 		require.NoError(t, err)
 	}
-	_, _, err = loop.Step(next, loop.Moment{At: noon}, loop.Said{Command: agent.CancelOrder{}})
+	_, _, err = loop.Step(next, loop.Moment{At: noon}, loop.CommandReceived{Command: agent.CancelCommand{}})
 	require.NoError(t, err, "a cancel is taken")
 	return next, true
 }

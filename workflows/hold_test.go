@@ -38,14 +38,14 @@ func (b *bench) status(t *testing.T) (s agent.RunStatus) {
 func TestParkedForAWeek(t *testing.T) {
 	b := setup(t, agent.Definition{Limits: agent.Limits{WallClock: agent.Duration(time.Hour)}}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
 	begun := b.Now()
-	b.after(100*time.Hour, func() { require.Equal(t, agent.Suspended, b.status(t).Status) })
-	o := b.start(t, agent.Start{Park: &agent.Conditions{After: agent.Duration(168 * time.Hour), OnTimeout: agent.ResumeWithInput, Input: "look again"}})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
-	require.Equal(t, 168*time.Hour, time.Duration(o.Parked).Round(time.Minute))
+	b.after(100*time.Hour, func() { require.Equal(t, agent.StatusSuspended, b.status(t).Status) })
+	o := b.start(t, agent.Start{Park: &agent.Conditions{After: agent.Duration(168 * time.Hour), OnTimeout: agent.OnTimeoutResumeWithInput, Input: "look again"}})
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	require.Equal(t, 168*time.Hour, time.Duration(o.SuspendedFor).Round(time.Minute))
 	require.Equal(t, 168*time.Hour, b.Now().Sub(begun).Round(time.Minute))
 	require.Equal(t, 1, b.executions, "a long wait goes on in a new execution, once")
 	messages := b.script.Requests()[0].Messages
-	require.Equal(t, "look again", messages[1].TextOf())
+	require.Equal(t, "look again", messages[1].Text())
 	require.Equal(t, agent.NoteResumed, messages[2].Note)
 }
 
@@ -54,13 +54,13 @@ func TestParkedForAWeek(t *testing.T) {
 func TestWhatIsDisarmed(t *testing.T) {
 	conditions := &agent.Conditions{Any: []agent.Condition{
 		{After: agent.Duration(time.Hour)}, {Event: &agent.EventCondition{Topic: "orders.paid"}},
-	}, OnTimeout: agent.TimeoutFails}
+	}, OnTimeout: agent.OnTimeoutFail}
 	late := func(b *bench) {
 		b.after(90*time.Minute, func() { b.signal("emit", `{"topic":"orders.paid"}`) })
 		b.after(2*time.Hour, func() {
 			s := b.status(t)
-			require.Equal(t, agent.Stale, s.Refused[0].Error.Code)
-			require.Equal(t, agent.InputRequired, s.Suspension.Kind, "it waits for an answer, and for nothing else")
+			require.Equal(t, agent.CodeStale, s.Refused[0].Error.Code)
+			require.Equal(t, agent.SuspensionInputRequired, s.Suspension.Kind, "it waits for an answer, and for nothing else")
 			b.signal("answer", `{"request":"q-1","text":"Rome"}`)
 		})
 	}
@@ -68,9 +68,9 @@ func TestWhatIsDisarmed(t *testing.T) {
 	b.after(59*time.Minute, func() { b.signal("resume", `{}`) })
 	late(b)
 	o := b.start(t, agent.Start{Park: conditions})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 
-	for verb, want := range map[string]agent.Status{"cancel": agent.Cancelled, "stop": agent.Stopped} {
+	for verb, want := range map[string]agent.Status{"cancel": agent.StatusCancelled, "stop": agent.StatusStopped} {
 		b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: `{"summary":"nothing"}`}))
 		begun := b.Now()
 		b.after(20*time.Minute, func() { b.signal(verb, `{}`) })
@@ -82,7 +82,7 @@ func TestWhatIsDisarmed(t *testing.T) {
 
 // A time that has come may fail or cancel the run (HL-75).
 func TestParksThatEndRuns(t *testing.T) {
-	for on, want := range map[agent.OnTimeout]agent.Status{agent.TimeoutFails: agent.Failed, agent.TimeoutCancels: agent.Cancelled} {
+	for on, want := range map[agent.OnTimeout]agent.Status{agent.OnTimeoutFail: agent.StatusFailed, agent.OnTimeoutCancel: agent.StatusCancelled} {
 		b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
 		o := b.start(t, agent.Start{Park: &agent.Conditions{After: agent.Duration(72 * time.Hour), OnTimeout: on}})
 		require.Equal(t, want, o.Status)
@@ -97,29 +97,29 @@ func TestTheFirstConditionWins(t *testing.T) {
 	b.after(time.Hour, func() { b.signal("emit", `{"topic":"orders.paid","payload":{"order":7}}`) })
 	b.after(2*time.Hour, func() {
 		s := b.status(t)
-		require.Equal(t, agent.Suspended, s.Status)
-		require.Equal(t, agent.Stale, s.Refused[0].Error.Code)
+		require.Equal(t, agent.StatusSuspended, s.Status)
+		require.Equal(t, agent.CodeStale, s.Refused[0].Error.Code)
 		b.signal("emit", `{"topic":"orders.paid","payload":{"order":118}}`)
 	})
 	begun := b.Now()
 	o := b.start(t, agent.Start{Park: &agent.Conditions{Any: []agent.Condition{
 		{After: agent.Duration(72 * time.Hour)},
 		{Event: &agent.EventCondition{Topic: "orders.paid", Match: json.RawMessage(`{"properties":{"order":{"const":118}}}`)}},
-	}, OnTimeout: agent.TimeoutFails}})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	}, OnTimeout: agent.OnTimeoutFail}})
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Less(t, b.Now().Sub(begun), 3*time.Hour)
 }
 
 // A question reminds after a day, and is decided after three (PA-01, X-15).
 func TestQuestionsThatNobodyAnswers(t *testing.T) {
-	asking := agent.Patience{Remind: agent.Duration(24 * time.Hour), Deadline: agent.Duration(72 * time.Hour), Default: "Rome"}
-	b := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}, Asking: asking}, testsuite.NewScript(
+	asking := agent.AnswerTimeouts{Remind: agent.Duration(24 * time.Hour), Deadline: agent.Duration(72 * time.Hour), Default: "Rome"}
+	b := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}, AnswerTimeouts: asking}, testsuite.NewScript(
 		testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Where to?"}}}}, testsuite.Reply{Text: "done"}))
 	b.after(80*time.Hour, func() { b.signal("answer", `{"request":"q-1","text":"Oslo"}`) }) // too late: the run is over
 	o := b.start(t, agent.Start{})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, "Rome", rows(b, 1)[0].Text)
-	require.Equal(t, 72*time.Hour, time.Duration(o.Parked).Round(time.Minute))
+	require.Equal(t, 72*time.Hour, time.Duration(o.SuspendedFor).Round(time.Minute))
 }
 
 // Signals are heard in the order in which they were sent, whatever their names.
@@ -135,12 +135,12 @@ func TestSignalsKeepTheirOrder(t *testing.T) {
 	b.after(2*time.Hour, func() {
 		s := b.status(t)
 		require.Empty(t, s.Refused)
-		require.Equal(t, "h-3", s.Suspension.Held[0].ID)
-		require.Equal(t, "3", s.Suspension.Held[0].Reason)
+		require.Equal(t, "h-3", s.Suspension.Holds[0].ID)
+		require.Equal(t, "3", s.Suspension.Holds[0].Reason)
 		b.signal("resume", `{}`)
-		require.Equal(t, agent.WaitingFor, s.Suspension.Kind)
+		require.Equal(t, agent.SuspensionParked, s.Suspension.Kind)
 	})
 	b.after(3*time.Hour, func() { b.signal("resume", `{"message":"now"}`) })
 	o := b.start(t, agent.Start{Park: &agent.Conditions{}})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 }

@@ -10,7 +10,7 @@ import (
 
 // importRun reads the state of a run that was suspended elsewhere.
 func (r *run) importRun(ctx workflow.Context, e loop.Import) {
-	start(ctx, r, step[loop.ImportStep, activities.ImportResult]{do: activities.Import, in: e.ImportStep, options: reading(), lane: activities.StoreLane, mayKill: true}, func(o activities.ImportResult, err *agent.Error) loop.Input {
+	start(ctx, r, activityCall[loop.ImportArgs, activities.ImportResult]{activity: activities.Import, in: e.ImportArgs, options: readLogOptions(), lane: activities.StoreLane, mayKill: true}, func(o activities.ImportResult, err *agent.Error) loop.Input {
 		return loop.Imported{Export: o.Export, State: o.State, Spec: &o.Spec, Err: err}
 	})
 }

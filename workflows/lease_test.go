@@ -51,9 +51,9 @@ func TestAgentsThatRestLookAtTheirParent(t *testing.T) {
 		scout := b.deeds.Agents["tester"]
 		scout.Spec.Name, scout.Spec.Agents = "scout", nil
 		server := &registry{}
-		b.deeds.Agents["scout"], b.deeds.Client, b.deeds.Leases = scout, server, activities.NewLeases()
+		b.deeds.Agents["scout"], b.deeds.Client, b.deeds.ParentChecks = scout, server, activities.NewParentChecks()
 		b.after(time.Hour, func() { b.signal("cancel", `{}`) })
-		require.Equal(t, agent.Cancelled, b.run(t, "go").Status)
+		require.Equal(t, agent.StatusCancelled, b.run(t, "go").Status)
 		require.Positive(t, server.asked.Load(), "background %t", background)
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// RegisterLive registers the workflow by which other worker processes tell this one of
+// RegisterProcess registers the workflow by which other worker processes tell this one of
 // holds. It belongs on a task queue that only this process polls. It ends at once, and is
 // asked after its end: that costs the server no write.
-func RegisterLive(r Registry, f *activities.Flights) {
+func RegisterProcess(r Registry, f *activities.InFlight) {
 	r.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
-		return signals.Held.Handle(ctx, func(h agent.Heard) (signals.None, error) {
-			f.Heard(h) //workflowcheck:ignore it changes nothing that the workflow sees
+		return signals.Held.Handle(ctx, func(h agent.HoldRef) (signals.None, error) {
+			f.Cancel(h) //workflowcheck:ignore it changes nothing that the workflow sees
 			return signals.None{}, nil
 		})
-	}, workflow.RegisterOptions{Name: signals.LiveType})
+	}, workflow.RegisterOptions{Name: signals.ProcessType})
 }

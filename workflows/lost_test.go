@@ -29,17 +29,17 @@ func TestAStepThatEndsItsWorkers(t *testing.T) {
 	b.fresh()
 	var begun []time.Time
 	looked := false
-	b.OnActivity(activities.AskModel.Name, mock.Anything, mock.Anything).Return(func(context.Context, activities.AskInput) (agent.Reply, error) {
+	b.OnActivity(activities.CallModel.Name, mock.Anything, mock.Anything).Return(func(context.Context, activities.ModelInput) (agent.Reply, error) {
 		begun = append(begun, b.Now())
 		return agent.Reply{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil)
 	})
 	b.after(time.Hour, func() {
 		looked = true
 		v := b.status(t)
-		require.Equal(t, agent.Suspended, v.Status)
-		require.Equal(t, agent.Paused, v.Suspension.Kind)
-		require.Equal(t, string(agent.WorkerLost), v.Suspension.Cause)
-		require.Equal(t, agent.WorkerLost, v.Suspension.Held[0].Code)
+		require.Equal(t, agent.StatusSuspended, v.Status)
+		require.Equal(t, agent.SuspensionHeld, v.Suspension.Kind)
+		require.Equal(t, string(agent.CodeWorkerLost), v.Suspension.Cause)
+		require.Equal(t, agent.CodeWorkerLost, v.Suspension.Holds[0].Code)
 		require.Len(t, begun, workers)
 		for i := 2; i < workers; i++ {
 			require.Greater(t, begun[i].Sub(begun[i-1]), begun[i-1].Sub(begun[i-2]))
@@ -47,7 +47,7 @@ func TestAStepThatEndsItsWorkers(t *testing.T) {
 		b.signal("resume", `{}`)
 	})
 	o := b.run(t, "go")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.True(t, looked)
 	require.Len(t, b.script.Requests(), 1)
 }
@@ -63,29 +63,29 @@ func TestASealThatEndsItsWorkers(t *testing.T) {
 	var begun []time.Time
 	b.OnActivity(activities.Seal.Name, mock.Anything, mock.Anything).Return(func(ctx context.Context, in activities.SealInput) (activities.SealResult, error) {
 		if activity.GetInfo(ctx).IsLocalActivity {
-			return activities.SealResult{}, agent.Errorf(agent.StoreUnavailable, "slow")
+			return activities.SealResult{}, agent.Errorf(agent.CodeStoreUnavailable, "slow")
 		}
 		if begun = append(begun, b.Now()); len(begun) <= workers {
 			return activities.SealResult{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil)
 		}
 		if len(begun) == workers+1 {
 			v := b.status(t)
-			require.Equal(t, agent.Suspending, v.Status)
-			require.Equal(t, agent.WorkerLost, v.Fault.Code)
+			require.Equal(t, agent.StatusSuspending, v.Status)
+			require.Equal(t, agent.CodeWorkerLost, v.StoreError.Code)
 		}
 		return activities.SealResult{Head: "stored", Version: in.Version + 1}, nil
 	})
 	b.after(9*time.Minute, func() {
 		v := b.status(t)
-		require.Equal(t, agent.Suspended, v.Status)
-		require.Nil(t, v.Fault)
+		require.Equal(t, agent.StatusSuspended, v.Status)
+		require.Nil(t, v.StoreError)
 		require.Len(t, begun, workers+1)
 		for i := 2; i <= workers; i++ {
 			require.Greater(t, begun[i-1].Sub(begun[i-2]), time.Second)
 		}
 		b.signal("cancel", `{}`)
 	})
-	require.Equal(t, agent.Cancelled, b.run(t, "go").Status)
+	require.Equal(t, agent.StatusCancelled, b.run(t, "go").Status)
 	require.Len(t, begun, workers+2)
 }
 

@@ -69,7 +69,7 @@ func TestALongExecutionKeepsNoResult(t *testing.T) {
 	b := setup(t, agent.Definition{Limits: agent.Limits{Turns: turns}}, testsuite.NewScript(append(replies, testsuite.Reply{Text: "done"})...), add)
 	b.SetDataConverter(r)
 	o := b.run(t, "go")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, 2*turns-3, read, "each reply and each result was read")
 	require.LessOrEqual(t, held, 4, "what is in flight, and no more")
 }

@@ -14,98 +14,98 @@ import (
 )
 
 func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
-	in := activities.AskInput{ModelStep: e.ModelStep, Upto: r.share(ctx, e.Seq)}
+	in := activities.ModelInput{ModelArgs: e.ModelArgs, UpTo: r.publishTail(ctx, e.Seq)}
 	timeout := time.Duration(r.state.Spec.ModelTimeout) * time.Duration(len(r.state.Spec.Models()))
-	a := asking{r: r, ctx: r.work, in: in, delayed: func(until time.Time, err *agent.Error) {
-		r.take(loop.Delayed{Ask: e.Seq, Until: until, Err: err})
+	a := modelCall{r: r, ctx: r.work, in: in, delayed: func(until time.Time, err *agent.Error) {
+		r.stepLive(loop.ModelDelayed{AskSeq: e.Seq, Until: until, Err: err})
 	}, options: workflow.ActivityOptions{
-		StartToCloseTimeout: timeout + grace, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, RetryPolicy: &forever, Summary: r.state.Spec.Model,
+		StartToCloseTimeout: timeout + timeoutMargin, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, RetryPolicy: &retryForever, Summary: r.state.Spec.Model,
 	}, input: func(reply agent.Reply, err *agent.Error) loop.Input {
 		if err != nil {
-			return loop.ModelFailed{Ask: e.Seq, Err: err}
+			return loop.ModelFailed{AskSeq: e.Seq, Err: err}
 		}
-		return loop.Replied{Ask: e.Seq, Reply: reply}
+		return loop.ModelReplied{AskSeq: e.Seq, Reply: reply}
 	}}
 	if r.state.Spec.ModelQueue != "" {
 		a.in.Fetch = r.state.Log.Bytes
 		if r.state.Log.Head != "" {
-			a.in.Fetch += sealedBytes
+			a.in.Fetch += assumedSealedBytes
 		}
-		a.rated()
+		a.callOnRatedQueue()
 		return
 	}
 	start(a.ctx, r, a.step(""), a.input)
 }
 
-// sealedBytes is what is assumed of the sealed part of a log, whose size no run knows.
-const sealedBytes = 256 << 10
+// assumedSealedBytes is what is assumed of the sealed part of a log, whose size no run knows.
+const assumedSealedBytes = 256 << 10
 
-// asking is a model call under way.
-type asking struct {
+// modelCall is a model call under way.
+type modelCall struct {
 	r       *run
 	ctx     workflow.Context
-	in      activities.AskInput
+	in      activities.ModelInput
 	options workflow.ActivityOptions
 	input   func(agent.Reply, *agent.Error) loop.Input
 	delayed func(until time.Time, err *agent.Error)
 	lost    int // workers in a row
 }
 
-func (a asking) step(queue string) step[activities.AskInput, agent.Reply] {
+func (a modelCall) step(queue string) activityCall[activities.ModelInput, agent.Reply] {
 	options := a.options
 	options.TaskQueue = queue
-	return step[activities.AskInput, agent.Reply]{do: activities.AskModel, in: a.in, options: options, lane: activities.ModelLane, mayKill: true, lost: a.lost, tried: modelTried, delayed: a.delayed, carry: (*activities.AskInput).Carry, unpaid: activities.AskInput.Unpaid}
+	return activityCall[activities.ModelInput, agent.Reply]{activity: activities.CallModel, in: a.in, options: options, lane: activities.ModelLane, mayKill: true, lost: a.lost, setAttempts: setModelAttempts, onDelay: a.delayed, takeOver: (*activities.ModelInput).TakeOver, addCharges: activities.ModelInput.AddCharges}
 }
 
-func modelTried(s *step[activities.AskInput, agent.Reply], n int) { s.in.Tried += n }
+func setModelAttempts(s *activityCall[activities.ModelInput, agent.Reply], n int) { s.in.Tried += n }
 
-// rated makes the call where the provider's rate allows it. The server counts what it
+// callOnRatedQueue makes the call where the provider's rate allows it. The server counts what it
 // hands out of the provider's task queue, to any process. One that would have to fetch a
 // long log does not make the call, but says that it may be made: then it is made here.
-func (a asking) rated() {
+func (a modelCall) callOnRatedQueue() {
 	start(a.ctx, a.r, a.step(a.r.state.Spec.ModelQueue), func(reply agent.Reply, err *agent.Error) loop.Input {
-		if err != nil || reply.Finish != agent.FinishNear {
+		if err != nil || reply.Finish != agent.FinishElsewhere {
 			return a.input(reply, err)
 		}
-		a.in.Left = nil
-		if len(reply.Spent) > 0 {
-			a.in.Left = &activities.Left{Spent: reply.Spent}
+		a.in.Carryover = nil
+		if len(reply.Charges) > 0 {
+			a.in.Carryover = &activities.Carryover{Charges: reply.Charges}
 		}
-		a.near()
+		a.callHere()
 		return nil
 	})
 }
 
-// near makes a call here that may be made. It has the leave for one attempt: the next goes
+// callHere makes a call here that may be made. It has the leave for one attempt: the next goes
 // to the provider's queue again.
-func (a asking) near() {
+func (a modelCall) callHere() {
 	in, options := a.in, a.options
 	in.Fetch, in.Lane = 0, activities.RatedLane(a.r.state.Spec.Model)
 	options.RetryPolicy = &temporal.RetryPolicy{MaximumAttempts: 1}
-	await(a.r.ctx, a.r, activities.AskModel.Start(a.ctx, options, in), func(reply agent.Reply, err *agent.Error) loop.Input {
+	await(a.r.ctx, a.r, activities.CallModel.Start(a.ctx, options, in), func(reply agent.Reply, err *agent.Error) loop.Input {
 		switch {
 		case err == nil:
-		case errors.As(err, new(durable.Full)): // this process makes as many calls as it may
+		case errors.As(err, new(durable.NoSlot)): // this process makes as many calls as it may
 			a.in.Fetch = 0
-			a.in.Carry(err)
-			a.rated()
+			a.in.TakeOver(err)
+			a.callOnRatedQueue()
 			return nil
 		case errors.Is(err, durable.ErrLost):
-			a.in.Carry(err)
-			if a.lost++; a.lost < maxLost {
-				a.r.later(a.ctx, lostWait(a.ctx, a.lost), a.rated)
+			a.in.TakeOver(err)
+			if a.lost++; a.lost < maxLostWorkers {
+				a.r.later(a.ctx, lostWorkerDelay(a.ctx, a.lost), a.callOnRatedQueue)
 				return nil
 			}
-			err = a.in.Unpaid(errLost())
+			err = a.in.AddCharges(lostWorkerError())
 		case err.Retryable:
 			a.in.Tried++
-			a.in.Carry(err)
+			a.in.TakeOver(err)
 			a.lost = 0
 			wait := max(err.RetryAfter, time.Second)
 			if errors.As(err, new(durable.Delayed)) {
 				a.delayed(workflow.Now(a.ctx).Add(wait), err)
 			}
-			a.r.later(a.ctx, wait, a.rated)
+			a.r.later(a.ctx, wait, a.callOnRatedQueue)
 			return nil
 		}
 		return a.input(reply, err)

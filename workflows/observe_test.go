@@ -20,11 +20,11 @@ import (
 
 // watcher keeps what it sees.
 type watcher struct {
-	seen  []observe.Seen
+	seen  []observe.RunEvent
 	calls []agent.Trace
 }
 
-func (w *watcher) Saw(s observe.Seen)                 { w.seen = append(w.seen, s) }
+func (w *watcher) Event(s observe.RunEvent)           { w.seen = append(w.seen, s) }
 func (w *watcher) Model(next model.Model) model.Model { return next }
 
 func (w *watcher) Tool(ctx context.Context, _ *tool.Call, at agent.Trace) (context.Context, func(agent.CallStatus)) {
@@ -41,16 +41,16 @@ func TestEveryEventIsSeenOnce(t *testing.T) {
 	b.observer, b.deeds.Observer = w, w
 	b.fresh()
 	o := b.run(t, "What is 1+2?")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.EqualValues(t, o.Seq, len(w.seen))
-	var stint agent.Stint
+	var stint agent.TraceSegment
 	for i, s := range w.seen {
 		require.EqualValues(t, i+1, s.Event.Seq)
 		require.Equal(t, []string{o.Session, o.Run, "tester", "script"}, []string{s.Session, s.Run, s.Agent, s.Model})
-		require.Equal(t, stint, s.Stint, "before event %d, %s", s.Event.Seq, s.Event.Type)
+		require.Equal(t, stint, s.TraceSegment, "before event %d, %s", s.Event.Seq, s.Event.Type)
 		stint = stint.Next(o.Run, s.Event)
 	}
-	require.Equal(t, []agent.Trace{{Stint: 1, Turn: 1}}, w.calls)
+	require.Equal(t, []agent.Trace{{Segment: 1, Turn: 1}}, w.calls)
 }
 
 // A child is started with the traceparent of the turn that gave it work.
@@ -73,5 +73,5 @@ func TestAChildKnowsItsTrace(t *testing.T) {
 	})
 	o := b.run(t, "go")
 	require.Equal(t, "clerk", start.Agent)
-	require.Equal(t, fmt.Sprintf(`{"traceparent":%q}`, agent.Trace{Stint: 1, Turn: 1}.Traceparent(o.Run)), string(start.Meta))
+	require.Equal(t, fmt.Sprintf(`{"traceparent":%q}`, agent.Trace{Segment: 1, Turn: 1}.Traceparent(o.Run)), string(start.Meta))
 }

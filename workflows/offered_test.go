@@ -22,13 +22,13 @@ func TestToolsThatAreOffered(t *testing.T) {
 		want []string
 	}{
 		"nothing":           {agent.Definition{}, nil},
-		"may park":          {agent.Definition{Tools: []string{agent.ParkTool}}, []string{"await_resumption"}},
+		"may park":          {agent.Definition{Tools: []string{agent.AwaitResumptionTool}}, []string{"await_resumption"}},
 		"gives work":        {agent.Definition{Agents: below}, []string{"subagent__scout"}},
 		"looks after it":    {agent.Definition{Agents: below, Lifecycle: true}, []string{"subagent__scout", "subagent_list", "subagent_wait", "subagent_pause", "subagent_resume", "subagent_stop"}},
 		"has nobody to see": {agent.Definition{Lifecycle: true}, nil},
 	} {
 		b := setup(t, c.def, testsuite.NewScript(testsuite.Reply{Text: "done"}))
-		require.Equal(t, agent.Completed, b.run(t, "go").Status)
+		require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
 		var offered []string
 		for _, spec := range b.script.Requests()[0].Tools {
 			offered = append(offered, spec.Name)
@@ -54,7 +54,7 @@ func TestRulesAskByArguments(t *testing.T) {
 				return "paid", nil
 			}, nil)
 			both := []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": 5}}, {Tool: "pay", Arguments: map[string]any{"eur": 800}}}
-			def := agent.Definition{ParallelTools: 1, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}, Arguments: json.RawMessage(c.arguments)}}}
+			def := agent.Definition{ParallelTools: 1, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}, Arguments: json.RawMessage(c.arguments)}}}
 			b := setup(t, def, testsuite.NewScript(testsuite.Reply{Calls: both}, testsuite.Reply{Text: "done"}), pay)
 			b.after(time.Hour, func() {
 				open := b.status(t).Suspension.Requests
@@ -65,7 +65,7 @@ func TestRulesAskByArguments(t *testing.T) {
 					b.signal("approve", `{"request":"`+q.ID+`"}`)
 				}
 			})
-			require.Equal(t, agent.Completed, b.start(t, agent.Start{}).Status)
+			require.Equal(t, agent.StatusCompleted, b.start(t, agent.Start{}).Status)
 			require.Equal(t, []int{5, 800}, paid)
 		})
 	}
@@ -78,11 +78,11 @@ func TestANumberOutOfRange(t *testing.T) {
 	}) (string, error) {
 		return "paid", nil
 	}, nil)
-	for _, rules := range [][]agent.Rule{nil, {{Do: agent.Deny, Arguments: json.RawMessage(`{"properties":{"eur":{"minimum":1}}}`)}}} {
+	for _, rules := range [][]agent.Rule{nil, {{Do: agent.RulingDeny, Arguments: json.RawMessage(`{"properties":{"eur":{"minimum":1}}}`)}}} {
 		b := setup(t, agent.Definition{Rules: rules}, testsuite.NewScript(
 			testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": json.Number("1e400")}}}}, testsuite.Reply{Text: "done"}), pay)
 		o := b.run(t, "go")
-		require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+		require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 		require.Equal(t, 1, o.Tools[0].Rejected+o.Tools[0].Failed, "%+v", o.Tools)
 	}
 }
@@ -107,9 +107,9 @@ func TestArgumentsThatDoNotFitAskNobody(t *testing.T) {
 		{map[string]any{"eur": json.Number("1e400")}, "1e400"},
 	} {
 		script := testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: c.arguments}}}, testsuite.Reply{Text: "done"})
-		b := setup(t, agent.Definition{Rules: []agent.Rule{{Do: agent.Ask}, {Do: agent.Deny, Arguments: json.RawMessage(`{"properties":{"eur":{"minimum":500}},"required":["eur"]}`)}}}, script, pay)
+		b := setup(t, agent.Definition{Rules: []agent.Rule{{Do: agent.RulingAsk}, {Do: agent.RulingDeny, Arguments: json.RawMessage(`{"properties":{"eur":{"minimum":500}},"required":["eur"]}`)}}}, script, pay)
 		o := b.run(t, "go")
-		require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+		require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 		require.Equal(t, 1, o.Tools[0].Rejected)
 		requests := script.Requests()
 		told := requests[len(requests)-1].Messages
@@ -120,14 +120,14 @@ func TestArgumentsThatDoNotFitAskNobody(t *testing.T) {
 
 // A tool that asks by itself asks in an agent without rules, and in one that allows it.
 func TestAToolAsksByItself(t *testing.T) {
-	for _, rules := range [][]agent.Rule{nil, {{Do: agent.Allow}}} {
+	for _, rules := range [][]agent.Rule{nil, {{Do: agent.RulingAllow}}} {
 		paid, asked := 0, 0
 		pay := tool.New("pay", "pays", func(_ context.Context, _ *tool.Call, in struct {
 			Eur float64 `json:"eur"`
 		}) (string, error) {
 			paid++
 			return "paid", nil
-		}, &tool.Options{Ask: &agent.Asking{Reason: "It moves money."}})
+		}, &tool.Options{Ask: &agent.ToolApproval{Reason: "It moves money."}})
 		b := setup(t, agent.Definition{Rules: rules}, testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": 8}}}}, testsuite.Reply{Text: "done"}), pay)
 		b.after(time.Hour, func() {
 			open := b.status(t).Suspension.Requests
@@ -137,7 +137,7 @@ func TestAToolAsksByItself(t *testing.T) {
 			require.Zero(t, paid)
 			b.signal("approve", `{"request":"`+open[0].ID+`"}`)
 		})
-		require.Equal(t, agent.Completed, b.start(t, agent.Start{}).Status)
+		require.Equal(t, agent.StatusCompleted, b.start(t, agent.Start{}).Status)
 		require.Equal(t, []int{1, 1}, []int{asked, paid})
 	}
 }
@@ -148,9 +148,9 @@ func TestWhatNoRuleAllowsIsDenied(t *testing.T) {
 	quick := func(name string) tool.Tool {
 		return tool.New(name, name, func(context.Context, *tool.Call, struct{}) (string, error) { done[name]++; return "ok", nil }, nil)
 	}
-	b := setup(t, agent.Definition{Completion: agent.CompleteTool, Default: agent.Deny, Rules: []agent.Rule{{Do: agent.Allow, Tools: []string{"look"}}}},
+	b := setup(t, agent.Definition{Completion: agent.CompletionTool, Default: agent.RulingDeny, Rules: []agent.Rule{{Do: agent.RulingAllow, Tools: []string{"look"}}}},
 		testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "look"}, {Tool: "pay"}}}, testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.FinishTool, Arguments: map[string]any{"summary": "done"}}}}), quick("look"), quick("pay"))
 	o := b.run(t, "go")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, map[string]int{"look": 1}, done)
 }

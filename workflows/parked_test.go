@@ -13,9 +13,9 @@ import (
 // An agent in the background that is parked for a year looks at its parent ever more
 // seldom, and once a day at last.
 func TestAParkedAgentLooksOnceADay(t *testing.T) {
-	birth := &agent.Birth{Parent: agent.Parent{Session: "p", Run: "p"}, Depth: 1, Background: true}
-	wait := agent.ToolCall{Tool: agent.ParkTool, Arguments: []byte(`{}`)}
-	state := stand(t, agent.Definition{Tools: []string{agent.ParkTool}}, birth, calls(wait), loop.Sealed{Head: "h"})
+	birth := &agent.ChildStart{Parent: agent.Parent{Session: "p", Run: "p"}, Depth: 1, Background: true}
+	wait := agent.ToolCall{Tool: agent.AwaitResumptionTool, Arguments: []byte(`{}`)}
+	state := stand(t, agent.Definition{Tools: []string{agent.AwaitResumptionTool}}, birth, calls(wait), loop.Sealed{Head: "h"})
 	at, looks := noon, 0
 	step := func(in loop.Input) {
 		next, effects, err := loop.Step(state, loop.Moment{At: at}, in)
@@ -23,9 +23,9 @@ func TestAParkedAgentLooksOnceADay(t *testing.T) {
 		state = next
 		for _, e := range effects {
 			switch e := e.(type) {
-			case loop.Lease:
+			case loop.CheckParent:
 				looks++
-			case loop.Wake:
+			case loop.SetTimer:
 				at = e.At
 			}
 		}
@@ -33,9 +33,9 @@ func TestAParkedAgentLooksOnceADay(t *testing.T) {
 	at = noon.Add(time.Minute)
 	for at.Before(noon.AddDate(1, 0, 0)) {
 		before, was := at, looks
-		step(loop.Tick{})
+		step(loop.TimerFired{})
 		if looks > was {
-			step(loop.Leased{})
+			step(loop.ParentChecked{})
 		}
 		require.True(t, at.After(before), "it wakes again")
 	}

@@ -18,13 +18,13 @@ func (r *run) answerQueries(ctx workflow.Context) error {
 			v.Build, v.Execution = r.shell.Build, r.execution
 			return v, nil
 		}),
-		signals.Suspension.Handle(ctx, func(signals.None) (signals.Resting, error) {
-			return signals.Resting{V: agent.Version, Suspension: r.state.Suspension()}, nil
+		signals.Suspension.Handle(ctx, func(signals.None) (signals.SuspensionAnswer, error) {
+			return signals.SuspensionAnswer{V: agent.Version, Suspension: r.state.Suspension()}, nil
 		}),
-		signals.Tree.Handle(ctx, func(signals.None) (signals.Nodes, error) {
-			return signals.Nodes{V: agent.Version, AsOf: workflow.Now(ctx).UTC(), Nodes: r.state.Nodes()}, nil
+		signals.Tree.Handle(ctx, func(signals.None) (signals.TreeAnswer, error) {
+			return signals.TreeAnswer{V: agent.Version, AsOf: workflow.Now(ctx).UTC(), Nodes: r.state.Nodes()}, nil
 		}),
-		signals.Transcript.Handle(ctx, func(p signals.Page) (signals.Messages, error) {
+		signals.Transcript.Handle(ctx, func(p signals.Page) (signals.TranscriptAnswer, error) {
 			l := r.state.Log
 			return signals.MessagesOf(l.Head, l.Seq, l.Tail, p)
 		}),
@@ -38,8 +38,8 @@ func (r *run) answerQueries(ctx workflow.Context) error {
 			s.Log.Tail = nil
 			return json.Marshal(s)
 		}),
-		signals.Tail.Handle(ctx, func(a signals.After) (signals.Open, error) {
-			return signals.OpenOf(r.state.Log.Head, r.state.Log.Tail, a), nil
+		signals.Tail.Handle(ctx, func(a signals.TailArgs) (signals.OpenTail, error) {
+			return signals.TailOf(r.state.Log.Head, r.state.Log.Tail, a), nil
 		}),
 	)
 }

@@ -15,7 +15,7 @@ import (
 // each name would lose that order, and channels are read later than updates.
 type queue struct {
 	signals []signal
-	ring    func() // wakes the run; nil before it waits
+	wake    func() // wakes the run; nil before it waits
 }
 
 type signal struct {
@@ -70,8 +70,8 @@ func (i *inbound) HandleSignal(_ workflow.Context, in *interceptor.HandleSignalI
 	}
 	data, bad := dataOf(payload)
 	i.queue.signals = append(i.queue.signals, signal{in.SignalName, data, bad})
-	if i.queue.ring != nil {
-		i.queue.ring()
+	if i.queue.wake != nil {
+		i.queue.wake()
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (i *inbound) HandleSignal(_ workflow.Context, in *interceptor.HandleSignalI
 func queueOf(ctx workflow.Context) *queue {
 	q, ok := ctx.Value(queueKey{}).(*queue)
 	if !ok {
-		panic(agent.Errorf(agent.Internal, "the workflow %s is registered without workflows.Shell.Interceptor", signals.WorkflowType))
+		panic(agent.Errorf(agent.CodeInternal, "the workflow %s is registered without workflows.Shell.Interceptor", signals.WorkflowType))
 	}
 	return q
 }

@@ -33,7 +33,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 			require.NoError(t, temporalproto.CustomJSONUnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, history))
 			begun := history.Events[0].GetWorkflowExecutionStartedEventAttributes()
 			seen := &watcher{}
-			shell := &workflows.Shell{Tails: activities.NewTails(), Flights: activities.NewFlights(), Observer: seen}
+			shell := &workflows.Shell{LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight(), Observer: seen}
 			r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{shell.Interceptor()}})
 			require.NoError(t, err)
 			shell.Register(r)

@@ -28,7 +28,7 @@ func TestAQuestionWaitsForMonths(t *testing.T) {
 	for _, days := range []time.Duration{1, 30, 90} {
 		b.after(days*24*time.Hour, func() {
 			s := b.status(t)
-			require.Equal(t, agent.Suspended, s.Status)
+			require.Equal(t, agent.StatusSuspended, s.Status)
 			require.Equal(t, "s-1", s.Suspension.ID)
 			require.Equal(t, "q-1", s.Suspension.Requests[0].ID)
 			require.Zero(t, s.Suspension.Expires)
@@ -36,9 +36,9 @@ func TestAQuestionWaitsForMonths(t *testing.T) {
 	}
 	b.after(100*24*time.Hour, func() { b.signal("answer", `{"request":"q-1","text":"Rome"}`) })
 	o := b.start(t, agent.Start{})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, "Rome", rows(b, 1)[0].Text)
-	require.Equal(t, 100*24*time.Hour, time.Duration(o.Parked).Round(time.Hour))
+	require.Equal(t, 100*24*time.Hour, time.Duration(o.SuspendedFor).Round(time.Hour))
 }
 
 // What a run used before a rest is told at the rest and counts after it: turns,
@@ -61,22 +61,22 @@ func TestWhatWasUsedCountsOverARest(t *testing.T) {
 	b.deeds.Agents["tester"] = priced
 	b.after(time.Hour, func() {
 		s := b.status(t)
-		require.Equal(t, agent.Suspended, s.Status)
+		require.Equal(t, agent.StatusSuspended, s.Status)
 		require.Equal(t, 3, s.Turn)
 		require.Equal(t, agent.Usage{Input: 300, Output: 30}, s.Usage)
 		require.EqualValues(t, 330, s.Cost)
 		b.signal("answer", `{"request":"q-1","text":"yes"}`)
 	})
 	o := b.start(t, agent.Start{})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, 4, o.Turns)
 	require.Equal(t, agent.Usage{Input: 400, Output: 40}, o.Usage)
 	require.EqualValues(t, 440, o.Cost)
 	require.Equal(t, []agent.ToolCount{
 		{Tool: "flaky", Calls: 2, OK: 1, Failed: 1}, {Tool: "nope", Calls: 1, Rejected: 1}, {Tool: agent.AskUserTool, Calls: 1, OK: 1},
 	}, o.Tools)
-	require.Equal(t, time.Hour, time.Duration(o.Parked).Round(time.Minute))
-	require.GreaterOrEqual(t, o.Ended.Sub(o.Started), time.Duration(o.Parked))
+	require.Equal(t, time.Hour, time.Duration(o.SuspendedFor).Round(time.Minute))
+	require.GreaterOrEqual(t, o.Ended.Sub(o.Started), time.Duration(o.SuspendedFor))
 }
 
 // What a run waits for is shown as it was said, and what an event brings reaches
@@ -92,8 +92,8 @@ func TestNothingIsChangedOnTheWay(t *testing.T) {
 		b.signal("emit", `{"topic":"orders.paid","payload":`+payload+`}`)
 	})
 	o := b.start(t, agent.Start{Park: &agent.Conditions{Event: &agent.EventCondition{Topic: "orders.paid", Match: json.RawMessage(match)}}})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
-	require.Equal(t, "Event orders.paid: "+payload, b.script.Requests()[0].Messages[1].TextOf())
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	require.Equal(t, "Event orders.paid: "+payload, b.script.Requests()[0].Messages[1].Text())
 }
 
 // A provider that names no time is left alone for 2, 4, 8 … and at most 30
@@ -105,7 +105,7 @@ func TestHowLongAProviderIsLeftAlone(t *testing.T) {
 		b := setup(t, agent.Definition{ModelAttempts: attempts}, testsuite.NewScript(testsuite.Reply{Text: "never", Fail: down}))
 		begun := b.Now()
 		o := b.run(t, "go")
-		require.Equal(t, agent.ProviderError, o.Error.Code)
+		require.Equal(t, agent.CodeProviderError, o.Error.Code)
 		if attempts == 0 {
 			attempts = 4
 		}
@@ -119,7 +119,7 @@ func TestHowLongAProviderIsLeftAlone(t *testing.T) {
 func TestOneTurn(t *testing.T) {
 	var made int
 	add := tool.New("add", "", func(context.Context, *tool.Call, none) (string, error) { made++; return "3", nil }, nil)
-	for want, reply := range map[agent.Code]testsuite.Reply{"": {Text: "It is 3."}, agent.LimitTurns: {Calls: calls("add")}} {
+	for want, reply := range map[agent.Code]testsuite.Reply{"": {Text: "It is 3."}, agent.CodeLimitTurns: {Calls: calls("add")}} {
 		b := setup(t, agent.Definition{Profile: agent.ProfileCompleter}, testsuite.NewScript(reply, testsuite.Reply{Text: "too late"}), add)
 		o := b.run(t, "What is 1+2?")
 		require.Len(t, b.script.Requests(), 1)
@@ -152,16 +152,16 @@ func TestARunKeepsItsModel(t *testing.T) {
 			b.deeds.Agents["tester"] = newer
 			b.deeds.Model = func(name string) (activities.Model, error) {
 				if gone || name != "script" {
-					return activities.Model{}, agent.Errorf(agent.UnknownModel, "model %s is not in this worker's build", name)
+					return activities.Model{}, agent.Errorf(agent.CodeUnknownModel, "model %s is not in this worker's build", name)
 				}
 				return activities.Model{Model: b.script, Name: name}, nil
 			}
 			b.signal("answer", `{"request":"q-1","text":"Rome"}`)
 		})
 		o := b.start(t, agent.Start{})
-		require.Equal(t, gone, o.Status == agent.Failed, "%+v", o.Error)
+		require.Equal(t, gone, o.Status == agent.StatusFailed, "%+v", o.Error)
 		if gone {
-			require.Equal(t, agent.UnknownModel, o.Error.Code)
+			require.Equal(t, agent.CodeUnknownModel, o.Error.Code)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestARunKeepsItsModel(t *testing.T) {
 func TestAPriceThatNobodyKnows(t *testing.T) {
 	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done", Usage: testsuite.Usage{Input: 1 << 38, Output: 1 << 38}}))
 	o := b.run(t, "go")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Zero(t, o.Cost)
 	require.EqualValues(t, 1<<39, o.Usage.Total())
 }
@@ -183,7 +183,7 @@ func TestReasoningIsSaidInEveryCall(t *testing.T) {
 		testsuite.Reply{Calls: []testsuite.Call{{Tool: "add", Arguments: map[string]any{"A": 1, "B": 2}}}},
 		testsuite.Reply{Text: "3", Fail: []testsuite.Failure{{Kind: agent.FaultTransient}}}, testsuite.Reply{Text: `{"sum":3}`}), add)
 	o := b.run(t, "What is 1+2?")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	requests := b.script.Requests()
 	require.Len(t, requests, 4)
 	for i, r := range requests {

@@ -13,13 +13,13 @@ import (
 
 // parks is a reply that parks the run.
 func parks(arguments map[string]any) testsuite.Reply {
-	return testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.ParkTool, Arguments: arguments}}}
+	return testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AwaitResumptionTool, Arguments: arguments}}}
 }
 
 // A park without a reason, or with conditions that can't be meant, is no park: the
 // model is told what is wrong and where, and the turn counts (HL-21, HL-22).
 func TestParksThatCantBeMeant(t *testing.T) {
-	b := setup(t, agent.Definition{Tools: []string{agent.ParkTool}}, testsuite.NewScript(
+	b := setup(t, agent.Definition{Tools: []string{agent.AwaitResumptionTool}}, testsuite.NewScript(
 		parks(map[string]any{"reason": "  "}),
 		parks(map[string]any{"conditions": map[string]any{"after": "1h"}}),
 		parks(map[string]any{"reason": "wait", "conditions": map[string]any{"event": map[string]any{"topic": "bad topic"}}}),
@@ -27,9 +27,9 @@ func TestParksThatCantBeMeant(t *testing.T) {
 		testsuite.Reply{Text: "done"}))
 	begun := b.Now()
 	o := b.start(t, agent.Start{Limits: agent.Limits{Turns: 5}})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, 5, o.Turns)
-	require.Zero(t, o.Parked)
+	require.Zero(t, o.SuspendedFor)
 	require.Less(t, b.Now().Sub(begun), time.Hour)
 	for i, want := range []string{"reason", "reason", `topic "bad topic"`, "conditions.timeout"} {
 		result := rows(b, i+1)[0]
@@ -42,13 +42,13 @@ func TestParksThatCantBeMeant(t *testing.T) {
 // somebody has resumed it.
 func resumed(t *testing.T, resume string, replies ...testsuite.Reply) []agent.Message {
 	t.Helper()
-	b := setup(t, agent.Definition{Tools: []string{agent.ParkTool}}, testsuite.NewScript(append([]testsuite.Reply{
+	b := setup(t, agent.Definition{Tools: []string{agent.AwaitResumptionTool}}, testsuite.NewScript(append([]testsuite.Reply{
 		{Text: "I look.", Calls: []testsuite.Call{{Tool: "nowhere", Arguments: map[string]any{}}}},
 		parks(map[string]any{"reason": "the shop is closed"}),
 	}, replies...)...))
 	b.after(time.Hour, func() { b.signal("resume", resume) })
 	o := b.start(t, agent.Start{})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	asked := b.script.Requests()
 	return asked[len(asked)-1].Messages
 }
@@ -74,7 +74,7 @@ func TestAFreshResumeKeepsASummary(t *testing.T) {
 	messages := resumed(t, `{"fresh":true,"message":"it is open"}`,
 		testsuite.Reply{Match: "Your summary will replace", Text: "we went to a shop"}, testsuite.Reply{Match: "You were suspended", Text: "done"})
 	require.Len(t, messages, 3)
-	require.Contains(t, messages[0].TextOf(), "we went to a shop")
-	require.Equal(t, "it is open", messages[1].TextOf())
+	require.Contains(t, messages[0].Text(), "we went to a shop")
+	require.Equal(t, "it is open", messages[1].Text())
 	require.Equal(t, agent.NoteResumed, messages[2].Note)
 }

@@ -20,7 +20,7 @@ func TestWhatIsApprovedIsMadeNearTheHistoryLimit(t *testing.T) {
 		var paid atomic.Int32
 		slow := tool.New("slow", "", func(ctx context.Context, _ *tool.Call, _ none) (string, error) { <-ctx.Done(); return "done", nil }, &tool.Options{ReadOnly: true})
 		pay := tool.New("pay", "", func(context.Context, *tool.Call, none) (string, error) { paid.Add(1); return "paid", nil }, o)
-		b := setup(t, agent.Definition{ParallelTools: 1, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}},
+		b := setup(t, agent.Definition{ParallelTools: 1, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}}},
 			testsuite.NewScript(testsuite.Reply{Calls: calls("slow", "pay")}, testsuite.Reply{Text: "done"}), slow, pay)
 		var once sync.Once
 		b.at(activities.CallTool.Name, func() {
@@ -31,7 +31,7 @@ func TestWhatIsApprovedIsMadeNearTheHistoryLimit(t *testing.T) {
 				b.SignalWorkflow("approve", map[string]any{"request": "q-1"})
 			})
 		})
-		require.Equal(t, agent.Completed, b.run(t, "go").Status)
+		require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
 		require.EqualValues(t, 1, paid.Load())
 	}
 }

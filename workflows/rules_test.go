@@ -28,10 +28,10 @@ func TestWhatRulesMatch(t *testing.T) {
 		return tool.New(name, "", func(context.Context, *tool.Call, in) (string, error) { made <- name; return "made", nil }, o)
 	}
 	def := agent.Definition{Rules: []agent.Rule{
-		{Do: agent.Deny, Tools: []string{"fs_*"}, Class: agent.ClassWrites, Reason: "Only look."},
-		{Do: agent.Allow, Tools: []string{"*"}},
-		{Do: agent.Deny, Tools: []string{"pay"}, Arguments: json.RawMessage(`{"properties":{"eur":{"minimum":100}},"required":["eur"]}`), Reason: "Too much."},
-		{Do: agent.Ask, Tools: []string{"pay"}, Over: 2, Reason: "The third time."},
+		{Do: agent.RulingDeny, Tools: []string{"fs_*"}, Class: agent.ClassWrites, Reason: "Only look."},
+		{Do: agent.RulingAllow, Tools: []string{"*"}},
+		{Do: agent.RulingDeny, Tools: []string{"pay"}, Arguments: json.RawMessage(`{"properties":{"eur":{"minimum":100}},"required":["eur"]}`), Reason: "Too much."},
+		{Do: agent.RulingAsk, Tools: []string{"pay"}, AfterCalls: 2, Reason: "The third time."},
 	}}
 	pay := func(eur int) testsuite.Call {
 		return testsuite.Call{Tool: "pay", Arguments: map[string]any{"eur": eur}}
@@ -48,7 +48,7 @@ func TestWhatRulesMatch(t *testing.T) {
 		b.signal("reject", `{"request":"q-1","reason":"not today"}`)
 	})
 	o := b.start(t, agent.Start{})
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	close(made)
 	var names []string
 	for name := range made {
@@ -72,8 +72,8 @@ func TestAnApproverEditsArguments(t *testing.T) {
 			return fmt.Sprint("paid ", in.Eur), nil
 		}, nil)
 		def := agent.Definition{Rules: []agent.Rule{
-			{Do: agent.Ask, Tools: []string{"pay"}, Arguments: json.RawMessage(`{"properties":{"eur":{"minimum":10}}}`), Approvers: []string{"ana"}},
-			{Do: agent.Ask, Tools: []string{"pay"}, Arguments: small, Approvers: []string{c.rest}},
+			{Do: agent.RulingAsk, Tools: []string{"pay"}, Arguments: json.RawMessage(`{"properties":{"eur":{"minimum":10}}}`), Approvers: []string{"ana"}},
+			{Do: agent.RulingAsk, Tools: []string{"pay"}, Arguments: small, Approvers: []string{c.rest}},
 		}}
 		b := setup(t, def, testsuite.NewScript(
 			testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": 800}}}}, testsuite.Reply{Text: "done"}), pay)
@@ -85,15 +85,15 @@ func TestAnApproverEditsArguments(t *testing.T) {
 		b.after(time.Minute, func() {
 			s := b.status(t)
 			edits := json.RawMessage(`{"eur":7}`)
-			claim := signals.ClaimFor("q-1", agent.ApproveOrder{Digest: s.Suspension.Requests[0].Digest, Arguments: edits})
+			claim := signals.ClaimFor("q-1", agent.ApproveCommand{Digest: s.Suspension.Requests[0].Digest, Arguments: edits})
 			claim.Session, claim.Execution, claim.Principal, claim.Expires = s.Session, s.Execution, "ana", b.Now().Add(time.Hour)
 			token, err := signer.Mint(claim)
 			require.NoError(t, err)
 			b.UpdateWorkflow("approve", "u-1", &sdktest.TestUpdateCallback{
 				OnReject: func(err error) { require.NoError(t, err) }, OnAccept: func() {}, OnComplete: func(_ any, err error) { require.NoError(t, err) },
-			}, agent.ApproveOrder{Order: agent.Order{Token: token}, Request: "q-1", Digest: claim.Digest, Arguments: edits})
+			}, agent.ApproveCommand{CommandHeader: agent.CommandHeader{Token: token}, Request: "q-1", Digest: claim.Digest, Arguments: edits})
 		})
-		require.Equal(t, agent.Completed, b.start(t, agent.Start{}).Status)
+		require.Equal(t, agent.StatusCompleted, b.start(t, agent.Start{}).Status)
 		require.Contains(t, rows(b, 1)[0].Text, c.want)
 	}
 }

@@ -21,10 +21,10 @@ import (
 
 // Shell is the workflow fermata.run with what it needs of its process.
 type Shell struct {
-	// Tails is where steps in this process find the open part of a run's log.
-	Tails *activities.Tails
-	// Flights gives up at once what this process has in flight.
-	Flights *activities.Flights
+	// LogCache is where steps in this process find the open part of a run's log.
+	LogCache *activities.LogCache
+	// InFlight gives up at once what this process has in flight.
+	InFlight *activities.InFlight
 	// Keys prove approvers; without any no token is good.
 	Keys signals.Keys
 	// Policy binds what is said to runs, also those that began before it; nil means that
@@ -58,37 +58,37 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
-	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), bell: workflow.NewBufferedChannel(ctx, 1), unsent: map[string][]func(){}, looks: match.NewBudget(0), born: workflow.GetInfo(outer).GetCurrentHistoryLength()}
+	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), wakeup: workflow.NewBufferedChannel(ctx, 1), outbox: map[string][]func(){}, matchBudget: match.NewBudget(0), historyLengthAtStart: workflow.GetInfo(outer).GetCurrentHistoryLength()}
 	r.revision = int(workflow.GetVersion(ctx, revisionChange, loop.OldestRevision, loop.Revision))
-	r.work, r.abandon = workflow.WithCancel(ctx)
+	r.work, r.cancelWork = workflow.WithCancel(ctx)
 	if err := r.answerQueries(ctx); err != nil {
 		return nil, err
 	}
-	r.queue.ring = r.ring
-	r.ring() // signals may have come before
+	r.queue.wake = r.wake
+	r.wake() // signals may have come before
 	info := workflow.GetInfo(ctx)
 	r.execution = executionOf(info, "")
 	if info.ContinuedExecutionRunID != "" && state.Payload() != nil {
 		if by, bad := handedBy(more, info); bad != nil {
-			r.must(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Err: durable.Within("start refused", bad)})
+			r.stepInput(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Err: durable.Within("start refused", bad)})
 		} else {
 			carried, err := readState(state)
 			if err != nil {
 				panic(err) // the task fails, not the run: the build that wrote it will take it back
 			}
 			r.state, r.execution = carried, executionOf(info, by.Execution)
-			r.must(loop.Continued{})
+			r.stepInput(loop.Continued{})
 		}
 	} else {
 		in, err := r.readStart(start)
-		birth := (*agent.Birth)(nil)
+		birth := (*agent.ChildStart)(nil)
 		if info.ParentWorkflowExecution != nil && err == nil {
-			birth, err = decoded[agent.Birth](more)
+			birth, err = decoded[agent.ChildStart](more)
 		}
 		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && birth == nil {
 			err = durable.Within("start refused", bad)
 		}
-		r.must(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Start: in, Brief: brief(in), Birth: birth, Err: err})
+		r.stepInput(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Start: in, BriefingText: briefing(in), ChildStart: birth, Err: err})
 	}
 	// An update that came with the first task runs as soon as it has a handler: not
 	// before the run is what it is.
@@ -96,21 +96,21 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 		return nil, err
 	}
 	for !r.finished() {
-		r.arm(ctx)
+		r.setTimer(ctx)
 		r.selector().Select(ctx)
-		r.settle()
-		r.look()
+		r.takeReady()
+		r.stepClock()
 	}
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return nil, err
 	}
-	if r.lastReport != nil {
-		_, err := workflow.AwaitWithTimeout(ctx, lastReportTime, r.lastReport.IsReady)
+	if r.finalReport != nil {
+		_, err := workflow.AwaitWithTimeout(ctx, finalReportTime, r.finalReport.IsReady)
 		if err != nil {
 			return nil, err
 		}
 	}
-	r.hear() // what came with the end, or waited for a beginning that there was not
+	r.takeSignals() // what came with the end, or waited for a beginning that there was not
 	return r.result()
 }
 
@@ -123,7 +123,7 @@ type handed struct {
 }
 
 // handedBy reads who handed on what an execution begins with. The error is
-// [agent.BadSignature] if it was not the execution right before: the server gives a start's
+// [agent.CodeBadSignature] if it was not the execution right before: the server gives a start's
 // input also to what a cron schedule or a retry policy makes of it, and whoever may start a
 // run, or move what is encrypted, would put their own state, or an older one, in its place.
 // Nobody who starts a run knows the id that its execution gets.
@@ -134,7 +134,7 @@ func handedBy(raw converter.RawValue, info *workflow.Info) (handed, *agent.Error
 	}
 	var h handed
 	if json.Unmarshal(data, &h) != nil || h.From != info.ContinuedExecutionRunID {
-		return handed{}, agent.Errorf(agent.BadSignature, "its state was not handed on by the execution before it: start a run without a cron schedule, a retry policy and a second argument")
+		return handed{}, agent.Errorf(agent.CodeBadSignature, "its state was not handed on by the execution before it: start a run without a cron schedule, a retry policy and a second argument")
 	}
 	return h, nil
 }
@@ -165,19 +165,19 @@ func decoded[T any](raw converter.RawValue) (*T, *agent.Error) {
 	}
 	v := new(T)
 	if err := json.Unmarshal(data, v); err != nil {
-		panic(agent.Errorf(agent.Incompatible, "the run's input can't be read by this build: %w", err)) // the task fails, not the run
+		panic(agent.Errorf(agent.CodeIncompatible, "the run's input can't be read by this build: %w", err)) // the task fails, not the run
 	}
 	return v, nil
 }
 
-// lastReportTime is how long a run waits for its parent to take its last report.
-const lastReportTime = 30 * time.Second
+// finalReportTime is how long a run waits for its parent to take its last report.
+const finalReportTime = 30 * time.Second
 
-func brief(start agent.Start) string {
+func briefing(start agent.Start) string {
 	if start.Input.Briefing == nil {
 		return ""
 	}
-	return handoff.Brief(*start.Input.Briefing)
+	return handoff.Briefing(*start.Input.Briefing)
 }
 
 // run is a run in the making: a state, and what is under way for it.
@@ -188,54 +188,54 @@ type run struct {
 	// revision is what the execution's first task has pinned: machine and decoders decide
 	// by it, whatever build goes on with the history.
 	revision int
-	// born is the length of the history in the execution's first task.
-	born int
+	// historyLengthAtStart is the length of the history in the execution's first task.
+	historyLengthAtStart int
 	// execution is what tokens are bound to.
 	execution string
 	// awaited is what is under way and not taken yet, in the order in which it was begun.
 	awaited []awaited
-	// bell rings when there is something to look at beside what is awaited.
-	bell  workflow.Channel
-	queue *queue
-	// heeded tells that the machine knows of the workflow's cancellation.
-	heeded bool
+	// wakeup rings when there is something to look at beside what is awaited.
+	wakeup workflow.Channel
+	queue  *queue
+	// cancelSeen tells that the machine knows of the workflow's cancellation.
+	cancelSeen bool
 	// outer is the workflow's own context: the only one that a cancellation from
 	// outside ends.
 	outer workflow.Context
 	// work is the context of model and tool calls; abandon gives them up.
-	work    workflow.Context
-	abandon workflow.CancelFunc
-	// wake is when the machine wants to look at the clock, if no timer is set for that yet;
+	work       workflow.Context
+	cancelWork workflow.CancelFunc
+	// nextTimer is when the machine wants to look at the clock, if no timer is set for that yet;
 	// disarm takes the last timer back, and rung tells that it has come.
-	wake   *loop.Wake
-	disarm workflow.CancelFunc
-	rung   bool
-	local  int // steps that are done within the task
-	// lastReport is the last report to the parent: a run that has closed sends nothing.
-	lastReport workflow.Future
-	// unsent is what is sent to other runs and not known to have arrived, by session: the
+	nextTimer   *loop.SetTimer
+	cancelTimer workflow.CancelFunc
+	woken       bool
+	local       int // steps that are done within the task
+	// finalReport is the last report to the parent: a run that has closed sends nothing.
+	finalReport workflow.Future
+	// outbox is what is sent to other runs and not known to have arrived, by session: the
 	// first is on its way.
-	unsent map[string][]func()
-	ack    agent.Ack    // of the verb that was said last
-	after  []loop.Input // what an effect brought at once
-	carry  bool         // the machine wants a new execution
-	over   bool
-	next   error // continue-as-new
+	outbox        map[string][]func()
+	ack           agent.Ack    // of the verb that was said last
+	immediate     []loop.Input // what an effect brought at once
+	continueAsNew bool         // the machine wants a new execution
+	over          bool
+	next          error // continue-as-new
 	// task is the workflow task of looks and trying (see [loop.Moment]). Trying is for
 	// validators: no replay runs those, so that they must not take from what the run has.
-	task          int
-	looks, trying *match.Budget
+	task                   int
+	matchBudget, tryBudget *match.Budget
 }
 
 func (r *run) moment(ctx workflow.Context) loop.Moment {
 	info := workflow.GetInfo(ctx)
 	if task := info.GetCurrentHistoryLength(); task != r.task || task == 0 { // tests count no tasks
-		r.task, r.looks, r.trying = task, r.looks.Anew(match.Looks), r.looks.Anew(match.Looks)
+		r.task, r.matchBudget, r.tryBudget = task, r.matchBudget.Renew(match.Looks), r.matchBudget.Renew(match.Looks)
 	}
 	return loop.Moment{
-		Looks: r.looks,
-		At:    workflow.Now(ctx).UTC(), Revision: r.revision, Full: info.GetContinueAsNewSuggested(),
-		Task: info.GetCurrentHistoryLength(), First: info.GetCurrentHistoryLength() == r.born, NearHistoryLimit: info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > nearEvents || info.GetCurrentHistorySize() > nearBytes),
+		MatchBudget: r.matchBudget,
+		At:          workflow.Now(ctx).UTC(), Revision: r.revision, ContinueAsNewSuggested: info.GetContinueAsNewSuggested(),
+		Task: info.GetCurrentHistoryLength(), FirstTask: info.GetCurrentHistoryLength() == r.historyLengthAtStart, NearHistoryLimit: info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > nearEvents || info.GetCurrentHistorySize() > nearBytes),
 	}
 }
 
@@ -263,10 +263,10 @@ func (r *run) step(in loop.Input) error {
 	for _, e := range effects {
 		r.perform(r.ctx, e)
 	}
-	for len(r.after) > 0 {
-		in := r.after[0]
-		r.after = r.after[1:]
-		r.must(in)
+	for len(r.immediate) > 0 {
+		in := r.immediate[0]
+		r.immediate = r.immediate[1:]
+		r.stepInput(in)
 	}
 	return nil
 }
@@ -276,48 +276,48 @@ func (r *run) observe(before loop.State) {
 	if r.shell.Observer == nil && r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
 		return
 	}
-	seen := observe.Seen{Session: r.state.Session, Run: r.state.Run, Stint: before.Stint}
+	seen := observe.RunEvent{Session: r.state.Session, Run: r.state.Run, TraceSegment: before.TraceSegment}
 	if r.state.Spec != nil {
 		seen.Agent, seen.Model = r.state.Spec.Name, r.state.Spec.Model
 	}
 	tail := r.state.Log.Tail
 	for _, e := range tail[max(0, len(tail)-int(r.state.Log.Seq-before.Log.Seq)):] {
 		seen.Event = e
-		r.saw(seen)
-		seen.Stint = seen.Stint.Next(r.state.Run, e)
+		r.observed(seen)
+		seen.TraceSegment = seen.TraceSegment.Next(r.state.Run, e)
 	}
 }
 
-// must steps an input that is no verb. One that the machine refuses came too
+// stepInput steps an input that is no verb. One that the machine refuses came too
 // late: the run went on without it.
-func (r *run) must(in loop.Input) {
+func (r *run) stepInput(in loop.Input) {
 	if err := r.step(in); err != nil {
 		workflow.GetLogger(r.ctx).Debug("input not taken", "reason", err.Error())
 	}
 }
 
 // opened reports whether the run knows what it is made of.
-func (r *run) opened() bool { return !r.state.Unwritten() || r.state.Life == loop.Listing }
+func (r *run) opened() bool { return !r.state.HasNoLog() || r.state.Phase == loop.RunListing }
 
-// hears reports whether what is said under a name can be taken now, and does not have
+// mayTake reports whether what is said under a name can be taken now, and does not have
 // to wait. A cancel needs to know nothing. What a run would keep in its log waits until
 // it has one: a run that comes to nothing before would lose it.
-func (r *run) hears(name string) bool {
+func (r *run) mayTake(name string) bool {
 	switch agent.Verb(name) {
-	case agent.Cancel:
+	case agent.VerbCancel:
 		return true
-	case agent.Emit, agent.Send, agent.Answer, agent.Approve, agent.Reject, agent.Answers:
-		return !r.state.Unwritten()
+	case agent.VerbEmit, agent.VerbSend, agent.VerbAnswer, agent.VerbApprove, agent.VerbReject, agent.VerbAnswers:
+		return !r.state.HasNoLog()
 	}
 	return r.opened()
 }
 
-// look tells the machine the time, if it asked for that: last, so that an answer
+// stepClock tells the machine the time, if it asked for that: last, so that an answer
 // wins against the deadline that comes with it.
-func (r *run) look() {
-	if r.rung && !r.over {
-		r.rung = false
-		r.must(loop.Tick{})
+func (r *run) stepClock() {
+	if r.woken && !r.over {
+		r.woken = false
+		r.stepInput(loop.TimerFired{})
 	}
 }
 
@@ -325,16 +325,16 @@ func (r *run) look() {
 // state does so when nothing is left to be heard and nothing to be sent: the next
 // would not hear it, and what has closed sends nothing.
 func (r *run) finished() bool {
-	if !r.carry || r.over {
+	if !r.continueAsNew || r.over {
 		return r.over
 	}
 	switch {
-	case r.state.Life != loop.Carrying || r.state.Log.Sealing > 0:
-		r.carry = false // something was said meanwhile that has to be stored
-	case len(r.unsent) > 0:
+	case r.state.Phase != loop.RunContinuing || r.state.Log.Sealing > 0:
+		r.continueAsNew = false // something was said meanwhile that has to be stored
+	case len(r.outbox) > 0:
 	case r.outer.Err() != nil: // a cancellation would be lost with this execution
-		r.carry = false
-		r.must(loop.Cancel{})
+		r.continueAsNew = false
+		r.stepInput(loop.Cancel{})
 	default:
 		by := handed{From: workflow.GetInfo(r.ctx).WorkflowExecution.RunID}
 		if r.execution != r.state.Run { // the workflow was reset
@@ -353,11 +353,11 @@ func (r *run) result() (*agent.Outcome, error) {
 	}
 	o := r.state.End.Outcome
 	switch o.Status {
-	case agent.Failed:
+	case agent.StatusFailed:
 		e := *o.Error
 		e.Retryable = false
 		return nil, durable.Failure(&e, *o)
-	case agent.Cancelled:
+	case agent.StatusCancelled:
 		return nil, temporal.NewCanceledError(*o)
 	}
 	return o, nil

@@ -37,7 +37,7 @@ func TestToolThenText(t *testing.T) {
 	)
 	b := setup(t, agent.Definition{}, script, add)
 	o := b.run(t, "What is 1+2?")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Equal(t, "It is 3.", o.Text)
 	require.Equal(t, 2, o.Turns)
 	require.Equal(t, []agent.ToolCount{{Tool: "add", Calls: 1, OK: 1}}, o.Tools)
@@ -58,14 +58,14 @@ func TestEveryRequestHasAllTurnsBefore(t *testing.T) {
 		return fmt.Sprintf("saw %d", in.N), nil
 	}, nil)
 	b := setup(t, agent.Definition{}, testsuite.NewScript(script...), look)
-	require.Equal(t, agent.Completed, b.run(t, "go").Status)
+	require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
 	requests := b.script.Requests()
 	require.Len(t, requests, turns+1)
 	for i, next := range requests[1:] {
 		before := requests[i].Messages
 		require.Len(t, next.Messages, len(before)+2)
 		require.Equal(t, before, next.Messages[:len(before)], "request %d", i+2)
-		require.Equal(t, fmt.Sprintf("thought %d", i+1), next.Messages[len(before)].TextOf())
+		require.Equal(t, fmt.Sprintf("thought %d", i+1), next.Messages[len(before)].Text())
 		require.Equal(t, fmt.Sprintf("saw %d", i+1), rows(b, i+1)[0].Text)
 	}
 }
@@ -101,7 +101,7 @@ func TestWhatToolsDoIsTold(t *testing.T) {
 		tool.New("add", "", func(context.Context, *tool.Call, struct{ A int }) (int, error) { return 0, nil }, nil),
 	)
 	o := b.run(t, "go")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	want := []struct {
 		status agent.CallStatus
 		says   string
@@ -134,7 +134,7 @@ func TestToolsThatMayRunAgain(t *testing.T) {
 	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("flaky")}, testsuite.Reply{Text: "done"}), flaky)
 	begun := b.Now()
 	o := b.run(t, "go")
-	require.Equal(t, agent.Completed, o.Status)
+	require.Equal(t, agent.StatusCompleted, o.Status)
 	require.Equal(t, "at last", rows(b, 1)[0].Text)
 	require.Len(t, keys, 4)
 	require.Equal(t, slices.Repeat(keys[:1], 4), keys, "every attempt has the same key")
@@ -161,11 +161,11 @@ func TestAToolThatHangs(t *testing.T) {
 		}
 	})
 	b.after(5*time.Minute, func() {
-		require.Equal(t, agent.Suspended, b.status(t).Status)
+		require.Equal(t, agent.StatusSuspended, b.status(t).Status)
 		b.signal("resume", `{}`)
 	})
 	o := b.run(t, "go")
-	require.Equal(t, agent.Completed, o.Status)
+	require.Equal(t, agent.StatusCompleted, o.Status)
 	asked := b.script.Requests()[1].Messages
 	result := asked[len(asked)-2].Parts[0].Result // behind it the note that the run was suspended
 	require.Equal(t, agent.CallFailed, result.Status)
@@ -187,20 +187,20 @@ func TestAProviderThatAsksForADay(t *testing.T) {
 	looked := false
 	b.after(time.Minute, func() {
 		looked = true
-		doing := b.status(t).Doing
+		doing := b.status(t).InFlight
 		require.Len(t, doing, 1)
 		require.NotNil(t, doing[0].Delay)
 		require.WithinDuration(t, begun.Add(5*time.Minute), doing[0].Delay.Until, time.Second)
-		require.Equal(t, agent.ProviderError, doing[0].Delay.Error.Code)
+		require.Equal(t, agent.CodeProviderError, doing[0].Delay.Error.Code)
 		require.Equal(t, agent.FaultRateLimit, doing[0].Delay.Error.Provider.Kind)
 		require.Contains(t, doing[0].Delay.Error.Message, "slow down; it asked to wait 24h0m0s")
 		v, err := b.QueryWorkflow(signals.Events.Name)
 		require.NoError(t, err)
 		var page signals.EventList
 		require.NoError(t, v.Get(&page))
-		require.Equal(t, agent.ModelDelayed, page.Events[len(page.Events)-1].Type)
+		require.Equal(t, agent.EventModelDelayed, page.Events[len(page.Events)-1].Type)
 	})
-	require.Equal(t, agent.Completed, b.run(t, "go").Status)
+	require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
 	require.True(t, looked)
 	require.Len(t, b.script.Requests(), 2)
 	require.WithinDuration(t, begun.Add(5*time.Minute), b.Now(), 30*time.Second)
@@ -223,7 +223,7 @@ func TestLongArguments(t *testing.T) {
 			require.Empty(t, in.Arguments)
 		}
 	})
-	require.Equal(t, agent.Completed, b.run(t, "go").Status)
+	require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
 	require.Equal(t, long, got)
 }
 
@@ -241,11 +241,11 @@ func TestProvidersThatFail(t *testing.T) {
 		waited time.Duration
 	}{
 		"three times":  {fail(agent.FaultOverload, 3), "", 4, 3 * time.Minute},
-		"four times":   {fail(agent.FaultRateLimit, 4), agent.ProviderError, 4, 3 * time.Minute},
-		"wrong key":    {fail(agent.FaultAuth, 1), agent.ProviderAuth, 1, 0},
-		"no money":     {fail(agent.FaultQuota, 1), agent.ProviderError, 1, 0},
-		"wrong":        {fail(agent.FaultBadRequest, 1), agent.ProviderError, 1, 0},
-		"over long":    {fail(agent.FaultContext, 9), agent.ProviderError, 5, 0}, // nor when it was cut, again and again
+		"four times":   {fail(agent.FaultRateLimit, 4), agent.CodeProviderError, 4, 3 * time.Minute},
+		"wrong key":    {fail(agent.FaultAuth, 1), agent.CodeProviderAuth, 1, 0},
+		"no money":     {fail(agent.FaultQuota, 1), agent.CodeProviderError, 1, 0},
+		"wrong":        {fail(agent.FaultBadRequest, 1), agent.CodeProviderError, 1, 0},
+		"over long":    {fail(agent.FaultContext, 9), agent.CodeProviderError, 5, 0}, // nor when it was cut, again and again
 		"broken twice": {fail(agent.FaultTransient, 2), "", 3, 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,10 +255,10 @@ func TestProvidersThatFail(t *testing.T) {
 			require.Len(t, b.script.Requests(), c.asked)
 			require.GreaterOrEqual(t, b.Now().Sub(begun), c.waited)
 			if c.code == "" {
-				require.Equal(t, agent.Completed, o.Status)
+				require.Equal(t, agent.StatusCompleted, o.Status)
 				return
 			}
-			require.Equal(t, agent.Failed, o.Status)
+			require.Equal(t, agent.StatusFailed, o.Status)
 			require.Equal(t, c.code, o.Error.Code)
 			require.Equal(t, string(c.code), o.Reason)
 			require.Equal(t, agent.ProviderFault{Kind: c.fail[0].Kind, Model: "script", HTTP: 503}, *o.Error.Provider)
@@ -276,7 +276,7 @@ func TestAModelThatHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t, def, testsuite.NewScript(testsuite.Reply{Text: "late", Delay: time.Minute}))
 			o := b.run(t, "go")
-			require.Equal(t, agent.ProviderError, o.Error.Code)
+			require.Equal(t, agent.CodeProviderError, o.Error.Code)
 			require.Equal(t, agent.FaultTimeout, o.Error.Provider.Kind)
 		})
 	}
@@ -289,14 +289,14 @@ func TestOutputIsRepairedOnce(t *testing.T) {
 	b := setup(t, agent.Definition{Output: schema}, testsuite.NewScript(
 		testsuite.Reply{Text: `{"town":"Rome"}`}, testsuite.Reply{Text: "```json\n{\"city\":\"Rome\"}\n```"}))
 	o := b.run(t, "where?")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.JSONEq(t, `{"city":"Rome"}`, string(o.Output))
 	last := b.script.Requests()[1].Messages
 	require.Equal(t, agent.NoteRepair, last[len(last)-1].Note)
-	require.Contains(t, last[len(last)-1].TextOf(), "town")
-	require.Contains(t, last[len(last)-1].TextOf(), string(schema), "a repair quotes the schema")
+	require.Contains(t, last[len(last)-1].Text(), "town")
+	require.Contains(t, last[len(last)-1].Text(), string(schema), "a repair quotes the schema")
 
-	finish := agent.Definition{Output: schema, Completion: agent.CompleteTool}
+	finish := agent.Definition{Output: schema, Completion: agent.CompletionTool}
 	b = setup(t, finish, testsuite.NewScript(
 		testsuite.Reply{Calls: []testsuite.Call{{Tool: "finish", Arguments: map[string]any{"town": "Rome"}}}},
 		testsuite.Reply{Calls: []testsuite.Call{{Tool: "finish", Arguments: map[string]any{"city": "Rome"}}}}))
@@ -311,7 +311,7 @@ func TestTheClockEndsARun(t *testing.T) {
 	b := setup(t, agent.Definition{Limits: agent.Limits{WallClock: agent.Duration(time.Hour)}}, testsuite.NewScript(testsuite.Reply{Calls: calls("slow")}), slow)
 	begun := b.Now()
 	o := b.run(t, "go")
-	require.Equal(t, agent.LimitTime, o.Error.Code)
+	require.Equal(t, agent.CodeLimitTime, o.Error.Code)
 	require.Equal(t, time.Hour, b.Now().Sub(begun).Round(time.Minute))
 	require.Equal(t, []agent.ToolCount{{Tool: "slow", Calls: 1, Unknown: 1}}, o.Tools)
 }
@@ -330,7 +330,7 @@ func TestALocalToolThatIsSlow(t *testing.T) {
 		return "done", nil
 	}, &tool.Options{Local: true})
 	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("slow")}, testsuite.Reply{Text: "done"}), slow)
-	require.Equal(t, agent.Completed, b.run(t, "go").Status)
+	require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
 	require.Equal(t, "done", rows(b, 1)[0].Text)
 	require.EqualValues(t, 1, regular.Load())
 }
@@ -358,11 +358,11 @@ func TestATryFailsWithACode(t *testing.T) {
 	var suite sdktest.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	flaky := tool.New("flaky", "", func(context.Context, *tool.Call, none) (string, error) { return "", errors.New("not yet") }, nil)
-	deeds := &activities.Deeds{Tools: map[string]tool.Tool{"flaky": flaky}, Flights: activities.NewFlights(), Logger: slog.New(slog.DiscardHandler)}
+	deeds := &activities.Activities{Tools: map[string]tool.Tool{"flaky": flaky}, InFlight: activities.NewInFlight(), Logger: slog.New(slog.DiscardHandler)}
 	deeds.Register(env)
-	_, err := env.ExecuteActivity(activities.CallTool.Name, activities.ToolInput{ToolStep: loop.ToolStep{Tool: "flaky", Call: "t1.1", Arguments: json.RawMessage(`{}`), Attempts: 2, Timeout: agent.Duration(time.Minute)}})
+	_, err := env.ExecuteActivity(activities.CallTool.Name, activities.ToolInput{ToolArgs: loop.ToolArgs{Tool: "flaky", Call: "t1.1", Arguments: json.RawMessage(`{}`), Attempts: 2, Timeout: agent.Duration(time.Minute)}})
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
-	require.Equal(t, string(agent.ToolFailed), app.Type())
+	require.Equal(t, string(agent.CodeToolFailed), app.Type())
 	require.False(t, app.NonRetryable())
 }

@@ -52,7 +52,7 @@ func (b *bag) GetInfo(ctx workflow.Context) *workflow.Info {
 }
 
 func (b *bag) SignalExternalWorkflow(ctx workflow.Context, session, execution, name string, what any) workflow.Future {
-	if name != signals.Hold || b.post.held {
+	if name != signals.ParentOrder || b.post.held {
 		return b.Next.SignalExternalWorkflow(ctx, session, execution, name, what)
 	}
 	b.post.held = true
@@ -83,7 +83,7 @@ func TestOrdersToARunBelowKeepTheirOrder(t *testing.T) {
 	scout := b.deeds.Agents["tester"]
 	scout.Spec.Name, scout.Spec.Agents = "scout", nil
 	b.deeds.Agents["scout"], b.deeds.Client = scout, away{}
-	shell := &workflows.Shell{Tails: b.deeds.Tails, Flights: b.deeds.Flights}
+	shell := &workflows.Shell{LogCache: b.deeds.LogCache, InFlight: b.deeds.InFlight}
 	b.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{shell.Interceptor(), &slowPost{}}})
 	below := "default-test-workflow-id/scout-1"
 	b.after(2*time.Minute, func() {
@@ -96,9 +96,9 @@ func TestOrdersToARunBelowKeepTheirOrder(t *testing.T) {
 		var s agent.RunStatus
 		require.NoError(t, v.Get(&s))
 		require.NotNil(t, s.Suspension)
-		require.Equal(t, agent.InputRequired, s.Suspension.Kind)
-		require.Empty(t, s.Suspension.Held, "it was resumed last")
+		require.Equal(t, agent.SuspensionInputRequired, s.Suspension.Kind)
+		require.Empty(t, s.Suspension.Holds, "it was resumed last")
 		require.NoError(t, b.SignalWorkflowByID(below, "answer", map[string]any{"request": s.Suspension.Requests[0].ID, "text": "here"}))
 	})
-	require.Equal(t, agent.Completed, b.run(t, "go").Status)
+	require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
 }

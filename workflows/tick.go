@@ -12,9 +12,9 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// tickWithin is how long a tick tries to be heard: a session whose queue is full, or
+// tickTimeout is how long a tick tries to be heard: a session whose queue is full, or
 // that is being stopped, may be ready later.
-const tickWithin = 10 * time.Minute
+const tickTimeout = 10 * time.Minute
 
 // tick is the workflow by which a schedule speaks to a session. It returns the run
 // that has what was said.
@@ -29,7 +29,7 @@ func tick(ctx workflow.Context, raw converter.RawValue) (activities.TickResult, 
 	}
 	told, err := activities.Tick.Start(ctx, workflow.ActivityOptions{
 		TaskQueue:           activities.StoreLane.Queue(workflow.GetInfo(ctx).TaskQueueName),
-		StartToCloseTimeout: 30 * time.Second, ScheduleToCloseTimeout: tickWithin,
+		StartToCloseTimeout: 30 * time.Second, ScheduleToCloseTimeout: tickTimeout,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
 	}, t).Get(ctx)
 	if err != nil {

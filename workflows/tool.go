@@ -13,35 +13,35 @@ import (
 	"github.com/fermata-agents/fermata/internal/loop"
 )
 
-// localTime is how long a local tool may take: past it, it is started anew as an ordinary one.
-const localTime = time.Second
+// localToolTimeout is how long a local tool may take: past it, it is started anew as an ordinary one.
+const localToolTimeout = time.Second
 
 // callTool makes a tool call, within the workflow's task if it is local.
 func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
-	in := activities.ToolInput{ToolStep: e.ToolStep, Upto: r.share(ctx, r.state.Log.Seq)}
+	in := activities.ToolInput{ToolArgs: e.ToolArgs, UpTo: r.publishTail(ctx, r.state.Log.Seq)}
 	if e.Local {
 		r.callLocal(ctx, in)
 		return
 	}
-	r.callRegular(ctx, in)
+	r.callActivity(ctx, in)
 }
 
-func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
+func (r *run) callActivity(ctx workflow.Context, in activities.ToolInput) {
 	if !in.Edited && len(in.Arguments) > activities.MaxInline { // edited ones are not in the log
-		in.Arguments, in.Long = nil, true
+		in.Arguments, in.ArgumentsInLog = nil, true
 	}
 	in.Execution = workflow.GetInfo(ctx).WorkflowExecution.RunID
 	options := workflow.ActivityOptions{
-		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, Summary: in.Tool,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: neverRetried},
+		StartToCloseTimeout: time.Duration(in.Timeout) + timeoutMargin, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, Summary: in.Tool,
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: nonRetryable},
 	}
-	start(r.work, r, step[activities.ToolInput, activities.ToolOutput]{do: activities.CallTool, in: in, options: options, lane: activities.ToolLane, tried: toolTried}, func(o activities.ToolOutput, err *agent.Error) loop.Input {
-		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Own: err != nil, Hold: o.Hold, Set: o.Set, Ask: o.Ask, Relisted: o.Relisted}
+	start(r.work, r, activityCall[activities.ToolInput, activities.ToolOutput]{activity: activities.CallTool, in: in, options: options, lane: activities.ToolLane, setAttempts: setToolAttempts}, func(o activities.ToolOutput, err *agent.Error) loop.Input {
+		return loop.ToolReturned{Result: resultOf(in, o.ToolResult, err), FromRuntime: err != nil, Hold: o.Hold, StateChanges: o.StateChanges, Question: o.Question, ToolsChange: o.ToolsChange}
 	})
 }
 
-// toolTried leaves a tool call the attempts that were not made.
-func toolTried(s *step[activities.ToolInput, activities.ToolOutput], n int) {
+// setToolAttempts leaves a tool call the attempts that were not made.
+func setToolAttempts(s *activityCall[activities.ToolInput, activities.ToolOutput], n int) {
 	policy := *s.options.RetryPolicy
 	s.in.Tried, policy.MaximumAttempts = s.in.Tried+n, policy.MaximumAttempts-int32(n)
 	s.options.RetryPolicy = &policy
@@ -50,13 +50,13 @@ func toolTried(s *step[activities.ToolInput, activities.ToolOutput], n int) {
 func (r *run) callLocal(ctx workflow.Context, in activities.ToolInput) {
 	// It is over in a second: nobody has to give it up.
 	f := activities.CallTool.StartLocal(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: localTime, RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumAttempts: int32(in.Attempts)},
+		StartToCloseTimeout: localToolTimeout, RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumAttempts: int32(in.Attempts)},
 	}, in)
 	await(ctx, r, f, func(o activities.ToolOutput, err *agent.Error) loop.Input {
-		if err != nil && err.Code == agent.Timeout {
-			return loop.Slow{Call: in.Call}
+		if err != nil && err.Code == agent.CodeTimeout {
+			return loop.LocalToolSlow{Call: in.Call}
 		}
-		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Own: err != nil, Hold: o.Hold, Set: o.Set, Ask: o.Ask, Relisted: o.Relisted}
+		return loop.ToolReturned{Result: resultOf(in, o.ToolResult, err), FromRuntime: err != nil, Hold: o.Hold, StateChanges: o.StateChanges, Question: o.Question, ToolsChange: o.ToolsChange}
 	})
 }
 
@@ -69,7 +69,7 @@ func resultOf(in activities.ToolInput, result agent.ToolResult, err *agent.Error
 	switch {
 	case errors.Is(err, durable.ErrCancelled) && in.Attempts == 1:
 		result.Status, result.Text = agent.CallSkipped, "Not executed: it was given up before it was begun."
-	case errors.Is(err, durable.ErrCancelled), errors.Is(err, durable.ErrLost), err.Code == agent.Timeout:
+	case errors.Is(err, durable.ErrCancelled), errors.Is(err, durable.ErrLost), err.Code == agent.CodeTimeout:
 		result.Status = agent.CallUnknown
 		result.Text = "Unknown outcome: " + err.Message + ". The call may or may not have had its effect; look before you make it again."
 	}

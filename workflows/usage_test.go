@@ -19,7 +19,7 @@ type silent struct{ model.Model }
 func (s silent) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 	reply, err := s.Model.Generate(ctx, req, func(d model.Delta) { emit(model.Delta{Text: d.Text, Thinking: d.Thinking}) })
 	if reply != nil {
-		reply.Usage, reply.Maker = agent.Usage{}, "house/silent"
+		reply.Usage, reply.ProviderModel = agent.Usage{}, "house/silent"
 	}
 	return reply, err
 }
@@ -31,7 +31,7 @@ func TestUnknownUsageIsEstimated(t *testing.T) {
 		return activities.Model{Model: silent{b.script}, Name: name}, nil
 	}
 	o := b.run(t, "How is Rome?")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.Positive(t, o.Tree.Usage.Input)
 	require.GreaterOrEqual(t, o.Tree.Usage.Output, int64(10))
 	require.Equal(t, o.Tree.Usage.Total(), o.Tree.Estimated.Tokens)
@@ -44,6 +44,6 @@ func TestAMessageSaysWhoMadeIt(t *testing.T) {
 		return activities.Model{Model: silent{b.script}, Name: name, Full: "brain"}, nil
 	}
 	o := b.run(t, "How is Rome?")
-	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
-	require.Equal(t, "house/silent", b.script.Requests()[1].Messages[1].MadeBy())
+	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
+	require.Equal(t, "house/silent", b.script.Requests()[1].Messages[1].ModelName())
 }

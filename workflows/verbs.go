@@ -31,7 +31,7 @@ func (r *run) takeUpdates(ctx workflow.Context) error {
 				return agent.Ack{}, durable.Failure(bad, nil)
 			}
 			ack, err := r.update(ctx, verb, data)
-			r.auditLate(verb, data, err)
+			r.auditRefusal(verb, data, err)
 			return ack, err
 		}, workflow.UpdateHandlerOptions{Validator: func(ctx workflow.Context, raw converter.RawValue) error {
 			data, bad := durable.Bytes(raw)
@@ -62,46 +62,46 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error
 	if bad != nil {
 		return durable.Failure(bad, nil)
 	}
-	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil && command.Common().ID == "" && len(info.ID) > agent.MaxIDLength {
+	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil && command.Header().ID == "" && len(info.ID) > agent.MaxIDLength {
 		// It is the verb's id then, and a thousand of those are carried along.
-		return durable.Failure(agent.Errorf(agent.InvalidInput, "%s refused: the update's id has %d characters; at most %d are taken", verb, len(info.ID), agent.MaxIDLength).At("id"), nil)
+		return durable.Failure(agent.Errorf(agent.CodeInvalidInput, "%s refused: the update's id has %d characters; at most %d are taken", verb, len(info.ID), agent.MaxIDLength).WithPath("id"), nil)
 	}
-	if !r.opened() || !r.hears(string(verb)) || len(r.queue.signals) > maxAhead {
+	if !r.opened() || !r.mayTake(string(verb)) || len(r.queue.signals) > maxSignalsAhead {
 		return nil // nobody knows yet what the run is made of, or will have heard
 	}
 	state, moment := r.state, r.moment(ctx)
-	moment.Looks = r.trying
+	moment.MatchBudget = r.tryBudget
 	for _, s := range r.queue.signals {
-		if !r.hears(s.name) {
+		if !r.mayTake(s.name) {
 			continue
 		}
-		if in, err := r.read(s); err == nil {
+		if in, err := r.readSignal(s); err == nil {
 			if next, _, err := loop.Step(state, moment, in); err == nil {
 				state = next
 			}
 		}
 	}
-	_, _, err := loop.Step(state, moment, r.saying(ctx, command))
-	if r.trying.Over() {
+	_, _, err := loop.Step(state, moment, r.commandInput(ctx, command))
+	if r.tryBudget.Exceeded() {
 		return nil // too much was tried in this task: it is recorded, and weighed then
 	}
-	return depart(err)
+	return toTemporalError(err)
 }
 
-// maxAhead is how many signals that wait are tried out before a verb that comes as an
+// maxSignalsAhead is how many signals that wait are tried out before a verb that comes as an
 // update is weighed. One behind more of them is recorded, and weighed when it has heard
 // them: trying thousands, for each update anew, takes longer than a task may.
-const maxAhead = 100
+const maxSignalsAhead = 100
 
 // update obeys a verb and answers in the same task.
 func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.Ack, error) {
-	waits := !r.hears(string(verb))
+	waits := !r.mayTake(string(verb))
 	if waits {
 		// A cancellation of the workflow is the machine's: it must not end the wait, and would
 		// answer without a code.
 		waiting, done := workflow.NewDisconnectedContext(ctx)
 		defer done()
-		if err := workflow.Await(waiting, func() bool { return r.over || r.hears(string(verb)) }); err != nil {
+		if err := workflow.Await(waiting, func() bool { return r.over || r.mayTake(string(verb)) }); err != nil {
 			return agent.Ack{}, err
 		}
 	}
@@ -109,62 +109,62 @@ func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.
 	if bad != nil {
 		return agent.Ack{}, durable.Failure(bad, nil)
 	}
-	defer r.ring()
-	r.settle()
-	ack, err := r.say(r.saying(ctx, command))
-	cancelled := waits && r.state.Status() == agent.Cancelled // it did not end by itself: closed
-	if !cancelled && (errors.Is(err, agent.Closed) || r.over && err != nil) {
+	defer r.wake()
+	r.takeReady()
+	ack, err := r.executeCommand(r.commandInput(ctx, command))
+	cancelled := waits && r.state.Status() == agent.StatusCancelled // it did not end by itself: closed
+	if !cancelled && (errors.Is(err, agent.CodeClosed) || r.over && err != nil) {
 		s := r.state
-		return agent.Ack{V: agent.Version, Session: s.Session, Run: s.Run, Status: s.End.Outcome.Status, Seq: s.Log.Seq, Effect: agent.Moot}, nil
+		return agent.Ack{V: agent.Version, Session: s.Session, Run: s.Run, Status: s.End.Outcome.Status, Seq: s.Log.Seq, Effect: agent.EffectRunEnded}, nil
 	}
-	return ack, depart(err)
+	return ack, toTemporalError(err)
 }
 
-// saying makes a verb the machine's input.
-func (r *run) saying(ctx workflow.Context, command agent.Command) loop.Said {
-	in := loop.Said{Command: command, ID: command.Common().ID}
+// commandInput makes a verb the machine's input.
+func (r *run) commandInput(ctx workflow.Context, command agent.Command) loop.CommandReceived {
+	in := loop.CommandReceived{Command: command, ID: command.Header().ID}
 	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil {
 		if in.ID == "" {
 			in.ID = info.ID
 		}
-		in.Vouched, in.Proved = true, proofs(command)
+		in.PolicyChecked, in.Proofs = true, proofs(command)
 	}
 	return in
 }
 
-// say hands a verb to the machine and returns its answer.
-func (r *run) say(in loop.Said) (agent.Ack, error) {
+// executeCommand hands a verb to the machine and returns its answer.
+func (r *run) executeCommand(in loop.CommandReceived) (agent.Ack, error) {
 	r.ack = agent.Ack{}
 	err := r.step(in)
 	return r.ack, err
 }
 
-// read makes a signal the machine's input.
-func (r *run) read(s signal) (loop.Input, *agent.Error) {
+// readSignal makes a signal the machine's input.
+func (r *run) readSignal(s signal) (loop.Input, *agent.Error) {
 	if s.bad != nil {
 		return nil, durable.Within(s.name+" refused", s.bad)
 	}
 	if betweenRuns(s.name) {
-		return readTree(r.revision, s)
+		return readTreeSignal(r.revision, s)
 	}
 	command, err := signals.DecodeAt(r.revision, agent.Verb(s.name), s.data)
 	if err != nil {
 		return nil, err
 	}
-	return loop.Said{Command: command, ID: command.Common().ID}, nil
+	return loop.CommandReceived{Command: command, ID: command.Header().ID}, nil
 }
 
 // betweenRuns reports whether a signal is what one run says to another.
 func betweenRuns(name string) bool {
-	return name == signals.Child || name == signals.Hold || name == signals.Grant
+	return name == signals.ChildReport || name == signals.ParentOrder || name == signals.GrantOrder
 }
 
-// hear takes the signals that have come, in their order. One that has to be
+// takeSignals takes the signals that have come, in their order. One that has to be
 // refused is shown, since it can't be told: by a run that is over, all that it had no
 // time to hear.
-func (r *run) hear() {
+func (r *run) takeSignals() {
 	for r.next == nil {
-		i := slices.IndexFunc(r.queue.signals, func(s signal) bool { return r.hears(s.name) })
+		i := slices.IndexFunc(r.queue.signals, func(s signal) bool { return r.mayTake(s.name) })
 		if i < 0 {
 			return
 		}
@@ -175,7 +175,7 @@ func (r *run) hear() {
 			continue
 		}
 		r.auditSignal(s, between)
-		in, bad := r.read(s)
+		in, bad := r.readSignal(s)
 		if bad == nil {
 			err := r.step(in)
 			if err == nil {
@@ -183,32 +183,32 @@ func (r *run) hear() {
 			}
 			bad = asError(err)
 		}
-		if in != nil && bad.Code == agent.Stale && between {
+		if in != nil && bad.Code == agent.CodeStale && between {
 			continue // runs tell each other more than once
 		}
-		r.must(loop.Refused{Verb: s.name, Err: bad})
+		r.stepInput(loop.CommandRefused{Verb: s.name, Err: bad})
 	}
 }
 
-// shown is a token, which may be empty, and what it has to be good for.
-type shown struct {
+// shownToken is a token, which may be empty, and what it has to be good for.
+type shownToken struct {
 	token string
 	claim signals.Claim
 }
 
-// shows lists what a command says, each with what proves who says it.
-func shows(command agent.Command) (list []shown) {
+// shownTokens lists what a command says, each with what proves who says it.
+func shownTokens(command agent.Command) (list []shownToken) {
 	add := func(request string, c agent.Command) {
-		list = append(list, shown{c.Common().Token, signals.ClaimFor(request, c)})
+		list = append(list, shownToken{c.Header().Token, signals.ClaimFor(request, c)})
 	}
 	switch c := command.(type) {
-	case agent.AnswerOrder:
+	case agent.AnswerCommand:
 		add(c.Request, c)
-	case agent.ApproveOrder:
+	case agent.ApproveCommand:
 		add(c.Request, c)
-	case agent.RejectOrder:
+	case agent.RejectCommand:
 		add(c.Request, c)
-	case agent.AnswersOrder:
+	case agent.AnswersCommand:
 		for _, a := range c.Answers {
 			switch {
 			case a.Answer != nil:
@@ -228,12 +228,12 @@ func shows(command agent.Command) (list []shown) {
 // checkTokens verifies tokens with this process's keys. It runs in validators
 // only, which no replay runs: what it lets through is recorded.
 func (r *run) checkTokens(ctx workflow.Context, command agent.Command) *agent.Error {
-	for _, t := range shows(command) {
+	for _, t := range shownTokens(command) {
 		if t.token == "" {
 			continue
 		}
 		t.claim.Session, t.claim.Execution = r.state.Session, r.execution
-		if t.claim.Verb == agent.Approve && t.claim.Digest == "" {
+		if t.claim.Verb == agent.VerbApprove && t.claim.Digest == "" {
 			t.claim.Digest = r.state.DigestOf(t.claim.Request)
 		}
 		if _, err := r.shell.Keys.Verify(t.token, t.claim, workflow.Now(ctx)); err != nil {
@@ -251,13 +251,13 @@ func (r *run) checkPolicy(command agent.Command) *agent.Error {
 	if r.shell.Policy == nil {
 		policy = r.state.Policy()
 	}
-	if len(policy) > 0 && r.state.Arriving() {
-		e := agent.Errorf(agent.Denied, "the run is being imported, and nobody knows yet to whom a policy binds what is said to it: say it again in a moment")
+	if len(policy) > 0 && r.state.AwaitsImport() {
+		e := agent.Errorf(agent.CodeDenied, "the run is being imported, and nobody knows yet to whom a policy binds what is said to it: say it again in a moment")
 		e.Retryable = true
 		return e
 	}
-	for _, t := range shows(command) {
-		if err := policy.Refuses(r.state.Labels(), t.claim.Verb, signals.ClaimOf(t.token).Principal); err != nil {
+	for _, t := range shownTokens(command) {
+		if err := policy.Refuses(r.state.Labels(), t.claim.Verb, signals.ReadClaim(t.token).Principal); err != nil {
 			return durable.Within(string(command.Verb())+" refused", err)
 		}
 	}
@@ -278,11 +278,11 @@ func executionOf(info *workflow.Info, handed string) string {
 
 // proofs reads who the tokens of a command name: they were verified before.
 func proofs(command agent.Command) (list []loop.Proof) {
-	for _, t := range shows(command) {
+	for _, t := range shownTokens(command) {
 		if t.token == "" {
 			continue
 		}
-		is := signals.ClaimOf(t.token)
+		is := signals.ReadClaim(t.token)
 		list = append(list, loop.Proof{Request: t.claim.Request, Principal: is.Principal, Nonce: is.Nonce, Expires: is.Expires})
 	}
 	return list
@@ -293,10 +293,10 @@ func asError(err error) *agent.Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return agent.Errorf(agent.Internal, "%w", err)
+	return agent.Errorf(agent.CodeInternal, "%w", err)
 }
 
-func depart(err error) error {
+func toTemporalError(err error) error {
 	if err == nil {
 		return nil
 	}

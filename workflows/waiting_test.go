@@ -36,14 +36,14 @@ func TestWhatIsSaidWhileToolsAreListed(t *testing.T) {
 	})
 	b.after(time.Minute, func() {
 		s := b.status(t)
-		require.Equal(t, agent.Suspended, s.Status)
-		require.Equal(t, agent.ByOperator, s.Suspension.Initiator)
-		require.Equal(t, 1, s.Events.Used)
+		require.Equal(t, agent.StatusSuspended, s.Status)
+		require.Equal(t, agent.InitiatorOperator, s.Suspension.Initiator)
+		require.Equal(t, 1, s.QueuedEvents.Used)
 		require.Empty(t, b.script.Requests(), "nothing is begun under a pause")
 		b.signal("resume", `{}`)
 	})
 	b.after(2*time.Minute, func() { b.signal("cancel", `{}`) })
-	require.Equal(t, agent.Cancelled, b.start(t, agent.Start{}).Status)
+	require.Equal(t, agent.StatusCancelled, b.start(t, agent.Start{}).Status)
 	require.Len(t, b.script.Requests(), 2)
 }
 
@@ -53,7 +53,7 @@ func TestADaemonParksForWhatHasCome(t *testing.T) {
 	waits := map[string]any{"reason": "not paid", "conditions": map[string]any{"event": map[string]any{
 		"topic": "paid", "match": map[string]any{"properties": map[string]any{"order": map[string]any{"const": 7}}},
 	}}}
-	b := setup(t, agent.Definition{Tools: []string{agent.ParkTool}, Daemon: &agent.Daemon{}},
+	b := setup(t, agent.Definition{Tools: []string{agent.AwaitResumptionTool}, Daemon: &agent.Daemon{}},
 		testsuite.NewScript(parks(waits), testsuite.Reply{Text: "seen", Repeat: 9}))
 	b.after(time.Minute, func() {
 		b.signal("pause", `{}`)
@@ -63,11 +63,11 @@ func TestADaemonParksForWhatHasCome(t *testing.T) {
 		b.signal("resume", `{}`)
 	})
 	b.after(2*time.Minute, func() { b.signal("cancel", `{}`) })
-	require.Equal(t, agent.Cancelled, b.daemon(t).Status)
+	require.Equal(t, agent.StatusCancelled, b.daemon(t).Status)
 	asked := b.script.Requests()
 	require.Len(t, asked, 3)
-	require.Equal(t, `Event paid: {"order":7}`, asked[1].Messages[3].TextOf())
-	require.Equal(t, `Event paid: {"order":6}`, asked[2].Messages[5].TextOf())
+	require.Equal(t, `Event paid: {"order":7}`, asked[1].Messages[3].Text())
+	require.Equal(t, `Event paid: {"order":6}`, asked[2].Messages[5].Text())
 }
 
 // What waits for a paused daemon is in its session's head, long before it goes on and
@@ -77,8 +77,8 @@ func TestWhatWaitsIsInTheHead(t *testing.T) {
 	waiting := func() (ids []string) {
 		head, err := b.deeds.Log.Store().Head(t.Context(), "default-test-workflow-id")
 		require.NoError(t, err)
-		require.Equal(t, agent.Suspended, head.Status)
-		inbox, err := b.deeds.Log.Inbox(t.Context(), head)
+		require.Equal(t, agent.StatusSuspended, head.Status)
+		inbox, err := b.deeds.Log.Backlog(t.Context(), head)
 		require.NoError(t, err)
 		for _, e := range inbox.Events {
 			ids = append(ids, e.ID)
@@ -103,6 +103,6 @@ func TestWhatWaitsIsInTheHead(t *testing.T) {
 		require.Empty(t, waiting())
 		b.signal("cancel", `{}`)
 	})
-	require.Equal(t, agent.Cancelled, b.daemon(t).Status)
+	require.Equal(t, agent.StatusCancelled, b.daemon(t).Status)
 	require.Len(t, b.script.Requests(), 3)
 }

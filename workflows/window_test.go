@@ -18,7 +18,7 @@ const pages = 3
 
 // narrow is an agent whose model has a small window, and which reads until that is
 // too small.
-func narrow(t *testing.T, c agent.Compacting, summary string) *bench {
+func narrow(t *testing.T, c agent.CompactionPolicy, summary string) *bench {
 	t.Helper()
 	read := tool.New("read", "", func(_ context.Context, _ *tool.Call, in struct{ Page int }) (string, error) {
 		return fmt.Sprintf("page %d: %s", in.Page, strings.Repeat("whale ", 2000)), nil
@@ -37,14 +37,14 @@ func narrow(t *testing.T, c agent.Compacting, summary string) *bench {
 // asked are the requests for a summary, and for anything else.
 func asked(b *bench) (summaries, others []string) {
 	for _, r := range b.script.Requests() {
-		text := r.Messages[len(r.Messages)-1].TextOf()
+		text := r.Messages[len(r.Messages)-1].Text()
 		if strings.Contains(text, "Sum up this conversation") {
 			summaries = append(summaries, text)
 			continue
 		}
 		var whole strings.Builder
 		for _, m := range r.Messages {
-			whole.WriteString(m.TextOf())
+			whole.WriteString(m.Text())
 			for _, p := range m.Parts {
 				if p.Result != nil {
 					whole.WriteString(p.Result.Text)
@@ -59,8 +59,8 @@ func asked(b *bench) (summaries, others []string) {
 // What an agent says about its summaries is said to the model that writes them,
 // and to nobody else (HA-83).
 func TestASummaryIsAskedForWithTheAgentsOwnWords(t *testing.T) {
-	b := narrow(t, agent.Compacting{Instructions: "Keep every name.", KeepLast: 2}, "Ahab hunts a whale.")
-	require.Equal(t, agent.Completed, b.run(t, "go").Status)
+	b := narrow(t, agent.CompactionPolicy{Instructions: "Keep every name.", KeepLast: 2}, "Ahab hunts a whale.")
+	require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
 	summaries, others := asked(b)
 	require.NotEmpty(t, summaries)
 	for _, s := range summaries {
@@ -82,8 +82,8 @@ func TestASummaryIsAskedForWithTheAgentsOwnWords(t *testing.T) {
 
 // A summary that is too long for its share of the window is cut, and says so (HA-146).
 func TestASummaryThatIsTooLongIsCut(t *testing.T) {
-	b := narrow(t, agent.Compacting{KeepLast: 2}, "Ahab hunts. "+strings.Repeat("whale ", 20_000))
-	require.Equal(t, agent.Completed, b.run(t, "go").Status)
+	b := narrow(t, agent.CompactionPolicy{KeepLast: 2}, "Ahab hunts. "+strings.Repeat("whale ", 20_000))
+	require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
 	_, others := asked(b)
 	last := others[len(others)-1]
 	require.True(t, strings.Contains(last, "Ahab hunts."), "its beginning stays")
@@ -94,16 +94,16 @@ func TestASummaryThatIsTooLongIsCut(t *testing.T) {
 // Where compaction is switched off a conversation is sent as it is, however long,
 // and what the provider says of it stands (HA-147).
 func TestCompactionCanBeSwitchedOff(t *testing.T) {
-	b := narrow(t, agent.Compacting{Strategy: agent.CompactNone}, "never")
-	require.Equal(t, agent.Completed, b.run(t, "go").Status)
+	b := narrow(t, agent.CompactionPolicy{Strategy: agent.CompactionNone}, "never")
+	require.Equal(t, agent.StatusCompleted, b.run(t, "go").Status)
 	summaries, others := asked(b)
 	require.Empty(t, summaries)
 	require.Equal(t, pages, strings.Count(others[pages], strings.Repeat("whale ", 2000)), "every word is there")
 
-	b = setup(t, agent.Definition{Compaction: agent.Compacting{Strategy: agent.CompactNone}},
+	b = setup(t, agent.Definition{Compaction: agent.CompactionPolicy{Strategy: agent.CompactionNone}},
 		testsuite.NewScript(testsuite.Reply{Text: "never", Fail: []testsuite.Failure{{Kind: agent.FaultContext, HTTP: 400, Message: "too long"}}}))
 	o := b.run(t, "go")
-	require.Equal(t, agent.ProviderError, o.Error.Code)
+	require.Equal(t, agent.CodeProviderError, o.Error.Code)
 	require.Equal(t, agent.FaultContext, o.Error.Provider.Kind)
 	require.Len(t, b.script.Requests(), 1)
 }

@@ -30,18 +30,18 @@ const silence = 2 * time.Second
 
 // definitions are the agents as every worker has them.
 func definitions() []agent.Definition {
-	approval := []agent.Rule{{Do: agent.Ask, Tools: []string{wireTool}, Reason: "money goes out"}}
+	approval := []agent.Rule{{Do: agent.RulingAsk, Tools: []string{wireTool}, Reason: "money goes out"}}
 	list := []agent.Definition{
 		{
-			Name: leadAgent, Tools: []string{payTool, wireTool, bookTool, ponderTool, lookTool, agent.AskUserTool, agent.ParkTool},
+			Name: leadAgent, Tools: []string{payTool, wireTool, bookTool, ponderTool, lookTool, agent.AskUserTool, agent.AwaitResumptionTool},
 			ClientTools: []agent.ToolSpec{{Name: signTool, Input: json.RawMessage(`{"type":"object"}`)}}, Rules: approval,
 			Agents: []agent.SubAgent{{Agent: helperAgent}, {Agent: scoutAgent}}, Lifecycle: true,
-			Limits: agent.Limits{Turns: 30}, OnLimit: agent.AskOnReached, OnLoop: agent.AskOnReached,
+			Limits: agent.Limits{Turns: 30}, OnLimit: agent.LimitActionAsk, OnLoop: agent.LimitActionAsk,
 		},
 		{
 			Name: helperAgent, Tools: []string{payTool, wireTool, bookTool, ponderTool, agent.AskUserTool}, Rules: approval,
 			Agents: []agent.SubAgent{{Agent: scoutAgent, Tools: []string{payTool, bookTool, ponderTool}}}, Limits: agent.Limits{Turns: 20},
-			Asking: agent.Patience{Deadline: agent.Duration(15 * time.Second), Default: "Nobody is there."},
+			AnswerTimeouts: agent.AnswerTimeouts{Deadline: agent.Duration(15 * time.Second), Default: "Nobody is there."},
 		},
 		{Name: scoutAgent, Tools: []string{payTool, bookTool, ponderTool, lookTool}, Limits: agent.Limits{Turns: 20}},
 		{

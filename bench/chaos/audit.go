@@ -18,19 +18,19 @@ import (
 
 // audit looks whether what was promised held.
 type audit struct {
-	*crowd
+	*operators
 	place  place
 	desk   *desk
 	store  store.Store
 	builds []string
 
-	live    map[string]client.Listed
+	live    map[string]client.RunInfo
 	ledgers map[string]*ledger
 }
 
 // look looks at everything. Its error is that it could not.
 func (a *audit) look(ctx context.Context) (err error) {
-	if a.live, err = a.crowd.live(ctx); err != nil {
+	if a.live, err = a.operators.live(ctx); err != nil {
 		return err
 	}
 	a.rests(ctx)
@@ -45,7 +45,7 @@ func (a *audit) look(ctx context.Context) (err error) {
 	}
 	a.messages(ctx)
 	a.answers()
-	a.erasedOnes(ctx)
+	a.deletedSessions(ctx)
 	checked, err := store.NewLog(a.store).Check(ctx)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (a *audit) rests(ctx context.Context) {
 		switch {
 		case err != nil:
 			a.report.find(wrong, session, l.Run, "its status can't be had: %v", err)
-		case s.Agent == daemonAgent && s.Status == agent.Suspended && len(s.Suspension.Held) > 0 && !a.stopped(session):
+		case s.Agent == daemonAgent && s.Status == agent.StatusSuspended && len(s.Suspension.Holds) > 0 && !a.stopped(session):
 			a.report.Rest = append(a.report.Rest, session+": a daemon, held")
 		default:
 			a.report.find(wrong, session, l.Run, "it came neither to an end nor to a rest that is meant: %s", restOf(s))
@@ -151,7 +151,7 @@ func (a *audit) equal(session string, stored, served []client.Event) {
 // ends wants every run's end to be in its log as the server knows it.
 func (a *audit) ends(ctx context.Context) error {
 	seen := map[string]bool{}
-	for l, err := range a.List(ctx, client.Filter{}) {
+	for l, err := range a.List(ctx, client.ListFilter{}) {
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (a *audit) ends(ctx context.Context) error {
 		seen[l.Session] = true
 		log := a.ledgers[l.Session]
 		switch {
-		case log == nil && l.Status.Ended() && l.Status != agent.Completed && l.Turn == 0: // it was ended before it began
+		case log == nil && l.Status.Ended() && l.Status != agent.StatusCompleted && l.Turn == 0: // it was ended before it began
 		case log == nil:
 			a.report.find(lost, l.Session, l.Run, "it is %s and has no log", l.Status)
 		case l.Status.Ended() && log.run != l.Run && log.run != "":
@@ -234,7 +234,7 @@ func (a *audit) effect(session, key string, r agent.ToolResult, e entries) {
 func (a *audit) answers() {
 	won := map[string]string{}
 	for _, d := range a.decisions {
-		if d.became != string(agent.Accepted) {
+		if d.became != string(agent.EffectAccepted) {
 			continue
 		}
 		at := fmt.Sprint(d.session, " ", d.request, " ", d.later)
@@ -257,7 +257,7 @@ func (a *audit) messages(ctx context.Context) {
 		for _, l := range a.logsOf(p.session) {
 			n += l.tokens[p.token]
 		}
-		speaks := slices.Contains([]agent.Verb{agent.Send, agent.Emit, agent.Resume, doNext, doFork, doRetry}, p.verb)
+		speaks := slices.Contains([]agent.Verb{agent.VerbSend, agent.VerbEmit, agent.VerbResume, doNext, doFork, doRetry}, p.verb)
 		if speaks {
 			a.report.Messages++
 		}
@@ -266,12 +266,12 @@ func (a *audit) messages(ctx context.Context) {
 			a.report.find(doubled, p.session, "", "%s %s stands in the log %d times (it was %s)", p.verb, p.token, n, p.became)
 		case !speaks, p.became == wasLost:
 		case n == 0 && a.waits(ctx, p):
-		case p.became == string(agent.Accepted) && n == 0:
+		case p.became == string(agent.EffectAccepted) && n == 0:
 			a.report.find(lost, p.session, "", "%s %s was accepted and is not in the log", p.verb, p.token)
 		case p.became == wasLeft && n == 0 && p.verb == doNext && a.unbegun(ctx, p):
 		case p.became == wasLeft && n == 0:
 			missing[p.session+" "+string(p.verb)] = append(missing[p.session+" "+string(p.verb)], p)
-		case p.became != string(agent.Accepted) && p.became != wasLeft && n > 0:
+		case p.became != string(agent.EffectAccepted) && p.became != wasLeft && n > 0:
 			a.report.find(doubled, p.session, "", "%s %s was refused (%s) and is in the log", p.verb, p.token, p.became)
 		}
 	}
@@ -287,11 +287,11 @@ func (a *audit) messages(ctx context.Context) {
 // waits reports whether an event waits for the daemon's next run.
 func (a *audit) waits(ctx context.Context, p post) bool {
 	h, err := a.store.Head(ctx, p.session)
-	if err != nil || p.verb != agent.Emit {
+	if err != nil || p.verb != agent.VerbEmit {
 		return false
 	}
-	inbox, err := store.NewLog(a.store).Inbox(ctx, h)
-	return err == nil && slices.ContainsFunc(inbox.Events, func(e agent.EmitOrder) bool { return e.ID == p.id })
+	inbox, err := store.NewLog(a.store).Backlog(ctx, h)
+	return err == nil && slices.ContainsFunc(inbox.Events, func(e agent.EmitCommand) bool { return e.ID == p.id })
 }
 
 // shown wants signals that had no effect to be shown as refused: in the log or, where
@@ -301,7 +301,7 @@ func (a *audit) shown(ctx context.Context, posts []post) {
 	p := posts[0]
 	verb := p.verb
 	if verb == doNext {
-		verb = agent.Send
+		verb = agent.VerbSend
 	}
 	var logged []time.Time
 	if l := a.ledgers[p.session]; l != nil {

@@ -19,18 +19,18 @@ import (
 const (
 	newerRevision = loop.Revision + 1
 	newerSeal     = 2048
-	hush          = agent.Verb("hush")
+	newerVerb     = agent.Verb("hush")
 )
 
-// hushOrder is a pause under the name that only the newer build knows.
-type hushOrder struct{ agent.PauseOrder }
+// newerCommand is a pause under the name that only the newer build knows.
+type newerCommand struct{ agent.PauseCommand }
 
 // Verb is hush.
-func (hushOrder) Verb() agent.Verb { return hush }
+func (newerCommand) Verb() agent.Verb { return newerVerb }
 
-// tonedOrder is a message with a field that only the newer build knows.
-type tonedOrder struct {
-	agent.SendOrder
+// newerSendCommand is a message with a field that only the newer build knows.
+type newerSendCommand struct {
+	agent.SendCommand
 	Tone string `json:"tone"`
 }
 

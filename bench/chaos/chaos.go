@@ -23,11 +23,11 @@ type options struct {
 	keepServer      bool     // the server is not struck
 	alternate       bool     // two builds work in turns
 	builds          []string // the newest is the last
-	// careless is put between proxy and store, if there is any: for tests of the audit.
-	careless func(store.Store) store.Store
-	json     bool
-	keep     string
-	progress io.Writer
+	// storeFault is put between proxy and store, if there is any: for tests of the audit.
+	storeFault func(store.Store) store.Store
+	json       bool
+	keep       string
+	progress   io.Writer
 }
 
 // run plans, disturbs, lets all come to rest, and looks.
@@ -39,52 +39,52 @@ func (o *options) run(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	defer clean()
-	s := &stage{options: o, report: r}
+	s := &chaosEnv{options: o, report: r}
 	defer s.close()
 	if err := s.open(p, dir); err != nil {
 		return nil, err
 	}
-	o.say("seed %d: %d stories, %d strikes and %d sayings in %s", o.seed, len(p.Stories), len(p.Strikes), len(p.Sayings), o.lasts)
-	s.crowd.follow(ctx)
+	o.say("seed %d: %d stories, %d strikes and %d sayings in %s", o.seed, len(p.Stories), len(p.Disturbances), len(p.Commands), o.lasts)
+	s.operators.follow(ctx)
 	s.disturb(ctx)
 	if err := s.rest(ctx); err != nil {
 		return nil, err
 	}
 	o.say("at rest after %s; looking", r.Calmed)
-	s.crowd.unfollow(ctx)
+	s.operators.unfollow(ctx)
 	s.models.tell(r)
 	s.writes.tell(r)
-	return r, (&audit{crowd: s.crowd, place: s.at, desk: s.at.desk(), store: s.store, builds: o.builds}).look(ctx)
+	return r, (&audit{operators: s.operators, place: s.at, desk: s.at.desk(), store: s.store, builds: o.builds}).look(ctx)
 }
 
-// stage is all that a round needs.
-type stage struct {
+// chaosEnv is all that a round needs.
+type chaosEnv struct {
 	*options
-	report *report
-	at     place
-	store  store.Store
-	models *standin
-	writes *proxy
-	house  *house
-	crowd  *crowd
-	closes []func()
+	report    *report
+	at        place
+	store     store.Store
+	models    *standin
+	writes    *proxy
+	processes *processes
+	operators *operators
+	closes    []func()
 }
 
-func (s *stage) close() {
+func (s *chaosEnv) close() {
 	for _, end := range slices.Backward(s.closes) {
 		end()
 	}
 }
 
 // open starts the servers and the processes.
-func (s *stage) open(p *plan, dir string) (err error) {
+func (s *chaosEnv) open(p *plan, dir string) (err error) {
 	s.at = place{Dir: dir}
 	if s.store, err = s.at.store(); err != nil {
 		return err
 	}
 	s.models, s.writes = newStandin(p), newProxy(s.store, p)
-	if s.careless != nil {
-		s.writes.store = s.careless(s.store)
+	if s.storeFault != nil {
+		s.writes.store = s.storeFault(s.store)
 	}
 	var stop func()
 	if s.at.Model, stop, err = listen(s.models); err != nil {
@@ -101,36 +101,36 @@ func (s *stage) open(p *plan, dir string) (err error) {
 	if err := s.at.desk().open(); err != nil {
 		return err
 	}
-	if s.house, err = open(s.at, s.builds, s.report); err != nil {
+	if s.processes, err = open(s.at, s.builds, s.report); err != nil {
 		return err
 	}
-	s.closes = append(s.closes, s.house.close)
-	s.writes.freezes(s.house.freeze)
-	if s.crowd, err = meet(s.at, p, s.report); err != nil {
+	s.closes = append(s.closes, s.processes.close)
+	s.writes.freezes(s.processes.freeze)
+	if s.operators, err = newOperators(s.at, p, s.report); err != nil {
 		return err
 	}
-	s.closes = append(s.closes, s.crowd.temporal.Close)
+	s.closes = append(s.closes, s.operators.temporal.Close)
 	return nil
 }
 
 // rest ends what disturbs, lets all come to rest, and deletes sessions, with mishaps to
 // writes again. Then all that was held back is let go.
-func (s *stage) rest(ctx context.Context) error {
+func (s *chaosEnv) rest(ctx context.Context) error {
 	s.models.calm.Store(true)
 	s.writes.calm.Store(true)
 	s.say("calm")
 	began := time.Now()
-	s.house.mend()
-	s.house.deploy()
-	s.crowd.settle(ctx, s.patience, s.house.mend)
+	s.processes.replaceEnded()
+	s.processes.deploy()
+	s.operators.settle(ctx, s.patience, s.processes.replaceEnded)
 	s.writes.calm.Store(false)
-	if err := s.crowd.erase(ctx); err != nil {
+	if err := s.operators.deleteSessions(ctx); err != nil {
 		return err
 	}
 	s.writes.release()
-	s.crowd.settle(ctx, s.patience, s.house.mend)
+	s.operators.settle(ctx, s.patience, s.processes.replaceEnded)
 	s.report.calmed(time.Since(began))
-	if err := s.crowd.hold(ctx); err != nil {
+	if err := s.operators.hold(ctx); err != nil {
 		return err
 	}
 	return s.collect(ctx, s.store)
@@ -176,7 +176,7 @@ func (o *options) folder(p *plan) (dir string, clean func(), err error) {
 
 // disturb does what is planned, each thing at its time, until the time is over and
 // all that was begun is done.
-func (s *stage) disturb(ctx context.Context) {
+func (s *chaosEnv) disturb(ctx context.Context) {
 	begun := time.Now()
 	soon, cancel := context.WithTimeout(ctx, s.lasts)
 	defer cancel()
@@ -188,25 +188,25 @@ func (s *stage) disturb(ctx context.Context) {
 			}
 		})
 	}
-	for _, one := range s.crowd.plan.Stories {
-		at(one.At, func() { s.crowd.begin(ctx, one) })
+	for _, one := range s.operators.plan.Stories {
+		at(one.At, func() { s.operators.begin(ctx, one) })
 	}
-	for _, one := range s.crowd.plan.Strikes {
+	for _, one := range s.operators.plan.Disturbances {
 		at(one.At, func() { s.strike(soon, one) })
 	}
-	for _, one := range s.crowd.plan.Sayings {
-		at(one.At, func() { s.crowd.say(ctx, one) })
+	for _, one := range s.operators.plan.Commands {
+		at(one.At, func() { s.operators.say(ctx, one) })
 	}
 	all.Wait()
 }
 
 // strike does what is planned. It returns when all is there again.
-func (s *stage) strike(ctx context.Context, one strike) {
+func (s *chaosEnv) strike(ctx context.Context, one disturbance) {
 	switch {
-	case one.Blow != blowStore:
-		s.house.strike(ctx, one)
+	case one.Kind != disturbStore:
+		s.processes.disturb(ctx, one)
 	case s.writes.hang():
-		s.report.struck(one.Blow)
+		s.report.struck(one.Kind)
 		pause(ctx, one.For)
 		s.writes.wake()
 	}

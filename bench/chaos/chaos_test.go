@@ -39,7 +39,7 @@ func TestChaos(t *testing.T) {
 	require.Less(t, r.Newer, r.Executions, "executions that began under this one")
 	require.Positive(t, total(r.Mishaps))
 	require.Positive(t, total(r.Late))
-	require.Positive(t, r.Strikes[blowKill])
+	require.Positive(t, r.Strikes[disturbKill])
 	require.Positive(t, r.Effects)
 	require.Positive(t, r.Followed)
 	require.GreaterOrEqual(t, r.Executions, o.stories)
@@ -56,23 +56,23 @@ func TestPlan(t *testing.T) {
 	o := &options{seed: 1, runs: 64, lasts: time.Minute}
 	one := newPlan(o)
 	require.Equal(t, one, newPlan(o))
-	require.NotEqual(t, one.Sayings, newPlan(&options{seed: 2, runs: 64, lasts: time.Minute}).Sayings)
+	require.NotEqual(t, one.Commands, newPlan(&options{seed: 2, runs: 64, lasts: time.Minute}).Commands)
 	require.Len(t, one.Stories, 64)
 }
 
 // The auditor sees in a log what must not be.
 func TestLedger(t *testing.T) {
-	started := agent.Event{Type: agent.RunStarted, Started: &agent.Started{Run: "r1"}}
-	calls := agent.Event{Type: agent.Said, Message: &agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{
-		{Type: agent.PartCall, Call: &agent.ToolCall{ID: "t1.1", Tool: payTool}},
+	started := agent.Event{Type: agent.EventRunStarted, Started: &agent.Started{Run: "r1"}}
+	calls := agent.Event{Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{
+		{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: "t1.1", Tool: payTool}},
 	}}}
-	results := agent.Event{Type: agent.Said, Message: &agent.Message{Role: agent.RoleTool, Parts: []agent.Part{
-		{Type: agent.PartResult, Result: &agent.ToolResult{Call: "t1.1", Tool: payTool, Status: agent.CallOK}},
+	results := agent.Event{Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleTool, Parts: []agent.Part{
+		{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "t1.1", Tool: payTool, Status: agent.CallOK}},
 	}}}
-	ended := agent.Event{Type: agent.RunCompleted, Outcome: &agent.Outcome{Status: agent.Completed}}
-	waits := agent.Event{Type: agent.RunSuspended, Suspension: &agent.Suspension{ID: "s-1"}}
-	opened := agent.Event{Type: agent.RequestOpened, Request: &agent.Request{ID: "q-1"}}
-	answered := agent.Event{Type: agent.RequestAnswered, Answer: &agent.Answered{Request: "q-1"}}
+	ended := agent.Event{Type: agent.EventRunCompleted, Outcome: &agent.Outcome{Status: agent.StatusCompleted}}
+	waits := agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1"}}
+	opened := agent.Event{Type: agent.EventRequestOpened, Request: &agent.Request{ID: "q-1"}}
+	answered := agent.Event{Type: agent.EventRequestAnswered, Answer: &agent.Answered{Request: "q-1"}}
 	for name, c := range map[string]struct {
 		log  []agent.Event
 		want string
@@ -95,7 +95,7 @@ func TestLedger(t *testing.T) {
 	}
 	r := newReport(&options{})
 	l := newLedger("x", r.find)
-	l.read([]client.Event{{Event: agent.Event{Seq: 1, Type: agent.RunStarted, Started: started.Started}}, {Event: agent.Event{Seq: 3, Type: agent.TurnStarted}}})
+	l.read([]client.Event{{Event: agent.Event{Seq: 1, Type: agent.EventRunStarted, Started: started.Started}}, {Event: agent.Event{Seq: 3, Type: agent.EventTurnStarted}}})
 	require.Contains(t, r.Findings[0], "event 3 follows event 1")
 }
 
@@ -136,7 +136,7 @@ func TestEffects(t *testing.T) {
 			r := newReport(&options{})
 			l := newLedger("x", r.find)
 			l.results["r/t1.1"] = agent.ToolResult{Call: "t1.1", Tool: tool, Status: c.status}
-			a := &audit{crowd: &crowd{report: r}, desk: d, ledgers: map[string]*ledger{"x": l}}
+			a := &audit{operators: &operators{report: r}, desk: d, ledgers: map[string]*ledger{"x": l}}
 			require.NoError(t, a.effects())
 			if c.want == "" {
 				require.Empty(t, r.Findings)

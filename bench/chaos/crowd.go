@@ -17,8 +17,8 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// crowd is the people outside, who speak to runs and remember what they were told.
-type crowd struct {
+// operators is the people outside, who speak to runs and remember what they were told.
+type operators struct {
 	*client.Client
 	temporal temporal.Client
 	stored   store.Store
@@ -32,7 +32,7 @@ type crowd struct {
 	mu        sync.Mutex
 	posts     []post
 	decisions []decision
-	erasures  map[string]*erased // by session
+	erasures  map[string]*deletedSession // by session
 }
 
 // post is a message or an event that was sent, which has a token of its own in it.
@@ -56,7 +56,7 @@ const (
 	wasLost = "lost" // it may have landed or not
 )
 
-func meet(at place, p *plan, r *report) (*crowd, error) {
+func newOperators(at place, p *plan, r *report) (*operators, error) {
 	t, err := at.dial()
 	if err != nil {
 		return nil, err
@@ -65,15 +65,15 @@ func meet(at place, p *plan, r *report) (*crowd, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &crowd{
+	return &operators{
 		Client: client.New(t, &client.Options{TaskQueue: queue, Store: st}), temporal: t, stored: st, plan: p, report: r,
-		newer: r.Builds > 1, erasures: map[string]*erased{},
+		newer: r.Builds > 1, erasures: map[string]*deletedSession{},
 	}, nil
 }
 
 // begin starts a story. A start whose answer was lost is tried again, and finds the
 // session live then.
-func (c *crowd) begin(ctx context.Context, s story) {
+func (c *operators) begin(ctx context.Context, s story) {
 	o := &client.StartOptions{Session: s.Session}
 	if s.Park {
 		o.Park = &agent.Conditions{}
@@ -82,7 +82,7 @@ func (c *crowd) begin(ctx context.Context, s story) {
 		soon, cancel := context.WithTimeout(ctx, sayWithin)
 		_, err := c.Start(soon, s.Agent, s.Text, o)
 		cancel()
-		became := c.became(s.Session, agent.Ack{Effect: agent.Accepted}, err)
+		became := c.became(s.Session, agent.Ack{Effect: agent.EffectAccepted}, err)
 		if c.report.said("start", became); became != wasLost {
 			return
 		}
@@ -92,12 +92,12 @@ func (c *crowd) begin(ctx context.Context, s story) {
 const sayWithin = 10 * time.Second
 
 // became says what became of something that was said.
-func (c *crowd) became(session string, ack agent.Ack, err error) string {
+func (c *operators) became(session string, ack agent.Ack, err error) string {
 	var e *agent.Error
 	switch {
 	case err == nil:
 		return string(ack.Effect)
-	case errors.Is(err, agent.Timeout), errors.Is(err, agent.Unreachable), errors.Is(err, agent.NoWorker):
+	case errors.Is(err, agent.CodeTimeout), errors.Is(err, agent.CodeUnreachable), errors.Is(err, agent.CodeNoWorker):
 		return wasLost
 	case errors.As(err, &e):
 		return string(e.Code)
@@ -109,15 +109,15 @@ func (c *crowd) became(session string, ack agent.Ack, err error) string {
 }
 
 // token is what makes a message findable.
-func (s saying) token() string { return fmt.Sprintf("(m-%d)", s.N) }
-func (s saying) by() string    { return fmt.Sprintf("person-%d", s.N) }
+func (s plannedCommand) token() string { return fmt.Sprintf("(m-%d)", s.N) }
+func (s plannedCommand) by() string    { return fmt.Sprintf("person-%d", s.N) }
 
-func (c *crowd) say(ctx context.Context, s saying) {
+func (c *operators) say(ctx context.Context, s plannedCommand) {
 	ctx, cancel := context.WithTimeout(ctx, 3*sayWithin)
 	defer cancel()
 	root := c.plan.Stories[s.Story].Session
 	switch s.Verb {
-	case agent.Answer:
+	case agent.VerbAnswer:
 		c.decide(ctx, s)
 	case doNext:
 		_, err := c.Send(ctx, root, "more "+s.token(), &client.SendOptions{ID: "say" + s.token(), By: s.by()})
@@ -125,24 +125,24 @@ func (c *crowd) say(ctx context.Context, s saying) {
 	case doFork:
 		to := fmt.Sprintf("fork-%d", s.N)
 		a, err := c.Fork(ctx, root, &client.ForkOptions{NewSession: true, Session: to, Text: "again " + s.token(), By: s.by()})
-		c.anew(ctx, s, to, a, err)
+		c.forked(ctx, s, to, a, err)
 	case doRetry:
 		a, err := c.Retry(ctx, root, &client.ForkOptions{Text: "again " + s.token(), By: s.by()})
-		c.anew(ctx, s, root, a, err)
+		c.forked(ctx, s, root, a, err)
 	default:
 		c.command(ctx, s)
 	}
 }
 
-func (c *crowd) anew(ctx context.Context, s saying, session string, a *client.Anew, err error) {
+func (c *operators) forked(ctx context.Context, s plannedCommand, session string, a *client.PreparedRun, err error) {
 	if err == nil {
-		_, err = a.Begin(ctx)
+		_, err = a.Start(ctx)
 	}
-	c.posted(s, session, c.became(session, agent.Ack{Effect: agent.Accepted}, err))
+	c.posted(s, session, c.became(session, agent.Ack{Effect: agent.EffectAccepted}, err))
 }
 
 // posted remembers a message.
-func (c *crowd) posted(s saying, session, became string) {
+func (c *operators) posted(s plannedCommand, session, became string) {
 	c.report.said(string(s.Verb), became)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,33 +150,33 @@ func (c *crowd) posted(s saying, session, became string) {
 }
 
 // command says one of the verbs to a run of the story's tree.
-func (c *crowd) command(ctx context.Context, s saying) {
+func (c *operators) command(ctx context.Context, s plannedCommand) {
 	session := c.target(ctx, s)
-	o := agent.Order{ID: "say" + s.token(), By: s.by()}
+	o := agent.CommandHeader{ID: "say" + s.token(), By: s.by()}
 	var command agent.Command
 	switch s.Verb {
-	case agent.Pause:
-		command = agent.PauseOrder{Order: o, Reason: "chaos"}
-	case agent.Interrupt:
-		command = agent.InterruptOrder{Order: o, Reason: "chaos", Grace: agent.Duration(time.Duration(s.Pick%4) * time.Second)}
-	case agent.Resume:
-		command = agent.ResumeOrder{Order: o, Message: "go on " + s.token(), Fresh: s.Pick%7 == 0}
-	case agent.Stop:
-		command = agent.StopOrder{Order: o, Reason: "chaos", Deadline: agent.Duration(time.Duration(2+s.Pick%20) * time.Second)}
-	case agent.Cancel:
-		command = agent.CancelOrder{Order: o, Reason: "chaos"}
-	case agent.Send:
+	case agent.VerbPause:
+		command = agent.PauseCommand{CommandHeader: o, Reason: "chaos"}
+	case agent.VerbInterrupt:
+		command = agent.InterruptCommand{CommandHeader: o, Reason: "chaos", Grace: agent.Duration(time.Duration(s.Pick%4) * time.Second)}
+	case agent.VerbResume:
+		command = agent.ResumeCommand{CommandHeader: o, Message: "go on " + s.token(), FromSummary: s.Pick%7 == 0}
+	case agent.VerbStop:
+		command = agent.StopCommand{CommandHeader: o, Reason: "chaos", Deadline: agent.Duration(time.Duration(2+s.Pick%20) * time.Second)}
+	case agent.VerbCancel:
+		command = agent.CancelCommand{CommandHeader: o, Reason: "chaos"}
+	case agent.VerbSend:
 		modes := []agent.SendMode{agent.SendSteer, agent.SendQueue, agent.SendInterrupt}
-		command = agent.SendOrder{Order: o, Text: "note " + s.token(), Mode: modes[s.Pick%len(modes)]}
-	case agent.Emit:
-		command = agent.EmitOrder{Order: o, Topic: topic, Payload: json.RawMessage(`{"n":"` + s.token() + `"}`)}
+		command = agent.SendCommand{CommandHeader: o, Text: "note " + s.token(), Mode: modes[s.Pick%len(modes)]}
+	case agent.VerbEmit:
+		command = agent.EmitCommand{CommandHeader: o, Topic: topic, Payload: json.RawMessage(`{"n":"` + s.token() + `"}`)}
 	}
 	if c.newer && s.Newer {
 		switch o := command.(type) {
-		case agent.SendOrder:
-			command = tonedOrder{o, "low"}
-		case agent.PauseOrder:
-			command = hushOrder{o}
+		case agent.SendCommand:
+			command = newerSendCommand{o, "low"}
+		case agent.PauseCommand:
+			command = newerCommand{o}
 		}
 	}
 	became := c.tell(ctx, session, command, s.Signal)
@@ -190,7 +190,7 @@ func (c *crowd) command(ctx context.Context, s saying) {
 
 // either is what became of something that was said twice with one id.
 func either(a, b string) string {
-	for _, became := range []string{string(agent.Accepted), wasLeft, wasLost} {
+	for _, became := range []string{string(agent.EffectAccepted), wasLeft, wasLost} {
 		if a == became || b == became {
 			return became
 		}
@@ -199,21 +199,21 @@ func either(a, b string) string {
 }
 
 // tell says something once, by signal or update.
-func (c *crowd) tell(ctx context.Context, session string, command agent.Command, signal bool) string {
+func (c *operators) tell(ctx context.Context, session string, command agent.Command, signal bool) string {
 	ctx, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
 	if signal {
-		return c.became(session, agent.Ack{Effect: wasLeft}, signals.SayLater(ctx, c.temporal, session, command))
+		return c.became(session, agent.Ack{Effect: wasLeft}, signals.Signal(ctx, c.temporal, session, command))
 	}
-	ack, err := signals.Say(ctx, c.temporal, session, command)
+	ack, err := signals.Update(ctx, c.temporal, session, command)
 	return c.became(session, ack, err)
 }
 
 // target picks a live run of the story's tree, the root more often than others.
 // Events are for daemons, most of them.
-func (c *crowd) target(ctx context.Context, s saying) string {
+func (c *operators) target(ctx context.Context, s plannedCommand) string {
 	at := s.Story
-	if s.Verb == agent.Emit && s.Pick%3 > 0 {
+	if s.Verb == agent.VerbEmit && s.Pick%3 > 0 {
 		at = min(at-at%daemons+daemons-1, len(c.plan.Stories)-1)
 	}
 	root := c.plan.Stories[at].Session
@@ -221,7 +221,7 @@ func (c *crowd) target(ctx context.Context, s saying) string {
 		return root
 	}
 	var live []string
-	for l, err := range c.List(ctx, client.Filter{Query: "ExecutionStatus = 'Running' AND RootWorkflowId = " + signals.Quote(root)}) {
+	for l, err := range c.List(ctx, client.ListFilter{Query: "ExecutionStatus = 'Running' AND RootWorkflowId = " + signals.Quote(root)}) {
 		if err != nil {
 			return root // the server is away: so it will be for the verb
 		}
@@ -235,7 +235,7 @@ func (c *crowd) target(ctx context.Context, s saying) string {
 
 // decide answers a request that is open somewhere; some by two people at once, and
 // some through the run at the top.
-func (c *crowd) decide(ctx context.Context, s saying) {
+func (c *operators) decide(ctx context.Context, s plannedCommand) {
 	var open []agent.Request
 	for w, err := range c.Inbox(ctx, client.InboxFilter{}) {
 		if err != nil {
@@ -260,30 +260,30 @@ func (c *crowd) decide(ctx context.Context, s saying) {
 }
 
 // answer says one of the answers that a request may have.
-func (c *crowd) answer(ctx context.Context, req agent.Request, choice int, by string, signal, through bool) {
+func (c *operators) answer(ctx context.Context, req agent.Request, choice int, by string, signal, through bool) {
 	session, id := req.Session, req.ID
 	if top, below, ok := strings.Cut(session, "/"); ok && through {
 		session, id = top, below+"/"+id
 	}
-	o := agent.Order{By: by}
+	o := agent.CommandHeader{By: by}
 	var command agent.Command
 	switch {
-	case req.Type == agent.Approval && choice%3 == 0:
-		command = agent.RejectOrder{Order: o, Request: id, Reason: "chaos"}
-	case req.Type == agent.Approval:
-		command = agent.ApproveOrder{Order: o, Request: id, Digest: req.Digest}
-	case req.Type == agent.ClientTool:
-		command = agent.AnswerOrder{Order: o, Request: id, Data: json.RawMessage(`{"signed":true}`)}
-	case req.Type == agent.LimitAsk && choice%2 == 0:
-		command = agent.AnswerOrder{Order: o, Request: id, Text: "stop"}
-	case req.Type == agent.LimitAsk:
-		command = agent.AnswerOrder{Order: o, Request: id, Text: "continue"}
+	case req.Type == agent.RequestApproval && choice%3 == 0:
+		command = agent.RejectCommand{CommandHeader: o, Request: id, Reason: "chaos"}
+	case req.Type == agent.RequestApproval:
+		command = agent.ApproveCommand{CommandHeader: o, Request: id, Digest: req.Digest}
+	case req.Type == agent.RequestClientTool:
+		command = agent.AnswerCommand{CommandHeader: o, Request: id, Data: json.RawMessage(`{"signed":true}`)}
+	case req.Type == agent.RequestLimit && choice%2 == 0:
+		command = agent.AnswerCommand{CommandHeader: o, Request: id, Text: "stop"}
+	case req.Type == agent.RequestLimit:
+		command = agent.AnswerCommand{CommandHeader: o, Request: id, Text: "continue"}
 	default:
-		command = agent.AnswerOrder{Order: o, Request: id, Text: "This way, says " + by}
+		command = agent.AnswerCommand{CommandHeader: o, Request: id, Text: "This way, says " + by}
 	}
 	became := c.tell(ctx, session, command, signal)
 	c.report.said(string(command.Verb()), became)
-	if session != req.Session && became == string(agent.Accepted) {
+	if session != req.Session && became == string(agent.EffectAccepted) {
 		became = wasLeft // it was passed on
 	}
 	c.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// erased is a session that was deleted, with those below it.
-type erased struct {
+// deletedSession is a session that was deleted, with those below it.
+type deletedSession struct {
 	logs []*ledger // as they were before
 	anew bool      // a run has begun in it since
 }
@@ -18,9 +18,9 @@ type erased struct {
 // eraseWithin is how long a deletion is tried.
 const eraseWithin = time.Minute
 
-// erase deletes the sessions whose stories say so and that are at their end, and begins
+// deleteSessions deletes the sessions whose stories say so and that are at their end, and begins
 // some anew. Writes have their mishaps meanwhile.
-func (c *crowd) erase(ctx context.Context) error {
+func (c *operators) deleteSessions(ctx context.Context) error {
 	live, err := c.live(ctx)
 	if err != nil {
 		return err
@@ -34,15 +34,15 @@ func (c *crowd) erase(ctx context.Context) error {
 		all.Go(func() {
 			gate <- struct{}{}
 			defer func() { <-gate }()
-			c.eraseOne(ctx, s)
+			c.deleteSession(ctx, s)
 		})
 	}
 	all.Wait()
 	return nil
 }
 
-func (c *crowd) eraseOne(ctx context.Context, s story) {
-	e := &erased{}
+func (c *operators) deleteSession(ctx context.Context, s story) {
+	e := &deletedSession{}
 	for _, prefix := range []string{s.Session, s.Session + "/"} {
 		for h, err := range c.stored.Heads(ctx, prefix) {
 			if err != nil {
@@ -69,7 +69,7 @@ func (c *crowd) eraseOne(ctx context.Context, s story) {
 	defer cancel()
 	for {
 		_, err := c.Delete(soon, s.Session)
-		if err == nil || errors.Is(err, agent.NotFound) { // an attempt before did it
+		if err == nil || errors.Is(err, agent.CodeNotFound) { // an attempt before did it
 			break
 		}
 		if !pause(soon, 200*time.Millisecond) {
@@ -98,15 +98,15 @@ func (a *audit) logsOf(session string) (list []*ledger) {
 	return list
 }
 
-// erasedOnes wants what was deleted to be gone, unless it was begun anew.
-func (a *audit) erasedOnes(ctx context.Context) {
+// deletedSessions wants what was deleted to be gone, unless it was begun anew.
+func (a *audit) deletedSessions(ctx context.Context) {
 	for session, e := range a.erasures {
 		a.report.Deleted++
 		if e.anew {
 			continue
 		}
 		for _, one := range append([]string{session}, namesOf(e.logs)...) {
-			if h, err := a.store.Head(ctx, one); !errors.Is(err, agent.NotFound) {
+			if h, err := a.store.Head(ctx, one); !errors.Is(err, agent.CodeNotFound) {
 				a.report.find(doubled, one, h.Run, "it was deleted, and a late write has brought it back at version %d (%v)", h.Version, err)
 			}
 		}

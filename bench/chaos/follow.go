@@ -21,7 +21,7 @@ type reader struct {
 }
 
 // follow begins to read.
-func (c *crowd) follow(ctx context.Context) {
+func (c *operators) follow(ctx context.Context) {
 	ctx, c.stop = context.WithCancel(ctx)
 	for i, s := range c.plan.Stories {
 		if i%followed > 0 {
@@ -39,7 +39,7 @@ func (c *crowd) follow(ctx context.Context) {
 }
 
 // read reads from the cursor on. An error is the end of reading, and no more.
-func (c *crowd) read(ctx context.Context, r *reader, follow bool) error {
+func (c *operators) read(ctx context.Context, r *reader, follow bool) error {
 	for e, err := range c.Events(ctx, r.session, &client.EventsOptions{After: r.cursor, Follow: follow}) {
 		if err != nil {
 			return err
@@ -53,7 +53,7 @@ func (c *crowd) read(ctx context.Context, r *reader, follow bool) error {
 }
 
 // unfollow reads what is left, and ends.
-func (c *crowd) unfollow(ctx context.Context) {
+func (c *operators) unfollow(ctx context.Context) {
 	c.stop()
 	c.reading.Wait()
 	for _, r := range c.readers {

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// house is the processes, and whoever strikes them.
-type house struct {
+// processes is the processes, and whoever strikes them.
+type processes struct {
 	place
-	server *room
-	rooms  [workers]*room
+	server *slot
+	slots  [workers]*slot
 	builds []string // the newest is the last
 	report *report
 	over   atomic.Bool // nothing that ends is a fault
 	frozen atomic.Bool // one of the workers is
 }
 
-// room is where a process is: one after another.
-type room struct {
+// slot is where a process is: one after another.
+type slot struct {
 	command, name string
 
 	mu    sync.Mutex // held while the process is struck
@@ -32,10 +32,10 @@ type room struct {
 	pid   atomic.Int64
 }
 
-func open(p place, builds []string, r *report) (*house, error) {
-	h := &house{place: p, builds: builds, report: r, server: &room{command: serveCommand, name: "server"}}
-	for i := range h.rooms {
-		h.rooms[i] = &room{command: workCommand, name: fmt.Sprintf("worker-%d", i), build: i % len(builds)}
+func open(p place, builds []string, r *report) (*processes, error) {
+	h := &processes{place: p, builds: builds, report: r, server: &slot{command: serveCommand, name: "server"}}
+	for i := range h.slots {
+		h.slots[i] = &slot{command: workCommand, name: fmt.Sprintf("worker-%d", i), build: i % len(builds)}
 	}
 	for _, m := range h.all() {
 		var err error
@@ -49,12 +49,12 @@ func open(p place, builds []string, r *report) (*house, error) {
 }
 
 // all lists the rooms, the server's first.
-func (h *house) all() []*room { return append([]*room{h.server}, h.rooms[:]...) }
+func (h *processes) all() []*slot { return append([]*slot{h.server}, h.slots[:]...) }
 
 // close ends all processes, the server's last.
-func (h *house) close() {
+func (h *processes) close() {
 	h.over.Store(true)
-	for i := len(h.rooms); i >= 0; i-- {
+	for i := len(h.slots); i >= 0; i-- {
 		m := h.all()[i]
 		m.mu.Lock()
 		if m.proc != nil {
@@ -65,19 +65,19 @@ func (h *house) close() {
 	}
 }
 
-// strike does what is planned. It returns when the process is there again.
-func (h *house) strike(ctx context.Context, s strike) {
+// disturb does what is planned. It returns when the process is there again.
+func (h *processes) disturb(ctx context.Context, s disturbance) {
 	m := h.server
-	if s.Blow != blowServer {
-		m = h.rooms[s.Worker]
+	if s.Kind != disturbServer {
+		m = h.slots[s.Worker]
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if ctx.Err() != nil {
 		return
 	}
-	h.report.struck(s.Blow)
-	if s.Blow == blowStop {
+	h.report.struck(s.Kind)
+	if s.Kind == disturbFreeze {
 		_ = m.proc.Process.Signal(syscall.SIGSTOP) // one that is gone is found by look
 		pause(ctx, s.For)
 		_ = m.proc.Process.Signal(syscall.SIGCONT)
@@ -90,17 +90,17 @@ func (h *house) strike(ctx context.Context, s strike) {
 	if m != h.server { // builds take turns
 		m.build = (m.build + 1) % len(h.builds)
 	}
-	h.fill(m)
+	h.startSlot(m)
 }
 
 // freeze stops a worker with SIGSTOP until it is to go on, if no other is frozen.
-func (h *house) freeze(pid int) (thaw func()) {
-	i := slices.IndexFunc(h.rooms[:], func(m *room) bool { return m.pid.Load() == int64(pid) })
+func (h *processes) freeze(pid int) (thaw func()) {
+	i := slices.IndexFunc(h.slots[:], func(m *slot) bool { return m.pid.Load() == int64(pid) })
 	if i < 0 || !h.frozen.CompareAndSwap(false, true) {
 		return nil
 	}
 	signal := func(s syscall.Signal) {
-		if h.rooms[i].pid.Load() == int64(pid) { // else it was killed meanwhile
+		if h.slots[i].pid.Load() == int64(pid) { // else it was killed meanwhile
 			_ = syscall.Kill(pid, s)
 		}
 	}
@@ -112,7 +112,7 @@ func (h *house) freeze(pid int) (thaw func()) {
 }
 
 // look finds out whether a process has ended by itself, which none may.
-func (h *house) look(m *room) {
+func (h *processes) look(m *slot) {
 	if m.proc.ended() {
 		h.report.find(wrong, "", "", "%s ended by itself: %v; see %s.log", m.name, m.proc.ProcessState, m.name)
 	}
@@ -122,7 +122,7 @@ func (h *house) look(m *room) {
 // begin without a server, and is started again until it can.
 const refill = time.Minute
 
-func (h *house) fill(m *room) {
+func (h *processes) startSlot(m *slot) {
 	for since := time.Now(); !h.over.Load(); {
 		p, err := h.start(h.builds[m.build], m.command, m.name)
 		if err == nil {
@@ -138,21 +138,21 @@ func (h *house) fill(m *room) {
 	}
 }
 
-// mend replaces what has ended by itself, which is told.
-func (h *house) mend() {
+// replaceEnded replaces what has ended by itself, which is told.
+func (h *processes) replaceEnded() {
 	for _, m := range h.all() {
 		m.mu.Lock()
 		if h.look(m); m.proc.ended() {
-			h.fill(m)
+			h.startSlot(m)
 		}
 		m.mu.Unlock()
 	}
 }
 
 // deploy lets workers of the newest build take the place of those of older ones.
-func (h *house) deploy() {
+func (h *processes) deploy() {
 	newest := len(h.builds) - 1
-	for _, m := range h.rooms {
+	for _, m := range h.slots {
 		m.mu.Lock()
 		if m.build != newest {
 			h.look(m)
@@ -160,7 +160,7 @@ func (h *house) deploy() {
 			_ = m.proc.Process.Signal(syscall.SIGCONT) // it may be frozen
 			m.proc.dismiss()
 			m.build = newest
-			h.fill(m)
+			h.startSlot(m)
 		}
 		m.mu.Unlock()
 	}

@@ -55,7 +55,7 @@ func (l *ledger) read(events []client.Event) {
 		}
 		// A run that begins behind a checkpoint says so next; what came after the
 		// checkpoint was another's.
-		forked := i+1 < len(events) && events[i+1].Type == agent.RunForked
+		forked := i+1 < len(events) && events[i+1].Type == agent.EventForked
 		l.take(e, forked)
 	}
 	if !l.over && l.asked != nil && l.waits == "" {
@@ -65,36 +65,36 @@ func (l *ledger) read(events []client.Event) {
 
 // mayFollowEnd are the events behind a run's end: the next run, and what came while
 // the end was being stored.
-var mayFollowEnd = map[agent.EventType]bool{agent.RunStarted: true, agent.VerbRefused: true, agent.ChildEnded: true}
+var mayFollowEnd = map[agent.EventType]bool{agent.EventRunStarted: true, agent.EventVerbRefused: true, agent.EventChildEnded: true}
 
 func (l *ledger) take(e client.Event, forked bool) {
 	switch e.Type {
-	case agent.RunStarted:
+	case agent.EventRunStarted:
 		if !l.over && !forked && e.Started.Recovered == "" {
 			l.fault(lost, "run %s began at event %d before the one before had ended", e.Started.Run, e.Seq)
 		}
 		l.run, l.over, l.waits, l.asked = e.Started.Run, false, "", nil
 		l.runs[l.run] = true
-	case agent.Said:
+	case agent.EventMessage:
 		l.said(e)
-	case agent.RunSuspended:
+	case agent.EventRunSuspended:
 		if id := e.Suspension.ID; l.waits != "" || l.ids[id] {
 			l.fault(doubled, "event %d: suspension %s opens, and %q is open or it was before", e.Seq, id, l.waits)
 		}
 		l.waits = e.Suspension.ID
 		l.ids[l.waits] = true
-	case agent.RunResumed:
+	case agent.EventRunResumed:
 		l.waits = ""
-	case agent.RequestOpened:
+	case agent.EventRequestOpened:
 		if _, before := l.opened[e.Request.ID]; before {
 			l.fault(doubled, "event %d: request %s is opened again", e.Seq, e.Request.ID)
 		}
 		l.opened[e.Request.ID] = false
-	case agent.RequestAnswered, agent.RequestExpired:
+	case agent.EventRequestAnswered, agent.EventRequestExpired:
 		l.answered(e)
-	case agent.VerbRefused:
+	case agent.EventVerbRefused:
 		l.refused[e.Refusal.Verb] = append(l.refused[e.Refusal.Verb], e.Refusal.At)
-	case agent.RunCompleted, agent.RunFailed, agent.RunCancelled, agent.RunStopped:
+	case agent.EventRunCompleted, agent.EventRunFailed, agent.EventRunCancelled, agent.EventRunStopped:
 		if l.asked != nil {
 			l.fault(lost, "event %d: the run ends with calls that have no result: %v", e.Seq, ids(l.asked))
 		}
@@ -139,7 +139,7 @@ func (l *ledger) said(e client.Event) {
 		}
 		return
 	}
-	for _, token := range tokenForm.FindAllString(m.TextOf(), -1) {
+	for _, token := range tokenForm.FindAllString(m.Text(), -1) {
 		l.tokens[token]++
 	}
 }

@@ -264,7 +264,7 @@ func arguments(d *rand.Rand, name, path string, n int) string {
 		v = map[string]any{"task": fmt.Sprintf("story %s.%d", path, n), "background": d.IntN(2) == 0}
 	case agent.AskUserTool:
 		v = map[string]any{"question": fmt.Sprintf("Which way, in %s? (%d)", path, n)}
-	case agent.ParkTool:
+	case agent.AwaitResumptionTool:
 		v = map[string]any{"reason": "wait", "conditions": parks[d.IntN(len(parks))]}
 	case "subagent_pause", "subagent_resume", "subagent_stop":
 		v = map[string]any{"child": fmt.Sprintf("%s-%d", helperAgent, 1+d.IntN(2))}

@@ -14,10 +14,10 @@ import (
 // plan is all that is decided before anything begins: a function of the seed, the
 // number of stories and the time. How its parts meet is decided by the machine.
 type plan struct {
-	Seed    uint64   `json:"seed"`
-	Stories []story  `json:"stories"`
-	Strikes []strike `json:"strikes"`
-	Sayings []saying `json:"sayings"`
+	Seed         uint64           `json:"seed"`
+	Stories      []story          `json:"stories"`
+	Disturbances []disturbance    `json:"disturbances"`
+	Commands     []plannedCommand `json:"commands"`
 }
 
 // story is a session and its first run.
@@ -32,29 +32,29 @@ type story struct {
 	Erase, Anew bool
 }
 
-// strike is what is done to a process or to the store.
-type strike struct {
+// disturbance is what is done to a process or to the store.
+type disturbance struct {
 	At     time.Duration
-	Blow   blow
+	Kind   disturbanceKind
 	Worker int
 	// For is how long it stays away.
 	For time.Duration
 }
 
-// blow is a kind of strike.
-type blow string
+// disturbanceKind is a kind of strike.
+type disturbanceKind string
 
 const (
-	blowKill   blow = "kill"   // a worker, with -9; another one takes its place
-	blowStop   blow = "stop"   // a worker, with SIGSTOP, and SIGCONT later
-	blowServer blow = "server" // the server, with -9; it starts again on its file
+	disturbKill   disturbanceKind = "kill"   // a worker, with -9; another one takes its place
+	disturbFreeze disturbanceKind = "stop"   // a worker, with SIGSTOP, and SIGCONT later
+	disturbServer disturbanceKind = "server" // the server, with -9; it starts again on its file
 	// The store takes all that is asked of it and says nothing, as a database does that is
 	// stopped. When it goes on it does all of that, also what nobody waits for any more.
-	blowStore blow = "store"
+	disturbStore disturbanceKind = "store"
 )
 
-// saying is something that is said to the tree of a story, by one way or another.
-type saying struct {
+// plannedCommand is something that is said to the tree of a story, by one way or another.
+type plannedCommand struct {
 	At    time.Duration
 	N     int // its number: ids and names are made of it
 	Story int
@@ -81,8 +81,8 @@ var often = []struct {
 	verb agent.Verb
 	n    int
 }{
-	{agent.Answer, 12}, {agent.Resume, 6}, {agent.Send, 6}, {agent.Emit, 6}, {agent.Pause, 2}, {agent.Interrupt, 3},
-	{agent.Stop, 1}, {agent.Cancel, 1}, {doNext, 3}, {doFork, 1}, {doRetry, 1},
+	{agent.VerbAnswer, 12}, {agent.VerbResume, 6}, {agent.VerbSend, 6}, {agent.VerbEmit, 6}, {agent.VerbPause, 2}, {agent.VerbInterrupt, 3},
+	{agent.VerbStop, 1}, {agent.VerbCancel, 1}, {doNext, 3}, {doFork, 1}, {doRetry, 1},
 }
 
 const (
@@ -113,34 +113,34 @@ func newPlan(o *options) *plan {
 		p.Stories = append(p.Stories, s)
 	}
 	for at := between(d, time.Second, betweenStrikes); at < lasts; at += between(d, betweenStrikes/2, betweenStrikes*3/2) {
-		s := strike{At: at, Blow: blowKill, Worker: d.IntN(workers), For: between(d, 0, 2*time.Second)}
+		s := disturbance{At: at, Kind: disturbKill, Worker: d.IntN(workers), For: between(d, 0, 2*time.Second)}
 		if d.IntN(3) == 0 {
-			s.Blow, s.For = blowStop, between(d, time.Second, 20*time.Second)
+			s.Kind, s.For = disturbFreeze, between(d, time.Second, 20*time.Second)
 			if s.For > 18*time.Second { // others have long gone on with its runs when it wakes
 				s.For = 90 * time.Second
 			}
 		}
-		p.Strikes = append(p.Strikes, s)
+		p.Disturbances = append(p.Disturbances, s)
 	}
 	for at := between(d, betweenServers/4, betweenServers/2); at < lasts; at += between(d, betweenServers/2, betweenServers*3/2) {
-		p.Strikes = append(p.Strikes, strike{At: at, Blow: blowServer, For: between(d, 0, 2*time.Second)})
+		p.Disturbances = append(p.Disturbances, disturbance{At: at, Kind: disturbServer, For: between(d, 0, 2*time.Second)})
 	}
 	d = p.dice("store")
 	for at := between(d, betweenStores/6, betweenStores/2); at < lasts; at += between(d, betweenStores/2, betweenStores*3/2) {
-		p.Strikes = append(p.Strikes, strike{At: at, Blow: blowStore, For: between(d, 2*time.Second, 40*time.Second)})
+		p.Disturbances = append(p.Disturbances, disturbance{At: at, Kind: disturbStore, For: between(d, 2*time.Second, 40*time.Second)})
 	}
 	d = p.dice("sayings")
 	for at := p.Stories[0].At; at < lasts; at += between(d, 0, 2*betweenSayings) {
 		begun, _ := slices.BinarySearchFunc(p.Stories, at+1, func(s story, t time.Duration) int { return cmp.Compare(s.At, t) })
-		p.Sayings = append(p.Sayings, saying{
-			At: at, N: len(p.Sayings), Story: d.IntN(begun), Pick: d.IntN(1000), Verb: pickVerb(d),
+		p.Commands = append(p.Commands, plannedCommand{
+			At: at, N: len(p.Commands), Story: d.IntN(begun), Pick: d.IntN(1000), Verb: pickVerb(d),
 			Signal: d.IntN(3) == 0, Twice: d.IntN(6) == 0, Newer: d.IntN(3) == 0,
 		})
 	}
 	if o.keepServer {
-		p.Strikes = slices.DeleteFunc(p.Strikes, func(s strike) bool { return s.Blow == blowServer })
+		p.Disturbances = slices.DeleteFunc(p.Disturbances, func(s disturbance) bool { return s.Kind == disturbServer })
 	}
-	slices.SortStableFunc(p.Strikes, func(a, b strike) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(p.Disturbances, func(a, b disturbance) int { return cmp.Compare(a.At, b.At) })
 	return p
 }
 
@@ -155,7 +155,7 @@ func pickVerb(d *rand.Rand) agent.Verb {
 			return o.verb
 		}
 	}
-	return agent.Send
+	return agent.VerbSend
 }
 
 func between(d *rand.Rand, from, to time.Duration) time.Duration {

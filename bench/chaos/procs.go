@@ -77,7 +77,7 @@ func serve(ctx context.Context, arg string) error {
 		return err
 	}
 	defer s.Stop()
-	return attend()
+	return waitForExit()
 }
 
 // work is a worker's process.
@@ -108,12 +108,12 @@ func work(ctx context.Context, arg string) error {
 		return err
 	}
 	defer w.Stop()
-	return attend()
+	return waitForExit()
 }
 
-// attend tells that the process is ready, and waits until its standard input ends,
+// waitForExit tells that the process is ready, and waits until its standard input ends,
 // which it does at the latest with the process that started it.
-func attend() error {
+func waitForExit() error {
 	fmt.Println("ready")
 	_, err := io.Copy(io.Discard, os.Stdin)
 	return err

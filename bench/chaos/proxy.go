@@ -117,9 +117,9 @@ func (w *write) of() string {
 		session = w.Head.Session
 	}
 	if w.Name != "" {
-		return w.Name[:min(len(w.Name), len(store.Tag("")))]
+		return w.Name[:min(len(w.Name), len(store.ChunkPrefix("")))]
 	}
-	return store.Tag(session)
+	return store.ChunkPrefix(session)
 }
 
 // between reports whether a head is neither the first of its session nor a run's end: the
@@ -136,7 +136,7 @@ type answer struct {
 }
 
 // unreachable is what a caller is told whose write or answer is on its way somewhere.
-var unreachable = answer{Code: agent.StoreUnavailable, Message: "chaos: the store did not answer"}
+var unreachable = answer{Code: agent.CodeStoreUnavailable, Message: "chaos: the store did not answer"}
 
 // ServeHTTP takes one write, or the question of one who wants to read.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -390,7 +390,7 @@ func apply(ctx context.Context, s store.Store, w *write) (a answer) {
 	case deleteHead:
 		err = s.DeleteHead(ctx, w.Session, w.Version)
 	default:
-		err = agent.Errorf(agent.InvalidInput, "there is no write %q", w.Op)
+		err = agent.Errorf(agent.CodeInvalidInput, "there is no write %q", w.Op)
 	}
 	if err != nil {
 		a.Code, a.Message = agent.CodeOf(err), err.Error()

@@ -41,7 +41,7 @@ func headOf(version, n int64, status agent.Status) store.Head {
 // versionOf is the version of the head that is stored; zero for none.
 func versionOf(t *testing.T, s store.Store) int64 {
 	h, err := s.Head(t.Context(), "s")
-	if !errors.Is(err, agent.NotFound) {
+	if !errors.Is(err, agent.CodeNotFound) {
 		require.NoError(t, err)
 	}
 	return h.Version
@@ -50,8 +50,8 @@ func versionOf(t *testing.T, s store.Store) int64 {
 func TestProxy(t *testing.T) {
 	t.Run("passes writes and refusals on", func(t *testing.T) {
 		_, s := sea(t)
-		require.NoError(t, s.PutHead(t.Context(), headOf(1, 1, agent.Running)))
-		require.ErrorIs(t, s.PutHead(t.Context(), headOf(1, 1, agent.Running)), agent.Stale)
+		require.NoError(t, s.PutHead(t.Context(), headOf(1, 1, agent.StatusRunning)))
+		require.ErrorIs(t, s.PutHead(t.Context(), headOf(1, 1, agent.StatusRunning)), agent.CodeStale)
 		require.NoError(t, s.PutChunk(t.Context(), "x-1", []byte("data")))
 		data, err := s.Chunk(t.Context(), "x-1")
 		require.NoError(t, err)
@@ -59,12 +59,12 @@ func TestProxy(t *testing.T) {
 		gone, err := s.DeleteChunk(t.Context(), "x-1", time.Now().Add(time.Hour))
 		require.NoError(t, err)
 		require.True(t, gone)
-		require.ErrorIs(t, s.DeleteHead(t.Context(), "s", 7), agent.Stale)
+		require.ErrorIs(t, s.DeleteHead(t.Context(), "s", 7), agent.CodeStale)
 		require.NoError(t, s.DeleteHead(t.Context(), "s", 1))
 	})
 	t.Run("drops", func(t *testing.T) {
 		p, s := sea(t, mishapDropped)
-		require.ErrorIs(t, s.PutHead(t.Context(), headOf(1, 1, agent.Running)), agent.StoreUnavailable)
+		require.ErrorIs(t, s.PutHead(t.Context(), headOf(1, 1, agent.StatusRunning)), agent.CodeStoreUnavailable)
 		p.release()
 		require.Zero(t, versionOf(t, s))
 	})
@@ -76,13 +76,13 @@ func TestProxy(t *testing.T) {
 		ctx, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer leave()
 		_, err := s.Chunk(ctx, "x-1")
-		require.ErrorIs(t, err, agent.StoreUnavailable)
+		require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 		ctx, leave = context.WithCancel(t.Context())
 		put := make(chan error)
-		go func() { put <- s.PutHead(ctx, headOf(1, 1, agent.Running)) }()
+		go func() { put <- s.PutHead(ctx, headOf(1, 1, agent.StatusRunning)) }()
 		require.Eventually(t, func() bool { _, busy := p.state(); return busy == 1 }, 10*time.Second, time.Millisecond)
 		leave()
-		require.ErrorIs(t, <-put, agent.StoreUnavailable)
+		require.ErrorIs(t, <-put, agent.CodeStoreUnavailable)
 		require.Zero(t, versionOf(t, s.Store))
 		p.wake()
 		p.idle()
@@ -90,28 +90,28 @@ func TestProxy(t *testing.T) {
 	})
 	t.Run("loses an answer", func(t *testing.T) {
 		_, s := sea(t, mishapUntold)
-		require.ErrorIs(t, s.PutHead(t.Context(), headOf(1, 1, agent.Running)), agent.StoreUnavailable)
+		require.ErrorIs(t, s.PutHead(t.Context(), headOf(1, 1, agent.StatusRunning)), agent.CodeStoreUnavailable)
 		require.EqualValues(t, 1, versionOf(t, s))
 	})
 	t.Run("doubles", func(t *testing.T) {
 		_, s := sea(t, mishapDoubled)
-		require.ErrorIs(t, s.PutHead(t.Context(), headOf(1, 1, agent.Running)), agent.Stale, "the second answer")
+		require.ErrorIs(t, s.PutHead(t.Context(), headOf(1, 1, agent.StatusRunning)), agent.CodeStale, "the second answer")
 		require.EqualValues(t, 1, versionOf(t, s))
 	})
 	t.Run("holds back, behind a successor", func(t *testing.T) {
 		p, s := sea(t, mishapLate)
-		require.ErrorIs(t, s.PutHead(t.Context(), headOf(1, 1, agent.Running)), agent.StoreUnavailable)
+		require.ErrorIs(t, s.PutHead(t.Context(), headOf(1, 1, agent.StatusRunning)), agent.CodeStoreUnavailable)
 		require.Zero(t, versionOf(t, s))
-		require.NoError(t, s.PutHead(t.Context(), headOf(1, 2, agent.Completed)))
+		require.NoError(t, s.PutHead(t.Context(), headOf(1, 2, agent.StatusCompleted)))
 		p.idle()
 		require.Equal(t, map[string]int{"put head stale": 1}, p.late)
 		h, err := s.Head(t.Context(), "s")
 		require.NoError(t, err)
-		require.Equal(t, agent.Completed, h.Status)
+		require.Equal(t, agent.StatusCompleted, h.Status)
 	})
 	t.Run("brings a twin late", func(t *testing.T) {
 		p, s := sea(t, mishapTwin)
-		require.NoError(t, s.PutHead(t.Context(), headOf(1, 1, agent.Running)))
+		require.NoError(t, s.PutHead(t.Context(), headOf(1, 1, agent.StatusRunning)))
 		require.EqualValues(t, 1, versionOf(t, s))
 		p.release()
 		require.Equal(t, map[string]int{"put head stale": 1}, p.late)
@@ -119,19 +119,19 @@ func TestProxy(t *testing.T) {
 	t.Run("swaps", func(t *testing.T) {
 		p, s := sea(t, mishapSwapped)
 		first := make(chan error)
-		go func() { first <- s.PutHead(t.Context(), headOf(1, 1, agent.Running)) }()
+		go func() { first <- s.PutHead(t.Context(), headOf(1, 1, agent.StatusRunning)) }()
 		require.Eventually(t, func() bool { return p.came() == 1 }, time.Minute, time.Millisecond)
-		require.NoError(t, s.PutHead(t.Context(), headOf(1, 2, agent.Completed)))
-		require.ErrorIs(t, <-first, agent.Stale, "it was overtaken")
+		require.NoError(t, s.PutHead(t.Context(), headOf(1, 2, agent.StatusCompleted)))
+		require.ErrorIs(t, <-first, agent.CodeStale, "it was overtaken")
 	})
 	t.Run("is slower than a caller, whose write comes all the same", func(t *testing.T) {
 		p, s := sea(t, mishapSlow)
 		ctx, cancel := context.WithCancel(t.Context())
 		told := make(chan error)
-		go func() { told <- s.PutHead(ctx, headOf(1, 1, agent.Running)) }()
+		go func() { told <- s.PutHead(ctx, headOf(1, 1, agent.StatusRunning)) }()
 		require.Eventually(t, func() bool { return p.came() == 1 }, time.Minute, time.Millisecond)
 		cancel()
-		require.ErrorIs(t, <-told, agent.StoreUnavailable)
+		require.ErrorIs(t, <-told, agent.CodeStoreUnavailable)
 		p.release()
 		require.Eventually(t, func() bool { return versionOf(t, s) == 1 }, time.Minute, time.Millisecond)
 	})
@@ -152,11 +152,11 @@ func TestFrozen(t *testing.T) {
 	thawed := make(chan struct{})
 	p.freeze = func(pid int) func() { frozen <- pid; return func() { close(thawed) } }
 	first := make(chan error)
-	go func() { first <- s.PutHead(t.Context(), headOf(1, 1, agent.Running)) }()
+	go func() { first <- s.PutHead(t.Context(), headOf(1, 1, agent.StatusRunning)) }()
 	require.Equal(t, os.Getpid(), <-frozen)
-	require.NoError(t, s.PutHead(t.Context(), headOf(1, 1, agent.Running)))
-	require.NoError(t, s.PutHead(t.Context(), headOf(2, 2, agent.Completed)))
-	require.ErrorIs(t, <-first, agent.Stale)
+	require.NoError(t, s.PutHead(t.Context(), headOf(1, 1, agent.StatusRunning)))
+	require.NoError(t, s.PutHead(t.Context(), headOf(2, 2, agent.StatusCompleted)))
+	require.ErrorIs(t, <-first, agent.CodeStale)
 	<-thawed
 	require.Equal(t, map[mishap]int{mishapFrozen: 1}, p.mishaps)
 	require.EqualValues(t, 2, versionOf(t, s))
@@ -167,7 +167,7 @@ func TestMishaps(t *testing.T) {
 	seen := map[mishap]bool{}
 	a, b := newProxy(nil, &plan{Seed: 3}), newProxy(nil, &plan{Seed: 3})
 	for range 200 {
-		h := headOf(2, 1, agent.Suspended)
+		h := headOf(2, 1, agent.StatusSuspended)
 		w := &write{Op: putHead, Head: &h}
 		m, l := a.choose(w)
 		again, later := b.choose(w)
@@ -188,7 +188,7 @@ type careless struct{ store.Store }
 
 func (c careless) PutHead(ctx context.Context, h store.Head) error {
 	stored, err := c.Head(ctx, h.Session)
-	if err != nil && !errors.Is(err, agent.NotFound) {
+	if err != nil && !errors.Is(err, agent.CodeNotFound) {
 		return err
 	}
 	h.Version, h.Fence.Chain = stored.Version+1, max(h.Fence.Chain, stored.Fence.Chain+1)
@@ -200,7 +200,7 @@ func (c careless) PutHead(ctx context.Context, h store.Head) error {
 func TestAStoreWithoutFencesIsFound(t *testing.T) {
 	o := &options{
 		seed: 11, lasts: 10 * time.Second, patience: 30 * time.Second, runs: 16, progress: io.Discard, keepServer: true,
-		careless: func(s store.Store) store.Store { return careless{s} },
+		storeFault: func(s store.Store) store.Store { return careless{s} },
 	}
 	_, err := o.prepare(t.Context())
 	require.NoError(t, err)

@@ -65,7 +65,7 @@ func (r *remote) Head(ctx context.Context, session string) (store.Head, error) {
 func (r *remote) wait(ctx context.Context) error {
 	_, err := r.ask(ctx, http.MethodGet, nil)
 	if err != nil {
-		return agent.Errorf(agent.StoreUnavailable, "reading the store: %w", err)
+		return agent.Errorf(agent.CodeStoreUnavailable, "reading the store: %w", err)
 	}
 	return nil
 }
@@ -98,12 +98,12 @@ func (r *remote) write(ctx context.Context, w *write) (gone bool, err error) {
 	w.PID = os.Getpid()
 	body, err := json.Marshal(w)
 	if err != nil {
-		return false, agent.Errorf(agent.Internal, "encoding a write: %w", err)
+		return false, agent.Errorf(agent.CodeInternal, "encoding a write: %w", err)
 	}
 	a, err := r.ask(ctx, http.MethodPost, body)
 	switch {
 	case err != nil:
-		return false, agent.Errorf(agent.StoreUnavailable, "asking the store's proxy to %s: %w", w.Op, err)
+		return false, agent.Errorf(agent.CodeStoreUnavailable, "asking the store's proxy to %s: %w", w.Op, err)
 	case a.Code != "":
 		return false, agent.Errorf(a.Code, "%s", a.Message)
 	}

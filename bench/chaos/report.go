@@ -20,10 +20,10 @@ type report struct {
 	CPUs   int    `json:"cpus"`
 	Folder string `json:"folder,omitempty"` // where everything is kept
 
-	Stories int          `json:"stories"`
-	Builds  int          `json:"builds"`  // that worked in turns
-	Newer   int          `json:"newer"`   // executions that pinned the newer build's revision
-	Strikes map[blow]int `json:"strikes"` // of processes and the store
+	Stories int                     `json:"stories"`
+	Builds  int                     `json:"builds"`  // that worked in turns
+	Newer   int                     `json:"newer"`   // executions that pinned the newer build's revision
+	Strikes map[disturbanceKind]int `json:"strikes"` // of processes and the store
 	// Writes went to the store, some with a mishap. Late counts those that were made
 	// behind their successors, by what the store said: made, or the code with which it
 	// refused.
@@ -66,7 +66,7 @@ const (
 
 func newReport(o *options) *report {
 	return &report{
-		Seed: o.seed, For: o.lasts.String(), CPUs: runtime.NumCPU(), Folder: o.keep, Strikes: map[blow]int{},
+		Seed: o.seed, For: o.lasts.String(), CPUs: runtime.NumCPU(), Folder: o.keep, Strikes: map[disturbanceKind]int{},
 		Mishaps: map[mishap]int{}, Late: map[string]int{}, Faults: map[fault]int{},
 		Said: map[string]map[string]int{}, Runs: map[string]int{}, Calls: map[string]int{}, Harms: map[harm]int{}, Findings: []string{},
 	}
@@ -87,7 +87,7 @@ func (r *report) find(h harm, session, run, format string, args ...any) {
 	r.Findings = append(r.Findings, string(h)+": "+line)
 }
 
-func (r *report) struck(b blow) {
+func (r *report) struck(b disturbanceKind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.Strikes[b]++

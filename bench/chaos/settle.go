@@ -19,7 +19,7 @@ const quietLooks = 3
 
 // settle lets everything come to rest: it resumes what is held, answers what is
 // asked, wakes what is parked, and stops every second daemon.
-func (c *crowd) settle(ctx context.Context, within time.Duration, mend func()) {
+func (c *operators) settle(ctx context.Context, within time.Duration, mend func()) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for quiet := 0; ; {
@@ -50,7 +50,7 @@ func (c *crowd) settle(ctx context.Context, within time.Duration, mend func()) {
 }
 
 // hold holds the daemons that idle, so that none wakes while it is looked at.
-func (c *crowd) hold(ctx context.Context) error {
+func (c *operators) hold(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	live, err := c.live(ctx)
@@ -76,9 +76,9 @@ func (c *crowd) hold(ctx context.Context) error {
 }
 
 // live lists the sessions that have a live run.
-func (c *crowd) live(ctx context.Context) (map[string]client.Listed, error) {
-	live := map[string]client.Listed{}
-	for l, err := range c.List(ctx, client.Filter{Query: "ExecutionStatus = 'Running'"}) {
+func (c *operators) live(ctx context.Context) (map[string]client.RunInfo, error) {
+	live := map[string]client.RunInfo{}
+	for l, err := range c.List(ctx, client.ListFilter{Query: "ExecutionStatus = 'Running'"}) {
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +95,7 @@ func parentOf(session string) string {
 
 // calm does the next thing for a run, and reports whether it rests for good: a daemon
 // that idles.
-func (c *crowd) calm(ctx context.Context, session string, live map[string]client.Listed) (rests bool) {
+func (c *operators) calm(ctx context.Context, session string, live map[string]client.RunInfo) (rests bool) {
 	if p := parentOf(session); p != "" && live[p].Session == "" {
 		return false // it has to end by itself
 	}
@@ -106,34 +106,34 @@ func (c *crowd) calm(ctx context.Context, session string, live map[string]client
 		return false
 	}
 	s, err := run.Status(soon)
-	if err != nil || s.Suspension == nil || s.Status != agent.Suspended {
+	if err != nil || s.Suspension == nil || s.Status != agent.StatusSuspended {
 		return false
 	}
 	switch w := s.Suspension; {
-	case slices.ContainsFunc(w.Held, func(h agent.Hold) bool { return h.From == agent.HoldOwn }):
+	case slices.ContainsFunc(w.Holds, func(h agent.Hold) bool { return h.From == agent.HoldOwn }):
 		_, err = run.Resume(soon, nil)
-	case len(w.Held) > 0:
+	case len(w.Holds) > 0:
 	case len(w.Requests) > 0:
 		for _, req := range w.Requests {
 			c.answer(soon, req, 1, "calm", false, false)
 		}
 	case s.Agent == daemonAgent:
 		if !c.stopped(session) {
-			return s.Events == nil || s.Events.Used == 0
+			return s.QueuedEvents == nil || s.QueuedEvents.Used == 0
 		}
 		_, err = run.Stop(soon, "the end", 5*time.Second)
-	case w.Kind == agent.WaitingFor:
+	case w.Kind == agent.SuspensionParked:
 		_, err = run.Resume(soon, nil)
 	}
 	// A run that has moved on meanwhile is looked at again.
-	if err != nil && !errors.Is(err, agent.Stale) && !errors.Is(err, agent.Closed) {
+	if err != nil && !errors.Is(err, agent.CodeStale) && !errors.Is(err, agent.CodeClosed) {
 		c.became(session, agent.Ack{}, err)
 	}
 	return false
 }
 
 // stopped reports whether a daemon is ended at the end.
-func (c *crowd) stopped(session string) bool {
+func (c *operators) stopped(session string) bool {
 	i := slices.IndexFunc(c.plan.Stories, func(s story) bool { return s.Session == session })
 	return i < 0 || i/daemons%2 == 0
 }
@@ -141,11 +141,11 @@ func (c *crowd) stopped(session string) bool {
 // restOf says in a few words why a run is suspended.
 func restOf(s agent.RunStatus) string {
 	if s.Suspension == nil {
-		return fmt.Sprintf("%s %s, doing %+v, children %+v, fault %v", s.Status, s.Reason, s.Doing, s.Children, s.Fault)
+		return fmt.Sprintf("%s %s, doing %+v, children %+v, fault %v", s.Status, s.Reason, s.InFlight, s.Children, s.StoreError)
 	}
 	var asks []string
 	for _, r := range s.Suspension.Requests {
 		asks = append(asks, fmt.Sprintf("%s %s", r.Type, r.ID))
 	}
-	return fmt.Sprintf("%s (%s %s) %s, held by %+v, doing %+v, children %+v, fault %v", s.Suspension.Kind, s.Suspension.ID, s.Suspension.Cause, strings.Join(asks, ", "), s.Suspension.Held, s.Doing, s.Children, s.Fault)
+	return fmt.Sprintf("%s (%s %s) %s, held by %+v, doing %+v, children %+v, fault %v", s.Suspension.Kind, s.Suspension.ID, s.Suspension.Cause, strings.Join(asks, ", "), s.Suspension.Holds, s.InFlight, s.Children, s.StoreError)
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// again is one `fork` or `retry`: a run that begins behind a checkpoint.
-type again struct {
+// forkRun is one `fork` or `retry`: a run that begins behind a checkpoint.
+type forkRun struct {
 	*runner
-	prepared func(*fermata.Client, context.Context, string, *fermata.ForkOptions) (*fermata.Anew, error)
-	what     string // of the run that begins
-	options  fermata.ForkOptions
-	plan     bool
-	yes      bool
+	prepareRun func(*fermata.Client, context.Context, string, *fermata.ForkOptions) (*fermata.PreparedRun, error)
+	what       string // of the run that begins
+	options    fermata.ForkOptions
+	plan       bool
+	yes        bool
 }
 
 func (c *cli) forkCommand() *cobra.Command {
-	a := &again{runner: &runner{cli: c, live: live.NewHub()}, prepared: (*fermata.Client).Fork, what: "fork"}
+	a := &forkRun{runner: &runner{cli: c, live: live.NewHub()}, prepareRun: (*fermata.Client).Fork, what: "fork"}
 	cmd := &cobra.Command{
 		Use:   "fork SESSION [CHECKPOINT]",
 		Short: "Begin a run behind a checkpoint of a session",
@@ -56,7 +56,7 @@ The exit status is that of run.`,
 }
 
 func (c *cli) retryCommand() *cobra.Command {
-	a := &again{runner: &runner{cli: c, live: live.NewHub()}, prepared: (*fermata.Client).Retry, what: "retry"}
+	a := &forkRun{runner: &runner{cli: c, live: live.NewHub()}, prepareRun: (*fermata.Client).Retry, what: "retry"}
 	cmd := &cobra.Command{
 		Use:   "retry SESSION [CHECKPOINT]",
 		Short: "Try a failed run again",
@@ -78,7 +78,7 @@ that of run.`,
 	return cmd
 }
 
-func (a *again) flags(cmd *cobra.Command) {
+func (a *forkRun) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&a.options.Text, "message", "", `what the model is told there; "-" is standard input`)
 	f.BoolVar(&a.options.Edit, "edit", false, "the message takes the place of the last that a person said before")
@@ -91,7 +91,7 @@ func (a *again) flags(cmd *cobra.Command) {
 	a.jsonFlag(cmd, "print the plan and then events as JSON, one a line, and at last the outcome")
 }
 
-func (a *again) args(cmd *cobra.Command, args []string) error {
+func (a *forkRun) args(cmd *cobra.Command, args []string) error {
 	if len(args) == 2 {
 		a.options.Checkpoint = args[1]
 		return nil
@@ -99,14 +99,14 @@ func (a *again) args(cmd *cobra.Command, args []string) error {
 	return wants(1, "a session, and a checkpoint at most")(cmd, args)
 }
 
-func (a *again) runE(cmd *cobra.Command, args []string) (err error) {
+func (a *forkRun) runE(cmd *cobra.Command, args []string) (err error) {
 	if err := a.checkFlags(cmd); err != nil {
 		return err
 	}
 	a.session, a.options.By = args[0], byOr(a.options.By)
 	if a.plan {
 		return a.withLog(cmd.Context(), a.session, func(runs *fermata.Client) error {
-			_, err := a.prepareAnew(cmd.Context(), runs)
+			_, err := a.prepareFork(cmd.Context(), runs)
 			return err
 		})
 	}
@@ -118,15 +118,15 @@ func (a *again) runE(cmd *cobra.Command, args []string) (err error) {
 	return a.do(cmd.Context())
 }
 
-func (a *again) checkFlags(cmd *cobra.Command) (err error) {
+func (a *forkRun) checkFlags(cmd *cobra.Command) (err error) {
 	o := &a.options
 	switch {
 	case o.Checkpoint != "" && o.Start:
-		return agent.Errorf(agent.InvalidInput, "a checkpoint and --start exclude each other")
+		return agent.Errorf(agent.CodeInvalidInput, "a checkpoint and --start exclude each other")
 	case o.Session != "" && !o.NewSession:
-		return agent.Errorf(agent.InvalidInput, "--as names the session that --new begins: say both")
+		return agent.Errorf(agent.CodeInvalidInput, "--as names the session that --new begins: say both")
 	case o.Edit && o.Text == "":
-		return agent.Errorf(agent.InvalidInput, "--edit needs --message, what is to be said instead")
+		return agent.Errorf(agent.CodeInvalidInput, "--edit needs --message, what is to be said instead")
 	}
 	if cmd.Flags().Changed("message") {
 		o.Text, err = a.textOf(o.Text, "the message")
@@ -135,35 +135,35 @@ func (a *again) checkFlags(cmd *cobra.Command) (err error) {
 }
 
 // do begins the run, and shows it.
-func (a *again) do(ctx context.Context) error {
+func (a *forkRun) do(ctx context.Context) error {
 	defer a.close()
 	if err := a.reach(ctx); err != nil {
 		return err
 	}
-	anew, err := a.prepareAnew(ctx, a.runs)
-	if errors.Is(err, agent.NoWorker) && a.file != nil && !a.detach {
+	anew, err := a.prepareFork(ctx, a.runs)
+	if errors.Is(err, agent.CodeNoWorker) && a.file != nil && !a.detach {
 		// The last run has not stored all of its log: only a worker can read the rest.
-		if err = a.employ(ctx); err == nil {
-			anew, err = a.prepareAnew(ctx, a.runs)
+		if err = a.startLocalWorker(ctx); err == nil {
+			anew, err = a.prepareFork(ctx, a.runs)
 		}
 	}
 	if err != nil {
-		return a.onItsQueue(ctx, a.server, a.session, err)
+		return a.withQueueHint(ctx, a.server, a.session, err)
 	}
-	if err := a.sure(ctx, anew.Again); err != nil {
+	if err := a.confirm(ctx, anew.MayRepeat); err != nil {
 		return err
 	}
 	a.session, a.runner.agent = anew.Session(), anew.Agent()
-	if !a.detach && a.crew == nil {
+	if !a.detach && a.worker == nil {
 		if err := a.findWorker(ctx); err != nil {
 			return err
 		}
 	}
-	if a.run, err = anew.Begin(ctx); err != nil {
+	if a.run, err = anew.Start(ctx); err != nil {
 		return err
 	}
 	if a.detach {
-		return a.begun()
+		return a.printStarted()
 	}
 	return a.watch(ctx)
 }
@@ -182,28 +182,28 @@ func (r *runner) reach(ctx context.Context) (err error) {
 	return err
 }
 
-// planLine is a plan for programs.
-type planLine struct {
+// forkPlanLine is a plan for programs.
+type forkPlanLine struct {
 	V       int    `json:"v"`
 	Type    string `json:"type"`
 	Session string `json:"session"` // in which the run will be
 	Agent   string `json:"agent"`
-	agent.Plan
+	agent.ForkPlan
 }
 
-// prepareAnew finds out what the run would mean, and tells it.
-func (a *again) prepareAnew(ctx context.Context, runs *fermata.Client) (*fermata.Anew, error) {
-	anew, err := a.prepared(runs, ctx, a.session, &a.options)
+// prepareFork finds out what the run would mean, and tells it.
+func (a *forkRun) prepareFork(ctx context.Context, runs *fermata.Client) (*fermata.PreparedRun, error) {
+	anew, err := a.prepareRun(runs, ctx, a.session, &a.options)
 	switch {
 	case err != nil && a.options.Text == "" && pathOf(err) == "input":
-		return nil, agent.Errorf(agent.InvalidInput, "%w: say with --message TEXT what to do", err).At("input")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "%w: say with --message TEXT what to do", err).WithPath("input")
 	case err != nil:
 		return nil, err
 	case a.json:
-		a.line(planLine{agent.Version, "plan", anew.Session(), anew.Agent(), anew.Plan})
+		a.line(forkPlanLine{agent.Version, "plan", anew.Session(), anew.Agent(), anew.ForkPlan})
 		return anew, nil
 	}
-	p := anew.Point
+	p := anew.Checkpoint
 	where := "the session's beginning"
 	if p.Run != "" {
 		where = fmt.Sprintf("turn %d of run %s", p.Turn, p.Run)
@@ -212,8 +212,8 @@ func (a *again) prepareAnew(ctx context.Context, runs *fermata.Client) (*fermata
 	if len(anew.Kept) > 0 {
 		a.print("kept: %s", effects(p.Run, anew.Kept))
 	}
-	if len(anew.Again) > 0 {
-		a.print("may happen again: %s", effects(p.Run, anew.Again))
+	if len(anew.MayRepeat) > 0 {
+		a.print("may happen again: %s", effects(p.Run, anew.MayRepeat))
 	}
 	return anew, nil
 }
@@ -228,7 +228,7 @@ func pathOf(err error) string {
 }
 
 // effects names calls, with their runs where these are others.
-func effects(run string, list []agent.Effected) string {
+func effects(run string, list []agent.SideEffect) string {
 	var names []string
 	for _, e := range list {
 		of := ""
@@ -240,26 +240,26 @@ func effects(run string, list []agent.Effected) string {
 	return strings.Join(names, ", ")
 }
 
-// sure asks whether what may happen again is meant to.
-func (a *again) sure(ctx context.Context, list []agent.Effected) error {
+// confirm asks whether what may happen again is meant to.
+func (a *forkRun) confirm(ctx context.Context, list []agent.SideEffect) error {
 	if len(list) == 0 || a.yes {
 		return nil
 	}
 	if !a.terminal || a.json {
-		return agent.Errorf(agent.InvalidInput, "%s of tools that change something may happen again, and nobody can be asked: say --yes if that is meant; --plan prints which they are", counted(len(list), "call")).At("yes")
+		return agent.Errorf(agent.CodeInvalidInput, "%s of tools that change something may happen again, and nobody can be asked: say --yes if that is meant; --plan prints which they are", counted(len(list), "call")).WithPath("yes")
 	}
 	yes, err := a.console().Yes(ctx, "begin all the same?")
 	if err != nil {
 		return nothingSaid(err)
 	}
 	if !yes {
-		return agent.Errorf(agent.InvalidInput, "nothing was begun")
+		return agent.Errorf(agent.CodeInvalidInput, "nothing was begun")
 	}
 	return nil
 }
 
-// begun prints the run that nobody follows.
-func (a *again) begun() error {
+// printStarted prints the run that nobody follows.
+func (a *forkRun) printStarted() error {
 	if a.json {
 		a.line(startedLine{V: agent.Version, Type: "started", Session: a.run.Session, Run: a.run.ID, Agent: a.runner.agent})
 		return nil

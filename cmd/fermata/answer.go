@@ -42,7 +42,7 @@ A worker that has just been started is waited for, up to 15s. With --wait the ex
 status is that of run.`
 
 func (c *cli) answerCommand() *cobra.Command {
-	d := &decider{cli: c, verb: agent.Answer}
+	d := &decider{cli: c, verb: agent.VerbAnswer}
 	cmd := d.command("answer SESSION [TEXT]", "Answer a question, a limit or a client tool",
 		"Answer answers what a run asks, with a text, one of its choices, or JSON.", `  fermata answer trip-42
   fermata answer trip-42 "By train" --request q-7
@@ -55,7 +55,7 @@ func (c *cli) answerCommand() *cobra.Command {
 }
 
 func (c *cli) approveCommand() *cobra.Command {
-	d := &decider{cli: c, verb: agent.Approve}
+	d := &decider{cli: c, verb: agent.VerbApprove}
 	cmd := d.command("approve SESSION", "Let a call be made",
 		"Approve lets the call be made that a run asks about, and no other: the digest of\nits arguments goes along.", `  fermata approve invoice-118
   fermata approve invoice-118 --request q-7
@@ -69,7 +69,7 @@ func (c *cli) approveCommand() *cobra.Command {
 }
 
 func (c *cli) rejectCommand() *cobra.Command {
-	d := &decider{cli: c, verb: agent.Reject}
+	d := &decider{cli: c, verb: agent.VerbReject}
 	cmd := d.command("reject SESSION", "Refuse a call",
 		"Reject refuses the call that a run asks about. The model is told the reason.", `  fermata reject invoice-118
   fermata reject invoice-118 --request q-7 --reason "wrong account"`)
@@ -81,7 +81,7 @@ func (d *decider) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long + "\n" + answerHelp, Example: example,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if d.verb == agent.Answer && len(args) == 2 {
+			if d.verb == agent.VerbAnswer && len(args) == 2 {
 				return nil
 			}
 			return wants(1, "a session")(cmd, args)
@@ -116,11 +116,11 @@ func (d *decider) said(text string) (decision, error) {
 		return out, err
 	}
 	switch d.verb {
-	case agent.Answer:
+	case agent.VerbAnswer:
 		out.Answer, err = d.answerOrder(text)
-	case agent.Reject:
+	case agent.VerbReject:
 		if d.reason != "" {
-			out.Reject = &agent.RejectOrder{Reason: d.reason}
+			out.Reject = &agent.RejectCommand{Reason: d.reason}
 		}
 	default:
 		if d.request != "" || d.edit != "" || d.always || d.note != "" {
@@ -131,8 +131,8 @@ func (d *decider) said(text string) (decision, error) {
 }
 
 // answerOrder is nil where no answer is given.
-func (d *decider) answerOrder(text string) (*agent.AnswerOrder, error) {
-	order, given := &agent.AnswerOrder{Text: text}, 0
+func (d *decider) answerOrder(text string) (*agent.AnswerCommand, error) {
+	order, given := &agent.AnswerCommand{Text: text}, 0
 	for _, is := range []bool{text != "", d.choice != "", d.result != ""} {
 		if is {
 			given++
@@ -140,7 +140,7 @@ func (d *decider) answerOrder(text string) (*agent.AnswerOrder, error) {
 	}
 	switch {
 	case given > 1:
-		return nil, agent.Errorf(agent.InvalidInput, "TEXT, --choice and --result exclude each other")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "TEXT, --choice and --result exclude each other")
 	case given == 0:
 		return nil, nil
 	case d.result != "":
@@ -153,13 +153,13 @@ func (d *decider) answerOrder(text string) (*agent.AnswerOrder, error) {
 	return order, nil
 }
 
-func (d *decider) approveOrder() (*agent.ApproveOrder, error) {
-	order := &agent.ApproveOrder{Always: d.always, Note: d.note}
+func (d *decider) approveOrder() (*agent.ApproveCommand, error) {
+	order := &agent.ApproveCommand{Always: d.always, Note: d.note}
 	if d.edit != "" {
 		raw, err := jsonOf("--edit", d.edit)
 		var object map[string]json.RawMessage
 		if err == nil && json.Unmarshal(raw, &object) != nil {
-			err = agent.Errorf(agent.InvalidInput, "--edit must be an object, such as '{\"amount_eur\":80}'")
+			err = agent.Errorf(agent.CodeInvalidInput, "--edit must be an object, such as '{\"amount_eur\":80}'")
 		}
 		if err != nil {
 			return nil, err
@@ -179,9 +179,9 @@ func (d *decider) do(ctx context.Context, runs *fermata.Client, session string, 
 	session, d.request = askedBelow(session, d.request)
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	q, err := heardBy(soon, d.cli, func() (agent.Request, error) { return runs.Request(soon, session, d.request) })
+	q, err := retryUntilWorker(soon, d.cli, func() (agent.Request, error) { return runs.Request(soon, session, d.request) })
 	if err != nil {
-		return d.elsewhere(ctx, runs, session, unheard(session, err))
+		return d.elsewhere(ctx, runs, session, noAnswer(session, err))
 	}
 	if said.empty() {
 		if said.AnswerTo, err = d.console().Ask(ctx, q); err != nil {
@@ -204,20 +204,20 @@ func askedBelow(session, request string) (asks, id string) {
 
 // unsaid says what is missing of an answer.
 func (d *decider) unsaid() error {
-	if d.verb == agent.Reject {
-		return agent.Errorf(agent.InvalidInput, "--reason is wanted: the model is told why")
+	if d.verb == agent.VerbReject {
+		return agent.Errorf(agent.CodeInvalidInput, "--reason is wanted: the model is told why")
 	}
-	return agent.Errorf(agent.InvalidInput, "an answer is wanted: a TEXT, --choice N or --result JSON")
+	return agent.Errorf(agent.CodeInvalidInput, "an answer is wanted: a TEXT, --choice N or --result JSON")
 }
 
 // elsewhere adds to a request that is not open where else one of its name is.
 func (d *decider) elsewhere(ctx context.Context, runs *fermata.Client, session string, err error) error {
-	if !errors.Is(err, agent.NotFound) {
+	if !errors.Is(err, agent.CodeNotFound) {
 		return err
 	}
 	for _, q := range below(ctx, runs, session) {
 		if q.ID == d.request {
-			return agent.Errorf(agent.NotFound, "%w; one of that name is open in %s: name that session", err, q.Session)
+			return agent.Errorf(agent.CodeNotFound, "%w; one of that name is open in %s: name that session", err, q.Session)
 		}
 	}
 	return err
@@ -243,7 +243,7 @@ func (d *decider) decideAndTell(ctx context.Context, runs *fermata.Client, q age
 		what = "rejected"
 	}
 	if !d.wait || !d.json {
-		d.tellAck(ack, q.ID+" "+what)
+		d.printAck(ack, q.ID+" "+what)
 	}
 	if !d.wait {
 		return nil
@@ -261,13 +261,13 @@ func chosen(q agent.Request, said string) (int, error) {
 		return n, nil
 	}
 	if len(q.Choices) == 0 {
-		return 0, agent.Errorf(agent.InvalidInput, "request %s has no choices: answer it with a TEXT", q.ID).At("choice")
+		return 0, agent.Errorf(agent.CodeInvalidInput, "request %s has no choices: answer it with a TEXT", q.ID).WithPath("choice")
 	}
 	list := make([]string, len(q.Choices))
 	for i, text := range q.Choices {
 		list[i] = fmt.Sprintf("%d %q", i, text)
 	}
-	return 0, agent.Errorf(agent.InvalidInput, "%q is none of the choices of request %s: %s", said, q.ID, strings.Join(list, ", ")).At("choice")
+	return 0, agent.Errorf(agent.CodeInvalidInput, "%q is none of the choices of request %s: %s", said, q.ID, strings.Join(list, ", ")).WithPath("choice")
 }
 
 // decide sends an answer to the run that asked.
@@ -287,5 +287,5 @@ func (c *cli) decide(ctx context.Context, runs *fermata.Client, q agent.Request,
 		a := d.Answer
 		ack, err = runs.Answer(ctx, q, fermata.AnswerOptions{Text: a.Text, Choice: a.Choice, Data: a.Data, By: d.by, Token: d.token})
 	}
-	return ack, unheard(q.Session, err)
+	return ack, noAnswer(q.Session, err)
 }

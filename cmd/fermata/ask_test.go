@@ -18,8 +18,8 @@ import (
 func traveller() role {
 	return role{
 		agent.Definition{
-			Name: "traveller", Tools: []string{agent.AskUserTool, "pay"}, OnLimit: agent.AskOnReached, Limits: agent.Limits{Turns: 4},
-			Rules:       []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}, Reason: "It costs."}},
+			Name: "traveller", Tools: []string{agent.AskUserTool, "pay"}, OnLimit: agent.LimitActionAsk, Limits: agent.Limits{Turns: 4},
+			Rules:       []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}, Reason: "It costs."}},
 			ClientTools: []agent.ToolSpec{{Name: "seat", Description: "tells the seat"}},
 		},
 		[]testsuite.Reply{
@@ -58,10 +58,10 @@ func TestRunWithoutATerminal(t *testing.T) {
 	r = s.run("wait", id, "--json")
 	require.Equal(t, 3, r.exit, r.err)
 	o := lastLine[agent.Outcome](t, r.out)
-	require.Equal(t, []any{agent.Suspended, "q-1"}, []any{o.Status, o.Suspension.Requests[0].ID})
+	require.Equal(t, []any{agent.StatusSuspended, "q-1"}, []any{o.Status, o.Suspension.Requests[0].ID})
 	r = s.run("attach", id, "--json")
 	require.Equal(t, 3, r.exit, r.err)
-	require.Equal(t, agent.Suspended, lastLine[agent.Outcome](t, r.out).Status)
+	require.Equal(t, agent.StatusSuspended, lastLine[agent.Outcome](t, r.out).Status)
 
 	s.wrongAnswers(id)
 	r = s.run("answer", id, "by train", "--request", "q-1")
@@ -70,7 +70,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 	require.Equal(t, 3, s.run("wait", id).exit)
 	r = s.run("approve", id, "--request", "q-2", "--edit", `{"eur":80}`, "--json", "--by", "ana")
 	require.Zero(t, r.exit, r.err)
-	require.Equal(t, agent.Accepted, lastLine[agent.Ack](t, r.out).Effect)
+	require.Equal(t, agent.EffectAccepted, lastLine[agent.Ack](t, r.out).Effect)
 	require.Equal(t, 3, s.run("wait", id).exit)
 	require.Zero(t, s.run("answer", id, "--request", "q-3", "--result", `{"seat":"12A"}`).exit)
 	require.Equal(t, 3, s.run("wait", id).exit)
@@ -138,7 +138,7 @@ func family() []role {
 		{agent.Definition{Name: "buyer", Agents: []agent.SubAgent{{Agent: "payer", Tools: []string{"*"}}}}, []testsuite.Reply{
 			calls("subagent__payer", map[string]any{"task": "pay"}), {Text: "Bought."},
 		}},
-		{agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}}, []testsuite.Reply{
+		{agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}}}, []testsuite.Reply{
 			calls("pay", map[string]any{"eur": 5}), {Text: "Paid."},
 		}},
 	}
@@ -161,7 +161,7 @@ func TestRunAsksForRunsBelow(t *testing.T) {
 	r = s.run("tree", id, "--json")
 	require.Len(t, lastLine[struct{ Nodes []agent.Node }](t, r.out).Nodes, 2)
 	var errs bytes.Buffer
-	require.Equal(t, agent.NotWritten.Exit(), newCLI(strings.NewReader(""), full{}, &errs).execute(t.Context(), append([]string{"tree", id}, s.flags...)))
+	require.Equal(t, agent.CodeNotWritten.ExitStatus(), newCLI(strings.NewReader(""), full{}, &errs).execute(t.Context(), append([]string{"tree", id}, s.flags...)))
 	require.Regexp(t, `^(temporal .*\n)?fermata: error \[not_written\] standard output`, errs.String())
 	s.fails(6, "[not_found]", "tree", s.session("nobody"))
 
@@ -177,7 +177,7 @@ func TestRunAsksForRunsBelow(t *testing.T) {
 
 // An approver proves to be one with a token; the others are told who decides.
 func TestApproversNeedAToken(t *testing.T) {
-	def := role{agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Approvers: []string{"ana@acme.com"}, Confirm: agent.ConfirmDigest}}},
+	def := role{agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Approvers: []string{"ana@acme.com"}, Confirm: agent.ConfirmDigest}}},
 		[]testsuite.Reply{calls("pay", map[string]any{"eur": 5}), {Text: "Paid."}}}
 	s := scripted(t, def)
 	keys, err := approvalKeys.verifiers()
@@ -227,7 +227,7 @@ func TestCtrlC(t *testing.T) {
 	require.NotContains(t, r.err, "goes on by itself")
 	st, err := s.Get(t.Context(), s.session("away"))
 	require.NoError(t, err)
-	require.Equal(t, agent.Paused, s.rests(st).Suspension.Kind)
+	require.Equal(t, agent.SuspensionHeld, s.rests(st).Suspension.Kind)
 
 	// It is held still: who comes later says what is to happen.
 	d = s.sits("attach", s.session("away")).sees("held (interrupt): Ctrl-C; Ctrl-C asks what to do")
@@ -255,7 +255,7 @@ func TestCtrlC(t *testing.T) {
 	require.NoError(t, err)
 	status, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, agent.Running, status.Status)
+	require.Equal(t, agent.StatusRunning, status.Status)
 	_, err = run.Cancel(t.Context(), "")
 	require.NoError(t, err)
 }

@@ -36,15 +36,15 @@ func (c *cli) record() (*audit.Writer, error) {
 	case c.audit != nil || path == "" && !keyed:
 		return c.audit, nil
 	case path == "" || !keyed:
-		return nil, agent.Errorf(agent.NotSetUp, "an audit needs both: %s names its file, and %s that of the key which signs it (openssl genpkey -algorithm ed25519 -out audit.key)", auditVariable, auditKeyVariable+secret.FileSuffix)
+		return nil, agent.Errorf(agent.CodeNotSetUp, "an audit needs both: %s names its file, and %s that of the key which signs it (openssl genpkey -algorithm ed25519 -out audit.key)", auditVariable, auditKeyVariable+secret.FileSuffix)
 	}
 	text, err := secret.Get(auditKeyVariable)
 	if err != nil {
-		return nil, agent.Errorf(agent.NotSetUp, "the audit's key can't be read: %w", err)
+		return nil, agent.Errorf(agent.CodeNotSetUp, "the audit's key can't be read: %w", err)
 	}
 	key, err := audit.PrivateKey([]byte(text))
 	if err != nil {
-		return nil, agent.Errorf(agent.NotSetUp, "the audit's key: %w", err)
+		return nil, agent.Errorf(agent.CodeNotSetUp, "the audit's key: %w", err)
 	}
 	c.audit, err = audit.Open(path, key, version())
 	return c.audit, err
@@ -56,8 +56,8 @@ func (c *cli) recordKey(e audit.Entry) error {
 	if w == nil || err != nil {
 		return err
 	}
-	e.Kind, e.By = audit.KeyUsed, whoami()
-	return w.Add(e)
+	e.Kind, e.By = audit.KindKey, whoami()
+	return w.Append(e)
 }
 
 // auditOf is what a worker for an agents file records with, nil for no audit. It begins with
@@ -69,28 +69,28 @@ func (c *cli) auditOf(f *agentsfile.File) (observe.Auditor, error) {
 	}
 	text, err := os.ReadFile(f.Path)
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "the agents file can't be read: %w", err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the agents file can't be read: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	var names []string
 	for _, def := range f.Agents {
 		names = append(names, def.Name)
 	}
-	return auditor{w}, w.Add(audit.Entry{Kind: audit.Policy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
+	return auditor{w}, w.Append(audit.Entry{Kind: audit.KindPolicy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
 }
 
 // auditor records what runs are told, and what becomes of what they ask.
 type auditor struct{ w *audit.Writer }
 
-// Told implements [observe.Auditor].
-func (a auditor) Told(t observe.Told) error {
+// Command implements [observe.Auditor].
+func (a auditor) Command(t observe.RunCommand) error {
 	var said struct {
 		ID, By, Request, Digest string
 		Answers                 []struct{ Request string }
 	}
 	_ = json.Unmarshal(t.Data, &said) // what can't be read is refused
 	e := audit.Entry{
-		Kind: audit.Verb, What: string(t.Verb), Session: t.Session, Run: t.Run, Agent: t.Agent, ID: said.ID, By: said.By,
+		Kind: audit.KindVerb, What: string(t.Verb), Session: t.Session, Run: t.Run, Agent: t.Agent, ID: said.ID, By: said.By,
 		Request: said.Request, Digest: said.Digest, Principal: strings.Join(t.Principals, ","), Outcome: "accepted",
 	}
 	for i, one := range said.Answers {
@@ -108,50 +108,50 @@ func (a auditor) Told(t observe.Told) error {
 	case t.Signal:
 		e.Outcome = "signalled"
 	}
-	return a.w.Add(e)
+	return a.w.Append(e)
 }
 
-// Happened implements [observe.Auditor].
-func (a auditor) Happened(s observe.Seen) error {
-	e := audit.Entry{Kind: audit.Happened, Event: string(s.Event.Type), Session: s.Session, Run: s.Run, Agent: s.Agent, Seq: s.Event.Seq}
+// Event implements [observe.Auditor].
+func (a auditor) Event(s observe.RunEvent) error {
+	e := audit.Entry{Kind: audit.KindEvent, Event: string(s.Event.Type), Session: s.Session, Run: s.Run, Agent: s.Agent, Seq: s.Event.Seq}
 	switch at := s.Event; at.Type {
-	case agent.RunStarted, agent.RunForked, agent.ToolsChanged, agent.LimitExtended:
+	case agent.EventRunStarted, agent.EventForked, agent.EventToolsChanged, agent.EventLimitExtended:
 		e.Outcome = string(at.Extended)
-	case agent.RunCompleted, agent.RunFailed, agent.RunCancelled, agent.RunStopped:
+	case agent.EventRunCompleted, agent.EventRunFailed, agent.EventRunCancelled, agent.EventRunStopped:
 		if at.Outcome != nil && at.Outcome.Error != nil {
 			e.Code = at.Outcome.Error.Code
 		}
-	case agent.HoldLaid, agent.HoldLifted:
+	case agent.EventHoldAdded, agent.EventHoldRemoved:
 		if at.Hold != nil {
 			e.What, e.By = string(at.Hold.Verb), at.Hold.By
 		}
-	case agent.RunResumed:
+	case agent.EventRunResumed:
 		if at.Resumed != nil {
 			e.Outcome, e.By = string(at.Resumed.Cause), at.Resumed.By
 		}
-	case agent.RequestOpened:
+	case agent.EventRequestOpened:
 		if q := at.Request; q != nil {
 			e.Request, e.What, e.Digest, e.Principal = q.ID, string(q.Type), q.Digest, strings.Join(q.Approvers, ",")
 			if q.Call != nil {
 				e.Tool = q.Call.Tool
 			}
 		}
-	case agent.RequestAnswered, agent.RequestExpired, agent.RequestPassed:
+	case agent.EventRequestAnswered, agent.EventRequestExpired, agent.EventRequestForwarded:
 		if at.Answer != nil {
 			e.Request, e.Outcome, e.By, e.Principal = at.Answer.Request, at.Answer.Decision, at.Answer.By, at.Answer.Approver
 		}
-	case agent.CallApproved, agent.CallRefused:
+	case agent.EventCallApproved, agent.EventCallRejected:
 		if at.Call != nil {
 			e.Tool, e.ID = at.Call.Tool, at.Call.Call
 		}
-	case agent.VerbRefused:
+	case agent.EventVerbRefused:
 		if r := at.Refusal; r != nil && r.Error != nil {
 			e.What, e.Code = r.Verb, r.Error.Code
 		}
 	default:
 		return nil
 	}
-	return a.w.Add(e)
+	return a.w.Append(e)
 }
 
 func (c *cli) auditCommand() *cobra.Command {
@@ -205,15 +205,15 @@ type auditLine struct {
 
 func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
 	if publicKey == "" {
-		return agent.Errorf(agent.InvalidInput, "--public-key is wanted: the file that openssl pkey -in audit.key -pubout has made")
+		return agent.Errorf(agent.CodeInvalidInput, "--public-key is wanted: the file that openssl pkey -in audit.key -pubout has made")
 	}
 	text, err := readFile(publicKey, maxKeyFile)
 	if err != nil {
-		return agent.Errorf(agent.InvalidInput, "the public key can't be read: %w", err)
+		return agent.Errorf(agent.CodeInvalidInput, "the public key can't be read: %w", err)
 	}
 	key, err := audit.PublicKey(text)
 	if err != nil {
-		return agent.Errorf(agent.InvalidInput, "the public key in %s: %w", publicKey, err)
+		return agent.Errorf(agent.CodeInvalidInput, "the public key in %s: %w", publicKey, err)
 	}
 	var kept []audit.Head
 	for _, one := range heads {
@@ -225,14 +225,14 @@ func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return agent.Errorf(agent.InvalidInput, "the audit can't be read: %w", err)
+		return agent.Errorf(agent.CodeInvalidInput, "the audit can't be read: %w", err)
 	}
 	defer f.Close()
 	r, err := audit.Verify(f, key, kept...)
 	if err != nil {
 		return err
 	}
-	found := auditLine{agent.Version, r.Entries, r.Head.String(), r.Begun, r.Last, r.Open, !r.Quiet.IsZero() && time.Since(r.Quiet) > 2*audit.Every, r.Quiet}
+	found := auditLine{agent.Version, r.Entries, r.Head.String(), r.Begun, r.Last, r.Open, !r.Quiet.IsZero() && time.Since(r.Quiet) > 2*audit.AliveInterval, r.Quiet}
 	if c.json {
 		c.line(found)
 	} else {

@@ -30,7 +30,7 @@ func audited(b *bench) (record, public string) {
 	require.NoError(b.t, os.WriteFile(filepath.Join(b.tmp, "audit.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
 	require.NoError(b.t, os.WriteFile(public, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: text}), 0o600))
 	b.env = append(b.env, auditVariable+"="+record, auditKeyVariable+"_FILE="+filepath.Join(b.tmp, "audit.key"))
-	for _, p := range []pair{approvalKeys, exportKeys} {
+	for _, p := range []keyPair{approvalKeys, exportKeys} {
 		b.env = append(b.env, p.public+"="+os.Getenv(p.public), p.private+"="+os.Getenv(p.private))
 	}
 	return record, public
@@ -44,7 +44,7 @@ func entries(t *testing.T, record string) (list []audit.Entry) {
 	for line := range strings.Lines(string(text)) {
 		var e audit.Entry
 		require.NoError(t, json.Unmarshal([]byte(line), &e))
-		if e.Kind != audit.Opened && e.Kind != audit.Closed && e.Kind != audit.Alive {
+		if e.Kind != audit.KindOpened && e.Kind != audit.KindClosed && e.Kind != audit.KindAlive {
 			list = append(list, e)
 		}
 	}
@@ -86,21 +86,21 @@ func TestAudit(t *testing.T) {
 		text, _ := os.ReadFile(record)
 		t.Errorf("no entry %+v in\n%s", want, text)
 	}
-	has(audit.Entry{Kind: audit.Policy, What: "fermata.yaml", Agent: "payer"})
-	has(audit.Entry{Kind: audit.Happened, Event: "run.started", Session: "s-1", Agent: "payer"})
-	has(audit.Entry{Kind: audit.Happened, Event: "request.opened", Session: "s-1", Agent: "payer", What: "approval", Request: "q-1", Tool: "fs_write", Principal: "ana"})
-	has(audit.Entry{Kind: audit.Verb, What: "pause", Session: "s-1", Agent: "payer", By: "bob", Outcome: "accepted"})
-	has(audit.Entry{Kind: audit.Verb, What: "resume", Session: "s-1", Agent: "payer", By: "bob", Outcome: "accepted"})
+	has(audit.Entry{Kind: audit.KindPolicy, What: "fermata.yaml", Agent: "payer"})
+	has(audit.Entry{Kind: audit.KindEvent, Event: "run.started", Session: "s-1", Agent: "payer"})
+	has(audit.Entry{Kind: audit.KindEvent, Event: "request.opened", Session: "s-1", Agent: "payer", What: "approval", Request: "q-1", Tool: "fs_write", Principal: "ana"})
+	has(audit.Entry{Kind: audit.KindVerb, What: "pause", Session: "s-1", Agent: "payer", By: "bob", Outcome: "accepted"})
+	has(audit.Entry{Kind: audit.KindVerb, What: "resume", Session: "s-1", Agent: "payer", By: "bob", Outcome: "accepted"})
 	for _, e := range entries(t, record) {
 		if e.By == "eve" {
 			require.Equal(t, []string{"approve", "q-1", "refused"}, []string{e.What, e.Request, e.Outcome})
 			require.NotEmpty(t, e.Code)
 		}
 	}
-	has(audit.Entry{Kind: audit.KeyUsed, What: "token", Session: "s-1", Request: "q-1", Principal: "ana", Key: "k1"})
-	has(audit.Entry{Kind: audit.Happened, Event: "request.answered", Session: "s-1", Agent: "payer", Request: "q-1", Outcome: "approve", By: "carl", Principal: "ana"})
-	has(audit.Entry{Kind: audit.Happened, Event: "run.completed", Session: "s-1", Agent: "payer"})
-	has(audit.Entry{Kind: audit.KeyUsed, What: "export", Session: "s-1"})
+	has(audit.Entry{Kind: audit.KindKey, What: "token", Session: "s-1", Request: "q-1", Principal: "ana", Key: "k1"})
+	has(audit.Entry{Kind: audit.KindEvent, Event: "request.answered", Session: "s-1", Agent: "payer", Request: "q-1", Outcome: "approve", By: "carl", Principal: "ana"})
+	has(audit.Entry{Kind: audit.KindEvent, Event: "run.completed", Session: "s-1", Agent: "payer"})
+	has(audit.Entry{Kind: audit.KindKey, What: "export", Session: "s-1"})
 	text, err := os.ReadFile(record)
 	require.NoError(t, err)
 	for _, secret := range []string{"s3cret", strings.TrimSpace(token.out), "the bank"} {
@@ -125,7 +125,7 @@ func TestAudit(t *testing.T) {
 	} {
 		b.write("changed", changed)
 		r := b.run("audit", "verify", "changed", "--public-key", public, "--head", found.Head)
-		require.Equal(t, agent.BadSignature.Exit(), r.exit, "%s: %s", name, r.out+r.err)
+		require.Equal(t, agent.CodeBadSignature.ExitStatus(), r.exit, "%s: %s", name, r.out+r.err)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestAnAuditThatCantBeWritten(t *testing.T) {
 		other := *b
 		other.env = append(append([]string{}, b.env...), env...)
 		r := other.run("run", "reader", "Go")
-		require.Contains(t, []int{agent.NotSetUp.Exit(), agent.NotWritten.Exit()}, r.exit, r.err)
+		require.Contains(t, []int{agent.CodeNotSetUp.ExitStatus(), agent.CodeNotWritten.ExitStatus()}, r.exit, r.err)
 		require.Contains(t, r.err, "audit")
 		require.NotContains(t, r.out, "reader ·")
 	}
@@ -161,7 +161,7 @@ func TestAVerbThatCantBeRecorded(t *testing.T) {
 	require.NoError(t, os.Rename(record, record+".1"))
 	require.NoError(t, os.Mkdir(record, 0o700))
 	r := b.run("answer", "s-1", "So", "--request", "q-1")
-	require.Equal(t, agent.NotWritten.Exit(), r.exit, r.err)
+	require.Equal(t, agent.CodeNotWritten.ExitStatus(), r.exit, r.err)
 	require.Contains(t, r.err, "answer refused: the audit in ")
 	require.NoError(t, os.Remove(record))
 	require.NoError(t, os.Rename(record+".1", record))

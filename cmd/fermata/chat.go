@@ -88,18 +88,18 @@ func (r *runner) chat(ctx context.Context) error {
 	pressed, giveBack := r.keys.take()
 	defer giveBack()
 	t := r.newChat(pressed)
-	if err := t.comeBack(ctx); err != nil {
+	if err := t.openSession(ctx); err != nil {
 		return err
 	}
 	if err := r.findWorker(ctx); err != nil {
 		return err
 	}
 	var err error
-	if r.pieces, err = r.hears(ctx, r.server, r.live, r.session); err != nil {
+	if r.pieces, err = r.subscribe(ctx, r.server, r.live, r.session); err != nil {
 		return err
 	}
 	defer r.pieces.Close()
-	return t.left(ctx, t.talk(ctx))
+	return t.left(ctx, t.loop(ctx))
 }
 
 func (r *runner) newChat(pressed <-chan struct{}) *chat {
@@ -107,14 +107,14 @@ func (r *runner) newChat(pressed <-chan struct{}) *chat {
 		runner: r, pressed: pressed, passed: map[string]bool{}, help: "/help says what it can be told",
 	}}
 	if r.json {
-		r.desk = asking.NewConsole(r.in, r.err, pressed) // the output is for programs
+		r.asker = asking.NewConsole(r.in, r.err, pressed) // the output is for programs
 		t.to = quiet{jsonLines{r.cli, nil, nil}}
 	} else {
-		t.to = r.teller()
+		t.to = r.printer()
 	}
 	t.console = r.console()
-	t.console.Heed(pressed)
-	if typed := t.console.Keep(t.script); !t.script {
+	t.console.SetInterrupt(pressed)
+	if typed := t.console.Buffer(t.script); !t.script {
 		t.typed = typed
 	}
 	return t
@@ -125,16 +125,16 @@ type quiet struct{ jsonLines }
 
 func (quiet) Break() {}
 
-// comeBack finds out who it is that one talks to, and shows where a session stands
+// openSession finds out who it is that one talks to, and shows where a session stands
 // that there is already.
-func (t *chat) comeBack(ctx context.Context) error {
+func (t *chat) openSession(ctx context.Context) error {
 	run, err := t.runs.Get(ctx, t.session)
-	if errors.Is(err, agent.NotFound) && t.runner.agent != "" {
+	if errors.Is(err, agent.CodeNotFound) && t.runner.agent != "" {
 		t.to.Note("session %s; /help says what can be said", t.session)
 		return nil
 	}
-	if errors.Is(err, agent.NotFound) {
-		return agent.Errorf(agent.NotFound, "%w; to begin it, name an agent: fermata chat AGENT --session %s", err, t.session)
+	if errors.Is(err, agent.CodeNotFound) {
+		return agent.Errorf(agent.CodeNotFound, "%w; to begin it, name an agent: fermata chat AGENT --session %s", err, t.session)
 	}
 	if err != nil {
 		return err
@@ -146,59 +146,59 @@ func (t *chat) comeBack(ctx context.Context) error {
 	t.runner.agent = cmp.Or(t.runner.agent, stands.Agent)
 	t.heard.seq = stands.Seq
 	if !stands.Status.Ended() {
-		t.enter(run)
-		if to, ok := t.to.(*story.Teller); ok {
-			to.Join(stands.Turn, slices.ContainsFunc(stands.Doing, func(d agent.Doing) bool { return d.Kind == agent.DoingModel }))
+		t.watchRun(run)
+		if to, ok := t.to.(*story.Printer); ok {
+			to.StartMidTurn(stands.Turn, slices.ContainsFunc(stands.InFlight, func(d agent.InFlight) bool { return d.Kind == agent.InFlightModel }))
 		}
 	} else {
 		t.exit = exitOf(stands.Status)
 	}
 	t.to.Note("session %s · %s · %s", t.session, stands.Agent, stands.Status)
-	return t.lately(ctx)
+	return t.showRecent(ctx)
 }
 
-// lately shows what was said last.
-func (t *chat) lately(ctx context.Context) error {
+// showRecent shows what was said last.
+func (t *chat) showRecent(ctx context.Context) error {
 	const shown = 6
 	messages, err := t.runs.Transcript(ctx, t.session)
 	switch {
-	case errors.Is(err, agent.NoWorker), errors.Is(err, agent.Timeout), errors.Is(err, agent.NotFound):
+	case errors.Is(err, agent.CodeNoWorker), errors.Is(err, agent.CodeTimeout), errors.Is(err, agent.CodeNotFound):
 		t.to.Note("what was said before can't be shown: %v", err)
 		return nil
 	case err != nil || t.json:
 		return err
 	}
 	if n := len(messages) - shown; n > 0 {
-		t.to.Note("%s before, see %s", counted(n, "message"), t.how("transcript %s", t.session))
+		t.to.Note("%s before, see %s", counted(n, "message"), t.commandLine("transcript %s", t.session))
 		messages = messages[n:]
 	}
 	t.printMessages(messages)
 	return nil
 }
 
-// enter turns to a run that begins, or goes on.
-func (t *chat) enter(run *fermata.Run) {
-	t.run, t.heard = run, heard{seq: t.heard.seq}
+// watchRun turns to a run that begins, or goes on.
+func (t *chat) watchRun(run *fermata.Run) {
+	t.run, t.heard = run, followState{seq: t.heard.seq}
 	t.holding, t.after, t.rest = false, 0, ""
 	clear(t.passed)
 	if t.json {
 		t.to = quiet{jsonLines{t.cli, run, nil}}
 	} else {
-		t.to = t.teller() // one knows one run's turns
+		t.to = t.printer() // one knows one run's turns
 	}
 }
 
-// talk goes from run to run until the person leaves.
-func (t *chat) talk(ctx context.Context) error {
+// loop goes from run to run until the person leaves.
+func (t *chat) loop(ctx context.Context) error {
 	for {
 		var err error
 		switch {
 		case t.run == nil:
-			err = t.between(ctx)
+			err = t.nextMessage(ctx)
 		case t.script && t.after > 0: // it rests, and asks nothing
 			err = t.line(ctx)
 		default:
-			err = t.during(ctx)
+			err = t.followRun(ctx)
 		}
 		if command := asking.Command(""); errors.As(err, &command) {
 			err = t.command(ctx, string(command))
@@ -209,12 +209,12 @@ func (t *chat) talk(ctx context.Context) error {
 	}
 }
 
-// during follows a run to the next thing to do.
-func (t *chat) during(ctx context.Context) error {
+// followRun follows a run to the next thing to do.
+func (t *chat) followRun(ctx context.Context) error {
 	o, err := t.step(ctx)
 	switch {
 	case errors.Is(err, errTyped):
-		return t.heed(ctx)
+		return t.handleTyped(ctx)
 	case err != nil:
 		return err
 	case o != nil:
@@ -225,13 +225,13 @@ func (t *chat) during(ctx context.Context) error {
 
 // over tells how a run ended.
 func (t *chat) over(ctx context.Context, o *agent.Outcome) {
-	t.exit = t.told(ctx, t.runs, o, t.to)
+	t.exit = t.printEnd(ctx, t.runs, o, t.to)
 	t.heard.seq = max(t.heard.seq, o.Seq)
 	t.run = nil
 }
 
-// heed says to the run what was typed while it worked.
-func (t *chat) heed(ctx context.Context) error {
+// handleTyped says to the run what was typed while it worked.
+func (t *chat) handleTyped(ctx context.Context) error {
 	for {
 		line, err := t.console.Typed()
 		switch {
@@ -246,10 +246,10 @@ func (t *chat) heed(ctx context.Context) error {
 	}
 }
 
-// between asks for the message that begins the next run.
-func (t *chat) between(ctx context.Context) error {
+// nextMessage asks for the message that begins the next run.
+func (t *chat) nextMessage(ctx context.Context) error {
 	if !t.script { // what was typed before the run had ended
-		if err := t.heed(ctx); err != nil || t.run != nil {
+		if err := t.handleTyped(ctx); err != nil || t.run != nil {
 			return err
 		}
 	}
@@ -263,8 +263,8 @@ func (t *chat) line(ctx context.Context) error {
 		prompt = ""
 	}
 	line, err := t.console.Line(ctx, prompt)
-	if errors.Is(err, asking.ErrPressed) {
-		return errLeft
+	if errors.Is(err, asking.ErrInterrupted) {
+		return errDetached
 	}
 	if err != nil {
 		return err
@@ -290,7 +290,7 @@ func (t *chat) message(ctx context.Context, text string, mode agent.SendMode) er
 	case line.Later:
 		t.to.Note("no worker answers; the message waits for one")
 	case t.run == nil || line.Run != t.run.ID:
-		t.enter(run)
+		t.watchRun(run)
 	}
 	return nil
 }
@@ -298,7 +298,7 @@ func (t *chat) message(ctx context.Context, text string, mode agent.SendMode) er
 // left says how to come back, and returns the exit status.
 func (t *chat) left(ctx context.Context, err error) error {
 	switch {
-	case ctx.Err() == nil && !errors.Is(err, io.EOF) && !errors.Is(err, errLeft):
+	case ctx.Err() == nil && !errors.Is(err, io.EOF) && !errors.Is(err, errDetached):
 		return err
 	case t.run != nil:
 		err = t.conversation.left(ctx, err)
@@ -307,6 +307,6 @@ func (t *chat) left(ctx context.Context, err error) error {
 	default:
 		err = t.exit
 	}
-	t.note("come back with %s", t.how("chat --session %s", t.session))
+	t.note("come back with %s", t.commandLine("chat --session %s", t.session))
 	return err
 }

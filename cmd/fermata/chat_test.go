@@ -18,7 +18,7 @@ import (
 // talker knows what to say to what it is told.
 func talker() role {
 	return role{
-		agent.Definition{Name: "talker", Tools: []string{agent.AskUserTool, "pay", "dig"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}},
+		agent.Definition{Name: "talker", Tools: []string{agent.AskUserTool, "pay", "dig"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}}},
 		[]testsuite.Reply{
 			{Match: "^hello$", Text: "Good day."},
 			{Match: "^work$", Calls: []testsuite.Call{{Tool: "dig"}}},
@@ -83,7 +83,7 @@ func TestChatAtTheTerminal(t *testing.T) {
 	d.answers("> ", "/quit")
 	r := d.ends(4)
 	require.Contains(t, r.err, "come back with fermata chat --session "+id)
-	runs := outlines[agent.Record](t, s.run("runs", id, "--json").out)
+	runs := outlines[agent.RunRecord](t, s.run("runs", id, "--json").out)
 	require.Len(t, runs, 6, "all in one session")
 }
 
@@ -136,7 +136,7 @@ func TestChatByScript(t *testing.T) {
 	require.Zero(t, r.exit, r.out+r.err)
 	require.Equal(t, 2, strings.Count(r.out, "Good day.\ncompleted"), r.out)
 	require.Contains(t, r.out, "rejected Not executed: it was not approved. too much")
-	require.Len(t, outlines[agent.Record](t, s.run("runs", id, "--json").out), 4)
+	require.Len(t, outlines[agent.RunRecord](t, s.run("runs", id, "--json").out), 4)
 
 	r = s.script([]string{"pay"}, "chat", "--session", id, "--json")
 	require.Equal(t, 3, r.exit, r.err)
@@ -166,7 +166,7 @@ func TestSessionsOnTheEmbeddedServer(t *testing.T) {
 	r := b.run("checkpoints", "s-1", "--json")
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.err, "no Temporal server runs: this is what the store has")
-	turns := lastLine[fermata.Points](t, r.out)
+	turns := lastLine[fermata.CheckpointPage](t, r.out)
 	require.Equal(t, 3, turns.Total)
 	r = b.run("fork", "s-1", turns.Items[1].ID)
 	require.Zero(t, r.exit, r.err)

@@ -25,7 +25,7 @@ func (t *chat) command(ctx context.Context, line string) error {
 	t.to.Break()
 	switch name {
 	case "/quit":
-		return errLeft
+		return errDetached
 	case "/help":
 		t.console.Print("%s", outside.Block(chatHelp))
 	case "/queue":
@@ -64,10 +64,10 @@ func (t *chat) verb(ctx context.Context, name, text string) error {
 		ack, err = t.run.Resume(soon, &fermata.ResumeOptions{Message: text, By: whoami()})
 	}
 	if err != nil {
-		t.failed(ctx, unheard(t.session, err))
+		t.failed(ctx, noAnswer(t.session, err))
 		return ctx.Err()
 	}
 	t.after, t.rest = 0, ""
-	t.to.Note("%s %s, it is %s", strings.TrimPrefix(name, "/"), ack.Effect, standing(ack))
+	t.to.Note("%s %s, it is %s", strings.TrimPrefix(name, "/"), ack.Effect, statusText(ack))
 	return nil
 }

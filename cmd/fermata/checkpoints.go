@@ -13,7 +13,7 @@ import (
 )
 
 func (c *cli) checkpointsCommand() *cobra.Command {
-	var o fermata.PointsOptions
+	var o fermata.CheckpointsOptions
 	cmd := &cobra.Command{
 		Use:   "checkpoints SESSION [CHECKPOINT]",
 		Short: "List the points from which a session can be begun anew",
@@ -47,9 +47,9 @@ knows it there. fermata fork begins behind one, and fermata diff compares two.`,
 	return cmd
 }
 
-func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session string, o *fermata.PointsOptions) error {
+func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session string, o *fermata.CheckpointsOptions) error {
 	if o.Limit == 0 {
-		return agent.Errorf(agent.InvalidInput, "--limit must be positive").At("limit")
+		return agent.Errorf(agent.CodeInvalidInput, "--limit must be positive").WithPath("limit")
 	}
 	page, err := runs.Checkpoints(ctx, session, o)
 	switch {
@@ -74,7 +74,7 @@ func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session str
 }
 
 // pending are the calls that were asked for behind a checkpoint and have no result.
-func pending(p agent.Point) string {
+func pending(p agent.Checkpoint) string {
 	var calls []string
 	for _, call := range p.Pending {
 		calls = append(calls, call.ID+" "+outside.Cut(outside.Name(call.Tool), 40))
@@ -85,10 +85,10 @@ func pending(p agent.Point) string {
 	return strings.Join(calls, ", ")
 }
 
-// pointLine is a whole checkpoint for programs.
-type pointLine struct {
+// checkpointLine is a whole checkpoint for programs.
+type checkpointLine struct {
 	V int `json:"v"`
-	agent.Point
+	agent.Checkpoint
 	Said []agent.Message `json:"said"`
 }
 
@@ -98,7 +98,7 @@ func (c *cli) checkpoint(ctx context.Context, runs *fermata.Client, session, id 
 	case err != nil:
 		return err
 	case c.json:
-		c.line(pointLine{agent.Version, p, append([]agent.Message{}, messages...)})
+		c.line(checkpointLine{agent.Version, p, append([]agent.Message{}, messages...)})
 		return nil
 	}
 	t := c.table()

@@ -46,7 +46,7 @@ func plainUntil() (until time.Time, err error) {
 		until = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	default:
 		if until, err = time.Parse(time.RFC3339, text); err != nil {
-			err = agent.Errorf(agent.InvalidInput, "%s: it is a time such as 2026-12-01T08:00:00Z, or %s", plainVariable, always)
+			err = agent.Errorf(agent.CodeInvalidInput, "%s: it is a time such as 2026-12-01T08:00:00Z, or %s", plainVariable, always)
 		}
 	}
 	return until, err
@@ -143,34 +143,34 @@ type keyLine struct {
 func (c *cli) codec(ctx context.Context, addr string) error {
 	ring, err := encryptionKeys()
 	if err == nil && ring == nil {
-		err = agent.Errorf(agent.NotSetUp, "there are no keys: set %s; fermata codec key makes one", encryptionVariable)
+		err = agent.Errorf(agent.CodeNotSetUp, "there are no keys: set %s; fermata codec key makes one", encryptionVariable)
 	}
 	if err == nil {
 		err = checkLoopback("--listen", addr)
 	}
 	token, wrong := secret.Get(codecVariable)
 	if wrong == nil && token != "" && len(token) < leastToken {
-		wrong = agent.Errorf(agent.InvalidInput, "%s has %d characters, and any page that a browser shows may guess it: use at least %d, or unset it for a new one", codecVariable, len(token), leastToken)
+		wrong = agent.Errorf(agent.CodeInvalidInput, "%s has %d characters, and any page that a browser shows may guess it: use at least %d, or unset it for a new one", codecVariable, len(token), leastToken)
 	}
 	if err = cmp.Or(err, wrong); err != nil {
 		return err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return agent.Errorf(agent.InvalidInput, "the codec server does not start: %w", err)
+		return agent.Errorf(agent.CodeInvalidInput, "the codec server does not start: %w", err)
 	}
 	token = cmp.Or(token, rand.Text())
 	server := &http.Server{Handler: codecHandler(ring, token), ReadTimeout: time.Minute, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { server.Close() })
 	if at := fmt.Sprintf("http://%s/%s", listener.Addr(), token); c.json {
-		c.line(codecLine{agent.Version, "ready", at, ring.IDs(), ring.Writes()})
+		c.line(codecLine{agent.Version, "ready", at, ring.IDs(), ring.Primary()})
 	} else {
 		c.print("codec      %s", at)
-		c.print("keys       %s; %s writes", strings.Join(ring.IDs(), ", "), ring.Writes())
+		c.print("keys       %s; %s writes", strings.Join(ring.IDs(), ", "), ring.Primary())
 		c.print("ready      Ctrl-C stops")
 	}
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return agent.Errorf(agent.Internal, "the codec server has stopped: %w", err)
+		return agent.Errorf(agent.CodeInternal, "the codec server has stopped: %w", err)
 	}
 	return nil
 }

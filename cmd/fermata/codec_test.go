@@ -63,7 +63,7 @@ func TestCodecTokenIsLong(t *testing.T) {
 	t.Setenv(encryptionVariable, key)
 	t.Setenv(codecVariable, "sesame")
 	r := inProcess(t, "codec", "--listen", "127.0.0.1:0")
-	require.Equal(t, agent.InvalidInput.Exit(), r.exit, r.out)
+	require.Equal(t, agent.CodeInvalidInput.ExitStatus(), r.exit, r.out)
 	require.Contains(t, r.err, codecVariable+" has 6 characters")
 }
 
@@ -76,7 +76,7 @@ func TestPlainUntil(t *testing.T) {
 	}
 	t.Setenv(plainVariable, "tomorrow")
 	_, err := plainUntil()
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	require.ErrorContains(t, err, plainVariable)
 }
 

@@ -2,6 +2,6 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// conceal keeps other processes of this user, such as MCP servers, from reading the keys in
+// protectMemory keeps other processes of this user, such as MCP servers, from reading the keys in
 // this process' environment and memory, and the kernel from writing them into a core file.
-func conceal() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
+func protectMemory() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

@@ -73,9 +73,9 @@ func (c *cli) find(ctx context.Context) (*server, error) {
 	if err == nil && s == nil {
 		dir, _ := c.dataDir() // looked at already
 		if c.data != "" {
-			return nil, agent.Errorf(agent.Unreachable, "no Temporal server is named, and none runs in the data directory %s: start one with fermata dev --data %s, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, shellWord(c.data))
+			return nil, agent.Errorf(agent.CodeUnreachable, "no Temporal server is named, and none runs in the data directory %s: start one with fermata dev --data %s, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, shellWord(c.data))
 		}
-		err = agent.Errorf(agent.Unreachable, "no Temporal server is named, none runs in the data directory %s and none listens at %s: start one with fermata dev, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, defaultAddress)
+		err = agent.Errorf(agent.CodeUnreachable, "no Temporal server is named, none runs in the data directory %s and none listens at %s: start one with fermata dev, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, defaultAddress)
 	}
 	return s, err
 }
@@ -95,12 +95,12 @@ func (c *cli) findOrStart(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	s, err = c.embed(ctx, dir, o, true)
-	return c.introduced(s), err
+	return c.noteServer(s), err
 }
 
-// introduced says which server a command speaks to: an empty list is then never
+// noteServer says which server a command speaks to: an empty list is then never
 // a wrong one.
-func (c *cli) introduced(s *server) *server {
+func (c *cli) noteServer(s *server) *server {
 	switch {
 	case s == nil:
 	case s.inProcess():
@@ -121,15 +121,15 @@ func (c *cli) look(ctx context.Context) (*server, error) {
 	}
 	if named {
 		s, err := c.dial(ctx, o)
-		return c.introduced(s), err
+		return c.noteServer(s), err
 	}
 	dir, err := c.dataDir()
 	if err != nil {
 		return nil, err
 	}
-	if served(dir) {
+	if hasServer(dir) {
 		if s, err := c.embed(ctx, dir, o, false); err != nil || s != nil {
-			return c.introduced(s), err
+			return c.noteServer(s), err
 		}
 	}
 	// Who names a directory means its server, and no other one.
@@ -141,7 +141,7 @@ func (c *cli) look(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	s.unnamed = true
-	return c.introduced(s), nil
+	return c.noteServer(s), nil
 }
 
 // clientOptions are what flags, environment and profile say, in this order.
@@ -172,7 +172,7 @@ func (c *cli) profileOf() (*envconfig.ClientConfigProfile, error) {
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{ConfigFileProfile: c.profile})
 	if err != nil {
 		file := cmp.Or(os.Getenv("TEMPORAL_CONFIG_FILE"), envconfig.DefaultConfigFilePath())
-		return nil, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w; profiles are in %s", err, file)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the configuration of the Temporal client: %w; profiles are in %s", err, file)
 	}
 	key, err := secret.Get(apiKeyVariable)
 	if err != nil {
@@ -188,7 +188,7 @@ const apiKeyVariable = "TEMPORAL_API_KEY"
 func optionsOf(profile *envconfig.ClientConfigProfile) (client.Options, error) {
 	o, err := profile.ToClientOptions(envconfig.ToClientOptionsRequest{})
 	if err != nil {
-		return o, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w", err)
+		return o, agent.Errorf(agent.CodeInvalidInput, "the configuration of the Temporal client: %w", err)
 	}
 	return o, nil
 }
@@ -207,7 +207,7 @@ func (c *cli) dial(ctx context.Context, o client.Options) (*server, error) {
 // embed starts the embedded server of a data directory, or finds the one that
 // runs. Without start it returns nil where none runs.
 func (c *cli) embed(ctx context.Context, dir string, o client.Options, start bool) (*server, error) {
-	c.noteFull(folder{dataFolder, dir}) // before the server keeps us waiting
+	c.warnFull(folder{dataFolder, dir}) // before the server keeps us waiting
 	options := &devserver.Options{DataDir: dir, Logger: c.serverLogger()}
 	if start {
 		// A namespace is only made by those who start something in it.
@@ -215,7 +215,7 @@ func (c *cli) embed(ctx context.Context, dir string, o client.Options, start boo
 	}
 	d, err := startServer(ctx, options)
 	if err != nil {
-		return nil, agent.Errorf(agent.Unreachable, "%w", err)
+		return nil, agent.Errorf(agent.CodeUnreachable, "%w", err)
 	}
 	if !start && !d.Shared() {
 		d.Stop() // the one that ran has just stopped
@@ -224,10 +224,10 @@ func (c *cli) embed(ctx context.Context, dir string, o client.Options, start boo
 	sdk, err := d.Dial(ctx, client.Options{Namespace: o.Namespace, Logger: o.Logger, MetricsHandler: o.MetricsHandler, ConnectionOptions: client.ConnectionOptions{DialOptions: o.ConnectionOptions.DialOptions}})
 	if err != nil {
 		d.Stop()
-		return nil, agent.Errorf(agent.Unreachable, "%w", err)
+		return nil, agent.Errorf(agent.CodeUnreachable, "%w", err)
 	}
 	s := &server{Client: sdk, addr: d.Addr(), namespace: o.Namespace, embedded: d, data: dir}
-	c.tellsLocally(s, dir)
+	c.openLiveEndpoint(s, dir)
 	return s, nil
 }
 
@@ -247,25 +247,25 @@ func (c *cli) queue() string { return cmp.Or(c.taskQueue, signals.TaskQueue) }
 // client is the client of runs on a server. Without a store it is one as well: what needs
 // none goes on, and what does fails with the reason.
 func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
-	c.lost = c.lostStore(ctx, s)
+	c.storeErr = c.lostStore(ctx, s)
 	transcripts, err := c.nameStore(ctx)
-	if err != nil && c.lost == nil {
+	if err != nil && c.storeErr == nil {
 		return nil, err
 	}
 	o := &fermata.Options{TaskQueue: c.queue()}
-	if c.lost == nil {
+	if c.storeErr == nil {
 		o.Store = transcripts
-		c.noteFull(storeFolder(transcripts)...)
+		c.warnFull(storeFolder(transcripts)...)
 	} else {
-		c.note("fermata: warning: %v", c.lost)
+		c.note("fermata: warning: %v", c.storeErr)
 	}
-	if far, err := c.ends(s); err != nil {
+	if far, err := c.liveEnds(s); err != nil {
 		return nil, err
 	} else if far != nil {
 		o.Live = far
 	}
-	if c.lost == nil {
-		if err := c.otherStore(ctx, s, transcripts); errors.Is(err, agent.NotSetUp) {
+	if c.storeErr == nil {
+		if err := c.otherStore(ctx, s, transcripts); errors.Is(err, agent.CodeNotSetUp) {
 			c.note("fermata: warning: %v", err)
 		}
 	}
@@ -277,8 +277,8 @@ func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
 // an empty one. What can't be known in a moment is not told.
 func (c *cli) lostStore(ctx context.Context, s *server) error {
 	place, err := c.storePlace()
-	if err != nil && s.embedded == nil && agent.CodeOf(err) != agent.InvalidInput {
-		return agent.Errorf(agent.NotSetUp, "%w, and no store is named (--store, %s)", err, storeVariable)
+	if err != nil && s.embedded == nil && agent.CodeOf(err) != agent.CodeInvalidInput {
+		return agent.Errorf(agent.CodeNotSetUp, "%w, and no store is named (--store, %s)", err, storeVariable)
 	}
 	if err != nil || strings.Contains(place, "://") || store.IsDir(place) {
 		return nil // opening it tells the error
@@ -290,10 +290,10 @@ func (c *cli) lostStore(ctx context.Context, s *server) error {
 	case err != nil:
 		return nil
 	case recorded.Place != place:
-		return agent.Errorf(agent.NotSetUp, "there is no store in %s, and none was made: that of the task queue %s is in %s. Name that one (--store, --data, %s), or use another task queue",
+		return agent.Errorf(agent.CodeNotSetUp, "there is no store in %s, and none was made: that of the task queue %s is in %s. Name that one (--store, --data, %s), or use another task queue",
 			place, c.queue(), recorded.Place, storeVariable)
 	}
-	return agent.Errorf(agent.StoreUnavailable, "the store of the task queue %s is not in %s: is it mounted? Nothing was made in its place. Mount or restore it; if it is gone for good, stop all workers and terminate the workflow %s",
+	return agent.Errorf(agent.CodeStoreUnavailable, "the store of the task queue %s is not in %s: is it mounted? Nothing was made in its place. Mount or restore it; if it is gone for good, stop all workers and terminate the workflow %s",
 		c.queue(), place, signals.StoreRecordID(c.queue()))
 }
 
@@ -314,13 +314,13 @@ func (c *cli) otherStore(ctx context.Context, s *server, transcripts store.Store
 	if err != nil {
 		return err
 	}
-	return signals.OtherStore(c.queue(), recorded, signals.StoreRecord{ID: id, Place: store.Place(transcripts)})
+	return signals.CheckStore(c.queue(), recorded, signals.StoreRecord{ID: id, Place: store.Location(transcripts)})
 }
 
-// onItsQueue adds to an error, which says that a part of a session is not to be had, that
+// withQueueHint adds to an error, which says that a part of a session is not to be had, that
 // the session is of another task queue, if it is: the workers there may have another store.
-func (c *cli) onItsQueue(ctx context.Context, s *server, session string, err error) error {
-	if !slices.Contains([]agent.Code{agent.NotFound, agent.ChunkMissing, agent.NoWorker, agent.Timeout}, agent.CodeOf(err)) {
+func (c *cli) withQueueHint(ctx context.Context, s *server, session string, err error) error {
+	if !slices.Contains([]agent.Code{agent.CodeNotFound, agent.CodeChunkMissing, agent.CodeNoWorker, agent.CodeTimeout}, agent.CodeOf(err)) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probePatience)

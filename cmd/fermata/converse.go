@@ -25,7 +25,7 @@ type conversation struct {
 	help    string          // where to learn what a run that rests can be told
 
 	holding bool            // Ctrl-C was pressed, and what comes next was not chosen yet
-	lifts   int             // how often the run's own hold had been lifted then
+	resumes int             // how often the run's own hold had been lifted then
 	passed  map[string]bool // requests that are left to others
 	rest    string          // the rest that was told last
 	after   int64           // a rest that there is nothing to ask at
@@ -39,23 +39,23 @@ type speaker interface {
 	Break()
 }
 
-// errLeft says that the person leaves, and all is told.
-var errLeft = errors.New("left")
+// errDetached says that the person leaves, and all is told.
+var errDetached = errors.New("left")
 
 // converse shows the run to its end. What it asks is asked here, and Ctrl-C holds
 // it, until the person says what comes next.
 func (r *runner) converse(ctx context.Context) error {
 	pressed, giveBack := r.keys.take()
 	defer giveBack()
-	v := &conversation{runner: r, to: r.storyteller(), console: r.console(), pressed: pressed, passed: map[string]bool{}, help: "Ctrl-C asks what to do"}
-	v.console.Heed(pressed)
+	v := &conversation{runner: r, to: r.newPrinter(), console: r.console(), pressed: pressed, passed: map[string]bool{}, help: "Ctrl-C asks what to do"}
+	v.console.SetInterrupt(pressed)
 	for {
 		o, err := v.step(ctx)
 		switch {
 		case err != nil:
 			return v.left(ctx, err)
 		case o != nil:
-			return r.told(ctx, r.runs, o, v.to)
+			return r.printEnd(ctx, r.runs, o, v.to)
 		}
 	}
 }
@@ -65,20 +65,20 @@ func (r *runner) converse(ctx context.Context) error {
 func (v *conversation) step(ctx context.Context) (*agent.Outcome, error) {
 	o, err := v.next(ctx, v.to, v.until)
 	switch {
-	case errors.Is(err, asking.ErrPressed):
-		err = v.press(ctx)
+	case errors.Is(err, asking.ErrInterrupted):
+		err = v.pressInterrupt(ctx)
 	case errors.Is(err, errAsked):
-		open, _ := inFull(ctx, v.runs, v.found)
+		open, _ := requestsInFull(ctx, v.runs, v.found)
 		err = v.ask(ctx, open)
-	case errors.Is(err, errMoved):
+	case errors.Is(err, errRunChanged):
 		v.after, err = 0, nil
-	case err == nil && o.Status != agent.Suspended:
+	case err == nil && o.Status != agent.StatusSuspended:
 		return o, nil
 	case err == nil:
-		err = v.rested(ctx, o)
+		err = v.handleSuspended(ctx, o)
 	}
-	if errors.Is(err, asking.ErrPressed) {
-		err = v.press(ctx) // instead of an answer
+	if errors.Is(err, asking.ErrInterrupted) {
+		err = v.pressInterrupt(ctx) // instead of an answer
 	}
 	return nil, err
 }
@@ -98,10 +98,10 @@ func (v *conversation) fresh(list []agent.Request) []agent.Request {
 	return slices.DeleteFunc(slices.Clone(list), func(q agent.Request) bool { return v.passed[q.Session+" "+q.ID] })
 }
 
-// rested speaks of a run that rests: what it asks is asked, and a hold of this
+// handleSuspended speaks of a run that rests: what it asks is asked, and a hold of this
 // person's own is talked about.
-func (v *conversation) rested(ctx context.Context, o *agent.Outcome) error {
-	if v.held() && slices.ContainsFunc(o.Suspension.Held, func(h agent.Hold) bool { return h.From == agent.HoldOwn }) {
+func (v *conversation) handleSuspended(ctx context.Context, o *agent.Outcome) error {
+	if v.held() && slices.ContainsFunc(o.Suspension.Holds, func(h agent.Hold) bool { return h.From == agent.HoldOwn }) {
 		return v.choose(ctx)
 	}
 	if open := v.fresh(o.Suspension.Requests); len(open) > 0 && o.Seq > 0 {
@@ -133,7 +133,7 @@ func (v *conversation) ask(ctx context.Context, open []agent.Request) error {
 		a, err := v.console.Ask(still, q)
 		done()
 		switch {
-		case err != nil && errors.Is(context.Cause(still), errElsewhere):
+		case err != nil && errors.Is(context.Cause(still), errAnsweredElsewhere):
 			continue // by whom is told next
 		case errors.Is(err, asking.ErrLater):
 			v.pass(q, "stays open")
@@ -151,16 +151,16 @@ func (v *conversation) ask(ctx context.Context, open []agent.Request) error {
 	return nil
 }
 
-// errElsewhere tells that somebody else was quicker with an answer.
-var errElsewhere = errors.New("it was answered elsewhere")
+// errAnsweredElsewhere tells that somebody else was quicker with an answer.
+var errAnsweredElsewhere = errors.New("it was answered elsewhere")
 
 // whileOpen is a context that ends when a request is open no more.
 func (v *conversation) whileOpen(ctx context.Context, q agent.Request) (open context.Context, done func()) {
 	open, end := context.WithCancelCause(ctx)
 	go func() {
 		for await.Pause(open, lookAgain) {
-			if _, err := v.runs.Request(open, q.Session, q.ID); errors.Is(err, agent.NotFound) || errors.Is(err, agent.Closed) {
-				end(errElsewhere)
+			if _, err := v.runs.Request(open, q.Session, q.ID); errors.Is(err, agent.CodeNotFound) || errors.Is(err, agent.CodeClosed) {
+				end(errAnsweredElsewhere)
 			}
 		}
 	}()
@@ -192,7 +192,7 @@ func (v *conversation) left(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		v.leaving("interrupted", "the run")
 		return exitInterrupted
-	case errors.Is(err, io.EOF), errors.Is(err, errLeft):
+	case errors.Is(err, io.EOF), errors.Is(err, errDetached):
 		v.leave()
 		return exitSuspended
 	}
@@ -204,10 +204,10 @@ func (v *conversation) leave() { v.leaving("left", "it") }
 
 func (v *conversation) leaving(why, what string) {
 	if v.held() {
-		v.note("%s; the run stays held: %s lets it go on", why, v.how("resume %s", v.run.Session))
+		v.note("%s; the run stays held: %s lets it go on", why, v.commandLine("resume %s", v.run.Session))
 		return
 	}
-	v.note("%s; %s", why, v.goesOn(what))
+	v.note("%s; %s", why, v.continuesText(what))
 }
 
 // whoami is who answers, where nobody says so: a claim.

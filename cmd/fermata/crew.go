@@ -23,17 +23,17 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// crew is a worker in this process, with all that its agents work with.
-type crew struct {
+// localWorker is a worker in this process, with all that its agents work with.
+type localWorker struct {
 	worker *worker.Worker
 	kit    io.Closer
 	stop   context.CancelFunc // of the look at disks
 }
 
-// hire starts a worker for the agents of a file. sink hears what runs say right now,
+// startWorker starts a worker for the agents of a file. sink hears what runs say right now,
 // where no other process can, and may be nil; patience is how long calls in progress may
 // take when the worker stops.
-func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration, sink live.Sink) (*crew, error) {
+func (c *cli) startWorker(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration, sink live.Sink) (*localWorker, error) {
 	transcripts, err := c.openStore(ctx)
 	if err != nil {
 		return nil, err
@@ -45,23 +45,23 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 		return nil, err
 	}
 	var holds live.Holds // Temporal's, where there is no broker
-	if far, err := c.ends(s); err != nil {
+	if far, err := c.liveEnds(s); err != nil {
 		return nil, err
 	} else if far != nil {
 		sink = far
 	}
-	if c.pieces.holds != nil {
-		holds = c.pieces.holds
+	if c.brokerConn.holds != nil {
+		holds = c.brokerConn.holds
 	}
 	var vault mcp.Vault // in memory, where nothing encrypts what is stored
 	if v := store.NewVault(transcripts); v != nil {
 		vault = v
 	}
-	kit, err := c.equip(f, vault)
+	kit, err := c.openKit(f, vault)
 	if err != nil {
 		return nil, err
 	}
-	o := c.inventory(f, kit)
+	o := c.workerOptions(f, kit)
 	o.Store, o.Temporal, o.Live, o.Holds, o.ApprovalKeys, o.ExportKeys, o.Policy = transcripts, stopsWithin(patience), sink, holds, keys, exports, policy
 	o.Deployment, o.Build = c.deployment, cmp.Or(c.build, version())
 	if c.exports.observer != nil {
@@ -77,20 +77,20 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if err != nil {
 		return nil, errors.Join(err, kit.Close())
 	}
-	c.warnOfOpenings(f, policy)
+	c.warnOfRisks(f, policy)
 	watching, stop := context.WithCancel(ctx)
 	if err := c.watchDisks(watching, s); err != nil {
 		stop()
 		w.Stop()
 		return nil, errors.Join(err, kit.Close())
 	}
-	return &crew{w, kit, stop}, nil
+	return &localWorker{w, kit, stop}, nil
 }
 
-// warnOfOpenings says what the agents file and the policy leave open.
-func (c *cli) warnOfOpenings(f *agentsfile.File, policy agent.Policy) {
-	for _, name := range unpoliced(policy, f) {
-		c.slogger().Warn(name, "todo", unpolicedRemedy)
+// warnOfRisks says what the agents file and the policy leave open.
+func (c *cli) warnOfRisks(f *agentsfile.File, policy agent.Policy) {
+	for _, name := range unknownPolicyAgents(policy, f) {
+		c.slogger().Warn(name, "todo", unknownPolicyAgentsRemedy)
 	}
 	if text := unproven(f); text != "" {
 		c.slogger().Warn(text, "todo", unprovenRemedy)
@@ -100,8 +100,8 @@ func (c *cli) warnOfOpenings(f *agentsfile.File, policy agent.Policy) {
 	}
 }
 
-// equip opens what the agents of a file work with, unless it is not safe to have.
-func (c *cli) equip(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit, err error) {
+// openKit opens what the agents of a file work with, unless it is not safe to have.
+func (c *cli) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit, err error) {
 	if f.Private, err = c.private(); err != nil {
 		return nil, err
 	}
@@ -114,23 +114,23 @@ func (c *cli) equip(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit, e
 	return kit, nil
 }
 
-// inventory is what a worker for an agents file has.
-func (c *cli) inventory(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
+// workerOptions is what a worker for an agents file has.
+func (c *cli) workerOptions(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
 	return &worker.Options{
-		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Ask: f.Asks(), Pins: f.Pins(), Models: f.Models(), Rates: f.Rates(), Daily: f.Daily, Logger: c.log,
+		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: c.log,
 	}
 }
 
-// dismiss stops the worker and what it used.
-func (w *crew) dismiss() error {
+// shutDown stops the worker and what it used.
+func (w *localWorker) shutDown() error {
 	w.stop()
 	w.worker.Stop()
 	return w.kit.Close()
 }
 
-// dismiss stops a worker of this process.
-func (c *cli) dismiss(w *crew) {
-	if err := w.dismiss(); err != nil {
+// stopWorker stops a worker of this process.
+func (c *cli) stopWorker(w *localWorker) {
+	if err := w.shutDown(); err != nil {
 		c.note("fermata: stopping: %v", err)
 	}
 }
@@ -149,7 +149,7 @@ func agentsFile(ctx context.Context, path string) (*agentsfile.File, error) {
 
 // noAgents says what to write where there is no agents file.
 func noAgents() error {
-	return agent.Errorf(agent.InvalidInput, "there is no agents file: write %s, such as \"agents: {reviewer: {model: anthropic/claude-sonnet-5, instructions: You review code., tools: [fs_read, fs_grep]}}\", or name one with --agents", agentsfile.DefaultName)
+	return agent.Errorf(agent.CodeInvalidInput, "there is no agents file: write %s, such as \"agents: {reviewer: {model: anthropic/claude-sonnet-5, instructions: You review code., tools: [fs_read, fs_grep]}}\", or name one with --agents", agentsfile.DefaultName)
 }
 
 // queueOwner remembers in the data directory which agents file its task queue
@@ -170,7 +170,7 @@ func (c *cli) claimQueue(ctx context.Context, s *server, runs *fermata.Client, f
 	if err != nil {
 		return err
 	}
-	mine := whole(f)
+	mine := absPath(f)
 	if other := owner(record); other != "" && other != mine {
 		if names, err := c.pollers(ctx, s); err != nil || len(names) > 0 {
 			return errors.Join(err, c.sameAgents(s, f))
@@ -180,7 +180,7 @@ func (c *cli) claimQueue(ctx context.Context, s *server, runs *fermata.Client, f
 			return err
 		}
 		if len(live) > 0 {
-			return agent.Errorf(agent.Busy, "the task queue %s has live runs of the agents in %s (%s): let them end with fermata dev --agents %s, end them with temporal workflow terminate, or use another --task-queue",
+			return agent.Errorf(agent.CodeBusy, "the task queue %s has live runs of the agents in %s (%s): let them end with fermata dev --agents %s, end them with temporal workflow terminate, or use another --task-queue",
 				c.queue(), other, strings.Join(live, ", "), other)
 		}
 	}
@@ -189,7 +189,7 @@ func (c *cli) claimQueue(ctx context.Context, s *server, runs *fermata.Client, f
 		err = os.WriteFile(record, []byte(mine+"\n"), 0o600)
 	}
 	if err != nil {
-		return agent.Errorf(agent.NotWritten, "the data directory: %w", err)
+		return agent.Errorf(agent.CodeNotWritten, "the data directory: %w", err)
 	}
 	return nil
 }
@@ -213,20 +213,20 @@ func (c *cli) sameAgents(s *server, f *agentsfile.File) error {
 		return err
 	}
 	other := owner(record)
-	if other == "" || other == whole(f) {
+	if other == "" || other == absPath(f) {
 		return nil
 	}
-	return agent.Errorf(agent.Busy, "the worker at the task queue %s has the agents of %s, not those of %s: use another --task-queue, or stop that worker", c.queue(), other, whole(f))
+	return agent.Errorf(agent.CodeBusy, "the worker at the task queue %s has the agents of %s, not those of %s: use another --task-queue, or stop that worker", c.queue(), other, absPath(f))
 }
 
-// whole is the absolute path of an agents file.
-func whole(f *agentsfile.File) string { return filepath.Join(f.Dir, filepath.Base(f.Path)) }
+// absPath is the absolute path of an agents file.
+func absPath(f *agentsfile.File) string { return filepath.Join(f.Dir, filepath.Base(f.Path)) }
 
 // liveSessions lists some sessions whose runs are not at an end, on the task queue.
 func (c *cli) liveSessions(ctx context.Context, runs *fermata.Client) (live []string, err error) {
 	const enough = 3
 	query := "TaskQueue = " + quoted(c.queue()) + " AND ExecutionStatus = 'Running'"
-	for l, err := range runs.List(ctx, fermata.Filter{Query: query}) {
+	for l, err := range runs.List(ctx, fermata.ListFilter{Query: query}) {
 		if err != nil {
 			return nil, err
 		}

@@ -20,20 +20,20 @@ func (c *cli) dataDir() (string, error) {
 	if dir == "" {
 		own, err := devserver.DefaultDataDir()
 		if err != nil {
-			return "", agent.Errorf(agent.InvalidInput, "there is no data directory: %w; name one with --data", err)
+			return "", agent.Errorf(agent.CodeInvalidInput, "there is no data directory: %w; name one with --data", err)
 		}
 		dir = own
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return "", agent.Errorf(agent.InvalidInput, "the data directory %s: %w", c.data, err)
+		return "", agent.Errorf(agent.CodeInvalidInput, "the data directory %s: %w", c.data, err)
 	}
 	return dir, nil
 }
 
-// served reports whether some process has the embedded server of the directory.
+// hasServer reports whether some process has the embedded server of the directory.
 // It may be starting, and it may be gone when this returns.
-func served(dir string) bool {
+func hasServer(dir string) bool {
 	path := filepath.Join(dir, lockName)
 	if _, err := os.Stat(path); err != nil {
 		return false

@@ -23,21 +23,21 @@ func TestAProviderThatAsksForADay(t *testing.T) {
 	r := s.run("show", run.Session)
 	require.Regexp(t, `delayed +until .*, in (10m0s|9m\d+s): \[provider_error\] .*slow down; it asked to wait 24h0m0s`, r.out)
 	shown := lastLine[shown](t, s.run("show", run.Session, "--json").out)
-	require.Len(t, shown.Doing, 1)
-	require.NotNil(t, shown.Doing[0].Delay)
-	require.WithinDuration(t, time.Now().Add(10*time.Minute), shown.Doing[0].Delay.Until, time.Minute)
+	require.Len(t, shown.InFlight, 1)
+	require.NotNil(t, shown.InFlight[0].Delay)
+	require.WithinDuration(t, time.Now().Add(10*time.Minute), shown.InFlight[0].Delay.Until, time.Minute)
 	var told []agent.Delay
 	for _, line := range lines(s.run("events", run.Session, "--json").out) {
 		var e agent.WireEvent
 		require.NoError(t, json.Unmarshal([]byte(line), &e))
-		if e.Type == agent.ModelDelayed {
+		if e.Type == agent.EventModelDelayed {
 			var delay agent.Delay
 			require.NoError(t, json.Unmarshal(e.Data, &delay))
 			told = append(told, delay)
 		}
 	}
 	require.Len(t, told, 1)
-	require.True(t, shown.Doing[0].Delay.Until.Equal(told[0].Until))
+	require.True(t, shown.InFlight[0].Delay.Until.Equal(told[0].Until))
 
 	require.Zero(t, s.run("interrupt", run.Session, "--wait").exit)
 	require.Zero(t, s.run("resume", run.Session).exit)

@@ -12,15 +12,15 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
-// eraser is one `delete`.
-type eraser struct {
+// deleteRun is one `delete`.
+type deleteRun struct {
 	*cli
 	yes     bool
 	timeout time.Duration
 }
 
 func (c *cli) deleteCommand() *cobra.Command {
-	e := &eraser{cli: c}
+	e := &deleteRun{cli: c}
 	cmd := &cobra.Command{
 		Use:   "delete SESSION",
 		Short: "Delete a session, and look whether it is gone",
@@ -44,9 +44,9 @@ one. Where it was interrupted it may be repeated.`,
 	return cmd
 }
 
-func (e *eraser) do(ctx context.Context, session string) error {
+func (e *deleteRun) do(ctx context.Context, session string) error {
 	if e.timeout <= 0 {
-		return agent.Errorf(agent.InvalidInput, "--timeout must be positive")
+		return agent.Errorf(agent.CodeInvalidInput, "--timeout must be positive")
 	}
 	if err := agent.CheckSession(session); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (e *eraser) do(ctx context.Context, session string) error {
 	if err != nil {
 		return err
 	}
-	if err := e.sure(ctx, session); err != nil {
+	if err := e.confirm(ctx, session); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
@@ -70,29 +70,29 @@ func (e *eraser) do(ctx context.Context, session string) error {
 	}
 	done, err := runs.Delete(ctx, session)
 	if err == nil || len(done.Executions)+len(done.Store.Sessions)+len(done.Store.Chunks) > 0 {
-		e.tell(done, err)
+		e.printDeleted(done, err)
 	}
 	return err
 }
 
-func (e *eraser) sure(ctx context.Context, session string) error {
+func (e *deleteRun) confirm(ctx context.Context, session string) error {
 	switch {
 	case e.yes:
 		return nil
 	case !e.terminal || e.json:
-		return agent.Errorf(agent.InvalidInput, "nobody can be asked whether session %s is to be deleted: say --yes if it is", session).At("yes")
+		return agent.Errorf(agent.CodeInvalidInput, "nobody can be asked whether session %s is to be deleted: say --yes if it is", session).WithPath("yes")
 	}
 	yes, err := e.console().Yes(ctx, "delete session "+session+" for good?")
 	if err != nil {
 		return nothingSaid(err)
 	}
 	if !yes {
-		return agent.Errorf(agent.InvalidInput, "nothing was deleted")
+		return agent.Errorf(agent.CodeInvalidInput, "nothing was deleted")
 	}
 	return nil
 }
 
-func (e *eraser) tell(d fermata.Deleted, err error) {
+func (e *deleteRun) printDeleted(d fermata.DeleteResult, err error) {
 	if e.json {
 		e.line(d)
 		return
@@ -107,7 +107,7 @@ func (e *eraser) tell(d fermata.Deleted, err error) {
 	t.row("executions", len(d.Executions))
 	t.row("heads", len(d.Store.Sessions))
 	t.row("chunks", len(d.Store.Chunks))
-	for _, k := range d.Store.Kept {
+	for _, k := range d.Store.Shared {
 		t.field("kept", "%s for session %s", counted(len(k.Chunks), "chunk"), outside.Name(k.Session))
 	}
 	for _, f := range d.Store.Faults {

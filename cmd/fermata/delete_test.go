@@ -40,15 +40,15 @@ func TestDelete(t *testing.T) {
 
 	r = s.run("delete", id, "--yes", "--json")
 	require.Zero(t, r.exit, r.err)
-	done := lastLine[fermata.Deleted](t, r.out)
+	done := lastLine[fermata.DeleteResult](t, r.out)
 	var sessions []string
 	for _, e := range done.Executions {
 		sessions = append(sessions, e.Session)
 	}
 	require.ElementsMatch(t, []string{id, id + "/payer-1"}, sessions)
 	require.ElementsMatch(t, sessions, done.Store.Sessions)
-	require.Len(t, done.Store.Kept, 1)
-	require.Equal(t, fork, done.Store.Kept[0].Session)
+	require.Len(t, done.Store.Shared, 1)
+	require.Equal(t, fork, done.Store.Shared[0].Session)
 	for _, command := range []string{"show", "runs", "transcript"} {
 		s.fails(6, "[not_found]", command, id)
 	}

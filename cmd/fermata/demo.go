@@ -56,11 +56,11 @@ running.`,
 func (c *cli) demo(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "fermata-demo-")
 	if err != nil {
-		return agent.Errorf(agent.NotWritten, "a temporary directory for the demo: %w", err)
+		return agent.Errorf(agent.CodeNotWritten, "a temporary directory for the demo: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	if err := unpackDemo(dir); err != nil {
-		return agent.Errorf(agent.NotWritten, "unpacking the demo: %w", err)
+		return agent.Errorf(agent.CodeNotWritten, "unpacking the demo: %w", err)
 	}
 	session := "demo-" + uuid.NewString()[:8]
 	// A queue of its own: no other worker's tools must touch this workspace, and
@@ -72,11 +72,11 @@ func (c *cli) demo(ctx context.Context) error {
 	}
 	defer s.close()
 	hub := live.NewHub()
-	w, err := c.demoCrew(ctx, s, dir, hub)
+	w, err := c.startDemoWorker(ctx, s, dir, hub)
 	if err != nil {
 		return err
 	}
-	defer c.dismiss(w)
+	defer c.stopWorker(w)
 	return c.demoRun(ctx, s, session, data, hub)
 }
 
@@ -102,18 +102,18 @@ func (c *cli) demoServer(ctx context.Context) (s *server, data string, err error
 		d, err = startServer(ctx, &devserver.Options{InMemory: true, Logger: c.serverLogger()})
 	}
 	if err != nil {
-		return nil, "", agent.Errorf(agent.Unreachable, "the embedded server does not start: %w", err)
+		return nil, "", agent.Errorf(agent.CodeUnreachable, "the embedded server does not start: %w", err)
 	}
 	sdk, err := d.Dial(ctx, client.Options{Logger: c.sdkLogger()})
 	if err != nil {
 		d.Stop()
-		return nil, "", agent.Errorf(agent.Unreachable, "%w", err)
+		return nil, "", agent.Errorf(agent.CodeUnreachable, "%w", err)
 	}
-	return c.introduced(&server{Client: sdk, addr: d.Addr(), namespace: d.Namespace(), embedded: d, data: cmp.Or(data, "memory")}), data, nil
+	return c.noteServer(&server{Client: sdk, addr: d.Addr(), namespace: d.Namespace(), embedded: d, data: cmp.Or(data, "memory")}), data, nil
 }
 
-// demoCrew starts a worker for the demo's one agent.
-func (c *cli) demoCrew(ctx context.Context, s *server, dir string, hub *live.Hub) (*crew, error) {
+// startDemoWorker starts a worker for the demo's one agent.
+func (c *cli) startDemoWorker(ctx context.Context, s *server, dir string, hub *live.Hub) (*localWorker, error) {
 	script, err := testsuite.LoadScript(filepath.Join(dir, "script.yaml"))
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (c *cli) demoCrew(ctx context.Context, s *server, dir string, hub *live.Hub
 	if err != nil {
 		return nil, errors.Join(err, place.Close())
 	}
-	return &crew{w, place, func() {}}, nil
+	return &localWorker{w, place, func() {}}, nil
 }
 
 func (c *cli) demoRun(ctx context.Context, s *server, session, data string, hub *live.Hub) error {
@@ -160,17 +160,17 @@ func (c *cli) demoRun(ctx context.Context, s *server, session, data string, hub 
 	if err != nil {
 		return err
 	}
-	var tell listener = jsonLines{c, run, &story.Remarks{}}
+	var tell listener = jsonLines{c, run, &story.ProgressOrder{}}
 	if !c.json {
-		tell = c.teller()
+		tell = c.printer()
 	}
 	tell.Note("Temporal, the files and the shell are real; the model answers from a script.")
 	tell.Note("session %s · task: %s", session, demoTask)
-	o, err := follow(ctx, run, &heard{}, pieces, tell, func() bool { return true }, until{})
+	o, err := follow(ctx, run, &followState{}, pieces, tell, func() bool { return true }, until{})
 	if err != nil {
 		return err
 	}
-	if err := c.told(ctx, nil, o, tell); err != nil || c.json {
+	if err := c.printEnd(ctx, nil, o, tell); err != nil || c.json {
 		return err
 	}
 	c.print("\nAll of it is recorded. To look at it:")

@@ -112,11 +112,11 @@ func (s *stage) rests(run *fermata.Run) *agent.Outcome {
 }
 
 // does waits until a run is at something.
-func (s *stage) does(run *fermata.Run, what agent.DoingKind) {
+func (s *stage) does(run *fermata.Run, what agent.InFlightKind) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
 		st, err := run.Status(s.t.Context())
-		return err == nil && len(st.Doing) > 0 && st.Doing[0].Kind == what
+		return err == nil && len(st.InFlight) > 0 && st.InFlight[0].Kind == what
 	}, patience, 10*time.Millisecond)
 }
 
@@ -139,7 +139,7 @@ type desk struct {
 	t      *testing.T
 	screen *screen
 	typed  *io.PipeWriter
-	keys   *interrupts
+	keys   *interruptKeys
 	leave  context.CancelFunc // SIGTERM
 	exit   chan int
 	err    bytes.Buffer
@@ -153,7 +153,7 @@ func (s *stage) sits(args ...string) *desk {
 	s.t.Cleanup(cancel)
 	d := &desk{t: s.t, screen: &screen{changed: make(chan struct{})}, typed: typed, leave: cancel, exit: make(chan int, 1)}
 	c := newCLI(in, d.screen, &d.err)
-	d.keys = &interrupts{end: cancel}
+	d.keys = &interruptKeys{end: cancel}
 	c.terminal, c.keys = true, d.keys
 	go func() {
 		d.exit <- c.execute(ctx, append(args, s.flags...))
@@ -186,7 +186,7 @@ func (d *desk) answers(seen, line string) *desk {
 }
 
 // presses is Ctrl-C.
-func (d *desk) presses() *desk { d.keys.press(); return d }
+func (d *desk) presses() *desk { d.keys.interrupt(); return d }
 
 // ends waits for the command's end.
 func (d *desk) ends(exit int) ran {

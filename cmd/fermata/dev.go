@@ -48,7 +48,7 @@ Other commands find it by its data directory.`,
 
 func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	if c.address != "" || c.profile != "" {
-		return agent.Errorf(agent.InvalidInput, "dev is a server of its own, and takes no --address or --profile: for a worker of another server see fermata worker")
+		return agent.Errorf(agent.CodeInvalidInput, "dev is a server of its own, and takes no --address or --profile: for a worker of another server see fermata worker")
 	}
 	if err := checkLoopback("--addr", addr); err != nil {
 		return err
@@ -94,7 +94,7 @@ func checkLoopback(flag, addr string) error {
 	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
 		return nil
 	}
-	return agent.Errorf(agent.InvalidInput, "%s must be a loopback address with a port up to 65535, such as %s, not %q: nobody else is to reach the server", flag, defaultAddress, addr)
+	return agent.Errorf(agent.CodeInvalidInput, "%s must be a loopback address with a port up to 65535, such as %s, not %q: nobody else is to reach the server", flag, defaultAddress, addr)
 }
 
 // devServer starts the embedded server of the data directory; it is nobody else's.
@@ -103,7 +103,7 @@ func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.noteFull(folder{dataFolder, dir})
+	c.warnFull(folder{dataFolder, dir})
 	if addr == "" && free(defaultAddress) {
 		addr = defaultAddress
 	}
@@ -113,10 +113,10 @@ func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
 	}
 	d, err := startServer(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.serverLogger(), Closed: true})
 	if err != nil {
-		return nil, agent.Errorf(agent.Unreachable, "the embedded server does not start: %w", err)
+		return nil, agent.Errorf(agent.CodeUnreachable, "the embedded server does not start: %w", err)
 	}
 	if d.Shared() {
-		return nil, agent.Errorf(agent.Busy, "the data directory %s is served at %s already, by another fermata: use that one (fermata run, fermata worker), stop it, or name another --data", dir, d.Addr())
+		return nil, agent.Errorf(agent.CodeBusy, "the data directory %s is served at %s already, by another fermata: use that one (fermata run, fermata worker), stop it, or name another --data", dir, d.Addr())
 	}
 	o := client.Options{Logger: c.sdkLogger()}
 	if err := c.prepare(&o); err != nil {
@@ -126,10 +126,10 @@ func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
 	sdk, err := d.Dial(ctx, o)
 	if err != nil {
 		d.Stop()
-		return nil, agent.Errorf(agent.Unreachable, "%w", err)
+		return nil, agent.Errorf(agent.CodeUnreachable, "%w", err)
 	}
 	s := &server{Client: sdk, addr: d.Addr(), namespace: namespace, embedded: d}
-	c.tellsLocally(s, dir)
+	c.openLiveEndpoint(s, dir)
 	return s, nil
 }
 
@@ -144,16 +144,16 @@ func free(addr string) bool {
 }
 
 func (c *cli) devWorker(ctx context.Context, s *server, f *agentsfile.File) error {
-	w, err := c.staff(ctx, s, f, devPatience)
+	w, err := c.startSharedWorker(ctx, s, f, devPatience)
 	if err != nil {
 		return err
 	}
-	defer c.dismiss(w)
-	if err := c.polls(ctx, s); err != nil {
+	defer c.stopWorker(w)
+	if err := c.awaitPolling(ctx, s); err != nil {
 		return err
 	}
 	s.embedded.Open()
-	c.introduceWorker(f)
+	c.noteWorker(f)
 	c.people("try        fermata run %s \"…\"%s in another terminal%s; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), c.withStore(), s.addr)
 	c.ready(s, f)
 	c.people("ready      Ctrl-C stops")
@@ -162,8 +162,8 @@ func (c *cli) devWorker(ctx context.Context, s *server, f *agentsfile.File) erro
 	return nil
 }
 
-// staff starts a worker that is there for others, unless the task queue is somebody else's.
-func (c *cli) staff(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration) (*crew, error) {
+// startSharedWorker starts a worker that is there for others, unless the task queue is somebody else's.
+func (c *cli) startSharedWorker(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration) (*localWorker, error) {
 	runs, err := c.client(ctx, s)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (c *cli) staff(ctx context.Context, s *server, f *agentsfile.File, patience
 		return nil, err
 	}
 	c.warnOfKeys(f)
-	return c.hire(ctx, s, f, patience, nil)
+	return c.startWorker(ctx, s, f, patience, nil)
 }
 
 // dataFlag is what other commands need to find the server of this one.
@@ -196,7 +196,7 @@ func (c *cli) withStore() string {
 	}
 }
 
-func (c *cli) introduceWorker(f *agentsfile.File) {
+func (c *cli) noteWorker(f *agentsfile.File) {
 	names := agentNames(f)
 	c.people("worker     task queue %s, agents of %s: %s", c.queue(), f.Path, strings.Join(names, ", "))
 }
@@ -274,7 +274,7 @@ works once that version was made current.`,
 
 func (c *cli) work(ctx context.Context, agents string) error {
 	if c.deployment != "" && c.build == "" && strings.HasPrefix(version(), "(devel)") {
-		return agent.Errorf(agent.InvalidInput, "--deployment wants --build: this program has no version of its own, so name each deploy, by a release or a commit")
+		return agent.Errorf(agent.CodeInvalidInput, "--deployment wants --build: this program has no version of its own, so name each deploy, by a release or a commit")
 	}
 	f, err := agentsFile(ctx, agents)
 	if err != nil {
@@ -286,18 +286,18 @@ func (c *cli) work(ctx context.Context, agents string) error {
 	if err := c.observe(ctx); err != nil {
 		return err
 	}
-	c.loud = true
+	c.sdkWarnings = true
 	s, err := c.find(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	w, err := c.staff(ctx, s, f, workerPatience)
+	w, err := c.startSharedWorker(ctx, s, f, workerPatience)
 	if err != nil {
 		return err
 	}
-	defer c.dismiss(w)
-	c.introduceWorker(f)
+	defer c.stopWorker(w)
+	c.noteWorker(f)
 	c.ready(s, f)
 	c.people("ready      pid %d; Ctrl-C stops", os.Getpid())
 	<-ctx.Done()

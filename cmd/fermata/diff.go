@@ -43,8 +43,8 @@ func (c *cli) diff(ctx context.Context, runs *fermata.Client, session, from, to 
 		return nil
 	}
 	c.print("%s → %s · %s in common", d.From.ID, d.To.ID, counted(d.Common, "message"))
-	c.changed("- ", d.Gone)
-	c.changed("+ ", d.Came)
+	c.changed("- ", d.Removed)
+	c.changed("+ ", d.Added)
 	for _, key := range slices.Sorted(maps.Keys(d.State)) {
 		if value := string(d.State[key]); value == "null" {
 			c.print("state: %s is gone", outside.Line(key, 100))

@@ -22,9 +22,9 @@ const lowDisk = 1 << 20
 // diskEvery is how often a process with a worker looks.
 const diskEvery = 10 * time.Second
 
-// freeIn is how many bytes an ordinary user may still write in a folder. Tests have
+// diskFree is how many bytes an ordinary user may still write in a folder. Tests have
 // another: it believes in marks.
-var freeIn = statfs
+var diskFree = statfs
 
 // folder is one that the server or the store writes to on this machine.
 type folder struct{ what, path string }
@@ -35,10 +35,10 @@ const dataFolder = "data directory"
 // folders are those of a command and its server; s is nil where none answers.
 func (c *cli) folders(s *server) (list []folder) {
 	dir, err := c.dataDir()
-	if err == nil && (s == nil && served(dir) || s != nil && s.embedded != nil) {
+	if err == nil && (s == nil && hasServer(dir) || s != nil && s.embedded != nil) {
 		list = append(list, folder{dataFolder, dir})
 	}
-	return append(list, storeFolder(c.kept.Encrypted)...)
+	return append(list, storeFolder(c.openedStore.Encrypted)...)
 }
 
 // storeFolder is the folder of a store that has one.
@@ -52,20 +52,20 @@ func storeFolder(s *store.Encrypted) []folder {
 	return nil
 }
 
-// room returns [agent.StoreUnavailable] if the disk of the folder is full. What can't be
+// checkSpace returns [agent.CodeStoreUnavailable] if the disk of the folder is full. What can't be
 // known is no fault: the writes tell.
-func (f folder) room() error {
-	free, err := freeIn(f.path)
+func (f folder) checkSpace() error {
+	free, err := diskFree(f.path)
 	if err != nil || free >= lowDisk {
 		return nil
 	}
-	return agent.Errorf(agent.StoreUnavailable, "the disk of the %s %s is full, it has %d bytes left: make room, and what waits goes on by itself", f.what, f.path, free)
+	return agent.Errorf(agent.CodeStoreUnavailable, "the disk of the %s %s is full, it has %d bytes left: make room, and what waits goes on by itself", f.what, f.path, free)
 }
 
-// noteFull warns of disks that are full: what a command meets then is a deadline.
-func (c *cli) noteFull(all ...folder) {
+// warnFull warns of disks that are full: what a command meets then is a deadline.
+func (c *cli) warnFull(all ...folder) {
 	for _, f := range all {
-		if err := f.room(); err != nil {
+		if err := f.checkSpace(); err != nil {
 			c.note("fermata: warning: %v", err)
 		}
 	}
@@ -98,7 +98,7 @@ func (c *cli) watchDisks(ctx context.Context, s *server) error {
 // logDisks logs what has changed since the last look.
 func (c *cli) logDisks(all []folder, full map[string]bool) {
 	for _, f := range all {
-		err := f.room()
+		err := f.checkSpace()
 		switch {
 		case err != nil && !full[f.path]:
 			c.log.Error("disk full", zap.String("of", f.what), zap.String("path", f.path), zap.Error(err))
@@ -118,7 +118,7 @@ func (c *cli) measureDisks(all []folder) error {
 		metric.WithDescription("What may still be written where the store and the embedded server keep their data."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			for _, f := range all {
-				if free, err := freeIn(f.path); err == nil {
+				if free, err := diskFree(f.path); err == nil {
 					o.Observe(free, metric.WithAttributes(attribute.String("fermata.disk.of", f.what), attribute.String("fermata.disk.path", f.path)))
 				}
 			}
@@ -133,16 +133,16 @@ func (c *cli) measureDisks(all []folder) error {
 // checkDisks looks at the disks that the server and the store write to.
 func (d *doctor) checkDisks() {
 	for _, f := range d.folders(d.server) {
-		free, err := freeIn(f.path)
+		free, err := diskFree(f.path)
 		if err != nil {
-			d.found("disk", skipped, fmt.Sprintf("how much is free for the %s %s is not known: %v", f.what, f.path, err), "")
+			d.found("disk", verdictSkipped, fmt.Sprintf("how much is free for the %s %s is not known: %v", f.what, f.path, err), "")
 			continue
 		}
-		if err := f.room(); err != nil {
+		if err := f.checkSpace(); err != nil {
 			d.failed("disk", err, "")
 			continue
 		}
-		d.found("disk", fine, fmt.Sprintf("%d MiB free for the %s %s", free>>20, f.what, f.path), "")
+		d.found("disk", verdictOK, fmt.Sprintf("%d MiB free for the %s %s", free>>20, f.what, f.path), "")
 	}
 }
 
@@ -155,7 +155,7 @@ func writable(dir string) error {
 		err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 	}
 	if err != nil {
-		return agent.Errorf(agent.StoreUnavailable, "the store in %s can't be written: %w", dir, err)
+		return agent.Errorf(agent.CodeStoreUnavailable, "the store in %s can't be written: %w", dir, err)
 	}
 	return nil
 }

@@ -23,10 +23,10 @@ import (
 type verdict string
 
 const (
-	fine    verdict = "ok"
-	warning verdict = "warn" // it works, and could be better
-	failing verdict = "FAIL" // runs do not work
-	skipped verdict = "-"    // there was nothing to look at
+	verdictOK      verdict = "ok"
+	verdictWarning verdict = "warn" // it works, and could be better
+	verdictFailed  verdict = "FAIL" // runs do not work
+	verdictSkipped verdict = "-"    // there was nothing to look at
 )
 
 // finding is one check's result.
@@ -82,7 +82,7 @@ func (d *doctor) tell(f finding) {
 	text := outside.Fold(f.text)
 	if d.json {
 		verdict := strings.ToLower(string(f.verdict))
-		if f.verdict == skipped {
+		if f.verdict == verdictSkipped {
 			verdict = "skipped"
 		}
 		d.line(findingLine{agent.Version, f.what, verdict, text, f.todo, f.code})
@@ -100,7 +100,7 @@ func (d *doctor) found(what string, v verdict, text, todo string) {
 
 func (d *doctor) failed(what string, err error, todo string) {
 	for _, f := range faultsOf(err) {
-		d.findings = append(d.findings, finding{what: what, verdict: failing, text: f.Message, todo: todo, code: f.Code})
+		d.findings = append(d.findings, finding{what: what, verdict: verdictFailed, text: f.Message, todo: todo, code: f.Code})
 	}
 }
 
@@ -113,7 +113,7 @@ func (d *doctor) examine(ctx context.Context) error {
 	if d.checkKeys() {
 		d.checkPlaces(ctx)
 	} else {
-		d.found("server", skipped, "not looked at, nor the store: nothing is read or written without the keys", "")
+		d.found("server", verdictSkipped, "not looked at, nor the store: nothing is read or written without the keys", "")
 	}
 	if fileErr != nil {
 		d.failed("agents", fileErr, "")
@@ -125,8 +125,8 @@ func (d *doctor) examine(ctx context.Context) error {
 	status := error(nil)
 	for _, f := range d.findings {
 		d.tell(f)
-		if f.verdict == failing && status == nil {
-			status = ended(f.code.Exit())
+		if f.verdict == verdictFailed && status == nil {
+			status = ended(f.code.ExitStatus())
 		}
 	}
 	return status
@@ -157,11 +157,11 @@ func (d *doctor) checkServer(ctx context.Context) {
 		d.failed("server", err, "")
 	case s != nil:
 		d.server = s
-		d.found("server", fine, s.addr, "")
+		d.found("server", verdictOK, s.addr, "")
 	case dirErr != nil:
 		d.failed("server", dirErr, "")
 	default:
-		d.found("server", fine, "none is named and none runs: run and dev start one, with its data in "+dir, "")
+		d.found("server", verdictOK, "none is named and none runs: run and dev start one, with its data in "+dir, "")
 	}
 }
 
@@ -169,23 +169,23 @@ func (d *doctor) checkServer(ctx context.Context) {
 func (d *doctor) checkNamespace(ctx context.Context) bool {
 	ns, err := d.server.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: d.server.namespace})
 	if err != nil {
-		d.failed("namespace", durable.ArriveRPC(err), d.temporal(d.server, "operator namespace create -n "+d.server.namespace))
+		d.failed("namespace", durable.FromRPC(err), d.temporalLine(d.server, "operator namespace create -n "+d.server.namespace))
 		return false
 	}
-	d.found("namespace", fine, d.server.namespace, "")
+	d.found("namespace", verdictOK, d.server.namespace, "")
 	switch missing, err := worker.MissingAttributes(ctx, d.server.Client); {
 	case err != nil:
 		d.failed("attributes", err, "")
 	case len(missing) > 0:
-		d.failed("attributes", agent.Errorf(agent.NotSetUp, "the namespace lacks %s", strings.Join(missing, ", ")), "fermata setup")
+		d.failed("attributes", agent.Errorf(agent.CodeNotSetUp, "the namespace lacks %s", strings.Join(missing, ", ")), "fermata setup")
 	default:
-		d.found("attributes", fine, "all search attributes are there", "")
+		d.found("attributes", verdictOK, "all search attributes are there", "")
 	}
 	if ns.GetNamespaceInfo().GetCapabilities().GetWorkerCommands() {
-		d.found("cancel", fine, "a cancellation reaches tools and models at once", "")
+		d.found("cancel", verdictOK, "a cancellation reaches tools and models at once", "")
 		return true
 	}
-	d.found("cancel", warning, "a cancellation reaches tools and models with their next heartbeat, after up to 12 s",
+	d.found("cancel", verdictWarning, "a cancellation reaches tools and models with their next heartbeat, after up to 12 s",
 		"set frontend.WorkerCommandsEnabled and system.enableCancelActivityWorkerCommand in the server's dynamic configuration")
 	return true
 }
@@ -196,15 +196,15 @@ func (d *doctor) checkWorker(ctx context.Context) {
 	case err != nil:
 		d.failed("worker", err, "")
 	case len(names) > 0:
-		if why, do := d.unrouted(ctx, d.server); why != "" {
-			d.failed("worker", agent.Errorf(agent.NoWorker, "%s", why), do)
+		if why, do := d.whyUnrouted(ctx, d.server); why != "" {
+			d.failed("worker", agent.Errorf(agent.CodeNoWorker, "%s", why), do)
 			return
 		}
-		d.found("worker", fine, fmt.Sprintf("%s at task queue %s", strings.Join(names, ", "), d.queue()), "")
+		d.found("worker", verdictOK, fmt.Sprintf("%s at task queue %s", strings.Join(names, ", "), d.queue()), "")
 	case d.file != nil:
-		d.found("worker", warning, "none at task queue "+d.queue()+": runs wait until one polls; fermata run starts one for "+d.file.Path, "fermata worker --agents "+shellWord(d.file.Path))
+		d.found("worker", verdictWarning, "none at task queue "+d.queue()+": runs wait until one polls; fermata run starts one for "+d.file.Path, "fermata worker --agents "+shellWord(d.file.Path))
 	default:
-		d.failed("worker", agent.Errorf(agent.NoWorker, "none at task queue %s, and there is no agents file here", d.queue()), "fermata worker --agents FILE")
+		d.failed("worker", agent.Errorf(agent.CodeNoWorker, "none at task queue %s, and there is no agents file here", d.queue()), "fermata worker --agents FILE")
 	}
 }
 
@@ -223,7 +223,7 @@ func (d *doctor) checkStore(ctx context.Context, recorded bool) {
 		err = errors.Join(writable(f.path), err)
 	}
 	switch {
-	case agent.CodeOf(err) == agent.ChunkDamaged: // it says what to do
+	case agent.CodeOf(err) == agent.CodeChunkDamaged: // it says what to do
 		d.failed("store", err, "")
 		return
 	case err != nil:
@@ -235,11 +235,11 @@ func (d *doctor) checkStore(ctx context.Context, recorded bool) {
 	} else if d.server != nil {
 		err = store.CheckNamespace(ctx, transcripts, d.server.namespace)
 	}
-	if errors.Is(err, agent.NotSetUp) {
+	if errors.Is(err, agent.CodeNotSetUp) {
 		d.failed("store", err, "")
 		return
 	}
-	d.found("store", fine, store.Place(transcripts), "")
+	d.found("store", verdictOK, store.Location(transcripts), "")
 }
 
 // noSession is a session that nobody begins; doctor asks the store for its head.
@@ -250,7 +250,7 @@ func answers(ctx context.Context, s store.Store) error {
 	soon, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
 	_, err := s.Head(soon, noSession)
-	if err == nil || errors.Is(err, agent.NotFound) || errors.Is(err, agent.ChunkDamaged) {
+	if err == nil || errors.Is(err, agent.CodeNotFound) || errors.Is(err, agent.CodeChunkDamaged) {
 		_, err = store.ReadID(soon, s)
 	}
 	return silent(ctx, err)
@@ -272,49 +272,49 @@ func (d *doctor) checkNoStore(ctx context.Context, place string, recorded bool) 
 		d.failed("store", err, "make it writable, or name another one with --store")
 		return
 	}
-	d.found("store", fine, place+", which is made when it is first used", "")
+	d.found("store", verdictOK, place+", which is made when it is first used", "")
 }
 
 func (d *doctor) checkAgents() {
 	if d.file == nil {
-		d.found("agents", skipped, "there is no "+agentsfile.DefaultName+" here, and no --agents", "")
+		d.found("agents", verdictSkipped, "there is no "+agentsfile.DefaultName+" here, and no --agents", "")
 		d.checkKernel()
 		return
 	}
 	for _, def := range d.file.Agents {
-		if cold := d.file.Untempered(def); len(cold) > 0 {
-			d.found("agent", warning, fmt.Sprintf("the temperature of %s is not sent to %s: a model that takes none, or none while it thinks", def.Name, strings.Join(cold, ", ")), "leave temperature out, or name another model")
+		if cold := d.file.ModelsWithoutTemperature(def); len(cold) > 0 {
+			d.found("agent", verdictWarning, fmt.Sprintf("the temperature of %s is not sent to %s: a model that takes none, or none while it thinks", def.Name, strings.Join(cold, ", ")), "leave temperature out, or name another model")
 		}
 		if d.file.Priced(def.Model) {
 			text := fmt.Sprintf("%s with %s", def.Name, def.Model)
-			if ways := d.file.Ways(def.Model); ways != "" {
+			if ways := d.file.ModelSettings(def.Model); ways != "" {
 				text += ": " + ways
 			}
-			d.found("agent", fine, text, "")
+			d.found("agent", verdictOK, text, "")
 			continue
 		}
-		d.found("agent", warning, fmt.Sprintf("%s with %s, whose price is not known: costs are shown as nothing", def.Name, def.Model),
+		d.found("agent", verdictWarning, fmt.Sprintf("%s with %s, whose price is not known: costs are shown as nothing", def.Name, def.Model),
 			"name the model under models, with price: {input: …, output: …} for a million tokens")
 	}
 	d.checkApprovers()
 	d.checkPolicy()
 	for _, p := range d.file.PriceTables() {
-		d.found("prices", fine, fmt.Sprintf("of %s, as of %s; name a model under models with a price that is newer", p.Provider, p.AsOf), "")
+		d.found("prices", verdictOK, fmt.Sprintf("of %s, as of %s; name a model under models with a price that is newer", p.Provider, p.AsOf), "")
 	}
 	for _, k := range d.file.Keys() {
 		who := strings.Join(k.Agents, ", ")
 		if k.Set {
-			d.found("key", fine, fmt.Sprintf("%s is set, for %s", k.Env, who), "")
+			d.found("key", verdictOK, fmt.Sprintf("%s is set, for %s", k.Env, who), "")
 			continue
 		}
-		d.failed("key", agent.Errorf(agent.ProviderAuth, "%s is not set: runs of %s fail", k.Env, who), "export "+k.Env+"=…")
+		d.failed("key", agent.Errorf(agent.CodeProviderAuth, "%s is not set: runs of %s fail", k.Env, who), "export "+k.Env+"=…")
 	}
 	for _, p := range d.file.Programs() { // those that agents use are asked below
 		if p.Err == nil {
-			d.found("mcp", skipped, fmt.Sprintf("%s: %s is there, and no agent uses it", p.Server, p.Command), "")
+			d.found("mcp", verdictSkipped, fmt.Sprintf("%s: %s is there, and no agent uses it", p.Server, p.Command), "")
 			continue
 		}
-		d.found("mcp", warning, fmt.Sprintf("%s: the command %s can't be started, and no agent uses it: %v", p.Server, p.Command, p.Err), installIt)
+		d.found("mcp", verdictWarning, fmt.Sprintf("%s: the command %s can't be started, and no agent uses it: %v", p.Server, p.Command, p.Err), installIt)
 	}
 	d.checkSandbox()
 }
@@ -330,20 +330,20 @@ func (d *doctor) checkModels(ctx context.Context) {
 			d.failed("model", s.Err, "")
 			continue
 		}
-		d.found("model", fine, fmt.Sprintf("%s: the worker can sign in from here", s.Name), "")
+		d.found("model", verdictOK, fmt.Sprintf("%s: the worker can sign in from here", s.Name), "")
 	}
 	for _, s := range d.file.AskModels(ctx) {
 		switch {
-		case agent.CodeOf(s.Err) == agent.ProviderAuth:
+		case agent.CodeOf(s.Err) == agent.CodeProviderAuth:
 			d.failed("model", s.Err, "set the variable of api_key_env in models."+s.Name+" to a key that the server knows")
 		case s.Err != nil:
 			d.failed("model", s.Err, "start the server, or correct base_url of models."+s.Name)
 		case s.Missing:
-			d.found("model", warning, fmt.Sprintf("%s: %s lists %d models, and this one is not among them", s.Name, s.URL, s.Listed), "correct model of models."+s.Name+", unless the server takes other names too")
+			d.found("model", verdictWarning, fmt.Sprintf("%s: %s lists %d models, and this one is not among them", s.Name, s.URL, s.Listed), "correct model of models."+s.Name+", unless the server takes other names too")
 		case s.Listed > 0:
-			d.found("model", fine, fmt.Sprintf("%s: %s lists it, among %d models", s.Name, s.URL, s.Listed), "")
+			d.found("model", verdictOK, fmt.Sprintf("%s: %s lists it, among %d models", s.Name, s.URL, s.Listed), "")
 		default:
-			d.found("model", fine, fmt.Sprintf("%s: %s answers", s.Name, s.URL), "")
+			d.found("model", verdictOK, fmt.Sprintf("%s: %s answers", s.Name, s.URL), "")
 		}
 	}
 }
@@ -359,19 +359,19 @@ func (d *doctor) checkServers(ctx context.Context) {
 	for _, s := range d.file.AskServers(ctx) {
 		switch {
 		case s.SignIn:
-			d.found("mcp", fine, fmt.Sprintf("%s answers, and lists its tools to who has signed in: runs ask for that", s.Name), "")
+			d.found("mcp", verdictOK, fmt.Sprintf("%s answers, and lists its tools to who has signed in: runs ask for that", s.Name), "")
 		case s.Err == nil:
 			text := fmt.Sprintf("%s lists %d tools", s.Name, s.Tools)
-			if s.Held != "" {
-				text += "; " + s.Held
+			if s.Confinement != "" {
+				text += "; " + s.Confinement
 			}
-			d.found("mcp", fine, text, "")
+			d.found("mcp", verdictOK, text, "")
 		case s.Optional:
-			d.found("mcp", warning, s.Err.Error()+"; runs begin without its tools", "")
+			d.found("mcp", verdictWarning, s.Err.Error()+"; runs begin without its tools", "")
 		case s.Gone:
 			d.failed("mcp", s.Err, installIt)
 		default:
-			d.failed("mcp", agent.Errorf(agent.ToolFailed, "%w", s.Err), "correct it, or mark it optional: true if runs can do without")
+			d.failed("mcp", agent.Errorf(agent.CodeToolFailed, "%w", s.Err), "correct it, or mark it optional: true if runs can do without")
 		}
 		d.checkPins(s)
 	}

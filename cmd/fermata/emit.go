@@ -77,7 +77,7 @@ func payloadOf(args []string) (any, error) {
 func jsonOf(what, text string) (json.RawMessage, error) {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "%s is not JSON: %w; a text stands in quotes, and all of it in quotes of the shell: '\"paid\"'", what, err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "%s is not JSON: %w; a text stands in quotes, and all of it in quotes of the shell: '\"paid\"'", what, err)
 	}
 	return json.RawMessage(text), nil
 }
@@ -92,10 +92,10 @@ func (c *cli) emit(ctx context.Context, runs *fermata.Client, topic string, payl
 	switch {
 	case c.json:
 		c.line(done)
-	case done.Sent == 0 && len(done.Failed) == 0:
+	case done.Accepted == 0 && len(done.Failed) == 0:
 		c.print("no run waits for %s, with such a payload", topic)
 	default:
-		c.print("%s: %d told, %d failed", topic, done.Sent, len(done.Failed))
+		c.print("%s: %d told, %d failed", topic, done.Accepted, len(done.Failed))
 	}
 	var failed []error
 	for _, f := range done.Failed {

@@ -67,14 +67,14 @@ func (c *cli) events(ctx context.Context, session string, o fermata.EventsOption
 		}
 		defer c.tellsOfWaiting()()
 		_, err := c.printEvents(runs.Events(ctx, session, &o))
-		return c.onItsQueue(ctx, s, session, err)
+		return c.withQueueHint(ctx, s, session, err)
 	}
-	far, err := c.ends(s)
+	far, err := c.liveEnds(s)
 	if err != nil {
 		return err
 	}
 	o.Live = far != nil
-	return c.onItsQueue(ctx, s, session, c.followEvents(ctx, runs, session, o))
+	return c.withQueueHint(ctx, s, session, c.followEvents(ctx, runs, session, o))
 }
 
 // storedEvents prints what the store alone has.
@@ -108,7 +108,7 @@ func (c *cli) followEvents(ctx context.Context, runs *fermata.Client, session st
 		last = o.After
 	}
 	if last != "" {
-		c.note("%s goes on from here", c.how("events %s --follow --after %s", session, last))
+		c.note("%s goes on from here", c.commandLine("events %s --follow --after %s", session, last))
 	}
 	if following.Err() != nil && ctx.Err() == nil {
 		return nil // it was asked for
@@ -153,7 +153,7 @@ func whatOf(e agent.Event) string {
 		return whatIsSaid(*e.Message)
 	case e.Call != nil:
 		return words(e.Call.Call, outside.Name(e.Call.Tool), string(e.Call.Status))
-	case e.Checkpoint != nil:
+	case e.Snapshot != nil:
 		return fmt.Sprintf("turn %d · checkpoint %s", e.Turn, agent.CheckpointID(e.Seq))
 	case e.Outcome != nil:
 		return story.Summary(e.Outcome)
@@ -169,7 +169,7 @@ func whatOf(e agent.Event) string {
 		return words(e.Answer.Request, e.Answer.Decision, outside.Name(e.Answer.By), e.Answer.Reason)
 	case e.Child != nil:
 		return words(outside.Name(e.Child.Session), string(e.Child.Status), e.Child.Reason)
-	case e.Type == agent.TurnStarted:
+	case e.Type == agent.EventTurnStarted:
 		return fmt.Sprintf("turn %d", e.Turn)
 	}
 	return whatElse(e)
@@ -179,10 +179,10 @@ func whatElse(e agent.Event) string {
 	switch {
 	case e.Forked != nil:
 		return words(e.Forked.Session, e.Forked.Checkpoint)
-	case e.Relisted != nil && e.Relisted.Refused != nil:
-		return fmt.Sprintf("%s has other tools, which were not taken: %s", outside.Name(e.Relisted.Source), e.Relisted.Refused)
-	case e.Relisted != nil:
-		return fmt.Sprintf("%s has %d tools now", outside.Name(e.Relisted.Source), len(e.Relisted.Tools))
+	case e.ToolsChange != nil && e.ToolsChange.Refused != nil:
+		return fmt.Sprintf("%s has other tools, which were not taken: %s", outside.Name(e.ToolsChange.Source), e.ToolsChange.Refused)
+	case e.ToolsChange != nil:
+		return fmt.Sprintf("%s has %d tools now", outside.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools))
 	case e.Migrated != nil:
 		return fmt.Sprintf("%d → %d", e.Migrated.From, e.Migrated.To)
 	case e.Refusal != nil && e.Refusal.Error != nil:
@@ -195,7 +195,7 @@ func words(list ...string) string { return strings.Join(list, " ") }
 
 // whatIsSaid is a message's text, and what it calls or what came of that.
 func whatIsSaid(m agent.Message) string {
-	text := string(m.Role) + ": " + m.TextOf()
+	text := string(m.Role) + ": " + m.Text()
 	for _, p := range m.Parts {
 		switch {
 		case p.Call != nil:

@@ -44,8 +44,8 @@ func TestEvents(t *testing.T) {
 	require.Contains(t, r.err, "no Temporal server runs: this is what the store has")
 	events := eventLines(t, r.out, 1)
 	last := len(events)
-	require.Equal(t, agent.RunStarted, events[0].Type)
-	require.Equal(t, agent.RunCompleted, events[last-1].Type)
+	require.Equal(t, agent.EventRunStarted, events[0].Type)
+	require.Equal(t, agent.EventRunCompleted, events[last-1].Type)
 
 	r = b.run("events", "s-1")
 	require.Zero(t, r.exit, r.err)

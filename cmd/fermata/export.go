@@ -42,7 +42,7 @@ is done twice: --move does so as soon as the file is safe on the disk.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.session = args[0]
 			if cmd.Flags().Changed("for") && o.lasts == 0 {
-				return agent.Errorf(agent.InvalidInput, "--for 0s leaves no time to import the file; --no-expiry sets none")
+				return agent.Errorf(agent.CodeInvalidInput, "--for 0s leaves no time to import the file; --no-expiry sets none")
 			}
 			return c.export(cmd.Context(), o)
 		},
@@ -62,27 +62,27 @@ type exportLine struct {
 	File string `json:"file"`
 	// Moved tells that the session was cancelled where it was.
 	Moved bool `json:"moved,omitempty"`
-	fermata.Exported
+	fermata.ExportInfo
 }
 
 func (c *cli) export(ctx context.Context, o exportOrder) error {
 	if o.file == "" {
-		return agent.Errorf(agent.InvalidInput, "name the file to write with -o")
+		return agent.Errorf(agent.CodeInvalidInput, "name the file to write with -o")
 	}
 	if o.file == "-" && c.json {
-		return agent.Errorf(agent.InvalidInput, "-o - and --json exclude each other: both write to standard output")
+		return agent.Errorf(agent.CodeInvalidInput, "-o - and --json exclude each other: both write to standard output")
 	}
 	if o.file == "-" && o.move {
-		return agent.Errorf(agent.InvalidInput, "--move wants a file: of standard output nobody knows whether it is safe")
+		return agent.Errorf(agent.CodeInvalidInput, "--move wants a file: of standard output nobody knows whether it is safe")
 	}
 	if _, err := os.Lstat(o.file); o.file != "-" && !errors.Is(err, fs.ErrNotExist) {
-		return agent.Errorf(agent.InvalidInput, "%s is there already; name another file", o.file)
+		return agent.Errorf(agent.CodeInvalidInput, "%s is there already; name another file", o.file)
 	}
 	key, err := exportKeys.signer()
 	if err != nil {
 		return err
 	}
-	options := fermata.ExportOptions{Key: key, For: o.lasts, NoExpiry: o.forever}
+	options := fermata.ExportOptions{Key: key, ValidFor: o.lasts, NoExpiry: o.forever}
 	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
 		if err := c.recordKey(audit.Entry{What: "export", Session: o.session}); err != nil {
 			return err
@@ -92,20 +92,20 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 			return err
 		}
 		if o.move {
-			if err := runs.Retire(ctx, e); err != nil {
+			if err := runs.CancelExported(ctx, e); err != nil {
 				return err
 			}
 		}
-		c.tellExport("exported", exportLine{V: agent.Version, File: o.file, Moved: o.move, Exported: e})
+		c.tellExport("exported", exportLine{V: agent.Version, File: o.file, Moved: o.move, ExportInfo: e})
 		return nil
 	})
 }
 
 // writeExport puts the file in its place when it is whole, and durable.
-func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrder, options fermata.ExportOptions) (e fermata.Exported, err error) {
+func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrder, options fermata.ExportOptions) (e fermata.ExportInfo, err error) {
 	if o.file == "-" {
 		// As it comes, in whatever locale: an export that fails leaves a part that no import takes.
-		plain := &outlet{to: c.out.to, exact: true}
+		plain := &output{to: c.out.to, exact: true}
 		if e, err = runs.Export(ctx, o.session, plain, options); plain.failed() != nil {
 			err = plain.failed()
 		}
@@ -113,7 +113,7 @@ func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrd
 	}
 	f, err := os.CreateTemp(filepath.Dir(o.file), filepath.Base(o.file)+".*.part") // for the user's eyes only
 	if err != nil {
-		return e, agent.Errorf(agent.InvalidInput, "the file can't be written: %w", err)
+		return e, agent.Errorf(agent.CodeInvalidInput, "the file can't be written: %w", err)
 	}
 	defer os.Remove(f.Name()) // gone already where all went well
 	e, err = runs.Export(ctx, o.session, f, options)
@@ -127,7 +127,7 @@ func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrd
 		err = syncFolder(filepath.Dir(o.file))
 	}
 	if err != nil {
-		return e, agent.Errorf(agent.NotWritten, "writing %s: %w", o.file, err)
+		return e, agent.Errorf(agent.CodeNotWritten, "writing %s: %w", o.file, err)
 	}
 	return e, nil
 }

@@ -60,11 +60,11 @@ func TestExportAndImport(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.err, "exported   "+run.Session+", agent traveller, suspended")
 	require.NoError(t, os.WriteFile(file+"2", []byte(r.out), 0o600))
-	s.fails(agent.Busy.Exit(), "[busy]", "import", file+"2") // it is whole: only that the session lives here hinders it
+	s.fails(agent.CodeBusy.ExitStatus(), "[busy]", "import", file+"2") // it is whole: only that the session lives here hinders it
 	require.NoError(t, os.Remove(file+"2"))
 	var errs bytes.Buffer
 	status := newCLI(strings.NewReader(""), full{}, &errs).execute(t.Context(), append([]string{"export", run.Session, "-o", "-"}, s.flags...))
-	require.Equal(t, agent.NotWritten.Exit(), status)
+	require.Equal(t, agent.CodeNotWritten.ExitStatus(), status)
 	require.Contains(t, errs.String(), "[not_written] standard output can't be written")
 	r = s.run("export", run.Session, "-o", file, "--for", "168h", "--move", "--json")
 	require.Zero(t, r.exit, r.err)
@@ -73,7 +73,7 @@ func TestExportAndImport(t *testing.T) {
 	require.Equal(t, 168*time.Hour, line.Expires.Sub(line.Created))
 	require.True(t, line.Moved)
 	o := s.rests(run)
-	require.Equal(t, agent.Cancelled, o.Status)
+	require.Equal(t, agent.StatusCancelled, o.Status)
 	require.Equal(t, "exported", o.Reason)
 	s.fails(2, "is there already", "export", run.Session, "-o", file)
 	info, err := os.Stat(file)
@@ -106,7 +106,7 @@ func TestExportAndImport(t *testing.T) {
 // A token that was handed out before the move is good for nothing after it: the session may
 // be answered in both places. The request is the same, and takes a new one.
 func TestTokensStayWhereTheyWereMinted(t *testing.T) {
-	def := role{agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Approvers: []string{"ana@acme.com"}}}},
+	def := role{agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Approvers: []string{"ana@acme.com"}}}},
 		[]testsuite.Reply{calls("pay", map[string]any{"eur": 5}), {Text: "Paid."}}}
 	s := scripted(t, def)
 	exports, err := exportKeys.wanted()
@@ -137,5 +137,5 @@ func TestTokensStayWhereTheyWereMinted(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 	moved, err := there.Get(t.Context(), run.Session)
 	require.NoError(t, err)
-	require.Equal(t, agent.Completed, there.rests(moved).Status)
+	require.Equal(t, agent.StatusCompleted, there.rests(moved).Status)
 }

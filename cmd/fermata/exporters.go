@@ -19,50 +19,50 @@ import (
 	"github.com/fermata-agents/fermata/devserver"
 )
 
-// exported is a kind of what is exported, by the name that OpenTelemetry's environment
+// exportKind is a kind of what is exported, by the name that OpenTelemetry's environment
 // variables have for it.
-type exported string
+type exportKind string
 
 const (
-	traces  exported = "TRACES"
-	metrics exported = "METRICS"
+	traces  exportKind = "TRACES"
+	metrics exportKind = "METRICS"
 )
 
 // How it is exported.
 const (
-	byNobody  = "none"
-	byConsole = "console"
-	byGRPC    = "grpc"
-	byHTTP    = "http/protobuf"
+	exporterNone    = "none"
+	exporterConsole = "console"
+	exporterGRPC    = "grpc"
+	exporterHTTP    = "http/protobuf"
 )
 
-// by is how the environment says that it is exported.
-func (e exported) by() (how string, err error) {
+// exporter is how the environment says that it is exported.
+func (e exportKind) exporter() (how string, err error) {
 	chosen := os.Getenv("OTEL_" + string(e) + "_EXPORTER")
 	named := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_"+string(e)+"_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
 	switch {
-	case os.Getenv("OTEL_SDK_DISABLED") == "true", chosen == "" && !named, chosen == byNobody:
-		return byNobody, nil
-	case chosen == byConsole:
-		return byConsole, nil
+	case os.Getenv("OTEL_SDK_DISABLED") == "true", chosen == "" && !named, chosen == exporterNone:
+		return exporterNone, nil
+	case chosen == exporterConsole:
+		return exporterConsole, nil
 	case chosen != "" && chosen != "otlp":
-		return "", agent.Errorf(agent.InvalidInput, "OTEL_%s_EXPORTER is %q; otlp, console and none are known: a collector can hand on to others", e, chosen)
+		return "", agent.Errorf(agent.CodeInvalidInput, "OTEL_%s_EXPORTER is %q; otlp, console and none are known: a collector can hand on to others", e, chosen)
 	}
-	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_"+string(e)+"_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), byHTTP)
-	if protocol != byHTTP && protocol != byGRPC {
-		return "", agent.Errorf(agent.InvalidInput, "OTEL_EXPORTER_OTLP_PROTOCOL is %q; %s and %s are known", protocol, byHTTP, byGRPC)
+	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_"+string(e)+"_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), exporterHTTP)
+	if protocol != exporterHTTP && protocol != exporterGRPC {
+		return "", agent.Errorf(agent.CodeInvalidInput, "OTEL_EXPORTER_OTLP_PROTOCOL is %q; %s and %s are known", protocol, exporterHTTP, exporterGRPC)
 	}
 	return protocol, nil
 }
 
 // spanExporter exports spans; console is where a person sees them. Nil exports none.
 func spanExporter(ctx context.Context, console io.Writer) (sdktrace.SpanExporter, error) {
-	switch how, err := traces.by(); how {
-	case byConsole:
+	switch how, err := traces.exporter(); how {
+	case exporterConsole:
 		return stdouttrace.New(stdouttrace.WithWriter(console))
-	case byGRPC:
+	case exporterGRPC:
 		return otlptracegrpc.New(ctx)
-	case byHTTP:
+	case exporterHTTP:
 		return otlptracehttp.New(ctx)
 	default:
 		return nil, err
@@ -73,13 +73,13 @@ func spanExporter(ctx context.Context, console io.Writer) (sdktrace.SpanExporter
 // Nil exports none.
 func metricReader(ctx context.Context, console io.Writer) (sdkmetric.Reader, error) {
 	var to sdkmetric.Exporter
-	how, err := metrics.by()
+	how, err := metrics.exporter()
 	switch how {
-	case byConsole:
+	case exporterConsole:
 		to, err = stdoutmetric.New(stdoutmetric.WithWriter(console))
-	case byGRPC:
+	case exporterGRPC:
 		to, err = otlpmetricgrpc.New(ctx)
-	case byHTTP:
+	case exporterHTTP:
 		to, err = otlpmetrichttp.New(ctx)
 	}
 	if err != nil || to == nil {

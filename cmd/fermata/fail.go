@@ -28,11 +28,11 @@ const (
 // exitOf is what `run` and `wait` end with.
 func exitOf(s agent.Status) error {
 	switch s {
-	case agent.Completed:
+	case agent.StatusCompleted:
 		return nil
-	case agent.Failed:
+	case agent.StatusFailed:
 		return ended(1)
-	case agent.Suspended:
+	case agent.StatusSuspended:
 		return exitSuspended
 	}
 	return exitStopped
@@ -58,14 +58,14 @@ func (c *cli) end(ctx context.Context, err error) int {
 	if c.json {
 		c.line(errorLine{V: agent.Version, Type: "error", Error: joined(faults)})
 	}
-	return faults[0].Code.Exit()
+	return faults[0].Code.ExitStatus()
 }
 
 // fail tells one error to people.
 func (c *cli) fail(e *agent.Error) {
 	text := outside.Fold(e.Message)
-	if e.Code == agent.NotFound && strings.Contains(text, noWorkflow) {
-		text += "; see " + c.how("ls")
+	if e.Code == agent.CodeNotFound && strings.Contains(text, noWorkflow) {
+		text += "; see " + c.commandLine("ls")
 	}
 	c.note("fermata: error [%s] %s", e.Code, text)
 }

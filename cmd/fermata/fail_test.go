@@ -27,7 +27,7 @@ func alone(t *testing.T) {
 		t.Setenv(name, "") // which is put back after the test
 		require.NoError(t, os.Unsetenv(name))
 	}
-	for _, p := range []pair{approvalKeys, exportKeys} {
+	for _, p := range []keyPair{approvalKeys, exportKeys} {
 		t.Setenv(p.public, "")
 		t.Setenv(p.private, "")
 	}
@@ -134,21 +134,21 @@ func TestErrorForPrograms(t *testing.T) {
 }
 
 func TestFaultsOf(t *testing.T) {
-	a, b := agent.Errorf(agent.UnknownTool, "a"), agent.Errorf(agent.UnknownModel, "b")
+	a, b := agent.Errorf(agent.CodeUnknownTool, "a"), agent.Errorf(agent.CodeUnknownModel, "b")
 	list := faultsOf(fmt.Errorf("worker: %w", errors.Join(a, errors.Join(b, errors.New("c")))))
 	require.Len(t, list, 3)
-	require.Equal(t, []agent.Code{agent.UnknownTool, agent.UnknownModel, agent.Internal}, []agent.Code{list[0].Code, list[1].Code, list[2].Code})
+	require.Equal(t, []agent.Code{agent.CodeUnknownTool, agent.CodeUnknownModel, agent.CodeInternal}, []agent.Code{list[0].Code, list[1].Code, list[2].Code})
 	list = faultsOf(fmt.Errorf("starting: %w", a))
 	require.Equal(t, "starting: a", list[0].Message)
-	list = faultsOf(agent.Errorf(agent.StoreUnavailable, "reading: %w", errors.Join(errors.New("refused"), errors.New("unknown"))))
+	list = faultsOf(agent.Errorf(agent.CodeStoreUnavailable, "reading: %w", errors.Join(errors.New("refused"), errors.New("unknown"))))
 	require.Len(t, list, 1, "the parts of a library's error have no code")
-	require.Equal(t, agent.StoreUnavailable, list[0].Code)
+	require.Equal(t, agent.CodeStoreUnavailable, list[0].Code)
 	require.Equal(t, "a\nb", joined([]*agent.Error{a, b}).Message)
 }
 
 func TestExitOf(t *testing.T) {
-	require.NoError(t, exitOf(agent.Completed))
-	for status, exit := range map[agent.Status]ended{agent.Failed: 1, agent.Suspended: 3, agent.Stopped: 4, agent.Cancelled: 4} {
+	require.NoError(t, exitOf(agent.StatusCompleted))
+	for status, exit := range map[agent.Status]ended{agent.StatusFailed: 1, agent.StatusSuspended: 3, agent.StatusStopped: 4, agent.StatusCancelled: 4} {
 		require.Equal(t, exit, exitOf(status))
 	}
 }
@@ -164,6 +164,6 @@ func TestDoctorWithoutServer(t *testing.T) {
 
 // A log that is damaged is not told as a run that needs nobody.
 func TestALogThatCantBeReadIsToldSo(t *testing.T) {
-	require.Equal(t, "the run's log can't be read", unfollowed(fmt.Errorf("following: %w", agent.Errorf(agent.ChunkDamaged, "x"))))
-	require.Contains(t, unfollowed(agent.Errorf(agent.Unreachable, "x")), "goes on by itself")
+	require.Equal(t, "the run's log can't be read", followError(fmt.Errorf("following: %w", agent.Errorf(agent.CodeChunkDamaged, "x"))))
+	require.Contains(t, followError(agent.Errorf(agent.CodeUnreachable, "x")), "goes on by itself")
 }

@@ -47,10 +47,10 @@ func TestFlagsAreRefusedInWords(t *testing.T) {
 func TestCommandsToTypeNameWhereTheyGo(t *testing.T) {
 	c := &cli{}
 	c.address, c.namespace, c.taskQueue, c.data, c.store = "a:1", "n", "team a", "/d", "/s"
-	require.Equal(t, "fermata attach s-1 --address a:1 --namespace n --task-queue 'team a' --data /d --store /s", c.how("attach %s", "s-1"))
+	require.Equal(t, "fermata attach s-1 --address a:1 --namespace n --task-queue 'team a' --data /d --store /s", c.commandLine("attach %s", "s-1"))
 	c = &cli{}
 	c.store = "postgres://me:hunter2@host/db"
-	require.Equal(t, "fermata attach s-1", c.how("attach %s", "s-1"))
+	require.Equal(t, "fermata attach s-1", c.commandLine("attach %s", "s-1"))
 }
 
 func TestDays(t *testing.T) {

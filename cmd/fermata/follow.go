@@ -29,8 +29,8 @@ const (
 	holdFor = 250 * time.Millisecond
 	// lastEvents is how long the last events may take when the run has ended.
 	lastEvents = 3 * time.Second
-	// takenWithin is how soon a worker begins with a run, if there is one.
-	takenWithin = 3 * time.Second
+	// workerBeginTime is how soon a worker begins with a run, if there is one.
+	workerBeginTime = 3 * time.Second
 	// lookAgain is the pause before a run is followed again that could not be asked.
 	lookAgain = time.Second
 	// lookBelow is how often a listing is asked whether runs below ask for something.
@@ -39,26 +39,26 @@ const (
 
 // Why following a run ended before the run did.
 var (
-	errUntaken = errors.New("no worker takes the run")
-	errMoved   = errors.New("something happened in the run")
-	errAsked   = errors.New("a run below asks for something")
-	errTyped   = errors.New("something was typed")
+	errNoWorkerBegan = errors.New("no worker takes the run")
+	errRunChanged    = errors.New("something happened in the run")
+	errAsked         = errors.New("a run below asks for something")
+	errTyped         = errors.New("something was typed")
 )
 
-// heard is how far a run was told, while it is followed more than once.
-type heard struct {
-	seq   int64           // the last event
-	below map[string]bool // runs below that have not ended
-	lifts int             // how often the run's own hold was lifted
+// followState is how far a run was told, while it is followed more than once.
+type followState struct {
+	seq     int64           // the last event
+	below   map[string]bool // runs below that have not ended
+	resumes int             // how often the run's own hold was lifted
 }
 
-func (h *heard) event(e agent.Event) {
+func (h *followState) event(e agent.Event) {
 	h.seq = e.Seq
 	switch {
-	case e.Type == agent.HoldLifted && e.Hold != nil && e.Hold.From == agent.HoldOwn:
-		h.lifts++
+	case e.Type == agent.EventHoldRemoved && e.Hold != nil && e.Hold.From == agent.HoldOwn:
+		h.resumes++
 	case e.Child == nil:
-	case e.Type == agent.ChildEnded:
+	case e.Type == agent.EventChildEnded:
 		delete(h.below, e.Child.Session)
 	default:
 		if h.below == nil {
@@ -86,12 +86,12 @@ type until struct {
 
 // follower follows one run to its end.
 type follower struct {
-	run   *fermata.Run
-	to    listener
-	live  *live.Subscription
-	taken func() bool // whether some worker has begun with the run
-	heard *heard
-	until until
+	run         *fermata.Run
+	to          listener
+	live        *live.Subscription
+	workerBegan func() bool // whether some worker has begun with the run
+	heard       *followState
+	until       until
 
 	events  chan agent.Event
 	trouble chan error // why the run can't be asked at the moment
@@ -107,11 +107,11 @@ type result struct {
 
 // follow tells a run as it goes, from the event after heard on, and returns how
 // it ended, or rests.
-func follow(ctx context.Context, run *fermata.Run, h *heard, pieces *live.Subscription, to listener, taken func() bool, u until) (*agent.Outcome, error) {
+func follow(ctx context.Context, run *fermata.Run, h *followState, pieces *live.Subscription, to listener, taken func() bool, u until) (*agent.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &follower{
-		run: run, to: to, live: pieces, taken: taken, heard: h, until: u,
+		run: run, to: to, live: pieces, workerBegan: taken, heard: h, until: u,
 		events: make(chan agent.Event), trouble: make(chan error), results: make(chan result, 1), asked: make(chan []agent.Request, 1),
 	}
 	go f.read(ctx, h.seq)
@@ -165,7 +165,7 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 	var end *result
 	var late, held <-chan time.Time
 	told := false
-	untaken := time.After(takenWithin)
+	untaken := time.After(workerBeginTime)
 	look := time.NewTicker(lookBelow)
 	defer look.Stop()
 	events := f.events
@@ -178,7 +178,7 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 			}
 			told = false
 			if f.tell(e) {
-				return nil, errMoved
+				return nil, errRunChanged
 			}
 			if held = nil; f.to.Waiting() {
 				held = time.After(holdFor)
@@ -186,11 +186,11 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 		case err := <-f.trouble:
 			if !told && end == nil {
 				told = true
-				f.to.Note("%s: %v", unfollowed(err), err)
+				f.to.Note("%s: %v", followError(err), err)
 			}
 		case <-untaken:
-			if f.heard.seq == 0 && end == nil && !f.taken() {
-				return nil, errUntaken
+			if f.heard.seq == 0 && end == nil && !f.workerBegan() {
+				return nil, errNoWorkerBegan
 			}
 		case <-f.live.Ready():
 			f.hear()
@@ -211,7 +211,7 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 		case <-late:
 			events = nil
 		case <-f.until.pressed:
-			return nil, asking.ErrPressed
+			return nil, asking.ErrInterrupted
 		case <-f.until.typed:
 			return nil, errTyped
 		case <-ctx.Done():
@@ -224,7 +224,7 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 
 // done reports whether the run has ended, or rests, and all that came before was told.
 func (f *follower) done(end *result, events <-chan agent.Event) bool {
-	return end != nil && (events == nil || end.outcome.Status == agent.Suspended && f.heard.seq >= end.outcome.Seq)
+	return end != nil && (events == nil || end.outcome.Status == agent.StatusSuspended && f.heard.seq >= end.outcome.Seq)
 }
 
 // tell tells an event, and whether it is one that ends the following.
@@ -253,10 +253,10 @@ func (f *follower) hear() {
 	}
 }
 
-// unfollowed says that a run can't be followed. What is lost in the store may end the run too.
-func unfollowed(err error) string {
+// followError says that a run can't be followed. What is lost in the store may end the run too.
+func followError(err error) string {
 	switch agent.CodeOf(err) {
-	case agent.ChunkDamaged, agent.ChunkMissing:
+	case agent.CodeChunkDamaged, agent.CodeChunkMissing:
 		return "the run's log can't be read"
 	}
 	return "the run can't be followed at the moment, and goes on by itself"

@@ -26,7 +26,7 @@ and briefs another run (fermata run --briefing).`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if md && c.json {
-				return agent.Errorf(agent.InvalidInput, "--md and --json exclude each other")
+				return agent.Errorf(agent.CodeInvalidInput, "--md and --json exclude each other")
 			}
 			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
 				return c.handoff(cmd.Context(), s, runs, args[0], md)
@@ -57,20 +57,20 @@ func (c *cli) lastHandoff(ctx context.Context, s *server, runs *fermata.Client, 
 	if err != nil {
 		return nil, err
 	}
-	latest := fermata.Listed{}
-	for l, err := range runs.List(ctx, fermata.Filter{Query: "WorkflowId = " + quoted(session)}) {
+	latest := fermata.RunInfo{}
+	for l, err := range runs.List(ctx, fermata.ListFilter{Query: "WorkflowId = " + quoted(session)}) {
 		if err != nil {
 			return nil, err
 		}
 		if l.Run == last.ID {
 			latest = l
 		}
-		if l.Status != agent.Stopped {
+		if l.Status != agent.StatusStopped {
 			continue
 		}
 		var o agent.Outcome
 		if err := s.GetWorkflow(ctx, session, l.Run).Get(ctx, &o); err != nil {
-			return nil, fmt.Errorf("reading the end of run %s: %w", l.Run, durable.ArriveRPC(err))
+			return nil, fmt.Errorf("reading the end of run %s: %w", l.Run, durable.FromRPC(err))
 		}
 		if o.Handoff != nil {
 			return o.Handoff, nil
@@ -82,7 +82,7 @@ func (c *cli) lastHandoff(ctx context.Context, s *server, runs *fermata.Client, 
 // noHandoff says how there would be one.
 func (c *cli) noHandoff(session string, last agent.Status) error {
 	if last != "" && !last.Ended() {
-		return agent.Errorf(agent.NotFound, "session %s has handed nothing over, its run is %s; to end it with a handoff: %s --wait", session, last, c.how("stop %s", session))
+		return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over, its run is %s; to end it with a handoff: %s --wait", session, last, c.commandLine("stop %s", session))
 	}
-	return agent.Errorf(agent.NotFound, "session %s has handed nothing over: only a run that is stopped does, and its last was %s; for the answer: %s", session, cmp.Or(string(last), "not"), c.how("show %s", session))
+	return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over: only a run that is stopped does, and its last was %s; for the answer: %s", session, cmp.Or(string(last), "not"), c.commandLine("show %s", session))
 }

@@ -17,26 +17,26 @@ import (
 )
 
 // held reports whether this person holds the run, and nobody has lifted that hold.
-func (v *conversation) held() bool { return v.holding && v.lifts == v.heard.lifts }
+func (v *conversation) held() bool { return v.holding && v.resumes == v.heard.resumes }
 
-// press is Ctrl-C: the first holds the run, the second leaves it so.
-func (v *conversation) press(ctx context.Context) error {
+// pressInterrupt is Ctrl-C: the first holds the run, the second leaves it so.
+func (v *conversation) pressInterrupt(ctx context.Context) error {
 	if v.held() {
-		return v.away()
+		return v.leaveHeld()
 	}
-	v.holding, v.lifts, v.after = true, v.heard.lifts, 0
+	v.holding, v.resumes, v.after = true, v.heard.resumes, 0
 	v.to.Note("interrupting; Ctrl-C again leaves the run held")
 	type said struct {
 		later bool
 		err   error
 	}
 	// One id for all ways that it is said in, so that it has one effect.
-	order := agent.InterruptOrder{Order: agent.Order{ID: uuid.NewString(), Run: v.run.ID, By: whoami()}, Reason: "Ctrl-C"}
+	order := agent.InterruptCommand{CommandHeader: agent.CommandHeader{ID: uuid.NewString(), Run: v.run.ID, By: whoami()}, Reason: "Ctrl-C"}
 	done := make(chan said, 1)
 	saying, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		_, later, err := v.runs.SayOrLeave(saying, v.run.Session, order)
+		_, later, err := v.runs.UpdateOrSignal(saying, v.run.Session, order)
 		done <- said{later, err}
 	}()
 	select {
@@ -44,7 +44,7 @@ func (v *conversation) press(ctx context.Context) error {
 		switch {
 		case s.later:
 			v.to.Note("no worker answers: the interrupt waits for one")
-		case errors.Is(s.err, agent.Closed): // it has ended meanwhile, and how is told next
+		case errors.Is(s.err, agent.CodeClosed): // it has ended meanwhile, and how is told next
 			v.holding = false
 		case s.err != nil:
 			v.holding = false
@@ -52,29 +52,29 @@ func (v *conversation) press(ctx context.Context) error {
 		}
 		return nil
 	case <-v.pressed:
-		return v.hurry(ctx, order)
+		return v.signalInterrupt(ctx, order)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// hurry leaves an interrupt that no worker has answered yet as a signal.
-func (v *conversation) hurry(ctx context.Context, order agent.InterruptOrder) error {
+// signalInterrupt leaves an interrupt that no worker has answered yet as a signal.
+func (v *conversation) signalInterrupt(ctx context.Context, order agent.InterruptCommand) error {
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	err := signals.SayLater(ctx, v.server.Client, v.run.Session, order)
-	if errors.Is(err, agent.Closed) {
-		v.note("left; the run has ended: see %s", v.how("show %s", v.run.Session))
+	err := signals.Signal(ctx, v.server.Client, v.run.Session, order)
+	if errors.Is(err, agent.CodeClosed) {
+		v.note("left; the run has ended: see %s", v.commandLine("show %s", v.run.Session))
 		return exitInterrupted
 	}
 	if err != nil {
 		return fmt.Errorf("left, and nobody knows whether the run is held: %w", err)
 	}
-	return v.away()
+	return v.leaveHeld()
 }
 
-// away leaves a run that Ctrl-C holds.
-func (v *conversation) away() error {
+// leaveHeld leaves a run that Ctrl-C holds.
+func (v *conversation) leaveHeld() error {
 	v.leave()
 	return exitInterrupted
 }
@@ -93,17 +93,17 @@ func (v *conversation) choose(ctx context.Context) error {
 	for {
 		line, err := v.console.Line(ctx, "> ")
 		switch {
-		case errors.Is(err, asking.ErrPressed):
-			return v.away()
+		case errors.Is(err, asking.ErrInterrupted):
+			return v.leaveHeld()
 		case err != nil:
 			return err
 		}
 		switch err = v.chosen(ctx, line); {
-		case errors.Is(err, errLeft):
+		case errors.Is(err, errDetached):
 			return err
 		case errors.Is(err, errUnchosen):
 			v.console.Print("type r, s, l, or a message")
-		case err == nil, errors.Is(err, agent.Closed), errors.Is(err, agent.NotSuspended):
+		case err == nil, errors.Is(err, agent.CodeClosed), errors.Is(err, agent.CodeNotSuspended):
 			v.holding, v.after, v.rest = false, 0, ""
 			clear(v.passed)
 			return nil // how the run stands is told next
@@ -123,7 +123,7 @@ func (v *conversation) chosen(ctx context.Context, line string) error {
 	var err error
 	switch word := strings.ToLower(line); {
 	case word == "l" || word == "leave":
-		return errLeft
+		return errDetached
 	case word == "s" || word == "stop":
 		_, err = v.run.Stop(ctx, "stopped by "+cmp.Or(whoami(), "somebody"), 0)
 	case word == "r" || word == "resume":
@@ -133,5 +133,5 @@ func (v *conversation) chosen(ctx context.Context, line string) error {
 	default:
 		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{Message: line, By: whoami()})
 	}
-	return unheard(v.run.Session, err)
+	return noAnswer(v.run.Session, err)
 }

@@ -101,7 +101,7 @@ func TestAStoreIsOfOneNamespace(t *testing.T) {
 	refused := "the store in " + kept + ` is that of the namespace "default", and this is "other"`
 	for _, args := range [][]string{{"worker", "--agents", "fermata.yaml"}, {"run", "reader", "x", "--session", "s-1"}, {"delete", "s-1", "--yes"}} {
 		r := at(args...)
-		require.Equal(t, agent.NotSetUp.Exit(), r.exit, "%s: %s", args, r.err)
+		require.Equal(t, agent.CodeNotSetUp.ExitStatus(), r.exit, "%s: %s", args, r.err)
 		require.Contains(t, r.err, refused, args)
 	}
 	require.Contains(t, at("doctor").out, "FAIL store       "+refused)
@@ -190,7 +190,7 @@ func TestAScheduledSessionIsNeverSilentlyEmpty(t *testing.T) {
 		r = b.run("show", "s-1", "--json")
 		return lastLine[shown](t, r.out).Task == "And now?" && lastLine[shown](t, r.out).Status.Ended()
 	}, patience, 50*time.Millisecond)
-	require.Equal(t, string(agent.ChunkMissing), lastLine[shown](t, r.out).Reason)
+	require.Equal(t, string(agent.CodeChunkMissing), lastLine[shown](t, r.out).Reason)
 	require.Zero(t, b.run("schedule", "delete", "often").exit)
 	require.Zero(t, dev.end(syscall.SIGTERM).exit)
 }
@@ -249,9 +249,9 @@ func TestAWorkerPollsOrIsMissed(t *testing.T) {
 	at := &server{Client: s.temporal, namespace: defaultNamespace}
 	soon, cancel := context.WithTimeout(t.Context(), 10*probeInterval)
 	defer cancel()
-	require.ErrorIs(t, c.polls(soon, at), agent.NoWorker)
+	require.ErrorIs(t, c.awaitPolling(soon, at), agent.CodeNoWorker)
 	polls := make(chan error, 1)
-	go func() { polls <- c.polls(t.Context(), at) }()
+	go func() { polls <- c.awaitPolling(t.Context(), at) }()
 	s.works()
 	require.NoError(t, <-polls)
 }

@@ -46,7 +46,7 @@ func (c *cli) importFile(ctx context.Context, path, by string) error {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return agent.Errorf(agent.InvalidInput, "the export can't be read: %s", strings.TrimPrefix(err.Error(), "open "))
+		return agent.Errorf(agent.CodeInvalidInput, "the export can't be read: %s", strings.TrimPrefix(err.Error(), "open "))
 	}
 	defer f.Close()
 	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
@@ -59,7 +59,7 @@ func (c *cli) importFile(ctx context.Context, path, by string) error {
 		if err != nil {
 			return err
 		}
-		c.tellExport("imported", exportLine{V: agent.Version, File: path, Exported: e})
+		c.tellExport("imported", exportLine{V: agent.Version, File: path, ExportInfo: e})
 		return nil
 	})
 }

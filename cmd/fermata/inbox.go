@@ -48,10 +48,10 @@ are not in it: fermata show SESSION has them.`,
 
 func checkInbox(f fermata.InboxFilter, limit int) error {
 	if limit < 1 {
-		return agent.Errorf(agent.InvalidInput, "--limit must be positive")
+		return agent.Errorf(agent.CodeInvalidInput, "--limit must be positive")
 	}
 	if f.Older < 0 {
-		return agent.Errorf(agent.InvalidInput, "--older must be positive")
+		return agent.Errorf(agent.CodeInvalidInput, "--older must be positive")
 	}
 	if f.Agent != "" {
 		return agent.CheckName(f.Agent)
@@ -73,7 +73,7 @@ func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFi
 			break
 		}
 		n++
-		lost = lost || q.Type == fermata.Lost
+		lost = lost || q.Type == fermata.RequestWorkerLost
 		if c.json {
 			c.line(q)
 			continue
@@ -88,16 +88,16 @@ func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFi
 		c.note("nothing is open")
 	case !c.json:
 		t.flush()
-		c.note("answer with %s", c.how("answer|approve|reject SESSION --request ID"))
+		c.note("answer with %s", c.commandLine("answer|approve|reject SESSION --request ID"))
 		if lost {
-			c.note("go on behind worker_lost with %s", c.how("resume SESSION"))
+			c.note("go on behind worker_lost with %s", c.commandLine("resume SESSION"))
 		}
 	}
 	return nil
 }
 
 // waited is how long a request has been open; a mark where that is too long.
-func waited(w fermata.Waiting) string {
+func waited(w fermata.InboxItem) string {
 	text := age(time.Now().Add(-time.Duration(w.Age)))
 	if w.Reminded {
 		text += " !"

@@ -49,7 +49,7 @@ func polyglot() []role {
 	who := traveller()
 	who.says = append(who.says[:len(who.says)-1:len(who.says)-1], testsuite.Reply{Text: "Gute Reise nach Köln – bald…"})
 	return []role{who, sleeper(), {
-		agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Approvers: []string{"zoë@acme.com"}}}},
+		agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Approvers: []string{"zoë@acme.com"}}}},
 		[]testsuite.Reply{calls("pay", map[string]any{"eur": 5}), {Text: "Paid."}},
 	}}
 }

@@ -27,9 +27,9 @@ func (d *doctor) checkKeys() bool {
 	case err != nil:
 		d.failed("keys", err, "")
 	case ring != nil && time.Now().Before(until):
-		d.found("keys", warning, fmt.Sprintf("%s is %s: until then whoever may write to the namespace says, and forges, what they could without keys", plainVariable, os.Getenv(plainVariable)), "set it to the present time, or unset it")
+		d.found("keys", verdictWarning, fmt.Sprintf("%s is %s: until then whoever may write to the namespace says, and forges, what they could without keys", plainVariable, os.Getenv(plainVariable)), "set it to the present time, or unset it")
 	}
-	for _, p := range []pair{approvalKeys, exportKeys} {
+	for _, p := range []keyPair{approvalKeys, exportKeys} {
 		if _, err := p.verifiers(); err != nil {
 			d.failed("keys", err, fmt.Sprintf("make a pair with \"%s\", give the worker %s alone, or unset it", p.make(), p.public))
 		}
@@ -41,30 +41,30 @@ func (d *doctor) checkKeys() bool {
 // about is decided by its deadline alone.
 func (d *doctor) checkApprovers() {
 	if text := unproven(d.file); text != "" {
-		d.found("approval", warning, text, unprovenRemedy)
+		d.found("approval", verdictWarning, text, unprovenRemedy)
 	}
 	if d.namesApprovers() && !secret.IsSet(encryptionVariable) {
-		d.found("approval", warning, "whoever may write to the namespace can go round approvers: without encryption keys they can forge what a step of a run returns", "set "+encryptionVariable+", or let nobody but workers and approvers write to the namespace")
+		d.found("approval", verdictWarning, "whoever may write to the namespace can go round approvers: without encryption keys they can forge what a step of a run returns", "set "+encryptionVariable+", or let nobody but workers and approvers write to the namespace")
 	}
 	if secret.IsSet(approvalKeys.public) {
 		return
 	}
 	remedy := approvalKeys.make() + ", and give the worker " + approvalKeys.public + " alone"
-	for _, name := range slices.Sorted(maps.Keys(d.file.Asks())) {
-		if len(d.file.Asks()[name].Approvers) > 0 {
-			d.found("keys", warning, fmt.Sprintf("the tool %s names approvers, and %s is not set: a worker with this environment takes no decision of theirs", name, approvalKeys.public), remedy)
+	for _, name := range slices.Sorted(maps.Keys(d.file.Approvals())) {
+		if len(d.file.Approvals()[name].Approvers) > 0 {
+			d.found("keys", verdictWarning, fmt.Sprintf("the tool %s names approvers, and %s is not set: a worker with this environment takes no decision of theirs", name, approvalKeys.public), remedy)
 		}
 	}
 	for _, def := range d.file.Agents {
 		if slices.ContainsFunc(def.Rules, func(r agent.Rule) bool { return len(r.Approvers) > 0 }) {
-			d.found("keys", warning, fmt.Sprintf("rules of %s name approvers, and %s is not set: a worker with this environment takes no decision of theirs", def.Name, approvalKeys.public), remedy)
+			d.found("keys", verdictWarning, fmt.Sprintf("rules of %s name approvers, and %s is not set: a worker with this environment takes no decision of theirs", def.Name, approvalKeys.public), remedy)
 		}
 	}
 }
 
 // namesApprovers reports whether a rule or a tool has approvers.
 func (d *doctor) namesApprovers() bool {
-	for _, ask := range d.file.Asks() {
+	for _, ask := range d.file.Approvals() {
 		if len(ask.Approvers) > 0 {
 			return true
 		}
@@ -77,7 +77,7 @@ func (d *doctor) namesApprovers() bool {
 // unproven says what approvals are worth that anybody may give, where the worker starts
 // programs that could; empty where there is nothing to say.
 func unproven(f *agentsfile.File) string {
-	agents, programs := f.Unproven()
+	agents, programs := f.UnprovenApprovals()
 	if len(agents) == 0 {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func (c *cli) listCommand() *cobra.Command {
-	var f fermata.Filter
+	var f fermata.ListFilter
 	var status string
 	limit := 50
 	cmd := &cobra.Command{
@@ -44,14 +44,14 @@ no worker is asked.`,
 	return cmd
 }
 
-func checkFilter(f fermata.Filter, limit int) error {
+func checkFilter(f fermata.ListFilter, limit int) error {
 	switch {
-	case f.Status != "" && (!f.Status.Known() || f.Status == agent.Suspending):
-		return agent.Errorf(agent.InvalidInput, "--status must be pending, running, suspended, completed, failed, cancelled or stopped, not %q", f.Status)
+	case f.Status != "" && (!f.Status.Known() || f.Status == agent.StatusSuspending):
+		return agent.Errorf(agent.CodeInvalidInput, "--status must be pending, running, suspended, completed, failed, cancelled or stopped, not %q", f.Status)
 	case f.Older < 0:
-		return agent.Errorf(agent.InvalidInput, "--older must be positive")
+		return agent.Errorf(agent.CodeInvalidInput, "--older must be positive")
 	case limit < 1:
-		return agent.Errorf(agent.InvalidInput, "--limit must be positive")
+		return agent.Errorf(agent.CodeInvalidInput, "--limit must be positive")
 	}
 	if f.Agent != "" {
 		return agent.CheckName(f.Agent)
@@ -59,7 +59,7 @@ func checkFilter(f fermata.Filter, limit int) error {
 	return nil
 }
 
-func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.Filter, limit int) error {
+func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.ListFilter, limit int) error {
 	t := c.table()
 	defer t.flush()
 	n := 0
@@ -80,7 +80,7 @@ func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.Filter, 
 			t.row("SESSION", "AGENT", "STATUS", "FOR", "WAITS FOR", "TURN", "COST", "TASK")
 		}
 		status := string(l.Status)
-		if l.Reason != "" && l.Status != agent.Completed {
+		if l.Reason != "" && l.Status != agent.StatusCompleted {
 			status += " (" + outside.Line(l.Reason, 40) + ")"
 		}
 		t.row(outside.Name(l.Session), outside.Name(l.Agent), status, age(l.Since), outside.Cut(outside.Names(l.WaitsFor), 60), l.Turn, story.Money(l.Cost), outside.Line(l.Task, 50))

@@ -22,15 +22,15 @@ import (
 // nats://HOST, or several with commas.
 const liveVariable = "FERMATA_LIVE"
 
-// brokered is the connection of an invocation to the broker. The zero value has none.
-type brokered struct {
+// brokerConn is the connection of an invocation to the broker. The zero value has none.
+type brokerConn struct {
 	*nats.Live
 	holds *nats.Holds
 	conn  *broker.Conn
 }
 
 // close ends it, when what was told is sent.
-func (b brokered) close() {
+func (b brokerConn) close() {
 	if b.Live != nil {
 		b.Live.Close()
 		_ = b.conn.FlushTimeout(time.Second) // what nobody takes then is lost
@@ -43,8 +43,8 @@ func (b brokered) close() {
 // be lost.
 func (c *cli) broker() (*nats.Live, error) {
 	place, err := secret.Get(liveVariable)
-	if c.pieces.Live != nil || place == "" || err != nil {
-		return c.pieces.Live, err
+	if c.brokerConn.Live != nil || place == "" || err != nil {
+		return c.brokerConn.Live, err
 	}
 	if err := checkBrokers(place); err != nil {
 		return nil, err
@@ -56,12 +56,12 @@ func (c *cli) broker() (*nats.Live, error) {
 	conn, err := broker.Connect(place, broker.Name("fermata"), broker.MaxReconnects(-1), broker.RetryOnFailedConnect(true), broker.Timeout(dialPatience),
 		broker.ErrorHandler(func(_ *broker.Conn, _ *broker.Subscription, err error) { c.note("live events: %v", err) }))
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "the broker that %s names: %w", liveVariable, err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the broker that %s names: %w", liveVariable, err)
 	}
-	c.pieces = brokered{conn: conn, holds: nats.NewHolds(conn, &nats.Options{Keys: ring}), Live: nats.New(conn, &nats.Options{Keys: ring, Unreadable: func(session string, err error) {
+	c.brokerConn = brokerConn{conn: conn, holds: nats.NewHolds(conn, &nats.Options{Keys: ring}), Live: nats.New(conn, &nats.Options{Keys: ring, Unreadable: func(session string, err error) {
 		c.note("what session %s says right now can't be read: %v", session, err)
 	}})}
-	return c.pieces.Live, nil
+	return c.brokerConn.Live, nil
 }
 
 // checkBrokers refuses what names no broker. It quotes nothing: there may be a password.
@@ -69,22 +69,22 @@ func checkBrokers(place string) error {
 	for one := range strings.SplitSeq(place, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-			return agent.Errorf(agent.InvalidInput, "%s can't be read: its form is nats://HOST:PORT, or tls://USER:PASSWORD@HOST, and several have commas between them", liveVariable)
+			return agent.Errorf(agent.CodeInvalidInput, "%s can't be read: its form is nats://HOST:PORT, or tls://USER:PASSWORD@HOST, and several have commas between them", liveVariable)
 		}
 	}
 	return nil
 }
 
-// ends are both ends of live events.
-type ends interface {
+// liveEnds are both ends of live events.
+type liveEnds interface {
 	live.Sink
 	live.Source
 }
 
-// ends are those that reach other processes: the broker that the environment names, or
+// liveEnds are those that reach other processes: the broker that the environment names, or
 // else the endpoint on loopback of the process that has the embedded server. Nil where
 // there is none.
-func (c *cli) ends(s *server) (ends, error) {
+func (c *cli) liveEnds(s *server) (liveEnds, error) {
 	b, err := c.broker()
 	switch {
 	case err != nil:
@@ -107,10 +107,10 @@ func (c *cli) ends(s *server) (ends, error) {
 	return c.local, nil
 }
 
-// tellsLocally opens the endpoint of live events beside an embedded server of this
+// openLiveEndpoint opens the endpoint of live events beside an embedded server of this
 // process, unless a broker does its work. Without it runs go on, and are shown without
 // pieces.
-func (c *cli) tellsLocally(s *server, dir string) {
+func (c *cli) openLiveEndpoint(s *server, dir string) {
 	if secret.IsSet(liveVariable) || !s.inProcess() {
 		return
 	}
@@ -120,10 +120,10 @@ func (c *cli) tellsLocally(s *server, dir string) {
 	}
 }
 
-// hears subscribes to what a session says right now: from other processes, or within
+// subscribe subscribes to what a session says right now: from other processes, or within
 // this one.
-func (c *cli) hears(ctx context.Context, s *server, here *live.Hub, session string) (*live.Subscription, error) {
-	far, err := c.ends(s)
+func (c *cli) subscribe(ctx context.Context, s *server, here *live.Hub, session string) (*live.Subscription, error) {
+	far, err := c.liveEnds(s)
 	switch {
 	case err != nil:
 		return nil, err
@@ -146,9 +146,9 @@ func (d *doctor) checkBroker() {
 	if err := checkBrokers(place); err != nil {
 		d.failed("live", err, "correct it, or unset it")
 	} else if err := reachBroker(place); err != nil {
-		d.found("live", warning, err.Error(), "start the broker, or correct "+liveVariable)
+		d.found("live", verdictWarning, err.Error(), "start the broker, or correct "+liveVariable)
 	} else {
-		d.found("live", fine, "the broker that "+liveVariable+" names answers", "")
+		d.found("live", verdictOK, "the broker that "+liveVariable+" names answers", "")
 	}
 }
 

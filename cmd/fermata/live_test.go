@@ -20,7 +20,7 @@ func TestWrongBroker(t *testing.T) {
 	for _, place := range []string{"nats.acme.com", "kafka://nats.acme.com", "nats://a:hunter2@nats.acme.com,x", "nats://a:hunter2@:x"} {
 		t.Setenv(liveVariable, place)
 		_, err := newCLI(nil, nil, nil).broker()
-		require.ErrorIs(t, err, agent.InvalidInput, place)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, place)
 		require.NotContains(t, err.Error(), "hunter2")
 	}
 }
@@ -34,11 +34,11 @@ func TestABrokerThatIsAwayHoldsNothingUp(t *testing.T) {
 	again, err := c.broker()
 	require.NoError(t, err)
 	require.Same(t, b, again, "an invocation has one connection")
-	b.Publish(live.Event{V: 1, Type: agent.DeltaText, Session: "s"})
-	s, err := c.hears(t.Context(), &server{}, live.NewHub(), "s")
+	b.Publish(live.Event{V: 1, Type: agent.EventDeltaText, Session: "s"})
+	s, err := c.subscribe(t.Context(), &server{}, live.NewHub(), "s")
 	require.NoError(t, err)
 	s.Close()
-	c.pieces.close()
+	c.brokerConn.close()
 }
 
 func TestAWrongBucket(t *testing.T) {
@@ -58,7 +58,7 @@ func TestDoctorReadsFromTheStore(t *testing.T) {
 	alone(t)
 	in(t, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=hunter2", "AWS_EC2_METADATA_DISABLED=true")
 	r := inProcess(t, "doctor", "--store", "s3://acme?region=eu-central-1&use_path_style=true&endpoint=https://127.0.0.1:1")
-	require.Equal(t, agent.StoreUnavailable.Exit(), r.exit, r.out)
+	require.Equal(t, agent.CodeStoreUnavailable.ExitStatus(), r.exit, r.out)
 	require.Equal(t, 1, strings.Count(r.out, "FAIL"), r.out)
 	require.Regexp(t, "(?m)^FAIL store       looking for .* in the bucket s3://acme: .*connection refused$", r.out)
 	require.NotContains(t, r.out+r.err, "hunter2")
@@ -76,8 +76,8 @@ func TestHoldsGoOverTheBroker(t *testing.T) {
 	conn, err := broker.Connect(at.ClientURL())
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	told := make(chan agent.Heard, 10)
-	nats.NewHolds(conn, nil).Follow("s-1", func(h agent.Heard) { told <- h })
+	told := make(chan agent.HoldRef, 10)
+	nats.NewHolds(conn, nil).Follow("s-1", func(h agent.HoldRef) { told <- h })
 	require.NoError(t, conn.Flush())
 
 	b := setup(t)
@@ -97,7 +97,7 @@ func TestHoldsGoOverTheBroker(t *testing.T) {
 	r = b.run("interrupt", "s-1")
 	require.Zero(t, r.exit, r.err)
 	require.Eventually(t, func() bool { return len(told) > 0 }, patience, 20*time.Millisecond)
-	require.Equal(t, agent.Interrupt, (<-told).Verb)
+	require.Equal(t, agent.VerbInterrupt, (<-told).Verb)
 	require.Eventually(t, func() bool { return followers() == 1 }, patience, 20*time.Millisecond, "the worker has nothing in flight")
 	r = b.run("cancel", "s-1")
 	require.Zero(t, r.exit, r.err)

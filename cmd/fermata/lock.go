@@ -16,8 +16,8 @@ import (
 	"github.com/fermata-agents/fermata/tool/lock"
 )
 
-// locking looks at what MCP servers have changed, and accepts it.
-type locking struct {
+// lockRun looks at what MCP servers have changed, and accepts it.
+type lockRun struct {
 	*cli
 	agents string
 	accept bool
@@ -37,7 +37,7 @@ type lockLine struct {
 }
 
 func (c *cli) lockCommand() *cobra.Command {
-	l := &locking{cli: c}
+	l := &lockRun{cli: c}
 	cmd := &cobra.Command{
 		Use:   "lock [SERVER | TOOL=DIGEST ...]",
 		Short: "Show what MCP servers have changed of their tools, and accept it",
@@ -61,7 +61,7 @@ Its tools are accepted as TOOL=DIGEST, which the worker's log has.`,
 	return cmd
 }
 
-func (l *locking) run(ctx context.Context, args []string) (err error) {
+func (l *lockRun) run(ctx context.Context, args []string) (err error) {
 	if l.file, err = agentsFile(ctx, l.agents); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (l *locking) run(ctx context.Context, args []string) (err error) {
 		return noAgents()
 	}
 	if l.lock = l.file.Lock(); l.lock == nil {
-		return agent.Errorf(agent.InvalidInput, "%s is no file that something could lie beside: nothing is pinned", l.file.Path)
+		return agent.Errorf(agent.CodeInvalidInput, "%s is no file that something could lie beside: nothing is pinned", l.file.Path)
 	}
 	var servers []string
 	for _, arg := range args {
@@ -79,7 +79,7 @@ func (l *locking) run(ctx context.Context, args []string) (err error) {
 			servers = append(servers, name)
 			continue
 		case !l.accept:
-			return agent.Errorf(agent.InvalidInput, "%s is to be accepted: add --accept", arg)
+			return agent.Errorf(agent.CodeInvalidInput, "%s is to be accepted: add --accept", arg)
 		}
 		if server, _, _ := strings.Cut(name, tool.Separator); !l.file.UsesServer(server) {
 			return l.unknown(server)
@@ -100,13 +100,13 @@ func (l *locking) run(ctx context.Context, args []string) (err error) {
 	return l.look(ctx, servers)
 }
 
-func (l *locking) unknown(server string) error {
-	return agent.Errorf(agent.InvalidInput, "no agent of %s uses an MCP server %q", l.file.Path, server)
+func (l *lockRun) unknown(server string) error {
+	return agent.Errorf(agent.CodeInvalidInput, "no agent of %s uses an MCP server %q", l.file.Path, server)
 }
 
 // look asks the servers, all if none is named, and accepts what they list or says that
 // somebody has to.
-func (l *locking) look(ctx context.Context, servers []string) error {
+func (l *lockRun) look(ctx context.Context, servers []string) error {
 	var differ []string
 	for _, s := range l.file.AskServers(ctx) {
 		if len(servers) > 0 && !slices.Contains(servers, s.Name) || !l.file.Pinned(s.Name) {
@@ -129,7 +129,7 @@ func (l *locking) look(ctx context.Context, servers []string) error {
 		switch {
 		case len(lines) == 0:
 		case l.accept:
-			if err := l.lock.Accept(s.Name, s.Listed, s.Words); err != nil {
+			if err := l.lock.Accept(s.Name, s.Listed, s.Instructions); err != nil {
 				return err
 			}
 		default:
@@ -137,14 +137,14 @@ func (l *locking) look(ctx context.Context, servers []string) error {
 		}
 	}
 	if len(differ) > 0 {
-		return agent.Errorf(agent.NotSetUp, "not accepted in %s: what %s lists; read it, then run fermata lock --accept", filepath.Base(l.lock.Path()), strings.Join(differ, ", "))
+		return agent.Errorf(agent.CodeNotSetUp, "not accepted in %s: what %s lists; read it, then run fermata lock --accept", filepath.Base(l.lock.Path()), strings.Join(differ, ", "))
 	}
 	return nil
 }
 
 // lines are what differs of a server; all that it lists if it was never used.
-func (l *locking) lines(s agentsfile.ServerState) (lines []lockLine, err error) {
-	changes, was, err := l.lock.Look(s.Name, s.Listed, &s.Words)
+func (l *lockRun) lines(s agentsfile.ServerState) (lines []lockLine, err error) {
+	changes, was, err := l.lock.Compare(s.Name, s.Listed, &s.Instructions)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (l *locking) lines(s agentsfile.ServerState) (lines []lockLine, err error) 
 		}
 	}
 	for _, c := range changes {
-		line := lockLine{V: agent.Version, Server: s.Name, Tool: c.Name, State: "changed", Digest: c.Digest, Text: s.Words}
+		line := lockLine{V: agent.Version, Server: s.Name, Tool: c.Name, State: "changed", Digest: c.Digest, Text: s.Instructions}
 		if c.New {
 			line.State = "new"
 		}
@@ -170,7 +170,7 @@ func (l *locking) lines(s agentsfile.ServerState) (lines []lockLine, err error) 
 }
 
 // show prints what a model will read, without what could steer a terminal.
-func (l *locking) show(line lockLine) {
+func (l *lockRun) show(line lockLine) {
 	if l.json {
 		l.line(line)
 		return
@@ -185,22 +185,22 @@ func (d *doctor) checkPins(s agentsfile.ServerState) {
 	case s.Err != nil || s.SignIn:
 		return
 	case l == nil || !d.file.Pinned(s.Name):
-		d.found("lock", fine, s.Name+" is not pinned: its tools are taken as they are each time", "")
+		d.found("lock", verdictOK, s.Name+" is not pinned: its tools are taken as they are each time", "")
 		return
 	}
-	changes, was, err := l.Look(s.Name, s.Listed, &s.Words)
+	changes, was, err := l.Compare(s.Name, s.Listed, &s.Instructions)
 	switch {
 	case err != nil:
 		d.failed("lock", err, "")
 	case !was:
-		d.found("lock", fine, fmt.Sprintf("%s is pinned in %s when it is first used", s.Name, filepath.Base(l.Path())), "")
+		d.found("lock", verdictOK, fmt.Sprintf("%s is pinned in %s when it is first used", s.Name, filepath.Base(l.Path())), "")
 	case len(changes) == 0:
-		d.found("lock", fine, s.Name+" is as it was accepted", "")
+		d.found("lock", verdictOK, s.Name+" is as it was accepted", "")
 	default:
 		var names []string
 		for _, c := range changes {
 			names = append(names, outside.Name(c.Name))
 		}
-		d.found("lock", warning, fmt.Sprintf("%s is not as it was accepted, and runs go without %s", s.Name, strings.Join(names, ", ")), "look at it with fermata lock, then fermata lock --accept "+s.Name)
+		d.found("lock", verdictWarning, fmt.Sprintf("%s is not as it was accepted, and runs go without %s", s.Name, strings.Join(names, ", ")), "look at it with fermata lock, then fermata lock --accept "+s.Name)
 	}
 }

@@ -25,15 +25,15 @@ func newLogger(w io.Writer, verbose bool) *zap.Logger {
 	encoder.EncodeLevel = zapcore.LowercaseLevelEncoder
 	encoder.StacktraceKey, encoder.CallerKey = zapcore.OmitKey, zapcore.OmitKey
 	encoder.ConsoleSeparator = " "
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoder), zapcore.Lock(zapcore.AddSync(steady{w})), level))
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoder), zapcore.Lock(zapcore.AddSync(escapeWriter{w})), level))
 }
 
-// steady writes each entry on one line, without what could steer a terminal: JSON escapes
+// escapeWriter writes each entry on one line, without what could steer a terminal: JSON escapes
 // only a part of it, and a message is no JSON.
-type steady struct{ io.Writer }
+type escapeWriter struct{ io.Writer }
 
 // Write writes a line.
-func (s steady) Write(line []byte) (int, error) {
+func (s escapeWriter) Write(line []byte) (int, error) {
 	if _, err := io.WriteString(s.Writer, outside.Fold(string(line))+"\n"); err != nil {
 		return 0, err
 	}
@@ -47,7 +47,7 @@ func (c *cli) slogger() *slog.Logger { return slog.New(zapslog.NewHandler(c.log.
 // worker; elsewhere the command's own errors say better what is wrong, and it is
 // heard with --verbose only.
 func (c *cli) sdkLogger() log.Logger {
-	if !c.verbose && !c.loud {
+	if !c.verbose && !c.sdkWarnings {
 		return log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	}
 	return log.NewStructuredLogger(slog.New(sessions{c.slogger().Handler()}))

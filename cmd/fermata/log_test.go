@@ -12,7 +12,7 @@ import (
 // A worker's lines of the Temporal SDK name the session as all others do.
 func TestLinesOfTheSDKNameTheSession(t *testing.T) {
 	var lines bytes.Buffer
-	c := &cli{log: newLogger(&lines, false), loud: true}
+	c := &cli{log: newLogger(&lines, false), sdkWarnings: true}
 	l := log.With(c.sdkLogger(), "WorkflowID", "trip-42", "RunID", "01a1")
 	l.Error("Activity error.", "Error", errors.New("no"))
 	c.sdkLogger().Warn("late", "WorkflowID", "trip-43")

@@ -37,7 +37,7 @@ replies:
 	r := one.run(at("run", "keeper", "go", "--session", id, "--json")...)
 	require.Equal(t, 3, r.exit, r.err)
 	rest := lastLine[agent.Outcome](t, r.out)
-	require.Equal(t, []any{agent.Suspended, agent.BySelf, "the shop is closed"}, []any{rest.Status, rest.Suspension.Initiator, rest.Suspension.Reason})
+	require.Equal(t, []any{agent.StatusSuspended, agent.InitiatorSelf, "the shop is closed"}, []any{rest.Status, rest.Suspension.Initiator, rest.Suspension.Reason})
 	w.end(syscall.SIGKILL)
 
 	w = other.start(at("worker", "--agents", "fermata.yaml")...)
@@ -48,6 +48,6 @@ replies:
 	r = other.run(at("resume", id, "open it", "--wait", "--json")...)
 	require.Zero(t, r.exit, r.err)
 	o := lastLine[agent.Outcome](t, r.out)
-	require.Equal(t, []any{agent.Completed, id, rest.Run, "It is open."}, []any{o.Status, o.Session, o.Run, o.Text})
+	require.Equal(t, []any{agent.StatusCompleted, id, rest.Run, "It is open."}, []any{o.Status, o.Session, o.Run, o.Text})
 	require.Zero(t, w.end(syscall.SIGINT).exit)
 }

@@ -12,35 +12,35 @@ func main() {
 	ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	keys := &interrupts{end: end}
+	keys := &interruptKeys{end: end}
 	pressed := make(chan os.Signal, 2)
 	signal.Notify(pressed, os.Interrupt)
 	go func() {
 		for range pressed {
-			keys.press()
+			keys.interrupt()
 		}
 	}()
 	// The first signal stops cleanly; from then on the second ends the process.
 	context.AfterFunc(ctx, func() { restore(); signal.Stop(pressed) })
 	c := newCLI(os.Stdin, os.Stdout, os.Stderr)
 	c.keys = keys
-	if err := conceal(); err != nil {
+	if err := protectMemory(); err != nil {
 		c.note("fermata: other programs of this user can read this one's memory: %v", err)
 	}
 	os.Exit(c.execute(ctx, os.Args[1:]))
 }
 
-// interrupts hands Ctrl-C to whoever has taken it; where nobody has, it ends the
+// interruptKeys hands Ctrl-C to whoever has taken it; where nobody has, it ends the
 // command.
-type interrupts struct {
+type interruptKeys struct {
 	end func()
 
 	mu    sync.Mutex
 	taken chan struct{}
 }
 
-// press is one Ctrl-C.
-func (i *interrupts) press() {
+// interrupt is one Ctrl-C.
+func (i *interruptKeys) interrupt() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.taken == nil {
@@ -54,7 +54,7 @@ func (i *interrupts) press() {
 }
 
 // take lets Ctrl-C be heard from a channel, until it is given back.
-func (i *interrupts) take() (pressed <-chan struct{}, giveBack func()) {
+func (i *interruptKeys) take() (pressed <-chan struct{}, giveBack func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.taken = make(chan struct{}, 1)

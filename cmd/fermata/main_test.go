@@ -43,7 +43,7 @@ const (
 // TestMain makes the test binary the command itself where it is called as one:
 // tests of whole processes need no second build.
 func TestMain(m *testing.M) {
-	freeIn = func(dir string) (int64, error) {
+	diskFree = func(dir string) (int64, error) {
 		if _, err := os.Stat(filepath.Join(dir, fullMark)); err == nil {
 			return 4096, nil
 		}
@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// Of the approvers that tests have.
-	for _, p := range []pair{approvalKeys, exportKeys} {
+	for _, p := range []keyPair{approvalKeys, exportKeys} {
 		one, err := signals.NewSigner("k1")
 		if err != nil {
 			panic(err)

@@ -16,13 +16,13 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
-// many is a verb for all live runs that a listing finds.
-type many struct {
+// bulk is a verb for all live runs that a listing finds.
+type bulk struct {
 	query, agent string
 	dry, yes     bool
 }
 
-func (m *many) flags(cmd *cobra.Command) {
+func (m *bulk) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&m.query, "query", "", "say it to every live run that fits, in Temporal's list filter language")
 	f.StringVar(&m.agent, "agent", "", "of those, only runs of this agent")
@@ -31,7 +31,7 @@ func (m *many) flags(cmd *cobra.Command) {
 }
 
 // oneOrMany wants a session or a query, and not both.
-func (m *many) oneOrMany(cmd *cobra.Command, args []string) error {
+func (m *bulk) oneOrMany(cmd *cobra.Command, args []string) error {
 	switch {
 	case m.query == "" && (m.agent != "" || m.dry || m.yes):
 		return errors.New("--agent, --dry-run and --yes belong to --query")
@@ -45,30 +45,30 @@ func (m *many) oneOrMany(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// sayToMany shows how many runs there are, and says the verb to them where that
+// sendToMany shows how many runs there are, and says the verb to them where that
 // is confirmed.
-func (h *holder) sayToMany(ctx context.Context, runs *fermata.Client) error {
-	found, under, err := h.many.live(ctx, runs)
+func (h *verbRun) sendToMany(ctx context.Context, runs *fermata.Client) error {
+	found, under, err := h.bulk.live(ctx, runs)
 	if err != nil {
 		return err
 	}
 	h.note("%s", found.count(under))
 	switch {
-	case h.many.dry:
+	case h.bulk.dry:
 		for _, l := range found {
 			h.printFound(l)
 		}
 		return nil
 	case len(found) == 0:
 		return nil
-	case !h.many.yes:
-		return agent.Errorf(agent.InvalidInput, "%s was said to none of %s: repeat it with --yes, or with --dry-run to see them", h.verb, counted(len(found), "run"))
+	case !h.bulk.yes:
+		return agent.Errorf(agent.CodeInvalidInput, "%s was said to none of %s: repeat it with --yes, or with --dry-run to see them", h.verb, counted(len(found), "run"))
 	}
-	return h.tellMany(found, h.each(ctx, runs, found))
+	return h.printMany(found, h.each(ctx, runs, found))
 }
 
 // listing are runs that were found.
-type listing []fermata.Listed
+type listing []fermata.RunInfo
 
 func (l listing) count(under int) string {
 	text := "no live run found"
@@ -81,7 +81,7 @@ func (l listing) count(under int) string {
 	return text
 }
 
-func (h *holder) printFound(l fermata.Listed) {
+func (h *verbRun) printFound(l fermata.RunInfo) {
 	if h.json {
 		h.line(l)
 		return
@@ -91,8 +91,8 @@ func (h *holder) printFound(l fermata.Listed) {
 
 // live lists the runs. One below another that is found is told by that one: it
 // would be held twice else, and resumed once.
-func (m *many) live(ctx context.Context, runs *fermata.Client) (found listing, under int, err error) {
-	f := fermata.Filter{Agent: m.agent, Query: "ExecutionStatus = 'Running' AND (" + m.query + ")"}
+func (m *bulk) live(ctx context.Context, runs *fermata.Client) (found listing, under int, err error) {
+	f := fermata.ListFilter{Agent: m.agent, Query: "ExecutionStatus = 'Running' AND (" + m.query + ")"}
 	for l, err := range runs.List(ctx, f) {
 		if err != nil {
 			return nil, 0, badQuery(m.query, err)
@@ -104,7 +104,7 @@ func (m *many) live(ctx context.Context, runs *fermata.Client) (found listing, u
 		sessions[l.Session] = true
 	}
 	all := len(found)
-	found = slices.DeleteFunc(found, func(l fermata.Listed) bool {
+	found = slices.DeleteFunc(found, func(l fermata.RunInfo) bool {
 		for at := strings.LastIndexByte(l.Session, '/'); at > 0; at = strings.LastIndexByte(l.Session[:at], '/') {
 			if sessions[l.Session[:at]] {
 				return true
@@ -119,47 +119,47 @@ func (m *many) live(ctx context.Context, runs *fermata.Client) (found listing, u
 func badQuery(query string, err error) error {
 	var bad *serviceerror.InvalidArgument
 	if query != "" && errors.As(err, &bad) {
-		return agent.Errorf(agent.InvalidInput, "--query can't be read: %s", bad.Message)
+		return agent.Errorf(agent.CodeInvalidInput, "--query can't be read: %s", bad.Message)
 	}
 	return err
 }
 
-// told is what became of the verb at one of many runs.
-type told struct {
-	saidLine
+// bulkResult is what became of the verb at one of many runs.
+type bulkResult struct {
+	ackLine
 	err error
 }
 
-// atOnce is how many runs are told at the same time.
-const atOnce = 8
+// maxParallel is how many runs are told at the same time.
+const maxParallel = 8
 
 // each says the verb to every run.
-func (h *holder) each(ctx context.Context, runs *fermata.Client, found listing) []told {
-	list := make([]told, len(found))
-	slots := make(chan struct{}, atOnce)
+func (h *verbRun) each(ctx context.Context, runs *fermata.Client, found listing) []bulkResult {
+	list := make([]bulkResult, len(found))
+	slots := make(chan struct{}, maxParallel)
 	var all sync.WaitGroup
 	for i, l := range found {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			said, err := h.say(ctx, runs, l.Session, l.Run)
-			list[i] = told{said, err}
+			said, err := h.sendVerb(ctx, runs, l.Session, l.Run)
+			list[i] = bulkResult{said, err}
 		})
 	}
 	all.Wait()
 	return list
 }
 
-// tellMany prints what became of all, and returns the first failure.
-func (h *holder) tellMany(found listing, list []told) error {
+// printMany prints what became of all, and returns the first failure.
+func (h *verbRun) printMany(found listing, list []bulkResult) error {
 	var failed []error
 	for i, t := range list {
 		switch {
 		case t.err == nil:
-			h.tellSaid(t.saidLine)
-		case errors.Is(t.err, agent.Closed), errors.Is(t.err, agent.NotFound):
+			h.printCommand(t.ackLine)
+		case errors.Is(t.err, agent.CodeClosed), errors.Is(t.err, agent.CodeNotFound):
 			// It has ended since it was listed.
-			h.tellSaid(saidLine{Ack: agent.Ack{V: agent.Version, Session: found[i].Session, Run: found[i].Run, Status: statusIn(t.err), Effect: agent.Moot}})
+			h.printCommand(ackLine{Ack: agent.Ack{V: agent.Version, Session: found[i].Session, Run: found[i].Run, Status: statusIn(t.err), Effect: agent.EffectRunEnded}})
 		default:
 			failed = append(failed, t.err)
 		}

@@ -26,7 +26,7 @@ func (s *stuck) Head(ctx context.Context, session string) (store.Head, error) {
 	case <-s.free:
 		return s.Store.Head(ctx, session)
 	case <-ctx.Done():
-		return store.Head{}, agent.Errorf(agent.StoreUnavailable, "reading the head of session %s: %w", session, ctx.Err())
+		return store.Head{}, agent.Errorf(agent.CodeStoreUnavailable, "reading the head of session %s: %w", session, ctx.Err())
 	}
 }
 
@@ -37,7 +37,7 @@ func TestAVerbThatMeetsACancel(t *testing.T) {
 	free := make(chan struct{})
 	s.options.Store = &stuck{s.options.Store, free}
 	s.works()
-	for verb, payload := range map[agent.Verb]string{agent.Resume: `{"id":"x"}`, agent.Send: `{"id":"x","text":"hi"}`, agent.Approve: `{"id":"x","request":"q-1"}`} {
+	for verb, payload := range map[agent.Verb]string{agent.VerbResume: `{"id":"x"}`, agent.VerbSend: `{"id":"x","text":"hi"}`, agent.VerbApprove: `{"id":"x","request":"q-1"}`} {
 		run := s.begin(string(verb), "a", nil)
 		update, err := s.temporal.UpdateWorkflow(t.Context(), temporal.UpdateWorkflowOptions{
 			WorkflowID: run.Session, UpdateName: string(verb), Args: []any{json.RawMessage(payload)}, WaitForStage: temporal.WorkflowUpdateStageAccepted,
@@ -48,11 +48,11 @@ func TestAVerbThatMeetsACancel(t *testing.T) {
 		defer func() {
 			var refused *sdk.ApplicationError
 			require.ErrorAs(t, update.Get(context.Background(), nil), &refused)
-			require.Equal(t, string(agent.Closed), refused.Type())
+			require.Equal(t, string(agent.CodeClosed), refused.Type())
 			var e agent.Error
 			require.NoError(t, refused.Details(&e))
-			require.Equal(t, []any{agent.Closed, agent.Cancelled, run.ID}, []any{e.Code, e.Status, e.Run})
-			require.Equal(t, agent.Cancelled, s.rests(run).Status)
+			require.Equal(t, []any{agent.CodeClosed, agent.StatusCancelled, run.ID}, []any{e.Code, e.Status, e.Run})
+			require.Equal(t, agent.StatusCancelled, s.rests(run).Status)
 		}()
 	}
 	said := s.begin("said", "a", nil)

@@ -42,12 +42,12 @@ func (o openedStore) close() {
 // answers. An invocation has one; it is closed at its end.
 func (c *cli) openStore(ctx context.Context) (*store.Encrypted, error) {
 	s, err := c.nameStore(ctx)
-	if err != nil || c.kept.ready == nil {
+	if err != nil || c.openedStore.ready == nil {
 		return s, err
 	}
 	soon, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
-	if err := c.kept.ready(soon); err != nil {
+	if err := c.openedStore.ready(soon); err != nil {
 		return nil, silent(ctx, err)
 	}
 	return s, nil
@@ -56,11 +56,11 @@ func (c *cli) openStore(ctx context.Context) (*store.Encrypted, error) {
 // nameStore is openStore for who may not need the store: a database is asked when something
 // is read or written.
 func (c *cli) nameStore(ctx context.Context) (*store.Encrypted, error) {
-	if c.kept.Encrypted != nil {
-		return c.kept.Encrypted, nil
+	if c.openedStore.Encrypted != nil {
+		return c.openedStore.Encrypted, nil
 	}
-	if c.lost != nil {
-		return nil, c.lost
+	if c.storeErr != nil {
+		return nil, c.storeErr
 	}
 	ring, err := encryptionKeys()
 	if err != nil {
@@ -70,8 +70,8 @@ func (c *cli) nameStore(ctx context.Context) (*store.Encrypted, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.kept.Encrypted = store.Encrypt(plain, ring)
-	return c.kept.Encrypted, nil
+	c.openedStore.Encrypted = store.Encrypt(plain, ring)
+	return c.openedStore.Encrypted, nil
 }
 
 // storeThere is openStore for who looks after a store: a folder that has none is a wrong
@@ -83,7 +83,7 @@ func (c *cli) storeThere(ctx context.Context) (*store.Encrypted, error) {
 	}
 	// A store that was restored without its identity is looked after, too.
 	if _, err := os.Stat(filepath.Join(place, "heads")); err != nil {
-		return nil, agent.Errorf(agent.NotSetUp, "there is no store in %s, and none was made: name it with --store, --data or %s, or mount it", place, storeVariable)
+		return nil, agent.Errorf(agent.CodeNotSetUp, "there is no store in %s, and none was made: name it with --store, --data or %s, or mount it", place, storeVariable)
 	}
 	return c.openStore(ctx)
 }
@@ -104,7 +104,7 @@ func (c *cli) openPlain(ctx context.Context) (store.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.kept.shut = func() { _ = b.Close() } // nothing is held back that could be lost
+		c.openedStore.shut = func() { _ = b.Close() } // nothing is held back that could be lost
 		return b, nil
 	}
 	if scheme, _, isURL := strings.Cut(place, "://"); isURL {
@@ -115,7 +115,7 @@ func (c *cli) openPlain(ctx context.Context) (store.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.kept.shut, c.kept.ready = db.Close, db.Ready
+		c.openedStore.shut, c.openedStore.ready = db.Close, db.Ready
 		return db, nil
 	}
 	return store.OpenDir(place, &store.DirOptions{Shared: c.storeShared})
@@ -126,7 +126,7 @@ var storeSchemes = []string{"postgres", "postgresql", s3blob.Scheme}
 
 // notAStore does not repeat what was said: there may be a password in it.
 func notAStore() error {
-	return agent.Errorf(agent.InvalidInput, "--store or %s names no store: it is a folder, postgres://USER:PASSWORD@HOST:PORT/NAME or s3://BUCKET", storeVariable)
+	return agent.Errorf(agent.CodeInvalidInput, "--store or %s names no store: it is a folder, postgres://USER:PASSWORD@HOST:PORT/NAME or s3://BUCKET", storeVariable)
 }
 
 // storePlace is where the store is: an URL, or the whole path of a folder.
@@ -155,7 +155,7 @@ func (c *cli) storePlace() (string, error) {
 // returns is called before.
 func (c *cli) tellsOfWaiting() (done func()) {
 	t := time.AfterFunc(storePatience, func() {
-		c.note("waiting for the store in %s; Ctrl-C gives up", store.Place(c.kept.Encrypted))
+		c.note("waiting for the store in %s; Ctrl-C gives up", store.Location(c.openedStore.Encrypted))
 	})
 	return func() { t.Stop() }
 }

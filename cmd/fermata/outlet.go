@@ -12,9 +12,9 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
-// outlet is standard output or standard error. It remembers the first error in writing,
+// output is standard output or standard error. It remembers the first error in writing,
 // for the exit status: not every writer of a line looks at its error.
-type outlet struct {
+type output struct {
 	to     io.Writer
 	ascii  bool            // the reader takes nothing else
 	exact  bool            // it is data and not text
@@ -27,22 +27,22 @@ type outlet struct {
 // Write implements [io.Writer]. Whatever could steer a terminal is written as an escape: this
 // is what stands between the terminal and a text that nobody has looked at. After an error
 // nothing more is written.
-func (o *outlet) Write(p []byte) (int, error) { return o.write(p, outside.Steady) }
+func (o *output) Write(p []byte) (int, error) { return o.write(p, outside.Escape) }
 
-// painted is the outlet for lines of ours that have colours.
-type painted struct{ *outlet }
+// colorOutput is the outlet for lines of ours that have colours.
+type colorOutput struct{ *output }
 
 // Write implements [io.Writer].
-func (o painted) Write(p []byte) (int, error) { return o.write(p, outside.Painted) }
+func (o colorOutput) Write(p []byte) (int, error) { return o.write(p, outside.EscapeKeepColor) }
 
 // Typed tells that somebody at the terminal has typed a line.
-func (o *outlet) Typed() {
+func (o *output) Typed() {
 	if o.screen != nil {
-		o.screen.Home()
+		o.screen.CursorHome()
 	}
 }
 
-func (o *outlet) write(p []byte, show func(string) string) (int, error) {
+func (o *output) write(p []byte, show func(string) string) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err != nil {
@@ -56,7 +56,7 @@ func (o *outlet) write(p []byte, show func(string) string) (int, error) {
 }
 
 // text is what is written of p.
-func (o *outlet) text(p []byte, show func(string) string) []byte {
+func (o *output) text(p []byte, show func(string) string) []byte {
 	if o.exact {
 		return p
 	}
@@ -71,13 +71,13 @@ func (o *outlet) text(p []byte, show func(string) string) []byte {
 }
 
 // failed is the first error in writing; nil if there was none.
-func (o *outlet) failed() error {
+func (o *output) failed() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err == nil {
 		return nil
 	}
-	return agent.Errorf(agent.NotWritten, "standard output can't be written, so what it has is not whole: %w", o.err)
+	return agent.Errorf(agent.CodeNotWritten, "standard output can't be written, so what it has is not whole: %w", o.err)
 }
 
 // onlyASCII reports whether the locale has no other characters. A user who has set none is

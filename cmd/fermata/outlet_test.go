@@ -33,8 +33,8 @@ func TestLostOutputIsAnError(t *testing.T) {
 		var errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = device, &errs
 		err := cmd.Run()
-		require.Equal(t, agent.NotWritten.Exit(), cmd.ProcessState.ExitCode(), "%v: %v %s", args, err, &errs)
-		require.Contains(t, errs.String(), "["+string(agent.NotWritten)+"] standard output can't be written", args)
+		require.Equal(t, agent.CodeNotWritten.ExitStatus(), cmd.ProcessState.ExitCode(), "%v: %v %s", args, err, &errs)
+		require.Contains(t, errs.String(), "["+string(agent.CodeNotWritten)+"] standard output can't be written", args)
 	}
 	for _, args := range [][]string{{"--help"}, {"help", "run"}} {
 		var errs bytes.Buffer
@@ -45,9 +45,9 @@ func TestLostOutputIsAnError(t *testing.T) {
 // A command that fails says so with its own status, and that its output is lost besides.
 func TestLostOutputIsToldBesideAnError(t *testing.T) {
 	var errs bytes.Buffer
-	require.Equal(t, agent.InvalidInput.Exit(), newCLI(strings.NewReader(""), full{}, &errs).execute(t.Context(), []string{"version", "--json", "--nope"}))
-	require.Contains(t, errs.String(), "["+string(agent.InvalidInput)+"] unknown flag: --nope")
-	require.Contains(t, errs.String(), "["+string(agent.NotWritten)+"] standard output can't be written")
+	require.Equal(t, agent.CodeInvalidInput.ExitStatus(), newCLI(strings.NewReader(""), full{}, &errs).execute(t.Context(), []string{"version", "--json", "--nope"}))
+	require.Contains(t, errs.String(), "["+string(agent.CodeInvalidInput)+"] unknown flag: --nope")
+	require.Contains(t, errs.String(), "["+string(agent.CodeNotWritten)+"] standard output can't be written")
 }
 
 // A reader of ASCII is given nothing else, and JSON still says what was said.

@@ -13,10 +13,10 @@ import (
 
 // console is the terminal. A command has one: two would take lines from each other.
 func (c *cli) console() *asking.Console {
-	if c.desk == nil {
-		c.desk = asking.NewConsole(c.in, c.out, nil)
+	if c.asker == nil {
+		c.asker = asking.NewConsole(c.in, c.out, nil)
 	}
-	return c.desk
+	return c.asker
 }
 
 // pick shows what is open in a session and below it, and lets the person say
@@ -27,9 +27,9 @@ func (d *decider) pick(ctx context.Context, runs *fermata.Client, session string
 	case err != nil:
 		return err
 	case len(open) == 0:
-		return agent.Errorf(agent.NotFound, "session %s asks nothing, and nor does any below it", session)
+		return agent.Errorf(agent.CodeNotFound, "session %s asks nothing, and nor does any below it", session)
 	case !d.terminal || d.json:
-		return agent.Errorf(agent.InvalidInput, "--request is wanted, the one that was shown to you; open: %s", openNames(open, session)).At("request")
+		return agent.Errorf(agent.CodeInvalidInput, "--request is wanted, the one that was shown to you; open: %s", openNames(open, session)).WithPath("request")
 	}
 	con := d.console()
 	q := open[0]
@@ -64,7 +64,7 @@ func (d *decider) pick(ctx context.Context, runs *fermata.Client, session string
 // nothingSaid is an error for a person who says nothing after all.
 func nothingSaid(err error) error {
 	if errors.Is(err, asking.ErrLater) || errors.Is(err, io.EOF) {
-		return agent.Errorf(agent.InvalidInput, "nothing was said, and nothing was sent")
+		return agent.Errorf(agent.CodeInvalidInput, "nothing was said, and nothing was sent")
 	}
 	return err
 }
@@ -77,15 +77,15 @@ func (d *decider) open(ctx context.Context, runs *fermata.Client, session string
 	}
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	s, err := heardBy(soon, d.cli, func() (*agent.Suspension, error) { return run.Suspension(soon) })
+	s, err := retryUntilWorker(soon, d.cli, func() (*agent.Suspension, error) { return run.Suspension(soon) })
 	if err != nil {
-		return nil, unheard(session, err)
+		return nil, noAnswer(session, err)
 	}
 	var list []agent.Request
 	if s != nil {
 		list = s.Requests
 	}
-	whole, _ := inFull(ctx, runs, below(ctx, runs, session))
+	whole, _ := requestsInFull(ctx, runs, below(ctx, runs, session))
 	return append(list, whole...), nil
 }
 

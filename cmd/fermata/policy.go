@@ -38,14 +38,14 @@ func (c *cli) readPolicy() (agent.Policy, error) {
 	}
 	raw, err := readFile(path, maxPolicy)
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "the policy can't be read: %w", err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the policy can't be read: %w", err)
 	}
 	policy, err := policyOf(raw)
 	if err == nil {
 		err = policy.Check()
 	}
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "the policy %s: %w", path, err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the policy %s: %w", path, err)
 	}
 	return policy, nil
 }
@@ -66,17 +66,17 @@ func policyOf(raw []byte) (agent.Policy, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&file); err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "%s", strings.TrimPrefix(err.Error(), "json: "))
+		return nil, agent.Errorf(agent.CodeInvalidInput, "%s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if file.Policy == nil || *file.Policy == nil {
-		return nil, agent.Errorf(agent.InvalidInput, "it has no policy: write policy: with a list of verbs, agents and principals below, or [] to bind nothing")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "it has no policy: write policy: with a list of verbs, agents and principals below, or [] to bind nothing")
 	}
 	return *file.Policy, nil
 }
 
-// unpoliced says which permits name an agent that the file does not have: if it is misspelt,
+// unknownPolicyAgents says which permits name an agent that the file does not have: if it is misspelt,
 // the one that was meant is bound by nothing.
-func unpoliced(policy agent.Policy, f *agentsfile.File) (list []string) {
+func unknownPolicyAgents(policy agent.Policy, f *agentsfile.File) (list []string) {
 	for i, p := range policy {
 		for _, name := range p.Agents {
 			if !slices.ContainsFunc(f.Agents, func(def agent.Definition) bool { return agent.MatchesAny([]string{name}, def.Name) }) {
@@ -87,7 +87,7 @@ func unpoliced(policy agent.Policy, f *agentsfile.File) (list []string) {
 	return list
 }
 
-const unpolicedRemedy = "correct the name, unless agents of other workers are meant"
+const unknownPolicyAgentsRemedy = "correct the name, unless agents of other workers are meant"
 
 // checkPolicy looks at the file that says who may say what to runs.
 func (d *doctor) checkPolicy() {
@@ -96,10 +96,10 @@ func (d *doctor) checkPolicy() {
 		d.failed("policy", err, "correct the file")
 		return
 	}
-	for _, text := range unpoliced(policy, d.file) {
-		d.found("policy", warning, text, unpolicedRemedy)
+	for _, text := range unknownPolicyAgents(policy, d.file) {
+		d.found("policy", verdictWarning, text, unknownPolicyAgentsRemedy)
 	}
 	if len(policy) > 0 && !secret.IsSet(approvalKeys.public) {
-		d.failed("policy", agent.Errorf(agent.NotSetUp, "the policy binds verbs to principals, and %s is not set: no worker starts so", approvalKeys.public), approvalKeys.make()+", and give the worker "+approvalKeys.public+" alone")
+		d.failed("policy", agent.Errorf(agent.CodeNotSetUp, "the policy binds verbs to principals, and %s is not set: no worker starts so", approvalKeys.public), approvalKeys.make()+", and give the worker "+approvalKeys.public+" alone")
 	}
 }

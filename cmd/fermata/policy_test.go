@@ -20,7 +20,7 @@ func TestThePolicyFile(t *testing.T) {
 	policy, err := read("policy:\n  - {verbs: [stop, cancel], agents: [\"pay*\"], labels: {team: travel}, principals: [ana@acme.com]}\n  - {verbs: [\"*\"], agents: [vault], principals: []}\n")
 	require.NoError(t, err)
 	require.Equal(t, agent.Policy{
-		{Verbs: []agent.Verb{agent.Stop, agent.Cancel}, Agents: []string{"pay*"}, Labels: map[string]string{"team": "travel"}, Principals: []string{"ana@acme.com"}},
+		{Verbs: []agent.Verb{agent.VerbStop, agent.VerbCancel}, Agents: []string{"pay*"}, Labels: map[string]string{"team": "travel"}, Principals: []string{"ana@acme.com"}},
 		{Verbs: []agent.Verb{agent.EveryVerb}, Agents: []string{"vault"}, Principals: []string{}},
 	}, policy)
 	policy, err = read("policy: []\n")
@@ -36,7 +36,7 @@ func TestThePolicyFile(t *testing.T) {
 		"policy: [\n": "policy.yaml",
 	} {
 		_, err := read(text)
-		require.ErrorIs(t, err, agent.InvalidInput, text)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, text)
 		require.ErrorContains(t, err, says, text)
 	}
 	t.Setenv(policyVariable, path+".none")

@@ -25,7 +25,7 @@ const staleAfter = 75 * time.Second
 func (c *cli) pollers(ctx context.Context, s *server) ([]string, error) {
 	d, err := s.DescribeTaskQueue(ctx, c.queue(), enums.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
-		return nil, fmt.Errorf("looking for workers at the task queue %s: %w", c.queue(), durable.ArriveRPC(err))
+		return nil, fmt.Errorf("looking for workers at the task queue %s: %w", c.queue(), durable.FromRPC(err))
 	}
 	gone := c.stoppedWorkers(ctx, s)
 	var names []string
@@ -40,9 +40,9 @@ func (c *cli) pollers(ctx context.Context, s *server) ([]string, error) {
 // pollPatience is how long a worker that was started may take to poll.
 const pollPatience = 10 * time.Second
 
-// polls waits until a worker of this process waits at the task queue: who comes later
+// awaitPolling waits until a worker of this process waits at the task queue: who comes later
 // finds it.
-func (c *cli) polls(ctx context.Context, s *server) error {
+func (c *cli) awaitPolling(ctx context.Context, s *server) error {
 	ctx, cancel := context.WithTimeout(ctx, pollPatience)
 	defer cancel()
 	for {
@@ -50,11 +50,11 @@ func (c *cli) polls(ctx context.Context, s *server) error {
 		switch {
 		case len(names) > 0:
 			return nil
-		case err != nil && ctx.Err() == nil && !errors.Is(err, agent.Timeout): // gRPC may know first that the time is over
+		case err != nil && ctx.Err() == nil && !errors.Is(err, agent.CodeTimeout): // gRPC may know first that the time is over
 			return err
 		}
 		if !await.Pause(ctx, probeInterval) {
-			return agent.Errorf(agent.NoWorker, "the worker was started, and the server does not see it at the task queue %s after %s", c.queue(), pollPatience)
+			return agent.Errorf(agent.CodeNoWorker, "the worker was started, and the server does not see it at the task queue %s after %s", c.queue(), pollPatience)
 		}
 	}
 }
@@ -83,21 +83,21 @@ func (c *cli) stoppedWorkers(ctx context.Context, s *server) map[string]bool {
 // quoted is a string in Temporal's list filter language.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// taken reports whether some worker has begun with a run; true where that can't be known.
-func (s *server) taken(ctx context.Context, run *fermata.Run) bool {
+// workerBegan reports whether some worker has begun with a run; true where that can't be known.
+func (s *server) workerBegan(ctx context.Context, run *fermata.Run) bool {
 	d, err := s.DescribeWorkflowExecution(ctx, run.Session, run.ID)
 	const started = 2 // the start, and the task that waits for a worker
 	info := d.GetWorkflowExecutionInfo()
 	return err != nil || info.GetHistoryLength() > started || info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// heardBy asks a run again while no worker is there, until the context ends: one that was
+// retryUntilWorker asks a run again while no worker is there, until the context ends: one that was
 // just started needs a moment until it polls. What is asked must be safe to say twice: the
 // server takes nothing for a run that it knows no worker for.
-func heardBy[T any](ctx context.Context, c *cli, ask func() (T, error)) (T, error) {
+func retryUntilWorker[T any](ctx context.Context, c *cli, ask func() (T, error)) (T, error) {
 	for told := false; ; told = true {
 		answer, err := ask()
-		if !errors.Is(err, agent.NoWorker) {
+		if !errors.Is(err, agent.CodeNoWorker) {
 			return answer, err
 		}
 		if !told {
@@ -114,8 +114,8 @@ const workerInterval = 200 * time.Millisecond
 
 // noWorker says that nobody works on the task queue, and what to do.
 func (c *cli) noWorker(ctx context.Context, s *server, more string) error {
-	if why, do := c.unrouted(ctx, s); why != "" {
-		return agent.Errorf(agent.NoWorker, "%s: %s%s", why, do, more)
+	if why, do := c.whyUnrouted(ctx, s); why != "" {
+		return agent.Errorf(agent.CodeNoWorker, "%s: %s%s", why, do, more)
 	}
-	return agent.Errorf(agent.NoWorker, "no worker polls the task queue %s at %s, namespace %s: start one with fermata worker --agents FILE%s", c.queue(), s.addr, s.namespace, more)
+	return agent.Errorf(agent.CodeNoWorker, "no worker polls the task queue %s at %s, namespace %s: start one with fermata worker --agents FILE%s", c.queue(), s.addr, s.namespace, more)
 }

@@ -19,11 +19,11 @@ type preflight struct {
 	*cli
 	agents string
 	worker.PreflightOptions
-	tried map[worker.Fit]int
+	tried map[worker.Compatibility]int
 }
 
 func (c *cli) preflightCommand() *cobra.Command {
-	p := &preflight{cli: c, tried: map[worker.Fit]int{}}
+	p := &preflight{cli: c, tried: map[worker.Compatibility]int{}}
 	cmd := &cobra.Command{
 		Use:   "preflight",
 		Short: "Try whether this build can go on with the runs that are open",
@@ -37,7 +37,7 @@ The exit status is 6 if a run would break, and 0 if all would go on.`,
   fermata preflight --closed 200 --json | jq -r 'select(.fit != "fits") | .session'
   fermata preflight --query "FermataAgent='payer'"`,
 		Args: wants(0, "no argument"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.fly(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&p.agents, "agents", "f", "", "agents file of the new worker (default \"fermata.yaml\" where it is there)")
@@ -48,9 +48,9 @@ The exit status is 6 if a run would break, and 0 if all would go on.`,
 	return cmd
 }
 
-func (p *preflight) fly(ctx context.Context) error {
+func (p *preflight) run(ctx context.Context) error {
 	if p.Closed < 0 {
-		return agent.Errorf(agent.InvalidInput, "--closed must be positive")
+		return agent.Errorf(agent.CodeInvalidInput, "--closed must be positive")
 	}
 	file, err := agentsFile(ctx, p.agents)
 	if err != nil {
@@ -65,7 +65,7 @@ func (p *preflight) fly(ctx context.Context) error {
 			return err
 		}
 		defer kit.Close()
-		options = p.inventory(file, kit)
+		options = p.workerOptions(file, kit)
 	}
 	s, err := p.find(ctx)
 	if err != nil {
@@ -87,18 +87,18 @@ func (p *preflight) fly(ctx context.Context) error {
 
 // tell prints what a program wants to know, or what a person has to.
 func (p *preflight) tell(v worker.Verdict) {
-	p.tried[v.Fit]++
+	p.tried[v.Compatibility]++
 	if p.json {
 		p.line(v)
 		return
 	}
-	switch v.Fit {
-	case worker.Broken:
+	switch v.Compatibility {
+	case worker.Incompatible:
 		p.print("BROKEN   %s  run %s  event %d, %s of %s: %s", v.Session, v.Run, v.Event.ID, v.Event.Type, v.Event.Time.UTC().Format(time.RFC3339), v.Reason)
-		p.print("         -> keep the build that it runs on until it ends, or end it: %s. In a build of your own, gate the change with workflow.GetVersion", p.how("stop %s", v.Session))
-	case worker.Missing:
+		p.print("         -> keep the build that it runs on until it ends, or end it: %s. In a build of your own, gate the change with workflow.GetVersion", p.commandLine("stop %s", v.Session))
+	case worker.MissingParts:
 		p.print("MISSING  %s  run %s: %s", v.Session, v.Run, v.Reason)
-		p.print("         -> leave that in until the run ends, or end it: %s", p.how("stop %s", v.Session))
+		p.print("         -> leave that in until the run ends, or end it: %s", p.commandLine("stop %s", v.Session))
 	}
 }
 
@@ -107,12 +107,12 @@ func (p *preflight) sum(n int) error {
 	if p.json {
 		say = p.note
 	}
-	say("%s tried: %d fit, %d would break, %d lack something", counted(n, "run"), p.tried[worker.Fits], p.tried[worker.Broken], p.tried[worker.Missing])
+	say("%s tried: %d fit, %d would break, %d lack something", counted(n, "run"), p.tried[worker.Compatible], p.tried[worker.Incompatible], p.tried[worker.MissingParts])
 	if n == 0 && !p.AllQueues {
 		p.note("no open run is at the task queue %s: another is named by --task-queue, and --all-queues tries all", p.queue())
 	}
-	if p.tried[worker.Fits] < n {
-		return ended(agent.Incompatible.Exit())
+	if p.tried[worker.Compatible] < n {
+		return ended(agent.CodeIncompatible.ExitStatus())
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestPreflight(t *testing.T) {
 	r = s.run("preflight", "-f", file, "--json")
 	require.Equal(t, 6, r.exit, r.err)
 	v := lastLine[worker.Verdict](t, r.out)
-	require.Equal(t, []any{id, "traveller", worker.Missing}, []any{v.Session, v.Agent, v.Fit})
+	require.Equal(t, []any{id, "traveller", worker.MissingParts}, []any{v.Session, v.Agent, v.Compatibility})
 
 	r = s.run("preflight", "--query", "FermataAgent =")
 	require.Equal(t, 2, r.exit, r.err)

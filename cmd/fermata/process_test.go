@@ -91,7 +91,7 @@ func TestRunOnTheEmbeddedServer(t *testing.T) {
 	r = b.run("run", "sorter", "It crashes", "--json")
 	require.Zero(t, r.exit, r.err)
 	o := lastLine[agent.Outcome](t, r.out)
-	require.Equal(t, agent.Completed, o.Status)
+	require.Equal(t, agent.StatusCompleted, o.Status)
 	require.JSONEq(t, `{"kind":"bug"}`, string(o.Output))
 	for line := range strings.Lines(r.out) {
 		e := lastLine[map[string]any](t, line)
@@ -102,7 +102,7 @@ func TestRunOnTheEmbeddedServer(t *testing.T) {
 	require.Equal(t, 1, r.exit)
 	require.Contains(t, r.err, "fermata: error [limit_turns] ")
 	o = lastLine[agent.Outcome](t, r.out)
-	require.Equal(t, []any{agent.Failed, string(agent.LimitTurns)}, []any{o.Status, o.Reason})
+	require.Equal(t, []any{agent.StatusFailed, string(agent.CodeLimitTurns)}, []any{o.Status, o.Reason})
 
 	r = b.run("run", "claude", "Hi", "--model", "script:slow.yaml")
 	require.Zero(t, r.exit, r.err)
@@ -145,7 +145,7 @@ func TestRunRefusesBeforeItStarts(t *testing.T) {
 	}
 	r := b.run("run", "a", "x", "--agents", "unknown.yaml", "--json")
 	e := lastLine[errorLine](t, r.out)
-	require.Equal(t, agent.UnknownModel, e.Code)
+	require.Equal(t, agent.CodeUnknownModel, e.Code)
 	require.Contains(t, e.Message, "\nunknown.yaml:4: ")
 }
 
@@ -214,7 +214,7 @@ func (b *bench) otherAgents(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 	r = b.run("run", "nobody", "x", "--json")
 	require.Equal(t, 1, r.exit, r.err)
-	require.Equal(t, string(agent.UnknownAgent), lastLine[agent.Outcome](t, r.out).Reason)
+	require.Equal(t, string(agent.CodeUnknownAgent), lastLine[agent.Outcome](t, r.out).Reason)
 	r = b.run("run", "reader", "x", "--model", "script:slow.yaml")
 	require.Equal(t, 2, r.exit, r.err)
 	r = b.run("dev")
@@ -247,7 +247,7 @@ func TestNoWorker(t *testing.T) {
 	r = b.run("show", started.Session, "--json")
 	require.Zero(t, r.exit, r.err)
 	v := lastLine[shown](t, r.out)
-	require.Equal(t, []any{sourceMemo, agent.Pending, "slow"}, []any{v.Source, v.Status, v.Agent})
+	require.Equal(t, []any{sourceMemo, agent.StatusPending, "slow"}, []any{v.Source, v.Status, v.Agent})
 	require.Contains(t, r.err, "no worker answers")
 
 	// A worker that stops is not taken for one that is there.

@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
-// how is a command for the same server, task queue and store as this one.
-func (c *cli) how(format string, args ...any) string {
+// commandLine is a command for the same server, task queue and store as this one.
+func (c *cli) commandLine(format string, args ...any) string {
 	line := "fermata " + fmt.Sprintf(format, args...)
 	for _, g := range []struct{ flag, value string }{
 		{"--address", c.address}, {"--namespace", c.namespace}, {"--profile", c.profile}, {"--task-queue", c.taskQueue}, {"--data", c.data}, {"--store", folderOf(c.store)},
@@ -27,8 +27,8 @@ func (c *cli) how(format string, args ...any) string {
 	return line
 }
 
-// temporal is a line of the temporal command for the server that is meant.
-func (c *cli) temporal(s *server, line string) string {
+// temporalLine is a line of the temporal command for the server that is meant.
+func (c *cli) temporalLine(s *server, line string) string {
 	line = "temporal " + line
 	if c.address != "" || s.embedded != nil {
 		line += " --address " + shellWord(s.addr)
@@ -69,17 +69,17 @@ func below(ctx context.Context, runs *fermata.Client, session string) (list []ag
 		if err != nil {
 			return list
 		}
-		if w.Session != session && w.Type != fermata.Lost {
+		if w.Session != session && w.Type != fermata.RequestWorkerLost {
 			list = append(list, w.Request)
 		}
 	}
 	return list
 }
 
-// inFull asks the runs for the requests that a listing has found, with their
+// requestsInFull asks the runs for the requests that a listing has found, with their
 // arguments: nobody is asked about what can't be shown. Those whose run does not
 // answer are silent; one that is open no more is in neither list.
-func inFull(ctx context.Context, runs *fermata.Client, list []agent.Request) (open, silent []agent.Request) {
+func requestsInFull(ctx context.Context, runs *fermata.Client, list []agent.Request) (open, silent []agent.Request) {
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
 	for _, q := range list {
@@ -87,20 +87,20 @@ func inFull(ctx context.Context, runs *fermata.Client, list []agent.Request) (op
 		switch {
 		case err == nil:
 			open = append(open, all)
-		case !errors.Is(err, agent.NotFound):
+		case !errors.Is(err, agent.CodeNotFound):
 			silent = append(silent, q)
 		}
 	}
 	return open, silent
 }
 
-// restingBelow lists what is asked below a run that waits for nothing else. It was
+// suspendedBelow lists what is asked below a run that waits for nothing else. It was
 // told of it, and the listing may be behind by a moment.
-func restingBelow(ctx context.Context, runs *fermata.Client, session string) []agent.Request {
+func suspendedBelow(ctx context.Context, runs *fermata.Client, session string) []agent.Request {
 	const looks, between = 20, 50 * time.Millisecond
 	for range looks {
 		if list := below(ctx, runs, session); len(list) > 0 {
-			open, silent := inFull(ctx, runs, list)
+			open, silent := requestsInFull(ctx, runs, list)
 			return append(open, silent...)
 		}
 		if !await.Pause(ctx, between) {
@@ -113,14 +113,14 @@ func restingBelow(ctx context.Context, runs *fermata.Client, session string) []a
 // openAt lists what is open at a rest, in the run and below it.
 func openAt(ctx context.Context, runs *fermata.Client, o *agent.Outcome) []agent.Request {
 	open := slices.Clone(o.Suspension.Requests)
-	if o.Suspension.Kind == agent.AwaitingChildren && runs != nil {
-		return append(open, restingBelow(ctx, runs, o.Session)...)
+	if o.Suspension.Kind == agent.SuspensionAwaitingChildren && runs != nil {
+		return append(open, suspendedBelow(ctx, runs, o.Session)...)
 	}
 	return open
 }
 
-// restTold says on what a run rests, and what to say for it to go on.
-func (c *cli) restTold(ctx context.Context, runs *fermata.Client, o *agent.Outcome) {
+// printSuspended says on what a run rests, and what to say for it to go on.
+func (c *cli) printSuspended(ctx context.Context, runs *fermata.Client, o *agent.Outcome) {
 	open := openAt(ctx, runs, o)
 	for _, q := range open {
 		c.print("")
@@ -132,25 +132,25 @@ func (c *cli) restTold(ctx context.Context, runs *fermata.Client, o *agent.Outco
 			switch {
 			case one.Event == nil:
 			case one.Event.Topic == agent.EveryTopic:
-				c.print("  %s", c.how("emit TOPIC '{…}' --session %s", o.Session))
+				c.print("  %s", c.commandLine("emit TOPIC '{…}' --session %s", o.Session))
 			default:
-				c.print("  %s", c.how("emit %s '{…}'", one.Event.Topic))
+				c.print("  %s", c.commandLine("emit %s '{…}'", one.Event.Topic))
 			}
 		}
 	}
-	for _, h := range s.Held {
+	for _, h := range s.Holds {
 		if h.From == agent.HoldInherited {
-			c.print("  %s", c.how("resume %s", h.Session))
+			c.print("  %s", c.commandLine("resume %s", h.Session))
 		}
 	}
-	own := slices.ContainsFunc(s.Held, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
-	if own || len(open) == 0 && len(s.Held) == 0 && !slices.Contains([]agent.SuspensionKind{agent.AwaitingChildren, agent.AwaitingBudget}, s.Kind) {
-		c.print("  %s", c.how("resume %s", o.Session))
+	own := slices.ContainsFunc(s.Holds, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
+	if own || len(open) == 0 && len(s.Holds) == 0 && !slices.Contains([]agent.SuspensionKind{agent.SuspensionAwaitingChildren, agent.SuspensionAwaitingBudget}, s.Kind) {
+		c.print("  %s", c.commandLine("resume %s", o.Session))
 	}
-	if (s.Kind == agent.AwaitingChildren || s.Kind == agent.AwaitingBudget) && len(open) == 0 {
-		c.print("  %s", c.how("tree %s", o.Session))
+	if (s.Kind == agent.SuspensionAwaitingChildren || s.Kind == agent.SuspensionAwaitingBudget) && len(open) == 0 {
+		c.print("  %s", c.commandLine("tree %s", o.Session))
 	}
-	c.print("  %s", c.how("attach %s", o.Session))
+	c.print("  %s", c.commandLine("attach %s", o.Session))
 }
 
 // answers are the commands that answer a request.
@@ -159,13 +159,13 @@ func (c *cli) answers(q agent.Request) (lines []string) {
 	if len(q.Approvers) > 0 {
 		token = " --token-file FILE   # only " + outside.Cut(outside.Names(q.Approvers), 200)
 	}
-	say := func(format string, args ...any) { lines = append(lines, c.how(format, args...)+token) }
+	say := func(format string, args ...any) { lines = append(lines, c.commandLine(format, args...)+token) }
 	at := fmt.Sprintf("%s --request %s", q.Session, q.ID)
 	switch {
-	case q.Type == agent.Approval:
+	case q.Type == agent.RequestApproval:
 		say("approve %s", at)
 		say("reject %s --reason '…'", at)
-	case q.Type == agent.ClientTool:
+	case q.Type == agent.RequestClientTool:
 		say("answer %s --result '{…}'", at)
 		say("reject %s --reason '…'", at)
 	case len(q.Choices) > 0:

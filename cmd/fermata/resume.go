@@ -34,7 +34,7 @@ With --wait the exit status is that of run.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				if o.Message = args[1]; strings.TrimSpace(o.Message) == "" {
-					return agent.Errorf(agent.InvalidInput, "the message is blank; leave it out if there is nothing to say")
+					return agent.Errorf(agent.CodeInvalidInput, "the message is blank; leave it out if there is nothing to say")
 				}
 			}
 			o.By = byOr(o.By)
@@ -64,12 +64,12 @@ func (c *cli) resume(ctx context.Context, runs *fermata.Client, session string, 
 	}
 	saying, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
-	ack, err := heardBy(saying, c, func() (agent.Ack, error) { return run.Resume(saying, o) })
+	ack, err := retryUntilWorker(saying, c, func() (agent.Ack, error) { return run.Resume(saying, o) })
 	if err != nil {
-		return unheard(session, err)
+		return noAnswer(session, err)
 	}
 	if !wait || !c.json {
-		c.tellAck(ack, "resumed")
+		c.printAck(ack, "resumed")
 	}
 	if !wait {
 		return nil
@@ -86,14 +86,14 @@ func (c *cli) rests(ctx context.Context, runs *fermata.Client, run *fermata.Run)
 	return c.outcome(ctx, runs, run, out)
 }
 
-// tellAck prints what became of something that was said.
-func (c *cli) tellAck(a agent.Ack, what string) {
+// printAck prints what became of something that was said.
+func (c *cli) printAck(a agent.Ack, what string) {
 	switch {
 	case c.json:
 		c.line(a)
-	case a.Effect == agent.Moot:
+	case a.Effect == agent.EffectRunEnded:
 		c.print("%s: it came to its end first, and is %s", a.Session, a.Status)
 	default:
-		c.print("%s: %s, it is %s", a.Session, what, standing(a))
+		c.print("%s: %s, it is %s", a.Session, what, statusText(a))
 	}
 }

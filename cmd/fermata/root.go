@@ -25,36 +25,36 @@ import (
 // cli is one invocation of the command.
 type cli struct {
 	in       io.Reader
-	out, err *outlet
+	out, err *output
 	globals
 	log *zap.Logger
 	// terminal tells that a person sits at standard input and output, who can be asked.
 	terminal bool
 	// keys are that person's Ctrl-C.
-	keys *interrupts
-	// desk is what that person is asked by, once somebody was.
-	desk *asking.Console
+	keys *interruptKeys
+	// asker is what that person is asked by, once somebody was.
+	asker *asking.Console
 	// json says that standard output is for programs.
 	json bool
-	// loud lets the Temporal SDK's warnings through.
-	loud bool
+	// sdkWarnings lets the Temporal SDK's warnings through.
+	sdkWarnings bool
 	// deployment and build are the worker's version; empty where it has none of its own.
 	deployment, build string
 	// policy is the file that says who may say what; empty for that of the environment.
 	policy string
-	// kept is the store, once it was opened.
-	kept openedStore
-	lost error // why there is no store; nil if there is one, or nobody has looked
-	// pieces is the broker of live events, once it was asked for.
-	pieces brokered
+	// openedStore is the store, once it was opened.
+	openedStore openedStore
+	storeErr    error // why there is no store; nil if there is one, or nobody has looked
+	// brokerConn is the broker of live events, once it was asked for.
+	brokerConn brokerConn
 	// local hears and tells what is live through the endpoint of another process.
 	local *loopback.Client
 	// exports is where a worker of this process tells what runs do.
 	exports exports
 	// audit is the record that this process adds to, once it was asked for; nil if there is none.
 	audit *audit.Writer
-	// began tells that the command's own work has begun: errors before are of usage.
-	began bool
+	// workBegan tells that the command's own work has begun: errors before are of usage.
+	workBegan bool
 }
 
 // globals are the flags that every command has.
@@ -68,7 +68,7 @@ type globals struct {
 func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
 	ascii := onlyASCII()
 	screen := screenOf(stdout, stderr)
-	return &cli{in: stdin, out: outletTo(stdout, ascii, screen), err: outletTo(stderr, ascii, screen), terminal: isTerminal(stdin) && isTerminal(stdout), keys: &interrupts{end: func() {}}}
+	return &cli{in: stdin, out: newOutput(stdout, ascii, screen), err: newOutput(stderr, ascii, screen), terminal: isTerminal(stdin) && isTerminal(stdout), keys: &interruptKeys{end: func() {}}}
 }
 
 // isTerminal reports whether a person is at the other end.
@@ -91,8 +91,8 @@ func screenOf(streams ...any) *outside.Screen {
 	return nil
 }
 
-func outletTo(stream io.Writer, ascii bool, screen *outside.Screen) *outlet {
-	o := &outlet{to: stream, ascii: ascii}
+func newOutput(stream io.Writer, ascii bool, screen *outside.Screen) *output {
+	o := &output{to: stream, ascii: ascii}
 	if isTerminal(stream) {
 		o.screen = screen
 	}
@@ -107,7 +107,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	defer c.kept.close()
+	defer c.openedStore.close()
 	defer func() {
 		if c.audit != nil {
 			if err := c.audit.Close(); err != nil {
@@ -115,7 +115,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 			}
 		}
 	}()
-	defer func() { c.pieces.close() }()
+	defer func() { c.brokerConn.close() }()
 	defer func() {
 		if c.local != nil {
 			c.local.Close()
@@ -127,13 +127,13 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 		}
 	}()
 	cmd, err := root.ExecuteContextC(ctx)
-	if err != nil && !c.began {
+	if err != nil && !c.workBegan {
 		c.json = c.json || asksJSON(args) // a flag before it may have been wrong
 		err = usage(cmd, err)
 	}
-	if c.lost != nil && (errors.Is(err, fermata.ErrNoStore) || err == c.lost) {
-		err = c.lost // why there is none
-		if !c.json { // it was said
+	if c.storeErr != nil && (errors.Is(err, fermata.ErrNoStore) || err == c.storeErr) {
+		err = c.storeErr // why there is none
+		if !c.json {     // it was said
 			err = agent.Errorf(agent.CodeOf(err), "this needs the store, which is not there: see the warning above")
 		}
 	}
@@ -141,7 +141,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 		err = c.out.failed()
 	}
 	status := c.end(ctx, err)
-	if lost := c.out.failed(); lost != nil && !errors.Is(err, agent.NotWritten) {
+	if lost := c.out.failed(); lost != nil && !errors.Is(err, agent.CodeNotWritten) {
 		c.fail(faultsOf(lost)[0])
 	}
 	return status
@@ -167,7 +167,7 @@ process, with its data in the data directory.`,
 		SilenceUsage:  true,
 		Version:       version(),
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			c.began, c.log = true, newLogger(c.err, c.verbose)
+			c.workBegan, c.log = true, newLogger(c.err, c.verbose)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -240,7 +240,7 @@ func usage(cmd *cobra.Command, err error) error {
 			text += ": it wants " + kind
 		}
 	}
-	return agent.Errorf(agent.InvalidInput, "%s; see %s --help", text, cmd.CommandPath())
+	return agent.Errorf(agent.CodeInvalidInput, "%s; see %s --help", text, cmd.CommandPath())
 }
 
 // asksJSON reports whether the flag --json stands among arguments that were not understood.

@@ -11,10 +11,10 @@ import (
 	"go.temporal.io/api/taskqueue/v1"
 )
 
-// unrouted says why none of the workers that poll the task queue gets a run, and the command
+// whyUnrouted says why none of the workers that poll the task queue gets a run, and the command
 // that changes it: with Worker Versioning only those of the current build do. Both are empty
 // if one does, if none polls, or if the server does not tell.
-func (c *cli) unrouted(ctx context.Context, s *server) (why, do string) {
+func (c *cli) whyUnrouted(ctx context.Context, s *server) (why, do string) {
 	d, err := s.DescribeTaskQueue(ctx, c.queue(), enums.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
 		return "", ""
@@ -37,13 +37,13 @@ func (c *cli) unrouted(ctx context.Context, s *server) (why, do string) {
 		why = fmt.Sprintf("%s polls the task queue %s and gets no run: build %s of deployment %s is current, and no worker of it is here", here[0].GetIdentity(), c.queue(), current.GetBuildId(), current.GetDeploymentName())
 	}
 	if !versioned(mine) {
-		return why, c.how("worker --deployment %s --build %s", current.GetDeploymentName(), current.GetBuildId())
+		return why, c.commandLine("worker --deployment %s --build %s", current.GetDeploymentName(), current.GetBuildId())
 	}
 	do = fmt.Sprintf("worker deployment set-current-version --deployment-name %s --build-id %s", mine.GetDeploymentName(), mine.GetBuildId())
 	if c.namespace != "" {
 		do += " --namespace " + shellWord(c.namespace)
 	}
-	return why, c.temporal(s, do)
+	return why, c.temporalLine(s, do)
 }
 
 // isCurrent reports whether new runs go to a worker; without a current build they go to

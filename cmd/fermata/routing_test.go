@@ -24,11 +24,11 @@ func TestAWorkerWhoseBuildIsNotCurrent(t *testing.T) {
 		t.Helper()
 		do := "temporal worker deployment set-current-version --deployment-name shop --build-id " + build
 		r := b.elsewhere().run("doctor")
-		require.Equal(t, agent.NoWorker.Exit(), r.exit, r.out)
+		require.Equal(t, agent.CodeNoWorker.ExitStatus(), r.exit, r.out)
 		require.Regexp(t, "(?m)^FAIL worker +\\d+@.* polls the task queue fermata and gets no run: "+why, r.out)
 		require.Contains(t, r.out, "-> "+do)
 		r = b.elsewhere().run("run", "sorter", "x")
-		require.Equal(t, agent.NoWorker.Exit(), r.exit, r.err)
+		require.Equal(t, agent.CodeNoWorker.ExitStatus(), r.exit, r.err)
 		require.Regexp(t, `\[no_worker\] \d+@.* polls the task queue fermata and gets no run: `+why+`.*: `+do, r.err)
 	}
 	idle("no build of deployment shop is current", "1")

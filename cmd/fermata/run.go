@@ -35,11 +35,11 @@ type runner struct {
 
 	server *server
 	runs   *fermata.Client
-	crew   *crew // nil where a worker elsewhere has the run
+	worker *localWorker // nil where a worker elsewhere has the run
 	run    *fermata.Run
 	live   *live.Hub          // what a worker in this process tells
 	pieces *live.Subscription // what it tells of the run
-	heard  heard
+	heard  followState
 }
 
 // runPatience is how long calls in progress may take when `run` is interrupted.
@@ -127,13 +127,13 @@ func (r *runner) do(ctx context.Context) error {
 
 // close gives back what this process has: the worker, then the server.
 func (r *runner) close() {
-	if r.crew != nil {
-		r.dismiss(r.crew)
+	if r.worker != nil {
+		r.stopWorker(r.worker)
 	}
 	if r.server != nil {
 		r.server.close()
 	}
-	r.crew, r.server = nil, nil
+	r.worker, r.server = nil, nil
 }
 
 // check checks what can be checked without a server.
@@ -147,7 +147,7 @@ func (r *runner) check(ctx context.Context) (err error) {
 		}
 	}
 	if r.detach && r.model != "" {
-		return agent.Errorf(agent.InvalidInput, "--model and --detach exclude each other: the model is the worker's to choose")
+		return agent.Errorf(agent.CodeInvalidInput, "--model and --detach exclude each other: the model is the worker's to choose")
 	}
 	if err := agent.CheckName(r.agent); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (r *runner) needsTask() error {
 	if err != nil || def.Daemon != nil {
 		return nil
 	}
-	return agent.Errorf(agent.InvalidInput, "agent %s is no daemon: say in quotes what to do, as in fermata run %s \"…\"", r.agent, r.agent)
+	return agent.Errorf(agent.CodeInvalidInput, "agent %s is no daemon: say in quotes what to do, as in fermata run %s \"…\"", r.agent, r.agent)
 }
 
 // maxPriority is the last of Temporal's priorities; a server may have more.
@@ -188,10 +188,10 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	switch o.Carry {
 	case agent.CarryInherit, agent.CarryCompact, agent.CarryReset:
 	default:
-		return o, agent.Errorf(agent.InvalidInput, "--carry must be inherit, compact or reset, not %q", r.carry)
+		return o, agent.Errorf(agent.CodeInvalidInput, "--carry must be inherit, compact or reset, not %q", r.carry)
 	}
 	if p := r.priority.PriorityKey; p < 0 || p > maxPriority {
-		return o, agent.Errorf(agent.InvalidInput, "--priority must be from 1 (first) to %d, not %d", maxPriority, p)
+		return o, agent.Errorf(agent.CodeInvalidInput, "--priority must be from 1 (first) to %d, not %d", maxPriority, p)
 	}
 	if r.park != "" {
 		c, err := signals.DecodeConditions([]byte(r.park))
@@ -205,10 +205,10 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	}
 	raw, err := readFile(r.briefing, agent.MaxPayload)
 	if err != nil {
-		return o, agent.Errorf(agent.InvalidInput, "--briefing can't be read: %w", err)
+		return o, agent.Errorf(agent.CodeInvalidInput, "--briefing can't be read: %w", err)
 	}
 	if err := json.Unmarshal(raw, &o.Briefing); err != nil || o.Briefing == nil || o.Briefing.Session == "" {
-		return o, agent.Errorf(agent.InvalidInput, "--briefing %s is no handoff: write one with fermata handoff SESSION > FILE", r.briefing)
+		return o, agent.Errorf(agent.CodeInvalidInput, "--briefing %s is no handoff: write one with fermata handoff SESSION > FILE", r.briefing)
 	}
 	return o, nil
 }
@@ -245,7 +245,7 @@ func (r *runner) prepare() error {
 	if r.model != "" {
 		dir, err := os.Getwd()
 		if err != nil {
-			return agent.Errorf(agent.Internal, "the working directory: %w", err)
+			return agent.Errorf(agent.CodeInternal, "the working directory: %w", err)
 		}
 		if err := r.file.SetModel(r.agent, r.model, dir); err != nil {
 			return err
@@ -265,7 +265,7 @@ func (r *runner) findWorker(ctx context.Context) error {
 	}
 	if len(names) > 0 {
 		if r.model != "" {
-			return agent.Errorf(agent.InvalidInput, "--model is for a worker in this process, and %s polls the task queue %s already: choose the model there, or use another --task-queue", names[0], r.queue())
+			return agent.Errorf(agent.CodeInvalidInput, "--model is for a worker in this process, and %s polls the task queue %s already: choose the model there, or use another --task-queue", names[0], r.queue())
 		}
 		r.note("worker %s", strings.Join(names, ", "))
 		return r.sameAgents(r.server, r.file)
@@ -281,16 +281,16 @@ func (r *runner) workHere(ctx context.Context) error {
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	return r.employ(ctx)
+	return r.startLocalWorker(ctx)
 }
 
-// employ starts a worker in this process for the agents as the file has them.
-func (r *runner) employ(ctx context.Context) error {
+// startLocalWorker starts a worker in this process for the agents as the file has them.
+func (r *runner) startLocalWorker(ctx context.Context) error {
 	if err := r.claimQueue(ctx, r.server, r.runs, r.file); err != nil {
 		return err
 	}
 	var err error
-	r.crew, err = r.hire(ctx, r.server, r.file, runPatience, r.live)
+	r.worker, err = r.startWorker(ctx, r.server, r.file, runPatience, r.live)
 	return err
 }
 

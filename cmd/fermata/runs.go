@@ -52,7 +52,7 @@ func (c *cli) records(ctx context.Context, runs *fermata.Client, session string)
 			t.row("RUN", "AGENT", "STATUS", "TURNS", "COST", "STARTED", "ENDED", "FORKED FROM")
 		}
 		status := string(r.Status)
-		if r.Reason != "" && r.Status != agent.Completed {
+		if r.Reason != "" && r.Status != agent.StatusCompleted {
 			status += " (" + outside.Line(r.Reason, 60) + ")"
 		}
 		t.row(r.Run, outside.Name(r.Agent), status, r.Turns, story.Money(r.Cost), clock(r.Started), clock(r.Ended), forkedFrom(session, r.Forked))

@@ -51,7 +51,7 @@ func (c *cli) private() (list []string, err error) {
 		if record, err = filepath.Abs(record); err != nil {
 			return nil, err
 		}
-		list = append(list, record, audit.LockOf(record))
+		list = append(list, record, audit.LockPath(record))
 	}
 	for _, pair := range os.Environ() {
 		name, path, _ := strings.Cut(pair, "=")
@@ -77,7 +77,7 @@ const unheldRemedy = "leave confine out, or run the worker in a container or a v
 
 // unheld says which programs nothing holds; empty if none.
 func unheld(f *agentsfile.File) string {
-	programs := f.Unheld()
+	programs := f.UnconfinedPrograms()
 	if len(programs) == 0 {
 		return ""
 	}
@@ -91,10 +91,10 @@ func (d *doctor) checkSandbox() {
 		d.checkWorkspace(dir, f.WorkspaceOptions())
 	}
 	if text := unheld(f); text != "" {
-		d.found("sandbox", warning, text, unheldRemedy)
+		d.found("sandbox", verdictWarning, text, unheldRemedy)
 	}
 	if f.AsRoot() && os.Geteuid() == 0 {
-		d.found("sandbox", warning, "programs of tools run as root, without its capabilities: what they leave is root's", "run the worker as another user, and leave as_root out")
+		d.found("sandbox", verdictWarning, "programs of tools run as root, without its capabilities: what they leave is root's", "run the worker as another user, and leave as_root out")
 	}
 }
 
@@ -116,7 +116,7 @@ func (d *doctor) checkWorkspace(dir string, o *workspace.Options) {
 		d.failed("shell", err, elsewhere)
 		return
 	}
-	d.checkShell(w, warning)
+	d.checkShell(w, verdictWarning)
 }
 
 const elsewhere = "see docs/tools.md on what holds programs; a workspace of its own is named so: workspace: ./project"
@@ -124,7 +124,7 @@ const elsewhere = "see docs/tools.md on what holds programs; a workspace of its 
 // checkShell says what holds commands; worst is how bad it is if nothing does.
 func (d *doctor) checkShell(w *workspace.Workspace, worst verdict) {
 	if w.Confined() {
-		d.found("shell", fine, w.Confinement(), "")
+		d.found("shell", verdictOK, w.Confinement(), "")
 		return
 	}
 	d.found("shell", worst, w.Confinement(), "run workers whose agents have shell_run in a container or a virtual machine")
@@ -138,5 +138,5 @@ func (d *doctor) checkKernel() {
 		return
 	}
 	defer w.Close()
-	d.checkShell(w, skipped)
+	d.checkShell(w, verdictSkipped)
 }

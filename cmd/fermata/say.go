@@ -12,8 +12,8 @@ import (
 	fermata "github.com/fermata-agents/fermata/client"
 )
 
-// holder is one pause, interrupt, stop or cancel, of one session or of many.
-type holder struct {
+// verbRun is one pause, interrupt, stop or cancel, of one session or of many.
+type verbRun struct {
 	*cli
 	verb            agent.Verb
 	reason, by      string
@@ -21,18 +21,18 @@ type holder struct {
 	token           string // that proves who says it, if one is given
 	grace, deadline time.Duration
 	wait            bool
-	many            many
+	bulk            bulk
 }
 
 func (c *cli) pauseCommand() *cobra.Command {
-	h := &holder{cli: c, verb: agent.Pause}
+	h := &verbRun{cli: c, verb: agent.VerbPause}
 	return h.command("Hold a run at the end of its turn", `Pause lets the turn in progress end, and then holds the run and all below it. What
 was done stays; resume lets it go on.`, `  fermata pause invoice-118 --reason "the bank is down"
   fermata pause --query "FermataAgent='payer'" --reason "the bank is down" --yes`)
 }
 
 func (c *cli) interruptCommand() *cobra.Command {
-	h := &holder{cli: c, verb: agent.Interrupt}
+	h := &verbRun{cli: c, verb: agent.VerbInterrupt}
 	cmd := h.command("Hold a run at once", `Interrupt holds a run and all below it now: model calls are given up, tools have
 --grace to give what they have. What was done stays; resume lets it go on.`, `  fermata interrupt invoice-118 --reason "the client rings"
   fermata interrupt invoice-118 --grace 30s --wait`)
@@ -41,7 +41,7 @@ func (c *cli) interruptCommand() *cobra.Command {
 }
 
 func (c *cli) stopCommand() *cobra.Command {
-	h := &holder{cli: c, verb: agent.Stop}
+	h := &verbRun{cli: c, verb: agent.VerbStop}
 	cmd := h.command("End a run with a handoff", `Stop ends a run and all below it, and has them hand over what they did and what is
 left (see fermata handoff). What is in progress has until --deadline.`, `  fermata stop invoice-118 --reason "budget meeting" --wait
   fermata stop --query "FermataAgent='payer'" --dry-run`)
@@ -50,14 +50,14 @@ left (see fermata handoff). What is in progress has until --deadline.`, `  ferma
 }
 
 func (c *cli) cancelCommand() *cobra.Command {
-	h := &holder{cli: c, verb: agent.Cancel}
+	h := &verbRun{cli: c, verb: agent.VerbCancel}
 	return h.command("End a run at once, without a handoff", `Cancel ends a run and all below it now. Of one that has ended it says so, and
 changes nothing.`, `  fermata cancel invoice-118
   fermata cancel --query "FermataAgent='payer'" --reason "wrong file" --yes`)
 }
 
 // command makes the command of a verb that holds runs or ends them.
-func (h *holder) command(short, long, example string) *cobra.Command {
+func (h *verbRun) command(short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   string(h.verb) + " SESSION",
 		Short: short,
@@ -66,7 +66,7 @@ func (h *holder) command(short, long, example string) *cobra.Command {
 Where no worker answers within 3s it is left as a signal for the next one, and
 the output says so. With --query it is said to every live run that is found.`,
 		Example: example,
-		Args:    h.many.oneOrMany,
+		Args:    h.bulk.oneOrMany,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := h.check(len(args) == 0)
 			if err == nil && len(args) > 0 {
@@ -77,9 +77,9 @@ the output says so. With --query it is said to every live run that is found.`,
 			}
 			return h.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
 				if len(args) == 0 {
-					return h.sayToMany(cmd.Context(), runs)
+					return h.sendToMany(cmd.Context(), runs)
 				}
-				return h.sayToOne(cmd.Context(), runs, args[0])
+				return h.sendToOne(cmd.Context(), runs, args[0])
 			})
 		},
 	}
@@ -88,7 +88,7 @@ the output says so. With --query it is said to every live run that is found.`,
 	f.BoolVar(&h.wait, "wait", false, "wait until the run rests or ends, and print how")
 	h.byFlag(cmd, &h.by)
 	h.tokenFlag(cmd, &h.tokenFile)
-	h.many.flags(cmd)
+	h.bulk.flags(cmd)
 	h.jsonFlag(cmd, "print what became of it as JSON, one line a run")
 	return cmd
 }
@@ -107,53 +107,53 @@ func byOr(by string) string {
 }
 
 // check refuses before a server is looked for what no run would take.
-func (h *holder) check(several bool) error {
+func (h *verbRun) check(several bool) error {
 	const least, most, mostGrace = 2 * time.Second, time.Hour, time.Minute
 	switch {
 	case h.grace < 0 || h.grace > mostGrace:
-		return agent.Errorf(agent.InvalidInput, "--grace is %s; it may be 0s to %s", h.grace, mostGrace)
+		return agent.Errorf(agent.CodeInvalidInput, "--grace is %s; it may be 0s to %s", h.grace, mostGrace)
 	case h.deadline != 0 && (h.deadline < least || h.deadline > most):
-		return agent.Errorf(agent.InvalidInput, "--deadline is %s; it may be %s to %s", h.deadline, least, most)
+		return agent.Errorf(agent.CodeInvalidInput, "--deadline is %s; it may be %s to %s", h.deadline, least, most)
 	case several && h.tokenFile != "":
-		return agent.Errorf(agent.InvalidInput, "--token-file is for one session, and not for --query: a token is good for one")
+		return agent.Errorf(agent.CodeInvalidInput, "--token-file is for one session, and not for --query: a token is good for one")
 	case several && h.wait:
-		return agent.Errorf(agent.InvalidInput, "--wait is for one session, and not for --query")
+		return agent.Errorf(agent.CodeInvalidInput, "--wait is for one session, and not for --query")
 	}
 	return nil
 }
 
 // order is what is said to one run.
-func (h *holder) order(run string) agent.Command {
-	o := agent.Order{Run: run, By: byOr(h.by), Token: h.token}
+func (h *verbRun) order(run string) agent.Command {
+	o := agent.CommandHeader{Run: run, By: byOr(h.by), Token: h.token}
 	switch h.verb {
-	case agent.Pause:
-		return agent.PauseOrder{Order: o, Reason: h.reason}
-	case agent.Interrupt:
-		return agent.InterruptOrder{Order: o, Reason: h.reason, Grace: agent.Duration(h.grace)}
-	case agent.Stop:
-		return agent.StopOrder{Order: o, Reason: h.reason, Deadline: agent.Duration(h.deadline)}
+	case agent.VerbPause:
+		return agent.PauseCommand{CommandHeader: o, Reason: h.reason}
+	case agent.VerbInterrupt:
+		return agent.InterruptCommand{CommandHeader: o, Reason: h.reason, Grace: agent.Duration(h.grace)}
+	case agent.VerbStop:
+		return agent.StopCommand{CommandHeader: o, Reason: h.reason, Deadline: agent.Duration(h.deadline)}
 	}
-	return agent.CancelOrder{Order: o, Reason: h.reason}
+	return agent.CancelCommand{CommandHeader: o, Reason: h.reason}
 }
 
-// saidLine is what became of something that was said, for programs: the run's
+// ackLine is what became of something that was said, for programs: the run's
 // own answer, or that it was left for a worker to come.
-type saidLine struct {
+type ackLine struct {
 	agent.Ack
 	Later bool `json:"later,omitempty"`
 }
 
-func (h *holder) sayToOne(ctx context.Context, runs *fermata.Client, session string) error {
+func (h *verbRun) sendToOne(ctx context.Context, runs *fermata.Client, session string) error {
 	run, err := runs.Get(ctx, session)
 	if err != nil {
 		return err
 	}
-	said, err := h.say(ctx, runs, session, run.ID)
+	said, err := h.sendVerb(ctx, runs, session, run.ID)
 	if err != nil {
 		return err
 	}
 	if !h.wait || !h.json {
-		h.tellSaid(said)
+		h.printCommand(said)
 	}
 	if !h.wait {
 		return nil
@@ -161,30 +161,30 @@ func (h *holder) sayToOne(ctx context.Context, runs *fermata.Client, session str
 	return h.awaitEffect(ctx, runs, run)
 }
 
-// say says the verb to one run. A cancel of one that has ended changes nothing.
-func (h *holder) say(ctx context.Context, runs *fermata.Client, session, run string) (saidLine, error) {
-	ack, later, err := runs.SayOrLeave(ctx, session, h.order(run))
+// sendVerb says the verb to one run. A cancel of one that has ended changes nothing.
+func (h *verbRun) sendVerb(ctx context.Context, runs *fermata.Client, session, run string) (ackLine, error) {
+	ack, later, err := runs.UpdateOrSignal(ctx, session, h.order(run))
 	switch {
 	case later:
-		return saidLine{agent.Ack{V: agent.Version, Session: session, Run: run}, true}, nil
+		return ackLine{agent.Ack{V: agent.Version, Session: session, Run: run}, true}, nil
 	case err == nil:
-		return saidLine{*ack, false}, nil
-	case h.verb != agent.Cancel || !errors.Is(err, agent.Closed):
-		return saidLine{}, err
+		return ackLine{*ack, false}, nil
+	case h.verb != agent.VerbCancel || !errors.Is(err, agent.CodeClosed):
+		return ackLine{}, err
 	}
 	last, lost := runs.Get(ctx, session)
 	if lost != nil || last.ID != run {
-		return saidLine{}, err
+		return ackLine{}, err
 	}
 	o, lost := last.Result(ctx)
 	if lost != nil {
-		return saidLine{}, err
+		return ackLine{}, err
 	}
-	return saidLine{agent.Ack{V: agent.Version, Session: session, Run: run, Status: o.Status, Seq: o.Seq, Effect: agent.Already}, false}, nil
+	return ackLine{agent.Ack{V: agent.Version, Session: session, Run: run, Status: o.Status, Seq: o.Seq, Effect: agent.EffectAlready}, false}, nil
 }
 
-// tellSaid prints what became of the verb.
-func (h *holder) tellSaid(s saidLine) {
+// printCommand prints what became of the verb.
+func (h *verbRun) printCommand(s ackLine) {
 	if h.json {
 		h.line(s)
 		return
@@ -192,17 +192,17 @@ func (h *holder) tellSaid(s saidLine) {
 	switch {
 	case s.Later:
 		h.print("%s: no worker answers; the %s is left as a signal, and takes effect when one does", s.Session, h.verb)
-	case s.Effect == agent.Moot:
+	case s.Effect == agent.EffectRunEnded:
 		h.print("%s: it came to its end first, and is %s", s.Session, s.Status)
-	case s.Effect == agent.Already:
-		h.print("%s: no change, it is %s already", s.Session, standing(s.Ack))
+	case s.Effect == agent.EffectAlready:
+		h.print("%s: no change, it is %s already", s.Session, statusText(s.Ack))
 	default:
-		h.print("%s: %s accepted, it is %s", s.Session, h.verb, standing(s.Ack))
+		h.print("%s: %s accepted, it is %s", s.Session, h.verb, statusText(s.Ack))
 	}
 }
 
-// standing is a status with its suspension.
-func standing(a agent.Ack) string {
+// statusText is a status with its suspension.
+func statusText(a agent.Ack) string {
 	if a.Suspension == "" {
 		return string(a.Status)
 	}
@@ -211,13 +211,13 @@ func standing(a agent.Ack) string {
 
 // awaitEffect waits for what the verb brings about. The exit status is 0 where it
 // came, and else that of wait.
-func (h *holder) awaitEffect(ctx context.Context, runs *fermata.Client, run *fermata.Run) error {
-	wait, wanted := run.Wait, agent.Suspended
+func (h *verbRun) awaitEffect(ctx context.Context, runs *fermata.Client, run *fermata.Run) error {
+	wait, wanted := run.Wait, agent.StatusSuspended
 	switch h.verb {
-	case agent.Stop:
-		wait, wanted = run.Result, agent.Stopped
-	case agent.Cancel:
-		wait, wanted = run.Result, agent.Cancelled
+	case agent.VerbStop:
+		wait, wanted = run.Result, agent.StatusStopped
+	case agent.VerbCancel:
+		wait, wanted = run.Result, agent.StatusCancelled
 	}
 	o, err := wait(ctx)
 	if err != nil {
@@ -233,18 +233,18 @@ func (h *holder) awaitEffect(ctx context.Context, runs *fermata.Client, run *fer
 // outcome tells how a run rests or ended.
 func (c *cli) outcome(ctx context.Context, runs *fermata.Client, run *fermata.Run, o *agent.Outcome) error {
 	if c.json {
-		return c.told(ctx, runs, o, jsonLines{c, run, nil})
+		return c.printEnd(ctx, runs, o, jsonLines{c, run, nil})
 	}
-	return c.told(ctx, runs, o, c.teller())
+	return c.printEnd(ctx, runs, o, c.printer())
 }
 
 // sayWithin bounds what can't be left for a worker to come: an answer that is left
 // would tell nobody that it came too late.
 const sayWithin = 10 * time.Second
 
-// unheard says what to do where nobody answered in time.
-func unheard(session string, err error) error {
-	if errors.Is(err, agent.Timeout) || errors.Is(err, agent.NoWorker) {
+// noAnswer says what to do where nobody answered in time.
+func noAnswer(session string, err error) error {
+	if errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker) {
 		return agent.Errorf(agent.CodeOf(err), "%w: no worker answered for session %s; start one with fermata worker --agents FILE, and see fermata show %s before you say it again", err, session, session)
 	}
 	return err

@@ -56,7 +56,7 @@ with a payload that is any JSON.`,
 				s.Payload = raw
 			}
 			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
-				if err := runs.Schedule(cmd.Context(), args[0], s); err != nil {
+				if err := runs.CreateSchedule(cmd.Context(), args[0], s); err != nil {
 					return err
 				}
 				if c.json {
@@ -83,9 +83,9 @@ with a payload that is any JSON.`,
 func wanted(s fermata.ScheduleSpec) error {
 	switch {
 	case s.Session == "" || s.Agent == "":
-		return agent.Errorf(agent.InvalidInput, "a schedule wants --session, and --agent for the runs that it begins there")
+		return agent.Errorf(agent.CodeInvalidInput, "a schedule wants --session, and --agent for the runs that it begins there")
 	case (s.Cron == "") == (s.Every == 0):
-		return agent.Errorf(agent.InvalidInput, "a schedule wants either --cron or --every")
+		return agent.Errorf(agent.CodeInvalidInput, "a schedule wants either --cron or --every")
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
 	t := c.table()
 	defer t.flush()
 	n := 0
-	for s, err := range runs.Schedules(ctx) {
+	for s, err := range runs.ListSchedules(ctx) {
 		switch {
 		case err != nil:
 			return err
@@ -139,14 +139,14 @@ func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
 	return nil
 }
 
-func when(s fermata.Scheduled) string {
+func when(s fermata.ScheduleInfo) string {
 	if s.Every > 0 {
 		return "every " + s.Every.String()
 	}
 	return outside.Line(s.Cron, 40)
 }
 
-func says(s fermata.Scheduled) string {
+func says(s fermata.ScheduleInfo) string {
 	if s.Topic != "" {
 		return "emits " + s.Topic
 	}
@@ -162,7 +162,7 @@ func (c *cli) scheduleDeleteCommand() *cobra.Command {
 		Args:    wants(1, "the schedule's id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
-				err := runs.Unschedule(cmd.Context(), args[0])
+				err := runs.DeleteSchedule(cmd.Context(), args[0])
 				if err == nil && c.json {
 					c.line(scheduleLine{agent.Version, args[0], true})
 				}

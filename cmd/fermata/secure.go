@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// soon is how long before its end a certificate or a key is worth a warning.
-	soon = 14 * 24 * time.Hour
-	// afterword is how long a server may take to say that it does not like a client's
+	// expiryWarning is how long before its end a certificate or a key is worth a warning.
+	expiryWarning = 14 * 24 * time.Hour
+	// handshakeWait is how long a server may take to say that it does not like a client's
 	// certificate: with TLS 1.3 it says so after the handshake.
-	afterword = 300 * time.Millisecond
+	handshakeWait = 300 * time.Millisecond
 )
 
 // tlsOf is what a client secures its connection with; nil where it speaks in plain.
@@ -41,8 +41,8 @@ func tlsOf(o client.Options) *tls.Config {
 	return nil
 }
 
-// shake shakes hands with a server as the client would, and hears its afterword.
-func shake(ctx context.Context, addr string, config *tls.Config) (*tls.ConnectionState, error) {
+// handshake shakes hands with a server as the client would, and hears its afterword.
+func handshake(ctx context.Context, addr string, config *tls.Config) (*tls.ConnectionState, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialPatience)
 	defer cancel()
 	config.NextProtos, config.MinVersion = []string{"h2"}, tls.VersionTLS12
@@ -52,7 +52,7 @@ func shake(ctx context.Context, addr string, config *tls.Config) (*tls.Connectio
 	}
 	defer raw.Close()
 	conn := raw.(*tls.Conn)
-	if err := conn.SetReadDeadline(time.Now().Add(afterword)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(handshakeWait)); err != nil {
 		return nil, err
 	}
 	state := conn.ConnectionState()
@@ -68,16 +68,16 @@ func shake(ctx context.Context, addr string, config *tls.Config) (*tls.Connectio
 func dialFailed(ctx context.Context, o client.Options, err error) error {
 	var denied *serviceerror.PermissionDenied
 	if errors.As(err, &denied) || status.Code(err) == codes.Unauthenticated {
-		return agent.Errorf(agent.Denied, "Temporal at %s refuses this client: %w; see TEMPORAL_API_KEY and the TLS settings of the profile", o.HostPort, err)
+		return agent.Errorf(agent.CodeDenied, "Temporal at %s refuses this client: %w; see TEMPORAL_API_KEY and the TLS settings of the profile", o.HostPort, err)
 	}
 	if errors.Is(err, context.DeadlineExceeded) { // nobody says a word
 		return unanswered(o.HostPort, err)
 	}
 	if config := tlsOf(o); config == nil {
-		if _, tlsErr := shake(ctx, o.HostPort, &tls.Config{InsecureSkipVerify: true}); tlsErr == nil || strings.Contains(tlsErr.Error(), remoteAlert) {
-			return agent.Errorf(agent.Unreachable, "Temporal at %s speaks TLS, and this client does not: set TEMPORAL_TLS=true, with TEMPORAL_API_KEY or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH where it wants to know who you are", o.HostPort)
+		if _, tlsErr := handshake(ctx, o.HostPort, &tls.Config{InsecureSkipVerify: true}); tlsErr == nil || strings.Contains(tlsErr.Error(), remoteAlert) {
+			return agent.Errorf(agent.CodeUnreachable, "Temporal at %s speaks TLS, and this client does not: set TEMPORAL_TLS=true, with TEMPORAL_API_KEY or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH where it wants to know who you are", o.HostPort)
 		}
-	} else if _, tlsErr := shake(ctx, o.HostPort, config); tlsErr != nil {
+	} else if _, tlsErr := handshake(ctx, o.HostPort, config); tlsErr != nil {
 		if fault := tlsFault(o.HostPort, tlsErr); fault != nil {
 			return fault
 		}
@@ -86,7 +86,7 @@ func dialFailed(ctx context.Context, o client.Options, err error) error {
 }
 
 func unanswered(addr string, err error) error {
-	return agent.Errorf(agent.Unreachable, "Temporal at %s does not answer: %s; start it, or name another server with --address, --profile or TEMPORAL_ADDRESS", addr, inWords(addr, err))
+	return agent.Errorf(agent.CodeUnreachable, "Temporal at %s does not answer: %s; start it, or name another server with --address, --profile or TEMPORAL_ADDRESS", addr, inWords(addr, err))
 }
 
 // inWords is why a server was not reached, without the words of the connection's library.
@@ -111,17 +111,17 @@ func tlsFault(addr string, err error) error {
 	)
 	switch {
 	case refusesCertificate(err):
-		return agent.Errorf(agent.Denied, "Temporal at %s wants another certificate of this client: %w; set TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH", addr, err)
+		return agent.Errorf(agent.CodeDenied, "Temporal at %s wants another certificate of this client: %w; set TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH", addr, err)
 	case errors.As(err, &authority):
-		return agent.Errorf(agent.Unreachable, "Temporal at %s has a certificate of an authority that is not known here: %w; name the authority's in TEMPORAL_TLS_SERVER_CA_CERT_PATH", addr, err)
+		return agent.Errorf(agent.CodeUnreachable, "Temporal at %s has a certificate of an authority that is not known here: %w; name the authority's in TEMPORAL_TLS_SERVER_CA_CERT_PATH", addr, err)
 	case errors.As(err, &host):
-		return agent.Errorf(agent.Unreachable, "Temporal at %s has a certificate for another name: %w; set TEMPORAL_TLS_SERVER_NAME", addr, err)
+		return agent.Errorf(agent.CodeUnreachable, "Temporal at %s has a certificate for another name: %w; set TEMPORAL_TLS_SERVER_NAME", addr, err)
 	case errors.As(err, &invalid):
-		return agent.Errorf(agent.Unreachable, "Temporal at %s has a certificate that is not valid: %w", addr, err)
+		return agent.Errorf(agent.CodeUnreachable, "Temporal at %s has a certificate that is not valid: %w", addr, err)
 	case strings.Contains(err.Error(), remoteAlert):
-		return agent.Errorf(agent.Unreachable, "Temporal at %s ends the handshake of TLS: %w; is that its gRPC port?", addr, err)
+		return agent.Errorf(agent.CodeUnreachable, "Temporal at %s ends the handshake of TLS: %w; is that its gRPC port?", addr, err)
 	case errors.As(err, &record):
-		return agent.Errorf(agent.Unreachable, "Temporal at %s does not speak TLS, and this client does: set TEMPORAL_TLS=false", addr)
+		return agent.Errorf(agent.CodeUnreachable, "Temporal at %s does not speak TLS, and this client does: set TEMPORAL_TLS=false", addr)
 	}
 	return nil
 }
@@ -158,12 +158,12 @@ func (d *doctor) checkConnection(ctx context.Context) {
 		d.checkPlain()
 		return
 	}
-	state, err := shake(ctx, d.server.addr, config)
+	state, err := handshake(ctx, d.server.addr, config)
 	switch {
 	case err != nil:
-		d.found("tls", warning, "the connection works, and the server's certificate was not seen: "+err.Error(), "")
+		d.found("tls", verdictWarning, "the connection works, and the server's certificate was not seen: "+err.Error(), "")
 	case config.InsecureSkipVerify:
-		d.found("tls", warning, "anybody may say to be the server: its certificate is not verified", "unset TEMPORAL_TLS_DISABLE_HOST_VERIFICATION")
+		d.found("tls", verdictWarning, "anybody may say to be the server: its certificate is not verified", "unset TEMPORAL_TLS_DISABLE_HOST_VERIFICATION")
 	default:
 		d.lasting("tls", "the server is "+nameOf(state.PeerCertificates[0]), state.PeerCertificates[0].NotAfter)
 	}
@@ -183,7 +183,7 @@ func (d *doctor) checkPlain() {
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return
 	}
-	d.found("tls", warning, "the connection is in plain: whoever is on the way reads it, and may say to be the server", "let the server speak TLS, and set TEMPORAL_TLS=true")
+	d.found("tls", verdictWarning, "the connection is in plain: whoever is on the way reads it, and may say to be the server", "let the server speak TLS, and set TEMPORAL_TLS=true")
 }
 
 // checkKey says how long an API key lasts, where it tells: Temporal Cloud's do.
@@ -192,7 +192,7 @@ func (d *doctor) checkKey(key string) {
 		d.lasting("identity", "this client has an API key", until)
 		return
 	}
-	d.found("identity", fine, "this client has an API key", "")
+	d.found("identity", verdictOK, "this client has an API key", "")
 }
 
 // expiryOf reads when a JSON Web Token ends, without a look at its signature: whoever
@@ -215,11 +215,11 @@ func (d *doctor) lasting(what, text string, until time.Time) {
 	text = fmt.Sprintf("%s, until %s", text, until.UTC().Format(time.RFC3339))
 	switch left := time.Until(until); {
 	case left <= 0:
-		d.failed(what, agent.Errorf(agent.Denied, "%s, which is over", text), "renew it")
-	case left < soon:
-		d.found(what, warning, text, "renew it")
+		d.failed(what, agent.Errorf(agent.CodeDenied, "%s, which is over", text), "renew it")
+	case left < expiryWarning:
+		d.found(what, verdictWarning, text, "renew it")
 	default:
-		d.found(what, fine, text, "")
+		d.found(what, verdictOK, text, "")
 	}
 }
 

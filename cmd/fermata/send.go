@@ -65,15 +65,15 @@ func (c *cli) textOf(text, what string) (string, error) {
 	if text == "-" {
 		all, err := io.ReadAll(io.LimitReader(c.in, agent.MaxPayload+1))
 		if err != nil {
-			return "", agent.Errorf(agent.InvalidInput, "reading %s from standard input: %w", what, err)
+			return "", agent.Errorf(agent.CodeInvalidInput, "reading %s from standard input: %w", what, err)
 		}
 		text = string(all)
 	}
 	switch {
 	case strings.TrimSpace(text) == "":
-		return "", agent.Errorf(agent.InvalidInput, "%s is blank; say what to do", what)
+		return "", agent.Errorf(agent.CodeInvalidInput, "%s is blank; say what to do", what)
 	case len(text) > agent.MaxPayload:
-		return "", agent.Errorf(agent.TooLarge, "%s has more than %d bytes", what, agent.MaxPayload)
+		return "", agent.Errorf(agent.CodeTooLarge, "%s has more than %d bytes", what, agent.MaxPayload)
 	}
 	return text, nil
 }
@@ -114,7 +114,7 @@ func (c *cli) send(ctx context.Context, s *server, runs *fermata.Client, session
 	case !wait:
 		return nil
 	case line.Later:
-		return c.noWorker(ctx, s, "; the message is left as a signal, and "+c.how("wait %s", session)+" waits for what comes of it")
+		return c.noWorker(ctx, s, "; the message is left as a signal, and "+c.commandLine("wait %s", session)+" waits for what comes of it")
 	}
 	return c.rests(ctx, runs, run)
 }
@@ -124,17 +124,17 @@ func (c *cli) send(ctx context.Context, s *server, runs *fermata.Client, session
 func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text string, o *fermata.SendOptions) (sentLine, *fermata.Run, error) {
 	// One id for both ways, so that the message has one effect.
 	o.ID = uuid.Must(uuid.NewV7()).String()
-	order := agent.SendOrder{Order: agent.Order{ID: o.ID, By: o.By, Token: o.Token}, Text: text, Mode: o.Mode}
+	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: o.ID, By: o.By, Token: o.Token}, Text: text, Mode: o.Mode}
 	line := sentLine{V: agent.Version, Session: session}
-	ack, later, err := runs.SayOrLeave(ctx, session, order)
+	ack, later, err := runs.UpdateOrSignal(ctx, session, order)
 	switch {
 	case err == nil && later:
 		line.Later = true
 		return line, nil, nil
-	case err == nil && ack.Effect != agent.Moot:
+	case err == nil && ack.Effect != agent.EffectRunEnded:
 		line.Run = ack.Run
 		return line, runs.RunOf(*ack), nil
-	case err == nil, errors.Is(err, agent.Closed), errors.Is(err, agent.NotFound):
+	case err == nil, errors.Is(err, agent.CodeClosed), errors.Is(err, agent.CodeNotFound):
 		run, err := runs.Send(ctx, session, text, o)
 		if err != nil {
 			return line, nil, err
@@ -147,8 +147,8 @@ func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text s
 
 // unsent says what is missing where a session can't be begun.
 func unsent(err error, name string) error {
-	if errors.Is(err, agent.NotFound) && name == "" {
-		return agent.Errorf(agent.NotFound, "%w; to begin it, name an agent with --agent", err)
+	if errors.Is(err, agent.CodeNotFound) && name == "" {
+		return agent.Errorf(agent.CodeNotFound, "%w; to begin it, name an agent with --agent", err)
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func thrifty() role {
 func (s *stage) failed(name string) (session string, points []string) {
 	s.t.Helper()
 	run := s.begin(name, "payer", nil)
-	require.Equal(s.t, string(agent.LimitTurns), s.rests(run).Reason)
+	require.Equal(s.t, string(agent.CodeLimitTurns), s.rests(run).Reason)
 	page, err := s.Checkpoints(s.t.Context(), run.Session, nil)
 	require.NoError(s.t, err)
 	for _, p := range page.Items {
@@ -55,8 +55,8 @@ func outlines[T any](t *testing.T, out string) (list []T) {
 func TestRunsAndCheckpoints(t *testing.T) {
 	s := scripted(t, thrifty()).works(pay())
 	id, points := s.failed("a")
-	record := lastLine[agent.Record](t, s.run("runs", id, "--json").out)
-	require.Equal(t, []any{agent.Failed, 2}, []any{record.Status, record.Turns})
+	record := lastLine[agent.RunRecord](t, s.run("runs", id, "--json").out)
+	require.Equal(t, []any{agent.StatusFailed, 2}, []any{record.Status, record.Turns})
 	r := s.run("runs", id)
 	require.Zero(t, r.exit, r.err)
 	require.Regexp(t, `^RUN +AGENT +STATUS +TURNS +COST +STARTED +ENDED +FORKED FROM\n`+record.Run+` +payer +failed \(limit_turns\) +2 .* -\n$`, r.out)
@@ -64,27 +64,27 @@ func TestRunsAndCheckpoints(t *testing.T) {
 	r = s.run("checkpoints", id)
 	require.Zero(t, r.exit, r.err)
 	require.Regexp(t, `(?s)^CHECKPOINT .*\n`+points[2]+` +\S+ +2 .*\n`+points[1]+` +\S+ +1 .*\n`+points[0]+` +\S+ +0 .*\n$`, r.out)
-	page := lastLine[fermata.Points](t, s.run("checkpoints", id, "--limit", "1", "--offset", "1", "--run", short(record.Run), "--json").out)
+	page := lastLine[fermata.CheckpointPage](t, s.run("checkpoints", id, "--limit", "1", "--offset", "1", "--run", short(record.Run), "--json").out)
 	require.Equal(t, []any{points[1], 3, true}, []any{page.Items[0].ID, page.Total, page.More})
 	most := strconv.Itoa(math.MaxInt)
-	page = lastLine[fermata.Points](t, s.run("checkpoints", id, "--limit", most, "--offset", "1", "--json").out)
+	page = lastLine[fermata.CheckpointPage](t, s.run("checkpoints", id, "--limit", most, "--offset", "1", "--json").out)
 	require.Equal(t, []any{points[1], 3, false}, []any{page.Items[0].ID, page.Total, page.More})
-	page = lastLine[fermata.Points](t, s.run("checkpoints", id, "--offset", most, "--json").out)
-	require.Equal(t, fermata.Points{Items: []agent.Point{}, Total: 3}, page)
+	page = lastLine[fermata.CheckpointPage](t, s.run("checkpoints", id, "--offset", most, "--json").out)
+	require.Equal(t, fermata.CheckpointPage{Items: []agent.Checkpoint{}, Total: 3}, page)
 	r = s.run("checkpoints", id, "--limit", "2")
 	require.Contains(t, r.err, "2 of 3: see --offset 2")
 
 	r = s.run("checkpoints", id, points[1])
 	require.Zero(t, r.exit, r.err)
 	require.Regexp(t, `(?s)^checkpoint +`+points[1]+`\nrun +`+record.Run+`\nagent +payer\nturn +1, at .*tool +pay: 1 call, 1 ok\n.*\n\n== user\n│ go\n\n== assistant.*\[result t1\.1, ok\]\n│ paid 1 EUR\n$`, r.out)
-	require.Len(t, lastLine[pointLine](t, s.run("checkpoints", id, points[1], "--json").out).Said, 3)
+	require.Len(t, lastLine[checkpointLine](t, s.run("checkpoints", id, points[1], "--json").out).Said, 3)
 
 	r = s.run("diff", id, points[1], points[2])
 	require.Zero(t, r.exit, r.err)
 	require.Regexp(t, `^`+points[1]+` → `+points[2]+` · 3 messages in common\n\+ == assistant .*\n\+ \[call t2\.1\] pay\n(\+ │ .*\n)+\+ == tool\n\+ \[result t2\.1, ok\]\n\+ │ paid 2 EUR\n$`, r.out)
 	r = s.run("diff", id, points[2], points[1])
 	require.Contains(t, r.out, "\n- [result t2.1, ok]\n- │ paid 2 EUR\n")
-	require.Len(t, lastLine[agent.Difference](t, s.run("diff", id, points[2], points[1], "--json").out).Gone, 2)
+	require.Len(t, lastLine[agent.CheckpointDiff](t, s.run("diff", id, points[2], points[1], "--json").out).Removed, 2)
 
 	s.fails(2, "--limit must be positive", "checkpoints", id, "--limit", "0")
 	s.fails(2, "offset and limit must be positive", "checkpoints", id, "--offset", "-1")
@@ -104,9 +104,9 @@ func TestRetry(t *testing.T) {
 	r := s.run("retry", id, "--plan")
 	require.Zero(t, r.exit, r.err)
 	require.Regexp(t, `^retry behind `+points[2]+` \(turn 2 of run \S+\); the model knows 5 messages\nkept: pay t1\.1 \(ok\), pay t2\.1 \(ok\)\n$`, r.out)
-	plan := lastLine[planLine](t, s.run("retry", id, "--start", "--plan", "--json").out)
-	require.Equal(t, []any{"plan", id, "payer", points[0], 0, 2}, []any{plan.Type, plan.Session, plan.Agent, plan.Point.ID, len(plan.Kept), len(plan.Again)})
-	require.Len(t, outlines[agent.Record](t, s.run("runs", id, "--json").out), 1, "a plan does nothing")
+	plan := lastLine[forkPlanLine](t, s.run("retry", id, "--start", "--plan", "--json").out)
+	require.Equal(t, []any{"plan", id, "payer", points[0], 0, 2}, []any{plan.Type, plan.Session, plan.Agent, plan.Checkpoint.ID, len(plan.Kept), len(plan.MayRepeat)})
+	require.Len(t, outlines[agent.RunRecord](t, s.run("runs", id, "--json").out), 1, "a plan does nothing")
 
 	// Nothing may happen again: nobody is asked.
 	r = s.run("retry", id)
@@ -142,12 +142,12 @@ func TestFork(t *testing.T) {
 	d = s.sits("fork", id, points[1])
 	d.answers("begin all the same? y(es), n(o): ", "y").sees("paid 2 EUR")
 	require.Contains(t, d.ends(0).out, "All is paid.\ncompleted")
-	forked := lastLine[agent.Record](t, s.run("runs", id, "--json").out).Forked
+	forked := lastLine[agent.RunRecord](t, s.run("runs", id, "--json").out).Forked
 	require.Equal(t, agent.Forked{Session: id, Run: forked.Run, Checkpoint: points[1]}, *forked)
 
 	r := s.run("fork", id, points[1], "--new", "--as", s.session("b"), "--message", "again", "--yes", "--json", "--by", "ana")
 	require.Zero(t, r.exit, r.err)
-	plan := outlines[planLine](t, r.out)[0]
+	plan := outlines[forkPlanLine](t, r.out)[0]
 	require.Equal(t, []any{"plan", s.session("b"), 1}, []any{plan.Type, plan.Session, len(plan.Kept)})
 	o := lastLine[agent.Outcome](t, r.out)
 	require.Equal(t, []any{s.session("b"), "As you say."}, []any{o.Session, o.Text})
@@ -173,7 +173,7 @@ func TestRunCarries(t *testing.T) {
 	for _, carry := range []agent.Carry{agent.CarryInherit, agent.CarryReset, agent.CarryCompact} {
 		r := s.run("run", "talker", "hello", "--session", id, "--carry", string(carry))
 		require.Zero(t, r.exit, r.err)
-		require.Equal(t, carry, lastLine[agent.Record](t, s.run("runs", id, "--json").out).Carry)
+		require.Equal(t, carry, lastLine[agent.RunRecord](t, s.run("runs", id, "--json").out).Carry)
 	}
 	require.Contains(t, s.run("transcript", id).out, "== runtime (summary)\n")
 	s.fails(2, `--carry must be inherit, compact or reset, not "all"`, "run", "talker", "hello", "--session", id, "--carry", "all")
@@ -189,14 +189,14 @@ func TestListWaitsFor(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return strings.Contains(s.run("ls", "--query", query).out, " input_required, question ")
 	}, patience, 50*time.Millisecond)
-	require.Equal(t, []string{"input_required", "question"}, lastLine[fermata.Listed](t, s.run("ls", "--query", query, "--json").out).WaitsFor)
+	require.Equal(t, []string{"input_required", "question"}, lastLine[fermata.RunInfo](t, s.run("ls", "--query", query, "--json").out).WaitsFor)
 	require.Contains(t, s.run("checkpoints", id).out, "  t1.1 ask_user  ", "what has no result yet")
 	s.fails(6, "[busy] session "+id+" has a live run", "fork", id)
 	s.fails(6, "[stale]", "retry", id)
 	require.Zero(t, s.run("answer", id, "this one", "--request", "q-1").exit)
 	require.Zero(t, s.run("wait", id).exit)
 	require.Eventually(t, func() bool {
-		l := lastLine[fermata.Listed](t, s.run("ls", "--query", query, "--json").out)
-		return l.Status == agent.Completed && len(l.WaitsFor) == 0
+		l := lastLine[fermata.RunInfo](t, s.run("ls", "--query", query, "--json").out)
+		return l.Status == agent.StatusCompleted && len(l.WaitsFor) == 0
 	}, patience, 50*time.Millisecond)
 }

@@ -81,7 +81,7 @@ func (c *cli) setup(ctx context.Context, s *server, check bool) error {
 		if c.json {
 			c.tellSetup(setupLine{Namespace: s.namespace, Missing: missing}, "")
 		}
-		return agent.Errorf(agent.NotSetUp, "namespace %s lacks the search attributes %s: run fermata setup", s.namespace, strings.Join(missing, ", "))
+		return agent.Errorf(agent.CodeNotSetUp, "namespace %s lacks the search attributes %s: run fermata setup", s.namespace, strings.Join(missing, ", "))
 	}
 	if err := addAttributes(ctx, s, missing); err != nil {
 		return c.setupRefused(s, missing, err)
@@ -108,7 +108,7 @@ func addAttributes(ctx context.Context, s *server, missing []string) error {
 		}
 		switch is, ok := has.GetCustomAttributes()[a.Name]; {
 		case ok && is != want:
-			return agent.Errorf(agent.NotSetUp, "namespace %s has the search attribute %s as %s, and fermata needs it as %s: remove it with temporal operator search-attribute remove --name %s, then run fermata setup again", s.namespace, a.Name, is, a.Type, a.Name)
+			return agent.Errorf(agent.CodeNotSetUp, "namespace %s has the search attribute %s as %s, and fermata needs it as %s: remove it with temporal operator search-attribute remove --name %s, then run fermata setup again", s.namespace, a.Name, is, a.Type, a.Name)
 		case !ok && slices.Contains(missing, a.Name):
 			add[a.Name] = want
 		}
@@ -135,7 +135,7 @@ func awaitAttributes(ctx context.Context, s *server) error {
 			return nil
 		}
 		if !await.Pause(ctx, 100*time.Millisecond) {
-			return agent.Errorf(agent.NotSetUp, "the search attributes were added, and the server does not know %s after %s: run fermata setup --check in a while", strings.Join(missing, ", "), knownWithin)
+			return agent.Errorf(agent.CodeNotSetUp, "the search attributes were added, and the server does not know %s after %s: run fermata setup --check in a while", strings.Join(missing, ", "), knownWithin)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (c *cli) setupRefused(s *server, missing []string, err error) error {
 		if errors.As(err, &ours) {
 			return err
 		}
-		return fmt.Errorf("adding search attributes: %w", durable.ArriveRPC(err))
+		return fmt.Errorf("adding search attributes: %w", durable.FromRPC(err))
 	}
 	c.note("the server does not let this client add search attributes. On Temporal Cloud:")
 	var commands []string
@@ -159,5 +159,5 @@ func (c *cli) setupRefused(s *server, missing []string, err error) error {
 		}
 	}
 	c.tellSetup(setupLine{Namespace: s.namespace, Missing: missing, Commands: commands}, "%s", outside.Block(strings.Join(commands, "\n")))
-	return agent.Errorf(agent.NotSetUp, "namespace %s lacks %s, and this client may not add them: %w", s.namespace, strings.Join(missing, ", "), err)
+	return agent.Errorf(agent.CodeNotSetUp, "namespace %s lacks %s, and this client may not add them: %w", s.namespace, strings.Join(missing, ", "), err)
 }

@@ -64,12 +64,12 @@ func TestSetup(t *testing.T) {
 
 func TestSetupOnCloud(t *testing.T) {
 	var out, errs bytes.Buffer
-	c := &cli{out: &outlet{to: &out}, err: &outlet{to: &errs}}
+	c := &cli{out: &output{to: &out}, err: &output{to: &errs}}
 	err := c.setupRefused(&server{namespace: "acme.x7"}, []string{agent.AttrAgent, agent.AttrSince}, &serviceerror.PermissionDenied{Message: "no"})
-	require.ErrorIs(t, err, agent.NotSetUp)
+	require.ErrorIs(t, err, agent.CodeNotSetUp)
 	require.Equal(t, "tcld namespace search-attributes add --namespace acme.x7 --search-attribute \"FermataAgent=Keyword\"\n"+
 		"tcld namespace search-attributes add --namespace acme.x7 --search-attribute \"FermataSince=Datetime\"\n", out.String())
-	wrong := agent.Errorf(agent.NotSetUp, "of another type")
+	wrong := agent.Errorf(agent.CodeNotSetUp, "of another type")
 	require.Equal(t, error(wrong), c.setupRefused(&server{}, nil, wrong))
-	require.ErrorIs(t, c.setupRefused(&server{}, nil, errors.New("x")), agent.Internal)
+	require.ErrorIs(t, c.setupRefused(&server{}, nil, errors.New("x")), agent.CodeInternal)
 }

@@ -84,16 +84,16 @@ func (c *cli) standing(ctx context.Context, s *server, run *fermata.Run) (*shown
 	d, err := s.DescribeWorkflowExecution(ctx, run.Session, "")
 	forgotten := errors.As(err, new(*serviceerror.NotFound)) // the store may have its result
 	if err != nil && !forgotten {
-		return nil, fmt.Errorf("looking for session %s: %w", run.Session, durable.ArriveRPC(err))
+		return nil, fmt.Errorf("looking for session %s: %w", run.Session, durable.FromRPC(err))
 	}
 	info := d.GetWorkflowExecutionInfo()
-	memo := fermata.MemoOf(info)
+	memo := fermata.ReadMemo(info)
 	if forgotten || info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		o, err := run.Result(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return &shown{RunStatus: ofOutcome(o), Source: sourceResult, Task: memo.Task, Outcome: o}, nil
+		return &shown{RunStatus: statusFromOutcome(o), Source: sourceResult, Task: memo.Task, Outcome: o}, nil
 	}
 	asking, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -101,20 +101,20 @@ func (c *cli) standing(ctx context.Context, s *server, run *fermata.Run) (*shown
 	switch {
 	case err == nil:
 		return &shown{RunStatus: status, Source: sourceWorker, Task: memo.Task}, nil
-	case ctx.Err() == nil && (errors.Is(err, agent.NoWorker) || errors.Is(err, agent.Timeout)):
-		return &shown{Source: sourceMemo, Task: memo.Task, RunStatus: ofMemo(run, info, memo)}, nil
+	case ctx.Err() == nil && (errors.Is(err, agent.CodeNoWorker) || errors.Is(err, agent.CodeTimeout)):
+		return &shown{Source: sourceMemo, Task: memo.Task, RunStatus: statusFromMemo(run, info, memo)}, nil
 	}
 	return nil, err
 }
 
-// ofMemo is what Temporal itself knows of a run.
-func ofMemo(run *fermata.Run, info *workflowpb.WorkflowExecutionInfo, memo agent.Memo) agent.RunStatus {
+// statusFromMemo is what Temporal itself knows of a run.
+func statusFromMemo(run *fermata.Run, info *workflowpb.WorkflowExecutionInfo, memo agent.Memo) agent.RunStatus {
 	fields := info.GetSearchAttributes().GetIndexedFields()
 	s := agent.RunStatus{
 		V: agent.Version, Session: run.Session, Run: run.ID, Agent: strings.Trim(string(fields[agent.AttrAgent].GetData()), `"`),
-		Status: memo.Status, Reason: memo.Reason, Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost, Labels: memo.Labels, Doing: []agent.Doing{},
+		Status: memo.Status, Reason: memo.Reason, Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost, Labels: memo.Labels, InFlight: []agent.InFlight{},
 	}
-	if memo.Status != agent.Suspended {
+	if memo.Status != agent.StatusSuspended {
 		return s
 	}
 	s.Reason, s.Suspension = "", &agent.Suspension{ID: memo.Suspension, Reason: memo.Reason, Turn: memo.Turn, Since: memo.Since}
@@ -131,10 +131,10 @@ func ofMemo(run *fermata.Run, info *workflowpb.WorkflowExecutionInfo, memo agent
 	return s
 }
 
-func ofOutcome(o *agent.Outcome) agent.RunStatus {
+func statusFromOutcome(o *agent.Outcome) agent.RunStatus {
 	return agent.RunStatus{
 		V: agent.Version, Session: o.Session, Run: o.Run, Agent: o.Agent, Status: o.Status, Reason: o.Reason, Since: o.Ended,
-		Turn: o.Turns, Usage: o.Usage, Cost: o.Cost, Tree: o.Tree, Seq: o.Seq, Doing: []agent.Doing{},
+		Turn: o.Turns, Usage: o.Usage, Cost: o.Cost, Tree: o.Tree, Seq: o.Seq, InFlight: []agent.InFlight{},
 	}
 }
 
@@ -151,8 +151,8 @@ func (c *cli) showText(v *shown) {
 	}
 	row("status", "%s since %s, %s", status, v.Since.Local().Format(time.DateTime), age(v.Since))
 	row("turn", "%d", v.Turn)
-	for _, d := range v.Doing {
-		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, outside.Name(d.What), d.Call)), age(d.Since))
+	for _, d := range v.InFlight {
+		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, outside.Name(d.Name), d.Call)), age(d.Since))
 		if d.Delay != nil {
 			row("delayed", "until %s, in %s: [%s] %s", d.Delay.Until.Local().Format(time.DateTime), time.Until(d.Delay.Until).Round(time.Second),
 				d.Delay.Error.Code, outside.Line(d.Delay.Error.Message, 200))
@@ -164,7 +164,7 @@ func (c *cli) showText(v *shown) {
 	}
 	row("cost", "%s", story.Money(v.Cost))
 	if v.Tree.Agents > 1 {
-		row("tree", "%s below, %s used; %s left", story.Count(v.Tree.Agents-1, "agent"), usedText(v.Tree), roomText(v.Left))
+		row("tree", "%s below, %s used; %s left", story.Count(v.Tree.Agents-1, "agent"), usedText(v.Tree), budgetText(v.Remaining))
 	}
 	showLimits(row, v)
 	showUnknown(row, v.Outcome)
@@ -218,7 +218,7 @@ func showLimits(row func(string, string, ...any), v *shown) {
 	if u := l.CostUSD; u != nil {
 		limit(fmt.Sprintf("%s of %s", story.Money(u.Used), story.Money(u.Max)), v.Tree.Cost > u.Used)
 	}
-	if u := l.Clock; u != nil {
+	if u := l.WallClock; u != nil {
 		limit(fmt.Sprintf("%s of %s of work", time.Duration(u.Used), time.Duration(u.Max)), false)
 	}
 	if u := l.Agents; u != nil {
@@ -230,23 +230,23 @@ func showLimits(row func(string, string, ...any), v *shown) {
 func showRest(row func(string, string, ...any), v *shown) {
 	if s := v.Suspension; s != nil {
 		row("waits", "%s, %s since %s, %s", s.ID, s.Kind, s.Since.Local().Format(time.DateTime), age(s.Since))
-		if s.Reason != "" && len(s.Requests)+len(s.Held) == 0 { // what is asked, and who holds, stands below
+		if s.Reason != "" && len(s.Requests)+len(s.Holds) == 0 { // what is asked, and who holds, stands below
 			row("reason", "%s", outside.Line(s.Reason, 200))
 		}
 		if !s.ResumeBy.IsZero() {
 			row("resume by", "%s", s.ResumeBy.Local().Format(time.DateTime))
 		}
-		for _, h := range s.Held {
+		for _, h := range s.Holds {
 			row("hold", "%s, for %s", story.Held(h), age(h.At))
 		}
 		if s.Conditions != nil {
 			row("until", "%s", strings.TrimSpace(story.Conditions(s.Conditions)))
 		}
 	}
-	if v.Fault != nil {
-		row("fault", "[%s] %s", v.Fault.Code, outside.Line(v.Fault.Message, 200))
+	if v.StoreError != nil {
+		row("fault", "[%s] %s", v.StoreError.Code, outside.Line(v.StoreError.Message, 200))
 	}
-	if n := v.Children; n != (agent.Children{}) {
+	if n := v.Children; n != (agent.ChildCounts{}) {
 		row("below", "%d running, %d suspended, %d ended", n.Running, n.Suspended, n.Ended)
 	}
 	if v.Queued > 0 {

@@ -18,17 +18,17 @@ import (
 // Why a run neither rests nor ends is shown.
 func TestAFaultIsShown(t *testing.T) {
 	var out strings.Builder
-	c := &cli{out: &outlet{to: &out}}
-	c.showText(&shown{RunStatus: agent.RunStatus{Status: agent.Running, Fault: agent.Errorf(agent.WorkerLost, "the worker was lost 5 times")}})
+	c := &cli{out: &output{to: &out}}
+	c.showText(&shown{RunStatus: agent.RunStatus{Status: agent.StatusRunning, StoreError: agent.Errorf(agent.CodeWorkerLost, "the worker was lost 5 times")}})
 	require.Regexp(t, `fault +\[worker_lost\] the worker was lost 5 times`, out.String())
 }
 
 // Limits count from their last renewal, and only what is below counts as agents.
 func TestLimitsAreShown(t *testing.T) {
 	var out strings.Builder
-	c := &cli{out: &outlet{to: &out}}
+	c := &cli{out: &output{to: &out}}
 	c.showText(&shown{RunStatus: agent.RunStatus{
-		Status: agent.Running, Tree: agent.Tally{Agents: 4, Turns: 4}, Left: agent.RoomOf(agent.Amounts{2, agent.NotBounded, agent.NotBounded, 0, agent.NotBounded}),
+		Status: agent.StatusRunning, Tree: agent.Tally{Agents: 4, Turns: 4}, Remaining: agent.BudgetOf(agent.Amounts{2, agent.Unlimited, agent.Unlimited, 0, agent.Unlimited}),
 		Limits: agent.LimitsUsed{Turns: &agent.Used[int]{Used: 1, Max: 3}, Agents: &agent.Used[int]{Used: 3, Max: 3}},
 	}})
 	require.Regexp(t, `(?m)^tree +3 agents below, 4 turns, 0 tokens, 0 USD used; 2 turns left$`, out.String())
@@ -38,18 +38,18 @@ func TestLimitsAreShown(t *testing.T) {
 
 // A tree counts the agents below each run as limits.agents does.
 func TestAgentsOfATree(t *testing.T) {
-	left := agent.RoomOf(agent.Amounts{1, 1, 1, 2, 1})
+	left := agent.BudgetOf(agent.Amounts{1, 1, 1, 2, 1})
 	require.Equal(t, "0", agentsText(agent.Node{}))
-	require.Equal(t, "1 of 3", agentsText(agent.Node{Used: agent.Tally{Agents: 2}, Left: left}))
+	require.Equal(t, "1 of 3", agentsText(agent.Node{Used: agent.Tally{Agents: 2}, Remaining: left}))
 	require.Equal(t, "1", agentsText(agent.Node{Used: agent.Tally{Agents: 2}}), "of one that has ended")
 }
 
 // What may have had its effect, and may not, is shown at the end of a run.
 func TestCallsOfUnknownOutcomeAreShown(t *testing.T) {
 	var out strings.Builder
-	c := &cli{out: &outlet{to: &out}}
-	o := &agent.Outcome{Session: "s-1", Status: agent.Completed, Tools: []agent.ToolCount{{Tool: "look", Calls: 2, OK: 2}, {Tool: "pay", Calls: 3, OK: 2, Unknown: 1}}}
-	c.showText(&shown{RunStatus: ofOutcome(o), Outcome: o})
+	c := &cli{out: &output{to: &out}}
+	o := &agent.Outcome{Session: "s-1", Status: agent.StatusCompleted, Tools: []agent.ToolCount{{Tool: "look", Calls: 2, OK: 2}, {Tool: "pay", Calls: 3, OK: 2, Unknown: 1}}}
+	c.showText(&shown{RunStatus: statusFromOutcome(o), Outcome: o})
 	require.Regexp(t, `(?m)^unknown +1 of 3 calls of pay: nobody knows whether it had its effect; see fermata transcript s-1$`, out.String())
 	require.NotContains(t, out.String(), "look")
 }
@@ -70,5 +70,5 @@ func TestShowOfAForgottenSession(t *testing.T) {
 	r := s.run("show", run.Session)
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.out, "completed")
-	s.fails(agent.NotFound.Exit(), "[not_found]", "show", s.session("nobody"))
+	s.fails(agent.CodeNotFound.ExitStatus(), "[not_found]", "show", s.session("nobody"))
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// A pair is two environment variables: public keys that verify, and the private one that
+// A keyPair is two environment variables: public keys that verify, and the private one that
 // signs. Each may be in a file (see the package secret).
-type pair struct{ public, private string }
+type keyPair struct{ public, private string }
 
 var (
 	// approvalKeys are for tokens: workers verify, and whoever knows the principals mints.
-	approvalKeys = pair{"FERMATA_APPROVAL_KEYS", "FERMATA_APPROVAL_SIGNING_KEY"}
+	approvalKeys = keyPair{"FERMATA_APPROVAL_KEYS", "FERMATA_APPROVAL_SIGNING_KEY"}
 	// exportKeys are for exports.
-	exportKeys = pair{"FERMATA_EXPORT_KEYS", "FERMATA_EXPORT_SIGNING_KEY"}
+	exportKeys = keyPair{"FERMATA_EXPORT_KEYS", "FERMATA_EXPORT_SIGNING_KEY"}
 )
 
 // make is how a pair is made.
-func (p pair) make() string {
+func (p keyPair) make() string {
 	if p == exportKeys {
 		return "export $(fermata token key k1 --exports)"
 	}
@@ -30,7 +30,7 @@ func (p pair) make() string {
 }
 
 // verifiers are the public keys of this process; none where the variable is not set.
-func (p pair) verifiers() (signals.Keys, error) {
+func (p keyPair) verifiers() (signals.Keys, error) {
 	text, err := secret.Get(p.public)
 	if err != nil {
 		return nil, err
@@ -43,16 +43,16 @@ func (p pair) verifiers() (signals.Keys, error) {
 }
 
 // wanted are the public keys that a command can't do without.
-func (p pair) wanted() (signals.Keys, error) {
+func (p keyPair) wanted() (signals.Keys, error) {
 	keys, err := p.verifiers()
 	if err == nil && len(keys) == 0 {
-		err = agent.Errorf(agent.NotSetUp, "%s is not set: give this command and the workers the public key of who signs (\"%s\" makes a pair)", p.public, p.make())
+		err = agent.Errorf(agent.CodeNotSetUp, "%s is not set: give this command and the workers the public key of who signs (\"%s\" makes a pair)", p.public, p.make())
 	}
 	return keys, err
 }
 
-// signer is the private key of this process; the error is [agent.NotSetUp] where it has none.
-func (p pair) signer() (signals.Signer, error) {
+// signer is the private key of this process; the error is [agent.CodeNotSetUp] where it has none.
+func (p keyPair) signer() (signals.Signer, error) {
 	text, err := secret.Get(p.private)
 	if err != nil {
 		return signals.Signer{}, err
@@ -62,7 +62,7 @@ func (p pair) signer() (signals.Signer, error) {
 	case err != nil:
 		return s, fmt.Errorf("%s: %w", p.private, err)
 	case s.ID() == "":
-		return s, agent.Errorf(agent.NotSetUp, "%s is not set: \"%s\" makes a pair; keep it from the workers, which take %s", p.private, p.make(), p.public)
+		return s, agent.Errorf(agent.CodeNotSetUp, "%s is not set: \"%s\" makes a pair; keep it from the workers, which take %s", p.private, p.make(), p.public)
 	}
 	return s, nil
 }

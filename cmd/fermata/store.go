@@ -57,7 +57,7 @@ type collected struct {
 	V      int    `json:"v"`
 	Store  string `json:"store"`
 	DryRun bool   `json:"dry_run"`
-	store.Collected
+	store.CollectResult
 }
 
 func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error {
@@ -67,7 +67,7 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 	}
 	done, err := store.NewLog(s).Collect(ctx, older, dry)
 	if c.json {
-		c.line(collected{agent.Version, store.Place(s), dry, done})
+		c.line(collected{agent.Version, store.Location(s), dry, done})
 	}
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ changes nothing. The exit status is 1 if there is any.`,
 }
 
 func (c *cli) printStore(s *store.Encrypted, sessions, chunks int) {
-	c.print("store      %s", store.Place(s))
+	c.print("store      %s", store.Location(s))
 	c.print("sessions   %d", sessions)
 	c.print("chunks     %d", chunks)
 }
@@ -124,7 +124,7 @@ func (c *cli) printStore(s *store.Encrypted, sessions, chunks int) {
 type checked struct {
 	V     int    `json:"v"`
 	Store string `json:"store"`
-	store.Checked
+	store.CheckResult
 }
 
 func (c *cli) check(ctx context.Context) error {
@@ -137,7 +137,7 @@ func (c *cli) check(ctx context.Context) error {
 		return err
 	}
 	if c.json {
-		c.line(checked{agent.Version, store.Place(s), found})
+		c.line(checked{agent.Version, store.Location(s), found})
 		return c.faults(nil, found.Faults)
 	}
 	c.printStore(s, found.Sessions, found.Chunks)
@@ -176,7 +176,7 @@ their retention is over and no run lives that began with it.`,
 type rekeyed struct {
 	V     int    `json:"v"`
 	Store string `json:"store"`
-	store.Rekeyed
+	store.RekeyResult
 }
 
 func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
@@ -189,16 +189,16 @@ func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
 	}
 	done, err := s.Rekey(ctx, o)
 	if c.json {
-		c.line(rekeyed{agent.Version, store.Place(s), done})
+		c.line(rekeyed{agent.Version, store.Location(s), done})
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	c.print("store      %s", store.Place(s))
+	c.print("store      %s", store.Location(s))
 	c.print("key        %s", done.Key)
 	c.print("encrypted  %d chunks, %d heads", done.Chunks, done.Heads)
-	c.print("left       %d", done.Left)
+	c.print("left       %d", done.Remaining)
 	if done.Plain > 0 {
 		c.print("plain      %d, left as they are: see fermata store rekey --help", done.Plain)
 	}

@@ -29,7 +29,7 @@ func transcripts(t *testing.T) (dir string, chunks []string) {
 	prev := ""
 	for i, session := range []string{"s-1", "s-1", "lost"} {
 		m := agent.TextMessage(agent.RoleUser, session)
-		prev, err = l.Seal(t.Context(), prev, session, "r", false, []agent.Event{{Seq: int64(i) + 1, Type: agent.Said, Message: &m}})
+		prev, err = l.Seal(t.Context(), prev, session, "r", false, []agent.Event{{Seq: int64(i) + 1, Type: agent.EventMessage, Message: &m}})
 		require.NoError(t, err)
 		chunks = append(chunks, filepath.Join(dir, "chunks", prev[:2], prev))
 		if session == "s-1" {
@@ -46,7 +46,7 @@ func TestStoreGC(t *testing.T) {
 	dir, chunks := transcripts(t)
 	info, err := os.Stat(chunks[2])
 	require.NoError(t, err)
-	want := collected{V: 1, Store: dir, Collected: store.Collected{Sessions: 1, Chunks: 3, Left: 1}}
+	want := collected{V: 1, Store: dir, CollectResult: store.CollectResult{Sessions: 1, Chunks: 3, Left: 1}}
 	r := inProcess(t, "store", "gc", "--store", dir, "--older", "3h", "--json")
 	require.Zero(t, r.exit, r.err)
 	require.Equal(t, want, lastLine[collected](t, r.out))
@@ -101,7 +101,7 @@ func TestNoStoreIsMadeToBeLookedAfter(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "store")
 	for _, cmd := range []string{"check", "gc", "rekey"} {
 		r := inProcess(t, "store", cmd, "--store", missing)
-		require.Equal(t, agent.NotSetUp.Exit(), r.exit, r.err)
+		require.Equal(t, agent.CodeNotSetUp.ExitStatus(), r.exit, r.err)
 		require.Contains(t, r.err, "there is no store in "+missing+", and none was made")
 		require.NoDirExists(t, missing)
 	}
@@ -184,7 +184,7 @@ func TestRunsAreHeldWithoutTheStore(t *testing.T) {
 		}
 		for _, args := range stored {
 			r := s.run(args...)
-			require.Equal(t, agent.StoreUnavailable.Exit(), r.exit, "%s, %v: %s", name, args, r.err)
+			require.Equal(t, agent.CodeStoreUnavailable.ExitStatus(), r.exit, "%s, %v: %s", name, args, r.err)
 			require.Contains(t, r.err, "[store_unavailable]")
 			require.NotContains(t, r.err, "hunter2")
 		}
@@ -198,7 +198,7 @@ func TestRunWithoutTheStore(t *testing.T) {
 	b := setup(t)
 	project(b)
 	r := b.run("run", "reader", "What do the notes say?", "--store", "postgres://ana:hunter2@127.0.0.1:1/db")
-	require.Equal(t, agent.StoreUnavailable.Exit(), r.exit, r.err)
+	require.Equal(t, agent.CodeStoreUnavailable.ExitStatus(), r.exit, r.err)
 	require.Equal(t, 1, strings.Count(r.err, "[store_unavailable]"), r.err)
 	require.NotContains(t, r.err, "hunter2")
 }

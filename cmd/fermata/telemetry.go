@@ -65,7 +65,7 @@ func (c *cli) observe(ctx context.Context) error {
 }
 
 func wrongExport(err error) error {
-	return agent.Errorf(agent.InvalidInput, "traces and metrics, by the environment: %w", err)
+	return agent.Errorf(agent.CodeInvalidInput, "traces and metrics, by the environment: %w", err)
 }
 
 // flush hands over what was told, and waits for a moment until it is taken.

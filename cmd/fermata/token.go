@@ -34,7 +34,7 @@ func tokenOf(file string) (string, error) {
 	}
 	raw, err := readFile(file, maxTokenFile)
 	if err != nil {
-		return "", agent.Errorf(agent.InvalidInput, "the token can't be read: %w", err)
+		return "", agent.Errorf(agent.CodeInvalidInput, "the token can't be read: %w", err)
 	}
 	return strings.TrimSpace(string(raw)), nil
 }
@@ -100,18 +100,18 @@ type tokenLine struct {
 
 func (o *tokenOrder) check() (signals.Signer, error) {
 	if o.verb == "" && o.request != "" {
-		o.verb = string(agent.Approve)
+		o.verb = string(agent.VerbApprove)
 	}
 	var err error
 	switch {
 	case o.session == "" || o.principal == "":
-		err = agent.Errorf(agent.InvalidInput, "--session and --principal are wanted, both of them")
+		err = agent.Errorf(agent.CodeInvalidInput, "--session and --principal are wanted, both of them")
 	case o.verb == "":
-		err = agent.Errorf(agent.InvalidInput, "say what may be said: a --request to approve, or a --verb such as stop")
-	case (o.edit != "" || o.always) && o.verb != string(agent.Approve):
-		err = agent.Errorf(agent.InvalidInput, "--edit and --always are for an approval")
+		err = agent.Errorf(agent.CodeInvalidInput, "say what may be said: a --request to approve, or a --verb such as stop")
+	case (o.edit != "" || o.always) && o.verb != string(agent.VerbApprove):
+		err = agent.Errorf(agent.CodeInvalidInput, "--edit and --always are for an approval")
 	case o.lasts <= 0:
-		err = agent.Errorf(agent.InvalidInput, "--for must be positive")
+		err = agent.Errorf(agent.CodeInvalidInput, "--for must be positive")
 	case o.edit != "":
 		_, err = jsonOf("--edit", o.edit)
 	}
@@ -124,11 +124,11 @@ func (o *tokenOrder) check() (signals.Signer, error) {
 func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, signer signals.Signer) error {
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	claim, err := heardBy(soon, c, func() (signals.Claim, error) {
-		return runs.Claim(soon, o.session, agent.Verb(o.verb), o.request, o.principal)
+	claim, err := retryUntilWorker(soon, c, func() (signals.Claim, error) {
+		return runs.TokenClaim(soon, o.session, agent.Verb(o.verb), o.request, o.principal)
 	})
 	if err != nil {
-		return unheard(o.session, err)
+		return noAnswer(o.session, err)
 	}
 	claim.Edits, claim.Always, claim.Expires = signals.EditsOf(json.RawMessage(o.edit)), o.always, time.Now().Add(o.lasts)
 	if err := c.recordKey(audit.Entry{What: "token", Session: o.session, Request: o.request, Principal: o.principal, Key: signer.ID()}); err != nil {

@@ -62,26 +62,26 @@ func (c *cli) withLog(ctx context.Context, session string, do func(*fermata.Clie
 		if _, err := c.openStore(ctx); err != nil {
 			return err
 		}
-		return c.onItsQueue(ctx, s, session, do(runs))
+		return c.withQueueHint(ctx, s, session, do(runs))
 	}
 	transcripts, err := c.openStore(ctx)
 	if err != nil {
 		return err
 	}
 	head, err := transcripts.Head(ctx, session)
-	if errors.Is(err, agent.NotFound) {
+	if errors.Is(err, agent.CodeNotFound) {
 		_, none := c.find(ctx)
 		return errors.Join(none, err)
 	}
 	if err != nil {
 		return err
 	}
-	c.oldNews(head)
+	c.noteStoreOnly(head)
 	return do(fermata.New(nil, &fermata.Options{Store: transcripts}))
 }
 
-// oldNews says what the store alone can know of a session.
-func (c *cli) oldNews(head store.Head) {
+// noteStoreOnly says what the store alone can know of a session.
+func (c *cli) noteStoreOnly(head store.Head) {
 	when := head.Updated.Local().Format(time.DateTime)
 	if head.Status.Ended() {
 		c.note("no Temporal server runs: this is what the store has, up to the run that was %s at %s", head.Status, when)
@@ -121,7 +121,7 @@ func messageText(m agent.Message) outside.Block {
 		switch {
 		case p.Type == agent.PartThinking:
 			say("[thinking]\n%s", outside.Margin(p.Text))
-		case p.Type == agent.PartServer:
+		case p.Type == agent.PartServerTool:
 			say("[server tool]\n%s", outside.Margin(p.Text))
 		case p.Text != "":
 			say("%s", outside.Margin(p.Text))

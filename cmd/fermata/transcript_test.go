@@ -11,6 +11,6 @@ import (
 
 func TestATranscriptHasArgumentsDecoded(t *testing.T) {
 	call := &agent.ToolCall{ID: "t1.1", Tool: "shell_run", Arguments: json.RawMessage(`{"command":"cd x \u0026\u0026 make \u003e out"}`)}
-	m := agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartCall, Call: call}}}
+	m := agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartToolCall, Call: call}}}
 	require.Equal(t, "== assistant\n[call t1.1] shell_run\n│ {\n│   \"command\": \"cd x && make > out\"\n│ }", string(messageText(m)))
 }

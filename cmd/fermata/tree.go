@@ -50,7 +50,7 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 		return err
 	}
 	if c.json {
-		c.line(signals.Nodes{V: agent.Version, AsOf: time.Now().UTC(), Nodes: nodes})
+		c.line(signals.TreeAnswer{V: agent.Version, AsOf: time.Now().UTC(), Nodes: nodes})
 		return nil
 	}
 	t := c.table("SESSION", "AGENT", "STATUS", "AGENTS", "USED", "GRANTED", "LEFT", "WAITS FOR")
@@ -59,7 +59,7 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 		if n.Depth > nodes[0].Depth {
 			name = strings.Repeat("  ", n.Depth-nodes[0].Depth) + n.Session[strings.LastIndexByte(n.Session, '/'):]
 		}
-		t.row(outside.Name(name), outside.Name(n.Agent), n.Status, agentsText(n), usedText(n.Used), roomText(n.Granted), roomText(n.Left), nodeWaits(n))
+		t.row(outside.Name(name), outside.Name(n.Agent), n.Status, agentsText(n), usedText(n.Used), budgetText(n.Granted), budgetText(n.Remaining), nodeWaits(n))
 	}
 	t.flush()
 	return nil
@@ -69,10 +69,10 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 // counts the run itself, and limits.agents those below it.
 func agentsText(n agent.Node) string {
 	below := max(0, n.Used.Agents-1)
-	if n.Left == nil || n.Left.Agents == nil {
+	if n.Remaining == nil || n.Remaining.Agents == nil {
 		return fmt.Sprint(below)
 	}
-	return fmt.Sprintf("%d of %d", below, below+*n.Left.Agents)
+	return fmt.Sprintf("%d of %d", below, below+*n.Remaining.Agents)
 }
 
 // usedText is what a run and those below it have used.
@@ -87,8 +87,8 @@ func usedText(u agent.Tally) string {
 	return text
 }
 
-// roomText is what limits leave or grant, where they bound anything.
-func roomText(r *agent.Room) string {
+// budgetText is what limits leave or grant, where they bound anything.
+func budgetText(r *agent.Budget) string {
 	var parts []string
 	if r != nil && r.Turns != nil {
 		parts = append(parts, story.Count(*r.Turns, "turn"))
@@ -99,8 +99,8 @@ func roomText(r *agent.Room) string {
 	if r != nil && r.CostUSD != nil {
 		parts = append(parts, fmt.Sprintf("%s USD", *r.CostUSD))
 	}
-	if r != nil && r.Clock != nil {
-		parts = append(parts, time.Duration(*r.Clock).Round(time.Second).String())
+	if r != nil && r.WallClock != nil {
+		parts = append(parts, time.Duration(*r.WallClock).Round(time.Second).String())
 	}
 	if len(parts) == 0 {
 		return "-"

@@ -50,6 +50,6 @@ func TestARunThatNeverBeganIsEnded(t *testing.T) {
 			r = inProcess(t, append([]string{"wait", verb, "--json", "--timeout", "2s"}, at...)...)
 			return r.exit == 4
 		}, patience, 1)
-		require.Equal(t, agent.Cancelled, lastLine[agent.Outcome](t, r.out).Status)
+		require.Equal(t, agent.StatusCancelled, lastLine[agent.Outcome](t, r.out).Status)
 	}
 }

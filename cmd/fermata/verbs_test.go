@@ -25,16 +25,16 @@ func sleeper() role {
 func TestHoldAndResume(t *testing.T) {
 	s := scripted(t, sleeper()).works()
 	run := s.begin("a", "sleeper", nil)
-	s.does(run, agent.DoingModel)
+	s.does(run, agent.InFlightModel)
 	r := s.run("pause", run.Session, "--reason", "the bank is down", "--by", "ana")
 	require.Zero(t, r.exit, r.err)
 	require.Equal(t, run.Session+": pause accepted, it is suspending (s-1)\n", r.out)
 	r = s.run("interrupt", run.Session, "--grace", "2s", "--by", "bo", "--reason", "now", "--wait", "--json")
 	require.Zero(t, r.exit, r.err)
-	require.Equal(t, agent.Suspended, lastLine[agent.Outcome](t, r.out).Status)
+	require.Equal(t, agent.StatusSuspended, lastLine[agent.Outcome](t, r.out).Status)
 	r = s.run("pause", run.Session, "--json")
 	require.Zero(t, r.exit, r.err)
-	require.Equal(t, agent.Already, lastLine[agent.Ack](t, r.out).Effect)
+	require.Equal(t, agent.EffectAlready, lastLine[agent.Ack](t, r.out).Effect)
 	r = s.run("pause", run.Session)
 	require.Equal(t, run.Session+": no change, it is suspended (s-1) already\n", r.out)
 
@@ -83,15 +83,15 @@ func (s *stage) lists(run *fermata.Run, why string) {
 	require.Eventually(s.t, func() bool {
 		return strings.Contains(s.run("ls", "--query", query).out, "  suspended ("+why+")  ")
 	}, patience, 50*time.Millisecond)
-	l := lastLine[fermata.Listed](s.t, s.run("ls", "--query", query, "--json").out)
-	require.Equal(s.t, []any{agent.Suspended, why, []string{"paused", "held"}}, []any{l.Status, l.Reason, l.WaitsFor})
+	l := lastLine[fermata.RunInfo](s.t, s.run("ls", "--query", query, "--json").out)
+	require.Equal(s.t, []any{agent.StatusSuspended, why, []string{"paused", "held"}}, []any{l.Status, l.Reason, l.WaitsFor})
 	require.False(s.t, l.Since.IsZero(), "how long it has been so")
 }
 
 func TestStopAndCancel(t *testing.T) {
 	s := scripted(t, sleeper()).works()
 	run := s.begin("a", "sleeper", nil)
-	s.does(run, agent.DoingModel)
+	s.does(run, agent.InFlightModel)
 	nothing := s.run("handoff", run.Session) // a listing says how its run is, and may be late
 	require.Equal(t, 6, nothing.exit, nothing.out)
 	require.Regexp(t, `\[not_found\] session `+run.Session+` has handed nothing over, its run is (pending|running); to end it with a handoff: fermata stop `+run.Session, nothing.err)
@@ -113,7 +113,7 @@ func TestStopAndCancel(t *testing.T) {
 	run = s.begin("b", "sleeper", nil)
 	r = s.run("cancel", run.Session, "--wait", "--json")
 	require.Zero(t, r.exit, r.err)
-	require.Equal(t, agent.Cancelled, lastLine[agent.Outcome](t, r.out).Status)
+	require.Equal(t, agent.StatusCancelled, lastLine[agent.Outcome](t, r.out).Status)
 	s.fails(6, "to begin it, name an agent with --agent", "send", s.session("new"), "hello")
 	r = s.run("send", s.session("new"), "hello", "--agent", "sleeper")
 	require.Zero(t, r.exit, r.err)
@@ -128,8 +128,8 @@ func TestHoldMany(t *testing.T) {
 	s := scripted(t, sleeper(), role{agent.Definition{Name: "lead", Agents: []agent.SubAgent{{Agent: "sleeper"}}},
 		[]testsuite.Reply{calls("subagent__sleeper", map[string]any{"task": "go"})}}).works()
 	a, b := s.begin("a", "sleeper", nil), s.begin("b", "lead", nil)
-	s.does(a, agent.DoingModel)
-	s.does(b, agent.DoingChild)
+	s.does(a, agent.InFlightModel)
+	s.does(b, agent.InFlightChild)
 	mine := "WorkflowId STARTS_WITH '" + s.name + "'"
 	var r ran
 	require.Eventually(t, func() bool {
@@ -149,7 +149,7 @@ func TestHoldMany(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.err, "2 of 2 told, 0 failed")
 	require.Len(t, lines(r.out), 2)
-	require.Equal(t, agent.Cancelled, s.rests(b).Status)
+	require.Equal(t, agent.StatusCancelled, s.rests(b).Status)
 	require.Eventually(t, func() bool { r = s.run("stop", "--query", mine, "--yes"); return r.exit == 0 && r.out == "" }, patience, 20*time.Millisecond)
 	require.Contains(t, r.err, "no live run found")
 }
@@ -164,11 +164,11 @@ func TestParkAndEmit(t *testing.T) {
 	require.Equal(t, 3, r.exit, r.err)
 	require.Contains(t, r.out, "suspended (s-1): waits for "+topic)
 	require.Contains(t, r.out, "\n  fermata emit "+topic+" '{…}' --address ")
-	var out fermata.Emitted
+	var out fermata.EmitResult
 	require.Eventually(t, func() bool {
 		r = s.run("emit", topic, `{"order":118}`, "--json")
-		out = lastLine[fermata.Emitted](t, r.out)
-		return r.exit == 0 && out.Sent == 1
+		out = lastLine[fermata.EmitResult](t, r.out)
+		return r.exit == 0 && out.Accepted == 1
 	}, patience, 20*time.Millisecond)
 	require.Zero(t, s.run("wait", id).exit)
 	r = s.run("emit", topic)
@@ -192,7 +192,7 @@ func TestInbox(t *testing.T) {
 	require.Regexp(t, `(?m)^`+run.Session+` +q-1 +question +asker +\S+ +How do you travel\?$`, r.out)
 	require.Contains(t, r.err, "answer with fermata answer|approve|reject SESSION --request ID")
 	r = s.run("inbox", "--waits-for", "question", "--agent", "asker", "--session", run.Session, "--json")
-	require.Equal(t, "q-1", lastLine[fermata.Waiting](t, r.out).ID)
+	require.Equal(t, "q-1", lastLine[fermata.InboxItem](t, r.out).ID)
 	r = s.run("inbox", "--older", "1h", "--session", run.Session)
 	require.Equal(t, []any{0, ""}, []any{r.exit, r.out})
 	require.Contains(t, r.err, "nothing is open")
@@ -217,7 +217,7 @@ func TestNobodyAnswers(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 	require.True(t, lastLine[sentLine](t, r.out).Later)
 	s.works()
-	require.Equal(t, agent.Paused, s.rests(run).Suspension.Kind)
+	require.Equal(t, agent.SuspensionHeld, s.rests(run).Suspension.Kind)
 }
 
 // Of a run that rests Temporal itself knows what it waits for (HX-10).

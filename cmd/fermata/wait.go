@@ -53,7 +53,7 @@ func (c *cli) wait(ctx context.Context, s *server, runs *fermata.Client, session
 	switch {
 	case err == nil:
 	case timeout > 0 && time.Since(begun) > timeout-early && ctx.Err() == nil:
-		return agent.Errorf(agent.Timeout, "session %s has not come to rest within %s; its run goes on", session, timeout)
+		return agent.Errorf(agent.CodeTimeout, "session %s has not come to rest within %s; its run goes on", session, timeout)
 	default:
 		return lost(s, session, err)
 	}

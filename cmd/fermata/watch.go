@@ -17,21 +17,21 @@ import (
 // watch shows the run to its end, or to where it rests and nobody can be asked,
 // and returns its exit status.
 func (r *runner) watch(ctx context.Context) (err error) {
-	if r.pieces, err = r.hears(ctx, r.server, r.live, r.run.Session); err != nil {
+	if r.pieces, err = r.subscribe(ctx, r.server, r.live, r.run.Session); err != nil {
 		return err
 	}
 	defer r.pieces.Close()
 	if r.terminal && !r.json {
 		return r.converse(ctx)
 	}
-	var to listener = jsonLines{r.cli, r.run, &story.Remarks{}}
+	var to listener = jsonLines{r.cli, r.run, &story.ProgressOrder{}}
 	if !r.json {
-		to = r.storyteller()
+		to = r.newPrinter()
 	}
 	o, err := r.next(ctx, to, func() until { return until{rest: true} })
 	switch {
 	case err == nil:
-		return r.told(ctx, r.runs, o, to)
+		return r.printEnd(ctx, r.runs, o, to)
 	case ctx.Err() != nil:
 		r.interrupted()
 		return exitInterrupted
@@ -39,9 +39,9 @@ func (r *runner) watch(ctx context.Context) (err error) {
 	return err
 }
 
-// storyteller is a teller that has said which run it tells.
-func (r *runner) storyteller() *story.Teller {
-	to := r.teller()
+// newPrinter is a teller that has said which run it tells.
+func (r *runner) newPrinter() *story.Printer {
+	to := r.printer()
 	to.Note("session %s · run %s", r.run.Session, r.run.ID)
 	return to
 }
@@ -51,14 +51,14 @@ func (r *runner) next(ctx context.Context, to listener, u func() until) (*agent.
 	for {
 		o, err := r.follow(ctx, to, u())
 		switch {
-		case err == nil, ctx.Err() != nil, errors.Is(err, errMoved), errors.Is(err, errAsked), errors.Is(err, asking.ErrPressed):
+		case err == nil, ctx.Err() != nil, errors.Is(err, errRunChanged), errors.Is(err, errAsked), errors.Is(err, asking.ErrInterrupted):
 			return o, err
-		case r.borrowed() && isLost(err):
+		case r.serverIsElsewhere() && isLost(err):
 			to.Note("the server of another fermata command, on which this run was, is gone: the run goes on here")
-			if err := r.move(ctx); err != nil {
+			if err := r.moveServer(ctx); err != nil {
 				return nil, err
 			}
-		case errors.Is(err, errUntaken):
+		case errors.Is(err, errNoWorkerBegan):
 			return nil, r.noWorker(ctx, r.server, "; the run waits for it in session "+r.run.Session)
 		default:
 			return nil, lost(r.server, r.run.Session, err)
@@ -69,9 +69,9 @@ func (r *runner) next(ctx context.Context, to listener, u func() until) (*agent.
 // follow follows the run. If the worker that seemed to be there is not, and only
 // this user's agents can be on the server, one is started here.
 func (r *runner) follow(ctx context.Context, to listener, u until) (*agent.Outcome, error) {
-	taken := func() bool { return r.crew != nil || r.server.taken(ctx, r.run) }
+	taken := func() bool { return r.worker != nil || r.server.workerBegan(ctx, r.run) }
 	o, err := follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
-	if !errors.Is(err, errUntaken) || r.file == nil || r.server.embedded == nil {
+	if !errors.Is(err, errNoWorkerBegan) || r.file == nil || r.server.embedded == nil {
 		return o, err
 	}
 	to.Note("no worker takes the run: the one that was there is gone, and one is started here")
@@ -81,15 +81,15 @@ func (r *runner) follow(ctx context.Context, to listener, u until) (*agent.Outco
 	return follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
 }
 
-// borrowed reports whether the server is in the process of another command that
+// serverIsElsewhere reports whether the server is in the process of another command that
 // this one can take the place of.
-func (r *runner) borrowed() bool {
+func (r *runner) serverIsElsewhere() bool {
 	return r.server.embedded != nil && r.server.embedded.Shared() && r.file != nil
 }
 
-// move goes on with the run on the server that has the data now: one that is
+// moveServer goes on with the run on the server that has the data now: one that is
 // started here, or that of yet another command.
-func (r *runner) move(ctx context.Context) error {
+func (r *runner) moveServer(ctx context.Context) error {
 	r.close()
 	if err := r.connect(ctx); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (r *runner) move(ctx context.Context) error {
 		return err
 	}
 	if run.ID != r.run.ID {
-		return agent.Errorf(agent.Stale, "session %s has another run by now, %s", run.Session, run.ID)
+		return agent.Errorf(agent.CodeStale, "session %s has another run by now, %s", run.Session, run.ID)
 	}
 	r.run = run
 	return nil
@@ -111,7 +111,7 @@ func (r *runner) move(ctx context.Context) error {
 // isLost reports whether an error says that the server is gone. It comes in two
 // forms: nobody is there, and nobody has answered in time.
 func isLost(err error) bool {
-	return errors.Is(err, agent.Unreachable) || errors.Is(err, agent.Timeout)
+	return errors.Is(err, agent.CodeUnreachable) || errors.Is(err, agent.CodeTimeout)
 }
 
 // lost says what an error means that ends the wait for a run.
@@ -119,19 +119,19 @@ func lost(s *server, session string, err error) error {
 	if !isLost(err) {
 		return err
 	}
-	return agent.Errorf(agent.Unreachable, "Temporal at %s does not answer any more: %w; the run is not lost: when the server is back, see fermata wait %s", s.addr, err, session)
+	return agent.Errorf(agent.CodeUnreachable, "Temporal at %s does not answer any more: %w; the run is not lost: when the server is back, see fermata wait %s", s.addr, err, session)
 }
 
-// told tells how a run ended, or on what it rests. runs may be nil for one that
+// printEnd tells how a run ended, or on what it rests. runs may be nil for one that
 // has ended.
-func (c *cli) told(ctx context.Context, runs *fermata.Client, o *agent.Outcome, to listener) error {
-	if teller, ok := to.(*story.Teller); ok {
+func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outcome, to listener) error {
+	if teller, ok := to.(*story.Printer); ok {
 		teller.End(o)
 		switch {
 		case o.Suspension != nil:
-			c.restTold(ctx, runs, o)
+			c.printSuspended(ctx, runs, o)
 		case o.Handoff != nil:
-			c.print("%s", c.how("handoff %s --md", o.Session))
+			c.print("%s", c.commandLine("handoff %s --md", o.Session))
 		}
 	} else {
 		c.line(o)
@@ -143,13 +143,13 @@ func (c *cli) told(ctx context.Context, runs *fermata.Client, o *agent.Outcome, 
 }
 
 // interrupted says that the run is not lost, and how it goes on.
-func (r *runner) interrupted() { r.note("interrupted; %s", r.goesOn("the run")) }
+func (r *runner) interrupted() { r.note("interrupted; %s", r.continuesText("the run")) }
 
-// goesOn says what becomes of a run that this process leaves.
-func (r *runner) goesOn(what string) string {
-	attach := r.how("attach %s", r.run.Session)
+// continuesText says what becomes of a run that this process leaves.
+func (r *runner) continuesText(what string) string {
+	attach := r.commandLine("attach %s", r.run.Session)
 	switch {
-	case r.crew == nil:
+	case r.worker == nil:
 		return what + " goes on by itself: see " + attach
 	case r.server.inProcess():
 		return what + " is not lost: fermata dev goes on with it, and " + attach + " then shows it"
@@ -162,7 +162,7 @@ type jsonLines struct {
 	cli *cli
 	run *fermata.Run
 	// remarks are those of tools; nil leaves them out.
-	remarks *story.Remarks
+	remarks *story.ProgressOrder
 }
 
 func (j jsonLines) Event(e agent.Event) {
@@ -182,12 +182,12 @@ func (j jsonLines) Waiting() bool                   { return false }
 func (j jsonLines) Flush()                          {}
 func (j jsonLines) Note(format string, args ...any) { j.cli.note(format, args...) }
 
-// teller tells runs on standard output, with colours if that is a terminal.
-func (c *cli) teller() *story.Teller {
+// printer tells runs on standard output, with colours if that is a terminal.
+func (c *cli) printer() *story.Printer {
 	var o story.Options
 	if f, ok := c.out.to.(*os.File); ok && isTerminal(f) {
 		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		o.Width, _, _ = term.GetSize(int(f.Fd()))
 	}
-	return story.New(painted{c.out}, o)
+	return story.New(colorOutput{c.out}, o)
 }

@@ -86,7 +86,7 @@ func steer(ctx context.Context, out io.Writer, c *client.Client) error {
 	if rest, err = run.Wait(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s: %s\n", rest.Status, rest.Suspension.Held[0].Reason)
+	fmt.Fprintf(out, "%s: %s\n", rest.Status, rest.Suspension.Holds[0].Reason)
 	if _, err := run.Stop(ctx, "the audit comes first", 10*time.Second); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func work(ctx context.Context, c temporal.Client) (stop func(), err error) {
 	w, err := worker.New(c, &worker.Options{
 		Agents: []agent.Definition{{
 			Name: "payer", Model: "script", Tools: []string{"pay", "reconcile"},
-			Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}, Reason: "It costs money."}},
+			Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}, Reason: "It costs money."}},
 		}},
 		Tools: []tool.Tool{tool.New("pay", "Pays an invoice.", pay, nil), tool.New("reconcile", "Checks the ledger.", reconcile, nil)},
 		Models: map[string]model.Model{"script": testsuite.NewScript(

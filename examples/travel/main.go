@@ -28,13 +28,13 @@ func options() *worker.Options {
 		Tools: []tool.Tool{tool.New("pay", "Pays for a trip.", pay, &tool.Options{Attempts: 3})},
 		Agents: []agent.Definition{
 			{
-				Name: "planner", Model: "anthropic/claude-sonnet-5", Tools: []string{agent.ParkTool, "pay"},
+				Name: "planner", Model: "anthropic/claude-sonnet-5", Tools: []string{agent.AwaitResumptionTool, "pay"},
 				Agents:       []agent.SubAgent{{Agent: "clerk", Description: "Books and pays."}},
 				Instructions: "Plan the trip, let the clerk book it, and look a week later whether the tickets have come.",
 			},
 			{
 				Name: "clerk", Model: "anthropic/claude-sonnet-5", Tools: []string{"pay"},
-				Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}},
+				Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}},
 			},
 		},
 	}

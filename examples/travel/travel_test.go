@@ -17,17 +17,17 @@ func script() *testsuite.Script {
 		testsuite.Reply{Match: "^Book", Calls: []testsuite.Call{{Tool: "subagent__clerk", Arguments: map[string]any{"task": "Rome, two nights"}}}},
 		testsuite.Reply{Match: "^Rome", Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": 800}}}},
 		testsuite.Reply{Match: "^paid", Text: "Rome is booked."},
-		testsuite.Reply{Match: "Rome is booked", Calls: []testsuite.Call{{Tool: agent.ParkTool, Arguments: map[string]any{"reason": "tickets", "conditions": map[string]any{"after": "168h"}}}}},
+		testsuite.Reply{Match: "Rome is booked", Calls: []testsuite.Call{{Tool: agent.AwaitResumptionTool, Arguments: map[string]any{"reason": "tickets", "conditions": map[string]any{"after": "168h"}}}}},
 		testsuite.Reply{Match: "tickets", Text: "The tickets are there."},
 	)
 }
 
 func TestTheTicketsCome(t *testing.T) {
-	person := &testsuite.Person{Rules: []testsuite.Reaction{{Tool: "pay", Approve: true}}}
+	person := &testsuite.Person{Rules: []testsuite.PersonRule{{Tool: "pay", Approve: true}}}
 	s := testsuite.New(t, &testsuite.Options{Worker: options(), Model: script(), Person: person, Server: devserver.ForTest(t).Client(t)})
 	run := s.Start("planner", "Book me Rome", nil)
-	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
-	require.Len(t, person.Said(), 1)
+	require.Equal(t, agent.SuspensionParked, run.Suspended().Kind)
+	require.Len(t, person.Decisions(), 1)
 	s.FastForward(7 * 24 * time.Hour)
 	require.Equal(t, "The tickets are there.", run.Completed().Text)
 }
@@ -39,7 +39,7 @@ func TestNothingIsPaidWithoutLeave(t *testing.T) {
 		testsuite.Reply{Match: "too dear", Text: "Then not."},
 	)})
 	run := s.Start("clerk", "Pay for Rome", nil)
-	require.Equal(t, "pay", run.Rest().Requests[0].Call.Tool)
+	require.Equal(t, "pay", run.Suspended().Requests[0].Call.Tool)
 	run.Reject("too dear")
 	require.Equal(t, "Then not.", run.Completed().Text)
 	run.Golden("testdata/rejected.txt")

@@ -54,7 +54,7 @@ func figures(c agent.Code) string {
 	if c.Retryable() {
 		again = "yes"
 	}
-	return fmt.Sprintf("| %d | %d | %s |", c.Exit(), c.HTTP(), again)
+	return fmt.Sprintf("| %d | %d | %s |", c.ExitStatus(), c.HTTPStatus(), again)
 }
 
 // Every code has a page and a row in the table of all, which tell its exit status
@@ -168,7 +168,7 @@ func messages(t *testing.T) map[string][]*regexp.Regexp {
 }
 
 // message reads a code's name and a format, the longest text, from a call such as
-// Errorf(agent.Stale, "…") or from the literal of an Error.
+// Errorf(agent.CodeStale, "…") or from the literal of an Error.
 func message(n ast.Node) (name, text string) {
 	var fields []ast.Expr
 	switch n := n.(type) {

@@ -46,7 +46,7 @@ func (bubblewrap) prepare(p *Policy, dir string) (*ready, error) {
 // giveToBubblewrap takes from a thread what bwrap does not need. It needs root's
 // capabilities where root has them, and takes them from the program.
 func giveToBubblewrap() error {
-	if err := giveFirst(); err != nil || Root() {
+	if err := giveFirst(); err != nil || IsRoot() {
 		return err
 	}
 	return dropCapabilities()

@@ -18,12 +18,12 @@ const within = "FERMATA_TEST_WITHIN"
 
 // A bubblewrap that can't hold programs starts none, and says what to do.
 func TestBubblewrapThatCanNotHold(t *testing.T) {
-	p := &confine.Policy{Kernel: confine.This(), Sandbox: tool.SandboxBubblewrap, AsRoot: true}
+	p := &confine.Policy{Kernel: confine.HostKernel(), Sandbox: tool.SandboxBubblewrap, AsRoot: true}
 	if os.Getenv(within) != "" {
-		require.ErrorIs(t, p.Fault(), agent.Denied)
+		require.ErrorIs(t, p.Fault(), agent.CodeDenied)
 		require.ErrorContains(t, p.Fault(), "It takes user namespaces for the worker's user: allow them")
 		_, err := confine.Start(exec.Command("true"), p)
-		require.ErrorIs(t, err, agent.Denied)
+		require.ErrorIs(t, err, agent.CodeDenied)
 		return
 	}
 	testenv.Need(t, p.Fault())
@@ -34,9 +34,9 @@ func TestBubblewrapThatCanNotHold(t *testing.T) {
 
 	p.Kernel.Seccomp = false
 	require.ErrorContains(t, p.Fault(), "that takes Linux with seccomp")
-	p.Kernel = confine.This()
+	p.Kernel = confine.HostKernel()
 	t.Setenv("PATH", t.TempDir())
-	require.ErrorIs(t, p.Fault(), agent.Denied)
+	require.ErrorIs(t, p.Fault(), agent.CodeDenied)
 	require.ErrorContains(t, p.Fault(), "install it (the package is called bubblewrap)")
 	old := t.TempDir()
 	require.NoError(t, os.WriteFile(old+"/bwrap", []byte("#!/bin/sh\necho bwrap: Unknown option --ro-bind-fd >&2; exit 1\n"), 0o755))

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This is what the kernel of this machine can hold programs with.
-func This() Kernel { return Kernel{Landlock: landlockABI(), Seccomp: hasSeccomp()} }
+// HostKernel is what the kernel of this machine can hold programs with.
+func HostKernel() Kernel { return Kernel{Landlock: landlockABI(), Seccomp: hasSeccomp()} }
 
 func landlockABI() int {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
@@ -88,7 +88,7 @@ func (p *Policy) ruleset() (*os.File, error) {
 	for _, path := range p.Write {
 		rules.path(path, rightsRead|rightsEdit, false)
 	}
-	private := Look(p.Private)
+	private := LookUp(p.Private)
 	for _, path := range Readable() {
 		rules.without(private, path)
 	}
@@ -157,7 +157,7 @@ func openPath(path string, must bool) (*os.File, error) {
 // without allows reading beneath a path, but for what is private there: of a directory with
 // something private in it, the other entries are allowed one by one.
 func (r *ruleset) without(private Places, path string) {
-	if private.Around(path) != "" {
+	if private.Containing(path) != "" {
 		return
 	}
 	if private.In(path) == "" {

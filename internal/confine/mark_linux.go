@@ -14,7 +14,7 @@ import (
 // has the number of the process that started the program, some bits of when that process
 // began, and which of its programs it is.
 const (
-	leastMark   = 1 << 60
+	minMark     = 1 << 60
 	programBits = 22
 	beganBits   = 16
 )
@@ -24,7 +24,7 @@ var programs atomic.Uint64
 
 func newMark() uint64 {
 	self := os.Getpid()
-	return leastMark | (uint64(self)<<beganBits|began(self))<<programBits | programs.Add(1)&(1<<programBits-1)
+	return minMark | (uint64(self)<<beganBits|began(self))<<programBits | programs.Add(1)&(1<<programBits-1)
 }
 
 // markOf is the mark of a process, or another limit of its; zero where there is none.
@@ -48,10 +48,10 @@ func markOf(pid int) uint64 {
 
 // orphaned reports whether a limit is the mark of a program whose process has gone.
 func orphaned(mark uint64) bool {
-	if mark < leastMark || mark >= 2*leastMark {
+	if mark < minMark || mark >= 2*minMark {
 		return false
 	}
-	owner := (mark - leastMark) >> programBits
+	owner := (mark - minMark) >> programBits
 	return began(int(owner>>beganBits)) != owner&(1<<beganBits-1)
 }
 
@@ -112,7 +112,7 @@ const (
 
 // sweep ends the processes that are marked, for some time, and returns those that still run:
 // what is killed may just have started another one, and takes a moment to end.
-func sweep(marked func(pid int) bool, program int, most time.Duration) []Left {
+func sweep(marked func(pid int) bool, program int, most time.Duration) []Survivor {
 	until := time.Now().Add(most)
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		left := killMarked(marked, program)

@@ -22,7 +22,7 @@ func TestPlacesAreFoundBehindMounts(t *testing.T) {
 	for _, file := range []string{"conf/deep/f", "other/f"} {
 		require.NoError(t, os.WriteFile(in(file), nil, 0o600))
 	}
-	p := confine.Look([]string{in("conf", "deep", "f")})
+	p := confine.LookUp([]string{in("conf", "deep", "f")})
 	done := make(chan error)
 	go func() {
 		defer close(done)
@@ -52,7 +52,7 @@ func TestPlacesAreFoundBehindMounts(t *testing.T) {
 		require.Empty(t, p.In(in("twice")))
 		bind("conf/deep", "twice")
 		require.NotEmpty(t, p.In(in("twice")))
-		require.NotEmpty(t, confine.Look([]string{in("conf")}).Around(in("twice")))
+		require.NotEmpty(t, confine.LookUp([]string{in("conf")}).Containing(in("twice")))
 	}()
 	if err := <-done; err != nil {
 		t.Skip("this user mounts nothing: ", err)

@@ -22,9 +22,9 @@ type place struct {
 	self fs.FileInfo // nil if nothing is there
 }
 
-// Look finds out where paths lie. They are absolute; those that are not there yet are found
+// LookUp finds out where paths lie. They are absolute; those that are not there yet are found
 // where they will be.
-func Look(paths []string) (list Places) {
+func LookUp(paths []string) (list Places) {
 	for _, path := range paths {
 		list = append(list, look(path)...)
 	}
@@ -101,9 +101,9 @@ func (p Places) In(dir string) string {
 	return p.mountedIn(dir)
 }
 
-// Around tells in which path a directory lies, also where it is mounted twice; empty if in
+// Containing tells in which path a directory lies, also where it is mounted twice; empty if in
 // none.
-func (p Places) Around(dir string) string {
+func (p Places) Containing(dir string) string {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return ""

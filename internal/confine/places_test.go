@@ -31,7 +31,7 @@ func TestPlacesAreKnownAgain(t *testing.T) {
 	require.NoError(t, os.Symlink("../../w/real/f", in("w", "real", "link")))
 	require.NoError(t, os.Link(in("w", "real", "f"), in("w", "hard")))
 
-	p := confine.Look([]string{in("way", "link")})
+	p := confine.LookUp([]string{in("way", "link")})
 	for name, want := range map[string]bool{
 		"way": true, "w/real/link": true, "w/real/f": true, "w/real/F": true, "w/hard": true, "w/real/new": false, "w/f": false, "w/real": false,
 	} {
@@ -43,15 +43,15 @@ func TestPlacesAreKnownAgain(t *testing.T) {
 	require.Equal(t, in("way", "link"), p.In(top))
 	require.Empty(t, p.In(in("w", "none")))
 	require.Empty(t, p.In(in("w", "real", "deep")))
-	require.Empty(t, p.Around(in("w", "real")))
+	require.Empty(t, p.Containing(in("w", "real")))
 
-	absent := confine.Look([]string{in("w", "none", "data", "deeper")})
+	absent := confine.LookUp([]string{in("w", "none", "data", "deeper")})
 	require.NotEmpty(t, absent.Has(stat(t, in("w", "none")), "data", nil), "where it will be")
 	require.NotEmpty(t, absent.In(in("w")))
 	require.Empty(t, absent.In(in("w", "real")))
 
-	data := confine.Look([]string{in("w")})
-	require.Equal(t, in("w"), data.Around(in("way")), "by the symlink")
+	data := confine.LookUp([]string{in("w")})
+	require.Equal(t, in("w"), data.Containing(in("way")), "by the symlink")
 	require.Equal(t, in("w"), data.In(in("w")))
-	require.Empty(t, data.Around(top))
+	require.Empty(t, data.Containing(top))
 }

@@ -53,17 +53,17 @@ type Policy struct {
 	Protect, Private []string
 }
 
-// Root reports whether this process runs as root.
-func Root() bool { return os.Geteuid() == 0 }
+// IsRoot reports whether this process runs as root.
+func IsRoot() bool { return os.Geteuid() == 0 }
 
 // Fault says why nothing is started under the policy; nil if it may be.
 func (p *Policy) Fault() error {
 	switch {
-	case Root() && !p.AsRoot:
-		return agent.Errorf(agent.Denied, "the worker runs as root, and starts no program that way: run it as another user, or write as_root: true (AsRoot in Go), after which a program's files are root's")
+	case IsRoot() && !p.AsRoot:
+		return agent.Errorf(agent.CodeDenied, "the worker runs as root, and starts no program that way: run it as another user, or write as_root: true (AsRoot in Go), after which a program's files are root's")
 	case p.Confine == "" || p.Confine == tool.ConfineAlways:
 		if err := p.sandbox().fault(p); err != nil {
-			return agent.Errorf(agent.Denied, "%w", err)
+			return agent.Errorf(agent.CodeDenied, "%w", err)
 		}
 	}
 	return p.exposed()
@@ -74,37 +74,37 @@ func (p *Policy) exposed() error {
 	if p.Confine == tool.ConfineNever {
 		return nil // it gives away all of them
 	}
-	private := Look(p.Private)
-	fixed := append(Look(p.Protect), private...)
+	private := LookUp(p.Private)
+	fixed := append(LookUp(p.Protect), private...)
 	writes := p.Write
 	if p.Dir != nil {
 		writes = append([]string{p.Dir.Name()}, writes...)
 	}
 	for _, dir := range writes {
 		if path := fixed.In(dir); path != "" {
-			return agent.Errorf(agent.Denied, "it could write %s, which decides what the worker runs or is the worker's own, since it may write %s: give it a folder of its own", path, dir)
+			return agent.Errorf(agent.CodeDenied, "it could write %s, which decides what the worker runs or is the worker's own, since it may write %s: give it a folder of its own", path, dir)
 		}
 	}
 	for _, dir := range append(writes, p.Read...) {
 		path := private.In(dir)
 		if path == "" {
-			path = private.Around(dir)
+			path = private.Containing(dir)
 		}
 		if path != "" {
-			return agent.Errorf(agent.Denied, "it could read %s, which is the worker's own, since it may read %s: give it a folder of its own", path, dir)
+			return agent.Errorf(agent.CodeDenied, "it could read %s, which is the worker's own, since it may read %s: give it a folder of its own", path, dir)
 		}
 	}
 	return nil
 }
 
-// Held reports whether programs are held to their files under the policy.
-func (p *Policy) Held() bool {
+// Enforced reports whether programs are held to their files under the policy.
+func (p *Policy) Enforced() bool {
 	files, _ := p.sandbox().held(p)
 	return p.Confine != tool.ConfineNever && files
 }
 
-// Unlinked reports whether programs have no network under the policy.
-func (p *Policy) Unlinked() bool {
+// Offline reports whether programs have no network under the policy.
+func (p *Policy) Offline() bool {
 	_, network := p.sandbox().held(p)
 	return p.Confine != tool.ConfineNever && !p.Network && network
 }

@@ -59,7 +59,7 @@ func bound(pid int) (mark uint64) {
 
 // Sweep ends what has the program's mark, whatever it did with its group, its session and
 // its environment. It returns what still runs.
-func (p *Program) Sweep() []Left {
+func (p *Program) Sweep() []Survivor {
 	if p.mark == 0 {
 		return nil
 	}
@@ -111,7 +111,7 @@ func signal(pid int, marked func(pid int) bool, s unix.Signal) error {
 
 // killMarked kills the processes that are marked, and returns those that still ran. program
 // is not reaped: who awaits it does that.
-func killMarked(marked func(pid int) bool, program int) (left []Left) {
+func killMarked(marked func(pid int) bool, program int) (left []Survivor) {
 	for _, pid := range processes() {
 		if !marked(pid) {
 			continue
@@ -119,7 +119,7 @@ func killMarked(marked func(pid int) bool, program int) (left []Left) {
 		name, runs := state(pid)
 		switch {
 		case runs && signal(pid, marked, unix.SIGKILL) != unix.EPERM: // else it is another user's to end
-			left = append(left, Left{pid, name})
+			left = append(left, Survivor{pid, name})
 		case !runs && pid != program:
 			// An orphan of which this process, being the first of its container, is the parent.
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // else it is another's to reap

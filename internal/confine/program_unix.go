@@ -38,7 +38,7 @@ exec "$@"`
 var orphans = sync.OnceFunc(EndOrphans)
 
 // Start starts a program under a policy, in a session of its own, so that it has no
-// terminal. An [agent.Denied] error is the policy's [Policy.Fault]; any other says that it
+// terminal. An [agent.CodeDenied] error is the policy's [Policy.Fault]; any other says that it
 // could not be started.
 func Start(cmd *exec.Cmd, p *Policy) (*Program, error) {
 	if cmd.Err != nil {
@@ -98,7 +98,7 @@ func (p *Program) signal(s syscall.Signal) {
 
 // End ends what is left of a program that was awaited, wherever it went. It returns what
 // still runs, which hangs within the kernel. It may be called more than once.
-func (p *Program) End() []Left {
+func (p *Program) End() []Survivor {
 	p.Kill()
 	p.mu.Lock()
 	if !p.reaped {

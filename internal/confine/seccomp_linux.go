@@ -68,16 +68,16 @@ var (
 	prioritizers = []struct{ number, all uint32 }{{unix.SYS_SETPRIORITY, unix.PRIO_USER}, {unix.SYS_IOPRIO_SET, 3}}
 )
 
-// A moder gives a file a mode; an opener does if it makes the file. Both name the places of
+// A modeCall gives a file a mode; an opener does if it makes the file. Both name the places of
 // their arguments. An architecture has older ones besides.
 type (
-	moder  struct{ number, mode uint32 }
-	opener struct{ number, flags, mode uint32 }
+	modeCall struct{ number, mode uint32 }
+	openCall struct{ number, flags, mode uint32 }
 )
 
 var (
-	moders  = []moder{{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2}, {unix.SYS_MKNODAT, 2}}
-	openers = []opener{{unix.SYS_OPENAT, 2, 3}}
+	modeCalls = []modeCall{{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2}, {unix.SYS_MKNODAT, 2}}
+	openCalls = []openCall{{unix.SYS_OPENAT, 2, 3}}
 )
 
 // filter is the program of a seccomp filter. What it refuses gets EPERM, and so do all calls
@@ -118,10 +118,10 @@ func filter(network bool) []unix.SockFilter {
 	// A program that ends with this process can't change that: it is told that it did.
 	list = append(list, on(unix.SYS_PRCTL, low(0), unix.SockFilter{Code: equal, K: unix.PR_SET_PDEATHSIG, Jt: 1}, yes(),
 		low(1), unix.SockFilter{Code: equal, K: uint32(unix.SIGKILL), Jf: 1}, yes(), no(0))...)
-	for _, c := range slices.Concat(moders, olderModers) {
+	for _, c := range slices.Concat(modeCalls, olderModeCalls) {
 		list = append(list, on(c.number, lacks(c.mode, idBits)...)...)
 	}
-	for _, c := range slices.Concat(openers, olderOpeners) {
+	for _, c := range slices.Concat(openCalls, olderOpenCalls) {
 		list = append(list, on(c.number, append([]unix.SockFilter{
 			low(c.flags), {Code: anyOf, K: uint32(making), Jt: 1}, yes(),
 		}, lacks(c.mode, idBits)...)...)...)
@@ -184,8 +184,8 @@ func no(err unix.Errno) unix.SockFilter {
 	return unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(err)}
 }
 
-// sift puts the filter on this thread, and on what it starts, for good.
-func sift(network bool) error {
+// installFilter puts the filter on this thread, and on what it starts, for good.
+func installFilter(network bool) error {
 	list := filter(network)
 	program := unix.SockFprog{Len: uint16(len(list)), Filter: &list[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program)))

@@ -3,6 +3,6 @@ package confine
 import "golang.org/x/sys/unix"
 
 var (
-	olderModers  = []moder{{unix.SYS_CHMOD, 1}, {unix.SYS_CREAT, 1}, {unix.SYS_MKNOD, 1}}
-	olderOpeners = []opener{{unix.SYS_OPEN, 1, 2}}
+	olderModeCalls = []modeCall{{unix.SYS_CHMOD, 1}, {unix.SYS_CREAT, 1}, {unix.SYS_MKNOD, 1}}
+	olderOpenCalls = []openCall{{unix.SYS_OPEN, 1, 2}}
 )

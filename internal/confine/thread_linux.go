@@ -73,7 +73,7 @@ func giveAll(rules int, filter, network bool) error {
 		}
 	}
 	if filter {
-		if err := sift(network); err != nil {
+		if err := installFilter(network); err != nil {
 			return fmt.Errorf("seccomp: %w", err)
 		}
 	}

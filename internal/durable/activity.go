@@ -31,17 +31,17 @@ type Registry interface {
 }
 
 // Handle registers the deed behind the declaration.
-func (a Activity[In, Out]) Handle(r Registry, deed func(context.Context, In) (Out, error)) {
+func (a Activity[In, Out]) Register(r Registry, deed func(context.Context, In) (Out, error)) {
 	r.RegisterActivityWithOptions(func(ctx context.Context, in In) (out Out, err error) {
 		// A panic would be tried again for ever, and it is ours to mend, not time's.
 		defer func() {
 			if p := recover(); p != nil {
 				activity.GetLogger(ctx).Error("step panicked", "step", a.Name, "panic", p, "stack", string(debug.Stack()))
-				err = depart(agent.Errorf(agent.Internal, "%s panicked: %v", a.Name, p))
+				err = toTemporal(agent.Errorf(agent.CodeInternal, "%s panicked: %v", a.Name, p))
 			}
 		}()
 		out, err = deed(ctx, in)
-		return out, depart(err)
+		return out, toTemporal(err)
 	}, activity.RegisterOptions{Name: a.Name})
 }
 
@@ -50,6 +50,6 @@ type Future[Out any] struct{ Raw workflow.Future }
 
 // Get waits for the result.
 func (f Future[Out]) Get(ctx workflow.Context) (out Out, err *agent.Error) {
-	err = Arrive(f.Raw.Get(ctx, &out))
+	err = FromTemporal(f.Raw.Get(ctx, &out))
 	return out, err
 }

@@ -20,12 +20,12 @@ func TestErrorsAreShort(t *testing.T) {
 	var s agent.Start
 	for _, data := range []string{`{"` + long + `":1}`, `{"limits":{"wall_clock":"` + long + `"}}`, `{"input":{"data":{"` + long + `":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}}}`} {
 		err := Within("start refused", Decode([]byte(data), &s, agent.MaxPayload))
-		require.Equal(t, agent.InvalidInput, err.Code)
+		require.Equal(t, agent.CodeInvalidInput, err.Code)
 		require.Less(t, len(err.Path), 600)
 		require.Less(t, len(err.Message), 5_000)
 	}
 	var app *temporal.ApplicationError
-	require.ErrorAs(t, Failure(agent.Errorf(agent.Stale, "%s", long), nil), &app)
+	require.ErrorAs(t, Failure(agent.Errorf(agent.CodeStale, "%s", long), nil), &app)
 	require.Less(t, len(app.Message()), 5_000)
 	var details agent.Error
 	require.NoError(t, app.Details(&details))
@@ -48,15 +48,15 @@ func TestTheServersLimitsHaveCodes(t *testing.T) {
 		err  error
 		want agent.Code
 	}{
-		{serviceerror.NewInvalidArgument("Blob data size exceeds limit."), agent.TooLarge},
-		{errors.New("grpc: received message larger than max (5242880 vs. 4194304)"), agent.TooLarge},
-		{serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events"), agent.QueueFull},
-		{serviceerror.NewFailedPrecondition("The limit on the total number of distinct updates in this workflow has been reached (2000)."), agent.QueueFull},
-		{serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT, "limit on number of concurrent in-flight updates"), agent.QueueFull},
-		{serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded"), agent.Unreachable},
-		{serviceerror.NewFailedPrecondition("no poller"), agent.NoWorker},
-		{serviceerror.NewInvalidArgument("what?"), agent.Internal},
+		{serviceerror.NewInvalidArgument("Blob data size exceeds limit."), agent.CodeTooLarge},
+		{errors.New("grpc: received message larger than max (5242880 vs. 4194304)"), agent.CodeTooLarge},
+		{serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events"), agent.CodeQueueFull},
+		{serviceerror.NewFailedPrecondition("The limit on the total number of distinct updates in this workflow has been reached (2000)."), agent.CodeQueueFull},
+		{serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT, "limit on number of concurrent in-flight updates"), agent.CodeQueueFull},
+		{serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded"), agent.CodeUnreachable},
+		{serviceerror.NewFailedPrecondition("no poller"), agent.CodeNoWorker},
+		{serviceerror.NewInvalidArgument("what?"), agent.CodeInternal},
 	} {
-		require.Equal(t, c.want, agent.CodeOf(ArriveRPC(c.err)), "%v", c.err)
+		require.Equal(t, c.want, agent.CodeOf(FromRPC(c.err)), "%v", c.err)
 	}
 }

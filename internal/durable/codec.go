@@ -49,29 +49,32 @@ const (
 // it as something else gets an error, and the worker goes on.
 const encodingRefused = "fermata/refused"
 
-// unread begins the message of whatever can't be decrypted for want of a key. Where it has
+// readingPayload begins the message of whatever can't be decrypted for want of a key. Where it has
 // passed a connection to Temporal, which knows nothing of our codes, it is known by that.
-const unread = "reading a payload"
+const readingPayload = "reading a payload"
 
 // payloadPurpose is what payloads are encrypted for, with their place behind it.
 const payloadPurpose = "payload/"
 
 // The first byte of what is encrypted says how the payload is packed behind it.
 const (
-	asItIs = iota
-	zstdPacked
+	uncompressed = iota
+	zstdCompressed
 )
 
-// worthPacking is from where a payload is compressed, in bytes; maxUnpacked bounds
+// minCompressed is from where a payload is compressed, in bytes; maxUnpacked bounds
 // what becomes of one: twice what the server takes.
 const (
-	worthPacking = 512
-	maxUnpacked  = 8 << 20
+	minCompressed   = 512
+	maxDecompressed = 8 << 20
 )
 
 var (
-	packer   = sync.OnceValue(func() *zstd.Encoder { e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest)); return e })
-	unpacker = sync.OnceValue(func() *zstd.Decoder { d, _ := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpacked)); return d })
+	encoder = sync.OnceValue(func() *zstd.Encoder { e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest)); return e })
+	decoder = sync.OnceValue(func() *zstd.Decoder {
+		d, _ := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxDecompressed))
+		return d
+	})
 )
 
 // Encode implements [converter.PayloadCodec], for what has no place: what people say.
@@ -80,7 +83,7 @@ func (c Codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 }
 
 func (c Codec) encode(payloads []*commonpb.Payload, at func(int) string) ([]*commonpb.Payload, error) {
-	id := c.Keyring.Writes()
+	id := c.Keyring.Primary()
 	if id == "" {
 		return payloads, nil
 	}
@@ -92,13 +95,13 @@ func (c Codec) encode(payloads []*commonpb.Payload, at func(int) string) ([]*com
 		}
 		plain, err := proto.Marshal(p)
 		if err != nil {
-			return nil, agent.Errorf(agent.Internal, "encoding a payload: %w", err)
+			return nil, agent.Errorf(agent.CodeInternal, "encoding a payload: %w", err)
 		}
 		meta := map[string][]byte{converter.MetadataEncoding: []byte(encodingEncrypted), metadataKey: []byte(id), metadataCheck: []byte(c.Keyring.Check(id))}
 		if at(i) != "" {
 			meta[metadataPlace] = []byte(at(i))
 		}
-		out[i] = &commonpb.Payload{Metadata: meta, Data: c.Keyring.Encrypt(payloadPurpose+at(i), pack(plain))}
+		out[i] = &commonpb.Payload{Metadata: meta, Data: c.Keyring.Encrypt(payloadPurpose+at(i), compress(plain))}
 	}
 	return out, nil
 }
@@ -106,7 +109,7 @@ func (c Codec) encode(payloads []*commonpb.Payload, at func(int) string) ([]*com
 // write encrypts payloads of a request for their places.
 func (c Codec) write(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	p := placeAt(at.Context).field(at.Parent, payloads)
-	if p.byHand && p.kind == "" {
+	if p.anyPlace && p.kind == "" {
 		return c.Encode(payloads)
 	}
 	return c.encode(payloads, p.text)
@@ -126,7 +129,7 @@ func (c Codec) read(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload
 			out[i] = p
 		case !encrypted(p):
 			out[i] = refused("it is not encrypted, and nothing plain is taken where there are keys")
-		case keyring.KeyOf(p.GetData()) == "" || keyring.KeyOf(p.GetData()) != string(p.GetMetadata()[metadataKey]):
+		case keyring.KeyID(p.GetData()) == "" || keyring.KeyID(p.GetData()) != string(p.GetMetadata()[metadataKey]):
 			out[i] = refused("it was changed, or is not what it says") // whatever keys this process has
 		case !c.has(p) && where.unrecorded:
 			out[i] = refused("it is encrypted with a key that this worker does not have")
@@ -135,12 +138,12 @@ func (c Codec) read(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload
 		case !where.takes(claim, i):
 			out[i] = refused("it was encrypted for another place")
 		default:
-			if out[i], err = c.decode(p, claim); errors.Is(err, agent.BadSignature) {
+			if out[i], err = c.decode(p, claim); errors.Is(err, agent.CodeBadSignature) {
 				out[i], err = refused("it was changed, or is not what it says"), nil
 			}
 		}
 		if err != nil {
-			return nil, Within(unread, err)
+			return nil, Within(readingPayload, err)
 		}
 	}
 	return out, nil
@@ -148,8 +151,8 @@ func (c Codec) read(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload
 
 // takesPlain reports whether what is plain is taken that was written at a time.
 func (c Codec) takesPlain(at time.Time) bool {
-	if c.Keyring.Writes() == "" || c.PlainUntil.IsZero() {
-		return c.Keyring.Writes() == ""
+	if c.Keyring.Primary() == "" || c.PlainUntil.IsZero() {
+		return c.Keyring.Primary() == ""
 	}
 	if at.IsZero() || at.Unix() <= 0 { // the server does not say
 		at = time.Now()
@@ -168,30 +171,30 @@ func refused(why string) *commonpb.Payload {
 	return &commonpb.Payload{Metadata: map[string][]byte{converter.MetadataEncoding: []byte(encodingRefused)}, Data: []byte(why)}
 }
 
-// Refusal is the error of a payload that was refused, [agent.BadSignature]; nil for every
+// Refusal is the error of a payload that was refused, [agent.CodeBadSignature]; nil for every
 // other payload.
 func Refusal(p *commonpb.Payload) *agent.Error {
 	if string(p.GetMetadata()[converter.MetadataEncoding]) != encodingRefused {
 		return nil
 	}
-	return agent.Errorf(agent.BadSignature, "the payload is refused: %s", p.GetData())
+	return agent.Errorf(agent.CodeBadSignature, "the payload is refused: %s", p.GetData())
 }
 
-func pack(plain []byte) []byte {
-	if len(plain) >= worthPacking {
-		if packed := packer().EncodeAll(plain, []byte{zstdPacked}); len(packed) < len(plain) {
+func compress(plain []byte) []byte {
+	if len(plain) >= minCompressed {
+		if packed := encoder().EncodeAll(plain, []byte{zstdCompressed}); len(packed) < len(plain) {
 			return packed
 		}
 	}
-	return append([]byte{asItIs}, plain...)
+	return append([]byte{uncompressed}, plain...)
 }
 
-func unpack(packed []byte) ([]byte, error) {
-	if len(packed) > 0 && packed[0] == asItIs {
+func decompress(packed []byte) ([]byte, error) {
+	if len(packed) > 0 && packed[0] == uncompressed {
 		return packed[1:], nil
 	}
-	if len(packed) > 0 && packed[0] == zstdPacked {
-		return unpacker().DecodeAll(packed[1:], nil)
+	if len(packed) > 0 && packed[0] == zstdCompressed {
+		return decoder().DecodeAll(packed[1:], nil)
 	}
 	return nil, errors.New("it is packed in a way that this build does not know")
 }
@@ -206,7 +209,7 @@ func (c Codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 		}
 		var err error
 		if out[i], err = c.decode(p, string(p.GetMetadata()[metadataPlace])); err != nil {
-			return nil, Within(unread, err)
+			return nil, Within(readingPayload, err)
 		}
 	}
 	return out, nil
@@ -217,13 +220,13 @@ func (c Codec) decode(p *commonpb.Payload, claim string) (*commonpb.Payload, err
 	if err != nil {
 		return nil, err
 	}
-	plain, err := unpack(packed)
+	plain, err := decompress(packed)
 	out := &commonpb.Payload{}
 	if err == nil {
 		err = proto.Unmarshal(plain, out)
 	}
 	if err != nil {
-		return nil, agent.Errorf(agent.Incompatible, "%w", err)
+		return nil, agent.Errorf(agent.CodeIncompatible, "%w", err)
 	}
 	return out, nil
 }
@@ -236,9 +239,9 @@ func encrypted(p *commonpb.Payload) bool {
 func (c Codec) lacks(p *commonpb.Payload) error {
 	id := string(p.GetMetadata()[metadataKey])
 	if c.Keyring.Check(id) != "" {
-		return Within(unread, agent.Errorf(agent.NotSetUp, "it is encrypted with another key of the id %s than this process has", id))
+		return Within(readingPayload, agent.Errorf(agent.CodeNotSetUp, "it is encrypted with another key of the id %s than this process has", id))
 	}
-	return Within(unread, c.Keyring.Lacks(id))
+	return Within(readingPayload, c.Keyring.MissingKey(id))
 }
 
 // Unreadable is the error of a payload that nobody has decrypted: the program that
@@ -276,30 +279,30 @@ func (c Codec) Interceptors() ([]grpc.UnaryClientInterceptor, error) {
 	if err != nil {
 		return nil, err
 	}
-	latch := (&latch{}).intercept
-	if c.Keyring.Writes() == "" {
+	latch := (&keyGuard{}).intercept
+	if c.Keyring.Primary() == "" {
 		return []grpc.UnaryClientInterceptor{latch, payloads}, nil
 	}
-	return []grpc.UnaryClientInterceptor{latch, newAsked(c).intercept, failures, payloads}, nil
+	return []grpc.UnaryClientInterceptor{latch, newQueryTracker(c).intercept, failures, payloads}, nil
 }
 
-// asked hides topics, remembers of which session a query is that a worker answers by its task's token alone,
+// queryTracker hides topics, remembers of which session a query is that a worker answers by its task's token alone,
 // and lets all other payloads stand in the session that their request is about.
-type asked struct {
+type queryTracker struct {
 	codec    Codec
 	mu       sync.Mutex
 	sessions *simplelru.LRU[string, string] // by token
 }
 
-// maxAsked bounds the queries that are remembered: as many as a process answers at once.
-const maxAsked = 10_000
+// maxTrackedQueries bounds the queries that are remembered: as many as a process answers at once.
+const maxTrackedQueries = 10_000
 
-func newAsked(c Codec) *asked {
-	lru, _ := simplelru.NewLRU[string, string](maxAsked, nil)
-	return &asked{codec: c, sessions: lru}
+func newQueryTracker(c Codec) *queryTracker {
+	lru, _ := simplelru.NewLRU[string, string](maxTrackedQueries, nil)
+	return &queryTracker{codec: c, sessions: lru}
 }
 
-func (a *asked) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+func (a *queryTracker) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
 	a.codec.hide(in)
 	at := place{session: sessionOf(in)}
 	if r, ok := in.(interface{ GetNamespace() string }); ok {
@@ -319,12 +322,12 @@ func (a *asked) intercept(ctx context.Context, method string, in, out any, conn 
 	return err
 }
 
-// latch keeps a process that lacks a key from taking work: a task that a worker has
+// keyGuard keeps a process that lacks a key from taking work: a task that a worker has
 // taken and can't read waits until it times out. After the first one no poll reaches
 // the server any more, and the SDK's worker ends for want of an answer to them.
-type latch struct{ bad atomic.Pointer[status.Status] }
+type keyGuard struct{ bad atomic.Pointer[status.Status] }
 
-func (l *latch) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+func (l *keyGuard) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
 	polls := strings.HasSuffix(method, "/PollWorkflowTaskQueue") || strings.HasSuffix(method, "/PollActivityTaskQueue")
 	if bad := l.bad.Load(); polls && bad != nil {
 		return bad.Err()

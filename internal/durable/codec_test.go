@@ -125,11 +125,11 @@ func TestAPayloadIsReadWhereItBelongs(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			got, err := arrives(t, c, moved.namespace, moved.session, moved.name, time.Now(), moved.p)
 			require.NoError(t, err, "the worker goes on")
-			require.ErrorIs(t, durable.Refusal(got), agent.BadSignature)
+			require.ErrorIs(t, durable.Refusal(got), agent.CodeBadSignature)
 			var v map[string]string
 			require.Error(t, converter.GetDefaultDataConverter().FromPayload(got, &v))
 			_, bad := durable.Bytes(converter.NewRawValue(got))
-			require.ErrorIs(t, bad, agent.BadSignature)
+			require.ErrorIs(t, bad, agent.CodeBadSignature)
 		})
 	}
 }
@@ -230,7 +230,7 @@ func TestAPlainMemoIsNotBelieved(t *testing.T) {
 // A topic is hashed where it stands plain, and found by its hashes.
 func TestTopicsAreHashed(t *testing.T) {
 	ring := newRing(t, "k2", "k1")
-	marks := ring.Marks("topic", "orders.paid")
+	marks := ring.Hashes("topic", "orders.paid")
 	c := durable.Codec{Keyring: ring}
 	waits, err := converter.GetDefaultDataConverter().ToPayload([]string{"waiting", "topic:orders.paid", "time"})
 	require.NoError(t, err)
@@ -257,9 +257,9 @@ func TestTopicsAreHashed(t *testing.T) {
 	}
 	in := &workflowservice.ListWorkflowExecutionsRequest{Query: `FermataWaitsFor = 'topic:it''s'`}
 	require.NoError(t, call(t, durable.Codec{Keyring: ring, PlainUntil: time.Now()}, in, &workflowservice.ListWorkflowExecutionsResponse{}, func() {}))
-	require.Contains(t, in.Query, `'topic:~`+ring.Marks("topic", "it's")[0]+`'`)
+	require.Contains(t, in.Query, `'topic:~`+ring.Hashes("topic", "it's")[0]+`'`)
 	require.Contains(t, in.Query, `'topic:it''s'`, "of a run that began before there were keys")
-	require.NotEqual(t, marks, newRing(t, "k2", "k1").Marks("topic", "orders.paid"))
+	require.NotEqual(t, marks, newRing(t, "k2", "k1").Hashes("topic", "orders.paid"))
 }
 
 // An update and a query that come with a key which this process lacks are in no history: they
@@ -281,10 +281,10 @@ func TestAWrongKeyInAnUpdateEndsNoWorker(t *testing.T) {
 		})
 	}
 	require.NoError(t, poll(func() { out.Messages, out.Query = []*protocolpb.Message{{Body: body}}, asked }))
-	require.ErrorIs(t, durable.Refusal(out.Query.QueryArgs.Payloads[0]), agent.BadSignature)
+	require.ErrorIs(t, durable.Refusal(out.Query.QueryArgs.Payloads[0]), agent.CodeBadSignature)
 	var request updatepb.Request
 	require.NoError(t, out.Messages[0].Body.UnmarshalTo(&request))
-	require.ErrorIs(t, durable.Refusal(request.Input.Args.Payloads[0]), agent.BadSignature)
+	require.ErrorIs(t, durable.Refusal(request.Input.Args.Payloads[0]), agent.CodeBadSignature)
 
 	accepted := &historypb.HistoryEvent{EventTime: timestamppb.Now(), Attributes: &historypb.HistoryEvent_WorkflowExecutionUpdateAcceptedEventAttributes{
 		WorkflowExecutionUpdateAcceptedEventAttributes: &historypb.WorkflowExecutionUpdateAcceptedEventAttributes{

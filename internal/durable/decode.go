@@ -21,8 +21,8 @@ import (
 // Decode reads one JSON object into a struct and refuses, with the path of the
 // field, what the wire refuses (§1): an unknown field, one that is there twice, a
 // wrong type, null, a blank string, a duration or time of zero, a size over most bytes
-// (zero: 64 kB) and a depth over 32. No data at all is an empty object. The error's code is [agent.InvalidInput] or
-// [agent.TooLarge]; the value is not to be used then.
+// (zero: 64 kB) and a depth over 32. No data at all is an empty object. The error's code is [agent.CodeInvalidInput] or
+// [agent.CodeTooLarge]; the value is not to be used then.
 func Decode(data []byte, into any, most int) error {
 	return DecodeAt(math.MaxInt, data, into, most)
 }
@@ -46,7 +46,7 @@ func DecodeOwnAt(revision int, data []byte, into any, most int) error {
 
 func (c checker) decode(data []byte, into any, most int) error {
 	if len(data) > most {
-		return agent.Errorf(agent.TooLarge, "the payload has %d bytes; at most %d are taken", len(data), most)
+		return agent.Errorf(agent.CodeTooLarge, "the payload has %d bytes; at most %d are taken", len(data), most)
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}")
@@ -55,12 +55,12 @@ func (c checker) decode(data []byte, into any, most int) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	if err := d.Decode(&tree); err != nil {
-		return agent.Errorf(agent.InvalidInput, "the payload is not JSON: %w", err)
+		return agent.Errorf(agent.CodeInvalidInput, "the payload is not JSON: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return agent.Errorf(agent.InvalidInput, "the payload has something behind its JSON object")
+		return agent.Errorf(agent.CodeInvalidInput, "the payload has something behind its JSON object")
 	}
-	if path := agent.JSONTwice(data); path != "" {
+	if path := agent.DuplicateKey(data); path != "" {
 		return refuse(path, "is there twice")
 	}
 	if err := c.check(tree, reflect.TypeOf(into).Elem(), "", 0); err != nil {
@@ -79,7 +79,7 @@ func unmarshal(data []byte, into any) error {
 	case errors.As(err, &wrong):
 		return refuse(wrong.Field, "wants %s, not %s", kindOf(wrong.Type), wrong.Value)
 	}
-	return agent.Errorf(agent.InvalidInput, "the payload can't be read: %w", err)
+	return agent.Errorf(agent.CodeInvalidInput, "the payload can't be read: %w", err)
 }
 
 // maxPath bounds the path of a field in an error, in bytes: its names are the
@@ -94,7 +94,7 @@ func refuse(path, format string, args ...any) error {
 	if where == "" {
 		where = "the payload"
 	}
-	return agent.Errorf(agent.InvalidInput, "%s %s", where, fmt.Sprintf(format, args...)).At(path)
+	return agent.Errorf(agent.CodeInvalidInput, "%s %s", where, fmt.Sprintf(format, args...)).WithPath(path)
 }
 
 // checker checks as a build of a revision did.

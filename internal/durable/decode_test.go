@@ -41,7 +41,7 @@ func TestDecodeRefusesWithThePath(t *testing.T) {
 			err := Decode([]byte(c.data), &s, 0)
 			var e *agent.Error
 			require.ErrorAs(t, err, &e)
-			require.Equal(t, agent.InvalidInput, e.Code)
+			require.Equal(t, agent.CodeInvalidInput, e.Code)
 			require.Equal(t, c.path, e.Path)
 			require.Contains(t, e.Message, c.says)
 		})
@@ -59,5 +59,5 @@ func TestDecodeTakes(t *testing.T) {
 func TestDecodeBoundsTheSize(t *testing.T) {
 	var s agent.Start
 	err := Decode([]byte(`{"agent":"`+strings.Repeat("a", 64<<10)+`"}`), &s, 0)
-	require.ErrorIs(t, err, agent.TooLarge)
+	require.ErrorIs(t, err, agent.CodeTooLarge)
 }

@@ -20,7 +20,7 @@ func Failure(e *agent.Error, details any) error {
 	message := brief(e.Message)
 	if details == nil {
 		whole := *e
-		whole.Help, whole.Message = e.Code.Help(), message
+		whole.Help, whole.Message = e.Code.HelpURL(), message
 		details = whole
 	}
 	return temporal.NewApplicationErrorWithOptions(message, string(e.Code), temporal.ApplicationErrorOptions{
@@ -53,17 +53,17 @@ func Within(doing string, err error) *agent.Error {
 	return &whole
 }
 
-// depart translates what a deed returns. An error without a code is a fault of
+// toTemporal translates what a deed returns. An error without a code is a fault of
 // ours, which a retry does not mend.
-func depart(err error) error {
+func toTemporal(err error) error {
 	var e *agent.Error
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, new(Full)):
-		return temporal.NewNonRetryableApplicationError(err.Error(), typeFull, nil, err)
+	case errors.As(err, new(NoSlot)):
+		return temporal.NewNonRetryableApplicationError(err.Error(), typeNoSlot, nil, err)
 	case errors.As(err, new(Delayed)):
-		return departDelayed(err)
+		return delayedToTemporal(err)
 	case temporal.IsCanceledError(err):
 		return err
 	case errors.As(err, &e):
@@ -74,11 +74,11 @@ func depart(err error) error {
 	return Failure(agent.Errorf(agent.CodeOf(err), "%w", err), nil)
 }
 
-// ErrLost is the cause of an error of [Arrive] that says that a worker was lost
+// ErrLost is the cause of an error of [FromTemporal] that says that a worker was lost
 // with what it was doing: nobody knows how that ended.
 var ErrLost = errors.New("the worker was lost")
 
-// ErrCancelled is the cause of an error of [Arrive] that says that a step was given
+// ErrCancelled is the cause of an error of [FromTemporal] that says that a step was given
 // up before it was begun, or between two attempts.
 var ErrCancelled = errors.New("it was cancelled")
 
@@ -91,26 +91,26 @@ func (Lost) Error() string { return ErrLost.Error() }
 // Is reports whether target is [ErrLost].
 func (Lost) Is(target error) bool { return target == ErrLost }
 
-// Left reads what the step has left in its last heartbeat, and reports whether it has left
+// HeartbeatDetails reads what the step has left in its last heartbeat, and reports whether it has left
 // anything that can be read.
-func (l Lost) Left(into any) bool {
+func (l Lost) HeartbeatDetails(into any) bool {
 	return l.timeout != nil && l.timeout.HasLastHeartbeatDetails() && l.timeout.LastHeartbeatDetails(into) == nil
 }
 
-// Full is the error of an attempt at a step that was not begun, since its process has no
+// NoSlot is the error of an attempt at a step that was not begun, since its process has no
 // free slot for it: the step is to be scheduled where it can wait for one.
-type Full struct {
+type NoSlot struct {
 	// Tried is how many attempts were made before it.
 	Tried int `json:"tried,omitempty"`
-	// Left is what those attempts have left in their heartbeats; empty if nothing.
-	Left json.RawMessage `json:"left,omitempty"`
+	// HeartbeatDetails is what those attempts have left in their heartbeats; empty if nothing.
+	HeartbeatDetails json.RawMessage `json:"heartbeat_details,omitempty"`
 }
 
 // Error implements error.
-func (Full) Error() string { return "the process has no free slot for this step" }
+func (NoSlot) Error() string { return "the process has no free slot for this step" }
 
-// typeFull is the type of [Full] in a history.
-const typeFull = "fermata.full"
+// typeNoSlot is the type of [NoSlot] in a history.
+const typeNoSlot = "fermata.full"
 
 // Delayed is the error of an attempt at a step that is to be made again after a wait that
 // is too long to leave to the server: the run would not know of it.
@@ -130,7 +130,7 @@ func (d Delayed) Unwrap() error { return d.Err }
 // typeDelayed is the type of [Delayed] in a history.
 const typeDelayed = "fermata.delayed"
 
-func departDelayed(err error) error {
+func delayedToTemporal(err error) error {
 	var d Delayed
 	errors.As(err, &d)
 	whole := *d.Err
@@ -139,36 +139,36 @@ func departDelayed(err error) error {
 	return temporal.NewNonRetryableApplicationError(whole.Message, typeDelayed, nil, d)
 }
 
-// arriveDelayed is an error whose cause is a [Delayed].
-func arriveDelayed(app *temporal.ApplicationError) *agent.Error {
+// delayedFromTemporal is an error whose cause is a [Delayed].
+func delayedFromTemporal(app *temporal.ApplicationError) *agent.Error {
 	var d Delayed
 	if err := app.Details(&d); err != nil || d.Err == nil {
-		return agent.Errorf(agent.Internal, "a step is to be made again, and does not say when: %w", app)
+		return agent.Errorf(agent.CodeInternal, "a step is to be made again, and does not say when: %w", app)
 	}
 	whole := *d.Err
 	whole.Err, whole.RetryAfter = d, d.Wait
 	return &whole
 }
 
-// Arrive translates an error that came over a boundary back; nil for none.
-func Arrive(err error) *agent.Error {
+// FromTemporal translates an error that came over a boundary back; nil for none.
+func FromTemporal(err error) *agent.Error {
 	var app *temporal.ApplicationError
 	var timeout *temporal.TimeoutError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &timeout):
-		return arriveTimeout(timeout)
+		return timeoutFromTemporal(timeout)
 	case temporal.IsCanceledError(err):
-		return agent.Errorf(agent.Internal, "%w", ErrCancelled)
+		return agent.Errorf(agent.CodeInternal, "%w", ErrCancelled)
 	case errors.As(err, &app) && cutShort(app):
-		return agent.Errorf(agent.Timeout, "%w: it stopped", Lost{})
-	case errors.As(err, &app) && app.Type() == typeFull:
-		var full Full
+		return agent.Errorf(agent.CodeTimeout, "%w: it stopped", Lost{})
+	case errors.As(err, &app) && app.Type() == typeNoSlot:
+		var full NoSlot
 		_ = app.Details(&full) // without any nothing was tried
-		return agent.Errorf(agent.Timeout, "%w", full)
+		return agent.Errorf(agent.CodeTimeout, "%w", full)
 	case errors.As(err, &app) && app.Type() == typeDelayed:
-		return arriveDelayed(app)
+		return delayedFromTemporal(app)
 	case errors.As(err, &app) && agent.Code(app.Type()).Known():
 		var e agent.Error
 		if app.Details(&e) != nil || e.Code == "" {
@@ -177,7 +177,7 @@ func Arrive(err error) *agent.Error {
 		e.RetryAfter = app.NextRetryDelay()
 		return &e
 	}
-	return agent.Errorf(agent.Internal, "%w", err)
+	return agent.Errorf(agent.CodeInternal, "%w", err)
 }
 
 // cutShort reports whether the SDK has failed a step by itself, since its worker was stopping:
@@ -191,12 +191,12 @@ func cutShort(app *temporal.ApplicationError) bool {
 	return false
 }
 
-func arriveTimeout(t *temporal.TimeoutError) *agent.Error {
+func timeoutFromTemporal(t *temporal.TimeoutError) *agent.Error {
 	switch t.TimeoutType() {
 	case enums.TIMEOUT_TYPE_HEARTBEAT:
-		return agent.Errorf(agent.Timeout, "%w: it gave no sign of life", Lost{t})
+		return agent.Errorf(agent.CodeTimeout, "%w: it gave no sign of life", Lost{t})
 	case enums.TIMEOUT_TYPE_START_TO_CLOSE:
-		return agent.Errorf(agent.Timeout, "it took longer than it may")
+		return agent.Errorf(agent.CodeTimeout, "it took longer than it may")
 	}
-	return agent.Errorf(agent.Timeout, "it was not begun in time")
+	return agent.Errorf(agent.CodeTimeout, "it was not begun in time")
 }

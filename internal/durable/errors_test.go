@@ -18,18 +18,18 @@ import (
 // Only an application error's type crosses a boundary: codes live there (OA-66,
 // PA-63).
 func TestErrorsCrossAsCodes(t *testing.T) {
-	was := agent.Errorf(agent.ProviderError, "overloaded: %w", io.ErrUnexpectedEOF)
+	was := agent.Errorf(agent.CodeProviderError, "overloaded: %w", io.ErrUnexpectedEOF)
 	was.Retryable, was.RetryAfter = true, time.Minute
 	was.Provider = &agent.ProviderFault{Kind: agent.FaultOverload, Model: "m", HTTP: 529}
-	left := cross(depart(fmt.Errorf("asking m: %w", was)))
+	left := cross(toTemporal(fmt.Errorf("asking m: %w", was)))
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, left, &app)
 	require.Equal(t, "provider_error", app.Type())
 	require.False(t, app.NonRetryable())
 	require.Equal(t, time.Minute, app.NextRetryDelay())
 
-	got := Arrive(left)
-	require.ErrorIs(t, got, agent.ProviderError)
+	got := FromTemporal(left)
+	require.ErrorIs(t, got, agent.CodeProviderError)
 	require.Equal(t, "asking m: overloaded: unexpected EOF", got.Message)
 	require.Equal(t, was.Provider, got.Provider)
 	require.NotErrorIs(t, got, io.ErrUnexpectedEOF)
@@ -43,37 +43,37 @@ func cross(err error) error {
 
 func TestErrorsWithoutACodeAreOurFault(t *testing.T) {
 	var app *temporal.ApplicationError
-	require.ErrorAs(t, depart(errors.New("oops")), &app)
+	require.ErrorAs(t, toTemporal(errors.New("oops")), &app)
 	require.Equal(t, "internal", app.Type())
 	require.True(t, app.NonRetryable())
 	// A type that is not ours, such as a Go type's name, is no code.
-	require.Equal(t, agent.Internal, Arrive(temporal.NewApplicationError("x", "*errors.errorString")).Code)
+	require.Equal(t, agent.CodeInternal, FromTemporal(temporal.NewApplicationError("x", "*errors.errorString")).Code)
 }
 
 func TestALostWorkerIsTold(t *testing.T) {
-	lost := Arrive(temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil))
+	lost := FromTemporal(temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil))
 	require.ErrorIs(t, lost, ErrLost)
 	for _, cut := range []error{context.Canceled, context.DeadlineExceeded} { // the SDK's own, as a worker stops
-		stopped := Arrive(cross(cut))
+		stopped := FromTemporal(cross(cut))
 		require.ErrorIs(t, stopped, ErrLost)
 		var what Lost
 		require.ErrorAs(t, stopped, &what)
-		require.False(t, what.Left(new(int)))
-		require.NotErrorIs(t, Arrive(cross(depart(cut))), ErrLost)
+		require.False(t, what.HeartbeatDetails(new(int)))
+		require.NotErrorIs(t, FromTemporal(cross(toTemporal(cut))), ErrLost)
 	}
-	slow := Arrive(temporal.NewTimeoutError(enums.TIMEOUT_TYPE_START_TO_CLOSE, nil))
+	slow := FromTemporal(temporal.NewTimeoutError(enums.TIMEOUT_TYPE_START_TO_CLOSE, nil))
 	require.NotErrorIs(t, slow, ErrLost)
-	require.Equal(t, agent.Timeout, slow.Code)
-	require.Nil(t, Arrive(nil))
+	require.Equal(t, agent.CodeTimeout, slow.Code)
+	require.Nil(t, FromTemporal(nil))
 }
 
 // A step that was not begun says so across Temporal, and how often it was tried before.
 func TestAStepThatFindsNoSlot(t *testing.T) {
-	var full Full
-	err := Arrive(depart(Full{Tried: 2}))
+	var full NoSlot
+	err := FromTemporal(toTemporal(NoSlot{Tried: 2}))
 	require.ErrorAs(t, err, &full)
 	require.Equal(t, 2, full.Tried)
 	var app *temporal.ApplicationError
-	require.ErrorAs(t, depart(Full{}), &app)
+	require.ErrorAs(t, toTemporal(NoSlot{}), &app)
 	require.True(t, app.NonRetryable(), "the run schedules it anew, and not the server")
 }

@@ -26,7 +26,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, most uint16) {
 		var s agent.Start
 		if err := Decode(data, &s, int(most)); err != nil {
-			require.Contains(t, []agent.Code{agent.InvalidInput, agent.TooLarge}, agent.CodeOf(err), "%v", err)
+			require.Contains(t, []agent.Code{agent.CodeInvalidInput, agent.CodeTooLarge}, agent.CodeOf(err), "%v", err)
 			return
 		}
 		bound := int(most)
@@ -40,7 +40,7 @@ func FuzzDecode(f *testing.F) {
 		var again agent.Start
 		if err = Decode(raw, &again, 0); err != nil {
 			// Some characters are written as six, and what has to be there as a blank.
-			require.True(t, agent.CodeOf(err) == agent.TooLarge || strings.Contains(err.Error(), "is blank"), "%s: %v", raw, err)
+			require.True(t, agent.CodeOf(err) == agent.CodeTooLarge || strings.Contains(err.Error(), "is blank"), "%s: %v", raw, err)
 			return
 		}
 		twice, err := json.Marshal(again)

@@ -22,9 +22,9 @@ func Namespace(ctx context.Context, c client.Client) (string, error) {
 	case ns != "":
 		return ns, nil // also where it may not be asked for its health
 	case err != nil:
-		return "", ArriveRPC(err)
+		return "", FromRPC(err)
 	}
-	return "", agent.Errorf(agent.Internal, "the Temporal client does not say which namespace it is for")
+	return "", agent.Errorf(agent.CodeInternal, "the Temporal client does not say which namespace it is for")
 }
 
 // unsent is the namespace in a request that is not sent; empty if the client has not filled

@@ -56,5 +56,5 @@ func TestNamespaceListsNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer away.Close()
 	_, err = durable.Namespace(t.Context(), away)
-	require.ErrorIs(t, err, agent.Unreachable)
+	require.ErrorIs(t, err, agent.CodeUnreachable)
 }

@@ -28,9 +28,9 @@ type place struct {
 	namespace, session string
 	// kind is what the payload is there: "signal/pause", "activity/fermata.model", "result".
 	kind string
-	// byHand is a place that a payload without a place of its own may take: a codec server
+	// anyPlace is a place that a payload without a place of its own may take: a codec server
 	// does not know for whom it encrypts what people say.
-	byHand bool
+	anyPlace bool
 	// unrecorded is a place in no history: an update that a worker may still refuse, or a query.
 	unrecorded bool
 	// at is when the payload was written, by the server's clock; zero if the server does
@@ -54,7 +54,7 @@ func (p place) takes(claim string, i int) bool {
 	case p.text(i):
 		return true
 	case "":
-		return p.byHand && i == 0
+		return p.anyPlace && i == 0
 	}
 	// What a schedule starts has a name that nobody knew when it was encrypted.
 	p.session = ""
@@ -94,14 +94,14 @@ func (p place) of(session string) place {
 }
 
 func (p place) as(kind string) place {
-	p.kind, p.byHand = kind, false
+	p.kind, p.anyPlace = kind, false
 	return p
 }
 
-// says is where people say something: in a start, a signal, an update or a query.
-func (p place) says(kind, name string) place {
+// ofCommand is where people say something: in a start, a signal, an update or a query.
+func (p place) ofCommand(kind, name string) place {
 	p.kind = kind + "/" + name
-	p.byHand = kind != "signal" || !strings.HasPrefix(name, between)
+	p.anyPlace = kind != "signal" || !strings.HasPrefix(name, between)
 	return p
 }
 
@@ -138,21 +138,21 @@ func sessionOf(request any) string {
 func (p place) enter(m proto.Message) place {
 	switch m := m.(type) {
 	case *workflowservice.StartWorkflowExecutionRequest:
-		return p.of(m.GetWorkflowId()).says("start", m.GetWorkflowType().GetName())
+		return p.of(m.GetWorkflowId()).ofCommand("start", m.GetWorkflowType().GetName())
 	case *workflowservice.SignalWithStartWorkflowExecutionRequest:
-		return p.of(m.GetWorkflowId()).says("start", m.GetWorkflowType().GetName())
+		return p.of(m.GetWorkflowId()).ofCommand("start", m.GetWorkflowType().GetName())
 	case *workflowservice.SignalWorkflowExecutionRequest:
-		return p.says("signal", m.GetSignalName())
+		return p.ofCommand("signal", m.GetSignalName())
 	case *workflowservice.UpdateWorkflowExecutionRequest:
 		return p.of(m.GetWorkflowExecution().GetWorkflowId())
 	case *updatepb.Input:
 		p.unrecorded = p.at.IsZero() // events have a time
-		return p.says("update", m.GetName())
+		return p.ofCommand("update", m.GetName())
 	case *updatepb.Outcome:
 		return p.as("outcome")
 	case *query.WorkflowQuery:
 		p.unrecorded = true
-		return p.says("query", m.GetQueryType())
+		return p.ofCommand("query", m.GetQueryType())
 	case *query.WorkflowQueryResult, *workflowservice.RespondQueryTaskCompletedRequest, *workflowservice.QueryWorkflowResponse:
 		return p.as("answer")
 	case *workflowservice.TerminateWorkflowExecutionRequest, *history.WorkflowExecutionTerminatedEventAttributes,
@@ -179,7 +179,7 @@ func (p place) enter(m proto.Message) place {
 	case *workflowpb.NewWorkflowExecutionInfo: // of a schedule
 		return p.of("").as("start/" + m.GetWorkflowType().GetName())
 	case *batch.BatchOperationSignal, *workflowpb.PostResetOperation, *nexus.StartOperationRequest, *nexus.StartOperationResponse_Sync:
-		return place{namespace: p.namespace, byHand: true, at: p.at} // for many, or across namespaces
+		return place{namespace: p.namespace, anyPlace: true, at: p.at} // for many, or across namespaces
 	}
 	return p.enterCommand(m).enterEvent(m).enterResponse(m)
 }
@@ -191,15 +191,15 @@ func (p place) enterCommand(m proto.Message) place {
 	case *command.CompleteWorkflowExecutionCommandAttributes:
 		return p.as("result")
 	case *command.ContinueAsNewWorkflowExecutionCommandAttributes:
-		return p.says("start", m.GetWorkflowType().GetName())
+		return p.ofCommand("start", m.GetWorkflowType().GetName())
 	case *command.StartChildWorkflowExecutionCommandAttributes:
-		return p.of(m.GetWorkflowId()).says("start", m.GetWorkflowType().GetName())
+		return p.of(m.GetWorkflowId()).ofCommand("start", m.GetWorkflowType().GetName())
 	case *command.SignalExternalWorkflowExecutionCommandAttributes:
-		return p.of(m.GetExecution().GetWorkflowId()).says("signal", m.GetSignalName())
+		return p.of(m.GetExecution().GetWorkflowId()).ofCommand("signal", m.GetSignalName())
 	case *command.RecordMarkerCommandAttributes:
 		return p.as("marker/" + m.GetMarkerName())
 	case *command.ScheduleNexusOperationCommandAttributes:
-		return place{namespace: p.namespace, byHand: true}
+		return place{namespace: p.namespace, anyPlace: true}
 	}
 	return p
 }
@@ -209,11 +209,11 @@ func (p place) enterEvent(m proto.Message) place {
 	case *history.HistoryEvent:
 		p.at = m.GetEventTime().AsTime()
 	case *history.WorkflowExecutionStartedEventAttributes:
-		return p.says("start", m.GetWorkflowType().GetName())
+		return p.ofCommand("start", m.GetWorkflowType().GetName())
 	case *history.WorkflowExecutionContinuedAsNewEventAttributes:
-		return p.says("start", m.GetWorkflowType().GetName())
+		return p.ofCommand("start", m.GetWorkflowType().GetName())
 	case *history.WorkflowExecutionSignaledEventAttributes:
-		return p.says("signal", m.GetSignalName())
+		return p.ofCommand("signal", m.GetSignalName())
 	case *history.WorkflowExecutionCompletedEventAttributes:
 		return p.as("result")
 	case *history.ActivityTaskScheduledEventAttributes:
@@ -221,9 +221,9 @@ func (p place) enterEvent(m proto.Message) place {
 	case *history.MarkerRecordedEventAttributes:
 		return p.as("marker/" + m.GetMarkerName())
 	case *history.StartChildWorkflowExecutionInitiatedEventAttributes:
-		return p.of(m.GetWorkflowId()).says("start", m.GetWorkflowType().GetName())
+		return p.of(m.GetWorkflowId()).ofCommand("start", m.GetWorkflowType().GetName())
 	case *history.SignalExternalWorkflowExecutionInitiatedEventAttributes:
-		return p.of(m.GetWorkflowExecution().GetWorkflowId()).says("signal", m.GetSignalName())
+		return p.of(m.GetWorkflowExecution().GetWorkflowId()).ofCommand("signal", m.GetSignalName())
 	case *history.ChildWorkflowExecutionStartedEventAttributes:
 		return p.of(m.GetWorkflowExecution().GetWorkflowId())
 	case *history.ChildWorkflowExecutionCompletedEventAttributes:
@@ -233,7 +233,7 @@ func (p place) enterEvent(m proto.Message) place {
 	case *history.ChildWorkflowExecutionCanceledEventAttributes:
 		return p.of(m.GetWorkflowExecution().GetWorkflowId()).as("details")
 	case *history.NexusOperationScheduledEventAttributes, *history.NexusOperationCompletedEventAttributes, *history.NexusOperationFailedEventAttributes:
-		return place{namespace: p.namespace, byHand: true, at: p.at}
+		return place{namespace: p.namespace, anyPlace: true, at: p.at}
 	}
 	return p
 }
@@ -260,7 +260,7 @@ func (p place) field(parent proto.Message, payloads []*commonpb.Payload) place {
 	switch m := parent.(type) {
 	case *workflowservice.SignalWithStartWorkflowExecutionRequest:
 		if same(m.GetSignalInput()) {
-			return p.says("signal", m.GetSignalName())
+			return p.ofCommand("signal", m.GetSignalName())
 		}
 	case *workflowservice.PollActivityTaskQueueResponse:
 		if same(m.GetHeartbeatDetails()) {

@@ -25,13 +25,13 @@ func (q Query[In, Out]) Handle(ctx workflow.Context, answer func(In) (Out, error
 		var in In
 		data, bad := Bytes(raw)
 		if bad != nil {
-			return out, depart(bad)
+			return out, toTemporal(bad)
 		}
 		if err := Decode(data, &in, 0); err != nil {
-			return out, depart(err)
+			return out, toTemporal(err)
 		}
 		out, err = answer(in)
-		return out, depart(err)
+		return out, toTemporal(err)
 	})
 }
 
@@ -42,10 +42,10 @@ func (q Query[In, Out]) Ask(ctx context.Context, c client.Client, session, run s
 		value, err = c.QueryWorkflow(ctx, session, run, q.Name, in)
 	}
 	if err != nil {
-		return out, ArriveRPC(err)
+		return out, FromRPC(err)
 	}
 	if err := value.Get(&out); err != nil {
-		return out, agent.Errorf(agent.Incompatible, "the answer to the query %s can't be read: %w", q.Name, err)
+		return out, agent.Errorf(agent.CodeIncompatible, "the answer to the query %s can't be read: %w", q.Name, err)
 	}
 	return out, nil
 }
@@ -67,8 +67,8 @@ func Bytes(raw converter.RawValue) ([]byte, *agent.Error) {
 	return p.GetData(), nil
 }
 
-// ArriveRPC translates an error of a call to the Temporal server.
-func ArriveRPC(err error) error {
+// FromRPC translates an error of a call to the Temporal server.
+func FromRPC(err error) error {
 	var missing *serviceerror.NotFound
 	var namespace *serviceerror.NamespaceNotFound
 	var noWorker *serviceerror.FailedPrecondition
@@ -79,34 +79,34 @@ func ArriveRPC(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &namespace):
-		return agent.Errorf(agent.NotSetUp, "the server has no namespace %q", namespace.Namespace)
+		return agent.Errorf(agent.CodeNotSetUp, "the server has no namespace %q", namespace.Namespace)
 	case errors.As(err, &missing):
-		return agent.Errorf(agent.NotFound, "%w", err)
+		return agent.Errorf(agent.CodeNotFound, "%w", err)
 	case translated(err):
 		return err
 	case errors.As(err, &app):
-		return Arrive(err)
+		return FromTemporal(err)
 	case errors.As(err, &failed) && strings.Contains(failed.Message, unreplayed):
-		return agent.Errorf(agent.Incompatible, "the worker that was asked has a build that can't go on with this run: %w", err)
+		return agent.Errorf(agent.CodeIncompatible, "the worker that was asked has a build that can't go on with this run: %w", err)
 	case errors.As(err, &failed):
-		return agent.Errorf(agent.InvalidInput, "%w", err)
+		return agent.Errorf(agent.CodeInvalidInput, "%w", err)
 	case lacksKey(err):
-		return agent.Errorf(agent.NotSetUp, "%w", err)
+		return agent.Errorf(agent.CodeNotSetUp, "%w", err)
 	case tooLarge(err):
-		return agent.Errorf(agent.TooLarge, "%w: the server takes no payload of that size", err)
+		return agent.Errorf(agent.CodeTooLarge, "%w: the server takes no payload of that size", err)
 	case tooMany(err):
-		return agent.Errorf(agent.QueueFull, "%w: the run is at something; say it again, with the same id, when that is done", err)
+		return agent.Errorf(agent.CodeQueueFull, "%w: the run is at something; say it again, with the same id, when that is done", err)
 	case errors.As(err, new(*serviceerror.WorkflowNotReady)): // as while a deploy changes builds
-		return agent.Errorf(agent.NoWorker, "%w: no worker could go on with the run just then; try again, a verb with the same id", err)
+		return agent.Errorf(agent.CodeNoWorker, "%w: no worker could go on with the run just then; try again, a verb with the same id", err)
 	case errors.As(err, &noWorker):
-		return agent.Errorf(agent.NoWorker, "%w", err)
+		return agent.Errorf(agent.CodeNoWorker, "%w", err)
 	case errors.Is(err, context.DeadlineExceeded), isDeadline(err):
-		return agent.Errorf(agent.Timeout, "%w", err)
+		return agent.Errorf(agent.CodeTimeout, "%w", err)
 	case errors.As(err, &unavailable), errors.As(err, new(*serviceerror.ResourceExhausted)), errors.As(err, new(*serviceerror.Canceled)):
 		// The server cancels what it was at when it stops, and a query whose worker does.
-		return agent.Errorf(agent.Unreachable, "%w", err)
+		return agent.Errorf(agent.CodeUnreachable, "%w", err)
 	}
-	return agent.Errorf(agent.Internal, "%w", err)
+	return agent.Errorf(agent.CodeInternal, "%w", err)
 }
 
 // unreplayed is what the SDK's errors begin with that come of a history which a build can't
@@ -117,13 +117,13 @@ const unreplayed = "[TMPRL1100]"
 func translated(err error) bool {
 	var e *agent.Error
 	var c agent.Code
-	return errors.As(err, &e) && e.Code != agent.Internal || errors.As(err, &c) && c != agent.Internal
+	return errors.As(err, &e) && e.Code != agent.CodeInternal || errors.As(err, &c) && c != agent.CodeInternal
 }
 
-// lacksKey reports whether this process could not decrypt what came, see [latch].
+// lacksKey reports whether this process could not decrypt what came, see [keyGuard].
 func lacksKey(err error) bool {
 	var invalid *serviceerror.InvalidArgument
-	return errors.As(err, &invalid) && strings.HasPrefix(invalid.Message, unread)
+	return errors.As(err, &invalid) && strings.HasPrefix(invalid.Message, readingPayload)
 }
 
 func isDeadline(err error) bool {

@@ -29,7 +29,7 @@ func (c Codec) topics(value string) (forms []string) {
 	if hashedForm.MatchString(value) {
 		return []string{value}
 	}
-	for _, mark := range c.Keyring.Marks("topic", strings.TrimPrefix(value, topicOf)) {
+	for _, mark := range c.Keyring.Hashes("topic", strings.TrimPrefix(value, topicOf)) {
 		forms = append(forms, hashed+mark)
 	}
 	if !c.PlainUntil.IsZero() {

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Version is that of an export. Another one is refused with [agent.Incompatible].
+// Version is that of an export. Another one is refused with [agent.CodeIncompatible].
 const Version = 1
 
 // Content is what an export says of a session, but for its log.
@@ -37,7 +37,7 @@ type Content struct {
 
 // Live makes the content of a suspended run from its state as the run shows it,
 // and the chunk of what was not stored of its log; nil where all was. pack makes it,
-// as store.Log.Pack does. Errors are its own, [agent.Incompatible], and those of
+// as store.Log.Pack does. Errors are its own, [agent.CodeIncompatible], and those of
 // loop.State.Portable.
 func Live(raw json.RawMessage, pack func(prev, session, run string, events []agent.Event) (store.Packed, error)) (c Content, tail *store.Packed, err error) {
 	s, err := stateOf(raw)
@@ -55,22 +55,22 @@ func Live(raw json.RawMessage, pack func(prev, session, run string, events []age
 	}
 	s.Log = l
 	if c.State, err = json.Marshal(s); err != nil {
-		return c, nil, agent.Errorf(agent.Internal, "encoding the state of session %s: %w", s.Session, err)
+		return c, nil, agent.Errorf(agent.CodeInternal, "encoding the state of session %s: %w", s.Session, err)
 	}
 	if len(c.State) > maxState {
-		return c, nil, agent.Errorf(agent.TooLarge, "the state of session %s has %d bytes; an export takes at most %d: let its open calls be decided first", s.Session, len(c.State), maxState)
+		return c, nil, agent.Errorf(agent.CodeTooLarge, "the state of session %s has %d bytes; an export takes at most %d: let its open calls be decided first", s.Session, len(c.State), maxState)
 	}
 	c.Head = store.Head{
-		V: store.HeadVersion, Session: s.Session, Run: s.Run, Agent: s.Spec.Name, Status: agent.Suspended,
-		Digest: l.Head, Seq: l.Seq, State: s.Spec.StateVersion, Numbers: s.Numbers, Posts: s.Remembered(true), Inbox: s.Inbox(), Updated: s.Rest.Since,
+		V: store.HeadVersion, Session: s.Session, Run: s.Run, Agent: s.Spec.Name, Status: agent.StatusSuspended,
+		Digest: l.Head, Seq: l.Seq, StateVersion: s.Spec.StateVersion, Counters: s.Counters, Receipts: s.Receipts(true), Backlog: s.Backlog(), Updated: s.Suspensions.Since,
 	}
 	return c, tail, nil
 }
 
 // Rest makes the content of a session at an end from its head and its whole inbox.
-func Rest(h store.Head, inbox agent.Inbox) Content {
-	h.Inbox = inbox
-	h.Version, h.Fence, h.Imported, h.Import, h.Kept, h.Blobs = 0, agent.Fence{}, "", "", nil, nil
+func Rest(h store.Head, inbox agent.Backlog) Content {
+	h.Backlog = inbox
+	h.Version, h.Fence, h.Imported, h.Import, h.BacklogBlobs, h.Blobs = 0, agent.Fence{}, "", "", nil, nil
 	return Content{Head: h}
 }
 
@@ -85,10 +85,10 @@ func (c Content) Stamp(key string, now time.Time, lasts time.Duration) Content {
 	return c
 }
 
-// Fresh refuses, with [agent.Expired], an export whose time is over.
+// Fresh refuses, with [agent.CodeExpired], an export whose time is over.
 func (c Content) Fresh(now time.Time) error {
 	if !c.Expires.IsZero() && now.After(c.Expires) {
-		return agent.Errorf(agent.Expired, "import refused: the export of session %s was good until %s; make a new one", c.Session, c.Expires.Format(time.RFC3339))
+		return agent.Errorf(agent.CodeExpired, "import refused: the export of session %s was good until %s; make a new one", c.Session, c.Expires.Format(time.RFC3339))
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (c Content) Fresh(now time.Time) error {
 // Machine is the state of a suspended run. Errors are those of [Live].
 func (c Content) Machine() (loop.State, error) {
 	if len(c.State) > maxState {
-		return loop.State{}, agent.Errorf(agent.TooLarge, "the state of session %s in the export has %d bytes; at most %d are taken", c.Session, len(c.State), maxState)
+		return loop.State{}, agent.Errorf(agent.CodeTooLarge, "the state of session %s in the export has %d bytes; at most %d are taken", c.Session, len(c.State), maxState)
 	}
 	return stateOf(c.State)
 }
@@ -105,8 +105,8 @@ func stateOf(raw json.RawMessage) (s loop.State, err error) {
 	if s, err = loop.ReadState(raw); err != nil {
 		return s, err
 	}
-	if s.Life == loop.Ended && s.End.Outcome == nil {
-		return s, agent.Errorf(agent.Incompatible, "the run's state can't be read by this build: it has ended and does not say how")
+	if s.Phase == loop.RunEnded && s.End.Outcome == nil {
+		return s, agent.Errorf(agent.CodeIncompatible, "the run's state can't be read by this build: it has ended and does not say how")
 	}
-	return s, s.Portable()
+	return s, s.CheckPortable()
 }

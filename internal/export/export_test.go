@@ -46,7 +46,7 @@ func chain(t require.TestingT, texts ...string) (out []store.Packed) {
 	log, prev := store.NewLog(dir), ""
 	for i, text := range texts {
 		m := agent.TextMessage(agent.RoleUser, text)
-		digest, err := log.Seal(context.Background(), prev, "s", "r", false, []agent.Event{{Seq: int64(i + 1), Type: agent.Said, Message: &m}})
+		digest, err := log.Seal(context.Background(), prev, "s", "r", false, []agent.Event{{Seq: int64(i + 1), Type: agent.EventMessage, Message: &m}})
 		require.NoError(t, err)
 		data, err := log.Store().Chunk(context.Background(), digest)
 		require.NoError(t, err)
@@ -84,24 +84,24 @@ func file(t require.TestingT, c Content, chunks []store.Packed) []byte {
 }
 
 func sample(key string) Content {
-	h := store.Head{V: 1, Session: "s", Run: "r", Agent: "a", Status: agent.Suspended, Seq: 3, Numbers: agent.Numbers{Request: 7}, Updated: now}
+	h := store.Head{V: 1, Session: "s", Run: "r", Agent: "a", Status: agent.StatusSuspended, Seq: 3, Counters: agent.Counters{Request: 7}, Updated: now}
 	c := Content{Head: h, State: json.RawMessage(`{"v":1,"text":"é"}`)}
 	return c.Stamp(key, now, time.Hour)
 }
 
 // The head of a live run's export has what waits for it, and the ids of what it took.
 func TestALiveExportHasWhatWaits(t *testing.T) {
-	waits := []agent.EmitOrder{{Order: agent.Order{ID: "e-1"}, Topic: "t"}}
+	waits := []agent.EmitCommand{{CommandHeader: agent.CommandHeader{ID: "e-1"}, Topic: "t"}}
 	raw, err := json.Marshal(loop.State{
-		V: 1, Session: "s", Run: "r", Life: loop.Live, Rest: loop.Rest{Wait: &loop.Wait{Resting: true, Saved: true}}, Park: &loop.Park{Idle: true},
+		V: 1, Session: "s", Run: "r", Phase: loop.RunActive, Suspensions: loop.Suspensions{Open: &loop.OpenSuspension{AtRest: true, Stored: true}}, Park: &loop.Park{Idle: true},
 		Spec:     &agent.Spec{Definition: agent.Definition{Name: "a", Daemon: &agent.Daemon{}}},
-		Messages: loop.Messages{Posts: []agent.Post{{ID: "e-1", Run: "r"}}, Events: waits}, Daemon: loop.Daemon{Due: true},
+		Messages: loop.Messages{Receipts: []agent.MessageReceipt{{ID: "e-1", Run: "r"}}, Events: waits}, Daemon: loop.Daemon{HasWork: true},
 	})
 	require.NoError(t, err)
 	c, _, err := Live(raw, packed)
 	require.NoError(t, err)
-	require.Equal(t, agent.Inbox{Cut: true, Events: waits}, c.Head.Inbox)
-	require.Equal(t, []agent.Post{{ID: "e-1", Run: "r"}}, c.Head.Posts)
+	require.Equal(t, agent.Backlog{Unfinished: true, Events: waits}, c.Head.Backlog)
+	require.Equal(t, []agent.MessageReceipt{{ID: "e-1", Run: "r"}}, c.Head.Receipts)
 }
 
 // What is written is read, and may be read again (PA-10).
@@ -133,9 +133,9 @@ func TestTampered(t *testing.T) {
 	refused := func(data []byte, what string, at int) {
 		t.Helper()
 		_, err := Read(bytes.NewReader(data), keys)
-		want := agent.BadSignature
+		want := agent.CodeBadSignature
 		if !strings.HasPrefix(string(data), begins) {
-			want = agent.InvalidInput // it does not even look like one
+			want = agent.CodeInvalidInput // it does not even look like one
 		}
 		require.ErrorIs(t, err, want, "%s at %d of %d", what, at, len(whole))
 	}
@@ -172,7 +172,7 @@ func TestTamperedEnvelope(t *testing.T) {
 		changed := bytes.Replace(line, []byte(f.from), []byte(f.to), 1)
 		require.NotEqual(t, string(line), string(changed), f.from)
 		_, err := Open(changed, keys)
-		require.ErrorIs(t, err, agent.BadSignature, "%s became %s", f.from, f.to)
+		require.ErrorIs(t, err, agent.CodeBadSignature, "%s became %s", f.from, f.to)
 	}
 }
 
@@ -180,14 +180,14 @@ func TestTamperedEnvelope(t *testing.T) {
 // listed. Who verifies has nothing to sign with (PA-11, PA-20, PA-79).
 func TestKeys(t *testing.T) {
 	_, err := Write(&bytes.Buffer{}, sample("old"), signals.Signer{}, all(nil))
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	whole := file(t, sample("old"), nil)
 	_, err = Read(bytes.NewReader(whole), signals.Keys{"new": keys["new"]})
-	require.ErrorIs(t, err, agent.BadSignature, "the key was taken out of the list")
+	require.ErrorIs(t, err, agent.CodeBadSignature, "the key was taken out of the list")
 	_, err = Read(bytes.NewReader(whole), signals.Keys{"old": keys["new"]})
-	require.ErrorIs(t, err, agent.BadSignature, "a foreign key has the same name")
+	require.ErrorIs(t, err, agent.CodeBadSignature, "a foreign key has the same name")
 	_, err = Read(bytes.NewReader(whole), nil)
-	require.ErrorIs(t, err, agent.BadSignature)
+	require.ErrorIs(t, err, agent.CodeBadSignature)
 	for _, s := range signers {
 		require.NotContains(t, string(whole), s.Private()[4:])
 	}
@@ -196,7 +196,7 @@ func TestKeys(t *testing.T) {
 	_, err = Write(&forged, sample("old"), signers["new"], all(nil))
 	require.NoError(t, err)
 	_, err = Read(bytes.NewReader(forged.Bytes()), keys)
-	require.ErrorIs(t, err, agent.BadSignature)
+	require.ErrorIs(t, err, agent.CodeBadSignature)
 }
 
 // An age that is exactly the maximum is taken, one above it is not, and none at
@@ -204,7 +204,7 @@ func TestKeys(t *testing.T) {
 func TestAge(t *testing.T) {
 	c := sample("new")
 	require.NoError(t, c.Fresh(now.Add(time.Hour)), "the last moment counts")
-	require.ErrorIs(t, c.Fresh(now.Add(time.Hour+time.Millisecond)), agent.Expired)
+	require.ErrorIs(t, c.Fresh(now.Add(time.Hour+time.Millisecond)), agent.CodeExpired)
 	c = c.Stamp("new", now, 0)
 	require.True(t, c.Expires.IsZero())
 	require.NoError(t, c.Fresh(now.AddDate(100, 0, 0)))
@@ -217,11 +217,11 @@ func TestNewer(t *testing.T) {
 	line, err := Seal(c, signers[c.Key])
 	require.NoError(t, err)
 	_, err = Open(line, keys)
-	require.ErrorIs(t, err, agent.Incompatible)
+	require.ErrorIs(t, err, agent.CodeIncompatible)
 	_, _, err = Live(json.RawMessage(`{"v":2}`), packed)
-	require.ErrorIs(t, err, agent.Incompatible)
+	require.ErrorIs(t, err, agent.CodeIncompatible)
 	_, _, err = Live(json.RawMessage(`{"v":"one"}`), packed)
-	require.ErrorIs(t, err, agent.Incompatible)
+	require.ErrorIs(t, err, agent.CodeIncompatible)
 }
 
 // A state that is too long for a history is not taken, whoever signed it.
@@ -229,16 +229,16 @@ func TestAStateThatIsTooLong(t *testing.T) {
 	c := sample("new")
 	c.State = json.RawMessage(`{"v":1,"session":"` + strings.Repeat("x", maxState) + `"}`)
 	_, err := c.Machine()
-	require.ErrorIs(t, err, agent.TooLarge)
+	require.ErrorIs(t, err, agent.CodeTooLarge)
 }
 
 // A planted file is bounded before it is read: no line is kept that is longer than
 // any of ours.
 func TestPlanted(t *testing.T) {
 	_, err := Read(strings.NewReader(begins+strings.Repeat("x", maxEnvelope)), keys)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	_, err = Read(strings.NewReader(""), keys)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 
 	c := sample("new")
 	chunks := chain(t, "one")
@@ -246,6 +246,6 @@ func TestPlanted(t *testing.T) {
 	f, err := Read(bytes.NewReader(file(t, c, forged)), keys)
 	require.NoError(t, err, "whoever has the key can sign anything")
 	for _, err := range f.Chunks() {
-		require.ErrorIs(t, err, agent.BadSignature)
+		require.ErrorIs(t, err, agent.CodeBadSignature)
 	}
 }

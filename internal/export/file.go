@@ -64,10 +64,10 @@ func Write(w io.Writer, c Content, key signals.Signer, chunks iter.Seq2[store.Pa
 func writeLine(w io.Writer, v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
-		return agent.Errorf(agent.Internal, "encoding an export: %w", err)
+		return agent.Errorf(agent.CodeInternal, "encoding an export: %w", err)
 	}
 	if len(line) > maxChunk {
-		return agent.Errorf(agent.TooLarge, "a part of the session has %d bytes; an export takes at most %d", len(line), maxChunk)
+		return agent.Errorf(agent.CodeTooLarge, "a part of the session has %d bytes; an export takes at most %d", len(line), maxChunk)
 	}
 	_, err = w.Write(append(line, '\n'))
 	return err
@@ -143,7 +143,7 @@ func (f *File) start() (in *bufio.Reader, size int64, err error) {
 }
 
 func unreadable(err error) error {
-	return agent.Errorf(agent.InvalidInput, "the export can't be read: %w", err)
+	return agent.Errorf(agent.CodeInvalidInput, "the export can't be read: %w", err)
 }
 
 // Chunks lists the chunks in the file's order, each checked against its digest,
@@ -178,7 +178,7 @@ func chunk(in *bufio.Reader, digest string) (p store.Packed, prev string, err er
 		return p, "", bad()
 	}
 	prev, err = store.Unpack(p.Digest, p.Data)
-	if errors.Is(err, agent.ChunkDamaged) {
+	if errors.Is(err, agent.CodeChunkDamaged) {
 		err = bad()
 	}
 	return p, prev, err
@@ -189,7 +189,7 @@ func readLine(in *bufio.Reader, most int) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
 		if line = append(line, part...); len(line) > most {
-			return nil, agent.Errorf(agent.InvalidInput, "import refused: a line has more than %d bytes; this is no export of fermata", most)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "import refused: a line has more than %d bytes; this is no export of fermata", most)
 		}
 		switch {
 		case err == nil:

@@ -20,7 +20,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, session string, lasts int64) {
 		raw, err := json.Marshal(map[string]any{"v": 1, "text": text})
 		require.NoError(t, err)
-		c := Content{Head: store.Head{Session: strings.ToValidUTF8(session, "?"), Status: agent.Suspended}, State: raw}
+		c := Content{Head: store.Head{Session: strings.ToValidUTF8(session, "?"), Status: agent.StatusSuspended}, State: raw}
 		c = c.Stamp("new", now, time.Duration(lasts))
 		chunks := chain(t, text)
 		read, err := Read(bytes.NewReader(file(t, c, chunks)), keys)
@@ -47,7 +47,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		read, err := Read(bytes.NewReader(data), keys)
 		if err != nil {
-			require.Contains(t, []agent.Code{agent.InvalidInput, agent.BadSignature, agent.Incompatible}, agent.CodeOf(err), "%v", err)
+			require.Contains(t, []agent.Code{agent.CodeInvalidInput, agent.CodeBadSignature, agent.CodeIncompatible}, agent.CodeOf(err), "%v", err)
 			return
 		}
 		require.Equal(t, string(whole), string(data), "a file was taken that nobody has signed")
@@ -69,7 +69,7 @@ func FuzzState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		s, err := Content{State: raw}.Machine()
 		if err != nil {
-			require.Contains(t, []agent.Code{agent.InvalidInput, agent.Busy, agent.Incompatible}, agent.CodeOf(err), "%v", err)
+			require.Contains(t, []agent.Code{agent.CodeInvalidInput, agent.CodeBusy, agent.CodeIncompatible}, agent.CodeOf(err), "%v", err)
 			return
 		}
 		require.NotNil(t, s.Suspension())

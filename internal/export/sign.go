@@ -27,11 +27,11 @@ type envelope struct {
 }
 
 // Seal signs a content, and returns the envelope. The content has to name the key. The
-// error is [agent.InvalidInput] for the zero Signer.
+// error is [agent.CodeInvalidInput] for the zero Signer.
 func Seal(c Content, key signals.Signer) ([]byte, error) {
 	raw, err := json.Marshal(c)
 	if err != nil {
-		return nil, agent.Errorf(agent.Internal, "encoding the export of session %s: %w", c.Session, err)
+		return nil, agent.Errorf(agent.CodeInternal, "encoding the export of session %s: %w", c.Session, err)
 	}
 	sum := sha512.Sum512(raw)
 	signature, err := key.Sign(envelopePurpose, sum[:])
@@ -40,18 +40,18 @@ func Seal(c Content, key signals.Signer) ([]byte, error) {
 	}
 	line, err := json.Marshal(envelope{Type: "fermata.export", Signature: hex.EncodeToString(signature), Content: raw})
 	if err != nil {
-		return nil, agent.Errorf(agent.Internal, "encoding the export of session %s: %w", c.Session, err)
+		return nil, agent.Errorf(agent.CodeInternal, "encoding the export of session %s: %w", c.Session, err)
 	}
 	return line, nil
 }
 
-// Open reads an envelope and verifies it. Errors are [agent.InvalidInput] for what
-// is no envelope at all, [agent.BadSignature] for one that was changed, or made
-// with a key that is not known here, and [agent.Incompatible] for one of a newer
+// Open reads an envelope and verifies it. Errors are [agent.CodeInvalidInput] for what
+// is no envelope at all, [agent.CodeBadSignature] for one that was changed, or made
+// with a key that is not known here, and [agent.CodeIncompatible] for one of a newer
 // version.
 func Open(line []byte, keys signals.Keys) (c Content, err error) {
 	if !strings.HasPrefix(string(line), begins) {
-		return c, agent.Errorf(agent.InvalidInput, "import refused: this is no export of fermata")
+		return c, agent.Errorf(agent.CodeInvalidInput, "import refused: this is no export of fermata")
 	}
 	var e envelope
 	var named struct {
@@ -75,14 +75,14 @@ func decode(raw json.RawMessage) (c Content, err error) {
 		V int `json:"v"`
 	}
 	if err := json.Unmarshal(raw, &v); err == nil && v.V != Version {
-		return c, agent.Errorf(agent.Incompatible, "import refused: the export has version %d; this build reads version %d", v.V, Version)
+		return c, agent.Errorf(agent.CodeIncompatible, "import refused: the export has version %d; this build reads version %d", v.V, Version)
 	}
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return c, agent.Errorf(agent.Incompatible, "import refused: the export can't be read by this build: %w", err)
+		return c, agent.Errorf(agent.CodeIncompatible, "import refused: the export can't be read by this build: %w", err)
 	}
 	return c, nil
 }
 
 func bad() error {
-	return agent.Errorf(agent.BadSignature, "import refused: the export was changed after it was made, is not complete, or was made with a key that is not known here")
+	return agent.Errorf(agent.CodeBadSignature, "import refused: the export was changed after it was made, is not complete, or was made with a key that is not known here")
 }

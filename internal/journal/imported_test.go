@@ -17,9 +17,9 @@ func TestAnImportedRunGoesOnInATurn(t *testing.T) {
 	b.calls("pay", agent.CallOK, nil)
 	b.begin()
 	call := &agent.ToolCall{ID: "t2.1", Tool: "pay"}
-	b.add(agent.Event{Type: agent.Said, Message: &agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartCall, Call: call}}}})
-	at := b.add(agent.Event{Type: agent.RunStarted, Started: &agent.Started{Run: "here", Spec: spec, Imported: &agent.Imported{Export: "e", Run: "there"}}})
-	b.add(agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: "t2.1", Tool: "pay", Status: agent.CallOK}})
+	b.add(agent.Event{Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartToolCall, Call: call}}}})
+	at := b.add(agent.Event{Type: agent.EventRunStarted, Started: &agent.Started{Run: "here", Spec: spec, Imported: &agent.Imported{Export: "e", Run: "there"}}})
+	b.add(agent.Event{Type: agent.EventCallDone, Call: &agent.CallUpdate{Call: "t2.1", Tool: "pay", Status: agent.CallOK}})
 	b.end(nil)
 	b.begin()
 	b.end(nil)
@@ -28,7 +28,7 @@ func TestAnImportedRunGoesOnInATurn(t *testing.T) {
 	got, ok := v.Call("t2.1")
 	require.True(t, ok)
 	require.Equal(t, *call, got)
-	points := journal.Points(v)
+	points := journal.Checkpoints(v)
 	var runs []string
 	for i, p := range points {
 		runs = append(runs, p.Run)
@@ -36,9 +36,9 @@ func TestAnImportedRunGoesOnInATurn(t *testing.T) {
 	}
 	require.Equal(t, []string{"there", "there", "here", "here"}, runs)
 	_, err := journal.Find(v, agent.CheckpointID(at-1))
-	require.ErrorIs(t, err, agent.NotFound, "a call is open there")
+	require.ErrorIs(t, err, agent.CodeNotFound, "a call is open there")
 	list := journal.Runs(v.Events())
 	require.Len(t, list, 2)
-	require.Equal(t, []any{agent.Cancelled, agent.ReasonExported, list[1].Started}, []any{list[0].Status, list[0].Reason, list[0].Ended}, "as where it was exported")
-	require.Equal(t, agent.Running, list[1].Status)
+	require.Equal(t, []any{agent.StatusCancelled, agent.ReasonExported, list[1].Started}, []any{list[0].Status, list[0].Reason, list[0].Ended}, "as where it was exported")
+	require.Equal(t, agent.StatusRunning, list[1].Status)
 }

@@ -34,9 +34,9 @@ var spec = &agent.Spec{Definition: agent.Definition{Name: "payer"}, Toolset: []a
 
 func (b *book) run(id string, forked *agent.Forked, said string) {
 	b.turn, b.tokens, b.last = 0, 0, id
-	b.add(agent.Event{Type: agent.RunStarted, Started: &agent.Started{Run: id, Spec: spec}})
+	b.add(agent.Event{Type: agent.EventRunStarted, Started: &agent.Started{Run: id, Spec: spec}})
 	if forked != nil {
-		b.add(agent.Event{Type: agent.RunForked, Forked: forked})
+		b.add(agent.Event{Type: agent.EventForked, Forked: forked})
 	}
 	if said != "" {
 		b.say(agent.RoleUser, said)
@@ -45,27 +45,27 @@ func (b *book) run(id string, forked *agent.Forked, said string) {
 
 func (b *book) say(role agent.Role, text string) {
 	m := agent.TextMessage(role, text)
-	b.add(agent.Event{Type: agent.Said, Message: &m})
+	b.add(agent.Event{Type: agent.EventMessage, Message: &m})
 }
 
 // calls is a turn with one call; it returns its checkpoint.
 func (b *book) calls(tool string, status agent.CallStatus, set map[string]json.RawMessage) string {
 	b.begin()
 	id := agent.CallID(b.turn, 1)
-	b.add(agent.Event{Type: agent.Said, Message: &agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{ID: id, Tool: tool}}}}})
-	b.add(agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: id, Tool: tool, Status: status}})
-	b.add(agent.Event{Type: agent.Said, Message: &agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartResult, Result: &agent.ToolResult{Call: id, Tool: tool, Status: status, Text: "done"}}}}})
+	b.add(agent.Event{Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: id, Tool: tool}}}}})
+	b.add(agent.Event{Type: agent.EventCallDone, Call: &agent.CallUpdate{Call: id, Tool: tool, Status: status}})
+	b.add(agent.Event{Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: id, Tool: tool, Status: status, Text: "done"}}}}})
 	return b.end(set)
 }
 
 func (b *book) begin() {
 	b.turn++
-	b.add(agent.Event{Type: agent.TurnStarted})
+	b.add(agent.Event{Type: agent.EventTurnStarted})
 }
 
 func (b *book) end(set map[string]json.RawMessage) string {
 	b.tokens += 10
-	return agent.CheckpointID(b.add(agent.Event{Type: agent.TurnEnded, Checkpoint: &agent.Checkpoint{Usage: agent.Usage{Input: b.tokens}, Set: set}}))
+	return agent.CheckpointID(b.add(agent.Event{Type: agent.EventTurnEnded, Snapshot: &agent.TurnSnapshot{Usage: agent.Usage{Input: b.tokens}, StateChanges: set}}))
 }
 
 func (b *book) says(text string) string {
@@ -80,7 +80,7 @@ func (b *book) ends(status agent.Status) {
 
 func texts(messages []agent.Message) (out []string) {
 	for _, m := range messages {
-		if t := m.TextOf(); t != "" {
+		if t := m.Text(); t != "" {
 			out = append(out, t)
 		}
 	}
@@ -99,7 +99,7 @@ func paid() (b *book, looked, payed, failed string) {
 	payed = b.calls("pay", agent.CallOK, value("118"))
 	b.begin()
 	failed = b.end(nil)
-	b.ends(agent.Failed)
+	b.ends(agent.StatusFailed)
 	return b, looked, payed, failed
 }
 
@@ -109,7 +109,7 @@ func TestPoints(t *testing.T) {
 	b, looked, payed, failed := paid()
 	v := b.view()
 	var ids []string
-	for _, p := range journal.Points(v) {
+	for _, p := range journal.Checkpoints(v) {
 		ids = append(ids, p.ID)
 	}
 	require.Equal(t, []string{"cp-2", looked, payed, failed}, ids)
@@ -121,11 +121,11 @@ func TestPoints(t *testing.T) {
 	require.Equal(t, "payer", p.Agent)
 	for _, id := range []string{"cp-4", "cp-99"} {
 		_, err := journal.Find(v, id)
-		require.ErrorIs(t, err, agent.NotFound, id)
+		require.ErrorIs(t, err, agent.CodeNotFound, id)
 	}
 	for _, id := range []string{"4", "cp-", "cp-04", "cp--1", "s-4"} {
 		_, err := journal.Find(v, id)
-		require.ErrorIs(t, err, agent.InvalidInput, id)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, id)
 	}
 }
 
@@ -137,11 +137,11 @@ func TestPlanNamesWhatIsKeptAndWhatWouldHappenAgain(t *testing.T) {
 		v := b.view()
 		p, err := journal.Find(v, id)
 		require.NoError(t, err)
-		whole := journal.PlanOf(v, p)
+		whole := journal.ForkPlan(v, p)
 		for _, e := range whole.Kept {
 			kept = append(kept, e.Run+" "+e.Call+" "+e.Tool)
 		}
-		for _, e := range whole.Again {
+		for _, e := range whole.MayRepeat {
 			again = append(again, e.Run+" "+e.Call+" "+e.Tool)
 		}
 		return kept, again
@@ -169,18 +169,18 @@ func TestForksOfForks(t *testing.T) {
 	b := &book{}
 	b.run("r0", nil, "go")
 	at := b.calls("pay", agent.CallOK, nil)
-	b.ends(agent.Failed)
+	b.ends(agent.StatusFailed)
 	for i := range 200 {
 		b.run(fmt.Sprintf("r%d", i+1), &agent.Forked{Session: "s", Run: fmt.Sprintf("r%d", i), Checkpoint: at}, "")
 		at = b.calls("pay", agent.CallOK, value(fmt.Sprint(i)))
-		b.ends(agent.Failed)
+		b.ends(agent.StatusFailed)
 	}
 	v := b.view()
 	require.Len(t, v.Messages(), 1+2*201)
 	require.Equal(t, "199", string(v.State()["paid"]))
 	p, err := journal.Last(v, "r200")
 	require.NoError(t, err)
-	require.Len(t, journal.PlanOf(v, p).Kept, 201)
+	require.Len(t, journal.ForkPlan(v, p).Kept, 201)
 }
 
 // What was said while a run failed is not lost by its retry.
@@ -190,7 +190,7 @@ func TestRetryKnowsWhatWasSaidAtTheEnd(t *testing.T) {
 	b.begin()
 	b.end(nil)
 	b.say(agent.RoleUser, "by the way")
-	b.ends(agent.Failed)
+	b.ends(agent.StatusFailed)
 	v := b.view()
 	p, err := journal.Last(v, "r1")
 	require.NoError(t, err)
@@ -202,9 +202,9 @@ func TestBefore(t *testing.T) {
 	b, looked, _, _ := paid()
 	b.run("r2", &agent.Forked{Session: "s", Run: "r1", Checkpoint: looked}, "other")
 	b.says("fine")
-	b.ends(agent.Failed)
+	b.ends(agent.StatusFailed)
 	b.turn, b.tokens = 0, 0
-	b.add(agent.Event{Type: agent.RunStarted, Started: &agent.Started{Run: "r3", Spec: spec, Carry: agent.CarryReset}})
+	b.add(agent.Event{Type: agent.EventRunStarted, Started: &agent.Started{Run: "r3", Spec: spec, Carry: agent.CarryReset}})
 	b.say(agent.RoleUser, "anew")
 	b.says("new")
 	v := b.view()
@@ -221,7 +221,7 @@ func TestForkKnowsThePrefixAndNothingElse(t *testing.T) {
 	v := b.view()
 	require.Equal(t, []string{"pay invoice 118", "pay 119 instead"}, texts(v.Messages()))
 	require.Empty(t, v.State(), "the payment's note lies behind the point")
-	b.ends(agent.Completed)
+	b.ends(agent.StatusCompleted)
 	b.run("r3", &agent.Forked{Session: "s", Run: "r1", Checkpoint: payed}, "and thank them")
 	v = b.view()
 	require.Equal(t, []string{"pay invoice 118", "and thank them"}, texts(v.Messages()))
@@ -229,7 +229,7 @@ func TestForkKnowsThePrefixAndNothingElse(t *testing.T) {
 	runs := journal.Runs(v.Events())
 	require.Len(t, runs, 3)
 	require.Equal(t, payed, runs[2].Forked.Checkpoint)
-	require.Equal(t, []agent.Status{agent.Failed, agent.Completed, agent.Running}, []agent.Status{runs[0].Status, runs[1].Status, runs[2].Status})
+	require.Equal(t, []agent.Status{agent.StatusFailed, agent.StatusCompleted, agent.StatusRunning}, []agent.Status{runs[0].Status, runs[1].Status, runs[2].Status})
 }
 
 func TestRetryBeginsWhereTheModelHasSomethingToAnswer(t *testing.T) {
@@ -241,7 +241,7 @@ func TestRetryBeginsWhereTheModelHasSomethingToAnswer(t *testing.T) {
 	talked := &book{}
 	talked.run("r1", nil, "go")
 	said := talked.says("no")
-	talked.ends(agent.Failed)
+	talked.ends(agent.StatusFailed)
 	p, err = journal.Last(talked.view(), "r1")
 	require.NoError(t, err)
 	require.NotEqual(t, said, p.ID)
@@ -254,14 +254,14 @@ func TestUnsaid(t *testing.T) {
 	one := b.says("hello")
 	b.say(agent.RoleUser, "second")
 	two := b.says("again")
-	b.ends(agent.Completed)
+	b.ends(agent.StatusCompleted)
 	b.run("r2", nil, "third")
 	three := b.says("fine")
 	v := b.view()
 	for at, want := range map[string]string{one: "cp-0", two: one, three: agent.CheckpointID(10)} {
 		p, err := journal.Find(v, at)
 		require.NoError(t, err)
-		p, err = journal.Unsaid(v, p)
+		p, err = journal.BeforeLastMessage(v, p)
 		require.NoError(t, err)
 		require.Equal(t, want, p.ID, at)
 	}
@@ -276,10 +276,10 @@ func TestDiff(t *testing.T) {
 	require.NoError(t, err)
 	d := journal.Diff(v, from, to)
 	require.Equal(t, 3, d.Common)
-	require.Empty(t, d.Gone)
-	require.Len(t, d.Came, 2)
+	require.Empty(t, d.Removed)
+	require.Len(t, d.Added, 2)
 	require.JSONEq(t, "118", string(d.State["paid"]))
 	back := journal.Diff(v, to, from)
-	require.Len(t, back.Gone, 2)
+	require.Len(t, back.Removed, 2)
 	require.Equal(t, "null", string(back.State["paid"]))
 }

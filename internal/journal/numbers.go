@@ -7,9 +7,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Numbers are n, or those that a log's events have used where they are higher: who
+// Counters are n, or those that a log's events have used where they are higher: who
 // begins with that log counts on from there, and names nothing in it again.
-func Numbers(n agent.Numbers, events []agent.Event) agent.Numbers {
+func Counters(n agent.Counters, events []agent.Event) agent.Counters {
 	for _, e := range events {
 		if e.Suspension != nil {
 			n.Suspension = max(n.Suspension, number(e.Suspension.ID))

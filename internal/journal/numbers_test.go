@@ -14,13 +14,13 @@ import (
 func TestNumbersThatALogHasUsed(t *testing.T) {
 	b := &book{}
 	b.run("r", nil, "go")
-	b.add(agent.Event{Type: agent.RequestOpened, Request: &agent.Request{ID: "q-12", Suspension: "s-9"}})
-	b.add(agent.Event{Type: agent.RunSuspended, Suspension: &agent.Suspension{ID: "s-8"}})
-	b.add(agent.Event{Type: agent.HoldLaid, Hold: &agent.Hold{ID: "h-3", From: agent.HoldOwn}})
-	b.add(agent.Event{Type: agent.HoldLaid, Hold: &agent.Hold{ID: "h-40", From: agent.HoldInherited}})
-	b.add(agent.Event{Type: agent.ChildStarted, Child: &agent.ChildNote{Session: "a/look-out-5"}})
-	b.add(agent.Event{Type: agent.ChildEnded, Child: &agent.ChildNote{Session: "a/look-out-4"}})
-	require.Equal(t, agent.Numbers{Suspension: 9, Request: 12, Hold: 3, Child: 5}, journal.Numbers(agent.Numbers{}, b.events))
-	known := agent.Numbers{Suspension: 1, Request: 20, Hold: 3, Child: 6}
-	require.Equal(t, agent.Numbers{Suspension: 9, Request: 20, Hold: 3, Child: 6}, journal.Numbers(known, b.events))
+	b.add(agent.Event{Type: agent.EventRequestOpened, Request: &agent.Request{ID: "q-12", Suspension: "s-9"}})
+	b.add(agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-8"}})
+	b.add(agent.Event{Type: agent.EventHoldAdded, Hold: &agent.Hold{ID: "h-3", From: agent.HoldOwn}})
+	b.add(agent.Event{Type: agent.EventHoldAdded, Hold: &agent.Hold{ID: "h-40", From: agent.HoldInherited}})
+	b.add(agent.Event{Type: agent.EventChildStarted, Child: &agent.ChildUpdate{Session: "a/look-out-5"}})
+	b.add(agent.Event{Type: agent.EventChildEnded, Child: &agent.ChildUpdate{Session: "a/look-out-4"}})
+	require.Equal(t, agent.Counters{Suspension: 9, Request: 12, Hold: 3, Child: 5}, journal.Counters(agent.Counters{}, b.events))
+	known := agent.Counters{Suspension: 1, Request: 20, Hold: 3, Child: 6}
+	require.Equal(t, agent.Counters{Suspension: 9, Request: 20, Hold: 3, Child: 6}, journal.Counters(known, b.events))
 }

@@ -8,32 +8,32 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// PlanOf says what beginning anew from a point means for what was done.
-func PlanOf(v *store.View, p agent.Point) agent.Plan {
-	plan := agent.Plan{Point: p, Kept: []agent.Effected{}, Again: []agent.Effected{}}
+// ForkPlan says what beginning anew from a point means for what was done.
+func ForkPlan(v *store.View, p agent.Checkpoint) agent.ForkPlan {
+	plan := agent.ForkPlan{Checkpoint: p, Kept: []agent.SideEffect{}, MayRepeat: []agent.SideEffect{}}
 	kept := map[string]bool{}
-	for _, e := range effects(store.Lineage(v.UpTo(p.Seq()).Events()), 0) {
+	for _, e := range effects(store.KnownEvents(v.UpTo(p.Seq()).Events()), 0) {
 		kept[agent.IdempotencyKey(e.Run, e.Call)] = true
 		plan.Kept = append(plan.Kept, e)
 	}
 	for _, e := range effects(v.Events(), p.Seq()) {
 		if !kept[agent.IdempotencyKey(e.Run, e.Call)] {
-			plan.Again = append(plan.Again, e)
+			plan.MayRepeat = append(plan.MayRepeat, e)
 		}
 	}
 	return plan
 }
 
 // effects lists the calls after an event that may have changed something.
-func effects(events []agent.Event, after int64) (out []agent.Effected) {
+func effects(events []agent.Event, after int64) (out []agent.SideEffect) {
 	var run agent.Started
 	for _, e := range events {
 		switch {
 		case e.Started != nil:
 			run = *e.Started
 		case e.Seq <= after:
-		case e.Call != nil && (e.Type == agent.CallDone || e.Type == agent.CallLost) && changes(run.Spec, *e.Call):
-			out = append(out, agent.Effected{Run: run.Run, Call: e.Call.Call, Tool: e.Call.Tool, Status: e.Call.Status, Time: e.Time})
+		case e.Call != nil && (e.Type == agent.EventCallDone || e.Type == agent.EventCallUnknown) && changes(run.Spec, *e.Call):
+			out = append(out, agent.SideEffect{Run: run.Run, Call: e.Call.Call, Tool: e.Call.Tool, Status: e.Call.Status, Time: e.Time})
 		}
 	}
 	return out
@@ -41,7 +41,7 @@ func effects(events []agent.Event, after int64) (out []agent.Effected) {
 
 // changes reports whether a call may have changed something outside of the run. A
 // tool that the Spec does not know might.
-func changes(spec *agent.Spec, c agent.CallNote) bool {
+func changes(spec *agent.Spec, c agent.CallUpdate) bool {
 	if c.Status == agent.CallRejected || c.Status == agent.CallSkipped {
 		return false
 	}
@@ -49,22 +49,22 @@ func changes(spec *agent.Spec, c agent.CallNote) bool {
 		return true
 	}
 	t, _ := spec.Tool(c.Tool)
-	return !t.ReadOnly && t.By != agent.ByRuntime
+	return !t.ReadOnly && t.Executor != agent.ExecutorRuntime
 }
 
 // Diff says what lies between two points.
-func Diff(v *store.View, from, to agent.Point) agent.Difference {
+func Diff(v *store.View, from, to agent.Checkpoint) agent.CheckpointDiff {
 	a, b := v.UpTo(from.Seq()), v.UpTo(to.Seq())
-	d := agent.Difference{From: from, To: to, Gone: []agent.Message{}, Came: []agent.Message{}}
+	d := agent.CheckpointDiff{From: from, To: to, Removed: []agent.Message{}, Added: []agent.Message{}}
 	old, now := a.Entries(), b.Entries()
 	for d.Common < min(len(old), len(now)) && old[d.Common].Seq == now[d.Common].Seq {
 		d.Common++
 	}
 	for _, e := range old[d.Common:] {
-		d.Gone = append(d.Gone, e.Message)
+		d.Removed = append(d.Removed, e.Message)
 	}
 	for _, e := range now[d.Common:] {
-		d.Came = append(d.Came, e.Message)
+		d.Added = append(d.Added, e.Message)
 	}
 	d.State = changed(a.State(), b.State())
 	return d

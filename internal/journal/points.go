@@ -11,7 +11,7 @@ import (
 type walk struct {
 	run  agent.Started
 	turn int
-	last agent.Checkpoint
+	last agent.TurnSnapshot
 	// begun tells that the run has had a turn.
 	begun bool
 	// tools are the counts at each checkpoint, for runs that begin behind one.
@@ -21,27 +21,27 @@ type walk struct {
 // at takes an event and tells which points lie around it: before it, and behind it.
 func (w *walk) at(e agent.Event) (before, behind bool) {
 	switch {
-	case e.Started != nil && e.Started.Anew():
+	case e.Started != nil && e.Started.HasFirstTurn():
 		*w = walk{run: *e.Started, tools: w.tools}
 	case e.Started != nil: // in the middle of the other's turn
 		w.run = *e.Started
 	case e.Forked != nil:
 		w.last.Tools = w.tools[e.Forked.At()]
-	case e.Type == agent.TurnStarted:
+	case e.Type == agent.EventTurnStarted:
 		before, w.begun = !w.begun, true
 		w.turn = e.Turn
-	case e.Type == agent.TurnEnded && e.Checkpoint != nil:
-		behind, w.turn, w.last = true, e.Turn, *e.Checkpoint
+	case e.Type == agent.EventTurnEnded && e.Snapshot != nil:
+		behind, w.turn, w.last = true, e.Turn, *e.Snapshot
 		if w.tools == nil {
 			w.tools = map[int64][]agent.ToolCount{}
 		}
-		w.tools[e.Seq] = e.Checkpoint.Tools
+		w.tools[e.Seq] = e.Snapshot.Tools
 	}
 	return before, behind
 }
 
-func (w *walk) point(e agent.Event) agent.Point {
-	return agent.Point{
+func (w *walk) checkpoint(e agent.Event) agent.Checkpoint {
+	return agent.Checkpoint{
 		ID: agent.CheckpointID(e.Seq), Run: w.run.Run, Agent: name(w.run.Spec), Turn: e.Turn, Time: e.Time, Usage: w.last.Usage, Cost: w.last.Cost, Tools: w.last.Tools,
 	}
 }
@@ -53,33 +53,33 @@ func name(s *agent.Spec) string {
 	return s.Name
 }
 
-// Points lists a log's checkpoints in their order: for each run the one before
+// Checkpoints lists a log's checkpoints in their order: for each run the one before
 // its first turn, and one for each turn. What has to be read from the
 // conversation is filled in by [Fill].
-func Points(v *store.View) (points []agent.Point) {
+func Checkpoints(v *store.View) (points []agent.Checkpoint) {
 	var w walk
 	events := v.Events()
 	for i, e := range events {
 		before, behind := w.at(e)
 		switch {
 		case before:
-			points = append(points, w.point(events[i-1]))
+			points = append(points, w.checkpoint(events[i-1]))
 		case behind:
-			points = append(points, w.point(e))
+			points = append(points, w.checkpoint(e))
 		}
 	}
 	return points
 }
 
-// Find is the point with an id: one of [Points], the place before a run, or the
-// session's beginning. Without one it is [agent.NotFound].
-func Find(v *store.View, id string) (agent.Point, error) {
+// Find is the point with an id: one of [Checkpoints], the place before a run, or the
+// session's beginning. Without one it is [agent.CodeNotFound].
+func Find(v *store.View, id string) (agent.Checkpoint, error) {
 	seq, err := agent.CheckpointSeq(id)
 	if err != nil {
-		return agent.Point{}, err
+		return agent.Checkpoint{}, err
 	}
 	if seq == 0 {
-		return agent.Point{ID: id}, nil
+		return agent.Checkpoint{ID: id}, nil
 	}
 	var w walk
 	events := v.UpTo(seq + 1).Events()
@@ -88,27 +88,27 @@ func Find(v *store.View, id string) (agent.Point, error) {
 		before, behind := w.at(e)
 		switch {
 		case behind && e.Seq == seq:
-			return Fill(v, w.point(e)), nil
-		case (before || e.Started != nil && e.Started.Anew() && i > 0) && e.Seq == seq+1:
+			return Fill(v, w.checkpoint(e)), nil
+		case (before || e.Started != nil && e.Started.HasFirstTurn() && i > 0) && e.Seq == seq+1:
 			if !before {
 				w = old
 			}
-			return Fill(v, w.point(events[i-1])), nil
+			return Fill(v, w.checkpoint(events[i-1])), nil
 		case e.Outcome != nil && e.Seq == seq: // behind the last run
-			return Fill(v, w.point(e)), nil
+			return Fill(v, w.checkpoint(e)), nil
 		}
 	}
-	return agent.Point{}, agent.Errorf(agent.NotFound, "%s is no checkpoint of the session; see fermata checkpoints", id).At("checkpoint")
+	return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "%s is no checkpoint of the session; see fermata checkpoints", id).WithPath("checkpoint")
 }
 
 // Fill reads from the conversation what a point shows of it.
-func Fill(v *store.View, p agent.Point) agent.Point {
+func Fill(v *store.View, p agent.Checkpoint) agent.Checkpoint {
 	at := v.UpTo(p.Seq())
 	entries := at.Entries()
 	p.Messages = len(entries)
 	for _, e := range slices.Backward(entries) {
 		if e.Role == agent.RoleAssistant && p.Text == "" {
-			p.Text = e.TextOf()
+			p.Text = e.Text()
 		}
 		p.Compacted = p.Compacted || e.Note == agent.NoteSummary
 	}
@@ -118,10 +118,10 @@ func Fill(v *store.View, p agent.Point) agent.Point {
 
 // pending are the calls of the turn behind a point that have no result, where the
 // log ends with them.
-func pending(v *store.View, p agent.Point) (calls []agent.ToolCall) {
+func pending(v *store.View, p agent.Checkpoint) (calls []agent.ToolCall) {
 	for _, e := range v.Events()[len(v.UpTo(p.Seq()).Events()):] {
 		switch {
-		case e.Type == agent.TurnEnded || e.Outcome != nil:
+		case e.Type == agent.EventTurnEnded || e.Outcome != nil:
 			return nil
 		case e.Message != nil:
 			calls = append(calls, e.Message.ToolCalls()...)
@@ -132,29 +132,29 @@ func pending(v *store.View, p agent.Point) (calls []agent.ToolCall) {
 	return calls
 }
 
-// Asks reports whether the model has something to answer at a point.
-func Asks(v *store.View, p agent.Point) bool {
+// NeedsReply reports whether the model has something to answer at a point.
+func NeedsReply(v *store.View, p agent.Checkpoint) bool {
 	entries := v.UpTo(p.Seq()).Entries()
 	return len(entries) > 0 && entries[len(entries)-1].Role != agent.RoleAssistant
 }
 
 // Last is the last point from which a run can go on: where the model has something
-// to answer. It is what a retry begins from; without one it is [agent.NotFound].
-func Last(v *store.View, run string) (agent.Point, error) {
+// to answer. It is what a retry begins from; without one it is [agent.CodeNotFound].
+func Last(v *store.View, run string) (agent.Checkpoint, error) {
 	if p, ok := behindEnd(v, run); ok {
 		return p, nil
 	}
-	for _, p := range slices.Backward(Points(v)) {
-		if p.Run == run && Asks(v, p) {
+	for _, p := range slices.Backward(Checkpoints(v)) {
+		if p.Run == run && NeedsReply(v, p) {
 			return Fill(v, p), nil
 		}
 	}
-	return agent.Point{}, agent.Errorf(agent.NotFound, "run %s has no checkpoint from which it could go on; start it anew", run).At("from.retry")
+	return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "run %s has no checkpoint from which it could go on; start it anew", run).WithPath("from.retry")
 }
 
 // behindEnd is the point behind a run's end, where something was said after its
 // last turn: it was accepted, and is to be answered.
-func behindEnd(v *store.View, run string) (agent.Point, bool) {
+func behindEnd(v *store.View, run string) (agent.Checkpoint, bool) {
 	end := int64(0)
 	for _, e := range slices.Backward(v.Events()) {
 		switch {
@@ -162,42 +162,42 @@ func behindEnd(v *store.View, run string) (agent.Point, bool) {
 			end = e.Seq
 		case end > 0 && e.Message != nil:
 			p, err := Find(v, agent.CheckpointID(end))
-			return p, err == nil && Asks(v, p)
-		case end > 0 && e.Checkpoint != nil:
-			return agent.Point{}, false
+			return p, err == nil && NeedsReply(v, p)
+		case end > 0 && e.Snapshot != nil:
+			return agent.Checkpoint{}, false
 		}
 	}
-	return agent.Point{}, false
+	return agent.Checkpoint{}, false
 }
 
 // First is the point before a run's first turn, and Before the one before the run
 // itself: its input is not said there.
-func First(v *store.View, run string) (agent.Point, error) {
-	for _, p := range Points(v) {
+func First(v *store.View, run string) (agent.Checkpoint, error) {
+	for _, p := range Checkpoints(v) {
 		if p.Run == run {
 			return Fill(v, p), nil
 		}
 	}
-	return agent.Point{}, noRun(run)
+	return agent.Checkpoint{}, noRun(run)
 }
 
 // Before is the point before a run.
-func Before(v *store.View, run string) (agent.Point, error) {
+func Before(v *store.View, run string) (agent.Checkpoint, error) {
 	for i, e := range v.Events() {
 		if e.Started != nil && e.Started.Run == run {
 			return origin(v, i)
 		}
 	}
-	return agent.Point{}, noRun(run)
+	return agent.Checkpoint{}, noRun(run)
 }
 
 // origin is the point that a run went back to when it began; i is the index of its
 // beginning.
-func origin(v *store.View, i int) (agent.Point, error) {
+func origin(v *store.View, i int) (agent.Checkpoint, error) {
 	events := v.Events()
 	switch e := events[i]; {
-	case !e.Started.Anew():
-		return agent.Point{}, agent.Errorf(agent.InvalidInput, "run %s came here in the middle of its work; name one of its checkpoints", e.Started.Run).At("run")
+	case !e.Started.HasFirstTurn():
+		return agent.Checkpoint{}, agent.Errorf(agent.CodeInvalidInput, "run %s came here in the middle of its work; name one of its checkpoints", e.Started.Run).WithPath("run")
 	case e.Started.Carry == agent.CarryReset:
 		return Find(v, agent.CheckpointID(0))
 	case i+1 < len(events) && events[i+1].Forked != nil:
@@ -207,13 +207,13 @@ func origin(v *store.View, i int) (agent.Point, error) {
 }
 
 func noRun(run string) error {
-	return agent.Errorf(agent.NotFound, "the session's log has no run %s that made a turn; see fermata runs", run).At("run")
+	return agent.Errorf(agent.CodeNotFound, "the session's log has no run %s that made a turn; see fermata runs", run).WithPath("run")
 }
 
-// Unsaid is the point before the last thing that a person said before another
+// BeforeLastMessage is the point before the last thing that a person said before another
 // point: what is said there stands in its place. Where several things were said at
-// once that is [agent.InvalidInput], for the others would be lost.
-func Unsaid(v *store.View, p agent.Point) (agent.Point, error) {
+// once that is [agent.CodeInvalidInput], for the others would be lost.
+func BeforeLastMessage(v *store.View, p agent.Checkpoint) (agent.Checkpoint, error) {
 	entries := v.UpTo(p.Seq()).Entries()
 	for _, e := range slices.Backward(entries) {
 		if e.Role != agent.RoleUser || e.Note != "" {
@@ -225,21 +225,21 @@ func Unsaid(v *store.View, p agent.Point) (agent.Point, error) {
 		}
 		said := func(o store.Entry) bool { return o.Seq > at.Seq() && o.Role == agent.RoleUser && o.Note == "" }
 		if first := slices.IndexFunc(entries, said); entries[first].Seq != e.Seq {
-			return at, agent.Errorf(agent.InvalidInput, "several messages were said at once behind %s; fork there, and say what they are to be", at.ID).At("edit")
+			return at, agent.Errorf(agent.CodeInvalidInput, "several messages were said at once behind %s; fork there, and say what they are to be", at.ID).WithPath("edit")
 		}
 		return at, nil
 	}
-	return agent.Point{}, agent.Errorf(agent.NotFound, "nobody has said anything before %s", p.ID).At("checkpoint")
+	return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "nobody has said anything before %s", p.ID).WithPath("checkpoint")
 }
 
 // before is the last point before an event.
-func before(v *store.View, seq int64) (agent.Point, error) {
+func before(v *store.View, seq int64) (agent.Checkpoint, error) {
 	events := v.UpTo(seq - 1).Events()
 	for i, e := range slices.Backward(events) {
 		switch {
-		case e.Checkpoint != nil:
+		case e.Snapshot != nil:
 			return Find(v, agent.CheckpointID(e.Seq))
-		case e.Started != nil && e.Started.Anew():
+		case e.Started != nil && e.Started.HasFirstTurn():
 			return origin(v, i)
 		}
 	}

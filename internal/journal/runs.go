@@ -3,15 +3,15 @@ package journal
 import "github.com/fermata-agents/fermata/agent"
 
 // Runs lists a log's runs in their order.
-func Runs(events []agent.Event) (runs []agent.Record) {
+func Runs(events []agent.Event) (runs []agent.RunRecord) {
 	for _, e := range events {
 		if e.Started != nil {
 			if n := len(runs); n > 0 && e.Started.Imported != nil && !runs[n-1].Status.Ended() {
 				was := &runs[n-1] // it goes on as this one; its end is told where it was
-				was.Status, was.Reason, was.Ended = agent.Cancelled, agent.ReasonExported, e.Time
+				was.Status, was.Reason, was.Ended = agent.StatusCancelled, agent.ReasonExported, e.Time
 			}
-			runs = append(runs, agent.Record{
-				Run: e.Started.Run, Agent: name(e.Started.Spec), By: e.Started.By, Carry: e.Started.Carry, Status: agent.Running, First: e.Seq, Started: e.Time,
+			runs = append(runs, agent.RunRecord{
+				Run: e.Started.Run, Agent: name(e.Started.Spec), By: e.Started.By, Carry: e.Started.Carry, Status: agent.StatusRunning, First: e.Seq, Started: e.Time,
 			})
 		}
 		if len(runs) == 0 {
@@ -22,12 +22,12 @@ func Runs(events []agent.Event) (runs []agent.Record) {
 		switch {
 		case e.Forked != nil:
 			r.Forked = e.Forked
-		case e.Checkpoint != nil:
-			r.Turns, r.Usage, r.Cost = e.Turn, e.Checkpoint.Usage, e.Checkpoint.Cost
-		case e.Type == agent.RunSuspended:
-			r.Status = agent.Suspended
-		case e.Type == agent.RunResumed:
-			r.Status = agent.Running
+		case e.Snapshot != nil:
+			r.Turns, r.Usage, r.Cost = e.Turn, e.Snapshot.Usage, e.Snapshot.Cost
+		case e.Type == agent.EventRunSuspended:
+			r.Status = agent.StatusSuspended
+		case e.Type == agent.EventRunResumed:
+			r.Status = agent.StatusRunning
 		case e.Outcome != nil:
 			r.Status, r.Reason, r.Usage, r.Cost, r.Ended = e.Outcome.Status, e.Outcome.Reason, e.Outcome.Usage, e.Outcome.Cost, e.Time
 		}
@@ -37,15 +37,15 @@ func Runs(events []agent.Event) (runs []agent.Record) {
 
 // Run finds a run by its id or by the first 8 or more characters of it; the last
 // one where it is empty.
-func Run(events []agent.Event, said string) (agent.Record, error) {
+func Run(events []agent.Event, said string) (agent.RunRecord, error) {
 	runs := Runs(events)
 	if said == "" && len(runs) > 0 {
 		return runs[len(runs)-1], nil
 	}
 	for _, r := range runs {
-		if agent.NamesRun(said, r.Run) {
+		if agent.MatchesRunID(said, r.Run) {
 			return r, nil
 		}
 	}
-	return agent.Record{}, agent.Errorf(agent.NotFound, "the session's log has no run %s; see fermata runs", said).At("run")
+	return agent.RunRecord{}, agent.Errorf(agent.CodeNotFound, "the session's log has no run %s; see fermata runs", said).WithPath("run")
 }

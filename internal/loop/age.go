@@ -9,13 +9,13 @@ import (
 // answerBy is until when a person may decide what the run asks; zero if there is no bound.
 // A daemon that is idle waits for whatever comes, however long.
 func (s *State) answerBy() time.Time {
-	w := s.Rest.Wait
+	w := s.Suspensions.Open
 	if w == nil || s.Spec == nil || s.Spec.ResumeWithin == 0 || s.idling() && !s.Holds.any() {
 		return time.Time{}
 	}
 	since := w.At
-	if w.Resting {
-		since = s.Rest.Since
+	if w.AtRest {
+		since = s.Suspensions.Since
 	}
 	return since.Add(time.Duration(s.Spec.ResumeWithin))
 }
@@ -34,12 +34,12 @@ func (s *State) resumeBy() time.Time {
 	return by
 }
 
-// tooOld refuses what a person says to let a run go on after its time. The parent, a time
+// checkAge refuses what a person says to let a run go on after its time. The parent, a time
 // and an event are not asked: nobody forgot those.
-func (s *step) tooOld(by time.Time) error {
+func (s *step) checkAge(by time.Time) error {
 	if by.IsZero() || !s.At.After(by) || s.End.Stopping != nil {
 		return nil
 	}
-	return s.refuseAs(agent.Expired, "", "%s could be let go on until %s (resume_within); stop or cancel the run, and fork its session",
-		s.Rest.Wait.ID, by.UTC().Format(time.RFC3339))
+	return s.refuseAs(agent.CodeExpired, "", "%s could be let go on until %s (resume_within); stop or cancel the run, and fork its session",
+		s.Suspensions.Open.ID, by.UTC().Format(time.RFC3339))
 }

@@ -31,13 +31,13 @@ func (th theme) moves(p place) (all []string) {
 	s := p.state
 	all = append(all, th.due(p)...)
 	all = append(all, th.otherwise(p)...)
-	if !p.full && s.Life != Ending {
+	if !p.full && s.Phase != RunEnding {
 		all = append(all, "full")
 	}
-	if !p.near && s.Life == Live {
+	if !p.near && s.Phase == RunActive {
 		all = append(all, "near-limit")
 	}
-	if s.Parent.Birth != nil {
+	if s.Parent.Start != nil {
 		all = append(all, orders(s)...)
 	}
 	all = append(all, verbs(s)...)
@@ -51,48 +51,48 @@ func (th theme) moves(p place) (all []string) {
 // well as it may, and time passes.
 func (th theme) due(p place) (all []string) {
 	s := p.state
-	switch s.at() {
-	case string(Opening):
+	switch s.phaseName() {
+	case string(RunOpening):
 		all = append(all, th.opened)
-	case string(Listing):
+	case string(RunListing):
 		all = append(all, `listed {"tools":[{"name":"mcp__add"}]}`)
-	case string(Asking), string(Summing):
-		if (&step{State: s}).finishes() && s.Turn.Phase == Asking {
+	case string(TurnAsking), string(TurnSummarizing):
+		if (&step{State: s}).hasFinishTool() && s.Turn.Phase == TurnAsking {
 			all = append(all, `replies {"finish":"tool_calls","output":{"n":1},"parts":[{"type":"tool_call","call":{"tool":"finish","arguments":{"n":1}}}]}`)
 		}
 		all = append(all, "says done")
-	case string(Carrying):
-		if s.Log.Closed && s.Log.Sealing == 0 {
+	case string(RunContinuing):
+		if s.Log.FinalSealDone && s.Log.Sealing == 0 {
 			all = append(all, "fresh")
 		}
-	case string(Folding):
+	case string(RunFolding):
 		all = append(all, "folded so far")
 	}
 	for _, c := range s.Calls.List {
-		if c.State == Active {
+		if c.State == CallRunning {
 			all = append(all, "result "+c.ID+" ok 1")
 		}
 	}
 	if s.Log.Sealing > 0 {
 		all = append(all, "sealed")
 	}
-	if s.Parent.Leasing && !s.over() {
+	if s.Parent.Checking && !s.decided() {
 		all = append(all, "leased")
 	}
-	if a := s.Ledger.Above; a != nil && s.short() {
+	if a := s.Ledger.FromParent; a != nil && s.lacksBudget() {
 		all = append(all, granted(a.Granted, 20, ""))
 	}
 	for _, c := range s.Children.List {
 		switch {
-		case !c.live():
+		case !c.notEnded():
 		case !c.Started:
 			all = append(all, "child-started "+c.Session)
 		default:
 			all = append(all, "child-ended "+c.Session+" completed yes")
 		}
 	}
-	if !s.Wake.IsZero() {
-		all = append(all, fmt.Sprintf("after %s\ntick", max(0, s.Wake.Sub(p.now))))
+	if !s.NextTimer.IsZero() {
+		all = append(all, fmt.Sprintf("after %s\ntick", max(0, s.NextTimer.Sub(p.now))))
 	}
 	return all
 }
@@ -100,45 +100,45 @@ func (th theme) due(p place) (all []string) {
 // otherwise lists how else what was asked for may come out.
 func (th theme) otherwise(p place) (all []string) {
 	s := p.state
-	switch s.at() {
-	case string(Opening):
+	switch s.phaseName() {
+	case string(RunOpening):
 		all = append(all, "not-opened unknown_agent")
-	case string(Listing):
+	case string(RunListing):
 		all = append(all, "not-listed tool_failed")
-	case string(Asking):
+	case string(TurnAsking):
 		all = append(all, th.model...)
 		all = append(all, "fails provider_error", `replies {"finish":"length"}`, `replies {"finish":"paused","parts":[{"type":"server_tool","text":"web_search"}]}`, `replies {"finish":"full"}`, `replies {"finish":"filtered"}`)
-	case string(Summing):
+	case string(TurnSummarizing):
 		all = append(all, "says ", "fails provider_error", "compacts 1 the sum")
 	}
-	if s.Turn.Phase == Asking || s.Turn.Phase == Summing {
+	if s.Turn.Phase == TurnAsking || s.Turn.Phase == TurnSummarizing {
 		all = append(all, `replies {"finish":"held","parts":[{"type":"text","text":"I was"}]}`, fmt.Sprintf(`replies {"finish":"held","hold":{"session":"s","n":%d}}`, s.newest()+1))
 	}
 	for _, c := range s.Calls.List {
-		if c.State == Active {
+		if c.State == CallRunning {
 			all = append(all, "result "+c.ID+" failed no", "result "+c.ID+" unknown gone", "slow "+c.ID, "asks "+c.ID+" Which?", fmt.Sprintf("unbegun %s s %d", c.ID, s.newest()))
 		}
 	}
 	if s.Log.Sealing > 0 {
 		all = append(all, "not-sealed store_unavailable", "not-sealed chunk_damaged")
 	}
-	if s.Parent.Leasing && !s.over() {
+	if s.Parent.Checking && !s.decided() {
 		all = append(all, "leased gone")
 	}
-	if a := s.Ledger.Above; a != nil {
+	if a := s.Ledger.FromParent; a != nil {
 		all = append(all, granted(a.Granted, 0, `,"recall":true`), granted(a.Granted, 0, `,"denied":true`), granted(a.Granted, 20, ""))
 	}
 	for _, a := range s.Ledger.Accounts {
-		if c := s.Children.List[s.Children.find(a.Session)]; a.net()[agent.ResourceTokens] != agent.NotBounded && c.Started {
+		if c := s.Children.List[s.Children.find(a.Session)]; a.net()[agent.ResourceTokens] != agent.Unlimited && c.Started {
 			all = append(all, asking(a, c, 0), asking(a, c, 1))
 		}
 	}
 	for _, c := range s.Children.List {
 		switch {
-		case !c.live():
+		case !c.notEnded():
 		case !c.Started:
 			all = append(all, "child-refused "+c.Session)
-		case c.Status == agent.Suspended:
+		case c.Status == agent.StatusSuspended:
 			all = append(all, fmt.Sprintf(`child-says {"session":%q,"seq":%d,"status":"running"}`, c.Session, c.Seq+1))
 		default:
 			all = append(all, "child-ended "+c.Session+" failed no", fmt.Sprintf(
@@ -151,7 +151,7 @@ func (th theme) otherwise(p place) (all []string) {
 // granted is what the run above may say of what this one may use: so much more of each.
 func granted(was agent.Amounts, more int64, beside string) string {
 	for r := range was {
-		if was[r] != agent.NotBounded {
+		if was[r] != agent.Unlimited {
 			was[r] += more
 		}
 	}
@@ -165,11 +165,11 @@ func granted(was agent.Amounts, more int64, beside string) string {
 // asking is what a sub-agent may say that has used all its tokens, or returned them, and
 // wants more; or that has returned what it had.
 func asking(a Account, c Child, returns int64) string {
-	left := max(0, a.unspent(agent.ResourceTokens))
-	a.Spent.Usage.Input += left * (1 - returns)
+	left := max(0, a.unused(agent.ResourceTokens))
+	a.Used.Usage.Input += left * (1 - returns)
 	a.Returned[agent.ResourceTokens] += left * returns
-	raw, err := json.Marshal(agent.ShareReport{
-		Spent: a.Spent, Granted: a.Granted, Returned: a.Returned, Wants: agent.Amounts{agent.ResourceTokens: 5}, Rests: agent.Amounts{agent.ResourceTokens: 1},
+	raw, err := json.Marshal(agent.BudgetReport{
+		Used: a.Used, Granted: a.Granted, Returned: a.Returned, Requested: agent.Amounts{agent.ResourceTokens: 5}, Blocked: agent.Amounts{agent.ResourceTokens: 1},
 	})
 	if err != nil {
 		panic(err)
@@ -179,7 +179,7 @@ func asking(a Account, c Child, returns int64) string {
 
 // newest is the number of the newest hold of session s that the run has heard of.
 func (s State) newest() int {
-	for _, h := range s.Holds.Heard {
+	for _, h := range s.Holds.Known {
 		if h.Session == "s" {
 			return h.N
 		}
@@ -193,12 +193,12 @@ func orders(s State) []string {
 	held := func(verb agent.Verb, n int) string {
 		return fmt.Sprintf(`ordered {"verb":%q,"held":[{"id":"h-%d","from":"inherited","session":"s","verb":%q}],"heard":[{"session":"s","n":%d}]}`, verb, n, verb, n)
 	}
-	again := held(agent.Pause, n+1)
+	again := held(agent.VerbPause, n+1)
 	if h := s.Holds.inherited(); h != nil {
 		again = held(h.Verb, holdNumber(*h))
 	}
 	return []string{
-		held(agent.Pause, n+1), held(agent.Interrupt, n+1), again, fmt.Sprintf(`ordered {"verb":"resume","heard":[{"session":"s","n":%d}]}`, n),
+		held(agent.VerbPause, n+1), held(agent.VerbInterrupt, n+1), again, fmt.Sprintf(`ordered {"verb":"resume","heard":[{"session":"s","n":%d}]}`, n),
 		`ordered {"verb":"pause","own":true,"by":"agent:s","reason":"later"}`, `ordered {"verb":"resume","own":true,"by":"agent:s","reason":"now"}`,
 		`ordered {"verb":"stop","deadline":"8s"}`, `ordered {"verb":"cancel"}`,
 	}
@@ -219,14 +219,14 @@ func verbs(s State) []string {
 	for _, r := range s.Requests.Open {
 		all = append(all, fmt.Sprintf(`answer {"request":%q,"text":"so"}`, r.ID), fmt.Sprintf(`reject {"request":%q,"reason":"no"}`, r.ID))
 		switch {
-		case r.Type == agent.Approval:
+		case r.Type == agent.RequestApproval:
 			all = append(all, fmt.Sprintf(`approve {"request":%q}`, r.ID), fmt.Sprintf(`approve {"request":%q,"always":true}`, r.ID), fmt.Sprintf(`approve {"request":%q,"arguments":{"eur":2}}`, r.ID))
 		case len(r.Choices) > 0:
 			all = append(all, fmt.Sprintf(`answer {"request":%q,"choice":0}`, r.ID), fmt.Sprintf(`answer {"request":%q,"choice":1}`, r.ID))
 		}
 	}
 	for _, c := range s.Children.List {
-		if c.live() {
+		if c.notEnded() {
 			all = append(all, fmt.Sprintf(`answer {"request":"%s/q-1","text":"so"}`, c.Session))
 		}
 	}
@@ -235,7 +235,7 @@ func verbs(s State) []string {
 
 // events are a new one for a daemon, and the last one again.
 func events(s State) []string {
-	n := len(s.Messages.Posts)
+	n := len(s.Messages.Receipts)
 	return []string{fmt.Sprintf(`emit @e%d {"topic":"t","payload":%d}`, n, n), fmt.Sprintf(`emit @e%d {"topic":"t","payload":%d}`, max(0, n-1), n-1)}
 }
 
@@ -247,7 +247,7 @@ func lifts(s State) []string {
 		return []string{"resume {}"}
 	case len(s.Holds.List) > 0:
 		return []string{fmt.Sprintf(`ordered {"verb":"resume","heard":[{"session":"s","n":%d}]}`, s.newest())}
-	case len(s.Requests.Open) > 0 && s.Requests.Open[0].Type == agent.Approval:
+	case len(s.Requests.Open) > 0 && s.Requests.Open[0].Type == agent.RequestApproval:
 		return []string{fmt.Sprintf(`approve {"request":%q}`, s.Requests.Open[0].ID)}
 	case len(s.Requests.Open) > 0 && len(s.Requests.Open[0].Choices) > 0:
 		return []string{fmt.Sprintf(`answer {"request":%q,"choice":1}`, s.Requests.Open[0].ID)}

@@ -31,7 +31,7 @@ func newDrive(t *testing.T, spec agent.Spec) *drive {
 
 func (d *drive) step(in Input) []Effect {
 	d.t.Helper()
-	next, effects, err := Step(d.state, Moment{At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Full: d.nearlyFull, NearHistoryLimit: d.nearlyFull}, in)
+	next, effects, err := Step(d.state, Moment{At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ContinueAsNewSuggested: d.nearlyFull, NearHistoryLimit: d.nearlyFull}, in)
 	require.NoError(d.t, err)
 	checkInvariants(d.t, d.state, next, effects)
 	d.state = next
@@ -41,16 +41,16 @@ func (d *drive) step(in Input) []Effect {
 // asks lets the model ask for calls.
 func (d *drive) asks(calls ...agent.ToolCall) {
 	d.t.Helper()
-	r := agent.Reply{Finish: agent.FinishCalls}
+	r := agent.Reply{Finish: agent.FinishToolCalls}
 	for _, c := range calls {
-		r.Parts = append(r.Parts, agent.Part{Type: agent.PartCall, Call: &c})
+		r.Parts = append(r.Parts, agent.Part{Type: agent.PartToolCall, Call: &c})
 	}
-	d.step(Replied{Ask: d.state.Turn.Ask, Reply: r})
+	d.step(ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: r})
 }
 
 func (d *drive) says(text string, output json.RawMessage) {
 	d.t.Helper()
-	d.step(Replied{Ask: d.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Output: output, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}})
+	d.step(ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishStop, Output: output, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}})
 }
 
 // said is the last message of the log's open part.
@@ -74,7 +74,7 @@ func TestNoMoreChildren(t *testing.T) {
 			n++
 			calls = append(calls, agent.ToolCall{Tool: "subagent__b", Arguments: json.RawMessage(fmt.Sprintf(`{"task":"%d","background":true}`, n))})
 		}
-		before := d.state.Children.countLive()
+		before := d.state.Children.countNotEnded()
 		d.asks(calls...)
 		for _, c := range d.state.Children.List[before:] {
 			d.step(ChildStarted{Session: c.Session, Run: "x"})
@@ -91,8 +91,8 @@ func TestNoMoreChildren(t *testing.T) {
 		require.Zero(t, give(maxCalls))
 	}
 	require.Equal(t, 3, give(3))
-	d.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Session: "s/b-1", Status: agent.Completed}})
-	require.Equal(t, maxWorking-1, d.state.Children.countLive())
+	d.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Session: "s/b-1", Status: agent.StatusCompleted}})
+	require.Equal(t, maxWorking-1, d.state.Children.countNotEnded())
 }
 
 // Names that a model invents do not fill checkpoints and outcomes.
@@ -108,7 +108,7 @@ func TestInventedToolsAreCountedTogether(t *testing.T) {
 	require.Len(t, d.state.Calls.Counts, maxCounted+1)
 	require.Equal(t, agent.ToolCount{Tool: otherTools, Calls: 600 - maxCounted, Rejected: 600 - maxCounted}, d.state.Calls.Counts[maxCounted])
 	d.asks(agent.ToolCall{Tool: "echo", Arguments: json.RawMessage("{}")})
-	d.step(Returned{Result: agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "echo", Status: agent.CallOK}})
+	d.step(ToolReturned{Result: agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "echo", Status: agent.CallOK}})
 	require.Equal(t, agent.ToolCount{Tool: "echo", Calls: 1, OK: 1}, d.state.Calls.Counts[maxCounted+1])
 }
 
@@ -122,12 +122,12 @@ func TestATurnSetsSoMuch(t *testing.T) {
 	d.asks(calls...)
 	long := json.RawMessage(`"` + strings.Repeat("x", 60<<10) + `"`)
 	for i, c := range d.state.Calls.List {
-		d.step(Returned{Result: agent.ToolResult{Call: c.ID, Tool: "echo", Status: agent.CallOK, Text: "ok"}, Set: map[string]json.RawMessage{fmt.Sprint("k", i): long}})
+		d.step(ToolReturned{Result: agent.ToolResult{Call: c.ID, Tool: "echo", Status: agent.CallOK, Text: "ok"}, StateChanges: map[string]json.RawMessage{fmt.Sprint("k", i): long}})
 	}
 	kept := 0
 	for _, e := range d.state.Log.Tail {
-		if e.Checkpoint != nil {
-			kept += len(e.Checkpoint.Set)
+		if e.Snapshot != nil {
+			kept += len(e.Snapshot.StateChanges)
 		}
 	}
 	require.Equal(t, 4, kept)
@@ -149,19 +149,19 @@ func TestAHistoryThatIsNearlyFull(t *testing.T) {
 			d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a", Tools: []string{"echo"}}, Toolset: []agent.ToolSpec{{Name: "echo"}}})
 			begin(d)
 			d.nearlyFull = true
-			effects := d.step(Said{Command: agent.SendOrder{Text: "and"}})
-			require.Contains(t, effects, Effect(Abandon{Grace: defaultGrace}))
-			if d.state.Turn.Phase == Asking {
-				d.step(Replied{Ask: d.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishHeld}})
+			effects := d.step(CommandReceived{Command: agent.SendCommand{Text: "and"}})
+			require.Contains(t, effects, Effect(CancelInFlight{Grace: defaultGrace}))
+			if d.state.Turn.Phase == TurnAsking {
+				d.step(ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld}})
 			} else {
-				d.step(Returned{Result: agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "echo", Status: agent.CallFailed, Text: "The tool was interrupted"}})
+				d.step(ToolReturned{Result: agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "echo", Status: agent.CallFailed, Text: "The tool was interrupted"}})
 			}
-			require.Equal(t, Carrying, d.state.Life)
-			require.Contains(t, d.step(Sealed{Head: "h", Seq: d.state.Log.Sealing}), Effect(CarryOver{}))
+			require.Equal(t, RunContinuing, d.state.Phase)
+			require.Contains(t, d.step(Sealed{Head: "h", Seq: d.state.Log.Sealing}), Effect(ContinueAsNew{}))
 			d.nearlyFull = false
 			d.step(Continued{})
-			require.Equal(t, Asking, d.state.Turn.Phase)
-			require.Equal(t, "and", d.said().TextOf())
+			require.Equal(t, TurnAsking, d.state.Turn.Phase)
+			require.Equal(t, "and", d.said().Text())
 		})
 	}
 }
@@ -169,12 +169,12 @@ func TestAHistoryThatIsNearlyFull(t *testing.T) {
 // A run below another tells it no more than that one's model will read.
 func TestAChildsAnswerIsCut(t *testing.T) {
 	d := &drive{t: t}
-	d.step(Begin{Session: "s/b-1", Run: "r", Start: agent.Start{Agent: "b", Input: agent.Input{Text: "go"}}, Birth: &agent.Birth{Parent: agent.Parent{Session: "s", Run: "p"}, Depth: 1}})
+	d.step(Begin{Session: "s/b-1", Run: "r", Start: agent.Start{Agent: "b", Input: agent.Input{Text: "go"}}, ChildStart: &agent.ChildStart{Parent: agent.Parent{Session: "s", Run: "p"}, Depth: 1}})
 	spec := agent.Spec{Definition: agent.Definition{Name: "b"}.WithDefaults()}
 	d.step(Opened{Spec: &spec})
 	d.says(strings.Repeat("x", 1<<20), nil)
 	require.Contains(t, d.state.End.Outcome.Text, "[cut here: the result has 1048576 bytes, of which the first 262144 are shown]")
-	require.Len(t, d.said().TextOf(), 1<<20)
+	require.Len(t, d.said().Text(), 1<<20)
 }
 
 // All that a call was answered with is handed to it each time, so there is an end to it.
@@ -184,21 +184,21 @@ func TestAnswersToACallAreBounded(t *testing.T) {
 	text := strings.Repeat("x", maxAnswers/2+1)
 	quarter := json.RawMessage(`"` + text[:maxAnswers/4] + `"`) // it counts twice: it is a text, too
 	ask := func() string {
-		d.step(Returned{Result: agent.ToolResult{Call: "t1.1", Tool: "paint", Status: agent.CallOK}, Ask: &agent.ToolQuestion{Text: "Which?"}})
+		d.step(ToolReturned{Result: agent.ToolResult{Call: "t1.1", Tool: "paint", Status: agent.CallOK}, Question: &agent.ToolQuestion{Text: "Which?"}})
 		return d.state.Requests.Open[0].ID
 	}
-	d.step(Said{Command: agent.AnswerOrder{Request: ask(), Data: quarter}})
+	d.step(CommandReceived{Command: agent.AnswerCommand{Request: ask(), Data: quarter}})
 	request := ask()
 	for path, long := range map[string]agent.Command{
-		"data": agent.AnswerOrder{Request: request, Data: quarter}, "text": agent.AnswerOrder{Request: request, Text: text}, "reason": agent.RejectOrder{Request: request, Reason: text},
+		"data": agent.AnswerCommand{Request: request, Data: quarter}, "text": agent.AnswerCommand{Request: request, Text: text}, "reason": agent.RejectCommand{Request: request, Reason: text},
 	} {
-		_, _, err := Step(d.state, Moment{}, Said{Command: long})
-		require.ErrorIs(t, err, agent.TooLarge)
+		_, _, err := Step(d.state, Moment{}, CommandReceived{Command: long})
+		require.ErrorIs(t, err, agent.CodeTooLarge)
 		require.ErrorContains(t, err, "the answers to what call t1.1 asks would have")
 		var refused *agent.Error
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, path, refused.Path)
 	}
-	d.step(Said{Command: agent.AnswerOrder{Request: request, Text: "red"}})
+	d.step(CommandReceived{Command: agent.AnswerCommand{Request: request, Text: "red"}})
 	require.Len(t, d.state.Calls.List[0].Answers, 2)
 }

@@ -11,35 +11,37 @@ import (
 // otherwise. So a briefing counts what somebody else has written in it, and is known again
 // by itself and not by its text.
 
-// first is the message that a run is started with.
-func (o Origin) first() agent.Message { return inputMessage(o.Start, o.Brief) }
+// startMessage is the message that a run is started with.
+func (o Origin) startMessage() agent.Message { return inputMessage(o.Start, o.BriefingText) }
 
-// sum tells two starts of one id apart.
-func (o Origin) sum() string {
-	brief := o.Brief
+// startDigest tells two starts of one id apart.
+func (o Origin) startDigest() string {
+	brief := o.BriefingText
 	if b := o.Start.Input.Briefing; b != nil {
 		if raw, err := json.Marshal(b); err == nil { // it came as JSON
 			brief = string(raw)
 		}
 	}
-	return inputMessage(o.Start, brief).Sum()
+	return inputMessage(o.Start, brief).Digest()
 }
 
 // bytes is what the message counts that the run is started with, and size its length in JSON.
-func (o Origin) bytes() int { return o.own().Size() + briefed(o.Start.Input.Briefing, length) }
+func (o Origin) bytes() int {
+	return o.messageWithoutBriefing().Size() + briefingSize(o.Start.Input.Briefing, length)
+}
 func (o Origin) size() int {
-	return messageInJSON(o.own()) + briefed(o.Start.Input.Briefing, quotedInJSON)
+	return messageJSONLen(o.messageWithoutBriefing()) + briefingSize(o.Start.Input.Briefing, quotedJSONLen)
 }
 
-// own is that message without the briefing.
-func (o Origin) own() agent.Message { return inputMessage(o.Start, "") }
+// messageWithoutBriefing is that message without the briefing.
+func (o Origin) messageWithoutBriefing() agent.Message { return inputMessage(o.Start, "") }
 
 func length(text string) int { return frame/8 + len(text) }
 
-// quotedInJSON is how long a text is in JSON at most when it is quoted in Markdown: a line,
+// quotedJSONLen is how long a text is in JSON at most when it is quoted in Markdown: a line,
 // and what would be a tag or an image there, become longer.
-func quotedInJSON(text string) int {
-	n := postFrame + inJSON(text)
+func quotedJSONLen(text string) int {
+	n := receiptFrame + jsonLen(text)
 	for _, r := range text {
 		if strings.ContainsRune("<!\n\r\v\f\u0085\u2028\u2029", r) {
 			n += len(`\n\u003e `)
@@ -48,8 +50,8 @@ func quotedInJSON(text string) int {
 	return n
 }
 
-// briefed is what all texts in a briefing count; nil has none.
-func briefed(b *agent.Handoff, count func(string) int) (n int) {
+// briefingSize is what all texts in a briefing count; nil has none.
+func briefingSize(b *agent.Handoff, count func(string) int) (n int) {
 	if b == nil {
 		return 0
 	}
@@ -64,8 +66,8 @@ func briefed(b *agent.Handoff, count func(string) int) (n int) {
 
 // textsOf are the texts of one agent's handoff.
 func textsOf(h *agent.Handoff) (all []string) {
-	all = append(all, h.Session, h.Run, h.Agent, string(h.Status), h.Task, h.Reason, h.Summary, string(h.SummarisedBy), string(h.ConfidenceBy))
-	for _, items := range [][]agent.Item{h.Done, h.InFlight, h.NotBegun, h.Failed} {
+	all = append(all, h.Session, h.Run, h.Agent, string(h.Status), h.Task, h.Reason, h.Summary, string(h.SummarizedBy), string(h.ConfidenceBy))
+	for _, items := range [][]agent.WorkItem{h.Done, h.InFlight, h.NotStarted, h.Failed} {
 		for _, i := range items {
 			all = append(all, i.What, i.Ref)
 		}

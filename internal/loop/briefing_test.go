@@ -15,24 +15,24 @@ import (
 // However a build words what it says of a briefing: the run decides alike, also whether a
 // start is one that was heard before.
 func TestNoWordingOfABriefingDecides(t *testing.T) {
-	plays := func(brief string, posts []agent.Post) State {
+	plays := func(brief string, posts []agent.MessageReceipt) State {
 		p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-		p.step(Begin{Session: "s", Run: "r", Brief: brief, Start: agent.Start{
+		p.step(Begin{Session: "s", Run: "r", BriefingText: brief, Start: agent.Start{
 			Agent: "a", ID: "m-1", Carry: agent.CarryCompact, Input: agent.Input{Briefing: &agent.Handoff{Session: "old", Summary: strings.Repeat("x", 200<<10)}},
 		}})
 		in := p.input("opened", "").(Opened)
-		in.Head, in.Seq, in.Posts = "old", 9, posts
+		in.Head, in.Seq, in.Receipts = "old", 9, posts
 		p.step(in)
 		return p.state
 	}
 	sparse, verbose := plays("Go on.", nil), plays(strings.Repeat("Go on, and take your time. ", 12_000), nil)
-	require.Equal(t, Live, verbose.Life, "it is not too long to wait")
-	require.Equal(t, sparse.Messages.Posts, verbose.Messages.Posts)
+	require.Equal(t, RunActive, verbose.Phase, "it is not too long to wait")
+	require.Equal(t, sparse.Messages.Receipts, verbose.Messages.Receipts)
 	require.Equal(t, sparse.Messages.PendingSize, verbose.Messages.PendingSize)
 	require.Equal(t, sparse.Log.Bytes, verbose.Log.Bytes)
 
-	again := plays("Carry on.", sparse.Messages.Posts)
-	require.Equal(t, agent.Stale, again.End.Outcome.Error.Code, "it is the same start")
+	again := plays("Carry on.", sparse.Messages.Receipts)
+	require.Equal(t, agent.CodeStale, again.End.Outcome.Error.Code, "it is the same start")
 }
 
 // A briefing is no longer in a state than it counts.
@@ -42,6 +42,6 @@ func TestABriefingIsNoLongerThanItCounts(t *testing.T) {
 		said := text.Draw(t, "text")
 		quoted, err := json.Marshal("> " + strings.NewReplacer("\n", "\n> ", "\r", "\n> ", "\v", "\n> ", "\u2028", "\n> ", "<", "&lt;", "!", `!\`).Replace(said))
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(quoted), quotedInJSON(said))
+		require.LessOrEqual(t, len(quoted), quotedJSONLen(said))
 	})
 }

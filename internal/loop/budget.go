@@ -15,75 +15,75 @@ type Budget struct {
 	Cost   agent.USD    `json:"cost_usd"`
 	// Estimated is the part of that which nobody has told.
 	Estimated agent.Estimate `json:"estimated,omitzero"`
-	// From is the turn behind which the run began.
-	From int `json:"from,omitempty"`
-	// Base is what the tree had used when a limit was renewed, and OwnBase the run's own
+	// ForkTurn is the turn behind which the run began.
+	ForkTurn int `json:"fork_turn,omitempty"`
+	// UsedAtRenewal is what the tree had used when a limit was renewed, and OwnBase the run's own
 	// turns then.
-	Base    agent.Amounts `json:"base,omitzero"`
-	OwnBase int           `json:"own_base,omitempty"`
-	// Last is what the last turn used: about what the next one needs.
-	Last agent.Amounts `json:"last,omitzero"`
-	// Request is how many tokens the last request had that the model answered, as it
+	UsedAtRenewal     agent.Amounts `json:"used_at_renewal,omitzero"`
+	OwnTurnsAtRenewal int           `json:"own_turns_at_renewal,omitempty"`
+	// LastTurn is what the last turn used: about what the next one needs.
+	LastTurn agent.Amounts `json:"last_turn,omitzero"`
+	// RequestTokens is how many tokens the last request had that the model answered, as it
 	// counted them, and Since how many bytes were said since.
-	Request int64 `json:"request,omitempty"`
+	RequestTokens int64 `json:"request_tokens,omitempty"`
 	// Counted is that number if it is of this turn, else zero.
-	Counted int64 `json:"counted,omitempty"`
-	Since   int   `json:"since,omitempty"`
-	// Paid means that the model call in flight is charged, and Blind is what was charged
+	Counted    int64 `json:"counted,omitempty"`
+	BytesSince int   `json:"bytes_since,omitempty"`
+	// Charged means that the model call in flight is charged, and Blind is what was charged
 	// for one that was given up and of which nothing was known.
-	Paid  bool        `json:"paid,omitempty"`
-	Blind agent.Usage `json:"blind,omitzero"`
+	Charged         bool        `json:"charged,omitempty"`
+	EstimatedCharge agent.Usage `json:"estimated_charge,omitzero"`
 	// Worked is how long the run has worked, and Runs since when it is at work again; zero
 	// while the clock stands still.
-	Worked time.Duration `json:"worked,omitempty"`
-	Runs   time.Time     `json:"runs,omitzero"`
+	Worked       time.Duration `json:"worked,omitempty"`
+	RunningSince time.Time     `json:"running_since,omitzero"`
 }
 
 // bytesPerToken is less than texts in English have, so that an estimate is rather high.
 const bytesPerToken = 3
 
-// allow sets the limits of a run that begins.
-func (b *Budget) allow(l agent.Limits) { b.Limits = l }
+// setLimits sets the limits of a run that begins.
+func (b *Budget) setLimits(l agent.Limits) { b.Limits = l }
 
-// starts begins the working time.
-func (b *Budget) starts(at time.Time) { b.Runs = at }
+// startClock begins the working time.
+func (b *Budget) startClock(at time.Time) { b.RunningSince = at }
 
-// tick takes that time has passed.
-func (b *Budget) tick(at time.Time) {
-	if !b.Runs.IsZero() && at.After(b.Runs) {
-		b.Worked, b.Runs = b.Worked+at.Sub(b.Runs), at
+// advanceClock takes that time has passed.
+func (b *Budget) advanceClock(at time.Time) {
+	if !b.RunningSince.IsZero() && at.After(b.RunningSince) {
+		b.Worked, b.RunningSince = b.Worked+at.Sub(b.RunningSince), at
 	}
 }
 
-// clock lets the working time pass or stand still from now on.
-func (b *Budget) clock(passes bool, at time.Time) {
+// setClock lets the working time pass or stand still from now on.
+func (b *Budget) setClock(passes bool, at time.Time) {
 	switch {
 	case !passes:
-		b.Runs = time.Time{}
-	case b.Runs.IsZero():
-		b.Runs = at
+		b.RunningSince = time.Time{}
+	case b.RunningSince.IsZero():
+		b.RunningSince = at
 	}
 }
 
-// began sets the turn behind which the run began: the limits are new.
-func (b *Budget) began(turn int) { b.From = turn }
+// setForkTurn sets the turn behind which the run began: the limits are new.
+func (b *Budget) setForkTurn(turn int) { b.ForkTurn = turn }
 
 // renew lets one limit count from now on; spent is what the tree has used.
 func (b *Budget) renew(limit agent.Code, spent agent.Amounts, own int) {
 	for r := range agent.Resources {
 		if r.Code() == limit {
-			b.Base[r] = spent[r]
+			b.UsedAtRenewal[r] = spent[r]
 		}
 	}
-	if limit == agent.LimitTurns {
-		b.OwnBase = own
+	if limit == agent.CodeLimitTurns {
+		b.OwnTurnsAtRenewal = own
 	}
 }
 
-// afresh lets all limits count from now on.
-func (b *Budget) afresh(spent agent.Amounts, own int) {
+// renewAll lets all limits count from now on.
+func (b *Budget) renewAll(spent agent.Amounts, own int) {
 	spent[agent.ResourceAgents]-- // the run itself is not started again
-	b.Base, b.OwnBase = spent, own
+	b.UsedAtRenewal, b.OwnTurnsAtRenewal = spent, own
 }
 
 // charge adds what one attempt at a model call has used.
@@ -92,47 +92,47 @@ func (b *Budget) charge(c agent.Charge, own agent.Price) {
 		c.Cost = own.Of(c.Usage)
 	}
 	tokens := c.Usage.Bounded().Total()
-	b.Usage, b.Cost = b.Usage.Add(c.Usage), agent.Sum(b.Cost, c.Cost)
-	b.Last[agent.ResourceTokens] = agent.Sum(b.Last[agent.ResourceTokens], tokens)
-	b.Last[agent.ResourceCost] = agent.Sum(b.Last[agent.ResourceCost], int64(c.Cost))
+	b.Usage, b.Cost = b.Usage.Add(c.Usage), agent.AddAmounts(b.Cost, c.Cost)
+	b.LastTurn[agent.ResourceTokens] = agent.AddAmounts(b.LastTurn[agent.ResourceTokens], tokens)
+	b.LastTurn[agent.ResourceCost] = agent.AddAmounts(b.LastTurn[agent.ResourceCost], int64(c.Cost))
 	if c.Estimated {
 		b.Estimated = b.Estimated.Add(agent.Estimate{Tokens: tokens, Cost: c.Cost})
 	}
 }
 
-// calls takes that the model is asked.
-func (b *Budget) calls() { b.Paid, b.Blind = false, agent.Usage{} }
+// modelCalled takes that the model is asked.
+func (b *Budget) modelCalled() { b.Charged, b.EstimatedCharge = false, agent.Usage{} }
 
-// pays takes that the call is charged, blindly with what was guessed.
-func (b *Budget) pays(blind agent.Usage) { b.Paid, b.Blind = true, blind }
+// setCharged takes that the call is charged, blindly with what was guessed.
+func (b *Budget) setCharged(blind agent.Usage) { b.Charged, b.EstimatedCharge = true, blind }
 
-// turn begins to count what a turn needs.
-func (b *Budget) turn() {
-	b.Last, b.Counted = agent.Amounts{agent.ResourceTurns: 1, agent.ResourceAgents: 1}, 0
+// startTurn begins to count what a turn needs.
+func (b *Budget) startTurn() {
+	b.LastTurn, b.Counted = agent.Amounts{agent.ResourceTurns: 1, agent.ResourceAgents: 1}, 0
 }
 
-// counted takes how many tokens the model has counted in a request.
-func (b *Budget) counted(u agent.Usage) {
+// setRequestTokens takes how many tokens the model has counted in a request.
+func (b *Budget) setRequestTokens(u agent.Usage) {
 	if u.Input > 0 {
-		n := agent.Amount(u.Input)
-		b.Request, b.Counted, b.Since = n, n, 0
+		n := agent.ClampAmount(u.Input)
+		b.RequestTokens, b.Counted, b.BytesSince = n, n, 0
 	}
 }
 
-// said counts what will be in the next request.
-func (b *Budget) said(bytes int) { b.Since += bytes }
+// addBytes counts what will be in the next request.
+func (b *Budget) addBytes(bytes int) { b.BytesSince += bytes }
 
-// blind is the charge of a call of which nothing is known.
-func (b Budget) blind() agent.Charge {
-	return agent.Charge{Usage: agent.Usage{Input: b.Request + int64(b.Since+bytesPerToken-1)/bytesPerToken}, Estimated: true}
+// estimatedCharge is the charge of a call of which nothing is known.
+func (b Budget) estimatedCharge() agent.Charge {
+	return agent.Charge{Usage: agent.Usage{Input: b.RequestTokens + int64(b.BytesSince+bytesPerToken-1)/bytesPerToken}, Estimated: true}
 }
 
 // allowance is how much the run's own limits allow the tree in all, counted from its birth.
 func (b Budget) allowance() agent.Amounts {
 	c := b.Limits.Amounts()
 	for r := range agent.Resources {
-		if c[r] != agent.NotBounded {
-			c[r] = min(c[r], maxGrant(r)) + b.Base[r]
+		if c[r] != agent.Unlimited {
+			c[r] = min(c[r], maxGrant(r)) + b.UsedAtRenewal[r]
 		}
 	}
 	return c
@@ -140,21 +140,21 @@ func (b Budget) allowance() agent.Amounts {
 
 // workedAt is how long the run has worked until a time.
 func (b Budget) workedAt(now time.Time) time.Duration {
-	b.tick(now)
+	b.advanceClock(now)
 	return b.Worked
 }
 
 // deadline is when the working time of the run's own limit is over; zero if it has none,
 // or while the clock stands still.
 func (b Budget) deadline() time.Time {
-	if b.Limits.WallClock == 0 || b.Runs.IsZero() {
+	if b.Limits.WallClock == 0 || b.RunningSince.IsZero() {
 		return time.Time{}
 	}
-	return b.Runs.Add(time.Duration(b.allowance()[agent.ResourceTime]) - b.Worked)
+	return b.RunningSince.Add(time.Duration(b.allowance()[agent.ResourceTime]) - b.Worked)
 }
 
 // ownTurns is how many model calls the run itself has made of those that it may.
-func (s *State) ownTurns() int { return s.Turn.N - s.Budget.From }
+func (s *State) ownTurns() int { return s.Turn.N - s.Budget.ForkTurn }
 
 // tally is what the run itself has used.
 func (s *State) tally() agent.Tally {
@@ -164,18 +164,18 @@ func (s *State) tally() agent.Tally {
 
 // treeTally is what the run and all below it have used, as far as that was heard.
 func (s *State) treeTally() agent.Tally {
-	t := s.tally().Add(s.Ledger.Gone)
+	t := s.tally().Add(s.Ledger.EndedUsage)
 	for _, a := range s.Ledger.Accounts {
-		t = t.Add(a.Spent)
+		t = t.Add(a.Used)
 	}
 	return t
 }
 
-// spentAmounts is what the tree has used of each resource.
-func (s *State) spentAmounts() (spent agent.Amounts) {
-	k := s.reckon()
+// usedAmounts is what the tree has used of each resource.
+func (s *State) usedAmounts() (spent agent.Amounts) {
+	k := s.budgetView()
 	for r := range agent.Resources {
-		spent[r] = k.spent(r)
+		spent[r] = k.used(r)
 	}
 	return spent
 }
@@ -183,102 +183,102 @@ func (s *State) spentAmounts() (spent agent.Amounts) {
 // limitOrder is the order in which limits are looked at before a model call.
 var limitOrder = []agent.Resource{agent.ResourceTurns, agent.ResourceTime, agent.ResourceTokens, agent.ResourceCost}
 
-// limit is the first of the run's own limits that is used up before a model call; nil if
+// exhaustedLimit is the first of the run's own limits that is used up before a model call; nil if
 // none is.
-func (s *State) limit() *agent.Error {
-	if most := s.Budget.Limits.OwnTurns; most > 0 && s.ownTurns()-s.Budget.OwnBase >= most {
-		return agent.Errorf(agent.LimitTurns, "the run has made the %d model calls that limits.own_turns allows", most)
+func (s *State) exhaustedLimit() *agent.Error {
+	if most := s.Budget.Limits.OwnTurns; most > 0 && s.ownTurns()-s.Budget.OwnTurnsAtRenewal >= most {
+		return agent.Errorf(agent.CodeLimitTurns, "the run has made the %d model calls that limits.own_turns allows", most)
 	}
-	k := s.reckon()
+	k := s.budgetView()
 	for _, r := range limitOrder {
 		if k.exhausted(r) {
-			return s.used(r, k)
+			return s.limitError(r, k)
 		}
 	}
 	return nil
 }
 
-// used is the error of a limit that is used up.
-func (s *State) used(r agent.Resource, k reckoning) *agent.Error {
+// limitError is the error of a limit that is used up.
+func (s *State) limitError(r agent.Resource, k budgetView) *agent.Error {
 	who := "the run has"
-	if len(k.Accounts) > 0 || k.Gone.Agents > 0 {
+	if len(k.Accounts) > 0 || k.EndedUsage.Agents > 0 {
 		who = "the run and the agents below it have"
 	}
-	l, n := s.Budget.Limits, k.spent(r)-s.Budget.Base[r]
+	l, n := s.Budget.Limits, k.used(r)-s.Budget.UsedAtRenewal[r]
 	switch r {
 	case agent.ResourceTurns:
-		return agent.Errorf(agent.LimitTurns, "%s made the %d model calls that limits.turns allows", who, l.Turns)
+		return agent.Errorf(agent.CodeLimitTurns, "%s made the %d model calls that limits.turns allows", who, l.Turns)
 	case agent.ResourceTime:
-		return s.Budget.outOfTime()
+		return s.Budget.timeLimitError()
 	case agent.ResourceTokens:
-		return agent.Errorf(agent.LimitTokens, "%s used %d tokens; limits.tokens allows %d", who, n, l.Tokens)
+		return agent.Errorf(agent.CodeLimitTokens, "%s used %d tokens; limits.tokens allows %d", who, n, l.Tokens)
 	default:
-		return agent.Errorf(agent.LimitCost, "%s cost %s USD; limits.cost_usd allows %s", who, agent.USD(n), l.CostUSD)
+		return agent.Errorf(agent.CodeLimitCost, "%s cost %s USD; limits.cost_usd allows %s", who, agent.USD(n), l.CostUSD)
 	}
 }
 
-func (b Budget) outOfTime() *agent.Error {
-	return agent.Errorf(agent.LimitTime, "the run has worked for the %s that limits.wall_clock allows", b.Limits.WallClock)
+func (b Budget) timeLimitError() *agent.Error {
+	return agent.Errorf(agent.CodeLimitTime, "the run has worked for the %s that limits.wall_clock allows", b.Limits.WallClock)
 }
 
-// clockPasses reports whether working time passes: the run is at work, or a sub-agent is.
+// workingTimePasses reports whether working time passes: the run is at work, or a sub-agent is.
 // Those of a held run are held too.
-func (s *step) clockPasses() bool {
-	began := s.Life != New && s.Life != Opening && s.Life != Importing
-	return began && !s.over() && (!s.Rest.resting() || !s.Holds.any() && s.Children.anyBusy())
+func (s *step) workingTimePasses() bool {
+	began := s.Phase != RunNew && s.Phase != RunOpening && s.Phase != RunImporting
+	return began && !s.decided() && (!s.Suspensions.atRest() || !s.Holds.any() && s.Children.anyWorking())
 }
 
-// clockRuns reports whether the end of the working time ends the run: if the limit asks,
+// timeLimitEndsRun reports whether the end of the working time ends the run: if the limit asks,
 // it does so at the turn's end. An idle daemon that sums up has done its work.
-func (s *step) clockRuns() bool {
-	return !s.Budget.deadline().IsZero() && !s.idling() && s.End.Stopping == nil && (s.Spec == nil || s.Spec.OnLimit != agent.AskOnReached)
+func (s *step) timeLimitEndsRun() bool {
+	return !s.Budget.deadline().IsZero() && !s.idling() && s.End.Stopping == nil && (s.Spec == nil || s.Spec.OnLimit != agent.LimitActionAsk)
 }
 
 // chargeReply takes what a model call has used, also in attempts that failed.
 func (s *step) chargeReply(r agent.Reply) {
-	s.Budget.pays(agent.Usage{})
-	s.chargeAll(r.Spent)
+	s.Budget.setCharged(agent.Usage{})
+	s.chargeAll(r.Charges)
 	s.Budget.charge(agent.Charge{Model: r.Model, Usage: r.Usage, Cost: r.Cost}, s.Spec.Price)
-	s.Budget.counted(r.Usage)
+	s.Budget.setRequestTokens(r.Usage)
 }
 
 func (s *step) chargeAll(spent []agent.Charge) {
 	for _, c := range spent {
 		if c.Estimated && c.Usage == (agent.Usage{}) {
-			c = s.Budget.blind()
+			c = s.Budget.estimatedCharge()
 		}
 		s.Budget.charge(c, s.Spec.Price)
 	}
 }
 
-// chargeBlind takes that a model call is given up whose result nobody waits for: what it
+// chargeEstimate takes that a model call is given up whose result nobody waits for: what it
 // has used will not be told.
-func (s *step) chargeBlind() {
-	if s.Turn.inFlight() && !s.Budget.Paid {
-		c := s.Budget.blind()
-		s.Budget.pays(c.Usage)
+func (s *step) chargeEstimate() {
+	if s.Turn.inFlight() && !s.Budget.Charged {
+		c := s.Budget.estimatedCharge()
+		s.Budget.setCharged(c.Usage)
 		s.Budget.charge(c, s.Spec.Price)
 	}
 }
 
-// late charges what a call that was given up has used beyond what was guessed.
-func (s *step) late(ask int64, r agent.Reply) error {
-	if s.Life == Ended || s.Turn.inFlight() || ask != s.Turn.Ask || s.Budget.Blind == (agent.Usage{}) {
-		return s.refuse("the model call of event %d is not waited for in phase %q", ask, s.at())
+// chargeLateReply charges what a call that was given up has used beyond what was guessed.
+func (s *step) chargeLateReply(ask int64, r agent.Reply) error {
+	if s.Phase == RunEnded || s.Turn.inFlight() || ask != s.Turn.AskSeq || s.Budget.EstimatedCharge == (agent.Usage{}) {
+		return s.refuse("the model call of event %d is not waited for in phase %q", ask, s.phaseName())
 	}
-	guessed := s.Budget.Blind
-	all := append(slices.Clip(r.Spent), agent.Charge{Model: r.Model, Usage: r.Usage, Cost: r.Cost})
+	guessed := s.Budget.EstimatedCharge
+	all := append(slices.Clip(r.Charges), agent.Charge{Model: r.Model, Usage: r.Usage, Cost: r.Cost})
 	for i, c := range all {
 		u := c.Usage.Bounded()
-		all[i].Usage, guessed = beyond(u, guessed), beyond(guessed, u)
+		all[i].Usage, guessed = usageBeyond(u, guessed), usageBeyond(guessed, u)
 	}
-	s.Budget.pays(agent.Usage{})
+	s.Budget.setCharged(agent.Usage{})
 	s.chargeAll(all)
 	return nil
 }
 
-// beyond is what one usage has more than another.
-func beyond(u, guessed agent.Usage) agent.Usage {
+// usageBeyond is what one usage has more than another.
+func usageBeyond(u, guessed agent.Usage) agent.Usage {
 	return agent.Usage{
 		Input: max(0, u.Input-guessed.Input), Output: max(0, u.Output-guessed.Output), CacheRead: max(0, u.CacheRead-guessed.CacheRead),
 		CacheWrite: max(0, u.CacheWrite-guessed.CacheWrite), Reasoning: max(0, u.Reasoning-guessed.Reasoning),
@@ -288,64 +288,64 @@ func beyond(u, guessed agent.Usage) agent.Usage {
 
 // renew renews the limit that asked, and no other.
 func (s *step) renew(limit agent.Code) {
-	s.Budget.renew(limit, s.spentAmounts(), s.ownTurns())
-	s.record(agent.Event{Type: agent.LimitExtended, Extended: limit})
+	s.Budget.renew(limit, s.usedAmounts(), s.ownTurns())
+	s.record(agent.Event{Type: agent.EventLimitExtended, Extended: limit})
 }
 
-// afresh renews what holds for each wake of a daemon: the limits, and what counts towards
+// renewAllLimits renews what holds for each wake of a daemon: the limits, and what counts towards
 // an end by the model's own fault.
-func (s *step) afresh() {
-	s.Budget.afresh(s.spentAmounts(), s.ownTurns())
-	s.Turn.absolve()
+func (s *step) renewAllLimits() {
+	s.Budget.renewAll(s.usedAmounts(), s.ownTurns())
+	s.Turn.resetCounts()
 }
 
-// usedOfLimits is how much of each of its own limits the run's tree has used up.
-func (s *State) usedOfLimits(now time.Time) (u agent.LimitsUsed) {
-	l, base, k := s.Budget.Limits, s.Budget.Base, s.reckon()
+// limitsUsed is how much of each of its own limits the run's tree has used up.
+func (s *State) limitsUsed(now time.Time) (u agent.LimitsUsed) {
+	l, base, k := s.Budget.Limits, s.Budget.UsedAtRenewal, s.budgetView()
 	if l.Turns > 0 {
-		u.Turns = &agent.Used[int]{Used: int(k.spent(agent.ResourceTurns) - base[agent.ResourceTurns]), Max: l.Turns}
+		u.Turns = &agent.Used[int]{Used: int(k.used(agent.ResourceTurns) - base[agent.ResourceTurns]), Max: l.Turns}
 	}
 	if l.OwnTurns > 0 {
-		u.OwnTurns = &agent.Used[int]{Used: s.ownTurns() - s.Budget.OwnBase, Max: l.OwnTurns}
+		u.OwnTurns = &agent.Used[int]{Used: s.ownTurns() - s.Budget.OwnTurnsAtRenewal, Max: l.OwnTurns}
 	}
 	if l.Tokens > 0 {
-		u.Tokens = &agent.Used[int64]{Used: k.spent(agent.ResourceTokens) - base[agent.ResourceTokens], Max: l.Tokens}
+		u.Tokens = &agent.Used[int64]{Used: k.used(agent.ResourceTokens) - base[agent.ResourceTokens], Max: l.Tokens}
 	}
 	if l.CostUSD > 0 {
-		u.CostUSD = &agent.Used[agent.USD]{Used: agent.USD(k.spent(agent.ResourceCost) - base[agent.ResourceCost]), Max: l.CostUSD}
+		u.CostUSD = &agent.Used[agent.USD]{Used: agent.USD(k.used(agent.ResourceCost) - base[agent.ResourceCost]), Max: l.CostUSD}
 	}
 	if l.WallClock > 0 {
 		worked := agent.Duration(s.Budget.workedAt(now)) - agent.Duration(base[agent.ResourceTime])
-		u.Clock = &agent.Used[agent.Duration]{Used: agent.Duration(time.Duration(worked).Round(time.Second)), Max: l.WallClock}
+		u.WallClock = &agent.Used[agent.Duration]{Used: agent.Duration(time.Duration(worked).Round(time.Second)), Max: l.WallClock}
 	}
-	if l.Agents > 0 && len(s.Ledger.Accounts)+s.Ledger.Gone.Agents > 0 {
-		u.Agents = &agent.Used[int]{Used: int(k.spent(agent.ResourceAgents)-base[agent.ResourceAgents]) - 1, Max: l.Agents}
+	if l.Agents > 0 && len(s.Ledger.Accounts)+s.Ledger.EndedUsage.Agents > 0 {
+		u.Agents = &agent.Used[int]{Used: int(k.used(agent.ResourceAgents)-base[agent.ResourceAgents]) - 1, Max: l.Agents}
 	}
 	return u
 }
 
-// room is what the run may still use, by all limits.
-func (s *State) room() (room agent.Amounts) {
-	k := s.reckon()
+// remainingBudget is what the run may still use, by all limits.
+func (s *State) remainingBudget() (remainingBudget agent.Amounts) {
+	k := s.budgetView()
 	for r := range agent.Resources {
-		left := k.left(r)
+		left := k.remaining(r)
 		if most := s.Budget.Limits.OwnTurns; r == agent.ResourceTurns && most > 0 {
-			left = min(left, int64(most-s.ownTurns()+s.Budget.OwnBase))
+			left = min(left, int64(most-s.ownTurns()+s.Budget.OwnTurnsAtRenewal))
 		}
-		if room[r] = max(0, left); left == plenty {
-			room[r] = agent.NotBounded
+		if remainingBudget[r] = max(0, left); left == unlimited {
+			remainingBudget[r] = agent.Unlimited
 		}
 	}
-	return room
+	return remainingBudget
 }
 
 // netGrant is what the parent has granted, less what was given back.
 func (s *State) netGrant() agent.Amounts {
 	net := agent.Limits{}.Amounts()
-	if a := s.Ledger.Above; a != nil {
+	if a := s.Ledger.FromParent; a != nil {
 		net = a.Granted
 		for r := range net {
-			if net[r] != agent.NotBounded {
+			if net[r] != agent.Unlimited {
 				net[r] -= a.Returned[r]
 			}
 		}
@@ -353,9 +353,9 @@ func (s *State) netGrant() agent.Amounts {
 	return net
 }
 
-// left is what a handoff says of what the limits still allow.
-func (s *State) left() agent.Left {
-	room := s.room()
+// remaining is what a handoff says of what the limits still allow.
+func (s *State) remaining() agent.Remaining {
+	room := s.remainingBudget()
 	some := func(r agent.Resource) int64 { return max(0, room[r]) }
-	return agent.Left{Turns: int(some(agent.ResourceTurns)), Tokens: some(agent.ResourceTokens), Cost: agent.USD(some(agent.ResourceCost))}
+	return agent.Remaining{Turns: int(some(agent.ResourceTurns)), Tokens: some(agent.ResourceTokens), Cost: agent.USD(some(agent.ResourceCost))}
 }

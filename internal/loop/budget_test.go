@@ -14,37 +14,37 @@ import (
 func TestTheClockOfABudget(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	b := Budget{}
-	b.starts(at(0))
-	b.tick(at(10))
-	b.clock(false, at(10))
-	b.tick(at(100))
-	b.clock(true, at(100))
-	b.clock(true, at(103)) // it runs already
-	b.tick(at(105))
-	b.tick(at(104)) // never back
+	b.startClock(at(0))
+	b.advanceClock(at(10))
+	b.setClock(false, at(10))
+	b.advanceClock(at(100))
+	b.setClock(true, at(100))
+	b.setClock(true, at(103)) // it runs already
+	b.advanceClock(at(105))
+	b.advanceClock(at(104)) // never back
 	require.Equal(t, 15*time.Second, b.Worked)
 }
 
 // A limit that is renewed counts from then on, and others as before.
 func TestARenewedLimit(t *testing.T) {
 	b := Budget{}
-	b.allow(agent.Limits{Tokens: 100, Turns: 5})
+	b.setLimits(agent.Limits{Tokens: 100, Turns: 5})
 	spent := agent.Amounts{}
 	spent[agent.ResourceTokens], spent[agent.ResourceTurns] = 120, 4
-	b.renew(agent.LimitTokens, spent, 4)
+	b.renew(agent.CodeLimitTokens, spent, 4)
 	c := b.allowance()
-	require.Equal(t, []int64{220, 5, agent.NotBounded}, []int64{c[agent.ResourceTokens], c[agent.ResourceTurns], c[agent.ResourceCost]})
+	require.Equal(t, []int64{220, 5, agent.Unlimited}, []int64{c[agent.ResourceTokens], c[agent.ResourceTurns], c[agent.ResourceCost]})
 }
 
 // Of a call of which nothing is known the request is charged: what the model counted last,
 // and what was said since.
 func TestABlindCharge(t *testing.T) {
 	b := Budget{}
-	b.said(999)
-	b.counted(agent.Usage{Input: 50})
-	b.said(7)
-	require.Equal(t, agent.Charge{Usage: agent.Usage{Input: 53}, Estimated: true}, b.blind())
-	b.charge(b.blind(), agent.Price{})
+	b.addBytes(999)
+	b.setRequestTokens(agent.Usage{Input: 50})
+	b.addBytes(7)
+	require.Equal(t, agent.Charge{Usage: agent.Usage{Input: 53}, Estimated: true}, b.estimatedCharge())
+	b.charge(b.estimatedCharge(), agent.Price{})
 	require.Equal(t, int64(53), b.Estimated.Tokens)
 }
 
@@ -55,32 +55,32 @@ func TestNoUsageRefunds(t *testing.T) {
 		{Input: -1_000_000_000, Output: -1}, {Input: math.MaxInt64, Output: math.MaxInt64}, {Input: 1e12, Output: 1e12}, {Input: 10, CacheRead: -4_000_000},
 	} {
 		b := Budget{}
-		b.allow(agent.Limits{Tokens: 1000, CostUSD: agent.Dollar})
+		b.setLimits(agent.Limits{Tokens: 1000, CostUSD: agent.Dollar})
 		price := agent.Price{Input: 3 * agent.Dollar, Output: 15 * agent.Dollar, CacheRead: agent.Dollar}
 		b.charge(agent.Charge{Usage: agent.Usage{Input: 999_999}, Estimated: true}, price)
 		before := b
 		for range 3 {
 			b.charge(agent.Charge{Usage: claimed, Estimated: true}, price)
 			b.charge(agent.Charge{Model: "other", Usage: claimed, Cost: math.MinInt64}, price)
-			b.counted(claimed)
+			b.setRequestTokens(claimed)
 			require.GreaterOrEqual(t, b.Usage.Total(), before.Usage.Total(), claimed)
 			require.GreaterOrEqual(t, b.Cost, before.Cost, claimed)
 			require.GreaterOrEqual(t, b.Estimated.Tokens, before.Estimated.Tokens, claimed)
-			require.GreaterOrEqual(t, b.Last[agent.ResourceCost], before.Last[agent.ResourceCost], claimed)
-			require.GreaterOrEqual(t, b.Request, int64(0), claimed)
+			require.GreaterOrEqual(t, b.LastTurn[agent.ResourceCost], before.LastTurn[agent.ResourceCost], claimed)
+			require.GreaterOrEqual(t, b.RequestTokens, int64(0), claimed)
 		}
 		s := State{Budget: b}
-		require.True(t, s.reckon().exhausted(agent.ResourceTokens), claimed)
-		require.True(t, s.reckon().exhausted(agent.ResourceCost), claimed)
+		require.True(t, s.budgetView().exhausted(agent.ResourceTokens), claimed)
+		require.True(t, s.budgetView().exhausted(agent.ResourceCost), claimed)
 	}
 }
 
 // A late reply that claims less than nothing is charged nothing beyond what was guessed.
 func TestALateReplyClaimsLessThanNothing(t *testing.T) {
-	s := &step{State: State{Life: Live, Spec: &agent.Spec{}, Turn: Turn{Ask: 5}, Budget: Budget{Blind: agent.Usage{Input: 10}}}}
-	require.NoError(t, s.late(5, agent.Reply{Usage: agent.Usage{Input: math.MinInt64, Output: math.MinInt64}, Spent: []agent.Charge{{Usage: agent.Usage{Input: math.MinInt64}}}}))
+	s := &step{State: State{Phase: RunActive, Spec: &agent.Spec{}, Turn: Turn{AskSeq: 5}, Budget: Budget{EstimatedCharge: agent.Usage{Input: 10}}}}
+	require.NoError(t, s.chargeLateReply(5, agent.Reply{Usage: agent.Usage{Input: math.MinInt64, Output: math.MinInt64}, Charges: []agent.Charge{{Usage: agent.Usage{Input: math.MinInt64}}}}))
 	require.Zero(t, s.Budget.Usage)
-	s.Budget.Blind = agent.Usage{Input: 10}
-	require.NoError(t, s.late(5, agent.Reply{Usage: agent.Usage{Input: 10, Searches: 3}}))
+	s.Budget.EstimatedCharge = agent.Usage{Input: 10}
+	require.NoError(t, s.chargeLateReply(5, agent.Reply{Usage: agent.Usage{Input: 10, Searches: 3}}))
 	require.Equal(t, agent.Usage{Searches: 3}, s.Budget.Usage)
 }

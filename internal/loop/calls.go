@@ -15,8 +15,8 @@ type Calls struct {
 	List []Call `json:"list,omitempty"`
 	// Counts count what became of all calls of the conversation, by tool, and Before those of
 	// them that the run has found: it is a fork of the one that made them.
-	Counts []agent.ToolCount `json:"counts,omitempty"`
-	Before []agent.ToolCount `json:"before,omitempty"`
+	Counts          []agent.ToolCount `json:"counts,omitempty"`
+	InheritedCounts []agent.ToolCount `json:"inherited_counts,omitempty"`
 	// Unknown are calls of which nobody knows whether they had their effect.
 	Unknown []agent.UnknownEffect `json:"unknown,omitempty"`
 }
@@ -28,15 +28,15 @@ type Call struct {
 	Since time.Time `json:"since,omitzero"`
 	// Result is set when the call is done.
 	Result *agent.ToolResult `json:"result,omitempty"`
-	// Note is a remark of the runtime that is added to the result's text.
-	Note string `json:"note,omitempty"`
-	// Of is the run that asked for the call, if this run goes on with that one's turn: an
+	// Remark is a remark of the runtime that is added to the result's text.
+	Remark string `json:"remark,omitempty"`
+	// OriginRun is the run that asked for the call, if this run goes on with that one's turn: an
 	// effect that both had would have one key.
-	Of string `json:"of,omitempty"`
+	OriginRun string `json:"origin_run,omitempty"`
 	// Request is what the call waits for, while it is open.
 	Request string `json:"request,omitempty"`
-	// On are the sub-agents that the call waits for; empty for the one that it started.
-	On []string `json:"on,omitempty"`
+	// Children are the sub-agents that the call waits for; empty for the one that it started.
+	Children []string `json:"children,omitempty"`
 	// Approved calls begin when no request of the turn is open any more.
 	Approved bool `json:"approved,omitempty"`
 	// Approver is who proved to be one and approved the call.
@@ -45,13 +45,13 @@ type Call struct {
 	Edited bool `json:"edited,omitempty"`
 	// Answers are those to what the tool has asked.
 	Answers []agent.ToolAnswer `json:"answers,omitempty"`
-	// Set are keys of the session's state that the call has set.
-	Set map[string]json.RawMessage `json:"set,omitempty"`
+	// StateChanges are keys of the session's state that the call has set.
+	StateChanges map[string]json.RawMessage `json:"state_changes,omitempty"`
 	// Bytes is what the result counts in the log (see weight).
 	Bytes int `json:"bytes,omitempty"`
 	// Size is the call's length in JSON, at most; Said is that of its result's text.
-	Size int `json:"size,omitempty"`
-	Said int `json:"said,omitempty"`
+	Size       int `json:"size,omitempty"`
+	ResultSize int `json:"result_size,omitempty"`
 }
 
 // What one reply may ask for, and how much all its results may say together, in bytes:
@@ -88,14 +88,14 @@ func (c Calls) find(id string) int {
 
 // running is the place of a call that a tool is at; -1 if no tool is.
 func (c Calls) running(id string) int {
-	return slices.IndexFunc(c.List, func(k Call) bool { return k.ID == id && k.State == Active })
+	return slices.IndexFunc(c.List, func(k Call) bool { return k.ID == id && k.State == CallRunning })
 }
 
-// begun reports whether a tool was at the call.
-func (k Call) begun() bool { return !k.Since.IsZero() }
+// wasStarted reports whether a tool was at the call.
+func (k Call) wasStarted() bool { return !k.Since.IsZero() }
 
-// decided reports whether a person has let the call be made, or be made again.
-func (k Call) decided() bool { return k.Approved || len(k.Answers) > 0 }
+// hasDecision reports whether a person has let the call be made, or be made again.
+func (k Call) hasDecision() bool { return k.Approved || len(k.Answers) > 0 }
 
 func (c Calls) count(state CallState) (n int) {
 	for _, k := range c.List {
@@ -106,51 +106,51 @@ func (c Calls) count(state CallState) (n int) {
 	return n
 }
 
-func (c Calls) active() int { return c.count(Active) }
+func (c Calls) runningCount() int { return c.count(CallRunning) }
 
 // done reports whether every call of the turn has its result.
-func (c Calls) done() bool { return c.count(Done) == len(c.List) }
+func (c Calls) done() bool { return c.count(CallDone) == len(c.List) }
 
-// ask begins a turn's calls.
-func (c *Calls) ask(calls []agent.ToolCall) {
+// start begins a turn's calls.
+func (c *Calls) start(calls []agent.ToolCall) {
 	c.List = nil
 	for i, call := range calls {
-		c.List = append(c.List, Call{ToolCall: call, State: Waiting})
+		c.List = append(c.List, Call{ToolCall: call, State: CallPending})
 		c.measure(i)
 	}
 }
 
 // measure measures a call after a change.
-func (c *Calls) measure(i int) { c.List[i].Size = c.List[i].inJSON() }
+func (c *Calls) measure(i int) { c.List[i].Size = c.List[i].jsonLen() }
 
-// forget ends the turn's calls.
-func (c *Calls) forget() { c.List = nil }
+// clear ends the turn's calls.
+func (c *Calls) clear() { c.List = nil }
 
-func (c *Calls) remark(i int, note string) { c.List[i].Note = note }
+func (c *Calls) remark(i int, note string) { c.List[i].Remark = note }
 
 // begin makes a call one that a tool is at.
 func (c *Calls) begin(i int, at time.Time) {
-	enter(callMoves, &c.List[i].State, Active)
+	enter(callTransitions, &c.List[i].State, CallRunning)
 	c.List[i].Since = at
 }
 
-// hand makes a call one that waits for sub-agents; for the one that it starts if on is
+// awaitChildren makes a call one that waits for sub-agents; for the one that it starts if on is
 // empty.
-func (c *Calls) hand(i int, on []string, at time.Time) {
-	enter(callMoves, &c.List[i].State, Below)
-	c.List[i].On, c.List[i].Since = on, at
+func (c *Calls) awaitChildren(i int, on []string, at time.Time) {
+	enter(callTransitions, &c.List[i].State, CallAwaitingChildren)
+	c.List[i].Children, c.List[i].Since = on, at
 }
 
-// await makes a call wait for the answer to a request.
-func (c *Calls) await(i int, request string) {
-	enter(callMoves, &c.List[i].State, Awaiting)
+// awaitRequest makes a call wait for the answer to a request.
+func (c *Calls) awaitRequest(i int, request string) {
+	enter(callTransitions, &c.List[i].State, CallAwaitingAnswer)
 	c.List[i].Request = request
 }
 
 // approve lets a call that awaits its approval be made, with edited arguments if there
 // are any.
 func (c *Calls) approve(i int, approver string, edited json.RawMessage) {
-	enter(callMoves, &c.List[i].State, Waiting)
+	enter(callTransitions, &c.List[i].State, CallPending)
 	k := &c.List[i]
 	k.Request, k.Approved, k.Approver = "", true, approver
 	if len(edited) > 0 {
@@ -161,7 +161,7 @@ func (c *Calls) approve(i int, approver string, edited json.RawMessage) {
 
 // answer lets a call be made again whose tool has asked for it itself.
 func (c *Calls) answer(i int, a agent.ToolAnswer) {
-	enter(callMoves, &c.List[i].State, Waiting)
+	enter(callTransitions, &c.List[i].State, CallPending)
 	k := &c.List[i]
 	answers := slices.Clone(k.Answers)
 	for j := range answers {
@@ -178,28 +178,28 @@ func (c Calls) growth(i int, edited json.RawMessage) int {
 	}
 	k := c.List[i]
 	k.Arguments, k.Edited = edited, true
-	return k.inJSON() - c.List[i].Size
+	return k.jsonLen() - c.List[i].Size
 }
 
 // finish gives a call its one result, of which so many bytes are somebody's, and returns it
 // as it is told: no longer than there is space. What the log has of the call is not kept any
 // more.
 func (c *Calls) finish(i int, r agent.ToolResult, bytes, space int) agent.ToolResult {
-	enter(callMoves, &c.List[i].State, Done)
+	enter(callTransitions, &c.List[i].State, CallDone)
 	k := &c.List[i]
 	most := maxResults / len(c.List)
 	k.Bytes = min(bytes, most)
-	k.Said = min(space, resultInJSON(r.Text, bytes), ownWords+7*most)
-	if most = min(most, bytesIn(r.Text, k.Said)); len(r.Text) > most {
+	k.ResultSize = min(space, resultJSONLen(r.Text, bytes), ownWords+7*most)
+	if most = min(most, bytesWithin(r.Text, k.ResultSize)); len(r.Text) > most {
 		whole := max(r.Size, len(r.Text))
-		r.Text, r.Size = agent.Cut(r.Text, most, whole), whole
+		r.Text, r.Size = agent.Truncate(r.Text, most, whole), whole
 	}
-	if k.Note != "" {
-		r.Text += "\n\n" + k.Note
+	if k.Remark != "" {
+		r.Text += "\n\n" + k.Remark
 	}
 	if k.Edited && r.Status != agent.CallSkipped {
 		r.Text = fmt.Sprintf("[made with other arguments, as the user decided: %s]\n%s", k.Arguments, r.Text)
-		k.Said += k.edits()
+		k.ResultSize += k.edits()
 	}
 	k.Request, k.Result, k.Malformed, k.Answers = "", &r, "", nil
 	if k.Tool != agent.FinishTool {
@@ -212,25 +212,25 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, space int) agent.ToolRe
 // recount counts anew how long the calls are, and what their results say.
 func (c *Calls) recount() {
 	for i, k := range c.List {
-		if c.List[i].Bytes, c.List[i].Said = 0, 0; k.Result != nil {
-			c.List[i].Bytes, c.List[i].Said = min(len(k.Result.Text), maxResults), inJSON(k.Result.Text)
+		if c.List[i].Bytes, c.List[i].ResultSize = 0, 0; k.Result != nil {
+			c.List[i].Bytes, c.List[i].ResultSize = min(len(k.Result.Text), maxResults), jsonLen(k.Result.Text)
 		}
 		c.measure(i)
 	}
 }
 
-// moved makes the calls those of a run that goes on elsewhere with the turn of another.
-func (c *Calls) moved(from string) {
+// adopt makes the calls those of a run that goes on elsewhere with the turn of another.
+func (c *Calls) adopt(from string) {
 	for i := range c.List {
-		c.List[i].Of = firstOf(c.List[i].Of, from)
+		c.List[i].OriginRun = firstOf(c.List[i].OriginRun, from)
 	}
 }
 
-// goesOn continues the counts of the run that this one is a fork of.
-func (c *Calls) goesOn(counts []agent.ToolCount) { c.Counts, c.Before = counts, counts }
+// inheritCounts continues the counts of the run that this one is a fork of.
+func (c *Calls) inheritCounts(counts []agent.ToolCount) { c.Counts, c.InheritedCounts = counts, counts }
 
-// tally counts a call that is done; known means that the agent has the tool.
-func (c *Calls) tally(tool string, known bool, status agent.CallStatus) {
+// countResult counts a call that is done; known means that the agent has the tool.
+func (c *Calls) countResult(tool string, known bool, status agent.CallStatus) {
 	c.Counts = slices.Clone(c.Counts) // checkpoints keep the older counts
 	if !known && len(c.Counts) >= maxCounted {
 		tool = otherTools
@@ -256,38 +256,38 @@ func (c *Calls) tally(tool string, known bool, status agent.CallStatus) {
 	}
 }
 
-// lost remembers a call of which nobody knows whether it had its effect.
-func (c *Calls) lost(i int, run string) {
+// rememberUnknown remembers a call of which nobody knows whether it had its effect.
+func (c *Calls) rememberUnknown(i int, run string) {
 	k := c.List[i]
 	c.Unknown = append(slices.Clip(c.Unknown), agent.UnknownEffect{
-		Call: k.ID, Tool: k.Tool, Key: agent.IdempotencyKey(firstOf(k.Of, run), k.ID), Since: k.Since.UTC().Format(time.RFC3339),
+		Call: k.ID, Tool: k.Tool, Key: agent.IdempotencyKey(firstOf(k.OriginRun, run), k.ID), Since: k.Since.UTC().Format(time.RFC3339),
 	})
 	if n := len(c.Unknown) - maxUnknown; n > 0 {
 		c.Unknown = slices.Clone(c.Unknown[n:])
 	}
 }
 
-// maxSet bounds what the calls of one turn set together, in bytes of keys and JSON: one
+// maxStateChanges bounds what the calls of one turn set together, in bytes of keys and JSON: one
 // event of the log keeps it. It is what a session's whole state may have.
-const maxSet = 256 << 10
+const maxStateChanges = 256 << 10
 
-// keep keeps what a call has set, or says in its result that it did not: a run that rests
+// keepStateChanges keeps what a call has set, or says in its result that it did not: a run that rests
 // before the turn ends has only so much space.
-func (c *Calls) keep(i int, set map[string]json.RawMessage, space int) {
-	size := setSize(set)
+func (c *Calls) keepStateChanges(i int, set map[string]json.RawMessage, space int) {
+	size := changesSize(set)
 	for _, k := range c.List {
-		size += setSize(k.Set)
+		size += changesSize(k.StateChanges)
 	}
-	if size > maxSet || setInJSON(set) > space {
-		c.List[i].Note = fmt.Sprintf("[what the call set was not kept: the calls of this turn set %d bytes, and at most %d are taken]", size, maxSet)
+	if size > maxStateChanges || changesJSONLen(set) > space {
+		c.List[i].Remark = fmt.Sprintf("[what the call set was not kept: the calls of this turn set %d bytes, and at most %d are taken]", size, maxStateChanges)
 		return
 	}
-	c.List[i].Set = set
+	c.List[i].StateChanges = set
 	c.measure(i)
 }
 
-// returned takes a result. A late one, for a run that went on without it, is refused.
-func (s *step) returned(in Returned) error {
+// toolReturned takes a result. A late one, for a run that went on without it, is refused.
+func (s *step) toolReturned(in ToolReturned) error {
 	r := in.Result
 	i := s.Calls.running(r.Call)
 	if i < 0 {
@@ -295,39 +295,39 @@ func (s *step) returned(in Returned) error {
 	}
 	if in.Hold != nil && r.Status == agent.CallSkipped && !s.justified(*in.Hold) {
 		s.outdated(*in.Hold)
-		if !s.lacksRoom() {
-			s.toolStep(i, false) // it was not begun
+		if !s.historyNearlyFull() {
+			s.callTool(i, false) // it was not begun
 			return nil
 		}
 	}
 	switch {
-	case in.Ask != nil && s.End.Stopping == nil:
-		s.askFor(i, *in.Ask)
-	case in.Ask != nil:
-		s.settle(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked any more, since the run is being stopped.")
+	case in.Question != nil && s.End.Stopping == nil:
+		s.askPerson(i, *in.Question)
+	case in.Question != nil:
+		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked any more, since the run is being stopped.")
 	default:
 		if r.Status == agent.CallOK {
-			s.Calls.keep(i, in.Set, s.space()) // what a call that failed has set is not kept
+			s.Calls.keepStateChanges(i, in.StateChanges, s.space()) // what a call that failed has set is not kept
 		}
 		said := len(r.Text)
-		if in.Own {
+		if in.FromRuntime {
 			said = 0
 		}
-		s.settleAs(i, r, said)
+		s.setResultAs(i, r, said)
 	}
-	if in.Relisted != nil {
-		s.relisted(*in.Relisted)
+	if in.ToolsChange != nil {
+		s.toolsChanged(*in.ToolsChange)
 	}
-	s.heed(in.Hold)
-	if s.Calls.active() == 0 {
+	s.takeMetHold(in.Hold)
+	if s.Calls.runningCount() == 0 {
 		s.End.endAbort()
 	}
 	return nil
 }
 
-// slow makes a call anew by a step of its own that was too slow for a local one, unless
+// localToolSlow makes a call anew by a step of its own that was too slow for a local one, unless
 // the run gives up what it has in flight. A stop gives it the time of calls that have begun.
-func (s *step) slow(call string) error {
+func (s *step) localToolSlow(call string) error {
 	i := s.Calls.running(call)
 	if i < 0 {
 		return s.refuse("the result of call %s is not waited for", call)
@@ -335,15 +335,15 @@ func (s *step) slow(call string) error {
 	why := ""
 	switch a := s.End.Aborting; {
 	case a != nil:
-		why = a.Why
-	case s.lacksRoom():
-		why = whyNoRoom
+		why = a.Reason
+	case s.historyNearlyFull():
+		why = reasonHistoryLimit
 	default:
-		s.toolStep(i, true)
+		s.callTool(i, true)
 		return nil
 	}
-	s.settle(i, agent.CallFailed, "The tool was slow, and was not called again: "+why+".")
-	if s.Calls.active() == 0 {
+	s.setResult(i, agent.CallFailed, "The tool was slow, and was not called again: "+why+".")
+	if s.Calls.runningCount() == 0 {
 		s.End.endAbort()
 	}
 	return nil

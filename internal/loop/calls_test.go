@@ -12,7 +12,7 @@ import (
 )
 
 func threeCalls() (c Calls) {
-	c.ask([]agent.ToolCall{{ID: "a", Tool: "x"}, {ID: "b", Tool: "x"}, {ID: "c", Tool: "x"}})
+	c.start([]agent.ToolCall{{ID: "a", Tool: "x"}, {ID: "b", Tool: "x"}, {ID: "c", Tool: "x"}})
 	return c
 }
 
@@ -21,9 +21,9 @@ func TestCallsAreDone(t *testing.T) {
 	c, at := threeCalls(), time.Unix(1, 0)
 	result := agent.ToolResult{Status: agent.CallOK, Text: "ok"}
 	c.begin(0, at)
-	c.await(1, "q-1")
-	c.hand(2, []string{"s/a-1"}, at)
-	require.Equal(t, []int{1, 0, -1}, []int{c.active(), c.running("a"), c.running("b")})
+	c.awaitRequest(1, "q-1")
+	c.awaitChildren(2, []string{"s/a-1"}, at)
+	require.Equal(t, []int{1, 0, -1}, []int{c.runningCount(), c.running("a"), c.running("b")})
 	c.finish(0, result, 2, 100)
 	c.approve(1, "ana", json.RawMessage(`{"n":2}`))
 	c.begin(1, at)
@@ -52,16 +52,16 @@ func TestAForkCountsItsOwn(t *testing.T) {
 	p := played(t, `started {"from":{"checkpoint":"cp-12"}}`, "opened-old")
 	spec := *p.state.Spec
 	spec.Require, spec.Toolset = []agent.OneOf{{"add"}}, []agent.ToolSpec{{Name: "add"}, {Name: "look"}}
-	spec.Rules, p.state.Spec = []agent.Rule{{Do: agent.Deny, Over: 2}}, &spec
+	spec.Rules, p.state.Spec = []agent.Rule{{Do: agent.RulingDeny, AfterCalls: 2}}, &spec
 	p.lines(`located {"Forked":{"session":"s","run":"r0","checkpoint":"cp-12"},"Turn":2,"Tools":[{"tool":"add","calls":2,"ok":2},{"tool":"see","calls":1,"ok":1}]}`)
 	p.lines(`replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"add","arguments":{}}},{"type":"tool_call","call":{"tool":"look","arguments":{}}}],"rules":[[0],[0]]}`)
-	require.Equal(t, 2, p.state.Calls.active(), "the rule counts the calls of this run")
+	require.Equal(t, 2, p.state.Calls.runningCount(), "the rule counts the calls of this run")
 	p.lines("result t3.1 failed no")
 	p.lines("result t3.2 ok yes")
 	require.Equal(t, 3, p.state.Calls.Counts[0].Calls)
 	p.lines("says done")
 	o := p.state.End.Outcome
-	require.Equal(t, agent.Completed, o.Status)
+	require.Equal(t, agent.StatusCompleted, o.Status)
 	require.Equal(t, 2, o.Turns)
 	require.Equal(t, []agent.ToolCount{{Tool: "add", Calls: 1, Failed: 1}, {Tool: "look", Calls: 1, OK: 1}}, o.Tools)
 }

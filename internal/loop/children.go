@@ -10,10 +10,10 @@ import (
 // Children is the part that keeps the sub-agents of the run, as it has heard of them.
 type Children struct {
 	List []Child `json:"list,omitempty"`
-	// LookAt is when the run looks after children that may have ended without a report.
-	LookAt time.Time `json:"look_at,omitzero"`
-	// LeaveBy is until when an end waits for the children.
-	LeaveBy time.Time `json:"leave_by,omitzero"`
+	// CheckAt is when the run looks after children that may have ended without a report.
+	CheckAt time.Time `json:"check_at,omitzero"`
+	// EndWaitUntil is until when an end waits for the children.
+	EndWaitUntil time.Time `json:"end_wait_until,omitzero"`
 }
 
 // Child is a sub-agent.
@@ -24,21 +24,21 @@ type Child struct {
 	Task    string `json:"task"`
 	// Call is the call that waits for its result; empty for one in the background.
 	Call string `json:"call,omitempty"`
-	// By is the call that started it.
-	By string `json:"by"`
+	// StartedBy is the call that started it.
+	StartedBy string `json:"started_by"`
 	// Started means that it is known to have begun: it can be told something.
-	Started    bool                  `json:"started,omitempty"`
-	Status     agent.Status          `json:"status"`
-	Suspension *agent.SuspensionNote `json:"suspension,omitempty"`
-	Seq        int64                 `json:"seq,omitempty"` // of its last report
-	Heard      time.Time             `json:"heard"`
-	// Alone means that it began under an earlier execution of this run: its end is known
+	Started    bool                     `json:"started,omitempty"`
+	Status     agent.Status             `json:"status"`
+	Suspension *agent.SuspensionSummary `json:"suspension,omitempty"`
+	Seq        int64                    `json:"seq,omitempty"` // of its last report
+	AsOf       time.Time                `json:"as_of"`
+	// Detached means that it began under an earlier execution of this run: its end is known
 	// only if it is looked for, also when it tells of it.
-	Alone bool `json:"alone,omitempty"`
+	Detached bool `json:"detached,omitempty"`
 	// Ending means that it has told of its end, which is being looked for.
 	Ending bool `json:"ending,omitempty"`
-	// Owed is what it has to be told when it has begun.
-	Owed []agent.HoldOrder `json:"owed,omitempty"`
+	// PendingOrders is what it has to be told when it has begun.
+	PendingOrders []agent.ParentOrder `json:"pending_orders,omitempty"`
 	// Outcome is set when it has ended.
 	Outcome *agent.Outcome `json:"outcome,omitempty"`
 }
@@ -56,23 +56,23 @@ const (
 	maxSession = 255
 )
 
-// leaveWithin is how long an end waits for the children that it cancelled.
-const leaveWithin = 10 * time.Second
+// endWaitTime is how long an end waits for the children that it cancelled.
+const endWaitTime = 10 * time.Second
 
 func (c Children) clone() Children {
 	c.List = slices.Clone(c.List)
 	return c
 }
 
-// live reports whether a child may still be working.
-func (c Child) live() bool { return c.Outcome == nil }
+// notEnded reports whether a child may still be working.
+func (c Child) notEnded() bool { return c.Outcome == nil }
 
 // maxAhead is how many events a child may have recorded since its last report. After a
 // forged number that is higher no true one would be news.
 const maxAhead = 1 << 30
 
-// follows reports whether a report of this number is news, and can be.
-func (c Child) follows(seq int64) bool { return seq > c.Seq && seq-c.Seq <= maxAhead }
+// isNews reports whether a report of this number is news, and can be.
+func (c Child) isNews(seq int64) bool { return seq > c.Seq && seq-c.Seq <= maxAhead }
 
 // find is the place of a child; -1 if there is none of that session.
 func (c Children) find(session string) int {
@@ -89,64 +89,64 @@ func (c Children) sessions() (all []string) {
 // startedBy are the children that a call has started.
 func (c Children) startedBy(call string) (all []string) {
 	for _, one := range c.List {
-		if one.By == call {
+		if one.StartedBy == call {
 			all = append(all, one.Session)
 		}
 	}
 	return all
 }
 
-func (c Children) countLive() (n int) {
+func (c Children) countNotEnded() (n int) {
 	for _, one := range c.List {
-		if one.live() {
+		if one.notEnded() {
 			n++
 		}
 	}
 	return n
 }
 
-// working reports whether a child may still be working.
-func (c Children) working() bool { return slices.ContainsFunc(c.List, Child.live) }
+// anyNotEnded reports whether a child may still be working.
+func (c Children) anyNotEnded() bool { return slices.ContainsFunc(c.List, Child.notEnded) }
 
 // starting reports whether a child is not known to have begun.
 func (c Children) starting() bool {
-	return slices.ContainsFunc(c.List, func(one Child) bool { return one.live() && !one.Started })
+	return slices.ContainsFunc(c.List, func(one Child) bool { return one.notEnded() && !one.Started })
 }
 
-// goesOn reports whether a child works.
-func (c Child) goesOn() bool { return c.live() && c.Status != agent.Suspended }
+// isWorking reports whether a child works.
+func (c Child) isWorking() bool { return c.notEnded() && c.Status != agent.StatusSuspended }
 
-// forGrant reports whether a child rests for nothing but a grant: this run, or one above,
+// awaitsGrant reports whether a child rests for nothing but a grant: this run, or one above,
 // lets it go on.
-func (c Child) forGrant() bool {
-	return c.live() && c.Suspension != nil && c.Suspension.Kind == agent.AwaitingBudget
+func (c Child) awaitsGrant() bool {
+	return c.notEnded() && c.Suspension != nil && c.Suspension.Kind == agent.SuspensionAwaitingBudget
 }
 
-// busy reports whether the child of a session goes on.
-func (c Children) busy(session string) bool {
+// isWorking reports whether the child of a session goes on.
+func (c Children) isWorking(session string) bool {
 	i := c.find(session)
-	return i >= 0 && c.List[i].goesOn()
+	return i >= 0 && c.List[i].isWorking()
 }
 
-func (c Children) anyBusy() bool { return slices.ContainsFunc(c.List, Child.goesOn) }
+func (c Children) anyWorking() bool { return slices.ContainsFunc(c.List, Child.isWorking) }
 
-// rests reports whether a child has ended, or is suspended until somebody else than the
+// endedOrSuspended reports whether a child has ended, or is suspended until somebody else than the
 // runtime does something.
-func (c Children) rests(session string) bool {
+func (c Children) endedOrSuspended(session string) bool {
 	i := c.find(session)
-	return i >= 0 && !c.List[i].goesOn() && !c.List[i].forGrant()
+	return i >= 0 && !c.List[i].isWorking() && !c.List[i].awaitsGrant()
 }
 
 // blocksEnd reports whether an end has to wait for children.
-func (c Children) blocksEnd(at time.Time) bool { return c.working() && at.Before(c.LeaveBy) }
+func (c Children) blocksEnd(at time.Time) bool { return c.anyNotEnded() && at.Before(c.EndWaitUntil) }
 
 // counts sums the children up by how they stand, as far as that was heard.
-func (c Children) counts() (n agent.Children) {
+func (c Children) counts() (n agent.ChildCounts) {
 	for _, one := range c.List {
 		switch {
-		case !one.live():
+		case !one.notEnded():
 			n.Ended++
-		case one.Status == agent.Suspended:
+		case one.Status == agent.StatusSuspended:
 			n.Suspended++
 		default:
 			n.Running++
@@ -155,39 +155,39 @@ func (c Children) counts() (n agent.Children) {
 	return n
 }
 
-// keep sheds what is more than the children's share, the oldest first: what those said
+// trim sheds what is more than the children's share, the oldest first: what those said
 // that have ended, then these children, then what those ask that rest, and their tasks. What
 // is left of 256 that work fits.
-func (c *Children) keep() {
+func (c *Children) trim() {
 	size := 0
 	for _, one := range c.List {
-		size += one.inJSON()
+		size += one.jsonLen()
 	}
 	shed := func(i int, change func(*Child)) {
-		size -= c.List[i].inJSON()
+		size -= c.List[i].jsonLen()
 		change(&c.List[i])
-		size += c.List[i].inJSON()
+		size += c.List[i].jsonLen()
 	}
 	for i := 0; i < len(c.List) && size > childShare; i++ {
 		if o := c.List[i].Outcome; o != nil && o.Handoff == nil {
 			shed(i, func(one *Child) {
 				less := *o
-				less.Text, less.Output, less.Error = "", nil, coded(o.Error)
+				less.Text, less.Output, less.Error = "", nil, codeOnly(o.Error)
 				one.Outcome = &less
 			})
 		}
 	}
 	c.List = slices.DeleteFunc(c.List, func(one Child) bool {
-		drop := size > childShare && !one.live() && one.Outcome.Handoff == nil
+		drop := size > childShare && !one.notEnded() && one.Outcome.Handoff == nil
 		if drop {
-			size -= one.inJSON()
+			size -= one.jsonLen()
 		}
 		return drop
 	})
 	for i := 0; i < len(c.List) && size > childShare; i++ {
 		if note := c.List[i].Suspension; note != nil {
 			shed(i, func(one *Child) {
-				one.Suspension = &agent.SuspensionNote{ID: fit(note.ID, postFrame), Kind: fit(note.Kind, postFrame), Turn: note.Turn, Since: note.Since, Open: note.Open}
+				one.Suspension = &agent.SuspensionSummary{ID: fit(note.ID, receiptFrame), Kind: fit(note.Kind, receiptFrame), Turn: note.Turn, Since: note.Since, Open: note.Open}
 			})
 		}
 	}
@@ -198,37 +198,37 @@ func (c *Children) keep() {
 
 // add remembers a child that is started, instead of the oldest that have ended.
 func (c *Children) add(one Child) {
-	ended := len(c.List) - c.countLive()
+	ended := len(c.List) - c.countNotEnded()
 	c.List = slices.DeleteFunc(c.List, func(old Child) bool {
-		drop := !old.live() && ended > maxEnded
+		drop := !old.notEnded() && ended > maxEnded
 		if drop {
 			ended--
 		}
 		return drop
 	})
 	c.List = append(c.List, one)
-	c.keep()
+	c.trim()
 }
 
-// owe keeps what a child has to be told when it has begun: the last order about holds, the
+// queueOrder keeps what a child has to be told when it has begun: the last order about holds, the
 // last stop and the last cancel. An order has all holds above the child, so the last one is
 // enough. No size counts what is owed: a run does not carry over while a child begins.
-func (c *Children) owe(i int, o agent.HoldOrder) {
-	ends := func(o agent.HoldOrder) agent.Verb {
-		if o.Verb == agent.Stop || o.Verb == agent.Cancel {
+func (c *Children) queueOrder(i int, o agent.ParentOrder) {
+	ends := func(o agent.ParentOrder) agent.Verb {
+		if o.Verb == agent.VerbStop || o.Verb == agent.VerbCancel {
 			return o.Verb
 		}
 		return ""
 	}
-	owed := slices.DeleteFunc(slices.Clone(c.List[i].Owed), func(old agent.HoldOrder) bool { return ends(old) == ends(o) })
-	c.List[i].Owed = append(owed, o)
+	owed := slices.DeleteFunc(slices.Clone(c.List[i].PendingOrders), func(old agent.ParentOrder) bool { return ends(old) == ends(o) })
+	c.List[i].PendingOrders = append(owed, o)
 }
 
-// began takes that a child has begun, and returns what it has to be told.
-func (c *Children) began(i int, run string, at time.Time) (owed []agent.HoldOrder) {
+// started takes that a child has begun, and returns what it has to be told.
+func (c *Children) started(i int, run string, at time.Time) (owed []agent.ParentOrder) {
 	one := &c.List[i]
-	owed = one.Owed
-	one.Started, one.Run, one.Status, one.Heard, one.Owed = true, run, agent.Running, at, nil
+	owed = one.PendingOrders
+	one.Started, one.Run, one.Status, one.AsOf, one.PendingOrders = true, run, agent.StatusRunning, at, nil
 	return owed
 }
 
@@ -236,14 +236,14 @@ func (c *Children) began(i int, run string, at time.Time) (owed []agent.HoldOrde
 func (c *Children) ended(i int, kept *agent.Outcome, at time.Time) {
 	one := &c.List[i]
 	kept.Session, kept.Run, kept.Agent = one.Session, one.Run, one.Agent
-	one.Status, one.Suspension, one.Heard, one.Owed, one.Outcome = kept.Status, nil, at, nil, kept
+	one.Status, one.Suspension, one.AsOf, one.PendingOrders, one.Outcome = kept.Status, nil, at, nil, kept
 }
 
 // reported takes what a child says of itself, and returns whether its status is another.
 func (c *Children) reported(i int, r agent.ChildReport, at time.Time) (changed bool) {
 	one := &c.List[i]
 	changed = one.Status != r.Status
-	one.Seq, one.Heard, one.Suspension, one.Status = r.Seq, at, nil, r.Status
+	one.Seq, one.AsOf, one.Suspension, one.Status = r.Seq, at, nil, r.Status
 	if r.Suspension != nil {
 		note := r.Suspension.Bounded()
 		one.Suspension = &note
@@ -254,51 +254,51 @@ func (c *Children) reported(i int, r agent.ChildReport, at time.Time) (changed b
 // granted takes that a child gets what it rests for: it goes on, and says so itself later.
 func (c *Children) granted(session string) {
 	one := &c.List[c.find(session)]
-	if one.Suspension != nil && one.Suspension.Kind == agent.AwaitingBudget {
-		one.Status, one.Suspension = agent.Running, nil
+	if one.Suspension != nil && one.Suspension.Kind == agent.SuspensionAwaitingBudget {
+		one.Status, one.Suspension = agent.StatusRunning, nil
 	}
 }
 
-// carried takes that a new execution has begun: nobody tells of a child's end but itself.
-func (c *Children) carried(at time.Time) {
+// newExecution takes that a new execution has begun: nobody tells of a child's end but itself.
+func (c *Children) newExecution(at time.Time) {
 	for i := range c.List {
-		c.List[i].Alone, c.List[i].Ending = c.List[i].live(), false
+		c.List[i].Detached, c.List[i].Ending = c.List[i].notEnded(), false
 	}
-	c.LookAt = at.Add(leaseFirst)
+	c.CheckAt = at.Add(parentCheckFirst)
 }
 
 // ending takes that a child has told of its end, and is looked for: soon again, whatever
 // that finds.
 func (c *Children) ending(i int, at time.Time) {
-	c.List[i].Ending, c.LookAt = true, at.Add(leaseFirst)
+	c.List[i].Ending, c.CheckAt = true, at.Add(parentCheckFirst)
 }
 
-// looked sets when to look again, ever more seldom.
-func (c *Children) looked(began, at time.Time) {
-	c.LookAt = at.Add(min(max(at.Sub(began), leaseFirst), lookMost))
+// scheduleCheck sets when to look again, ever more seldom.
+func (c *Children) scheduleCheck(began, at time.Time) {
+	c.CheckAt = at.Add(min(max(at.Sub(began), parentCheckFirst), lookMost))
 }
 
-// leave sets until when an end waits for the children.
-func (c *Children) leave(at time.Time) { c.LeaveBy = at.Add(leaveWithin) }
+// startEndWait sets until when an end waits for the children.
+func (c *Children) startEndWait(at time.Time) { c.EndWaitUntil = at.Add(endWaitTime) }
 
 // childStarted learns that a child has begun, or why it could not.
 func (s *step) childStarted(in ChildStarted) error {
 	i := s.Children.find(in.Session)
-	if i < 0 || !s.Children.List[i].live() || s.Children.List[i].Started {
+	if i < 0 || !s.Children.List[i].notEnded() || s.Children.List[i].Started {
 		return s.refuse("child %s is not waited for", in.Session)
 	}
 	c := s.Children.List[i]
 	if in.Err != nil {
-		s.childGone(i, &agent.Outcome{V: agent.Version, Type: "outcome", Session: c.Session, Agent: c.Agent, Status: agent.Failed, Reason: string(in.Err.Code), Error: in.Err})
+		s.childGone(i, &agent.Outcome{V: agent.Version, Type: "outcome", Session: c.Session, Agent: c.Agent, Status: agent.StatusFailed, Reason: string(in.Err.Code), Error: in.Err})
 		return nil
 	}
-	owed := s.Children.began(i, in.Run, s.now())
-	s.tellOfChild(agent.ChildStarted, i, "")
+	owed := s.Children.started(i, in.Run, s.now())
+	s.recordChild(agent.EventChildStarted, i, "")
 	for _, o := range owed {
-		s.tellChild(i, o)
+		s.orderChild(i, o)
 	}
 	if c.Call == "" {
-		s.handleOf(s.Children.List[i])
+		s.backgroundResult(s.Children.List[i])
 	}
 	return nil
 }
@@ -306,7 +306,7 @@ func (s *step) childStarted(in ChildStarted) error {
 // childEnded learns of a child's end from Temporal: by its result, or by a look at it.
 func (s *step) childEnded(session string, o *agent.Outcome) error {
 	i := s.Children.find(session)
-	if i < 0 || !s.Children.List[i].live() {
+	if i < 0 || !s.Children.List[i].notEnded() {
 		return s.refuse("child %s is not waited for", session)
 	}
 	s.childGone(i, o)
@@ -315,14 +315,14 @@ func (s *step) childEnded(session string, o *agent.Outcome) error {
 
 func (s *step) childGone(i int, o *agent.Outcome) {
 	c := s.Children.List[i]
-	if k := s.Calls.find(c.By); k >= 0 && s.Calls.List[k].State == Below && (c.Call != "" || !c.Started) {
-		s.settleAs(k, childResult(c.By, s.Calls.List[k].Tool, o), reportedSize(o))
+	if k := s.Calls.find(c.StartedBy); k >= 0 && s.Calls.List[k].State == CallAwaitingChildren && (c.Call != "" || !c.Started) {
+		s.setResultAs(k, childResult(c.StartedBy, s.Calls.List[k].Tool, o), outcomeSize(o))
 	}
 	s.closeAccount(c, o)
-	s.Children.ended(i, s.kept(o), s.now())
-	s.tellOfChild(agent.ChildEnded, i, o.Reason)
+	s.Children.ended(i, s.keptOutcome(o), s.now())
+	s.recordChild(agent.EventChildEnded, i, o.Reason)
 	s.answerWaits()
-	s.Children.keep() // what was waited for is told
+	s.Children.trim() // what was waited for is told
 }
 
 // reported takes what a child says of itself.
@@ -337,40 +337,40 @@ func (s *step) reported(r agent.ChildReport) error {
 	if !r.Status.Known() {
 		return s.refuse("a report of %s has a status that is not known", r.Session)
 	}
-	if r.Met != nil && !s.believes(*r.Met) {
-		return s.refuse("a report of %s tells of a hold with a number that %s has not come to", r.Session, r.Met.Session)
+	if r.MetHold != nil && !s.plausibleHold(*r.MetHold) {
+		return s.refuse("a report of %s tells of a hold with a number that %s has not come to", r.Session, r.MetHold.Session)
 	}
-	live := i >= 0 && s.Children.List[i].live()
-	news := live && s.heardShare(r)
+	live := i >= 0 && s.Children.List[i].notEnded()
+	news := live && s.childBudgetReported(r)
 	switch {
-	case live && r.Met != nil:
-		s.metBelow(i, *r.Met)
+	case live && r.MetHold != nil:
+		s.answerMetHold(i, *r.MetHold)
 		return nil
 	case live && r.Status.Ended(): // nothing is told after it
-		return s.endTold(i)
-	case news && !s.Children.List[i].follows(r.Seq):
+		return s.checkEnded(i)
+	case news && !s.Children.List[i].isNews(r.Seq):
 		return nil
-	case !live || !s.Children.List[i].follows(r.Seq):
+	case !live || !s.Children.List[i].isNews(r.Seq):
 		return s.refuse("child %s is not waited for, or has told more already", r.Session)
 	}
 	if s.Children.reported(i, r, s.now()) {
-		t := agent.ChildResumed
-		if r.Status == agent.Suspended {
-			t = agent.ChildSuspended
+		t := agent.EventChildResumed
+		if r.Status == agent.StatusSuspended {
+			t = agent.EventChildSuspended
 		}
-		s.tellOfChild(t, i, "")
+		s.recordChild(t, i, "")
 	}
 	s.answerWaits()
-	s.Children.keep()
+	s.Children.trim()
 	return nil
 }
 
-// tellOfChild records what became of a child, unless the run's end is recorded.
-func (s *step) tellOfChild(t agent.EventType, i int, reason string) {
-	if s.over() {
+// recordChild records what became of a child, unless the run's end is recorded.
+func (s *step) recordChild(t agent.EventType, i int, reason string) {
+	if s.decided() {
 		return
 	}
 	c := s.Children.List[i]
-	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.ByTriggered)))
-	s.tell(agent.Event{Type: t, Child: &agent.ChildNote{Session: c.Session, Run: c.Run, Agent: c.Agent, Call: c.By, Status: c.Status, Reason: fit(reason, maxName)}})
+	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.InitiatorTriggered)))
+	s.recordIfBegun(agent.Event{Type: t, Child: &agent.ChildUpdate{Session: c.Session, Run: c.Run, Agent: c.Agent, Call: c.StartedBy, Status: c.Status, Reason: fit(reason, maxName)}})
 }

@@ -18,20 +18,20 @@ import (
 // suspended or has ended rests.
 func TestHowChildrenStand(t *testing.T) {
 	at := time.Unix(100, 0)
-	c := Children{LeaveBy: at.Add(time.Second), List: []Child{
-		{Session: "s/a-1", By: "t1.1", Started: true, Status: agent.Running},
-		{Session: "s/a-2", By: "t1.1", Started: true, Status: agent.Suspended},
-		{Session: "s/a-3", By: "t1.2", Status: agent.Completed, Outcome: &agent.Outcome{}},
+	c := Children{EndWaitUntil: at.Add(time.Second), List: []Child{
+		{Session: "s/a-1", StartedBy: "t1.1", Started: true, Status: agent.StatusRunning},
+		{Session: "s/a-2", StartedBy: "t1.1", Started: true, Status: agent.StatusSuspended},
+		{Session: "s/a-3", StartedBy: "t1.2", Status: agent.StatusCompleted, Outcome: &agent.Outcome{}},
 	}}
-	require.Equal(t, agent.Children{Running: 1, Suspended: 1, Ended: 1}, c.counts())
+	require.Equal(t, agent.ChildCounts{Running: 1, Suspended: 1, Ended: 1}, c.counts())
 	for session, rests := range map[string]bool{"s/a-1": false, "s/a-2": true, "s/a-3": true, "s/a-4": false} {
-		require.Equal(t, rests, c.rests(session), session)
+		require.Equal(t, rests, c.endedOrSuspended(session), session)
 	}
 	require.Equal(t, []string{"s/a-1", "s/a-2"}, c.startedBy("t1.1"))
-	require.Equal(t, []bool{true, false}, []bool{c.blocksEnd(at), c.blocksEnd(c.LeaveBy)})
+	require.Equal(t, []bool{true, false}, []bool{c.blocksEnd(at), c.blocksEnd(c.EndWaitUntil)})
 	require.False(t, c.starting())
 	c.List[0].Outcome = &agent.Outcome{}
-	require.Equal(t, []any{1, true, false}, []any{c.countLive(), c.working(), c.anyBusy()})
+	require.Equal(t, []any{1, true, false}, []any{c.countNotEnded(), c.anyNotEnded(), c.anyWorking()})
 }
 
 // A child that has not begun is owed the last of what holds it, however often that changed,
@@ -39,28 +39,28 @@ func TestHowChildrenStand(t *testing.T) {
 func TestAChildIsOwedTheLastHold(t *testing.T) {
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`)
 	for range 500 {
-		p.step(Said{Command: agent.PauseOrder{Reason: strings.Repeat("x", 60_000)}})
-		p.step(Said{Command: agent.ResumeOrder{}})
+		p.step(CommandReceived{Command: agent.PauseCommand{Reason: strings.Repeat("x", 60_000)}})
+		p.step(CommandReceived{Command: agent.ResumeCommand{}})
 	}
 	p.lines(`pause {"reason":"lunch"}`)
-	owed := p.state.Children.List[0].Owed
+	owed := p.state.Children.List[0].PendingOrders
 	require.Len(t, owed, 1)
-	require.Equal(t, "lunch", owed[0].Held[0].Reason)
+	require.Equal(t, "lunch", owed[0].Holds[0].Reason)
 	p.lines(`stop {}`)
-	owed = p.state.Children.List[0].Owed
-	require.Equal(t, agent.Stop, owed[len(owed)-1].Verb)
+	owed = p.state.Children.List[0].PendingOrders
+	require.Equal(t, agent.VerbStop, owed[len(owed)-1].Verb)
 	require.LessOrEqual(t, len(owed), 2)
 	p.full = true
-	p.step(Tick{})
-	require.NotEqual(t, Carrying, p.state.Life, "what is owed is in no state that is carried over")
+	p.step(TimerFired{})
+	require.NotEqual(t, RunContinuing, p.state.Phase, "what is owed is in no state that is carried over")
 }
 
 // A wait names each child once, however often the model did.
 func TestAWaitNamesAChildOnce(t *testing.T) {
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"x","background":true}`, `child-started s/b-1`,
 		`calls subagent_wait {"children":[`+strings.TrimSuffix(strings.Repeat(`"s/b-1",`, 10_000), ",")+`]}`)
-	require.Equal(t, []string{"s/b-1"}, p.state.Calls.List[0].On)
-	p.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Session: "s/b-1", Status: agent.Completed, Text: "done"}})
+	require.Equal(t, []string{"s/b-1"}, p.state.Calls.List[0].Children)
+	p.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Session: "s/b-1", Status: agent.StatusCompleted, Text: "done"}})
 	require.NoError(t, p.wrong)
 	require.NotContains(t, p.out.String(), `"child":"s/b-1"},{"child":"s/b-1"`)
 }
@@ -71,7 +71,7 @@ func TestBackgroundNeedsLifecycle(t *testing.T) {
 		spec := agent.Spec{Definition: agent.Definition{Agents: []agent.SubAgent{{Agent: "b"}}, Lifecycle: lifecycle}}
 		require.Equal(t, lifecycle, strings.Contains(string(ownTools(spec)[0].Input), "background"))
 		p := played(t, `begin go`, fmt.Sprintf(`opened {"agents":[{"agent":"b"}],"lifecycle":%t}`, lifecycle), `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
-		require.Equal(t, !lifecycle, p.state.Calls.count(Below) > 0, "the call waits for its result")
+		require.Equal(t, !lifecycle, p.state.Calls.count(CallAwaitingChildren) > 0, "the call waits for its result")
 	}
 }
 
@@ -83,15 +83,15 @@ func TestNoReportMakesDeaf(t *testing.T) {
 	}
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
 	for _, seq := range []int64{math.MaxInt64, 1 << 60, math.MinInt64, 0} {
-		p.step(Reported{Report: report(seq, agent.Suspended)})
-		require.ErrorIs(t, p.wrong, agent.Stale, seq)
+		p.step(ChildReported{Report: report(seq, agent.StatusSuspended)})
+		require.ErrorIs(t, p.wrong, agent.CodeStale, seq)
 	}
-	p.step(Reported{Report: report(40, agent.Suspended)})
+	p.step(ChildReported{Report: report(40, agent.StatusSuspended)})
 	require.NoError(t, p.wrong)
-	require.Equal(t, agent.Suspended, p.state.Children.List[0].Status)
-	p.step(Reported{Report: report(1<<30, agent.Running)}) // forged, and not to be told from a true one
+	require.Equal(t, agent.StatusSuspended, p.state.Children.List[0].Status)
+	p.step(ChildReported{Report: report(1<<30, agent.StatusRunning)}) // forged, and not to be told from a true one
 	require.NoError(t, p.wrong)
-	p.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Status: agent.Completed, Text: "yes"}})
+	p.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Status: agent.StatusCompleted, Text: "yes"}})
 	require.NoError(t, p.wrong)
 	require.Equal(t, "yes", p.state.Children.List[0].Outcome.Text)
 }
@@ -101,44 +101,44 @@ func TestNoReportMakesDeaf(t *testing.T) {
 func TestWhatOtherRunsTellIsRefused(t *testing.T) {
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`)
 	for _, from := range []string{"", "another run"} {
-		p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: from, Seq: 9, Status: agent.Suspended}})
-		require.ErrorIs(t, p.wrong, agent.Stale, "before it has begun")
+		p.step(ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: from, Seq: 9, Status: agent.StatusSuspended}})
+		require.ErrorIs(t, p.wrong, agent.CodeStale, "before it has begun")
 	}
 	p.lines(`child-started s/b-1`)
 	for _, from := range []string{"", "another run"} {
-		p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: from, Seq: 9, Status: agent.Suspended}})
-		require.ErrorIs(t, p.wrong, agent.Stale)
-		require.Equal(t, agent.Running, p.state.Children.List[0].Status)
+		p.step(ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: from, Seq: 9, Status: agent.StatusSuspended}})
+		require.ErrorIs(t, p.wrong, agent.CodeStale)
+		require.Equal(t, agent.StatusRunning, p.state.Children.List[0].Status)
 	}
 	for _, from := range []string{"", "another run"} {
 		p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1,"grant":{"tokens":5}}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
-		p.step(Ordered{Order: agent.HoldOrder{Run: "r", From: from, Verb: agent.Cancel}})
-		require.ErrorIs(t, p.wrong, agent.Stale)
-		p.step(Granted{Order: agent.GrantOrder{Run: "r", From: from, Granted: agent.Amounts{agent.ResourceTokens: 9}}})
-		require.ErrorIs(t, p.wrong, agent.Stale)
+		p.step(ParentOrdered{Order: agent.ParentOrder{Run: "r", From: from, Verb: agent.VerbCancel}})
+		require.ErrorIs(t, p.wrong, agent.CodeStale)
+		p.step(ParentGranted{Order: agent.GrantOrder{Run: "r", From: from, Granted: agent.Amounts{agent.ResourceTokens: 9}}})
+		require.ErrorIs(t, p.wrong, agent.CodeStale)
 	}
 	root := played(t, `begin go`, `opened {}`)
-	root.step(Ordered{Order: agent.HoldOrder{Run: "r", Verb: agent.Cancel}})
-	require.ErrorIs(t, root.wrong, agent.Stale, "nobody started it")
+	root.step(ParentOrdered{Order: agent.ParentOrder{Run: "r", Verb: agent.VerbCancel}})
+	require.ErrorIs(t, root.wrong, agent.CodeStale, "nobody started it")
 }
 
 // That a child says that it has ended is no result: Temporal is asked, once, for a child that
 // began in an earlier execution, and tells by itself of the others.
 func TestTheEndOfAChildIsFetched(t *testing.T) {
-	end := Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: 50, Status: agent.Completed}}
+	end := ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: 50, Status: agent.StatusCompleted}}
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
 	p.step(end)
-	require.ErrorIs(t, p.wrong, agent.Stale)
-	require.True(t, p.state.Children.List[0].live())
-	p.state.Children.carried(p.now)
+	require.ErrorIs(t, p.wrong, agent.CodeStale)
+	require.True(t, p.state.Children.List[0].notEnded())
+	p.state.Children.newExecution(p.now)
 	looks := func() (n int) {
 		next, effects, err := Step(p.state, Moment{At: p.now, Revision: Revision}, end)
 		if err == nil {
 			p.state = next
 		}
 		for _, e := range effects {
-			if e, ok := e.(LookAfter); ok {
-				require.Equal(t, LookAfter{Session: "s/b-1", Run: "run of s/b-1", Ending: true}, e)
+			if e, ok := e.(CheckChild); ok {
+				require.Equal(t, CheckChild{Session: "s/b-1", Run: "run of s/b-1", Ending: true}, e)
 				n++
 			}
 		}
@@ -146,20 +146,20 @@ func TestTheEndOfAChildIsFetched(t *testing.T) {
 	}
 	require.Equal(t, 1, looks())
 	require.Equal(t, 0, looks(), "it is looked for")
-	require.True(t, p.state.Children.List[0].live())
-	require.Equal(t, p.now.Add(leaseFirst), p.state.Children.lookDue(), "and again if that finds nothing")
+	require.True(t, p.state.Children.List[0].notEnded())
+	require.Equal(t, p.now.Add(parentCheckFirst), p.state.Children.checkDue(), "and again if that finds nothing")
 }
 
 // A decision is passed on to what can be a run below, and to nothing else in the namespace.
 func TestADecisionIsPassedOnToARunBelow(t *testing.T) {
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one"}`, `child-started s/b-1`)
 	for below, code := range map[string]agent.Code{
-		"s/b-1/c-2/q-1": "", "b-1/c-2/d-11/q-1": "", "b-1//q-1": agent.NotFound, "s/b-1/c 2/q-1": agent.NotFound, "b-1/../q-1": agent.NotFound,
-		"b-1/c/q-1": agent.NotFound, "b-1/fermata/live/q-1": agent.NotFound, "b-1/c-0/q-1": agent.NotFound, "b-1/c-02/q-1": agent.NotFound, "/b-1/q-1": agent.NotFound, "b-1/c-2/": agent.NotFound,
+		"s/b-1/c-2/q-1": "", "b-1/c-2/d-11/q-1": "", "b-1//q-1": agent.CodeNotFound, "s/b-1/c 2/q-1": agent.CodeNotFound, "b-1/../q-1": agent.CodeNotFound,
+		"b-1/c/q-1": agent.CodeNotFound, "b-1/fermata/live/q-1": agent.CodeNotFound, "b-1/c-0/q-1": agent.CodeNotFound, "b-1/c-02/q-1": agent.CodeNotFound, "/b-1/q-1": agent.CodeNotFound, "b-1/c-2/": agent.CodeNotFound,
 	} {
-		_, effects, err := Step(p.state, Moment{At: p.now}, Said{Command: agent.AnswerOrder{Request: below, Text: "x"}})
+		_, effects, err := Step(p.state, Moment{At: p.now}, CommandReceived{Command: agent.AnswerCommand{Request: below, Text: "x"}})
 		require.Equal(t, code, agent.CodeOf(err), below)
-		passed := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(PassOn); return ok })
+		passed := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(ForwardCommand); return ok })
 		require.Equal(t, code == "", passed, below)
 	}
 }
@@ -172,7 +172,7 @@ func TestAChildHasNoToolBeyondItsAncestors(t *testing.T) {
 		_, effects, err := Step(parent.state, Moment{At: parent.now}, parent.input("calls", `subagent__b {"task":"one"}`))
 		require.NoError(t, err)
 		i := slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
-		birth, err := json.Marshal(effects[i].(StartChild).Birth)
+		birth, err := json.Marshal(effects[i].(StartChild).ChildStart)
 		require.NoError(t, err)
 		child := played(t, `born `+string(birth), `opened {"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
 		var has []string

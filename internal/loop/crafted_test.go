@@ -34,7 +34,7 @@ func suspendedRuns(t *testing.T) map[string]State {
 		p.line("begin go")
 		for _, line := range lines {
 			if line == "held" {
-				p.step(Replied{Ask: p.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishHeld}})
+				p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld}})
 				continue
 			}
 			p.line(line)
@@ -45,7 +45,7 @@ func suspendedRuns(t *testing.T) map[string]State {
 		for p.state.Log.Sealing > 0 {
 			p.line("sealed")
 		}
-		require.NoError(t, p.state.Portable(), name)
+		require.NoError(t, p.state.CheckPortable(), name)
 		all[name] = exported(t, p.state)
 	}
 	return all
@@ -80,12 +80,12 @@ func crafted(v any, yield func(what string, change func() (back func()))) {
 func pokes(s State) (all []Input) {
 	for _, id := range s.Requests.ids() {
 		for _, c := range []agent.Command{
-			agent.AnswerOrder{Request: id, Text: "x"}, agent.ApproveOrder{Request: id, Arguments: json.RawMessage(`{"a":3}`)},
+			agent.AnswerCommand{Request: id, Text: "x"}, agent.ApproveCommand{Request: id, Arguments: json.RawMessage(`{"a":3}`)},
 		} {
-			all = append(all, Said{Command: c, ID: "one"})
+			all = append(all, CommandReceived{Command: c, ID: "one"})
 		}
 	}
-	return append(all, Said{Command: agent.ResumeOrder{Message: "go"}, ID: "two"}, Said{Command: agent.EmitOrder{Topic: "t"}, ID: "three"}, Said{Command: agent.StopOrder{}}, Tick{})
+	return append(all, CommandReceived{Command: agent.ResumeCommand{Message: "go"}, ID: "two"}, CommandReceived{Command: agent.EmitCommand{Topic: "t"}, ID: "three"}, CommandReceived{Command: agent.StopCommand{}}, TimerFired{})
 }
 
 // What is in a signed export may be anything: a run that goes on with it never panics, can
@@ -148,13 +148,13 @@ func goesOnWith(t *testing.T, what string, at State) (taken bool) {
 	s := step(State{}, Begin{Session: "s", Run: "r2", Start: agent.Start{Agent: "a", Import: "d"}})
 	s = step(s, Opened{})
 	s = step(s, Imported{Export: "e", State: at, Spec: &agent.Spec{}})
-	if s.Life == Ended {
+	if s.Phase == RunEnded {
 		return false
 	}
 	require.Equal(t, "s", s.Session, what)
 	next := s
 	for n := range 4 {
-		next = step(next, Said{Command: agent.SendOrder{Text: strings.Repeat("x", 100_000), Mode: agent.SendQueue}, ID: fmt.Sprint(n)})
+		next = step(next, CommandReceived{Command: agent.SendCommand{Text: strings.Repeat("x", 100_000), Mode: agent.SendQueue}, ID: fmt.Sprint(n)})
 	}
 	require.LessOrEqual(t, next.Messages.PendingSize, pendingShare, what)
 	for _, in := range pokes(s) {
@@ -164,21 +164,21 @@ func goesOnWith(t *testing.T, what string, at State) (taken bool) {
 		next.Nodes()
 		for range 3 {
 			switch {
-			case next.Turn.Phase == Asking:
-				next = step(next, Replied{Ask: next.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Parts: []agent.Part{
-					{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "add", Arguments: json.RawMessage(`{"a":9}`)}},
-					{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "subagent__b", Arguments: json.RawMessage(`{"task":"x","background":true}`)}},
+			case next.Turn.Phase == TurnAsking:
+				next = step(next, ModelReplied{AskSeq: next.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls, Parts: []agent.Part{
+					{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: "add", Arguments: json.RawMessage(`{"a":9}`)}},
+					{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: "subagent__b", Arguments: json.RawMessage(`{"task":"x","background":true}`)}},
 				}}})
-			case next.Turn.Phase == Summing:
-				next = step(next, Replied{Ask: next.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "so"}}}})
+			case next.Turn.Phase == TurnSummarizing:
+				next = step(next, ModelReplied{AskSeq: next.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "so"}}}})
 			}
 			for _, c := range next.Calls.List {
-				next = step(next, Returned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: "3"}})
+				next = step(next, ToolReturned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: "3"}})
 			}
-			next = step(next, Tick{})
+			next = step(next, TimerFired{})
 		}
-		end := step(next, Said{Command: agent.CancelOrder{}})
-		require.True(t, end.over() || end.Life == Ended, "%s: a cancel ends it", what)
+		end := step(next, CommandReceived{Command: agent.CancelCommand{}})
+		require.True(t, end.decided() || end.Phase == RunEnded, "%s: a cancel ends it", what)
 		_, err := json.Marshal(end.End.Outcome)
 		require.NoError(t, err)
 	}

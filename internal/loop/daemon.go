@@ -13,28 +13,28 @@ import (
 // [Messages], from where the daemon takes one thing at a time: no event ends the park by
 // itself.
 type Daemon struct {
-	// Due means that it has something to deal with.
-	Due bool `json:"due,omitempty"`
-	// Ticks is how often in a row its interval has woken it without need.
-	Ticks int `json:"ticks,omitempty"`
+	// HasWork means that it has something to deal with.
+	HasWork bool `json:"has_work,omitempty"`
+	// IdleWakes is how often in a row its interval has woken it without need.
+	IdleWakes int `json:"idle_wakes,omitempty"`
 }
 
-func (d *Daemon) due() { d.Due = true }
+func (d *Daemon) markWork() { d.HasWork = true }
 
-// keepsDue leaves it due only if that still holds.
-func (d *Daemon) keepsDue(still bool) { d.Due = d.Due && still }
+// keepWorkIf leaves it due only if that still holds.
+func (d *Daemon) keepWorkIf(still bool) { d.HasWork = d.HasWork && still }
 
-// dueIf sets whether it has something to deal with.
-func (d *Daemon) dueIf(due bool) { d.Due = due }
+// setWork sets whether it has something to deal with.
+func (d *Daemon) setWork(due bool) { d.HasWork = due }
 
-// acts takes that the model called a tool: its interval woke it for something.
-func (d *Daemon) acts() { d.Ticks = 0 }
+// acted takes that the model called a tool: its interval woke it for something.
+func (d *Daemon) acted() { d.IdleWakes = 0 }
 
-// woke counts how often in a row the interval has woken it.
-func (d *Daemon) woke(ticks int) { d.Ticks = ticks }
+// setIdleWakes counts how often in a row the interval has woken it.
+func (d *Daemon) setIdleWakes(ticks int) { d.IdleWakes = ticks }
 
-// idlesOut reports whether its watchdog ends it.
-func (d Daemon) idlesOut(watchdog int) bool { return watchdog > 0 && d.Ticks >= watchdog }
+// watchdogExpired reports whether its watchdog ends it.
+func (d Daemon) watchdogExpired(watchdog int) bool { return watchdog > 0 && d.IdleWakes >= watchdog }
 
 // daemon is how the run idles; nil for one that ends.
 func (s *State) daemon() *agent.Daemon {
@@ -50,8 +50,8 @@ const causeIdle = "idle"
 // idling reports whether the run is a daemon that has nothing to deal with.
 func (s *State) idling() bool { return s.Park != nil && s.Park.Idle }
 
-// hears reports whether events of a topic are for this run.
-func (s *State) hears(topic string) bool {
+// hearsTopic reports whether events of a topic are for this run.
+func (s *State) hearsTopic(topic string) bool {
 	d := s.daemon()
 	return d != nil && (len(d.Topics) == 0 || slices.Contains(d.Topics, topic))
 }
@@ -60,7 +60,7 @@ func (s *State) hears(topic string) bool {
 func (s *State) topics() []string {
 	d := s.daemon()
 	switch {
-	case d == nil || s.over():
+	case d == nil || s.decided():
 		return nil
 	case len(d.Topics) == 0:
 		return []string{agent.EveryTopic}
@@ -71,66 +71,66 @@ func (s *State) topics() []string {
 // endTask ends a task of a daemon: the daemon idles, unless its watchdog ends it.
 func (s *step) endTask() {
 	d := s.daemon()
-	s.Daemon.keepsDue(false)
-	if s.Daemon.idlesOut(d.Watchdog) && len(s.Messages.Events) == 0 {
-		s.end(agent.Completed, agent.ReasonWatchdog, func(o *agent.Outcome) { o.Text = s.Turn.Text })
+	s.Daemon.keepWorkIf(false)
+	if s.Daemon.watchdogExpired(d.Watchdog) && len(s.Messages.Events) == 0 {
+		s.end(agent.StatusCompleted, agent.ReasonWatchdog, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 		return
 	}
 	if d.Compact && len(s.Messages.Events) == 0 {
-		s.Turn.anew(agent.CompactedForIdle)
+		s.Turn.startFromSummary(agent.CompactedForIdle)
 	}
-	s.idleOn()
+	s.goIdle()
 }
 
 // sumsUpWhenIdle reports whether an idle daemon has yet to sum up what was said.
 func (s *step) sumsUpWhenIdle() bool {
-	return s.ready() && s.idling() && s.Turn.Fresh == agent.CompactedForIdle && s.mayRest()
+	return s.ready() && s.idling() && s.Turn.SummaryReason == agent.CompactedForIdle && s.maySuspend()
 }
 
-// wakes reports whether an idle daemon has something to deal with. It is not woken while
+// hasWork reports whether an idle daemon has something to deal with. It is not woken while
 // it sums up.
-func (s *step) wakes() bool {
-	return s.Turn.Phase == Ready && (s.Life == Live || s.Life == Carrying) &&
+func (s *step) hasWork() bool {
+	return s.Turn.Phase == TurnReady && (s.Phase == RunActive || s.Phase == RunContinuing) &&
 		(len(s.Messages.Pending) > 0 || len(s.Messages.Events) > 0 || s.Park.Met != nil)
 }
 
 // wakeIdle takes the next thing to deal with: what was said before what has happened, and
 // the interval last.
 func (s *step) wakeIdle() {
-	why, cause, ticks := agent.Resumed{Cause: agent.ByOperator}, "Somebody spoke to you.", 0
+	why, cause, ticks := agent.Resumed{Cause: agent.InitiatorOperator}, "Somebody spoke to you.", 0
 	switch {
 	case len(s.Messages.Pending) > 0:
-		s.Messages.allSteer()
+		s.Messages.steerAll()
 		why.By = s.Messages.Pending[0].Message.By
 	case len(s.Messages.Events) > 0:
 		e := s.Messages.takeEvent(0)
 		s.steerEvent(e)
-		why, cause = agent.Resumed{Cause: agent.ByTriggered, Event: e.Topic, By: e.By}, fmt.Sprintf("The event %s came.", e.Topic)
+		why, cause = agent.Resumed{Cause: agent.InitiatorTriggered, Event: e.Topic, By: e.By}, fmt.Sprintf("The event %s came.", e.Topic)
 	default:
-		ticks = s.Daemon.Ticks + 1
+		ticks = s.Daemon.IdleWakes + 1
 		s.steerOwn(wakeMessage(fmt.Sprintf("Your interval of %s is over, and nothing else has come. It is %s.", s.daemon().Every, s.now().Format(time.RFC3339))))
-		why, cause = agent.Resumed{Cause: agent.ByTimeout}, "Your interval is over."
+		why, cause = agent.Resumed{Cause: agent.InitiatorTimeout}, "Your interval is over."
 	}
 	if s.resumed.Cause == "" {
 		s.resumed = why
 	}
 	s.resumed.Renewed = true
-	s.afresh()
-	s.goOnWith(cause, "")
-	s.leavePark()
-	s.Daemon.woke(ticks)
+	s.renewAllLimits()
+	s.resumeWith(cause, "")
+	s.endPark()
+	s.Daemon.setIdleWakes(ticks)
 }
 
-// meet ends the park that has just begun with the first event that has come already. It
+// matchQueued ends the park that has just begun with the first event that has come already. It
 // returns how many could not be compared with its conditions: they stay where they wait.
-func (s *step) meet() (left int) {
-	b := s.looks()
+func (s *step) matchQueued() (left int) {
+	b := s.matchBudget()
 	for i, e := range s.Messages.Events {
 		if s.Park.meets(e, b) {
-			s.met(metBy(s.Messages.takeEvent(i)))
+			s.conditionMet(conditionMetBy(s.Messages.takeEvent(i)))
 			return 0
 		}
-		if b.Over() {
+		if b.Exceeded() {
 			return len(s.Messages.Events) - i
 		}
 	}

@@ -36,27 +36,27 @@ func TestADaemonLosesNothing(t *testing.T) {
 			d.step(d.draw())
 		}
 		for range 200 { // it is left alone, and started again where it has ended
-			if d.state.idling() && d.state.Status() == agent.Suspended && !d.state.Holds.any() {
+			if d.state.idling() && d.state.Status() == agent.StatusSuspended && !d.state.Holds.any() {
 				break
 			}
 			d.step(d.quiet())
 		}
-		require.Equal(t, agent.Suspended, d.state.Status(), "it idles at last")
+		require.Equal(t, agent.StatusSuspended, d.state.Status(), "it idles at last")
 		require.Equal(t, d.taken, d.told)
-		require.Empty(t, d.state.Inbox(), "nothing is left")
+		require.Empty(t, d.state.Backlog(), "nothing is left")
 	})
 }
 
 func (d *den) step(in Input) {
 	before := d.state
-	if before.Life == Ended {
+	if before.Phase == RunEnded {
 		before = State{}
 	}
 	d.now = d.now.Add(time.Second)
-	if _, ok := in.(Tick); ok && before.Wake.After(d.now) {
-		d.now = before.Wake
+	if _, ok := in.(TimerFired); ok && before.NextTimer.After(d.now) {
+		d.now = before.NextTimer
 	}
-	next, effects, refusal := Step(before, Moment{At: d.now, Full: d.full, NearHistoryLimit: d.near}, in)
+	next, effects, refusal := Step(before, Moment{At: d.now, ContinueAsNewSuggested: d.full, NearHistoryLimit: d.near}, in)
 	if refusal != nil {
 		return
 	}
@@ -67,15 +67,15 @@ func (d *den) step(in Input) {
 		}
 	}
 	for _, e := range effects {
-		said, _ := in.(Said)
-		if ack, ok := e.(Acknowledge); ok && ack.Ack.Effect == agent.Accepted && said.Command.Verb() == agent.Emit && !slices.Contains(d.taken, said.ID) {
+		said, _ := in.(CommandReceived)
+		if ack, ok := e.(Acknowledge); ok && ack.Ack.Effect == agent.EffectAccepted && said.Command.Verb() == agent.VerbEmit && !slices.Contains(d.taken, said.ID) {
 			d.taken = append(d.taken, said.ID)
 		}
 	}
-	if d.state = next; next.Life == Ended && !before.Unwritten() {
+	if d.state = next; next.Phase == RunEnded && !before.HasNoLog() {
 		d.ended = exported(d.t, next) // as the next run finds it
 	}
-	if slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(CarryOver); return ok }) {
+	if slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(ContinueAsNew); return ok }) {
 		raw, err := json.Marshal(next)
 		require.NoError(d.t, err)
 		d.state, d.full, d.near = State{}, false, false
@@ -90,9 +90,9 @@ func (d *den) spec() *agent.Spec {
 	if rapid.Bool().Draw(d.t, "every") {
 		daemon.Every, daemon.Watchdog = agent.Duration(time.Minute), rapid.IntRange(0, 2).Draw(d.t, "watchdog")
 	}
-	spec := &agent.Spec{V: 1, Definition: agent.Definition{Name: "a", Model: "m", Daemon: daemon, Tools: []string{agent.ParkTool}}}
+	spec := &agent.Spec{V: 1, Definition: agent.Definition{Name: "a", Model: "m", Daemon: daemon, Tools: []string{agent.AwaitResumptionTool}}}
 	if rapid.Bool().Draw(d.t, "finish") {
-		spec.Completion = agent.CompleteTool
+		spec.Completion = agent.CompletionTool
 	}
 	spec.Limits.Turns = 3
 	spec.Definition, spec.Toolset = spec.Definition.WithDefaults(), []agent.ToolSpec{{Name: "add"}}
@@ -101,13 +101,13 @@ func (d *den) spec() *agent.Spec {
 
 // calls is a reply that calls tools, the last of them with arguments of its own.
 func (d *den) calls(tools ...string) Input {
-	in := Replied{Ask: d.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls}}
+	in := ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls}}
 	for _, tool := range tools {
 		call := &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(`{"reason":"why"}`)}
-		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartCall, Call: call})
+		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartToolCall, Call: call})
 	}
 	c := agent.Conditions{Any: []agent.Condition{{Event: &agent.EventCondition{Topic: "t"}}, {After: agent.Duration(time.Hour)}}}
-	in.Reply.Parkings = []agent.Parking{{Reason: "why", Conditions: c}}
+	in.Reply.ParkRequests = []agent.ParkRequest{{Reason: "why", Conditions: c}}
 	return in
 }
 
@@ -115,42 +115,42 @@ func (d *den) calls(tools ...string) Input {
 func (d *den) quiet() Input {
 	s := d.state
 	switch {
-	case s.Life == New, s.Life == Ended:
+	case s.Phase == RunNew, s.Phase == RunEnded:
 		return Begin{Session: "s", Run: fmt.Sprintf("r%d", len(d.told)), Start: agent.Start{Agent: "a"}}
-	case s.Life == Opening:
-		return Opened{Spec: d.spec(), Head: "old", Seq: d.ended.Log.Seq, Posts: d.ended.Remembered(true), Inbox: d.ended.Inbox(), Numbers: d.ended.Numbers}
+	case s.Phase == RunOpening:
+		return Opened{Spec: d.spec(), Head: "old", Seq: d.ended.Log.Seq, Receipts: d.ended.Receipts(true), Backlog: d.ended.Backlog(), Counters: d.ended.Counters}
 	case s.Log.Sealing > 0:
 		return Sealed{Head: "h", Seq: s.Log.Sealing}
-	case s.Turn.Phase == Asking && s.Spec.Completion == agent.CompleteTool:
+	case s.Turn.Phase == TurnAsking && s.Spec.Completion == agent.CompletionTool:
 		return d.calls(agent.FinishTool)
-	case s.Turn.Phase == Asking, s.Turn.Phase == Summing:
-		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
-	case s.Calls.active() > 0:
-		i := slices.IndexFunc(s.Calls.List, func(c Call) bool { return c.State == Active })
-		return Returned{Result: agent.ToolResult{Call: s.Calls.List[i].ID, Tool: "add", Status: agent.CallOK, Text: "1"}}
-	case s.Life == Folding:
-		return Folded{}
+	case s.Turn.Phase == TurnAsking, s.Turn.Phase == TurnSummarizing:
+		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
+	case s.Calls.runningCount() > 0:
+		i := slices.IndexFunc(s.Calls.List, func(c Call) bool { return c.State == CallRunning })
+		return ToolReturned{Result: agent.ToolResult{Call: s.Calls.List[i].ID, Tool: "add", Status: agent.CallOK, Text: "1"}}
+	case s.Phase == RunFolding:
+		return HandoffMade{}
 	case len(s.Holds.List) > 0:
-		return Said{Command: agent.ResumeOrder{}}
+		return CommandReceived{Command: agent.ResumeCommand{}}
 	}
-	return Tick{}
+	return TimerFired{}
 }
 
 func (d *den) draw() Input {
 	id := fmt.Sprintf("e%d", rapid.IntRange(0, len(d.taken)+1).Draw(d.t, "event"))
 	return rapid.SampledFrom([]Input{
 		d.quiet(), d.quiet(), d.quiet(), d.quiet(),
-		Said{Command: agent.EmitOrder{Topic: "t", Payload: json.RawMessage("1")}, ID: id},
-		Said{Command: agent.EmitOrder{Topic: "t"}, ID: id},
-		d.calls("add", agent.FinishTool), d.calls("add", agent.ParkTool), d.calls(agent.ParkTool), Tick{},
-		SealFailed{Err: agent.Errorf(agent.StoreUnavailable, "no")},
-		Said{Command: agent.SendOrder{Text: "x", Mode: agent.SendQueue}}, Said{Command: agent.SendOrder{Text: "x", Mode: agent.SendInterrupt}},
-		Said{Command: agent.PauseOrder{}}, Said{Command: agent.InterruptOrder{}}, Said{Command: agent.ResumeOrder{Fresh: true}},
-		Said{Command: agent.StopOrder{}}, Said{Command: agent.CancelOrder{}},
-		ModelFailed{Ask: d.state.Turn.Ask, Err: agent.Errorf(agent.ProviderError, "no")},
-		Replied{Ask: d.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishHeld}},
+		CommandReceived{Command: agent.EmitCommand{Topic: "t", Payload: json.RawMessage("1")}, ID: id},
+		CommandReceived{Command: agent.EmitCommand{Topic: "t"}, ID: id},
+		d.calls("add", agent.FinishTool), d.calls("add", agent.AwaitResumptionTool), d.calls(agent.AwaitResumptionTool), TimerFired{},
+		SealFailed{Err: agent.Errorf(agent.CodeStoreUnavailable, "no")},
+		CommandReceived{Command: agent.SendCommand{Text: "x", Mode: agent.SendQueue}}, CommandReceived{Command: agent.SendCommand{Text: "x", Mode: agent.SendInterrupt}},
+		CommandReceived{Command: agent.PauseCommand{}}, CommandReceived{Command: agent.InterruptCommand{}}, CommandReceived{Command: agent.ResumeCommand{FromSummary: true}},
+		CommandReceived{Command: agent.StopCommand{}}, CommandReceived{Command: agent.CancelCommand{}},
+		ModelFailed{AskSeq: d.state.Turn.AskSeq, Err: agent.Errorf(agent.CodeProviderError, "no")},
+		ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld}},
 		d.calls("add"),
-		Cut{Reason: agent.ReasonTerminated},
+		Terminated{Reason: agent.ReasonTerminated},
 	}).Draw(d.t, "input")
 }
 
@@ -158,14 +158,14 @@ func (d *den) draw() Input {
 // row that were for nothing.
 func TestADaemonAlone(t *testing.T) {
 	d := Daemon{}
-	d.due()
-	d.keepsDue(true)
-	require.True(t, d.Due)
-	d.keepsDue(false)
-	d.keepsDue(true)
-	require.False(t, d.Due)
-	d.woke(3)
-	require.Equal(t, []bool{true, false, false}, []bool{d.idlesOut(3), d.idlesOut(4), d.idlesOut(0)})
-	d.acts()
-	require.False(t, d.idlesOut(3))
+	d.markWork()
+	d.keepWorkIf(true)
+	require.True(t, d.HasWork)
+	d.keepWorkIf(false)
+	d.keepWorkIf(true)
+	require.False(t, d.HasWork)
+	d.setIdleWakes(3)
+	require.Equal(t, []bool{true, false, false}, []bool{d.watchdogExpired(3), d.watchdogExpired(4), d.watchdogExpired(0)})
+	d.acted()
+	require.False(t, d.watchdogExpired(3))
 }

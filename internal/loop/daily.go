@@ -10,8 +10,8 @@ import (
 // DailyAccount is what the workers of a task queue were granted of its daily limits on one
 // day. The zero value is an account of no day yet.
 type DailyAccount struct {
-	Day     string      `json:"day"` // UTC, "2026-11-21"
-	Granted agent.Daily `json:"granted"`
+	Day     string            `json:"day"` // UTC, "2026-11-21"
+	Granted agent.DailyLimits `json:"granted"`
 	// Settled are the last claims with an id and their answers: one that comes again, since
 	// its answer was lost, is answered alike.
 	Settled []SettledClaim `json:"settled,omitempty"`
@@ -29,8 +29,8 @@ const maxSettled = 256
 // A worker is granted a part of what is left, so that many can work and one that is lost
 // takes little with it, and a thousandth of the limit at least, so that grants stay few.
 const (
-	grantOfLeft = 50
-	leastGrant  = 1000
+	grantDivisor    = 50
+	minGrantDivisor = 1000
 )
 
 // Claim returns the account after a claim, and what it grants. Amounts of an earlier day
@@ -59,22 +59,22 @@ func (a DailyAccount) on(now time.Time) DailyAccount {
 
 func (a DailyAccount) claim(c agent.DailyClaim) (DailyAccount, agent.DailyGrant) {
 	if c.Day == a.Day {
-		a.Granted.Tokens = max(0, a.Granted.Tokens-c.Left.Tokens)
-		a.Granted.CostUSD = max(0, a.Granted.CostUSD-c.Left.CostUSD)
+		a.Granted.Tokens = max(0, a.Granted.Tokens-c.Remaining.Tokens)
+		a.Granted.CostUSD = max(0, a.Granted.CostUSD-c.Remaining.CostUSD)
 	}
 	grant := agent.DailyGrant{Day: a.Day}
-	left := agent.Daily{Tokens: c.Limits.Tokens - a.Granted.Tokens, CostUSD: c.Limits.CostUSD - a.Granted.CostUSD}
+	left := agent.DailyLimits{Tokens: c.Limits.Tokens - a.Granted.Tokens, CostUSD: c.Limits.CostUSD - a.Granted.CostUSD}
 	switch {
 	case c.Closing:
 		return a, grant
 	case c.Limits.Tokens > 0 && left.Tokens <= 0:
-		grant.UsedUp = agent.LimitTokens
+		grant.UsedUp = agent.CodeLimitTokens
 		return a, grant
 	case c.Limits.CostUSD > 0 && left.CostUSD <= 0:
-		grant.UsedUp = agent.LimitCost
+		grant.UsedUp = agent.CodeLimitCost
 		return a, grant
 	}
-	grant.Granted = agent.Daily{Tokens: dailyShare(left.Tokens, c.Limits.Tokens), CostUSD: dailyShare(left.CostUSD, c.Limits.CostUSD)}
+	grant.Granted = agent.DailyLimits{Tokens: dailyShare(left.Tokens, c.Limits.Tokens), CostUSD: dailyShare(left.CostUSD, c.Limits.CostUSD)}
 	a.Granted.Tokens += grant.Granted.Tokens
 	a.Granted.CostUSD += grant.Granted.CostUSD
 	return a, grant
@@ -85,5 +85,5 @@ func dailyShare[T int64 | agent.USD](left, limit T) T {
 	if limit <= 0 {
 		return 0
 	}
-	return min(left, max(left/grantOfLeft, limit/leastGrant, 1))
+	return min(left, max(left/grantDivisor, limit/minGrantDivisor, 1))
 }

@@ -12,23 +12,23 @@ import (
 // decision is one answer to one request.
 type decision struct {
 	request  string
-	answer   *agent.AnswerOrder
-	approve  *agent.ApproveOrder
-	reject   *agent.RejectOrder
+	answer   *agent.AnswerCommand
+	approve  *agent.ApproveCommand
+	reject   *agent.RejectCommand
 	by       string
 	approver string // who proved to be one
 }
 
 // decide carries an answer out. It is checked before anything changes.
 func (s *step) decide(d decision) error {
-	if s.Requests.spent(d.request, d.approver) {
-		return s.refuseAs(agent.Spent, "token", "the token of %s has decided request %s already", d.approver, d.request)
+	if s.Requests.tokenUsed(d.request, d.approver) {
+		return s.refuseAs(agent.CodeUsed, "token", "the token of %s has decided request %s already", d.approver, d.request)
 	}
-	i, err := s.find(d.request)
+	i, err := s.findRequest(d.request)
 	if err != nil {
 		return err
 	}
-	if err := s.tooOld(s.answerBy()); err != nil {
+	if err := s.checkAge(s.answerBy()); err != nil {
 		return err
 	}
 	r := s.Requests.Open[i]
@@ -41,7 +41,7 @@ func (s *step) decide(d decision) error {
 	case d.reject != nil:
 		s.rejected(r, d)
 	default:
-		s.replyTo(r, d)
+		s.applyDecision(r, d)
 	}
 	return nil
 }
@@ -57,64 +57,64 @@ func (s *step) mayDecide(r Request, d decision) error {
 		kind = "reject"
 	}
 	wants := map[agent.RequestType][]string{
-		agent.Question: {"answer"}, agent.LimitAsk: {"answer"}, agent.Approval: {"approve", "reject"}, agent.ClientTool: {"answer", "reject"},
+		agent.RequestQuestion: {"answer"}, agent.RequestLimit: {"answer"}, agent.RequestApproval: {"approve", "reject"}, agent.RequestClientTool: {"answer", "reject"},
 	}[r.Type]
-	if r.Again {
+	if r.RetryCall {
 		wants = []string{"answer", "reject"}
 	}
 	if !slices.Contains(wants, kind) {
-		return s.refuseAs(agent.InvalidInput, "request", "request %s is of type %s; it takes %s, not %s", r.ID, r.Type, strings.Join(wants, " or "), kind)
+		return s.refuseAs(agent.CodeInvalidInput, "request", "request %s is of type %s; it takes %s, not %s", r.ID, r.Type, strings.Join(wants, " or "), kind)
 	}
 	if len(r.Approvers) > 0 && !slices.Contains(r.Approvers, d.approver) {
-		return s.refuseAs(agent.Denied, "token", "request %s takes a decision of %s only, proved with a token, by update", r.ID, strings.Join(r.Approvers, " or "))
+		return s.refuseAs(agent.CodeDenied, "token", "request %s takes a decision of %s only, proved with a token, by update", r.ID, strings.Join(r.Approvers, " or "))
 	}
 	if a := d.answer; a != nil && a.Choice != nil && *a.Choice >= len(r.Choices) {
-		return s.refuseAs(agent.InvalidInput, "choice", "request %s has %d choices, numbered from 0", r.ID, len(r.Choices))
+		return s.refuseAs(agent.CodeInvalidInput, "choice", "request %s has %d choices, numbered from 0", r.ID, len(r.Choices))
 	}
-	if r.Again {
+	if r.RetryCall {
 		return s.mayAnswer(r, d)
 	}
-	if r.Type == agent.LimitAsk && !s.mayWait(agent.TextMessage(agent.RoleUser, r.said(d.answer))) {
-		return s.fullOf("text")
+	if r.Type == agent.RequestLimit && !s.messageFits(agent.TextMessage(agent.RoleUser, r.answerText(d.answer))) {
+		return s.checkRoom("text")
 	}
 	if d.approve == nil {
 		return nil
 	}
 	if i := s.Calls.find(r.CallID); s.Calls.growth(i, d.approve.Arguments) > s.space() {
-		return s.refuseAs(agent.TooLarge, "arguments", "the arguments are too long to be kept beside what else waits: shorten them, or answer other requests first")
+		return s.refuseAs(agent.CodeTooLarge, "arguments", "the arguments are too long to be kept beside what else waits: shorten them, or answer other requests first")
 	}
-	if tool, _ := s.Spec.Tool(r.Call.Tool); len(d.approve.Arguments) > 0 && tool.By != "" {
-		return s.refuseAs(agent.InvalidInput, "arguments", "the arguments of %s can't be edited: reject the call and say why", r.Call.Tool)
+	if tool, _ := s.Spec.Tool(r.Call.Tool); len(d.approve.Arguments) > 0 && tool.Executor != "" {
+		return s.refuseAs(agent.CodeInvalidInput, "arguments", "the arguments of %s can't be edited: reject the call and say why", r.Call.Tool)
 	}
-	return s.sameDigest(r, d.approve.Digest)
+	return s.checkDigest(r, d.approve.Digest)
 }
 
-func (s *step) sameDigest(r Request, digest string) error {
+func (s *step) checkDigest(r Request, digest string) error {
 	switch {
 	case digest == "" && r.Confirm == agent.ConfirmDigest:
-		return s.refuseAs(agent.InvalidInput, "digest", "request %s wants its digest (%s) named, to be sure which arguments were seen", r.ID, r.Digest)
+		return s.refuseAs(agent.CodeInvalidInput, "digest", "request %s wants its digest (%s) named, to be sure which arguments were seen", r.ID, r.Digest)
 	case digest != "" && digest != r.Digest:
-		return s.refuseAs(agent.Stale, "digest", "request %s has other arguments than those that were approved: its digest is %s", r.ID, r.Digest)
+		return s.refuseAs(agent.CodeStale, "digest", "request %s has other arguments than those that were approved: its digest is %s", r.ID, r.Digest)
 	}
 	return nil
 }
 
-func (s *step) replyTo(r Request, d decision) {
-	a, text := d.answer, r.said(d.answer)
-	s.close(r, d, "answer", "answered")
-	if r.Type == agent.LimitAsk {
+func (s *step) applyDecision(r Request, d decision) {
+	a, text := d.answer, r.answerText(d.answer)
+	s.closeRequest(r, d, "answer", "answered")
+	if r.Type == agent.RequestLimit {
 		s.limitDecided(r, text)
 		return
 	}
-	if r.Again {
-		s.callAgain(r, agent.ToolAnswer{Text: text, Choice: a.Choice, Data: a.Data, By: d.by})
+	if r.RetryCall {
+		s.retryCall(r, agent.ToolAnswer{Text: text, Choice: a.Choice, Data: a.Data, By: d.by})
 		return
 	}
-	s.settleSaid(s.Calls.find(r.CallID), agent.CallOK, text, len(text))
+	s.setResultSized(s.Calls.find(r.CallID), agent.CallOK, text, len(text))
 }
 
-// said is an answer as a text.
-func (r Request) said(a *agent.AnswerOrder) string {
+// answerText is an answer as a text.
+func (r Request) answerText(a *agent.AnswerCommand) string {
 	switch {
 	case a.Choice != nil:
 		return r.Choices[*a.Choice]
@@ -125,22 +125,22 @@ func (r Request) said(a *agent.AnswerOrder) string {
 }
 
 func (s *step) rejected(r Request, d decision) {
-	s.close(r, d, "reject", "rejected")
-	if r.Again {
-		s.callAgain(r, agent.ToolAnswer{Text: d.reject.Reason, By: d.by, Declined: true})
+	s.closeRequest(r, d, "reject", "rejected")
+	if r.RetryCall {
+		s.retryCall(r, agent.ToolAnswer{Text: d.reject.Reason, By: d.by, Declined: true})
 		return
 	}
 	i := s.Calls.find(r.CallID)
-	if r.Type == agent.ClientTool {
-		s.settleSaid(i, agent.CallFailed, d.reject.Reason, len(d.reject.Reason))
+	if r.Type == agent.RequestClientTool {
+		s.setResultSized(i, agent.CallFailed, d.reject.Reason, len(d.reject.Reason))
 		return
 	}
-	s.tellCall(agent.CallRefused, i)
-	s.settleSaid(i, agent.CallRejected, "Not executed: it was not approved. "+d.reject.Reason, len(d.reject.Reason))
+	s.recordCall(agent.EventCallRejected, i)
+	s.setResultSized(i, agent.CallRejected, "Not executed: it was not approved. "+d.reject.Reason, len(d.reject.Reason))
 }
 
 func (s *step) approved(r Request, d decision) {
-	s.close(r, d, "approve", "approved")
+	s.closeRequest(r, d, "approve", "approved")
 	i := s.Calls.find(r.CallID)
 	c := s.Calls.List[i]
 	edited := d.approve.Arguments
@@ -150,28 +150,28 @@ func (s *step) approved(r Request, d decision) {
 	}
 	s.Calls.approve(i, d.approver, edited)
 	if d.approve.Always {
-		s.Requests.always(c.Tool)
+		s.Requests.allowAlways(c.Tool)
 		s.approveOthers(c.Tool, d)
 	}
-	s.tellCall(agent.CallApproved, i)
+	s.recordCall(agent.EventCallApproved, i)
 }
 
 // approveOthers approves what else of a tool is asked for, where the same person may.
 func (s *step) approveOthers(tool string, d decision) {
 	for _, r := range slices.Clone(s.Requests.Open) {
-		if r.Type != agent.Approval || r.Call.Tool != tool || r.Confirm != "" {
+		if r.Type != agent.RequestApproval || r.Call.Tool != tool || r.Confirm != "" {
 			continue
 		}
 		other := d
-		other.request, other.approve = r.ID, &agent.ApproveOrder{Request: r.ID}
+		other.request, other.approve = r.ID, &agent.ApproveCommand{Request: r.ID}
 		if s.mayDecide(r, other) == nil {
 			s.approved(r, other)
 		}
 	}
 }
 
-// find finds an open request, or says why there is none.
-func (s *step) find(id string) (int, error) {
+// findRequest finds an open request, or says why there is none.
+func (s *step) findRequest(id string) (int, error) {
 	if i := s.Requests.find(id); i >= 0 {
 		return i, nil
 	}
@@ -179,18 +179,18 @@ func (s *step) find(id string) (int, error) {
 	if ids := s.Requests.ids(); len(ids) > 0 {
 		open = "open are " + strings.Join(ids, ", ")
 	}
-	if d, ok := s.Requests.settled(id); ok {
-		return 0, s.refuseAs(agent.Stale, "request", "request %s was %s at %s; %s", id, d.How, d.At.Format(time.TimeOnly), open)
+	if d, ok := s.Requests.decided(id); ok {
+		return 0, s.refuseAs(agent.CodeStale, "request", "request %s was %s at %s; %s", id, d.How, d.At.Format(time.TimeOnly), open)
 	}
 	var n int
-	if _, err := fmt.Sscanf(id, "q-%d", &n); err == nil && n > 0 && n <= s.Numbers.Request {
-		return 0, s.refuseAs(agent.Stale, "request", "request %s is not open any more; %s", id, open)
+	if _, err := fmt.Sscanf(id, "q-%d", &n); err == nil && n > 0 && n <= s.Counters.Request {
+		return 0, s.refuseAs(agent.CodeStale, "request", "request %s is not open any more; %s", id, open)
 	}
-	return 0, s.refuseAs(agent.NotFound, "request", "there is no request %s; %s", id, open)
+	return 0, s.refuseAs(agent.CodeNotFound, "request", "there is no request %s; %s", id, open)
 }
 
-// close takes a request from the open ones.
-func (s *step) close(r Request, d decision, what, how string) {
+// closeRequest takes a request from the open ones.
+func (s *step) closeRequest(r Request, d decision, what, how string) {
 	a := agent.Answered{Request: r.ID, Decision: what, By: d.by, Approver: d.approver}
 	if d.approve != nil {
 		a.Edited, a.Reason = len(d.approve.Arguments) > 0, d.approve.Note
@@ -198,18 +198,18 @@ func (s *step) close(r Request, d decision, what, how string) {
 	if d.reject != nil {
 		a.Reason = d.reject.Reason
 	}
-	s.record(agent.Event{Type: agent.RequestAnswered, Answer: &a})
+	s.record(agent.Event{Type: agent.EventRequestAnswered, Answer: &a})
 	if who := firstOf(d.approver, d.by); who != "" {
 		how += " by " + who
 	}
 	s.changed = true
 	s.Requests.close(Decided{ID: r.ID, How: how, At: s.now(), Approver: d.approver})
-	s.resumed = agent.Resumed{Cause: agent.ByOperator, By: d.by}
+	s.resumed = agent.Resumed{Cause: agent.InitiatorOperator, By: d.by}
 }
 
-func (s *step) tellCall(t agent.EventType, i int) {
+func (s *step) recordCall(t agent.EventType, i int) {
 	c := s.Calls.List[i]
-	s.record(agent.Event{Type: t, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
+	s.record(agent.Event{Type: t, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool}})
 }
 
 // limitDecided renews the limit that asked, and no other, or ends the run. What

@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// work is what the model gives a sub-agent.
-type work struct {
+// subAgentTask is what the model gives a sub-agent.
+type subAgentTask struct {
 	Task       string `json:"task"`
 	Context    string `json:"context"`
 	Background bool   `json:"background"`
@@ -17,7 +17,7 @@ type work struct {
 
 // delegate gives a call's work to a new run below this one.
 func (s *step) delegate(i int) {
-	var w work
+	var w subAgentTask
 	c := s.Calls.List[i]
 	sub := s.subAgent(c.Tool)
 	session := s.nextChild(sub.Agent)
@@ -27,45 +27,45 @@ func (s *step) delegate(i int) {
 		refused = "The arguments do not fit: " + err.Error()
 	case w.Task == "":
 		refused = "A task is wanted: set task."
-	case s.levels() < 1:
+	case s.levelsBelow() < 1:
 		refused = "Not started: as many agents stand below one another as limits.depth allows. Do the work yourself."
-	case s.reckon().left(agent.ResourceAgents) < 1:
+	case s.budgetView().remaining(agent.ResourceAgents) < 1:
 		refused = "Not started: as many agents were started as limits.agents allows. Do the work yourself."
-	case s.Children.countLive() >= maxWorking:
+	case s.Children.countNotEnded() >= maxWorking:
 		refused = fmt.Sprintf("Not started: %d agents work for you already, or wait. Go on when some have ended.", maxWorking)
 	case len(session) > maxSession:
 		refused = fmt.Sprintf("Not started: the session's name would be longer than %d bytes.", maxSession)
 	}
 	if refused != "" {
-		s.settle(i, agent.CallRejected, refused)
+		s.setResult(i, agent.CallRejected, refused)
 		return
 	}
 	w.Background = w.Background && s.Spec.Lifecycle // else it was not offered, and nobody could wait
-	s.Load.start(s.Task, s.startInJSON(c))
+	s.TaskLoad.start(s.Task, s.startJSONLen(c))
 	grant := s.grantFor(session, sub)
 	waits := c.ID
 	if w.Background {
 		waits = ""
 	}
-	s.Calls.hand(i, nil, s.At)
+	s.Calls.awaitChildren(i, nil, s.At)
 	s.Children.add(Child{
-		Session: session, Agent: sub.Agent, Task: agent.Input{Text: w.Task}.Task(), Call: waits, By: c.ID, Status: agent.Pending, Heard: s.now(),
+		Session: session, Agent: sub.Agent, Task: agent.Input{Text: w.Task}.Task(), Call: waits, StartedBy: c.ID, Status: agent.StatusPending, AsOf: s.now(),
 	})
-	s.record(agent.Event{Type: agent.CallStarted, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
+	s.record(agent.Event{Type: agent.EventCallStarted, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool}})
 	s.do(StartChild{
 		Session: session, Agent: sub.Agent, Task: w.Task, Context: w.Context, Limits: sub.Limits, Background: w.Background,
-		Birth: agent.Birth{
+		ChildStart: agent.ChildStart{
 			Parent: agent.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background,
-			Ceilings: s.ceilings(sub), Rules: s.Parent.Inherited, Labels: s.Labels(), Output: sub.Output, Heard: s.Holds.Heard, Held: s.Holds.down(),
-			Grant: grant, Levels: s.levels() - 1,
+			Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Labels: s.Labels(), Output: sub.Output, KnownHolds: s.Holds.Known, Holds: s.Holds.forChildren(),
+			Grant: grant, MaxDepth: s.levelsBelow() - 1,
 		},
 	})
 }
 
-// handleOf answers the call that started a child in the background.
-func (s *step) handleOf(c Child) {
-	i := s.Calls.find(c.By)
-	if i < 0 || s.Calls.List[i].State != Below {
+// backgroundResult answers the call that started a child in the background.
+func (s *step) backgroundResult(c Child) {
+	i := s.Calls.find(c.StartedBy)
+	if i < 0 || s.Calls.List[i].State != CallAwaitingChildren {
 		return
 	}
 	text, err := json.Marshal(struct {
@@ -75,13 +75,13 @@ func (s *step) handleOf(c Child) {
 	if err != nil {
 		text = []byte(c.Session)
 	}
-	s.settle(i, agent.CallOK, string(text))
+	s.setResult(i, agent.CallOK, string(text))
 }
 
 // nextChild is the session of the next child: its number counts over the session's life.
 func (s *step) nextChild(name string) string {
-	s.Numbers.Child++
-	return fmt.Sprintf("%s/%s-%d", s.Session, name, s.Numbers.Child)
+	s.Counters.Child++
+	return fmt.Sprintf("%s/%s-%d", s.Session, name, s.Counters.Child)
 }
 
 func (s *step) subAgent(tool string) agent.SubAgent {
@@ -96,7 +96,7 @@ func (s *step) subAgent(tool string) agent.SubAgent {
 // ceilings are the bounds of a child's tools: no child may do what its parent may not, or
 // was not given to hand on.
 func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
-	if b := s.Parent.Birth; b != nil {
+	if b := s.Parent.Start; b != nil {
 		all = append(all, b.Ceilings...)
 	}
 	if len(s.Spec.Ceiling) > 0 {
@@ -107,23 +107,25 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 	}
 	own := []string{""} // no tool has this name: an empty list would be no bound
 	for _, t := range s.Spec.Toolset {
-		if t.By == "" {
+		if t.Executor == "" {
 			own = append(own, t.Name)
 		}
 	}
 	return append(all, own)
 }
 
-// foreground reports whether a call of the turn waits for a child, or a child has yet to begin.
-func (s *step) foreground() bool { return s.Calls.count(Below) > 0 || s.Children.starting() }
+// hasForegroundChild reports whether a call of the turn waits for a child, or a child has yet to begin.
+func (s *step) hasForegroundChild() bool {
+	return s.Calls.count(CallAwaitingChildren) > 0 || s.Children.starting()
+}
 
-// childrenRest reports whether the turn waits for children alone, all of which are suspended.
-func (s *State) childrenRest() bool {
-	if s.Calls.count(Below) == 0 || s.Calls.count(Below)+s.Calls.count(Done) < len(s.Calls.List) {
+// onlyAwaitsSuspendedChildren reports whether the turn waits for children alone, all of which are suspended.
+func (s *State) onlyAwaitsSuspendedChildren() bool {
+	if s.Calls.count(CallAwaitingChildren) == 0 || s.Calls.count(CallAwaitingChildren)+s.Calls.count(CallDone) < len(s.Calls.List) {
 		return false
 	}
 	for _, c := range s.Calls.List {
-		if c.State == Below && slices.ContainsFunc(s.waitedFor(c), func(on string) bool { return !s.Children.rests(on) }) {
+		if c.State == CallAwaitingChildren && slices.ContainsFunc(s.awaitedChildren(c), func(on string) bool { return !s.Children.endedOrSuspended(on) }) {
 			return false
 		}
 	}
@@ -133,14 +135,14 @@ func (s *State) childrenRest() bool {
 // maxNamed is how many sub-agents a refusal names.
 const maxNamed = 8
 
-// restingBelow are the sub-agents that the turn waits for and that rest, the first of them.
-func (s *step) restingBelow() (names []string) {
+// suspendedChildren are the sub-agents that the turn waits for and that rest, the first of them.
+func (s *step) suspendedChildren() (names []string) {
 	for _, c := range s.Calls.List {
-		if c.State != Below {
+		if c.State != CallAwaitingChildren {
 			continue
 		}
-		for _, on := range s.waitedFor(c) {
-			if s.Children.rests(on) && !slices.Contains(names, on) && len(names) < maxNamed {
+		for _, on := range s.awaitedChildren(c) {
+			if s.Children.endedOrSuspended(on) && !slices.Contains(names, on) && len(names) < maxNamed {
 				names = append(names, on)
 			}
 		}
@@ -148,17 +150,17 @@ func (s *step) restingBelow() (names []string) {
 	return names
 }
 
-// childrenWork reports whether a child goes on that the turn waits for.
-func (s *step) childrenWork() bool {
+// awaitsWorkingChild reports whether a child goes on that the turn waits for.
+func (s *step) awaitsWorkingChild() bool {
 	return slices.ContainsFunc(s.Calls.List, func(c Call) bool {
-		return c.State == Below && slices.ContainsFunc(s.waitedFor(c), s.Children.busy)
+		return c.State == CallAwaitingChildren && slices.ContainsFunc(s.awaitedChildren(c), s.Children.isWorking)
 	})
 }
 
-// waitedFor lists the children whose end a call waits for.
-func (s *State) waitedFor(c Call) []string {
-	if len(c.On) > 0 {
-		return c.On
+// awaitedChildren lists the children whose end a call waits for.
+func (s *State) awaitedChildren(c Call) []string {
+	if len(c.Children) > 0 {
+		return c.Children
 	}
 	return s.Children.startedBy(c.ID)
 }

@@ -23,16 +23,16 @@ func TestADigestIsThatOfAnyOtherProgram(t *testing.T) {
 // Long arguments are digested before the workflow has them, to the same end as in it.
 func TestDigestsOfLongArgumentsComeWithTheReply(t *testing.T) {
 	long := json.RawMessage(`{"key": "s3cret", "list": [` + strings.Repeat("1.50, ", 2000) + `0]}`)
-	spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay", Secrets: []string{"key"}}, {Name: "theirs", Secrets: []string{"key"}, By: agent.ByClient}}}
+	spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay", Secrets: []string{"key"}}, {Name: "theirs", Secrets: []string{"key"}, Executor: agent.ExecutorClient}}}
 	calls := []agent.ToolCall{{Tool: "pay", Arguments: long}, {Tool: "theirs", Arguments: long}, {Tool: "pay"}}
 	require.Nil(t, Digests(calls[2:], spec))
 	list := Digests(calls, spec)
 	require.Len(t, list, 3)
 	for i, c := range calls {
 		tool, _ := spec.Tool(c.Tool)
-		kind := agent.Approval
-		if tool.By == agent.ByClient {
-			kind = agent.ClientTool
+		kind := agent.RequestApproval
+		if tool.Executor == agent.ExecutorClient {
+			kind = agent.RequestClientTool
 		}
 		there, here := agent.Reply{Digests: list}, agent.Reply{}
 		require.Equal(t, sameOf(here, i, c), sameOf(there, i, c))

@@ -21,16 +21,16 @@ const (
 
 // dispatch takes the calls of a reply. Each is recorded before it is made, and so counts
 // as a repeat whatever becomes of it.
-func (s *step) dispatch(calls []agent.ToolCall, in Replied, aborted *Aborting) {
-	s.Turn.work()
-	s.Calls.ask(calls)
+func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, aborted *Aborting) {
+	s.Turn.startCalls()
+	s.Calls.start(calls)
 	looping := ""
 	for i, c := range calls {
-		s.record(agent.Event{Type: agent.CallRequested, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
+		s.record(agent.Event{Type: agent.EventCallRequested, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool}})
 		if c.Tool != agent.FinishTool {
-			s.Daemon.acts()
+			s.Daemon.acted()
 		}
-		switch n := s.Turn.repeats(sameOf(in.Reply, i, c)); {
+		switch n := s.Turn.countRepeat(sameOf(in.Reply, i, c)); {
 		case n >= repeatLimit:
 			looping = c.Tool
 		case n == repeatWarn:
@@ -40,43 +40,43 @@ func (s *step) dispatch(calls []agent.ToolCall, in Replied, aborted *Aborting) {
 	r := in.Reply
 	switch {
 	case aborted != nil:
-		s.skipWaiting(aborted.Why)
+		s.skipPending(aborted.Reason)
 		return
 	case s.End.Stopping != nil:
-		s.skipWaiting(whyStopped)
+		s.skipPending(reasonStopped)
 		return
 	case looping != "":
-		s.looped(looping)
+		s.loopDetected(looping)
 		return
-	case r.OutputFault != "" && !s.Turn.repair(s.Spec.Repairs):
-		s.fail(agent.Errorf(agent.BadOutput, "the output does not fit the agent's schema: %s", r.OutputFault))
+	case r.OutputError != "" && !s.Turn.repair(s.Spec.Repairs):
+		s.fail(agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", r.OutputError))
 		return
 	}
-	s.rejectSome(r)
-	rulings := s.denySome(r)
-	if !s.takeAside(in) {
-		s.askForSome(r, rulings)
+	s.rejectInvalid(r)
+	rulings := s.applyRules(r)
+	if !s.takeQuestionsOrPark(in) {
+		s.openApprovals(r, rulings)
 	}
 }
 
-// looped ends a run whose model makes one call without end, or asks about it.
-func (s *step) looped(tool string) {
-	err := agent.Errorf(agent.LoopDetected, "the model made the same call of %s %d times in a row", tool, repeatLimit)
-	if s.Spec.OnLoop == agent.AskOnReached {
-		s.skipWaiting("the same call was made too often")
+// loopDetected ends a run whose model makes one call without end, or asks about it.
+func (s *step) loopDetected(tool string) {
+	err := agent.Errorf(agent.CodeLoopDetected, "the model made the same call of %s %d times in a row", tool, repeatLimit)
+	if s.Spec.OnLoop == agent.LimitActionAsk {
+		s.skipPending("the same call was made too often")
 	}
 	s.atLimit(err, s.Spec.OnLoop)
 }
 
-// rejectSome answers the calls that are not to be made whatever the rules say.
-func (s *step) rejectSome(r agent.Reply) {
+// rejectInvalid answers the calls that are not to be made whatever the rules say.
+func (s *step) rejectInvalid(r agent.Reply) {
 	for i, c := range s.Calls.List {
 		if i >= maxCalls {
-			s.settle(i, agent.CallRejected, fmt.Sprintf("Not executed: one reply may ask for %d calls. Ask for the others in the next.", maxCalls))
+			s.setResult(i, agent.CallRejected, fmt.Sprintf("Not executed: one reply may ask for %d calls. Ask for the others in the next.", maxCalls))
 			continue
 		}
-		if status, text, ok := s.reject(i, c.ToolCall, r); ok {
-			s.settle(i, status, text)
+		if status, text, ok := s.rejection(i, c.ToolCall, r); ok {
+			s.setResult(i, status, text)
 		}
 	}
 }
@@ -85,21 +85,21 @@ func (s *step) rejectSome(r agent.Reply) {
 // the runtime's own words.
 const maxFault = ownWords - 64
 
-// reject answers a call that is not to be made.
-func (s *step) reject(i int, c agent.ToolCall, r agent.Reply) (status agent.CallStatus, text string, ok bool) {
+// rejection answers a call that is not to be made.
+func (s *step) rejection(i int, c agent.ToolCall, r agent.Reply) (status agent.CallStatus, text string, ok bool) {
 	_, known := s.Spec.Tool(c.Tool)
 	switch {
-	case slices.Contains(s.Parent.Beyond, c.Tool):
+	case slices.Contains(s.Parent.ForbiddenTools, c.Tool):
 		text = fmt.Sprintf("Permission denied: %s is beyond what this agent may use.", c.Tool)
 	case !known:
 		text = fmt.Sprintf("Tool not found: %s. The tools are: %s.", c.Tool, s.toolNames())
 	case c.Malformed != "":
 		text = malformed(c.Malformed)
-	case i < len(r.Faults) && r.Faults[i] != "":
-		text = fit(r.Faults[i], maxFault)
-	case c.Tool == agent.FinishTool && s.finishes() && r.OutputFault != "":
-		text = "The arguments do not fit: " + r.OutputFault + "." + s.quoteOutput()
-	case c.Tool == agent.FinishTool && s.finishes():
+	case i < len(r.ArgumentErrors) && r.ArgumentErrors[i] != "":
+		text = fit(r.ArgumentErrors[i], maxFault)
+	case c.Tool == agent.FinishTool && s.hasFinishTool() && r.OutputError != "":
+		text = "The arguments do not fit: " + r.OutputError + "." + s.quoteOutput()
+	case c.Tool == agent.FinishTool && s.hasFinishTool():
 		return agent.CallOK, "The work is done.", true
 	default:
 		return "", "", false
@@ -107,8 +107,8 @@ func (s *step) reject(i int, c agent.ToolCall, r agent.Reply) (status agent.Call
 	return agent.CallRejected, text, true
 }
 
-// finishes reports whether the tool finish is ours.
-func (s *step) finishes() bool { return s.Spec.Completion == agent.CompleteTool }
+// hasFinishTool reports whether the tool finish is ours.
+func (s *step) hasFinishTool() bool { return s.Spec.Completion == agent.CompletionTool }
 
 func (s *step) toolNames() string {
 	var names []string
@@ -123,58 +123,58 @@ func (s *step) toolNames() string {
 
 // endCalls ends a turn whose calls all have their results.
 func (s *step) endCalls() {
-	s.sayResults()
+	s.recordResults()
 	s.endTurn()
 	finish := slices.IndexFunc(s.Calls.List, func(c Call) bool {
-		return s.finishes() && c.Tool == agent.FinishTool && c.Result.Status == agent.CallOK
+		return s.hasFinishTool() && c.Tool == agent.FinishTool && c.Result.Status == agent.CallOK
 	})
 	var arguments json.RawMessage
 	if finish >= 0 {
 		arguments = s.Calls.List[finish].Arguments
 	}
-	s.Calls.forget()
+	s.Calls.clear()
 	s.Turn.end()
 	switch {
 	case finish < 0:
 	case s.End.Stopping != nil:
-		s.Daemon.keepsDue(false) // what it was at is done; what was sent meanwhile is said at the end
+		s.Daemon.keepWorkIf(false) // what it was at is done; what was sent meanwhile is said at the end
 	case !s.deliver(true):
 		s.finish(arguments)
 	}
 }
 
-// sayResults makes the results one message, in the order of the calls.
-func (s *step) sayResults() {
+// recordResults makes the results one message, in the order of the calls.
+func (s *step) recordResults() {
 	m := agent.Message{Role: agent.RoleTool}
 	bytes := 0
 	for _, c := range s.Calls.List {
-		m.Parts = append(m.Parts, agent.Part{Type: agent.PartResult, Result: c.Result})
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartToolResult, Result: c.Result})
 		bytes += frame + c.Bytes
 	}
-	s.say(m, bytes)
+	s.recordMessage(m, bytes)
 }
 
-// abandonTurn gives every call that is still open a result, since the run ends in
+// closeOpenCalls gives every call that is still open a result, since the run ends in
 // mid-turn: no call of the model is ever left without one.
-func (s *step) abandonTurn() {
+func (s *step) closeOpenCalls() {
 	s.Turn.end()
 	if len(s.Calls.List) == 0 {
 		return
 	}
 	for i, c := range s.Calls.List {
 		switch c.State {
-		case Done:
-		case Below:
-			s.settle(i, agent.CallSkipped, "Not finished: the run ended before the agent did.")
-		case Active:
-			s.settle(i, agent.CallUnknown, "Unknown outcome: the run ended while the call was in progress. It may or may not have had its effect.")
+		case CallDone:
+		case CallAwaitingChildren:
+			s.setResult(i, agent.CallSkipped, "Not finished: the run ended before the agent did.")
+		case CallRunning:
+			s.setResult(i, agent.CallUnknown, "Unknown outcome: the run ended while the call was in progress. It may or may not have had its effect.")
 		default:
 			s.skip(i, "the run ended before")
 		}
 	}
-	s.sayResults()
+	s.recordResults()
 	s.endTurn()
-	s.Calls.forget()
+	s.Calls.clear()
 }
 
 // callDigest is equal for calls that ask for the same thing, however their JSON is written.
@@ -198,7 +198,7 @@ func Digests(calls []agent.ToolCall, spec *agent.Spec) (list []agent.CallDigests
 	}
 	for _, c := range calls {
 		shown := c.Arguments
-		if tool, _ := spec.Tool(c.Tool); tool.By != agent.ByClient {
+		if tool, _ := spec.Tool(c.Tool); tool.Executor != agent.ExecutorClient {
 			shown = redactedArguments(shown, tool)
 		}
 		list = append(list, agent.CallDigests{Same: callDigest(c), Shown: Digest(shown)})
@@ -241,5 +241,5 @@ func canonical(raw json.RawMessage) []byte {
 	if err != nil {
 		return raw
 	}
-	return agent.Plain(b)
+	return agent.UnescapeHTML(b)
 }

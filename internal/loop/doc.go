@@ -8,10 +8,10 @@
 // of them into inputs again.
 //
 // A message's path: [Begin] and [Opened] write the session's log; a turn begins
-// ([State.Turn] grows) with the effect [CallModel]; its [Replied] becomes the
+// ([State.Turn] grows) with the effect [CallModel]; its [ModelReplied] becomes the
 // assistant's message; every tool call in it either gets a result at once (an
 // unknown tool, arguments that are no JSON) or the effect [CallTool]; when the
-// last has [Returned], the results become one message, in the calls' order, and
+// last has [ToolReturned], the results become one message, in the calls' order, and
 // the next turn begins, until a reply without calls ends the run.
 //
 // [step.record] writes an event to the log. The events that are not stored yet, the tail,

@@ -58,7 +58,7 @@ func ruleTable(t *testing.T) string {
 
 func machines(t *testing.T) string {
 	code := typed(t)
-	return machine(code, "A run's life", lifeMoves, New) + "\n" + machine(code, "A turn", turnMoves, Ready) + "\n" + machine(code, "A call", callMoves, Waiting)
+	return machine(code, "A run's life", runTransitions, RunNew) + "\n" + machine(code, "A turn", turnTransitions, TurnReady) + "\n" + machine(code, "A call", callTransitions, CallPending)
 }
 
 // machine draws a table of transitions, and writes it out with what each phase means.

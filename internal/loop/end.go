@@ -23,8 +23,8 @@ type End struct {
 type Aborting struct {
 	// Until is when the grace ends: what has not come back counts as lost.
 	Until time.Time `json:"until"`
-	// Why is told to the model of each call that was given up or is not made.
-	Why string `json:"why"`
+	// Reason is told to the model of each call that was given up or is not made.
+	Reason string `json:"reason"`
 }
 
 func (e End) clone() End {
@@ -32,13 +32,13 @@ func (e End) clone() End {
 	return e
 }
 
-// aborts begins to give up what is in flight; a grace that has begun does not become
+// startAbort begins to give up what is in flight; a grace that has begun does not become
 // longer.
-func (e *End) aborts(until time.Time, why string) {
+func (e *End) startAbort(until time.Time, why string) {
 	if e.Aborting != nil && e.Aborting.Until.Before(until) {
 		until = e.Aborting.Until
 	}
-	e.Aborting = &Aborting{Until: until, Why: why}
+	e.Aborting = &Aborting{Until: until, Reason: why}
 }
 
 // endAbort ends the abort, and returns what was being given up; nil if nothing was.
@@ -48,18 +48,18 @@ func (e *End) endAbort() *Aborting {
 	return was
 }
 
-// decide sets the outcome.
-func (e *End) decide(o *agent.Outcome) { e.Outcome = o }
+// setOutcome sets the outcome.
+func (e *End) setOutcome(o *agent.Outcome) { e.Outcome = o }
 
-// fails makes the outcome a failure: what it says could not be stored.
-func (e *End) fails(err *agent.Error) {
+// setFailure makes the outcome a failure: what it says could not be stored.
+func (e *End) setFailure(err *agent.Error) {
 	o := *e.Outcome
-	o.Status, o.Reason, o.Error = agent.Failed, string(err.Code), err
+	o.Status, o.Reason, o.Error = agent.StatusFailed, string(err.Code), err
 	e.Outcome = &o
 }
 
-// settles says what the run, and all below it, have used at last.
-func (e *End) settles(own, tree agent.Tally) {
+// setUsage says what the run, and all below it, have used at last.
+func (e *End) setUsage(own, tree agent.Tally) {
 	o := *e.Outcome
 	o.Usage, o.Cost, o.Tree = own.Usage, own.Cost, tree
 	e.Outcome = &o
@@ -73,10 +73,10 @@ func (s *step) complete(reason, text string, r agent.Reply) {
 		return
 	}
 	if missing := s.missingTools(); len(missing) > 0 {
-		s.fail(agent.Errorf(agent.ToolsMissing, "the run ended without a successful call of %s", strings.Join(missing, ", and of ")))
+		s.fail(agent.Errorf(agent.CodeToolsMissing, "the run ended without a successful call of %s", strings.Join(missing, ", and of ")))
 		return
 	}
-	s.end(agent.Completed, reason, func(o *agent.Outcome) { o.Text, o.Output = text, r.Output })
+	s.end(agent.StatusCompleted, reason, func(o *agent.Outcome) { o.Text, o.Output = text, r.Output })
 }
 
 // finish ends a run by the tool finish, whose arguments are the output.
@@ -106,40 +106,40 @@ func (s *step) missingTools() (missing []string) {
 
 // fail ends the run with an error; its reason is the error's code.
 func (s *step) fail(err *agent.Error) {
-	s.end(agent.Failed, string(err.Code), func(o *agent.Outcome) { o.Text, o.Error = s.Turn.Text, s.stamped(err) })
+	s.end(agent.StatusFailed, string(err.Code), func(o *agent.Outcome) { o.Text, o.Error = s.Turn.Text, s.withRun(err) })
 }
 
-// stamped says of an error which run it ended.
-func (s *step) stamped(err *agent.Error) *agent.Error {
+// withRun says of an error which run it ended.
+func (s *step) withRun(err *agent.Error) *agent.Error {
 	e := *err
-	e.Session, e.Run, e.Status, e.Err, e.Spent = s.Session, s.Run, agent.Failed, nil, nil
+	e.Session, e.Run, e.Status, e.Err, e.Charges = s.Session, s.Run, agent.StatusFailed, nil, nil
 	return &e
 }
 
 // cancelled ends the run at once, whatever it is at (docs/loop.md has a table of the phases).
 // A run whose outcome is decided keeps it.
 func (s *step) cancelled(reason string) error {
-	if s.over() {
-		if s.verb == agent.Cancel {
+	if s.decided() {
+		if s.verb == agent.VerbCancel {
 			return s.already()
 		}
 		return s.refuse("the run is ending")
 	}
-	s.end(agent.Cancelled, reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })
+	s.end(agent.StatusCancelled, reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 	return nil
 }
 
-// cut ends a run whose workflow was ended from outside. One whose outcome was
+// terminated ends a run whose workflow was ended from outside. One whose outcome was
 // decided keeps it.
-func (s *step) cut(in Cut) error {
+func (s *step) terminated(in Terminated) error {
 	switch {
-	case s.Unwritten():
+	case s.HasNoLog():
 		return s.refuse("the run has not begun")
-	case s.over():
+	case s.decided():
 	case in.Err != nil:
-		s.end(agent.Failed, in.Reason, func(o *agent.Outcome) { o.Text, o.Error = s.Turn.Text, s.stamped(in.Err) })
+		s.end(agent.StatusFailed, in.Reason, func(o *agent.Outcome) { o.Text, o.Error = s.Turn.Text, s.withRun(in.Err) })
 	default:
-		s.end(agent.Cancelled, in.Reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })
+		s.end(agent.StatusCancelled, in.Reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 	}
 	return nil
 }
@@ -147,49 +147,49 @@ func (s *step) cut(in Cut) error {
 // end decides the outcome. The run reaches its end when the log is stored; one that never
 // began has no part in the log and ends at once.
 func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)) {
-	s.chargeBlind()
-	s.abandonTurn()
-	s.do(Abandon{})
+	s.chargeEstimate()
+	s.closeOpenCalls()
+	s.do(CancelInFlight{})
 	s.stopWaiting()
-	s.leaveChildren()
+	s.cancelChildren()
 	o := &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason,
-		Turns: s.ownTurns(), Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Tools: s.Calls.own(), Started: s.Origin.Started, Ended: s.At,
-		Parked: agent.Duration(s.Rest.Parked), Seq: s.Log.Seq,
+		Turns: s.ownTurns(), Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Tools: s.Calls.ownCounts(), Started: s.Origin.Started, Ended: s.At,
+		SuspendedFor: agent.Duration(s.Suspensions.SuspendedFor), Seq: s.Log.Seq,
 	}
 	fill(o)
-	fitOutcome(o, s.Parent.Birth != nil)
-	s.End.decide(o)
-	if s.Unwritten() {
+	fitOutcome(o, s.Parent.Start != nil)
+	s.End.setOutcome(o)
+	if s.HasNoLog() {
 		s.ended()
 		return
 	}
 	s.deliver(true) // the session's next run finds them in the log
 	s.record(agent.Event{Type: endEvents[status], Outcome: o})
-	s.enterLife(Ending)
+	s.enterPhase(RunEnding)
 }
 
 // stopWaiting forgets what the run waited for: nothing can be answered at an end.
 func (s *step) stopWaiting() {
-	s.unparked()
-	s.Rest.close(s.At)
-	s.Requests.drop()
+	s.dropPark()
+	s.Suspensions.close(s.At)
+	s.Requests.clear()
 	s.Holds.clear()
 	s.End.endAbort()
 }
 
 // ended moves the run to Ended and completes the workflow.
 func (s *step) ended() {
-	s.enterLife(Ended)
-	s.Rest.begin(s.At)
+	s.enterPhase(RunEnded)
+	s.Suspensions.begin(s.At)
 	own := s.tally()
-	s.End.settles(own, own.Add(s.Ledger.worst()))
-	s.reportEnd()
+	s.End.setUsage(own, own.Add(s.Ledger.maxUsed()))
+	s.reportEndToParent()
 	s.do(Publish{}, Complete{})
 }
 
 var endEvents = map[agent.Status]agent.EventType{
-	agent.Completed: agent.RunCompleted, agent.Failed: agent.RunFailed, agent.Cancelled: agent.RunCancelled, agent.Stopped: agent.RunStopped,
+	agent.StatusCompleted: agent.EventRunCompleted, agent.StatusFailed: agent.EventRunFailed, agent.StatusCancelled: agent.EventRunCancelled, agent.StatusStopped: agent.EventRunStopped,
 }
 
 // Bounds of an outcome, in bytes. The server takes no result over 2 MB, and would
@@ -197,17 +197,17 @@ var endEvents = map[agent.Status]agent.EventType{
 // together, as they may be if they are of two turns, less of the text is kept. All
 // that a run above gets of its children comes into its one history.
 const (
-	maxOutcome   = 3 << 19
-	maxEndText   = turnShare
-	maxChildSays = maxResults
+	maxOutcome     = 3 << 19
+	maxEndText     = turnShare
+	maxChildAnswer = maxResults
 )
 
 // fitOutcome cuts the text of an outcome that is too long. The transcript has all of it.
 func fitOutcome(o *agent.Outcome, child bool) {
 	if child {
-		o.Text = agent.Cut(o.Text, maxChildSays, len(o.Text))
+		o.Text = agent.Truncate(o.Text, maxChildAnswer, len(o.Text))
 	}
-	if len(o.Output) > 0 && len(o.Text) > maxEndText && inJSON(o.Text)+rawInJSON(o.Output) > maxOutcome {
-		o.Text = agent.Cut(o.Text, maxEndText, len(o.Text))
+	if len(o.Output) > 0 && len(o.Text) > maxEndText && jsonLen(o.Text)+rawJSONLen(o.Output) > maxOutcome {
+		o.Text = agent.Truncate(o.Text, maxEndText, len(o.Text))
 	}
 }

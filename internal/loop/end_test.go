@@ -13,14 +13,14 @@ import (
 // changed by what follows.
 func TestAnEndIsReached(t *testing.T) {
 	e, at := End{}, time.Unix(0, 0)
-	e.stops(agent.StopOrder{Deadline: agent.Duration(time.Minute)}, at)
+	e.startStop(agent.StopCommand{Deadline: agent.Duration(time.Minute)}, at)
 	require.Equal(t, []any{at.Add(30 * time.Second), agent.ReasonRequested}, []any{e.Stopping.Drain, e.Stopping.Reason})
 	require.Equal(t, []bool{false, true}, []bool{e.Stopping.over(at), e.Stopping.over(at.Add(time.Minute))})
-	e.aborts(at, "stopped")
-	require.Equal(t, "stopped", e.endAbort().Why)
+	e.startAbort(at, "stopped")
+	require.Equal(t, "stopped", e.endAbort().Reason)
 	require.Nil(t, e.endAbort())
-	o := &agent.Outcome{Status: agent.Completed}
-	e.decide(o)
-	e.fails(agent.Errorf(agent.StoreUnavailable, "no"))
-	require.Equal(t, []agent.Status{agent.Completed, agent.Failed}, []agent.Status{o.Status, e.Outcome.Status})
+	o := &agent.Outcome{Status: agent.StatusCompleted}
+	e.setOutcome(o)
+	e.setFailure(agent.Errorf(agent.CodeStoreUnavailable, "no"))
+	require.Equal(t, []agent.Status{agent.StatusCompleted, agent.StatusFailed}, []agent.Status{o.Status, e.Outcome.Status})
 }

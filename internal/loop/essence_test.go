@@ -22,13 +22,13 @@ func essence(p place) string {
 	e.tree()
 	l := &s.Log
 	l.Head, l.Version, l.Seq, l.Tail, l.Bytes = given(l.Head != ""), 0, int64(min(len(l.Tail), 1)), nil, 0
-	l.Sealing, l.Fault, l.Tries, l.Again = min(l.Sealing, 1), nil, min(l.Tries, 2), e.left(l.Again)
-	s.Origin.Started, s.Turn.Asked, s.Rest.Since, s.Wake = time.Time{}, time.Time{}, e.left(s.Rest.Since), e.left(s.Wake)
+	l.Sealing, l.SealError, l.Tries, l.RetryAt = min(l.Sealing, 1), nil, min(l.Tries, 2), e.left(l.RetryAt)
+	s.Origin.Started, s.Turn.Asked, s.Suspensions.Since, s.NextTimer = time.Time{}, time.Time{}, e.left(s.Suspensions.Since), e.left(s.NextTimer)
 	e.budget()
-	s.Load = Load{}
-	s.Numbers, s.Rest.Parked, s.Origin.Task, s.Turn.Text = agent.Numbers{}, 0, "", given(s.Turn.Text != "")
-	s.Spec, s.Parent.Birth, s.Parent.Beyond, s.Parent.Inherited, s.Origin.Labels = nil, nil, nil, nil, nil
-	s.Verbs.Processed, s.Verbs.Refused, s.Requests.Decided, s.Calls.Unknown, s.Messages.Posts = nil, nil, nil, nil, nil
+	s.TaskLoad = TaskLoad{}
+	s.Counters, s.Suspensions.SuspendedFor, s.Origin.Task, s.Turn.Text = agent.Counters{}, 0, "", given(s.Turn.Text != "")
+	s.Spec, s.Parent.Start, s.Parent.ForbiddenTools, s.Parent.InheritedRules, s.Origin.Labels = nil, nil, nil, nil, nil
+	s.Verbs.Processed, s.Verbs.Refused, s.Requests.Decided, s.Calls.Unknown, s.Messages.Receipts = nil, nil, nil, nil, nil
 	if s.End.Outcome != nil {
 		s.End.Outcome = &agent.Outcome{Status: s.End.Outcome.Status}
 	}
@@ -69,16 +69,16 @@ func (e *essential) turn() {
 		}
 		return ""
 	}
-	s.Children.List = slices.DeleteFunc(s.Children.List, func(c Child) bool { return !c.live() && rename(c.By) == "" })
+	s.Children.List = slices.DeleteFunc(s.Children.List, func(c Child) bool { return !c.notEnded() && rename(c.StartedBy) == "" })
 	for i := range s.Children.List {
-		s.Children.List[i].By, s.Children.List[i].Call = rename(s.Children.List[i].By), rename(s.Children.List[i].Call)
+		s.Children.List[i].StartedBy, s.Children.List[i].Call = rename(s.Children.List[i].StartedBy), rename(s.Children.List[i].Call)
 	}
 	for i := range s.Requests.Open {
 		s.Requests.Open[i].CallID = rename(s.Requests.Open[i].CallID)
 	}
 	for i := range s.Calls.List {
 		c := &s.Calls.List[i]
-		c.Since, c.Request, c.Note, c.ProviderID, c.Size = time.Time{}, "", "", "", 0
+		c.Since, c.Request, c.Remark, c.ProviderID, c.Size = time.Time{}, "", "", "", 0
 		if c.Result != nil {
 			c.Result = &agent.ToolResult{Status: c.Result.Status}
 		}
@@ -86,9 +86,9 @@ func (e *essential) turn() {
 	for i := range s.Calls.List {
 		s.Calls.List[i].ID = "t." + strconv.Itoa(i)
 	}
-	s.Messages.PendingSize, s.Messages.EventSize, s.Messages.PostSize, s.Verbs.Size = 0, 0, 0, 0
+	s.Messages.PendingSize, s.Messages.EventSize, s.Messages.ReceiptSize, s.Verbs.Size = 0, 0, 0, 0
 	s.Turn.N = min(s.Turn.N, 1)
-	s.Turn.Ask = min(s.Turn.Ask, 1)
+	s.Turn.AskSeq = min(s.Turn.AskSeq, 1)
 	var done []agent.ToolCount // what was done at all is what Require asks for
 	for _, t := range s.Calls.Counts {
 		done = append(done, agent.ToolCount{Tool: t.Tool, OK: min(t.OK, 1)})
@@ -99,25 +99,25 @@ func (e *essential) turn() {
 // budget leaves what is left, by the run's own limits and by what it was granted.
 func (e *essential) budget() {
 	s := e.State
-	b, k := s.Budget, s.reckon()
-	s.Budget = Budget{Limits: b.Limits, Paid: b.Paid, OwnBase: s.ownTurns() - b.OwnBase, Worked: time.Duration(k.left(agent.ResourceTime))}
-	if !b.Runs.IsZero() {
-		s.Budget.Runs = time.Unix(0, 0).UTC()
+	b, k := s.Budget, s.budgetView()
+	s.Budget = Budget{Limits: b.Limits, Charged: b.Charged, OwnTurnsAtRenewal: s.ownTurns() - b.OwnTurnsAtRenewal, Worked: time.Duration(k.remaining(agent.ResourceTime))}
+	if !b.RunningSince.IsZero() {
+		s.Budget.RunningSince = time.Unix(0, 0).UTC()
 	}
 	for r := range agent.Resources {
-		s.Budget.Base[r] = min(k.leftOwn(r), 100)
-		if s.Budget.Last[r] = min(k.leftAbove(r), 100); r == agent.ResourceTime {
-			s.Budget.Base[r], s.Budget.Last[r] = min(k.leftOwn(r), 1), min(k.leftAbove(r), 1)
+		s.Budget.UsedAtRenewal[r] = min(k.ownRemaining(r), 100)
+		if s.Budget.LastTurn[r] = min(k.grantRemaining(r), 100); r == agent.ResourceTime {
+			s.Budget.UsedAtRenewal[r], s.Budget.LastTurn[r] = min(k.ownRemaining(r), 1), min(k.grantRemaining(r), 1)
 		}
 	}
-	if a := s.Ledger.Above; a != nil {
-		s.Ledger.Above = &Share{Asked: a.Asked, Recalled: a.Recalled, Denied: a.Denied}
+	if a := s.Ledger.FromParent; a != nil {
+		s.Ledger.FromParent = &ParentAccount{Requested: a.Requested, Recalled: a.Recalled, Denied: a.Denied}
 	}
-	s.Ledger.Gone = agent.Tally{}
+	s.Ledger.EndedUsage = agent.Tally{}
 	for i, a := range s.Ledger.Accounts {
-		one := Account{Session: strconv.Itoa(i), Wants: a.Wants, Recalled: a.Recalled}
+		one := Account{Session: strconv.Itoa(i), Requested: a.Requested, Recalled: a.Recalled}
 		for r := range agent.Resources {
-			one.Granted[r] = min(a.unspent(r), 100)
+			one.Granted[r] = min(a.unused(r), 100)
 		}
 		s.Ledger.Accounts[i] = one
 	}
@@ -126,7 +126,7 @@ func (e *essential) budget() {
 // waits leaves of what the run waits for when it is over, and how it is decided.
 func (e *essential) waits(stored int64) {
 	s := e.State
-	if w := s.Rest.Wait; w != nil {
+	if w := s.Suspensions.Open; w != nil {
 		w.ID, w.Cause, w.Reason, w.Turn, w.At = "", "", "", 0, time.Time{}
 		if w.Seq <= stored {
 			w.Seq = 0
@@ -155,7 +155,7 @@ func (e *essential) waits(stored int64) {
 		s.End.Aborting = &Aborting{Until: e.left(s.End.Aborting.Until)}
 	}
 	if p := s.End.Stopping; p != nil {
-		s.End.Stopping = &Stopping{Drain: e.left(p.Drain), Until: e.left(p.Until), Summed: p.Summed}
+		s.End.Stopping = &Stopping{Drain: e.left(p.Drain), Until: e.left(p.Until), SummaryAsked: p.SummaryAsked}
 	}
 }
 
@@ -167,9 +167,9 @@ func (e *essential) talk() {
 		letters[i].Message = agent.Message{ID: given(l.Message.ID != ""), Note: l.Message.Note}
 	}
 	s.Messages.Pending = letters
-	events := make([]agent.EmitOrder, len(s.Messages.Events))
+	events := make([]agent.EmitCommand, len(s.Messages.Events))
 	s.Messages.Events = events
-	s.Turn.Note, s.Daemon.Ticks = given(s.Turn.Note != ""), min(s.Daemon.Ticks, 3)
+	s.Turn.Note, s.Daemon.IdleWakes = given(s.Turn.Note != ""), min(s.Daemon.IdleWakes, 3)
 }
 
 // tree leaves how the runs around this one stand to it.
@@ -177,21 +177,21 @@ func (e *essential) tree() {
 	s := e.State
 	for i, h := range s.Holds.List {
 		s.Holds.List[i] = agent.Hold{From: h.From, Verb: h.Verb, By: h.By}
-		if knows(s.Holds.Heard, agent.Heard{Session: h.Session, N: holdNumber(h) + 1}) {
+		if knows(s.Holds.Known, agent.HoldRef{Session: h.Session, N: holdNumber(h) + 1}) {
 			s.Holds.List[i].ID = "old"
 		}
 	}
-	s.Holds.Heard = nil
-	if s.Holds.Early != nil {
-		s.Holds.Early = &agent.Heard{}
+	s.Holds.Known = nil
+	if s.Holds.Unconfirmed != nil {
+		s.Holds.Unconfirmed = &agent.HoldRef{}
 	}
 	for i := range s.Children.List {
 		c := &s.Children.List[i]
-		c.Session, c.Run, c.Task, c.Seq, c.Heard, c.Outcome = strconv.Itoa(i), "", "", 0, time.Time{}, nil
-		for j := range c.Owed {
-			c.Owed = slices.Clone(c.Owed)
-			c.Owed[j] = agent.HoldOrder{Verb: c.Owed[j].Verb, Own: c.Owed[j].Own}
+		c.Session, c.Run, c.Task, c.Seq, c.AsOf, c.Outcome = strconv.Itoa(i), "", "", 0, time.Time{}, nil
+		for j := range c.PendingOrders {
+			c.PendingOrders = slices.Clone(c.PendingOrders)
+			c.PendingOrders[j] = agent.ParentOrder{Verb: c.PendingOrders[j].Verb, Own: c.PendingOrders[j].Own}
 		}
 	}
-	s.Parent.LeaseAt, s.Children.LookAt, s.Children.LeaveBy = e.left(s.Parent.LeaseAt), e.left(s.Children.LookAt), e.left(s.Children.LeaveBy)
+	s.Parent.CheckAt, s.Children.CheckAt, s.Children.EndWaitUntil = e.left(s.Parent.CheckAt), e.left(s.Children.CheckAt), e.left(s.Children.EndWaitUntil)
 }

@@ -21,7 +21,7 @@ type story struct {
 func tell(t *testing.T, prompt bool, at int, say func(*world)) (s story, steps int) {
 	t.Helper()
 	w := newWorld(t, prompt)
-	for ; w.state.Life != Ended; steps++ {
+	for ; w.state.Phase != RunEnded; steps++ {
 		require.Less(t, steps, 200, "the run does not end")
 		for _, do := range []func(){func() {
 			if steps == at {
@@ -29,10 +29,10 @@ func tell(t *testing.T, prompt bool, at int, say func(*world)) (s story, steps i
 			}
 		}, w.next} {
 			before := w.state
-			if do(); before.Life != Ended {
+			if do(); before.Phase != RunEnded {
 				s.events = append(s.events, newEvents(before, w.state)...)
 			}
-			if w.state.Life == Ended {
+			if w.state.Phase == RunEnded {
 				break
 			}
 		}
@@ -48,7 +48,7 @@ func tell(t *testing.T, prompt bool, at int, say func(*world)) (s story, steps i
 
 // types are the types of a story's events, but for those of holds and rests.
 func (s story) types() (out []agent.EventType) {
-	aside := []agent.EventType{agent.HoldLaid, agent.HoldLifted, agent.RunSuspended, agent.RunResumed}
+	aside := []agent.EventType{agent.EventHoldAdded, agent.EventHoldRemoved, agent.EventRunSuspended, agent.EventRunResumed}
 	for _, e := range s.events {
 		if !slices.Contains(aside, e.Type) {
 			out = append(out, e.Type)
@@ -66,7 +66,7 @@ func (s story) count(types ...agent.EventType) (n int) {
 	return n
 }
 
-var ends = []agent.EventType{agent.RunCompleted, agent.RunFailed, agent.RunCancelled, agent.RunStopped}
+var ends = []agent.EventType{agent.EventRunCompleted, agent.EventRunFailed, agent.EventRunCancelled, agent.EventRunStopped}
 
 // A run that is paused and resumed, at whatever step, says and does what it would
 // have done else: the same conversation, of which what stood before the rest is
@@ -75,30 +75,30 @@ var ends = []agent.EventType{agent.RunCompleted, agent.RunFailed, agent.RunCance
 // event of a rest has a suspension (OA-27).
 func TestAPauseAtAnyStepChangesNothing(t *testing.T) {
 	plain, steps := tell(t, true, -1, nil)
-	require.Equal(t, agent.Completed, plain.outcome.Status)
-	require.Equal(t, 2, plain.count(agent.RequestOpened), "it asks for an approval and a question")
+	require.Equal(t, agent.StatusCompleted, plain.outcome.Status)
+	require.Equal(t, 2, plain.count(agent.EventRequestOpened), "it asks for an approval and a question")
 	laid := 0
 	for at := range steps {
 		known := 0
 		held, _ := tell(t, true, at, func(w *world) {
-			if w.state.Life == Opening || w.state.over() {
+			if w.state.Phase == RunOpening || w.state.decided() {
 				return
 			}
 			known = int(w.state.Log.Seq)
-			require.NoError(t, w.step(Said{Command: agent.PauseOrder{}}))
+			require.NoError(t, w.step(CommandReceived{Command: agent.PauseCommand{}}))
 		})
 		require.Equal(t, plain.types(), held.types(), "paused at %d", at)
 		require.Equal(t, plain.messages, held.messages, "paused at %d", at)
 		require.Equal(t, plain.events[:known], held.events[:known], "what was written down stays")
-		require.Equal(t, held.count(agent.TurnStarted), held.count(agent.TurnEnded))
+		require.Equal(t, held.count(agent.EventTurnStarted), held.count(agent.EventTurnEnded))
 		require.Equal(t, 1, held.count(ends...))
 		for _, e := range held.events {
-			require.Equal(t, e.Type == agent.RunSuspended, e.Suspension != nil, e.Type)
+			require.Equal(t, e.Type == agent.EventRunSuspended, e.Suspension != nil, e.Type)
 		}
 		was, is := *plain.outcome, *held.outcome
 		was.Seq, is.Seq = 0, 0
 		require.Equal(t, was, is)
-		laid += held.count(agent.HoldLaid)
+		laid += held.count(agent.EventHoldAdded)
 	}
 	require.Greater(t, laid, steps/2, "it was held at most of them")
 }
@@ -112,27 +112,27 @@ func TestACancelAtAnyStepEndsTheRun(t *testing.T) {
 		for at := range steps {
 			said := false
 			s, _ := tell(t, prompt, at, func(w *world) {
-				if w.state.Life == Opening || w.state.over() {
+				if w.state.Phase == RunOpening || w.state.decided() {
 					return
 				}
 				said = true
-				require.NoError(t, w.step(Said{Command: agent.CancelOrder{Reason: "enough"}}))
-				if w.state.Life == Ended {
+				require.NoError(t, w.step(CommandReceived{Command: agent.CancelCommand{Reason: "enough"}}))
+				if w.state.Phase == RunEnded {
 					return
 				}
-				for _, late := range []agent.Command{agent.ResumeOrder{}, agent.ApproveOrder{Request: "q-1"}, agent.AnswerOrder{Request: "q-2", Text: "Rome"}} {
-					require.ErrorIs(t, w.step(Said{Command: late}), agent.Closed)
+				for _, late := range []agent.Command{agent.ResumeCommand{}, agent.ApproveCommand{Request: "q-1"}, agent.AnswerCommand{Request: "q-2", Text: "Rome"}} {
+					require.ErrorIs(t, w.step(CommandReceived{Command: late}), agent.CodeClosed)
 				}
-				require.NoError(t, w.step(Said{Command: agent.CancelOrder{Reason: "again"}}))
+				require.NoError(t, w.step(CommandReceived{Command: agent.CancelCommand{Reason: "again"}}))
 			})
 			if !said {
 				continue
 			}
 			require.Equal(t, s.outcome.Tree.Usage, s.outcome.Usage, "what came of the call that was dropped counts in both")
-			require.Equal(t, agent.Cancelled, s.outcome.Status, "cancelled at %d", at)
+			require.Equal(t, agent.StatusCancelled, s.outcome.Status, "cancelled at %d", at)
 			require.Equal(t, "enough", s.outcome.Reason)
 			require.Equal(t, 1, s.count(ends...))
-			require.Equal(t, agent.RunCancelled, s.events[len(s.events)-1].Type, "nothing comes after it")
+			require.Equal(t, agent.EventRunCancelled, s.events[len(s.events)-1].Type, "nothing comes after it")
 		}
 	}
 }
@@ -143,11 +143,11 @@ func TestTheStatusSaysWhetherAResumeIsTaken(t *testing.T) {
 	_, steps := tell(t, true, -1, nil)
 	seen := map[agent.Code]int{}
 	look := func(w *world) {
-		_, _, err := Step(w.state, Moment{At: w.now}, Said{Command: agent.ResumeOrder{}})
+		_, _, err := Step(w.state, Moment{At: w.now}, CommandReceived{Command: agent.ResumeCommand{}})
 		why := w.state.View(w.now).Resumable(w.now)
-		if w.state.over() && w.state.Life != Ended { // it still runs, and ends
-			require.ErrorIs(t, err, agent.Closed)
-			require.ErrorIs(t, why, agent.NotSuspended)
+		if w.state.decided() && w.state.Phase != RunEnded { // it still runs, and ends
+			require.ErrorIs(t, err, agent.CodeClosed)
+			require.ErrorIs(t, why, agent.CodeNotSuspended)
 			return
 		}
 		require.Equal(t, agent.CodeOf(err), agent.CodeOf(why), "%v, but the status says %v", err, why)
@@ -156,14 +156,14 @@ func TestTheStatusSaysWhetherAResumeIsTaken(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		for at := range steps {
 			tell(t, true, at, func(w *world) {
-				if look(w); paused && w.state.Life != Opening && !w.state.over() {
-					require.NoError(t, w.step(Said{Command: agent.PauseOrder{}}))
+				if look(w); paused && w.state.Phase != RunOpening && !w.state.decided() {
+					require.NoError(t, w.step(CommandReceived{Command: agent.PauseCommand{}}))
 					look(w)
 				}
 			})
 		}
 	}
-	for _, code := range []agent.Code{"", agent.NotSuspended, agent.NeedsAnswer} {
+	for _, code := range []agent.Code{"", agent.CodeNotSuspended, agent.CodeNeedsAnswer} {
 		require.Positive(t, seen[code], "%q", code)
 	}
 }

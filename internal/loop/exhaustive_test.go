@@ -202,10 +202,10 @@ func (s *search) look(at *found) (next []*found) {
 	require.NoError(s.t, json.Unmarshal(raw, &back.state))
 	require.Equal(s.t, string(raw), string(s.wire(back.state)), "it comes back as it went")
 	s.lead(&back)
-	if !back.state.over() {
+	if !back.state.decided() {
 		end := s.try(&back, "cancel {}")
 		require.NotNil(s.t, end, "a cancel is taken")
-		require.True(s.t, end.state.over())
+		require.True(s.t, end.state.decided())
 		s.lead(end)
 	}
 	for _, lines := range s.theme.moves(at.place) {
@@ -213,7 +213,7 @@ func (s *search) look(at *found) (next []*found) {
 		if to == nil {
 			continue
 		}
-		if key := essence(to.place); !s.seen[key] && to.state.Life != Ended {
+		if key := essence(to.place); !s.seen[key] && to.state.Phase != RunEnded {
 			s.seen[key] = true
 			to.from = at
 			next = append(next, to)
@@ -240,7 +240,7 @@ func (s *search) try(at *found, lines string) *found {
 
 // refusals are the codes of what a machine may refuse.
 var refusals = []agent.Code{
-	agent.NotSuspended, agent.NeedsAnswer, agent.HeldByParent, agent.Stale, agent.Closed, agent.NotFound, agent.InvalidInput, agent.QueueFull,
+	agent.CodeNotSuspended, agent.CodeNeedsAnswer, agent.CodeHeldByParent, agent.CodeStale, agent.CodeClosed, agent.CodeNotFound, agent.CodeInvalidInput, agent.CodeQueueFull,
 }
 
 // lead lets a run go on by itself, and lifts what keeps it: it comes to its end, or
@@ -251,7 +251,7 @@ func (s *search) lead(at *found) {
 	for n := 0; ; n++ {
 		require.Less(s.t, n, bound, "it does not come to an end")
 		key := essence(at.place)
-		if s.leads[key] || at.state.Life == Ended || at.state.idling() && at.state.Status() == agent.Suspended && len(at.state.Holds.List) == 0 {
+		if s.leads[key] || at.state.Phase == RunEnded || at.state.idling() && at.state.Status() == agent.StatusSuspended && len(at.state.Holds.List) == 0 {
 			break
 		}
 		way = append(way, key)

@@ -64,7 +64,7 @@ func TestATreeKeepsToItsRootsLimits(t *testing.T) {
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			g.anything()
 		}
-		for n := 0; root.state.Life != Ended; n++ {
+		for n := 0; root.state.Phase != RunEnded; n++ {
 			if n > 3000 || !g.something() {
 				require.Fail(t, "the tree is stuck", "%s", g.stands())
 			}
@@ -72,19 +72,19 @@ func TestATreeKeepsToItsRootsLimits(t *testing.T) {
 	})
 }
 
-func (g *grove) plant(parent *tree, session string, birth *agent.Birth, limits agent.Limits, background bool) *tree {
+func (g *grove) plant(parent *tree, session string, birth *agent.ChildStart, limits agent.Limits, background bool) *tree {
 	r := &tree{parent: parent, background: background, mail: map[string][]Input{}}
 	if parent != nil {
 		r.born = parent.execution
 	}
 	g.runs = append(g.runs, r)
-	g.step(r, Begin{Session: session, Run: "run of " + session, Birth: birth, Start: agent.Start{Agent: "a", Limits: limits, Input: agent.Input{Text: "go"}}})
+	g.step(r, Begin{Session: session, Run: "run of " + session, ChildStart: birth, Start: agent.Start{Agent: "a", Limits: limits, Input: agent.Input{Text: "go"}}})
 	return r
 }
 
 func (g *grove) live() (all []*tree) {
 	for _, r := range g.runs {
-		if !r.gone && r.state.Life != Ended {
+		if !r.gone && r.state.Phase != RunEnded {
 			all = append(all, r)
 		}
 	}
@@ -100,25 +100,25 @@ func (g *grove) anything() {
 	r := rapid.SampledFrom(live).Draw(g.t, "run")
 	switch rapid.IntRange(0, 40).Draw(g.t, "happens") {
 	case 0:
-		g.say(r, agent.PauseOrder{})
+		g.say(r, agent.PauseCommand{})
 	case 1:
-		g.say(r, agent.ResumeOrder{})
+		g.say(r, agent.ResumeCommand{})
 	case 2:
-		g.say(r, agent.InterruptOrder{})
+		g.say(r, agent.InterruptCommand{})
 	case 3:
 		if r.parent != nil {
 			r.gone = true
 			g.history = append(g.history, "terminated "+r.state.Session)
-			g.hears(r, &agent.Outcome{Session: r.state.Session, Status: agent.Cancelled, Reason: agent.ReasonTerminated})
+			g.hears(r, &agent.Outcome{Session: r.state.Session, Status: agent.StatusCancelled, Reason: agent.ReasonTerminated})
 		}
 	case 4:
 		if r.parent != nil {
-			g.say(r, agent.CancelOrder{})
+			g.say(r, agent.CancelCommand{})
 		}
 	case 5:
 		g.now = g.now.Add(time.Minute)
-		if !r.state.Wake.IsZero() && !g.now.Before(r.state.Wake) {
-			g.step(r, Tick{})
+		if !r.state.NextTimer.IsZero() && !g.now.Before(r.state.NextTimer) {
+			g.step(r, TimerFired{})
 		}
 	default:
 		g.something()
@@ -167,13 +167,13 @@ func (g *grove) lift() bool {
 			q := r.state.Requests.Open[0]
 			if choice == 0 {
 				g.extended++
-				g.allowed = r.state.reckon().spent(agent.ResourceTokens) + g.limits.Tokens
-				g.turns = r.state.reckon().spent(agent.ResourceTurns) + int64(g.limits.Turns)
+				g.allowed = r.state.budgetView().used(agent.ResourceTokens) + g.limits.Tokens
+				g.turns = r.state.budgetView().used(agent.ResourceTurns) + int64(g.limits.Turns)
 			}
-			g.say(r, agent.AnswerOrder{Request: q.ID, Choice: &choice})
+			g.say(r, agent.AnswerCommand{Request: q.ID, Choice: &choice})
 			return true
 		case r.state.Holds.own() != nil:
-			g.say(r, agent.ResumeOrder{})
+			g.say(r, agent.ResumeCommand{})
 			return true
 		}
 	}
@@ -185,21 +185,21 @@ func (g *grove) lift() bool {
 func (g *grove) wake() bool {
 	var next *tree
 	for _, r := range g.live() {
-		if !r.state.Wake.IsZero() && (next == nil || r.state.Wake.Before(next.state.Wake)) {
+		if !r.state.NextTimer.IsZero() && (next == nil || r.state.NextTimer.Before(next.state.NextTimer)) {
 			next = r
 		}
 	}
 	if next == nil {
 		return false
 	}
-	if next.state.Wake.After(g.now) {
-		g.now = next.state.Wake
+	if next.state.NextTimer.After(g.now) {
+		g.now = next.state.NextTimer
 	}
-	g.step(next, Tick{})
+	g.step(next, TimerFired{})
 	return true
 }
 
-func (g *grove) say(r *tree, c agent.Command) { g.step(r, Said{Command: c}) }
+func (g *grove) say(r *tree, c agent.Command) { g.step(r, CommandReceived{Command: c}) }
 
 func (g *grove) step(r *tree, in Input) {
 	if in == nil {
@@ -208,12 +208,12 @@ func (g *grove) step(r *tree, in Input) {
 	before := r.state
 	full := rapid.IntRange(0, 15).Draw(g.t, "full") == 0
 	r.near = r.near || full && rapid.IntRange(0, 3).Draw(g.t, "near") == 0
-	done, err := take(r.state, Moment{At: g.now, Full: full || r.near, NearHistoryLimit: r.near}, in)
+	done, err := take(r.state, Moment{At: g.now, ContinueAsNewSuggested: full || r.near, NearHistoryLimit: r.near}, in)
 	if err != nil {
 		return
 	}
 	r.state = done.State
-	g.history = append(g.history, fmt.Sprintf("%s: %T -> %s %v", r.state.Session, in, r.state.at(), done.fired))
+	g.history = append(g.history, fmt.Sprintf("%s: %T -> %s %v", r.state.Session, in, r.state.phaseName(), done.fired))
 	checkInvariants(g.t, before, r.state, done.effects)
 	for _, e := range done.effects {
 		g.perform(r, e)
@@ -245,13 +245,13 @@ func (g *grove) perform(r *tree, e Effect) {
 		do(func() Input { return g.reply(r, e) })
 	case CallTool:
 		do(func() Input {
-			return Returned{Result: agent.ToolResult{Call: e.Call, Tool: e.Tool, Status: agent.CallOK, Text: "1"}}
+			return ToolReturned{Result: agent.ToolResult{Call: e.Call, Tool: e.Tool, Status: agent.CallOK, Text: "1"}}
 		})
 	case Seal:
 		do(func() Input { return Sealed{Head: "h", Seq: e.To} })
-	case Fold:
-		do(func() Input { return Folded{Handoff: e.Known} })
-	case CarryOver:
+	case MakeHandoff:
+		do(func() Input { return HandoffMade{Handoff: e.Known} })
+	case ContinueAsNew:
 		r.execution++
 		r.near = false
 		raw, err := json.Marshal(r.state)
@@ -260,20 +260,20 @@ func (g *grove) perform(r *tree, e Effect) {
 		require.NoError(g.t, json.Unmarshal(raw, &r.state))
 		do(func() Input { return Continued{} })
 	case StartChild:
-		birth := e.Birth
+		birth := e.ChildStart
 		do(func() Input {
 			g.plant(r, e.Session, &birth, e.Limits, e.Background)
 			return ChildStarted{Session: e.Session, Run: "run of " + e.Session}
 		})
-	case TellChild:
-		g.post(r, e.Session, Ordered{Order: e.Order})
+	case OrderChild:
+		g.post(r, e.Session, ParentOrdered{Order: e.Order})
 	case GrantChild:
-		g.post(r, e.Session, Granted{Order: e.Order})
-	case TellParent:
-		g.post(r, e.Session, Reported{Report: e.Report})
-	case Lease:
-		do(func() Input { return Leased{Gone: r.parent.gone || r.parent.state.Life == Ended} })
-	case LookAfter:
+		g.post(r, e.Session, ParentGranted{Order: e.Order})
+	case ReportToParent:
+		g.post(r, e.Session, ChildReported{Report: e.Report})
+	case CheckParent:
+		do(func() Input { return ParentChecked{Gone: r.parent.gone || r.parent.state.Phase == RunEnded} })
+	case CheckChild:
 		do(func() Input { return g.look(e.Session) })
 	case Complete:
 		g.hears(r, r.state.End.Outcome)
@@ -292,10 +292,10 @@ func (g *grove) find(session string) *tree {
 func (g *grove) post(from *tree, session string, in Input) {
 	to := g.find(session)
 	switch {
-	case to != nil && !to.gone && to.state.Life != Ended:
+	case to != nil && !to.gone && to.state.Phase != RunEnded:
 		to.mail[from.state.Session] = append(to.mail[from.state.Session], in)
 	case to == from.parent:
-		from.todo = append(from.todo, func() Input { return Leased{Gone: true} })
+		from.todo = append(from.todo, func() Input { return ParentChecked{Gone: true} })
 	}
 }
 
@@ -308,10 +308,10 @@ func (g *grove) hears(r *tree, o *agent.Outcome) {
 
 func (g *grove) look(session string) Input {
 	r := g.find(session)
-	if r == nil || !r.gone && r.state.Life != Ended {
+	if r == nil || !r.gone && r.state.Phase != RunEnded {
 		return nil
 	}
-	return ChildEnded{Session: session, Outcome: &agent.Outcome{Session: session, Status: agent.Cancelled}}
+	return ChildEnded{Session: session, Outcome: &agent.Outcome{Session: session, Status: agent.StatusCancelled}}
 }
 
 func (g *grove) spec(r *tree) *agent.Spec {
@@ -319,7 +319,7 @@ func (g *grove) spec(r *tree) *agent.Spec {
 	if r.parent == nil {
 		spec.Limits = g.limits
 		if g.ask {
-			spec.OnLimit = agent.AskOnReached
+			spec.OnLimit = agent.LimitActionAsk
 		}
 	}
 	spec.Definition = spec.WithDefaults()
@@ -330,28 +330,28 @@ func (g *grove) spec(r *tree) *agent.Spec {
 func (g *grove) reply(r *tree, e CallModel) Input {
 	n := rapid.Int64Range(1, groveReply).Draw(g.t, "tokens")
 	usage := agent.Usage{Input: n}
-	if r.state.Turn.inFlight() && r.state.Turn.Ask == e.Seq {
+	if r.state.Turn.inFlight() && r.state.Turn.AskSeq == e.Seq {
 		g.used += n
 	}
 	text := []agent.Part{{Type: agent.PartText, Text: "done"}}
 	switch rapid.IntRange(0, 9).Draw(g.t, "says") {
 	case 0:
-		return ModelFailed{Ask: e.Seq, Err: &agent.Error{Code: agent.ProviderError, Message: "no", Spent: []agent.Charge{{Usage: usage, Estimated: true}}}}
+		return ModelFailed{AskSeq: e.Seq, Err: &agent.Error{Code: agent.CodeProviderError, Message: "no", Charges: []agent.Charge{{Usage: usage, Estimated: true}}}}
 	case 1, 2:
-		return Replied{Ask: e.Seq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: usage, Parts: text}}
+		return ModelReplied{AskSeq: e.Seq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: usage, Parts: text}}
 	}
 	if e.Summary != "" {
-		return Replied{Ask: e.Seq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: usage, Parts: text}}
+		return ModelReplied{AskSeq: e.Seq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: usage, Parts: text}}
 	}
-	reply := agent.Reply{Finish: agent.FinishCalls, Usage: usage}
+	reply := agent.Reply{Finish: agent.FinishToolCalls, Usage: usage}
 	for range rapid.IntRange(1, 3).Draw(g.t, "calls") {
 		call := &agent.ToolCall{Tool: "add", Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d}`, r.state.Log.Seq))}
 		if rapid.Bool().Draw(g.t, "delegates") {
 			call.Tool, call.Arguments = "subagent__a", json.RawMessage(fmt.Sprintf(`{"task":"%d","background":%t}`, r.state.Log.Seq, rapid.Bool().Draw(g.t, "background")))
 		}
-		reply.Parts = append(reply.Parts, agent.Part{Type: agent.PartCall, Call: call})
+		reply.Parts = append(reply.Parts, agent.Part{Type: agent.PartToolCall, Call: call})
 	}
-	return Replied{Ask: e.Seq, Reply: reply}
+	return ModelReplied{AskSeq: e.Seq, Reply: reply}
 }
 
 // stands tells how every run stands, and what has happened last.
@@ -366,7 +366,7 @@ func (g *grove) stands() (all string) {
 		}
 		ledger, err := json.Marshal(r.state.Ledger)
 		require.NoError(g.t, err)
-		all += fmt.Sprintf("%s: %s %s, turn %d, %d tokens, lacks %v, todo %d, %s%s\n", r.state.Session, r.state.at(), r.state.Status(), r.state.Turn.N, r.state.Budget.Usage.Total(), r.state.lacks(), len(r.todo), ledger, waitText(r.state))
+		all += fmt.Sprintf("%s: %s %s, turn %d, %d tokens, lacks %v, todo %d, %s%s\n", r.state.Session, r.state.phaseName(), r.state.Status(), r.state.Turn.N, r.state.Budget.Usage.Total(), r.state.missingBudget(), len(r.todo), ledger, waitText(r.state))
 	}
 	return all
 }

@@ -15,18 +15,18 @@ import (
 type Holds struct {
 	// List has at most two: the run's own hold and an inherited one.
 	List []agent.Hold `json:"list,omitempty"`
-	// Heard are the last holds that were heard of, lifted or not, by the session that was
+	// Known are the last holds that were heard of, lifted or not, by the session that was
 	// held. Steps carry them, so that no old hold stops a new step.
-	Heard []agent.Heard `json:"heard,omitempty"`
-	// Early is a hold of an ancestor that a step met, and that the run was not told of yet.
-	Early *agent.Heard `json:"early,omitempty"`
+	Known []agent.HoldRef `json:"known,omitempty"`
+	// Unconfirmed is a hold of an ancestor that a step met, and that the run was not told of yet.
+	Unconfirmed *agent.HoldRef `json:"unconfirmed,omitempty"`
 }
 
 // defaultGrace is how long tools may take to give a partial result.
 const defaultGrace = agent.Duration(5 * time.Second)
 
 func (h Holds) clone() Holds {
-	h.List, h.Heard = slices.Clone(h.List), slices.Clone(h.Heard)
+	h.List, h.Known = slices.Clone(h.List), slices.Clone(h.Known)
 	return h
 }
 
@@ -49,11 +49,11 @@ func (h Holds) inherited() *agent.Hold { return h.from(agent.HoldInherited) }
 // blockCalls reports whether no call may begin: an interrupt keeps all, and a pause those of
 // a run that rests.
 func (h Holds) blockCalls(resting bool) bool {
-	return slices.ContainsFunc(h.List, func(one agent.Hold) bool { return resting || one.Verb == agent.Interrupt })
+	return slices.ContainsFunc(h.List, func(one agent.Hold) bool { return resting || one.Verb == agent.VerbInterrupt })
 }
 
-// down are the holds as the sub-agents have them.
-func (h Holds) down() (held []agent.Hold) {
+// forChildren are the holds as the sub-agents have them.
+func (h Holds) forChildren() (held []agent.Hold) {
 	for _, one := range h.List {
 		one.From = agent.HoldInherited
 		held = append(held, one)
@@ -64,7 +64,7 @@ func (h Holds) down() (held []agent.Hold) {
 // bounded is a hold of which what somebody wrote is cut to a bound.
 func bounded(one agent.Hold) agent.Hold {
 	one.ID, one.Session = fit(one.ID, maxName), fit(one.Session, maxName)
-	one.From, one.Verb = fit(one.From, postFrame), fit(one.Verb, postFrame)
+	one.From, one.Verb = fit(one.From, receiptFrame), fit(one.Verb, receiptFrame)
 	one.By, one.Reason = fit(one.By, maxBy), fit(one.Reason, maxReason)
 	return one
 }
@@ -73,7 +73,7 @@ func bounded(one agent.Hold) agent.Hold {
 func (h *Holds) add(one agent.Hold, n int) {
 	h.List = slices.DeleteFunc(h.List, func(old agent.Hold) bool { return old.From == one.From })
 	h.List = append(h.List, one)
-	h.hear(agent.Heard{Session: one.Session, N: n})
+	h.remember(agent.HoldRef{Session: one.Session, N: n})
 }
 
 // remove takes away the hold of one side.
@@ -97,20 +97,20 @@ func (h *Holds) explain(by, reason string) {
 	}
 }
 
-// hear remembers the newest hold of a session.
-func (h *Holds) hear(one agent.Heard) {
+// remember remembers the newest hold of a session.
+func (h *Holds) remember(one agent.HoldRef) {
 	one.Verb = ""
-	i := slices.IndexFunc(h.Heard, func(old agent.Heard) bool { return old.Session == one.Session })
+	i := slices.IndexFunc(h.Known, func(old agent.HoldRef) bool { return old.Session == one.Session })
 	if i < 0 {
-		h.Heard = append(h.Heard, one)
+		h.Known = append(h.Known, one)
 		return
 	}
-	h.Heard[i].N = max(h.Heard[i].N, one.N)
+	h.Known[i].N = max(h.Known[i].N, one.N)
 }
 
-// last is the number of the last hold of a session that was heard of.
-func (h Holds) last(session string) int {
-	for _, one := range h.Heard {
+// lastNumber is the number of the last hold of a session that was heard of.
+func (h Holds) lastNumber(session string) int {
+	for _, one := range h.Known {
 		if one.Session == session {
 			return one.N
 		}
@@ -118,20 +118,22 @@ func (h Holds) last(session string) int {
 	return 0
 }
 
-func (h Holds) knows(one agent.Heard) bool { return knows(h.Heard, one) }
+func (h Holds) knows(one agent.HoldRef) bool { return knows(h.Known, one) }
 
 // met remembers a hold that a step met first, until the run is told of it.
-func (h *Holds) met(one agent.Heard) { h.Early = &agent.Heard{Session: one.Session, N: one.N} }
+func (h *Holds) met(one agent.HoldRef) {
+	h.Unconfirmed = &agent.HoldRef{Session: one.Session, N: one.N}
+}
 
-// told forgets a hold that a step met, if what the run is told knows it.
-func (h *Holds) told(heard []agent.Heard) {
-	if h.Early != nil && knows(heard, *h.Early) {
-		h.Early = nil
+// confirm forgets a hold that a step met, if what the run is told knows it.
+func (h *Holds) confirm(heard []agent.HoldRef) {
+	if h.Unconfirmed != nil && knows(heard, *h.Unconfirmed) {
+		h.Unconfirmed = nil
 	}
 }
 
-// born takes the hold that the run is born under; nil of none.
-func (h *Holds) born(under *agent.Hold) {
+// startUnder takes the hold that the run is born under; nil of none.
+func (h *Holds) startUnder(under *agent.Hold) {
 	if under != nil {
 		h.List = []agent.Hold{bounded(*under)}
 	}
@@ -140,16 +142,16 @@ func (h *Holds) born(under *agent.Hold) {
 // reasons are the holds as what the run waits for. by is who brought the suspension about.
 func (h Holds) reasons(by agent.Initiator) (all reasons) {
 	if h.inherited() != nil {
-		all = append(all, reason{kind: agent.Paused, owner: agent.OwnedByParent, finds: []string{"held"}})
+		all = append(all, reason{kind: agent.SuspensionHeld, owner: agent.OwnerParent, finds: []string{"held"}})
 	}
 	if h.own() == nil {
 		return all
 	}
-	owner := agent.OwnedByOperator
-	if by == agent.ByParent {
-		owner = agent.OwnedByParent
+	owner := agent.OwnerOperator
+	if by == agent.InitiatorParent {
+		owner = agent.OwnerParent
 	}
-	own := reason{kind: agent.Paused, owner: owner, finds: []string{"held"}}
+	own := reason{kind: agent.SuspensionHeld, owner: owner, finds: []string{"held"}}
 	if code := h.own().Code; code != "" {
 		own.finds = append(own.finds, string(code))
 	}
@@ -177,15 +179,15 @@ func holdNumber(h agent.Hold) int {
 	return n
 }
 
-func heardOf(h agent.Hold) agent.Heard { return agent.Heard{Session: h.Session, N: holdNumber(h)} }
+func holdRef(h agent.Hold) agent.HoldRef { return agent.HoldRef{Session: h.Session, N: holdNumber(h)} }
 
 // knows reports whether a hold, or a later one of its session, is among those heard of.
-func knows(heard []agent.Heard, h agent.Heard) bool {
-	return slices.ContainsFunc(heard, func(k agent.Heard) bool { return k.Session == h.Session && k.N >= h.N })
+func knows(heard []agent.HoldRef, h agent.HoldRef) bool {
+	return slices.ContainsFunc(heard, func(k agent.HoldRef) bool { return k.Session == h.Session && k.N >= h.N })
 }
 
 // holdAs is pause or interrupt, said to this session or by its parent's model.
-func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.Order, reason string, grace agent.Duration) error {
+func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader, reason string, grace agent.Duration) error {
 	if s.End.Stopping != nil {
 		return s.already()
 	}
@@ -196,36 +198,36 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.Order, reason
 	s.addHold(agent.Hold{
 		ID: agent.HoldID(n), From: agent.HoldOwn, Session: s.Session, Verb: verb, By: o.By, Reason: reason, At: s.now(),
 	}, n, by)
-	s.tellChildren(s.pass(verb, grace))
-	if verb == agent.Interrupt {
+	s.orderChildren(s.passHolds(verb, grace))
+	if verb == agent.VerbInterrupt {
 		s.do(Broadcast{Session: s.Session, N: n, Verb: verb, Grace: grace})
-		s.giveUp(grace, "the run was interrupted")
-		if s.End.Aborting != nil && s.Children.working() {
-			s.do(Gather{})
+		s.cancelInFlight(grace, "the run was interrupted")
+		if s.End.Aborting != nil && s.Children.anyNotEnded() {
+			s.do(AwaitInFlight{})
 		}
 	}
 	return nil
 }
 
-// holdLost holds the run since its model call may be what ends its workers. It goes on at
+// holdForLostWorkers holds the run since its model call may be what ends its workers. It goes on at
 // resume, and makes the call again.
-func (s *step) holdLost(err *agent.Error) {
+func (s *step) holdForLostWorkers(err *agent.Error) {
 	if s.Holds.own() != nil { // whoever said so lets it go on
-		s.Rest.blame(agent.ByPolicy, string(err.Code), err.Message)
+		s.Suspensions.setInitiator(agent.InitiatorPolicy, string(err.Code), err.Message)
 		return
 	}
-	s.openSuspension(agent.ByPolicy, string(err.Code), err.Message)
+	s.openSuspension(agent.InitiatorPolicy, string(err.Code), err.Message)
 	n := s.nextHold()
 	s.addHold(agent.Hold{
-		ID: agent.HoldID(n), From: agent.HoldOwn, Session: s.Session, Verb: agent.Pause, Code: err.Code, Reason: err.Message, At: s.now(),
-	}, n, agent.ByPolicy)
-	s.tellChildren(s.pass(agent.Pause, 0))
+		ID: agent.HoldID(n), From: agent.HoldOwn, Session: s.Session, Verb: agent.VerbPause, Code: err.Code, Reason: err.Message, At: s.now(),
+	}, n, agent.InitiatorPolicy)
+	s.orderChildren(s.passHolds(agent.VerbPause, 0))
 }
 
 // nextHold numbers a hold of this session.
 func (s *step) nextHold() int {
-	s.Numbers.Hold++
-	return s.Numbers.Hold
+	s.Counters.Hold++
+	return s.Counters.Hold
 }
 
 // addHold puts a hold on the run.
@@ -234,7 +236,7 @@ func (s *step) addHold(h agent.Hold, n int, by agent.Initiator) {
 	s.Holds.add(h, n)
 	s.openSuspension(by, string(h.Verb), h.Reason)
 	s.changed = true
-	s.tell(agent.Event{Type: agent.HoldLaid, Hold: &h})
+	s.recordIfBegun(agent.Event{Type: agent.EventHoldAdded, Hold: &h})
 }
 
 // removeHold takes away the hold of one side.
@@ -245,54 +247,54 @@ func (s *step) removeHold(side agent.HoldFrom) {
 	}
 	s.changed = true
 	if s.idling() && !s.Holds.any() { // it was held over its being idle
-		s.Rest.blame(agent.BySelf, causeIdle, "")
+		s.Suspensions.setInitiator(agent.InitiatorSelf, causeIdle, "")
 	}
-	s.tell(agent.Event{Type: agent.HoldLifted, Hold: &h})
+	s.recordIfBegun(agent.Event{Type: agent.EventHoldRemoved, Hold: &h})
 }
 
-// giveUp begins to give up what is in flight: what comes back within the grace is kept, and
+// cancelInFlight begins to give up what is in flight: what comes back within the grace is kept, and
 // givenUp ends the grace. Calls that wait are skipped at once, but not those that a person
 // has approved or answered.
-func (s *step) giveUp(grace agent.Duration, why string) {
+func (s *step) cancelInFlight(grace agent.Duration, why string) {
 	if grace == 0 {
 		grace = defaultGrace
 	}
 	flying := s.inFlight()
 	for i, c := range s.Calls.List {
-		if c.State == Waiting && !c.decided() {
+		if c.State == CallPending && !c.hasDecision() {
 			s.skip(i, why+" before the call was begun")
 		}
 	}
 	if !flying {
 		return
 	}
-	s.End.aborts(s.At.Add(time.Duration(grace)), why)
-	s.do(Abandon{Grace: grace})
+	s.End.startAbort(s.At.Add(time.Duration(grace)), why)
+	s.do(CancelInFlight{Grace: grace})
 }
 
-// giveUpForRoom gives up what keeps a run from a new execution whose history the server
+// cancelForHistoryLimit gives up what keeps a run from a new execution whose history the server
 // will soon end: so much was said to it in one turn. The turn is lost, not the run.
-func (s *step) giveUpForRoom() {
-	s.giveUp(0, whyNoRoom)
+func (s *step) cancelForHistoryLimit() {
+	s.cancelInFlight(0, reasonHistoryLimit)
 }
 
-const whyNoRoom = "so much was said to the run that it had to begin a new history"
+const reasonHistoryLimit = "so much was said to the run that it had to begin a new history"
 
-// givenUp is the end of a grace, or of a stop's time: nobody waits any more for what was in
+// graceOver is the end of a grace, or of a stop's time: nobody waits any more for what was in
 // flight. A model call is dropped, a tool's outcome is unknown.
-func (s *step) givenUp() {
-	why := s.End.endAbort().Why
-	s.chargeBlind()
+func (s *step) graceOver() {
+	why := s.End.endAbort().Reason
+	s.chargeEstimate()
 	switch s.Turn.Phase {
-	case Asking:
+	case TurnAsking:
 		s.endTurn()
 		s.Turn.end()
-	case Summing:
+	case TurnSummarizing:
 		s.takeSummary("", nil, true)
-	case Working:
+	case TurnWorking:
 		for i, c := range s.Calls.List {
-			if c.State == Active {
-				s.settle(i, agent.CallUnknown, fmt.Sprintf(
+			if c.State == CallRunning {
+				s.setResult(i, agent.CallUnknown, fmt.Sprintf(
 					"Unknown outcome: %s while the call was in progress, and it did not come back in time. It may or may not have had its effect; look before you make it again.", why))
 			}
 		}

@@ -15,54 +15,54 @@ import (
 // One side has one hold, a resting run begins no call under any, and what was heard of is
 // never forgotten for something older.
 func TestHoldsOfTwoSides(t *testing.T) {
-	own := agent.Hold{ID: "h-1", From: agent.HoldOwn, Session: "s/a-1", Verb: agent.Pause}
-	above := agent.Hold{ID: "h-4", From: agent.HoldInherited, Session: "s", Verb: agent.Pause}
+	own := agent.Hold{ID: "h-1", From: agent.HoldOwn, Session: "s/a-1", Verb: agent.VerbPause}
+	above := agent.Hold{ID: "h-4", From: agent.HoldInherited, Session: "s", Verb: agent.VerbPause}
 	h := Holds{}
 	h.add(own, 1)
 	h.add(above, 4)
 	require.Equal(t, []bool{false, true}, []bool{h.blockCalls(false), h.blockCalls(true)})
-	own.Verb = agent.Interrupt
+	own.Verb = agent.VerbInterrupt
 	h.add(own, 2)
 	require.Len(t, h.List, 2)
 	require.True(t, h.blockCalls(false))
-	require.Equal(t, agent.OwnedByParent, h.reasons(agent.ByOperator)[0].owner)
+	require.Equal(t, agent.OwnerParent, h.reasons(agent.InitiatorOperator)[0].owner)
 	_, ok := h.remove(agent.HoldInherited)
 	require.True(t, ok)
-	require.Equal(t, agent.OwnedByOperator, h.reasons(agent.ByOperator).owner())
-	h.hear(agent.Heard{Session: "s", N: 2})
-	require.True(t, h.knows(agent.Heard{Session: "s", N: 4}))
-	require.False(t, h.knows(agent.Heard{Session: "s", N: 5}))
+	require.Equal(t, agent.OwnerOperator, h.reasons(agent.InitiatorOperator).owner())
+	h.remember(agent.HoldRef{Session: "s", N: 2})
+	require.True(t, h.knows(agent.HoldRef{Session: "s", N: 4}))
+	require.False(t, h.knows(agent.HoldRef{Session: "s", N: 5}))
 }
 
 // A hold that a step met is remembered until the run is told of it.
 func TestAHoldMetEarly(t *testing.T) {
 	h := Holds{}
-	h.met(agent.Heard{Session: "s", N: 5})
-	h.told([]agent.Heard{{Session: "s", N: 4}})
-	require.NotNil(t, h.Early)
-	h.told([]agent.Heard{{Session: "s", N: 5}})
-	require.Nil(t, h.Early)
+	h.met(agent.HoldRef{Session: "s", N: 5})
+	h.confirm([]agent.HoldRef{{Session: "s", N: 4}})
+	require.NotNil(t, h.Unconfirmed)
+	h.confirm([]agent.HoldRef{{Session: "s", N: 5}})
+	require.Nil(t, h.Unconfirmed)
 }
 
 // A number of a hold that can't be is not believed, whoever tells of it: interrupts reach
 // steps and sub-agents as before.
 func TestInventedNumbersOfHolds(t *testing.T) {
 	for _, n := range []int{math.MaxInt, 2_000_000, 0, -1} {
-		met := agent.Heard{Session: "s", N: n}
+		met := agent.HoldRef{Session: "s", N: n}
 		p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}]}`, `calls subagent__b {"task":"one"}`, `child-started s/b-1`)
-		p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Status: agent.Running, Met: &met}})
-		require.ErrorIs(t, p.wrong, agent.Stale, n)
+		p.step(ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Status: agent.StatusRunning, MetHold: &met}})
+		require.ErrorIs(t, p.wrong, agent.CodeStale, n)
 		p.lines(`interrupt {}`)
-		require.Equal(t, 1, p.state.Numbers.Hold, n)
+		require.Equal(t, 1, p.state.Counters.Hold, n)
 
 		p = played(t, `begin go`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
-		p.step(Replied{Ask: p.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &met}})
+		p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &met}})
 		require.NoError(t, p.wrong)
-		require.Equal(t, Asking, p.state.Turn.Phase, "the call is made again")
-		require.Equal(t, []any{0, 0}, []any{p.state.Numbers.Hold, p.state.Holds.last("s")}, n)
+		require.Equal(t, TurnAsking, p.state.Turn.Phase, "the call is made again")
+		require.Equal(t, []any{0, 0}, []any{p.state.Counters.Hold, p.state.Holds.lastNumber("s")}, n)
 
 		p = played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
-		p.step(Replied{Ask: p.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &met}})
+		p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &met}})
 		require.NoError(t, p.wrong)
 		require.Empty(t, p.state.Holds.List, n)
 	}
@@ -70,23 +70,23 @@ func TestInventedNumbersOfHolds(t *testing.T) {
 
 // Nor is it in an order from above.
 func TestInventedNumbersInAnOrder(t *testing.T) {
-	for _, o := range []agent.HoldOrder{
-		{Verb: agent.Resume, Heard: []agent.Heard{{Session: "s", N: math.MaxInt}}},
-		{Verb: agent.Interrupt, Held: []agent.Hold{{ID: agent.HoldID(math.MaxInt), Session: "s", Verb: agent.Interrupt}}},
-		{Verb: agent.Resume, Heard: []agent.Heard{{Session: "s", N: -1}}},
+	for _, o := range []agent.ParentOrder{
+		{Verb: agent.VerbResume, KnownHolds: []agent.HoldRef{{Session: "s", N: math.MaxInt}}},
+		{Verb: agent.VerbInterrupt, Holds: []agent.Hold{{ID: agent.HoldID(math.MaxInt), Session: "s", Verb: agent.VerbInterrupt}}},
+		{Verb: agent.VerbResume, KnownHolds: []agent.HoldRef{{Session: "s", N: -1}}},
 	} {
 		p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
 		o.Run, o.From = p.state.Run, "r0"
-		p.step(Ordered{Order: o})
-		require.ErrorIs(t, p.wrong, agent.Stale)
+		p.step(ParentOrdered{Order: o})
+		require.ErrorIs(t, p.wrong, agent.CodeStale)
 	}
 }
 
 // An order from above lays holds of sessions above this one, from above, and no others: not
 // one that nobody could lift, nor ever more of them.
 func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
-	held := func(from agent.HoldFrom, session string, n int) agent.HoldOrder {
-		return agent.HoldOrder{Run: "r", From: "r0", Verb: agent.Pause, Held: []agent.Hold{{ID: agent.HoldID(n), From: from, Session: session, Verb: agent.Pause}}}
+	held := func(from agent.HoldFrom, session string, n int) agent.ParentOrder {
+		return agent.ParentOrder{Run: "r", From: "r0", Verb: agent.VerbPause, Holds: []agent.Hold{{ID: agent.HoldID(n), From: from, Session: session, Verb: agent.VerbPause}}}
 	}
 	begin := func() *player {
 		return played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
@@ -95,7 +95,7 @@ func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
 		p := begin()
 		p.lines(`pause {"reason":"mine"}`)
 		for n := range 5 {
-			p.step(Ordered{Order: held(from, "s", n+1)})
+			p.step(ParentOrdered{Order: held(from, "s", n+1)})
 			require.NoError(t, p.wrong)
 		}
 		require.Len(t, p.state.Holds.List, 2)
@@ -105,15 +105,15 @@ func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
 	}
 	p := begin()
 	for n := range 5 {
-		p.step(Ordered{Order: held(agent.HoldInherited, fmt.Sprintf("other-%d", n), 1)})
-		require.ErrorIs(t, p.wrong, agent.Stale)
+		p.step(ParentOrdered{Order: held(agent.HoldInherited, fmt.Sprintf("other-%d", n), 1)})
+		require.ErrorIs(t, p.wrong, agent.CodeStale)
 	}
 	require.Empty(t, p.state.Holds)
-	p.step(Ordered{Order: agent.HoldOrder{Run: "r", From: "r0", Verb: "begin", Own: true}})
-	require.ErrorIs(t, p.wrong, agent.Stale, "no verb of an order")
+	p.step(ParentOrdered{Order: agent.ParentOrder{Run: "r", From: "r0", Verb: "begin", Own: true}})
+	require.ErrorIs(t, p.wrong, agent.CodeStale, "no verb of an order")
 
 	p = played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1,"heard":[{"session":"s/a-1","n":9223372036854775807},{"session":"other","n":3},{"session":"s","n":4}],"held":[{"id":"h-4","session":"s","verb":"pause"}]}`)
-	require.Equal(t, []agent.Heard{{Session: "s", N: 4}}, p.state.Holds.Heard)
+	require.Equal(t, []agent.HoldRef{{Session: "s", N: 4}}, p.state.Holds.Known)
 	require.NotNil(t, p.state.Holds.inherited())
 }
 
@@ -122,20 +122,20 @@ func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
 func TestOnlyHoldsOfTheTreeAreKept(t *testing.T) {
 	p := played(t, `begin go`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
 	for n := range 20 {
-		p.step(Replied{Ask: p.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &agent.Heard{Session: fmt.Sprintf("other-%d", n), N: 1}}})
+		p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &agent.HoldRef{Session: fmt.Sprintf("other-%d", n), N: 1}}})
 		require.NoError(t, p.wrong)
-		require.Equal(t, Asking, p.state.Turn.Phase)
+		require.Equal(t, TurnAsking, p.state.Turn.Phase)
 	}
-	require.Empty(t, p.state.Holds.Heard)
+	require.Empty(t, p.state.Holds.Known)
 }
 
 // What an order from above says is kept as short as what an operator says, and takes no
 // longer.
 func TestAnOrderFromAboveIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	for _, verb := range []agent.Verb{agent.Stop, agent.Cancel, agent.Pause, agent.Interrupt} {
+	for _, verb := range []agent.Verb{agent.VerbStop, agent.VerbCancel, agent.VerbPause, agent.VerbInterrupt} {
 		p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
-		p.step(Ordered{Order: agent.HoldOrder{Run: "r", From: "r0", Verb: verb, Own: verb.Strength() < agent.Stop.Strength(), By: long, Reason: long, Grace: math.MaxInt64, Deadline: math.MaxInt64}})
+		p.step(ParentOrdered{Order: agent.ParentOrder{Run: "r", From: "r0", Verb: verb, Own: verb.Strength() < agent.VerbStop.Strength(), By: long, Reason: long, Grace: math.MaxInt64, Deadline: math.MaxInt64}})
 		require.NoError(t, p.wrong)
 		tail := p.state.Log
 		p.state.Log = Log{}

@@ -46,38 +46,38 @@ func move(t require.TestingT, s State, now time.Time) State {
 	has, err := json.Marshal(is)
 	require.NoError(t, err)
 	require.JSONEq(t, string(wants), string(has))
-	require.Equal(t, s.Numbers, next.Numbers)
+	require.Equal(t, s.Counters, next.Counters)
 	require.Equal(t, s.Turn.N, next.Turn.N)
 	return next
 }
 
 func TestPortable(t *testing.T) {
 	p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	require.ErrorIs(t, p.state.Portable(), agent.Busy, "it has not begun")
+	require.ErrorIs(t, p.state.CheckPortable(), agent.CodeBusy, "it has not begun")
 	p.line("begin go")
 	p.line(`opened {"agents":[{"agent":"b","name":"b"}],"tools":["ask_user"]}`)
-	require.ErrorIs(t, p.state.Portable(), agent.Busy, "it asks the model")
+	require.ErrorIs(t, p.state.CheckPortable(), agent.CodeBusy, "it asks the model")
 	p.line(`calls ask_user {"question":"Where to?"}`)
-	require.ErrorIs(t, p.state.Portable(), agent.Busy, "it is not stored yet")
+	require.ErrorIs(t, p.state.CheckPortable(), agent.CodeBusy, "it is not stored yet")
 	p.line("sealed")
-	require.NoError(t, p.state.Portable())
+	require.NoError(t, p.state.CheckPortable())
 
 	p.lines("full", "pause {}")
-	require.ErrorIs(t, p.state.Portable(), agent.Busy, "it goes on in a new execution")
+	require.ErrorIs(t, p.state.CheckPortable(), agent.CodeBusy, "it goes on in a new execution")
 	p.lines("sealed")
-	require.ErrorIs(t, p.state.Portable(), agent.Busy)
+	require.ErrorIs(t, p.state.CheckPortable(), agent.CodeBusy)
 	p.lines("fresh")
-	require.NoError(t, p.state.Portable())
+	require.NoError(t, p.state.CheckPortable())
 
 	p = played(t, "begin go", `opened {"agents":[{"agent":"b","name":"b"}],"tools":["ask_user"]}`, `calls ask_user {"question":"Where to?"}`, "sealed")
 	below := p.state
-	below.Parent.Birth = &agent.Birth{Parent: agent.Parent{Session: "above"}}
-	require.ErrorIs(t, below.Portable(), agent.InvalidInput)
+	below.Parent.Start = &agent.ChildStart{Parent: agent.Parent{Session: "above"}}
+	require.ErrorIs(t, below.CheckPortable(), agent.CodeInvalidInput)
 	above := p.state
 	above.Children.List = []Child{{Session: "s/b-1"}}
-	require.ErrorContains(t, above.Portable(), "s/b-1")
+	require.ErrorContains(t, above.CheckPortable(), "s/b-1")
 	above.Children.List[0].Outcome = &agent.Outcome{}
-	require.NoError(t, above.Portable(), "what has ended below does not matter")
+	require.NoError(t, above.CheckPortable(), "what has ended below does not matter")
 }
 
 // What a run waits for decides whose its suspension is (HL-95, HL-96).
@@ -88,19 +88,19 @@ func TestOwner(t *testing.T) {
 		s    State
 		want agent.Owner
 	}{
-		"a question":                     {State{Requests: Requests{Open: []Request{{}}}}, agent.OwnedByOperator},
-		"parked on a time":               {State{Park: times}, agent.OwnedByRuntime},
-		"parked until somebody resumes":  {State{Park: &Park{}}, agent.OwnedByOperator},
-		"runs below":                     {State{}, agent.OwnedByRuntime},
-		"held":                           {State{Holds: Holds{List: []agent.Hold{own}}}, agent.OwnedByOperator},
-		"held and parked":                {State{Holds: Holds{List: []agent.Hold{own}}, Park: times}, agent.OwnedByOperator},
-		"held from above":                {State{Holds: Holds{List: []agent.Hold{inherited}}}, agent.OwnedByParent},
-		"held twice":                     {State{Holds: Holds{List: []agent.Hold{own, inherited}}}, agent.OwnedByParent},
-		"held by its parent's own order": {State{Holds: Holds{List: []agent.Hold{own}}, Rest: Rest{Wait: &Wait{By: agent.ByParent}}}, agent.OwnedByParent},
+		"a question":                     {State{Requests: Requests{Open: []Request{{}}}}, agent.OwnerOperator},
+		"parked on a time":               {State{Park: times}, agent.OwnerRuntime},
+		"parked until somebody resumes":  {State{Park: &Park{}}, agent.OwnerOperator},
+		"runs below":                     {State{}, agent.OwnerRuntime},
+		"held":                           {State{Holds: Holds{List: []agent.Hold{own}}}, agent.OwnerOperator},
+		"held and parked":                {State{Holds: Holds{List: []agent.Hold{own}}, Park: times}, agent.OwnerOperator},
+		"held from above":                {State{Holds: Holds{List: []agent.Hold{inherited}}}, agent.OwnerParent},
+		"held twice":                     {State{Holds: Holds{List: []agent.Hold{own, inherited}}}, agent.OwnerParent},
+		"held by its parent's own order": {State{Holds: Holds{List: []agent.Hold{own}}, Suspensions: Suspensions{Open: &OpenSuspension{By: agent.InitiatorParent}}}, agent.OwnerParent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c.s.Rest.Wait == nil {
-				c.s.Rest.Wait = &Wait{}
+			if c.s.Suspensions.Open == nil {
+				c.s.Suspensions.Open = &OpenSuspension{}
 			}
 			require.Equal(t, c.want, c.s.Suspension().Owner)
 		})

@@ -31,10 +31,10 @@ func (p *player) lines(lines ...string) {
 func TestAnIdleDaemonIsPausedByNobody(t *testing.T) {
 	p := played(t, `begin watch`, `opened {"daemon":{"compact":true}}`, `says watching`, `pause {"reason":"lunch"}`, `says it was watched`, `sealed`)
 	v := p.state.Suspension()
-	require.Equal(t, []any{agent.ByOperator, "pause", "lunch"}, []any{v.Initiator, v.Cause, v.Reason})
+	require.Equal(t, []any{agent.InitiatorOperator, "pause", "lunch"}, []any{v.Initiator, v.Cause, v.Reason})
 	p.lines(`resume {}`)
 	v = p.state.Suspension()
-	require.Equal(t, []any{agent.WaitingFor, agent.BySelf, causeIdle, ""}, []any{v.Kind, v.Initiator, v.Cause, v.Reason})
+	require.Equal(t, []any{agent.SuspensionParked, agent.InitiatorSelf, causeIdle, ""}, []any{v.Kind, v.Initiator, v.Cause, v.Reason})
 }
 
 // An event for which a daemon has parked is kept in the head as one that waits, while
@@ -44,8 +44,8 @@ func TestAnEventThatMetAParkIsKept(t *testing.T) {
 		`calls await_resumption {"reason":"not paid","conditions":{"event":{"topic":"paid"}}}`, `sealed`, `pause {}`, `emit @e2 {"topic":"t"}`, `sealed`)
 	p.lines(`emit @e3 {"topic":"paid","payload":3}`)
 	require.NotZero(t, p.state.Log.Sealing, "the head is put")
-	paid := agent.EmitOrder{Order: agent.Order{ID: "e3"}, Topic: "paid", Payload: json.RawMessage("3")}
-	require.Equal(t, agent.Inbox{Cut: true, Events: []agent.EmitOrder{paid, {Order: agent.Order{ID: "e2"}, Topic: "t"}}}, p.state.Inbox())
+	paid := agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: "e3"}, Topic: "paid", Payload: json.RawMessage("3")}
+	require.Equal(t, agent.Backlog{Unfinished: true, Events: []agent.EmitCommand{paid, {CommandHeader: agent.CommandHeader{ID: "e2"}, Topic: "t"}}}, p.state.Backlog())
 }
 
 // A daemon that is being stopped says that an event is worth another try; one that does
@@ -53,8 +53,8 @@ func TestAnEventThatMetAParkIsKept(t *testing.T) {
 func TestAStoppingDaemonIsWorthAnotherTry(t *testing.T) {
 	p := played(t, `begin watch`, `opened {"daemon":{"topics":["t"]},"toolset":[{"name":"add"}]}`, `calls add {"a":1}`, `stop {}`)
 	for topic, again := range map[string]bool{"t": true, "other": false} {
-		p.step(Said{Command: agent.EmitOrder{Topic: topic}, ID: "e1"})
-		require.ErrorIs(t, p.wrong, agent.Stale)
+		p.step(CommandReceived{Command: agent.EmitCommand{Topic: topic}, ID: "e1"})
+		require.ErrorIs(t, p.wrong, agent.CodeStale)
 		require.Equal(t, again, asError(p.wrong).Retryable, topic)
 	}
 }
@@ -64,11 +64,11 @@ func TestAStoppingDaemonIsWorthAnotherTry(t *testing.T) {
 func TestAWaitingEventIsKnownByItsID(t *testing.T) {
 	p := played(t, `started {"agent":"a"}`, `opened {"daemon":{}}`, `sealed`, `pause {}`, `emit @e1 {"topic":"t"}`, `emit @e2 {"topic":"t"}`, `cut`, `sealed`, `sealed`)
 	p.lines(`next`, `begin go`, `opened`)
-	for n := range maxPosts + 10 {
+	for n := range maxReceipts + 10 {
 		p.lines(fmt.Sprintf(`send @m%d {"text":"and?"}`, n))
 	}
-	require.Len(t, p.state.Messages.Posts, maxPosts+12, "a daemon's are remembered over the runs of others")
-	p.state.Messages.Posts = p.state.Messages.Posts[10:] // a head that was written before the end has the last ones
+	require.Len(t, p.state.Messages.Receipts, maxReceipts+12, "a daemon's are remembered over the runs of others")
+	p.state.Messages.Receipts = p.state.Messages.Receipts[10:] // a head that was written before the end has the last ones
 	p.lines(`cut`, `sealed`, `next`, `started {"agent":"a"}`, `opened {"daemon":{}}`)
 	before := len(p.state.Messages.Events)
 	p.lines(`emit @e2 {"topic":"t"}`)
@@ -78,19 +78,19 @@ func TestAWaitingEventIsKnownByItsID(t *testing.T) {
 // The events that wait are bounded by what they have when they are written: names,
 // and characters that JSON writes as six.
 func TestTheSizeOfWaitingEvents(t *testing.T) {
-	for name, o := range map[string]agent.EmitOrder{
-		"names":  {Order: agent.Order{By: strings.Repeat("b", 256)}, Topic: strings.Repeat("t", 128), Payload: json.RawMessage(`"` + strings.Repeat("p", 100) + `"`)},
+	for name, o := range map[string]agent.EmitCommand{
+		"names":  {CommandHeader: agent.CommandHeader{By: strings.Repeat("b", 256)}, Topic: strings.Repeat("t", 128), Payload: json.RawMessage(`"` + strings.Repeat("p", 100) + `"`)},
 		"escape": {Topic: "t", Payload: json.RawMessage(`"` + strings.Repeat("<", 60_000) + `"`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := played(t, `started {"agent":"a"}`, `opened {"daemon":{"queue":1000}}`, `sealed`, `pause {}`)
 			s, refusal := p.state, error(nil)
 			for n := 0; refusal == nil; n++ {
-				s, _, refusal = Step(s, Moment{At: p.now}, Said{Command: o, ID: fmt.Sprintf("%064d", n)})
+				s, _, refusal = Step(s, Moment{At: p.now}, CommandReceived{Command: o, ID: fmt.Sprintf("%064d", n)})
 			}
-			require.ErrorIs(t, refusal, agent.QueueFull)
+			require.ErrorIs(t, refusal, agent.CodeQueueFull)
 			require.Less(t, len(s.Messages.Events), 1000)
-			require.Less(t, eventShare-s.Messages.EventSize, 2*eventInJSON(s.Messages.Events[0]))
+			require.Less(t, eventShare-s.Messages.EventSize, 2*eventJSONLen(s.Messages.Events[0]))
 			require.LessOrEqual(t, written(s.Messages.Events), eventShare)
 		})
 	}
@@ -113,7 +113,7 @@ func TestTheLastUnknownCallsAreNamed(t *testing.T) {
 // What a listing finds a run by is there once, and does not count twice.
 func TestWhatARunWaitsForIsListedOnce(t *testing.T) {
 	topic := strings.Repeat("t", 120)
-	s := State{Life: Live, Rest: Rest{Wait: &Wait{ID: "s-1"}}, Park: &Park{}}
+	s := State{Phase: RunActive, Suspensions: Suspensions{Open: &OpenSuspension{ID: "s-1"}}, Park: &Park{}}
 	for range 20 {
 		s.Park.Conditions.Any = append(s.Park.Conditions.Any, agent.Condition{Event: &agent.EventCondition{Topic: topic}})
 	}
@@ -127,7 +127,7 @@ func TestAnAgentBelowHearsNothing(t *testing.T) {
 	in := p.input("opened", `{"daemon":{"topics":["t"]}}`).(Opened)
 	in.Sources = []string{"mcp"}
 	p.step(in)
-	require.Equal(t, Listing, p.state.Life)
+	require.Equal(t, RunListing, p.state.Phase)
 	require.Empty(t, p.state.WaitsFor())
 }
 
@@ -136,14 +136,14 @@ func TestARunTellsOfALostOne(t *testing.T) {
 	for _, input := range []string{``, `{"daemon":{}}`} {
 		p := played(t, `begin go`)
 		in := p.input("opened", input).(Opened)
-		in.Head, in.Seq, in.Lost = "old", 40, "run r0 is gone"
+		in.Head, in.Seq, in.Unrecovered = "old", 40, "run r0 is gone"
 		p.step(in)
-		require.Equal(t, "run r0 is gone", p.state.Log.Tail[0].Started.Lost)
+		require.Equal(t, "run r0 is gone", p.state.Log.Tail[0].Started.Unrecovered)
 	}
 	p := played(t, `begin go`)
 	in := p.input("opened-old", ``).(Opened) // it has to be located first
-	in.Lost = "run r0 is gone"
+	in.Unrecovered = "run r0 is gone"
 	p.step(in)
 	p.lines(`located`)
-	require.Equal(t, "run r0 is gone", p.state.Log.Tail[0].Started.Lost)
+	require.Equal(t, "run r0 is gone", p.state.Log.Tail[0].Started.Unrecovered)
 }

@@ -16,7 +16,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	if h, ok := t.(*testing.T); ok {
 		h.Helper()
 	}
-	if before.Life == Ended {
+	if before.Phase == RunEnded {
 		before.Verbs.Refused = after.Verbs.Refused // which is shown, and is no more than that
 		require.Equal(t, before, after, "nothing leaves an end")
 		require.Empty(t, effects)
@@ -28,7 +28,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 		require.Equal(t, last-int64(len(after.Log.Tail)-1-i), e.Seq, "events are numbered without a gap")
 	}
 	for _, c := range before.Calls.List {
-		if c.State != Done {
+		if c.State != CallDone {
 			continue
 		}
 		kept := slices.ContainsFunc(after.Calls.List, func(k Call) bool { return k.ID == c.ID && k.Result != nil }) || told(after, c)
@@ -37,8 +37,8 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	checkPairs(t, after)
 	checkTurns(t, after)
 	completes := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(Complete); return ok })
-	require.Equal(t, after.Life == Ended, completes, "an end is told when it is reached")
-	if after.Life == Ended {
+	require.Equal(t, after.Phase == RunEnded, completes, "an end is told when it is reached")
+	if after.Phase == RunEnded {
 		require.NotNil(t, after.End.Outcome)
 		require.Empty(t, after.Calls.List, "nothing is left open at an end")
 	}
@@ -47,11 +47,11 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	checkApprovals(t, after, effects)
 	checkKept(t, before, after)
 	checkAnswerable(t, after, effects)
-	if before.Status() != agent.Suspended && after.Status() == agent.Suspended && !(&step{State: after}).heldAboveOnly() {
-		require.LessOrEqual(t, after.Rest.Wait.Seq, after.Log.Seq-int64(len(after.Log.Tail)), "a run says that it is suspended when that is stored")
+	if before.Status() != agent.StatusSuspended && after.Status() == agent.StatusSuspended && !(&step{State: after}).onlyHeldByAncestor() {
+		require.LessOrEqual(t, after.Suspensions.Open.Seq, after.Log.Seq-int64(len(after.Log.Tail)), "a run says that it is suspended when that is stored")
 	}
-	if carries := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(CarryOver); return ok }); carries {
-		require.True(t, after.Log.light(), "little that is not stored is carried over")
+	if carries := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(ContinueAsNew); return ok }); carries {
+		require.True(t, after.Log.tailFitsAlong(), "little that is not stored is carried over")
 		require.LessOrEqual(t, written(after), maxState, "the state can be carried over")
 		require.Zero(t, after.Log.Sealing)
 	}
@@ -61,7 +61,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 // that asks for a new execution at every input until it comes.
 func checkRest(t require.TestingT, done *step) {
 	require.Less(t, len(done.fired), 100, "rules undo each other: %q", done.fired)
-	again := &step{State: done.State.clone(), Moment: done.Moment, handedOn: true}
+	again := &step{State: done.State.clone(), Moment: done.Moment, continuedAsNew: true}
 	if r := again.firstRule(); r != nil {
 		require.Fail(t, "a rule still applies", r.name)
 	}
@@ -70,7 +70,7 @@ func checkRest(t require.TestingT, done *step) {
 // checkKept wants what was written down to stay until it is stored, and what was
 // said to the run to wait until it is written down.
 func checkKept(t require.TestingT, before, after State) {
-	if before.Unwritten() {
+	if before.HasNoLog() {
 		return // the session's log begins elsewhere, or the run goes on with another
 	}
 	stored := after.Log.Seq - int64(len(after.Log.Tail))
@@ -83,22 +83,22 @@ func checkKept(t require.TestingT, before, after State) {
 	told := slices.Clone(after.Messages.Pending)
 	for _, e := range after.Log.Tail {
 		if e.Seq > before.Log.Seq && e.Message != nil {
-			told = append(told, Pending{Message: *e.Message})
+			told = append(told, PendingMessage{Message: *e.Message})
 		}
 	}
 	for _, l := range before.Messages.Pending {
-		i := slices.IndexFunc(told, func(o Pending) bool { return reflect.DeepEqual(o.Message, l.Message) })
-		require.GreaterOrEqual(t, i, 0, "message %q was dropped", l.Message.TextOf())
+		i := slices.IndexFunc(told, func(o PendingMessage) bool { return reflect.DeepEqual(o.Message, l.Message) })
+		require.GreaterOrEqual(t, i, 0, "message %q was dropped", l.Message.Text())
 		told = slices.Delete(told, i, i+1)
 	}
 	if before.Park != nil && before.Park.Met != nil && before.Park.Met.Topic != "" && after.Park == nil {
 		met := before.Park.Met.message()
-		require.True(t, slices.ContainsFunc(told, func(o Pending) bool { return reflect.DeepEqual(o.Message, met) }), "event %s was dropped", before.Park.Met.Topic)
+		require.True(t, slices.ContainsFunc(told, func(o PendingMessage) bool { return reflect.DeepEqual(o.Message, met) }), "event %s was dropped", before.Park.Met.Topic)
 	}
-	if after.over() {
+	if after.decided() {
 		require.Empty(t, after.Messages.Pending, "all that was said is in the log at the end")
 	}
-	if lost := after.Log.Sealing == 0 && before.Log.Sealing > 0 && stored < before.Log.Seq; after.Life == Ended && !lost {
+	if lost := after.Log.Sealing == 0 && before.Log.Sealing > 0 && stored < before.Log.Seq; after.Phase == RunEnded && !lost {
 		require.Empty(t, after.Log.Tail, "all is stored at the end")
 	}
 }
@@ -106,43 +106,43 @@ func checkKept(t require.TestingT, before, after State) {
 // checkAnswerable wants a run to wait for what it asks for.
 func checkAnswerable(t require.TestingT, after State, effects []Effect) {
 	s := &step{State: after}
-	waits := func(phases ...string) bool { return slices.Contains(phases, after.at()) }
+	waits := func(phases ...string) bool { return slices.Contains(phases, after.phaseName()) }
 	for _, e := range effects {
 		ok := true
 		switch e := e.(type) {
 		case Open:
-			ok = waits(string(Opening))
+			ok = waits(string(RunOpening))
 		case Locate:
-			ok = waits(string(Locating))
+			ok = waits(string(RunLocating))
 		case Import:
-			ok = waits(string(Importing))
+			ok = waits(string(RunImporting))
 		case List:
-			ok = waits(string(Listing))
+			ok = waits(string(RunListing))
 		case CallModel:
-			ok = waits(string(Asking), string(Summing)) && after.Turn.Ask == e.Seq
+			ok = waits(string(TurnAsking), string(TurnSummarizing)) && after.Turn.AskSeq == e.Seq
 		case CallTool:
-			ok = waits(string(Working)) && after.Calls.List[s.Calls.find(e.Call)].State == Active
+			ok = waits(string(TurnWorking)) && after.Calls.List[s.Calls.find(e.Call)].State == CallRunning
 		case Seal:
 			ok = after.Log.Sealing == e.To
-		case Fold:
-			ok = waits(string(Folding))
-		case CarryOver:
-			ok = waits(string(Carrying))
+		case MakeHandoff:
+			ok = waits(string(RunFolding))
+		case ContinueAsNew:
+			ok = waits(string(RunContinuing))
 		case StartChild:
 			i := s.Children.find(e.Session)
-			ok = i >= 0 && s.Children.List[i].live() && !s.Children.List[i].Started
-		case Lease:
-			ok = after.Parent.Leasing || after.over()
-		case Wake:
-			ok = e.At.Equal(after.Wake)
+			ok = i >= 0 && s.Children.List[i].notEnded() && !s.Children.List[i].Started
+		case CheckParent:
+			ok = after.Parent.Checking || after.decided()
+		case SetTimer:
+			ok = e.At.Equal(after.NextTimer)
 		}
-		require.True(t, ok, "nothing waits for the answer to %T %+v in phase %s", e, e, after.at())
+		require.True(t, ok, "nothing waits for the answer to %T %+v in phase %s", e, e, after.phaseName())
 	}
 }
 
 // checkApprovals wants no call to begin while an approval is open that could bring it about.
 func checkApprovals(t require.TestingT, after State, effects []Effect) {
-	if !after.Requests.asks(agent.Approval) {
+	if !after.Requests.asks(agent.RequestApproval) {
 		return
 	}
 	for _, e := range effects {
@@ -174,9 +174,9 @@ func checkGrace(t require.TestingT, after State, effects []Effect) {
 // checkHolds wants nothing to begin that a hold keeps from beginning.
 func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 	require.LessOrEqual(t, len(after.Holds.List), 2)
-	rests := before.Rest.Wait != nil && before.Rest.Wait.Resting && after.Rest.Wait != nil
+	rests := before.Suspensions.Open != nil && before.Suspensions.Open.AtRest && after.Suspensions.Open != nil
 	for _, h := range after.Holds.List {
-		if h.Verb != agent.Interrupt && !rests {
+		if h.Verb != agent.VerbInterrupt && !rests {
 			continue
 		}
 		for _, e := range effects {
@@ -187,23 +187,23 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 		}
 	}
 	for _, e := range before.Messages.Events {
-		require.True(t, e.ID == "" || slices.ContainsFunc(after.Messages.Events, func(k agent.EmitOrder) bool { return k.ID == e.ID }) || saidTo(after, e.ID), "event %s was dropped", e.ID)
+		require.True(t, e.ID == "" || slices.ContainsFunc(after.Messages.Events, func(k agent.EmitCommand) bool { return k.ID == e.ID }) || saidTo(after, e.ID), "event %s was dropped", e.ID)
 	}
-	require.False(t, after.Rest.resting() && after.Calls.active() > 0, "a run that rests is at nothing")
-	if w := after.Rest.Wait; w != nil && !after.over() {
-		require.True(t, len(after.Holds.List) > 0 || len(after.Requests.Open) > 0 || after.Park != nil || after.childrenRest() || after.short(), "a suspension waits for something")
+	require.False(t, after.Suspensions.atRest() && after.Calls.runningCount() > 0, "a run that rests is at nothing")
+	if w := after.Suspensions.Open; w != nil && !after.decided() {
+		require.True(t, len(after.Holds.List) > 0 || len(after.Requests.Open) > 0 || after.Park != nil || after.onlyAwaitsSuspendedChildren() || after.lacksBudget(), "a suspension waits for something")
 		require.Nil(t, after.End.Stopping)
 	}
 	for _, r := range after.Requests.Open {
 		i := slices.IndexFunc(after.Calls.List, func(c Call) bool { return c.ID == r.CallID })
-		require.Equal(t, r.Type == agent.LimitAsk, i < 0, "a request has its call")
+		require.Equal(t, r.Type == agent.RequestLimit, i < 0, "a request has its call")
 		if i >= 0 {
-			require.Equal(t, Awaiting, after.Calls.List[i].State)
+			require.Equal(t, CallAwaitingAnswer, after.Calls.List[i].State)
 		}
 	}
-	if after.over() {
+	if after.decided() {
 		require.Empty(t, after.Requests.Open)
-		require.Nil(t, after.Rest.Wait)
+		require.Nil(t, after.Suspensions.Open)
 	}
 }
 
@@ -211,7 +211,7 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 func saidTo(s State, id string) bool {
 	met := s.Park != nil && s.Park.Met != nil && s.Park.Met.ID == id
 	return met || slices.ContainsFunc(s.Log.Tail, func(e agent.Event) bool { return e.Message != nil && e.Message.ID == id }) ||
-		slices.ContainsFunc(s.Messages.Pending, func(l Pending) bool { return l.Message.ID == id })
+		slices.ContainsFunc(s.Messages.Pending, func(l PendingMessage) bool { return l.Message.ID == id })
 }
 
 func told(s State, c Call) bool {
@@ -233,12 +233,12 @@ func checkTurns(t require.TestingT, s State) {
 	open := 0
 	for _, e := range s.Log.Tail {
 		switch e.Type {
-		case agent.RunStarted:
+		case agent.EventRunStarted:
 			open = 0
-		case agent.TurnStarted:
+		case agent.EventTurnStarted:
 			require.Zero(t, open, "turn %d has no end before event %d", open, e.Seq)
 			open = e.Turn
-		case agent.TurnEnded:
+		case agent.EventTurnEnded:
 			open = 0
 		}
 	}
@@ -269,7 +269,7 @@ func checkPairs(t require.TestingT, s State) {
 		}
 	}
 	if len(s.Calls.List) == 0 {
-		require.Empty(t, asked, "calls were left without results in phase %s", s.at())
+		require.Empty(t, asked, "calls were left without results in phase %s", s.phaseName())
 	}
 }
 

@@ -14,18 +14,18 @@ type Moment struct {
 	// Revision is the one that the execution has pinned. The zero value is for tests of
 	// what no revision changes.
 	Revision int
-	// Full means that the engine asks for a new execution, the history being long, and
+	// ContinueAsNewSuggested means that the engine asks for a new execution, the history being long, and
 	// NearHistoryLimit that the server will soon end the run for that.
-	Full             bool
-	NearHistoryLimit bool
+	ContinueAsNewSuggested bool
+	NearHistoryLimit       bool
 	// Task tells one workflow task of the execution from the others; zero if nobody counts.
 	Task int
-	// Looks are how much may still be compared with schemas in this task. What is compared
+	// MatchBudget are how much may still be compared with schemas in this task. What is compared
 	// is taken from it, also if the input is refused. Nil is a budget for this input alone.
-	Looks *match.Budget
-	// First means that this is the execution's first workflow task: until it is taken, the
+	MatchBudget *match.Budget
+	// FirstTask means that this is the execution's first workflow task: until it is taken, the
 	// server may have it done again from the run's beginning.
-	First bool
+	FirstTask bool
 }
 
 // Input is something that happened.
@@ -37,11 +37,11 @@ type (
 	Begin struct {
 		Session, Run string
 		Start        agent.Start
-		// Brief is the text of the start's briefing.
-		Brief string
-		// Birth is what the run above says of this one; nil for a root.
-		Birth *agent.Birth
-		Err   *agent.Error
+		// BriefingText is the text of the start's briefing.
+		BriefingText string
+		// ChildStart is what the run above says of this one; nil for a root.
+		ChildStart *agent.ChildStart
+		Err        *agent.Error
 	}
 	// Opened brings what the run is made of, or why it can't be (Err).
 	Opened struct {
@@ -52,18 +52,18 @@ type (
 		Seq     int64
 		Version int64
 		// Fence is that from which the run's writes go on.
-		Fence   agent.Fence
-		Numbers agent.Numbers
-		Posts   []agent.Post
-		// Inbox is what the session's runs before this one have left.
-		Inbox agent.Inbox
-		// Behind are executions of runs before this one that were ended from outside,
+		Fence    agent.Fence
+		Counters agent.Counters
+		Receipts []agent.MessageReceipt
+		// Backlog is what the session's runs before this one have left.
+		Backlog agent.Backlog
+		// TerminatedRuns are executions of runs before this one that were ended from outside,
 		// the latest first: their last events may not be stored.
-		Behind []string
-		// Lost says why the last events of a run before this one can't be looked for.
-		Lost string
-		// State is the version of the session's state.
-		State int
+		TerminatedRuns []string
+		// Unrecovered says why the last events of a run before this one can't be looked for.
+		Unrecovered string
+		// StateVersion is the version of the session's state.
+		StateVersion int
 		// Imported is the export that the session came with.
 		Imported string
 		// Sources have tools that must be listed.
@@ -73,13 +73,13 @@ type (
 	// Located brings the point in the session's log where the run begins, or why
 	// there is none (Err).
 	Located struct {
-		Head    string
-		Seq     int64
-		Version int64
-		Chain   int64 // as [Sealed] has it
-		Numbers agent.Numbers
-		Posts   []agent.Post
-		Inbox   agent.Inbox
+		Head     string
+		Seq      int64
+		Version  int64
+		Chain    int64 // as [Sealed] has it
+		Counters agent.Counters
+		Receipts []agent.MessageReceipt
+		Backlog  agent.Backlog
 		// Forked names the point where it is not the log's end; Turn and Tools are
 		// the counters there.
 		Forked *agent.Forked
@@ -89,8 +89,8 @@ type (
 		Migrated *agent.Migrated
 		// Recovered is the run whose last events were brought into the log; Lost says
 		// why they could not be.
-		Recovered, Lost string
-		Err             *agent.Error
+		Recovered, Unrecovered string
+		Err                    *agent.Error
 	}
 	// Imported brings the state of a run that was suspended elsewhere, and its whole
 	// Spec, or why they are refused (Err). The state's log is all stored here.
@@ -107,39 +107,39 @@ type (
 		Instructions string
 		Err          *agent.Error
 	}
-	// Replied is the model's answer to the call of the event Ask.
-	Replied struct {
-		Ask   int64
-		Reply agent.Reply
+	// ModelReplied is the model's answer to the call of the event Ask.
+	ModelReplied struct {
+		AskSeq int64
+		Reply  agent.Reply
 	}
 	// ModelFailed is a model call that no further attempt will mend.
 	ModelFailed struct {
-		Ask int64
-		Err *agent.Error
+		AskSeq int64
+		Err    *agent.Error
 	}
-	// Delayed tells that the model call of the event Ask is made again at a later time, and
+	// ModelDelayed tells that the model call of the event Ask is made again at a later time, and
 	// what became of its last attempt.
-	Delayed struct {
-		Ask   int64
-		Until time.Time
-		Err   *agent.Error
+	ModelDelayed struct {
+		AskSeq int64
+		Until  time.Time
+		Err    *agent.Error
 	}
-	// Returned is what became of a tool call. Hold is set where the step met a hold;
+	// ToolReturned is what became of a tool call. Hold is set where the step met a hold;
 	// a call that it did not begin for that is skipped.
-	Returned struct {
+	ToolReturned struct {
 		Result agent.ToolResult
-		// Own means that the result is in the runtime's words: the step came to none.
-		Own  bool
-		Hold *agent.Heard
-		// Set are keys of the session's state that the call has set.
-		Set map[string]json.RawMessage
-		// Ask is what the tool asks a person, instead of a result.
-		Ask *agent.ToolQuestion
-		// Relisted is set where the tool's source has other tools now.
-		Relisted *agent.Relisted
+		// FromRuntime means that the result is in the runtime's words: the step came to none.
+		FromRuntime bool
+		Hold        *agent.HoldRef
+		// StateChanges are keys of the session's state that the call has set.
+		StateChanges map[string]json.RawMessage
+		// Question is what the tool asks a person, instead of a result.
+		Question *agent.ToolQuestion
+		// ToolsChange is set where the tool's source has other tools now.
+		ToolsChange *agent.ToolsChange
 	}
-	// Slow is a local call that took longer than local ones may.
-	Slow struct{ Call string }
+	// LocalToolSlow is a local call that took longer than local ones may.
+	LocalToolSlow struct{ Call string }
 	// Sealed tells that the log is stored up to an event, under a digest, and that
 	// the session's head has a version.
 	Sealed struct {
@@ -148,37 +148,37 @@ type (
 		Seq     int64
 		// Chain is that of the fence that was stored; zero for the one that was decided.
 		Chain int64
-		// Kept are the events that waited when it was decided: the store has them.
-		Kept []agent.Kept
+		// BacklogBlobs are the events that waited when it was decided: the store has them.
+		BacklogBlobs []agent.BacklogBlob
 	}
 	// SealFailed tells that it could not be; where the error is retryable, a later
 	// attempt may succeed.
 	SealFailed struct{ Err *agent.Error }
-	// Tick tells that the time of the last [Wake] has come.
-	Tick struct{}
+	// TimerFired tells that the time of the last [SetTimer] has come.
+	TimerFired struct{}
 	// Cancel is Temporal's own cancellation of the workflow.
 	Cancel struct{}
-	// Cut ends a run of which nothing is left but its state: somebody has terminated
+	// Terminated ends a run of which nothing is left but its state: somebody has terminated
 	// its workflow, or the workflow's own time was up (Err).
-	Cut struct {
+	Terminated struct {
 		Reason string
 		Err    *agent.Error
 	}
 	// Continued is the first input of an execution that goes on with a carried state.
 	Continued struct{}
-	// Said is a verb. Its answer is an [Acknowledge].
-	Said struct {
+	// CommandReceived is a verb. Its answer is an [Acknowledge].
+	CommandReceived struct {
 		Command agent.Command
 		// ID makes a second arrival harmless; empty where it has none.
 		ID string
-		// Vouched tells that the worker has held it to its policy before it was recorded,
+		// PolicyChecked tells that the worker has held it to its policy before it was recorded,
 		// as it does with updates. What is not vouched for proves nothing.
-		Vouched bool
-		// Proved are who the tokens of the command prove to have said it.
-		Proved []Proof
+		PolicyChecked bool
+		// Proofs are who the tokens of the command prove to have said it.
+		Proofs []Proof
 	}
-	// Refused is a verb that was refused and could not be told.
-	Refused struct {
+	// CommandRefused is a verb that was refused and could not be told.
+	CommandRefused struct {
 		Verb string
 		Err  *agent.Error
 	}
@@ -192,15 +192,15 @@ type (
 		Session string
 		Outcome *agent.Outcome
 	}
-	// Reported is what a child says of itself, Ordered what the run above wants.
-	Reported struct{ Report agent.ChildReport }
-	Ordered  struct{ Order agent.HoldOrder }
-	// Granted is what the run above says of what this one may use.
-	Granted struct{ Order agent.GrantOrder }
-	// Leased reports whether the parent is gone.
-	Leased struct{ Gone bool }
-	// Folded is the handoff that a [Fold] asked for.
-	Folded struct{ Handoff agent.Handoff }
+	// ChildReported is what a child says of itself, Ordered what the run above wants.
+	ChildReported struct{ Report agent.ChildReport }
+	ParentOrdered struct{ Order agent.ParentOrder }
+	// ParentGranted is what the run above says of what this one may use.
+	ParentGranted struct{ Order agent.GrantOrder }
+	// ParentChecked reports whether the parent is gone.
+	ParentChecked struct{ Gone bool }
+	// HandoffMade is the handoff that a [MakeHandoff] asked for.
+	HandoffMade struct{ Handoff agent.Handoff }
 )
 
 // Proof is what a token proves: who decides a request or, where that is empty, says the
@@ -210,31 +210,31 @@ type Proof struct {
 	Expires                   time.Time
 }
 
-func (Begin) input()        {}
-func (Opened) input()       {}
-func (Located) input()      {}
-func (Imported) input()     {}
-func (Listed) input()       {}
-func (Replied) input()      {}
-func (ModelFailed) input()  {}
-func (Delayed) input()      {}
-func (Returned) input()     {}
-func (Slow) input()         {}
-func (Sealed) input()       {}
-func (SealFailed) input()   {}
-func (Tick) input()         {}
-func (Cancel) input()       {}
-func (Cut) input()          {}
-func (Continued) input()    {}
-func (Said) input()         {}
-func (Refused) input()      {}
-func (Folded) input()       {}
-func (ChildStarted) input() {}
-func (ChildEnded) input()   {}
-func (Reported) input()     {}
-func (Ordered) input()      {}
-func (Granted) input()      {}
-func (Leased) input()       {}
+func (Begin) input()           {}
+func (Opened) input()          {}
+func (Located) input()         {}
+func (Imported) input()        {}
+func (Listed) input()          {}
+func (ModelReplied) input()    {}
+func (ModelFailed) input()     {}
+func (ModelDelayed) input()    {}
+func (ToolReturned) input()    {}
+func (LocalToolSlow) input()   {}
+func (Sealed) input()          {}
+func (SealFailed) input()      {}
+func (TimerFired) input()      {}
+func (Cancel) input()          {}
+func (Terminated) input()      {}
+func (Continued) input()       {}
+func (CommandReceived) input() {}
+func (CommandRefused) input()  {}
+func (HandoffMade) input()     {}
+func (ChildStarted) input()    {}
+func (ChildEnded) input()      {}
+func (ChildReported) input()   {}
+func (ParentOrdered) input()   {}
+func (ParentGranted) input()   {}
+func (ParentChecked) input()   {}
 
 // Effect is something to be done. What comes of it is an input.
 type Effect interface{ effect() }
@@ -242,40 +242,40 @@ type Effect interface{ effect() }
 // The effects.
 type (
 	// Open asks for [Opened].
-	Open struct{ OpenStep }
+	Open struct{ OpenArgs }
 	// Locate asks for [Located].
-	Locate struct{ LocateStep }
+	Locate struct{ LocateArgs }
 	// Import asks for [Imported].
-	Import struct{ ImportStep }
+	Import struct{ ImportArgs }
 	// List asks for [Listed].
-	List struct{ ListStep }
-	// CallModel asks for [Replied] or [ModelFailed]. The conversation is the log
+	List struct{ ListArgs }
+	// CallModel asks for [ModelReplied] or [ModelFailed]. The conversation is the log
 	// up to the event Seq.
 	CallModel struct {
-		ModelStep
+		ModelArgs
 		Seq int64
 	}
-	// CallTool asks for [Returned]. Local calls may be made within the workflow's task.
+	// CallTool asks for [ToolReturned]. Local calls may be made within the workflow's task.
 	CallTool struct {
-		ToolStep
+		ToolArgs
 		Local bool
 	}
-	// Abandon gives up the model and tool calls in flight. What comes back within
+	// CancelInFlight gives up the model and tool calls in flight. What comes back within
 	// the grace is taken.
-	Abandon struct{ Grace agent.Duration }
+	CancelInFlight struct{ Grace agent.Duration }
 	// Seal asks for [Sealed] or [SealFailed]: store the tail up to the event To,
 	// which is its last. Within tells that this may be done in the workflow's task: the run has
 	// nothing else to do.
 	Seal struct {
-		SealStep
-		To     int64
-		Within bool
+		SealArgs
+		To    int64
+		Local bool
 	}
-	// Wake asks for a [Tick] at a time, instead of the one that was asked for
+	// SetTimer asks for a [TimerFired] at a time, instead of the one that was asked for
 	// before; a zero time asks for none.
-	Wake struct {
-		At  time.Time
-		Why string // for who looks at the timer
+	SetTimer struct {
+		At     time.Time
+		Reason string // for who looks at the timer
 	}
 	// Broadcast gives up at once what this process, and the others, have in flight
 	// of a session and of all below it. It may be lost.
@@ -285,30 +285,30 @@ type (
 		Verb    agent.Verb
 		Grace   agent.Duration
 	}
-	// Gather keeps the run's turn at the server for a moment, until what it has in
+	// AwaitInFlight keeps the run's turn at the server for a moment, until what it has in
 	// flight is back: behind a whole tree that stops at once it would wait long for
 	// its next.
-	Gather struct{}
-	// Fold asks for [Folded]: the handoff of what is known for sure and of what
+	AwaitInFlight struct{}
+	// MakeHandoff asks for [HandoffMade]: the handoff of what is known for sure and of what
 	// the model said.
-	Fold struct {
-		Known    agent.Handoff
-		Said     string
-		Children []Child
+	MakeHandoff struct {
+		Known       agent.Handoff
+		SummaryText string
+		Children    []Child
 	}
 	// StartChild asks for [ChildStarted], and then for [ChildEnded].
 	StartChild struct {
 		Session, Agent, Task, Context string
 		Limits                        agent.Limits
 		Background                    bool
-		Birth                         agent.Birth
+		ChildStart                    agent.ChildStart
 	}
-	// TellChild and TellParent pass on to a sub-agent, or to the parent.
-	TellChild struct {
+	// OrderChild and TellParent pass on to a sub-agent, or to the parent.
+	OrderChild struct {
 		Session string
-		Order   agent.HoldOrder
+		Order   agent.ParentOrder
 	}
-	TellParent struct {
+	ReportToParent struct {
 		Session string
 		Report  agent.ChildReport
 	}
@@ -317,49 +317,49 @@ type (
 		Session string
 		Order   agent.GrantOrder
 	}
-	// PassOn says a verb to a run below.
-	PassOn struct {
+	// ForwardCommand says a verb to a run below.
+	ForwardCommand struct {
 		Session string
 		Command agent.Command
 	}
-	// LookAfter asks for [ChildEnded] where a child is gone. Ending means that it has said so,
+	// CheckChild asks for [ChildEnded] where a child is gone. Ending means that it has said so,
 	// and is waited for.
-	LookAfter struct {
+	CheckChild struct {
 		Session, Run string
 		Ending       bool
 	}
-	// Lease asks for [Leased].
-	Lease struct{ Parent agent.Parent }
+	// CheckParent asks for [ParentChecked].
+	CheckParent struct{ Parent agent.Parent }
 	// Acknowledge answers the verb that was just said.
 	Acknowledge struct{ Ack agent.Ack }
 	// Publish shows the run's status where listings look.
 	Publish struct{}
-	// CarryOver ends this execution; the next one gets the state.
-	CarryOver struct{}
+	// ContinueAsNew ends this execution; the next one gets the state.
+	ContinueAsNew struct{}
 	// Complete ends the run.
 	Complete struct{}
 )
 
-func (Open) effect()        {}
-func (Locate) effect()      {}
-func (Import) effect()      {}
-func (List) effect()        {}
-func (CallModel) effect()   {}
-func (CallTool) effect()    {}
-func (Abandon) effect()     {}
-func (Seal) effect()        {}
-func (Wake) effect()        {}
-func (Broadcast) effect()   {}
-func (Gather) effect()      {}
-func (Fold) effect()        {}
-func (StartChild) effect()  {}
-func (TellChild) effect()   {}
-func (TellParent) effect()  {}
-func (GrantChild) effect()  {}
-func (PassOn) effect()      {}
-func (LookAfter) effect()   {}
-func (Lease) effect()       {}
-func (Acknowledge) effect() {}
-func (Publish) effect()     {}
-func (CarryOver) effect()   {}
-func (Complete) effect()    {}
+func (Open) effect()           {}
+func (Locate) effect()         {}
+func (Import) effect()         {}
+func (List) effect()           {}
+func (CallModel) effect()      {}
+func (CallTool) effect()       {}
+func (CancelInFlight) effect() {}
+func (Seal) effect()           {}
+func (SetTimer) effect()       {}
+func (Broadcast) effect()      {}
+func (AwaitInFlight) effect()  {}
+func (MakeHandoff) effect()    {}
+func (StartChild) effect()     {}
+func (OrderChild) effect()     {}
+func (ReportToParent) effect() {}
+func (GrantChild) effect()     {}
+func (ForwardCommand) effect() {}
+func (CheckChild) effect()     {}
+func (CheckParent) effect()    {}
+func (Acknowledge) effect()    {}
+func (Publish) effect()        {}
+func (ContinueAsNew) effect()  {}
+func (Complete) effect()       {}

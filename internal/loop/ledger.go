@@ -12,20 +12,20 @@ import (
 // by the parent, what was returned and spent by the sub-agent. So a message that comes
 // late, twice or not at all makes the parent think that more is reserved than is.
 type Ledger struct {
-	// Above is the run's account with the parent; nil if no limit above bounds it.
-	Above *Share `json:"above,omitempty"`
+	// FromParent is the run's account with the parent; nil if no limit above bounds it.
+	FromParent *ParentAccount `json:"from_parent,omitempty"`
 	// Accounts are those of sub-agents that may still work, and Gone is what the others
 	// have used.
-	Accounts []Account   `json:"accounts,omitempty"`
-	Gone     agent.Tally `json:"gone,omitzero"`
+	Accounts   []Account   `json:"accounts,omitempty"`
+	EndedUsage agent.Tally `json:"ended_usage,omitzero"`
 }
 
-// Share is a run's account with its parent, as the run knows it.
-type Share struct {
+// ParentAccount is a run's account with its parent, as the run knows it.
+type ParentAccount struct {
 	Granted  agent.Amounts `json:"granted"`
 	Returned agent.Amounts `json:"returned,omitzero"`
-	// Asked is what the run has asked for and not got: 1 early, 2 when it had nothing left.
-	Asked agent.Amounts `json:"asked,omitzero"`
+	// Requested is what the run has asked for and not got: 1 early, 2 when it had nothing left.
+	Requested agent.Amounts `json:"requested,omitzero"`
 	// Recalled means that the parent wants back what is not used.
 	Recalled bool `json:"recalled,omitempty"`
 	// Denied means that no more agents are granted.
@@ -37,18 +37,18 @@ type Account struct {
 	Session  string        `json:"session"`
 	Granted  agent.Amounts `json:"granted"`
 	Returned agent.Amounts `json:"returned,omitzero"`
-	Spent    agent.Tally   `json:"spent,omitzero"`
-	// Wants is what it has asked for and not got; Rests is 1 where somebody rests for it.
-	Wants agent.Amounts `json:"wants,omitzero"`
-	Rests agent.Amounts `json:"rests,omitzero"`
+	Used     agent.Tally   `json:"used,omitzero"`
+	// Requested is what it has asked for and not got; Rests is 1 where somebody rests for it.
+	Requested agent.Amounts `json:"requested,omitzero"`
+	Blocked   agent.Amounts `json:"blocked,omitzero"`
 	// Recalled means that it was asked to return what it does not use, and has not yet.
 	Recalled bool `json:"recalled,omitempty"`
 }
 
 // Levels of asking.
 const (
-	askLow = 1 // while something is left, so that the run need not rest
-	askDry = 2
+	askEarly  = 1 // while something is left, so that the run need not rest
+	askUrgent = 2
 )
 
 // maxGrant bounds what is granted or wanted of a resource in all, whoever says so: no sum
@@ -62,7 +62,7 @@ func maxGrant(r agent.Resource) int64 {
 }
 
 func (l Ledger) clone() Ledger {
-	l.Above, l.Accounts = copied(l.Above), slices.Clone(l.Accounts)
+	l.FromParent, l.Accounts = copied(l.FromParent), slices.Clone(l.Accounts)
 	return l
 }
 
@@ -70,34 +70,34 @@ func (l Ledger) find(session string) int {
 	return slices.IndexFunc(l.Accounts, func(a Account) bool { return a.Session == session })
 }
 
-// born takes what a run may use from its birth on; nil if nothing above bounds it.
-func (l *Ledger) born(grant *agent.Amounts) {
+// start takes what a run may use from its birth on; nil if nothing above bounds it.
+func (l *Ledger) start(grant *agent.Amounts) {
 	if grant == nil {
 		return
 	}
-	l.Above = &Share{}
+	l.FromParent = &ParentAccount{}
 	for r := range agent.Resources {
-		l.Above.Granted[r] = min(max(grant[r], agent.NotBounded), maxGrant(r))
+		l.FromParent.Granted[r] = min(max(grant[r], agent.Unlimited), maxGrant(r))
 	}
 }
 
 // open begins the account of a sub-agent with what it is granted at its birth.
 func (l *Ledger) open(session string, granted agent.Amounts) {
-	l.Accounts = append(l.Accounts, Account{Session: session, Granted: granted, Spent: agent.Tally{Agents: 1}})
+	l.Accounts = append(l.Accounts, Account{Session: session, Granted: granted, Used: agent.Tally{Agents: 1}})
 }
 
-// heard takes what a sub-agent says of its account, and reports whether that is news.
+// report takes what a sub-agent says of its account, and reports whether that is news.
 // behind means that it wants what it was granted, and has not heard of that: what it wants
 // then is not what it will want.
-func (l *Ledger) heard(i int, r agent.ShareReport) (news, behind bool) {
+func (l *Ledger) report(i int, r agent.BudgetReport) (news, behind bool) {
 	a := &l.Accounts[i]
 	was := *a
-	for n := range r.Wants {
-		behind = behind || r.Wants[n] > 0 && r.Granted[n] < a.Granted[n]
+	for n := range r.Requested {
+		behind = behind || r.Requested[n] > 0 && r.Granted[n] < a.Granted[n]
 	}
-	a.Spent = a.Spent.Latest(r.Spent.Bounded())
+	a.Used = a.Used.Latest(r.Used.Bounded())
 	for n := range agent.Resources {
-		if a.Granted[n] == agent.NotBounded { // there is nothing to return, nor to want
+		if a.Granted[n] == agent.Unlimited { // there is nothing to return, nor to want
 			continue
 		}
 		// A run that was reset has forgotten what it granted since.
@@ -105,10 +105,10 @@ func (l *Ledger) heard(i int, r agent.ShareReport) (news, behind bool) {
 		// What was known to be spent before was not there to be returned.
 		a.Returned[n] = max(a.Returned[n], min(r.Returned[n], was.returnable(n)))
 		if !behind && r.Granted[n] == a.Granted[n] {
-			a.Wants[n], a.Rests[n] = min(max(r.Wants[n], 0), maxGrant(n)), min(max(r.Rests[n], 0), 1)
+			a.Requested[n], a.Blocked[n] = min(max(r.Requested[n], 0), maxGrant(n)), min(max(r.Blocked[n], 0), 1)
 		}
 	}
-	if a.Returned != was.Returned || a.Spent != was.Spent {
+	if a.Returned != was.Returned || a.Used != was.Used {
 		a.Recalled = false
 	}
 	return *a != was, behind
@@ -119,7 +119,7 @@ func (l *Ledger) grant(i int, more agent.Amounts) {
 	for n := range agent.Resources {
 		if more[n] > 0 {
 			l.Accounts[i].Granted[n] += min(more[n], maxGrant(n)-l.Accounts[i].Granted[n])
-			l.Accounts[i].Wants[n], l.Accounts[i].Rests[n] = 0, 0
+			l.Accounts[i].Requested[n], l.Accounts[i].Blocked[n] = 0, 0
 		}
 	}
 }
@@ -128,7 +128,7 @@ func (l *Ledger) recall(i int) { l.Accounts[i].Recalled = true }
 
 // deny forgets that a sub-agent wants more agents.
 func (l *Ledger) deny(i int) {
-	l.Accounts[i].Wants[agent.ResourceAgents], l.Accounts[i].Rests[agent.ResourceAgents] = 0, 0
+	l.Accounts[i].Requested[agent.ResourceAgents], l.Accounts[i].Blocked[agent.ResourceAgents] = 0, 0
 }
 
 // close ends an account. A sub-agent that did not say what it has used (nil) is charged
@@ -140,72 +140,72 @@ func (l *Ledger) close(session string, used *agent.Tally) {
 	}
 	switch {
 	case used == nil:
-		l.Gone = l.Gone.Add(l.Accounts[i].worst())
+		l.EndedUsage = l.EndedUsage.Add(l.Accounts[i].maxUsed())
 	case used.Agents > 0: // else it never was
-		l.Gone = l.Gone.Add(l.Accounts[i].Spent.Latest(used.Bounded()))
+		l.EndedUsage = l.EndedUsage.Add(l.Accounts[i].Used.Latest(used.Bounded()))
 	}
 	if l.Accounts = slices.Delete(l.Accounts, i, i+1); len(l.Accounts) == 0 {
 		l.Accounts = nil
 	}
 }
 
-// worst is the most that all below can have used at the run's end.
-func (l Ledger) worst() agent.Tally {
-	t := l.Gone
+// maxUsed is the most that all below can have used at the run's end.
+func (l Ledger) maxUsed() agent.Tally {
+	t := l.EndedUsage
 	for _, a := range l.Accounts {
-		t = t.Add(a.worst())
+		t = t.Add(a.maxUsed())
 	}
 	return t
 }
 
 // takeGrant takes what the parent says, and reports whether that is news.
 func (l *Ledger) takeGrant(o agent.GrantOrder) (news bool) {
-	a := l.Above
+	a := l.FromParent
 	was := *a
 	for n := range agent.Resources {
-		if most := min(o.Granted[n], maxGrant(n)); a.Granted[n] != agent.NotBounded && most > a.Granted[n] {
-			a.Granted[n], a.Asked[n] = most, 0
+		if most := min(o.Granted[n], maxGrant(n)); a.Granted[n] != agent.Unlimited && most > a.Granted[n] {
+			a.Granted[n], a.Requested[n] = most, 0
 		}
 	}
 	if a.Granted[agent.ResourceAgents] > was.Granted[agent.ResourceAgents] {
 		a.Denied = false
 	} else if o.Denied {
-		a.Denied, a.Asked[agent.ResourceAgents] = true, 0
+		a.Denied, a.Requested[agent.ResourceAgents] = true, 0
 	}
 	a.Recalled = a.Recalled || o.Recall
 	return *a != was
 }
 
-// asks remembers what is asked of the parent.
-func (l *Ledger) asks(levels agent.Amounts) {
+// setRequested remembers what is asked of the parent.
+func (l *Ledger) setRequested(levels agent.Amounts) {
 	for n := range levels {
-		l.Above.Asked[n] = max(l.Above.Asked[n], levels[n])
+		l.FromParent.Requested[n] = max(l.FromParent.Requested[n], levels[n])
 	}
 }
 
-// gives returns what is not used to the parent; done means that no more will come.
-func (l *Ledger) gives(back agent.Amounts, done bool) {
+// giveBack returns what is not used to the parent; done means that no more will come.
+func (l *Ledger) giveBack(back agent.Amounts, done bool) {
 	for n := range back {
-		l.Above.Returned[n] += back[n]
+		l.FromParent.Returned[n] += back[n]
 	}
-	l.Above.Recalled = !done
+	l.FromParent.Recalled = !done
 }
 
-// asksAnew lets a run ask again for what it has asked for: an answer may be lost.
-func (l *Ledger) asksAnew() { l.Above.Asked = agent.Amounts{} }
+// askAgain lets a run ask again for what it has asked for: an answer may be lost.
+func (l *Ledger) askAgain() { l.FromParent.Requested = agent.Amounts{} }
 
-// unspent is how much of a shared resource an account may still use.
-func (a Account) unspent(r agent.Resource) int64 {
-	if a.Granted[r] == agent.NotBounded || !r.Shared() {
+// unused is how much of a shared resource an account may still use.
+func (a Account) unused(r agent.Resource) int64 {
+	if a.Granted[r] == agent.Unlimited || !r.Shared() {
 		return 0
 	}
-	return max(0, a.Granted[r]-a.Returned[r]-a.Spent.Amounts()[r])
+	return max(0, a.Granted[r]-a.Returned[r]-a.Used.Amounts()[r])
 }
 
-// unspentAny reports whether it may still use something of any resource.
-func (a Account) unspentAny() bool {
+// anyUnused reports whether it may still use something of any resource.
+func (a Account) anyUnused() bool {
 	for r := range agent.Resources {
-		if a.unspent(r) > 0 {
+		if a.unused(r) > 0 {
 			return true
 		}
 	}
@@ -213,48 +213,48 @@ func (a Account) unspentAny() bool {
 }
 
 // returnable is how much of a resource an account can have given back in all.
-func (a Account) returnable(r agent.Resource) int64 { return a.Returned[r] + a.unspent(r) }
+func (a Account) returnable(r agent.Resource) int64 { return a.Returned[r] + a.unused(r) }
 
 // net is what an account was granted, less what it gave back, and room what of that it may
 // still use, as far as that was heard.
 func (a Account) net() agent.Amounts {
 	net := a.Granted
 	for r := range net {
-		if net[r] != agent.NotBounded {
+		if net[r] != agent.Unlimited {
 			net[r] -= a.Returned[r]
 		}
 	}
 	return net
 }
 
-func (a Account) room() agent.Amounts {
+func (a Account) remaining() agent.Amounts {
 	room := a.net()
 	for r := range agent.Resources {
-		if room[r] != agent.NotBounded && r.Shared() {
-			room[r] = a.unspent(r)
+		if room[r] != agent.Unlimited && r.Shared() {
+			room[r] = a.unused(r)
 		}
 	}
 	return room
 }
 
-// dry reports whether it rests until it gets more of a resource.
-func (a Account) dry(r agent.Resource) bool { return a.Wants[r] > 0 && a.Rests[r] > 0 }
+// blockedOn reports whether it rests until it gets more of a resource.
+func (a Account) blockedOn(r agent.Resource) bool { return a.Requested[r] > 0 && a.Blocked[r] > 0 }
 
-// rests reports whether it rests for anything.
-func (a Account) rests() bool {
+// blocked reports whether it rests for anything.
+func (a Account) blocked() bool {
 	for r := range agent.Resources {
-		if a.dry(r) {
+		if a.blockedOn(r) {
 			return true
 		}
 	}
 	return false
 }
 
-// worst is the most that it can have used.
-func (a Account) worst() agent.Tally {
-	tokens, cost := a.unspent(agent.ResourceTokens), agent.USD(a.unspent(agent.ResourceCost))
-	return a.Spent.Add(agent.Tally{
-		Agents: int(a.unspent(agent.ResourceAgents)), Turns: int(a.unspent(agent.ResourceTurns)),
+// maxUsed is the most that it can have used.
+func (a Account) maxUsed() agent.Tally {
+	tokens, cost := a.unused(agent.ResourceTokens), agent.USD(a.unused(agent.ResourceCost))
+	return a.Used.Add(agent.Tally{
+		Agents: int(a.unused(agent.ResourceAgents)), Turns: int(a.unused(agent.ResourceTurns)),
 		Usage: agent.Usage{Input: tokens}, Cost: cost, Estimated: agent.Estimate{Tokens: tokens, Cost: cost},
 	})
 }

@@ -23,13 +23,13 @@ type branch struct {
 }
 
 type spender struct {
-	reckoning
+	budgetView
 	session string
 	parent  *spender
 	tally   agent.Tally
 	over    bool // it spends no more
 	heard   bool // the one above knows of its end
-	up      []agent.ShareReport
+	up      []agent.BudgetReport
 	down    []agent.GrantOrder
 	ended   *agent.Tally // the report of its end, under way
 }
@@ -52,13 +52,13 @@ func TestALedgerConserves(t *testing.T) {
 }
 
 func (b *branch) add(parent *spender, grant *agent.Amounts, ceiling agent.Amounts) {
-	s := &spender{session: "s", parent: parent, reckoning: reckoning{allowance: ceiling}}
+	s := &spender{session: "s", parent: parent, budgetView: budgetView{allowance: ceiling}}
 	if parent != nil {
 		s.session = parent.session + "/" + string(rune('a'+len(b.agents)))
 	}
 	s.tally.Agents = 1
 	s.own = s.tally.Amounts()
-	s.born(grant)
+	s.start(grant)
 	b.agents = append(b.agents, s)
 }
 
@@ -76,8 +76,8 @@ func (b *branch) step() {
 	case "recall":
 		b.recall(s)
 	case "back":
-		if s.Above != nil && s.Above.Recalled && !s.over {
-			s.gives(s.returnable(), true)
+		if s.FromParent != nil && s.FromParent.Recalled && !s.over {
+			s.giveBack(s.returnable(), true)
 			b.tell(s)
 		}
 	case "up":
@@ -101,7 +101,7 @@ func (b *branch) step() {
 
 // spend makes a model call, if something is left of all that it needs.
 func (b *branch) spend(s *spender) {
-	if s.over || s.left(agent.ResourceTokens) <= 0 || s.left(agent.ResourceTurns) <= 0 {
+	if s.over || s.remaining(agent.ResourceTokens) <= 0 || s.remaining(agent.ResourceTurns) <= 0 {
 		return
 	}
 	s.tally.Turns++
@@ -110,49 +110,49 @@ func (b *branch) spend(s *spender) {
 }
 
 func (b *branch) start(s *spender) {
-	if s.over || s.left(agent.ResourceAgents) < 1 {
+	if s.over || s.remaining(agent.ResourceAgents) < 1 {
 		return
 	}
-	grant := s.atBirth(rapid.Int64Range(1, 6).Draw(b.t, "parts"), agent.Limits{}.Amounts())
+	grant := s.startGrant(rapid.Int64Range(1, 6).Draw(b.t, "parts"), agent.Limits{}.Amounts())
 	ceiling := agent.Limits{Tokens: rapid.Int64Range(0, 200).Draw(b.t, "own")}.Amounts()
 	b.add(s, &grant, ceiling)
 	s.open(b.agents[len(b.agents)-1].session, grant)
 }
 
 func (b *branch) ask(s *spender) {
-	if s.Above == nil || s.over {
+	if s.FromParent == nil || s.over {
 		return
 	}
 	var levels agent.Amounts
 	for r := range agent.Resources {
-		if r.Shared() && s.leftAbove(r) <= 0 {
-			levels[r] = askDry
+		if r.Shared() && s.grantRemaining(r) <= 0 {
+			levels[r] = askUrgent
 		}
 	}
-	s.asks(levels)
+	s.setRequested(levels)
 	b.tell(s)
 }
 
 func (b *branch) tell(s *spender) {
-	r := agent.ShareReport{Spent: s.whole(), Granted: s.Above.Granted, Returned: s.Above.Returned}
-	for n := range r.Wants {
-		r.Wants[n] = 10 * min(1, s.Above.Asked[n])
+	r := agent.BudgetReport{Used: s.whole(), Granted: s.FromParent.Granted, Returned: s.FromParent.Returned}
+	for n := range r.Requested {
+		r.Requested[n] = 10 * min(1, s.FromParent.Requested[n])
 	}
 	s.up = append(s.up, r)
 }
 
 // whole is what it and all below it are known to have used.
 func (s *spender) whole() agent.Tally {
-	t := s.tally.Add(s.Gone)
+	t := s.tally.Add(s.EndedUsage)
 	for _, a := range s.Accounts {
-		t = t.Add(a.Spent)
+		t = t.Add(a.Used)
 	}
 	return t
 }
 
 func (b *branch) serve(s *spender) {
 	for i := range s.Accounts {
-		if more := s.serves(i); more != (agent.Amounts{}) && !s.over {
+		if more := s.grantShare(i); more != (agent.Amounts{}) && !s.over {
 			s.grant(i, more)
 			b.order(s, i, false)
 		}
@@ -201,7 +201,7 @@ func (b *branch) deliverUp(s *spender) {
 	}
 	if r, ok := pick(b, &s.up); ok {
 		if i := s.parent.Ledger.find(s.session); i >= 0 {
-			s.parent.Ledger.heard(i, r)
+			s.parent.Ledger.report(i, r)
 		}
 	}
 	if len(s.up) == 0 && s.ended != nil {
@@ -221,7 +221,7 @@ func (b *branch) end(s *spender) {
 	if s.over || s.parent == nil {
 		return
 	}
-	t := s.tally.Add(s.worst())
+	t := s.tally.Add(s.maxUsed())
 	s.over, s.ended = true, &t
 }
 
@@ -235,9 +235,9 @@ func (b *branch) check(limits agent.Limits) {
 		if i := parentAccount(s); i >= 0 {
 			a := s.parent.Accounts[i]
 			for r := range agent.Resources {
-				may := max(0, s.Above.Granted[r]-s.Above.Returned[r]-s.spent(r)) // by itself and all below
-				if r.Shared() && s.Above.Granted[r] != agent.NotBounded {
-					require.GreaterOrEqual(b.t, a.Spent.Amounts()[r]+a.unspent(r), min(s.spent(r), s.Above.Granted[r]-s.Above.Returned[r])+may, "%s of %s: more is reserved than there is", r, s.session)
+				may := max(0, s.FromParent.Granted[r]-s.FromParent.Returned[r]-s.used(r)) // by itself and all below
+				if r.Shared() && s.FromParent.Granted[r] != agent.Unlimited {
+					require.GreaterOrEqual(b.t, a.Used.Amounts()[r]+a.unused(r), min(s.used(r), s.FromParent.Granted[r]-s.FromParent.Returned[r])+may, "%s of %s: more is reserved than there is", r, s.session)
 				}
 			}
 		}
@@ -260,7 +260,7 @@ func parentAccount(s *spender) int {
 
 // Amounts cross the wire by the names of their limits.
 func TestAmountsAreNamed(t *testing.T) {
-	a := agent.Amounts{1, agent.NotBounded, 3, 0, 5}
+	a := agent.Amounts{1, agent.Unlimited, 3, 0, 5}
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"turns":1,"tokens":-1,"cost_usd":3,"wall_clock":5}`, string(raw))
@@ -279,27 +279,27 @@ func TestClaimsOfASubAgentAreBounded(t *testing.T) {
 	granted := begin().state.Ledger.Accounts[0].Granted
 	tokens := func(n int64) (a agent.Amounts) { a[agent.ResourceTokens] = n; return a }
 	huge := agent.Tally{Usage: agent.Usage{Input: math.MaxInt64, Output: math.MaxInt64}, Cost: math.MaxInt64}
-	for what, r := range map[string]agent.ShareReport{
+	for what, r := range map[string]agent.BudgetReport{
 		"more came back than was granted": {Returned: tokens(math.MaxInt64 / 2), Granted: granted},
-		"it came back, and was spent":     {Returned: tokens(math.MaxInt64), Spent: agent.Tally{Usage: agent.Usage{Input: 500}}, Granted: granted},
+		"it came back, and was spent":     {Returned: tokens(math.MaxInt64), Used: agent.Tally{Usage: agent.Usage{Input: 500}}, Granted: granted},
 		"less than nothing came back":     {Returned: tokens(math.MinInt64), Granted: granted},
-		"more was spent than there is":    {Spent: huge, Granted: granted},
-		"less than nothing was spent":     {Spent: agent.Tally{Agents: -1, Usage: agent.Usage{Input: math.MinInt64}, Cost: -1}, Granted: granted},
-		"it wants all there is":           {Wants: tokens(math.MaxInt64), Rests: tokens(math.MaxInt64), Granted: granted},
-		"it wants less than nothing":      {Wants: tokens(math.MinInt64), Rests: tokens(-1), Granted: granted},
+		"more was spent than there is":    {Used: huge, Granted: granted},
+		"less than nothing was spent":     {Used: agent.Tally{Agents: -1, Usage: agent.Usage{Input: math.MinInt64}, Cost: -1}, Granted: granted},
+		"it wants all there is":           {Requested: tokens(math.MaxInt64), Blocked: tokens(math.MaxInt64), Granted: granted},
+		"it wants less than nothing":      {Requested: tokens(math.MinInt64), Blocked: tokens(-1), Granted: granted},
 	} {
 		t.Run(what, func(t *testing.T) {
 			p := begin()
-			p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Status: agent.Running, Share: &r}})
-			k := p.state.reckon()
-			require.LessOrEqual(t, k.left(agent.ResourceTokens), int64(1000))
-			require.GreaterOrEqual(t, k.spent(agent.ResourceTokens), int64(0))
+			p.step(ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Status: agent.StatusRunning, Budget: &r}})
+			k := p.state.budgetView()
+			require.LessOrEqual(t, k.remaining(agent.ResourceTokens), int64(1000))
+			require.GreaterOrEqual(t, k.used(agent.ResourceTokens), int64(0))
 			for _, a := range k.Accounts {
 				require.LessOrEqual(t, a.Returned[agent.ResourceTokens], a.Granted[agent.ResourceTokens])
 				require.GreaterOrEqual(t, a.Returned[agent.ResourceTokens], int64(0))
-				require.GreaterOrEqual(t, a.Wants[agent.ResourceTokens], int64(0))
+				require.GreaterOrEqual(t, a.Requested[agent.ResourceTokens], int64(0))
 			}
-			require.Equal(t, r.Spent.Usage == huge.Usage, k.exhausted(agent.ResourceTokens))
+			require.Equal(t, r.Used.Usage == huge.Usage, k.exhausted(agent.ResourceTokens))
 			raw, err := json.Marshal(p.state)
 			require.NoError(t, err)
 			require.NoError(t, json.Unmarshal(raw, new(State)), "the run can be carried over")
@@ -313,14 +313,14 @@ func TestTalliesOfOutcomesAreBounded(t *testing.T) {
 		{Agents: 1, Usage: agent.Usage{Input: math.MinInt64 + 5}, Cost: -1}, {Agents: -1}, {Agents: math.MaxInt, Turns: math.MaxInt, Usage: agent.Usage{Input: math.MaxInt64, Output: math.MaxInt64}, Cost: math.MaxInt64},
 	} {
 		p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":{"agents":3,"tokens":1000}}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
-		spent := p.state.spentAmounts()
-		p.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Status: agent.Completed, Usage: tree.Usage, Cost: tree.Cost, Tree: tree}})
+		spent := p.state.usedAmounts()
+		p.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Status: agent.StatusCompleted, Usage: tree.Usage, Cost: tree.Cost, Tree: tree}})
 		require.NoError(t, p.wrong)
 		for r := range agent.Resources {
-			require.GreaterOrEqual(t, p.state.spentAmounts()[r], spent[r], "%v: %s", tree, r)
+			require.GreaterOrEqual(t, p.state.usedAmounts()[r], spent[r], "%v: %s", tree, r)
 		}
 		kept := p.state.Children.List[0].Outcome
-		require.Equal(t, []any{tree.Bounded(), tree.Usage.Bounded(), agent.Amount(tree.Cost)}, []any{kept.Tree, kept.Usage, kept.Cost})
+		require.Equal(t, []any{tree.Bounded(), tree.Usage.Bounded(), agent.ClampAmount(tree.Cost)}, []any{kept.Tree, kept.Usage, kept.Cost})
 		raw, err := json.Marshal(p.state)
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(raw, new(State)))
@@ -332,22 +332,22 @@ func TestAGrantNamesItsRun(t *testing.T) {
 	p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1,"grant":{"tokens":20,"turns":-1,"cost_usd":-1,"agents":1,"wall_clock":-1},"levels":7}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
 	more := agent.Amounts{-1, math.MaxInt64, -1, 10_000, -1}
 	for _, run := range []string{"", "r0", "other"} {
-		p.step(Granted{Order: agent.GrantOrder{Run: run, From: p.state.Parent.Birth.Parent.Run, Granted: more}})
-		require.ErrorIs(t, p.wrong, agent.Stale, run)
+		p.step(ParentGranted{Order: agent.GrantOrder{Run: run, From: p.state.Parent.Start.Parent.Run, Granted: more}})
+		require.ErrorIs(t, p.wrong, agent.CodeStale, run)
 	}
-	p.step(Granted{Order: agent.GrantOrder{Run: p.state.Run, From: p.state.Parent.Birth.Parent.Run, Granted: more}})
+	p.step(ParentGranted{Order: agent.GrantOrder{Run: p.state.Run, From: p.state.Parent.Start.Parent.Run, Granted: more}})
 	require.NoError(t, p.wrong)
-	require.Equal(t, int64(agent.MaxAmount), p.state.Ledger.Above.Granted[agent.ResourceTokens])
+	require.Equal(t, int64(agent.MaxAmount), p.state.Ledger.FromParent.Granted[agent.ResourceTokens])
 }
 
 // A run that was reset to before a grant learns of it from the sub-agent, and grants more.
 func TestAForgottenGrantIsLearnt(t *testing.T) {
 	var l Ledger
 	l.open("s/b-1", agent.Amounts{agent.ResourceTokens: 100})
-	news, behind := l.heard(0, agent.ShareReport{Granted: agent.Amounts{agent.ResourceTokens: 250}, Wants: agent.Amounts{agent.ResourceTokens: 50}})
+	news, behind := l.report(0, agent.BudgetReport{Granted: agent.Amounts{agent.ResourceTokens: 250}, Requested: agent.Amounts{agent.ResourceTokens: 50}})
 	require.Equal(t, []bool{true, false}, []bool{news, behind})
 	require.EqualValues(t, 250, l.Accounts[0].Granted[agent.ResourceTokens])
-	require.EqualValues(t, 50, l.Accounts[0].Wants[agent.ResourceTokens])
+	require.EqualValues(t, 50, l.Accounts[0].Requested[agent.ResourceTokens])
 }
 
 // What a sub-agent wants that has not heard of a part of it is not granted: it would come
@@ -358,12 +358,12 @@ func TestNothingIsGrantedPartByPart(t *testing.T) {
 	wants := agent.Amounts{agent.ResourceTurns: 1, agent.ResourceTokens: 50}
 	old := l.Accounts[0].Granted
 	l.grant(0, agent.Amounts{agent.ResourceTokens: 50})
-	_, behind := l.heard(0, agent.ShareReport{Granted: old, Wants: wants, Rests: agent.Amounts{1, 1}})
+	_, behind := l.report(0, agent.BudgetReport{Granted: old, Requested: wants, Blocked: agent.Amounts{1, 1}})
 	require.True(t, behind)
-	require.Zero(t, l.Accounts[0].Wants)
-	_, behind = l.heard(0, agent.ShareReport{Granted: l.Accounts[0].Granted, Wants: wants, Rests: agent.Amounts{1, 1}})
+	require.Zero(t, l.Accounts[0].Requested)
+	_, behind = l.report(0, agent.BudgetReport{Granted: l.Accounts[0].Granted, Requested: wants, Blocked: agent.Amounts{1, 1}})
 	require.False(t, behind)
-	require.Equal(t, wants, l.Accounts[0].Wants)
+	require.Equal(t, wants, l.Accounts[0].Requested)
 }
 
 // However much sub-agents claim to have been granted, what is reserved for them and what is
@@ -380,8 +380,8 @@ func TestClaimedGrantsNeverOverflow(t *testing.T) {
 		`born {"parent":{"session":"s","run":"r"},"depth":1,"grant":{"tokens":1000,"turns":90,"cost_usd":5000000,"agents":9,"wall_clock":-1},"levels":7}`: `{}`,
 	} {
 		p := played(t, begin, `opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":`+limits+`,"price":{"input":1}}`)
-		p.step(Granted{Order: agent.GrantOrder{Run: "r", From: "r", Granted: all(math.MaxInt64)}})
-		most := p.state.reckon()
+		p.step(ParentGranted{Order: agent.GrantOrder{Run: "r", From: "r", Granted: all(math.MaxInt64)}})
+		most := p.state.budgetView()
 		const one = `subagent__b {"task":"x","background":true}`
 		p.lines("calls " + one + " | " + one + " | " + one + " | " + one)
 		for _, c := range p.state.Children.List {
@@ -389,19 +389,19 @@ func TestClaimedGrantsNeverOverflow(t *testing.T) {
 		}
 		require.Len(t, p.state.Children.List, 4)
 		for n, c := range p.state.Children.List {
-			share := agent.ShareReport{Granted: all(math.MaxInt64), Returned: all(math.MaxInt64 / 2), Wants: all(math.MaxInt64), Rests: all(math.MaxInt64)}
-			p.step(Reported{Report: agent.ChildReport{Run: "r", Session: c.Session, From: c.Run, Status: agent.Running, Share: &share}})
+			share := agent.BudgetReport{Granted: all(math.MaxInt64), Returned: all(math.MaxInt64 / 2), Requested: all(math.MaxInt64), Blocked: all(math.MaxInt64)}
+			p.step(ChildReported{Report: agent.ChildReport{Run: "r", Session: c.Session, From: c.Run, Status: agent.StatusRunning, Budget: &share}})
 			require.NoError(t, p.wrong)
-			k := p.state.reckon()
+			k := p.state.budgetView()
 			for r := range agent.ResourceTime {
-				require.LessOrEqual(t, k.left(r), most.left(r), "%s after %d", r, n)
-				require.GreaterOrEqual(t, k.unspent(r), int64(0), "%s after %d", r, n)
+				require.LessOrEqual(t, k.remaining(r), most.remaining(r), "%s after %d", r, n)
+				require.GreaterOrEqual(t, k.unused(r), int64(0), "%s after %d", r, n)
 			}
 		}
 		shown := p.state.View(p.now)
-		raw, err := json.Marshal([]any{shown, shown.Left, p.state.left(), p.state.Nodes()})
+		raw, err := json.Marshal([]any{shown, shown.Remaining, p.state.remaining(), p.state.Nodes()})
 		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal(raw, &[]any{new(agent.RunStatus), new(agent.Room), new(agent.Left), new([]agent.Node)}), "%s", raw)
+		require.NoError(t, json.Unmarshal(raw, &[]any{new(agent.RunStatus), new(agent.Budget), new(agent.Remaining), new([]agent.Node)}), "%s", raw)
 	}
 }
 
@@ -409,8 +409,8 @@ func TestClaimedGrantsNeverOverflow(t *testing.T) {
 // wait behind it.
 func TestNothingUnboundedIsWanted(t *testing.T) {
 	var l Ledger
-	l.open("s/b-1", agent.Amounts{agent.ResourceTokens: agent.NotBounded})
-	l.heard(0, agent.ShareReport{Granted: l.Accounts[0].Granted, Wants: agent.Amounts{1, 1}, Rests: agent.Amounts{1, 1}})
-	require.Equal(t, agent.Amounts{1, 0}, l.Accounts[0].Wants)
-	require.Equal(t, agent.Amounts{1, 0}, l.Accounts[0].Rests)
+	l.open("s/b-1", agent.Amounts{agent.ResourceTokens: agent.Unlimited})
+	l.report(0, agent.BudgetReport{Granted: l.Accounts[0].Granted, Requested: agent.Amounts{1, 1}, Blocked: agent.Amounts{1, 1}})
+	require.Equal(t, agent.Amounts{1, 0}, l.Accounts[0].Requested)
+	require.Equal(t, agent.Amounts{1, 0}, l.Accounts[0].Blocked)
 }

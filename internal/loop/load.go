@@ -5,9 +5,9 @@ import (
 	"github.com/fermata-agents/fermata/internal/match"
 )
 
-// Load is the part that bounds what the run's answer to one workflow task carries. The
+// TaskLoad is the part that bounds what the run's answer to one workflow task carries. The
 // server ends a run whose answer is longer than 4 MB.
-type Load struct {
+type TaskLoad struct {
 	// Task is the workflow task that Locals and Starts are of.
 	Task int `json:"task,omitempty"`
 	// Locals counts tool calls within the task, whose results are in its answer; Starts is
@@ -25,45 +25,45 @@ const (
 )
 
 // in is what one task carries so far.
-func (l Load) in(task int) Load {
+func (l TaskLoad) in(task int) TaskLoad {
 	if l.Task != task || task == 0 { // tests count no tasks
-		return Load{Task: task}
+		return TaskLoad{Task: task}
 	}
 	return l
 }
 
-func (l *Load) local(task int) {
+func (l *TaskLoad) local(task int) {
 	*l = l.in(task)
 	l.Locals++
 }
 
-func (l *Load) start(task, length int) {
+func (l *TaskLoad) start(task, length int) {
 	*l = l.in(task)
 	l.Starts += length
 }
 
-// looks are what may still be compared with schemas in the present task.
-func (s *step) looks() *match.Budget {
-	if s.Looks == nil {
+// matchBudget are what may still be compared with schemas in the present task.
+func (s *step) matchBudget() *match.Budget {
+	if s.MatchBudget == nil {
 		return match.NewBudget(match.Looks)
 	}
-	return s.Looks
+	return s.MatchBudget
 }
 
 // mayCallLocally reports whether one more tool may be called within the present task.
-func (s *step) mayCallLocally() bool { return s.Load.in(s.Task).Locals < maxLocals }
+func (s *step) mayCallLocally() bool { return s.TaskLoad.in(s.Task).Locals < maxLocals }
 
 // mayStart reports whether the present task's answer can carry one more start of a
 // sub-agent. What comes of those that it has brings the next task.
 func (s *step) mayStart(c Call) bool {
-	l := s.Load.in(s.Task)
-	return l.Starts == 0 || l.Starts+s.startInJSON(c) <= maxStarts
+	l := s.TaskLoad.in(s.Task)
+	return l.Starts == 0 || l.Starts+s.startJSONLen(c) <= maxStarts
 }
 
-// startInJSON is the length of the start of a call's sub-agent: its input, and its birth
+// startJSONLen is the length of the start of a call's sub-agent: its input, and its birth
 // with all that bounds it.
-func (s *step) startInJSON(c Call) int {
+func (s *step) startJSONLen(c Call) int {
 	sub := s.subAgent(c.Tool)
-	birth := Parent{Birth: &agent.Birth{Parent: agent.Parent{Session: s.Session}, Ceilings: s.ceilings(sub), Rules: s.Parent.Inherited, Output: sub.Output}}
-	return 2*rawInJSON(c.Arguments) + birth.inJSON()
+	birth := Parent{Start: &agent.ChildStart{Parent: agent.Parent{Session: s.Session}, Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Output: sub.Output}}
+	return 2*rawJSONLen(c.Arguments) + birth.jsonLen()
 }

@@ -16,7 +16,7 @@ import (
 func TestAnAnswerCarriesOnlySoMuch(t *testing.T) {
 	var r agent.Reply
 	ask := func(tool string, arguments string) {
-		r.Parts = append(r.Parts, agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(arguments)}})
+		r.Parts = append(r.Parts, agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(arguments)}})
 	}
 	for i := range 12 {
 		ask("add", fmt.Sprintf(`{"n":%d}`, i))
@@ -24,12 +24,12 @@ func TestAnAnswerCarriesOnlySoMuch(t *testing.T) {
 	for i := range 8 {
 		ask("subagent__b", fmt.Sprintf(`{"task":"%d %s"}`, i, strings.Repeat("x", 200_000)))
 	}
-	r.Finish = agent.FinishCalls
+	r.Finish = agent.FinishToolCalls
 	d := newDrive(t, agent.Spec{
 		Definition: agent.Definition{Name: "a", ParallelTools: 64, Agents: []agent.SubAgent{{Agent: "b"}}}, Toolset: []agent.ToolSpec{{Name: "add", Local: true}},
 	})
 	in := func(task int, i Input) (locals, regular, starts int) {
-		next, effects, err := Step(d.state, Moment{At: d.state.Rest.Since, Task: task}, i)
+		next, effects, err := Step(d.state, Moment{At: d.state.Suspensions.Since, Task: task}, i)
 		require.NoError(t, err)
 		d.state = next
 		for _, e := range effects {
@@ -46,7 +46,7 @@ func TestAnAnswerCarriesOnlySoMuch(t *testing.T) {
 		}
 		return locals, regular, starts
 	}
-	locals, regular, starts := in(7, Replied{Ask: d.state.Turn.Ask, Reply: r})
+	locals, regular, starts := in(7, ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: r})
 	require.Equal(t, []int{10, 2, 5}, []int{locals, regular, starts})
 	_, _, starts = in(7, ChildStarted{Session: d.state.Children.List[0].Session, Run: "r"})
 	require.Zero(t, starts)

@@ -24,17 +24,17 @@ type Log struct {
 	Sealed int `json:"sealed,omitempty"`
 	// Sealing is the number of the last event that is being sealed; zero while none is.
 	Sealing int64 `json:"sealing,omitempty"`
-	// Behind means that the session's head lacks something that waits for a daemon.
-	Behind bool `json:"behind,omitempty"`
-	// Kept are the events that wait and that the store has.
-	Kept []agent.Kept `json:"kept,omitempty"`
-	// Closed means that the carry-over in progress has had its seal: a light tail may go along.
-	Closed bool `json:"closed,omitempty"`
-	// Fault is why the last attempt to seal failed, Tries how many did in a row, and
+	// HeadBehind means that the session's head lacks something that waits for a daemon.
+	HeadBehind bool `json:"head_behind,omitempty"`
+	// BacklogBlobs are the events that wait and that the store has.
+	BacklogBlobs []agent.BacklogBlob `json:"backlog_blobs,omitempty"`
+	// FinalSealDone means that the carry-over in progress has had its seal: a light tail may go along.
+	FinalSealDone bool `json:"final_seal_done,omitempty"`
+	// SealError is why the last attempt to seal failed, Tries how many did in a row, and
 	// Again when the next is made.
-	Fault *agent.Error `json:"fault,omitempty"`
-	Tries int          `json:"tries,omitempty"`
-	Again time.Time    `json:"again,omitzero"`
+	SealError *agent.Error `json:"seal_error,omitempty"`
+	Tries     int          `json:"tries,omitempty"`
+	RetryAt   time.Time    `json:"retry_at,omitzero"`
 }
 
 // Sizes of the log's tail, in bytes.
@@ -43,36 +43,36 @@ const (
 	waitAt = 1 << 20   // past it the run waits for the store
 )
 
-// maxAlong is how many events may go along into a new execution without being stored.
-const maxAlong = 32
+// maxTailAlong is how many events may go along into a new execution without being stored.
+const maxTailAlong = 32
 
 // Times between attempts to seal, where the store is down.
 const (
-	againFirst = 5 * time.Second
-	againMost  = 5 * time.Minute
+	sealRetryFirst = 5 * time.Second
+	sealRetryMax   = 5 * time.Minute
 )
 
-// opens sets where the session's log ends in the store.
-func (l *Log) opens(head string, seq, version int64) { l.Head, l.Seq, l.Version = head, seq, version }
+// setHead sets where the session's log ends in the store.
+func (l *Log) setHead(head string, seq, version int64) { l.Head, l.Seq, l.Version = head, seq, version }
 
-// goesOn takes over the fence from which the run's writes go on.
-func (l *Log) goesOn(f agent.Fence) { l.Fence = f }
+// setFence takes over the fence from which the run's writes go on.
+func (l *Log) setFence(f agent.Fence) { l.Fence = f }
 
-// writes numbers a write outside of Temporal, and written takes the chain that was stored.
-func (l *Log) writes()             { l.Fence.N++ }
-func (l *Log) written(chain int64) { l.Fence.Chain = max(l.Fence.Chain, chain) }
+// nextFence numbers a write outside of Temporal, and written takes the chain that was stored.
+func (l *Log) nextFence()           { l.Fence.N++ }
+func (l *Log) setChain(chain int64) { l.Fence.Chain = max(l.Fence.Chain, chain) }
 
 // append numbers an event and puts it behind the tail.
 func (l *Log) append(e agent.Event, bytes int) {
 	l.Seq = e.Seq
-	l.Tail = behind(l.Tail, e)
+	l.Tail = appendEvent(l.Tail, e)
 	l.Bytes += bytes
 }
 
-// behind puts an event at the end of a tail. The tail is only ever appended to, and
+// appendEvent puts an event at the end of a tail. The tail is only ever appended to, and
 // several states may share its array: the event goes into a spare slot that none of them
 // has taken, which has no number. Copying each time is quadratic.
-func behind(tail []agent.Event, e agent.Event) []agent.Event {
+func appendEvent(tail []agent.Event, e agent.Event) []agent.Event {
 	if n := len(tail); n < cap(tail) && tail[:n+1][n].Seq != 0 {
 		tail = slices.Clip(tail) // another state went on from here
 	}
@@ -82,32 +82,34 @@ func behind(tail []agent.Event, e agent.Event) []agent.Event {
 // storedTo is the last event that is in the store.
 func (l Log) storedTo() int64 { return l.Seq - int64(len(l.Tail)) }
 
-// open reports whether something is not sealed.
-func (l Log) open() bool { return len(l.Tail) > 0 }
+// hasUnsealed reports whether something is not sealed.
+func (l Log) hasUnsealed() bool { return len(l.Tail) > 0 }
 
-// long reports whether the tail is to be sealed while the run goes on.
-func (l Log) long() bool { return l.Bytes >= sealAt }
+// needsSeal reports whether the tail is to be sealed while the run goes on.
+func (l Log) needsSeal() bool { return l.Bytes >= sealAt }
 
 // blocksTurns reports whether the run has to wait for the store.
-func (l Log) blocksTurns() bool { return l.Bytes > waitAt && (l.Sealing > 0 || l.Fault != nil) }
+func (l Log) blocksTurns() bool { return l.Bytes > waitAt && (l.Sealing > 0 || l.SealError != nil) }
 
 // canSeal reports whether a seal may begin: chunks are a chain, so there is one at a time,
 // and a store that has failed is given time.
-func (l Log) canSeal() bool { return l.Sealing == 0 && l.Again.IsZero() }
+func (l Log) canSeal() bool { return l.Sealing == 0 && l.RetryAt.IsZero() }
 
-// mustSealToCarry reports whether the log has to be sealed before the state is carried over.
+// mustSealToContinue reports whether the log has to be sealed before the state is carried over.
 // After one seal a light tail goes along instead: a run to which more is said than the store
 // can follow would never leave its execution, until the server ends that.
-func (l Log) mustSealToCarry() bool { return l.open() && (!l.Closed || !l.light()) }
+func (l Log) mustSealToContinue() bool {
+	return l.hasUnsealed() && (!l.FinalSealDone || !l.tailFitsAlong())
+}
 
-// light reports whether the tail may go along into a new execution: a few short events.
-func (l Log) light() bool {
-	if len(l.Tail) > maxAlong {
+// tailFitsAlong reports whether the tail may go along into a new execution: a few short events.
+func (l Log) tailFitsAlong() bool {
+	if len(l.Tail) > maxTailAlong {
 		return false
 	}
 	size := 0
 	for _, e := range l.Tail {
-		n, short := lineInJSON(e)
+		n, short := lineJSONLen(e)
 		if size += n; !short || size > alongShare {
 			return false
 		}
@@ -115,48 +117,48 @@ func (l Log) light() bool {
 	return true
 }
 
-// lineInJSON is the weight of an event that has few texts; of others it is not known.
-func lineInJSON(e agent.Event) (n int, short bool) {
+// lineJSONLen is the weight of an event that has few texts; of others it is not known.
+func lineJSONLen(e agent.Event) (n int, short bool) {
 	n = lineFrame
 	switch {
 	case e.Hold != nil:
-		n += inJSON(e.Hold.By) + inJSON(e.Hold.Reason) + inJSON(e.Hold.Session)
+		n += jsonLen(e.Hold.By) + jsonLen(e.Hold.Reason) + jsonLen(e.Hold.Session)
 	case e.Answer != nil:
-		n += inJSON(e.Answer.Request) + inJSON(e.Answer.By) + inJSON(e.Answer.Approver) + inJSON(e.Answer.Reason)
+		n += jsonLen(e.Answer.Request) + jsonLen(e.Answer.By) + jsonLen(e.Answer.Approver) + jsonLen(e.Answer.Reason)
 	case e.Call != nil:
-		n += inJSON(e.Call.Tool)
+		n += jsonLen(e.Call.Tool)
 	case e.Child != nil:
-		n += inJSON(e.Child.Session) + inJSON(e.Child.Agent) + maxName
+		n += jsonLen(e.Child.Session) + jsonLen(e.Child.Agent) + maxName
 	case e.Resumed != nil:
-		n += inJSON(e.Resumed.By) + inJSON(e.Resumed.Event)
+		n += jsonLen(e.Resumed.By) + jsonLen(e.Resumed.Event)
 	case e.Refusal != nil:
-		n += maxRefusal + 2*maxName + inJSON(e.Refusal.Error.Session)
+		n += maxRefusal + 2*maxName + jsonLen(e.Refusal.Error.Session)
 	case e.Suspension != nil && len(e.Suspension.Requests) == 0:
 		n += maxReason
-		for _, h := range e.Suspension.Held {
-			n += lineFrame + inJSON(h.By) + inJSON(h.Reason) + inJSON(h.Session)
+		for _, h := range e.Suspension.Holds {
+			n += lineFrame + jsonLen(h.By) + jsonLen(h.Reason) + jsonLen(h.Session)
 		}
 		if c := e.Suspension.Conditions; c != nil {
-			n += conditionsInJSON(*c)
+			n += conditionsJSONLen(*c)
 		}
-	case e.Type == agent.LimitExtended:
+	case e.Type == agent.EventLimitExtended:
 	default:
 		return 0, false
 	}
 	return n, true
 }
 
-// seals begins a seal of all that there is.
-func (l *Log) seals() {
-	l.Sealing, l.Sealed, l.Behind = l.Seq, l.Bytes, false
-	l.writes()
+// startSeal begins a seal of all that there is.
+func (l *Log) startSeal() {
+	l.Sealing, l.Sealed, l.HeadBehind = l.Seq, l.Bytes, false
+	l.nextFence()
 }
 
 // sealed drops from the tail what is stored.
 func (l *Log) sealed(in Sealed, carrying bool) {
-	l.Head, l.Version, l.Sealing, l.Fault, l.Tries, l.Closed = in.Head, in.Version, 0, nil, 0, carrying
-	l.written(in.Chain)
-	l.Kept = in.Kept
+	l.Head, l.Version, l.Sealing, l.SealError, l.Tries, l.FinalSealDone = in.Head, in.Version, 0, nil, 0, carrying
+	l.setChain(in.Chain)
+	l.BacklogBlobs = in.BacklogBlobs
 	rest := slices.IndexFunc(l.Tail, func(e agent.Event) bool { return e.Seq > in.Seq })
 	if rest < 0 {
 		rest = len(l.Tail)
@@ -165,74 +167,76 @@ func (l *Log) sealed(in Sealed, carrying bool) {
 	l.Tail, l.Bytes, l.Sealed = slices.Clone(l.Tail[rest:]), l.Bytes-l.Sealed, 0
 }
 
-// dropSeal gives up a seal. The next one says all that waits: the store may have lost some.
-func (l *Log) dropSeal() { l.Sealing, l.Sealed, l.Kept = 0, 0, nil }
+// cancelSeal gives up a seal. The next one says all that waits: the store may have lost some.
+func (l *Log) cancelSeal() { l.Sealing, l.Sealed, l.BacklogBlobs = 0, 0, nil }
 
 // retry makes the next attempt to seal later, ever more seldom.
 func (l *Log) retry(err *agent.Error, at time.Time) {
 	fault := *err
 	fault.Message, fault.Path, fault.Err = fit(fault.Message, maxReason), fit(fault.Path, maxName), nil
-	l.Fault, l.Again = &fault, at.Add(min(againFirst<<min(l.Tries, 10), againMost))
+	l.SealError, l.RetryAt = &fault, at.Add(min(sealRetryFirst<<min(l.Tries, 10), sealRetryMax))
 	l.Tries++
 }
 
 // losesWorkers reports whether the last attempt to seal has lost as many workers as a step
 // may: listings find the run by that, whatever else it does.
-func (l Log) losesWorkers() bool { return l.Fault != nil && l.Fault.Code == agent.WorkerLost }
+func (l Log) losesWorkers() bool {
+	return l.SealError != nil && l.SealError.Code == agent.CodeWorkerLost
+}
 
 // tick lets a seal begin again when its time has come.
 func (l *Log) tick(at time.Time) {
-	if reached(l.Again, at) {
-		l.Again = time.Time{}
+	if reached(l.RetryAt, at) {
+		l.RetryAt = time.Time{}
 	}
 }
 
-// lags remembers that the session's head lacks something that waits for a daemon.
-func (l *Log) lags(behind bool) { l.Behind = behind }
+// setHeadBehind remembers that the session's head lacks something that waits for a daemon.
+func (l *Log) setHeadBehind(behind bool) { l.HeadBehind = behind }
 
-// goesAlong lets the open tail go along into a new execution; stays takes that back.
-func (l *Log) goesAlong() { l.Closed = true }
-func (l *Log) stays()     { l.Closed = false }
+// takeTailAlong lets the open tail go along into a new execution; stays takes that back.
+func (l *Log) takeTailAlong() { l.FinalSealDone = true }
+func (l *Log) leaveTail()     { l.FinalSealDone = false }
 
 // record appends an event to the log.
-func (s *step) record(e agent.Event) { s.recordAs(e, weight(e)) }
+func (s *step) record(e agent.Event) { s.recordSized(e, weight(e)) }
 
-// recordAs appends an event that counts so many bytes.
-func (s *step) recordAs(e agent.Event, bytes int) {
+// recordSized appends an event that counts so many bytes.
+func (s *step) recordSized(e agent.Event, bytes int) {
 	e.Seq, e.Time, e.Turn = s.Log.Seq+1, s.now(), s.Turn.N
 	if e.Outcome != nil {
 		e.Outcome.Seq = e.Seq
 	}
-	s.Stint = s.Stint.Next(s.Run, e)
+	s.TraceSegment = s.TraceSegment.Next(s.Run, e)
 	s.Log.append(e, bytes)
 }
 
-// tell records an event of a run that has begun its part of the log; what came before
+// recordIfBegun records an event of a run that has begun its part of the log; what came before
 // that is told there.
-func (s *step) tell(e agent.Event) {
-	if !s.Unwritten() {
+func (s *step) recordIfBegun(e agent.Event) {
+	if !s.HasNoLog() {
 		s.record(e)
 	}
 }
 
-// say appends a message to the log, of which so many bytes are somebody's.
-func (s *step) say(m agent.Message, bytes int) {
-	s.Budget.said(bytes)
-	s.recordAs(agent.Event{Type: agent.Said, Message: &m}, frame+bytes)
+// recordMessage appends a message to the log, of which so many bytes are somebody's.
+func (s *step) recordMessage(m agent.Message, bytes int) {
+	s.Budget.addBytes(bytes)
+	s.recordSized(agent.Event{Type: agent.EventMessage, Message: &m}, frame+bytes)
 }
 
-// note says something to the model in the runtime's name.
-func (s *step) note(why agent.Note, text string) {
+// recordNote says something to the model in the runtime's name.
+func (s *step) recordNote(why agent.Note, text string) {
 	m := agent.TextMessage(agent.RoleUser, text)
 	m.Note = why
-	s.say(m, 0)
+	s.recordMessage(m, 0)
 }
 
 // alone reports whether the run completed by itself with nothing in flight. Only then the
 // final seal can be a local activity: a signal that arrives meanwhile fails the closing
 // task, and whoever said an update in it would be told of a failure.
 func (s *step) alone() bool {
-	return s.End.Outcome.Status == agent.Completed && s.verb == "" && !s.Children.working()
+	return s.End.Outcome.Status == agent.StatusCompleted && s.verb == "" && !s.Children.anyNotEnded()
 }
 
 // sealed takes what was stored.
@@ -241,15 +245,15 @@ func (s *step) sealed(in Sealed) error {
 		return s.refuse("no seal up to event %d is under way", in.Seq)
 	}
 	lost := s.Log.losesWorkers()
-	s.Log.sealed(in, s.Life == Carrying)
+	s.Log.sealed(in, s.Phase == RunContinuing)
 	switch {
-	case lost && s.suspends():
+	case lost && s.isAtRest():
 		s.changed = true
 	case lost:
 		s.do(Publish{})
 	}
-	if s.Log.open() && s.Rest.resting() && s.mayStore() && !s.heldAboveOnly() {
-		s.sealStep(false) // a run that rests may do so for long
+	if s.Log.hasUnsealed() && s.Suspensions.atRest() && s.maySeal() && !s.onlyHeldByAncestor() {
+		s.seal(false) // a run that rests may do so for long
 	}
 	return nil
 }
@@ -258,27 +262,27 @@ func (s *step) sealed(in Sealed) error {
 // could go on with. Where the store may come back it is tried again, and until then the
 // run says why it neither rests nor ends.
 func (s *step) sealFailed(err *agent.Error) error {
-	s.Log.dropSeal()
-	s.Log.lags(len(s.Inbox().Events) > 0)
+	s.Log.cancelSeal()
+	s.Log.setHeadBehind(len(s.Backlog().Events) > 0)
 	switch {
-	case err.Retryable, err.Code == agent.WorkerLost: // also what a seal has lost workers over is tried again
+	case err.Retryable, err.Code == agent.CodeWorkerLost: // also what a seal has lost workers over is tried again
 		was := s.Log.losesWorkers()
 		s.Log.retry(err, s.At)
 		if s.Log.losesWorkers() != was {
 			s.do(Publish{})
 		}
-	case s.Life != Ending:
+	case s.Phase != RunEnding:
 		s.fail(err)
 	default:
-		s.End.fails(s.stamped(err))
+		s.End.setFailure(s.withRun(err))
 		s.ended()
 	}
 	return nil
 }
 
-// handOn ends this execution; the next one gets the state.
-func (s *step) handOn() {
-	s.Log.goesAlong()
-	s.handedOn = true
-	s.do(CarryOver{})
+// continueAsNew ends this execution; the next one gets the state.
+func (s *step) continueAsNew() {
+	s.Log.takeTailAlong()
+	s.continuedAsNew = true
+	s.do(ContinueAsNew{})
 }

@@ -16,15 +16,15 @@ func TestALogIsSealed(t *testing.T) {
 	for n := range int64(3) {
 		l.append(agent.Event{Seq: n + 1}, 10)
 	}
-	l.seals()
+	l.startSeal()
 	require.False(t, l.canSeal(), "one at a time")
 	l.append(agent.Event{Seq: 4}, 10)
 	l.sealed(Sealed{Head: "h", Version: 1, Seq: 3}, false)
-	require.Equal(t, []any{int64(3), 10, "h", true, true}, []any{l.storedTo(), l.Bytes, l.Head, l.open(), l.canSeal()})
-	for _, wait := range []time.Duration{againFirst, 2 * againFirst, 4 * againFirst} {
-		l.seals()
-		l.dropSeal()
-		l.retry(agent.Errorf(agent.WorkerLost, "no"), at)
+	require.Equal(t, []any{int64(3), 10, "h", true, true}, []any{l.storedTo(), l.Bytes, l.Head, l.hasUnsealed(), l.canSeal()})
+	for _, wait := range []time.Duration{sealRetryFirst, 2 * sealRetryFirst, 4 * sealRetryFirst} {
+		l.startSeal()
+		l.cancelSeal()
+		l.retry(agent.Errorf(agent.CodeWorkerLost, "no"), at)
 		require.True(t, l.losesWorkers())
 		require.False(t, l.canSeal())
 		l.tick(at.Add(wait - 1))
@@ -33,6 +33,6 @@ func TestALogIsSealed(t *testing.T) {
 		require.True(t, l.canSeal())
 	}
 	l.sealed(Sealed{Seq: 4}, false)
-	require.Equal(t, []any{false, 0, false}, []any{l.open(), l.Tries, l.losesWorkers()})
+	require.Equal(t, []any{false, 0, false}, []any{l.hasUnsealed(), l.Tries, l.losesWorkers()})
 	require.Equal(t, int64(4), l.Fence.N, "each write has a number")
 }

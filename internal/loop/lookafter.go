@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// lookDue is when the run looks after children that may have ended without a report; zero if
+// checkDue is when the run looks after children that may have ended without a report; zero if
 // there are none.
-func (c Children) lookDue() time.Time {
-	if !slices.ContainsFunc(c.List, func(one Child) bool { return one.Alone && one.live() }) {
+func (c Children) checkDue() time.Time {
+	if !slices.ContainsFunc(c.List, func(one Child) bool { return one.Detached && one.notEnded() }) {
 		return time.Time{}
 	}
-	return c.LookAt
+	return c.CheckAt
 }
 
-// lookAfter asks for the children that may have ended without a report.
-func (s *step) lookAfter() {
+// checkChildren asks for the children that may have ended without a report.
+func (s *step) checkChildren() {
 	for _, c := range s.Children.List {
-		if c.Alone && c.live() {
-			s.do(LookAfter{Session: c.Session, Run: c.Run})
+		if c.Detached && c.notEnded() {
+			s.do(CheckChild{Session: c.Session, Run: c.Run})
 		}
 	}
-	s.Children.looked(s.Origin.Started, s.At)
+	s.Children.scheduleCheck(s.Origin.Started, s.At)
 }
 
-// endTold looks after a child that says that it has ended: a signal may be forged, and
+// checkEnded looks after a child that says that it has ended: a signal may be forged, and
 // Temporal is asked how the run ended that this one has started. Of a child that began in
 // this execution Temporal tells by itself.
-func (s *step) endTold(i int) error {
+func (s *step) checkEnded(i int) error {
 	c := s.Children.List[i]
-	if !c.Alone || c.Ending {
+	if !c.Detached || c.Ending {
 		return s.refuse("the end of %s is looked for already", c.Session)
 	}
 	s.Children.ending(i, s.At)
-	s.do(LookAfter{Session: c.Session, Run: c.Run, Ending: true})
+	s.do(CheckChild{Session: c.Session, Run: c.Run, Ending: true})
 	return nil
 }

@@ -13,9 +13,9 @@ import (
 func TestMessagesAreTakenInTheirTime(t *testing.T) {
 	m := Messages{}
 	say := func(id string, mode agent.SendMode) {
-		m.add(Pending{Message: agent.Message{ID: id}, Mode: mode, Size: 10})
+		m.add(PendingMessage{Message: agent.Message{ID: id}, Mode: mode, Size: 10})
 	}
-	ids := func(list []Pending) (ids string) {
+	ids := func(list []PendingMessage) (ids string) {
 		for _, p := range list {
 			ids += p.Message.ID
 		}
@@ -24,10 +24,10 @@ func TestMessagesAreTakenInTheirTime(t *testing.T) {
 	say("a", agent.SendQueue)
 	say("b", agent.SendSteer)
 	say("c", agent.SendQueue)
-	require.Equal(t, "b", ids(m.takes(false)))
+	require.Equal(t, "b", ids(m.take(false)))
 	require.Equal(t, 20, m.PendingSize)
-	m.first(Pending{Message: agent.Message{ID: "d"}, Mode: agent.SendSteer, Size: 10})
-	require.Equal(t, "dac", ids(m.takes(true)))
+	m.addFirst(PendingMessage{Message: agent.Message{ID: "d"}, Mode: agent.SendSteer, Size: 10})
+	require.Equal(t, "dac", ids(m.take(true)))
 	require.Zero(t, m.PendingSize)
 }
 
@@ -35,15 +35,15 @@ func TestMessagesAreTakenInTheirTime(t *testing.T) {
 func TestMessagesAreKnownByTheirID(t *testing.T) {
 	m := Messages{}
 	for _, id := range []string{"", "a", "b", "c"} {
-		m.post(agent.Post{ID: id, Run: "r1"}, 2)
+		m.addReceipt(agent.MessageReceipt{ID: id, Run: "r1"}, 2)
 	}
-	m.queue(agent.EmitOrder{Order: agent.Order{ID: "e"}})
+	m.queue(agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: "e"}})
 	for id, run := range map[string]string{"": "", "a": "", "b": "r1", "c": "r1", "e": "r2"} {
-		p, _ := m.posted(id, "r2")
+		p, _ := m.receipt(id, "r2")
 		require.Equal(t, run, p.Run, id)
 	}
 	m.takeEvent(0)
-	_, ok := m.posted("e", "r2")
+	_, ok := m.receipt("e", "r2")
 	require.False(t, ok)
 	require.Zero(t, m.EventSize)
 }

@@ -13,14 +13,14 @@ import (
 func TestWhatAnOriginKeeps(t *testing.T) {
 	for name, kept := range map[string]string{"reviewer": "reviewer", "no name\n": ""} {
 		o := Origin{}
-		o.refused(agent.Start{Agent: name, Input: agent.Input{Text: "secret"}})
+		o.refuseStart(agent.Start{Agent: name, Input: agent.Input{Text: "secret"}})
 		require.Equal(t, agent.Start{Agent: kept}, *o.Start)
 	}
 	o := Origin{}
-	o.asked(agent.Start{Input: agent.Input{Text: "go"}, Labels: map[string]string{"a": "b"}}, "brief")
-	o.located(Located{Lost: "gone"})
+	o.setStart(agent.Start{Input: agent.Input{Text: "go"}, Labels: map[string]string{"a": "b"}}, "brief")
+	o.located(Located{Unrecovered: "gone"})
 	o.located(Located{Head: "h"})
-	require.Equal(t, []string{"h", "gone"}, []string{o.Point.Head, o.Point.Lost})
+	require.Equal(t, []string{"h", "gone"}, []string{o.StartPoint.Head, o.StartPoint.Unrecovered})
 	o.dropStart()
 	require.Equal(t, Origin{Task: "go", Labels: map[string]string{"a": "b"}}, o)
 }

@@ -25,7 +25,7 @@ const childProperty = `"child":{"type":"string","description":"The child's name,
 // lifecycleTools are offered where the Spec says so.
 func lifecycleTools() []agent.ToolSpec {
 	own := func(name, description, schema string) agent.ToolSpec {
-		return agent.ToolSpec{Name: name, Description: description, Input: json.RawMessage(schema), By: agent.ByRuntime}
+		return agent.ToolSpec{Name: name, Description: description, Input: json.RawMessage(schema), Executor: agent.ExecutorRuntime}
 	}
 	return []agent.ToolSpec{
 		own(listTool, "List the agents that you gave work to, and how they stand.", `{"type":"object","properties":{},"additionalProperties":false}`),
@@ -40,8 +40,8 @@ func lifecycleTools() []agent.ToolSpec {
 	}
 }
 
-// oversight is what the model says to one of the lifecycle tools.
-type oversight struct {
+// lifecycleArguments is what the model says to one of the lifecycle tools.
+type lifecycleArguments struct {
 	Child    string   `json:"child"`
 	Children []string `json:"children"`
 	Reason   string   `json:"reason"`
@@ -50,19 +50,19 @@ type oversight struct {
 	Graceful *bool    `json:"graceful"`
 }
 
-// oversee makes a call of a lifecycle tool. It is done by the run itself, at once but for
+// callLifecycleTool makes a call of a lifecycle tool. It is done by the run itself, at once but for
 // the wait.
-func (s *step) oversee(i int) {
+func (s *step) callLifecycleTool(i int) {
 	c := s.Calls.List[i]
-	s.record(agent.Event{Type: agent.CallStarted, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
-	var o oversight
+	s.record(agent.Event{Type: agent.EventCallStarted, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool}})
+	var o lifecycleArguments
 	if err := json.Unmarshal(c.Arguments, &o); err != nil {
-		s.settle(i, agent.CallRejected, "The arguments do not fit: "+err.Error())
+		s.setResult(i, agent.CallRejected, "The arguments do not fit: "+err.Error())
 		return
 	}
 	switch c.Tool {
 	case listTool:
-		s.settle(i, agent.CallOK, s.childList(nil))
+		s.setResult(i, agent.CallOK, s.childList(nil))
 		return
 	case waitTool:
 		s.awaitChildren(i, o.Children)
@@ -71,35 +71,35 @@ func (s *step) oversee(i int) {
 	n := s.Children.find(o.Child)
 	switch {
 	case n < 0:
-		s.settle(i, agent.CallFailed, s.noChild(o.Child))
-	case !s.Children.List[n].live():
-		s.settle(i, agent.CallFailed, fmt.Sprintf("%s has ended (%s).", o.Child, s.Children.List[n].Status))
+		s.setResult(i, agent.CallFailed, s.noChild(o.Child))
+	case !s.Children.List[n].notEnded():
+		s.setResult(i, agent.CallFailed, fmt.Sprintf("%s has ended (%s).", o.Child, s.Children.List[n].Status))
 	case !s.Children.List[n].Started:
-		s.settle(i, agent.CallFailed, o.Child+" has not begun yet.")
+		s.setResult(i, agent.CallFailed, o.Child+" has not begun yet.")
 	case c.Tool == pauseTool && strings.TrimSpace(o.Reason) == "":
-		s.settle(i, agent.CallRejected, "A reason is wanted: set reason.")
+		s.setResult(i, agent.CallRejected, "A reason is wanted: set reason.")
 	case c.Tool == resumeTool && o.Input != nil && strings.TrimSpace(*o.Input) == "":
-		s.settle(i, agent.CallRejected, "The input is blank: say something, or leave input out.")
+		s.setResult(i, agent.CallRejected, "The input is blank: say something, or leave input out.")
 	default:
-		s.tellChild(n, s.orderOf(c.Tool, o))
-		s.settle(i, agent.CallOK, fmt.Sprintf("%s was told to %s.", o.Child, strings.TrimPrefix(c.Tool, "subagent_")))
+		s.orderChild(n, s.orderOf(c.Tool, o))
+		s.setResult(i, agent.CallOK, fmt.Sprintf("%s was told to %s.", o.Child, strings.TrimPrefix(c.Tool, "subagent_")))
 	}
 }
 
 // orderOf makes an order of a lifecycle tool's call. A hold is the child's own then:
 // the parent's resume does not lift it.
-func (s *step) orderOf(tool string, o oversight) agent.HoldOrder {
-	order := agent.HoldOrder{Verb: agent.Pause, Own: true, By: "agent:" + s.Session, Reason: strings.TrimSpace(o.Reason)}
+func (s *step) orderOf(tool string, o lifecycleArguments) agent.ParentOrder {
+	order := agent.ParentOrder{Verb: agent.VerbPause, Own: true, By: "agent:" + s.Session, Reason: strings.TrimSpace(o.Reason)}
 	switch {
 	case tool == resumeTool:
-		order.Verb, order.Reason, order.Fresh = agent.Resume, "", o.Continue != nil && !*o.Continue
+		order.Verb, order.Reason, order.FromSummary = agent.VerbResume, "", o.Continue != nil && !*o.Continue
 		if o.Input != nil {
 			order.Reason = *o.Input
 		}
 	case tool == stopTool && o.Graceful != nil && !*o.Graceful:
-		order.Verb, order.Reason = agent.Cancel, firstOf(order.Reason, "parent requested stop")
+		order.Verb, order.Reason = agent.VerbCancel, firstOf(order.Reason, "parent requested stop")
 	case tool == stopTool:
-		order.Verb, order.Reason = agent.Stop, firstOf(order.Reason, "parent requested stop")
+		order.Verb, order.Reason = agent.VerbStop, firstOf(order.Reason, "parent requested stop")
 	}
 	return order
 }
@@ -116,21 +116,21 @@ func (s *step) awaitChildren(i int, sessions []string) {
 			continue
 		}
 		if s.Children.find(session) < 0 {
-			s.settle(i, agent.CallFailed, s.noChild(session))
+			s.setResult(i, agent.CallFailed, s.noChild(session))
 			return
 		}
 		seen[session] = true
 		on = append(on, session)
 	}
-	s.Calls.hand(i, on, s.At)
+	s.Calls.awaitChildren(i, on, s.At)
 	s.answerWaits()
 }
 
 // answerWaits answers the calls of subagent_wait whose children all rest or have ended.
 func (s *step) answerWaits() {
 	for i, c := range s.Calls.List {
-		if c.State == Below && c.Tool == waitTool && !slices.ContainsFunc(c.On, s.Children.busy) {
-			s.settle(i, agent.CallOK, s.childList(c.On))
+		if c.State == CallAwaitingChildren && c.Tool == waitTool && !slices.ContainsFunc(c.Children, s.Children.isWorking) {
+			s.setResult(i, agent.CallOK, s.childList(c.Children))
 		}
 	}
 }
@@ -140,10 +140,10 @@ func (s *step) childList(sessions []string) string {
 	if sessions == nil {
 		sessions = s.Children.sessions()
 	}
-	list := []envelope{}
+	list := []childAnswer{}
 	for _, session := range sessions {
 		if i := s.Children.find(session); i >= 0 {
-			list = append(list, s.Children.List[i].envelope())
+			list = append(list, s.Children.List[i].answer())
 		}
 	}
 	text, err := json.Marshal(list)

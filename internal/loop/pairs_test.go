@@ -43,7 +43,7 @@ func newWorld(t *testing.T, prompt bool) *world {
 func (w *world) step(in Input) error {
 	before := w.state
 	next, effects, err := Step(w.state, Moment{At: w.now}, in)
-	w.history = append(w.history, fmt.Sprintf("%T %+v -> %s %s %v", in, in, next.at(), next.Status(), err))
+	w.history = append(w.history, fmt.Sprintf("%T %+v -> %s %s %v", in, in, next.phaseName(), next.Status(), err))
 	if err != nil {
 		require.Equal(w.t, before, next, "a refusal changes nothing")
 		return err
@@ -60,20 +60,20 @@ func (w *world) note(e Effect) {
 	switch e := e.(type) {
 	case Open:
 		spec := agent.Spec{V: 1, Definition: agent.Definition{
-			Name: "a", Model: "m", Tools: []string{agent.AskUserTool, agent.ParkTool}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}},
+			Name: "a", Model: "m", Tools: []string{agent.AskUserTool, agent.AwaitResumptionTool}, Rules: []agent.Rule{{Do: agent.RulingAsk, Tools: []string{"pay"}}},
 		}.WithDefaults(), Toolset: []agent.ToolSpec{{Name: "add", ReadOnly: true}, {Name: "pay"}}}
 		w.todo = append(w.todo, Opened{Spec: &spec})
 	case CallModel:
 		w.todo = append(w.todo, w.reply(e))
 	case CallTool:
-		w.todo = append(w.todo, Returned{Result: agent.ToolResult{Call: e.Call, Tool: e.Tool, Status: agent.CallOK, Text: "1"}})
+		w.todo = append(w.todo, ToolReturned{Result: agent.ToolResult{Call: e.Call, Tool: e.Tool, Status: agent.CallOK, Text: "1"}})
 	case Seal:
 		w.todo = append(w.todo, Sealed{Head: "h", Seq: e.To})
-	case Fold:
-		w.todo = append(w.todo, Folded{Handoff: e.Known})
-	case CarryOver:
+	case MakeHandoff:
+		w.todo = append(w.todo, HandoffMade{Handoff: e.Known})
+	case ContinueAsNew:
 		w.todo = append(w.todo, Continued{})
-	case Abandon:
+	case CancelInFlight:
 		w.abandon()
 	}
 }
@@ -82,23 +82,23 @@ func (w *world) note(e Effect) {
 var pairsUsage = agent.Usage{Input: 2000, Output: 5}
 
 func (w *world) reply(e CallModel) Input {
-	in := Replied{Ask: e.Seq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: pairsUsage, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
+	in := ModelReplied{AskSeq: e.Seq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: pairsUsage, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
 	if e.Summary != "" || w.turn >= len(pairsScript) {
 		return in
 	}
 	var calls []agent.ToolCall
 	require.NoError(w.t, json.Unmarshal([]byte(pairsScript[w.turn]), &calls))
 	w.turn++
-	in.Reply = agent.Reply{Finish: agent.FinishCalls, Usage: pairsUsage}
+	in.Reply = agent.Reply{Finish: agent.FinishToolCalls, Usage: pairsUsage}
 	for i, c := range calls {
-		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartCall, Call: &calls[i]})
+		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartToolCall, Call: &calls[i]})
 		rules := []int{}
 		if c.Tool == "pay" {
 			rules = []int{0}
 		}
-		in.Reply.Rules = append(in.Reply.Rules, rules)
-		if c.Tool == agent.ParkTool {
-			in.Reply.Parkings = append(in.Reply.Parkings, agent.Parking{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Hour), OnTimeout: agent.ResumeWithInput, Input: "go"}})
+		in.Reply.RuleMatches = append(in.Reply.RuleMatches, rules)
+		if c.Tool == agent.AwaitResumptionTool {
+			in.Reply.ParkRequests = append(in.Reply.ParkRequests, agent.ParkRequest{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Hour), OnTimeout: agent.OnTimeoutResumeWithInput, Input: "go"}})
 		}
 	}
 	return in
@@ -110,9 +110,9 @@ func (w *world) abandon() {
 	}
 	for i, in := range w.todo {
 		switch in := in.(type) {
-		case Replied:
-			w.todo[i] = Replied{Ask: in.Ask, Reply: agent.Reply{Finish: agent.FinishHeld, Usage: in.Reply.Usage, Parts: []agent.Part{{Type: agent.PartText, Text: "I was"}}}}
-		case Returned:
+		case ModelReplied:
+			w.todo[i] = ModelReplied{AskSeq: in.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld, Usage: in.Reply.Usage, Parts: []agent.Part{{Type: agent.PartText, Text: "I was"}}}}
+		case ToolReturned:
 			in.Result.Partial = true
 			w.todo[i] = in
 		}
@@ -126,29 +126,29 @@ func (w *world) next() {
 		in := w.todo[0]
 		w.todo = w.todo[1:]
 		if err := w.step(in); err != nil {
-			require.ErrorIs(w.t, err, agent.Stale, "%+v", in)
+			require.ErrorIs(w.t, err, agent.CodeStale, "%+v", in)
 		}
 		return
 	}
 	switch {
 	case len(w.state.Holds.List) > 0:
-		require.NoError(w.t, w.step(Said{Command: agent.ResumeOrder{}}))
-	case len(w.state.Requests.Open) > 0 && w.state.Requests.Open[0].Type == agent.Approval:
-		require.NoError(w.t, w.step(Said{Command: agent.ApproveOrder{Request: w.state.Requests.Open[0].ID}}))
+		require.NoError(w.t, w.step(CommandReceived{Command: agent.ResumeCommand{}}))
+	case len(w.state.Requests.Open) > 0 && w.state.Requests.Open[0].Type == agent.RequestApproval:
+		require.NoError(w.t, w.step(CommandReceived{Command: agent.ApproveCommand{Request: w.state.Requests.Open[0].ID}}))
 	case len(w.state.Requests.Open) > 0:
-		require.NoError(w.t, w.step(Said{Command: agent.AnswerOrder{Request: w.state.Requests.Open[0].ID, Text: "Rome"}}))
-	case !w.state.Wake.IsZero():
-		w.now = w.state.Wake
-		require.NoError(w.t, w.step(Tick{}))
+		require.NoError(w.t, w.step(CommandReceived{Command: agent.AnswerCommand{Request: w.state.Requests.Open[0].ID, Text: "Rome"}}))
+	case !w.state.NextTimer.IsZero():
+		w.now = w.state.NextTimer
+		require.NoError(w.t, w.step(TimerFired{}))
 	default:
 		require.Fail(w.t, "the run is stuck", "%+v", w.state)
 	}
 }
 
 var pairsVerbs = []agent.Command{
-	agent.PauseOrder{}, agent.InterruptOrder{}, agent.ResumeOrder{}, agent.ResumeOrder{Message: "hello", Fresh: true}, agent.StopOrder{}, agent.CancelOrder{},
-	agent.SendOrder{Text: "hi"}, agent.SendOrder{Text: "hi", Mode: agent.SendQueue}, agent.SendOrder{Text: "hi", Mode: agent.SendInterrupt},
-	agent.AnswerOrder{Request: "q-2", Text: "Oslo"}, agent.ApproveOrder{Request: "q-1"}, agent.RejectOrder{Request: "q-1", Reason: "no"}, agent.EmitOrder{Topic: "t"},
+	agent.PauseCommand{}, agent.InterruptCommand{}, agent.ResumeCommand{}, agent.ResumeCommand{Message: "hello", FromSummary: true}, agent.StopCommand{}, agent.CancelCommand{},
+	agent.SendCommand{Text: "hi"}, agent.SendCommand{Text: "hi", Mode: agent.SendQueue}, agent.SendCommand{Text: "hi", Mode: agent.SendInterrupt},
+	agent.AnswerCommand{Request: "q-2", Text: "Oslo"}, agent.ApproveCommand{Request: "q-1"}, agent.RejectCommand{Request: "q-1", Reason: "no"}, agent.EmitCommand{Topic: "t"},
 }
 
 // Every verb and every pair of two verbs, at every step of a run: whatever is
@@ -157,7 +157,7 @@ func TestEveryPairOfVerbsAtEveryStep(t *testing.T) {
 	t.Parallel()
 	const most = 200
 	length := 0
-	for w := newWorld(t, true); w.state.Life != Ended; length++ {
+	for w := newWorld(t, true); w.state.Phase != RunEnded; length++ {
 		w.next()
 	}
 	require.Greater(t, length, 15)
@@ -185,28 +185,28 @@ func play2(t *testing.T, prompt bool, i, j int, first, second agent.Command, mos
 			t.FailNow()
 		}
 	}()
-	for n := 0; w.state.Life != Ended; n++ {
+	for n := 0; w.state.Phase != RunEnded; n++ {
 		require.Less(t, n, most, "the run does not end")
 		for _, say := range []struct {
 			at      int
 			command agent.Command
 		}{{i, first}, {j, second}} {
-			if n == say.at && w.state.Life != Ended && w.state.Life != Opening {
+			if n == say.at && w.state.Phase != RunEnded && w.state.Phase != RunOpening {
 				w.say(say.command)
 			}
 		}
-		if w.state.Life != Ended {
+		if w.state.Phase != RunEnded {
 			w.next()
 		}
 	}
 }
 
 func (w *world) say(c agent.Command) {
-	err := w.step(Said{Command: c})
+	err := w.step(CommandReceived{Command: c})
 	if err == nil {
 		return
 	}
-	codes := []agent.Code{agent.NotSuspended, agent.NeedsAnswer, agent.Stale, agent.Closed, agent.NotFound, agent.InvalidInput}
+	codes := []agent.Code{agent.CodeNotSuspended, agent.CodeNeedsAnswer, agent.CodeStale, agent.CodeClosed, agent.CodeNotFound, agent.CodeInvalidInput}
 	require.True(w.t, slices.Contains(codes, agent.CodeOf(err)), "%v", err)
 }
 

@@ -10,23 +10,23 @@ import (
 // Parent is the part of a run below another: what the parent said of it at its birth, and
 // when it looks whether the parent still lives. It is zero for a root.
 type Parent struct {
-	// Birth is what the parent said of this run; nil for a root.
-	Birth *agent.Birth `json:"birth,omitempty"`
-	// Beyond are tools that the run may not use though its agent has them, and Inherited
+	// Start is what the parent said of this run; nil for a root.
+	Start *agent.ChildStart `json:"start,omitempty"`
+	// ForbiddenTools are tools that the run may not use though its agent has them, and Inherited
 	// the rules that hold for its sub-agents too.
-	Beyond    []string     `json:"beyond,omitempty"`
-	Inherited []agent.Rule `json:"inherited,omitempty"`
-	// Told is what the parent was told last of the run's suspension; nil if it knows the run
+	ForbiddenTools []string     `json:"forbidden_tools,omitempty"`
+	InheritedRules []agent.Rule `json:"inherited_rules,omitempty"`
+	// LastReport is what the parent was told last of the run's suspension; nil if it knows the run
 	// as one that goes on.
-	Told *Told `json:"told,omitempty"`
-	// LeaseAt is when a run that rests looks for its parent again; Leasing means that it
+	LastReport *LastReport `json:"last_report,omitempty"`
+	// CheckAt is when a run that rests looks for its parent again; Leasing means that it
 	// is looking.
-	LeaseAt time.Time `json:"lease_at,omitzero"`
-	Leasing bool      `json:"leasing,omitempty"`
+	CheckAt  time.Time `json:"check_at,omitzero"`
+	Checking bool      `json:"checking,omitempty"`
 }
 
-// Told is what of a suspension is worth another report if it changes.
-type Told struct {
+// LastReport is what of a suspension is worth another report if it changes.
+type LastReport struct {
 	Suspension string               `json:"suspension"`
 	Kind       agent.SuspensionKind `json:"kind"`
 	Owner      agent.Owner          `json:"owner"`
@@ -40,75 +40,77 @@ const reasonParent = "parent_ended"
 // costs nothing, and looks before it does anything else. So is the look after children
 // that may have gone without a word, for which this run may be waiting.
 const (
-	leaseFirst = time.Minute
-	leaseMost  = 24 * time.Hour
-	lookMost   = time.Hour
+	parentCheckFirst = time.Minute
+	parentCheckMax   = 24 * time.Hour
+	lookMost         = time.Hour
 )
 
-func (p *Parent) born(b *agent.Birth) { p.Birth = b }
+func (p *Parent) start(b *agent.ChildStart) { p.Start = b }
 
-// bound remembers which tools are beyond the run, and which rules its sub-agents inherit.
-func (p *Parent) bound(beyond []string, rules []agent.Rule) { p.Beyond, p.Inherited = beyond, rules }
+// setBounds remembers which tools are beyond the run, and which rules its sub-agents inherit.
+func (p *Parent) setBounds(beyond []string, rules []agent.Rule) {
+	p.ForbiddenTools, p.InheritedRules = beyond, rules
+}
 
 // is reports whether a run is the parent.
-func (p Parent) is(run string) bool { return p.Birth != nil && p.Birth.Parent.Run == run }
+func (p Parent) is(run string) bool { return p.Start != nil && p.Start.Parent.Run == run }
 
 // depth is how many runs stand above this one.
 func (p Parent) depth() int {
-	if p.Birth == nil {
+	if p.Start == nil {
 		return 0
 	}
-	return p.Birth.Depth
+	return p.Start.Depth
 }
 
-// news reports whether the parent is to be told of a suspension. Each report is whole, so
+// isNews reports whether the parent is to be told of a suspension. Each report is whole, so
 // the last one that arrives is enough, and the parent wakes for each: of answers it hears
 // when half of what it knows to be open has been decided.
-func (p Parent) news(n agent.SuspensionNote) bool {
-	t := p.Told
+func (p Parent) isNews(n agent.SuspensionSummary) bool {
+	t := p.LastReport
 	return t == nil || t.Suspension != n.ID || t.Kind != n.Kind || t.Owner != n.Owner || n.Open > t.Open || n.Open < t.Open && n.Open <= t.Open/2
 }
 
-// tells remembers what the parent is told of a suspension, and goesOn that it is told of
+// reported remembers what the parent is told of a suspension, and goesOn that it is told of
 // its end.
-func (p *Parent) tells(n agent.SuspensionNote) {
-	p.Told = &Told{Suspension: n.ID, Kind: n.Kind, Owner: n.Owner, Open: n.Open}
+func (p *Parent) reported(n agent.SuspensionSummary) {
+	p.LastReport = &LastReport{Suspension: n.ID, Kind: n.Kind, Owner: n.Owner, Open: n.Open}
 }
-func (p *Parent) goesOn() { p.Told = nil }
+func (p *Parent) reportedResumed() { p.LastReport = nil }
 
-// lookAnew lets a run that begins to rest look soon.
-func (p *Parent) lookAnew() { p.LeaseAt = time.Time{} }
+// scheduleCheck lets a run that begins to rest look soon.
+func (p *Parent) scheduleCheck() { p.CheckAt = time.Time{} }
 
-func (p *Parent) looks() { p.Leasing = true }
+func (p *Parent) startCheck() { p.Checking = true }
 
-// looked takes that the parent lives, and sets when to look again.
-func (p *Parent) looked(since, at time.Time) {
-	p.Leasing = false
-	p.LeaseAt = at.Add(min(max(at.Sub(since), leaseFirst), leaseMost))
+// parentAlive takes that the parent lives, and sets when to look again.
+func (p *Parent) parentAlive(since, at time.Time) {
+	p.Checking = false
+	p.CheckAt = at.Add(min(max(at.Sub(since), parentCheckFirst), parentCheckMax))
 }
 
-// forgetLook ends a look whose answer does not come along into a new execution.
-func (p *Parent) forgetLook() { p.Leasing = false }
+// dropCheck ends a look whose answer does not come along into a new execution.
+func (p *Parent) dropCheck() { p.Checking = false }
 
-// born takes what the parent says of this run.
-func (s *step) born(b *agent.Birth) {
+// startedByParent takes what the parent says of this run.
+func (s *step) startedByParent(b *agent.ChildStart) {
 	if b == nil {
 		return
 	}
-	s.Parent.born(b)
-	s.hearAbove(b.Heard)
-	if s.layable(b.Held) {
-		s.Holds.born(strongest(b.Held))
+	s.Parent.start(b)
+	s.learnHoldsAbove(b.KnownHolds)
+	if s.holdsValid(b.Holds) {
+		s.Holds.startUnder(strongest(b.Holds))
 	}
-	s.Ledger.born(b.Grant)
+	s.Ledger.start(b.Grant)
 }
 
-// bounded makes a Spec one that its ancestors allow: their rules hold here too, and tools
+// boundSpec makes a Spec one that its ancestors allow: their rules hold here too, and tools
 // that they may not use are known by name and refused.
-func (s *step) bounded(spec agent.Spec) agent.Spec {
-	ceilings := s.Parent.over(spec)
-	if b := s.Parent.Birth; b != nil {
-		spec.Rules = below(b.Rules, spec.Rules)
+func (s *step) boundSpec(spec agent.Spec) agent.Spec {
+	ceilings := s.Parent.ceilings(spec)
+	if b := s.Parent.Start; b != nil {
+		spec.Rules = mergeRules(b.Rules, spec.Rules)
 		if len(b.Output) > 0 {
 			spec.Output = b.Output
 		}
@@ -134,27 +136,27 @@ func (s *step) bounded(spec agent.Spec) agent.Spec {
 	if len(spec.Agents) > 0 {
 		rules = spec.Rules
 	}
-	s.Parent.bound(beyond, rules)
+	s.Parent.setBounds(beyond, rules)
 	return spec
 }
 
-// below are the rules of a run with those above it: of equal ones, the ancestors' count. The
+// mergeRules are the rules of a run with those above it: of equal ones, the ancestors' count. The
 // ancestors' end with one for all else, if the run's own do: that one is about what none of
 // the run's own matches.
-func below(above, own []agent.Rule) []agent.Rule {
+func mergeRules(above, own []agent.Rule) []agent.Rule {
 	otherwise := func(rules []agent.Rule) bool { return len(rules) > 0 && rules[len(rules)-1].Otherwise }
 	if len(above) > 0 && otherwise(own) && !otherwise(above) {
-		above = append(slices.Clip(above), agent.Rule{Do: agent.Allow, Otherwise: true})
+		above = append(slices.Clip(above), agent.Rule{Do: agent.RulingAllow, Otherwise: true})
 	}
 	return slices.Concat(above, own)
 }
 
-// over are the ceilings of a run with a Spec: its own, and those of the runs above.
-func (p Parent) over(spec agent.Spec) [][]string {
-	if p.Birth == nil {
+// ceilings are the ceilings of a run with a Spec: its own, and those of the runs above.
+func (p Parent) ceilings(spec agent.Spec) [][]string {
+	if p.Start == nil {
 		return [][]string{spec.Ceiling}
 	}
-	return append([][]string{spec.Ceiling}, p.Birth.Ceilings...)
+	return append([][]string{spec.Ceiling}, p.Start.Ceilings...)
 }
 
 func within(ceilings [][]string, name string) bool {
@@ -166,89 +168,89 @@ func within(ceilings [][]string, name string) bool {
 	return true
 }
 
-// reportRest tells the parent on what this run rests, if that is news there. That it rests
+// reportSuspensionToParent tells the parent on what this run rests, if that is news there. That it rests
 // for an inherited hold alone is none.
-func (s *step) reportRest() {
-	if s.Parent.Birth == nil || s.heldAboveOnly() && s.Parent.Told == nil {
+func (s *step) reportSuspensionToParent() {
+	if s.Parent.Start == nil || s.onlyHeldByAncestor() && s.Parent.LastReport == nil {
 		return
 	}
-	note := s.Suspension().Note(s.redacted())
-	if !s.Parent.news(note) {
+	note := s.Suspension().Summary(s.redacted())
+	if !s.Parent.isNews(note) {
 		return
 	}
-	s.Parent.tells(note)
-	r := s.ownReport(agent.Suspended)
+	s.Parent.reported(note)
+	r := s.ownReport(agent.StatusSuspended)
 	r.Suspension = &note
-	s.tellParent(r)
+	s.reportToParent(r)
 }
 
-// reportGoesOn tells a parent that knows this run as suspended that it goes on.
-func (s *step) reportGoesOn() {
-	if s.Parent.Told != nil {
-		s.Parent.goesOn()
-		s.tellParent(s.ownReport(agent.Running))
+// reportResumedToParent tells a parent that knows this run as suspended that it goes on.
+func (s *step) reportResumedToParent() {
+	if s.Parent.LastReport != nil {
+		s.Parent.reportedResumed()
+		s.reportToParent(s.ownReport(agent.StatusRunning))
 	}
 }
 
 // ownReport is a report of this run, numbered by its log.
 func (s *step) ownReport(status agent.Status) agent.ChildReport {
-	return agent.ChildReport{Run: s.Parent.Birth.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status, Share: s.shareReport()}
+	return agent.ChildReport{Run: s.Parent.Start.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status, Budget: s.budgetReport()}
 }
 
-func (s *step) tellParent(r agent.ChildReport) {
-	s.do(TellParent{Session: s.Parent.Birth.Parent.Session, Report: r})
+func (s *step) reportToParent(r agent.ChildReport) {
+	s.do(ReportToParent{Session: s.Parent.Start.Parent.Session, Report: r})
 }
 
-// reportEnd tells a parent that does not wait for the result that the run has ended.
-func (s *step) reportEnd() {
-	if b := s.Parent.Birth; b == nil || !b.Background {
+// reportEndToParent tells a parent that does not wait for the result that the run has ended.
+func (s *step) reportEndToParent() {
+	if b := s.Parent.Start; b == nil || !b.Background {
 		return
 	}
 	r := s.ownReport(s.End.Outcome.Status)
 	r.Seq++ // a report of this event was one of a rest, or of work
-	s.tellParent(r)
+	s.reportToParent(r)
 }
 
-// leaseDue is when a run that rests looks whether its parent still lives.
-func (s *step) leaseDue() time.Time {
+// parentCheckDue is when a run that rests looks whether its parent still lives.
+func (s *step) parentCheckDue() time.Time {
 	p := s.Parent
-	if p.Birth == nil || p.Leasing || !s.Rest.resting() && !s.onlyBelow() {
+	if p.Start == nil || p.Checking || !s.Suspensions.atRest() && !s.onlyAwaitsChildren() {
 		return time.Time{}
 	}
-	if p.LeaseAt.IsZero() {
-		return s.Rest.Since.Add(leaseFirst)
+	if p.CheckAt.IsZero() {
+		return s.Suspensions.Since.Add(parentCheckFirst)
 	}
-	return p.LeaseAt
+	return p.CheckAt
 }
 
-// onlyBelow reports whether the turn waits for sub-agents alone: no step of this run looks
+// onlyAwaitsChildren reports whether the turn waits for sub-agents alone: no step of this run looks
 // for its parent then.
-func (s *step) onlyBelow() bool {
-	return s.works() && s.Calls.active() == 0 && s.Calls.count(Below) > 0
+func (s *step) onlyAwaitsChildren() bool {
+	return s.awaitsCalls() && s.Calls.runningCount() == 0 && s.Calls.count(CallAwaitingChildren) > 0
 }
 
-// look looks whether the parent still lives, stores what a run that rests for its hold has
+// checkParent looks whether the parent still lives, stores what a run that rests for its hold has
 // not stored, and asks about a hold that a step met and that nobody told of.
-func (s *step) look() {
-	if s.Log.open() && s.mayStore() {
-		s.sealStep(false)
+func (s *step) checkParent() {
+	if s.Log.hasUnsealed() && s.maySeal() {
+		s.seal(false)
 	}
-	s.Parent.looks()
-	s.do(Lease{Parent: s.Parent.Birth.Parent})
-	if s.Ledger.Above != nil { // also for those below: what was asked may be lost
-		s.Ledger.asksAnew()
+	s.Parent.startCheck()
+	s.do(CheckParent{Parent: s.Parent.Start.Parent})
+	if s.Ledger.FromParent != nil { // also for those below: what was asked may be lost
+		s.Ledger.askAgain()
 	}
-	if early := s.Holds.Early; early != nil {
-		s.tellParent(s.metReport(*early))
+	if early := s.Holds.Unconfirmed; early != nil {
+		s.reportToParent(s.metReport(*early))
 	}
 }
 
-// leased takes what the look found.
-func (s *step) leased(in Leased) error {
-	if s.over() {
+// parentChecked takes what the look found.
+func (s *step) parentChecked(in ParentChecked) error {
+	if s.decided() {
 		return s.refuse("the run is ending")
 	}
-	s.Parent.looked(s.Rest.Since, s.At)
+	s.Parent.parentAlive(s.Suspensions.Since, s.At)
 	if in.Gone {
 		return s.cancelled(reasonParent)
 	}

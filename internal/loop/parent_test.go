@@ -12,35 +12,35 @@ import (
 // The parent hears of a suspension again if it is another, of another kind or owner, asks
 // for more, or if half of what is open is decided.
 func TestWhatIsNewsToTheParent(t *testing.T) {
-	p, n := Parent{}, agent.SuspensionNote{ID: "s-1", Kind: agent.InputRequired, Owner: agent.OwnedByOperator, Open: 8}
-	require.True(t, p.news(n))
-	p.tells(n)
+	p, n := Parent{}, agent.SuspensionSummary{ID: "s-1", Kind: agent.SuspensionInputRequired, Owner: agent.OwnerOperator, Open: 8}
+	require.True(t, p.isNews(n))
+	p.reported(n)
 	for name, c := range map[string]struct {
-		change func(*agent.SuspensionNote)
+		change func(*agent.SuspensionSummary)
 		news   bool
 	}{
-		"the same":     {func(*agent.SuspensionNote) {}, false},
-		"another":      {func(n *agent.SuspensionNote) { n.ID = "s-2" }, true},
-		"held":         {func(n *agent.SuspensionNote) { n.Kind = agent.Paused }, true},
-		"more":         {func(n *agent.SuspensionNote) { n.Open = 9 }, true},
-		"a few fewer":  {func(n *agent.SuspensionNote) { n.Open = 5 }, false},
-		"half is left": {func(n *agent.SuspensionNote) { n.Open = 4 }, true},
+		"the same":     {func(*agent.SuspensionSummary) {}, false},
+		"another":      {func(n *agent.SuspensionSummary) { n.ID = "s-2" }, true},
+		"held":         {func(n *agent.SuspensionSummary) { n.Kind = agent.SuspensionHeld }, true},
+		"more":         {func(n *agent.SuspensionSummary) { n.Open = 9 }, true},
+		"a few fewer":  {func(n *agent.SuspensionSummary) { n.Open = 5 }, false},
+		"half is left": {func(n *agent.SuspensionSummary) { n.Open = 4 }, true},
 	} {
 		now := n
 		c.change(&now)
-		require.Equal(t, c.news, p.news(now), name)
+		require.Equal(t, c.news, p.isNews(now), name)
 	}
-	p.goesOn()
-	require.True(t, p.news(n))
+	p.reportedResumed()
+	require.True(t, p.isNews(n))
 }
 
 // A run that rests looks for its parent ever more seldom.
 func TestLooksForTheParent(t *testing.T) {
 	p, since := Parent{}, time.Unix(0, 0)
-	for rested, wait := range map[time.Duration]time.Duration{time.Second: leaseFirst, time.Hour: time.Hour, 100 * time.Hour: leaseMost} {
-		p.looks()
-		p.looked(since, since.Add(rested))
-		require.False(t, p.Leasing)
-		require.Equal(t, wait, p.LeaseAt.Sub(since.Add(rested)))
+	for rested, wait := range map[time.Duration]time.Duration{time.Second: parentCheckFirst, time.Hour: time.Hour, 100 * time.Hour: parentCheckMax} {
+		p.startCheck()
+		p.parentAlive(since, since.Add(rested))
+		require.False(t, p.Checking)
+		require.Equal(t, wait, p.CheckAt.Sub(since.Add(rested)))
 	}
 }

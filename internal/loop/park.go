@@ -18,11 +18,11 @@ type Park struct {
 	Idle bool `json:"idle,omitempty"`
 	Size int  `json:"size,omitempty"` // of the conditions
 	// Met is what came true first, kept while a hold keeps the run from going on.
-	Met *Met `json:"met,omitempty"`
+	Met *MetCondition `json:"met,omitempty"`
 }
 
-// Met is a condition that came true.
-type Met struct {
+// MetCondition is a condition that came true.
+type MetCondition struct {
 	Topic   string          `json:"topic,omitempty"` // of an event; empty for a time
 	Payload json.RawMessage `json:"payload,omitempty"`
 	By      string          `json:"by,omitempty"`
@@ -30,23 +30,23 @@ type Met struct {
 }
 
 // order is the event as it was emitted, and message as the model is told of it.
-func (m Met) order() agent.EmitOrder {
-	return agent.EmitOrder{Order: agent.Order{ID: m.ID, By: m.By}, Topic: m.Topic, Payload: m.Payload}
+func (m MetCondition) order() agent.EmitCommand {
+	return agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: m.ID, By: m.By}, Topic: m.Topic, Payload: m.Payload}
 }
 
-func (m Met) message() agent.Message { return eventMessage(m.order()) }
+func (m MetCondition) message() agent.Message { return eventMessage(m.order()) }
 
-func metBy(e agent.EmitOrder) Met {
-	return Met{Topic: e.Topic, Payload: e.Payload, By: e.By, ID: e.ID}
+func conditionMetBy(e agent.EmitCommand) MetCondition {
+	return MetCondition{Topic: e.Topic, Payload: e.Payload, By: e.By, ID: e.ID}
 }
 
 const tooLongToWait = "Not parked: what the run would wait for is too long to be kept."
 
-func conditionsInJSON(c agent.Conditions) int {
-	n := messageFrame + inJSON(c.Input)
+func conditionsJSONLen(c agent.Conditions) int {
+	n := messageFrame + jsonLen(c.Input)
 	for _, one := range c.List() {
 		if n += verbFrame; one.Event != nil {
-			n += inJSON(one.Event.Topic) + rawInJSON(one.Event.Match)
+			n += jsonLen(one.Event.Topic) + rawJSONLen(one.Event.Match)
 		}
 	}
 	return n
@@ -58,7 +58,7 @@ func (p *Park) size() int {
 		return 0
 	}
 	if e := p.event(); e != nil {
-		return p.Size + eventInJSON(e.order())
+		return p.Size + eventJSONLen(e.order())
 	}
 	return p.Size
 }
@@ -66,7 +66,7 @@ func (p *Park) size() int {
 // recount counts anew how long what the run waits for is.
 func (p *Park) recount() {
 	if p != nil {
-		p.Size = conditionsInJSON(p.Conditions)
+		p.Size = conditionsJSONLen(p.Conditions)
 	}
 }
 
@@ -88,7 +88,7 @@ func (p *Park) due() time.Time {
 
 // waitsFor reports whether an event ends the park of a run that is not idle, as far as the
 // budget lets it be found out. It does not if the budget ends before.
-func (p *Park) waitsFor(e agent.EmitOrder, b *match.Budget) bool {
+func (p *Park) waitsFor(e agent.EmitCommand, b *match.Budget) bool {
 	return p != nil && !p.Idle && p.Met == nil && p.meets(e, b)
 }
 
@@ -107,7 +107,7 @@ func (p *Park) topics() (list []string) {
 
 // meets reports whether an event is one of those that the conditions wait for. Its payload is
 // read once for all of them.
-func (p *Park) meets(e agent.EmitOrder, b *match.Budget) bool {
+func (p *Park) meets(e agent.EmitCommand, b *match.Budget) bool {
 	var payload match.Value
 	wasRead := false
 	for _, one := range p.Conditions.List() {
@@ -129,7 +129,7 @@ func (p *Park) meets(e agent.EmitOrder, b *match.Budget) bool {
 }
 
 // event is the event that has met the park; nil if none has.
-func (p *Park) event() *Met {
+func (p *Park) event() *MetCondition {
 	if p == nil || p.Met == nil || p.Met.Topic == "" {
 		return nil
 	}
@@ -141,14 +141,14 @@ func (p *Park) reasons() reasons {
 	if p == nil {
 		return nil
 	}
-	why := reason{kind: agent.WaitingFor, owner: agent.OwnedByRuntime, expires: p.next()}
+	why := reason{kind: agent.SuspensionParked, owner: agent.OwnerRuntime, expires: p.next()}
 	list := p.Conditions.List()
 	if len(list) == 0 {
-		why.owner = agent.OwnedByOperator
+		why.owner = agent.OwnerOperator
 	}
 	for _, c := range list {
 		if c.Event != nil {
-			why.finds = append(why.finds, heardAs(c.Event.Topic))
+			why.finds = append(why.finds, topicValue(c.Event.Topic))
 		} else {
 			why.finds = append(why.finds, "time")
 		}
@@ -174,12 +174,12 @@ func absolute(c agent.Conditions, now time.Time) agent.Conditions {
 
 // park makes the run wait for conditions.
 func (s *step) park(c agent.Conditions, by agent.Initiator, reason string) {
-	s.Park, s.changed = &Park{Conditions: absolute(c, s.now()), Size: conditionsInJSON(c)}, true
+	s.Park, s.changed = &Park{Conditions: absolute(c, s.now()), Size: conditionsJSONLen(c)}, true
 	s.openSuspension(by, "park", reason)
 }
 
-// idleOn parks a daemon until something comes; wakeIdle looks whether it has already.
-func (s *step) idleOn() {
+// goIdle parks a daemon until something comes; wakeIdle looks whether it has already.
+func (s *step) goIdle() {
 	var c agent.Conditions
 	if every := s.daemon().Every; every > 0 {
 		c.Any = append(c.Any, agent.Condition{At: s.now().Add(time.Duration(every))})
@@ -187,23 +187,23 @@ func (s *step) idleOn() {
 	for _, topic := range s.topics() {
 		c.Any = append(c.Any, agent.Condition{Event: &agent.EventCondition{Topic: topic}})
 	}
-	s.Park, s.changed = &Park{Conditions: c, Idle: true, Size: conditionsInJSON(c)}, true
-	s.Rest.blame(agent.BySelf, causeIdle, "") // it is held: that stands in Held
+	s.Park, s.changed = &Park{Conditions: c, Idle: true, Size: conditionsJSONLen(c)}, true
+	s.Suspensions.setInitiator(agent.InitiatorSelf, causeIdle, "") // it is held: that stands in Held
 }
 
-// leavePark ends the park.
-func (s *step) leavePark() { s.Park = nil }
+// endPark ends the park.
+func (s *step) endPark() { s.Park = nil }
 
-// met keeps the condition that came true. A park that has one waits for nothing more.
-func (s *step) met(m Met) { s.Park.Met, s.changed = &m, true }
+// conditionMet keeps the condition that came true. A park that has one waits for nothing more.
+func (s *step) conditionMet(m MetCondition) { s.Park.Met, s.changed = &m, true }
 
-// unparks reports whether something has come that ends the park, and no hold is on the run.
-func (s *step) unparks() bool {
+// mayUnpark reports whether something has come that ends the park, and no hold is on the run.
+func (s *step) mayUnpark() bool {
 	switch {
 	case s.Park == nil || s.Holds.any() || s.End.Stopping != nil:
 		return false
 	case s.Park.Idle:
-		return s.wakes()
+		return s.hasWork()
 	}
 	return s.Park.Met != nil
 }
@@ -215,47 +215,47 @@ func (s *step) unpark() {
 		return
 	}
 	m, c := s.Park.Met, s.Park.Conditions
-	s.leavePark()
+	s.endPark()
 	if m.Topic != "" {
-		s.resumed = agent.Resumed{Cause: agent.ByTriggered, Event: m.Topic, By: m.By}
-		s.goOnWith(fmt.Sprintf("The event %s came.", m.Topic), "")
+		s.resumed = agent.Resumed{Cause: agent.InitiatorTriggered, Event: m.Topic, By: m.By}
+		s.resumeWith(fmt.Sprintf("The event %s came.", m.Topic), "")
 		s.steerEvent(m.order())
 		return
 	}
-	s.resumed = agent.Resumed{Cause: agent.ByTimeout}
+	s.resumed = agent.Resumed{Cause: agent.InitiatorTimeout}
 	const timeCame = "The time until which you waited has come."
 	switch c.OnTimeout {
-	case agent.TimeoutFails:
-		s.fail(agent.Errorf(agent.LimitTime, "the time until which the run waited has come, and its conditions say to fail then"))
-	case agent.TimeoutCancels:
-		s.end(agent.Cancelled, agent.ReasonTimedOut, func(o *agent.Outcome) { o.Text = s.Turn.Text })
-	case agent.ResumeWithInput:
-		s.goOnWith(timeCame, c.Input)
+	case agent.OnTimeoutFail:
+		s.fail(agent.Errorf(agent.CodeLimitTime, "the time until which the run waited has come, and its conditions say to fail then"))
+	case agent.OnTimeoutCancel:
+		s.end(agent.StatusCancelled, agent.ReasonTimedOut, func(o *agent.Outcome) { o.Text = s.Turn.Text })
+	case agent.OnTimeoutResumeWithInput:
+		s.resumeWith(timeCame, c.Input)
 	default:
-		s.fresh()
-		s.goOnWith(timeCame, "")
+		s.startFromSummary()
+		s.resumeWith(timeCame, "")
 	}
 }
 
-// unparked forgets the park of a run that ends. An event that has met it while a hold kept
+// dropPark forgets the park of a run that ends. An event that has met it while a hold kept
 // the run is told like a message that waits.
-func (s *step) unparked() {
+func (s *step) dropPark() {
 	if e := s.Park.event(); e != nil {
 		s.steerEvent(e.order())
 	}
-	s.leavePark()
+	s.endPark()
 }
 
-// goOnWith writes the note that the model gets once, behind everything else, and what it
+// resumeWith writes the note that the model gets once, behind everything else, and what it
 // is told beside.
-func (s *step) goOnWith(cause, input string) {
-	if s.Rest.resting() {
-		w := s.Rest.Wait
+func (s *step) resumeWith(cause, input string) {
+	if s.Suspensions.atRest() {
+		w := s.Suspensions.Open
 		note := fmt.Sprintf("You were suspended at turn %d", w.Turn)
 		if w.Reason != "" {
 			note += " for the reason " + quote(w.Reason)
 		}
-		s.Turn.notes(note + fmt.Sprintf(" and go on at %s. %s", s.now().Format(time.RFC3339), cause))
+		s.Turn.setNote(note + fmt.Sprintf(" and go on at %s. %s", s.now().Format(time.RFC3339), cause))
 	}
 	if input != "" {
 		s.steer(agent.TextMessage(agent.RoleUser, input))

@@ -21,19 +21,19 @@ func TestWhatAParkWaitsFor(t *testing.T) {
 	}}}
 	require.Equal(t, at, p.due())
 	for payload, waits := range map[string]bool{`{"order":1}`: true, `{}`: false} {
-		require.Equal(t, waits, p.waitsFor(agent.EmitOrder{Topic: "paid", Payload: json.RawMessage(payload)}, match.NewBudget(match.Looks)), payload)
+		require.Equal(t, waits, p.waitsFor(agent.EmitCommand{Topic: "paid", Payload: json.RawMessage(payload)}, match.NewBudget(match.Looks)), payload)
 	}
-	require.False(t, p.waitsFor(agent.EmitOrder{Topic: "other", Payload: json.RawMessage(`{"order":1}`)}, match.NewBudget(match.Looks)))
-	require.Equal(t, agent.OwnedByRuntime, p.reasons().owner())
-	met := metBy(agent.EmitOrder{Topic: "paid"})
+	require.False(t, p.waitsFor(agent.EmitCommand{Topic: "other", Payload: json.RawMessage(`{"order":1}`)}, match.NewBudget(match.Looks)))
+	require.Equal(t, agent.OwnerRuntime, p.reasons().owner())
+	met := conditionMetBy(agent.EmitCommand{Topic: "paid"})
 	p.Met = &met
 	require.Zero(t, p.due())
-	require.False(t, p.waitsFor(agent.EmitOrder{Topic: "paid", Payload: json.RawMessage(`{"order":2}`)}, match.NewBudget(match.Looks)))
+	require.False(t, p.waitsFor(agent.EmitCommand{Topic: "paid", Payload: json.RawMessage(`{"order":2}`)}, match.NewBudget(match.Looks)))
 
 	var none *Park
 	require.Zero(t, none.due())
 	require.Empty(t, none.reasons())
-	require.Equal(t, agent.OwnedByOperator, (&Park{}).reasons().owner(), "only somebody's resume ends it")
+	require.Equal(t, agent.OwnerOperator, (&Park{}).reasons().owner(), "only somebody's resume ends it")
 }
 
 // Whoever emits learns whether the run waits for another topic or for another payload.
@@ -44,7 +44,7 @@ func TestWhyAnEventIsNotTaken(t *testing.T) {
 		{`{"topic":"lost"}`, "topic", "does not wait for topic lost; it waits for paid"},
 	} {
 		p.line("emit " + c.event)
-		require.ErrorIs(t, p.wrong, agent.Stale)
+		require.ErrorIs(t, p.wrong, agent.CodeStale)
 		require.ErrorContains(t, p.wrong, c.says)
 		require.Equal(t, c.path, asError(p.wrong).Path)
 	}
@@ -64,25 +64,25 @@ func TestATasksComparisonsAreBounded(t *testing.T) {
 	payload, _ := json.Marshal(strings.Split(many(4_000, "1.5"), ","))
 	looks := match.NewBudget(match.Looks)
 	emit := func(payload string, b *match.Budget) error {
-		_, _, err := Step(parked, Moment{At: p.now, Looks: b}, Said{Command: agent.EmitOrder{Topic: "paid", Payload: json.RawMessage(payload)}})
+		_, _, err := Step(parked, Moment{At: p.now, MatchBudget: b}, CommandReceived{Command: agent.EmitCommand{Topic: "paid", Payload: json.RawMessage(payload)}})
 		return err
 	}
 	var codes []agent.Code
 	for range 1_000 {
 		codes = append(codes, agent.CodeOf(emit(string(payload), looks)))
 	}
-	require.Equal(t, agent.Stale, codes[0])
-	require.Equal(t, agent.QueueFull, codes[999])
+	require.Equal(t, agent.CodeStale, codes[0])
+	require.Equal(t, agent.CodeQueueFull, codes[999])
 	require.LessOrEqual(t, looks.Spent(), match.Looks+100_000, "only the last may be counted beyond")
 	err := asError(emit(`{}`, looks))
-	require.Equal(t, agent.QueueFull, err.Code)
+	require.Equal(t, agent.CodeQueueFull, err.Code)
 	require.True(t, err.Retryable)
-	require.NoError(t, emit(`{}`, looks.Anew(match.Looks)), "the next task compares it")
+	require.NoError(t, emit(`{}`, looks.Renew(match.Looks)), "the next task compares it")
 
 	// One that can't be compared in any task is refused for good.
 	huge := "[" + many(30_000, "1") + "]"
-	err = asError(emit(huge, looks.Anew(match.Looks)))
-	require.Equal(t, agent.Stale, err.Code)
+	err = asError(emit(huge, looks.Renew(match.Looks)))
+	require.Equal(t, agent.CodeStale, err.Code)
 	require.False(t, err.Retryable)
 	require.ErrorContains(t, err, "too many parts")
 }

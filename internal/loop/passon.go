@@ -8,9 +8,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// requestBelow splits the name of a request of a run below this one, as it is said here:
+// childRequest splits the name of a request of a run below this one, as it is said here:
 // "trip-42/pay-1/q-7", or "pay-1/q-7" for short.
-func (s *step) requestBelow(request string) (session, id string, ok bool) {
+func (s *step) childRequest(request string) (session, id string, ok bool) {
 	i := strings.LastIndexByte(request, '/')
 	if i < 0 {
 		return "", "", false
@@ -22,22 +22,22 @@ func (s *step) requestBelow(request string) (session, id string, ok bool) {
 	return session, id, true
 }
 
-// addressed reports whether a decision is about a request of a run below, and makes
+// addressedToChild reports whether a decision is about a request of a run below, and makes
 // it what that run is told.
-func (s *step) addressed(c agent.Command) (session, id string, _ agent.Command, ok bool) {
+func (s *step) addressedToChild(c agent.Command) (session, id string, _ agent.Command, ok bool) {
 	switch c := c.(type) {
-	case agent.AnswerOrder:
-		if session, id, ok = s.requestBelow(c.Request); ok {
+	case agent.AnswerCommand:
+		if session, id, ok = s.childRequest(c.Request); ok {
 			c.Request, c.Run, c.Token = id, "", ""
 		}
 		return session, id, c, ok
-	case agent.ApproveOrder:
-		if session, id, ok = s.requestBelow(c.Request); ok {
+	case agent.ApproveCommand:
+		if session, id, ok = s.childRequest(c.Request); ok {
 			c.Request, c.Run, c.Token = id, "", ""
 		}
 		return session, id, c, ok
-	case agent.RejectOrder:
-		if session, id, ok = s.requestBelow(c.Request); ok {
+	case agent.RejectCommand:
+		if session, id, ok = s.childRequest(c.Request); ok {
 			c.Request, c.Run, c.Token = id, "", ""
 		}
 		return session, id, c, ok
@@ -45,48 +45,48 @@ func (s *step) addressed(c agent.Command) (session, id string, _ agent.Command, 
 	return "", "", nil, false
 }
 
-// pathBelow is the way to a run below, as nextChild names each.
-var pathBelow = regexp.MustCompile(`^[a-z][a-z0-9_]*-[1-9][0-9]*(/[a-z][a-z0-9_]*-[1-9][0-9]*)*$`)
+// childPath is the way to a run below, as nextChild names each.
+var childPath = regexp.MustCompile(`^[a-z][a-z0-9_]*-[1-9][0-9]*(/[a-z][a-z0-9_]*-[1-9][0-9]*)*$`)
 
-// passOn hands a decision to the run below that asked for it. It goes as a signal,
+// forward hands a decision to the run below that asked for it. It goes as a signal,
 // so what can be known here is refused here.
-func (s *step) passOn(session, id string, c agent.Command) error {
+func (s *step) forward(session, id string, c agent.Command) error {
 	if s.End.Stopping != nil {
-		return s.refuseAs(agent.Stale, "request", "the run is being stopped, and with it those below it")
+		return s.refuseAs(agent.CodeStale, "request", "the run is being stopped, and with it those below it")
 	}
 	below := strings.TrimPrefix(session, s.Session+"/")
 	first, _, _ := strings.Cut(below, "/")
 	i := s.Children.find(s.Session + "/" + first)
-	if i < 0 || id == "" || !pathBelow.MatchString(below) { // a signal to another workflow, or to none
-		return s.refuseAs(agent.NotFound, "request", "there is no run %s below this one", session)
+	if i < 0 || id == "" || !childPath.MatchString(below) { // a signal to another workflow, or to none
+		return s.refuseAs(agent.CodeNotFound, "request", "there is no run %s below this one", session)
 	}
 	child := s.Children.List[i]
-	if !child.live() {
-		return s.refuseAs(agent.Stale, "request", "run %s has ended (%s)", child.Session, child.Status)
+	if !child.notEnded() {
+		return s.refuseAs(agent.CodeStale, "request", "run %s has ended (%s)", child.Session, child.Status)
 	}
 	if child.Session == session {
-		if err := s.openBelow(child, id); err != nil {
+		if err := s.checkOpenInChild(child, id); err != nil {
 			return err
 		}
 	}
-	s.record(agent.Event{Type: agent.RequestPassed, Answer: &agent.Answered{Request: session + "/" + id, Decision: string(c.Verb()), By: c.Common().By}})
-	s.do(PassOn{Session: session, Command: c})
+	s.record(agent.Event{Type: agent.EventRequestForwarded, Answer: &agent.Answered{Request: session + "/" + id, Decision: string(c.Verb()), By: c.Header().By}})
+	s.do(ForwardCommand{Session: session, Command: c})
 	return nil
 }
 
-// openBelow refuses an answer to a child right below if it is known that the request is not
+// checkOpenInChild refuses an answer to a child right below if it is known that the request is not
 // open, or that a signal can't answer it. What is not known here, the child decides.
-func (s *step) openBelow(child Child, id string) error {
+func (s *step) checkOpenInChild(child Child, id string) error {
 	n := child.Suspension
 	if n == nil {
-		return s.refuseAs(agent.Stale, "request", "run %s waits for nothing, as far as is known here", child.Session)
+		return s.refuseAs(agent.CodeStale, "request", "run %s waits for nothing, as far as is known here", child.Session)
 	}
-	i := slices.IndexFunc(n.Requests, func(r agent.RequestNote) bool { return r.ID == id })
+	i := slices.IndexFunc(n.Requests, func(r agent.RequestSummary) bool { return r.ID == id })
 	switch {
 	case i < 0 && n.Open <= len(n.Requests):
-		return s.refuseAs(agent.Stale, "request", "request %s of %s is not open, as far as is known here", id, child.Session)
+		return s.refuseAs(agent.CodeStale, "request", "request %s of %s is not open, as far as is known here", id, child.Session)
 	case i >= 0 && len(n.Requests[i].Approvers) > 0:
-		return s.refuseAs(agent.Denied, "request", "request %s takes the decision of an approver: say it to session %s itself", id, child.Session)
+		return s.refuseAs(agent.CodeDenied, "request", "request %s takes the decision of an approver: say it to session %s itself", id, child.Session)
 	}
 	return nil
 }

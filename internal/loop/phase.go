@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// Life is where a run stands between its beginning and its end.
-type Life string
+// RunPhase is where a run stands between its beginning and its end.
+type RunPhase string
 
 // The phases of a run's life. docs/loop.md shows these remarks, and those of the phases below.
 const (
-	New       Life = ""          // before the first input
-	Opening   Life = "opening"   // waits for the Spec and the head of the session's log
-	Locating  Life = "locating"  // waits for the point in the log where the run begins
-	Importing Life = "importing" // waits for the state of a run that was suspended elsewhere
-	Listing   Life = "listing"   // waits for the tools of the Spec's sources
-	Live      Life = "live"      // takes turns, or rests
-	Carrying  Life = "carrying"  // between two executions: waits for the last seal before continue-as-new
-	Draining  Life = "draining"  // waits for the sub-agents that a stop has told to stop
-	Folding   Life = "folding"   // waits for the handoff of a stop
-	Ending    Life = "ending"    // waits for the run's last seal
-	Ended     Life = "ended"     // the workflow completes
+	RunNew        RunPhase = ""          // before the first input
+	RunOpening    RunPhase = "opening"   // waits for the Spec and the head of the session's log
+	RunLocating   RunPhase = "locating"  // waits for the point in the log where the run begins
+	RunImporting  RunPhase = "importing" // waits for the state of a run that was suspended elsewhere
+	RunListing    RunPhase = "listing"   // waits for the tools of the Spec's sources
+	RunActive     RunPhase = "live"      // takes turns, or rests
+	RunContinuing RunPhase = "carrying"  // between two executions: waits for the last seal before continue-as-new
+	RunDraining   RunPhase = "draining"  // waits for the sub-agents that a stop has told to stop
+	RunFolding    RunPhase = "folding"   // waits for the handoff of a stop
+	RunEnding     RunPhase = "ending"    // waits for the run's last seal
+	RunEnded      RunPhase = "ended"     // the workflow completes
 )
 
 // TurnPhase is where the turn of a live run stands.
@@ -28,10 +28,10 @@ type TurnPhase string
 
 // The phases of a turn.
 const (
-	Ready   TurnPhase = ""        // between two turns
-	Asking  TurnPhase = "asking"  // waits for the model's reply
-	Working TurnPhase = "working" // waits for the tool calls of the reply
-	Summing TurnPhase = "summing" // waits for a summary of the model: no turn, and no tools
+	TurnReady       TurnPhase = ""        // between two turns
+	TurnAsking      TurnPhase = "asking"  // waits for the model's reply
+	TurnWorking     TurnPhase = "working" // waits for the tool calls of the reply
+	TurnSummarizing TurnPhase = "summing" // waits for a summary of the model: no turn, and no tools
 )
 
 // CallState is where a tool call stands.
@@ -39,11 +39,11 @@ type CallState string
 
 // The states of a call.
 const (
-	Waiting  CallState = "waiting"  // waits until nothing keeps it from beginning
-	Awaiting CallState = "awaiting" // waits for the answer to its request
-	Below    CallState = "below"    // waits for sub-agents
-	Active   CallState = "running"  // a tool is at work
-	Done     CallState = "done"     // has its one result
+	CallPending          CallState = "waiting"  // waits until nothing keeps it from beginning
+	CallAwaitingAnswer   CallState = "awaiting" // waits for the answer to its request
+	CallAwaitingChildren CallState = "below"    // waits for sub-agents
+	CallRunning          CallState = "running"  // a tool is at work
+	CallDone             CallState = "done"     // has its one result
 )
 
 // transitions lists where each phase of a machine may lead.
@@ -51,29 +51,29 @@ type transitions[P ~string] map[P][]P
 
 // The three machines, as docs/loop.md draws them.
 var (
-	lifeMoves = transitions[Life]{
-		New:       {Opening},
-		Opening:   {Locating, Importing, Listing, Live, Ended},
-		Locating:  {Listing, Live, Ended},
-		Importing: {Live, Ended},
-		Listing:   {Live, Ended},
-		Live:      {Carrying, Draining, Folding, Ending},
-		Carrying:  {Live, Ending},
-		Draining:  {Folding, Ending},
-		Folding:   {Ending},
-		Ending:    {Ended},
+	runTransitions = transitions[RunPhase]{
+		RunNew:        {RunOpening},
+		RunOpening:    {RunLocating, RunImporting, RunListing, RunActive, RunEnded},
+		RunLocating:   {RunListing, RunActive, RunEnded},
+		RunImporting:  {RunActive, RunEnded},
+		RunListing:    {RunActive, RunEnded},
+		RunActive:     {RunContinuing, RunDraining, RunFolding, RunEnding},
+		RunContinuing: {RunActive, RunEnding},
+		RunDraining:   {RunFolding, RunEnding},
+		RunFolding:    {RunEnding},
+		RunEnding:     {RunEnded},
 	}
-	turnMoves = transitions[TurnPhase]{
-		Ready:   {Asking, Summing},
-		Asking:  {Asking, Working, Summing, Ready},
-		Working: {Ready},
-		Summing: {Summing, Asking, Ready},
+	turnTransitions = transitions[TurnPhase]{
+		TurnReady:       {TurnAsking, TurnSummarizing},
+		TurnAsking:      {TurnAsking, TurnWorking, TurnSummarizing, TurnReady},
+		TurnWorking:     {TurnReady},
+		TurnSummarizing: {TurnSummarizing, TurnAsking, TurnReady},
 	}
-	callMoves = transitions[CallState]{
-		Waiting:  {Active, Awaiting, Below, Done},
-		Awaiting: {Waiting, Done},
-		Active:   {Awaiting, Done},
-		Below:    {Done},
+	callTransitions = transitions[CallState]{
+		CallPending:          {CallRunning, CallAwaitingAnswer, CallAwaitingChildren, CallDone},
+		CallAwaitingAnswer:   {CallPending, CallDone},
+		CallRunning:          {CallAwaitingAnswer, CallDone},
+		CallAwaitingChildren: {CallDone},
 	}
 )
 

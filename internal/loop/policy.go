@@ -7,15 +7,15 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// takeAside takes what stops a turn before its calls are made: questions first,
+// takeQuestionsOrPark takes what stops a turn before its calls are made: questions first,
 // a park else. All other calls of the reply are not made.
-func (s *step) takeAside(in Replied) bool {
+func (s *step) takeQuestionsOrPark(in ModelReplied) bool {
 	if s.takeQuestions() {
-		s.skipWaiting("the run waits for the user's answer; ask for it again after that")
+		s.skipPending("the run waits for the user's answer; ask for it again after that")
 		return true
 	}
-	if s.takePark(in.Reply.Parkings) {
-		s.skipWaiting("the run was parked; ask for it again after that")
+	if s.takePark(in.Reply.ParkRequests) {
+		s.skipPending("the run was parked; ask for it again after that")
 		return true
 	}
 	return false
@@ -23,29 +23,29 @@ func (s *step) takeAside(in Replied) bool {
 
 func (s *step) takeQuestions() (asked bool) {
 	for i, c := range s.Calls.List {
-		if c.State != Waiting || c.Tool != agent.AskUserTool {
+		if c.State != CallPending || c.Tool != agent.AskUserTool {
 			continue
 		}
 		q, wrong := readQuestion(c.Arguments)
 		if wrong != "" {
-			s.settle(i, agent.CallRejected, wrong)
+			s.setResult(i, agent.CallRejected, wrong)
 			continue
 		}
-		r := agent.Request{Type: agent.Question, Text: q.Text, Context: q.Context, Choices: q.Choices}
-		asked = s.openCall(i, r, q.Text, s.Spec.Asking, agent.BySelf, "question") || asked
+		r := agent.Request{Type: agent.RequestQuestion, Text: q.Text, Context: q.Context, Choices: q.Choices}
+		asked = s.openCallRequest(i, r, q.Text, s.Spec.AnswerTimeouts, agent.InitiatorSelf, "question") || asked
 	}
 	return asked
 }
 
-// openCall makes a call wait for the answer to a request, if both can be kept. words are what
+// openCallRequest makes a call wait for the answer to a request, if both can be kept. words are what
 // somebody else than the runtime says in its text.
-func (s *step) openCall(i int, r agent.Request, words string, p agent.Patience, by agent.Initiator, cause string) (opened bool) {
+func (s *step) openCallRequest(i int, r agent.Request, words string, p agent.AnswerTimeouts, by agent.Initiator, cause string) (opened bool) {
 	o := Request{Request: r, CallID: s.Calls.List[i].ID}.sized(words)
 	if !s.mayKeep(i, o) {
-		s.settle(i, agent.CallRejected, tooMuchAsked)
+		s.setResult(i, agent.CallRejected, tooMuchAsked)
 		return false
 	}
-	s.Calls.await(i, s.askAs(o, p, by, cause))
+	s.Calls.awaitRequest(i, s.openRequest(o, p, by, cause))
 	return true
 }
 
@@ -53,73 +53,73 @@ const tooMuchAsked = "Not executed: a person has to be asked, and more would wai
 
 // takePark takes the first call of await_resumption that can be meant; faults are
 // told to the model, which goes on.
-func (s *step) takePark(parkings []agent.Parking) (parked bool) {
+func (s *step) takePark(parkings []agent.ParkRequest) (parked bool) {
 	n := 0
 	for i, c := range s.Calls.List {
-		if c.Tool != agent.ParkTool || n >= len(parkings) {
+		if c.Tool != agent.AwaitResumptionTool || n >= len(parkings) {
 			continue
 		}
 		p := parkings[n]
 		n++
 		switch {
-		case parked || c.State != Waiting:
+		case parked || c.State != CallPending:
 		case p.Err != nil:
-			s.settle(i, agent.CallRejected, p.Err.Message)
-		case conditionsInJSON(p.Conditions) > s.space():
-			s.settle(i, agent.CallRejected, tooLongToWait)
+			s.setResult(i, agent.CallRejected, p.Err.Message)
+		case conditionsJSONLen(p.Conditions) > s.space():
+			s.setResult(i, agent.CallRejected, tooLongToWait)
 		default:
 			parked = true
-			s.park(p.Conditions, agent.BySelf, p.Reason)
+			s.park(p.Conditions, agent.InitiatorSelf, p.Reason)
 			text := "You were suspended, and go on now."
-			if left := s.meet(); left > 0 {
+			if left := s.matchQueued(); left > 0 {
 				text += fmt.Sprintf(" %d events that waited already have too many parts to be compared with your conditions at once. You get them later, one after the other.", left)
 			}
-			s.settle(i, agent.CallOK, text)
+			s.setResult(i, agent.CallOK, text)
 		}
 	}
 	return parked
 }
 
-// denySome applies the Spec's rules to the calls that are left, deny over ask over allow,
+// applyRules applies the Spec's rules to the calls that are left, deny over ask over allow,
 // and rejects what they deny. It returns what they say about each call.
-func (s *step) denySome(r agent.Reply) []agent.Rule {
+func (s *step) applyRules(r agent.Reply) []agent.Rule {
 	made := map[string]int{}
-	for _, t := range s.Calls.own() {
+	for _, t := range s.Calls.ownCounts() {
 		made[t.Tool] = t.Calls
 	}
 	rulings := make([]agent.Rule, len(s.Calls.List))
 	for i, c := range s.Calls.List {
-		if c.State != Waiting {
+		if c.State != CallPending {
 			continue
 		}
 		var matches []int
-		if i < len(r.Rules) {
-			matches = r.Rules[i]
+		if i < len(r.RuleMatches) {
+			matches = r.RuleMatches[i]
 		}
 		tool, _ := s.Spec.Tool(c.Tool)
 		rule, n := s.ruling(matches, made[c.Tool], tool)
 		made[c.Tool]++
-		if rule.Do == agent.Deny {
-			s.settle(i, agent.CallRejected, denied(rule, n))
+		if rule.Do == agent.RulingDeny {
+			s.setResult(i, agent.CallRejected, denied(rule, n))
 		}
 		rulings[i] = rule
 	}
 	return rulings
 }
 
-// askForSome asks for the calls that rules want to be approved, and those that the client
+// openApprovals asks for the calls that rules want to be approved, and those that the client
 // carries out.
-func (s *step) askForSome(r agent.Reply, rulings []agent.Rule) {
+func (s *step) openApprovals(r agent.Reply, rulings []agent.Rule) {
 	for i, c := range s.Calls.List {
-		if c.State != Waiting {
+		if c.State != CallPending {
 			continue
 		}
 		rule := rulings[i]
 		switch tool, _ := s.Spec.Tool(c.Tool); {
-		case tool.By == agent.ByClient:
-			s.openCall(i, request(r, i, agent.ClientTool, c, tool, agent.Rule{}), "", s.patience(), agent.ByPolicy, string(agent.ClientTool))
-		case rule.Do == agent.Ask && !(plain(rule) && slices.Contains(s.Requests.Always, c.Tool)):
-			s.openCall(i, request(r, i, agent.Approval, c, tool, rule), rule.Reason, rule.Patience, agent.ByPolicy, string(agent.Approval))
+		case tool.Executor == agent.ExecutorClient:
+			s.openCallRequest(i, request(r, i, agent.RequestClientTool, c, tool, agent.Rule{}), "", s.answerTimeouts(), agent.InitiatorPolicy, string(agent.RequestClientTool))
+		case rule.Do == agent.RulingAsk && !(anyoneMayApprove(rule) && slices.Contains(s.Requests.Always, c.Tool)):
+			s.openCallRequest(i, request(r, i, agent.RequestApproval, c, tool, rule), rule.Reason, rule.AnswerTimeouts, agent.InitiatorPolicy, string(agent.RequestApproval))
 		}
 	}
 }
@@ -132,13 +132,13 @@ func denied(rule agent.Rule, n int) string {
 	return text
 }
 
-// plain reports whether anybody may approve what a rule asks about, and for all that
+// anyoneMayApprove reports whether anybody may approve what a rule asks about, and for all that
 // is still to come.
-func plain(rule agent.Rule) bool { return len(rule.Approvers) == 0 && rule.Confirm == "" }
+func anyoneMayApprove(rule agent.Rule) bool { return len(rule.Approvers) == 0 && rule.Confirm == "" }
 
-// patience is how long a request waits that has no default answer of its own.
-func (s *step) patience() agent.Patience {
-	p := s.Spec.Asking
+// answerTimeouts is how long a request waits that has no default answer of its own.
+func (s *step) answerTimeouts() agent.AnswerTimeouts {
+	p := s.Spec.AnswerTimeouts
 	p.Default = ""
 	return p
 }
@@ -150,14 +150,14 @@ func (s *step) patience() agent.Patience {
 func (s *step) ruling(matches []int, made int, tool agent.ToolSpec) (strictest agent.Rule, n int) {
 	spoken := false
 	for i, rule := range s.Spec.Rules {
-		counts := slices.Contains(matches, i) && made >= rule.Over && !(rule.Otherwise && spoken)
+		counts := slices.Contains(matches, i) && made >= rule.AfterCalls && !(rule.Otherwise && spoken)
 		if counts && rule.Strictness() > strictest.Strictness() {
 			strictest, n = rule, i
 		}
 		spoken = !rule.Otherwise && (spoken || counts)
 	}
-	if tool.Ask != nil { // its own approvers count before those of an equal rule
-		if rule := tool.Ask.Rule(); rule.Strictness() >= strictest.Strictness() {
+	if tool.Approval != nil { // its own approvers count before those of an equal rule
+		if rule := tool.Approval.Rule(); rule.Strictness() >= strictest.Strictness() {
 			return rule, -1
 		}
 	}
@@ -167,14 +167,14 @@ func (s *step) ruling(matches []int, made int, tool agent.ToolSpec) (strictest a
 // request is what a person is shown of a call, the i-th of a reply.
 func request(r agent.Reply, i int, t agent.RequestType, c Call, tool agent.ToolSpec, rule agent.Rule) agent.Request {
 	text := fmt.Sprintf("Run %s?", c.Tool)
-	if t == agent.ClientTool {
+	if t == agent.RequestClientTool {
 		text = fmt.Sprintf("Run %s and answer with its result.", c.Tool)
 	}
 	if rule.Reason != "" {
 		text += " " + rule.Reason
 	}
 	arguments := c.Arguments
-	if t == agent.Approval { // who carries a call out has to know it whole
+	if t == agent.RequestApproval { // who carries a call out has to know it whole
 		arguments = redactedArguments(arguments, tool)
 	}
 	return agent.Request{

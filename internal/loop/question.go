@@ -27,23 +27,23 @@ func readQuestion(arguments json.RawMessage) (q agent.ToolQuestion, wrong string
 	return q, ""
 }
 
-// askFor asks a person what a tool wants to know in the middle of its call.
-func (s *step) askFor(i int, q agent.ToolQuestion) {
+// askPerson asks a person what a tool wants to know in the middle of its call.
+func (s *step) askPerson(i int, q agent.ToolQuestion) {
 	c := s.Calls.List[i]
 	r := agent.Request{
-		Type: agent.Question, Text: q.Text, Context: q.Context, Choices: q.Choices, Schema: q.Schema, Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool},
+		Type: agent.RequestQuestion, Text: q.Text, Context: q.Context, Choices: q.Choices, Schema: q.Schema, Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool},
 	}
-	o := Request{Request: r, CallID: c.ID, Again: true, Kept: q.State}.sized(q.Text)
+	o := Request{Request: r, CallID: c.ID, RetryCall: true, ToolState: q.State}.sized(q.Text)
 	if !s.mayKeep(i, o) {
-		s.settle(i, agent.CallFailed, "Not finished: it asked something, and more would wait for people than can be kept.")
+		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and more would wait for people than can be kept.")
 		return
 	}
-	s.Calls.await(i, s.askAs(o, s.Spec.Asking, agent.BySelf, "tool"))
+	s.Calls.awaitRequest(i, s.openRequest(o, s.Spec.AnswerTimeouts, agent.InitiatorSelf, "tool"))
 }
 
-// callAgain lets a call be made again that has asked for it itself.
-func (s *step) callAgain(r Request, a agent.ToolAnswer) {
-	a.State = r.Kept
+// retryCall lets a call be made again that has asked for it itself.
+func (s *step) retryCall(r Request, a agent.ToolAnswer) {
+	a.State = r.ToolState
 	s.Calls.answer(s.Calls.find(r.CallID), a)
 }
 
@@ -65,19 +65,19 @@ func (s *step) mayAnswer(r Request, d decision) error {
 	case len(d.answer.Data) > 0:
 		size, path = size+2*len(d.answer.Data), "data"
 	default:
-		size += len(r.said(d.answer))
+		size += len(r.answerText(d.answer))
 	}
 	if size > maxAnswers {
-		return s.refuseAs(agent.TooLarge, path, "the answers to what call %s asks would have %d bytes; at most %d are taken: shorten this one", r.CallID, size, maxAnswers)
+		return s.refuseAs(agent.CodeTooLarge, path, "the answers to what call %s asks would have %d bytes; at most %d are taken: shorten this one", r.CallID, size, maxAnswers)
 	}
 	a := agent.ToolAnswer{By: d.by}
 	if d.reject != nil {
 		a.Text = d.reject.Reason
 	} else {
-		a.Text, a.Data = r.said(d.answer), d.answer.Data
+		a.Text, a.Data = r.answerText(d.answer), d.answer.Data
 	}
-	if answerInJSON(a) > s.space() {
-		return s.refuseAs(agent.TooLarge, path, "the answer is too long to be kept beside what else waits: shorten it, or answer other requests first")
+	if answerJSONLen(a) > s.space() {
+		return s.refuseAs(agent.CodeTooLarge, path, "the answer is too long to be kept beside what else waits: shorten it, or answer other requests first")
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func TestAnySequenceOfInputs(t *testing.T) {
 			was := p.state
 			before, err := json.Marshal(was)
 			require.NoError(t, err)
-			if p.state.Life == Opening || rapid.IntRange(0, 2).Draw(t, "odd") == 0 {
+			if p.state.Phase == RunOpening || rapid.IntRange(0, 2).Draw(t, "odd") == 0 {
 				p.step(drawOdd(t, p.state))
 			} else {
 				lines := rapid.SampledFrom(theme{}.moves(place{p.state, p.now, p.full, p.near})).Draw(t, "input")
@@ -35,10 +35,10 @@ func TestAnySequenceOfInputs(t *testing.T) {
 			after, err := json.Marshal(was)
 			require.NoError(t, err)
 			require.JSONEq(t, string(before), string(after), "Step changed the state that it was given")
-			if p.state.Life == Ended {
+			if p.state.Phase == RunEnded {
 				return
 			}
-			if p.state.Portable() == nil && rapid.IntRange(0, 3).Draw(t, "moves") == 0 {
+			if p.state.CheckPortable() == nil && rapid.IntRange(0, 3).Draw(t, "moves") == 0 {
 				p.state = move(t, p.state, p.now)
 			}
 		}
@@ -49,8 +49,8 @@ func TestAnySequenceOfInputs(t *testing.T) {
 // some that the run does not wait for.
 func drawOdd(t *rapid.T, s State) Input {
 	all := map[string][]string{
-		string(Opening): {"opened", "opened", "opened", "verb", "not-opened"}, string(Locating): {"located"}, string(Listing): {"listed"}, string(Asking): {"says", "calls", "calls", "calls", "held", "delays"}, string(Working): {"result"}, string(Summing): {"says", "held", "delays"},
-	}[s.at()]
+		string(RunOpening): {"opened", "opened", "opened", "verb", "not-opened"}, string(RunLocating): {"located"}, string(RunListing): {"listed"}, string(TurnAsking): {"says", "calls", "calls", "calls", "held", "delays"}, string(TurnWorking): {"result"}, string(TurnSummarizing): {"says", "held", "delays"},
+	}[s.phaseName()]
 	if len(all) == 0 || rapid.IntRange(0, 9).Draw(t, "stray") == 0 {
 		all = []string{"opened", "located", "listed", "says", "calls", "held", "delays", "result", "verb", "verb"}
 	}
@@ -58,40 +58,40 @@ func drawOdd(t *rapid.T, s State) Input {
 	case "opened":
 		in := Opened{Spec: drawSpec(t)}
 		if rapid.Bool().Draw(t, "before") { // the session has had runs
-			in.Head, in.Seq, in.Numbers, in.Posts = "old", 9, agent.Numbers{Request: 3, Hold: 1}, []agent.Post{{ID: "a", Run: "old"}}
-			in.Inbox = agent.Inbox{Cut: true, Events: []agent.EmitOrder{{Order: agent.Order{ID: "e7"}, Topic: "t"}}}
+			in.Head, in.Seq, in.Counters, in.Receipts = "old", 9, agent.Counters{Request: 3, Hold: 1}, []agent.MessageReceipt{{ID: "a", Run: "old"}}
+			in.Backlog = agent.Backlog{Unfinished: true, Events: []agent.EmitCommand{{CommandHeader: agent.CommandHeader{ID: "e7"}, Topic: "t"}}}
 		}
 		if rapid.IntRange(0, 3).Draw(t, "behind") == 0 {
-			in.Behind = []string{"e"}
+			in.TerminatedRuns = []string{"e"}
 		}
 		if rapid.IntRange(0, 2).Draw(t, "lists") == 0 {
 			in.Sources = []string{"mcp"}
 		}
 		return in
 	case "not-opened":
-		return Opened{Err: agent.Errorf(agent.UnknownAgent, "no")}
+		return Opened{Err: agent.Errorf(agent.CodeUnknownAgent, "no")}
 	case "located":
-		return Located{Head: "old", Seq: 12, Version: 3, Numbers: s.Numbers, Posts: s.Messages.Posts, Inbox: s.Inbox(), Forked: &agent.Forked{Checkpoint: "cp-5"}, Turn: 2}
+		return Located{Head: "old", Seq: 12, Version: 3, Counters: s.Counters, Receipts: s.Messages.Receipts, Backlog: s.Backlog(), Forked: &agent.Forked{Checkpoint: "cp-5"}, Turn: 2}
 	case "listed":
 		if rapid.IntRange(0, 3).Draw(t, "lists") == 0 {
-			return Listed{Err: agent.Errorf(agent.ToolFailed, "no")}
+			return Listed{Err: agent.Errorf(agent.CodeToolFailed, "no")}
 		}
 		return Listed{Tools: []agent.ToolSpec{{Name: "mcp__add"}}, Instructions: rapid.SampledFrom([]string{"", "It adds."}).Draw(t, "instructions")}
 	case "says":
 		text := strings.Repeat("x", rapid.SampledFrom([]int{0, 5, 300_000}).Draw(t, "size"))
-		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: text}}}}
+		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: text}}}}
 	case "held":
-		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &agent.Heard{
+		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &agent.HoldRef{
 			Session: rapid.SampledFrom([]string{"s", "other"}).Draw(t, "session"), N: rapid.IntRange(1, 3).Draw(t, "n"),
 		}}}
 	case "delays":
-		return Delayed{Ask: s.Turn.Ask, Until: s.Turn.Asked.Add(time.Minute), Err: agent.Errorf(agent.ProviderError, "%s", strings.Repeat("x", 4<<10))}
+		return ModelDelayed{AskSeq: s.Turn.AskSeq, Until: s.Turn.Asked.Add(time.Minute), Err: agent.Errorf(agent.CodeProviderError, "%s", strings.Repeat("x", 4<<10))}
 	case "calls":
-		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: drawCalls(t), Rules: drawRules(t), Parkings: []agent.Parking{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}}
+		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls, Usage: tokens(), Parts: drawCalls(t), RuleMatches: drawRules(t), ParkRequests: []agent.ParkRequest{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}}
 	case "result":
-		in := Returned{Result: drawResult(t, s)}
+		in := ToolReturned{Result: drawResult(t, s)}
 		if rapid.IntRange(0, 4).Draw(t, "asks") == 0 {
-			in.Ask = &agent.ToolQuestion{Text: "Which?"}
+			in.Question = &agent.ToolQuestion{Text: "Which?"}
 		}
 		return in
 	}
@@ -100,20 +100,20 @@ func drawOdd(t *rapid.T, s State) Input {
 
 // drawVerb says something to any request, with or without an id that was used before.
 func drawVerb(t *rapid.T, s State) Input {
-	request := agent.RequestID(rapid.IntRange(max(1, s.Numbers.Request-2), s.Numbers.Request+1).Draw(t, "request"))
+	request := agent.RequestID(rapid.IntRange(max(1, s.Counters.Request-2), s.Counters.Request+1).Draw(t, "request"))
 	all := []agent.Command{
-		agent.AnswerOrder{Request: request, Text: "y"}, agent.ApproveOrder{Request: request, Always: true}, agent.RejectOrder{Request: request, Reason: "no"},
-		agent.SendOrder{Text: "x"}, agent.EmitOrder{Topic: "t"}, agent.ResumeOrder{Fresh: true, Message: "go"}, agent.PauseOrder{}, agent.StopOrder{},
+		agent.AnswerCommand{Request: request, Text: "y"}, agent.ApproveCommand{Request: request, Always: true}, agent.RejectCommand{Request: request, Reason: "no"},
+		agent.SendCommand{Text: "x"}, agent.EmitCommand{Topic: "t"}, agent.ResumeCommand{FromSummary: true, Message: "go"}, agent.PauseCommand{}, agent.StopCommand{},
 	}
 	id := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "id")
-	return Said{Command: rapid.SampledFrom(all).Draw(t, "command"), ID: id}
+	return CommandReceived{Command: rapid.SampledFrom(all).Draw(t, "command"), ID: id}
 }
 
 func drawSpec(t *rapid.T) *agent.Spec {
 	spec := &agent.Spec{V: 1, Definition: agent.Definition{Name: "a", Model: "m", ParallelTools: rapid.IntRange(1, 3).Draw(t, "parallel")}}
 	spec.Limits.Turns = rapid.IntRange(1, 9).Draw(t, "turns")
 	if rapid.Bool().Draw(t, "finish") {
-		spec.Completion = agent.CompleteTool
+		spec.Completion = agent.CompletionTool
 	}
 	if rapid.Bool().Draw(t, "require") {
 		spec.Require = []agent.OneOf{{"add"}}
@@ -123,26 +123,26 @@ func drawSpec(t *rapid.T) *agent.Spec {
 	}
 	spec.Definition = spec.Definition.WithDefaults()
 	spec.Toolset = []agent.ToolSpec{{Name: "add", ReadOnly: true}, {Name: "sub"}}
-	spec.Tools = []string{agent.AskUserTool, agent.ParkTool}
-	spec.Rules = []agent.Rule{{Do: agent.Ask}, {Do: agent.Deny}}
+	spec.Tools = []string{agent.AskUserTool, agent.AwaitResumptionTool}
+	spec.Rules = []agent.Rule{{Do: agent.RulingAsk}, {Do: agent.RulingDeny}}
 	if rapid.Bool().Draw(t, "agents") {
 		spec.Agents, spec.Lifecycle = []agent.SubAgent{{Agent: "b"}}, true
 	}
 	if rapid.Bool().Draw(t, "asks") {
-		spec.OnLimit, spec.OnLoop = agent.AskOnReached, agent.AskOnReached
+		spec.OnLimit, spec.OnLoop = agent.LimitActionAsk, agent.LimitActionAsk
 	}
 	return spec
 }
 
 func drawCalls(t *rapid.T) (parts []agent.Part) {
 	for range rapid.IntRange(1, 4).Draw(t, "calls") {
-		call := &agent.ToolCall{Tool: rapid.SampledFrom([]string{"add", "sub", "add", "nope", agent.FinishTool, agent.AskUserTool, agent.ParkTool, "subagent__b", waitTool, pauseTool, resumeTool, stopTool}).Draw(t, "tool")}
+		call := &agent.ToolCall{Tool: rapid.SampledFrom([]string{"add", "sub", "add", "nope", agent.FinishTool, agent.AskUserTool, agent.AwaitResumptionTool, "subagent__b", waitTool, pauseTool, resumeTool, stopTool}).Draw(t, "tool")}
 		if rapid.IntRange(0, 4).Draw(t, "malformed") == 0 {
 			call.Malformed = "{"
 		} else {
 			call.Arguments = json.RawMessage(fmt.Sprintf(`{"question":"?","a":%d,"task":"x","child":"s/b-1","reason":"why","background":%t}`, rapid.IntRange(0, 1).Draw(t, "argument"), rapid.Bool().Draw(t, "background")))
 		}
-		parts = append(parts, agent.Part{Type: agent.PartCall, Call: call})
+		parts = append(parts, agent.Part{Type: agent.PartToolCall, Call: call})
 	}
 	return parts
 }
@@ -161,5 +161,5 @@ func drawRules(t *rapid.T) (rules [][]int) {
 }
 
 func drawTimeout(t *rapid.T) agent.OnTimeout {
-	return rapid.SampledFrom([]agent.OnTimeout{agent.ResumeWithSummary, agent.ResumeWithInput, agent.TimeoutFails, agent.TimeoutCancels}).Draw(t, "timeout")
+	return rapid.SampledFrom([]agent.OnTimeout{agent.OnTimeoutResumeWithSummary, agent.OnTimeoutResumeWithInput, agent.OnTimeoutFail, agent.OnTimeoutCancel}).Draw(t, "timeout")
 }

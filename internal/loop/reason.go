@@ -22,9 +22,9 @@ type reasons []reason
 
 // reasons lists all that keeps the run from its next step.
 func (s *State) reasons() (all reasons) {
-	all = slices.Concat(s.Requests.reasons(), s.Park.reasons(), s.Holds.reasons(s.Rest.by()), s.shareReasons())
-	if len(all) == 0 && s.childrenRest() {
-		all = append(all, reason{kind: agent.AwaitingChildren, owner: agent.OwnedByRuntime, finds: []string{"children"}})
+	all = slices.Concat(s.Requests.reasons(), s.Park.reasons(), s.Holds.reasons(s.Suspensions.by()), s.budgetReasons())
+	if len(all) == 0 && s.onlyAwaitsSuspendedChildren() {
+		all = append(all, reason{kind: agent.SuspensionAwaitingChildren, owner: agent.OwnerRuntime, finds: []string{"children"}})
 	}
 	return all
 }
@@ -32,7 +32,7 @@ func (s *State) reasons() (all reasons) {
 // kind is the suspension's kind.
 func (rs reasons) kind() agent.SuspensionKind {
 	if len(rs) == 0 {
-		return agent.AwaitingChildren
+		return agent.SuspensionAwaitingChildren
 	}
 	return rs[0].kind
 }
@@ -41,12 +41,12 @@ func (rs reasons) kind() agent.SuspensionKind {
 // nothing else lets a held run go on.
 func (rs reasons) owner() agent.Owner {
 	for _, r := range rs {
-		if r.kind == agent.Paused {
+		if r.kind == agent.SuspensionHeld {
 			return r.owner
 		}
 	}
 	if len(rs) == 0 {
-		return agent.OwnedByRuntime
+		return agent.OwnerRuntime
 	}
 	return rs[0].owner
 }

@@ -51,133 +51,133 @@ import (
 //
 // So after each grant somebody makes a model call or starts an agent, and both have bounds.
 
-// plenty is what is left of a resource that nothing bounds.
-const plenty = math.MaxInt64
+// unlimited is what is left of a resource that nothing bounds.
+const unlimited = math.MaxInt64
 
-// reckon puts the ledger beside what the run has used and may use.
-func (s *State) reckon() reckoning {
+// budgetView puts the ledger beside what the run has used and may use.
+func (s *State) budgetView() budgetView {
 	own := s.tally().Amounts()
 	own[agent.ResourceTime] = int64(s.Budget.Worked)
-	return reckoning{Ledger: s.Ledger, own: own, allowance: s.Budget.allowance()}
+	return budgetView{Ledger: s.Ledger, own: own, allowance: s.Budget.allowance()}
 }
 
-// lacks is all that keeps the run from its next step, though its own limit is not used up;
+// missingBudget is all that keeps the run from its next step, though its own limit is not used up;
 // zero where it lacks nothing.
-func (s *State) lacks() (short agent.Amounts) {
-	if s.couldUseNothing() {
+func (s *State) missingBudget() (short agent.Amounts) {
+	if s.cannotUseGrant() {
 		return short
 	}
 	switch {
-	case s.Turn.Phase == Ready && s.limit() == nil:
-		k := s.reckon()
+	case s.Turn.Phase == TurnReady && s.exhaustedLimit() == nil:
+		k := s.budgetView()
 		for _, r := range limitOrder {
-			if k.left(r) <= 0 {
-				short[r] = max(1, s.Budget.Last[r])
+			if k.remaining(r) <= 0 {
+				short[r] = max(1, s.Budget.LastTurn[r])
 			}
 		}
-	case s.Turn.Phase == Working && s.delegates() > 0 && !s.mayDelegate():
+	case s.Turn.Phase == TurnWorking && s.pendingDelegations() > 0 && !s.mayDelegate():
 		short[agent.ResourceAgents] = 1
 	}
 	return short
 }
 
-// couldUseNothing reports whether the run would not go on with a grant: it is held, parked,
+// cannotUseGrant reports whether the run would not go on with a grant: it is held, parked,
 // asks somebody, or is at its end. It lacks nothing then, or it would keep from others what
 // it does not use.
-func (s *State) couldUseNothing() bool {
-	lives := s.Life == Live || s.Life == Carrying
+func (s *State) cannotUseGrant() bool {
+	lives := s.Phase == RunActive || s.Phase == RunContinuing
 	return !lives || s.End.Stopping != nil || s.Park != nil || s.Holds.any() || len(s.Requests.Open) > 0
 }
 
-// short reports whether the run lacks something.
-func (s *State) short() bool { return s.lacks() != agent.Amounts{} }
+// lacksBudget reports whether the run lacks something.
+func (s *State) lacksBudget() bool { return s.missingBudget() != agent.Amounts{} }
 
-// wantsAbove is what the run would have from its parent for itself and for its sub-agents, and
+// requestFromParent is what the run would have from its parent for itself and for its sub-agents, and
 // how urgently (askLow, askDry). It wants only what its grant bounds: the parent can't give
 // what the run's own limits bound.
-func (s *step) wantsAbove() (wants, level agent.Amounts) {
-	if s.Ledger.Above == nil || s.over() || s.End.Stopping != nil {
+func (s *step) requestFromParent() (wants, level agent.Amounts) {
+	if s.Ledger.FromParent == nil || s.decided() || s.End.Stopping != nil {
 		return wants, level
 	}
-	k, short := s.reckon(), s.lacks()
+	k, short := s.budgetView(), s.missingBudget()
 	want := func(r agent.Resource, n, how int64) {
-		if how == askLow && k.Above.Recalled {
+		if how == askEarly && k.FromParent.Recalled {
 			return // it would come, and be given back
 		}
-		if n > 0 && k.leftAbove(r) < n && k.leftOwn(r) > 0 {
+		if n > 0 && k.grantRemaining(r) < n && k.ownRemaining(r) > 0 {
 			wants[r], level[r] = max(wants[r], n), max(level[r], how)
 		}
 	}
 	for r := range agent.Resources {
-		want(r, short[r], askDry) // for its own next step
+		want(r, short[r], askUrgent) // for its own next step
 		for _, a := range k.Accounts {
-			if k.left(r) > 0 {
+			if k.remaining(r) > 0 {
 				break // they are granted from that
 			}
-			how := int64(askLow)
-			if a.dry(r) {
-				how = askDry
+			how := int64(askEarly)
+			if a.blockedOn(r) {
+				how = askUrgent
 			}
-			want(r, a.Wants[r], how)
+			want(r, a.Requested[r], how)
 		}
-		if s.asksAhead(r) { // for its own next turn
-			want(r, s.Budget.Last[r], askLow)
+		if s.asksEarly(r) { // for its own next turn
+			want(r, s.Budget.LastTurn[r], askEarly)
 		}
 	}
-	if s.Ledger.Above.Denied {
+	if s.Ledger.FromParent.Denied {
 		wants[agent.ResourceAgents], level[agent.ResourceAgents] = 0, 0
 	}
 	return wants, level
 }
 
-// asksAhead reports whether the run asks for its next turn's part of a resource while this
+// asksEarly reports whether the run asks for its next turn's part of a resource while this
 // turn lasts, so that it need not rest. For agents it asks when it has a call for one.
-func (s *step) asksAhead(r agent.Resource) bool {
-	return r.Shared() && r != agent.ResourceAgents && (s.Turn.inFlight() || s.works())
+func (s *step) asksEarly(r agent.Resource) bool {
+	return r.Shared() && r != agent.ResourceAgents && (s.Turn.inFlight() || s.awaitsCalls())
 }
 
-// asksAbove reports whether the run has something to ask for that it has not asked for
+// mustAskParent reports whether the run has something to ask for that it has not asked for
 // yet, or not as urgently.
-func (s *step) asksAbove() bool {
-	_, level := s.wantsAbove()
+func (s *step) mustAskParent() bool {
+	_, level := s.requestFromParent()
 	for r := range level {
-		if level[r] > 0 && level[r] > s.Ledger.Above.Asked[r] {
+		if level[r] > 0 && level[r] > s.Ledger.FromParent.Requested[r] {
 			return true
 		}
 	}
 	return false
 }
 
-// served is the account that is granted something now, and what; -1 if nothing can be
+// nextGrant is the account that is granted something now, and what; -1 if nothing can be
 // granted. Those that have nothing left come first: one is granted all that it misses, or
 // nothing, so that no two hold what the other misses. Who only asks early waits for them.
-func (s *step) served() (i int, more agent.Amounts) {
-	k, waits := s.reckon(), false
+func (s *step) nextGrant() (i int, more agent.Amounts) {
+	k, waits := s.budgetView(), false
 	for i, a := range k.Accounts {
-		if !a.rests() {
+		if !a.blocked() {
 			continue
 		}
 		waits = true
-		if more := k.serves(i); k.suffices(a) && more != (agent.Amounts{}) {
+		if more := k.grantShare(i); k.suffices(a) && more != (agent.Amounts{}) {
 			return i, more
 		}
 	}
 	for i, a := range k.Accounts {
-		if waits || a.Wants == (agent.Amounts{}) {
+		if waits || a.Requested == (agent.Amounts{}) {
 			continue
 		}
-		if more := k.serves(i); more != (agent.Amounts{}) {
+		if more := k.grantShare(i); more != (agent.Amounts{}) {
 			return i, more
 		}
 	}
 	return -1, more
 }
 
-// denied is the account that has asked for agents in vain; -1 if none has.
-func (s *step) denied() int {
-	if k := s.reckon(); s.noMoreAgents(k) {
+// nextDenial is the account that has asked for agents in vain; -1 if none has.
+func (s *step) nextDenial() int {
+	if k := s.budgetView(); s.noMoreAgents(k) {
 		for i, a := range k.Accounts {
-			if a.Wants[agent.ResourceAgents] > 0 && k.left(agent.ResourceAgents) <= 0 {
+			if a.Requested[agent.ResourceAgents] > 0 && k.remaining(agent.ResourceAgents) <= 0 {
 				return i
 			}
 		}
@@ -185,15 +185,15 @@ func (s *step) denied() int {
 	return -1
 }
 
-// recalled is an account that has something which is missed here or above, and was not
+// nextRecall is an account that has something which is missed here or above, and was not
 // asked for it yet; -1 if there is none.
-func (s *step) recalled() int {
-	if s.over() {
+func (s *step) nextRecall() int {
+	if s.decided() {
 		return -1
 	}
-	k := s.reckon()
+	k := s.budgetView()
 	for r := range agent.Resources {
-		if !s.recalls(k, r) {
+		if !s.mustRecall(k, r) {
 			continue
 		}
 		for i, a := range k.Accounts {
@@ -205,139 +205,141 @@ func (s *step) recalled() int {
 	return -1
 }
 
-// recalls reports whether sub-agents are to return what they do not use of a resource: the
+// mustRecall reports whether sub-agents are to return what they do not use of a resource: the
 // run above recalls it; or it is missed here, and sub-agents have what is left of the run's
 // own limit.
-func (s *step) recalls(k reckoning, r agent.Resource) bool {
+func (s *step) mustRecall(k budgetView, r agent.Resource) bool {
 	switch {
-	case k.Above != nil && k.Above.Recalled:
+	case k.FromParent != nil && k.FromParent.Recalled:
 		return true
 	case !k.recallable(r):
 		return false
 	}
-	return s.lacks()[r] > 0 || slices.ContainsFunc(k.Accounts, func(a Account) bool { return s.recallsFor(k, a, r) })
+	return s.missingBudget()[r] > 0 || slices.ContainsFunc(k.Accounts, func(a Account) bool { return s.recallsFor(k, a, r) })
 }
 
 // recallsFor reports whether what an account rests for is recalled from the others. Under a
 // hold nobody would use it; and where the run's own limit of something else that the account
 // misses is used up, it would not go on with it.
-func (s *step) recallsFor(k reckoning, a Account, r agent.Resource) bool {
-	return a.dry(r) && !k.hopeless(a) && !s.Holds.any()
+func (s *step) recallsFor(k budgetView, a Account, r agent.Resource) bool {
+	return a.blockedOn(r) && !k.hopeless(a) && !s.Holds.any()
 }
 
 // mayRecall reports whether an account has something of a resource and was not told yet to
 // return it. A sub-agent that has not begun hears of nothing.
 func (s *step) mayRecall(a Account, r agent.Resource) bool {
-	return !a.Recalled && a.unspent(r) > 0 && s.begunBelow(a)
+	return !a.Recalled && a.unused(r) > 0 && s.accountStarted(a)
 }
 
-// givesBack reports whether the run returns what it does not use: the parent has asked,
+// mustGiveBack reports whether the run returns what it does not use: the parent has asked,
 // and no model call is under way, which would use it.
-func (s *step) givesBack() bool {
-	a := s.Ledger.Above
-	if a == nil || !a.Recalled || s.over() || s.Turn.inFlight() {
+func (s *step) mustGiveBack() bool {
+	a := s.Ledger.FromParent
+	if a == nil || !a.Recalled || s.decided() || s.Turn.inFlight() {
 		return false
 	}
-	return s.reckon().returnable() != agent.Amounts{} || !s.awaitsReturns()
+	return s.budgetView().returnable() != agent.Amounts{} || !s.awaitsReturns()
 }
 
 // awaitsReturns reports whether sub-agents have yet to return what they do not use. One that
 // is being started is told when it has begun: the parent recalls only once.
 func (s *step) awaitsReturns() bool {
 	return slices.ContainsFunc(s.Ledger.Accounts, func(a Account) bool {
-		return a.Recalled || !s.begunBelow(a) && a.unspentAny()
+		return a.Recalled || !s.accountStarted(a) && a.anyUnused()
 	})
 }
 
-// begunBelow reports whether an account's sub-agent has begun, and so can be told something.
-func (s *step) begunBelow(a Account) bool {
+// accountStarted reports whether an account's sub-agent has begun, and so can be told something.
+func (s *step) accountStarted(a Account) bool {
 	return s.Children.List[s.Children.find(a.Session)].Started
 }
 
-// limitBelow is the limit of this run that is used up, and for which a sub-agent rests; nil if
+// limitExhaustedForChild is the limit of this run that is used up, and for which a sub-agent rests; nil if
 // there is none, or somebody is asked already. What the run itself is at comes to its end
 // first: it was paid.
-func (s *step) limitBelow() *agent.Error {
-	if s.Life != Live || s.End.Stopping != nil || s.Holds.any() || s.inFlight() || s.Requests.asks(agent.LimitAsk) {
+func (s *step) limitExhaustedForChild() *agent.Error {
+	if s.Phase != RunActive || s.End.Stopping != nil || s.Holds.any() || s.inFlight() || s.Requests.asks(agent.RequestLimit) {
 		return nil
 	}
-	k := s.reckon()
+	k := s.budgetView()
 	for _, r := range limitOrder {
 		if !k.exhausted(r) {
 			continue
 		}
 		for _, a := range k.Accounts {
-			if a.dry(r) {
-				return s.used(r, k)
+			if a.blockedOn(r) {
+				return s.limitError(r, k)
 			}
 		}
 	}
 	return nil
 }
 
-// reckoning is a ledger with what only its run knows: what the run itself has used, and
+// budgetView is a ledger with what only its run knows: what the run itself has used, and
 // how much its own limits allow it and all below it, counted from its birth.
-type reckoning struct {
+type budgetView struct {
 	Ledger
 	own, allowance agent.Amounts
 }
 
-// spent is what the run and all below it are known to have used.
-func (k reckoning) spent(r agent.Resource) int64 {
+// used is what the run and all below it are known to have used.
+func (k budgetView) used(r agent.Resource) int64 {
 	n := k.own[r]
 	if !r.Shared() {
 		return n
 	}
-	n += k.Gone.Amounts()[r]
+	n += k.EndedUsage.Amounts()[r]
 	for _, a := range k.Accounts {
-		n += a.Spent.Amounts()[r]
+		n += a.Used.Amounts()[r]
 	}
 	return n
 }
 
-// unspent is what sub-agents may still use.
-func (k reckoning) unspent(r agent.Resource) (n int64) {
+// unused is what sub-agents may still use.
+func (k budgetView) unused(r agent.Resource) (n int64) {
 	for _, a := range k.Accounts {
-		n += a.unspent(r)
+		n += a.unused(r)
 	}
 	return n
 }
 
-// leftOwn is what the run's own limits leave, and leftAbove what its grant leaves. What the
+// ownRemaining is what the run's own limits leave, and leftAbove what its grant leaves. What the
 // sub-agents were granted and have not used counts as gone from both.
-func (k reckoning) leftOwn(r agent.Resource) int64 {
-	if k.allowance[r] == agent.NotBounded {
-		return plenty
+func (k budgetView) ownRemaining(r agent.Resource) int64 {
+	if k.allowance[r] == agent.Unlimited {
+		return unlimited
 	}
-	return k.allowance[r] - k.spent(r) - k.unspent(r)
+	return k.allowance[r] - k.used(r) - k.unused(r)
 }
 
-func (k reckoning) leftAbove(r agent.Resource) int64 {
-	if k.Above == nil || k.Above.Granted[r] == agent.NotBounded {
-		return plenty
+func (k budgetView) grantRemaining(r agent.Resource) int64 {
+	if k.FromParent == nil || k.FromParent.Granted[r] == agent.Unlimited {
+		return unlimited
 	}
-	return k.Above.Granted[r] - k.Above.Returned[r] - k.spent(r) - k.unspent(r)
+	return k.FromParent.Granted[r] - k.FromParent.Returned[r] - k.used(r) - k.unused(r)
 }
 
-func (k reckoning) left(r agent.Resource) int64 { return min(k.leftOwn(r), k.leftAbove(r)) }
+func (k budgetView) remaining(r agent.Resource) int64 {
+	return min(k.ownRemaining(r), k.grantRemaining(r))
+}
 
 // exhausted reports whether the run's own limit of a resource is used up for sure.
-func (k reckoning) exhausted(r agent.Resource) bool {
-	return k.allowance[r] != agent.NotBounded && k.spent(r) >= k.allowance[r]
+func (k budgetView) exhausted(r agent.Resource) bool {
+	return k.allowance[r] != agent.Unlimited && k.used(r) >= k.allowance[r]
 }
 
-// serves is what a sub-agent that asks is granted now: half of what is left shared among
+// grantShare is what a sub-agent that asks is granted now: half of what is left shared among
 // all who ask, but what it needs if there is as much.
-func (k reckoning) serves(i int) (more agent.Amounts) {
+func (k budgetView) grantShare(i int) (more agent.Amounts) {
 	for r := range agent.Resources {
-		left, asking := k.left(r), int64(0)
+		left, asking := k.remaining(r), int64(0)
 		for _, a := range k.Accounts {
-			if a.Wants[r] > 0 {
+			if a.Requested[r] > 0 {
 				asking++
 			}
 		}
-		want := k.Accounts[i].Wants[r]
-		if want <= 0 || left <= 0 || left == plenty {
+		want := k.Accounts[i].Requested[r]
+		if want <= 0 || left <= 0 || left == unlimited {
 			continue
 		}
 		more[r] = left
@@ -350,18 +352,18 @@ func (k reckoning) serves(i int) (more agent.Amounts) {
 
 // suffices reports whether something is left of all that an account misses, and hopeless
 // whether the run's own limit of some of it is used up.
-func (k reckoning) suffices(a Account) bool {
+func (k budgetView) suffices(a Account) bool {
 	for r := range agent.Resources {
-		if a.dry(r) && k.left(r) <= 0 {
+		if a.blockedOn(r) && k.remaining(r) <= 0 {
 			return false
 		}
 	}
 	return true
 }
 
-func (k reckoning) hopeless(a Account) bool {
+func (k budgetView) hopeless(a Account) bool {
 	for r := range agent.Resources {
-		if a.dry(r) && k.exhausted(r) {
+		if a.blockedOn(r) && k.exhausted(r) {
 			return true
 		}
 	}
@@ -369,14 +371,14 @@ func (k reckoning) hopeless(a Account) bool {
 }
 
 // recallable reports whether what is missing of a resource is held by sub-agents.
-func (k reckoning) recallable(r agent.Resource) bool {
-	return k.leftOwn(r) <= 0 && !k.exhausted(r) && k.unspent(r) > 0
+func (k budgetView) recallable(r agent.Resource) bool {
+	return k.ownRemaining(r) <= 0 && !k.exhausted(r) && k.unused(r) > 0
 }
 
 // returnable is what the run can give back to the parent.
-func (k reckoning) returnable() (back agent.Amounts) {
+func (k budgetView) returnable() (back agent.Amounts) {
 	for r := range agent.Resources {
-		if left := k.leftAbove(r); r.Shared() && left != plenty {
+		if left := k.grantRemaining(r); r.Shared() && left != unlimited {
 			back[r] = max(0, left)
 		}
 	}

@@ -18,30 +18,30 @@ func TestSourcesToolsChange(t *testing.T) {
 		Toolset:    []agent.ToolSpec{{Name: "echo"}, {Name: "wiki__old"}, {Name: "wikis__stays"}},
 	})
 	d.asks(agent.ToolCall{Tool: "wiki__old", Arguments: json.RawMessage("{}")})
-	d.step(Returned{
-		Result:   agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "wiki__old", Status: agent.CallOK, Text: "ok"},
-		Relisted: &agent.Relisted{Source: "wiki", Tools: []agent.ToolSpec{{Name: "wiki__new", Description: "Finds.", Input: json.RawMessage(`{"type":"object"}`)}}},
+	d.step(ToolReturned{
+		Result:      agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "wiki__old", Status: agent.CallOK, Text: "ok"},
+		ToolsChange: &agent.ToolsChange{Source: "wiki", Tools: []agent.ToolSpec{{Name: "wiki__new", Description: "Finds.", Input: json.RawMessage(`{"type":"object"}`)}}},
 	})
 	for name, known := range map[string]bool{"echo": true, "ask_user": true, "wikis__stays": true, "wiki__new": true, "wiki__old": false} {
 		_, ok := d.state.Spec.Tool(name)
 		require.Equal(t, known, ok, name)
 	}
 	d.asks(agent.ToolCall{Tool: "wiki__new", Arguments: json.RawMessage("{}")})
-	require.Equal(t, Active, d.state.Calls.List[0].State)
+	require.Equal(t, CallRunning, d.state.Calls.List[0].State)
 }
 
 // What a source adds is bounded as what it listed first: by the ceilings of the runs above,
 // and by what a state may have. Of a list that is too long nothing is taken.
 func TestASourceAddsNothingBeyondACeiling(t *testing.T) {
 	d := &drive{t: t}
-	d.step(Begin{Session: "s/b-1", Run: "r", Start: agent.Start{Agent: "b", Input: agent.Input{Text: "go"}}, Birth: &agent.Birth{
+	d.step(Begin{Session: "s/b-1", Run: "r", Start: agent.Start{Agent: "b", Input: agent.Input{Text: "go"}}, ChildStart: &agent.ChildStart{
 		Parent: agent.Parent{Session: "s", Run: "p"}, Depth: 1, Ceilings: [][]string{{"wiki__old", "wiki__new"}},
 	}})
 	spec := agent.Spec{Definition: agent.Definition{Name: "b"}.WithDefaults(), Toolset: []agent.ToolSpec{{Name: "wiki__old"}}}
 	d.step(Opened{Spec: &spec})
 	relists := func(tools ...agent.ToolSpec) {
 		d.asks(agent.ToolCall{Tool: "wiki__old", Arguments: json.RawMessage("{}")})
-		d.step(Returned{Result: agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "wiki__old", Status: agent.CallOK}, Relisted: &agent.Relisted{Source: "wiki", Tools: tools}})
+		d.step(ToolReturned{Result: agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "wiki__old", Status: agent.CallOK}, ToolsChange: &agent.ToolsChange{Source: "wiki", Tools: tools}})
 	}
 	relists(agent.ToolSpec{Name: "wiki__old"}, agent.ToolSpec{Name: "wiki__new"}, agent.ToolSpec{Name: "wiki__delete"})
 	named := func() (names []string) {
@@ -52,8 +52,8 @@ func TestASourceAddsNothingBeyondACeiling(t *testing.T) {
 	}
 	require.Equal(t, []string{"wiki__old", "wiki__new"}, named())
 	for _, e := range d.state.Log.Tail {
-		if e.Relisted != nil {
-			require.Len(t, e.Relisted.Tools, 2, "the model is asked by the log")
+		if e.ToolsChange != nil {
+			require.Len(t, e.ToolsChange.Tools, 2, "the model is asked by the log")
 		}
 	}
 	d.asks(agent.ToolCall{Tool: "wiki__delete", Arguments: json.RawMessage("{}")})
@@ -64,11 +64,11 @@ func TestASourceAddsNothingBeyondACeiling(t *testing.T) {
 	require.LessOrEqual(t, written(d.state.Spec), specShare)
 	var refused []*agent.Error
 	for _, e := range d.state.Log.Tail {
-		if e.Relisted != nil && e.Relisted.Refused != nil {
-			require.Empty(t, e.Relisted.Tools)
-			refused = append(refused, e.Relisted.Refused)
+		if e.ToolsChange != nil && e.ToolsChange.Refused != nil {
+			require.Empty(t, e.ToolsChange.Tools)
+			refused = append(refused, e.ToolsChange.Refused)
 		}
 	}
 	require.Len(t, refused, 1, "what was not taken is told")
-	require.ErrorIs(t, refused[0], agent.TooLarge)
+	require.ErrorIs(t, refused[0], agent.CodeTooLarge)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// replied takes the model's answer, whole or what there is of it.
-func (s *step) replied(in Replied) {
+// modelReplied takes the model's answer, whole or what there is of it.
+func (s *step) modelReplied(in ModelReplied) {
 	r := in.Reply
 	s.chargeReply(r)
 	if r.Finish == agent.FinishHeld && r.Hold != nil && !s.justified(*r.Hold) {
@@ -18,28 +18,28 @@ func (s *step) replied(in Replied) {
 		s.askAgain()
 		return
 	}
-	if s.heed(r.Hold); s.over() {
+	if s.takeMetHold(r.Hold); s.decided() {
 		return
 	}
 	aborted := s.End.endAbort()
 	switch {
-	case s.Turn.Phase == Summing:
-		s.summaryCame(r)
+	case s.Turn.Phase == TurnSummarizing:
+		s.summaryReplied(r)
 		return
-	case r.Finish == agent.FinishFull && (aborted != nil || s.End.Stopping != nil || s.lacksRoom()):
+	case r.Finish == agent.FinishTooLong && (aborted != nil || s.End.Stopping != nil || s.historyNearlyFull()):
 		s.endTurn()
 		s.Turn.end()
 		return
-	case r.Finish == agent.FinishFull:
-		s.Turn.fits()
-		s.summarise(SumCompact)
+	case r.Finish == agent.FinishTooLong:
+		s.Turn.setForceFit()
+		s.summarize(SummaryForCompaction)
 		return
 	}
 	s.Turn.dropNote()
 	m := s.message(r)
 	if r.Finish == agent.FinishHeld {
 		if m.Partial = true; len(m.Parts) > 0 {
-			s.say(m, m.Size())
+			s.recordMessage(m, m.Size())
 		}
 		s.endTurn()
 		s.Turn.end()
@@ -52,13 +52,13 @@ func (s *step) replied(in Replied) {
 // history that has no room for it the turn is over.
 func (s *step) askAgain() {
 	switch {
-	case s.Turn.Phase == Summing && s.Turn.Summary != SumCompact:
+	case s.Turn.Phase == TurnSummarizing && s.Turn.Summary != SummaryForCompaction:
 		s.Turn.end() // it begins anew from there
-	case s.lacksRoom():
+	case s.historyNearlyFull():
 		s.endTurn()
 		s.Turn.end()
-	case s.Turn.Phase == Summing:
-		s.summarise(SumCompact) // in the turn that waits for it
+	case s.Turn.Phase == TurnSummarizing:
+		s.summarize(SummaryForCompaction) // in the turn that waits for it
 	default:
 		s.askModel()
 	}
@@ -66,61 +66,61 @@ func (s *step) askAgain() {
 
 // takeReply looks at a whole reply in this order: cut off, refused, paused, empty, then what
 // it says.
-func (s *step) takeReply(in Replied, m agent.Message, aborted *Aborting) {
+func (s *step) takeReply(in ModelReplied, m agent.Message, aborted *Aborting) {
 	r := in.Reply
 	switch {
 	case r.Finish == agent.FinishLength:
-		s.unusable(m.Model, "it was cut off at its output limit; ask for less, or raise max_output_tokens")
+		s.retryReply(m.Model, "it was cut off at its output limit; ask for less, or raise max_output_tokens")
 		return
-	case r.Finish == agent.FinishFiltered:
+	case r.Finish == agent.FinishContentFilter:
 		if len(m.Parts) > 0 {
-			s.say(withoutCalls(m), m.Size())
+			s.recordMessage(withoutCalls(m), m.Size())
 		}
 		s.endTurn()
-		s.failUnlessStopping(agent.Errorf(agent.Refusal, "the model %s refused to answer: %s", m.Model, quote(m.TextOf())))
+		s.failUnlessStopping(agent.Errorf(agent.CodeRefusal, "the model %s refused to answer: %s", m.Model, quote(m.Text())))
 		return
-	case r.Finish == agent.FinishPaused && len(m.Parts) > 0:
-		s.paused(m)
+	case r.Finish == agent.FinishPauseTurn && len(m.Parts) > 0:
+		s.replyPaused(m)
 		return
-	case m.TextOf() == "" && len(m.ToolCalls()) == 0:
-		s.unusable(m.Model, "it was empty")
+	case m.Text() == "" && len(m.ToolCalls()) == 0:
+		s.retryReply(m.Model, "it was empty")
 		return
 	}
-	s.say(m, m.Size())
-	s.Turn.said(m.TextOf())
+	s.recordMessage(m, m.Size())
+	s.Turn.setText(m.Text())
 	if calls := m.ToolCalls(); len(calls) > 0 {
-		s.Turn.acts()
+		s.Turn.acted()
 		s.dispatch(calls, in, aborted)
 		return
 	}
 	s.endTurn()
-	s.answered(r, m.TextOf())
+	s.answered(r, m.Text())
 }
 
-// paused keeps a reply that the provider has paused, and lets the model go on with it in a
+// replyPaused keeps a reply that the provider has paused, and lets the model go on with it in a
 // turn of its own: limits, holds and a stop come between as between any others.
-func (s *step) paused(m agent.Message) {
-	s.say(m, m.Size())
-	s.Turn.said(m.TextOf())
+func (s *step) replyPaused(m agent.Message) {
+	s.recordMessage(m, m.Size())
+	s.Turn.setText(m.Text())
 	s.endTurn()
 	s.Turn.end()
 	if s.End.Stopping == nil {
-		s.note(agent.NotePaused, "Go on.")
+		s.recordNote(agent.NotePauseTurn, "Go on.")
 	}
 }
 
 // message gives a reply's calls our ids and makes it a message.
 func (s *step) message(r agent.Reply) agent.Message {
-	m := agent.Message{Role: agent.RoleAssistant, Model: cmp.Or(r.Model, s.Spec.Model), Maker: r.Maker}
+	m := agent.Message{Role: agent.RoleAssistant, Model: cmp.Or(r.Model, s.Spec.Model), ProviderModel: r.ProviderModel}
 	n := 0
 	for _, p := range r.Parts {
-		if p.Type == agent.PartCall && p.Call != nil {
+		if p.Type == agent.PartToolCall && p.Call != nil {
 			n++
 			if n > maxAsked {
 				continue
 			}
 			c := *p.Call
-			if c.ID = agent.CallID(s.Turn.N, n); inJSON(c.ProviderID) > maxProviderID {
+			if c.ID = agent.CallID(s.Turn.N, n); jsonLen(c.ProviderID) > maxProviderID {
 				c.ProviderID = ""
 			}
 			p.Call = &c
@@ -130,15 +130,15 @@ func (s *step) message(r agent.Reply) agent.Message {
 	return m
 }
 
-// unusable drops a reply and asks once more; a second one in a row ends the run.
-func (s *step) unusable(model, why string) {
-	s.record(agent.Event{Type: agent.ModelRetried})
+// retryReply drops a reply and asks once more; a second one in a row ends the run.
+func (s *step) retryReply(model, why string) {
+	s.record(agent.Event{Type: agent.EventModelRetried})
 	s.endTurn()
 	if !s.Turn.useless() || s.End.Stopping != nil {
-		s.failUnlessStopping(agent.Errorf(agent.BadOutput, "the reply of %s was of no use, twice: %s", model, why))
+		s.failUnlessStopping(agent.Errorf(agent.CodeBadOutput, "the reply of %s was of no use, twice: %s", model, why))
 		return
 	}
-	s.note(agent.NoteRetry, "Your last reply could not be used: "+why+". Answer again, more briefly where you can.")
+	s.recordNote(agent.NoteRetry, "Your last reply could not be used: "+why+". Answer again, more briefly where you can.")
 	s.Turn.end()
 }
 
@@ -146,18 +146,18 @@ func (s *step) unusable(model, why string) {
 func (s *step) answered(r agent.Reply, text string) {
 	s.Turn.end()
 	if s.End.Stopping != nil { // its text is in the handoff
-		s.Daemon.keepsDue(s.finishes() || r.OutputFault != "")
+		s.Daemon.keepWorkIf(s.hasFinishTool() || r.OutputError != "")
 		return
 	}
 	if s.deliver(true) {
 		return // it goes on with what was sent
 	}
-	if s.Spec.Completion == agent.CompleteTool {
+	if s.Spec.Completion == agent.CompletionTool {
 		s.nudge()
 		return
 	}
-	if r.OutputFault != "" {
-		s.repair(r.OutputFault)
+	if r.OutputError != "" {
+		s.repair(r.OutputError)
 		return
 	}
 	s.complete(agent.ReasonDone, text, r)
@@ -167,18 +167,18 @@ const nudgeText = "You have not called a tool. Go on with the task; when it is d
 
 func (s *step) nudge() {
 	if !s.Turn.nudge(s.Spec.Nudges) {
-		s.fail(agent.Errorf(agent.Stuck, "the model answered %d times in a row without calling a tool; it must call %q to end", s.Turn.Nudged, agent.FinishTool))
+		s.fail(agent.Errorf(agent.CodeStuck, "the model answered %d times in a row without calling a tool; it must call %q to end", s.Turn.Nudged, agent.FinishTool))
 		return
 	}
-	s.note(agent.NoteNudge, cmp.Or(s.Spec.Nudge, nudgeText))
+	s.recordNote(agent.NoteNudge, cmp.Or(s.Spec.Nudge, nudgeText))
 }
 
 func (s *step) repair(fault string) {
 	if !s.Turn.repair(s.Spec.Repairs) {
-		s.fail(agent.Errorf(agent.BadOutput, "the output does not fit the agent's schema: %s", fault))
+		s.fail(agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", fault))
 		return
 	}
-	s.note(agent.NoteRepair, "Your answer does not fit the schema of the output: "+fault+"\nAnswer again with JSON that fits it, and with nothing else."+s.quoteOutput())
+	s.recordNote(agent.NoteRepair, "Your answer does not fit the schema of the output: "+fault+"\nAnswer again with JSON that fits it, and with nothing else."+s.quoteOutput())
 }
 
 // quotedOutput bounds what a repair quotes of the output's schema, in bytes: it stays in
@@ -195,24 +195,24 @@ func (s *step) quoteOutput() string {
 }
 
 // delayed tells that the model is not asked until a time.
-func (s *step) delayed(in Delayed) {
+func (s *step) delayed(in ModelDelayed) {
 	why := *in.Err
-	why.Message, why.Spent = agent.Cut(why.Message, bytesIn(why.Message, maxDelay), len(why.Message)), nil
+	why.Message, why.Charges = agent.Truncate(why.Message, bytesWithin(why.Message, maxDelay), len(why.Message)), nil
 	d := &agent.Delay{Until: in.Until, Error: &why}
 	s.Turn.delay(d)
-	s.record(agent.Event{Type: agent.ModelDelayed, Delay: d})
+	s.record(agent.Event{Type: agent.EventModelDelayed, Delay: d})
 }
 
 // modelFailed ends the run, but not if the call was given up anyway or was for a summary.
 // A call that may be what ends its workers is made again when somebody says so.
 func (s *step) modelFailed(err *agent.Error) {
-	if errors.Is(err, agent.Internal) && len(err.Spent) == 0 { // it was given up between attempts
-		s.chargeBlind()
+	if errors.Is(err, agent.CodeInternal) && len(err.Charges) == 0 { // it was given up between attempts
+		s.chargeEstimate()
 	}
-	s.Budget.pays(agent.Usage{})
-	s.chargeAll(err.Spent)
+	s.Budget.setCharged(agent.Usage{})
+	s.chargeAll(err.Charges)
 	aborted := s.End.endAbort()
-	if s.Turn.Phase == Summing {
+	if s.Turn.Phase == TurnSummarizing {
 		s.takeSummary("", nil, aborted != nil)
 		return
 	}
@@ -220,9 +220,9 @@ func (s *step) modelFailed(err *agent.Error) {
 	switch {
 	case aborted != nil:
 		s.Turn.end()
-	case err.Code == agent.WorkerLost && s.End.Stopping == nil:
+	case err.Code == agent.CodeWorkerLost && s.End.Stopping == nil:
 		s.Turn.end()
-		s.holdLost(err)
+		s.holdForLostWorkers(err)
 	default:
 		s.failUnlessStopping(err)
 	}
@@ -238,10 +238,10 @@ func (s *step) failUnlessStopping(err *agent.Error) {
 	s.fail(err)
 }
 
-// summaryCame takes a model's answer to the question for a summary.
-func (s *step) summaryCame(r agent.Reply) {
+// summaryReplied takes a model's answer to the question for a summary.
+func (s *step) summaryReplied(r agent.Reply) {
 	m := agent.Message{Parts: r.Parts}
-	text := m.TextOf()
+	text := m.Text()
 	if r.Finish == agent.FinishHeld {
 		text = ""
 	}
@@ -251,28 +251,28 @@ func (s *step) summaryCame(r agent.Reply) {
 // takeSummary takes the summary, which is empty if the model gave none, and what of the
 // conversation stays beside it. aborted means that it was given up.
 func (s *step) takeSummary(text string, c *agent.Compaction, aborted bool) {
-	if s.Turn.Summary != SumCompact {
+	if s.Turn.Summary != SummaryForCompaction {
 		s.endTurn() // what it has cost; and the next model call has another place in the log
 	}
 	s.Turn.end()
 	switch {
-	case s.Turn.Summary == SumHandoff:
+	case s.Turn.Summary == SummaryForHandoff:
 		s.End.keepSummary(text)
-	case s.Turn.Summary == SumCompact:
-		s.compactCame(text, c, aborted)
+	case s.Turn.Summary == SummaryForCompaction:
+		s.compactionReplied(text, c, aborted)
 	case s.End.Stopping != nil: // it is asked for another
 	case aborted: // it is asked for again
 	case text == "":
-		s.Turn.asIs() // all that was said is better than nothing of it
+		s.Turn.cancelFromSummary() // all that was said is better than nothing of it
 	default:
-		s.compacted(text, &agent.Compaction{Strategy: agent.CompactAll, Reason: s.Turn.Fresh})
-		s.Turn.asIs()
+		s.compacted(text, &agent.Compaction{Strategy: agent.CompactionSummarizeAll, Reason: s.Turn.SummaryReason})
+		s.Turn.cancelFromSummary()
 	}
 }
 
-// compactCame goes on with the turn for which the conversation was too long. If the
+// compactionReplied goes on with the turn for which the conversation was too long. If the
 // summary was given up, or has used up a limit, or the history has no room, the turn is over.
-func (s *step) compactCame(text string, c *agent.Compaction, aborted bool) {
+func (s *step) compactionReplied(text string, c *agent.Compaction, aborted bool) {
 	if aborted || s.End.Stopping != nil || s.Holds.any() {
 		s.endTurn()
 		return
@@ -280,7 +280,7 @@ func (s *step) compactCame(text string, c *agent.Compaction, aborted bool) {
 	if c != nil {
 		s.compacted(text, c)
 	}
-	if s.limit() != nil || s.lacksRoom() {
+	if s.exhaustedLimit() != nil || s.historyNearlyFull() {
 		s.endTurn()
 		return
 	}
@@ -288,19 +288,19 @@ func (s *step) compactCame(text string, c *agent.Compaction, aborted bool) {
 }
 
 func (s *step) compacted(text string, c *agent.Compaction) {
-	e := agent.Event{Type: agent.Compacted, Compaction: c}
+	e := agent.Event{Type: agent.EventCompacted, Compaction: c}
 	if text != "" {
 		m := agent.TextMessage(agent.RoleUser, text)
 		m.Note, e.Message = agent.NoteSummary, &m
 	}
-	s.recordAs(e, frame+len(text))
+	s.recordSized(e, frame+len(text))
 }
 
 // withoutCalls drops the calls of a message whose run ends before they are made.
 func withoutCalls(m agent.Message) agent.Message {
 	var parts []agent.Part
 	for _, p := range m.Parts {
-		if p.Type != agent.PartCall {
+		if p.Type != agent.PartToolCall {
 			parts = append(parts, p)
 		}
 	}

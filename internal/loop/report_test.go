@@ -18,10 +18,10 @@ import (
 func asker(t require.TestingT, calls, long int) *player {
 	p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	p.lines(`born {"parent":{"session":"s","run":"r"},"depth":1}`, `opened {"toolset":[{"name":"pay"}],"rules":[{"do":"ask"}]}`)
-	in := Replied{Ask: p.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls}}
+	in := ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls}}
 	for n := range calls {
-		in.Reply.Rules = append(in.Reply.Rules, []int{0})
-		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{
+		in.Reply.RuleMatches = append(in.Reply.RuleMatches, []int{0})
+		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{
 			Tool: "pay", Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d,"note":%q}`, n, strings.Repeat("x", long))),
 		}})
 	}
@@ -36,7 +36,7 @@ func (p *player) reports(in Input) (told []agent.ChildReport) {
 	require.NoError(p.t, err)
 	p.state = next
 	for _, e := range effects {
-		if e, ok := e.(TellParent); ok {
+		if e, ok := e.(ReportToParent); ok {
 			told = append(told, e.Report)
 		}
 	}
@@ -50,7 +50,7 @@ func TestReportsAreSmall(t *testing.T) {
 	p := asker(t, calls, 10_000)
 	told := p.reports(Sealed{Head: "h", Seq: p.state.Log.Sealing})
 	for _, id := range p.state.Requests.ids() {
-		told = append(told, p.reports(Said{Command: agent.ApproveOrder{Request: id}})...)
+		told = append(told, p.reports(CommandReceived{Command: agent.ApproveCommand{Request: id}})...)
 		if p.state.Log.Sealing > 0 {
 			told = append(told, p.reports(Sealed{Head: "h", Seq: p.state.Log.Sealing})...)
 		}
@@ -66,18 +66,18 @@ func TestReportsAreSmall(t *testing.T) {
 		}
 	}
 	require.Equal(t, []int{64, 32, 16, 8, 4, 2, 1}, open)
-	require.Equal(t, agent.Running, told[len(told)-1].Status)
+	require.Equal(t, agent.StatusRunning, told[len(told)-1].Status)
 }
 
 // Whoever writes a report, a run keeps of it no more than a note has.
 func TestAHostileReportIsKeptShort(t *testing.T) {
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"x","background":true}`, `child-started s/b-1`)
 	long := strings.Repeat("\x01", 100_000)
-	n := agent.SuspensionNote{ID: long, Kind: agent.SuspensionKind(long), Initiator: agent.Initiator(long), Cause: long, Reason: long, Owner: agent.Owner(long)}
+	n := agent.SuspensionSummary{ID: long, Kind: agent.SuspensionKind(long), Initiator: agent.Initiator(long), Cause: long, Reason: long, Owner: agent.Owner(long)}
 	for range 1000 {
-		n.Requests = append(n.Requests, agent.RequestNote{ID: long, Type: agent.RequestType(long), Text: long, Tool: long, Digest: long, Approvers: []string{long, long, long, long, long}})
+		n.Requests = append(n.Requests, agent.RequestSummary{ID: long, Type: agent.RequestType(long), Text: long, Tool: long, Digest: long, Approvers: []string{long, long, long, long, long}})
 	}
-	p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: 1, Status: agent.Suspended, Suspension: &n}})
+	p.step(ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: 1, Status: agent.StatusSuspended, Suspension: &n}})
 	require.NoError(t, p.wrong)
 	require.Less(t, written(p.state.Children), 50_000)
 	require.Equal(t, 1000, p.state.Children.List[0].Suspension.Open)
@@ -90,7 +90,7 @@ func TestReportsInAnyOrder(t *testing.T) {
 		p := asker(t, rapid.IntRange(1, 20).Draw(t, "calls"), 10)
 		told := p.reports(Sealed{Head: "h", Seq: p.state.Log.Sealing})
 		for _, id := range rapid.Permutation(p.state.Requests.ids()).Draw(t, "answered")[:rapid.IntRange(0, len(p.state.Requests.Open)-1).Draw(t, "answers")] {
-			told = append(told, p.reports(Said{Command: agent.RejectOrder{Request: id, Reason: "no"}})...)
+			told = append(told, p.reports(CommandReceived{Command: agent.RejectCommand{Request: id, Reason: "no"}})...)
 			p.state = overTheWire(t, p.state)
 		}
 		above := &player{t: t, now: p.now}
@@ -98,7 +98,7 @@ func TestReportsInAnyOrder(t *testing.T) {
 		arrive := rapid.SliceOfN(rapid.IntRange(0, len(told)-1), 1, 2*len(told)).Draw(t, "arrive")
 		for _, i := range arrive {
 			told[i].From = "run of s/a-1"
-			above.step(Reported{Report: told[i]})
+			above.step(ChildReported{Report: told[i]})
 			above.state = overTheWire(t, above.state)
 		}
 		require.Equal(t, *told[slices.Max(arrive)].Suspension, *above.state.Children.List[0].Suspension)

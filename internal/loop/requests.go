@@ -22,10 +22,10 @@ type Request struct {
 	// CallID is the call that waits for it; empty for a limit.
 	CallID   string `json:"call_id,omitempty"`
 	Reminded bool   `json:"reminded,omitempty"`
-	// Again means that the call asks itself: it is made again with the answer.
-	Again bool `json:"again,omitempty"`
-	// Kept is what the call keeps with its question; it is handed back with the answer.
-	Kept json.RawMessage `json:"kept,omitempty"`
+	// RetryCall means that the call asks itself: it is made again with the answer.
+	RetryCall bool `json:"retry_call,omitempty"`
+	// ToolState is what the call keeps with its question; it is handed back with the answer.
+	ToolState json.RawMessage `json:"tool_state,omitempty"`
 	// Size is its length in JSON, at most.
 	Size int `json:"size,omitempty"`
 }
@@ -69,24 +69,24 @@ func (r Requests) size() (n int) {
 // sized is a request with its length, of which words are what somebody else than the
 // runtime says in its text. Its call's arguments do not count: the call has them.
 func (r Request) sized(words string) Request {
-	r.Size = requestFrame + inJSON(words) + inJSON(r.Context) + allInJSON(r.Choices) + rawInJSON(r.Schema) + allInJSON(r.Approvers) +
-		inJSON(r.Default) + rawInJSON(r.Kept) + inJSON(r.Session)
+	r.Size = requestFrame + jsonLen(words) + jsonLen(r.Context) + textsJSONLen(r.Choices) + rawJSONLen(r.Schema) + textsJSONLen(r.Approvers) +
+		jsonLen(r.Default) + rawJSONLen(r.ToolState) + jsonLen(r.Session)
 	return r
 }
 
-// inJSON is the length of what became of a request. How has names in it, cut to a bound.
-func (d Decided) inJSON() int { return verbFrame + maxName + inJSON(d.Approver) }
+// jsonLen is the length of what became of a request. How has names in it, cut to a bound.
+func (d Decided) jsonLen() int { return verbFrame + maxName + jsonLen(d.Approver) }
 
-// shown is an open request as the wire shows it, with the arguments of its call.
-func (s *State) shown(o Request) agent.Request {
+// wireRequest is an open request as the wire shows it, with the arguments of its call.
+func (s *State) wireRequest(o Request) agent.Request {
 	r := o.Request
 	i := s.Calls.find(o.CallID)
-	if r.Call == nil || o.Again || i < 0 {
+	if r.Call == nil || o.RetryCall || i < 0 {
 		return r
 	}
 	call := *r.Call
 	call.Arguments = s.Calls.List[i].Arguments
-	if tool, _ := s.Spec.Tool(call.Tool); r.Type == agent.Approval {
+	if tool, _ := s.Spec.Tool(call.Tool); r.Type == agent.RequestApproval {
 		call.Arguments = redactedArguments(call.Arguments, tool)
 	}
 	r.Call = &call
@@ -102,8 +102,8 @@ func (s *State) DigestOf(request string) string {
 	return s.Requests.Open[i].Digest
 }
 
-// settled is what became of a request that is not open any more.
-func (r Requests) settled(id string) (Decided, bool) {
+// decided is what became of a request that is not open any more.
+func (r Requests) decided(id string) (Decided, bool) {
 	i := slices.IndexFunc(r.Decided, func(d Decided) bool { return d.ID == id })
 	if i < 0 {
 		return Decided{}, false
@@ -111,8 +111,8 @@ func (r Requests) settled(id string) (Decided, bool) {
 	return r.Decided[i], true
 }
 
-// spent reports whether an approver's token was used: it is good for one decision.
-func (r Requests) spent(id, approver string) bool {
+// tokenUsed reports whether an approver's token was used: it is good for one decision.
+func (r Requests) tokenUsed(id, approver string) bool {
 	return approver != "" && slices.ContainsFunc(r.Decided, func(o Decided) bool { return o.ID == id && o.Approver == approver })
 }
 
@@ -133,18 +133,18 @@ func (r *Requests) close(d Decided) {
 	r.Decided = append(r.Decided, d)
 	size := 0
 	for i, d := range slices.Backward(r.Decided) {
-		if size += d.inJSON(); size > pastShare || len(r.Decided)-i > maxDecided {
+		if size += d.jsonLen(); size > pastShare || len(r.Decided)-i > maxDecided {
 			r.Decided = slices.Clone(r.Decided[i+1:])
 			return
 		}
 	}
 }
 
-// drop forgets the open requests: nothing can be answered at an end.
-func (r *Requests) drop() { r.Open = nil }
+// clear forgets the open requests: nothing can be answered at an end.
+func (r *Requests) clear() { r.Open = nil }
 
-// always lets a tool's calls be made without asking.
-func (r *Requests) always(tool string) {
+// allowAlways lets a tool's calls be made without asking.
+func (r *Requests) allowAlways(tool string) {
 	if !slices.Contains(r.Always, tool) {
 		r.Always = append(r.Always, tool)
 	}
@@ -164,8 +164,8 @@ func (r *Requests) recount() {
 	}
 }
 
-// moved makes the open requests those of a run that goes on elsewhere.
-func (r *Requests) moved(run string) {
+// adopt makes the open requests those of a run that goes on elsewhere.
+func (r *Requests) adopt(run string) {
 	for i := range r.Open {
 		r.Open[i].Run = run
 	}
@@ -174,7 +174,7 @@ func (r *Requests) moved(run string) {
 // reasons are the open requests as what the run waits for.
 func (r Requests) reasons() (all reasons) {
 	for _, o := range r.Open {
-		why := reason{kind: agent.InputRequired, owner: agent.OwnedByOperator, expires: o.Deadline, finds: []string{string(o.Type)}}
+		why := reason{kind: agent.SuspensionInputRequired, owner: agent.OwnerOperator, expires: o.Deadline, finds: []string{string(o.Type)}}
 		for _, a := range o.Approvers {
 			why.finds = append(why.finds, "approver:"+a)
 		}
@@ -210,12 +210,12 @@ func (r Request) memo() agent.MemoRequest {
 	return m
 }
 
-// askAs opens a request and returns its id.
-func (s *step) askAs(o Request, p agent.Patience, by agent.Initiator, cause string) string {
+// openRequest opens a request and returns its id.
+func (s *step) openRequest(o Request, p agent.AnswerTimeouts, by agent.Initiator, cause string) string {
 	r := &o.Request
 	s.openSuspension(by, cause, r.Text)
-	s.Numbers.Request++
-	r.ID, r.Session, r.Run, r.Suspension, r.Agent = agent.RequestID(s.Numbers.Request), s.Session, s.Run, s.Rest.Wait.ID, s.agent()
+	s.Counters.Request++
+	r.ID, r.Session, r.Run, r.Suspension, r.Agent = agent.RequestID(s.Counters.Request), s.Session, s.Run, s.Suspensions.Open.ID, s.agent()
 	r.Opened = s.now()
 	if p.Deadline > 0 {
 		r.Deadline, r.Default = s.now().Add(time.Duration(p.Deadline)), p.Default
@@ -225,7 +225,7 @@ func (s *step) askAs(o Request, p agent.Patience, by agent.Initiator, cause stri
 	}
 	s.Requests.open(o)
 	s.changed = true
-	s.record(agent.Event{Type: agent.RequestOpened, Request: r})
+	s.record(agent.Event{Type: agent.EventRequestOpened, Request: r})
 	return r.ID
 }
 
@@ -238,13 +238,13 @@ const (
 // askLimit asks what to do about a limit instead of failing. That it was asked for is
 // known by the code.
 func (s *step) askLimit(err *agent.Error) {
-	p := s.patience()
-	if d := s.Spec.Asking.Default; d == choiceContinue || d == choiceStop {
+	p := s.answerTimeouts()
+	if d := s.Spec.AnswerTimeouts.Default; d == choiceContinue || d == choiceStop {
 		p.Default = d
 	}
-	s.askAs(Request{Request: agent.Request{
-		Type: agent.LimitAsk, Text: err.Message, Context: s.progress(), Choices: []string{choiceContinue, choiceStop}, Cause: err.Code,
-	}}.sized(""), p, agent.ByPolicy, string(err.Code))
+	s.openRequest(Request{Request: agent.Request{
+		Type: agent.RequestLimit, Text: err.Message, Context: s.progress(), Choices: []string{choiceContinue, choiceStop}, Cause: err.Code,
+	}}.sized(""), p, agent.InitiatorPolicy, string(err.Code))
 }
 
 // closeUnanswered closes a request that nobody answered.
@@ -253,40 +253,40 @@ func (s *step) closeUnanswered(id, how string) {
 	s.Requests.close(Decided{ID: id, How: how, At: s.now()})
 }
 
-// tickRequests expires the requests whose deadline has come, and reminds of others.
-func (s *step) tickRequests() {
+// expireRequests expires the requests whose deadline has come, and reminds of others.
+func (s *step) expireRequests() {
 	for _, r := range slices.Clone(s.Requests.Open) {
 		i := s.Requests.find(r.ID)
 		switch {
-		case i < 0 || s.over(): // the one before it ended the run
+		case i < 0 || s.decided(): // the one before it ended the run
 		case reached(r.Deadline, s.At):
 			s.expire(r)
 		case !r.Reminded && reached(r.RemindAt, s.At):
 			s.Requests.remind(i)
 			s.changed = true
-			s.record(agent.Event{Type: agent.RequestReminded, Answer: &agent.Answered{Request: r.ID}})
+			s.record(agent.Event{Type: agent.EventRequestReminded, Answer: &agent.Answered{Request: r.ID}})
 		}
 	}
 }
 
 // expire decides a request by its deadline.
 func (s *step) expire(r Request) {
-	s.record(agent.Event{Type: agent.RequestExpired, Answer: &agent.Answered{Request: r.ID, Decision: r.Default}})
+	s.record(agent.Event{Type: agent.EventRequestExpired, Answer: &agent.Answered{Request: r.ID, Decision: r.Default}})
 	s.closeUnanswered(r.ID, "decided by its deadline")
-	s.resumed = agent.Resumed{Cause: agent.ByTimeout}
+	s.resumed = agent.Resumed{Cause: agent.InitiatorTimeout}
 	i := s.Calls.find(r.CallID)
 	switch {
-	case r.Type == agent.LimitAsk:
+	case r.Type == agent.RequestLimit:
 		s.limitDecided(r, firstOf(r.Default, choiceStop))
-	case r.Type == agent.Approval && r.Default == agent.DefaultApprove:
+	case r.Type == agent.RequestApproval && r.Default == agent.DefaultApprove:
 		s.Calls.approve(i, "", nil)
-	case r.Type == agent.Approval:
-		s.settle(i, agent.CallRejected, "Not executed: nobody approved it in time.")
-	case r.Again:
-		s.callAgain(r, agent.ToolAnswer{Text: r.Default, Declined: r.Default == "", Expired: true})
+	case r.Type == agent.RequestApproval:
+		s.setResult(i, agent.CallRejected, "Not executed: nobody approved it in time.")
+	case r.RetryCall:
+		s.retryCall(r, agent.ToolAnswer{Text: r.Default, Declined: r.Default == "", Expired: true})
 	case r.Default != "":
-		s.settleSaid(i, agent.CallOK, r.Default, len(r.Default))
+		s.setResultSized(i, agent.CallOK, r.Default, len(r.Default))
 	default:
-		s.settle(i, agent.CallFailed, "Nobody answered in time.")
+		s.setResult(i, agent.CallFailed, "Nobody answered in time.")
 	}
 }

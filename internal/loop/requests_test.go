@@ -17,13 +17,13 @@ func TestARequestIsDecidedOnce(t *testing.T) {
 	require.Empty(t, r.Open[0].Call.Arguments, "the call has them")
 	r.close(Decided{ID: "q-1", How: "approved", Approver: "ana"})
 	require.Equal(t, -1, r.find("q-1"))
-	d, ok := r.settled("q-1")
+	d, ok := r.decided("q-1")
 	require.Equal(t, []any{true, "approved"}, []any{ok, d.How})
-	require.Equal(t, []bool{true, false, false}, []bool{r.spent("q-1", "ana"), r.spent("q-1", "bob"), r.spent("q-1", "")})
+	require.Equal(t, []bool{true, false, false}, []bool{r.tokenUsed("q-1", "ana"), r.tokenUsed("q-1", "bob"), r.tokenUsed("q-1", "")})
 	for n := range maxDecided {
 		r.close(Decided{ID: fmt.Sprint("q-", n+2)})
 	}
-	_, ok = r.settled("q-1")
+	_, ok = r.decided("q-1")
 	require.False(t, ok)
 	require.LessOrEqual(t, len(r.Decided), maxDecided)
 }

@@ -11,15 +11,15 @@ import (
 // rests for long, and counts how long it rested.
 func TestHowARunRests(t *testing.T) {
 	at := time.Unix(100, 0)
-	r := Rest{Since: at, Wait: &Wait{ID: "s-1"}}
-	require.Equal(t, []bool{false, false}, []bool{r.resting(), r.saved()})
-	require.Zero(t, r.carryAt())
-	r.Wait.Resting, r.Wait.Saved = true, true
-	require.Equal(t, at.Add(carryAfter), r.carryAt())
-	r.markCarried()
-	require.Zero(t, r.carryAt())
+	r := Suspensions{Since: at, Open: &OpenSuspension{ID: "s-1"}}
+	require.Equal(t, []bool{false, false}, []bool{r.atRest(), r.stored()})
+	require.Zero(t, r.continueAsNewAt())
+	r.Open.AtRest, r.Open.Stored = true, true
+	require.Equal(t, at.Add(continueAsNewAfter), r.continueAsNewAt())
+	r.markContinuedAsNew()
+	require.Zero(t, r.continueAsNewAt())
 	require.Equal(t, time.Minute, r.close(at.Add(time.Minute)))
-	require.Equal(t, []any{time.Minute, false}, []any{r.Parked, r.resting()})
+	require.Equal(t, []any{time.Minute, false}, []any{r.SuspendedFor, r.atRest()})
 	require.Zero(t, r.close(at.Add(time.Hour)))
-	require.Equal(t, time.Minute, r.Parked)
+	require.Equal(t, time.Minute, r.SuspendedFor)
 }

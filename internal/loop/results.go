@@ -6,58 +6,58 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// settle gives a call a result in the runtime's own words.
-func (s *step) settle(i int, status agent.CallStatus, text string) {
-	s.settleSaid(i, status, text, 0)
+// setResult gives a call a result in the runtime's own words.
+func (s *step) setResult(i int, status agent.CallStatus, text string) {
+	s.setResultSized(i, status, text, 0)
 }
 
-// settleSaid gives a call a result of which so many bytes are somebody's.
-func (s *step) settleSaid(i int, status agent.CallStatus, text string, bytes int) {
+// setResultSized gives a call a result of which so many bytes are somebody's.
+func (s *step) setResultSized(i int, status agent.CallStatus, text string, bytes int) {
 	c := s.Calls.List[i]
-	s.settleAs(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: status, Text: text}, bytes)
+	s.setResultAs(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: status, Text: text}, bytes)
 }
 
-// settleAs gives a call its one result.
-func (s *step) settleAs(i int, r agent.ToolResult, bytes int) {
+// setResultAs gives a call its one result.
+func (s *step) setResultAs(i int, r agent.ToolResult, bytes int) {
 	c := s.Calls.List[i]
 	r = s.Calls.finish(i, r, bytes, s.resultSpace(i))
-	event := agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool, Status: r.Status}}
+	event := agent.Event{Type: agent.EventCallDone, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool, Status: r.Status}}
 	if r.Status == agent.CallUnknown {
-		s.Calls.lost(i, s.Run)
-		event.Type = agent.CallLost
+		s.Calls.rememberUnknown(i, s.Run)
+		event.Type = agent.EventCallUnknown
 	}
 	s.record(event)
 	_, known := s.Spec.Tool(c.Tool)
-	s.Calls.tally(c.Tool, known, r.Status)
+	s.Calls.countResult(c.Tool, known, r.Status)
 }
 
 // skip answers a call that is not made any more. One that was made, and asked something,
 // may have had a part of its effect.
 func (s *step) skip(i int, why string) {
-	if s.Calls.List[i].begun() {
-		s.settle(i, agent.CallFailed, "Not finished: "+why+". It had been made as far as its question.")
+	if s.Calls.List[i].wasStarted() {
+		s.setResult(i, agent.CallFailed, "Not finished: "+why+". It had been made as far as its question.")
 		return
 	}
-	s.settle(i, agent.CallSkipped, "Not executed: "+why+".")
+	s.setResult(i, agent.CallSkipped, "Not executed: "+why+".")
 }
 
-func (s *step) skipWaiting(why string) {
+func (s *step) skipPending(why string) {
 	for i, c := range s.Calls.List {
-		if c.State == Waiting {
+		if c.State == CallPending {
 			s.skip(i, why)
 		}
 	}
 }
 
-// own counts the calls that the run itself has made.
-func (c Calls) own() (own []agent.ToolCount) {
+// ownCounts counts the calls that the run itself has made.
+func (c Calls) ownCounts() (ownCounts []agent.ToolCount) {
 	for _, t := range c.Counts {
-		if i := slices.IndexFunc(c.Before, func(b agent.ToolCount) bool { return b.Tool == t.Tool }); i >= 0 {
-			t = t.Without(c.Before[i])
+		if i := slices.IndexFunc(c.InheritedCounts, func(b agent.ToolCount) bool { return b.Tool == t.Tool }); i >= 0 {
+			t = t.Without(c.InheritedCounts[i])
 		}
 		if t.Calls > 0 {
-			own = append(own, t)
+			ownCounts = append(ownCounts, t)
 		}
 	}
-	return own
+	return ownCounts
 }

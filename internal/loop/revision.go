@@ -23,17 +23,17 @@ const (
 // of their own.
 const StateVersion = 1
 
-// ReadState reads a state that an execution handed on. The error is [agent.Incompatible] if
+// ReadState reads a state that an execution handed on. The error is [agent.CodeIncompatible] if
 // a newer build wrote it, also one that only added a field: to go on without it would lose
 // what it says.
 func ReadState(raw []byte) (s State, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
-		return State{}, agent.Errorf(agent.Incompatible, "the run's state can't be read by this build: %w", err)
+		return State{}, agent.Errorf(agent.CodeIncompatible, "the run's state can't be read by this build: %w", err)
 	}
 	if s.V > StateVersion {
-		return State{}, agent.Errorf(agent.Incompatible, "the run's state has version %d; this build reads up to %d", s.V, StateVersion)
+		return State{}, agent.Errorf(agent.CodeIncompatible, "the run's state has version %d; this build reads up to %d", s.V, StateVersion)
 	}
 	return s, nil
 }

@@ -21,126 +21,126 @@ type rule struct {
 var rules = []rule{
 	{"go on when what a parked run waits for has come",
 		"parked, and what the run waits for has come; for an idle daemon that is anything to deal with. No hold, no stop",
-		(*step).unparks, (*step).unpark},
+		(*step).mayUnpark, (*step).unpark},
 	{"close the suspension when no reason is left",
 		"a suspension is open, and no reason to wait is left or a stop has come",
 		func(s *step) bool {
-			return s.Rest.Wait != nil && !s.over() && !s.waits()
+			return s.Suspensions.Open != nil && !s.decided() && !s.hasReason()
 		}, (*step).closeSuspension},
 
 	{"begin the next call that may begin",
 		"working, and nothing keeps a call that waits (see below)",
-		func(s *step) bool { return s.works() && s.nextCall() >= 0 }, (*step).beginCall},
+		func(s *step) bool { return s.awaitsCalls() && s.nextCall() >= 0 }, (*step).beginCall},
 	{"end the turn when every call is done",
 		"working, and every call has its result",
-		func(s *step) bool { return s.works() && s.Calls.done() }, (*step).endCalls},
+		func(s *step) bool { return s.awaitsCalls() && s.Calls.done() }, (*step).endCalls},
 	{"give up what is in flight when the history is nearly full",
 		"something is in flight, and the history is over 40,000 events or 30 MB. No grace, no stop. The grace is 5 seconds",
 		func(s *step) bool {
-			return s.lacksRoom() && s.End.Aborting == nil && s.inFlight()
-		}, (*step).giveUpForRoom},
+			return s.historyNearlyFull() && s.End.Aborting == nil && s.inFlight()
+		}, (*step).cancelForHistoryLimit},
 
 	{"seal the log before a new execution",
 		"carrying, and the tail is not stored. After the first seal, a tail of few short events may go along",
-		func(s *step) bool { return s.Life == Carrying && s.Log.mustSealToCarry() && s.Log.canSeal() }, func(s *step) { s.sealStep(false) }},
+		func(s *step) bool { return s.Phase == RunContinuing && s.Log.mustSealToContinue() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
 	{"seal the log of a run that ends",
 		"ending, and the tail is not stored",
-		func(s *step) bool { return s.Life == Ending && s.Log.open() && s.Log.canSeal() }, func(s *step) { s.sealStep(true) }},
+		func(s *step) bool { return s.Phase == RunEnding && s.Log.hasUnsealed() && s.Log.canSeal() }, func(s *step) { s.seal(true) }},
 	{"end when all is stored and no sub-agent works",
 		"ending, all is stored, and every sub-agent has ended or had 10 seconds for it",
 		func(s *step) bool {
-			return s.Life == Ending && s.Log.Sealing == 0 && !s.Log.open() && !s.Children.blocksEnd(s.At)
+			return s.Phase == RunEnding && s.Log.Sealing == 0 && !s.Log.hasUnsealed() && !s.Children.blocksEnd(s.At)
 		}, (*step).ended},
 
 	{"fold when the sub-agents have drained",
 		"draining, and every sub-agent has ended or the stop's deadline is over",
 		func(s *step) bool {
-			return s.Life == Draining && (!s.Children.working() || s.End.Stopping.over(s.At))
-		}, (*step).fold},
+			return s.Phase == RunDraining && (!s.Children.anyNotEnded() || s.End.Stopping.over(s.At))
+		}, (*step).makeHandoff},
 	{"sum up, drain and fold when a stop has come",
 		"ready, and a stop is in progress. Once a turn has begun the model sums up, then sub-agents that work drain. After the deadline only the fold is left",
-		func(s *step) bool { return s.ready() && s.End.Stopping != nil }, (*step).sumUp},
+		func(s *step) bool { return s.ready() && s.End.Stopping != nil }, (*step).summarizeAndDrain},
 	{"skip a call that is too long to be kept while the run rests, or carried over",
 		"a suspension is open, or a new execution is due, nothing is in flight, and the calls that wait are longer than a run at rest may keep",
-		func(s *step) bool { return (s.comesToRest() || s.carriesOver()) && s.overlong() >= 0 }, func(s *step) {
+		func(s *step) bool { return (s.comesToRestNow() || s.continuesAsNew()) && s.overlong() >= 0 }, func(s *step) {
 			s.skip(s.overlong(), tooLongToKeep)
 		}},
 	{"carry over when the history is long, or the run rests for long",
 		"Temporal suggests it, or the run has been suspended for 10 minutes in this execution; and nothing is in flight (see [A new execution](#a-new-execution-meets-calls-in-flight))",
-		(*step).carriesOver, func(s *step) { s.enterLife(Carrying) }},
+		(*step).continuesAsNew, func(s *step) { s.enterPhase(RunContinuing) }},
 
 	{"sum up when a daemon becomes idle",
 		"ready, a daemon with `compact` idles, and no suspension is open yet",
-		(*step).sumsUpWhenIdle, func(s *step) { s.summarise(SumFresh) }},
+		(*step).sumsUpWhenIdle, func(s *step) { s.summarize(SummaryForResume) }},
 	{"stop at a limit",
 		"ready, no reason to wait, and one of the run's own limits is used up",
-		func(s *step) bool { return s.mayTurn() && s.limit() != nil }, func(s *step) { s.atLimit(s.limit(), s.Spec.OnLimit) }},
+		func(s *step) bool { return s.mayBeginTurn() && s.exhaustedLimit() != nil }, func(s *step) { s.atLimit(s.exhaustedLimit(), s.Spec.OnLimit) }},
 	{"stop at a limit that a sub-agent waits for",
 		"a sub-agent rests for what one of the run's own limits has used up. Nothing in flight, no hold, nobody asked yet",
-		func(s *step) bool { return s.limitBelow() != nil }, func(s *step) { s.atLimit(s.limitBelow(), s.Spec.OnLimit) }},
+		func(s *step) bool { return s.limitExhaustedForChild() != nil }, func(s *step) { s.atLimit(s.limitExhaustedForChild(), s.Spec.OnLimit) }},
 	{"begin anew from a summary",
 		"as the next rule, and a summary was asked for (`fresh`, `carry: compact`, a park's time)",
-		func(s *step) bool { return s.mayTurn() && !s.Log.blocksTurns() && s.Turn.Fresh != "" }, func(s *step) { s.summarise(SumFresh) }},
+		func(s *step) bool { return s.mayBeginTurn() && !s.Log.blocksTurns() && s.Turn.SummaryReason != "" }, func(s *step) { s.summarize(SummaryForResume) }},
 	{"begin the next turn",
 		"ready, no reason to wait, no stop. With over 1 MB that the store lags behind, the run waits for the store",
-		func(s *step) bool { return s.mayTurn() && !s.Log.blocksTurns() }, (*step).nextTurn},
+		func(s *step) bool { return s.mayBeginTurn() && !s.Log.blocksTurns() }, (*step).nextTurn},
 
 	{"grant what a sub-agent asks for",
 		"a sub-agent asks, and enough is left: for one that rests, some of all that it lacks",
-		func(s *step) bool { i, _ := s.served(); return !s.over() && i >= 0 }, (*step).grantBelow},
+		func(s *step) bool { i, _ := s.nextGrant(); return !s.decided() && i >= 0 }, (*step).grantToChild},
 	{"tell a sub-agent that no more agents are granted",
 		"a sub-agent asks for agents, and no limit here or above allows one",
-		func(s *step) bool { return !s.over() && s.denied() >= 0 }, (*step).denyBelow},
+		func(s *step) bool { return !s.decided() && s.nextDenial() >= 0 }, (*step).denyChild},
 	{"recall what sub-agents do not use",
 		"a sub-agent has what is missed here, or what the parent recalls, and was not asked yet",
-		func(s *step) bool { return s.recalled() >= 0 }, (*step).recallBelow},
+		func(s *step) bool { return s.nextRecall() >= 0 }, (*step).recallFromChildren},
 	{"give back what is not used",
 		"the parent recalls, and no model call is in flight",
-		(*step).givesBack, (*step).giveBack},
+		(*step).mustGiveBack, (*step).giveBack},
 	{"ask above for more",
 		"the run's grant is what binds, and the parent was not asked yet, or less urgently",
-		(*step).asksAbove, (*step).askAbove},
+		(*step).mustAskParent, (*step).askParentForBudget},
 
 	{"open a suspension when every sub-agent rests",
 		"the turn waits for sub-agents alone, and each of these is suspended. None for a grant",
-		func(s *step) bool { return s.mayRest() && s.childrenRest() }, func(s *step) {
-			s.openSuspension(agent.ByPolicy, "children", "")
+		func(s *step) bool { return s.maySuspend() && s.onlyAwaitsSuspendedChildren() }, func(s *step) {
+			s.openSuspension(agent.InitiatorPolicy, "children", "")
 		}},
 	{"open a suspension when the run waits for a grant",
 		"nothing is in flight, and the run lacks what only a grant or a return can bring",
-		func(s *step) bool { return s.mayRest() && s.short() && s.idle() }, func(s *step) {
-			s.openSuspension(agent.ByPolicy, "budget", "")
+		func(s *step) bool { return s.maySuspend() && s.lacksBudget() && s.nothingInFlight() }, func(s *step) {
+			s.openSuspension(agent.InitiatorPolicy, "budget", "")
 		}},
 	{"open a suspension when a daemon is idle",
 		"nothing is in flight, and a daemon has nothing to deal with",
-		func(s *step) bool { return s.mayRest() && s.idling() && s.idle() }, func(s *step) {
-			s.openSuspension(agent.BySelf, causeIdle, "")
+		func(s *step) bool { return s.maySuspend() && s.idling() && s.nothingInFlight() }, func(s *step) {
+			s.openSuspension(agent.InitiatorSelf, causeIdle, "")
 		}},
 	{"suspend when nothing is in flight",
 		"a suspension is open, and nothing is in flight. A sub-agent that the turn waits for and that works counts, unless the run is held",
-		(*step).comesToRest, (*step).suspend},
+		(*step).comesToRestNow, (*step).suspend},
 	{"take back that the run is suspended when that is not stored",
 		"an ancestor's hold alone needed no store, and now there is another reason",
-		func(s *step) bool { return s.suspends() && s.Rest.saved() && !s.stored() }, (*step).unsaved},
+		func(s *step) bool { return s.isAtRest() && s.Suspensions.stored() && !s.stored() }, (*step).withdrawSuspended},
 	{"seal the log of a run that is suspended",
 		"at rest, and `run.suspended` is not stored. Not while carrying, nor for an ancestor's hold alone",
-		func(s *step) bool { return s.suspends() && !s.stored() && s.mayStore() }, func(s *step) { s.sealStep(false) }},
+		func(s *step) bool { return s.isAtRest() && !s.stored() && s.maySeal() }, func(s *step) { s.seal(false) }},
 	{"tell that the run is suspended, or what it waits for now",
 		"at rest and stored, and not told yet or no longer what listings show",
 		func(s *step) bool {
-			return s.suspends() && s.stored() && (!s.Rest.saved() || s.changed)
-		}, (*step).tellSuspended},
+			return s.isAtRest() && s.stored() && (!s.Suspensions.stored() || s.changed)
+		}, (*step).publishSuspension},
 	{"store what waits for a daemon that rests",
 		"suspended, and the store lacks an event that waits",
-		func(s *step) bool { return s.suspends() && s.Rest.saved() && s.Log.Behind && s.mayStore() }, func(s *step) { s.sealStep(false) }},
+		func(s *step) bool { return s.isAtRest() && s.Suspensions.stored() && s.Log.HeadBehind && s.maySeal() }, func(s *step) { s.seal(false) }},
 	{"seal a long tail while the run goes on",
 		"the tail is over 256 KB",
-		func(s *step) bool { return !s.over() && s.Log.long() && s.Log.canSeal() }, func(s *step) { s.sealStep(false) }},
+		func(s *step) bool { return !s.decided() && s.Log.needsSeal() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
 	{"hand the state on to a new execution",
 		"carrying, and nothing is left that must be sealed",
 		func(s *step) bool {
-			return s.Life == Carrying && !s.handedOn && s.Log.Sealing == 0 && !s.Log.mustSealToCarry()
-		}, (*step).handOn},
+			return s.Phase == RunContinuing && !s.continuedAsNew && s.Log.Sealing == 0 && !s.Log.mustSealToContinue()
+		}, (*step).continueAsNew},
 }
 
 // maxFired is more rules than one input can make apply: past it two rules undo each other.
@@ -168,49 +168,51 @@ func (s *step) firstRule() *rule {
 	return nil
 }
 
-// works reports whether the turn waits for its calls.
-func (s *step) works() bool { return s.Life == Live && s.Turn.Phase == Working }
+// awaitsCalls reports whether the turn waits for its calls.
+func (s *step) awaitsCalls() bool { return s.Phase == RunActive && s.Turn.Phase == TurnWorking }
 
-// mayTurn reports whether nothing but a limit or the store keeps the run from its next turn.
-func (s *step) mayTurn() bool { return s.ready() && s.End.Stopping == nil && !s.waits() }
+// mayBeginTurn reports whether nothing but a limit or the store keeps the run from its next turn.
+func (s *step) mayBeginTurn() bool { return s.ready() && s.End.Stopping == nil && !s.hasReason() }
 
-// mayRest reports whether a suspension could be opened.
-func (s *step) mayRest() bool { return s.Rest.Wait == nil && s.End.Stopping == nil && !s.over() }
-
-// comesToRest reports whether nothing is in flight any more in a suspension that was opened.
-func (s *step) comesToRest() bool {
-	return s.Rest.Wait != nil && !s.Rest.resting() && !s.over() && s.idle()
+// maySuspend reports whether a suspension could be opened.
+func (s *step) maySuspend() bool {
+	return s.Suspensions.Open == nil && s.End.Stopping == nil && !s.decided()
 }
 
-// suspends reports whether the run rests in an open suspension.
-func (s *step) suspends() bool { return s.Rest.resting() && !s.over() }
+// comesToRestNow reports whether nothing is in flight any more in a suspension that was opened.
+func (s *step) comesToRestNow() bool {
+	return s.Suspensions.Open != nil && !s.Suspensions.atRest() && !s.decided() && s.nothingInFlight()
+}
 
-// mayStore reports whether a seal can begin now. A run that carries over seals by itself.
-func (s *step) mayStore() bool { return s.Life != Carrying && s.Log.canSeal() }
+// isAtRest reports whether the run rests in an open suspension.
+func (s *step) isAtRest() bool { return s.Suspensions.atRest() && !s.decided() }
+
+// maySeal reports whether a seal can begin now. A run that carries over seals by itself.
+func (s *step) maySeal() bool { return s.Phase != RunContinuing && s.Log.canSeal() }
 
 // inFlight reports whether the model or a tool is at work for the run.
-func (s *step) inFlight() bool { return s.Turn.inFlight() || s.Calls.active() > 0 }
+func (s *step) inFlight() bool { return s.Turn.inFlight() || s.Calls.runningCount() > 0 }
 
-// lacksRoom reports whether what is begun now would be given up at once, since the history
+// historyNearlyFull reports whether what is begun now would be given up at once, since the history
 // is nearly full. A stop ends the run in this execution.
-func (s *step) lacksRoom() bool { return s.NearHistoryLimit && s.End.Stopping == nil }
+func (s *step) historyNearlyFull() bool { return s.NearHistoryLimit && s.End.Stopping == nil }
 
-// carriesOver reports whether the run goes on in a new execution. A run that is being
+// continuesAsNew reports whether the run goes on in a new execution. A run that is being
 // stopped ends in this one.
-func (s *step) carriesOver() bool {
-	due := s.Full || reached(s.Rest.carryAt(), s.At)
-	return due && s.End.Stopping == nil && s.mayCarry() && !s.foreground()
+func (s *step) continuesAsNew() bool {
+	due := s.ContinueAsNewSuggested || reached(s.Suspensions.continueAsNewAt(), s.At)
+	return due && s.End.Stopping == nil && s.mayContinueAsNew() && !s.hasForegroundChild()
 }
 
-// mayCarry reports whether the run has nothing in flight whose result a new execution would
+// mayContinueAsNew reports whether the run has nothing in flight whose result a new execution would
 // miss: it is between two turns, or at rest, or its calls that wait have no room in this
 // history. What a sub-agent brings is another question (see foreground).
-func (s *step) mayCarry() bool {
+func (s *step) mayContinueAsNew() bool {
 	switch {
 	case s.ready():
 		return true
-	case s.works():
-		return s.Rest.resting() || s.NearHistoryLimit && s.Calls.active() == 0
+	case s.awaitsCalls():
+		return s.Suspensions.atRest() || s.NearHistoryLimit && s.Calls.runningCount() == 0
 	}
 	return false
 }

@@ -26,10 +26,10 @@ import (
 // work: so maxWorking of them, begun one after the other, leave a quarter of what there was.
 const moreToCome = 4
 
-// delegates counts the calls that wait to be given to sub-agents.
-func (s *State) delegates() (n int64) {
+// pendingDelegations counts the calls that wait to be given to sub-agents.
+func (s *State) pendingDelegations() (n int64) {
 	for _, c := range s.Calls.List {
-		if tool, _ := s.Spec.Tool(c.Tool); c.State == Waiting && tool.By == agent.BySubAgent {
+		if tool, _ := s.Spec.Tool(c.Tool); c.State == CallPending && tool.Executor == agent.ExecutorSubAgent {
 			n++
 		}
 	}
@@ -38,38 +38,38 @@ func (s *State) delegates() (n int64) {
 
 // mayDelegate reports whether it is decided if one more agent may be started.
 func (s *State) mayDelegate() bool {
-	k := s.reckon()
-	return k.left(agent.ResourceAgents) > 0 || s.noMoreAgents(k)
+	k := s.budgetView()
+	return k.remaining(agent.ResourceAgents) > 0 || s.noMoreAgents(k)
 }
 
 // noMoreAgents reports whether no limit above or here allows another agent.
-func (s *State) noMoreAgents(k reckoning) bool {
-	return k.exhausted(agent.ResourceAgents) || k.Above != nil && k.Above.Denied
+func (s *State) noMoreAgents(k budgetView) bool {
+	return k.exhausted(agent.ResourceAgents) || k.FromParent != nil && k.FromParent.Denied
 }
 
-// levels is how many runs may stand below this one.
-func (s *State) levels() int {
+// levelsBelow is how many runs may stand below this one.
+func (s *State) levelsBelow() int {
 	levels := s.Budget.Limits.Depth
-	if b := s.Parent.Birth; b != nil {
-		levels = min(levels, b.Levels)
+	if b := s.Parent.Start; b != nil {
+		levels = min(levels, b.MaxDepth)
 	}
 	return levels
 }
 
 // grantFor opens the account of a sub-agent that is started; nil if nothing bounds it.
 func (s *step) grantFor(session string, sub agent.SubAgent) *agent.Amounts {
-	parts := s.delegates() // as many as are granted now stay with the run
+	parts := s.pendingDelegations() // as many as are granted now stay with the run
 	for _, c := range s.Calls.List {
-		if tool, _ := s.Spec.Tool(c.Tool); tool.By == agent.BySubAgent {
+		if tool, _ := s.Spec.Tool(c.Tool); tool.Executor == agent.ExecutorSubAgent {
 			parts++
 		}
 	}
 	for _, a := range s.Ledger.Accounts { // the more are at work already, the more may come
-		if c := s.Children.List[s.Children.find(a.Session)]; s.Calls.find(c.By) < 0 {
+		if c := s.Children.List[s.Children.find(a.Session)]; s.Calls.find(c.StartedBy) < 0 {
 			parts += moreToCome
 		}
 	}
-	grant := s.reckon().atBirth(parts, sub.Limits.Amounts())
+	grant := s.budgetView().startGrant(parts, sub.Limits.Amounts())
 	s.Ledger.open(session, grant)
 	if grant == (agent.Limits{}).Amounts() {
 		return nil
@@ -77,14 +77,14 @@ func (s *step) grantFor(session string, sub agent.SubAgent) *agent.Amounts {
 	return &grant
 }
 
-// atBirth is what one of some sub-agents is granted at its birth, when so many parts are
+// startGrant is what one of some sub-agents is granted at its birth, when so many parts are
 // made of what is left; lower is what its own limits allow.
-func (k reckoning) atBirth(parts int64, lower agent.Amounts) (grant agent.Amounts) {
+func (k budgetView) startGrant(parts int64, lower agent.Amounts) (grant agent.Amounts) {
 	for r := range agent.Resources {
-		left := k.left(r)
+		left := k.remaining(r)
 		switch {
-		case left == plenty:
-			grant[r] = agent.NotBounded
+		case left == unlimited:
+			grant[r] = agent.Unlimited
 			continue
 		case left <= 0:
 			continue
@@ -95,7 +95,7 @@ func (k reckoning) atBirth(parts int64, lower agent.Amounts) (grant agent.Amount
 		default:
 			grant[r] = left
 		}
-		if lower[r] != agent.NotBounded {
+		if lower[r] != agent.Unlimited {
 			grant[r] = min(grant[r], lower[r])
 		}
 	}
@@ -107,102 +107,102 @@ func (s *step) closeAccount(c Child, o *agent.Outcome) {
 	switch {
 	case o.Tree.Agents > 0:
 		s.Ledger.close(c.Session, &o.Tree)
-	case !c.Started && o.Status == agent.Failed: // it never was
+	case !c.Started && o.Status == agent.StatusFailed: // it never was
 		s.Ledger.close(c.Session, &agent.Tally{})
 	default:
 		s.Ledger.close(c.Session, nil)
 	}
 }
 
-// heardShare takes what a sub-agent says of its account, and reports whether that is news.
+// childBudgetReported takes what a sub-agent says of its account, and reports whether that is news.
 // One that asks and has not heard of all that it was granted is told again.
-func (s *step) heardShare(r agent.ChildReport) bool {
+func (s *step) childBudgetReported(r agent.ChildReport) bool {
 	i := s.Ledger.find(r.Session)
-	if c := s.Children.find(r.Session); r.Share == nil || i < 0 || !s.Children.List[c].Started {
+	if c := s.Children.find(r.Session); r.Budget == nil || i < 0 || !s.Children.List[c].Started {
 		return false // it can be told nothing yet
 	}
-	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.ByTriggered)))
-	news, behind := s.Ledger.heard(i, *r.Share)
-	if behind && !s.over() {
-		s.tellGrant(i, false, false)
+	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.InitiatorTriggered)))
+	news, behind := s.Ledger.report(i, *r.Budget)
+	if behind && !s.decided() {
+		s.sendGrant(i, false, false)
 	}
 	return news || behind
 }
 
-// shareReport is what the parent is told of the run's account.
-func (s *step) shareReport() *agent.ShareReport {
-	r := &agent.ShareReport{Spent: s.treeTally()}
-	if a := s.Ledger.Above; a != nil {
+// budgetReport is what the parent is told of the run's account.
+func (s *step) budgetReport() *agent.BudgetReport {
+	r := &agent.BudgetReport{Used: s.treeTally()}
+	if a := s.Ledger.FromParent; a != nil {
 		r.Granted, r.Returned = a.Granted, a.Returned
-		wants, level := s.wantsAbove()
+		wants, level := s.requestFromParent()
 		for n := range wants {
-			if a.Asked[n] > 0 {
-				r.Wants[n], r.Rests[n] = wants[n], level[n]/askDry
+			if a.Requested[n] > 0 {
+				r.Requested[n], r.Blocked[n] = wants[n], level[n]/askUrgent
 			}
 		}
 	}
 	return r
 }
 
-func (s *step) askAbove() {
-	_, level := s.wantsAbove()
-	s.Ledger.asks(level)
-	s.tellShare()
+func (s *step) askParentForBudget() {
+	_, level := s.requestFromParent()
+	s.Ledger.setRequested(level)
+	s.reportBudget()
 }
 
-// tellShare tells the parent of the run's account alone: the report has no number, so
+// reportBudget tells the parent of the run's account alone: the report has no number, so
 // that it is not taken for one of how the run stands.
-func (s *step) tellShare() {
-	b := s.Parent.Birth
-	s.do(TellParent{Session: b.Parent.Session, Report: agent.ChildReport{
-		Run: b.Parent.Run, Session: s.Session, From: s.Run, Status: s.Status(), Share: s.shareReport(),
+func (s *step) reportBudget() {
+	b := s.Parent.Start
+	s.do(ReportToParent{Session: b.Parent.Session, Report: agent.ChildReport{
+		Run: b.Parent.Run, Session: s.Session, From: s.Run, Status: s.Status(), Budget: s.budgetReport(),
 	}})
 }
 
-func (s *step) grantBelow() {
-	i, more := s.served()
+func (s *step) grantToChild() {
+	i, more := s.nextGrant()
 	s.Ledger.grant(i, more)
 	s.Children.granted(s.Ledger.Accounts[i].Session)
-	s.tellGrant(i, false, false)
+	s.sendGrant(i, false, false)
 }
 
-// tellGrant tells a sub-agent what it was granted in all.
-func (s *step) tellGrant(i int, recall, denied bool) {
+// sendGrant tells a sub-agent what it was granted in all.
+func (s *step) sendGrant(i int, recall, denied bool) {
 	a := s.Ledger.Accounts[i]
 	c := s.Children.List[s.Children.find(a.Session)]
 	s.do(GrantChild{Session: a.Session, Order: agent.GrantOrder{Run: c.Run, From: s.Run, Granted: a.Granted, Recall: recall, Denied: denied}})
 }
 
-func (s *step) denyBelow() {
-	i := s.denied()
+func (s *step) denyChild() {
+	i := s.nextDenial()
 	s.Ledger.deny(i)
-	s.tellGrant(i, false, true)
+	s.sendGrant(i, false, true)
 }
 
-func (s *step) recallBelow() {
-	i := s.recalled()
+func (s *step) recallFromChildren() {
+	i := s.nextRecall()
 	s.Ledger.recall(i)
-	s.tellGrant(i, true, false)
+	s.sendGrant(i, true, false)
 }
 
 func (s *step) giveBack() {
-	s.Ledger.gives(s.reckon().returnable(), !s.awaitsReturns())
-	s.askAbove()
+	s.Ledger.giveBack(s.budgetView().returnable(), !s.awaitsReturns())
+	s.askParentForBudget()
 }
 
 // takeGrant takes what the parent says of what the run may use.
 func (s *step) takeGrant(o agent.GrantOrder) error {
 	switch {
-	case s.over():
+	case s.decided():
 		return s.refuse("the run is ending")
 	case o.Run != s.Run:
 		return s.refuse("a grant from above is for run %s", o.Run)
 	case !s.Parent.is(o.From):
 		return s.refuse("a grant from above is from run %s, which did not start this one", o.From)
-	case s.Ledger.Above == nil:
+	case s.Ledger.FromParent == nil:
 		return s.refuse("no limit above bounds the run")
 	}
-	s.resumed = agent.Resumed{Cause: agent.ByParent}
+	s.resumed = agent.Resumed{Cause: agent.InitiatorParent}
 	if !s.Ledger.takeGrant(o) {
 		return s.refuse("what was granted is known")
 	}
@@ -231,17 +231,17 @@ func (s *step) progress() string {
 		if c.Outcome != nil {
 			used = c.Outcome.Tree
 		} else if i := s.Ledger.find(c.Session); i >= 0 {
-			used = s.Ledger.Accounts[i].Spent
+			used = s.Ledger.Accounts[i].Used
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s, %d model calls, %d tokens, %s USD; %s", c.Session, c.Status, used.Turns, used.Usage.Total(), used.Cost, quote(c.Task)))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// shareReasons is the grant that the run waits for.
-func (s *State) shareReasons() reasons {
-	if !s.short() {
+// budgetReasons is the grant that the run waits for.
+func (s *State) budgetReasons() reasons {
+	if !s.lacksBudget() {
 		return nil
 	}
-	return reasons{{kind: agent.AwaitingBudget, owner: agent.OwnedByRuntime, finds: []string{"budget"}}}
+	return reasons{{kind: agent.SuspensionAwaitingBudget, owner: agent.OwnerRuntime, finds: []string{"budget"}}}
 }

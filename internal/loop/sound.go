@@ -9,61 +9,61 @@ import (
 // What comes with an export was signed and not made here. So a state that is gone on with
 // contradicts itself nowhere, and how long its parts are is counted anew.
 
-// unsound says how the state of a suspended run contradicts itself; empty if it does not.
-func (s *State) unsound() string {
-	n := s.Numbers
+// inconsistency says how the state of a suspended run contradicts itself; empty if it does not.
+func (s *State) inconsistency() string {
+	n := s.Counters
 	for _, one := range []int{n.Suspension, n.Request, n.Hold, n.Child, s.Turn.N} {
 		if one < 0 || one > maxHold {
 			return "it has a number that no session comes to"
 		}
 	}
 	switch {
-	case s.Ledger.Above != nil || len(s.Ledger.Accounts) > 0:
+	case s.Ledger.FromParent != nil || len(s.Ledger.Accounts) > 0:
 		return "it shares limits with runs that it does not have"
 	case len(s.Holds.List) > 1 || slices.ContainsFunc(s.Holds.List, func(h agent.Hold) bool { return h.From != agent.HoldOwn || h.Session != s.Session }):
 		return "it is held by runs that it does not have"
 	case s.idling() && s.daemon() == nil:
 		return "it idles and is no daemon"
-	case s.Turn.Phase == Ready && len(s.Calls.List) > 0 || len(s.Calls.List) > maxAsked:
+	case s.Turn.Phase == TurnReady && len(s.Calls.List) > 0 || len(s.Calls.List) > maxAsked:
 		return "it has calls of no turn"
-	case slices.ContainsFunc(s.Calls.List, func(c Call) bool { return !s.soundCall(c) }):
+	case slices.ContainsFunc(s.Calls.List, func(c Call) bool { return !s.callConsistent(c) }):
 		return "it has a call that nothing comes of"
-	case slices.ContainsFunc(s.Requests.Open, func(o Request) bool { return !s.soundRequest(o) }):
+	case slices.ContainsFunc(s.Requests.Open, func(o Request) bool { return !s.requestConsistent(o) }):
 		return "it asks about a call that it does not have"
 	}
 	return ""
 }
 
-// soundCall reports whether a call is the only one of its id, and has what its state wants.
-func (s *State) soundCall(c Call) bool {
+// callConsistent reports whether a call is the only one of its id, and has what its state wants.
+func (s *State) callConsistent(c Call) bool {
 	same := func(k Call) bool { return k.ID == c.ID }
 	if i := slices.IndexFunc(s.Calls.List, same); slices.ContainsFunc(s.Calls.List[i+1:], same) {
 		return false
 	}
 	switch c.State {
-	case Waiting:
+	case CallPending:
 		return true
-	case Awaiting:
+	case CallAwaitingAnswer:
 		i := s.Requests.find(c.Request)
 		return i >= 0 && s.Requests.Open[i].CallID == c.ID
-	case Done:
+	case CallDone:
 		return c.Result != nil
 	}
 	return false
 }
 
-// soundRequest reports whether a request is the only one of its id, and its call waits for it.
-func (s *State) soundRequest(o Request) bool {
+// requestConsistent reports whether a request is the only one of its id, and its call waits for it.
+func (s *State) requestConsistent(o Request) bool {
 	same := func(k Request) bool { return k.ID == o.ID }
 	if i := slices.IndexFunc(s.Requests.Open, same); slices.ContainsFunc(s.Requests.Open[i+1:], same) {
 		return false
 	}
 	i := s.Calls.find(o.CallID)
 	switch o.Type {
-	case agent.LimitAsk:
+	case agent.RequestLimit:
 		return o.CallID == "" && i < 0
-	case agent.Approval, agent.ClientTool, agent.Question:
-		return i >= 0 && s.Calls.List[i].Request == o.ID && s.Calls.List[i].State == Awaiting && (o.Call != nil || o.Type == agent.Question)
+	case agent.RequestApproval, agent.RequestClientTool, agent.RequestQuestion:
+		return i >= 0 && s.Calls.List[i].Request == o.ID && s.Calls.List[i].State == CallAwaitingAnswer && (o.Call != nil || o.Type == agent.RequestQuestion)
 	}
 	return false
 }
@@ -75,5 +75,5 @@ func (s *step) recount() {
 	s.Requests.recount()
 	s.Calls.recount()
 	s.Park.recount()
-	s.Children.keep()
+	s.Children.trim()
 }

@@ -24,18 +24,18 @@ import (
 const (
 	maxState = 1840 << 10
 
-	waitShare   = 732 << 10 // what waits for somebody: see space
-	childShare  = 208 << 10 // Children
-	ledgerShare = 324 << 10 // Ledger: an account for each of maxWorking
-	verbShare   = 136 << 10 // Verbs.Processed and Spent
-	spentShare  = 20 << 10  // Spent: maxSpent of 48 bytes
-	refuseShare = 16 << 10  // Verbs.Refused
-	fixedShare  = 80 << 10  // what has few and short values: Holds, Rest, Origin, Budget, counts of tools
-	specShare   = 96 << 10  // Spec and Parent
-	postShare   = 112 << 10 // Messages.Posts
-	turnShare   = 64 << 10  // Turn
-	alongShare  = 40 << 10  // Log, without what is sealed
-	pastShare   = 32 << 10  // Requests.Decided
+	waitShare      = 732 << 10 // what waits for somebody: see space
+	childShare     = 208 << 10 // Children
+	ledgerShare    = 324 << 10 // Ledger: an account for each of maxWorking
+	verbShare      = 136 << 10 // Verbs.Processed and Spent
+	usedTokenShare = 20 << 10  // Spent: maxSpent of 48 bytes
+	refuseShare    = 16 << 10  // Verbs.Refused
+	fixedShare     = 80 << 10  // what has few and short values: Holds, Rest, Origin, Budget, counts of tools
+	specShare      = 96 << 10  // Spec and Parent
+	receiptShare   = 112 << 10 // Messages.Posts
+	turnShare      = 64 << 10  // Turn
+	alongShare     = 40 << 10  // Log, without what is sealed
+	pastShare      = 32 << 10  // Requests.Decided
 )
 
 // Shares within waitShare: something is left for a turn's calls, whatever else waits.
@@ -54,8 +54,8 @@ const (
 	noteFrame    = 160  // of a suspension
 	outcomeFrame = 1180 // with the usage, that of the tree, and the reason
 	verbFrame    = 96
-	postFrame    = 24
-	sumFrame     = 17 // of a verb, a message or an event with an id
+	receiptFrame = 24
+	digestFrame  = 17 // of a verb, a message or an event with an id
 	lineFrame    = 512
 	ownWords     = 1 << 10 // of the runtime, in a message or a result
 	maxReason    = 1 << 10
@@ -63,24 +63,24 @@ const (
 	maxBy        = 256 * escaped
 )
 
-// inJSON is how long a text is in JSON at most, without its quotes.
-func inJSON[T ~string](text T) (n int) {
+// jsonLen is how long a text is in JSON at most, without its quotes.
+func jsonLen[T ~string](text T) (n int) {
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
-			n += int(asciiInJSON[c])
+			n += int(asciiJSONLen[c])
 			i++
 			continue
 		}
-		long, size := runeInJSON(string(text[i:]))
+		long, size := runeJSONLen(string(text[i:]))
 		n += long
 		i += size
 	}
 	return n
 }
 
-// runeInJSON is the length of a text's first character in JSON, and in bytes, if it is not
+// runeJSONLen is the length of a text's first character in JSON, and in bytes, if it is not
 // ASCII: nearly all is, and is looked up in a loop of its own.
-func runeInJSON(text string) (most, size int) {
+func runeJSONLen(text string) (most, size int) {
 	r, size := utf8.DecodeRuneInString(text)
 	if r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
 		return escaped, size
@@ -91,7 +91,7 @@ func runeInJSON(text string) (most, size int) {
 // escaped is the length of a character that is written as \u0000.
 const escaped = 6
 
-var asciiInJSON = func() (w [utf8.RuneSelf]uint8) {
+var asciiJSONLen = func() (w [utf8.RuneSelf]uint8) {
 	for c := range w {
 		switch {
 		case c < ' ', c == '<', c == '>', c == '&', c == 0x7f:
@@ -105,27 +105,27 @@ var asciiInJSON = func() (w [utf8.RuneSelf]uint8) {
 	return w
 }()
 
-// rawInJSON is how long a JSON value is within JSON at most, also as a text.
-func rawInJSON(raw json.RawMessage) int { return inJSON(string(raw)) }
+// rawJSONLen is how long a JSON value is within JSON at most, also as a text.
+func rawJSONLen(raw json.RawMessage) int { return jsonLen(string(raw)) }
 
-func allInJSON[T ~string](texts []T) (n int) {
+func textsJSONLen[T ~string](texts []T) (n int) {
 	for _, t := range texts {
-		n += inJSON(t) + len(`"",`)
+		n += jsonLen(t) + len(`"",`)
 	}
 	return n
 }
 
-// bytesIn is how many bytes of a text are no longer in JSON than most.
-func bytesIn(text string, most int) int {
+// bytesWithin is how many bytes of a text are no longer in JSON than most.
+func bytesWithin(text string, most int) int {
 	if len(text)*escaped <= most {
 		return len(text)
 	}
 	for i, n := 0, 0; i < len(text); {
 		long, size := 0, 1
 		if c := text[i]; c < utf8.RuneSelf {
-			long = int(asciiInJSON[c])
+			long = int(asciiJSONLen[c])
 		} else {
-			long, size = runeInJSON(text[i:])
+			long, size = runeJSONLen(text[i:])
 		}
 		if n += long; n > most {
 			return i
@@ -137,18 +137,18 @@ func bytesIn(text string, most int) int {
 
 // fit is the beginning of a text that is no longer in JSON than most.
 func fit[T ~string](text T, most int) T {
-	n := bytesIn(string(text), most)
+	n := bytesWithin(string(text), most)
 	if n == len(text) {
 		return text
 	}
-	return T(strings.ToValidUTF8(string(text[:bytesIn(string(text), most-len("…"))]), "") + "…")
+	return T(strings.ToValidUTF8(string(text[:bytesWithin(string(text), most-len("…"))]), "") + "…")
 }
 
 // space is how much more may wait for somebody.
 func (s *State) space() int {
-	n := waitShare - s.Messages.PendingSize - s.Messages.EventSize - s.Park.size() - s.Requests.size() - s.Calls.kept()
-	if s.Rest.resting() || s.Life == Carrying {
-		n -= s.Calls.waiting()
+	n := waitShare - s.Messages.PendingSize - s.Messages.EventSize - s.Park.size() - s.Requests.size() - s.Calls.keptSize()
+	if s.Suspensions.atRest() || s.Phase == RunContinuing {
+		n -= s.Calls.pendingSize()
 	}
 	return n
 }
@@ -157,12 +157,12 @@ func (s *State) space() int {
 // keeps from being made, if all of them are longer than what a run that rests may keep; -1 if
 // they are not.
 func (s *State) overlong() int {
-	if s.Calls.waiting() <= s.space() {
+	if s.Calls.pendingSize() <= s.space() {
 		return -1
 	}
 	longest := -1
 	for i, k := range s.Calls.List {
-		if k.State == Waiting && (longest < 0 || k.Size > s.Calls.List[longest].Size) {
+		if k.State == CallPending && (longest < 0 || k.Size > s.Calls.List[longest].Size) {
 			longest = i
 		}
 	}
@@ -176,11 +176,11 @@ func (s *State) mayKeep(i int, o Request) bool {
 	return o.Size+s.Calls.List[i].Size-callFrame-ownWords <= s.space()
 }
 
-// mayWait reports whether a message can wait for the model.
-func (s *State) mayWait(m agent.Message) bool { return s.mayWaitAs(messageInJSON(m)) }
+// messageFits reports whether a message can wait for the model.
+func (s *State) messageFits(m agent.Message) bool { return s.sizeFits(messageJSONLen(m)) }
 
-// mayWaitAs reports whether a message of a length in JSON can.
-func (s *State) mayWaitAs(n int) bool {
+// sizeFits reports whether a message of a length in JSON can.
+func (s *State) sizeFits(n int) bool {
 	return s.Messages.PendingSize+n <= pendingShare && n <= s.space()
 }
 
@@ -188,5 +188,5 @@ func (s *State) mayWaitAs(n int) bool {
 // before the turn ends.
 func (s *State) resultSpace(i int) int {
 	c := s.Calls.List[i]
-	return max(ownWords, s.space()+c.kept()-callFrame-c.edits())
+	return max(ownWords, s.space()+c.keptSize()-callFrame-c.edits())
 }

@@ -30,18 +30,18 @@ func TestNothingIsLongerThanIsCounted(t *testing.T) {
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 	rapid.Check(t, func(t *rapid.T) {
 		text := hostile.Draw(t, "text")
-		require.LessOrEqual(t, written(text)-2, inJSON(text))
+		require.LessOrEqual(t, written(text)-2, jsonLen(text))
 		var back string
 		raw, err := json.Marshal(text)
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(raw, &back))
-		require.LessOrEqual(t, written(back)-2, inJSON(text), "nor does what came of it")
-		require.LessOrEqual(t, written(json.RawMessage(raw)), rawInJSON(raw))
-		require.LessOrEqual(t, written(string(raw))-2, rawInJSON(raw), "JSON as a text")
+		require.LessOrEqual(t, written(back)-2, jsonLen(text), "nor does what came of it")
+		require.LessOrEqual(t, written(json.RawMessage(raw)), rawJSONLen(raw))
+		require.LessOrEqual(t, written(string(raw))-2, rawJSONLen(raw), "JSON as a text")
 		most := rapid.IntRange(3, 100).Draw(t, "most")
-		require.LessOrEqual(t, inJSON(fit(text, most)), most)
-		require.True(t, strings.HasPrefix(text, text[:bytesIn(text, most)]))
-		require.LessOrEqual(t, inJSON(text[:bytesIn(text, most)]), most)
+		require.LessOrEqual(t, jsonLen(fit(text, most)), most)
+		require.True(t, strings.HasPrefix(text, text[:bytesWithin(text, most)]))
+		require.LessOrEqual(t, jsonLen(text[:bytesWithin(text, most)]), most)
 	})
 }
 
@@ -58,7 +58,7 @@ func times(n int) string { return strings.Repeat(hostile, n) }
 // try steps an input that may be refused.
 func (p *stuffed) try(in Input) error {
 	p.n++
-	next, effects, err := Step(p.state, Moment{At: p.now, Full: p.full, NearHistoryLimit: p.near}, in)
+	next, effects, err := Step(p.state, Moment{At: p.now, ContinueAsNewSuggested: p.full, NearHistoryLimit: p.near}, in)
 	if err == nil {
 		checkInvariants(p.t, p.state, next, effects)
 		p.state = next
@@ -80,8 +80,8 @@ func stuff(t require.TestingT) *stuffed {
 	}
 	p.must(Begin{Session: strings.Repeat("s", 215), Run: strings.Repeat("r", 36), Start: agent.Start{Agent: "a", Labels: labels, Input: agent.Input{Text: "\x02" + times(1000)}}})
 	spec := agent.Spec{V: 1, Definition: agent.Definition{
-		Name: "a", Model: "m", Tools: []string{agent.AskUserTool, agent.ParkTool}, Agents: []agent.SubAgent{{Agent: strings.Repeat("b", 32)}}, Lifecycle: true,
-		Rules: []agent.Rule{{Do: agent.Ask}}, Daemon: &agent.Daemon{Queue: 1000}, Limits: agent.Limits{Turns: 1e18, Tokens: 1e18, WallClock: 1e18, Agents: 1e18, OwnTurns: 1e9},
+		Name: "a", Model: "m", Tools: []string{agent.AskUserTool, agent.AwaitResumptionTool}, Agents: []agent.SubAgent{{Agent: strings.Repeat("b", 32)}}, Lifecycle: true,
+		Rules: []agent.Rule{{Do: agent.RulingAsk}}, Daemon: &agent.Daemon{Queue: 1000}, Limits: agent.Limits{Turns: 1e18, Tokens: 1e18, WallClock: 1e18, Agents: 1e18, OwnTurns: 1e9},
 	}}
 	spec.Definition = spec.WithDefaults()
 	for i := range 128 {
@@ -89,13 +89,13 @@ func stuff(t require.TestingT) *stuffed {
 	}
 	for _, more := spec, 1<<16; more > 0; more /= 2 { // as many rules as are taken
 		spec.Nudge += times(more)
-		if specInJSON(spec) > specShare-30<<10 {
+		if specJSONLen(spec) > specShare-30<<10 {
 			spec.Nudge = spec.Nudge[:len(spec.Nudge)-more]
 		}
 	}
 	in := Opened{Spec: &spec}
 	for i := range 1000 {
-		in.Posts = append(in.Posts, agent.Post{ID: fmt.Sprintf("%s%04d", times(60), i), Run: strings.Repeat("r", 36), Sum: "0a1b2c3d"})
+		in.Receipts = append(in.Receipts, agent.MessageReceipt{ID: fmt.Sprintf("%s%04d", times(60), i), Run: strings.Repeat("r", 36), Digest: "0a1b2c3d"})
 	}
 	p.must(in)
 	p.settles()
@@ -111,12 +111,12 @@ func (p *stuffed) settles() {
 
 // asksFor lets the model ask for calls.
 func (p *stuffed) asksFor(text string, calls ...agent.ToolCall) {
-	r := agent.Reply{Finish: agent.FinishCalls, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}
+	r := agent.Reply{Finish: agent.FinishToolCalls, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}
 	for _, c := range calls {
 		c.ProviderID = times(256)
-		r.Parts = append(r.Parts, agent.Part{Type: agent.PartCall, Call: &c})
+		r.Parts = append(r.Parts, agent.Part{Type: agent.PartToolCall, Call: &c})
 	}
-	p.must(Replied{Ask: p.state.Turn.Ask, Reply: r})
+	p.must(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: r})
 	p.settles()
 }
 
@@ -135,7 +135,7 @@ func (p *stuffed) children(n int) {
 // be carried over.
 func TestAFullStateCanBeCarriedOver(t *testing.T) {
 	p := stuff(t)
-	require.Equal(t, Asking, p.state.Turn.Phase)
+	require.Equal(t, TurnAsking, p.state.Turn.Phase)
 	p.asksFor(times(1<<20), agent.ToolCall{Tool: "x", Arguments: json.RawMessage("{}")})
 	for i := range 130 { // names that the model invents
 		p.asksFor("", agent.ToolCall{Tool: fmt.Sprintf("%s_%d", strings.Repeat("u", 58), i), Arguments: json.RawMessage("{}")})
@@ -144,40 +144,40 @@ func TestAFullStateCanBeCarriedOver(t *testing.T) {
 	for i, c := range slices.Clone(p.state.Children.List) {
 		if i%2 == 0 {
 			p.must(ChildEnded{Session: c.Session, Outcome: &agent.Outcome{
-				V: 1, Type: "outcome", Session: c.Session, Run: c.Run, Agent: c.Agent, Status: agent.Failed, Reason: times(1000), Text: times(100_000),
-				Output: json.RawMessage(`"` + strings.Repeat("<", 2000) + `"`), Error: &agent.Error{Code: agent.ChildFailed, Message: times(100_000), Path: times(1000)},
+				V: 1, Type: "outcome", Session: c.Session, Run: c.Run, Agent: c.Agent, Status: agent.StatusFailed, Reason: times(1000), Text: times(100_000),
+				Output: json.RawMessage(`"` + strings.Repeat("<", 2000) + `"`), Error: &agent.Error{Code: agent.CodeChildFailed, Message: times(100_000), Path: times(1000)},
 				Usage: agent.Usage{Input: 1e12, Output: 1e12}, Cost: 1e12, Turns: 1e9, Tree: agent.Tally{Agents: 1e9, Turns: 1e9, Usage: agent.Usage{Input: 1e12, Output: 1e12, CacheRead: 1e12, CacheWrite: 1e12}, Cost: 1e12, Estimated: agent.Estimate{Tokens: 1e12, Cost: 1e12}}, Tools: make([]agent.ToolCount, 129),
 			}})
 		}
 	}
 	p.children(200)
 	for _, c := range p.state.Children.List {
-		n := agent.SuspensionNote{ID: times(100), Kind: agent.InputRequired, Reason: times(1000), Owner: agent.OwnedByOperator}
+		n := agent.SuspensionSummary{ID: times(100), Kind: agent.SuspensionInputRequired, Reason: times(1000), Owner: agent.OwnerOperator}
 		for range 64 {
-			n.Requests = append(n.Requests, agent.RequestNote{ID: times(64), Type: agent.Approval, Text: times(500), Tool: times(64), Digest: times(16), Approvers: []string{times(300), times(300)}})
+			n.Requests = append(n.Requests, agent.RequestSummary{ID: times(64), Type: agent.RequestApproval, Text: times(500), Tool: times(64), Digest: times(16), Approvers: []string{times(300), times(300)}})
 		}
-		share := agent.ShareReport{Spent: agent.Tally{Agents: 1e10, Turns: 1e10, Usage: agent.Usage{Input: 1e13, Output: 1e12, CacheRead: 1e14, CacheWrite: 1e14, Reasoning: 1e14}, Cost: 1e14, Estimated: agent.Estimate{Tokens: 1e14, Cost: 1e14}}}
+		share := agent.BudgetReport{Used: agent.Tally{Agents: 1e10, Turns: 1e10, Usage: agent.Usage{Input: 1e13, Output: 1e12, CacheRead: 1e14, CacheWrite: 1e14, Reasoning: 1e14}, Cost: 1e14, Estimated: agent.Estimate{Tokens: 1e14, Cost: 1e14}}}
 		for r := range agent.Resources {
-			share.Returned[r], share.Wants[r], share.Rests[r] = 1e10, 1e18, 1
+			share.Returned[r], share.Requested[r], share.Blocked[r] = 1e10, 1e18, 1
 		}
-		_ = p.try(Reported{Report: agent.ChildReport{Run: p.state.Run, Session: c.Session, From: c.Run, Seq: maxAhead, Status: agent.Suspended, Suspension: &n, Share: &share}})
+		_ = p.try(ChildReported{Report: agent.ChildReport{Run: p.state.Run, Session: c.Session, From: c.Run, Seq: maxAhead, Status: agent.StatusSuspended, Suspension: &n, Budget: &share}})
 	}
-	require.Equal(t, maxWorking, p.state.Children.countLive())
+	require.Equal(t, maxWorking, p.state.Children.countNotEnded())
 	for range 70 { // questions that were decided
 		p.asksFor("", agent.ToolCall{Tool: agent.AskUserTool, Arguments: json.RawMessage(fmt.Sprintf(`{"question":"%d?"}`, p.n))})
-		p.must(Said{ID: p.id(), Command: agent.AnswerOrder{Order: agent.Order{By: times(256)}, Request: p.state.Requests.Open[0].ID, Text: "x"}})
+		p.must(CommandReceived{ID: p.id(), Command: agent.AnswerCommand{CommandHeader: agent.CommandHeader{By: times(256)}, Request: p.state.Requests.Open[0].ID, Text: "x"}})
 		p.settles()
 	}
 	for range 600 {
-		p.must(Said{ID: p.id(), Command: agent.PauseOrder{}})
-		p.must(Said{ID: p.id(), Command: agent.ResumeOrder{}})
+		p.must(CommandReceived{ID: p.id(), Command: agent.PauseCommand{}})
+		p.must(CommandReceived{ID: p.id(), Command: agent.ResumeCommand{}})
 		p.settles()
 	}
 	for range 10 {
-		p.must(Refused{Verb: times(1000), Err: &agent.Error{Code: agent.InvalidInput, Message: times(100_000), Path: times(512), Session: p.state.Session, Run: p.state.Run}})
+		p.must(CommandRefused{Verb: times(1000), Err: &agent.Error{Code: agent.CodeInvalidInput, Message: times(100_000), Path: times(512), Session: p.state.Session, Run: p.state.Run}})
 	}
 	p.fill()
-	p.must(Said{ID: p.id(), Command: agent.PauseOrder{Order: agent.Order{By: times(256)}, Reason: times(60_000)}})
+	p.must(CommandReceived{ID: p.id(), Command: agent.PauseCommand{CommandHeader: agent.CommandHeader{By: times(256)}, Reason: times(60_000)}})
 	p.carry(t)
 }
 
@@ -188,20 +188,20 @@ func (p *stuffed) fill() {
 	for i := range 200 {
 		calls = append(calls, agent.ToolCall{Tool: p.state.Spec.Toolset[i%10].Name, Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d,"text":"%s"}`, i, strings.Repeat("<", 1+1500*(i%4))))})
 	}
-	r := agent.Reply{Finish: agent.FinishCalls}
+	r := agent.Reply{Finish: agent.FinishToolCalls}
 	for i, c := range calls {
-		r.Parts = append(r.Parts, agent.Part{Type: agent.PartCall, Call: &c})
-		r.Rules = append(r.Rules, map[bool][]int{true: {0}}[i%3 > 0])
+		r.Parts = append(r.Parts, agent.Part{Type: agent.PartToolCall, Call: &c})
+		r.RuleMatches = append(r.RuleMatches, map[bool][]int{true: {0}}[i%3 > 0])
 	}
-	p.must(Replied{Ask: p.state.Turn.Ask, Reply: r})
+	p.must(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: r})
 	for asked := true; asked; {
 		asked = false
 		for _, c := range p.state.Calls.List {
-			if c.State == Active {
+			if c.State == CallRunning {
 				asked = true
-				in := Returned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: times(100_000)}, Set: map[string]json.RawMessage{c.ID: json.RawMessage(`"` + strings.Repeat("&", 30_000) + `"`)}}
+				in := ToolReturned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: times(100_000)}, StateChanges: map[string]json.RawMessage{c.ID: json.RawMessage(`"` + strings.Repeat("&", 30_000) + `"`)}}
 				if len(p.state.Requests.Open)%2 == 0 {
-					in.Ask = &agent.ToolQuestion{Text: times(4000), Context: times(4000), Choices: slices.Repeat([]string{times(200)}, 16), State: json.RawMessage(`"` + strings.Repeat(">", 16_000) + `"`)}
+					in.Question = &agent.ToolQuestion{Text: times(4000), Context: times(4000), Choices: slices.Repeat([]string{times(200)}, 16), State: json.RawMessage(`"` + strings.Repeat(">", 16_000) + `"`)}
 				}
 				p.must(in)
 			}
@@ -209,16 +209,16 @@ func (p *stuffed) fill() {
 	}
 	p.settles()
 	for i, o := range p.state.Requests.Open { // more comes with the answers
-		if o.Again && i%2 == 0 {
-			_ = p.try(Said{ID: p.id(), Command: agent.AnswerOrder{Request: o.ID, Data: json.RawMessage(`"` + strings.Repeat("<", 50_000) + `"`)}})
-		} else if o.Type == agent.Approval && i%2 == 0 {
-			_ = p.try(Said{ID: p.id(), Command: agent.ApproveOrder{Request: o.ID, Arguments: json.RawMessage(`{"text":"` + strings.Repeat("<", 20_000) + `"}`)}})
+		if o.RetryCall && i%2 == 0 {
+			_ = p.try(CommandReceived{ID: p.id(), Command: agent.AnswerCommand{Request: o.ID, Data: json.RawMessage(`"` + strings.Repeat("<", 50_000) + `"`)}})
+		} else if o.Type == agent.RequestApproval && i%2 == 0 {
+			_ = p.try(CommandReceived{ID: p.id(), Command: agent.ApproveCommand{Request: o.ID, Arguments: json.RawMessage(`{"text":"` + strings.Repeat("<", 20_000) + `"}`)}})
 		}
 	}
 	for size := 100_000; size > 0; size /= 2 {
-		for p.try(Said{ID: p.id(), Command: agent.SendOrder{Order: agent.Order{By: times(256)}, Text: times(size), Mode: agent.SendQueue}}) == nil {
+		for p.try(CommandReceived{ID: p.id(), Command: agent.SendCommand{CommandHeader: agent.CommandHeader{By: times(256)}, Text: times(size), Mode: agent.SendQueue}}) == nil {
 		}
-		for p.try(Said{ID: p.id(), Command: agent.EmitOrder{Order: agent.Order{By: times(256)}, Topic: "t", Payload: json.RawMessage(`"` + strings.Repeat("<", size) + `"`)}}) == nil {
+		for p.try(CommandReceived{ID: p.id(), Command: agent.EmitCommand{CommandHeader: agent.CommandHeader{By: times(256)}, Topic: "t", Payload: json.RawMessage(`"` + strings.Repeat("<", size) + `"`)}}) == nil {
 		}
 	}
 	p.settles()
@@ -227,25 +227,25 @@ func (p *stuffed) fill() {
 // carry makes the run go on in a new execution, and measures what it takes with it.
 func (p *stuffed) carry(t *testing.T) {
 	p.settles()
-	require.True(t, p.state.Rest.resting(), p.state.at())
+	require.True(t, p.state.Suspensions.atRest(), p.state.phaseName())
 	p.full = true
-	p.must(Tick{})
-	require.Equal(t, Carrying, p.state.Life)
+	p.must(TimerFired{})
+	require.Equal(t, RunContinuing, p.state.Phase)
 	for range 20 {
-		p.must(Refused{Verb: times(1000), Err: &agent.Error{Code: agent.InvalidInput, Message: times(100_000), Path: times(512)}})
+		p.must(CommandRefused{Verb: times(1000), Err: &agent.Error{Code: agent.CodeInvalidInput, Message: times(100_000), Path: times(512)}})
 	}
 	p.settles()
-	require.True(t, p.state.Log.Closed)
+	require.True(t, p.state.Log.FinalSealDone)
 	s := p.state
-	s.Calls.Before = s.Calls.Counts // of a fork
+	s.Calls.InheritedCounts = s.Calls.Counts // of a fork
 	for name, part := range map[string]struct {
 		of    any
 		share int
 	}{
 		"what waits": {[]any{s.Messages.Pending, s.Messages.Events, s.Requests.Open, s.Calls.List, s.Park}, waitShare},
-		"children":   {s.Children, childShare}, "accounts": {s.Ledger, ledgerShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "posts": {s.Messages.Posts, postShare}, "turn": {s.Turn, turnShare},
+		"children":   {s.Children, childShare}, "accounts": {s.Ledger, ledgerShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "posts": {s.Messages.Receipts, receiptShare}, "turn": {s.Turn, turnShare},
 		"log": {s.Log, alongShare}, "decided": {s.Requests.Decided, pastShare}, "spec": {[]any{s.Spec, s.Parent, s.Requests.Always}, specShare},
-		"the rest": {[]any{s.Holds, s.Rest, s.Origin, s.Budget, s.Stint, s.Numbers, s.Calls.Counts, s.Calls.Before, s.Calls.Unknown, s.Session, s.Run, s.End}, fixedShare},
+		"the rest": {[]any{s.Holds, s.Suspensions, s.Origin, s.Budget, s.TraceSegment, s.Counters, s.Calls.Counts, s.Calls.InheritedCounts, s.Calls.Unknown, s.Session, s.Run, s.End}, fixedShare},
 	} {
 		t.Logf("%s: %d of %d bytes", name, written(part.of), part.share)
 		require.LessOrEqual(t, written(part.of), part.share, name)
@@ -269,11 +269,11 @@ func TestWhateverComesCanBeCarriedOver(t *testing.T) {
 				p.full, p.near = true, true
 			}
 			p.anything(t)
-			if p.state.Life == Ended {
+			if p.state.Phase == RunEnded {
 				return
 			}
 			p.settles()
-			if p.state.Life == Carrying {
+			if p.state.Phase == RunContinuing {
 				p.full, p.near = false, false
 				p.state = overTheWire(t, p.state)
 				p.must(Continued{})
@@ -281,7 +281,7 @@ func TestWhateverComesCanBeCarriedOver(t *testing.T) {
 			}
 			s := p.state
 			s.Log.Tail = nil // it is sealed before
-			if s.Life == Live && (s.ready() || s.Rest.resting()) && !(&step{State: s}).foreground() {
+			if s.Phase == RunActive && (s.ready() || s.Suspensions.atRest()) && !(&step{State: s}).hasForegroundChild() {
 				require.LessOrEqual(t, written(s), maxState-alongShare)
 			}
 		}
@@ -298,30 +298,30 @@ func (p *stuffed) anything(t *rapid.T) {
 		unit := rapid.SampledFrom([]string{"x", "<", `\"`, "\u2028"}).Draw(t, "unit")
 		return json.RawMessage(`"` + strings.Repeat(unit, rapid.SampledFrom([]int{1, most / 20, most}).Draw(t, "size")/len(unit)) + `"`)
 	}
-	s, order := p.state, agent.Order{By: size(256)}
+	s, order := p.state, agent.CommandHeader{By: size(256)}
 	said := func(c agent.Command) {
-		_ = p.try(Said{ID: p.id(), Command: c})
+		_ = p.try(CommandReceived{ID: p.id(), Command: c})
 	}
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
-		said(agent.SendOrder{Order: order, Text: size(400_000), Mode: rapid.SampledFrom([]agent.SendMode{agent.SendSteer, agent.SendQueue}).Draw(t, "mode")})
+		said(agent.SendCommand{CommandHeader: order, Text: size(400_000), Mode: rapid.SampledFrom([]agent.SendMode{agent.SendSteer, agent.SendQueue}).Draw(t, "mode")})
 	case 1:
-		said(agent.EmitOrder{Order: order, Topic: "t", Payload: raw(60_000)})
+		said(agent.EmitCommand{CommandHeader: order, Topic: "t", Payload: raw(60_000)})
 	case 2:
-		said(agent.PauseOrder{Order: order, Reason: size(60_000)})
+		said(agent.PauseCommand{CommandHeader: order, Reason: size(60_000)})
 	case 3:
-		said(agent.ResumeOrder{Order: order, Message: size(400_000)})
+		said(agent.ResumeCommand{CommandHeader: order, Message: size(400_000)})
 	case 4:
-		_ = p.try(Refused{Verb: size(1000), Err: agent.Errorf(agent.InvalidInput, "%s", size(10_000))})
+		_ = p.try(CommandRefused{Verb: size(1000), Err: agent.Errorf(agent.CodeInvalidInput, "%s", size(10_000))})
 	case 5, 6:
 		for _, o := range slices.Clone(s.Requests.Open) {
 			switch rapid.IntRange(0, 3).Draw(t, "answer") {
 			case 0:
-				said(agent.ApproveOrder{Order: order, Request: o.ID, Arguments: json.RawMessage(`{"a":` + string(raw(60_000)) + `}`)})
+				said(agent.ApproveCommand{CommandHeader: order, Request: o.ID, Arguments: json.RawMessage(`{"a":` + string(raw(60_000)) + `}`)})
 			case 1:
-				said(agent.AnswerOrder{Order: order, Request: o.ID, Data: raw(200_000)})
+				said(agent.AnswerCommand{CommandHeader: order, Request: o.ID, Data: raw(200_000)})
 			case 2:
-				said(agent.RejectOrder{Order: order, Request: o.ID, Reason: size(60_000)})
+				said(agent.RejectCommand{CommandHeader: order, Request: o.ID, Reason: size(60_000)})
 			}
 		}
 	default:
@@ -333,27 +333,27 @@ func (p *stuffed) anything(t *rapid.T) {
 func (p *stuffed) works(t *rapid.T, size func(int) string, raw func(int) json.RawMessage) {
 	s := p.state
 	for _, c := range slices.Clone(s.Calls.List) {
-		if c.State != Active {
+		if c.State != CallRunning {
 			continue
 		}
-		in := Returned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: size(128_000)}, Set: map[string]json.RawMessage{c.ID: raw(60_000)}}
+		in := ToolReturned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: size(128_000)}, StateChanges: map[string]json.RawMessage{c.ID: raw(60_000)}}
 		if rapid.Bool().Draw(t, "asks") {
-			in.Ask = &agent.ToolQuestion{Text: size(4000), Context: size(4000), Schema: raw(16_000), State: raw(16_000)}
+			in.Question = &agent.ToolQuestion{Text: size(4000), Context: size(4000), Schema: raw(16_000), State: raw(16_000)}
 		}
 		_ = p.try(in)
 	}
 	if !s.Turn.inFlight() {
 		return
 	}
-	in := Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Parts: []agent.Part{{Type: agent.PartText, Text: size(200_000)}}}}
+	in := ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls, Parts: []agent.Part{{Type: agent.PartText, Text: size(200_000)}}}}
 	for i := range rapid.SampledFrom([]int{0, 1, 3, 70, 200}).Draw(t, "calls") {
-		tool := rapid.SampledFrom([]string{s.Spec.Toolset[0].Name, s.Spec.Toolset[0].Name, "unheard_of", agent.ParkTool, "subagent__" + strings.Repeat("b", 32)}).Draw(t, "tool")
-		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{
+		tool := rapid.SampledFrom([]string{s.Spec.Toolset[0].Name, s.Spec.Toolset[0].Name, "unheard_of", agent.AwaitResumptionTool, "subagent__" + strings.Repeat("b", 32)}).Draw(t, "tool")
+		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{
 			Tool: tool, ProviderID: size(256), Arguments: json.RawMessage(fmt.Sprintf(`{"n":"%d.%d","task":"x","background":true,"text":%s}`, p.n, i, raw(100_000))),
 		}})
-		in.Reply.Rules = append(in.Reply.Rules, rapid.SampledFrom([][]int{nil, {0}}).Draw(t, "rules"))
-		if tool == agent.ParkTool {
-			in.Reply.Parkings = append(in.Reply.Parkings, agent.Parking{Reason: size(10_000), Conditions: agent.Conditions{
+		in.Reply.RuleMatches = append(in.Reply.RuleMatches, rapid.SampledFrom([][]int{nil, {0}}).Draw(t, "rules"))
+		if tool == agent.AwaitResumptionTool {
+			in.Reply.ParkRequests = append(in.Reply.ParkRequests, agent.ParkRequest{Reason: size(10_000), Conditions: agent.Conditions{
 				Input: size(60_000), Event: &agent.EventCondition{Topic: "t", Match: json.RawMessage(`{"description":` + string(raw(10_000)) + `}`)},
 			}})
 		}
@@ -361,10 +361,10 @@ func (p *stuffed) works(t *rapid.T, size func(int) string, raw func(int) json.Ra
 	_ = p.try(in)
 	for _, c := range slices.Clone(p.state.Children.List) {
 		switch {
-		case c.live() && !c.Started:
+		case c.notEnded() && !c.Started:
 			_ = p.try(ChildStarted{Session: c.Session, Run: strings.Repeat("r", 36)})
-		case c.live() && rapid.Bool().Draw(t, "ends"):
-			_ = p.try(ChildEnded{Session: c.Session, Outcome: &agent.Outcome{Session: c.Session, Status: agent.Completed, Text: size(100_000), Reason: size(100)}})
+		case c.notEnded() && rapid.Bool().Draw(t, "ends"):
+			_ = p.try(ChildEnded{Session: c.Session, Outcome: &agent.Outcome{Session: c.Session, Status: agent.StatusCompleted, Text: size(100_000), Reason: size(100)}})
 		}
 	}
 }
@@ -378,11 +378,11 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	require.JSONEq(t, `{"n":7,"note":"`+strings.Repeat("x", 10_000)+`"}`, string(p.state.Suspension().Requests[7].Call.Arguments), "a person sees all of it")
 	long := strings.Repeat("x", 100_000)
 	for path, c := range map[string]agent.Command{
-		"":          agent.SendOrder{Text: long},
-		"arguments": agent.ApproveOrder{Request: "q-1", Arguments: json.RawMessage(`{"note":"` + long + `"}`)},
+		"":          agent.SendCommand{Text: long},
+		"arguments": agent.ApproveCommand{Request: "q-1", Arguments: json.RawMessage(`{"note":"` + long + `"}`)},
 	} {
-		_, _, err := Step(p.state, Moment{}, Said{Command: c})
-		require.ErrorIs(t, err, agent.TooLarge)
+		_, _, err := Step(p.state, Moment{}, CommandReceived{Command: c})
+		require.ErrorIs(t, err, agent.CodeTooLarge)
 		require.Equal(t, path, asError(err).Path)
 	}
 
@@ -391,7 +391,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	require.InDelta(t, waitShare/20_000, open, 5)
 	var told []string
 	for _, c := range p.state.Calls.List {
-		if c.State == Done {
+		if c.State == CallDone {
 			require.Equal(t, agent.CallRejected, c.Result.Status)
 			told = append(told, c.Result.Text)
 		}
@@ -399,11 +399,11 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	require.Equal(t, slices.Repeat([]string{tooMuchAsked}, 64-open), told)
 
 	d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a"}})
-	_, _, err := Step(d.state, Moment{}, Said{Command: agent.SendOrder{Text: times(pendingShare / escaped)}})
-	require.ErrorIs(t, err, agent.TooLarge)
-	d.step(Said{Command: agent.SendOrder{Text: strings.Repeat("x", pendingShare-1000)}})
+	_, _, err := Step(d.state, Moment{}, CommandReceived{Command: agent.SendCommand{Text: times(pendingShare / escaped)}})
+	require.ErrorIs(t, err, agent.CodeTooLarge)
+	d.step(CommandReceived{Command: agent.SendCommand{Text: strings.Repeat("x", pendingShare-1000)}})
 	p = played(t, `begin go`, `opened {"nudge":"`+strings.Repeat("x", specShare)+`"}`)
-	require.Equal(t, []any{Ended, string(agent.TooLarge)}, []any{p.state.Life, p.state.End.Outcome.Reason})
+	require.Equal(t, []any{RunEnded, string(agent.CodeTooLarge)}, []any{p.state.Phase, p.state.End.Outcome.Reason})
 }
 
 // A hold keeps calls from being made that were counted as if they were about to have a
@@ -411,49 +411,49 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 // made after it.
 func TestAHeldTurnKeepsWhatFits(t *testing.T) {
 	p := stuff(t)
-	p.must(Said{ID: p.id(), Command: agent.PauseOrder{}})
+	p.must(CommandReceived{ID: p.id(), Command: agent.PauseCommand{}})
 	call := func(n int) agent.ToolCall {
 		return agent.ToolCall{Tool: "subagent__" + strings.Repeat("b", 32), Arguments: json.RawMessage(fmt.Sprintf(`{"task":"%d","background":true,"text":"%s"}`, n, strings.Repeat("x", n)))}
 	}
 	p.asksFor("", call(100_000), call(500_000), call(450_000), call(10))
-	require.True(t, p.state.Rest.saved())
+	require.True(t, p.state.Suspensions.stored())
 	var states []CallState
 	for _, c := range p.state.Calls.List {
 		states = append(states, c.State)
 	}
-	require.Equal(t, []CallState{Waiting, Done, Waiting, Waiting}, states)
+	require.Equal(t, []CallState{CallPending, CallDone, CallPending, CallPending}, states)
 	require.Equal(t, agent.CallSkipped, p.state.Calls.List[1].Result.Status)
-	require.ErrorIs(t, p.try(Said{ID: p.id(), Command: agent.SendOrder{Text: strings.Repeat("x", 200_000)}}), agent.TooLarge)
-	p.must(Said{ID: p.id(), Command: agent.ResumeOrder{}})
+	require.ErrorIs(t, p.try(CommandReceived{ID: p.id(), Command: agent.SendCommand{Text: strings.Repeat("x", 200_000)}}), agent.CodeTooLarge)
+	p.must(CommandReceived{ID: p.id(), Command: agent.ResumeCommand{}})
 	require.Len(t, p.state.Children.List, 3)
 }
 
 // So it is with the calls that a history which is nearly full keeps from being made.
 func TestATurnWithoutRoomKeepsWhatFits(t *testing.T) {
 	p := stuff(t)
-	for p.try(Said{ID: p.id(), Command: agent.EmitOrder{Topic: "t", Payload: json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`)}}) == nil {
+	for p.try(CommandReceived{ID: p.id(), Command: agent.EmitCommand{Topic: "t", Payload: json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`)}}) == nil {
 	}
-	p.must(Said{ID: p.id(), Command: agent.SendOrder{Text: strings.Repeat("x", pendingShare-2000)}})
+	p.must(CommandReceived{ID: p.id(), Command: agent.SendCommand{Text: strings.Repeat("x", pendingShare-2000)}})
 	p.full, p.near = true, true
 	call := func(n int) agent.ToolCall {
 		return agent.ToolCall{Tool: p.state.Spec.Toolset[0].Name, Arguments: json.RawMessage(fmt.Sprintf(`{"text":"%d%s"}`, n, strings.Repeat("x", n)))}
 	}
 	p.asksFor("", call(400_000), call(500_000), call(450_000), call(10))
-	require.Equal(t, Carrying, p.state.Life)
+	require.Equal(t, RunContinuing, p.state.Phase)
 	skipped := 0
 	for _, c := range p.state.Calls.List {
-		if c.State == Done {
+		if c.State == CallDone {
 			require.Equal(t, agent.CallSkipped, c.Result.Status)
 			skipped++
 		}
 	}
-	require.Equal(t, []any{3, Waiting}, []any{skipped, p.state.Calls.List[3].State})
+	require.Equal(t, []any{3, CallPending}, []any{skipped, p.state.Calls.List[3].State})
 
 	p = stuff(t)
 	p.full, p.near = true, true
 	c := call(600_000)
-	p.must(Replied{Ask: p.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Parts: []agent.Part{{Type: agent.PartCall, Call: &c}}}})
-	require.Equal(t, []any{Carrying, Waiting}, []any{p.state.Life, p.state.Calls.List[0].State})
-	require.ErrorIs(t, p.try(Said{ID: p.id(), Command: agent.SendOrder{Text: strings.Repeat("x", 200_000)}}), agent.TooLarge)
+	p.must(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls, Parts: []agent.Part{{Type: agent.PartToolCall, Call: &c}}}})
+	require.Equal(t, []any{RunContinuing, CallPending}, []any{p.state.Phase, p.state.Calls.List[0].State})
+	require.ErrorIs(t, p.try(CommandReceived{ID: p.id(), Command: agent.SendCommand{Text: strings.Repeat("x", 200_000)}}), agent.CodeTooLarge)
 	p.settles()
 }

@@ -22,7 +22,7 @@ import (
 //  2. A query to each other worker process that works for the tree, or a message where a
 //     broker is set up. It may be late or lost: then (3) stops what is in flight there. A
 //     message may be forged: of it an end is believed as an interrupt only.
-//  3. The signal to the child, hop by hop ([TellChild], [HoldOrder] with all holds above
+//  3. The signal to the child, hop by hop ([OrderChild], [HoldOrder] with all holds above
 //     and not one change). It is the truth: it is in the child's history, and a child that
 //     has not begun gets it in its first input or when it has begun ([Child].Owed).
 //
@@ -41,70 +41,70 @@ import (
 // Nothing is lost: (3) is repeated by the server until the child has it, a child that ends
 // tells so itself, and an end of the parent is a hold too (leaveChildren): verb cancel.
 
-// pass tells the sub-agents which holds are above them now.
-func (s *step) pass(verb agent.Verb, grace agent.Duration) agent.HoldOrder {
-	return agent.HoldOrder{Verb: verb, Held: s.Holds.down(), Heard: slices.Clone(s.Holds.Heard), Grace: grace}
+// passHolds tells the sub-agents which holds are above them now.
+func (s *step) passHolds(verb agent.Verb, grace agent.Duration) agent.ParentOrder {
+	return agent.ParentOrder{Verb: verb, Holds: s.Holds.forChildren(), KnownHolds: slices.Clone(s.Holds.Known), Grace: grace}
 }
 
-// tellChildren passes an order on to every child that may still be working.
-func (s *step) tellChildren(o agent.HoldOrder) {
+// orderChildren passes an order on to every child that may still be working.
+func (s *step) orderChildren(o agent.ParentOrder) {
 	for i, c := range s.Children.List {
-		if c.live() {
-			s.tellChild(i, o)
+		if c.notEnded() {
+			s.orderChild(i, o)
 		}
 	}
 }
 
-// tellChild tells a child something, at once or when it has begun.
-func (s *step) tellChild(i int, o agent.HoldOrder) {
+// orderChild tells a child something, at once or when it has begun.
+func (s *step) orderChild(i int, o agent.ParentOrder) {
 	c := s.Children.List[i]
 	if !c.Started {
-		s.Children.owe(i, o)
+		s.Children.queueOrder(i, o)
 		return
 	}
 	o.Run, o.From = c.Run, s.Run
-	s.do(TellChild{Session: c.Session, Order: o})
+	s.do(OrderChild{Session: c.Session, Order: o})
 }
 
-// ordered obeys the parent. What comes a second time changes nothing.
-func (s *step) ordered(o agent.HoldOrder) error {
+// parentOrdered obeys the parent. What comes a second time changes nothing.
+func (s *step) parentOrdered(o agent.ParentOrder) error {
 	switch {
-	case s.over():
+	case s.decided():
 		return s.refuse("the run is ending")
 	case o.Run != s.Run:
 		return s.refuse("an order from above is for run %s", o.Run)
 	case !s.Parent.is(o.From):
 		return s.refuse("an order from above is from run %s, which did not start this one", o.From)
-	case o.Verb.Strength() == 0 && o.Verb != agent.Resume:
+	case o.Verb.Strength() == 0 && o.Verb != agent.VerbResume:
 		return s.refuse("an order from above has an unknown verb: %.80s", o.Verb)
 	}
 	o = boundedOrder(o)
-	s.resumed = agent.Resumed{Cause: agent.ByParent, By: o.By}
+	s.resumed = agent.Resumed{Cause: agent.InitiatorParent, By: o.By}
 	switch o.Verb {
-	case agent.Stop:
-		return s.stop(agent.StopOrder{Order: agent.Order{By: o.By}, Reason: o.Reason, Deadline: o.Deadline})
-	case agent.Cancel:
+	case agent.VerbStop:
+		return s.stop(agent.StopCommand{CommandHeader: agent.CommandHeader{By: o.By}, Reason: o.Reason, Deadline: o.Deadline})
+	case agent.VerbCancel:
 		return s.cancelled(firstOf(o.Reason, reasonParent))
-	case agent.Resume:
+	case agent.VerbResume:
 		if h := s.Holds.own(); o.Own && h != nil && h.By != o.By {
 			return s.refuse("the run is held by %s, and not by the agent above it", firstOf(h.By, "somebody"))
 		}
 		if o.Own {
-			return s.resume(agent.ResumeOrder{Order: agent.Order{By: o.By}, Message: o.Reason, Fresh: o.Fresh})
+			return s.resume(agent.ResumeCommand{CommandHeader: agent.CommandHeader{By: o.By}, Message: o.Reason, FromSummary: o.FromSummary})
 		}
 	}
 	if o.Own {
-		return s.holdAs(agent.ByParent, o.Verb, agent.Order{By: o.By}, o.Reason, o.Grace)
+		return s.holdAs(agent.InitiatorParent, o.Verb, agent.CommandHeader{By: o.By}, o.Reason, o.Grace)
 	}
-	return s.heldAbove(o)
+	return s.takeHoldsAbove(o)
 }
 
 // boundedOrder is an order from above within the bounds of what an operator may say. A
 // resume's reason is a message for the model, which has a bound of its own.
-func boundedOrder(o agent.HoldOrder) agent.HoldOrder {
+func boundedOrder(o agent.ParentOrder) agent.ParentOrder {
 	const longest = agent.Duration(time.Hour)
 	o.By, o.Grace, o.Deadline = fit(o.By, maxBy), min(o.Grace, longest), min(o.Deadline, longest)
-	if o.Verb != agent.Resume {
+	if o.Verb != agent.VerbResume {
 		o.Reason = fit(o.Reason, maxReason)
 	}
 	return o
@@ -113,144 +113,144 @@ func boundedOrder(o agent.HoldOrder) agent.HoldOrder {
 // maxHold bounds the numbers of holds in an order, which may be forged.
 const maxHold = 1 << 30
 
-// invented reports whether a hold has a number that no session comes to.
-func invented(h agent.Heard) bool { return h.N < 0 || h.N > maxHold }
+// impossibleHold reports whether a hold has a number that no session comes to.
+func impossibleHold(h agent.HoldRef) bool { return h.N < 0 || h.N > maxHold }
 
-// layable reports whether holds are such as runs above lay: else they would never be lifted.
-func (s *step) layable(held []agent.Hold) bool {
+// holdsValid reports whether holds are such as runs above lay: else they would never be lifted.
+func (s *step) holdsValid(held []agent.Hold) bool {
 	return !slices.ContainsFunc(held, func(h agent.Hold) bool {
-		return invented(heardOf(h)) || !s.above(h.Session) || h.Verb != agent.Pause && h.Verb != agent.Interrupt
+		return impossibleHold(holdRef(h)) || !s.isAncestor(h.Session) || h.Verb != agent.VerbPause && h.Verb != agent.VerbInterrupt
 	})
 }
 
-// heldAbove takes over the holds above this run, as its parent knows them, and passes on
+// takeHoldsAbove takes over the holds above this run, as its parent knows them, and passes on
 // what has changed.
-func (s *step) heldAbove(o agent.HoldOrder) error {
-	if !s.layable(o.Held) || slices.ContainsFunc(o.Heard, invented) {
+func (s *step) takeHoldsAbove(o agent.ParentOrder) error {
+	if !s.holdsValid(o.Holds) || slices.ContainsFunc(o.KnownHolds, impossibleHold) {
 		return s.refuse("an order from above has a hold with a number that no session comes to, or that no run above lays")
 	}
-	s.Holds.told(o.Heard)
-	old, want := s.Holds.inherited(), strongest(o.Held)
-	fresh := want != nil && want.Verb == agent.Interrupt && !s.Holds.knows(heardOf(*want))
-	current := old == nil || knows(o.Heard, heardOf(*old)) // the parent knows the hold that is on the run
-	s.hearAbove(o.Heard)
+	s.Holds.confirm(o.KnownHolds)
+	old, want := s.Holds.inherited(), strongest(o.Holds)
+	fresh := want != nil && want.Verb == agent.VerbInterrupt && !s.Holds.knows(holdRef(*want))
+	current := old == nil || knows(o.KnownHolds, holdRef(*old)) // the parent knows the hold that is on the run
+	s.learnHoldsAbove(o.KnownHolds)
 	switch {
 	case s.End.Stopping != nil || !current:
 		return nil // a stop is stronger; or a step has met a later hold, and the order for that is on its way
-	case old != nil && want != nil && heardOf(*old) == heardOf(*want):
+	case old != nil && want != nil && holdRef(*old) == holdRef(*want):
 		s.Holds.explain(want.By, want.Reason)
 		return nil
 	case want == nil && old == nil:
 	case want == nil:
-		s.goOnWith("The agent above you was resumed.", "")
+		s.resumeWith("The agent above you was resumed.", "")
 		s.removeHold(agent.HoldInherited)
 	default:
-		s.addHold(*want, holdNumber(*want), agent.ByParent)
+		s.addHold(*want, holdNumber(*want), agent.InitiatorParent)
 	}
-	s.tellChildren(s.pass(o.Verb, o.Grace))
+	s.orderChildren(s.passHolds(o.Verb, o.Grace))
 	if fresh {
-		s.giveUp(o.Grace, "the run was interrupted")
+		s.cancelInFlight(o.Grace, "the run was interrupted")
 	}
 	return nil
 }
 
-// hearAbove takes which holds a run above has heard of. Of sessions that are not above this
+// learnHoldsAbove takes which holds a run above has heard of. Of sessions that are not above this
 // one no step of this run asks.
-func (s *step) hearAbove(heard []agent.Heard) {
+func (s *step) learnHoldsAbove(heard []agent.HoldRef) {
 	for _, h := range heard {
-		if s.above(h.Session) && !invented(h) {
-			s.Holds.hear(h)
+		if s.isAncestor(h.Session) && !impossibleHold(h) {
+			s.Holds.remember(h)
 		}
 	}
 }
 
-// above reports whether a session is one that this run was born under.
-func (s *step) above(session string) bool { return strings.HasPrefix(s.Session, session+"/") }
+// isAncestor reports whether a session is one that this run was born under.
+func (s *step) isAncestor(session string) bool { return strings.HasPrefix(s.Session, session+"/") }
 
-// news reports whether a hold that a step met is an ancestor's that this run has not heard
+// isNewHold reports whether a hold that a step met is an ancestor's that this run has not heard
 // of yet, and that can be.
-func (s *step) news(h agent.Heard) bool {
-	return !s.Holds.knows(h) && s.above(h.Session) && s.believes(h)
+func (s *step) isNewHold(h agent.HoldRef) bool {
+	return !s.Holds.knows(h) && s.isAncestor(h.Session) && s.plausibleHold(h)
 }
 
-// believes reports whether a hold that a step or a sub-agent says to have met can be. If
+// plausibleHold reports whether a hold that a step or a sub-agent says to have met can be. If
 // another were believed, the next hold would have no number.
-func (s *step) believes(h agent.Heard) bool {
-	known := s.Holds.last(h.Session)
+func (s *step) plausibleHold(h agent.HoldRef) bool {
+	known := s.Holds.lastNumber(h.Session)
 	if h.Session == s.Session {
-		known = max(known, s.Numbers.Hold)
+		known = max(known, s.Counters.Hold)
 	}
-	return h.Follows(known)
+	return h.Plausible(known)
 }
 
 // justified reports whether a step was right to stop for a hold: it is news, or the run is
 // held or ending.
-func (s *step) justified(h agent.Heard) bool {
-	return s.news(h) || s.Holds.any() || s.End.Stopping != nil || s.End.Aborting != nil
+func (s *step) justified(h agent.HoldRef) bool {
+	return s.isNewHold(h) || s.Holds.any() || s.End.Stopping != nil || s.End.Aborting != nil
 }
 
 // outdated takes a hold that stopped a step for nothing: it was of a run before this one.
 // Now that it was heard of, it stops no other step, and its number is not used again. Holds
 // of sessions that are neither this one nor above it are made up, without end.
-func (s *step) outdated(h agent.Heard) {
-	if !s.believes(h) || h.Session != s.Session && !s.above(h.Session) {
+func (s *step) outdated(h agent.HoldRef) {
+	if !s.plausibleHold(h) || h.Session != s.Session && !s.isAncestor(h.Session) {
 		return
 	}
-	s.Holds.hear(h)
+	s.Holds.remember(h)
 	if h.Session == s.Session {
-		s.Numbers.Hold = max(s.Numbers.Hold, h.N)
+		s.Counters.Hold = max(s.Counters.Hold, h.N)
 	}
 }
 
-// heed takes a hold, or an end, of an ancestor that a step met before this run heard of it.
-func (s *step) heed(h *agent.Heard) {
-	if h == nil || !s.news(*h) || s.over() {
+// takeMetHold takes a hold, or an end, of an ancestor that a step met before this run heard of it.
+func (s *step) takeMetHold(h *agent.HoldRef) {
+	if h == nil || !s.isNewHold(*h) || s.decided() {
 		return
 	}
-	s.Holds.hear(*h)
-	s.resumed = agent.Resumed{Cause: agent.ByParent}
+	s.Holds.remember(*h)
+	s.resumed = agent.Resumed{Cause: agent.InitiatorParent}
 	switch {
-	case h.Verb == agent.Cancel:
-		s.end(agent.Cancelled, reasonParent, func(o *agent.Outcome) { o.Text = s.Turn.Text })
+	case h.Verb == agent.VerbCancel:
+		s.end(agent.StatusCancelled, reasonParent, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 	case s.End.Stopping == nil:
 		s.Holds.met(*h)
 		s.addHold(agent.Hold{
-			ID: agent.HoldID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.Interrupt, At: s.now(),
-		}, h.N, agent.ByParent)
-		s.tellChildren(s.pass(agent.Interrupt, 0))
-		s.giveUp(0, "the run was interrupted")
+			ID: agent.HoldID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.VerbInterrupt, At: s.now(),
+		}, h.N, agent.InitiatorParent)
+		s.orderChildren(s.passHolds(agent.VerbInterrupt, 0))
+		s.cancelInFlight(0, "the run was interrupted")
 	}
 }
 
-// metBelow answers a child that has met a hold which nobody has told it of: it was never
+// answerMetHold answers a child that has met a hold which nobody has told it of: it was never
 // laid, or this run has not heard of it either.
-func (s *step) metBelow(child int, h agent.Heard) {
+func (s *step) answerMetHold(child int, h agent.HoldRef) {
 	switch {
 	case s.Holds.knows(h): // it is told, or was
 	case h.Session == s.Session:
 		s.outdated(h)
-	case s.Parent.Birth != nil && s.above(h.Session):
-		s.tellParent(s.metReport(h))
+	case s.Parent.Start != nil && s.isAncestor(h.Session):
+		s.reportToParent(s.metReport(h))
 		return
 	}
-	s.tellChild(child, s.pass(agent.Resume, 0))
+	s.orderChild(child, s.passHolds(agent.VerbResume, 0))
 }
 
 // metReport is the report of a hold that was met, and not told.
-func (s *step) metReport(h agent.Heard) agent.ChildReport {
+func (s *step) metReport(h agent.HoldRef) agent.ChildReport {
 	r := s.ownReport(s.Status())
-	r.Met = &h
+	r.MetHold = &h
 	return r
 }
 
-// leaveChildren ends what still works below: no child outlives its parent.
-func (s *step) leaveChildren() {
-	if !s.Children.working() {
+// cancelChildren ends what still works below: no child outlives its parent.
+func (s *step) cancelChildren() {
+	if !s.Children.anyNotEnded() {
 		return
 	}
-	s.Children.leave(s.At)
+	s.Children.startEndWait(s.At)
 	n := s.nextHold()
-	s.Holds.hear(agent.Heard{Session: s.Session, N: n})
-	s.do(Broadcast{Session: s.Session, N: n, Verb: agent.Cancel})
-	s.tellChildren(agent.HoldOrder{Verb: agent.Cancel, Heard: slices.Clone(s.Holds.Heard), Reason: reasonParent})
+	s.Holds.remember(agent.HoldRef{Session: s.Session, N: n})
+	s.do(Broadcast{Session: s.Session, N: n, Verb: agent.VerbCancel})
+	s.orderChildren(agent.ParentOrder{Verb: agent.VerbCancel, KnownHolds: slices.Clone(s.Holds.Known), Reason: reasonParent})
 }

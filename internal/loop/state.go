@@ -13,27 +13,27 @@ type State struct {
 	V       int    `json:"v"`
 	Session string `json:"session"`
 	Run     string `json:"run"`
-	// Life is the run's own machine; Turn and each of Calls have one too.
-	Life   Life   `json:"life"`
-	Origin Origin `json:"origin"`
+	// Phase is the run's own machine; Turn and each of Calls have one too.
+	Phase  RunPhase `json:"phase"`
+	Origin Origin   `json:"origin"`
 	// Spec is the recorded Spec without what only the model reads.
 	Spec *agent.Spec `json:"spec,omitempty"`
-	// Numbers count over the session's life and are never used again.
-	Numbers agent.Numbers `json:"numbers"`
+	// Counters count over the session's life and are never used again.
+	Counters agent.Counters `json:"counters"`
 
 	Log      Log      `json:"log"`
 	Turn     Turn     `json:"turn"`
 	Calls    Calls    `json:"calls,omitzero"`
 	Budget   Budget   `json:"budget,omitzero"`
 	Ledger   Ledger   `json:"ledger,omitzero"`
-	Load     Load     `json:"load,omitzero"`
+	TaskLoad TaskLoad `json:"task_load,omitzero"`
 	Messages Messages `json:"messages,omitzero"`
 	Daemon   Daemon   `json:"daemon,omitzero"`
 
-	Holds    Holds    `json:"holds,omitzero"`
-	Requests Requests `json:"requests,omitzero"`
-	Park     *Park    `json:"park,omitempty"` // nil while the run is not parked
-	Rest     Rest     `json:"rest"`
+	Holds       Holds       `json:"holds,omitzero"`
+	Requests    Requests    `json:"requests,omitzero"`
+	Park        *Park       `json:"park,omitempty"` // nil while the run is not parked
+	Suspensions Suspensions `json:"suspensions"`
 
 	Parent   Parent   `json:"parent,omitzero"`
 	Children Children `json:"children,omitzero"`
@@ -41,10 +41,10 @@ type State struct {
 	Verbs Verbs `json:"verbs,omitzero"`
 	End   End   `json:"end,omitzero"`
 
-	// Wake is when the machine wants its next Tick; zero while nothing is due.
-	Wake time.Time `json:"wake,omitzero"`
-	// Stint is where the spans of the run's work hang.
-	Stint agent.Stint `json:"stint,omitzero"`
+	// NextTimer is when the machine wants its next Tick; zero while nothing is due.
+	NextTimer time.Time `json:"next_timer,omitzero"`
+	// TraceSegment is where the spans of the run's work hang.
+	TraceSegment agent.TraceSegment `json:"trace_segment,omitzero"`
 }
 
 // clone returns a state whose slices and pointers can be changed without changing s.
@@ -56,7 +56,7 @@ func (s State) clone() State {
 	s.Verbs = s.Verbs.clone()
 	s.Children = s.Children.clone()
 	s.Ledger = s.Ledger.clone()
-	s.Rest = s.Rest.clone()
+	s.Suspensions = s.Suspensions.clone()
 	s.Park = copied(s.Park)
 	s.End = s.End.clone()
 	return s
@@ -70,27 +70,27 @@ func copied[T any](p *T) *T {
 	return &c
 }
 
-// Unwritten reports whether the run has no part in the log yet.
-func (s *State) Unwritten() bool {
-	switch s.Life {
-	case New, Opening, Locating, Importing, Listing:
+// HasNoLog reports whether the run has no part in the log yet.
+func (s *State) HasNoLog() bool {
+	switch s.Phase {
+	case RunNew, RunOpening, RunLocating, RunImporting, RunListing:
 		return true
 	}
 	return false
 }
 
-// over reports whether the run's outcome is decided.
-func (s *State) over() bool { return s.Life == Ending || s.Life == Ended }
+// decided reports whether the run's outcome is decided.
+func (s *State) decided() bool { return s.Phase == RunEnding || s.Phase == RunEnded }
 
 // ready reports whether the run is between two turns.
-func (s *State) ready() bool { return s.Life == Live && s.Turn.Phase == Ready }
+func (s *State) ready() bool { return s.Phase == RunActive && s.Turn.Phase == TurnReady }
 
-// at names the phase for refusals and traces: the turn's while the run lives.
-func (s *State) at() string {
+// phaseName names the phase for refusals and traces: the turn's while the run lives.
+func (s *State) phaseName() string {
 	switch {
-	case s.Life != Live:
-		return string(s.Life)
-	case s.Turn.Phase == Ready:
+	case s.Phase != RunActive:
+		return string(s.Phase)
+	case s.Turn.Phase == TurnReady:
 		return "ready"
 	}
 	return string(s.Turn.Phase)

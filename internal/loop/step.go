@@ -20,13 +20,13 @@ func Step(s State, m Moment, in Input) (State, []Effect, error) {
 // take gives an input to its part and then carries out the rules.
 func take(s State, m Moment, in Input) (*step, error) {
 	st := &step{State: s.clone(), Moment: m}
-	st.Budget.tick(m.At)
+	st.Budget.advanceClock(m.At)
 	if err := st.receive(in); err != nil {
 		return nil, err
 	}
 	st.advance()
-	st.Budget.clock(st.clockPasses(), m.At)
-	st.wake()
+	st.Budget.setClock(st.workingTimePasses(), m.At)
+	st.setTimer()
 	st.acknowledge()
 	return st, nil
 }
@@ -41,111 +41,111 @@ type step struct {
 	// The verb of this step, its id, its sum if it has an id, and what becomes of it.
 	verb   agent.Verb
 	id     string
-	sum    string
+	digest string
 	effect agent.Effect
 	// resumed is why a suspension that is closed in this step was.
 	resumed agent.Resumed
 	// changed means that listings show something else of what the run waits for.
 	changed bool
-	// handedOn means that this step has asked for a new execution.
-	handedOn bool
+	// continuedAsNew means that this step has asked for a new execution.
+	continuedAsNew bool
 }
 
 func (s *step) do(effects ...Effect) { s.effects = append(s.effects, effects...) }
 
-// enterLife moves the run to another phase of its life.
-func (s *step) enterLife(to Life) { enter(lifeMoves, &s.Life, to) }
+// enterPhase moves the run to another phase of its life.
+func (s *step) enterPhase(to RunPhase) { enter(runTransitions, &s.Phase, to) }
 
 // receive gives an input to the one that handles it. An input that its phase does not
 // wait for is late: the run went on, or ended, without it.
 func (s *step) receive(in Input) error {
-	if _, begins := in.(Begin); s.Life == New && !begins {
+	if _, begins := in.(Begin); s.Phase == RunNew && !begins {
 		return s.refuse("the run has not begun")
 	}
 	switch in := in.(type) {
 	case Begin:
-		return s.expect(New, func() { s.begin(in) })
+		return s.expect(RunNew, func() { s.begin(in) })
 	case Opened:
-		return s.expect(Opening, func() { s.opened(in) })
+		return s.expect(RunOpening, func() { s.opened(in) })
 	case Located:
-		return s.expect(Locating, func() { s.located(in) })
+		return s.expect(RunLocating, func() { s.located(in) })
 	case Imported:
-		return s.expect(Importing, func() { s.imported(in) })
+		return s.expect(RunImporting, func() { s.imported(in) })
 	case Listed:
-		return s.expect(Listing, func() { s.listed(in) })
-	case Replied:
-		return s.heardModel(in.Ask, in.Reply, func() { s.replied(in) })
+		return s.expect(RunListing, func() { s.listed(in) })
+	case ModelReplied:
+		return s.takeModelAnswer(in.AskSeq, in.Reply, func() { s.modelReplied(in) })
 	case ModelFailed:
-		return s.heardModel(in.Ask, agent.Reply{Spent: in.Err.Spent}, func() { s.modelFailed(in.Err) })
-	case Delayed:
-		return s.heardModel(in.Ask, agent.Reply{}, func() { s.delayed(in) })
-	case Returned:
-		return s.returned(in)
-	case Slow:
-		return s.slow(in.Call)
+		return s.takeModelAnswer(in.AskSeq, agent.Reply{Charges: in.Err.Charges}, func() { s.modelFailed(in.Err) })
+	case ModelDelayed:
+		return s.takeModelAnswer(in.AskSeq, agent.Reply{}, func() { s.delayed(in) })
+	case ToolReturned:
+		return s.toolReturned(in)
+	case LocalToolSlow:
+		return s.localToolSlow(in.Call)
 	case Sealed:
 		return s.sealed(in)
 	case SealFailed:
 		return s.sealFailed(in.Err)
-	case Tick:
-		return s.tick()
+	case TimerFired:
+		return s.timerFired()
 	case Cancel:
 		return s.cancelled(agent.ReasonRequested)
-	case Cut:
-		return s.cut(in)
+	case Terminated:
+		return s.terminated(in)
 	case Continued:
-		return s.expect(Carrying, s.continued)
-	case Said:
-		return s.said(in)
-	case Refused:
+		return s.expect(RunContinuing, s.continued)
+	case CommandReceived:
+		return s.commandReceived(in)
+	case CommandRefused:
 		s.refusedVerb(in)
 		return nil
-	case Folded:
-		return s.expect(Folding, func() { s.folded(in.Handoff) })
+	case HandoffMade:
+		return s.expect(RunFolding, func() { s.handoffMade(in.Handoff) })
 	case ChildStarted:
 		return s.childStarted(in)
 	case ChildEnded:
 		return s.childEnded(in.Session, in.Outcome)
-	case Reported:
+	case ChildReported:
 		return s.reported(in.Report)
-	case Ordered:
-		return s.ordered(in.Order)
-	case Granted:
+	case ParentOrdered:
+		return s.parentOrdered(in.Order)
+	case ParentGranted:
 		return s.takeGrant(in.Order)
-	case Leased:
-		return s.leased(in)
+	case ParentChecked:
+		return s.parentChecked(in)
 	}
-	return agent.Errorf(agent.Internal, "the machine knows no input %T", in)
+	return agent.Errorf(agent.CodeInternal, "the machine knows no input %T", in)
 }
 
-func (s *step) expect(l Life, handle func()) error {
-	if s.Life != l {
-		return s.refuse("it is not waited for in phase %q", s.at())
+func (s *step) expect(l RunPhase, handle func()) error {
+	if s.Phase != l {
+		return s.refuse("it is not waited for in phase %q", s.phaseName())
 	}
 	handle()
 	return nil
 }
 
-// heardModel takes what came of the model call of an event. One that was given up
+// takeModelAnswer takes what came of the model call of an event. One that was given up
 // comes too late for anything but what it has used.
-func (s *step) heardModel(ask int64, r agent.Reply, handle func()) error {
-	if !s.Turn.inFlight() || ask != s.Turn.Ask {
-		return s.late(ask, r)
+func (s *step) takeModelAnswer(ask int64, r agent.Reply, handle func()) error {
+	if !s.Turn.inFlight() || ask != s.Turn.AskSeq {
+		return s.chargeLateReply(ask, r)
 	}
 	handle()
 	return nil
 }
 
 func (s *step) refuse(format string, args ...any) error {
-	return s.refuseAs(agent.Stale, "", format, args...)
+	return s.refuseAs(agent.CodeStale, "", format, args...)
 }
 
 // refuseAs makes a refusal, which says how the run stands.
 func (s *step) refuseAs(code agent.Code, path, format string, args ...any) *agent.Error {
-	err := agent.Errorf(code, format, args...).At(path)
+	err := agent.Errorf(code, format, args...).WithPath(path)
 	err.Session, err.Run, err.Status = s.Session, s.Run, s.Status()
-	if s.Rest.Wait != nil {
-		err.Suspension = s.Rest.Wait.ID
+	if s.Suspensions.Open != nil {
+		err.Suspension = s.Suspensions.Open.ID
 	}
 	return err
 }

@@ -17,13 +17,13 @@ type Stopping struct {
 	Drain time.Time `json:"drain,omitzero"`
 	// Until is when the run ends, whatever is missing.
 	Until time.Time `json:"until"`
-	// Summed means that the model had its chance to sum up; Said is what it said.
-	Summed bool   `json:"summed,omitempty"`
-	Said   string `json:"said,omitempty"`
+	// SummaryAsked means that the model had its chance to sum up; Said is what it said.
+	SummaryAsked bool   `json:"summary_asked,omitempty"`
+	SummaryText  string `json:"summary_text,omitempty"`
 	// Requests were open when the stop came.
 	Requests []agent.Request `json:"requests,omitempty"`
 	// Approved are calls that a person had let be made, and that the stop came before.
-	Approved []agent.Item `json:"approved,omitempty"`
+	Approved []agent.WorkItem `json:"approved,omitempty"`
 }
 
 // defaultDeadline is how long a stop may take.
@@ -32,13 +32,13 @@ const defaultDeadline = agent.Duration(30 * time.Second)
 // stopMargin is how much less time a child has to stop than its parent.
 const stopMargin = agent.Duration(2 * time.Second)
 
-const whyStopped = "the run was stopped"
+const reasonStopped = "the run was stopped"
 
 // over reports whether the time of the stop is over.
 func (p *Stopping) over(at time.Time) bool { return !at.Before(p.Until) }
 
-// stops begins a stop.
-func (e *End) stops(o agent.StopOrder, at time.Time) {
+// startStop begins a stop.
+func (e *End) startStop(o agent.StopCommand, at time.Time) {
 	d := time.Duration(o.Deadline)
 	e.Stopping = &Stopping{By: o.By, Reason: firstOf(o.Reason, agent.ReasonRequested), Drain: at.Add(d / 2), Until: at.Add(d)}
 }
@@ -47,17 +47,17 @@ func (e *End) stops(o agent.StopOrder, at time.Time) {
 func (e *End) endDrain() { e.Stopping.Drain = time.Time{} }
 
 // keepSummary takes what the model said to sum up; empty if it said nothing.
-func (e *End) keepSummary(said string) { e.Stopping.Summed, e.Stopping.Said = true, said }
+func (e *End) keepSummary(said string) { e.Stopping.SummaryAsked, e.Stopping.SummaryText = true, said }
 
-// missed keeps that a call was approved and not made.
-func (e *End) missed(i agent.Item) { e.Stopping.Approved = append(e.Stopping.Approved, i) }
+// addNotMade keeps that a call was approved and not made.
+func (e *End) addNotMade(i agent.WorkItem) { e.Stopping.Approved = append(e.Stopping.Approved, i) }
 
-// closes keeps what was asked for the handoff.
-func (e *End) closes(r agent.Request) { e.Stopping.Requests = append(e.Stopping.Requests, r) }
+// addClosedRequest keeps what was asked for the handoff.
+func (e *End) addClosedRequest(r agent.Request) { e.Stopping.Requests = append(e.Stopping.Requests, r) }
 
 // stop begins to end the run with a handoff: nothing new is begun, tools that run have half
 // of the time, then the model sums up.
-func (s *step) stop(o agent.StopOrder) error {
+func (s *step) stop(o agent.StopCommand) error {
 	if s.End.Stopping != nil {
 		return s.already()
 	}
@@ -65,49 +65,49 @@ func (s *step) stop(o agent.StopOrder) error {
 		o.Deadline = defaultDeadline
 	}
 	if s.resumed.Cause == "" {
-		s.resumed = agent.Resumed{Cause: agent.ByOperator, By: o.By}
+		s.resumed = agent.Resumed{Cause: agent.InitiatorOperator, By: o.By}
 	}
-	s.End.stops(o, s.At)
+	s.End.startStop(o, s.At)
 	s.stopChildren(o)
 	s.removeHold(agent.HoldOwn)
 	s.removeHold(agent.HoldInherited)
-	s.unparked()
-	s.Turn.asIs()
+	s.dropPark()
+	s.Turn.cancelFromSummary()
 	s.Turn.dropNote()
 	s.dropRequests()
-	s.missApproved()
-	s.skipWaiting(whyStopped + " before the call was begun")
+	s.recordApproved()
+	s.skipPending(reasonStopped + " before the call was begun")
 	switch {
-	case s.Life == Listing: // sources may take as long as they like
+	case s.Phase == RunListing: // sources may take as long as they like
 		s.End.endDrain()
-		s.do(Abandon{})
-		s.first()
+		s.do(CancelInFlight{})
+		s.beginRun()
 	case s.Turn.inFlight():
-		s.giveUp(min(defaultGrace, o.Deadline/4), whyStopped)
-	case s.Calls.active() == 0:
+		s.cancelInFlight(min(defaultGrace, o.Deadline/4), reasonStopped)
+	case s.Calls.runningCount() == 0:
 		s.End.endDrain()
 	case s.End.Aborting != nil: // a grace that outlasts the stop
-		s.End.aborts(s.End.Stopping.Drain, whyStopped)
+		s.End.startAbort(s.End.Stopping.Drain, reasonStopped)
 	}
 	return nil
 }
 
 // stopChildren stops the sub-agents at the same time. Calls that wait for them wait no
 // more: what they learned comes with their handoffs.
-func (s *step) stopChildren(o agent.StopOrder) {
-	s.tellChildren(agent.HoldOrder{Verb: agent.Stop, Deadline: max(o.Deadline-stopMargin, stopMargin), By: o.By, Reason: s.End.Stopping.Reason})
+func (s *step) stopChildren(o agent.StopCommand) {
+	s.orderChildren(agent.ParentOrder{Verb: agent.VerbStop, Deadline: max(o.Deadline-stopMargin, stopMargin), By: o.By, Reason: s.End.Stopping.Reason})
 	for i, c := range s.Calls.List {
-		if c.State == Below {
-			s.settle(i, agent.CallFailed, "Stopped: what the agent learned is in the handoff.")
+		if c.State == CallAwaitingChildren {
+			s.setResult(i, agent.CallFailed, "Stopped: what the agent learned is in the handoff.")
 		}
 	}
 }
 
-// missApproved keeps for the handoff which calls a person has let be made and nobody made.
-func (s *step) missApproved() {
+// recordApproved keeps for the handoff which calls a person has let be made and nobody made.
+func (s *step) recordApproved() {
 	for _, c := range s.Calls.List {
-		if c.State == Waiting && c.Approved && !c.begun() {
-			s.End.missed(agent.Item{What: fmt.Sprintf("a call that was approved and not made: %s %s", c.Tool, short(string(c.Arguments))), Ref: c.ID, By: s.Session})
+		if c.State == CallPending && c.Approved && !c.wasStarted() {
+			s.End.addNotMade(agent.WorkItem{What: fmt.Sprintf("a call that was approved and not made: %s %s", c.Tool, short(string(c.Arguments))), Ref: c.ID, By: s.Session})
 		}
 	}
 }
@@ -115,9 +115,9 @@ func (s *step) missApproved() {
 // dropRequests closes what was asked: it goes into the handoff.
 func (s *step) dropRequests() {
 	for _, r := range slices.Clone(s.Requests.Open) {
-		s.End.closes(s.shown(r))
+		s.End.addClosedRequest(s.wireRequest(r))
 		if i := s.Calls.find(r.CallID); i >= 0 {
-			s.skip(i, whyStopped+" before this was answered")
+			s.skip(i, reasonStopped+" before this was answered")
 		}
 		s.closeUnanswered(r.ID, "closed by the run's stop")
 	}
@@ -130,87 +130,87 @@ func (s *step) stopDue() time.Time {
 	p := s.End.Stopping
 	switch {
 	case p == nil:
-	case s.works():
+	case s.awaitsCalls():
 		return p.Drain
-	case s.Life == Draining, s.Turn.Phase == Summing:
+	case s.Phase == RunDraining, s.Turn.Phase == TurnSummarizing:
 		return p.Until
 	}
 	return time.Time{}
 }
 
-func (s *step) tickStopping() {
+func (s *step) advanceStop() {
 	p := s.End.Stopping
 	if p == nil {
 		return
 	}
 	if reached(p.Drain, s.At) {
 		s.End.endDrain()
-		if s.End.Aborting == nil && s.Calls.active() > 0 {
-			s.giveUp(min(defaultGrace, agent.Duration(p.Until.Sub(s.At)/2)), whyStopped)
+		if s.End.Aborting == nil && s.Calls.runningCount() > 0 {
+			s.cancelInFlight(min(defaultGrace, agent.Duration(p.Until.Sub(s.At)/2)), reasonStopped)
 		}
 	}
 	if !p.over(s.At) {
 		return
 	}
-	if s.End.Aborting == nil && s.Turn.Phase == Summing { // a summary has all of the time, and no grace
-		s.do(Abandon{})
-		s.chargeBlind()
+	if s.End.Aborting == nil && s.Turn.Phase == TurnSummarizing { // a summary has all of the time, and no grace
+		s.do(CancelInFlight{})
+		s.chargeEstimate()
 		s.takeSummary("", nil, true)
 	}
 	if s.End.Aborting != nil { // no grace outlasts the stop
-		s.givenUp()
+		s.graceOver()
 	}
 }
 
-// sumUp gives the model its one chance to sum up, then lets the sub-agents drain, and folds
+// summarizeAndDrain gives the model its one chance to sum up, then lets the sub-agents drain, and folds
 // when that is over.
-func (s *step) sumUp() {
+func (s *step) summarizeAndDrain() {
 	p := s.End.Stopping
 	late := p.over(s.At)
 	switch {
-	case !p.Summed && s.Turn.N > 0 && !late:
-		s.summarise(SumHandoff)
-	case s.Children.working() && !late:
-		s.enterLife(Draining)
+	case !p.SummaryAsked && s.Turn.N > 0 && !late:
+		s.summarize(SummaryForHandoff)
+	case s.Children.anyNotEnded() && !late:
+		s.enterPhase(RunDraining)
 	default:
-		s.fold()
+		s.makeHandoff()
 	}
 }
 
-// fold asks for the handoff, made of what the run knows for sure.
-func (s *step) fold() {
-	s.enterLife(Folding)
-	s.do(Fold{Known: s.known(), Said: s.End.Stopping.Said, Children: s.Children.List})
+// makeHandoff asks for the handoff, made of what the run knows for sure.
+func (s *step) makeHandoff() {
+	s.enterPhase(RunFolding)
+	s.do(MakeHandoff{Known: s.knownHandoff(), SummaryText: s.End.Stopping.SummaryText, Children: s.Children.List})
 }
 
-// folded ends the run with its handoff.
-func (s *step) folded(h agent.Handoff) {
-	s.end(agent.Stopped, s.End.Stopping.Reason, func(o *agent.Outcome) { o.Text, o.Handoff = s.Turn.Text, &h })
+// handoffMade ends the run with its handoff.
+func (s *step) handoffMade(h agent.Handoff) {
+	s.end(agent.StatusStopped, s.End.Stopping.Reason, func(o *agent.Outcome) { o.Text, o.Handoff = s.Turn.Text, &h })
 }
 
-// known is the handoff without the model's words.
-func (s *step) known() agent.Handoff {
+// knownHandoff is the handoff without the model's words.
+func (s *step) knownHandoff() agent.Handoff {
 	h := agent.Handoff{
-		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: agent.Stopped, Task: s.Origin.Task, Reason: s.End.Stopping.Reason,
-		Summary: s.Turn.Text, Requests: s.End.Stopping.Requests, UnknownEffects: s.Calls.Unknown, Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Left: s.left(),
+		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: agent.StatusStopped, Task: s.Origin.Task, Reason: s.End.Stopping.Reason,
+		Summary: s.Turn.Text, Requests: s.End.Stopping.Requests, UnknownEffects: s.Calls.Unknown, Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Remaining: s.remaining(),
 	}
-	for _, t := range s.Calls.own() {
+	for _, t := range s.Calls.ownCounts() {
 		if strings.HasPrefix(t.Tool, agent.SubAgentPrefix) {
 			continue // what the runs below did stands in their own
 		}
 		if t.OK > 0 {
-			h.Done = append(h.Done, agent.Item{What: fmt.Sprintf("%s: %d of %d calls succeeded", t.Tool, t.OK, t.Calls), By: s.Session})
+			h.Done = append(h.Done, agent.WorkItem{What: fmt.Sprintf("%s: %d of %d calls succeeded", t.Tool, t.OK, t.Calls), By: s.Session})
 		}
 		if t.Failed > 0 {
-			h.Failed = append(h.Failed, agent.Item{What: fmt.Sprintf("%s: %d of %d calls failed", t.Tool, t.Failed, t.Calls), By: s.Session})
+			h.Failed = append(h.Failed, agent.WorkItem{What: fmt.Sprintf("%s: %d of %d calls failed", t.Tool, t.Failed, t.Calls), By: s.Session})
 		}
 	}
-	h.NotBegun = append(h.NotBegun, s.End.Stopping.Approved...)
+	h.NotStarted = append(h.NotStarted, s.End.Stopping.Approved...)
 	for _, l := range s.Messages.Pending {
-		h.NotBegun = append(h.NotBegun, agent.Item{What: "a message that was not answered: " + quote(l.Message.TextOf()), By: s.Session})
+		h.NotStarted = append(h.NotStarted, agent.WorkItem{What: "a message that was not answered: " + quote(l.Message.Text()), By: s.Session})
 	}
 	if n := len(s.Messages.Events); n > 0 {
-		h.NotBegun = append(h.NotBegun, agent.Item{What: fmt.Sprintf("%d events that wait: the session's next run takes them", n), By: s.Session})
+		h.NotStarted = append(h.NotStarted, agent.WorkItem{What: fmt.Sprintf("%d events that wait: the session's next run takes them", n), By: s.Session})
 	}
 	for _, r := range h.Requests {
 		h.OpenQuestions = append(h.OpenQuestions, r.Text)

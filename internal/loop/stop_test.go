@@ -13,15 +13,15 @@ func TestWhatIsApprovedIsMadeWhereThereIsRoom(t *testing.T) {
 		`replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"slow","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}}],"rules":[[],[0]]}`,
 		`approve {"request":"q-1"}`)
 	p.lines("near-limit", `send {"text":"x"}`, "result t1.1 ok fine")
-	require.Equal(t, Carrying, p.state.Life)
+	require.Equal(t, RunContinuing, p.state.Phase)
 	require.True(t, p.state.Calls.List[1].Approved)
 }
 
 // A stop waits for no source of tools.
 func TestAStopWaitsForNoSource(t *testing.T) {
 	p := played(t, "begin go", `opened {"sources":["mcp"]}`)
-	require.Equal(t, Listing, p.state.Life)
+	require.Equal(t, RunListing, p.state.Phase)
 	p.lines(`stop {"deadline":"20s"}`)
 	require.Contains(t, p.out.String(), "-> abandon")
-	require.Equal(t, Folding, p.state.Life, p.out.String())
+	require.Equal(t, RunFolding, p.state.Phase, p.out.String())
 }

@@ -86,7 +86,7 @@ func (p *player) line(line string) {
 		p.state = State{}
 		return
 	case "next": // what comes next happens to the session's next run
-		require.Equal(p.t, Ended, p.state.Life)
+		require.Equal(p.t, RunEnded, p.state.Phase)
 		p.ended = exported(p.t, p.state)
 		p.state = State{}
 		return
@@ -103,7 +103,7 @@ func (p *player) line(line string) {
 }
 
 func (p *player) step(in Input) {
-	before, m := p.state, Moment{At: p.now, Full: p.full, NearHistoryLimit: p.near}
+	before, m := p.state, Moment{At: p.now, ContinueAsNewSuggested: p.full, NearHistoryLimit: p.near}
 	done, err := take(p.state, m, in)
 	if p.wrong = err; err != nil {
 		next, effects, _ := Step(p.state, m, in)
@@ -125,7 +125,7 @@ func (p *player) step(in Input) {
 	for _, e := range effects {
 		fmt.Fprintf(&p.out, "  -> %s\n", effectText(e))
 	}
-	fmt.Fprintf(&p.out, "  = %s, turn %d%s\n", next.at(), next.Turn.N, waitText(next))
+	fmt.Fprintf(&p.out, "  = %s, turn %d%s\n", next.phaseName(), next.Turn.N, waitText(next))
 }
 
 // exported is a state as an export has it: it went over the wire, and all of its
@@ -159,7 +159,7 @@ func (p *player) input(verb, rest string) Input {
 		spec.Name, spec.Model = "a", "m"
 		spec.Definition = spec.Definition.WithDefaults()
 		l := p.ended.Log
-		return Opened{Spec: &spec, Head: l.Head, Seq: l.Seq, Version: l.Version, Numbers: p.ended.Numbers, Posts: p.ended.Remembered(true), Inbox: p.ended.Inbox(), Sources: from.Sources}
+		return Opened{Spec: &spec, Head: l.Head, Seq: l.Seq, Version: l.Version, Counters: p.ended.Counters, Receipts: p.ended.Receipts(true), Backlog: p.ended.Backlog(), Sources: from.Sources}
 	case "listed":
 		in := Listed{}
 		p.decode(rest, &in)
@@ -175,7 +175,7 @@ func (p *player) input(verb, rest string) Input {
 		return Begin{Session: "s", Run: "r", Start: start}
 	case "opened-old": // a session that has a log, in an older version of its state
 		in := p.input("opened", "").(Opened)
-		in.Head, in.Seq, in.Version, in.State, in.Behind = "old", 40, 7, 1, strings.Fields(rest)
+		in.Head, in.Seq, in.Version, in.StateVersion, in.TerminatedRuns = "old", 40, 7, 1, strings.Fields(rest)
 		return in
 	case "located":
 		in := Located{Head: "old", Seq: 40, Version: 7}
@@ -189,47 +189,47 @@ func (p *player) input(verb, rest string) Input {
 		return Imported{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "set": // a call that sets keys of the state
 		f := strings.SplitN(rest, " ", 2)
-		in := Returned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallOK, Text: "kept"}}
-		p.decode(f[1], &in.Set)
+		in := ToolReturned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallOK, Text: "kept"}}
+		p.decode(f[1], &in.StateChanges)
 		return in
 	case "compacts": // a summary in the place of what is before an event
 		f := strings.SplitN(rest, " ", 2)
 		from, err := strconv.Atoi(f[0])
 		require.NoError(p.t, err)
-		return Replied{Ask: p.state.Turn.Ask, Reply: agent.Reply{
+		return ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{
 			Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: f[1]}},
-			Compaction: &agent.Compaction{Strategy: agent.CompactHybrid, Reason: agent.CompactedForWindow, KeepFrom: int64(from)},
+			Compaction: &agent.Compaction{Strategy: agent.CompactionHybrid, Reason: agent.CompactedForWindow, KeepFrom: int64(from)},
 		}}
 	case "cut": // the workflow was terminated
-		return Cut{Reason: agent.ReasonTerminated}
+		return Terminated{Reason: agent.ReasonTerminated}
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "says":
-		return Replied{Ask: p.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: rest}}}}
+		return ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: rest}}}}
 	case "calls":
-		return p.replied(agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: p.calls(rest)})
+		return p.replied(agent.Reply{Finish: agent.FinishToolCalls, Usage: tokens(), Parts: p.calls(rest)})
 	case "replies":
 		r := agent.Reply{Finish: agent.FinishStop, Usage: tokens()}
 		p.decode(rest, &r)
 		return p.replied(r)
 	case "late": // the reply to the model call of an event, whatever is asked now
 		ask, reply, _ := strings.Cut(rest, " ")
-		in := p.input("replies", reply).(Replied)
+		in := p.input("replies", reply).(ModelReplied)
 		var err error
-		in.Ask, err = strconv.ParseInt(ask, 10, 64)
+		in.AskSeq, err = strconv.ParseInt(ask, 10, 64)
 		require.NoError(p.t, err)
 		return in
 	case "fails":
-		return ModelFailed{Ask: p.state.Turn.Ask, Err: agent.Errorf(agent.Code(rest), "no")}
+		return ModelFailed{AskSeq: p.state.Turn.AskSeq, Err: agent.Errorf(agent.Code(rest), "no")}
 	case "delays":
-		return Delayed{Ask: p.state.Turn.Ask, Until: p.now.Add(10 * time.Minute), Err: agent.Errorf(agent.Code(rest), "slow down")}
+		return ModelDelayed{AskSeq: p.state.Turn.AskSeq, Until: p.now.Add(10 * time.Minute), Err: agent.Errorf(agent.Code(rest), "slow down")}
 	case "result":
 		f := strings.SplitN(rest, " ", 3)
-		return Returned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallStatus(f[1]), Text: f[2]}}
+		return ToolReturned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallStatus(f[1]), Text: f[2]}}
 	case "asks": // a tool, in the middle of its call
 		call, text, _ := strings.Cut(rest, " ")
 		text, kept, _ := strings.Cut(text, " keeping ")
-		return Returned{Result: agent.ToolResult{Call: call, Tool: p.toolOf(call), Status: agent.CallOK}, Ask: &agent.ToolQuestion{
+		return ToolReturned{Result: agent.ToolResult{Call: call, Tool: p.toolOf(call), Status: agent.CallOK}, Question: &agent.ToolQuestion{
 			Text: text, Choices: []string{"red", "blue"}, State: json.RawMessage(kept),
 		}}
 	case "sealed":
@@ -239,24 +239,24 @@ func (p *player) input(verb, rest string) Input {
 	case "cancelled": // by Temporal itself
 		return Cancel{}
 	case "tick":
-		return Tick{}
+		return TimerFired{}
 	case "folded":
-		return Folded{Handoff: agent.Handoff{Summary: rest}}
+		return HandoffMade{Handoff: agent.Handoff{Summary: rest}}
 	case "slow":
-		return Slow{Call: rest}
+		return LocalToolSlow{Call: rest}
 	case "unbegun": // a tool's step that met a hold
 		f := strings.Fields(rest)
 		n, err := strconv.Atoi(f[2])
 		require.NoError(p.t, err)
-		return Returned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallSkipped}, Hold: &agent.Heard{Session: f[1], N: n}}
+		return ToolReturned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallSkipped}, Hold: &agent.HoldRef{Session: f[1], N: n}}
 	case "born": // a run below another, which says how
-		birth := &agent.Birth{}
+		birth := &agent.ChildStart{}
 		p.decode(rest, birth)
-		return Begin{Session: "s/a-1", Run: "r", Birth: birth, Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}}
+		return Begin{Session: "s/a-1", Run: "r", ChildStart: birth, Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}}
 	case "child-started":
 		return ChildStarted{Session: rest, Run: "run of " + rest}
 	case "child-refused":
-		return ChildStarted{Session: rest, Err: agent.Errorf(agent.ChildFailed, "no")}
+		return ChildStarted{Session: rest, Err: agent.Errorf(agent.CodeChildFailed, "no")}
 	case "child-ended":
 		f := strings.SplitN(rest, " ", 3)
 		return ChildEnded{Session: f[0], Outcome: &agent.Outcome{Session: f[0], Status: agent.Status(f[1]), Reason: "done", Text: f[2]}}
@@ -264,21 +264,21 @@ func (p *player) input(verb, rest string) Input {
 		r := agent.ChildReport{Run: "r"}
 		p.decode(rest, &r)
 		r.From = firstOf(r.From, "run of "+r.Session)
-		return Reported{Report: r}
+		return ChildReported{Report: r}
 	case "ordered":
-		o := agent.HoldOrder{}
+		o := agent.ParentOrder{}
 		p.decode(rest, &o)
-		o.Run, o.From = firstOf(o.Run, p.state.Run), firstOf(o.From, p.state.Parent.Birth.Parent.Run)
-		return Ordered{Order: o}
+		o.Run, o.From = firstOf(o.Run, p.state.Run), firstOf(o.From, p.state.Parent.Start.Parent.Run)
+		return ParentOrdered{Order: o}
 	case "granted":
 		o := agent.GrantOrder{}
 		p.decode(rest, &o)
-		o.Run, o.From = firstOf(o.Run, p.state.Run), firstOf(o.From, p.state.Parent.Birth.Parent.Run)
-		return Granted{Order: o}
+		o.Run, o.From = firstOf(o.Run, p.state.Run), firstOf(o.From, p.state.Parent.Start.Parent.Run)
+		return ParentGranted{Order: o}
 	case "leased":
-		return Leased{Gone: rest == "gone"}
+		return ParentChecked{Gone: rest == "gone"}
 	case "refused":
-		return Refused{Verb: rest, Err: agent.Errorf(agent.InvalidInput, "no")}
+		return CommandRefused{Verb: rest, Err: agent.Errorf(agent.CodeInvalidInput, "no")}
 	}
 	return p.said(verb, rest)
 }
@@ -286,7 +286,7 @@ func (p *player) input(verb, rest string) Input {
 // said reads a verb and its payload; "@id" before the payload is the verb's id,
 // "+ana:q-1" an approver who proved to be one.
 func (p *player) said(verb, rest string) Input {
-	said := Said{}
+	said := CommandReceived{}
 	for {
 		word, more, _ := strings.Cut(rest, " ")
 		switch {
@@ -294,7 +294,7 @@ func (p *player) said(verb, rest string) Input {
 			said.ID = word[1:]
 		case strings.HasPrefix(word, "+"):
 			who, request, _ := strings.Cut(word[1:], ":")
-			said.Proved = append(said.Proved, Proof{Request: request, Principal: who})
+			said.Proofs = append(said.Proofs, Proof{Request: request, Principal: who})
 		default:
 			said.Command = p.command(agent.Verb(strings.TrimSuffix(verb, "!")), rest)
 			return said
@@ -305,28 +305,28 @@ func (p *player) said(verb, rest string) Input {
 
 func (p *player) command(verb agent.Verb, payload string) agent.Command {
 	switch verb {
-	case agent.Pause:
-		return command[agent.PauseOrder](p, payload)
-	case agent.Interrupt:
-		return command[agent.InterruptOrder](p, payload)
-	case agent.Resume:
-		return command[agent.ResumeOrder](p, payload)
-	case agent.Stop:
-		return command[agent.StopOrder](p, payload)
-	case agent.Cancel:
-		return command[agent.CancelOrder](p, payload)
-	case agent.Send:
-		return command[agent.SendOrder](p, payload)
-	case agent.Answer:
-		return command[agent.AnswerOrder](p, payload)
-	case agent.Approve:
-		return command[agent.ApproveOrder](p, payload)
-	case agent.Reject:
-		return command[agent.RejectOrder](p, payload)
-	case agent.Answers:
-		return command[agent.AnswersOrder](p, payload)
-	case agent.Emit:
-		return command[agent.EmitOrder](p, payload)
+	case agent.VerbPause:
+		return command[agent.PauseCommand](p, payload)
+	case agent.VerbInterrupt:
+		return command[agent.InterruptCommand](p, payload)
+	case agent.VerbResume:
+		return command[agent.ResumeCommand](p, payload)
+	case agent.VerbStop:
+		return command[agent.StopCommand](p, payload)
+	case agent.VerbCancel:
+		return command[agent.CancelCommand](p, payload)
+	case agent.VerbSend:
+		return command[agent.SendCommand](p, payload)
+	case agent.VerbAnswer:
+		return command[agent.AnswerCommand](p, payload)
+	case agent.VerbApprove:
+		return command[agent.ApproveCommand](p, payload)
+	case agent.VerbReject:
+		return command[agent.RejectCommand](p, payload)
+	case agent.VerbAnswers:
+		return command[agent.AnswersCommand](p, payload)
+	case agent.VerbEmit:
+		return command[agent.EmitCommand](p, payload)
 	}
 	require.FailNow(p.t, "unknown input", verb)
 	return nil
@@ -342,16 +342,16 @@ func command[C agent.Command](p *player, payload string) agent.Command {
 // checks.
 func (p *player) replied(r agent.Reply) Input {
 	for _, part := range r.Parts {
-		if part.Call == nil || part.Call.Tool != agent.ParkTool {
+		if part.Call == nil || part.Call.Tool != agent.AwaitResumptionTool {
 			continue
 		}
-		parking := agent.Parking{}
+		parking := agent.ParkRequest{}
 		if json.Unmarshal(part.Call.Arguments, &parking) != nil || parking.Reason == "" {
-			parking.Err = agent.Errorf(agent.InvalidInput, "reason is missing")
+			parking.Err = agent.Errorf(agent.CodeInvalidInput, "reason is missing")
 		}
-		r.Parkings = append(r.Parkings, parking)
+		r.ParkRequests = append(r.ParkRequests, parking)
 	}
-	return Replied{Ask: p.state.Turn.Ask, Reply: r}
+	return ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: r}
 }
 
 func tokens() agent.Usage { return agent.Usage{Input: 10, Output: 5} }
@@ -372,7 +372,7 @@ func (p *player) calls(rest string) (parts []agent.Part) {
 		} else {
 			call.Malformed = arguments
 		}
-		parts = append(parts, agent.Part{Type: agent.PartCall, Call: call})
+		parts = append(parts, agent.Part{Type: agent.PartToolCall, Call: call})
 	}
 	return parts
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-func refusal(verb string) Refused {
-	return Refused{Verb: verb, Err: agent.Errorf(agent.Stale, "nobody waits for it")}
+func refusal(verb string) CommandRefused {
+	return CommandRefused{Verb: verb, Err: agent.Errorf(agent.CodeStale, "nobody waits for it")}
 }
 
 // States that go on from the same one have each their own log.

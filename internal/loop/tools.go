@@ -15,11 +15,11 @@ func ownTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	if slices.Contains(spec.Tools, agent.AskUserTool) {
 		tools = append(tools, askTool)
 	}
-	if slices.Contains(spec.Tools, agent.ParkTool) {
+	if slices.Contains(spec.Tools, agent.AwaitResumptionTool) {
 		tools = append(tools, parkTool)
 	}
 	for _, t := range spec.ClientTools {
-		t.By = agent.ByClient
+		t.Executor = agent.ExecutorClient
 		tools = append(tools, t)
 	}
 	for _, a := range spec.Agents {
@@ -28,7 +28,7 @@ func ownTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	if spec.Lifecycle && len(spec.Agents) > 0 {
 		tools = append(tools, lifecycleTools()...)
 	}
-	if spec.Completion == agent.CompleteTool {
+	if spec.Completion == agent.CompletionTool {
 		tools = append(tools, finishTool(spec))
 	}
 	return tools
@@ -44,7 +44,7 @@ func finishTool(spec agent.Spec) agent.ToolSpec {
 	if len(output) == 0 {
 		output = json.RawMessage(`{"type":"object","properties":{"summary":{"type":"string","description":"What was done and what came of it"}},"required":["summary"]}`)
 	}
-	return agent.ToolSpec{Name: agent.FinishTool, By: agent.ByRuntime, Description: means, Input: output}
+	return agent.ToolSpec{Name: agent.FinishTool, Executor: agent.ExecutorRuntime, Description: means, Input: output}
 }
 
 // subAgentTool gives work to an agent. Only a model that can wait for what works in the
@@ -55,14 +55,14 @@ func subAgentTool(a agent.SubAgent, lifecycle bool) agent.ToolSpec {
 		background = `,"background":{"type":"boolean","description":"Do not wait for the result; see ` + waitTool + `"}`
 	}
 	return agent.ToolSpec{
-		Name: a.Tool(), By: agent.BySubAgent, Description: strings.TrimSpace("Give work to the agent " + a.Agent + ". " + a.Description),
+		Name: a.Tool(), Executor: agent.ExecutorSubAgent, Description: strings.TrimSpace("Give work to the agent " + a.Agent + ". " + a.Description),
 		Input: json.RawMessage(`{"type":"object","properties":{"task":{"type":"string","description":"What to do: it knows nothing but this and the context"},` +
 			`"context":{"type":"string","description":"What it has to know"}` + background + `},"required":["task"],"additionalProperties":false}`),
 	}
 }
 
 var askTool = agent.ToolSpec{
-	Name: agent.AskUserTool, By: agent.ByRuntime,
+	Name: agent.AskUserTool, Executor: agent.ExecutorRuntime,
 	Description: "Ask the user a question that only they can answer. You are suspended until the answer comes; it is the result of this call. Other calls beside it are not made.",
 	Input: json.RawMessage(`{"type":"object","properties":{"question":{"type":"string"},` +
 		`"context":{"type":"string","description":"What the user has to know to answer"},` +
@@ -71,7 +71,7 @@ var askTool = agent.ToolSpec{
 }
 
 var parkTool = agent.ToolSpec{
-	Name: agent.ParkTool, By: agent.ByRuntime,
+	Name: agent.AwaitResumptionTool, Executor: agent.ExecutorRuntime,
 	Description: "Suspend yourself until a condition is met: a time, an event, or the first of several. Without conditions you wait until somebody resumes you. Other calls beside it are not made.",
 	Input: json.RawMessage(`{"type":"object","properties":{"reason":{"type":"string","description":"Why you wait"},"conditions":{"type":"object","properties":{` +
 		`"after":{"type":"string","description":"A duration such as 90s, 2h or 168h"},"at":{"type":"string","description":"A time, RFC 3339"},` +

@@ -68,10 +68,10 @@ func describe(e agent.Event) string {
 		return b.String()
 	case e.Call != nil:
 		return strings.TrimRight(fmt.Sprintf(" %s %s %s", e.Call.Call, e.Call.Tool, e.Call.Status), " ")
-	case e.Checkpoint != nil:
-		text := fmt.Sprintf(" %d tokens", e.Checkpoint.Usage.Total())
-		for _, k := range slices.Sorted(maps.Keys(e.Checkpoint.Set)) {
-			text += fmt.Sprintf(", %s is %s", k, e.Checkpoint.Set[k])
+	case e.Snapshot != nil:
+		text := fmt.Sprintf(" %d tokens", e.Snapshot.Usage.Total())
+		for _, k := range slices.Sorted(maps.Keys(e.Snapshot.StateChanges)) {
+			text += fmt.Sprintf(", %s is %s", k, e.Snapshot.StateChanges[k])
 		}
 		return text
 	case e.Outcome != nil:
@@ -113,7 +113,7 @@ func describe(e agent.Event) string {
 	case e.Started != nil && e.Started.Imported != nil:
 		return fmt.Sprintf(" %s, goes on with %s", e.Started.Run, e.Started.Imported.Run)
 	case e.Started != nil:
-		return strings.TrimRight(" "+string(e.Started.Carry)+e.Started.Lost, " ")
+		return strings.TrimRight(" "+string(e.Started.Carry)+e.Started.Unrecovered, " ")
 	case e.Extended != "":
 		return " " + string(e.Extended)
 	}
@@ -133,7 +133,7 @@ func amountsText(a agent.Amounts) string {
 	var parts []string
 	for r := range agent.Resources {
 		switch {
-		case a[r] == 0 || a[r] == agent.NotBounded || r == agent.ResourceAgents && (a[r] > 1000 || a[r] == 1):
+		case a[r] == 0 || a[r] == agent.Unlimited || r == agent.ResourceAgents && (a[r] > 1000 || a[r] == 1):
 		case r == agent.ResourceTime:
 			parts = append(parts, time.Duration(a[r]).String())
 		case r == agent.ResourceCost:
@@ -181,46 +181,46 @@ func effectText(e Effect) string {
 		}
 		return text
 	case Seal:
-		where := map[bool]string{true: ", in this task"}[e.Within]
+		where := map[bool]string{true: ", in this task"}[e.Local]
 		return fmt.Sprintf("seal to event %d, %s%s", e.To, e.Status, where)
-	case Wake:
+	case SetTimer:
 		if e.At.IsZero() {
 			return "wake never"
 		}
 		return "wake " + e.At.Format("02 15:04:05")
-	case Abandon:
+	case CancelInFlight:
 		if e.Grace > 0 {
 			return "abandon within " + e.Grace.String()
 		}
 	case Broadcast:
 		return fmt.Sprintf("broadcast %s of %s, hold %d", e.Verb, e.Session, e.N)
 	case StartChild:
-		text := fmt.Sprintf("start %s of %s: %s; held %d", e.Session, e.Agent, e.Task, len(e.Birth.Held))
-		if g := e.Birth.Grant; g != nil && g[agent.ResourceTokens]+g[agent.ResourceCost]+g[agent.ResourceTurns]+g[agent.ResourceTime] > 4*agent.NotBounded {
+		text := fmt.Sprintf("start %s of %s: %s; held %d", e.Session, e.Agent, e.Task, len(e.ChildStart.Holds))
+		if g := e.ChildStart.Grant; g != nil && g[agent.ResourceTokens]+g[agent.ResourceCost]+g[agent.ResourceTurns]+g[agent.ResourceTime] > 4*agent.Unlimited {
 			text += ", granted " + amountsText(*g)
 		}
 		return text
-	case TellChild:
-		text := fmt.Sprintf("tell %s to %s, held %d", e.Session, e.Order.Verb, len(e.Order.Held))
+	case OrderChild:
+		text := fmt.Sprintf("tell %s to %s, held %d", e.Session, e.Order.Verb, len(e.Order.Holds))
 		if e.Order.Own && e.Order.Reason != "" {
 			text += fmt.Sprintf(", saying %q", e.Order.Reason)
 		}
-		if e.Order.Fresh {
+		if e.Order.FromSummary {
 			text += ", from a summary"
 		}
 		return text
-	case TellParent:
+	case ReportToParent:
 		text := fmt.Sprintf("tell %s that it is %s", e.Session, e.Report.Status)
 		if n := e.Report.Suspension; n != nil {
 			text += fmt.Sprintf(", %s %s", n.ID, n.Kind)
 		}
-		if r := e.Report.Share; r != nil && r.Granted != (agent.Amounts{}) {
-			text += fmt.Sprintf("; used %s of %s", amountsText(r.Spent.Amounts()), amountsText(r.Granted))
+		if r := e.Report.Budget; r != nil && r.Granted != (agent.Amounts{}) {
+			text += fmt.Sprintf("; used %s of %s", amountsText(r.Used.Amounts()), amountsText(r.Granted))
 			if r.Returned != (agent.Amounts{}) {
 				text += ", gave back " + amountsText(r.Returned)
 			}
-			if r.Wants != (agent.Amounts{}) {
-				text += ", wants " + amountsText(r.Wants)
+			if r.Requested != (agent.Amounts{}) {
+				text += ", wants " + amountsText(r.Requested)
 			}
 		}
 		return text
@@ -233,17 +233,17 @@ func effectText(e Effect) string {
 			text += ", no more agents"
 		}
 		return text
-	case PassOn:
+	case ForwardCommand:
 		return fmt.Sprintf("pass %s on to %s: %+v", e.Command.Verb(), e.Session, e.Command)
-	case Fold:
+	case MakeHandoff:
 		children, left := "", ""
 		if len(e.Children) > 0 {
 			children = fmt.Sprintf(" %d children", len(e.Children))
 		}
-		for _, i := range e.Known.NotBegun {
+		for _, i := range e.Known.NotStarted {
 			left += "; not begun: " + i.What
 		}
-		return fmt.Sprintf("fold%s, the model said %q%s", children, e.Said, left)
+		return fmt.Sprintf("fold%s, the model said %q%s", children, e.SummaryText, left)
 	case Acknowledge:
 		return strings.TrimSpace(fmt.Sprintf("answer %s, %s %s", e.Ack.Effect, e.Ack.Status, e.Ack.Suspension))
 	case Open:
@@ -253,7 +253,7 @@ func effectText(e Effect) string {
 		if e.From != nil {
 			text += " " + e.From.Checkpoint + e.From.Retry
 		}
-		if e.Silent {
+		if e.NoMessage {
 			text += ", silent"
 		}
 		return text

@@ -16,8 +16,8 @@ type Turn struct {
 	// Asked is since when the model is asked, and Ask the event up to which the
 	// conversation goes: by it a reply is known. A call that is made again within a turn
 	// has the same one; one that was given up has an event behind it.
-	Asked time.Time `json:"asked,omitzero"`
-	Ask   int64     `json:"ask,omitempty"`
+	Asked  time.Time `json:"asked,omitzero"`
+	AskSeq int64     `json:"ask_seq,omitempty"`
 	// Delay is until when the model was not to be asked, the last time in this call.
 	Delay *agent.Delay `json:"delay,omitempty"`
 	// Summary is what the summary is for that the model is asked for.
@@ -33,8 +33,8 @@ type Turn struct {
 
 	// Note is said to the model once, behind everything, and is not stored.
 	Note string `json:"note,omitempty"`
-	// Fresh is why the next turn begins from a summary; empty if it does not.
-	Fresh string `json:"fresh,omitempty"`
+	// SummaryReason is why the next turn begins from a summary; empty if it does not.
+	SummaryReason string `json:"summary_reason,omitempty"`
 	// ForceFit means that the conversation was compacted in this turn: what is still too
 	// long for the model's window is cut.
 	ForceFit bool `json:"force_fit,omitempty"`
@@ -57,49 +57,49 @@ type Summary string
 
 // What summaries are for.
 const (
-	SumHandoff Summary = "handoff" // for whoever carries on
-	SumFresh   Summary = "fresh"   // for the run itself, replaces all that was said
-	SumCompact Summary = "compact" // for the run itself, replaces what is older
+	SummaryForHandoff    Summary = "handoff" // for whoever carries on
+	SummaryForResume     Summary = "fresh"   // for the run itself, replaces all that was said
+	SummaryForCompaction Summary = "compact" // for the run itself, replaces what is older
 )
 
 // inFlight reports whether the model is at work.
-func (t Turn) inFlight() bool { return t.Phase == Asking || t.Phase == Summing }
+func (t Turn) inFlight() bool { return t.Phase == TurnAsking || t.Phase == TurnSummarizing }
 
 // next numbers a new turn.
 func (t *Turn) next() { t.N, t.ForceFit = t.N+1, false }
 
-// goesOn continues the count of the run that this one is a fork of.
-func (t *Turn) goesOn(n int) { t.N = n }
+// setNumber continues the count of the run that this one is a fork of.
+func (t *Turn) setNumber(n int) { t.N = n }
 
 func (t *Turn) ask(at time.Time, upTo int64) {
-	enter(turnMoves, &t.Phase, Asking)
-	t.Asked, t.Ask, t.Delay = at, upTo, nil
+	enter(turnTransitions, &t.Phase, TurnAsking)
+	t.Asked, t.AskSeq, t.Delay = at, upTo, nil
 }
 
-func (t *Turn) sum(at time.Time, upTo int64, what Summary) {
-	enter(turnMoves, &t.Phase, Summing)
-	t.Asked, t.Ask, t.Delay, t.Summary = at, upTo, nil, what
+func (t *Turn) askSummary(at time.Time, upTo int64, what Summary) {
+	enter(turnTransitions, &t.Phase, TurnSummarizing)
+	t.Asked, t.AskSeq, t.Delay, t.Summary = at, upTo, nil, what
 }
 
 // delay takes that the model is not asked for a while.
 func (t *Turn) delay(d *agent.Delay) { t.Delay = d }
 
-// work begins to make the calls of a reply.
-func (t *Turn) work() { enter(turnMoves, &t.Phase, Working) }
+// startCalls begins to make the calls of a reply.
+func (t *Turn) startCalls() { enter(turnTransitions, &t.Phase, TurnWorking) }
 
 // end makes the turn one that is over, if one is in progress.
 func (t *Turn) end() {
 	t.Delay = nil
-	if t.Phase != Ready {
-		enter(turnMoves, &t.Phase, Ready)
+	if t.Phase != TurnReady {
+		enter(turnTransitions, &t.Phase, TurnReady)
 	}
 }
 
-// said takes the text of a reply that can be used.
-func (t *Turn) said(text string) {
+// setText takes the text of a reply that can be used.
+func (t *Turn) setText(text string) {
 	t.Retried = 0
 	if text != "" {
-		t.Text = agent.Cut(text, bytesIn(text, maxLast), len(text))
+		t.Text = agent.Truncate(text, bytesWithin(text, maxLast), len(text))
 	}
 }
 
@@ -110,8 +110,8 @@ func (t *Turn) useless() (again bool) {
 	return t.Retried <= 1
 }
 
-// acts takes that the model has called tools, and so did not only talk.
-func (t *Turn) acts() { t.Nudged = 0 }
+// acted takes that the model has called tools, and so did not only talk.
+func (t *Turn) acted() { t.Nudged = 0 }
 
 // nudge and repair count what the model did wrong, and report whether it may again.
 func (t *Turn) nudge(most int) (again bool) {
@@ -124,8 +124,8 @@ func (t *Turn) repair(most int) (again bool) {
 	return t.Repaired <= most
 }
 
-// repeats counts a call by its digest and returns the how manieth in a row it is.
-func (t *Turn) repeats(digest string) int {
+// countRepeat counts a call by its digest and returns the how manieth in a row it is.
+func (t *Turn) countRepeat(digest string) int {
 	if t.Repeat.Digest != digest {
 		t.Repeat = Repeat{Digest: digest}
 	}
@@ -133,72 +133,72 @@ func (t *Turn) repeats(digest string) int {
 	return t.Repeat.Count
 }
 
-// absolve forgets what counts towards an end by the model's own fault.
-func (t *Turn) absolve() { t.Nudged, t.Repaired, t.Retried, t.Repeat = 0, 0, 0, Repeat{} }
+// resetCounts forgets what counts towards an end by the model's own fault.
+func (t *Turn) resetCounts() { t.Nudged, t.Repaired, t.Retried, t.Repeat = 0, 0, 0, Repeat{} }
 
-// notes sets what is said to the model once, and dropNote forgets it.
-func (t *Turn) notes(text string) { t.Note = text }
-func (t *Turn) dropNote()         { t.Note = "" }
+// setNote sets what is said to the model once, and dropNote forgets it.
+func (t *Turn) setNote(text string) { t.Note = text }
+func (t *Turn) dropNote()           { t.Note = "" }
 
-// anew lets the next turn begin from a summary, and asIs takes that back.
-func (t *Turn) anew(why string) { t.Fresh = why }
-func (t *Turn) asIs()           { t.Fresh = "" }
+// startFromSummary lets the next turn begin from a summary, and asIs takes that back.
+func (t *Turn) startFromSummary(why string) { t.SummaryReason = why }
+func (t *Turn) cancelFromSummary()          { t.SummaryReason = "" }
 
-// fits remembers that the conversation was compacted for this turn.
-func (t *Turn) fits() { t.ForceFit = true }
+// setForceFit remembers that the conversation was compacted for this turn.
+func (t *Turn) setForceFit() { t.ForceFit = true }
 
 // nextTurn asks the model again.
 func (s *step) nextTurn() {
 	s.deliver(false)
 	s.Turn.next()
-	s.Budget.turn()
-	s.record(agent.Event{Type: agent.TurnStarted})
+	s.Budget.startTurn()
+	s.record(agent.Event{Type: agent.EventTurnStarted})
 	s.askModel()
 }
 
 func (s *step) askModel() {
 	s.Turn.ask(s.At, s.Log.Seq)
-	s.Budget.calls()
-	s.modelStep(ModelStep{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit})
+	s.Budget.modelCalled()
+	s.callModel(ModelArgs{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit})
 }
 
-// summarise asks the model for a summary, without tools; it is not a turn.
-func (s *step) summarise(what Summary) {
-	s.Turn.sum(s.At, s.Log.Seq, what)
-	s.Budget.calls()
+// summarize asks the model for a summary, without tools; it is not a turn.
+func (s *step) summarize(what Summary) {
+	s.Turn.askSummary(s.At, s.Log.Seq, what)
+	s.Budget.modelCalled()
 	left := agent.Duration(0)
 	if s.End.Stopping != nil {
 		left = agent.Duration(s.End.Stopping.Until.Sub(s.At))
 	}
-	s.modelStep(ModelStep{Summary: what, Within: left})
+	s.callModel(ModelArgs{Summary: what, Timeout: left})
 }
 
 // endTurn writes the turn's checkpoint.
 func (s *step) endTurn() {
-	s.record(agent.Event{Type: agent.TurnEnded, Checkpoint: s.checkpoint()})
+	s.record(agent.Event{Type: agent.EventTurnEnded, Snapshot: s.checkpoint()})
 }
 
-func (s *step) checkpoint() *agent.Checkpoint {
-	c := &agent.Checkpoint{Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tools: s.Calls.Counts, Request: s.Budget.Counted}
+func (s *step) checkpoint() *agent.TurnSnapshot {
+	c := &agent.TurnSnapshot{Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tools: s.Calls.Counts, Request: s.Budget.Counted}
 	for _, call := range s.Calls.List {
-		if len(call.Set) > 0 && c.Set == nil {
-			c.Set = map[string]json.RawMessage{}
+		if len(call.StateChanges) > 0 && c.StateChanges == nil {
+			c.StateChanges = map[string]json.RawMessage{}
 		}
-		maps.Copy(c.Set, call.Set) //workflowcheck:ignore each key is set once
+		maps.Copy(c.StateChanges, call.StateChanges) //workflowcheck:ignore each key is set once
 	}
 	return c
 }
 
-// fresh lets the run go on from a summary of what was said.
-func (s *step) fresh() {
-	if s.Turn.N > 0 && s.Turn.Fresh == "" {
-		s.Turn.anew(agent.CompactedForResume)
+// startFromSummary lets the run go on from a summary of what was said.
+func (s *step) startFromSummary() {
+	if s.Turn.N > 0 && s.Turn.SummaryReason == "" {
+		s.Turn.startFromSummary(agent.CompactedForResume)
 	}
 }
 
 // atLimit fails the run at a limit, or asks what to do.
-func (s *step) atLimit(err *agent.Error, on agent.OnReached) {
-	if on == agent.AskOnReached {
+func (s *step) atLimit(err *agent.Error, on agent.LimitAction) {
+	if on == agent.LimitActionAsk {
 		s.askLimit(err)
 		return
 	}

@@ -13,28 +13,28 @@ import (
 // one changes nothing.
 type Verbs struct {
 	// Processed are the last verbs with an id, and what became of them.
-	Processed []Processed `json:"processed,omitempty"`
-	Size      int         `json:"size,omitempty"` // of the processed
+	Processed []ProcessedVerb `json:"processed,omitempty"`
+	Size      int             `json:"size,omitempty"` // of the processed
 	// Refused are the last that were refused and could not be told.
 	Refused []agent.RefusedVerb `json:"refused,omitempty"`
-	// Spent are the tokens of verbs that decide no request, until they expire: each is good
+	// UsedTokens are the tokens of verbs that decide no request, until they expire: each is good
 	// for one verb. A token for a request is spent with the request.
-	Spent []Spent `json:"spent,omitempty"`
+	UsedTokens []UsedToken `json:"used_tokens,omitempty"`
 }
 
-// Spent is a token that was used, and until when somebody could use it again, in seconds of
+// UsedToken is a token that was used, and until when somebody could use it again, in seconds of
 // Unix time.
-type Spent struct {
+type UsedToken struct {
 	Nonce string `json:"nonce"`
 	Until int64  `json:"until"`
 }
 
-// Processed is a verb with an id and what became of it: a second arrival gets the same
+// ProcessedVerb is a verb with an id and what became of it: a second arrival gets the same
 // answer (wire §2).
-type Processed struct {
+type ProcessedVerb struct {
 	ID string `json:"id"`
-	// Sum is that of the verb and its payload (see [agent.SumOf]).
-	Sum        string       `json:"sum"`
+	// Digest is that of the verb and its payload (see [agent.CommandDigest]).
+	Digest     string       `json:"digest"`
 	Status     agent.Status `json:"status"`
 	Suspension string       `json:"suspension,omitempty"`
 	Seq        int64        `json:"seq"`
@@ -43,41 +43,41 @@ type Processed struct {
 
 // Bounds of what a run remembers of verbs.
 const (
-	maxProcessed = 1000
-	maxSpent     = 400
-	maxRefused   = 8
-	maxRefusal   = 1 << 10 // the weight of why
-	maxName      = 256     // that of the field, and of the verb
+	maxProcessed  = 1000
+	maxUsedTokens = 400
+	maxRefused    = 8
+	maxRefusal    = 1 << 10 // the weight of why
+	maxName       = 256     // that of the field, and of the verb
 )
 
 func (v Verbs) clone() Verbs {
-	v.Processed, v.Refused, v.Spent = slices.Clip(v.Processed), slices.Clip(v.Refused), slices.Clip(v.Spent)
+	v.Processed, v.Refused, v.UsedTokens = slices.Clip(v.Processed), slices.Clip(v.Refused), slices.Clip(v.UsedTokens)
 	return v
 }
 
 // find is what became of a verb with an id.
-func (v Verbs) find(id string) (Processed, bool) {
-	i := slices.IndexFunc(v.Processed, func(p Processed) bool { return id != "" && p.ID == id })
+func (v Verbs) find(id string) (ProcessedVerb, bool) {
+	i := slices.IndexFunc(v.Processed, func(p ProcessedVerb) bool { return id != "" && p.ID == id })
 	if i < 0 {
-		return Processed{}, false
+		return ProcessedVerb{}, false
 	}
 	return v.Processed[i], true
 }
 
-// processed remembers what became of a verb, if it has an id.
-func (v *Verbs) processed(p Processed) {
+// remember remembers what became of a verb, if it has an id.
+func (v *Verbs) remember(p ProcessedVerb) {
 	if p.ID == "" {
 		return
 	}
-	v.Processed, v.Size = append(v.Processed, p), v.Size+p.inJSON()
+	v.Processed, v.Size = append(v.Processed, p), v.Size+p.jsonLen()
 	v.forget()
 }
 
 // forget drops the oldest verbs until the others keep their share.
 func (v *Verbs) forget() {
 	n := 0
-	for ; len(v.Processed)-n > maxProcessed || v.Size > verbShare-spentShare; n++ {
-		v.Size -= v.Processed[n].inJSON()
+	for ; len(v.Processed)-n > maxProcessed || v.Size > verbShare-usedTokenShare; n++ {
+		v.Size -= v.Processed[n].jsonLen()
 	}
 	if n > 0 {
 		v.Processed = slices.Clone(v.Processed[n:])
@@ -88,13 +88,15 @@ func (v *Verbs) forget() {
 func (v *Verbs) recount() {
 	v.Size = 0
 	for _, p := range v.Processed {
-		v.Size += p.inJSON()
+		v.Size += p.jsonLen()
 	}
 	v.forget()
 	v.Refused = v.Refused[max(0, len(v.Refused)-maxRefused):]
 }
 
-func (p Processed) inJSON() int { return verbFrame + sumFrame + inJSON(p.ID) + len(p.Suspension) }
+func (p ProcessedVerb) jsonLen() int {
+	return verbFrame + digestFrame + jsonLen(p.ID) + len(p.Suspension)
+}
 
 // refused remembers a verb that was refused and could not be told.
 func (v *Verbs) refused(r agent.RefusedVerb) {
@@ -104,25 +106,25 @@ func (v *Verbs) refused(r agent.RefusedVerb) {
 	}
 }
 
-// said obeys a verb, or refuses it before anything changes. A known id comes before all else,
+// commandReceived obeys a verb, or refuses it before anything changes. A known id comes before all else,
 // also before the run's end: the first answer is good for ever. A refusal is not remembered.
-func (s *step) said(in Said) error {
+func (s *step) commandReceived(in CommandReceived) error {
 	sum := ""
 	if in.ID != "" {
-		sum = agent.SumOf(in.Command)
+		sum = agent.CommandDigest(in.Command)
 	}
 	p, known := s.Verbs.find(in.ID)
-	if known && p.Sum == sum {
+	if known && p.Digest == sum {
 		s.do(Acknowledge{s.ack(p)})
 		return nil
 	}
-	s.verb, s.id, s.sum, s.effect = in.Command.Verb(), in.ID, sum, agent.Accepted
-	err := s.guard(in.Command.Common())
+	s.verb, s.id, s.digest, s.effect = in.Command.Verb(), in.ID, sum, agent.EffectAccepted
+	err := s.checkRun(in.Command.Header())
 	if known {
-		err = s.refuseAs(agent.InvalidInput, "id", "id %s is that of another verb or payload; use a new id for what is new", in.ID)
+		err = s.refuseAs(agent.CodeInvalidInput, "id", "id %s is that of another verb or payload; use a new id for what is new", in.ID)
 	}
 	if err == nil {
-		err = s.obey(in)
+		err = s.execute(in)
 	}
 	if err == nil {
 		return nil
@@ -137,45 +139,45 @@ func asError(err error) *agent.Error {
 	if e, ok := errors.AsType[*agent.Error](err); ok {
 		return e
 	}
-	return agent.Errorf(agent.Internal, "%w", err)
+	return agent.Errorf(agent.CodeInternal, "%w", err)
 }
 
-// guard refuses what was said to another run of the session, or to one at its end.
-func (s *step) guard(o agent.Order) error {
-	if o.Run != "" && !s.names(o.Run) {
-		return s.refuseAs(agent.Stale, "run", "it is for run %s; the session's live run is %s", o.Run, s.Run)
+// checkRun refuses what was said to another run of the session, or to one at its end.
+func (s *step) checkRun(o agent.CommandHeader) error {
+	if o.Run != "" && !s.matchesRun(o.Run) {
+		return s.refuseAs(agent.CodeStale, "run", "it is for run %s; the session's live run is %s", o.Run, s.Run)
 	}
-	if s.over() && s.verb != agent.Cancel {
-		return s.refuseAs(agent.Closed, "", "the run is at its end (%s)", s.End.Outcome.Status)
+	if s.decided() && s.verb != agent.VerbCancel {
+		return s.refuseAs(agent.CodeClosed, "", "the run is at its end (%s)", s.End.Outcome.Status)
 	}
 	return nil
 }
 
-// spend takes the token of a verb that decides no request, which is good once. Stop and cancel
+// useToken takes the token of a verb that decides no request, which is good once. Stop and cancel
 // are taken also where no more tokens can be remembered: to say them again changes nothing.
-func (s *step) spend(p Proof, verb agent.Verb) error {
+func (s *step) useToken(p Proof, verb agent.Verb) error {
 	if p.Nonce == "" {
 		return nil
 	}
 	now := s.At.Unix()
-	s.Verbs.Spent = slices.DeleteFunc(slices.Clone(s.Verbs.Spent), func(t Spent) bool { return t.Until <= now })
+	s.Verbs.UsedTokens = slices.DeleteFunc(slices.Clone(s.Verbs.UsedTokens), func(t UsedToken) bool { return t.Until <= now })
 	switch {
-	case slices.ContainsFunc(s.Verbs.Spent, func(t Spent) bool { return t.Nonce == p.Nonce }):
-		return s.refuseAs(agent.Spent, "token", "the token of %s was used already; ask for a new one", p.Principal)
-	case len(s.Verbs.Spent) >= maxSpent && (verb == agent.Stop || verb == agent.Cancel):
+	case slices.ContainsFunc(s.Verbs.UsedTokens, func(t UsedToken) bool { return t.Nonce == p.Nonce }):
+		return s.refuseAs(agent.CodeUsed, "token", "the token of %s was used already; ask for a new one", p.Principal)
+	case len(s.Verbs.UsedTokens) >= maxUsedTokens && (verb == agent.VerbStop || verb == agent.VerbCancel):
 		return nil
-	case len(s.Verbs.Spent) >= maxSpent:
-		return s.refuseAs(agent.QueueFull, "token", "the run remembers the last %d tokens until they expire, and can't take another now: wait until the first does, or mint tokens that are good for a shorter time", maxSpent)
+	case len(s.Verbs.UsedTokens) >= maxUsedTokens:
+		return s.refuseAs(agent.CodeQueueFull, "token", "the run remembers the last %d tokens until they expire, and can't take another now: wait until the first does, or mint tokens that are good for a shorter time", maxUsedTokens)
 	}
-	s.Verbs.Spent = append(s.Verbs.Spent, Spent{p.Nonce, p.Expires.Unix()})
+	s.Verbs.UsedTokens = append(s.Verbs.UsedTokens, UsedToken{p.Nonce, p.Expires.Unix()})
 	return nil
 }
 
-// permitted refuses what nobody has vouched for and the policy binds with which the run
+// checkPolicy refuses what nobody has vouched for and the policy binds with which the run
 // began: a signal can't prove who says it. What came as an update was held to the policy
 // that its worker had then; what that decided does not change when the policy does.
-func (s *step) permitted(in Said) error {
-	if in.Vouched {
+func (s *step) checkPolicy(in CommandReceived) error {
+	if in.PolicyChecked {
 		return nil
 	}
 	for _, verb := range agent.VerbsOf(in.Command) {
@@ -186,51 +188,51 @@ func (s *step) permitted(in Said) error {
 	return nil
 }
 
-func (s *step) obey(in Said) error {
-	if err := s.permitted(in); err != nil {
+func (s *step) execute(in CommandReceived) error {
+	if err := s.checkPolicy(in); err != nil {
 		return err
 	}
 	own := in.proof("")
-	if err := s.spend(own, in.Command.Verb()); err != nil {
+	if err := s.useToken(own, in.Command.Verb()); err != nil {
 		return err
 	}
-	if session, id, c, ok := s.addressed(in.Command); ok {
-		return s.passOn(session, id, c)
+	if session, id, c, ok := s.addressedToChild(in.Command); ok {
+		return s.forward(session, id, c)
 	}
-	switch c := by(in.Command, own.Principal).(type) {
-	case agent.PauseOrder:
-		return s.holdAs(agent.ByOperator, agent.Pause, c.Order, c.Reason, 0)
-	case agent.InterruptOrder:
-		return s.holdAs(agent.ByOperator, agent.Interrupt, c.Order, c.Reason, c.Grace)
-	case agent.ResumeOrder:
-		if err := s.tooOld(s.resumeBy()); err != nil {
+	switch c := withPrincipal(in.Command, own.Principal).(type) {
+	case agent.PauseCommand:
+		return s.holdAs(agent.InitiatorOperator, agent.VerbPause, c.CommandHeader, c.Reason, 0)
+	case agent.InterruptCommand:
+		return s.holdAs(agent.InitiatorOperator, agent.VerbInterrupt, c.CommandHeader, c.Reason, c.Grace)
+	case agent.ResumeCommand:
+		if err := s.checkAge(s.resumeBy()); err != nil {
 			return err
 		}
 		return s.resume(c)
-	case agent.StopOrder:
+	case agent.StopCommand:
 		return s.stop(c)
-	case agent.CancelOrder:
+	case agent.CancelCommand:
 		return s.cancelled(firstOf(c.Reason, agent.ReasonRequested))
-	case agent.SendOrder:
+	case agent.SendCommand:
 		return s.send(c, in.ID)
-	case agent.AnswerOrder:
+	case agent.AnswerCommand:
 		return s.decide(decision{request: c.Request, answer: &c, by: c.By, approver: in.approver(c.Request)})
-	case agent.ApproveOrder:
+	case agent.ApproveCommand:
 		return s.decide(decision{request: c.Request, approve: &c, by: c.By, approver: in.approver(c.Request)})
-	case agent.RejectOrder:
+	case agent.RejectCommand:
 		return s.decide(decision{request: c.Request, reject: &c, by: c.By, approver: in.approver(c.Request)})
-	case agent.AnswersOrder:
-		return s.answers(c, in)
-	case agent.EmitOrder:
+	case agent.AnswersCommand:
+		return s.answerAll(c, in)
+	case agent.EmitCommand:
 		return s.emit(c, in)
 	}
-	return agent.Errorf(agent.Internal, "the machine knows no verb %T", in.Command)
+	return agent.Errorf(agent.CodeInternal, "the machine knows no verb %T", in.Command)
 }
 
 // proof is what proves who decides a request, or says the whole verb; the zero value if
 // nothing does.
-func (in Said) proof(request string) Proof {
-	for _, p := range in.Proved {
+func (in CommandReceived) proof(request string) Proof {
+	for _, p := range in.Proofs {
 		if p.Request == request {
 			return p
 		}
@@ -238,30 +240,30 @@ func (in Said) proof(request string) Proof {
 	return Proof{}
 }
 
-func (in Said) approver(request string) string { return in.proof(request).Principal }
+func (in CommandReceived) approver(request string) string { return in.proof(request).Principal }
 
-// by makes a verb that of who proved to say it, whatever it claims itself.
-func by(c agent.Command, principal string) agent.Command {
+// withPrincipal makes a verb that of who proved to say it, whatever it claims itself.
+func withPrincipal(c agent.Command, principal string) agent.Command {
 	if principal == "" {
 		return c
 	}
 	switch c := c.(type) {
-	case agent.PauseOrder:
+	case agent.PauseCommand:
 		c.By = principal
 		return c
-	case agent.InterruptOrder:
+	case agent.InterruptCommand:
 		c.By = principal
 		return c
-	case agent.ResumeOrder:
+	case agent.ResumeCommand:
 		c.By = principal
 		return c
-	case agent.StopOrder:
+	case agent.StopCommand:
 		c.By = principal
 		return c
-	case agent.SendOrder:
+	case agent.SendCommand:
 		c.By = principal
 		return c
-	case agent.EmitOrder:
+	case agent.EmitCommand:
 		c.By = principal
 		return c
 	}
@@ -270,41 +272,41 @@ func by(c agent.Command, principal string) agent.Command {
 
 // resume lifts the session's own hold, or wakes a run that waits for nothing that
 // somebody has to say.
-func (s *step) resume(o agent.ResumeOrder) error {
+func (s *step) resume(o agent.ResumeCommand) error {
 	switch {
 	case s.End.Stopping != nil:
-		return s.refuseAs(agent.Stale, "", "the run is being stopped")
-	case s.Rest.Wait == nil:
-		return s.refuseAs(agent.NotSuspended, "", "the run is not suspended, it is %s", s.Status())
-	case o.Suspension != "" && o.Suspension != s.Rest.Wait.ID:
-		return s.refuseAs(agent.Stale, "suspension", "%s is not open; open is %s", o.Suspension, s.Rest.Wait.ID)
+		return s.refuseAs(agent.CodeStale, "", "the run is being stopped")
+	case s.Suspensions.Open == nil:
+		return s.refuseAs(agent.CodeNotSuspended, "", "the run is not suspended, it is %s", s.Status())
+	case o.Suspension != "" && o.Suspension != s.Suspensions.Open.ID:
+		return s.refuseAs(agent.CodeStale, "suspension", "%s is not open; open is %s", o.Suspension, s.Suspensions.Open.ID)
 	case s.Holds.own() == nil && s.Holds.any():
-		return s.refuseAs(agent.HeldByParent, "", "the run is held by session %s; resume that one", s.Holds.List[0].Session)
+		return s.refuseAs(agent.CodeHeldByParent, "", "the run is held by session %s; resume that one", s.Holds.List[0].Session)
 	case s.Holds.own() == nil && len(s.Requests.Open) > 0:
-		return s.refuseAs(agent.NeedsAnswer, "", "the run waits for the answer to %s", strings.Join(s.Requests.ids(), ", "))
+		return s.refuseAs(agent.CodeNeedsAnswer, "", "the run waits for the answer to %s", strings.Join(s.Requests.ids(), ", "))
 	}
 	if s.Holds.own() == nil && s.Park == nil {
-		return s.refuseAs(agent.NotSuspended, "", "the run waits for the agents that it gave work to; resume or answer %s", strings.Join(s.restingBelow(), ", "))
+		return s.refuseAs(agent.CodeNotSuspended, "", "the run waits for the agents that it gave work to; resume or answer %s", strings.Join(s.suspendedChildren(), ", "))
 	}
 	message := agent.TextMessage(agent.RoleUser, o.Message)
-	if message.By = o.By; o.Message != "" && !s.mayWait(message) {
-		return s.fullOf("message")
+	if message.By = o.By; o.Message != "" && !s.messageFits(message) {
+		return s.checkRoom("message")
 	}
 	if s.resumed.Cause == "" {
-		s.resumed = agent.Resumed{Cause: agent.ByOperator, By: o.By}
+		s.resumed = agent.Resumed{Cause: agent.InitiatorOperator, By: o.By}
 	}
-	s.resumed.Fresh = o.Fresh
+	s.resumed.FromSummary = o.FromSummary
 	if s.Holds.own() != nil {
 		s.removeHold(agent.HoldOwn)
-		s.tellChildren(s.pass(agent.Resume, 0))
+		s.orderChildren(s.passHolds(agent.VerbResume, 0))
 	} else if !s.idling() {
-		s.leavePark()
+		s.endPark()
 	} else if o.Message == "" {
 		s.steerOwn(wakeMessage("Somebody resumed you, and said no more."))
 	}
-	s.goOnWith("Somebody resumed you.", "")
-	if o.Fresh {
-		s.fresh()
+	s.resumeWith("Somebody resumed you.", "")
+	if o.FromSummary {
+		s.startFromSummary()
 	}
 	if o.Message != "" {
 		s.steer(message)
@@ -312,15 +314,15 @@ func (s *step) resume(o agent.ResumeOrder) error {
 	return nil
 }
 
-// answers decides all requests or none.
-func (s *step) answers(o agent.AnswersOrder, in Said) error {
+// answerAll decides all requests or none.
+func (s *step) answerAll(o agent.AnswersCommand, in CommandReceived) error {
 	var all []decision
 	for i, a := range o.Answers {
 		if strings.Contains(a.Request, "/") {
-			return s.refuseAs(agent.InvalidInput, fmt.Sprintf("answers[%d].request", i), "%s is asked by a run below this one; answer it alone, or there", a.Request)
+			return s.refuseAs(agent.CodeInvalidInput, fmt.Sprintf("answers[%d].request", i), "%s is asked by a run below this one; answer it alone, or there", a.Request)
 		}
 		d := decision{request: a.Request, answer: a.Answer, approve: a.Approve, reject: a.Reject, by: o.By, approver: in.approver(a.Request)}
-		at, err := s.find(a.Request)
+		at, err := s.findRequest(a.Request)
 		if err == nil {
 			err = s.mayDecide(s.Requests.Open[at], d)
 		}
@@ -343,16 +345,16 @@ func (s *step) answers(o agent.AnswersOrder, in Said) error {
 }
 
 // already leaves things as they are: the same or a stronger verb stands.
-func (s *step) already() error { s.effect = agent.Already; return nil }
+func (s *step) already() error { s.effect = agent.EffectAlready; return nil }
 
 // refusedVerb remembers a verb that was refused and could not be told.
-func (s *step) refusedVerb(in Refused) {
+func (s *step) refusedVerb(in CommandRefused) {
 	why := *in.Err
 	why.Message, why.Path = fit(why.Message, maxRefusal), fit(why.Path, maxName)
 	r := agent.RefusedVerb{Verb: fit(in.Verb, maxName), How: "signal", At: s.now(), Error: &why}
 	s.Verbs.refused(r)
-	if s.Life != Ended { // what is stored then is all: the status alone shows it
-		s.tell(agent.Event{Type: agent.VerbRefused, Refusal: &r})
+	if s.Phase != RunEnded { // what is stored then is all: the status alone shows it
+		s.recordIfBegun(agent.Event{Type: agent.EventVerbRefused, Refusal: &r})
 	}
 }
 
@@ -361,15 +363,15 @@ func (s *step) acknowledge() {
 	if s.verb == "" {
 		return
 	}
-	p := Processed{ID: s.id, Sum: s.sum, Status: s.Status(), Seq: s.Log.Seq, Effect: s.effect}
-	if s.Rest.Wait != nil {
-		p.Suspension = s.Rest.Wait.ID
+	p := ProcessedVerb{ID: s.id, Digest: s.digest, Status: s.Status(), Seq: s.Log.Seq, Effect: s.effect}
+	if s.Suspensions.Open != nil {
+		p.Suspension = s.Suspensions.Open.ID
 	}
-	s.Verbs.processed(p)
+	s.Verbs.remember(p)
 	s.do(Acknowledge{s.ack(p)})
 }
 
-func (s *step) ack(p Processed) agent.Ack {
+func (s *step) ack(p ProcessedVerb) agent.Ack {
 	return agent.Ack{V: agent.Version, Session: s.Session, Run: s.Run, Status: p.Status, Suspension: p.Suspension, Seq: p.Seq, Effect: p.Effect}
 }
 

@@ -11,30 +11,30 @@ import (
 // end is not told before it is stored.
 func (s *State) Status() agent.Status {
 	switch {
-	case s.Life == New:
-		return agent.Pending
-	case s.Life == Ended:
+	case s.Phase == RunNew:
+		return agent.StatusPending
+	case s.Phase == RunEnded:
 		return s.End.Outcome.Status
-	case s.Rest.Wait == nil || s.over():
-		return agent.Running
-	case s.Rest.Wait.Saved:
-		return agent.Suspended
+	case s.Suspensions.Open == nil || s.decided():
+		return agent.StatusRunning
+	case s.Suspensions.Open.Stored:
+		return agent.StatusSuspended
 	}
-	return agent.Suspending
+	return agent.StatusSuspending
 }
 
 // View is the answer to the query status.
 func (s *State) View(now time.Time) agent.RunStatus {
 	v := agent.RunStatus{
-		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Rest.Since, Turn: s.Turn.N,
-		Doing: s.doing(now), Suspension: s.Suspension(), Children: s.Children.counts(), Queued: len(s.Messages.Pending), Labels: s.Origin.Labels,
-		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Limits: s.usedOfLimits(now), Granted: agent.RoomOf(s.netGrant()), Left: agent.RoomOf(s.room()), Seq: s.Log.Seq, Refused: s.Verbs.Refused, Fault: s.Log.Fault,
+		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Suspensions.Since, Turn: s.Turn.N,
+		InFlight: s.listInFlight(now), Suspension: s.Suspension(), Children: s.Children.counts(), Queued: len(s.Messages.Pending), Labels: s.Origin.Labels,
+		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Limits: s.limitsUsed(now), Granted: agent.BudgetOf(s.netGrant()), Remaining: agent.BudgetOf(s.remainingBudget()), Seq: s.Log.Seq, Refused: s.Verbs.Refused, StoreError: s.Log.SealError,
 	}
 	if d := s.daemon(); d != nil {
-		v.Events = &agent.Used[int]{Used: len(s.Messages.Events), Max: d.Queue}
+		v.QueuedEvents = &agent.Used[int]{Used: len(s.Messages.Events), Max: d.Queue}
 	}
 	switch {
-	case s.Life == Ended:
+	case s.Phase == RunEnded:
 		v.Reason = s.End.Outcome.Reason
 	case s.End.Stopping != nil:
 		v.Reason = agent.ReasonStopping
@@ -42,28 +42,28 @@ func (s *State) View(now time.Time) agent.RunStatus {
 	return v
 }
 
-// doing lists what the run is at.
-func (s *State) doing(now time.Time) []agent.Doing {
-	doing := []agent.Doing{}
-	store := agent.Doing{Kind: agent.DoingStore, What: "transcript", Since: s.Rest.Since}
+// listInFlight lists what the run is at.
+func (s *State) listInFlight(now time.Time) []agent.InFlight {
+	doing := []agent.InFlight{}
+	store := agent.InFlight{Kind: agent.InFlightStore, Name: "transcript", Since: s.Suspensions.Since}
 	switch {
 	case s.Turn.inFlight():
-		d := agent.Doing{Kind: agent.DoingModel, What: s.Spec.Model, Since: s.Turn.Asked}
+		d := agent.InFlight{Kind: agent.InFlightModel, Name: s.Spec.Model, Since: s.Turn.Asked}
 		if s.Turn.Delay != nil && now.Before(s.Turn.Delay.Until) {
 			d.Delay = s.Turn.Delay
 		}
 		doing = append(doing, d)
-	case s.Life == Carrying || s.Life == Ending:
+	case s.Phase == RunContinuing || s.Phase == RunEnding:
 		doing = append(doing, store)
-	case s.Rest.resting() && !s.Rest.Wait.Saved:
+	case s.Suspensions.atRest() && !s.Suspensions.Open.Stored:
 		doing = append(doing, store)
 	}
 	for _, c := range s.Calls.List {
 		switch c.State {
-		case Active:
-			doing = append(doing, agent.Doing{Kind: agent.DoingTool, Call: c.ID, What: c.Tool, Since: c.Since})
-		case Below:
-			doing = append(doing, agent.Doing{Kind: agent.DoingChild, Call: c.ID, What: c.Tool, Since: c.Since})
+		case CallRunning:
+			doing = append(doing, agent.InFlight{Kind: agent.InFlightTool, Call: c.ID, Name: c.Tool, Since: c.Since})
+		case CallAwaitingChildren:
+			doing = append(doing, agent.InFlight{Kind: agent.InFlightChild, Call: c.ID, Name: c.Tool, Since: c.Since})
 		}
 	}
 	return doing
@@ -75,22 +75,22 @@ const maxMemoReason = 200
 // Memo is what a listing shows of the run.
 func (s *State) Memo() agent.Memo {
 	m := agent.Memo{
-		V: agent.Version, Run: s.Run, Task: s.Origin.Task, Status: s.Status(), Since: s.Rest.Since,
+		V: agent.Version, Run: s.Run, Task: s.Origin.Task, Status: s.Status(), Since: s.Suspensions.Since,
 		Turn: s.Turn.N, Cost: s.Budget.Cost, Labels: s.Origin.Labels,
-		Tree: s.treeTally(), Granted: agent.RoomOf(s.netGrant()), Left: agent.RoomOf(s.room()),
+		Tree: s.treeTally(), Granted: agent.BudgetOf(s.netGrant()), Remaining: agent.BudgetOf(s.remainingBudget()),
 	}
-	if s.Life == Ended {
+	if s.Phase == RunEnded {
 		m.Reason = s.End.Outcome.Reason
 	}
-	if s.Rest.Wait != nil && !s.over() {
-		m.Suspension, m.Reason = s.Rest.Wait.ID, fit(s.Rest.Wait.Reason, maxMemoReason)
+	if s.Suspensions.Open != nil && !s.decided() {
+		m.Suspension, m.Reason = s.Suspensions.Open.ID, fit(s.Suspensions.Open.Reason, maxMemoReason)
 		for _, r := range s.Requests.Open {
 			m.Requests = append(m.Requests, r.memo())
 		}
 	}
 	if s.redacted() {
 		m.Task = ""
-		if !s.over() { // an end's reason is a word of the runtime's, or of who ended it
+		if !s.decided() { // an end's reason is a word of the runtime's, or of who ended it
 			m.Reason = ""
 		}
 		for i := range m.Requests {
@@ -102,24 +102,24 @@ func (s *State) Memo() agent.Memo {
 
 // Suspension is the open one as the wire shows it; nil while there is none.
 func (s *State) Suspension() *agent.Suspension {
-	w := s.Rest.Wait
-	if w == nil || s.over() {
+	w := s.Suspensions.Open
+	if w == nil || s.decided() {
 		return nil
 	}
 	why := s.reasons()
 	v := &agent.Suspension{
-		ID: w.ID, Kind: why.kind(), Initiator: w.By, Cause: w.Cause, Reason: w.Reason, Turn: w.Turn, Since: w.At, Held: s.Holds.List,
+		ID: w.ID, Kind: why.kind(), Initiator: w.By, Cause: w.Cause, Reason: w.Reason, Turn: w.Turn, Since: w.At, Holds: s.Holds.List,
 		Expires: why.expires(), Owner: why.owner(), ResumeBy: s.resumeBy(),
 	}
-	if w.Resting {
-		v.Since = s.Rest.Since
+	if w.AtRest {
+		v.Since = s.Suspensions.Since
 	}
 	switch v.Kind {
-	case agent.InputRequired:
+	case agent.SuspensionInputRequired:
 		for _, o := range s.Requests.Open {
-			v.Requests = append(v.Requests, s.shown(o))
+			v.Requests = append(v.Requests, s.wireRequest(o))
 		}
-	case agent.WaitingFor:
+	case agent.SuspensionParked:
 		conditions := s.Park.Conditions
 		v.Conditions = &conditions
 	}
@@ -140,15 +140,15 @@ func (s *State) WaitsFor() (list []string) {
 		}
 	}
 	why := s.reasons()
-	suspended := s.Rest.Wait != nil && !s.over()
+	suspended := s.Suspensions.Open != nil && !s.decided()
 	if suspended {
 		add(string(why.kind()))
 	}
 	for _, topic := range s.topics() {
-		add(heardAs(topic))
+		add(topicValue(topic))
 	}
-	if s.Log.losesWorkers() && s.Life != Ended {
-		add(string(agent.WorkerLost))
+	if s.Log.losesWorkers() && s.Phase != RunEnded {
+		add(string(agent.CodeWorkerLost))
 	}
 	if !suspended {
 		return list
@@ -161,10 +161,10 @@ func (s *State) WaitsFor() (list []string) {
 	return list
 }
 
-// heardAs is a topic as listings find it.
-func heardAs(topic string) string {
+// topicValue is a topic as listings find it.
+func topicValue(topic string) string {
 	if topic == agent.EveryTopic {
-		return agent.HearsAll
+		return agent.WaitsForEveryTopic
 	}
 	return "topic:" + topic
 }
@@ -172,28 +172,28 @@ func heardAs(topic string) string {
 // Nodes is the run and what it has heard of its sub-agents, for the query tree.
 func (s *State) Nodes() []agent.Node {
 	own := agent.Node{
-		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Heard: s.Rest.Since.UTC().Format(time.RFC3339),
-		Used: s.treeTally(), Granted: agent.RoomOf(s.netGrant()),
+		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), AsOf: s.Suspensions.Since.UTC().Format(time.RFC3339),
+		Used: s.treeTally(), Granted: agent.BudgetOf(s.netGrant()),
 	}
 	if !s.Status().Ended() {
-		own.Left = agent.RoomOf(s.room())
+		own.Remaining = agent.BudgetOf(s.remainingBudget())
 	}
 	if open := s.Suspension(); open != nil {
-		note := open.Note(s.redacted())
+		note := open.Summary(s.redacted())
 		own.Suspension = &note
 	}
-	if b := s.Parent.Birth; b != nil {
+	if b := s.Parent.Start; b != nil {
 		own.Parent, own.Depth = b.Parent.Session, b.Depth
 	}
 	nodes := []agent.Node{own}
 	for _, c := range s.Children.List {
 		n := agent.Node{
 			Session: c.Session, Run: c.Run, Parent: s.Session, Agent: c.Agent, Depth: own.Depth + 1,
-			Status: c.Status, Suspension: c.Suspension, Heard: c.Heard.UTC().Format(time.RFC3339),
+			Status: c.Status, Suspension: c.Suspension, AsOf: c.AsOf.UTC().Format(time.RFC3339),
 		}
 		if i := s.Ledger.find(c.Session); i >= 0 {
 			a := s.Ledger.Accounts[i]
-			n.Used, n.Granted, n.Left = a.Spent, agent.RoomOf(a.net()), agent.RoomOf(a.room())
+			n.Used, n.Granted, n.Remaining = a.Used, agent.BudgetOf(a.net()), agent.BudgetOf(a.remaining())
 		} else if c.Outcome != nil {
 			n.Used = c.Outcome.Tree
 		}

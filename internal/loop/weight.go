@@ -23,40 +23,40 @@ func weight(e agent.Event) int {
 	case e.Started != nil:
 		n += len(e.Started.Spec.Instructions)
 		n += weightOf(e.Started.Spec.Toolset)
-	case e.Relisted != nil:
-		n += weightOf(e.Relisted.Tools)
+	case e.ToolsChange != nil:
+		n += weightOf(e.ToolsChange.Tools)
 	case e.Outcome != nil:
 		n += len(e.Outcome.Text) + len(e.Outcome.Output)
 	case e.Request != nil:
-		n += asked(*e.Request)
+		n += requestSize(*e.Request)
 	case e.Suspension != nil:
 		for _, r := range e.Suspension.Requests {
-			n += frame + asked(r)
+			n += frame + requestSize(r)
 		}
-	case e.Checkpoint != nil:
-		n += setSize(e.Checkpoint.Set)
+	case e.Snapshot != nil:
+		n += changesSize(e.Snapshot.StateChanges)
 	case e.Migrated != nil:
-		n += setSize(e.Migrated.State)
+		n += changesSize(e.Migrated.State)
 	}
 	return n
 }
 
 func weightOf(tools []agent.ToolSpec) (n int) {
 	for _, t := range tools {
-		if t.By == "" || t.By == agent.ByClient {
+		if t.Executor == "" || t.Executor == agent.ExecutorClient {
 			n += len(t.Name) + len(t.Description) + len(t.Input)
 		}
 	}
 	return n
 }
 
-// asked is what a request counts.
-func asked(r agent.Request) int {
+// requestSize is what a request counts.
+func requestSize(r agent.Request) int {
 	n := 0
-	if r.Type != agent.LimitAsk { // whose words are ours
+	if r.Type != agent.RequestLimit { // whose words are ours
 		n += len(r.Context)
 	}
-	if r.Type == agent.Question {
+	if r.Type == agent.RequestQuestion {
 		n += len(r.Text)
 	}
 	if r.Call != nil {
@@ -65,8 +65,8 @@ func asked(r agent.Request) int {
 	return n
 }
 
-// reportedSize is what a sub-agent's outcome counts.
-func reportedSize(o *agent.Outcome) int {
+// outcomeSize is what a sub-agent's outcome counts.
+func outcomeSize(o *agent.Outcome) int {
 	n := len(o.Text) + len(o.Output)
 	if o.Handoff != nil {
 		n += len(o.Handoff.Summary)
@@ -74,7 +74,7 @@ func reportedSize(o *agent.Outcome) int {
 	return n
 }
 
-func setSize(set map[string]json.RawMessage) (n int) {
+func changesSize(set map[string]json.RawMessage) (n int) {
 	keys := slices.Collect(maps.Keys(set)) //workflowcheck:ignore a sum has no order
 	for _, k := range keys {
 		n += len(k) + len(set[k])

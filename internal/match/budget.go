@@ -38,8 +38,8 @@ type Budget struct {
 // NewBudget returns a budget of some looks.
 func NewBudget(looks int) *Budget { return &Budget{left: looks, schemas: map[string]Schema{}} }
 
-// Anew returns a budget of some looks that knows the schemas which b has read.
-func (b *Budget) Anew(looks int) *Budget { return &Budget{left: looks, schemas: b.schemas} }
+// Renew returns a budget of some looks that knows the schemas which b has read.
+func (b *Budget) Renew(looks int) *Budget { return &Budget{left: looks, schemas: b.schemas} }
 
 // maxKnown is how many schemas are known: more than a run waits for at once.
 const maxKnown = 32
@@ -65,8 +65,8 @@ func (b *Budget) Schema(raw []byte) Schema {
 // Spent is how many looks were taken.
 func (b *Budget) Spent() int { return b.spent }
 
-// Over reports whether more looks were wanted than there are.
-func (b *Budget) Over() bool { return b.left < 0 }
+// Exceeded reports whether more looks were wanted than there are.
+func (b *Budget) Exceeded() bool { return b.left < 0 }
 
 // spend takes some looks, and reports whether there were as many.
 func (b *Budget) spend(looks int) bool {

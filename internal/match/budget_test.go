@@ -69,7 +69,7 @@ func TestABudgetBoundsAllThatIsCompared(t *testing.T) {
 			held++
 		}
 		require.Less(t, held, 400, what)
-		require.True(t, b.Over(), what)
+		require.True(t, b.Exceeded(), what)
 		before := b.Spent()
 		_, err = ReadValue([]byte(`[1]`), b)
 		require.ErrorIs(t, err, ErrTooLarge, what)

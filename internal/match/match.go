@@ -68,9 +68,9 @@ func (s Schema) Fits(v Value, b *Budget) (bool, error) {
 	if s.root == nil {
 		return true, nil
 	}
-	m := matching{b}
+	m := matcher{b}
 	fits := m.fits(s.root, v.root)
-	if b.Over() {
+	if b.Exceeded() {
 		return false, ErrTooLarge
 	}
 	return fits, nil
@@ -88,8 +88,8 @@ func (s Schema) FitsJSON(raw []byte) (bool, error) {
 	return s.Fits(v, b)
 }
 
-// matching is one match.
-type matching struct{ *Budget }
+// matcher is one match.
+type matcher struct{ *Budget }
 
 // weight is how many looks it takes to look at a value once, without what it contains.
 func weight(v any) int {
@@ -99,7 +99,7 @@ func weight(v any) int {
 	return 1
 }
 
-func (m matching) fits(n *node, v any) bool {
+func (m matcher) fits(n *node, v any) bool {
 	if !m.spend(weight(v)) || n.never {
 		return false
 	}
@@ -134,7 +134,7 @@ func (n *node) fitsString(v string) bool {
 	return n.minLength == nil && n.maxLength == nil || within(utf8.RuneCountInString(v), n.minLength, n.maxLength)
 }
 
-func (m matching) fitsNumber(n *node, v *num) bool {
+func (m matcher) fitsNumber(n *node, v *num) bool {
 	holds := func(bound *num, fits func(sign int) bool) bool {
 		if bound == nil {
 			return true
@@ -146,14 +146,14 @@ func (m matching) fitsNumber(n *node, v *num) bool {
 		holds(n.above, func(sign int) bool { return sign > 0 }) && holds(n.below, func(sign int) bool { return sign < 0 })
 }
 
-func (m matching) fitsList(n *node, v []any) bool {
+func (m matcher) fitsList(n *node, v []any) bool {
 	if !within(len(v), n.minItems, n.maxItems) {
 		return false
 	}
 	return n.items == nil || !slices.ContainsFunc(v, func(one any) bool { return !m.fits(n.items, one) })
 }
 
-func (m matching) fitsObject(n *node, v object) bool {
+func (m matcher) fitsObject(n *node, v object) bool {
 	if !within(len(v.names), n.minProperties, n.maxProperties) || !m.spend(len(n.required)) {
 		return false
 	}
@@ -180,13 +180,13 @@ func (m matching) fitsObject(n *node, v object) bool {
 	return true
 }
 
-func (m matching) fitsAll(n *node, v any) bool {
+func (m matcher) fitsAll(n *node, v any) bool {
 	count := func(of []*node) (fit int) {
 		for _, one := range of {
 			if m.fits(one, v) {
 				fit++
 			}
-			if m.Over() {
+			if m.Exceeded() {
 				return 0
 			}
 		}
@@ -198,14 +198,14 @@ func (m matching) fitsAll(n *node, v any) bool {
 	case len(n.oneOf) > 0 && count(n.oneOf) != 1:
 	case n.not != nil && m.fits(n.not, v):
 	default:
-		return !m.Over()
+		return !m.Exceeded()
 	}
 	return false
 }
 
 // is reports whether a value has one of some types. A number without a fraction is an
 // integer.
-func (m matching) is(v any, types kinds) bool {
+func (m matcher) is(v any, types kinds) bool {
 	n, isNumber := v.(*num)
 	switch {
 	case !isNumber:
@@ -218,7 +218,7 @@ func (m matching) is(v any, types kinds) bool {
 
 // equal reports whether two values are the same: 1 and 1.0 are, whatever the order of
 // members.
-func (m matching) equal(a, b any) bool {
+func (m matcher) equal(a, b any) bool {
 	if !m.spend(weight(a)) {
 		return false
 	}

@@ -15,15 +15,15 @@ func Aliased(t *testing.T, make Making, answer http.HandlerFunc, name string) []
 	var again [][]byte
 	for _, alias := range []string{"brain", "house/brain"} {
 		s := Listen(t, answer)
-		m := model.Named(make(s.URL, nil), name, model.Info{})
+		m := model.WithInfo(make(s.URL, nil), name, model.Info{})
 		req := &model.Request{Call: model.CallInfo{Model: alias}, Messages: []agent.Message{agent.TextMessage(agent.RoleUser, "Go.")}}
 		reply, _ := Reply(t, m, req)
 		for i, p := range reply.Parts {
-			if p.Type == agent.PartCall {
+			if p.Type == agent.PartToolCall {
 				reply.Parts[i].Call.ID = agent.CallID(1, 1)
 			}
 		}
-		req.Messages = append(req.Messages, agent.Message{Role: agent.RoleAssistant, Model: alias, Maker: reply.Maker, Parts: reply.Parts})
+		req.Messages = append(req.Messages, agent.Message{Role: agent.RoleAssistant, Model: alias, ProviderModel: reply.ProviderModel, Parts: reply.Parts})
 		if calls := req.Messages[1].ToolCalls(); len(calls) > 0 {
 			req.Messages = append(req.Messages, agent.Message{Role: agent.RoleTool, Parts: []agent.Part{Result(calls[0].ID, calls[0].Tool, agent.CallOK, "done")}})
 		}

@@ -49,7 +49,7 @@ func Sound(t *testing.T, m model.Model, req *model.Request, key string) {
 		checkFault(t, err, key)
 		return
 	}
-	finishes := []model.Finish{model.FinishStop, model.FinishCalls, model.FinishLength, model.FinishFiltered, model.FinishPaused}
+	finishes := []model.Finish{model.FinishStop, model.FinishToolCalls, model.FinishLength, model.FinishContentFilter, model.FinishPauseTurn}
 	if !slices.Contains(finishes, reply.Finish) {
 		t.Errorf("the reply finishes with %q", reply.Finish)
 	}
@@ -65,10 +65,10 @@ func Sound(t *testing.T, m model.Model, req *model.Request, key string) {
 			text.WriteString(p.Text)
 		case agent.PartThinking:
 			thinking.WriteString(p.Text)
-		case agent.PartCall:
+		case agent.PartToolCall:
 			calls++
 			checkCall(t, p.Call)
-		case agent.PartServer:
+		case agent.PartServerTool:
 			if !json.Valid(p.Raw) {
 				t.Errorf("a step of a provider's tool is %q", p.Raw)
 			}
@@ -76,11 +76,11 @@ func Sound(t *testing.T, m model.Model, req *model.Request, key string) {
 			t.Errorf("a part is of type %q", p.Type)
 		}
 	}
-	if (reply.Finish == model.FinishCalls) != (calls > 0) && reply.Finish != model.FinishLength && reply.Finish != model.FinishFiltered {
+	if (reply.Finish == model.FinishToolCalls) != (calls > 0) && reply.Finish != model.FinishLength && reply.Finish != model.FinishContentFilter {
 		t.Errorf("the reply finishes with %s and has %d calls", reply.Finish, calls)
 	}
 	// What a server gives as the account of a refusal was never emitted.
-	if heard := e.Text.String(); heard != text.String() && reply.Finish != model.FinishFiltered {
+	if heard := e.Text.String(); heard != text.String() && reply.Finish != model.FinishContentFilter {
 		t.Errorf("emitted %q, and replied %q", heard, text.String())
 	}
 	if heard := e.Thinking.String(); heard != thinking.String() {

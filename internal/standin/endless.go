@@ -30,8 +30,8 @@ func Endless(t *testing.T, make Making, req *model.Request, key, begin string, p
 			}
 		})
 		fault := s.Fails(t, make(s.URL, nil), req, key)
-		if fault.Code != agent.BadOutput || fault.Retryable {
-			t.Errorf("%s: got %v, want %s", name, fault, agent.BadOutput)
+		if fault.Code != agent.CodeBadOutput || fault.Retryable {
+			t.Errorf("%s: got %v, want %s", name, fault, agent.CodeBadOutput)
 		}
 		if n := sent.Load(); n > endlessly {
 			t.Errorf("%s: %d bytes were read, want at most %d", name, n, endlessly)

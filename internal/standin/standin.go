@@ -113,7 +113,7 @@ func Reply(t *testing.T, m model.Model, req *model.Request) (*model.Reply, *Ear)
 // the text may be the provider's account of it, which nobody has heard.
 func Same(t *testing.T, how string, got, want *model.Reply, e *Ear) {
 	plain := *got
-	plain.Maker, got = "", &plain // which TestAlias looks at
+	plain.ProviderModel, got = "", &plain // which TestAlias looks at
 	t.Helper()
 	if g, w := asJSON(t, got), asJSON(t, want); g != w {
 		t.Errorf("%s: got %s\nwant %s", how, g, w)
@@ -127,7 +127,7 @@ func Same(t *testing.T, how string, got, want *model.Reply, e *Ear) {
 			thinking += p.Text
 		}
 	}
-	if s := e.Text.String(); s != text && want.Finish != model.FinishFiltered {
+	if s := e.Text.String(); s != text && want.Finish != model.FinishContentFilter {
 		t.Errorf("%s: emitted %q, want %q", how, s, text)
 	}
 	if s := e.Thinking.String(); s != thinking {

@@ -19,14 +19,14 @@ func Thought(text, signature string) agent.Part {
 // Called is a call as a conversation has it, with an id of ours; the provider's id
 // is another one.
 func Called(id, tool, arguments string) agent.Part {
-	p := model.Call("theirs_"+id, tool, arguments)
+	p := model.CallPart("theirs_"+id, tool, arguments)
 	p.Call.ID = id
 	return p
 }
 
 // Result is what a tool gave for a call of ours.
 func Result(call, tool string, status agent.CallStatus, text string) agent.Part {
-	return agent.Part{Type: agent.PartResult, Result: &agent.ToolResult{Call: call, Tool: tool, Status: status, Text: text}}
+	return agent.Part{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: call, Tool: tool, Status: status, Text: text}}
 }
 
 // Assistant is a message of a model, by its full name.

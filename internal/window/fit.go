@@ -9,9 +9,9 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// shortest is what a text is never cut below, in bytes: rather are the oldest
+// minCutLength is what a text is never cut below, in bytes: rather are the oldest
 // messages left out.
-const shortest = 512
+const minCutLength = 512
 
 // Fit cuts messages to a length in bytes: the longest texts first, in their
 // middle, and then the oldest messages. The messages themselves are not changed.
@@ -21,7 +21,7 @@ func Fit(entries []store.Entry, room int) []store.Entry {
 	}
 	for start := 0; ; start = next(entries, start) {
 		rest := entries[start:]
-		if start == len(entries) || length(rest, shortest) <= room || next(entries, start) >= len(entries) {
+		if start == len(entries) || length(rest, minCutLength) <= room || next(entries, start) >= len(entries) {
 			return cutTo(rest, widest(rest, room))
 		}
 	}
@@ -29,7 +29,7 @@ func Fit(entries []store.Entry, room int) []store.Entry {
 
 // widest is the length that texts may have so that all of it fits.
 func widest(entries []store.Entry, room int) int {
-	low, high := shortest, room
+	low, high := minCutLength, room
 	for low+1 < high {
 		if mid := (low + high) / 2; length(entries, mid) <= room {
 			low = mid
@@ -58,7 +58,7 @@ func textOf(p agent.Part) *string {
 	switch {
 	case p.Type == agent.PartText:
 		return &p.Text
-	case p.Type == agent.PartResult && p.Result != nil:
+	case p.Type == agent.PartToolResult && p.Result != nil:
 		return &p.Result.Text
 	}
 	return nil

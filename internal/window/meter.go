@@ -5,30 +5,30 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Meter tells about how many tokens a request has, by its length. The number of
+// TokenEstimator tells about how many tokens a request has, by its length. The number of
 // tokens in a byte is taken from what the model itself has counted in the last
 // turn, and never less than most texts have.
-type Meter struct {
+type TokenEstimator struct {
 	perByte float64
 	fixed   int // bytes of instructions and tools
 }
 
 // Tokens in a byte: where nothing was counted yet, and the bounds of what is believed.
 const (
-	usual = 1.0 / 3
-	least = 1.0 / 4
-	most  = 1.0
+	usualTokensPerByte = 1.0 / 3
+	minTokensPerByte   = 1.0 / 4
+	maxTokensPerByte   = 1.0
 )
 
-// NewMeter returns the meter for a log's last run and the Spec that it is asked with.
-func NewMeter(v *store.View, spec *agent.Spec) Meter {
-	m := Meter{perByte: usual, fixed: len(spec.Instructions) + len(spec.Output)}
+// NewTokenEstimator returns the meter for a log's last run and the Spec that it is asked with.
+func NewTokenEstimator(v *store.View, spec *agent.Spec) TokenEstimator {
+	m := TokenEstimator{perByte: usualTokensPerByte, fixed: len(spec.Instructions) + len(spec.Output)}
 	for _, t := range spec.Toolset {
 		m.fixed += frame + len(t.Name) + len(t.Description) + len(t.Input)
 	}
 	if counted, at := lastTurn(v.Events()); counted > 0 {
 		if bytes := m.fixed + Bytes(v.UpTo(at).Entries()); bytes > 1<<12 {
-			m.perByte = min(max(float64(counted)/float64(bytes), least), most)
+			m.perByte = min(max(float64(counted)/float64(bytes), minTokensPerByte), maxTokensPerByte)
 		}
 	}
 	return m
@@ -41,29 +41,29 @@ func lastTurn(events []agent.Event) (counted, at int64) {
 	for i := len(events) - 1; i >= 0; i-- {
 		e := events[i]
 		switch {
-		case e.Started != nil && e.Started.Anew():
+		case e.Started != nil && e.Started.HasFirstTurn():
 			i = 0
-		case e.Type == agent.Compacted && begin.Seq == 0:
+		case e.Type == agent.EventCompacted && begin.Seq == 0:
 			end = agent.Event{} // the turn has asked more than once
-		case e.Checkpoint != nil && end.Seq == 0:
+		case e.Snapshot != nil && end.Seq == 0:
 			end = e
-		case e.Checkpoint != nil && begin.Seq > 0:
+		case e.Snapshot != nil && begin.Seq > 0:
 			i = 0
-		case e.Type == agent.TurnStarted && end.Seq > 0 && begin.Seq == 0:
+		case e.Type == agent.EventTurnStarted && end.Seq > 0 && begin.Seq == 0:
 			begin = e
 		}
 	}
 	if begin.Seq == 0 {
 		return 0, 0
 	}
-	return end.Checkpoint.Request, begin.Seq
+	return end.Snapshot.Request, begin.Seq
 }
 
 // Tokens is about how many tokens a request with some messages has.
-func (m Meter) Tokens(entries []store.Entry) int64 { return m.of(m.fixed + Bytes(entries)) }
+func (m TokenEstimator) Tokens(entries []store.Entry) int64 { return m.of(m.fixed + Bytes(entries)) }
 
-// Request is about how many tokens a request with some messages has.
-func (m Meter) Request(messages []agent.Message) int64 {
+// RequestTokens is about how many tokens a request with some messages has.
+func (m TokenEstimator) RequestTokens(messages []agent.Message) int64 {
 	bytes := m.fixed
 	for _, one := range messages {
 		bytes += frame*(1+len(one.Parts)) + one.Size()
@@ -71,13 +71,15 @@ func (m Meter) Request(messages []agent.Message) int64 {
 	return m.of(bytes)
 }
 
-// Part is about how many of them are of some messages alone.
-func (m Meter) Part(entries []store.Entry) int64 { return m.of(Bytes(entries)) }
+// PartTokens is about how many of them are of some messages alone.
+func (m TokenEstimator) PartTokens(entries []store.Entry) int64 { return m.of(Bytes(entries)) }
 
-func (m Meter) of(bytes int) int64 { return int64(float64(bytes) * m.perByte) }
+func (m TokenEstimator) of(bytes int) int64 { return int64(float64(bytes) * m.perByte) }
 
-// Room is how many bytes of messages a request of so many tokens may have.
-func (m Meter) Room(tokens int64) int { return max(0, int(float64(tokens)/m.perByte)-m.fixed) }
+// BytesFor is how many bytes of messages a request of so many tokens may have.
+func (m TokenEstimator) BytesFor(tokens int64) int {
+	return max(0, int(float64(tokens)/m.perByte)-m.fixed)
+}
 
 // frame is about what a provider's form of a message or a part takes, in bytes.
 const frame = 64

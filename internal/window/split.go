@@ -15,19 +15,19 @@ const (
 // the last ones from another on. What is between is to be summed up. They are as
 // many as asked for where they fit into their shares of so many tokens. The newest
 // is always kept: it is what the model is to answer.
-func Split(entries []store.Entry, m Meter, limit int64, c agent.Compacting) (first, from int) {
+func Split(entries []store.Entry, m TokenEstimator, limit int64, c agent.CompactionPolicy) (first, from int) {
 	first, from = min(c.KeepFirst, len(entries)), len(entries)-max(c.KeepLast, 0)
 	for first < len(entries) && answers(entries[first]) {
 		first++
 	}
-	if m.Part(entries[:first]) > share(limit, firstShare) {
+	if m.PartTokens(entries[:first]) > share(limit, firstShare) {
 		first = 0
 	}
 	for from = max(from, first); from > first && from < len(entries) && answers(entries[from]); {
 		from-- // the call that it answers stays with it
 	}
 	from = min(from, newest(entries))
-	for at := next(entries, from); at < len(entries) && m.Part(entries[from:]) > share(limit, lastShare); at = next(entries, from) {
+	for at := next(entries, from); at < len(entries) && m.PartTokens(entries[from:]) > share(limit, lastShare); at = next(entries, from) {
 		from = at
 	}
 	return min(first, from), from

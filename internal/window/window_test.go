@@ -21,14 +21,14 @@ func said(seq int64, role agent.Role, text string) store.Entry {
 func turn(seq int64, result string) []store.Entry {
 	id := agent.CallID(int(seq), 1)
 	return []store.Entry{
-		{Seq: seq, Message: agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{ID: id, Tool: "look"}}}}},
-		{Seq: seq + 1, Message: agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartResult, Result: &agent.ToolResult{Call: id, Tool: "look", Text: result}}}}},
+		{Seq: seq, Message: agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: id, Tool: "look"}}}}},
+		{Seq: seq + 1, Message: agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: id, Tool: "look", Text: result}}}}},
 	}
 }
 
-func meter(t require.TestingT) window.Meter {
+func meter(t require.TestingT) window.TokenEstimator {
 	v := &store.View{}
-	return window.NewMeter(v, &agent.Spec{})
+	return window.NewTokenEstimator(v, &agent.Spec{})
 }
 
 // Whatever is asked for, calls stay with their results, and what stays fits into
@@ -45,7 +45,7 @@ func TestSplitTearsNoCallFromItsResult(t *testing.T) {
 			}
 		}
 		limit := rapid.Int64Range(100, 20_000).Draw(t, "limit")
-		c := agent.Compacting{KeepFirst: rapid.IntRange(0, 5).Draw(t, "first"), KeepLast: rapid.IntRange(-1, 12).Draw(t, "last")}
+		c := agent.CompactionPolicy{KeepFirst: rapid.IntRange(0, 5).Draw(t, "first"), KeepLast: rapid.IntRange(-1, 12).Draw(t, "last")}
 		m := meter(t)
 		first, from := window.Split(entries, m, limit, c)
 		require.LessOrEqual(t, first, from)
@@ -55,9 +55,9 @@ func TestSplitTearsNoCallFromItsResult(t *testing.T) {
 		}
 		require.Less(t, from, len(entries), "what is to be answered stays")
 		if last := len(entries) - 1; from < last && entries[last].Role != agent.RoleTool {
-			require.LessOrEqual(t, m.Part(entries[from:]), limit/2+1)
+			require.LessOrEqual(t, m.PartTokens(entries[from:]), limit/2+1)
 		}
-		require.LessOrEqual(t, m.Part(entries[:first]), limit/5+1)
+		require.LessOrEqual(t, m.PartTokens(entries[:first]), limit/5+1)
 	})
 }
 
@@ -85,7 +85,7 @@ func TestFit(t *testing.T) {
 func TestWhatIsCutSaysSo(t *testing.T) {
 	text := "the beginning " + strings.Repeat("x", 10_000) + " the end"
 	fitted := window.Fit([]store.Entry{said(1, agent.RoleUser, text)}, 3000)
-	got := fitted[0].TextOf()
+	got := fitted[0].Text()
 	require.Less(t, len(got), 3000)
 	require.True(t, strings.HasPrefix(got, "the beginning "))
 	require.True(t, strings.HasSuffix(got, " the end"))
@@ -95,7 +95,7 @@ func TestWhatIsCutSaysSo(t *testing.T) {
 	cites.Parts[0].Raw = json.RawMessage(`[{"start_index":9000}]`)
 	require.Empty(t, window.Fit([]store.Entry{cites}, 3000)[0].Parts[0].Raw, "it says where it stands in the text")
 	step := said(1, agent.RoleAssistant, "")
-	step.Parts[0] = agent.Part{Type: agent.PartServer, Text: "web_search", Raw: json.RawMessage(`"` + strings.Repeat("x", 10_000) + `"`)}
+	step.Parts[0] = agent.Part{Type: agent.PartServerTool, Text: "web_search", Raw: json.RawMessage(`"` + strings.Repeat("x", 10_000) + `"`)}
 	fitted = window.Fit([]store.Entry{step}, 3000)
 	require.Less(t, window.Bytes(fitted), 3000)
 	require.Equal(t, "web_search", fitted[0].Parts[0].Text)
@@ -108,14 +108,14 @@ func TestMeterLearnsFromTheLastTurn(t *testing.T) {
 	spec := &agent.Spec{}
 	log := func(counted int64) *store.View {
 		events := []agent.Event{
-			{Seq: 1, Type: agent.RunStarted, Started: &agent.Started{Run: "r", Spec: spec}}, {Seq: 2, Type: agent.Said, Message: &first},
-			{Seq: 3, Type: agent.TurnStarted}, {Seq: 4, Type: agent.TurnEnded, Checkpoint: &agent.Checkpoint{Usage: agent.Usage{Input: 3 * counted}, Request: counted}},
+			{Seq: 1, Type: agent.EventRunStarted, Started: &agent.Started{Run: "r", Spec: spec}}, {Seq: 2, Type: agent.EventMessage, Message: &first},
+			{Seq: 3, Type: agent.EventTurnStarted}, {Seq: 4, Type: agent.EventTurnEnded, Snapshot: &agent.TurnSnapshot{Usage: agent.Usage{Input: 3 * counted}, Request: counted}},
 		}
 		return (&store.View{}).With(events, 4)
 	}
 	tokens := func(counted int64) int64 {
 		v := log(counted)
-		return window.NewMeter(v, spec).Tokens(v.Entries())
+		return window.NewTokenEstimator(v, spec).Tokens(v.Entries())
 	}
 	require.InDelta(t, 8000, tokens(8000), 10)
 	require.InDelta(t, 20_000/4, tokens(10), 100, "a count that can't be is not believed")

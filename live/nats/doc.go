@@ -19,6 +19,6 @@
 // write to it can make nobody believe anything.
 //
 // What can't be sent is dropped, and so is what nobody hears. Where it was the sender
-// that dropped it, readers are told by an [agent.DeltaLost]; what is lost between, as
+// that dropped it, readers are told by an [agent.EventDeltaDropped]; what is lost between, as
 // while a connection is away, nobody counts.
 package nats

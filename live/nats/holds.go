@@ -34,21 +34,21 @@ func NewHolds(conn *broker.Conn, o *Options) *Holds {
 // holdOf is what a root's hold is encrypted for.
 func holdOf(root string) string { return "hold/" + root }
 
-// Tell implements [live.Holds]. What the connection does not take is lost.
-func (h *Holds) Tell(held agent.Heard) {
+// Publish implements [live.Holds]. What the connection does not take is lost.
+func (h *Holds) Publish(held agent.HoldRef) {
 	root, _, _ := strings.Cut(held.Session, "/")
 	data, err := json.Marshal(held)
 	if err != nil {
 		return
 	}
-	if h.l.o.Keys.Writes() != "" {
+	if h.l.o.Keys.Primary() != "" {
 		data = h.l.o.Keys.Encrypt(holdOf(root), data)
 	}
 	go func() { _ = h.l.conn.Publish(h.l.subject(root), data) }() // which waits where the broker is slow
 }
 
 // Follow implements [live.Holds]. On a connection that was closed nothing is heard.
-func (h *Holds) Follow(root string, hear func(agent.Heard)) (leave func()) {
+func (h *Holds) Follow(root string, hear func(agent.HoldRef)) (leave func()) {
 	s, err := h.l.conn.Subscribe(h.l.subject(root), func(m *broker.Msg) {
 		if held, ok := h.read(root, m.Data); ok {
 			hear(held)
@@ -61,15 +61,15 @@ func (h *Holds) Follow(root string, hear func(agent.Heard)) (leave func()) {
 }
 
 // read reads a hold of a root's tree; what is not encrypted is none where there are keys.
-func (h *Holds) read(root string, data []byte) (held agent.Heard, ok bool) {
-	switch encrypted := keyring.KeyOf(data) != ""; {
+func (h *Holds) read(root string, data []byte) (held agent.HoldRef, ok bool) {
+	switch encrypted := keyring.KeyID(data) != ""; {
 	case encrypted:
 		plain, err := h.l.o.Keys.Decrypt(holdOf(root), data)
 		if err != nil {
 			return held, false
 		}
 		data = plain
-	case h.l.o.Keys.Writes() != "":
+	case h.l.o.Keys.Primary() != "":
 		return held, false
 	}
 	err := json.Unmarshal(data, &held)

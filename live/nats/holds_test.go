@@ -23,11 +23,11 @@ func TestAHoldReachesThoseWhoFollowItsTree(t *testing.T) {
 	for name, o := range map[string]*nats.Options{"plain": nil, "with keys": {Keys: ring}} {
 		t.Run(name, func(t *testing.T) {
 			teller, follower := nats.NewHolds(dial(t, at), o), dial(t, at)
-			heard := make(chan agent.Heard, 10)
-			leave := nats.NewHolds(follower, o).Follow("trip", func(h agent.Heard) { heard <- h })
+			heard := make(chan agent.HoldRef, 10)
+			leave := nats.NewHolds(follower, o).Follow("trip", func(h agent.HoldRef) { heard <- h })
 			require.NoError(t, follower.Flush())
 			say := func(from *nats.Holds, session string, n int) {
-				from.Tell(agent.Heard{Session: session, N: n, Verb: agent.Interrupt})
+				from.Publish(agent.HoldRef{Session: session, N: n, Verb: agent.VerbInterrupt})
 			}
 			say(teller, "trip-2", 1)
 			if o != nil {
@@ -36,7 +36,7 @@ func TestAHoldReachesThoseWhoFollowItsTree(t *testing.T) {
 			say(teller, "trip/scout-1", 3)
 			select {
 			case h := <-heard:
-				require.Equal(t, agent.Heard{Session: "trip/scout-1", N: 3, Verb: agent.Interrupt}, h)
+				require.Equal(t, agent.HoldRef{Session: "trip/scout-1", N: 3, Verb: agent.VerbInterrupt}, h)
 			case <-time.After(patience):
 				t.Fatal("nothing was heard")
 			}

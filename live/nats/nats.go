@@ -95,7 +95,7 @@ func (l *Live) encode(e live.Event) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.o.Keys.Writes() != "" {
+	if l.o.Keys.Primary() != "" {
 		data = l.o.Keys.Encrypt(purpose(e.Session), data)
 	}
 	if len(data) > MaxMessage {
@@ -105,24 +105,24 @@ func (l *Live) encode(e live.Event) ([]byte, error) {
 }
 
 func (l *Live) decode(session string, data []byte) (e live.Event, err error) {
-	switch encrypted := keyring.KeyOf(data) != ""; {
+	switch encrypted := keyring.KeyID(data) != ""; {
 	case encrypted:
 		data, err = l.o.Keys.Decrypt(purpose(session), data)
-	case l.o.Keys.Writes() != "":
-		err = agent.Errorf(agent.BadSignature, "it is not encrypted, and this process has keys")
+	case l.o.Keys.Primary() != "":
+		err = agent.Errorf(agent.CodeBadSignature, "it is not encrypted, and this process has keys")
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &e)
 	}
 	if err == nil && e.Session != session {
-		err = agent.Errorf(agent.BadSignature, "it is of another session")
+		err = agent.Errorf(agent.CodeBadSignature, "it is of another session")
 	}
 	return e, err
 }
 
 // subject is where a session's events are.
 func (l *Live) subject(session string) string {
-	if l.o.Keys.Writes() != "" {
+	if l.o.Keys.Primary() != "" {
 		return fmt.Sprintf("%s.%x", l.o.Prefix, sha256.Sum256([]byte(session)))
 	}
 	var token strings.Builder
@@ -141,7 +141,7 @@ func (l *Live) subject(session string) string {
 const soon = 2 * time.Second
 
 // Subscribe implements [live.Source]. Where the broker is away, the subscription hears
-// what comes after its return. The error is [agent.Unreachable], where the connection
+// what comes after its return. The error is [agent.CodeUnreachable], where the connection
 // was closed or the context is over.
 func (l *Live) Subscribe(ctx context.Context, session string) (*live.Subscription, error) {
 	var subscribed *broker.Subscription
@@ -158,14 +158,14 @@ func (l *Live) Subscribe(ctx context.Context, session string) (*live.Subscriptio
 		}
 	})
 	if err != nil {
-		return nil, agent.Errorf(agent.Unreachable, "hearing session %s over NATS: %w", session, err)
+		return nil, agent.Errorf(agent.CodeUnreachable, "hearing session %s over NATS: %w", session, err)
 	}
 	known, cancel := context.WithTimeout(ctx, soon)
 	defer cancel()
 	_ = l.conn.FlushWithContext(known) // else the broker hears of it when it is back
 	if err := ctx.Err(); err != nil {
 		s.Close()
-		return nil, agent.Errorf(agent.Unreachable, "hearing session %s over NATS: %w", session, err)
+		return nil, agent.Errorf(agent.CodeUnreachable, "hearing session %s over NATS: %w", session, err)
 	}
 	return s, nil
 }

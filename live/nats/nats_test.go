@@ -59,7 +59,7 @@ func subscribe(t *testing.T, from live.Source, session string) *live.Subscriptio
 }
 
 func text(session, s string) live.Event {
-	return live.Event{V: 1, Type: agent.DeltaText, Time: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), Session: session, Run: "01a1", Turn: 1, Data: live.Data{Text: s}}
+	return live.Event{V: 1, Type: agent.EventDeltaText, Time: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), Session: session, Run: "01a1", Turn: 1, Data: live.Data{Text: s}}
 }
 
 // hear takes n events.
@@ -159,8 +159,8 @@ func TestASlowReaderLosesTheOldestAndIsTold(t *testing.T) {
 	require.NoError(t, conn.Barrier(func() { close(heard) }))
 	<-heard
 	list := slow.Take()
-	require.Equal(t, agent.DeltaLost, list[0].Type)
-	require.Equal(t, many, list[0].Data.Lost+len(list)-1)
+	require.Equal(t, agent.EventDeltaDropped, list[0].Type)
+	require.Equal(t, many, list[0].Data.Dropped+len(list)-1)
 	require.Equal(t, strconv.Itoa(many-1), list[len(list)-1].Data.Text)
 }
 
@@ -223,7 +223,7 @@ func TestWhatIsTooLargeIsDroppedAndTold(t *testing.T) {
 		worker.Publish(text("s", "2")) // it is told with what comes next
 		for _, e := range s.Take() {
 			require.Less(t, len(e.Data.Text), 2)
-			lost += e.Data.Lost
+			lost += e.Data.Dropped
 		}
 		return lost > 0
 	}, patience, 10*time.Millisecond)
@@ -291,7 +291,7 @@ func TestASubscriptionOnAClosedConnectionIsRefused(t *testing.T) {
 	l := nats.New(conn, nil)
 	conn.Close()
 	_, err := l.Subscribe(t.Context(), "s")
-	require.ErrorIs(t, err, agent.Unreachable)
+	require.ErrorIs(t, err, agent.CodeUnreachable)
 	l.Publish(text("s", "nobody hears it"))
 	l.Close()
 }

@@ -54,8 +54,8 @@ func (q *queue) drop(e live.Event) {
 }
 
 func (q *queue) loses(e live.Event) {
-	n := q.lost[e.Session].Data.Lost + max(1, e.Data.Lost)
-	e.Type, e.Data = agent.DeltaLost, live.Data{Lost: n}
+	n := q.lost[e.Session].Data.Dropped + max(1, e.Data.Dropped)
+	e.Type, e.Data = agent.EventDeltaDropped, live.Data{Dropped: n}
 	q.lost[e.Session] = e
 }
 

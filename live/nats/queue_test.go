@@ -11,7 +11,7 @@ import (
 )
 
 func piece(session, text string) live.Event {
-	return live.Event{Type: agent.DeltaText, Session: session, Run: "01a1", Turn: 1, Data: live.Data{Text: text}}
+	return live.Event{Type: agent.EventDeltaText, Session: session, Run: "01a1", Turn: 1, Data: live.Data{Text: text}}
 }
 
 // What is dropped is told in its place: behind what its session has said, and before
@@ -30,18 +30,18 @@ func TestAFullQueueTellsWhatItDropped(t *testing.T) {
 	require.Len(t, list, maxEvents+2)
 	lost := map[string]int{}
 	for _, e := range list[maxEvents:] {
-		require.Equal(t, agent.DeltaLost, e.Type)
+		require.Equal(t, agent.EventDeltaDropped, e.Type)
 		require.Equal(t, "01a1", e.Run)
-		lost[e.Session] = e.Data.Lost
+		lost[e.Session] = e.Data.Dropped
 	}
 	require.Equal(t, map[string]int{"a": 3, "b": 1}, lost)
 
 	q.drop(list[0])
-	q.drop(live.Event{Type: agent.DeltaLost, Session: "a", Data: live.Data{Lost: 3}}) // that could not be sent
+	q.drop(live.Event{Type: agent.EventDeltaDropped, Session: "a", Data: live.Data{Dropped: 3}}) // that could not be sent
 	q.put(piece("a", "next"))
 	told, _ := q.take()
 	require.Len(t, told, 2)
-	require.Equal(t, 4, told[0].Data.Lost)
+	require.Equal(t, 4, told[0].Data.Dropped)
 	require.Equal(t, "next", told[1].Data.Text)
 }
 
@@ -52,7 +52,7 @@ func TestAQueueIsBoundedInBytes(t *testing.T) {
 	}
 	list, _ := q.take()
 	require.Len(t, list, 4+1)
-	require.Equal(t, 6, list[4].Data.Lost)
+	require.Equal(t, 6, list[4].Data.Dropped)
 	q.put(piece("a", "x"))
 	q.close()
 	list, open := q.take()

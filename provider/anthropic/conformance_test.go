@@ -51,11 +51,11 @@ func typeOf(f testsuite.Failure) (kind, message string) {
 }
 
 var stops = map[model.Finish]string{
-	model.FinishStop: "end_turn", model.FinishCalls: "tool_use", model.FinishLength: "max_tokens", model.FinishFiltered: "refusal",
+	model.FinishStop: "end_turn", model.FinishToolCalls: "tool_use", model.FinishLength: "max_tokens", model.FinishContentFilter: "refusal",
 }
 
 // writeReply streams a scene. Usage comes twice, and the output grows.
-func writeReply(s testsuite.Scene) []string {
+func writeReply(s testsuite.ProviderResponse) []string {
 	u := s.Usage
 	read := fmt.Sprintf(`"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d`,
 		u.Input-u.CacheRead-u.CacheWrite, u.CacheWrite, u.CacheRead)
@@ -66,12 +66,12 @@ func writeReply(s testsuite.Scene) []string {
 			events = append(events, open(i, textBlock))
 		case agent.PartThinking:
 			events = append(events, open(i, `{"type":"thinking","thinking":"","signature":""}`))
-		case agent.PartCall:
+		case agent.PartToolCall:
 			events = append(events, open(i, use(b.ID, b.Tool)))
 		}
 		for _, p := range b.Pieces {
 			events = append(events, map[agent.PartType]func(int, string) string{
-				agent.PartText: text, agent.PartThinking: thinking, agent.PartCall: input,
+				agent.PartText: text, agent.PartThinking: thinking, agent.PartToolCall: input,
 			}[b.Type](i, p))
 		}
 		if b.Signature != "" {
@@ -88,7 +88,7 @@ func writeReply(s testsuite.Scene) []string {
 }
 
 // readRequest reads what the provider is asked.
-func readRequest(r *http.Request, body []byte) (testsuite.Asked, error) {
+func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
 	type block struct {
 		Type, Text, Thinking, Signature, ID, Name string
 		Input                                     json.RawMessage
@@ -111,9 +111,9 @@ func readRequest(r *http.Request, body []byte) (testsuite.Asked, error) {
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.Asked{}, err
+		return testsuite.ProviderRequest{}, err
 	}
-	asked := testsuite.Asked{Model: in.Model, Temperature: in.Temperature, MaxOutputTokens: in.MaxTokens, Key: r.Header.Get("x-api-key")}
+	asked := testsuite.ProviderRequest{Model: in.Model, Temperature: in.Temperature, MaxOutputTokens: in.MaxTokens, Key: r.Header.Get("x-api-key")}
 	for _, s := range in.System {
 		asked.Instructions += s.Text
 	}
@@ -129,7 +129,7 @@ func readRequest(r *http.Request, body []byte) (testsuite.Asked, error) {
 			case "thinking":
 				msg.Parts = append(msg.Parts, thought(b.Thinking, b.Signature))
 			case "tool_use":
-				msg.Parts = append(msg.Parts, agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{ID: b.ID, Tool: b.Name, Arguments: b.Input}})
+				msg.Parts = append(msg.Parts, agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: b.ID, Tool: b.Name, Arguments: b.Input}})
 			case "tool_result":
 				status, text := agent.CallOK, ""
 				if b.IsError {

@@ -76,7 +76,7 @@ func (m *Model) refused(res *http.Response) error {
 		text = string(body)
 	}
 	if p.Error.Type == "" {
-		hint = m.endpoint.WrongPlace(res, "")
+		hint = m.endpoint.WrongEndpoint(res, "")
 	}
 	kind := p.kind(res.StatusCode)
 	switch {

@@ -47,7 +47,7 @@ func TestFaults(t *testing.T) {
 			if c.message != "" && fault.Message != c.message {
 				t.Errorf("got %q, want %q", fault.Message, c.message)
 			}
-			if auth := fault.Code == agent.ProviderAuth; auth != (c.kind == agent.FaultAuth) {
+			if auth := fault.Code == agent.CodeProviderAuth; auth != (c.kind == agent.FaultAuth) {
 				t.Errorf("got the code %s for %s", fault.Code, c.kind)
 			}
 		})

@@ -25,5 +25,5 @@ func family(name string) string { return snapshot.ReplaceAllString(name, "") }
 
 // Info tells what is known of a model; its zero value where nothing is.
 func (m *Model) Info(name string) model.Info {
-	return table.Info(family(name), time.Now(), model.Terms{Hour: m.hour, ServerTools: m.serves})
+	return table.Info(family(name), time.Now(), model.PriceTerms{CacheHour: m.hour, ServerTools: m.serves})
 }

@@ -56,7 +56,7 @@ func TestInfo(t *testing.T) {
 	standin.SaneTable(t, anthropic.Table())
 	want := model.Info{
 		Price:  agent.Price{Input: 4 * agent.Dollar, Output: 20 * agent.Dollar, CacheRead: agent.Dollar / 5, CacheWrite: 5 * agent.Dollar},
-		Window: 1_000_000, MaxOutput: 128_000, Temperature: model.NeverTemperature,
+		Window: 1_000_000, MaxOutput: 128_000, Temperature: model.TemperatureNever,
 	}
 	if got := m.Info("claude-opus-5-5"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)

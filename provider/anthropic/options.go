@@ -78,14 +78,14 @@ var own = []string{
 	"temperature", "thinking", "tool_choice", "tools",
 }
 
-// Check refuses options that can't be meant, with [agent.InvalidInput] and the path of the
+// Check refuses options that can't be meant, with [agent.CodeInvalidInput] and the path of the
 // field under models of an agents file. New takes them, and the first call fails.
 func (o *Options) Check() error {
 	if err := model.CheckCacheTTL(o.CacheTTL); err != nil {
 		return err
 	}
 	if !slices.Contains([]string{"", tierAuto, tierStandard}, o.ServiceTier) {
-		return agent.Errorf(agent.InvalidInput, "service_tier must be %s or %s, not %q", tierAuto, tierStandard, o.ServiceTier).At("service_tier")
+		return agent.Errorf(agent.CodeInvalidInput, "service_tier must be %s or %s, not %q", tierAuto, tierStandard, o.ServiceTier).WithPath("service_tier")
 	}
 	if err := model.CheckServerTools(o.ServerTools); err != nil {
 		return err

@@ -20,7 +20,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.De
 	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
 	case "text/html":
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
-			"%s answered with a web page%s; see %s", m.name, m.endpoint.WrongPlace(res, ""), m.where())
+			"%s answered with a web page%s; see %s", m.name, m.endpoint.WrongEndpoint(res, ""), m.where())
 	case "application/json":
 		return m.readWhole(ctx, res, body, emit)
 	}
@@ -35,7 +35,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.De
 	case errors.As(err, &fault):
 		return nil, fault
 	}
-	return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), err)
+	return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), err)
 }
 
 // errStopped ends the reading of a stream whose last event has come.
@@ -63,7 +63,7 @@ func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.B
 	case ctx.Err() != nil:
 		return nil, m.endpoint.Cancelled(ctx.Err())
 	case err != nil || json.Unmarshal(data, &msg) != nil:
-		return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), err)
+		return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), err)
 	case string(msg.Type) != "message":
 		return nil, m.brokeOff(res.StatusCode, data)
 	}
@@ -86,7 +86,7 @@ type reply struct {
 	at     map[int64]*block // the latest block of each index
 	stop   sdk.StopReason
 	why    string // of a refusal
-	kept   model.Kept
+	kept   model.Unemitted
 	// The provider's own counts: input is what was neither read from the cache nor written to it.
 	input, cacheRead, cacheWrite, output, thinking, searches int64
 }
@@ -129,7 +129,7 @@ func (r *reply) take(ev sdk.MessageStreamEventUnion) {
 
 // open begins a block. A server that numbers all its blocks 0 only ever adds to the latest.
 func (r *reply) open(index int64, b block, text string) {
-	r.kept.Part(len(b.raw) + len(b.whole) + len(b.signature) + len(b.data))
+	r.kept.AddPart(len(b.raw) + len(b.whole) + len(b.signature) + len(b.data))
 	r.blocks = append(r.blocks, &b)
 	r.at[index] = &b
 	r.write(&b, text)
@@ -138,11 +138,11 @@ func (r *reply) open(index int64, b block, text string) {
 func (r *reply) add(index int64, d sdk.MessageStreamEventUnionDelta) {
 	b := r.at[index]
 	if b == nil { // one that nobody began
-		r.kept.Part(0)
+		r.kept.AddPart(0)
 		b = &block{kind: strings.TrimSuffix(d.Type, "_delta")}
 		r.blocks, r.at[index] = append(r.blocks, b), b
 	}
-	r.kept.More(len(d.Signature) + len(d.PartialJSON) + len(d.JSON.Citation.Raw()))
+	r.kept.AddBytes(len(d.Signature) + len(d.PartialJSON) + len(d.JSON.Citation.Raw()))
 	b.signature = append(b.signature, d.Signature...)
 	if raw := d.JSON.Citation.Raw(); d.Type == "citations_delta" && strings.HasPrefix(raw, "{") {
 		b.citations = append(b.citations, raw)
@@ -174,7 +174,7 @@ func (r *reply) count(input, cacheRead, cacheWrite, output, thinking int64) {
 
 // usage is what the provider has told so far.
 func (r *reply) usage() agent.Usage {
-	return model.Counted(agent.Usage{
+	return model.ClampUsage(agent.Usage{
 		Input: r.input + r.cacheRead + r.cacheWrite, Output: r.output,
 		CacheRead: r.cacheRead, CacheWrite: r.cacheWrite, Reasoning: r.thinking, Searches: r.searches,
 	})
@@ -186,11 +186,11 @@ func (r *reply) done() *model.Reply {
 	for _, b := range r.blocks {
 		if part, ok := b.part(); ok {
 			out.Parts = append(out.Parts, part)
-			calls = calls || part.Type == agent.PartCall
+			calls = calls || part.Type == agent.PartToolCall
 		}
 	}
 	out.Finish = finish(r.stop, calls)
-	if out.Finish == model.FinishFiltered && r.why != "" && len(out.Parts) == 0 {
+	if out.Finish == model.FinishContentFilter && r.why != "" && len(out.Parts) == 0 {
 		out.Parts = []agent.Part{{Type: agent.PartText, Text: r.why}}
 	}
 	return out
@@ -210,7 +210,7 @@ func (b *block) part() (agent.Part, bool) {
 		if text == "" {
 			text = b.whole
 		}
-		return model.Call(b.id, b.tool, text), true
+		return model.CallPart(b.id, b.tool, text), true
 	}
 	if isStep(b.kind) {
 		return b.step(text), b.raw != ""
@@ -226,13 +226,13 @@ func finish(stop sdk.StopReason, calls bool) model.Finish {
 	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
 		return model.FinishLength
 	case sdk.StopReasonRefusal:
-		return model.FinishFiltered
+		return model.FinishContentFilter
 	}
 	if calls {
-		return model.FinishCalls
+		return model.FinishToolCalls
 	}
 	if stop == sdk.StopReasonPauseTurn {
-		return model.FinishPaused
+		return model.FinishPauseTurn
 	}
 	return model.FinishStop
 }

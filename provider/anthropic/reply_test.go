@@ -73,27 +73,27 @@ var replies = []struct {
 		open(2, use("toolu_2", "time")), input(2, `{"zone":"`), input(1, `:"Rome"}`), stop(1), input(2, `CET"}`), stop(2),
 		because("tool_use"), end},
 	want: model.Reply{Parts: []agent.Part{said("Let me look."),
-		model.Call("toolu_1", "weather", `{"city":"Rome"}`), model.Call("toolu_2", "time", `{"zone":"CET"}`)},
-		Finish: model.FinishCalls, Usage: plainUsage},
+		model.CallPart("toolu_1", "weather", `{"city":"Rome"}`), model.CallPart("toolu_2", "time", `{"zone":"CET"}`)},
+		Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name: "calls without arguments, with broken ones, and with all at once",
 	events: []string{begin, open(0, use("a", "now")), stop(0), open(1, use("b", "pay")), input(1, `{"amount": 5`), stop(1),
 		open(2, `{"type":"tool_use","id":"c","name":"pay","input":{"amount":7}}`), stop(2), because("tool_use"), end},
-	want: model.Reply{Parts: []agent.Part{model.Call("a", "now", ""), model.Call("b", "pay", `{"amount": 5`), model.Call("c", "pay", `{"amount":7}`)},
-		Finish: model.FinishCalls, Usage: plainUsage},
+	want: model.Reply{Parts: []agent.Part{model.CallPart("a", "now", ""), model.CallPart("b", "pay", `{"amount": 5`), model.CallPart("c", "pay", `{"amount":7}`)},
+		Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name: "ids missing and repeated, another reason to stop",
 	events: []string{begin, open(0, `{"type":"tool_use","name":"f","input":{}}`), input(0, `{"n":1}`), stop(0),
 		open(1, use("same", "f")), input(1, `{"n":2}`), stop(1), open(2, use("same", "f")), input(2, `{"n":3}`), stop(2), because("end_turn"), end},
-	want: model.Reply{Parts: []agent.Part{model.Call("", "f", `{"n":1}`), model.Call("same", "f", `{"n":2}`), model.Call("same", "f", `{"n":3}`)},
-		Finish: model.FinishCalls, Usage: plainUsage},
+	want: model.Reply{Parts: []agent.Part{model.CallPart("", "f", `{"n":1}`), model.CallPart("same", "f", `{"n":2}`), model.CallPart("same", "f", `{"n":3}`)},
+		Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name: "every index missing",
 	events: []string{begin,
 		`{"type":"content_block_start","content_block":{"type":"text","text":""}}`, `{"type":"content_block_delta","delta":{"type":"text_delta","text":"Hm."}}`,
 		`{"type":"content_block_start","content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}`, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{\"n\":1}"}}`,
 		because("tool_use"), end},
-	want: model.Reply{Parts: []agent.Part{said("Hm."), model.Call("a", "f", `{"n":1}`)}, Finish: model.FinishCalls, Usage: plainUsage},
+	want: model.Reply{Parts: []agent.Part{said("Hm."), model.CallPart("a", "f", `{"n":1}`)}, Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name:   "a block that was never begun",
 	events: []string{begin, text(0, "Hello"), because("end_turn"), end},
@@ -113,7 +113,7 @@ var replies = []struct {
 }, {
 	name:   "paused",
 	events: []string{begin, open(0, textBlock), text(0, "x"), because("pause_turn"), end},
-	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishPaused, Usage: plainUsage},
+	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishPauseTurn, Usage: plainUsage},
 }, {
 	name: "citations that name no source",
 	events: []string{begin, open(0, `{"type":"text","text":"","citations":null}`), `{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta"}}`, text(0, "x"),
@@ -122,26 +122,26 @@ var replies = []struct {
 }, {
 	name:   "paused beside a call of ours",
 	events: []string{begin, open(0, use("toolu_1", "f")), input(0, "{}"), stop(0), because("pause_turn"), end},
-	want:   model.Reply{Parts: []agent.Part{model.Call("toolu_1", "f", "{}")}, Finish: model.FinishCalls, Usage: plainUsage},
+	want:   model.Reply{Parts: []agent.Part{model.CallPart("toolu_1", "f", "{}")}, Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name: "a search, with what it found and what the text cites of it",
 	events: []string{begin, open(0, serverUse), input(0, ""), input(0, `{"query":"weath`), input(0, `er"}`), stop(0), open(1, found), stop(1),
 		open(2, `{"type":"text","text":"","citations":[]}`), citation(2, `{"type":"web_search_result_location","url":"https://a.example","title":"A","encrypted_index":"aWR4","cited_text":"Sun."}`),
 		text(2, "Sunny."), stop(2), `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":25,"server_tool_use":{"web_search_requests":2}}}`, end},
 	want: model.Reply{Parts: []agent.Part{
-		{Type: agent.PartServer, Text: `web_search {"query":"weather"}`, Raw: json.RawMessage(`{"id":"srvtoolu_1","input":{"query":"weather"},"name":"web_search","type":"server_tool_use"}`)},
-		{Type: agent.PartServer, Text: "web_search_tool_result", Raw: json.RawMessage(found)},
+		{Type: agent.PartServerTool, Text: `web_search {"query":"weather"}`, Raw: json.RawMessage(`{"id":"srvtoolu_1","input":{"query":"weather"},"name":"web_search","type":"server_tool_use"}`)},
+		{Type: agent.PartServerTool, Text: "web_search_tool_result", Raw: json.RawMessage(found)},
 		{Type: agent.PartText, Text: "Sunny.", Raw: json.RawMessage(`[{"type":"web_search_result_location","url":"https://a.example","title":"A","encrypted_index":"aWR4","cited_text":"Sun."}]`)},
 	}, Finish: model.FinishStop, Usage: agent.Usage{Input: 10, Output: 25, Searches: 2}},
 }, {
 	name:   "refused, with a text",
 	events: []string{begin, open(0, textBlock), text(0, "I can't"), because("refusal"), end},
-	want:   model.Reply{Parts: []agent.Part{said("I can't")}, Finish: model.FinishFiltered, Usage: plainUsage},
+	want:   model.Reply{Parts: []agent.Part{said("I can't")}, Finish: model.FinishContentFilter, Usage: plainUsage},
 }, {
 	name: "refused, with a reason",
 	events: []string{begin, `{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"type":"refusal","category":"cyber","explanation":"Against the policy."}},"usage":{"output_tokens":25}}`,
 		end},
-	want: model.Reply{Parts: []agent.Part{said("Against the policy.")}, Finish: model.FinishFiltered, Usage: plainUsage},
+	want: model.Reply{Parts: []agent.Part{said("Against the policy.")}, Finish: model.FinishContentFilter, Usage: plainUsage},
 }, {
 	name: "unknown blocks and events",
 	events: []string{begin, `{"type":"weather_report","sunny":true}`, open(0, `{"type":"hologram","id":"s","input":{}}`), input(0, `{"q":1}`), stop(0),
@@ -186,7 +186,7 @@ func TestWholeReply(t *testing.T) {
 		"stop_reason":"tool_use","usage":{"input_tokens":10,"output_tokens":25}}`))
 	reply, h := standin.Reply(t, m, ask("Hello"))
 	standin.Same(t, "whole", reply, &model.Reply{
-		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm.", Signature: "c2ln"}, said("Hello"), model.Call("a", "f", `{"n":1}`)},
-		Finish: model.FinishCalls, Usage: plainUsage,
+		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm.", Signature: "c2ln"}, said("Hello"), model.CallPart("a", "f", `{"n":1}`)},
+		Finish: model.FinishToolCalls, Usage: plainUsage,
 	}, h)
 }

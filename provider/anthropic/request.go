@@ -150,7 +150,7 @@ func rank(b sdk.ContentBlockParamUnion) int {
 // lastAsked is the last message in which the user says something; -1 for none.
 func lastAsked(in []agent.Message) int {
 	for i, msg := range slices.Backward(in) {
-		if msg.Role == agent.RoleUser && msg.Note != agent.NotePaused && !blank(msg.TextOf()) {
+		if msg.Role == agent.RoleUser && msg.Note != agent.NotePauseTurn && !blank(msg.Text()) {
 			return i
 		}
 	}
@@ -163,7 +163,7 @@ func userBlocks(msg agent.Message, id func(call string) string) []sdk.ContentBlo
 		switch {
 		case p.Type == agent.PartText && !blank(p.Text):
 			blocks = append(blocks, sdk.NewTextBlock(p.Text))
-		case p.Type == agent.PartResult && p.Result != nil:
+		case p.Type == agent.PartToolResult && p.Result != nil:
 			blocks = append(blocks, resultBlock(p.Result, id(p.Result.Call)))
 		}
 	}
@@ -199,14 +199,14 @@ var theirID = regexp.MustCompile(`^toolu_[a-zA-Z0-9_-]{1,100}$`)
 // interleaved are the provider's own ids of calls between which its model thought, by
 // ours: a thought goes back with what stood before it as it was.
 func (m *Model) interleaved(in []agent.Message) map[string]string {
-	return model.GivenIDs(in, func(msg agent.Message) bool { return agent.Provider(msg.MadeBy()) == m.name && thinksBetween(msg) }, theirID.MatchString)
+	return model.ProviderIDs(in, func(msg agent.Message) bool { return agent.ProviderOf(msg.ModelName()) == m.name && thinksBetween(msg) }, theirID.MatchString)
 }
 
 // thinksBetween reports whether a message thinks after a call.
 func thinksBetween(msg agent.Message) bool {
 	called := false
 	for _, p := range msg.Parts {
-		called = called || p.Type == agent.PartCall
+		called = called || p.Type == agent.PartToolCall
 		if called && p.Type == agent.PartThinking {
 			return true
 		}
@@ -229,10 +229,10 @@ func assistantBlocks(msg agent.Message, id func(call string) string, thought boo
 		case p.Type == agent.PartText && !blank(p.Text):
 			blocks = append(append(blocks, thinking...), textBlock(p, back(p)))
 			thinking = nil
-		case p.Type == agent.PartServer && back(p):
+		case p.Type == agent.PartServerTool && back(p):
 			blocks = append(append(blocks, thinking...), stepBlock(p))
 			thinking = nil
-		case p.Type == agent.PartCall && p.Call != nil:
+		case p.Type == agent.PartToolCall && p.Call != nil:
 			named := id(p.Call.ID)
 			blocks = append(append(blocks, thinking...), sdk.NewToolUseBlock(named, arguments(p.Call), p.Call.Tool))
 			thinking, thought = nil, thought && named == p.Call.ProviderID

@@ -27,7 +27,7 @@ var subset = model.Subset{Closed: true, Takes: map[string]func(any) bool{
 // outputSchema is a schema as far as the provider can hold its models to it, and
 // whether that is the whole schema; nil where the provider would refuse it.
 func outputSchema(raw json.RawMessage) (schema json.RawMessage, whole bool) {
-	schema, whole = subset.Fit(raw)
+	schema, whole = subset.Convert(raw)
 	var tree map[string]any
 	var f fit
 	if json.Unmarshal(schema, &tree) != nil || tree["type"] != "object" || !f.holds(tree) || f.optional > maxOptional || f.unions > maxUnions {

@@ -52,7 +52,7 @@ func (m *Model) steps(in []agent.Message, asked int) steps {
 
 // stepOf reads a part; false if it is no step, or was too long to keep.
 func stepOf(p agent.Part) (at step, ok bool) {
-	ok = p.Type == agent.PartServer && json.Unmarshal(p.Raw, &at) == nil && at != step{}
+	ok = p.Type == agent.PartServerTool && json.Unmarshal(p.Raw, &at) == nil && at != step{}
 	return at, ok
 }
 
@@ -74,7 +74,7 @@ func (s steps) given(i int, msg agent.Message, p agent.Part) bool {
 // whole reports whether all steps of the i-th message go back, if it has any.
 func (s steps) whole(i int, msg agent.Message) bool {
 	for _, p := range msg.Parts {
-		if p.Type == agent.PartServer && !s.given(i, msg, p) {
+		if p.Type == agent.PartServerTool && !s.given(i, msg, p) {
 			return false
 		}
 	}
@@ -84,11 +84,11 @@ func (s steps) whole(i int, msg agent.Message) bool {
 // goesOn reports whether the i-th message only says that the model is to go on with a
 // reply that the provider has paused: it does so if it is given its reply.
 func (s steps) goesOn(i int, in []agent.Message) bool {
-	return in[i].Note == agent.NotePaused && i > 0 && s.backs(in[i-1]) && s.whole(i-1, in[i-1])
+	return in[i].Note == agent.NotePauseTurn && i > 0 && s.backs(in[i-1]) && s.whole(i-1, in[i-1])
 }
 
 // made reports whether a model of this provider wrote a message.
-func (m *Model) made(msg agent.Message) bool { return agent.Provider(msg.MadeBy()) == m.name }
+func (m *Model) made(msg agent.Message) bool { return agent.ProviderOf(msg.ModelName()) == m.name }
 
 // stepBlock is a step as the provider wrote it.
 func stepBlock(p agent.Part) sdk.ContentBlockParamUnion {
@@ -126,7 +126,7 @@ func (b *block) step(input string) agent.Part {
 	if input = cmp.Or(input, b.whole); b.tool != "" {
 		what += " " + input
 	}
-	return model.Step(what, raw)
+	return model.ServerToolPart(what, raw)
 }
 
 // sources are a text's citations, as a list.

@@ -29,9 +29,9 @@ func serving(t *testing.T, events ...string) (with, without *anthropic.Model, se
 
 var (
 	asks   = agent.TextMessage(agent.RoleUser, "How is Rome?")
-	goOn   = agent.Message{Role: agent.RoleUser, Note: agent.NotePaused, Parts: []agent.Part{said("Go on.")}}
-	search = agent.Part{Type: agent.PartServer, Text: "web_search", Raw: json.RawMessage(`{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"weather"}}`)}
-	finds  = agent.Part{Type: agent.PartServer, Text: "web_search_tool_result", Raw: json.RawMessage(found)}
+	goOn   = agent.Message{Role: agent.RoleUser, Note: agent.NotePauseTurn, Parts: []agent.Part{said("Go on.")}}
+	search = agent.Part{Type: agent.PartServerTool, Text: "web_search", Raw: json.RawMessage(`{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"weather"}}`)}
+	finds  = agent.Part{Type: agent.PartServerTool, Text: "web_search_tool_result", Raw: json.RawMessage(found)}
 	sunny  = agent.Part{Type: agent.PartText, Text: "Sunny.", Raw: json.RawMessage(`[{"type":"web_search_result_location","url":"https://a.example","title":"A","cited_text":"Sun.","encrypted_index":"aWR4"}]`)}
 )
 
@@ -79,7 +79,7 @@ func TestAWholeReplyWithServerTools(t *testing.T) {
 	m, _ := serve(t, standin.Answer(200, "application/json", `{"type":"message","role":"assistant","stop_reason":"pause_turn","content":[`+string(search.Raw)+","+found+
 		`],"usage":{"input_tokens":10,"output_tokens":25,"server_tool_use":{"web_search_requests":1}}}`))
 	reply, _ := standin.Reply(t, m, ask("How is Rome?"))
-	require.Equal(t, model.FinishPaused, reply.Finish)
+	require.Equal(t, model.FinishPauseTurn, reply.Finish)
 	require.Equal(t, int64(1), reply.Usage.Searches)
 	require.Len(t, reply.Parts, 2)
 	require.JSONEq(t, string(search.Raw), string(reply.Parts[0].Raw))
@@ -96,5 +96,5 @@ func TestServerTools(t *testing.T) {
 	require.Equal(t, 10*agent.Dollar, m.Info("claude-opus-5").Price.Search)
 	require.Zero(t, m.Info("claude-of-tomorrow").Price)
 	o := anthropic.Options{ServerTools: []model.ServerTool{"telepathy"}}
-	require.ErrorIs(t, o.Check(), agent.InvalidInput)
+	require.ErrorIs(t, o.Check(), agent.CodeInvalidInput)
 }

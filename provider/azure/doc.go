@@ -4,7 +4,7 @@
 //
 // A [Model] serves every deployment of one resource; the runtime asks it for one by the
 // deployment's name. What a deployment is of Azure does not say, so a model has a window
-// only if its deployment bears its name, and never a price: model.Named gives it one.
+// only if its deployment bears its name, and never a price: model.WithInfo gives it one.
 //
 // # Sign-in
 //

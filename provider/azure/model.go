@@ -99,7 +99,7 @@ func (o *Options) inner() *openai.Options {
 	}
 }
 
-// Check refuses options that can't be meant, with [agent.InvalidInput] and the path of the
+// Check refuses options that can't be meant, with [agent.CodeInvalidInput] and the path of the
 // field under models of an agents file. New takes them, and the first call fails.
 func (o *Options) Check() error { return o.inner().Check() }
 

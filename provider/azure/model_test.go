@@ -98,7 +98,7 @@ func TestEntra(t *testing.T) {
 			var sent []string
 			for i := range 2 {
 				reply, _ := standin.Reply(t, m, ask("gpt-5.4"))
-				require.Equal(t, "azure/gpt-5.4", reply.Maker)
+				require.Equal(t, "azure/gpt-5.4", reply.ProviderModel)
 				require.NotContains(t, string(s.Bodies[i]), token)
 				sent = append(sent, s.Heads[i].Get("Authorization"))
 			}

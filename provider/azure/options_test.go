@@ -20,8 +20,8 @@ func TestOptions(t *testing.T) {
 	req := ask("mistral-large")
 	req.Tools = []agent.ToolSpec{{Name: "now"}}
 	req.Messages = append(req.Messages,
-		agent.Message{Role: agent.RoleAssistant, Maker: "azure/x", Parts: []agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{ID: "a", ProviderID: "given-1", Tool: "now"}}}},
-		agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartResult, Result: &agent.ToolResult{Call: "a", Tool: "now", Text: "12:00"}}}},
+		agent.Message{Role: agent.RoleAssistant, ProviderModel: "azure/x", Parts: []agent.Part{{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: "a", ProviderID: "given-1", Tool: "now"}}}},
+		agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "a", Tool: "now", Text: "12:00"}}}},
 		agent.TextMessage(agent.RoleUser, "And now?"))
 	o := azure.Options{
 		Endpoint: s.URL, APIKey: "a-key-of-azure-0123", API: openai.ChatCompletions, MaxTokensField: openai.MaxTokens, NoStreamOptions: true,

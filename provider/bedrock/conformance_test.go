@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 				},
 				Break:       func(f testsuite.Failure) string { return exception(kinds[f.Kind].name, kinds[f.Kind].words+f.Message) },
 				ContentType: "application/vnd.amazon.eventstream",
-			}, &testsuite.ModelOptions{Provider: "bedrock", Model: name, Lacks: testsuite.Lacks{Pings: true, Reasoning: true}})
+			}, &testsuite.ModelOptions{Provider: "bedrock", Model: name, Unsupported: testsuite.Unsupported{Pings: true, Reasoning: true}})
 		})
 	}
 }
@@ -46,19 +46,19 @@ var kinds = map[agent.FaultKind]struct {
 }
 
 var stops = map[model.Finish]string{
-	model.FinishStop: "end_turn", model.FinishCalls: "tool_use", model.FinishLength: "max_tokens", model.FinishFiltered: "content_filtered",
+	model.FinishStop: "end_turn", model.FinishToolCalls: "tool_use", model.FinishLength: "max_tokens", model.FinishContentFilter: "content_filtered",
 }
 
 // writeReply streams a scene.
-func writeReply(s testsuite.Scene) []string {
+func writeReply(s testsuite.ProviderResponse) []string {
 	events := []string{begin}
 	for i, b := range s.Blocks {
-		if b.Type == agent.PartCall {
+		if b.Type == agent.PartToolCall {
 			events = append(events, use(i, b.ID, b.Tool))
 		}
 		for _, p := range b.Pieces {
 			events = append(events, map[agent.PartType]func(int, string) string{
-				agent.PartText: text, agent.PartThinking: thinking, agent.PartCall: input,
+				agent.PartText: text, agent.PartThinking: thinking, agent.PartToolCall: input,
 			}[b.Type](i, p))
 		}
 		if b.Signature != "" {
@@ -88,7 +88,7 @@ type wireBlock struct {
 }
 
 // readRequest reads what the provider is asked, and demands that it is signed.
-func readRequest(r *http.Request, body []byte) (testsuite.Asked, error) {
+func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
 	var in struct {
 		Messages []struct {
 			Role    agent.Role
@@ -109,16 +109,16 @@ func readRequest(r *http.Request, body []byte) (testsuite.Asked, error) {
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.Asked{}, err
+		return testsuite.ProviderRequest{}, err
 	}
 	name, ok := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/model/"), "/converse-stream")
 	if !ok || r.Method != http.MethodPost {
-		return testsuite.Asked{}, fmt.Errorf("%s %s", r.Method, r.URL.Path)
+		return testsuite.ProviderRequest{}, fmt.Errorf("%s %s", r.Method, r.URL.Path)
 	}
 	if err := checkSignature(r, body); err != nil {
-		return testsuite.Asked{}, err
+		return testsuite.ProviderRequest{}, err
 	}
-	asked := testsuite.Asked{Model: name, MaxOutputTokens: in.InferenceConfig.MaxTokens, Temperature: in.InferenceConfig.Temperature, Key: r.Header.Get("X-Amz-Security-Token")}
+	asked := testsuite.ProviderRequest{Model: name, MaxOutputTokens: in.InferenceConfig.MaxTokens, Temperature: in.InferenceConfig.Temperature, Key: r.Header.Get("X-Amz-Security-Token")}
 	for _, s := range in.System {
 		asked.Instructions += s.Text
 	}
@@ -144,7 +144,7 @@ func partOf(b wireBlock) []agent.Part {
 	case b.ReasoningContent != nil:
 		return []agent.Part{standin.Thought(b.ReasoningContent.ReasoningText.Text, b.ReasoningContent.ReasoningText.Signature)}
 	case b.ToolUse != nil:
-		return []agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{ID: b.ToolUse.ToolUseID, Tool: b.ToolUse.Name, Arguments: b.ToolUse.Input}}}
+		return []agent.Part{{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: b.ToolUse.ToolUseID, Tool: b.ToolUse.Name, Arguments: b.ToolUse.Input}}}
 	case b.ToolResult != nil:
 		status, text := agent.CallOK, ""
 		if b.ToolResult.Status == "error" {

@@ -70,7 +70,7 @@ func (c call) refused(res *http.Response) error {
 		text = string(body)
 	}
 	if exception == "" {
-		hint = c.WrongPlace(res, "")
+		hint = c.WrongEndpoint(res, "")
 	}
 	kind := kindOf(exception, text, res.StatusCode)
 	switch {

@@ -39,9 +39,9 @@ const nearerCosts = 110
 
 // Info tells what is known of a model; its zero value if nothing is.
 func (m *Model) Info(id string) model.Info {
-	terms := model.Terms{Tier: m.tier, Hour: m.hour && strings.HasPrefix(family(id), claudes)}
+	terms := model.PriceTerms{ServiceTier: m.tier, CacheHour: m.hour && strings.HasPrefix(family(id), claudes)}
 	if m.tier == tierDefault {
-		terms.Tier = ""
+		terms.ServiceTier = ""
 	}
 	info := table.Info(family(id), time.Now(), terms)
 	global := strings.HasPrefix(arn.ReplaceAllString(id, ""), "global.")

@@ -46,7 +46,7 @@ func New(o *Options) *Model {
 	}
 	return &Model{
 		name: o.name(), client: model.HTTPClient(o.HTTPClient), door: newDoor(o),
-		hour: o.CacheTTL == time.Hour, tier: o.ServiceTier, extra: o.Extra.Add, wrong: o.Check(),
+		hour: o.CacheTTL == time.Hour, tier: o.ServiceTier, extra: o.Extra.Apply, wrong: o.Check(),
 	}
 }
 
@@ -87,7 +87,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	}
 	reply, err := c.read(ctx, res, emit)
 	if reply != nil {
-		reply.Maker = m.name + "/" + req.Model
+		reply.ProviderModel = m.name + "/" + req.Model
 	}
 	return reply, err
 }

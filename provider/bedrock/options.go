@@ -81,14 +81,14 @@ var own = []string{
 
 const tierDefault = "default"
 
-// Check refuses options that can't be meant, with [agent.InvalidInput] and the path of the
+// Check refuses options that can't be meant, with [agent.CodeInvalidInput] and the path of the
 // field under models of an agents file. New takes them, and the first call fails.
 func (o *Options) Check() error {
 	if err := model.CheckCacheTTL(o.CacheTTL); err != nil {
 		return err
 	}
 	if !slices.Contains([]string{"", tierDefault, "flex", "priority", "reserved"}, o.ServiceTier) {
-		return agent.Errorf(agent.InvalidInput, "service_tier must be %s, flex, priority or reserved, not %q", tierDefault, o.ServiceTier).At("service_tier")
+		return agent.Errorf(agent.CodeInvalidInput, "service_tier must be %s, flex, priority or reserved, not %q", tierDefault, o.ServiceTier).WithPath("service_tier")
 	}
 	return o.Extra.Check(own...)
 }

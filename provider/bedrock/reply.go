@@ -21,7 +21,7 @@ func (c call) read(ctx context.Context, res *http.Response, emit func(model.Delt
 	body := model.WatchBody(res, emit)
 	if form, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); form == "text/html" {
 		return nil, c.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
-			"%s answered with a web page%s", c.name, c.WrongPlace(res, ""))
+			"%s answered with a web page%s", c.name, c.WrongEndpoint(res, ""))
 	}
 	r, frames := newReply(emit), eventstream.NewDecoder()
 	for {
@@ -30,16 +30,16 @@ func (c call) read(ctx context.Context, res *http.Response, emit func(model.Delt
 		case ctx.Err() != nil:
 			return nil, c.Cancelled(ctx.Err())
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, c.Cut(res.StatusCode, body.Bytes(), nil)
+			return nil, c.Truncated(res.StatusCode, body.Bytes(), nil)
 		case err != nil:
-			return nil, c.Cut(res.StatusCode, body.Bytes(), err)
+			return nil, c.Truncated(res.StatusCode, body.Bytes(), err)
 		}
 		whole, err := c.take(res.StatusCode, r, frame)
 		if err != nil {
 			return nil, err
 		}
 		if err := r.kept.Check(); err != nil {
-			return nil, c.Cut(res.StatusCode, body.Bytes(), err)
+			return nil, c.Truncated(res.StatusCode, body.Bytes(), err)
 		}
 		if whole {
 			return c.finished(res.StatusCode, r)
@@ -51,7 +51,7 @@ func (c call) read(ctx context.Context, res *http.Response, emit func(model.Delt
 // read: that is an accident, and the next attempt may be better.
 func (c call) finished(status int, r *reply) (*model.Reply, error) {
 	out := r.done()
-	if strings.HasPrefix(r.stop, "malformed_") && out.Finish != model.FinishCalls {
+	if strings.HasPrefix(r.stop, "malformed_") && out.Finish != model.FinishToolCalls {
 		return nil, c.Faultf(agent.FaultTransient, status, 0, "%s could not read what the model wrote (%s)", c.name, r.stop)
 	}
 	return out, nil
@@ -85,7 +85,7 @@ type reply struct {
 	at     map[int]*piece
 	stop   string
 	usage  agent.Usage
-	kept   model.Kept
+	kept   model.Unemitted
 }
 
 func newReply(emit func(model.Delta)) *reply { return &reply{emit: emit, at: map[int]*piece{}} }
@@ -103,8 +103,8 @@ func (r *reply) take(kind string, ev event) (whole bool) {
 	switch kind {
 	case "contentBlockStart":
 		if use := ev.Start.Use; use != nil {
-			p := r.piece(ev.Index, agent.PartCall)
-			r.kept.More(len(use.ID) + len(use.Name))
+			p := r.piece(ev.Index, agent.PartToolCall)
+			r.kept.AddBytes(len(use.ID) + len(use.Name))
 			p.id, p.tool = use.ID, use.Name
 		}
 	case "contentBlockDelta":
@@ -113,7 +113,7 @@ func (r *reply) take(kind string, ev event) (whole bool) {
 		r.stop = ev.Stop
 	case "metadata":
 		u := ev.Usage
-		r.usage = model.Counted(agent.Usage{Input: u.Input + u.CacheRead + u.CacheWrite, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
+		r.usage = model.ClampUsage(agent.Usage{Input: u.Input + u.CacheRead + u.CacheWrite, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
 		r.emit(model.Delta{Usage: r.usage})
 		return true
 	}
@@ -123,11 +123,11 @@ func (r *reply) take(kind string, ev event) (whole bool) {
 func (r *reply) add(ev event) {
 	switch d := ev.Delta; {
 	case d.Use != nil:
-		r.kept.More(len(d.Use.Input))
-		r.piece(ev.Index, agent.PartCall).text.WriteString(d.Use.Input)
+		r.kept.AddBytes(len(d.Use.Input))
+		r.piece(ev.Index, agent.PartToolCall).text.WriteString(d.Use.Input)
 	case d.Reasoning != nil:
 		p := r.piece(ev.Index, agent.PartThinking)
-		r.kept.More(len(d.Reasoning.Signature) + len(d.Reasoning.Redacted))
+		r.kept.AddBytes(len(d.Reasoning.Signature) + len(d.Reasoning.Redacted))
 		p.signature.WriteString(d.Reasoning.Signature)
 		p.redacted.WriteString(d.Reasoning.Redacted)
 		p.text.WriteString(d.Reasoning.Text)
@@ -144,7 +144,7 @@ func (r *reply) add(ev event) {
 func (r *reply) piece(index int, kind agent.PartType) *piece {
 	p := r.at[index]
 	if p == nil || p.kind != kind {
-		r.kept.Part(0)
+		r.kept.AddPart(0)
 		p = &piece{kind: kind}
 		r.blocks, r.at[index] = append(r.blocks, p), p
 	}
@@ -156,7 +156,7 @@ func (r *reply) done() *model.Reply {
 	calls := false
 	for _, p := range r.blocks {
 		out.Parts = append(out.Parts, p.parts()...)
-		calls = calls || p.kind == agent.PartCall
+		calls = calls || p.kind == agent.PartToolCall
 	}
 	out.Finish = finish(r.stop, calls)
 	return out
@@ -166,8 +166,8 @@ func (r *reply) done() *model.Reply {
 func (p *piece) parts() []agent.Part {
 	text := p.text.String()
 	switch {
-	case p.kind == agent.PartCall:
-		return []agent.Part{model.Call(p.id, p.tool, text)}
+	case p.kind == agent.PartToolCall:
+		return []agent.Part{model.CallPart(p.id, p.tool, text)}
 	case p.kind == agent.PartText:
 		return []agent.Part{{Type: agent.PartText, Text: text}}
 	}
@@ -187,10 +187,10 @@ func finish(stop string, calls bool) model.Finish {
 	case "max_tokens", "model_context_window_exceeded":
 		return model.FinishLength
 	case "content_filtered", "guardrail_intervened", "refusal":
-		return model.FinishFiltered
+		return model.FinishContentFilter
 	}
 	if calls {
-		return model.FinishCalls
+		return model.FinishToolCalls
 	}
 	return model.FinishStop
 }

@@ -143,7 +143,7 @@ func (c call) messages(req *model.Request) []message {
 	for i, msg := range req.Messages {
 		named := func(call string) string { return id(i, call) }
 		if msg.Role == agent.RoleAssistant {
-			say(roleAssistant, assistantBlocks(msg, named, i > asked && agent.Provider(msg.MadeBy()) == c.name))
+			say(roleAssistant, assistantBlocks(msg, named, i > asked && agent.ProviderOf(msg.ModelName()) == c.name))
 		} else {
 			say(roleUser, userBlocks(msg, named))
 		}
@@ -167,7 +167,7 @@ func rank(b block) int {
 // lastAsked is the last message in which the user says something; -1 for none.
 func lastAsked(in []agent.Message) int {
 	for i, msg := range slices.Backward(in) {
-		if msg.Role == agent.RoleUser && !blank(msg.TextOf()) {
+		if msg.Role == agent.RoleUser && !blank(msg.Text()) {
 			return i
 		}
 	}
@@ -180,7 +180,7 @@ func userBlocks(msg agent.Message, id func(call string) string) []block {
 		switch {
 		case p.Type == agent.PartText && !blank(p.Text):
 			blocks = append(blocks, block{Text: &p.Text})
-		case p.Type == agent.PartResult && p.Result != nil:
+		case p.Type == agent.PartToolResult && p.Result != nil:
 			blocks = append(blocks, resultBlock(p.Result, id(p.Result.Call)))
 		}
 	}
@@ -228,7 +228,7 @@ func assistantBlocks(msg agent.Message, id func(call string) string, thought boo
 		case p.Type == agent.PartText && !blank(p.Text):
 			blocks = append(append(blocks, thinking...), block{Text: &p.Text})
 			thinking = nil
-		case p.Type == agent.PartCall && p.Call != nil:
+		case p.Type == agent.PartToolCall && p.Call != nil:
 			use := block{Use: &toolUse{ID: id(p.Call.ID), Name: p.Call.Tool, Input: arguments(p.Call)}}
 			blocks = append(append(blocks, thinking...), use)
 			thinking, thought = nil, false

@@ -196,18 +196,18 @@ func TestAlias(t *testing.T) {
 }
 
 func TestReplies(t *testing.T) {
-	callOf := func(arguments string) agent.Part { return model.Call("tooluse_1", "weather", arguments) }
+	callOf := func(arguments string) agent.Part { return model.CallPart("tooluse_1", "weather", arguments) }
 	usage := agent.Usage{Input: 10, Output: 25}
 	for name, c := range map[string]struct {
 		events []string
 		want   model.Reply
 	}{
-		"text and a call":        {whole, model.Reply{Parts: []agent.Part{said("Hello"), callOf(`{"city":"Rome"}`)}, Finish: model.FinishCalls, Usage: usage}},
-		"a call without input":   {[]string{begin, use(0, "tooluse_1", "weather"), stop(0), because("tool_use"), used}, model.Reply{Parts: []agent.Part{callOf("")}, Finish: model.FinishCalls, Usage: usage}},
-		"large numbers":          {[]string{begin, use(0, "tooluse_1", "weather"), input(0, `{"n":12345678901234567890}`), because("tool_use"), used}, model.Reply{Parts: []agent.Part{callOf(`{"n":12345678901234567890}`)}, Finish: model.FinishCalls, Usage: usage}},
-		"a stop that says stop":  {[]string{begin, use(0, "tooluse_1", "weather"), because("end_turn"), used}, model.Reply{Parts: []agent.Part{callOf("")}, Finish: model.FinishCalls, Usage: usage}},
+		"text and a call":        {whole, model.Reply{Parts: []agent.Part{said("Hello"), callOf(`{"city":"Rome"}`)}, Finish: model.FinishToolCalls, Usage: usage}},
+		"a call without input":   {[]string{begin, use(0, "tooluse_1", "weather"), stop(0), because("tool_use"), used}, model.Reply{Parts: []agent.Part{callOf("")}, Finish: model.FinishToolCalls, Usage: usage}},
+		"large numbers":          {[]string{begin, use(0, "tooluse_1", "weather"), input(0, `{"n":12345678901234567890}`), because("tool_use"), used}, model.Reply{Parts: []agent.Part{callOf(`{"n":12345678901234567890}`)}, Finish: model.FinishToolCalls, Usage: usage}},
+		"a stop that says stop":  {[]string{begin, use(0, "tooluse_1", "weather"), because("end_turn"), used}, model.Reply{Parts: []agent.Part{callOf("")}, Finish: model.FinishToolCalls, Usage: usage}},
 		"a window that is full":  {[]string{begin, text(0, "Hel"), because("model_context_window_exceeded"), used}, model.Reply{Parts: []agent.Part{said("Hel")}, Finish: model.FinishLength, Usage: usage}},
-		"a guardrail":            {[]string{begin, text(0, "Sorry."), because("guardrail_intervened"), used}, model.Reply{Parts: []agent.Part{said("Sorry.")}, Finish: model.FinishFiltered, Usage: usage}},
+		"a guardrail":            {[]string{begin, text(0, "Sorry."), because("guardrail_intervened"), used}, model.Reply{Parts: []agent.Part{said("Sorry.")}, Finish: model.FinishContentFilter, Usage: usage}},
 		"two kinds in one block": {[]string{begin, thinking(0, "Hm."), text(0, "So."), because("end_turn"), used}, model.Reply{Parts: []agent.Part{thought("Hm.", ""), said("So.")}, Finish: model.FinishStop, Usage: usage}},
 		"what is not known":      {[]string{begin, frame("newEvent", `{"x":1}`), delta(0, `{"citation":{"title":"t"}}`), text(1, "So."), because("end_turn"), used}, model.Reply{Parts: []agent.Part{said("So.")}, Finish: model.FinishStop, Usage: usage}},
 		"the cache": {[]string{begin, text(0, "So."), because("end_turn"), frame("metadata", `{"usage":{"inputTokens":5,"outputTokens":2,"totalTokens":1007,"cacheReadInputTokens":900,"cacheWriteInputTokens":100}}`)},

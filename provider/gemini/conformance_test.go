@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 		Refuse: func(f testsuite.Failure) (int, string) { return kinds[f.Kind].status, problemOf(f) },
 		Break:  func(f testsuite.Failure) string { return stream(problemOf(f)) },
 		Ping:   ": keep-alive\n\n",
-	}, &testsuite.ModelOptions{Provider: "gemini", Model: "gemini-3.8-flash", Lacks: testsuite.Lacks{
+	}, &testsuite.ModelOptions{Provider: "gemini", Model: "gemini-3.8-flash", Unsupported: testsuite.Unsupported{
 		BrokenJSON: true, // arguments are values of JSON
 		CacheWrite: true, // what is kept for later is not told
 	}})
@@ -52,11 +52,11 @@ func problemOf(f testsuite.Failure) string {
 }
 
 var stops = map[model.Finish]string{
-	model.FinishStop: "STOP", model.FinishCalls: "STOP", model.FinishLength: "MAX_TOKENS", model.FinishFiltered: "SAFETY",
+	model.FinishStop: "STOP", model.FinishToolCalls: "STOP", model.FinishLength: "MAX_TOKENS", model.FinishContentFilter: "SAFETY",
 }
 
 // writeReply streams a scene. A signature stands on the part behind the thinking.
-func writeReply(s testsuite.Scene) []string {
+func writeReply(s testsuite.ProviderResponse) []string {
 	var chunks []string
 	signature := ""
 	say := func(part string) {
@@ -67,7 +67,7 @@ func writeReply(s testsuite.Scene) []string {
 	}
 	for _, b := range s.Blocks {
 		switch b.Type {
-		case agent.PartCall:
+		case agent.PartToolCall:
 			say(calls(b.ID, b.Tool, strings.Join(b.Pieces, "")))
 			continue
 		case agent.PartThinking:
@@ -113,7 +113,7 @@ func (p askedPart) parts() []agent.Part {
 	switch {
 	case p.FunctionCall != nil:
 		c := p.FunctionCall
-		out = append(out, agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{ID: c.ID, Tool: c.Name, Arguments: c.Args}})
+		out = append(out, agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: c.ID, Tool: c.Name, Arguments: c.Args}})
 	case p.FunctionResponse != nil && p.FunctionResponse.Response.Error != nil:
 		out = append(out, result(p.FunctionResponse.ID, "", agent.CallFailed, *p.FunctionResponse.Response.Error))
 	case p.FunctionResponse != nil:
@@ -125,7 +125,7 @@ func (p askedPart) parts() []agent.Part {
 }
 
 // readRequest reads what the provider is asked.
-func readRequest(r *http.Request, body []byte) (testsuite.Asked, error) {
+func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
 	var in struct {
 		SystemInstruction struct{ Parts []askedPart }
 		Contents          []struct {
@@ -144,10 +144,10 @@ func readRequest(r *http.Request, body []byte) (testsuite.Asked, error) {
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.Asked{}, err
+		return testsuite.ProviderRequest{}, err
 	}
 	name := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/v1beta/models/"), ":streamGenerateContent")
-	asked := testsuite.Asked{Model: name, Temperature: in.GenerationConfig.Temperature, MaxOutputTokens: in.GenerationConfig.MaxOutputTokens, Key: r.Header.Get("x-goog-api-key")}
+	asked := testsuite.ProviderRequest{Model: name, Temperature: in.GenerationConfig.Temperature, MaxOutputTokens: in.GenerationConfig.MaxOutputTokens, Key: r.Header.Get("x-goog-api-key")}
 	for _, p := range in.SystemInstruction.Parts {
 		asked.Instructions += *p.Text
 	}

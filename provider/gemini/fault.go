@@ -119,7 +119,7 @@ func (m *Model) refused(res *http.Response) error {
 		text = string(body)
 	}
 	if p == nil {
-		hint = m.endpoint.WrongPlace(res, "")
+		hint = m.endpoint.WrongEndpoint(res, "")
 	}
 	if p == nil {
 		p = &problem{Message: text}

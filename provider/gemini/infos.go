@@ -19,9 +19,9 @@ func Table() model.Table { return table }
 
 // Info tells what is known of a model; its zero value where nothing is.
 func (m *Model) Info(name string) model.Info {
-	terms := model.Terms{Tier: string(m.tier)}
+	terms := model.PriceTerms{ServiceTier: string(m.tier)}
 	if m.tier == genai.ServiceTierStandard {
-		terms.Tier = ""
+		terms.ServiceTier = ""
 	}
 	return table.Info(name, time.Now(), terms)
 }

@@ -11,7 +11,7 @@ import (
 func TestLineEndings(t *testing.T) {
 	m, _ := serve(t, standin.Drip(whole, 0))
 	want, _ := standin.Reply(t, m, ask("Hello"))
-	want.Maker = ""
+	want.ProviderModel = ""
 	plain := strings.ReplaceAll(whole, "\r\n", "\n")
 	for name, given := range map[string]string{"mark": "\ufeff" + plain, "CR": strings.ReplaceAll(plain, "\n", "\r"), "CRLF": strings.ReplaceAll(plain, "\n", "\r\n")} {
 		for _, n := range []int{0, 1} {

@@ -134,7 +134,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	}
 	reply, err := m.read(ctx, res, emit)
 	if reply != nil {
-		reply.Maker = m.name + "/" + req.Model
+		reply.ProviderModel = m.name + "/" + req.Model
 	}
 	return reply, err
 }

@@ -75,6 +75,6 @@ func TestInfo(t *testing.T) {
 	require.Equal(t, model.Info{}, m.Info("gemini-of-tomorrow"))
 	// A price that Google has said will change is not known when it has.
 	offer := gemini.Table()
-	require.NotZero(t, offer.Info("gemini-4-argon", time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC), model.Terms{}).Price)
-	require.Zero(t, offer.Info("gemini-4-argon", time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), model.Terms{}).Price)
+	require.NotZero(t, offer.Info("gemini-4-argon", time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC), model.PriceTerms{}).Price)
+	require.Zero(t, offer.Info("gemini-4-argon", time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), model.PriceTerms{}).Price)
 }

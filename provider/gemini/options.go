@@ -77,12 +77,12 @@ var own = []string{
 	"model", "serviceTier", "systemInstruction", "toolConfig.functionCallingConfig", "tools",
 }
 
-// Check refuses options that can't be meant, with [agent.InvalidInput] and the path of the
+// Check refuses options that can't be meant, with [agent.CodeInvalidInput] and the path of the
 // field under models of an agents file. New takes them, and the first call fails.
 func (o *Options) Check() error {
 	tiers := []genai.ServiceTier{"", genai.ServiceTierStandard, genai.ServiceTierFlex, genai.ServiceTierPriority}
 	if !slices.Contains(tiers, genai.ServiceTier(o.ServiceTier)) {
-		return agent.Errorf(agent.InvalidInput, "service_tier must be standard, flex or priority, not %q", o.ServiceTier).At("service_tier")
+		return agent.Errorf(agent.CodeInvalidInput, "service_tier must be standard, flex or priority, not %q", o.ServiceTier).WithPath("service_tier")
 	}
 	if err := o.ToolChoice.Check(); err != nil {
 		return err

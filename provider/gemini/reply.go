@@ -25,7 +25,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.De
 	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
 	case "text/html":
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
-			"%s answered with a web page%s; see %s", m.name, m.endpoint.WrongPlace(res, ""), m.where())
+			"%s answered with a web page%s; see %s", m.name, m.endpoint.WrongEndpoint(res, ""), m.where())
 	case "application/json":
 		err = r.takeWhole(body)
 	default:
@@ -38,7 +38,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.De
 	case errors.As(err, &p):
 		return nil, m.brokeOff(res.StatusCode, p)
 	case r.finish == "" && r.blocked == "":
-		return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), err)
+		return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), err)
 	}
 	// What breaks behind the reason to stop has taken nothing from the reply.
 	return r.done(), nil
@@ -52,7 +52,7 @@ type reply struct {
 	blocked genai.BlockedReason
 	why     string // of what was filtered
 	usage   usage
-	kept    model.Kept
+	kept    model.Unemitted
 }
 
 // takeWhole reads the answer of a server that does not stream: an event, or a list
@@ -113,7 +113,7 @@ func (r *reply) add(p part) {
 		text = *p.Text
 	}
 	if p.Signature != "" {
-		r.kept.Part(len(p.Signature))
+		r.kept.AddPart(len(p.Signature))
 		if last := r.last(agent.PartThinking); last != nil && last.Signature == "" && !p.Thought {
 			last.Signature = p.Signature
 		} else if !p.Thought {
@@ -122,8 +122,8 @@ func (r *reply) add(p part) {
 	}
 	switch {
 	case p.Call != nil:
-		r.kept.Part(len(p.Call.Args))
-		r.parts = append(r.parts, model.Call(p.Call.ID, p.Call.Name, strings.TrimPrefix(string(p.Call.Args), "null")))
+		r.kept.AddPart(len(p.Call.Args))
+		r.parts = append(r.parts, model.CallPart(p.Call.ID, p.Call.Name, strings.TrimPrefix(string(p.Call.Args), "null")))
 	case text != "" && p.Thought:
 		r.write(agent.PartThinking, text)
 		r.emit(model.Delta{Thinking: text})
@@ -190,21 +190,21 @@ var (
 // used is what the provider has told so far.
 func (r *reply) used() agent.Usage {
 	u := r.usage
-	return model.Counted(agent.Usage{Input: u.Prompt + u.ToolPrompt, Output: u.Candidates + u.Thoughts, CacheRead: u.Cached, Reasoning: u.Thoughts})
+	return model.ClampUsage(agent.Usage{Input: u.Prompt + u.ToolPrompt, Output: u.Candidates + u.Thoughts, CacheRead: u.Cached, Reasoning: u.Thoughts})
 }
 
 func (r *reply) done() *model.Reply {
 	out := &model.Reply{Parts: r.parts, Finish: model.FinishStop, Usage: r.used()}
-	calls := slices.ContainsFunc(r.parts, func(p agent.Part) bool { return p.Type == agent.PartCall })
+	calls := slices.ContainsFunc(r.parts, func(p agent.Part) bool { return p.Type == agent.PartToolCall })
 	switch {
 	case r.blocked != "" || slices.Contains(filtered, r.finish):
-		out.Finish = model.FinishFiltered
+		out.Finish = model.FinishContentFilter
 	case slices.Contains(short, r.finish):
 		out.Finish = model.FinishLength
 	case calls:
-		out.Finish = model.FinishCalls
+		out.Finish = model.FinishToolCalls
 	}
-	if reason := cmp.Or(string(r.blocked), string(r.finish)); out.Finish == model.FinishFiltered && len(out.Parts) == 0 {
+	if reason := cmp.Or(string(r.blocked), string(r.finish)); out.Finish == model.FinishContentFilter && len(out.Parts) == 0 {
 		out.Parts = []agent.Part{{Type: agent.PartText, Text: strings.TrimSuffix(reason+": "+r.why, ": ")}}
 	}
 	return out

@@ -30,12 +30,12 @@ var replies = []struct {
 	name: "calls at once, of which the first is signed",
 	chunks: []string{chunk(thinks("Look it up.")), chunk(signed(calls("a", "weather", `{"city":"Rome","n":12345678901234567891}`), "c2ln"), calls("b", "weather", `{"city":"Oslo"}`)),
 		chunk(calls("", "now", "")), because("STOP")},
-	want: model.Reply{Parts: []agent.Part{thought("Look it up.", "c2ln"), model.Call("a", "weather", `{"city":"Rome","n":12345678901234567891}`),
-		model.Call("b", "weather", `{"city":"Oslo"}`), model.Call("", "now", "")}, Finish: model.FinishCalls, Usage: plainUsage},
+	want: model.Reply{Parts: []agent.Part{thought("Look it up.", "c2ln"), model.CallPart("a", "weather", `{"city":"Rome","n":12345678901234567891}`),
+		model.CallPart("b", "weather", `{"city":"Oslo"}`), model.CallPart("", "now", "")}, Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name:   "a call that is signed without a word of thinking, and whose arguments are null",
 	chunks: []string{chunk(signed(calls("a", "now", `null`), "c2ln")), because("STOP")},
-	want:   model.Reply{Parts: []agent.Part{thought("", "c2ln"), model.Call("a", "now", "")}, Finish: model.FinishCalls, Usage: plainUsage},
+	want:   model.Reply{Parts: []agent.Part{thought("", "c2ln"), model.CallPart("a", "now", "")}, Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name:   "thinking that is signed itself, twice",
 	chunks: []string{chunk(signed(thinks("One."), "MQ==")), chunk(signed(thinks("Two."), "Mg==")), chunk(text("Three.")), because("STOP")},
@@ -65,15 +65,15 @@ var replies = []struct {
 }, {
 	name:   "filtered in its midst",
 	chunks: []string{chunk(text("Once")), because("SAFETY")},
-	want:   model.Reply{Parts: []agent.Part{said("Once")}, Finish: model.FinishFiltered, Usage: plainUsage},
+	want:   model.Reply{Parts: []agent.Part{said("Once")}, Finish: model.FinishContentFilter, Usage: plainUsage},
 }, {
 	name:   "filtered, with a reason",
 	chunks: []string{`{"candidates":[{"finishReason":"RECITATION","finishMessage":"It is a song's."}],"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":25}}`},
-	want:   model.Reply{Parts: []agent.Part{said("RECITATION: It is a song's.")}, Finish: model.FinishFiltered, Usage: plainUsage},
+	want:   model.Reply{Parts: []agent.Part{said("RECITATION: It is a song's.")}, Finish: model.FinishContentFilter, Usage: plainUsage},
 }, {
 	name:   "a question that is filtered",
 	chunks: []string{`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":10,"totalTokenCount":10}}`},
-	want:   model.Reply{Parts: []agent.Part{said("PROHIBITED_CONTENT")}, Finish: model.FinishFiltered, Usage: agent.Usage{Input: 10}},
+	want:   model.Reply{Parts: []agent.Part{said("PROHIBITED_CONTENT")}, Finish: model.FinishContentFilter, Usage: agent.Usage{Input: 10}},
 }}
 
 func TestReplies(t *testing.T) {

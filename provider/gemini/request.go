@@ -151,7 +151,7 @@ func (m *Model) modelParts(msg agent.Message, asked string, id func(call string)
 			signature = p.Signature
 		case p.Type == agent.PartText && !blank(p.Text):
 			add(textPart(p.Text))
-		case p.Type == agent.PartCall && p.Call != nil:
+		case p.Type == agent.PartToolCall && p.Call != nil:
 			if calls++; calls == 1 && signature == "" && generation(asked) >= 3 {
 				signature = foreign
 			}
@@ -166,7 +166,7 @@ func (m *Model) modelParts(msg agent.Message, asked string, id func(call string)
 
 // wrote tells whether the model that is asked wrote a message.
 func (m *Model) wrote(msg agent.Message, asked string) bool {
-	provider, name, named := strings.Cut(msg.MadeBy(), "/")
+	provider, name, named := strings.Cut(msg.ModelName(), "/")
 	return provider == m.name && (!named || name == asked)
 }
 
@@ -176,7 +176,7 @@ func userParts(msg agent.Message, id func(call string) string) []part {
 		switch {
 		case p.Type == agent.PartText && !blank(p.Text):
 			parts = append(parts, textPart(p.Text))
-		case p.Type == agent.PartResult && p.Result != nil:
+		case p.Type == agent.PartToolResult && p.Result != nil:
 			parts = append(parts, resultPart(p.Result, id(p.Result.Call)))
 		}
 	}

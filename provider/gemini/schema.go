@@ -31,7 +31,7 @@ func wordsOrNumbers(enum any) bool {
 // list.
 func outputSchema(raw json.RawMessage) (schema json.RawMessage, whole bool) {
 	var root struct{ Type any }
-	schema, whole = subset.Fit(raw)
+	schema, whole = subset.Convert(raw)
 	if json.Unmarshal(schema, &root) != nil || root.Type != "object" && root.Type != "array" {
 		return nil, false
 	}

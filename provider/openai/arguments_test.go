@@ -23,8 +23,8 @@ func TestArgumentsGoBackAsTheyWereWritten(t *testing.T) {
 		req := ask("Build it")
 		req.Tools = []agent.ToolSpec{now}
 		req.Messages = append(req.Messages,
-			agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartCall, Call: &call}}},
-			agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartResult, Result: &agent.ToolResult{Call: "t1.1", Tool: "now", Text: "ok", Status: agent.CallOK}}}})
+			agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartToolCall, Call: &call}}},
+			agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "t1.1", Tool: "now", Text: "ok", Status: agent.CallOK}}}})
 		s := standin.Listen(t, standin.Drip(whole, 0))
 		standin.Reply(t, openai.New(&openai.Options{API: api, APIKey: key, BaseURL: s.URL + "/v1"}), req)
 		var in struct {

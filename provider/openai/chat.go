@@ -155,7 +155,7 @@ func (m *Model) chatAssistant(msg agent.Message, id func(call string) string) *s
 		if p.Type == agent.PartThinking {
 			thinking.WriteString(p.Text)
 		}
-		if p.Type != agent.PartCall || p.Call == nil {
+		if p.Type != agent.PartToolCall || p.Call == nil {
 			continue
 		}
 		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
@@ -163,7 +163,7 @@ func (m *Model) chatAssistant(msg agent.Message, id func(call string) string) *s
 			Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: p.Call.Tool, Arguments: m.arguments(p.Call)},
 		}})
 	}
-	switch text := msg.TextOf(); {
+	switch text := msg.Text(); {
 	case !blank(text):
 		a.Content.OfString = param.NewOpt(text)
 	case len(a.ToolCalls) == 0:
@@ -171,7 +171,7 @@ func (m *Model) chatAssistant(msg agent.Message, id func(call string) string) *s
 	default: // some servers miss a content that is not there
 		a.Content.OfString = param.Null[string]()
 	}
-	if m.with.KeepThinking && thinking.Len() > 0 && agent.Provider(msg.MadeBy()) == m.name {
+	if m.with.KeepThinking && thinking.Len() > 0 && agent.ProviderOf(msg.ModelName()) == m.name {
 		a.SetExtraFields(map[string]any{"reasoning_content": thinking.String()})
 	}
 	return a
@@ -186,7 +186,7 @@ func (m *Model) arguments(c *agent.ToolCall) string {
 	if c.Malformed != "" || !json.Valid(c.Arguments) {
 		return "{}"
 	}
-	return string(agent.Plain(c.Arguments)) // as the model wrote them
+	return string(agent.UnescapeHTML(c.Arguments)) // as the model wrote them
 }
 
 // userText joins what a user says; blank texts are left out.
@@ -203,7 +203,7 @@ func userText(msg agent.Message) string {
 func results(msg agent.Message) []*agent.ToolResult {
 	var list []*agent.ToolResult
 	for _, p := range msg.Parts {
-		if p.Type == agent.PartResult && p.Result != nil {
+		if p.Type == agent.PartToolResult && p.Result != nil {
 			list = append(list, p.Result)
 		}
 	}

@@ -24,7 +24,7 @@ type chatReply struct {
 	at       map[int64]*chatCall // the latest call of each index
 	finish   string
 	usage    agent.Usage
-	kept     model.Kept
+	kept     model.Unemitted
 }
 
 // chatCall is a call in the making.
@@ -124,7 +124,7 @@ func reasoning(extra map[string]respjson.Field) string {
 func (r *chatReply) call(d sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	c := r.going(d)
 	if c == nil || c.endsBefore(d) {
-		r.kept.Part(0)
+		r.kept.AddPart(0)
 		c = &chatCall{}
 		r.calls = append(r.calls, c)
 		if r.at == nil {
@@ -134,7 +134,7 @@ func (r *chatReply) call(d sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	if d.JSON.Index.Valid() {
 		r.at[d.Index] = c
 	}
-	r.kept.More(len(d.Function.Arguments))
+	r.kept.AddBytes(len(d.Function.Arguments))
 	c.id, c.tool = cmp.Or(c.id, d.ID), cmp.Or(c.tool, d.Function.Name)
 	c.arguments.WriteString(d.Function.Arguments)
 }
@@ -212,7 +212,7 @@ func (r *chatReply) reply() *model.Reply {
 	}
 	said := map[string]model.Finish{
 		"length": model.FinishLength, "max_tokens": model.FinishLength, "model_length": model.FinishLength,
-		"content_filter": model.FinishFiltered,
+		"content_filter": model.FinishContentFilter,
 	}[r.finish]
 	out := &model.Reply{Usage: r.usage, Finish: finish(said, r.refused, len(r.calls) > 0)}
 	if s := r.thinking.String(); s != "" {
@@ -222,7 +222,7 @@ func (r *chatReply) reply() *model.Reply {
 		out.Parts = append(out.Parts, agent.Part{Type: agent.PartText, Text: s})
 	}
 	for _, c := range r.calls {
-		out.Parts = append(out.Parts, model.Call(c.id, c.tool, c.arguments.String()))
+		out.Parts = append(out.Parts, model.CallPart(c.id, c.tool, c.arguments.String()))
 	}
 	return out
 }

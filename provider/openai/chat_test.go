@@ -110,36 +110,36 @@ var chatReplies = []struct {
 	name: "calls in pieces, one within the other",
 	chunks: []string{begin, text("Let me look."), calls(piece(0, "call_a", "weather", "")), calls(piece(0, "", "", `{"city"`)),
 		calls(piece(1, "call_b", "time", `{"zone":"`)), calls(piece(0, "", "", `:"Rome"}`), piece(1, "", "", `CET"}`)), because("tool_calls"), counted, end},
-	want: model.Reply{Parts: []agent.Part{said("Let me look."), model.Call("call_a", "weather", `{"city":"Rome"}`), model.Call("call_b", "time", `{"zone":"CET"}`)},
-		Finish: model.FinishCalls, Usage: plainUsage},
+	want: model.Reply{Parts: []agent.Part{said("Let me look."), model.CallPart("call_a", "weather", `{"city":"Rome"}`), model.CallPart("call_b", "time", `{"zone":"CET"}`)},
+		Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name: "calls without arguments and with broken ones, another reason to stop",
 	chunks: []string{begin, calls(piece(0, "a", "now", "")), calls(piece(1, "b", "pay", `{"amount": 5`)),
 		because("stop"), counted, end},
-	want: model.Reply{Parts: []agent.Part{model.Call("a", "now", ""), model.Call("b", "pay", `{"amount": 5`)}, Finish: model.FinishCalls, Usage: plainUsage},
+	want: model.Reply{Parts: []agent.Part{model.CallPart("a", "now", ""), model.CallPart("b", "pay", `{"amount": 5`)}, Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name: "ids missing and repeated",
 	chunks: []string{begin, calls(piece(0, "", "f", `{"n":1}`)), calls(piece(1, "same", "f", `{"n":`)), calls(piece(1, "same", "", `2}`)),
 		calls(piece(2, "same", "f", `{"n":3}`)), because("tool_calls"), counted, end},
-	want: model.Reply{Parts: []agent.Part{model.Call("", "f", `{"n":1}`), model.Call("same", "f", `{"n":2}`), model.Call("same", "f", `{"n":3}`)},
-		Finish: model.FinishCalls, Usage: plainUsage},
+	want: model.Reply{Parts: []agent.Part{model.CallPart("", "f", `{"n":1}`), model.CallPart("same", "f", `{"n":2}`), model.CallPart("same", "f", `{"n":3}`)},
+		Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name: "all calls have the index 0",
 	chunks: []string{begin, calls(piece(0, "a", "f", `{"n":1}`)), calls(piece(0, "b", "f", ``)), calls(piece(0, "", "", `{"n":2}`)),
 		calls(piece(0, "", "g", `{"n":3}`), piece(0, "", "g", `{"n":4}`)), because("stop"), counted, end},
-	want: model.Reply{Parts: []agent.Part{model.Call("a", "f", `{"n":1}`), model.Call("b", "f", `{"n":2}`), model.Call("", "g", `{"n":3}`), model.Call("", "g", `{"n":4}`)},
-		Finish: model.FinishCalls, Usage: plainUsage},
+	want: model.Reply{Parts: []agent.Part{model.CallPart("a", "f", `{"n":1}`), model.CallPart("b", "f", `{"n":2}`), model.CallPart("", "g", `{"n":3}`), model.CallPart("", "g", `{"n":4}`)},
+		Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name: "no call has an index",
 	chunks: []string{begin, calls(piece(-1, "a", "f", `{"n":`)), calls(piece(-1, "", "", `1}`)), calls(piece(-1, "b", "f", `{"n":`)), calls(piece(-1, "a", "", ` `)),
 		calls(piece(-1, "b", "", `2}`)), calls(piece(-1, "", "g", "")), because("tool_calls"), counted, end},
-	want: model.Reply{Parts: []agent.Part{model.Call("a", "f", `{"n":1} `), model.Call("b", "f", `{"n":2}`), model.Call("", "g", "")},
-		Finish: model.FinishCalls, Usage: plainUsage},
+	want: model.Reply{Parts: []agent.Part{model.CallPart("a", "f", `{"n":1} `), model.CallPart("b", "f", `{"n":2}`), model.CallPart("", "g", "")},
+		Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name: "name and id in every piece",
 	chunks: []string{begin, calls(piece(0, "a", "f", `{"n"`)), calls(piece(0, "a", "f", `:1}`)), calls(piece(0, "a", "f", "")),
 		because("tool_calls"), counted, end},
-	want: model.Reply{Parts: []agent.Part{model.Call("a", "f", `{"n":1}`)}, Finish: model.FinishCalls, Usage: plainUsage},
+	want: model.Reply{Parts: []agent.Part{model.CallPart("a", "f", `{"n":1}`)}, Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name:   "thinking under both names",
 	chunks: []string{begin, field("reasoning_content", "Two and "), field("reasoning", "two."), text("Four."), because("stop"), counted, end},
@@ -148,11 +148,11 @@ var chatReplies = []struct {
 }, {
 	name:   "refused",
 	chunks: []string{begin, field("refusal", "I can't "), field("refusal", "do that."), because("stop"), counted, end},
-	want:   model.Reply{Parts: []agent.Part{said("I can't do that.")}, Finish: model.FinishFiltered, Usage: plainUsage},
+	want:   model.Reply{Parts: []agent.Part{said("I can't do that.")}, Finish: model.FinishContentFilter, Usage: plainUsage},
 }, {
 	name:   "filtered",
 	chunks: []string{begin, text("Well, "), because("content_filter"), counted, end},
-	want:   model.Reply{Parts: []agent.Part{said("Well, ")}, Finish: model.FinishFiltered, Usage: plainUsage},
+	want:   model.Reply{Parts: []agent.Part{said("Well, ")}, Finish: model.FinishContentFilter, Usage: plainUsage},
 }, {
 	name: "other choices, and fields of others",
 	chunks: []string{`{"object":"x","prompt_filter_results":[]}`, `{"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"stop"}]}`,
@@ -190,7 +190,7 @@ func TestWholeChat(t *testing.T) {
 		"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":25,"total_tokens":35}}`))
 	reply, h := standin.Reply(t, m, ask("Hello"))
 	standin.Same(t, "whole", reply, &model.Reply{
-		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm."}, said("Hello"), model.Call("a", "f", `{"n":1}`)},
-		Finish: model.FinishCalls, Usage: plainUsage,
+		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm."}, said("Hello"), model.CallPart("a", "f", `{"n":1}`)},
+		Finish: model.FinishToolCalls, Usage: plainUsage,
 	}, h)
 }

@@ -21,7 +21,7 @@ func TestConformanceChat(t *testing.T) {
 		Read: readChat, Reply: writeChat, Refuse: refuse,
 		Break: func(f testsuite.Failure) string { return stream(problemOf(f)) },
 		Ping:  ": PROCESSING\n\n",
-	}, &testsuite.ModelOptions{Provider: "openai", Lacks: testsuite.Lacks{Signatures: true, FailedResults: true}})
+	}, &testsuite.ModelOptions{Provider: "openai", Unsupported: testsuite.Unsupported{Signatures: true, FailedResults: true}})
 }
 
 func TestConformanceResponses(t *testing.T) {
@@ -32,7 +32,7 @@ func TestConformanceResponses(t *testing.T) {
 		Read: readResponse, Reply: writeResponse, Refuse: refuse,
 		Break: func(f testsuite.Failure) string { return "data: " + problemOf(f) + "\n\n" },
 		Ping:  ": keep-alive\n\n",
-	}, &testsuite.ModelOptions{Provider: "openai", Lacks: testsuite.Lacks{FailedResults: true}})
+	}, &testsuite.ModelOptions{Provider: "openai", Unsupported: testsuite.Unsupported{FailedResults: true}})
 }
 
 // kinds are the words of servers for kinds of failures.
@@ -56,19 +56,19 @@ func problemOf(f testsuite.Failure) string {
 func refuse(f testsuite.Failure) (int, string) { return kinds[f.Kind].status, problemOf(f) }
 
 // writeChat streams a scene as Chat Completions.
-func writeChat(s testsuite.Scene) []string {
+func writeChat(s testsuite.ProviderResponse) []string {
 	chunks, call := []string{begin}, -1
 	for _, b := range s.Blocks {
 		name := map[agent.PartType]string{agent.PartText: "content", agent.PartThinking: "reasoning_content"}[b.Type]
-		if s.Finish == model.FinishFiltered {
+		if s.Finish == model.FinishContentFilter {
 			name = "refusal"
 		}
-		if b.Type == agent.PartCall {
+		if b.Type == agent.PartToolCall {
 			call++
 			chunks = append(chunks, calls(piece(call, b.ID, b.Tool, "")))
 		}
 		for _, p := range b.Pieces {
-			if b.Type == agent.PartCall {
+			if b.Type == agent.PartToolCall {
 				chunks = append(chunks, calls(piece(call, "", "", p)))
 			} else {
 				chunks = append(chunks, field(name, p))
@@ -76,7 +76,7 @@ func writeChat(s testsuite.Scene) []string {
 		}
 	}
 	because := because(string(s.Finish))
-	if s.Finish == model.FinishFiltered {
+	if s.Finish == model.FinishContentFilter {
 		because = strings.Replace(because, string(s.Finish), "stop", 1)
 	}
 	u := s.Usage
@@ -90,17 +90,17 @@ func writeChat(s testsuite.Scene) []string {
 }
 
 // writeResponse streams a scene as Responses.
-func writeResponse(s testsuite.Scene) []string {
+func writeResponse(s testsuite.ProviderResponse) []string {
 	list := []string{created}
 	for i, b := range s.Blocks {
 		whole := strings.Join(b.Pieces, "")
 		item, kind := message(whole), "output_text"
 		switch {
-		case s.Finish == model.FinishFiltered:
+		case s.Finish == model.FinishContentFilter:
 			kind, item = "refusal", fmt.Sprintf(`{"type":"message","id":"m","role":"assistant","content":[{"type":"refusal","refusal":%q}]}`, whole)
 		case b.Type == agent.PartThinking:
 			kind, item = "reasoning_summary_text", fmt.Sprintf(`{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":%q}],"encrypted_content":%q}`, whole, b.Signature)
-		case b.Type == agent.PartCall:
+		case b.Type == agent.PartToolCall:
 			kind, item = "function_call_arguments", functionCall(b.ID, b.Tool, whole)
 		}
 		for _, p := range b.Pieces {
@@ -137,8 +137,8 @@ type wireFunction struct {
 	Parameters        json.RawMessage
 }
 
-func (b basics) asked(r *http.Request) testsuite.Asked {
-	asked := testsuite.Asked{Model: b.Model, Temperature: b.Temperature, Key: strings.TrimPrefix(r.Header.Get("authorization"), "Bearer ")}
+func (b basics) asked(r *http.Request) testsuite.ProviderRequest {
+	asked := testsuite.ProviderRequest{Model: b.Model, Temperature: b.Temperature, Key: strings.TrimPrefix(r.Header.Get("authorization"), "Bearer ")}
 	for _, t := range b.Tools {
 		f := t.Function
 		if f.Name == "" {
@@ -150,10 +150,10 @@ func (b basics) asked(r *http.Request) testsuite.Asked {
 }
 
 func askedCall(id, name, arguments string) agent.Part {
-	return agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{ID: id, Tool: name, Arguments: json.RawMessage(arguments)}}
+	return agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: id, Tool: name, Arguments: json.RawMessage(arguments)}}
 }
 
-func readChat(r *http.Request, body []byte) (testsuite.Asked, error) {
+func readChat(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
 	var in struct {
 		basics
 		MaxTokens int `json:"max_tokens"`
@@ -168,7 +168,7 @@ func readChat(r *http.Request, body []byte) (testsuite.Asked, error) {
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.Asked{}, err
+		return testsuite.ProviderRequest{}, err
 	}
 	asked := in.asked(r)
 	asked.MaxOutputTokens = in.MaxTokens
@@ -191,7 +191,7 @@ func readChat(r *http.Request, body []byte) (testsuite.Asked, error) {
 	return asked, nil
 }
 
-func readResponse(r *http.Request, body []byte) (testsuite.Asked, error) {
+func readResponse(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
 	var in struct {
 		basics
 		Instructions string
@@ -204,7 +204,7 @@ func readResponse(r *http.Request, body []byte) (testsuite.Asked, error) {
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.Asked{}, err
+		return testsuite.ProviderRequest{}, err
 	}
 	asked := in.asked(r)
 	asked.Instructions, asked.MaxOutputTokens = in.Instructions, in.MaxTokens

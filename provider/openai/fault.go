@@ -145,7 +145,7 @@ func (m *Model) refused(res *http.Response) error {
 		text = string(body)
 	}
 	if p == nil || p.code == "" && p.kind == "" { // what a problem of a model has
-		hint = m.endpoint.WrongPlace(res, baseVersion)
+		hint = m.endpoint.WrongEndpoint(res, baseVersion)
 	}
 	if p == nil {
 		p = &problem{message: text}

@@ -38,5 +38,5 @@ func (m *Model) Info(name string) model.Info {
 	if info, ok := m.with.Infos[name]; ok {
 		return info
 	}
-	return table.Info(family(name), time.Now(), model.Terms{Tier: priced(m.with.ServiceTier), ServerTools: m.with.ServerTools})
+	return table.Info(family(name), time.Now(), model.PriceTerms{ServiceTier: priced(m.with.ServiceTier), ServerTools: m.with.ServerTools})
 }

@@ -117,7 +117,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	}
 	reply, err := m.read(ctx, res, into, emit)
 	if reply != nil {
-		reply.Maker = m.name + "/" + req.Model
+		reply.ProviderModel = m.name + "/" + req.Model
 	}
 	return reply, err
 }

@@ -163,12 +163,12 @@ var (
 
 const ultrafast = "ultrafast"
 
-// Check refuses options that can't be meant, with [agent.InvalidInput] and the path of the
+// Check refuses options that can't be meant, with [agent.CodeInvalidInput] and the path of the
 // field under models of an agents file. New takes them, and the first call fails.
 func (o *Options) Check() error {
 	api, own := o.api(isOwn(o.baseURL())), o.Own || isOwn(o.baseURL())
 	fault := func(field, format string, args ...any) error {
-		return agent.Errorf(agent.InvalidInput, "%s %s", field, fmt.Sprintf(format, args...)).At(field)
+		return agent.Errorf(agent.CodeInvalidInput, "%s %s", field, fmt.Sprintf(format, args...)).WithPath(field)
 	}
 	forms := []API{ChatCompletions, Responses}
 	fields := chatOwn

@@ -104,12 +104,12 @@ func TestServiceTier(t *testing.T) {
 func TestCallIDs(t *testing.T) {
 	const given = "functions.now:0"
 	made := func(maker string, ids ...string) []agent.Message {
-		calls := agent.Message{Role: agent.RoleAssistant, Maker: maker}
+		calls := agent.Message{Role: agent.RoleAssistant, ProviderModel: maker}
 		results := agent.Message{Role: agent.RoleTool}
 		for i, id := range ids {
 			ours := string(rune('a' + i))
-			calls.Parts = append(calls.Parts, agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{ID: ours, ProviderID: id, Tool: "now", Arguments: json.RawMessage(`{}`)}})
-			results.Parts = append(results.Parts, agent.Part{Type: agent.PartResult, Result: &agent.ToolResult{Call: ours, Tool: "now", Text: "12:00", Status: agent.CallOK}})
+			calls.Parts = append(calls.Parts, agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: ours, ProviderID: id, Tool: "now", Arguments: json.RawMessage(`{}`)}})
+			results.Parts = append(results.Parts, agent.Part{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: ours, Tool: "now", Text: "12:00", Status: agent.CallOK}})
 		}
 		return []agent.Message{calls, results}
 	}
@@ -174,11 +174,11 @@ func TestOptionsAreChecked(t *testing.T) {
 		require.Equal(t, field, what.Path)
 		_, err := openai.New(&o).Generate(t.Context(), ask("Hello"), silent)
 		require.ErrorContains(t, err, what.Message)
-		require.Equal(t, agent.ProviderError, agent.CodeOf(err))
+		require.Equal(t, agent.CodeProviderError, agent.CodeOf(err))
 	}
 	for _, o := range []openai.Options{
 		{API: openai.Responses, MaxTokensField: openai.MaxTokens}, {ServiceTier: "Not A Word"}, {API: openai.ChatCompletions, Own: true, ServiceTier: "ultrafast"},
 	} {
-		require.Equal(t, agent.InvalidInput, agent.CodeOf(o.Check()))
+		require.Equal(t, agent.CodeInvalidInput, agent.CodeOf(o.Check()))
 	}
 }

@@ -19,7 +19,7 @@ func TestPhase(t *testing.T) {
 	m, s := serveResponses(t, standin.Drip(events(created, done(0, phased("commentary", "I look.")), done(1, phased("final_answer", "Mild.")), ended("completed", "")), 0))
 	req := ask("How is Rome?")
 	reply, _ := standin.Reply(t, m, req)
-	own := agent.Message{Role: agent.RoleAssistant, Model: reply.Maker, Parts: reply.Parts}
+	own := agent.Message{Role: agent.RoleAssistant, Model: reply.ProviderModel, Parts: reply.Parts}
 	foreign := own
 	foreign.Model = "another/model"
 	req.Messages = append(req.Messages, own, foreign)

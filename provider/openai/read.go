@@ -33,7 +33,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, into assembler, em
 	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
 	case "text/html":
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
-			"%s answered with a web page%s", m.name, m.endpoint.WrongPlace(res, baseVersion))
+			"%s answered with a web page%s", m.name, m.endpoint.WrongEndpoint(res, baseVersion))
 	case "application/json":
 		p, err = readWhole(body, into)
 	default:
@@ -45,12 +45,12 @@ func (m *Model) read(ctx context.Context, res *http.Response, into assembler, em
 	case p != nil:
 		return nil, m.brokeOff(res.StatusCode, p)
 	case err != nil:
-		return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), err)
+		return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), err)
 	}
 	if reply := into.reply(); reply != nil {
 		return reply, nil
 	}
-	return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), nil)
+	return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), nil)
 }
 
 // errStopped ends the reading of a stream whose last event has come.
@@ -101,12 +101,12 @@ func decode(data []byte, event any) (*problem, error) {
 // servers say "stop" of replies with calls, too.
 func finish(said model.Finish, refused, calls bool) model.Finish {
 	switch {
-	case refused || said == model.FinishFiltered:
-		return model.FinishFiltered
+	case refused || said == model.FinishContentFilter:
+		return model.FinishContentFilter
 	case said == model.FinishLength:
 		return model.FinishLength
 	case calls:
-		return model.FinishCalls
+		return model.FinishToolCalls
 	}
 	return model.FinishStop
 }
@@ -114,5 +114,5 @@ func finish(said model.Finish, refused, calls bool) model.Finish {
 // usage counts tokens. Some servers leave reasoning out of the output, but not
 // out of the total.
 func usage(input, cacheRead, cacheWrite, output, reasoning, total int64) agent.Usage {
-	return model.Counted(agent.Usage{Input: input, Output: max(output, total-input), CacheRead: cacheRead, CacheWrite: cacheWrite, Reasoning: reasoning})
+	return model.ClampUsage(agent.Usage{Input: input, Output: max(output, total-input), CacheRead: cacheRead, CacheWrite: cacheWrite, Reasoning: reasoning})
 }

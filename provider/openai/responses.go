@@ -92,7 +92,7 @@ func (m *Model) responseItems(req *model.Request) []responses.ResponseInputItemU
 	for i, msg := range req.Messages {
 		if msg.Role == agent.RoleAssistant {
 			named := func(call string) string { return id(i, call) }
-			out = append(out, m.responseAssistant(msg, named, msg.MadeBy() == m.name+"/"+req.Model)...)
+			out = append(out, m.responseAssistant(msg, named, msg.ModelName() == m.name+"/"+req.Model)...)
 			continue
 		}
 		for _, r := range results(msg) {
@@ -126,15 +126,15 @@ func (m *Model) responseAssistant(msg agent.Message, id func(call string) string
 			pending = append(pending, responses.ResponseInputItemUnionParam{OfReasoning: &item})
 		case p.Type == agent.PartText && !blank(p.Text):
 			said := responses.ResponseInputItemParamOfMessage(p.Text, responses.EasyInputMessageRoleAssistant)
-			if agent.Provider(msg.MadeBy()) == m.name {
+			if agent.ProviderOf(msg.ModelName()) == m.name {
 				said.OfMessage.Phase = responses.EasyInputMessagePhase(p.Phase)
 			}
 			add(said)
-		case p.Type == agent.PartCall && p.Call != nil:
+		case p.Type == agent.PartToolCall && p.Call != nil:
 			add(responses.ResponseInputItemParamOfFunctionCall(m.arguments(p.Call), id(p.Call.ID), p.Call.Tool))
-		case p.Type == agent.PartServer && same && len(m.with.ServerTools) > 0 && len(p.Raw) > 0:
+		case p.Type == agent.PartServerTool && same && len(m.with.ServerTools) > 0 && len(p.Raw) > 0:
 			add(stepItem(p))
-		case p.Type == agent.PartServer:
+		case p.Type == agent.PartServerTool:
 			pending = nil // what was thought before a step goes back with it, or not at all
 		}
 	}
@@ -152,7 +152,7 @@ type responseReply struct {
 	refused  bool
 	searches int64
 	end      *responses.Response // the last event's
-	kept     model.Kept
+	kept     model.Unemitted
 }
 
 // spot is where something was heard: servers that imitate the form tell thoughts and texts
@@ -230,7 +230,7 @@ func (r *responseReply) itemsOf(whole responses.Response) {
 }
 
 func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion) {
-	r.kept.Part(len(item.RawJSON()))
+	r.kept.AddPart(len(item.RawJSON()))
 	var says model.Delta
 	signature := ""
 	switch item.Type {
@@ -259,7 +259,7 @@ func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion
 		}
 	}
 	if item.Type == "function_call" {
-		it.parts = append(it.parts, model.Call(item.CallID, item.Name, item.Arguments.OfString))
+		it.parts = append(it.parts, model.CallPart(item.CallID, item.Name, item.Arguments.OfString))
 	}
 	if step, ok := stepOf(item); ok {
 		it.parts = append(it.parts, step)
@@ -288,7 +288,7 @@ func (r *responseReply) hear(index int64, d model.Delta) {
 	}
 	at := spot{index, d.Thinking != ""}
 	if r.heard[at] == nil {
-		r.kept.Part(0)
+		r.kept.AddPart(0)
 		r.heard[at] = &words{}
 	}
 	r.heard[at].add(d)
@@ -347,7 +347,7 @@ func (r *responseReply) reply() *model.Reply {
 				says.add(model.Delta{Text: p.Text})
 			case agent.PartThinking:
 				says.add(model.Delta{Thinking: p.Text})
-			case agent.PartCall:
+			case agent.PartToolCall:
 				calls = true
 			}
 		}
@@ -359,7 +359,7 @@ func (r *responseReply) reply() *model.Reply {
 	if r.end.Status == responses.ResponseStatusIncomplete {
 		said = model.FinishLength
 		if r.end.IncompleteDetails.Reason == "content_filter" {
-			said = model.FinishFiltered
+			said = model.FinishContentFilter
 		}
 	}
 	out.Finish = finish(said, r.refused, calls)

@@ -57,7 +57,7 @@ var responseReplies = []struct {
 		done(2, functionCall("call_b", "now", "")), written("function_call_arguments", 1, `"Rome"}`), done(1, functionCall("call_a", "weather", `{"city":"Rome"}`)),
 		ended("completed", "")},
 	want: model.Reply{Parts: []agent.Part{{Type: agent.PartThinking, Text: "Look it up.", Signature: "d2hvbGU=", ProviderID: "rs"},
-		model.Call("call_a", "weather", `{"city":"Rome"}`), model.Call("call_b", "now", "")}, Finish: model.FinishCalls, Usage: plainUsage},
+		model.CallPart("call_a", "weather", `{"city":"Rome"}`), model.CallPart("call_b", "now", "")}, Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name:   "text whose item never comes",
 	events: []string{created, written("reasoning_text", 0, "Hm."), written("output_text", 1, "Hello"), written("output_text", 1, ", wörld"), ended("completed", "")},
@@ -77,11 +77,11 @@ var responseReplies = []struct {
 }, {
 	name:   "items that come at the end alone",
 	events: []string{created, written("output_text", 0, "Hello"), ended("completed", `,"output":[`+message("Hello")+`,`+functionCall("call_a", "now", "{}")+`]`)},
-	want:   model.Reply{Parts: []agent.Part{said("Hello"), model.Call("call_a", "now", "{}")}, Finish: model.FinishCalls, Usage: plainUsage},
+	want:   model.Reply{Parts: []agent.Part{said("Hello"), model.CallPart("call_a", "now", "{}")}, Finish: model.FinishToolCalls, Usage: plainUsage},
 }, {
 	name:   "a refusal whose item never comes",
 	events: []string{created, written("refusal", 0, "I can't."), ended("completed", "")},
-	want:   model.Reply{Parts: []agent.Part{said("I can't.")}, Finish: model.FinishFiltered, Usage: plainUsage},
+	want:   model.Reply{Parts: []agent.Part{said("I can't.")}, Finish: model.FinishContentFilter, Usage: plainUsage},
 }, {
 	name:   "nothing that is of use",
 	events: []string{created, done(0, `{"type":"reasoning","id":"rs","summary":[]}`), done(1, `{"type":"hologram_call","id":"w","status":"completed"}`), ended("completed", "")},
@@ -89,12 +89,12 @@ var responseReplies = []struct {
 }, {
 	name:   "filtered",
 	events: []string{created, ended("incomplete", `,"incomplete_details":{"reason":"content_filter"}`)},
-	want:   model.Reply{Finish: model.FinishFiltered, Usage: plainUsage},
+	want:   model.Reply{Finish: model.FinishContentFilter, Usage: plainUsage},
 }, {
 	name: "refused",
 	events: []string{created, written("refusal", 0, "I can't."),
 		done(0, `{"type":"message","id":"m","role":"assistant","content":[{"type":"refusal","refusal":"I can't."}]}`), ended("completed", "")},
-	want: model.Reply{Parts: []agent.Part{said("I can't.")}, Finish: model.FinishFiltered, Usage: plainUsage},
+	want: model.Reply{Parts: []agent.Part{said("I can't.")}, Finish: model.FinishContentFilter, Usage: plainUsage},
 }}
 
 var wholeResponse = events(created, written("output_text", 0, "Hello"), done(0, message("Hello")), ended("completed", ""))
@@ -120,8 +120,8 @@ func TestWholeResponse(t *testing.T) {
 		"usage":{"input_tokens":10,"output_tokens":25,"total_tokens":35}}`))
 	reply, h := standin.Reply(t, m, ask("Hello"))
 	standin.Same(t, "whole", reply, &model.Reply{
-		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm.", Signature: "eA==", ProviderID: "rs"}, said("Hello"), model.Call("a", "f", `{"n":1}`)},
-		Finish: model.FinishCalls, Usage: plainUsage,
+		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm.", Signature: "eA==", ProviderID: "rs"}, said("Hello"), model.CallPart("a", "f", `{"n":1}`)},
+		Finish: model.FinishToolCalls, Usage: plainUsage,
 	}, h)
 }
 

@@ -43,9 +43,9 @@ func stepOf(item responses.ResponseOutputItemUnion) (agent.Part, bool) {
 	switch item.Type {
 	case webSearchCall:
 		what := cmp.Or(item.Action.Query, strings.Join(item.Action.Queries, "; "), item.Action.URL)
-		return model.Step("web_search "+what, json.RawMessage(item.RawJSON())), true
+		return model.ServerToolPart("web_search "+what, json.RawMessage(item.RawJSON())), true
 	case codeInterpreterCall:
-		return model.Step("code_interpreter "+item.Code, json.RawMessage(item.RawJSON())), true
+		return model.ServerToolPart("code_interpreter "+item.Code, json.RawMessage(item.RawJSON())), true
 	}
 	return agent.Part{}, false
 }

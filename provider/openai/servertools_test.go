@@ -36,9 +36,9 @@ func TestServerToolsAreKept(t *testing.T) {
 	require.Equal(t, int64(1), reply.Usage.Searches, "a page that is opened is no search")
 	require.Equal(t, []agent.Part{
 		{Type: agent.PartThinking, Signature: "ZW5j", ProviderID: "rs_1"},
-		{Type: agent.PartServer, Text: "web_search rome weather", Raw: json.RawMessage(searched)},
-		{Type: agent.PartServer, Text: "web_search https://a.example", Raw: json.RawMessage(opened)},
-		{Type: agent.PartServer, Text: "code_interpreter print(1)", Raw: json.RawMessage(computed)},
+		{Type: agent.PartServerTool, Text: "web_search rome weather", Raw: json.RawMessage(searched)},
+		{Type: agent.PartServerTool, Text: "web_search https://a.example", Raw: json.RawMessage(opened)},
+		{Type: agent.PartServerTool, Text: "code_interpreter print(1)", Raw: json.RawMessage(computed)},
 		{Type: agent.PartText, Text: "Sunny.", Raw: json.RawMessage("[" + cites + "]")},
 	}, reply.Parts)
 	body := string(s.Bodies[0])
@@ -46,7 +46,7 @@ func TestServerToolsAreKept(t *testing.T) {
 	require.Contains(t, body, `"include":["code_interpreter_call.outputs"]`)
 
 	again := *ask("")
-	again.Messages = []agent.Message{agent.TextMessage(agent.RoleUser, "How is Rome?"), {Role: agent.RoleAssistant, Maker: reply.Maker, Parts: reply.Parts}, agent.TextMessage(agent.RoleUser, "Sure?")}
+	again.Messages = []agent.Message{agent.TextMessage(agent.RoleUser, "How is Rome?"), {Role: agent.RoleAssistant, ProviderModel: reply.ProviderModel, Parts: reply.Parts}, agent.TextMessage(agent.RoleUser, "Sure?")}
 	sent := func(m *openai.Model, req model.Request) string {
 		t.Helper()
 		standin.Reply(t, m, &req)

@@ -92,7 +92,7 @@ func (o *Options) claude() *anthropic.Options {
 // go by the provider's name.
 const claudeSuffix = "-claude"
 
-// Check refuses options that can't be meant, with [agent.InvalidInput] and the path of the
+// Check refuses options that can't be meant, with [agent.CodeInvalidInput] and the path of the
 // field under models of an agents file. New takes them, and the first call fails.
 func (o *Options) Check() error {
 	if err := o.gemini().Check(); err != nil {

@@ -136,11 +136,11 @@ func TestThoughtsStayInTheFamily(t *testing.T) {
 		req := ask(c.first)
 		reply, _ := standin.Reply(t, m, req)
 		for i, p := range reply.Parts {
-			if p.Type == agent.PartCall {
+			if p.Type == agent.PartToolCall {
 				reply.Parts[i].Call.ID = "t1.1"
 			}
 		}
-		req.Messages = append(req.Messages, agent.Message{Role: agent.RoleAssistant, Model: "vertex/" + c.first, Maker: reply.Maker, Parts: reply.Parts},
+		req.Messages = append(req.Messages, agent.Message{Role: agent.RoleAssistant, Model: "vertex/" + c.first, ProviderModel: reply.ProviderModel, Parts: reply.Parts},
 			agent.Message{Role: agent.RoleTool, Parts: []agent.Part{standin.Result("t1.1", "now", agent.CallOK, "noon")}})
 		req.Model = c.then
 		standin.Reply(t, m, req)

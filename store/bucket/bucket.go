@@ -46,18 +46,18 @@ func New(b *blob.Bucket, o *Options) *Store {
 // Open opens a bucket by its URL, such as s3://NAME?region=REGION&prefix=FOLDER/, as
 // gocloud.dev has it for each service; its package (gocloud.dev/blob/s3blob) has to be
 // imported. Nothing is asked of the service yet. The caller closes the store. The
-// error is [agent.InvalidInput], for a URL that can't be or whose service is not there.
+// error is [agent.CodeInvalidInput], for a URL that can't be or whose service is not there.
 func Open(ctx context.Context, place string) (*Store, error) {
 	u, err := url.Parse(place)
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "the URL of the store's bucket can't be read: %w", errors.Unwrap(err))
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the URL of the store's bucket can't be read: %w", errors.Unwrap(err))
 	}
 	if !blob.DefaultURLMux().ValidBucketScheme(u.Scheme) {
-		return nil, agent.Errorf(agent.InvalidInput, "the store can't be in a bucket of %s://: this program has %v", u.Scheme, blob.DefaultURLMux().BucketSchemes())
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the store can't be in a bucket of %s://: this program has %v", u.Scheme, blob.DefaultURLMux().BucketSchemes())
 	}
 	b, err := blob.OpenBucket(ctx, place)
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "opening the store in the bucket %s://%s: %w", u.Scheme, u.Host+u.Path, err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "opening the store in the bucket %s://%s: %w", u.Scheme, u.Host+u.Path, err)
 	}
 	return New(b, &Options{Name: "the bucket " + u.Scheme + "://" + u.Host + u.Path}), nil
 }
@@ -70,7 +70,7 @@ func (s *Store) String() string { return s.name }
 
 // unavailable is the error of what may succeed later.
 func (s *Store) unavailable(err error, format string, args ...any) error {
-	return agent.Errorf(agent.StoreUnavailable, "%s %s: %w", fmt.Sprintf(format, args...), s.name, err)
+	return agent.Errorf(agent.CodeStoreUnavailable, "%s %s: %w", fmt.Sprintf(format, args...), s.name, err)
 }
 
 // tries bounds how often a call looks again when others changed what it had found.
@@ -162,7 +162,7 @@ func (s *Store) PutIfAbsent(ctx context.Context, key, value string) (string, err
 		found := strings.TrimSpace(string(kept))
 		switch {
 		case err == nil && found == "":
-			return "", agent.Errorf(agent.ChunkDamaged, "the store in %s is damaged: its object %s is empty; restore it from a backup of the store", s.name, key)
+			return "", agent.Errorf(agent.CodeChunkDamaged, "the store in %s is damaged: its object %s is empty; restore it from a backup of the store", s.name, key)
 		case err == nil || missing(err) && value == "":
 			return found, nil
 		case !missing(err):
@@ -183,7 +183,7 @@ const condition = "condition"
 
 // heeded makes sure, once a process, that the service heeds the condition of create.
 // A server that only looks like S3 may not, and two runs would own a session. The
-// error is [agent.NotSetUp] then.
+// error is [agent.CodeNotSetUp] then.
 func (s *Store) heeded(ctx context.Context) error {
 	if s.heeds.Load() {
 		return nil
@@ -198,5 +198,5 @@ func (s *Store) heeded(ctx context.Context) error {
 			return s.unavailable(err, "writing to")
 		}
 	}
-	return agent.Errorf(agent.NotSetUp, "%s can't be a store: its server creates an object that is there already, although it was told not to (If-None-Match: *); use a service that heeds this", s.name)
+	return agent.Errorf(agent.CodeNotSetUp, "%s can't be a store: its server creates an object that is there already, although it was told not to (If-None-Match: *); use a service that heeds this", s.name)
 }

@@ -20,7 +20,7 @@ func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
 		if len(list) == 0 || list[0].dead() {
 			h, err := s.none(ctx, session, list)
 			if err == nil {
-				err = agent.Errorf(agent.NotFound, "session %s is not in the store, %s", session, s.name)
+				err = agent.Errorf(agent.CodeNotFound, "session %s is not in the store, %s", session, s.name)
 			}
 			return h, err
 		}
@@ -55,7 +55,7 @@ func (s *Store) standing(ctx context.Context, session string, list []place) (sto
 		return s.none(ctx, session, list)
 	}
 	h, ok, err := s.head(ctx, list[0])
-	if err != nil && !errors.Is(err, agent.ChunkDamaged) {
+	if err != nil && !errors.Is(err, agent.CodeChunkDamaged) {
 		return h, err
 	}
 	if !ok { // damaged, or replaced just now: then the write will find its place taken
@@ -78,7 +78,7 @@ func (s *Store) head(ctx context.Context, p place) (h store.Head, ok bool, err e
 		err = errors.New("it is another's")
 	}
 	if err != nil {
-		return store.Head{Session: p.session}, false, agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: %w; see %s in %s", p.session, err, p.key(), s.name)
+		return store.Head{Session: p.session}, false, agent.Errorf(agent.CodeChunkDamaged, "the head of session %s is damaged: %w; see %s in %s", p.session, err, p.key(), s.name)
 	}
 	return h, true, nil
 }
@@ -89,7 +89,7 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	const most = 100 // places that are tidied at once
 	data, err := json.Marshal(h)
 	if err != nil {
-		return agent.Errorf(agent.Internal, "encoding the head of session %s: %w", h.Session, err)
+		return agent.Errorf(agent.CodeInternal, "encoding the head of session %s: %w", h.Session, err)
 	}
 	data = padded(data, graveSize+1)
 	if err := s.heeded(ctx); err != nil {
@@ -106,13 +106,13 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Over(old); err != nil {
+	if err := h.CheckReplaces(old); err != nil {
 		return err
 	}
 	next := place{session: h.Session, version: h.Version}
 	switch err := s.create(within, next.key(), data); {
 	case taken(err):
-		return agent.Errorf(agent.Stale, "the head of session %s has version %d already: another run wrote it", h.Session, h.Version)
+		return agent.Errorf(agent.CodeStale, "the head of session %s has version %d already: another run wrote it", h.Session, h.Version)
 	case err != nil:
 		return s.unavailable(err, "writing the head of session %s to", h.Session)
 	case s.now().Sub(look) > patience:
@@ -141,7 +141,7 @@ func (s *Store) overtaken(ctx context.Context, written place) error {
 	if err := s.remove(ctx, written.key()); err != nil {
 		return s.unavailable(err, "removing a late head of session %s from", written.session)
 	}
-	return agent.Errorf(agent.Stale, "the head of session %s has version %d for long: another run wrote it", written.session, written.version)
+	return agent.Errorf(agent.CodeStale, "the head of session %s has version %d for long: another run wrote it", written.session, written.version)
 }
 
 // DeleteHead implements [store.Store]. Where the head that is there can't be read, its
@@ -155,7 +155,7 @@ func (s *Store) DeleteHead(ctx context.Context, session string, version int64) e
 		if err == nil {
 			err = s.bury(ctx, list)
 		}
-		if err == nil || errors.Is(err, agent.Stale) {
+		if err == nil || errors.Is(err, agent.CodeStale) {
 			return err
 		}
 		if !taken(err) { // else written or deleted meanwhile: look which
@@ -177,10 +177,10 @@ func (s *Store) dig(ctx context.Context, session string, version int64) ([]place
 	}
 	top := list[0]
 	if top.version != version {
-		return nil, agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d: another run wrote it", session, top.version, version)
+		return nil, agent.Errorf(agent.CodeStale, "the head of session %s has version %d, not %d: another run wrote it", session, top.version, version)
 	}
 	h, _, err := s.head(ctx, top) // of one that can't be read the version counts
-	if err != nil && !errors.Is(err, agent.ChunkDamaged) {
+	if err != nil && !errors.Is(err, agent.CodeChunkDamaged) {
 		return nil, err
 	}
 	top.version++
@@ -247,8 +247,8 @@ func (s *Store) tell(ctx context.Context, newest place, yield func(store.Head, e
 	if !ok && err == nil { // written or deleted meanwhile
 		h, err = s.Head(ctx, newest.session)
 	}
-	if errors.Is(err, agent.NotFound) {
+	if errors.Is(err, agent.CodeNotFound) {
 		return true
 	}
-	return yield(h, err) && (err == nil || errors.Is(err, agent.ChunkDamaged))
+	return yield(h, err) && (err == nil || errors.Is(err, agent.CodeChunkDamaged))
 }

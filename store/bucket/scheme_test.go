@@ -94,7 +94,7 @@ func TestADeletedSessionIsGone(t *testing.T) {
 	require.NotContains(t, content(t, b), "run-", "what was said is gone at once")
 	require.NoError(t, s.DeleteHead(t.Context(), "ana", 2), "again is no error")
 
-	require.ErrorIs(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 3, Session: "ana"}), agent.Stale, "a run of before")
+	require.ErrorIs(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 3, Session: "ana"}), agent.CodeStale, "a run of before")
 	put(t, s, "ana", 4)
 	require.NoError(t, s.DeleteHead(t.Context(), "ana", 4))
 	s.Later(later)
@@ -102,7 +102,7 @@ func TestADeletedSessionIsGone(t *testing.T) {
 	require.Empty(t, keys(t, b, "heads/"))
 	require.Len(t, keys(t, b, "gone/"), 1)
 	left, err := s.Head(t.Context(), "ana")
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 	require.Equal(t, store.Head{Session: "ana", Version: 5}, left)
 
 	put(t, s, "ana", 6, 7)
@@ -121,7 +121,7 @@ func TestADeletionThatCrashedIsEndedByWhoLists(t *testing.T) {
 	require.NoError(t, s.DeleteHead(t.Context(), "ana", 1))
 	require.NoError(t, b.WriteAll(t.Context(), key, head, nil))
 	_, err = s.Head(t.Context(), "ana")
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 	s.Later(later)
 	require.Empty(t, listed(t, s))
 	require.NotContains(t, content(t, b), "run-1")
@@ -136,19 +136,19 @@ func TestADamagedHeadIsToldAndItsVersionCounts(t *testing.T) {
 	require.NoError(t, b.WriteAll(t.Context(), all[0], nil, nil), "cut off")
 	require.NoError(t, b.Copy(t.Context(), all[1], all[2], nil), "another's")
 	_, err := s.Head(t.Context(), "a")
-	require.ErrorIs(t, err, agent.ChunkDamaged)
+	require.ErrorIs(t, err, agent.CodeChunkDamaged)
 	damaged, whole := []string{}, 0
 	for h, err := range s.Heads(t.Context(), "") {
 		if err == nil {
 			whole++
 			continue
 		}
-		require.ErrorIs(t, err, agent.ChunkDamaged)
+		require.ErrorIs(t, err, agent.CodeChunkDamaged)
 		damaged = append(damaged, h.Session)
 	}
 	require.Equal(t, []string{"a", "b"}, damaged)
 	require.Equal(t, 1, whole)
-	require.ErrorIs(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: "a"}), agent.Stale)
+	require.ErrorIs(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: "a"}), agent.CodeStale)
 	require.NoError(t, s.DeleteHead(t.Context(), "a", 1))
 }
 
@@ -184,7 +184,7 @@ func TestAServerThatOverwritesIsRefused(t *testing.T) {
 		})
 	})
 	err := s.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: "s"})
-	require.ErrorIs(t, err, agent.NotSetUp)
+	require.ErrorIs(t, err, agent.CodeNotSetUp)
 	require.Contains(t, err.Error(), "If-None-Match")
 }
 
@@ -215,7 +215,7 @@ func TestASlowWriterFindsItsPlaceTaken(t *testing.T) {
 	put(t, s, "s", 4)
 	require.Equal(t, []string{"s"}, listed(t, s))
 	close(proceed)
-	require.ErrorIs(t, <-result, agent.Stale)
+	require.ErrorIs(t, <-result, agent.CodeStale)
 }
 
 // A writer that was stopped for an hour between its look and its write finds its place
@@ -252,10 +252,10 @@ func TestAWriterThatWasStoppedForLongOwnsNothing(t *testing.T) {
 			stopped.Later(later)
 			listed(t, s)
 			close(proceed)
-			require.ErrorIs(t, <-result, agent.Stale)
+			require.ErrorIs(t, <-result, agent.CodeStale)
 			h, err := s.Head(t.Context(), "s")
 			if deleted {
-				require.ErrorIs(t, err, agent.NotFound)
+				require.ErrorIs(t, err, agent.CodeNotFound)
 				return
 			}
 			require.NoError(t, err)
@@ -294,7 +294,7 @@ func TestTroubleIsNoAnswer(t *testing.T) {
 				return err
 			},
 		} {
-			require.ErrorIs(t, call(), agent.StoreUnavailable, "%s where the service answers %d", name, trouble)
+			require.ErrorIs(t, call(), agent.CodeStoreUnavailable, "%s where the service answers %d", name, trouble)
 		}
 	}
 }
@@ -313,7 +313,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			require.NoError(t, s.Close())
 			continue
 		}
-		require.ErrorIs(t, err, agent.InvalidInput, place)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, place)
 		require.Contains(t, err.Error(), why)
 	}
 }

@@ -127,11 +127,11 @@ func TestTheIDOfARequestSaysNothing(t *testing.T) {
 	})
 	put(t, s, "s", 1)
 	_, err := s.Chunk(t.Context(), "none")
-	require.ErrorIs(t, err, agent.ChunkMissing)
-	require.ErrorIs(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: "s"}), agent.Stale)
+	require.ErrorIs(t, err, agent.CodeChunkMissing)
+	require.ErrorIs(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: "s"}), agent.CodeStale)
 	refuse = true
 	_, err = s.Head(t.Context(), "s")
-	require.ErrorIs(t, err, agent.StoreUnavailable)
+	require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 	_, err = s.Chunk(t.Context(), "none")
-	require.ErrorIs(t, err, agent.StoreUnavailable)
+	require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 }

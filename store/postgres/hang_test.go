@@ -86,5 +86,5 @@ func TestADatabaseThatHungIsUsedAgain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err = s.Head(ctx, "trip")
-	require.ErrorIs(t, err, agent.NotFound)
+	require.ErrorIs(t, err, agent.CodeNotFound)
 }

@@ -72,7 +72,7 @@ func (s *Store) migrate(ctx context.Context, conn *pgx.Conn, steps []string) err
 		return s.unavailable(err, "opening the store in %s", s.name)
 	}
 	if version > len(steps) {
-		return agent.Errorf(agent.Incompatible, "the store in %s has tables of version %d; this build reads up to %d", s.name, version, len(steps))
+		return agent.Errorf(agent.CodeIncompatible, "the store in %s has tables of version %d; this build reads up to %d", s.name, version, len(steps))
 	}
 	return nil
 }

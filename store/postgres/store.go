@@ -43,9 +43,9 @@ type Options struct {
 // and makes the tables ready. The caller closes the store. What the URL does not
 // say, the environment variables of libpq do (PGPASSWORD and others).
 //
-// It returns [agent.InvalidInput] for a URL or a schema that can't be,
-// [agent.Incompatible] where a newer build has made the tables, and
-// [agent.StoreUnavailable] where the database does not answer or refuses.
+// It returns [agent.CodeInvalidInput] for a URL or a schema that can't be,
+// [agent.CodeIncompatible] where a newer build has made the tables, and
+// [agent.CodeStoreUnavailable] where the database does not answer or refuses.
 func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	s, err := New(url, o)
 	if err != nil {
@@ -68,7 +68,7 @@ func New(url string, o *Options) (*Store, error) {
 		schema = o.Schema
 	}
 	if len(schema) > most {
-		return nil, agent.Errorf(agent.InvalidInput, "schema %q of the PostgreSQL store: a name has at most %d bytes", schema, most)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "schema %q of the PostgreSQL store: a name has at most %d bytes", schema, most)
 	}
 	config, err := configOf(url)
 	if err != nil {
@@ -119,7 +119,7 @@ func configOf(text string) (*pgxpool.Config, error) {
 	const form = "postgres://USER:PASSWORD@HOST:PORT/NAME, where special characters of the password are escaped (%40 for @)"
 	u, err := url.Parse(text)
 	if err != nil || u.Fragment != "" || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return nil, agent.Errorf(agent.InvalidInput, "the URL of the PostgreSQL store can't be read; its form is %s", form)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the URL of the PostgreSQL store can't be read; its form is %s", form)
 	}
 	config, err := pgxpool.ParseConfig(text)
 	if err != nil {
@@ -127,7 +127,7 @@ func configOf(text string) (*pgxpool.Config, error) {
 		if cause := errors.Unwrap(err); cause != nil {
 			why = cause.Error()
 		}
-		return nil, agent.Errorf(agent.InvalidInput, "the URL of the PostgreSQL store can't be used: %s; its form is %s", why, form)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the URL of the PostgreSQL store can't be used: %s; its form is %s", why, form)
 	}
 	if config.ConnConfig.ConnectTimeout == 0 { // connect_timeout
 		config.ConnConfig.ConnectTimeout = connectFor
@@ -154,7 +154,7 @@ func (s *Store) unavailable(err error, format string, args ...any) error {
 	if s.secret != "" {
 		why = strings.ReplaceAll(why, s.secret, "xxxxx")
 	}
-	e := agent.Errorf(agent.StoreUnavailable, "%s: %s", fmt.Sprintf(format, args...), why)
+	e := agent.Errorf(agent.CodeStoreUnavailable, "%s: %s", fmt.Sprintf(format, args...), why)
 	for _, over := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, over) {
 			e.Err = over
@@ -232,7 +232,7 @@ func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return store.Head{}, s.unavailable(err, "reading the head of session %s from %s", session, s.name)
 	}
-	return none, agent.Errorf(agent.NotFound, "session %s is not in the store, %s", session, s.name)
+	return none, agent.Errorf(agent.CodeNotFound, "session %s is not in the store, %s", session, s.name)
 }
 
 // decode reads the head in the row of a name.
@@ -242,22 +242,22 @@ func decode(name []byte, session string, data []byte) (h store.Head, err error) 
 		err = errors.New("it is another's")
 	}
 	if err != nil {
-		return store.Head{Session: session}, agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: %w; restore it from a backup of the database", session, err)
+		return store.Head{Session: session}, agent.Errorf(agent.CodeChunkDamaged, "the head of session %s is damaged: %w; restore it from a backup of the database", session, err)
 	}
 	return h, nil
 }
 
-// latest is store.LatestChain in SQL.
-var latest = strconv.FormatInt(store.LatestChain, 10)
+// latest is store.MaxChain in SQL.
+var latest = strconv.FormatInt(store.MaxChain, 10)
 
 // PutHead implements [store.Store].
 func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	data, err := json.Marshal(h)
 	if err != nil {
-		return agent.Errorf(agent.Internal, "encoding the head of session %s: %w", h.Session, err)
+		return agent.Errorf(agent.CodeInternal, "encoding the head of session %s: %w", h.Session, err)
 	}
-	if h.Fence.Chain > store.LatestChain && h.Version == 1 {
-		return h.Over(store.Head{})
+	if h.Fence.Chain > store.MaxChain && h.Version == 1 {
+		return h.CheckReplaces(store.Head{})
 	}
 	// What store.Head.Over says, in one statement.
 	swap := `UPDATE ` + s.schema + `.heads SET session = $2, version = $3, chain = $4, n = $5, by = $6, head = $7::json
@@ -270,7 +270,7 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 		return s.unavailable(err, "writing the head of session %s to %s", h.Session, s.name)
 	}
 	if tag.RowsAffected() == 0 {
-		return agent.Errorf(agent.Stale, "session %s does not stand at version %d, or at a higher fence: another run wrote it", h.Session, h.Version-1)
+		return agent.Errorf(agent.CodeStale, "session %s does not stand at version %d, or at a higher fence: another run wrote it", h.Session, h.Version-1)
 	}
 	return nil
 }
@@ -287,7 +287,7 @@ func (s *Store) DeleteHead(ctx context.Context, session string, version int64) e
 	case err != nil:
 		return s.unavailable(err, "deleting the head of session %s from %s", session, s.name)
 	case left:
-		return agent.Errorf(agent.Stale, "the head of session %s does not have version %d: another run wrote it", session, version)
+		return agent.Errorf(agent.CodeStale, "the head of session %s does not have version %d: another run wrote it", session, version)
 	}
 	return nil
 }

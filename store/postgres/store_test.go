@@ -132,7 +132,7 @@ func TestTheTablesOfANewerBuildAreRefused(t *testing.T) {
 	open(t, name).Close()
 	sql(t, `UPDATE `+pgx.Identifier{name, "version"}.Sanitize()+` SET version = version + 1`)
 	_, err := postgres.Open(t.Context(), database(t), &postgres.Options{Schema: name})
-	require.ErrorIs(t, err, agent.Incompatible)
+	require.ErrorIs(t, err, agent.CodeIncompatible)
 	require.Contains(t, err.Error(), "version 2; this build reads up to 1")
 }
 
@@ -154,7 +154,7 @@ func TestAReadyStoreNeedsNoRightToMakeOne(t *testing.T) {
 	require.NoError(t, s.PutChunk(t.Context(), "d", []byte("x")))
 
 	_, err = postgres.Open(t.Context(), as, &postgres.Options{Schema: "of nobody"})
-	require.ErrorIs(t, err, agent.StoreUnavailable)
+	require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 	require.Contains(t, err.Error(), "permission denied")
 }
 
@@ -187,7 +187,7 @@ func TestAConnectionThatIsCutIsLeftBehind(t *testing.T) {
 	pid, release, result := blocked(t.Context(), t, s, name)
 	sql(t, `SELECT pg_terminate_backend($1)`, pid)
 	err := <-result
-	require.ErrorIs(t, err, agent.StoreUnavailable)
+	require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 	var e *agent.Error
 	require.ErrorAs(t, err, &e)
 	require.True(t, e.Retryable)
@@ -205,11 +205,11 @@ func TestCallsGoOnWhileConnectionsAreCut(t *testing.T) {
 		h := store.Head{V: 1, Version: version + 1, Session: "s"}
 		require.Eventually(t, func() bool {
 			err := s.PutHead(t.Context(), h)
-			if errors.Is(err, agent.Stale) { // an answer was lost, and not the write
+			if errors.Is(err, agent.CodeStale) { // an answer was lost, and not the write
 				stored, readErr := s.Head(t.Context(), "s")
 				return readErr == nil && stored.Version == h.Version
 			}
-			if err != nil && !errors.Is(err, agent.StoreUnavailable) {
+			if err != nil && !errors.Is(err, agent.CodeStoreUnavailable) {
 				t.Error(err)
 			}
 			return err == nil
@@ -225,7 +225,7 @@ func TestACallEndsWithItsContext(t *testing.T) {
 	cancel()
 	select {
 	case err := <-result:
-		require.ErrorIs(t, err, agent.StoreUnavailable)
+		require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 		require.ErrorIs(t, err, context.Canceled)
 	case <-time.After(patience):
 		t.Fatal("the write goes on without its context")
@@ -252,9 +252,9 @@ func TestNoErrorHasThePassword(t *testing.T) {
 				require.NotContains(t, at.Error(), "hunter")
 			}
 			if strings.Contains(err.Error(), "form is") {
-				require.ErrorIs(t, err, agent.InvalidInput)
+				require.ErrorIs(t, err, agent.CodeInvalidInput)
 			} else {
-				require.ErrorIs(t, err, agent.StoreUnavailable)
+				require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 				require.Contains(t, err.Error(), "127.0.0.1:1, database db, schema fermata")
 			}
 		})
@@ -263,5 +263,5 @@ func TestNoErrorHasThePassword(t *testing.T) {
 
 func TestTheSchemasNameIsBounded(t *testing.T) {
 	_, err := postgres.Open(t.Context(), database(t), &postgres.Options{Schema: strings.Repeat("s", 64)})
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }

@@ -49,7 +49,7 @@ func (f *File) read() (pins, error) {
 }
 
 func (f *File) bad(err error) error {
-	return agent.Errorf(agent.InvalidInput, "the lock file %s can't be read: %w", f.path, err).At("lock")
+	return agent.Errorf(agent.CodeInvalidInput, "the lock file %s can't be read: %w", f.path, err).WithPath("lock")
 }
 
 // change writes the file anew. A second file beside it, which only one process can make, is
@@ -59,7 +59,7 @@ func (f *File) change(do func(*pins)) (err error) {
 	defer f.mu.Unlock()
 	next, err := f.begin()
 	if err != nil {
-		return agent.Errorf(agent.InvalidInput, "the tools of a source are not pinned yet, and the lock file %s can't be written: %w. Run \"fermata lock --accept\" where it can be, and deploy it with the agents file", f.path, err).At("lock")
+		return agent.Errorf(agent.CodeInvalidInput, "the tools of a source are not pinned yet, and the lock file %s can't be written: %w. Run \"fermata lock --accept\" where it can be, and deploy it with the agents file", f.path, err).WithPath("lock")
 	}
 	defer func() {
 		err = errors.Join(err, next.Close())

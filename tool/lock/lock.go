@@ -55,9 +55,9 @@ func (s source) unknown(name string) bool {
 
 func signIn(source string) string { return source + tool.Separator + tool.SignIn }
 
-// Hold returns the tools that are as they were pinned, and what differs. The first time it
+// Filter returns the tools that are as they were pinned, and what differs. The first time it
 // pins all. See [tool.Pins].
-func (f *File) Hold(name string, tools []agent.ToolSpec, words *string) (kept []agent.ToolSpec, changes []tool.Change, err error) {
+func (f *File) Filter(name string, tools []agent.ToolSpec, words *string) (kept []agent.ToolSpec, changes []tool.Change, err error) {
 	p, err := f.read()
 	if err != nil {
 		return nil, nil, err
@@ -84,9 +84,9 @@ func (f *File) Hold(name string, tools []agent.ToolSpec, words *string) (kept []
 	return kept, changes, nil
 }
 
-// Look returns what [File.Hold] would say, and writes nothing. Pinned reports whether the
+// Compare returns what [File.Filter] would say, and writes nothing. Pinned reports whether the
 // source was used before.
-func (f *File) Look(name string, tools []agent.ToolSpec, words *string) (changes []tool.Change, was bool, err error) {
+func (f *File) Compare(name string, tools []agent.ToolSpec, words *string) (changes []tool.Change, was bool, err error) {
 	p, err := f.read()
 	if err != nil || p.Sources[name].unknown(name) {
 		return nil, false, err
@@ -101,10 +101,10 @@ func (f *File) Accept(name string, tools []agent.ToolSpec, words string) error {
 }
 
 // AcceptOne pins one tool, or what a source says if the name is that of the source, as its
-// digest has it: one that only a worker sees is accepted so. Errors are [agent.InvalidInput].
+// digest has it: one that only a worker sees is accepted so. Errors are [agent.CodeInvalidInput].
 func (f *File) AcceptOne(name, digest string) error {
 	if raw, err := hex.DecodeString(strings.TrimPrefix(digest, digestPrefix)); err != nil || len(raw) != sha256.Size || !strings.HasPrefix(digest, digestPrefix) {
-		return agent.Errorf(agent.InvalidInput, "%q is no digest; it is sha256: and 64 hex digits, as a worker's log has it", digest)
+		return agent.Errorf(agent.CodeInvalidInput, "%q is no digest; it is sha256: and 64 hex digits, as a worker's log has it", digest)
 	}
 	of, _, isTool := strings.Cut(name, tool.Separator)
 	return f.change(func(p *pins) {

@@ -250,15 +250,15 @@ func TestDeadlineIsNobody(t *testing.T) {
 	r := setup(t, "asks", mcp.Options{Elicit: mcp.ElicitRounds, Env: env})
 	s := testsuite.New(t, &testsuite.Options{
 		Worker: &worker.Options{Sources: []tool.Source{r}, Agents: []agent.Definition{{
-			Name: "payer", Model: "m", Tools: []string{"mcp:tickets"}, Asking: agent.Patience{Deadline: agent.Duration(time.Hour)},
+			Name: "payer", Model: "m", Tools: []string{"mcp:tickets"}, AnswerTimeouts: agent.AnswerTimeouts{Deadline: agent.Duration(time.Hour)},
 		}}},
 		Model: testsuite.NewScript(testsuite.Reply{Match: "go", Calls: []testsuite.Call{{Tool: "tickets__pay"}}}, testsuite.Reply{Match: "decline", Text: "done"}),
 	})
 	run := s.Start("payer", "go", nil)
-	run.Say(agent.RejectOrder{Order: agent.Order{By: "deadline"}, Request: run.Rest().Requests[0].ID, Reason: "no"})
-	require.Equal(t, "q-2", run.Rest().Requests[0].ID)
+	run.Command(agent.RejectCommand{CommandHeader: agent.CommandHeader{By: "deadline"}, Request: run.Suspended().Requests[0].ID, Reason: "no"})
+	require.Equal(t, "q-2", run.Suspended().Requests[0].ID)
 	s.FastForward(90 * time.Minute)
-	run.Say(agent.RejectOrder{Request: run.Rest().Requests[0].ID, Reason: "no"})
+	run.Command(agent.RejectCommand{Request: run.Suspended().Requests[0].ID, Reason: "no"})
 	run.Completed()
 	require.Equal(t, "second declinenullcancelnull declinenull", run.Transcript()[2].Parts[0].Result.Text)
 }
@@ -314,7 +314,7 @@ func TestElicitOfServersThatKnowNoNewest(t *testing.T) {
 	require.ErrorContains(t, err, "exit status 4")
 	require.NotContains(t, err.Error(), "before that", "it is said once")
 	err = mcp.New("tickets", []string{"x"}, &mcp.Options{Elicit: "always"}).Err()
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	require.EqualError(t, err, `MCP server tickets: elicit is "always"; it is rounds or replay, or left out`)
 }
 
@@ -379,17 +379,17 @@ func TestRunThatIsAsked(t *testing.T) {
 			restart()
 			s := testsuite.New(t, &testsuite.Options{
 				Worker: &worker.Options{Sources: []tool.Source{renewed{open}}, Agents: []agent.Definition{{
-					Name: "payer", Model: "m", Tools: []string{"mcp:tickets"}, Asking: agent.Patience{Deadline: agent.Duration(90 * 24 * time.Hour)},
+					Name: "payer", Model: "m", Tools: []string{"mcp:tickets"}, AnswerTimeouts: agent.AnswerTimeouts{Deadline: agent.Duration(90 * 24 * time.Hour)},
 				}}},
 				Model: testsuite.NewScript(testsuite.Reply{Match: "go", Calls: []testsuite.Call{{Tool: "tickets__" + w.tool}}}, testsuite.Reply{Match: "accept", Text: "done"}),
 			})
 			r := s.Start("payer", "go", nil)
-			for n := 0; r.Wait().Status == agent.Suspended; n++ {
-				q := r.Rest().Requests[0]
+			for n := 0; r.Wait().Status == agent.StatusSuspended; n++ {
+				q := r.Suspended().Requests[0]
 				require.Equal(t, "tickets__"+w.tool, q.Call.Tool)
 				s.FastForward(3 * 7 * 24 * time.Hour)
 				restart()
-				r.Say(agent.AnswerOrder{Order: agent.Order{By: "ana"}, Request: q.ID, Data: json.RawMessage([]string{`{"pay":true}`, `{"account":"giro"}`, `"done"`}[n])})
+				r.Command(agent.AnswerCommand{CommandHeader: agent.CommandHeader{By: "ana"}, Request: q.ID, Data: json.RawMessage([]string{`{"pay":true}`, `{"account":"giro"}`, `"done"`}[n])})
 			}
 			r.Completed()
 			messages := r.Transcript()

@@ -27,7 +27,7 @@ const duringCall = "during the call"
 // failure; a tool or arguments that it does not take are a refusal.
 func (s *Server) Call(ctx context.Context, c *tool.Call) (string, error) {
 	if !strings.HasPrefix(c.Tool, s.name+tool.Separator) {
-		return "", agent.Errorf(agent.UnknownTool, "tool %q is none of the MCP server %s", c.Tool, s.name)
+		return "", agent.Errorf(agent.CodeUnknownTool, "tool %q is none of the MCP server %s", c.Tool, s.name)
 	}
 	arguments := bytes.TrimSpace(c.Arguments)
 	if len(arguments) == 0 {

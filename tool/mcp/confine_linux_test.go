@@ -22,8 +22,8 @@ import (
 // confinedServer starts a server under options that are nothing but those.
 func confinedServer(t *testing.T, o mcp.Options) rig {
 	t.Helper()
-	if !confine.This().Holds() {
-		testenv.Need(t, fmt.Errorf("this kernel can't hold programs: %s", confine.This()))
+	if !confine.HostKernel().Holds() {
+		testenv.Need(t, fmt.Errorf("this kernel can't hold programs: %s", confine.HostKernel()))
 	}
 	o.Env, o.AsRoot = map[string]string{serve: "reaching", "GORACE": "atexit_sleep_ms=0"}, true
 	s := mcp.New("tickets", []string{os.Args[0]}, &o)
@@ -115,21 +115,21 @@ func TestProgramThatIsNotStarted(t *testing.T) {
 	} {
 		o.Private, o.Protect = []string{data}, []string{filepath.Join(folder, "fermata.yaml")}
 		r := confinedServer(t, o)
-		require.ErrorIs(t, r.CheckStart(), agent.Denied)
+		require.ErrorIs(t, r.CheckStart(), agent.CodeDenied)
 		_, err := r.List(t.Context())
-		require.ErrorIs(t, err, agent.Denied)
+		require.ErrorIs(t, err, agent.CodeDenied)
 	}
 	// What is granted by itself is less, if there is something private in it.
 	r := confinedServer(t, mcp.Options{Private: []string{filepath.Join(filepath.Dir(os.Args[0]), "data")}})
 	require.Contains(t, r.ok(t, "sh", "ls "+filepath.Dir(os.Args[0])), "failed: ")
 
 	s := mcp.New("tickets", []string{"cat"}, nil)
-	if confine.Root() {
+	if confine.IsRoot() {
 		require.ErrorContains(t, s.CheckStart(), "as_root: true")
 	} else {
 		require.NoError(t, s.CheckStart())
 	}
 	for _, o := range []mcp.Options{{Confine: "perhaps"}, {Read: []string{"x"}}} {
-		require.ErrorIs(t, mcp.New("tickets", []string{"cat"}, &o).Err(), agent.InvalidInput)
+		require.ErrorIs(t, mcp.New("tickets", []string{"cat"}, &o).Err(), agent.CodeInvalidInput)
 	}
 }

@@ -185,7 +185,7 @@ func resolve(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	if err != nil {
 		return nil, err
 	}
-	if why := agent.Endless(read); why != "" {
+	if why := agent.SchemaCycle(read); why != "" {
 		return nil, errors.New(why)
 	}
 	if why := agent.HeavyPatterns(read); why != "" {

@@ -32,14 +32,14 @@ type Exchange struct {
 // check reads the options. url is where the exchange is asked for.
 func (e *Exchange) check(o *Options) (_ *Exchange, url *url.URL, err error) {
 	if url, err = address(e.URL, o.Plain); err != nil {
-		return nil, nil, agent.Errorf(agent.InvalidInput, "its OAuth exchange: %w", err)
+		return nil, nil, agent.Errorf(agent.CodeInvalidInput, "its OAuth exchange: %w", err)
 	}
 	if e.Client == "" {
-		return nil, nil, agent.Errorf(agent.InvalidInput, "its OAuth exchange names no client, the id that the identity provider knows us by")
+		return nil, nil, agent.Errorf(agent.CodeInvalidInput, "its OAuth exchange names no client, the id that the identity provider knows us by")
 	}
 	for _, name := range Variables(e.Secret) {
 		if o.Env[name] == "" {
-			return nil, nil, agent.Errorf(agent.InvalidInput, "its OAuth exchange names the variable %s, which has no value", name)
+			return nil, nil, agent.Errorf(agent.CodeInvalidInput, "its OAuth exchange names the variable %s, which has no value", name)
 		}
 	}
 	return &Exchange{URL: e.URL, Client: e.Client, Secret: o.fill(e.Secret)}, url, nil

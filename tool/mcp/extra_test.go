@@ -64,11 +64,11 @@ func TestResourcesAndPrompts(t *testing.T) {
 		"list_resources": {"page": 2},
 	} {
 		_, err = r.with(t, name, arguments)
-		require.ErrorIs(t, err, agent.Denied, name)
+		require.ErrorIs(t, err, agent.CodeDenied, name)
 	}
 	for _, arguments := range []map[string]any{nil, {"uri": ""}, {"uri": "a\x00b"}, {"uri": nil}} {
 		_, err = r.with(t, "read_resource", arguments)
-		require.ErrorIs(t, err, agent.Denied)
+		require.ErrorIs(t, err, agent.CodeDenied)
 		require.ErrorContains(t, err, "the argument uri")
 	}
 }
@@ -83,7 +83,7 @@ func TestResourcesWithoutTools(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, "^x:a a\nThere are more: call again with the cursor \"(.+)\".\n$", text)
 	_, err = r.with(t, "get_prompt", map[string]any{"name": "x"})
-	require.ErrorIs(t, err, agent.Denied, "it has no prompts")
+	require.ErrorIs(t, err, agent.CodeDenied, "it has no prompts")
 }
 
 func TestToolsChange(t *testing.T) {
@@ -94,7 +94,7 @@ func TestToolsChange(t *testing.T) {
 	require.Equal(t, "I leave", r.ok(t, "leaves", ""))
 	// A run that began before has it in its Spec.
 	_, err = r.call(t.Context(), "leaves", "")
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 	require.ErrorContains(t, err, "tickets")
 	require.Equal(t, "I came", r.ok(t, "comes", ""), "what has come since may be called")
 	specs, err = r.List(t.Context())
@@ -119,7 +119,7 @@ func TestNobodyIsThereToAsk(t *testing.T) {
 	require.Equal(t, "told {}, answered {\"action\":\"decline\"}\n"+
 		"[Meanwhile the server wanted to ask a person, which is not possible here, and was told so: Which floor?]", text)
 	_, err = r.call(t.Context(), "open", "")
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 	require.ErrorContains(t, err, "the MCP server tickets wants a person to open a page first, which is not possible here: sign in first")
 
 	r = setup(t, "wanting", mcp.Options{})

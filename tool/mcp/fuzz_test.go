@@ -199,7 +199,7 @@ func FuzzElicit(f *testing.F) {
 		}
 		q := w.question("tickets", "")
 		if err := q.Check(); err != nil {
-			require.ErrorIs(t, err, agent.TooLarge)
+			require.ErrorIs(t, err, agent.CodeTooLarge)
 		}
 		require.NotContains(t, q.Text+string(q.Schema), "s3cret-token")
 		raw, err := json.Marshal(w)

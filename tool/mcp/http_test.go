@@ -82,10 +82,10 @@ func TestHTTP(t *testing.T) {
 			require.Len(t, r.ok(t, "large", ""), 1<<20)
 			_, err = r.call(t.Context(), "fail", "")
 			require.EqualError(t, err, "no such ticket")
-			require.NotErrorIs(t, err, agent.Denied)
+			require.NotErrorIs(t, err, agent.CodeDenied)
 			require.NoError(t, r.Close())
 			_, err = r.call(t.Context(), "echo", "")
-			require.ErrorIs(t, err, agent.Denied)
+			require.ErrorIs(t, err, agent.CodeDenied)
 		})
 	}
 }
@@ -233,7 +233,7 @@ func TestWrongHeaders(t *testing.T) {
 	r.ok(t, "echo", "x")
 	valid.Store(false)
 	_, err = r.call(t.Context(), "echo", "x")
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 	require.ErrorContains(t, err, "the MCP server tickets refused: 403 Forbidden: expired: [X-Key]")
 	valid.Store(true)
 	r.ok(t, "echo", "x")
@@ -318,11 +318,11 @@ func TestRedirects(t *testing.T) {
 	r.ok(t, "echo", "within the server headers go along")
 	to.Store(other.URL + "/mcp")
 	_, err := r.call(t.Context(), "echo", "x")
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 	require.ErrorContains(t, err, "the MCP server tickets refused: it redirects to "+other.URL+", which is another server; if that is right, use its URL")
 	to.Store(strings.Replace(server.URL, "127.0.0.1", "localhost", 1) + "/mcp/")
 	_, err = r.call(t.Context(), "echo", "x")
-	require.ErrorIs(t, err, agent.Denied, "another name is another server")
+	require.ErrorIs(t, err, agent.CodeDenied, "another name is another server")
 	require.Zero(t, strayed.Load())
 
 	_, err = reach(t, server.URL+"/found", o).List(t.Context())
@@ -341,7 +341,7 @@ func TestFaultyAddresses(t *testing.T) {
 		"https://me:pass@example.com":    "its URL has a user or a password in it",
 	} {
 		s := mcp.NewHTTP("tickets", url, nil)
-		require.ErrorIs(t, s.Err(), agent.InvalidInput, url)
+		require.ErrorIs(t, s.Err(), agent.CodeInvalidInput, url)
 		require.ErrorContains(t, s.Err(), words, url)
 		_, err := s.List(t.Context())
 		require.Equal(t, s.Err(), err)
@@ -351,7 +351,7 @@ func TestFaultyAddresses(t *testing.T) {
 		require.NoError(t, mcp.NewHTTP("tickets", url, nil).Err(), url)
 	}
 	require.NoError(t, mcp.NewHTTP("tickets", "http://tickets.internal", &mcp.Options{Plain: true}).Err())
-	require.ErrorIs(t, mcp.NewHTTP("a__b", "https://example.com", nil).Err(), agent.InvalidInput)
+	require.ErrorIs(t, mcp.NewHTTP("a__b", "https://example.com", nil).Err(), agent.CodeInvalidInput)
 
 	for name, fault := range map[string]struct{ value, words string }{
 		"X-A":            {"${NOT_THERE}", "the header X-A names the variable NOT_THERE, which has no value"},
@@ -361,7 +361,7 @@ func TestFaultyAddresses(t *testing.T) {
 		"Content-Type":   {"x", "the header Content-Type is the protocol's own"},
 	} {
 		err := mcp.NewHTTP("tickets", "https://example.com", &mcp.Options{Headers: map[string]string{name: fault.value}}).Err()
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 		require.ErrorContains(t, err, fault.words)
 	}
 	err := mcp.NewHTTP("tickets", "https://example.com", &mcp.Options{Headers: map[string]string{"X-A": "1", "x-a": "2"}}).Err()

@@ -32,7 +32,7 @@ func TestServerThatDiesInACall(t *testing.T) {
 	const want = "the MCP server tickets ended during the call (exit status 3); the call may or may not have had its effect; its last words on stderr: the disk is gone / token [TOKEN]"
 	require.EqualError(t, err, want)
 	require.ErrorIs(t, err, tool.ErrUnknown)
-	require.NotErrorIs(t, err, agent.Denied)
+	require.NotErrorIs(t, err, agent.CodeDenied)
 	err = <-hung
 	require.EqualError(t, err, want, "every call that was under way fails")
 	require.ErrorIs(t, err, tool.ErrUnknown)
@@ -115,7 +115,7 @@ func TestServerThatNeverAnswers(t *testing.T) {
 	require.NoError(t, patient.Close())
 	require.Less(t, time.Since(began), 8*time.Second)
 	_, err = patient.List(t.Context())
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 }
 
 func TestCancellationReachesTheServer(t *testing.T) {
@@ -200,7 +200,7 @@ func TestCloseLeavesNoProcess(t *testing.T) {
 	gone(t, server)
 	gone(t, child)
 	_, err := r.call(t.Context(), "echo", "")
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 	require.ErrorContains(t, err, "the MCP server tickets is closed")
 
 	stubborn := setup(t, "stubborn", mcp.Options{})

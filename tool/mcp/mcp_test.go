@@ -158,20 +158,20 @@ func TestResults(t *testing.T) {
 	for name, words := range map[string]string{"fail": "no such ticket", "fail_silently": "the tool failed and did not say why"} {
 		_, err := r.call(t.Context(), name, "")
 		require.EqualError(t, err, words)
-		require.NotErrorIs(t, err, agent.Denied, "a failure is no refusal")
+		require.NotErrorIs(t, err, agent.CodeDenied, "a failure is no refusal")
 	}
 }
 
 func TestRefusals(t *testing.T) {
 	r := setup(t, "usual", mcp.Options{})
 	_, err := r.call(t.Context(), "no_such_tool", "")
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 	require.EqualError(t, err, "the MCP server tickets does not have the tool tickets__no_such_tool any more; nothing was done")
 	_, err = r.Call(t.Context(), &tool.Call{Tool: "other__echo"})
-	require.ErrorIs(t, err, agent.UnknownTool)
+	require.ErrorIs(t, err, agent.CodeUnknownTool)
 	for _, arguments := range []string{`[]`, `"x"`, `{`, `null`, `{} {}`} {
 		_, err = r.Call(t.Context(), &tool.Call{Tool: "tickets__echo", Arguments: []byte(arguments)})
-		require.ErrorIs(t, err, agent.Denied, arguments)
+		require.ErrorIs(t, err, agent.CodeDenied, arguments)
 	}
 	_, err = r.Call(t.Context(), &tool.Call{Tool: "tickets__nothing"})
 	require.NoError(t, err, "no arguments are an empty object")
@@ -296,7 +296,7 @@ func TestFaultyDescriptions(t *testing.T) {
 		mcp.New("a_", []string{"true"}, nil), mcp.New(strings.Repeat("a", 33), []string{"true"}, nil), mcp.New("a", nil, nil), mcp.New("a", []string{""}, nil),
 	} {
 		_, err := s.List(t.Context())
-		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorIs(t, err, agent.CodeInvalidInput)
 		require.NoError(t, s.Close())
 	}
 }

@@ -131,17 +131,17 @@ func (o *Options) oauth(server *url.URL) (*oauth, error) {
 	}
 	for _, name := range Variables(a.Secret) {
 		if o.Env[name] == "" {
-			return nil, agent.Errorf(agent.InvalidInput, "its OAuth secret names the variable %s, which has no value", name)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "its OAuth secret names the variable %s, which has no value", name)
 		}
 	}
 	a.Secret = o.fill(a.Secret)
 	var err error
 	if a.redirect, err = url.Parse(a.Redirect); err != nil || a.redirect.Host == "" || a.redirect.Scheme != "https" && (a.redirect.Scheme != "http" || !local(a.redirect.Hostname())) {
-		return nil, agent.Errorf(agent.InvalidInput, "its OAuth redirect must be https://, or http:// on the machine of who signs in")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "its OAuth redirect must be https://, or http:// on the machine of who signs in")
 	}
 	if a.Issuer != "" {
 		if a.issuer, err = address(a.Issuer, a.plain); err != nil {
-			return nil, agent.Errorf(agent.InvalidInput, "its OAuth issuer: %w", err)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "its OAuth issuer: %w", err)
 		}
 	}
 	if a.Exchange != nil {
@@ -151,11 +151,11 @@ func (o *Options) oauth(server *url.URL) (*oauth, error) {
 	}
 	switch fault := a.fault(); {
 	case fault != "":
-		return nil, agent.Errorf(agent.InvalidInput, "its OAuth %s", fault)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "its OAuth %s", fault)
 	case o.setsAuthorization():
-		return nil, agent.Errorf(agent.InvalidInput, "it has OAuth and an Authorization header; one of them is enough")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "it has OAuth and an Authorization header; one of them is enough")
 	case server == nil:
-		return nil, agent.Errorf(agent.InvalidInput, "it has OAuth and no URL")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "it has OAuth and no URL")
 	}
 	return a, nil
 }

@@ -61,7 +61,7 @@ func TestClientThatIsRefused(t *testing.T) {
 	o.Secret = "not-the-secret"
 	r := reach(t, g.mcp.URL+"/mcp", mcp.Options{OAuth: o})
 	_, err := r.List(t.Context())
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 	require.ErrorContains(t, err, "signing in to the MCP server tickets: the authorization server refused: invalid_grant")
 	require.NotContains(t, err.Error()+r.log.String(), "not-the-secret")
 
@@ -70,7 +70,7 @@ func TestClientThatIsRefused(t *testing.T) {
 	g.mu.Unlock()
 	r = reach(t, g.mcp.URL+"/mcp", mcp.Options{OAuth: robot(g), Env: robotEnv})
 	_, err = r.List(t.Context())
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 	require.LessOrEqual(t, len(g.grants()), 5, "it does not go round for ever")
 }
 
@@ -104,7 +104,7 @@ func TestFaultyOAuth(t *testing.T) {
 		{mcp.OAuth{Redirect: "http://example.com/cb"}, "its OAuth redirect"},
 	} {
 		err := mcp.NewHTTP("tickets", "https://example.com/mcp", &mcp.Options{OAuth: &c.o}).Err()
-		require.ErrorIs(t, err, agent.InvalidInput, c.says)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, c.says)
 		require.ErrorContains(t, err, c.says)
 	}
 	require.ErrorContains(t, mcp.New("tickets", []string{"true"}, &mcp.Options{OAuth: &mcp.OAuth{}}).Err(), "no URL")

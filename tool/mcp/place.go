@@ -59,7 +59,7 @@ func (p place) leave() {
 // policy is what a process may do.
 func (s *Server) policy(at place) *confine.Policy {
 	p := &confine.Policy{
-		Kernel: confine.This(), Sandbox: s.opts.Sandbox, Confine: s.opts.Confine, AsRoot: s.opts.AsRoot, Network: s.opts.Network,
+		Kernel: confine.HostKernel(), Sandbox: s.opts.Sandbox, Confine: s.opts.Confine, AsRoot: s.opts.AsRoot, Network: s.opts.Network,
 		Write: s.opts.Write, Read: slices.Clone(s.opts.Read), Protect: s.opts.Protect, Private: s.opts.Private,
 	}
 	if s.opts.Home != "" {
@@ -68,7 +68,7 @@ func (s *Server) policy(at place) *confine.Policy {
 	if at.home != "" {
 		p.Own = []string{at.home, at.temp}
 	}
-	private := confine.Look(s.opts.Private)
+	private := confine.LookUp(s.opts.Private)
 	for _, dir := range confine.ProgramDirs(s.command, s.opts.Dir) {
 		if private.In(dir) == "" {
 			p.Read = append(p.Read, dir)
@@ -78,7 +78,7 @@ func (s *Server) policy(at place) *confine.Policy {
 	return p
 }
 
-// CheckStart tells why the program of a server may not be started: an [agent.Denied] error,
+// CheckStart tells why the program of a server may not be started: an [agent.CodeDenied] error,
 // or that of [Server.Err]; nil where it may be, and for a server with a URL. The program
 // need not be there.
 func (s *Server) CheckStart() error {
@@ -99,9 +99,9 @@ func (s *Server) Confinement() string {
 		return ""
 	case p.Fault() != nil:
 		return "it is not started"
-	case !p.Held():
+	case !p.Enforced():
 		return "nothing holds it: it may do what the worker's user may"
-	case p.Unlinked():
+	case p.Offline():
 		return "the kernel holds it to its own files, without network"
 	}
 	return "the kernel holds it to its own files, with the network"
@@ -110,10 +110,10 @@ func (s *Server) Confinement() string {
 // hint is what to look at where a program does not start that works elsewhere.
 func (s *Server) hint() string {
 	p := s.policy(place{})
-	if !p.Held() {
+	if !p.Enforced() {
 		return ""
 	}
-	if p.Unlinked() {
+	if p.Offline() {
 		return "; it is confined and has no network, which npx and uvx need to download: see network, read and write"
 	}
 	return "; it is confined: see read and write"

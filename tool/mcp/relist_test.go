@@ -67,11 +67,11 @@ func TestRunThatSignsIn(t *testing.T) {
 		{Match: "Bearer", Text: "done"},
 	}, r)
 	run := s.Start("clerk", "begin", nil)
-	require.Equal(t, agent.Suspended, run.Wait().Status)
-	q := run.Rest().Requests[0]
+	require.Equal(t, agent.StatusSuspended, run.Wait().Status)
+	q := run.Suspended().Requests[0]
 	s.FastForward(21 * 24 * time.Hour)
 	v := &visitor{t: t, r: r}
-	run.Say(agent.AnswerOrder{Order: agent.Order{By: "ana"}, Request: q.ID, Text: v.browse(&agent.ToolQuestion{Text: q.Text})})
+	run.Command(agent.AnswerCommand{CommandHeader: agent.CommandHeader{By: "ana"}, Request: q.ID, Text: v.browse(&agent.ToolQuestion{Text: q.Text})})
 	run.Completed()
 	var offered [][]string
 	for _, req := range script.Requests() {

@@ -43,17 +43,17 @@ func (o *Options) expand() (map[string]string, error) {
 		value := o.fill(o.Headers[name])
 		switch _, twice := headers[key]; {
 		case !headerName.MatchString(name):
-			return nil, agent.Errorf(agent.InvalidInput, "%q is not the name of a header", name)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "%q is not the name of a header", name)
 		case slices.Contains(reserved, key) || strings.HasPrefix(key, "Mcp-"):
-			return nil, agent.Errorf(agent.InvalidInput, "the header %s is the protocol's own", name)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "the header %s is the protocol's own", name)
 		case twice:
-			return nil, agent.Errorf(agent.InvalidInput, "the header %s is there twice", name)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "the header %s is there twice", name)
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-			return nil, agent.Errorf(agent.InvalidInput, "the value of the header %s has a line break or another control character", name)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "the value of the header %s has a line break or another control character", name)
 		}
 		for _, v := range Variables(o.Headers[name]) {
 			if o.Env[v] == "" {
-				return nil, agent.Errorf(agent.InvalidInput, "the header %s names the variable %s, which has no value", name, v)
+				return nil, agent.Errorf(agent.CodeInvalidInput, "the header %s names the variable %s, which has no value", name, v)
 			}
 		}
 		headers[key] = value

@@ -143,10 +143,10 @@ func New(name string, command []string, o *Options) *Server {
 	}
 	s.hide(nil)
 	if s.fault == nil && err != nil {
-		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: %w", name, err).At("mcp")
+		s.fault = agent.Errorf(agent.CodeInvalidInput, "MCP server %s: %w", name, err).WithPath("mcp")
 	}
 	if s.fault == nil && (len(command) == 0 || command[0] == "") {
-		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: its command is missing", name).At("mcp")
+		s.fault = agent.Errorf(agent.CodeInvalidInput, "MCP server %s: its command is missing", name).WithPath("mcp")
 	}
 	return s
 }
@@ -169,7 +169,7 @@ func NewHTTP(name, url string, o *Options) *Server {
 	}
 	s.hide(s.headers)
 	if s.fault == nil && err != nil {
-		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: %w", name, err).At("mcp")
+		s.fault = agent.Errorf(agent.CodeInvalidInput, "MCP server %s: %w", name, err).WithPath("mcp")
 	}
 	return s
 }
@@ -181,11 +181,11 @@ func describe(name string, o *Options) *Server {
 	s := &Server{name: name, opts: *o, shared: &slot{}, slots: map[owner]*slot{}, logins: map[string]*login{}, heard: map[owner]*heardOf{}}
 	s.alive, s.end = context.WithCancelCause(context.Background())
 	if err := agent.CheckTool(name); err != nil || len(name) > maxServerName || strings.Contains(name+"_", tool.Separator) {
-		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %q: use 1 to %d letters, digits, '-' or single '_', beginning with a letter", name, maxServerName).At("mcp")
+		s.fault = agent.Errorf(agent.CodeInvalidInput, "MCP server %q: use 1 to %d letters, digits, '-' or single '_', beginning with a letter", name, maxServerName).WithPath("mcp")
 	} else if !slices.Contains([]Elicit{"", ElicitRounds, ElicitReplay}, s.opts.Elicit) {
-		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: elicit is %q; it is %s or %s, or left out", name, s.opts.Elicit, ElicitRounds, ElicitReplay).At("mcp")
+		s.fault = agent.Errorf(agent.CodeInvalidInput, "MCP server %s: elicit is %q; it is %s or %s, or left out", name, s.opts.Elicit, ElicitRounds, ElicitReplay).WithPath("mcp")
 	} else if !slices.Contains([]Per{"", PerSession, PerRun, PerWorker}, s.opts.Per) {
-		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: per is %q; it is %s, %s or %s, or left out", name, s.opts.Per, PerWorker, PerSession, PerRun).At("mcp")
+		s.fault = agent.Errorf(agent.CodeInvalidInput, "MCP server %s: per is %q; it is %s, %s or %s, or left out", name, s.opts.Per, PerWorker, PerSession, PerRun).WithPath("mcp")
 	}
 	return s
 }
@@ -193,11 +193,11 @@ func describe(name string, o *Options) *Server {
 // check tells what is wrong with the options of a command.
 func (o *Options) check() error {
 	if _, fault := confine.Check(o.Sandbox, o.Confine); fault != "" {
-		return agent.Errorf(agent.InvalidInput, "%s", fault)
+		return agent.Errorf(agent.CodeInvalidInput, "%s", fault)
 	}
 	for _, path := range slices.Concat([]string{o.Home}, o.Read, o.Write, o.Protect, o.Private) {
 		if path != "" && !filepath.IsAbs(path) {
-			return agent.Errorf(agent.InvalidInput, "%q must be an absolute path", path)
+			return agent.Errorf(agent.CodeInvalidInput, "%q must be an absolute path", path)
 		}
 	}
 	return nil
@@ -222,11 +222,11 @@ func address(text string, anywhere bool) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
-		return nil, agent.Errorf(agent.InvalidInput, "its URL must be https:// with a host")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "its URL must be https:// with a host")
 	case u.User != nil:
-		return nil, agent.Errorf(agent.InvalidInput, "its URL has a user or a password in it; use an Authorization header")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "its URL has a user or a password in it; use an Authorization header")
 	case u.Scheme == "http" && !anywhere && !local(u.Hostname()):
-		return nil, agent.Errorf(agent.InvalidInput, "its URL is http:// on another machine, where all that is sent can be read on the way: use https://, or allow plain HTTP")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "its URL is http:// on another machine, where all that is sent can be read on the way: use https://, or allow plain HTTP")
 	}
 	return u, nil
 }
@@ -250,7 +250,7 @@ func (s *Server) Instructions() string {
 	return s.words
 }
 
-// Err tells what is wrong with the description ([agent.InvalidInput]); nil for a
+// Err tells what is wrong with the description ([agent.CodeInvalidInput]); nil for a
 // sound one, which need not be one of a server that is there.
 func (s *Server) Err() error { return s.fault }
 

@@ -61,7 +61,7 @@ func (s *Server) resume(ctx context.Context, c *tool.Call) (*talk, error) {
 		return t, nil
 	}
 	if err := json.Unmarshal(t.answers[len(t.answers)-1].State, &t.kept); err != nil || !t.kept.fits(len(t.answers)) {
-		return nil, agent.Errorf(agent.Incompatible, "what the call kept with its question can't be read; nothing was done since it asked")
+		return nil, agent.Errorf(agent.CodeIncompatible, "what the call kept with its question can't be read; nothing was done since it asked")
 	}
 	t.visited = t.kept.Visited
 	if t.kept.How == byReplay {

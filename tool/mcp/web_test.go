@@ -99,7 +99,7 @@ func TestForgottenSession(t *testing.T) {
 			next.ServeHTTP(w, req)
 		})
 		_, err = r.call(t.Context(), "count", "")
-		require.ErrorIs(t, err, agent.Denied)
+		require.ErrorIs(t, err, agent.CodeDenied)
 		require.ErrorContains(t, err, "no such session")
 	}
 }
@@ -179,7 +179,7 @@ func TestServerThatIsKilledOverHTTP(t *testing.T) {
 	require.ErrorContains(t, err, "the connection to the MCP server tickets broke during the call: ")
 	require.ErrorContains(t, err, "; the call may or may not have had its effect")
 	require.ErrorIs(t, err, tool.ErrUnknown)
-	require.NotErrorIs(t, err, agent.Denied, "nobody knows that it did nothing")
+	require.NotErrorIs(t, err, agent.CodeDenied, "nobody knows that it did nothing")
 	third := launch(t, first.address)
 	require.Equal(t, third.Process.Pid, r.pid(t, "pid"))
 }

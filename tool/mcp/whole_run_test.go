@@ -21,7 +21,7 @@ import (
 )
 
 // stage is a whole run's place with MCP servers, whose model follows a script.
-func stage(t *testing.T, replies []testsuite.Reply, sources ...tool.Source) (*testsuite.Stage, *testsuite.Script) {
+func stage(t *testing.T, replies []testsuite.Reply, sources ...tool.Source) (*testsuite.Env, *testsuite.Script) {
 	t.Helper()
 	script := testsuite.NewScript(replies...)
 	var tools []string
@@ -56,7 +56,7 @@ func TestServersThatAreDown(t *testing.T) {
 	require.Contains(t, told, "The tools of down are not available in this run: the MCP server down can't be started (command [\"no-such-program\"]): executable file not found in $PATH")
 
 	s, _ = stage(t, []testsuite.Reply{{Match: "begin", Text: "done"}}, mcp.New("down", []string{"no-such-program"}, nil))
-	require.Equal(t, agent.Failed, s.Start("clerk", "begin", nil).Wait().Status, "which is not optional")
+	require.Equal(t, agent.StatusFailed, s.Start("clerk", "begin", nil).Wait().Status, "which is not optional")
 
 	var asked atomic.Int32
 	guard := guarded(http.NotFoundHandler())
@@ -66,7 +66,7 @@ func TestServersThatAreDown(t *testing.T) {
 	})).URL, mcp.Options{})
 	s, _ = stage(t, []testsuite.Reply{{Match: "begin", Text: "done"}}, locked)
 	out := s.Start("clerk", "begin", nil).Wait()
-	require.Equal(t, agent.Failed, out.Status)
+	require.Equal(t, agent.StatusFailed, out.Status)
 	require.EqualValues(t, 1, asked.Load())
 }
 

@@ -13,7 +13,7 @@ func (w *Workspace) Place(path string) (string, error) { return w.place("test", 
 func (w *Workspace) Unhold() { w.kernel.Landlock = 0 }
 
 // Names says which processes could not be ended.
-func Names(left ...confine.Left) string { return names(left) }
+func Names(left ...confine.Survivor) string { return names(left) }
 
 // Sensitive is what the tools protect.
 var Sensitive = sensitive

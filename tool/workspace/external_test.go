@@ -25,7 +25,7 @@ func TestExternalRoots(t *testing.T) {
 	closed, open := setup(t, nil), setup(t, &workspace.Options{ExternalRoots: []string{notes}})
 	path := filepath.Join(notes, "a.txt")
 	_, err := closed.do(workspace.ReadTool, args{"path": path})
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 	text, err := open.do(workspace.ReadTool, args{"path": path})
 	require.NoError(t, err)
 	require.Contains(t, text, "hello")
@@ -33,8 +33,8 @@ func TestExternalRoots(t *testing.T) {
 	require.NoError(t, err)
 	for _, p := range []string{filepath.Join(notes, ".env"), filepath.Join(outside, "other.txt"), notes + "/../other.txt", "../notes/a.txt"} {
 		_, err := open.do(workspace.ReadTool, args{"path": p})
-		require.ErrorIs(t, err, agent.Denied, p)
+		require.ErrorIs(t, err, agent.CodeDenied, p)
 	}
 	_, err = workspace.Open(t.TempDir(), &workspace.Options{ExternalRoots: []string{"notes"}})
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }

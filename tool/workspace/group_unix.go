@@ -75,7 +75,7 @@ func (w *Workspace) launch(cmd *exec.Cmd, c command) (*confine.Program, error) {
 }
 
 // end ends what is left of the command, wherever it went, and returns what still runs.
-func (g *group) end() (left []confine.Left) {
+func (g *group) end() (left []confine.Survivor) {
 	g.program.Terminate()
 	select {
 	case <-g.settled:

@@ -123,10 +123,10 @@ func TestNothingOutlivesAKilledWorker(t *testing.T) {
 
 // What could not be ended is named, whatever its name is, and not without bound.
 func TestWhatCouldNotBeEndedIsNamed(t *testing.T) {
-	require.Equal(t, "7 (a b)", workspace.Names(confine.Left{PID: 7, Name: "a b"}))
-	many := make([]confine.Left, 12)
+	require.Equal(t, "7 (a b)", workspace.Names(confine.Survivor{PID: 7, Name: "a b"}))
+	many := make([]confine.Survivor, 12)
 	require.Contains(t, workspace.Names(many...), "0 (), and 2 more")
-	require.NotContains(t, workspace.Names(confine.Left{PID: 7, Name: "\x1b[2Jx"}), "\x1b")
+	require.NotContains(t, workspace.Names(confine.Survivor{PID: 7, Name: "\x1b[2Jx"}), "\x1b")
 }
 
 // Processes that start the next one and end, out of every group, are ended.

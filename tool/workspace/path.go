@@ -110,9 +110,9 @@ var errFixed = errors.New("is the worker's own, and no tool may touch it")
 
 // fixed are the places that may not be read, or not be written.
 func (w *Workspace) fixed(write bool) confine.Places {
-	list := confine.Look(w.opts.Private)
+	list := confine.LookUp(w.opts.Private)
 	if write {
-		list = append(list, confine.Look(w.opts.Protect)...)
+		list = append(list, confine.LookUp(w.opts.Protect)...)
 	}
 	return list
 }

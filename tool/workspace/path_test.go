@@ -297,6 +297,6 @@ func TestTroubleIsAFailure(t *testing.T) {
 	require.NoError(t, b.Close())
 	_, err := b.do("fs_read", args{"path": "a"})
 	require.Error(t, err)
-	require.NotErrorIs(t, err, agent.Denied)
+	require.NotErrorIs(t, err, agent.CodeDenied)
 	require.NotErrorIs(t, err, syscall.ENOENT)
 }

@@ -71,14 +71,14 @@ func TestPrivatePathsAreNotRead(t *testing.T) {
 	require.NotContains(t, b.ok(t, workspace.ListTool, args{"path": ".", "depth": 5}), "log")
 	require.Contains(t, b.ok(t, workspace.ReadTool, args{"path": "conf/fermata.yaml"}), "agents", "what is protected is")
 	_, err := workspace.Open(filepath.Join(b.root, "data", "store"), &workspace.Options{Private: []string{filepath.Join(b.root, "data")}})
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }
 
 // Commands are refused where they could write what is protected: the kernel allows whole
 // directories.
 func TestShellIsRefusedOverProtectedPaths(t *testing.T) {
 	b := guarded(t)
-	require.ErrorIs(t, b.CheckShell(), agent.Denied)
+	require.ErrorIs(t, b.CheckShell(), agent.CodeDenied)
 	require.ErrorContains(t, b.CheckShell(), filepath.Join(b.root, "way/fermata.yaml"))
 	b.refused(t, workspace.ShellTool, args{"command": "echo evil > conf/fermata.yaml"}, "this worker may not run commands")
 	require.Equal(t, "agents", b.get(t, "conf/fermata.yaml"))
@@ -93,14 +93,14 @@ func TestShellIsRefusedOverProtectedPaths(t *testing.T) {
 		return w.CheckShell()
 	}
 	require.NoError(t, check(workspace.Options{}))
-	require.ErrorIs(t, check(workspace.Options{Write: []string{b.root}}), agent.Denied)
-	require.ErrorIs(t, check(workspace.Options{Home: filepath.Join(b.root, "conf")}), agent.Denied)
+	require.ErrorIs(t, check(workspace.Options{Write: []string{b.root}}), agent.CodeDenied)
+	require.ErrorIs(t, check(workspace.Options{Home: filepath.Join(b.root, "conf")}), agent.CodeDenied)
 	require.NoError(t, check(workspace.Options{Read: []string{b.root}}))
-	require.ErrorIs(t, check(workspace.Options{Read: []string{b.root}, Private: []string{filepath.Join(b.root, "data")}}), agent.Denied)
+	require.ErrorIs(t, check(workspace.Options{Read: []string{b.root}, Private: []string{filepath.Join(b.root, "data")}}), agent.CodeDenied)
 	require.NoError(t, check(workspace.Options{Protect: []string{filepath.Dir(root)}}), "a workspace may lie in a server's folder")
 
 	whole, err := workspace.Open(root, &workspace.Options{Protect: []string{root}})
 	require.NoError(t, err)
 	defer whole.Close()
-	require.ErrorIs(t, whole.CheckWrite(), agent.Denied)
+	require.ErrorIs(t, whole.CheckWrite(), agent.CodeDenied)
 }

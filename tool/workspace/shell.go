@@ -142,7 +142,7 @@ func (w *Workspace) run(ctx context.Context, call *tool.Call, c command) (string
 }
 
 // report writes the answer, how the command ended first.
-func report(how int, left []confine.Left, took time.Duration, g *group) string {
+func report(how int, left []confine.Survivor, took time.Duration, g *group) string {
 	text := g.out.String()
 	if text == "" {
 		text = "(no output)"
@@ -173,7 +173,7 @@ func visible(r rune) rune {
 	return unicode.ReplacementChar
 }
 
-func names(left []confine.Left) string {
+func names(left []confine.Survivor) string {
 	var list []string
 	for _, l := range left[:min(len(left), maxLeft)] {
 		list = append(list, fmt.Sprintf("%d (%s)", l.PID, strings.Map(visible, l.Name)))

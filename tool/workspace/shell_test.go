@@ -255,10 +255,10 @@ func TestShellWithoutLandlock(t *testing.T) {
 	strict := setup(t, nil)
 	strict.Unhold()
 	require.Contains(t, strict.Confinement(), "refused")
-	require.ErrorIs(t, strict.CheckShell(), agent.Denied)
+	require.ErrorIs(t, strict.CheckShell(), agent.CodeDenied)
 	require.ErrorContains(t, strict.CheckShell(), "write confine: where_possible")
 	_, err := strict.do("shell_run", args{"command": "touch made"})
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 	require.NoFileExists(t, filepath.Join(strict.root, "made"))
 
 	for _, how := range []tool.Confine{tool.ConfineWherePossible, tool.ConfineNever} {
@@ -275,7 +275,7 @@ func TestShellWithoutLandlock(t *testing.T) {
 		gone(t, b.process(t, "pid"))
 	}
 	_, err = workspace.Open(t.TempDir(), &workspace.Options{Confine: "perhaps"})
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }
 
 // Where this process is root, commands are refused unless the options say otherwise.
@@ -288,9 +288,9 @@ func TestShellAsRoot(t *testing.T) {
 		require.NoError(t, w.CheckShell())
 		return
 	}
-	require.ErrorIs(t, w.CheckShell(), agent.Denied)
+	require.ErrorIs(t, w.CheckShell(), agent.CodeDenied)
 	require.ErrorContains(t, w.CheckShell(), "as_root: true")
 	_, err = bench{Workspace: w, root: b.root}.do("shell_run", args{"command": "touch made"})
-	require.ErrorIs(t, err, agent.Denied)
+	require.ErrorIs(t, err, agent.CodeDenied)
 	require.NoFileExists(t, filepath.Join(b.root, "made"))
 }

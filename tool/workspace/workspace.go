@@ -80,7 +80,7 @@ type Workspace struct {
 }
 
 // Open opens a directory as a workspace. A fault in the options or a root that
-// is no directory is an [agent.InvalidInput] error.
+// is no directory is an [agent.CodeInvalidInput] error.
 func Open(root string, o *Options) (*Workspace, error) {
 	if o == nil {
 		o = &Options{}
@@ -88,7 +88,7 @@ func Open(root string, o *Options) (*Workspace, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	w := &Workspace{opts: *o, kernel: confine.This()}
+	w := &Workspace{opts: *o, kernel: confine.HostKernel()}
 	var err error
 	if w.given, err = filepath.Abs(root); err == nil {
 		w.real, err = filepath.EvalSymlinks(w.given)
@@ -97,11 +97,11 @@ func Open(root string, o *Options) (*Workspace, error) {
 		w.root, err = os.OpenRoot(w.real)
 	}
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "workspace %q can't be opened: %w", root, err).At("workspace")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "workspace %q can't be opened: %w", root, err).WithPath("workspace")
 	}
-	if private := confine.Look(o.Private).Around(w.real); private != "" {
+	if private := confine.LookUp(o.Private).Containing(w.real); private != "" {
 		w.root.Close()
-		return nil, agent.Errorf(agent.InvalidInput, "workspace %q lies in %s, which no tool may read: give it a folder of its own", root, private).At("workspace")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "workspace %q lies in %s, which no tool may read: give it a folder of its own", root, private).WithPath("workspace")
 	}
 	w.homes = homes(w.real)
 	for _, path := range o.ExternalRoots {
@@ -134,11 +134,11 @@ func (w *Workspace) at(path string) *Workspace {
 
 func (o *Options) check() error {
 	if _, fault := confine.Check(o.Sandbox, o.Confine); fault != "" {
-		return agent.Errorf(agent.InvalidInput, "workspace: %s", fault).At("workspace")
+		return agent.Errorf(agent.CodeInvalidInput, "workspace: %s", fault).WithPath("workspace")
 	}
 	for _, path := range slices.Concat([]string{o.Home}, o.Read, o.Write, o.ExternalRoots, o.Protect, o.Private) {
 		if path != "" && !filepath.IsAbs(path) {
-			return agent.Errorf(agent.InvalidInput, "workspace: %q must be an absolute path", path).At("workspace")
+			return agent.Errorf(agent.CodeInvalidInput, "workspace: %q must be an absolute path", path).WithPath("workspace")
 		}
 	}
 	return nil
@@ -178,7 +178,7 @@ func (w *Workspace) Tools() []tool.Tool {
 }
 
 // HoldsNetwork reports whether this machine's kernel can keep commands from the network.
-func HoldsNetwork() bool { return confine.This().Seccomp }
+func HoldsNetwork() bool { return confine.HostKernel().Seccomp }
 
 // policy is what a command may do, beside the directories of its own.
 func (w *Workspace) policy(own ...string) *confine.Policy {
@@ -192,12 +192,12 @@ func (w *Workspace) policy(own ...string) *confine.Policy {
 	}
 }
 
-// CheckShell tells why shell_run refuses every command: an [agent.Denied] error; nil where
+// CheckShell tells why shell_run refuses every command: an [agent.CodeDenied] error; nil where
 // it makes them. The error names paths of this machine.
 func (w *Workspace) CheckShell() error {
 	root, err := w.root.Open(".")
 	if err != nil {
-		return agent.Errorf(agent.Denied, "%s: the workspace: %w", ShellTool, err)
+		return agent.Errorf(agent.CodeDenied, "%s: the workspace: %w", ShellTool, err)
 	}
 	defer root.Close()
 	p := w.policy()
@@ -208,22 +208,22 @@ func (w *Workspace) CheckShell() error {
 	return nil
 }
 
-// CheckWrite tells why fs_write refuses every file: an [agent.Denied] error; nil where it
+// CheckWrite tells why fs_write refuses every file: an [agent.CodeDenied] error; nil where it
 // writes some. The error names paths of this machine.
 func (w *Workspace) CheckWrite() error {
 	info, err := w.root.Stat(".")
 	if err != nil {
-		return agent.Errorf(agent.Denied, "%s: the workspace: %w", WriteTool, err)
+		return agent.Errorf(agent.CodeDenied, "%s: the workspace: %w", WriteTool, err)
 	}
-	if path := confine.Look(w.opts.Protect).Is(info); path != "" {
-		return agent.Errorf(agent.Denied, "%s: no tool may write what is in %s, and it is the workspace: give that a folder of its own", WriteTool, path)
+	if path := confine.LookUp(w.opts.Protect).Is(info); path != "" {
+		return agent.Errorf(agent.CodeDenied, "%s: no tool may write what is in %s, and it is the workspace: give that a folder of its own", WriteTool, path)
 	}
 	return nil
 }
 
 // Confined reports whether the kernel keeps what shell_run starts from the files
 // outside of the workspace, as the package comment describes.
-func (w *Workspace) Confined() bool { return w.policy().Held() }
+func (w *Workspace) Confined() bool { return w.policy().Enforced() }
 
 // Confinement says what holds a command: for the model and for people.
 func (w *Workspace) Confinement() string {
@@ -231,7 +231,7 @@ func (w *Workspace) Confinement() string {
 		return "Commands are refused: this worker may not run any."
 	}
 	p := w.policy()
-	if p.Unlinked() {
+	if p.Offline() {
 		return p.Words() + " They have no network."
 	}
 	return p.Words()

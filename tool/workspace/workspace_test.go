@@ -80,7 +80,7 @@ func (b bench) doContext(ctx context.Context, name string, in args, progress fun
 			return t.Call(ctx, tool.Call{Session: b.session, Tool: name, Arguments: raw}.WithProgress(progress))
 		}
 	}
-	return "", agent.UnknownTool
+	return "", agent.CodeUnknownTool
 }
 
 func (b bench) ok(t testing.TB, name string, in args) string {
@@ -94,7 +94,7 @@ func (b bench) ok(t testing.TB, name string, in args) string {
 func (b bench) refused(t testing.TB, name string, in args, words string) {
 	t.Helper()
 	text, err := b.do(name, in)
-	require.ErrorIs(t, err, agent.Denied, "answer: %s", text)
+	require.ErrorIs(t, err, agent.CodeDenied, "answer: %s", text)
 	require.ErrorContains(t, err, words)
 	if path, _ := in["path"].(string); !filepath.IsAbs(path) {
 		require.NotContains(t, err.Error(), filepath.Dir(b.root), "the model is shown a path of the machine")
@@ -137,7 +137,7 @@ func TestOpenRefuses(t *testing.T) {
 		},
 	} {
 		_, err := open()
-		require.ErrorIs(t, err, agent.InvalidInput, name)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, name)
 	}
 }
 

@@ -49,14 +49,14 @@ func (c *checker) mapping(part entry, wants string) []entry {
 		return nil
 	}
 	if part.value.Kind != yaml.MappingNode {
-		c.add(agent.InvalidInput, part.key, "%s wants %s", part.name, wants)
+		c.add(agent.CodeInvalidInput, part.key, "%s wants %s", part.name, wants)
 		return nil
 	}
 	seen := map[string]int{}
 	var list []entry
 	for _, e := range entries(part.value) {
 		if line, twice := seen[e.name]; twice {
-			c.add(agent.InvalidInput, e.key, "%s.%s is there already, in line %d", part.name, e.name, line)
+			c.add(agent.CodeInvalidInput, e.key, "%s.%s is there already, in line %d", part.name, e.name, line)
 			continue
 		}
 		seen[e.name] = e.key.Line
@@ -71,7 +71,7 @@ func (c *checker) mapping(part entry, wants string) []entry {
 // the entry.
 func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 	if e.value.Kind != yaml.MappingNode {
-		c.add(agent.InvalidInput, e.key, "%s wants its fields, such as model: or command:, and not a plain value", where)
+		c.add(agent.CodeInvalidInput, e.key, "%s wants its fields, such as model: or command:, and not a plain value", where)
 		return out, false
 	}
 	before := len(c.faults)
@@ -91,7 +91,7 @@ func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 	out = *new(T)
 	whole, wrong := value(e.value)
 	if wrong != nil {
-		c.add(agent.InvalidInput, wrong.node, "%s %s", where, wrong.text)
+		c.add(agent.CodeInvalidInput, wrong.node, "%s %s", where, wrong.text)
 		return out, false
 	}
 	data, err := json.Marshal(whole)
@@ -113,7 +113,7 @@ func (c *checker) fields(n *yaml.Node, path []string, where string, visit func(a
 	for _, e := range entries(n) {
 		at := append(path[:len(path):len(path)], e.name)
 		if seen[e.name] {
-			c.add(agent.InvalidInput, e.key, "%s.%s is there twice", where, strings.Join(at, "."))
+			c.add(agent.CodeInvalidInput, e.key, "%s.%s is there twice", where, strings.Join(at, "."))
 			continue
 		}
 		seen[e.name] = true
@@ -123,7 +123,7 @@ func (c *checker) fields(n *yaml.Node, path []string, where string, visit func(a
 		}
 		v, wrong := value(e.value)
 		if wrong != nil {
-			c.add(agent.InvalidInput, wrong.node, "%s.%s %s", where, strings.Join(at, "."), wrong.text)
+			c.add(agent.CodeInvalidInput, wrong.node, "%s.%s %s", where, strings.Join(at, "."), wrong.text)
 			continue
 		}
 		for i := len(at) - 1; i >= 0; i-- {
@@ -140,7 +140,7 @@ func (c *checker) refused(e entry, where string, err error, t reflect.Type) {
 	}
 	var what *agent.Error
 	if !errors.As(err, &what) {
-		what = agent.Errorf(agent.InvalidInput, "%w", err)
+		what = agent.Errorf(agent.CodeInvalidInput, "%w", err)
 	}
 	text := where + ": " + what.Message
 	if what.Path != "" && strings.HasPrefix(what.Message, what.Path) {
@@ -161,9 +161,9 @@ func (c *checker) known(root *yaml.Node, names ...string) map[string]entry {
 	for _, e := range entries(root) {
 		switch _, twice := parts[e.name]; {
 		case twice:
-			c.add(agent.InvalidInput, e.key, "%s is there twice", e.name)
+			c.add(agent.CodeInvalidInput, e.key, "%s is there twice", e.name)
 		case !slices.Contains(names, e.name):
-			c.add(agent.InvalidInput, e.key, "%s is not known here; the file may have %s%s", quote(e.name), strings.Join(names, ", "), meant(e.name, names))
+			c.add(agent.CodeInvalidInput, e.key, "%s is not known here; the file may have %s%s", quote(e.name), strings.Join(names, ", "), meant(e.name, names))
 		default:
 			parts[e.name] = e
 		}

@@ -64,8 +64,8 @@ func (f *File) AskClouds(ctx context.Context) []CloudState {
 				if m, _ := e.build(name, model.Extra{}); slices.Contains(cloudy, e.Provider) {
 					found[name] = m.(cloud)
 				}
-			} else if c, ok := f.models[agent.Provider(name)].(cloud); ok {
-				found[agent.Provider(name)] = c
+			} else if c, ok := f.models[agent.ProviderOf(name)].(cloud); ok {
+				found[agent.ProviderOf(name)] = c
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func (f *File) AskClouds(ctx context.Context) []CloudState {
 	for i := range states {
 		all.Go(func() {
 			if states[i].Err = found[states[i].Name].Check(ctx); states[i].Err != nil && ctx.Err() != nil {
-				states[i].Err = agent.Errorf(agent.ProviderError, "%s: nobody could sign in within %s", states[i].Name, signInTime)
+				states[i].Err = agent.Errorf(agent.CodeProviderError, "%s: nobody could sign in within %s", states[i].Name, signInTime)
 			}
 		})
 	}

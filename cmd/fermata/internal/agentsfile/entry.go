@@ -135,7 +135,7 @@ func (e modelEntry) open(name string) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m = model.Named(m, e.Model, model.Info{Price: e.Price, Window: e.Window, MaxOutput: e.MaxOutput})
+	m = model.WithInfo(m, e.Model, model.Info{Price: e.Price, Window: e.Window, MaxOutput: e.MaxOutput})
 	if len(more.missing) > 0 {
 		m = unset{m, name, more.missing[0]}
 	}
@@ -162,7 +162,7 @@ func (e modelEntry) key() string {
 
 // build makes all models of an entry's provider.
 func (e modelEntry) build(name string, x model.Extra) (model.Model, error) {
-	provider, key, plain, ttl := agent.Provider(name), e.key(), e.StreamOptions != nil && !*e.StreamOptions, time.Duration(e.CacheTTL)
+	provider, key, plain, ttl := agent.ProviderOf(name), e.key(), e.StreamOptions != nil && !*e.StreamOptions, time.Duration(e.CacheTTL)
 	// The adapter for OpenAI knows by itself which servers are told its key.
 	if key == "" && e.BaseURL != "" && e.Provider != providerOpenAI && !slices.Contains(cloudy, e.Provider) {
 		key = noKey
@@ -194,9 +194,9 @@ func (e modelEntry) build(name string, x model.Extra) (model.Model, error) {
 	return openai.New(o), o.Check()
 }
 
-// Ways tells how a model under models is asked, in a few words; empty if it is asked as
+// ModelSettings tells how a model under models is asked, in a few words; empty if it is asked as
 // all are. No value of a header or of the body is shown.
-func (f *File) Ways(name string) string {
+func (f *File) ModelSettings(name string) string {
 	e := f.named[name]
 	var list []string
 	say := func(field, value string) {

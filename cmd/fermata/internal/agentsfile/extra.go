@@ -45,7 +45,7 @@ func (e modelEntry) extra() (extra, error) {
 	d := json.NewDecoder(bytes.NewReader(e.Body))
 	d.UseNumber()
 	if err := d.Decode(&x.Body); err != nil {
-		return x, agent.Errorf(agent.InvalidInput, "body wants fields, such as {top_k: 40}").At("body")
+		return x, agent.Errorf(agent.CodeInvalidInput, "body wants fields, such as {top_k: 40}").WithPath("body")
 	}
 	_, err := x.fillAll("body", x.Body)
 	return x, err
@@ -83,17 +83,17 @@ func (x *extra) fillAll(at string, value any) (any, error) {
 func (x *extra) fill(at, text string, secret bool) (string, error) {
 	names := mcp.Variables(text)
 	if secret && len(names) == 0 {
-		return "", agent.Errorf(agent.InvalidInput, "%s looks like a secret: write a variable of the environment, as ${NAME}", at).At(at)
+		return "", agent.Errorf(agent.CodeInvalidInput, "%s looks like a secret: write a variable of the environment, as ${NAME}", at).WithPath(at)
 	}
 	for _, name := range names {
 		if !variableName.MatchString(name) {
-			return "", agent.Errorf(agent.InvalidInput, "%s names the variable %s, which can't be one", at, quote(name)).At(at)
+			return "", agent.Errorf(agent.CodeInvalidInput, "%s names the variable %s, which can't be one", at, quote(name)).WithPath(at)
 		}
 		if workersOwn(name) {
-			return "", agent.Errorf(agent.InvalidInput, "%s names %s, %s", at, name, isWorkersOwn).At(at)
+			return "", agent.Errorf(agent.CodeInvalidInput, "%s names %s, %s", at, name, isWorkersOwn).WithPath(at)
 		}
 		if err := secretFault(name); err != nil {
-			return "", agent.Errorf(agent.InvalidInput, "%s: %w", at, err).At(at)
+			return "", agent.Errorf(agent.CodeInvalidInput, "%s: %w", at, err).WithPath(at)
 		}
 		value := variable(name)
 		if !slices.Contains(x.variables, name) {

@@ -28,18 +28,18 @@ type File struct {
 	Path, Dir string
 	Agents    []agent.Definition
 	// Daily is what all runs of the worker's task queue may use in a day.
-	Daily agent.Daily
+	Daily agent.DailyLimits
 	// Private are paths of the worker's own, absolute, which no tool may read or write. They
 	// are set by who opens the file.
 	Private []string
 
 	models    map[string]model.Model // by what an agent calls them, or by provider
 	named     map[string]modelEntry
-	rates     map[string]worker.Rate
+	rates     map[string]worker.RateLimit
 	servers   map[string]serverEntry
 	workspace string // absolute
 	shell     shellEntry
-	asks      map[string]agent.Asking // by names of tools and patterns
+	asks      map[string]agent.ToolApproval // by names of tools and patterns
 	asRoot    bool
 	scripts   []string // files of models, absolute
 	lines     map[string]entry
@@ -79,9 +79,9 @@ func load(path string) (*File, error) {
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "the agents file %s: %w", path, err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the agents file %s: %w", path, err)
 	}
-	f := &File{Path: path, Dir: dir, models: providers(), named: map[string]modelEntry{}, rates: map[string]worker.Rate{}, servers: map[string]serverEntry{}, asks: map[string]agent.Asking{}, lines: map[string]entry{}}
+	f := &File{Path: path, Dir: dir, models: providers(), named: map[string]modelEntry{}, rates: map[string]worker.RateLimit{}, servers: map[string]serverEntry{}, asks: map[string]agent.ToolApproval{}, lines: map[string]entry{}}
 	c := &checker{path: path}
 	found := c.known(root, parts...)
 	f.readModels(c, found["models"])
@@ -101,12 +101,12 @@ func load(path string) (*File, error) {
 
 func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
 	if part.value == nil {
-		c.add(agent.InvalidInput, root, "the file has no agents: write agents: with a name and a model below")
+		c.add(agent.CodeInvalidInput, root, "the file has no agents: write agents: with a name and a model below")
 		return
 	}
 	list := c.mapping(part, "names of agents, each with its fields below")
 	if len(list) == 0 && part.value.Kind == yaml.MappingNode {
-		c.add(agent.InvalidInput, part.key, "agents is empty: write a name and a model below")
+		c.add(agent.CodeInvalidInput, part.key, "agents is empty: write a name and a model below")
 	}
 	c.names = map[string]bool{}
 	for _, e := range list {
@@ -118,7 +118,7 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
 			continue
 		}
 		if def.Name != "" && def.Name != e.name {
-			c.add(agent.InvalidInput, e.at("name"), "%s.name is %s; leave it out, the agent is called %s", where, quote(def.Name), e.name)
+			c.add(agent.CodeInvalidInput, e.at("name"), "%s.name is %s; leave it out, the agent is called %s", where, quote(def.Name), e.name)
 		}
 		def.Name = e.name
 		f.lines[def.Name] = e
@@ -131,7 +131,7 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
 // checkAgent checks what an agent says of itself.
 func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 	checkLists(c, e, def)
-	def.Rules, def.ClientTools, def.Agents, def.Asking = nil, nil, nil, agent.Patience{}
+	def.Rules, def.ClientTools, def.Agents, def.AnswerTimeouts = nil, nil, nil, agent.AnswerTimeouts{}
 	for _, err := range apart(def.Check()) {
 		var what *agent.Error
 		errors.As(err, &what)
@@ -139,7 +139,7 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 	}
 	for _, name := range positive {
 		if n := e.at(name); n != e.key && isZero(e.value, name) {
-			c.add(agent.InvalidInput, n, "agents.%s.%s is zero; leave it out instead", e.name, name)
+			c.add(agent.CodeInvalidInput, n, "agents.%s.%s is zero; leave it out instead", e.name, name)
 		}
 	}
 	c.output(e, "output", def.Output)
@@ -200,7 +200,7 @@ func (f *File) checkUses(c *checker, e entry, def agent.Definition) {
 		if err := f.checkTool(name); err != nil {
 			c.add(agent.CodeOf(err), e.at(fmt.Sprintf("tools[%d]", i)), "agents.%s.tools[%d]: %w", e.name, i, err)
 		} else if slices.Contains(def.Tools[:i], name) {
-			c.add(agent.InvalidInput, e.at(fmt.Sprintf("tools[%d]", i)), "agents.%s.tools[%d]: %s is there already", e.name, i, quote(name))
+			c.add(agent.CodeInvalidInput, e.at(fmt.Sprintf("tools[%d]", i)), "agents.%s.tools[%d]: %s is there already", e.name, i, quote(name))
 		}
 	}
 	if def.Model != "" { // whether it has to have one is for others to say
@@ -215,7 +215,7 @@ func (f *File) checkModel(c *checker, e entry, def agent.Definition, field, name
 	if err := f.resolve(name, f.Dir); err != nil {
 		c.add(agent.CodeOf(err), e.at(field), "agents.%s.%s: %w", e.name, field, err)
 	} else if def.Limits.CostUSD > 0 && f.price(name) == (agent.Price{}) {
-		c.add(agent.InvalidInput, e.at("limits.cost_usd"), "agents.%s.limits.cost_usd can't be held, since the price of %s is not known; give it one under models, with price: {input: …, output: …}", e.name, name)
+		c.add(agent.CodeInvalidInput, e.at("limits.cost_usd"), "agents.%s.limits.cost_usd can't be held, since the price of %s is not known; give it one under models, with price: {input: …, output: …}", e.name, name)
 	}
 }
 
@@ -223,7 +223,7 @@ func (f *File) checkModel(c *checker, e entry, def agent.Definition, field, name
 // worker has.
 var (
 	placeTools = []string{workspace.ReadTool, workspace.ListTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool}
-	ownTools   = []string{agent.AskUserTool, agent.ParkTool}
+	ownTools   = []string{agent.AskUserTool, agent.AwaitResumptionTool}
 )
 
 // toolNames are what an agent may name besides MCP servers.
@@ -235,12 +235,12 @@ const sourcePrefix = "mcp:"
 func (f *File) checkTool(name string) error {
 	if server, ok := strings.CutPrefix(name, sourcePrefix); ok {
 		if _, ok := f.servers[server]; !ok {
-			return agent.Errorf(agent.UnknownTool, "there is no server %s under mcp", quote(server))
+			return agent.Errorf(agent.CodeUnknownTool, "there is no server %s under mcp", quote(server))
 		}
 		return nil
 	}
 	if !slices.Contains(toolNames, name) {
-		return agent.Errorf(agent.UnknownTool, "tool %s is not known; there are %s, and \"mcp:NAME\" for a server under mcp%s", quote(name), strings.Join(toolNames, ", "), meant(name, toolNames))
+		return agent.Errorf(agent.CodeUnknownTool, "tool %s is not known; there are %s, and \"mcp:NAME\" for a server under mcp%s", quote(name), strings.Join(toolNames, ", "), meant(name, toolNames))
 	}
 	return nil
 }
@@ -251,12 +251,12 @@ func (f *File) readWorkspace(c *checker, part entry) {
 		return
 	}
 	if part.value.Kind != yaml.ScalarNode || part.value.ShortTag() != "!!str" || strings.TrimSpace(part.value.Value) == "" {
-		c.add(agent.InvalidInput, part.key, "workspace wants the path of a directory")
+		c.add(agent.CodeInvalidInput, part.key, "workspace wants the path of a directory")
 		return
 	}
 	f.workspace = within(f.Dir, part.value.Value)
 	if info, err := os.Stat(f.workspace); err != nil || !info.IsDir() {
-		c.add(agent.InvalidInput, part.key, "workspace %s is not a directory", quote(part.value.Value))
+		c.add(agent.CodeInvalidInput, part.key, "workspace %s is not a directory", quote(part.value.Value))
 	}
 }
 
@@ -277,7 +277,7 @@ func (f *File) Agent(name string) (agent.Definition, error) {
 		}
 		names = append(names, def.Name)
 	}
-	return agent.Definition{}, agent.Errorf(agent.UnknownAgent, "%s has no agent %s; it has %s%s", f.Path, quote(name), strings.Join(names, ", "), meant(name, names)).At("agent")
+	return agent.Definition{}, agent.Errorf(agent.CodeUnknownAgent, "%s has no agent %s; it has %s%s", f.Path, quote(name), strings.Join(names, ", "), meant(name, names)).WithPath("agent")
 }
 
 // SetModel gives an agent another model, and no fallbacks: who names a model wants
@@ -292,7 +292,7 @@ func (f *File) SetModel(name, model, dir string) error {
 			return err
 		}
 		if def.Limits.CostUSD > 0 && f.price(model) == (agent.Price{}) {
-			return agent.Errorf(agent.InvalidInput, "the price of %s is not known, and %s has limits.cost_usd: give the model a price under models in %s", model, name, f.Path)
+			return agent.Errorf(agent.CodeInvalidInput, "the price of %s is not known, and %s has limits.cost_usd: give the model a price under models in %s", model, name, f.Path)
 		}
 		def.Model, def.Fallbacks = model, nil
 		return nil

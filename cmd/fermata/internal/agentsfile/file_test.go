@@ -163,12 +163,12 @@ func TestAPipeIsGivenUp(t *testing.T) {
 func TestFaultsHaveCodes(t *testing.T) {
 	write(t, "agents:\n  a:\n    model: gpt\n")
 	_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
-	require.ErrorIs(t, err, agent.UnknownModel)
+	require.ErrorIs(t, err, agent.CodeUnknownModel)
 	write(t, "agents:\n  a:\n    model: script:script.yaml\n    tools: [fly]\n")
 	_, err = agentsfile.Load(t.Context(), agentsfile.DefaultName)
-	require.ErrorIs(t, err, agent.UnknownTool)
+	require.ErrorIs(t, err, agent.CodeUnknownTool)
 	_, err = agentsfile.Load(t.Context(), "elsewhere.yaml")
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }
 
 func TestSoundFile(t *testing.T) {
@@ -218,7 +218,7 @@ mcp:
 	require.NoError(t, kit.Close())
 
 	_, err = f.Agent("nobody")
-	require.ErrorIs(t, err, agent.UnknownAgent)
+	require.ErrorIs(t, err, agent.CodeUnknownAgent)
 	require.ErrorContains(t, err, "it has reviewer, writer")
 }
 
@@ -281,7 +281,7 @@ func TestHeadersFromTheEnvironment(t *testing.T) {
 	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	_, err = f.Open(nil, nil)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	require.ErrorContains(t, err, "fermata.yaml:6: mcp.x: headers.Authorization names TICKETS_TOKEN, which is not set in the environment")
 
 	t.Setenv("TICKETS_TOKEN", "s3cret-token")
@@ -312,7 +312,7 @@ func TestKeys(t *testing.T) {
 	require.NoError(t, f.MissingKey("b"))
 	require.NoError(t, f.MissingKey("d"))
 	err = f.MissingKey("a")
-	require.ErrorIs(t, err, agent.ProviderAuth)
+	require.ErrorIs(t, err, agent.CodeProviderAuth)
 	require.EqualError(t, err, "fermata.yaml:2: agent a: its model anthropic/x needs a key: set ANTHROPIC_API_KEY in the environment, or give it a model that needs none")
 	require.ErrorContains(t, f.MissingKey("f"), "fermata.yaml:7: agent f: its model anthropic/x needs a key")
 }
@@ -358,8 +358,8 @@ func TestSetModel(t *testing.T) {
 	write(t, "agents:\n  a: {model: anthropic/x, fallbacks: [openai/y], limits: {turns: 3}}\n")
 	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
-	require.ErrorIs(t, f.SetModel("a", "gpt", f.Dir), agent.UnknownModel)
-	require.ErrorIs(t, f.SetModel("b", "anthropic/y", f.Dir), agent.UnknownAgent)
+	require.ErrorIs(t, f.SetModel("a", "gpt", f.Dir), agent.CodeUnknownModel)
+	require.ErrorIs(t, f.SetModel("b", "anthropic/y", f.Dir), agent.CodeUnknownAgent)
 	require.NoError(t, f.SetModel("a", "script:script.yaml", f.Dir))
 	def, err := f.Agent("a")
 	require.NoError(t, err)

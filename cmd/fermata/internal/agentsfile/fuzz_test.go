@@ -88,7 +88,7 @@ func told(t *testing.T, err error, lines int) {
 	for _, one := range list {
 		var fault *agent.Error
 		require.True(t, errors.As(one, &fault), "%v", one)
-		require.NotEqual(t, agent.Internal, fault.Code, "%v", one)
+		require.NotEqual(t, agent.CodeInternal, fault.Code, "%v", one)
 		at := placed.FindStringSubmatch(one.Error())
 		require.NotNil(t, at, "%q does not say where", one)
 		if at[1] != "" {

@@ -70,10 +70,10 @@ func (f *File) readServers(c *checker, part entry) {
 		case !ok:
 			continue
 		case agent.CheckTool(e.name) != nil || strings.Contains(e.name+"_", tool.Separator):
-			c.add(agent.InvalidInput, e.key, "%s: name it with letters, digits, '-' or single '_', beginning with a letter: its tools are called NAME__TOOL", where)
+			c.add(agent.CodeInvalidInput, e.key, "%s: name it with letters, digits, '-' or single '_', beginning with a letter: its tools are called NAME__TOOL", where)
 		default:
 			if field, fault := s.fault(e.name); fault != "" {
-				c.add(agent.InvalidInput, e.at(field), "%s%s", where, fault)
+				c.add(agent.CodeInvalidInput, e.at(field), "%s%s", where, fault)
 				continue
 			}
 			if s.Read, s.Write = f.paths(s.Read), f.paths(s.Write); s.Dir != "" {
@@ -183,20 +183,20 @@ func (e serverEntry) open(name string, log *slog.Logger, vault mcp.Vault) (*mcp.
 		return e.openURL(name, log, vault)
 	}
 	if err := e.found(); err != nil && !e.Optional {
-		return nil, agent.Errorf(agent.InvalidInput, "the program %s can't be run: %w", quote(e.Command[0]), err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the program %s can't be run: %w", quote(e.Command[0]), err)
 	}
 	if info, err := os.Stat(e.Dir); err != nil || !info.IsDir() {
-		return nil, agent.Errorf(agent.InvalidInput, "its dir %s is not a directory", quote(e.Dir))
+		return nil, agent.Errorf(agent.CodeInvalidInput, "its dir %s is not a directory", quote(e.Dir))
 	}
 	env := map[string]string{}
 	for key, value := range e.Env {
 		if variable, ok := strings.CutPrefix(value, "$"); ok {
 			text, err := secret.Get(variable)
 			if err != nil {
-				return nil, agent.Errorf(agent.InvalidInput, "env.%s: %w", key, err)
+				return nil, agent.Errorf(agent.CodeInvalidInput, "env.%s: %w", key, err)
 			}
 			if value = text; value == "" {
-				return nil, agent.Errorf(agent.InvalidInput, "env.%s is to be that of %s, which is not set", key, variable)
+				return nil, agent.Errorf(agent.CodeInvalidInput, "env.%s is to be that of %s, which is not set", key, variable)
 			}
 		}
 		env[key] = value
@@ -224,10 +224,10 @@ func (e serverEntry) openURL(name string, log *slog.Logger, vault mcp.Vault) (*m
 		for _, variable := range mcp.Variables(values[where]) {
 			text, err := secret.Get(variable)
 			if err != nil {
-				return nil, agent.Errorf(agent.InvalidInput, "%s: %w", where, err)
+				return nil, agent.Errorf(agent.CodeInvalidInput, "%s: %w", where, err)
 			}
 			if env[variable] = text; text == "" {
-				return nil, agent.Errorf(agent.InvalidInput, "%s names %s, which is not set in the environment", where, variable)
+				return nil, agent.Errorf(agent.CodeInvalidInput, "%s names %s, which is not set in the environment", where, variable)
 			}
 		}
 	}
@@ -315,11 +315,11 @@ type ServerState struct {
 	SignIn   bool // the others are known to who has signed in
 	Optional bool
 	// Listed are the tools, and Words what the server says of them.
-	Listed []agent.ToolSpec
-	Words  string
-	Gone   bool   // its program can't be started
-	Held   string // what holds its program; empty for a URL
-	Err    error  // why it has none
+	Listed       []agent.ToolSpec
+	Instructions string
+	Gone         bool   // its program can't be started
+	Confinement  string // what holds its program; empty for a URL
+	Err          error  // why it has none
 }
 
 // askTime caps what a server may take that is asked whether it answers. A program may have
@@ -343,7 +343,7 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 	state := ServerState{Name: name, Optional: f.servers[name].Optional}
 	entry := f.servers[name]
 	if err := entry.found(); err != nil {
-		state.Gone, state.Err = true, agent.Errorf(agent.ToolsMissing, "the MCP server %s can't be started (%s): %w", name, entry.Command[0], err)
+		state.Gone, state.Err = true, agent.Errorf(agent.CodeToolsMissing, "the MCP server %s can't be started (%s): %w", name, entry.Command[0], err)
 		return state
 	}
 	if entry.URL != "" && (entry.StartTimeout == 0 || entry.StartTimeout > askTime) {
@@ -357,11 +357,11 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 		state.Err = agent.Errorf(agent.CodeOf(err), "%s:%d: mcp.%s: %w", f.Path, entry.line, name, err)
 		return state
 	}
-	state.Held = s.Confinement()
+	state.Confinement = s.Confinement()
 	tools, err := s.List(ctx)
 	state.Tools, state.Err, state.Listed = len(tools), err, tools
 	if err == nil {
-		state.Words = activities.SaidBy(s)
+		state.Instructions = activities.InstructionsOf(s)
 	}
 	state.SignIn = len(tools) == 1 && entry.OAuth != nil && tools[0].Name == mcp.SignIn(name)
 	_ = s.Close() // it was asked, and nothing hangs on its end

@@ -70,7 +70,7 @@ func (f *File) readModels(c *checker, part entry) {
 	for _, e := range c.mapping(part, "names of models, each with its fields below") {
 		where := "models." + e.name
 		if e.name == "" || known(e.name) || strings.HasPrefix(e.name, scriptPrefix) {
-			c.add(agent.InvalidInput, e.key, "%s: the name is taken; use another", where)
+			c.add(agent.CodeInvalidInput, e.key, "%s: the name is taken; use another", where)
 			continue
 		}
 		entry, ok := decode[modelEntry](c, e, where)
@@ -78,7 +78,7 @@ func (f *File) readModels(c *checker, part entry) {
 			continue
 		}
 		if at, err := entry.fault(e); err != nil {
-			c.add(agent.InvalidInput, at, "%s%w", where, err)
+			c.add(agent.CodeInvalidInput, at, "%s%w", where, err)
 			continue
 		}
 		m, err := entry.open(e.name)
@@ -110,8 +110,8 @@ func (f *File) resolve(name, dir string) error {
 	if provider, own, _ := strings.Cut(name, "/"); known(provider) && own != "" {
 		return nil
 	}
-	err := agent.Errorf(agent.UnknownModel, "model %s is not known: write anthropic/NAME, gemini/NAME, openai/NAME, azure/NAME, bedrock/NAME, vertex/NAME, script:FILE, or a name from models%s", quote(name), f.modelNames())
-	return err.At("model")
+	err := agent.Errorf(agent.CodeUnknownModel, "model %s is not known: write anthropic/NAME, gemini/NAME, openai/NAME, azure/NAME, bedrock/NAME, vertex/NAME, script:FILE, or a name from models%s", quote(name), f.modelNames())
+	return err.WithPath("model")
 }
 
 func (f *File) modelNames() string {
@@ -139,9 +139,9 @@ func (f *File) Priced(name string) bool {
 	return own && !e.onTerms() || strings.HasPrefix(name, scriptPrefix) || f.price(name) != (agent.Price{})
 }
 
-// Untempered lists the models of an agent that are not sent the temperature which it sets:
+// ModelsWithoutTemperature lists the models of an agent that are not sent the temperature which it sets:
 // they would refuse the request.
-func (f *File) Untempered(def agent.Definition) (list []string) {
+func (f *File) ModelsWithoutTemperature(def agent.Definition) (list []string) {
 	unthinking := def.Reasoning == "" || def.Reasoning == agent.ReasoningOff
 	for _, name := range def.Models() {
 		if def.Temperature != nil && f.info(name).Temperature.Takes(def.Temperature, unthinking) == nil {
@@ -221,7 +221,7 @@ func (f *File) keysOf(name string) (list []string) {
 	if strings.HasPrefix(name, scriptPrefix) || providerElsewhere(name) {
 		return nil
 	}
-	if env := keyOfProvider(agent.Provider(name)); env != "" {
+	if env := keyOfProvider(agent.ProviderOf(name)); env != "" {
 		list = append(list, env)
 	}
 	return list
@@ -230,7 +230,7 @@ func (f *File) keysOf(name string) (list []string) {
 // providerElsewhere reports whether the environment sends a provider's requests to
 // a server of the user's own, which may want no key.
 func providerElsewhere(name string) bool {
-	return agent.Provider(name) == providerOpenAI && os.Getenv("OPENAI_BASE_URL") != ""
+	return agent.ProviderOf(name) == providerOpenAI && os.Getenv("OPENAI_BASE_URL") != ""
 }
 
 // MissingKey tells that an agent's model, or a fallback, has no key; nil where all
@@ -246,7 +246,7 @@ func (f *File) MissingKey(name string) error {
 		if i > 0 {
 			field = fmt.Sprintf("fallbacks[%d]", i-1)
 		}
-		return agent.Errorf(agent.ProviderAuth, "%s:%d: agent %s: its model %s needs a key: set %s in the environment, or give it a model that needs none",
+		return agent.Errorf(agent.CodeProviderAuth, "%s:%d: agent %s: its model %s needs a key: set %s in the environment, or give it a model that needs none",
 			f.Path, f.lines[name].at(field).Line, name, def.Models()[i], k.Env)
 	}
 	return nil

@@ -22,28 +22,28 @@ const maxBytes = 4 << 20
 func parse(path string) (*yaml.Node, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "the agents file can't be read: %w; write one, or name it with --agents FILE", err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the agents file can't be read: %w; write one, or name it with --agents FILE", err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "the agents file %s can't be read: %w", path, err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the agents file %s can't be read: %w", path, err)
 	}
 	if len(data) > maxBytes {
-		return nil, agent.Errorf(agent.TooLarge, "%s has more than %d bytes: is it an agents file?", path, maxBytes)
+		return nil, agent.Errorf(agent.CodeTooLarge, "%s has more than %d bytes: is it an agents file?", path, maxBytes)
 	}
 	if strings.TrimSpace(string(data)) == "" {
-		return nil, agent.Errorf(agent.InvalidInput, "%s:1: the file is empty; begin with agents:", path)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "%s:1: the file is empty; begin with agents:", path)
 	}
 	var doc yaml.Node
 	if err := yaml.Load(data, &doc); err != nil {
 		return nil, syntax(path, err)
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, agent.Errorf(agent.InvalidInput, "%s:1: the file wants keys such as agents:, models: and mcp: at its top", path)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "%s:1: the file wants keys such as agents:, models: and mcp: at its top", path)
 	}
 	if room := maxNodes; !fits(doc.Content[0], 0, &room) {
-		return nil, agent.Errorf(agent.TooLarge, "%s: the file is nested too deep or too large; is there an alias (*NAME) that contains itself?", path)
+		return nil, agent.Errorf(agent.CodeTooLarge, "%s: the file is nested too deep or too large; is there an alias (*NAME) that contains itself?", path)
 	}
 	return doc.Content[0], nil
 }
@@ -75,13 +75,13 @@ func syntax(path string, err error) error {
 		one = many.Errors[0]
 	}
 	if one == nil && !errors.As(err, &one) {
-		return agent.Errorf(agent.InvalidInput, "%s: not YAML: %w", path, err)
+		return agent.Errorf(agent.CodeInvalidInput, "%s: not YAML: %w", path, err)
 	}
 	what := strings.TrimPrefix(one.Message, "yaml: ")
 	if one.ContextMsg != "" {
 		what += fmt.Sprintf(" (%s that begins in line %d)", one.ContextMsg, one.ContextMark.Line)
 	}
-	return agent.Errorf(agent.InvalidInput, "%s:%d: not YAML: %s", path, max(1, one.Mark.Line), what)
+	return agent.Errorf(agent.CodeInvalidInput, "%s:%d: not YAML: %s", path, max(1, one.Mark.Line), what)
 }
 
 // entry is a key of a mapping and its value.

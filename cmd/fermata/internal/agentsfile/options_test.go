@@ -68,7 +68,7 @@ models:
 	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	require.Equal(t, []agentsfile.Key{{Env: "GATEWAY_KEY", Set: true, Agents: []string{"a"}}}, f.Keys())
-	require.Equal(t, "service_tier flex, tool_choice required, max_tokens_field max_tokens, stream_options false, keep_call_ids true, headers X-Gateway-Key X-Team x-portkey-provider, body big provider top_k", f.Ways("gate"))
+	require.Equal(t, "service_tier flex, tool_choice required, max_tokens_field max_tokens, stream_options false, keep_call_ids true, headers X-Gateway-Key X-Team x-portkey-provider, body big provider top_k", f.ModelSettings("gate"))
 	require.True(t, f.Priced("gate"))
 	require.Equal(t, 5*agent.Dollar/2, f.Models()["gate"].Info("").Price.Input, "the tier's")
 	f.AskModels(t.Context())

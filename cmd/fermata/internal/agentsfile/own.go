@@ -39,13 +39,13 @@ func workersOwn(variable string) bool {
 
 const isWorkersOwn = "which is the worker's own and given to nobody"
 
-// Unproven lists the agents that ask for an approval which anybody may give, and the
+// UnprovenApprovals lists the agents that ask for an approval which anybody may give, and the
 // programs of the worker that could give it: what runs beside it, and may speak to Temporal.
 // Without either it lists nothing.
-func (f *File) Unproven() (agents, programs []string) {
+func (f *File) UnprovenApprovals() (agents, programs []string) {
 	for _, def := range f.Agents {
-		asks := func(r agent.Rule) bool { return r.Do == agent.Ask && len(r.Approvers) == 0 }
-		if def.Default == agent.Ask || slices.ContainsFunc(def.Rules, asks) || f.asksAnybody(def) {
+		asks := func(r agent.Rule) bool { return r.Do == agent.RulingAsk && len(r.Approvers) == 0 }
+		if def.Default == agent.RulingAsk || slices.ContainsFunc(def.Rules, asks) || f.asksAnybody(def) {
 			agents = append(agents, def.Name)
 		}
 	}

@@ -24,7 +24,7 @@ type ModelState struct {
 	Listed int
 	// Missing tells that the model is not among them.
 	Missing bool
-	// Err is why nothing answered, or that the server refused the key (agent.ProviderAuth).
+	// Err is why nothing answered, or that the server refused the key (agent.CodeProviderAuth).
 	Err error
 }
 
@@ -62,7 +62,7 @@ func (s *ModelState) ask(ctx context.Context, e modelEntry) {
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		s.Err = agent.Errorf(agent.InvalidInput, "models.%s: the base_url is not a URL", s.Name)
+		s.Err = agent.Errorf(agent.CodeInvalidInput, "models.%s: the base_url is not a URL", s.Name)
 		return
 	}
 	if key := variable(e.KeyEnv); key != "" && e.Provider == providerOpenAI {
@@ -92,22 +92,22 @@ func (s *ModelState) ask(ctx context.Context, e modelEntry) {
 func (s *ModelState) unknown(env string) error {
 	switch {
 	case env == "":
-		return agent.Errorf(agent.ProviderAuth, "%s: %s wants a key, and api_key_env of models.%s names none", s.Name, s.URL, s.Name)
+		return agent.Errorf(agent.CodeProviderAuth, "%s: %s wants a key, and api_key_env of models.%s names none", s.Name, s.URL, s.Name)
 	case !secret.IsSet(env):
-		return agent.Errorf(agent.ProviderAuth, "%s: %s wants a key, and %s is not set", s.Name, s.URL, env)
+		return agent.Errorf(agent.CodeProviderAuth, "%s: %s wants a key, and %s is not set", s.Name, s.URL, env)
 	}
-	return agent.Errorf(agent.ProviderAuth, "%s: %s refused the key in %s", s.Name, s.URL, env)
+	return agent.Errorf(agent.CodeProviderAuth, "%s: %s refused the key in %s", s.Name, s.URL, env)
 }
 
 // silent tells that nothing answered. The client's own error repeats the URL.
 func (s *ModelState) silent(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return agent.Errorf(agent.ProviderError, "%s: nothing answers at %s within %s", s.Name, s.URL, askTime)
+		return agent.Errorf(agent.CodeProviderError, "%s: nothing answers at %s within %s", s.Name, s.URL, askTime)
 	}
 	if inner := errors.Unwrap(err); inner != nil {
 		err = inner
 	}
-	return agent.Errorf(agent.ProviderError, "%s: nothing answers at %s: %w", s.Name, s.URL, err)
+	return agent.Errorf(agent.CodeProviderError, "%s: nothing answers at %s: %w", s.Name, s.URL, err)
 }
 
 // count reads the list; what is no list of models says nothing.

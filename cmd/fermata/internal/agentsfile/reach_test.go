@@ -70,5 +70,5 @@ models:
 	require.NoError(t, s[1].Err, "it was not given its key")
 	require.EqualError(t, s[2].Err, "unset: "+refuses.URL+" wants a key, and NO_KEY is not set")
 	require.EqualError(t, s[3].Err, "wrong: "+refuses.URL+" refused the key in WRONG_KEY")
-	require.Equal(t, agent.ProviderAuth, agent.CodeOf(s[3].Err))
+	require.Equal(t, agent.CodeProviderAuth, agent.CodeOf(s[3].Err))
 }

@@ -23,7 +23,7 @@ func checkLists(c *checker, e entry, def agent.Definition) {
 			c.schema(e, fmt.Sprintf("rules[%d].arguments", i), r.Arguments)
 		} else if _, err := signals.Matches(r.Arguments, nil); err != nil {
 			at := fmt.Sprintf("rules[%d].arguments", i)
-			c.add(agent.InvalidInput, e.at(at), "agents.%s.%s is not a JSON Schema: %w", e.name, at, err)
+			c.add(agent.CodeInvalidInput, e.at(at), "agents.%s.%s is not a JSON Schema: %w", e.name, at, err)
 		}
 	}
 	for i, t := range def.ClientTools {
@@ -32,7 +32,7 @@ func checkLists(c *checker, e entry, def agent.Definition) {
 		if err := checkSchema(t.Input, at); err != nil {
 			c.schema(e, at+".input", t.Input)
 		} else if _, err := signals.Matches(t.Input, nil); err != nil {
-			c.add(agent.InvalidInput, e.at(at+".input"), "agents.%s.%s.input is not a JSON Schema: %w", e.name, at, err)
+			c.add(agent.CodeInvalidInput, e.at(at+".input"), "agents.%s.%s.input is not a JSON Schema: %w", e.name, at, err)
 		}
 	}
 	for i, a := range def.Agents {
@@ -40,7 +40,7 @@ func checkLists(c *checker, e entry, def agent.Definition) {
 		c.part(e, at, agent.Definition{Agents: []agent.SubAgent{a}})
 		c.output(e, at+".output", a.Output)
 	}
-	c.part(e, "asking", agent.Definition{Asking: def.Asking})
+	c.part(e, "asking", agent.Definition{AnswerTimeouts: def.AnswerTimeouts})
 }
 
 // schema tells what is wrong with a schema.
@@ -90,15 +90,15 @@ func (f *File) checkBelow(c *checker, e entry, def agent.Definition) {
 	for i, a := range def.Agents {
 		at := fmt.Sprintf("agents[%d]", i)
 		if agent.CheckName(a.Agent) == nil && !c.names[a.Agent] {
-			c.add(agent.UnknownAgent, e.at(at+".agent"), "agents.%s.%s: there is no agent %s in this file%s", e.name, at, quote(a.Agent), meant(a.Agent, slices.Sorted(maps.Keys(c.names))))
+			c.add(agent.CodeUnknownAgent, e.at(at+".agent"), "agents.%s.%s: there is no agent %s in this file%s", e.name, at, quote(a.Agent), meant(a.Agent, slices.Sorted(maps.Keys(c.names))))
 		}
 		if slices.Contains(names, a.Agent) {
-			c.add(agent.InvalidInput, e.at(at+".agent"), "agents.%s.%s: %s is there already", e.name, at, quote(a.Agent))
+			c.add(agent.CodeInvalidInput, e.at(at+".agent"), "agents.%s.%s: %s is there already", e.name, at, quote(a.Agent))
 		}
 		names = append(names, a.Agent)
 		below, err := f.Agent(a.Agent)
 		if lacks := beyond(def, below, a); err == nil && len(lacks) > 0 {
-			c.add(agent.InvalidInput, e.at(at), "agents.%s.%s: %s has tools that %s has not (%s); say in its tools which of them it may use, \"*\" for all", e.name, at, a.Agent, e.name, strings.Join(lacks, ", "))
+			c.add(agent.CodeInvalidInput, e.at(at), "agents.%s.%s: %s has tools that %s has not (%s); say in its tools which of them it may use, \"*\" for all", e.name, at, a.Agent, e.name, strings.Join(lacks, ", "))
 		}
 	}
 }
@@ -123,7 +123,7 @@ func checkClientTools(c *checker, e entry, def agent.Definition) {
 	for i, t := range def.ClientTools {
 		at := fmt.Sprintf("client_tools[%d]", i)
 		if slices.Contains(taken, t.Name) || strings.Contains(t.Name, tool.Separator) || strings.HasPrefix(t.Name, lifecyclePrefix) {
-			c.add(agent.InvalidInput, e.at(at+".name"), "agents.%s.%s: the name %s is taken; use another", e.name, at, quote(t.Name))
+			c.add(agent.CodeInvalidInput, e.at(at+".name"), "agents.%s.%s: the name %s is taken; use another", e.name, at, quote(t.Name))
 		}
 		taken = append(taken, t.Name)
 	}
@@ -139,14 +139,14 @@ func (f *File) checkHad(c *checker, e entry, at string, names []string) {
 		had := slices.ContainsFunc(f.Agents, func(def agent.Definition) bool { return slices.Contains(def.Tools, name) })
 		if slices.Contains(placeTools, name) && !had {
 			where := fmt.Sprintf("%s[%d]", at, i)
-			c.add(agent.UnknownTool, e.at(where), "agents.%s.%s: no agent of this file has the tool %s; the rule would hold nothing back", e.name, where, quote(name))
+			c.add(agent.CodeUnknownTool, e.at(where), "agents.%s.%s: no agent of this file has the tool %s; the rule would hold nothing back", e.name, where, quote(name))
 		}
 	}
 }
 
 // toolEntry says how a tool is treated, whichever agent calls it.
 type toolEntry struct {
-	Ask *agent.Asking `json:"ask"`
+	Approval *agent.ToolApproval `json:"approval"`
 }
 
 // readTools reads what tools need, by their names or patterns. One that nobody has would hold
@@ -160,15 +160,15 @@ func (f *File) readTools(c *checker, part entry) {
 		}
 		var what *agent.Error
 		switch {
-		case t.Ask == nil:
-			c.add(agent.InvalidInput, e.key, "%s says nothing: write ask: true, or leave it out", where)
-		case errors.As(t.Ask.Check(), &what):
+		case t.Approval == nil:
+			c.add(agent.CodeInvalidInput, e.key, "%s says nothing: write ask: true, or leave it out", where)
+		case errors.As(t.Approval.Check(), &what):
 			c.add(what.Code, e.at("ask."+what.Path), "%s.ask: %s", where, what.Message)
 		case !f.callable(e.name):
 			known := placeTools
-			c.add(agent.UnknownTool, e.key, "%s: no tool is called %s; there are %s, SERVER__TOOL and patterns such as \"fs_*\"%s", where, quote(e.name), strings.Join(known, ", "), meant(e.name, known))
+			c.add(agent.CodeUnknownTool, e.key, "%s: no tool is called %s; there are %s, SERVER__TOOL and patterns such as \"fs_*\"%s", where, quote(e.name), strings.Join(known, ", "), meant(e.name, known))
 		default:
-			f.asks[e.name] = *t.Ask
+			f.asks[e.name] = *t.Approval
 		}
 	}
 }
@@ -185,8 +185,8 @@ func (f *File) callable(name string) bool {
 	return of && known || slices.Contains(placeTools, name)
 }
 
-// Asks are the tools, by names and patterns, that ask a person before each call.
-func (f *File) Asks() map[string]agent.Asking { return f.asks }
+// Approvals are the tools, by names and patterns, that ask a person before each call.
+func (f *File) Approvals() map[string]agent.ToolApproval { return f.asks }
 
 // knownTools are the names that rules and bounds may mean.
 func (f *File) knownTools() []string {
@@ -215,6 +215,6 @@ func (f *File) checkPatterns(c *checker, e entry, at string, names, known []stri
 			continue
 		}
 		where := fmt.Sprintf("%s[%d]", at, i)
-		c.add(agent.UnknownTool, e.at(where), "agents.%s.%s: no tool is called %s; there are %s, SERVER__TOOL, subagent__AGENT and patterns such as \"fs_*\"%s", e.name, where, quote(name), strings.Join(known, ", "), meant(name, known))
+		c.add(agent.CodeUnknownTool, e.at(where), "agents.%s.%s: no tool is called %s; there are %s, SERVER__TOOL, subagent__AGENT and patterns such as \"fs_*\"%s", e.name, where, quote(name), strings.Join(known, ", "), meant(name, known))
 	}
 }

@@ -59,7 +59,7 @@ func (f *File) readShell(c *checker, part entry) {
 	}
 	f.shell, _ = decode[shellEntry](c, part, "shell") // what is wrong is told
 	if field, fault := f.shell.fault(); fault != "" {
-		c.add(agent.InvalidInput, part.at(field), "shell%s", fault)
+		c.add(agent.CodeInvalidInput, part.at(field), "shell%s", fault)
 	}
 }
 
@@ -68,7 +68,7 @@ func (f *File) readRoot(c *checker, part entry) {
 		return
 	}
 	if part.value.Kind != yaml.ScalarNode || part.value.ShortTag() != "!!bool" {
-		c.add(agent.InvalidInput, part.key, "as_root is true or false")
+		c.add(agent.CodeInvalidInput, part.key, "as_root is true or false")
 		return
 	}
 	f.asRoot = strings.EqualFold(part.value.Value, "true")
@@ -158,10 +158,10 @@ func (f *File) Uses(tool string) bool {
 	return slices.Contains(tools, tool)
 }
 
-// Unheld lists the programs of agents' tools that nothing holds, because the file says so.
-func (f *File) Unheld() (programs []string) {
+// UnconfinedPrograms lists the programs of agents' tools that nothing holds, because the file says so.
+func (f *File) UnconfinedPrograms() (programs []string) {
 	free := func(h held) bool {
-		return h.Confine == tool.ConfineNever || h.Confine == tool.ConfineWherePossible && !confine.This().Files()
+		return h.Confine == tool.ConfineNever || h.Confine == tool.ConfineWherePossible && !confine.HostKernel().Files()
 	}
 	if f.Uses(workspace.ShellTool) && free(f.shell.held) {
 		programs = append(programs, "commands of "+workspace.ShellTool)

@@ -39,7 +39,7 @@ func opened(t *testing.T, text string, private ...string) (*agentsfile.File, *ag
 // No tool writes what says which programs run: an agents file whose tools could is refused,
 // where the kernel would let them, and else the call is.
 func TestToolsDoNotWriteWhatRuns(t *testing.T) {
-	if !confine.This().Holds() {
+	if !confine.HostKernel().Holds() {
 		testenv.Need(t, errors.New("this kernel can't hold programs"))
 	}
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 			require.NoError(t, err, text)
 			continue
 		}
-		require.ErrorIs(t, err, agent.Denied, text)
+		require.ErrorIs(t, err, agent.CodeDenied, text)
 		require.ErrorContains(t, err, words, text)
 	}
 
@@ -112,7 +112,7 @@ func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 
 // Where the worker is root, no program of a tool is started unless the file says so.
 func TestNothingRunsAsRootUnasked(t *testing.T) {
-	if !confine.Root() {
+	if !confine.IsRoot() {
 		testenv.Need(t, errors.New("this is not root"))
 	}
 	t.Chdir(t.TempDir())
@@ -120,7 +120,7 @@ func TestNothingRunsAsRootUnasked(t *testing.T) {
 	for _, text := range []string{"[shell_run]}}\n", "[\"mcp:t\"]}}\nmcp: {t: {command: [cat]}}\n", "[\"mcp:t\"]}}\nmcp: {t: {command: [cat], confine: never}}\n"} {
 		text = "agents: {a: {model: \"script:script.yaml\", tools: " + text + "workspace: project\n"
 		_, _, err := opened(t, text)
-		require.ErrorIs(t, err, agent.Denied)
+		require.ErrorIs(t, err, agent.CodeDenied)
 		require.ErrorContains(t, err, "write as_root: true")
 		f, _, err := opened(t, "as_root: true\n"+text)
 		require.NoError(t, err)
@@ -136,20 +136,20 @@ func TestWhatNothingHolds(t *testing.T) {
 	free, _, err := opened(t, text+"mcp: {t: {command: [cat], confine: never}}\nshell: {confine: never}\n")
 	require.NoError(t, err)
 	want := []string{"commands of shell_run", "the MCP server t"}
-	require.Equal(t, want, free.Unheld())
-	_, programs := free.Unproven()
+	require.Equal(t, want, free.UnconfinedPrograms())
+	_, programs := free.UnprovenApprovals()
 	require.Equal(t, want, programs)
-	if !confine.This().Holds() {
+	if !confine.HostKernel().Holds() {
 		return
 	}
 	heldFile, _, err := opened(t, text+"mcp: {t: {command: [cat]}}\n")
 	require.NoError(t, err)
-	require.Empty(t, heldFile.Unheld())
-	agents, _ := heldFile.Unproven()
+	require.Empty(t, heldFile.UnconfinedPrograms())
+	agents, _ := heldFile.UnprovenApprovals()
 	require.Empty(t, agents)
 	linked, _, err := opened(t, text+"mcp: {t: {command: [cat], network: true}}\n")
 	require.NoError(t, err)
-	_, programs = linked.Unproven()
+	_, programs = linked.UnprovenApprovals()
 	require.Equal(t, []string{"the MCP server t"}, programs)
 }
 
@@ -167,7 +167,7 @@ func TestSandboxThatIsMissing(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		_, _, err := opened(t, text+entries)
 		t.Setenv("PATH", path)
-		require.ErrorIs(t, err, agent.Denied)
+		require.ErrorIs(t, err, agent.CodeDenied)
 		require.ErrorContains(t, err, words)
 		require.ErrorContains(t, err, "install it (the package is called bubblewrap)")
 	}

@@ -29,14 +29,14 @@ func checkSchema(raw json.RawMessage, path string) error {
 	}
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
-		return agent.Errorf(agent.InvalidInput, "%s is not JSON", path).At(path)
+		return agent.Errorf(agent.CodeInvalidInput, "%s is not JSON", path).WithPath(path)
 	}
 	return schemaAt(v, path)
 }
 
 func schemaAt(v any, path string) error {
 	fault := func(at, format string, args ...any) error {
-		return agent.Errorf(agent.InvalidInput, "%s %s", at, fmt.Sprintf(format, args...)).At(at)
+		return agent.Errorf(agent.CodeInvalidInput, "%s %s", at, fmt.Sprintf(format, args...)).WithPath(at)
 	}
 	if _, ok := v.(bool); ok {
 		return nil

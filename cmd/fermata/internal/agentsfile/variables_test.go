@@ -31,7 +31,7 @@ func TestProvidersKeysFromFiles(t *testing.T) {
 	write(t, "agents: {a: {model: anthropic/m}}\nmodels:\n  mine: {provider: anthropic, base_url: \""+server.URL+"\", model: m}\n  named: {provider: anthropic, base_url: \""+server.URL+"\", model: m, api_key_env: MY_KEY}\n")
 	t.Setenv("MY_KEY_FILE", path)
 	_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
-	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	require.ErrorContains(t, err, "ANTHROPIC_API_KEY_FILE: others may read or write")
 
 	require.NoError(t, os.Chmod(path, 0o440))

@@ -39,9 +39,9 @@ func (u unfit) Error() string { return string(u) }
 
 func (c *Console) once(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
 	switch q.Type {
-	case agent.Approval:
+	case agent.RequestApproval:
 		return c.approval(ctx, q)
-	case agent.ClientTool:
+	case agent.RequestClientTool:
 		return c.result(ctx, q)
 	}
 	if len(q.Schema) > 0 {
@@ -61,11 +61,11 @@ func (c *Console) form(ctx context.Context, q agent.Request) (agent.AnswerTo, er
 	case err != nil:
 		return agent.AnswerTo{}, err
 	case line == "n":
-		return agent.AnswerTo{Request: q.ID, Reject: &agent.RejectOrder{Reason: "declined"}}, nil
+		return agent.AnswerTo{Request: q.ID, Reject: &agent.RejectCommand{Reason: "declined"}}, nil
 	case json.Valid([]byte(line)):
-		return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerOrder{Data: json.RawMessage(line)}}, nil
+		return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerCommand{Data: json.RawMessage(line)}}, nil
 	}
-	return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerOrder{Text: line}}, nil
+	return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerCommand{Text: line}}, nil
 }
 
 func questionPrompt(q agent.Request) string {
@@ -77,12 +77,12 @@ func questionPrompt(q agent.Request) string {
 
 // reply makes an answer of what was typed: a number is one of the choices.
 func reply(q agent.Request, text string) (agent.AnswerTo, error) {
-	order := &agent.AnswerOrder{Text: text}
+	order := &agent.AnswerCommand{Text: text}
 	if n, err := strconv.Atoi(text); err == nil && len(q.Choices) > 0 {
 		if n < 0 || n >= len(q.Choices) {
 			return agent.AnswerTo{}, unfit(fmt.Sprintf("there are the numbers 0 to %d", len(q.Choices)-1))
 		}
-		order = &agent.AnswerOrder{Choice: &n}
+		order = &agent.AnswerCommand{Choice: &n}
 	}
 	return agent.AnswerTo{Request: q.ID, Answer: order}, nil
 }
@@ -104,9 +104,9 @@ func (c *Console) approval(ctx context.Context, q agent.Request) (agent.AnswerTo
 	a := agent.AnswerTo{Request: q.ID}
 	switch strings.ToLower(line) {
 	case "y", "yes":
-		a.Approve = &agent.ApproveOrder{}
+		a.Approve = &agent.ApproveCommand{}
 	case "a", "always":
-		a.Approve = &agent.ApproveOrder{Always: true}
+		a.Approve = &agent.ApproveCommand{Always: true}
 	case "n", "no":
 		return c.refusal(ctx, q)
 	case "e", "edit":
@@ -114,7 +114,7 @@ func (c *Console) approval(ctx context.Context, q agent.Request) (agent.AnswerTo
 		if err == nil && raw[0] != '{' {
 			err = unfit("the arguments must be an object: {…}")
 		}
-		a.Approve = &agent.ApproveOrder{Arguments: raw}
+		a.Approve = &agent.ApproveCommand{Arguments: raw}
 		return a, err
 	default:
 		return a, unfit("type y, n, e or a")
@@ -124,7 +124,7 @@ func (c *Console) approval(ctx context.Context, q agent.Request) (agent.AnswerTo
 
 func (c *Console) refusal(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
 	reason, err := c.wanted(ctx, "why not? (the model is told): ")
-	return agent.AnswerTo{Request: q.ID, Reject: &agent.RejectOrder{Reason: reason}}, err
+	return agent.AnswerTo{Request: q.ID, Reject: &agent.RejectCommand{Reason: reason}}, err
 }
 
 // result asks for what a call of the client's own tool returned.
@@ -138,7 +138,7 @@ func (c *Console) result(ctx context.Context, q agent.Request) (agent.AnswerTo, 
 	case !json.Valid([]byte(line)):
 		return agent.AnswerTo{}, unfit("that is not JSON; a text stands in quotes")
 	}
-	return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerOrder{Data: json.RawMessage(line)}}, nil
+	return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerCommand{Data: json.RawMessage(line)}}, nil
 }
 
 func (c *Console) json(ctx context.Context, prompt string) (json.RawMessage, error) {

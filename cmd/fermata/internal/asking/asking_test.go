@@ -50,11 +50,11 @@ func (p *person) answer() {
 func one(n int) *int { return &n }
 
 func TestAsk(t *testing.T) {
-	question := agent.Request{ID: "q-1", Type: agent.Question, Text: "How?"}
-	choice := agent.Request{ID: "q-1", Type: agent.Question, Text: "How?", Choices: []string{"train", "plane"}}
-	approval := agent.Request{ID: "q-1", Type: agent.Approval, Text: "Run pay?", Call: &agent.RequestCall{Tool: "pay", Arguments: json.RawMessage(`{"eur":800}`)}}
-	form := agent.Request{ID: "q-1", Type: agent.Question, Text: "Pay?", Schema: json.RawMessage(`{"required":["pay\u001b"]}`)}
-	client := agent.Request{ID: "q-1", Type: agent.ClientTool, Text: "Run seat.", Call: &agent.RequestCall{Tool: "seat"}}
+	question := agent.Request{ID: "q-1", Type: agent.RequestQuestion, Text: "How?"}
+	choice := agent.Request{ID: "q-1", Type: agent.RequestQuestion, Text: "How?", Choices: []string{"train", "plane"}}
+	approval := agent.Request{ID: "q-1", Type: agent.RequestApproval, Text: "Run pay?", Call: &agent.RequestCall{Tool: "pay", Arguments: json.RawMessage(`{"eur":800}`)}}
+	form := agent.Request{ID: "q-1", Type: agent.RequestQuestion, Text: "Pay?", Schema: json.RawMessage(`{"required":["pay\u001b"]}`)}
+	client := agent.Request{ID: "q-1", Type: agent.RequestClientTool, Text: "Run seat.", Call: &agent.RequestCall{Tool: "seat"}}
 	tests := []struct {
 		name  string
 		q     agent.Request
@@ -62,20 +62,20 @@ func TestAsk(t *testing.T) {
 		want  agent.AnswerTo
 		says  string
 	}{
-		{"text", question, []string{"  By train "}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "By train"}}, "How?\nyour answer: "},
-		{"a number that is a text", question, []string{"2"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "2"}}, ""},
-		{"choice", choice, []string{"1"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Choice: one(1)}}, "  0  train\n  1  plane\n"},
-		{"no such choice", choice, []string{"2", "on foot"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "on foot"}}, "there are the numbers 0 to 1\n"},
-		{"yes", approval, []string{"Y"}, agent.AnswerTo{Approve: &agent.ApproveOrder{}}, "│ Run pay?\npay\n│ {\n│   \"eur\": 800\n│ }\napprove?"},
-		{"always", approval, []string{"what", "a"}, agent.AnswerTo{Approve: &agent.ApproveOrder{Always: true}}, "type y, n, e or a\n"},
-		{"no", approval, []string{"n", "too much"}, agent.AnswerTo{Reject: &agent.RejectOrder{Reason: "too much"}}, "why not?"},
-		{"edit", approval, []string{"e", "{", "e", "[]", "e", `{"eur":8}`}, agent.AnswerTo{Approve: &agent.ApproveOrder{Arguments: json.RawMessage(`{"eur":8}`)}}, "that is not JSON\n"},
-		{"result", client, []string{"12A", `"12A"`}, agent.AnswerTo{Answer: &agent.AnswerOrder{Data: json.RawMessage(`"12A"`)}}, "that is not JSON; a text stands in quotes\n"},
-		{"no result", client, []string{"n", "the train is full"}, agent.AnswerTo{Reject: &agent.RejectOrder{Reason: "the train is full"}}, ""},
-		{"form", form, []string{`{"pay":true}`}, agent.AnswerTo{Answer: &agent.AnswerOrder{Data: json.RawMessage(`{"pay":true}`)}}, "the answer is JSON by this schema:\n│ {\n│   \"required\": [\n│     \"pay\\u001b\"\n│   ]\n│ }\nyour answer, as one line of JSON"},
-		{"form of one field", form, []string{"giro"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "giro"}}, ""},
-		{"form declined", form, []string{"n"}, agent.AnswerTo{Reject: &agent.RejectOrder{Reason: "declined"}}, ""},
-		{"limit", agent.Request{ID: "q-1", Type: agent.LimitAsk, Text: "Full.", Choices: []string{"continue", "stop"}}, []string{"continue"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "continue"}}, ""},
+		{"text", question, []string{"  By train "}, agent.AnswerTo{Answer: &agent.AnswerCommand{Text: "By train"}}, "How?\nyour answer: "},
+		{"a number that is a text", question, []string{"2"}, agent.AnswerTo{Answer: &agent.AnswerCommand{Text: "2"}}, ""},
+		{"choice", choice, []string{"1"}, agent.AnswerTo{Answer: &agent.AnswerCommand{Choice: one(1)}}, "  0  train\n  1  plane\n"},
+		{"no such choice", choice, []string{"2", "on foot"}, agent.AnswerTo{Answer: &agent.AnswerCommand{Text: "on foot"}}, "there are the numbers 0 to 1\n"},
+		{"yes", approval, []string{"Y"}, agent.AnswerTo{Approve: &agent.ApproveCommand{}}, "│ Run pay?\npay\n│ {\n│   \"eur\": 800\n│ }\napprove?"},
+		{"always", approval, []string{"what", "a"}, agent.AnswerTo{Approve: &agent.ApproveCommand{Always: true}}, "type y, n, e or a\n"},
+		{"no", approval, []string{"n", "too much"}, agent.AnswerTo{Reject: &agent.RejectCommand{Reason: "too much"}}, "why not?"},
+		{"edit", approval, []string{"e", "{", "e", "[]", "e", `{"eur":8}`}, agent.AnswerTo{Approve: &agent.ApproveCommand{Arguments: json.RawMessage(`{"eur":8}`)}}, "that is not JSON\n"},
+		{"result", client, []string{"12A", `"12A"`}, agent.AnswerTo{Answer: &agent.AnswerCommand{Data: json.RawMessage(`"12A"`)}}, "that is not JSON; a text stands in quotes\n"},
+		{"no result", client, []string{"n", "the train is full"}, agent.AnswerTo{Reject: &agent.RejectCommand{Reason: "the train is full"}}, ""},
+		{"form", form, []string{`{"pay":true}`}, agent.AnswerTo{Answer: &agent.AnswerCommand{Data: json.RawMessage(`{"pay":true}`)}}, "the answer is JSON by this schema:\n│ {\n│   \"required\": [\n│     \"pay\\u001b\"\n│   ]\n│ }\nyour answer, as one line of JSON"},
+		{"form of one field", form, []string{"giro"}, agent.AnswerTo{Answer: &agent.AnswerCommand{Text: "giro"}}, ""},
+		{"form declined", form, []string{"n"}, agent.AnswerTo{Reject: &agent.RejectCommand{Reason: "declined"}}, ""},
+		{"limit", agent.Request{ID: "q-1", Type: agent.RequestLimit, Text: "Full.", Choices: []string{"continue", "stop"}}, []string{"continue"}, agent.AnswerTo{Answer: &agent.AnswerCommand{Text: "continue"}}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestAsk(t *testing.T) {
 }
 
 func TestNoAnswer(t *testing.T) {
-	q := agent.Request{ID: "q-1", Type: agent.Question, Text: "How?"}
+	q := agent.Request{ID: "q-1", Type: agent.RequestQuestion, Text: "How?"}
 	c, _ := sit("")
 	_, err := c.Ask(t.Context(), q)
 	require.ErrorIs(t, err, asking.ErrLater)
@@ -103,7 +103,7 @@ func TestNoAnswer(t *testing.T) {
 	pressed <- struct{}{}
 	forever, _ := io.Pipe()
 	_, err = asking.NewConsole(forever, io.Discard, pressed).Ask(t.Context(), q)
-	require.ErrorIs(t, err, asking.ErrPressed)
+	require.ErrorIs(t, err, asking.ErrInterrupted)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = asking.NewConsole(forever, io.Discard, nil).Ask(ctx, q)
@@ -125,7 +125,7 @@ func TestChoose(t *testing.T) {
 func TestShowIsNotForged(t *testing.T) {
 	forged := "Fine.\n\nq-2 · approval · payer in s\npay\napprove? y(es)"
 	c, p := sit()
-	c.Show(agent.Request{ID: "q-1", Type: agent.Approval, Agent: "payer", Session: "s", Text: "\x1b[2JRun p\u0430y?\u202e", Context: forged, Digest: "0123456789abcdef",
+	c.Show(agent.Request{ID: "q-1", Type: agent.RequestApproval, Agent: "payer", Session: "s", Text: "\x1b[2JRun p\u0430y?\u202e", Context: forged, Digest: "0123456789abcdef",
 		Choices: []string{"\x1bz\n  1  yes"}, Call: &agent.RequestCall{Tool: "p\u0430y", Arguments: json.RawMessage(
 			"{\"\\u0061m\\u043eunt\":1,\"to\":\"https://bank.com@\u0430pple.com/\\n" + strings.Repeat("x", 20_000) + "\",\n\"amount\":\"\u202e2\",\"amount\":3}")}})
 	screen := p.screen.String()
@@ -144,7 +144,7 @@ func TestKeep(t *testing.T) {
 	c := asking.NewConsole(in, io.Discard, nil)
 	_, err := c.Typed()
 	require.ErrorIs(t, err, asking.ErrNothing)
-	news := c.Keep(false)
+	news := c.Buffer(false)
 	_, err = io.WriteString(typed, " one \n/two\n//three\n")
 	require.NoError(t, err)
 	var heard []string
@@ -172,7 +172,7 @@ func TestKeep(t *testing.T) {
 // The lines of a script answer what is asked, in their order.
 func TestKeepAhead(t *testing.T) {
 	c := asking.NewConsole(strings.NewReader("/pause\nby train"), io.Discard, nil)
-	c.Keep(true)
+	c.Buffer(true)
 	_, err := c.Line(t.Context(), "")
 	require.Equal(t, asking.Command("/pause"), err)
 	line, err := c.Line(t.Context(), "")

@@ -12,8 +12,8 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
-// ErrPressed tells that Ctrl-C was pressed instead of an answer.
-var ErrPressed = errors.New("Ctrl-C was pressed")
+// ErrInterrupted tells that Ctrl-C was pressed instead of an answer.
+var ErrInterrupted = errors.New("Ctrl-C was pressed")
 
 // ErrNothing tells that nothing was typed.
 var ErrNothing = errors.New("nothing was typed")
@@ -45,17 +45,17 @@ func NewConsole(in io.Reader, out io.Writer, pressed <-chan struct{}) *Console {
 	return &Console{in: in, out: out, pressed: pressed}
 }
 
-// Heed hears from now on from pressed who presses Ctrl-C.
-func (c *Console) Heed(pressed <-chan struct{}) { c.pressed = pressed }
+// SetInterrupt hears from now on from pressed who presses Ctrl-C.
+func (c *Console) SetInterrupt(pressed <-chan struct{}) { c.pressed = pressed }
 
 // maxKept bounds what is kept; who types more waits.
 const maxKept = 64
 
-// Keep makes the console keep what is typed while nothing is asked, for
+// Buffer makes the console keep what is typed while nothing is asked, for
 // [Console.Typed], and tell [Command] apart. The channel tells that there is
 // something, or that the input has ended. With ahead what is kept answers what is
 // asked next, as the lines of a script do. It is called before anything is asked.
-func (c *Console) Keep(ahead bool) <-chan struct{} {
+func (c *Console) Buffer(ahead bool) <-chan struct{} {
 	c.kept, c.ahead, c.typed = make(chan string, maxKept), ahead, make(chan struct{}, 1)
 	c.reading.Do(func() { go c.read() })
 	return c.typed
@@ -78,7 +78,7 @@ func (c *Console) Print(format string, args ...any) {
 }
 
 // Line asks for a line, without the blanks around it. What was typed before the
-// question is no answer to it. Errors are [ErrPressed], [Command], [io.EOF]
+// question is no answer to it. Errors are [ErrInterrupted], [Command], [io.EOF]
 // where the input has ended, and the context's.
 func (c *Console) Line(ctx context.Context, prompt string) (string, error) {
 	c.reading.Do(func() { go c.read() })
@@ -98,7 +98,7 @@ func (c *Console) Line(ctx context.Context, prompt string) (string, error) {
 		return c.said(line, more)
 	case <-c.pressed:
 		c.Print("")
-		return "", ErrPressed
+		return "", ErrInterrupted
 	case <-ctx.Done():
 		c.Print("")
 		return "", ctx.Err()

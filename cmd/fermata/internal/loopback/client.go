@@ -64,7 +64,7 @@ func read(file string) (p place, err error) {
 	}
 	host, _, err := net.SplitHostPort(p.Addr)
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
-		return p, agent.Errorf(agent.InvalidInput, "%s names no address of loopback", file)
+		return p, agent.Errorf(agent.CodeInvalidInput, "%s names no address of loopback", file)
 	}
 	return p, nil
 }
@@ -121,9 +121,9 @@ func (c *Client) deliver(list []live.Event) {
 		return
 	}
 	lost := list[len(list)-1]
-	lost.Type, lost.Data = agent.DeltaLost, live.Data{}
+	lost.Type, lost.Data = agent.EventDeltaDropped, live.Data{}
 	for _, e := range list {
-		lost.Data.Lost += max(1, e.Data.Lost)
+		lost.Data.Dropped += max(1, e.Data.Dropped)
 	}
 	if !await.Pause(c.done, again) {
 		return
@@ -168,7 +168,7 @@ func (c *Client) ask(ctx context.Context, method, query string, body io.Reader) 
 		return "", nil, err
 	}
 	if w.StatusCode/100 != 2 {
-		return "", nil, errors.Join(agent.Errorf(agent.Unreachable, "the endpoint of live events says %s", w.Status), w.Body.Close())
+		return "", nil, errors.Join(agent.Errorf(agent.CodeUnreachable, "the endpoint of live events says %s", w.Status), w.Body.Close())
 	}
 	return p.Token, w.Body, nil
 }

@@ -23,7 +23,7 @@ const (
 )
 
 func piece(session string, turn int, s string) live.Event {
-	return live.Event{V: 1, Type: agent.DeltaText, Session: session, Run: "01a1", Turn: turn, Data: live.Data{Text: s}}
+	return live.Event{V: 1, Type: agent.EventDeltaText, Session: session, Run: "01a1", Turn: turn, Data: live.Data{Text: s}}
 }
 
 func opened(t *testing.T, dir string) *Server {
@@ -82,7 +82,7 @@ func TestAReaderThatComesLateHearsTheOpenTurn(t *testing.T) {
 	elsewhere.Publish(piece("a", 2, "and more."))
 	require.Equal(t, "and more.", until(t, near, "."))
 	require.Equal(t, "and more.", until(t, far, "."))
-	s.Publish(live.Event{V: 1, Type: agent.DeltaVoid, Session: "a", Run: "01a1", Turn: 2})
+	s.Publish(live.Event{V: 1, Type: agent.EventDeltaReset, Session: "a", Run: "01a1", Turn: 2})
 	s.Publish(piece("a", 2, "Again."))
 	require.Equal(t, "Again.", until(t, hears(t, s, "a"), "."))
 }
@@ -192,7 +192,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	}
 	require.LessOrEqual(t, turns.bytes, maxTurn)
 	list, _ := turns.take("a", 0)
-	require.Equal(t, []any{agent.DeltaLost, 3}, []any{list[0].Event.Type, list[0].Event.Data.Lost})
+	require.Equal(t, []any{agent.EventDeltaDropped, 3}, []any{list[0].Event.Type, list[0].Event.Data.Dropped})
 	require.Len(t, list, 4)
 	list, _ = turns.take("a", list[3].Seq)
 	require.Empty(t, list)

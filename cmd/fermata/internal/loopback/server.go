@@ -58,15 +58,15 @@ type Server struct {
 }
 
 // Open opens the endpoint of a data directory, whose Temporal server listens at
-// temporal. The caller has that directory's lock. The error has [agent.Internal].
+// temporal. The caller has that directory's lock. The error has [agent.CodeInternal].
 func Open(dir, temporal string) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, agent.Errorf(agent.Internal, "opening the endpoint of live events: %w", err)
+		return nil, agent.Errorf(agent.CodeInternal, "opening the endpoint of live events: %w", err)
 	}
 	key, err := certificate()
 	if err != nil {
-		return nil, errors.Join(agent.Errorf(agent.Internal, "making the key of the endpoint of live events: %w", err), l.Close())
+		return nil, errors.Join(agent.Errorf(agent.CodeInternal, "making the key of the endpoint of live events: %w", err), l.Close())
 	}
 	s := &Server{
 		turns: newTurns(), file: filepath.Join(dir, FileName),
@@ -74,7 +74,7 @@ func Open(dir, temporal string) (*Server, error) {
 	}
 	s.done, s.end = context.WithCancel(context.Background())
 	if err := s.place.write(s.file); err != nil {
-		return nil, errors.Join(agent.Errorf(agent.Internal, "recording the endpoint of live events: %w", err), l.Close())
+		return nil, errors.Join(agent.Errorf(agent.CodeInternal, "recording the endpoint of live events: %w", err), l.Close())
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+path, s.tell)
@@ -200,7 +200,7 @@ func (s *Server) tell(w http.ResponseWriter, r *http.Request) {
 // checkSession bounds a session's name, which may be that of a run below another one.
 func checkSession(session string) error {
 	if session == "" || len(session) > maxSession {
-		return agent.Errorf(agent.InvalidInput, "a session's name has 1 to %d bytes", maxSession)
+		return agent.Errorf(agent.CodeInvalidInput, "a session's name has 1 to %d bytes", maxSession)
 	}
 	return nil
 }

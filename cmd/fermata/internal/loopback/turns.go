@@ -66,7 +66,7 @@ func (t *turns) put(e live.Event) {
 	case e.Run != s.run || e.Turn > s.number:
 		t.clear(s)
 		s.run, s.number = e.Run, e.Turn
-	case e.Type == agent.DeltaVoid: // what came before it says nothing any more
+	case e.Type == agent.EventDeltaReset: // what came before it says nothing any more
 		t.clear(s)
 	}
 	t.seq++
@@ -94,7 +94,7 @@ func (t *turns) drop(s *turn) {
 	s.events[0] = numbered{}
 	s.events = s.events[1:]
 	s.bytes, t.bytes = s.bytes-size(oldest.Event), t.bytes-size(oldest.Event)
-	s.lost, s.lostTo = s.lost+max(1, oldest.Event.Data.Lost), oldest.Seq
+	s.lost, s.lostTo = s.lost+max(1, oldest.Event.Data.Dropped), oldest.Seq
 }
 
 // forget forgets the turn that was silent for the longest time.
@@ -138,7 +138,7 @@ func (t *turns) take(session string, after int64) ([]numbered, <-chan struct{}) 
 	s := t.of(session)
 	var list []numbered
 	if s.lostTo > after {
-		e := live.Event{V: agent.Version, Type: agent.DeltaLost, Session: session, Run: s.run, Turn: s.number, Data: live.Data{Lost: s.lost}}
+		e := live.Event{V: agent.Version, Type: agent.EventDeltaDropped, Session: session, Run: s.run, Turn: s.number, Data: live.Data{Dropped: s.lost}}
 		list = append(list, numbered{s.lostTo, e})
 	}
 	fresh := s.events
@@ -167,5 +167,5 @@ func joined(events []numbered) (list []numbered) {
 }
 
 func continues(a, b live.Event) bool {
-	return (a.Type == agent.DeltaText || a.Type == agent.DeltaThinking) && a.Type == b.Type && a.Run == b.Run && a.Turn == b.Turn
+	return (a.Type == agent.EventDeltaText || a.Type == agent.EventDeltaThinking) && a.Type == b.Type && a.Run == b.Run && a.Turn == b.Turn
 }

@@ -11,10 +11,10 @@ import (
 // other lines.
 const maxMarks = 4
 
-// Steady writes what can steer a terminal, or can't be seen, as JSON escapes it: \u001b.
+// Escape writes what can steer a terminal, or can't be seen, as JSON escapes it: \u001b.
 // Newlines and tabs stay. The same escapes are valid in a JSON string, and mean the same
 // there. It returns s itself where there is nothing to escape.
-func Steady(s string) string {
+func Escape(s string) string {
 	if plain(s) {
 		return s
 	}

@@ -116,7 +116,7 @@ func TestStream(t *testing.T) {
 func FuzzText(f *testing.F) {
 	f.Add("pаy https://аpple.com \x1b[2J\u202e\xff", 12)
 	f.Fuzz(func(t *testing.T, s string, most int) {
-		for _, shown := range []string{outside.Text(s), outside.Name(s), outside.Line(s, most%1000), outside.Steady(s), string(outside.Margin(s))} {
+		for _, shown := range []string{outside.Text(s), outside.Name(s), outside.Line(s, most%1000), outside.Escape(s), string(outside.Margin(s))} {
 			require.True(t, utf8.ValidString(shown))
 			for _, r := range shown {
 				require.True(t, r == '\n' || r == '\t' || r == '\ufe0f' || unicode.IsPrint(r) || unicode.Is(unicode.Zs, r), "%q", r)
@@ -136,7 +136,7 @@ func TestScreen(t *testing.T) {
 	require.Equal(t, strings.Repeat("日", 10)+"\n┊ 日", s.Wrap(strings.Repeat("日", 11)))
 	require.Equal(t, strings.Repeat("y", 15), s.Wrap(strings.Repeat("y", 15)), "goes on at its column")
 	require.Equal(t, "\n┊ z", s.Wrap("z"))
-	s.Home()
+	s.CursorHome()
 	require.Equal(t, "\t\t\n┊ \tz\n", s.Wrap("\t\t\tz\n"))
-	require.Equal(t, "\x1b[31mred\\u001b[2J\\u001b", outside.Painted("\x1b[31mred\x1b[2J\x1b"))
+	require.Equal(t, "\x1b[31mred\\u001b[2J\\u001b", outside.EscapeKeepColor("\x1b[31mred\x1b[2J\x1b"))
 }

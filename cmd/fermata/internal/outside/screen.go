@@ -28,8 +28,8 @@ type Screen struct {
 // NewScreen returns a screen of a width, which may change.
 func NewScreen(width func() int) *Screen { return &Screen{width: width} }
 
-// Home tells that somebody has typed a line: the cursor is at a line's beginning.
-func (s *Screen) Home() {
+// CursorHome tells that somebody has typed a line: the cursor is at a line's beginning.
+func (s *Screen) CursorHome() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.column = 0
@@ -84,20 +84,20 @@ func columns(r rune, at int) int {
 // colours are the sequences of a terminal that our own lines may have.
 var colours = regexp.MustCompile(`^\x1b\[[0-9;]*m`)
 
-// Painted is [Steady] for our own lines, whose colours stay. Whatever is from outside has
+// EscapeKeepColor is [Escape] for our own lines, whose colours stay. Whatever is from outside has
 // lost its own before.
-func Painted(s string) string {
+func EscapeKeepColor(s string) string {
 	var b strings.Builder
 	for {
 		at := strings.IndexByte(s, '\x1b')
 		if at < 0 {
-			return b.String() + Steady(s)
+			return b.String() + Escape(s)
 		}
-		b.WriteString(Steady(s[:at]))
+		b.WriteString(Escape(s[:at]))
 		colour := colours.FindString(s[at:])
 		if colour == "" {
 			colour = s[at : at+1]
-			b.WriteString(Steady(colour))
+			b.WriteString(Escape(colour))
 		} else {
 			b.WriteString(colour)
 		}

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// Text is prose as people read it: [Steady], with hosts in ASCII, and with escapes for
+// Text is prose as people read it: [Escape], with hosts in ASCII, and with escapes for
 // letters that pretend to be ASCII within a word that has ASCII letters. Words that are
 // wholly of another script stay as they are.
 func Text(s string) string {
 	if plain(s) {
 		return s
 	}
-	return words(hosts(Steady(s)), mixed)
+	return words(hosts(Escape(s)), mixed)
 }
 
 // Value is a text that a program takes, such as an argument's value: [Text], in which words
@@ -24,7 +24,7 @@ func Value(s string) string {
 	if plain(s) {
 		return s
 	}
-	return words(hosts(Steady(s)), posing)
+	return words(hosts(Escape(s)), posing)
 }
 
 // Name is a name, of whatever length: everything that looks like ASCII and is not, every
@@ -33,7 +33,7 @@ func Name(s string) string {
 	if plain(s) && !strings.ContainsAny(s, "\n\t") {
 		return s
 	}
-	return escapeIf(Steady(s), func(r rune) bool { return r != ' ' && unicode.IsSpace(r) || alike(r) })
+	return escapeIf(Escape(s), func(r rune) bool { return r != ' ' && unicode.IsSpace(r) || alike(r) })
 }
 
 // Names is [Name] for several, with commas between.

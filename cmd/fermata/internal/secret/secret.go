@@ -16,7 +16,7 @@ const FileSuffix = "_FILE"
 const maxFile = 64 << 10
 
 // Get is the value of a variable, or what the file has that NAME_FILE names, without white
-// space around it; empty where neither is set. Errors are [agent.InvalidInput]: both are set,
+// space around it; empty where neither is set. Errors are [agent.CodeInvalidInput]: both are set,
 // or the file can't be read, is no regular file, is empty, or is one that others may read or
 // write. They show the path and nothing of what is in it.
 func Get(name string) (string, error) {
@@ -25,11 +25,11 @@ func Get(name string) (string, error) {
 	case path == "":
 		return value, nil
 	case value != "":
-		return "", agent.Errorf(agent.InvalidInput, "%s and %s are both set: unset one of them", name, name+FileSuffix)
+		return "", agent.Errorf(agent.CodeInvalidInput, "%s and %s are both set: unset one of them", name, name+FileSuffix)
 	}
 	value, err := read(path)
 	if err != nil {
-		return "", agent.Errorf(agent.InvalidInput, "%s: %w", name+FileSuffix, err)
+		return "", agent.Errorf(agent.CodeInvalidInput, "%s: %w", name+FileSuffix, err)
 	}
 	return value, nil
 }
@@ -41,7 +41,7 @@ func read(path string) (string, error) {
 	if info, err := os.Stat(path); err != nil { // before it is opened: a pipe would wait for ever
 		return "", err
 	} else if !info.Mode().IsRegular() {
-		return "", agent.Errorf(agent.InvalidInput, "%s is no regular file", path)
+		return "", agent.Errorf(agent.CodeInvalidInput, "%s is no regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -53,16 +53,16 @@ func read(path string) (string, error) {
 		return "", err
 	}
 	if mode := info.Mode().Perm(); mode&0o007 != 0 && runtime.GOOS != "windows" {
-		return "", agent.Errorf(agent.InvalidInput, "others may read or write %s (mode %04o): chmod o-rwx it, or set defaultMode: 0440 where Kubernetes mounts it", path, mode)
+		return "", agent.Errorf(agent.CodeInvalidInput, "others may read or write %s (mode %04o): chmod o-rwx it, or set defaultMode: 0440 where Kubernetes mounts it", path, mode)
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch text := strings.TrimSpace(string(raw)); {
 	case err != nil:
 		return "", err
 	case len(raw) > maxFile:
-		return "", agent.Errorf(agent.InvalidInput, "%s has more than %d bytes", path, maxFile)
+		return "", agent.Errorf(agent.CodeInvalidInput, "%s has more than %d bytes", path, maxFile)
 	case text == "":
-		return "", agent.Errorf(agent.InvalidInput, "%s is empty", path)
+		return "", agent.Errorf(agent.CodeInvalidInput, "%s is empty", path)
 	default:
 		return text, nil
 	}

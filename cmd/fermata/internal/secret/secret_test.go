@@ -49,7 +49,7 @@ func TestKeysFromFiles(t *testing.T) {
 		"has more than 65536": file("long", strings.Repeat("s3cret", 1<<14), 0o600),
 	} {
 		_, err := get("", path)
-		require.ErrorIs(t, err, agent.InvalidInput, says)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, says)
 		require.ErrorContains(t, err, says)
 		require.ErrorContains(t, err, "A_KEY_FILE: ")
 		require.NotContains(t, err.Error(), "s3cret")
@@ -61,7 +61,7 @@ func TestKeysFromFiles(t *testing.T) {
 	}
 	for _, mode := range []os.FileMode{0o444, 0o602, 0o644, 0o666} {
 		_, err := get("", file("open", "s3cret", mode))
-		require.ErrorIs(t, err, agent.InvalidInput, mode)
+		require.ErrorIs(t, err, agent.CodeInvalidInput, mode)
 		require.ErrorContains(t, err, "others may read or write")
 	}
 }

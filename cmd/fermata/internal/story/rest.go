@@ -29,7 +29,7 @@ func Deadline(q agent.Request) string {
 	}
 	what := q.Default
 	if what == "" {
-		what = map[agent.RequestType]string{agent.Approval: agent.DefaultReject, agent.LimitAsk: "stop"}[q.Type]
+		what = map[agent.RequestType]string{agent.RequestApproval: agent.DefaultReject, agent.RequestLimit: "stop"}[q.Type]
 	}
 	return fmt.Sprintf(" · at %s: %s", when(q.Deadline), cmp.Or(outside.Line(what, maxArgument), "nobody answered"))
 }
@@ -38,27 +38,27 @@ func Deadline(q agent.Request) string {
 func Waits(s *agent.Suspension) string {
 	var parts []string
 	switch s.Kind {
-	case agent.InputRequired:
+	case agent.SuspensionInputRequired:
 		var ids []string
 		for _, q := range s.Requests {
 			ids = append(ids, q.ID)
 		}
 		parts = append(parts, "waits for the answer to "+cmp.Or(strings.Join(ids, ", "), "what it asks"))
-	case agent.WaitingFor:
+	case agent.SuspensionParked:
 		parts = append(parts, "waits"+Conditions(s.Conditions))
-	case agent.AwaitingBudget:
+	case agent.SuspensionAwaitingBudget:
 		parts = append(parts, "waits for the agent above it, or those below it, to leave it some of what limits allow")
-	case agent.AwaitingChildren:
+	case agent.SuspensionAwaitingChildren:
 		parts = append(parts, "waits for the agents below it")
 	}
-	for _, h := range s.Held {
+	for _, h := range s.Holds {
 		parts = append(parts, Held(h))
 	}
 	if len(parts) == 0 {
 		parts = append(parts, "held")
 	}
 	line := strings.Join(parts, "; ")
-	if s.Kind == agent.WaitingFor && s.Reason != "" {
+	if s.Kind == agent.SuspensionParked && s.Reason != "" {
 		line += ": " + outside.Line(s.Reason, maxAsked)
 	}
 	return line
@@ -109,17 +109,17 @@ func when(t time.Time) string {
 }
 
 // rested tells what holds and rests say.
-func (t *Teller) rested(e agent.Event) {
+func (t *Printer) rested(e agent.Event) {
 	switch {
-	case e.Type == agent.HoldLaid && e.Hold != nil:
+	case e.Type == agent.EventHoldAdded && e.Hold != nil:
 		t.note("%s", Held(*e.Hold))
-	case e.Type == agent.HoldLifted && e.Hold != nil:
+	case e.Type == agent.EventHoldRemoved && e.Hold != nil:
 		t.note("no more %s", Held(*e.Hold))
-	case e.Type == agent.RunSuspended && e.Suspension != nil:
+	case e.Type == agent.EventRunSuspended && e.Suspension != nil:
 		t.note("suspended (%s): %s", e.Suspension.ID, Waits(e.Suspension))
-	case e.Type == agent.RunResumed && e.Resumed != nil:
+	case e.Type == agent.EventRunResumed && e.Resumed != nil:
 		t.note("%s", goesOn(*e.Resumed))
-	case e.Type == agent.RunStopped && e.Outcome != nil && e.Outcome.Handoff != nil:
+	case e.Type == agent.EventRunStopped && e.Outcome != nil && e.Outcome.Handoff != nil:
 		t.note("%s", folded(e.Outcome.Handoff))
 	}
 }
@@ -131,7 +131,7 @@ func goesOn(r agent.Resumed) string {
 			line += " " + outside.Cut(outside.Name(more), maxArgument)
 		}
 	}
-	if r.Fresh {
+	if r.FromSummary {
 		line += ", from a summary"
 	}
 	if r.Renewed {
@@ -146,20 +146,20 @@ func folded(h *agent.Handoff) string {
 	for range h.All() {
 		n++
 	}
-	return fmt.Sprintf("handed over: the work of %s, summed up by %s", Count(n, "agent"), h.SummarisedBy)
+	return fmt.Sprintf("handed over: the work of %s, summed up by %s", Count(n, "agent"), h.SummarizedBy)
 }
 
 // asked tells what became of requests.
-func (t *Teller) asked(e agent.Event) {
+func (t *Printer) asked(e agent.Event) {
 	switch {
-	case e.Type == agent.RequestOpened && e.Request != nil:
+	case e.Type == agent.EventRequestOpened && e.Request != nil:
 		t.note("%s", Asks(*e.Request))
 	case e.Answer == nil:
-	case e.Type == agent.RequestAnswered:
+	case e.Type == agent.EventRequestAnswered:
 		t.note("%s", answered(*e.Answer))
-	case e.Type == agent.RequestExpired:
+	case e.Type == agent.EventRequestExpired:
 		t.note("%s", strings.TrimSuffix(fmt.Sprintf("%s was decided by its deadline: %s", e.Answer.Request, outside.Line(e.Answer.Decision, maxArgument)), ": "))
-	case e.Type == agent.RequestReminded:
+	case e.Type == agent.EventRequestReminded:
 		t.note("%s waits still", e.Answer.Request)
 	}
 }
@@ -179,16 +179,16 @@ func answered(a agent.Answered) string {
 }
 
 // child tells what became of a run below.
-func (t *Teller) child(e agent.Event) {
+func (t *Printer) child(e agent.Event) {
 	if e.Child == nil {
 		return
 	}
 	what := map[agent.EventType]string{
-		agent.ChildStarted: "begins", agent.ChildSuspended: "rests", agent.ChildResumed: "goes on",
+		agent.EventChildStarted: "begins", agent.EventChildSuspended: "rests", agent.EventChildResumed: "goes on",
 	}[e.Type]
-	if e.Type == agent.ChildEnded {
+	if e.Type == agent.EventChildEnded {
 		what = "is " + string(e.Child.Status)
-		if e.Child.Reason != "" && e.Child.Status != agent.Completed {
+		if e.Child.Reason != "" && e.Child.Status != agent.StatusCompleted {
 			what += ": " + outside.Line(e.Child.Reason, maxAsked)
 		}
 	}
@@ -196,4 +196,4 @@ func (t *Teller) child(e agent.Event) {
 }
 
 // Break ends a line that the model's text has begun.
-func (t *Teller) Break() { t.Flush(); t.endText() }
+func (t *Printer) Break() { t.Flush(); t.endText() }

@@ -22,10 +22,10 @@ type Options struct {
 	Width int
 }
 
-// Teller tells one run. It is used by one goroutine. What is durable comes as
+// Printer tells one run. It is used by one goroutine. What is durable comes as
 // events, in their order; pieces that come live are held until the event that
 // opens their turn, so that nothing is told before what came before it.
-type Teller struct {
+type Printer struct {
 	w     io.Writer
 	style style
 	width int
@@ -39,7 +39,7 @@ type Teller struct {
 	reply    string // the last whole one
 	calls    map[string]*call
 	settled  []string // calls that have ended and are not told yet
-	remarks  *Remarks
+	remarks  *ProgressOrder
 }
 
 // call is a tool call of the turn.
@@ -51,8 +51,8 @@ type call struct {
 }
 
 // New returns a teller that writes to w.
-func New(w io.Writer, o Options) *Teller {
-	t := &Teller{w: w, width: o.Width, early: map[int][]live.Event{}, calls: map[string]*call{}, remarks: &Remarks{}}
+func New(w io.Writer, o Options) *Printer {
+	t := &Printer{w: w, width: o.Width, early: map[int][]live.Event{}, calls: map[string]*call{}, remarks: &ProgressOrder{}}
 	if o.Color {
 		t.style = colours
 	}
@@ -62,33 +62,33 @@ func New(w io.Writer, o Options) *Teller {
 	return t
 }
 
-// Join begins in the middle of a run, in a turn whose beginning was told elsewhere. asked
+// StartMidTurn begins in the middle of a run, in a turn whose beginning was told elsewhere. asked
 // reports whether the model's reply is still to come: its pieces are told then.
-func (t *Teller) Join(turn int, asked bool) {
+func (t *Printer) StartMidTurn(turn int, asked bool) {
 	if t.turn = turn; !asked {
 		t.answered = turn
 	}
 }
 
 // Event tells what an event says.
-func (t *Teller) Event(e agent.Event) {
+func (t *Printer) Event(e agent.Event) {
 	defer func(due []live.Event) { t.remarked(due) }(t.remarks.Event(e))
 	switch e.Type {
-	case agent.RunStarted:
+	case agent.EventRunStarted:
 		if e.Started != nil && e.Started.Spec != nil {
 			t.note("%s · %s", outside.Name(e.Started.Spec.Name), outside.Name(e.Started.Spec.Model))
 		}
-	case agent.TurnStarted:
+	case agent.EventTurnStarted:
 		t.openTurn(e.Turn)
-	case agent.Said:
+	case agent.EventMessage:
 		t.message(e)
-	case agent.ModelRetried:
+	case agent.EventModelRetried:
 		t.note("the reply was of no use; the model is asked again")
-	case agent.ModelDelayed:
+	case agent.EventModelDelayed:
 		t.note("the model is asked again in %s, at %s: %s", e.Delay.Until.Sub(e.Time).Round(time.Second), e.Delay.Until.Local().Format(time.TimeOnly), outside.Line(e.Delay.Error.Message, 200))
-	case agent.CallStarted:
+	case agent.EventCallStarted:
 		t.called(e)
-	case agent.CallDone, agent.CallLost:
+	case agent.EventCallDone, agent.EventCallUnknown:
 		if c := t.calls[e.Call.Call]; c != nil {
 			c.ended, c.status = e.Time, e.Call.Status
 			t.settled = append(t.settled, e.Call.Call)
@@ -99,26 +99,26 @@ func (t *Teller) Event(e agent.Event) {
 }
 
 // aside tells what is neither a turn nor a call.
-func (t *Teller) aside(e agent.Event) {
+func (t *Printer) aside(e agent.Event) {
 	switch e.Type {
-	case agent.HoldLaid, agent.HoldLifted, agent.RunSuspended, agent.RunResumed, agent.RunStopped:
+	case agent.EventHoldAdded, agent.EventHoldRemoved, agent.EventRunSuspended, agent.EventRunResumed, agent.EventRunStopped:
 		t.rested(e)
-	case agent.RequestOpened, agent.RequestAnswered, agent.RequestExpired, agent.RequestReminded:
+	case agent.EventRequestOpened, agent.EventRequestAnswered, agent.EventRequestExpired, agent.EventRequestReminded:
 		t.asked(e)
-	case agent.ChildStarted, agent.ChildSuspended, agent.ChildResumed, agent.ChildEnded:
+	case agent.EventChildStarted, agent.EventChildSuspended, agent.EventChildResumed, agent.EventChildEnded:
 		t.child(e)
-	case agent.Compacted:
+	case agent.EventCompacted:
 		t.note("the model goes on from a summary of what was said before")
-	case agent.LimitExtended:
+	case agent.EventLimitExtended:
 		t.note("%s is renewed", e.Extended)
-	case agent.VerbRefused:
+	case agent.EventVerbRefused:
 		if r := e.Refusal; r != nil && r.Error != nil {
 			t.note("%s", outside.Line(r.Error.Message, maxAsked))
 		}
 	}
 }
 
-func (t *Teller) openTurn(turn int) {
+func (t *Printer) openTurn(turn int) {
 	t.Flush()
 	t.turn = turn
 	t.streamed.Reset()
@@ -130,28 +130,28 @@ func (t *Teller) openTurn(turn int) {
 }
 
 // Live tells a piece that is not recorded.
-func (t *Teller) Live(l live.Event) {
+func (t *Printer) Live(l live.Event) {
 	switch {
 	case l.Turn > t.turn:
 		t.early[l.Turn] = append(t.early[l.Turn], l)
 	case l.Turn < t.turn:
 		// It comes too late: the event that it was a piece of is told already.
-	case l.Type == agent.CallProgress:
+	case l.Type == agent.EventCallProgress:
 		t.remarked(t.remarks.Live(l))
 	case l.Turn == t.answered:
-	case l.Type == agent.DeltaVoid:
+	case l.Type == agent.EventDeltaReset:
 		if t.streamed.Len() > 0 {
 			t.note("the model is asked again")
 			t.streamed.Reset()
 		}
-	case l.Type == agent.DeltaText:
+	case l.Type == agent.EventDeltaText:
 		t.streamed.WriteString(l.Data.Text)
 		t.print(l.Data.Text)
 	}
 }
 
 // remarked tells remarks of tools, where people look on.
-func (t *Teller) remarked(list []live.Event) {
+func (t *Printer) remarked(list []live.Event) {
 	for _, l := range list {
 		if t.style != (style{}) {
 			t.note("  %s", outside.Line(l.Data.Text, t.width-2))
@@ -159,18 +159,18 @@ func (t *Teller) remarked(list []live.Event) {
 	}
 }
 
-func (t *Teller) message(e agent.Event) {
+func (t *Printer) message(e agent.Event) {
 	m := e.Message
 	switch m.Role {
 	case agent.RoleUser:
 		switch {
 		case m.Note != "":
-			t.note("(%s) %s", m.Note, outside.Line(m.TextOf(), t.width))
+			t.note("(%s) %s", m.Note, outside.Line(m.Text(), t.width))
 		case t.turn > 0: // what came in between; the task itself is known
-			t.note("(%s) %s", cmp.Or(outside.Name(m.By), "said"), outside.Line(m.TextOf(), t.width))
+			t.note("(%s) %s", cmp.Or(outside.Name(m.By), "said"), outside.Line(m.Text(), t.width))
 		}
 	case agent.RoleAssistant:
-		t.said(m.TextOf())
+		t.said(m.Text())
 		t.answered = e.Turn
 		for _, c := range m.ToolCalls() {
 			t.calls[c.ID] = &call{ToolCall: c}
@@ -186,7 +186,7 @@ func (t *Teller) message(e agent.Event) {
 }
 
 // said tells a whole reply, as far as it was not told piece by piece.
-func (t *Teller) said(text string) {
+func (t *Printer) said(text string) {
 	rest, ok := strings.CutPrefix(text, t.streamed.String())
 	switch {
 	case ok:
@@ -204,7 +204,7 @@ func (t *Teller) said(text string) {
 	}
 }
 
-func (t *Teller) called(e agent.Event) {
+func (t *Printer) called(e agent.Event) {
 	c := t.calls[e.Call.Call]
 	if c == nil {
 		c = &call{ToolCall: agent.ToolCall{ID: e.Call.Call, Tool: e.Call.Tool}}
@@ -214,14 +214,14 @@ func (t *Teller) called(e agent.Event) {
 	t.tellCall(c)
 }
 
-func (t *Teller) tellCall(c *call) {
+func (t *Printer) tellCall(c *call) {
 	line := outside.Cut(outside.Name(c.Tool)+" "+Arguments(c.ToolCall), t.width-2)
 	name, arguments, _ := strings.Cut(line, " ")
 	t.line("%s→%s %s%s%s %s", t.style.dim, t.style.off, t.style.bold, name, t.style.off, arguments)
 }
 
 // result tells how a call ended, with the beginning of what the model is told.
-func (t *Teller) result(r *agent.ToolResult) {
+func (t *Printer) result(r *agent.ToolResult) {
 	c := t.calls[r.Call]
 	if c == nil || c.begun.IsZero() {
 		// It was not made, and so nothing was told of it yet.
@@ -237,7 +237,7 @@ func (t *Teller) result(r *agent.ToolResult) {
 	t.tellEnd(c, r.Text)
 }
 
-func (t *Teller) tellEnd(c *call, text string) {
+func (t *Printer) tellEnd(c *call, text string) {
 	head := string(c.status)
 	if !c.begun.IsZero() && c.ended.After(c.begun) {
 		head += " " + Took(c.ended.Sub(c.begun))
@@ -255,7 +255,7 @@ func (t *Teller) tellEnd(c *call, text string) {
 
 // Flush tells calls that have ended while others of their turn go on: what the
 // model is told of them comes with the last one.
-func (t *Teller) Flush() {
+func (t *Printer) Flush() {
 	for _, id := range t.settled {
 		if c := t.calls[id]; c != nil && !c.told && !c.begun.IsZero() {
 			t.tellEnd(c, "")
@@ -266,10 +266,10 @@ func (t *Teller) Flush() {
 }
 
 // Waiting reports whether there is something to flush.
-func (t *Teller) Waiting() bool { return len(t.settled) > 0 }
+func (t *Printer) Waiting() bool { return len(t.settled) > 0 }
 
 // End tells how the run ended, and its answer where that was not told yet.
-func (t *Teller) End(o *agent.Outcome) {
+func (t *Printer) End(o *agent.Outcome) {
 	t.Flush()
 	t.endText()
 	if o.Text != "" && o.Text != t.reply {
@@ -287,22 +287,22 @@ func (t *Teller) End(o *agent.Outcome) {
 }
 
 // Note tells a remark of ours.
-func (t *Teller) Note(format string, args ...any) { t.note(format, args...) }
+func (t *Printer) Note(format string, args ...any) { t.note(format, args...) }
 
-func (t *Teller) note(format string, args ...any) {
+func (t *Printer) note(format string, args ...any) {
 	t.line("%s%s%s", t.style.dim, outside.Sprintf(format, args...), t.style.off)
 }
 
 // line writes a line of ours. What is from outside in it was shown before it came here.
-func (t *Teller) line(format string, args ...any) {
+func (t *Printer) line(format string, args ...any) {
 	t.endText()
 	fmt.Fprintln(t.w, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
 // print writes a piece of the model's text, behind the margin.
-func (t *Teller) print(s string) { t.margin(t.text.Next(s)) }
+func (t *Printer) print(s string) { t.margin(t.text.Next(s)) }
 
-func (t *Teller) margin(s string) {
+func (t *Printer) margin(s string) {
 	var b strings.Builder
 	for line := range strings.Lines(s) {
 		if !t.midline {
@@ -318,7 +318,7 @@ func (t *Teller) margin(s string) {
 }
 
 // endText ends the model's text, and the line that it has begun.
-func (t *Teller) endText() {
+func (t *Printer) endText() {
 	t.margin(t.text.End())
 	if t.midline {
 		fmt.Fprintln(t.w)

@@ -22,14 +22,14 @@ func after(ms int, turn int, e agent.Event) agent.Event {
 	return e
 }
 
-func turn(n int) agent.Event { return after(0, n, agent.Event{Type: agent.TurnStarted}) }
+func turn(n int) agent.Event { return after(0, n, agent.Event{Type: agent.EventTurnStarted}) }
 
 func says(n int, text string, calls ...agent.ToolCall) agent.Event {
 	m := agent.TextMessage(agent.RoleAssistant, text)
 	for _, c := range calls {
-		m.Parts = append(m.Parts, agent.Part{Type: agent.PartCall, Call: &c})
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartToolCall, Call: &c})
 	}
-	return after(0, n, agent.Event{Type: agent.Said, Message: &m})
+	return after(0, n, agent.Event{Type: agent.EventMessage, Message: &m})
 }
 
 func call(id, tool, arguments string) agent.ToolCall {
@@ -37,19 +37,19 @@ func call(id, tool, arguments string) agent.ToolCall {
 }
 
 func noted(t agent.EventType, ms int, id, tool string, status agent.CallStatus) agent.Event {
-	return after(ms, 1, agent.Event{Type: t, Call: &agent.CallNote{Call: id, Tool: tool, Status: status}})
+	return after(ms, 1, agent.Event{Type: t, Call: &agent.CallUpdate{Call: id, Tool: tool, Status: status}})
 }
 
 func results(list ...agent.ToolResult) agent.Event {
 	m := agent.Message{Role: agent.RoleTool}
 	for _, r := range list {
-		m.Parts = append(m.Parts, agent.Part{Type: agent.PartResult, Result: &r})
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartToolResult, Result: &r})
 	}
-	return after(0, 1, agent.Event{Type: agent.Said, Message: &m})
+	return after(0, 1, agent.Event{Type: agent.EventMessage, Message: &m})
 }
 
 func piece(n int, text string) live.Event {
-	return live.Event{Type: agent.DeltaText, Turn: n, Data: live.Data{Text: text}}
+	return live.Event{Type: agent.EventDeltaText, Turn: n, Data: live.Data{Text: text}}
 }
 
 // told is what a teller writes of events and pieces.
@@ -81,19 +81,19 @@ func TestTeller(t *testing.T) {
 		{"whole", []any{turn(1), says(1, "Hello.")}, "│ Hello.\n"},
 		{"pieces", []any{turn(1), piece(1, "Hel"), piece(1, "lo."), says(1, "Hello.")}, "│ Hello.\n"},
 		{"pieces that were lost", []any{turn(1), piece(1, "Hel"), says(1, "Hello.")}, "│ Hello.\n"},
-		{"pieces of another attempt", []any{turn(1), piece(1, "Hi"), live.Event{Type: agent.DeltaVoid, Turn: 1}, piece(1, "Hello."), says(1, "Hello.")}, "│ Hi\nthe model is asked again\n│ Hello.\n"},
+		{"pieces of another attempt", []any{turn(1), piece(1, "Hi"), live.Event{Type: agent.EventDeltaReset, Turn: 1}, piece(1, "Hello."), says(1, "Hello.")}, "│ Hi\nthe model is asked again\n│ Hello.\n"},
 		{"pieces that are not kept", []any{turn(1), piece(1, "Hello, "), says(1, "Hello,")}, "│ Hello, \n"},
 		{"pieces that differ", []any{turn(1), piece(1, "Hi"), says(1, "Hello.")}, "│ Hi\n│ Hello.\n"},
 		{"late pieces", []any{turn(1), says(1, "Hello."), piece(1, "Hello.")}, "│ Hello.\n"},
 		{"early pieces", []any{turn(1), piece(2, "Two."), says(1, "One."), turn(2), says(2, "Two.")}, "│ One.\n│ Two.\n"},
 		{"pieces of the turn after the next", []any{piece(2, "Two "), turn(1), says(1, "One."), piece(2, "words."), turn(2), says(2, "Two words.")}, "│ One.\n│ Two words.\n"},
 		{"a call", []any{turn(1), says(1, "", call("t1.1", "fs_read", `{"path":"a b","from_line":3}`)),
-			noted(agent.CallStarted, 0, "t1.1", "fs_read", ""), noted(agent.CallDone, 1200, "t1.1", "fs_read", agent.CallOK), results(ok)},
+			noted(agent.EventCallStarted, 0, "t1.1", "fs_read", ""), noted(agent.EventCallDone, 1200, "t1.1", "fs_read", agent.CallOK), results(ok)},
 			"→ fs_read from_line=3 path=\"a b\"\n  ok 1.2s one two\n"},
 		{"two calls, one of them long", []any{turn(1), says(1, "", call("t1.1", "fs_read", `{}`), call("t1.2", "shell_run", `{}`)),
-			noted(agent.CallStarted, 0, "t1.1", "fs_read", ""), noted(agent.CallStarted, 0, "t1.2", "shell_run", ""),
-			noted(agent.CallDone, 5, "t1.1", "fs_read", agent.CallOK), "time passes",
-			noted(agent.CallDone, 90_000, "t1.2", "shell_run", agent.CallFailed),
+			noted(agent.EventCallStarted, 0, "t1.1", "fs_read", ""), noted(agent.EventCallStarted, 0, "t1.2", "shell_run", ""),
+			noted(agent.EventCallDone, 5, "t1.1", "fs_read", agent.CallOK), "time passes",
+			noted(agent.EventCallDone, 90_000, "t1.2", "shell_run", agent.CallFailed),
 			results(ok, agent.ToolResult{Call: "t1.2", Tool: "shell_run", Status: agent.CallFailed, Text: "no"})},
 			"→ fs_read\n→ shell_run\n  fs_read ok 5ms\n  shell_run failed 1m30s no\n"},
 		{"a call that is not made", []any{turn(1), says(1, "", call("t1.1", "fly", `{"to":"Rome"}`)),
@@ -109,18 +109,18 @@ func TestTeller(t *testing.T) {
 
 func TestEnd(t *testing.T) {
 	o := &agent.Outcome{
-		Status: agent.Completed, Text: "Done.", Turns: 1, Usage: agent.Usage{Input: 12345, Output: 7}, Cost: 4510,
+		Status: agent.StatusCompleted, Text: "Done.", Turns: 1, Usage: agent.Usage{Input: 12345, Output: 7}, Cost: 4510,
 		Started: begin, Ended: begin.Add(2340 * time.Millisecond), Output: json.RawMessage(`{"kind":"bug"}`),
 		Tools: []agent.ToolCount{{Calls: 3, OK: 2, Failed: 1}},
 	}
 	require.Equal(t, "│ Done.\n│ {\n│   \"kind\": \"bug\"\n│ }\ncompleted · 1 turn, 3 calls (1 not ok) · 2.3s · 12,345 tokens in, 7 out · $0.0045\n", told(story.Options{}, o))
 	require.Equal(t, 1, strings.Count(told(story.Options{}, turn(1), says(1, "Done."), o), "Done."), "told once")
-	both := &agent.Outcome{Status: agent.Completed, Text: `{"kind":"a && b"}`, Output: json.RawMessage(`{"kind":"a \u0026\u0026 b"}`)}
+	both := &agent.Outcome{Status: agent.StatusCompleted, Text: `{"kind":"a && b"}`, Output: json.RawMessage(`{"kind":"a \u0026\u0026 b"}`)}
 	require.Equal(t, "│ {\"kind\":\"a && b\"}\ncompleted · 0 turns · 0 tokens in, 0 out\n", told(story.Options{}, says(1, both.Text), both))
 	require.Equal(t, "{\n  \"kind\": \"a && b\"\n}", story.Output(both.Output))
 	colored := told(story.Options{Color: true}, o)
 	require.Contains(t, colored, "\x1b[32mcompleted")
-	failed := &agent.Outcome{Status: agent.Failed, Reason: "limit_turns", Turns: 2}
+	failed := &agent.Outcome{Status: agent.StatusFailed, Reason: "limit_turns", Turns: 2}
 	require.Equal(t, "failed (limit_turns) · 2 turns · 0 tokens in, 0 out\n", told(story.Options{}, failed))
 }
 
@@ -144,7 +144,7 @@ func TestJoin(t *testing.T) {
 	for asked, want := range map[bool]string{true: "│ Once upon a time\n", false: ""} {
 		var b strings.Builder
 		to := story.New(&b, story.Options{})
-		to.Join(2, asked)
+		to.StartMidTurn(2, asked)
 		to.Live(piece(1, "late "))
 		to.Live(piece(2, "Once upon "))
 		if asked {

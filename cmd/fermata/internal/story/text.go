@@ -76,7 +76,7 @@ func Summary(o *agent.Outcome) string {
 	switch {
 	case o.Suspension != nil:
 		parts[0] += fmt.Sprintf(" (%s): %s", o.Suspension.ID, Waits(o.Suspension))
-	case o.Status != agent.Completed && o.Reason != "":
+	case o.Status != agent.StatusCompleted && o.Reason != "":
 		parts[0] += " (" + outside.Line(o.Reason, maxAsked) + ")"
 	}
 	parts = append(parts, Count(o.Turns, "turn")+calls(o.Tools))
@@ -108,7 +108,7 @@ func calls(tools []agent.ToolCount) string {
 // Output is a structured answer, indented; as it came where it is no JSON.
 func Output(raw json.RawMessage) string {
 	var b bytes.Buffer
-	if json.Indent(&b, agent.Plain(raw), "", "  ") != nil {
+	if json.Indent(&b, agent.UnescapeHTML(raw), "", "  ") != nil {
 		return string(raw)
 	}
 	return b.String()
@@ -117,5 +117,5 @@ func Output(raw json.RawMessage) string {
 // same reports whether two JSON values differ in their white space at most.
 func same(a, b []byte) bool {
 	var x, y bytes.Buffer
-	return json.Compact(&x, agent.Plain(a)) == nil && json.Compact(&y, agent.Plain(b)) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+	return json.Compact(&x, agent.UnescapeHTML(a)) == nil && json.Compact(&y, agent.UnescapeHTML(b)) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }

@@ -14,7 +14,7 @@ import (
 
 // FetchOutcome fetches from Temporal how a run below has ended, whatever was said of it; nothing
 // where it lives.
-var FetchOutcome = durable.Activity[FetchInput, *agent.Outcome]{Name: "fermata.fetch"}
+var FetchOutcome = durable.Activity[FetchInput, *agent.Outcome]{Name: "fermata.fetch_outcome"}
 
 // FetchInput names a run below by what its parent knows of it from Temporal.
 type FetchInput struct {

@@ -14,7 +14,7 @@ import (
 // AwaitInFlight waits, for a moment, until no model or tool call of a session is in flight any more,
 // here or in another process. It runs within the workflow's task, whose end then brings the steps'
 // results at once: a turn of their own would come behind those of all the runs below.
-var AwaitInFlight = durable.Activity[string, bool]{Name: "fermata.gather"}
+var AwaitInFlight = durable.Activity[string, bool]{Name: "fermata.await_in_flight"}
 
 // How long Gather waits at most for this process's steps to end, and for the server to know
 // of the end of all; who interrupts waits as long for an answer. In between it looks at the

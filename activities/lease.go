@@ -15,7 +15,7 @@ import (
 
 // CheckParent looks whether a run is gone: its workflow is closed, or is another run's by
 // now. It tells at which end; nothing where the run lives, or nobody can tell.
-var CheckParent = durable.Activity[agent.Parent, agent.Status]{Name: "fermata.lease"}
+var CheckParent = durable.Activity[agent.Parent, agent.Status]{Name: "fermata.check_parent"}
 
 func (d *Activities) checkParent(ctx context.Context, p agent.Parent) (agent.Status, error) {
 	end, err := d.closedStatus(ctx, p)

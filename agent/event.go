@@ -19,8 +19,8 @@ const (
 	EventRunStopped    EventType = "run.stopped"
 	EventRunSuspended  EventType = "run.suspended"
 	EventRunResumed    EventType = "run.resumed"
-	EventHoldAdded     EventType = "hold.laid"
-	EventHoldRemoved   EventType = "hold.lifted"
+	EventHoldAdded     EventType = "hold.added"
+	EventHoldRemoved   EventType = "hold.removed"
 	EventTurnStarted   EventType = "turn.started"
 	EventTurnEnded     EventType = "turn.ended"
 	EventMessage       EventType = "message"
@@ -37,7 +37,7 @@ const (
 	EventRequestAnswered  EventType = "request.answered"
 	EventRequestExpired   EventType = "request.expired" // its deadline decided it
 	EventRequestReminded  EventType = "request.reminded"
-	EventRequestForwarded EventType = "request.passed" // an answer went to the run below that asked
+	EventRequestForwarded EventType = "request.forwarded" // an answer went to the run below that asked
 
 	EventChildStarted   EventType = "child.started"
 	EventChildSuspended EventType = "child.suspended"

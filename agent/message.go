@@ -47,10 +47,10 @@ const (
 	NoteRetry  Note = "retry"  // the reply was cut off
 	// NoteResumed says that the run was held and goes on. It is given once and not stored.
 	NoteResumed   Note = "resumed"
-	NoteSummary   Note = "summary" // of what was said before, in its place
-	NoteEvent     Note = "event"   // an event that the run waited for
-	NotePauseTurn Note = "paused"  // the provider paused the reply, and the model goes on with it
-	NoteWake      Note = "wake"    // an idle daemon was woken, by its interval or by a resume that said nothing
+	NoteSummary   Note = "summary"    // of what was said before, in its place
+	NoteEvent     Note = "event"      // an event that the run waited for
+	NotePauseTurn Note = "pause_turn" // the provider paused the reply, and the model goes on with it
+	NoteWake      Note = "wake"       // an idle daemon was woken, by its interval or by a resume that said nothing
 )
 
 // PartType says which fields of a Part count.
@@ -268,9 +268,9 @@ const (
 	FinishToolCalls     Finish = "tool_calls"     // it wants tools to be called
 	FinishLength        Finish = "length"         // it was cut off at its output limit
 	FinishContentFilter Finish = "content_filter" // it, or a filter, refused
-	FinishPauseTurn     Finish = "paused"         // the provider paused a long reply; asked again, the model goes on
-	FinishTooLong       Finish = "full"           // it was not asked: the conversation is too long for its window
-	FinishElsewhere     Finish = "near"           // it was not asked: it may be, by the process that has the run
+	FinishPauseTurn     Finish = "pause_turn"     // the provider paused a long reply; asked again, the model goes on
+	FinishTooLong       Finish = "too_long"       // it was not asked: the conversation is too long for its window
+	FinishElsewhere     Finish = "elsewhere"      // it was not asked: it may be, by the process that has the run
 	FinishHeld          Finish = "held"           // it was given up for a hold or an end of the run
 )
 

@@ -34,8 +34,8 @@ type SuspensionKind string
 // The kinds of suspensions.
 const (
 	SuspensionInputRequired    SuspensionKind = "input_required" // a question, an approval, a limit that asks, a client's tool
-	SuspensionHeld             SuspensionKind = "paused"         // held by an operator, a parent, an interrupt
-	SuspensionParked           SuspensionKind = "waiting"        // parked on a time, an event, or until somebody resumes
+	SuspensionHeld             SuspensionKind = "held"           // held by an operator, a parent, an interrupt
+	SuspensionParked           SuspensionKind = "parked"         // parked on a time, an event, or until somebody resumes
 	SuspensionAwaitingChildren SuspensionKind = "awaiting_children"
 	SuspensionAwaitingBudget   SuspensionKind = "awaiting_budget" // for a grant of what limits bound
 )

@@ -186,8 +186,8 @@ type Effect string
 // What can become of a verb that is not refused.
 const (
 	EffectAccepted Effect = "accepted"
-	EffectAlready  Effect = "already" // the same or a stronger one stands: the first is returned
-	EffectRunEnded Effect = "moot"    // the run came to its end by itself first
+	EffectAlready  Effect = "already"   // the same or a stronger one stands: the first is returned
+	EffectRunEnded Effect = "run_ended" // the run came to its end by itself first
 )
 
 // RefusedVerb is a verb that was refused though it could not be told: it came as a

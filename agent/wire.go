@@ -11,8 +11,8 @@ import (
 const (
 	EventDeltaText     EventType = "delta.text"     // continues the text of the turn's reply
 	EventDeltaThinking EventType = "delta.thinking" // continues the thinking of the turn's reply
-	EventDeltaReset    EventType = "delta.void"     // the model is asked again: the turn's pieces so far are void
-	EventDeltaDropped  EventType = "delta.lost"     // the reader was slow, and pieces were dropped here
+	EventDeltaReset    EventType = "delta.reset"    // the model is asked again: the turn's pieces so far are void
+	EventDeltaDropped  EventType = "delta.dropped"  // the reader was slow, and pieces were dropped here
 	EventCallProgress  EventType = "call.progress"  // a tool's remark while it works
 )
 

@@ -194,7 +194,7 @@ func TestAHalfLineIsMended(t *testing.T) {
 		r, err := audit.Verify(bytes.NewReader(text), public)
 		require.NoError(t, err)
 		require.Equal(t, int64(left+3), r.Entries)
-		require.Contains(t, string(text), `"kind":"mended"`)
+		require.Contains(t, string(text), `"kind":"repaired"`)
 		require.Contains(t, string(text), `"count":50`)
 	}
 }

@@ -31,7 +31,7 @@ const (
 	// KindPolicy is the agents that a worker has, and the digest of its agents file.
 	KindPolicy Kind = "policy"
 	// KindRepaired tells how much of a half-written line was taken away: its writer was killed.
-	KindRepaired Kind = "mended"
+	KindRepaired Kind = "repaired"
 )
 
 // Entry is one thing that is recorded. Only Kind is required; what does not apply is empty.

@@ -115,7 +115,7 @@ func TestSendWaitsForTheEnd(t *testing.T) {
 			e.Run = "01a1"
 			return agent.Ack{}, e
 		},
-		"moot": func() (agent.Ack, error) { return agent.Ack{Run: "01a1", Effect: agent.EffectRunEnded}, nil },
+		"run_ended": func() (agent.Ack, error) { return agent.Ack{Run: "01a1", Effect: agent.EffectRunEnded}, nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestWhatIsSaid(t *testing.T) {
 	for want, say := range map[string]func(ctx context.Context) (agent.Ack, error){
 		`{"run":"01a1","reason":"lunch"}`: func(ctx context.Context) (agent.Ack, error) { return r.Pause(ctx, "lunch") },
 		`{"run":"01a1"}`:                  func(ctx context.Context) (agent.Ack, error) { return r.Interrupt(ctx, "") },
-		`{"by":"ana","run":"01a1","suspension":"s-1","message":"go","fresh":true}`: func(ctx context.Context) (agent.Ack, error) {
+		`{"by":"ana","run":"01a1","suspension":"s-1","message":"go","from_summary":true}`: func(ctx context.Context) (agent.Ack, error) {
 			return r.Resume(ctx, &ResumeOptions{Suspension: "s-1", Message: "go", Fresh: true, By: "ana"})
 		},
 		`{"run":"01a1","reason":"late","deadline":"1m"}`: func(ctx context.Context) (agent.Ack, error) { return r.Stop(ctx, "late", time.Minute) },

@@ -341,7 +341,7 @@ func TestEventsLive(t *testing.T) {
 	text := fmt.Sprint(order)
 	require.Contains(t, text, "turn.started delta.text message")
 	require.Contains(t, text, "call.started call.progress call.done")
-	require.Contains(t, text, "turn.started delta.void delta.text message")
+	require.Contains(t, text, "turn.started delta.reset delta.text message")
 	_, err = read(t.Context(), client.New(s.temporal, &client.Options{Store: s.dir}), run.Session, client.EventsOptions{Live: true})
 	require.ErrorIs(t, err, agent.CodeNotSetUp)
 }

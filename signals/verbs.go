@@ -27,20 +27,20 @@ var Verbs = []agent.Verb{
 // Names of what runs say to each other. A dot is in them, so that nobody types them.
 const (
 	ChildReport = "fermata.child" // a child to its parent: [agent.ChildReport]
-	ParentOrder = "fermata.hold"  // a parent to its child: [agent.ParentOrder]
+	ParentOrder = "fermata.order" // a parent to its child: [agent.ParentOrder]
 	GrantOrder  = "fermata.grant" // a parent to its child: [agent.GrantOrder]
 )
 
 // ProcessType is the type of the workflow by which others speak to one worker process. It is
 // on a task queue that only this process polls, and answers [Held].
-const ProcessType = "fermata.live"
+const ProcessType = "fermata.process"
 
 // ProcessID is the id of a process's workflow. No session has such a name.
-func ProcessID(process string) string { return "fermata/live/" + process }
+func ProcessID(process string) string { return "fermata/process/" + process }
 
 // ProcessQueue is the task queue that one of the processes on a task queue polls alone.
 func ProcessQueue(taskQueue, process string) string {
-	return "fermata/live/" + taskQueue + "/" + process
+	return "fermata/process/" + taskQueue + "/" + process
 }
 
 // Decode reads what is said under a verb's name, strictly (wire §1, §4). Its

@@ -41,7 +41,7 @@ func TestVerbsThatCantBeMeant(t *testing.T) {
 		{agent.VerbResume, `{"suspension":""}`, agent.CodeInvalidInput, "suspension"},
 		{agent.VerbResume, `{"message":"\t"}`, agent.CodeInvalidInput, "message"},
 		{agent.VerbResume, `{"message":""}`, agent.CodeInvalidInput, "message"},
-		{agent.VerbResume, `{"fresh":"yes"}`, agent.CodeInvalidInput, "fresh"},
+		{agent.VerbResume, `{"from_summary":"yes"}`, agent.CodeInvalidInput, "from_summary"},
 		{agent.VerbStop, `{"deadline":"1s"}`, agent.CodeInvalidInput, "deadline"},
 		{agent.VerbStop, `{"deadline":"2h"}`, agent.CodeInvalidInput, "deadline"},
 		{agent.VerbStop, `{"deadline":"soon"}`, agent.CodeInvalidInput, "deadline"},

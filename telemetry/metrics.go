@@ -33,7 +33,7 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 	i.tokens, errs[1] = m.Int64Histogram("gen_ai.client.token.usage", metric.WithUnit("{token}"),
 		metric.WithDescription("Input and output tokens of a model call."),
 		metric.WithExplicitBucketBoundaries(1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864))
-	i.stints, errs[2] = m.Int64Counter("fermata.run.stints", metric.WithUnit("{stint}"), metric.WithDescription("Runs that were started or went on."))
+	i.stints, errs[2] = m.Int64Counter("fermata.run.segments", metric.WithUnit("{segment}"), metric.WithDescription("Runs that were started or went on."))
 	i.ends, errs[3] = m.Int64Counter("fermata.run.ends", metric.WithUnit("{run}"), metric.WithDescription("Runs that ended, by how."))
 	i.suspensions, errs[4] = m.Int64Counter("fermata.suspensions", metric.WithUnit("{suspension}"), metric.WithDescription("Runs that suspended, by why."))
 	i.turns, errs[5] = m.Int64Counter("fermata.turns", metric.WithUnit("{turn}"), metric.WithDescription("Turns that were begun."))

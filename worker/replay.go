@@ -25,13 +25,13 @@ type Compatibility string
 const (
 	// Compatible: the build makes of the history what was made of it, and has what the run
 	// is made of.
-	Compatible Compatibility = "fits"
+	Compatible Compatibility = "compatible"
 	// Incompatible: the build makes something else of the history. The run would stand
-	// still until a build comes that fits.
-	Incompatible Compatibility = "broken"
+	// still until a compatible build comes.
+	Incompatible Compatibility = "incompatible"
 	// MissingParts: the history replays, and the build lacks an agent, a tool, a model or a
 	// source of tools that the run was begun with; or it is too old for the run's state.
-	MissingParts Compatibility = "missing"
+	MissingParts Compatibility = "missing_parts"
 )
 
 // Verdict is what came of the replay of one execution's history. No argument and

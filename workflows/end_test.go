@@ -71,7 +71,7 @@ func TestASignalThatComesWithTheEnd(t *testing.T) {
 		b.along("send", map[string]any{"text": "one more thing"})
 		b.along("interupt", map[string]any{})
 		b.along("cancel", map[string]any{})
-		b.along("fermata.hold", map[string]any{"verb": "pause"})
+		b.along("fermata.order", map[string]any{"verb": "pause"})
 		b.along("emit", map[string]any{"topic": "paid", "run": "another"})
 	}})
 	o := b.run(t, "go")

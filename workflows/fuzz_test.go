@@ -94,7 +94,7 @@ func FuzzSignal(f *testing.F) {
 	for _, said := range []string{
 		`answer {"request":"q-1","text":"so"}`, `answer {"request":"q-1","choice":1}`, `answer {"request":"s/b-1/q-1","data":{}}`, `approve {"request":"q-1"}`,
 		`approve {"request":"q-2","always":true,"digest":"00"}`, `approve {"request":"q-1","arguments":{"a":2}}`, `reject {"request":"q-1","reason":"no"}`,
-		`answers {"answers":[{"request":"q-1","approve":{}},{"request":"q-2","reject":{"reason":"no"}}]}`, `emit {"topic":"t","payload":1}`, `resume {"message":"go","fresh":true}`, `resume {"suspension":"s-1"}`,
+		`answers {"answers":[{"request":"q-1","approve":{}},{"request":"q-2","reject":{"reason":"no"}}]}`, `emit {"topic":"t","payload":1}`, `resume {"message":"go","from_summary":true}`, `resume {"suspension":"s-1"}`,
 	} {
 		verb, data, _ := strings.Cut(said, " ")
 		f.Add(uint8(slices.Index(names, verb)), []byte(data))

@@ -71,7 +71,7 @@ func TestAResumeKeepsWhatWasSaid(t *testing.T) {
 
 // A fresh resume goes on from a summary and what it says (HL-33).
 func TestAFreshResumeKeepsASummary(t *testing.T) {
-	messages := resumed(t, `{"fresh":true,"message":"it is open"}`,
+	messages := resumed(t, `{"from_summary":true,"message":"it is open"}`,
 		testsuite.Reply{Match: "Your summary will replace", Text: "we went to a shop"}, testsuite.Reply{Match: "You were suspended", Text: "done"})
 	require.Len(t, messages, 3)
 	require.Contains(t, messages[0].Text(), "we went to a shop")

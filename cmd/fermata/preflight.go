@@ -34,7 +34,7 @@ the new file, against the server that the runs are on.
 
 The exit status is 6 if a run would break, and 0 if all would go on.`,
 		Example: `  fermata preflight --agents fermata.yaml --profile prod
-  fermata preflight --closed 200 --json | jq -r 'select(.fit != "fits") | .session'
+  fermata preflight --closed 200 --json | jq -r 'select(.compatibility != "compatible") | .session'
   fermata preflight --query "FermataAgent='payer'"`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },

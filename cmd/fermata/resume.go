@@ -24,7 +24,7 @@ inbox); one that is held with a run above it, with that one.
 With --wait the exit status is that of run.`,
 		Example: `  fermata resume invoice-118
   fermata resume invoice-118 "The bank is back. Go on with the second half." --wait
-  fermata resume invoice-118 --suspension s-2 --fresh`,
+  fermata resume invoice-118 --suspension s-2 --from-summary`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				return nil
@@ -49,7 +49,7 @@ With --wait the exit status is that of run.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Suspension, "suspension", "", "only where this one is open, such as s-2")
-	f.BoolVar(&o.Fresh, "fresh", false, "go on from a summary of what was said, and not from all of it")
+	f.BoolVar(&o.Fresh, "from-summary", false, "go on from a summary of what was said, and not from all of it")
 	f.BoolVar(&wait, "wait", false, "wait until the run rests or ends, and print how")
 	c.byFlag(cmd, &o.By)
 	c.tokenFlag(cmd, &tokenFile)

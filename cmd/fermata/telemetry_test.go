@@ -104,7 +104,7 @@ func TestRunsAreTraced(t *testing.T) {
 	require.Equal(t, map[string]int{
 		"invoke_agent reader": 1, "turn": 2, "chat script:reader.yaml": 2, "execute_tool fs_read": 2,
 	}, c.spans, "a tool that there is not, is not executed")
-	for _, name := range []string{"gen_ai.client.operation.duration", "gen_ai.client.token.usage", "fermata.run.stints", "fermata.run.ends", "fermata.turns", "fermata.cost", "fermata.disk.free", "temporal_request"} {
+	for _, name := range []string{"gen_ai.client.operation.duration", "gen_ai.client.token.usage", "fermata.run.segments", "fermata.run.ends", "fermata.turns", "fermata.cost", "fermata.disk.free", "temporal_request"} {
 		require.Contains(t, c.metrics, name)
 	}
 	require.Equal(t, map[string]bool{"fermata": true}, c.services)

@@ -167,7 +167,7 @@ func TestWhatHasNoPlace(t *testing.T) {
 	c := durable.Codec{Keyring: newRing(t, "k1")}
 	byHand, err := c.Encode(payload(t, "hello").Payloads)
 	require.NoError(t, err)
-	for name, taken := range map[string]bool{"send": true, "fermata.child": false, "fermata.hold": false} {
+	for name, taken := range map[string]bool{"send": true, "fermata.child": false, "fermata.order": false} {
 		got, err := arrives(t, c, "prod", "trip-42", name, time.Now(), &commonpb.Payloads{Payloads: byHand})
 		require.NoError(t, err)
 		require.Equal(t, taken, durable.Refusal(got) == nil, name)

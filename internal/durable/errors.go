@@ -110,7 +110,7 @@ type NoSlot struct {
 func (NoSlot) Error() string { return "the process has no free slot for this step" }
 
 // typeNoSlot is the type of [NoSlot] in a history.
-const typeNoSlot = "fermata.full"
+const typeNoSlot = "fermata.no_slot"
 
 // Delayed is the error of an attempt at a step that is to be made again after a wait that
 // is too long to leave to the server: the run would not know of it.

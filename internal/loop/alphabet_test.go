@@ -207,7 +207,7 @@ func orders(s State) []string {
 // verbs are what anybody may say: of each verb its few forms that matter.
 func verbs(s State) []string {
 	all := []string{
-		"pause {}", "interrupt {}", "resume {}", `resume {"fresh":true,"message":"go"}`, `stop {"deadline":"20s"}`, "cancel {}",
+		"pause {}", "interrupt {}", "resume {}", `resume {"from_summary":true,"message":"go"}`, `stop {"deadline":"20s"}`, "cancel {}",
 		`emit {"topic":"t"}`, `approve {"request":"q-0"}`,
 	}
 	if len(s.Messages.Pending) < 2 {

@@ -155,7 +155,7 @@ func TestADecisionIsPassedOnToARunBelow(t *testing.T) {
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one"}`, `child-started s/b-1`)
 	for below, code := range map[string]agent.Code{
 		"s/b-1/c-2/q-1": "", "b-1/c-2/d-11/q-1": "", "b-1//q-1": agent.CodeNotFound, "s/b-1/c 2/q-1": agent.CodeNotFound, "b-1/../q-1": agent.CodeNotFound,
-		"b-1/c/q-1": agent.CodeNotFound, "b-1/fermata/live/q-1": agent.CodeNotFound, "b-1/c-0/q-1": agent.CodeNotFound, "b-1/c-02/q-1": agent.CodeNotFound, "/b-1/q-1": agent.CodeNotFound, "b-1/c-2/": agent.CodeNotFound,
+		"b-1/c/q-1": agent.CodeNotFound, "b-1/fermata/process/q-1": agent.CodeNotFound, "b-1/c-0/q-1": agent.CodeNotFound, "b-1/c-02/q-1": agent.CodeNotFound, "/b-1/q-1": agent.CodeNotFound, "b-1/c-2/": agent.CodeNotFound,
 	} {
 		_, effects, err := Step(p.state, Moment{At: p.now}, CommandReceived{Command: agent.AnswerCommand{Request: below, Text: "x"}})
 		require.Equal(t, code, agent.CodeOf(err), below)

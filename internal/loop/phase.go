@@ -8,30 +8,30 @@ import (
 // RunPhase is where a run stands between its beginning and its end.
 type RunPhase string
 
-// The phases of a run's life. docs/loop.md shows these remarks, and those of the phases below.
+// The phases of a run. docs/loop.md shows these remarks, and those of the phases below.
 const (
-	RunNew        RunPhase = ""          // before the first input
-	RunOpening    RunPhase = "opening"   // waits for the Spec and the head of the session's log
-	RunLocating   RunPhase = "locating"  // waits for the point in the log where the run begins
-	RunImporting  RunPhase = "importing" // waits for the state of a run that was suspended elsewhere
-	RunListing    RunPhase = "listing"   // waits for the tools of the Spec's sources
-	RunActive     RunPhase = "live"      // takes turns, or rests
-	RunContinuing RunPhase = "carrying"  // between two executions: waits for the last seal before continue-as-new
-	RunDraining   RunPhase = "draining"  // waits for the sub-agents that a stop has told to stop
-	RunFolding    RunPhase = "folding"   // waits for the handoff of a stop
-	RunEnding     RunPhase = "ending"    // waits for the run's last seal
-	RunEnded      RunPhase = "ended"     // the workflow completes
+	RunNew        RunPhase = ""           // before the first input
+	RunOpening    RunPhase = "opening"    // waits for the Spec and the head of the session's log
+	RunLocating   RunPhase = "locating"   // waits for the point in the log where the run begins
+	RunImporting  RunPhase = "importing"  // waits for the state of a run that was suspended elsewhere
+	RunListing    RunPhase = "listing"    // waits for the tools of the Spec's sources
+	RunActive     RunPhase = "active"     // takes turns, or is suspended
+	RunContinuing RunPhase = "continuing" // between two executions: waits for the last seal before continue-as-new
+	RunDraining   RunPhase = "draining"   // waits for the sub-agents that a stop has told to stop
+	RunFolding    RunPhase = "folding"    // waits for the handoff of a stop
+	RunEnding     RunPhase = "ending"     // waits for the run's last seal
+	RunEnded      RunPhase = "ended"      // the workflow completes
 )
 
-// TurnPhase is where the turn of a live run stands.
+// TurnPhase is where the turn of an active run stands.
 type TurnPhase string
 
 // The phases of a turn.
 const (
-	TurnReady       TurnPhase = ""        // between two turns
-	TurnAsking      TurnPhase = "asking"  // waits for the model's reply
-	TurnWorking     TurnPhase = "working" // waits for the tool calls of the reply
-	TurnSummarizing TurnPhase = "summing" // waits for a summary of the model: no turn, and no tools
+	TurnReady       TurnPhase = ""            // between two turns
+	TurnAsking      TurnPhase = "asking"      // waits for the model's reply
+	TurnWorking     TurnPhase = "working"     // waits for the tool calls of the reply
+	TurnSummarizing TurnPhase = "summarizing" // waits for a summary of the model: no turn, and no tools
 )
 
 // CallState is where a tool call stands.
@@ -39,11 +39,11 @@ type CallState string
 
 // The states of a call.
 const (
-	CallPending          CallState = "waiting"  // waits until nothing keeps it from beginning
-	CallAwaitingAnswer   CallState = "awaiting" // waits for the answer to its request
-	CallAwaitingChildren CallState = "below"    // waits for sub-agents
-	CallRunning          CallState = "running"  // a tool is at work
-	CallDone             CallState = "done"     // has its one result
+	CallPending          CallState = "pending"           // waits until nothing keeps it from beginning
+	CallAwaitingAnswer   CallState = "awaiting_answer"   // waits for the answer to its request
+	CallAwaitingChildren CallState = "awaiting_children" // waits for sub-agents
+	CallRunning          CallState = "running"           // a tool is at work
+	CallDone             CallState = "done"              // has its one result
 )
 
 // transitions lists where each phase of a machine may lead.

@@ -57,9 +57,9 @@ type Summary string
 
 // What summaries are for.
 const (
-	SummaryForHandoff    Summary = "handoff" // for whoever carries on
-	SummaryForResume     Summary = "fresh"   // for the run itself, replaces all that was said
-	SummaryForCompaction Summary = "compact" // for the run itself, replaces what is older
+	SummaryForHandoff    Summary = "handoff"    // for whoever carries on
+	SummaryForResume     Summary = "resume"     // for the run itself, replaces all that was said
+	SummaryForCompaction Summary = "compaction" // for the run itself, replaces what is older
 )
 
 // inFlight reports whether the model is at work.

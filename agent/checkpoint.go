@@ -2,82 +2,85 @@ package agent
 
 import (
 	"encoding/json"
-	"fmt"
-	"strconv"
-	"strings"
+	"time"
 )
 
-// TurnSnapshot is what a run has used up when a turn has ended, and what its turn
-// changed of the session's state. The conversation at that point is the log up to
-// the event that holds it: a checkpoint costs nothing of its own.
-type TurnSnapshot struct {
-	Usage Usage       `json:"usage"`
-	Cost  USD         `json:"cost_usd"`
+// Checkpoint is a checkpoint as readers see it: a run after one of its turns, or
+// before its first (turn 0). A run can be begun anew from it.
+type Checkpoint struct {
+	ID    string    `json:"checkpoint"`
+	Run   string    `json:"run"` // empty for the session's beginning
+	Agent string    `json:"agent,omitempty"`
+	Turn  int       `json:"turn"`
+	Time  time.Time `json:"time,omitzero"`
+	Usage Usage     `json:"usage"`
+	Cost  USD       `json:"cost_usd"`
+	// Tools counts what became of the calls before it.
 	Tools []ToolCount `json:"tools,omitempty"`
-	// Request is how many tokens the model has counted in the turn's last request that it
-	// answered; zero if it has answered none.
-	Request int64 `json:"request,omitempty"`
-	// StateChanges are the keys of the session's state that the turn's calls have set; one
-	// that was deleted is null. Of two calls that set one key the later counts.
-	StateChanges map[string]json.RawMessage `json:"state_changes,omitempty"`
+	// Messages is how many messages the model knows there, and Text the last that
+	// it said.
+	Messages int    `json:"messages"`
+	Text     string `json:"text,omitempty"`
+	// Pending are the calls of the turn after it that have no result; set for the
+	// last checkpoint of a session alone.
+	Pending []ToolCall `json:"pending,omitempty"`
+	// Compacted tells that the model knows a summary of what came before.
+	Compacted bool `json:"compacted,omitempty"`
 }
 
-// CheckpointID names the point behind an event of a session's log (wire §2). It
-// is unique over the session's life.
-func CheckpointID(seq int64) string { return fmt.Sprintf("cp-%d", seq) }
+// Seq is the number of the event behind which the point lies.
+func (p Checkpoint) Seq() int64 { return Forked{Checkpoint: p.ID}.At() }
 
-// CheckpointSeq is the number of the event behind which a checkpoint lies. It
-// returns an [CodeInvalidInput] error for what is none.
-func CheckpointSeq(id string) (int64, error) {
-	digits, ok := strings.CutPrefix(id, "cp-")
-	seq, err := strconv.ParseInt(digits, 10, 64)
-	if !ok || err != nil || seq < 0 || CheckpointID(seq) != id {
-		return 0, Errorf(CodeInvalidInput, "%q names no checkpoint; it looks like cp-118, see fermata checkpoints", id).WithPath("checkpoint")
-	}
-	return seq, nil
+// RunRecord is a run of a session, as the session's log tells of it.
+type RunRecord struct {
+	Run    string `json:"run"`
+	Agent  string `json:"agent"`
+	By     string `json:"by,omitempty"`
+	Carry  Carry  `json:"carry,omitempty"`
+	Status Status `json:"status"` // running until the log tells of its end
+	Reason string `json:"reason,omitempty"`
+	// Forked is set where the run began behind a checkpoint.
+	Forked *Forked `json:"forked,omitempty"`
+	Turns  int     `json:"turns"`
+	Usage  Usage   `json:"usage"`
+	Cost   USD     `json:"cost_usd"`
+	// First and Last are its events, and so a cursor before it is First-1.
+	First   int64     `json:"first"`
+	Last    int64     `json:"last"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended,omitzero"`
 }
 
-// StartFrom says where in a log a run begins: behind a checkpoint, and not at the
-// session's end. What came after it stays in the log and is not known to the run.
-type StartFrom struct {
-	// Session is whose checkpoint it is; empty means the run's own session. Another
-	// one's is taken only by a session that has no log of its own yet.
-	Session string `json:"session,omitempty"`
-	// Checkpoint names the point. Beside Retry it may be empty: the last one from
-	// which the failed run can go on.
-	Checkpoint string `json:"checkpoint,omitempty"`
-	// Retry is the failed run that is tried again; it has to be the session's last.
-	Retry string `json:"retry,omitempty"`
+// ForkPlan says what beginning anew from a point means for what was done: calls of
+// tools that change something, whatever came of them.
+type ForkPlan struct {
+	Checkpoint Checkpoint `json:"point"`
+	// Kept lie before the point: the model knows of them.
+	Kept []SideEffect `json:"kept"`
+	// MayRepeat came after the point. They stay done, the model does not know of them,
+	// and may do them again.
+	MayRepeat []SideEffect `json:"may_repeat"`
 }
 
-// Check refuses a From that can't be meant, with [CodeInvalidInput].
-func (f StartFrom) Check() error {
-	switch {
-	case f.Checkpoint == "" && f.Retry == "":
-		return Errorf(CodeInvalidInput, "from.checkpoint is missing; see fermata checkpoints").WithPath("from.checkpoint")
-	case f.Retry != "" && f.Session != "":
-		return Errorf(CodeInvalidInput, "from.retry tries a run of the same session again; leave from.session out").WithPath("from.session")
-	case f.Checkpoint == "":
-		return nil
-	}
-	_, err := CheckpointSeq(f.Checkpoint)
-	return err
+// SideEffect is a call that may have changed something.
+type SideEffect struct {
+	Run    string     `json:"run"`
+	Call   string     `json:"call"`
+	Tool   string     `json:"tool"`
+	Status CallStatus `json:"status"`
+	Time   time.Time  `json:"time"`
 }
 
-// Forked says where in a log a run has begun.
-type Forked struct {
-	Session    string `json:"session"`
-	Run        string `json:"run"` // whose checkpoint it is; empty for the session's beginning
-	Checkpoint string `json:"checkpoint"`
-	// Retry tells that the run tries that one again.
-	Retry bool `json:"retry,omitempty"`
-}
-
-// At is the number of the last event that the run knows of what came before it.
-func (f Forked) At() int64 {
-	seq, err := CheckpointSeq(f.Checkpoint)
-	if err != nil {
-		return 0 // the log holds only what was checked
-	}
-	return seq
+// CheckpointDiff is what lies between two points of a session.
+type CheckpointDiff struct {
+	From Checkpoint `json:"from"`
+	To   Checkpoint `json:"to"`
+	// Common is how many messages both begin with; Gone are those that only From
+	// knows, Came those that only To knows.
+	Common  int       `json:"common"`
+	Removed []Message `json:"removed"`
+	Added   []Message `json:"added"`
+	// State are the keys of the session's state that differ, as they are at To; a
+	// key that To does not have is null.
+	State map[string]json.RawMessage `json:"state,omitempty"`
 }

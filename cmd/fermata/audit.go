@@ -14,9 +14,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/observe"
 )
 
@@ -246,13 +246,13 @@ func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
 
 func (c *cli) tellAudit(l auditLine) {
 	t := c.table()
-	t.field("whole", "%s", story.Count(int(l.Entries), "line"))
+	t.field("whole", "%s", render.Count(int(l.Entries), "line"))
 	if l.Entries > 0 {
 		t.field("from", "%s", clock(l.Begun))
 		t.field("to", "%s", clock(l.Last))
-		t.field("head", "%s", outside.Name(l.Head))
+		t.field("head", "%s", untrusted.Name(l.Head))
 	}
-	t.field("open", "%s", story.Count(l.Open, "writer"))
+	t.field("open", "%s", render.Count(l.Open, "writer"))
 	t.flush()
 	if l.Silent {
 		c.note("a process began and has written nothing since %s: it was killed, or what it wrote then was cut off; the head of today, given with --head, says that you have looked", clock(l.Quiet))

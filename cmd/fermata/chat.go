@@ -12,8 +12,8 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -107,7 +107,7 @@ func (r *runner) newChat(pressed <-chan struct{}) *chat {
 		runner: r, pressed: pressed, passed: map[string]bool{}, help: "/help says what it can be told",
 	}}
 	if r.json {
-		r.asker = asking.NewConsole(r.in, r.err, pressed) // the output is for programs
+		r.asker = console.NewConsole(r.in, r.err, pressed) // the output is for programs
 		t.to = quiet{jsonLines{r.cli, nil, nil}}
 	} else {
 		t.to = r.printer()
@@ -147,7 +147,7 @@ func (t *chat) openSession(ctx context.Context) error {
 	t.heard.seq = stands.Seq
 	if !stands.Status.Ended() {
 		t.watchRun(run)
-		if to, ok := t.to.(*story.Printer); ok {
+		if to, ok := t.to.(*render.Printer); ok {
 			to.StartMidTurn(stands.Turn, slices.ContainsFunc(stands.InFlight, func(d agent.InFlight) bool { return d.Kind == agent.InFlightModel }))
 		}
 	} else {
@@ -200,7 +200,7 @@ func (t *chat) loop(ctx context.Context) error {
 		default:
 			err = t.followRun(ctx)
 		}
-		if command := asking.Command(""); errors.As(err, &command) {
+		if command := console.Command(""); errors.As(err, &command) {
 			err = t.command(ctx, string(command))
 		}
 		if err != nil {
@@ -235,7 +235,7 @@ func (t *chat) handleTyped(ctx context.Context) error {
 	for {
 		line, err := t.console.Typed()
 		switch {
-		case errors.Is(err, asking.ErrNothing):
+		case errors.Is(err, console.ErrNothing):
 			return nil
 		case err != nil:
 			return err
@@ -263,7 +263,7 @@ func (t *chat) line(ctx context.Context) error {
 		prompt = ""
 	}
 	line, err := t.console.Line(ctx, prompt)
-	if errors.Is(err, asking.ErrInterrupted) {
+	if errors.Is(err, console.ErrInterrupted) {
 		return errDetached
 	}
 	if err != nil {

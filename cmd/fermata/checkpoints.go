@@ -8,8 +8,8 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 func (c *cli) checkpointsCommand() *cobra.Command {
@@ -64,7 +64,7 @@ func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session str
 	}
 	t := c.table("CHECKPOINT", "RUN", "TURN", "TIME", "COST", "MESSAGES", "PENDING", "SAID LAST")
 	for _, p := range page.Items {
-		t.row(p.ID, short(p.Run), p.Turn, clock(p.Time), story.Money(p.Cost), p.Messages, pending(p), outside.Line(p.Text, 60))
+		t.row(p.ID, short(p.Run), p.Turn, clock(p.Time), render.Money(p.Cost), p.Messages, pending(p), untrusted.Line(p.Text, 60))
 	}
 	t.flush()
 	if page.More {
@@ -77,7 +77,7 @@ func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session str
 func pending(p agent.Checkpoint) string {
 	var calls []string
 	for _, call := range p.Pending {
-		calls = append(calls, call.ID+" "+outside.Cut(outside.Name(call.Tool), 40))
+		calls = append(calls, call.ID+" "+untrusted.Cut(untrusted.Name(call.Tool), 40))
 	}
 	if len(calls) == 0 {
 		return "-"
@@ -105,13 +105,13 @@ func (c *cli) checkpoint(ctx context.Context, runs *fermata.Client, session, id 
 	t.field("checkpoint", "%s", p.ID)
 	if p.Run != "" {
 		t.field("run", "%s", p.Run)
-		t.field("agent", "%s", outside.Name(p.Agent))
+		t.field("agent", "%s", untrusted.Name(p.Agent))
 		t.field("turn", "%d, at %s", p.Turn, clock(p.Time))
 		t.field("tokens", "%d in, %d out", p.Usage.Input, p.Usage.Output)
-		t.field("cost", "%s", story.Money(p.Cost))
+		t.field("cost", "%s", render.Money(p.Cost))
 	}
 	for _, n := range p.Tools {
-		t.field("tool", "%s: %s, %d ok", outside.Name(n.Tool), counted(n.Calls, "call"), n.OK)
+		t.field("tool", "%s: %s, %d ok", untrusted.Name(n.Tool), counted(n.Calls, "call"), n.OK)
 	}
 	t.field("pending", "%s", pending(p))
 	if p.Compacted {

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 // deleteRun is one `delete`.
@@ -103,14 +103,14 @@ func (e *deleteRun) printDeleted(d fermata.DeleteResult, err error) {
 	}
 	t := e.table()
 	defer t.flush()
-	t.row(deleted, outside.Name(d.Session))
+	t.row(deleted, untrusted.Name(d.Session))
 	t.row("executions", len(d.Executions))
 	t.row("heads", len(d.Store.Sessions))
 	t.row("chunks", len(d.Store.Chunks))
 	for _, k := range d.Store.Shared {
-		t.field("kept", "%s for session %s", counted(len(k.Chunks), "chunk"), outside.Name(k.Session))
+		t.field("kept", "%s for session %s", counted(len(k.Chunks), "chunk"), untrusted.Name(k.Session))
 	}
 	for _, f := range d.Store.Faults {
-		t.field("unreadable", "%s: [%s] %s", outside.Name(f.Session), f.Code, f.Message)
+		t.field("unreadable", "%s: [%s] %s", untrusted.Name(f.Session), f.Code, f.Message)
 	}
 }

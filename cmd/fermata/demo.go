@@ -15,7 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
@@ -160,7 +160,7 @@ func (c *cli) demoRun(ctx context.Context, s *server, session, data string, hub 
 	if err != nil {
 		return err
 	}
-	var tell listener = jsonLines{c, run, &story.ProgressOrder{}}
+	var tell listener = jsonLines{c, run, &render.ProgressOrder{}}
 	if !c.json {
 		tell = c.printer()
 	}

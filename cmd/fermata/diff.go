@@ -10,7 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 func (c *cli) diffCommand() *cobra.Command {
@@ -47,9 +47,9 @@ func (c *cli) diff(ctx context.Context, runs *fermata.Client, session, from, to 
 	c.changed("+ ", d.Added)
 	for _, key := range slices.Sorted(maps.Keys(d.State)) {
 		if value := string(d.State[key]); value == "null" {
-			c.print("state: %s is gone", outside.Line(key, 100))
+			c.print("state: %s is gone", untrusted.Line(key, 100))
 		} else {
-			c.print("state: %s = %s", outside.Line(key, 100), outside.Line(value, 200))
+			c.print("state: %s = %s", untrusted.Line(key, 100), untrusted.Line(value, 200))
 		}
 	}
 	return nil
@@ -58,6 +58,6 @@ func (c *cli) diff(ctx context.Context, runs *fermata.Client, session, from, to 
 // changed prints messages with a mark before each of their lines.
 func (c *cli) changed(mark string, messages []agent.Message) {
 	for _, m := range messages {
-		c.print("%s", outside.Block(mark+strings.ReplaceAll(string(messageText(m)), "\n", "\n"+mark)))
+		c.print("%s", untrusted.Block(mark+strings.ReplaceAll(string(messageText(m)), "\n", "\n"+mark)))
 	}
 }

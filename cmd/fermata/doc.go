@@ -2,8 +2,8 @@
 //
 // It is wiring only: an agents file becomes a worker (internal/agentsfile,
 // crew.go), a server is found or started (connect.go), a run is started and
-// followed (run.go, follow.go, watch.go) and told (internal/story). A person at a
-// terminal is asked what the run asks (converse.go, internal/asking), and holds it
+// followed (run.go, follow.go, watch.go) and told (internal/render). A person at a
+// terminal is asked what the run asks (conversation.go, internal/console), and holds it
 // with Ctrl-C (hold.go). Whatever it does to a run it does through the package
 // client, so that nothing here is a door that others do not have.
 //

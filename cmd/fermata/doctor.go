@@ -13,7 +13,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/worker"
@@ -79,7 +79,7 @@ type findingLine struct {
 
 // tell prints a finding.
 func (d *doctor) tell(f finding) {
-	text := outside.Fold(f.text)
+	text := untrusted.Fold(f.text)
 	if d.json {
 		verdict := strings.ToLower(string(f.verdict))
 		if f.verdict == verdictSkipped {

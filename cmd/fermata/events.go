@@ -12,8 +12,8 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 func (c *cli) eventsCommand() *cobra.Command {
@@ -136,7 +136,7 @@ func (c *cli) printEvents(events iter.Seq2[fermata.Event, error]) (last string, 
 		if e.Live != nil {
 			what = words(e.Live.Data.Call, e.Live.Data.Text)
 		}
-		c.print("%5s  %s  %-16s %s", e.Cursor(), e.Time.Local().Format(time.DateTime), e.Type, outside.Line(what, maxWhat))
+		c.print("%5s  %s  %-16s %s", e.Cursor(), e.Time.Local().Format(time.DateTime), e.Type, untrusted.Line(what, maxWhat))
 	}
 	return last, nil
 }
@@ -148,27 +148,27 @@ const maxWhat = 120
 func whatOf(e agent.Event) string {
 	switch {
 	case e.Started != nil && e.Started.Spec != nil:
-		return fmt.Sprintf("%s · %s · run %s", outside.Name(e.Started.Spec.Name), outside.Name(e.Started.Spec.Model), e.Started.Run)
+		return fmt.Sprintf("%s · %s · run %s", untrusted.Name(e.Started.Spec.Name), untrusted.Name(e.Started.Spec.Model), e.Started.Run)
 	case e.Message != nil:
 		return whatIsSaid(*e.Message)
 	case e.Call != nil:
-		return words(e.Call.Call, outside.Name(e.Call.Tool), string(e.Call.Status))
+		return words(e.Call.Call, untrusted.Name(e.Call.Tool), string(e.Call.Status))
 	case e.Snapshot != nil:
 		return fmt.Sprintf("turn %d · checkpoint %s", e.Turn, agent.CheckpointID(e.Seq))
 	case e.Outcome != nil:
-		return story.Summary(e.Outcome)
+		return render.Summary(e.Outcome)
 	case e.Suspension != nil:
-		return e.Suspension.ID + " " + story.Waits(e.Suspension)
+		return e.Suspension.ID + " " + render.Waits(e.Suspension)
 	case e.Resumed != nil:
-		return words(e.Resumed.Suspension, string(e.Resumed.Cause), outside.Name(e.Resumed.By))
+		return words(e.Resumed.Suspension, string(e.Resumed.Cause), untrusted.Name(e.Resumed.By))
 	case e.Hold != nil:
-		return e.Hold.ID + " " + story.Held(*e.Hold)
+		return e.Hold.ID + " " + render.Held(*e.Hold)
 	case e.Request != nil:
-		return story.Asks(*e.Request)
+		return render.Asks(*e.Request)
 	case e.Answer != nil:
-		return words(e.Answer.Request, e.Answer.Decision, outside.Name(e.Answer.By), e.Answer.Reason)
+		return words(e.Answer.Request, e.Answer.Decision, untrusted.Name(e.Answer.By), e.Answer.Reason)
 	case e.Child != nil:
-		return words(outside.Name(e.Child.Session), string(e.Child.Status), e.Child.Reason)
+		return words(untrusted.Name(e.Child.Session), string(e.Child.Status), e.Child.Reason)
 	case e.Type == agent.EventTurnStarted:
 		return fmt.Sprintf("turn %d", e.Turn)
 	}
@@ -180,9 +180,9 @@ func whatElse(e agent.Event) string {
 	case e.Forked != nil:
 		return words(e.Forked.Session, e.Forked.Checkpoint)
 	case e.ToolsChange != nil && e.ToolsChange.Refused != nil:
-		return fmt.Sprintf("%s has other tools, which were not taken: %s", outside.Name(e.ToolsChange.Source), e.ToolsChange.Refused)
+		return fmt.Sprintf("%s has other tools, which were not taken: %s", untrusted.Name(e.ToolsChange.Source), e.ToolsChange.Refused)
 	case e.ToolsChange != nil:
-		return fmt.Sprintf("%s has %d tools now", outside.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools))
+		return fmt.Sprintf("%s has %d tools now", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools))
 	case e.Migrated != nil:
 		return fmt.Sprintf("%d → %d", e.Migrated.From, e.Migrated.To)
 	case e.Refusal != nil && e.Refusal.Error != nil:
@@ -199,9 +199,9 @@ func whatIsSaid(m agent.Message) string {
 	for _, p := range m.Parts {
 		switch {
 		case p.Call != nil:
-			text += " → " + outside.Name(p.Call.Tool) + " " + story.Arguments(*p.Call)
+			text += " → " + untrusted.Name(p.Call.Tool) + " " + render.Arguments(*p.Call)
 		case p.Result != nil:
-			text += fmt.Sprintf(" %s %s: %s", outside.Name(p.Result.Tool), p.Result.Status, p.Result.Text)
+			text += fmt.Sprintf(" %s %s: %s", untrusted.Name(p.Result.Tool), p.Result.Status, p.Result.Text)
 		}
 	}
 	return text

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 // ended is a command's exit status where all is told already.
@@ -63,7 +63,7 @@ func (c *cli) end(ctx context.Context, err error) int {
 
 // fail tells one error to people.
 func (c *cli) fail(e *agent.Error) {
-	text := outside.Fold(e.Message)
+	text := untrusted.Fold(e.Message)
 	if e.Code == agent.CodeNotFound && strings.Contains(text, noWorkflow) {
 		text += "; see " + c.commandLine("ls")
 	}
@@ -89,7 +89,7 @@ func (c *cli) line(v any) {
 		return
 	}
 	if c.out.ascii {
-		b = outside.ASCII(string(b))
+		b = untrusted.ASCII(string(b))
 	}
 	fmt.Fprintf(c.out, "%s\n", bytes.ToValidUTF8(b, []byte("\ufffd")))
 }

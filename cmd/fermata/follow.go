@@ -7,8 +7,8 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -211,7 +211,7 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 		case <-late:
 			events = nil
 		case <-f.until.pressed:
-			return nil, asking.ErrInterrupted
+			return nil, console.ErrInterrupted
 		case <-f.until.typed:
 			return nil, errTyped
 		case <-ctx.Done():

@@ -8,8 +8,8 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 func (c *cli) inboxCommand() *cobra.Command {
@@ -81,7 +81,7 @@ func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFi
 		if n == 1 {
 			t.row("SESSION", "REQUEST", "TYPE", "AGENT", "FOR", "ASKS")
 		}
-		t.row(outside.Name(q.Session), outside.Name(q.ID), q.Type, outside.Name(q.Agent), waited(q), asks(q.Request))
+		t.row(untrusted.Name(q.Session), untrusted.Name(q.ID), q.Type, untrusted.Name(q.Agent), waited(q), asks(q.Request))
 	}
 	switch {
 	case n == 0:
@@ -107,9 +107,9 @@ func waited(w fermata.InboxItem) string {
 
 // asks is what a request asks, and of whom, in a listing.
 func asks(q agent.Request) string {
-	text := outside.Line(q.Text, 60)
+	text := untrusted.Line(q.Text, 60)
 	if len(q.Approvers) > 0 {
-		text += " [" + outside.Cut(outside.Names(q.Approvers), 60) + "]"
+		text += " [" + untrusted.Cut(untrusted.Names(q.Approvers), 60) + "]"
 	}
-	return text + story.Deadline(q)
+	return text + render.Deadline(q)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/lock"
 )
@@ -175,7 +175,7 @@ func (l *lockRun) show(line lockLine) {
 		l.line(line)
 		return
 	}
-	l.print("%s  %s\n%s", outside.Name(line.Tool), line.State, outside.Margin(strings.TrimSpace(line.Text)))
+	l.print("%s  %s\n%s", untrusted.Name(line.Tool), line.State, untrusted.Margin(strings.TrimSpace(line.Text)))
 }
 
 // checkPins says which tools of a server runs go without.
@@ -199,7 +199,7 @@ func (d *doctor) checkPins(s agentsfile.ServerState) {
 	default:
 		var names []string
 		for _, c := range changes {
-			names = append(names, outside.Name(c.Name))
+			names = append(names, untrusted.Name(c.Name))
 		}
 		d.found("lock", verdictWarning, fmt.Sprintf("%s is not as it was accepted, and runs go without %s", s.Name, strings.Join(names, ", ")), "look at it with fermata lock, then fermata lock --accept "+s.Name)
 	}

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
@@ -34,7 +34,7 @@ type escapeWriter struct{ io.Writer }
 
 // Write writes a line.
 func (s escapeWriter) Write(line []byte) (int, error) {
-	if _, err := io.WriteString(s.Writer, outside.Fold(string(line))+"\n"); err != nil {
+	if _, err := io.WriteString(s.Writer, untrusted.Fold(string(line))+"\n"); err != nil {
 		return 0, err
 	}
 	return len(line), nil

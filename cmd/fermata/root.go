@@ -17,9 +17,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 // cli is one invocation of the command.
@@ -33,7 +33,7 @@ type cli struct {
 	// keys are that person's Ctrl-C.
 	keys *interruptKeys
 	// asker is what that person is asked by, once somebody was.
-	asker *asking.Console
+	asker *console.Console
 	// json says that standard output is for programs.
 	json bool
 	// sdkWarnings lets the Temporal SDK's warnings through.
@@ -78,11 +78,11 @@ func isTerminal(stream any) bool {
 }
 
 // screenOf is the terminal that output goes to; nil where there is none.
-func screenOf(streams ...any) *outside.Screen {
+func screenOf(streams ...any) *untrusted.Screen {
 	for _, stream := range streams {
 		if isTerminal(stream) {
 			fd := int(stream.(*os.File).Fd())
-			return outside.NewScreen(func() int {
+			return untrusted.NewScreen(func() int {
 				wide, _, _ := term.GetSize(fd)
 				return wide
 			})
@@ -91,7 +91,7 @@ func screenOf(streams ...any) *outside.Screen {
 	return nil
 }
 
-func newOutput(stream io.Writer, ascii bool, screen *outside.Screen) *output {
+func newOutput(stream io.Writer, ascii bool, screen *untrusted.Screen) *output {
 	o := &output{to: stream, ascii: ascii}
 	if isTerminal(stream) {
 		o.screen = screen
@@ -253,7 +253,7 @@ func asksJSON(args []string) bool {
 
 // note tells people something beside the output. It may quote what a model's server says.
 func (c *cli) note(format string, args ...any) {
-	fmt.Fprintln(c.err, outside.Sprintf(format, args...))
+	fmt.Fprintln(c.err, untrusted.Sprintf(format, args...))
 }
 
 // people prints a line of output that is for people alone.
@@ -263,7 +263,7 @@ func (c *cli) people(format string, args ...any) {
 	}
 }
 
-// print writes a line of output: no argument but an [outside.Block] can begin another.
+// print writes a line of output: no argument but an [untrusted.Block] can begin another.
 func (c *cli) print(format string, args ...any) {
-	fmt.Fprintln(c.out, outside.Sprintf(format, args...))
+	fmt.Fprintln(c.out, untrusted.Sprintf(format, args...))
 }

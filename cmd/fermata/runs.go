@@ -8,8 +8,8 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 func (c *cli) runsCommand() *cobra.Command {
@@ -53,9 +53,9 @@ func (c *cli) records(ctx context.Context, runs *fermata.Client, session string)
 		}
 		status := string(r.Status)
 		if r.Reason != "" && r.Status != agent.StatusCompleted {
-			status += " (" + outside.Line(r.Reason, 60) + ")"
+			status += " (" + untrusted.Line(r.Reason, 60) + ")"
 		}
-		t.row(r.Run, outside.Name(r.Agent), status, r.Turns, story.Money(r.Cost), clock(r.Started), clock(r.Ended), forkedFrom(session, r.Forked))
+		t.row(r.Run, untrusted.Name(r.Agent), status, r.Turns, render.Money(r.Cost), clock(r.Started), clock(r.Ended), forkedFrom(session, r.Forked))
 	}
 	return nil
 }

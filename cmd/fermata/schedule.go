@@ -7,7 +7,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 func (c *cli) scheduleCommand() *cobra.Command {
@@ -134,7 +134,7 @@ func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
 		case !s.Next.IsZero():
 			next = s.Next.Local().Format("2006-01-02 15:04:05")
 		}
-		t.row(outside.Cut(outside.Name(s.ID), 60), when(s), outside.Name(s.Session), outside.Name(s.Agent), outside.Line(says(s), 60), next)
+		t.row(untrusted.Cut(untrusted.Name(s.ID), 60), when(s), untrusted.Name(s.Session), untrusted.Name(s.Agent), untrusted.Line(says(s), 60), next)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func when(s fermata.ScheduleInfo) string {
 	if s.Every > 0 {
 		return "every " + s.Every.String()
 	}
-	return outside.Line(s.Cron, 40)
+	return untrusted.Line(s.Cron, 40)
 }
 
 func says(s fermata.ScheduleInfo) string {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/worker"
 )
@@ -158,6 +158,6 @@ func (c *cli) setupRefused(s *server, missing []string, err error) error {
 			commands = append(commands, fmt.Sprintf("tcld namespace search-attributes add --namespace %s --search-attribute \"%s=%s\"", s.namespace, a.Name, a.Type))
 		}
 	}
-	c.tellSetup(setupLine{Namespace: s.namespace, Missing: missing, Commands: commands}, "%s", outside.Block(strings.Join(commands, "\n")))
+	c.tellSetup(setupLine{Namespace: s.namespace, Missing: missing, Commands: commands}, "%s", untrusted.Block(strings.Join(commands, "\n")))
 	return agent.Errorf(agent.CodeNotSetUp, "namespace %s lacks %s, and this client may not add them: %w", s.namespace, strings.Join(missing, ", "), err)
 }

@@ -17,8 +17,8 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
@@ -143,39 +143,39 @@ func (c *cli) showText(v *shown) {
 	row := t.field
 	row("session", "%s", v.Session)
 	row("run", "%s", v.Run)
-	row("agent", "%s", outside.Name(v.Agent))
-	row("task", "%s", outside.Line(v.Task, 120))
+	row("agent", "%s", untrusted.Name(v.Agent))
+	row("task", "%s", untrusted.Line(v.Task, 120))
 	status := string(v.Status)
 	if v.Reason != "" {
-		status += " (" + outside.Line(v.Reason, 200) + ")"
+		status += " (" + untrusted.Line(v.Reason, 200) + ")"
 	}
 	row("status", "%s since %s, %s", status, v.Since.Local().Format(time.DateTime), age(v.Since))
 	row("turn", "%d", v.Turn)
 	for _, d := range v.InFlight {
-		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, outside.Name(d.Name), d.Call)), age(d.Since))
+		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, untrusted.Name(d.Name), d.Call)), age(d.Since))
 		if d.Delay != nil {
 			row("delayed", "until %s, in %s: [%s] %s", d.Delay.Until.Local().Format(time.DateTime), time.Until(d.Delay.Until).Round(time.Second),
-				d.Delay.Error.Code, outside.Line(d.Delay.Error.Message, 200))
+				d.Delay.Error.Code, untrusted.Line(d.Delay.Error.Message, 200))
 		}
 	}
 	showRest(row, v)
 	if v.Source != sourceMemo {
 		row("tokens", "%d in, %d out", v.Usage.Input, v.Usage.Output)
 	}
-	row("cost", "%s", story.Money(v.Cost))
+	row("cost", "%s", render.Money(v.Cost))
 	if v.Tree.Agents > 1 {
-		row("tree", "%s below, %s used; %s left", story.Count(v.Tree.Agents-1, "agent"), usedText(v.Tree), budgetText(v.Remaining))
+		row("tree", "%s below, %s used; %s left", render.Count(v.Tree.Agents-1, "agent"), usedText(v.Tree), budgetText(v.Remaining))
 	}
 	showLimits(row, v)
 	showUnknown(row, v.Outcome)
 	for _, name := range slices.Sorted(maps.Keys(v.Labels)) {
-		row("label", "%s=%s", outside.Name(name), outside.Name(v.Labels[name]))
+		row("label", "%s=%s", untrusted.Name(name), untrusted.Name(v.Labels[name]))
 	}
 	if v.Build != "" {
 		row("worker", "%s", v.Build)
 	}
 	for _, r := range v.Refused {
-		row("refused", "%s at %s: %s", outside.Line(r.Verb, 60), r.At.Local().Format(time.DateTime), outside.Line(r.Error.Error(), 200))
+		row("refused", "%s at %s: %s", untrusted.Line(r.Verb, 60), r.At.Local().Format(time.DateTime), untrusted.Line(r.Error.Error(), 200))
 	}
 	t.flush()
 	c.showAsked(v)
@@ -191,7 +191,7 @@ func showUnknown(row func(string, string, ...any), o *agent.Outcome) {
 	}
 	for _, t := range o.Tools {
 		if t.Unknown > 0 {
-			row("unknown", "%d of %s of %s: nobody knows whether it had its effect; see fermata transcript %s", t.Unknown, story.Count(t.Calls, "call"), outside.Name(t.Tool), o.Session)
+			row("unknown", "%d of %s of %s: nobody knows whether it had its effect; see fermata transcript %s", t.Unknown, render.Count(t.Calls, "call"), untrusted.Name(t.Tool), o.Session)
 		}
 	}
 }
@@ -207,22 +207,22 @@ func showLimits(row func(string, string, ...any), v *shown) {
 	}
 	l := v.Limits
 	if u := l.OwnTurns; u != nil {
-		limit(fmt.Sprintf("%d of %s of its own", u.Used, story.Count(u.Max, "turn")), v.Tree.Agents <= 1 && v.Tree.Turns > u.Used)
+		limit(fmt.Sprintf("%d of %s of its own", u.Used, render.Count(u.Max, "turn")), v.Tree.Agents <= 1 && v.Tree.Turns > u.Used)
 	}
 	if u := l.Turns; u != nil {
-		limit(fmt.Sprintf("%d of %s", u.Used, story.Count(u.Max, "turn")), v.Tree.Turns > u.Used)
+		limit(fmt.Sprintf("%d of %s", u.Used, render.Count(u.Max, "turn")), v.Tree.Turns > u.Used)
 	}
 	if u := l.Tokens; u != nil {
-		limit(fmt.Sprintf("%d of %s", u.Used, story.Count(int(u.Max), "token")), v.Tree.Usage.Total() > u.Used)
+		limit(fmt.Sprintf("%d of %s", u.Used, render.Count(int(u.Max), "token")), v.Tree.Usage.Total() > u.Used)
 	}
 	if u := l.CostUSD; u != nil {
-		limit(fmt.Sprintf("%s of %s", story.Money(u.Used), story.Money(u.Max)), v.Tree.Cost > u.Used)
+		limit(fmt.Sprintf("%s of %s", render.Money(u.Used), render.Money(u.Max)), v.Tree.Cost > u.Used)
 	}
 	if u := l.WallClock; u != nil {
 		limit(fmt.Sprintf("%s of %s of work", time.Duration(u.Used), time.Duration(u.Max)), false)
 	}
 	if u := l.Agents; u != nil {
-		limit(fmt.Sprintf("%d of %s below", u.Used, story.Count(u.Max, "agent")), false)
+		limit(fmt.Sprintf("%d of %s below", u.Used, render.Count(u.Max, "agent")), false)
 	}
 }
 
@@ -231,20 +231,20 @@ func showRest(row func(string, string, ...any), v *shown) {
 	if s := v.Suspension; s != nil {
 		row("waits", "%s, %s since %s, %s", s.ID, s.Kind, s.Since.Local().Format(time.DateTime), age(s.Since))
 		if s.Reason != "" && len(s.Requests)+len(s.Holds) == 0 { // what is asked, and who holds, stands below
-			row("reason", "%s", outside.Line(s.Reason, 200))
+			row("reason", "%s", untrusted.Line(s.Reason, 200))
 		}
 		if !s.ResumeBy.IsZero() {
 			row("resume by", "%s", s.ResumeBy.Local().Format(time.DateTime))
 		}
 		for _, h := range s.Holds {
-			row("hold", "%s, for %s", story.Held(h), age(h.At))
+			row("hold", "%s, for %s", render.Held(h), age(h.At))
 		}
 		if s.Conditions != nil {
-			row("until", "%s", strings.TrimSpace(story.Conditions(s.Conditions)))
+			row("until", "%s", strings.TrimSpace(render.Conditions(s.Conditions)))
 		}
 	}
 	if v.StoreError != nil {
-		row("fault", "[%s] %s", v.StoreError.Code, outside.Line(v.StoreError.Message, 200))
+		row("fault", "[%s] %s", v.StoreError.Code, untrusted.Line(v.StoreError.Message, 200))
 	}
 	if n := v.Children; n != (agent.ChildCounts{}) {
 		row("below", "%d running, %d suspended, %d ended", n.Running, n.Suspended, n.Ended)
@@ -278,15 +278,15 @@ func (c *cli) answer(o *agent.Outcome) {
 	if o.Error != nil {
 		c.print("")
 		c.print("[%s]", o.Error.Code)
-		c.print("%s", outside.Margin(o.Error.Message))
+		c.print("%s", untrusted.Margin(o.Error.Message))
 	}
 	if o.Text != "" {
 		c.print("")
-		c.print("%s", outside.Margin(o.Text))
+		c.print("%s", untrusted.Margin(o.Text))
 	}
 	if len(o.Output) > 0 {
 		c.print("")
-		c.print("%s", outside.Margin(story.Output(o.Output)))
+		c.print("%s", untrusted.Margin(render.Output(o.Output)))
 	}
 }
 

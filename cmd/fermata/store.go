@@ -8,7 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -89,7 +89,7 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 func (c *cli) faults(tell func(format string, args ...any), faults []store.Fault) error {
 	for _, f := range faults {
 		if tell != nil {
-			tell("%-10s %s: [%s] %s", "unreadable", outside.Name(f.Session), f.Code, f.Message)
+			tell("%-10s %s: [%s] %s", "unreadable", untrusted.Name(f.Session), f.Code, f.Message)
 		}
 	}
 	if len(faults) > 0 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 // table is output in columns. No cell can add a column or a line.
@@ -23,14 +23,14 @@ func (c *cli) table(titles ...any) *table {
 func (t *table) row(cells ...any) {
 	shown := make([]string, len(cells))
 	for i, cell := range cells {
-		shown[i] = strings.TrimRight(outside.Sprintf("%v", cell), " ")
+		shown[i] = strings.TrimRight(untrusted.Sprintf("%v", cell), " ")
 	}
 	fmt.Fprintln(t.w, strings.Join(shown, "\t"))
 }
 
 // field adds a row of a name and what it has.
 func (t *table) field(name, format string, args ...any) {
-	t.row(name, outside.Sprintf(format, args...))
+	t.row(name, untrusted.Sprintf(format, args...))
 }
 
 // flush writes the rows.

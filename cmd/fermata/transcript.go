@@ -10,7 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -105,39 +105,39 @@ func (c *cli) printMessages(messages []agent.Message) {
 }
 
 // messageText is a message as people read it. Its own text has a margin.
-func messageText(m agent.Message) outside.Block {
+func messageText(m agent.Message) untrusted.Block {
 	who := string(m.Role)
 	switch {
 	case m.Note != "":
 		who = "runtime (" + string(m.Note) + ")"
 	case m.Model != "":
-		who += " (" + outside.Name(m.Model) + ")"
+		who += " (" + untrusted.Name(m.Model) + ")"
 	case m.By != "":
-		who += " (" + outside.Cut(outside.Name(m.By), 60) + ")"
+		who += " (" + untrusted.Cut(untrusted.Name(m.By), 60) + ")"
 	}
-	lines := []string{outside.Sprintf("== %s", who)}
-	say := func(format string, args ...any) { lines = append(lines, outside.Sprintf(format, args...)) }
+	lines := []string{untrusted.Sprintf("== %s", who)}
+	say := func(format string, args ...any) { lines = append(lines, untrusted.Sprintf(format, args...)) }
 	for _, p := range m.Parts {
 		switch {
 		case p.Type == agent.PartThinking:
-			say("[thinking]\n%s", outside.Margin(p.Text))
+			say("[thinking]\n%s", untrusted.Margin(p.Text))
 		case p.Type == agent.PartServerTool:
-			say("[server tool]\n%s", outside.Margin(p.Text))
+			say("[server tool]\n%s", untrusted.Margin(p.Text))
 		case p.Text != "":
-			say("%s", outside.Margin(p.Text))
+			say("%s", untrusted.Margin(p.Text))
 		case p.Call != nil:
-			say("[call %s] %s\n%s", outside.Name(p.Call.ID), outside.Name(p.Call.Tool), calledWith(*p.Call))
+			say("[call %s] %s\n%s", untrusted.Name(p.Call.ID), untrusted.Name(p.Call.Tool), calledWith(*p.Call))
 		case p.Result != nil:
-			say("[result %s, %s]\n%s", outside.Name(p.Result.Call), p.Result.Status, outside.Margin(p.Result.Text))
+			say("[result %s, %s]\n%s", untrusted.Name(p.Result.Call), p.Result.Status, untrusted.Margin(p.Result.Text))
 		}
 	}
-	return outside.Block(strings.Join(lines, "\n"))
+	return untrusted.Block(strings.Join(lines, "\n"))
 }
 
 // calledWith are a call's arguments, whole.
-func calledWith(c agent.ToolCall) outside.Block {
+func calledWith(c agent.ToolCall) untrusted.Block {
 	if c.Malformed != "" {
-		return outside.Margin(c.Malformed)
+		return untrusted.Margin(c.Malformed)
 	}
-	return outside.MarginOf(outside.JSON(c.Arguments))
+	return untrusted.MarginOf(untrusted.JSON(c.Arguments))
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -59,7 +59,7 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 		if n.Depth > nodes[0].Depth {
 			name = strings.Repeat("  ", n.Depth-nodes[0].Depth) + n.Session[strings.LastIndexByte(n.Session, '/'):]
 		}
-		t.row(outside.Name(name), outside.Name(n.Agent), n.Status, agentsText(n), usedText(n.Used), budgetText(n.Granted), budgetText(n.Remaining), nodeWaits(n))
+		t.row(untrusted.Name(name), untrusted.Name(n.Agent), n.Status, agentsText(n), usedText(n.Used), budgetText(n.Granted), budgetText(n.Remaining), nodeWaits(n))
 	}
 	t.flush()
 	return nil
@@ -80,7 +80,7 @@ func usedText(u agent.Tally) string {
 	if u.Turns == 0 && u.Usage.Total() == 0 {
 		return "-"
 	}
-	text := fmt.Sprintf("%s, %s, %s USD", story.Count(u.Turns, "turn"), story.Count(int(u.Usage.Total()), "token"), u.Cost)
+	text := fmt.Sprintf("%s, %s, %s USD", render.Count(u.Turns, "turn"), render.Count(int(u.Usage.Total()), "token"), u.Cost)
 	if u.Estimated != (agent.Estimate{}) {
 		text += " (about)"
 	}
@@ -91,10 +91,10 @@ func usedText(u agent.Tally) string {
 func budgetText(r *agent.Budget) string {
 	var parts []string
 	if r != nil && r.Turns != nil {
-		parts = append(parts, story.Count(*r.Turns, "turn"))
+		parts = append(parts, render.Count(*r.Turns, "turn"))
 	}
 	if r != nil && r.Tokens != nil {
-		parts = append(parts, story.Count(int(*r.Tokens), "token"))
+		parts = append(parts, render.Count(int(*r.Tokens), "token"))
 	}
 	if r != nil && r.CostUSD != nil {
 		parts = append(parts, fmt.Sprintf("%s USD", *r.CostUSD))

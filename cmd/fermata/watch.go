@@ -9,8 +9,8 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -24,7 +24,7 @@ func (r *runner) watch(ctx context.Context) (err error) {
 	if r.terminal && !r.json {
 		return r.converse(ctx)
 	}
-	var to listener = jsonLines{r.cli, r.run, &story.ProgressOrder{}}
+	var to listener = jsonLines{r.cli, r.run, &render.ProgressOrder{}}
 	if !r.json {
 		to = r.newPrinter()
 	}
@@ -40,7 +40,7 @@ func (r *runner) watch(ctx context.Context) (err error) {
 }
 
 // newPrinter is a teller that has said which run it tells.
-func (r *runner) newPrinter() *story.Printer {
+func (r *runner) newPrinter() *render.Printer {
 	to := r.printer()
 	to.Note("session %s · run %s", r.run.Session, r.run.ID)
 	return to
@@ -51,7 +51,7 @@ func (r *runner) next(ctx context.Context, to listener, u func() until) (*agent.
 	for {
 		o, err := r.follow(ctx, to, u())
 		switch {
-		case err == nil, ctx.Err() != nil, errors.Is(err, errRunChanged), errors.Is(err, errAsked), errors.Is(err, asking.ErrInterrupted):
+		case err == nil, ctx.Err() != nil, errors.Is(err, errRunChanged), errors.Is(err, errAsked), errors.Is(err, console.ErrInterrupted):
 			return o, err
 		case r.serverIsElsewhere() && isLost(err):
 			to.Note("the server of another fermata command, on which this run was, is gone: the run goes on here")
@@ -125,7 +125,7 @@ func lost(s *server, session string, err error) error {
 // printEnd tells how a run ended, or on what it rests. runs may be nil for one that
 // has ended.
 func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outcome, to listener) error {
-	if teller, ok := to.(*story.Printer); ok {
+	if teller, ok := to.(*render.Printer); ok {
 		teller.End(o)
 		switch {
 		case o.Suspension != nil:
@@ -162,7 +162,7 @@ type jsonLines struct {
 	cli *cli
 	run *fermata.Run
 	// remarks are those of tools; nil leaves them out.
-	remarks *story.ProgressOrder
+	remarks *render.ProgressOrder
 }
 
 func (j jsonLines) Event(e agent.Event) {
@@ -183,11 +183,11 @@ func (j jsonLines) Flush()                          {}
 func (j jsonLines) Note(format string, args ...any) { j.cli.note(format, args...) }
 
 // printer tells runs on standard output, with colours if that is a terminal.
-func (c *cli) printer() *story.Printer {
-	var o story.Options
+func (c *cli) printer() *render.Printer {
+	var o render.Options
 	if f, ok := c.out.to.(*os.File); ok && isTerminal(f) {
 		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		o.Width, _, _ = term.GetSize(int(f.Fd()))
 	}
-	return story.New(colorOutput{c.out}, o)
+	return render.New(colorOutput{c.out}, o)
 }

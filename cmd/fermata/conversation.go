@@ -1,0 +1,214 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+)
+
+// conversation is what a person at the terminal and a run have to say to each other.
+type conversation struct {
+	*runner
+	to      speaker
+	console *console.Console
+	pressed <-chan struct{} // Ctrl-C
+	typed   <-chan struct{} // a line that nobody has asked for; nil where that is dropped
+	help    string          // where to learn what a run that rests can be told
+
+	holding bool            // Ctrl-C was pressed, and what comes next was not chosen yet
+	resumes int             // how often the run's own hold had been lifted then
+	passed  map[string]bool // requests that are left to others
+	rest    string          // the rest that was told last
+	after   int64           // a rest that there is nothing to ask at
+	found   []agent.Request // what runs below ask for
+}
+
+// speaker is a listener that can be interrupted with a question.
+type speaker interface {
+	listener
+	// Break ends a line that has begun.
+	Break()
+}
+
+// errDetached says that the person leaves, and all is told.
+var errDetached = errors.New("left")
+
+// converse shows the run to its end. What it asks is asked here, and Ctrl-C holds
+// it, until the person says what comes next.
+func (r *runner) converse(ctx context.Context) error {
+	pressed, giveBack := r.keys.take()
+	defer giveBack()
+	v := &conversation{runner: r, to: r.newPrinter(), console: r.console(), pressed: pressed, passed: map[string]bool{}, help: "Ctrl-C asks what to do"}
+	v.console.SetInterrupt(pressed)
+	for {
+		o, err := v.step(ctx)
+		switch {
+		case err != nil:
+			return v.left(ctx, err)
+		case o != nil:
+			return r.printEnd(ctx, r.runs, o, v.to)
+		}
+	}
+}
+
+// step follows the run to the next thing that the person has to do with, and does
+// it. Of a run that has ended it returns the Outcome, else none.
+func (v *conversation) step(ctx context.Context) (*agent.Outcome, error) {
+	o, err := v.next(ctx, v.to, v.until)
+	switch {
+	case errors.Is(err, console.ErrInterrupted):
+		err = v.pressInterrupt(ctx)
+	case errors.Is(err, errAsked):
+		open, _ := requestsInFull(ctx, v.runs, v.found)
+		err = v.ask(ctx, open)
+	case errors.Is(err, errRunChanged):
+		v.after, err = 0, nil
+	case err == nil && o.Status != agent.StatusSuspended:
+		return o, nil
+	case err == nil:
+		err = v.handleSuspended(ctx, o)
+	}
+	if errors.Is(err, console.ErrInterrupted) {
+		err = v.pressInterrupt(ctx) // instead of an answer
+	}
+	return nil, err
+}
+
+// until says what to come back for.
+func (v *conversation) until() until {
+	runs, session := v.runs, v.run.Session
+	return until{
+		rest: v.after == 0, after: v.after, pressed: v.pressed, typed: v.typed,
+		below: func(ctx context.Context) []agent.Request { return below(ctx, runs, session) },
+		fresh: func(list []agent.Request) bool { v.found = v.fresh(list); return len(v.found) > 0 },
+	}
+}
+
+// fresh leaves out what is left to others.
+func (v *conversation) fresh(list []agent.Request) []agent.Request {
+	return slices.DeleteFunc(slices.Clone(list), func(q agent.Request) bool { return v.passed[q.Session+" "+q.ID] })
+}
+
+// handleSuspended speaks of a run that rests: what it asks is asked, and a hold of this
+// person's own is talked about.
+func (v *conversation) handleSuspended(ctx context.Context, o *agent.Outcome) error {
+	if v.held() && slices.ContainsFunc(o.Suspension.Holds, func(h agent.Hold) bool { return h.From == agent.HoldOwn }) {
+		return v.choose(ctx)
+	}
+	if open := v.fresh(o.Suspension.Requests); len(open) > 0 && o.Seq > 0 {
+		return v.ask(ctx, open)
+	}
+	if rest := render.Waits(o.Suspension); rest != v.rest {
+		v.rest = rest
+		v.to.Note("%s %s; %s", o.Session, rest, v.help)
+	}
+	switch {
+	case o.Seq == 0: // only a listing knows of the rest: the run itself is asked again
+		await.Pause(ctx, lookAgain)
+	case o.Seq >= v.heard.seq:
+		v.after = o.Seq
+	}
+	return ctx.Err()
+}
+
+// ask asks requests and sends the answers.
+func (v *conversation) ask(ctx context.Context, open []agent.Request) error {
+	v.after = 0
+	for _, q := range open {
+		v.to.Break()
+		if len(q.Approvers) > 0 {
+			v.pass(q, "takes a decision of its approvers only")
+			continue
+		}
+		still, done := v.whileOpen(ctx, q)
+		a, err := v.console.Ask(still, q)
+		done()
+		switch {
+		case err != nil && errors.Is(context.Cause(still), errAnsweredElsewhere):
+			continue // by whom is told next
+		case errors.Is(err, console.ErrLater):
+			v.pass(q, "stays open")
+			continue
+		case errors.Is(err, io.EOF):
+			v.pass(q, "stays open")
+			return err
+		case err != nil:
+			return err
+		}
+		if _, err := v.decide(ctx, v.runs, q, decision{AnswerTo: a, by: whoami()}); err != nil {
+			v.failed(ctx, err) // somebody else may have answered
+		}
+	}
+	return nil
+}
+
+// errAnsweredElsewhere tells that somebody else was quicker with an answer.
+var errAnsweredElsewhere = errors.New("it was answered elsewhere")
+
+// whileOpen is a context that ends when a request is open no more.
+func (v *conversation) whileOpen(ctx context.Context, q agent.Request) (open context.Context, done func()) {
+	open, end := context.WithCancelCause(ctx)
+	go func() {
+		for await.Pause(open, lookAgain) {
+			if _, err := v.runs.Request(open, q.Session, q.ID); errors.Is(err, agent.CodeNotFound) || errors.Is(err, agent.CodeClosed) {
+				end(errAnsweredElsewhere)
+			}
+		}
+	}()
+	return open, func() { end(nil) }
+}
+
+// pass leaves a request to others, and says how they answer it.
+func (v *conversation) pass(q agent.Request, why string) {
+	v.passed[q.Session+" "+q.ID] = true
+	v.to.Note("%s %s:", render.Asks(q), why)
+	for _, line := range v.answers(q) {
+		v.to.Note("  %s", line)
+	}
+}
+
+// failed tells an error after which the conversation goes on.
+func (v *conversation) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	for _, f := range faultsOf(err) {
+		v.to.Note("[%s] %s", f.Code, untrusted.Line(f.Message, 400))
+	}
+}
+
+// left says how the run goes on without this command, and returns the exit status.
+func (v *conversation) left(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		v.leaving("interrupted", "the run")
+		return exitInterrupted
+	case errors.Is(err, io.EOF), errors.Is(err, errDetached):
+		v.leave()
+		return exitSuspended
+	}
+	return err
+}
+
+// leave says how a run goes on that is held, or waits.
+func (v *conversation) leave() { v.leaving("left", "it") }
+
+func (v *conversation) leaving(why, what string) {
+	if v.held() {
+		v.note("%s; the run stays held: %s lets it go on", why, v.commandLine("resume %s", v.run.Session))
+		return
+	}
+	v.note("%s; %s", why, v.continuesText(what))
+}
+
+// whoami is who answers, where nobody says so: a claim.
+func whoami() string { return cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME")) }

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+	"github.com/fermata-agents/fermata/live"
+)
+
+// forkRun is one `fork` or `retry`: a run that begins behind a checkpoint.
+type forkRun struct {
+	*runner
+	prepareRun func(*fermata.Client, context.Context, string, *fermata.ForkOptions) (*fermata.PreparedRun, error)
+	what       string // of the run that begins
+	options    fermata.ForkOptions
+	plan       bool
+	yes        bool
+}
+
+func (c *cli) forkCommand() *cobra.Command {
+	a := &forkRun{runner: &runner{cli: c, live: live.NewHub()}, prepareRun: (*fermata.Client).Fork, what: "fork"}
+	cmd := &cobra.Command{
+		Use:   "fork SESSION [CHECKPOINT]",
+		Short: "Begin a run behind a checkpoint of a session",
+		Long: `Fork begins a new run behind a checkpoint, the newest unless you name one (see
+fermata checkpoints), and follows it as fermata run does. What came after the
+checkpoint stays in the log, and the new run does not know of it. --message says
+something there; with --edit it takes the place of the last thing that a person
+said before. With --new the run is in a session of its own, and the old one may
+be live and stays as it is.
+
+Calls that may have changed something are told first: those before the checkpoint
+are kept, those after it stay done and may happen again. Where there are any of
+these, a person at the terminal is asked, and --yes is needed without one.
+
+The exit status is that of run.`,
+		Example: `  fermata fork invoice-118 cp-40 --message "Pay by card instead"
+  fermata fork invoice-118 --edit --message "Pay 118 EUR, and not 811" --plan
+  fermata fork invoice-118 cp-40 --new --as invoice-118b --yes`,
+		Args: a.args,
+		RunE: a.runE,
+	}
+	f := cmd.Flags()
+	f.BoolVar(&a.options.NewSession, "new", false, "in a session of its own")
+	f.StringVar(&a.options.Session, "as", "", "the new session's name (default one that is made up)")
+	f.StringVar(&a.options.Agent, "agent", "", "another agent than that of the checkpoint's run")
+	a.flags(cmd)
+	return cmd
+}
+
+func (c *cli) retryCommand() *cobra.Command {
+	a := &forkRun{runner: &runner{cli: c, live: live.NewHub()}, prepareRun: (*fermata.Client).Retry, what: "retry"}
+	cmd := &cobra.Command{
+		Use:   "retry SESSION [CHECKPOINT]",
+		Short: "Try a failed run again",
+		Long: `Retry begins a new run instead of a session's last, which has failed: behind
+the last checkpoint from which it can go on, with limits that are fresh, or behind
+the CHECKPOINT that you name, or with --start where the failed run began. It
+follows the new run as fermata run does. --message says something there, at the
+start instead of the run's own message.
+
+What was done is told, and asked for, as fermata fork does. The exit status is
+that of run.`,
+		Example: `  fermata retry invoice-118
+  fermata retry invoice-118 --start --message "Pay by card instead" --yes
+  fermata retry invoice-118 --plan --json | jq .again`,
+		Args: a.args,
+		RunE: a.runE,
+	}
+	a.flags(cmd)
+	return cmd
+}
+
+func (a *forkRun) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&a.options.Text, "message", "", `what the model is told there; "-" is standard input`)
+	f.BoolVar(&a.options.Edit, "edit", false, "the message takes the place of the last that a person said before")
+	f.BoolVar(&a.options.Start, "start", false, "where the run began, instead of a checkpoint")
+	f.BoolVar(&a.plan, "plan", false, "only print what it would mean")
+	f.BoolVar(&a.yes, "yes", false, "do not ask, also where calls may happen again")
+	f.StringVar(&a.agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	f.BoolVar(&a.detach, "detach", false, "only begin the run, and print its session and its id")
+	a.byFlag(cmd, &a.options.By)
+	a.jsonFlag(cmd, "print the plan and then events as JSON, one a line, and at last the outcome")
+}
+
+func (a *forkRun) args(cmd *cobra.Command, args []string) error {
+	if len(args) == 2 {
+		a.options.Checkpoint = args[1]
+		return nil
+	}
+	return wants(1, "a session, and a checkpoint at most")(cmd, args)
+}
+
+func (a *forkRun) runE(cmd *cobra.Command, args []string) (err error) {
+	if err := a.checkFlags(cmd); err != nil {
+		return err
+	}
+	a.session, a.options.By = args[0], byOr(a.options.By)
+	if a.plan {
+		return a.withLog(cmd.Context(), a.session, func(runs *fermata.Client) error {
+			_, err := a.prepareFork(cmd.Context(), runs)
+			return err
+		})
+	}
+	if !a.detach || a.agents != "" {
+		if a.file, err = agentsFile(cmd.Context(), a.agents); err != nil {
+			return err
+		}
+	}
+	return a.do(cmd.Context())
+}
+
+func (a *forkRun) checkFlags(cmd *cobra.Command) (err error) {
+	o := &a.options
+	switch {
+	case o.Checkpoint != "" && o.Start:
+		return agent.Errorf(agent.CodeInvalidInput, "a checkpoint and --start exclude each other")
+	case o.Session != "" && !o.NewSession:
+		return agent.Errorf(agent.CodeInvalidInput, "--as names the session that --new begins: say both")
+	case o.Edit && o.Text == "":
+		return agent.Errorf(agent.CodeInvalidInput, "--edit needs --message, what is to be said instead")
+	}
+	if cmd.Flags().Changed("message") {
+		o.Text, err = a.textOf(o.Text, "the message")
+	}
+	return err
+}
+
+// do begins the run, and shows it.
+func (a *forkRun) do(ctx context.Context) error {
+	defer a.close()
+	if err := a.reach(ctx); err != nil {
+		return err
+	}
+	anew, err := a.prepareFork(ctx, a.runs)
+	if errors.Is(err, agent.CodeNoWorker) && a.file != nil && !a.detach {
+		// The last run has not stored all of its log: only a worker can read the rest.
+		if err = a.startLocalWorker(ctx); err == nil {
+			anew, err = a.prepareFork(ctx, a.runs)
+		}
+	}
+	if err != nil {
+		return a.withQueueHint(ctx, a.server, a.session, err)
+	}
+	if err := a.confirm(ctx, anew.MayRepeat); err != nil {
+		return err
+	}
+	a.session, a.runner.agent = anew.Session(), anew.Agent()
+	if !a.detach && a.worker == nil {
+		if err := a.findWorker(ctx); err != nil {
+			return err
+		}
+	}
+	if a.run, err = anew.Start(ctx); err != nil {
+		return err
+	}
+	if a.detach {
+		return a.printStarted()
+	}
+	return a.watch(ctx)
+}
+
+// reach finds the server; one is started where the run is to be shown, and this
+// process can work on it.
+func (r *runner) reach(ctx context.Context) (err error) {
+	if r.detach || r.file == nil {
+		r.server, err = r.find(ctx)
+	} else {
+		r.server, err = r.findOrStart(ctx)
+	}
+	if err == nil {
+		r.runs, err = r.client(ctx, r.server)
+	}
+	return err
+}
+
+// forkPlanLine is a plan for programs.
+type forkPlanLine struct {
+	V       int    `json:"v"`
+	Type    string `json:"type"`
+	Session string `json:"session"` // in which the run will be
+	Agent   string `json:"agent"`
+	agent.ForkPlan
+}
+
+// prepareFork finds out what the run would mean, and tells it.
+func (a *forkRun) prepareFork(ctx context.Context, runs *fermata.Client) (*fermata.PreparedRun, error) {
+	anew, err := a.prepareRun(runs, ctx, a.session, &a.options)
+	switch {
+	case err != nil && a.options.Text == "" && pathOf(err) == "input":
+		return nil, agent.Errorf(agent.CodeInvalidInput, "%w: say with --message TEXT what to do", err).WithPath("input")
+	case err != nil:
+		return nil, err
+	case a.json:
+		a.line(forkPlanLine{agent.Version, "plan", anew.Session(), anew.Agent(), anew.ForkPlan})
+		return anew, nil
+	}
+	p := anew.Checkpoint
+	where := "the session's beginning"
+	if p.Run != "" {
+		where = fmt.Sprintf("turn %d of run %s", p.Turn, p.Run)
+	}
+	a.print("%s behind %s (%s); the model knows %s", a.what, p.ID, where, counted(p.Messages, "message"))
+	if len(anew.Kept) > 0 {
+		a.print("kept: %s", effects(p.Run, anew.Kept))
+	}
+	if len(anew.MayRepeat) > 0 {
+		a.print("may happen again: %s", effects(p.Run, anew.MayRepeat))
+	}
+	return anew, nil
+}
+
+// pathOf is where in what was said an error lies; empty where it is nowhere.
+func pathOf(err error) string {
+	var e *agent.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	return e.Path
+}
+
+// effects names calls, with their runs where these are others.
+func effects(run string, list []agent.SideEffect) string {
+	var names []string
+	for _, e := range list {
+		of := ""
+		if e.Run != run {
+			of = " of " + short(e.Run)
+		}
+		names = append(names, fmt.Sprintf("%s %s%s (%s)", untrusted.Cut(untrusted.Name(e.Tool), 60), e.Call, of, e.Status))
+	}
+	return strings.Join(names, ", ")
+}
+
+// confirm asks whether what may happen again is meant to.
+func (a *forkRun) confirm(ctx context.Context, list []agent.SideEffect) error {
+	if len(list) == 0 || a.yes {
+		return nil
+	}
+	if !a.terminal || a.json {
+		return agent.Errorf(agent.CodeInvalidInput, "%s of tools that change something may happen again, and nobody can be asked: say --yes if that is meant; --plan prints which they are", counted(len(list), "call")).WithPath("yes")
+	}
+	yes, err := a.console().Yes(ctx, "begin all the same?")
+	if err != nil {
+		return nothingSaid(err)
+	}
+	if !yes {
+		return agent.Errorf(agent.CodeInvalidInput, "nothing was begun")
+	}
+	return nil
+}
+
+// printStarted prints the run that nobody follows.
+func (a *forkRun) printStarted() error {
+	if a.json {
+		a.line(startedLine{V: agent.Version, Type: "started", Session: a.run.Session, Run: a.run.ID, Agent: a.runner.agent})
+		return nil
+	}
+	a.print("%s: run %s begins", a.run.Session, a.run.ID)
+	return nil
+}

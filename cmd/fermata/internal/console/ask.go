@@ -1,0 +1,226 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+)
+
+// ErrLater tells that the person wants to leave a request open for now.
+var ErrLater = errors.New("left open for now")
+
+// Ask shows a request, whole, and asks for its answer until there is one that
+// can be meant. Errors are [ErrLater] for an empty line and those of
+// [Console.Line].
+func (c *Console) Ask(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
+	c.Show(q)
+	for {
+		a, err := c.once(ctx, q)
+		var wrong unfit
+		if !errors.As(err, &wrong) {
+			return a, err
+		}
+		c.Print("%s", wrong)
+	}
+}
+
+// unfit says why an answer can't be meant.
+type unfit string
+
+func (u unfit) Error() string { return string(u) }
+
+func (c *Console) once(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
+	switch q.Type {
+	case agent.RequestApproval:
+		return c.approval(ctx, q)
+	case agent.RequestClientTool:
+		return c.result(ctx, q)
+	}
+	if len(q.Schema) > 0 {
+		return c.form(ctx, q)
+	}
+	text, err := c.wanted(ctx, questionPrompt(q))
+	if err != nil {
+		return agent.AnswerTo{}, err
+	}
+	return reply(q, text)
+}
+
+// form asks for data, which only tools do. One with a single field takes a text, too.
+func (c *Console) form(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
+	line, err := c.wanted(ctx, "your answer, as one line of JSON (n: decline): ")
+	switch {
+	case err != nil:
+		return agent.AnswerTo{}, err
+	case line == "n":
+		return agent.AnswerTo{Request: q.ID, Reject: &agent.RejectCommand{Reason: "declined"}}, nil
+	case json.Valid([]byte(line)):
+		return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerCommand{Data: json.RawMessage(line)}}, nil
+	}
+	return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerCommand{Text: line}}, nil
+}
+
+func questionPrompt(q agent.Request) string {
+	if len(q.Choices) > 0 {
+		return "your answer (a number, or a text): "
+	}
+	return "your answer: "
+}
+
+// reply makes an answer of what was typed: a number is one of the choices.
+func reply(q agent.Request, text string) (agent.AnswerTo, error) {
+	order := &agent.AnswerCommand{Text: text}
+	if n, err := strconv.Atoi(text); err == nil && len(q.Choices) > 0 {
+		if n < 0 || n >= len(q.Choices) {
+			return agent.AnswerTo{}, unfit(fmt.Sprintf("there are the numbers 0 to %d", len(q.Choices)-1))
+		}
+		order = &agent.AnswerCommand{Choice: &n}
+	}
+	return agent.AnswerTo{Request: q.ID, Answer: order}, nil
+}
+
+// wanted asks for a line that is not empty.
+func (c *Console) wanted(ctx context.Context, prompt string) (string, error) {
+	line, err := c.Line(ctx, prompt)
+	if err == nil && line == "" {
+		err = ErrLater
+	}
+	return line, err
+}
+
+func (c *Console) approval(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
+	line, err := c.wanted(ctx, "approve? y(es), n(o), e(dit the arguments), a(lways, in this run): ")
+	if err != nil {
+		return agent.AnswerTo{}, err
+	}
+	a := agent.AnswerTo{Request: q.ID}
+	switch strings.ToLower(line) {
+	case "y", "yes":
+		a.Approve = &agent.ApproveCommand{}
+	case "a", "always":
+		a.Approve = &agent.ApproveCommand{Always: true}
+	case "n", "no":
+		return c.refusal(ctx, q)
+	case "e", "edit":
+		raw, err := c.json(ctx, "the arguments, as one line of JSON: ")
+		if err == nil && raw[0] != '{' {
+			err = unfit("the arguments must be an object: {…}")
+		}
+		a.Approve = &agent.ApproveCommand{Arguments: raw}
+		return a, err
+	default:
+		return a, unfit("type y, n, e or a")
+	}
+	return a, nil
+}
+
+func (c *Console) refusal(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
+	reason, err := c.wanted(ctx, "why not? (the model is told): ")
+	return agent.AnswerTo{Request: q.ID, Reject: &agent.RejectCommand{Reason: reason}}, err
+}
+
+// result asks for what a call of the client's own tool returned.
+func (c *Console) result(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
+	line, err := c.wanted(ctx, "the result, as one line of JSON (n: it could not be had): ")
+	switch {
+	case err != nil:
+		return agent.AnswerTo{}, err
+	case line == "n":
+		return c.refusal(ctx, q)
+	case !json.Valid([]byte(line)):
+		return agent.AnswerTo{}, unfit("that is not JSON; a text stands in quotes")
+	}
+	return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerCommand{Data: json.RawMessage(line)}}, nil
+}
+
+func (c *Console) json(ctx context.Context, prompt string) (json.RawMessage, error) {
+	line, err := c.wanted(ctx, prompt)
+	if err == nil && !json.Valid([]byte(line)) {
+		err = unfit("that is not JSON")
+	}
+	return json.RawMessage(line), err
+}
+
+// Yes asks whether something is meant; only y and yes say so.
+func (c *Console) Yes(ctx context.Context, prompt string) (bool, error) {
+	line, err := c.Line(ctx, prompt+" y(es), n(o): ")
+	line = strings.ToLower(line)
+	return line == "y" || line == "yes", err
+}
+
+// Choose asks which of several requests is meant.
+func (c *Console) Choose(ctx context.Context, open []agent.Request) (agent.Request, error) {
+	for {
+		line, err := c.wanted(ctx, "which one? ")
+		if err != nil {
+			return agent.Request{}, err
+		}
+		var found []agent.Request
+		for _, q := range open {
+			if line == q.ID || line == q.Session+" "+q.ID {
+				found = append(found, q)
+			}
+		}
+		switch len(found) {
+		case 1:
+			return found[0], nil
+		case 0:
+			c.Print("type one of the names above, such as %s", open[0].ID)
+		default:
+			c.Print("several sessions have a %s: type the session before it, as in %s %s", line, open[0].Session, line)
+		}
+	}
+}
+
+// maxShown bounds how much of a call's arguments is shown, in characters.
+const maxShown = 16 << 10
+
+// Show writes a request with all that a person needs to decide it. What a model or a tool
+// wrote stands behind a margin.
+func (c *Console) Show(q agent.Request) {
+	c.Print("%s · %s · %s in %s%s", untrusted.Name(q.ID), q.Type, untrusted.Name(q.Agent), untrusted.Name(q.Session), render.Deadline(q))
+	for _, text := range []string{q.Text, q.Context} {
+		if text != "" {
+			c.Print("%s", untrusted.Margin(text))
+		}
+	}
+	if q.Call != nil {
+		c.call(q)
+	}
+	if len(q.Schema) > 0 {
+		c.Print("the answer is JSON by this schema:")
+		c.Print("%s", untrusted.MarginOf(untrusted.JSON(q.Schema)))
+	}
+	for i, choice := range q.Choices {
+		c.Print("  %d  %s", i, choice)
+	}
+}
+
+// call writes a call: its arguments as the digest sees them, what of them is not shown, and
+// the hosts that they name, which a long URL hides.
+func (c *Console) call(q agent.Request) {
+	shown, digest := []rune(untrusted.JSON(q.Call.Arguments)), ""
+	if q.Digest != "" {
+		digest = " · digest " + q.Digest + " of all arguments"
+	}
+	c.Print("%s%s", untrusted.Name(q.Call.Tool), digest)
+	if len(q.Call.Arguments) == 0 {
+		return
+	}
+	c.Print("%s", untrusted.MarginOf(string(shown[:min(len(shown), maxShown)])))
+	if more := len(shown) - maxShown; more > 0 {
+		c.Print("%d more characters are not shown: see fermata show %s --json", more, untrusted.Name(q.Session))
+	}
+	if hosts := untrusted.HostsOf(string(q.Call.Arguments)); len(hosts) > 0 {
+		slices.Sort(hosts)
+		c.Print("hosts: %s", strings.Join(slices.Compact(hosts), ", "))
+	}
+}

@@ -1,0 +1,332 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+	"github.com/fermata-agents/fermata/live"
+)
+
+// Options says how a story is told; the zero Options is for a file or a pipe.
+type Options struct {
+	// Color allows colours, and remarks that tools make while they work.
+	Color bool
+	// Width is how many characters a line of ours may have; zero means 100. The
+	// model's own text is as long as it is.
+	Width int
+}
+
+// Printer tells one run. It is used by one goroutine. What is durable comes as
+// events, in their order; pieces that come live are held until the event that
+// opens their turn, so that nothing is told before what came before it.
+type Printer struct {
+	w     io.Writer
+	style style
+	width int
+
+	turn     int                  // the last that was opened
+	answered int                  // the last whose whole reply was told
+	early    map[int][]live.Event // pieces of turns that are not open yet
+	streamed strings.Builder      // what was told of the turn's reply
+	midline  bool
+	text     untrusted.Stream
+	reply    string // the last whole one
+	calls    map[string]*call
+	settled  []string // calls that have ended and are not told yet
+	remarks  *ProgressOrder
+}
+
+// call is a tool call of the turn.
+type call struct {
+	agent.ToolCall
+	begun, ended time.Time
+	status       agent.CallStatus
+	told         bool
+}
+
+// New returns a teller that writes to w.
+func New(w io.Writer, o Options) *Printer {
+	t := &Printer{w: w, width: o.Width, early: map[int][]live.Event{}, calls: map[string]*call{}, remarks: &ProgressOrder{}}
+	if o.Color {
+		t.style = colours
+	}
+	if t.width <= 0 {
+		t.width = 100
+	}
+	return t
+}
+
+// StartMidTurn begins in the middle of a run, in a turn whose beginning was told elsewhere. asked
+// reports whether the model's reply is still to come: its pieces are told then.
+func (t *Printer) StartMidTurn(turn int, asked bool) {
+	if t.turn = turn; !asked {
+		t.answered = turn
+	}
+}
+
+// Event tells what an event says.
+func (t *Printer) Event(e agent.Event) {
+	defer func(due []live.Event) { t.remarked(due) }(t.remarks.Event(e))
+	switch e.Type {
+	case agent.EventRunStarted:
+		if e.Started != nil && e.Started.Spec != nil {
+			t.note("%s · %s", untrusted.Name(e.Started.Spec.Name), untrusted.Name(e.Started.Spec.Model))
+		}
+	case agent.EventTurnStarted:
+		t.openTurn(e.Turn)
+	case agent.EventMessage:
+		t.message(e)
+	case agent.EventModelRetried:
+		t.note("the reply was of no use; the model is asked again")
+	case agent.EventModelDelayed:
+		t.note("the model is asked again in %s, at %s: %s", e.Delay.Until.Sub(e.Time).Round(time.Second), e.Delay.Until.Local().Format(time.TimeOnly), untrusted.Line(e.Delay.Error.Message, 200))
+	case agent.EventCallStarted:
+		t.called(e)
+	case agent.EventCallDone, agent.EventCallUnknown:
+		if c := t.calls[e.Call.Call]; c != nil {
+			c.ended, c.status = e.Time, e.Call.Status
+			t.settled = append(t.settled, e.Call.Call)
+		}
+	default:
+		t.aside(e)
+	}
+}
+
+// aside tells what is neither a turn nor a call.
+func (t *Printer) aside(e agent.Event) {
+	switch e.Type {
+	case agent.EventHoldAdded, agent.EventHoldRemoved, agent.EventRunSuspended, agent.EventRunResumed, agent.EventRunStopped:
+		t.rested(e)
+	case agent.EventRequestOpened, agent.EventRequestAnswered, agent.EventRequestExpired, agent.EventRequestReminded:
+		t.asked(e)
+	case agent.EventChildStarted, agent.EventChildSuspended, agent.EventChildResumed, agent.EventChildEnded:
+		t.child(e)
+	case agent.EventCompacted:
+		t.note("the model goes on from a summary of what was said before")
+	case agent.EventLimitExtended:
+		t.note("%s is renewed", e.Extended)
+	case agent.EventVerbRefused:
+		if r := e.Refusal; r != nil && r.Error != nil {
+			t.note("%s", untrusted.Line(r.Error.Message, maxAsked))
+		}
+	}
+}
+
+func (t *Printer) openTurn(turn int) {
+	t.Flush()
+	t.turn = turn
+	t.streamed.Reset()
+	pieces := t.early[turn]
+	maps.DeleteFunc(t.early, func(of int, _ []live.Event) bool { return of <= turn })
+	for _, l := range pieces {
+		t.Live(l)
+	}
+}
+
+// Live tells a piece that is not recorded.
+func (t *Printer) Live(l live.Event) {
+	switch {
+	case l.Turn > t.turn:
+		t.early[l.Turn] = append(t.early[l.Turn], l)
+	case l.Turn < t.turn:
+		// It comes too late: the event that it was a piece of is told already.
+	case l.Type == agent.EventCallProgress:
+		t.remarked(t.remarks.Live(l))
+	case l.Turn == t.answered:
+	case l.Type == agent.EventDeltaReset:
+		if t.streamed.Len() > 0 {
+			t.note("the model is asked again")
+			t.streamed.Reset()
+		}
+	case l.Type == agent.EventDeltaText:
+		t.streamed.WriteString(l.Data.Text)
+		t.print(l.Data.Text)
+	}
+}
+
+// remarked tells remarks of tools, where people look on.
+func (t *Printer) remarked(list []live.Event) {
+	for _, l := range list {
+		if t.style != (style{}) {
+			t.note("  %s", untrusted.Line(l.Data.Text, t.width-2))
+		}
+	}
+}
+
+func (t *Printer) message(e agent.Event) {
+	m := e.Message
+	switch m.Role {
+	case agent.RoleUser:
+		switch {
+		case m.Note != "":
+			t.note("(%s) %s", m.Note, untrusted.Line(m.Text(), t.width))
+		case t.turn > 0: // what came in between; the task itself is known
+			t.note("(%s) %s", cmp.Or(untrusted.Name(m.By), "said"), untrusted.Line(m.Text(), t.width))
+		}
+	case agent.RoleAssistant:
+		t.said(m.Text())
+		t.answered = e.Turn
+		for _, c := range m.ToolCalls() {
+			t.calls[c.ID] = &call{ToolCall: c}
+		}
+	case agent.RoleTool:
+		for _, p := range m.Parts {
+			if p.Result != nil {
+				t.result(p.Result)
+			}
+		}
+		t.calls, t.settled = map[string]*call{}, nil
+	}
+}
+
+// said tells a whole reply, as far as it was not told piece by piece.
+func (t *Printer) said(text string) {
+	rest, ok := strings.CutPrefix(text, t.streamed.String())
+	switch {
+	case ok:
+	case text != "" && strings.HasPrefix(t.streamed.String(), text): // it was cut off, and all of it was told
+		rest = ""
+	default:
+		t.endText()
+		rest = text
+	}
+	t.print(rest)
+	t.endText()
+	t.streamed.Reset()
+	if text != "" {
+		t.reply = text
+	}
+}
+
+func (t *Printer) called(e agent.Event) {
+	c := t.calls[e.Call.Call]
+	if c == nil {
+		c = &call{ToolCall: agent.ToolCall{ID: e.Call.Call, Tool: e.Call.Tool}}
+		t.calls[c.ID] = c
+	}
+	c.begun = e.Time
+	t.tellCall(c)
+}
+
+func (t *Printer) tellCall(c *call) {
+	line := untrusted.Cut(untrusted.Name(c.Tool)+" "+Arguments(c.ToolCall), t.width-2)
+	name, arguments, _ := strings.Cut(line, " ")
+	t.line("%s→%s %s%s%s %s", t.style.dim, t.style.off, t.style.bold, name, t.style.off, arguments)
+}
+
+// result tells how a call ended, with the beginning of what the model is told.
+func (t *Printer) result(r *agent.ToolResult) {
+	c := t.calls[r.Call]
+	if c == nil || c.begun.IsZero() {
+		// It was not made, and so nothing was told of it yet.
+		if c == nil {
+			c = &call{ToolCall: agent.ToolCall{ID: r.Call, Tool: r.Tool}}
+		}
+		t.tellCall(c)
+	}
+	if c.told && r.Status == agent.CallOK {
+		return
+	}
+	c.status = r.Status
+	t.tellEnd(c, r.Text)
+}
+
+func (t *Printer) tellEnd(c *call, text string) {
+	head := string(c.status)
+	if !c.begun.IsZero() && c.ended.After(c.begun) {
+		head += " " + Took(c.ended.Sub(c.begun))
+	}
+	if c.told || len(t.calls) > 1 {
+		head = untrusted.Name(c.Tool) + " " + head
+	}
+	mark := t.style.good
+	if c.status != agent.CallOK {
+		mark = t.style.bad
+	}
+	rest := untrusted.Line(text, max(10, t.width-len(head)-4))
+	t.line("  %s%s%s %s%s%s", mark, head, t.style.off, t.style.dim, rest, t.style.off)
+}
+
+// Flush tells calls that have ended while others of their turn go on: what the
+// model is told of them comes with the last one.
+func (t *Printer) Flush() {
+	for _, id := range t.settled {
+		if c := t.calls[id]; c != nil && !c.told && !c.begun.IsZero() {
+			t.tellEnd(c, "")
+			c.told = true
+		}
+	}
+	t.settled = nil
+}
+
+// Waiting reports whether there is something to flush.
+func (t *Printer) Waiting() bool { return len(t.settled) > 0 }
+
+// End tells how the run ended, and its answer where that was not told yet.
+func (t *Printer) End(o *agent.Outcome) {
+	t.Flush()
+	t.endText()
+	if o.Text != "" && o.Text != t.reply {
+		t.print(o.Text)
+		t.endText()
+	}
+	if len(o.Output) > 0 && !same(o.Output, []byte(o.Text)) {
+		t.line("%s", untrusted.Margin(Output(o.Output)))
+	}
+	mark := t.style.bad
+	if o.OK() {
+		mark = t.style.good
+	}
+	t.line("%s%s%s", mark, Summary(o), t.style.off)
+}
+
+// Note tells a remark of ours.
+func (t *Printer) Note(format string, args ...any) { t.note(format, args...) }
+
+func (t *Printer) note(format string, args ...any) {
+	t.line("%s%s%s", t.style.dim, untrusted.Sprintf(format, args...), t.style.off)
+}
+
+// line writes a line of ours. What is from outside in it was shown before it came here.
+func (t *Printer) line(format string, args ...any) {
+	t.endText()
+	fmt.Fprintln(t.w, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+}
+
+// print writes a piece of the model's text, behind the margin.
+func (t *Printer) print(s string) { t.margin(t.text.Next(s)) }
+
+func (t *Printer) margin(s string) {
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		if !t.midline {
+			b.WriteString(untrusted.Mark)
+			if line != "\n" {
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteString(line)
+		t.midline = !strings.HasSuffix(line, "\n")
+	}
+	fmt.Fprint(t.w, b.String())
+}
+
+// endText ends the model's text, and the line that it has begun.
+func (t *Printer) endText() {
+	t.margin(t.text.End())
+	if t.midline {
+		fmt.Fprintln(t.w)
+		t.midline = false
+	}
+}
+
+// style are the escape sequences of a terminal with colours; the zero style has none.
+type style struct{ dim, bold, good, bad, off string }
+
+var colours = style{dim: "\x1b[2m", bold: "\x1b[1m", good: "\x1b[32m", bad: "\x1b[31m", off: "\x1b[0m"}

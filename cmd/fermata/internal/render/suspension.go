@@ -1,0 +1,199 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+)
+
+// maxAsked bounds what a request asks on its line.
+const maxAsked = 200
+
+// Asks is a request on one line: q-7, approval: Run pay? (pay amount_eur=800)
+func Asks(q agent.Request) string {
+	line := fmt.Sprintf("%s, %s: %s", q.ID, q.Type, untrusted.Line(q.Text, maxAsked))
+	if q.Call != nil {
+		line += " (" + strings.TrimSpace(untrusted.Name(q.Call.Tool)+" "+Arguments(agent.ToolCall{Arguments: q.Call.Arguments})) + ")"
+	}
+	return line + Deadline(q)
+}
+
+// Deadline says when a request is decided by itself, and how; empty where it is not.
+func Deadline(q agent.Request) string {
+	if q.Deadline.IsZero() {
+		return ""
+	}
+	what := q.Default
+	if what == "" {
+		what = map[agent.RequestType]string{agent.RequestApproval: agent.DefaultReject, agent.RequestLimit: "stop"}[q.Type]
+	}
+	return fmt.Sprintf(" · at %s: %s", when(q.Deadline), cmp.Or(untrusted.Line(what, maxArgument), "nobody answered"))
+}
+
+// Waits is why a run waits, on one line.
+func Waits(s *agent.Suspension) string {
+	var parts []string
+	switch s.Kind {
+	case agent.SuspensionInputRequired:
+		var ids []string
+		for _, q := range s.Requests {
+			ids = append(ids, q.ID)
+		}
+		parts = append(parts, "waits for the answer to "+cmp.Or(strings.Join(ids, ", "), "what it asks"))
+	case agent.SuspensionParked:
+		parts = append(parts, "waits"+Conditions(s.Conditions))
+	case agent.SuspensionAwaitingBudget:
+		parts = append(parts, "waits for the agent above it, or those below it, to leave it some of what limits allow")
+	case agent.SuspensionAwaitingChildren:
+		parts = append(parts, "waits for the agents below it")
+	}
+	for _, h := range s.Holds {
+		parts = append(parts, Held(h))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "held")
+	}
+	line := strings.Join(parts, "; ")
+	if s.Kind == agent.SuspensionParked && s.Reason != "" {
+		line += ": " + untrusted.Line(s.Reason, maxAsked)
+	}
+	return line
+}
+
+// Held is who holds a run, and why.
+func Held(h agent.Hold) string {
+	line := "held"
+	if h.From == agent.HoldInherited {
+		line += " with " + untrusted.Name(h.Session)
+	}
+	if h.By != "" {
+		line += " by " + untrusted.Cut(untrusted.Name(h.By), maxArgument)
+	}
+	line += fmt.Sprintf(" (%s)", h.Verb)
+	if h.Reason != "" {
+		line += ": " + untrusted.Line(h.Reason, maxAsked)
+	}
+	return line
+}
+
+// Conditions is what a parked run waits for: " for orders.paid, or until 15:04".
+func Conditions(c *agent.Conditions) string {
+	if c == nil || len(c.List()) == 0 {
+		return " until somebody resumes it"
+	}
+	var parts []string
+	for _, one := range c.List() {
+		switch {
+		case one.Event != nil:
+			parts = append(parts, "for "+untrusted.Cut(untrusted.Name(one.Event.Topic), maxArgument))
+		case !one.At.IsZero():
+			parts = append(parts, "until "+when(one.At))
+		default:
+			parts = append(parts, "for "+one.After.String())
+		}
+	}
+	return " " + strings.Join(parts, ", or ")
+}
+
+// when is a time as people read it: with its day unless that is today.
+func when(t time.Time) string {
+	t = t.Local()
+	if now := time.Now(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+// rested tells what holds and rests say.
+func (t *Printer) rested(e agent.Event) {
+	switch {
+	case e.Type == agent.EventHoldAdded && e.Hold != nil:
+		t.note("%s", Held(*e.Hold))
+	case e.Type == agent.EventHoldRemoved && e.Hold != nil:
+		t.note("no more %s", Held(*e.Hold))
+	case e.Type == agent.EventRunSuspended && e.Suspension != nil:
+		t.note("suspended (%s): %s", e.Suspension.ID, Waits(e.Suspension))
+	case e.Type == agent.EventRunResumed && e.Resumed != nil:
+		t.note("%s", goesOn(*e.Resumed))
+	case e.Type == agent.EventRunStopped && e.Outcome != nil && e.Outcome.Handoff != nil:
+		t.note("%s", folded(e.Outcome.Handoff))
+	}
+}
+
+func goesOn(r agent.Resumed) string {
+	line := fmt.Sprintf("goes on (%s, %s", r.Suspension, r.Cause)
+	for _, more := range []string{r.By, r.Event} {
+		if more != "" {
+			line += " " + untrusted.Cut(untrusted.Name(more), maxArgument)
+		}
+	}
+	if r.FromSummary {
+		line += ", from a summary"
+	}
+	if r.Renewed {
+		line += ", limits count anew"
+	}
+	return line + ")"
+}
+
+// folded says what a stopped run leaves.
+func folded(h *agent.Handoff) string {
+	n := 0
+	for range h.All() {
+		n++
+	}
+	return fmt.Sprintf("handed over: the work of %s, summed up by %s", Count(n, "agent"), h.SummarizedBy)
+}
+
+// asked tells what became of requests.
+func (t *Printer) asked(e agent.Event) {
+	switch {
+	case e.Type == agent.EventRequestOpened && e.Request != nil:
+		t.note("%s", Asks(*e.Request))
+	case e.Answer == nil:
+	case e.Type == agent.EventRequestAnswered:
+		t.note("%s", answered(*e.Answer))
+	case e.Type == agent.EventRequestExpired:
+		t.note("%s", strings.TrimSuffix(fmt.Sprintf("%s was decided by its deadline: %s", e.Answer.Request, untrusted.Line(e.Answer.Decision, maxArgument)), ": "))
+	case e.Type == agent.EventRequestReminded:
+		t.note("%s waits still", e.Answer.Request)
+	}
+}
+
+func answered(a agent.Answered) string {
+	line := a.Request + " " + cmp.Or(map[string]string{"answer": "answered", "approve": "approved", "reject": "rejected"}[a.Decision], a.Decision)
+	if who := cmp.Or(a.Approver, a.By); who != "" {
+		line += " by " + untrusted.Cut(untrusted.Name(who), maxArgument)
+	}
+	if a.Edited {
+		line += ", with other arguments"
+	}
+	if a.Reason != "" {
+		line += ": " + untrusted.Line(a.Reason, maxAsked)
+	}
+	return line
+}
+
+// child tells what became of a run below.
+func (t *Printer) child(e agent.Event) {
+	if e.Child == nil {
+		return
+	}
+	what := map[agent.EventType]string{
+		agent.EventChildStarted: "begins", agent.EventChildSuspended: "rests", agent.EventChildResumed: "goes on",
+	}[e.Type]
+	if e.Type == agent.EventChildEnded {
+		what = "is " + string(e.Child.Status)
+		if e.Child.Reason != "" && e.Child.Status != agent.StatusCompleted {
+			what += ": " + untrusted.Line(e.Child.Reason, maxAsked)
+		}
+	}
+	t.note("%s (%s) %s", untrusted.Name(e.Child.Session), untrusted.Name(e.Child.Agent), what)
+}
+
+// Break ends a line that the model's text has begun.
+func (t *Printer) Break() { t.Flush(); t.endText() }

@@ -1,0 +1,79 @@
+package story_test
+
+import (
+	"encoding/json"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+)
+
+func TestRests(t *testing.T) {
+	pay := &agent.Request{ID: "q-7", Type: agent.RequestApproval, Text: "Run pay?", Call: &agent.RequestCall{Tool: "pay", Arguments: json.RawMessage(`{"eur":800}`)}}
+	child := &agent.ChildUpdate{Session: "s/pay-1", Agent: "pay", Status: agent.StatusFailed, Reason: "refusal"}
+	tests := []struct {
+		e    agent.Event
+		want string
+	}{
+		{agent.Event{Type: agent.EventHoldAdded, Hold: &agent.Hold{From: agent.HoldOwn, Verb: agent.VerbInterrupt, By: "ana", Reason: "the client rings"}}, "held by ana (interrupt): the client rings"},
+		{agent.Event{Type: agent.EventHoldAdded, Hold: &agent.Hold{From: agent.HoldInherited, Session: "s", Verb: agent.VerbPause}}, "held with s (pause)"},
+		{agent.Event{Type: agent.EventHoldRemoved, Hold: &agent.Hold{From: agent.HoldOwn, Verb: agent.VerbPause}}, "no more held (pause)"},
+		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionInputRequired, Requests: []agent.Request{*pay}}}, "suspended (s-1): waits for the answer to q-7"},
+		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionHeld, Holds: []agent.Hold{{Verb: agent.VerbPause}}}}, "suspended (s-1): held (pause)"},
+		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionParked, Reason: "not paid", Conditions: &agent.Conditions{
+			After: agent.Duration(time.Hour), Any: []agent.Condition{{Event: &agent.EventCondition{Topic: "paid"}}}}}}, "suspended (s-1): waits for paid, or for 1h: not paid"},
+		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionParked}}, "suspended (s-1): waits until somebody resumes it"},
+		{agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.SuspensionAwaitingChildren}}, "suspended (s-1): waits for the agents below it"},
+		{agent.Event{Type: agent.EventRunResumed, Resumed: &agent.Resumed{Suspension: "s-1", Cause: agent.InitiatorOperator, By: "ana", FromSummary: true}}, "goes on (s-1, operator ana, from a summary)"},
+		{agent.Event{Type: agent.EventRunResumed, Resumed: &agent.Resumed{Suspension: "s-1", Cause: agent.InitiatorTriggered, Event: "paid", Renewed: true}}, "goes on (s-1, triggered paid, limits count anew)"},
+		{agent.Event{Type: agent.EventRunStopped, Outcome: &agent.Outcome{Handoff: &agent.Handoff{SummarizedBy: agent.SummarizedByModel, Children: []agent.Handoff{{}}}}}, "handed over: the work of 2 agents, summed up by model"},
+		{agent.Event{Type: agent.EventRequestOpened, Request: pay}, "q-7, approval: Run pay? (pay eur=800)"},
+		{agent.Event{Type: agent.EventRequestAnswered, Answer: &agent.Answered{Request: "q-7", Decision: "approve", By: "x", Approver: "ana", Edited: true, Reason: "less"}}, "q-7 approved by ana, with other arguments: less"},
+		{agent.Event{Type: agent.EventRequestExpired, Answer: &agent.Answered{Request: "q-7", Decision: "reject"}}, "q-7 was decided by its deadline: reject"},
+		{agent.Event{Type: agent.EventRequestExpired, Answer: &agent.Answered{Request: "q-7"}}, "q-7 was decided by its deadline"},
+		{agent.Event{Type: agent.EventRequestReminded, Answer: &agent.Answered{Request: "q-7"}}, "q-7 waits still"},
+		{agent.Event{Type: agent.EventChildStarted, Child: child}, "s/pay-1 (pay) begins"},
+		{agent.Event{Type: agent.EventChildSuspended, Child: child}, "s/pay-1 (pay) rests"},
+		{agent.Event{Type: agent.EventChildResumed, Child: child}, "s/pay-1 (pay) goes on"},
+		{agent.Event{Type: agent.EventChildEnded, Child: child}, "s/pay-1 (pay) is failed: refusal"},
+		{agent.Event{Type: agent.EventCompacted}, "the model goes on from a summary of what was said before"},
+		{agent.Event{Type: agent.EventLimitExtended, Extended: agent.CodeLimitTurns}, "limit_turns is renewed"},
+		{agent.Event{Type: agent.EventVerbRefused, Refusal: &agent.RefusedVerb{Error: agent.Errorf(agent.CodeInvalidInput, "interupt refused: no")}}, "interupt refused: no"},
+	}
+	for _, tt := range tests {
+		require.Equal(t, tt.want+"\n", told(render.Options{}, tt.e))
+	}
+	require.Equal(t, "", told(render.Options{}, agent.Event{Type: "some.thing"}))
+	m := agent.TextMessage(agent.RoleUser, "And the tests?")
+	require.Equal(t, "", told(render.Options{}, agent.Event{Type: agent.EventMessage, Message: &m}), "the task")
+	require.Equal(t, "(said) And the tests?\n", told(render.Options{}, turn(1), agent.Event{Type: agent.EventMessage, Message: &m}))
+}
+
+func TestSuspendedOutcome(t *testing.T) {
+	o := &agent.Outcome{Status: agent.StatusSuspended, Turns: 2, Suspension: &agent.Suspension{ID: "s-3", Kind: agent.SuspensionHeld, Holds: []agent.Hold{{Verb: agent.VerbPause, By: "ana"}}}}
+	require.Equal(t, "suspended (s-3): held by ana (pause) · 2 turns · 0 tokens in, 0 out\n", told(render.Options{}, o))
+}
+
+func TestDeadline(t *testing.T) {
+	q := agent.Request{Type: agent.RequestQuestion, Deadline: time.Date(2020, 11, 21, 8, 0, 0, 0, time.Local)}
+	require.Equal(t, " · at 2020-11-21 08:00:00: nobody answered", render.Deadline(q))
+	q.Type = agent.RequestLimit
+	require.Equal(t, " · at 2020-11-21 08:00:00: stop", render.Deadline(q))
+	q.Type = agent.RequestApproval
+	require.Equal(t, " · at 2020-11-21 08:00:00: reject", render.Deadline(q))
+	q.Default = agent.DefaultApprove
+	require.Equal(t, " · at 2020-11-21 08:00:00: approve", render.Deadline(q))
+}
+
+// A terminal of any width shows something.
+func TestLineOfAnyWidth(t *testing.T) {
+	for width := -2; width < 4; width++ {
+		require.NotEmpty(t, untrusted.Line("some words", width))
+		render.New(io.Discard, render.Options{Width: width}).Event(agent.Event{Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleUser, Note: "n", Parts: []agent.Part{{Text: "some words"}}}})
+	}
+}

@@ -1,0 +1,121 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+)
+
+// maxArgument bounds one argument of a call on its line.
+const maxArgument = 60
+
+// Arguments writes a call's arguments on one line, by their names: lines=20 path="main.go".
+func Arguments(c agent.ToolCall) string {
+	if c.Malformed != "" {
+		return untrusted.Line(c.Malformed, maxArgument)
+	}
+	list, ok := untrusted.Fields(c.Arguments)
+	if !ok {
+		return untrusted.Line(string(c.Arguments), maxArgument)
+	}
+	var fields []string
+	for _, f := range list {
+		fields = append(fields, untrusted.Cut(f.Key, maxArgument)+"="+untrusted.Cut(f.Value, maxArgument))
+	}
+	return strings.Join(fields, " ")
+}
+
+// Took writes a time that something took with as many digits as matter.
+func Took(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return agent.Duration(d.Round(time.Second)).String()
+}
+
+// Money writes an amount in dollars; what is not nothing is never shown as nothing.
+func Money(u agent.USD) string {
+	switch dollars := float64(u) / float64(agent.Dollar); {
+	case u != 0 && dollars < 0.0001:
+		return "$" + u.String()
+	case u != 0 && dollars < 0.01:
+		return fmt.Sprintf("$%.4f", dollars)
+	default:
+		return fmt.Sprintf("$%.2f", dollars)
+	}
+}
+
+// Count writes a number of things: "1 turn", "2 turns".
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// thousands writes 12345 as 12,345.
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Summary is how a run ended, on one line.
+func Summary(o *agent.Outcome) string {
+	parts := []string{string(o.Status)}
+	switch {
+	case o.Suspension != nil:
+		parts[0] += fmt.Sprintf(" (%s): %s", o.Suspension.ID, Waits(o.Suspension))
+	case o.Status != agent.StatusCompleted && o.Reason != "":
+		parts[0] += " (" + untrusted.Line(o.Reason, maxAsked) + ")"
+	}
+	parts = append(parts, Count(o.Turns, "turn")+calls(o.Tools))
+	if took := o.Ended.Sub(o.Started); took > 0 && !o.Started.IsZero() {
+		parts = append(parts, Took(took))
+	}
+	parts = append(parts, fmt.Sprintf("%s tokens in, %s out", thousands(o.Usage.Input), thousands(o.Usage.Output)))
+	if o.Cost > 0 {
+		parts = append(parts, Money(o.Cost))
+	}
+	return strings.Join(parts, " · ")
+}
+
+func calls(tools []agent.ToolCount) string {
+	var all, bad int
+	for _, t := range tools {
+		all += t.Calls
+		bad += t.Calls - t.OK
+	}
+	switch {
+	case all == 0:
+		return ""
+	case bad == 0:
+		return ", " + Count(all, "call")
+	}
+	return fmt.Sprintf(", %s (%d not ok)", Count(all, "call"), bad)
+}
+
+// Output is a structured answer, indented; as it came where it is no JSON.
+func Output(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, agent.UnescapeHTML(raw), "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// same reports whether two JSON values differ in their white space at most.
+func same(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, agent.UnescapeHTML(a)) == nil && json.Compact(&y, agent.UnescapeHTML(b)) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// held reports whether this person holds the run, and nobody has lifted that hold.
+func (v *conversation) held() bool { return v.holding && v.resumes == v.heard.resumes }
+
+// pressInterrupt is Ctrl-C: the first holds the run, the second leaves it so.
+func (v *conversation) pressInterrupt(ctx context.Context) error {
+	if v.held() {
+		return v.leaveHeld()
+	}
+	v.holding, v.resumes, v.after = true, v.heard.resumes, 0
+	v.to.Note("interrupting; Ctrl-C again leaves the run held")
+	type said struct {
+		later bool
+		err   error
+	}
+	// One id for all ways that it is said in, so that it has one effect.
+	order := agent.InterruptCommand{CommandHeader: agent.CommandHeader{ID: uuid.NewString(), Run: v.run.ID, By: whoami()}, Reason: "Ctrl-C"}
+	done := make(chan said, 1)
+	saying, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, later, err := v.runs.UpdateOrSignal(saying, v.run.Session, order)
+		done <- said{later, err}
+	}()
+	select {
+	case s := <-done:
+		switch {
+		case s.later:
+			v.to.Note("no worker answers: the interrupt waits for one")
+		case errors.Is(s.err, agent.CodeClosed): // it has ended meanwhile, and how is told next
+			v.holding = false
+		case s.err != nil:
+			v.holding = false
+			v.failed(ctx, s.err)
+		}
+		return nil
+	case <-v.pressed:
+		return v.signalInterrupt(ctx, order)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// signalInterrupt leaves an interrupt that no worker has answered yet as a signal.
+func (v *conversation) signalInterrupt(ctx context.Context, order agent.InterruptCommand) error {
+	ctx, cancel := context.WithTimeout(ctx, openWithin)
+	defer cancel()
+	err := signals.Signal(ctx, v.server.Client, v.run.Session, order)
+	if errors.Is(err, agent.CodeClosed) {
+		v.note("left; the run has ended: see %s", v.commandLine("show %s", v.run.Session))
+		return exitInterrupted
+	}
+	if err != nil {
+		return fmt.Errorf("left, and nobody knows whether the run is held: %w", err)
+	}
+	return v.leaveHeld()
+}
+
+// leaveHeld leaves a run that Ctrl-C holds.
+func (v *conversation) leaveHeld() error {
+	v.leave()
+	return exitInterrupted
+}
+
+const holdMenu = `held. What next?
+  TEXT  go on, with this message
+  r     resume
+  s     stop, with a handoff
+  l     leave it held
+`
+
+// choose asks what comes next of a run that is held. Nothing but a choice stops it.
+func (v *conversation) choose(ctx context.Context) error {
+	v.to.Break()
+	v.console.Print("%s", untrusted.Block(strings.TrimSpace(holdMenu)))
+	for {
+		line, err := v.console.Line(ctx, "> ")
+		switch {
+		case errors.Is(err, console.ErrInterrupted):
+			return v.leaveHeld()
+		case err != nil:
+			return err
+		}
+		switch err = v.chosen(ctx, line); {
+		case errors.Is(err, errDetached):
+			return err
+		case errors.Is(err, errUnchosen):
+			v.console.Print("type r, s, l, or a message")
+		case err == nil, errors.Is(err, agent.CodeClosed), errors.Is(err, agent.CodeNotSuspended):
+			v.holding, v.after, v.rest = false, 0, ""
+			clear(v.passed)
+			return nil // how the run stands is told next
+		default:
+			v.failed(ctx, err)
+		}
+	}
+}
+
+// errUnchosen tells that what was typed is no choice.
+var errUnchosen = errors.New("no choice")
+
+// chosen does what was chosen.
+func (v *conversation) chosen(ctx context.Context, line string) error {
+	ctx, cancel := context.WithTimeout(ctx, sayWithin)
+	defer cancel()
+	var err error
+	switch word := strings.ToLower(line); {
+	case word == "l" || word == "leave":
+		return errDetached
+	case word == "s" || word == "stop":
+		_, err = v.run.Stop(ctx, "stopped by "+cmp.Or(whoami(), "somebody"), 0)
+	case word == "r" || word == "resume":
+		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{By: whoami()})
+	case len(line) < 2:
+		return errUnchosen
+	default:
+		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{Message: line, By: whoami()})
+	}
+	return noAnswer(v.run.Session, err)
+}

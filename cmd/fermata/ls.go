@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+)
+
+func (c *cli) listCommand() *cobra.Command {
+	var f fermata.ListFilter
+	var status string
+	limit := 50
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List runs, the latest first",
+		Long: `Ls lists runs as Temporal's visibility knows them, the latest first. No run and
+no worker is asked.`,
+		Example: `  fermata ls --status running
+  fermata ls --agent reviewer --older 24h
+  fermata ls --query "FermataWaitsFor='approval'" --json`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.Status = agent.Status(status)
+			if err := checkFilter(f, limit); err != nil {
+				return err
+			}
+			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+				return c.list(cmd.Context(), runs, f, limit)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Agent, "agent", "", "only runs of this agent")
+	flags.StringVar(&status, "status", "", "only pending, running, suspended, completed, failed, cancelled or stopped ones")
+	olderFlag(flags, &f.Older, "only runs that have had their status for so long, such as 24h or 7d")
+	flags.StringVar(&f.Query, "query", "", "a further condition in Temporal's list filter language")
+	flags.IntVar(&limit, "limit", limit, "how many at most")
+	c.jsonFlag(cmd, "print one JSON object a line")
+	return cmd
+}
+
+func checkFilter(f fermata.ListFilter, limit int) error {
+	switch {
+	case f.Status != "" && (!f.Status.Known() || f.Status == agent.StatusSuspending):
+		return agent.Errorf(agent.CodeInvalidInput, "--status must be pending, running, suspended, completed, failed, cancelled or stopped, not %q", f.Status)
+	case f.Older < 0:
+		return agent.Errorf(agent.CodeInvalidInput, "--older must be positive")
+	case limit < 1:
+		return agent.Errorf(agent.CodeInvalidInput, "--limit must be positive")
+	}
+	if f.Agent != "" {
+		return agent.CheckName(f.Agent)
+	}
+	return nil
+}
+
+func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.ListFilter, limit int) error {
+	t := c.table()
+	defer t.flush()
+	n := 0
+	for l, err := range runs.List(ctx, f) {
+		if err != nil {
+			return badQuery(f.Query, err)
+		}
+		if n++; n > limit {
+			t.flush()
+			c.note("there are more than %d: see --limit, --status, --agent", limit)
+			return nil
+		}
+		if c.json {
+			c.line(l)
+			continue
+		}
+		if n == 1 {
+			t.row("SESSION", "AGENT", "STATUS", "FOR", "WAITS FOR", "TURN", "COST", "TASK")
+		}
+		status := string(l.Status)
+		if l.Reason != "" && l.Status != agent.StatusCompleted {
+			status += " (" + untrusted.Line(l.Reason, 40) + ")"
+		}
+		t.row(untrusted.Name(l.Session), untrusted.Name(l.Agent), status, age(l.Since), untrusted.Cut(untrusted.Names(l.WaitsFor), 60), l.Turn, render.Money(l.Cost), untrusted.Line(l.Task, 50))
+	}
+	if n == 0 {
+		c.note("no runs")
+	}
+	return nil
+}

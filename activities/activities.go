@@ -81,7 +81,7 @@ type liveEvent struct {
 	Call    string // of a tool's progress
 	// Text and Thinking continue the model's reply; Progress is a tool's remark.
 	Text, Thinking, Progress string
-	// Restart tells that the model is asked again from the beginning: what came
+	// Restart means that the model is asked again from the beginning: what came
 	// before of this turn is void.
 	Restart bool
 }

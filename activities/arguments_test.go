@@ -104,7 +104,7 @@ func TestSchemasThatAreKeptAreBounded(t *testing.T) {
 	require.Less(t, len(s.read), 40)
 }
 
-// A schema of references that lead on twice each would be checked for ever: a call of its tool
+// A schema of references that lead on twice each would be checked forever: a call of its tool
 // is refused at once. Schemas of trees are checked.
 func TestACheckIsBounded(t *testing.T) {
 	var bomb []string

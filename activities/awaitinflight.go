@@ -78,7 +78,7 @@ func (f *InFlight) awaitNone(ctx context.Context, session string) bool {
 	}
 }
 
-// oneOf is a step of a session that is in flight; nil where none is.
+// oneOf is a step of a session that is in flight; nil if none is.
 func (f *InFlight) oneOf(session string) *activityInFlight {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -47,7 +47,7 @@ func (d *Activities) closedStatus(ctx context.Context, p agent.Parent) (end agen
 }
 
 // ParentChecks are what this process knows of the parents of runs that work here: all children
-// of a parent share one look at it. It may be used from many goroutines at once.
+// of a parent share one look at it. It is safe for concurrent use.
 type ParentChecks struct {
 	mu    sync.Mutex
 	known *simplelru.LRU[agent.Parent, *parentCheck]

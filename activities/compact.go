@@ -99,7 +99,7 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 		}
 	}
 	text := agent.Message{Parts: reply.Parts}.Text()
-	if most := m.BytesFor(limit / 5); len(text) > most { // still too big (catalogue HA-146)
+	if most := m.BytesFor(limit / 5); len(text) > most { // still too big
 		text = agent.Truncate(text, most, len(text))
 	}
 	said := store.Entry{Message: agent.TextMessage(agent.RoleUser, text)}

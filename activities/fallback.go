@@ -206,7 +206,7 @@ func (d *Activities) warn(ctx context.Context, f failure, in ModelInput) {
 }
 
 // backoff is how long to wait after a provider's failure that names no time: 2s,
-// 4s, 8s … 30s (catalogue PA-43).
+// 4s, 8s … 30s.
 func backoff(attempt int) time.Duration {
 	return min(time.Second<<min(attempt, 10), 30*time.Second)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// putHead stores a head that a run has decided, and returns it as it is stored. A lower fence is refused for ever, but for one case: an execution that was reset counts
+// putHead stores a head that a run has decided, and returns it as it is stored. A lower fence is refused forever, except for one case: an execution that was reset counts
 // anew from where it was reset to, so that it comes after what it is about to replace.
 func (d *Activities) putHead(ctx context.Context, h store.Head) (store.Head, error) {
 	stored, err := d.Log.PutHead(ctx, h)

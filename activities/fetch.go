@@ -20,7 +20,7 @@ var FetchOutcome = durable.Activity[FetchInput, *agent.Outcome]{Name: "fermata.f
 type FetchInput struct {
 	Session string `json:"session"`
 	Run     string `json:"run"` // the first execution's id
-	// Ending tells that the run has said that it ends. While it lives, the error is
+	// Ending means that the run has said that it ends. While it lives, the error is
 	// retryable.
 	Ending bool `json:"ending,omitempty"`
 }
@@ -38,7 +38,7 @@ func (d *Activities) fetch(ctx context.Context, in FetchInput) (*agent.Outcome, 
 	return nil, nil
 }
 
-// outcome is how a run has ended; nil where it lives.
+// outcome is how a run has ended; nil if it lives.
 func (d *Activities) outcome(ctx context.Context, in FetchInput) (*agent.Outcome, error) {
 	described, err := d.Client.DescribeWorkflowExecution(ctx, in.Session, "")
 	if err := durable.FromRPC(err); errors.Is(err, agent.CodeNotFound) {
@@ -78,7 +78,7 @@ func lostOutcome(in FetchInput) *agent.Outcome {
 	return &agent.Outcome{V: agent.Version, Type: "outcome", Session: in.Session, Run: in.Run, Status: agent.StatusCancelled, Reason: "ended without a report"}
 }
 
-// OutcomeOf finds the Outcome in what a run's workflow failed with (wire §6), or makes one
+// OutcomeOf finds the Outcome in what a run's workflow failed with (docs/wire.md §6), or makes one
 // where the run had no chance to.
 func OutcomeOf(err error) agent.Outcome {
 	o := agent.Outcome{V: agent.Version, Type: "outcome", Status: agent.StatusFailed, Reason: string(agent.CodeChildFailed)}

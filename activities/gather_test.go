@@ -17,7 +17,7 @@ import (
 )
 
 // pending is a server that has a run's steps in flight: those of states, one look after the
-// other, the last for ever.
+// other, the last forever.
 type pending struct {
 	client.Client
 	states [][]enums.PendingActivityState

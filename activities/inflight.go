@@ -21,7 +21,7 @@ type InFlight struct {
 	mu    sync.Mutex
 	steps map[*activityInFlight]struct{}
 	holds *simplelru.LRU[string, agent.HoldRef] // the last hold, by the session that was held
-	// Holds tells other processes of a hold, and hears of theirs; nil where there are
+	// Holds tells other processes of a hold, and hears of theirs; nil if there are
 	// none.
 	Holds live.Holds
 	roots map[string]*followedTree // of the trees that have steps in flight here
@@ -174,7 +174,7 @@ func (f *InFlight) enter(ctx context.Context, session string, heard []agent.Hold
 	}
 }
 
-// heldBy is the hold that ended a context; nil where something else did, or nothing.
+// heldBy is the hold that ended a context; nil if something else did, or nothing.
 func heldBy(ctx context.Context) *agent.HoldRef {
 	var held *errHeld
 	if errors.As(context.Cause(ctx), &held) {

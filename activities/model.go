@@ -223,7 +223,7 @@ func tooLong(name string) *agent.Error {
 }
 
 // outOfTime is the fault of a model that was given up, by one of the two clocks or
-// for its length; nil where something else ended the context, or nothing.
+// for its length; nil if something else ended the context, or nothing.
 func outOfTime(ctx context.Context) *agent.Error {
 	if fault, ok := errors.AsType[*agent.Error](context.Cause(ctx)); ok && fault.Provider != nil {
 		return fault

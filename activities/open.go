@@ -33,7 +33,7 @@ const OpenWithin = localStoreTimeout + time.Second
 // OpenInput names the agent and the session.
 type OpenInput struct {
 	loop.OpenArgs
-	// ClaimSeparately tells that Open did not come back, and has to leave the store to [Claim].
+	// ClaimSeparately means that Open did not come back, and has to leave the store to [Claim].
 	ClaimSeparately bool `json:"claim_separately,omitempty"`
 	// onRun is told of each run before this one that is looked at; it may be nil.
 	onRun func(run string)
@@ -46,7 +46,7 @@ type OpenResult struct {
 	Spec    agent.Spec `json:"spec"`
 	Sources []string   `json:"sources,omitempty"`
 	Claimed
-	// Late tells that the store did not answer at once: the head is to be had by [Claim].
+	// Late means that the store did not answer at once: the head is available by [Claim].
 	Late bool `json:"late,omitempty"`
 }
 
@@ -69,7 +69,7 @@ type Claimed struct {
 	// TerminatedRuns are executions of runs before this one that were ended from outside:
 	// their last events may not be stored.
 	TerminatedRuns []string `json:"terminated_runs,omitempty"`
-	// Unrecovered says why those can't be looked for; empty where they can, or need not be.
+	// Unrecovered says why those can't be looked for; empty if they can, or need not be.
 	Unrecovered string `json:"unrecovered,omitempty"`
 }
 

@@ -1,6 +1,6 @@
 package agent
 
-// Names of the search attributes that every run carries (wire §8). A namespace
+// Names of the search attributes that every run carries (docs/wire.md §8). A namespace
 // must know all of them before a worker starts: see `fermata setup`.
 const (
 	AttrAgent    = "FermataAgent"    // Keyword: the agent's name

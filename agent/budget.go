@@ -116,13 +116,13 @@ type Charge struct {
 	Model string `json:"model,omitempty"`
 	Usage Usage  `json:"usage"`
 	Cost  USD    `json:"cost_usd,omitempty"`
-	// Estimated tells that the provider did not say: the input is about what the request
+	// Estimated means that the provider did not say: the input is about what the request
 	// has, and the output what had come. An estimate of no usage stands for a call of which
 	// nothing is known.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// BudgetReport is what a run tells the one above it of what it uses (wire §10).
+// BudgetReport is what a run tells the one above it of what it uses (docs/wire.md §10).
 type BudgetReport struct {
 	// Used is what the run and all below it have used.
 	Used Tally `json:"used"`
@@ -130,13 +130,13 @@ type BudgetReport struct {
 	// back of that; both are sums over its life.
 	Granted  Amounts `json:"granted,omitzero"`
 	Returned Amounts `json:"returned,omitzero"`
-	// Requested is how much more it would use soon; zero where it has enough.
+	// Requested is how much more it would use soon; zero if it has enough.
 	Requested Amounts `json:"requested,omitzero"`
 	// Blocked is 1 where the run, or one below it, rests until it gets what it wants.
 	Blocked Amounts `json:"blocked,omitzero"`
 }
 
-// GrantOrder is what a run tells one below it of what that may use (wire §10).
+// GrantOrder is what a run tells one below it of what that may use (docs/wire.md §10).
 type GrantOrder struct {
 	Run  string `json:"run,omitempty"`  // the receiver's
 	From string `json:"from,omitempty"` // the sender's run
@@ -144,7 +144,7 @@ type GrantOrder struct {
 	Granted Amounts `json:"granted"`
 	// Recall asks for what was not used.
 	Recall bool `json:"recall,omitempty"`
-	// Denied tells that no further agents can be granted.
+	// Denied means that no further agents can be granted.
 	Denied bool `json:"denied,omitempty"`
 }
 
@@ -157,7 +157,7 @@ type Budget struct {
 	WallClock *Duration `json:"wall_clock,omitempty"`
 }
 
-// BudgetOf makes amounts readable; nil where nothing is bounded.
+// BudgetOf makes amounts readable; nil if nothing is bounded.
 func BudgetOf(a Amounts) *Budget {
 	if a == (Amounts{Unlimited, Unlimited, Unlimited, Unlimited, Unlimited}) {
 		return nil

@@ -147,7 +147,7 @@ func (d Definition) checkNumbers() error {
 }
 
 // checkSize refuses what does not fit into a run's history: the run's first task would fail
-// for ever.
+// forever.
 func (d Definition) checkSize() error {
 	raw, err := json.Marshal(d)
 	if err != nil {

@@ -24,7 +24,7 @@ type Checkpoint struct {
 	// Pending are the calls of the turn after it that have no result; set for the
 	// last checkpoint of a session alone.
 	Pending []ToolCall `json:"pending,omitempty"`
-	// Compacted tells that the model knows a summary of what came before.
+	// Compacted means that the model knows a summary of what came before.
 	Compacted bool `json:"compacted,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // A Code says what went wrong. It is a string that is recorded in histories and
-// printed by the plain temporal command: codes are added, never renamed (wire §7).
+// printed by the plain temporal command: codes are added, never renamed (docs/wire.md §7).
 // A Code is itself an error, so errors.Is(err, agent.Stale) works across Temporal.
 type Code string
 

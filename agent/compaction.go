@@ -1,7 +1,7 @@
 package agent
 
 // CompactionStrategy is how a conversation is made to fit into its model's window
-// (catalogue HA-80).
+// .
 type CompactionStrategy string
 
 // The strategies. The zero value means hybrid.
@@ -27,7 +27,7 @@ type CompactionPolicy struct {
 	Instructions string `json:"instructions,omitempty"`
 }
 
-// Check refuses what can't be meant, with [CodeInvalidInput].
+// Check refuses invalid values, with [CodeInvalidInput].
 func (c CompactionPolicy) Check() error {
 	switch c.Strategy {
 	case "", CompactionHybrid, CompactionSummarizeAll, CompactionSummarizeMiddle, CompactionTruncate, CompactionNone:
@@ -57,7 +57,7 @@ func (c CompactionPolicy) WithDefaults() CompactionPolicy {
 	return c
 }
 
-// Compaction says what a model no longer sees as it was (catalogue HA-82). The
+// Compaction says what a model no longer sees as it was. The
 // summary, where there is one, is the event's message.
 type Compaction struct {
 	Strategy CompactionStrategy `json:"strategy"`
@@ -71,7 +71,7 @@ type Compaction struct {
 	// Before and After are about how many tokens a request has.
 	Before int64 `json:"tokens_before,omitempty"`
 	After  int64 `json:"tokens_after,omitempty"`
-	// Instructed tells that the agent's own instructions were added to the prompt.
+	// Instructed means that the agent's own instructions were added to the prompt.
 	Instructed bool `json:"instructed,omitempty"`
 }
 

@@ -56,7 +56,7 @@ func (d *Daemon) WithDefaults() *Daemon {
 	return &filled
 }
 
-// Check refuses what can't be meant, with [CodeInvalidInput] and the field's path; nil
+// Check refuses invalid values, with [CodeInvalidInput] and the field's path; nil
 // is an agent that ends.
 func (d *Daemon) Check() error {
 	switch {
@@ -88,7 +88,7 @@ func (d *Daemon) Check() error {
 // Backlog is what a session has taken and not dealt with when its run has ended: the
 // next run of a daemon takes it over. Its zero value is an empty one.
 type Backlog struct {
-	// Unfinished tells that the run ended in the middle of something. Its message stands in
+	// Unfinished means that the run ended in the middle of something. Its message stands in
 	// the log, and the next run goes on from there.
 	Unfinished bool `json:"unfinished,omitempty"`
 	// Events wait, in the order in which they came.

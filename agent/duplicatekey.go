@@ -9,7 +9,7 @@ import (
 )
 
 // DuplicateKey is the path, as "input.parts[1].text", of a name that stands twice in one
-// object of a text in JSON; empty where none does. Of such a name some readers take
+// object of a text in JSON; empty if none does. Of such a name some readers take
 // the first value, some the last, and encoding/json a part of each, so that what was
 // looked at is not what is done. It reads no more than brackets and strings, and is
 // for texts that are JSON: of others the answer means nothing.

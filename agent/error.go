@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Error is what every refusal and failure is, in Go and on the wire (wire §7).
+// Error is what every refusal and failure is, in Go and on the wire (docs/wire.md §7).
 // The message alone says what, where and what to do: the plain temporal command
 // prints no more of it.
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
-	// Path is the field that is at fault, "input.parts[2].type"; empty where none is.
+	// Path is the field that is at fault, "input.parts[2].type"; empty if none is.
 	Path    string `json:"path,omitempty"`
 	Session string `json:"session,omitempty"`
 	Run     string `json:"run,omitempty"`
 	Status  Status `json:"status,omitempty"`
 	// Suspension is the one that is open.
 	Suspension string `json:"suspension,omitempty"`
-	// Retryable tells that the same thing, unchanged, may succeed later.
+	// Retryable means that the same thing, unchanged, may succeed later.
 	Retryable bool   `json:"retryable"`
 	Help      string `json:"help,omitempty"`
 	// Provider is set where a model's provider failed.
@@ -28,24 +28,24 @@ type Error struct {
 	// from the step to its run, and no further.
 	Charges []Charge `json:"charges,omitempty"`
 
-	// RetryAfter is how long the other side asked to wait; zero where it did not.
+	// RetryAfter is how long the other side asked to wait; zero if it did not.
 	RetryAfter time.Duration `json:"-"`
 	// Err is the cause. It does not cross a process's boundary.
 	Err error `json:"-"`
 }
 
-// ProviderFault is a provider's failure as data (catalogue HA-24).
+// ProviderFault is a provider's failure as data.
 type ProviderFault struct {
 	Kind  FaultKind `json:"kind"`
 	Model string    `json:"model"`          // as the Spec names it
 	HTTP  int       `json:"http,omitempty"` // the answer's status; zero where none came
-	// AfterToolResult tells that tools had already run in this run.
+	// AfterToolResult means that tools had already run in this run.
 	AfterToolResult bool `json:"after_tool_result"`
-	// Unsent tells that the request did not reach the provider: it costs nothing.
+	// Unsent means that the request did not reach the provider: it costs nothing.
 	Unsent bool `json:"-"`
 }
 
-// FaultKind sorts providers' failures; the set is closed (catalogue PA-62).
+// FaultKind sorts providers' failures; the set is closed.
 type FaultKind string
 
 // The kinds of provider failures. All but the first four are final.

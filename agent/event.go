@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// EventType names a durable event (wire §9). The set is open: readers skip what they do not know.
+// EventType names a durable event (docs/wire.md §9). The set is open: readers skip what they do not know.
 type EventType string
 
 // The durable events of a run.
@@ -97,7 +97,7 @@ type Resumed struct {
 	// Event and Payload are what triggered it.
 	Event       string `json:"event,omitempty"`
 	FromSummary bool   `json:"from_summary,omitempty"`
-	// Renewed tells that all limits count from here anew: a daemon was woken.
+	// Renewed means that all limits count from here anew: a daemon was woken.
 	Renewed bool `json:"renewed,omitempty"`
 }
 

@@ -3,7 +3,7 @@ package agent
 import "iter"
 
 // Handoff is the typed end of a run that somebody else will carry on: what every
-// agent of the tree learned, the run's own first (wire §6).
+// agent of the tree learned, the run's own first (docs/wire.md §6).
 type Handoff struct {
 	V          int        `json:"v"`
 	Session    string     `json:"session"`

@@ -14,7 +14,7 @@ var (
 	topicForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 )
 
-// Sizes that are promised to whoever speaks to a run (wire §1).
+// Sizes that are promised to whoever speaks to a run (docs/wire.md §1).
 const (
 	MaxIDLength = 64      // of a message's or a verb's id, in characters
 	MaxLabels   = 16      // labels of one run
@@ -92,7 +92,7 @@ func ProviderOf(model string) string {
 }
 
 // Counters count over a session's life, also where a run begins anew: yesterday's
-// button must not approve today's question (wire §2).
+// button must not approve today's question (docs/wire.md §2).
 type Counters struct {
 	Suspension int `json:"suspension,omitempty"`
 	Request    int `json:"request,omitempty"`

@@ -1,10 +1,10 @@
 package agent
 
 // Limits bound a run together with all runs below it. What is left is shared with them:
-// each is granted a part, and asks for more. A zero limit is none, but for OwnTurns,
+// each is granted a part, and asks for more. A zero limit is none, except for OwnTurns,
 // Agents and Depth. A run that has used one up fails with the limit's code, or asks.
 type Limits struct {
-	// Turns is how many turns the tree takes, exactly (catalogue X-18). A turn is one reply
+	// Turns is how many turns the tree takes, exactly. A turn is one reply
 	// of the model and the calls that it asks for; a summary is none.
 	Turns int `json:"turns,omitempty"`
 	// OwnTurns is how many turns the run itself takes; zero means the profile's,
@@ -41,7 +41,7 @@ func (l Limits) WithDefaults(turns int) Limits {
 	return l
 }
 
-// Check refuses limits that can't be meant with [CodeInvalidInput].
+// Check refuses invalid limits with [CodeInvalidInput].
 func (l Limits) Check() error {
 	switch {
 	case l.Turns < 0:

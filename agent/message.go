@@ -32,7 +32,7 @@ type Message struct {
 	By string `json:"by,omitempty"`
 	// Note tells why the runtime, and not a person, wrote a user's message.
 	Note Note `json:"note,omitempty"`
-	// Partial tells that an assistant's message was cut off by an interrupt.
+	// Partial means that an assistant's message was cut off by an interrupt.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -93,9 +93,9 @@ type ToolCall struct {
 	ID         string `json:"id"`                    // ours, "t12.2"
 	ProviderID string `json:"provider_id,omitempty"` // theirs: may be empty or repeated
 	Tool       string `json:"tool"`
-	// Arguments is a JSON value; empty where the model wrote none that is JSON.
+	// Arguments is a JSON value; empty if the model wrote none that is JSON.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Malformed is what the model wrote in the place of JSON.
+	// Malformed is what the model wrote instead of JSON.
 	Malformed string `json:"malformed,omitempty"`
 }
 
@@ -120,7 +120,7 @@ type ToolResult struct {
 	Text   string     `json:"text"`
 	// Size is the length in bytes of the whole text where only its beginning was kept.
 	Size int `json:"size,omitempty"`
-	// Partial tells that the tool was interrupted and this is what it had.
+	// Partial means that the tool was interrupted and this is what it had.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -220,12 +220,12 @@ type Reply struct {
 	// OutputError says how an answer does not fit.
 	OutputError string `json:"output_error,omitempty"`
 	// ArgumentErrors say, for each call of Parts in order, how its arguments do not fit its tool's
-	// schema; absent where all fit.
+	// schema; absent if all fit.
 	ArgumentErrors []string `json:"argument_errors,omitempty"`
 	// RuleMatches are, for each call of Parts in order, the numbers of the Spec's rules
-	// that it matches; absent where the Spec has no rules.
+	// that it matches; absent if the Spec has no rules.
 	RuleMatches [][]int `json:"rule_matches,omitempty"`
-	// Digests are, for each call of Parts in order, those of its arguments; absent where the
+	// Digests are, for each call of Parts in order, those of its arguments; absent if the
 	// arguments of all calls are short.
 	Digests []CallDigests `json:"digests,omitempty"`
 	// ParkRequests are the calls of await_resumption in Parts, in order, as they were read.

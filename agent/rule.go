@@ -9,7 +9,7 @@ import (
 
 // Rule decides about tool calls before they are made. Of all rules that match a
 // call the strictest wins: deny over ask over allow. A call that no rule matches
-// is made (catalogue HA-112), unless [Definition.Default] says otherwise.
+// is made, unless [Definition.Default] says otherwise.
 type Rule struct {
 	Do Ruling `json:"do"`
 	// Tools are names or patterns ("fs_*"); empty means every tool.
@@ -33,7 +33,7 @@ type Rule struct {
 	AnswerTimeouts
 }
 
-// AnswerTimeouts is how long a request waits; zero values wait for ever.
+// AnswerTimeouts is how long a request waits; zero values wait forever.
 type AnswerTimeouts struct {
 	// Remind makes the request show itself again after so long.
 	Remind Duration `json:"remind,omitempty"`
@@ -138,7 +138,7 @@ func (a ToolApproval) Rule() Rule {
 	return Rule{Do: RulingAsk, Reason: a.Reason, Approvers: a.Approvers, Confirm: a.Confirm, AnswerTimeouts: a.AnswerTimeouts}
 }
 
-// Check refuses what can't be meant, with [CodeInvalidInput] and the field.
+// Check refuses invalid values, with [CodeInvalidInput] and the field.
 func (a ToolApproval) Check() error { return a.Rule().check() }
 
 // UnmarshalJSON reads true, or the fields.

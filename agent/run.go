@@ -9,7 +9,7 @@ import (
 // Version is the version of everything on the wire.
 const Version = 1
 
-// Status is where a run stands; the set is closed (wire §1). A crash is not a status.
+// Status is where a run stands; the set is closed (docs/wire.md §1). A crash is not a status.
 type Status string
 
 // The statuses. The last four are ends: nothing leaves them.
@@ -46,7 +46,7 @@ const (
 	ReasonTimedOut   = "timed_out"  // the workflow's own execution timeout
 )
 
-// Start is the input of the workflow fermata.run (wire §3).
+// Start is the input of the workflow fermata.run (docs/wire.md §3).
 type Start struct {
 	V      int               `json:"v,omitempty"`
 	Agent  string            `json:"agent"`
@@ -83,7 +83,7 @@ type Input struct {
 	Briefing *Handoff `json:"briefing,omitempty"`
 }
 
-// maxTask bounds the task that a listing shows, in characters (wire §8).
+// maxTask bounds the task that a listing shows, in characters (docs/wire.md §8).
 const maxTask = 120
 
 // Task is the beginning of what is asked, on one line, as listings show it.
@@ -115,7 +115,7 @@ const (
 )
 
 // Outcome is how a run ended: the workflow's result, or the first detail of its
-// failure (wire §6).
+// failure (docs/wire.md §6).
 type Outcome struct {
 	V       int    `json:"v"`
 	Type    string `json:"type"` // always "outcome"
@@ -148,7 +148,7 @@ type Outcome struct {
 	Seq          int64    `json:"seq"`
 }
 
-// ToolCount counts what became of a tool's calls (catalogue HA-27).
+// ToolCount counts what became of a tool's calls.
 type ToolCount struct {
 	Tool     string `json:"tool"`
 	Calls    int    `json:"calls"`
@@ -170,7 +170,7 @@ func (t ToolCount) Without(before ToolCount) ToolCount {
 	return t
 }
 
-// OK reports whether the task was really finished (catalogue PA-74).
+// OK reports whether the task was really finished.
 func (o Outcome) OK() bool { return o.Status == StatusCompleted }
 
 // Err is why the run has no answer: nil for one that was completed or stopped.
@@ -184,7 +184,7 @@ func (o Outcome) Err() error {
 	return nil
 }
 
-// RunStatus is the answer to the query status (wire §5).
+// RunStatus is the answer to the query status (docs/wire.md §5).
 type RunStatus struct {
 	V        int        `json:"v"`
 	Session  string     `json:"session"`
@@ -195,7 +195,7 @@ type RunStatus struct {
 	Since    time.Time  `json:"since"`
 	Turn     int        `json:"turn"`
 	InFlight []InFlight `json:"in_flight"`
-	// Suspension is why the run waits; absent where it does not.
+	// Suspension is why the run waits; absent if it does not.
 	Suspension *Suspension `json:"suspension,omitempty"`
 	// Children counts the runs below this one by how they stand.
 	Children ChildCounts `json:"children"`
@@ -211,7 +211,7 @@ type RunStatus struct {
 	Cost   USD        `json:"cost_usd"`
 	Tree   Tally      `json:"tree,omitzero"`
 	Limits LimitsUsed `json:"limits"`
-	// Granted is what the run above has granted, less what was given back; Left is what
+	// Granted is what the parent has granted, less what was given back; Left is what
 	// may still be used. Both are nil where nothing is bounded.
 	Granted   *Budget `json:"granted,omitempty"`
 	Remaining *Budget `json:"remaining,omitempty"`
@@ -272,7 +272,7 @@ type Used[T any] struct {
 	Max  T `json:"max"`
 }
 
-// Memo is the one field of a run's memo: a listing of many runs is a whole inbox (wire §8).
+// Memo is the one field of a run's memo: a listing of many runs is a whole inbox (docs/wire.md §8).
 type Memo struct {
 	V      int       `json:"v"`
 	Run    string    `json:"run,omitempty"`
@@ -304,7 +304,7 @@ type MemoRequest struct {
 	Approvers []string    `json:"approvers,omitempty"`
 	Opened    time.Time   `json:"opened"`
 	Deadline  time.Time   `json:"deadline,omitzero"`
-	// Reminded tells that the request has waited for longer than it should.
+	// Reminded means that the request has waited for longer than it should.
 	Reminded bool `json:"reminded,omitempty"`
 }
 

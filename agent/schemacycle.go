@@ -11,7 +11,7 @@ import (
 )
 
 // SchemaCycle says why nobody who holds a value to a JSON Schema need come to an end; empty
-// where one does. {"$ref":"#"} leads back to itself for ever, which ends the process,
+// where one does. {"$ref":"#"} leads back to itself forever, which ends the process,
 // and some schemas lead on so often that it is the same. One that goes down in the
 // value each time, as those of lists and trees do, ends with it. Of references only
 // "#" and "#/…" can be followed here; others are a reason too. The schema has to be as
@@ -189,7 +189,7 @@ func values(object map[string]any) (list []any) {
 
 var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
 
-// at is what a reference leads to; nil where it leads nowhere.
+// at is what a reference leads to; nil if it leads nowhere.
 func (w wanderer) at(ref string) any {
 	pointer, err := url.PathUnescape(strings.TrimPrefix(ref, "#"))
 	if err != nil {

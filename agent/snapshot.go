@@ -22,7 +22,7 @@ type TurnSnapshot struct {
 	StateChanges map[string]json.RawMessage `json:"state_changes,omitempty"`
 }
 
-// CheckpointID names the point behind an event of a session's log (wire §2). It
+// CheckpointID names the point behind an event of a session's log (docs/wire.md §2). It
 // is unique over the session's life.
 func CheckpointID(seq int64) string { return fmt.Sprintf("cp-%d", seq) }
 
@@ -69,7 +69,7 @@ type Forked struct {
 	Session    string `json:"session"`
 	Run        string `json:"run"` // whose checkpoint it is; empty for the session's beginning
 	Checkpoint string `json:"checkpoint"`
-	// Retry tells that the run tries that one again.
+	// Retry means that the run tries that one again.
 	Retry bool `json:"retry,omitempty"`
 }
 

@@ -42,7 +42,7 @@ type Definition struct {
 	// Ceiling bounds the tools of this agent and of all below it, by names and
 	// patterns; empty means no bound but the definitions' own.
 	Ceiling []string `json:"ceiling,omitempty"`
-	// Profile sets defaults for Limits.OwnTurns, Nudges and Repairs (catalogue HA-39).
+	// Profile sets defaults for Limits.OwnTurns, Nudges and Repairs.
 	Profile Profile `json:"profile,omitempty"`
 	Limits  Limits  `json:"limits,omitzero"`
 	// OnLimit and OnLoop say whether a limit that is reached, or a call that is
@@ -58,7 +58,7 @@ type Definition struct {
 	// Nudge is what such a reply is answered with; empty means a text of ours.
 	Nudge string `json:"nudge,omitempty"`
 	// Require lists tools that must have succeeded before a run may complete;
-	// of the names in one entry one is enough (catalogue HA-59).
+	// of the names in one entry one is enough.
 	Require []OneOf `json:"require,omitempty"`
 	// Output is a JSON Schema for the final answer; empty means free text. In Go,
 	// model.OutputOf derives it from a type.
@@ -74,7 +74,7 @@ type Definition struct {
 	// ModelSilence caps the wait for the next piece of a model's reply; zero means 60s.
 	ModelSilence Duration `json:"model_silence,omitempty"`
 	// ModelAttempts is how often a model call is tried, waiting 2s, 4s, 8s …
-	// 30s or as long as the provider asks; zero means 4 (catalogue PA-43).
+	// 30s or as long as the provider asks; zero means 4.
 	ModelAttempts int `json:"model_attempts,omitempty"`
 	// MaxOutputTokens caps one reply; zero means the model's own cap.
 	MaxOutputTokens int `json:"max_output_tokens,omitempty"`
@@ -84,14 +84,14 @@ type Definition struct {
 	// empty means each provider's default.
 	Reasoning Reasoning `json:"reasoning,omitempty"`
 	// ResumeWithin is how long after it was suspended a run can be resumed or answered; then
-	// both are refused with [CodeExpired]. Zero means for ever.
+	// both are refused with [CodeExpired]. Zero means forever.
 	ResumeWithin Duration `json:"resume_within,omitempty"`
 	// Compaction says how a long conversation is made to fit into the model's window.
 	Compaction CompactionPolicy `json:"compaction,omitzero"`
 	// Daemon makes the agent idle instead of ending; nil means that it ends.
 	Daemon *Daemon `json:"daemon,omitempty"`
 	// Redact keeps what a run is asked, and what it asks, out of listings: they show
-	// neither task nor text (wire §8).
+	// neither task nor text (docs/wire.md §8).
 	Redact bool `json:"redact,omitempty"`
 	// StateVersion is the version of the session's state that the agent's tools
 	// write. A session of another version is migrated when a run begins.
@@ -107,7 +107,7 @@ type Spec struct {
 	Toolset []ToolSpec `json:"toolset,omitempty"`
 	// Policy is what of the worker's is about the agent, as it was when the run began.
 	Policy Policy `json:"policy,omitempty"`
-	// Price is the model's, zero where it is unknown.
+	// Price is the model's, zero if it is unknown.
 	Price Price `json:"price,omitzero"`
 	// Unpriced are the fallbacks whose price was not known when the run began.
 	Unpriced []string `json:"unpriced,omitempty"`
@@ -115,7 +115,7 @@ type Spec struct {
 	// the run's own.
 	ModelQueue string `json:"model_queue,omitempty"`
 	// Window is how many tokens a request and its reply may have together, and
-	// MaxOutput how many of them a reply may; zero where it is unknown.
+	// MaxOutput how many of them a reply may; zero if it is unknown.
 	Window    int `json:"window,omitempty"`
 	MaxOutput int `json:"max_output,omitempty"`
 }
@@ -125,7 +125,7 @@ type ToolSpec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Input       json.RawMessage `json:"input,omitempty"` // a JSON Schema
-	// Timeout caps one attempt; zero means 10m (catalogue PA-67).
+	// Timeout caps one attempt; zero means 10m.
 	Timeout Duration `json:"timeout,omitempty"`
 	// Attempts is how often a failing call is made, waiting 1s, 2s, 4s …; zero
 	// means once. More than once is only for tools that are safe to run again.
@@ -182,7 +182,7 @@ const (
 // Completion says what ends a run.
 type Completion string
 
-// The ways to complete (catalogue X-21).
+// The ways to complete.
 const (
 	CompletionNatural Completion = "natural" // a reply without tool calls
 	CompletionTool    Completion = "tool"    // a call of the tool [FinishTool]
@@ -191,7 +191,7 @@ const (
 // FinishTool is the tool that ends a run under completion "tool".
 const FinishTool = "finish"
 
-// Profile names a set of defaults (catalogue HA-39).
+// Profile names a set of defaults.
 type Profile string
 
 // The profiles: a loop that uses tools, one that looks things up, one that

@@ -10,7 +10,7 @@ type SubAgent struct {
 	Description string `json:"description,omitempty"`
 	// Tools is what it may use of its own tools, by names and patterns; empty means
 	// those that the agent above it has too. What is given here is given on: no
-	// agent below may use what the ones above it may not (catalogue HA-97).
+	// agent below may use what the ones above it may not.
 	Tools []string `json:"tools,omitempty"`
 	// Limits may lower the agent's own.
 	Limits Limits `json:"limits,omitzero"`

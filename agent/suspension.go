@@ -20,7 +20,7 @@ type Suspension struct {
 	// ResumeBy is until when a person may resume the run; zero if there is no bound (see
 	// [Definition.ResumeWithin]). What it asks is answered for as long, counted from Since.
 	ResumeBy time.Time `json:"resume_by,omitzero"`
-	// Owner is who lets the run go on; empty where the suspension was told of by one
+	// Owner is who lets the run go on; empty if the suspension was told of by one
 	// who does not know.
 	Owner      Owner       `json:"owner,omitempty"`
 	Requests   []Request   `json:"requests,omitempty"`
@@ -68,7 +68,7 @@ const (
 type Hold struct {
 	ID   string   `json:"id"` // "h-3", counted over the life of the session that was held
 	From HoldFrom `json:"from"`
-	// Session is the one that the hold was laid on; its tree inherits it.
+	// Session is the one that the hold was added to; its tree inherits it.
 	Session string `json:"session"`
 	Verb    Verb   `json:"verb"` // pause or interrupt
 	By      string `json:"by,omitempty"`

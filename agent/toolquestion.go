@@ -29,7 +29,7 @@ const (
 	maxKept     = 16 << 10 // bytes of a question's state
 )
 
-// Check tells what is wrong with a question: [CodeInvalidInput] or [CodeTooLarge].
+// Check reports what is wrong with a question: [CodeInvalidInput] or [CodeTooLarge].
 func (q ToolQuestion) Check() error {
 	switch {
 	case strings.TrimSpace(q.Text) == "":
@@ -57,16 +57,16 @@ func (q ToolQuestion) Check() error {
 type ToolAnswer struct {
 	// Text is what was answered, or the choice.
 	Text string `json:"text,omitempty"`
-	// Choice is the number of the choice, from 0; nil where it is none.
+	// Choice is the number of the choice, from 0; nil if it is none.
 	Choice *int `json:"choice,omitempty"`
 	// Data is JSON, where such was given.
 	Data json.RawMessage `json:"data,omitempty"`
 	// By is who answered: a claim.
 	By string `json:"by,omitempty"`
-	// Declined tells that nobody answers: it was rejected, for the reason in Text, or its
+	// Declined means that nobody answers: it was rejected, for the reason in Text, or its
 	// time was over.
 	Declined bool `json:"declined,omitempty"`
-	// Expired tells that nobody answered until the question's deadline. The answer is
+	// Expired means that nobody answered until the question's deadline. The answer is
 	// then the question's default, or Declined where it has none. The runtime alone sets it.
 	Expired bool `json:"expired,omitempty"`
 	// State is what the question had as its own. Of the answers of a call only the

@@ -12,7 +12,7 @@ import (
 
 // Trace is what the spans of a run's work are found by, in every process the same. A
 // run is traced in stints: from its start, or from where it went on, to where it
-// suspends or ends. Each is a trace of its own, but for the first of a run that was
+// suspends or ends. Each is a trace of its own, except for the first of a run that was
 // started from within a trace: it is a part of that.
 type Trace struct {
 	// Segment is the number of the event with which it began.
@@ -32,7 +32,7 @@ type TraceSegment struct {
 	Began time.Time `json:"began,omitzero"`
 	// TurnBegan is since when its turn is on within the stint; zero between two turns.
 	TurnBegan time.Time `json:"turn_began,omitzero"`
-	// Over tells that the run has suspended: what comes now belongs to no stint.
+	// Over means that the run has suspended: what comes now belongs to no stint.
 	Over bool `json:"over,omitempty"`
 	// Suspension is what the run waited on before the stint, Cause is who let it go on,
 	// and Told is set where it was told something then: an answer, a message, an event.
@@ -86,7 +86,7 @@ func CheckTraceparent(text string) bool {
 	return traceForm.MatchString(text) && text[3:35] != strings.Repeat("0", 32) && text[36:52] != strings.Repeat("0", 16)
 }
 
-// TraceparentIn is the traceparent in what came with a start as its meta; empty where
+// TraceparentIn is the traceparent in what came with a start as its meta; empty if
 // there is none.
 func TraceparentIn(meta json.RawMessage) string {
 	var m struct {

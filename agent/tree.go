@@ -6,7 +6,7 @@ type ChildStart struct {
 	Parent Parent `json:"parent"`
 	// Depth counts the runs above this one; the root's is zero.
 	Depth int `json:"depth"`
-	// Background tells that the parent does not wait for the result.
+	// Background means that the parent does not wait for the result.
 	Background bool `json:"background,omitempty"`
 	// Ceilings are the bounds that the run's tools have to fit, one for each
 	// ancestor that has one, and Rules the ancestors' own, which hold here too.
@@ -26,7 +26,7 @@ type ChildStart struct {
 	MaxDepth int      `json:"max_depth,omitempty"`
 }
 
-// Parent is the run above.
+// Parent is the parent.
 type Parent struct {
 	Session string `json:"session"`
 	Run     string `json:"run"`
@@ -34,13 +34,13 @@ type Parent struct {
 	Call string `json:"call,omitempty"`
 }
 
-// ParentOrder passes a verb on from a run to one below it (wire §10).
+// ParentOrder passes a verb on from a run to one below it (docs/wire.md §10).
 type ParentOrder struct {
 	Run  string `json:"run"`  // the receiver's
 	From string `json:"from"` // the sender's run
 	// Verb is pause, interrupt, resume, stop or cancel.
 	Verb Verb `json:"verb"`
-	// Own tells that the parent's model means this run alone; else Held are all the
+	// Own means that the parent's model means this run alone; else Held are all the
 	// holds above the receiver, whatever came before, and Heard the holds that the
 	// sender knows of: one that it does not know of yet is not lifted.
 	Own        bool      `json:"own,omitempty"`
@@ -55,7 +55,7 @@ type ParentOrder struct {
 	FromSummary bool `json:"from_summary,omitempty"`
 }
 
-// ChildReport is what a run tells the one above it (wire §10). How it ended is not in it: the
+// ChildReport is what a run tells the one above it (docs/wire.md §10). How it ended is not in it: the
 // run above asks Temporal.
 type ChildReport struct {
 	Run     string `json:"run"` // the receiver's
@@ -71,7 +71,7 @@ type ChildReport struct {
 	Suspension *SuspensionSummary `json:"suspension,omitempty"`
 }
 
-// Node is a run in a tree (wire §5). Its truth is in its own run: Heard says how
+// Node is a run in a tree (docs/wire.md §5). Its truth is in its own run: Heard says how
 // old this is.
 type Node struct {
 	Session    string             `json:"session"`
@@ -86,7 +86,7 @@ type Node struct {
 	Used Tally `json:"used,omitzero"`
 	// Granted is what the one above has granted it, less what it gave back; Left is what
 	// it may still use, by that and by its own limits. Both are nil where nothing bounds it;
-	// Left also at the run's end, when what was left has gone back to the one above.
+	// Left also at the run's end, when what was left has gone back to the parent.
 	Granted   *Budget `json:"granted,omitempty"`
 	Remaining *Budget `json:"remaining,omitempty"`
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // A Verb is something that one may say to a live run. Each is a signal and an
-// update of the same name and payload (wire §4).
+// update of the same name and payload (docs/wire.md §4).
 type Verb string
 
 // The verbs of a live run.
@@ -25,7 +25,7 @@ const (
 )
 
 // Strength orders the verbs that hold a run or end it: a stronger one overtakes
-// a weaker one in progress. It is zero for every other verb (wire §4).
+// a weaker one in progress. It is zero for every other verb (docs/wire.md §4).
 func (v Verb) Strength() int {
 	switch v {
 	case VerbPause:
@@ -70,7 +70,7 @@ type InterruptCommand struct {
 	Grace Duration `json:"grace,omitempty"`
 }
 
-// ResumeCommand lifts the session's own hold and wakes a run that waits for nothing
+// ResumeCommand removes the session's own hold and wakes a run that waits for nothing
 // that somebody has to say.
 type ResumeCommand struct {
 	CommandHeader
@@ -169,7 +169,7 @@ type EmitCommand struct {
 }
 
 // Ack is a verb's answer: its effect is decided, whether or not the run has
-// come to rest (wire §4).
+// come to rest (docs/wire.md §4).
 type Ack struct {
 	V          int    `json:"v"`
 	Session    string `json:"session"`
@@ -191,7 +191,7 @@ const (
 )
 
 // RefusedVerb is a verb that was refused though it could not be told: it came as a
-// signal (wire §1).
+// signal (docs/wire.md §1).
 type RefusedVerb struct {
 	Verb  string    `json:"verb"`
 	How   string    `json:"how"` // signal

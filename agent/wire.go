@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The live events (wire §9): they have no cursor, are not recorded, and may be
+// The live events (docs/wire.md §9): they have no cursor, are not recorded, and may be
 // lost. Whoever reads only what is recorded misses nothing.
 const (
 	EventDeltaText     EventType = "delta.text"     // continues the text of the turn's reply
@@ -16,7 +16,7 @@ const (
 	EventCallProgress  EventType = "call.progress"  // a tool's remark while it works
 )
 
-// WireEvent is an event as readers get it (wire §9): one form for every type,
+// WireEvent is an event as readers get it (docs/wire.md §9): one form for every type,
 // for what is recorded and for what is live.
 type WireEvent struct {
 	V int `json:"v"`

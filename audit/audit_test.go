@@ -226,7 +226,7 @@ func TestOpenRefuses(t *testing.T) {
 	require.ErrorIs(t, err, agent.CodeNotWritten)
 }
 
-// A lock that somebody else keeps holds nothing up for ever.
+// A lock that somebody else keeps holds nothing up forever.
 func TestALockThatIsKept(t *testing.T) {
 	_, private := keys(t)
 	path := filepath.Join(t.TempDir(), "audit.jsonl")

@@ -82,7 +82,7 @@ func (w *Writer) live() {
 	}
 }
 
-// Close tells that this process adds no more.
+// Close means that this process adds no more.
 func (w *Writer) Close() error {
 	close(w.stop)
 	w.stopped.Wait()

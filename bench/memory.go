@@ -11,7 +11,7 @@ import (
 type memory struct {
 	Heap       uint64 // bytes that live
 	Goroutines int
-	RSS        uint64 // bytes that the system gave it; zero where the system does not tell
+	RSS        uint64 // bytes that the system gave it; zero if the system does not tell
 }
 
 // held takes out the garbage and looks what is left.

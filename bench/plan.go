@@ -22,7 +22,7 @@ type plan struct {
 	Rests int `json:"rests,omitempty"`
 	// Each is how long a model call takes; zero is no time at all.
 	Each time.Duration `json:"each,omitempty"`
-	// Thinks makes the model think for ever after the turns and rests.
+	// Thinks makes the model think forever after the turns and rests.
 	Thinks bool `json:"thinks,omitempty"`
 }
 

@@ -24,7 +24,7 @@ type AnswerOptions struct {
 	Token string
 }
 
-// ApproveOptions says more of an approval; nil means every default.
+// ApproveOptions are optional; nil means all defaults.
 type ApproveOptions struct {
 	// Arguments replace the model's: anything that is an object
 	// in JSON; nil means those that were asked for.
@@ -39,7 +39,7 @@ type ApproveOptions struct {
 	Token string
 }
 
-// RejectOptions says more of a rejection; nil means every default.
+// RejectOptions are optional; nil means all defaults.
 type RejectOptions struct {
 	// By is who rejects: a claim, recorded as one.
 	By string

@@ -21,7 +21,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Options says how runs are reached; nil means every default.
+// Options says how runs are reached; nil means all defaults.
 type Options struct {
 	// TaskQueue is where new runs wait for workers; empty means "fermata".
 	TaskQueue string
@@ -40,7 +40,7 @@ type Options struct {
 // ErrNoStore is the cause of an [agent.CodeNotSetUp] of a client that was given no store.
 var ErrNoStore = errors.New("it needs the store that the workers use, and there is none (client.Options.Store)")
 
-// Client speaks to runs. It may be used from many goroutines at once.
+// Client speaks to runs. It is safe for concurrent use.
 type Client struct {
 	temporal  client.Client
 	taskQueue string
@@ -70,7 +70,7 @@ func New(c client.Client, o *Options) *Client {
 	return n
 }
 
-// StartOptions says more of a start; nil means every default.
+// StartOptions are optional; nil means all defaults.
 type StartOptions struct {
 	// Session is the conversation to begin or to go on with; empty means a new
 	// one with an id of ours.
@@ -119,7 +119,7 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 	return c.begin(ctx, session, start, o.Priority)
 }
 
-// Input is the workflow's input that a start with these options has (wire §3).
+// Input is the workflow's input that a start with these options has (docs/wire.md §3).
 func (o *StartOptions) Input(name, text string) agent.Start {
 	return agent.Start{
 		V: agent.Version, Agent: name, Input: agent.Input{Text: text, Data: o.Data, Briefing: o.Briefing},

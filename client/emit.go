@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// EmitOptions says more of an event; nil means every default.
+// EmitOptions are optional; nil means all defaults.
 type EmitOptions struct {
 	// Session is the one that is told, whatever it waits for: what it refuses is an
 	// error then. Empty means every run that waits for the topic, or hears it.

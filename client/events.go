@@ -29,7 +29,7 @@ type EventsOptions struct {
 	Live bool
 }
 
-// Event is an event of a session. Its JSON is the wire form (wire §9).
+// Event is an event of a session. Its JSON is the wire form (docs/wire.md §9).
 type Event struct {
 	// Event is what the log has, with the fields that its Type speaks of. Of a live
 	// event only Type, Time and Turn are set.

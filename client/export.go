@@ -22,11 +22,11 @@ type ExportOptions struct {
 	Key signals.Signer
 	// ValidFor is how long the export can be imported; zero means 24 hours.
 	ValidFor time.Duration
-	// NoExpiry lets it be imported for ever.
+	// NoExpiry lets it be imported forever.
 	NoExpiry bool
 }
 
-// lasts is how long the export is good; zero means for ever.
+// lasts is how long the export is good; zero means forever.
 func (o ExportOptions) lasts() (time.Duration, error) {
 	switch {
 	case o.Key.ID() == "":
@@ -43,7 +43,7 @@ func (o ExportOptions) lasts() (time.Duration, error) {
 	return o.ValidFor, nil
 }
 
-// ExportInfo says what a file has. Expires is zero where it is good for ever, and
+// ExportInfo says what a file has. Expires is zero where it is good forever, and
 // Suspension nil where the session is at an end.
 type ExportInfo struct {
 	Export     string            `json:"export"` // its id

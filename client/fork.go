@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// ForkOptions says how a run begins anew; nil means every default.
+// ForkOptions says how a run begins anew; nil means all defaults.
 type ForkOptions struct {
 	// Checkpoint is where: of a fork the newest where it is empty, of a retry the
 	// last from which the failed run can go on. Start begins at the run's own

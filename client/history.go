@@ -37,7 +37,7 @@ type history struct {
 	over      bool  // no more comes: the execution is closed, or the poll failed
 	followers map[*follower]struct{}
 	told      time.Time   // when readers were told last
-	later     *time.Timer // tells them again; nil where there is nothing to tell
+	later     *time.Timer // tells them again; nil if there is nothing to tell
 
 	asking chan struct{} // held by who asks the run
 	latest openPart

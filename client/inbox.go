@@ -39,7 +39,7 @@ type InboxItem struct {
 	agent.Request
 	// Age is how long it has been open.
 	Age agent.Duration `json:"age"`
-	// Reminded tells that it has waited for longer than it should.
+	// Reminded means that it has waited for longer than it should.
 	Reminded bool `json:"reminded,omitempty"`
 }
 

@@ -43,7 +43,7 @@ type RunInfo struct {
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	// WaitsFor is what a suspended run waits for, its suspension's kind first and
-	// then what (wire §8); empty for all others.
+	// then what (docs/wire.md §8); empty for all others.
 	WaitsFor []string `json:"waits_for,omitempty"`
 }
 
@@ -104,7 +104,7 @@ func (f ListFilter) query(now time.Time) string {
 }
 
 // status believes Temporal first: a run that was terminated keeps its last
-// attributes for ever (wire §8).
+// attributes forever (docs/wire.md §8).
 func (f ListFilter) status() string {
 	switch f.Status {
 	case agent.StatusCompleted:

@@ -36,7 +36,7 @@ type reader struct {
 	over  bool // the one who reads has had enough, or all
 }
 
-// tell tells why reading ended, if not by itself.
+// tell reports why reading ended, if not by itself.
 func (r *reader) tell(err error) {
 	if err != nil && !r.over {
 		r.yield(Event{}, fmt.Errorf("reading the events of session %s: %w", r.session, err))

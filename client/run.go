@@ -19,7 +19,7 @@ import (
 )
 
 // Run is one run of a session: what is said through it reaches this run or is
-// refused. It may be used from many goroutines at once, and is not to be copied.
+// refused. It is safe for concurrent use, and is not to be copied.
 type Run struct {
 	client  *Client
 	Session string
@@ -170,7 +170,7 @@ var closes = map[enums.EventType]bool{
 }
 
 // outcome reads the Outcome of a closed run; for one that had no chance to write
-// it, what is known of it is put together (wire §6).
+// it, what is known of it is put together (docs/wire.md §6).
 func (r *Run) outcome(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (*agent.Outcome, error) {
 	o := &agent.Outcome{}
 	err := r.client.temporal.GetWorkflow(ctx, r.Session, info.GetExecution().GetRunId()).Get(ctx, o)
@@ -210,7 +210,7 @@ func (r *Run) terminatedOutcome(info *workflowpb.WorkflowExecutionInfo, status a
 	}
 }
 
-// ReadMemo reads what a listing knows of a run; zero where it has no memo of ours.
+// ReadMemo reads what a listing knows of a run; zero if it has no memo of ours.
 func ReadMemo(info *workflowpb.WorkflowExecutionInfo) (m agent.Memo) {
 	if p, ok := info.GetMemo().GetFields()[agent.MemoKey]; ok {
 		_ = converter.GetDefaultDataConverter().FromPayload(p, &m) // somebody else's memo is none of ours

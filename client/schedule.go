@@ -118,7 +118,7 @@ type ScheduleInfo struct {
 	Topic string         `json:"topic,omitempty"`
 	Cron  string         `json:"cron,omitempty"`
 	Every agent.Duration `json:"every,omitempty"`
-	// Next is the time of its next tick; zero where none is to come.
+	// Next is the time of its next tick; zero if none is to come.
 	Next   time.Time `json:"next,omitzero"`
 	Paused bool      `json:"paused,omitempty"`
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// SendOptions says more of a message; nil means every default.
+// SendOptions are optional; nil means all defaults.
 type SendOptions struct {
 	// Mode says when it reaches the model; empty means at the next turn. A run
 	// that it begins has it from the start.

@@ -39,7 +39,7 @@ type theatre struct {
 	// worker makes of what is behind the run's last task.
 	asking func()
 	ahead  []agent.Event
-	// notices makes what a long poll says; nil where it says nothing.
+	// notices makes what a long poll says; nil if it says nothing.
 	notices func(ctx context.Context, execution string) func() (*historypb.HistoryEvent, error)
 	polls   atomic.Int64
 }
@@ -81,7 +81,7 @@ func newTheatre(t *testing.T) *theatre {
 	return th
 }
 
-// tells makes the server tell of what the session's last execution does, but for one
+// tells makes the server tell of what the session's last execution does, except for one
 // notice in a few; zero for all.
 func (th *theatre) tells(lost int) {
 	th.notices = func(ctx context.Context, execution string) func() (*historypb.HistoryEvent, error) {

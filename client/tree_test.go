@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// node is an execution that ran for a while; for ever where until is zero.
+// node is an execution that ran for a while; forever where until is zero.
 func node(t *testing.T, session, run string, status enums.WorkflowExecutionStatus, from, until int) *workflowpb.WorkflowExecutionInfo {
 	info := execution(t, session, run, status, agent.Memo{V: 1, Run: run, Status: agent.StatusRunning}, map[string]any{agent.AttrAgent: "worker"})
 	info.FirstRunId = "" // listings do not tell it

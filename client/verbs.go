@@ -23,7 +23,7 @@ func (r *Run) Interrupt(ctx context.Context, reason string) (agent.Ack, error) {
 	return r.update(ctx, agent.InterruptCommand{CommandHeader: r.header(), Reason: reason})
 }
 
-// ResumeOptions says more of a resume; nil means every default.
+// ResumeOptions are optional; nil means all defaults.
 type ResumeOptions struct {
 	// Suspension refuses the resume as [agent.CodeStale] where another one is open;
 	// empty means whichever is.
@@ -38,7 +38,7 @@ type ResumeOptions struct {
 	Token string
 }
 
-// Resume lifts the run's own hold, with all below it, and wakes a run that waits
+// Resume removes the run's own hold, with all below it, and wakes a run that waits
 // for nothing that somebody has to say. Errors are those of [Run.Pause], and
 // [agent.CodeNotSuspended], [agent.CodeNeedsAnswer] and [agent.CodeHeldByParent].
 func (r *Run) Resume(ctx context.Context, o *ResumeOptions) (agent.Ack, error) {
@@ -86,7 +86,7 @@ func (r *Run) CanResume(ctx context.Context) error {
 	return s.Resumable(time.Now())
 }
 
-// Suspension is why the run waits and on what, nil where it does not. Errors are
+// Suspension is why the run waits and on what, nil if it does not. Errors are
 // those of [Run.Status].
 func (r *Run) Suspension(ctx context.Context) (*agent.Suspension, error) {
 	s, err := r.Status(ctx)

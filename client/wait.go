@@ -15,7 +15,7 @@ import (
 )
 
 // Wait waits until the run rests or ends, after whatever was said through this
-// handle. A run that waits for nothing but a grant from the one above goes on by itself, and
+// handle. A run that waits for nothing but a grant from the parent goes on by itself, and
 // does not count as resting. Where it rests the Outcome's Status is [agent.StatusSuspended], Suspension
 // tells why, and Ended is zero; of a rest that no worker tells, only what a
 // listing knows is there. The run does not depend on anybody who waits, and its
@@ -52,7 +52,7 @@ func (c *Client) RunOf(ack agent.Ack) *Run {
 	return r
 }
 
-// awaitSuspension waits until an execution rests; nil where it is closed. The history wakes it
+// awaitSuspension waits until an execution rests; nil if it is closed. The history wakes it
 // when listings show something new, and since a notice may be lost in the server, it
 // looks besides, ever more seldom.
 func (r *Run) awaitSuspension(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (*agent.Outcome, error) {
@@ -94,7 +94,7 @@ func (r *Run) awaitSuspension(ctx context.Context, info *workflowpb.WorkflowExec
 	}
 }
 
-// suspendedOutcome is the Outcome of a run that rests, nil where it does not. The run knows
+// suspendedOutcome is the Outcome of a run that rests, nil if it does not. The run knows
 // best, such as what a call that waits for approval was given; its memo tells where no
 // worker is there, or none has time in a while.
 func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (out *agent.Outcome, answered bool) {

@@ -7,9 +7,9 @@ import (
 // watch is what a reader knows of the execution that it looks at, and what tells
 // it that there is more.
 type watch struct {
-	read    *workflowpb.WorkflowExecutionInfo // as it was when all of it was read; nil where it was not
+	read    *workflowpb.WorkflowExecutionInfo // as it was when all of it was read; nil if it was not
 	history *follower                         // nil where none is followed
-	news    <-chan struct{}                   // of the history; nil where no more comes
+	news    <-chan struct{}                   // of the history; nil if no more comes
 	woken   bool                              // the history has told of something
 	over    string                            // the execution whose history tells no more until the run goes on
 	looks   *pollTimer
@@ -21,7 +21,7 @@ func (w *watch) seen(info *workflowpb.WorkflowExecutionInfo) bool {
 		w.read.GetStatus() == info.GetStatus() && w.read.GetHistoryLength() == info.GetHistoryLength()
 }
 
-// grown is what the history tells of the execution; nil where the server has to be asked.
+// grown is what the history tells of the execution; nil if the server has to be asked.
 func (w *watch) grown() *workflowpb.WorkflowExecutionInfo {
 	if !w.woken || !w.current() {
 		return nil

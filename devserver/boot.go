@@ -80,7 +80,7 @@ func choosePorts(frontend *net.TCPAddr) (map[primitives.ServiceName]*net.TCPAddr
 	return ports, nil
 }
 
-// isListenError says that a port was not to be had.
+// isListenError says that a port was not available.
 func isListenError(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "listen"

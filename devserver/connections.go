@@ -15,7 +15,7 @@ import (
 
 // connections are the gRPC connections by which the server's services speak to
 // each other. The server leaves a good part of them open when it stops, each with
-// goroutines that dial a dead port for ever; here they are kept to be closed.
+// goroutines that dial a dead port forever; here they are kept to be closed.
 type connections struct {
 	serverclient.FactoryProvider
 

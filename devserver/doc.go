@@ -19,7 +19,7 @@
 // It is not for production. It has one shard, one database connection, no
 // replicas, no authentication and no TLS; it trusts everybody who can open a
 // connection to loopback on this machine; limits that protect a cluster from its
-// users are lifted; its database is never migrated. It is tuned for the time
+// users are removed; its database is never migrated. It is tuned for the time
 // that one call takes, not for how many it can bear. For anything that has to
 // outlive a laptop, run a Temporal cluster or Temporal Cloud.
 //

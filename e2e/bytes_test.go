@@ -32,7 +32,7 @@ func (s *stage) historyBytes(t *testing.T, session, execution string) (n int) {
 	return n
 }
 
-// What people are asked below costs the run above next to nothing: the arguments of 64
+// What people are asked below costs the parent next to nothing: the arguments of 64
 // calls stand in the run that asks, and whoever decides reads them there.
 func TestApprovalsBelowAreCheapAbove(t *testing.T) {
 	testenv.Long(t)

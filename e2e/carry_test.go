@@ -130,7 +130,7 @@ func (s *stage) intact(t *testing.T, session string) (events []agent.Event, coun
 	return view.Events(), count
 }
 
-// subject is what an event tells of and can tell once; empty where it may be told
+// subject is what an event tells of and can tell once; empty if it may be told
 // more often.
 func subject(e agent.Event) string {
 	switch {

@@ -223,7 +223,7 @@ func (c *treeFixture) allOnce(t *testing.T, run *client.Run) {
 }
 
 // A hold that is said while a run is carried over holds it in the next execution,
-// and what works below it, until it is lifted there.
+// and what works below it, until it is removed there.
 func TestCarryHolds(t *testing.T) {
 	t.Parallel()
 	c := newTreeFixture(t, 50, "never")

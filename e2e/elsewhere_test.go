@@ -69,7 +69,7 @@ func (s *scribe) Generate(_ context.Context, req *model.Request, _ func(model.De
 // pageSize is how long what the tool returns is.
 const pageSize = 40 << 10
 
-// library starts workers whose models are rated, each a process of its own but for its memory.
+// library starts workers whose models are rated, each a process of its own except for its memory.
 func (s *stage) library(t *testing.T, m *scribe, rate worker.RateLimit, workers int) *moved {
 	t.Helper()
 	moves := &moved{Store: s.dir}

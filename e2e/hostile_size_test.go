@@ -50,7 +50,7 @@ func (s *stage) update(t *testing.T, within time.Duration, session, name string,
 	return err
 }
 
-// sound checks that no task of a run has failed, but for those that the server itself
+// sound checks that no task of a run has failed, except for those that the server itself
 // begins anew since too much waits behind them.
 func (s *stage) sound(t *testing.T, run *client.Run) {
 	t.Helper()

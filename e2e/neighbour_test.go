@@ -17,7 +17,7 @@ import (
 )
 
 // The server gives what a workflow began with to what follows on it also where a cron
-// schedule makes it anew. Whoever starts a run can so put a state in the place of the one
+// schedule makes it anew. Whoever starts a run can so put a state instead of the one
 // that an execution hands on: here one whose request needs no approver.
 func TestAForgedStateIsNotTaken(t *testing.T) {
 	t.Parallel()

@@ -154,7 +154,7 @@ func (p *page) play(t *testing.T, b docBlock) {
 	}
 }
 
-// sh runs a block as a person would, but for the queue and the server.
+// sh runs a block as a person would, except for the queue and the server.
 func (p *page) sh(t *testing.T, text string) (out string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

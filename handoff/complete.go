@@ -32,9 +32,9 @@ const (
 
 // Complete makes the handoff of a run that was stopped. h is what the runtime
 // knows for sure: nothing of it is changed by what the model said, and its items
-// stay and come first. Its Summary is the last text of the model, empty where
+// stay and come first. Its Summary is the last text of the model, empty if
 // there is none; its children are folded in already. said is what the model
-// answered to [Prompt], in whatever state; empty where it was not asked or did
+// answered to [Prompt], in whatever state; empty if it was not asked or did
 // not answer. Where said is of no use, the summary is made by rule.
 func Complete(h agent.Handoff, said string) agent.Handoff {
 	h.V = agent.Version
@@ -77,7 +77,7 @@ func rule(h agent.Handoff) (summary string, confidence float64) {
 	return noWords, silent
 }
 
-// join adds the model's items of a list, but for those that the runtime knows:
+// join adds the model's items of a list, except for those that the runtime knows:
 // they stay where the runtime put them, whatever list that is.
 func join(own, more, known []agent.WorkItem) []agent.WorkItem {
 	all, seen := slices.Clip(own), itemSet{}

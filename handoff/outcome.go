@@ -8,7 +8,7 @@ import (
 
 // FromOutcome folds a child in that ended by itself. One that was stopped has its
 // own handoff; of the others this is what they left behind, partial as it may be
-// (catalogue HX-80). An outcome tells neither its task nor what it had left: task is
+// . An outcome tells neither its task nor what it had left: task is
 // what whoever folds it in knows of it, empty if nothing.
 func FromOutcome(o agent.Outcome, task string) agent.Handoff {
 	if o.Status == agent.StatusStopped && o.Handoff != nil {

@@ -19,7 +19,7 @@ type account struct {
 	confidenceBy                     agent.SummarizedBy
 }
 
-// read takes what the model said apart; false where it has no summary. The
+// read takes what the model said apart; false if it has no summary. The
 // object may stand in a Markdown fence or between other words. A part of it that
 // is not what it should be is left out, and the summary then says so.
 func read(said string) (account, bool) {

@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// maxHandoff bounds a handoff's JSON, in bytes (wire §6).
+// maxHandoff bounds a handoff's JSON, in bytes (docs/wire.md §6).
 const maxHandoff = 256 << 10
 
 // Truncate keeps a handoff's JSON under 256 kB; a smaller one stays as it is. Past
@@ -75,7 +75,7 @@ type part struct {
 	*agent.Handoff
 	depth int
 	// least is the size of its smallest form that still says where to look, and
-	// over what its texts take beyond; zero where it is not to be cut.
+	// over what its texts take beyond; zero if it is not to be cut.
 	least, over int
 }
 

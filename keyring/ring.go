@@ -91,7 +91,7 @@ func Entries(env string) (list []Entry, err error) {
 	return list, nil
 }
 
-// Primary is the id of the key that encrypts; empty where the ring has none.
+// Primary is the id of the key that encrypts; empty if the ring has none.
 func (r *Ring) Primary() string {
 	if r == nil || len(r.keys) == 0 {
 		return ""

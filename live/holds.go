@@ -2,7 +2,7 @@ package live
 
 import "github.com/fermata-agents/fermata/agent"
 
-// Holds carries holds between worker processes: one that is laid in one process ends
+// Holds carries holds between worker processes: one that is added in one process ends
 // the steps that others have in flight below it, before their runs hear of it.
 //
 // A hold may come late, twice, or be lost. The runs tell each other of it besides, from

@@ -6,7 +6,7 @@ import (
 )
 
 // Hub hands events from the workers of a process to the readers of the same one.
-// A session that nobody hears costs nothing. It may be used from many goroutines
+// A session that nobody hears costs nothing. It is safe for concurrent use
 // at once, by many workers and readers.
 type Hub struct {
 	mu   sync.RWMutex

@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Event is a live event in its wire form (wire §9): an [agent.WireEvent] without
+// Event is a live event in its wire form (docs/wire.md §9): an [agent.WireEvent] without
 // a cursor.
 type Event struct {
 	V int `json:"v"`

@@ -14,7 +14,7 @@ const (
 
 // Subscription keeps a session's events until its reader takes them, and drops
 // the oldest of a reader that is too slow. Whoever implements a [Source] puts
-// into it. It may be used from many goroutines at once.
+// into it. It is safe for concurrent use.
 type Subscription struct {
 	leave func()
 	ready chan struct{}
@@ -22,12 +22,12 @@ type Subscription struct {
 	mu     sync.Mutex
 	events []Event
 	bytes  int
-	lost   Event // the last that was dropped, with how many; zero where none was
+	lost   Event // the last that was dropped, with how many; zero if none was
 	closed bool
 }
 
 // NewSubscription returns a subscription. leave is called once, when the reader
-// closes it; nil where nobody wants to know.
+// closes it; nil if nobody wants to know.
 func NewSubscription(leave func()) *Subscription {
 	return &Subscription{leave: leave, ready: make(chan struct{}, 1)}
 }

@@ -207,7 +207,7 @@ type Body struct {
 	emit func(Delta)
 }
 
-// WatchBody puts a [Body] in the place of an answer's own. Adapters do so before
+// WatchBody puts a [Body] instead of an answer's own. Adapters do so before
 // they read a reply.
 func WatchBody(res *http.Response, emit func(Delta)) *Body {
 	b := &Body{ReadCloser: res.Body, emit: emit}

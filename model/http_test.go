@@ -241,7 +241,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// closing tells whether it was closed.
+// closing reports whether it was closed.
 type closing struct {
 	io.Reader
 	closed bool

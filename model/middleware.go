@@ -46,7 +46,7 @@ type CallInfo struct {
 // CacheKey is a name for the session that is the same in all its calls, for
 // providers that keep the requests of one conversation together to read them from
 // a cache. It is a digest, since what a session is called is nobody's business but
-// ours; empty where there is no session.
+// ours; empty if there is no session.
 func (c CallInfo) CacheKey() string {
 	if c.Session == "" {
 		return ""

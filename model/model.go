@@ -43,7 +43,7 @@ type Request struct {
 	Call CallInfo
 	// Model is the provider's own name for it, "claude-sonnet-5".
 	Model string
-	// Instructions are the system prompt; empty where there is none.
+	// Instructions are the system prompt; empty if there is none.
 	Instructions string
 	Messages     []agent.Message
 	Tools        []agent.ToolSpec

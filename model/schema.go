@@ -32,7 +32,7 @@ func InputSchema(t agent.ToolSpec, demanded map[string]string) (json.RawMessage,
 }
 
 // OutputSchema takes the schema of an answer apart, for an adapter to see whether
-// its provider can hold a model to it; false where it is not the schema of an
+// its provider can hold a model to it; false if it is not the schema of an
 // object, of which every provider's must be. The tree is for looking. What is
 // sent is plain: it keeps the order of the properties, which models follow. Both
 // lack the keywords that only name the schema itself.

@@ -27,7 +27,7 @@ const (
 
 // Convert is a schema in the form of a provider, with the order of its properties: what
 // the provider does not take is left out, and references are put in their places.
-// Every answer that fits the schema fits what remains, but for properties that the
+// Every answer that fits the schema fits what remains, except for properties that the
 // schema leaves unsaid and Closed forbids. whole reports whether nothing but
 // names of the schema itself was changed. Otherwise adapters say the schema in words,
 // see [OutputInWords]. It is nil if there is no such form.
@@ -148,7 +148,7 @@ func (f *fitting) rename(in *object) {
 	move("oneOf", "anyOf", func(v json.RawMessage) json.RawMessage { return v })
 }
 
-// keyword rewrites one keyword's value; false where it is left out.
+// keyword rewrites one keyword's value; false if it is left out.
 func (f *fitting) keyword(key string, raw json.RawMessage, refs []string) (json.RawMessage, bool) {
 	may, takes := f.Takes[key]
 	if raw == nil || !takes && (!f.every || key == "$defs" || key == "definitions") {

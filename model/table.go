@@ -34,7 +34,7 @@ type TableRow struct {
 	// Tiers are how much of the price other tiers of service cost, in percent.
 	Tiers map[string]int64 `json:"tiers,omitempty"`
 	// PriceUntil is the last day, in UTC, of a price that the provider has said will
-	// change; empty where it has not.
+	// change; empty if it has not.
 	PriceUntil string `json:"price_until,omitempty"`
 	Window     int    `json:"window,omitempty"`
 	MaxOutput  int    `json:"max_output,omitempty"`

@@ -11,7 +11,7 @@ type object struct {
 	values map[string]json.RawMessage
 }
 
-// readObject reads an object; false where raw is none.
+// readObject reads an object; false if raw is none.
 func readObject(raw json.RawMessage) (object, bool) {
 	o := object{values: map[string]json.RawMessage{}}
 	d := json.NewDecoder(bytes.NewReader(raw))

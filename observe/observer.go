@@ -56,9 +56,9 @@ type RunCommand struct {
 	ID string
 	// Principals are who the tokens name, which were verified if Refused is nil.
 	Principals []string
-	// Signal tells that it came as a signal, which is weighed later: if it is refused, that
+	// Signal means that it came as a signal, which is weighed later: if it is refused, that
 	// is an event.
 	Signal bool
-	// Refused is why the run does not take it; nil where it does.
+	// Refused is why the run does not take it; nil if it does.
 	Refused error
 }

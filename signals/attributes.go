@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// The search attributes that this build writes, typed (wire §8).
+// The search attributes that this build writes, typed (docs/wire.md §8).
 var (
 	AttrAgent  = temporal.NewSearchAttributeKeyKeyword(agent.AttrAgent)
 	AttrStatus = temporal.NewSearchAttributeKeyKeyword(agent.AttrStatus)

@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Bounds of what is said (wire §4).
+// Bounds of what is said (docs/wire.md §4).
 const (
 	maxGrace    = agent.Duration(time.Minute)
 	minDeadline = agent.Duration(2 * time.Second) // no timer of ours is shorter

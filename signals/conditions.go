@@ -18,7 +18,7 @@ import (
 const maxConditions = 8
 
 // DecodeConditions reads conditions strictly, wherever they come from: a start,
-// a model's call, a person (catalogue HA-139). No data at all are conditions that
+// a model's call, a person. No data at all are conditions that
 // only a resume meets. Errors are [agent.CodeInvalidInput] with the field's path.
 func DecodeConditions(data []byte) (agent.Conditions, error) {
 	var c agent.Conditions

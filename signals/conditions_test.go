@@ -26,7 +26,7 @@ func TestConditionsThatCantBeMeant(t *testing.T) {
 		`{"event":{}}`:                               "event.topic",
 		`{"event":{"topic":"x","match":{"type":3}}}`: "event.match",
 		`{"event":{"topic":"x","match":"x"}}`:        "event.match",
-		// A schema that goes round in a circle would be followed for ever.
+		// A schema that goes round in a circle would be followed forever.
 		`{"event":{"topic":"x","match":{"$ref":"#"}}}`:                              "event.match",
 		`{"any":[{"event":{"topic":"x","match":{"allOf":[{"$dynamicRef":"#"}]}}}]}`: "any[0].event.match",
 		`{"event":{"topic":"x","match":{"$Ref":"#"}}}`:                              "event.match",

@@ -23,7 +23,7 @@ type EventList struct {
 	Events []agent.WireEvent `json:"events"`
 	// Cursor is where to go on: that of the last event here, or the one asked after.
 	Cursor string `json:"cursor"`
-	// More tells that there are more after Cursor.
+	// More means that there are more after Cursor.
 	More bool `json:"more,omitempty"`
 	// Sealed is the cursor up to which events are in the store and not here. One
 	// who asked after an earlier one has missed those between.

@@ -15,7 +15,7 @@ import (
 // None is the argument of a question that needs none.
 type None struct{}
 
-// What may be asked of a run, at any time and also after its end (wire §5).
+// What may be asked of a run, at any time and also after its end (docs/wire.md §5).
 var (
 	// Status asks where a run stands.
 	Status = durable.Query[None, agent.RunStatus]{Name: "status"}
@@ -62,7 +62,7 @@ type Page struct {
 // TranscriptAnswer are the messages of a log's open part.
 type TranscriptAnswer struct {
 	V int `json:"v"`
-	// Head names the last sealed chunk of the log; empty where none is sealed.
+	// Head names the last sealed chunk of the log; empty if none is sealed.
 	Head     string          `json:"head,omitempty"`
 	Messages []agent.Message `json:"messages"`
 	// Total is how many messages the open part has.
@@ -79,7 +79,7 @@ type TailArgs struct {
 type OpenTail struct {
 	Head   string        `json:"head,omitempty"`
 	Events []agent.Event `json:"events"`
-	// More tells that a further question, after the last event, brings more.
+	// More means that a further question, after the last event, brings more.
 	More bool `json:"more,omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// DecodeStart reads a run's input strictly (wire §3). Its errors are
+// DecodeStart reads a run's input strictly (docs/wire.md §3). Its errors are
 // [agent.CodeInvalidInput], [agent.CodeTooLarge] and [agent.CodeIncompatible], with the path
 // of the field; the start is what could be read of it then.
 func DecodeStart(data []byte) (agent.Start, *agent.Error) {

@@ -43,7 +43,7 @@ func ProcessQueue(taskQueue, process string) string {
 	return "fermata/process/" + taskQueue + "/" + process
 }
 
-// Decode reads what is said under a verb's name, strictly (wire §1, §4). Its
+// Decode reads what is said under a verb's name, strictly (docs/wire.md §1, §4). Its
 // errors are [agent.CodeInvalidInput], with the path of the field, and [agent.CodeTooLarge].
 func Decode(verb agent.Verb, data []byte) (agent.Command, *agent.Error) {
 	return DecodeAt(math.MaxInt, verb, data)

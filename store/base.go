@@ -91,7 +91,7 @@ func later(events []agent.Event, seq int64, is func(agent.Event) bool) bool {
 type View struct {
 	events []agent.Event
 	size   int
-	// knows tells what the view begins with; nil for a whole log.
+	// knows reports what the view begins with; nil for a whole log.
 	knows *Known
 	// prev is where the view stands in memory that this one grew from.
 	prev string

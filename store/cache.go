@@ -7,7 +7,7 @@ import (
 )
 
 // cache keeps what was read and checked, by name, up to a sum of sizes. Chunks never
-// change, so nothing in it grows old. It may be used from many goroutines at once.
+// change, so nothing in it grows old. It is safe for concurrent use.
 type cache[T any] struct {
 	mu   sync.Mutex
 	kept *simplelru.LRU[string, sized[T]]

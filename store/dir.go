@@ -31,7 +31,7 @@ type Dir struct {
 	id     atomic.Value // a string, once it was read
 }
 
-// DirOptions says more of a folder; nil means every default.
+// DirOptions are optional; nil means all defaults.
 type DirOptions struct {
 	// Shared says that every worker of the task queue sees this folder, on
 	// whatever machine it runs. Without it a worker refuses the folder where the

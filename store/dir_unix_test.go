@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Whoever can write to the folder puts anything in the place of a chunk or a head: it is
+// Whoever can write to the folder puts anything instead of a chunk or a head: it is
 // damaged, and neither read to its end nor waited for. Other sessions are listed all the same.
 func TestWhatIsNoFileIsDamaged(t *testing.T) {
 	const name = "ab-cd"

@@ -22,7 +22,7 @@ type RekeyResult struct {
 	Plain int `json:"plain"`
 }
 
-// RekeyOptions says more of what is encrypted anew; nil means every default.
+// RekeyOptions says more of what is encrypted anew; nil means all defaults.
 type RekeyOptions struct {
 	// Plain takes what is plain as it is. Say it once, for a store that was used without
 	// keys, while nobody else could write to it: whoever wrote something plain is

@@ -64,7 +64,7 @@ type sealing struct {
 	view *View // what is known up to the chunk; nil if that was not needed
 }
 
-// prepare completes the chunk but for what its events tell. Chunks are merged into it
+// prepare completes the chunk except for what its events tell. Chunks are merged into it
 // if it may be.
 func (s *sealing) prepare(ctx context.Context, merges bool) error {
 	if s.prev == "" {

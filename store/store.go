@@ -117,7 +117,7 @@ type Head struct {
 	Imported string `json:"imported,omitempty"`
 	// Counters are the session's: they are never used again.
 	Counters agent.Counters `json:"counters,omitzero"`
-	// Recovered tells that the run was ended from outside, and a later one stored its end.
+	// Recovered means that the run was ended from outside, and a later one stored its end.
 	Recovered bool `json:"recovered,omitempty"`
 	// Claims are the runs that have begun since, the latest last, and may have stored
 	// nothing yet: what was ended from outside is looked for among them. A head that

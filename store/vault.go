@@ -49,7 +49,7 @@ func (v *Vault) last(ctx context.Context, prefix string) (last string, all []str
 	return last, all, nil
 }
 
-// Secret returns what was last put under a name; nil where nothing was. session is empty
+// Secret returns what was last put under a name; nil if nothing was. session is empty
 // for what belongs to no session. Errors are those of [Store].
 func (v *Vault) Secret(ctx context.Context, session, name string) ([]byte, error) {
 	for range 3 { // a later one may take its place between the two looks

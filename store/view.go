@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Seq is the number of the view's last event; zero where it has none.
+// Seq is the number of the view's last event; zero if it has none.
 func (v *View) Seq() int64 {
 	if n := len(v.events); n > 0 {
 		return v.events[n-1].Seq
@@ -17,7 +17,7 @@ func (v *View) Seq() int64 {
 	return 0
 }
 
-// Spec is the recorded Spec of the view's last run; nil where no run began.
+// Spec is the recorded Spec of the view's last run; nil if no run began.
 func (v *View) Spec() *agent.Spec {
 	for i, e := range slices.Backward(v.events) {
 		if e.Started != nil {

@@ -10,7 +10,7 @@ import (
 // Fault is a session whose log can't be read to its beginning.
 type Fault struct {
 	Session string `json:"session"` // empty where the head itself does not tell it
-	// Chunk is the one that is missing, damaged or of another version; empty where
+	// Chunk is the one that is missing, damaged or of another version; empty if
 	// the head is.
 	Chunk   string     `json:"chunk,omitempty"`
 	Code    agent.Code `json:"code"` // ChunkMissing, ChunkDamaged or Incompatible

@@ -64,7 +64,7 @@ func asked(req *model.Request) (with []attribute.KeyValue) {
 	return with
 }
 
-// answered tells what a reply took.
+// answered reports what a reply took.
 func (m observed) answered(ctx context.Context, made trace.Span, who []attribute.KeyValue, req *model.Request, reply *model.Reply) {
 	u, meters := reply.Usage, m.telemetry.meters
 	made.SetAttributes(semconv.GenAIResponseFinishReasons(string(reply.Finish)))

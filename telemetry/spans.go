@@ -23,7 +23,7 @@ type span struct {
 	to     time.Time
 	with   []attribute.KeyValue
 	links  []trace.Link
-	failed string // a code; empty where nothing failed
+	failed string // a code; empty if nothing failed
 }
 
 // tell exports a span, if its trace is kept.

@@ -78,7 +78,7 @@ func (t *Telemetry) checkIDs() error {
 	return nil
 }
 
-// Traceparent is the W3C traceparent of a context's span, empty where it has none. It
+// Traceparent is the W3C traceparent of a context's span, empty if it has none. It
 // is the Traceparent of the client's options: what a run does hangs below the span that
 // started it, then.
 func Traceparent(ctx context.Context) string {

@@ -164,7 +164,7 @@ func (p *serverBackend) stuck(session string, err error) error {
 }
 
 // rests reports whether all live runs of a tree rest, once the person has answered what
-// they ask. One that is still held by a hold that was lifted above it does not.
+// they ask. One that is still held by a hold that was removed above it does not.
 func (p *serverBackend) rests(ctx context.Context, top *client.Run) (bool, error) {
 	runs, err := p.tree(ctx, top)
 	if err != nil {
@@ -292,12 +292,12 @@ func (p *serverBackend) live(ctx context.Context) (all []*client.Run, err error)
 // clock is what a run thinks of time.
 type clock struct {
 	now   time.Time
-	wake  time.Time   // when it will look at its clock for whatever reason; zero where it will not
+	wake  time.Time   // when it will look at its clock for whatever reason; zero if it will not
 	marks []time.Time // what is due to be seen: deadlines, reminders, the end of a park
 	waits bool        // for runs below it
 }
 
-// seen is in how much time something falls due that is seen; zero where nothing is.
+// seen is in how much time something falls due that is seen; zero if nothing is.
 func (c clock) seen() (due time.Duration) {
 	for _, at := range c.marks {
 		if in := at.Sub(c.now) + time.Millisecond; !at.IsZero() && in > 0 && (due == 0 || in < due) { // timers are exact to it

@@ -10,7 +10,7 @@ import (
 )
 
 // ModelFault runs one part of [Model] against an adapter and returns what it says
-// first; empty where the adapter passes.
+// first; empty if the adapter passes.
 func ModelFault(t *testing.T, name string, p Provider, o *ModelOptions) string {
 	t.Helper()
 	a := newAdapter(p, o)
@@ -40,7 +40,7 @@ func StoreFault(t *testing.T, name string, s store.Store) string {
 	return record(t, func(t testing.TB) { storeParts[i].check(t, s) })
 }
 
-// FailureOf is what a test of a user's would fail with first; empty where it passes.
+// FailureOf is what a test of a user's would fail with first; empty if it passes.
 func FailureOf(t *testing.T, test func(testing.TB)) string {
 	t.Helper()
 	return record(t, test)

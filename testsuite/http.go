@@ -33,7 +33,7 @@ type HTTP struct {
 	// Break writes a failure in the midst of a stream: the piece that tells it. Nil
 	// where the protocol has none, which [Unsupported] says too.
 	Break func(f Failure) string
-	// Ping is a sign of life within a stream, ": comment\n\n"; empty where the
+	// Ping is a sign of life within a stream, ": comment\n\n"; empty if the
 	// protocol has none, which [Unsupported] says too.
 	Ping string
 	// ContentType is of replies; empty means "text/event-stream".
@@ -91,7 +91,7 @@ func (h HTTP) answer(w http.ResponseWriter, r *http.Request, s ProviderResponse,
 	}
 }
 
-// hold waits as long as the scene says; false where nobody waits for the rest.
+// hold waits as long as the scene says; false if nobody waits for the rest.
 func (s ProviderResponse) hold(r *http.Request, ended <-chan struct{}) bool {
 	if s.Wait == nil {
 		return true

@@ -54,7 +54,7 @@ func (l Unsupported) failure(kind agent.FaultKind) *Failure {
 	return f
 }
 
-// kindMatters tells what a wrong kind does.
+// kindMatters reports what a wrong kind does.
 const kindMatters = "%s: the kind decides whether it is tried again, after how long, and who is asked then"
 
 func failureHasItsKind(t testing.TB, a adapter) {

@@ -146,7 +146,7 @@ func (v *personState) reactions(open []agent.Request) (list []PersonDecision, er
 	return list, nil
 }
 
-// personRefused is why what a person said was refused, but for what nobody asks any
+// personRefused is why what a person said was refused, except for what nobody asks any
 // more: an answer that came too late.
 func personRefused(err error) error {
 	if err == nil || errors.Is(err, agent.CodeClosed) || errors.Is(err, agent.CodeStale) {

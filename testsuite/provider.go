@@ -30,22 +30,22 @@ type ProviderResponse struct {
 	// Fail is set where the provider fails. A Kind that is empty is that of a
 	// gateway before it, which knows no more than the status HTTP.
 	Fail *Failure
-	// FailMidway tells that it fails in the midst of a reply that began well.
+	// FailMidway means that it fails in the midst of a reply that began well.
 	FailMidway bool
 	// Cut is the share of the reply, in bytes, after which the connection ends;
 	// zero for a reply that comes whole. It is 1 for one that never begins.
 	Cut float64
-	// Reset tells that the connection is broken there, and not closed well.
+	// Reset means that the connection is broken there, and not closed well.
 	Reset bool
 
-	// Ping tells that there is a sign of life before the first block.
+	// Ping means that there is a sign of life before the first block.
 	Ping bool
-	// Silent tells that nothing at all comes until Wait is over.
+	// Silent means that nothing at all comes until Wait is over.
 	Silent bool
 	// Wait holds the reply: before its last piece, after the Ping where there is
 	// one, or before everything where it is Silent. Nil holds nothing.
 	Wait <-chan struct{}
-	// OnDisconnect is called when the asker goes away meanwhile; nil where nobody cares.
+	// OnDisconnect is called when the asker goes away meanwhile; nil if nobody cares.
 	OnDisconnect func()
 }
 
@@ -70,7 +70,7 @@ type ProviderRequest struct {
 	Instructions string
 	// Messages are the conversation. Results of tools may be the user's or of the
 	// role tool, as the protocol has it. ID of a call and Call of a result are what
-	// the protocol connects them by; empty where it has nothing for it. Status of a
+	// the protocol connects them by; empty if it has nothing for it. Status of a
 	// result is "ok", or any other where it is marked as failed.
 	Messages []agent.Message
 	// Tools need only what was sent: name, description and schema.
@@ -109,7 +109,7 @@ type Unsupported struct {
 type ModelOptions struct {
 	// Provider is what the adapter calls its provider: the part before the slash
 	// in full names of models. Thinking goes back only to the provider that has it.
-	// Empty where thinking is not taken back.
+	// Empty if thinking is not taken back.
 	Provider string
 	// Model is the provider's name for the model that is asked; empty means "test-1".
 	Model string

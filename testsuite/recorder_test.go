@@ -16,7 +16,7 @@ type recorder struct {
 	cleanups []func()
 }
 
-// record runs a check and returns what it says first; empty where it passes.
+// record runs a check and returns what it says first; empty if it passes.
 func record(t *testing.T, check func(testing.TB)) string {
 	t.Helper()
 	r := &recorder{TB: t}

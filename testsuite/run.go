@@ -9,7 +9,7 @@ import (
 )
 
 // Run is a run on a [Env]. What its methods say is said by update and fails the
-// test where it is refused, but for [Run.CommandRefused].
+// test where it is refused, except for [Run.CommandRefused].
 type Run struct {
 	Session string
 	env     *Env
@@ -98,7 +98,7 @@ func (r *Run) Pause() agent.Ack { r.env.t.Helper(); return r.Command(agent.Pause
 // Interrupt holds the run at once.
 func (r *Run) Interrupt() agent.Ack { r.env.t.Helper(); return r.Command(agent.InterruptCommand{}) }
 
-// Resume lifts the run's own hold, and wakes it where it waits for nobody.
+// Resume removes the run's own hold, and wakes it where it waits for nobody.
 func (r *Run) Resume() agent.Ack { r.env.t.Helper(); return r.Command(agent.ResumeCommand{}) }
 
 // Stop lets the run end with a handoff.

@@ -17,7 +17,7 @@ var (
 	unknown = regexp.MustCompile(`^field (.+) not found in type `)
 )
 
-// scriptFault tells what is wrong with a script: line by line, in words of the file.
+// scriptFault reports what is wrong with a script: line by line, in words of the file.
 func scriptFault(path string, err error) error {
 	var many *yaml.LoadErrors
 	var one *yaml.LoadError

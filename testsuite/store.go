@@ -258,7 +258,7 @@ func oneWriterWins(t testing.TB, s store.Store) {
 	}
 }
 
-// longest is the name of a child far below, as long as names get, but for its end.
+// longest is the name of a child far below, as long as names get, except for its end.
 var longest = strings.Repeat("q", 100) + strings.Repeat("/clerk-1", 18) + "/abcdefgh-"
 
 // sessionNames are names of which a store might make one or none.
@@ -371,7 +371,7 @@ func contextEndsAll(t testing.TB, s store.Store) {
 	require.Len(t, listedChunks(t, s), 1, "chunks were changed for a context that was over")
 }
 
-// lastError is the error that a list ends with; nil where it ends well.
+// lastError is the error that a list ends with; nil if it ends well.
 func lastError[T any](list func(func(T, error) bool)) (err error) {
 	for _, err = range list {
 	}

@@ -19,11 +19,11 @@ type ToolOptions struct {
 	// Empty means "{}". The suite makes others of them, right and wrong: what is
 	// behind the tool must bear these.
 	Arguments string
-	// Slow are the JSON of a call that goes on until its context ends; empty where
+	// Slow are the JSON of a call that goes on until its context ends; empty if
 	// there is none, and then nothing reports whether calls end with their contexts.
 	Slow string
 	// Effects counts what the tool has done to the world up to now: one more for each
-	// call that succeeds, or for each key of a tool with Attempts. Nil where that can't
+	// call that succeeds, or for each key of a tool with Attempts. Nil if that can't
 	// be counted.
 	Effects func() int
 	// Secrets are what the tool knows and nobody may read, such as its key.

@@ -49,7 +49,7 @@ func (c *Call) Progress(format string, args ...any) {
 // WithProgress returns the call with somebody who listens to its progress.
 func (c Call) WithProgress(listen func(string)) *Call { c.progress = listen; return &c }
 
-// Options says how a tool is treated; nil means every default.
+// Options says how a tool is treated; nil means all defaults.
 type Options struct {
 	// Timeout caps one attempt; zero means ten minutes. When it has passed, the
 	// tool's context is cancelled and the model is told.
@@ -123,7 +123,7 @@ func New[In, Out any](name, description string, fn Func[In, Out], o *Options) To
 // Spec is the tool as models see it.
 func (t Tool) Spec() agent.ToolSpec { return t.spec }
 
-// Err tells what is wrong with the tool's name or types; nil for a sound one.
+// Err reports what is wrong with the tool's name or types; nil for a sound one.
 func (t Tool) Err() error {
 	if t.err == nil && t.call == nil {
 		return agent.Errorf(agent.CodeInvalidInput, "a tool without a function: make it with tool.New").WithPath("tools")
@@ -137,7 +137,7 @@ func (t Tool) Err() error {
 func (t Tool) Call(ctx context.Context, c *Call) (string, error) { return t.call(ctx, c) }
 
 // Source is a set of tools that is known only at run time, such as an MCP
-// server's. Its methods may be called from many goroutines at once.
+// server's. Its methods are safe for concurrent use.
 type Source interface {
 	// Name is the source's name; its tools are called NAME__TOOL.
 	Name() string

@@ -52,7 +52,7 @@ func (o *Options) versioning() worker.DeploymentOptions {
 	}
 }
 
-// CurrentBuild asks which build of a deployment takes work; empty where none does
+// CurrentBuild asks which build of a deployment takes work; empty if none does
 // yet, or no worker of it was ever seen. [agent.CodeUnreachable] tells that the server
 // does not answer.
 func CurrentBuild(ctx context.Context, c client.Client, deployment string) (string, error) {

@@ -84,7 +84,7 @@ func Replay(h *historypb.History, o *Options) (Verdict, error) {
 	return replayWith(h, has)
 }
 
-// activities is what a worker with the options has; nil where it has no agents.
+// activities is what a worker with the options has; nil if it has no agents.
 func (o *Options) activities() (*activities.Activities, error) {
 	if o == nil || len(o.Agents) == 0 {
 		return nil, nil

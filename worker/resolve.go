@@ -59,7 +59,7 @@ func (o *Options) fit() (*activities.Activities, error) {
 	return d, errors.Join(faults...)
 }
 
-// checkMigrations refuses what can't be meant when it is registered, and not months later
+// checkMigrations refuses invalid values when it is registered, and not months later
 // when a session needs it.
 func checkMigrations(list []activities.Migration) (faults []error) {
 	for i, m := range list {

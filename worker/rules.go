@@ -30,7 +30,7 @@ func checkRules(d *activities.Activities, defs []agent.Definition) (faults []err
 	return faults
 }
 
-// checkAsk refuses what can't be meant, and names of tools that nobody has.
+// checkAsk refuses invalid values, and names of tools that nobody has.
 func checkAsk(d *activities.Activities) (faults []error) {
 	for _, name := range slices.Sorted(maps.Keys(d.Approvals)) {
 		_, had := d.Tools[name]

@@ -62,7 +62,7 @@ func (r recorded) agent() string {
 	return ""
 }
 
-// lacks lists what the run is made of and a worker has not; empty where it has all.
+// lacks lists what the run is made of and a worker has not; empty if it has all.
 func (r recorded) lacks(has *activities.Activities) string {
 	if has == nil {
 		return ""

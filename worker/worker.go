@@ -67,7 +67,7 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	return w, nil
 }
 
-// daily is this process' part of the daily limits; nil where there are none.
+// daily is this process' part of the daily limits; nil if there are none.
 func (o *Options) daily(c client.Client) *activities.DailyBudget {
 	if o.DailyLimits == (agent.DailyLimits{}) {
 		return nil
@@ -102,7 +102,7 @@ func (w *Worker) ended(err error) {
 
 // taskTime is how long the workflow may take for what comes with one task, as long as
 // the server waits for it. That may be 10,000 signals, on a busy machine: past the SDK's
-// one second the task would be given up as a deadlock, and come again for ever.
+// one second the task would be given up as a deadlock, and come again forever.
 const taskTime = 10 * time.Second
 
 // build is the version of the program that the worker is part of.

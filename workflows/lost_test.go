@@ -19,7 +19,7 @@ import (
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
-// A model call that ends its worker each time is not made for ever: after five workers the
+// A model call that ends its worker each time is not made forever: after five workers the
 // run is suspended, listings find it, and a resume makes the call again. Between two
 // attempts it waits ever longer, so that what was lost with it may be done meanwhile.
 func TestAStepThatEndsItsWorkers(t *testing.T) {
@@ -52,7 +52,7 @@ func TestAStepThatEndsItsWorkers(t *testing.T) {
 	require.Len(t, b.script.Requests(), 1)
 }
 
-// A seal that ends its worker each time is tried for ever, since what is not stored can't be
+// A seal that ends its worker each time is tried forever, since what is not stored can't be
 // suspended: five workers in a row, and then ever more seldom. The status says so, and the
 // run goes on when it is stored.
 func TestASealThatEndsItsWorkers(t *testing.T) {

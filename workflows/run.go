@@ -51,7 +51,7 @@ func (s *Shell) Register(r Registry) {
 }
 
 // run is one execution of a run. state is what the execution before it handed on, and more
-// says who handed it on (see handed) or, in the first one, what the run above says of it.
+// says who handed it on (see handed) or, in the first one, what the parent says of it.
 // All is read here and not by the SDK, which would fail the run for what this worker can't
 // read.
 func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValue) (*agent.Outcome, error) {
@@ -346,7 +346,7 @@ func (r *run) finished() bool {
 }
 
 // result is what the workflow returns: an Outcome, as a result or as the first
-// detail of a failure (wire §6).
+// detail of a failure (docs/wire.md §6).
 func (r *run) result() (*agent.Outcome, error) {
 	if r.next != nil {
 		return nil, r.next

@@ -106,7 +106,7 @@ func (r *run) forward(ctx workflow.Context, e loop.ForwardCommand) {
 	})
 }
 
-// reportToParent reports to the run above. Where nobody takes it, the run looks whether
+// reportToParent reports to the parent. Where nobody takes it, the run looks whether
 // there is one.
 func (r *run) reportToParent(ctx workflow.Context, e loop.ReportToParent) {
 	if e.Report.Status.Ended() {

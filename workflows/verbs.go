@@ -266,9 +266,9 @@ func (r *run) checkPolicy(command agent.Command) *agent.Error {
 
 // executionOf is what tokens are bound to. A reset gives a run another execution and leaves
 // the history as it was, so that everything in it comes again as it did, and with it
-// whatever a token could be bound to but for the execution's own id. One that nobody reset
+// whatever a token could be bound to except for the execution's own id. One that nobody reset
 // is bound to what the run's first execution is, which all that go on with it have in
-// common. The value decides nothing that is recorded, but for what the next execution gets.
+// common. The value decides nothing that is recorded, except for what the next execution gets.
 func executionOf(info *workflow.Info, handed string) string {
 	if info.WorkflowExecution.RunID != info.OriginalRunID {
 		return info.WorkflowExecution.RunID

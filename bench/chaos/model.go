@@ -292,7 +292,7 @@ var parks = []any{
 	map[string]any{},
 }
 
-// tell tells what was asked, and how it failed.
+// tell reports what was asked, and how it failed.
 func (s *standin) tell(r *report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ type story struct {
 	Agent   string
 	Text    string
 	Park    bool // it begins suspended
-	// Erase tells that the session is deleted at the end, and Anew that it begins again
+	// Erase means that the session is deleted at the end, and Anew that it begins again
 	// then.
 	Erase, Anew bool
 }
@@ -61,10 +61,10 @@ type plannedCommand struct {
 	// Pick chooses among what is there: a session of the tree, a request that is open.
 	Pick int
 	Verb agent.Verb
-	// Signal tells that it is said by a signal, and Twice that it is said twice at
+	// Signal means that it is said by a signal, and Twice that it is said twice at
 	// once, with the same id.
 	Signal, Twice bool
-	// Newer tells that it is said in a form that only the newer build knows, if there is
+	// Newer means that it is said in a form that only the newer build knows, if there is
 	// one.
 	Newer bool
 }

@@ -370,7 +370,7 @@ func (p *proxy) state() (moved chan struct{}, busy int) {
 	return p.moved, p.busy
 }
 
-// tell tells what came, and what became of it.
+// tell reports what came, and what became of it.
 func (p *proxy) tell(r *report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,7 +29,7 @@ const (
 // maxKeyFile bounds a file with a key in PEM, in bytes.
 const maxKeyFile = 16 << 10
 
-// record is the audit that this process adds to; nil where none is named.
+// record is the audit that this process adds to; nil if none is named.
 func (c *cli) record() (*audit.Writer, error) {
 	path, keyed := os.Getenv(auditVariable), secret.IsSet(auditKeyVariable)
 	switch {
@@ -198,7 +198,7 @@ type auditLine struct {
 	Begun   time.Time `json:"begun"`
 	Last    time.Time `json:"last"`
 	Open    int       `json:"open"`
-	// Silent tells that a process is open which has not written for too long, since Quiet.
+	// Silent means that a process is open which has not written for too long, since Quiet.
 	Silent bool      `json:"silent"`
 	Quiet  time.Time `json:"quiet,omitzero"`
 }

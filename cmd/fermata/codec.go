@@ -52,7 +52,7 @@ func plainUntil() (until time.Time, err error) {
 	return until, err
 }
 
-// encryptionKeys reads the keys of this process; nil where it has none.
+// encryptionKeys reads the keys of this process; nil if it has none.
 func encryptionKeys() (*keyring.Ring, error) {
 	text, err := secret.Get(encryptionVariable)
 	if err != nil {

@@ -317,7 +317,7 @@ func (c *cli) otherStore(ctx context.Context, s *server, transcripts store.Store
 	return signals.CheckStore(c.queue(), recorded, signals.StoreRecord{ID: id, Place: store.Location(transcripts)})
 }
 
-// withQueueHint adds to an error, which says that a part of a session is not to be had, that
+// withQueueHint adds to an error, which says that a part of a session is not available, that
 // the session is of another task queue, if it is: the workers there may have another store.
 func (c *cli) withQueueHint(ctx context.Context, s *server, session string, err error) error {
 	if !slices.Contains([]agent.Code{agent.CodeNotFound, agent.CodeChunkMissing, agent.CodeNoWorker, agent.CodeTimeout}, agent.CodeOf(err)) {

@@ -21,7 +21,7 @@ type conversation struct {
 	to      speaker
 	console *console.Console
 	pressed <-chan struct{} // Ctrl-C
-	typed   <-chan struct{} // a line that nobody has asked for; nil where that is dropped
+	typed   <-chan struct{} // a line that nobody has asked for; nil if that is dropped
 	help    string          // where to learn what a run that rests can be told
 
 	holding bool            // Ctrl-C was pressed, and what comes next was not chosen yet

@@ -144,7 +144,7 @@ func (c *cli) printEvents(events iter.Seq2[fermata.Event, error]) (last string, 
 // maxWhat bounds what a line tells of an event.
 const maxWhat = 120
 
-// whatOf tells an event in a few words; empty where its type says all.
+// whatOf tells an event in a few words; empty if its type says all.
 func whatOf(e agent.Event) string {
 	switch {
 	case e.Started != nil && e.Started.Spec != nil:

@@ -60,7 +60,7 @@ is done twice: --move does so as soon as the file is safe on the disk.`,
 type exportLine struct {
 	V    int    `json:"v"`
 	File string `json:"file"`
-	// Moved tells that the session was cancelled where it was.
+	// Moved means that the session was cancelled where it was.
 	Moved bool `json:"moved,omitempty"`
 	fermata.ExportInfo
 }
@@ -141,7 +141,7 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// tellExport tells what a file has.
+// tellExport reports what a file has.
 func (c *cli) tellExport(done string, l exportLine) {
 	if c.json {
 		c.line(l)

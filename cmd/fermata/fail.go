@@ -18,7 +18,7 @@ type ended int
 
 func (e ended) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// Exit statuses beside those of codes (wire §7).
+// Exit statuses beside those of codes (docs/wire.md §7).
 const (
 	exitSuspended   ended = 3
 	exitStopped     ended = 4

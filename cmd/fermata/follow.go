@@ -49,7 +49,7 @@ var (
 type followState struct {
 	seq     int64           // the last event
 	below   map[string]bool // runs below that have not ended
-	resumes int             // how often the run's own hold was lifted
+	resumes int             // how often the run's own hold was removed
 }
 
 func (h *followState) event(e agent.Event) {

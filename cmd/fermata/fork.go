@@ -218,7 +218,7 @@ func (a *forkRun) prepareFork(ctx context.Context, runs *fermata.Client) (*ferma
 	return anew, nil
 }
 
-// pathOf is where in what was said an error lies; empty where it is nowhere.
+// pathOf is where in what was said an error lies; empty if it is nowhere.
 func pathOf(err error) string {
 	var e *agent.Error
 	if !errors.As(err, &e) {

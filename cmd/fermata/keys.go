@@ -17,7 +17,7 @@ import (
 const makeKeys = "set it as in %s=$(fermata codec key k1), several with commas between them, or unset it"
 
 // checkKeys reads the keys of the environment, and reports whether those that encrypt can be
-// used: without them neither the server nor the store is to be had.
+// used: without them neither the server nor the store is available.
 func (d *doctor) checkKeys() bool {
 	ring, err := encryptionKeys()
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *doctor) namesApprovers() bool {
 }
 
 // unproven says what approvals are worth that anybody may give, where the worker starts
-// programs that could; empty where there is nothing to say.
+// programs that could; empty if there is nothing to say.
 func unproven(f *agentsfile.File) string {
 	agents, programs := f.UnprovenApprovals()
 	if len(agents) == 0 {

@@ -82,7 +82,7 @@ type liveEnds interface {
 }
 
 // liveEnds are those that reach other processes: the broker that the environment names, or
-// else the endpoint on loopback of the process that has the embedded server. Nil where
+// else the endpoint on loopback of the process that has the embedded server. Nil if
 // there is none.
 func (c *cli) liveEnds(s *server) (liveEnds, error) {
 	b, err := c.broker()

@@ -136,7 +136,7 @@ func (c *cli) stopWorker(w *localWorker) {
 }
 
 // agentsFile loads the agents file that is named, or the one in the working
-// directory; nil where none is named and none is there.
+// directory; nil if none is named and none is there.
 func agentsFile(ctx context.Context, path string) (*agentsfile.File, error) {
 	if path == "" {
 		path = agentsfile.DefaultName

@@ -27,7 +27,7 @@ const storeVariable = "FERMATA_STORE"
 type openedStore struct {
 	*store.Encrypted
 	shut func() // nil where it is in files
-	// ready waits until a database answers; nil where there is none.
+	// ready waits until a database answers; nil if there is none.
 	ready func(context.Context) error
 }
 

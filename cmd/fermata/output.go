@@ -35,7 +35,7 @@ type colorOutput struct{ *output }
 // Write implements [io.Writer].
 func (o colorOutput) Write(p []byte) (int, error) { return o.write(p, untrusted.EscapeKeepColor) }
 
-// Typed tells that somebody at the terminal has typed a line.
+// Typed means that somebody at the terminal has typed a line.
 func (o *output) Typed() {
 	if o.screen != nil {
 		o.screen.CursorHome()

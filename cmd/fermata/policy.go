@@ -27,7 +27,7 @@ func (c *cli) policyFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.policy, "policy", "", "file that says who may say what to runs (default "+policyVariable+")")
 }
 
-// readPolicy reads the policy of this process; nil where no file is named.
+// readPolicy reads the policy of this process; nil if no file is named.
 func (c *cli) readPolicy() (agent.Policy, error) {
 	path := c.policy
 	if path == "" {

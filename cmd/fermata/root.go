@@ -38,7 +38,7 @@ type cli struct {
 	json bool
 	// sdkWarnings lets the Temporal SDK's warnings through.
 	sdkWarnings bool
-	// deployment and build are the worker's version; empty where it has none of its own.
+	// deployment and build are the worker's version; empty if it has none of its own.
 	deployment, build string
 	// policy is the file that says who may say what; empty for that of the environment.
 	policy string
@@ -77,7 +77,7 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// screenOf is the terminal that output goes to; nil where there is none.
+// screenOf is the terminal that output goes to; nil if there is none.
 func screenOf(streams ...any) *untrusted.Screen {
 	for _, stream := range streams {
 		if isTerminal(stream) {

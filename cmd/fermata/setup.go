@@ -58,7 +58,7 @@ type setupLine struct {
 	Commands []string `json:"commands,omitempty"`
 }
 
-// tellSetup tells what a namespace has now: to programs as a line, to people in words.
+// tellSetup reports what a namespace has now: to programs as a line, to people in words.
 func (c *cli) tellSetup(l setupLine, format string, args ...any) {
 	if l.V = agent.Version; c.json {
 		l.Missing, l.Added = append([]string{}, l.Missing...), append([]string{}, l.Added...)

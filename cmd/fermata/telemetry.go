@@ -23,7 +23,7 @@ import (
 // taken. What nobody took by then is lost.
 const flushPatience = 5 * time.Second
 
-// exports is where a process with a worker tells what runs do; zero where nowhere.
+// exports is where a process with a worker tells what runs do; zero if nowhere.
 type exports struct {
 	observer *telemetry.Telemetry
 	tracers  *sdktrace.TracerProvider

@@ -30,7 +30,7 @@ const (
 	handshakeWait = 300 * time.Millisecond
 )
 
-// tlsOf is what a client secures its connection with; nil where it speaks in plain.
+// tlsOf is what a client secures its connection with; nil if it speaks in plain.
 func tlsOf(o client.Options) *tls.Config {
 	switch {
 	case o.ConnectionOptions.TLS != nil:
@@ -101,7 +101,7 @@ func inWords(addr string, err error) string {
 	return text
 }
 
-// tlsFault says what is wrong with a handshake; nil where it was not that.
+// tlsFault says what is wrong with a handshake; nil if it was not that.
 func tlsFault(addr string, err error) error {
 	var (
 		authority x509.UnknownAuthorityError

@@ -47,7 +47,7 @@ var tried sync.Map
 // tryTime is how long bwrap may take that does nothing.
 const tryTime = 10 * time.Second
 
-// try has bwrap make all that a program gets, but for its files.
+// try has bwrap make all that a program gets, except for its files.
 func try(path string) error {
 	top, err := os.Open("/")
 	if err != nil {

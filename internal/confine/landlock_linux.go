@@ -154,7 +154,7 @@ func openPath(path string, must bool) (*os.File, error) {
 	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
-// without allows reading beneath a path, but for what is private there: of a directory with
+// without allows reading beneath a path, except for what is private there: of a directory with
 // something private in it, the other entries are allowed one by one.
 func (r *ruleset) without(private Places, path string) {
 	if private.Containing(path) != "" {

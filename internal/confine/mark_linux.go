@@ -27,7 +27,7 @@ func newMark() uint64 {
 	return minMark | (uint64(self)<<beganBits|began(self))<<programBits | programs.Add(1)&(1<<programBits-1)
 }
 
-// markOf is the mark of a process, or another limit of its; zero where there is none.
+// markOf is the mark of a process, or another limit of its; zero if there is none.
 func markOf(pid int) uint64 {
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
 	if err != nil {

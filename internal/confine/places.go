@@ -69,7 +69,7 @@ func look(path string) (list Places) {
 
 func top(path string) string { return filepath.VolumeName(path) + string(filepath.Separator) }
 
-// names are those on a path, but for ".".
+// names are those on a path, except for ".".
 func names(path string) []string {
 	list := strings.FieldsFunc(path[len(filepath.VolumeName(path)):], func(r rune) bool { return r == '/' || r == filepath.Separator })
 	return slices.DeleteFunc(list, func(name string) bool { return name == "." })

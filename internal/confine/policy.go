@@ -17,7 +17,7 @@ const (
 
 // Kernel is what a kernel can hold programs with. The zero value holds nothing.
 type Kernel struct {
-	Landlock int // its version; zero where the kernel lacks it
+	Landlock int // its version; zero if the kernel lacks it
 	Seccomp  bool
 }
 

@@ -37,7 +37,7 @@ const firstTaken = "800"
 // nine times the time of one of theirs.
 const niceness = 10
 
-// bound sets a program's limits, and its mark, which it returns; zero where it has none.
+// bound sets a program's limits, and its mark, which it returns; zero if it has none.
 // A program that forks in its first moment has children without: whoever lets others write
 // a program keeps it waiting until it is bounded.
 func bound(pid int) (mark uint64) {
@@ -134,7 +134,7 @@ func state(pid int) (name string, runs bool) {
 	return name, len(fields) > 0 && fields[0] != "Z" && fields[0] != "X"
 }
 
-// terminateMarked asks what has the program's mark to end, but for its head.
+// terminateMarked asks what has the program's mark to end, except for its head.
 func (p *Program) terminateMarked() {
 	for _, pid := range p.marked() {
 		fd, err := unix.PidfdOpen(pid, 0)

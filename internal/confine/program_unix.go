@@ -16,7 +16,7 @@ import (
 // Program is a program that runs, and all that it started.
 type Program struct {
 	cmd     *exec.Cmd
-	mark    uint64   // see the package comment; zero where it has none
+	mark    uint64   // see the package comment; zero if it has none
 	wrapped bool     // another program runs it, which may not end before it
 	gate    *os.File // see keeper
 	release func()

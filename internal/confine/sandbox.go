@@ -62,7 +62,7 @@ func (p *Policy) sandbox() Sandbox {
 	return sandboxes[p.Sandbox]
 }
 
-// Check tells what is wrong with the words that say how a program is held, and which of
+// Check reports what is wrong with the words that say how a program is held, and which of
 // them it is by its name in an agents file; empty if nothing.
 func Check(sandbox tool.Sandbox, how tool.Confine) (field, fault string) {
 	var names []string

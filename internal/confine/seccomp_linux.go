@@ -132,7 +132,7 @@ func filter(network bool) []unix.SockFilter {
 }
 
 // limiting allows a prlimit64 that changes nothing, since it has no new value, and one that
-// changes a limit of the caller, but for its mark.
+// changes a limit of the caller, except for its mark.
 func limiting() []unix.SockFilter {
 	return []unix.SockFilter{
 		low(2), {Code: equal, K: 0, Jf: 3},

@@ -33,7 +33,7 @@ type Registry interface {
 // Handle registers the deed behind the declaration.
 func (a Activity[In, Out]) Register(r Registry, deed func(context.Context, In) (Out, error)) {
 	r.RegisterActivityWithOptions(func(ctx context.Context, in In) (out Out, err error) {
-		// A panic would be tried again for ever, and it is ours to mend, not time's.
+		// A panic would be tried again forever, and it is ours to mend, not time's.
 		defer func() {
 			if p := recover(); p != nil {
 				activity.GetLogger(ctx).Error("step panicked", "step", a.Name, "panic", p, "stack", string(debug.Stack()))

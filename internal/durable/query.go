@@ -50,7 +50,7 @@ func (q Query[In, Out]) Ask(ctx context.Context, c client.Client, session, run s
 	return out, nil
 }
 
-// Bytes is a payload's data; empty where there is no payload, and for null. The error is that
+// Bytes is a payload's data; empty if there is no payload, and for null. The error is that
 // of a payload that was refused, see [Refusal]. It panics for one that is still encrypted: in
 // a workflow that fails the task, which another worker then takes, and not the run.
 func Bytes(raw converter.RawValue) ([]byte, *agent.Error) {

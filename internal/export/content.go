@@ -14,7 +14,7 @@ import (
 // Version is that of an export. Another one is refused with [agent.CodeIncompatible].
 const Version = 1
 
-// Content is what an export says of a session, but for its log.
+// Content is what an export says of a session, except for its log.
 type Content struct {
 	V       int       `json:"v"`
 	ID      string    `json:"id"`  // of the export, a UUIDv7
@@ -36,7 +36,7 @@ type Content struct {
 }
 
 // Live makes the content of a suspended run from its state as the run shows it,
-// and the chunk of what was not stored of its log; nil where all was. pack makes it,
+// and the chunk of what was not stored of its log; nil if all was. pack makes it,
 // as store.Log.Pack does. Errors are its own, [agent.CodeIncompatible], and those of
 // loop.State.Portable.
 func Live(raw json.RawMessage, pack func(prev, session, run string, events []agent.Event) (store.Packed, error)) (c Content, tail *store.Packed, err error) {

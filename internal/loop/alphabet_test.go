@@ -148,7 +148,7 @@ func (th theme) otherwise(p place) (all []string) {
 	return all
 }
 
-// granted is what the run above may say of what this one may use: so much more of each.
+// granted is what the parent may say of what this one may use: so much more of each.
 func granted(was agent.Amounts, more int64, beside string) string {
 	for r := range was {
 		if was[r] != agent.Unlimited {
@@ -187,7 +187,7 @@ func (s State) newest() int {
 	return 0
 }
 
-// orders are what the run above session s/a-1 may want, and how it takes it back.
+// orders are what the parent session s/a-1 may want, and how it takes it back.
 func orders(s State) []string {
 	n := s.newest()
 	held := func(verb agent.Verb, n int) string {

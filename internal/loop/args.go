@@ -17,7 +17,7 @@ type Caller struct {
 	Turn    int    `json:"turn"`
 	// KnownHolds are the holds that the run knows of: they stop no step that begins after them.
 	KnownHolds []agent.HoldRef `json:"known_holds,omitempty"`
-	// Parent is the run above at which the step looks, since its end ends this run; nil for
+	// Parent is the parent at which the step looks, since its end ends this run; nil for
 	// a root, and for a run that its parent waits for: the server cancels that one when the
 	// parent closes, however that happens.
 	Parent *agent.Parent `json:"parent,omitempty"`
@@ -63,7 +63,7 @@ type ToolArgs struct {
 type OpenArgs struct {
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
-	// Child tells that another run gave it the work.
+	// Child means that another run gave it the work.
 	Child bool `json:"child,omitempty"`
 	// After is the session's run before, as the start names it.
 	After string `json:"after,omitempty"`
@@ -91,9 +91,9 @@ type LocateArgs struct {
 	From    *agent.StartFrom `json:"from,omitempty"` // nil for the log's end
 	// TerminatedRuns are executions whose runs were ended from outside, the latest first.
 	TerminatedRuns []string `json:"terminated_runs,omitempty"`
-	// Reset tells that the run wants to know nothing of what was before.
+	// Reset means that the run wants to know nothing of what was before.
 	Reset bool `json:"reset,omitempty"`
-	// NoMessage tells that the run brings no message: the model has to have something
+	// NoMessage means that the run brings no message: the model has to have something
 	// to answer.
 	NoMessage bool `json:"no_message,omitempty"`
 	// Fence is that of the write which the step may make; who performs it names the decision.
@@ -108,7 +108,7 @@ type SealArgs struct {
 	Session string `json:"session"`
 	Run     string `json:"run"`
 	// StoredChunk names the chunk that ends there, where all of the log is stored already:
-	// then only the head is put. Empty where there is something to seal.
+	// then only the head is put. Empty if there is something to seal.
 	StoredChunk string       `json:"stored_chunk,omitempty"`
 	Agent       string       `json:"agent"`
 	Status      agent.Status `json:"status"` // running, suspended, or the end that the run has come to

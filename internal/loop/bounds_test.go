@@ -64,7 +64,7 @@ func (d *drive) said() (last *agent.Message) {
 }
 
 // A run has so many agents at work and no more; when some have ended it may have
-// others (catalogue X-26).
+// others.
 func TestNoMoreChildren(t *testing.T) {
 	d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a", Agents: []agent.SubAgent{{Agent: "b"}}, Lifecycle: true}})
 	n := 0

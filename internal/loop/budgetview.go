@@ -13,7 +13,7 @@ import (
 // # Why nobody waits in a circle
 //
 // Let a run X rest since it has nothing left of a resource (lacks). Its report says so: its
-// account at the run above, P, is dry. P takes the report whatever P is at, also while it
+// account at the parent, P, is dry. P takes the report whatever P is at, also while it
 // waits for X. One of these applies to P, for each resource that X misses:
 //
 //  1. P has something left. It grants it to X (served), and X goes on.

@@ -80,7 +80,7 @@ func (a DailyAccount) claim(c agent.DailyClaim) (DailyAccount, agent.DailyGrant)
 	return a, grant
 }
 
-// dailyShare is what one claim is granted of an amount; zero where nothing bounds it.
+// dailyShare is what one claim is granted of an amount; zero if nothing bounds it.
 func dailyShare[T int64 | agent.USD](left, limit T) T {
 	if limit <= 0 {
 		return 0

@@ -46,7 +46,7 @@ func tell(t *testing.T, prompt bool, at int, say func(*world)) (s story, steps i
 	return s, steps
 }
 
-// types are the types of a story's events, but for those of holds and rests.
+// types are the types of a story's events, except for those of holds and rests.
 func (s story) types() (out []agent.EventType) {
 	aside := []agent.EventType{agent.EventHoldAdded, agent.EventHoldRemoved, agent.EventRunSuspended, agent.EventRunResumed}
 	for _, e := range s.events {

@@ -223,7 +223,7 @@ func (s *search) look(at *found) (next []*found) {
 	return next
 }
 
-// try makes a move; nil where it is refused.
+// try makes a move; nil if it is refused.
 func (s *search) try(at *found, lines string) *found {
 	p := &player{t: s.t, state: at.state, now: at.now, full: at.full, near: at.near}
 	to := &found{from: at, lines: lines, depth: at.depth + 1}

@@ -61,7 +61,7 @@ func (s *step) imported(in Imported) {
 	s.Suspensions.restored(s.Log.Seq)
 }
 
-// checkImport tells why a state can't be gone on with here.
+// checkImport reports why a state can't be gone on with here.
 func (s *step) checkImport(at State) *agent.Error {
 	if err := at.CheckPortable(); err != nil {
 		return asError(err)

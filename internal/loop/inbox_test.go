@@ -27,7 +27,7 @@ func (p *player) lines(lines ...string) {
 	}
 }
 
-// An idle daemon whose hold is lifted waits for nobody but what comes.
+// An idle daemon whose hold is removed waits for nobody but what comes.
 func TestAnIdleDaemonIsPausedByNobody(t *testing.T) {
 	p := played(t, `begin watch`, `opened {"daemon":{"compact":true}}`, `says watching`, `pause {"reason":"lunch"}`, `says it was watched`, `sealed`)
 	v := p.state.Suspension()

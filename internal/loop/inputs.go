@@ -39,7 +39,7 @@ type (
 		Start        agent.Start
 		// BriefingText is the text of the start's briefing.
 		BriefingText string
-		// ChildStart is what the run above says of this one; nil for a root.
+		// ChildStart is what the parent says of this one; nil for a root.
 		ChildStart *agent.ChildStart
 		Err        *agent.Error
 	}
@@ -117,7 +117,7 @@ type (
 		AskSeq int64
 		Err    *agent.Error
 	}
-	// ModelDelayed tells that the model call of the event Ask is made again at a later time, and
+	// ModelDelayed means that the model call of the event Ask is made again at a later time, and
 	// what became of its last attempt.
 	ModelDelayed struct {
 		AskSeq int64
@@ -140,7 +140,7 @@ type (
 	}
 	// LocalToolSlow is a local call that took longer than local ones may.
 	LocalToolSlow struct{ Call string }
-	// Sealed tells that the log is stored up to an event, under a digest, and that
+	// Sealed means that the log is stored up to an event, under a digest, and that
 	// the session's head has a version.
 	Sealed struct {
 		Head    string
@@ -151,10 +151,10 @@ type (
 		// BacklogBlobs are the events that waited when it was decided: the store has them.
 		BacklogBlobs []agent.BacklogBlob
 	}
-	// SealFailed tells that it could not be; where the error is retryable, a later
+	// SealFailed means that it could not be; where the error is retryable, a later
 	// attempt may succeed.
 	SealFailed struct{ Err *agent.Error }
-	// TimerFired tells that the time of the last [SetTimer] has come.
+	// TimerFired means that the time of the last [SetTimer] has come.
 	TimerFired struct{}
 	// Cancel is Temporal's own cancellation of the workflow.
 	Cancel struct{}
@@ -169,9 +169,9 @@ type (
 	// CommandReceived is a verb. Its answer is an [Acknowledge].
 	CommandReceived struct {
 		Command agent.Command
-		// ID makes a second arrival harmless; empty where it has none.
+		// ID makes a second arrival harmless; empty if it has none.
 		ID string
-		// PolicyChecked tells that the worker has held it to its policy before it was recorded,
+		// PolicyChecked means that the worker has held it to its policy before it was recorded,
 		// as it does with updates. What is not vouched for proves nothing.
 		PolicyChecked bool
 		// Proofs are who the tokens of the command prove to have said it.
@@ -182,7 +182,7 @@ type (
 		Verb string
 		Err  *agent.Error
 	}
-	// ChildStarted tells that a child has begun, as a run, or why it could not (Err).
+	// ChildStarted means that a child has begun, as a run, or why it could not (Err).
 	ChildStarted struct {
 		Session, Run string
 		Err          *agent.Error
@@ -192,10 +192,10 @@ type (
 		Session string
 		Outcome *agent.Outcome
 	}
-	// ChildReported is what a child says of itself, Ordered what the run above wants.
+	// ChildReported is what a child says of itself, Ordered what the parent wants.
 	ChildReported struct{ Report agent.ChildReport }
 	ParentOrdered struct{ Order agent.ParentOrder }
-	// ParentGranted is what the run above says of what this one may use.
+	// ParentGranted is what the parent says of what this one may use.
 	ParentGranted struct{ Order agent.GrantOrder }
 	// ParentChecked reports whether the parent is gone.
 	ParentChecked struct{ Gone bool }

@@ -57,7 +57,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	}
 }
 
-// checkRest wants the rules to have come to rest: none applies any more, but for the one
+// checkRest wants the rules to have come to rest: none applies any more, except for the one
 // that asks for a new execution at every input until it comes.
 func checkRest(t require.TestingT, done *step) {
 	require.Less(t, len(done.fired), 100, "rules undo each other: %q", done.fired)
@@ -207,7 +207,7 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 	}
 }
 
-// saidTo tells whether a message is in the log's tail, or on its way there.
+// saidTo reports whether a message is in the log's tail, or on its way there.
 func saidTo(s State, id string) bool {
 	met := s.Park != nil && s.Park.Met != nil && s.Park.Met.ID == id
 	return met || slices.ContainsFunc(s.Log.Tail, func(e agent.Event) bool { return e.Message != nil && e.Message.ID == id }) ||

@@ -32,7 +32,7 @@ type ParentAccount struct {
 	Denied bool `json:"denied,omitempty"`
 }
 
-// Account is a sub-agent's, as the run above knows it.
+// Account is a sub-agent's, as the parent knows it.
 type Account struct {
 	Session  string        `json:"session"`
 	Granted  agent.Amounts `json:"granted"`

@@ -28,7 +28,7 @@ type spender struct {
 	parent  *spender
 	tally   agent.Tally
 	over    bool // it spends no more
-	heard   bool // the one above knows of its end
+	heard   bool // the parent knows of its end
 	up      []agent.BudgetReport
 	down    []agent.GrantOrder
 	ended   *agent.Tally // the report of its end, under way
@@ -87,7 +87,7 @@ func (b *branch) step() {
 	case "end":
 		b.end(s)
 	case "kill":
-		if s.parent != nil && b.lossy && !s.over { // nothing is told; the one above hears that it is gone
+		if s.parent != nil && b.lossy && !s.over { // nothing is told; the parent hears that it is gone
 			s.over, s.heard = true, true
 			s.parent.close(s.session, nil)
 		}

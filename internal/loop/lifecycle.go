@@ -50,7 +50,7 @@ type lifecycleArguments struct {
 	Graceful *bool    `json:"graceful"`
 }
 
-// callLifecycleTool makes a call of a lifecycle tool. It is done by the run itself, at once but for
+// callLifecycleTool makes a call of a lifecycle tool. It is done by the run itself, at once except for
 // the wait.
 func (s *step) callLifecycleTool(i int) {
 	c := s.Calls.List[i]

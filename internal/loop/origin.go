@@ -58,7 +58,7 @@ func (o *Origin) setStart(start agent.Start, brief string) {
 	o.Start, o.Labels, o.Task, o.BriefingText = &start, start.Labels, start.Input.Task(), brief
 }
 
-// refuseStart keeps nothing of a start that can't be meant but for a name that could be one.
+// refuseStart keeps nothing of a start that can't be meant except for a name that could be one.
 func (o *Origin) refuseStart(start agent.Start) {
 	o.Start = &agent.Start{}
 	if agent.CheckName(start.Agent) == nil {

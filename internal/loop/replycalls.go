@@ -187,7 +187,7 @@ func callDigest(c agent.ToolCall) string {
 // whose digests are found in the workflow: some milliseconds.
 const shortArguments = 8 << 10
 
-// Digests are those of a reply's calls; nil where all arguments are short.
+// Digests are those of a reply's calls; nil if all arguments are short.
 func Digests(calls []agent.ToolCall, spec *agent.Spec) (list []agent.CallDigests) {
 	size := 0
 	for _, c := range calls {
@@ -222,7 +222,7 @@ func shownOf(r agent.Reply, i int, arguments json.RawMessage) string {
 }
 
 // Digest is the first 16 hex digits of the SHA-256 of canonical arguments: what a person
-// compares to be sure which arguments were seen (wire §4).
+// compares to be sure which arguments were seen (docs/wire.md §4).
 func Digest(arguments json.RawMessage) string {
 	sum := sha256.Sum256(canonical(arguments))
 	return hex.EncodeToString(sum[:8])

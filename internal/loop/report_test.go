@@ -30,7 +30,7 @@ func asker(t require.TestingT, calls, long int) *player {
 	return p
 }
 
-// reports steps an input and returns what the run above is told of it.
+// reports steps an input and returns what the parent is told of it.
 func (p *player) reports(in Input) (told []agent.ChildReport) {
 	next, effects, err := Step(p.state, Moment{At: p.now}, in)
 	require.NoError(p.t, err)
@@ -84,7 +84,7 @@ func TestAHostileReportIsKeptShort(t *testing.T) {
 }
 
 // Reports may come late, twice, or not at all, and both runs may go on in new executions:
-// the newest that arrives is what the run above knows, and that is whole.
+// the newest that arrives is what the parent knows, and that is whole.
 func TestReportsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := asker(t, rapid.IntRange(1, 20).Draw(t, "calls"), 10)

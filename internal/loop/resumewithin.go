@@ -21,7 +21,7 @@ func (s *State) answerBy() time.Time {
 }
 
 // resumeBy is until when a person may resume the run; zero if there is no bound. A hold
-// that was laid later has an age of its own: else a hold on an old park could never be
+// that was added later has an age of its own: else a hold on an old park could never be
 // lifted, and would keep the run from what it waits for.
 func (s *State) resumeBy() time.Time {
 	by, h := s.answerBy(), s.Holds.own()

@@ -51,7 +51,7 @@ type player struct {
 	near  bool  // its history is nearly full
 	moved State // of a run that was suspended elsewhere
 	ended State // of the session's run before
-	wrong error // why the last input was refused; nil where it was taken
+	wrong error // why the last input was refused; nil if it was taken
 	out   strings.Builder
 }
 
@@ -338,7 +338,7 @@ func command[C agent.Command](p *player, payload string) agent.Command {
 	return c
 }
 
-// replied reads the calls of await_resumption as the step does that asks the model, but for
+// replied reads the calls of await_resumption as the step does that asks the model, except for
 // checks.
 func (p *player) replied(r agent.Reply) Input {
 	for _, part := range r.Parts {

@@ -46,7 +46,7 @@ const groveReply = 60
 
 // Whatever a tree of agents does, and whoever holds, kills or carries over its runs: all
 // together use what the root's limit allows and one reply for each agent at work, turns and
-// agents exactly, nobody waits for ever, and the root comes to its end.
+// agents exactly, nobody waits forever, and the root comes to its end.
 func TestATreeKeepsToItsRootsLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := &grove{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ask: rapid.Bool().Draw(t, "ask")}

@@ -30,7 +30,7 @@ type UsedToken struct {
 }
 
 // ProcessedVerb is a verb with an id and what became of it: a second arrival gets the same
-// answer (wire §2).
+// answer (docs/wire.md §2).
 type ProcessedVerb struct {
 	ID string `json:"id"`
 	// Digest is that of the verb and its payload (see [agent.CommandDigest]).
@@ -107,7 +107,7 @@ func (v *Verbs) refused(r agent.RefusedVerb) {
 }
 
 // commandReceived obeys a verb, or refuses it before anything changes. A known id comes before all else,
-// also before the run's end: the first answer is good for ever. A refusal is not remembered.
+// also before the run's end: the first answer is good forever. A refusal is not remembered.
 func (s *step) commandReceived(in CommandReceived) error {
 	sum := ""
 	if in.ID != "" {
@@ -270,7 +270,7 @@ func withPrincipal(c agent.Command, principal string) agent.Command {
 	return c
 }
 
-// resume lifts the session's own hold, or wakes a run that waits for nothing that
+// resume removes the session's own hold, or wakes a run that waits for nothing that
 // somebody has to say.
 func (s *step) resume(o agent.ResumeCommand) error {
 	switch {

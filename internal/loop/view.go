@@ -130,7 +130,7 @@ func (s *State) Suspension() *agent.Suspension {
 // ends the workflow.
 const maxWaitsFor = 1500
 
-// WaitsFor is what listings find a run by (wire §8). A daemon is found by what it hears,
+// WaitsFor is what listings find a run by (docs/wire.md §8). A daemon is found by what it hears,
 // also while it is not suspended.
 func (s *State) WaitsFor() (list []string) {
 	size := 0

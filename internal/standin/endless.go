@@ -14,7 +14,7 @@ import (
 // it that the adapter keeps is memory of the worker's.
 const endlessly = 48 << 20
 
-// Endless checks that answers that begin in some way and go on for ever are given up: pieces
+// Endless checks that answers that begin in some way and go on forever are given up: pieces
 // are of one event each. The adapter keeps something of each and emits nothing.
 func Endless(t *testing.T, make Making, req *model.Request, key, begin string, pieces map[string]string) {
 	t.Helper()

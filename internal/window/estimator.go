@@ -93,7 +93,7 @@ func Bytes(entries []store.Entry) (n int) {
 }
 
 // Limit is how many tokens a request may have, so that there is room for the
-// reply; zero where the window is not known.
+// reply; zero if the window is not known.
 func Limit(spec *agent.Spec) int64 {
 	if spec.Window <= 0 {
 		return 0

@@ -53,7 +53,7 @@ func length(entries []store.Entry, width int) int {
 	return n
 }
 
-// textOf is what can be cut of a part; nil where nothing can.
+// textOf is what can be cut of a part; nil if nothing can.
 func textOf(p agent.Part) *string {
 	switch {
 	case p.Type == agent.PartText:

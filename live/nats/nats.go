@@ -26,7 +26,7 @@ type Live struct {
 	done    chan struct{} // closed when the sender has ended
 }
 
-// Options says more; nil means every default.
+// Options are optional; nil means all defaults.
 type Options struct {
 	// Prefix begins the subjects, without a dot at its end; empty means "fermata.live".
 	// Those who share a broker and not their sessions each have their own.

@@ -46,7 +46,7 @@ func (q *queue) put(e live.Event) {
 }
 
 // drop remembers an event that could not be sent. It is told with what comes next: the
-// sender would try for ever otherwise.
+// sender would try forever otherwise.
 func (q *queue) drop(e live.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

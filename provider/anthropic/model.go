@@ -21,7 +21,7 @@ const (
 	envBaseURL = "ANTHROPIC_BASE_URL"
 )
 
-// Model is all models of the provider. It may be used from many goroutines.
+// Model is all models of the provider. It is safe for concurrent use.
 type Model struct {
 	name     string
 	endpoint *model.Endpoint
@@ -30,7 +30,7 @@ type Model struct {
 	hour     bool // what is written to the cache lives for an hour
 	tier     string
 	serves   []model.ServerTool
-	// unusable is why no call can be made; nil where one can.
+	// unusable is why no call can be made; nil if one can.
 	unusable error
 }
 

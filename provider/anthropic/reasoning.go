@@ -68,7 +68,7 @@ func reasonWithin(p *sdk.MessageNewParams, level agent.Reasoning) {
 	}
 }
 
-// thought tells whether what the model has said since the user's last question, if
+// thought reports whether what the model has said since the user's last question, if
 // anything, begins with its thinking.
 func thought(messages []sdk.MessageParam) bool {
 	for _, msg := range slices.Backward(messages) {

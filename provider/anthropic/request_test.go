@@ -77,7 +77,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// What was sent once is sent again, byte for byte and but for the marks of the
+// What was sent once is sent again, byte for byte and except for the marks of the
 // cache: else the cache would not be hit, and thinking be refused.
 func TestRequestsOnlyGrow(t *testing.T) {
 	m, s := serve(t, standin.Answer(200, "text/event-stream", whole))

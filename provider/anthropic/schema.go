@@ -25,7 +25,7 @@ var subset = model.Subset{Closed: true, Takes: map[string]func(any) bool{
 }}
 
 // outputSchema is a schema as far as the provider can hold its models to it, and
-// whether that is the whole schema; nil where the provider would refuse it.
+// whether that is the whole schema; nil if the provider would refuse it.
 func outputSchema(raw json.RawMessage) (schema json.RawMessage, whole bool) {
 	schema, whole = subset.Convert(raw)
 	var tree map[string]any
@@ -76,7 +76,7 @@ func (f *fit) allHold(list any) bool {
 	return ok && !slices.ContainsFunc(nodes, func(n any) bool { return !f.holds(n) })
 }
 
-// object tells whether an object's properties are listed, and no others allowed.
+// object reports whether an object's properties are listed, and no others allowed.
 func (f *fit) object(s map[string]any) bool {
 	isObject := s["type"] == "object" || s["properties"] != nil
 	if types, ok := s["type"].([]any); ok {
@@ -96,7 +96,7 @@ func (f *fit) object(s map[string]any) bool {
 	return s["additionalProperties"] == false
 }
 
-// plain tells whether an enum's values are all simple.
+// plain reports whether an enum's values are all simple.
 func plain(enum any) bool {
 	values, _ := enum.([]any)
 	return !slices.ContainsFunc(values, func(v any) bool {

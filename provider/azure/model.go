@@ -99,7 +99,7 @@ func (o *Options) inner() *openai.Options {
 	}
 }
 
-// Check refuses options that can't be meant, with [agent.CodeInvalidInput] and the path of the
+// Check refuses invalid options, with [agent.CodeInvalidInput] and the path of the
 // field under models of an agents file. New takes them, and the first call fails.
 func (o *Options) Check() error { return o.inner().Check() }
 
@@ -111,11 +111,11 @@ func (o Options) String() string {
 // GoString shows the options without the key.
 func (o Options) GoString() string { return o.String() }
 
-// Model is all deployments of a resource. It may be used from many goroutines.
+// Model is all deployments of a resource. It is safe for concurrent use.
 type Model struct {
 	*openai.Model
 	entra *entra // nil where a key is sent
-	// unusable is why no call can be made; nil where one can.
+	// unusable is why no call can be made; nil if one can.
 	unusable error
 }
 

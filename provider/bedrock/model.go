@@ -24,7 +24,7 @@ const (
 	envRegion  = "AWS_REGION"
 )
 
-// Model is all models of a region. It may be used from many goroutines.
+// Model is all models of a region. It is safe for concurrent use.
 type Model struct {
 	name   string
 	client *http.Client

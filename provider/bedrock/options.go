@@ -81,7 +81,7 @@ var own = []string{
 
 const tierDefault = "default"
 
-// Check refuses options that can't be meant, with [agent.CodeInvalidInput] and the path of the
+// Check refuses invalid options, with [agent.CodeInvalidInput] and the path of the
 // field under models of an agents file. New takes them, and the first call fails.
 func (o *Options) Check() error {
 	if err := model.CheckCacheTTL(o.CacheTTL); err != nil {

@@ -118,7 +118,7 @@ func containsThinking(body []byte) bool {
 	return json.Unmarshal(body, &in) == nil && in.AdditionalModelRequestFields.Thinking != nil
 }
 
-// What was sent once is sent again, but for the marks of the cache, which are few.
+// What was sent once is sent again, except for the marks of the cache, which are few.
 func TestCacheMarks(t *testing.T) {
 	for name, want := range map[string]int{sonnet: 3, "amazon.nova-pro-v1:0": 1, "meta.llama4-maverick-17b-instruct-v1:0": 0} {
 		m, s := serve(t, streams(whole...))

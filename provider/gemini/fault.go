@@ -31,7 +31,7 @@ type detail struct {
 	} `json:"violations"` // QuotaFailure
 }
 
-// problemOf reads a problem; nil where there is none. Some come as a list of one.
+// problemOf reads a problem; nil if there is none. Some come as a list of one.
 func problemOf(data []byte) *problem {
 	var list []struct{ Error *problem }
 	var one struct{ Error *problem }
@@ -81,7 +81,7 @@ func (p *problem) kind(status int) agent.FaultKind {
 	return model.KindOf(status)
 }
 
-// daily tells whether a limit of a day is used up, which no wait of ours mends.
+// daily reports whether a limit of a day is used up, which no wait of ours mends.
 func (p *problem) daily() bool {
 	for _, d := range p.Details {
 		for _, v := range d.Violations {
@@ -93,7 +93,7 @@ func (p *problem) daily() bool {
 	return false
 }
 
-// wait is how long the provider asks to wait, in a detail; zero where it does not.
+// wait is how long the provider asks to wait, in a detail; zero if it does not.
 func (p *problem) wait() time.Duration {
 	var longest time.Duration
 	for _, d := range p.Details {

@@ -24,7 +24,7 @@ const (
 	envBaseURL  = "GOOGLE_GEMINI_BASE_URL"
 )
 
-// Model is all models of the provider. It may be used from many goroutines.
+// Model is all models of the provider. It is safe for concurrent use.
 type Model struct {
 	name     string
 	endpoint *model.Endpoint
@@ -33,7 +33,7 @@ type Model struct {
 	choice   model.ToolChoice
 	// send makes a request: it alone knows where, and with which key, if there is no token.
 	send func(ctx context.Context, name, token string, body []byte) (*http.Response, error)
-	// unusable is why no call can be made; nil where one can.
+	// unusable is why no call can be made; nil if one can.
 	unusable error
 }
 

@@ -77,7 +77,7 @@ var own = []string{
 	"model", "serviceTier", "systemInstruction", "toolConfig.functionCallingConfig", "tools",
 }
 
-// Check refuses options that can't be meant, with [agent.CodeInvalidInput] and the path of the
+// Check refuses invalid options, with [agent.CodeInvalidInput] and the path of the
 // field under models of an agents file. New takes them, and the first call fails.
 func (o *Options) Check() error {
 	tiers := []genai.ServiceTier{"", genai.ServiceTierStandard, genai.ServiceTierFlex, genai.ServiceTierPriority}

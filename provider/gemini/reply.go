@@ -155,7 +155,7 @@ func (r *reply) write(kind agent.PartType, text string) {
 	last.Text += text
 }
 
-// last is the last part, where it is of a kind; nil where it is not.
+// last is the last part, where it is of a kind; nil if it is not.
 func (r *reply) last(kind agent.PartType) *agent.Part {
 	if n := len(r.parts); n > 0 && r.parts[n-1].Type == kind {
 		return &r.parts[n-1]

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// foreign stands in the place of a signature on a call that the model did not make
+// foreign stands instead of a signature on a call that the model did not make
 // itself, since newer models refuse a call without one (page "Thought signatures"
 // of ai.google.dev/gemini-api/docs).
 const foreign = "skip_thought_signature_validator"
@@ -58,7 +58,7 @@ func calling(mode genai.FunctionCallingConfigMode) *genai.ToolConfig {
 	return &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: mode}}
 }
 
-// configOf is how the reply is to be made, nil where all is the provider's default;
+// configOf is how the reply is to be made, nil if all is the provider's default;
 // and the instructions, with what of the answer's schema the provider has no form for.
 func configOf(req *model.Request) (*genai.GenerationConfig, string) {
 	c := &genai.GenerationConfig{ThinkingConfig: thinking(req.Model, req.Reasoning)}
@@ -164,7 +164,7 @@ func (m *Model) modelParts(msg agent.Message, asked string, id func(call string)
 	return parts
 }
 
-// wrote tells whether the model that is asked wrote a message.
+// wrote reports whether the model that is asked wrote a message.
 func (m *Model) wrote(msg agent.Message, asked string) bool {
 	provider, name, named := strings.Cut(msg.ModelName(), "/")
 	return provider == m.name && (!named || name == asked)

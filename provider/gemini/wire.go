@@ -21,7 +21,7 @@ type content struct {
 	Parts []part `json:"parts"`
 }
 
-// part is the SDK's, but for what that would change: arguments stay as they were
+// part is the SDK's, except for what that would change: arguments stay as they were
 // written, signatures as they came, and a text may be empty where a signature
 // stands on it.
 type part struct {

@@ -147,7 +147,7 @@ func noting(in []sdk.ChatCompletionMessageParamUnion) []sdk.ChatCompletionMessag
 	return out
 }
 
-// chatAssistant is what the model said; nil where nothing is left of it.
+// chatAssistant is what the model said; nil if nothing is left of it.
 func (m *Model) chatAssistant(msg agent.Message, id func(call string) string) *sdk.ChatCompletionAssistantMessageParam {
 	a := &sdk.ChatCompletionAssistantMessageParam{}
 	var thinking strings.Builder

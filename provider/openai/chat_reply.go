@@ -152,7 +152,7 @@ func (r *chatReply) going(d sdk.ChatCompletionChunkChoiceDeltaToolCall) *chatCal
 	return nil
 }
 
-// endsBefore tells whether a piece is of another call, though its index says that
+// endsBefore reports whether a piece is of another call, though its index says that
 // it is of this one: some servers give all calls the index 0.
 func (c *chatCall) endsBefore(d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
 	name := d.Function.Name

@@ -22,7 +22,7 @@
 //
 // Other servers are asked with max_tokens, which all know; a call whose
 // arguments were no JSON is sent back to them with none, since several read the
-// arguments of every call and fail for ever; and they are held to an output's
+// arguments of every call and fail forever; and they are held to an output's
 // schema only where there are no tools, since many hold the calls to it, too. In
 // replies, calls may come without index or id, reasoning under two names, and
 // the usage in any chunk. A reply without a reason to stop is cut off.

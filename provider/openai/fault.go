@@ -20,10 +20,10 @@ type problem struct {
 	code    string // a word, or a status
 	kind    string
 	message string
-	flagged bool // it tells what a filter has found in the request
+	flagged bool // it reports what a filter has found in the request
 }
 
-// problemOf reads a problem in the forms that servers write it; nil where there
+// problemOf reads a problem in the forms that servers write it; nil if there
 // is none. Only in an answer that is no reply is a lone message one.
 func problemOf(data []byte, answer bool) *problem {
 	var list []json.RawMessage

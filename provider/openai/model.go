@@ -23,7 +23,7 @@ const (
 	envBaseURL = "OPENAI_BASE_URL"
 )
 
-// Model is all models of a server. It may be used from many goroutines.
+// Model is all models of a server. It is safe for concurrent use.
 type Model struct {
 	name      string
 	endpoint  *model.Endpoint
@@ -35,7 +35,7 @@ type Model struct {
 	with      Options // how models are asked; no key, no address
 	chat      sdk.ChatCompletionService
 	responses responses.ResponseService
-	// unusable is why no call can be made; nil where one can.
+	// unusable is why no call can be made; nil if one can.
 	unusable error
 }
 
@@ -73,7 +73,7 @@ func New(o *Options) *Model {
 // azures are the domains of Azure's resources.
 var azures = []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us", ".cognitiveservices.azure.us"}
 
-// isOwn tells whether a base URL is of OpenAI's servers or Azure's.
+// isOwn reports whether a base URL is of OpenAI's servers or Azure's.
 func isOwn(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil {

@@ -163,7 +163,7 @@ var (
 
 const ultrafast = "ultrafast"
 
-// Check refuses options that can't be meant, with [agent.CodeInvalidInput] and the path of the
+// Check refuses invalid options, with [agent.CodeInvalidInput] and the path of the
 // field under models of an agents file. New takes them, and the first call fails.
 func (o *Options) Check() error {
 	api, own := o.api(isOwn(o.baseURL())), o.Own || isOwn(o.baseURL())

@@ -16,7 +16,7 @@ import (
 
 // assembler puts a reply together from what one of the two forms sends.
 type assembler interface {
-	// take adds an event, and tells whether it was the last one. A problem may
+	// take adds an event, and reports whether it was the last one. A problem may
 	// stand in any event.
 	take(data []byte) (last bool, p *problem, err error)
 	// takeWhole adds an answer that came at once.

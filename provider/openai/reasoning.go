@@ -14,7 +14,7 @@ var (
 	otherLevels = append([]agent.Reasoning{agent.ReasoningOff}, usualLevels...)
 )
 
-// effort is a request's reasoning in the server's words; empty where none is sent.
+// effort is a request's reasoning in the server's words; empty if none is sent.
 // OpenAI has no word for auto, and some of its models do not think where none is
 // sent, so it becomes the effort that is the default of most. Other servers have
 // their own defaults.
@@ -37,7 +37,7 @@ func (m *Model) effort(req *model.Request) shared.ReasoningEffort {
 	return shared.ReasoningEffort(level)
 }
 
-// temperature is a request's, nil where its model would refuse one.
+// temperature is a request's, nil if its model would refuse one.
 func temperature(req *model.Request, effort shared.ReasoningEffort) *float64 {
 	return table.Models[family(req.Model)].Temperature.Takes(req.Temperature, effort == shared.ReasoningEffortNone)
 }

@@ -31,7 +31,7 @@ type format struct {
 	Strict bool            `json:"strict"`
 }
 
-// formatOf is the form of an output; false where a server can't be given its
+// formatOf is the form of an output; false if a server can't be given its
 // schema, which the runtime checks in any case. The model is held to it strictly
 // where that is possible.
 func formatOf(schema json.RawMessage) (format, bool) {
@@ -71,7 +71,7 @@ var (
 	strictFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
 
-// strict tells whether a schema, or a part of one, is of the strict kind: every
+// strict reports whether a schema, or a part of one, is of the strict kind: every
 // property of an object is required, and no other allowed.
 func strict(node any) bool {
 	s, ok := node.(map[string]any)

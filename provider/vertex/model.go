@@ -92,7 +92,7 @@ func (o *Options) claude() *anthropic.Options {
 // go by the provider's name.
 const claudeSuffix = "-claude"
 
-// Check refuses options that can't be meant, with [agent.CodeInvalidInput] and the path of the
+// Check refuses invalid options, with [agent.CodeInvalidInput] and the path of the
 // field under models of an agents file. New takes them, and the first call fails.
 func (o *Options) Check() error {
 	if err := o.gemini().Check(); err != nil {
@@ -109,7 +109,7 @@ func (o Options) String() string {
 // GoString shows the options.
 func (o Options) GoString() string { return o.String() }
 
-// Model is all models of a project in one location. It may be used from many goroutines.
+// Model is all models of a project in one location. It is safe for concurrent use.
 type Model struct {
 	gemini   *gemini.Model
 	claude   *anthropic.Model

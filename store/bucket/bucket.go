@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Store is a store in a bucket. It may be used from many goroutines at once, and
+// Store is a store in a bucket. It is safe for concurrent use, and
 // many processes may have one on the same bucket.
 type Store struct {
 	b    *blob.Bucket
@@ -28,7 +28,7 @@ type Store struct {
 	heeds atomic.Bool
 }
 
-// Options says more of a store; nil means every default.
+// Options are optional; nil means all defaults.
 type Options struct {
 	// Name tells people in errors where the store is; empty means "a bucket".
 	Name string

@@ -22,7 +22,7 @@
 // there as long as one of its objects is. No name is used twice, so nothing that a
 // DeleteChunk has found old can become young again before it is removed: what is put
 // at the same moment is another object, and stays. This takes no bound of time, and
-// no clock but for the age: a chunk was last put at the time in the name, of the
+// no clock except for the age: a chunk was last put at the time in the name, of the
 // writer's clock, or when the service says that it was written, if that is later; for
 // services tell it to the second, and round it down. A writer's clock that is behind
 // the service's is no harm, and one that is ahead makes a chunk look younger. So

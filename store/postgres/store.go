@@ -21,7 +21,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Store is a store in a PostgreSQL database. It may be used from many goroutines
+// Store is a store in a PostgreSQL database. It is safe for concurrent use
 // at once, and many processes may have one on the same database.
 type Store struct {
 	pool   *pgxpool.Pool
@@ -32,7 +32,7 @@ type Store struct {
 	ready  atomic.Bool // the tables are
 }
 
-// Options says more of a store; nil means every default.
+// Options are optional; nil means all defaults.
 type Options struct {
 	// Schema is the PostgreSQL schema of the tables, at most 63 bytes; empty means
 	// "fermata". Stores of different schemas know nothing of each other.
@@ -96,7 +96,7 @@ func (s *Store) Ready(ctx context.Context) error {
 
 // prepare makes the tables ready by the first connection. The pool asks without the time
 // that its caller has: a database that takes a connection and then says nothing would keep
-// all of its places for ever.
+// all of its places forever.
 func (s *Store) prepare(ctx context.Context, conn *pgx.Conn) error {
 	if s.ready.Load() {
 		return nil

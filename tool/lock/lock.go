@@ -132,7 +132,7 @@ func pinned(tools []agent.ToolSpec, words *string) source {
 	return s
 }
 
-// compare tells what a source lists now from what is pinned. Tools that are gone are none of
+// compare reports what a source lists now from what is pinned. Tools that are gone are none of
 // anybody's business.
 func (s source) compare(name string, tools []agent.ToolSpec, words *string) (kept []agent.ToolSpec, changes []tool.Change) {
 	for _, t := range tools {

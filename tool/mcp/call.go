@@ -233,7 +233,7 @@ func (s *Server) unreached(why error) error {
 	return err
 }
 
-// answered is the error that a server has answered with; nil where an error is not
+// answered is the error that a server has answered with; nil if an error is not
 // the server's. What a transport does not take the SDK reports as if it were.
 func answered(err error) *jsonrpc.Error {
 	const rejected = -32005

@@ -60,7 +60,7 @@ func under(head, text string) string {
 	return head + "\n" + text
 }
 
-// about puts what is known into brackets; empty where nothing is.
+// about puts what is known into brackets; empty if nothing is.
 func about(known ...string) string {
 	known = slices.DeleteFunc(known, func(s string) bool { return s == "" })
 	if len(known) == 0 {
@@ -120,7 +120,7 @@ func textual(media string) bool {
 			slices.Contains([]string{"json", "xml", "yaml", "x-yaml", "toml", "javascript", "sql", "x-ndjson"}, last))
 }
 
-// structure is a result's structured content as JSON; empty where its texts say the
+// structure is a result's structured content as JSON; empty if its texts say the
 // same. Media are left out of it as they are out of the rest.
 func structure(r *sdk.CallToolResult) (string, error) {
 	if r.StructuredContent == nil {

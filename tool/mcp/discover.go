@@ -24,7 +24,7 @@ const maxMetadata = 256 << 10
 
 // demand is what a server wants that refused a request.
 type demand struct {
-	metadata string // the URL of what it says of itself; empty where it does not say
+	metadata string // the URL of what it says of itself; empty if it does not say
 	scopes   []string
 }
 

@@ -68,7 +68,7 @@
 // Little, since it is others' program. Names that no model may call are changed,
 // or left out where that is not possible; descriptions are bounded; tools with
 // no or too large a schema are left out; and each is logged. Its annotations count for
-// nothing, but for readOnlyHint under [Options.TrustHints]: else a server could say of a
+// nothing, except for readOnlyHint under [Options.TrustHints]: else a server could say of a
 // tool that pays that it only reads, and rules for what writes would not ask. No annotation
 // makes a call be made again: see [tool.Options.Attempts] for what hangs on that.
 //

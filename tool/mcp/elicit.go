@@ -231,7 +231,7 @@ func (w want) question(server, wrong string) agent.ToolQuestion {
 	return q
 }
 
-// host is whom the page is of; empty where there is none to open.
+// host is whom the page is of; empty if there is none to open.
 func (w want) host() string {
 	page, err := url.Parse(w.URL)
 	if err != nil {
@@ -350,7 +350,7 @@ func (w want) filled(a agent.ToolAnswer) (data map[string]any, wrong string) {
 	return data, ""
 }
 
-// alone is the form of one field with a value; nil where it has more.
+// alone is the form of one field with a value; nil if it has more.
 func (w want) alone(raw []byte) map[string]any {
 	var f form
 	if json.Unmarshal(w.Schema, &f) != nil || len(f.Properties) != 1 {

@@ -23,7 +23,7 @@ const (
 	toolPrompt    = "get_prompt"
 )
 
-// has tells whether a name is that of one of our tools, and the server has what it is for.
+// has reports whether a name is that of one of our tools, and the server has what it is for.
 func (s *Server) has(l *link, name string) bool {
 	caps := l.session.InitializeResult().Capabilities
 	if !s.opts.Resources || caps == nil {

@@ -56,7 +56,7 @@ type peer interface {
 	fate(when, doubt string, heard int) string
 	// retire ends a connection that is broken or left, and the server if it is ours.
 	retire()
-	// stop ends the connection, and the server if it is ours. It tells whether that
+	// stop ends the connection, and the server if it is ours. It reports whether that
 	// has ended.
 	stop() bool
 }

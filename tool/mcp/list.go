@@ -90,7 +90,7 @@ func (s *Server) list(ctx context.Context, l *link) ([]agent.ToolSpec, map[strin
 
 var errListTime = errors.New("the time to list is up")
 
-// pages collects what the server lists, up to bounds: it is free to go on for ever.
+// pages collects what the server lists, up to bounds: it is free to go on forever.
 func pages(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error) {
 	var tools []*sdk.Tool
 	params, size := &sdk.ListToolsParams{}, 0

@@ -262,7 +262,7 @@ type barred struct{ error }
 // Unwrap gives what is wrong, which may be a [*signIn].
 func (b barred) Unwrap() error { return b.error }
 
-// barredBy is why a request has no token; nil where its error is another.
+// barredBy is why a request has no token; nil if its error is another.
 func barredBy(err error) error {
 	var b barred
 	if errors.As(err, &b) {

@@ -67,7 +67,7 @@ const DefaultRedirect = "http://127.0.0.1:8917/callback"
 // Vault keeps secrets. It must keep them encrypted, from whoever has no right to act for
 // the session. It may be used by many goroutines and processes at once.
 type Vault interface {
-	// Secret returns what was last put under a name; nil where nothing was. session is
+	// Secret returns what was last put under a name; nil if nothing was. session is
 	// empty for what belongs to no session.
 	Secret(ctx context.Context, session, name string) ([]byte, error)
 	// PutSecret replaces it.
@@ -200,7 +200,7 @@ func (a *oauth) metadata() bool {
 // people reports whether a person has to sign in.
 func (s *Server) people() bool { return s.oauth != nil && s.oauth.Grant == GrantCode }
 
-// loginOf is an owner's access to the server; nil where none is needed.
+// loginOf is an owner's access to the server; nil if none is needed.
 func (s *Server) loginOf(who owner) *login {
 	if s.oauth == nil {
 		return nil

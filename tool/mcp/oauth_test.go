@@ -126,7 +126,7 @@ func (v *visitor) list() []string {
 	return fullNames(specs)
 }
 
-// call makes a call, and returns what it asks; nil where it has ended.
+// call makes a call, and returns what it asks; nil if it has ended.
 func (v *visitor) call(name string) (string, *agent.ToolQuestion, error) {
 	c := tool.Call{ID: "t1.1", Session: v.session, Run: "r", Tool: "tickets__" + name}
 	if name == "result" {

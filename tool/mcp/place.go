@@ -78,8 +78,8 @@ func (s *Server) policy(at place) *confine.Policy {
 	return p
 }
 
-// CheckStart tells why the program of a server may not be started: an [agent.CodeDenied] error,
-// or that of [Server.Err]; nil where it may be, and for a server with a URL. The program
+// CheckStart reports why the program of a server may not be started: an [agent.CodeDenied] error,
+// or that of [Server.Err]; nil if it may be, and for a server with a URL. The program
 // need not be there.
 func (s *Server) CheckStart() error {
 	if s.fault != nil || s.url != nil {

@@ -181,7 +181,7 @@ func (p *process) watch() {
 	close(p.exited)
 }
 
-// stop ends the process, gently first. It tells whether it has ended.
+// stop ends the process, gently first. It reports whether it has ended.
 func (p *process) stop() bool {
 	p.conn.Close()
 	if p.ended(grace) {

@@ -111,7 +111,7 @@ func keyOf(raw []byte) (crypto.PrivateKey, jwt.SigningMethod, error) {
 	return nil, nil, errors.New("keys of this kind are not known; RSA, ECDSA and Ed25519 are")
 }
 
-// readProof reads a file that proves something. A pipe is refused, which could wait for ever.
+// readProof reads a file that proves something. A pipe is refused, which could wait forever.
 func readProof(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -110,7 +110,7 @@ func (r *replay) elicit(ctx context.Context, p *sdk.ElicitParams) (*sdk.ElicitRe
 	return &sdk.ElicitResult{Action: actCancel}, nil
 }
 
-// known is the answer that there is; nil where the call has to end with the question.
+// known is the answer that there is; nil if the call has to end with the question.
 func (r *replay) known(w want) *sdk.ElicitResult {
 	digest := w.digest()
 	r.mu.Lock()
@@ -133,7 +133,7 @@ func (r *replay) known(w want) *sdk.ElicitResult {
 	return nil
 }
 
-// asks asks the person what ended the call; nil where nothing did.
+// asks asks the person what ended the call; nil if nothing did.
 func (r *replay) asks() error {
 	if r == nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Options says how a server is run or reached; nil means every default.
+// Options says how a server is run or reached; nil means all defaults.
 type Options struct {
 	// Env of a server that is a command is added to the short list of variables that
 	// it gets. Of one that has a URL it has the values that Headers names. Secrets
@@ -190,7 +190,7 @@ func describe(name string, o *Options) *Server {
 	return s
 }
 
-// check tells what is wrong with the options of a command.
+// check reports what is wrong with the options of a command.
 func (o *Options) check() error {
 	if _, fault := confine.Check(o.Sandbox, o.Confine); fault != "" {
 		return agent.Errorf(agent.CodeInvalidInput, "%s", fault)
@@ -250,7 +250,7 @@ func (s *Server) Instructions() string {
 	return s.words
 }
 
-// Err tells what is wrong with the description ([agent.CodeInvalidInput]); nil for a
+// Err reports what is wrong with the description ([agent.CodeInvalidInput]); nil for a
 // sound one, which need not be one of a server that is there.
 func (s *Server) Err() error { return s.fault }
 

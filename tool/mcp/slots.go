@@ -40,7 +40,7 @@ type slot struct {
 	busy  int    // who uses it
 	used  bool   // a call was made in it: it may keep something
 	since time.Time
-	as    *login // see OAuth; nil where nobody signs in
+	as    *login // see OAuth; nil if nobody signs in
 }
 
 // start is a server that is being started, on behalf of all who wait for it.
@@ -139,7 +139,7 @@ func (s *Server) expire(who owner, where *slot) {
 	}
 }
 
-// evict ends what has rested for longest; false where all are used. The caller holds mu.
+// evict ends what has rested for longest; false if all are used. The caller holds mu.
 func (s *Server) evict() bool {
 	oldest, any := owner{}, false
 	for who, each := range s.slots {

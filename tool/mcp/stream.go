@@ -41,7 +41,7 @@ type stream struct {
 	calls  int           // that run
 	none   bool          // the server has no such stream
 	slow   bool          // it was not open in time
-	opened chan struct{} // closed when it is open, or known not to be; nil where none runs
+	opened chan struct{} // closed when it is open, or known not to be; nil if none runs
 	cancel context.CancelFunc
 	last   string // the id of the last event
 }

@@ -74,7 +74,7 @@ func (s *Server) resume(ctx context.Context, c *tool.Call) (*talk, error) {
 	return t, t.take(ctx)
 }
 
-// fits tells whether what is kept is of a call with so many answers.
+// fits reports whether what is kept is of a call with so many answers.
 func (k kept) fits(answers int) bool {
 	return k.Before >= 0 && k.Before <= answers && (k.Round == nil || k.Round.fits(k.Before))
 }
@@ -115,7 +115,7 @@ func (t *talk) take(ctx context.Context) error {
 	return nil
 }
 
-// asked asks a person what a call has come to in the place of an answer; nil where it
+// asked asks a person what a call has come to instead of an answer; nil if it
 // has come to something else. The error is [tool.ErrAsked], or why nobody is asked.
 func (t *talk) asked(l *link, result *sdk.CallToolResult, again *replay, err error) error {
 	switch {
@@ -139,7 +139,7 @@ func (t *talk) fill(l *link, params *sdk.CallToolParams) error {
 	return nil
 }
 
-// round asks what a server wants in the place of a result.
+// round asks what a server wants instead of a result.
 func (t *talk) round(r *sdk.CallToolResult) error {
 	var wants []want
 	for _, id := range slices.Sorted(maps.Keys(r.InputRequests)) {
@@ -211,7 +211,7 @@ func (t *talk) ask(k kept, w want, wrong string) error {
 	return fmt.Errorf("the MCP server %s can't ask a person: %w", t.server.name, err)
 }
 
-// rounds tells whether the server speaks a protocol in which it asks by answering.
+// rounds reports whether the server speaks a protocol in which it asks by answering.
 func (l *link) rounds() bool { return l.session.InitializeResult().ProtocolVersion >= roundsProtocol }
 
 // refusal of a question that can't be asked, as the server is told.

@@ -27,7 +27,7 @@ func withTrip(ctx context.Context, t *trip) context.Context {
 	return context.WithValue(ctx, tripKey{}, t)
 }
 
-// tripOf is the trip that a request belongs to; nil where it has none.
+// tripOf is the trip that a request belongs to; nil if it has none.
 func tripOf(ctx context.Context) *trip {
 	t, _ := ctx.Value(tripKey{}).(*trip)
 	return t

@@ -350,7 +350,7 @@ func complaint(body []byte, kind string) string {
 	return strings.Join(strings.Fields(clean(string(body))), " ")
 }
 
-// answers tells whether a body is the error of a request, as the SDK reads it.
+// answers reports whether a body is the error of a request, as the SDK reads it.
 func answers(body []byte) bool {
 	msg, err := jsonrpc.DecodeMessage(body)
 	if err != nil {

@@ -25,7 +25,7 @@
 // *.p12, *.pfx, …), what logs in elsewhere (.netrc, .npmrc, .pypirc, .git-credentials,
 // credentials.json, secrets.yml, kubeconfig, temporal.toml, .aws, .ssh, .gnupg, …),
 // Terraform's state and variables, histories of shells, exported sessions. What lies
-// under .git is read, but for its config, and only git may write it.
+// under .git is read, except for its config, and only git may write it.
 // [Options.AllowSensitive] lifts all of this. A file is opened by the names that were
 // checked, whatever is exchanged meanwhile; a hard link to a secret under a plain name,
 // and a secret that a command has moved to one, are not recognised.

@@ -242,7 +242,7 @@ func neighbour(t *testing.T, s tool.Sandbox) (pid int, home string) {
 	return pid, home
 }
 
-// homeOf is the HOME of a process, empty where it has none yet.
+// homeOf is the HOME of a process, empty if it has none yet.
 func homeOf(t *testing.T, pid int) string {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	require.NoError(t, err)

@@ -65,7 +65,7 @@ func globPiece(glob string, braces *int) (piece, rest string) {
 	return regexp.QuoteMeta(glob[:n]), glob[n:]
 }
 
-// globSet translates [abc], [a-z] and [!abc]; empty where the set has no end.
+// globSet translates [abc], [a-z] and [!abc]; empty if the set has no end.
 func globSet(glob string) (piece, rest string) {
 	inside, rest, ok := strings.Cut(glob[1:], "]")
 	if !ok || inside == "" {

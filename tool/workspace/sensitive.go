@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Names of what usually holds secrets, in lower case (catalogue HA-114).
+// Names of what usually holds secrets, in lower case.
 var (
 	secretFiles = []string{
 		".env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".htpasswd",

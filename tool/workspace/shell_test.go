@@ -24,7 +24,7 @@ import (
 // soon is how long something may take that takes no time.
 const soon = 20 * time.Second
 
-// workerRoot tells the test binary to be a worker that runs a command for ever.
+// workerRoot tells the test binary to be a worker that runs a command forever.
 const workerRoot = "FERMATA_TEST_WORKER"
 
 func TestMain(m *testing.M) {

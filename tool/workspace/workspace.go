@@ -25,7 +25,7 @@ const (
 	ShellTool = "shell_run"
 )
 
-// Options says how a workspace is held; nil means every default.
+// Options says how a workspace is held; nil means all defaults.
 type Options struct {
 	// AllowSensitive lets the file tools read and write what usually holds
 	// secrets. The package comment says what that is.
@@ -42,7 +42,7 @@ type Options struct {
 	Read, Write []string
 	// ExternalRoots are further directories, absolute, whose files the file tools
 	// may read and write by their absolute paths; else all that is outside is
-	// refused (catalogue HA-114). The shell has its own lists, Read and Write.
+	// refused. The shell has its own lists, Read and Write.
 	ExternalRoots []string
 	// Network lets commands use the network, and all that listens on this machine: Temporal,
 	// databases, Docker. Without it they have no socket at all; what listens and asks within
@@ -192,7 +192,7 @@ func (w *Workspace) policy(own ...string) *confine.Policy {
 	}
 }
 
-// CheckShell tells why shell_run refuses every command: an [agent.CodeDenied] error; nil where
+// CheckShell reports why shell_run refuses every command: an [agent.CodeDenied] error; nil if
 // it makes them. The error names paths of this machine.
 func (w *Workspace) CheckShell() error {
 	root, err := w.root.Open(".")
@@ -208,7 +208,7 @@ func (w *Workspace) CheckShell() error {
 	return nil
 }
 
-// CheckWrite tells why fs_write refuses every file: an [agent.CodeDenied] error; nil where it
+// CheckWrite reports why fs_write refuses every file: an [agent.CodeDenied] error; nil if it
 // writes some. The error names paths of this machine.
 func (w *Workspace) CheckWrite() error {
 	info, err := w.root.Stat(".")

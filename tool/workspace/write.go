@@ -53,7 +53,7 @@ func (w *Workspace) write(ctx context.Context, _ *tool.Call, in writeArgs) (stri
 	return w.writePart(in, place, info)
 }
 
-// target looks at what is to be written over; nil where there is nothing yet.
+// target looks at what is to be written over; nil if there is nothing yet.
 func (w *Workspace) target(path, place string) (fs.FileInfo, error) {
 	info, err := w.root.Lstat(place)
 	if errors.Is(err, fs.ErrNotExist) {

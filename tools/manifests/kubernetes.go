@@ -182,7 +182,7 @@ func selects(s *meta.LabelSelector, set map[string]string) bool {
 	return err == nil && !compiled.Empty() && compiled.Matches(labels.Set(set))
 }
 
-// keys are those of a config map of the file; false where the file has it not.
+// keys are those of a config map of the file; false if the file has it not.
 func (f *file) keys(name string) ([]string, bool) {
 	c, ok := f.names["ConfigMap/"+name].(*core.ConfigMap)
 	if !ok {

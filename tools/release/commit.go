@@ -153,7 +153,7 @@ func (r *release) environment(name string) ([]string, error) {
 	}, nil
 }
 
-// borrow makes a folder with links to all that another has, but for one path in it.
+// borrow makes a folder with links to all that another has, except for one path in it.
 func borrow(from, to, without string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err

@@ -39,7 +39,7 @@ type Server struct {
 	ended chan error // what its process ended with, once
 	admin string     // where the database was made, on a server that was there
 	name  string     // of that database
-	// password is what the server asks for at its port; empty where it has none.
+	// password is what the server asks for at its port; empty if it has none.
 	password string
 	output   bytes.Buffer
 }

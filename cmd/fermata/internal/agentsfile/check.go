@@ -33,7 +33,7 @@ func (c *checker) add(code agent.Code, n *yaml.Node, format string, args ...any)
 	c.faults = append(c.faults, located{n.Line, err})
 }
 
-// err is all that is wrong, in the order of the lines; nil where nothing is.
+// err is all that is wrong, in the order of the lines; nil if nothing is.
 func (c *checker) err() error {
 	slices.SortStableFunc(c.faults, func(a, b located) int { return cmp.Compare(a.line, b.line) })
 	var list []error

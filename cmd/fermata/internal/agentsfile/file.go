@@ -50,7 +50,7 @@ var parts = []string{"agents", "models", "rates", "daily", "mcp", "tools", "work
 
 // Load reads a file and checks all of it. What is wrong is told at once, joined
 // in one error; every fault names its line. It returns when the context ends: a pipe to
-// which nobody writes can be read for ever.
+// which nobody writes can be read forever.
 func Load(ctx context.Context, path string) (*File, error) {
 	type loaded struct {
 		file *File

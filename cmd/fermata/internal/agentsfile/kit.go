@@ -50,7 +50,7 @@ type serverEntry struct {
 	CallTimeout  agent.Duration `json:"call_timeout"`
 	// Per is worker, session or run: who shares what the server keeps in mind.
 	Per mcp.Per `json:"per"`
-	// OAuth signs in to the URL; nil where headers do, or nothing.
+	// OAuth signs in to the URL; nil if headers do, or nothing.
 	OAuth *oauthEntry `json:"oauth"`
 	// Elicit is rounds or replay: how the server may ask people.
 	Elicit mcp.Elicit `json:"elicit"`
@@ -382,7 +382,7 @@ func (k *Kit) Close() error {
 type Program struct {
 	Server  string
 	Command string
-	Err     error // why it can't be started; nil where it is there
+	Err     error // why it can't be started; nil if it is there
 }
 
 // Programs lists the programs of the MCP servers that no agent uses. The others are asked

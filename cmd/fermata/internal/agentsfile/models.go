@@ -233,7 +233,7 @@ func providerElsewhere(name string) bool {
 	return agent.ProviderOf(name) == providerOpenAI && os.Getenv("OPENAI_BASE_URL") != ""
 }
 
-// MissingKey tells that an agent's model, or a fallback, has no key; nil where all
+// MissingKey means that an agent's model, or a fallback, has no key; nil if all
 // have one or need none.
 func (f *File) MissingKey(name string) error {
 	for _, k := range f.Keys() {

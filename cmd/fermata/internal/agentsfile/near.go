@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// meant suggests the name that is nearest to one that is not known; empty where none is
+// meant suggests the name that is nearest to one that is not known; empty if none is
 // near.
 func meant(name string, known []string) string {
 	best, least := "", 3 // at most two letters are other ones

@@ -25,7 +25,7 @@ func (f *File) lockPath() string {
 	return filepath.Join(f.Dir, strings.TrimSuffix(base, filepath.Ext(base))+".lock")
 }
 
-// Pins keep the MCP servers to what was accepted, but for those that are unpinned.
+// Pins keep the MCP servers to what was accepted, except for those that are unpinned.
 func (f *File) Pins() tool.Pins {
 	l := f.Lock()
 	if l == nil {

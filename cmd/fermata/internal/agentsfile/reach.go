@@ -19,10 +19,10 @@ import (
 // ModelState is what came of asking the server of a model under models.
 type ModelState struct {
 	Name, URL string
-	// Listed is how many models the server lists; zero where it lists none, or is not
+	// Listed is how many models the server lists; zero if it lists none, or is not
 	// asked: only servers that speak OpenAI's language are.
 	Listed int
-	// Missing tells that the model is not among them.
+	// Missing means that the model is not among them.
 	Missing bool
 	// Err is why nothing answered, or that the server refused the key (agent.CodeProviderAuth).
 	Err error

@@ -43,7 +43,7 @@ func checkLists(c *checker, e entry, def agent.Definition) {
 	c.part(e, "asking", agent.Definition{AnswerTimeouts: def.AnswerTimeouts})
 }
 
-// schema tells what is wrong with a schema.
+// schema reports what is wrong with a schema.
 func (c *checker) schema(e entry, at string, schema json.RawMessage) {
 	var what *agent.Error
 	if errors.As(checkSchema(schema, at), &what) {

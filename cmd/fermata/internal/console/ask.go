@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// ErrLater tells that the person wants to leave a request open for now.
+// ErrLater means that the person wants to leave a request open for now.
 var ErrLater = errors.New("left open for now")
 
 // Ask shows a request, whole, and asks for its answer until there is one that

@@ -12,10 +12,10 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// ErrInterrupted tells that Ctrl-C was pressed instead of an answer.
+// ErrInterrupted means that Ctrl-C was pressed instead of an answer.
 var ErrInterrupted = errors.New("Ctrl-C was pressed")
 
-// ErrNothing tells that nothing was typed.
+// ErrNothing means that nothing was typed.
 var ErrNothing = errors.New("nothing was typed")
 
 // Command is a line that was typed instead of an answer and is none, since it
@@ -119,7 +119,7 @@ func (c *Console) said(line string, more bool) (string, error) {
 	return "", Command(line)
 }
 
-// ask opens a question for the next line; nil where none will come.
+// ask opens a question for the next line; nil if none will come.
 func (c *Console) ask() chan string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

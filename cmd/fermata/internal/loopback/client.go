@@ -39,7 +39,7 @@ type Client struct {
 	token   string
 }
 
-// Find returns a client of the data directory's endpoint; nil where that has none for
+// Find returns a client of the data directory's endpoint; nil if that has none for
 // the Temporal server at this address.
 func Find(dir, temporal string) *Client {
 	c := &Client{file: filepath.Join(dir, FileName)}

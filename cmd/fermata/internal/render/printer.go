@@ -98,7 +98,7 @@ func (t *Printer) Event(e agent.Event) {
 	}
 }
 
-// aside tells what is neither a turn nor a call.
+// aside reports what is neither a turn nor a call.
 func (t *Printer) aside(e agent.Event) {
 	switch e.Type {
 	case agent.EventHoldAdded, agent.EventHoldRemoved, agent.EventRunSuspended, agent.EventRunResumed, agent.EventRunStopped:

@@ -22,7 +22,7 @@ func Asks(q agent.Request) string {
 	return line + Deadline(q)
 }
 
-// Deadline says when a request is decided by itself, and how; empty where it is not.
+// Deadline says when a request is decided by itself, and how; empty if it is not.
 func Deadline(q agent.Request) string {
 	if q.Deadline.IsZero() {
 		return ""
@@ -108,7 +108,7 @@ func when(t time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// rested tells what holds and rests say.
+// rested reports what holds and rests say.
 func (t *Printer) rested(e agent.Event) {
 	switch {
 	case e.Type == agent.EventHoldAdded && e.Hold != nil:
@@ -149,7 +149,7 @@ func folded(h *agent.Handoff) string {
 	return fmt.Sprintf("handed over: the work of %s, summed up by %s", Count(n, "agent"), h.SummarizedBy)
 }
 
-// asked tells what became of requests.
+// asked reports what became of requests.
 func (t *Printer) asked(e agent.Event) {
 	switch {
 	case e.Type == agent.EventRequestOpened && e.Request != nil:
@@ -178,7 +178,7 @@ func answered(a agent.Answered) string {
 	return line
 }
 
-// child tells what became of a run below.
+// child reports what became of a run below.
 func (t *Printer) child(e agent.Event) {
 	if e.Child == nil {
 		return

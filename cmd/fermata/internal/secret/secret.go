@@ -16,7 +16,7 @@ const FileSuffix = "_FILE"
 const maxFile = 64 << 10
 
 // Get is the value of a variable, or what the file has that NAME_FILE names, without white
-// space around it; empty where neither is set. Errors are [agent.CodeInvalidInput]: both are set,
+// space around it; empty if neither is set. Errors are [agent.CodeInvalidInput]: both are set,
 // or the file can't be read, is no regular file, is empty, or is one that others may read or
 // write. They show the path and nothing of what is in it.
 func Get(name string) (string, error) {
@@ -38,7 +38,7 @@ func Get(name string) (string, error) {
 func IsSet(name string) bool { return os.Getenv(name) != "" || os.Getenv(name+FileSuffix) != "" }
 
 func read(path string) (string, error) {
-	if info, err := os.Stat(path); err != nil { // before it is opened: a pipe would wait for ever
+	if info, err := os.Stat(path); err != nil { // before it is opened: a pipe would wait forever
 		return "", err
 	} else if !info.Mode().IsRegular() {
 		return "", agent.Errorf(agent.CodeInvalidInput, "%s is no regular file", path)

@@ -28,7 +28,7 @@ type Screen struct {
 // NewScreen returns a screen of a width, which may change.
 func NewScreen(width func() int) *Screen { return &Screen{width: width} }
 
-// CursorHome tells that somebody has typed a line: the cursor is at a line's beginning.
+// CursorHome means that somebody has typed a line: the cursor is at a line's beginning.
 func (s *Screen) CursorHome() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,7 @@ func (th theme) moves(p place) (all []string) {
 	all = append(all, th.due(p)...)
 	all = append(all, th.otherwise(p)...)
 	if !p.full && s.Phase != RunEnding {
-		all = append(all, "full")
+		all = append(all, "long-history")
 	}
 	if !p.near && s.Phase == RunActive {
 		all = append(all, "near-limit")
@@ -44,7 +44,7 @@ func (th theme) moves(p place) (all []string) {
 	if s.daemon() != nil {
 		all = append(all, events(s)...)
 	}
-	return append(all, "cancelled", "cut", "refused pause")
+	return append(all, "cancelled", "terminated", "refused pause")
 }
 
 // due lists what leads on where nobody says anything: what was asked for comes, as
@@ -63,7 +63,7 @@ func (th theme) due(p place) (all []string) {
 		all = append(all, "says done")
 	case string(RunContinuing):
 		if s.Log.FinalSealDone && s.Log.Sealing == 0 {
-			all = append(all, "fresh")
+			all = append(all, "continued")
 		}
 	case string(RunFolding):
 		all = append(all, "folded so far")
@@ -77,7 +77,7 @@ func (th theme) due(p place) (all []string) {
 		all = append(all, "sealed")
 	}
 	if s.Parent.Checking && !s.decided() {
-		all = append(all, "leased")
+		all = append(all, "parent-checked")
 	}
 	if a := s.Ledger.FromParent; a != nil && s.lacksBudget() {
 		all = append(all, granted(a.Granted, 20, ""))
@@ -107,7 +107,7 @@ func (th theme) otherwise(p place) (all []string) {
 		all = append(all, "not-listed tool_failed")
 	case string(TurnAsking):
 		all = append(all, th.model...)
-		all = append(all, "fails provider_error", `replies {"finish":"length"}`, `replies {"finish":"paused","parts":[{"type":"server_tool","text":"web_search"}]}`, `replies {"finish":"full"}`, `replies {"finish":"filtered"}`)
+		all = append(all, "fails provider_error", `replies {"finish":"length"}`, `replies {"finish":"pause_turn","parts":[{"type":"server_tool","text":"web_search"}]}`, `replies {"finish":"long-history"}`, `replies {"finish":"filtered"}`)
 	case string(TurnSummarizing):
 		all = append(all, "says ", "fails provider_error", "compacts 1 the sum")
 	}
@@ -123,7 +123,7 @@ func (th theme) otherwise(p place) (all []string) {
 		all = append(all, "not-sealed store_unavailable", "not-sealed chunk_damaged")
 	}
 	if s.Parent.Checking && !s.decided() {
-		all = append(all, "leased gone")
+		all = append(all, "parent-checked gone")
 	}
 	if a := s.Ledger.FromParent; a != nil {
 		all = append(all, granted(a.Granted, 0, `,"recall":true`), granted(a.Granted, 0, `,"denied":true`), granted(a.Granted, 20, ""))
@@ -191,14 +191,14 @@ func (s State) newest() int {
 func orders(s State) []string {
 	n := s.newest()
 	held := func(verb agent.Verb, n int) string {
-		return fmt.Sprintf(`ordered {"verb":%q,"held":[{"id":"h-%d","from":"inherited","session":"s","verb":%q}],"heard":[{"session":"s","n":%d}]}`, verb, n, verb, n)
+		return fmt.Sprintf(`ordered {"verb":%q,"holds":[{"id":"h-%d","from":"inherited","session":"s","verb":%q}],"known_holds":[{"session":"s","n":%d}]}`, verb, n, verb, n)
 	}
 	again := held(agent.VerbPause, n+1)
 	if h := s.Holds.inherited(); h != nil {
 		again = held(h.Verb, holdNumber(*h))
 	}
 	return []string{
-		held(agent.VerbPause, n+1), held(agent.VerbInterrupt, n+1), again, fmt.Sprintf(`ordered {"verb":"resume","heard":[{"session":"s","n":%d}]}`, n),
+		held(agent.VerbPause, n+1), held(agent.VerbInterrupt, n+1), again, fmt.Sprintf(`ordered {"verb":"resume","known_holds":[{"session":"s","n":%d}]}`, n),
 		`ordered {"verb":"pause","own":true,"by":"agent:s","reason":"later"}`, `ordered {"verb":"resume","own":true,"by":"agent:s","reason":"now"}`,
 		`ordered {"verb":"stop","deadline":"8s"}`, `ordered {"verb":"cancel"}`,
 	}
@@ -246,7 +246,7 @@ func lifts(s State) []string {
 	case own != nil:
 		return []string{"resume {}"}
 	case len(s.Holds.List) > 0:
-		return []string{fmt.Sprintf(`ordered {"verb":"resume","heard":[{"session":"s","n":%d}]}`, s.newest())}
+		return []string{fmt.Sprintf(`ordered {"verb":"resume","known_holds":[{"session":"s","n":%d}]}`, s.newest())}
 	case len(s.Requests.Open) > 0 && s.Requests.Open[0].Type == agent.RequestApproval:
 		return []string{fmt.Sprintf(`approve {"request":%q}`, s.Requests.Open[0].ID)}
 	case len(s.Requests.Open) > 0 && len(s.Requests.Open[0].Choices) > 0:

@@ -54,7 +54,7 @@ func TestAForkCountsItsOwn(t *testing.T) {
 	spec.Require, spec.Toolset = []agent.OneOf{{"add"}}, []agent.ToolSpec{{Name: "add"}, {Name: "look"}}
 	spec.Rules, p.state.Spec = []agent.Rule{{Do: agent.RulingDeny, AfterCalls: 2}}, &spec
 	p.lines(`located {"Forked":{"session":"s","run":"r0","checkpoint":"cp-12"},"Turn":2,"Tools":[{"tool":"add","calls":2,"ok":2},{"tool":"see","calls":1,"ok":1}]}`)
-	p.lines(`replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"add","arguments":{}}},{"type":"tool_call","call":{"tool":"look","arguments":{}}}],"rules":[[0],[0]]}`)
+	p.lines(`replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"add","arguments":{}}},{"type":"tool_call","call":{"tool":"look","arguments":{}}}],"rule_matches":[[0],[0]]}`)
 	require.Equal(t, 2, p.state.Calls.runningCount(), "the rule counts the calls of this run")
 	p.lines("result t3.1 failed no")
 	p.lines("result t3.2 ok yes")

@@ -111,7 +111,7 @@ func TestWhatOtherRunsTellIsRefused(t *testing.T) {
 		require.Equal(t, agent.StatusRunning, p.state.Children.List[0].Status)
 	}
 	for _, from := range []string{"", "another run"} {
-		p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1,"grant":{"tokens":5}}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
+		p := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1,"grant":{"tokens":5}}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
 		p.step(ParentOrdered{Order: agent.ParentOrder{Run: "r", From: from, Verb: agent.VerbCancel}})
 		require.ErrorIs(t, p.wrong, agent.CodeStale)
 		p.step(ParentGranted{Order: agent.GrantOrder{Run: "r", From: from, Granted: agent.Amounts{agent.ResourceTokens: 9}}})
@@ -174,7 +174,7 @@ func TestAChildHasNoToolBeyondItsAncestors(t *testing.T) {
 		i := slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
 		birth, err := json.Marshal(effects[i].(StartChild).ChildStart)
 		require.NoError(t, err)
-		child := played(t, `born `+string(birth), `opened {"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
+		child := played(t, `begin-child `+string(birth), `opened {"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
 		var has []string
 		for _, tool := range child.state.Spec.Toolset {
 			has = append(has, tool.Name)

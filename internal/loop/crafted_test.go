@@ -22,7 +22,7 @@ func suspendedRuns(t *testing.T) map[string]State {
 	all := map[string]State{}
 	for name, lines := range map[string][]string{
 		"asks":     {`opened {` + tools + `}`, `calls ask_user {"question":"Where to?","choices":["a","b"]}`},
-		"approves": {`opened {` + tools + `}`, `replies {"finish":"tool_calls","rules":[[0],[0]],"parts":[{"type":"tool_call","call":{"tool":"add","arguments":{"a":1}}},{"type":"tool_call","call":{"tool":"add","arguments":{"a":2}}}]}`},
+		"approves": {`opened {` + tools + `}`, `replies {"finish":"tool_calls","rule_matches":[[0],[0]],"parts":[{"type":"tool_call","call":{"tool":"add","arguments":{"a":1}}},{"type":"tool_call","call":{"tool":"add","arguments":{"a":2}}}]}`},
 		"tool":     {`opened {` + tools + `}`, `calls add {"a":1}`, `asks t1.1 Which? keeping {"k":1}`},
 		"parked":   {`opened {` + tools + `}`, `calls await_resumption {"reason":"later","conditions":{"event":{"topic":"t"},"after":"2h"}}`},
 		"idle":     {`opened {"daemon":{"every":"1m"},` + tools + `}`, `says done`},

@@ -31,7 +31,7 @@ func TestADaemonLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &den{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
-			d.full = d.full || rapid.IntRange(0, 9).Draw(t, "full") == 0
+			d.full = d.full || rapid.IntRange(0, 9).Draw(t, "long-history") == 0
 			d.near = d.full && (d.near || rapid.IntRange(0, 9).Draw(t, "near") == 0)
 			d.step(d.draw())
 		}

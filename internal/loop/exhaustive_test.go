@@ -17,15 +17,15 @@ import (
 // many states with each further input.
 var most = flag.Int("states", 150, "at how many states of each theme the exhaustive search looks")
 
-const born = `born {"parent":{"session":"s","run":"p"},"depth":1,"levels":3,"held":[{"id":"h-1","from":"inherited","session":"s","verb":"pause"}],"heard":[{"session":"s","n":1}]}`
+const born = `begin-child {"parent":{"session":"s","run":"p"},"depth":1,"max_depth":3,"holds":[{"id":"h-1","from":"inherited","session":"s","verb":"pause"}],"known_holds":[{"session":"s","n":1}]}`
 
-const bornWith = `born {"parent":{"session":"s","run":"p"},"depth":1,"levels":2,"grant":{"tokens":40,"turns":3,"agents":2,"cost_usd":-1,"wall_clock":-1}}`
+const bornWith = `begin-child {"parent":{"session":"s","run":"p"},"depth":1,"max_depth":2,"grant":{"tokens":40,"turns":3,"agents":2,"cost_usd":-1,"wall_clock":-1}}`
 
 const (
-	callsThree = `replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"add","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":3}}}],"rules":[[],[0],[0]]}`
+	callsThree = `replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"add","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":3}}}],"rule_matches":[[],[0],[0]]}`
 	asksTwice  = `calls ask_user {"question":"?"} | add {} | ask_user {"question":"Which?","choices":["a","b"]}`
 	parksOnTwo = `calls add {} | await_resumption {"reason":"why","conditions":{"any":[{"after":"2h"},{"event":{"topic":"t"}}]}}`
-	asOutput   = `replies {"finish":"tool_calls","output_fault":"n is missing","parts":[{"type":"tool_call","call":{"tool":"finish","arguments":{}}}]}`
+	asOutput   = `replies {"finish":"tool_calls","output_error":"n is missing","parts":[{"type":"tool_call","call":{"tool":"finish","arguments":{}}}]}`
 )
 
 // themes are the runs that are searched through.
@@ -47,7 +47,7 @@ var themes = []theme{
 	},
 	{
 		name: "questions", begin: "begin go",
-		opened: `opened {"tools":["ask_user","await_resumption"],"toolset":[{"name":"add"}],"client_tools":[{"name":"camera"}],"asking":{"deadline":"1h"},"limits":{"turns":2}}`,
+		opened: `opened {"tools":["ask_user","await_resumption"],"toolset":[{"name":"add"}],"client_tools":[{"name":"camera"}],"answer_timeouts":{"deadline":"1h"},"limits":{"turns":2}}`,
 		model: []string{
 			asksTwice, "calls camera {} | add {}", parksOnTwo, `calls await_resumption {"reason":"why"}`,
 			`calls await_resumption {"reason":"why","conditions":{"after":"2h","on_timeout":"cancel"}}`,
@@ -75,7 +75,7 @@ var themes = []theme{
 		name: "below", begin: born, opened: `opened {"toolset":[{"name":"add"}],"tools":["ask_user"],"agents":[{"agent":"b"}],"limits":{"turns":2}}`,
 		model: []string{`calls add {} | add {"a":2}`, `calls ask_user {"question":"?"}`, `calls subagent__b {"task":"one"}`},
 		from: []string{
-			`ordered {"verb":"resume","heard":[{"session":"s","n":1}]}`,
+			`ordered {"verb":"resume","known_holds":[{"session":"s","n":1}]}`,
 			"ordered {\"verb\":\"resume\",\"heard\":[{\"session\":\"s\",\"n\":1}]}\ncalls subagent__b {\"task\":\"one\"} | add {}",
 		},
 	},
@@ -98,7 +98,7 @@ var themes = []theme{
 		from:  []string{"calls add {}\nresult t1.1 ok 1"},
 	},
 	{
-		name: "limits", begin: "begin go", opened: `opened {"toolset":[{"name":"add"}],"limits":{"turns":1,"wall_clock":"1m"},"on_limit":"ask","on_loop":"ask","asking":{"deadline":"1h","default":"continue"}}`,
+		name: "limits", begin: "begin go", opened: `opened {"toolset":[{"name":"add"}],"limits":{"turns":1,"wall_clock":"1m"},"on_limit":"ask","on_loop":"ask","answer_timeouts":{"deadline":"1h","default":"continue"}}`,
 		model: []string{"calls add {}", "calls add {} | add {} | add {} | add {} | add {} | add {}"},
 		from:  []string{"calls add {}\nresult t1.1 ok 1\nsealed"},
 	},

@@ -61,7 +61,7 @@ func TestInventedNumbersOfHolds(t *testing.T) {
 		require.Equal(t, TurnAsking, p.state.Turn.Phase, "the call is made again")
 		require.Equal(t, []any{0, 0}, []any{p.state.Counters.Hold, p.state.Holds.lastNumber("s")}, n)
 
-		p = played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
+		p = played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
 		p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &met}})
 		require.NoError(t, p.wrong)
 		require.Empty(t, p.state.Holds.List, n)
@@ -75,7 +75,7 @@ func TestInventedNumbersInAnOrder(t *testing.T) {
 		{Verb: agent.VerbInterrupt, Holds: []agent.Hold{{ID: agent.HoldID(math.MaxInt), Session: "s", Verb: agent.VerbInterrupt}}},
 		{Verb: agent.VerbResume, KnownHolds: []agent.HoldRef{{Session: "s", N: -1}}},
 	} {
-		p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
+		p := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
 		o.Run, o.From = p.state.Run, "r0"
 		p.step(ParentOrdered{Order: o})
 		require.ErrorIs(t, p.wrong, agent.CodeStale)
@@ -89,7 +89,7 @@ func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
 		return agent.ParentOrder{Run: "r", From: "r0", Verb: agent.VerbPause, Holds: []agent.Hold{{ID: agent.HoldID(n), From: from, Session: session, Verb: agent.VerbPause}}}
 	}
 	begin := func() *player {
-		return played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
+		return played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
 	}
 	for _, from := range []agent.HoldFrom{agent.HoldOwn, "", "elsewhere"} {
 		p := begin()
@@ -100,7 +100,7 @@ func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
 		}
 		require.Len(t, p.state.Holds.List, 2)
 		require.Equal(t, "mine", p.state.Holds.own().Reason)
-		p.lines(`ordered {"verb":"resume","heard":[{"session":"s","n":5}]}`, `resume {}`)
+		p.lines(`ordered {"verb":"resume","known_holds":[{"session":"s","n":5}]}`, `resume {}`)
 		require.Empty(t, p.state.Holds.List, "it is lifted as any other")
 	}
 	p := begin()
@@ -112,7 +112,7 @@ func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
 	p.step(ParentOrdered{Order: agent.ParentOrder{Run: "r", From: "r0", Verb: "begin", Own: true}})
 	require.ErrorIs(t, p.wrong, agent.CodeStale, "no verb of an order")
 
-	p = played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1,"heard":[{"session":"s/a-1","n":9223372036854775807},{"session":"other","n":3},{"session":"s","n":4}],"held":[{"id":"h-4","session":"s","verb":"pause"}]}`)
+	p = played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1,"known_holds":[{"session":"s/a-1","n":9223372036854775807},{"session":"other","n":3},{"session":"s","n":4}],"holds":[{"id":"h-4","session":"s","verb":"pause"}]}`)
 	require.Equal(t, []agent.HoldRef{{Session: "s", N: 4}}, p.state.Holds.Known)
 	require.NotNil(t, p.state.Holds.inherited())
 }
@@ -134,7 +134,7 @@ func TestOnlyHoldsOfTheTreeAreKept(t *testing.T) {
 func TestAnOrderFromAboveIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, verb := range []agent.Verb{agent.VerbStop, agent.VerbCancel, agent.VerbPause, agent.VerbInterrupt} {
-		p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
+		p := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
 		p.step(ParentOrdered{Order: agent.ParentOrder{Run: "r", From: "r0", Verb: verb, Own: verb.Strength() < agent.VerbStop.Strength(), By: long, Reason: long, Grace: math.MaxInt64, Deadline: math.MaxInt64}})
 		require.NoError(t, p.wrong)
 		tail := p.state.Log

@@ -62,11 +62,11 @@ func TestPortable(t *testing.T) {
 	p.line("sealed")
 	require.NoError(t, p.state.CheckPortable())
 
-	p.lines("full", "pause {}")
+	p.lines("long-history", "pause {}")
 	require.ErrorIs(t, p.state.CheckPortable(), agent.CodeBusy, "it goes on in a new execution")
 	p.lines("sealed")
 	require.ErrorIs(t, p.state.CheckPortable(), agent.CodeBusy)
-	p.lines("fresh")
+	p.lines("continued")
 	require.NoError(t, p.state.CheckPortable())
 
 	p = played(t, "begin go", `opened {"agents":[{"agent":"b","name":"b"}],"tools":["ask_user"]}`, `calls ask_user {"question":"Where to?"}`, "sealed")

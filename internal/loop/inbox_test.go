@@ -62,14 +62,14 @@ func TestAStoppingDaemonIsWorthAnotherTry(t *testing.T) {
 // However many messages another agent's runs get meanwhile, an event that waits is
 // known by its id.
 func TestAWaitingEventIsKnownByItsID(t *testing.T) {
-	p := played(t, `started {"agent":"a"}`, `opened {"daemon":{}}`, `sealed`, `pause {}`, `emit @e1 {"topic":"t"}`, `emit @e2 {"topic":"t"}`, `cut`, `sealed`, `sealed`)
+	p := played(t, `started {"agent":"a"}`, `opened {"daemon":{}}`, `sealed`, `pause {}`, `emit @e1 {"topic":"t"}`, `emit @e2 {"topic":"t"}`, `terminated`, `sealed`, `sealed`)
 	p.lines(`next`, `begin go`, `opened`)
 	for n := range maxReceipts + 10 {
 		p.lines(fmt.Sprintf(`send @m%d {"text":"and?"}`, n))
 	}
 	require.Len(t, p.state.Messages.Receipts, maxReceipts+12, "a daemon's are remembered over the runs of others")
 	p.state.Messages.Receipts = p.state.Messages.Receipts[10:] // a head that was written before the end has the last ones
-	p.lines(`cut`, `sealed`, `next`, `started {"agent":"a"}`, `opened {"daemon":{}}`)
+	p.lines(`terminated`, `sealed`, `next`, `started {"agent":"a"}`, `opened {"daemon":{}}`)
 	before := len(p.state.Messages.Events)
 	p.lines(`emit @e2 {"topic":"t"}`)
 	require.Len(t, p.state.Messages.Events, before)
@@ -123,7 +123,7 @@ func TestWhatARunWaitsForIsListedOnce(t *testing.T) {
 
 // An agent below another hears no topic, also while its tools are listed.
 func TestAnAgentBelowHearsNothing(t *testing.T) {
-	p := played(t, `born {"parent":{"session":"s","run":"r"},"depth":1}`)
+	p := played(t, `begin-child {"parent":{"session":"s","run":"r"},"depth":1}`)
 	in := p.input("opened", `{"daemon":{"topics":["t"]}}`).(Opened)
 	in.Sources = []string{"mcp"}
 	p.step(in)

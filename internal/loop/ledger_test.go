@@ -329,7 +329,7 @@ func TestTalliesOfOutcomesAreBounded(t *testing.T) {
 
 // A grant names the run that it is for.
 func TestAGrantNamesItsRun(t *testing.T) {
-	p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1,"grant":{"tokens":20,"turns":-1,"cost_usd":-1,"agents":1,"wall_clock":-1},"levels":7}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
+	p := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1,"grant":{"tokens":20,"turns":-1,"cost_usd":-1,"agents":1,"wall_clock":-1},"max_depth":7}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
 	more := agent.Amounts{-1, math.MaxInt64, -1, 10_000, -1}
 	for _, run := range []string{"", "r0", "other"} {
 		p.step(ParentGranted{Order: agent.GrantOrder{Run: run, From: p.state.Parent.Start.Parent.Run, Granted: more}})
@@ -377,7 +377,7 @@ func TestClaimedGrantsNeverOverflow(t *testing.T) {
 	}
 	for begin, limits := range map[string]string{
 		`begin go`: `{"tokens":1000,"turns":90,"cost_usd":5,"agents":9}`,
-		`born {"parent":{"session":"s","run":"r"},"depth":1,"grant":{"tokens":1000,"turns":90,"cost_usd":5000000,"agents":9,"wall_clock":-1},"levels":7}`: `{}`,
+		`begin-child {"parent":{"session":"s","run":"r"},"depth":1,"grant":{"tokens":1000,"turns":90,"cost_usd":5000000,"agents":9,"wall_clock":-1},"max_depth":7}`: `{}`,
 	} {
 		p := played(t, begin, `opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":`+limits+`,"price":{"input":1}}`)
 		p.step(ParentGranted{Order: agent.GrantOrder{Run: "r", From: "r", Granted: all(math.MaxInt64)}})

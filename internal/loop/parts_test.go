@@ -20,10 +20,10 @@ import (
 // fields. A field's rules are found there and nowhere else.
 var parts = map[string][]string{
 	"Origin": {"origin.go"}, "Log": {"log.go"}, "Turn": {"turn.go"}, "Repeat": {"turn.go"}, "Calls": {"calls.go"}, "Call": {"calls.go"},
-	"Budget": {"budget.go"}, "Ledger": {"ledger.go"}, "Load": {"load.go"}, "Share": {"ledger.go"}, "Account": {"ledger.go"}, "Messages": {"messages.go"}, "Pending": {"messages.go"}, "Daemon": {"daemon.go"}, "Holds": {"holds.go"},
-	"Requests": {"requests.go"}, "Request": {"requests.go"}, "Decided": {"requests.go"}, "Park": {"park.go"}, "Met": {"park.go"},
-	"Rest": {"rest.go"}, "Wait": {"rest.go"}, "Parent": {"parent.go"}, "Told": {"parent.go"}, "Children": {"children.go"}, "Child": {"children.go"},
-	"Verbs": {"verbs.go"}, "Processed": {"verbs.go"}, "End": {"end.go", "stop.go"}, "Aborting": {"end.go"}, "Stopping": {"stop.go"},
+	"Budget": {"budget.go"}, "Ledger": {"ledger.go"}, "TaskLoad": {"taskload.go"}, "ParentAccount": {"ledger.go"}, "Account": {"ledger.go"}, "Messages": {"messages.go"}, "PendingMessage": {"messages.go"}, "Daemon": {"daemon.go"}, "Holds": {"holds.go"},
+	"Requests": {"requests.go"}, "Request": {"requests.go"}, "Decided": {"requests.go"}, "Park": {"park.go"}, "MetCondition": {"park.go"},
+	"Suspensions": {"suspensions.go"}, "OpenSuspension": {"suspensions.go"}, "Parent": {"parent.go"}, "LastReport": {"parent.go"}, "Children": {"children.go"}, "Child": {"children.go"},
+	"Verbs": {"verbs.go"}, "ProcessedVerb": {"verbs.go"}, "End": {"end.go", "stop.go"}, "Aborting": {"end.go"}, "Stopping": {"stop.go"},
 }
 
 func TestOnlyAPartsOwnFileChangesIt(t *testing.T) {
@@ -65,7 +65,7 @@ func TestThePartsAreAllOfTheState(t *testing.T) {
 func TestOnlyEnterChangesAPhase(t *testing.T) {
 	for _, w := range typed(t).writes() {
 		name := w.field.Type().String()
-		if w.assigned && (name == "loop.Life" || name == "loop.TurnPhase" || name == "loop.CallState") {
+		if w.assigned && (name == "loop.RunPhase" || name == "loop.TurnPhase" || name == "loop.CallState") {
 			require.Fail(t, "a phase is assigned", "%s: %s", w.at, w.field.Name())
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // asker is a run below another whose model asks for calls that people have to approve.
 func asker(t require.TestingT, calls, long int) *player {
 	p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	p.lines(`born {"parent":{"session":"s","run":"r"},"depth":1}`, `opened {"toolset":[{"name":"pay"}],"rules":[{"do":"ask"}]}`)
+	p.lines(`begin-child {"parent":{"session":"s","run":"r"},"depth":1}`, `opened {"toolset":[{"name":"pay"}],"rules":[{"do":"ask"}]}`)
 	in := ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls}}
 	for n := range calls {
 		in.Reply.RuleMatches = append(in.Reply.RuleMatches, []int{0})

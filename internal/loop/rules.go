@@ -34,7 +34,7 @@ var rules = []rule{
 	{"end the turn when every call is done",
 		"working, and every call has its result",
 		func(s *step) bool { return s.awaitsCalls() && s.Calls.done() }, (*step).endCalls},
-	{"give up what is in flight when the history is nearly full",
+	{"cancel what is in flight when the history is nearly full",
 		"something is in flight, and the history is over 40,000 events or 30 MB. No grace, no stop. The grace is 5 seconds",
 		func(s *step) bool {
 			return s.historyNearlyFull() && s.End.Aborting == nil && s.inFlight()
@@ -57,7 +57,7 @@ var rules = []rule{
 		func(s *step) bool {
 			return s.Phase == RunDraining && (!s.Children.anyNotEnded() || s.End.Stopping.over(s.At))
 		}, (*step).makeHandoff},
-	{"sum up, drain and fold when a stop has come",
+	{"summarize, drain and make the handoff after a stop",
 		"ready, and a stop is in progress. Once a turn has begun the model sums up, then sub-agents that work drain. After the deadline only the fold is left",
 		func(s *step) bool { return s.ready() && s.End.Stopping != nil }, (*step).summarizeAndDrain},
 	{"skip a call that is too long to be kept while the run rests, or carried over",
@@ -65,7 +65,7 @@ var rules = []rule{
 		func(s *step) bool { return (s.comesToRestNow() || s.continuesAsNew()) && s.overlong() >= 0 }, func(s *step) {
 			s.skip(s.overlong(), tooLongToKeep)
 		}},
-	{"carry over when the history is long, or the run rests for long",
+	{"continue as new when the history is long, or the run stays suspended",
 		"Temporal suggests it, or the run has been suspended for 10 minutes in this execution; and nothing is in flight (see [A new execution](#a-new-execution-meets-calls-in-flight))",
 		(*step).continuesAsNew, func(s *step) { s.enterPhase(RunContinuing) }},
 
@@ -125,7 +125,7 @@ var rules = []rule{
 	{"seal the log of a run that is suspended",
 		"at rest, and `run.suspended` is not stored. Not while carrying, nor for an ancestor's hold alone",
 		func(s *step) bool { return s.isAtRest() && !s.stored() && s.maySeal() }, func(s *step) { s.seal(false) }},
-	{"tell that the run is suspended, or what it waits for now",
+	{"report that the run is suspended, or what it waits for now",
 		"at rest and stored, and not told yet or no longer what listings show",
 		func(s *step) bool {
 			return s.isAtRest() && s.stored() && (!s.Suspensions.stored() || s.changed)

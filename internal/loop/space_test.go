@@ -243,7 +243,7 @@ func (p *stuffed) carry(t *testing.T) {
 		share int
 	}{
 		"what waits": {[]any{s.Messages.Pending, s.Messages.Events, s.Requests.Open, s.Calls.List, s.Park}, waitShare},
-		"children":   {s.Children, childShare}, "accounts": {s.Ledger, ledgerShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "posts": {s.Messages.Receipts, receiptShare}, "turn": {s.Turn, turnShare},
+		"children":   {s.Children, childShare}, "accounts": {s.Ledger, ledgerShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "receipts": {s.Messages.Receipts, receiptShare}, "turn": {s.Turn, turnShare},
 		"log": {s.Log, alongShare}, "decided": {s.Requests.Decided, pastShare}, "spec": {[]any{s.Spec, s.Parent, s.Requests.Always}, specShare},
 		"the rest": {[]any{s.Holds, s.Suspensions, s.Origin, s.Budget, s.TraceSegment, s.Counters, s.Calls.Counts, s.Calls.InheritedCounts, s.Calls.Unknown, s.Session, s.Run, s.End}, fixedShare},
 	} {

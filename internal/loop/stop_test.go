@@ -10,7 +10,7 @@ import (
 // execution makes it.
 func TestWhatIsApprovedIsMadeWhereThereIsRoom(t *testing.T) {
 	p := played(t, "begin go", `opened {"parallel_tools":1,"toolset":[{"name":"slow","read_only":true},{"name":"pay"}],"rules":[{"do":"ask","tools":["pay"]}]}`,
-		`replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"slow","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}}],"rules":[[],[0]]}`,
+		`replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"slow","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}}],"rule_matches":[[],[0]]}`,
 		`approve {"request":"q-1"}`)
 	p.lines("near-limit", `send {"text":"x"}`, "result t1.1 ok fine")
 	require.Equal(t, RunContinuing, p.state.Phase)

@@ -75,7 +75,7 @@ func (p *player) line(line string) {
 		require.NoError(p.t, err)
 		p.now = p.now.Add(d)
 		return
-	case "full": // the history is long
+	case "long-history": // the history is long
 		p.full = true
 		return
 	case "near-limit": // the history is nearly full
@@ -90,7 +90,7 @@ func (p *player) line(line string) {
 		p.ended = exported(p.t, p.state)
 		p.state = State{}
 		return
-	case "fresh": // a new execution, whose history is short; its state went over the wire
+	case "continued": // a new execution, whose history is short; its state went over the wire
 		p.full, p.near = false, false
 		raw, err := json.Marshal(p.state)
 		require.NoError(p.t, err)
@@ -153,13 +153,16 @@ func (p *player) input(verb, rest string) Input {
 	case "begin":
 		return Begin{Session: "s", Run: "r", Start: agent.Start{Agent: "a", Input: agent.Input{Text: rest}}}
 	case "opened": // "sources" are those whose tools are to be listed
-		spec, from := agent.Spec{V: 1}, Opened{}
-		p.decode(rest, &spec)
-		p.decode(rest, &from)
+		spec := agent.Spec{V: 1}
+		said := struct {
+			*agent.Spec
+			Sources []string
+		}{Spec: &spec}
+		p.decode(rest, &said)
 		spec.Name, spec.Model = "a", "m"
 		spec.Definition = spec.Definition.WithDefaults()
 		l := p.ended.Log
-		return Opened{Spec: &spec, Head: l.Head, Seq: l.Seq, Version: l.Version, Counters: p.ended.Counters, Receipts: p.ended.Receipts(true), Backlog: p.ended.Backlog(), Sources: from.Sources}
+		return Opened{Spec: &spec, Head: l.Head, Seq: l.Seq, Version: l.Version, Counters: p.ended.Counters, Receipts: p.ended.Receipts(true), Backlog: p.ended.Backlog(), Sources: said.Sources}
 	case "listed":
 		in := Listed{}
 		p.decode(rest, &in)
@@ -200,7 +203,7 @@ func (p *player) input(verb, rest string) Input {
 			Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: f[1]}},
 			Compaction: &agent.Compaction{Strategy: agent.CompactionHybrid, Reason: agent.CompactedForWindow, KeepFrom: int64(from)},
 		}}
-	case "cut": // the workflow was terminated
+	case "terminated": // the workflow was terminated
 		return Terminated{Reason: agent.ReasonTerminated}
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.Code(rest), "no")}
@@ -238,18 +241,18 @@ func (p *player) input(verb, rest string) Input {
 		return SealFailed{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "cancelled": // by Temporal itself
 		return Cancel{}
-	case "tick":
+	case "timer":
 		return TimerFired{}
-	case "folded":
+	case "handoff-made":
 		return HandoffMade{Handoff: agent.Handoff{Summary: rest}}
 	case "slow":
 		return LocalToolSlow{Call: rest}
-	case "unbegun": // a tool's step that met a hold
+	case "not-started": // a tool's step that met a hold
 		f := strings.Fields(rest)
 		n, err := strconv.Atoi(f[2])
 		require.NoError(p.t, err)
 		return ToolReturned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallSkipped}, Hold: &agent.HoldRef{Session: f[1], N: n}}
-	case "born": // a run below another, which says how
+	case "begin-child": // a run below another, which says how
 		birth := &agent.ChildStart{}
 		p.decode(rest, birth)
 		return Begin{Session: "s/a-1", Run: "r", ChildStart: birth, Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}}
@@ -275,7 +278,7 @@ func (p *player) input(verb, rest string) Input {
 		p.decode(rest, &o)
 		o.Run, o.From = firstOf(o.Run, p.state.Run), firstOf(o.From, p.state.Parent.Start.Parent.Run)
 		return ParentGranted{Order: o}
-	case "leased":
+	case "parent-checked":
 		return ParentChecked{Gone: rest == "gone"}
 	case "refused":
 		return CommandRefused{Verb: rest, Err: agent.Errorf(agent.CodeInvalidInput, "no")}
@@ -358,7 +361,9 @@ func tokens() agent.Usage { return agent.Usage{Input: 10, Output: 5} }
 
 func (p *player) decode(raw string, into any) {
 	if raw != "" {
-		require.NoError(p.t, json.Unmarshal([]byte(raw), into), raw)
+		d := json.NewDecoder(strings.NewReader(raw))
+		d.DisallowUnknownFields()
+		require.NoError(p.t, d.Decode(into), raw)
 	}
 }
 

@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,7 +154,7 @@ func effectText(e Effect) string {
 	case CallModel:
 		text := fmt.Sprintf("call model, turn %d, up to event %d", e.Turn, e.Seq)
 		if e.Summary != "" {
-			text += ", to sum up: " + string(e.Summary)
+			text += ", to summarize: " + string(e.Summary)
 		}
 		if e.ForceFit {
 			text += ", squeezed"
@@ -185,12 +186,12 @@ func effectText(e Effect) string {
 		return fmt.Sprintf("seal to event %d, %s%s", e.To, e.Status, where)
 	case SetTimer:
 		if e.At.IsZero() {
-			return "wake never"
+			return "clear timer"
 		}
-		return "wake " + e.At.Format("02 15:04:05")
+		return "set timer " + e.At.Format("02 15:04:05")
 	case CancelInFlight:
 		if e.Grace > 0 {
-			return "abandon within " + e.Grace.String()
+			return "cancel in flight within " + e.Grace.String()
 		}
 	case Broadcast:
 		return fmt.Sprintf("broadcast %s of %s, hold %d", e.Verb, e.Session, e.N)
@@ -201,7 +202,7 @@ func effectText(e Effect) string {
 		}
 		return text
 	case OrderChild:
-		text := fmt.Sprintf("tell %s to %s, held %d", e.Session, e.Order.Verb, len(e.Order.Holds))
+		text := fmt.Sprintf("order %s to %s, held %d", e.Session, e.Order.Verb, len(e.Order.Holds))
 		if e.Order.Own && e.Order.Reason != "" {
 			text += fmt.Sprintf(", saying %q", e.Order.Reason)
 		}
@@ -210,7 +211,7 @@ func effectText(e Effect) string {
 		}
 		return text
 	case ReportToParent:
-		text := fmt.Sprintf("tell %s that it is %s", e.Session, e.Report.Status)
+		text := fmt.Sprintf("report to %s: %s", e.Session, e.Report.Status)
 		if n := e.Report.Suspension; n != nil {
 			text += fmt.Sprintf(", %s %s", n.ID, n.Kind)
 		}
@@ -243,7 +244,7 @@ func effectText(e Effect) string {
 		for _, i := range e.Known.NotStarted {
 			left += "; not begun: " + i.What
 		}
-		return fmt.Sprintf("fold%s, the model said %q%s", children, e.SummaryText, left)
+		return fmt.Sprintf("make handoff%s, the model said %q%s", children, e.SummaryText, left)
 	case Acknowledge:
 		return strings.TrimSpace(fmt.Sprintf("answer %s, %s %s", e.Ack.Effect, e.Ack.Status, e.Ack.Suspension))
 	case Open:
@@ -260,5 +261,12 @@ func effectText(e Effect) string {
 	case List:
 		return "list " + strings.Join(e.Sources, ", ")
 	}
-	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", e), "loop."))
+	return words(strings.TrimPrefix(fmt.Sprintf("%T", e), "loop."))
 }
+
+// words are a Go name's: "continue as new" of ContinueAsNew.
+func words(name string) string {
+	return strings.TrimSpace(strings.ToLower(capital.ReplaceAllString(name, " $0")))
+}
+
+var capital = regexp.MustCompile(`[A-Z]`)

@@ -206,7 +206,7 @@ func (g *grove) step(r *tree, in Input) {
 		return
 	}
 	before := r.state
-	full := rapid.IntRange(0, 15).Draw(g.t, "full") == 0
+	full := rapid.IntRange(0, 15).Draw(g.t, "long-history") == 0
 	r.near = r.near || full && rapid.IntRange(0, 3).Draw(g.t, "near") == 0
 	done, err := take(r.state, Moment{At: g.now, ContinueAsNewSuggested: full || r.near, NearHistoryLimit: r.near}, in)
 	if err != nil {

@@ -66,7 +66,7 @@ func (th theme) due(p place) (all []string) {
 			all = append(all, "continued")
 		}
 	case string(RunFolding):
-		all = append(all, "folded so far")
+		all = append(all, "handoff-made so far")
 	}
 	for _, c := range s.Calls.List {
 		if c.State == CallRunning {
@@ -92,7 +92,7 @@ func (th theme) due(p place) (all []string) {
 		}
 	}
 	if !s.NextTimer.IsZero() {
-		all = append(all, fmt.Sprintf("after %s\ntick", max(0, s.NextTimer.Sub(p.now))))
+		all = append(all, fmt.Sprintf("after %s\ntimer", max(0, s.NextTimer.Sub(p.now))))
 	}
 	return all
 }
@@ -107,7 +107,7 @@ func (th theme) otherwise(p place) (all []string) {
 		all = append(all, "not-listed tool_failed")
 	case string(TurnAsking):
 		all = append(all, th.model...)
-		all = append(all, "fails provider_error", `replies {"finish":"length"}`, `replies {"finish":"pause_turn","parts":[{"type":"server_tool","text":"web_search"}]}`, `replies {"finish":"long-history"}`, `replies {"finish":"filtered"}`)
+		all = append(all, "fails provider_error", `replies {"finish":"length"}`, `replies {"finish":"pause_turn","parts":[{"type":"server_tool","text":"web_search"}]}`, `replies {"finish":"too_long"}`, `replies {"finish":"filtered"}`)
 	case string(TurnSummarizing):
 		all = append(all, "says ", "fails provider_error", "compacts 1 the sum")
 	}
@@ -116,7 +116,7 @@ func (th theme) otherwise(p place) (all []string) {
 	}
 	for _, c := range s.Calls.List {
 		if c.State == CallRunning {
-			all = append(all, "result "+c.ID+" failed no", "result "+c.ID+" unknown gone", "slow "+c.ID, "asks "+c.ID+" Which?", fmt.Sprintf("unbegun %s s %d", c.ID, s.newest()))
+			all = append(all, "result "+c.ID+" failed no", "result "+c.ID+" unknown gone", "slow "+c.ID, "asks "+c.ID+" Which?", fmt.Sprintf("not-started %s s %d", c.ID, s.newest()))
 		}
 	}
 	if s.Log.Sealing > 0 {
@@ -174,7 +174,7 @@ func asking(a Account, c Child, returns int64) string {
 	if err != nil {
 		panic(err)
 	}
-	return fmt.Sprintf(`child-says {"session":%q,"seq":%d,"status":%q,"share":%s}`, c.Session, c.Seq, c.Status, raw)
+	return fmt.Sprintf(`child-says {"session":%q,"seq":%d,"status":%q,"budget":%s}`, c.Session, c.Seq, c.Status, raw)
 }
 
 // newest is the number of the newest hold of session s that the run has heard of.

@@ -55,7 +55,7 @@ func TestPortable(t *testing.T) {
 	p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	require.ErrorIs(t, p.state.CheckPortable(), agent.CodeBusy, "it has not begun")
 	p.line("begin go")
-	p.line(`opened {"agents":[{"agent":"b","name":"b"}],"tools":["ask_user"]}`)
+	p.line(`opened {"agents":[{"agent":"b"}],"tools":["ask_user"]}`)
 	require.ErrorIs(t, p.state.CheckPortable(), agent.CodeBusy, "it asks the model")
 	p.line(`calls ask_user {"question":"Where to?"}`)
 	require.ErrorIs(t, p.state.CheckPortable(), agent.CodeBusy, "it is not stored yet")
@@ -69,7 +69,7 @@ func TestPortable(t *testing.T) {
 	p.lines("continued")
 	require.NoError(t, p.state.CheckPortable())
 
-	p = played(t, "begin go", `opened {"agents":[{"agent":"b","name":"b"}],"tools":["ask_user"]}`, `calls ask_user {"question":"Where to?"}`, "sealed")
+	p = played(t, "begin go", `opened {"agents":[{"agent":"b"}],"tools":["ask_user"]}`, `calls ask_user {"question":"Where to?"}`, "sealed")
 	below := p.state
 	below.Parent.Start = &agent.ChildStart{Parent: agent.Parent{Session: "above"}}
 	require.ErrorIs(t, below.CheckPortable(), agent.CodeInvalidInput)

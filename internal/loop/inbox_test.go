@@ -118,7 +118,7 @@ func TestWhatARunWaitsForIsListedOnce(t *testing.T) {
 		s.Park.Conditions.Any = append(s.Park.Conditions.Any, agent.Condition{Event: &agent.EventCondition{Topic: topic}})
 	}
 	s.Park.Conditions.Any = append(s.Park.Conditions.Any, agent.Condition{Event: &agent.EventCondition{Topic: "last"}})
-	require.Equal(t, []string{"waiting", "topic:" + topic, "topic:last"}, s.WaitsFor())
+	require.Equal(t, []string{"parked", "topic:" + topic, "topic:last"}, s.WaitsFor())
 }
 
 // An agent below another hears no topic, also while its tools are listed.

@@ -22,6 +22,6 @@ func TestAStopWaitsForNoSource(t *testing.T) {
 	p := played(t, "begin go", `opened {"sources":["mcp"]}`)
 	require.Equal(t, RunListing, p.state.Phase)
 	p.lines(`stop {"deadline":"20s"}`)
-	require.Contains(t, p.out.String(), "-> abandon")
+	require.Contains(t, p.out.String(), "-> cancel in flight")
 	require.Equal(t, RunFolding, p.state.Phase, p.out.String())
 }

@@ -33,7 +33,7 @@ func TestWhatTheModelSaysIsAdded(t *testing.T) {
 
 func TestTheModelCantChangeWhatTheRuntimeKnows(t *testing.T) {
 	said := `{"summary":"x","v":9,"session":"evil","run":"evil","agent":"evil","status":"completed","task":"evil","reason":"evil",
-	 "usage":{"input_tokens":1},"cost_usd":0,"left":{"turns":99},"unknown_effects":[],"requests":[],"children":[],"summarised_by":"rule",
+	 "usage":{"input_tokens":1},"cost_usd":0,"remaining":{"turns":99},"unknown_effects":[],"requests":[],"children":[],"summarized_by":"rule",
 	 "done":[{"what":"All","by":"evil"},{"what":"train_search failed: no such station","ref":"t3.2"},{"what":"hotel_book was given up"}]}`
 	known := skeleton()
 	known.Children = children()

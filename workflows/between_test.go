@@ -61,7 +61,7 @@ func TestAnOrderWithoutWordsIsHeard(t *testing.T) {
 func TestWhatNoRunToldIsRefused(t *testing.T) {
 	for _, data := range []string{
 		`{"run":"p","session":"s/b-1","from":"c","seq":1,"status":"running","more":1}`, `[]`, `{"seq":"one"}`, `{"seq":1,"seq":2}`,
-		`{"outcome":{"status":"completed"}}`, `{"share":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`,
+		`{"outcome":{"status":"completed"}}`, `{"budget":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`,
 	} {
 		_, refused := readTreeSignal(loop.Revision, signal{name: signals.ChildReport, data: []byte(data)})
 		require.NotNil(t, refused, "%.80s", data)

@@ -100,13 +100,13 @@ func FuzzSignal(f *testing.F) {
 		f.Add(uint8(slices.Index(names, verb)), []byte(data))
 	}
 	for _, report := range []string{
-		`"status":"suspended","suspension":{"id":"s-1","kind":"input_required","requests":[{"id":"q-1","type":"question"}]}`, `"status":"running"`, `"met":{"session":"s","n":3}`,
+		`"status":"suspended","suspension":{"id":"s-1","kind":"input_required","requests":[{"id":"q-1","type":"question"}]}`, `"status":"running"`, `"met_hold":{"session":"s","n":3}`,
 		`"status":"completed","outcome":{"status":"completed","text":"yes"}`, `"status":"stopped","outcome":{"status":"stopped","handoff":{"summary":"x","children":[{}]}}`, `"outcome":{}`,
 	} {
 		f.Add(uint8(0), []byte(`{"run":"01a1","session":"s/b-1","from":"c","seq":1,`+report+`}`))
 	}
 	for _, order := range []string{
-		`"verb":"pause","held":[{"id":"h-2","from":"inherited","session":"p","verb":"pause"}],"heard":[{"session":"p","n":2}]`, `"verb":"resume","heard":[{"session":"p","n":1}]`,
+		`"verb":"pause","holds":[{"id":"h-2","from":"inherited","session":"p","verb":"pause"}],"known_holds":[{"session":"p","n":2}]`, `"verb":"resume","known_holds":[{"session":"p","n":1}]`,
 		`"verb":"interrupt","own":true,"by":"agent:p","grace":"2s"`, `"verb":"resume","own":true,"by":"agent:p","reason":"now"`, `"verb":"stop","deadline":"-8s"`, `"verb":"cancel"`, `"verb":"send"`,
 	} {
 		f.Add(uint8(1), []byte(`{"run":"01a1",`+order+`}`))

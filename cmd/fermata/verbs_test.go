@@ -84,7 +84,7 @@ func (s *stage) lists(run *fermata.Run, why string) {
 		return strings.Contains(s.run("ls", "--query", query).out, "  suspended ("+why+")  ")
 	}, patience, 50*time.Millisecond)
 	l := lastLine[fermata.RunInfo](s.t, s.run("ls", "--query", query, "--json").out)
-	require.Equal(s.t, []any{agent.StatusSuspended, why, []string{"paused", "held"}}, []any{l.Status, l.Reason, l.WaitsFor})
+	require.Equal(s.t, []any{agent.StatusSuspended, why, []string{"held"}}, []any{l.Status, l.Reason, l.WaitsFor})
 	require.False(s.t, l.Since.IsZero(), "how long it has been so")
 }
 

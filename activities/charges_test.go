@@ -123,6 +123,6 @@ func TestWhatIsUsedIsCarriedOn(t *testing.T) {
 	require.Equal(t, 3, in.Carryover.UnknownAttempts)
 	err := in.AddCharges(agent.Errorf(agent.CodeWorkerLost, "it was lost"))
 	require.Equal(t, []agent.Charge{spent[0], *open, {Estimated: true}, {Estimated: true}, {Estimated: true}}, err.Charges)
-	in.TakeOver(agent.Errorf(agent.CodeTimeout, "%w", durable.NoSlot{HeartbeatDetails: []byte(`{"spent":[{"usage":{"input_tokens":9}}]}`)}))
+	in.TakeOver(agent.Errorf(agent.CodeTimeout, "%w", durable.NoSlot{HeartbeatDetails: []byte(`{"charges":[{"usage":{"input_tokens":9}}]}`)}))
 	require.Equal(t, []agent.Charge{{Usage: agent.Usage{Input: 9}}}, in.Carryover.Charges)
 }

@@ -17,7 +17,7 @@
 //	  local: {provider: openai, base_url: "http://127.0.0.1:11434/v1", model: qwen3}
 //	  claude: {provider: anthropic, model: claude-opus-5, cache_ttl: 1h, headers: {X-Team: research}}
 //	rates:
-//	  anthropic: {per_second: 5, at_once: 20}
+//	  anthropic: {per_second: 5, concurrent: 20}
 //	daily: {cost_usd: 50}
 //	mcp:
 //	  tickets: {command: [tickets-mcp, --stdio], env: {TICKETS_TOKEN: $TICKETS_TOKEN}, elicit: rounds}

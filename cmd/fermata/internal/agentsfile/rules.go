@@ -161,7 +161,7 @@ func (f *File) readTools(c *checker, part entry) {
 		var what *agent.Error
 		switch {
 		case t.Approval == nil:
-			c.add(agent.CodeInvalidInput, e.key, "%s says nothing: write ask: true, or leave it out", where)
+			c.add(agent.CodeInvalidInput, e.key, "%s says nothing: write approval: true, or leave it out", where)
 		case errors.As(t.Approval.Check(), &what):
 			c.add(what.Code, e.at("ask."+what.Path), "%s.ask: %s", where, what.Message)
 		case !f.callable(e.name):

@@ -22,10 +22,10 @@ agents:
     ceiling: ["fs_*", shell_run, pay]
     on_limit: ask
     on_loop: fail
-    asking: {remind: 1h, deadline: 24h, default: Decide yourself.}
+    answer_timeouts: {remind: 1h, deadline: 24h, default: Decide yourself.}
     rules:
       - {do: ask, tools: [shell_run], arguments: {type: object}, approvers: [ana@acme.com], confirm: digest, deadline: 1h, default: reject}
-      - {do: deny, tools: [subagent__payer, tickets__close], over: 3, reason: Three are enough.}
+      - {do: deny, tools: [subagent__payer, tickets__close], after_calls: 3, reason: Three are enough.}
       - {do: allow, class: reads}
   payer:
     model: script:script.yaml

@@ -32,7 +32,7 @@ type Daemon struct {
 }
 
 // EveryTopic stands for all topics in the conditions of an idle daemon that hears
-// all, and HearsAll for its topics where listings show them. No event has it.
+// all, and WaitsForEveryTopic for its topics where listings show them. No event has it.
 const (
 	EveryTopic         = "*"
 	WaitsForEveryTopic = "every_topic"

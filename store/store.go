@@ -42,7 +42,7 @@ type Store interface {
 	DeleteChunk(ctx context.Context, name string, before time.Time) (gone bool, err error)
 
 	// Head returns a session's head, or [agent.CodeNotFound], or [agent.CodeChunkDamaged] if it
-	// can't be read, or is that of another session. Beside NotFound stands a head that has nothing but the Session and,
+	// can't be read, or is that of another session. Beside CodeNotFound stands a head that has nothing but the Session and,
 	// if the session was deleted, the Version and the Fence at which it stands: what
 	// begins it anew goes on from there.
 	Head(ctx context.Context, session string) (Head, error)

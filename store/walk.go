@@ -13,7 +13,7 @@ type Fault struct {
 	// Chunk is the one that is missing, damaged or of another version; empty if
 	// the head is.
 	Chunk   string     `json:"chunk,omitempty"`
-	Code    agent.Code `json:"code"` // ChunkMissing, ChunkDamaged or Incompatible
+	Code    agent.Code `json:"code"` // CodeChunkMissing, CodeChunkDamaged or CodeIncompatible
 	Message string     `json:"message"`
 }
 

@@ -67,9 +67,9 @@ type Options struct {
 	// Secrets names arguments that nobody is shown who is asked to approve a call.
 	// The model wrote them: they stand in the transcript as it does.
 	Secrets []string
-	// Ask has a person asked before each call, whoever calls the tool and whatever rules
+	// Approval has a person asked before each call, whoever calls the tool and whatever rules
 	// allow; nil leaves it to rules. &agent.ToolApproval{} asks anybody.
-	Ask *agent.ToolApproval
+	Approval *agent.ToolApproval
 }
 
 // Tool is a named deed with a schema. The zero Tool is of no use; see [New].
@@ -89,7 +89,7 @@ func New[In, Out any](name, description string, fn Func[In, Out], o *Options) To
 	}
 	t := Tool{spec: agent.ToolSpec{
 		Name: name, Description: description, Timeout: agent.Duration(o.Timeout), Attempts: o.Attempts,
-		Local: o.Local, ReadOnly: o.ReadOnly || o.Local, Secrets: o.Secrets, Approval: o.Ask,
+		Local: o.Local, ReadOnly: o.ReadOnly || o.Local, Secrets: o.Secrets, Approval: o.Approval,
 	}}
 	schema, resolved, err := schemaFor[In]()
 	if err == nil {
@@ -98,8 +98,8 @@ func New[In, Out any](name, description string, fn Func[In, Out], o *Options) To
 	if err == nil && (o.Timeout < 0 || o.Attempts < 0) {
 		err = errors.New("timeout and attempts must be positive")
 	}
-	if err == nil && o.Ask != nil {
-		err = o.Ask.Check()
+	if err == nil && o.Approval != nil {
+		err = o.Approval.Check()
 	}
 	if err != nil {
 		t.err = agent.Errorf(agent.CodeInvalidInput, "tool %q: %w", name, err).WithPath("tools")

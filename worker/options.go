@@ -29,7 +29,7 @@ type Options struct {
 	// they are. The package tool/lock keeps pins in a file.
 	Pins tool.Pins
 	// Approvals has people asked before tools are called, whoever calls them, by their names or
-	// patterns ("bank__*"): as [tool.Options.Ask], also for tools of sources. Of several that
+	// patterns ("bank__*"): as [tool.Options.Approval], also for tools of sources. Of several that
 	// are about one tool, and what it says itself, the strictest counts.
 	Approvals map[string]agent.ToolApproval
 	// Models are found by the full name that an agent gives, or by the part

@@ -32,7 +32,7 @@ func (o *Options) checkRates() (faults []error) {
 	for _, provider := range slices.Sorted(maps.Keys(o.RateLimits)) {
 		r := o.RateLimits[provider]
 		if provider == "" || strings.Contains(provider, "/") || r.PerSecond < 0 || r.Concurrent < 0 {
-			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Rates[%q]: name a provider, the part of its models' names before the slash, and bounds that are not negative", provider).WithPath("rates"))
+			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.RateLimits[%q]: name a provider, the part of its models' names before the slash, and bounds that are not negative", provider).WithPath("rates"))
 		}
 	}
 	return faults

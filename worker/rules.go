@@ -36,12 +36,12 @@ func checkAsk(d *activities.Activities) (faults []error) {
 		_, had := d.Tools[name]
 		switch _, err := path.Match(name, ""); {
 		case err != nil:
-			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Ask: %q is not a name or a pattern", name).WithPath("ask"))
+			faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Approvals: %q is not a name or a pattern", name).WithPath("approvals"))
 		case !had && len(d.Sources) == 0 && !strings.ContainsAny(name, `*?[\`):
-			faults = append(faults, agent.Errorf(agent.CodeUnknownTool, "worker.Options.Ask: there is no tool %q; the worker has %s", name, names(d.Tools)).WithPath("ask"))
+			faults = append(faults, agent.Errorf(agent.CodeUnknownTool, "worker.Options.Approvals: there is no tool %q; the worker has %s", name, names(d.Tools)).WithPath("approvals"))
 		}
 		if err := d.Approvals[name].Check(); err != nil {
-			faults = append(faults, fmt.Errorf("worker.Options.Ask: %q: %w", name, err))
+			faults = append(faults, fmt.Errorf("worker.Options.Approvals: %q: %w", name, err))
 		}
 	}
 	return faults

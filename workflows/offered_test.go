@@ -127,7 +127,7 @@ func TestAToolAsksByItself(t *testing.T) {
 		}) (string, error) {
 			paid++
 			return "paid", nil
-		}, &tool.Options{Ask: &agent.ToolApproval{Reason: "It moves money."}})
+		}, &tool.Options{Approval: &agent.ToolApproval{Reason: "It moves money."}})
 		b := setup(t, agent.Definition{Rules: rules}, testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": 8}}}}, testsuite.Reply{Text: "done"}), pay)
 		b.after(time.Hour, func() {
 			open := b.status(t).Suspension.Requests

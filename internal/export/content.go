@@ -38,7 +38,7 @@ type Content struct {
 // Live makes the content of a suspended run from its state as the run shows it,
 // and the chunk of what was not stored of its log; nil if all was. pack makes it,
 // as store.Log.Pack does. Errors are its own, [agent.CodeIncompatible], and those of
-// loop.State.Portable.
+// loop.State.CheckPortable.
 func Live(raw json.RawMessage, pack func(prev, session, run string, events []agent.Event) (store.Packed, error)) (c Content, tail *store.Packed, err error) {
 	s, err := stateOf(raw)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 //  2. A query to each other worker process that works for the tree, or a message where a
 //     broker is set up. It may be late or lost: then (3) stops what is in flight there. A
 //     message may be forged: of it an end is believed as an interrupt only.
-//  3. The signal to the child, hop by hop ([OrderChild], [HoldOrder] with all holds above
+//  3. The signal to the child, hop by hop ([OrderChild], [ParentOrder] with all holds above
 //     and not one change). It is the truth: it is in the child's history, and a child that
 //     has not begun gets it in its first input or when it has begun ([Child].Owed).
 //

@@ -97,7 +97,7 @@ func taken(err error) bool {
 }
 
 // codeOf is what S3 calls an error; empty for that of another service. The Go CDK says
-// NotFound for each error of S3 whose text has 301 in it, and so for every one of which
+// CodeNotFound for each error of S3 whose text has 301 in it, and so for every one of which
 // the request's id has; and for a bucket that is not there.
 func codeOf(err error) string {
 	var api interface{ ErrorCode() string }

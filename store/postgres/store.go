@@ -259,7 +259,7 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	if h.Fence.Chain > store.MaxChain && h.Version == 1 {
 		return h.CheckReplaces(store.Head{})
 	}
-	// What store.Head.Over says, in one statement.
+	// What store.Head.CheckReplaces says, in one statement.
 	swap := `UPDATE ` + s.schema + `.heads SET session = $2, version = $3, chain = $4, n = $5, by = $6, head = $7::json
 		WHERE name = $1 AND version = $3 - 1 AND (chain, n) <= ($4, $5) AND ($4 <= ` + latest + ` OR $4 - 1 <= chain)`
 	if h.Version == 1 {

@@ -127,7 +127,7 @@ func (r Rule) check() error {
 type ToolApproval struct {
 	// Reason is shown to whoever is asked.
 	Reason string `json:"reason,omitempty"`
-	// Approvers, Confirm and Patience are as in [Rule].
+	// Approvers, Confirm and AnswerTimeouts are as in [Rule].
 	Approvers []string `json:"approvers,omitempty"`
 	Confirm   string   `json:"confirm,omitempty"`
 	AnswerTimeouts

@@ -211,7 +211,7 @@ type RunStatus struct {
 	Cost   USD        `json:"cost_usd"`
 	Tree   Tally      `json:"tree,omitzero"`
 	Limits LimitsUsed `json:"limits"`
-	// Granted is what the parent has granted, less what was given back; Left is what
+	// Granted is what the parent has granted, less what was given back; Remaining is what
 	// may still be used. Both are nil where nothing is bounded.
 	Granted   *Budget `json:"granted,omitempty"`
 	Remaining *Budget `json:"remaining,omitempty"`
@@ -282,7 +282,7 @@ type Memo struct {
 	Since  time.Time `json:"since"`
 	Turn   int       `json:"turn"`
 	Cost   USD       `json:"cost_usd"`
-	// Tree is what the run has used with all below it, Granted and Left are as in [Node];
+	// Tree is what the run has used with all below it, Granted and Remaining are as in [Node];
 	// all three as they were when the memo was written.
 	Tree      Tally             `json:"tree,omitzero"`
 	Granted   *Budget           `json:"granted,omitempty"`

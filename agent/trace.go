@@ -35,7 +35,7 @@ type TraceSegment struct {
 	// Over means that the run has suspended: what comes now belongs to no stint.
 	Over bool `json:"over,omitempty"`
 	// Suspension is what the run waited on before the stint, Cause is who let it go on,
-	// and Told is set where it was told something then: an answer, a message, an event.
+	// and GotInput is set where it was told something then: an answer, a message, an event.
 	// They are zero in the first.
 	Suspension string    `json:"suspension,omitempty"`
 	Cause      Initiator `json:"cause,omitempty"`

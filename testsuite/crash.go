@@ -85,7 +85,7 @@ func EveryCrash(t *testing.T, story func(t testing.TB, c *Crash) any) {
 	t.Helper()
 	undisturbed := &Crash{}
 	want := story(t, undisturbed)
-	require.NotEmpty(t, undisturbed.Steps(), "the story has no steps: does its Stage have the crash in testsuite.Options.Crash?")
+	require.NotEmpty(t, undisturbed.Steps(), "the story has no steps: does its Env have the crash in testsuite.Options.Crash?")
 	require.NotNil(t, want, "the story returns nothing that could be compared")
 	const atOnce = 32
 	var wg sync.WaitGroup

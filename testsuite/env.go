@@ -53,7 +53,7 @@ func (o *Options) namespace() string {
 
 // Env is where a test plays runs of agents, with their tools, people and timers.
 // Time stands still while a run rests, and goes by with [Env.FastForward]. What does not
-// come out as the test wants fails it at once. A Stage is for one goroutine.
+// come out as the test wants fails it at once. An Env is for one goroutine.
 type Env struct {
 	t       testing.TB
 	backend backend

@@ -305,7 +305,7 @@ func TestFailuresOfModelsSayWhatToDo(t *testing.T) {
 		part, says string
 		fault      generate
 	}{
-		{"a ping is a sign of life", "Lacks.Streaming or Lacks.Pings", deaf},
+		{"a ping is a sign of life", "Unsupported.Streaming or Unsupported.Pings", deaf},
 		{"thinking goes back to its own provider and to no other", "ModelOptions.Provider is empty", asking(func(*model.Request) {})},
 		{"no call is lost, doubled, moved or changed", "a piece of them was lost or added", cut},
 	} {

@@ -35,13 +35,13 @@ type modelPart struct {
 	name    string
 	check   func(testing.TB, adapter)
 	lacking func(Unsupported) bool // tells that the sentence is about what the protocol lacks
-	lacks   string                 // the field of Lacks that says so
+	lacks   string                 // the field of Unsupported that says so
 }
 
 // run checks the part. What it fails with names the way out.
 func (p modelPart) run(t testing.TB, a adapter) {
 	if p.lacks != "" {
-		t = hintTB{t, "Where the protocol can't say this, set Lacks." + p.lacks + " in the ModelOptions."}
+		t = hintTB{t, "Where the protocol can't say this, set Unsupported." + p.lacks + " in the ModelOptions."}
 	}
 	p.check(t, a)
 }
@@ -72,7 +72,7 @@ var modelParts = []modelPart{
 	{"usage is counted once and in our terms", usageIsRight, nil, ""},
 	{"a reply is heard while it comes", replyIsHeard, func(l Unsupported) bool { return l.Streaming }, "Streaming"},
 	{"a call that is written is a sign of life", callIsASign, func(l Unsupported) bool { return l.Streaming }, "Streaming"},
-	{"a ping is a sign of life", pingIsASign, func(l Unsupported) bool { return l.Streaming || l.Pings }, "Streaming or Lacks.Pings"},
+	{"a ping is a sign of life", pingIsASign, func(l Unsupported) bool { return l.Streaming || l.Pings }, "Streaming or Unsupported.Pings"},
 
 	{"a conversation is asked as it was held", conversationIsAsked, nil, ""},
 	{"results go with their calls, whatever these are called", resultsGoWithCalls, func(l Unsupported) bool { return l.CallIDs }, "CallIDs"},
@@ -83,7 +83,7 @@ var modelParts = []modelPart{
 
 	{"a failure has its kind", failureHasItsKind, nil, ""},
 	{"a gateway's page is sorted by its status", gatewayIsSorted, nil, ""},
-	{"a failure in the midst of a reply has its kind", midwayHasItsKind, func(l Unsupported) bool { return l.Streaming || l.Midway }, "Streaming or Lacks.Midway"},
+	{"a failure in the midst of a reply has its kind", midwayHasItsKind, func(l Unsupported) bool { return l.Streaming || l.Midway }, "Streaming or Unsupported.Midway"},
 	{"a reply that is cut off is a failure to be tried again", cutIsAFailure, nil, ""},
 	{"a provider that hangs up is to be tried again", hangUpIsAFailure, nil, ""},
 

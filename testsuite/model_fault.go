@@ -64,7 +64,7 @@ func failureHasItsKind(t testing.TB, a adapter) {
 			f.RetryAfter = 17 * time.Second
 		}
 		fault := a.plays(t, ProviderResponse{Fail: f}).failed(string(kind), a.question)
-		require.Equal(t, kind, fault.Provider.Kind, kindMatters+" (see Lacks.Kinds)", kind)
+		require.Equal(t, kind, fault.Provider.Kind, kindMatters+" (see Unsupported.Kinds)", kind)
 		require.Equal(t, f.RetryAfter, fault.RetryAfter, "%s: how long the provider asked to wait", kind)
 		require.Contains(t, fault.Message, faultReason, "%s: what the provider said is lost", kind)
 	}
@@ -89,7 +89,7 @@ func midwayHasItsKind(t testing.TB, a adapter) {
 		scene.Finish, scene.Fail, scene.FailMidway = model.FinishStop, a.o.Unsupported.failure(kind), true
 		how := string(kind) + " in the midst of a reply"
 		fault := a.plays(t, scene).failed(how, a.question)
-		require.Equal(t, kind, fault.Provider.Kind, kindMatters+" (see Lacks.Kinds)", how)
+		require.Equal(t, kind, fault.Provider.Kind, kindMatters+" (see Unsupported.Kinds)", how)
 	}
 }
 

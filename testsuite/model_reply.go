@@ -73,7 +73,7 @@ func (a adapter) samePart(t testing.TB, how string, want, got agent.Part) {
 	require.Equal(t, want.Type, got.Type, "%s: the parts are not in the model's order", how)
 	require.Equal(t, want.Text, got.Text, how)
 	if !a.o.Unsupported.Signatures {
-		require.Equal(t, want.Signature, got.Signature, "%s: the provider refuses thinking that comes back without its signature (see Lacks.Signatures)", how)
+		require.Equal(t, want.Signature, got.Signature, "%s: the provider refuses thinking that comes back without its signature (see Unsupported.Signatures)", how)
 	}
 	if want.Call == nil {
 		return
@@ -88,7 +88,7 @@ func (a adapter) samePart(t testing.TB, how string, want, got agent.Part) {
 	require.True(t, sameJSON(want.Call.Arguments, got.Call.Arguments),
 		"%s: the arguments of %s are %s, and the model wrote %s", how, want.Call.Tool, got.Call.Arguments, want.Call.Arguments)
 	if !a.o.Unsupported.CallIDs {
-		require.Equal(t, want.Call.ProviderID, got.Call.ProviderID, "%s: the provider's id of the call of %s (see Lacks.CallIDs)", how, want.Call.Tool)
+		require.Equal(t, want.Call.ProviderID, got.Call.ProviderID, "%s: the provider's id of the call of %s (see Unsupported.CallIDs)", how, want.Call.Tool)
 	}
 	require.Empty(t, got.Call.ID, "%s: ids of calls are the runtime's to give; the provider's is ProviderID", how)
 }
@@ -170,7 +170,7 @@ func thinkingStays(t testing.TB, a adapter) {
 func finishIsRight(t testing.TB, a adapter) {
 	a.check(t, "cut off at its limit", wholeReply(model.FinishLength, textBlock("Once ", "upon")))
 	if !a.o.Unsupported.Refusals {
-		a.check(t, "refused (see Lacks.Refusals)", wholeReply(model.FinishContentFilter, textBlock("I can't ", "do that.")))
+		a.check(t, "refused (see Unsupported.Refusals)", wholeReply(model.FinishContentFilter, textBlock("I can't ", "do that.")))
 	}
 	if !a.o.Unsupported.BrokenJSON {
 		a.check(t, "cut off in a call", wholeReply(model.FinishLength, callBlock("call_a", "f", `{"n":`)))
@@ -189,7 +189,7 @@ func usageIsRight(t testing.TB, a adapter) {
 	if a.o.Unsupported.Reasoning {
 		scene.Usage.Reasoning = 0
 	}
-	a.check(t, "usage with a cache and with reasoning (see CacheRead, CacheWrite and Reasoning of Lacks)", scene)
+	a.check(t, "usage with a cache and with reasoning (see CacheRead, CacheWrite and Reasoning of Unsupported)", scene)
 }
 
 // heard plays a scene whose rest only comes when enough was heard of it.

@@ -122,7 +122,7 @@ func conversationIsAsked(t testing.TB, a adapter) {
 	got := a.o.Unsupported.lines(t, asked.Messages, func(_ int, call string) string { return ids[call] })
 	held := a.conversation().Messages
 	require.Equal(t, a.o.Unsupported.lines(t, held, model.CallIDs(held)), got,
-		"what the model reads is not what was said (where only \"well\" differs, see Lacks.FailedResults)")
+		"what the model reads is not what was said (where only \"well\" differs, see Unsupported.FailedResults)")
 	brokenIsSent(t, asked.Messages)
 }
 
@@ -216,10 +216,10 @@ func settingsAreSent(t testing.TB, a adapter) {
 	require.Equal(t, a.o.Model, asked.Model, "the model")
 	require.Equal(t, "Be brief.\nBe kind.", asked.Instructions, "the instructions")
 	if !a.o.Unsupported.Keys {
-		require.Equal(t, suiteKey, asked.Key, "the key (see Lacks.Keys)")
+		require.Equal(t, suiteKey, asked.Key, "the key (see Unsupported.Keys)")
 	}
 	if !a.o.Unsupported.OutputCap {
-		require.Equal(t, 1234, asked.MaxOutputTokens, "the bound of the reply's length (see Lacks.OutputCap)")
+		require.Equal(t, 1234, asked.MaxOutputTokens, "the bound of the reply's length (see Unsupported.OutputCap)")
 	}
 	if !a.o.Unsupported.Temperature {
 		a.temperatureIsSent(t, warm, asked)
@@ -244,7 +244,7 @@ func settingsAreSent(t testing.TB, a adapter) {
 
 func (a adapter) temperatureIsSent(t testing.TB, want float64, asked ProviderRequest) {
 	t.Helper()
-	require.NotNil(t, asked.Temperature, "the temperature %v was not sent: only nil means that none is (see Lacks.Temperature)", want)
+	require.NotNil(t, asked.Temperature, "the temperature %v was not sent: only nil means that none is (see Unsupported.Temperature)", want)
 	require.InDelta(t, want, *asked.Temperature, 1e-9, "another temperature was sent")
 }
 

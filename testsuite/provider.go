@@ -16,7 +16,7 @@ type Provider interface {
 	Open(t testing.TB, key string, play func(ProviderRequest) ProviderResponse) model.Model
 }
 
-// ProviderResponse is what a provider does with one request: it replies or fails. The zero Scene is a whole reply of no words.
+// ProviderResponse is what a provider does with one request: it replies or fails. the zero ProviderResponse is a whole reply of no words.
 type ProviderResponse struct {
 	// Blocks are the reply, in the model's order.
 	Blocks []Block
@@ -84,7 +84,7 @@ type ProviderRequest struct {
 }
 
 // Unsupported says what a provider's protocol can't say, and so is not asked for. The
-// zero Lacks, which asks for everything, is the one to begin with.
+// zero Unsupported, which asks for everything, is the one to begin with.
 type Unsupported struct {
 	Keys          bool // nobody needs a key
 	Streaming     bool // replies come all at once

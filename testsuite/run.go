@@ -151,7 +151,7 @@ func (r *Run) Reject(reason string) agent.Ack {
 func (r *Run) asked() agent.Request {
 	r.env.t.Helper()
 	requests := r.Suspended().Requests
-	require.Len(r.env.t, requests, 1, "one request of session %s has to be open, so that it is clear which is meant: of several, say which with Run.Say; one of an agent below is answered there, with Stage.Run(%q)", r.Session, r.Session+"/NAME-1")
+	require.Len(r.env.t, requests, 1, "one request of session %s has to be open, so that it is clear which is meant: of several, say which with Run.Command; one of an agent below is answered there, with Env.Run(%q)", r.Session, r.Session+"/NAME-1")
 	return requests[0]
 }
 

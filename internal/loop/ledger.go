@@ -38,7 +38,7 @@ type Account struct {
 	Granted  agent.Amounts `json:"granted"`
 	Returned agent.Amounts `json:"returned,omitzero"`
 	Used     agent.Tally   `json:"used,omitzero"`
-	// Requested is what it has asked for and not got; Rests is 1 where somebody rests for it.
+	// Requested is what it has asked for and not got; Blocked is 1 if somebody is suspended for it.
 	Requested agent.Amounts `json:"requested,omitzero"`
 	Blocked   agent.Amounts `json:"blocked,omitzero"`
 	// Recalled means that it was asked to return what it does not use, and has not yet.

@@ -58,13 +58,13 @@ func ruleTable(t *testing.T) string {
 
 func machines(t *testing.T) string {
 	code := typed(t)
-	return machine(code, "A run's life", runTransitions, RunNew) + "\n" + machine(code, "A turn", turnTransitions, TurnReady) + "\n" + machine(code, "A call", callTransitions, CallPending)
+	return machine(code, "A run", runTransitions, RunNew) + "\n" + machine(code, "A turn", turnTransitions, TurnReady) + "\n" + machine(code, "A call", callTransitions, CallPending)
 }
 
 // machine draws a table of transitions, and writes it out with what each phase means.
 func machine[P ~string](code source, title string, moves transitions[P], first P) string {
 	name := func(p P) string {
-		return cmp.Or(string(p), map[string]string{"A run's life": "new", "A turn": "ready"}[title])
+		return cmp.Or(string(p), map[string]string{"A run": "new", "A turn": "ready"}[title])
 	}
 	means := code.remarks(strings.TrimPrefix(fmt.Sprintf("%T", first), "loop."))
 	var drawn, rows strings.Builder

@@ -32,7 +32,7 @@ const (
 var themes = []theme{
 	{
 		name: "plain", begin: "begin go", opened: `opened {"limits":{"turns":3,"wall_clock":"1h"}}`,
-		from: []string{"send {\"text\":\"hi\"}\nfull"},
+		from: []string{"send {\"text\":\"hi\"}\nlong-history"},
 	},
 	{
 		name: "sources", begin: "begin go", opened: `opened {"sources":["mcp"],"toolset":[{"name":"add"}],"limits":{"turns":2}}`,
@@ -76,7 +76,7 @@ var themes = []theme{
 		model: []string{`calls add {} | add {"a":2}`, `calls ask_user {"question":"?"}`, `calls subagent__b {"task":"one"}`},
 		from: []string{
 			`ordered {"verb":"resume","known_holds":[{"session":"s","n":1}]}`,
-			"ordered {\"verb\":\"resume\",\"heard\":[{\"session\":\"s\",\"n\":1}]}\ncalls subagent__b {\"task\":\"one\"} | add {}",
+			"ordered {\"verb\":\"resume\",\"known_holds\":[{\"session\":\"s\",\"n\":1}]}\ncalls subagent__b {\"task\":\"one\"} | add {}",
 		},
 	},
 	{

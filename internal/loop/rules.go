@@ -41,7 +41,7 @@ var rules = []rule{
 		}, (*step).cancelForHistoryLimit},
 
 	{"seal the log before a new execution",
-		"carrying, and the tail is not stored. After the first seal, a tail of few short events may go along",
+		"continuing, and the tail is not stored. After the first seal, a tail of few short events may go along",
 		func(s *step) bool { return s.Phase == RunContinuing && s.Log.mustSealToContinue() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
 	{"seal the log of a run that ends",
 		"ending, and the tail is not stored",
@@ -52,15 +52,15 @@ var rules = []rule{
 			return s.Phase == RunEnding && s.Log.Sealing == 0 && !s.Log.hasUnsealed() && !s.Children.blocksEnd(s.At)
 		}, (*step).ended},
 
-	{"fold when the sub-agents have drained",
+	{"make the handoff when the sub-agents have drained",
 		"draining, and every sub-agent has ended or the stop's deadline is over",
 		func(s *step) bool {
 			return s.Phase == RunDraining && (!s.Children.anyNotEnded() || s.End.Stopping.over(s.At))
 		}, (*step).makeHandoff},
 	{"summarize, drain and make the handoff after a stop",
-		"ready, and a stop is in progress. Once a turn has begun the model sums up, then sub-agents that work drain. After the deadline only the fold is left",
+		"ready, and a stop is in progress. Once a turn has begun the model is asked for a summary, then sub-agents that work drain. After the deadline only the handoff is left",
 		func(s *step) bool { return s.ready() && s.End.Stopping != nil }, (*step).summarizeAndDrain},
-	{"skip a call that is too long to be kept while the run rests, or carried over",
+	{"skip a call that is too long for a suspended run, or for a new execution",
 		"a suspension is open, or a new execution is due, nothing is in flight, and the calls that wait are longer than a run at rest may keep",
 		func(s *step) bool { return (s.comesToRestNow() || s.continuesAsNew()) && s.overlong() >= 0 }, func(s *step) {
 			s.skip(s.overlong(), tooLongToKeep)
@@ -69,24 +69,24 @@ var rules = []rule{
 		"Temporal suggests it, or the run has been suspended for 10 minutes in this execution; and nothing is in flight (see [A new execution](#a-new-execution-meets-calls-in-flight))",
 		(*step).continuesAsNew, func(s *step) { s.enterPhase(RunContinuing) }},
 
-	{"sum up when a daemon becomes idle",
-		"ready, a daemon with `compact` idles, and no suspension is open yet",
+	{"summarize when a daemon becomes idle",
+		"ready, a daemon with `compact` is idle, and no suspension is open yet",
 		(*step).sumsUpWhenIdle, func(s *step) { s.summarize(SummaryForResume) }},
 	{"stop at a limit",
 		"ready, no reason to wait, and one of the run's own limits is used up",
 		func(s *step) bool { return s.mayBeginTurn() && s.exhaustedLimit() != nil }, func(s *step) { s.atLimit(s.exhaustedLimit(), s.Spec.OnLimit) }},
 	{"stop at a limit that a sub-agent waits for",
-		"a sub-agent rests for what one of the run's own limits has used up. Nothing in flight, no hold, nobody asked yet",
+		"a sub-agent is suspended for what one of the run's own limits has used up. Nothing in flight, no hold, nobody asked yet",
 		func(s *step) bool { return s.limitExhaustedForChild() != nil }, func(s *step) { s.atLimit(s.limitExhaustedForChild(), s.Spec.OnLimit) }},
-	{"begin anew from a summary",
-		"as the next rule, and a summary was asked for (`fresh`, `carry: compact`, a park's time)",
+	{"begin the next turn from a summary",
+		"as the next rule, and a summary was asked for (`from_summary`, `carry: compact`, a park's time)",
 		func(s *step) bool { return s.mayBeginTurn() && !s.Log.blocksTurns() && s.Turn.SummaryReason != "" }, func(s *step) { s.summarize(SummaryForResume) }},
 	{"begin the next turn",
 		"ready, no reason to wait, no stop. With over 1 MB that the store lags behind, the run waits for the store",
 		func(s *step) bool { return s.mayBeginTurn() && !s.Log.blocksTurns() }, (*step).nextTurn},
 
 	{"grant what a sub-agent asks for",
-		"a sub-agent asks, and enough is left: for one that rests, some of all that it lacks",
+		"a sub-agent asks, and enough is left: for a suspended one, some of all that it lacks",
 		func(s *step) bool { i, _ := s.nextGrant(); return !s.decided() && i >= 0 }, (*step).grantToChild},
 	{"tell a sub-agent that no more agents are granted",
 		"a sub-agent asks for agents, and no limit here or above allows one",
@@ -101,7 +101,7 @@ var rules = []rule{
 		"the run's grant is what binds, and the parent was not asked yet, or less urgently",
 		(*step).mustAskParent, (*step).askParentForBudget},
 
-	{"open a suspension when every sub-agent rests",
+	{"open a suspension when every sub-agent is suspended",
 		"the turn waits for sub-agents alone, and each of these is suspended. None for a grant",
 		func(s *step) bool { return s.maySuspend() && s.onlyAwaitsSuspendedChildren() }, func(s *step) {
 			s.openSuspension(agent.InitiatorPolicy, "children", "")
@@ -123,21 +123,21 @@ var rules = []rule{
 		"an ancestor's hold alone needed no store, and now there is another reason",
 		func(s *step) bool { return s.isAtRest() && s.Suspensions.stored() && !s.stored() }, (*step).withdrawSuspended},
 	{"seal the log of a run that is suspended",
-		"at rest, and `run.suspended` is not stored. Not while carrying, nor for an ancestor's hold alone",
+		"at rest, and `run.suspended` is not stored. Not while continuing, nor for an ancestor's hold alone",
 		func(s *step) bool { return s.isAtRest() && !s.stored() && s.maySeal() }, func(s *step) { s.seal(false) }},
 	{"report that the run is suspended, or what it waits for now",
 		"at rest and stored, and not told yet or no longer what listings show",
 		func(s *step) bool {
 			return s.isAtRest() && s.stored() && (!s.Suspensions.stored() || s.changed)
 		}, (*step).publishSuspension},
-	{"store what waits for a daemon that rests",
+	{"store what waits for a suspended daemon",
 		"suspended, and the store lacks an event that waits",
 		func(s *step) bool { return s.isAtRest() && s.Suspensions.stored() && s.Log.HeadBehind && s.maySeal() }, func(s *step) { s.seal(false) }},
 	{"seal a long tail while the run goes on",
 		"the tail is over 256 KB",
 		func(s *step) bool { return !s.decided() && s.Log.needsSeal() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
 	{"hand the state on to a new execution",
-		"carrying, and nothing is left that must be sealed",
+		"continuing, and nothing is left that must be sealed",
 		func(s *step) bool {
 			return s.Phase == RunContinuing && !s.continuedAsNew && s.Log.Sealing == 0 && !s.Log.mustSealToContinue()
 		}, (*step).continueAsNew},

@@ -109,6 +109,9 @@ func (p *Policy) Unlinked() bool {
 	return p.Confine != tool.ConfineNever && !p.Network && network
 }
 
+// Holder is what holds programs, such as "the kernel".
+func (p *Policy) Holder() string { return p.sandbox().name() }
+
 // Words says what holds programs, for people and models.
 func (p *Policy) Words() string {
 	if p.Confine == tool.ConfineNever {

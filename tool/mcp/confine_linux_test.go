@@ -31,6 +31,19 @@ func confinedServer(t *testing.T, o mcp.Options) rig {
 	return rig{s, &logs{}}
 }
 
+// What holds a program is said by its name.
+func TestConfinementNamesTheSandbox(t *testing.T) {
+	for sandbox, says := range map[tool.Sandbox]string{tool.SandboxLandlock: "the kernel holds it", tool.SandboxBubblewrap: "bubblewrap holds it"} {
+		for network, with := range map[bool]string{false: "without network", true: "with the network"} {
+			s := mcp.New("desk", []string{"true"}, &mcp.Options{Sandbox: sandbox, Network: network, AsRoot: true})
+			if s.CheckStart() != nil {
+				continue // it is not on this machine
+			}
+			require.Equal(t, says+" to its own files, "+with, s.Confinement())
+		}
+	}
+}
+
 // A server's program has its own files, and none of the user's.
 func TestProgramIsConfined(t *testing.T) {
 	home, outside := t.TempDir(), t.TempDir()

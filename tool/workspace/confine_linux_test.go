@@ -54,6 +54,7 @@ func TestShellHasNetwork(t *testing.T) {
 		b := setup(t, &workspace.Options{Sandbox: s, Network: true, Read: []string{w.read}})
 		b.put(t, "escape.py", escapePy)
 		require.NotContains(t, b.Confinement(), "They have no network.")
+		require.Contains(t, b.Confinement(), "They have the network, with this machine's own ports.")
 		for _, way := range []string{"PY tcp PORT", "PY udp PORT", "PY unix SOCKET"} {
 			status, out := b.shell(t, w.command(way))
 			require.Equal(t, "[exit status 0]", status, "%s: %s", way, out)

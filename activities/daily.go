@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 type Daily struct {
 	Limits agent.Daily
 	Queue  string // for people
+	// Logger hears once a day that a limit is used up; nil means nobody.
+	Logger *slog.Logger
 	// Claim asks the account of the task queue.
 	Claim func(context.Context, agent.DailyClaim) (agent.DailyGrant, error)
 
@@ -29,6 +32,7 @@ type Daily struct {
 	asked string      // when the part was claimed: the day by this process' clock
 	day   string      // of the part, by the account's
 	over  usedUpLimit // what the account has said last
+	told  usedUpLimit // what was logged last
 	left  agent.Daily
 	calls int         // under way
 	idle  *time.Timer // gives back what is left; nil before the first call
@@ -173,7 +177,18 @@ func (d *Daily) claim(ctx context.Context, now time.Time, closing bool) error {
 	// The account's clock may be another: its part is good for this process' day.
 	d.day, d.asked = grant.Day, now.Format(time.DateOnly)
 	d.over = usedUpLimit{grant.UsedUp, d.asked, now}
+	d.tell()
 	return nil
+}
+
+// tell logs that a limit is used up, once a day for each.
+func (d *Daily) tell() {
+	if d.over.code == "" || d.Logger == nil || d.over.code == d.told.code && d.over.day == d.told.day {
+		return
+	}
+	d.told = d.over
+	d.Logger.Warn("a daily limit is used up: model calls wait until the new day begins, or somebody raises the limit",
+		"task_queue", d.Queue, "limit", d.limit(d.over.code), "code", string(d.over.code), "begins", midnightAfter(d.over.at))
 }
 
 // leave ends a call with what it has used.
@@ -220,13 +235,21 @@ func (d *Daily) hasToGive() bool {
 
 // usedUp refuses a call until the day ends, or somebody may have raised the limit.
 func (d *Daily) usedUp(now time.Time, code agent.Code) error {
-	limit := fmt.Sprintf("%d tokens", d.Limits.Tokens)
-	if code == agent.LimitCost {
-		limit = d.Limits.CostUSD.String() + " USD"
-	}
-	midnight := now.Truncate(24 * time.Hour).Add(24 * time.Hour)
 	return &agent.Error{
-		Code: code, Retryable: true, RetryAfter: max(min(midnight.Sub(now), lookAgain), delayFrom+time.Second), Err: errDaily,
-		Message: fmt.Sprintf("the daily limit of the task queue %s (%s) is used up; it begins anew at midnight UTC", d.Queue, limit),
+		Code: code, Retryable: true, RetryAfter: max(min(midnightAfter(now).Sub(now), lookAgain), delayFrom+time.Second), Err: errDaily,
+		Message: fmt.Sprintf("the daily limit of the task queue %s (%s) is used up; it begins anew at midnight UTC", d.Queue, d.limit(code)),
 	}
+}
+
+// limit is the limit of a code, for people.
+func (d *Daily) limit(code agent.Code) string {
+	if code == agent.LimitCost {
+		return d.Limits.CostUSD.String() + " USD"
+	}
+	return fmt.Sprintf("%d tokens", d.Limits.Tokens)
+}
+
+// midnightAfter is when the day of a time ends, in UTC.
+func midnightAfter(t time.Time) time.Time {
+	return t.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
 }

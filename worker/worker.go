@@ -73,7 +73,7 @@ func (o *Options) daily(c client.Client) *activities.Daily {
 		return nil
 	}
 	queue := o.taskQueue()
-	return &activities.Daily{Limits: o.Daily, Queue: queue, Claim: func(ctx context.Context, claim agent.DailyClaim) (agent.DailyGrant, error) {
+	return &activities.Daily{Limits: o.Daily, Queue: queue, Logger: o.slogger(), Claim: func(ctx context.Context, claim agent.DailyClaim) (agent.DailyGrant, error) {
 		return signals.ClaimDaily(ctx, c, queue, claim)
 	}}
 }

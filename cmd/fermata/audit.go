@@ -1,12 +1,15 @@
 package main
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,26 +32,57 @@ const (
 // maxKeyFile bounds a file with a key in PEM, in bytes.
 const maxKeyFile = 16 << 10
 
-// record is the audit that this process adds to; nil where none is named.
-func (c *cli) record() (*audit.Writer, error) {
+// auditPlace is where the audit of this environment is, and what signs it; empty where none
+// is named.
+func auditPlace() (path string, key ed25519.PrivateKey, err error) {
 	path, keyed := os.Getenv(auditVariable), secret.IsSet(auditKeyVariable)
 	switch {
-	case c.audit != nil || path == "" && !keyed:
-		return c.audit, nil
+	case path == "" && !keyed:
+		return "", nil, nil
 	case path == "" || !keyed:
-		return nil, agent.Errorf(agent.NotSetUp, "an audit needs both: %s names its file, and %s that of the key which signs it (openssl genpkey -algorithm ed25519 -out audit.key)", auditVariable, auditKeyVariable+secret.FileSuffix)
+		return "", nil, agent.Errorf(agent.NotSetUp, "an audit needs both: %s names its file, and %s that of the key which signs it (openssl genpkey -algorithm ed25519 -out audit.key)", auditVariable, auditKeyVariable+secret.FileSuffix)
 	}
 	text, err := secret.Get(auditKeyVariable)
 	if err != nil {
-		return nil, agent.Errorf(agent.NotSetUp, "the audit's key can't be read: %w", err)
+		return "", nil, agent.Errorf(agent.NotSetUp, "the audit's key can't be read: %w", err)
 	}
-	key, err := audit.PrivateKey([]byte(text))
-	if err != nil {
-		return nil, agent.Errorf(agent.NotSetUp, "the audit's key: %w", err)
+	if key, err = audit.PrivateKey([]byte(text)); err != nil {
+		return "", nil, agent.Errorf(agent.NotSetUp, "the audit's key: %w", err)
+	}
+	return path, key, nil
+}
+
+// record is the audit that this process adds to; nil where none is named.
+func (c *cli) record() (*audit.Writer, error) {
+	if c.audit != nil {
+		return c.audit, nil
+	}
+	path, key, err := auditPlace()
+	if path == "" || err != nil {
+		return nil, err
 	}
 	c.audit, err = audit.Open(path, key, version())
 	return c.audit, err
 }
+
+// checkAudit looks whether workers could add to the audit, and adds nothing.
+func (d *doctor) checkAudit() {
+	path, key, err := auditPlace()
+	if err == nil && path != "" {
+		err = audit.Check(path, key)
+	}
+	switch {
+	case agent.CodeOf(err) == agent.NotWritten:
+		d.failed("audit", err, auditRemedy)
+	case err != nil:
+		d.failed("audit", err, "")
+	case path != "":
+		d.found("audit", fine, path, "")
+	}
+}
+
+// auditRemedy is what to do about an audit that can't be written.
+const auditRemedy = "let the worker's user write the file, its lock and its folder, or name another file in " + auditVariable
 
 // recordKey records that a key is about to be used. A use that can't be recorded is refused.
 func (c *cli) recordKey(e audit.Entry) error {
@@ -76,14 +110,36 @@ func (c *cli) auditOf(f *agentsfile.File) (observe.Auditor, error) {
 	for _, def := range f.Agents {
 		names = append(names, def.Name)
 	}
-	return auditor{w}, w.Add(audit.Entry{Kind: audit.Policy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
+	return &auditor{w: w, log: c.slogger()}, w.Add(audit.Entry{Kind: audit.Policy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
 }
 
 // auditor records what runs are told, and what becomes of what they ask.
-type auditor struct{ w *audit.Writer }
+type auditor struct {
+	w   *audit.Writer
+	log *slog.Logger
+
+	mu  sync.Mutex
+	bad bool // the last entry was not written
+}
+
+// add adds an entry. It logs when entries can't be written any more, and when they can again:
+// meanwhile every verb is refused, and each run is tried again and again.
+func (a *auditor) add(e audit.Entry) error {
+	err := a.w.Add(e)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err != nil && !a.bad:
+		a.log.Error("the audit can't be written: verbs are refused, and runs wait", "error", err, "todo", auditRemedy)
+	case err == nil && a.bad:
+		a.log.Warn("the audit is written again")
+	}
+	a.bad = err != nil
+	return err
+}
 
 // Told implements [observe.Auditor].
-func (a auditor) Told(t observe.Told) error {
+func (a *auditor) Told(t observe.Told) error {
 	var said struct {
 		ID, By, Request, Digest string
 		Answers                 []struct{ Request string }
@@ -108,11 +164,11 @@ func (a auditor) Told(t observe.Told) error {
 	case t.Signal:
 		e.Outcome = "signalled"
 	}
-	return a.w.Add(e)
+	return a.add(e)
 }
 
 // Happened implements [observe.Auditor].
-func (a auditor) Happened(s observe.Seen) error {
+func (a *auditor) Happened(s observe.Seen) error {
 	e := audit.Entry{Kind: audit.Happened, Event: string(s.Event.Type), Session: s.Session, Run: s.Run, Agent: s.Agent, Seq: s.Event.Seq}
 	switch at := s.Event; at.Type {
 	case agent.RunStarted, agent.RunForked, agent.ToolsChanged, agent.LimitExtended:
@@ -151,7 +207,7 @@ func (a auditor) Happened(s observe.Seen) error {
 	default:
 		return nil
 	}
-	return a.w.Add(e)
+	return a.add(e)
 }
 
 func (c *cli) auditCommand() *cobra.Command {

@@ -26,7 +26,7 @@ const (
 	fine    verdict = "ok"
 	warning verdict = "warn" // it works, and could be better
 	failing verdict = "FAIL" // runs do not work
-	skipped verdict = "-"    // there was nothing to look at
+	skipped verdict = "-"    // there was nothing to look at, or it is not set up
 )
 
 // finding is one check's result.
@@ -52,9 +52,10 @@ func (c *cli) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that runs need, and say what to do",
-		Long: `Doctor looks at the server, its namespace, a worker, the store, the agents file
-with its models, their keys and their servers, MCP servers, which it asks for their
-tools, and the shell. It changes nothing and shows no key. The exit status is 0 if all that is
+		Long: `Doctor looks at the server, its namespace, a worker, the store, the audit, the agents
+file with its models, their keys and their servers, MCP servers, which it asks for
+their tools, and the shell. One line names what of docs/security.md is not set up,
+which is no fault. It changes nothing and shows no key. The exit status is 0 if all that is
 needed is there.`,
 		Example: `  fermata doctor
   fermata doctor --agents fermata.yaml --profile prod
@@ -115,12 +116,14 @@ func (d *doctor) examine(ctx context.Context) error {
 	} else {
 		d.found("server", skipped, "not looked at, nor the store: nothing is read or written without the keys", "")
 	}
+	d.checkAudit()
 	if fileErr != nil {
 		d.failed("agents", fileErr, "")
 	} else {
 		d.checkAgents()
 		d.checkModels(ctx)
 		d.checkServers(ctx)
+		d.checkSecurity()
 	}
 	status := error(nil)
 	for _, f := range d.findings {
@@ -235,11 +238,24 @@ func (d *doctor) checkStore(ctx context.Context, recorded bool) {
 	} else if d.server != nil {
 		err = store.CheckNamespace(ctx, transcripts, d.server.namespace)
 	}
-	if errors.Is(err, agent.NotSetUp) {
-		d.failed("store", err, "")
-		return
+	if !errors.Is(err, agent.NotSetUp) {
+		err = readable(ctx, transcripts)
 	}
-	d.found("store", fine, store.Place(transcripts), "")
+	switch {
+	case errors.Is(err, agent.NotSetUp):
+		d.failed("store", err, "")
+	case errors.Is(err, agent.ChunkDamaged):
+		d.found("store", warning, store.Place(transcripts)+": heads of sessions are damaged, and their runs can't go on: "+err.Error(), "fermata store check")
+	default:
+		d.found("store", fine, store.Place(transcripts), "")
+	}
+}
+
+// readable tells whether a worker could decrypt a store, as [worker.CheckStoreKeys] does.
+func readable(ctx context.Context, s store.Store) error {
+	soon, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	return worker.CheckStoreKeys(soon, s)
 }
 
 // noSession is a session that nobody begins; doctor asks the store for its head.

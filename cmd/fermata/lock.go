@@ -193,6 +193,10 @@ func (d *doctor) checkPins(s agentsfile.ServerState) {
 	case err != nil:
 		d.failed("lock", err, "")
 	case !was:
+		if err := l.CheckWrite(); err != nil {
+			d.failed("lock", err, "")
+			return
+		}
 		d.found("lock", fine, fmt.Sprintf("%s is pinned in %s when it is first used", s.Name, filepath.Base(l.Path())), "")
 	case len(changes) == 0:
 		d.found("lock", fine, s.Name+" is as it was accepted", "")

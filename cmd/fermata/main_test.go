@@ -189,7 +189,12 @@ type ran struct {
 // run runs a command to its end.
 func (b *bench) run(args ...string) ran {
 	b.t.Helper()
-	cmd := b.command(args...)
+	return b.ends(b.command(args...))
+}
+
+// ends runs a process to its end.
+func (b *bench) ends(cmd *exec.Cmd) ran {
+	b.t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	return b.finished(cmd, cmd.Run(), &out, &errs)

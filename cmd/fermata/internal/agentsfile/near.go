@@ -8,16 +8,22 @@ import (
 // meant suggests the name that is nearest to one that is not known; empty where none is
 // near.
 func meant(name string, known []string) string {
+	if best := Nearest(name, known); best != "" {
+		return "; is " + quote(best) + " meant?"
+	}
+	return ""
+}
+
+// Nearest is the known name that differs from another one by at most two letters, and by the
+// fewest; empty if there is none.
+func Nearest(name string, known []string) string {
 	best, least := "", 3 // at most two letters are other ones
 	for _, k := range known {
 		if d := distance(name, k); d < least && d < len(k) {
 			best, least = k, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return "; is " + quote(best) + " meant?"
+	return best
 }
 
 // distance is how many letters have to be put in, taken out, replaced or exchanged with

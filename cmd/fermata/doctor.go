@@ -55,8 +55,8 @@ func (c *cli) doctorCommand() *cobra.Command {
 		Long: `Doctor looks at the server, its namespace, a worker, the store, the audit, the agents
 file with its models, their keys and their servers, MCP servers, which it asks for
 their tools, and the shell. One line names what of docs/security.md is not set up,
-which is no fault. It changes nothing and shows no key. The exit status is 0 if all that is
-needed is there.`,
+which is no fault. It changes nothing and shows no key. The exit status is 0 if all
+that is needed is there.`,
 		Example: `  fermata doctor
   fermata doctor --agents fermata.yaml --profile prod
   fermata doctor --json | jq -r 'select(.verdict=="fail").text'`,

@@ -60,7 +60,7 @@ const again = time.Second
 // checkStore refuses transcripts that another worker could not read.
 func (w *Worker) checkStore(ctx context.Context) error {
 	var server peer.Peer
-	_, err := w.temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
+	_, err := w.temporal.WorkflowService().GetSystemInfo(w.unread.Asking(ctx), &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
 	if err != nil {
 		return durable.ArriveRPC(err)
 	}

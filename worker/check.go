@@ -154,7 +154,7 @@ func (w *Worker) checkKeys(ctx context.Context) (bad error) {
 		case !encrypted || !errors.Is(err, agent.ChunkDamaged):
 			return nil // it can be read, or nobody knows
 		}
-		bad = agent.Errorf(agent.NotSetUp, "nothing in the store can be read with the keys of this process, so that others could not read what it writes: %w", err)
+		bad = agent.Errorf(agent.NotSetUp, "this process can read nothing in the store: give it the keys of the store's other workers (FERMATA_ENCRYPTION_KEYS): %w", err)
 		if looked++; looked == keyHeads {
 			break
 		}

@@ -60,7 +60,7 @@ const again = time.Second
 // checkStore refuses transcripts that another worker could not read.
 func (w *Worker) checkStore(ctx context.Context) error {
 	var server peer.Peer
-	_, err := w.temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
+	_, err := w.temporal.WorkflowService().GetSystemInfo(w.unread.Asking(ctx), &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
 	if err != nil {
 		return durable.ArriveRPC(err)
 	}
@@ -167,7 +167,7 @@ func CheckStoreKeys(ctx context.Context, s store.Store) (bad error) {
 		case !encrypted || !errors.Is(err, agent.ChunkDamaged):
 			return nil // it can be read, or nobody knows
 		}
-		damage, bad = err, agent.Errorf(agent.NotSetUp, "nothing in the store can be read with the keys of this process, so that others could not read what it writes: %w", err)
+		damage, bad = err, agent.Errorf(agent.NotSetUp, "this process can read nothing in the store: give it the keys of the store's other workers (FERMATA_ENCRYPTION_KEYS): %w", err)
 		if looked++; looked == keyHeads {
 			break
 		}

@@ -177,6 +177,8 @@ func whatOf(e agent.Event) string {
 
 func whatElse(e agent.Event) string {
 	switch {
+	case e.Delay != nil && e.Delay.Error != nil:
+		return fmt.Sprintf("until %s: %s", e.Delay.Until.Local().Format(time.DateTime), e.Delay.Error.Message)
 	case e.Forked != nil:
 		return words(e.Forked.Session, e.Forked.Checkpoint)
 	case e.Relisted != nil && e.Relisted.Refused != nil:

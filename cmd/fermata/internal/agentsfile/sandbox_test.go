@@ -71,7 +71,7 @@ func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 		"fs_write, \"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: server}}\n":                              "",
 		"fs_write, \"mcp:t\"]}}\nworkspace: project\nmcp: {t: {command: [cat]}}\n":                       "",
 		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], write: [project]}}\n":                                   "",
-		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], write: [.]}}\n":                                         "fermata.yaml:3: mcp.t: the MCP server t is not started: it could write ",
+		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], write: [.]}}\n":                                         "fermata.yaml:3: mcp.t: the MCP server t is not started: programs could write ",
 		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], read: [.]}}\n":                                          "programs could read " + filepath.Join(dir, "data"),
 		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: .}}\n":                                             "programs could read " + filepath.Join(dir, "data"),
 		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: ., confine: never}}\n":                             "",
@@ -178,4 +178,17 @@ func TestSandboxThatIsMissing(t *testing.T) {
 		_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 		require.ErrorContains(t, err, words)
 	}
+}
+
+// Another workspace is the remedy only where the workspace is the file's own folder.
+func TestARemedyThatMends(t *testing.T) {
+	write(t, "agents: {a: {model: \"script:script.yaml\", tools: [shell_run]}}\nas_root: true\nworkspace: ./project\nshell: {write: [.]}\n")
+	require.NoError(t, os.Mkdir("project", 0o700))
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
+	require.NoError(t, err)
+	kit, err := f.Open(nil, nil)
+	require.NoError(t, err)
+	defer kit.Close()
+	require.ErrorIs(t, kit.Check(), agent.Denied)
+	require.NotContains(t, kit.Check().Error(), "workspace: ./project")
 }

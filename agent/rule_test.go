@@ -24,6 +24,7 @@ func TestDefaultOfRules(t *testing.T) {
 		require.Equal(t, path, faultyField(d.Check()))
 		require.Error(t, d.WithDefaults().Check())
 	}
+	require.ErrorContains(t, Asking{Approvers: []string{}}.Check(), "approvers is empty: name some")
 	for _, rules := range [][]Rule{{{Do: Ask, Otherwise: true}, {Do: Deny}}, {{Do: Ask, Otherwise: true}, {Do: Ask, Otherwise: true}}} {
 		require.ErrorContains(t, Definition{Name: "a", Model: "m", Rules: rules}.Check(), "otherwise belongs to the last rule")
 	}

@@ -171,8 +171,12 @@ func (a *auditor) Told(t observe.Told) error {
 func (a *auditor) Happened(s observe.Seen) error {
 	e := audit.Entry{Kind: audit.Happened, Event: string(s.Event.Type), Session: s.Session, Run: s.Run, Agent: s.Agent, Seq: s.Event.Seq}
 	switch at := s.Event; at.Type {
-	case agent.RunStarted, agent.RunForked, agent.ToolsChanged, agent.LimitExtended:
+	case agent.RunStarted, agent.RunForked, agent.LimitExtended:
 		e.Outcome = string(at.Extended)
+	case agent.ToolsChanged:
+		if r := at.Relisted; r != nil {
+			e.What, e.Tool = r.Source, strings.Join(r.Left, ",")
+		}
 	case agent.RunCompleted, agent.RunFailed, agent.RunCancelled, agent.RunStopped:
 		if at.Outcome != nil && at.Outcome.Error != nil {
 			e.Code = at.Outcome.Error.Code

@@ -183,6 +183,8 @@ func whatElse(e agent.Event) string {
 		return words(e.Forked.Session, e.Forked.Checkpoint)
 	case e.Relisted != nil && e.Relisted.Refused != nil:
 		return fmt.Sprintf("%s has other tools, which were not taken: %s", outside.Name(e.Relisted.Source), e.Relisted.Refused)
+	case e.Relisted != nil && len(e.Relisted.Left) > 0:
+		return fmt.Sprintf("%s has %d tools now, and nobody has accepted %s", outside.Name(e.Relisted.Source), len(e.Relisted.Tools), story.LeftOut(*e.Relisted))
 	case e.Relisted != nil:
 		return fmt.Sprintf("%s has %d tools now", outside.Name(e.Relisted.Source), len(e.Relisted.Tools))
 	case e.Migrated != nil:

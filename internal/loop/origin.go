@@ -184,7 +184,7 @@ func (s *step) listed(in Listed) {
 		spec.Instructions = strings.TrimPrefix(spec.Instructions+"\n\n"+in.Instructions, "\n\n")
 	}
 	s.Spec = &spec
-	s.first()
+	s.first(in.Left...)
 }
 
 // relisted gives the model a source's other tools, from the next turn on. The log has them
@@ -203,8 +203,9 @@ func (s *step) relisted(r agent.Relisted) {
 	s.Spec = &spec
 }
 
-// first writes the beginning of the run's part of the log and begins the first turn.
-func (s *step) first() {
+// first writes the beginning of the run's part of the log and begins the first turn. left is
+// what is left out of sources.
+func (s *step) first(left ...agent.Relisted) {
 	message, sum := s.Origin.first(), s.Origin.sum()
 	if p, ok := s.Messages.posted(s.Origin.Start.ID, s.Run); ok {
 		err := p.Is(sum)
@@ -224,6 +225,11 @@ func (s *step) first() {
 	s.post(message.ID, sum)
 	anew := s.Log.Seq == 0 || s.Origin.Start.Carry == agent.CarryReset
 	s.opening()
+	for _, r := range left {
+		r.Tools = spec.ToolsOf(r.Source)
+		spec = r.In(spec)
+		s.record(agent.Event{Type: agent.ToolsChanged, Relisted: &r})
+	}
 	for _, h := range s.Holds.List {
 		s.openSuspension(agent.ByParent, string(h.Verb), h.Reason) // unless a suspension is open
 		s.record(agent.Event{Type: agent.HoldLaid, Hold: &h})

@@ -146,3 +146,13 @@ func TestProgramThatIsNotStarted(t *testing.T) {
 		require.ErrorIs(t, mcp.New("tickets", []string{"cat"}, &o).Err(), agent.InvalidInput)
 	}
 }
+
+// Without bwrap it is that which is missing, and not the server's program.
+func TestBubblewrapIsMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	s := mcp.New("tickets", []string{"/bin/true"}, &mcp.Options{Sandbox: tool.SandboxBubblewrap, AsRoot: true, Home: t.TempDir()})
+	defer s.Close()
+	_, err := s.List(t.Context())
+	require.ErrorContains(t, err, "bubblewrap can't hold it")
+	require.ErrorContains(t, err, "install it (the package is called bubblewrap)")
+}

@@ -2,6 +2,7 @@ package agentsfile
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -61,4 +62,34 @@ func fieldNames(t reflect.Type) (names []string) {
 		}
 	}
 	return names
+}
+
+// usual is a field that most values of a type have. An agent's name is its key.
+func usual(t reflect.Type) string {
+	names := slices.DeleteFunc(fieldNames(t), func(name string) bool { return name == "name" })
+	return names[0]
+}
+
+// meantIn suggests a field of what the path of an unknown one leads to.
+func meantIn(t reflect.Type, path string) string {
+	for {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+			t = t.Elem()
+		}
+		name, rest, index := step(path)
+		if rest == "" {
+			return meant(name, fieldNames(t))
+		}
+		if path = rest; index >= 0 || t.Kind() != reflect.Struct {
+			continue
+		}
+		i := slices.IndexFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			return tag == name
+		})
+		if i < 0 {
+			continue
+		}
+		t = reflect.VisibleFields(t)[i].Type
+	}
 }

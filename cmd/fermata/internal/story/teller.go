@@ -109,6 +109,10 @@ func (t *Teller) aside(e agent.Event) {
 		t.child(e)
 	case agent.Compacted:
 		t.note("the model goes on from a summary of what was said before")
+	case agent.ToolsChanged:
+		if r := e.Relisted; r != nil && len(r.Left) > 0 {
+			t.note("%s goes without %s: look at it with fermata lock", outside.Name(r.Source), LeftOut(*r))
+		}
 	case agent.LimitExtended:
 		t.note("%s is renewed", e.Extended)
 	case agent.VerbRefused:

@@ -119,3 +119,16 @@ func same(a, b []byte) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, agent.Plain(a)) == nil && json.Compact(&y, agent.Plain(b)) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
+
+// LeftOut says what of a source nobody has accepted.
+func LeftOut(r agent.Relisted) string {
+	var names []string
+	for _, name := range r.Left {
+		if name == r.Source {
+			names = append(names, "what it says of its tools")
+			continue
+		}
+		names = append(names, outside.Name(name))
+	}
+	return strings.Join(names, ", ")
+}

@@ -178,7 +178,7 @@ func TestDoctorFindsWhyNoWorkerStarts(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(b.tmp, "keys")
 	writeFile(t, file, key)
-	refuses([]string{encryptionVariable + "_FILE=" + file}, "store", "nothing in the store can be read with the keys of this process, so that others could not read what it writes: ", "--store", plain)
+	refuses([]string{encryptionVariable + "_FILE=" + file}, "store", "this process can read nothing in the store: give it the keys", "--store", plain)
 
 	record, _ := audited(b)
 	r := b.run("doctor")

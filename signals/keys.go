@@ -35,7 +35,7 @@ func (k Keys) named() string {
 	if len(k) == 0 {
 		return "no keys"
 	}
-	return strings.Join(slices.Sorted(maps.Keys(k)), ", ")
+	return strings.Join(slices.Sorted(maps.Keys(k)), ", ") //workflowcheck:ignore the order of the map is gone after sorting
 }
 
 // MarshalText writes the keys' ids instead of the keys.

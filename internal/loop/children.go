@@ -260,9 +260,11 @@ func (c *Children) granted(session string) {
 }
 
 // carried takes that a new execution has begun: nobody tells of a child's end but itself.
+// One that has told of it stays Ending: what looked for it went with the last execution.
 func (c *Children) carried(at time.Time) {
 	for i := range c.List {
-		c.List[i].Alone, c.List[i].Ending = c.List[i].live(), false
+		one := &c.List[i]
+		one.Alone, one.Ending = one.live(), one.Ending && one.live()
 	}
 	c.LookAt = at.Add(leaseFirst)
 }

@@ -26,13 +26,28 @@ func (s *step) lookAfter() {
 
 // endTold looks after a child that says that it has ended: a signal may be forged, and
 // Temporal is asked how the run ended that this one has started. Of a child that began in
-// this execution Temporal tells by itself.
+// this execution Temporal tells by itself, unless a new execution begins first.
 func (s *step) endTold(i int) error {
 	c := s.Children.List[i]
-	if !c.Alone || c.Ending {
+	if c.Ending {
 		return s.refuse("the end of %s is looked for already", c.Session)
 	}
 	s.Children.ending(i, s.At)
-	s.do(LookAfter{Session: c.Session, Run: c.Run, Ending: true})
+	if c.Alone {
+		s.lookForEnd(c)
+	}
 	return nil
+}
+
+// lookForEnds looks, in a new execution, for the children that had told of their end.
+func (s *step) lookForEnds() {
+	for _, c := range s.Children.List {
+		if c.Ending {
+			s.lookForEnd(c)
+		}
+	}
+}
+
+func (s *step) lookForEnd(c Child) {
+	s.do(LookAfter{Session: c.Session, Run: c.Run, Ending: true})
 }

@@ -329,6 +329,7 @@ func (s *step) continued() {
 	if s.Life == Carrying { // else it was imported as it stood
 		s.enterLife(Live)
 	}
+	s.lookForEnds()
 }
 
 func inputMessage(start *agent.Start, brief string) agent.Message {

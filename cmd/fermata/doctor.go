@@ -251,7 +251,7 @@ func (d *doctor) checkStore(ctx context.Context, recorded bool) {
 	}
 }
 
-// readable tells whether a worker could decrypt a store, as [worker.CheckStoreKeys] does.
+// readable reports whether a worker could decrypt a store, as [worker.CheckStoreKeys] does.
 func readable(ctx context.Context, s store.Store) error {
 	soon, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 type DailyBudget struct {
 	Limits agent.DailyLimits
 	Queue  string // for people
+	// Logger hears once a day that a limit is used up; nil means nobody.
+	Logger *slog.Logger
 	// Claim asks the account of the task queue.
 	Claim func(context.Context, agent.DailyClaim) (agent.DailyGrant, error)
 
@@ -29,6 +32,7 @@ type DailyBudget struct {
 	asked       string      // when the part was claimed: the day by this process' clock
 	day         string      // of the part, by the account's
 	over        usedUpLimit // what the account has said last
+	told        usedUpLimit // what was logged last
 	left        agent.DailyLimits
 	calls       int         // under way
 	returnTimer *time.Timer // gives back what is left; nil before the first call
@@ -173,7 +177,18 @@ func (d *DailyBudget) claim(ctx context.Context, now time.Time, closing bool) er
 	// The account's clock may be another: its part is good for this process' day.
 	d.day, d.asked = grant.Day, now.Format(time.DateOnly)
 	d.over = usedUpLimit{grant.UsedUp, d.asked, now}
+	d.tell()
 	return nil
+}
+
+// tell logs that a limit is used up, once a day for each.
+func (d *DailyBudget) tell() {
+	if d.over.code == "" || d.Logger == nil || d.over.code == d.told.code && d.over.day == d.told.day {
+		return
+	}
+	d.told = d.over
+	d.Logger.Warn("a daily limit is used up: model calls wait until the new day begins, or somebody raises the limit",
+		"task_queue", d.Queue, "limit", d.limit(d.over.code), "code", string(d.over.code), "begins", midnightAfter(d.over.at))
 }
 
 // end ends a call with what it has used.
@@ -220,13 +235,21 @@ func (d *DailyBudget) hasToGive() bool {
 
 // usedUp refuses a call until the day ends, or somebody may have raised the limit.
 func (d *DailyBudget) usedUp(now time.Time, code agent.Code) error {
-	limit := fmt.Sprintf("%d tokens", d.Limits.Tokens)
-	if code == agent.CodeLimitCost {
-		limit = d.Limits.CostUSD.String() + " USD"
-	}
-	midnight := now.Truncate(24 * time.Hour).Add(24 * time.Hour)
 	return &agent.Error{
-		Code: code, Retryable: true, RetryAfter: max(min(midnight.Sub(now), maxDailyWait), delayFrom+time.Second), Err: errDaily,
-		Message: fmt.Sprintf("the daily limit of the task queue %s (%s) is used up; it begins anew at midnight UTC", d.Queue, limit),
+		Code: code, Retryable: true, RetryAfter: max(min(midnightAfter(now).Sub(now), maxDailyWait), delayFrom+time.Second), Err: errDaily,
+		Message: fmt.Sprintf("the daily limit of the task queue %s (%s) is used up; it begins anew at midnight UTC", d.Queue, d.limit(code)),
 	}
+}
+
+// limit is the limit of a code, for people.
+func (d *DailyBudget) limit(code agent.Code) string {
+	if code == agent.CodeLimitCost {
+		return d.Limits.CostUSD.String() + " USD"
+	}
+	return fmt.Sprintf("%d tokens", d.Limits.Tokens)
+}
+
+// midnightAfter is when the day of a time ends, in UTC.
+func midnightAfter(t time.Time) time.Time {
+	return t.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
 }

@@ -1,8 +1,11 @@
 package activities
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -46,6 +49,8 @@ func TestADailyLimitBoundsAllWorkers(t *testing.T) {
 		l := &ledger{}
 		limits := agent.DailyLimits{Tokens: 10_000, CostUSD: agent.Dollar}
 		workers := []*DailyBudget{{Limits: limits, Queue: "q", Claim: l.claim}, {Limits: limits, Queue: "q", Claim: l.claim}}
+		var log bytes.Buffer
+		workers[0].Logger = slog.New(slog.NewTextHandler(&log, nil))
 		const reply = 90
 		used, err := int64(0), error(nil)
 		for i := 0; err == nil; i++ {
@@ -64,6 +69,7 @@ func TestADailyLimitBoundsAllWorkers(t *testing.T) {
 		require.Equal(t, agent.CodeLimitTokens, e.Code)
 		require.True(t, e.Retryable)
 		require.Equal(t, maxDailyWait, e.RetryAfter)
+		require.Error(t, workers[0].begin(t.Context()))
 
 		<-time.After(24*time.Hour - time.Minute) // skipped time
 		require.ErrorAs(t, workers[0].begin(t.Context()), &e)
@@ -71,6 +77,9 @@ func TestADailyLimitBoundsAllWorkers(t *testing.T) {
 		<-time.After(time.Minute)
 		require.NoError(t, workers[0].begin(t.Context()))
 		workers[0].end(agent.DailyLimits{})
+		// It began at midnight of 2000-01-01, when time begins here.
+		require.Equal(t, 1, strings.Count(log.String(), `level=WARN msg="a daily limit is used up: model calls wait until the new day begins, or somebody raises the limit" task_queue=q limit="10000 tokens" code=limit_tokens begins=2000-01-02T00:00:00.000Z`), log.String())
+		require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
 	})
 }
 

@@ -22,6 +22,8 @@ type ListResult struct {
 	Tools []agent.ToolSpec `json:"tools"`
 	// Instructions are what the model is told of the sources, after the agent's own.
 	Instructions string `json:"instructions,omitempty"`
+	// Left has what is left out of each source, without the tools.
+	Left []agent.ToolsChange `json:"left,omitempty"`
 }
 
 // Bounds of what a source, which is not ours, may add to a run.
@@ -30,6 +32,8 @@ const (
 	maxListedBytes  = 256 << 10 // of their schemas and descriptions
 	maxInstructions = 4 << 10   // bytes of its instructions
 	maxMissing      = 500       // bytes of why it can't be had
+	maxLeft         = 32        // names of what is left out of it that are recorded
+	maxLeftName     = 64        // bytes of each
 )
 
 func (d *Activities) list(ctx context.Context, in loop.ListArgs) (ListResult, error) {
@@ -46,7 +50,7 @@ func (d *Activities) list(ctx context.Context, in loop.ListArgs) (ListResult, er
 		if errs[i] != nil {
 			return ListResult{}, errs[i]
 		}
-		out.Tools = append(out.Tools, part.Tools...)
+		out.Tools, out.Left = append(out.Tools, part.Tools...), append(out.Left, part.Left...)
 		if part.Instructions != "" {
 			out.Instructions = strings.TrimPrefix(out.Instructions+"\n\n"+part.Instructions, "\n\n")
 		}
@@ -60,15 +64,14 @@ func (d *Activities) listSource(ctx context.Context, name string) (ListResult, e
 	if !ok {
 		return ListResult{}, agent.Errorf(agent.CodeUnknownTool, "tool source %q is not in this worker's build", name)
 	}
+	var out ListResult
 	tools, words, optional, err := d.askSource(ctx, name, source)
 	if err != nil {
 		e := agent.Errorf(agent.CodeToolFailed, "listing the tools of %s: %w", name, err)
 		e.Retryable = !errors.Is(err, agent.CodeDenied) && !errors.Is(err, agent.CodeInvalidInput)
 		err = e
 	} else if err = boundedTools(name, tools); err == nil {
-		var left string
-		tools, words, left, err = d.keepPinned(ctx, name, tools, words)
-		words = strings.TrimPrefix(quotedInstructions(name, words)+left, "\n\n")
+		out, err = d.keepPinned(ctx, name, tools, words)
 	}
 	if err != nil && ctx.Err() == nil && optional {
 		d.Logger.WarnContext(ctx, "a run begins without an optional tool source", "source", name, "error", err)
@@ -81,8 +84,8 @@ func (d *Activities) listSource(ctx context.Context, name string) (ListResult, e
 	if err != nil {
 		return ListResult{}, err
 	}
-	d.offer(tools)
-	return ListResult{Tools: tools, Instructions: words}, nil
+	d.offer(out.Tools)
+	return out, nil
 }
 
 // askSource asks a source for all that it says, whatever it does then.
@@ -113,12 +116,9 @@ func (d *Activities) relisted(ctx context.Context, in ToolInput) *agent.ToolsCha
 	if changed && err == nil {
 		err = boundedTools(name, tools)
 	}
+	var left []string
 	if changed && err == nil && d.Pins != nil {
-		var changes []tool.Change
-		tools, changes, err = d.Pins.Filter(name, tools, nil)
-		for _, c := range changes {
-			d.logChange(ctx, name, c)
-		}
+		tools, left, err = d.pinned(ctx, name, tools, nil)
 	}
 	switch {
 	case err != nil:
@@ -128,7 +128,7 @@ func (d *Activities) relisted(ctx context.Context, in ToolInput) *agent.ToolsCha
 		return nil
 	}
 	d.offer(tools)
-	return &agent.ToolsChange{Source: name, Tools: tools}
+	return &agent.ToolsChange{Source: name, Tools: tools, Left: left}
 }
 
 // relist asks a source whether it has other tools. The call was made, so that a panic here
@@ -159,27 +159,52 @@ func InstructionsOf(source tool.Source) string {
 
 // keepPinned leaves of a source what is as it was accepted. The model is told what is left out, and
 // so is whoever reads the log.
-func (d *Activities) keepPinned(ctx context.Context, name string, tools []agent.ToolSpec, words string) (kept []agent.ToolSpec, said, left string, err error) {
+func (d *Activities) keepPinned(ctx context.Context, name string, tools []agent.ToolSpec, words string) (out ListResult, err error) {
 	if d.Pins == nil {
-		return tools, words, "", nil
+		return ListResult{Tools: tools, Instructions: quotedInstructions(name, words)}, nil
 	}
-	kept, changes, err := d.Pins.Filter(name, tools, &words)
+	kept, left, err := d.pinned(ctx, name, tools, &words)
 	if err != nil {
-		return nil, "", "", err
+		return out, err
 	}
-	var gone []string
-	for _, c := range changes {
-		d.logChange(ctx, name, c)
-		if c.Name == name {
-			words = ""
-			continue
-		}
-		gone = append(gone, c.Name)
+	out.Tools = kept
+	if len(left) > 0 {
+		out.Left = []agent.ToolsChange{{Source: name, Left: left}}
+	}
+	gone := slices.DeleteFunc(slices.Clone(left), func(n string) bool { return n == name })
+	if len(gone) == len(left) {
+		out.Instructions = quotedInstructions(name, words)
 	}
 	if len(gone) > 0 {
-		left = "\n\nTools of " + name + " that are not available in this run, since nobody has accepted them as they are now: " + oneLine(strings.Join(gone, ", "), maxMissing)
+		told := "Tools of " + name + " that are not available in this run, since nobody has accepted them as they are now: " + oneLine(strings.Join(gone, ", "), maxMissing)
+		out.Instructions = strings.TrimPrefix(out.Instructions+"\n\n"+told, "\n\n")
 	}
-	return kept, words, left, nil
+	return out, nil
+}
+
+// pinned asks the pins what of a source counts, and logs what does not, or that it is all new.
+// The source's own name is left if what it says of its tools does not count.
+func (d *Activities) pinned(ctx context.Context, name string, tools []agent.ToolSpec, words *string) (kept []agent.ToolSpec, left []string, err error) {
+	held, err := d.Pins.Filter(name, tools, words)
+	if err != nil {
+		return nil, nil, err
+	}
+	if held.New {
+		d.Logger.InfoContext(ctx, "a source is used for the first time, and all that it lists is accepted", "source", name, "tools", len(held.Tools))
+	}
+	said := false
+	for _, c := range held.Changes {
+		d.logChange(ctx, name, c)
+		if c.Name == name {
+			said = true
+		} else if len(left) < maxLeft {
+			left = append(left, cutAt(c.Name, maxLeftName))
+		}
+	}
+	if said {
+		left = append(left, name)
+	}
+	return held.Tools, left, nil
 }
 
 // logChange logs what is not as it was accepted.

@@ -68,21 +68,23 @@ func (s *shop) Relist(context.Context, string, string) ([]agent.ToolSpec, bool) 
 // trusting pins hold what they were given.
 type trusting map[string]string
 
-func (p trusting) Filter(source string, tools []agent.ToolSpec, words *string) (kept []agent.ToolSpec, changes []tool.Change, err error) {
+func (p trusting) Filter(source string, tools []agent.ToolSpec, words *string) (held tool.Held, err error) {
 	if p["broken"] != "" {
-		return nil, nil, agent.Errorf(agent.CodeInvalidInput, "the pins are lost")
+		return held, agent.Errorf(agent.CodeInvalidInput, "the pins are lost")
 	}
 	for _, t := range tools {
 		if was, known := p[t.Name]; was == t.Description {
-			kept = append(kept, t)
+			held.Tools = append(held.Tools, t)
 		} else {
-			changes = append(changes, tool.Change{Name: t.Name, New: !known, Digest: "sha256:00"})
+			held.Changes = append(held.Changes, tool.Change{Name: t.Name, New: !known, Digest: "sha256:00"})
 		}
 	}
 	if words != nil && p[source] != *words {
-		changes = append(changes, tool.Change{Name: source, Digest: "sha256:01"})
+		held.Changes = append(held.Changes, tool.Change{Name: source, Digest: "sha256:01"})
 	}
-	return kept, changes, nil
+	_, known := p[source]
+	held.New = !known
+	return held, nil
 }
 
 // What a source lists otherwise than it was accepted gets into no run, neither when it begins
@@ -118,6 +120,13 @@ func TestASourceThatChanges(t *testing.T) {
 	}
 	relisted := d.relisted(t.Context(), ToolInput{ToolArgs: loop.ToolArgs{Tool: "shop__look"}})
 	require.Equal(t, []agent.ToolSpec{source.tools[0]}, relisted.Tools)
+	require.Equal(t, []string{"shop__pay", "shop__wire"}, relisted.Left)
+	require.Equal(t, []agent.ToolsChange{{Source: "shop", Left: []string{"shop__pay", "shop__wire", "shop"}}}, out.Left)
+	require.NotContains(t, log.String(), "first time")
+	delete(pins, "shop")
+	_, err = list()
+	require.NoError(t, err)
+	require.Contains(t, log.String(), "a source is used for the first time, and all that it lists is accepted")
 
 	pins["broken"] = "yes"
 	_, err = list()

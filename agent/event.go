@@ -193,11 +193,14 @@ type Imported struct {
 // middle of one that another run has begun.
 func (s Started) HasFirstTurn() bool { return s.Imported == nil }
 
-// ToolsChange are the tools of a source that has changed them. The model has them from its next
-// turn on.
+// ToolsChange are the tools of a source that has changed them: within a run, or, if some are left
+// out, since they were accepted. The model has them from its next turn on.
 type ToolsChange struct {
 	Source string     `json:"source"`
 	Tools  []ToolSpec `json:"tools"`
+	// Left names tools that are left out, since nobody has accepted them as they are now: 32
+	// at most. The source's own name stands for what it says of its tools.
+	Left []string `json:"left,omitempty"`
 	// Refused says why they were not taken, if they were not: Tools is empty then, and the
 	// model goes on with those that it has.
 	Refused *Error `json:"refused,omitempty"`
@@ -209,11 +212,18 @@ func (r ToolsChange) ApplyTo(s Spec) Spec {
 	if r.Refused != nil {
 		return s
 	}
-	tools := slices.DeleteFunc(slices.Clone(s.Toolset), func(t ToolSpec) bool {
-		return t.Executor == "" && strings.HasPrefix(t.Name, r.Source+SourceSeparator)
-	})
+	tools := slices.DeleteFunc(slices.Clone(s.Toolset), func(t ToolSpec) bool { return t.of(r.Source) })
 	s.Toolset = append(tools, r.Tools...)
 	return s
+}
+
+// ToolsOf are the tools of a source that a spec has.
+func (s Spec) ToolsOf(source string) []ToolSpec {
+	return slices.DeleteFunc(slices.Clone(s.Toolset), func(t ToolSpec) bool { return !t.of(source) })
+}
+
+func (t ToolSpec) of(source string) bool {
+	return t.Executor == "" && strings.HasPrefix(t.Name, source+SourceSeparator)
 }
 
 // SourceSeparator stands between the names of a source and of its tool.

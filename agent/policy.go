@@ -106,14 +106,14 @@ func (p Policy) Refuses(labels map[string]string, verb Verb, principal string) *
 	if !bound {
 		return nil
 	}
-	who := "nobody may say it"
-	if len(named) > 0 {
-		who = "it takes a token of " + someOf(named)
+	who := "it takes a token of " + someOf(named) + "; make one with fermata token, and say the verb with fermata and --token-file, since a signal proves nothing"
+	if len(named) == 0 {
+		who = "nobody may say it, whatever token they have"
 	}
 	if principal != "" {
 		who = principal + " may not say it; " + who
 	}
-	return Errorf(CodeDenied, "a policy binds %s to who may say it: %s, and comes as an update (fermata token, --token-file)", verb, who).WithPath("token")
+	return Errorf(CodeDenied, "a policy binds %s to who may say it: %s", verb, who).WithPath("token")
 }
 
 // Binds reports whether the policy binds a verb of a run with these labels.

@@ -39,7 +39,10 @@ func TestWhoMaySayWhat(t *testing.T) {
 		}
 	}
 	require.ErrorContains(t, p.For("payer").Refuses(nil, agent.VerbStop, "cy"), "cy may not say it; it takes a token of ana or bo")
-	require.ErrorContains(t, p.For("vault").Refuses(nil, agent.VerbSend, ""), "nobody may say it")
+	require.ErrorContains(t, p.For("payer").Refuses(nil, agent.VerbStop, ""), "make one with fermata token, and say the verb with fermata and --token-file")
+	nobody := p.For("vault").Refuses(nil, agent.VerbSend, "")
+	require.ErrorContains(t, nobody, "nobody may say it")
+	require.NotContains(t, nobody.Error(), "fermata token", "there is none to make")
 }
 
 // What can't be meant is refused: what is misspelt would bind nothing.

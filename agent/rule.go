@@ -26,7 +26,8 @@ type Rule struct {
 	Otherwise bool `json:"otherwise,omitempty"`
 	// Reason is shown to whoever is asked, and to the model where it is denied.
 	Reason string `json:"reason,omitempty"`
-	// Approvers are the only ones whose answer counts; they prove it with a token.
+	// Approvers are the only ones whose answer counts; they prove it with a token. Nil lets
+	// anybody answer; an empty list is refused, since it could mean nobody.
 	Approvers []string `json:"approvers,omitempty"`
 	// Confirm is "digest" where the answer has to name the arguments' digest.
 	Confirm string `json:"confirm,omitempty"`
@@ -102,6 +103,8 @@ func (r Rule) check() error {
 		return Errorf(CodeInvalidInput, "class must be reads or writes, not %q", r.Class).WithPath("class")
 	case r.Confirm != "" && r.Confirm != ConfirmDigest:
 		return Errorf(CodeInvalidInput, "confirm must be digest, not %q", r.Confirm).WithPath("confirm")
+	case r.Approvers != nil && len(r.Approvers) == 0:
+		return Errorf(CodeInvalidInput, "approvers is empty: name some, or leave it out, and anybody may approve").WithPath("approvers")
 	case r.Do != RulingAsk && (len(r.Approvers) > 0 || r.Confirm != "" || r.AnswerTimeouts != AnswerTimeouts{}):
 		return Errorf(CodeInvalidInput, "approvers, confirm, remind, deadline and default belong to a rule that asks, not to one that does %s", r.Do).WithPath("do")
 	case r.Default != "" && r.Default != DefaultApprove && r.Default != DefaultReject:

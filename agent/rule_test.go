@@ -24,6 +24,7 @@ func TestDefaultOfRules(t *testing.T) {
 		require.Equal(t, path, faultyField(d.Check()))
 		require.Error(t, d.WithDefaults().Check())
 	}
+	require.ErrorContains(t, ToolApproval{Approvers: []string{}}.Check(), "approvers is empty: name some")
 	for _, rules := range [][]Rule{{{Do: RulingAsk, Otherwise: true}, {Do: RulingDeny}}, {{Do: RulingAsk, Otherwise: true}, {Do: RulingAsk, Otherwise: true}}} {
 		require.ErrorContains(t, Definition{Name: "a", Model: "m", Rules: rules}.Check(), "otherwise belongs to the last rule")
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -89,9 +90,60 @@ func (w *Writer) Close() error {
 	return w.Append(Entry{Kind: KindClosed})
 }
 
+// Check returns the error that [Open] would for the record in a file, as far as that shows
+// without a write: it adds nothing and makes no file.
+func Check(path string, key ed25519.PrivateKey) error {
+	w := &Writer{path: path, key: key, turn: make(chan struct{}, 1)}
+	return w.within(w.check)
+}
+
+// check is of who has the process's turn.
+func (w *Writer) check() error {
+	err := opens(LockPath(w.path), os.O_RDONLY, func(*os.File) error { return nil })
+	if err == nil {
+		err = opens(w.path, os.O_RDWR|os.O_APPEND, func(f *os.File) error {
+			_, _, err := w.end(f)
+			return err
+		})
+	}
+	if err != nil {
+		return notWritten(w.path, err)
+	}
+	return nil
+}
+
+// opens does something with a file, or looks whether it could be made if it is not there.
+func opens(path string, flag int, do func(*os.File) error) error {
+	f, err := os.OpenFile(path, flag, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makes(filepath.Dir(path))
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(f), f.Close())
+}
+
+// makes reports why no file can be made in a folder, which may have to be made itself.
+func makes(dir string) error {
+	for _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); _, err = os.Stat(dir) {
+		dir = filepath.Dir(dir)
+	}
+	f, err := os.CreateTemp(dir, ".audit-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // Append writes entries, in their order. They are on disk when it returns nil. Its errors are
 // [agent.CodeNotWritten]: then nobody knows whether they are.
 func (w *Writer) Append(entries ...Entry) error {
+	return w.within(func() error { return w.add(entries) })
+}
+
+// within does something in the process's turn, and does not wait for it for too long.
+func (w *Writer) within(do func() error) error {
 	late := time.NewTimer(addWithin)
 	defer late.Stop()
 	select {
@@ -101,7 +153,7 @@ func (w *Writer) Append(entries ...Entry) error {
 	}
 	written := make(chan error, 1)
 	go func() { // a file system that hangs keeps it, and nobody else
-		written <- w.add(entries)
+		written <- do()
 		<-w.turn
 	}()
 	select {

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/log/tag"
+	"go.temporal.io/server/service/history/shard"
 )
 
 // A serverLog hands the server's own log on to slog, from level warn upwards, and
@@ -84,7 +86,7 @@ func (l *serverLog) reset() {
 
 func (l *serverLog) write(level slog.Level, msg string, tags []tag.Tag) {
 	ctx := context.Background()
-	if strings.HasPrefix(msg, noHTTP) {
+	if strings.HasPrefix(msg, noHTTP) || slices.ContainsFunc(tags, isStarting) {
 		return
 	}
 	if l.muted.Load() || !l.to.Enabled(ctx, level) {
@@ -96,6 +98,10 @@ func (l *serverLog) write(level slog.Level, msg string, tags []tag.Tag) {
 	}
 	l.to.LogAttrs(ctx, level, msg, attrs...)
 }
+
+// isStarting reports whether a tag carries the error of a shard that its process has not
+// claimed yet. Readers of its queues may be up first; they try again.
+func isStarting(t tag.Tag) bool { return errors.Is(errorIn(t), shard.ErrShardStatusUnknown) }
 
 // errorIn returns the error that a tag carries: its Value is only the error's text.
 func errorIn(t tag.Tag) error {

@@ -1,6 +1,7 @@
 package devserver
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -8,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/server/common/log/tag"
+	"go.temporal.io/server/service/history/shard"
 )
 
 // lines is an output that remembers what was written.
@@ -48,4 +51,14 @@ func TestDialTellsWarningsAlone(t *testing.T) {
 	logger.Warn("not so fine")
 	require.Contains(t, out.String(), `level=WARN msg="not so fine" a=1`)
 	require.NotContains(t, out.String(), "msg=fine")
+}
+
+// A shard that is not claimed yet is no fault of a start; any other error is told.
+func TestAStartTellsNothingOfShardsThatAreNotClaimedYet(t *testing.T) {
+	var out lines
+	l := &serverLog{to: slog.New(slog.NewTextHandler(&out, nil))}
+	l.Error("Queue reader unable to retrieve tasks", tag.Error(shard.ErrShardStatusUnknown))
+	require.Empty(t, out.String())
+	l.Error("Queue reader unable to retrieve tasks", tag.Error(errors.New("disk full")))
+	require.Contains(t, out.String(), "unable to retrieve tasks")
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"encoding/json"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/worker"
@@ -84,4 +87,54 @@ func TestAPolicySaysWhoMaySayWhat(t *testing.T) {
 	require.NoError(t, say(agent.PauseCommand{CommandHeader: agent.CommandHeader{Token: token("bo", agent.VerbPause, "")}}))
 	require.NoError(t, say(agent.StopCommand{}), "which nothing binds")
 	require.Equal(t, agent.StatusStopped, s.rest(t, s.ended(t, run)).Status)
+}
+
+// tellings are what an audit heard of verbs, by their ids.
+type tellings struct {
+	mu    sync.Mutex
+	heard map[string][]agent.Code
+}
+
+func (t *tellings) Told(told observe.RunCommand) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var said struct{ ID string }
+	_ = json.Unmarshal(told.Data, &said)
+	t.heard[said.ID] = append(t.heard[said.ID], agent.CodeOf(told.Refused))
+	return nil
+}
+
+func (t *tellings) Happened(observe.RunEvent) error { return nil }
+
+// A verb with an id that is refused is in the audit once: nobody says it a second time.
+func TestARefusalIsAuditedOnce(t *testing.T) {
+	t.Parallel()
+	s := on(t, shared(t))
+	heard := &tellings{heard: map[string][]agent.Code{}}
+	w, err := worker.New(s.temporal, &worker.Options{
+		TaskQueue: s.queue, Store: s.dir, Logger: zap.NewNop(), Temporal: stopsSoon, ApprovalKeys: newSigner("k1").Keys(), Audit: heard,
+		Policy: agent.Policy{{Verbs: []agent.Verb{agent.VerbPause, agent.VerbStop}, Principals: []string{}}},
+		Agents: []agent.Definition{{Name: "tester", Model: "script", Tools: []string{agent.AskUserTool}}},
+		Models: map[string]model.Model{"script": testsuite.NewScript(testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})})},
+	})
+	require.NoError(t, err)
+	require.NoError(t, w.Start(t.Context()))
+	t.Cleanup(w.Stop)
+	run := s.begin(t, "go", nil)
+	s.suspended(t, run)
+	say := func(c agent.Command) {
+		t.Helper()
+		_, err := signals.Update(t.Context(), s.temporal, run.Session, c)
+		require.Error(t, err)
+	}
+	for range 2 {
+		say(agent.PauseCommand{CommandHeader: agent.CommandHeader{ID: "v-pause"}})
+	}
+	say(agent.StopCommand{CommandHeader: agent.CommandHeader{ID: "v-stop", Token: "nonsense"}})
+	say(agent.AnswerCommand{CommandHeader: agent.CommandHeader{ID: "v-answer"}, Request: "q-9", Text: "Rome"})
+	heard.mu.Lock()
+	defer heard.mu.Unlock()
+	require.Equal(t, []agent.Code{agent.CodeDenied, agent.CodeDenied}, heard.heard["v-pause"], "as often as it was said")
+	require.Equal(t, []agent.Code{agent.CodeBadSignature}, heard.heard["v-stop"])
+	require.Len(t, heard.heard["v-answer"], 1, "the run refuses it, and no policy")
 }

@@ -42,9 +42,11 @@ func (f fleet) switchTo(t *testing.T, build string) {
 		_, err := h.SetCurrentVersion(t.Context(), temporal.WorkerDeploymentSetCurrentVersionOptions{BuildID: build, IgnoreMissingTaskQueues: build == ""})
 		return err == nil
 	}, patience, 20*time.Millisecond)
-	current, err := worker.CurrentBuild(t.Context(), f.temporal, f.name)
-	require.NoError(t, err)
-	require.Equal(t, build, current)
+	// The deployment answers when it has told its task queues, which takes a loaded server long.
+	require.Eventually(t, func() bool {
+		current, err := worker.CurrentBuild(t.Context(), f.temporal, f.name)
+		return err == nil && current == build
+	}, patience, 20*time.Millisecond)
 }
 
 // answerBy lets a run that has asked go on, and checks by which build it ends.

@@ -74,9 +74,11 @@ func Entries(env string) (list []Entry, err error) {
 		return nil, nil
 	}
 	for i, one := range strings.Split(env, ",") {
-		id, encoded, _ := strings.Cut(strings.TrimSpace(one), ":")
+		id, encoded, colon := strings.Cut(strings.TrimSpace(one), ":")
 		secret, err := base64.StdEncoding.DecodeString(encoded)
 		switch {
+		case !colon:
+			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has no ':': write id:base64, as fermata codec key and fermata token key print it", i+1)
 		case !idForm.MatchString(id):
 			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has no id: write id:base64, the id of %s", i+1, idRule)
 		case err != nil:

@@ -72,7 +72,8 @@ func TestBadKeys(t *testing.T) {
 	short := base64.StdEncoding.EncodeToString([]byte("too short"))
 	good := key(t, "k1")
 	for text, want := range map[string]string{
-		"k1":                  "key 1 has 0 bytes",
+		"k1":                  "key 1 has no ':': write id:base64",
+		"k1:":                 "key 1 has 0 bytes",
 		"K1:" + short:         "key 1 has no id",
 		good + ",k2:????":     "key 2: what is behind the ':' is not base64",
 		good + ",k2:" + short: "key 2 has 9 bytes",

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/keyring"
@@ -28,6 +29,14 @@ var keyForm = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 
 // Format prints the keys' ids instead of the keys.
 func (k Keys) Format(f fmt.State, _ rune) { fmt.Fprint(f, slices.Sorted(maps.Keys(k))) }
+
+// named lists the keys' ids.
+func (k Keys) named() string {
+	if len(k) == 0 {
+		return "no keys"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(k)), ", ") //workflowcheck:ignore the order of the map is gone after sorting
+}
 
 // MarshalText writes the keys' ids instead of the keys.
 func (k Keys) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(k)), nil }

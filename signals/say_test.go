@@ -81,3 +81,15 @@ func TestARefusalIsNotForEver(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, asked, "what else is said under the id, the run itself decides")
 }
+
+// A rejection is no older outcome: it is not said again, so that an audit has it once.
+func TestARejectionIsSaidOnce(t *testing.T) {
+	asked := 0
+	s := &server{kept: map[string]error{}, run: func() error {
+		asked++
+		return durable.Rejection(agent.Errorf(agent.CodeDenied, "no"))
+	}}
+	_, err := Update(t.Context(), s, "desk", agent.PauseCommand{CommandHeader: agent.CommandHeader{ID: "v-1"}})
+	require.ErrorIs(t, err, agent.CodeDenied)
+	require.Equal(t, 1, asked)
+}

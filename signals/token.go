@@ -117,8 +117,13 @@ func ClaimFor(request string, command agent.Command) Claim {
 func (k Keys) Verify(token string, c Claim, now time.Time) (Claim, *agent.Error) {
 	said, parts, ok := parse(token)
 	c.Principal, c.Nonce, c.Expires = said.Principal, said.Nonce, said.Expires
-	if !ok || c.Expires.Sub(now) > MaxTokenLife || !k.Verified(parts[1], tokenPurpose, c.sum(parts[1]), decoded(parts[5])) {
-		return Claim{}, agent.Errorf(agent.CodeBadSignature, "token refused: it was not made for this verb of this run, request and arguments, or the run was reset since, or not with a key that is known here; ask for a new one").WithPath("token")
+	switch {
+	case !ok:
+		return Claim{}, agent.Errorf(agent.CodeBadSignature, "token refused: it is not what fermata token prints; copy it whole, or ask for a new one").WithPath("token")
+	case k[parts[1]] == nil:
+		return Claim{}, agent.Errorf(agent.CodeBadSignature, "token refused: it is of the key %s, and the worker knows %s; give the worker that public key (FERMATA_APPROVAL_KEYS), or ask for a token of one that it knows", parts[1], k.named()).WithPath("token")
+	case c.Expires.Sub(now) > MaxTokenLife || !k.Verified(parts[1], tokenPurpose, c.sum(parts[1]), decoded(parts[5])):
+		return Claim{}, agent.Errorf(agent.CodeBadSignature, "token refused: it was not made for this verb of this run, request and arguments, or the run was reset since, or its key is another one of the id %s; ask for a new one", parts[1]).WithPath("token")
 	}
 	if !now.Before(c.Expires) {
 		return Claim{}, agent.Errorf(agent.CodeExpired, "token refused: it was good until %s; ask for a new one", c.Expires.UTC().Format(time.RFC3339)).WithPath("token")

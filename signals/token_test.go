@@ -222,7 +222,7 @@ func TestParseKeys(t *testing.T) {
 	for bad, says := range map[string]string{
 		one.Private():                        "key 1 is a private key",
 		one.Public() + "," + one.Private():   "key 2 has the id of one before it",
-		one.Public()[3:]:                     "key 1 has no id",
+		one.Public()[3:]:                     "key 1 has no ':'",
 		"k1:" + encoded(make([]byte, 40)):    "key 1 has 40 bytes",
 		one.Public() + "," + other.Private(): "key 2 is a private key",
 	} {
@@ -276,4 +276,23 @@ func TestSignaturesAreForOnePurpose(t *testing.T) {
 	require.False(t, both().Verified("", "a", sum, signature))
 	_, err = Signer{}.Sign("a", sum)
 	require.ErrorIs(t, err, agent.CodeInvalidInput)
+}
+
+// A token of a key that the worker lacks is told from one that was made for something else.
+func TestAnUnknownKeyIsNamed(t *testing.T) {
+	one, err := NewSigner("k1")
+	require.NoError(t, err)
+	two, err := NewSigner("k2")
+	require.NoError(t, err)
+	claim := Claim{Session: "trip-42", Execution: "e-1", Verb: agent.VerbStop, Principal: "ana", Expires: time.Now().Add(time.Hour)}
+	token, err := one.Mint(claim)
+	require.NoError(t, err)
+	for says, keys := range map[string]Keys{"it is of the key k1, and the worker knows k2;": two.Keys(), "it is of the key k1, and the worker knows no keys;": nil} {
+		_, refusal := keys.Verify(token, claim, time.Now())
+		require.ErrorIs(t, refusal, agent.CodeBadSignature)
+		require.ErrorContains(t, refusal, says)
+	}
+	_, refusal := two.Keys().Verify("sesame", claim, time.Now())
+	require.ErrorContains(t, refusal, "it is not what fermata token prints")
+	require.NotContains(t, refusal.Error(), "sesame")
 }

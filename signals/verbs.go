@@ -145,9 +145,10 @@ func Update(ctx context.Context, c client.Client, session string, command agent.
 	// The server answers a second update of one update id with the first one's outcome,
 	// whatever its verb and payload are. The run has to see those that differ.
 	err = say(id + "-" + agent.CommandDigest(command))
-	if errors.As(err, new(*temporal.ApplicationError)) {
+	if errors.As(err, new(*temporal.ApplicationError)) && !durable.Rejected(err) {
 		// The server keeps an update's first outcome under its id, and this may be an
-		// older refusal. What it has taken the run knows by the id in the payload.
+		// older refusal. What it has taken the run knows by the id in the payload. A
+		// rejection is not kept, so it is new: said again, it would be refused and audited twice.
 		err = say(freshUpdate())
 	}
 	return ack, unsaid(session, command, err)

@@ -126,7 +126,7 @@ func (e *Encrypted) refusesPlain() bool { return e.ring.Primary() != "" }
 
 // plain is the error of what is not encrypted and has to be.
 func plain(what string) error {
-	return agent.Errorf(agent.CodeChunkDamaged, "%s is plain, and this process has keys: somebody without a key may have written it. If it was stored before there were keys, run fermata store rekey --plain; else restore it from a backup of the store", what)
+	return agent.Errorf(agent.CodeChunkDamaged, "%s is plain, and this process has keys: somebody without a key may have written it. If it was stored before there were keys, stop the workers, set FERMATA_ENCRYPTION_PLAIN_UNTIL to the present time and run fermata store rekey --plain; else restore it from a backup of the store", what)
 }
 
 // ChunkStart implements [Store].

@@ -60,7 +60,7 @@ const again = time.Second
 // checkStore refuses transcripts that another worker could not read.
 func (w *Worker) checkStore(ctx context.Context) error {
 	var server peer.Peer
-	_, err := w.temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
+	_, err := w.temporal.WorkflowService().GetSystemInfo(w.unread.Asking(ctx), &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
 	if err != nil {
 		return durable.FromRPC(err)
 	}
@@ -131,37 +131,49 @@ const storeFor = 10 * time.Second
 // chunks if none does: some may be damaged.
 const keyHeads = 5
 
-// checkKeys refuses a store that this process can't decrypt, since others could not read
-// what it would write: of the first heads and chunks, none can be read. Runs need no listing for that:
+// checkKeys refuses a store that this process can't decrypt. Runs need no listing for that:
 // one that can't be decrypted tells with its first task, after which the worker takes no
 // more, and no run fails for it. A store that does not answer is no reason not to start:
 // its runs wait until it does, and lose nothing.
-func (w *Worker) checkKeys(ctx context.Context) (bad error) {
+func (w *Worker) checkKeys(ctx context.Context) error {
 	if w.store == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeFor)
 	defer cancel()
+	switch err := CheckStoreKeys(ctx, w.store); {
+	case errors.Is(err, agent.CodeStoreUnavailable):
+		w.logger.Warn("the store does not answer: runs wait until it does", zap.Error(err), zap.String("do", "fermata doctor"))
+	case errors.Is(err, agent.CodeChunkDamaged) && !errors.Is(err, agent.CodeNotSetUp):
+		w.logger.Warn("heads of sessions are damaged: their runs can't go on", zap.Error(err), zap.String("do", "fermata store check"))
+	default:
+		return err
+	}
+	return nil
+}
+
+// CheckStoreKeys returns the error [agent.CodeNotSetUp] with which a worker refuses a store that it
+// can't decrypt, since others could not read what it would write: of the first heads and
+// chunks, none can be read. Other errors stop no worker: [agent.CodeChunkDamaged] if heads are
+// damaged, and [agent.CodeStoreUnavailable].
+func CheckStoreKeys(ctx context.Context, s store.Store) (bad error) {
 	looked := 0
-	e, encrypted := w.store.(*store.Encrypted)
-	for _, err := range store.NewLog(w.store).Store().Heads(ctx, "") {
+	var damage error
+	e, encrypted := s.(*store.Encrypted)
+	for _, err := range store.NewLog(s).Store().Heads(ctx, "") {
 		switch {
-		case errors.Is(err, agent.CodeNotSetUp):
+		case errors.Is(err, agent.CodeNotSetUp), errors.Is(err, agent.CodeStoreUnavailable):
 			return err
-		case errors.Is(err, agent.CodeStoreUnavailable):
-			w.logger.Warn("the store does not answer: runs wait until it does", zap.Error(err), zap.String("do", "fermata doctor"))
-			return nil
 		case !encrypted || !errors.Is(err, agent.CodeChunkDamaged):
 			return nil // it can be read, or nobody knows
 		}
-		bad = agent.Errorf(agent.CodeNotSetUp, "nothing in the store can be read with the keys of this process, so that others could not read what it writes: %w", err)
+		damage, bad = err, agent.Errorf(agent.CodeNotSetUp, "this process can read nothing in the store: give it the keys of the store's other workers (FERMATA_ENCRYPTION_KEYS): %w", err)
 		if looked++; looked == keyHeads {
 			break
 		}
 	}
 	if bad != nil && e.Decrypts(ctx, keyHeads) {
-		w.logger.Warn("heads of sessions are damaged: their runs can't go on", zap.Error(bad), zap.String("do", "fermata store check"))
-		return nil
+		return damage
 	}
 	return bad
 }

@@ -1,8 +1,11 @@
 package worker
 
 import (
+	"log/slog"
+
 	sdk "go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
+	"go.uber.org/zap/exp/zapslog"
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
@@ -105,6 +108,8 @@ func (o *Options) taskQueue() string {
 	}
 	return o.TaskQueue
 }
+
+func (o *Options) slogger() *slog.Logger { return slog.New(zapslog.NewHandler(o.logger().Core())) }
 
 func (o *Options) logger() *zap.Logger {
 	if o.Logger == nil {

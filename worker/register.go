@@ -2,12 +2,10 @@ package worker
 
 import (
 	"fmt"
-	"log/slog"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
-	"go.uber.org/zap/exp/zapslog"
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/workflows"
@@ -47,7 +45,7 @@ func (p *Components) Register(r Registry) []interceptor.WorkerInterceptor {
 
 // register registers what a worker runs.
 func (o *Options) register(r Registry, d *activities.Activities) []interceptor.WorkerInterceptor {
-	d.Logger = slog.New(zapslog.NewHandler(o.logger().Core()))
+	d.Logger = o.slogger()
 	shell := o.shell(d)
 	d.Register(r)
 	shell.Register(r)

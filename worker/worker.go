@@ -25,11 +25,14 @@ type Worker struct {
 	identity *activities.Identity
 	lanes    []worker.Worker // the SDK's
 	logger   *zap.Logger
-	holds    *holdSpreader                  // nil where the user's carry them
-	hush     context.CancelFunc             // ends the telling of holds
+	holds    *holdSpreader      // nil where the user's carry them
+	hush     context.CancelFunc // ends what goes on beside the lanes
+	unread   durable.Unread
 	version  worker.WorkerDeploymentVersion // zero where workers are not versioned
 	daily    *activities.DailyBudget        // nil without daily limits
-	fatal    chan error                     // has what ended the worker by itself
+	over     sync.Once
+	fatal    chan struct{} // closed when the worker has ended by itself
+	cause    error         // of that
 }
 
 // New makes a worker over a Temporal client, which stays the caller's to close.
@@ -46,7 +49,7 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	deeds.Client, deeds.Identity.Client = c, c
 	deeds.DailyBudget = o.daily(c)
 	versioning := o.versioning()
-	w := &Worker{temporal: c, store: o.Store, identity: deeds.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, daily: deeds.DailyBudget, fatal: make(chan error, 1)}
+	w := &Worker{temporal: c, store: o.Store, identity: deeds.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, daily: deeds.DailyBudget, fatal: make(chan struct{})}
 	process := newProcess()
 	if deeds.InFlight.Holds = o.Holds; o.Holds == nil {
 		w.holds = newHolds(c, o.taskQueue(), process, deeds.InFlight, o.logger())
@@ -73,7 +76,7 @@ func (o *Options) daily(c client.Client) *activities.DailyBudget {
 		return nil
 	}
 	queue := o.taskQueue()
-	return &activities.DailyBudget{Limits: o.DailyLimits, Queue: queue, Claim: func(ctx context.Context, claim agent.DailyClaim) (agent.DailyGrant, error) {
+	return &activities.DailyBudget{Limits: o.DailyLimits, Queue: queue, Logger: o.slogger(), Claim: func(ctx context.Context, claim agent.DailyClaim) (agent.DailyGrant, error) {
 		return signals.ClaimDaily(ctx, c, queue, claim)
 	}}
 }
@@ -94,10 +97,10 @@ const giveBackWithin = 2 * time.Second
 
 // ended hears what has ended one of the SDK's workers; the first is told.
 func (w *Worker) ended(err error) {
-	select {
-	case w.fatal <- durable.FromRPC(err):
-	default:
-	}
+	w.over.Do(func() {
+		w.cause = durable.FromRPC(err)
+		close(w.fatal)
+	})
 }
 
 // taskTime is how long the workflow may take for what comes with one task, as long as
@@ -124,11 +127,33 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	defer w.Stop()
+	return w.Wait(ctx)
+}
+
+// Wait returns nil when the context ends, and what has ended a worker that was started by
+// itself: see [Worker.Run]. Such a worker takes no more work; stop it.
+func (w *Worker) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case err := <-w.fatal:
-		return fmt.Errorf("the worker has stopped: %w", err)
+	case <-w.fatal:
+		return fmt.Errorf("the worker has stopped: %w", w.cause)
+	}
+}
+
+// watchKeys says so when the worker is given what it can't decrypt, and ends it later: what
+// it has begun may come to its end.
+func (w *Worker) watchKeys(ctx context.Context) {
+	bad := w.unread.Wait(ctx)
+	if bad == nil {
+		return
+	}
+	w.logger.Error("this worker takes no more work: it was given a task that it can't decrypt, which other workers get now", zap.Error(bad),
+		zap.Stringer("ends_in", durable.UnreadFor), zap.String("do", "start it again with all keys that are in use"))
+	select {
+	case <-time.After(durable.UnreadFor):
+		w.ended(bad)
+	case <-ctx.Done():
 	}
 }
 
@@ -149,10 +174,11 @@ func (w *Worker) Start(ctx context.Context) error {
 			return fmt.Errorf("starting the worker: %w", durable.FromRPC(err))
 		}
 	}
+	// This goes on as long as the worker lives, and not as long as its start.
+	live, hush := context.WithCancel(context.WithoutCancel(ctx))
+	w.hush = hush
+	go w.watchKeys(live)
 	if w.holds != nil {
-		// Holds are told as long as the worker lives, and not as long as its start.
-		live, hush := context.WithCancel(context.WithoutCancel(ctx))
-		w.hush = hush
 		w.holds.run(live)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 // audited records what becomes of a verb that comes by update, and returns that. It runs in
 // validators only: before the verb is recorded or takes effect, and in no replay. So a verb
 // that can't be recorded is refused.
-func (r *run) audited(ctx workflow.Context, verb agent.Verb, data []byte, refused error) error {
+func (r *run) audited(ctx workflow.Context, verb agent.Verb, data []byte, refused *agent.Error) *agent.Error {
 	if r.shell.Audit == nil {
 		return refused
 	}
@@ -21,10 +21,10 @@ func (r *run) audited(ctx workflow.Context, verb agent.Verb, data []byte, refuse
 		told.ID = info.ID
 	}
 	if refused != nil {
-		told.Refused = durable.FromTemporal(refused)
+		told.Refused = refused
 	}
 	if err := r.shell.Audit.Command(told); err != nil && refused == nil { //workflowcheck:ignore a validator's refusal is not recorded
-		return durable.Failure(agent.Errorf(agent.CodeNotWritten, "%s refused: %w", verb, err), nil)
+		return agent.Errorf(agent.CodeNotWritten, "%s refused: %w", verb, err)
 	}
 	return refused
 }

@@ -135,7 +135,7 @@ func (r *run) list(_ workflow.Context, e loop.List) {
 	few.StartToCloseTimeout = 10 * time.Minute // sources have their own times to start; heartbeats tell of lost workers
 	few.RetryPolicy = &temporal.RetryPolicy{MaximumAttempts: 3}
 	start(r.work, r, activityCall[loop.ListArgs, activities.ListResult]{activity: activities.List, in: e.ListArgs, options: few, lane: activities.ToolLane}, func(o activities.ListResult, err *agent.Error) loop.Input {
-		return loop.Listed{Tools: o.Tools, Instructions: o.Instructions, Err: err}
+		return loop.Listed{Tools: o.Tools, Instructions: o.Instructions, Left: o.Left, Err: err}
 	})
 }
 

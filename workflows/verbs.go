@@ -36,9 +36,9 @@ func (r *run) takeUpdates(ctx workflow.Context) error {
 		}, workflow.UpdateHandlerOptions{Validator: func(ctx workflow.Context, raw converter.RawValue) error {
 			data, bad := durable.Bytes(raw)
 			if bad != nil {
-				return r.audited(ctx, verb, nil, durable.Failure(durable.Within(string(verb)+" refused", bad), nil))
+				return durable.Rejection(r.audited(ctx, verb, nil, durable.Within(string(verb)+" refused", bad)))
 			}
-			return r.audited(ctx, verb, data, r.validate(ctx, verb, data))
+			return durable.Rejection(r.audited(ctx, verb, data, r.validate(ctx, verb, data)))
 		}})
 		if err != nil {
 			return err
@@ -50,21 +50,20 @@ func (r *run) takeUpdates(ctx workflow.Context) error {
 // validate refuses a verb before anything is recorded: it does all that update
 // would do, to a copy of the state. What became ready in this task and is not
 // stepped yet can only end the run: then the verb is moot.
-func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error {
+func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) *agent.Error {
 	command, bad := signals.DecodeAt(r.revision, verb, data)
-	if bad != nil {
-		return durable.Failure(bad, nil)
+	if bad == nil {
+		bad = r.checkTokens(ctx, command)
 	}
-	bad = r.checkTokens(ctx, command)
 	if bad == nil {
 		bad = r.checkPolicy(command)
 	}
 	if bad != nil {
-		return durable.Failure(bad, nil)
+		return bad
 	}
 	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil && command.Header().ID == "" && len(info.ID) > agent.MaxIDLength {
 		// It is the verb's id then, and a thousand of those are carried along.
-		return durable.Failure(agent.Errorf(agent.CodeInvalidInput, "%s refused: the update's id has %d characters; at most %d are taken", verb, len(info.ID), agent.MaxIDLength).WithPath("id"), nil)
+		return agent.Errorf(agent.CodeInvalidInput, "%s refused: the update's id has %d characters; at most %d are taken", verb, len(info.ID), agent.MaxIDLength).WithPath("id")
 	}
 	if !r.opened() || !r.mayTake(string(verb)) || len(r.queue.signals) > maxSignalsAhead {
 		return nil // nobody knows yet what the run is made of, or will have heard
@@ -82,10 +81,10 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error
 		}
 	}
 	_, _, err := loop.Step(state, moment, r.commandInput(ctx, command))
-	if r.tryBudget.Exceeded() {
-		return nil // too much was tried in this task: it is recorded, and weighed then
+	if err == nil || r.tryBudget.Exceeded() {
+		return nil // or too much was tried in this task: it is recorded, and weighed then
 	}
-	return toTemporalError(err)
+	return asError(err)
 }
 
 // maxSignalsAhead is how many signals that wait are tried out before a verb that comes as an

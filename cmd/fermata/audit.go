@@ -1,12 +1,15 @@
 package main
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,26 +32,57 @@ const (
 // maxKeyFile bounds a file with a key in PEM, in bytes.
 const maxKeyFile = 16 << 10
 
-// record is the audit that this process adds to; nil if none is named.
-func (c *cli) record() (*audit.Writer, error) {
+// auditPlace is where the audit of this environment is, and what signs it; empty if none
+// is named.
+func auditPlace() (path string, key ed25519.PrivateKey, err error) {
 	path, keyed := os.Getenv(auditVariable), secret.IsSet(auditKeyVariable)
 	switch {
-	case c.audit != nil || path == "" && !keyed:
-		return c.audit, nil
+	case path == "" && !keyed:
+		return "", nil, nil
 	case path == "" || !keyed:
-		return nil, agent.Errorf(agent.CodeNotSetUp, "an audit needs both: %s names its file, and %s that of the key which signs it (openssl genpkey -algorithm ed25519 -out audit.key)", auditVariable, auditKeyVariable+secret.FileSuffix)
+		return "", nil, agent.Errorf(agent.CodeNotSetUp, "an audit needs both: %s names its file, and %s that of the key which signs it (openssl genpkey -algorithm ed25519 -out audit.key)", auditVariable, auditKeyVariable+secret.FileSuffix)
 	}
 	text, err := secret.Get(auditKeyVariable)
 	if err != nil {
-		return nil, agent.Errorf(agent.CodeNotSetUp, "the audit's key can't be read: %w", err)
+		return "", nil, agent.Errorf(agent.CodeNotSetUp, "the audit's key can't be read: %w", err)
 	}
-	key, err := audit.PrivateKey([]byte(text))
-	if err != nil {
-		return nil, agent.Errorf(agent.CodeNotSetUp, "the audit's key: %w", err)
+	if key, err = audit.PrivateKey([]byte(text)); err != nil {
+		return "", nil, agent.Errorf(agent.CodeNotSetUp, "the audit's key: %w", err)
+	}
+	return path, key, nil
+}
+
+// record is the audit that this process adds to; nil if none is named.
+func (c *cli) record() (*audit.Writer, error) {
+	if c.audit != nil {
+		return c.audit, nil
+	}
+	path, key, err := auditPlace()
+	if path == "" || err != nil {
+		return nil, err
 	}
 	c.audit, err = audit.Open(path, key, version())
 	return c.audit, err
 }
+
+// checkAudit looks whether workers could add to the audit, and adds nothing.
+func (d *doctor) checkAudit() {
+	path, key, err := auditPlace()
+	if err == nil && path != "" {
+		err = audit.Check(path, key)
+	}
+	switch {
+	case agent.CodeOf(err) == agent.CodeNotWritten:
+		d.failed("audit", err, auditRemedy)
+	case err != nil:
+		d.failed("audit", err, "")
+	case path != "":
+		d.found("audit", verdictOK, path, "")
+	}
+}
+
+// auditRemedy is what to do about an audit that can't be written.
+const auditRemedy = "let the worker's user write the file, its lock and its folder, or name another file in " + auditVariable
 
 // recordKey records that a key is about to be used. A use that can't be recorded is refused.
 func (c *cli) recordKey(e audit.Entry) error {
@@ -76,14 +110,36 @@ func (c *cli) auditOf(f *agentsfile.File) (observe.Auditor, error) {
 	for _, def := range f.Agents {
 		names = append(names, def.Name)
 	}
-	return auditor{w}, w.Append(audit.Entry{Kind: audit.KindPolicy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
+	return &auditor{w: w, log: c.slogger()}, w.Append(audit.Entry{Kind: audit.KindPolicy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
 }
 
 // auditor records what runs are told, and what becomes of what they ask.
-type auditor struct{ w *audit.Writer }
+type auditor struct {
+	w   *audit.Writer
+	log *slog.Logger
+
+	mu  sync.Mutex
+	bad bool // the last entry was not written
+}
+
+// add adds an entry. It logs when entries can't be written any more, and when they can again:
+// meanwhile every verb is refused, and each run is tried again and again.
+func (a *auditor) add(e audit.Entry) error {
+	err := a.w.Append(e)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err != nil && !a.bad:
+		a.log.Error("the audit can't be written: verbs are refused, and runs wait", "error", err, "todo", auditRemedy)
+	case err == nil && a.bad:
+		a.log.Warn("the audit is written again")
+	}
+	a.bad = err != nil
+	return err
+}
 
 // Command implements [observe.Auditor].
-func (a auditor) Command(t observe.RunCommand) error {
+func (a *auditor) Command(t observe.RunCommand) error {
 	var said struct {
 		ID, By, Request, Digest string
 		Answers                 []struct{ Request string }
@@ -108,15 +164,19 @@ func (a auditor) Command(t observe.RunCommand) error {
 	case t.Signal:
 		e.Outcome = "signalled"
 	}
-	return a.w.Append(e)
+	return a.add(e)
 }
 
 // Event implements [observe.Auditor].
-func (a auditor) Event(s observe.RunEvent) error {
+func (a *auditor) Event(s observe.RunEvent) error {
 	e := audit.Entry{Kind: audit.KindEvent, Event: string(s.Event.Type), Session: s.Session, Run: s.Run, Agent: s.Agent, Seq: s.Event.Seq}
 	switch at := s.Event; at.Type {
-	case agent.EventRunStarted, agent.EventForked, agent.EventToolsChanged, agent.EventLimitExtended:
+	case agent.EventRunStarted, agent.EventForked, agent.EventLimitExtended:
 		e.Outcome = string(at.Extended)
+	case agent.EventToolsChanged:
+		if r := at.ToolsChange; r != nil {
+			e.What, e.Tool = r.Source, strings.Join(r.Left, ",")
+		}
 	case agent.EventRunCompleted, agent.EventRunFailed, agent.EventRunCancelled, agent.EventRunStopped:
 		if at.Outcome != nil && at.Outcome.Error != nil {
 			e.Code = at.Outcome.Error.Code
@@ -151,7 +211,7 @@ func (a auditor) Event(s observe.RunEvent) error {
 	default:
 		return nil
 	}
-	return a.w.Append(e)
+	return a.add(e)
 }
 
 func (c *cli) auditCommand() *cobra.Command {

@@ -155,17 +155,23 @@ func TestAVerbThatCantBeRecorded(t *testing.T) {
 	record, _ := audited(b)
 	b.write("fermata.yaml", "agents:\n  asks: {model: \"script:s.yaml\", tools: [ask_user]}\n")
 	b.write("s.yaml", "replies:\n  - {calls: [{tool: ask_user, arguments: {question: \"How?\"}}]}\n  - {text: Done.}\n")
-	b.start("dev", "--agents", "fermata.yaml").until("ready")
+	dev := b.start("dev", "--agents", "fermata.yaml")
+	dev.until("ready")
 	require.Equal(t, 3, b.run("run", "asks", "Go", "--session", "s-1").exit)
 	// Nothing can be added to a folder.
 	require.NoError(t, os.Rename(record, record+".1"))
 	require.NoError(t, os.Mkdir(record, 0o700))
-	r := b.run("answer", "s-1", "So", "--request", "q-1")
-	require.Equal(t, agent.CodeNotWritten.ExitStatus(), r.exit, r.err)
-	require.Contains(t, r.err, "answer refused: the audit in ")
+	for range 2 {
+		r := b.run("answer", "s-1", "So", "--request", "q-1")
+		require.Equal(t, agent.CodeNotWritten.ExitStatus(), r.exit, r.err)
+		require.Contains(t, r.err, "answer refused: the audit in ")
+	}
 	require.NoError(t, os.Remove(record))
 	require.NoError(t, os.Rename(record+".1", record))
 	require.Zero(t, b.run("answer", "s-1", "So", "--request", "q-1", "--wait").exit)
+	log := dev.end(syscall.SIGTERM).err
+	require.Equal(t, 1, strings.Count(log, "error the audit can't be written"), log)
+	require.Equal(t, 1, strings.Count(log, "warn the audit is written again"), log)
 }
 
 // No tool touches the audit, its lock or its key, from the first start on.

@@ -113,10 +113,11 @@ func (c *cli) codecKeyCommand() *cobra.Command {
 		Use:   "key ID",
 		Short: "Make a new key",
 		Long: `Key prints a new random key with an id, as ` + encryptionVariable + ` has it. To change
-keys: give every process the new one behind the old, then in front of it, and
-take the old one away when nothing needs it any more (docs/encryption.md).`,
+keys: give every process the new one behind the old and restart them, then the new
+one in front of it and restart them, then run fermata store rekey, and take the old
+one away when nothing needs it any more (docs/encryption.md).`,
 		Example: `  export ` + encryptionVariable + `=$(fermata codec key k1)
-  export ` + encryptionVariable + `=$(fermata codec key k2),$` + encryptionVariable,
+  export ` + encryptionVariable + `=$` + encryptionVariable + `,$(fermata codec key k2)`,
 		Args: wants(1, "an id for the key"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := keyring.New(args[0])

@@ -96,3 +96,36 @@ func TestCodecKey(t *testing.T) {
 	require.Contains(t, r.err, "key 1 has 3 bytes")
 	require.NotContains(t, r.err, "AAAA")
 }
+
+// A worker that lacks a key which came later says so once, in words, and ends; so does dev.
+func TestAWorkerThatLacksALaterKeyEnds(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"dev", "worker"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			project(b)
+			later := *b
+			e1, e2 := testKey(t, "e1"), testKey(t, "e2")
+			b.env = append(b.env, unreadFor+"=1s", encryptionVariable+"="+e1)
+			later.env = append(later.env, encryptionVariable+"="+e2+","+e1)
+			if name == "worker" {
+				later.elsewhere().start("dev", "--addr", b.addr).until("ready")
+			}
+			d := b.start(name, "--agents", "fermata.yaml")
+			d.until("ready")
+			require.Zero(t, later.run("run", "reader", "What do the notes say?", "--detach").exit)
+			r := d.wait()
+			require.Equal(t, agent.CodeNotSetUp.ExitStatus(), r.exit, r.err)
+			require.Equal(t, 1, strings.Count(r.err, "this worker takes no more work"), r.err)
+			require.Regexp(t, `(?m)^fermata: error \[not_set_up\] the worker has stopped: .*it is encrypted with key e2, and this process has e1: give it that key`, r.err)
+		})
+	}
+}
+
+func testKey(t *testing.T, id string) string {
+	t.Helper()
+	key, err := keyring.New(id)
+	require.NoError(t, err)
+	return key
+}

@@ -157,9 +157,14 @@ func (c *cli) devWorker(ctx context.Context, s *server, f *agentsfile.File) erro
 	c.people("try        fermata run %s \"…\"%s in another terminal%s; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), c.withStore(), s.addr)
 	c.ready(s, f)
 	c.people("ready      Ctrl-C stops")
-	<-ctx.Done()
-	c.note("stopping; calls in progress have %s", devPatience)
-	return nil
+	return c.until(ctx, w, devPatience)
+}
+
+// until lets a worker work until Ctrl-C, or until it ends by itself: then the error says why.
+func (c *cli) until(ctx context.Context, w *localWorker, patience time.Duration) error {
+	err := w.worker.Wait(ctx)
+	c.note("stopping; calls in progress have %s", patience)
+	return err
 }
 
 // startSharedWorker starts a worker that is there for others, unless the task queue is somebody else's.
@@ -300,7 +305,5 @@ func (c *cli) work(ctx context.Context, agents string) error {
 	c.noteWorker(f)
 	c.ready(s, f)
 	c.people("ready      pid %d; Ctrl-C stops", os.Getpid())
-	<-ctx.Done()
-	c.note("stopping; calls in progress have %s", workerPatience)
-	return nil
+	return c.until(ctx, w, workerPatience)
 }

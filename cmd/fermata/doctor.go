@@ -26,7 +26,7 @@ const (
 	verdictOK      verdict = "ok"
 	verdictWarning verdict = "warn" // it works, and could be better
 	verdictFailed  verdict = "FAIL" // runs do not work
-	verdictSkipped verdict = "-"    // there was nothing to look at
+	verdictSkipped verdict = "-"    // there was nothing to look at, or it is not set up
 )
 
 // finding is one check's result.
@@ -52,10 +52,11 @@ func (c *cli) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that runs need, and say what to do",
-		Long: `Doctor looks at the server, its namespace, a worker, the store, the agents file
-with its models, their keys and their servers, MCP servers, which it asks for their
-tools, and the shell. It changes nothing and shows no key. The exit status is 0 if all that is
-needed is there.`,
+		Long: `Doctor looks at the server, its namespace, a worker, the store, the audit, the agents
+file with its models, their keys and their servers, MCP servers, which it asks for
+their tools, and the shell. One line names what of docs/security.md is not set up,
+which is no fault. It changes nothing and shows no key. The exit status is 0 if all
+that is needed is there.`,
 		Example: `  fermata doctor
   fermata doctor --agents fermata.yaml --profile prod
   fermata doctor --json | jq -r 'select(.verdict=="fail").text'`,
@@ -115,12 +116,14 @@ func (d *doctor) examine(ctx context.Context) error {
 	} else {
 		d.found("server", verdictSkipped, "not looked at, nor the store: nothing is read or written without the keys", "")
 	}
+	d.checkAudit()
 	if fileErr != nil {
 		d.failed("agents", fileErr, "")
 	} else {
 		d.checkAgents()
 		d.checkModels(ctx)
 		d.checkServers(ctx)
+		d.checkSecurity()
 	}
 	status := error(nil)
 	for _, f := range d.findings {
@@ -235,11 +238,24 @@ func (d *doctor) checkStore(ctx context.Context, recorded bool) {
 	} else if d.server != nil {
 		err = store.CheckNamespace(ctx, transcripts, d.server.namespace)
 	}
-	if errors.Is(err, agent.CodeNotSetUp) {
-		d.failed("store", err, "")
-		return
+	if !errors.Is(err, agent.CodeNotSetUp) {
+		err = readable(ctx, transcripts)
 	}
-	d.found("store", verdictOK, store.Location(transcripts), "")
+	switch {
+	case errors.Is(err, agent.CodeNotSetUp):
+		d.failed("store", err, "")
+	case errors.Is(err, agent.CodeChunkDamaged):
+		d.found("store", verdictWarning, store.Location(transcripts)+": heads of sessions are damaged, and their runs can't go on: "+err.Error(), "fermata store check")
+	default:
+		d.found("store", verdictOK, store.Location(transcripts), "")
+	}
+}
+
+// readable reports whether a worker could decrypt a store, as [worker.CheckStoreKeys] does.
+func readable(ctx context.Context, s store.Store) error {
+	soon, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	return worker.CheckStoreKeys(soon, s)
 }
 
 // noSession is a session that nobody begins; doctor asks the store for its head.

@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/keyring"
+	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
@@ -147,4 +149,103 @@ func TestDoctorAsksTheBroker(t *testing.T) {
 	r = b.run("doctor")
 	require.Equal(t, 2, r.exit, r.out)
 	require.Contains(t, r.out, "FAIL live        FERMATA_LIVE can't be read: ")
+}
+
+// What a worker refuses to start with fails in doctor, in the same words.
+func TestDoctorFindsWhyNoWorkerStarts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\"}\n")
+	b.write("s.yaml", "replies: [{text: Hello.}]\n")
+	refuses := func(env []string, what, says string, args ...string) {
+		t.Helper()
+		other := *b
+		other.env = append(slices.Clone(b.env), env...)
+		r := other.run(append([]string{"doctor"}, args...)...)
+		require.NotZero(t, r.exit, r.out)
+		require.Contains(t, r.out, fmt.Sprintf("FAIL %-12s%s", what, says))
+		dev := other.run(append([]string{"dev", "--addr", b.addr}, args...)...)
+		require.NotZero(t, dev.exit)
+		require.Contains(t, dev.err, says)
+	}
+	plain, _ := transcripts(t)
+	s, err := store.OpenDir(plain, nil)
+	require.NoError(t, err)
+	_, err = store.ID(t.Context(), s)
+	require.NoError(t, err)
+	require.NotContains(t, b.run("doctor", "--store", plain).out, "FAIL")
+	key, err := keyring.New("k1")
+	require.NoError(t, err)
+	file := filepath.Join(b.tmp, "keys")
+	writeFile(t, file, key)
+	refuses([]string{encryptionVariable + "_FILE=" + file}, "store", "this process can read nothing in the store: give it the keys", "--store", plain)
+
+	record, _ := audited(b)
+	r := b.run("doctor")
+	require.Zero(t, r.exit, r.out)
+	require.Contains(t, r.out, "ok   audit       "+record+"\n")
+	require.NoDirExists(t, filepath.Dir(record), "doctor makes none")
+	none := filepath.Join(b.tmp, "none")
+	refuses([]string{auditKeyVariable + "_FILE=" + none}, "audit", "the audit's key can't be read: FERMATA_AUDIT_KEY_FILE: stat "+none+": no such file or directory")
+	refuses([]string{auditKeyVariable + "_FILE="}, "audit", "an audit needs both: ")
+	refuses([]string{auditVariable + "=" + b.dir}, "audit", "the audit in "+b.dir+" can't be written: open "+b.dir+": is a directory")
+	refuses([]string{auditVariable + "=" + b.dir + "/s.yaml"}, "audit", "the audit in "+b.dir+"/s.yaml ends with a line that is not of this key: keep that file, and name another: ")
+}
+
+// Doctor names what of docs/security.md is not set up; that is no fault.
+func TestDoctorNamesWhatIsNotSetUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\"}\n")
+	b.write("s.yaml", "replies: [{text: Hello.}]\n")
+	const all = "not set up here: encryption keys (FERMATA_ENCRYPTION_KEYS), approval keys (FERMATA_APPROVAL_KEYS), a policy (FERMATA_POLICY), an audit (FERMATA_AUDIT), a daily limit (daily in fermata.yaml)"
+	r := b.run("doctor")
+	require.Zero(t, r.exit, r.out)
+	require.Contains(t, r.out, "-    security    "+all+"\n                 -> ")
+	r = b.run("doctor", "--json")
+	require.Zero(t, r.exit, r.out)
+	require.Contains(t, r.out, `{"v":1,"check":"security","verdict":"skipped","text":"`+all+`","todo":"`)
+
+	key, err := keyring.New("k1")
+	require.NoError(t, err)
+	audited(b)
+	b.write("policy.yaml", "policy: []\n")
+	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\"}\ndaily: {tokens: 1000}\n")
+	b.env = append(b.env, policyVariable+"=policy.yaml", encryptionVariable+"="+key)
+	r = b.run("doctor")
+	require.Zero(t, r.exit, r.out)
+	require.Contains(t, r.out, "ok   security    encryption keys, approval keys, a policy, an audit and a daily limit are set up\n")
+}
+
+// A variable that is misspelt, or that belongs to somebody else, is told by doctor and by who
+// starts a worker.
+func TestVariablesThatAWorkerDoesNotTake(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\"}\n")
+	b.write("s.yaml", "replies: [{text: Hello.}]\n")
+	r := b.run("doctor")
+	require.NotContains(t, r.out, "variables")
+	// The last are those that Kubernetes makes of a service, and they are nobody's error.
+	b.env = append(b.env, "FERMATA_APPROVAL_KEY=t0psecret", "FERMATA_ENCRYPTION_KEY_FILE=/t0psecret", "FERMATA_NONSENSE=1", storeVariable+"_FILE=", approvalKeys.private+"_FILE=/keys/t0psecret",
+		"FERMATA_SERVICE_HOST=10.0.0.1", "FERMATA_DB_PORT_5432_TCP_ADDR=10.0.0.2", "FERMATA_PORT=tcp://10.0.0.1:80")
+	says := []string{
+		"FERMATA_APPROVAL_KEY is no variable of fermata, and nothing reads it; is FERMATA_APPROVAL_KEYS meant?",
+		"FERMATA_ENCRYPTION_KEY_FILE is no variable of fermata, and nothing reads it; is FERMATA_ENCRYPTION_KEYS_FILE meant?",
+		"FERMATA_NONSENSE is no variable of fermata, and nothing reads it",
+		"FERMATA_APPROVAL_SIGNING_KEY_FILE is set: who reads it may speak as any approver. A worker verifies with FERMATA_APPROVAL_KEYS alone",
+	}
+	r = b.run("doctor")
+	require.Zero(t, r.exit, r.out)
+	ran := b.run("run", "a", "Hello")
+	require.Zero(t, ran.exit, ran.err)
+	for _, one := range says {
+		require.Regexp(t, `(?m)^warn (variables|keys)  +`+regexp.QuoteMeta(one)+"$", r.out)
+		require.Equal(t, 1, strings.Count(ran.err, one), "%s in:\n%s", one, ran.err)
+	}
+	for _, text := range []string{r.out, ran.err} {
+		require.NotContains(t, text, "t0psecret")
+		require.NotContains(t, text, "_PORT")
+		require.NotContains(t, text, "FERMATA_SERVICE_HOST")
+	}
 }

@@ -177,10 +177,14 @@ func whatOf(e agent.Event) string {
 
 func whatElse(e agent.Event) string {
 	switch {
+	case e.Delay != nil && e.Delay.Error != nil:
+		return fmt.Sprintf("until %s: %s", e.Delay.Until.Local().Format(time.DateTime), e.Delay.Error.Message)
 	case e.Forked != nil:
 		return words(e.Forked.Session, e.Forked.Checkpoint)
 	case e.ToolsChange != nil && e.ToolsChange.Refused != nil:
 		return fmt.Sprintf("%s has other tools, which were not taken: %s", untrusted.Name(e.ToolsChange.Source), e.ToolsChange.Refused)
+	case e.ToolsChange != nil && len(e.ToolsChange.Left) > 0:
+		return fmt.Sprintf("%s has %d tools now, and nobody has accepted %s", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools), render.LeftOut(*e.ToolsChange))
 	case e.ToolsChange != nil:
 		return fmt.Sprintf("%s has %d tools now", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools))
 	case e.Migrated != nil:

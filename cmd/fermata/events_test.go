@@ -3,9 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -76,4 +79,20 @@ func TestEvents(t *testing.T) {
 	require.Contains(t, r.err, fmt.Sprintf("fermata events s-1 --follow --after %d goes on from here", end))
 	require.Equal(t, append(events[last-1:], more...), eventLines(t, r.out, last))
 	require.Zero(t, dev.end(syscall.SIGINT).exit)
+}
+
+// A model that is asked again later says why, and when.
+func TestADelayIsTold(t *testing.T) {
+	until := time.Date(2026, 11, 25, 9, 30, 0, 0, time.Local)
+	e := agent.Event{Type: agent.EventModelDelayed, Delay: &agent.Delay{Until: until, Error: agent.Errorf(agent.CodeProviderError, "429: too many requests")}}
+	require.Equal(t, "until 2026-11-25 09:30:00: 429: too many requests", whatOf(e))
+}
+
+// An empty token file is no missing token: what should have filled it failed.
+func TestAnEmptyTokenFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(path, []byte("\n"), 0o600))
+	_, err := tokenOf(path)
+	require.ErrorIs(t, err, agent.CodeInvalidInput)
+	require.ErrorContains(t, err, path+" is empty: fermata token wrote nothing")
 }

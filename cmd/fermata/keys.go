@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,41 @@ func (d *doctor) checkKeys() bool {
 			d.failed("keys", err, fmt.Sprintf("make a pair with \"%s\", give the worker %s alone, or unset it", p.make(), p.public))
 		}
 	}
+	for _, o := range oddities() {
+		d.found(o.check, verdictWarning, o.text, o.todo)
+	}
 	return err == nil
+}
+
+// checkSecurity names what of docs/security.md a worker with this environment and this agents
+// file would be without.
+func (d *doctor) checkSecurity() {
+	if d.file == nil {
+		return
+	}
+	var there, missing []string
+	for _, one := range []struct {
+		what, by string
+		is       bool
+	}{
+		{"encryption keys", encryptionVariable, secret.IsSet(encryptionVariable)},
+		{"approval keys", approvalKeys.public, secret.IsSet(approvalKeys.public)},
+		{"a policy", policyVariable, d.policy != "" || os.Getenv(policyVariable) != ""},
+		{"an audit", auditVariable, os.Getenv(auditVariable) != ""},
+		{"a daily limit", "daily in " + filepath.Base(d.file.Path), d.file.Daily != (agent.DailyLimits{})},
+	} {
+		if one.is {
+			there = append(there, one.what)
+		} else {
+			missing = append(missing, fmt.Sprintf("%s (%s)", one.what, one.by))
+		}
+	}
+	if len(missing) > 0 {
+		d.found("security", verdictSkipped, "not set up here: "+strings.Join(missing, ", "), "see which of them you need: \"What to set\" in docs/security.md")
+		return
+	}
+	last := len(there) - 1
+	d.found("security", verdictOK, strings.Join(there[:last], ", ")+" and "+there[last]+" are set up", "")
 }
 
 // checkApprovers finds rules that name approvers where no token can be proven: what they ask

@@ -34,6 +34,7 @@ type localWorker struct {
 // where no other process can, and may be nil; patience is how long calls in progress may
 // take when the worker stops.
 func (c *cli) startWorker(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration, sink live.Sink) (*localWorker, error) {
+	c.warnOfEnvironment() // first: what is misspelt may be what is missing below
 	transcripts, err := c.openStore(ctx)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,8 @@ type lockRun struct {
 }
 
 // lockLine is a tool in the output of lock --json, or what a server says of its tools: then
-// Tool is the server's name. State is fits, new, changed or unpinned.
+// Tool is the server's name. State is new, changed, unpinned or accepted. One that was accepted
+// by its digest has no Text.
 type lockLine struct {
 	V      int    `json:"v"`
 	Server string `json:"server"`
@@ -48,7 +49,8 @@ out of runs. Lock asks the servers of the agents file and shows such tools. With
 --accept it takes what they list now: read it first, since models will.
 
 A server that lists its tools only to who has signed in is not seen from here.
-Its tools are accepted as TOOL=DIGEST, which the worker's log has.`,
+Its tools are accepted as TOOL=DIGEST, which the worker's log has. The digest is
+compared with what the server lists, where it can be asked.`,
 		Example: `  fermata lock
   fermata lock --accept tickets
   fermata lock --accept crm__find=sha256:9b1f…`,
@@ -81,13 +83,9 @@ func (l *lockRun) run(ctx context.Context, args []string) (err error) {
 		case !l.accept:
 			return agent.Errorf(agent.CodeInvalidInput, "%s is to be accepted: add --accept", arg)
 		}
-		if server, _, _ := strings.Cut(name, tool.Separator); !l.file.UsesServer(server) {
-			return l.unknown(server)
-		}
-		if err := l.lock.AcceptOne(name, digest); err != nil {
+		if err := l.acceptOne(ctx, name, digest); err != nil {
 			return err
 		}
-		l.print("accepted %s", name)
 	}
 	if len(args) > 0 && len(servers) == 0 {
 		return nil
@@ -104,12 +102,46 @@ func (l *lockRun) unknown(server string) error {
 	return agent.Errorf(agent.CodeInvalidInput, "no agent of %s uses an MCP server %q", l.file.Path, server)
 }
 
+// acceptOne accepts a tool, or what a server says, by a digest. Where the server can be asked,
+// it must be that of what it lists.
+func (l *lockRun) acceptOne(ctx context.Context, name, digest string) error {
+	server, _, _ := strings.Cut(name, tool.Separator)
+	if !l.file.UsesServer(server) {
+		return l.unknown(server)
+	}
+	s := l.file.AskServers(ctx, server)[0]
+	now, unseen := "", s.Err != nil || s.SignIn
+	if name == server && s.Instructions != "" {
+		now = lock.DigestOfWords(s.Instructions)
+	}
+	for _, t := range s.Listed {
+		if t.Name == name {
+			now = lock.Digest(t)
+		}
+	}
+	switch {
+	case unseen || now == digest:
+	case now == "":
+		return agent.Errorf(agent.CodeInvalidInput, "%s lists no %s: nothing is accepted", server, name)
+	default:
+		return agent.Errorf(agent.CodeInvalidInput, "%s lists %s with the digest %s: nothing is accepted; read it with fermata lock first", server, name, now)
+	}
+	if err := l.lock.AcceptOne(name, digest); err != nil {
+		return err
+	}
+	if unseen {
+		l.note("fermata: %s can't be asked from here: the digest of %s is accepted as it was written", server, name)
+	}
+	l.show(lockLine{V: agent.Version, Server: server, Tool: name, State: accepted, Digest: digest})
+	return nil
+}
+
 // look asks the servers, all if none is named, and accepts what they list or says that
 // somebody has to.
 func (l *lockRun) look(ctx context.Context, servers []string) error {
 	var differ []string
-	for _, s := range l.file.AskServers(ctx) {
-		if len(servers) > 0 && !slices.Contains(servers, s.Name) || !l.file.Pinned(s.Name) {
+	for _, s := range l.file.AskServers(ctx, servers...) {
+		if !l.file.Pinned(s.Name) {
 			continue
 		}
 		if s.Err != nil {
@@ -123,16 +155,18 @@ func (l *lockRun) look(ctx context.Context, servers []string) error {
 		if err != nil {
 			return err
 		}
-		for _, line := range lines {
-			l.show(line)
-		}
-		switch {
-		case len(lines) == 0:
-		case l.accept:
+		if l.accept && len(lines) > 0 {
 			if err := l.lock.Accept(s.Name, s.Listed, s.Instructions); err != nil {
 				return err
 			}
-		default:
+		}
+		for _, line := range lines {
+			if l.accept {
+				line.State = accepted
+			}
+			l.show(line)
+		}
+		if len(lines) > 0 && !l.accept {
 			differ = append(differ, s.Name)
 		}
 	}
@@ -169,13 +203,19 @@ func (l *lockRun) lines(s agentsfile.ServerState) (lines []lockLine, err error) 
 	return lines, nil
 }
 
+// accepted is the state of what was.
+const accepted = "accepted"
+
 // show prints what a model will read, without what could steer a terminal.
 func (l *lockRun) show(line lockLine) {
 	if l.json {
 		l.line(line)
 		return
 	}
-	l.print("%s  %s\n%s", untrusted.Name(line.Tool), line.State, untrusted.Margin(strings.TrimSpace(line.Text)))
+	l.print("%s  %s", untrusted.Name(line.Tool), line.State)
+	if text := strings.TrimSpace(line.Text); text != "" {
+		l.print("%s", untrusted.Margin(text))
+	}
 }
 
 // checkPins says which tools of a server runs go without.
@@ -193,6 +233,10 @@ func (d *doctor) checkPins(s agentsfile.ServerState) {
 	case err != nil:
 		d.failed("lock", err, "")
 	case !was:
+		if err := l.CheckWrite(); err != nil {
+			d.failed("lock", err, "")
+			return
+		}
 		d.found("lock", verdictOK, fmt.Sprintf("%s is pinned in %s when it is first used", s.Name, filepath.Base(l.Path())), "")
 	case len(changes) == 0:
 		d.found("lock", verdictOK, s.Name+" is as it was accepted", "")

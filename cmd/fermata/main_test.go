@@ -27,6 +27,7 @@ import (
 
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -37,6 +38,7 @@ const fullMark = "disk-is-full"
 const (
 	asFermata = "FERMATA_TEST_AS_FERMATA" // the command; the value is its default address
 	asMCP     = "FERMATA_TEST_AS_MCP"     // an MCP server
+	unreadFor = "FERMATA_TEST_UNREAD_FOR" // how long a worker stays that can't decrypt what it is given
 	holdsUp   = "FERMATA_TEST_HOLDS_UP"   // a file: until it is there, the command does nothing with the server that it has started
 )
 
@@ -57,6 +59,9 @@ func TestMain(m *testing.M) {
 			}
 			return s, err
 		}
+	}
+	if stays, err := time.ParseDuration(os.Getenv(unreadFor)); err == nil {
+		durable.UnreadFor = stays
 	}
 	if addr := os.Getenv(asFermata); addr != "" {
 		defaultAddress = addr
@@ -189,7 +194,12 @@ type ran struct {
 // run runs a command to its end.
 func (b *bench) run(args ...string) ran {
 	b.t.Helper()
-	cmd := b.command(args...)
+	return b.ends(b.command(args...))
+}
+
+// ends runs a process to its end.
+func (b *bench) ends(cmd *exec.Cmd) ran {
+	b.t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	return b.finished(cmd, cmd.Run(), &out, &errs)

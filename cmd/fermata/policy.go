@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
@@ -14,6 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
+	"github.com/fermata-agents/fermata/internal/durable"
 )
 
 // policyVariable names the file that says who may say what to runs.
@@ -63,10 +62,10 @@ func policyOf(raw []byte) (agent.Policy, error) {
 	var file struct {
 		Policy *agent.Policy `json:"policy"`
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&file); err != nil {
-		return nil, agent.Errorf(agent.CodeInvalidInput, "%s", strings.TrimPrefix(err.Error(), "json: "))
+	if written != nil && string(text) != `{"policy":null}` {
+		if err := durable.Decode(text, &file, maxPolicy); err != nil {
+			return nil, err
+		}
 	}
 	if file.Policy == nil || *file.Policy == nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "it has no policy: write policy: with a list of verbs, agents and principals below, or [] to bind nothing")

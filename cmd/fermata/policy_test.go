@@ -27,11 +27,12 @@ func TestThePolicyFile(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, policy, "it binds nothing, and what runs recorded counts no more")
 	for text, says := range map[string]string{
-		"":                            "it has no policy",
-		"policy:\n":                   "it has no policy",
-		"policies: []\n":              `unknown field "policies"`,
-		"policy: [{verb: [stop]}]\n":  `unknown field "verb"`,
-		"policy: [{verbs: [stop]}]\n": "policy[0]: principals is missing",
+		"":                           "it has no policy",
+		"policy:\n":                  "it has no policy",
+		"policies: []\n":             "policies is not known here",
+		"policy: [{verb: [stop]}]\n": "policy[0].verb",
+		"policy: [{verbs: [stop], principals: ana}]\n": "policy[0].principals",
+		"policy: [{verbs: [stop]}]\n":                  "policy[0]: principals is missing",
 		"policy: [{verbs: [halt], principals: [a]}]\n": `"halt" is no verb`,
 		"policy: [\n": "policy.yaml",
 	} {

@@ -200,7 +200,7 @@ func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
 	c.print("encrypted  %d chunks, %d heads", done.Chunks, done.Heads)
 	c.print("left       %d", done.Remaining)
 	if done.Plain > 0 {
-		c.print("plain      %d, left as they are: see fermata store rekey --help", done.Plain)
+		c.print("plain      %d, left as they are: fermata store rekey --plain takes them, once, if they are from before there were keys", done.Plain)
 	}
 	return nil
 }

@@ -36,7 +36,11 @@ func tokenOf(file string) (string, error) {
 	if err != nil {
 		return "", agent.Errorf(agent.CodeInvalidInput, "the token can't be read: %w", err)
 	}
-	return strings.TrimSpace(string(raw)), nil
+	token := strings.TrimSpace(string(raw))
+	if token == "" {
+		return "", agent.Errorf(agent.CodeInvalidInput, "--token-file %s is empty: fermata token wrote nothing into it; see what it said", file)
+	}
+	return token, nil
 }
 
 // tokenOrder is what a token is to be for.

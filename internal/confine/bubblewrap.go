@@ -15,6 +15,8 @@ type bubblewrap struct{}
 
 func (bubblewrap) held(*Policy) (files, network bool) { return true, true }
 
+func (bubblewrap) name() string { return "bubblewrap" }
+
 func (bubblewrap) words(*Policy) string {
 	return "Bubblewrap holds commands in the workspace: " + reach + "; nothing else exists for them."
 }

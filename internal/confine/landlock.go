@@ -16,6 +16,8 @@ func (landlock) fault(p *Policy) error {
 
 func (landlock) held(p *Policy) (files, network bool) { return p.Kernel.Files(), p.Kernel.Seccomp }
 
+func (landlock) name() string { return "the kernel" }
+
 func (landlock) words(p *Policy) string {
 	text := fmt.Sprintf("The kernel holds commands in the workspace (Landlock %d): %s", p.Kernel.Landlock, reach)
 	switch {

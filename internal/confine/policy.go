@@ -3,6 +3,7 @@ package confine
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/tool"
@@ -82,7 +83,7 @@ func (p *Policy) exposed() error {
 	}
 	for _, dir := range writes {
 		if path := fixed.In(dir); path != "" {
-			return agent.Errorf(agent.CodeDenied, "it could write %s, which decides what the worker runs or is the worker's own, since it may write %s: give it a folder of its own", path, dir)
+			return agent.Errorf(agent.CodeDenied, "programs could write %s, which decides what the worker runs or is the worker's own, since they may write %s: give them a folder of their own", path, filepath.Clean(dir))
 		}
 	}
 	for _, dir := range append(writes, p.Read...) {
@@ -91,7 +92,7 @@ func (p *Policy) exposed() error {
 			path = private.Containing(dir)
 		}
 		if path != "" {
-			return agent.Errorf(agent.CodeDenied, "it could read %s, which is the worker's own, since it may read %s: give it a folder of its own", path, dir)
+			return agent.Errorf(agent.CodeDenied, "programs could read %s, which is the worker's own, since they may read %s: give them a folder of their own", path, filepath.Clean(dir))
 		}
 	}
 	return nil
@@ -108,6 +109,9 @@ func (p *Policy) Offline() bool {
 	_, network := p.sandbox().held(p)
 	return p.Confine != tool.ConfineNever && !p.Network && network
 }
+
+// Holder is what holds programs, such as "the kernel".
+func (p *Policy) Holder() string { return p.sandbox().name() }
 
 // Words says what holds programs, for people and models.
 func (p *Policy) Words() string {

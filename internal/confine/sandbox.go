@@ -19,6 +19,8 @@ type Sandbox interface {
 	// held reports whether it keeps programs to their files and, where the policy has no
 	// network, from that.
 	held(*Policy) (files, network bool)
+	// name is what it is called in a sentence.
+	name() string
 	// words says what it is, for people and models.
 	words(*Policy) string
 	// prepare makes ready what a program that runs in a directory is started with.

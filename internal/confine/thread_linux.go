@@ -80,24 +80,13 @@ func giveAll(rules int, filter, network bool) error {
 	return nil
 }
 
-// kept is the one capability that root's programs keep: to serve on port 80. With those
-// about files (CHOWN, FOWNER, DAC_OVERRIDE, FSETID) they could make files of root's that
-// outlive them, and with CAP_PERFMON look into other processes past Landlock.
-const kept = 1 << unix.CAP_NET_BIND_SERVICE
-
-// dropCapabilities takes the others from this thread; under no_new_privs, no
-// program that it starts gets them back.
+// dropCapabilities takes all capabilities from this thread; under no_new_privs, no program that
+// it starts gets them back. With those about files (CHOWN, FOWNER, DAC_OVERRIDE, FSETID)
+// root's programs could make files of root's that outlive them, and with CAP_PERFMON look into
+// other processes past Landlock.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
-	if err := unix.Capget(&header, &data[0]); err != nil {
-		return fmt.Errorf("capabilities: %w", err)
-	}
-	for i, keep := range []uint32{kept, 0} {
-		data[i].Effective &= keep
-		data[i].Permitted &= keep
-		data[i].Inheritable &= keep
-	}
 	if err := unix.Capset(&header, &data[0]); err != nil {
 		return fmt.Errorf("capabilities: %w", err)
 	}

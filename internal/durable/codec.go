@@ -3,9 +3,7 @@ package durable
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -17,8 +15,6 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -279,7 +275,7 @@ func (c Codec) Interceptors() ([]grpc.UnaryClientInterceptor, error) {
 	if err != nil {
 		return nil, err
 	}
-	latch := (&keyGuard{}).intercept
+	latch := newLatch().intercept
 	if c.Keyring.Primary() == "" {
 		return []grpc.UnaryClientInterceptor{latch, payloads}, nil
 	}
@@ -320,27 +316,4 @@ func (a *queryTracker) intercept(ctx context.Context, method string, in, out any
 		a.mu.Unlock()
 	}
 	return err
-}
-
-// keyGuard keeps a process that lacks a key from taking work: a task that a worker has
-// taken and can't read waits until it times out. After the first one no poll reaches
-// the server any more, and the SDK's worker ends for want of an answer to them.
-type keyGuard struct{ bad atomic.Pointer[status.Status] }
-
-func (l *keyGuard) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
-	polls := strings.HasSuffix(method, "/PollWorkflowTaskQueue") || strings.HasSuffix(method, "/PollActivityTaskQueue")
-	if bad := l.bad.Load(); polls && bad != nil {
-		return bad.Err()
-	}
-	err := call(ctx, method, in, out, conn, o...)
-	var unread *agent.Error
-	if !errors.As(err, &unread) {
-		return err
-	}
-	// An invalid argument is what the SDK does not try again.
-	bad := status.New(codes.InvalidArgument, unread.Message)
-	if polls {
-		l.bad.Store(bad)
-	}
-	return bad.Err()
 }

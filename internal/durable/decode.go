@@ -137,8 +137,16 @@ func opaque(t reflect.Type) bool {
 }
 
 func (c checker) checkScalar(v any, t reflect.Type, path string) error {
-	if !opaque(t) {
-		return nil // encoding/json knows these
+	if !opaque(t) { // encoding/json knows these, and names no place in a list
+		_, text := v.(string)
+		_, truth := v.(bool)
+		switch {
+		case text && t.Kind() != reflect.String:
+			return refuse(path, "wants %s, not string", kindOf(t))
+		case truth && t.Kind() != reflect.Bool:
+			return refuse(path, "wants %s, not bool", kindOf(t))
+		}
+		return nil
 	}
 	raw, err := json.Marshal(v)
 	read := reflect.New(t).Interface()

@@ -17,15 +17,43 @@ import (
 // Failure is the form in which an error crosses Temporal: an application error
 // whose type is the code. details is its first detail; nil means the error itself.
 func Failure(e *agent.Error, details any) error {
-	message := brief(e.Message)
 	if details == nil {
-		whole := *e
-		whole.Help, whole.Message = e.Code.HelpURL(), message
-		details = whole
+		details = detail(e)
 	}
-	return temporal.NewApplicationErrorWithOptions(message, string(e.Code), temporal.ApplicationErrorOptions{
-		NonRetryable: !e.Retryable, NextRetryDelay: e.RetryAfter, Details: []any{details},
+	return failureOf(e, details)
+}
+
+func failureOf(e *agent.Error, details ...any) error {
+	return temporal.NewApplicationErrorWithOptions(brief(e.Message), string(e.Code), temporal.ApplicationErrorOptions{
+		NonRetryable: !e.Retryable, NextRetryDelay: e.RetryAfter, Details: details,
 	})
+}
+
+// detail is an error as it crosses Temporal.
+func detail(e *agent.Error) agent.Error {
+	whole := *e
+	whole.Help, whole.Message = e.Code.HelpURL(), brief(e.Message)
+	return whole
+}
+
+// notRecorded is the second detail of a [Rejection].
+const notRecorded = "not recorded"
+
+// Rejection is the [Failure] of a verb that a validator refuses; nil for none. No history has
+// it, and the server forgets it: whoever says the verb again hears the run's answer anew.
+func Rejection(e *agent.Error) error {
+	if e == nil {
+		return nil
+	}
+	return failureOf(e, detail(e), notRecorded)
+}
+
+// Rejected reports whether an error is a [Rejection], and not the outcome of an update, which
+// the server keeps and gives again.
+func Rejected(err error) bool {
+	var app *temporal.ApplicationError
+	var first, mark any
+	return errors.As(err, &app) && app.Details(&first, &mark) == nil && mark == notRecorded
 }
 
 // maxMessage bounds an error's message, in bytes: it may quote what was said, and

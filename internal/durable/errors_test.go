@@ -77,3 +77,15 @@ func TestAStepThatFindsNoSlot(t *testing.T) {
 	require.ErrorAs(t, toTemporal(NoSlot{}), &app)
 	require.True(t, app.NonRetryable(), "the run schedules it anew, and not the server")
 }
+
+// What a validator refuses is told from an outcome that the server keeps, on the other side too.
+func TestARejectionIsKnown(t *testing.T) {
+	bad := agent.Errorf(agent.CodeDenied, "no")
+	for _, err := range []error{Rejection(bad), cross(Rejection(bad))} {
+		require.True(t, Rejected(err))
+		require.Equal(t, agent.CodeDenied, FromTemporal(err).Code)
+	}
+	for _, err := range []error{nil, bad, Failure(bad, nil), cross(Failure(bad, nil)), Rejection(nil)} {
+		require.False(t, Rejected(err))
+	}
+}

@@ -260,9 +260,11 @@ func (c *Children) granted(session string) {
 }
 
 // newExecution takes that a new execution has begun: nobody tells of a child's end but itself.
+// One that has told of it stays Ending: what looked for it went with the last execution.
 func (c *Children) newExecution(at time.Time) {
 	for i := range c.List {
-		c.List[i].Detached, c.List[i].Ending = c.List[i].notEnded(), false
+		one := &c.List[i]
+		one.Detached, one.Ending = one.notEnded(), one.Ending && one.notEnded()
 	}
 	c.CheckAt = at.Add(parentCheckFirst)
 }

@@ -122,32 +122,38 @@ func TestWhatOtherRunsTellIsRefused(t *testing.T) {
 	require.ErrorIs(t, root.wrong, agent.CodeStale, "nobody started it")
 }
 
-// That a child says that it has ended is no result: Temporal is asked, once, for a child that
-// began in an earlier execution, and tells by itself of the others.
+// That a child says that it has ended is no result: Temporal is asked, once an execution, for
+// a child that began in an earlier one, and tells by itself of the others.
 func TestTheEndOfAChildIsFetched(t *testing.T) {
 	end := ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: 50, Status: agent.StatusCompleted}}
-	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
-	p.step(end)
-	require.ErrorIs(t, p.wrong, agent.CodeStale)
-	require.True(t, p.state.Children.List[0].notEnded())
-	p.state.Children.newExecution(p.now)
-	looks := func() (n int) {
-		next, effects, err := Step(p.state, Moment{At: p.now, Revision: Revision}, end)
-		if err == nil {
-			p.state = next
-		}
-		for _, e := range effects {
-			if e, ok := e.(CheckChild); ok {
-				require.Equal(t, CheckChild{Session: "s/b-1", Run: "run of s/b-1", Ending: true}, e)
-				n++
+	for name, ins := range map[string][]Input{
+		"told before a new execution": {end, Continued{}, end, Continued{}},
+		"told in a new execution":     {Continued{}, end, end, Continued{}},
+	} {
+		p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
+		var looks []int
+		for _, in := range ins {
+			if _, anew := in.(Continued); anew {
+				p.state.Phase = RunContinuing
 			}
+			next, effects, err := Step(p.state, Moment{At: p.now, Revision: Revision}, in)
+			if err == nil {
+				p.state = next
+			}
+			n := 0
+			for _, e := range effects {
+				if e, ok := e.(CheckChild); ok {
+					require.Equal(t, CheckChild{Session: "s/b-1", Run: "run of s/b-1", Ending: true}, e)
+					n++
+				}
+			}
+			looks = append(looks, n)
+			require.True(t, p.state.Children.List[0].notEnded())
 		}
-		return n
+		want := []int{0, 1, 0, 1} // the last look went with the execution that began it
+		require.Equal(t, want, looks, name)
+		require.Equal(t, p.now.Add(parentCheckFirst), p.state.Children.checkDue(), "and again if that finds nothing")
 	}
-	require.Equal(t, 1, looks())
-	require.Equal(t, 0, looks(), "it is looked for")
-	require.True(t, p.state.Children.List[0].notEnded())
-	require.Equal(t, p.now.Add(parentCheckFirst), p.state.Children.checkDue(), "and again if that finds nothing")
 }
 
 // A decision is passed on to what can be a run below, and to nothing else in the namespace.

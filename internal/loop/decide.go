@@ -66,7 +66,7 @@ func (s *step) mayDecide(r Request, d decision) error {
 		return s.refuseAs(agent.CodeInvalidInput, "request", "request %s is of type %s; it takes %s, not %s", r.ID, r.Type, strings.Join(wants, " or "), kind)
 	}
 	if len(r.Approvers) > 0 && !slices.Contains(r.Approvers, d.approver) {
-		return s.refuseAs(agent.CodeDenied, "token", "request %s takes a decision of %s only, proved with a token, by update", r.ID, strings.Join(r.Approvers, " or "))
+		return s.refuseAs(agent.CodeDenied, "token", "request %s takes a decision of %s only: make a token with fermata token, and decide with fermata and --token-file, since a signal proves nothing", r.ID, strings.Join(r.Approvers, " or "))
 	}
 	if a := d.answer; a != nil && a.Choice != nil && *a.Choice >= len(r.Choices) {
 		return s.refuseAs(agent.CodeInvalidInput, "choice", "request %s has %d choices, numbered from 0", r.ID, len(r.Choices))

@@ -105,7 +105,9 @@ type (
 		Tools []agent.ToolSpec
 		// Instructions follow the agent's own.
 		Instructions string
-		Err          *agent.Error
+		// Left has what is left out of each source, without the tools.
+		Left []agent.ToolsChange
+		Err  *agent.Error
 	}
 	// ModelReplied is the model's answer to the call of the event Ask.
 	ModelReplied struct {

@@ -184,7 +184,7 @@ func (s *step) listed(in Listed) {
 		spec.Instructions = strings.TrimPrefix(spec.Instructions+"\n\n"+in.Instructions, "\n\n")
 	}
 	s.Spec = &spec
-	s.beginRun()
+	s.beginRun(in.Left...)
 }
 
 // toolsChanged gives the model a source's other tools, from the next turn on. The log has them
@@ -203,8 +203,9 @@ func (s *step) toolsChanged(r agent.ToolsChange) {
 	s.Spec = &spec
 }
 
-// beginRun writes the beginning of the run's part of the log and begins the first turn.
-func (s *step) beginRun() {
+// beginRun writes the beginning of the run's part of the log and begins the first turn. left is
+// what is left out of sources.
+func (s *step) beginRun(left ...agent.ToolsChange) {
 	message, sum := s.Origin.startMessage(), s.Origin.startDigest()
 	if p, ok := s.Messages.receipt(s.Origin.Start.ID, s.Run); ok {
 		err := p.Check(sum)
@@ -224,6 +225,11 @@ func (s *step) beginRun() {
 	s.rememberReceipt(message.ID, sum)
 	anew := s.Log.Seq == 0 || s.Origin.Start.Carry == agent.CarryReset
 	s.recordStart()
+	for _, r := range left {
+		r.Tools = spec.ToolsOf(r.Source)
+		spec = r.ApplyTo(spec)
+		s.record(agent.Event{Type: agent.EventToolsChanged, ToolsChange: &r})
+	}
 	for _, h := range s.Holds.List {
 		s.openSuspension(agent.InitiatorParent, string(h.Verb), h.Reason) // unless a suspension is open
 		s.record(agent.Event{Type: agent.EventHoldAdded, Hold: &h})
@@ -323,6 +329,7 @@ func (s *step) continued() {
 	if s.Phase == RunContinuing { // else it was imported as it stood
 		s.enterPhase(RunActive)
 	}
+	s.lookForEnds()
 }
 
 func inputMessage(start *agent.Start, brief string) agent.Message {

@@ -76,7 +76,7 @@ func drawOdd(t *rapid.T, s State) Input {
 		if rapid.IntRange(0, 3).Draw(t, "lists") == 0 {
 			return Listed{Err: agent.Errorf(agent.CodeToolFailed, "no")}
 		}
-		return Listed{Tools: []agent.ToolSpec{{Name: "mcp__add"}}, Instructions: rapid.SampledFrom([]string{"", "It adds."}).Draw(t, "instructions")}
+		return Listed{Tools: []agent.ToolSpec{{Name: "mcp__add"}}, Instructions: rapid.SampledFrom([]string{"", "It adds."}).Draw(t, "instructions"), Left: rapid.SampledFrom([][]agent.ToolsChange{nil, {{Source: "mcp", Left: []string{"mcp__pay"}}}}).Draw(t, "left")}
 	case "says":
 		text := strings.Repeat("x", rapid.SampledFrom([]int{0, 5, 300_000}).Draw(t, "size"))
 		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: text}}}}

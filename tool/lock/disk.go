@@ -52,6 +52,22 @@ func (f *File) bad(err error) error {
 	return agent.Errorf(agent.CodeInvalidInput, "the lock file %s can't be read: %w", f.path, err).WithPath("lock")
 }
 
+func (f *File) unwritten(err error) error {
+	return agent.Errorf(agent.CodeInvalidInput, "the tools of a source are not pinned yet, and the lock file %s can't be written: %w. Run \"fermata lock --accept\" where it can be, and deploy it with the agents file", f.path, err).WithPath("lock")
+}
+
+// CheckWrite returns the error of [File.Filter] for a source that is not pinned yet, if the file
+// can't be written. It changes nothing.
+func (f *File) CheckWrite() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	next, err := f.begin()
+	if err != nil {
+		return f.unwritten(err)
+	}
+	return errors.Join(next.Close(), os.Remove(next.Name()))
+}
+
 // change writes the file anew. A second file beside it, which only one process can make, is
 // what is written first, and keeps others out.
 func (f *File) change(do func(*pins)) (err error) {
@@ -59,7 +75,7 @@ func (f *File) change(do func(*pins)) (err error) {
 	defer f.mu.Unlock()
 	next, err := f.begin()
 	if err != nil {
-		return agent.Errorf(agent.CodeInvalidInput, "the tools of a source are not pinned yet, and the lock file %s can't be written: %w. Run \"fermata lock --accept\" where it can be, and deploy it with the agents file", f.path, err).WithPath("lock")
+		return f.unwritten(err)
 	}
 	defer func() {
 		err = errors.Join(err, next.Close())

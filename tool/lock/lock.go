@@ -55,12 +55,12 @@ func (s source) unknown(name string) bool {
 
 func signIn(source string) string { return source + tool.Separator + tool.SignIn }
 
-// Filter returns the tools that are as they were pinned, and what differs. The first time it
-// pins all. See [tool.Pins].
-func (f *File) Filter(name string, tools []agent.ToolSpec, words *string) (kept []agent.ToolSpec, changes []tool.Change, err error) {
+// Filter tells which tools are as they were pinned, and what differs. The first time it pins
+// all. See [tool.Pins].
+func (f *File) Filter(name string, tools []agent.ToolSpec, words *string) (held tool.Held, err error) {
 	p, err := f.read()
 	if err != nil {
-		return nil, nil, err
+		return held, err
 	}
 	if first, was := p.Sources[name]; first.unknown(name) && !(was && pinned(tools, nil).unknown(name)) {
 		if err := f.change(func(p *pins) {
@@ -72,19 +72,19 @@ func (f *File) Filter(name string, tools []agent.ToolSpec, words *string) (kept 
 			if words == nil { // they were pinned when it listed what to sign in with
 				now.Instructions = was.Instructions
 			}
-			p.Sources[name] = now
+			p.Sources[name], held.New = now, true
 		}); err != nil {
-			return nil, nil, err
+			return tool.Held{}, err
 		}
 		if p, err = f.read(); err != nil {
-			return nil, nil, err
+			return tool.Held{}, err
 		}
 	}
-	kept, changes = p.Sources[name].compare(name, tools, words)
-	return kept, changes, nil
+	held.Tools, held.Changes = p.Sources[name].compare(name, tools, words)
+	return held, nil
 }
 
-// Compare returns what [File.Filter] would say, and writes nothing. Pinned reports whether the
+// Compare returns the changes that [File.Filter] would tell, and writes nothing. Pinned reports whether the
 // source was used before.
 func (f *File) Compare(name string, tools []agent.ToolSpec, words *string) (changes []tool.Change, was bool, err error) {
 	p, err := f.read()
@@ -162,6 +162,9 @@ func Digest(t agent.ToolSpec) string {
 	}
 	return digestOf(map[string]any{"name": t.Name, "description": t.Description, "input": schema, "read_only": t.ReadOnly})
 }
+
+// DigestOfWords is that of what a source says of its tools.
+func DigestOfWords(words string) string { return digestOf(words) }
 
 const digestPrefix = "sha256:"
 

@@ -31,6 +31,19 @@ func confinedServer(t *testing.T, o mcp.Options) rig {
 	return rig{s, &logs{}}
 }
 
+// What holds a program is said by its name.
+func TestConfinementNamesTheSandbox(t *testing.T) {
+	for sandbox, says := range map[tool.Sandbox]string{tool.SandboxLandlock: "the kernel holds it", tool.SandboxBubblewrap: "bubblewrap holds it"} {
+		t.Run(string(sandbox), func(t *testing.T) {
+			for network, with := range map[bool]string{false: "without network", true: "with the network"} {
+				s := mcp.New("desk", []string{"true"}, &mcp.Options{Sandbox: sandbox, Network: network, AsRoot: true})
+				testenv.Need(t, s.CheckStart())
+				require.Equal(t, says+" to its own files, "+with, s.Confinement())
+			}
+		})
+	}
+}
+
 // A server's program has its own files, and none of the user's.
 func TestProgramIsConfined(t *testing.T) {
 	home, outside := t.TempDir(), t.TempDir()
@@ -132,4 +145,14 @@ func TestProgramThatIsNotStarted(t *testing.T) {
 	for _, o := range []mcp.Options{{Confine: "perhaps"}, {Read: []string{"x"}}} {
 		require.ErrorIs(t, mcp.New("tickets", []string{"cat"}, &o).Err(), agent.CodeInvalidInput)
 	}
+}
+
+// Without bwrap it is that which is missing, and not the server's program.
+func TestBubblewrapIsMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	s := mcp.New("tickets", []string{"/bin/true"}, &mcp.Options{Sandbox: tool.SandboxBubblewrap, AsRoot: true, Home: t.TempDir()})
+	defer s.Close()
+	_, err := s.List(t.Context())
+	require.ErrorContains(t, err, "bubblewrap can't hold it")
+	require.ErrorContains(t, err, "install it (the package is called bubblewrap)")
 }

@@ -266,7 +266,7 @@ func progressText(p *sdk.ProgressNotificationParams) string {
 
 // bare takes the machinery off an error of starting a program.
 func bare(err error) error {
-	if e := (*exec.Error)(nil); errors.As(err, &e) {
+	if e, ok := err.(*exec.Error); ok { // and no one that is told of another program
 		return e.Err
 	}
 	return err

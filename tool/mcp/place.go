@@ -102,9 +102,9 @@ func (s *Server) Confinement() string {
 	case !p.Enforced():
 		return "nothing holds it: it may do what the worker's user may"
 	case p.Offline():
-		return "the kernel holds it to its own files, without network"
+		return p.Holder() + " holds it to its own files, without network"
 	}
-	return "the kernel holds it to its own files, with the network"
+	return p.Holder() + " holds it to its own files, with the network"
 }
 
 // hint is what to look at where a program does not start that works elsewhere.

@@ -54,6 +54,7 @@ func TestShellHasNetwork(t *testing.T) {
 		b := setup(t, &workspace.Options{Sandbox: s, Network: true, Read: []string{w.read}})
 		b.put(t, "escape.py", escapePy)
 		require.NotContains(t, b.Confinement(), "They have no network.")
+		require.Contains(t, b.Confinement(), "They have the network, with this machine's own ports.")
 		for _, way := range []string{"PY tcp PORT", "PY udp PORT", "PY unix SOCKET"} {
 			status, out := b.shell(t, w.command(way))
 			require.Equal(t, "[exit status 0]", status, "%s: %s", way, out)
@@ -102,11 +103,12 @@ func TestShellIsBounded(t *testing.T) {
 }
 
 func bounded(t *testing.T, b bench) {
-	_, out := b.shell(t, "cat /proc/self/limits /proc/self/oom_score_adj")
+	_, out := b.shell(t, "cat /proc/self/limits /proc/self/oom_score_adj; grep Cap.*: /proc/self/status")
 	require.Regexp(t, `Max core file size +0 +0 `, out)
 	require.Regexp(t, `Max file size +17179869184 +17179869184 `, out)
 	require.Regexp(t, `Max processes +\d{1,4} `, out)
 	require.Contains(t, out, "\n800\n")
+	require.Regexp(t, `CapPrm:\s+0{16}\nCapEff:\s+0{16}\n`, out)
 	own, err := os.ReadFile("/proc/self/limits")
 	require.NoError(t, err)
 	require.Regexp(t, `Max realtime timeout +unlimited +unlimited `, string(own))

@@ -231,10 +231,13 @@ func (w *Workspace) Confinement() string {
 		return "Commands are refused: this worker may not run any."
 	}
 	p := w.policy()
-	if p.Offline() {
+	switch {
+	case p.Offline():
 		return p.Words() + " They have no network."
+	case p.Enforced():
+		return p.Words() + " They have the network, with this machine's own ports."
 	}
-	return p.Words()
+	return p.Words() // that nothing holds them
 }
 
 // ended reports whether nobody waits for the result any more.

@@ -71,7 +71,7 @@ func (c *checker) mapping(part entry, wants string) []entry {
 // the entry.
 func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 	if e.value.Kind != yaml.MappingNode {
-		c.add(agent.CodeInvalidInput, e.key, "%s wants its fields, such as model: or command:, and not a plain value", where)
+		c.add(agent.CodeInvalidInput, e.key, "%s wants its fields, such as %s:, and not a plain value", where, usual(reflect.TypeFor[T]()))
 		return out, false
 	}
 	before := len(c.faults)
@@ -147,9 +147,9 @@ func (c *checker) refused(e entry, where string, err error, t reflect.Type) {
 		text = where + "." + what.Message
 	}
 	if strings.HasSuffix(text, "is not known here") {
-		text += meant(what.Path, fieldNames(t))
+		text += meantIn(t, what.Path)
 	}
-	if strings.HasSuffix(text, ".agents wants an object, not string") {
+	if strings.HasPrefix(what.Path, "agents[") && strings.HasSuffix(text, "] wants an object, not string") {
 		text += "; a sub-agent is written as {agent: NAME}"
 	}
 	c.add(what.Code, e.at(what.Path), "%s", text)

@@ -326,10 +326,11 @@ type ServerState struct {
 // to be downloaded first.
 const askTime = agent.Duration(5 * time.Second)
 
-// AskServers asks all MCP servers that some agent uses for their tools, at the same time,
-// and ends them. The states are in the order of names.
-func (f *File) AskServers(ctx context.Context) []ServerState {
+// AskServers asks MCP servers that some agent uses for their tools, at the same time, and
+// ends them: all, or those that are named. The states are in the order of names.
+func (f *File) AskServers(ctx context.Context, names ...string) []ServerState {
 	_, servers := f.uses()
+	servers = slices.DeleteFunc(servers, func(s string) bool { return len(names) > 0 && !slices.Contains(names, s) })
 	states := make([]ServerState, len(servers))
 	var all sync.WaitGroup
 	for i, name := range servers {
@@ -376,25 +377,4 @@ func (k *Kit) Close() error {
 	}
 	k.open = nil
 	return errors.Join(faults...)
-}
-
-// Program is the program of an MCP server.
-type Program struct {
-	Server  string
-	Command string
-	Err     error // why it can't be started; nil if it is there
-}
-
-// Programs lists the programs of the MCP servers that no agent uses. The others are asked
-// by [File.AskServers].
-func (f *File) Programs() (list []Program) {
-	_, used := f.uses()
-	for _, name := range slices.Sorted(maps.Keys(f.servers)) {
-		s := f.servers[name]
-		if len(s.Command) == 0 || slices.Contains(used, name) {
-			continue
-		}
-		list = append(list, Program{Server: name, Command: s.Command[0], Err: s.found()})
-	}
-	return list
 }

@@ -2,22 +2,29 @@ package agentsfile
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
 // meant suggests the name that is nearest to one that is not known; empty if none is
 // near.
 func meant(name string, known []string) string {
+	if best := Nearest(name, known); best != "" {
+		return "; is " + quote(best) + " meant?"
+	}
+	return ""
+}
+
+// Nearest is the known name that differs from another one by at most two letters, and by the
+// fewest; empty if there is none.
+func Nearest(name string, known []string) string {
 	best, least := "", 3 // at most two letters are other ones
 	for _, k := range known {
 		if d := distance(name, k); d < least && d < len(k) {
 			best, least = k, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return "; is " + quote(best) + " meant?"
+	return best
 }
 
 // distance is how many letters have to be put in, taken out, replaced or exchanged with
@@ -55,4 +62,34 @@ func fieldNames(t reflect.Type) (names []string) {
 		}
 	}
 	return names
+}
+
+// usual is a field that most values of a type have. An agent's name is its key.
+func usual(t reflect.Type) string {
+	names := slices.DeleteFunc(fieldNames(t), func(name string) bool { return name == "name" })
+	return names[0]
+}
+
+// meantIn suggests a field of what the path of an unknown one leads to.
+func meantIn(t reflect.Type, path string) string {
+	for {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+			t = t.Elem()
+		}
+		name, rest, index := step(path)
+		if rest == "" {
+			return meant(name, fieldNames(t))
+		}
+		if path = rest; index >= 0 || t.Kind() != reflect.Struct {
+			continue
+		}
+		i := slices.IndexFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			return tag == name
+		})
+		if i < 0 {
+			continue
+		}
+		t = reflect.VisibleFields(t)[i].Type
+	}
 }

@@ -78,3 +78,24 @@ func (f *File) asksAnybody(def agent.Definition) bool {
 	}
 	return false
 }
+
+// Program is the program of an MCP server.
+type Program struct {
+	Server  string
+	Command string
+	Err     error // why it can't be started; nil if it is there
+}
+
+// Programs lists the programs of the MCP servers that no agent uses. The others are asked
+// by [File.AskServers].
+func (f *File) Programs() (list []Program) {
+	_, used := f.uses()
+	for _, name := range slices.Sorted(maps.Keys(f.servers)) {
+		s := f.servers[name]
+		if len(s.Command) == 0 || slices.Contains(used, name) {
+			continue
+		}
+		list = append(list, Program{Server: name, Command: s.Command[0], Err: s.found()})
+	}
+	return list
+}

@@ -55,9 +55,9 @@ type some struct {
 	free []string
 }
 
-func (s some) Filter(source string, tools []agent.ToolSpec, words *string) ([]agent.ToolSpec, []tool.Change, error) {
+func (s some) Filter(source string, tools []agent.ToolSpec, words *string) (tool.Held, error) {
 	if slices.Contains(s.free, source) {
-		return tools, nil, nil
+		return tool.Held{Tools: tools}, nil
 	}
 	return s.Pins.Filter(source, tools, words)
 }

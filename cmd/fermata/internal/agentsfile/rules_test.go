@@ -75,7 +75,18 @@ func TestFaultsOfRules(t *testing.T) {
 			`fermata.yaml:7: agents.a.rules[0]: default must be approve or reject, not "perhaps"`,
 			"fermata.yaml:8: agents.a.rules[1]: approvers, confirm, remind, deadline and default belong to a rule that asks, not to one that does deny",
 		}},
-		{"unknown field", "    rules:\n      - do: ask\n        tool: x\n", []string{"fermata.yaml:6: agents.a.rules[0].tool is not known here"}},
+		{"nobody approves", "    tools: [fs_write]\n    rules:\n      - do: ask\n        approvers: []\ntools: {fs_write: {approval: {approvers: []}}}\n", []string{
+			"fermata.yaml:7: agents.a.rules[0]: approvers is empty: name some, or leave it out, and anybody may approve",
+			"fermata.yaml:8: tools.fs_write.approval: approvers is empty: name some, or leave it out, and anybody may approve",
+		}},
+		{"kinds in a list", "    rules:\n      - do: ask\n      - do: ask\n        approvers: ana\n      - {do: ask, confirm: true, approver: [a]}\nshell: {network: yes}\ndaily: 300\n", []string{
+			"fermata.yaml:7: agents.a.rules[1].approvers wants a list, not string",
+			"fermata.yaml:9: shell.network wants true or false, not string",
+			"fermata.yaml:10: daily wants its fields, such as tokens:, and not a plain value",
+		}},
+		{"a rule's other faults", "    rules:\n      - {do: ask, confirm: true}\n", []string{"fermata.yaml:5: agents.a.rules[0].confirm wants a string, not bool"}},
+		{"a rule's unknown field", "    rules:\n      - {do: ask, approver: [a]}\n", []string{"fermata.yaml:5: agents.a.rules[0].approver is not known here; is \"approvers\" meant?"}},
+		{"unknown field", "    rules:\n      - do: ask\n        tool: x\n", []string{"fermata.yaml:6: agents.a.rules[0].tool is not known here; is \"tools\" meant?"}},
 		{"misspelt tools", "    rules:\n      - {do: deny, tools: [\"fs_*\", shel_run]}\n      - {do: deny, tools: [subagent__nobody]}\n    ceiling: [fs_raed]\n", []string{
 			`fermata.yaml:5: agents.a.rules[0].tools[1]: no tool is called "shel_run"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; is "shell_run" meant?`,
 			`fermata.yaml:6: agents.a.rules[1].tools[0]: no tool is called "subagent__nobody"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"`,

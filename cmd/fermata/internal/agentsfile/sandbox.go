@@ -137,7 +137,11 @@ func (k *Kit) Check() error {
 	if err == nil && slices.Contains(tools, workspace.ShellTool) {
 		err = k.place.CheckShell()
 	}
-	if err != nil {
+	switch own := f.workspace != f.Dir; {
+	case err == nil:
+	case own || confine.IsRoot() && !f.asRoot: // another workspace mends nothing
+		return agent.Errorf(agent.CodeOf(err), "%s: %w", f.Path, err)
+	default:
 		return agent.Errorf(agent.CodeOf(err), "%s: %w; the workspace is %s, and another is named so: workspace: ./project", f.Path, err, f.workspace)
 	}
 	for i, s := range k.servers {

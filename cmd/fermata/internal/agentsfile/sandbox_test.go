@@ -55,25 +55,25 @@ func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 		"fs_read, fs_list]}}\n":                                       "",
 		"fs_read, \"mcp:t\"]}}\nmcp: {t: {command: [cat]}}\n":         "",
 		"fs_write]}}\n":                                               "",
-		"shell_run]}}\n":                                              "it could write " + filepath.Join(dir, "fermata.yaml"),
+		"shell_run]}}\n":                                              "programs could write " + filepath.Join(dir, "fermata.yaml"),
 		"shell_run]}}\nworkspace: .\n":                                "another is named so: workspace: ./project",
 		"shell_run]}}\nworkspace: ./project\n":                        "",
 		"shell_run]}}\nworkspace: ./project\nshell: {write: [bin]}\n": "",
-		"shell_run]}}\nworkspace: ./project\nshell: {sandbox: bubblewrap, write: [.]}\n":                 "it could write ",
-		"shell_run]}}\nworkspace: ./project\nshell: {write: [.]}\n":                                      "it could write ",
-		"shell_run]}}\nworkspace: ./project\nshell: {read: [.]}\n":                                       "it could read " + filepath.Join(dir, "data"),
+		"shell_run]}}\nworkspace: ./project\nshell: {sandbox: bubblewrap, write: [.]}\n":                 "programs could write ",
+		"shell_run]}}\nworkspace: ./project\nshell: {write: [.]}\n":                                      "programs could write ",
+		"shell_run]}}\nworkspace: ./project\nshell: {read: [.]}\n":                                       "programs could read " + filepath.Join(dir, "data"),
 		"shell_run]}}\nworkspace: ./data\n":                                                              "", // told by Open
-		"shell_run, \"mcp:t\"]}}\nworkspace: bin\nmcp: {t: {command: [bin/tickets]}}":                    "it could write " + filepath.Join(dir, "bin"),
-		"shell_run, \"mcp:t\"]}}\nworkspace: server\nmcp: {t: {command: [cat, server/index.js]}}":        "it could write " + filepath.Join(dir, "server"),
-		"shell_run, \"mcp:t\"]}}\nworkspace: server\nmcp: {t: {command: [cat, --file=server/index.js]}}": "it could write " + filepath.Join(dir, "server"),
-		"shell_run, \"mcp:t\"]}}\nworkspace: project\nmcp: {t: {command: [cat], dir: project}}":          "it could write " + filepath.Join(dir, "project"),
+		"shell_run, \"mcp:t\"]}}\nworkspace: bin\nmcp: {t: {command: [bin/tickets]}}":                    "programs could write " + filepath.Join(dir, "bin"),
+		"shell_run, \"mcp:t\"]}}\nworkspace: server\nmcp: {t: {command: [cat, server/index.js]}}":        "programs could write " + filepath.Join(dir, "server"),
+		"shell_run, \"mcp:t\"]}}\nworkspace: server\nmcp: {t: {command: [cat, --file=server/index.js]}}": "programs could write " + filepath.Join(dir, "server"),
+		"shell_run, \"mcp:t\"]}}\nworkspace: project\nmcp: {t: {command: [cat], dir: project}}":          "programs could write " + filepath.Join(dir, "project"),
 		"fs_write, \"mcp:t\"]}}\nmcp: {t: {command: [cat]}}\n":                                           "no tool may write what is in " + dir,
 		"fs_write, \"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: server}}\n":                              "",
 		"fs_write, \"mcp:t\"]}}\nworkspace: project\nmcp: {t: {command: [cat]}}\n":                       "",
 		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], write: [project]}}\n":                                   "",
-		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], write: [.]}}\n":                                         "fermata.yaml:3: mcp.t: the MCP server t is not started: it could write ",
-		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], read: [.]}}\n":                                          "it could read " + filepath.Join(dir, "data"),
-		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: .}}\n":                                             "it could read " + filepath.Join(dir, "data"),
+		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], write: [.]}}\n":                                         "fermata.yaml:3: mcp.t: the MCP server t is not started: programs could write ",
+		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], read: [.]}}\n":                                          "programs could read " + filepath.Join(dir, "data"),
+		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: .}}\n":                                             "programs could read " + filepath.Join(dir, "data"),
 		"\"mcp:t\"]}}\nmcp: {t: {command: [cat], dir: ., confine: never}}\n":                             "",
 	} {
 		if text == "shell_run]}}\nworkspace: ./data\n" {
@@ -178,4 +178,17 @@ func TestSandboxThatIsMissing(t *testing.T) {
 		_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 		require.ErrorContains(t, err, words)
 	}
+}
+
+// Another workspace is the remedy only where the workspace is the file's own folder.
+func TestARemedyThatMends(t *testing.T) {
+	write(t, "agents: {a: {model: \"script:script.yaml\", tools: [shell_run]}}\nas_root: true\nworkspace: ./project\nshell: {write: [.]}\n")
+	require.NoError(t, os.Mkdir("project", 0o700))
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
+	require.NoError(t, err)
+	kit, err := f.Open(nil, nil)
+	require.NoError(t, err)
+	defer kit.Close()
+	require.ErrorIs(t, kit.Check(), agent.CodeDenied)
+	require.NotContains(t, kit.Check().Error(), "workspace: ./project")
 }

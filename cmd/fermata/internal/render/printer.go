@@ -109,6 +109,10 @@ func (t *Printer) aside(e agent.Event) {
 		t.child(e)
 	case agent.EventCompacted:
 		t.note("the model goes on from a summary of what was said before")
+	case agent.EventToolsChanged:
+		if r := e.ToolsChange; r != nil && len(r.Left) > 0 {
+			t.note("%s goes without %s: look at it with fermata lock", untrusted.Name(r.Source), LeftOut(*r))
+		}
 	case agent.EventLimitExtended:
 		t.note("%s is renewed", e.Extended)
 	case agent.EventVerbRefused:

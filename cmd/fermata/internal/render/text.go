@@ -119,3 +119,16 @@ func same(a, b []byte) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, agent.UnescapeHTML(a)) == nil && json.Compact(&y, agent.UnescapeHTML(b)) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
+
+// LeftOut says what of a source nobody has accepted.
+func LeftOut(r agent.ToolsChange) string {
+	var names []string
+	for _, name := range r.Left {
+		if name == r.Source {
+			names = append(names, "what it says of its tools")
+			continue
+		}
+		names = append(names, untrusted.Name(name))
+	}
+	return strings.Join(names, ", ")
+}

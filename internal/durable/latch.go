@@ -1,0 +1,91 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// keyGuard keeps a process that lacks a key from taking work: a task that a worker has
+// taken and can't read waits until it times out. After the first one no poll reaches
+// the server any more.
+type keyGuard struct {
+	once sync.Once
+	shut chan struct{} // closed once bad is set
+	bad  *status.Status
+}
+
+func newLatch() *keyGuard { return &keyGuard{shut: make(chan struct{})} }
+
+func (l *keyGuard) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	if u, ok := ctx.Value(unreadKey{}).(*Unread); ok {
+		u.latch = l
+	}
+	polls := strings.HasSuffix(method, "/PollWorkflowTaskQueue") || strings.HasSuffix(method, "/PollActivityTaskQueue")
+	if bad := l.err(); polls && bad != nil {
+		return bad
+	}
+	err := call(ctx, method, in, out, conn, o...)
+	var unread *agent.Error
+	if !errors.As(err, &unread) {
+		return err
+	}
+	// An invalid argument is what the SDK does not try again.
+	bad := status.New(codes.InvalidArgument, unread.Message)
+	if polls {
+		l.once.Do(func() {
+			l.bad = bad
+			close(l.shut)
+		})
+	}
+	return bad.Err()
+}
+
+// err is why no poll reaches the server; nil while they do.
+func (l *keyGuard) err() error {
+	select {
+	case <-l.shut:
+		return l.bad.Err()
+	default:
+		return nil
+	}
+}
+
+// Unread tells when a connection takes no more work, since its process was given a task that
+// it can't decrypt. The zero value is of no connection: ask one.
+type Unread struct{ latch *keyGuard }
+
+type unreadKey struct{}
+
+// UnreadFor is how long a worker that takes no more work goes on with what it has. It is not
+// short: who starts it again at once has it take a task each time. Tests make it short.
+var UnreadFor = 2 * time.Minute
+
+// Asking makes a call to the server, with this context, one that asks its connection. A
+// connection that [Codec.Interceptors] did not prepare does not answer.
+func (u *Unread) Asking(ctx context.Context) context.Context {
+	return context.WithValue(ctx, unreadKey{}, u)
+}
+
+// Wait returns what the process lacks, [agent.CodeNotSetUp], when the connection takes no more
+// work; nil if the context ends first.
+func (u *Unread) Wait(ctx context.Context) error {
+	var shut chan struct{} // blocks
+	if u.latch != nil {
+		shut = u.latch.shut
+	}
+	select {
+	case <-shut:
+		return agent.Errorf(agent.CodeNotSetUp, "%s", u.latch.bad.Message())
+	case <-ctx.Done():
+		return nil
+	}
+}

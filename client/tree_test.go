@@ -31,7 +31,7 @@ func shown(t *testing.T, f *fake, session, run string) (out []string) {
 }
 
 func TestTree(t *testing.T) {
-	waiting := execution(t, "a/pay-1/ask-1", "r4", running, agent.Memo{V: 1, Run: "r4", Status: agent.StatusSuspended, Suspension: "s-1"}, map[string]any{agent.AttrWaitsFor: []string{"paused"}})
+	waiting := execution(t, "a/pay-1/ask-1", "r4", running, agent.Memo{V: 1, Run: "r4", Status: agent.StatusSuspended, Suspension: "s-1"}, map[string]any{agent.AttrWaitsFor: []string{"held"}})
 	top := node(t, "a", "r1", running, 5, 0)
 	top.FirstRunId = "r1"
 	f := &fake{

@@ -95,7 +95,7 @@ type tellings struct {
 	heard map[string][]agent.Code
 }
 
-func (t *tellings) Told(told observe.RunCommand) error {
+func (t *tellings) Command(told observe.RunCommand) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var said struct{ ID string }
@@ -104,7 +104,7 @@ func (t *tellings) Told(told observe.RunCommand) error {
 	return nil
 }
 
-func (t *tellings) Happened(observe.RunEvent) error { return nil }
+func (t *tellings) Event(observe.RunEvent) error { return nil }
 
 // A verb with an id that is refused is in the audit once: nobody says it a second time.
 func TestARefusalIsAuditedOnce(t *testing.T) {

@@ -197,7 +197,7 @@ func message(n ast.Node) (name, text string) {
 		}
 	}
 	if strings.HasPrefix(name, "Fault") {
-		name = "ProviderError" // model.Fault makes it one
+		name = "CodeProviderError" // model.Fault makes it one
 	}
 	return name, text
 }

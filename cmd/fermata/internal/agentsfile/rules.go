@@ -40,7 +40,7 @@ func checkLists(c *checker, e entry, def agent.Definition) {
 		c.part(e, at, agent.Definition{Agents: []agent.SubAgent{a}})
 		c.output(e, at+".output", a.Output)
 	}
-	c.part(e, "asking", agent.Definition{AnswerTimeouts: def.AnswerTimeouts})
+	c.part(e, "answer_timeouts", agent.Definition{AnswerTimeouts: def.AnswerTimeouts})
 }
 
 // schema reports what is wrong with a schema.

@@ -1,4 +1,4 @@
-package asking_test
+package console_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package story_test
+package render_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package outside_test
+package untrusted_test
 
 import (
 	"encoding/json"

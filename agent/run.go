@@ -173,6 +173,19 @@ func (t ToolCount) Without(before ToolCount) ToolCount {
 // OK reports whether the task was really finished.
 func (o Outcome) OK() bool { return o.Status == StatusCompleted }
 
+// Decode writes the output of a completed run into a value, as encoding/json does. It
+// returns [Outcome.Err] for a run that was not completed, and [CodeIncompatible] for an
+// output that does not fit the value, or for none: the agent has no [Definition.Output].
+func (o *Outcome) Decode(into any) error {
+	if err := o.Err(); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(o.Output, into); err != nil {
+		return Errorf(CodeIncompatible, "the output of the run is no %T: %w", into, err)
+	}
+	return nil
+}
+
 // Err is why the run has no answer: nil for one that was completed or stopped.
 func (o Outcome) Err() error {
 	switch {

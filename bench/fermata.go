@@ -111,7 +111,7 @@ func (t *fermataTree) id() string { return t.run.Session }
 
 // interrupt returns with the root's own answer.
 func (t *fermataTree) interrupt(ctx context.Context) (heard bool, err error) {
-	_, err = t.run.Interrupt(ctx, "measured")
+	_, err = t.run.Interrupt(ctx, "measured", nil)
 	return true, err
 }
 
@@ -188,7 +188,7 @@ func (t *fermataTree) resume(ctx context.Context, c *workerProcs) error {
 
 // stop ends the tree, and wants a handoff of every agent, in the tree's order.
 func (t *fermataTree) stop(ctx context.Context) error {
-	if _, err := t.run.Stop(ctx, "measured", patience); err != nil {
+	if _, err := t.run.Stop(ctx, "measured", &client.StopOptions{Deadline: patience}); err != nil {
 		return err
 	}
 	o, err := t.run.Result(ctx)

@@ -111,6 +111,6 @@ func (l *fermataRunner) resume(ctx context.Context, id string) error {
 }
 
 func (l *fermataRunner) stop(ctx context.Context, id string) error {
-	_, err := l.run(id).Stop(ctx, "measured", 0)
+	_, err := l.run(id).Stop(ctx, "measured", nil)
 	return err
 }

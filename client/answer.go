@@ -11,12 +11,12 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// AnswerOptions is an answer: one of Text, Choice and Data is wanted.
+// AnswerOptions are optional; nil means all defaults.
 type AnswerOptions struct {
-	Text string
-	// Choice is the number of one of the request's choices, from 0; nil means none.
+	// Choice is the number of one of the request's choices, from 0, instead of a text;
+	// nil means none.
 	Choice *int
-	// Data is a client tool's result, as JSON.
+	// Data is a client tool's result, as JSON, instead of a text.
 	Data json.RawMessage
 	// By is who answers: a claim, recorded as one.
 	By string
@@ -47,14 +47,15 @@ type RejectOptions struct {
 	Token string
 }
 
-// Answer answers a question, a limit that asks, or a client tool's call. It goes
-// to the run that asked. Errors are [agent.CodeInvalidInput] and [agent.CodeTooLarge],
+// Answer answers a question, a limit that asks, or a client tool's call. The text is
+// empty if the options have a choice or data. The answer goes to the run that asked. Errors are [agent.CodeInvalidInput] and [agent.CodeTooLarge],
 // [agent.CodeStale] where the request is not open any more or another run is live,
 // [agent.CodeClosed] where the run has ended, [agent.CodeDenied], [agent.CodeBadSignature],
 // [agent.CodeExpired] and [agent.CodeUsed] where approvers are named, and
 // [agent.CodeNoWorker] or [agent.CodeTimeout] where nobody answers.
-func (c *Client) Answer(ctx context.Context, req agent.Request, a AnswerOptions) (agent.Ack, error) {
-	return c.update(ctx, req.Session, agent.AnswerCommand{CommandHeader: orderTo(req, a.By, a.Token), Request: req.ID, Text: a.Text, Choice: a.Choice, Data: a.Data})
+func (c *Client) Answer(ctx context.Context, req agent.Request, text string, o *AnswerOptions) (agent.Ack, error) {
+	o = cmp.Or(o, &AnswerOptions{})
+	return c.update(ctx, req.Session, agent.AnswerCommand{CommandHeader: orderTo(req, o.By, o.Token), Request: req.ID, Text: text, Choice: o.Choice, Data: o.Data})
 }
 
 // Approve lets the call be made that a request is about. The digest that the

@@ -27,6 +27,9 @@ type EventsOptions struct {
 	// of tools, from [Options.Live]. A piece comes after the event that opens its
 	// turn, and never after the message that says all of it.
 	Live bool
+	// Tree adds the events of all runs below: those of one run in their order, after the
+	// child.started and before the child.ended of the parent. Its cursors are its own.
+	Tree bool
 }
 
 // Event is an event of a session. Its JSON is the wire form (docs/wire.md §9).
@@ -38,12 +41,18 @@ type Event struct {
 	Run     string
 	// Live is set where the event is live, and not recorded.
 	Live *live.Event
+
+	tree []treePlace // of an event that was read with its tree; the last is the event's own
 }
 
-// Cursor is where a reader that has the event comes back; empty for a live event.
+// Cursor is where a reader that has the event comes back; empty for a live event. The
+// cursor of an event that was read with its tree names the places of all open runs.
 func (e Event) Cursor() string {
-	if e.Live != nil {
+	switch {
+	case e.Live != nil:
 		return ""
+	case e.tree != nil:
+		return treeCursor(e.tree)
 	}
 	return agent.Cursor(e.Seq)
 }
@@ -78,6 +87,11 @@ func (c *Client) Events(ctx context.Context, session string, o *EventsOptions) i
 		o = &EventsOptions{}
 	}
 	return func(yield func(Event, error) bool) {
+		if o.Tree {
+			t := &treeReader{client: c, options: *o, out: make(chan treeStep), ends: map[string]chan struct{}{}}
+			t.events(ctx, session, yield)
+			return
+		}
 		r := &reader{client: c, session: session, follow: o.Follow, patient: o.Follow, yield: yield}
 		r.tell(c.events(ctx, r, o))
 	}
@@ -138,15 +152,18 @@ func (r *reader) readStored(ctx context.Context, after string) (err error) {
 	return r.known()
 }
 
-// Follow yields the events of the session's log after one (zero: from its
-// beginning) and goes on as they come, until the run's end or the context's. It
-// is [Client.Events] for one run: what is no longer open is read from the store,
-// without which that is [agent.CodeNotSetUp]; where no worker answers, the error is
-// [agent.CodeNoWorker], and one may come back.
-func (r *Run) Follow(ctx context.Context, after int64) iter.Seq2[agent.Event, error] {
-	return func(yield func(agent.Event, error) bool) {
-		f := &reader{client: r.client, session: r.Session, only: r.ID, after: after, follow: true}
-		f.yield = func(e Event, err error) bool { return yield(e.Event, err) }
-		f.tell(f.read(ctx))
+// Follow yields the events of the session's log after a cursor (empty: from its
+// beginning) and goes on as they come, until the run or the context ends. It is
+// [Client.Events] for one run. It reads stored events from [Options.Store]; without a
+// store that is [agent.CodeNotSetUp]. If no worker answers, the error is
+// [agent.CodeNoWorker], and the reader may come back with its last cursor.
+func (r *Run) Follow(ctx context.Context, after string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		f := &reader{client: r.client, session: r.Session, only: r.ID, follow: true, yield: yield}
+		seq, err := agent.CursorSeq(after)
+		if f.after = seq; err == nil {
+			err = f.read(ctx)
+		}
+		f.tell(err)
 	}
 }

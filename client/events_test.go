@@ -204,7 +204,7 @@ func TestEventsWithoutAWorker(t *testing.T) {
 		require.ErrorIs(t, err, agent.CodeNoWorker)
 		require.Equal(t, th.wires(0)[:2], lines)
 		var seqs []int64
-		for e, err := range (&Run{client: th.client(), Session: "a", ID: "run-1"}).Follow(t.Context(), 1) {
+		for e, err := range (&Run{client: th.client(), Session: "a", ID: "run-1"}).Follow(t.Context(), agent.Cursor(1)) {
 			if err != nil {
 				require.ErrorIs(t, err, agent.CodeNoWorker, "one run's reader decides itself whether to wait")
 				break

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ type ExportOptions struct {
 }
 
 // lasts is how long the export is good; zero means forever.
-func (o ExportOptions) lasts() (time.Duration, error) {
+func (o *ExportOptions) lasts() (time.Duration, error) {
 	switch {
 	case o.Key.ID() == "":
 		return 0, agent.Errorf(agent.CodeNotSetUp, "export refused: there is no key to sign with; there is none by default")
@@ -76,7 +77,8 @@ func exported(c export.Content, chunks int) ExportInfo {
 // session below another one, [agent.CodeNotFound], [agent.CodeBusy] for a run that is neither suspended nor at its end
 // or has live runs below it, [agent.CodeStale] where the last run was ended from
 // outside and is not stored to its end, and those of the store and of a query.
-func (c *Client) Export(ctx context.Context, session string, w io.Writer, o ExportOptions) (ExportInfo, error) {
+func (c *Client) Export(ctx context.Context, session string, w io.Writer, o *ExportOptions) (ExportInfo, error) {
+	o = cmp.Or(o, &ExportOptions{})
 	lasts, err := o.lasts()
 	if err != nil {
 		return ExportInfo{}, err
@@ -115,7 +117,7 @@ func (c *Client) CancelExported(ctx context.Context, e ExportInfo) error {
 	if run.ID != e.Run || s.Status != agent.StatusSuspended || s.Seq != e.Seq {
 		return agent.Errorf(agent.CodeStale, "session %s has gone on since it was exported, and was not ended: throw the file away, and export it again", e.Session)
 	}
-	_, err = run.Cancel(ctx, agent.ReasonExported)
+	_, err = run.Cancel(ctx, agent.ReasonExported, nil)
 	return err
 }
 

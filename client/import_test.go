@@ -27,7 +27,7 @@ func TestTheOrderInWhichAnExportIsRefused(t *testing.T) {
 		var file bytes.Buffer
 		_, err := export.Write(&file, content, key, func(func(store.Packed, error) bool) {})
 		require.NoError(t, err)
-		_, err = c.Import(t.Context(), bytes.NewReader(file.Bytes()), ImportOptions{Keys: ours.Keys()})
+		_, err = c.Import(t.Context(), bytes.NewReader(file.Bytes()), &ImportOptions{Keys: ours.Keys()})
 		return err
 	}
 	fresh := export.Content{Head: store.Head{V: 1, Session: "s", Run: "r", Agent: "a", Status: agent.StatusCompleted}}.Stamp("k", time.Now(), 0)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -18,8 +19,9 @@ import (
 // stores the log, and the run tries again by itself.
 const RequestWorkerLost = agent.RequestType(agent.CodeWorkerLost)
 
-// InboxFilter says which open requests to list; the zero value means all.
-type InboxFilter struct {
+// InboxOptions say which open requests to list; nil means all.
+type InboxOptions struct {
+	// Agent lists the requests of one agent's runs.
 	Agent string
 	// WaitsFor is the requests' type (question, approval, client_tool, limit), [RequestWorkerLost], or
 	// another value of the search attribute FermataWaitsFor.
@@ -28,8 +30,21 @@ type InboxFilter struct {
 	Older time.Duration
 	// Approver lists requests that name this approver.
 	Approver string
-	// Session lists the requests of a session and of all below it.
+	// Session lists the requests of a session and of all sessions below it.
 	Session string
+	// PageSize is the most runs whose requests [Client.InboxPage] returns; zero means the
+	// server's default.
+	PageSize int
+	// PageToken is where the listing begins: the [InboxPage.NextPageToken] of a listing
+	// with the same options. Empty means its beginning.
+	PageToken string
+}
+
+// InboxPage is a page of open requests.
+type InboxPage struct {
+	Items []InboxItem `json:"items"`
+	// NextPageToken is where the next page begins; empty after the last.
+	NextPageToken string `json:"next_page_token,omitempty"`
 }
 
 // InboxItem is an open request as listings know it: without the arguments of its
@@ -43,28 +58,46 @@ type InboxItem struct {
 	Reminded bool `json:"reminded,omitempty"`
 }
 
-// Inbox yields the open requests of all sessions, and runs that keep losing workers, from one listing: no run and no
-// worker is asked, so it may be behind by a moment. The order is the listing's,
-// that of the run that began last first; of one run, the oldest request first.
-// Errors are those of reaching the server.
-func (c *Client) Inbox(ctx context.Context, f InboxFilter) iter.Seq2[InboxItem, error] {
+// Inbox yields the open requests of all sessions, and the runs that keep losing workers.
+// It asks the server's listing, and neither runs nor workers, so it may be some seconds
+// behind. The run that began last comes first, and of one run the oldest request. Errors
+// are [agent.CodeInvalidInput] for a page token that no listing returned, and those of
+// reaching the server.
+func (c *Client) Inbox(ctx context.Context, o *InboxOptions) iter.Seq2[InboxItem, error] {
 	return func(yield func(InboxItem, error) bool) {
-		now := time.Now()
-		for info, err := range c.executions(ctx, f.query()) {
+		next := *cmp.Or(o, &InboxOptions{})
+		for more := true; more; more = next.PageToken != "" {
+			page, err := c.InboxPage(ctx, &next)
 			if err != nil {
-				yield(InboxItem{}, fmt.Errorf("listing open requests: %w", err))
+				yield(InboxItem{}, err)
 				return
 			}
-			for _, w := range f.items(info, now) {
+			for _, w := range page.Items {
 				if !yield(w, nil) {
 					return
 				}
 			}
+			next.PageToken = page.NextPageToken
 		}
 	}
 }
 
-func (f InboxFilter) query() string {
+// InboxPage returns one page of what [Client.Inbox] yields, with the same errors. A page
+// may have fewer or more items than its size: it counts runs.
+func (c *Client) InboxPage(ctx context.Context, o *InboxOptions) (InboxPage, error) {
+	o = cmp.Or(o, &InboxOptions{})
+	infos, token, err := c.page(ctx, o.query(), o.PageSize, o.PageToken)
+	if err != nil {
+		return InboxPage{}, fmt.Errorf("listing open requests: %w", err)
+	}
+	p := InboxPage{Items: []InboxItem{}, NextPageToken: token}
+	for _, info := range infos {
+		p.Items = append(p.Items, o.items(info, time.Now())...)
+	}
+	return p, nil
+}
+
+func (f *InboxOptions) query() string {
 	q := openRuns
 	switch f.WaitsFor {
 	case string(agent.SuspensionInputRequired), string(RequestWorkerLost):
@@ -92,7 +125,7 @@ func within(session string) string {
 }
 
 // items are a run's open requests that fit the filter.
-func (f InboxFilter) items(info *workflowpb.WorkflowExecutionInfo, now time.Time) (out []InboxItem) {
+func (f *InboxOptions) items(info *workflowpb.WorkflowExecutionInfo, now time.Time) (out []InboxItem) {
 	memo := ReadMemo(info)
 	for _, q := range memo.Requests {
 		age := now.Sub(q.Opened)
@@ -119,7 +152,7 @@ func lostText(memo agent.Memo) string {
 
 // isOf reports whether one of a run's requests is of the type and for the approver
 // that the run was found by.
-func (f InboxFilter) isOf(q agent.MemoRequest) bool {
+func (f *InboxOptions) isOf(q agent.MemoRequest) bool {
 	switch t := agent.RequestType(f.WaitsFor); t {
 	case agent.RequestQuestion, agent.RequestApproval, agent.RequestClientTool, agent.RequestLimit, RequestWorkerLost:
 		if q.Type != t {

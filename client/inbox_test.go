@@ -22,18 +22,18 @@ func TestInbox(t *testing.T) {
 	info := execution(t, "trip-42/pay-1", "02b2", running, memo, map[string]any{agent.AttrAgent: "payer"})
 	info.FirstRunId = "" // listings do not tell it
 	f := &fake{list: func(string) []*workflowpb.WorkflowExecutionInfo { return []*workflowpb.WorkflowExecutionInfo{info} }}
-	ids := func(filter InboxFilter) (out []string) {
-		for w, err := range New(f, nil).Inbox(t.Context(), filter) {
+	ids := func(filter InboxOptions) (out []string) {
+		for w, err := range New(f, nil).Inbox(t.Context(), &filter) {
 			require.NoError(t, err)
 			out = append(out, w.ID)
 		}
 		return out
 	}
-	require.Equal(t, []string{"q-7", "q-8"}, ids(InboxFilter{}), "the oldest first")
-	require.Equal(t, []string{"q-7"}, ids(InboxFilter{Older: time.Hour}))
-	require.Equal(t, []string{"q-7"}, ids(InboxFilter{WaitsFor: "approval"}))
-	require.Equal(t, []string{"q-7"}, ids(InboxFilter{Approver: "ana"}))
-	require.Equal(t, []string{"q-8"}, ids(InboxFilter{WaitsFor: "question", Agent: "o'hara", Session: "trip-42", Approver: ""}))
+	require.Equal(t, []string{"q-7", "q-8"}, ids(InboxOptions{}), "the oldest first")
+	require.Equal(t, []string{"q-7"}, ids(InboxOptions{Older: time.Hour}))
+	require.Equal(t, []string{"q-7"}, ids(InboxOptions{WaitsFor: "approval"}))
+	require.Equal(t, []string{"q-7"}, ids(InboxOptions{Approver: "ana"}))
+	require.Equal(t, []string{"q-8"}, ids(InboxOptions{WaitsFor: "question", Agent: "o'hara", Session: "trip-42", Approver: ""}))
 	live := "WorkflowType = 'fermata.run' AND ExecutionStatus = 'Running' AND "
 	all, base := live+"(FermataWaitsFor = 'input_required' OR FermataWaitsFor = 'worker_lost')", live+"FermataWaitsFor = 'input_required'"
 	require.Equal(t, []string{
@@ -41,7 +41,7 @@ func TestInbox(t *testing.T) {
 		base + " AND FermataWaitsFor = 'question' AND FermataAgent = 'o''hara' AND (WorkflowId = 'trip-42' OR WorkflowId STARTS_WITH 'trip-42/')",
 	}, unique(f.queries))
 
-	for w, err := range New(f, nil).Inbox(t.Context(), InboxFilter{WaitsFor: "approval"}) {
+	for w, err := range New(f, nil).Inbox(t.Context(), &InboxOptions{WaitsFor: "approval"}) {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, w.Age, agent.Duration(48*time.Hour))
 		w.Age = 0

@@ -3,8 +3,10 @@ package client
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"iter"
+	"math"
 	"strings"
 	"time"
 
@@ -18,14 +20,29 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// ListFilter says which runs to list; the zero Filter means all.
-type ListFilter struct {
-	Agent  string
+// ListOptions say which runs to list; nil means all.
+type ListOptions struct {
+	// Agent lists the runs of one agent.
+	Agent string
+	// Status lists the runs with one status.
 	Status agent.Status
 	// Older lists runs that have had their status for at least so long.
 	Older time.Duration
 	// Query is a condition in Temporal's list filter language, beside the others.
 	Query string
+	// PageSize is the most runs that [Client.ListPage] returns; zero means the server's
+	// default.
+	PageSize int
+	// PageToken is where the listing begins: the [RunPage.NextPageToken] of a listing with
+	// the same options. Empty means its beginning.
+	PageToken string
+}
+
+// RunPage is a page of a listing of runs.
+type RunPage struct {
+	Runs []RunInfo `json:"runs"`
+	// NextPageToken is where the next page begins; empty after the last.
+	NextPageToken string `json:"next_page_token,omitempty"`
 }
 
 // RunInfo is a run as listings know it: no run and no worker is asked.
@@ -47,46 +64,77 @@ type RunInfo struct {
 	WaitsFor []string `json:"waits_for,omitempty"`
 }
 
-// List yields runs, the latest first. An execution that was continued as new is
-// not a run of its own.
-func (c *Client) List(ctx context.Context, f ListFilter) iter.Seq2[RunInfo, error] {
+// List yields runs, the latest first. It yields a run that has continued as new once.
+// Errors are [agent.CodeInvalidInput] for a page token that no listing returned, and those
+// of reaching the server.
+func (c *Client) List(ctx context.Context, o *ListOptions) iter.Seq2[RunInfo, error] {
 	return func(yield func(RunInfo, error) bool) {
-		for info, err := range c.executions(ctx, f.query(time.Now())) {
+		next := *cmp.Or(o, &ListOptions{})
+		for more := true; more; more = next.PageToken != "" {
+			page, err := c.ListPage(ctx, &next)
 			if err != nil {
-				yield(RunInfo{}, fmt.Errorf("listing runs: %w", err))
+				yield(RunInfo{}, err)
 				return
 			}
-			if !yield(listed(info), nil) {
-				return
+			for _, r := range page.Runs {
+				if !yield(r, nil) {
+					return
+				}
 			}
+			next.PageToken = page.NextPageToken
 		}
 	}
+}
+
+// ListPage returns one page of what [Client.List] yields, with the same errors.
+func (c *Client) ListPage(ctx context.Context, o *ListOptions) (RunPage, error) {
+	o = cmp.Or(o, &ListOptions{})
+	infos, token, err := c.page(ctx, o.query(time.Now()), o.PageSize, o.PageToken)
+	if err != nil {
+		return RunPage{}, fmt.Errorf("listing runs: %w", err)
+	}
+	p := RunPage{Runs: make([]RunInfo, len(infos)), NextPageToken: token}
+	for i, info := range infos {
+		p.Runs[i] = listed(info)
+	}
+	return p, nil
+}
+
+// page asks for one page of a listing.
+func (c *Client) page(ctx context.Context, query string, size int, token string) (infos []*workflowpb.WorkflowExecutionInfo, next string, err error) {
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || size < 0 || size > math.MaxInt32 {
+		return nil, "", agent.Errorf(agent.CodeInvalidInput, "a page has a size of 0 or more, and its token is one that a listing returned")
+	}
+	p, err := c.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: int32(size), NextPageToken: raw})
+	if err != nil {
+		return nil, "", durable.FromRPC(err)
+	}
+	return p.GetExecutions(), base64.RawURLEncoding.EncodeToString(p.GetNextPageToken()), nil
 }
 
 // executions yields what a listing finds, the latest first; an error is the last.
 func (c *Client) executions(ctx context.Context, query string) iter.Seq2[*workflowpb.WorkflowExecutionInfo, error] {
 	return func(yield func(*workflowpb.WorkflowExecutionInfo, error) bool) {
-		req := &workflowservice.ListWorkflowExecutionsRequest{Query: query}
-		for {
-			page, err := c.temporal.ListWorkflow(ctx, req)
+		token := ""
+		for more := true; more; more = token != "" {
+			infos, next, err := c.page(ctx, query, 0, token)
 			if err != nil {
-				yield(nil, durable.FromRPC(err))
+				yield(nil, err)
 				return
 			}
-			for _, info := range page.GetExecutions() {
+			for _, info := range infos {
 				if !yield(info, nil) {
 					return
 				}
 			}
-			if req.NextPageToken = page.GetNextPageToken(); len(req.NextPageToken) == 0 {
-				return
-			}
+			token = next
 		}
 	}
 }
 
-// query writes the filter in Temporal's language.
-func (f ListFilter) query(now time.Time) string {
+// query writes the options in Temporal's language.
+func (f *ListOptions) query(now time.Time) string {
 	terms := []string{ours, "ExecutionStatus != 'ContinuedAsNew'"}
 	if f.Agent != "" {
 		terms = append(terms, agent.AttrAgent+" = "+signals.Quote(f.Agent))
@@ -105,7 +153,7 @@ func (f ListFilter) query(now time.Time) string {
 
 // status believes Temporal first: a run that was terminated keeps its last
 // attributes forever (docs/wire.md §8).
-func (f ListFilter) status() string {
+func (f *ListOptions) status() string {
 	switch f.Status {
 	case agent.StatusCompleted:
 		return "ExecutionStatus = 'Completed' AND " + agent.AttrStatus + " = 'completed'"

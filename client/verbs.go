@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,18 +10,41 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Pause holds the run and all below it when the turn in progress has ended. Like
-// every verb of a run, it answers when the effect is decided ([Run.Wait] waits
-// for the rest), and is refused with [agent.CodeClosed] or [agent.CodeStale] where this
-// run has ended, with [agent.CodeNoWorker] or [agent.CodeTimeout] where nobody answers.
-func (r *Run) Pause(ctx context.Context, reason string) (agent.Ack, error) {
-	return r.update(ctx, agent.PauseCommand{CommandHeader: r.header(), Reason: reason})
+// PauseOptions are optional; nil means all defaults.
+type PauseOptions struct {
+	// By says who pauses. It is logged, and not authenticated.
+	By string
+	// Token proves who pauses. A policy that binds the verb needs it.
+	Token string
 }
 
-// Interrupt holds the run and all below it at once: model calls are given up,
-// tools have 5 s to give a partial result. Errors are those of [Run.Pause].
-func (r *Run) Interrupt(ctx context.Context, reason string) (agent.Ack, error) {
-	return r.update(ctx, agent.InterruptCommand{CommandHeader: r.header(), Reason: reason})
+// Pause holds the run and all runs below it when their turns end. It returns once the
+// run has decided; [Run.Wait] waits until it is suspended. Errors, the same for
+// every verb of a run: [agent.CodeClosed] or [agent.CodeStale] if the run has ended,
+// [agent.CodeNoWorker] or [agent.CodeTimeout] if no worker answers, and those of tokens
+// ([agent.CodeDenied], [agent.CodeBadSignature], [agent.CodeExpired], [agent.CodeUsed])
+// if a policy binds the verb.
+func (r *Run) Pause(ctx context.Context, reason string, o *PauseOptions) (agent.Ack, error) {
+	o = cmp.Or(o, &PauseOptions{})
+	return r.update(ctx, agent.PauseCommand{CommandHeader: r.header(o.By, o.Token), Reason: reason})
+}
+
+// InterruptOptions are optional; nil means all defaults.
+type InterruptOptions struct {
+	// Grace is how long tools may take to return a partial result; zero means 5 s.
+	Grace time.Duration
+	// By says who interrupts. It is logged, and not authenticated.
+	By string
+	// Token proves who interrupts. A policy that binds the verb needs it.
+	Token string
+}
+
+// Interrupt holds the run and all runs below it at once. Model calls are cancelled, and
+// tools have a grace period to return a partial result. Errors are those of [Run.Pause],
+// and [agent.CodeInvalidInput] for a grace period that is out of range.
+func (r *Run) Interrupt(ctx context.Context, reason string, o *InterruptOptions) (agent.Ack, error) {
+	o = cmp.Or(o, &InterruptOptions{})
+	return r.update(ctx, agent.InterruptCommand{CommandHeader: r.header(o.By, o.Token), Reason: reason, Grace: agent.Duration(o.Grace)})
 }
 
 // ResumeOptions are optional; nil means all defaults.
@@ -30,11 +54,11 @@ type ResumeOptions struct {
 	Suspension string
 	// Message is said to the model first; empty means nothing.
 	Message string
-	// Fresh goes on from a summary of what was said, and not from all of it.
-	Fresh bool
-	// By is who says so: a claim, recorded as one.
+	// FromSummary goes on from a summary of the conversation instead of all of it.
+	FromSummary bool
+	// By says who resumes. It is logged, and not authenticated.
 	By string
-	// Token proves who says so, where a policy binds the verb.
+	// Token proves who resumes. A policy that binds the verb needs it.
 	Token string
 }
 
@@ -42,25 +66,43 @@ type ResumeOptions struct {
 // for nothing that somebody has to say. Errors are those of [Run.Pause], and
 // [agent.CodeNotSuspended], [agent.CodeNeedsAnswer] and [agent.CodeHeldByParent].
 func (r *Run) Resume(ctx context.Context, o *ResumeOptions) (agent.Ack, error) {
-	if o == nil {
-		o = &ResumeOptions{}
-	}
-	order := r.header()
-	order.By, order.Token = o.By, o.Token
-	return r.update(ctx, agent.ResumeCommand{CommandHeader: order, Suspension: o.Suspension, Message: o.Message, FromSummary: o.Fresh})
+	o = cmp.Or(o, &ResumeOptions{})
+	return r.update(ctx, agent.ResumeCommand{CommandHeader: r.header(o.By, o.Token), Suspension: o.Suspension, Message: o.Message, FromSummary: o.FromSummary})
 }
 
-// Stop ends the run and all below it with a handoff: what they are at is drained
-// until the deadline, from 2 s to 1 h; zero means 30 s. Errors are those of
-// [Run.Pause], and [agent.CodeInvalidInput] for another deadline.
-func (r *Run) Stop(ctx context.Context, reason string, deadline time.Duration) (agent.Ack, error) {
-	return r.update(ctx, agent.StopCommand{CommandHeader: r.header(), Reason: reason, Deadline: agent.Duration(deadline)})
+// StopOptions are optional; nil means all defaults.
+type StopOptions struct {
+	// Deadline is when the tree ends, whatever is missing then: 2 s to 1 h from now; zero
+	// means 30 s.
+	Deadline time.Duration
+	// By says who stops. It is logged, and not authenticated.
+	By string
+	// Token proves who stops. A policy that binds the verb needs it.
+	Token string
 }
 
-// Cancel ends the run and all below it at once. A run that has ended already
-// stays as it is: the effect is [agent.EffectAlready] and the status its own.
-func (r *Run) Cancel(ctx context.Context, reason string) (agent.Ack, error) {
-	ack, err := r.update(ctx, agent.CancelCommand{CommandHeader: r.header(), Reason: reason})
+// Stop ends the run and all runs below it with a handoff. Calls in flight may end until
+// the deadline. Errors are those of [Run.Pause], and [agent.CodeInvalidInput] for a
+// deadline that is out of range.
+func (r *Run) Stop(ctx context.Context, reason string, o *StopOptions) (agent.Ack, error) {
+	o = cmp.Or(o, &StopOptions{})
+	return r.update(ctx, agent.StopCommand{CommandHeader: r.header(o.By, o.Token), Reason: reason, Deadline: agent.Duration(o.Deadline)})
+}
+
+// CancelOptions are optional; nil means all defaults.
+type CancelOptions struct {
+	// By says who cancels. It is logged, and not authenticated.
+	By string
+	// Token proves who cancels. A policy that binds the verb needs it.
+	Token string
+}
+
+// Cancel ends the run and all runs below it at once, without a handoff. A run that has
+// ended already stays as it is: the effect is then [agent.EffectAlready] and the status the
+// run's own. Other errors are those of [Run.Pause].
+func (r *Run) Cancel(ctx context.Context, reason string, o *CancelOptions) (agent.Ack, error) {
+	o = cmp.Or(o, &CancelOptions{})
+	ack, err := r.update(ctx, agent.CancelCommand{CommandHeader: r.header(o.By, o.Token), Reason: reason})
 	if !errors.Is(err, agent.CodeClosed) && !errors.Is(err, agent.CodeStale) {
 		return ack, err
 	}
@@ -93,8 +135,10 @@ func (r *Run) Suspension(ctx context.Context) (*agent.Suspension, error) {
 	return s.Suspension, err
 }
 
-// header makes a verb one for this run alone.
-func (r *Run) header() agent.CommandHeader { return agent.CommandHeader{Run: r.ID} }
+// header binds a verb to this run alone.
+func (r *Run) header(by, token string) agent.CommandHeader {
+	return agent.CommandHeader{Run: r.ID, By: by, Token: token}
+}
 
 func (r *Run) update(ctx context.Context, command agent.Command) (agent.Ack, error) {
 	ack, err := r.client.update(ctx, r.Session, command)

@@ -26,7 +26,7 @@ func TestAVerbThatComesTooLate(t *testing.T) {
 				return execution(t, "trip-42", "01a1", completed, agent.Memo{V: 1, Status: agent.StatusStopped}, nil), nil
 			},
 		}
-		_, err := (&Run{client: New(f, nil), Session: "trip-42", ID: "01a1"}).Interrupt(t.Context(), "")
+		_, err := (&Run{client: New(f, nil), Session: "trip-42", ID: "01a1"}).Interrupt(t.Context(), "", nil)
 		var e *agent.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, []any{agent.CodeClosed, agent.StatusStopped}, []any{e.Code, e.Status})
@@ -45,15 +45,17 @@ func TestWhatIsSaid(t *testing.T) {
 	req := agent.Request{ID: "q-7", Session: "trip-42/pay-1", Run: "01a2", Digest: "9f2c41aa03b1c2d4"}
 	choice := 0
 	for want, say := range map[string]func(ctx context.Context) (agent.Ack, error){
-		`{"run":"01a1","reason":"lunch"}`: func(ctx context.Context) (agent.Ack, error) { return r.Pause(ctx, "lunch") },
-		`{"run":"01a1"}`:                  func(ctx context.Context) (agent.Ack, error) { return r.Interrupt(ctx, "") },
+		`{"run":"01a1","reason":"lunch"}`: func(ctx context.Context) (agent.Ack, error) { return r.Pause(ctx, "lunch", nil) },
+		`{"run":"01a1"}`:                  func(ctx context.Context) (agent.Ack, error) { return r.Interrupt(ctx, "", nil) },
 		`{"by":"ana","run":"01a1","suspension":"s-1","message":"go","from_summary":true}`: func(ctx context.Context) (agent.Ack, error) {
-			return r.Resume(ctx, &ResumeOptions{Suspension: "s-1", Message: "go", Fresh: true, By: "ana"})
+			return r.Resume(ctx, &ResumeOptions{Suspension: "s-1", Message: "go", FromSummary: true, By: "ana"})
 		},
-		`{"run":"01a1","reason":"late","deadline":"1m"}`: func(ctx context.Context) (agent.Ack, error) { return r.Stop(ctx, "late", time.Minute) },
-		`{"run":"01a1","reason":"gone"}`:                 func(ctx context.Context) (agent.Ack, error) { return r.Cancel(ctx, "gone") },
+		`{"run":"01a1","reason":"late","deadline":"1m"}`: func(ctx context.Context) (agent.Ack, error) {
+			return r.Stop(ctx, "late", &StopOptions{Deadline: time.Minute})
+		},
+		`{"run":"01a1","reason":"gone"}`: func(ctx context.Context) (agent.Ack, error) { return r.Cancel(ctx, "gone", nil) },
 		`{"by":"ana","run":"01a2","request":"q-7","choice":0,"token":"v1.x"}`: func(ctx context.Context) (agent.Ack, error) {
-			return c.Answer(ctx, req, AnswerOptions{Choice: &choice, By: "ana", Token: "v1.x"})
+			return c.Answer(ctx, req, "", &AnswerOptions{Choice: &choice, By: "ana", Token: "v1.x"})
 		},
 		`{"run":"01a2","request":"q-7","digest":"9f2c41aa03b1c2d4"}`: func(ctx context.Context) (agent.Ack, error) { return c.Approve(ctx, req, nil) },
 		`{"run":"01a2","request":"q-7","arguments":{"eur":5},"always":true,"digest":"9f2c41aa03b1c2d4","note":"less"}`: func(ctx context.Context) (agent.Ack, error) {
@@ -78,11 +80,13 @@ func TestWhatCantBeMeantIsNotSent(t *testing.T) {
 	c := New(&fake{}, nil)
 	ctx, req := t.Context(), agent.Request{ID: "q-7", Session: "trip-42"}
 	for path, say := range map[string]func() (agent.Ack, error){
-		"deadline":  func() (agent.Ack, error) { return (&Run{client: c, Session: "a"}).Stop(ctx, "", time.Second) },
+		"deadline": func() (agent.Ack, error) {
+			return (&Run{client: c, Session: "a"}).Stop(ctx, "", &StopOptions{Deadline: time.Second})
+		},
 		"session":   func() (agent.Ack, error) { return c.Reject(ctx, agent.Request{ID: "q-7"}, "no", nil) },
 		"request":   func() (agent.Ack, error) { return c.Approve(ctx, agent.Request{Session: "a"}, nil) },
 		"reason":    func() (agent.Ack, error) { return c.Reject(ctx, req, " ", nil) },
-		"text":      func() (agent.Ack, error) { return c.Answer(ctx, req, AnswerOptions{}) },
+		"text":      func() (agent.Ack, error) { return c.Answer(ctx, req, "", nil) },
 		"arguments": func() (agent.Ack, error) { return c.Approve(ctx, req, &ApproveOptions{Arguments: 3}) },
 		"answers":   func() (agent.Ack, error) { return c.AnswerAll(ctx, "a") },
 	} {
@@ -92,7 +96,7 @@ func TestWhatCantBeMeantIsNotSent(t *testing.T) {
 		require.Equal(t, agent.CodeInvalidInput, e.Code, path)
 		require.Equal(t, path, e.Path)
 	}
-	_, err := c.Answer(ctx, req, AnswerOptions{Data: json.RawMessage("{")})
+	_, err := c.Answer(ctx, req, "", &AnswerOptions{Data: json.RawMessage("{")})
 	require.ErrorIs(t, err, agent.CodeInvalidInput)
 	_, err = c.Approve(ctx, req, &ApproveOptions{Arguments: make(chan int)})
 	require.ErrorIs(t, err, agent.CodeInvalidInput)
@@ -112,7 +116,7 @@ func TestCancelOfAnEndedRun(t *testing.T) {
 				return agent.Outcome{Type: "outcome", Status: agent.StatusStopped, Seq: 9}, nil
 			},
 		}
-		ack, err := (&Run{client: New(f, nil), Session: "a", ID: "01a1"}).Cancel(t.Context(), "")
+		ack, err := (&Run{client: New(f, nil), Session: "a", ID: "01a1"}).Cancel(t.Context(), "", nil)
 		require.NoError(t, err)
 		require.Equal(t, agent.Ack{V: 1, Session: "a", Run: "01a1", Status: agent.StatusStopped, Seq: 9, Effect: agent.EffectAlready}, ack)
 	}
@@ -180,7 +184,7 @@ func TestAtMostEightUpdatesAtOnce(t *testing.T) {
 		require.Len(t, f.said, atOnce)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := r.Pause(ctx, "")
+		_, err := r.Pause(ctx, "", nil)
 		require.ErrorIs(t, err, agent.CodeTimeout, "who waits for the others can give up")
 		close(release)
 		for range 50 {

@@ -317,7 +317,7 @@ func TestWaitAfterAStopIsForTheEnd(t *testing.T) {
 			return agent.Outcome{Type: "outcome", Status: agent.StatusStopped}, nil
 		}
 		w.rests(21)
-		_, err := r.Stop(t.Context(), "", 0)
+		_, err := r.Stop(t.Context(), "", nil)
 		require.NoError(t, err)
 		out, _ := waits(t, r, func() {
 			pass(2 * pollFor)

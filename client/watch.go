@@ -1,6 +1,9 @@
 package client
 
 import (
+	"cmp"
+	"time"
+
 	workflowpb "go.temporal.io/api/workflow/v1"
 )
 
@@ -13,6 +16,7 @@ type watch struct {
 	woken   bool                              // the history has told of something
 	over    string                            // the execution whose history tells no more until the run goes on
 	looks   *pollTimer
+	most    time.Duration // how long a look waits at most while a history is followed; zero means pollMost
 }
 
 // seen reports whether nothing has come since all was read.
@@ -59,7 +63,7 @@ func (w *watch) heard(more bool) {
 func (w *watch) looked() {
 	w.over, w.looks.most = "", pollBlind
 	if w.current() {
-		w.looks.most = pollMost
+		w.looks.most = cmp.Or(w.most, pollMost)
 	}
 	w.looks.next()
 }

@@ -107,7 +107,7 @@ func TestATreesLimitAsksAtItsOwner(t *testing.T) {
 			return err == nil && len(nodes) == 2 && nodes[1].Suspension != nil && nodes[1].Suspension.Kind == agent.SuspensionAwaitingBudget
 		}, patience, 50*time.Millisecond)
 		choice := 0
-		_, err = s.Answer(t.Context(), rest.Requests[0], client.AnswerOptions{Choice: &choice})
+		_, err = s.Answer(t.Context(), rest.Requests[0], "", &client.AnswerOptions{Choice: &choice})
 		require.NoError(t, err)
 		if round == 1 {
 			break

@@ -73,7 +73,7 @@ func TestApprovalsBelowAreCheapAbove(t *testing.T) {
 
 	open := map[string]client.InboxItem{}
 	require.Eventually(t, func() bool { // a listing may be behind
-		for w, err := range s.Inbox(t.Context(), client.InboxFilter{Session: run.Session}) {
+		for w, err := range s.Inbox(t.Context(), &client.InboxOptions{Session: run.Session}) {
 			require.NoError(t, err)
 			open[w.ID] = w
 		}

@@ -191,7 +191,7 @@ func TestCarryWithAgentsInTheBackground(t *testing.T) {
 	c.carried(t, run.Session, 2)
 
 	open = c.gate.shut(t, run)
-	_, err := run.Stop(t.Context(), "enough", 12*time.Second)
+	_, err := run.Stop(t.Context(), "enough", &client.StopOptions{Deadline: 12*time.Second})
 	require.NoError(t, err)
 	open()
 	o := c.rest(t, run)
@@ -262,7 +262,7 @@ func TestCarryHolds(t *testing.T) {
 		c.carried(t, run.Session, 1)
 		c.carried(t, helper.Session, 1)
 	}
-	_, err := run.Cancel(t.Context(), "")
+	_, err := run.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCancelled, c.rest(t, run).Status)
 	require.Equal(t, agent.StatusCancelled, c.rest(t, helper).Status)

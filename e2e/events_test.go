@@ -252,7 +252,7 @@ func TestEventsOverRuns(t *testing.T) {
 	require.Equal(t, lines[2:], got)
 
 	var followed []int64
-	for e, err := range first.Follow(t.Context(), 2) {
+	for e, err := range first.Follow(t.Context(), agent.Cursor(2)) {
 		require.NoError(t, err)
 		followed = append(followed, e.Seq)
 	}
@@ -291,7 +291,7 @@ func TestEventsWithoutAWorker(t *testing.T) {
 		}
 	}()
 	s.work(t, asks, script)
-	_, err = s.Answer(t.Context(), out.Suspension.Requests[0], client.AnswerOptions{Text: "Rome"})
+	_, err = s.Answer(t.Context(), out.Suspension.Requests[0], "Rome", nil)
 	require.NoError(t, err)
 	last := client.Event{}
 	for last = range following {

@@ -47,7 +47,7 @@ func (s *stage) export(t *testing.T, session string, o client.ExportOptions) []b
 		o.Key = signsNow
 	}
 	var file bytes.Buffer
-	e, err := s.Export(t.Context(), session, &file, o)
+	e, err := s.Export(t.Context(), session, &file, &o)
 	require.NoError(t, err)
 	require.Equal(t, session, e.Session)
 	return file.Bytes()
@@ -57,7 +57,7 @@ func (s *stage) bring(t *testing.T, file []byte) (client.ExportInfo, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	return s.Import(ctx, bytes.NewReader(file), client.ImportOptions{Keys: exportKeys, By: "bo"})
+	return s.Import(ctx, bytes.NewReader(file), &client.ImportOptions{Keys: exportKeys, By: "bo"})
 }
 
 // here is the session's run.
@@ -140,7 +140,7 @@ func TestExportAnApproval(t *testing.T) {
 	require.ErrorIs(t, err, agent.CodeUsed, "also after its next run")
 	_, err = s.bring(t, file)
 	require.ErrorIs(t, err, agent.CodeBusy, "it lives where it came from")
-	_, err = run.Cancel(t.Context(), "exported")
+	_, err = run.Cancel(t.Context(), "exported", nil)
 	require.NoError(t, err)
 	s.rest(t, run)
 	_, err = s.bring(t, file)
@@ -222,11 +222,11 @@ func TestExportRefused(t *testing.T) {
 	require.NotEqual(t, good, tampered)
 	var none bytes.Buffer
 	for _, o := range []client.ExportOptions{{}, {Key: signals.Signer{}, NoExpiry: true}, {Key: signsNow, ValidFor: time.Hour, NoExpiry: true}} {
-		_, err := s.Export(t.Context(), run.Session, &none, o)
+		_, err := s.Export(t.Context(), run.Session, &none, &o)
 		require.Error(t, err)
 		require.Empty(t, none.Bytes())
 	}
-	_, err := s.Export(t.Context(), "nobody", &none, client.ExportOptions{Key: signsNow})
+	_, err := s.Export(t.Context(), "nobody", &none, &client.ExportOptions{Key: signsNow})
 	require.ErrorIs(t, err, agent.CodeNotFound)
 
 	there := elsewhere(t)
@@ -236,7 +236,7 @@ func TestExportRefused(t *testing.T) {
 	}
 	_, err = there.bring(t, tampered)
 	require.ErrorIs(t, err, agent.CodeBadSignature)
-	_, err = there.Import(t.Context(), bytes.NewReader(good), client.ImportOptions{})
+	_, err = there.Import(t.Context(), bytes.NewReader(good), nil)
 	require.ErrorIs(t, err, agent.CodeNotSetUp)
 	_, err = there.log().Store().Head(t.Context(), run.Session)
 	require.ErrorIs(t, err, agent.CodeNotFound, "nothing has happened")
@@ -244,7 +244,7 @@ func TestExportRefused(t *testing.T) {
 	won, lost := there.race(t, 5, func(ctx context.Context, _ int) error {
 		soon, cancel := context.WithTimeout(ctx, time.Second) // nobody works here yet
 		defer cancel()
-		_, err := there.Import(soon, bytes.NewReader(good), client.ImportOptions{Keys: exportKeys})
+		_, err := there.Import(soon, bytes.NewReader(good), &client.ImportOptions{Keys: exportKeys})
 		if errors.Is(err, agent.CodeTimeout) {
 			return nil
 		}
@@ -264,11 +264,11 @@ func TestExportRefused(t *testing.T) {
 	require.NoError(t, err, "a worker that knows the agent takes it")
 	there.planted(t, run.Session)
 
-	_, err = s.Answer(t.Context(), s.suspended(t, run).Requests[0], client.AnswerOptions{Text: "Rome"})
+	_, err = s.Answer(t.Context(), s.suspended(t, run).Requests[0], "Rome", nil)
 	require.NoError(t, err)
-	_, err = s.Export(t.Context(), run.Session, &none, client.ExportOptions{Key: signsNow})
+	_, err = s.Export(t.Context(), run.Session, &none, &client.ExportOptions{Key: signsNow})
 	require.ErrorIs(t, err, agent.CodeBusy, "it runs")
-	_, err = run.Cancel(t.Context(), "")
+	_, err = run.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 }
 
@@ -299,7 +299,7 @@ func (s *stage) planted(t *testing.T, session string) {
 	}
 	require.NotEmpty(t, digest)
 	moved := s.here(t, session)
-	_, err := moved.Cancel(t.Context(), "")
+	_, err := moved.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 	s.rest(t, moved)
 	for name, want := range map[string]agent.Code{session: agent.CodeUsed, "another": agent.CodeStale} {

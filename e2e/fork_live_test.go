@@ -48,7 +48,7 @@ func TestAForkOfALiveRunCountsOn(t *testing.T) {
 		require.ErrorContains(t, err, "session "+there+" exists; name another one for the fork")
 	}
 	for _, r := range []*client.Run{run, fork} {
-		_, err = r.Cancel(t.Context(), "")
+		_, err = r.Cancel(t.Context(), "", nil)
 		require.NoError(t, err)
 		s.rest(t, r)
 	}

@@ -114,20 +114,20 @@ func TestTheInboxHasRunsThatLoseTheirWorkers(t *testing.T) {
 	s.staff(t, &lossy{}, nil, agent.Definition{Name: "tester"})
 	run := s.begin(t, "go", nil)
 	open := s.suspended(t, run)
-	inbox := func(f client.InboxFilter) (list []client.InboxItem) {
-		for w, err := range s.Inbox(t.Context(), f) {
+	inbox := func(f client.InboxOptions) (list []client.InboxItem) {
+		for w, err := range s.Inbox(t.Context(), &f) {
 			require.NoError(t, err)
 			list = append(list, w)
 		}
 		return list
 	}
-	for _, f := range []client.InboxFilter{{Session: run.Session}, {Session: run.Session, WaitsFor: string(client.RequestWorkerLost)}} {
+	for _, f := range []client.InboxOptions{{Session: run.Session}, {Session: run.Session, WaitsFor: string(client.RequestWorkerLost)}} {
 		require.Eventually(t, func() bool { return len(inbox(f)) == 1 }, patience, 20*time.Millisecond)
 		w := inbox(f)[0]
 		require.Equal(t, []any{client.RequestWorkerLost, run.Session, open.ID, agent.CodeWorkerLost}, []any{w.Type, w.Session, w.Suspension, w.Cause})
 	}
-	require.Empty(t, inbox(client.InboxFilter{Session: run.Session, WaitsFor: string(agent.RequestQuestion)}))
+	require.Empty(t, inbox(client.InboxOptions{Session: run.Session, WaitsFor: string(agent.RequestQuestion)}))
 	s.say(t, run, agent.ResumeCommand{})
 	require.Equal(t, agent.StatusCompleted, s.result(t, run).Status)
-	require.Eventually(t, func() bool { return len(inbox(client.InboxFilter{Session: run.Session})) == 0 }, patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return len(inbox(client.InboxOptions{Session: run.Session})) == 0 }, patience, 20*time.Millisecond)
 }

@@ -38,7 +38,7 @@ func TestAHoldCostsWhatTheTreeIsLarge(t *testing.T) {
 			run := f.grown(t, agents, tools)
 			before := n.all()
 			said := time.Now()
-			_, err := run.Interrupt(t.Context(), "")
+			_, err := run.Interrupt(t.Context(), "", nil)
 			require.NoError(t, err)
 			require.Eventually(t, func() bool { return f.busy.Load() == 0 }, patience, time.Millisecond)
 			took := time.Since(said)
@@ -86,7 +86,7 @@ func TestAProcessThatIsToldEndsItsSteps(t *testing.T) {
 	_, err := signals.Held.Ask(t.Context(), s.temporal, signals.ProcessID(process), "", agent.HoldRef{Session: run.Session, N: 7, Verb: agent.VerbInterrupt})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(given) > 0 }, patience, time.Millisecond)
-	_, err = run.Cancel(t.Context(), "enough")
+	_, err = run.Cancel(t.Context(), "enough", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCancelled, s.rest(t, run).Status)
 }

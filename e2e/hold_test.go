@@ -70,7 +70,7 @@ func TestInterruptAModel(t *testing.T) {
 		testsuite.Reply{Text: "I begin to " + strings.Repeat("talk ", 1000), Stream: 20 * time.Millisecond}, testsuite.Reply{Text: "done"}))
 	run := s.begin(t, "go", nil)
 	<-s.said // the model has begun to talk
-	ack, err := run.Interrupt(t.Context(), "the client rings")
+	ack, err := run.Interrupt(t.Context(), "the client rings", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.EffectAccepted, ack.Effect)
 	w := s.suspended(t, run)
@@ -89,7 +89,7 @@ func TestInterruptAModel(t *testing.T) {
 	require.Contains(t, messages[1].Text(), "I")
 	require.Contains(t, messagesText(messages), "go on, briefly")
 	var why []string
-	for e, err := range run.Follow(t.Context(), 0) {
+	for e, err := range run.Follow(t.Context(), "") {
 		require.NoError(t, err)
 		if e.Type == agent.EventHoldAdded {
 			why = append(why, e.Hold.Reason)
@@ -117,7 +117,7 @@ func TestInterruptATool(t *testing.T) {
 	s := setup(t, agent.Definition{}, script, block(begun))
 	run := s.begin(t, "go", nil)
 	<-begun
-	_, err := run.Interrupt(t.Context(), "")
+	_, err := run.Interrupt(t.Context(), "", nil)
 	require.NoError(t, err)
 	s.suspended(t, run)
 	_, err = run.Resume(t.Context(), nil)
@@ -132,7 +132,7 @@ func TestInterruptATool(t *testing.T) {
 
 	next := s.begin(t, "and on", &client.StartOptions{Session: run.Session, Carry: agent.CarryReset})
 	<-begun // no hold of the run before stops the session's next one
-	_, err = next.Cancel(t.Context(), "")
+	_, err = next.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCancelled, s.rest(t, next).Status)
 }
@@ -144,7 +144,7 @@ func TestFiftyResumes(t *testing.T) {
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "slow", Delay: 2 * time.Second}))
 	run := s.begin(t, "go", nil)
 	s.until(t, run, agent.EventTurnStarted)
-	_, err := run.Interrupt(t.Context(), "")
+	_, err := run.Interrupt(t.Context(), "", nil)
 	require.NoError(t, err)
 	s.suspended(t, run)
 	before := s.count(t, run, enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED)
@@ -204,7 +204,7 @@ func (s *stage) count(t *testing.T, run *client.Run, want enums.EventType) (n in
 // events counts a run's events of one type, the run being at its end.
 func (s *stage) events(t *testing.T, run *client.Run, want agent.EventType) (n int) {
 	t.Helper()
-	for e, err := range run.Follow(t.Context(), 0) {
+	for e, err := range run.Follow(t.Context(), "") {
 		require.NoError(t, err)
 		if e.Type == want {
 			n++
@@ -284,7 +284,7 @@ func TestStop(t *testing.T) {
 		testsuite.Reply{Calls: call("block", nil)}, testsuite.Reply{Text: summary}), block(begun))
 	run := s.begin(t, "Write a report", nil)
 	<-begun
-	_, err := run.Stop(t.Context(), "budget meeting", 12*time.Second)
+	_, err := run.Stop(t.Context(), "budget meeting", &client.StopOptions{Deadline: 12*time.Second})
 	require.NoError(t, err)
 	o := s.rest(t, run)
 	require.Equal(t, agent.StatusStopped, o.Status, "%+v", o.Error)
@@ -299,7 +299,7 @@ func TestStop(t *testing.T) {
 	messages, err := s.Transcript(t.Context(), next.Session)
 	require.NoError(t, err)
 	require.Contains(t, messages[0].Text(), "half was done")
-	_, err = next.Cancel(t.Context(), "enough")
+	_, err = next.Cancel(t.Context(), "enough", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCancelled, s.rest(t, next).Status)
 }
@@ -323,7 +323,7 @@ func TestRefusedSignalsAreShown(t *testing.T) {
 	require.Equal(t, "interupt", st.Refused[0].Verb)
 	require.Equal(t, "reson", st.Refused[1].Error.Path)
 	require.Equal(t, agent.CodeNotSuspended, st.Refused[2].Error.Code)
-	_, err = run.Cancel(t.Context(), "")
+	_, err = run.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCancelled, s.rest(t, run).Status)
 }

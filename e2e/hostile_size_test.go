@@ -98,8 +98,8 @@ func TestHostilePayloads(t *testing.T) {
 		"start":      func() error { _, err := s.Start(ctx, "tester", big, nil); return err },
 		"send":       func() error { _, err := s.Send(ctx, run.Session, big, nil); return err },
 		"resume":     func() error { _, err := run.Resume(ctx, &client.ResumeOptions{Message: big}); return err },
-		"interrupt":  func() error { _, err := run.Interrupt(ctx, big); return err },
-		"answer":     func() error { _, err := s.Answer(ctx, open, client.AnswerOptions{Text: big}); return err },
+		"interrupt":  func() error { _, err := run.Interrupt(ctx, big, nil); return err },
+		"answer":     func() error { _, err := s.Answer(ctx, open, big, nil); return err },
 		"emit":       func() error { _, err := s.Emit(ctx, "a.b", big, nil); return err },
 		"said":       func() error { _, err := signals.Update(ctx, s.temporal, run.Session, order); return err },
 		"said later": func() error { return signals.Signal(ctx, s.temporal, run.Session, order) },
@@ -126,7 +126,7 @@ func TestHostilePayloads(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(agent.CodeTooLarge), s.rest(t, started).Reason)
 	s.sound(t, run)
-	_, err = s.Answer(ctx, open, client.AnswerOptions{Text: "Rome"})
+	_, err = s.Answer(ctx, open, "Rome", nil)
 	require.NoError(t, err)
 	s.ends(t, run, agent.StatusCompleted)
 }
@@ -195,7 +195,7 @@ func TestHostileDepth(t *testing.T) {
 		require.ErrorIs(t, err, agent.CodeInvalidInput)
 		_, err = s.Emit(ctx, "a.b", deep, nil)
 		require.ErrorIs(t, err, agent.CodeInvalidInput)
-		_, err = s.Answer(ctx, open, client.AnswerOptions{Data: deep})
+		_, err = s.Answer(ctx, open, "", &client.AnswerOptions{Data: deep})
 		require.ErrorIs(t, err, agent.CodeInvalidInput)
 	}
 	s.refused(t, run, 8, agent.CodeInvalidInput)
@@ -226,7 +226,7 @@ func TestHostileMegabytesAtOnce(t *testing.T) {
 		}
 	}
 	s.sound(t, run)
-	_, err := s.Answer(t.Context(), open, client.AnswerOptions{Text: "Rome"})
+	_, err := s.Answer(t.Context(), open, "Rome", nil)
 	require.NoError(t, err)
 	s.ends(t, run, agent.StatusCompleted)
 	messages, err := s.Transcript(t.Context(), run.Session)

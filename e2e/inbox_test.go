@@ -62,7 +62,7 @@ func TestWhatWaitsIsStoredOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, done.Faults)
 	require.Equal(t, many, waiting(), "what waits is not collected")
-	_, err = run.Cancel(t.Context(), "")
+	_, err = run.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 	s.rest(t, run)
 }

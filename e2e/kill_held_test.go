@@ -132,7 +132,7 @@ func TestKilledWhileSuspended(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, later, "a hold is left where no worker answers")
 	w = startWorker(t, c.addr, c.queue, c.dir)
-	_, err = c.Answer(t.Context(), o.Suspension.Requests[0], client.AnswerOptions{Text: "Rome"})
+	_, err = c.Answer(t.Context(), o.Suspension.Requests[0], "Rome", nil)
 	require.NoError(t, err)
 	st, err := run.Status(t.Context())
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestKilledWhileStopping(t *testing.T) {
 			run, err := c.Start(t.Context(), "lead", "lead", nil)
 			require.NoError(t, err)
 			lingering(t, run)
-			_, err = run.Stop(t.Context(), "budget meeting", 40*time.Second)
+			_, err = run.Stop(t.Context(), "budget meeting", &client.StopOptions{Deadline: 40*time.Second})
 			require.NoError(t, err)
 			random := rand.New(rand.NewPCG(seed, 2))
 			for range 2 {

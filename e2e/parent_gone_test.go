@@ -27,7 +27,7 @@ func TestACrashIsNoStatus(t *testing.T) {
 	w := startWorker(t, c.addr, c.queue, c.dir)
 	run, err := c.Start(t.Context(), "helper", "help", nil)
 	require.NoError(t, err)
-	for e, err := range run.Follow(t.Context(), 0) {
+	for e, err := range run.Follow(t.Context(), "") {
 		require.NoError(t, err)
 		if e.Type == agent.EventCallStarted {
 			break
@@ -38,13 +38,13 @@ func TestACrashIsNoStatus(t *testing.T) {
 	require.Equal(t, agent.StatusRunning, c.described(t, run))
 	require.Eventually(t, func() bool { return c.begun(t, run) == 0 }, patience, 50*time.Millisecond)
 	require.Equal(t, agent.StatusRunning, c.described(t, run))
-	for l, err := range c.List(t.Context(), client.ListFilter{Query: "WorkflowId = '" + run.Session + "'"}) {
+	for l, err := range c.List(t.Context(), &client.ListOptions{Query: "WorkflowId = '" + run.Session + "'"}) {
 		require.NoError(t, err)
 		require.Equal(t, agent.StatusRunning, l.Status)
 	}
 	startWorker(t, c.addr, c.queue, c.dir)
 	require.Equal(t, agent.StatusCompleted, waitFor(t, run).Status)
-	for e, err := range run.Follow(t.Context(), 0) {
+	for e, err := range run.Follow(t.Context(), "") {
 		require.NoError(t, err)
 		require.NotContains(t, []agent.EventType{agent.EventRunSuspended, agent.EventRunResumed, agent.EventHoldAdded}, e.Type)
 	}
@@ -109,7 +109,7 @@ func TestWhatIsSaidAtAResumeIsNotSpread(t *testing.T) {
 	d, err := v.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
 	require.NoError(t, err)
 	require.NotContains(t, d.String(), word, "memo and search attributes")
-	_, err = run.Cancel(t.Context(), "enough")
+	_, err = run.Cancel(t.Context(), "enough", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCancelled, v.rest(t, run).Status)
 	require.NotContains(t, v.said.String(), word, "logs")

@@ -97,7 +97,7 @@ func TestWhoeverWaitsAsksSeldom(t *testing.T) {
 			require.Greater(t, time.Since(asked), 8*time.Second, "each poll is a long one")
 			require.LessOrEqual(t, n.count(describes, queries), most, "%v", n.calls)
 			t.Logf("calls: %v", n.calls)
-			_, err = run.Cancel(t.Context(), "enough")
+			_, err = run.Cancel(t.Context(), "enough", nil)
 			require.NoError(t, err)
 			require.Equal(t, agent.StatusCancelled, <-done)
 		})

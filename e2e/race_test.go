@@ -39,7 +39,7 @@ func TestStopAgainstResume(t *testing.T) {
 		s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"x"}`}, testsuite.Reply{Text: "slow", Delay: time.Minute}))
 		run := s.begin(t, "go", nil)
 		s.until(t, run, agent.EventTurnStarted)
-		_, err := run.Interrupt(t.Context(), "")
+		_, err := run.Interrupt(t.Context(), "", nil)
 		require.NoError(t, err)
 		s.suspended(t, run)
 		_, errs := s.against(t, run, agent.StopCommand{Deadline: agent.Duration(4 * time.Second)}, agent.ResumeCommand{})
@@ -92,7 +92,7 @@ func TestAnswerAgainstTimeout(t *testing.T) {
 		q := s.suspended(t, run).Requests[0]
 		timer := time.NewTimer(time.Until(q.Deadline) + time.Duration(i-2)*2*time.Millisecond)
 		<-timer.C
-		_, err := s.Answer(t.Context(), q, client.AnswerOptions{Text: "Rome"})
+		_, err := s.Answer(t.Context(), q, "Rome", nil)
 		o := s.rest(t, run)
 		require.Equal(t, agent.StatusCompleted, o.Status)
 		messages, bad := s.Transcript(t.Context(), run.Session)
@@ -119,12 +119,12 @@ func TestInterruptAgainstTheStartOfChildren(t *testing.T) {
 		f.until(t, run, agent.EventTurnEnded, agent.EventCallStarted)
 		pause := time.NewTimer(time.Duration(i) * 4 * time.Millisecond)
 		<-pause.C
-		_, err = run.Interrupt(t.Context(), "")
+		_, err = run.Interrupt(t.Context(), "", nil)
 		require.NoError(t, err)
 		f.suspended(t, run)
 		f.rests(t, run)
 		require.Zero(t, f.busy.Load())
-		_, err = run.Cancel(t.Context(), "")
+		_, err = run.Cancel(t.Context(), "", nil)
 		require.NoError(t, err)
 		require.Equal(t, agent.StatusCancelled, f.rest(t, run).Status)
 	}
@@ -173,9 +173,9 @@ func TestRefusedUpdatesLeaveNoTrace(t *testing.T) {
 	after, err := run.Status(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, before, after)
-	_, err = s.Answer(t.Context(), q, client.AnswerOptions{Text: "Rome"})
+	_, err = s.Answer(t.Context(), q, "Rome", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCompleted, s.rest(t, run).Status)
-	_, err = s.Answer(t.Context(), q, client.AnswerOptions{Text: "Oslo"})
+	_, err = s.Answer(t.Context(), q, "Oslo", nil)
 	require.ErrorIs(t, err, agent.CodeClosed)
 }

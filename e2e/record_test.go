@@ -90,7 +90,7 @@ func (s *stage) until(t *testing.T, run *client.Run, want ...agent.EventType) {
 	t.Helper()
 	var seq int64
 	for range 2 {
-		for e, err := range run.Follow(t.Context(), seq) {
+		for e, err := range run.Follow(t.Context(), agent.Cursor(seq)) {
 			if errors.Is(err, agent.CodeNoWorker) {
 				break
 			}

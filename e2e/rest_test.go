@@ -42,7 +42,7 @@ func TestARestKeepsItsNames(t *testing.T) {
 	found, err := other.Get(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.Equal(t, run.ID, found.ID)
-	_, err = other.Answer(t.Context(), q, client.AnswerOptions{Text: "Rome"})
+	_, err = other.Answer(t.Context(), q, "Rome", nil)
 	require.NoError(t, err)
 	o := s.rest(t, found)
 	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
@@ -88,15 +88,15 @@ func TestOnlyWhatRestsIsResumed(t *testing.T) {
 		var err error
 		switch want {
 		case agent.StatusCancelled:
-			_, err = run.Interrupt(t.Context(), "")
+			_, err = run.Interrupt(t.Context(), "", nil)
 			require.NoError(t, err)
 			s.suspended(t, run)
 			_, err = run.Resume(t.Context(), nil)
 			require.NoError(t, err)
 			refused(run, agent.CodeNotSuspended, "it was resumed already")
-			_, err = run.Cancel(t.Context(), "")
+			_, err = run.Cancel(t.Context(), "", nil)
 		case agent.StatusStopped:
-			_, err = run.Stop(t.Context(), "", 0)
+			_, err = run.Stop(t.Context(), "", nil)
 		}
 		require.NoError(t, err)
 		require.Equal(t, want, s.rest(t, run).Status)

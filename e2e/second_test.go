@@ -16,7 +16,7 @@ func TestATreeStopsWithinASecond(t *testing.T) {
 	f := plant(t, 2, 2)
 	run := f.grown(t, 7, 3)
 	said := time.Now()
-	_, err := run.Interrupt(t.Context(), "")
+	_, err := run.Interrupt(t.Context(), "", nil)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return f.busy.Load() == 0 }, patience, time.Millisecond)
 	require.Less(t, time.Since(said), time.Second)

@@ -127,7 +127,7 @@ func TestForkALiveRun(t *testing.T) {
 	collected, err := s.log().Collect(t.Context(), 0, false)
 	require.NoError(t, err)
 	require.Zero(t, collected.Deleted+collected.Left, "%+v", collected)
-	_, err = fork.Stop(t.Context(), "", 4*time.Second)
+	_, err = fork.Stop(t.Context(), "", &client.StopOptions{Deadline: 4*time.Second})
 	require.NoError(t, err)
 	s.rest(t, fork)
 	messages, err := s.Transcript(t.Context(), fork.Session)
@@ -135,7 +135,7 @@ func TestForkALiveRun(t *testing.T) {
 	require.Equal(t, "hello", messages[0].Text())
 	require.Equal(t, "pay two", messages[2].Text())
 	require.Contains(t, messages[4].Parts[0].Result.Text, "paid 1")
-	_, err = run.Cancel(t.Context(), "")
+	_, err = run.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 	s.rest(t, run)
 }
@@ -160,7 +160,7 @@ func TestForkAFirstRun(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{run.ID, fork.ID}, runs)
-	_, err = run.Cancel(t.Context(), "")
+	_, err = run.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 }
 

@@ -42,7 +42,7 @@ func TestOneOfFiftyStartsBegins(t *testing.T) {
 	s.work(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(asks("Where to?"), testsuite.Reply{Text: "done"}))
 	q := s.suspended(t, run).Requests[0]
 	require.ErrorIs(t, start(t.Context(), 0), agent.CodeBusy)
-	_, err = s.Answer(t.Context(), q, client.AnswerOptions{Text: "Rome"})
+	_, err = s.Answer(t.Context(), q, "Rome", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCompleted, s.rest(t, run).Status)
 	runs, err := s.Runs(t.Context(), session)

@@ -120,7 +120,7 @@ func TestNobodyWithoutAKeySaysAnything(t *testing.T) {
 	for _, r := range st.Refused {
 		require.Equal(t, agent.CodeBadSignature, r.Error.Code)
 	}
-	_, err = v.Answer(t.Context(), asked, client.AnswerOptions{Text: "door"})
+	_, err = v.Answer(t.Context(), asked, "door", nil)
 	require.NoError(t, err, "the worker takes its work as before")
 	require.Equal(t, agent.StatusFailed, v.rests(t, run, agent.StatusFailed).Status)
 }
@@ -144,7 +144,7 @@ func TestARunFromBeforeTheKeysGoesOn(t *testing.T) {
 	require.NoError(t, w.Start(t.Context()))
 	t.Cleanup(w.Stop)
 	require.NoError(t, before.temporal.SignalWorkflow(t.Context(), run.Session, "", "cancel", map[string]string{"reason": "plain"}))
-	_, err = now.Answer(t.Context(), asked, client.AnswerOptions{Text: "door"})
+	_, err = now.Answer(t.Context(), asked, "door", nil)
 	require.NoError(t, err)
 	run, err = now.Get(t.Context(), run.Session)
 	require.NoError(t, err)

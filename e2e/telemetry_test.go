@@ -97,7 +97,7 @@ func TestTracesAreWhole(t *testing.T) {
 	before := one.GetSpans()
 
 	other, _, _ := s.traced(t)
-	_, err = s.Answer(t.Context(), rest.Suspension.Requests[0], client.AnswerOptions{Text: secret})
+	_, err = s.Answer(t.Context(), rest.Suspension.Requests[0], secret, nil)
 	require.NoError(t, err)
 	out := s.rest(t, run)
 	require.Equal(t, agent.StatusCompleted, out.Status, "%+v", out.Error)

@@ -98,7 +98,7 @@ func TestCancelAndTerminateFromOutside(t *testing.T) {
 			require.Equal(t, want, out.Reason)
 			var listed []client.RunInfo
 			require.Eventually(t, func() bool { // visibility follows a little later
-				for l, err := range s.List(t.Context(), client.ListFilter{Status: agent.StatusCancelled, Query: "WorkflowId = '" + run.Session + "'"}) {
+				for l, err := range s.List(t.Context(), &client.ListOptions{Status: agent.StatusCancelled, Query: "WorkflowId = '" + run.Session + "'"}) {
 					require.NoError(t, err)
 					listed = append(listed, l)
 				}

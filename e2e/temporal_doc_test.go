@@ -82,7 +82,7 @@ type page struct {
 func (p *page) clear(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
-	for l, err := range p.List(ctx, client.ListFilter{Query: "TaskQueue = '" + p.queue + "' AND ExecutionStatus = 'Running'"}) {
+	for l, err := range p.List(ctx, &client.ListOptions{Query: "TaskQueue = '" + p.queue + "' AND ExecutionStatus = 'Running'"}) {
 		require.NoError(t, err)
 		require.NoError(t, p.temporal.TerminateWorkflow(ctx, l.Session, "", "the page is done"))
 	}
@@ -188,7 +188,7 @@ func (p *page) prepare(t *testing.T, what string) {
 	m := needsRun.FindStringSubmatch(what)
 	require.NotNil(t, m, "%q is nothing that can be prepared", what)
 	if run, err := p.Get(t.Context(), m[1]); err == nil {
-		_, err := run.Cancel(t.Context(), "")
+		_, err := run.Cancel(t.Context(), "", nil)
 		require.NoError(t, err)
 		_, err = run.Result(t.Context())
 		require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
@@ -62,7 +61,7 @@ func TestATenantStaysOutOfAnother(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, grant.Granted.Tokens, "each queue has a day of its own")
 
-	_, err = acme.Answer(t.Context(), asked, client.AnswerOptions{Text: "door"})
+	_, err = acme.Answer(t.Context(), asked, "door", nil)
 	require.NoError(t, err)
 	acme.rests(t, run, agent.StatusFailed)
 }

@@ -117,7 +117,7 @@ func TestInterruptATree(t *testing.T) {
 	t.Parallel()
 	f := plant(t, 2, 2)
 	run := f.grown(t, 7, 3)
-	_, err := run.Interrupt(t.Context(), "the client rings")
+	_, err := run.Interrupt(t.Context(), "the client rings", nil)
 	require.NoError(t, err)
 	require.Equal(t, agent.SuspensionHeld, f.suspended(t, run).Kind)
 	f.still(t, run, 7, agent.StatusSuspended)
@@ -137,7 +137,7 @@ func TestInterruptATreeOverTwoWorkers(t *testing.T) {
 	f := plant(t, 2, 2)
 	f.tend(t)
 	run := f.grown(t, 7, 3)
-	_, err := run.Interrupt(t.Context(), "")
+	_, err := run.Interrupt(t.Context(), "", nil)
 	require.NoError(t, err)
 	f.suspended(t, run)
 	f.still(t, run, 7, agent.StatusSuspended)
@@ -153,7 +153,7 @@ func TestStopATree(t *testing.T) {
 	t.Parallel()
 	f := plant(t, 2, 2)
 	run := f.grown(t, 7, 3)
-	_, err := run.Stop(t.Context(), "budget meeting", 12*time.Second)
+	_, err := run.Stop(t.Context(), "budget meeting", &client.StopOptions{Deadline: 12*time.Second})
 	require.NoError(t, err)
 	o := f.rest(t, run)
 	require.Equal(t, agent.StatusStopped, o.Status, "%+v", o.Error)
@@ -171,7 +171,7 @@ func TestStopATree(t *testing.T) {
 func TestNoChildOutlivesItsParent(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*forest, *client.Run) error{
-		"cancel": func(f *forest, run *client.Run) error { _, err := run.Cancel(t.Context(), ""); return err },
+		"cancel": func(f *forest, run *client.Run) error { _, err := run.Cancel(t.Context(), "", nil); return err },
 		"terminate": func(f *forest, run *client.Run) error {
 			return f.temporal.TerminateWorkflow(t.Context(), run.Session, "", "because")
 		},

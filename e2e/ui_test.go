@@ -40,7 +40,7 @@ func TestWhatTemporalsUIShows(t *testing.T) {
 	require.Equal(t, []string{"tester"}, said[enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED])
 	require.Equal(t, []string{"script"}, said[enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED][:1])
 	require.Contains(t, said[enums.EVENT_TYPE_TIMER_STARTED], "going on in a new execution")
-	_, err = run.Cancel(t.Context(), "")
+	_, err = run.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 }
 
@@ -68,6 +68,6 @@ func TestARedactedAgentIsSilentInListings(t *testing.T) {
 		require.Len(c, m.Requests, 1)
 		require.Empty(c, m.Requests[0].Text)
 	}, patience, 50*time.Millisecond)
-	_, err := run.Cancel(t.Context(), "")
+	_, err := run.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 }

@@ -151,7 +151,7 @@ func (a *audit) equal(session string, stored, served []client.Event) {
 // ends wants every run's end to be in its log as the server knows it.
 func (a *audit) ends(ctx context.Context) error {
 	seen := map[string]bool{}
-	for l, err := range a.List(ctx, client.ListFilter{}) {
+	for l, err := range a.List(ctx, nil) {
 		if err != nil {
 			return err
 		}

@@ -221,7 +221,7 @@ func (c *operators) target(ctx context.Context, s plannedCommand) string {
 		return root
 	}
 	var live []string
-	for l, err := range c.List(ctx, client.ListFilter{Query: "ExecutionStatus = 'Running' AND RootWorkflowId = " + signals.Quote(root)}) {
+	for l, err := range c.List(ctx, &client.ListOptions{Query: "ExecutionStatus = 'Running' AND RootWorkflowId = " + signals.Quote(root)}) {
 		if err != nil {
 			return root // the server is away: so it will be for the verb
 		}
@@ -237,7 +237,7 @@ func (c *operators) target(ctx context.Context, s plannedCommand) string {
 // some through the run at the top.
 func (c *operators) decide(ctx context.Context, s plannedCommand) {
 	var open []agent.Request
-	for w, err := range c.Inbox(ctx, client.InboxFilter{}) {
+	for w, err := range c.Inbox(ctx, nil) {
 		if err != nil {
 			c.report.said("answer", wasLost)
 			return

@@ -65,7 +65,7 @@ func (c *operators) hold(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := run.Pause(ctx, "the end"); err != nil {
+		if _, err := run.Pause(ctx, "the end", nil); err != nil {
 			return err
 		}
 		if _, err := run.Wait(ctx); err != nil {
@@ -78,7 +78,7 @@ func (c *operators) hold(ctx context.Context) error {
 // live lists the sessions that have a live run.
 func (c *operators) live(ctx context.Context) (map[string]client.RunInfo, error) {
 	live := map[string]client.RunInfo{}
-	for l, err := range c.List(ctx, client.ListFilter{Query: "ExecutionStatus = 'Running'"}) {
+	for l, err := range c.List(ctx, &client.ListOptions{Query: "ExecutionStatus = 'Running'"}) {
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +121,7 @@ func (c *operators) calm(ctx context.Context, session string, live map[string]cl
 		if !c.stopped(session) {
 			return s.QueuedEvents == nil || s.QueuedEvents.Used == 0
 		}
-		_, err = run.Stop(soon, "the end", 5*time.Second)
+		_, err = run.Stop(soon, "the end", &client.StopOptions{Deadline: 5*time.Second})
 	case w.Kind == agent.SuspensionParked:
 		_, err = run.Resume(soon, nil)
 	}

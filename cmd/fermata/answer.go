@@ -285,7 +285,7 @@ func (c *cli) decide(ctx context.Context, runs *fermata.Client, q agent.Request,
 		ack, err = runs.Reject(ctx, q, d.Reject.Reason, &fermata.RejectOptions{By: d.by, Token: d.token})
 	default:
 		a := d.Answer
-		ack, err = runs.Answer(ctx, q, fermata.AnswerOptions{Text: a.Text, Choice: a.Choice, Data: a.Data, By: d.by, Token: d.token})
+		ack, err = runs.Answer(ctx, q, a.Text, &fermata.AnswerOptions{Choice: a.Choice, Data: a.Data, By: d.by, Token: d.token})
 	}
 	return ack, noAnswer(q.Session, err)
 }

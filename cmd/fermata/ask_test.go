@@ -256,7 +256,7 @@ func TestCtrlC(t *testing.T) {
 	status, err := run.Status(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusRunning, status.Status)
-	_, err = run.Cancel(t.Context(), "")
+	_, err = run.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 }
 
@@ -277,7 +277,7 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 
 	// Somebody else may be quicker: then nobody is asked any more.
 	d = s.sits("attach", run.Session).sees("your answer: ")
-	_, err = s.Answer(context.Background(), q, fermata.AnswerOptions{Text: "So.", By: "bo"})
+	_, err = s.Answer(context.Background(), q, "So.", &fermata.AnswerOptions{By: "bo"})
 	require.NoError(t, err)
 	d.sees("q-1 answered by bo")
 	d.ends(0)

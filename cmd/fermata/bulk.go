@@ -92,8 +92,8 @@ func (h *verbRun) printFound(l fermata.RunInfo) {
 // live lists the runs. One below another that is found is told by that one: it
 // would be held twice else, and resumed once.
 func (m *bulk) live(ctx context.Context, runs *fermata.Client) (found listing, under int, err error) {
-	f := fermata.ListFilter{Agent: m.agent, Query: "ExecutionStatus = 'Running' AND (" + m.query + ")"}
-	for l, err := range runs.List(ctx, f) {
+	f := fermata.ListOptions{Agent: m.agent, Query: "ExecutionStatus = 'Running' AND (" + m.query + ")"}
+	for l, err := range runs.List(ctx, &f) {
 		if err != nil {
 			return nil, 0, badQuery(m.query, err)
 		}

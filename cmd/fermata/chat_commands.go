@@ -57,9 +57,9 @@ func (t *chat) verb(ctx context.Context, name, text string) error {
 	var err error
 	switch name {
 	case "/pause":
-		ack, err = t.run.Pause(soon, text)
+		ack, err = t.run.Pause(soon, text, nil)
 	case "/stop":
-		ack, err = t.run.Stop(soon, text, 0)
+		ack, err = t.run.Stop(soon, text, nil)
 	default:
 		ack, err = t.run.Resume(soon, &fermata.ResumeOptions{Message: text, By: whoami()})
 	}

@@ -106,7 +106,7 @@ func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrd
 	if o.file == "-" {
 		// As it comes, in whatever locale: an export that fails leaves a part that no import takes.
 		plain := &output{to: c.out.to, exact: true}
-		if e, err = runs.Export(ctx, o.session, plain, options); plain.failed() != nil {
+		if e, err = runs.Export(ctx, o.session, plain, &options); plain.failed() != nil {
 			err = plain.failed()
 		}
 		return e, err
@@ -116,7 +116,7 @@ func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrd
 		return e, agent.Errorf(agent.CodeInvalidInput, "the file can't be written: %w", err)
 	}
 	defer os.Remove(f.Name()) // gone already where all went well
-	e, err = runs.Export(ctx, o.session, f, options)
+	e, err = runs.Export(ctx, o.session, f, &options)
 	if err != nil {
 		return e, errors.Join(err, f.Close())
 	}

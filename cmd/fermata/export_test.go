@@ -99,7 +99,7 @@ func TestExportAndImport(t *testing.T) {
 	moved, err := there.Get(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.Equal(t, "q-2", there.rests(moved).Suspension.Requests[0].ID)
-	_, err = moved.Cancel(t.Context(), "")
+	_, err = moved.Cancel(t.Context(), "", nil)
 	require.NoError(t, err)
 }
 

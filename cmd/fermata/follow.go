@@ -133,7 +133,7 @@ func (f *follower) read(ctx context.Context, seq int64) {
 	ours := seq > 0 // else the session may have had runs before
 	for {
 		failed := false
-		for e, err := range f.run.Follow(ctx, seq) {
+		for e, err := range f.run.Follow(ctx, agent.Cursor(seq)) {
 			if err != nil {
 				failed = send(ctx, f.trouble, err)
 				break
@@ -142,7 +142,7 @@ func (f *follower) read(ctx context.Context, seq int64) {
 			if e.Started != nil {
 				ours = e.Started.Run == f.run.ID
 			}
-			if ours && !send(ctx, f.events, e) {
+			if ours && !send(ctx, f.events, e.Event) {
 				return
 			}
 		}

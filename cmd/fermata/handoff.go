@@ -58,7 +58,7 @@ func (c *cli) lastHandoff(ctx context.Context, s *server, runs *fermata.Client, 
 		return nil, err
 	}
 	latest := fermata.RunInfo{}
-	for l, err := range runs.List(ctx, fermata.ListFilter{Query: "WorkflowId = " + quoted(session)}) {
+	for l, err := range runs.List(ctx, &fermata.ListOptions{Query: "WorkflowId = " + quoted(session)}) {
 		if err != nil {
 			return nil, err
 		}

@@ -55,7 +55,7 @@ func (c *cli) importFile(ctx context.Context, path, by string) error {
 		if err := c.recordKey(audit.Entry{What: "import"}); err != nil {
 			return err
 		}
-		e, err := runs.Import(ctx, f, fermata.ImportOptions{Keys: keys, By: byOr(by)})
+		e, err := runs.Import(ctx, f, &fermata.ImportOptions{Keys: keys, By: byOr(by)})
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 func (c *cli) inboxCommand() *cobra.Command {
-	var f fermata.InboxFilter
+	var f fermata.InboxOptions
 	limit := 50
 	cmd := &cobra.Command{
 		Use:   "inbox",
@@ -46,7 +46,7 @@ are not in it: fermata show SESSION has them.`,
 	return cmd
 }
 
-func checkInbox(f fermata.InboxFilter, limit int) error {
+func checkInbox(f fermata.InboxOptions, limit int) error {
 	if limit < 1 {
 		return agent.Errorf(agent.CodeInvalidInput, "--limit must be positive")
 	}
@@ -59,11 +59,11 @@ func checkInbox(f fermata.InboxFilter, limit int) error {
 	return nil
 }
 
-func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFilter, limit int) error {
+func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxOptions, limit int) error {
 	t := c.table()
 	defer t.flush()
 	n, lost := 0, false
-	for q, err := range runs.Inbox(ctx, f) {
+	for q, err := range runs.Inbox(ctx, &f) {
 		if err != nil {
 			return err
 		}

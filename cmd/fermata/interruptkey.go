@@ -125,7 +125,7 @@ func (v *conversation) chosen(ctx context.Context, line string) error {
 	case word == "l" || word == "leave":
 		return errDetached
 	case word == "s" || word == "stop":
-		_, err = v.run.Stop(ctx, "stopped by "+cmp.Or(whoami(), "somebody"), 0)
+		_, err = v.run.Stop(ctx, "stopped by "+cmp.Or(whoami(), "somebody"), nil)
 	case word == "r" || word == "resume":
 		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{By: whoami()})
 	case len(line) < 2:

@@ -227,7 +227,7 @@ func absPath(f *agentsfile.File) string { return filepath.Join(f.Dir, filepath.B
 func (c *cli) liveSessions(ctx context.Context, runs *fermata.Client) (live []string, err error) {
 	const enough = 3
 	query := "TaskQueue = " + quoted(c.queue()) + " AND ExecutionStatus = 'Running'"
-	for l, err := range runs.List(ctx, fermata.ListFilter{Query: query}) {
+	for l, err := range runs.List(ctx, &fermata.ListOptions{Query: query}) {
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 func (c *cli) listCommand() *cobra.Command {
-	var f fermata.ListFilter
+	var f fermata.ListOptions
 	var status string
 	limit := 50
 	cmd := &cobra.Command{
@@ -44,7 +44,7 @@ no worker is asked.`,
 	return cmd
 }
 
-func checkFilter(f fermata.ListFilter, limit int) error {
+func checkFilter(f fermata.ListOptions, limit int) error {
 	switch {
 	case f.Status != "" && (!f.Status.Known() || f.Status == agent.StatusSuspending):
 		return agent.Errorf(agent.CodeInvalidInput, "--status must be pending, running, suspended, completed, failed, cancelled or stopped, not %q", f.Status)
@@ -59,11 +59,11 @@ func checkFilter(f fermata.ListFilter, limit int) error {
 	return nil
 }
 
-func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.ListFilter, limit int) error {
+func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.ListOptions, limit int) error {
 	t := c.table()
 	defer t.flush()
 	n := 0
-	for l, err := range runs.List(ctx, f) {
+	for l, err := range runs.List(ctx, &f) {
 		if err != nil {
 			return badQuery(f.Query, err)
 		}

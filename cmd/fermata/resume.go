@@ -49,7 +49,7 @@ With --wait the exit status is that of run.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Suspension, "suspension", "", "only where this one is open, such as s-2")
-	f.BoolVar(&o.Fresh, "from-summary", false, "go on from a summary of what was said, and not from all of it")
+	f.BoolVar(&o.FromSummary, "from-summary", false, "go on from a summary of what was said, and not from all of it")
 	f.BoolVar(&wait, "wait", false, "wait until the run rests or ends, and print how")
 	c.byFlag(cmd, &o.By)
 	c.tokenFlag(cmd, &tokenFile)

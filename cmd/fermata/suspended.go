@@ -65,7 +65,7 @@ const openWithin = 15 * time.Second
 // below lists what runs below a session ask for, as a listing knows it. What can't
 // be listed is not there: it is looked for again.
 func below(ctx context.Context, runs *fermata.Client, session string) (list []agent.Request) {
-	for w, err := range runs.Inbox(ctx, fermata.InboxFilter{Session: session}) {
+	for w, err := range runs.Inbox(ctx, &fermata.InboxOptions{Session: session}) {
 		if err != nil {
 			return list
 		}

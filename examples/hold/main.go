@@ -80,14 +80,14 @@ func steer(ctx context.Context, out io.Writer, c *client.Client) error {
 		return err
 	}
 	<-checking // the ledger is being checked
-	if _, err := run.Interrupt(ctx, "the auditor rings"); err != nil {
+	if _, err := run.Interrupt(ctx, "the auditor rings", nil); err != nil {
 		return err
 	}
 	if rest, err = run.Wait(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s: %s\n", rest.Status, rest.Suspension.Holds[0].Reason)
-	if _, err := run.Stop(ctx, "the audit comes first", 10*time.Second); err != nil {
+	if _, err := run.Stop(ctx, "the audit comes first", &client.StopOptions{Deadline: 10 * time.Second}); err != nil {
 		return err
 	}
 	end, err := run.Result(ctx)

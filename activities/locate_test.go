@@ -78,10 +78,10 @@ func (l *liveRun) forked(t *testing.T, stored agent.Counters, lost int) (LocateR
 		require.NoError(t, err)
 		require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Version: 2, Session: "live", Run: "run-1", Status: agent.StatusRunning, Digest: l.open.Head, Seq: last, Counters: stored}))
 	}
-	deeds := &Activities{Client: l, Log: log}
+	acts := &Activities{Client: l, Log: log}
 	var suite sdktest.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	deeds.Register(env)
+	acts.Register(env)
 	in := loop.LocateArgs{Session: "fork", From: &agent.StartFrom{Session: "live", Checkpoint: agent.CheckpointID(4)}, Fence: agent.Fence{Chain: 2, N: 2}}
 	for range lost {
 		_, err = env.ExecuteActivity(Locate.Name, in)
@@ -139,10 +139,10 @@ func (*otherBuild) QueryWorkflow(context.Context, string, string, string, ...any
 func TestAForkWaitsForAWorkerOfTheRunsBuild(t *testing.T) {
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
-	deeds := &Activities{Client: &otherBuild{}, Log: store.NewLog(dir)}
+	acts := &Activities{Client: &otherBuild{}, Log: store.NewLog(dir)}
 	var suite sdktest.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	deeds.Register(env)
+	acts.Register(env)
 	_, err = env.ExecuteActivity(Locate.Name, loop.LocateArgs{Session: "fork", From: &agent.StartFrom{Session: "live"}, Fence: agent.Fence{Chain: 2, N: 2}})
 	var failed *temporal.ApplicationError
 	require.ErrorAs(t, err, &failed)

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -95,18 +96,22 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(in.Timeout), errToolTime)
 	defer cancel()
-	call := d.callOf(in, attempt)
+	hooks := d.hooks(in)
+	call := callOf(in, attempt).With(hooks)
 	ctx, over := d.observed(ctx, call, in.Trace)
-	text, set, err := d.runTool(ctx, in, call)
+	text, err := d.runTool(ctx, in, call)
+	if err == nil {
+		err = d.checkStateSize(ctx, hooks.StateChanges, in)
+	}
 	result.Status, result.Text = agent.CallOK, text
-	asks := errors.Is(err, tool.ErrAsked) && call.Question() != nil
+	asks := errors.Is(err, tool.ErrAsked) && hooks.Question != nil
 	if err != nil && !asks {
 		result.Status, result.Text = callStatus(ctx, err, in)
 	}
 	over(result.Status)
 	switch {
 	case asks:
-		return ToolOutput{ToolResult: result, Hold: heldBy(ctx), Question: call.Question()}, nil
+		return ToolOutput{ToolResult: result, Hold: heldBy(ctx), Question: hooks.Question}, nil
 	case err == nil:
 		result.Partial = ctx.Err() != nil // whatever has ended it
 	case info.IsLocalActivity && ctx.Err() != nil && !stopped(ctx):
@@ -118,7 +123,7 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 		}
 	}
 	result.Text, result.Size = bound(result.Text)
-	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), StateChanges: set, ToolsChange: d.relisted(ctx, in)}, nil
+	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), StateChanges: hooks.StateChanges, ToolsChange: d.relisted(ctx, in)}, nil
 }
 
 // complete reads from the log what the input does not have, and holds edited
@@ -145,19 +150,28 @@ func (d *Activities) complete(ctx context.Context, in *ToolInput) error {
 var errToolTime = errors.New("the tool's time is up")
 
 // callOf is what the tool may know of an attempt.
-func (d *Activities) callOf(in ToolInput, attempt int) *tool.Call {
+func callOf(in ToolInput, attempt int) tool.Call {
 	return tool.Call{
 		ID: in.Call, Session: in.Session, Run: in.Run, Agent: in.Agent, Turn: in.Turn, Tool: in.Tool,
 		Key: agent.IdempotencyKey(cmp.Or(in.OriginRun, in.Run), in.Call), Attempt: attempt, Arguments: in.Arguments,
-	}.WithAnswers(in.Answers).WithProgress(func(note string) {
-		d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Call: in.Call, Progress: note})
-	}).WithState(func(ctx context.Context) (map[string]json.RawMessage, error) {
-		log, err := d.logUpTo(ctx, in.Run, in.UpTo)
-		if err != nil {
-			return nil, err
-		}
-		return log.State(), nil
-	})
+	}
+}
+
+// hooks connect a call to the run that makes it.
+func (d *Activities) hooks(in ToolInput) *toolcall.Hooks {
+	return &toolcall.Hooks{
+		Answers: in.Answers,
+		Progress: func(note string) {
+			d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Call: in.Call, Progress: note})
+		},
+		State: func(ctx context.Context) (map[string]json.RawMessage, error) {
+			log, err := d.logUpTo(ctx, in.Run, in.UpTo)
+			if err != nil {
+				return nil, err
+			}
+			return log.State(), nil
+		},
+	}
 }
 
 // observed tells whoever looks on that an attempt begins.
@@ -169,19 +183,15 @@ func (d *Activities) observed(ctx context.Context, call *tool.Call, trace agent.
 }
 
 // runTool finds the tool and calls it. A panic is an error like others.
-func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call) (text string, set map[string]json.RawMessage, err error) {
+func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call) (text string, err error) {
 	defer d.caught(ctx, &err, "tool", "session", in.Session, "run", in.Run, "turn", in.Turn, "tool", in.Tool, "call", in.Call)
 	if t, ok := d.Tools[in.Tool]; ok {
-		if text, err = t.Call(ctx, call); err == nil {
-			err = d.checkStateSize(ctx, call.StateChanges(), in)
-		}
-		return text, call.StateChanges(), err
+		return t.Call(ctx, call)
 	}
 	if name, _, ok := strings.Cut(in.Tool, tool.Separator); ok && d.Sources[name] != nil {
-		text, err = d.Sources[name].Call(ctx, call)
-		return text, nil, err
+		return d.Sources[name].Call(ctx, call)
 	}
-	return "", nil, agent.Errorf(agent.CodeUnknownTool, "tool %q is not in this worker's build", in.Tool)
+	return "", agent.Errorf(agent.CodeUnknownTool, "tool %q is not in this worker's build", in.Tool)
 }
 
 // caught is deferred around what users have written: it makes an error of a panic, which

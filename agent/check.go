@@ -88,7 +88,7 @@ func (d Definition) checkRules() error {
 			return fmt.Errorf("agent %s: client_tools[%d]: %w", d.Name, i, err)
 		}
 		if t.Approval != nil {
-			return Errorf(CodeInvalidInput, "agent %s: client_tools[%d]: who carries a client's tool out is asked for each call already; leave ask out", d.Name, i).WithPath("client_tools")
+			return Errorf(CodeInvalidInput, "agent %s: client_tools[%d]: a client tool needs no approval, since the client decides about each call; leave approval out", d.Name, i).WithPath("client_tools")
 		}
 	}
 	for i, a := range d.Agents {
@@ -100,7 +100,7 @@ func (d Definition) checkRules() error {
 		}
 	}
 	if err := d.AnswerTimeouts.check(); err != nil {
-		return fmt.Errorf("agent %s: asking: %w", d.Name, err)
+		return fmt.Errorf("agent %s: answer_timeouts: %w", d.Name, err)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ type RunRecord struct {
 // ForkPlan says what beginning anew from a point means for what was done: calls of
 // tools that change something, whatever came of them.
 type ForkPlan struct {
-	Checkpoint Checkpoint `json:"point"`
+	Checkpoint Checkpoint `json:"checkpoint"`
 	// Kept lie before the point: the model knows of them.
 	Kept []SideEffect `json:"kept"`
 	// MayRepeat came after the point. They stay done, the model does not know of them,

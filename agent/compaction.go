@@ -35,7 +35,7 @@ func (c CompactionPolicy) Check() error {
 		return Errorf(CodeInvalidInput, "compaction.strategy must be hybrid, summarize_all, summarize_middle, truncate or none, not %q", c.Strategy).WithPath("compaction.strategy")
 	}
 	if c.Threshold < 0 || c.Threshold > 1 {
-		return Errorf(CodeInvalidInput, "compaction.at must be between 0 and 1, not %g", c.Threshold).WithPath("compaction.at")
+		return Errorf(CodeInvalidInput, "compaction.threshold must be between 0 and 1, not %g", c.Threshold).WithPath("compaction.threshold")
 	}
 	if c.KeepFirst < 0 {
 		return Errorf(CodeInvalidInput, "compaction.keep_first: %d is not a positive number", c.KeepFirst).WithPath("compaction.keep_first")

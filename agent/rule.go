@@ -112,7 +112,7 @@ func (r Rule) check() error {
 	case r.Otherwise && (len(r.Tools) > 0 || r.Class != "" || len(r.Arguments) > 0 || r.AfterCalls != 0):
 		return Errorf(CodeInvalidInput, "otherwise is for all that no other rule matches; leave tools, class, arguments and over out").WithPath("otherwise")
 	case r.AfterCalls < 0:
-		return Errorf(CodeInvalidInput, "over must be positive").WithPath("over")
+		return Errorf(CodeInvalidInput, "after_calls must be positive").WithPath("after_calls")
 	case len(r.Arguments) > 0 && !json.Valid(r.Arguments):
 		return Errorf(CodeInvalidInput, "arguments is not a JSON Schema").WithPath("arguments")
 	}
@@ -154,7 +154,7 @@ func (a *ToolApproval) UnmarshalJSON(raw []byte) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode((*plain)(a)); err != nil {
-		return fmt.Errorf("ask wants true, or reason, approvers, confirm, remind, deadline and default: %w", err)
+		return fmt.Errorf("approval is true, or has reason, approvers, confirm, remind, deadline and default: %w", err)
 	}
 	return nil
 }

@@ -43,6 +43,14 @@ func (u *USD) UnmarshalJSON(b []byte) error {
 // Duration is a time.Duration that is written in Go's form, "90s", on the wire.
 type Duration time.Duration
 
+// Durations to count in: 3 * [Hour].
+const (
+	Second = Duration(time.Second)
+	Minute = 60 * Second
+	Hour   = 60 * Minute
+	Day    = 24 * Hour
+)
+
 // String writes the duration in Go's form, without parts that are zero: "168h".
 func (d Duration) String() string {
 	s := time.Duration(d).String()

@@ -191,7 +191,7 @@ func TestCarryWithAgentsInTheBackground(t *testing.T) {
 	c.carried(t, run.Session, 2)
 
 	open = c.gate.shut(t, run)
-	_, err := run.Stop(t.Context(), "enough", &client.StopOptions{Deadline: 12*time.Second})
+	_, err := run.Stop(t.Context(), "enough", &client.StopOptions{Deadline: 12 * time.Second})
 	require.NoError(t, err)
 	open()
 	o := c.rest(t, run)

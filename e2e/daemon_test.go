@@ -126,7 +126,7 @@ func TestADaemonHandlesEachEventOnce(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
-		_, err := run.Stop(t.Context(), fmt.Sprintf("stop %d", stop), &client.StopOptions{Deadline: 5*time.Second})
+		_, err := run.Stop(t.Context(), fmt.Sprintf("stop %d", stop), &client.StopOptions{Deadline: 5 * time.Second})
 		require.NoError(t, err)
 		require.Equal(t, agent.StatusStopped, s.result(t, run).Status)
 		run, err = s.Start(t.Context(), "clerk", "", &client.StartOptions{Session: session})

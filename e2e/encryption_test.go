@@ -159,7 +159,7 @@ func TestNothingThatWasSaidIsPlain(t *testing.T) {
 			require.NoError(t, err)
 			_, err = run.Resume(t.Context(), nil)
 			require.ErrorIs(t, err, agent.CodeNeedsAnswer, "who is refused is told")
-			_, err = v.Answer(t.Context(), asked, "door " + hushed, nil)
+			_, err = v.Answer(t.Context(), asked, "door "+hushed, nil)
 			require.NoError(t, err)
 			v.rests(t, run, agent.StatusFailed)
 			messages, err := v.Transcript(t.Context(), run.Session)

@@ -284,7 +284,7 @@ func TestStop(t *testing.T) {
 		testsuite.Reply{Calls: call("block", nil)}, testsuite.Reply{Text: summary}), block(begun))
 	run := s.begin(t, "Write a report", nil)
 	<-begun
-	_, err := run.Stop(t.Context(), "budget meeting", &client.StopOptions{Deadline: 12*time.Second})
+	_, err := run.Stop(t.Context(), "budget meeting", &client.StopOptions{Deadline: 12 * time.Second})
 	require.NoError(t, err)
 	o := s.rest(t, run)
 	require.Equal(t, agent.StatusStopped, o.Status, "%+v", o.Error)

@@ -161,7 +161,7 @@ func TestKilledWhileStopping(t *testing.T) {
 			run, err := c.Start(t.Context(), "lead", "lead", nil)
 			require.NoError(t, err)
 			lingering(t, run)
-			_, err = run.Stop(t.Context(), "budget meeting", &client.StopOptions{Deadline: 40*time.Second})
+			_, err = run.Stop(t.Context(), "budget meeting", &client.StopOptions{Deadline: 40 * time.Second})
 			require.NoError(t, err)
 			random := rand.New(rand.NewPCG(seed, 2))
 			for range 2 {

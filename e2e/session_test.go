@@ -127,7 +127,7 @@ func TestForkALiveRun(t *testing.T) {
 	collected, err := s.log().Collect(t.Context(), 0, false)
 	require.NoError(t, err)
 	require.Zero(t, collected.Deleted+collected.Left, "%+v", collected)
-	_, err = fork.Stop(t.Context(), "", &client.StopOptions{Deadline: 4*time.Second})
+	_, err = fork.Stop(t.Context(), "", &client.StopOptions{Deadline: 4 * time.Second})
 	require.NoError(t, err)
 	s.rest(t, fork)
 	messages, err := s.Transcript(t.Context(), fork.Session)

@@ -153,7 +153,7 @@ func TestStopATree(t *testing.T) {
 	t.Parallel()
 	f := plant(t, 2, 2)
 	run := f.grown(t, 7, 3)
-	_, err := run.Stop(t.Context(), "budget meeting", &client.StopOptions{Deadline: 12*time.Second})
+	_, err := run.Stop(t.Context(), "budget meeting", &client.StopOptions{Deadline: 12 * time.Second})
 	require.NoError(t, err)
 	o := f.rest(t, run)
 	require.Equal(t, agent.StatusStopped, o.Status, "%+v", o.Error)

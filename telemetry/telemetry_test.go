@@ -42,7 +42,7 @@ func begin(t *testing.T, o ...sdktrace.TracerProviderOption) *process {
 // story is a run as it goes on: it tells its events to processes.
 type story struct {
 	session, run, agent string
-	stint               agent.TraceSegment
+	segment             agent.TraceSegment
 	seq                 int64
 	turn                int
 	now                 time.Time
@@ -50,7 +50,7 @@ type story struct {
 
 func started(p *process, parent string) *story {
 	l := &story{session: "trip-42", run: "01a1", agent: "payer", now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)}
-	l.stint.Parent = parent
+	l.segment.Parent = parent
 	l.tell(p, agent.Event{Type: agent.EventRunStarted})
 	return l
 }
@@ -63,9 +63,9 @@ func (l *story) tell(p *process, e agent.Event) observe.RunEvent {
 		l.turn++
 	}
 	e.Seq, e.Time, e.Turn = l.seq, l.now, l.turn
-	s := observe.RunEvent{Session: l.session, Run: l.run, Agent: l.agent, Model: "acme/big", Event: e, TraceSegment: l.stint}
+	s := observe.RunEvent{Session: l.session, Run: l.run, Agent: l.agent, Model: "acme/big", Event: e, TraceSegment: l.segment}
 	p.Event(s)
-	l.stint = l.stint.Next(l.run, e)
+	l.segment = l.segment.Next(l.run, e)
 	return s
 }
 
@@ -142,7 +142,7 @@ func TestASpanSaysWhatIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The span of a stint ends before the wait. What comes after it is a trace of its own,
+// The span of a segment ends before the wait. What comes after it is a trace of its own,
 // made by another process, that links to it (HL-103, OA-67, OA-69); its attributes are
 // these and no others (HL-104), and what was said is nowhere (HL-105).
 func TestASuspendedRunIsTwoTraces(t *testing.T) {
@@ -201,7 +201,7 @@ func TestASuspendedRunIsTwoTraces(t *testing.T) {
 }
 
 // A run that ends while it is suspended has a span for its end, in whichever process:
-// the suspended stint's was told before, and is not told again.
+// the suspended segment's was told before, and is not told again.
 func TestAnEndWhileSuspended(t *testing.T) {
 	one, other := begin(t), begin(t)
 	l := started(one, "")
@@ -265,7 +265,7 @@ func TestARunWithinATrace(t *testing.T) {
 	l = started(p, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
 	l.run = "01a2"
 	l.tell(p, agent.Event{Type: agent.EventTurnStarted})
-	_, over := p.Tool(t.Context(), call("pay"), l.stint.Trace)
+	_, over := p.Tool(t.Context(), call("pay"), l.segment.Trace)
 	over(agent.CallOK)
 	l.end(p, agent.EventRunCompleted, nil)
 	require.Empty(t, p.spans.GetSpans(), "nothing below a span that is not kept is kept")
@@ -287,9 +287,9 @@ func TestTracesAreKeptWholeOrNotAtAll(t *testing.T) {
 				l.tell(runs, agent.Event{Type: agent.EventTurnStarted})
 				c := call("pay")
 				c.Run = l.run
-				_, over := calls.Tool(t.Context(), c, l.stint.Trace)
+				_, over := calls.Tool(t.Context(), c, l.segment.Trace)
 				over(agent.CallOK)
-				child := started(below, l.stint.Traceparent(l.run))
+				child := started(below, l.segment.Traceparent(l.run))
 				child.run = l.run + "-child"
 				child.end(below, agent.EventRunCompleted, nil)
 				l.tell(runs, agent.Event{Type: agent.EventTurnEnded})

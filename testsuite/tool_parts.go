@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -39,11 +40,11 @@ func (d toolCase) attempt(t testing.TB, ctx context.Context, how, arguments, key
 	var progress strings.Builder
 	c := tool.Call{
 		ID: "t1.1", Session: "session", Run: "r", Agent: "tester", Turn: 1, Tool: d.spec.Name, Key: key, Attempt: number, Arguments: given,
-	}.WithProgress(func(said string) {
+	}.With(&toolcall.Hooks{Progress: func(said string) {
 		mu.Lock()
 		defer mu.Unlock()
 		progress.WriteString(said + "\n")
-	}).WithState(func(context.Context) (map[string]json.RawMessage, error) { return nil, nil })
+	}})
 	require.NoError(t, panicked(func() { text, err = d.call(ctx, c) }), "%s: the model is told of a panic and no more, and the tool's own clean-up is lost", how)
 	require.Equal(t, arguments, string(given), "%s: the arguments were changed: they are the transcript's", how)
 	mu.Lock()

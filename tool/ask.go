@@ -18,17 +18,18 @@ var ErrAsked = errors.New("a person is asked")
 // So a tool asks before it does anything that must not be done twice. Errors are those of
 // [agent.ToolQuestion.Check], and [agent.CodeTooLarge] for the seventeenth question of a call.
 func (c *Call) Ask(q agent.ToolQuestion) (agent.ToolAnswer, error) {
-	if c.asked < len(c.answers) {
+	h := c.connected()
+	if c.asked < len(h.Answers) {
 		c.asked++
-		return c.answers[c.asked-1], nil
+		return h.Answers[c.asked-1], nil
 	}
 	if err := q.Check(); err != nil {
 		return agent.ToolAnswer{}, err
 	}
-	if len(c.answers) >= MaxAsks {
+	if len(h.Answers) >= MaxAsks {
 		return agent.ToolAnswer{}, agent.Errorf(agent.CodeTooLarge, "one call asks at most %d questions", MaxAsks)
 	}
-	c.question = &q
+	h.Question = &q
 	return agent.ToolAnswer{}, ErrAsked
 }
 
@@ -40,12 +41,7 @@ const MaxAsks = 16
 // something new. It is for a tool that goes on from where it was, which it finds in the
 // State of the last answer, instead of beginning anew.
 func (c *Call) Answers() []agent.ToolAnswer {
-	c.asked = len(c.answers)
-	return c.answers
+	answers := c.connected().Answers
+	c.asked = len(answers)
+	return answers
 }
-
-// WithAnswers returns the call with what its questions were answered with.
-func (c Call) WithAnswers(answers []agent.ToolAnswer) *Call { c.answers = answers; return &c }
-
-// Question is what the call has asked and has no answer to; nil if there is none.
-func (c *Call) Question() *agent.ToolQuestion { return c.question }

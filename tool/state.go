@@ -23,9 +23,10 @@ const MaxState = 64 << 10
 // Get reads the key; ok is false where it is not set. Its errors are those of
 // reading the session's log, and [agent.CodeIncompatible] for a value of another type.
 func (k Key[T]) Get(ctx context.Context, c *Call) (value T, ok bool, err error) {
-	raw, ok := c.set[string(k)]
-	if !ok && c.state != nil {
-		state, err := c.state(ctx)
+	h := c.connected()
+	raw, ok := h.StateChanges[string(k)]
+	if !ok && h.State != nil {
+		state, err := h.State(ctx)
 		if err != nil {
 			return value, false, err
 		}
@@ -54,8 +55,9 @@ func (k Key[T]) Set(c *Call, value T) error {
 func (k Key[T]) Delete(c *Call) error { return c.put(string(k), json.RawMessage("null")) }
 
 func (c *Call) put(key string, raw json.RawMessage) error {
+	h := c.connected()
 	size := len(key) + len(raw)
-	for k, v := range c.set {
+	for k, v := range h.StateChanges {
 		if k != key {
 			size += len(k) + len(v)
 		}
@@ -63,19 +65,9 @@ func (c *Call) put(key string, raw json.RawMessage) error {
 	if size > MaxState {
 		return agent.Errorf(agent.CodeTooLarge, "the call sets %d bytes of the session's state; at most %d are taken", size, MaxState)
 	}
-	if c.set == nil {
-		c.set = map[string]json.RawMessage{}
+	if h.StateChanges == nil {
+		h.StateChanges = map[string]json.RawMessage{}
 	}
-	c.set[key] = raw
+	h.StateChanges[key] = raw
 	return nil
 }
-
-// WithState returns the call with the session's state, which is asked for at most
-// when the tool reads it.
-func (c Call) WithState(state func(context.Context) (map[string]json.RawMessage, error)) *Call {
-	c.state = state
-	return &c
-}
-
-// StateChanges are the keys that the call has set; a deleted one is null.
-func (c *Call) StateChanges() map[string]json.RawMessage { return c.set }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fermata-agents/fermata/agent"
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/toolcall"
 )
 
 // Func is what a tool does. Its context is cancelled when nobody waits for the
@@ -31,23 +33,27 @@ type Call struct {
 	Attempt   int
 	Arguments json.RawMessage
 
-	answers  []agent.ToolAnswer
-	asked    int
-	question *agent.ToolQuestion
-	progress func(string)
-	state    func(context.Context) (map[string]json.RawMessage, error)
-	set      map[string]json.RawMessage
+	hooks *toolcall.Hooks // nil for a call that nobody has connected
+	asked int             // answers that were handed out
+}
+
+// With returns the call, connected to the runtime that makes it. Only the runtime calls it.
+func (c Call) With(h *toolcall.Hooks) *Call { c.hooks = h; return &c }
+
+// connected are the call's hooks, never nil.
+func (c *Call) connected() *toolcall.Hooks {
+	if c.hooks == nil {
+		c.hooks = &toolcall.Hooks{}
+	}
+	return c.hooks
 }
 
 // Progress tells how far a call is. It may be called often: it costs no history.
 func (c *Call) Progress(format string, args ...any) {
-	if c.progress != nil {
-		c.progress(fmt.Sprintf(format, args...))
+	if c.hooks != nil && c.hooks.Progress != nil {
+		c.hooks.Progress(fmt.Sprintf(format, args...))
 	}
 }
-
-// WithProgress returns the call with somebody who listens to its progress.
-func (c Call) WithProgress(listen func(string)) *Call { c.progress = listen; return &c }
 
 // Options says how a tool is treated; nil means all defaults.
 type Options struct {
@@ -72,7 +78,7 @@ type Options struct {
 	Approval *agent.ToolApproval
 }
 
-// Tool is a named deed with a schema. The zero Tool is of no use; see [New].
+// Tool is a named function with a schema. The zero Tool is of no use; see [New].
 type Tool struct {
 	spec agent.ToolSpec
 	call func(context.Context, *Call) (string, error)

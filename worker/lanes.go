@@ -32,15 +32,15 @@ const (
 const laneSlots = 1000
 
 // lanes makes the SDK's workers and registers what each does; that of the runs is first.
-func (o *Options) lanes(c client.Client, deeds *activities.Activities, common sdk.Options) []sdk.Worker {
-	deeds.Slots = map[Lane]*activities.Slots{}
+func (o *Options) lanes(c client.Client, acts *activities.Activities, common sdk.Options) []sdk.Worker {
+	acts.Slots = map[Lane]*activities.Slots{}
 	whole, own := laneSlots, map[Lane]sdk.Options{}
 	for _, l := range o.otherLanes() {
 		options := o.otherLaneOptions(l, common)
 		if options.Tuner == nil { // else the user's bounds what comes by the lane's queue
 			n := cmp.Or(options.MaxConcurrentActivityExecutionSize, laneSlots)
-			whole, deeds.Slots[l] = whole+n, activities.NewSlots(n)
-			options.Tuner, options.MaxConcurrentActivityExecutionSize = tunerOf(deeds.Slots[l]), 0
+			whole, acts.Slots[l] = whole+n, activities.NewSlots(n)
+			options.Tuner, options.MaxConcurrentActivityExecutionSize = tunerOf(acts.Slots[l]), 0
 			// The SDK takes no bound beside a tuner, also not one that the user set for all.
 			options.MaxConcurrentLocalActivityExecutionSize, options.MaxConcurrentWorkflowTaskExecutionSize, options.MaxConcurrentNexusTaskExecutionSize = 0, 0, 0
 		}
@@ -55,10 +55,10 @@ func (o *Options) lanes(c client.Client, deeds *activities.Activities, common sd
 	}
 	common.Identity = identity // holds find the process by it
 	list := []sdk.Worker{sdk.New(c, o.taskQueue(), common)}
-	o.register(list[0], deeds)
+	o.register(list[0], acts)
 	for _, l := range o.otherLanes() {
 		w := sdk.New(c, l.Queue(o.taskQueue()), own[l])
-		deeds.RegisterLane(w, l)
+		acts.RegisterLane(w, l)
 		list = append(list, w)
 	}
 	return list

@@ -57,7 +57,8 @@ type Options struct {
 	// Store is where transcripts are kept. All workers of a task queue must use
 	// the same one.
 	Store store.Store
-	// Logger hears what the worker has to say; nil means zap's global logger.
+	// Logger takes the worker's log; nil means zap's global logger. [FromSlog] makes one of a
+	// slog.Logger.
 	Logger *zap.Logger
 	// Temporal has the last word on the options of Temporal's own workers, one for each
 	// [Lane]: it is called for each, while the worker is made, with the options that

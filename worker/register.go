@@ -22,25 +22,25 @@ type Registry interface {
 // testsuite plays runs with them. Nothing can ask another run there, so that no tree
 // is watched and no terminated run recovered.
 type Components struct {
-	o     *Options
-	deeds *activities.Activities
+	o    *Options
+	acts *activities.Activities
 }
 
 // Components fits the options together. Errors are those of [New].
 func (o *Options) Components() (*Components, error) {
-	deeds, err := o.resolve()
+	acts, err := o.resolve()
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	return &Components{o, deeds}, nil
+	return &Components{o, acts}, nil
 }
 
 // Register registers all in an environment, which may be one of many, and returns the
 // interceptors that belong to it.
 func (p *Components) Register(r Registry) []interceptor.WorkerInterceptor {
-	deeds := *p.deeds
-	deeds.LogCache, deeds.InFlight, deeds.ParentChecks = activities.NewLogCache(), activities.NewInFlight(), activities.NewParentChecks() // by names that two environments have in common
-	return p.o.register(r, &deeds)
+	acts := *p.acts
+	acts.LogCache, acts.InFlight, acts.ParentChecks = activities.NewLogCache(), activities.NewInFlight(), activities.NewParentChecks() // by names that two environments have in common
+	return p.o.register(r, &acts)
 }
 
 // register registers what a worker runs.

@@ -42,24 +42,24 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	deeds, err := o.resolve()
+	acts, err := o.resolve()
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	deeds.Client, deeds.Identity.Client = c, c
-	deeds.DailyBudget = o.daily(c)
+	acts.Client, acts.Identity.Client = c, c
+	acts.DailyBudget = o.daily(c)
 	versioning := o.versioning()
-	w := &Worker{temporal: c, store: o.Store, identity: deeds.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, daily: deeds.DailyBudget, fatal: make(chan struct{})}
+	w := &Worker{temporal: c, store: o.Store, identity: acts.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, daily: acts.DailyBudget, fatal: make(chan struct{})}
 	process := newProcess()
-	if deeds.InFlight.Holds = o.Holds; o.Holds == nil {
-		w.holds = newHolds(c, o.taskQueue(), process, deeds.InFlight, o.logger())
-		deeds.InFlight.Holds = w.holds
+	if acts.InFlight.Holds = o.Holds; o.Holds == nil {
+		w.holds = newHolds(c, o.taskQueue(), process, acts.InFlight, o.logger())
+		acts.InFlight.Holds = w.holds
 	}
-	w.lanes = o.lanes(c, deeds, worker.Options{
+	w.lanes = o.lanes(c, acts, worker.Options{
 		Identity:                     process,
 		WorkerStopTimeout:            stopTimeout,
 		DeploymentOptions:            versioning,
-		Interceptors:                 interceptors(o.shell(deeds)),
+		Interceptors:                 interceptors(o.shell(acts)),
 		MaxHeartbeatThrottleInterval: activities.HeartbeatThrottle,
 		DeadlockDetectionTimeout:     taskTime,
 		OnFatalError:                 w.ended,

@@ -34,7 +34,7 @@ func (n noted) Generate(ctx context.Context, req *model.Request, emit func(model
 func TestWhatTheHostAddsIsNotKept(t *testing.T) {
 	add := tool.New("add", "", func(context.Context, *tool.Call, none) (string, error) { return "3", nil }, nil)
 	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("add")}, testsuite.Reply{Text: "done"}), add)
-	b.deeds.Model = func(name string) (activities.Model, error) {
+	b.acts.Model = func(name string) (activities.Model, error) {
 		return activities.Model{Model: noted{b.script}, Name: name}, nil
 	}
 	o := b.run(t, "go")
@@ -45,9 +45,9 @@ func TestWhatTheHostAddsIsNotKept(t *testing.T) {
 			require.False(t, len(m.Parts) > 1 && m.Parts[1].Text == mark, "twice")
 		}
 	}
-	head, err := b.deeds.Log.Store().Head(t.Context(), o.Session)
+	head, err := b.acts.Log.Store().Head(t.Context(), o.Session)
 	require.NoError(t, err)
-	view, err := b.deeds.Log.View(t.Context(), head.Digest)
+	view, err := b.acts.Log.View(t.Context(), head.Digest)
 	require.NoError(t, err)
 	require.Len(t, view.Messages(), 4)
 	for _, m := range view.Messages() {

@@ -29,7 +29,7 @@ import (
 type bench struct {
 	*sdktest.TestWorkflowEnvironment
 	script *testsuite.Script
-	deeds  *activities.Activities
+	acts   *activities.Activities
 	later  []appointment
 	// observer looks on, from the next execution on.
 	observer observe.Observer
@@ -48,16 +48,16 @@ func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools .
 	require.NoError(t, err)
 	def.Name, def.Model = "tester", "script"
 	spec := agent.Spec{V: 1, Definition: def.WithDefaults()}
-	b.deeds = &activities.Activities{
+	b.acts = &activities.Activities{
 		Agents: map[string]activities.Agent{}, Model: func(name string) (activities.Model, error) { return activities.Model{Model: script, Name: name}, nil },
 		Tools: map[string]tool.Tool{}, Log: store.NewLog(dir), LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight(), Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, tl := range tools {
 		require.NoError(t, tl.Err())
-		b.deeds.Tools[tl.Spec().Name] = tl
+		b.acts.Tools[tl.Spec().Name] = tl
 		spec.Toolset = append(spec.Toolset, tl.Spec())
 	}
-	b.deeds.Agents["tester"] = activities.Agent{Spec: spec}
+	b.acts.Agents["tester"] = activities.Agent{Spec: spec}
 	b.fresh()
 	return b
 }
@@ -66,8 +66,8 @@ func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools .
 func (b *bench) fresh() {
 	var suite sdktest.WorkflowTestSuite
 	b.TestWorkflowEnvironment = suite.NewTestWorkflowEnvironment()
-	b.deeds.Register(b)
-	shell := &workflows.Shell{LogCache: b.deeds.LogCache, InFlight: b.deeds.InFlight, Observer: b.observer, Keys: b.keys}
+	b.acts.Register(b)
+	shell := &workflows.Shell{LogCache: b.acts.LogCache, InFlight: b.acts.InFlight, Observer: b.observer, Keys: b.keys}
 	chain := []interceptor.WorkerInterceptor{shell.Interceptor()}
 	if b.between != nil {
 		chain = append(chain, b.between)

@@ -67,7 +67,7 @@ func (b *bench) refused(t *testing.T) (list []string) {
 // and is not in the log, which is stored by then. What changes nothing is not shown.
 func TestASignalThatComesWithTheEnd(t *testing.T) {
 	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
-	b.deeds.Log = store.NewLog(&slowStore{Store: b.deeds.Log.Store(), kept: func() {
+	b.acts.Log = store.NewLog(&slowStore{Store: b.acts.Log.Store(), kept: func() {
 		b.along("send", map[string]any{"text": "one more thing"})
 		b.along("interupt", map[string]any{})
 		b.along("cancel", map[string]any{})
@@ -88,9 +88,9 @@ func TestAHandoffNamesTheTasksBelow(t *testing.T) {
 		testsuite.Reply{Match: "look around", Text: "Rome"},
 		testsuite.Reply{Match: `\Ago`, Calls: []testsuite.Call{{Tool: "subagent__scout", Arguments: map[string]any{"task": "look around"}}}},
 		testsuite.Reply{Match: ".*", Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Where?"}}}}, testsuite.Reply{Match: ".*", Text: "{}"}))
-	scout := b.deeds.Agents["tester"]
+	scout := b.acts.Agents["tester"]
 	scout.Spec.Name, scout.Spec.Agents = "scout", nil
-	b.deeds.Agents["scout"] = scout
+	b.acts.Agents["scout"] = scout
 	b.after(time.Hour, func() { b.signal("stop", `{}`) })
 	o := b.run(t, "go")
 	require.Equal(t, agent.StatusStopped, o.Status)
@@ -110,7 +110,7 @@ func TestWhatIsSaidToARunThatComesToNothing(t *testing.T) {
 	shown := []string{"send closed", "emit closed", "answer closed", "pause closed"}
 	t.Run("an agent that there is not", func(t *testing.T) {
 		b := setup(t, agent.Definition{}, testsuite.NewScript())
-		delete(b.deeds.Agents, "tester")
+		delete(b.acts.Agents, "tester")
 		var ack agent.Ack
 		b.at(activities.Open.Name, func() {
 			say(b)
@@ -126,10 +126,10 @@ func TestWhatIsSaidToARunThatComesToNothing(t *testing.T) {
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		b := setup(t, agent.Definition{}, testsuite.NewScript())
-		b.deeds.Sources = map[string]tool.Source{"shop": toolless{}}
-		tester := b.deeds.Agents["tester"]
+		b.acts.Sources = map[string]tool.Source{"shop": toolless{}}
+		tester := b.acts.Agents["tester"]
 		tester.Sources = []string{"shop"}
-		b.deeds.Agents["tester"] = tester
+		b.acts.Agents["tester"] = tester
 		b.at(activities.List.Name, func() {
 			say(b)
 			b.signal("cancel", `{}`)

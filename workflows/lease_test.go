@@ -48,10 +48,10 @@ func TestAgentsThatRestLookAtTheirParent(t *testing.T) {
 			testsuite.Reply{Match: "look around", Calls: asks},
 			testsuite.Reply{Match: `\Ago`, Calls: []testsuite.Call{{Tool: "subagent__scout", Arguments: map[string]any{"task": "look around", "background": background}}}},
 			testsuite.Reply{Match: ".*", Calls: asks}))
-		scout := b.deeds.Agents["tester"]
+		scout := b.acts.Agents["tester"]
 		scout.Spec.Name, scout.Spec.Agents = "scout", nil
 		server := &registry{}
-		b.deeds.Agents["scout"], b.deeds.Client, b.deeds.ParentChecks = scout, server, activities.NewParentChecks()
+		b.acts.Agents["scout"], b.acts.Client, b.acts.ParentChecks = scout, server, activities.NewParentChecks()
 		b.after(time.Hour, func() { b.signal("cancel", `{}`) })
 		require.Equal(t, agent.StatusCancelled, b.run(t, "go").Status)
 		require.Positive(t, server.asked.Load(), "background %t", background)

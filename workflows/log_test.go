@@ -20,7 +20,7 @@ func TestALineOfALogNamesItsSession(t *testing.T) {
 	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("bad")}, testsuite.Reply{Text: "done"}), bad)
 	b.between = &slowPost{held: true} // it names the run, which the environment does not
 	var lines bytes.Buffer
-	b.deeds.Logger = slog.New(slog.NewJSONHandler(&lines, nil))
+	b.acts.Logger = slog.New(slog.NewJSONHandler(&lines, nil))
 	b.fresh()
 	o := b.run(t, "go")
 	var line map[string]any

@@ -38,7 +38,7 @@ func TestEveryEventIsSeenOnce(t *testing.T) {
 	add := tool.New("add", "", func(context.Context, *tool.Call, none) (string, error) { return "3", nil }, nil)
 	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("add")}, testsuite.Reply{Text: "It is 3."}), add)
 	w := &watcher{}
-	b.observer, b.deeds.Observer = w, w
+	b.observer, b.acts.Observer = w, w
 	b.fresh()
 	o := b.run(t, "What is 1+2?")
 	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
@@ -58,7 +58,7 @@ func TestAChildKnowsItsTrace(t *testing.T) {
 	b := setup(t, agent.Definition{Agents: []agent.SubAgent{{Agent: "clerk"}}}, testsuite.NewScript(
 		testsuite.Reply{Calls: []testsuite.Call{{Tool: "subagent__clerk", Arguments: map[string]any{"task": "look"}}}}, testsuite.Reply{Text: "Done."},
 	))
-	b.deeds.Agents["clerk"] = activities.Agent{Spec: b.deeds.Agents["tester"].Spec}
+	b.acts.Agents["clerk"] = activities.Agent{Spec: b.acts.Agents["tester"].Spec}
 	w := &watcher{}
 	b.observer = w
 	b.fresh()

@@ -56,9 +56,9 @@ func TestWhatWasUsedCountsOverARest(t *testing.T) {
 		replies[i].Usage = testsuite.Usage{Input: 100, Output: 10}
 	}
 	b := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(replies...), flaky)
-	priced := b.deeds.Agents["tester"]
+	priced := b.acts.Agents["tester"]
 	priced.Spec.Price = agent.Price{Input: agent.Dollar, Output: agent.Dollar}
-	b.deeds.Agents["tester"] = priced
+	b.acts.Agents["tester"] = priced
 	b.after(time.Hour, func() {
 		s := b.status(t)
 		require.Equal(t, agent.StatusSuspended, s.Status)
@@ -147,10 +147,10 @@ func TestARunKeepsItsModel(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		b := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(asks("Where to?"), testsuite.Reply{Text: "done"}))
 		b.after(time.Hour, func() {
-			newer := b.deeds.Agents["tester"]
+			newer := b.acts.Agents["tester"]
 			newer.Spec.Model = "newer"
-			b.deeds.Agents["tester"] = newer
-			b.deeds.Model = func(name string) (activities.Model, error) {
+			b.acts.Agents["tester"] = newer
+			b.acts.Model = func(name string) (activities.Model, error) {
 				if gone || name != "script" {
 					return activities.Model{}, agent.Errorf(agent.CodeUnknownModel, "model %s is not in this worker's build", name)
 				}

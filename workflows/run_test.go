@@ -358,8 +358,8 @@ func TestATryFailsWithACode(t *testing.T) {
 	var suite sdktest.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	flaky := tool.New("flaky", "", func(context.Context, *tool.Call, none) (string, error) { return "", errors.New("not yet") }, nil)
-	deeds := &activities.Activities{Tools: map[string]tool.Tool{"flaky": flaky}, InFlight: activities.NewInFlight(), Logger: slog.New(slog.DiscardHandler)}
-	deeds.Register(env)
+	acts := &activities.Activities{Tools: map[string]tool.Tool{"flaky": flaky}, InFlight: activities.NewInFlight(), Logger: slog.New(slog.DiscardHandler)}
+	acts.Register(env)
 	_, err := env.ExecuteActivity(activities.CallTool.Name, activities.ToolInput{ToolArgs: loop.ToolArgs{Tool: "flaky", Call: "t1.1", Arguments: json.RawMessage(`{}`), Attempts: 2, Timeout: agent.Duration(time.Minute)}})
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)

@@ -80,10 +80,10 @@ func TestOrdersToARunBelowKeepTheirOrder(t *testing.T) {
 	b := setup(t, agent.Definition{Agents: []agent.SubAgent{{Agent: "scout"}}, Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
 		testsuite.Reply{Match: "look around", Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Where?"}}}},
 		testsuite.Reply{Calls: []testsuite.Call{{Tool: "subagent__scout", Arguments: map[string]any{"task": "look around"}}}}, testsuite.Reply{Text: "done"}))
-	scout := b.deeds.Agents["tester"]
+	scout := b.acts.Agents["tester"]
 	scout.Spec.Name, scout.Spec.Agents = "scout", nil
-	b.deeds.Agents["scout"], b.deeds.Client = scout, away{}
-	shell := &workflows.Shell{LogCache: b.deeds.LogCache, InFlight: b.deeds.InFlight}
+	b.acts.Agents["scout"], b.acts.Client = scout, away{}
+	shell := &workflows.Shell{LogCache: b.acts.LogCache, InFlight: b.acts.InFlight}
 	b.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{shell.Interceptor(), &slowPost{}}})
 	below := "default-test-workflow-id/scout-1"
 	b.after(2*time.Minute, func() {

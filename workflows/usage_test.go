@@ -27,7 +27,7 @@ func (s silent) Generate(ctx context.Context, req *model.Request, emit func(mode
 // Usage that no provider tells is estimated, marked so, and held against the limits.
 func TestUnknownUsageIsEstimated(t *testing.T) {
 	b := setup(t, agent.Definition{Instructions: "Be brief."}, testsuite.NewScript(testsuite.Reply{Text: "It is mild in Rome, and it will stay so."}))
-	b.deeds.Model = func(name string) (activities.Model, error) {
+	b.acts.Model = func(name string) (activities.Model, error) {
 		return activities.Model{Model: silent{b.script}, Name: name}, nil
 	}
 	o := b.run(t, "How is Rome?")
@@ -40,7 +40,7 @@ func TestUnknownUsageIsEstimated(t *testing.T) {
 // A model knows its own messages again by the name that its adapter has for it.
 func TestAMessageSaysWhoMadeIt(t *testing.T) {
 	b := setup(t, agent.Definition{Output: json.RawMessage(`{"type":"object"}`)}, testsuite.NewScript(testsuite.Reply{Text: "no"}, testsuite.Reply{Text: "{}"}))
-	b.deeds.Model = func(name string) (activities.Model, error) {
+	b.acts.Model = func(name string) (activities.Model, error) {
 		return activities.Model{Model: silent{b.script}, Name: name, Full: "brain"}, nil
 	}
 	o := b.run(t, "How is Rome?")

@@ -24,10 +24,10 @@ func (toolless) List(context.Context) ([]agent.ToolSpec, error) { return nil, ni
 // What goes into the log waits until the run has one.
 func TestWhatIsSaidWhileToolsAreListed(t *testing.T) {
 	b := setup(t, agent.Definition{Daemon: &agent.Daemon{}}, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))
-	b.deeds.Sources = map[string]tool.Source{"shop": toolless{}}
-	tester := b.deeds.Agents["tester"]
+	b.acts.Sources = map[string]tool.Source{"shop": toolless{}}
+	tester := b.acts.Agents["tester"]
 	tester.Sources = []string{"shop"}
-	b.deeds.Agents["tester"] = tester
+	b.acts.Agents["tester"] = tester
 	b.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
 		if info.ActivityType.Name == activities.List.Name {
 			b.signal("emit", `{"topic":"t","payload":1}`)
@@ -75,10 +75,10 @@ func TestADaemonParksForWhatHasCome(t *testing.T) {
 func TestWhatWaitsIsInTheHead(t *testing.T) {
 	b := setup(t, agent.Definition{Daemon: &agent.Daemon{}}, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))
 	waiting := func() (ids []string) {
-		head, err := b.deeds.Log.Store().Head(t.Context(), "default-test-workflow-id")
+		head, err := b.acts.Log.Store().Head(t.Context(), "default-test-workflow-id")
 		require.NoError(t, err)
 		require.Equal(t, agent.StatusSuspended, head.Status)
-		inbox, err := b.deeds.Log.Backlog(t.Context(), head)
+		inbox, err := b.acts.Log.Backlog(t.Context(), head)
 		require.NoError(t, err)
 		for _, e := range inbox.Events {
 			ids = append(ids, e.ID)

@@ -28,9 +28,9 @@ func narrow(t *testing.T, c agent.CompactionPolicy, summary string) *bench {
 		rules = append(rules, testsuite.Reply{Match: last, Calls: []testsuite.Call{{Tool: "read", Arguments: map[string]any{"Page": i + 1}}}})
 	}
 	b := setup(t, agent.Definition{Compaction: c}, testsuite.NewScript(rules...), read)
-	small := b.deeds.Agents["tester"]
+	small := b.acts.Agents["tester"]
 	small.Spec.Window = 10_000
-	b.deeds.Agents["tester"] = small
+	b.acts.Agents["tester"] = small
 	return b
 }
 

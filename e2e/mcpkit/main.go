@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 )
@@ -166,14 +167,14 @@ func arguments(name string, specs []agent.ToolSpec) json.RawMessage {
 func call(ctx context.Context, server *mcp.Server, c tool.Call) error {
 	var answers []agent.ToolAnswer
 	for {
-		made := c.WithAnswers(answers)
-		text, err := server.Call(ctx, made)
+		hooks := &toolcall.Hooks{Answers: answers}
+		text, err := server.Call(ctx, c.With(hooks))
 		if !errors.Is(err, tool.ErrAsked) {
 			fmt.Printf("%s: %s\n", c.Tool, text)
 			return err
 		}
-		a := answer(made.Question())
-		a.State = made.Question().State
+		a := answer(hooks.Question)
+		a.State = hooks.Question.State
 		answers = append(answers, a)
 	}
 }

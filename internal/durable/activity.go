@@ -25,7 +25,7 @@ func (a Activity[In, Out]) StartLocal(ctx workflow.Context, o workflow.LocalActi
 	return Future[Out]{workflow.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, o), a.Name, in)}
 }
 
-// Registry is where deeds are registered: a Temporal worker, or a test environment.
+// Registry is where acts are registered: a Temporal worker, or a test environment.
 type Registry interface {
 	RegisterActivityWithOptions(a any, o activity.RegisterOptions)
 }

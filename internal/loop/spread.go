@@ -17,16 +17,16 @@ import (
 //
 //  1. The process registry. The run that is held performs [Broadcast]: every step in
 //     this process that works for its session, or for one below it, and that carries a
-//     lower number (see [Holds].Heard), has its context cancelled at once. It costs no
+//     lower number (see [Holds].Known), has its context cancelled at once. It costs no
 //     write. A step that begins looks into the registry first.
 //  2. A query to each other worker process that works for the tree, or a message where a
 //     broker is set up. It may be late or lost: then (3) stops what is in flight there. A
 //     message may be forged: of it an end is believed as an interrupt only.
 //  3. The signal to the child, hop by hop ([OrderChild], [ParentOrder] with all holds above
 //     and not one change). It is the truth: it is in the child's history, and a child that
-//     has not begun gets it in its first input or when it has begun ([Child].Owed).
+//     has not begun gets it in its first input or when it has begun ([Child].PendingOrders).
 //
-// Early: a step that was stopped by (1) or (2) returns the hold that it met (heed). The run
+// Early: a step that was stopped by (1) or (2) returns the hold that it met (takeMetHold). The run
 // takes it for an inherited interrupt, although nobody has told it yet, remembers it as
 // Early, and tells its own children. When (3) comes, it says who holds the run and why
 // (heldAbove), and Early is forgotten. If (3) never comes, since the hold was never

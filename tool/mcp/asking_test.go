@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
@@ -43,9 +44,10 @@ type dialogue struct {
 
 func (d *dialogue) call() (string, *agent.ToolQuestion, error) {
 	d.t.Helper()
-	call := tool.Call{Tool: "tickets__" + d.tool, Arguments: []byte(`{}`), Key: "r/t1.1"}.WithAnswers(d.answers)
+	hooks := &toolcall.Hooks{Answers: d.answers}
+	call := tool.Call{Tool: "tickets__" + d.tool, Arguments: []byte(`{}`), Key: "r/t1.1"}.With(hooks)
 	text, err := d.rig.Call(d.t.Context(), call)
-	return text, call.Question(), err
+	return text, hooks.Question, err
 }
 
 func (d *dialogue) asked() agent.ToolQuestion {

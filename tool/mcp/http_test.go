@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
@@ -112,7 +113,7 @@ func TestHTTPProgressAndCancellation(t *testing.T) {
 	said := make(chan string, 10)
 	done := make(chan error, 2)
 	go func() {
-		_, err := r.Call(ctx, tool.Call{Tool: "tickets__progress"}.WithProgress(func(note string) { said <- note }))
+		_, err := r.Call(ctx, tool.Call{Tool: "tickets__progress"}.With(&toolcall.Hooks{Progress: func(note string) { said <- note }}))
 		done <- err
 	}()
 	require.Equal(t, "1 of 2: halfway", <-said)
@@ -283,10 +284,10 @@ func TestSecretsAreCutOut(t *testing.T) {
 	require.EqualError(t, err, "no entry for [Authorization]")
 	said := make(chan string, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = r.Call(ctx, tool.Call{Tool: "tickets__progress"}.WithProgress(func(note string) {
+	_, err = r.Call(ctx, tool.Call{Tool: "tickets__progress"}.With(&toolcall.Hooks{Progress: func(note string) {
 		said <- note
 		cancel()
-	}))
+	}}))
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, "1: [Authorization]", <-said)
 	require.NotContains(t, r.log.String(), secret)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 	"github.com/stretchr/testify/assert"
@@ -248,7 +249,7 @@ func TestProgress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	said := make(chan string, 10)
-	call := tool.Call{Tool: "tickets__progress"}.WithProgress(func(note string) { said <- note })
+	call := tool.Call{Tool: "tickets__progress"}.With(&toolcall.Hooks{Progress: func(note string) { said <- note }})
 	done := make(chan error, 1)
 	go func() {
 		_, err := r.Call(ctx, call)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 	"github.com/stretchr/testify/require"
@@ -132,9 +133,10 @@ func (v *visitor) call(name string) (string, *agent.ToolQuestion, error) {
 	if name == "result" {
 		c.Arguments = []byte(`{"text":"x"}`)
 	}
-	made := c.WithAnswers(v.answers)
+	hooks := &toolcall.Hooks{Answers: v.answers}
+	made := c.With(hooks)
 	text, err := v.r.Call(v.t.Context(), made)
-	return text, made.Question(), err
+	return text, hooks.Question, err
 }
 
 func (v *visitor) asked(name string) *agent.ToolQuestion {

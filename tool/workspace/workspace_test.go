@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/workspace"
 	"github.com/stretchr/testify/require"
@@ -77,7 +78,7 @@ func (b bench) doContext(ctx context.Context, name string, in args, progress fun
 	}
 	for _, t := range b.Tools() {
 		if t.Spec().Name == name {
-			return t.Call(ctx, tool.Call{Session: b.session, Tool: name, Arguments: raw}.WithProgress(progress))
+			return t.Call(ctx, tool.Call{Session: b.session, Tool: name, Arguments: raw}.With(&toolcall.Hooks{Progress: progress}))
 		}
 	}
 	return "", agent.CodeUnknownTool

@@ -88,7 +88,7 @@ func (d Definition) checkRules() error {
 			return fmt.Errorf("agent %s: client_tools[%d]: %w", d.Name, i, err)
 		}
 		if t.Approval != nil {
-			return Errorf(CodeInvalidInput, "agent %s: client_tools[%d]: who carries a client's tool out is asked for each call already; leave ask out", d.Name, i).WithPath("client_tools")
+			return Errorf(CodeInvalidInput, "agent %s: client_tools[%d]: who carries a client's tool out is asked for each call already; leave approval out", d.Name, i).WithPath("client_tools")
 		}
 	}
 	for i, a := range d.Agents {

@@ -127,7 +127,7 @@ func (r Rule) check() error {
 }
 
 // ToolApproval asks a person before each call of a tool, whichever agent calls it. Rules can
-// make it stricter, and never less strict. The zero value, true in JSON, asks anybody.
+// make it stricter, and never less strict. The value true (in Go, the zero value) asks anybody.
 type ToolApproval struct {
 	// Reason is shown to the person who is asked.
 	Reason string `json:"reason,omitempty"`

@@ -42,7 +42,7 @@ func TestAskingInJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"ask":{"approvers":["ana"],"deadline":"1h"}}`), &got))
 	require.Equal(t, Rule{Do: RulingAsk, Approvers: []string{"ana"}, AnswerTimeouts: AnswerTimeouts{Deadline: Duration(3600e9)}}, got.Ask.Rule())
 	for _, bad := range []string{`{"ask":false}`, `{"ask":{"tools":[]}}`, `{"ask":"yes"}`} {
-		require.ErrorContains(t, json.Unmarshal([]byte(bad), &got), "ask wants true", bad)
+		require.ErrorContains(t, json.Unmarshal([]byte(bad), &got), "approval wants true", bad)
 	}
 	require.Error(t, ToolApproval{Confirm: "x"}.Check())
 }

@@ -1,7 +1,6 @@
 package agent
 
-// CompactionStrategy is how a conversation is made to fit into its model's window
-// .
+// CompactionStrategy is how a conversation is made to fit its model's window.
 type CompactionStrategy string
 
 // The strategies. The zero value means hybrid.
@@ -13,17 +12,20 @@ const (
 	CompactionNone            CompactionStrategy = "none"             // nothing: the provider refuses what is too long
 )
 
-// CompactionPolicy says when and how a run's conversation is compacted for its model.
-// The zero value is what most agents want. The transcript is never changed.
+// CompactionPolicy says when and how a run's conversation is compacted for its model. The
+// defaults suit most agents. The transcript never changes.
 type CompactionPolicy struct {
+	// Strategy says how older messages are replaced; empty means hybrid.
 	Strategy CompactionStrategy `json:"strategy,omitempty"`
 	// Threshold is the share of the window that a request may fill; zero means 0.8.
 	Threshold float64 `json:"threshold,omitempty"`
-	// KeepFirst and KeepLast are how many messages stay as they were. Zero means 0
-	// and 10; a negative KeepLast means none. Calls stay with their results.
+	// KeepFirst is how many messages at the beginning stay as they are; zero means none, or
+	// one under summarize_middle.
 	KeepFirst int `json:"keep_first,omitempty"`
-	KeepLast  int `json:"keep_last,omitempty"`
-	// Instructions are added to what the model is asked for a summary with.
+	// KeepLast is how many of the newest messages stay as they are; zero means 10. A negative
+	// number keeps none. Calls stay with their results.
+	KeepLast int `json:"keep_last,omitempty"`
+	// Instructions are added to the prompt that asks the model for a summary.
 	Instructions string `json:"instructions,omitempty"`
 }
 

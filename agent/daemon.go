@@ -9,25 +9,24 @@ import (
 	"time"
 )
 
-// Daemon makes an agent one that idles where another would end: its run is
-// suspended until something comes, deals with that, and idles again. Limits hold
-// for each wake and not for the run's life. The zero Daemon hears every topic and
-// wakes for nothing else but messages. An agent that another gives work to ends
-// all the same.
+// Daemon makes an agent idle where others end. Its run is suspended until a message or an
+// event comes, works on it, and idles again. Limits count anew for each wake. By default a
+// daemon hears every topic and has no timer. A daemon that works as a sub-agent ends all the
+// same.
 type Daemon struct {
-	// Every wakes the run by itself when nothing else has for so long; zero means
-	// never, and 2s is the least.
+	// Every wakes the run when nothing else has woken it for so long, at least 2s; zero means
+	// never.
 	Every Duration `json:"every,omitempty"`
-	// Topics are the topics of events that the run hears, 8 at most; empty means all.
+	// Topics are the topics of events that the run hears, at most 8; empty means all topics.
 	Topics []string `json:"topics,omitempty"`
-	// Queue is how many events wait at most while the run is at another, up to 1000;
-	// zero means 256. Past it an event is refused with [CodeQueueFull].
+	// Queue is how many events may wait while the run works, at most 1000; zero means 256. One
+	// more is refused with the code [CodeQueueFull].
 	Queue int `json:"queue,omitempty"`
-	// Compact has the model sum up what was said before the run idles, and go on from
-	// that: a model call more.
+	// Compact has the model sum up the conversation before the run idles, which costs one more
+	// model call. The run goes on from the summary.
 	Compact bool `json:"compact,omitempty"`
-	// Watchdog is after how many wakes in a row by Every, in which the model called no
-	// tool but finish, the run is completed with [ReasonWatchdog]; zero means never.
+	// Watchdog is after how many wakes in a row by every, without a call of any tool but
+	// finish, the run is completed with the reason [ReasonWatchdog]; zero means never.
 	Watchdog int `json:"watchdog,omitempty"`
 }
 

@@ -1,11 +1,12 @@
 package agent
 
 // DailyLimits is what all runs of a task queue may use together in one day, from midnight to
-// midnight UTC. A zero amount bounds nothing.
+// midnight UTC. A zero amount is no limit.
 type DailyLimits struct {
-	// Tokens counts input and output, as [Limits.Tokens] does.
-	Tokens  int64 `json:"tokens,omitempty"`
-	CostUSD USD   `json:"cost_usd,omitempty"`
+	// Tokens is how many input and output tokens all runs may use in a day.
+	Tokens int64 `json:"tokens,omitempty"`
+	// CostUSD is what the model calls of all runs may cost in a day, in US dollars.
+	CostUSD USD `json:"cost_usd,omitempty"`
 }
 
 // Check refuses amounts below zero with [CodeInvalidInput].

@@ -1,27 +1,29 @@
 package agent
 
-// Limits bound a run together with all runs below it. What is left is shared with them:
-// each is granted a part, and asks for more. A zero limit is none, except for OwnTurns,
-// Agents and Depth. A run that has used one up fails with the limit's code, or asks.
+// Limits are how much a run may use together with all runs below it. A child run gets a part of what is
+// left, and asks for more when it needs more. Without a number there is no limit, except for
+// own_turns, agents and depth. A run that reaches a limit fails with the limit's code, or asks.
 type Limits struct {
-	// Turns is how many turns the tree takes, exactly. A turn is one reply
-	// of the model and the calls that it asks for; a summary is none.
+	// Turns is how many turns the run and all runs below it may take. A turn is one reply of
+	// the model with the calls that it asks for. A summary is no turn.
 	Turns int `json:"turns,omitempty"`
-	// OwnTurns is how many turns the run itself takes; zero means the profile's,
-	// and no limit where Turns is set.
+	// OwnTurns is how many turns the run itself may take; zero means the profile's number, or
+	// no limit if turns is set.
 	OwnTurns int `json:"own_turns,omitempty"`
-	// Tokens counts input and output over all turns. A call that was begun is paid: the
-	// tree goes over by at most one reply for each agent at work.
-	Tokens  int64 `json:"tokens,omitempty"`
-	CostUSD USD   `json:"cost_usd,omitempty"`
-	// WallClock is working time: what a run spends suspended does not count, unless an
-	// agent below it works meanwhile.
+	// Tokens is how many input and output tokens all turns may use. A call that has begun
+	// ends, so each working agent may exceed the limit by one reply.
+	Tokens int64 `json:"tokens,omitempty"`
+	// CostUSD is what all model calls may cost, in US dollars. The price of each model must be
+	// known.
+	CostUSD USD `json:"cost_usd,omitempty"`
+	// WallClock is how long the run may work. Time that it spends suspended does not count,
+	// unless a run below it works meanwhile.
 	WallClock Duration `json:"wall_clock,omitempty"`
-	// Agents is how many runs are started below in all; zero means 10,000, which is also
-	// the most. The start of one more is answered with why, and the run goes on.
+	// Agents is how many runs may be started below, at most 10,000; zero means 10,000. The
+	// call that would start one more is refused, and the run goes on.
 	Agents int `json:"agents,omitempty"`
-	// Depth is how many runs may stand below one another; zero means 8, and 16 is the
-	// most. The start of one below is answered with why.
+	// Depth is how many levels of runs may be below one another, at most 16; zero means 8. The
+	// call that would start a deeper run is refused.
 	Depth int `json:"depth,omitempty"`
 }
 

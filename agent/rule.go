@@ -7,42 +7,44 @@ import (
 	"path"
 )
 
-// Rule decides about tool calls before they are made. Of all rules that match a
-// call the strictest wins: deny over ask over allow. A call that no rule matches
-// is made, unless [Definition.Default] says otherwise.
+// Rule decides about tool calls before they are made. If several rules match a call, deny
+// beats ask and ask beats allow. A call that no rule matches is made, unless
+// [Definition.Default] says otherwise.
 type Rule struct {
+	// Do is what the rule decides: make the call, ask a person first, or refuse it.
 	Do Ruling `json:"do"`
-	// Tools are names or patterns ("fs_*"); empty means every tool.
+	// Tools are names or patterns ("fs_*") of the tools that the rule is about; empty means
+	// every tool.
 	Tools []string `json:"tools,omitempty"`
-	// Class narrows the rule to tools that only read, or that change something.
+	// Class narrows the rule to tools that only read, or to tools that change something.
 	Class ToolClass `json:"class,omitempty"`
 	// Arguments is a JSON Schema that the call's arguments must fit for the rule to match.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// AfterCalls lets the rule match only after so many calls of the tool in this run.
 	AfterCalls int `json:"after_calls,omitempty"`
-	// Otherwise lets the rule match every call that no other rule of the agent matches, but
-	// for those of the runtime's own tools. It is the agent's last rule, and the long form of
-	// [Definition.Default]: it can have a reason, approvers and a deadline.
+	// Otherwise makes the rule match every call that no other rule matches. It belongs to the
+	// last rule, and leaves out the runtime's own tools.
 	Otherwise bool `json:"otherwise,omitempty"`
-	// Reason is shown to whoever is asked, and to the model where it is denied.
+	// Reason is shown to the person who is asked, and to the model if the call is refused.
 	Reason string `json:"reason,omitempty"`
-	// Approvers are the only ones whose answer counts; they prove it with a token. Nil lets
-	// anybody answer; an empty list is refused, since it could mean nobody.
+	// Approvers are the only people whose answer counts; nil means that anybody may answer.
+	// They prove who they are with a token.
 	Approvers []string `json:"approvers,omitempty"`
-	// Confirm is "digest" where the answer has to name the arguments' digest.
+	// Confirm makes an approval name the digest of the arguments.
 	Confirm string `json:"confirm,omitempty"`
 	AnswerTimeouts
 }
 
-// AnswerTimeouts is how long a request waits; zero values wait forever.
+// AnswerTimeouts is how long a request waits for an answer. Without it, a request waits
+// forever.
 type AnswerTimeouts struct {
-	// Remind makes the request show itself again after so long.
+	// Remind is after how long the request shows itself again.
 	Remind Duration `json:"remind,omitempty"`
-	// Deadline decides the request by its Default after so long.
+	// Deadline is after how long the default answers the request.
 	Deadline Duration `json:"deadline,omitempty"`
-	// Default is what the deadline decides. For an approval: reject (where it is
-	// empty) or approve; for a limit: stop (where empty) or continue; for a
-	// question: the answer, where empty the model is told that nobody answered.
+	// Default is what the deadline answers: reject or approve for an approval, stop or continue
+	// for a limit, a text for a question. Empty means reject and stop, and tells the model that
+	// nobody answered its question.
 	Default string `json:"default,omitempty"`
 }
 
@@ -110,7 +112,7 @@ func (r Rule) check() error {
 	case r.Default != "" && r.Default != DefaultApprove && r.Default != DefaultReject:
 		return Errorf(CodeInvalidInput, "default must be approve or reject, not %q", r.Default).WithPath("default")
 	case r.Otherwise && (len(r.Tools) > 0 || r.Class != "" || len(r.Arguments) > 0 || r.AfterCalls != 0):
-		return Errorf(CodeInvalidInput, "otherwise is for all that no other rule matches; leave tools, class, arguments and over out").WithPath("otherwise")
+		return Errorf(CodeInvalidInput, "otherwise is for all that no other rule matches; leave out tools, class, arguments and after_calls").WithPath("otherwise")
 	case r.AfterCalls < 0:
 		return Errorf(CodeInvalidInput, "after_calls must be positive").WithPath("after_calls")
 	case len(r.Arguments) > 0 && !json.Valid(r.Arguments):
@@ -124,15 +126,16 @@ func (r Rule) check() error {
 	return r.AnswerTimeouts.check()
 }
 
-// ToolApproval makes a tool ask a person before each call, whoever calls it: what rules say can make
-// that stricter, and never less strict. The zero value asks anybody. In JSON, true stands for
-// it.
+// ToolApproval asks a person before each call of a tool, whichever agent calls it. Rules can
+// make it stricter, and never less strict. The value true (in Go, the zero value) asks anybody.
 type ToolApproval struct {
-	// Reason is shown to whoever is asked.
+	// Reason is shown to the person who is asked.
 	Reason string `json:"reason,omitempty"`
-	// Approvers, Confirm and AnswerTimeouts are as in [Rule].
+	// Approvers are the only people whose answer counts; nil means that anybody may answer.
+	// They prove who they are with a token.
 	Approvers []string `json:"approvers,omitempty"`
-	Confirm   string   `json:"confirm,omitempty"`
+	// Confirm makes an approval name the digest of the arguments.
+	Confirm string `json:"confirm,omitempty"`
 	AnswerTimeouts
 }
 

@@ -8,93 +8,100 @@ import (
 	"time"
 )
 
-// Definition is an agent as its author writes it, in Go or in an agents file.
-// Name and Model are required; every other field has a default.
+// Definition is an agent as its author writes it, in Go or in an agents file. Its name and its
+// model are required; everything else has a default.
 type Definition struct {
+	// Name is the agent's name: 1 to 32 lower-case letters, digits or "_", beginning with a
+	// letter. In an agents file it is the key, so leave it out there.
 	Name string `json:"name"`
-	// Description says what the agent is for, to people and to other agents.
+	// Description says what the agent is for. People and other agents read it.
 	Description string `json:"description,omitempty"`
-	// Model is the full name of a model that the worker has, "anthropic/claude-sonnet-5".
+	// Model is the full name of a model that the worker has, such as
+	// "anthropic/claude-sonnet-5".
 	Model string `json:"model"`
-	// Fallbacks are full names of models that are asked in its place, in order,
-	// where it fails in a way in which another may not.
-	Fallbacks    []string `json:"fallbacks,omitempty"`
-	Instructions string   `json:"instructions,omitempty"`
-	// Tools lists names of tools, and "mcp:SERVER" for all tools of a server. The
-	// names [AskUserTool] and [AwaitResumptionTool] are tools of the runtime's own.
+	// Fallbacks are full names of models that the worker asks, in this order, when the model
+	// fails and another model may not.
+	Fallbacks []string `json:"fallbacks,omitempty"`
+	// Instructions are the first thing that the model reads.
+	Instructions string `json:"instructions,omitempty"`
+	// Tools are the names of the agent's tools; "mcp:SERVER" stands for all tools of an MCP
+	// server. The runtime itself has the tools ask_user and await_resumption.
 	Tools []string `json:"tools,omitempty"`
-	// ClientTools are tools that the run's client carries out: a call of one is a
-	// request that is answered with its result.
+	// ClientTools are tools that the client carries out. A call is a request, and the
+	// client's answer is its result.
 	ClientTools []ToolSpec `json:"client_tools,omitempty"`
-	// Rules decide which calls are made, which are asked for first, and which are
+	// Rules are the rules for tool calls: which are made, which need an approval, and which are
 	// refused.
 	Rules []Rule `json:"rules,omitempty"`
-	// Default is what becomes of calls that no rule matches: allow (the default), ask or
-	// deny. The runtime's own tools, such as ask_user and finish, need no rule.
+	// Default decides about calls that no rule matches; empty means allow. The runtime's own
+	// tools, such as ask_user and finish, need no rule.
 	Default Ruling `json:"default,omitempty"`
 	// AnswerTimeouts is how long questions, limits and client tools wait for an answer.
 	AnswerTimeouts AnswerTimeouts `json:"answer_timeouts,omitzero"`
-	// Agents are the agents that this one may give work to.
+	// Agents are the sub-agents that this agent may give work to.
 	Agents []SubAgent `json:"agents,omitempty"`
-	// Lifecycle gives the model tools to list, pause, resume, stop and wait for
-	// the agents that it gave work to.
+	// Lifecycle gives the model tools to list, pause, resume, stop and wait for its
+	// sub-agents.
 	Lifecycle bool `json:"lifecycle,omitempty"`
-	// Ceiling bounds the tools of this agent and of all below it, by names and
-	// patterns; empty means no bound but the definitions' own.
+	// Ceiling names the tools, or patterns of tools, that this agent and all agents below it
+	// may use at most; empty means that there is no such bound.
 	Ceiling []string `json:"ceiling,omitempty"`
-	// Profile sets defaults for Limits.OwnTurns, Nudges and Repairs.
+	// Profile sets the defaults of limits.own_turns, nudges and repairs.
 	Profile Profile `json:"profile,omitempty"`
-	Limits  Limits  `json:"limits,omitzero"`
-	// OnLimit and OnLoop say whether a limit that is reached, or a call that is
-	// repeated without end, fails the run (the default) or asks what to do.
+	// Limits are how much a run may use.
+	Limits Limits `json:"limits,omitzero"`
+	// OnLimit says what happens when a run reaches a limit: it fails, or it asks what to do.
 	OnLimit LimitAction `json:"on_limit,omitempty"`
-	OnLoop  LimitAction `json:"on_loop,omitempty"`
-	// Completion says what ends a run: a final text (natural, the default), or
-	// the tool finish (tool).
+	// OnLoop says what happens when the model repeats one call again and again: the run
+	// fails, or it asks what to do.
+	OnLoop LimitAction `json:"on_loop,omitempty"`
+	// Completion says what ends a run: a final text (natural), or a call of the tool finish
+	// (tool).
 	Completion Completion `json:"completion,omitempty"`
-	// Nudges is how many replies in a row may be text only under completion
-	// "tool" before the run fails with [CodeStuck]; zero means the profile's.
+	// Nudges is how many replies in a row may have no tool call under completion "tool"; zero
+	// means the profile's number. After them the run fails with the code [CodeStuck].
 	Nudges int `json:"nudges,omitempty"`
-	// Nudge is what such a reply is answered with; empty means a text of ours.
+	// Nudge is the answer to a reply without a tool call under completion "tool"; empty means
+	// a text of the runtime's.
 	Nudge string `json:"nudge,omitempty"`
-	// Require lists tools that must have succeeded before a run may complete;
-	// of the names in one entry one is enough.
+	// Require lists tools that must have succeeded before a run may complete. An entry may be
+	// a list of names: then one of them is enough.
 	Require []OneOf `json:"require,omitempty"`
-	// Output is a JSON Schema for the final answer; empty means free text. In Go,
+	// Output is a JSON Schema of the final answer; empty means free text. In Go,
 	// model.OutputOf derives it from a type.
 	Output json.RawMessage `json:"output,omitempty"`
-	// Repairs is how often the model may mend an output that does not fit; zero
-	// means the profile's, which is once unless it says otherwise.
+	// Repairs is how often the model may correct an answer that does not fit the output
+	// schema; zero means the profile's number.
 	Repairs int `json:"repairs,omitempty"`
 	// ParallelTools is how many calls of one turn run at once; zero means 8.
 	ParallelTools int `json:"parallel_tools,omitempty"`
-	// ModelTimeout caps one attempt at a model call; zero means 10m. A stream
-	// that stays silent is given up earlier, see [Definition.ModelSilence].
+	// ModelTimeout is how long one attempt at a model call may take; zero means 10m.
 	ModelTimeout Duration `json:"model_timeout,omitempty"`
-	// ModelSilence caps the wait for the next piece of a model's reply; zero means 60s.
+	// ModelSilence is how long a model call may wait for the next piece of a reply; zero
+	// means 60s.
 	ModelSilence Duration `json:"model_silence,omitempty"`
-	// ModelAttempts is how often a model call is tried, waiting 2s, 4s, 8s …
-	// 30s or as long as the provider asks; zero means 4.
+	// ModelAttempts is how often a model call is tried; zero means 4. Between attempts the
+	// worker waits 2s, 4s, 8s … 30s, or as long as the provider asks.
 	ModelAttempts int `json:"model_attempts,omitempty"`
-	// MaxOutputTokens caps one reply; zero means the model's own cap.
+	// MaxOutputTokens is how many tokens one reply may have; zero means the model's own bound.
 	MaxOutputTokens int `json:"max_output_tokens,omitempty"`
-	// Temperature is given to the model where it is set.
+	// Temperature is the model's sampling temperature; nil means the provider's default.
 	Temperature *float64 `json:"temperature,omitempty"`
-	// Reasoning is how much the model, and its fallbacks, think before they answer;
-	// empty means each provider's default.
+	// Reasoning is how much the model and its fallbacks think before they answer; empty means
+	// each provider's default.
 	Reasoning Reasoning `json:"reasoning,omitempty"`
-	// ResumeWithin is how long after it was suspended a run can be resumed or answered; then
-	// both are refused with [CodeExpired]. Zero means forever.
+	// ResumeWithin is how long after its suspension a run can be resumed or answered; zero
+	// means forever. Later, both are refused with the code
+	// [CodeExpired].
 	ResumeWithin Duration `json:"resume_within,omitempty"`
-	// Compaction says how a long conversation is made to fit into the model's window.
+	// Compaction says how a long conversation is made to fit the model's window.
 	Compaction CompactionPolicy `json:"compaction,omitzero"`
 	// Daemon makes the agent idle instead of ending; nil means that it ends.
 	Daemon *Daemon `json:"daemon,omitempty"`
-	// Redact keeps what a run is asked, and what it asks, out of listings: they show
-	// neither task nor text (docs/wire.md §8).
+	// Redact keeps the task, and the texts of requests, out of listings.
 	Redact bool `json:"redact,omitempty"`
-	// StateVersion is the version of the session's state that the agent's tools
-	// write. A session of another version is migrated when a run begins.
+	// StateVersion is the version of the session's state that the agent's tools write. When a
+	// run begins, a session of another version is migrated.
 	StateVersion int `json:"state_version,omitempty"`
 }
 
@@ -122,22 +129,26 @@ type Spec struct {
 
 // ToolSpec is a tool as the model sees it and as the runtime treats it.
 type ToolSpec struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Input       json.RawMessage `json:"input,omitempty"` // a JSON Schema
+	// Name is what the model calls the tool by: 1 to 64 letters, digits, "_" or "-",
+	// beginning with a letter.
+	Name string `json:"name"`
+	// Description tells the model what the tool does and when to use it.
+	Description string `json:"description,omitempty"`
+	// Input is a JSON Schema of the arguments.
+	Input json.RawMessage `json:"input,omitempty"`
 	// Timeout caps one attempt; zero means 10m.
 	Timeout Duration `json:"timeout,omitempty"`
 	// Attempts is how often a failing call is made, waiting 1s, 2s, 4s …; zero
 	// means once. More than once is only for tools that are safe to run again.
 	Attempts int `json:"attempts,omitempty"`
-	// Local tools are quick and have no side effects: they run within the
-	// workflow's own task and cost no action.
+	// Local says that the tool is quick and has no side effects. It runs within the
+	// workflow's own task and costs no action.
 	Local bool `json:"local,omitempty"`
-	// ReadOnly tools change nothing.
+	// ReadOnly makes rules of class "reads" match the tool: it changes nothing.
 	ReadOnly bool `json:"read_only,omitempty"`
-	// Secrets names arguments that nobody is shown who is asked about a call.
+	// Secrets names arguments that are hidden from people who approve a call.
 	Secrets []string `json:"secrets,omitempty"`
-	// Approval has a person asked before each call; nil means that only rules do.
+	// Approval asks a person before each call; nil leaves that to rules.
 	Approval *ToolApproval `json:"approval,omitempty"`
 	// Executor says who carries the tool out; empty means a worker.
 	Executor ToolExecutor `json:"executor,omitempty"`
@@ -153,14 +164,17 @@ const (
 	ExecutorSubAgent ToolExecutor = "subagent" // a run of another agent
 )
 
-// Price is what a million tokens cost, and a thousand searches. Zero prices are unknown or
-// free.
+// Price is what a model costs, in US dollars. Zero prices are unknown or free.
 type Price struct {
-	Input      USD `json:"input,omitempty"`
-	Output     USD `json:"output,omitempty"`
-	CacheRead  USD `json:"cache_read,omitempty"`
+	// Input is the price of 1,000,000 input tokens.
+	Input USD `json:"input,omitempty"`
+	// Output is the price of 1,000,000 output tokens.
+	Output USD `json:"output,omitempty"`
+	// CacheRead is the price of 1,000,000 input tokens that the provider had cached.
+	CacheRead USD `json:"cache_read,omitempty"`
+	// CacheWrite is the price of 1,000,000 input tokens that the provider caches.
 	CacheWrite USD `json:"cache_write,omitempty"`
-	// Search is for a thousand searches of the web that the provider makes itself.
+	// Search is the price of 1,000 web searches that the provider makes itself.
 	Search USD `json:"search,omitempty"`
 }
 

@@ -2,19 +2,20 @@ package agent
 
 import "encoding/json"
 
-// SubAgent is an agent that another one may give work to: the model is offered
-// a tool of the name that [SubAgent.Tool] tells.
+// SubAgent is an agent that another agent may give work to. The parent's model gets the tool
+// subagent__NAME for it.
 type SubAgent struct {
+	// Agent is the sub-agent's name.
 	Agent string `json:"agent"`
-	// Description says when to use it; empty means the agent's own.
+	// Description tells the parent's model when to use the sub-agent; empty means the
+	// sub-agent's own description.
 	Description string `json:"description,omitempty"`
-	// Tools is what it may use of its own tools, by names and patterns; empty means
-	// those that the agent above it has too. What is given here is given on: no
-	// agent below may use what the ones above it may not.
+	// Tools are names and patterns of the sub-agent's tools that it may use here; empty means
+	// those that its parent has too. Agents below it may use no others.
 	Tools []string `json:"tools,omitempty"`
-	// Limits may lower the agent's own.
+	// Limits may lower the sub-agent's own limits.
 	Limits Limits `json:"limits,omitzero"`
-	// Output is a JSON Schema for its answer; empty means the agent's own.
+	// Output is a JSON Schema of the answer; empty means the sub-agent's own.
 	Output json.RawMessage `json:"output,omitempty"`
 }
 

@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestHelp(t *testing.T) {
 	for _, name := range []string{
-		"", "demo", "dev", "worker", "run", "attach", "wait", "transcript", "events", "ls", "show", "tree", "setup", "doctor", "preflight", "version",
+		"", "demo", "dev", "worker", "run", "attach", "wait", "transcript", "events", "ls", "show", "tree", "setup", "doctor", "preflight", "schema", "version",
 		"pause", "interrupt", "stop", "cancel", "resume", "send", "emit", "inbox", "answer", "approve", "reject", "token", "token key", "handoff", "runs", "checkpoints", "diff", "fork", "retry", "chat", "delete", "export", "import", "store", "store gc", "store check", "store rekey", "codec", "codec key", "schedule", "schedule create", "schedule ls", "schedule delete",
 	} {
 		t.Run("fermata "+name, func(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 
 const module = "github.com/fermata-agents/fermata"
 
-// rooms lists every folder with Go code and which rooms it may import. A new
-// room needs a row here and a reason in docs/decisions.
-var rooms = map[string][]string{
+// packages lists every folder with Go code and which packages it may import. A new
+// folder needs a row here and a reason in docs/decisions.
+var packages = map[string][]string{
 	"agent":              {},
 	"keyring":            {"agent"},
 	"internal/match":     {},
@@ -71,7 +71,7 @@ var rooms = map[string][]string{
 
 var anything = []string{"*"}
 
-// testOnly lists what a room's tests may import beyond the room's own row:
+// testOnly lists what a folder's tests may import beyond the folder's own row:
 // tests look down from above.
 var testOnly = map[string][]string{
 	"workflows": {"testsuite", "tool", "store", "model"},
@@ -89,8 +89,8 @@ var testOnly = map[string][]string{
 	"provider/gemini":    {"testsuite", "internal/standin"},
 	"provider/openai":    {"testsuite", "internal/standin"},
 	"provider/vertex":    {"internal/standin"},
-	"tool/mcp":           {"testsuite", "worker", "internal/testenv"},
-	"tool/workspace":     {"testsuite", "internal/testenv"},
+	"tool/mcp":           {"testsuite", "worker", "internal/testenv", "internal/toolcall"},
+	"tool/workspace":     {"testsuite", "internal/testenv", "internal/toolcall"},
 	"internal/confine":   {"internal/testenv"},
 
 	"internal/archtest": {"agent"},
@@ -105,7 +105,7 @@ const (
 // source is one parsed file.
 type source struct {
 	path string // from the top of the tree
-	room string // its folder
+	folder string // its folder
 	test bool
 	file *ast.File
 	fset *token.FileSet
@@ -143,9 +143,9 @@ func tree(t *testing.T) []source {
 }
 
 // row finds the row of a folder: its own, or that of the module above it.
-func row(room string) (string, []string, bool) {
-	for r := room; r != "."; r = filepath.ToSlash(filepath.Dir(r)) {
-		if may, ok := rooms[r]; ok && (r == room || slices.Equal(may, anything)) {
+func row(folder string) (string, []string, bool) {
+	for r := folder; r != "."; r = filepath.ToSlash(filepath.Dir(r)) {
+		if may, ok := packages[r]; ok && (r == folder || slices.Equal(may, anything)) {
 			return r, may, true
 		}
 	}
@@ -154,15 +154,15 @@ func row(room string) (string, []string, bool) {
 
 func TestEveryFolderIsARoom(t *testing.T) {
 	for _, s := range tree(t) {
-		if _, _, ok := row(s.room); !ok {
-			t.Errorf("%s: %q is no room: give it a row in internal/archtest and a reason in docs/decisions", s.path, s.room)
+		if _, _, ok := row(s.folder); !ok {
+			t.Errorf("%s: %q is no package of ours: give it a row in internal/archtest and a reason in docs/decisions", s.path, s.folder)
 		}
 	}
 }
 
-func TestRoomsImportOnlyWhatTheirRowAllows(t *testing.T) {
+func TestPackagesImportOnlyWhatTheirRowAllows(t *testing.T) {
 	for _, s := range tree(t) {
-		home, may, ok := row(s.room)
+		home, may, ok := row(s.folder)
 		if !ok || slices.Equal(may, anything) {
 			continue
 		}
@@ -184,12 +184,12 @@ func TestEveryPackageHasItsComment(t *testing.T) {
 	has := map[string]bool{}
 	for _, s := range tree(t) {
 		if !s.test {
-			has[s.room] = has[s.room] || strings.HasSuffix(s.path, "/doc.go") && s.file.Doc != nil
+			has[s.folder] = has[s.folder] || strings.HasSuffix(s.path, "/doc.go") && s.file.Doc != nil
 		}
 	}
-	for room, ok := range has {
+	for folder, ok := range has {
 		if !ok {
-			t.Errorf("%s has no doc.go with a package comment", room)
+			t.Errorf("%s has no doc.go with a package comment", folder)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func TestNothingGrowsTooLarge(t *testing.T) {
 
 func TestTheRootHasNoCode(t *testing.T) {
 	for _, s := range tree(t) {
-		if s.room == "." {
+		if s.folder == "." {
 			t.Errorf("%s: no Go file stands at the top", s.path)
 		}
 	}

@@ -69,7 +69,7 @@ func TestAWaitNamesAChildOnce(t *testing.T) {
 func TestBackgroundNeedsLifecycle(t *testing.T) {
 	for _, lifecycle := range []bool{false, true} {
 		spec := agent.Spec{Definition: agent.Definition{Agents: []agent.SubAgent{{Agent: "b"}}, Lifecycle: lifecycle}}
-		require.Equal(t, lifecycle, strings.Contains(string(ownTools(spec)[0].Input), "background"))
+		require.Equal(t, lifecycle, strings.Contains(string(OwnTools(spec)[0].Input), "background"))
 		p := played(t, `begin go`, fmt.Sprintf(`opened {"agents":[{"agent":"b"}],"lifecycle":%t}`, lifecycle), `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
 		require.Equal(t, !lifecycle, p.state.Calls.count(CallAwaitingChildren) > 0, "the call waits for its result")
 	}

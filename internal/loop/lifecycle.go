@@ -20,7 +20,7 @@ const (
 
 var lifecycleNames = []string{listTool, waitTool, pauseTool, resumeTool, stopTool}
 
-const childProperty = `"child":{"type":"string","description":"The child's name, as the call that started it told"}`
+const childProperty = `"child":{"type":"string","description":"The child's name, from the result of the call that started it"}`
 
 // lifecycleTools are offered where the Spec says so.
 func lifecycleTools() []agent.ToolSpec {
@@ -28,15 +28,15 @@ func lifecycleTools() []agent.ToolSpec {
 		return agent.ToolSpec{Name: name, Description: description, Input: json.RawMessage(schema), Executor: agent.ExecutorRuntime}
 	}
 	return []agent.ToolSpec{
-		own(listTool, "List the agents that you gave work to, and how they stand.", `{"type":"object","properties":{},"additionalProperties":false}`),
-		own(waitTool, "Wait until agents have ended or wait for somebody themselves; all of yours where none is named.",
-			`{"type":"object","properties":{"children":{"type":"array","items":{"type":"string"}}},"additionalProperties":false}`),
+		own(listTool, "List the agents that you gave work to, with their states.", `{"type":"object","properties":{},"additionalProperties":false}`),
+		own(waitTool, "Wait until agents have ended, or wait for somebody themselves.",
+			`{"type":"object","properties":{"children":{"type":"array","items":{"type":"string"},"description":"The children's names; all children if left out"}},"additionalProperties":false}`),
 		own(pauseTool, "Pause an agent at the end of its turn.",
-			`{"type":"object","properties":{`+childProperty+`,"reason":{"type":"string"}},"required":["child","reason"],"additionalProperties":false}`),
+			`{"type":"object","properties":{`+childProperty+`,"reason":{"type":"string","description":"Why"}},"required":["child","reason"],"additionalProperties":false}`),
 		own(resumeTool, "Let an agent that you paused go on, or wake one that waits.",
-			`{"type":"object","properties":{`+childProperty+`,"input":{"type":"string","description":"What to tell it first"},"continue_transcript":{"type":"boolean","description":"False lets it go on from a summary of what was said, and not from all of it"}},"required":["child"],"additionalProperties":false}`),
-		own(stopTool, "End an agent. It hands over what it has, unless graceful is false.",
-			`{"type":"object","properties":{`+childProperty+`,"graceful":{"type":"boolean"},"reason":{"type":"string"}},"required":["child"],"additionalProperties":false}`),
+			`{"type":"object","properties":{`+childProperty+`,"input":{"type":"string","description":"What to tell the agent first"},"continue_transcript":{"type":"boolean","description":"False lets the agent go on from a summary of its conversation instead of all of it"}},"required":["child"],"additionalProperties":false}`),
+		own(stopTool, "End an agent. It hands over its results, unless graceful is false.",
+			`{"type":"object","properties":{`+childProperty+`,"graceful":{"type":"boolean","description":"False ends the agent at once; true if left out"},"reason":{"type":"string","description":"Why"}},"required":["child"],"additionalProperties":false}`),
 	}
 }
 

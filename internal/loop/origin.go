@@ -216,7 +216,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 		return
 	}
 	spec := s.boundSpec(*s.Spec)
-	spec.Toolset = append(slices.Clip(spec.Toolset), ownTools(spec)...)
+	spec.Toolset = append(slices.Clip(spec.Toolset), OwnTools(spec)...)
 	s.Spec = &spec
 	if err := s.tooLong(); err != nil {
 		s.fail(err)

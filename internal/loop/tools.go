@@ -9,9 +9,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// ownTools are the tools of a Spec that no worker has: the runtime's own, and
-// those that the client carries out.
-func ownTools(spec agent.Spec) (tools []agent.ToolSpec) {
+// OwnTools are the tools of a Spec that no worker has: the runtime's own, and those that the
+// client carries out.
+func OwnTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	if slices.Contains(spec.Tools, agent.AskUserTool) {
 		tools = append(tools, askTool)
 	}
@@ -39,10 +39,10 @@ func ownTools(spec agent.Spec) (tools []agent.ToolSpec) {
 func finishTool(spec agent.Spec) agent.ToolSpec {
 	output, means := spec.Output, "Call this once, when the task is done. It ends your work."
 	if spec.Daemon != nil {
-		means = "Call this when you are done with what you were told last. Then you wait for the next."
+		means = "Call this when you are done with the last message or event. Then you wait for the next one."
 	}
 	if len(output) == 0 {
-		output = json.RawMessage(`{"type":"object","properties":{"summary":{"type":"string","description":"What was done and what came of it"}},"required":["summary"]}`)
+		output = json.RawMessage(`{"type":"object","properties":{"summary":{"type":"string","description":"What you did, and the result"}},"required":["summary"]}`)
 	}
 	return agent.ToolSpec{Name: agent.FinishTool, Executor: agent.ExecutorRuntime, Description: means, Input: output}
 }
@@ -52,19 +52,19 @@ func finishTool(spec agent.Spec) agent.ToolSpec {
 func subAgentTool(a agent.SubAgent, lifecycle bool) agent.ToolSpec {
 	background := ""
 	if lifecycle {
-		background = `,"background":{"type":"boolean","description":"Do not wait for the result; see ` + waitTool + `"}`
+		background = `,"background":{"type":"boolean","description":"True does not wait for the result; see ` + waitTool + `"}`
 	}
 	return agent.ToolSpec{
 		Name: a.Tool(), Executor: agent.ExecutorSubAgent, Description: strings.TrimSpace("Give work to the agent " + a.Agent + ". " + a.Description),
-		Input: json.RawMessage(`{"type":"object","properties":{"task":{"type":"string","description":"What to do: it knows nothing but this and the context"},` +
-			`"context":{"type":"string","description":"What it has to know"}` + background + `},"required":["task"],"additionalProperties":false}`),
+		Input: json.RawMessage(`{"type":"object","properties":{"task":{"type":"string","description":"What to do. The agent knows only this and the context"},` +
+			`"context":{"type":"string","description":"What the agent has to know"}` + background + `},"required":["task"],"additionalProperties":false}`),
 	}
 }
 
 var askTool = agent.ToolSpec{
 	Name: agent.AskUserTool, Executor: agent.ExecutorRuntime,
-	Description: "Ask the user a question that only they can answer. You are suspended until the answer comes; it is the result of this call. Other calls beside it are not made.",
-	Input: json.RawMessage(`{"type":"object","properties":{"question":{"type":"string"},` +
+	Description: "Ask the user a question that only they can answer. You are suspended until the answer comes. The answer is the result of this call. Other calls of the same turn are not made.",
+	Input: json.RawMessage(`{"type":"object","properties":{"question":{"type":"string","description":"The question"},` +
 		`"context":{"type":"string","description":"What the user has to know to answer"},` +
 		`"choices":{"type":"array","items":{"type":"string"},"description":"The possible answers, if there are few"}},` +
 		`"required":["question"],"additionalProperties":false}`),
@@ -72,13 +72,13 @@ var askTool = agent.ToolSpec{
 
 var parkTool = agent.ToolSpec{
 	Name: agent.AwaitResumptionTool, Executor: agent.ExecutorRuntime,
-	Description: "Suspend yourself until a condition is met: a time, an event, or the first of several. Without conditions you wait until somebody resumes you. Other calls beside it are not made.",
-	Input: json.RawMessage(`{"type":"object","properties":{"reason":{"type":"string","description":"Why you wait"},"conditions":{"type":"object","properties":{` +
+	Description: "Suspend yourself until a condition is met: a time, an event, or the first of several. Without conditions you wait until somebody resumes you. Other calls of the same turn are not made.",
+	Input: json.RawMessage(`{"type":"object","properties":{"reason":{"type":"string","description":"Why you wait"},"conditions":{"type":"object","description":"What ends the wait","properties":{` +
 		`"after":{"type":"string","description":"A duration such as 90s, 2h or 168h"},"at":{"type":"string","description":"A time, RFC 3339"},` +
-		`"event":{"type":"object","properties":{"topic":{"type":"string"},"match":{"type":"object","description":"A JSON Schema for the event's payload"}},"required":["topic"]},` +
-		`"any":{"type":"array","items":{"type":"object"},"description":"Several conditions; the first to come true wins"},` +
-		`"on_timeout":{"type":"string","enum":["resume_with_summary","resume_with_input","fail","cancel"],"description":"What a time that has come means; resume_with_summary if absent"},` +
-		`"input":{"type":"string","description":"What to tell you under resume_with_input"}}}},"required":["reason"]}`),
+		`"event":{"type":"object","description":"An event","properties":{"topic":{"type":"string","description":"The event's topic"},"match":{"type":"object","description":"A JSON Schema for the event's payload"}},"required":["topic"]},` +
+		`"any":{"type":"array","items":{"type":"object"},"description":"Several conditions; the first one that is met ends the wait"},` +
+		`"on_timeout":{"type":"string","enum":["resume_with_summary","resume_with_input","fail","cancel"],"description":"What happens when the time has come; resume_with_summary if left out"},` +
+		`"input":{"type":"string","description":"What you are told under resume_with_input"}}}},"required":["reason"]}`),
 }
 
 // malformed says what is wrong with what the model wrote instead of arguments.

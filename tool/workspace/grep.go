@@ -30,14 +30,14 @@ const (
 	grepTime = 30 * time.Second
 )
 
-const grepHelp = "Searches the text files of the workspace for a regular expression (RE2), line by line. Answers with lines \"file:line: text\". " +
-	"Binary files, files that hold secrets, symlinks, .git and node_modules are left out."
+const grepHelp = "Searches the text files of the workspace for a regular expression (RE2), line by line. The answer has lines such as \"file:line: text\". " +
+	"Binary files, files that usually hold secrets, symlinks, .git and node_modules are left out."
 
 type grepArgs struct {
 	Pattern    string `json:"pattern" jsonschema:"a regular expression in RE2 syntax"`
-	Path       string `json:"path,omitempty" jsonschema:"a directory or file, relative to the workspace; the workspace itself where absent"`
+	Path       string `json:"path,omitempty" jsonschema:"a directory or file, relative to the workspace; the workspace itself if left out"`
 	Glob       string `json:"glob,omitempty" jsonschema:"only files that match, such as *.go or src/**/*.ts"`
-	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"whether upper and lower case are the same"`
+	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"whether to ignore the case of letters"`
 }
 
 func (w *Workspace) grep(ctx context.Context, call *tool.Call, in grepArgs) (string, error) {

@@ -20,14 +20,14 @@ const (
 )
 
 const listHelp = "Lists a directory of the workspace, sorted, with sizes; directories end in \"/\". " +
-	"Below the directory itself, .git and node_modules are named and not entered."
+	"It names .git and node_modules below the directory, and does not enter them."
 
 // skipped are directories that are named and not entered.
 var skipped = []string{".git", "node_modules"}
 
 type listArgs struct {
-	Path  string `json:"path,omitempty" jsonschema:"the directory, relative to the workspace; the workspace itself where absent"`
-	Depth int    `json:"depth,omitempty" jsonschema:"how many levels to list, up to 10; 1 where absent"`
+	Path  string `json:"path,omitempty" jsonschema:"the directory, relative to the workspace; the workspace itself if left out"`
+	Depth int    `json:"depth,omitempty" jsonschema:"how many levels to list, up to 10; 1 if left out"`
 }
 
 func (w *Workspace) list(ctx context.Context, _ *tool.Call, in listArgs) (string, error) {

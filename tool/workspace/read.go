@@ -20,13 +20,13 @@ const (
 	sniff        = 8000 // bytes in which a NUL tells that a file is binary, as git does it
 )
 
-const readHelp = "Reads a text file of the workspace. Long files come in pages: the first line of the answer then says how to read on. " +
-	"Files that hold secrets and binary files are refused."
+const readHelp = "Reads a text file of the workspace. A long file comes in pages: the first line of the answer says how to read on. " +
+	"Binary files, and files that usually hold secrets, are refused."
 
 type readArgs struct {
 	Path  string `json:"path" jsonschema:"the file, relative to the workspace"`
 	From  int    `json:"from_line,omitempty" jsonschema:"the first line to read, counted from 1"`
-	Lines int    `json:"lines,omitempty" jsonschema:"how many lines to read; 2000 where absent"`
+	Lines int    `json:"lines,omitempty" jsonschema:"how many lines to read; 2000 if left out"`
 }
 
 func (w *Workspace) read(ctx context.Context, _ *tool.Call, in readArgs) (string, error) {

@@ -26,13 +26,13 @@ const (
 	lingering = 5 * time.Second
 )
 
-const shellHelp = "Runs a command with /bin/sh in the workspace and answers with its exit status and its output, both streams together; " +
-	"of a long output the beginning and the end. It has no input and no terminal. Whatever it starts is ended when the command ends or its time is up. "
+const shellHelp = "Runs a command with /bin/sh in the workspace. The answer has its exit status and its output, both streams together; " +
+	"a long output is cut in the middle. The command has no input and no terminal. All that it starts ends when the command ends or its time is up. "
 
 type shellArgs struct {
 	Command string `json:"command" jsonschema:"the command, as for sh -c"`
-	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"how long it may take, up to 1800; 120 where absent"`
-	Dir     string `json:"dir,omitempty" jsonschema:"the directory to run it in, relative to the workspace; the workspace itself where absent"`
+	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"how long it may take, up to 1800; 120 if left out"`
+	Dir     string `json:"dir,omitempty" jsonschema:"the directory to run it in, relative to the workspace; the workspace itself if left out"`
 }
 
 // command is one command on its way.

@@ -18,14 +18,14 @@ import (
 // maxEdit is how large a file may be in which a piece is replaced.
 const maxEdit = 4 << 20
 
-const writeHelp = "Writes a file of the workspace, at once or not at all; directories on the way are made. " +
-	"Either give content, the whole new text, or old and new: old must stand in the file exactly once and is replaced by new."
+const writeHelp = "Writes a file of the workspace, whole or not at all, and makes missing directories. " +
+	"Give either content, the whole new text, or old and new: old must occur in the file exactly once, and is replaced by new."
 
 type writeArgs struct {
 	Path    string  `json:"path" jsonschema:"the file, relative to the workspace"`
 	Content *string `json:"content,omitempty" jsonschema:"the whole new text of the file"`
-	Old     *string `json:"old,omitempty" jsonschema:"the text to replace, with its white space and enough of its surroundings to stand there only once"`
-	New     *string `json:"new,omitempty" jsonschema:"what to put in its place; empty to remove it"`
+	Old     *string `json:"old,omitempty" jsonschema:"the text to replace, with its white space and enough around it to occur only once"`
+	New     *string `json:"new,omitempty" jsonschema:"the text that replaces old; an empty text removes it"`
 }
 
 func (w *Workspace) write(ctx context.Context, _ *tool.Call, in writeArgs) (string, error) {

@@ -27,4 +27,7 @@
 // A file is checked as a whole before anything is opened: [Load] tells every
 // fault, each with its line. [File.Open] then opens the workspace and the MCP
 // servers that some agent uses, and no others.
+//
+// [Schema] is the file's JSON Schema. The tests make it, docs/agents-file.md and
+// docs/built-in-tools.md from the types and the tools; -update writes them.
 package agentsfile

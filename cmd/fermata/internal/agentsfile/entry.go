@@ -21,34 +21,60 @@ import (
 	"github.com/fermata-agents/fermata/provider/vertex"
 )
 
-// modelEntry is a model under models. Which fields a provider has, providerFields say.
+// modelEntry is a model under a name of your own. It has no key for a secret: files are
+// shared, so a secret is in a variable of the worker's environment.
 type modelEntry struct {
+	// Provider is the API that the model's server speaks.
 	Provider string `json:"provider"`
-	Model    string `json:"model"`
-	BaseURL  string `json:"base_url"`
-	// KeyEnv is the name of an environment variable. There is no field for a key
-	// itself: files are shared.
-	KeyEnv    string      `json:"api_key_env"`
-	Price     agent.Price `json:"price"` // USD for a million tokens
-	Window    int         `json:"window"`
-	MaxOutput int         `json:"max_output"`
-	// Headers and Body go with each request. "${NAME}" in a text is a variable of this
-	// process.
+	// Model is the provider's own name for the model.
+	Model string `json:"model"`
+	// BaseURL is the server's http or https URL; empty means the provider's own server.
+	BaseURL string `json:"base_url"`
+	// KeyEnv is the environment variable with the key; empty means the provider's usual
+	// variable, or no key if base_url is set.
+	KeyEnv string `json:"api_key_env"`
+	// Price is what the model costs; zero means the price that the provider's table has.
+	Price agent.Price `json:"price"`
+	// Window is how many tokens a request and its reply may have together; zero means what is
+	// known of the model.
+	Window int `json:"window"`
+	// MaxOutput is how many tokens one reply may have; zero means what is known of the model.
+	MaxOutput int `json:"max_output"`
+	// Headers are sent with each request. "${NAME}" in a value is a variable of the worker's
+	// environment.
 	Headers map[string]string `json:"headers"`
-	Body    json.RawMessage   `json:"body"`
-	// The others are the providers' options.
-	API            openai.API         `json:"api"`
-	KeepThinking   bool               `json:"keep_thinking"`
-	KeepCallIDs    bool               `json:"keep_call_ids"`
-	MaxTokensField string             `json:"max_tokens_field"`
-	StreamOptions  *bool              `json:"stream_options"`
-	ToolChoice     model.ToolChoice   `json:"tool_choice"`
-	ServiceTier    string             `json:"service_tier"`
-	CacheTTL       agent.Duration     `json:"cache_ttl"`
-	ServerTools    []model.ServerTool `json:"server_tools"`
-	Region         string             `json:"region"`
-	Project        string             `json:"project"`
-	APIVersion     string             `json:"api_version"`
+	// Body is merged into each request's JSON. "${NAME}" in a text is a variable of the
+	// worker's environment.
+	Body json.RawMessage `json:"body"`
+	// API is the form of OpenAI's API that the server speaks; empty means responses for
+	// OpenAI's and Azure's own servers, and chat_completions for others.
+	API openai.API `json:"api"`
+	// KeepThinking gives the model its earlier thoughts back when it calls tools. It is for
+	// chat_completions only.
+	KeepThinking bool `json:"keep_thinking"`
+	// KeepCallIDs sends the server's own ids of tool calls back to it. Some gateways need them.
+	KeepCallIDs bool `json:"keep_call_ids"`
+	// MaxTokensField is the field that bounds a reply; empty means max_completion_tokens for
+	// OpenAI's own models, and max_tokens for others. It is for chat_completions only.
+	MaxTokensField string `json:"max_tokens_field" enum:"max_tokens,max_completion_tokens"`
+	// StreamOptions asks the server for the usage of a reply. Set it to false for a server that
+	// refuses the field stream_options; usage is then estimated.
+	StreamOptions *bool `json:"stream_options" default:"true"`
+	// ToolChoice says whether the model must call a tool first.
+	ToolChoice model.ToolChoice `json:"tool_choice"`
+	// ServiceTier is the provider's word for how fast and how dear the service is, such as
+	// flex.
+	ServiceTier string `json:"service_tier"`
+	// CacheTTL is how long the provider keeps a prompt in its cache: 5m or 1h.
+	CacheTTL agent.Duration `json:"cache_ttl" default:"5m"`
+	// ServerTools are tools that the provider carries out itself.
+	ServerTools []model.ServerTool `json:"server_tools"`
+	// Region is the cloud's region; empty means the environment's.
+	Region string `json:"region"`
+	// Project is the project in Google Cloud; empty means the environment's.
+	Project string `json:"project"`
+	// APIVersion is the version of Azure's API; empty means the environment's, or the newest.
+	APIVersion string `json:"api_version"`
 }
 
 // The fields that a model of every provider has, and those that only some have.
@@ -94,6 +120,8 @@ func (e modelEntry) fault(at entry) (*yaml.Node, error) {
 		return at.at("base_url"), fmt.Errorf(".base_url must be an http or https URL with a host")
 	case e.Window < 0 || e.MaxOutput < 0:
 		return at.key, fmt.Errorf(": window and max_output must be positive")
+	case min(e.Price.Input, e.Price.Output, e.Price.CacheRead, e.Price.CacheWrite, e.Price.Search) < 0:
+		return at.at("price"), fmt.Errorf(".price has an amount below zero")
 	}
 	return nil, nil
 }

@@ -45,9 +45,6 @@ type File struct {
 	lines     map[string]entry
 }
 
-// parts of the file, in the order in which they are shown.
-var parts = []string{"agents", "models", "rates", "daily", "mcp", "tools", "workspace", "shell", "as_root"}
-
 // Load reads a file and checks all of it. What is wrong is told at once, joined
 // in one error; every fault names its line. It returns when the context ends: a pipe to
 // which nobody writes can be read forever.

@@ -23,39 +23,49 @@ import (
 	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
-// serverEntry is an MCP server under mcp: a program that speaks over its
-// standard input and output, or a URL.
+// serverEntry is an MCP server: a program (command) or a URL (url). The keys env, dir, network,
+// read, write, sandbox and confine go with command; headers, plain and oauth go with url.
 type serverEntry struct {
+	// Command is the program and its arguments.
 	Command []string `json:"command"`
-	// Env is added to the program's short environment. A value "$NAME" is that of a
-	// variable of this process, so that no secret has to stand in the file.
+	// Env are variables for the program, beside a few such as PATH. A value "$NAME" is that of
+	// a variable of the worker's environment.
 	Env map[string]string `json:"env"`
-	Dir string            `json:"dir"`
+	// Dir is the directory in which the program runs, relative to the agents file; empty means
+	// the file's own directory. The program may read a directory that is named here.
+	Dir string `json:"dir"`
 	held
 
+	// URL is the server's address.
 	URL string `json:"url"`
-	// Headers go with each request to the URL. "${NAME}" in a value is a variable of
-	// this process.
+	// Headers are sent with each request to the URL. "${NAME}" in a value is a variable of the
+	// worker's environment.
 	Headers map[string]string `json:"headers"`
-	Plain   bool              `json:"plain"`
+	// Plain allows a URL with http:// to another machine. Everybody on the way can read what
+	// is sent.
+	Plain bool `json:"plain"`
 
+	// Resources adds tools that read the server's resources and prompts.
 	Resources bool `json:"resources"`
-	// TrustHints believes the server which tools only read.
+	// TrustHints believes the server which of its tools only read.
 	TrustHints bool `json:"trust_hints"`
-	// Optional lets runs begin without the server's tools.
+	// Optional lets runs begin without the server's tools if the server cannot be asked.
 	Optional bool `json:"optional"`
-	// StartTimeout and CallTimeout are how long the server may take; zero means the
-	// defaults of [mcp.Options].
-	StartTimeout agent.Duration `json:"start_timeout"`
-	CallTimeout  agent.Duration `json:"call_timeout"`
-	// Per is worker, session or run: who shares what the server keeps in mind.
+	// StartTimeout is how long the server may take to start and to list its tools, at most 5m.
+	StartTimeout agent.Duration `json:"start_timeout" default:"10s"`
+	// CallTimeout is how long one call may take, at most 24h.
+	CallTimeout agent.Duration `json:"call_timeout" default:"10m"`
+	// Per says who shares the server's state: all calls of a worker, those of a session, or
+	// those of a run; empty means session if the server may keep state.
 	Per mcp.Per `json:"per"`
-	// OAuth signs in to the URL; nil if headers do, or nothing.
+	// OAuth says how the worker signs in to the URL; nil means that it does not.
 	OAuth *oauthEntry `json:"oauth"`
-	// Elicit is rounds or replay: how the server may ask people.
+	// Elicit says how the server may ask a person in the middle of a call; empty means rounds
+	// for servers that know only the newest protocol. Under replay, a call is made again from
+	// its beginning.
 	Elicit mcp.Elicit `json:"elicit"`
 
-	// Unpinned takes the server's tools as they are each time.
+	// Unpinned takes the server's tools as they are each time, without the lock file.
 	Unpinned bool `json:"unpinned"`
 
 	line int

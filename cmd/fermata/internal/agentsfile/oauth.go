@@ -7,25 +7,39 @@ import (
 	"github.com/fermata-agents/fermata/tool/mcp"
 )
 
-// oauthEntry is how the tokens of a server are got; see [mcp.OAuth].
+// oauthEntry is how the worker gets the tokens for an MCP server with a URL.
 type oauthEntry struct {
-	Grant  mcp.Grant `json:"grant"`
-	Client string    `json:"client"`
-	// Secret is a variable of this process, "${NAME}".
+	// Grant is how a token is got: a person signs in, or the worker does by itself.
+	Grant mcp.Grant `json:"grant" default:"authorization_code"`
+	// Client is the client's id, or the https:// URL of its metadata; empty registers a client.
+	Client string `json:"client"`
+	// Secret is the client's secret, as a variable of the worker's environment, "${NAME}".
 	Secret string `json:"secret"`
-	// Key and Assertion are files, from the agents file's folder.
-	Key       string `json:"key"`
+	// Key is a file with the client's private key (PEM, PKCS #8), relative to the agents file.
+	// The client signs with it instead of sending a secret.
+	Key string `json:"key"`
+	// Assertion is a file with a signed token (JWT) that the platform renews, relative to the
+	// agents file. It is for the grant jwt_bearer.
 	Assertion string `json:"assertion"`
-	Issuer    string `json:"issuer"`
-	Redirect  string `json:"redirect"`
-	// Exchange is of an identity provider; see [mcp.Exchange].
+	// Issuer is the URL of the authorization server; empty means the one that the MCP server
+	// names. It is required with a secret, a key or an assertion.
+	Issuer string `json:"issuer"`
+	// Redirect is the address at which the browser arrives after a sign-in.
+	Redirect string `json:"redirect" default:"http://127.0.0.1:8917/callback"`
+	// Exchange is the identity provider that gives an assertion for the ID token of a person;
+	// nil sends the assertion itself.
 	Exchange *exchangeEntry `json:"exchange"`
 }
 
+// exchangeEntry is an identity provider that exchanges the ID token of a person for an
+// assertion.
 type exchangeEntry struct {
-	URL    string `json:"url"`
+	// URL is the provider's token endpoint.
+	URL string `json:"url"`
+	// Client is the client's id at the provider.
 	Client string `json:"client"`
-	Secret string `json:"secret"` // as above
+	// Secret is the client's secret, as a variable of the worker's environment, "${NAME}".
+	Secret string `json:"secret"`
 }
 
 // secrets are the variables that an entry names as secrets, by what they are.

@@ -9,10 +9,12 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// rateEntry bounds the calls of a provider's models.
+// rateEntry bounds the calls of a provider's models, or of one model. Zero is no bound.
 type rateEntry struct {
-	PerSecond  float64 `json:"per_second,omitempty"`
-	Concurrent int     `json:"concurrent,omitempty"`
+	// PerSecond is how many calls may begin in a second, over all workers of the task queue.
+	PerSecond float64 `json:"per_second,omitempty"`
+	// Concurrent is how many calls one worker makes at once.
+	Concurrent int `json:"concurrent,omitempty"`
 }
 
 func (f *File) readRates(c *checker, part entry) {

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/signals"
@@ -29,6 +32,7 @@ func checkLists(c *checker, e entry, def agent.Definition) {
 	for i, t := range def.ClientTools {
 		at := fmt.Sprintf("client_tools[%d]", i)
 		c.part(e, at, agent.Definition{ClientTools: []agent.ToolSpec{t}})
+		checkClientKeys(c, e, at)
 		if err := checkSchema(t.Input, at); err != nil {
 			c.schema(e, at+".input", t.Input)
 		} else if _, err := signals.Matches(t.Input, nil); err != nil {
@@ -41,6 +45,20 @@ func checkLists(c *checker, e entry, def agent.Definition) {
 		c.output(e, at+".output", a.Output)
 	}
 	c.part(e, "answer_timeouts", agent.Definition{AnswerTimeouts: def.AnswerTimeouts})
+}
+
+// clientToolKeys are the keys of a client tool. The other fields of [agent.ToolSpec] are about
+// tools that a worker carries out.
+var clientToolKeys = []string{"name", "description", "input", "read_only", "secrets"}
+
+// checkClientKeys refuses keys of a client tool that would change nothing.
+func checkClientKeys(c *checker, e entry, at string) {
+	for _, key := range fieldNames(reflect.TypeFor[agent.ToolSpec]()) {
+		n := e.at(at + "." + key)
+		if !slices.Contains(clientToolKeys, key) && key != "approval" && n != e.at(at) {
+			c.add(agent.CodeInvalidInput, n, "agents.%s.%s.%s is for tools that a worker carries out; leave it out", e.name, at, key)
+		}
+	}
 }
 
 // schema reports what is wrong with a schema.
@@ -146,6 +164,7 @@ func (f *File) checkHad(c *checker, e entry, at string, names []string) {
 
 // toolEntry says how a tool is treated, whichever agent calls it.
 type toolEntry struct {
+	// Approval asks a person before each call; true asks anybody.
 	Approval *agent.ToolApproval `json:"approval"`
 }
 
@@ -154,6 +173,9 @@ type toolEntry struct {
 func (f *File) readTools(c *checker, part entry) {
 	for _, e := range c.mapping(part, "names of tools, each with its fields below") {
 		where := "tools." + e.name
+		if !checkApproval(c, e, where) {
+			continue
+		}
 		t, ok := decode[toolEntry](c, e, where)
 		if !ok {
 			continue
@@ -163,7 +185,7 @@ func (f *File) readTools(c *checker, part entry) {
 		case t.Approval == nil:
 			c.add(agent.CodeInvalidInput, e.key, "%s says nothing: write approval: true, or leave it out", where)
 		case errors.As(t.Approval.Check(), &what):
-			c.add(what.Code, e.at("ask."+what.Path), "%s.ask: %s", where, what.Message)
+			c.add(what.Code, e.at("approval."+what.Path), "%s.approval: %s", where, what.Message)
 		case !f.callable(e.name):
 			known := placeTools
 			c.add(agent.CodeUnknownTool, e.key, "%s: no tool is called %s; there are %s, SERVER__TOOL and patterns such as \"fs_*\"%s", where, quote(e.name), strings.Join(known, ", "), meant(e.name, known))
@@ -171,6 +193,19 @@ func (f *File) readTools(c *checker, part entry) {
 			f.asks[e.name] = *t.Approval
 		}
 	}
+}
+
+// checkApproval reports whether the fields of a tool's approval can be read. ToolApproval reads
+// its own JSON, so the decoder of the entry checks neither their names nor their values.
+func checkApproval(c *checker, e entry, where string) bool {
+	type fields agent.ToolApproval
+	for _, field := range entries(e.value) {
+		if field.value.Kind == yaml.MappingNode {
+			_, ok := decode[fields](c, field, where+"."+field.name)
+			return ok
+		}
+	}
+	return true
 }
 
 // callable reports whether a worker may have a tool of this name, or some that fit the

@@ -104,6 +104,14 @@ func TestFaultsOfRules(t *testing.T) {
 			`fermata.yaml:8: agents.a.client_tools[3]: the name "pay" is taken; use another`,
 			"fermata.yaml:9: agents.a.client_tools[3].input.type has \"7\"; the types are object, array, string, number, integer, boolean, null",
 		}},
+		{"keys of client tools", "    client_tools:\n      - name: pay\n        timeout: 5m\n      - {name: sell, approval: true}\n", []string{
+			"fermata.yaml:6: agents.a.client_tools[0].timeout is for tools that a worker carries out; leave it out",
+			"fermata.yaml:7: agents.a.client_tools[1]: agent a: client_tools[0]: who carries a client's tool out is asked for each call already; leave approval out",
+		}},
+		{"keys of an approval", "    tools: [fs_write]\ntools:\n  fs_write:\n    approval:\n      reasn: x\n      confirm: null\n", []string{
+			`fermata.yaml:8: tools.fs_write.approval.reasn is not known here; is "reason" meant?`,
+			"fermata.yaml:9: tools.fs_write.approval.confirm is null; leave it out instead",
+		}},
 		{"agents below", "    agents:\n      - agent: nobody\n      - agent: B\n      - {agent: a, limits: {turns: -1}}\n      - agent: a\n", []string{
 			`fermata.yaml:5: agents.a.agents[0]: there is no agent "nobody" in this file`,
 			`fermata.yaml:6: agents.a.agents[1]: agent "B": use 1 to 32 lower-case letters, digits or '_', beginning with a letter`,
@@ -113,7 +121,7 @@ func TestFaultsOfRules(t *testing.T) {
 		{"tools that are not handed on", "    tools: [fs_read]\n    agents:\n      - agent: b\n      - agent: c\n  b: {model: \"script:script.yaml\", tools: [fs_read, ask_user, shell_run]}\n  c: {model: \"script:script.yaml\", tools: [fs_read]}\n", []string{
 			`fermata.yaml:6: agents.a.agents[0]: b has tools that a has not (shell_run); say in its tools which of them it may use, "*" for all`,
 		}},
-		{"patience", "    asking:\n      default: yes, do\n", []string{"fermata.yaml:5: agents.a.asking: a default is what a deadline decides: set deadline too"}},
+		{"answer timeouts", "    answer_timeouts:\n      default: yes, do\n", []string{"fermata.yaml:5: agents.a.answer_timeouts: a default is what a deadline decides: set deadline too"}},
 		{"reached", "    on_limit: shout\n", []string{`fermata.yaml:4: agent a: on_limit must be fail or ask, not "shout"`}},
 		{"lifecycle", "    lifecycle: often\n", []string{"fermata.yaml:4: agents.a.lifecycle wants true or false, not string"}},
 	}

@@ -17,15 +17,18 @@ import (
 // held says what a program may do that the kernel holds: commands of the shell, or that of
 // an MCP server.
 type held struct {
-	// Network lets it have sockets.
+	// Network lets the program use the network, and all that listens on this machine.
 	Network bool `json:"network"`
-	// Read and Write are further paths that it may read, or read and write.
-	Read  []string `json:"read"`
+	// Read are further paths that the program may read, relative to the agents file.
+	Read []string `json:"read"`
+	// Write are further paths that the program may read and write, relative to the agents file.
 	Write []string `json:"write"`
-	// Sandbox is landlock or bubblewrap: what holds it.
-	Sandbox tool.Sandbox `json:"sandbox"`
-	// Confine is always, where_possible or never: what happens where the kernel can't hold it.
-	Confine tool.Confine `json:"confine"`
+	// Sandbox is what confines the program.
+	Sandbox tool.Sandbox `json:"sandbox" default:"landlock"`
+	// Confine says what happens if the kernel cannot confine the program: it is not started
+	// (always), or started with what the kernel can do (where_possible). Under never, nothing
+	// confines it.
+	Confine tool.Confine `json:"confine" default:"always"`
 }
 
 // fault is what is wrong with it, and where.
@@ -50,7 +53,7 @@ func (f *File) paths(list []string) (out []string) {
 	return out
 }
 
-// shellEntry says how commands of shell_run are held.
+// shellEntry is what commands of the tool shell_run may do.
 type shellEntry struct{ held }
 
 func (f *File) readShell(c *checker, part entry) {

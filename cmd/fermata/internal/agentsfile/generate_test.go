@@ -1,0 +1,372 @@
+package agentsfile
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// group is a type of the file with keys of its own: a definition of the schema, and a section
+// of the page.
+type group struct {
+	of          reflect.Type
+	name, title string
+	at          string // where it stands in the file
+}
+
+var groups = []group{
+	{reflect.TypeFor[document](), "", "The file", ""},
+	{reflect.TypeFor[agent.Definition](), "agent", "An agent", "agents.NAME"},
+	{reflect.TypeFor[agent.Limits](), "limits", "Limits", "agents.NAME.limits"},
+	{reflect.TypeFor[agent.Rule](), "rule", "A rule", "agents.NAME.rules[]"},
+	{reflect.TypeFor[agent.AnswerTimeouts](), "answer_timeouts", "Answer timeouts", "agents.NAME.answer_timeouts"},
+	{reflect.TypeFor[agent.SubAgent](), "sub_agent", "A sub-agent", "agents.NAME.agents[]"},
+	{reflect.TypeFor[agent.ToolSpec](), "client_tool", "A client tool", "agents.NAME.client_tools[]"},
+	{reflect.TypeFor[agent.CompactionPolicy](), "compaction", "Compaction", "agents.NAME.compaction"},
+	{reflect.TypeFor[agent.Daemon](), "daemon", "A daemon", "agents.NAME.daemon"},
+	{reflect.TypeFor[modelEntry](), "model", "A model", "models.NAME"},
+	{reflect.TypeFor[agent.Price](), "price", "A price", "models.NAME.price"},
+	{reflect.TypeFor[rateEntry](), "rate", "A rate", "rates.NAME"},
+	{reflect.TypeFor[agent.DailyLimits](), "daily", "Daily limits", "daily"},
+	{reflect.TypeFor[serverEntry](), "server", "An MCP server", "mcp.NAME"},
+	{reflect.TypeFor[oauthEntry](), "oauth", "Signing in", "mcp.NAME.oauth"},
+	{reflect.TypeFor[exchangeEntry](), "exchange", "An identity provider", "mcp.NAME.oauth.exchange"},
+	{reflect.TypeFor[toolEntry](), "tool", "A tool", "tools.NAME"},
+	{reflect.TypeFor[agent.ToolApproval](), "approval", "An approval", "tools.NAME.approval"},
+	{reflect.TypeFor[shellEntry](), "shell", "The shell", "shell"},
+}
+
+// What Go's types do not say, by group and key. TestTheParserAndTheSchemaAgree holds it to the
+// parser.
+var (
+	required = map[string][]string{
+		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "client_tool": {"name"}, "rule": {"do"}, "model": {"provider", "model"}, "tool": {"approval"},
+	}
+	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1}
+	most  = map[string]float64{"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "daemon.topics": 8}
+	// anyNumber may be negative, and notEmpty are lists and objects that have an entry.
+	anyNumber = []string{"compaction.keep_last"}
+	notEmpty  = []string{".agents", ".daily", "rule.approvers", "approval.approvers", "server.command"}
+	enums     = map[string][]string{
+		"rule.confirm": {agent.ConfirmDigest}, "approval.confirm": {agent.ConfirmDigest},
+		"rule.default": {agent.DefaultReject, agent.DefaultApprove}, "approval.default": {agent.DefaultReject, agent.DefaultApprove},
+		"model.provider": slices.Sorted(maps.Keys(providerFields)),
+	}
+	defaults = map[string]any{
+		"agent.default": agent.RulingAllow, "agent.on_limit": agent.LimitActionFail, "agent.on_loop": agent.LimitActionFail,
+		"rule.default": agent.DefaultReject, "approval.default": agent.DefaultReject, ".workspace": ".",
+	}
+	patterns = map[string]string{"agent.name": agentName, "sub_agent.agent": agentName, "client_tool.name": `^[A-Za-z][A-Za-z0-9_-]{0,63}$`}
+	names    = map[string]*jsonschema.Schema{
+		".agents": {Pattern: agentName}, ".mcp": {Pattern: `^[A-Za-z](_?[A-Za-z0-9-])*$`, MaxLength: jsonschema.Ptr(64)},
+		".models": {Not: &jsonschema.Schema{Enum: anys(slices.Sorted(maps.Keys(providerFields)))}},
+	}
+)
+
+const (
+	agentName = `^[a-z][a-z0-9_]{0,31}$`
+	notBlank  = `\S`
+	duration  = `^([0-9]{1,5}d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
+)
+
+// generator makes the schema from the types.
+type generator struct {
+	t        *testing.T
+	comments comments
+	filled   map[string]any // defaults that the code fills in, by group and key
+}
+
+func newGenerator(t *testing.T) *generator {
+	g := &generator{t, comments{map[string]string{}, map[string][]string{}, map[string]string{}, map[string]bool{}}, filledIn(t)}
+	maps.Copy(g.filled, defaults)
+	return g
+}
+
+// filledIn are the defaults of an agent that every profile has.
+func filledIn(t *testing.T) map[string]any {
+	same := map[string]any{}
+	for i, profile := range profiles {
+		raw, err := json.Marshal(agent.Definition{Profile: profile, Daemon: &agent.Daemon{}}.WithDefaults())
+		require.NoError(t, err)
+		var tree map[string]any
+		require.NoError(t, json.Unmarshal(raw, &tree))
+		tree["profile"] = agent.ProfileToolUsing
+		found := map[string]any{}
+		for key, value := range tree {
+			if below, ok := value.(map[string]any); ok {
+				for k, v := range below {
+					found[key+"."+k] = v
+				}
+				continue
+			}
+			found["agent."+key] = value
+		}
+		for key, value := range found {
+			if value == "" {
+				delete(found, key)
+			}
+		}
+		if i == 0 {
+			same = found
+		}
+		maps.DeleteFunc(same, func(key string, value any) bool { return !reflect.DeepEqual(found[key], value) })
+	}
+	return same
+}
+
+var profiles = []agent.Profile{agent.ProfileToolUsing, agent.ProfileResearcher, agent.ProfileVerifier, agent.ProfileCompleter}
+
+// whole is the schema of the file.
+func (g *generator) whole() *jsonschema.Schema {
+	root := g.group(groups[0])
+	root.Schema, root.Title, root.Defs = "https://json-schema.org/draft/2020-12/schema", "Fermata's agents file", map[string]*jsonschema.Schema{}
+	for _, one := range groups[1:] {
+		root.Defs[one.name] = g.group(one)
+	}
+	// The YAML language server reports an anyOf of true and an object wrongly.
+	approval := root.Defs["approval"]
+	approval.Type, approval.Types, approval.Not = "", []string{"object", "boolean"}, &jsonschema.Schema{Const: jsonschema.Ptr[any](false)}
+	root.Defs["duration"] = &jsonschema.Schema{
+		Type: "string", Description: "A time above zero, such as 90s, 1h30m or 7d.", Pattern: duration, AllOf: []*jsonschema.Schema{{Pattern: "[1-9]"}},
+	}
+	root.Defs["model"].AllOf = byProvider()
+	root.Defs["server"].OneOf = []*jsonschema.Schema{{Required: []string{"command"}}, {Required: []string{"url"}}}
+	return root
+}
+
+// byProvider refuses keys of a model that its provider has not.
+func byProvider() (list []*jsonschema.Schema) {
+	for _, provider := range slices.Sorted(maps.Keys(providerFields)) {
+		list = append(list, &jsonschema.Schema{
+			If:   &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"provider": {Const: jsonschema.Ptr[any](provider)}}},
+			Then: &jsonschema.Schema{PropertyNames: &jsonschema.Schema{Enum: anys(slices.Concat(commonFields, providerFields[provider]))}},
+		})
+	}
+	return list
+}
+
+func anys(list []string) (out []any) {
+	for _, s := range list {
+		out = append(out, s)
+	}
+	return out
+}
+
+func (g *generator) group(of group) *jsonschema.Schema {
+	s := &jsonschema.Schema{
+		Type: "object", Description: g.comments.text(g.t, of.of, ""), Required: required[of.name], Properties: map[string]*jsonschema.Schema{},
+		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+	}
+	g.fields(s, of.name, of.of)
+	return s
+}
+
+// fields adds the keys of a struct, and of those in it that have no key of their own.
+func (g *generator) fields(s *jsonschema.Schema, group string, of reflect.Type) {
+	for f := range of.Fields() {
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && key == "":
+			g.fields(s, group, f.Type)
+		case key == "" || group == "client_tool" && !slices.Contains(clientToolKeys, key):
+		default:
+			s.Properties[key] = g.field(group+"."+key, of, f)
+			s.PropertyOrder = append(s.PropertyOrder, key)
+		}
+	}
+}
+
+func (g *generator) field(path string, of reflect.Type, f reflect.StructField) *jsonschema.Schema {
+	s := g.typed(f.Type)
+	if path == "model.body" {
+		s = &jsonschema.Schema{Type: "object"}
+	}
+	s.Description = g.comments.text(g.t, of, f.Name)
+	if list := providersOf(path); list != "" {
+		s.Description += " Only for " + list + "."
+	}
+	if list := enums[path]; list != nil {
+		s.Enum, s.Pattern = anys(list), ""
+	}
+	if list := f.Tag.Get("enum"); list != "" && s.Type == "string" {
+		s.Enum, s.Pattern = anys(strings.Split(list, ",")), ""
+	}
+	s.Pattern, s.PropertyNames = cmp.Or(patterns[path], s.Pattern), names[path]
+	g.bounds(s, path)
+	g.byDefault(s, path, f)
+	return s
+}
+
+// providersOf lists the providers whose models alone have a key.
+func providersOf(path string) string {
+	key, of := strings.CutPrefix(path, "model.")
+	if !of || slices.Contains(commonFields, key) {
+		return ""
+	}
+	var list []string
+	for _, provider := range slices.Sorted(maps.Keys(providerFields)) {
+		if slices.Contains(providerFields[provider], key) {
+			list = append(list, provider)
+		}
+	}
+	if last := len(list) - 1; last > 0 {
+		list = []string{strings.Join(list[:last], ", ") + " and " + list[last]}
+	}
+	return list[0]
+}
+
+func (g *generator) bounds(s *jsonschema.Schema, path string) {
+	max, bounded := most[path]
+	switch {
+	case slices.Contains(notEmpty, path) && s.Type == "array":
+		s.MinItems = jsonschema.Ptr(1)
+	case slices.Contains(notEmpty, path):
+		s.MinProperties = jsonschema.Ptr(1)
+	case bounded && s.Type == "array":
+		s.MaxItems = jsonschema.Ptr(int(max))
+	case s.Type == "integer" || s.Type == "number":
+		if !slices.Contains(anyNumber, path) {
+			s.Minimum = jsonschema.Ptr(least[path])
+		}
+		if bounded {
+			s.Maximum = jsonschema.Ptr(max)
+		}
+	}
+}
+
+func (g *generator) byDefault(s *jsonschema.Schema, path string, f reflect.StructField) {
+	value, known := g.filled[path]
+	text := f.Tag.Get("default")
+	switch {
+	case text == "true":
+		value = true
+	case text != "":
+		value = text
+	case !known && s.Type == "boolean":
+		value = false
+	case !known || s.Ref != "" && s.Ref != "#/$defs/duration":
+		return
+	}
+	raw, err := json.Marshal(value)
+	require.NoError(g.t, err)
+	s.Default = raw
+}
+
+// typed is the schema of a type.
+func (g *generator) typed(of reflect.Type) *jsonschema.Schema {
+	for _, one := range groups {
+		if one.of == of {
+			return &jsonschema.Schema{Ref: "#/$defs/" + one.name}
+		}
+	}
+	switch of {
+	case reflect.TypeFor[agent.Duration]():
+		return &jsonschema.Schema{Ref: "#/$defs/duration"}
+	case reflect.TypeFor[agent.USD]():
+		return &jsonschema.Schema{Type: "number"}
+	case reflect.TypeFor[json.RawMessage](): // but for a model's body, see field
+		return &jsonschema.Schema{Types: []string{"object", "boolean"}}
+	case reflect.TypeFor[agent.OneOf]():
+		name := func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Pattern: notBlank} }
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{name(), {Type: "array", Items: name()}}}
+	}
+	switch of.Kind() {
+	case reflect.Pointer:
+		return g.typed(of.Elem())
+	case reflect.Slice:
+		return &jsonschema.Schema{Type: "array", Items: g.typed(of.Elem())}
+	case reflect.Map:
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: g.typed(of.Elem())}
+	case reflect.Bool:
+		return &jsonschema.Schema{Type: "boolean"}
+	case reflect.Int, reflect.Int64:
+		return &jsonschema.Schema{Type: "integer"}
+	case reflect.Float64:
+		return &jsonschema.Schema{Type: "number"}
+	}
+	require.Equal(g.t, reflect.String, of.Kind(), "%s has no schema yet", of)
+	if of == reflect.TypeFor[string]() {
+		return &jsonschema.Schema{Type: "string", Pattern: notBlank}
+	}
+	g.comments.of(g.t, of)
+	values := g.comments.constants[of.String()]
+	require.NotEmpty(g.t, values, "%s has no constants", of)
+	return &jsonschema.Schema{Type: "string", Enum: anys(values)}
+}
+
+// quoted are values of an enum for people.
+func quoted(list []any) string {
+	var out []string
+	for _, v := range list {
+		out = append(out, "`"+v.(string)+"`")
+	}
+	return strings.Join(out, ", ")
+}
+
+// plain is a JSON value for people: a string without its quotes.
+func plain(raw json.RawMessage) string {
+	if text, err := strconv.Unquote(string(raw)); err == nil {
+		return text
+	}
+	return string(raw)
+}
+
+// kind is the type of a key for people.
+func (g *generator) kind(s *jsonschema.Schema) string {
+	switch {
+	case s.Ref == "#/$defs/duration":
+		return "duration"
+	case s.Ref != "":
+		for _, one := range groups {
+			if "#/$defs/"+one.name == s.Ref {
+				return "[" + strings.ToLower(one.title[:1]) + one.title[1:] + "](#" + strings.ReplaceAll(strings.ToLower(one.title), " ", "-") + ")"
+			}
+		}
+	case s.Enum != nil:
+		return quoted(s.Enum)
+	case s.AnyOf != nil:
+		return "string or list of strings"
+	case s.Types != nil:
+		return "JSON Schema"
+	case s.Type == "array":
+		return "list of " + g.kinds(s.Items)
+	case s.Type == "object" && s.AdditionalProperties != nil:
+		return "by name, " + g.kind(s.AdditionalProperties)
+	case s.Minimum != nil && s.Maximum != nil:
+		return fmt.Sprintf("%s, %v to %v", s.Type, *s.Minimum, *s.Maximum)
+	case s.Minimum != nil && *s.Minimum != 0:
+		return fmt.Sprintf("%s from %v", s.Type, *s.Minimum)
+	}
+	return s.Type
+}
+
+// kinds is the type of what a list has.
+func (g *generator) kinds(s *jsonschema.Schema) string {
+	switch {
+	case s.Type == "string" && s.Enum == nil:
+		return "strings"
+	case s.AnyOf != nil:
+		return "strings, or of lists of strings"
+	}
+	return g.kind(s)
+}
+
+// profiles writes the defaults that differ by profile.
+func (g *generator) profiles(out *strings.Builder) {
+	out.WriteString("\nThese defaults depend on the agent's `profile`:\n\n| `profile` | `limits.own_turns` | `nudges` | `repairs` |\n|---|---|---|---|\n")
+	for _, profile := range profiles {
+		d := agent.Definition{Profile: profile}.WithDefaults()
+		fmt.Fprintf(out, "| `%s` | %d | %d | %d |\n", profile, d.Limits.OwnTurns, d.Nudges, d.Repairs)
+	}
+}

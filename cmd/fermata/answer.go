@@ -88,7 +88,7 @@ func (d *decider) command(use, short, long, example string) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			said, err := d.said(append(args, "")[1])
-			if err == nil && d.request != "" && said.empty() && (!d.terminal || d.json) {
+			if err == nil && d.request != "" && said.empty() && (!d.terminal || d.JSON) {
 				err = d.unsaid()
 			}
 			if err != nil {
@@ -242,7 +242,7 @@ func (d *decider) decideAndTell(ctx context.Context, runs *fermata.Client, q age
 	case said.Reject != nil:
 		what = "rejected"
 	}
-	if !d.wait || !d.json {
+	if !d.wait || !d.JSON {
 		d.printAck(ack, q.ID+" "+what)
 	}
 	if !d.wait {

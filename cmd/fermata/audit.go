@@ -293,8 +293,8 @@ func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
 		return err
 	}
 	found := auditLine{agent.Version, r.Entries, r.Head.String(), r.Begun, r.Last, r.Open, !r.Quiet.IsZero() && time.Since(r.Quiet) > 2*audit.AliveInterval, r.Quiet}
-	if c.json {
-		c.line(found)
+	if c.JSON {
+		c.Line(found)
 	} else {
 		c.tellAudit(found)
 	}
@@ -305,16 +305,16 @@ func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
 }
 
 func (c *cli) tellAudit(l auditLine) {
-	t := c.table()
-	t.field("whole", "%s", render.Count(int(l.Entries), "line"))
+	t := c.Table()
+	t.Field("whole", "%s", render.Count(int(l.Entries), "line"))
 	if l.Entries > 0 {
-		t.field("from", "%s", clock(l.Begun))
-		t.field("to", "%s", clock(l.Last))
-		t.field("head", "%s", untrusted.Name(l.Head))
+		t.Field("from", "%s", render.Clock(l.Begun))
+		t.Field("to", "%s", render.Clock(l.Last))
+		t.Field("head", "%s", untrusted.Name(l.Head))
 	}
-	t.field("open", "%s", render.Count(l.Open, "writer"))
-	t.flush()
+	t.Field("open", "%s", render.Count(l.Open, "writer"))
+	t.Flush()
 	if l.Silent {
-		c.note("a process began and has written nothing since %s: it was killed, or what it wrote then was cut off; the head of today, given with --head, says that you have looked", clock(l.Quiet))
+		c.Note("a process began and has written nothing since %s: it was killed, or what it wrote then was cut off; the head of today, given with --head, says that you have looked", render.Clock(l.Quiet))
 	}
 }

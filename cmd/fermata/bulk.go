@@ -52,7 +52,7 @@ func (h *verbRun) sendToMany(ctx context.Context, runs *fermata.Client) error {
 	if err != nil {
 		return err
 	}
-	h.note("%s", found.count(under))
+	h.Note("%s", found.count(under))
 	switch {
 	case h.bulk.dry:
 		for _, l := range found {
@@ -82,11 +82,11 @@ func (l listing) count(under int) string {
 }
 
 func (h *verbRun) printFound(l fermata.RunInfo) {
-	if h.json {
-		h.line(l)
+	if h.JSON {
+		h.Line(l)
 		return
 	}
-	h.print("%s  %s  %s", untrusted.Name(l.Session), untrusted.Name(l.Agent), l.Status)
+	h.Print("%s  %s  %s", untrusted.Name(l.Session), untrusted.Name(l.Agent), l.Status)
 }
 
 // live lists the runs. One below another that is found is told by that one: it
@@ -164,7 +164,7 @@ func (h *verbRun) printMany(found listing, list []bulkResult) error {
 			failed = append(failed, t.err)
 		}
 	}
-	h.note("%d of %d told, %d failed", len(list)-len(failed), len(list), len(failed))
+	h.Note("%d of %d told, %d failed", len(list)-len(failed), len(list), len(failed))
 	return errors.Join(failed...)
 }
 

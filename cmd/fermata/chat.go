@@ -85,7 +85,7 @@ func (r *runner) chat(ctx context.Context) error {
 	if err := r.reach(ctx); err != nil {
 		return err
 	}
-	pressed, giveBack := r.keys.take()
+	pressed, giveBack := r.keys.Take()
 	defer giveBack()
 	t := r.newChat(pressed)
 	if err := t.openSession(ctx); err != nil {
@@ -106,11 +106,11 @@ func (r *runner) newChat(pressed <-chan struct{}) *chat {
 	t := &chat{script: !r.terminal, conversation: &conversation{
 		runner: r, pressed: pressed, passed: map[string]bool{}, help: "/help says what it can be told",
 	}}
-	if r.json {
-		r.asker = console.NewConsole(r.in, r.err, pressed) // the output is for programs
+	if r.JSON {
+		r.asker = console.NewConsole(r.in, r.Err, pressed) // the output is for programs
 		t.to = quiet{jsonLines{r.cli, nil, nil}}
 	} else {
-		t.to = r.printer()
+		t.to = r.Printer()
 	}
 	t.console = r.console()
 	t.console.SetInterrupt(pressed)
@@ -165,14 +165,14 @@ func (t *chat) showRecent(ctx context.Context) error {
 	case errors.Is(err, agent.CodeNoWorker), errors.Is(err, agent.CodeTimeout), errors.Is(err, agent.CodeNotFound):
 		t.to.Note("what was said before can't be shown: %v", err)
 		return nil
-	case err != nil || t.json:
+	case err != nil || t.JSON:
 		return err
 	}
 	if n := len(messages) - shown; n > 0 {
 		t.to.Note("%s before, see %s", counted(n, "message"), t.commandLine("transcript %s", t.session))
 		messages = messages[n:]
 	}
-	t.printMessages(messages)
+	t.Messages(messages)
 	return nil
 }
 
@@ -181,10 +181,10 @@ func (t *chat) watchRun(run *fermata.Run) {
 	t.run, t.heard = run, followState{seq: t.heard.seq}
 	t.holding, t.after, t.rest = false, 0, ""
 	clear(t.passed)
-	if t.json {
+	if t.JSON {
 		t.to = quiet{jsonLines{t.cli, run, nil}}
 	} else {
-		t.to = t.printer() // one knows one run's turns
+		t.to = t.Printer() // one knows one run's turns
 	}
 }
 
@@ -307,6 +307,6 @@ func (t *chat) left(ctx context.Context, err error) error {
 	default:
 		err = t.exit
 	}
-	t.note("come back with %s", t.commandLine("chat --session %s", t.session))
+	t.Note("come back with %s", t.commandLine("chat --session %s", t.session))
 	return err
 }

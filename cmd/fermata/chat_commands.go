@@ -36,7 +36,7 @@ func (t *chat) command(ctx context.Context, line string) error {
 			t.failed(ctx, err)
 			return ctx.Err()
 		}
-		t.printMessages(messages)
+		t.Messages(messages)
 	case "/pause", "/resume", "/stop":
 		return t.verb(ctx, name, rest)
 	default:

@@ -55,20 +55,20 @@ func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session str
 	switch {
 	case err != nil:
 		return err
-	case c.json:
-		c.line(page)
+	case c.JSON:
+		c.Line(page)
 		return nil
 	case len(page.Items) == 0:
-		c.note("no checkpoints, of %d in all", page.Total)
+		c.Note("no checkpoints, of %d in all", page.Total)
 		return nil
 	}
-	t := c.table("CHECKPOINT", "RUN", "TURN", "TIME", "COST", "MESSAGES", "PENDING", "SAID LAST")
+	t := c.Table("CHECKPOINT", "RUN", "TURN", "TIME", "COST", "MESSAGES", "PENDING", "SAID LAST")
 	for _, p := range page.Items {
-		t.row(p.ID, short(p.Run), p.Turn, clock(p.Time), render.Money(p.Cost), p.Messages, pending(p), untrusted.Line(p.Text, 60))
+		t.Row(p.ID, render.ShortRun(p.Run), p.Turn, render.Clock(p.Time), render.Money(p.Cost), p.Messages, pending(p), untrusted.Line(p.Text, 60))
 	}
-	t.flush()
+	t.Flush()
 	if page.More {
-		c.note("%d of %d: see --offset %d", len(page.Items), page.Total, o.Offset+len(page.Items))
+		c.Note("%d of %d: see --offset %d", len(page.Items), page.Total, o.Offset+len(page.Items))
 	}
 	return nil
 }
@@ -97,28 +97,28 @@ func (c *cli) checkpoint(ctx context.Context, runs *fermata.Client, session, id 
 	switch {
 	case err != nil:
 		return err
-	case c.json:
-		c.line(checkpointLine{agent.Version, p, append([]agent.Message{}, messages...)})
+	case c.JSON:
+		c.Line(checkpointLine{agent.Version, p, append([]agent.Message{}, messages...)})
 		return nil
 	}
-	t := c.table()
-	t.field("checkpoint", "%s", p.ID)
+	t := c.Table()
+	t.Field("checkpoint", "%s", p.ID)
 	if p.Run != "" {
-		t.field("run", "%s", p.Run)
-		t.field("agent", "%s", untrusted.Name(p.Agent))
-		t.field("turn", "%d, at %s", p.Turn, clock(p.Time))
-		t.field("tokens", "%d in, %d out", p.Usage.Input, p.Usage.Output)
-		t.field("cost", "%s", render.Money(p.Cost))
+		t.Field("run", "%s", p.Run)
+		t.Field("agent", "%s", untrusted.Name(p.Agent))
+		t.Field("turn", "%d, at %s", p.Turn, render.Clock(p.Time))
+		t.Field("tokens", "%d in, %d out", p.Usage.Input, p.Usage.Output)
+		t.Field("cost", "%s", render.Money(p.Cost))
 	}
 	for _, n := range p.Tools {
-		t.field("tool", "%s: %s, %d ok", untrusted.Name(n.Tool), counted(n.Calls, "call"), n.OK)
+		t.Field("tool", "%s: %s, %d ok", untrusted.Name(n.Tool), counted(n.Calls, "call"), n.OK)
 	}
-	t.field("pending", "%s", pending(p))
+	t.Field("pending", "%s", pending(p))
 	if p.Compacted {
-		t.field("compacted", "the model knows a summary of what came before")
+		t.Field("compacted", "the model knows a summary of what came before")
 	}
-	t.flush()
-	c.print("")
-	c.printMessages(messages)
+	t.Flush()
+	c.Print("")
+	c.Messages(messages)
 	return nil
 }

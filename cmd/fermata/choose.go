@@ -14,7 +14,7 @@ import (
 // console is the terminal. A command has one: two would take lines from each other.
 func (c *cli) console() *console.Console {
 	if c.asker == nil {
-		c.asker = console.NewConsole(c.in, c.out, nil)
+		c.asker = console.NewConsole(c.in, c.Out, nil)
 	}
 	return c.asker
 }
@@ -28,7 +28,7 @@ func (d *decider) pick(ctx context.Context, runs *fermata.Client, session string
 		return err
 	case len(open) == 0:
 		return agent.Errorf(agent.CodeNotFound, "session %s asks nothing, and nor does any below it", session)
-	case !d.terminal || d.json:
+	case !d.terminal || d.JSON:
 		return agent.Errorf(agent.CodeInvalidInput, "--request is wanted, the one that was shown to you; open: %s", openNames(open, session)).WithPath("request")
 	}
 	con := d.console()

@@ -123,10 +123,10 @@ one away when nothing needs it any more (docs/encryption.md).`,
 			text, err := keyring.New(args[0])
 			switch {
 			case err != nil:
-			case c.json:
-				c.line(keyLine{agent.Version, text})
+			case c.JSON:
+				c.Line(keyLine{agent.Version, text})
 			default:
-				c.print("%s", text)
+				c.Print("%s", text)
 			}
 			return err
 		},
@@ -163,12 +163,12 @@ func (c *cli) codec(ctx context.Context, addr string) error {
 	token = cmp.Or(token, rand.Text())
 	server := &http.Server{Handler: codecHandler(ring, token), ReadTimeout: time.Minute, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { server.Close() })
-	if at := fmt.Sprintf("http://%s/%s", listener.Addr(), token); c.json {
-		c.line(codecLine{agent.Version, "ready", at, ring.IDs(), ring.Primary()})
+	if at := fmt.Sprintf("http://%s/%s", listener.Addr(), token); c.JSON {
+		c.Line(codecLine{agent.Version, "ready", at, ring.IDs(), ring.Primary()})
 	} else {
-		c.print("codec      %s", at)
-		c.print("keys       %s; %s writes", strings.Join(ring.IDs(), ", "), ring.Primary())
-		c.print("ready      Ctrl-C stops")
+		c.Print("codec      %s", at)
+		c.Print("keys       %s; %s writes", strings.Join(ring.IDs(), ", "), ring.Primary())
+		c.Print("ready      Ctrl-C stops")
 	}
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return agent.Errorf(agent.CodeInternal, "the codec server has stopped: %w", err)

@@ -104,11 +104,11 @@ func (c *cli) noteServer(s *server) *server {
 	switch {
 	case s == nil:
 	case s.inProcess():
-		c.note("temporal %s, namespace %s (embedded in this process, data in %s)", s.addr, s.namespace, s.data)
+		c.Note("temporal %s, namespace %s (embedded in this process, data in %s)", s.addr, s.namespace, s.data)
 	case s.unnamed:
-		c.note("temporal %s, namespace %s (it listens where Temporal usually does; nobody named it)", s.addr, s.namespace)
+		c.Note("temporal %s, namespace %s (it listens where Temporal usually does; nobody named it)", s.addr, s.namespace)
 	default:
-		c.note("temporal %s, namespace %s", s.addr, s.namespace)
+		c.Note("temporal %s, namespace %s", s.addr, s.namespace)
 	}
 	return s
 }
@@ -257,7 +257,7 @@ func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
 		o.Store = transcripts
 		c.warnFull(storeFolder(transcripts)...)
 	} else {
-		c.note("fermata: warning: %v", c.storeErr)
+		c.Note("fermata: warning: %v", c.storeErr)
 	}
 	if far, err := c.liveEnds(s); err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
 	}
 	if c.storeErr == nil {
 		if err := c.otherStore(ctx, s, transcripts); errors.Is(err, agent.CodeNotSetUp) {
-			c.note("fermata: warning: %v", err)
+			c.Note("fermata: warning: %v", err)
 		}
 	}
 	return fermata.New(s.Client, o), nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/terminal"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
@@ -139,7 +140,7 @@ type desk struct {
 	t      *testing.T
 	screen *screen
 	typed  *io.PipeWriter
-	keys   *interruptKeys
+	keys   *terminal.Keys
 	leave  context.CancelFunc // SIGTERM
 	exit   chan int
 	err    bytes.Buffer
@@ -153,7 +154,7 @@ func (s *stage) sits(args ...string) *desk {
 	s.t.Cleanup(cancel)
 	d := &desk{t: s.t, screen: &screen{changed: make(chan struct{})}, typed: typed, leave: cancel, exit: make(chan int, 1)}
 	c := newCLI(in, d.screen, &d.err)
-	d.keys = &interruptKeys{end: cancel}
+	d.keys = terminal.NewKeys(cancel)
 	c.terminal, c.keys = true, d.keys
 	go func() {
 		d.exit <- c.execute(ctx, append(args, s.flags...))
@@ -186,7 +187,7 @@ func (d *desk) answers(seen, line string) *desk {
 }
 
 // presses is Ctrl-C.
-func (d *desk) presses() *desk { d.keys.interrupt(); return d }
+func (d *desk) presses() *desk { d.keys.Interrupt(); return d }
 
 // ends waits for the command's end.
 func (d *desk) ends(exit int) ran {

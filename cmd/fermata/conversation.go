@@ -45,7 +45,7 @@ var errDetached = errors.New("left")
 // converse shows the run to its end. What it asks is asked here, and Ctrl-C holds
 // it, until the person says what comes next.
 func (r *runner) converse(ctx context.Context) error {
-	pressed, giveBack := r.keys.take()
+	pressed, giveBack := r.keys.Take()
 	defer giveBack()
 	v := &conversation{runner: r, to: r.newPrinter(), console: r.console(), pressed: pressed, passed: map[string]bool{}, help: "Ctrl-C asks what to do"}
 	v.console.SetInterrupt(pressed)
@@ -181,7 +181,7 @@ func (v *conversation) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	for _, f := range faultsOf(err) {
+	for _, f := range render.Faults(err) {
 		v.to.Note("[%s] %s", f.Code, untrusted.Line(f.Message, 400))
 	}
 }
@@ -204,10 +204,10 @@ func (v *conversation) leave() { v.leaving("left", "it") }
 
 func (v *conversation) leaving(why, what string) {
 	if v.held() {
-		v.note("%s; the run stays held: %s lets it go on", why, v.commandLine("resume %s", v.run.Session))
+		v.Note("%s; the run stays held: %s lets it go on", why, v.commandLine("resume %s", v.run.Session))
 		return
 	}
-	v.note("%s; %s", why, v.continuesText(what))
+	v.Note("%s; %s", why, v.continuesText(what))
 }
 
 // whoami is who answers, where nobody says so: a claim.

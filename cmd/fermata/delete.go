@@ -79,7 +79,7 @@ func (e *deleteRun) confirm(ctx context.Context, session string) error {
 	switch {
 	case e.yes:
 		return nil
-	case !e.terminal || e.json:
+	case !e.terminal || e.JSON:
 		return agent.Errorf(agent.CodeInvalidInput, "nobody can be asked whether session %s is to be deleted: say --yes if it is", session).WithPath("yes")
 	}
 	yes, err := e.console().Yes(ctx, "delete session "+session+" for good?")
@@ -93,24 +93,24 @@ func (e *deleteRun) confirm(ctx context.Context, session string) error {
 }
 
 func (e *deleteRun) printDeleted(d fermata.DeleteResult, err error) {
-	if e.json {
-		e.line(d)
+	if e.JSON {
+		e.Line(d)
 		return
 	}
 	deleted := "deleted"
 	if err != nil {
 		deleted = "deleted in part"
 	}
-	t := e.table()
-	defer t.flush()
-	t.row(deleted, untrusted.Name(d.Session))
-	t.row("executions", len(d.Executions))
-	t.row("heads", len(d.Store.Sessions))
-	t.row("chunks", len(d.Store.Chunks))
+	t := e.Table()
+	defer t.Flush()
+	t.Row(deleted, untrusted.Name(d.Session))
+	t.Row("executions", len(d.Executions))
+	t.Row("heads", len(d.Store.Sessions))
+	t.Row("chunks", len(d.Store.Chunks))
 	for _, k := range d.Store.Shared {
-		t.field("kept", "%s for session %s", counted(len(k.Chunks), "chunk"), untrusted.Name(k.Session))
+		t.Field("kept", "%s for session %s", counted(len(k.Chunks), "chunk"), untrusted.Name(k.Session))
 	}
 	for _, f := range d.Store.Faults {
-		t.field("unreadable", "%s: [%s] %s", untrusted.Name(f.Session), f.Code, f.Message)
+		t.Field("unreadable", "%s: [%s] %s", untrusted.Name(f.Session), f.Code, f.Message)
 	}
 }

@@ -161,8 +161,8 @@ func (c *cli) demoRun(ctx context.Context, s *server, session, data string, hub 
 		return err
 	}
 	var tell listener = jsonLines{c, run, &render.ProgressOrder{}}
-	if !c.json {
-		tell = c.printer()
+	if !c.JSON {
+		tell = c.Printer()
 	}
 	tell.Note("Temporal, the files and the shell are real; the model answers from a script.")
 	tell.Note("session %s · task: %s", session, demoTask)
@@ -170,17 +170,17 @@ func (c *cli) demoRun(ctx context.Context, s *server, session, data string, hub 
 	if err != nil {
 		return err
 	}
-	if err := c.printEnd(ctx, nil, o, tell); err != nil || c.json {
+	if err := c.printEnd(ctx, nil, o, tell); err != nil || c.JSON {
 		return err
 	}
-	c.print("\nAll of it is recorded. To look at it:")
-	c.print("  fermata transcript %s", session)
+	c.Print("\nAll of it is recorded. To look at it:")
+	c.Print("  fermata transcript %s", session)
 	if data != "" {
-		c.print("  fermata dev --data %s    # the demo's Temporal again; then, in another terminal:", data)
-		c.print("  temporal workflow show -w %s    # or Temporal's UI: docker run --network host -e TEMPORAL_ADDRESS=127.0.0.1:7233 temporalio/ui", session)
+		c.Print("  fermata dev --data %s    # the demo's Temporal again; then, in another terminal:", data)
+		c.Print("  temporal workflow show -w %s    # or Temporal's UI: docker run --network host -e TEMPORAL_ADDRESS=127.0.0.1:7233 temporalio/ui", session)
 	}
-	c.print("To run an agent of your own, write fermata.yaml (fermata doctor says what is missing):")
-	c.print("  agents: {reviewer: {model: anthropic/claude-sonnet-5, instructions: You review code., tools: [fs_read, fs_grep]}}")
-	c.print("  fermata run reviewer \"Review this directory\"")
+	c.Print("To run an agent of your own, write fermata.yaml (fermata doctor says what is missing):")
+	c.Print("  agents: {reviewer: {model: anthropic/claude-sonnet-5, instructions: You review code., tools: [fs_read, fs_grep]}}")
+	c.Print("  fermata run reviewer \"Review this directory\"")
 	return nil
 }

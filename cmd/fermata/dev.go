@@ -67,12 +67,12 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	defer s.close()
 	dir, _ := c.dataDir() // used already
 	s.data = dir
-	c.people("temporal   %s, namespace %s, data in %s", s.addr, s.namespace, dir)
+	c.People("temporal   %s, namespace %s, data in %s", s.addr, s.namespace, dir)
 	if f == nil {
 		s.embedded.Open()
-		c.people("worker     none: there is no %s here, and no --agents", agentsfile.DefaultName)
+		c.People("worker     none: there is no %s here, and no --agents", agentsfile.DefaultName)
 		c.ready(s, nil)
-		c.people("ready      Ctrl-C stops")
+		c.People("ready      Ctrl-C stops")
 		<-ctx.Done()
 		return nil
 	}
@@ -154,16 +154,16 @@ func (c *cli) devWorker(ctx context.Context, s *server, f *agentsfile.File) erro
 	}
 	s.embedded.Open()
 	c.noteWorker(f)
-	c.people("try        fermata run %s \"…\"%s in another terminal%s; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), c.withStore(), s.addr)
+	c.People("try        fermata run %s \"…\"%s in another terminal%s; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), c.withStore(), s.addr)
 	c.ready(s, f)
-	c.people("ready      Ctrl-C stops")
+	c.People("ready      Ctrl-C stops")
 	return c.until(ctx, w, devPatience)
 }
 
 // until lets a worker work until Ctrl-C, or until it ends by itself: then the error says why.
 func (c *cli) until(ctx context.Context, w *localWorker, patience time.Duration) error {
 	err := w.worker.Wait(ctx)
-	c.note("stopping; calls in progress have %s", patience)
+	c.Note("stopping; calls in progress have %s", patience)
 	return err
 }
 
@@ -203,7 +203,7 @@ func (c *cli) withStore() string {
 
 func (c *cli) noteWorker(f *agentsfile.File) {
 	names := agentNames(f)
-	c.people("worker     task queue %s, agents of %s: %s", c.queue(), f.Path, strings.Join(names, ", "))
+	c.People("worker     task queue %s, agents of %s: %s", c.queue(), f.Path, strings.Join(names, ", "))
 }
 
 func agentNames(f *agentsfile.File) (names []string) {
@@ -230,21 +230,21 @@ type readyLine struct {
 
 // ready tells programs that a server, a worker or both work; f is nil without a worker.
 func (c *cli) ready(s *server, f *agentsfile.File) {
-	if !c.json {
+	if !c.JSON {
 		return
 	}
 	l := readyLine{V: agent.Version, Type: "ready", PID: os.Getpid(), Address: s.addr, Namespace: s.namespace, Data: s.data}
 	if f != nil {
 		l.TaskQueue, l.File, l.Agents = c.queue(), f.Path, agentNames(f)
 	}
-	c.line(l)
+	c.Line(l)
 }
 
 // warnOfKeys tells which agents can't work for want of a key. Others can.
 func (c *cli) warnOfKeys(f *agentsfile.File) {
 	for _, k := range f.Keys() {
 		if !k.Set {
-			c.note("%s is not set: runs of %s will fail", k.Env, strings.Join(k.Agents, ", "))
+			c.Note("%s is not set: runs of %s will fail", k.Env, strings.Join(k.Agents, ", "))
 		}
 	}
 }
@@ -304,6 +304,6 @@ func (c *cli) work(ctx context.Context, agents string) error {
 	defer c.stopWorker(w)
 	c.noteWorker(f)
 	c.ready(s, f)
-	c.people("ready      pid %d; Ctrl-C stops", os.Getpid())
+	c.People("ready      pid %d; Ctrl-C stops", os.Getpid())
 	return c.until(ctx, w, workerPatience)
 }

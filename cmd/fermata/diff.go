@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
@@ -38,18 +39,18 @@ func (c *cli) diff(ctx context.Context, runs *fermata.Client, session, from, to 
 	switch {
 	case err != nil:
 		return err
-	case c.json:
-		c.line(d)
+	case c.JSON:
+		c.Line(d)
 		return nil
 	}
-	c.print("%s → %s · %s in common", d.From.ID, d.To.ID, counted(d.Common, "message"))
+	c.Print("%s → %s · %s in common", d.From.ID, d.To.ID, counted(d.Common, "message"))
 	c.changed("- ", d.Removed)
 	c.changed("+ ", d.Added)
 	for _, key := range slices.Sorted(maps.Keys(d.State)) {
 		if value := string(d.State[key]); value == "null" {
-			c.print("state: %s is gone", untrusted.Line(key, 100))
+			c.Print("state: %s is gone", untrusted.Line(key, 100))
 		} else {
-			c.print("state: %s = %s", untrusted.Line(key, 100), untrusted.Line(value, 200))
+			c.Print("state: %s = %s", untrusted.Line(key, 100), untrusted.Line(value, 200))
 		}
 	}
 	return nil
@@ -58,6 +59,6 @@ func (c *cli) diff(ctx context.Context, runs *fermata.Client, session, from, to 
 // changed prints messages with a mark before each of their lines.
 func (c *cli) changed(mark string, messages []agent.Message) {
 	for _, m := range messages {
-		c.print("%s", untrusted.Block(mark+strings.ReplaceAll(string(messageText(m)), "\n", "\n"+mark)))
+		c.Print("%s", untrusted.Block(mark+strings.ReplaceAll(string(render.Message(m)), "\n", "\n"+mark)))
 	}
 }

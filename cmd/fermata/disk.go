@@ -66,7 +66,7 @@ func (f folder) checkSpace() error {
 func (c *cli) warnFull(all ...folder) {
 	for _, f := range all {
 		if err := f.checkSpace(); err != nil {
-			c.note("fermata: warning: %v", err)
+			c.Note("fermata: warning: %v", err)
 		}
 	}
 }

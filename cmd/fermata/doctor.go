@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/store"
@@ -81,17 +82,17 @@ type findingLine struct {
 // tell prints a finding.
 func (d *doctor) tell(f finding) {
 	text := untrusted.Fold(f.text)
-	if d.json {
+	if d.JSON {
 		verdict := strings.ToLower(string(f.verdict))
 		if f.verdict == verdictSkipped {
 			verdict = "skipped"
 		}
-		d.line(findingLine{agent.Version, f.what, verdict, text, f.todo, f.code})
+		d.Line(findingLine{agent.Version, f.what, verdict, text, f.todo, f.code})
 		return
 	}
-	d.print("%-5s%-12s%s", f.verdict, f.what, text)
+	d.Print("%-5s%-12s%s", f.verdict, f.what, text)
 	if f.todo != "" {
-		d.print("     %-12s-> %s", "", f.todo)
+		d.Print("     %-12s-> %s", "", f.todo)
 	}
 }
 
@@ -100,7 +101,7 @@ func (d *doctor) found(what string, v verdict, text, todo string) {
 }
 
 func (d *doctor) failed(what string, err error, todo string) {
-	for _, f := range faultsOf(err) {
+	for _, f := range render.Faults(err) {
 		d.findings = append(d.findings, finding{what: what, verdict: verdictFailed, text: f.Message, todo: todo, code: f.Code})
 	}
 }

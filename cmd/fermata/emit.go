@@ -90,12 +90,12 @@ func (c *cli) emit(ctx context.Context, runs *fermata.Client, topic string, payl
 		return err
 	}
 	switch {
-	case c.json:
-		c.line(done)
+	case c.JSON:
+		c.Line(done)
 	case done.Accepted == 0 && len(done.Failed) == 0:
-		c.print("no run waits for %s, with such a payload", topic)
+		c.Print("no run waits for %s, with such a payload", topic)
 	default:
-		c.print("%s: %d told, %d failed", topic, done.Accepted, len(done.Failed))
+		c.Print("%s: %d told, %d failed", topic, done.Accepted, len(done.Failed))
 	}
 	var failed []error
 	for _, f := range done.Failed {

@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -86,13 +84,13 @@ func (c *cli) storedEvents(ctx context.Context, session string, o fermata.Events
 	if _, err = c.printEvents(fermata.StoredEvents(ctx, kept, session, o.After)); err != nil {
 		return err
 	}
-	c.note("no Temporal server runs: this is what the store has")
+	c.Note("no Temporal server runs: this is what the store has")
 	return nil
 }
 
 // followEvents prints events until Ctrl-C, and then where to go on.
 func (c *cli) followEvents(ctx context.Context, runs *fermata.Client, session string, o fermata.EventsOptions) error {
-	pressed, giveBack := c.keys.take()
+	pressed, giveBack := c.keys.Take()
 	defer giveBack()
 	following, stop := context.WithCancel(ctx)
 	defer stop()
@@ -108,7 +106,7 @@ func (c *cli) followEvents(ctx context.Context, runs *fermata.Client, session st
 		last = o.After
 	}
 	if last != "" {
-		c.note("%s goes on from here", c.commandLine("events %s --follow --after %s", session, last))
+		c.Note("%s goes on from here", c.commandLine("events %s --follow --after %s", session, last))
 	}
 	if following.Err() != nil && ctx.Err() == nil {
 		return nil // it was asked for
@@ -123,90 +121,23 @@ func (c *cli) printEvents(events iter.Seq2[fermata.Event, error]) (last string, 
 			return last, err
 		}
 		last = cmp.Or(e.Cursor(), last)
-		if c.json {
-			c.line(e)
+		if c.JSON {
+			c.Line(e)
 		}
-		if err := c.out.failed(); err != nil {
+		if err := c.Out.Failed(); err != nil {
 			return last, err
 		}
-		if c.json {
+		if c.JSON {
 			continue
 		}
-		what := whatOf(e.Event)
+		what := render.Event(e.Event)
 		if e.Live != nil {
-			what = words(e.Live.Data.Call, e.Live.Data.Text)
+			what = render.Words(e.Live.Data.Call, e.Live.Data.Text)
 		}
-		c.print("%5s  %s  %-16s %s", e.Cursor(), e.Time.Local().Format(time.DateTime), e.Type, untrusted.Line(what, maxWhat))
+		c.Print("%5s  %s  %-16s %s", e.Cursor(), e.Time.Local().Format(time.DateTime), e.Type, untrusted.Line(what, maxWhat))
 	}
 	return last, nil
 }
 
 // maxWhat bounds what a line tells of an event.
 const maxWhat = 120
-
-// whatOf tells an event in a few words; empty if its type says all.
-func whatOf(e agent.Event) string {
-	switch {
-	case e.Started != nil && e.Started.Spec != nil:
-		return fmt.Sprintf("%s · %s · run %s", untrusted.Name(e.Started.Spec.Name), untrusted.Name(e.Started.Spec.Model), e.Started.Run)
-	case e.Message != nil:
-		return whatIsSaid(*e.Message)
-	case e.Call != nil:
-		return words(e.Call.Call, untrusted.Name(e.Call.Tool), string(e.Call.Status))
-	case e.Snapshot != nil:
-		return fmt.Sprintf("turn %d · checkpoint %s", e.Turn, agent.CheckpointID(e.Seq))
-	case e.Outcome != nil:
-		return render.Summary(e.Outcome)
-	case e.Suspension != nil:
-		return e.Suspension.ID + " " + render.Waits(e.Suspension)
-	case e.Resumed != nil:
-		return words(e.Resumed.Suspension, string(e.Resumed.Cause), untrusted.Name(e.Resumed.By))
-	case e.Hold != nil:
-		return e.Hold.ID + " " + render.Held(*e.Hold)
-	case e.Request != nil:
-		return render.Asks(*e.Request)
-	case e.Answer != nil:
-		return words(e.Answer.Request, e.Answer.Decision, untrusted.Name(e.Answer.By), e.Answer.Reason)
-	case e.Child != nil:
-		return words(untrusted.Name(e.Child.Session), string(e.Child.Status), e.Child.Reason)
-	case e.Type == agent.EventTurnStarted:
-		return fmt.Sprintf("turn %d", e.Turn)
-	}
-	return whatElse(e)
-}
-
-func whatElse(e agent.Event) string {
-	switch {
-	case e.Delay != nil && e.Delay.Error != nil:
-		return fmt.Sprintf("until %s: %s", e.Delay.Until.Local().Format(time.DateTime), e.Delay.Error.Message)
-	case e.Forked != nil:
-		return words(e.Forked.Session, e.Forked.Checkpoint)
-	case e.ToolsChange != nil && e.ToolsChange.Refused != nil:
-		return fmt.Sprintf("%s has other tools, which were not taken: %s", untrusted.Name(e.ToolsChange.Source), e.ToolsChange.Refused)
-	case e.ToolsChange != nil && len(e.ToolsChange.Left) > 0:
-		return fmt.Sprintf("%s has %d tools now, and nobody has accepted %s", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools), render.LeftOut(*e.ToolsChange))
-	case e.ToolsChange != nil:
-		return fmt.Sprintf("%s has %d tools now", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools))
-	case e.Migrated != nil:
-		return fmt.Sprintf("%d → %d", e.Migrated.From, e.Migrated.To)
-	case e.Refusal != nil && e.Refusal.Error != nil:
-		return e.Refusal.Error.Message
-	}
-	return string(e.Extended)
-}
-
-func words(list ...string) string { return strings.Join(list, " ") }
-
-// whatIsSaid is a message's text, and what it calls or what came of that.
-func whatIsSaid(m agent.Message) string {
-	text := string(m.Role) + ": " + m.Text()
-	for _, p := range m.Parts {
-		switch {
-		case p.Call != nil:
-			text += " → " + untrusted.Name(p.Call.Tool) + " " + render.Arguments(*p.Call)
-		case p.Result != nil:
-			text += fmt.Sprintf(" %s %s: %s", untrusted.Name(p.Result.Tool), p.Result.Status, p.Result.Text)
-		}
-	}
-	return text
-}

@@ -69,7 +69,7 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	if o.file == "" {
 		return agent.Errorf(agent.CodeInvalidInput, "name the file to write with -o")
 	}
-	if o.file == "-" && c.json {
+	if o.file == "-" && c.JSON {
 		return agent.Errorf(agent.CodeInvalidInput, "-o - and --json exclude each other: both write to standard output")
 	}
 	if o.file == "-" && o.move {
@@ -105,9 +105,9 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrder, options fermata.ExportOptions) (e fermata.ExportInfo, err error) {
 	if o.file == "-" {
 		// As it comes, in whatever locale: an export that fails leaves a part that no import takes.
-		plain := &output{to: c.out.to, exact: true}
-		if e, err = runs.Export(ctx, o.session, plain, options); plain.failed() != nil {
-			err = plain.failed()
+		plain := c.Out.Exact()
+		if e, err = runs.Export(ctx, o.session, plain, options); plain.Failed() != nil {
+			err = plain.Failed()
 		}
 		return e, err
 	}
@@ -143,13 +143,13 @@ func syncFolder(dir string) error {
 
 // tellExport reports what a file has.
 func (c *cli) tellExport(done string, l exportLine) {
-	if c.json {
-		c.line(l)
+	if c.JSON {
+		c.Line(l)
 		return
 	}
-	say := c.print
+	say := c.Print
 	if l.File == "-" {
-		say = c.note
+		say = c.Note
 	}
 	say("%-10s %s, agent %s, %s", done, l.Session, l.Agent, l.Status)
 	say("export     %s, signed with %s, of run %s", l.Export, l.Key, l.Run)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 )
 
 // alone is an environment without any configuration of Temporal and with a data
@@ -135,15 +136,15 @@ func TestErrorForPrograms(t *testing.T) {
 
 func TestFaultsOf(t *testing.T) {
 	a, b := agent.Errorf(agent.CodeUnknownTool, "a"), agent.Errorf(agent.CodeUnknownModel, "b")
-	list := faultsOf(fmt.Errorf("worker: %w", errors.Join(a, errors.Join(b, errors.New("c")))))
+	list := render.Faults(fmt.Errorf("worker: %w", errors.Join(a, errors.Join(b, errors.New("c")))))
 	require.Len(t, list, 3)
 	require.Equal(t, []agent.Code{agent.CodeUnknownTool, agent.CodeUnknownModel, agent.CodeInternal}, []agent.Code{list[0].Code, list[1].Code, list[2].Code})
-	list = faultsOf(fmt.Errorf("starting: %w", a))
+	list = render.Faults(fmt.Errorf("starting: %w", a))
 	require.Equal(t, "starting: a", list[0].Message)
-	list = faultsOf(agent.Errorf(agent.CodeStoreUnavailable, "reading: %w", errors.Join(errors.New("refused"), errors.New("unknown"))))
+	list = render.Faults(agent.Errorf(agent.CodeStoreUnavailable, "reading: %w", errors.Join(errors.New("refused"), errors.New("unknown"))))
 	require.Len(t, list, 1, "the parts of a library's error have no code")
 	require.Equal(t, agent.CodeStoreUnavailable, list[0].Code)
-	require.Equal(t, "a\nb", joined([]*agent.Error{a, b}).Message)
+	require.Equal(t, "a\nb", render.JoinFaults([]*agent.Error{a, b}).Message)
 }
 
 func TestExitOf(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/live"
 )
@@ -199,8 +200,8 @@ func (a *forkRun) prepareFork(ctx context.Context, runs *fermata.Client) (*ferma
 		return nil, agent.Errorf(agent.CodeInvalidInput, "%w: say with --message TEXT what to do", err).WithPath("input")
 	case err != nil:
 		return nil, err
-	case a.json:
-		a.line(forkPlanLine{agent.Version, "plan", anew.Session(), anew.Agent(), anew.ForkPlan})
+	case a.JSON:
+		a.Line(forkPlanLine{agent.Version, "plan", anew.Session(), anew.Agent(), anew.ForkPlan})
 		return anew, nil
 	}
 	p := anew.Checkpoint
@@ -208,12 +209,12 @@ func (a *forkRun) prepareFork(ctx context.Context, runs *fermata.Client) (*ferma
 	if p.Run != "" {
 		where = fmt.Sprintf("turn %d of run %s", p.Turn, p.Run)
 	}
-	a.print("%s behind %s (%s); the model knows %s", a.what, p.ID, where, counted(p.Messages, "message"))
+	a.Print("%s behind %s (%s); the model knows %s", a.what, p.ID, where, counted(p.Messages, "message"))
 	if len(anew.Kept) > 0 {
-		a.print("kept: %s", effects(p.Run, anew.Kept))
+		a.Print("kept: %s", effects(p.Run, anew.Kept))
 	}
 	if len(anew.MayRepeat) > 0 {
-		a.print("may happen again: %s", effects(p.Run, anew.MayRepeat))
+		a.Print("may happen again: %s", effects(p.Run, anew.MayRepeat))
 	}
 	return anew, nil
 }
@@ -233,7 +234,7 @@ func effects(run string, list []agent.SideEffect) string {
 	for _, e := range list {
 		of := ""
 		if e.Run != run {
-			of = " of " + short(e.Run)
+			of = " of " + render.ShortRun(e.Run)
 		}
 		names = append(names, fmt.Sprintf("%s %s%s (%s)", untrusted.Cut(untrusted.Name(e.Tool), 60), e.Call, of, e.Status))
 	}
@@ -245,7 +246,7 @@ func (a *forkRun) confirm(ctx context.Context, list []agent.SideEffect) error {
 	if len(list) == 0 || a.yes {
 		return nil
 	}
-	if !a.terminal || a.json {
+	if !a.terminal || a.JSON {
 		return agent.Errorf(agent.CodeInvalidInput, "%s of tools that change something may happen again, and nobody can be asked: say --yes if that is meant; --plan prints which they are", counted(len(list), "call")).WithPath("yes")
 	}
 	yes, err := a.console().Yes(ctx, "begin all the same?")
@@ -260,10 +261,10 @@ func (a *forkRun) confirm(ctx context.Context, list []agent.SideEffect) error {
 
 // printStarted prints the run that nobody follows.
 func (a *forkRun) printStarted() error {
-	if a.json {
-		a.line(startedLine{V: agent.Version, Type: "started", Session: a.run.Session, Run: a.run.ID, Agent: a.runner.agent})
+	if a.JSON {
+		a.Line(startedLine{V: agent.Version, Type: "started", Session: a.run.Session, Run: a.run.ID, Agent: a.runner.agent})
 		return nil
 	}
-	a.print("%s: run %s begins", a.run.Session, a.run.ID)
+	a.Print("%s: run %s begins", a.run.Session, a.run.ID)
 	return nil
 }

@@ -25,7 +25,7 @@ and briefs another run (fermata run --briefing).`,
   fermata handoff invoice-118 > left.json && fermata run payer "Go on" --briefing left.json`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if md && c.json {
+			if md && c.JSON {
 				return agent.Errorf(agent.CodeInvalidInput, "--md and --json exclude each other")
 			}
 			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
@@ -44,10 +44,10 @@ func (c *cli) handoff(ctx context.Context, s *server, runs *fermata.Client, sess
 		return err
 	}
 	if md {
-		fmt.Fprint(c.out, handoff.Markdown(*h))
+		fmt.Fprint(c.Out, handoff.Markdown(*h))
 		return nil
 	}
-	c.line(h)
+	c.Line(h)
 	return nil
 }
 

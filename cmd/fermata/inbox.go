@@ -60,37 +60,37 @@ func checkInbox(f fermata.InboxFilter, limit int) error {
 }
 
 func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFilter, limit int) error {
-	t := c.table()
-	defer t.flush()
+	t := c.Table()
+	defer t.Flush()
 	n, lost := 0, false
 	for q, err := range runs.Inbox(ctx, f) {
 		if err != nil {
 			return err
 		}
 		if n == limit {
-			t.flush()
-			c.note("there are more than %d: see --limit, --session, --agent, --waits-for", limit)
+			t.Flush()
+			c.Note("there are more than %d: see --limit, --session, --agent, --waits-for", limit)
 			break
 		}
 		n++
 		lost = lost || q.Type == fermata.RequestWorkerLost
-		if c.json {
-			c.line(q)
+		if c.JSON {
+			c.Line(q)
 			continue
 		}
 		if n == 1 {
-			t.row("SESSION", "REQUEST", "TYPE", "AGENT", "FOR", "ASKS")
+			t.Row("SESSION", "REQUEST", "TYPE", "AGENT", "FOR", "ASKS")
 		}
-		t.row(untrusted.Name(q.Session), untrusted.Name(q.ID), q.Type, untrusted.Name(q.Agent), waited(q), asks(q.Request))
+		t.Row(untrusted.Name(q.Session), untrusted.Name(q.ID), q.Type, untrusted.Name(q.Agent), waited(q), asks(q.Request))
 	}
 	switch {
 	case n == 0:
-		c.note("nothing is open")
-	case !c.json:
-		t.flush()
-		c.note("answer with %s", c.commandLine("answer|approve|reject SESSION --request ID"))
+		c.Note("nothing is open")
+	case !c.JSON:
+		t.Flush()
+		c.Note("answer with %s", c.commandLine("answer|approve|reject SESSION --request ID"))
 		if lost {
-			c.note("go on behind worker_lost with %s", c.commandLine("resume SESSION"))
+			c.Note("go on behind worker_lost with %s", c.commandLine("resume SESSION"))
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFi
 
 // waited is how long a request has been open; a mark where that is too long.
 func waited(w fermata.InboxItem) string {
-	text := age(time.Now().Add(-time.Duration(w.Age)))
+	text := render.Age(time.Now().Add(-time.Duration(w.Age)))
 	if w.Reminded {
 		text += " !"
 	}

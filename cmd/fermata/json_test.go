@@ -58,7 +58,7 @@ func polyglot() []role {
 func (s *stage) inASCII(stdin string, args ...string) ran {
 	var out, errs bytes.Buffer
 	c := newCLI(strings.NewReader(stdin), &out, &errs)
-	c.out.ascii, c.err.ascii = true, true
+	c.Out.ASCII, c.Err.ASCII = true, true
 	code := c.execute(s.t.Context(), append(slices.Clone(args), s.flags...))
 	return ran{code, out.String(), errs.String()}
 }

@@ -54,12 +54,12 @@ func (c *cli) broker() (*nats.Live, error) {
 		return nil, err
 	}
 	conn, err := broker.Connect(place, broker.Name("fermata"), broker.MaxReconnects(-1), broker.RetryOnFailedConnect(true), broker.Timeout(dialPatience),
-		broker.ErrorHandler(func(_ *broker.Conn, _ *broker.Subscription, err error) { c.note("live events: %v", err) }))
+		broker.ErrorHandler(func(_ *broker.Conn, _ *broker.Subscription, err error) { c.Note("live events: %v", err) }))
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the broker that %s names: %w", liveVariable, err)
 	}
 	c.brokerConn = brokerConn{conn: conn, holds: nats.NewHolds(conn, &nats.Options{Keys: ring}), Live: nats.New(conn, &nats.Options{Keys: ring, Unreadable: func(session string, err error) {
-		c.note("what session %s says right now can't be read: %v", session, err)
+		c.Note("what session %s says right now can't be read: %v", session, err)
 	}})}
 	return c.brokerConn.Live, nil
 }
@@ -116,7 +116,7 @@ func (c *cli) openLiveEndpoint(s *server, dir string) {
 	}
 	var err error
 	if s.live, err = loopback.Open(dir, s.addr); err != nil {
-		c.note("fermata: other processes don't hear what models say while they say it: %v", err)
+		c.Note("fermata: other processes don't hear what models say while they say it: %v", err)
 	}
 }
 

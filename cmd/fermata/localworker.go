@@ -132,7 +132,7 @@ func (w *localWorker) shutDown() error {
 // stopWorker stops a worker of this process.
 func (c *cli) stopWorker(w *localWorker) {
 	if err := w.shutDown(); err != nil {
-		c.note("fermata: stopping: %v", err)
+		c.Note("fermata: stopping: %v", err)
 	}
 }
 

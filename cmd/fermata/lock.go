@@ -130,7 +130,7 @@ func (l *lockRun) acceptOne(ctx context.Context, name, digest string) error {
 		return err
 	}
 	if unseen {
-		l.note("fermata: %s can't be asked from here: the digest of %s is accepted as it was written", server, name)
+		l.Note("fermata: %s can't be asked from here: the digest of %s is accepted as it was written", server, name)
 	}
 	l.show(lockLine{V: agent.Version, Server: server, Tool: name, State: accepted, Digest: digest})
 	return nil
@@ -148,7 +148,7 @@ func (l *lockRun) look(ctx context.Context, servers []string) error {
 			return s.Err
 		}
 		if s.SignIn {
-			l.note("fermata: %s lists its tools to who has signed in: accept them as TOOL=DIGEST, which the worker's log has", s.Name)
+			l.Note("fermata: %s lists its tools to who has signed in: accept them as TOOL=DIGEST, which the worker's log has", s.Name)
 			continue
 		}
 		lines, err := l.lines(s)
@@ -208,13 +208,13 @@ const accepted = "accepted"
 
 // show prints what a model will read, without what could steer a terminal.
 func (l *lockRun) show(line lockLine) {
-	if l.json {
-		l.line(line)
+	if l.JSON {
+		l.Line(line)
 		return
 	}
-	l.print("%s  %s", untrusted.Name(line.Tool), line.State)
+	l.Print("%s  %s", untrusted.Name(line.Tool), line.State)
 	if text := strings.TrimSpace(line.Text); text != "" {
-		l.print("%s", untrusted.Margin(text))
+		l.Print("%s", untrusted.Margin(text))
 	}
 }
 

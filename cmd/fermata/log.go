@@ -6,11 +6,12 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 // newLogger returns the one logger of the process: warnings and worse, or all

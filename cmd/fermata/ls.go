@@ -60,33 +60,33 @@ func checkFilter(f fermata.ListFilter, limit int) error {
 }
 
 func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.ListFilter, limit int) error {
-	t := c.table()
-	defer t.flush()
+	t := c.Table()
+	defer t.Flush()
 	n := 0
 	for l, err := range runs.List(ctx, f) {
 		if err != nil {
 			return badQuery(f.Query, err)
 		}
 		if n++; n > limit {
-			t.flush()
-			c.note("there are more than %d: see --limit, --status, --agent", limit)
+			t.Flush()
+			c.Note("there are more than %d: see --limit, --status, --agent", limit)
 			return nil
 		}
-		if c.json {
-			c.line(l)
+		if c.JSON {
+			c.Line(l)
 			continue
 		}
 		if n == 1 {
-			t.row("SESSION", "AGENT", "STATUS", "FOR", "WAITS FOR", "TURN", "COST", "TASK")
+			t.Row("SESSION", "AGENT", "STATUS", "FOR", "WAITS FOR", "TURN", "COST", "TASK")
 		}
 		status := string(l.Status)
 		if l.Reason != "" && l.Status != agent.StatusCompleted {
 			status += " (" + untrusted.Line(l.Reason, 40) + ")"
 		}
-		t.row(untrusted.Name(l.Session), untrusted.Name(l.Agent), status, age(l.Since), untrusted.Cut(untrusted.Names(l.WaitsFor), 60), l.Turn, render.Money(l.Cost), untrusted.Line(l.Task, 50))
+		t.Row(untrusted.Name(l.Session), untrusted.Name(l.Agent), status, render.Age(l.Since), untrusted.Cut(untrusted.Names(l.WaitsFor), 60), l.Turn, render.Money(l.Cost), untrusted.Line(l.Task, 50))
 	}
 	if n == 0 {
-		c.note("no runs")
+		c.Note("no runs")
 	}
 	return nil
 }

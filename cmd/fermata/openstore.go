@@ -155,7 +155,7 @@ func (c *cli) storePlace() (string, error) {
 // returns is called before.
 func (c *cli) tellsOfWaiting() (done func()) {
 	t := time.AfterFunc(storePatience, func() {
-		c.note("waiting for the store in %s; Ctrl-C gives up", store.Location(c.openedStore.Encrypted))
+		c.Note("waiting for the store in %s; Ctrl-C gives up", store.Location(c.openedStore.Encrypted))
 	})
 	return func() { t.Stop() }
 }

@@ -101,7 +101,7 @@ func retryUntilWorker[T any](ctx context.Context, c *cli, ask func() (T, error))
 			return answer, err
 		}
 		if !told {
-			c.note("no worker polls the task queue %s yet: waiting for one", c.queue())
+			c.Note("no worker polls the task queue %s yet: waiting for one", c.queue())
 		}
 		if !await.Pause(ctx, workerInterval) {
 			return answer, err

@@ -58,7 +58,7 @@ func (p *preflight) run(ctx context.Context) error {
 	}
 	options := &worker.Options{TaskQueue: p.queue()}
 	if file == nil {
-		p.note("there is no %s here, and no --agents: only the workflow's code is tried", agentsfile.DefaultName)
+		p.Note("there is no %s here, and no --agents: only the workflow's code is tried", agentsfile.DefaultName)
 	} else {
 		kit, err := file.Open(p.slogger(), nil)
 		if err != nil {
@@ -79,7 +79,7 @@ func (p *preflight) run(ctx context.Context) error {
 		}
 		p.tell(v)
 		if n++; n%progressEach == 0 {
-			p.note("%d runs tried", n)
+			p.Note("%d runs tried", n)
 		}
 	}
 	return p.sum(n)
@@ -88,28 +88,28 @@ func (p *preflight) run(ctx context.Context) error {
 // tell prints what a program wants to know, or what a person has to.
 func (p *preflight) tell(v worker.Verdict) {
 	p.tried[v.Compatibility]++
-	if p.json {
-		p.line(v)
+	if p.JSON {
+		p.Line(v)
 		return
 	}
 	switch v.Compatibility {
 	case worker.Incompatible:
-		p.print("BROKEN   %s  run %s  event %d, %s of %s: %s", v.Session, v.Run, v.Event.ID, v.Event.Type, v.Event.Time.UTC().Format(time.RFC3339), v.Reason)
-		p.print("         -> keep the build that it runs on until it ends, or end it: %s. In a build of your own, gate the change with workflow.GetVersion", p.commandLine("stop %s", v.Session))
+		p.Print("BROKEN   %s  run %s  event %d, %s of %s: %s", v.Session, v.Run, v.Event.ID, v.Event.Type, v.Event.Time.UTC().Format(time.RFC3339), v.Reason)
+		p.Print("         -> keep the build that it runs on until it ends, or end it: %s. In a build of your own, gate the change with workflow.GetVersion", p.commandLine("stop %s", v.Session))
 	case worker.MissingParts:
-		p.print("MISSING  %s  run %s: %s", v.Session, v.Run, v.Reason)
-		p.print("         -> leave that in until the run ends, or end it: %s", p.commandLine("stop %s", v.Session))
+		p.Print("MISSING  %s  run %s: %s", v.Session, v.Run, v.Reason)
+		p.Print("         -> leave that in until the run ends, or end it: %s", p.commandLine("stop %s", v.Session))
 	}
 }
 
 func (p *preflight) sum(n int) error {
-	say := p.print
-	if p.json {
-		say = p.note
+	say := p.Print
+	if p.JSON {
+		say = p.Note
 	}
 	say("%s tried: %d fit, %d would break, %d lack something", counted(n, "run"), p.tried[worker.Compatible], p.tried[worker.Incompatible], p.tried[worker.MissingParts])
 	if n == 0 && !p.AllQueues {
-		p.note("no open run is at the task queue %s: another is named by --task-queue, and --all-queues tries all", p.queue())
+		p.Note("no open run is at the task queue %s: another is named by --task-queue, and --all-queues tries all", p.queue())
 	}
 	if p.tried[worker.Compatible] < n {
 		return ended(agent.CodeIncompatible.ExitStatus())

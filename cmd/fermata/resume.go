@@ -68,7 +68,7 @@ func (c *cli) resume(ctx context.Context, runs *fermata.Client, session string, 
 	if err != nil {
 		return noAnswer(session, err)
 	}
-	if !wait || !c.json {
+	if !wait || !c.JSON {
 		c.printAck(ack, "resumed")
 	}
 	if !wait {
@@ -89,11 +89,11 @@ func (c *cli) rests(ctx context.Context, runs *fermata.Client, run *fermata.Run)
 // printAck prints what became of something that was said.
 func (c *cli) printAck(a agent.Ack, what string) {
 	switch {
-	case c.json:
-		c.line(a)
+	case c.JSON:
+		c.Line(a)
 	case a.Effect == agent.EffectRunEnded:
-		c.print("%s: it came to its end first, and is %s", a.Session, a.Status)
+		c.Print("%s: it came to its end first, and is %s", a.Session, a.Status)
 	default:
-		c.print("%s: %s, it is %s", a.Session, what, statusText(a))
+		c.Print("%s: %s, it is %s", a.Session, what, statusText(a))
 	}
 }

@@ -5,37 +5,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
-	"golang.org/x/term"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/terminal"
 )
 
 // cli is one invocation of the command.
 type cli struct {
-	in       io.Reader
-	out, err *output
+	render.Streams
 	globals
+	in  io.Reader
 	log *zap.Logger
 	// terminal tells that a person sits at standard input and output, who can be asked.
 	terminal bool
 	// keys are that person's Ctrl-C.
-	keys *interruptKeys
+	keys *terminal.Keys
 	// asker is what that person is asked by, once somebody was.
 	asker *console.Console
-	// json says that standard output is for programs.
-	json bool
 	// sdkWarnings lets the Temporal SDK's warnings through.
 	sdkWarnings bool
 	// deployment and build are the worker's version; empty if it has none of its own.
@@ -66,37 +63,9 @@ type globals struct {
 }
 
 func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
-	ascii := onlyASCII()
-	screen := screenOf(stdout, stderr)
-	return &cli{in: stdin, out: newOutput(stdout, ascii, screen), err: newOutput(stderr, ascii, screen), terminal: isTerminal(stdin) && isTerminal(stdout), keys: &interruptKeys{end: func() {}}}
-}
-
-// isTerminal reports whether a person is at the other end.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// screenOf is the terminal that output goes to; nil if there is none.
-func screenOf(streams ...any) *untrusted.Screen {
-	for _, stream := range streams {
-		if isTerminal(stream) {
-			fd := int(stream.(*os.File).Fd())
-			return untrusted.NewScreen(func() int {
-				wide, _, _ := term.GetSize(fd)
-				return wide
-			})
-		}
-	}
-	return nil
-}
-
-func newOutput(stream io.Writer, ascii bool, screen *untrusted.Screen) *output {
-	o := &output{to: stream, ascii: ascii}
-	if isTerminal(stream) {
-		o.screen = screen
-	}
-	return o
+	c := &cli{in: stdin, terminal: terminal.Is(stdin) && terminal.Is(stdout), keys: terminal.NewKeys(func() {})}
+	c.Out, c.Err = terminal.Open(stdout, stderr)
+	return c
 }
 
 // execute runs the command and returns its exit status. It ends, cleanly, with
@@ -105,13 +74,13 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(c.in)
-	root.SetOut(c.out)
-	root.SetErr(c.err)
+	root.SetOut(c.Out)
+	root.SetErr(c.Err)
 	defer c.openedStore.close()
 	defer func() {
 		if c.audit != nil {
 			if err := c.audit.Close(); err != nil {
-				c.note("fermata: %v", err)
+				c.Note("fermata: %v", err)
 			}
 		}
 	}()
@@ -123,26 +92,26 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	}()
 	defer func() {
 		if err := c.exports.flush(); err != nil {
-			c.note("fermata: %v", err)
+			c.Note("fermata: %v", err)
 		}
 	}()
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !c.workBegan {
-		c.json = c.json || asksJSON(args) // a flag before it may have been wrong
+		c.JSON = c.JSON || asksJSON(args) // a flag before it may have been wrong
 		err = usage(cmd, err)
 	}
 	if c.storeErr != nil && (errors.Is(err, fermata.ErrNoStore) || err == c.storeErr) {
 		err = c.storeErr // why there is none
-		if !c.json {     // it was said
+		if !c.JSON {     // it was said
 			err = agent.Errorf(agent.CodeOf(err), "this needs the store, which is not there: see the warning above")
 		}
 	}
 	if err == nil {
-		err = c.out.failed()
+		err = c.Out.Failed()
 	}
 	status := c.end(ctx, err)
-	if lost := c.out.failed(); lost != nil && !errors.Is(err, agent.CodeNotWritten) {
-		c.fail(faultsOf(lost)[0])
+	if lost := c.Out.Failed(); lost != nil && !errors.Is(err, agent.CodeNotWritten) {
+		c.fail(render.Faults(lost)[0])
 	}
 	return status
 }
@@ -167,7 +136,7 @@ process, with its data in the data directory.`,
 		SilenceUsage:  true,
 		Version:       version(),
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			c.workBegan, c.log = true, newLogger(c.err, c.verbose)
+			c.workBegan, c.log = true, newLogger(c.Err, c.verbose)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -193,7 +162,7 @@ process, with its data in the data directory.`,
 
 // jsonFlag gives a command the flag --json.
 func (c *cli) jsonFlag(cmd *cobra.Command, help string) {
-	cmd.Flags().BoolVar(&c.json, "json", false, help)
+	cmd.Flags().BoolVar(&c.JSON, "json", false, help)
 }
 
 // wants checks a command's arguments by number.
@@ -249,21 +218,4 @@ func asksJSON(args []string) bool {
 		args = args[:end]
 	}
 	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
-}
-
-// note tells people something beside the output. It may quote what a model's server says.
-func (c *cli) note(format string, args ...any) {
-	fmt.Fprintln(c.err, untrusted.Sprintf(format, args...))
-}
-
-// people prints a line of output that is for people alone.
-func (c *cli) people(format string, args ...any) {
-	if !c.json {
-		c.print(format, args...)
-	}
-}
-
-// print writes a line of output: no argument but an [untrusted.Block] can begin another.
-func (c *cli) print(format string, args ...any) {
-	fmt.Fprintln(c.out, untrusted.Sprintf(format, args...))
 }

@@ -267,7 +267,7 @@ func (r *runner) findWorker(ctx context.Context) error {
 		if r.model != "" {
 			return agent.Errorf(agent.CodeInvalidInput, "--model is for a worker in this process, and %s polls the task queue %s already: choose the model there, or use another --task-queue", names[0], r.queue())
 		}
-		r.note("worker %s", strings.Join(names, ", "))
+		r.Note("worker %s", strings.Join(names, ", "))
 		return r.sameAgents(r.server, r.file)
 	}
 	if r.file == nil {
@@ -296,13 +296,13 @@ func (r *runner) startLocalWorker(ctx context.Context) error {
 
 // started prints the session of a run that nobody watches.
 func (r *runner) started(ctx context.Context) error {
-	if r.json {
-		r.line(startedLine{V: agent.Version, Type: "started", Session: r.run.Session, Run: r.run.ID, Agent: r.agent})
+	if r.JSON {
+		r.Line(startedLine{V: agent.Version, Type: "started", Session: r.run.Session, Run: r.run.ID, Agent: r.agent})
 	} else {
-		r.print("%s", r.run.Session)
+		r.Print("%s", r.run.Session)
 	}
 	if names, err := r.pollers(ctx, r.server); err == nil && len(names) == 0 {
-		r.note("no worker polls the task queue %s yet: the run waits for fermata dev, or for fermata worker --agents FILE", r.queue())
+		r.Note("no worker polls the task queue %s yet: the run waits for fermata dev, or for fermata worker --agents FILE", r.queue())
 	}
 	return nil
 }

@@ -59,10 +59,10 @@ with a payload that is any JSON.`,
 				if err := runs.CreateSchedule(cmd.Context(), args[0], s); err != nil {
 					return err
 				}
-				if c.json {
-					c.line(scheduleLine{V: agent.Version, ID: args[0]})
+				if c.JSON {
+					c.Line(scheduleLine{V: agent.Version, ID: args[0]})
 				} else {
-					c.print("%s", args[0])
+					c.Print("%s", args[0])
 				}
 				return nil
 			})
@@ -113,18 +113,18 @@ func (c *cli) scheduleListCommand() *cobra.Command {
 }
 
 func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
-	t := c.table()
-	defer t.flush()
+	t := c.Table()
+	defer t.Flush()
 	n := 0
 	for s, err := range runs.ListSchedules(ctx) {
 		switch {
 		case err != nil:
 			return err
-		case c.json:
-			c.line(s)
+		case c.JSON:
+			c.Line(s)
 			continue
 		case n == 0:
-			t.row("ID", "WHEN", "SESSION", "AGENT", "SAYS", "NEXT")
+			t.Row("ID", "WHEN", "SESSION", "AGENT", "SAYS", "NEXT")
 		}
 		n++
 		next := "none"
@@ -134,7 +134,7 @@ func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
 		case !s.Next.IsZero():
 			next = s.Next.Local().Format("2006-01-02 15:04:05")
 		}
-		t.row(untrusted.Cut(untrusted.Name(s.ID), 60), when(s), untrusted.Name(s.Session), untrusted.Name(s.Agent), untrusted.Line(says(s), 60), next)
+		t.Row(untrusted.Cut(untrusted.Name(s.ID), 60), when(s), untrusted.Name(s.Session), untrusted.Name(s.Agent), untrusted.Line(says(s), 60), next)
 	}
 	return nil
 }
@@ -163,8 +163,8 @@ func (c *cli) scheduleDeleteCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
 				err := runs.DeleteSchedule(cmd.Context(), args[0])
-				if err == nil && c.json {
-					c.line(scheduleLine{agent.Version, args[0], true})
+				if err == nil && c.JSON {
+					c.Line(scheduleLine{agent.Version, args[0], true})
 				}
 				return err
 			})

@@ -107,7 +107,7 @@ func (c *cli) send(ctx context.Context, s *server, runs *fermata.Client, session
 	if err != nil {
 		return unsent(err, o.Agent)
 	}
-	if !wait || !c.json {
+	if !wait || !c.JSON {
 		c.sent(line)
 	}
 	switch {
@@ -155,13 +155,13 @@ func unsent(err error, name string) error {
 
 func (c *cli) sent(l sentLine) {
 	switch {
-	case c.json:
-		c.line(l)
+	case c.JSON:
+		c.Line(l)
 	case l.Later:
-		c.print("%s: no worker answers; the message is left as a signal, and is taken when one does", l.Session)
+		c.Print("%s: no worker answers; the message is left as a signal, and is taken when one does", l.Session)
 	case l.Began:
-		c.print("%s: run %s begins with it", l.Session, l.Run)
+		c.Print("%s: run %s begins with it", l.Session, l.Run)
 	default:
-		c.print("%s: run %s has it", l.Session, l.Run)
+		c.Print("%s: run %s has it", l.Session, l.Run)
 	}
 }

@@ -60,12 +60,12 @@ type setupLine struct {
 
 // tellSetup reports what a namespace has now: to programs as a line, to people in words.
 func (c *cli) tellSetup(l setupLine, format string, args ...any) {
-	if l.V = agent.Version; c.json {
+	if l.V = agent.Version; c.JSON {
 		l.Missing, l.Added = append([]string{}, l.Missing...), append([]string{}, l.Added...)
-		c.line(l)
+		c.Line(l)
 		return
 	}
-	c.print(format, args...)
+	c.Print(format, args...)
 }
 
 func (c *cli) setup(ctx context.Context, s *server, check bool) error {
@@ -78,7 +78,7 @@ func (c *cli) setup(ctx context.Context, s *server, check bool) error {
 		return nil
 	}
 	if check {
-		if c.json {
+		if c.JSON {
 			c.tellSetup(setupLine{Namespace: s.namespace, Missing: missing}, "")
 		}
 		return agent.Errorf(agent.CodeNotSetUp, "namespace %s lacks the search attributes %s: run fermata setup", s.namespace, strings.Join(missing, ", "))
@@ -151,7 +151,7 @@ func (c *cli) setupRefused(s *server, missing []string, err error) error {
 		}
 		return fmt.Errorf("adding search attributes: %w", durable.FromRPC(err))
 	}
-	c.note("the server does not let this client add search attributes. On Temporal Cloud:")
+	c.Note("the server does not let this client add search attributes. On Temporal Cloud:")
 	var commands []string
 	for _, a := range agent.Attributes() {
 		if slices.Contains(missing, a.Name) {

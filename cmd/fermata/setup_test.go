@@ -64,7 +64,7 @@ func TestSetup(t *testing.T) {
 
 func TestSetupOnCloud(t *testing.T) {
 	var out, errs bytes.Buffer
-	c := &cli{out: &output{to: &out}, err: &output{to: &errs}}
+	c := newCLI(nil, &out, &errs)
 	err := c.setupRefused(&server{namespace: "acme.x7"}, []string{agent.AttrAgent, agent.AttrSince}, &serviceerror.PermissionDenied{Message: "no"})
 	require.ErrorIs(t, err, agent.CodeNotSetUp)
 	require.Equal(t, "tcld namespace search-attributes add --namespace acme.x7 --search-attribute \"FermataAgent=Keyword\"\n"+

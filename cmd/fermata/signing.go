@@ -90,12 +90,12 @@ is good any more.`,
 			if exports {
 				p = exportKeys
 			}
-			if c.json {
-				c.line(pairLine{agent.Version, s.Private(), s.Public()})
+			if c.JSON {
+				c.Line(pairLine{agent.Version, s.Private(), s.Public()})
 				return nil
 			}
-			c.print("%s=%s", p.private, s.Private())
-			c.print("%s=%s", p.public, s.Public())
+			c.Print("%s=%s", p.private, s.Private())
+			c.Print("%s=%s", p.public, s.Public())
 			return nil
 		},
 	}

@@ -66,13 +66,13 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 		return err
 	}
 	done, err := store.NewLog(s).Collect(ctx, older, dry)
-	if c.json {
-		c.line(collected{agent.Version, store.Location(s), dry, done})
+	if c.JSON {
+		c.Line(collected{agent.Version, store.Location(s), dry, done})
 	}
 	if err != nil {
 		return err
 	}
-	if c.json {
+	if c.JSON {
 		return c.faults(nil, done.Faults)
 	}
 	verb := "deleted"
@@ -80,9 +80,9 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 		verb = "to delete"
 	}
 	c.printStore(s, done.Sessions, done.Chunks)
-	c.print("%-10s %d, of %d bytes", verb, done.Deleted, done.Bytes)
-	c.print("left       %d, put in the last %s or of a session that can't be read", done.Left, older)
-	return c.faults(c.print, done.Faults)
+	c.Print("%-10s %d, of %d bytes", verb, done.Deleted, done.Bytes)
+	c.Print("left       %d, put in the last %s or of a session that can't be read", done.Left, older)
+	return c.faults(c.Print, done.Faults)
 }
 
 // faults tells which sessions can't be read; the command ends with 1 if there is any.
@@ -115,9 +115,9 @@ changes nothing. The exit status is 1 if there is any.`,
 }
 
 func (c *cli) printStore(s *store.Encrypted, sessions, chunks int) {
-	c.print("store      %s", store.Location(s))
-	c.print("sessions   %d", sessions)
-	c.print("chunks     %d", chunks)
+	c.Print("store      %s", store.Location(s))
+	c.Print("sessions   %d", sessions)
+	c.Print("chunks     %d", chunks)
 }
 
 // checked is the output of check --json.
@@ -136,12 +136,12 @@ func (c *cli) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		c.line(checked{agent.Version, store.Location(s), found})
+	if c.JSON {
+		c.Line(checked{agent.Version, store.Location(s), found})
 		return c.faults(nil, found.Faults)
 	}
 	c.printStore(s, found.Sessions, found.Chunks)
-	return c.faults(c.print, found.Faults)
+	return c.faults(c.Print, found.Faults)
 }
 
 func (c *cli) rekeyCommand() *cobra.Command {
@@ -188,19 +188,19 @@ func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
 		return err
 	}
 	done, err := s.Rekey(ctx, o)
-	if c.json {
-		c.line(rekeyed{agent.Version, store.Location(s), done})
+	if c.JSON {
+		c.Line(rekeyed{agent.Version, store.Location(s), done})
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	c.print("store      %s", store.Location(s))
-	c.print("key        %s", done.Key)
-	c.print("encrypted  %d chunks, %d heads", done.Chunks, done.Heads)
-	c.print("left       %d", done.Remaining)
+	c.Print("store      %s", store.Location(s))
+	c.Print("key        %s", done.Key)
+	c.Print("encrypted  %d chunks, %d heads", done.Chunks, done.Heads)
+	c.Print("left       %d", done.Remaining)
 	if done.Plain > 0 {
-		c.print("plain      %d, left as they are: fermata store rekey --plain takes them, once, if they are from before there were keys", done.Plain)
+		c.Print("plain      %d, left as they are: fermata store rekey --plain takes them, once, if they are from before there were keys", done.Plain)
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func openAt(ctx context.Context, runs *fermata.Client, o *agent.Outcome) []agent
 func (c *cli) printSuspended(ctx context.Context, runs *fermata.Client, o *agent.Outcome) {
 	open := openAt(ctx, runs, o)
 	for _, q := range open {
-		c.print("")
+		c.Print("")
 		c.ask(q)
 	}
 	s := o.Suspension
@@ -132,25 +132,25 @@ func (c *cli) printSuspended(ctx context.Context, runs *fermata.Client, o *agent
 			switch {
 			case one.Event == nil:
 			case one.Event.Topic == agent.EveryTopic:
-				c.print("  %s", c.commandLine("emit TOPIC '{…}' --session %s", o.Session))
+				c.Print("  %s", c.commandLine("emit TOPIC '{…}' --session %s", o.Session))
 			default:
-				c.print("  %s", c.commandLine("emit %s '{…}'", one.Event.Topic))
+				c.Print("  %s", c.commandLine("emit %s '{…}'", one.Event.Topic))
 			}
 		}
 	}
 	for _, h := range s.Holds {
 		if h.From == agent.HoldInherited {
-			c.print("  %s", c.commandLine("resume %s", h.Session))
+			c.Print("  %s", c.commandLine("resume %s", h.Session))
 		}
 	}
 	own := slices.ContainsFunc(s.Holds, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
 	if own || len(open) == 0 && len(s.Holds) == 0 && !slices.Contains([]agent.SuspensionKind{agent.SuspensionAwaitingChildren, agent.SuspensionAwaitingBudget}, s.Kind) {
-		c.print("  %s", c.commandLine("resume %s", o.Session))
+		c.Print("  %s", c.commandLine("resume %s", o.Session))
 	}
 	if (s.Kind == agent.SuspensionAwaitingChildren || s.Kind == agent.SuspensionAwaitingBudget) && len(open) == 0 {
-		c.print("  %s", c.commandLine("tree %s", o.Session))
+		c.Print("  %s", c.commandLine("tree %s", o.Session))
 	}
-	c.print("  %s", c.commandLine("attach %s", o.Session))
+	c.Print("  %s", c.commandLine("attach %s", o.Session))
 }
 
 // answers are the commands that answer a request.

@@ -34,11 +34,11 @@ type exports struct {
 // environment says where to: before the server is dialled, whose client counts too.
 func (c *cli) observe(ctx context.Context) error {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { c.log.Warn("telemetry", zap.Error(err)) }))
-	spans, err := spanExporter(ctx, c.err)
+	spans, err := spanExporter(ctx, c.Err)
 	if err != nil {
 		return wrongExport(err)
 	}
-	reader, err := metricReader(ctx, c.err)
+	reader, err := metricReader(ctx, c.Err)
 	if err != nil {
 		return wrongExport(err)
 	}

@@ -142,10 +142,10 @@ func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, sig
 	switch {
 	case err != nil:
 		return err
-	case c.json:
-		c.line(tokenLine{agent.Version, token, o.session, claim.Verb, o.request, o.principal, claim.Expires.UTC()})
+	case c.JSON:
+		c.Line(tokenLine{agent.Version, token, o.session, claim.Verb, o.request, o.principal, claim.Expires.UTC()})
 	default:
-		c.print("%s", token)
+		c.Print("%s", token)
 	}
 	return nil
 }

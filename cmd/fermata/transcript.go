@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -39,9 +37,9 @@ func (c *cli) transcript(ctx context.Context, session string) error {
 			return err
 		}
 		if len(messages) == 0 {
-			c.note("nothing was said in session %s yet", session)
+			c.Note("nothing was said in session %s yet", session)
 		}
-		c.printMessages(messages)
+		c.Messages(messages)
 		return nil
 	})
 }
@@ -84,60 +82,8 @@ func (c *cli) withLog(ctx context.Context, session string, do func(*fermata.Clie
 func (c *cli) noteStoreOnly(head store.Head) {
 	when := head.Updated.Local().Format(time.DateTime)
 	if head.Status.Ended() {
-		c.note("no Temporal server runs: this is what the store has, up to the run that was %s at %s", head.Status, when)
+		c.Note("no Temporal server runs: this is what the store has, up to the run that was %s at %s", head.Status, when)
 	} else {
-		c.note("no Temporal server runs: this is what the store had at %s of a run that is not at its end", when)
+		c.Note("no Temporal server runs: this is what the store had at %s of a run that is not at its end", when)
 	}
-}
-
-// printMessages prints a conversation, as text or one message as JSON a line.
-func (c *cli) printMessages(messages []agent.Message) {
-	for i, m := range messages {
-		if c.json {
-			c.line(m)
-			continue
-		}
-		if i > 0 {
-			c.print("")
-		}
-		c.print("%s", messageText(m))
-	}
-}
-
-// messageText is a message as people read it. Its own text has a margin.
-func messageText(m agent.Message) untrusted.Block {
-	who := string(m.Role)
-	switch {
-	case m.Note != "":
-		who = "runtime (" + string(m.Note) + ")"
-	case m.Model != "":
-		who += " (" + untrusted.Name(m.Model) + ")"
-	case m.By != "":
-		who += " (" + untrusted.Cut(untrusted.Name(m.By), 60) + ")"
-	}
-	lines := []string{untrusted.Sprintf("== %s", who)}
-	say := func(format string, args ...any) { lines = append(lines, untrusted.Sprintf(format, args...)) }
-	for _, p := range m.Parts {
-		switch {
-		case p.Type == agent.PartThinking:
-			say("[thinking]\n%s", untrusted.Margin(p.Text))
-		case p.Type == agent.PartServerTool:
-			say("[server tool]\n%s", untrusted.Margin(p.Text))
-		case p.Text != "":
-			say("%s", untrusted.Margin(p.Text))
-		case p.Call != nil:
-			say("[call %s] %s\n%s", untrusted.Name(p.Call.ID), untrusted.Name(p.Call.Tool), calledWith(*p.Call))
-		case p.Result != nil:
-			say("[result %s, %s]\n%s", untrusted.Name(p.Result.Call), p.Result.Status, untrusted.Margin(p.Result.Text))
-		}
-	}
-	return untrusted.Block(strings.Join(lines, "\n"))
-}
-
-// calledWith are a call's arguments, whole.
-func calledWith(c agent.ToolCall) untrusted.Block {
-	if c.Malformed != "" {
-		return untrusted.Margin(c.Malformed)
-	}
-	return untrusted.MarginOf(untrusted.JSON(c.Arguments))
 }

@@ -49,19 +49,19 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 	if err != nil {
 		return err
 	}
-	if c.json {
-		c.line(signals.TreeAnswer{V: agent.Version, AsOf: time.Now().UTC(), Nodes: nodes})
+	if c.JSON {
+		c.Line(signals.TreeAnswer{V: agent.Version, AsOf: time.Now().UTC(), Nodes: nodes})
 		return nil
 	}
-	t := c.table("SESSION", "AGENT", "STATUS", "AGENTS", "USED", "GRANTED", "LEFT", "WAITS FOR")
+	t := c.Table("SESSION", "AGENT", "STATUS", "AGENTS", "USED", "GRANTED", "LEFT", "WAITS FOR")
 	for _, n := range nodes {
 		name := n.Session
 		if n.Depth > nodes[0].Depth {
 			name = strings.Repeat("  ", n.Depth-nodes[0].Depth) + n.Session[strings.LastIndexByte(n.Session, '/'):]
 		}
-		t.row(untrusted.Name(name), untrusted.Name(n.Agent), n.Status, agentsText(n), usedText(n.Used), budgetText(n.Granted), budgetText(n.Remaining), nodeWaits(n))
+		t.Row(untrusted.Name(name), untrusted.Name(n.Agent), n.Status, agentsText(n), render.Used(n.Used), render.Budget(n.Granted), render.Budget(n.Remaining), nodeWaits(n))
 	}
-	t.flush()
+	t.Flush()
 	return nil
 }
 
@@ -73,39 +73,6 @@ func agentsText(n agent.Node) string {
 		return fmt.Sprint(below)
 	}
 	return fmt.Sprintf("%d of %d", below, below+*n.Remaining.Agents)
-}
-
-// usedText is what a run and those below it have used.
-func usedText(u agent.Tally) string {
-	if u.Turns == 0 && u.Usage.Total() == 0 {
-		return "-"
-	}
-	text := fmt.Sprintf("%s, %s, %s USD", render.Count(u.Turns, "turn"), render.Count(int(u.Usage.Total()), "token"), u.Cost)
-	if u.Estimated != (agent.Estimate{}) {
-		text += " (about)"
-	}
-	return text
-}
-
-// budgetText is what limits leave or grant, where they bound anything.
-func budgetText(r *agent.Budget) string {
-	var parts []string
-	if r != nil && r.Turns != nil {
-		parts = append(parts, render.Count(*r.Turns, "turn"))
-	}
-	if r != nil && r.Tokens != nil {
-		parts = append(parts, render.Count(int(*r.Tokens), "token"))
-	}
-	if r != nil && r.CostUSD != nil {
-		parts = append(parts, fmt.Sprintf("%s USD", *r.CostUSD))
-	}
-	if r != nil && r.WallClock != nil {
-		parts = append(parts, time.Duration(*r.WallClock).Round(time.Second).String())
-	}
-	if len(parts) == 0 {
-		return "-"
-	}
-	return strings.Join(parts, ", ")
 }
 
 // nodeWaits is what a node waits for, as a listing knows it.

@@ -152,7 +152,7 @@ func (h *verbRun) sendToOne(ctx context.Context, runs *fermata.Client, session s
 	if err != nil {
 		return err
 	}
-	if !h.wait || !h.json {
+	if !h.wait || !h.JSON {
 		h.printCommand(said)
 	}
 	if !h.wait {
@@ -185,19 +185,19 @@ func (h *verbRun) sendVerb(ctx context.Context, runs *fermata.Client, session, r
 
 // printCommand prints what became of the verb.
 func (h *verbRun) printCommand(s ackLine) {
-	if h.json {
-		h.line(s)
+	if h.JSON {
+		h.Line(s)
 		return
 	}
 	switch {
 	case s.Later:
-		h.print("%s: no worker answers; the %s is left as a signal, and takes effect when one does", s.Session, h.verb)
+		h.Print("%s: no worker answers; the %s is left as a signal, and takes effect when one does", s.Session, h.verb)
 	case s.Effect == agent.EffectRunEnded:
-		h.print("%s: it came to its end first, and is %s", s.Session, s.Status)
+		h.Print("%s: it came to its end first, and is %s", s.Session, s.Status)
 	case s.Effect == agent.EffectAlready:
-		h.print("%s: no change, it is %s already", s.Session, statusText(s.Ack))
+		h.Print("%s: no change, it is %s already", s.Session, statusText(s.Ack))
 	default:
-		h.print("%s: %s accepted, it is %s", s.Session, h.verb, statusText(s.Ack))
+		h.Print("%s: %s accepted, it is %s", s.Session, h.verb, statusText(s.Ack))
 	}
 }
 
@@ -232,10 +232,10 @@ func (h *verbRun) awaitEffect(ctx context.Context, runs *fermata.Client, run *fe
 
 // outcome tells how a run rests or ended.
 func (c *cli) outcome(ctx context.Context, runs *fermata.Client, run *fermata.Run, o *agent.Outcome) error {
-	if c.json {
+	if c.JSON {
 		return c.printEnd(ctx, runs, o, jsonLines{c, run, nil})
 	}
-	return c.printEnd(ctx, runs, o, c.printer())
+	return c.printEnd(ctx, runs, o, c.Printer())
 }
 
 // sayWithin bounds what can't be left for a worker to come: an answer that is left

@@ -23,12 +23,12 @@ func (c *cli) versionCommand() *cobra.Command {
 				V: agent.Version, Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 				SDK: moduleVersion("go.temporal.io/sdk"), Server: moduleVersion("go.temporal.io/server"),
 			}
-			if c.json {
-				c.line(l)
+			if c.JSON {
+				c.Line(l)
 				return nil
 			}
-			c.print("fermata %s", l.Version)
-			c.print("%s %s, Temporal SDK %s, embedded server %s", l.Go, l.Platform, l.SDK, l.Server)
+			c.Print("fermata %s", l.Version)
+			c.Print("%s %s, Temporal SDK %s, embedded server %s", l.Go, l.Platform, l.SDK, l.Server)
 			return nil
 		},
 	}

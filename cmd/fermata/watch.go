@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
-
-	"golang.org/x/term"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
@@ -21,11 +18,11 @@ func (r *runner) watch(ctx context.Context) (err error) {
 		return err
 	}
 	defer r.pieces.Close()
-	if r.terminal && !r.json {
+	if r.terminal && !r.JSON {
 		return r.converse(ctx)
 	}
 	var to listener = jsonLines{r.cli, r.run, &render.ProgressOrder{}}
-	if !r.json {
+	if !r.JSON {
 		to = r.newPrinter()
 	}
 	o, err := r.next(ctx, to, func() until { return until{rest: true} })
@@ -41,7 +38,7 @@ func (r *runner) watch(ctx context.Context) (err error) {
 
 // newPrinter is a teller that has said which run it tells.
 func (r *runner) newPrinter() *render.Printer {
-	to := r.printer()
+	to := r.Printer()
 	to.Note("session %s · run %s", r.run.Session, r.run.ID)
 	return to
 }
@@ -131,10 +128,10 @@ func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outco
 		case o.Suspension != nil:
 			c.printSuspended(ctx, runs, o)
 		case o.Handoff != nil:
-			c.print("%s", c.commandLine("handoff %s --md", o.Session))
+			c.Print("%s", c.commandLine("handoff %s --md", o.Session))
 		}
 	} else {
-		c.line(o)
+		c.Line(o)
 	}
 	if o.Error != nil {
 		c.fail(o.Error)
@@ -143,7 +140,7 @@ func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outco
 }
 
 // interrupted says that the run is not lost, and how it goes on.
-func (r *runner) interrupted() { r.note("interrupted; %s", r.continuesText("the run")) }
+func (r *runner) interrupted() { r.Note("interrupted; %s", r.continuesText("the run")) }
 
 // continuesText says what becomes of a run that this process leaves.
 func (r *runner) continuesText(what string) string {
@@ -166,7 +163,7 @@ type jsonLines struct {
 }
 
 func (j jsonLines) Event(e agent.Event) {
-	j.cli.line(fermata.Event{Event: e, Session: j.run.Session, Run: j.run.ID})
+	j.cli.Line(fermata.Event{Event: e, Session: j.run.Session, Run: j.run.ID})
 	j.tell(j.remarks.Event(e))
 }
 
@@ -174,20 +171,10 @@ func (j jsonLines) Live(l live.Event) { j.tell(j.remarks.Live(l)) }
 
 func (j jsonLines) tell(list []live.Event) {
 	for _, l := range list {
-		j.cli.line(l)
+		j.cli.Line(l)
 	}
 }
 
 func (j jsonLines) Waiting() bool                   { return false }
 func (j jsonLines) Flush()                          {}
-func (j jsonLines) Note(format string, args ...any) { j.cli.note(format, args...) }
-
-// printer tells runs on standard output, with colours if that is a terminal.
-func (c *cli) printer() *render.Printer {
-	var o render.Options
-	if f, ok := c.out.to.(*os.File); ok && isTerminal(f) {
-		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-		o.Width, _, _ = term.GetSize(int(f.Fd()))
-	}
-	return render.New(colorOutput{c.out}, o)
-}
+func (j jsonLines) Note(format string, args ...any) { j.cli.Note(format, args...) }

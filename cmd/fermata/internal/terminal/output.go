@@ -1,9 +1,8 @@
-package main
+package terminal
 
 import (
 	"bytes"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -12,11 +11,13 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// output is standard output or standard error. It remembers the first error in writing,
+// Output is standard output or standard error. It remembers the first error in writing,
 // for the exit status: not every writer of a line looks at its error.
-type output struct {
+type Output struct {
+	// ASCII means that the reader takes no other characters.
+	ASCII bool
+
 	to     io.Writer
-	ascii  bool              // the reader takes nothing else
 	exact  bool              // it is data and not text
 	screen *untrusted.Screen // nil where it is no terminal
 
@@ -27,22 +28,27 @@ type output struct {
 // Write implements [io.Writer]. Whatever could steer a terminal is written as an escape: this
 // is what stands between the terminal and a text that nobody has looked at. After an error
 // nothing more is written.
-func (o *output) Write(p []byte) (int, error) { return o.write(p, untrusted.Escape) }
+func (o *Output) Write(p []byte) (int, error) { return o.write(p, untrusted.Escape) }
 
-// colorOutput is the outlet for lines of ours that have colours.
-type colorOutput struct{ *output }
+// Colored writes lines of ours that have colours to the output.
+func (o *Output) Colored() io.Writer { return colored{o} }
+
+type colored struct{ *Output }
 
 // Write implements [io.Writer].
-func (o colorOutput) Write(p []byte) (int, error) { return o.write(p, untrusted.EscapeKeepColor) }
+func (o colored) Write(p []byte) (int, error) { return o.write(p, untrusted.EscapeKeepColor) }
+
+// Exact writes data to where the output goes, as it comes.
+func (o *Output) Exact() *Output { return &Output{to: o.to, exact: true} }
 
 // Typed means that somebody at the terminal has typed a line.
-func (o *output) Typed() {
+func (o *Output) Typed() {
 	if o.screen != nil {
 		o.screen.CursorHome()
 	}
 }
 
-func (o *output) write(p []byte, show func(string) string) (int, error) {
+func (o *Output) write(p []byte, show func(string) string) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err != nil {
@@ -56,12 +62,12 @@ func (o *output) write(p []byte, show func(string) string) (int, error) {
 }
 
 // text is what is written of p.
-func (o *output) text(p []byte, show func(string) string) []byte {
+func (o *Output) text(p []byte, show func(string) string) []byte {
 	if o.exact {
 		return p
 	}
 	text := show(string(p))
-	if o.ascii {
+	if o.ASCII {
 		text = string(plainText([]byte(text)))
 	}
 	if o.screen != nil {
@@ -70,25 +76,14 @@ func (o *output) text(p []byte, show func(string) string) []byte {
 	return []byte(text)
 }
 
-// failed is the first error in writing; nil if there was none.
-func (o *output) failed() error {
+// Failed is the first error in writing; nil if there was none.
+func (o *Output) Failed() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err == nil {
 		return nil
 	}
 	return agent.Errorf(agent.CodeNotWritten, "standard output can't be written, so what it has is not whole: %w", o.err)
-}
-
-// onlyASCII reports whether the locale has no other characters. A user who has set none is
-// taken to have more.
-func onlyASCII() bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if locale := os.Getenv(name); locale != "" {
-			return locale == "C" || locale == "POSIX"
-		}
-	}
-	return false
 }
 
 // asASCII are our own marks without other characters.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -17,47 +16,21 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/observe"
 )
 
-// What the audit is written to, and signed with.
-const (
-	auditVariable    = "FERMATA_AUDIT"
-	auditKeyVariable = "FERMATA_AUDIT_KEY" // or its file, see [secret.Get]
-)
-
 // maxKeyFile bounds a file with a key in PEM, in bytes.
 const maxKeyFile = 16 << 10
-
-// auditPlace is where the audit of this environment is, and what signs it; empty if none
-// is named.
-func auditPlace() (path string, key ed25519.PrivateKey, err error) {
-	path, keyed := os.Getenv(auditVariable), secret.IsSet(auditKeyVariable)
-	switch {
-	case path == "" && !keyed:
-		return "", nil, nil
-	case path == "" || !keyed:
-		return "", nil, agent.Errorf(agent.CodeNotSetUp, "an audit needs both: %s names its file, and %s that of the key which signs it (openssl genpkey -algorithm ed25519 -out audit.key)", auditVariable, auditKeyVariable+secret.FileSuffix)
-	}
-	text, err := secret.Get(auditKeyVariable)
-	if err != nil {
-		return "", nil, agent.Errorf(agent.CodeNotSetUp, "the audit's key can't be read: %w", err)
-	}
-	if key, err = audit.PrivateKey([]byte(text)); err != nil {
-		return "", nil, agent.Errorf(agent.CodeNotSetUp, "the audit's key: %w", err)
-	}
-	return path, key, nil
-}
 
 // record is the audit that this process adds to; nil if none is named.
 func (c *cli) record() (*audit.Writer, error) {
 	if c.audit != nil {
 		return c.audit, nil
 	}
-	path, key, err := auditPlace()
+	path, key, err := env.AuditPlace()
 	if path == "" || err != nil {
 		return nil, err
 	}
@@ -67,7 +40,7 @@ func (c *cli) record() (*audit.Writer, error) {
 
 // checkAudit looks whether workers could add to the audit, and adds nothing.
 func (d *doctor) checkAudit() {
-	path, key, err := auditPlace()
+	path, key, err := env.AuditPlace()
 	if err == nil && path != "" {
 		err = audit.Check(path, key)
 	}
@@ -82,7 +55,7 @@ func (d *doctor) checkAudit() {
 }
 
 // auditRemedy is what to do about an audit that can't be written.
-const auditRemedy = "let the worker's user write the file, its lock and its folder, or name another file in " + auditVariable
+const auditRemedy = "let the worker's user write the file, its lock and its folder, or name another file in " + env.Audit
 
 // recordKey records that a key is about to be used. A use that can't be recorded is refused.
 func (c *cli) recordKey(e audit.Entry) error {
@@ -110,7 +83,7 @@ func (c *cli) auditOf(f *agentsfile.File) (observe.Auditor, error) {
 	for _, def := range f.Agents {
 		names = append(names, def.Name)
 	}
-	return &auditor{w: w, log: c.slogger()}, w.Append(audit.Entry{Kind: audit.KindPolicy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
+	return &auditor{w: w, log: c.log.Slog()}, w.Append(audit.Entry{Kind: audit.KindPolicy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
 }
 
 // auditor records what runs are told, and what becomes of what they ask.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -19,51 +18,11 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/keyring"
 	"github.com/fermata-agents/fermata/telemetry"
 )
-
-const (
-	// encryptionVariable is the environment variable with the keys that encrypt
-	// payloads and transcripts; the first one writes.
-	encryptionVariable = "FERMATA_ENCRYPTION_KEYS"
-	// codecVariable is the one with the token of the codec server.
-	codecVariable = "FERMATA_CODEC_TOKEN"
-	// plainVariable is the one with the time until which plain payloads are taken beside
-	// encrypted ones.
-	plainVariable = "FERMATA_ENCRYPTION_PLAIN_UNTIL"
-)
-
-// always is the value of [plainVariable] for a time that does not come.
-const always = "always"
-
-// plainUntil reads until when plain payloads are taken; zero if none are.
-func plainUntil() (until time.Time, err error) {
-	switch text := os.Getenv(plainVariable); text {
-	case "":
-	case always:
-		until = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	default:
-		if until, err = time.Parse(time.RFC3339, text); err != nil {
-			err = agent.Errorf(agent.CodeInvalidInput, "%s: it is a time such as 2026-12-01T08:00:00Z, or %s", plainVariable, always)
-		}
-	}
-	return until, err
-}
-
-// encryptionKeys reads the keys of this process; nil if it has none.
-func encryptionKeys() (*keyring.Ring, error) {
-	text, err := secret.Get(encryptionVariable)
-	if err != nil {
-		return nil, err
-	}
-	ring, err := keyring.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", encryptionVariable, err)
-	}
-	return ring, nil
-}
 
 // prepare makes the options of a Temporal client ready for the keys of this process,
 // and for who counts what it does.
@@ -71,11 +30,11 @@ func (c *cli) prepare(o *client.Options) error {
 	if c.exports.meters != nil {
 		telemetry.Prepare(o, c.exports.meters)
 	}
-	ring, err := encryptionKeys()
+	ring, err := env.Keyring()
 	if err != nil {
 		return err
 	}
-	until, err := plainUntil()
+	until, err := env.PlainUntil()
 	if err != nil {
 		return err
 	}
@@ -88,14 +47,14 @@ func (c *cli) codecCommand() *cobra.Command {
 		Use:   "codec",
 		Short: "Decrypt payloads for Temporal's UI and command line, until Ctrl-C",
 		Long: `Codec is a codec server, on loopback only: with it Temporal's UI and the temporal
-command show what the keys in ` + encryptionVariable + ` (id:base64,…) have
+command show what the keys in ` + env.Encryption + ` (id:base64,…) have
 encrypted, and the temporal command encrypts what it sends.
 
-Whoever has its token can decrypt: it is that of ` + codecVariable + `, or a new
+Whoever has its token can decrypt: it is that of ` + env.Codec + `, or a new
 one at every start. It stands in the path of the address, or behind
 "Authorization: Bearer". Everybody on a machine sees its command lines: give it to
 the temporal command in TEMPORAL_CODEC_ENDPOINT or TEMPORAL_CODEC_AUTH.`,
-		Example: `  export ` + encryptionVariable + `=$(fermata codec key k1)
+		Example: `  export ` + env.Encryption + `=$(fermata codec key k1)
   fermata codec
   export TEMPORAL_CODEC_ENDPOINT=http://127.0.0.1:8234/TOKEN
   temporal workflow show -w invoice-118`,
@@ -112,12 +71,12 @@ func (c *cli) codecKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key ID",
 		Short: "Make a new key",
-		Long: `Key prints a new random key with an id, as ` + encryptionVariable + ` has it. To change
+		Long: `Key prints a new random key with an id, as ` + env.Encryption + ` has it. To change
 keys: give every process the new one behind the old and restart them, then the new
 one in front of it and restart them, then run fermata store rekey, and take the old
 one away when nothing needs it any more (docs/encryption.md).`,
-		Example: `  export ` + encryptionVariable + `=$(fermata codec key k1)
-  export ` + encryptionVariable + `=$` + encryptionVariable + `,$(fermata codec key k2)`,
+		Example: `  export ` + env.Encryption + `=$(fermata codec key k1)
+  export ` + env.Encryption + `=$` + env.Encryption + `,$(fermata codec key k2)`,
 		Args: wants(1, "an id for the key"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := keyring.New(args[0])
@@ -142,16 +101,16 @@ type keyLine struct {
 }
 
 func (c *cli) codec(ctx context.Context, addr string) error {
-	ring, err := encryptionKeys()
+	ring, err := env.Keyring()
 	if err == nil && ring == nil {
-		err = agent.Errorf(agent.CodeNotSetUp, "there are no keys: set %s; fermata codec key makes one", encryptionVariable)
+		err = agent.Errorf(agent.CodeNotSetUp, "there are no keys: set %s; fermata codec key makes one", env.Encryption)
 	}
 	if err == nil {
 		err = checkLoopback("--listen", addr)
 	}
-	token, wrong := secret.Get(codecVariable)
+	token, wrong := secret.Get(env.Codec)
 	if wrong == nil && token != "" && len(token) < leastToken {
-		wrong = agent.Errorf(agent.CodeInvalidInput, "%s has %d characters, and any page that a browser shows may guess it: use at least %d, or unset it for a new one", codecVariable, len(token), leastToken)
+		wrong = agent.Errorf(agent.CodeInvalidInput, "%s has %d characters, and any page that a browser shows may guess it: use at least %d, or unset it for a new one", env.Codec, len(token), leastToken)
 	}
 	if err = cmp.Or(err, wrong); err != nil {
 		return err

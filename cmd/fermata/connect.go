@@ -16,6 +16,8 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/disk"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/devserver"
@@ -156,7 +158,7 @@ func (c *cli) clientOptions() (o client.Options, named bool, err error) {
 	}
 	o.HostPort = cmp.Or(c.address, o.HostPort)
 	o.Namespace = cmp.Or(c.namespace, o.Namespace, defaultNamespace)
-	o.Logger = c.sdkLogger()
+	o.Logger = c.log.SDK()
 	o.ConnectionOptions.GetSystemInfoTimeout = dialPatience
 	if err := c.prepare(&o); err != nil {
 		return o, false, err
@@ -207,8 +209,8 @@ func (c *cli) dial(ctx context.Context, o client.Options) (*server, error) {
 // embed starts the embedded server of a data directory, or finds the one that
 // runs. Without start it returns nil where none runs.
 func (c *cli) embed(ctx context.Context, dir string, o client.Options, start bool) (*server, error) {
-	c.warnFull(folder{dataFolder, dir}) // before the server keeps us waiting
-	options := &devserver.Options{DataDir: dir, Logger: c.serverLogger()}
+	c.warnFull(disk.Folder{dataFolder, dir}) // before the server keeps us waiting
+	options := &devserver.Options{DataDir: dir, Logger: c.log.Server()}
 	if start {
 		// A namespace is only made by those who start something in it.
 		options.Namespace = o.Namespace
@@ -278,7 +280,7 @@ func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
 func (c *cli) lostStore(ctx context.Context, s *server) error {
 	place, err := c.storePlace()
 	if err != nil && s.embedded == nil && agent.CodeOf(err) != agent.CodeInvalidInput {
-		return agent.Errorf(agent.CodeNotSetUp, "%w, and no store is named (--store, %s)", err, storeVariable)
+		return agent.Errorf(agent.CodeNotSetUp, "%w, and no store is named (--store, %s)", err, env.Store)
 	}
 	if err != nil || strings.Contains(place, "://") || store.IsDir(place) {
 		return nil // opening it tells the error
@@ -291,7 +293,7 @@ func (c *cli) lostStore(ctx context.Context, s *server) error {
 		return nil
 	case recorded.Place != place:
 		return agent.Errorf(agent.CodeNotSetUp, "there is no store in %s, and none was made: that of the task queue %s is in %s. Name that one (--store, --data, %s), or use another task queue",
-			place, c.queue(), recorded.Place, storeVariable)
+			place, c.queue(), recorded.Place, env.Store)
 	}
 	return agent.Errorf(agent.CodeStoreUnavailable, "the store of the task queue %s is not in %s: is it mounted? Nothing was made in its place. Mount or restore it; if it is gone for good, stop all workers and terminate the workflow %s",
 		c.queue(), place, signals.StoreRecordID(c.queue()))

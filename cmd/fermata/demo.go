@@ -96,15 +96,15 @@ func (c *cli) demoServer(ctx context.Context) (s *server, data string, err error
 		return nil, "", err
 	}
 	data = filepath.Join(base, "demo")
-	d, err := startServer(ctx, &devserver.Options{DataDir: data, Logger: c.serverLogger()})
+	d, err := startServer(ctx, &devserver.Options{DataDir: data, Logger: c.log.Server()})
 	if err == nil && d.Shared() {
 		data = ""
-		d, err = startServer(ctx, &devserver.Options{InMemory: true, Logger: c.serverLogger()})
+		d, err = startServer(ctx, &devserver.Options{InMemory: true, Logger: c.log.Server()})
 	}
 	if err != nil {
 		return nil, "", agent.Errorf(agent.CodeUnreachable, "the embedded server does not start: %w", err)
 	}
-	sdk, err := d.Dial(ctx, client.Options{Logger: c.sdkLogger()})
+	sdk, err := d.Dial(ctx, client.Options{Logger: c.log.SDK()})
 	if err != nil {
 		d.Stop()
 		return nil, "", agent.Errorf(agent.CodeUnreachable, "%w", err)
@@ -130,7 +130,7 @@ func (c *cli) startDemoWorker(ctx context.Context, s *server, dir string, hub *l
 	}
 	w, err := worker.New(s.Client, &worker.Options{
 		TaskQueue: c.queue(), Tools: place.Tools(), Models: map[string]model.Model{demoModel: script}, Store: store,
-		Logger: c.log, Temporal: stopsWithin(runPatience), Live: hub, Build: version(),
+		Logger: c.log.Logger, Temporal: stopsWithin(runPatience), Live: hub, Build: version(),
 		Agents: []agent.Definition{{
 			Name: demoAgent, Model: demoModel, Instructions: "You mend programs. Look before you write, and let the test decide.",
 			Tools:  []string{workspace.ReadTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool},

@@ -14,6 +14,8 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/disk"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/devserver"
 )
 
@@ -103,7 +105,7 @@ func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.warnFull(folder{dataFolder, dir})
+	c.warnFull(disk.Folder{dataFolder, dir})
 	if addr == "" && free(defaultAddress) {
 		addr = defaultAddress
 	}
@@ -111,14 +113,14 @@ func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
 	if namespace == "" {
 		namespace = defaultNamespace
 	}
-	d, err := startServer(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.serverLogger(), Closed: true})
+	d, err := startServer(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.log.Server(), Closed: true})
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeUnreachable, "the embedded server does not start: %w", err)
 	}
 	if d.Shared() {
 		return nil, agent.Errorf(agent.CodeBusy, "the data directory %s is served at %s already, by another fermata: use that one (fermata run, fermata worker), stop it, or name another --data", dir, d.Addr())
 	}
-	o := client.Options{Logger: c.sdkLogger()}
+	o := client.Options{Logger: c.log.SDK()}
 	if err := c.prepare(&o); err != nil {
 		d.Stop()
 		return nil, err
@@ -191,11 +193,11 @@ func (c *cli) dataFlag() string {
 // withStore is what other commands need to find a store that was named. A URL may have a
 // password in it.
 func (c *cli) withStore() string {
-	switch place := cmp.Or(c.store, os.Getenv(storeVariable)); {
+	switch place := cmp.Or(c.store, os.Getenv(env.Store)); {
 	case place == "":
 		return ""
 	case folderOf(place) == "":
-		return " with the same " + storeVariable
+		return " with the same " + env.Store
 	default:
 		return " with --store " + shellWord(place)
 	}
@@ -291,7 +293,7 @@ func (c *cli) work(ctx context.Context, agents string) error {
 	if err := c.observe(ctx); err != nil {
 		return err
 	}
-	c.sdkWarnings = true
+	c.log.SDKWarnings = true
 	s, err := c.find(ctx)
 	if err != nil {
 		return err

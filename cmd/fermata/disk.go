@@ -12,60 +12,40 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/disk"
 	"github.com/fermata-agents/fermata/store"
 )
 
-// lowDisk is how many bytes must be free where the store and the embedded server write.
-// With less SQLite answers nothing, and callers only meet their deadline.
-const lowDisk = 1 << 20
-
 // diskEvery is how often a process with a worker looks.
 const diskEvery = 10 * time.Second
-
-// diskFree is how many bytes an ordinary user may still write in a folder. Tests have
-// another: it believes in marks.
-var diskFree = statfs
-
-// folder is one that the server or the store writes to on this machine.
-type folder struct{ what, path string }
 
 // dataFolder is what the data directory of the embedded server is called.
 const dataFolder = "data directory"
 
 // folders are those of a command and its server; s is nil where none answers.
-func (c *cli) folders(s *server) (list []folder) {
+func (c *cli) folders(s *server) (list []disk.Folder) {
 	dir, err := c.dataDir()
 	if err == nil && (s == nil && hasServer(dir) || s != nil && s.embedded != nil) {
-		list = append(list, folder{dataFolder, dir})
+		list = append(list, disk.Folder{dataFolder, dir})
 	}
 	return append(list, storeFolder(c.openedStore.Encrypted)...)
 }
 
 // storeFolder is the folder of a store that has one.
-func storeFolder(s *store.Encrypted) []folder {
+func storeFolder(s *store.Encrypted) []disk.Folder {
 	if s == nil {
 		return nil
 	}
 	if d, ok := s.Inner().(*store.Dir); ok {
-		return []folder{{"store", d.Root()}}
+		return []disk.Folder{{"store", d.Root()}}
 	}
 	return nil
 }
 
-// checkSpace returns [agent.CodeStoreUnavailable] if the disk of the folder is full. What can't be
-// known is no fault: the writes tell.
-func (f folder) checkSpace() error {
-	free, err := diskFree(f.path)
-	if err != nil || free >= lowDisk {
-		return nil
-	}
-	return agent.Errorf(agent.CodeStoreUnavailable, "the disk of the %s %s is full, it has %d bytes left: make room, and what waits goes on by itself", f.what, f.path, free)
-}
-
 // warnFull warns of disks that are full: what a command meets then is a deadline.
-func (c *cli) warnFull(all ...folder) {
+func (c *cli) warnFull(all ...disk.Folder) {
 	for _, f := range all {
-		if err := f.checkSpace(); err != nil {
+		if err := f.CheckSpace(); err != nil {
 			c.Note("fermata: warning: %v", err)
 		}
 	}
@@ -96,21 +76,21 @@ func (c *cli) watchDisks(ctx context.Context, s *server) error {
 }
 
 // logDisks logs what has changed since the last look.
-func (c *cli) logDisks(all []folder, full map[string]bool) {
+func (c *cli) logDisks(all []disk.Folder, full map[string]bool) {
 	for _, f := range all {
-		err := f.checkSpace()
+		err := f.CheckSpace()
 		switch {
-		case err != nil && !full[f.path]:
-			c.log.Error("disk full", zap.String("of", f.what), zap.String("path", f.path), zap.Error(err))
-		case err == nil && full[f.path]:
-			c.log.Warn("disk has room again", zap.String("of", f.what), zap.String("path", f.path))
+		case err != nil && !full[f.Path]:
+			c.log.Error("disk full", zap.String("of", f.What), zap.String("path", f.Path), zap.Error(err))
+		case err == nil && full[f.Path]:
+			c.log.Warn("disk has room again", zap.String("of", f.What), zap.String("path", f.Path))
 		}
-		full[f.path] = err != nil
+		full[f.Path] = err != nil
 	}
 }
 
 // measureDisks exports how much is free, where metrics go anywhere.
-func (c *cli) measureDisks(all []folder) error {
+func (c *cli) measureDisks(all []disk.Folder) error {
 	if c.exports.meters == nil {
 		return nil
 	}
@@ -118,8 +98,8 @@ func (c *cli) measureDisks(all []folder) error {
 		metric.WithDescription("What may still be written where the store and the embedded server keep their data."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			for _, f := range all {
-				if free, err := diskFree(f.path); err == nil {
-					o.Observe(free, metric.WithAttributes(attribute.String("fermata.disk.of", f.what), attribute.String("fermata.disk.path", f.path)))
+				if free, err := disk.Free(f.Path); err == nil {
+					o.Observe(free, metric.WithAttributes(attribute.String("fermata.disk.of", f.What), attribute.String("fermata.disk.path", f.Path)))
 				}
 			}
 			return nil
@@ -133,16 +113,16 @@ func (c *cli) measureDisks(all []folder) error {
 // checkDisks looks at the disks that the server and the store write to.
 func (d *doctor) checkDisks() {
 	for _, f := range d.folders(d.server) {
-		free, err := diskFree(f.path)
+		free, err := disk.Free(f.Path)
 		if err != nil {
-			d.found("disk", verdictSkipped, fmt.Sprintf("how much is free for the %s %s is not known: %v", f.what, f.path, err), "")
+			d.found("disk", verdictSkipped, fmt.Sprintf("how much is free for the %s %s is not known: %v", f.What, f.Path, err), "")
 			continue
 		}
-		if err := f.checkSpace(); err != nil {
+		if err := f.CheckSpace(); err != nil {
 			d.failed("disk", err, "")
 			continue
 		}
-		d.found("disk", verdictOK, fmt.Sprintf("%d MiB free for the %s %s", free>>20, f.what, f.path), "")
+		d.found("disk", verdictOK, fmt.Sprintf("%d MiB free for the %s %s", free>>20, f.What, f.Path), "")
 	}
 }
 

@@ -224,7 +224,7 @@ func (d *doctor) checkStore(ctx context.Context, recorded bool) {
 		err = answers(ctx, transcripts.Inner())
 	}
 	for _, f := range storeFolder(transcripts) {
-		err = errors.Join(writable(f.path), err)
+		err = errors.Join(writable(f.Path), err)
 	}
 	switch {
 	case agent.CodeOf(err) == agent.CodeChunkDamaged: // it says what to do

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
@@ -26,7 +27,7 @@ server runs.
 
 --follow goes on as they come, over the ends of runs, until Ctrl-C. --after CURSOR
 goes on behind an event that was seen: nothing is left out, nothing comes twice.
-With the server of the data directory, or a broker that ` + liveVariable + ` names, --follow
+With the server of the data directory, or a broker that ` + env.Live + ` names, --follow
 also prints what is live, without a cursor: pieces of replies and remarks of tools.`,
 		Example: `  fermata events invoice-118
   fermata events invoice-118 --follow

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
 // exportOrder is what is to be exported.
@@ -29,7 +30,7 @@ func (c *cli) exportCommand() *cobra.Command {
 		Short: "Write a session to one signed file, to move it elsewhere",
 		Long: `Export writes a session that is suspended or at its end, with all that it waits
 for, to one file that fermata import makes live on another cluster, once. It is
-signed with the private key in ` + exportKeys.private + `
+signed with the private key in ` + env.ExportKeys.Private + `
 (see fermata token key --exports).
 
 The file holds all that was said, in the clear: keep it as you keep the store. Here
@@ -78,7 +79,7 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	if _, err := os.Lstat(o.file); o.file != "-" && !errors.Is(err, fs.ErrNotExist) {
 		return agent.Errorf(agent.CodeInvalidInput, "%s is there already; name another file", o.file)
 	}
-	key, err := exportKeys.signer()
+	key, err := env.ExportKeys.Signer()
 	if err != nil {
 		return err
 	}

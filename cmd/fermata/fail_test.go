@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 )
 
@@ -28,9 +29,9 @@ func alone(t *testing.T) {
 		t.Setenv(name, "") // which is put back after the test
 		require.NoError(t, os.Unsetenv(name))
 	}
-	for _, p := range []keyPair{approvalKeys, exportKeys} {
-		t.Setenv(p.public, "")
-		t.Setenv(p.private, "")
+	for _, p := range []env.KeyPair{env.ApprovalKeys, env.ExportKeys} {
+		t.Setenv(p.Public, "")
+		t.Setenv(p.Private, "")
 	}
 	before := defaultAddress
 	defaultAddress = freeAddress(t)
@@ -114,7 +115,7 @@ func TestEnvironmentNamesTheServer(t *testing.T) {
 // Keys that can't be read are told before anything is done, and never shown.
 func TestWrongKeys(t *testing.T) {
 	alone(t)
-	t.Setenv(approvalKeys.private, "k1:c2VjcmV0")
+	t.Setenv(env.ApprovalKeys.Private, "k1:c2VjcmV0")
 	r := inProcess(t, "token", "--session", "s", "--request", "q-1", "--principal", "ana")
 	require.Equal(t, 2, r.exit, r.err)
 	require.Contains(t, r.err, "[invalid_input] FERMATA_APPROVAL_SIGNING_KEY: key 1 has 6 bytes; at least 32 are wanted")

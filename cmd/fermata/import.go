@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
 // importWithin is how long an import waits for a worker.
@@ -22,7 +23,7 @@ func (c *cli) importCommand() *cobra.Command {
 		Use:   "import FILE",
 		Short: "Make an exported session live here, once",
 		Long: `Import verifies a file of fermata export with the public keys in
-` + exportKeys.public + ` (id:base64,…) and makes its session live on this cluster and in this store. A
+` + env.ExportKeys.Public + ` (id:base64,…) and makes its session live on this cluster and in this store. A
 suspended run comes up suspended, as a new run with the same open requests; nobody
 is asked again, and what deadlines have passed decide at once. Of a session at its
 end the transcript is brought.
@@ -40,7 +41,7 @@ is refused before anything happens.`,
 }
 
 func (c *cli) importFile(ctx context.Context, path, by string) error {
-	keys, err := exportKeys.wanted()
+	keys, err := env.ExportKeys.Required()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 )
 
@@ -20,23 +21,23 @@ const makeKeys = "set it as in %s=$(fermata codec key k1), several with commas b
 // checkKeys reads the keys of the environment, and reports whether those that encrypt can be
 // used: without them neither the server nor the store is available.
 func (d *doctor) checkKeys() bool {
-	ring, err := encryptionKeys()
+	ring, err := env.Keyring()
 	if err != nil {
-		d.failed("keys", err, fmt.Sprintf(makeKeys, encryptionVariable))
+		d.failed("keys", err, fmt.Sprintf(makeKeys, env.Encryption))
 	}
-	switch until, err := plainUntil(); {
+	switch until, err := env.PlainUntil(); {
 	case err != nil:
 		d.failed("keys", err, "")
 	case ring != nil && time.Now().Before(until):
-		d.found("keys", verdictWarning, fmt.Sprintf("%s is %s: until then whoever may write to the namespace says, and forges, what they could without keys", plainVariable, os.Getenv(plainVariable)), "set it to the present time, or unset it")
+		d.found("keys", verdictWarning, fmt.Sprintf("%s is %s: until then whoever may write to the namespace says, and forges, what they could without keys", env.Plain, os.Getenv(env.Plain)), "set it to the present time, or unset it")
 	}
-	for _, p := range []keyPair{approvalKeys, exportKeys} {
-		if _, err := p.verifiers(); err != nil {
-			d.failed("keys", err, fmt.Sprintf("make a pair with \"%s\", give the worker %s alone, or unset it", p.make(), p.public))
+	for _, p := range []env.KeyPair{env.ApprovalKeys, env.ExportKeys} {
+		if _, err := p.Verifiers(); err != nil {
+			d.failed("keys", err, fmt.Sprintf("make a pair with \"%s\", give the worker %s alone, or unset it", p.Make(), p.Public))
 		}
 	}
-	for _, o := range oddities() {
-		d.found(o.check, verdictWarning, o.text, o.todo)
+	for _, o := range env.Oddities() {
+		d.found(o.Check, verdictWarning, o.Text, o.Todo)
 	}
 	return err == nil
 }
@@ -52,10 +53,10 @@ func (d *doctor) checkSecurity() {
 		what, by string
 		is       bool
 	}{
-		{"encryption keys", encryptionVariable, secret.IsSet(encryptionVariable)},
-		{"approval keys", approvalKeys.public, secret.IsSet(approvalKeys.public)},
-		{"a policy", policyVariable, d.policy != "" || os.Getenv(policyVariable) != ""},
-		{"an audit", auditVariable, os.Getenv(auditVariable) != ""},
+		{"encryption keys", env.Encryption, secret.IsSet(env.Encryption)},
+		{"approval keys", env.ApprovalKeys.Public, secret.IsSet(env.ApprovalKeys.Public)},
+		{"a policy", env.Policy, d.policy != "" || os.Getenv(env.Policy) != ""},
+		{"an audit", env.Audit, os.Getenv(env.Audit) != ""},
 		{"a daily limit", "daily in " + filepath.Base(d.file.Path), d.file.Daily != (agent.DailyLimits{})},
 	} {
 		if one.is {
@@ -78,21 +79,21 @@ func (d *doctor) checkApprovers() {
 	if text := unproven(d.file); text != "" {
 		d.found("approval", verdictWarning, text, unprovenRemedy)
 	}
-	if d.namesApprovers() && !secret.IsSet(encryptionVariable) {
-		d.found("approval", verdictWarning, "whoever may write to the namespace can go round approvers: without encryption keys they can forge what a step of a run returns", "set "+encryptionVariable+", or let nobody but workers and approvers write to the namespace")
+	if d.namesApprovers() && !secret.IsSet(env.Encryption) {
+		d.found("approval", verdictWarning, "whoever may write to the namespace can go round approvers: without encryption keys they can forge what a step of a run returns", "set "+env.Encryption+", or let nobody but workers and approvers write to the namespace")
 	}
-	if secret.IsSet(approvalKeys.public) {
+	if secret.IsSet(env.ApprovalKeys.Public) {
 		return
 	}
-	remedy := approvalKeys.make() + ", and give the worker " + approvalKeys.public + " alone"
+	remedy := env.ApprovalKeys.Make() + ", and give the worker " + env.ApprovalKeys.Public + " alone"
 	for _, name := range slices.Sorted(maps.Keys(d.file.Approvals())) {
 		if len(d.file.Approvals()[name].Approvers) > 0 {
-			d.found("keys", verdictWarning, fmt.Sprintf("the tool %s names approvers, and %s is not set: a worker with this environment takes no decision of theirs", name, approvalKeys.public), remedy)
+			d.found("keys", verdictWarning, fmt.Sprintf("the tool %s names approvers, and %s is not set: a worker with this environment takes no decision of theirs", name, env.ApprovalKeys.Public), remedy)
 		}
 	}
 	for _, def := range d.file.Agents {
 		if slices.ContainsFunc(def.Rules, func(r agent.Rule) bool { return len(r.Approvers) > 0 }) {
-			d.found("keys", verdictWarning, fmt.Sprintf("rules of %s name approvers, and %s is not set: a worker with this environment takes no decision of theirs", def.Name, approvalKeys.public), remedy)
+			d.found("keys", verdictWarning, fmt.Sprintf("rules of %s name approvers, and %s is not set: a worker with this environment takes no decision of theirs", def.Name, env.ApprovalKeys.Public), remedy)
 		}
 	}
 }

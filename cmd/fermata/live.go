@@ -11,16 +11,12 @@ import (
 	broker "github.com/nats-io/nats.go"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/live/nats"
 )
-
-// liveVariable is the environment variable that says over which broker the pieces of
-// replies go from workers to those who watch, and holds from worker to worker:
-// nats://HOST, or several with commas.
-const liveVariable = "FERMATA_LIVE"
 
 // brokerConn is the connection of an invocation to the broker. The zero value has none.
 type brokerConn struct {
@@ -42,21 +38,21 @@ func (b brokerConn) close() {
 // where it names none. A broker that is away is waited for by nobody: what is live may
 // be lost.
 func (c *cli) broker() (*nats.Live, error) {
-	place, err := secret.Get(liveVariable)
+	place, err := secret.Get(env.Live)
 	if c.brokerConn.Live != nil || place == "" || err != nil {
 		return c.brokerConn.Live, err
 	}
 	if err := checkBrokers(place); err != nil {
 		return nil, err
 	}
-	ring, err := encryptionKeys()
+	ring, err := env.Keyring()
 	if err != nil {
 		return nil, err
 	}
 	conn, err := broker.Connect(place, broker.Name("fermata"), broker.MaxReconnects(-1), broker.RetryOnFailedConnect(true), broker.Timeout(dialPatience),
 		broker.ErrorHandler(func(_ *broker.Conn, _ *broker.Subscription, err error) { c.Note("live events: %v", err) }))
 	if err != nil {
-		return nil, agent.Errorf(agent.CodeInvalidInput, "the broker that %s names: %w", liveVariable, err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the broker that %s names: %w", env.Live, err)
 	}
 	c.brokerConn = brokerConn{conn: conn, holds: nats.NewHolds(conn, &nats.Options{Keys: ring}), Live: nats.New(conn, &nats.Options{Keys: ring, Unreadable: func(session string, err error) {
 		c.Note("what session %s says right now can't be read: %v", session, err)
@@ -69,7 +65,7 @@ func checkBrokers(place string) error {
 	for one := range strings.SplitSeq(place, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-			return agent.Errorf(agent.CodeInvalidInput, "%s can't be read: its form is nats://HOST:PORT, or tls://USER:PASSWORD@HOST, and several have commas between them", liveVariable)
+			return agent.Errorf(agent.CodeInvalidInput, "%s can't be read: its form is nats://HOST:PORT, or tls://USER:PASSWORD@HOST, and several have commas between them", env.Live)
 		}
 	}
 	return nil
@@ -111,7 +107,7 @@ func (c *cli) liveEnds(s *server) (liveEnds, error) {
 // process, unless a broker does its work. Without it runs go on, and are shown without
 // pieces.
 func (c *cli) openLiveEndpoint(s *server, dir string) {
-	if secret.IsSet(liveVariable) || !s.inProcess() {
+	if secret.IsSet(env.Live) || !s.inProcess() {
 		return
 	}
 	var err error
@@ -135,7 +131,7 @@ func (c *cli) subscribe(ctx context.Context, s *server, here *live.Hub, session 
 
 // checkBroker connects to the broker that the environment names, if it names one.
 func (d *doctor) checkBroker() {
-	place, err := secret.Get(liveVariable)
+	place, err := secret.Get(env.Live)
 	if err != nil {
 		d.failed("live", err, "correct it, or unset it")
 		return
@@ -146,9 +142,9 @@ func (d *doctor) checkBroker() {
 	if err := checkBrokers(place); err != nil {
 		d.failed("live", err, "correct it, or unset it")
 	} else if err := reachBroker(place); err != nil {
-		d.found("live", verdictWarning, err.Error(), "start the broker, or correct "+liveVariable)
+		d.found("live", verdictWarning, err.Error(), "start the broker, or correct "+env.Live)
 	} else {
-		d.found("live", verdictOK, "the broker that "+liveVariable+" names answers", "")
+		d.found("live", verdictOK, "the broker that "+env.Live+" names answers", "")
 	}
 }
 
@@ -156,11 +152,11 @@ func (d *doctor) checkBroker() {
 func reachBroker(place string) error {
 	conn, err := broker.Connect(place, broker.Name("fermata-doctor"), broker.Timeout(dialPatience))
 	if err != nil {
-		return fmt.Errorf("the broker that %s names can't be reached, and who watches runs misses what models say while they say it: %w", liveVariable, err)
+		return fmt.Errorf("the broker that %s names can't be reached, and who watches runs misses what models say while they say it: %w", env.Live, err)
 	}
 	defer conn.Close()
 	if err := conn.FlushTimeout(dialPatience); err != nil {
-		return fmt.Errorf("the broker that %s names does not answer: %w", liveVariable, err)
+		return fmt.Errorf("the broker that %s names does not answer: %w", env.Live, err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/live/nats"
 )
@@ -18,7 +19,7 @@ import (
 // A broker that can't be is told, and no password of it.
 func TestWrongBroker(t *testing.T) {
 	for _, place := range []string{"nats.acme.com", "kafka://nats.acme.com", "nats://a:hunter2@nats.acme.com,x", "nats://a:hunter2@:x"} {
-		t.Setenv(liveVariable, place)
+		t.Setenv(env.Live, place)
 		_, err := newCLI(nil, nil, nil).broker()
 		require.ErrorIs(t, err, agent.CodeInvalidInput, place)
 		require.NotContains(t, err.Error(), "hunter2")
@@ -27,7 +28,7 @@ func TestWrongBroker(t *testing.T) {
 
 // Nobody waits for a broker that is away: what is live may be lost.
 func TestABrokerThatIsAwayHoldsNothingUp(t *testing.T) {
-	t.Setenv(liveVariable, "nats://127.0.0.1:1")
+	t.Setenv(env.Live, "nats://127.0.0.1:1")
 	c := newCLI(nil, nil, nil)
 	b, err := c.broker()
 	require.NoError(t, err)
@@ -81,7 +82,7 @@ func TestHoldsGoOverTheBroker(t *testing.T) {
 	require.NoError(t, conn.Flush())
 
 	b := setup(t)
-	b.env = append(b.env, liveVariable+"="+at.ClientURL())
+	b.env = append(b.env, env.Live+"="+at.ClientURL())
 	project(b)
 	b.write("slow.yaml", "replies:\n  - {text: \"At last.\", delay: 10m}\n")
 	dev := b.start("dev")

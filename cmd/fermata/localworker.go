@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool/mcp"
@@ -39,8 +40,8 @@ func (c *cli) startWorker(ctx context.Context, s *server, f *agentsfile.File, pa
 	if err != nil {
 		return nil, err
 	}
-	keys, approving := approvalKeys.verifiers()
-	exports, exporting := exportKeys.verifiers()
+	keys, approving := env.ApprovalKeys.Verifiers()
+	exports, exporting := env.ExportKeys.Verifiers()
 	policy, err := c.readPolicy()
 	if err := errors.Join(approving, exporting, err); err != nil {
 		return nil, err
@@ -91,13 +92,13 @@ func (c *cli) startWorker(ctx context.Context, s *server, f *agentsfile.File, pa
 // warnOfRisks says what the agents file and the policy leave open.
 func (c *cli) warnOfRisks(f *agentsfile.File, policy agent.Policy) {
 	for _, name := range unknownPolicyAgents(policy, f) {
-		c.slogger().Warn(name, "todo", unknownPolicyAgentsRemedy)
+		c.log.Slog().Warn(name, "todo", unknownPolicyAgentsRemedy)
 	}
 	if text := unproven(f); text != "" {
-		c.slogger().Warn(text, "todo", unprovenRemedy)
+		c.log.Slog().Warn(text, "todo", unprovenRemedy)
 	}
 	if text := unheld(f); text != "" {
-		c.slogger().Warn(text, "todo", unheldRemedy)
+		c.log.Slog().Warn(text, "todo", unheldRemedy)
 	}
 }
 
@@ -106,7 +107,7 @@ func (c *cli) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit,
 	if f.Private, err = c.private(); err != nil {
 		return nil, err
 	}
-	if kit, err = f.Open(c.slogger(), vault); err != nil {
+	if kit, err = f.Open(c.log.Slog(), vault); err != nil {
 		return nil, err
 	}
 	if err := kit.Check(); err != nil {
@@ -118,7 +119,7 @@ func (c *cli) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit,
 // workerOptions is what a worker for an agents file has.
 func (c *cli) workerOptions(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
 	return &worker.Options{
-		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: c.log,
+		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: c.log.Logger,
 	}
 }
 
@@ -241,4 +242,11 @@ func (c *cli) liveSessions(ctx context.Context, runs *fermata.Client) (live []st
 // stopsWithin makes a worker that stops wait so long for calls in progress.
 func stopsWithin(patience time.Duration) func(worker.Lane, *sdk.Options) {
 	return func(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = patience }
+}
+
+// warnOfEnvironment says what of its environment a worker does not heed, or should not have.
+func (c *cli) warnOfEnvironment() {
+	for _, o := range env.Oddities() {
+		c.log.Slog().Warn(o.Text, "todo", o.Todo)
+	}
 }

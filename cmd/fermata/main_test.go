@@ -25,6 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/disk"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/signals"
@@ -44,11 +46,11 @@ const (
 // TestMain makes the test binary the command itself where it is called as one:
 // tests of whole processes need no second build.
 func TestMain(m *testing.M) {
-	diskFree = func(dir string) (int64, error) {
+	disk.Free = func(dir string) (int64, error) {
 		if _, err := os.Stat(filepath.Join(dir, fullMark)); err == nil {
 			return 4096, nil
 		}
-		return statfs(dir)
+		return disk.Measure(dir)
 	}
 	if mark := os.Getenv(holdsUp); mark != "" {
 		startServer = func(ctx context.Context, o *devserver.Options) (*devserver.Server, error) {
@@ -72,7 +74,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// Of the approvers that tests have.
-	for _, p := range []keyPair{approvalKeys, exportKeys} {
+	for _, p := range []env.KeyPair{env.ApprovalKeys, env.ExportKeys} {
 		one, err := signals.NewSigner("k1")
 		if err != nil {
 			panic(err)
@@ -81,8 +83,8 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		_ = os.Setenv(p.private, one.Private())
-		_ = os.Setenv(p.public, one.Public()+","+two.Public())
+		_ = os.Setenv(p.Private, one.Private())
+		_ = os.Setenv(p.Public, one.Public()+","+two.Public())
 	}
 	// Most tests wait, for processes and for timers, and need no processor meanwhile.
 	_ = flag.Set("test.parallel", "4")

@@ -13,15 +13,12 @@ import (
 	"gocloud.dev/blob/s3blob"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/store/bucket"
 	"github.com/fermata-agents/fermata/store/postgres"
 )
-
-// storeVariable is the environment variable that says where transcripts are, as
-// --store does: an URL with a password is better not in a command line.
-const storeVariable = "FERMATA_STORE"
 
 // openedStore is the store of an invocation. The zero value is not open.
 type openedStore struct {
@@ -62,7 +59,7 @@ func (c *cli) nameStore(ctx context.Context) (*store.Encrypted, error) {
 	if c.storeErr != nil {
 		return nil, c.storeErr
 	}
-	ring, err := encryptionKeys()
+	ring, err := env.Keyring()
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +80,7 @@ func (c *cli) storeThere(ctx context.Context) (*store.Encrypted, error) {
 	}
 	// A store that was restored without its identity is looked after, too.
 	if _, err := os.Stat(filepath.Join(place, "heads")); err != nil {
-		return nil, agent.Errorf(agent.CodeNotSetUp, "there is no store in %s, and none was made: name it with --store, --data or %s, or mount it", place, storeVariable)
+		return nil, agent.Errorf(agent.CodeNotSetUp, "there is no store in %s, and none was made: name it with --store, --data or %s, or mount it", place, env.Store)
 	}
 	return c.openStore(ctx)
 }
@@ -126,7 +123,7 @@ var storeSchemes = []string{"postgres", "postgresql", s3blob.Scheme}
 
 // notAStore does not repeat what was said: there may be a password in it.
 func notAStore() error {
-	return agent.Errorf(agent.CodeInvalidInput, "--store or %s names no store: it is a folder, postgres://USER:PASSWORD@HOST:PORT/NAME or s3://BUCKET", storeVariable)
+	return agent.Errorf(agent.CodeInvalidInput, "--store or %s names no store: it is a folder, postgres://USER:PASSWORD@HOST:PORT/NAME or s3://BUCKET", env.Store)
 }
 
 // storePlace is where the store is: an URL, or the whole path of a folder.
@@ -134,7 +131,7 @@ func (c *cli) storePlace() (string, error) {
 	place := c.store
 	if place == "" {
 		var err error
-		if place, err = secret.Get(storeVariable); err != nil {
+		if place, err = secret.Get(env.Store); err != nil {
 			return "", err
 		}
 	}

@@ -11,26 +11,24 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/internal/durable"
 )
-
-// policyVariable names the file that says who may say what to runs.
-const policyVariable = "FERMATA_POLICY"
 
 // maxPolicy bounds the file, in bytes.
 const maxPolicy = 1 << 20
 
 // policyFlag gives a command that works the flag --policy.
 func (c *cli) policyFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.policy, "policy", "", "file that says who may say what to runs (default "+policyVariable+")")
+	cmd.Flags().StringVar(&c.policy, "policy", "", "file that says who may say what to runs (default "+env.Policy+")")
 }
 
 // readPolicy reads the policy of this process; nil if no file is named.
 func (c *cli) readPolicy() (agent.Policy, error) {
 	path := c.policy
 	if path == "" {
-		path = os.Getenv(policyVariable)
+		path = os.Getenv(env.Policy)
 	}
 	if path == "" {
 		return nil, nil
@@ -98,7 +96,7 @@ func (d *doctor) checkPolicy() {
 	for _, text := range unknownPolicyAgents(policy, d.file) {
 		d.found("policy", verdictWarning, text, unknownPolicyAgentsRemedy)
 	}
-	if len(policy) > 0 && !secret.IsSet(approvalKeys.public) {
-		d.failed("policy", agent.Errorf(agent.CodeNotSetUp, "the policy binds verbs to principals, and %s is not set: no worker starts so", approvalKeys.public), approvalKeys.make()+", and give the worker "+approvalKeys.public+" alone")
+	if len(policy) > 0 && !secret.IsSet(env.ApprovalKeys.Public) {
+		d.failed("policy", agent.Errorf(agent.CodeNotSetUp, "the policy binds verbs to principals, and %s is not set: no worker starts so", env.ApprovalKeys.Public), env.ApprovalKeys.Make()+", and give the worker "+env.ApprovalKeys.Public+" alone")
 	}
 }

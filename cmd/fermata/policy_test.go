@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
 // A policy is read strictly: what is misspelt would bind nothing.
@@ -40,10 +41,10 @@ func TestThePolicyFile(t *testing.T) {
 		require.ErrorIs(t, err, agent.CodeInvalidInput, text)
 		require.ErrorContains(t, err, says, text)
 	}
-	t.Setenv(policyVariable, path+".none")
+	t.Setenv(env.Policy, path+".none")
 	_, err = (&cli{}).readPolicy()
 	require.ErrorContains(t, err, "the policy can't be read")
-	t.Setenv(policyVariable, "")
+	t.Setenv(env.Policy, "")
 	policy, err = (&cli{}).readPolicy()
 	require.NoError(t, err)
 	require.Nil(t, policy)

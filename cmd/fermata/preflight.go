@@ -60,7 +60,7 @@ func (p *preflight) run(ctx context.Context) error {
 	if file == nil {
 		p.Note("there is no %s here, and no --agents: only the workflow's code is tried", agentsfile.DefaultName)
 	} else {
-		kit, err := file.Open(p.slogger(), nil)
+		kit, err := file.Open(p.log.Slog(), nil)
 		if err != nil {
 			return err
 		}

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/logging"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/terminal"
@@ -26,15 +26,13 @@ type cli struct {
 	render.Streams
 	globals
 	in  io.Reader
-	log *zap.Logger
+	log *logging.Log
 	// terminal tells that a person sits at standard input and output, who can be asked.
 	terminal bool
 	// keys are that person's Ctrl-C.
 	keys *terminal.Keys
 	// asker is what that person is asked by, once somebody was.
 	asker *console.Console
-	// sdkWarnings lets the Temporal SDK's warnings through.
-	sdkWarnings bool
 	// deployment and build are the worker's version; empty if it has none of its own.
 	deployment, build string
 	// policy is the file that says who may say what; empty for that of the environment.
@@ -136,7 +134,7 @@ process, with its data in the data directory.`,
 		SilenceUsage:  true,
 		Version:       version(),
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			c.workBegan, c.log = true, newLogger(c.Err, c.verbose)
+			c.workBegan, c.log = true, logging.New(c.Err, c.verbose)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/audit"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/workspace"
 )
@@ -47,7 +48,7 @@ func (c *cli) private() (list []string, err error) {
 		}
 		list = append(list, policy)
 	}
-	if record := os.Getenv(auditVariable); record != "" { // it may not be there yet
+	if record := os.Getenv(env.Audit); record != "" { // it may not be there yet
 		if record, err = filepath.Abs(record); err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -17,7 +18,7 @@ func (c *cli) storeCommand() *cobra.Command {
 		Use:   "store",
 		Short: "Look after the store of the transcripts",
 		Long: `Store looks after the place where transcripts are kept: the folder or database of
---store or ` + storeVariable + `. No server is asked.`,
+--store or ` + env.Store + `. No server is asked.`,
 		Example: `  fermata store gc --dry-run
   fermata store check
   fermata store rekey`,
@@ -149,7 +150,7 @@ func (c *cli) rekeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rekey",
 		Short: "Encrypt all transcripts anew, with the first of the keys",
-		Long: `Rekey reads what is in the store with any of the keys in ` + encryptionVariable + `
+		Long: `Rekey reads what is in the store with any of the keys in ` + env.Encryption + `
 and writes it anew with the first of them. It may run while sessions are written by
 workers that have the key, and again after it was interrupted. What was written
 meanwhile with another key is left for the next time.

@@ -11,16 +11,14 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// tokenVariable is the environment variable with the token of what is said.
-const tokenVariable = "FERMATA_TOKEN"
-
 // tokenFlag gives a command the flag --token-file.
 func (c *cli) tokenFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "token-file", "", "file with a token that proves who says it (see fermata token; default "+tokenVariable+")")
+	cmd.Flags().StringVar(file, "token-file", "", "file with a token that proves who says it (see fermata token; default "+env.Token+")")
 }
 
 // maxTokenFile bounds a file with a token, in bytes. A token has 2,048 at most.
@@ -30,7 +28,7 @@ const maxTokenFile = 4 << 10
 // in no flag: other users see those.
 func tokenOf(file string) (string, error) {
 	if file == "" {
-		return secret.Get(tokenVariable)
+		return secret.Get(env.Token)
 	}
 	raw, err := readFile(file, maxTokenFile)
 	if err != nil {
@@ -59,7 +57,7 @@ func (c *cli) tokenCommand() *cobra.Command {
 		Long: `Token prints a token with which this principal, and nobody else, may say one verb to
 the session's run, once, until its time is over. With --request it decides that
 request and no other: an approval of the arguments that were asked for, or of those
-of --edit. It is minted with the private key in ` + approvalKeys.private + `
+of --edit. It is minted with the private key in ` + env.ApprovalKeys.Private + `
 (see fermata token key); workers have the public one.
 
 Whoever has the token can say it: give it to the principal only.`,
@@ -122,7 +120,7 @@ func (o *tokenOrder) check() (signals.Signer, error) {
 	if err != nil {
 		return signals.Signer{}, err
 	}
-	return approvalKeys.signer()
+	return env.ApprovalKeys.Signer()
 }
 
 func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, signer signals.Signer) error {
@@ -156,4 +154,48 @@ func orNone(names []string) string {
 		return "none"
 	}
 	return strings.Join(names, ", ")
+}
+
+func (c *cli) tokenKeyCommand() *cobra.Command {
+	var exports bool
+	cmd := &cobra.Command{
+		Use:   "key ID",
+		Short: "Make a new pair of keys",
+		Long: `Key prints a new pair of keys with an id, as two variables: the private one, which
+mints, and the public one, which verifies. Give the workers the public one alone.
+
+To change keys: give the workers both public keys, with a comma between them, then
+mint with the new private key, and take the old public one away when no token of it
+is good any more.`,
+		Example: `  export $(fermata token key k1)
+  fermata token key k1 --json | jq -r .public`,
+		Args: wants(1, "an id for the keys"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := signals.NewSigner(args[0])
+			if err != nil {
+				return err
+			}
+			p := env.ApprovalKeys
+			if exports {
+				p = env.ExportKeys
+			}
+			if c.JSON {
+				c.Line(pairLine{agent.Version, s.Private(), s.Public()})
+				return nil
+			}
+			c.Print("%s=%s", p.Private, s.Private())
+			c.Print("%s=%s", p.Public, s.Public())
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&exports, "exports", false, "as the variables of keys that sign exports")
+	c.jsonFlag(cmd, "print the keys as one line of JSON")
+	return cmd
+}
+
+// pairLine is the output of token key --json.
+type pairLine struct {
+	V       int    `json:"v"`
+	Private string `json:"private"`
+	Public  string `json:"public"`
 }

@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"context"
@@ -14,9 +14,18 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// newLogger returns the one logger of the process: warnings and worse, or all
-// that there is, one line each on standard error.
-func newLogger(w io.Writer, verbose bool) *zap.Logger {
+// Log is the one log of a process: warnings and worse, or all that there is, one line each
+// on standard error.
+type Log struct {
+	*zap.Logger
+	// SDKWarnings lets the Temporal SDK's warnings through.
+	SDKWarnings bool
+
+	verbose bool
+}
+
+// New returns a log that writes to w; verbose logs all that there is.
+func New(w io.Writer, verbose bool) *Log {
 	level := zapcore.WarnLevel
 	if verbose {
 		level = zapcore.DebugLevel
@@ -26,7 +35,8 @@ func newLogger(w io.Writer, verbose bool) *zap.Logger {
 	encoder.EncodeLevel = zapcore.LowercaseLevelEncoder
 	encoder.StacktraceKey, encoder.CallerKey = zapcore.OmitKey, zapcore.OmitKey
 	encoder.ConsoleSeparator = " "
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoder), zapcore.Lock(zapcore.AddSync(escapeWriter{w})), level))
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoder), zapcore.Lock(zapcore.AddSync(escapeWriter{w})), level)
+	return &Log{Logger: zap.New(core), verbose: verbose}
 }
 
 // escapeWriter writes each entry on one line, without what could steer a terminal: JSON escapes
@@ -41,17 +51,17 @@ func (s escapeWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// slogger is the logger for those who speak slog.
-func (c *cli) slogger() *slog.Logger { return slog.New(zapslog.NewHandler(c.log.Core())) }
+// Slog returns the log for those who use log/slog.
+func (l *Log) Slog() *slog.Logger { return slog.New(zapslog.NewHandler(l.Core())) }
 
-// sdkLogger is the logger of the Temporal SDK. Its warnings are for who watches a
-// worker; elsewhere the command's own errors say better what is wrong, and it is
-// heard with --verbose only.
-func (c *cli) sdkLogger() log.Logger {
-	if !c.verbose && !c.sdkWarnings {
+// SDK returns the log of the Temporal SDK. Its warnings are for those who watch a worker.
+// Other commands have errors of their own that say better what is wrong, and let the SDK's
+// through with --verbose only.
+func (l *Log) SDK() log.Logger {
+	if !l.verbose && !l.SDKWarnings {
 		return log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	}
-	return log.NewStructuredLogger(slog.New(sessions{c.slogger().Handler()}))
+	return log.NewStructuredLogger(slog.New(sessions{l.Slog().Handler()}))
 }
 
 // sessions adds the session to the lines of the SDK, which knows it as the workflow's id.
@@ -82,11 +92,12 @@ func withSession(attrs []slog.Attr) []slog.Attr {
 	return slices.Insert(slices.Clone(attrs), i, slog.Attr{Key: "session", Value: attrs[i].Value})
 }
 
-// serverLogger is the logger of the embedded server. It warns of much that is no
-// fault, such as a client that went away, and what is fatal it returns as an error.
-func (c *cli) serverLogger() *slog.Logger {
-	if !c.verbose {
+// Server returns the log of the embedded server, which is silent without --verbose. The
+// server warns of much that is no fault, such as a client that went away, and returns as an
+// error what is fatal.
+func (l *Log) Server() *slog.Logger {
+	if !l.verbose {
 		return slog.New(slog.DiscardHandler)
 	}
-	return c.slogger()
+	return l.Slog()
 }

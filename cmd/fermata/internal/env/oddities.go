@@ -1,4 +1,4 @@
-package main
+package env
 
 import (
 	"cmp"
@@ -19,10 +19,10 @@ const ours = "FERMATA_"
 // which the name with [secret.FileSuffix] names.
 var (
 	secrets = []string{
-		storeVariable, liveVariable, encryptionVariable, codecVariable, tokenVariable, auditKeyVariable,
-		approvalKeys.public, approvalKeys.private, exportKeys.public, exportKeys.private,
+		Store, Live, Encryption, Codec, Token, AuditKey,
+		ApprovalKeys.Public, ApprovalKeys.Private, ExportKeys.Public, ExportKeys.Private,
 	}
-	variables = slices.Concat(secrets, []string{auditVariable, plainVariable, policyVariable})
+	variables = slices.Concat(secrets, []string{Audit, Plain, Policy})
 )
 
 // elses are variables with our beginning that others set: Kubernetes for services that are
@@ -30,11 +30,11 @@ var (
 var elses = regexp.MustCompile(`^FERMATA_((.+_)?(SERVICE_(HOST|PORT(_.+)?)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)|TESTS?(_.+)?|E2E_.+|UPDATE|KEEP_REQUESTS|PLANTED|POSTGRES_URL)$`)
 
 // odd is something about the environment that its owner should know, and what to do.
-type odd struct{ check, text, todo string }
+type odd struct{ Check, Text, Todo string }
 
-// oddities are what a worker with this environment does not heed, or should not have. They
+// Oddities are what a worker with this environment does not heed, or should not have. They
 // show no value.
-func oddities() (list []odd) {
+func Oddities() (list []odd) {
 	known := slices.Clone(variables)
 	for _, name := range secrets {
 		known = append(known, name+secret.FileSuffix)
@@ -50,26 +50,19 @@ func oddities() (list []odd) {
 		}
 		list = append(list, odd{"variables", text, "correct its name, or unset it"})
 	}
-	for _, p := range []keyPair{approvalKeys, exportKeys} {
-		if !secret.IsSet(p.private) {
+	for _, p := range []KeyPair{ApprovalKeys, ExportKeys} {
+		if !secret.IsSet(p.Private) {
 			continue
 		}
-		name, whom := p.private, "speak as any approver"
+		name, whom := p.Private, "speak as any approver"
 		if os.Getenv(name) == "" {
 			name += secret.FileSuffix
 		}
-		if p == exportKeys {
+		if p == ExportKeys {
 			whom = "sign any export"
 		}
-		list = append(list, odd{"keys", fmt.Sprintf("%s is set: who reads it may %s. A worker verifies with %s alone", name, whom, p.public), "unset it where workers run, and keep the private key elsewhere"})
+		list = append(list, odd{"keys", fmt.Sprintf("%s is set: who reads it may %s. A worker verifies with %s alone", name, whom, p.Public), "unset it where workers run, and keep the private key elsewhere"})
 	}
-	slices.SortStableFunc(list, func(a, b odd) int { return cmp.Compare(a.check, b.check) })
+	slices.SortStableFunc(list, func(a, b odd) int { return cmp.Compare(a.Check, b.Check) })
 	return list
-}
-
-// warnOfEnvironment says what of its environment a worker does not heed, or should not have.
-func (c *cli) warnOfEnvironment() {
-	for _, o := range oddities() {
-		c.slogger().Warn(o.text, "todo", o.todo)
-	}
 }

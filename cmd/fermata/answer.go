@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 // decider is one answer, approve or reject.
@@ -94,7 +95,7 @@ func (d *decider) command(use, short, long, example string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return d.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return d.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return d.do(cmd.Context(), runs, args[0], said)
 			})
 		},
@@ -179,7 +180,7 @@ func (d *decider) do(ctx context.Context, runs *fermata.Client, session string, 
 	session, d.request = askedBelow(session, d.request)
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	q, err := retryUntilWorker(soon, d.cli, func() (agent.Request, error) { return runs.Request(soon, session, d.request) })
+	q, err := connect.RetryUntilWorker(soon, d.Connector, func() (agent.Request, error) { return runs.Request(soon, session, d.request) })
 	if err != nil {
 		return d.elsewhere(ctx, runs, session, noAnswer(session, err))
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -23,7 +24,7 @@ The exit status is that of run.`,
   fermata attach invoice-118 --json`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.attach(cmd.Context(), s, runs, args[0])
 			})
 		},
@@ -32,7 +33,7 @@ The exit status is that of run.`,
 	return cmd
 }
 
-func (c *cli) attach(ctx context.Context, s *server, runs *fermata.Client, session string) error {
+func (c *cli) attach(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) error {
 	run, err := runs.Get(ctx, session)
 	if err != nil {
 		return err

@@ -38,22 +38,6 @@ func (c *cli) record() (*audit.Writer, error) {
 	return c.audit, err
 }
 
-// checkAudit looks whether workers could add to the audit, and adds nothing.
-func (d *doctor) checkAudit() {
-	path, key, err := env.AuditPlace()
-	if err == nil && path != "" {
-		err = audit.Check(path, key)
-	}
-	switch {
-	case agent.CodeOf(err) == agent.CodeNotWritten:
-		d.failed("audit", err, auditRemedy)
-	case err != nil:
-		d.failed("audit", err, "")
-	case path != "":
-		d.found("audit", verdictOK, path, "")
-	}
-}
-
 // auditRemedy is what to do about an audit that can't be written.
 const auditRemedy = "let the worker's user write the file, its lock and its folder, or name another file in " + env.Audit
 
@@ -83,7 +67,7 @@ func (c *cli) auditOf(f *agentsfile.File) (observe.Auditor, error) {
 	for _, def := range f.Agents {
 		names = append(names, def.Name)
 	}
-	return &auditor{w: w, log: c.log.Slog()}, w.Append(audit.Entry{Kind: audit.KindPolicy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
+	return &auditor{w: w, log: c.Log.Slog()}, w.Append(audit.Entry{Kind: audit.KindPolicy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
 }
 
 // auditor records what runs are told, and what becomes of what they ask.

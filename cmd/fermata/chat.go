@@ -95,7 +95,7 @@ func (r *runner) chat(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if r.pieces, err = r.subscribe(ctx, r.server, r.live, r.session); err != nil {
+	if r.pieces, err = r.Subscribe(ctx, r.server, r.live, r.session); err != nil {
 		return err
 	}
 	defer r.pieces.Close()
@@ -169,7 +169,7 @@ func (t *chat) showRecent(ctx context.Context) error {
 		return err
 	}
 	if n := len(messages) - shown; n > 0 {
-		t.to.Note("%s before, see %s", counted(n, "message"), t.commandLine("transcript %s", t.session))
+		t.to.Note("%s before, see %s", counted(n, "message"), t.CommandLine("transcript %s", t.session))
 		messages = messages[n:]
 	}
 	t.Messages(messages)
@@ -307,6 +307,6 @@ func (t *chat) left(ctx context.Context, err error) error {
 	default:
 		err = t.exit
 	}
-	t.Note("come back with %s", t.commandLine("chat --session %s", t.session))
+	t.Note("come back with %s", t.CommandLine("chat --session %s", t.session))
 	return err
 }

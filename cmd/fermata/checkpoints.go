@@ -31,7 +31,7 @@ knows it there. fermata fork begins behind one, and fermata diff compares two.`,
 			return wants(1, "a session, and a checkpoint at most")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 				if len(args) == 2 {
 					return c.checkpoint(cmd.Context(), runs, args[0], args[1])
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
 )
 
@@ -77,7 +78,7 @@ func (d *decider) open(ctx context.Context, runs *fermata.Client, session string
 	}
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	s, err := retryUntilWorker(soon, d.cli, func() (*agent.Suspension, error) { return run.Suspension(soon) })
+	s, err := connect.RetryUntilWorker(soon, d.Connector, func() (*agent.Suspension, error) { return run.Suspension(soon) })
 	if err != nil {
 		return nil, noAnswer(session, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -21,25 +20,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/keyring"
-	"github.com/fermata-agents/fermata/telemetry"
 )
-
-// prepare makes the options of a Temporal client ready for the keys of this process,
-// and for who counts what it does.
-func (c *cli) prepare(o *client.Options) error {
-	if c.exports.meters != nil {
-		telemetry.Prepare(o, c.exports.meters)
-	}
-	ring, err := env.Keyring()
-	if err != nil {
-		return err
-	}
-	until, err := env.PlainUntil()
-	if err != nil {
-		return err
-	}
-	return fermata.Prepare(o, &fermata.PrepareOptions{Keyring: ring, PlainUntil: until})
-}
 
 func (c *cli) codecCommand() *cobra.Command {
 	listen := ""

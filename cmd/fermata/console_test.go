@@ -19,6 +19,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/terminal"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
@@ -79,9 +80,9 @@ func (s *stage) works(tools ...tool.Tool) *stage {
 	require.NoError(s.t, w.Start(s.t.Context()))
 	s.t.Cleanup(w.Stop)
 	s.worker = w
-	c := &cli{globals: globals{taskQueue: s.name}}
+	c := &cli{Connector: &connect.Connector{Flags: connect.Flags{TaskQueue: s.name}}}
 	require.Eventually(s.t, func() bool {
-		names, err := c.pollers(s.t.Context(), &server{Client: s.temporal, namespace: defaultNamespace})
+		names, err := c.Pollers(s.t.Context(), &connect.Server{Client: s.temporal, Namespace: connect.DefaultNamespace})
 		return err == nil && len(names) > 0
 	}, patience, 5*time.Millisecond)
 	return s

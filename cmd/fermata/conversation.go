@@ -204,7 +204,7 @@ func (v *conversation) leave() { v.leaving("left", "it") }
 
 func (v *conversation) leaving(why, what string) {
 	if v.held() {
-		v.Note("%s; the run stays held: %s lets it go on", why, v.commandLine("resume %s", v.run.Session))
+		v.Note("%s; the run stays held: %s lets it go on", why, v.CommandLine("resume %s", v.run.Session))
 		return
 	}
 	v.Note("%s; %s", why, v.continuesText(what))

@@ -51,12 +51,12 @@ func (e *deleteRun) do(ctx context.Context, session string) error {
 	if err := agent.CheckSession(session); err != nil {
 		return err
 	}
-	s, err := e.findOrStart(ctx)
+	s, err := e.FindOrStart(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	runs, err := e.client(ctx, s)
+	defer s.Close()
+	runs, err := e.Client(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -11,12 +10,11 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -65,12 +63,12 @@ func (c *cli) demo(ctx context.Context) error {
 	session := "demo-" + uuid.NewString()[:8]
 	// A queue of its own: no other worker's tools must touch this workspace, and
 	// this worker must not touch other runs.
-	c.taskQueue = session
-	s, data, err := c.demoServer(ctx)
+	c.TaskQueue = session
+	s, data, err := c.StartDemo(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	hub := live.NewHub()
 	w, err := c.startDemoWorker(ctx, s, dir, hub)
 	if err != nil {
@@ -88,37 +86,13 @@ func unpackDemo(dir string) error {
 	return os.CopyFS(dir, files)
 }
 
-// demoServer starts a server with data of its own, or in memory where another
-// demo has that data at the moment; data is then empty.
-func (c *cli) demoServer(ctx context.Context) (s *server, data string, err error) {
-	base, err := c.dataDir()
-	if err != nil {
-		return nil, "", err
-	}
-	data = filepath.Join(base, "demo")
-	d, err := startServer(ctx, &devserver.Options{DataDir: data, Logger: c.log.Server()})
-	if err == nil && d.Shared() {
-		data = ""
-		d, err = startServer(ctx, &devserver.Options{InMemory: true, Logger: c.log.Server()})
-	}
-	if err != nil {
-		return nil, "", agent.Errorf(agent.CodeUnreachable, "the embedded server does not start: %w", err)
-	}
-	sdk, err := d.Dial(ctx, client.Options{Logger: c.log.SDK()})
-	if err != nil {
-		d.Stop()
-		return nil, "", agent.Errorf(agent.CodeUnreachable, "%w", err)
-	}
-	return c.noteServer(&server{Client: sdk, addr: d.Addr(), namespace: d.Namespace(), embedded: d, data: cmp.Or(data, "memory")}), data, nil
-}
-
 // startDemoWorker starts a worker for the demo's one agent.
-func (c *cli) startDemoWorker(ctx context.Context, s *server, dir string, hub *live.Hub) (*localWorker, error) {
+func (c *cli) startDemoWorker(ctx context.Context, s *connect.Server, dir string, hub *live.Hub) (*localWorker, error) {
 	script, err := testsuite.LoadScript(filepath.Join(dir, "script.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	store, err := c.openStore(ctx)
+	store, err := c.OpenStore(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +103,8 @@ func (c *cli) startDemoWorker(ctx context.Context, s *server, dir string, hub *l
 		return nil, err
 	}
 	w, err := worker.New(s.Client, &worker.Options{
-		TaskQueue: c.queue(), Tools: place.Tools(), Models: map[string]model.Model{demoModel: script}, Store: store,
-		Logger: c.log.Logger, Temporal: stopsWithin(runPatience), Live: hub, Build: version(),
+		TaskQueue: c.Queue(), Tools: place.Tools(), Models: map[string]model.Model{demoModel: script}, Store: store,
+		Logger: c.Log.Logger, Temporal: stopsWithin(runPatience), Live: hub, Build: version(),
 		Agents: []agent.Definition{{
 			Name: demoAgent, Model: demoModel, Instructions: "You mend programs. Look before you write, and let the test decide.",
 			Tools:  []string{workspace.ReadTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool},
@@ -146,8 +120,8 @@ func (c *cli) startDemoWorker(ctx context.Context, s *server, dir string, hub *l
 	return &localWorker{w, place, func() {}}, nil
 }
 
-func (c *cli) demoRun(ctx context.Context, s *server, session, data string, hub *live.Hub) error {
-	runs, err := c.client(ctx, s)
+func (c *cli) demoRun(ctx context.Context, s *connect.Server, session, data string, hub *live.Hub) error {
+	runs, err := c.Client(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -10,13 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/disk"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
-	"github.com/fermata-agents/fermata/devserver"
 )
 
 // How long calls in progress may take when a worker is stopped.
@@ -49,7 +47,7 @@ Other commands find it by its data directory.`,
 }
 
 func (c *cli) dev(ctx context.Context, agents, addr string) error {
-	if c.address != "" || c.profile != "" {
+	if c.Address != "" || c.Profile != "" {
 		return agent.Errorf(agent.CodeInvalidInput, "dev is a server of its own, and takes no --address or --profile: for a worker of another server see fermata worker")
 	}
 	if err := checkLoopback("--addr", addr); err != nil {
@@ -62,16 +60,16 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	if err := c.observe(ctx); err != nil {
 		return err
 	}
-	s, err := c.devServer(ctx, addr)
+	s, err := c.StartDev(ctx, addr)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	dir, _ := c.dataDir() // used already
-	s.data = dir
-	c.People("temporal   %s, namespace %s, data in %s", s.addr, s.namespace, dir)
+	defer s.Close()
+	dir, _ := c.DataDir() // used already
+	s.Data = dir
+	c.People("temporal   %s, namespace %s, data in %s", s.Addr, s.Namespace, dir)
 	if f == nil {
-		s.embedded.Open()
+		s.Embedded.Open()
 		c.People("worker     none: there is no %s here, and no --agents", agentsfile.DefaultName)
 		c.ready(s, nil)
 		c.People("ready      Ctrl-C stops")
@@ -96,67 +94,21 @@ func checkLoopback(flag, addr string) error {
 	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
 		return nil
 	}
-	return agent.Errorf(agent.CodeInvalidInput, "%s must be a loopback address with a port up to 65535, such as %s, not %q: nobody else is to reach the server", flag, defaultAddress, addr)
+	return agent.Errorf(agent.CodeInvalidInput, "%s must be a loopback address with a port up to 65535, such as %s, not %q: nobody else is to reach the server", flag, connect.DefaultAddress, addr)
 }
 
-// devServer starts the embedded server of the data directory; it is nobody else's.
-func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
-	dir, err := c.dataDir()
-	if err != nil {
-		return nil, err
-	}
-	c.warnFull(disk.Folder{dataFolder, dir})
-	if addr == "" && free(defaultAddress) {
-		addr = defaultAddress
-	}
-	namespace := c.namespace
-	if namespace == "" {
-		namespace = defaultNamespace
-	}
-	d, err := startServer(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.log.Server(), Closed: true})
-	if err != nil {
-		return nil, agent.Errorf(agent.CodeUnreachable, "the embedded server does not start: %w", err)
-	}
-	if d.Shared() {
-		return nil, agent.Errorf(agent.CodeBusy, "the data directory %s is served at %s already, by another fermata: use that one (fermata run, fermata worker), stop it, or name another --data", dir, d.Addr())
-	}
-	o := client.Options{Logger: c.log.SDK()}
-	if err := c.prepare(&o); err != nil {
-		d.Stop()
-		return nil, err
-	}
-	sdk, err := d.Dial(ctx, o)
-	if err != nil {
-		d.Stop()
-		return nil, agent.Errorf(agent.CodeUnreachable, "%w", err)
-	}
-	s := &server{Client: sdk, addr: d.Addr(), namespace: namespace, embedded: d}
-	c.openLiveEndpoint(s, dir)
-	return s, nil
-}
-
-// free reports whether nobody listens at an address of this machine.
-func free(addr string) bool {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return false
-	}
-	l.Close()
-	return true
-}
-
-func (c *cli) devWorker(ctx context.Context, s *server, f *agentsfile.File) error {
+func (c *cli) devWorker(ctx context.Context, s *connect.Server, f *agentsfile.File) error {
 	w, err := c.startSharedWorker(ctx, s, f, devPatience)
 	if err != nil {
 		return err
 	}
 	defer c.stopWorker(w)
-	if err := c.awaitPolling(ctx, s); err != nil {
+	if err := c.AwaitPolling(ctx, s); err != nil {
 		return err
 	}
-	s.embedded.Open()
+	s.Embedded.Open()
 	c.noteWorker(f)
-	c.People("try        fermata run %s \"…\"%s in another terminal%s; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), c.withStore(), s.addr)
+	c.People("try        fermata run %s \"…\"%s in another terminal%s; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), c.withStore(), s.Addr)
 	c.ready(s, f)
 	c.People("ready      Ctrl-C stops")
 	return c.until(ctx, w, devPatience)
@@ -170,8 +122,8 @@ func (c *cli) until(ctx context.Context, w *localWorker, patience time.Duration)
 }
 
 // startSharedWorker starts a worker that is there for others, unless the task queue is somebody else's.
-func (c *cli) startSharedWorker(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration) (*localWorker, error) {
-	runs, err := c.client(ctx, s)
+func (c *cli) startSharedWorker(ctx context.Context, s *connect.Server, f *agentsfile.File, patience time.Duration) (*localWorker, error) {
+	runs, err := c.Client(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -184,28 +136,28 @@ func (c *cli) startSharedWorker(ctx context.Context, s *server, f *agentsfile.Fi
 
 // dataFlag is what other commands need to find the server of this one.
 func (c *cli) dataFlag() string {
-	if c.data == "" {
+	if c.Data == "" {
 		return ""
 	}
-	return " --data " + c.data
+	return " --data " + c.Data
 }
 
 // withStore is what other commands need to find a store that was named. A URL may have a
 // password in it.
 func (c *cli) withStore() string {
-	switch place := cmp.Or(c.store, os.Getenv(env.Store)); {
+	switch place := cmp.Or(c.Store, os.Getenv(env.Store)); {
 	case place == "":
 		return ""
-	case folderOf(place) == "":
+	case connect.FolderOf(place) == "":
 		return " with the same " + env.Store
 	default:
-		return " with --store " + shellWord(place)
+		return " with --store " + connect.ShellWord(place)
 	}
 }
 
 func (c *cli) noteWorker(f *agentsfile.File) {
 	names := agentNames(f)
-	c.People("worker     task queue %s, agents of %s: %s", c.queue(), f.Path, strings.Join(names, ", "))
+	c.People("worker     task queue %s, agents of %s: %s", c.Queue(), f.Path, strings.Join(names, ", "))
 }
 
 func agentNames(f *agentsfile.File) (names []string) {
@@ -231,13 +183,13 @@ type readyLine struct {
 }
 
 // ready tells programs that a server, a worker or both work; f is nil without a worker.
-func (c *cli) ready(s *server, f *agentsfile.File) {
+func (c *cli) ready(s *connect.Server, f *agentsfile.File) {
 	if !c.JSON {
 		return
 	}
-	l := readyLine{V: agent.Version, Type: "ready", PID: os.Getpid(), Address: s.addr, Namespace: s.namespace, Data: s.data}
+	l := readyLine{V: agent.Version, Type: "ready", PID: os.Getpid(), Address: s.Addr, Namespace: s.Namespace, Data: s.Data}
 	if f != nil {
-		l.TaskQueue, l.File, l.Agents = c.queue(), f.Path, agentNames(f)
+		l.TaskQueue, l.File, l.Agents = c.Queue(), f.Path, agentNames(f)
 	}
 	c.Line(l)
 }
@@ -293,12 +245,12 @@ func (c *cli) work(ctx context.Context, agents string) error {
 	if err := c.observe(ctx); err != nil {
 		return err
 	}
-	c.log.SDKWarnings = true
-	s, err := c.find(ctx)
+	c.Log.SDKWarnings = true
+	s, err := c.Find(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	w, err := c.startSharedWorker(ctx, s, f, workerPatience)
 	if err != nil {
 		return err

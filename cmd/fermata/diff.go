@@ -25,7 +25,7 @@ may be of different runs, and on different sides of a fork.`,
   fermata diff invoice-118 cp-40 cp-118 --json | jq '.came | length'`,
 		Args: wants(3, "a session and two checkpoints"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 				return c.diff(cmd.Context(), runs, args[0], args[1], args[2])
 			})
 		},

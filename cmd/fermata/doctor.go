@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -44,7 +45,7 @@ type doctor struct {
 	*cli
 	agents   string
 	findings []finding
-	server   *server // nil where none answers
+	server   *connect.Server // nil where none answers
 	file     *agentsfile.File
 }
 
@@ -141,7 +142,7 @@ func (d *doctor) checkPlaces(ctx context.Context) {
 	d.checkServer(ctx)
 	there := false
 	if d.server != nil {
-		defer d.server.close()
+		defer d.server.Close()
 		d.checkConnection(ctx)
 		there = d.checkNamespace(ctx)
 	}
@@ -154,14 +155,14 @@ func (d *doctor) checkPlaces(ctx context.Context) {
 }
 
 func (d *doctor) checkServer(ctx context.Context) {
-	s, err := d.look(ctx)
-	dir, dirErr := d.dataDir()
+	s, err := d.Look(ctx)
+	dir, dirErr := d.DataDir()
 	switch {
 	case err != nil:
 		d.failed("server", err, "")
 	case s != nil:
 		d.server = s
-		d.found("server", verdictOK, s.addr, "")
+		d.found("server", verdictOK, s.Addr, "")
 	case dirErr != nil:
 		d.failed("server", dirErr, "")
 	default:
@@ -171,12 +172,12 @@ func (d *doctor) checkServer(ctx context.Context) {
 
 // checkNamespace reports whether there is one.
 func (d *doctor) checkNamespace(ctx context.Context) bool {
-	ns, err := d.server.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: d.server.namespace})
+	ns, err := d.server.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: d.server.Namespace})
 	if err != nil {
-		d.failed("namespace", durable.FromRPC(err), d.temporalLine(d.server, "operator namespace create -n "+d.server.namespace))
+		d.failed("namespace", durable.FromRPC(err), d.TemporalLine(d.server, "operator namespace create -n "+d.server.Namespace))
 		return false
 	}
-	d.found("namespace", verdictOK, d.server.namespace, "")
+	d.found("namespace", verdictOK, d.server.Namespace, "")
 	switch missing, err := worker.MissingAttributes(ctx, d.server.Client); {
 	case err != nil:
 		d.failed("attributes", err, "")
@@ -195,35 +196,35 @@ func (d *doctor) checkNamespace(ctx context.Context) bool {
 }
 
 func (d *doctor) checkWorker(ctx context.Context) {
-	names, err := d.pollers(ctx, d.server)
+	names, err := d.Pollers(ctx, d.server)
 	switch {
 	case err != nil:
 		d.failed("worker", err, "")
 	case len(names) > 0:
-		if why, do := d.whyUnrouted(ctx, d.server); why != "" {
+		if why, do := d.WhyUnrouted(ctx, d.server); why != "" {
 			d.failed("worker", agent.Errorf(agent.CodeNoWorker, "%s", why), do)
 			return
 		}
-		d.found("worker", verdictOK, fmt.Sprintf("%s at task queue %s", strings.Join(names, ", "), d.queue()), "")
+		d.found("worker", verdictOK, fmt.Sprintf("%s at task queue %s", strings.Join(names, ", "), d.Queue()), "")
 	case d.file != nil:
-		d.found("worker", verdictWarning, "none at task queue "+d.queue()+": runs wait until one polls; fermata run starts one for "+d.file.Path, "fermata worker --agents "+shellWord(d.file.Path))
+		d.found("worker", verdictWarning, "none at task queue "+d.Queue()+": runs wait until one polls; fermata run starts one for "+d.file.Path, "fermata worker --agents "+connect.ShellWord(d.file.Path))
 	default:
-		d.failed("worker", agent.Errorf(agent.CodeNoWorker, "none at task queue %s, and there is no agents file here", d.queue()), "fermata worker --agents FILE")
+		d.failed("worker", agent.Errorf(agent.CodeNoWorker, "none at task queue %s, and there is no agents file here", d.Queue()), "fermata worker --agents FILE")
 	}
 }
 
 // checkStore looks at the store, and whether it is that of the task queue if the namespace is
 // there that says so.
 func (d *doctor) checkStore(ctx context.Context, recorded bool) {
-	if place, err := d.storePlace(); err == nil && !strings.Contains(place, "://") && !store.IsDir(place) {
+	if place, err := d.StorePlace(); err == nil && !strings.Contains(place, "://") && !store.IsDir(place) {
 		d.checkNoStore(ctx, place, recorded)
 		return
 	}
-	transcripts, err := d.openStore(ctx)
+	transcripts, err := d.OpenStore(ctx)
 	if err == nil {
 		err = answers(ctx, transcripts.Inner())
 	}
-	for _, f := range storeFolder(transcripts) {
+	for _, f := range connect.StoreFolders(transcripts) {
 		err = errors.Join(writable(f.Path), err)
 	}
 	switch {
@@ -235,9 +236,9 @@ func (d *doctor) checkStore(ctx context.Context, recorded bool) {
 		return
 	}
 	if recorded {
-		err = d.otherStore(ctx, d.server, transcripts)
+		err = d.CheckStore(ctx, d.server, transcripts)
 	} else if d.server != nil {
-		err = store.CheckNamespace(ctx, transcripts, d.server.namespace)
+		err = store.CheckNamespace(ctx, transcripts, d.server.Namespace)
 	}
 	if !errors.Is(err, agent.CodeNotSetUp) {
 		err = readable(ctx, transcripts)
@@ -254,7 +255,7 @@ func (d *doctor) checkStore(ctx context.Context, recorded bool) {
 
 // readable reports whether a worker could decrypt a store, as [worker.CheckStoreKeys] does.
 func readable(ctx context.Context, s store.Store) error {
-	soon, cancel := context.WithTimeout(ctx, storePatience)
+	soon, cancel := context.WithTimeout(ctx, connect.StorePatience)
 	defer cancel()
 	return worker.CheckStoreKeys(soon, s)
 }
@@ -264,19 +265,19 @@ const noSession = "fermata-doctor"
 
 // answers reads one head and the identity from a store: to open a bucket sends nothing to it.
 func answers(ctx context.Context, s store.Store) error {
-	soon, cancel := context.WithTimeout(ctx, storePatience)
+	soon, cancel := context.WithTimeout(ctx, connect.StorePatience)
 	defer cancel()
 	_, err := s.Head(soon, noSession)
 	if err == nil || errors.Is(err, agent.CodeNotFound) || errors.Is(err, agent.CodeChunkDamaged) {
 		_, err = store.ReadID(soon, s)
 	}
-	return silent(ctx, err)
+	return connect.Silent(ctx, err)
 }
 
 // checkNoStore looks at a folder that is to become a store, and makes none of it.
 func (d *doctor) checkNoStore(ctx context.Context, place string, recorded bool) {
 	if recorded {
-		if err := d.lostStore(ctx, d.server); err != nil {
+		if err := d.CheckLostStore(ctx, d.server); err != nil {
 			d.failed("store", err, "")
 			return
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 // emitWithin bounds an event to many runs.
@@ -45,7 +46,7 @@ it is not taken: emit it again then, with the same --id.`,
 					return err
 				}
 			}
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return c.emit(cmd.Context(), runs, args[0], payload, &o)
 			})
 		},

@@ -45,40 +45,40 @@ func (c *cli) events(ctx context.Context, session string, o fermata.EventsOption
 	if _, err := agent.CursorSeq(o.After); err != nil {
 		return err
 	}
-	s, err := c.look(ctx)
+	s, err := c.Look(ctx)
 	switch {
 	case err != nil:
 		return err
 	case s == nil && o.Follow:
-		_, err := c.find(ctx)
+		_, err := c.Find(ctx)
 		return err
 	case s == nil:
 		return c.storedEvents(ctx, session, o)
 	}
-	defer s.close()
-	runs, err := c.client(ctx, s)
+	defer s.Close()
+	runs, err := c.Client(ctx, s)
 	if err != nil {
 		return err
 	}
 	if !o.Follow {
-		if _, err := c.openStore(ctx); err != nil {
+		if _, err := c.OpenStore(ctx); err != nil {
 			return err
 		}
-		defer c.tellsOfWaiting()()
+		defer c.NoteWaiting()()
 		_, err := c.printEvents(runs.Events(ctx, session, &o))
-		return c.withQueueHint(ctx, s, session, err)
+		return c.WithQueueHint(ctx, s, session, err)
 	}
-	far, err := c.liveEnds(s)
+	far, err := c.LiveEnds(s)
 	if err != nil {
 		return err
 	}
 	o.Live = far != nil
-	return c.withQueueHint(ctx, s, session, c.followEvents(ctx, runs, session, o))
+	return c.WithQueueHint(ctx, s, session, c.followEvents(ctx, runs, session, o))
 }
 
 // storedEvents prints what the store alone has.
 func (c *cli) storedEvents(ctx context.Context, session string, o fermata.EventsOptions) error {
-	kept, err := c.openStore(ctx)
+	kept, err := c.OpenStore(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (c *cli) followEvents(ctx context.Context, runs *fermata.Client, session st
 		last = o.After
 	}
 	if last != "" {
-		c.Note("%s goes on from here", c.commandLine("events %s --follow --after %s", session, last))
+		c.Note("%s goes on from here", c.CommandLine("events %s --follow --after %s", session, last))
 	}
 	if following.Err() != nil && ctx.Err() == nil {
 		return nil // it was asked for

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
@@ -84,7 +85,7 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 		return err
 	}
 	options := fermata.ExportOptions{Key: key, ValidFor: o.lasts, NoExpiry: o.forever}
-	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
+	return c.WithServer(ctx, func(_ *connect.Server, runs *fermata.Client) error {
 		if err := c.recordKey(audit.Entry{What: "export", Session: o.session}); err != nil {
 			return err
 		}

@@ -16,7 +16,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/devserver"
 )
 
 // exportKind is a kind of what is exported, by the name that OpenTelemetry's environment
@@ -86,16 +85,4 @@ func metricReader(ctx context.Context, console io.Writer) (sdkmetric.Reader, err
 		return nil, err
 	}
 	return sdkmetric.NewPeriodicReader(to), nil
-}
-
-// startServer starts the embedded server. Tests have another, which can be held up.
-var startServer = startEmbedded
-
-// startEmbedded starts the embedded server. It would read this variable too, trace itself
-// by it, and refuse to start where it does not know what it says.
-func startEmbedded(ctx context.Context, o *devserver.Options) (*devserver.Server, error) {
-	if err := os.Unsetenv("OTEL_" + string(traces) + "_EXPORTER"); err != nil {
-		return nil, err
-	}
-	return devserver.Start(ctx, o)
 }

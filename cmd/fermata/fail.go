@@ -63,7 +63,7 @@ func (c *cli) end(ctx context.Context, err error) int {
 func (c *cli) fail(e *agent.Error) {
 	text := untrusted.Fold(e.Message)
 	if e.Code == agent.CodeNotFound && strings.Contains(text, noWorkflow) {
-		text += "; see " + c.commandLine("ls")
+		text += "; see " + c.CommandLine("ls")
 	}
 	c.Note("fermata: error [%s] %s", e.Code, text)
 }

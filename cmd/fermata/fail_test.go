@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 )
@@ -33,9 +34,9 @@ func alone(t *testing.T) {
 		t.Setenv(p.Public, "")
 		t.Setenv(p.Private, "")
 	}
-	before := defaultAddress
-	defaultAddress = freeAddress(t)
-	t.Cleanup(func() { defaultAddress = before })
+	before := connect.DefaultAddress
+	connect.DefaultAddress = freeAddress(t)
+	t.Cleanup(func() { connect.DefaultAddress = before })
 }
 
 func TestFailsClearly(t *testing.T) {

@@ -46,11 +46,11 @@ func TestFlagsAreRefusedInWords(t *testing.T) {
 // which may have a password, is left to the environment.
 func TestCommandsToTypeNameWhereTheyGo(t *testing.T) {
 	c := &cli{}
-	c.address, c.namespace, c.taskQueue, c.data, c.store = "a:1", "n", "team a", "/d", "/s"
-	require.Equal(t, "fermata attach s-1 --address a:1 --namespace n --task-queue 'team a' --data /d --store /s", c.commandLine("attach %s", "s-1"))
+	c.Address, c.Namespace, c.TaskQueue, c.Data, c.Store = "a:1", "n", "team a", "/d", "/s"
+	require.Equal(t, "fermata attach s-1 --address a:1 --namespace n --task-queue 'team a' --data /d --store /s", c.CommandLine("attach %s", "s-1"))
 	c = &cli{}
-	c.store = "postgres://me:hunter2@host/db"
-	require.Equal(t, "fermata attach s-1", c.commandLine("attach %s", "s-1"))
+	c.Store = "postgres://me:hunter2@host/db"
+	require.Equal(t, "fermata attach s-1", c.CommandLine("attach %s", "s-1"))
 }
 
 func TestDays(t *testing.T) {

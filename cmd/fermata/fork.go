@@ -106,7 +106,7 @@ func (a *forkRun) runE(cmd *cobra.Command, args []string) (err error) {
 	}
 	a.session, a.options.By = args[0], byOr(a.options.By)
 	if a.plan {
-		return a.withLog(cmd.Context(), a.session, func(runs *fermata.Client) error {
+		return a.WithLog(cmd.Context(), a.session, func(runs *fermata.Client) error {
 			_, err := a.prepareFork(cmd.Context(), runs)
 			return err
 		})
@@ -149,7 +149,7 @@ func (a *forkRun) do(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return a.withQueueHint(ctx, a.server, a.session, err)
+		return a.WithQueueHint(ctx, a.server, a.session, err)
 	}
 	if err := a.confirm(ctx, anew.MayRepeat); err != nil {
 		return err
@@ -173,12 +173,12 @@ func (a *forkRun) do(ctx context.Context) error {
 // process can work on it.
 func (r *runner) reach(ctx context.Context) (err error) {
 	if r.detach || r.file == nil {
-		r.server, err = r.find(ctx)
+		r.server, err = r.Find(ctx)
 	} else {
-		r.server, err = r.findOrStart(ctx)
+		r.server, err = r.FindOrStart(ctx)
 	}
 	if err == nil {
-		r.runs, err = r.client(ctx, r.server)
+		r.runs, err = r.Client(ctx, r.server)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/handoff"
 	"github.com/fermata-agents/fermata/internal/durable"
 )
@@ -28,7 +29,7 @@ and briefs another run (fermata run --briefing).`,
 			if md && c.JSON {
 				return agent.Errorf(agent.CodeInvalidInput, "--md and --json exclude each other")
 			}
-			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.handoff(cmd.Context(), s, runs, args[0], md)
 			})
 		},
@@ -38,7 +39,7 @@ and briefs another run (fermata run --briefing).`,
 	return cmd
 }
 
-func (c *cli) handoff(ctx context.Context, s *server, runs *fermata.Client, session string, md bool) error {
+func (c *cli) handoff(ctx context.Context, s *connect.Server, runs *fermata.Client, session string, md bool) error {
 	h, err := c.lastHandoff(ctx, s, runs, session)
 	if err != nil {
 		return err
@@ -52,13 +53,13 @@ func (c *cli) handoff(ctx context.Context, s *server, runs *fermata.Client, sess
 }
 
 // lastHandoff finds the handoff of the session's last run that was stopped.
-func (c *cli) lastHandoff(ctx context.Context, s *server, runs *fermata.Client, session string) (*agent.Handoff, error) {
+func (c *cli) lastHandoff(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) (*agent.Handoff, error) {
 	last, err := runs.Get(ctx, session)
 	if err != nil {
 		return nil, err
 	}
 	latest := fermata.RunInfo{}
-	for l, err := range runs.List(ctx, fermata.ListFilter{Query: "WorkflowId = " + quoted(session)}) {
+	for l, err := range runs.List(ctx, fermata.ListFilter{Query: "WorkflowId = " + connect.Quote(session)}) {
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +83,7 @@ func (c *cli) lastHandoff(ctx context.Context, s *server, runs *fermata.Client, 
 // noHandoff says how there would be one.
 func (c *cli) noHandoff(session string, last agent.Status) error {
 	if last != "" && !last.Ended() {
-		return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over, its run is %s; to end it with a handoff: %s --wait", session, last, c.commandLine("stop %s", session))
+		return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over, its run is %s; to end it with a handoff: %s --wait", session, last, c.CommandLine("stop %s", session))
 	}
-	return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over: only a run that is stopped does, and its last was %s; for the answer: %s", session, cmp.Or(string(last), "not"), c.commandLine("show %s", session))
+	return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over: only a run that is stopped does, and its last was %s; for the answer: %s", session, cmp.Or(string(last), "not"), c.CommandLine("show %s", session))
 }

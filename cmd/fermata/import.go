@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
@@ -50,7 +51,7 @@ func (c *cli) importFile(ctx context.Context, path, by string) error {
 		return agent.Errorf(agent.CodeInvalidInput, "the export can't be read: %s", strings.TrimPrefix(err.Error(), "open "))
 	}
 	defer f.Close()
-	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
+	return c.WithServer(ctx, func(_ *connect.Server, runs *fermata.Client) error {
 		ctx, cancel := context.WithTimeout(ctx, importWithin)
 		defer cancel()
 		if err := c.recordKey(audit.Entry{What: "import"}); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
@@ -30,7 +31,7 @@ are not in it: fermata show SESSION has them.`,
 			if err := checkInbox(f, limit); err != nil {
 				return err
 			}
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return c.inbox(cmd.Context(), runs, f, limit)
 			})
 		},
@@ -88,9 +89,9 @@ func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFi
 		c.Note("nothing is open")
 	case !c.JSON:
 		t.Flush()
-		c.Note("answer with %s", c.commandLine("answer|approve|reject SESSION --request ID"))
+		c.Note("answer with %s", c.CommandLine("answer|approve|reject SESSION --request ID"))
 		if lost {
-			c.Note("go on behind worker_lost with %s", c.commandLine("resume SESSION"))
+			c.Note("go on behind worker_lost with %s", c.CommandLine("resume SESSION"))
 		}
 	}
 	return nil

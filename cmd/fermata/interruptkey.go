@@ -64,7 +64,7 @@ func (v *conversation) signalInterrupt(ctx context.Context, order agent.Interrup
 	defer cancel()
 	err := signals.Signal(ctx, v.server.Client, v.run.Session, order)
 	if errors.Is(err, agent.CodeClosed) {
-		v.Note("left; the run has ended: see %s", v.commandLine("show %s", v.run.Session))
+		v.Note("left; the run has ended: see %s", v.CommandLine("show %s", v.run.Session))
 		return exitInterrupted
 	}
 	if err != nil {

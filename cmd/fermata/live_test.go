@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/live/nats"
@@ -20,7 +21,7 @@ import (
 func TestWrongBroker(t *testing.T) {
 	for _, place := range []string{"nats.acme.com", "kafka://nats.acme.com", "nats://a:hunter2@nats.acme.com,x", "nats://a:hunter2@:x"} {
 		t.Setenv(env.Live, place)
-		_, err := newCLI(nil, nil, nil).broker()
+		_, err := newCLI(nil, nil, nil).Broker()
 		require.ErrorIs(t, err, agent.CodeInvalidInput, place)
 		require.NotContains(t, err.Error(), "hunter2")
 	}
@@ -30,16 +31,16 @@ func TestWrongBroker(t *testing.T) {
 func TestABrokerThatIsAwayHoldsNothingUp(t *testing.T) {
 	t.Setenv(env.Live, "nats://127.0.0.1:1")
 	c := newCLI(nil, nil, nil)
-	b, err := c.broker()
+	b, err := c.Broker()
 	require.NoError(t, err)
-	again, err := c.broker()
+	again, err := c.Broker()
 	require.NoError(t, err)
 	require.Same(t, b, again, "an invocation has one connection")
 	b.Publish(live.Event{V: 1, Type: agent.EventDeltaText, Session: "s"})
-	s, err := c.subscribe(t.Context(), &server{}, live.NewHub(), "s")
+	s, err := c.Subscribe(t.Context(), &connect.Server{}, live.NewHub(), "s")
 	require.NoError(t, err)
 	s.Close()
-	c.brokerConn.close()
+	c.Close()
 }
 
 func TestAWrongBucket(t *testing.T) {

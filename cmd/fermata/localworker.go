@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/store"
@@ -34,9 +35,9 @@ type localWorker struct {
 // startWorker starts a worker for the agents of a file. sink hears what runs say right now,
 // where no other process can, and may be nil; patience is how long calls in progress may
 // take when the worker stops.
-func (c *cli) startWorker(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration, sink live.Sink) (*localWorker, error) {
+func (c *cli) startWorker(ctx context.Context, s *connect.Server, f *agentsfile.File, patience time.Duration, sink live.Sink) (*localWorker, error) {
 	c.warnOfEnvironment() // first: what is misspelt may be what is missing below
-	transcripts, err := c.openStore(ctx)
+	transcripts, err := c.OpenStore(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -46,15 +47,12 @@ func (c *cli) startWorker(ctx context.Context, s *server, f *agentsfile.File, pa
 	if err := errors.Join(approving, exporting, err); err != nil {
 		return nil, err
 	}
-	var holds live.Holds // Temporal's, where there is no broker
-	if far, err := c.liveEnds(s); err != nil {
+	if far, err := c.LiveEnds(s); err != nil {
 		return nil, err
 	} else if far != nil {
 		sink = far
 	}
-	if c.brokerConn.holds != nil {
-		holds = c.brokerConn.holds
-	}
+	holds := c.Holds()
 	var vault mcp.Vault // in memory, where nothing encrypts what is stored
 	if v := store.NewVault(transcripts); v != nil {
 		vault = v
@@ -92,13 +90,13 @@ func (c *cli) startWorker(ctx context.Context, s *server, f *agentsfile.File, pa
 // warnOfRisks says what the agents file and the policy leave open.
 func (c *cli) warnOfRisks(f *agentsfile.File, policy agent.Policy) {
 	for _, name := range unknownPolicyAgents(policy, f) {
-		c.log.Slog().Warn(name, "todo", unknownPolicyAgentsRemedy)
+		c.Log.Slog().Warn(name, "todo", unknownPolicyAgentsRemedy)
 	}
 	if text := unproven(f); text != "" {
-		c.log.Slog().Warn(text, "todo", unprovenRemedy)
+		c.Log.Slog().Warn(text, "todo", unprovenRemedy)
 	}
 	if text := unheld(f); text != "" {
-		c.log.Slog().Warn(text, "todo", unheldRemedy)
+		c.Log.Slog().Warn(text, "todo", unheldRemedy)
 	}
 }
 
@@ -107,7 +105,7 @@ func (c *cli) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit,
 	if f.Private, err = c.private(); err != nil {
 		return nil, err
 	}
-	if kit, err = f.Open(c.log.Slog(), vault); err != nil {
+	if kit, err = f.Open(c.Log.Slog(), vault); err != nil {
 		return nil, err
 	}
 	if err := kit.Check(); err != nil {
@@ -119,7 +117,7 @@ func (c *cli) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit,
 // workerOptions is what a worker for an agents file has.
 func (c *cli) workerOptions(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
 	return &worker.Options{
-		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: c.log.Logger,
+		TaskQueue: c.Queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: c.Log.Logger,
 	}
 }
 
@@ -158,14 +156,14 @@ func noAgents() error {
 // was last worked on with. Runs of one directory must not go on with the tools,
 // and in the workspace, of another.
 func (c *cli) queueOwner() (string, error) {
-	dir, err := c.dataDir()
-	return filepath.Join(dir, "queues", url.PathEscape(c.queue())), err
+	dir, err := c.DataDir()
+	return filepath.Join(dir, "queues", url.PathEscape(c.Queue())), err
 }
 
 // claimQueue makes an agents file the owner of the task queue, on the server of
 // the data directory. It is refused while runs of another file's agents live there.
-func (c *cli) claimQueue(ctx context.Context, s *server, runs *fermata.Client, f *agentsfile.File) error {
-	if s.embedded == nil {
+func (c *cli) claimQueue(ctx context.Context, s *connect.Server, runs *fermata.Client, f *agentsfile.File) error {
+	if s.Embedded == nil {
 		return nil
 	}
 	record, err := c.queueOwner()
@@ -174,7 +172,7 @@ func (c *cli) claimQueue(ctx context.Context, s *server, runs *fermata.Client, f
 	}
 	mine := absPath(f)
 	if other := owner(record); other != "" && other != mine {
-		if names, err := c.pollers(ctx, s); err != nil || len(names) > 0 {
+		if names, err := c.Pollers(ctx, s); err != nil || len(names) > 0 {
 			return errors.Join(err, c.sameAgents(s, f))
 		}
 		live, err := c.liveSessions(ctx, runs)
@@ -183,7 +181,7 @@ func (c *cli) claimQueue(ctx context.Context, s *server, runs *fermata.Client, f
 		}
 		if len(live) > 0 {
 			return agent.Errorf(agent.CodeBusy, "the task queue %s has live runs of the agents in %s (%s): let them end with fermata dev --agents %s, end them with temporal workflow terminate, or use another --task-queue",
-				c.queue(), other, strings.Join(live, ", "), other)
+				c.Queue(), other, strings.Join(live, ", "), other)
 		}
 	}
 	err = os.MkdirAll(filepath.Dir(record), 0o700)
@@ -206,8 +204,8 @@ func owner(record string) string {
 
 // sameAgents refuses to give a run of this directory's agents to a worker that is
 // known to have another file's.
-func (c *cli) sameAgents(s *server, f *agentsfile.File) error {
-	if s.embedded == nil || f == nil {
+func (c *cli) sameAgents(s *connect.Server, f *agentsfile.File) error {
+	if s.Embedded == nil || f == nil {
 		return nil
 	}
 	record, err := c.queueOwner()
@@ -218,7 +216,7 @@ func (c *cli) sameAgents(s *server, f *agentsfile.File) error {
 	if other == "" || other == absPath(f) {
 		return nil
 	}
-	return agent.Errorf(agent.CodeBusy, "the worker at the task queue %s has the agents of %s, not those of %s: use another --task-queue, or stop that worker", c.queue(), other, absPath(f))
+	return agent.Errorf(agent.CodeBusy, "the worker at the task queue %s has the agents of %s, not those of %s: use another --task-queue, or stop that worker", c.Queue(), other, absPath(f))
 }
 
 // absPath is the absolute path of an agents file.
@@ -227,7 +225,7 @@ func absPath(f *agentsfile.File) string { return filepath.Join(f.Dir, filepath.B
 // liveSessions lists some sessions whose runs are not at an end, on the task queue.
 func (c *cli) liveSessions(ctx context.Context, runs *fermata.Client) (live []string, err error) {
 	const enough = 3
-	query := "TaskQueue = " + quoted(c.queue()) + " AND ExecutionStatus = 'Running'"
+	query := "TaskQueue = " + connect.Quote(c.Queue()) + " AND ExecutionStatus = 'Running'"
 	for l, err := range runs.List(ctx, fermata.ListFilter{Query: query}) {
 		if err != nil {
 			return nil, err
@@ -247,6 +245,6 @@ func stopsWithin(patience time.Duration) func(worker.Lane, *sdk.Options) {
 // warnOfEnvironment says what of its environment a worker does not heed, or should not have.
 func (c *cli) warnOfEnvironment() {
 	for _, o := range env.Oddities() {
-		c.log.Slog().Warn(o.Text, "todo", o.Todo)
+		c.Log.Slog().Warn(o.Text, "todo", o.Todo)
 	}
 }

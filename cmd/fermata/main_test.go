@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/disk"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/devserver"
@@ -53,8 +54,8 @@ func TestMain(m *testing.M) {
 		return disk.Measure(dir)
 	}
 	if mark := os.Getenv(holdsUp); mark != "" {
-		startServer = func(ctx context.Context, o *devserver.Options) (*devserver.Server, error) {
-			s, err := startEmbedded(ctx, o)
+		connect.StartServer = func(ctx context.Context, o *devserver.Options) (*devserver.Server, error) {
+			s, err := connect.StartEmbedded(ctx, o)
 			_ = os.WriteFile(mark+".up", nil, 0o600)
 			for _, gone := os.Stat(mark); gone != nil && await.Pause(ctx, time.Millisecond); _, gone = os.Stat(mark) {
 			}
@@ -65,7 +66,7 @@ func TestMain(m *testing.M) {
 		durable.UnreadFor = stays
 	}
 	if addr := os.Getenv(asFermata); addr != "" {
-		defaultAddress = addr
+		connect.DefaultAddress = addr
 		_ = os.Unsetenv(asFermata)
 		main()
 	}
@@ -143,7 +144,7 @@ func freeAddress(t *testing.T) string {
 // nothingLeft checks that no server has the data directory and nothing lies about.
 func (b *bench) nothingLeft() {
 	for _, dir := range []string{"fermata", "fermata/demo"} {
-		path := filepath.Join(b.data, dir, lockName)
+		path := filepath.Join(b.data, dir, connect.LockName)
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
@@ -223,7 +224,7 @@ var embeddedAt = regexp.MustCompile(`(?m)^temporal (\S+), namespace \S+ \(embedd
 func (b *bench) gone(r ran) {
 	b.t.Helper()
 	if at := embeddedAt.FindStringSubmatch(r.err); at != nil {
-		require.True(b.t, free(at[1]), "%s is still listened at", at[1])
+		require.True(b.t, connect.Free(at[1]), "%s is still listened at", at[1])
 	}
 }
 

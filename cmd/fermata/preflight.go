@@ -56,22 +56,22 @@ func (p *preflight) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	options := &worker.Options{TaskQueue: p.queue()}
+	options := &worker.Options{TaskQueue: p.Queue()}
 	if file == nil {
 		p.Note("there is no %s here, and no --agents: only the workflow's code is tried", agentsfile.DefaultName)
 	} else {
-		kit, err := file.Open(p.log.Slog(), nil)
+		kit, err := file.Open(p.Log.Slog(), nil)
 		if err != nil {
 			return err
 		}
 		defer kit.Close()
 		options = p.workerOptions(file, kit)
 	}
-	s, err := p.find(ctx)
+	s, err := p.Find(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	n := 0
 	for v, err := range worker.Preflight(ctx, s.Client, options, &p.PreflightOptions) {
 		if err != nil {
@@ -95,10 +95,10 @@ func (p *preflight) tell(v worker.Verdict) {
 	switch v.Compatibility {
 	case worker.Incompatible:
 		p.Print("BROKEN   %s  run %s  event %d, %s of %s: %s", v.Session, v.Run, v.Event.ID, v.Event.Type, v.Event.Time.UTC().Format(time.RFC3339), v.Reason)
-		p.Print("         -> keep the build that it runs on until it ends, or end it: %s. In a build of your own, gate the change with workflow.GetVersion", p.commandLine("stop %s", v.Session))
+		p.Print("         -> keep the build that it runs on until it ends, or end it: %s. In a build of your own, gate the change with workflow.GetVersion", p.CommandLine("stop %s", v.Session))
 	case worker.MissingParts:
 		p.Print("MISSING  %s  run %s: %s", v.Session, v.Run, v.Reason)
-		p.Print("         -> leave that in until the run ends, or end it: %s", p.commandLine("stop %s", v.Session))
+		p.Print("         -> leave that in until the run ends, or end it: %s", p.CommandLine("stop %s", v.Session))
 	}
 }
 
@@ -109,7 +109,7 @@ func (p *preflight) sum(n int) error {
 	}
 	say("%s tried: %d fit, %d would break, %d lack something", counted(n, "run"), p.tried[worker.Compatible], p.tried[worker.Incompatible], p.tried[worker.MissingParts])
 	if n == 0 && !p.AllQueues {
-		p.Note("no open run is at the task queue %s: another is named by --task-queue, and --all-queues tries all", p.queue())
+		p.Note("no open run is at the task queue %s: another is named by --task-queue, and --all-queues tries all", p.Queue())
 	}
 	if p.tried[worker.Compatible] < n {
 		return ended(agent.CodeIncompatible.ExitStatus())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 func (c *cli) resumeCommand() *cobra.Command {
@@ -42,7 +43,7 @@ With --wait the exit status is that of run.`,
 			if o.Token, err = tokenOf(tokenFile); err != nil {
 				return err
 			}
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return c.resume(cmd.Context(), runs, args[0], &o, wait)
 			})
 		},
@@ -64,7 +65,7 @@ func (c *cli) resume(ctx context.Context, runs *fermata.Client, session string, 
 	}
 	saying, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
-	ack, err := retryUntilWorker(saying, c, func() (agent.Ack, error) { return run.Resume(saying, o) })
+	ack, err := connect.RetryUntilWorker(saying, c.Connector, func() (agent.Ack, error) { return run.Resume(saying, o) })
 	if err != nil {
 		return noAnswer(session, err)
 	}

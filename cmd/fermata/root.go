@@ -14,9 +14,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/logging"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/terminal"
 )
@@ -24,9 +24,9 @@ import (
 // cli is one invocation of the command.
 type cli struct {
 	render.Streams
-	globals
-	in  io.Reader
-	log *logging.Log
+	*connect.Connector
+	in      io.Reader
+	verbose bool
 	// terminal tells that a person sits at standard input and output, who can be asked.
 	terminal bool
 	// keys are that person's Ctrl-C.
@@ -37,13 +37,6 @@ type cli struct {
 	deployment, build string
 	// policy is the file that says who may say what; empty for that of the environment.
 	policy string
-	// openedStore is the store, once it was opened.
-	openedStore openedStore
-	storeErr    error // why there is no store; nil if there is one, or nobody has looked
-	// brokerConn is the broker of live events, once it was asked for.
-	brokerConn brokerConn
-	// local hears and tells what is live through the endpoint of another process.
-	local *loopback.Client
 	// exports is where a worker of this process tells what runs do.
 	exports exports
 	// audit is the record that this process adds to, once it was asked for; nil if there is none.
@@ -52,17 +45,10 @@ type cli struct {
 	workBegan bool
 }
 
-// globals are the flags that every command has.
-type globals struct {
-	address, namespace, profile string
-	taskQueue                   string
-	data, store                 string
-	storeShared, verbose        bool
-}
-
 func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
 	c := &cli{in: stdin, terminal: terminal.Is(stdin) && terminal.Is(stdout), keys: terminal.NewKeys(func() {})}
 	c.Out, c.Err = terminal.Open(stdout, stderr)
+	c.Connector = &connect.Connector{Notify: c.Note}
 	return c
 }
 
@@ -74,18 +60,12 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	root.SetIn(c.in)
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
-	defer c.openedStore.close()
+	defer c.Close()
 	defer func() {
 		if c.audit != nil {
 			if err := c.audit.Close(); err != nil {
 				c.Note("fermata: %v", err)
 			}
-		}
-	}()
-	defer func() { c.brokerConn.close() }()
-	defer func() {
-		if c.local != nil {
-			c.local.Close()
 		}
 	}()
 	defer func() {
@@ -98,10 +78,10 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 		c.JSON = c.JSON || asksJSON(args) // a flag before it may have been wrong
 		err = usage(cmd, err)
 	}
-	if c.storeErr != nil && (errors.Is(err, fermata.ErrNoStore) || err == c.storeErr) {
-		err = c.storeErr // why there is none
-		if !c.JSON {     // it was said
-			err = agent.Errorf(agent.CodeOf(err), "this needs the store, which is not there: see the warning above")
+	if why := c.StoreError(); why != nil && (errors.Is(err, fermata.ErrNoStore) || err == why) {
+		err = why
+		if !c.JSON { // it was said
+			err = agent.Errorf(agent.CodeOf(why), "this needs the store, which is not there: see the warning above")
 		}
 	}
 	if err == nil {
@@ -134,20 +114,20 @@ process, with its data in the data directory.`,
 		SilenceUsage:  true,
 		Version:       version(),
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			c.workBegan, c.log = true, logging.New(c.Err, c.verbose)
+			c.workBegan, c.Log = true, logging.New(c.Err, c.verbose)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	f := root.PersistentFlags()
-	f.StringVar(&c.address, "address", "", "Temporal server, HOST:PORT")
-	f.StringVar(&c.namespace, "namespace", "", "Temporal namespace (default \"default\")")
-	f.StringVar(&c.profile, "profile", "", "profile in temporal.toml")
-	f.StringVar(&c.taskQueue, "task-queue", "", "task queue of the runs (default \"fermata\")")
-	f.StringVar(&c.data, "data", "", "data directory of the embedded server and the store (default the user's own)")
-	f.StringVar(&c.store, "store", "", "folder of the transcripts, a database, postgres://…, or a bucket, s3://… (default \"store\" in the data directory)")
-	f.BoolVar(&c.storeShared, "store-shared", false, "every worker sees the store's folder, on whatever machine")
+	f.StringVar(&c.Address, "address", "", "Temporal server, HOST:PORT")
+	f.StringVar(&c.Namespace, "namespace", "", "Temporal namespace (default \"default\")")
+	f.StringVar(&c.Profile, "profile", "", "profile in temporal.toml")
+	f.StringVar(&c.TaskQueue, "task-queue", "", "task queue of the runs (default \"fermata\")")
+	f.StringVar(&c.Data, "data", "", "data directory of the embedded server and the store (default the user's own)")
+	f.StringVar(&c.Store, "store", "", "folder of the transcripts, a database, postgres://…, or a bucket, s3://… (default \"store\" in the data directory)")
+	f.BoolVar(&c.StoreShared, "store-shared", false, "every worker sees the store's folder, on whatever machine")
 	f.BoolVar(&c.verbose, "verbose", false, "log what Temporal and the worker do, on standard error")
 	root.AddCommand(c.demoCommand(), c.devCommand(), c.workerCommand(), c.runCommand(), c.attachCommand(), c.waitCommand(), c.transcriptCommand(), c.eventsCommand(),
 		c.listCommand(), c.showCommand(), c.treeCommand(), c.setupCommand(), c.doctorCommand(), c.lockCommand(), c.preflightCommand(), c.versionCommand(),

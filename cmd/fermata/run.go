@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -33,7 +34,7 @@ type runner struct {
 	priority    temporal.Priority
 	options     fermata.StartOptions
 
-	server *server
+	server *connect.Server
 	runs   *fermata.Client
 	worker *localWorker // nil where a worker elsewhere has the run
 	run    *fermata.Run
@@ -131,7 +132,7 @@ func (r *runner) close() {
 		r.stopWorker(r.worker)
 	}
 	if r.server != nil {
-		r.server.close()
+		r.server.Close()
 	}
 	r.worker, r.server = nil, nil
 }
@@ -216,18 +217,18 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 // connect finds the server, or starts the embedded one if this process can then
 // work on the run.
 func (r *runner) connect(ctx context.Context) (err error) {
-	if r.server, err = r.look(ctx); err != nil {
+	if r.server, err = r.Look(ctx); err != nil {
 		return err
 	}
 	if r.server == nil {
 		if err := r.prepare(); err != nil {
 			return err
 		}
-		if r.server, err = r.findOrStart(ctx); err != nil {
+		if r.server, err = r.FindOrStart(ctx); err != nil {
 			return err
 		}
 	}
-	r.runs, err = r.client(ctx, r.server)
+	r.runs, err = r.Client(ctx, r.server)
 	return err
 }
 
@@ -257,21 +258,21 @@ func (r *runner) prepare() error {
 // findWorker finds a worker for the run, or starts one in this process.
 func (r *runner) findWorker(ctx context.Context) error {
 	var names []string
-	if !r.server.inProcess() {
+	if !r.server.InProcess() {
 		var err error
-		if names, err = r.pollers(ctx, r.server); err != nil {
+		if names, err = r.Pollers(ctx, r.server); err != nil {
 			return err
 		}
 	}
 	if len(names) > 0 {
 		if r.model != "" {
-			return agent.Errorf(agent.CodeInvalidInput, "--model is for a worker in this process, and %s polls the task queue %s already: choose the model there, or use another --task-queue", names[0], r.queue())
+			return agent.Errorf(agent.CodeInvalidInput, "--model is for a worker in this process, and %s polls the task queue %s already: choose the model there, or use another --task-queue", names[0], r.Queue())
 		}
 		r.Note("worker %s", strings.Join(names, ", "))
 		return r.sameAgents(r.server, r.file)
 	}
 	if r.file == nil {
-		return r.noWorker(ctx, r.server, ", or write "+agentsfile.DefaultName+" here; with --detach the run is started all the same, and waits")
+		return r.NoWorker(ctx, r.server, ", or write "+agentsfile.DefaultName+" here; with --detach the run is started all the same, and waits")
 	}
 	return r.workHere(ctx)
 }
@@ -301,8 +302,8 @@ func (r *runner) started(ctx context.Context) error {
 	} else {
 		r.Print("%s", r.run.Session)
 	}
-	if names, err := r.pollers(ctx, r.server); err == nil && len(names) == 0 {
-		r.Note("no worker polls the task queue %s yet: the run waits for fermata dev, or for fermata worker --agents FILE", r.queue())
+	if names, err := r.Pollers(ctx, r.server); err == nil && len(names) == 0 {
+		r.Note("no worker polls the task queue %s yet: the run waits for fermata dev, or for fermata worker --agents FILE", r.Queue())
 	}
 	return nil
 }

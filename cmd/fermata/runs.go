@@ -22,7 +22,7 @@ use; of a session at rest it tells also where no server runs.`,
   fermata runs invoice-118 --json | jq -r 'select(.status=="failed").run'`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 				return c.records(cmd.Context(), runs, args[0])
 			})
 		},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
@@ -55,7 +56,7 @@ with a payload that is any JSON.`,
 				}
 				s.Payload = raw
 			}
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				if err := runs.CreateSchedule(cmd.Context(), args[0], s); err != nil {
 					return err
 				}
@@ -105,7 +106,7 @@ func (c *cli) scheduleListCommand() *cobra.Command {
 		Example: `  fermata schedule ls --json | jq .next`,
 		Args:    wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error { return c.schedules(cmd.Context(), runs) })
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error { return c.schedules(cmd.Context(), runs) })
 		},
 	}
 	c.jsonFlag(cmd, "print one JSON object a line")
@@ -161,7 +162,7 @@ func (c *cli) scheduleDeleteCommand() *cobra.Command {
 		Example: `  fermata schedule delete mornings`,
 		Args:    wants(1, "the schedule's id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				err := runs.DeleteSchedule(cmd.Context(), args[0])
 				if err == nil && c.JSON {
 					c.Line(scheduleLine{agent.Version, args[0], true})

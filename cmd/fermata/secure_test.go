@@ -33,6 +33,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/devserver"
 )
 
@@ -271,7 +272,7 @@ func TestWhatAConnectionLacks(t *testing.T) {
 	require.Contains(t, inProcess(t, "doctor").out, "warn tls         anybody may say to be the server: its certificate is not verified\n")
 
 	for addr, found := range map[string]int{"127.0.0.1:7233": 0, "localhost:7233": 0, "[::1]:7233": 0, "temporal.internal:7233": 1, "10.0.0.7:7233": 1} {
-		d := doctor{server: &server{addr: addr}}
+		d := doctor{server: &connect.Server{Addr: addr}}
 		d.checkPlain()
 		require.Len(t, d.findings, found, addr)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 func (c *cli) sendCommand() *cobra.Command {
@@ -45,7 +46,7 @@ With --wait the exit status is that of run.`,
 			if o.Token, err = tokenOf(tokenFile); err != nil {
 				return err
 			}
-			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.send(cmd.Context(), s, runs, args[0], text, &o, wait)
 			})
 		},
@@ -102,7 +103,7 @@ type sentLine struct {
 	Later   bool   `json:"later,omitempty"` // no worker has it yet
 }
 
-func (c *cli) send(ctx context.Context, s *server, runs *fermata.Client, session, text string, o *fermata.SendOptions, wait bool) error {
+func (c *cli) send(ctx context.Context, s *connect.Server, runs *fermata.Client, session, text string, o *fermata.SendOptions, wait bool) error {
 	line, run, err := c.deliver(ctx, runs, session, text, o)
 	if err != nil {
 		return unsent(err, o.Agent)
@@ -114,7 +115,7 @@ func (c *cli) send(ctx context.Context, s *server, runs *fermata.Client, session
 	case !wait:
 		return nil
 	case line.Later:
-		return c.noWorker(ctx, s, "; the message is left as a signal, and "+c.commandLine("wait %s", session)+" waits for what comes of it")
+		return c.NoWorker(ctx, s, "; the message is left as a signal, and "+c.CommandLine("wait %s", session)+" waits for what comes of it")
 	}
 	return c.rests(ctx, runs, run)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -50,7 +51,7 @@ shows what Temporal itself knows, and says so; of a run at its end, the result.`
   fermata show invoice-118 --json | jq .cost_usd`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.show(cmd.Context(), s, runs, args[0])
 			})
 		},
@@ -59,7 +60,7 @@ shows what Temporal itself knows, and says so; of a run at its end, the result.`
 	return cmd
 }
 
-func (c *cli) show(ctx context.Context, s *server, runs *fermata.Client, session string) error {
+func (c *cli) show(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) error {
 	run, err := runs.Get(ctx, session)
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (c *cli) show(ctx context.Context, s *server, runs *fermata.Client, session
 }
 
 // standing finds out where a run stands.
-func (c *cli) standing(ctx context.Context, s *server, run *fermata.Run) (*shown, error) {
+func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run) (*shown, error) {
 	d, err := s.DescribeWorkflowExecution(ctx, run.Session, "")
 	forgotten := errors.As(err, new(*serviceerror.NotFound)) // the store may have its result
 	if err != nil && !forgotten {

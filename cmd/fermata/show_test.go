@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -61,7 +62,7 @@ func TestShowOfAForgottenSession(t *testing.T) {
 	run := s.begin("a", "teller", nil)
 	s.rests(run)
 	_, err := s.temporal.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
-		Namespace: defaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.Session},
+		Namespace: connect.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.Session},
 	})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

@@ -62,7 +62,7 @@ type collected struct {
 }
 
 func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error {
-	s, err := c.storeThere(ctx)
+	s, err := c.OpenExistingStore(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ type checked struct {
 }
 
 func (c *cli) check(ctx context.Context) error {
-	s, err := c.storeThere(ctx)
+	s, err := c.OpenExistingStore(ctx)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ type rekeyed struct {
 }
 
 func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
-	s, err := c.storeThere(ctx)
+	s, err := c.OpenExistingStore(ctx)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ type exports struct {
 // observe makes traces and metrics of what the runs of this process do, where the
 // environment says where to: before the server is dialled, whose client counts too.
 func (c *cli) observe(ctx context.Context) error {
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { c.log.Warn("telemetry", zap.Error(err)) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { c.Log.Warn("telemetry", zap.Error(err)) }))
 	spans, err := spanExporter(ctx, c.Err)
 	if err != nil {
 		return wrongExport(err)
@@ -58,7 +58,7 @@ func (c *cli) observe(ctx context.Context) error {
 	}
 	if reader != nil {
 		c.exports.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(from))
-		meters = c.exports.meters
+		meters, c.Meters = c.exports.meters, c.exports.meters
 	}
 	c.exports.observer, err = telemetry.New(tracers, meters)
 	return err

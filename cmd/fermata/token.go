@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/signals"
@@ -71,7 +72,7 @@ Whoever has the token can say it: give it to the principal only.`,
 			if err != nil {
 				return err
 			}
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return c.token(cmd.Context(), runs, o, signer)
 			})
 		},
@@ -126,7 +127,7 @@ func (o *tokenOrder) check() (signals.Signer, error) {
 func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, signer signals.Signer) error {
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	claim, err := retryUntilWorker(soon, c, func() (signals.Claim, error) {
+	claim, err := connect.RetryUntilWorker(soon, c.Connector, func() (signals.Claim, error) {
 		return runs.TokenClaim(soon, o.session, agent.Verb(o.verb), o.request, o.principal)
 	})
 	if err != nil {

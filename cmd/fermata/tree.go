@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/signals"
@@ -31,7 +32,7 @@ LEFT what it may still use; an agent that has ended gave back what it had left.`
   fermata tree trip-42 --json | jq '.nodes[] | select(.status=="suspended").session'`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return c.tree(cmd.Context(), runs, args[0])
 			})
 		},

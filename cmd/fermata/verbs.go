@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 // verbRun is one pause, interrupt, stop or cancel, of one session or of many.
@@ -75,7 +76,7 @@ the output says so. With --query it is said to every live run that is found.`,
 			if err != nil {
 				return err
 			}
-			return h.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return h.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				if len(args) == 0 {
 					return h.sendToMany(cmd.Context(), runs)
 				}

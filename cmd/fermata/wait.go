@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 func (c *cli) waitCommand() *cobra.Command {
@@ -25,7 +26,7 @@ the run goes on.`,
   fermata wait invoice-118 --json | jq .output`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.wait(cmd.Context(), s, runs, args[0], timeout)
 			})
 		},
@@ -38,7 +39,7 @@ the run goes on.`,
 // early is how much sooner than our own clock a connection may see that the time is up.
 const early = 100 * time.Millisecond
 
-func (c *cli) wait(ctx context.Context, s *server, runs *fermata.Client, session string, timeout time.Duration) error {
+func (c *cli) wait(ctx context.Context, s *connect.Server, runs *fermata.Client, session string, timeout time.Duration) error {
 	run, err := runs.Get(ctx, session)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/live"
@@ -14,7 +15,7 @@ import (
 // watch shows the run to its end, or to where it rests and nobody can be asked,
 // and returns its exit status.
 func (r *runner) watch(ctx context.Context) (err error) {
-	if r.pieces, err = r.subscribe(ctx, r.server, r.live, r.run.Session); err != nil {
+	if r.pieces, err = r.Subscribe(ctx, r.server, r.live, r.run.Session); err != nil {
 		return err
 	}
 	defer r.pieces.Close()
@@ -56,7 +57,7 @@ func (r *runner) next(ctx context.Context, to listener, u func() until) (*agent.
 				return nil, err
 			}
 		case errors.Is(err, errNoWorkerBegan):
-			return nil, r.noWorker(ctx, r.server, "; the run waits for it in session "+r.run.Session)
+			return nil, r.NoWorker(ctx, r.server, "; the run waits for it in session "+r.run.Session)
 		default:
 			return nil, lost(r.server, r.run.Session, err)
 		}
@@ -66,9 +67,9 @@ func (r *runner) next(ctx context.Context, to listener, u func() until) (*agent.
 // follow follows the run. If the worker that seemed to be there is not, and only
 // this user's agents can be on the server, one is started here.
 func (r *runner) follow(ctx context.Context, to listener, u until) (*agent.Outcome, error) {
-	taken := func() bool { return r.worker != nil || r.server.workerBegan(ctx, r.run) }
+	taken := func() bool { return r.worker != nil || r.server.WorkerBegan(ctx, r.run) }
 	o, err := follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
-	if !errors.Is(err, errNoWorkerBegan) || r.file == nil || r.server.embedded == nil {
+	if !errors.Is(err, errNoWorkerBegan) || r.file == nil || r.server.Embedded == nil {
 		return o, err
 	}
 	to.Note("no worker takes the run: the one that was there is gone, and one is started here")
@@ -81,7 +82,7 @@ func (r *runner) follow(ctx context.Context, to listener, u until) (*agent.Outco
 // serverIsElsewhere reports whether the server is in the process of another command that
 // this one can take the place of.
 func (r *runner) serverIsElsewhere() bool {
-	return r.server.embedded != nil && r.server.embedded.Shared() && r.file != nil
+	return r.server.Embedded != nil && r.server.Embedded.Shared() && r.file != nil
 }
 
 // moveServer goes on with the run on the server that has the data now: one that is
@@ -112,11 +113,11 @@ func isLost(err error) bool {
 }
 
 // lost says what an error means that ends the wait for a run.
-func lost(s *server, session string, err error) error {
+func lost(s *connect.Server, session string, err error) error {
 	if !isLost(err) {
 		return err
 	}
-	return agent.Errorf(agent.CodeUnreachable, "Temporal at %s does not answer any more: %w; the run is not lost: when the server is back, see fermata wait %s", s.addr, err, session)
+	return agent.Errorf(agent.CodeUnreachable, "Temporal at %s does not answer any more: %w; the run is not lost: when the server is back, see fermata wait %s", s.Addr, err, session)
 }
 
 // printEnd tells how a run ended, or on what it rests. runs may be nil for one that
@@ -128,7 +129,7 @@ func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outco
 		case o.Suspension != nil:
 			c.printSuspended(ctx, runs, o)
 		case o.Handoff != nil:
-			c.Print("%s", c.commandLine("handoff %s --md", o.Session))
+			c.Print("%s", c.CommandLine("handoff %s --md", o.Session))
 		}
 	} else {
 		c.Line(o)
@@ -144,11 +145,11 @@ func (r *runner) interrupted() { r.Note("interrupted; %s", r.continuesText("the 
 
 // continuesText says what becomes of a run that this process leaves.
 func (r *runner) continuesText(what string) string {
-	attach := r.commandLine("attach %s", r.run.Session)
+	attach := r.CommandLine("attach %s", r.run.Session)
 	switch {
 	case r.worker == nil:
 		return what + " goes on by itself: see " + attach
-	case r.server.inProcess():
+	case r.server.InProcess():
 		return what + " is not lost: fermata dev goes on with it, and " + attach + " then shows it"
 	}
 	return what + " is not lost: any worker with its agent goes on with it (fermata worker), and " + attach + " then shows it"

@@ -1,14 +1,10 @@
-package main
+package connect
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -23,15 +19,15 @@ import (
 )
 
 const (
-	// expiryWarning is how long before its end a certificate or a key is worth a warning.
-	expiryWarning = 14 * 24 * time.Hour
+	// ExpiryWarning is how long before its end a certificate or a key is worth a warning.
+	ExpiryWarning = 14 * 24 * time.Hour
 	// handshakeWait is how long a server may take to say that it does not like a client's
 	// certificate: with TLS 1.3 it says so after the handshake.
 	handshakeWait = 300 * time.Millisecond
 )
 
-// tlsOf is what a client secures its connection with; nil if it speaks in plain.
-func tlsOf(o client.Options) *tls.Config {
+// TLSOf is what a client secures its connection with; nil if it speaks in plain.
+func TLSOf(o client.Options) *tls.Config {
 	switch {
 	case o.ConnectionOptions.TLS != nil:
 		return o.ConnectionOptions.TLS.Clone()
@@ -41,9 +37,9 @@ func tlsOf(o client.Options) *tls.Config {
 	return nil
 }
 
-// handshake shakes hands with a server as the client would, and hears its afterword.
-func handshake(ctx context.Context, addr string, config *tls.Config) (*tls.ConnectionState, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialPatience)
+// Handshake shakes hands with a server as the client would, and hears its afterword.
+func Handshake(ctx context.Context, addr string, config *tls.Config) (*tls.ConnectionState, error) {
+	ctx, cancel := context.WithTimeout(ctx, DialPatience)
 	defer cancel()
 	config.NextProtos, config.MinVersion = []string{"h2"}, tls.VersionTLS12
 	raw, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", addr)
@@ -73,11 +69,11 @@ func dialFailed(ctx context.Context, o client.Options, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) { // nobody says a word
 		return unanswered(o.HostPort, err)
 	}
-	if config := tlsOf(o); config == nil {
-		if _, tlsErr := handshake(ctx, o.HostPort, &tls.Config{InsecureSkipVerify: true}); tlsErr == nil || strings.Contains(tlsErr.Error(), remoteAlert) {
+	if config := TLSOf(o); config == nil {
+		if _, tlsErr := Handshake(ctx, o.HostPort, &tls.Config{InsecureSkipVerify: true}); tlsErr == nil || strings.Contains(tlsErr.Error(), remoteAlert) {
 			return agent.Errorf(agent.CodeUnreachable, "Temporal at %s speaks TLS, and this client does not: set TEMPORAL_TLS=true, with TEMPORAL_API_KEY or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH where it wants to know who you are", o.HostPort)
 		}
-	} else if _, tlsErr := handshake(ctx, o.HostPort, config); tlsErr != nil {
+	} else if _, tlsErr := Handshake(ctx, o.HostPort, config); tlsErr != nil {
 		if fault := tlsFault(o.HostPort, tlsErr); fault != nil {
 			return fault
 		}
@@ -138,102 +134,3 @@ func refusesCertificate(err error) bool {
 
 // remoteAlert is what an alert of the other side begins with: who says it speaks TLS.
 const remoteAlert = "remote error: tls: "
-
-// checkConnection looks at how the server is spoken to, and as whom. It shakes hands once
-// more, by itself: where a proxy or a resolver leads to the server, it may not find it.
-func (d *doctor) checkConnection(ctx context.Context) {
-	profile, err := d.profileOf()
-	if err != nil || d.server.embedded != nil {
-		return // the server's check has said so, or it is in plain on loopback
-	}
-	o, err := optionsOf(profile)
-	if err != nil {
-		return
-	}
-	if profile.APIKey != "" {
-		d.checkKey(profile.APIKey)
-	}
-	config := tlsOf(o)
-	if config == nil {
-		d.checkPlain()
-		return
-	}
-	state, err := handshake(ctx, d.server.addr, config)
-	switch {
-	case err != nil:
-		d.found("tls", verdictWarning, "the connection works, and the server's certificate was not seen: "+err.Error(), "")
-	case config.InsecureSkipVerify:
-		d.found("tls", verdictWarning, "anybody may say to be the server: its certificate is not verified", "unset TEMPORAL_TLS_DISABLE_HOST_VERIFICATION")
-	default:
-		d.lasting("tls", "the server is "+nameOf(state.PeerCertificates[0]), state.PeerCertificates[0].NotAfter)
-	}
-	for _, c := range config.Certificates {
-		if leaf, err := x509.ParseCertificate(c.Certificate[0]); err == nil {
-			d.lasting("identity", "this client is "+nameOf(leaf), leaf.NotAfter)
-		}
-	}
-}
-
-// checkPlain finds a connection without TLS: on loopback it is nobody's matter.
-func (d *doctor) checkPlain() {
-	host, _, err := net.SplitHostPort(d.server.addr)
-	if err != nil {
-		host = d.server.addr
-	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return
-	}
-	d.found("tls", verdictWarning, "the connection is in plain: whoever is on the way reads it, and may say to be the server", "let the server speak TLS, and set TEMPORAL_TLS=true")
-}
-
-// checkKey says how long an API key lasts, where it tells: Temporal Cloud's do.
-func (d *doctor) checkKey(key string) {
-	if until, ok := expiryOf(key); ok {
-		d.lasting("identity", "this client has an API key", until)
-		return
-	}
-	d.found("identity", verdictOK, "this client has an API key", "")
-}
-
-// expiryOf reads when a JSON Web Token ends, without a look at its signature: whoever
-// verifies it knows the key.
-func expiryOf(token string) (until time.Time, ok bool) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return until, false
-	}
-	text, err := base64.RawURLEncoding.DecodeString(parts[1])
-	var claims struct{ Exp float64 }
-	if err != nil || json.Unmarshal(text, &claims) != nil || claims.Exp <= 0 {
-		return until, false
-	}
-	return time.Unix(int64(claims.Exp), 0), true
-}
-
-// lasting finds what is good until a moment.
-func (d *doctor) lasting(what, text string, until time.Time) {
-	text = fmt.Sprintf("%s, until %s", text, until.UTC().Format(time.RFC3339))
-	switch left := time.Until(until); {
-	case left <= 0:
-		d.failed(what, agent.Errorf(agent.CodeDenied, "%s, which is over", text), "renew it")
-	case left < expiryWarning:
-		d.found(what, verdictWarning, text, "renew it")
-	default:
-		d.found(what, verdictOK, text, "")
-	}
-}
-
-// nameOf is what a certificate says it is of, and who says so.
-func nameOf(c *x509.Certificate) string {
-	names := c.DNSNames
-	for _, ip := range c.IPAddresses {
-		names = append(names, ip.String())
-	}
-	for _, u := range c.URIs {
-		names = append(names, u.String())
-	}
-	if c.Subject.CommonName != "" {
-		names = []string{c.Subject.CommonName}
-	}
-	return fmt.Sprintf("%s, as %s says", strings.Join(names, ", "), cmp.Or(c.Issuer.CommonName, c.Issuer.String()))
-}

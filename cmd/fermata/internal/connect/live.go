@@ -1,8 +1,7 @@
-package main
+package connect
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -34,34 +33,34 @@ func (b brokerConn) close() {
 	}
 }
 
-// broker is both ends of live events over the broker that the environment names; nil
+// Broker is both ends of live events over the broker that the environment names; nil
 // where it names none. A broker that is away is waited for by nobody: what is live may
 // be lost.
-func (c *cli) broker() (*nats.Live, error) {
+func (c *Connector) Broker() (*nats.Live, error) {
 	place, err := secret.Get(env.Live)
 	if c.brokerConn.Live != nil || place == "" || err != nil {
 		return c.brokerConn.Live, err
 	}
-	if err := checkBrokers(place); err != nil {
+	if err := CheckBrokers(place); err != nil {
 		return nil, err
 	}
 	ring, err := env.Keyring()
 	if err != nil {
 		return nil, err
 	}
-	conn, err := broker.Connect(place, broker.Name("fermata"), broker.MaxReconnects(-1), broker.RetryOnFailedConnect(true), broker.Timeout(dialPatience),
-		broker.ErrorHandler(func(_ *broker.Conn, _ *broker.Subscription, err error) { c.Note("live events: %v", err) }))
+	conn, err := broker.Connect(place, broker.Name("fermata"), broker.MaxReconnects(-1), broker.RetryOnFailedConnect(true), broker.Timeout(DialPatience),
+		broker.ErrorHandler(func(_ *broker.Conn, _ *broker.Subscription, err error) { c.Notify("live events: %v", err) }))
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the broker that %s names: %w", env.Live, err)
 	}
 	c.brokerConn = brokerConn{conn: conn, holds: nats.NewHolds(conn, &nats.Options{Keys: ring}), Live: nats.New(conn, &nats.Options{Keys: ring, Unreadable: func(session string, err error) {
-		c.Note("what session %s says right now can't be read: %v", session, err)
+		c.Notify("what session %s says right now can't be read: %v", session, err)
 	}})}
 	return c.brokerConn.Live, nil
 }
 
-// checkBrokers refuses what names no broker. It quotes nothing: there may be a password.
-func checkBrokers(place string) error {
+// CheckBrokers refuses what names no broker. It quotes nothing: there may be a password.
+func CheckBrokers(place string) error {
 	for one := range strings.SplitSeq(place, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
@@ -71,17 +70,17 @@ func checkBrokers(place string) error {
 	return nil
 }
 
-// liveEnds are both ends of live events.
-type liveEnds interface {
+// LiveEnds are both ends of live events.
+type LiveEnds interface {
 	live.Sink
 	live.Source
 }
 
-// liveEnds are those that reach other processes: the broker that the environment names, or
+// LiveEnds are those that reach other processes: the broker that the environment names, or
 // else the endpoint on loopback of the process that has the embedded server. Nil if
 // there is none.
-func (c *cli) liveEnds(s *server) (liveEnds, error) {
-	b, err := c.broker()
+func (c *Connector) LiveEnds(s *Server) (LiveEnds, error) {
+	b, err := c.Broker()
 	switch {
 	case err != nil:
 		return nil, err
@@ -91,11 +90,11 @@ func (c *cli) liveEnds(s *server) (liveEnds, error) {
 		return s.live, nil
 	}
 	if c.local == nil {
-		dir, err := c.dataDir()
+		dir, err := c.DataDir()
 		if err != nil {
 			return nil, nil // a server elsewhere needs none
 		}
-		c.local = loopback.Find(dir, s.addr)
+		c.local = loopback.Find(dir, s.Addr)
 	}
 	if c.local == nil {
 		return nil, nil
@@ -106,20 +105,20 @@ func (c *cli) liveEnds(s *server) (liveEnds, error) {
 // openLiveEndpoint opens the endpoint of live events beside an embedded server of this
 // process, unless a broker does its work. Without it runs go on, and are shown without
 // pieces.
-func (c *cli) openLiveEndpoint(s *server, dir string) {
-	if secret.IsSet(env.Live) || !s.inProcess() {
+func (c *Connector) openLiveEndpoint(s *Server, dir string) {
+	if secret.IsSet(env.Live) || !s.InProcess() {
 		return
 	}
 	var err error
-	if s.live, err = loopback.Open(dir, s.addr); err != nil {
-		c.Note("fermata: other processes don't hear what models say while they say it: %v", err)
+	if s.live, err = loopback.Open(dir, s.Addr); err != nil {
+		c.Notify("fermata: other processes don't hear what models say while they say it: %v", err)
 	}
 }
 
-// subscribe subscribes to what a session says right now: from other processes, or within
+// Subscribe subscribes to what a session says right now: from other processes, or within
 // this one.
-func (c *cli) subscribe(ctx context.Context, s *server, here *live.Hub, session string) (*live.Subscription, error) {
-	far, err := c.liveEnds(s)
+func (c *Connector) Subscribe(ctx context.Context, s *Server, here *live.Hub, session string) (*live.Subscription, error) {
+	far, err := c.LiveEnds(s)
 	switch {
 	case err != nil:
 		return nil, err
@@ -127,36 +126,4 @@ func (c *cli) subscribe(ctx context.Context, s *server, here *live.Hub, session 
 		return far.Subscribe(ctx, session)
 	}
 	return here.Subscribe(ctx, session)
-}
-
-// checkBroker connects to the broker that the environment names, if it names one.
-func (d *doctor) checkBroker() {
-	place, err := secret.Get(env.Live)
-	if err != nil {
-		d.failed("live", err, "correct it, or unset it")
-		return
-	}
-	if place == "" {
-		return
-	}
-	if err := checkBrokers(place); err != nil {
-		d.failed("live", err, "correct it, or unset it")
-	} else if err := reachBroker(place); err != nil {
-		d.found("live", verdictWarning, err.Error(), "start the broker, or correct "+env.Live)
-	} else {
-		d.found("live", verdictOK, "the broker that "+env.Live+" names answers", "")
-	}
-}
-
-// reachBroker connects once. The error says nothing of the place, which may have a password.
-func reachBroker(place string) error {
-	conn, err := broker.Connect(place, broker.Name("fermata-doctor"), broker.Timeout(dialPatience))
-	if err != nil {
-		return fmt.Errorf("the broker that %s names can't be reached, and who watches runs misses what models say while they say it: %w", env.Live, err)
-	}
-	defer conn.Close()
-	if err := conn.FlushTimeout(dialPatience); err != nil {
-		return fmt.Errorf("the broker that %s names does not answer: %w", env.Live, err)
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package connect
 
 import (
 	"os"
@@ -10,13 +10,13 @@ import (
 	"github.com/fermata-agents/fermata/devserver"
 )
 
-// lockName is the lock of the embedded server in its data directory.
-const lockName = "temporal.lock"
+// LockName is the lock of the embedded server in its data directory.
+const LockName = "temporal.lock"
 
-// dataDir is where the embedded server and the store are: the place that a
+// DataDir is where the embedded server and the store are: the place that a
 // devserver without options has, so that programs and commands find the same.
-func (c *cli) dataDir() (string, error) {
-	dir := c.data
+func (c *Connector) DataDir() (string, error) {
+	dir := c.Data
 	if dir == "" {
 		own, err := devserver.DefaultDataDir()
 		if err != nil {
@@ -26,7 +26,7 @@ func (c *cli) dataDir() (string, error) {
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return "", agent.Errorf(agent.CodeInvalidInput, "the data directory %s: %w", c.data, err)
+		return "", agent.Errorf(agent.CodeInvalidInput, "the data directory %s: %w", c.Data, err)
 	}
 	return dir, nil
 }
@@ -34,7 +34,7 @@ func (c *cli) dataDir() (string, error) {
 // hasServer reports whether some process has the embedded server of the directory.
 // It may be starting, and it may be gone when this returns.
 func hasServer(dir string) bool {
-	path := filepath.Join(dir, lockName)
+	path := filepath.Join(dir, LockName)
 	if _, err := os.Stat(path); err != nil {
 		return false
 	}

@@ -1,4 +1,4 @@
-package main
+package connect
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"go.temporal.io/api/taskqueue/v1"
 )
 
-// whyUnrouted says why none of the workers that poll the task queue gets a run, and the command
+// WhyUnrouted says why none of the workers that poll the task queue gets a run, and the command
 // that changes it: with Worker Versioning only those of the current build do. Both are empty
 // if one does, if none polls, or if the server does not tell.
-func (c *cli) whyUnrouted(ctx context.Context, s *server) (why, do string) {
-	d, err := s.DescribeTaskQueue(ctx, c.queue(), enums.TASK_QUEUE_TYPE_WORKFLOW)
+func (c *Connector) WhyUnrouted(ctx context.Context, s *Server) (why, do string) {
+	d, err := s.DescribeTaskQueue(ctx, c.Queue(), enums.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
 		return "", ""
 	}
@@ -32,18 +32,18 @@ func (c *cli) whyUnrouted(ctx context.Context, s *server) (why, do string) {
 	current, mine := routes.GetCurrentDeploymentVersion(), here[0].GetDeploymentOptions()
 	switch {
 	case current == nil:
-		why = fmt.Sprintf("%s polls the task queue %s and gets no run: no build of deployment %s is current", here[0].GetIdentity(), c.queue(), mine.GetDeploymentName())
+		why = fmt.Sprintf("%s polls the task queue %s and gets no run: no build of deployment %s is current", here[0].GetIdentity(), c.Queue(), mine.GetDeploymentName())
 	default:
-		why = fmt.Sprintf("%s polls the task queue %s and gets no run: build %s of deployment %s is current, and no worker of it is here", here[0].GetIdentity(), c.queue(), current.GetBuildId(), current.GetDeploymentName())
+		why = fmt.Sprintf("%s polls the task queue %s and gets no run: build %s of deployment %s is current, and no worker of it is here", here[0].GetIdentity(), c.Queue(), current.GetBuildId(), current.GetDeploymentName())
 	}
 	if !versioned(mine) {
-		return why, c.commandLine("worker --deployment %s --build %s", current.GetDeploymentName(), current.GetBuildId())
+		return why, c.CommandLine("worker --deployment %s --build %s", current.GetDeploymentName(), current.GetBuildId())
 	}
 	do = fmt.Sprintf("worker deployment set-current-version --deployment-name %s --build-id %s", mine.GetDeploymentName(), mine.GetBuildId())
-	if c.namespace != "" {
-		do += " --namespace " + shellWord(c.namespace)
+	if c.Namespace != "" {
+		do += " --namespace " + ShellWord(c.Namespace)
 	}
-	return why, c.temporalLine(s, do)
+	return why, c.TemporalLine(s, do)
 }
 
 // isCurrent reports whether new runs go to a worker; without a current build they go to

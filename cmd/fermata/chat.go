@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/live"
 )
@@ -280,7 +281,7 @@ func (t *chat) message(ctx context.Context, text string, mode agent.SendMode) er
 	}
 	soon, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
-	line, run, err := t.deliver(soon, t.runs, t.session, text, &fermata.SendOptions{Mode: mode, By: whoami(), Agent: t.runner.agent})
+	line, run, err := t.deliver(soon, t.runs, t.session, text, &fermata.SendOptions{Mode: mode, By: env.User(), Agent: t.runner.agent})
 	if err != nil {
 		t.failed(ctx, err)
 		return ctx.Err()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
@@ -61,7 +62,7 @@ func (t *chat) verb(ctx context.Context, name, text string) error {
 	case "/stop":
 		ack, err = t.run.Stop(soon, text, 0)
 	default:
-		ack, err = t.run.Resume(soon, &fermata.ResumeOptions{Message: text, By: whoami()})
+		ack, err = t.run.Resume(soon, &fermata.ResumeOptions{Message: text, By: env.User()})
 	}
 	if err != nil {
 		t.failed(ctx, noAnswer(t.session, err))

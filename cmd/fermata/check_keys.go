@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 )
@@ -55,7 +54,7 @@ func (d *doctor) checkSecurity() {
 	}{
 		{"encryption keys", env.Encryption, secret.IsSet(env.Encryption)},
 		{"approval keys", env.ApprovalKeys.Public, secret.IsSet(env.ApprovalKeys.Public)},
-		{"a policy", env.Policy, d.policy != "" || os.Getenv(env.Policy) != ""},
+		{"a policy", env.Policy, d.host.policy != "" || os.Getenv(env.Policy) != ""},
 		{"an audit", env.Audit, os.Getenv(env.Audit) != ""},
 		{"a daily limit", "daily in " + filepath.Base(d.file.Path), d.file.Daily != (agent.DailyLimits{})},
 	} {
@@ -109,15 +108,3 @@ func (d *doctor) namesApprovers() bool {
 		return slices.ContainsFunc(def.Rules, func(r agent.Rule) bool { return len(r.Approvers) > 0 })
 	})
 }
-
-// unproven says what approvals are worth that anybody may give, where the worker starts
-// programs that could; empty if there is nothing to say.
-func unproven(f *agentsfile.File) string {
-	agents, programs := f.UnprovenApprovals()
-	if len(agents) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s may approve what %s asks for, if they reach Temporal: its rules name no approvers", strings.Join(programs, " and "), strings.Join(agents, " or "))
-}
-
-const unprovenRemedy = "name approvers in these rules, who prove it with a token, or run the worker where its programs can't reach Temporal"

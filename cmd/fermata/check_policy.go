@@ -8,7 +8,7 @@ import (
 
 // checkPolicy looks at the file that says who may say what to runs.
 func (d *doctor) checkPolicy() {
-	policy, err := d.readPolicy()
+	policy, err := d.host.readPolicy()
 	if err != nil {
 		d.failed("policy", err, "correct the file")
 		return

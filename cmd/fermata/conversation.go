@@ -1,16 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
@@ -144,7 +143,7 @@ func (v *conversation) ask(ctx context.Context, open []agent.Request) error {
 		case err != nil:
 			return err
 		}
-		if _, err := v.decide(ctx, v.runs, q, decision{AnswerTo: a, by: whoami()}); err != nil {
+		if _, err := v.decide(ctx, v.runs, q, decision{AnswerTo: a, by: env.User()}); err != nil {
 			v.failed(ctx, err) // somebody else may have answered
 		}
 	}
@@ -209,6 +208,3 @@ func (v *conversation) leaving(why, what string) {
 	}
 	v.Note("%s; %s", why, v.continuesText(what))
 }
-
-// whoami is who answers, where nobody says so: a claim.
-func whoami() string { return cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME")) }

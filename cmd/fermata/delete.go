@@ -65,7 +65,7 @@ func (e *deleteRun) do(ctx context.Context, session string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	if err := e.recordKey(audit.Entry{What: "delete", Session: session}); err != nil {
+	if err := e.host.Audit.Key(audit.Entry{What: "delete", Session: session}); err != nil {
 		return err
 	}
 	done, err := runs.Delete(ctx, session)

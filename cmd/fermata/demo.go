@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"embed"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -74,7 +74,7 @@ func (c *cli) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.stopWorker(w)
+	defer c.host.stopWorker(w)
 	return c.demoRun(ctx, s, session, data, hub)
 }
 
@@ -102,22 +102,15 @@ func (c *cli) startDemoWorker(ctx context.Context, s *connect.Server, dir string
 	if err != nil {
 		return nil, err
 	}
-	w, err := worker.New(s.Client, &worker.Options{
+	return startWith(ctx, s, &worker.Options{
 		TaskQueue: c.Queue(), Tools: place.Tools(), Models: map[string]model.Model{demoModel: script}, Store: store,
-		Logger: c.Log.Logger, Temporal: stopsWithin(runPatience), Live: hub, Build: version(),
+		Logger: c.Log.Logger, Temporal: stopsWithin(runPatience), Live: hub, Build: version.Program(),
 		Agents: []agent.Definition{{
 			Name: demoAgent, Model: demoModel, Instructions: "You mend programs. Look before you write, and let the test decide.",
 			Tools:  []string{workspace.ReadTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool},
 			Limits: agent.Limits{Turns: 12},
 		}},
-	})
-	if err == nil {
-		err = w.Start(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(err, place.Close())
-	}
-	return &localWorker{w, place, func() {}}, nil
+	}, place)
 }
 
 func (c *cli) demoRun(ctx context.Context, s *connect.Server, session, data string, hub *live.Hub) error {

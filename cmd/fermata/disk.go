@@ -18,13 +18,13 @@ const diskEvery = 10 * time.Second
 
 // watchDisks logs, until the context ends, when a disk becomes full and when it has room
 // again, and measures them.
-func (c *cli) watchDisks(ctx context.Context, s *connect.Server) error {
-	all := c.Folders(s)
-	if err := c.measureDisks(all); err != nil {
+func (h *host) watchDisks(ctx context.Context, s *connect.Server) error {
+	all := h.Folders(s)
+	if err := h.measureDisks(all); err != nil {
 		return err
 	}
 	full := map[string]bool{}
-	c.logDisks(all, full)
+	h.logDisks(all, full)
 	go func() {
 		look := time.NewTicker(diskEvery)
 		defer look.Stop()
@@ -33,7 +33,7 @@ func (c *cli) watchDisks(ctx context.Context, s *connect.Server) error {
 			case <-ctx.Done():
 				return
 			case <-look.C:
-				c.logDisks(all, full)
+				h.logDisks(all, full)
 			}
 		}
 	}()
@@ -41,25 +41,25 @@ func (c *cli) watchDisks(ctx context.Context, s *connect.Server) error {
 }
 
 // logDisks logs what has changed since the last look.
-func (c *cli) logDisks(all []disk.Folder, full map[string]bool) {
+func (h *host) logDisks(all []disk.Folder, full map[string]bool) {
 	for _, f := range all {
 		err := f.CheckSpace()
 		switch {
 		case err != nil && !full[f.Path]:
-			c.Log.Error("disk full", zap.String("of", f.What), zap.String("path", f.Path), zap.Error(err))
+			h.Log.Error("disk full", zap.String("of", f.What), zap.String("path", f.Path), zap.Error(err))
 		case err == nil && full[f.Path]:
-			c.Log.Warn("disk has room again", zap.String("of", f.What), zap.String("path", f.Path))
+			h.Log.Warn("disk has room again", zap.String("of", f.What), zap.String("path", f.Path))
 		}
 		full[f.Path] = err != nil
 	}
 }
 
 // measureDisks exports how much is free, where metrics go anywhere.
-func (c *cli) measureDisks(all []disk.Folder) error {
-	if c.exports.meters == nil {
+func (h *host) measureDisks(all []disk.Folder) error {
+	if h.Meters == nil {
 		return nil
 	}
-	_, err := c.exports.meters.Meter("github.com/fermata-agents/fermata/cmd/fermata").Int64ObservableGauge("fermata.disk.free", metric.WithUnit("By"),
+	_, err := h.Meters.Meter("github.com/fermata-agents/fermata/cmd/fermata").Int64ObservableGauge("fermata.disk.free", metric.WithUnit("By"),
 		metric.WithDescription("What may still be written where the store and the embedded server keep their data."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			for _, f := range all {

@@ -86,7 +86,7 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	}
 	options := fermata.ExportOptions{Key: key, ValidFor: o.lasts, NoExpiry: o.forever}
 	return c.WithServer(ctx, func(_ *connect.Server, runs *fermata.Client) error {
-		if err := c.recordKey(audit.Entry{What: "export", Session: o.session}); err != nil {
+		if err := c.host.Audit.Key(audit.Entry{What: "export", Session: o.session}); err != nil {
 			return err
 		}
 		e, err := c.writeExport(ctx, runs, o, options)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -45,5 +47,5 @@ func TestVersion(t *testing.T) {
 	require.Contains(t, r.out, "Temporal SDK v")
 	short := inProcess(t, "--version")
 	require.Zero(t, short.exit)
-	require.Equal(t, version()+"\n", short.out)
+	require.Equal(t, version.Program()+"\n", short.out)
 }

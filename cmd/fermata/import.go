@@ -54,7 +54,7 @@ func (c *cli) importFile(ctx context.Context, path, by string) error {
 	return c.WithServer(ctx, func(_ *connect.Server, runs *fermata.Client) error {
 		ctx, cancel := context.WithTimeout(ctx, importWithin)
 		defer cancel()
-		if err := c.recordKey(audit.Entry{What: "import"}); err != nil {
+		if err := c.host.Audit.Key(audit.Entry{What: "import"}); err != nil {
 			return err
 		}
 		e, err := runs.Import(ctx, f, fermata.ImportOptions{Keys: keys, By: byOr(by)})

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -31,7 +32,7 @@ func (v *conversation) pressInterrupt(ctx context.Context) error {
 		err   error
 	}
 	// One id for all ways that it is said in, so that it has one effect.
-	order := agent.InterruptCommand{CommandHeader: agent.CommandHeader{ID: uuid.NewString(), Run: v.run.ID, By: whoami()}, Reason: "Ctrl-C"}
+	order := agent.InterruptCommand{CommandHeader: agent.CommandHeader{ID: uuid.NewString(), Run: v.run.ID, By: env.User()}, Reason: "Ctrl-C"}
 	done := make(chan said, 1)
 	saying, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,13 +126,13 @@ func (v *conversation) chosen(ctx context.Context, line string) error {
 	case word == "l" || word == "leave":
 		return errDetached
 	case word == "s" || word == "stop":
-		_, err = v.run.Stop(ctx, "stopped by "+cmp.Or(whoami(), "somebody"), 0)
+		_, err = v.run.Stop(ctx, "stopped by "+cmp.Or(env.User(), "somebody"), 0)
 	case word == "r" || word == "resume":
-		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{By: whoami()})
+		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{By: env.User()})
 	case len(line) < 2:
 		return errUnchosen
 	default:
-		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{Message: line, By: whoami()})
+		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{Message: line, By: env.User()})
 	}
 	return noAnswer(v.run.Session, err)
 }

@@ -2,15 +2,11 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
-	"slices"
 
-	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/internal/durable"
 )
@@ -18,14 +14,9 @@ import (
 // maxPolicy bounds the file, in bytes.
 const maxPolicy = 1 << 20
 
-// policyFlag gives a command that works the flag --policy.
-func (c *cli) policyFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.policy, "policy", "", "file that says who may say what to runs (default "+env.Policy+")")
-}
-
 // readPolicy reads the policy of this process; nil if no file is named.
-func (c *cli) readPolicy() (agent.Policy, error) {
-	path := c.policy
+func (h *host) readPolicy() (agent.Policy, error) {
+	path := h.policy
 	if path == "" {
 		path = os.Getenv(env.Policy)
 	}
@@ -69,18 +60,3 @@ func policyOf(raw []byte) (agent.Policy, error) {
 	}
 	return *file.Policy, nil
 }
-
-// unknownPolicyAgents says which permits name an agent that the file does not have: if it is misspelt,
-// the one that was meant is bound by nothing.
-func unknownPolicyAgents(policy agent.Policy, f *agentsfile.File) (list []string) {
-	for i, p := range policy {
-		for _, name := range p.Agents {
-			if !slices.ContainsFunc(f.Agents, func(def agent.Definition) bool { return agent.MatchesAny([]string{name}, def.Name) }) {
-				list = append(list, fmt.Sprintf("policy[%d] names agent %q, and no agent here is called so", i, name))
-			}
-		}
-	}
-	return list
-}
-
-const unknownPolicyAgentsRemedy = "correct the name, unless agents of other workers are meant"

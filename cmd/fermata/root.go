@@ -12,19 +12,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/logging"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/terminal"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 )
 
 // cli is one invocation of the command.
 type cli struct {
 	render.Streams
 	*connect.Connector
+	// host starts workers in this process.
+	host    *host
 	in      io.Reader
 	verbose bool
 	// terminal tells that a person sits at standard input and output, who can be asked.
@@ -33,14 +35,8 @@ type cli struct {
 	keys *terminal.Keys
 	// asker is what that person is asked by, once somebody was.
 	asker *console.Console
-	// deployment and build are the worker's version; empty if it has none of its own.
-	deployment, build string
-	// policy is the file that says who may say what; empty for that of the environment.
-	policy string
 	// exports is where a worker of this process tells what runs do.
-	exports exports
-	// audit is the record that this process adds to, once it was asked for; nil if there is none.
-	audit *audit.Writer
+	exports Exporters
 	// workBegan tells that the command's own work has begun: errors before are of usage.
 	workBegan bool
 }
@@ -49,6 +45,7 @@ func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
 	c := &cli{in: stdin, terminal: terminal.Is(stdin) && terminal.Is(stdout), keys: terminal.NewKeys(func() {})}
 	c.Out, c.Err = terminal.Open(stdout, stderr)
 	c.Connector = &connect.Connector{Notify: c.Note}
+	c.host = &host{Connector: c.Connector, Audit: &auditRecord{}}
 	return c
 }
 
@@ -62,14 +59,12 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	root.SetErr(c.Err)
 	defer c.Close()
 	defer func() {
-		if c.audit != nil {
-			if err := c.audit.Close(); err != nil {
-				c.Note("fermata: %v", err)
-			}
+		if err := c.host.Audit.Close(); err != nil {
+			c.Note("fermata: %v", err)
 		}
 	}()
 	defer func() {
-		if err := c.exports.flush(); err != nil {
+		if err := c.exports.Flush(); err != nil {
 			c.Note("fermata: %v", err)
 		}
 	}()
@@ -112,7 +107,7 @@ process, with its data in the data directory.`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       version(),
+		Version:       version.Program(),
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
 			c.workBegan, c.Log = true, logging.New(c.Err, c.verbose)
 		},
@@ -136,6 +131,14 @@ process, with its data in the data directory.`,
 		c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.chatCommand(), c.deleteCommand(),
 		c.exportCommand(), c.importCommand(), c.scheduleCommand(), c.codecCommand(), c.auditCommand())
 	return root
+}
+
+// observe sends traces and metrics to where the environment says. It comes before the
+// server is dialled, whose client counts too.
+func (c *cli) observe(ctx context.Context) (err error) {
+	c.exports, err = Open(ctx, c.Err, c.Log.Logger)
+	c.Meters, c.host.Observer = c.exports.Meters, c.exports.Observer
+	return err
 }
 
 // jsonFlag gives a command the flag --json.

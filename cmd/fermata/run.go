@@ -14,6 +14,7 @@ import (
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -129,7 +130,7 @@ func (r *runner) do(ctx context.Context) error {
 // close gives back what this process has: the worker, then the server.
 func (r *runner) close() {
 	if r.worker != nil {
-		r.stopWorker(r.worker)
+		r.host.stopWorker(r.worker)
 	}
 	if r.server != nil {
 		r.server.Close()
@@ -185,7 +186,7 @@ const maxPriority = 5
 
 // startOptions reads what the flags say of the start.
 func (r *runner) startOptions() (o fermata.StartOptions, err error) {
-	o.Session, o.By, o.Carry, o.Priority = r.session, whoami(), agent.Carry(r.carry), r.priority
+	o.Session, o.By, o.Carry, o.Priority = r.session, env.User(), agent.Carry(r.carry), r.priority
 	switch o.Carry {
 	case agent.CarryInherit, agent.CarryCompact, agent.CarryReset:
 	default:
@@ -269,7 +270,7 @@ func (r *runner) findWorker(ctx context.Context) error {
 			return agent.Errorf(agent.CodeInvalidInput, "--model is for a worker in this process, and %s polls the task queue %s already: choose the model there, or use another --task-queue", names[0], r.Queue())
 		}
 		r.Note("worker %s", strings.Join(names, ", "))
-		return r.sameAgents(r.server, r.file)
+		return r.host.sameAgents(r.server, r.file)
 	}
 	if r.file == nil {
 		return r.NoWorker(ctx, r.server, ", or write "+agentsfile.DefaultName+" here; with --detach the run is started all the same, and waits")
@@ -287,11 +288,11 @@ func (r *runner) workHere(ctx context.Context) error {
 
 // startLocalWorker starts a worker in this process for the agents as the file has them.
 func (r *runner) startLocalWorker(ctx context.Context) error {
-	if err := r.claimQueue(ctx, r.server, r.runs, r.file); err != nil {
+	if err := r.host.claimQueue(ctx, r.server, r.runs, r.file); err != nil {
 		return err
 	}
 	var err error
-	r.worker, err = r.startWorker(ctx, r.server, r.file, runPatience, r.live)
+	r.worker, err = r.host.startWorker(ctx, r.server, r.file, runPatience, r.live)
 	return err
 }
 

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/google/uuid"
@@ -77,21 +75,6 @@ func (c *cli) textOf(text, what string) (string, error) {
 		return "", agent.Errorf(agent.CodeTooLarge, "%s has more than %d bytes", what, agent.MaxPayload)
 	}
 	return text, nil
-}
-
-// readFile reads a file that a flag names, of at most so many bytes: a wrong path may name
-// one without end.
-func readFile(path string, most int) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
-	if err == nil && len(raw) > most {
-		err = fmt.Errorf("%s has more than %d bytes", path, most)
-	}
-	return raw, err
 }
 
 // sentLine says which run has a message, for programs.

@@ -185,7 +185,7 @@ func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordKey(audit.Entry{What: "store rekey"}); err != nil {
+	if err := c.host.Audit.Key(audit.Entry{What: "store rekey"}); err != nil {
 		return err
 	}
 	done, err := s.Rekey(ctx, o)

@@ -134,7 +134,7 @@ func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, sig
 		return noAnswer(o.session, err)
 	}
 	claim.Edits, claim.Always, claim.Expires = signals.EditsOf(json.RawMessage(o.edit)), o.always, time.Now().Add(o.lasts)
-	if err := c.recordKey(audit.Entry{What: "token", Session: o.session, Request: o.request, Principal: o.principal, Key: signer.ID()}); err != nil {
+	if err := c.host.Audit.Key(audit.Entry{What: "token", Session: o.session, Request: o.request, Principal: o.principal, Key: signer.ID()}); err != nil {
 		return err
 	}
 	token, err := signer.Mint(claim)

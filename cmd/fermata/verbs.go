@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
 // verbRun is one pause, interrupt, stop or cancel, of one session or of many.
@@ -102,7 +103,7 @@ func (c *cli) byFlag(cmd *cobra.Command, by *string) {
 // byOr is who says something.
 func byOr(by string) string {
 	if by == "" {
-		return whoami()
+		return env.User()
 	}
 	return by
 }

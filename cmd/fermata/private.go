@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/audit"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
@@ -26,21 +25,21 @@ func namesKeys(variable string) bool {
 
 // private are the paths that are this program's own, and that no tool of its agents may
 // touch: the data directory, the store, and what the environment names of files.
-func (c *cli) private() (list []string, err error) {
-	dir, err := c.DataDir()
+func (h *host) private() (list []string, err error) {
+	dir, err := h.DataDir()
 	if err != nil {
 		return nil, err
 	}
 	list = append(list, dir)
-	place, err := c.StorePlace()
+	place, err := h.StorePlace()
 	if err != nil {
 		return nil, err
 	}
 	if !strings.Contains(place, "://") {
 		list = append(list, place)
 	}
-	if c.policy != "" {
-		policy, err := filepath.Abs(c.policy)
+	if h.policy != "" {
+		policy, err := filepath.Abs(h.policy)
 		if err != nil {
 			return nil, err
 		}
@@ -69,16 +68,4 @@ func (c *cli) private() (list []string, err error) {
 		list = append(list, filepath.Join(config, "temporalio", "temporal.toml"))
 	}
 	return list, nil
-}
-
-// unheldRemedy is what to do about a program that nothing holds.
-const unheldRemedy = "leave confine out, or run the worker in a container or a virtual machine of its own"
-
-// unheld says which programs nothing holds; empty if none.
-func unheld(f *agentsfile.File) string {
-	programs := f.UnconfinedPrograms()
-	if len(programs) == 0 {
-		return ""
-	}
-	return "nothing holds " + strings.Join(programs, " and ") + ": they may do all that the worker's user may, and rewrite " + f.Path + " and what it names"
 }

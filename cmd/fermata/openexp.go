@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -16,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 	"github.com/fermata-agents/fermata/telemetry"
 )
 
@@ -23,61 +25,64 @@ import (
 // taken. What nobody took by then is lost.
 const flushPatience = 5 * time.Second
 
-// exports is where a process with a worker tells what runs do; zero if nowhere.
-type exports struct {
-	observer *telemetry.Telemetry
-	tracers  *sdktrace.TracerProvider
-	meters   *sdkmetric.MeterProvider
+// Exporters send traces and metrics of what the runs of this process do. The zero value
+// sends none.
+type Exporters struct {
+	// Observer makes them; nil makes none.
+	Observer *telemetry.Telemetry
+	// Meters count what clients do; nil counts nothing.
+	Meters  *sdkmetric.MeterProvider
+	tracers *sdktrace.TracerProvider
 }
 
-// observe makes traces and metrics of what the runs of this process do, where the
-// environment says where to: before the server is dialled, whose client counts too.
-func (c *cli) observe(ctx context.Context) error {
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { c.Log.Warn("telemetry", zap.Error(err)) }))
-	spans, err := spanExporter(ctx, c.Err)
+// Open opens the exporters that the environment names. console is where a person sees what
+// they send, if the environment says so.
+func Open(ctx context.Context, console io.Writer, log *zap.Logger) (e Exporters, err error) {
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("telemetry", zap.Error(err)) }))
+	spans, err := spanExporter(ctx, console)
 	if err != nil {
-		return wrongExport(err)
+		return e, wrongExport(err)
 	}
-	reader, err := metricReader(ctx, c.Err)
+	reader, err := metricReader(ctx, console)
 	if err != nil {
-		return wrongExport(err)
+		return e, wrongExport(err)
 	}
 	if spans == nil && reader == nil {
-		return nil
+		return e, nil
 	}
-	from, err := resource.New(ctx, resource.WithAttributes(semconv.ServiceName("fermata"), semconv.ServiceVersion(version())),
+	from, err := resource.New(ctx, resource.WithAttributes(semconv.ServiceName("fermata"), semconv.ServiceVersion(version.Program())),
 		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv())
 	if err != nil {
-		return wrongExport(err)
+		return e, wrongExport(err)
 	}
 	var tracers trace.TracerProvider
 	var meters metric.MeterProvider
 	if spans != nil {
-		c.exports.tracers = sdktrace.NewTracerProvider(sdktrace.WithBatcher(spans), sdktrace.WithResource(from), sdktrace.WithIDGenerator(telemetry.IDs()))
-		tracers = c.exports.tracers
+		e.tracers = sdktrace.NewTracerProvider(sdktrace.WithBatcher(spans), sdktrace.WithResource(from), sdktrace.WithIDGenerator(telemetry.IDs()))
+		tracers = e.tracers
 	}
 	if reader != nil {
-		c.exports.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(from))
-		meters, c.Meters = c.exports.meters, c.exports.meters
+		e.Meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(from))
+		meters = e.Meters
 	}
-	c.exports.observer, err = telemetry.New(tracers, meters)
-	return err
+	e.Observer, err = telemetry.New(tracers, meters)
+	return e, err
 }
 
 func wrongExport(err error) error {
 	return agent.Errorf(agent.CodeInvalidInput, "traces and metrics, by the environment: %w", err)
 }
 
-// flush hands over what was told, and waits for a moment until it is taken.
-func (e *exports) flush() error {
+// Flush hands over what was told, and waits for a moment until it is taken.
+func (e *Exporters) Flush() error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushPatience)
 	defer cancel()
 	var shutdowns []func(context.Context) error
 	if e.tracers != nil {
 		shutdowns = append(shutdowns, e.tracers.Shutdown)
 	}
-	if e.meters != nil {
-		shutdowns = append(shutdowns, e.meters.Shutdown)
+	if e.Meters != nil {
+		shutdowns = append(shutdowns, e.Meters.Shutdown)
 	}
 	done := make(chan error, len(shutdowns))
 	for _, shutdown := range shutdowns {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/files"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
@@ -68,7 +69,7 @@ func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
 	if publicKey == "" {
 		return agent.Errorf(agent.CodeInvalidInput, "--public-key is wanted: the file that openssl pkey -in audit.key -pubout has made")
 	}
-	text, err := readFile(publicKey, maxKeyFile)
+	text, err := files.Read(publicKey, maxKeyFile)
 	if err != nil {
 		return agent.Errorf(agent.CodeInvalidInput, "the public key can't be read: %w", err)
 	}

@@ -181,7 +181,7 @@ func TestTheAuditIsTheWorkersOwn(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "key"), nil, 0o600))
 	t.Setenv(env.Audit, filepath.Join(dir, "audit.jsonl"))
 	t.Setenv(env.AuditKey+"_FILE", filepath.Join(dir, "key"))
-	list, err := newCLI(nil, nil, nil).host.private()
+	list, err := newCLI(nil, nil, nil).host.Private()
 	require.NoError(t, err)
 	for _, name := range []string{"audit.jsonl", "audit.jsonl.lock", "key"} {
 		require.Contains(t, list, filepath.Join(dir, name))

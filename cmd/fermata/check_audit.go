@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/auditor"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
@@ -14,7 +15,7 @@ func (d *doctor) checkAudit() {
 	}
 	switch {
 	case agent.CodeOf(err) == agent.CodeNotWritten:
-		d.failed("audit", err, auditRemedy)
+		d.failed("audit", err, auditor.AuditRemedy)
 	case err != nil:
 		d.failed("audit", err, "")
 	case path != "":

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 )
 
@@ -54,7 +55,7 @@ func (d *doctor) checkSecurity() {
 	}{
 		{"encryption keys", env.Encryption, secret.IsSet(env.Encryption)},
 		{"approval keys", env.ApprovalKeys.Public, secret.IsSet(env.ApprovalKeys.Public)},
-		{"a policy", env.Policy, d.host.policy != "" || os.Getenv(env.Policy) != ""},
+		{"a policy", env.Policy, d.host.Policy != "" || os.Getenv(env.Policy) != ""},
 		{"an audit", env.Audit, os.Getenv(env.Audit) != ""},
 		{"a daily limit", "daily in " + filepath.Base(d.file.Path), d.file.Daily != (agent.DailyLimits{})},
 	} {
@@ -75,8 +76,8 @@ func (d *doctor) checkSecurity() {
 // checkApprovers finds rules that name approvers where no token can be proven: what they ask
 // about is decided by its deadline alone.
 func (d *doctor) checkApprovers() {
-	if text := unproven(d.file); text != "" {
-		d.found("approval", verdictWarning, text, unprovenRemedy)
+	if text := localworker.UnprovenApprovals(d.file); text != "" {
+		d.found("approval", verdictWarning, text, localworker.UnprovenRemedy)
 	}
 	if d.namesApprovers() && !secret.IsSet(env.Encryption) {
 		d.found("approval", verdictWarning, "whoever may write to the namespace can go round approvers: without encryption keys they can forge what a step of a run returns", "set "+env.Encryption+", or let nobody but workers and approvers write to the namespace")

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/workspace"
 )
@@ -13,8 +14,8 @@ func (d *doctor) checkSandbox() {
 	if dir := f.Workspace(); dir != "" {
 		d.checkWorkspace(dir, f.WorkspaceOptions())
 	}
-	if text := unheld(f); text != "" {
-		d.found("sandbox", verdictWarning, text, unheldRemedy)
+	if text := localworker.UnconfinedPrograms(f); text != "" {
+		d.found("sandbox", verdictWarning, text, localworker.UnconfinedRemedy)
 	}
 	if f.AsRoot() && os.Geteuid() == 0 {
 		d.found("sandbox", verdictWarning, "programs of tools run as root, without its capabilities: what they leave is root's", "run the worker as another user, and leave as_root out")

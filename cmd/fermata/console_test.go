@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/terminal"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
@@ -59,7 +60,7 @@ func scripted(t *testing.T, roles ...role) *stage {
 	require.NoError(t, err)
 	name := strings.ToLower(t.Name()) + "-" + uuid.NewString()[:8]
 	s := &stage{t: t, temporal: c, name: name, options: worker.Options{
-		TaskQueue: name, Store: dir, Logger: zap.NewNop(), Models: map[string]model.Model{}, Temporal: stopsWithin(time.Second),
+		TaskQueue: name, Store: dir, Logger: zap.NewNop(), Models: map[string]model.Model{}, Temporal: localworker.StopsWithin(time.Second),
 	}}
 	s.flags = []string{"--address", server.Addr(), "--task-queue", name, "--store", home, "--data", home}
 	for _, r := range roles {

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 	"github.com/fermata-agents/fermata/live"
@@ -74,7 +75,7 @@ func (c *cli) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.host.stopWorker(w)
+	defer c.host.Stop(w)
 	return c.demoRun(ctx, s, session, data, hub)
 }
 
@@ -87,7 +88,7 @@ func unpackDemo(dir string) error {
 }
 
 // startDemoWorker starts a worker for the demo's one agent.
-func (c *cli) startDemoWorker(ctx context.Context, s *connect.Server, dir string, hub *live.Hub) (*localWorker, error) {
+func (c *cli) startDemoWorker(ctx context.Context, s *connect.Server, dir string, hub *live.Hub) (*localworker.Worker, error) {
 	script, err := testsuite.LoadScript(filepath.Join(dir, "script.yaml"))
 	if err != nil {
 		return nil, err
@@ -102,9 +103,9 @@ func (c *cli) startDemoWorker(ctx context.Context, s *connect.Server, dir string
 	if err != nil {
 		return nil, err
 	}
-	return startWith(ctx, s, &worker.Options{
+	return localworker.Run(ctx, s, &worker.Options{
 		TaskQueue: c.Queue(), Tools: place.Tools(), Models: map[string]model.Model{demoModel: script}, Store: store,
-		Logger: c.Log.Logger, Temporal: stopsWithin(runPatience), Live: hub, Build: version.Program(),
+		Logger: c.Log.Logger, Temporal: localworker.StopsWithin(runPatience), Live: hub, Build: version.Program(),
 		Agents: []agent.Definition{{
 			Name: demoAgent, Model: demoModel, Instructions: "You mend programs. Look before you write, and let the test decide.",
 			Tools:  []string{workspace.ReadTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool},

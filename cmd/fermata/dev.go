@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 )
 
@@ -103,7 +104,7 @@ func (c *cli) devWorker(ctx context.Context, s *connect.Server, f *agentsfile.Fi
 	if err != nil {
 		return err
 	}
-	defer c.host.stopWorker(w)
+	defer c.host.Stop(w)
 	if err := c.AwaitPolling(ctx, s); err != nil {
 		return err
 	}
@@ -116,23 +117,23 @@ func (c *cli) devWorker(ctx context.Context, s *connect.Server, f *agentsfile.Fi
 }
 
 // until lets a worker work until Ctrl-C, or until it ends by itself: then the error says why.
-func (c *cli) until(ctx context.Context, w *localWorker, patience time.Duration) error {
+func (c *cli) until(ctx context.Context, w *localworker.Worker, patience time.Duration) error {
 	err := w.Wait(ctx)
 	c.Note("stopping; calls in progress have %s", patience)
 	return err
 }
 
 // startSharedWorker starts a worker that is there for others, unless the task queue is somebody else's.
-func (c *cli) startSharedWorker(ctx context.Context, s *connect.Server, f *agentsfile.File, patience time.Duration) (*localWorker, error) {
+func (c *cli) startSharedWorker(ctx context.Context, s *connect.Server, f *agentsfile.File, patience time.Duration) (*localworker.Worker, error) {
 	runs, err := c.Client(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.host.claimQueue(ctx, s, runs, f); err != nil {
+	if err := c.host.ClaimQueue(ctx, s, runs, f); err != nil {
 		return nil, err
 	}
 	c.warnOfKeys(f)
-	return c.host.startWorker(ctx, s, f, patience, nil)
+	return c.host.Start(ctx, s, f, patience, nil)
 }
 
 // dataFlag is what other commands need to find the server of this one.
@@ -226,14 +227,14 @@ works once that version was made current.`,
 	}
 	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
 	c.policyFlag(cmd)
-	cmd.Flags().StringVar(&c.host.deployment, "deployment", "", "name of the Worker Deployment that this worker is a version of (default none)")
-	cmd.Flags().StringVar(&c.host.build, "build", "", "this version, as runs show it (default that of this program)")
+	cmd.Flags().StringVar(&c.host.Deployment, "deployment", "", "name of the Worker Deployment that this worker is a version of (default none)")
+	cmd.Flags().StringVar(&c.host.Build, "build", "", "this version, as runs show it (default that of this program)")
 	c.jsonFlag(cmd, "print one line of JSON when it works")
 	return cmd
 }
 
 func (c *cli) work(ctx context.Context, agents string) error {
-	if c.host.deployment != "" && c.host.build == "" && strings.HasPrefix(version.Program(), "(devel)") {
+	if c.host.Deployment != "" && c.host.Build == "" && strings.HasPrefix(version.Program(), "(devel)") {
 		return agent.Errorf(agent.CodeInvalidInput, "--deployment wants --build: this program has no version of its own, so name each deploy, by a release or a commit")
 	}
 	f, err := agentsFile(ctx, agents)
@@ -256,7 +257,7 @@ func (c *cli) work(ctx context.Context, agents string) error {
 	if err != nil {
 		return err
 	}
-	defer c.host.stopWorker(w)
+	defer c.host.Stop(w)
 	c.noteWorker(f)
 	c.ready(s, f)
 	c.People("ready      pid %d; Ctrl-C stops", os.Getpid())

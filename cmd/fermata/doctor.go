@@ -110,7 +110,7 @@ func (d *doctor) failed(what string, err error, todo string) {
 func (d *doctor) examine(ctx context.Context) error {
 	file, fileErr := agentsFile(ctx, d.agents)
 	d.file = file
-	if private, err := d.host.private(); err == nil && file != nil { // what is wrong is told below
+	if private, err := d.host.Private(); err == nil && file != nil { // what is wrong is told below
 		file.Private = private
 	}
 	if d.checkKeys() {

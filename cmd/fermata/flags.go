@@ -8,5 +8,5 @@ import (
 
 // policyFlag gives a command that works the flag --policy.
 func (c *cli) policyFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.host.policy, "policy", "", "file that says who may say what to runs (default "+env.Policy+")")
+	cmd.Flags().StringVar(&c.host.Policy, "policy", "", "file that says who may say what to runs (default "+env.Policy+")")
 }

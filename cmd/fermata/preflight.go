@@ -65,7 +65,7 @@ func (p *preflight) run(ctx context.Context) error {
 			return err
 		}
 		defer kit.Close()
-		options = p.host.workerOptions(file, kit)
+		options = p.host.Options(file, kit)
 	}
 	s, err := p.Find(ctx)
 	if err != nil {

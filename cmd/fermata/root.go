@@ -13,8 +13,11 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/auditor"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/exporters"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/logging"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/terminal"
@@ -26,7 +29,7 @@ type cli struct {
 	render.Streams
 	*connect.Connector
 	// host starts workers in this process.
-	host    *host
+	host    *localworker.Host
 	in      io.Reader
 	verbose bool
 	// terminal tells that a person sits at standard input and output, who can be asked.
@@ -36,7 +39,7 @@ type cli struct {
 	// asker is what that person is asked by, once somebody was.
 	asker *console.Console
 	// exports is where a worker of this process tells what runs do.
-	exports Exporters
+	exports exporters.Exporters
 	// workBegan tells that the command's own work has begun: errors before are of usage.
 	workBegan bool
 }
@@ -45,7 +48,7 @@ func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
 	c := &cli{in: stdin, terminal: terminal.Is(stdin) && terminal.Is(stdout), keys: terminal.NewKeys(func() {})}
 	c.Out, c.Err = terminal.Open(stdout, stderr)
 	c.Connector = &connect.Connector{Notify: c.Note}
-	c.host = &host{Connector: c.Connector, Audit: &auditRecord{}}
+	c.host = &localworker.Host{Connector: c.Connector, Audit: &auditor.Record{}}
 	return c
 }
 
@@ -136,7 +139,7 @@ process, with its data in the data directory.`,
 // observe sends traces and metrics to where the environment says. It comes before the
 // server is dialled, whose client counts too.
 func (c *cli) observe(ctx context.Context) (err error) {
-	c.exports, err = Open(ctx, c.Err, c.Log.Logger)
+	c.exports, err = exporters.Open(ctx, c.Err, c.Log.Logger)
 	c.Meters, c.host.Observer = c.exports.Meters, c.exports.Observer
 	return err
 }

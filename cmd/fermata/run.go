@@ -15,6 +15,8 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/files"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -37,7 +39,7 @@ type runner struct {
 
 	server *connect.Server
 	runs   *fermata.Client
-	worker *localWorker // nil where a worker elsewhere has the run
+	worker *localworker.Worker // nil where a worker elsewhere has the run
 	run    *fermata.Run
 	live   *live.Hub          // what a worker in this process tells
 	pieces *live.Subscription // what it tells of the run
@@ -130,7 +132,7 @@ func (r *runner) do(ctx context.Context) error {
 // close gives back what this process has: the worker, then the server.
 func (r *runner) close() {
 	if r.worker != nil {
-		r.host.stopWorker(r.worker)
+		r.host.Stop(r.worker)
 	}
 	if r.server != nil {
 		r.server.Close()
@@ -205,7 +207,7 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	if r.briefing == "" {
 		return o, nil
 	}
-	raw, err := readFile(r.briefing, agent.MaxPayload)
+	raw, err := files.Read(r.briefing, agent.MaxPayload)
 	if err != nil {
 		return o, agent.Errorf(agent.CodeInvalidInput, "--briefing can't be read: %w", err)
 	}
@@ -270,7 +272,7 @@ func (r *runner) findWorker(ctx context.Context) error {
 			return agent.Errorf(agent.CodeInvalidInput, "--model is for a worker in this process, and %s polls the task queue %s already: choose the model there, or use another --task-queue", names[0], r.Queue())
 		}
 		r.Note("worker %s", strings.Join(names, ", "))
-		return r.host.sameAgents(r.server, r.file)
+		return r.host.SameAgents(r.server, r.file)
 	}
 	if r.file == nil {
 		return r.NoWorker(ctx, r.server, ", or write "+agentsfile.DefaultName+" here; with --detach the run is started all the same, and waits")
@@ -288,11 +290,11 @@ func (r *runner) workHere(ctx context.Context) error {
 
 // startLocalWorker starts a worker in this process for the agents as the file has them.
 func (r *runner) startLocalWorker(ctx context.Context) error {
-	if err := r.host.claimQueue(ctx, r.server, r.runs, r.file); err != nil {
+	if err := r.host.ClaimQueue(ctx, r.server, r.runs, r.file); err != nil {
 		return err
 	}
 	var err error
-	r.worker, err = r.host.startWorker(ctx, r.server, r.file, runPatience, r.live)
+	r.worker, err = r.host.Start(ctx, r.server, r.file, runPatience, r.live)
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/files"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -31,7 +32,7 @@ func tokenOf(file string) (string, error) {
 	if file == "" {
 		return secret.Get(env.Token)
 	}
-	raw, err := readFile(file, maxTokenFile)
+	raw, err := files.Read(file, maxTokenFile)
 	if err != nil {
 		return "", agent.Errorf(agent.CodeInvalidInput, "the token can't be read: %w", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package files
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// readFile reads a file that a flag names, of at most so many bytes: a wrong path may name
+// Read reads a file that a flag names, of at most so many bytes: a wrong path may name
 // one without end.
-func readFile(path string, most int) ([]byte, error) {
+func Read(path string, most int) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package main
+package localworker
 
 import (
 	"context"
@@ -17,14 +17,14 @@ import (
 // queueOwner remembers in the data directory which agents file its task queue
 // was last worked on with. Runs of one directory must not go on with the tools,
 // and in the workspace, of another.
-func (h *host) queueOwner() (string, error) {
+func (h *Host) queueOwner() (string, error) {
 	dir, err := h.DataDir()
 	return filepath.Join(dir, "queues", url.PathEscape(h.Queue())), err
 }
 
-// claimQueue makes an agents file the owner of the task queue, on the server of
+// ClaimQueue makes an agents file the owner of the task queue, on the server of
 // the data directory. It is refused while runs of another file's agents live there.
-func (h *host) claimQueue(ctx context.Context, s *connect.Server, runs *fermata.Client, f *agentsfile.File) error {
+func (h *Host) ClaimQueue(ctx context.Context, s *connect.Server, runs *fermata.Client, f *agentsfile.File) error {
 	if s.Embedded == nil {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (h *host) claimQueue(ctx context.Context, s *connect.Server, runs *fermata.
 	mine := absPath(f)
 	if other := owner(record); other != "" && other != mine {
 		if names, err := h.Pollers(ctx, s); err != nil || len(names) > 0 {
-			return errors.Join(err, h.sameAgents(s, f))
+			return errors.Join(err, h.SameAgents(s, f))
 		}
 		live, err := h.liveSessions(ctx, runs)
 		if err != nil {
@@ -64,9 +64,9 @@ func owner(record string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// sameAgents refuses to give a run of this directory's agents to a worker that is
+// SameAgents refuses to give a run of this directory's agents to a worker that is
 // known to have another file's.
-func (h *host) sameAgents(s *connect.Server, f *agentsfile.File) error {
+func (h *Host) SameAgents(s *connect.Server, f *agentsfile.File) error {
 	if s.Embedded == nil || f == nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (h *host) sameAgents(s *connect.Server, f *agentsfile.File) error {
 func absPath(f *agentsfile.File) string { return filepath.Join(f.Dir, filepath.Base(f.Path)) }
 
 // liveSessions lists some sessions whose runs are not at an end, on the task queue.
-func (h *host) liveSessions(ctx context.Context, runs *fermata.Client) (live []string, err error) {
+func (h *Host) liveSessions(ctx context.Context, runs *fermata.Client) (live []string, err error) {
 	const enough = 3
 	query := "TaskQueue = " + connect.Quote(h.Queue()) + " AND ExecutionStatus = 'Running'"
 	for l, err := range runs.List(ctx, fermata.ListFilter{Query: query}) {

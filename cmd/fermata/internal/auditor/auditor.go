@@ -1,4 +1,4 @@
-package main
+package auditor
 
 import (
 	"crypto/sha256"
@@ -18,12 +18,12 @@ import (
 	"github.com/fermata-agents/fermata/observe"
 )
 
-// auditRecord adds to the audit that the environment names. The zero value opens it when there
+// Record adds to the audit that the environment names. The zero value opens it when there
 // is something to add.
-type auditRecord struct{ w *audit.Writer }
+type Record struct{ w *audit.Writer }
 
 // open returns the audit; nil if none is named.
-func (a *auditRecord) open() (*audit.Writer, error) {
+func (a *Record) open() (*audit.Writer, error) {
 	if a.w != nil {
 		return a.w, nil
 	}
@@ -36,7 +36,7 @@ func (a *auditRecord) open() (*audit.Writer, error) {
 }
 
 // Close ends this process's part of the audit, if it has one.
-func (a *auditRecord) Close() error {
+func (a *Record) Close() error {
 	if a.w == nil {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (a *auditRecord) Close() error {
 }
 
 // Key records that a key is about to be used. A use that can't be recorded is refused.
-func (a *auditRecord) Key(e audit.Entry) error {
+func (a *Record) Key(e audit.Entry) error {
 	w, err := a.open()
 	if w == nil || err != nil {
 		return err
@@ -55,7 +55,7 @@ func (a *auditRecord) Key(e audit.Entry) error {
 
 // ForWorker is what a worker for an agents file records with, nil for no audit. It begins with
 // what agents the worker has: their names, and the digest of the file with their rules.
-func (a *auditRecord) ForWorker(f *agentsfile.File, log *slog.Logger) (observe.Auditor, error) {
+func (a *Record) ForWorker(f *agentsfile.File, log *slog.Logger) (observe.Auditor, error) {
 	w, err := a.open()
 	if w == nil || err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (a *auditor) add(e audit.Entry) error {
 	defer a.mu.Unlock()
 	switch {
 	case err != nil && !a.bad:
-		a.log.Error("the audit can't be written: verbs are refused, and runs wait", "error", err, "todo", auditRemedy)
+		a.log.Error("the audit can't be written: verbs are refused, and runs wait", "error", err, "todo", AuditRemedy)
 	case err == nil && a.bad:
 		a.log.Warn("the audit is written again")
 	}
@@ -173,5 +173,5 @@ func (a *auditor) Event(s observe.RunEvent) error {
 	return a.add(e)
 }
 
-// auditRemedy is what to do about an audit that can't be written.
-const auditRemedy = "let the worker's user write the file, its lock and its folder, or name another file in " + env.Audit
+// AuditRemedy is what to do about an audit that can't be written.
+const AuditRemedy = "let the worker's user write the file, its lock and its folder, or name another file in " + env.Audit

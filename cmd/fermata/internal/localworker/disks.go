@@ -1,4 +1,4 @@
-package main
+package localworker
 
 import (
 	"context"
@@ -18,7 +18,7 @@ const diskEvery = 10 * time.Second
 
 // watchDisks logs, until the context ends, when a disk becomes full and when it has room
 // again, and measures them.
-func (h *host) watchDisks(ctx context.Context, s *connect.Server) error {
+func (h *Host) watchDisks(ctx context.Context, s *connect.Server) error {
 	all := h.Folders(s)
 	if err := h.measureDisks(all); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (h *host) watchDisks(ctx context.Context, s *connect.Server) error {
 }
 
 // logDisks logs what has changed since the last look.
-func (h *host) logDisks(all []disk.Folder, full map[string]bool) {
+func (h *Host) logDisks(all []disk.Folder, full map[string]bool) {
 	for _, f := range all {
 		err := f.CheckSpace()
 		switch {
@@ -55,7 +55,7 @@ func (h *host) logDisks(all []disk.Folder, full map[string]bool) {
 }
 
 // measureDisks exports how much is free, where metrics go anywhere.
-func (h *host) measureDisks(all []disk.Folder) error {
+func (h *Host) measureDisks(all []disk.Folder) error {
 	if h.Meters == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package localworker
 
 import (
 	"os"
@@ -16,7 +16,7 @@ func TestThePolicyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	read := func(text string) (agent.Policy, error) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		return (&host{policy: path}).readPolicy()
+		return (&Host{Policy: path}).ReadPolicy()
 	}
 	policy, err := read("policy:\n  - {verbs: [stop, cancel], agents: [\"pay*\"], labels: {team: travel}, principals: [ana@acme.com]}\n  - {verbs: [\"*\"], agents: [vault], principals: []}\n")
 	require.NoError(t, err)
@@ -42,10 +42,10 @@ func TestThePolicyFile(t *testing.T) {
 		require.ErrorContains(t, err, says, text)
 	}
 	t.Setenv(env.Policy, path+".none")
-	_, err = (&host{}).readPolicy()
+	_, err = (&Host{}).ReadPolicy()
 	require.ErrorContains(t, err, "the policy can't be read")
 	t.Setenv(env.Policy, "")
-	policy, err = (&host{}).readPolicy()
+	policy, err = (&Host{}).ReadPolicy()
 	require.NoError(t, err)
 	require.Nil(t, policy)
 }

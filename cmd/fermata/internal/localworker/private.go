@@ -1,4 +1,4 @@
-package main
+package localworker
 
 import (
 	"os"
@@ -23,9 +23,9 @@ func namesKeys(variable string) bool {
 		slices.ContainsFunc(keyNames, func(end string) bool { return strings.HasSuffix(variable, end) })
 }
 
-// private are the paths that are this program's own, and that no tool of its agents may
+// Private are the paths that are this program's own, and that no tool of its agents may
 // touch: the data directory, the store, and what the environment names of files.
-func (h *host) private() (list []string, err error) {
+func (h *Host) Private() (list []string, err error) {
 	dir, err := h.DataDir()
 	if err != nil {
 		return nil, err
@@ -38,8 +38,8 @@ func (h *host) private() (list []string, err error) {
 	if !strings.Contains(place, "://") {
 		list = append(list, place)
 	}
-	if h.policy != "" {
-		policy, err := filepath.Abs(h.policy)
+	if h.Policy != "" {
+		policy, err := filepath.Abs(h.Policy)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package main
+package localworker
 
 import (
 	"encoding/json"
@@ -8,22 +8,23 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/files"
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
 // maxPolicy bounds the file, in bytes.
 const maxPolicy = 1 << 20
 
-// readPolicy reads the policy of this process; nil if no file is named.
-func (h *host) readPolicy() (agent.Policy, error) {
-	path := h.policy
+// ReadPolicy reads the policy of this process; nil if no file is named.
+func (h *Host) ReadPolicy() (agent.Policy, error) {
+	path := h.Policy
 	if path == "" {
 		path = os.Getenv(env.Policy)
 	}
 	if path == "" {
 		return nil, nil
 	}
-	raw, err := readFile(path, maxPolicy)
+	raw, err := files.Read(path, maxPolicy)
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the policy can't be read: %w", err)
 	}

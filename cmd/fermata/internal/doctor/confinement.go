@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"os"
@@ -9,21 +9,21 @@ import (
 )
 
 // checkSandbox says what holds the programs of the agents' tools.
-func (d *doctor) checkSandbox() {
+func (d *examination) checkSandbox() {
 	f := d.file
 	if dir := f.Workspace(); dir != "" {
 		d.checkWorkspace(dir, f.WorkspaceOptions())
 	}
 	if text := localworker.UnconfinedPrograms(f); text != "" {
-		d.found("sandbox", verdictWarning, text, localworker.UnconfinedRemedy)
+		d.found("sandbox", Warning, text, localworker.UnconfinedRemedy)
 	}
 	if f.AsRoot() && os.Geteuid() == 0 {
-		d.found("sandbox", verdictWarning, "programs of tools run as root, without its capabilities: what they leave is root's", "run the worker as another user, and leave as_root out")
+		d.found("sandbox", Warning, "programs of tools run as root, without its capabilities: what they leave is root's", "run the worker as another user, and leave as_root out")
 	}
 }
 
 // checkWorkspace looks whether the agents' tools may work in the workspace.
-func (d *doctor) checkWorkspace(dir string, o *workspace.Options) {
+func (d *examination) checkWorkspace(dir string, o *workspace.Options) {
 	w, err := workspace.Open(dir, o)
 	if err != nil {
 		d.failed("workspace", err, "")
@@ -40,27 +40,27 @@ func (d *doctor) checkWorkspace(dir string, o *workspace.Options) {
 		d.failed("shell", err, elsewhere)
 		return
 	}
-	d.checkShell(w, verdictWarning)
+	d.checkShell(w, Warning)
 }
 
 const elsewhere = "see docs/tools.md on what holds programs; a workspace of its own is named so: workspace: ./project"
 
 // checkShell says what holds commands; worst is how bad it is if nothing does.
-func (d *doctor) checkShell(w *workspace.Workspace, worst verdict) {
+func (d *examination) checkShell(w *workspace.Workspace, worst Verdict) {
 	if w.Confined() {
-		d.found("shell", verdictOK, w.Confinement(), "")
+		d.found("shell", OK, w.Confinement(), "")
 		return
 	}
 	d.found("shell", worst, w.Confinement(), "run workers whose agents have shell_run in a container or a virtual machine")
 }
 
 // checkKernel says what would hold commands on this machine.
-func (d *doctor) checkKernel() {
+func (d *examination) checkKernel() {
 	w, err := workspace.Open(".", &workspace.Options{AsRoot: true, Confine: tool.ConfineWherePossible})
 	if err != nil {
 		d.failed("shell", err, "")
 		return
 	}
 	defer w.Close()
-	d.checkShell(w, verdictSkipped)
+	d.checkShell(w, Skipped)
 }

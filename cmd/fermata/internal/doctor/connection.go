@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 
 // checkConnection looks at how the server is spoken to, and as whom. It shakes hands once
 // more, by itself: where a proxy or a resolver leads to the server, it may not find it.
-func (d *doctor) checkConnection(ctx context.Context) {
+func (d *examination) checkConnection(ctx context.Context) {
 	profile, err := d.ClientProfile()
 	if err != nil || d.server.Embedded != nil {
 		return // the server's check has said so, or it is in plain on loopback
@@ -37,9 +37,9 @@ func (d *doctor) checkConnection(ctx context.Context) {
 	state, err := connect.Handshake(ctx, d.server.Addr, config)
 	switch {
 	case err != nil:
-		d.found("tls", verdictWarning, "the connection works, and the server's certificate was not seen: "+err.Error(), "")
+		d.found("tls", Warning, "the connection works, and the server's certificate was not seen: "+err.Error(), "")
 	case config.InsecureSkipVerify:
-		d.found("tls", verdictWarning, "anybody may say to be the server: its certificate is not verified", "unset TEMPORAL_TLS_DISABLE_HOST_VERIFICATION")
+		d.found("tls", Warning, "anybody may say to be the server: its certificate is not verified", "unset TEMPORAL_TLS_DISABLE_HOST_VERIFICATION")
 	default:
 		d.lasting("tls", "the server is "+nameOf(state.PeerCertificates[0]), state.PeerCertificates[0].NotAfter)
 	}
@@ -51,7 +51,7 @@ func (d *doctor) checkConnection(ctx context.Context) {
 }
 
 // checkPlain finds a connection without TLS: on loopback it is nobody's matter.
-func (d *doctor) checkPlain() {
+func (d *examination) checkPlain() {
 	host, _, err := net.SplitHostPort(d.server.Addr)
 	if err != nil {
 		host = d.server.Addr
@@ -59,16 +59,16 @@ func (d *doctor) checkPlain() {
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return
 	}
-	d.found("tls", verdictWarning, "the connection is in plain: whoever is on the way reads it, and may say to be the server", "let the server speak TLS, and set TEMPORAL_TLS=true")
+	d.found("tls", Warning, "the connection is in plain: whoever is on the way reads it, and may say to be the server", "let the server speak TLS, and set TEMPORAL_TLS=true")
 }
 
 // checkKey says how long an API key lasts, where it tells: Temporal Cloud's do.
-func (d *doctor) checkKey(key string) {
+func (d *examination) checkKey(key string) {
 	if until, ok := expiryOf(key); ok {
 		d.lasting("identity", "this client has an API key", until)
 		return
 	}
-	d.found("identity", verdictOK, "this client has an API key", "")
+	d.found("identity", OK, "this client has an API key", "")
 }
 
 // expiryOf reads when a JSON Web Token ends, without a look at its signature: whoever
@@ -87,15 +87,15 @@ func expiryOf(token string) (until time.Time, ok bool) {
 }
 
 // lasting finds what is good until a moment.
-func (d *doctor) lasting(what, text string, until time.Time) {
+func (d *examination) lasting(what, text string, until time.Time) {
 	text = fmt.Sprintf("%s, until %s", text, until.UTC().Format(time.RFC3339))
 	switch left := time.Until(until); {
 	case left <= 0:
 		d.failed(what, agent.Errorf(agent.CodeDenied, "%s, which is over", text), "renew it")
 	case left < connect.ExpiryWarning:
-		d.found(what, verdictWarning, text, "renew it")
+		d.found(what, Warning, text, "renew it")
 	default:
-		d.found(what, verdictOK, text, "")
+		d.found(what, OK, text, "")
 	}
 }
 

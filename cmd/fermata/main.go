@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/terminal"
 )
 
@@ -25,7 +26,7 @@ func main() {
 	context.AfterFunc(ctx, func() { restore(); signal.Stop(pressed) })
 	c := newCLI(os.Stdin, os.Stdout, os.Stderr)
 	c.keys = keys
-	if err := protectMemory(); err != nil {
+	if err := secret.ProtectMemory(); err != nil {
 		c.Note("fermata: other programs of this user can read this one's memory: %v", err)
 	}
 	os.Exit(c.execute(ctx, os.Args[1:]))

@@ -3,11 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -142,64 +138,4 @@ func (c *cli) observe(ctx context.Context) (err error) {
 	c.exports, err = exporters.Open(ctx, c.Err, c.Log.Logger)
 	c.Meters, c.host.Observer = c.exports.Meters, c.exports.Observer
 	return err
-}
-
-// jsonFlag gives a command the flag --json.
-func (c *cli) jsonFlag(cmd *cobra.Command, help string) {
-	cmd.Flags().BoolVar(&c.JSON, "json", false, help)
-}
-
-// wants checks a command's arguments by number.
-func wants(n int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
-			return nil
-		}
-		return fmt.Errorf("%s wants %s, and was given %s", cmd.CommandPath(), what, counted(len(args), "argument"))
-	}
-}
-
-func counted(n int, thing string) string {
-	switch n {
-	case 0:
-		return "none"
-	case 1:
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// badFlag is what is said of a flag's value that can't be read, with the error of a library.
-var badFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?(--[^"]+)" flag: .*$`)
-
-// flagForms say what flags of a type want.
-var flagForms = map[string]string{
-	"int": "a whole number", "float32": "a number", "duration": "a time such as 90s, 24h or 7d", "bool": "true or false",
-}
-
-func flagKind(cmd *cobra.Command, flag string) string {
-	if f := cmd.Flag(strings.TrimPrefix(flag, "--")); f != nil {
-		return f.Value.Type()
-	}
-	return ""
-}
-
-// usage makes an error of what cobra has to say about how a command was called.
-func usage(cmd *cobra.Command, err error) error {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	if parts := badFlag.FindStringSubmatch(text); parts != nil {
-		text = fmt.Sprintf("%s can't be %s", parts[2], parts[1])
-		if kind := flagForms[flagKind(cmd, parts[2])]; kind != "" {
-			text += ": it wants " + kind
-		}
-	}
-	return agent.Errorf(agent.CodeInvalidInput, "%s; see %s --help", text, cmd.CommandPath())
-}
-
-// asksJSON reports whether the flag --json stands among arguments that were not understood.
-func asksJSON(args []string) bool {
-	if end := slices.Index(args, "--"); end >= 0 {
-		args = args[:end]
-	}
-	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -57,24 +55,6 @@ With --wait the exit status is that of run.`,
 	c.tokenFlag(cmd, &tokenFile)
 	c.jsonFlag(cmd, "print which run has it, as one line of JSON; with --wait, the outcome")
 	return cmd
-}
-
-// textOf is a text that was given as an argument, or that standard input has.
-func (c *cli) textOf(text, what string) (string, error) {
-	if text == "-" {
-		all, err := io.ReadAll(io.LimitReader(c.in, agent.MaxPayload+1))
-		if err != nil {
-			return "", agent.Errorf(agent.CodeInvalidInput, "reading %s from standard input: %w", what, err)
-		}
-		text = string(all)
-	}
-	switch {
-	case strings.TrimSpace(text) == "":
-		return "", agent.Errorf(agent.CodeInvalidInput, "%s is blank; say what to do", what)
-	case len(text) > agent.MaxPayload:
-		return "", agent.Errorf(agent.CodeTooLarge, "%s has more than %d bytes", what, agent.MaxPayload)
-	}
-	return text, nil
 }
 
 // sentLine says which run has a message, for programs.

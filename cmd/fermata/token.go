@@ -13,35 +13,8 @@ import (
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/files"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/signals"
 )
-
-// tokenFlag gives a command the flag --token-file.
-func (c *cli) tokenFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "token-file", "", "file with a token that proves who says it (see fermata token; default "+env.Token+")")
-}
-
-// maxTokenFile bounds a file with a token, in bytes. A token has 2,048 at most.
-const maxTokenFile = 4 << 10
-
-// tokenOf is the token that a file has or, where none is named, the environment. It stands
-// in no flag: other users see those.
-func tokenOf(file string) (string, error) {
-	if file == "" {
-		return secret.Get(env.Token)
-	}
-	raw, err := files.Read(file, maxTokenFile)
-	if err != nil {
-		return "", agent.Errorf(agent.CodeInvalidInput, "the token can't be read: %w", err)
-	}
-	token := strings.TrimSpace(string(raw))
-	if token == "" {
-		return "", agent.Errorf(agent.CodeInvalidInput, "--token-file %s is empty: fermata token wrote nothing into it; see what it said", file)
-	}
-	return token, nil
-}
 
 // tokenOrder is what a token is to be for.
 type tokenOrder struct {

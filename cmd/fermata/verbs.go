@@ -11,7 +11,6 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
 // verbRun is one pause, interrupt, stop or cancel, of one session or of many.
@@ -24,38 +23,6 @@ type verbRun struct {
 	grace, deadline time.Duration
 	wait            bool
 	bulk            bulk
-}
-
-func (c *cli) pauseCommand() *cobra.Command {
-	h := &verbRun{cli: c, verb: agent.VerbPause}
-	return h.command("Hold a run at the end of its turn", `Pause lets the turn in progress end, and then holds the run and all below it. What
-was done stays; resume lets it go on.`, `  fermata pause invoice-118 --reason "the bank is down"
-  fermata pause --query "FermataAgent='payer'" --reason "the bank is down" --yes`)
-}
-
-func (c *cli) interruptCommand() *cobra.Command {
-	h := &verbRun{cli: c, verb: agent.VerbInterrupt}
-	cmd := h.command("Hold a run at once", `Interrupt holds a run and all below it now: model calls are given up, tools have
---grace to give what they have. What was done stays; resume lets it go on.`, `  fermata interrupt invoice-118 --reason "the client rings"
-  fermata interrupt invoice-118 --grace 30s --wait`)
-	cmd.Flags().DurationVar(&h.grace, "grace", 0, "how long tools may take to give a partial result, at most 1m (default 5s)")
-	return cmd
-}
-
-func (c *cli) stopCommand() *cobra.Command {
-	h := &verbRun{cli: c, verb: agent.VerbStop}
-	cmd := h.command("End a run with a handoff", `Stop ends a run and all below it, and has them hand over what they did and what is
-left (see fermata handoff). What is in progress has until --deadline.`, `  fermata stop invoice-118 --reason "budget meeting" --wait
-  fermata stop --query "FermataAgent='payer'" --dry-run`)
-	cmd.Flags().DurationVar(&h.deadline, "deadline", 0, "when the run ends whatever is missing, from 2s to 1h (default 30s)")
-	return cmd
-}
-
-func (c *cli) cancelCommand() *cobra.Command {
-	h := &verbRun{cli: c, verb: agent.VerbCancel}
-	return h.command("End a run at once, without a handoff", `Cancel ends a run and all below it now. Of one that has ended it says so, and
-changes nothing.`, `  fermata cancel invoice-118
-  fermata cancel --query "FermataAgent='payer'" --reason "wrong file" --yes`)
 }
 
 // command makes the command of a verb that holds runs or ends them.
@@ -93,19 +60,6 @@ the output says so. With --query it is said to every live run that is found.`,
 	h.bulk.flags(cmd)
 	h.jsonFlag(cmd, "print what became of it as JSON, one line a run")
 	return cmd
-}
-
-// byFlag gives a command the flag --by.
-func (c *cli) byFlag(cmd *cobra.Command, by *string) {
-	cmd.Flags().StringVar(by, "by", "", "who says so: a claim, recorded as one (default your login name)")
-}
-
-// byOr is who says something.
-func byOr(by string) string {
-	if by == "" {
-		return env.User()
-	}
-	return by
 }
 
 // check refuses before a server is looked for what no run would take.

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
@@ -76,4 +80,39 @@ type errorLine struct {
 	V    int    `json:"v"`
 	Type string `json:"type"`
 	*agent.Error
+}
+
+// badFlag is what is said of a flag's value that can't be read, with the error of a library.
+var badFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?(--[^"]+)" flag: .*$`)
+
+// flagForms say what flags of a type want.
+var flagForms = map[string]string{
+	"int": "a whole number", "float32": "a number", "duration": "a time such as 90s, 24h or 7d", "bool": "true or false",
+}
+
+func flagKind(cmd *cobra.Command, flag string) string {
+	if f := cmd.Flag(strings.TrimPrefix(flag, "--")); f != nil {
+		return f.Value.Type()
+	}
+	return ""
+}
+
+// usage makes an error of what cobra has to say about how a command was called.
+func usage(cmd *cobra.Command, err error) error {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	if parts := badFlag.FindStringSubmatch(text); parts != nil {
+		text = fmt.Sprintf("%s can't be %s", parts[2], parts[1])
+		if kind := flagForms[flagKind(cmd, parts[2])]; kind != "" {
+			text += ": it wants " + kind
+		}
+	}
+	return agent.Errorf(agent.CodeInvalidInput, "%s; see %s --help", text, cmd.CommandPath())
+}
+
+// asksJSON reports whether the flag --json stands among arguments that were not understood.
+func asksJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
 }

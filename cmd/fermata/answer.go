@@ -13,13 +13,13 @@ import (
 
 func (c *cli) answerCommand() *cobra.Command {
 	d := &decider{cli: c, verb: agent.VerbAnswer}
-	cmd := d.command("answer SESSION [TEXT]", "Answer a question, a limit or a client tool",
-		"Answer answers what a run asks, with a text, one of its choices, or JSON.", `  fermata answer trip-42
+	cmd := d.command("answer SESSION [TEXT]", "Answer a question, a limit or a client tool call",
+		"Answer answers a request of a run: with a text, with one of its choices, or with JSON.", `  fermata answer trip-42
   fermata answer trip-42 "By train" --request q-7
   fermata answer trip-42 --request q-7 --choice 0
   fermata answer trip-42 --request q-8 --result '{"seat":"12A"}'`)
 	f := cmd.Flags()
-	f.StringVar(&d.choice, "choice", "", "one of its choices: its number, from 0, or its text")
+	f.StringVar(&d.choice, "choice", "", "one of the request's choices: its number, from 0, or its text")
 	f.StringVar(&d.result, "result", "", "the result of a client tool, as JSON")
 	return cmd
 }

@@ -10,15 +10,15 @@ import (
 
 func (c *cli) approveCommand() *cobra.Command {
 	d := &decider{cli: c, verb: agent.VerbApprove}
-	cmd := d.command("approve SESSION", "Let a call be made",
-		"Approve lets the call be made that a run asks about, and no other: the digest of\nits arguments goes along.", `  fermata approve invoice-118
+	cmd := d.command("approve SESSION", "Approve a tool call",
+		"Approve lets a run make the tool call that it asks about. The approval carries the\ndigest of the arguments, so it is valid for this call only.", `  fermata approve invoice-118
   fermata approve invoice-118 --request q-7
   fermata approve invoice-118 --request q-7 --edit '{"amount_eur":80}'
   fermata approve invoice-118 --request q-7 --always --by ana@acme.com --token-file token`)
 	f := cmd.Flags()
 	f.StringVar(&d.edit, "edit", "", "make the call with these arguments instead, as JSON")
-	f.BoolVar(&d.always, "always", false, "approve every further call of the tool in this run, too")
-	f.StringVar(&d.note, "note", "", "recorded with the approval")
+	f.BoolVar(&d.always, "always", false, "also approve all further calls of this tool in this run")
+	f.StringVar(&d.note, "note", "", "a note that is recorded with the approval")
 	return cmd
 }
 

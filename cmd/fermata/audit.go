@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/files"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
@@ -19,9 +20,12 @@ const maxKeyFile = 16 << 10
 func (c *cli) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Prove the record of who did what",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short: "Verify the audit log",
+		Long: `Audit verifies the audit log: the signed record of who did what. Workers write it
+where ` + env.Audit + ` names a file.`,
+		Example: `  fermata audit verify audit.jsonl --public-key audit.pub`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.auditVerifyCommand())
 	return cmd
@@ -32,23 +36,22 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 	var heads []string
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
-		Short: "Prove an audit whole",
-		Long: `Verify reads an audit to its end and checks that each entry is signed, and that none
-is missing, changed, doubled or moved. It asks nobody and needs the public key alone.
+		Short: "Verify that an audit log is complete and unchanged",
+		Long: `Verify reads an audit log to its end. It checks that every entry is signed, and that
+none is missing, changed, repeated or moved. It needs the public key and no server.
 
-It prints the audit's head. Keep that where the workers can't write: with --head a
-later audit is proved to begin with the same entries, and not to be cut off. Without
-one, a cut shows where a process has begun and not ended, and has not written for
-20 minutes: the exit status is 1 then. Of processes that wrote nothing behind the
-last --head this is not said.`,
+It prints the log's head. Keep the head where the workers can't write. With --head,
+verify proves that the log still has all entries up to that head. Without --head, it
+finds a cut only if a process started, did not end, and wrote nothing for 20 minutes.
+The exit status is then 1.`,
 		Example: `  fermata audit verify audit.jsonl --public-key audit.pub
   fermata audit verify audit.jsonl --public-key audit.pub --json | jq -r .head`,
 		Args: wants(1, "the audit's file"),
 		RunE: func(_ *cobra.Command, args []string) error { return c.verifyAudit(args[0], publicKey, heads) },
 	}
 	cmd.Flags().StringVar(&publicKey, "public-key", "", "file with the public key (openssl pkey -in audit.key -pubout)")
-	cmd.Flags().StringArrayVar(&heads, "head", nil, "a head that was kept, N:SHA256, which must be in it")
-	c.jsonFlag(cmd, "print what was found as one line of JSON")
+	cmd.Flags().StringArrayVar(&heads, "head", nil, "a head that you kept, N:SHA256; the log must contain it")
+	c.jsonFlag(cmd, "print the result as one line of JSON")
 	return cmd
 }
 

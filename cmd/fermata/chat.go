@@ -31,21 +31,21 @@ func (c *cli) chatCommand() *cobra.Command {
 	r := &runner{cli: c, live: live.NewHub()}
 	cmd := &cobra.Command{
 		Use:   "chat [AGENT]",
-		Short: "Talk with an agent, in one session",
-		Long: `Chat is a conversation in one session: each message begins a run, or reaches the
-one that is live. What you type while the agent works steers it: it reads that
-before its next turn. What it asks is asked in its place, and your next line
-answers. A line that begins with a slash is a command (/help lists them); with
-two it is a message.
+		Short: "Chat with an agent",
+		Long: `Chat is a conversation in one session. Each message starts a run, or goes to the
+run that is live. What you type while the agent works steers it: the agent reads
+it before its next turn. When the agent asks something, your next line is the
+answer. A line that starts with a slash is a command (/help lists them). Two
+slashes start a message with a slash.
 
-Ctrl-D or /quit leaves, and a live run goes on without you: fermata chat
---session ID, without an AGENT, comes back and shows where it stands. Ctrl-C holds
-a live run and asks what to do; where none lives it leaves.
+Ctrl-D or /quit leaves the chat, and a live run continues. To come back, use
+fermata chat --session ID without an AGENT. Ctrl-C holds a live run and asks what
+to do. Without a live run, Ctrl-C leaves the chat.
 
-Where standard input is no terminal, a line is read whenever the session is at
-rest: it answers what is asked, or is the next message.
+If standard input is no terminal, chat reads a line whenever the session is
+suspended or ended. The line answers a request, or is the next message.
 
-The exit status is that of the last run, as in run, and 3 where it goes on.`,
+The exit status is that of the last run (see fermata run), and 3 if it continues.`,
 		Example: `  fermata chat reviewer
   fermata chat reviewer --session review-7
   fermata chat --session review-7
@@ -65,9 +65,9 @@ The exit status is that of the last run, as in run, and 3 where it goes on.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
-	f.StringVar(&r.session, "session", "", "the session to come back to, or a name for a new one")
-	c.jsonFlag(cmd, "print events as JSON, one a line, and at each run's end the outcome")
+	f.StringVar(&r.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
+	f.StringVar(&r.session, "session", "", "the session to come back to, or the name of a new one")
+	c.jsonFlag(cmd, "print each event as a line of JSON, and the outcome at the end of each run")
 	return cmd
 }
 

@@ -16,11 +16,11 @@ func (c *cli) checkpointsCommand() *cobra.Command {
 	var o fermata.CheckpointsOptions
 	cmd := &cobra.Command{
 		Use:   "checkpoints SESSION [CHECKPOINT]",
-		Short: "List the points from which a session can be begun anew",
-		Long: `Checkpoints lists a session's checkpoints, the newest first: one before each run's
-first turn (turn 0) and one after each turn, also those that a fork has left
-behind. With a CHECKPOINT it shows that one, with the conversation as the model
-knows it there. fermata fork begins behind one, and fermata diff compares two.`,
+		Short: "List the checkpoints of a session",
+		Long: `Checkpoints lists a session's checkpoints, the newest first. A run has one before its
+first turn (turn 0) and one after each turn. Checkpoints that a fork left behind are
+listed too. With a CHECKPOINT, the command shows that checkpoint and the conversation
+up to it. fermata fork starts a run from a checkpoint; fermata diff compares two.`,
 		Example: `  fermata checkpoints invoice-118 --limit 10
   fermata checkpoints invoice-118 --run 0199a6f1-7c3e --json | jq -r '.items[].checkpoint'
   fermata checkpoints invoice-118 cp-118`,
@@ -40,10 +40,10 @@ knows it there. fermata fork begins behind one, and fermata diff compares two.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Run, "run", "", "only those of this run, by 8 or more characters of its id")
-	f.IntVar(&o.Limit, "limit", 50, "how many at most")
-	f.IntVar(&o.Offset, "offset", 0, "how many of the newest to pass over")
-	c.jsonFlag(cmd, "print one line of JSON: the page, or the checkpoint with its messages")
+	f.StringVar(&o.Run, "run", "", "only checkpoints of this run; 8 characters of its id are enough")
+	f.IntVar(&o.Limit, "limit", 50, "maximum number of checkpoints")
+	f.IntVar(&o.Offset, "offset", 0, "number of newest checkpoints to skip")
+	c.jsonFlag(cmd, "print the page, or the checkpoint with its messages, as one line of JSON")
 	return cmd
 }
 

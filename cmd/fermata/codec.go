@@ -26,15 +26,16 @@ func (c *cli) codecCommand() *cobra.Command {
 	listen := ""
 	cmd := &cobra.Command{
 		Use:   "codec",
-		Short: "Decrypt payloads for Temporal's UI and command line, until Ctrl-C",
-		Long: `Codec is a codec server, on loopback only: with it Temporal's UI and the temporal
-command show what the keys in ` + env.Encryption + ` (id:base64,…) have
-encrypted, and the temporal command encrypts what it sends.
+		Short: "Run a codec server for Temporal's UI and CLI",
+		Long: `Codec runs a codec server on loopback until Ctrl-C. Temporal's UI and the temporal
+command use it to show payloads that are encrypted with the keys in
+` + env.Encryption + ` (id:base64,…). The temporal command also encrypts
+with it.
 
-Whoever has its token can decrypt: it is that of ` + env.Codec + `, or a new
-one at every start. It stands in the path of the address, or behind
-"Authorization: Bearer". Everybody on a machine sees its command lines: give it to
-the temporal command in TEMPORAL_CODEC_ENDPOINT or TEMPORAL_CODEC_AUTH.`,
+Whoever has the server's token can decrypt. The token is that of ` + env.Codec + `,
+or a new one at each start. Send it in the URL's path or as "Authorization: Bearer".
+All users of a machine see its command lines, so give the token to the temporal
+command in TEMPORAL_CODEC_ENDPOINT or TEMPORAL_CODEC_AUTH.`,
 		Example: `  export ` + env.Encryption + `=$(fermata codec key k1)
   fermata codec
   export TEMPORAL_CODEC_ENDPOINT=http://127.0.0.1:8234/TOKEN
@@ -43,7 +44,7 @@ the temporal command in TEMPORAL_CODEC_ENDPOINT or TEMPORAL_CODEC_AUTH.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.codec(cmd.Context(), listen) },
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8234", "loopback address to listen on")
-	c.jsonFlag(cmd, "print where it listens as one line of JSON")
+	c.jsonFlag(cmd, "print the address as one line of JSON")
 	cmd.AddCommand(c.codecKeyCommand())
 	return cmd
 }
@@ -51,11 +52,12 @@ the temporal command in TEMPORAL_CODEC_ENDPOINT or TEMPORAL_CODEC_AUTH.`,
 func (c *cli) codecKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key ID",
-		Short: "Make a new key",
-		Long: `Key prints a new random key with an id, as ` + env.Encryption + ` has it. To change
-keys: give every process the new one behind the old and restart them, then the new
-one in front of it and restart them, then run fermata store rekey, and take the old
-one away when nothing needs it any more (docs/encryption.md).`,
+		Short: "Create an encryption key",
+		Long: `Key prints a new random key with an id, in the form of ` + env.Encryption + `.
+
+To change keys, restart every process with the new key after the old one, then with
+the new key first. Run fermata store rekey. Remove the old key when nothing needs it
+any more (docs/encryption.md).`,
 		Example: `  export ` + env.Encryption + `=$(fermata codec key k1)
   export ` + env.Encryption + `=$` + env.Encryption + `,$(fermata codec key k2)`,
 		Args: wants(1, "an id for the key"),

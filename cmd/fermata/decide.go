@@ -119,12 +119,12 @@ type decision struct {
 }
 
 const answerHelp = `
-On a terminal the request need not be named: what is open is shown, with its
-arguments, and asked. Without one --request is wanted, as it was printed (by
-fermata inbox, show, run or wait): what was shown to somebody is what is answered.
+On a terminal the command shows the open requests with their arguments and asks you.
+Without a terminal, name the request with --request. inbox, show, run and wait print
+its id.
 
-A worker that has just been started is waited for, up to 15s. With --wait the exit
-status is that of run.`
+The command waits up to 15s for a worker. With --wait, the exit status is that of
+fermata run.`
 
 func (d *decider) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
@@ -149,10 +149,10 @@ func (d *decider) command(use, short, long, example string) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&d.request, "request", "", "the request, such as q-7, or pay-1/q-7 of a run below")
+	f.StringVar(&d.request, "request", "", "id of the request, such as q-7, or pay-1/q-7 in a sub-agent's run")
 	d.tokenFlag(cmd, &d.tokenFile)
 	d.byFlag(cmd, &d.by)
-	f.BoolVar(&d.wait, "wait", false, "wait until the run that asked rests or ends, and print how")
+	f.BoolVar(&d.wait, "wait", false, "wait until the run that asked is suspended or ended, and print the outcome")
 	d.jsonFlag(cmd, "print the run's answer as one line of JSON; with --wait, the outcome")
 	return cmd
 }

@@ -23,15 +23,16 @@ func (c *cli) deleteCommand() *cobra.Command {
 	e := &deleteRun{cli: c}
 	cmd := &cobra.Command{
 		Use:   "delete SESSION",
-		Short: "Delete a session, and look whether it is gone",
-		Long: `Delete deletes a session with all below it: its executions in Temporal, its log and
-its state in the store. It looks again, and ends without an error only where
-nothing is left. What a fork shares with the session is kept for the fork, and
-told. A session with a live run is refused: stop or cancel it first. So is one whose
-head in the store can't be read: nothing is deleted then.
+		Short: "Delete a session for good",
+		Long: `Delete deletes a session and the sessions of its sub-agents: their executions in
+Temporal, their logs and their state in the store. It then checks that nothing is
+left. Parts that a fork shares with the session are kept and listed.
 
-There is no way back. A person at the terminal is asked; --yes is needed without
-one. Where it was interrupted it may be repeated.`,
+A session with a live run is refused: stop or cancel the run first. A session whose
+head in the store can't be read is refused too.
+
+A deleted session can't be restored. On a terminal the command asks you first;
+without one it needs --yes. If it was interrupted, run it again.`,
 		Example: `  fermata delete invoice-118
   fermata delete invoice-118 --yes --json | jq .store.kept`,
 		Args: wants(1, "a session"),
@@ -39,7 +40,7 @@ one. Where it was interrupted it may be repeated.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&e.yes, "yes", false, "do not ask")
-	f.DurationVar(&e.timeout, "timeout", time.Minute, "how long to wait until the server has deleted")
+	f.DurationVar(&e.timeout, "timeout", time.Minute, "how long to wait for the server")
 	c.jsonFlag(cmd, "print what was deleted as one line of JSON")
 	return cmd
 }

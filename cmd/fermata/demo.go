@@ -39,16 +39,15 @@ const (
 func (c *cli) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch an agent find and mend a bug, without a key",
-		Long: `Demo lets an agent mend a small project in a temporary directory. Temporal, the
-files and the shell are real; only the model answers from a script, so that no
-key is needed and nothing is paid. It takes a few seconds and leaves nothing
-running.`,
+		Short: "Watch an agent fix a bug, without an API key",
+		Long: `Demo lets an agent fix a bug in a small project, in a temporary directory. Temporal,
+the files and the shell are real. The model's answers come from a script, so the demo
+needs no API key and costs nothing. It takes a few seconds and leaves nothing running.`,
 		Example: `  fermata demo`,
 		Args:    wants(0, "no argument"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.demo(cmd.Context()) },
 	}
-	c.jsonFlag(cmd, "print events as JSON, one a line, and at last the outcome")
+	c.jsonFlag(cmd, "print each event as a line of JSON, and then the outcome")
 	return cmd
 }
 

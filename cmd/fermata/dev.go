@@ -19,22 +19,21 @@ func (c *cli) devCommand() *cobra.Command {
 	var agents, addr string
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run Temporal and a worker in this process, until Ctrl-C",
-		Long: `Dev runs a Temporal server inside of this process, on loopback only, and a worker
-for the agents file if there is one. Its data outlives it: runs that were under
-way go on when it starts again. It is for one machine and one user: there is no
-authentication.
+		Short: "Run a Temporal server and a worker for development",
+		Long: `Dev runs a Temporal server in this process, on loopback, and a worker if there is an
+agents file. It runs until Ctrl-C. Its data stays: when dev starts again, unfinished
+runs continue. It is for one user on one machine, because it has no authentication.
 
-Other commands find it by its data directory.`,
+Other commands find the server by its data directory.`,
 		Example: `  fermata dev
   fermata dev --agents team.yaml --data ./.fermata --addr 127.0.0.1:7300`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.dev(cmd.Context(), agents, addr) },
 	}
-	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
 	c.policyFlag(cmd)
-	cmd.Flags().StringVar(&addr, "addr", "", "loopback address to listen on (default 127.0.0.1:7233, or a free port where that is taken)")
-	c.jsonFlag(cmd, "print one line of JSON when others can come")
+	cmd.Flags().StringVar(&addr, "addr", "", "loopback address to listen on (default 127.0.0.1:7233, or a free port if that is taken)")
+	c.jsonFlag(cmd, "print one line of JSON when the server is ready")
 	return cmd
 }
 

@@ -17,12 +17,12 @@ import (
 func (c *cli) diffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff SESSION CHECKPOINT CHECKPOINT",
-		Short: "Show what lies between two checkpoints",
-		Long: `Diff shows the messages that only the first checkpoint knows (-), those that only
-the second knows (+), and the keys of the session's state that differ. The two
-may be of different runs, and on different sides of a fork.`,
+		Short: "Compare two checkpoints",
+		Long: `Diff shows the messages that only the first checkpoint has (-), the messages that
+only the second has (+), and the keys of the session's state that differ. The two
+checkpoints may belong to different runs and to different sides of a fork.`,
 		Example: `  fermata diff invoice-118 cp-40 cp-118
-  fermata diff invoice-118 cp-40 cp-118 --json | jq '.came | length'`,
+  fermata diff invoice-118 cp-40 cp-118 --json | jq '.added | length'`,
 		Args: wants(3, "a session and two checkpoints"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
@@ -30,7 +30,7 @@ may be of different runs, and on different sides of a fork.`,
 			})
 		},
 	}
-	c.jsonFlag(cmd, "print it as one line of JSON")
+	c.jsonFlag(cmd, "print the difference as one line of JSON")
 	return cmd
 }
 

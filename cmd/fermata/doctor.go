@@ -15,20 +15,21 @@ func (c *cli) doctorCommand() *cobra.Command {
 	agents := ""
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check everything that runs need, and say what to do",
-		Long: `Doctor looks at the server, its namespace, a worker, the store, the audit, the agents
-file with its models, their keys and their servers, MCP servers, which it asks for
-their tools, and the shell. One line names what of docs/security.md is not set up,
-which is no fault. It changes nothing and shows no key. The exit status is 0 if all
-that is needed is there.`,
+		Short: "Check everything that runs need",
+		Long: `Doctor checks the server, the namespace, the workers, the store, the audit log, the
+agents file with its models, keys and servers, and the shell. It asks MCP servers for
+their tools. It says what to do about each problem. One line lists the parts of
+docs/security.md that are not set up, which is no error.
+
+Doctor changes nothing and prints no key. The exit status is 0 if runs can work.`,
 		Example: `  fermata doctor
   fermata doctor --agents fermata.yaml --profile prod
   fermata doctor --json | jq -r 'select(.verdict=="fail").text'`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.doctor(cmd.Context(), agents) },
 	}
-	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
-	c.jsonFlag(cmd, "print one finding as JSON a line")
+	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
+	c.jsonFlag(cmd, "print each finding as a line of JSON")
 	return cmd
 }
 

@@ -19,25 +19,24 @@ func (c *cli) eventsCommand() *cobra.Command {
 	var o fermata.EventsOptions
 	cmd := &cobra.Command{
 		Use:   "events SESSION",
-		Short: "Print what has happened in a session",
-		Long: `Events prints the events of a session, over all its runs, one a line: its cursor,
-when it was, what it is. They come from the store and, of a run that still lives,
-from the run itself. The events of a session at rest are printed also where no
-server runs.
+		Short: "Print the events of a session",
+		Long: `Events prints the events of all runs of a session, one a line, with cursor and time.
+They come from the store and, for a live run, from the run itself. Without a live run
+no server is needed.
 
---follow goes on as they come, over the ends of runs, until Ctrl-C. --after CURSOR
-goes on behind an event that was seen: nothing is left out, nothing comes twice.
-With the server of the data directory, or a broker that ` + env.Live + ` names, --follow
-also prints what is live, without a cursor: pieces of replies and remarks of tools.`,
+--follow prints new events as they come, also those of the next runs, until Ctrl-C.
+--after CURSOR continues after an event, without gaps and repetitions. With the server
+of the data directory, or with a broker in ` + env.Live + `, --follow also prints
+what is live: pieces of replies and progress of tools. These have no cursor.`,
 		Example: `  fermata events invoice-118
   fermata events invoice-118 --follow
   fermata events invoice-118 --after 118 --json | jq -r 'select(.type=="message").data.parts[].text'`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.events(cmd.Context(), args[0], o) },
 	}
-	cmd.Flags().StringVar(&o.After, "after", "", "only events behind the one with this cursor")
-	cmd.Flags().BoolVar(&o.Follow, "follow", false, "go on as they come, until Ctrl-C")
-	c.jsonFlag(cmd, "print one event as JSON a line")
+	cmd.Flags().StringVar(&o.After, "after", "", "only events after the one with this cursor")
+	cmd.Flags().BoolVar(&o.Follow, "follow", false, "print new events as they come, until Ctrl-C")
+	c.jsonFlag(cmd, "print each event as a line of JSON")
 	return cmd
 }
 

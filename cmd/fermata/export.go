@@ -28,15 +28,15 @@ func (c *cli) exportCommand() *cobra.Command {
 	var o exportOrder
 	cmd := &cobra.Command{
 		Use:   "export SESSION",
-		Short: "Write a session to one signed file, to move it elsewhere",
-		Long: `Export writes a session that is suspended or at its end, with all that it waits
-for, to one file that fermata import makes live on another cluster, once. It is
+		Short: "Export a session to a signed file",
+		Long: `Export writes a suspended or ended session to one file, with everything that it waits
+for. fermata import continues the session on another cluster, once. The file is
 signed with the private key in ` + env.ExportKeys.Private + `
 (see fermata token key --exports).
 
-The file holds all that was said, in the clear: keep it as you keep the store. Here
-the session stays as it is. Once it lives elsewhere, cancel it here, or what it does
-is done twice: --move does so as soon as the file is safe on the disk.`,
+The file contains the whole conversation and is not encrypted: protect it like the
+store. The session here does not change. Cancel it when it continues elsewhere, or its
+work is done twice. --move cancels it as soon as the file is on the disk.`,
 		Example: `  fermata export invoice-118 -o invoice-118.export
   fermata export invoice-118 -o invoice-118.export --for 168h --move
   fermata export invoice-118 -o invoice-118.export --json | jq -r .expires`,
@@ -50,11 +50,11 @@ is done twice: --move does so as soon as the file is safe on the disk.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.file, "output", "o", "", "the file to write, which must not be there; - is standard output")
-	f.Var(days{&o.lasts}, "for", "how long it can be imported (default 24h)")
-	f.BoolVar(&o.forever, "no-expiry", false, "it can be imported for ever")
-	f.BoolVar(&o.move, "move", false, "cancel the session here once the file is safe")
-	c.jsonFlag(cmd, "print what the file has as one line of JSON")
+	f.StringVarP(&o.file, "output", "o", "", "the file to write, which must not exist; - is standard output")
+	f.Var(days{&o.lasts}, "for", "how long the file can be imported (default 24h)")
+	f.BoolVar(&o.forever, "no-expiry", false, "the file can be imported at any time")
+	f.BoolVar(&o.move, "move", false, "cancel the session here when the file is written")
+	c.jsonFlag(cmd, "print the file's contents in short as one line of JSON")
 	return cmd
 }
 

@@ -22,12 +22,12 @@ import (
 
 // policyFlag gives a command that works the flag --policy.
 func (c *cli) policyFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.host.Policy, "policy", "", "file that says who may say what to runs (default "+env.Policy+")")
+	cmd.Flags().StringVar(&c.host.Policy, "policy", "", "file that says who may send which verb to runs (default "+env.Policy+")")
 }
 
 // byFlag gives a command the flag --by.
 func (c *cli) byFlag(cmd *cobra.Command, by *string) {
-	cmd.Flags().StringVar(by, "by", "", "who says so: a claim, recorded as one (default your login name)")
+	cmd.Flags().StringVar(by, "by", "", "your name, which is recorded but not verified (default your login name)")
 }
 
 // byOr is who says something.
@@ -40,7 +40,7 @@ func byOr(by string) string {
 
 // tokenFlag gives a command the flag --token-file.
 func (c *cli) tokenFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "token-file", "", "file with a token that proves who says it (see fermata token; default "+env.Token+")")
+	cmd.Flags().StringVar(file, "token-file", "", "file with the token that proves who you are (see fermata token; default "+env.Token+")")
 }
 
 // maxTokenFile bounds a file with a token, in bytes. A token has 2,048 at most.

@@ -29,19 +29,18 @@ func (c *cli) forkCommand() *cobra.Command {
 	a := &forkRun{runner: &runner{cli: c, live: live.NewHub()}, prepareRun: (*fermata.Client).Fork, what: "fork"}
 	cmd := &cobra.Command{
 		Use:   "fork SESSION [CHECKPOINT]",
-		Short: "Begin a run behind a checkpoint of a session",
-		Long: `Fork begins a new run behind a checkpoint, the newest unless you name one (see
-fermata checkpoints), and follows it as fermata run does. What came after the
-checkpoint stays in the log, and the new run does not know of it. --message says
-something there; with --edit it takes the place of the last thing that a person
-said before. With --new the run is in a session of its own, and the old one may
-be live and stays as it is.
+		Short: "Start a run from a checkpoint",
+		Long: `Fork starts a new run from a checkpoint and follows it as fermata run does. The
+default is the newest checkpoint (see fermata checkpoints). What came after the
+checkpoint stays in the log, but the new run does not see it. --message adds a message
+at the checkpoint. With --edit, the message replaces the last message of a person.
+With --new, the run gets a session of its own, and the old session may be live.
 
-Calls that may have changed something are told first: those before the checkpoint
-are kept, those after it stay done and may happen again. Where there are any of
-these, a person at the terminal is asked, and --yes is needed without one.
+Fork first lists the tool calls that may have changed something. Calls before the
+checkpoint are kept. Calls after it stay done and may happen again. If there are any,
+the command asks you on a terminal; without one it needs --yes.
 
-The exit status is that of run.`,
+The exit status is that of fermata run.`,
 		Example: `  fermata fork invoice-118 cp-40 --message "Pay by card instead"
   fermata fork invoice-118 --edit --message "Pay 118 EUR, and not 811" --plan
   fermata fork invoice-118 cp-40 --new --as invoice-118b --yes`,
@@ -49,24 +48,24 @@ The exit status is that of run.`,
 		RunE: a.runE,
 	}
 	f := cmd.Flags()
-	f.BoolVar(&a.options.NewSession, "new", false, "in a session of its own")
-	f.StringVar(&a.options.Session, "as", "", "the new session's name (default one that is made up)")
-	f.StringVar(&a.options.Agent, "agent", "", "another agent than that of the checkpoint's run")
+	f.BoolVar(&a.options.NewSession, "new", false, "start the run in a new session")
+	f.StringVar(&a.options.Session, "as", "", "name of the new session (default a generated one)")
+	f.StringVar(&a.options.Agent, "agent", "", "use another agent than the checkpoint's run")
 	a.flags(cmd)
 	return cmd
 }
 
 func (a *forkRun) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&a.options.Text, "message", "", `what the model is told there; "-" is standard input`)
-	f.BoolVar(&a.options.Edit, "edit", false, "the message takes the place of the last that a person said before")
-	f.BoolVar(&a.options.Start, "start", false, "where the run began, instead of a checkpoint")
-	f.BoolVar(&a.plan, "plan", false, "only print what it would mean")
-	f.BoolVar(&a.yes, "yes", false, "do not ask, also where calls may happen again")
-	f.StringVar(&a.agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
-	f.BoolVar(&a.detach, "detach", false, "only begin the run, and print its session and its id")
+	f.StringVar(&a.options.Text, "message", "", `a message at the checkpoint; "-" reads standard input`)
+	f.BoolVar(&a.options.Edit, "edit", false, "replace the last message of a person by --message")
+	f.BoolVar(&a.options.Start, "start", false, "start where the run started, instead of at a checkpoint")
+	f.BoolVar(&a.plan, "plan", false, "only print the plan")
+	f.BoolVar(&a.yes, "yes", false, "do not ask, even if calls may happen again")
+	f.StringVar(&a.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
+	f.BoolVar(&a.detach, "detach", false, "only start the run, and print its session and id")
 	a.byFlag(cmd, &a.options.By)
-	a.jsonFlag(cmd, "print the plan and then events as JSON, one a line, and at last the outcome")
+	a.jsonFlag(cmd, "print the plan, each event and then the outcome as lines of JSON")
 }
 
 func (a *forkRun) args(cmd *cobra.Command, args []string) error {

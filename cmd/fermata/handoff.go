@@ -18,10 +18,10 @@ func (c *cli) handoffCommand() *cobra.Command {
 	var md bool
 	cmd := &cobra.Command{
 		Use:   "handoff SESSION",
-		Short: "Print what a stopped run handed over",
-		Long: `Handoff prints what the session's last stopped run handed over, with all below it:
-what is done, what is left, what is not known. It is JSON, or Markdown with --md,
-and briefs another run (fermata run --briefing).`,
+		Short: "Print the handoff of a stopped run",
+		Long: `Handoff prints the handoff of the session's last stopped run and its sub-agents: what
+is done, what is left, what is unknown. It is JSON, or Markdown with --md. Another run
+can start with it (fermata run --briefing).`,
 		Example: `  fermata handoff invoice-118 --md
   fermata handoff invoice-118 > left.json && fermata run payer "Go on" --briefing left.json`,
 		Args: wants(1, "a session"),
@@ -34,8 +34,8 @@ and briefs another run (fermata run --briefing).`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&md, "md", false, "print it as Markdown, for people")
-	c.jsonFlag(cmd, "print it as one line of JSON, as without --md; errors too")
+	cmd.Flags().BoolVar(&md, "md", false, "print Markdown")
+	c.jsonFlag(cmd, "print JSON, the default; errors are JSON too")
 	return cmd
 }
 

@@ -22,15 +22,15 @@ func (c *cli) importCommand() *cobra.Command {
 	var by string
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Make an exported session live here, once",
+		Short: "Import an exported session",
 		Long: `Import verifies a file of fermata export with the public keys in
-` + env.ExportKeys.Public + ` (id:base64,…) and makes its session live on this cluster and in this store. A
-suspended run comes up suspended, as a new run with the same open requests; nobody
-is asked again, and what deadlines have passed decide at once. Of a session at its
-end the transcript is brought.
+` + env.ExportKeys.Public + ` (id:base64,…). It then continues the session on this cluster
+and in this store. A suspended run becomes a new suspended run with the same open
+requests. Requests whose deadline has passed are decided at once. For an ended session,
+import brings the transcript.
 
-A file is taken once. What was changed, has expired, or is signed with another key
-is refused before anything happens.`,
+A file can be imported once. A file that was changed, has expired, or has another
+signature is refused before anything changes.`,
 		Example: `  fermata import invoice-118.export
   fermata import invoice-118.export --json | jq -r '.suspension.requests[].id'`,
 		Args: wants(1, "a file"),

@@ -18,11 +18,10 @@ func (c *cli) inboxCommand() *cobra.Command {
 	limit := 50
 	cmd := &cobra.Command{
 		Use:   "inbox",
-		Short: "List what runs ask and nobody has answered",
-		Long: `Inbox lists the open requests of all sessions: questions, approvals, limits and
-calls of client tools. It also lists runs of which a step keeps losing its workers, as
-worker_lost. No run and no worker is asked, so the arguments of calls
-are not in it: fermata show SESSION has them.`,
+		Short: "List the open requests of all runs",
+		Long: `Inbox lists the open requests of all sessions: questions, approvals, limits and client
+tool calls. It also lists runs whose activity keeps losing its worker, as worker_lost.
+It needs no worker, so it does not show the arguments of calls: see fermata show.`,
 		Example: `  fermata inbox
   fermata inbox --waits-for approval --older 1h
   fermata inbox --approver ana@acme.com --json | jq -r '[.session,.id,.text]|@tsv'`,
@@ -38,12 +37,12 @@ are not in it: fermata show SESSION has them.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "only runs of this agent")
-	flags.StringVar(&f.WaitsFor, "waits-for", "", "only question, approval, client_tool, limit or worker_lost, or another value of FermataWaitsFor")
-	olderFlag(flags, &f.Older, "only what has been open for so long, such as 1h or 2d")
-	flags.IntVar(&limit, "limit", limit, "how many at most")
-	flags.StringVar(&f.Approver, "approver", "", "only what names this approver")
-	flags.StringVar(&f.Session, "session", "", "only this session and what is below it")
-	c.jsonFlag(cmd, "print one request as JSON a line")
+	flags.StringVar(&f.WaitsFor, "waits-for", "", "only question, approval, client_tool, limit, worker_lost, or another value of FermataWaitsFor")
+	olderFlag(flags, &f.Older, "only requests that are open for this long, such as 1h or 2d")
+	flags.IntVar(&limit, "limit", limit, "maximum number of requests")
+	flags.StringVar(&f.Approver, "approver", "", "only requests that name this approver")
+	flags.StringVar(&f.Session, "session", "", "only this session and its sub-agents")
+	c.jsonFlag(cmd, "print each request as a line of JSON")
 	return cmd
 }
 

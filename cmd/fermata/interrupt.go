@@ -8,9 +8,9 @@ import (
 
 func (c *cli) interruptCommand() *cobra.Command {
 	h := &verbRun{cli: c, verb: agent.VerbInterrupt}
-	cmd := h.command("Hold a run at once", `Interrupt holds a run and all below it now: model calls are given up, tools have
---grace to give what they have. What was done stays; resume lets it go on.`, `  fermata interrupt invoice-118 --reason "the client rings"
+	cmd := h.command("Hold a run at once", `Interrupt holds a run and its sub-agents now. It aborts model calls. Tools have
+--grace to return what they have. fermata resume continues the run.`, `  fermata interrupt invoice-118 --reason "the client called"
   fermata interrupt invoice-118 --grace 30s --wait`)
-	cmd.Flags().DurationVar(&h.grace, "grace", 0, "how long tools may take to give a partial result, at most 1m (default 5s)")
+	cmd.Flags().DurationVar(&h.grace, "grace", 0, "how long tools may take to return a partial result, at most 1m (default 5s)")
 	return cmd
 }

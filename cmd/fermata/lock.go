@@ -40,16 +40,15 @@ func (c *cli) lockCommand() *cobra.Command {
 	l := &lockRun{cli: c}
 	cmd := &cobra.Command{
 		Use:   "lock [SERVER | TOOL=DIGEST ...]",
-		Short: "Show what MCP servers have changed of their tools, and accept it",
-		Long: `A worker writes down what an MCP server lists when it is first used: fermata.lock
-beside fermata.yaml has a digest of each tool's name, description and schema, and
-of what the server says of its tools. A tool that is new or not as it was is left
-out of runs. Lock asks the servers of the agents file and shows such tools. With
---accept it takes what they list now: read it first, since models will.
+		Short: "Show and accept changed tools of MCP servers",
+		Long: `When a worker first uses an MCP server, it records the server's tools in fermata.lock,
+beside fermata.yaml: a digest of each tool's name, description and schema, and of the
+server's instructions. Runs leave out tools that are new or changed. Lock asks the
+servers of the agents file and shows these tools. --accept accepts what the servers
+list now. Read it first, because models will read it.
 
-A server that lists its tools only to who has signed in is not seen from here.
-Its tools are accepted as TOOL=DIGEST, which the worker's log has. The digest is
-compared with what the server lists, where it can be asked.`,
+Some servers list their tools only after a sign-in. Accept these tools as TOOL=DIGEST,
+which is in the worker's log. If the server can be asked, the digest must match.`,
 		Example: `  fermata lock
   fermata lock --accept tickets
   fermata lock --accept crm__find=sha256:9b1f…`,
@@ -58,7 +57,7 @@ compared with what the server lists, where it can be asked.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&l.agents, "agents", "f", "", "agents file (default \"fermata.yaml\")")
 	flags.BoolVar(&l.accept, "accept", false, "accept what the servers list now")
-	c.jsonFlag(cmd, "print one JSON object a tool that differs")
+	c.jsonFlag(cmd, "print each changed tool as a line of JSON")
 	return cmd
 }
 

@@ -12,15 +12,14 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-func (c *cli) listCommand() *cobra.Command {
+func (c *cli) lsCommand() *cobra.Command {
 	var f fermata.ListFilter
 	var status string
 	limit := 50
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List runs, the latest first",
-		Long: `Ls lists runs as Temporal's visibility knows them, the latest first. No run and
-no worker is asked.`,
+		Long:  `Ls lists runs from Temporal's visibility, the latest first. It needs no worker.`,
 		Example: `  fermata ls --status running
   fermata ls --agent reviewer --older 24h
   fermata ls --query "FermataWaitsFor='approval'" --json`,
@@ -37,11 +36,11 @@ no worker is asked.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "only runs of this agent")
-	flags.StringVar(&status, "status", "", "only pending, running, suspended, completed, failed, cancelled or stopped ones")
-	olderFlag(flags, &f.Older, "only runs that have had their status for so long, such as 24h or 7d")
+	flags.StringVar(&status, "status", "", "only pending, running, suspended, completed, failed, cancelled or stopped runs")
+	olderFlag(flags, &f.Older, "only runs that have had their status for this long, such as 24h or 7d")
 	flags.StringVar(&f.Query, "query", "", "a further condition in Temporal's list filter language")
-	flags.IntVar(&limit, "limit", limit, "how many at most")
-	c.jsonFlag(cmd, "print one JSON object a line")
+	flags.IntVar(&limit, "limit", limit, "maximum number of runs")
+	c.jsonFlag(cmd, "print each run as a line of JSON")
 	return cmd
 }
 

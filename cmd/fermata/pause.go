@@ -8,7 +8,7 @@ import (
 
 func (c *cli) pauseCommand() *cobra.Command {
 	h := &verbRun{cli: c, verb: agent.VerbPause}
-	return h.command("Hold a run at the end of its turn", `Pause lets the turn in progress end, and then holds the run and all below it. What
-was done stays; resume lets it go on.`, `  fermata pause invoice-118 --reason "the bank is down"
+	return h.command("Hold a run after its current turn", `Pause lets the current turn end, then holds the run and its sub-agents. Nothing is
+lost. fermata resume continues the run.`, `  fermata pause invoice-118 --reason "the bank is down"
   fermata pause --query "FermataAgent='payer'" --reason "the bank is down" --yes`)
 }

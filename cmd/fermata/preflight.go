@@ -26,13 +26,13 @@ func (c *cli) preflightCommand() *cobra.Command {
 	p := &preflight{cli: c, tried: map[worker.Compatibility]int{}}
 	cmd := &cobra.Command{
 		Use:   "preflight",
-		Short: "Try whether this build can go on with the runs that are open",
-		Long: `Preflight replays the history of every open run of the task queue on this build,
-and looks whether the agents file still has what each was begun with. It changes
-nothing, and no worker is asked: run it before a deploy, with the new build and
-the new file, against the server that the runs are on.
+		Short: "Check that this build can continue the open runs",
+		Long: `Preflight replays the history of every open run of the task queue with this build. It
+also checks that the agents file still has the tools and models of each run. It
+changes nothing and needs no worker. Run it before a deploy, with the new build and
+the new file, against the server that has the runs.
 
-The exit status is 6 if a run would break, and 0 if all would go on.`,
+The exit status is 0 if all runs would continue, and 6 if one would break.`,
 		Example: `  fermata preflight --agents fermata.yaml --profile prod
   fermata preflight --closed 200 --json | jq -r 'select(.compatibility != "compatible") | .session'
   fermata preflight --query "FermataAgent='payer'"`,
@@ -40,11 +40,11 @@ The exit status is 6 if a run would break, and 0 if all would go on.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&p.agents, "agents", "f", "", "agents file of the new worker (default \"fermata.yaml\" where it is there)")
+	flags.StringVarP(&p.agents, "agents", "f", "", "agents file of the new worker (default \"fermata.yaml\", if it is there)")
 	flags.StringVar(&p.Query, "query", "", "a further condition in Temporal's list filter language")
-	flags.BoolVar(&p.AllQueues, "all-queues", false, "runs of all task queues of the namespace")
-	flags.IntVar(&p.Closed, "closed", 0, "so many closed runs as well, the newest first")
-	c.jsonFlag(cmd, "print one JSON object a run")
+	flags.BoolVar(&p.AllQueues, "all-queues", false, "check runs of all task queues of the namespace")
+	flags.IntVar(&p.Closed, "closed", 0, "also check this number of closed runs, the newest first")
+	c.jsonFlag(cmd, "print the result of each run as a line of JSON")
 	return cmd
 }
 

@@ -17,12 +17,12 @@ func (c *cli) resumeCommand() *cobra.Command {
 	var tokenFile string
 	cmd := &cobra.Command{
 		Use:   "resume SESSION [MESSAGE]",
-		Short: "Let a run go on that is held, or waits",
-		Long: `Resume lifts a run's own hold, with all below it, or wakes a run that waits for a
-time or an event. A run that asks something goes on with the answer (see fermata
-inbox); one that is held with a run above it, with that one.
+		Short: "Resume a held or parked run",
+		Long: `Resume removes a run's own hold, also from its sub-agents, or wakes a parked run. A run
+that asks something continues with the answer instead (see fermata inbox). A run that
+is held by its parent's hold continues when the parent is resumed.
 
-With --wait the exit status is that of run.`,
+With --wait, the exit status is that of fermata run.`,
 		Example: `  fermata resume invoice-118
   fermata resume invoice-118 "The bank is back. Go on with the second half." --wait
   fermata resume invoice-118 --suspension s-2 --from-summary`,
@@ -49,12 +49,12 @@ With --wait the exit status is that of run.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Suspension, "suspension", "", "only where this one is open, such as s-2")
-	f.BoolVar(&o.Fresh, "from-summary", false, "go on from a summary of what was said, and not from all of it")
-	f.BoolVar(&wait, "wait", false, "wait until the run rests or ends, and print how")
+	f.StringVar(&o.Suspension, "suspension", "", "only if this suspension is open, such as s-2")
+	f.BoolVar(&o.Fresh, "from-summary", false, "continue with a summary of the conversation")
+	f.BoolVar(&wait, "wait", false, "wait until the run is suspended or ended, and print the outcome")
 	c.byFlag(cmd, &o.By)
 	c.tokenFlag(cmd, &tokenFile)
-	c.jsonFlag(cmd, "print the run's answer as JSON; with --wait, the outcome")
+	c.jsonFlag(cmd, "print the acknowledgement as JSON; with --wait, the outcome")
 	return cmd
 }
 

@@ -40,6 +40,9 @@ type cli struct {
 	workBegan bool
 }
 
+// Help lists the commands of a group in the order in which one meets them.
+func init() { cobra.EnableCommandSorting = false }
+
 func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
 	c := &cli{in: stdin, terminal: terminal.Is(stdin) && terminal.Is(stdout), keys: terminal.NewKeys(func() {})}
 	c.Out, c.Err = terminal.Open(stdout, stderr)
@@ -92,17 +95,17 @@ func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fermata",
 		Short: "Durable agents on Temporal",
-		Long: `Fermata runs agents as Temporal workflows: a run outlives the process that
-works on it, and goes on where it was.
+		Long: `Fermata runs agents as Temporal workflows. When a process ends, another one continues
+its runs where they were.
 
-Where no Temporal server is named (--address, --profile, TEMPORAL_ADDRESS or a
-profile in temporal.toml), run, demo and dev start one inside of their own
-process, with its data in the data directory.`,
+Name a Temporal server with --address, --profile, TEMPORAL_ADDRESS or a profile in
+temporal.toml. Without one, run, demo and dev start a server in their own process. Its
+data is in the data directory.`,
 		Example: `  fermata demo
   fermata run reviewer "Review the last commit"
   fermata dev
   fermata inbox
-  fermata interrupt invoice-118 --reason "the client rings"`,
+  fermata interrupt invoice-118 --reason "the client called"`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -119,17 +122,52 @@ process, with its data in the data directory.`,
 	f.StringVar(&c.Namespace, "namespace", "", "Temporal namespace (default \"default\")")
 	f.StringVar(&c.Profile, "profile", "", "profile in temporal.toml")
 	f.StringVar(&c.TaskQueue, "task-queue", "", "task queue of the runs (default \"fermata\")")
-	f.StringVar(&c.Data, "data", "", "data directory of the embedded server and the store (default the user's own)")
-	f.StringVar(&c.Store, "store", "", "folder of the transcripts, a database, postgres://…, or a bucket, s3://… (default \"store\" in the data directory)")
-	f.BoolVar(&c.StoreShared, "store-shared", false, "every worker sees the store's folder, on whatever machine")
-	f.BoolVar(&c.verbose, "verbose", false, "log what Temporal and the worker do, on standard error")
-	root.AddCommand(c.demoCommand(), c.devCommand(), c.workerCommand(), c.runCommand(), c.attachCommand(), c.waitCommand(), c.transcriptCommand(), c.eventsCommand(),
-		c.listCommand(), c.showCommand(), c.treeCommand(), c.setupCommand(), c.doctorCommand(), c.lockCommand(), c.preflightCommand(), c.versionCommand(),
-		c.pauseCommand(), c.interruptCommand(), c.stopCommand(), c.cancelCommand(), c.resumeCommand(), c.sendCommand(), c.emitCommand(),
-		c.inboxCommand(), c.answerCommand(), c.approveCommand(), c.rejectCommand(), c.tokenCommand(), c.handoffCommand(), c.storeCommand(),
-		c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.chatCommand(), c.deleteCommand(),
-		c.exportCommand(), c.importCommand(), c.scheduleCommand(), c.codecCommand(), c.auditCommand())
+	f.StringVar(&c.Data, "data", "", "data directory of the embedded server and the store (default the user's)")
+	f.StringVar(&c.Store, "store", "", "where transcripts are: a folder, postgres://… or s3://… (default \"store\" in the data directory)")
+	f.BoolVar(&c.StoreShared, "store-shared", false, "every worker on every machine sees the store's folder")
+	f.BoolVar(&c.verbose, "verbose", false, "log what Temporal and the worker do to standard error")
+	for _, g := range c.groups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
+		}
+	}
+	root.SetHelpCommandGroupID(groupOperate)
 	return root
+}
+
+// groupOperate is the group for those who run servers and workers.
+const groupOperate = "operate"
+
+// group is a part of the command's help.
+type group struct {
+	id, title string
+	commands  []*cobra.Command // in the order of the help
+}
+
+// groups are all commands.
+func (c *cli) groups() []group {
+	return []group{
+		{"run", "Run agents:", []*cobra.Command{
+			c.demoCommand(), c.runCommand(), c.chatCommand(), c.attachCommand(), c.waitCommand(), c.sendCommand(), c.emitCommand(), c.scheduleCommand(),
+		}},
+		{"hold", "Hold and end runs:", []*cobra.Command{
+			c.pauseCommand(), c.interruptCommand(), c.resumeCommand(), c.stopCommand(), c.cancelCommand(), c.handoffCommand(),
+		}},
+		{"ask", "Answer what runs ask:", []*cobra.Command{
+			c.inboxCommand(), c.answerCommand(), c.approveCommand(), c.rejectCommand(), c.tokenCommand(),
+		}},
+		{"look", "Look at runs:", []*cobra.Command{
+			c.lsCommand(), c.showCommand(), c.treeCommand(), c.transcriptCommand(), c.eventsCommand(),
+		}},
+		{"sessions", "Work with sessions:", []*cobra.Command{
+			c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.exportCommand(), c.importCommand(), c.deleteCommand(),
+		}},
+		{groupOperate, "Operate servers and workers:", []*cobra.Command{
+			c.devCommand(), c.workerCommand(), c.setupCommand(), c.doctorCommand(), c.preflightCommand(), c.lockCommand(), c.storeCommand(), c.codecCommand(), c.auditCommand(), c.versionCommand(),
+		}},
+	}
 }
 
 // observe sends traces and metrics to where the environment says. It comes before the
@@ -138,4 +176,12 @@ func (c *cli) observe(ctx context.Context) (err error) {
 	c.exports, err = exporters.Open(ctx, c.Err, c.Log.Logger)
 	c.Meters, c.host.Observer = c.exports.Meters, c.exports.Observer
 	return err
+}
+
+// console is the terminal. A command has one: two would take lines from each other.
+func (c *cli) console() *console.Console {
+	if c.asker == nil {
+		c.asker = console.NewConsole(c.in, c.Out, nil)
+	}
+	return c.asker
 }

@@ -54,21 +54,20 @@ func (c *cli) runCommand() *cobra.Command {
 	r := &runner{cli: c, live: live.NewHub()}
 	cmd := &cobra.Command{
 		Use:   `run AGENT ["task"]`,
-		Short: "Run an agent and show it as it goes",
+		Short: "Run an agent and follow it",
 		Long: `Run starts a run of an agent and shows it to its end.
 
-Where no worker polls the task queue, one is started in this process with the
-agents file (--agents, or fermata.yaml in this directory). A task "-" is read
-from standard input. --session goes on with a conversation; --briefing, with what
-another run handed over, and then the task may be left out. So it may for a daemon,
-which goes on with what waits for it, or idles.
+If no worker polls the task queue, the command starts one in this process with the
+agents file (--agents, or fermata.yaml in this directory). The task "-" reads standard
+input. --session continues a conversation. --briefing starts with the handoff of
+another run; the task is then optional. It is optional for a daemon too.
 
-On a terminal it asks what the run asks. Ctrl-C holds the run and asks what to
-do; a second one leaves it held. Without a terminal it ends where the run rests,
-and says how to answer.
+On a terminal the command asks you what the run asks. Ctrl-C holds the run and asks
+what to do, and a second Ctrl-C leaves it held. Without a terminal the command ends
+when the run is suspended, and prints how to answer.
 
-The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
-4 stopped or cancelled; 2 for wrong input, 5 without a server or a worker.`,
+The exit status is 0 for a completed run, 1 failed, 3 suspended, 4 stopped or
+cancelled; 2 for wrong input, 5 without a server or a worker.`,
 		Example: `  fermata run reviewer "Review main.go"
   git diff | fermata run reviewer - --json | tail -1 | jq .text
   fermata run reviewer "And the tests?" --session 0199a6f1-…
@@ -86,17 +85,17 @@ The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
-	f.StringVar(&r.session, "session", "", "the conversation to go on with, or a name for a new one")
-	f.StringVar(&r.model, "model", "", "another model for the agent, if the worker is in this process")
+	f.StringVar(&r.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
+	f.StringVar(&r.session, "session", "", "the session to continue, or the name of a new one")
+	f.StringVar(&r.model, "model", "", "use another model, if the worker is in this process")
 	f.BoolVar(&r.detach, "detach", false, "only start the run, and print its session")
-	f.StringVar(&r.park, "park", "", "wait before the first turn, for conditions as JSON; {} waits for fermata resume")
-	f.StringVar(&r.briefing, "briefing", "", "file with what another run handed over (see fermata handoff)")
-	f.StringVar(&r.carry, "carry", string(agent.CarryInherit), "what it keeps of the session's runs before it: inherit (all), compact (a summary) or reset (nothing)")
-	f.IntVar(&r.priority.PriorityKey, "priority", 0, "how soon its steps are done beside those of others: 1 (first) to 5 (default the server's, 3)")
-	f.StringVar(&r.priority.FairnessKey, "fairness-key", "", "whose its steps are, such as a tenant: one key's steps cannot starve another's")
-	f.Float32Var(&r.priority.FairnessWeight, "fairness-weight", 0, "the key's share beside that of others (default 1)")
-	c.jsonFlag(cmd, "print events as JSON, one a line, and at last the outcome")
+	f.StringVar(&r.park, "park", "", "park the run before its first turn, until conditions in JSON; {} waits for fermata resume")
+	f.StringVar(&r.briefing, "briefing", "", "file with the handoff of another run (see fermata handoff)")
+	f.StringVar(&r.carry, "carry", string(agent.CarryInherit), "what the run keeps of the conversation: inherit (all), compact (a summary) or reset (nothing)")
+	f.IntVar(&r.priority.PriorityKey, "priority", 0, "priority of its tasks: 1 (first) to 5 (default the server's, 3)")
+	f.StringVar(&r.priority.FairnessKey, "fairness-key", "", "fairness key, such as a tenant: one key's tasks cannot starve another's")
+	f.Float32Var(&r.priority.FairnessWeight, "fairness-weight", 0, "weight of the fairness key (default 1)")
+	c.jsonFlag(cmd, "print each event as a line of JSON, and then the outcome")
 	return cmd
 }
 

@@ -15,9 +15,9 @@ func (c *cli) runsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs SESSION",
 		Short: "List the runs of a session",
-		Long: `Runs lists the runs of a session in their order, as the session's log tells of
-them: also those that Temporal has forgotten. It needs the store that the workers
-use; of a session at rest it tells also where no server runs.`,
+		Long: `Runs lists the runs of a session in their order, from the session's log. It also lists
+runs that Temporal's retention has removed. It needs the workers' store. Without a live
+run no server is needed.`,
 		Example: `  fermata runs invoice-118
   fermata runs invoice-118 --json | jq -r 'select(.status=="failed").run'`,
 		Args: wants(1, "a session"),
@@ -27,7 +27,7 @@ use; of a session at rest it tells also where no server runs.`,
 			})
 		},
 	}
-	c.jsonFlag(cmd, "print one JSON object a line")
+	c.jsonFlag(cmd, "print each run as a line of JSON")
 	return cmd
 }
 

@@ -18,16 +18,16 @@ func (c *cli) sendCommand() *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
 		Use:   "send SESSION MESSAGE",
-		Short: "Say something in a session",
-		Long: `Send says something to the session's live run: before its next turn (steer), when
-it would be done (queue), or at once, giving up what is in flight (interrupt).
-Where the last run has ended it begins the next one, of the same agent unless
---agent names another. A message "-" is read from standard input.
+		Short: "Send a message to a session",
+		Long: `Send sends a message to the session's live run. --mode says when the model gets it:
+before the next turn (steer), when the run would end (queue), or now, aborting what is
+in flight (interrupt). If the last run has ended, the message starts the next run, with
+the same agent or with --agent. The message "-" reads standard input.
 
-Where no worker answers a live run within 3s, the message is left as a signal for
-the next one, and the output says so; --wait ends then.
+If no worker answers within 3s, the command leaves the message as a signal for the next
+worker and says so. --wait then ends with an error.
 
-With --wait the exit status is that of run.`,
+With --wait, the exit status is that of fermata run.`,
 		Example: `  fermata send invoice-118 "Use the new account"
   fermata send invoice-118 "Stop at the first error" --mode interrupt
   fermata send invoice-118 "Which account is it?" --wait
@@ -48,12 +48,12 @@ With --wait the exit status is that of run.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&mode, "mode", string(agent.SendSteer), "when it reaches the model: steer, queue or interrupt")
-	f.StringVar(&o.Agent, "agent", "", "whose run begins, where one has to")
-	f.BoolVar(&wait, "wait", false, "wait until the run rests or ends, and print how")
+	f.StringVar(&mode, "mode", string(agent.SendSteer), "when the model gets it: steer, queue or interrupt")
+	f.StringVar(&o.Agent, "agent", "", "agent of the run, if the message starts one")
+	f.BoolVar(&wait, "wait", false, "wait until the run is suspended or ended, and print the outcome")
 	c.byFlag(cmd, &o.By)
 	c.tokenFlag(cmd, &tokenFile)
-	c.jsonFlag(cmd, "print which run has it, as one line of JSON; with --wait, the outcome")
+	c.jsonFlag(cmd, "print the run that has it as one line of JSON; with --wait, the outcome")
 	return cmd
 }
 

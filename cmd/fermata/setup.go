@@ -28,10 +28,10 @@ func (c *cli) setupCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "setup",
-		Short: "Give a namespace the search attributes that runs carry",
-		Long: `Setup adds fermata's search attributes to the namespace, once a namespace; what
-is there already stays. --check only looks. On Temporal Cloud, where they are
-added by another tool, it prints the lines for tcld.`,
+		Short: "Add the search attributes to a namespace",
+		Long: `Setup adds fermata's search attributes to the namespace. Run it once per namespace;
+attributes that exist stay. --check only looks. On Temporal Cloud, where tcld adds
+search attributes, setup prints the tcld commands.`,
 		Example: `  fermata setup --address temporal.internal:7233 --namespace agents
   fermata setup --check`,
 		Args: wants(0, "no argument"),
@@ -44,8 +44,8 @@ added by another tool, it prints the lines for tcld.`,
 			return c.setup(cmd.Context(), s, check)
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "only look; exit status 5 if one is missing")
-	c.jsonFlag(cmd, "print what was there and what was added as one line of JSON")
+	cmd.Flags().BoolVar(&check, "check", false, "only look; the exit status is 5 if an attribute is missing")
+	c.jsonFlag(cmd, "print what was missing and what was added as one line of JSON")
 	return cmd
 }
 

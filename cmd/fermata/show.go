@@ -44,9 +44,9 @@ const askFor = 3 * time.Second
 func (c *cli) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show SESSION",
-		Short: "Show where a run stands",
-		Long: `Show asks the last run of a session where it stands. Where no worker answers it
-shows what Temporal itself knows, and says so; of a run at its end, the result.`,
+		Short: "Show the status of a run",
+		Long: `Show asks the last run of a session for its status. If no worker answers, it shows what
+Temporal knows and says so. For an ended run, it shows the result.`,
 		Example: `  fermata show invoice-118
   fermata show invoice-118 --json | jq .cost_usd`,
 		Args: wants(1, "a session"),

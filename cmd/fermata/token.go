@@ -28,14 +28,14 @@ func (c *cli) tokenCommand() *cobra.Command {
 	var o tokenOrder
 	cmd := &cobra.Command{
 		Use:   "token --session S --principal WHO",
-		Short: "Mint what proves who says something to a run",
-		Long: `Token prints a token with which this principal, and nobody else, may say one verb to
-the session's run, once, until its time is over. With --request it decides that
-request and no other: an approval of the arguments that were asked for, or of those
-of --edit. It is minted with the private key in ` + env.ApprovalKeys.Private + `
-(see fermata token key); workers have the public one.
+		Short: "Create an approver's token",
+		Long: `Token prints a token that lets a principal send one verb to the session's run, once,
+until the token expires. With --request the token is valid for that request only: for
+an approval of the requested arguments, or of those in --edit. The command signs it
+with the private key in ` + env.ApprovalKeys.Private + ` (see fermata token key).
+Workers have the public key.
 
-Whoever has the token can say it: give it to the principal only.`,
+Whoever has the token can use it: give it to the principal only.`,
 		Example: `  fermata token --session invoice-118 --request q-7 --principal ana@acme.com > token
   fermata approve invoice-118 --request q-7 --token-file token
   fermata token --session invoice-118 --request q-7 --verb reject --principal ana@acme.com
@@ -52,13 +52,13 @@ Whoever has the token can say it: give it to the principal only.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.session, "session", "", "the session that hears it")
-	f.StringVar(&o.verb, "verb", "", "what may be said (default approve, with --request)")
-	f.StringVar(&o.request, "request", "", "the request that is decided, such as q-7")
-	f.StringVar(&o.principal, "principal", "", "who may say it, as a rule or a policy names them")
-	f.StringVar(&o.edit, "edit", "", "the arguments that the approval makes the call with instead, as JSON")
-	f.BoolVar(&o.always, "always", false, "the approval may be one for every further call of the tool")
-	f.DurationVar(&o.lasts, "for", time.Hour, "how long it is good, at most 720h")
+	f.StringVar(&o.session, "session", "", "the session that gets the verb")
+	f.StringVar(&o.verb, "verb", "", "the verb (default approve, with --request)")
+	f.StringVar(&o.request, "request", "", "the request to decide, such as q-7")
+	f.StringVar(&o.principal, "principal", "", "who may send the verb, as a rule or a policy names them")
+	f.StringVar(&o.edit, "edit", "", "approve the call with these arguments instead, as JSON")
+	f.BoolVar(&o.always, "always", false, "also allow --always in the approval")
+	f.DurationVar(&o.lasts, "for", time.Hour, "how long the token is valid, at most 720h")
 	c.jsonFlag(cmd, "print the token as one line of JSON")
 	cmd.AddCommand(c.tokenKeyCommand())
 	return cmd
@@ -135,13 +135,12 @@ func (c *cli) tokenKeyCommand() *cobra.Command {
 	var exports bool
 	cmd := &cobra.Command{
 		Use:   "key ID",
-		Short: "Make a new pair of keys",
-		Long: `Key prints a new pair of keys with an id, as two variables: the private one, which
-mints, and the public one, which verifies. Give the workers the public one alone.
+		Short: "Create a key pair",
+		Long: `Key prints a new key pair with an id, as two environment variables. The private key
+signs tokens, and the public key verifies them. Give workers the public key only.
 
-To change keys: give the workers both public keys, with a comma between them, then
-mint with the new private key, and take the old public one away when no token of it
-is good any more.`,
+To change keys, give the workers both public keys with a comma between them. Sign with
+the new private key. Remove the old public key when its tokens have expired.`,
 		Example: `  export $(fermata token key k1)
   fermata token key k1 --json | jq -r .public`,
 		Args: wants(1, "an id for the keys"),
@@ -163,7 +162,7 @@ is good any more.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&exports, "exports", false, "as the variables of keys that sign exports")
+	cmd.Flags().BoolVar(&exports, "exports", false, "print the variables of keys that sign exports")
 	c.jsonFlag(cmd, "print the keys as one line of JSON")
 	return cmd
 }

@@ -11,16 +11,15 @@ import (
 func (c *cli) transcriptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "transcript SESSION",
-		Short: "Print all that was said in a session",
-		Long: `Transcript prints the messages of a session, from the store and, of a run that
-still lives, from the run itself. It needs the store that the workers use. The
-transcript of a session at rest is printed also where no server runs.`,
+		Short: "Print the messages of a session",
+		Long: `Transcript prints the messages of a session, from the store and, for a live run, from
+the run itself. It needs the workers' store. Without a live run no server is needed.`,
 		Example: `  fermata transcript invoice-118
   fermata transcript invoice-118 --json | jq -r 'select(.role=="assistant").parts[].text'`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.transcript(cmd.Context(), args[0]) },
 	}
-	c.jsonFlag(cmd, "print one message as JSON a line")
+	c.jsonFlag(cmd, "print each message as a line of JSON")
 	return cmd
 }
 

@@ -19,15 +19,15 @@ import (
 func (c *cli) treeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree SESSION",
-		Short: "Show a run and all runs below it",
-		Long: `Tree lists the last run of a session and the runs that it gave work to, and those
-below them. Tree asks no run and no worker: each row shows what its run last wrote into
-Temporal's listing, which it does when it rests and when it ends. While agents work, the
-figures are behind by up to one rest; fermata show asks one run for exact ones.
+		Short: "Show a run and the runs of its sub-agents",
+		Long: `Tree lists the last run of a session and the runs of its sub-agents, at every depth. It
+needs no worker: each row is what its run last wrote to Temporal's visibility, when it
+was suspended or ended. While agents work, the numbers are late. fermata show asks one
+run for exact numbers.
 
-AGENTS is how many agents were started below a run, of how many its limits allow. USED is
-what the run and all below it have used. GRANTED is what the run above lets it use, and
-LEFT what it may still use; an agent that has ended gave back what it had left.`,
+AGENTS is the number of agents started below a run, of how many its limits allow. USED
+is what the run and its sub-agents have used. GRANTED is what its parent lets it use.
+LEFT is what it may still use. An ended agent has returned what was left.`,
 		Example: `  fermata tree trip-42
   fermata tree trip-42 --json | jq '.nodes[] | select(.status=="suspended").session'`,
 		Args: wants(1, "a session"),

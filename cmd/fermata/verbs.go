@@ -32,8 +32,8 @@ func (h *verbRun) command(short, long, example string) *cobra.Command {
 		Short: short,
 		Long: long + `
 
-Where no worker answers within 3s it is left as a signal for the next one, and
-the output says so. With --query it is said to every live run that is found.`,
+If no worker answers within 3s, the command leaves a signal for the next worker and
+says so. With --query it applies to every live run that the query finds.`,
 		Example: example,
 		Args:    h.bulk.oneOrMany,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,12 +53,12 @@ the output says so. With --query it is said to every live run that is found.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&h.reason, "reason", "", "why: it is recorded and shown")
-	f.BoolVar(&h.wait, "wait", false, "wait until the run rests or ends, and print how")
+	f.StringVar(&h.reason, "reason", "", "the reason, which is recorded and shown")
+	f.BoolVar(&h.wait, "wait", false, "wait until the run is suspended or ended, and print the outcome")
 	h.byFlag(cmd, &h.by)
 	h.tokenFlag(cmd, &h.tokenFile)
 	h.bulk.flags(cmd)
-	h.jsonFlag(cmd, "print what became of it as JSON, one line a run")
+	h.jsonFlag(cmd, "print the result as JSON, one line for each run")
 	return cmd
 }
 

@@ -24,10 +24,10 @@ type bulk struct {
 
 func (m *bulk) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&m.query, "query", "", "say it to every live run that fits, in Temporal's list filter language")
-	f.StringVar(&m.agent, "agent", "", "of those, only runs of this agent")
+	f.StringVar(&m.query, "query", "", "apply to every live run that matches, in Temporal's list filter language")
+	f.StringVar(&m.agent, "agent", "", "with --query: only runs of this agent")
 	f.BoolVar(&m.dry, "dry-run", false, "with --query: only print the sessions")
-	f.BoolVar(&m.yes, "yes", false, "with --query: really do it")
+	f.BoolVar(&m.yes, "yes", false, "with --query: confirm")
 }
 
 // oneOrMany wants a session or a query, and not both.

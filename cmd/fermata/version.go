@@ -12,7 +12,8 @@ import (
 func (c *cli) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print what this build is",
+		Short: "Print the version",
+		Long:  "Version prints the versions of this program, of Go and of Temporal.",
 		Example: `  fermata version
   fermata version --json | jq -r .version`,
 		Args: wants(0, "no argument"),
@@ -30,7 +31,7 @@ func (c *cli) versionCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c.jsonFlag(cmd, "print it as one line of JSON")
+	c.jsonFlag(cmd, "print the versions as one line of JSON")
 	return cmd
 }
 

@@ -93,15 +93,15 @@ func (c *cli) workerCommand() *cobra.Command {
 	var agents string
 	cmd := &cobra.Command{
 		Use:   "worker --agents FILE",
-		Short: "Run a worker for a Temporal that is already there, until Ctrl-C",
-		Long: `Worker runs the agents of a file for a Temporal server that is already there. When
-it is stopped it takes no more work and gives calls in progress 30s.
+		Short: "Run a worker for a Temporal server",
+		Long: `Worker runs the agents of a file on a Temporal server, until Ctrl-C. When it stops, it
+takes no more work and gives calls in progress 30s.
 
-Transcripts are kept in --store. Where the server is on another machine, that is
-a database, or a folder that every worker sees (--store-shared).
+Transcripts are in --store. With a Temporal server on another machine, the store is
+a database, a bucket, or a folder that every worker sees (--store-shared).
 
-With --deployment it is one version of a Worker Deployment, named by --build, and
-works once that version was made current.`,
+With --deployment, the worker is one version of a Worker Deployment, named by --build.
+It gets work when that version is current.`,
 		Example: `  fermata worker --agents fermata.yaml
   fermata worker --agents fermata.yaml --profile prod --store /mnt/fermata --store-shared
   fermata worker --profile prod --deployment agents --build 2026-11-21.1
@@ -109,11 +109,11 @@ works once that version was made current.`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.work(cmd.Context(), agents) },
 	}
-	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
 	c.policyFlag(cmd)
-	cmd.Flags().StringVar(&c.host.Deployment, "deployment", "", "name of the Worker Deployment that this worker is a version of (default none)")
-	cmd.Flags().StringVar(&c.host.Build, "build", "", "this version, as runs show it (default that of this program)")
-	c.jsonFlag(cmd, "print one line of JSON when it works")
+	cmd.Flags().StringVar(&c.host.Deployment, "deployment", "", "name of the Worker Deployment (default none)")
+	cmd.Flags().StringVar(&c.host.Build, "build", "", "name of this version, which runs show (default that of this program)")
+	c.jsonFlag(cmd, "print one line of JSON when the worker is ready")
 	return cmd
 }
 

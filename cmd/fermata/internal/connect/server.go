@@ -57,7 +57,7 @@ func (c *Connector) dial(ctx context.Context, o client.Options) (*Server, error)
 // embed starts the embedded server of a data directory, or finds the one that
 // runs. Without start it returns nil where none runs.
 func (c *Connector) embed(ctx context.Context, dir string, o client.Options, start bool) (*Server, error) {
-	c.warnFull(disk.Folder{dataFolder, dir}) // before the server keeps us waiting
+	c.warnFull(disk.Folder{What: dataFolder, Path: dir}) // before the server keeps us waiting
 	options := &devserver.Options{DataDir: dir, Logger: c.Log.Server()}
 	if start {
 		// A namespace is only made by those who start something in it.
@@ -133,7 +133,7 @@ func (c *Connector) StartDev(ctx context.Context, addr string) (*Server, error) 
 	if err != nil {
 		return nil, err
 	}
-	c.warnFull(disk.Folder{dataFolder, dir})
+	c.warnFull(disk.Folder{What: dataFolder, Path: dir})
 	if addr == "" && Free(DefaultAddress) {
 		addr = DefaultAddress
 	}

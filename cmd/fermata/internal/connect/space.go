@@ -12,7 +12,7 @@ const dataFolder = "data directory"
 func (c *Connector) Folders(s *Server) (list []disk.Folder) {
 	dir, err := c.DataDir()
 	if err == nil && (s == nil && hasServer(dir) || s != nil && s.Embedded != nil) {
-		list = append(list, disk.Folder{dataFolder, dir})
+		list = append(list, disk.Folder{What: dataFolder, Path: dir})
 	}
 	return append(list, StoreFolders(c.openedStore.Encrypted)...)
 }
@@ -23,7 +23,7 @@ func StoreFolders(s *store.Encrypted) []disk.Folder {
 		return nil
 	}
 	if d, ok := s.Inner().(*store.Dir); ok {
-		return []disk.Folder{{"store", d.Root()}}
+		return []disk.Folder{{What: "store", Path: d.Root()}}
 	}
 	return nil
 }

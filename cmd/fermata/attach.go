@@ -13,7 +13,7 @@ import (
 func (c *cli) attachCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach SESSION",
-		Short: "Show a running run and follow it",
+		Short: "Follow the last run of a session",
 		Long: `Attach shows the last run of a session from its start and follows it to its end.
 
 On a terminal it asks you what the run asks. Ctrl-C holds the run, and a second

@@ -15,6 +15,7 @@ import (
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/follow"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/live"
@@ -147,7 +148,7 @@ func (t *chat) openSession(ctx context.Context) error {
 		return err
 	}
 	t.runner.agent = cmp.Or(t.runner.agent, stands.Agent)
-	t.heard.seq = stands.Seq
+	t.heard.Seq = stands.Seq
 	if !stands.Status.Ended() {
 		t.watchRun(run)
 		if to, ok := t.to.(*render.Printer); ok {
@@ -181,7 +182,7 @@ func (t *chat) showRecent(ctx context.Context) error {
 
 // watchRun turns to a run that begins, or goes on.
 func (t *chat) watchRun(run *fermata.Run) {
-	t.run, t.heard = run, followState{seq: t.heard.seq}
+	t.run, t.heard = run, follow.State{Seq: t.heard.Seq}
 	t.holding, t.after, t.rest = false, 0, ""
 	clear(t.passed)
 	if t.JSON {
@@ -216,7 +217,7 @@ func (t *chat) loop(ctx context.Context) error {
 func (t *chat) followRun(ctx context.Context) error {
 	o, err := t.step(ctx)
 	switch {
-	case errors.Is(err, errTyped):
+	case errors.Is(err, follow.ErrTyped):
 		return t.handleTyped(ctx)
 	case err != nil:
 		return err
@@ -229,7 +230,7 @@ func (t *chat) followRun(ctx context.Context) error {
 // over tells how a run ended.
 func (t *chat) over(ctx context.Context, o *agent.Outcome) {
 	t.exit = t.printEnd(ctx, t.runs, o, t.to)
-	t.heard.seq = max(t.heard.seq, o.Seq)
+	t.heard.Seq = max(t.heard.Seq, o.Seq)
 	t.run = nil
 }
 

@@ -81,7 +81,7 @@ func (s *stage) works(tools ...tool.Tool) *stage {
 	require.NoError(s.t, w.Start(s.t.Context()))
 	s.t.Cleanup(w.Stop)
 	s.worker = w
-	c := &cli{Connector: &connect.Connector{Flags: connect.Flags{TaskQueue: s.name}}}
+	c := &connect.Connector{Flags: connect.Flags{TaskQueue: s.name}}
 	require.Eventually(s.t, func() bool {
 		names, err := c.Pollers(s.t.Context(), &connect.Server{Client: s.temporal, Namespace: connect.DefaultNamespace})
 		return err == nil && len(names) > 0

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/follow"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
@@ -127,13 +128,13 @@ func (c *cli) demoRun(ctx context.Context, s *connect.Server, session, data stri
 	if err != nil {
 		return err
 	}
-	var tell listener = jsonLines{c, run, &render.ProgressOrder{}}
+	var tell follow.Listener = jsonLines{c, run, &render.ProgressOrder{}}
 	if !c.JSON {
 		tell = c.Printer()
 	}
 	tell.Note("Temporal, the files and the shell are real; the model answers from a script.")
 	tell.Note("session %s · task: %s", session, demoTask)
-	o, err := follow(ctx, run, &followState{}, pieces, tell, func() bool { return true }, until{})
+	o, err := follow.Follow(ctx, run, &follow.State{}, pieces, tell, func() bool { return true }, follow.Until{})
 	if err != nil {
 		return err
 	}

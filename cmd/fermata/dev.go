@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,9 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
+
+// devPatience is how long calls in progress may take when dev is stopped.
+const devPatience = 5 * time.Second
 
 func (c *cli) devCommand() *cobra.Command {
 	var agents, addr string

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/follow"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 )
 
@@ -167,6 +168,6 @@ func TestDoctorWithoutServer(t *testing.T) {
 
 // A log that is damaged is not told as a run that needs nobody.
 func TestALogThatCantBeReadIsToldSo(t *testing.T) {
-	require.Equal(t, "the run's log can't be read", followError(fmt.Errorf("following: %w", agent.Errorf(agent.CodeChunkDamaged, "x"))))
-	require.Contains(t, followError(agent.Errorf(agent.CodeUnreachable, "x")), "goes on by itself")
+	require.Equal(t, "the run's log can't be read", follow.FollowError(fmt.Errorf("following: %w", agent.Errorf(agent.CodeChunkDamaged, "x"))))
+	require.Contains(t, follow.FollowError(agent.Errorf(agent.CodeUnreachable, "x")), "goes on by itself")
 }

@@ -246,7 +246,7 @@ func TestRunWaitsForTheWorkerOfDev(t *testing.T) {
 // Dev opens its server when the server knows of its worker.
 func TestAWorkerPollsOrIsMissed(t *testing.T) {
 	s := scripted(t, sleeper())
-	c := &cli{Connector: &connect.Connector{Flags: connect.Flags{TaskQueue: s.name}}}
+	c := &connect.Connector{Flags: connect.Flags{TaskQueue: s.name}}
 	at := &connect.Server{Client: s.temporal, Namespace: connect.DefaultNamespace}
 	soon, cancel := context.WithTimeout(t.Context(), 10*connect.ProbeInterval)
 	defer cancel()

@@ -18,14 +18,14 @@ import (
 )
 
 // held reports whether this person holds the run, and nobody has lifted that hold.
-func (v *conversation) held() bool { return v.holding && v.resumes == v.heard.resumes }
+func (v *conversation) held() bool { return v.holding && v.resumes == v.heard.Resumes }
 
 // pressInterrupt is Ctrl-C: the first holds the run, the second leaves it so.
 func (v *conversation) pressInterrupt(ctx context.Context) error {
 	if v.held() {
 		return v.leaveHeld()
 	}
-	v.holding, v.resumes, v.after = true, v.heard.resumes, 0
+	v.holding, v.resumes, v.after = true, v.heard.Resumes, 0
 	v.to.Note("interrupting; Ctrl-C again leaves the run held")
 	type said struct {
 		later bool

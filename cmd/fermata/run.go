@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/files"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/follow"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/signals"
@@ -43,7 +44,7 @@ type runner struct {
 	run    *fermata.Run
 	live   *live.Hub          // what a worker in this process tells
 	pieces *live.Subscription // what it tells of the run
-	heard  followState
+	heard  follow.State
 }
 
 // runPatience is how long calls in progress may take when `run` is interrupted.

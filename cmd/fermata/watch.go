@@ -8,6 +8,7 @@ import (
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/follow"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/live"
 )
@@ -22,11 +23,11 @@ func (r *runner) watch(ctx context.Context) (err error) {
 	if r.terminal && !r.JSON {
 		return r.converse(ctx)
 	}
-	var to listener = jsonLines{r.cli, r.run, &render.ProgressOrder{}}
+	var to follow.Listener = jsonLines{r.cli, r.run, &render.ProgressOrder{}}
 	if !r.JSON {
 		to = r.newPrinter()
 	}
-	o, err := r.next(ctx, to, func() until { return until{rest: true} })
+	o, err := r.next(ctx, to, func() follow.Until { return follow.Until{Rest: true} })
 	switch {
 	case err == nil:
 		return r.printEnd(ctx, r.runs, o, to)
@@ -45,18 +46,18 @@ func (r *runner) newPrinter() *render.Printer {
 }
 
 // next follows the run, and goes on with it here where that on which it was is gone.
-func (r *runner) next(ctx context.Context, to listener, u func() until) (*agent.Outcome, error) {
+func (r *runner) next(ctx context.Context, to follow.Listener, u func() follow.Until) (*agent.Outcome, error) {
 	for {
 		o, err := r.follow(ctx, to, u())
 		switch {
-		case err == nil, ctx.Err() != nil, errors.Is(err, errRunChanged), errors.Is(err, errAsked), errors.Is(err, console.ErrInterrupted):
+		case err == nil, ctx.Err() != nil, errors.Is(err, follow.ErrChanged), errors.Is(err, follow.ErrAsked), errors.Is(err, console.ErrInterrupted):
 			return o, err
 		case r.serverIsElsewhere() && isLost(err):
 			to.Note("the server of another fermata command, on which this run was, is gone: the run goes on here")
 			if err := r.moveServer(ctx); err != nil {
 				return nil, err
 			}
-		case errors.Is(err, errNoWorkerBegan):
+		case errors.Is(err, follow.ErrNoWorker):
 			return nil, r.NoWorker(ctx, r.server, "; the run waits for it in session "+r.run.Session)
 		default:
 			return nil, lost(r.server, r.run.Session, err)
@@ -66,17 +67,17 @@ func (r *runner) next(ctx context.Context, to listener, u func() until) (*agent.
 
 // follow follows the run. If the worker that seemed to be there is not, and only
 // this user's agents can be on the server, one is started here.
-func (r *runner) follow(ctx context.Context, to listener, u until) (*agent.Outcome, error) {
+func (r *runner) follow(ctx context.Context, to follow.Listener, u follow.Until) (*agent.Outcome, error) {
 	taken := func() bool { return r.worker != nil || r.server.WorkerBegan(ctx, r.run) }
-	o, err := follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
-	if !errors.Is(err, errNoWorkerBegan) || r.file == nil || r.server.Embedded == nil {
+	o, err := follow.Follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
+	if !errors.Is(err, follow.ErrNoWorker) || r.file == nil || r.server.Embedded == nil {
 		return o, err
 	}
 	to.Note("no worker takes the run: the one that was there is gone, and one is started here")
 	if err := r.workHere(ctx); err != nil {
 		return nil, err
 	}
-	return follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
+	return follow.Follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
 }
 
 // serverIsElsewhere reports whether the server is in the process of another command that
@@ -122,7 +123,7 @@ func lost(s *connect.Server, session string, err error) error {
 
 // printEnd tells how a run ended, or on what it rests. runs may be nil for one that
 // has ended.
-func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outcome, to listener) error {
+func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outcome, to follow.Listener) error {
 	if teller, ok := to.(*render.Printer); ok {
 		teller.End(o)
 		switch {

@@ -15,11 +15,67 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 )
 
-// How long calls in progress may take when a worker is stopped.
-const (
-	devPatience    = 5 * time.Second
-	workerPatience = 30 * time.Second
-)
+// workerPatience is how long calls in progress may take when the worker is stopped.
+const workerPatience = 30 * time.Second
+
+func (c *cli) workerCommand() *cobra.Command {
+	var agents string
+	cmd := &cobra.Command{
+		Use:   "worker --agents FILE",
+		Short: "Run a worker for a Temporal server",
+		Long: `Worker runs the agents of a file on a Temporal server, until Ctrl-C. When it stops, it
+takes no more work and gives calls in progress 30s.
+
+Transcripts are in --store. With a Temporal server on another machine, the store is
+a database, a bucket, or a folder that every worker sees (--store-shared).
+
+With --deployment, the worker is one version of a Worker Deployment, named by --build.
+It gets work when that version is current.`,
+		Example: `  fermata worker --agents fermata.yaml
+  fermata worker --agents fermata.yaml --profile prod --store /mnt/fermata --store-shared
+  fermata worker --profile prod --deployment agents --build 2026-11-21.1
+  FERMATA_STORE=postgres://ana:secret@db.acme.com/fermata fermata worker --profile prod`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.work(cmd.Context(), agents) },
+	}
+	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
+	c.policyFlag(cmd)
+	cmd.Flags().StringVar(&c.host.Deployment, "deployment", "", "name of the Worker Deployment (default none)")
+	cmd.Flags().StringVar(&c.host.Build, "build", "", "name of this version, which runs show (default that of this program)")
+	c.jsonFlag(cmd, "print one line of JSON when the worker is ready")
+	return cmd
+}
+
+func (c *cli) work(ctx context.Context, agents string) error {
+	if c.host.Deployment != "" && c.host.Build == "" && strings.HasPrefix(version.Program(), "(devel)") {
+		return agent.Errorf(agent.CodeInvalidInput, "--deployment wants --build: this program has no version of its own, so name each deploy, by a release or a commit")
+	}
+	f, err := agentsFile(ctx, agents)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		return noAgents()
+	}
+	if err := c.observe(ctx); err != nil {
+		return err
+	}
+	c.Log.SDKWarnings = true
+	s, err := c.Find(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	w, err := c.startSharedWorker(ctx, s, f, workerPatience)
+	if err != nil {
+		return err
+	}
+	defer c.host.Stop(w)
+	c.noteWorker(f)
+	c.ready(s, f)
+	c.People("ready      pid %d; Ctrl-C stops", os.Getpid())
+	return c.until(ctx, w, workerPatience)
+}
 
 // until lets a worker work until Ctrl-C, or until it ends by itself: then the error says why.
 func (c *cli) until(ctx context.Context, w *localworker.Worker, patience time.Duration) error {
@@ -87,63 +143,4 @@ func (c *cli) warnOfKeys(f *agentsfile.File) {
 			c.Note("%s is not set: runs of %s will fail", k.Env, strings.Join(k.Agents, ", "))
 		}
 	}
-}
-
-func (c *cli) workerCommand() *cobra.Command {
-	var agents string
-	cmd := &cobra.Command{
-		Use:   "worker --agents FILE",
-		Short: "Run a worker for a Temporal server",
-		Long: `Worker runs the agents of a file on a Temporal server, until Ctrl-C. When it stops, it
-takes no more work and gives calls in progress 30s.
-
-Transcripts are in --store. With a Temporal server on another machine, the store is
-a database, a bucket, or a folder that every worker sees (--store-shared).
-
-With --deployment, the worker is one version of a Worker Deployment, named by --build.
-It gets work when that version is current.`,
-		Example: `  fermata worker --agents fermata.yaml
-  fermata worker --agents fermata.yaml --profile prod --store /mnt/fermata --store-shared
-  fermata worker --profile prod --deployment agents --build 2026-11-21.1
-  FERMATA_STORE=postgres://ana:secret@db.acme.com/fermata fermata worker --profile prod`,
-		Args: wants(0, "no argument"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.work(cmd.Context(), agents) },
-	}
-	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
-	c.policyFlag(cmd)
-	cmd.Flags().StringVar(&c.host.Deployment, "deployment", "", "name of the Worker Deployment (default none)")
-	cmd.Flags().StringVar(&c.host.Build, "build", "", "name of this version, which runs show (default that of this program)")
-	c.jsonFlag(cmd, "print one line of JSON when the worker is ready")
-	return cmd
-}
-
-func (c *cli) work(ctx context.Context, agents string) error {
-	if c.host.Deployment != "" && c.host.Build == "" && strings.HasPrefix(version.Program(), "(devel)") {
-		return agent.Errorf(agent.CodeInvalidInput, "--deployment wants --build: this program has no version of its own, so name each deploy, by a release or a commit")
-	}
-	f, err := agentsFile(ctx, agents)
-	if err != nil {
-		return err
-	}
-	if f == nil {
-		return noAgents()
-	}
-	if err := c.observe(ctx); err != nil {
-		return err
-	}
-	c.Log.SDKWarnings = true
-	s, err := c.Find(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	w, err := c.startSharedWorker(ctx, s, f, workerPatience)
-	if err != nil {
-		return err
-	}
-	defer c.host.Stop(w)
-	c.noteWorker(f)
-	c.ready(s, f)
-	c.People("ready      pid %d; Ctrl-C stops", os.Getpid())
-	return c.until(ctx, w, workerPatience)
 }

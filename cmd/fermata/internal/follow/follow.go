@@ -1,4 +1,4 @@
-package main
+package follow
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// listener hears a run. It is used by one goroutine.
-type listener interface {
+// Listener hears a run. It is used by one goroutine.
+type Listener interface {
 	// Event hears what is recorded, in its order.
 	Event(agent.Event)
 	// Live hears what is not: pieces of replies and progress of tools.
@@ -31,32 +31,32 @@ const (
 	lastEvents = 3 * time.Second
 	// workerBeginTime is how soon a worker begins with a run, if there is one.
 	workerBeginTime = 3 * time.Second
-	// lookAgain is the pause before a run is followed again that could not be asked.
-	lookAgain = time.Second
+	// LookAgain is the pause before a run is followed again that could not be asked.
+	LookAgain = time.Second
 	// lookBelow is how often a listing is asked whether runs below ask for something.
 	lookBelow = time.Second
 )
 
 // Why following a run ended before the run did.
 var (
-	errNoWorkerBegan = errors.New("no worker takes the run")
-	errRunChanged    = errors.New("something happened in the run")
-	errAsked         = errors.New("a run below asks for something")
-	errTyped         = errors.New("something was typed")
+	ErrNoWorker = errors.New("no worker takes the run")
+	ErrChanged  = errors.New("something happened in the run")
+	ErrAsked    = errors.New("a run below asks for something")
+	ErrTyped    = errors.New("something was typed")
 )
 
-// followState is how far a run was told, while it is followed more than once.
-type followState struct {
-	seq     int64           // the last event
+// State is how far a run was told, while it is followed more than once.
+type State struct {
+	Seq     int64           // the last event
 	below   map[string]bool // runs below that have not ended
-	resumes int             // how often the run's own hold was removed
+	Resumes int             // how often the run's own hold was removed
 }
 
-func (h *followState) event(e agent.Event) {
-	h.seq = e.Seq
+func (h *State) event(e agent.Event) {
+	h.Seq = e.Seq
 	switch {
 	case e.Type == agent.EventHoldRemoved && e.Hold != nil && e.Hold.From == agent.HoldOwn:
-		h.resumes++
+		h.Resumes++
 	case e.Child == nil:
 	case e.Type == agent.EventChildEnded:
 		delete(h.below, e.Child.Session)
@@ -68,30 +68,30 @@ func (h *followState) event(e agent.Event) {
 	}
 }
 
-// until says where following ends before the run does.
-type until struct {
-	// rest ends it where the run rests.
-	rest bool
-	// after, where it is not zero, ends it with whatever comes after this event.
-	after int64
-	// pressed ends it with Ctrl-C.
-	pressed <-chan struct{}
-	// typed ends it with a line that nobody has asked for.
-	typed <-chan struct{}
-	// below lists what runs below ask for; it is called now and then while there
+// Until says where following ends before the run does.
+type Until struct {
+	// Rest ends it where the run rests.
+	Rest bool
+	// After, where it is not zero, ends it with whatever comes after this event.
+	After int64
+	// Pressed ends it with Ctrl-C.
+	Pressed <-chan struct{}
+	// Typed ends it with a line that nobody has asked for.
+	Typed <-chan struct{}
+	// Below lists what runs below ask for; it is called now and then while there
 	// are any, and following ends where fresh finds something new among it.
-	below func(context.Context) []agent.Request
-	fresh func([]agent.Request) bool
+	Below func(context.Context) []agent.Request
+	Fresh func([]agent.Request) bool
 }
 
 // follower follows one run to its end.
 type follower struct {
 	run         *fermata.Run
-	to          listener
+	to          Listener
 	live        *live.Subscription
 	workerBegan func() bool // whether some worker has begun with the run
-	heard       *followState
-	until       until
+	heard       *State
+	until       Until
 
 	events  chan agent.Event
 	trouble chan error // why the run can't be asked at the moment
@@ -105,19 +105,19 @@ type result struct {
 	err     error
 }
 
-// follow tells a run as it goes, from the event after heard on, and returns how
+// Follow tells a run as it goes, from the event after heard on, and returns how
 // it ended, or rests.
-func follow(ctx context.Context, run *fermata.Run, h *followState, pieces *live.Subscription, to listener, taken func() bool, u until) (*agent.Outcome, error) {
+func Follow(ctx context.Context, run *fermata.Run, h *State, pieces *live.Subscription, to Listener, taken func() bool, u Until) (*agent.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &follower{
 		run: run, to: to, live: pieces, workerBegan: taken, heard: h, until: u,
 		events: make(chan agent.Event), trouble: make(chan error), results: make(chan result, 1), asked: make(chan []agent.Request, 1),
 	}
-	go f.read(ctx, h.seq)
+	go f.read(ctx, h.Seq)
 	go func() {
 		wait := run.Result
-		if u.rest {
+		if u.Rest {
 			wait = run.Wait
 		}
 		o, err := wait(ctx)
@@ -146,7 +146,7 @@ func (f *follower) read(ctx context.Context, seq int64) {
 				return
 			}
 		}
-		if !failed || !await.Pause(ctx, lookAgain) {
+		if !failed || !await.Pause(ctx, LookAgain) {
 			return
 		}
 	}
@@ -178,7 +178,7 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 			}
 			told = false
 			if f.tell(e) {
-				return nil, errRunChanged
+				return nil, ErrChanged
 			}
 			if held = nil; f.to.Waiting() {
 				held = time.After(holdFor)
@@ -186,11 +186,11 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 		case err := <-f.trouble:
 			if !told && end == nil {
 				told = true
-				f.to.Note("%s: %v", followError(err), err)
+				f.to.Note("%s: %v", FollowError(err), err)
 			}
 		case <-untaken:
-			if f.heard.seq == 0 && end == nil && !f.workerBegan() {
-				return nil, errNoWorkerBegan
+			if f.heard.Seq == 0 && end == nil && !f.workerBegan() {
+				return nil, ErrNoWorker
 			}
 		case <-f.live.Ready():
 			f.hear()
@@ -200,8 +200,8 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 		case <-look.C:
 			f.look(ctx)
 		case found := <-f.asked:
-			if f.looking = false; f.until.fresh(found) {
-				return nil, errAsked
+			if f.looking = false; f.until.Fresh(found) {
+				return nil, ErrAsked
 			}
 		case r := <-f.results:
 			end, late = &r, time.After(lastEvents)
@@ -210,10 +210,10 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 			}
 		case <-late:
 			events = nil
-		case <-f.until.pressed:
+		case <-f.until.Pressed:
 			return nil, console.ErrInterrupted
-		case <-f.until.typed:
-			return nil, errTyped
+		case <-f.until.Typed:
+			return nil, ErrTyped
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -224,7 +224,7 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 
 // done reports whether the run has ended, or rests, and all that came before was told.
 func (f *follower) done(end *result, events <-chan agent.Event) bool {
-	return end != nil && (events == nil || end.outcome.Status == agent.StatusSuspended && f.heard.seq >= end.outcome.Seq)
+	return end != nil && (events == nil || end.outcome.Status == agent.StatusSuspended && f.heard.Seq >= end.outcome.Seq)
 }
 
 // tell tells an event, and whether it is one that ends the following.
@@ -232,16 +232,16 @@ func (f *follower) tell(e agent.Event) bool {
 	f.hear() // what came before the event: a quick call's remark would be late after it
 	f.heard.event(e)
 	f.to.Event(e)
-	return f.until.after > 0 && e.Seq > f.until.after
+	return f.until.After > 0 && e.Seq > f.until.After
 }
 
 // look looks for what runs below ask for.
 func (f *follower) look(ctx context.Context) {
-	if f.until.below == nil || f.looking || len(f.heard.below) == 0 {
+	if f.until.Below == nil || f.looking || len(f.heard.below) == 0 {
 		return
 	}
 	f.looking = true
-	go func() { f.asked <- f.until.below(ctx) }()
+	go func() { f.asked <- f.until.Below(ctx) }()
 }
 
 // hear tells the pieces of this run; the session may have another by now.
@@ -253,8 +253,8 @@ func (f *follower) hear() {
 	}
 }
 
-// followError says that a run can't be followed. What is lost in the store may end the run too.
-func followError(err error) string {
+// FollowError says that a run can't be followed. What is lost in the store may end the run too.
+func FollowError(err error) string {
 	switch agent.CodeOf(err) {
 	case agent.CodeChunkDamaged, agent.CodeChunkMissing:
 		return "the run's log can't be read"

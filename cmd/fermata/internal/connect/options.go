@@ -72,6 +72,7 @@ func (c *Connector) ClientProfile() (*envconfig.ClientConfigProfile, error) {
 // apiKeyVariable is the one with the key that Temporal knows this client by.
 const apiKeyVariable = "TEMPORAL_API_KEY"
 
+// OptionsOf returns the options of a client with a profile.
 func OptionsOf(profile *envconfig.ClientConfigProfile) (client.Options, error) {
 	o, err := profile.ToClientOptions(envconfig.ToClientOptionsRequest{})
 	if err != nil {

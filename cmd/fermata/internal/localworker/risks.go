@@ -20,6 +20,7 @@ func UnprovenApprovals(f *agentsfile.File) string {
 	return fmt.Sprintf("%s may approve what %s asks for, if they reach Temporal: its rules name no approvers", strings.Join(programs, " and "), strings.Join(agents, " or "))
 }
 
+// UnprovenRemedy is what to do about [UnprovenApprovals].
 const UnprovenRemedy = "name approvers in these rules, who prove it with a token, or run the worker where its programs can't reach Temporal"
 
 // UnconfinedRemedy is what to do about a program that nothing holds.
@@ -47,6 +48,7 @@ func UnknownPolicyAgents(policy agent.Policy, f *agentsfile.File) (list []string
 	return list
 }
 
+// UnknownPolicyAgentsRemedy is what to do about [UnknownPolicyAgents].
 const UnknownPolicyAgentsRemedy = "correct the name, unless agents of other workers are meant"
 
 // warnOfRisks says what the agents file and the policy leave open.

@@ -70,12 +70,15 @@ type sessions struct{ slog.Handler }
 // sdkSession is the SDK's key of a workflow's id.
 const sdkSession = "WorkflowID"
 
+// WithAttrs implements [slog.Handler].
 func (h sessions) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return sessions{h.Handler.WithAttrs(withSession(attrs))}
 }
 
+// WithGroup implements [slog.Handler].
 func (h sessions) WithGroup(name string) slog.Handler { return sessions{h.Handler.WithGroup(name)} }
 
+// Handle implements [slog.Handler].
 func (h sessions) Handle(ctx context.Context, r slog.Record) error {
 	attrs := make([]slog.Attr, 0, r.NumAttrs()+1)
 	r.Attrs(func(a slog.Attr) bool { attrs = append(attrs, a); return true })

@@ -60,6 +60,7 @@ func whatElse(e agent.Event) string {
 	return string(e.Extended)
 }
 
+// Words joins words with spaces.
 func Words(list ...string) string { return strings.Join(list, " ") }
 
 // whatIsSaid is a message's text, and what it calls or what came of that.

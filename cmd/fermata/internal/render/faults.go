@@ -38,7 +38,7 @@ func coded(err error) bool {
 	return errors.As(err, &e)
 }
 
-// JoinFaults is one error for several.
+// JoinFaults returns one error for several.
 func JoinFaults(list []*agent.Error) *agent.Error {
 	whole := *list[0]
 	var texts []string

@@ -21,7 +21,7 @@ func (s *Streams) Messages(messages []agent.Message) {
 	}
 }
 
-// Message is a message as people read it. Its own text has a margin.
+// Message returns a message as people read it. Its own text has a margin.
 func Message(m agent.Message) untrusted.Block {
 	who := string(m.Role)
 	switch {

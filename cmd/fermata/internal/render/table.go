@@ -8,12 +8,12 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// table is output in columns. No cell can add a column or a line.
-type table struct{ w *tabwriter.Writer }
+// Table is output in columns. No cell can add a column or a line.
+type Table struct{ w *tabwriter.Writer }
 
-// Table begins output in columns.
-func (s *Streams) Table(titles ...any) *table {
-	t := &table{tabwriter.NewWriter(s.Out, 0, 8, 2, ' ', 0)}
+// Table starts output in columns.
+func (s *Streams) Table(titles ...any) *Table {
+	t := &Table{tabwriter.NewWriter(s.Out, 0, 8, 2, ' ', 0)}
 	if len(titles) > 0 {
 		t.Row(titles...)
 	}
@@ -21,7 +21,7 @@ func (s *Streams) Table(titles ...any) *table {
 }
 
 // Row adds a row.
-func (t *table) Row(cells ...any) {
+func (t *Table) Row(cells ...any) {
 	shown := make([]string, len(cells))
 	for i, cell := range cells {
 		shown[i] = strings.TrimRight(untrusted.Sprintf("%v", cell), " ")
@@ -30,9 +30,9 @@ func (t *table) Row(cells ...any) {
 }
 
 // Field adds a row of a name and what it has.
-func (t *table) Field(name, format string, args ...any) {
+func (t *Table) Field(name, format string, args ...any) {
 	t.Row(name, untrusted.Sprintf(format, args...))
 }
 
 // Flush writes the rows.
-func (t *table) Flush() { _ = t.w.Flush() } // the outlet knows what can't be written
+func (t *Table) Flush() { _ = t.w.Flush() } // the outlet knows what can't be written

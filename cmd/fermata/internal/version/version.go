@@ -29,6 +29,7 @@ func Program() string {
 	return v
 }
 
+// Module returns the version of a module that this program is built with.
 func Module(path string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -180,7 +181,7 @@ func TestApproversNeedAToken(t *testing.T) {
 	def := role{agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Approvers: []string{"ana@acme.com"}, Confirm: agent.ConfirmDigest}}},
 		[]testsuite.Reply{calls("pay", map[string]any{"eur": 5}), {Text: "Paid."}}}
 	s := scripted(t, def)
-	keys, err := approvalKeys.verifiers()
+	keys, err := env.ApprovalKeys.Verifiers()
 	require.NoError(t, err)
 	s.options.ApprovalKeys = keys
 	s.works(pay())

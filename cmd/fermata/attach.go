@@ -6,33 +6,35 @@ import (
 	"github.com/spf13/cobra"
 
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/live"
 )
 
 func (c *cli) attachCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach SESSION",
-		Short: "Follow a run as fermata run does",
-		Long: `Attach shows the last run of a session from its beginning, and goes on with it to
-its end. On a terminal it asks what the run asks, and Ctrl-C holds the run; a
-second one leaves it so. Without a terminal it ends where the run rests, and says
-how to answer.
+		Short: "Follow the last run of a session",
+		Long: `Attach shows the last run of a session from its start and follows it to its end.
 
-The exit status is that of run.`,
+On a terminal it asks you what the run asks. Ctrl-C holds the run, and a second
+Ctrl-C leaves it held. Without a terminal the command ends when the run is suspended,
+and prints how to answer.
+
+The exit status is that of fermata run.`,
 		Example: `  fermata attach invoice-118
   fermata attach invoice-118 --json`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.attach(cmd.Context(), s, runs, args[0])
 			})
 		},
 	}
-	c.jsonFlag(cmd, "print events as JSON, one a line, and at last the outcome")
+	c.jsonFlag(cmd, "print each event as a line of JSON, and then the outcome")
 	return cmd
 }
 
-func (c *cli) attach(ctx context.Context, s *server, runs *fermata.Client, session string) error {
+func (c *cli) attach(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) error {
 	run, err := runs.Get(ctx, session)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
 // audited gives a machine an audit, and returns its path and that of the public key.
@@ -29,9 +30,9 @@ func audited(b *bench) (record, public string) {
 	record, public = filepath.Join(b.tmp, "audit", "audit.jsonl"), filepath.Join(b.tmp, "audit.pub")
 	require.NoError(b.t, os.WriteFile(filepath.Join(b.tmp, "audit.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
 	require.NoError(b.t, os.WriteFile(public, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: text}), 0o600))
-	b.env = append(b.env, auditVariable+"="+record, auditKeyVariable+"_FILE="+filepath.Join(b.tmp, "audit.key"))
-	for _, p := range []keyPair{approvalKeys, exportKeys} {
-		b.env = append(b.env, p.public+"="+os.Getenv(p.public), p.private+"="+os.Getenv(p.private))
+	b.env = append(b.env, env.Audit+"="+record, env.AuditKey+"_FILE="+filepath.Join(b.tmp, "audit.key"))
+	for _, p := range []env.KeyPair{env.ApprovalKeys, env.ExportKeys} {
+		b.env = append(b.env, p.Public+"="+os.Getenv(p.Public), p.Private+"="+os.Getenv(p.Private))
 	}
 	return record, public
 }
@@ -137,7 +138,7 @@ func TestAnAuditThatCantBeWritten(t *testing.T) {
 	b.write("s.yaml", "replies:\n  - {text: Done.}\n")
 	b.write("notes.txt", "")
 	record, _ := audited(b)
-	for _, env := range [][]string{{auditVariable + "="}, {auditKeyVariable + "_FILE="}, {auditKeyVariable + "_FILE=" + b.tmp + "/none"}, {auditVariable + "=" + b.dir + "/notes.txt/x"}} {
+	for _, env := range [][]string{{env.Audit + "="}, {env.AuditKey + "_FILE="}, {env.AuditKey + "_FILE=" + b.tmp + "/none"}, {env.Audit + "=" + b.dir + "/notes.txt/x"}} {
 		other := *b
 		other.env = append(append([]string{}, b.env...), env...)
 		r := other.run("run", "reader", "Go")
@@ -178,9 +179,9 @@ func TestAVerbThatCantBeRecorded(t *testing.T) {
 func TestTheAuditIsTheWorkersOwn(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "key"), nil, 0o600))
-	t.Setenv(auditVariable, filepath.Join(dir, "audit.jsonl"))
-	t.Setenv(auditKeyVariable+"_FILE", filepath.Join(dir, "key"))
-	list, err := newCLI(nil, nil, nil).private()
+	t.Setenv(env.Audit, filepath.Join(dir, "audit.jsonl"))
+	t.Setenv(env.AuditKey+"_FILE", filepath.Join(dir, "key"))
+	list, err := newCLI(nil, nil, nil).host.Private()
 	require.NoError(t, err)
 	for _, name := range []string{"audit.jsonl", "audit.jsonl.lock", "key"} {
 		require.Contains(t, list, filepath.Join(dir, name))

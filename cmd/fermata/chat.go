@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -13,7 +14,10 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/follow"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -28,21 +32,21 @@ func (c *cli) chatCommand() *cobra.Command {
 	r := &runner{cli: c, live: live.NewHub()}
 	cmd := &cobra.Command{
 		Use:   "chat [AGENT]",
-		Short: "Talk with an agent, in one session",
-		Long: `Chat is a conversation in one session: each message begins a run, or reaches the
-one that is live. What you type while the agent works steers it: it reads that
-before its next turn. What it asks is asked in its place, and your next line
-answers. A line that begins with a slash is a command (/help lists them); with
-two it is a message.
+		Short: "Chat with an agent",
+		Long: `Chat is a conversation in one session. Each message starts a run, or goes to the
+run that is live. What you type while the agent works steers it: the agent reads
+it before its next turn. When the agent asks something, your next line is the
+answer. A line that starts with a slash is a command (/help lists them). Two
+slashes start a message with a slash.
 
-Ctrl-D or /quit leaves, and a live run goes on without you: fermata chat
---session ID, without an AGENT, comes back and shows where it stands. Ctrl-C holds
-a live run and asks what to do; where none lives it leaves.
+Ctrl-D or /quit leaves the chat, and a live run continues. To come back, use
+fermata chat --session ID without an AGENT. Ctrl-C holds a live run and asks what
+to do. Without a live run, Ctrl-C leaves the chat.
 
-Where standard input is no terminal, a line is read whenever the session is at
-rest: it answers what is asked, or is the next message.
+If standard input is no terminal, chat reads a line whenever the session is
+suspended or ended. The line answers a request, or is the next message.
 
-The exit status is that of the last run, as in run, and 3 where it goes on.`,
+The exit status is that of the last run (see fermata run), and 3 if it continues.`,
 		Example: `  fermata chat reviewer
   fermata chat reviewer --session review-7
   fermata chat --session review-7
@@ -62,9 +66,9 @@ The exit status is that of the last run, as in run, and 3 where it goes on.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
-	f.StringVar(&r.session, "session", "", "the session to come back to, or a name for a new one")
-	c.jsonFlag(cmd, "print events as JSON, one a line, and at each run's end the outcome")
+	f.StringVar(&r.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
+	f.StringVar(&r.session, "session", "", "the session to come back to, or the name of a new one")
+	c.jsonFlag(cmd, "print each event as a line of JSON, and the outcome at the end of each run")
 	return cmd
 }
 
@@ -85,7 +89,7 @@ func (r *runner) chat(ctx context.Context) error {
 	if err := r.reach(ctx); err != nil {
 		return err
 	}
-	pressed, giveBack := r.keys.take()
+	pressed, giveBack := r.keys.Take()
 	defer giveBack()
 	t := r.newChat(pressed)
 	if err := t.openSession(ctx); err != nil {
@@ -95,7 +99,7 @@ func (r *runner) chat(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if r.pieces, err = r.subscribe(ctx, r.server, r.live, r.session); err != nil {
+	if r.pieces, err = r.Subscribe(ctx, r.server, r.live, r.session); err != nil {
 		return err
 	}
 	defer r.pieces.Close()
@@ -106,11 +110,11 @@ func (r *runner) newChat(pressed <-chan struct{}) *chat {
 	t := &chat{script: !r.terminal, conversation: &conversation{
 		runner: r, pressed: pressed, passed: map[string]bool{}, help: "/help says what it can be told",
 	}}
-	if r.json {
-		r.asker = console.NewConsole(r.in, r.err, pressed) // the output is for programs
+	if r.JSON {
+		r.asker = console.NewConsole(r.in, r.Err, pressed) // the output is for programs
 		t.to = quiet{jsonLines{r.cli, nil, nil}}
 	} else {
-		t.to = r.printer()
+		t.to = r.Printer()
 	}
 	t.console = r.console()
 	t.console.SetInterrupt(pressed)
@@ -144,7 +148,7 @@ func (t *chat) openSession(ctx context.Context) error {
 		return err
 	}
 	t.runner.agent = cmp.Or(t.runner.agent, stands.Agent)
-	t.heard.seq = stands.Seq
+	t.heard.Seq = stands.Seq
 	if !stands.Status.Ended() {
 		t.watchRun(run)
 		if to, ok := t.to.(*render.Printer); ok {
@@ -165,26 +169,26 @@ func (t *chat) showRecent(ctx context.Context) error {
 	case errors.Is(err, agent.CodeNoWorker), errors.Is(err, agent.CodeTimeout), errors.Is(err, agent.CodeNotFound):
 		t.to.Note("what was said before can't be shown: %v", err)
 		return nil
-	case err != nil || t.json:
+	case err != nil || t.JSON:
 		return err
 	}
 	if n := len(messages) - shown; n > 0 {
-		t.to.Note("%s before, see %s", counted(n, "message"), t.commandLine("transcript %s", t.session))
+		t.to.Note("%s before, see %s", counted(n, "message"), t.CommandLine("transcript %s", t.session))
 		messages = messages[n:]
 	}
-	t.printMessages(messages)
+	t.Messages(messages)
 	return nil
 }
 
 // watchRun turns to a run that begins, or goes on.
 func (t *chat) watchRun(run *fermata.Run) {
-	t.run, t.heard = run, followState{seq: t.heard.seq}
+	t.run, t.heard = run, follow.State{Seq: t.heard.Seq}
 	t.holding, t.after, t.rest = false, 0, ""
 	clear(t.passed)
-	if t.json {
+	if t.JSON {
 		t.to = quiet{jsonLines{t.cli, run, nil}}
 	} else {
-		t.to = t.printer() // one knows one run's turns
+		t.to = t.Printer() // one knows one run's turns
 	}
 }
 
@@ -213,7 +217,7 @@ func (t *chat) loop(ctx context.Context) error {
 func (t *chat) followRun(ctx context.Context) error {
 	o, err := t.step(ctx)
 	switch {
-	case errors.Is(err, errTyped):
+	case errors.Is(err, follow.ErrTyped):
 		return t.handleTyped(ctx)
 	case err != nil:
 		return err
@@ -226,7 +230,7 @@ func (t *chat) followRun(ctx context.Context) error {
 // over tells how a run ended.
 func (t *chat) over(ctx context.Context, o *agent.Outcome) {
 	t.exit = t.printEnd(ctx, t.runs, o, t.to)
-	t.heard.seq = max(t.heard.seq, o.Seq)
+	t.heard.Seq = max(t.heard.Seq, o.Seq)
 	t.run = nil
 }
 
@@ -280,7 +284,7 @@ func (t *chat) message(ctx context.Context, text string, mode agent.SendMode) er
 	}
 	soon, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
-	line, run, err := t.deliver(soon, t.runs, t.session, text, &fermata.SendOptions{Mode: mode, By: whoami(), Agent: t.runner.agent})
+	line, run, err := t.deliver(soon, t.runs, t.session, text, &fermata.SendOptions{Mode: mode, By: env.User(), Agent: t.runner.agent})
 	if err != nil {
 		t.failed(ctx, err)
 		return ctx.Err()
@@ -307,6 +311,69 @@ func (t *chat) left(ctx context.Context, err error) error {
 	default:
 		err = t.exit
 	}
-	t.note("come back with %s", t.commandLine("chat --session %s", t.session))
+	t.Note("come back with %s", t.CommandLine("chat --session %s", t.session))
 	return err
+}
+
+const chatHelp = `a line is a message: it steers the agent while that works, and else begins its next run
+  /queue TEXT      a message for when it would be done
+  /pause [REASON]  hold it when its turn has ended
+  /resume [TEXT]   let it go on, with a message
+  /stop [REASON]   end its run with a handoff
+  /transcript      all that was said
+  /quit            leave; a live run goes on (Ctrl-D does it too)
+  //TEXT           a message that begins with a slash`
+
+// command does what a line with a slash says.
+func (t *chat) command(ctx context.Context, line string) error {
+	name, rest, _ := strings.Cut(line, " ")
+	rest = strings.TrimSpace(rest)
+	t.to.Break()
+	switch name {
+	case "/quit":
+		return errDetached
+	case "/help":
+		t.console.Print("%s", untrusted.Block(chatHelp))
+	case "/queue":
+		return t.message(ctx, rest, agent.SendQueue)
+	case "/transcript":
+		messages, err := t.runs.Transcript(ctx, t.session)
+		if err != nil {
+			t.failed(ctx, err)
+			return ctx.Err()
+		}
+		t.Messages(messages)
+	case "/pause", "/resume", "/stop":
+		return t.verb(ctx, name, rest)
+	default:
+		t.to.Note("there is no %s; /help lists what there is", name)
+	}
+	return nil
+}
+
+// verb says something to the live run that is no message.
+func (t *chat) verb(ctx context.Context, name, text string) error {
+	if t.run == nil {
+		t.to.Note("no run is live; a message begins one")
+		return nil
+	}
+	soon, cancel := context.WithTimeout(ctx, sayWithin)
+	defer cancel()
+	var ack agent.Ack
+	var err error
+	switch name {
+	case "/pause":
+		ack, err = t.run.Pause(soon, text, nil)
+	case "/stop":
+		ack, err = t.run.Stop(soon, text, nil)
+	default:
+		ack, err = t.run.Resume(soon, &fermata.ResumeOptions{Message: text, By: env.User()})
+	}
+	if err != nil {
+		t.failed(ctx, noAnswer(t.session, err))
+		return ctx.Err()
+	}
+	t.after, t.rest = 0, ""
+	t.to.Note("%s %s, it is %s", strings.TrimPrefix(name, "/"), ack.Effect, statusText(ack))
+	return nil
 }

@@ -16,11 +16,11 @@ func (c *cli) checkpointsCommand() *cobra.Command {
 	var o fermata.CheckpointsOptions
 	cmd := &cobra.Command{
 		Use:   "checkpoints SESSION [CHECKPOINT]",
-		Short: "List the points from which a session can be begun anew",
-		Long: `Checkpoints lists a session's checkpoints, the newest first: one before each run's
-first turn (turn 0) and one after each turn, also those that a fork has left
-behind. With a CHECKPOINT it shows that one, with the conversation as the model
-knows it there. fermata fork begins behind one, and fermata diff compares two.`,
+		Short: "List the checkpoints of a session",
+		Long: `Checkpoints lists a session's checkpoints, the newest first. A run has one before its
+first turn (turn 0) and one after each turn. Checkpoints that a fork left behind are
+listed too. With a CHECKPOINT, the command shows that checkpoint and the conversation
+up to it. fermata fork starts a run from a checkpoint; fermata diff compares two.`,
 		Example: `  fermata checkpoints invoice-118 --limit 10
   fermata checkpoints invoice-118 --run 0199a6f1-7c3e --json | jq -r '.items[].checkpoint'
   fermata checkpoints invoice-118 cp-118`,
@@ -31,7 +31,7 @@ knows it there. fermata fork begins behind one, and fermata diff compares two.`,
 			return wants(1, "a session, and a checkpoint at most")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 				if len(args) == 2 {
 					return c.checkpoint(cmd.Context(), runs, args[0], args[1])
 				}
@@ -40,10 +40,10 @@ knows it there. fermata fork begins behind one, and fermata diff compares two.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Run, "run", "", "only those of this run, by 8 or more characters of its id")
-	f.IntVar(&o.Limit, "limit", 50, "how many at most")
-	f.IntVar(&o.Offset, "offset", 0, "how many of the newest to pass over")
-	c.jsonFlag(cmd, "print one line of JSON: the page, or the checkpoint with its messages")
+	f.StringVar(&o.Run, "run", "", "only checkpoints of this run; 8 characters of its id are enough")
+	f.IntVar(&o.Limit, "limit", 50, "maximum number of checkpoints")
+	f.IntVar(&o.Offset, "offset", 0, "number of newest checkpoints to skip")
+	c.jsonFlag(cmd, "print the page, or the checkpoint with its messages, as one line of JSON")
 	return cmd
 }
 
@@ -55,20 +55,20 @@ func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session str
 	switch {
 	case err != nil:
 		return err
-	case c.json:
-		c.line(page)
+	case c.JSON:
+		c.Line(page)
 		return nil
 	case len(page.Items) == 0:
-		c.note("no checkpoints, of %d in all", page.Total)
+		c.Note("no checkpoints, of %d in all", page.Total)
 		return nil
 	}
-	t := c.table("CHECKPOINT", "RUN", "TURN", "TIME", "COST", "MESSAGES", "PENDING", "SAID LAST")
+	t := c.Table("CHECKPOINT", "RUN", "TURN", "TIME", "COST", "MESSAGES", "PENDING", "SAID LAST")
 	for _, p := range page.Items {
-		t.row(p.ID, short(p.Run), p.Turn, clock(p.Time), render.Money(p.Cost), p.Messages, pending(p), untrusted.Line(p.Text, 60))
+		t.Row(p.ID, render.ShortRun(p.Run), p.Turn, render.Clock(p.Time), render.Money(p.Cost), p.Messages, pending(p), untrusted.Line(p.Text, 60))
 	}
-	t.flush()
+	t.Flush()
 	if page.More {
-		c.note("%d of %d: see --offset %d", len(page.Items), page.Total, o.Offset+len(page.Items))
+		c.Note("%d of %d: see --offset %d", len(page.Items), page.Total, o.Offset+len(page.Items))
 	}
 	return nil
 }
@@ -97,28 +97,28 @@ func (c *cli) checkpoint(ctx context.Context, runs *fermata.Client, session, id 
 	switch {
 	case err != nil:
 		return err
-	case c.json:
-		c.line(checkpointLine{agent.Version, p, append([]agent.Message{}, messages...)})
+	case c.JSON:
+		c.Line(checkpointLine{agent.Version, p, append([]agent.Message{}, messages...)})
 		return nil
 	}
-	t := c.table()
-	t.field("checkpoint", "%s", p.ID)
+	t := c.Table()
+	t.Field("checkpoint", "%s", p.ID)
 	if p.Run != "" {
-		t.field("run", "%s", p.Run)
-		t.field("agent", "%s", untrusted.Name(p.Agent))
-		t.field("turn", "%d, at %s", p.Turn, clock(p.Time))
-		t.field("tokens", "%d in, %d out", p.Usage.Input, p.Usage.Output)
-		t.field("cost", "%s", render.Money(p.Cost))
+		t.Field("run", "%s", p.Run)
+		t.Field("agent", "%s", untrusted.Name(p.Agent))
+		t.Field("turn", "%d, at %s", p.Turn, render.Clock(p.Time))
+		t.Field("tokens", "%d in, %d out", p.Usage.Input, p.Usage.Output)
+		t.Field("cost", "%s", render.Money(p.Cost))
 	}
 	for _, n := range p.Tools {
-		t.field("tool", "%s: %s, %d ok", untrusted.Name(n.Tool), counted(n.Calls, "call"), n.OK)
+		t.Field("tool", "%s: %s, %d ok", untrusted.Name(n.Tool), counted(n.Calls, "call"), n.OK)
 	}
-	t.field("pending", "%s", pending(p))
+	t.Field("pending", "%s", pending(p))
 	if p.Compacted {
-		t.field("compacted", "the model knows a summary of what came before")
+		t.Field("compacted", "the model knows a summary of what came before")
 	}
-	t.flush()
-	c.print("")
-	c.printMessages(messages)
+	t.Flush()
+	c.Print("")
+	c.Messages(messages)
 	return nil
 }

@@ -9,93 +9,34 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/keyring"
-	"github.com/fermata-agents/fermata/telemetry"
 )
-
-const (
-	// encryptionVariable is the environment variable with the keys that encrypt
-	// payloads and transcripts; the first one writes.
-	encryptionVariable = "FERMATA_ENCRYPTION_KEYS"
-	// codecVariable is the one with the token of the codec server.
-	codecVariable = "FERMATA_CODEC_TOKEN"
-	// plainVariable is the one with the time until which plain payloads are taken beside
-	// encrypted ones.
-	plainVariable = "FERMATA_ENCRYPTION_PLAIN_UNTIL"
-)
-
-// always is the value of [plainVariable] for a time that does not come.
-const always = "always"
-
-// plainUntil reads until when plain payloads are taken; zero if none are.
-func plainUntil() (until time.Time, err error) {
-	switch text := os.Getenv(plainVariable); text {
-	case "":
-	case always:
-		until = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	default:
-		if until, err = time.Parse(time.RFC3339, text); err != nil {
-			err = agent.Errorf(agent.CodeInvalidInput, "%s: it is a time such as 2026-12-01T08:00:00Z, or %s", plainVariable, always)
-		}
-	}
-	return until, err
-}
-
-// encryptionKeys reads the keys of this process; nil if it has none.
-func encryptionKeys() (*keyring.Ring, error) {
-	text, err := secret.Get(encryptionVariable)
-	if err != nil {
-		return nil, err
-	}
-	ring, err := keyring.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", encryptionVariable, err)
-	}
-	return ring, nil
-}
-
-// prepare makes the options of a Temporal client ready for the keys of this process,
-// and for who counts what it does.
-func (c *cli) prepare(o *client.Options) error {
-	if c.exports.meters != nil {
-		telemetry.Prepare(o, c.exports.meters)
-	}
-	ring, err := encryptionKeys()
-	if err != nil {
-		return err
-	}
-	until, err := plainUntil()
-	if err != nil {
-		return err
-	}
-	return fermata.Prepare(o, &fermata.PrepareOptions{Keyring: ring, PlainUntil: until})
-}
 
 func (c *cli) codecCommand() *cobra.Command {
 	listen := ""
 	cmd := &cobra.Command{
 		Use:   "codec",
-		Short: "Decrypt payloads for Temporal's UI and command line, until Ctrl-C",
-		Long: `Codec is a codec server, on loopback only: with it Temporal's UI and the temporal
-command show what the keys in ` + encryptionVariable + ` (id:base64,…) have
-encrypted, and the temporal command encrypts what it sends.
+		Short: "Run a codec server for Temporal's UI and CLI",
+		Long: `Codec runs a codec server on loopback until Ctrl-C. Temporal's UI and the temporal
+command use it to show payloads that are encrypted with the keys in
+` + env.Encryption + ` (id:base64,…). The temporal command also encrypts
+with it.
 
-Whoever has its token can decrypt: it is that of ` + codecVariable + `, or a new
-one at every start. It stands in the path of the address, or behind
-"Authorization: Bearer". Everybody on a machine sees its command lines: give it to
-the temporal command in TEMPORAL_CODEC_ENDPOINT or TEMPORAL_CODEC_AUTH.`,
-		Example: `  export ` + encryptionVariable + `=$(fermata codec key k1)
+Whoever has the server's token can decrypt. The token is that of ` + env.Codec + `,
+or a new one at each start. Send it in the URL's path or as "Authorization: Bearer".
+All users of a machine see its command lines, so give the token to the temporal
+command in TEMPORAL_CODEC_ENDPOINT or TEMPORAL_CODEC_AUTH.`,
+		Example: `  export ` + env.Encryption + `=$(fermata codec key k1)
   fermata codec
   export TEMPORAL_CODEC_ENDPOINT=http://127.0.0.1:8234/TOKEN
   temporal workflow show -w invoice-118`,
@@ -103,7 +44,7 @@ the temporal command in TEMPORAL_CODEC_ENDPOINT or TEMPORAL_CODEC_AUTH.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.codec(cmd.Context(), listen) },
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8234", "loopback address to listen on")
-	c.jsonFlag(cmd, "print where it listens as one line of JSON")
+	c.jsonFlag(cmd, "print the address as one line of JSON")
 	cmd.AddCommand(c.codecKeyCommand())
 	return cmd
 }
@@ -111,22 +52,23 @@ the temporal command in TEMPORAL_CODEC_ENDPOINT or TEMPORAL_CODEC_AUTH.`,
 func (c *cli) codecKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key ID",
-		Short: "Make a new key",
-		Long: `Key prints a new random key with an id, as ` + encryptionVariable + ` has it. To change
-keys: give every process the new one behind the old and restart them, then the new
-one in front of it and restart them, then run fermata store rekey, and take the old
-one away when nothing needs it any more (docs/encryption.md).`,
-		Example: `  export ` + encryptionVariable + `=$(fermata codec key k1)
-  export ` + encryptionVariable + `=$` + encryptionVariable + `,$(fermata codec key k2)`,
+		Short: "Create an encryption key",
+		Long: `Key prints a new random key with an id, in the form of ` + env.Encryption + `.
+
+To change keys, restart every process with the new key after the old one, then with
+the new key first. Run fermata store rekey. Remove the old key when nothing needs it
+any more (docs/encryption.md).`,
+		Example: `  export ` + env.Encryption + `=$(fermata codec key k1)
+  export ` + env.Encryption + `=$` + env.Encryption + `,$(fermata codec key k2)`,
 		Args: wants(1, "an id for the key"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := keyring.New(args[0])
 			switch {
 			case err != nil:
-			case c.json:
-				c.line(keyLine{agent.Version, text})
+			case c.JSON:
+				c.Line(keyLine{agent.Version, text})
 			default:
-				c.print("%s", text)
+				c.Print("%s", text)
 			}
 			return err
 		},
@@ -142,16 +84,16 @@ type keyLine struct {
 }
 
 func (c *cli) codec(ctx context.Context, addr string) error {
-	ring, err := encryptionKeys()
+	ring, err := env.Keyring()
 	if err == nil && ring == nil {
-		err = agent.Errorf(agent.CodeNotSetUp, "there are no keys: set %s; fermata codec key makes one", encryptionVariable)
+		err = agent.Errorf(agent.CodeNotSetUp, "there are no keys: set %s; fermata codec key makes one", env.Encryption)
 	}
 	if err == nil {
 		err = checkLoopback("--listen", addr)
 	}
-	token, wrong := secret.Get(codecVariable)
+	token, wrong := secret.Get(env.Codec)
 	if wrong == nil && token != "" && len(token) < leastToken {
-		wrong = agent.Errorf(agent.CodeInvalidInput, "%s has %d characters, and any page that a browser shows may guess it: use at least %d, or unset it for a new one", codecVariable, len(token), leastToken)
+		wrong = agent.Errorf(agent.CodeInvalidInput, "%s has %d characters, and any page that a browser shows may guess it: use at least %d, or unset it for a new one", env.Codec, len(token), leastToken)
 	}
 	if err = cmp.Or(err, wrong); err != nil {
 		return err
@@ -163,12 +105,12 @@ func (c *cli) codec(ctx context.Context, addr string) error {
 	token = cmp.Or(token, rand.Text())
 	server := &http.Server{Handler: codecHandler(ring, token), ReadTimeout: time.Minute, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { server.Close() })
-	if at := fmt.Sprintf("http://%s/%s", listener.Addr(), token); c.json {
-		c.line(codecLine{agent.Version, "ready", at, ring.IDs(), ring.Primary()})
+	if at := fmt.Sprintf("http://%s/%s", listener.Addr(), token); c.JSON {
+		c.Line(codecLine{agent.Version, "ready", at, ring.IDs(), ring.Primary()})
 	} else {
-		c.print("codec      %s", at)
-		c.print("keys       %s; %s writes", strings.Join(ring.IDs(), ", "), ring.Primary())
-		c.print("ready      Ctrl-C stops")
+		c.Print("codec      %s", at)
+		c.Print("keys       %s; %s writes", strings.Join(ring.IDs(), ", "), ring.Primary())
+		c.Print("ready      Ctrl-C stops")
 	}
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return agent.Errorf(agent.CodeInternal, "the codec server has stopped: %w", err)

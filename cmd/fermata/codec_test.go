@@ -5,13 +5,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/keyring"
 )
 
@@ -60,24 +60,11 @@ func TestCodecServer(t *testing.T) {
 func TestCodecTokenIsLong(t *testing.T) {
 	key, err := keyring.New("k1")
 	require.NoError(t, err)
-	t.Setenv(encryptionVariable, key)
-	t.Setenv(codecVariable, "sesame")
+	t.Setenv(env.Encryption, key)
+	t.Setenv(env.Codec, "sesame")
 	r := inProcess(t, "codec", "--listen", "127.0.0.1:0")
 	require.Equal(t, agent.CodeInvalidInput.ExitStatus(), r.exit, r.out)
-	require.Contains(t, r.err, codecVariable+" has 6 characters")
-}
-
-func TestPlainUntil(t *testing.T) {
-	for text, want := range map[string]time.Time{"": {}, "2026-12-01T08:00:00Z": time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC), always: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		t.Setenv(plainVariable, text)
-		got, err := plainUntil()
-		require.NoError(t, err, text)
-		require.True(t, want.Equal(got), text)
-	}
-	t.Setenv(plainVariable, "tomorrow")
-	_, err := plainUntil()
-	require.ErrorIs(t, err, agent.CodeInvalidInput)
-	require.ErrorContains(t, err, plainVariable)
+	require.Contains(t, r.err, env.Codec+" has 6 characters")
 }
 
 func TestCodecKey(t *testing.T) {
@@ -90,7 +77,7 @@ func TestCodecKey(t *testing.T) {
 	r = inProcess(t, "codec")
 	require.Equal(t, 5, r.exit)
 	require.Contains(t, r.err, "[not_set_up] there are no keys")
-	t.Setenv(encryptionVariable, "k1:AAAA")
+	t.Setenv(env.Encryption, "k1:AAAA")
 	r = inProcess(t, "codec")
 	require.Equal(t, 2, r.exit)
 	require.Contains(t, r.err, "key 1 has 3 bytes")
@@ -107,8 +94,8 @@ func TestAWorkerThatLacksALaterKeyEnds(t *testing.T) {
 			project(b)
 			later := *b
 			e1, e2 := testKey(t, "e1"), testKey(t, "e2")
-			b.env = append(b.env, unreadFor+"=1s", encryptionVariable+"="+e1)
-			later.env = append(later.env, encryptionVariable+"="+e2+","+e1)
+			b.env = append(b.env, unreadFor+"=1s", env.Encryption+"="+e1)
+			later.env = append(later.env, env.Encryption+"="+e2+","+e1)
 			if name == "worker" {
 				later.elsewhere().start("dev", "--addr", b.addr).until("ready")
 			}

@@ -19,6 +19,9 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/terminal"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
@@ -57,7 +60,7 @@ func scripted(t *testing.T, roles ...role) *stage {
 	require.NoError(t, err)
 	name := strings.ToLower(t.Name()) + "-" + uuid.NewString()[:8]
 	s := &stage{t: t, temporal: c, name: name, options: worker.Options{
-		TaskQueue: name, Store: dir, Logger: zap.NewNop(), Models: map[string]model.Model{}, Temporal: stopsWithin(time.Second),
+		TaskQueue: name, Store: dir, Logger: zap.NewNop(), Models: map[string]model.Model{}, Temporal: localworker.StopsWithin(time.Second),
 	}}
 	s.flags = []string{"--address", server.Addr(), "--task-queue", name, "--store", home, "--data", home}
 	for _, r := range roles {
@@ -78,9 +81,9 @@ func (s *stage) works(tools ...tool.Tool) *stage {
 	require.NoError(s.t, w.Start(s.t.Context()))
 	s.t.Cleanup(w.Stop)
 	s.worker = w
-	c := &cli{globals: globals{taskQueue: s.name}}
+	c := &connect.Connector{Flags: connect.Flags{TaskQueue: s.name}}
 	require.Eventually(s.t, func() bool {
-		names, err := c.pollers(s.t.Context(), &server{Client: s.temporal, namespace: defaultNamespace})
+		names, err := c.Pollers(s.t.Context(), &connect.Server{Client: s.temporal, Namespace: connect.DefaultNamespace})
 		return err == nil && len(names) > 0
 	}, patience, 5*time.Millisecond)
 	return s
@@ -139,7 +142,7 @@ type desk struct {
 	t      *testing.T
 	screen *screen
 	typed  *io.PipeWriter
-	keys   *interruptKeys
+	keys   *terminal.Keys
 	leave  context.CancelFunc // SIGTERM
 	exit   chan int
 	err    bytes.Buffer
@@ -153,7 +156,7 @@ func (s *stage) sits(args ...string) *desk {
 	s.t.Cleanup(cancel)
 	d := &desk{t: s.t, screen: &screen{changed: make(chan struct{})}, typed: typed, leave: cancel, exit: make(chan int, 1)}
 	c := newCLI(in, d.screen, &d.err)
-	d.keys = &interruptKeys{end: cancel}
+	d.keys = terminal.NewKeys(cancel)
 	c.terminal, c.keys = true, d.keys
 	go func() {
 		d.exit <- c.execute(ctx, append(args, s.flags...))
@@ -186,7 +189,7 @@ func (d *desk) answers(seen, line string) *desk {
 }
 
 // presses is Ctrl-C.
-func (d *desk) presses() *desk { d.keys.interrupt(); return d }
+func (d *desk) presses() *desk { d.keys.Interrupt(); return d }
 
 // ends waits for the command's end.
 func (d *desk) ends(exit int) ran {

@@ -1,16 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/follow"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
@@ -34,7 +34,7 @@ type conversation struct {
 
 // speaker is a listener that can be interrupted with a question.
 type speaker interface {
-	listener
+	follow.Listener
 	// Break ends a line that has begun.
 	Break()
 }
@@ -45,7 +45,7 @@ var errDetached = errors.New("left")
 // converse shows the run to its end. What it asks is asked here, and Ctrl-C holds
 // it, until the person says what comes next.
 func (r *runner) converse(ctx context.Context) error {
-	pressed, giveBack := r.keys.take()
+	pressed, giveBack := r.keys.Take()
 	defer giveBack()
 	v := &conversation{runner: r, to: r.newPrinter(), console: r.console(), pressed: pressed, passed: map[string]bool{}, help: "Ctrl-C asks what to do"}
 	v.console.SetInterrupt(pressed)
@@ -67,10 +67,10 @@ func (v *conversation) step(ctx context.Context) (*agent.Outcome, error) {
 	switch {
 	case errors.Is(err, console.ErrInterrupted):
 		err = v.pressInterrupt(ctx)
-	case errors.Is(err, errAsked):
+	case errors.Is(err, follow.ErrAsked):
 		open, _ := requestsInFull(ctx, v.runs, v.found)
 		err = v.ask(ctx, open)
-	case errors.Is(err, errRunChanged):
+	case errors.Is(err, follow.ErrChanged):
 		v.after, err = 0, nil
 	case err == nil && o.Status != agent.StatusSuspended:
 		return o, nil
@@ -84,12 +84,12 @@ func (v *conversation) step(ctx context.Context) (*agent.Outcome, error) {
 }
 
 // until says what to come back for.
-func (v *conversation) until() until {
+func (v *conversation) until() follow.Until {
 	runs, session := v.runs, v.run.Session
-	return until{
-		rest: v.after == 0, after: v.after, pressed: v.pressed, typed: v.typed,
-		below: func(ctx context.Context) []agent.Request { return below(ctx, runs, session) },
-		fresh: func(list []agent.Request) bool { v.found = v.fresh(list); return len(v.found) > 0 },
+	return follow.Until{
+		Rest: v.after == 0, After: v.after, Pressed: v.pressed, Typed: v.typed,
+		Below: func(ctx context.Context) []agent.Request { return below(ctx, runs, session) },
+		Fresh: func(list []agent.Request) bool { v.found = v.fresh(list); return len(v.found) > 0 },
 	}
 }
 
@@ -113,8 +113,8 @@ func (v *conversation) handleSuspended(ctx context.Context, o *agent.Outcome) er
 	}
 	switch {
 	case o.Seq == 0: // only a listing knows of the rest: the run itself is asked again
-		await.Pause(ctx, lookAgain)
-	case o.Seq >= v.heard.seq:
+		await.Pause(ctx, follow.LookAgain)
+	case o.Seq >= v.heard.Seq:
 		v.after = o.Seq
 	}
 	return ctx.Err()
@@ -144,7 +144,7 @@ func (v *conversation) ask(ctx context.Context, open []agent.Request) error {
 		case err != nil:
 			return err
 		}
-		if _, err := v.decide(ctx, v.runs, q, decision{AnswerTo: a, by: whoami()}); err != nil {
+		if _, err := v.decide(ctx, v.runs, q, decision{AnswerTo: a, by: env.User()}); err != nil {
 			v.failed(ctx, err) // somebody else may have answered
 		}
 	}
@@ -158,7 +158,7 @@ var errAnsweredElsewhere = errors.New("it was answered elsewhere")
 func (v *conversation) whileOpen(ctx context.Context, q agent.Request) (open context.Context, done func()) {
 	open, end := context.WithCancelCause(ctx)
 	go func() {
-		for await.Pause(open, lookAgain) {
+		for await.Pause(open, follow.LookAgain) {
 			if _, err := v.runs.Request(open, q.Session, q.ID); errors.Is(err, agent.CodeNotFound) || errors.Is(err, agent.CodeClosed) {
 				end(errAnsweredElsewhere)
 			}
@@ -181,7 +181,7 @@ func (v *conversation) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	for _, f := range faultsOf(err) {
+	for _, f := range render.Faults(err) {
 		v.to.Note("[%s] %s", f.Code, untrusted.Line(f.Message, 400))
 	}
 }
@@ -204,11 +204,8 @@ func (v *conversation) leave() { v.leaving("left", "it") }
 
 func (v *conversation) leaving(why, what string) {
 	if v.held() {
-		v.note("%s; the run stays held: %s lets it go on", why, v.commandLine("resume %s", v.run.Session))
+		v.Note("%s; the run stays held: %s lets it go on", why, v.CommandLine("resume %s", v.run.Session))
 		return
 	}
-	v.note("%s; %s", why, v.continuesText(what))
+	v.Note("%s; %s", why, v.continuesText(what))
 }
-
-// whoami is who answers, where nobody says so: a claim.
-func whoami() string { return cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME")) }

@@ -23,15 +23,16 @@ func (c *cli) deleteCommand() *cobra.Command {
 	e := &deleteRun{cli: c}
 	cmd := &cobra.Command{
 		Use:   "delete SESSION",
-		Short: "Delete a session, and look whether it is gone",
-		Long: `Delete deletes a session with all below it: its executions in Temporal, its log and
-its state in the store. It looks again, and ends without an error only where
-nothing is left. What a fork shares with the session is kept for the fork, and
-told. A session with a live run is refused: stop or cancel it first. So is one whose
-head in the store can't be read: nothing is deleted then.
+		Short: "Delete a session for good",
+		Long: `Delete deletes a session and the sessions of its sub-agents: their executions in
+Temporal, their logs and their state in the store. It then checks that nothing is
+left. Parts that a fork shares with the session are kept and listed.
 
-There is no way back. A person at the terminal is asked; --yes is needed without
-one. Where it was interrupted it may be repeated.`,
+A session with a live run is refused: stop or cancel the run first. A session whose
+head in the store can't be read is refused too.
+
+A deleted session can't be restored. On a terminal the command asks you first;
+without one it needs --yes. If it was interrupted, run it again.`,
 		Example: `  fermata delete invoice-118
   fermata delete invoice-118 --yes --json | jq .store.kept`,
 		Args: wants(1, "a session"),
@@ -39,7 +40,7 @@ one. Where it was interrupted it may be repeated.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&e.yes, "yes", false, "do not ask")
-	f.DurationVar(&e.timeout, "timeout", time.Minute, "how long to wait until the server has deleted")
+	f.DurationVar(&e.timeout, "timeout", time.Minute, "how long to wait for the server")
 	c.jsonFlag(cmd, "print what was deleted as one line of JSON")
 	return cmd
 }
@@ -51,12 +52,12 @@ func (e *deleteRun) do(ctx context.Context, session string) error {
 	if err := agent.CheckSession(session); err != nil {
 		return err
 	}
-	s, err := e.findOrStart(ctx)
+	s, err := e.FindOrStart(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	runs, err := e.client(ctx, s)
+	defer s.Close()
+	runs, err := e.Client(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (e *deleteRun) do(ctx context.Context, session string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	if err := e.recordKey(audit.Entry{What: "delete", Session: session}); err != nil {
+	if err := e.host.Audit.Key(audit.Entry{What: "delete", Session: session}); err != nil {
 		return err
 	}
 	done, err := runs.Delete(ctx, session)
@@ -79,7 +80,7 @@ func (e *deleteRun) confirm(ctx context.Context, session string) error {
 	switch {
 	case e.yes:
 		return nil
-	case !e.terminal || e.json:
+	case !e.terminal || e.JSON:
 		return agent.Errorf(agent.CodeInvalidInput, "nobody can be asked whether session %s is to be deleted: say --yes if it is", session).WithPath("yes")
 	}
 	yes, err := e.console().Yes(ctx, "delete session "+session+" for good?")
@@ -93,24 +94,24 @@ func (e *deleteRun) confirm(ctx context.Context, session string) error {
 }
 
 func (e *deleteRun) printDeleted(d fermata.DeleteResult, err error) {
-	if e.json {
-		e.line(d)
+	if e.JSON {
+		e.Line(d)
 		return
 	}
 	deleted := "deleted"
 	if err != nil {
 		deleted = "deleted in part"
 	}
-	t := e.table()
-	defer t.flush()
-	t.row(deleted, untrusted.Name(d.Session))
-	t.row("executions", len(d.Executions))
-	t.row("heads", len(d.Store.Sessions))
-	t.row("chunks", len(d.Store.Chunks))
+	t := e.Table()
+	defer t.Flush()
+	t.Row(deleted, untrusted.Name(d.Session))
+	t.Row("executions", len(d.Executions))
+	t.Row("heads", len(d.Store.Sessions))
+	t.Row("chunks", len(d.Store.Chunks))
 	for _, k := range d.Store.Shared {
-		t.field("kept", "%s for session %s", counted(len(k.Chunks), "chunk"), untrusted.Name(k.Session))
+		t.Field("kept", "%s for session %s", counted(len(k.Chunks), "chunk"), untrusted.Name(k.Session))
 	}
 	for _, f := range d.Store.Faults {
-		t.field("unreadable", "%s: [%s] %s", untrusted.Name(f.Session), f.Code, f.Message)
+		t.Field("unreadable", "%s: [%s] %s", untrusted.Name(f.Session), f.Code, f.Message)
 	}
 }

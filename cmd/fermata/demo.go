@@ -1,22 +1,22 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"embed"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/follow"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
-	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -40,16 +40,15 @@ const (
 func (c *cli) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch an agent find and mend a bug, without a key",
-		Long: `Demo lets an agent mend a small project in a temporary directory. Temporal, the
-files and the shell are real; only the model answers from a script, so that no
-key is needed and nothing is paid. It takes a few seconds and leaves nothing
-running.`,
+		Short: "Watch an agent fix a bug, without an API key",
+		Long: `Demo lets an agent fix a bug in a small project, in a temporary directory. Temporal,
+the files and the shell are real. The model's answers come from a script, so the demo
+needs no API key and costs nothing. It takes a few seconds and leaves nothing running.`,
 		Example: `  fermata demo`,
 		Args:    wants(0, "no argument"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.demo(cmd.Context()) },
 	}
-	c.jsonFlag(cmd, "print events as JSON, one a line, and at last the outcome")
+	c.jsonFlag(cmd, "print each event as a line of JSON, and then the outcome")
 	return cmd
 }
 
@@ -65,18 +64,18 @@ func (c *cli) demo(ctx context.Context) error {
 	session := "demo-" + uuid.NewString()[:8]
 	// A queue of its own: no other worker's tools must touch this workspace, and
 	// this worker must not touch other runs.
-	c.taskQueue = session
-	s, data, err := c.demoServer(ctx)
+	c.TaskQueue = session
+	s, data, err := c.StartDemo(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	hub := live.NewHub()
 	w, err := c.startDemoWorker(ctx, s, dir, hub)
 	if err != nil {
 		return err
 	}
-	defer c.stopWorker(w)
+	defer c.host.Stop(w)
 	return c.demoRun(ctx, s, session, data, hub)
 }
 
@@ -88,37 +87,13 @@ func unpackDemo(dir string) error {
 	return os.CopyFS(dir, files)
 }
 
-// demoServer starts a server with data of its own, or in memory where another
-// demo has that data at the moment; data is then empty.
-func (c *cli) demoServer(ctx context.Context) (s *server, data string, err error) {
-	base, err := c.dataDir()
-	if err != nil {
-		return nil, "", err
-	}
-	data = filepath.Join(base, "demo")
-	d, err := startServer(ctx, &devserver.Options{DataDir: data, Logger: c.serverLogger()})
-	if err == nil && d.Shared() {
-		data = ""
-		d, err = startServer(ctx, &devserver.Options{InMemory: true, Logger: c.serverLogger()})
-	}
-	if err != nil {
-		return nil, "", agent.Errorf(agent.CodeUnreachable, "the embedded server does not start: %w", err)
-	}
-	sdk, err := d.Dial(ctx, client.Options{Logger: c.sdkLogger()})
-	if err != nil {
-		d.Stop()
-		return nil, "", agent.Errorf(agent.CodeUnreachable, "%w", err)
-	}
-	return c.noteServer(&server{Client: sdk, addr: d.Addr(), namespace: d.Namespace(), embedded: d, data: cmp.Or(data, "memory")}), data, nil
-}
-
 // startDemoWorker starts a worker for the demo's one agent.
-func (c *cli) startDemoWorker(ctx context.Context, s *server, dir string, hub *live.Hub) (*localWorker, error) {
+func (c *cli) startDemoWorker(ctx context.Context, s *connect.Server, dir string, hub *live.Hub) (*localworker.Worker, error) {
 	script, err := testsuite.LoadScript(filepath.Join(dir, "script.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	store, err := c.openStore(ctx)
+	store, err := c.OpenStore(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -128,26 +103,19 @@ func (c *cli) startDemoWorker(ctx context.Context, s *server, dir string, hub *l
 	if err != nil {
 		return nil, err
 	}
-	w, err := worker.New(s.Client, &worker.Options{
-		TaskQueue: c.queue(), Tools: place.Tools(), Models: map[string]model.Model{demoModel: script}, Store: store,
-		Logger: c.log, Temporal: stopsWithin(runPatience), Live: hub, Build: version(),
+	return localworker.Run(ctx, s, &worker.Options{
+		TaskQueue: c.Queue(), Tools: place.Tools(), Models: map[string]model.Model{demoModel: script}, Store: store,
+		Logger: c.Log.Logger, Temporal: localworker.StopsWithin(runPatience), Live: hub, Build: version.Program(),
 		Agents: []agent.Definition{{
 			Name: demoAgent, Model: demoModel, Instructions: "You mend programs. Look before you write, and let the test decide.",
 			Tools:  []string{workspace.ReadTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool},
 			Limits: agent.Limits{Turns: 12},
 		}},
-	})
-	if err == nil {
-		err = w.Start(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(err, place.Close())
-	}
-	return &localWorker{w, place, func() {}}, nil
+	}, place)
 }
 
-func (c *cli) demoRun(ctx context.Context, s *server, session, data string, hub *live.Hub) error {
-	runs, err := c.client(ctx, s)
+func (c *cli) demoRun(ctx context.Context, s *connect.Server, session, data string, hub *live.Hub) error {
+	runs, err := c.Client(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -160,27 +128,27 @@ func (c *cli) demoRun(ctx context.Context, s *server, session, data string, hub 
 	if err != nil {
 		return err
 	}
-	var tell listener = jsonLines{c, run, &render.ProgressOrder{}}
-	if !c.json {
-		tell = c.printer()
+	var tell follow.Listener = jsonLines{c, run, &render.ProgressOrder{}}
+	if !c.JSON {
+		tell = c.Printer()
 	}
 	tell.Note("Temporal, the files and the shell are real; the model answers from a script.")
 	tell.Note("session %s · task: %s", session, demoTask)
-	o, err := follow(ctx, run, &followState{}, pieces, tell, func() bool { return true }, until{})
+	o, err := follow.Follow(ctx, run, &follow.State{}, pieces, tell, func() bool { return true }, follow.Until{})
 	if err != nil {
 		return err
 	}
-	if err := c.printEnd(ctx, nil, o, tell); err != nil || c.json {
+	if err := c.printEnd(ctx, nil, o, tell); err != nil || c.JSON {
 		return err
 	}
-	c.print("\nAll of it is recorded. To look at it:")
-	c.print("  fermata transcript %s", session)
+	c.Print("\nAll of it is recorded. To look at it:")
+	c.Print("  fermata transcript %s", session)
 	if data != "" {
-		c.print("  fermata dev --data %s    # the demo's Temporal again; then, in another terminal:", data)
-		c.print("  temporal workflow show -w %s    # or Temporal's UI: docker run --network host -e TEMPORAL_ADDRESS=127.0.0.1:7233 temporalio/ui", session)
+		c.Print("  fermata dev --data %s    # the demo's Temporal again; then, in another terminal:", data)
+		c.Print("  temporal workflow show -w %s    # or Temporal's UI: docker run --network host -e TEMPORAL_ADDRESS=127.0.0.1:7233 temporalio/ui", session)
 	}
-	c.print("To run an agent of your own, write fermata.yaml (fermata doctor says what is missing):")
-	c.print("  agents: {reviewer: {model: anthropic/claude-sonnet-5, instructions: You review code., tools: [fs_read, fs_grep]}}")
-	c.print("  fermata run reviewer \"Review this directory\"")
+	c.Print("To run an agent of your own, write fermata.yaml (fermata doctor says what is missing):")
+	c.Print("  agents: {reviewer: {model: anthropic/claude-sonnet-5, instructions: You review code., tools: [fs_read, fs_grep]}}")
+	c.Print("  fermata run reviewer \"Review this directory\"")
 	return nil
 }

@@ -6,48 +6,43 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
-	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
-// How long calls in progress may take when a worker is stopped.
-const (
-	devPatience    = 5 * time.Second
-	workerPatience = 30 * time.Second
-)
+// devPatience is how long calls in progress may take when dev is stopped.
+const devPatience = 5 * time.Second
 
 func (c *cli) devCommand() *cobra.Command {
 	var agents, addr string
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run Temporal and a worker in this process, until Ctrl-C",
-		Long: `Dev runs a Temporal server inside of this process, on loopback only, and a worker
-for the agents file if there is one. Its data outlives it: runs that were under
-way go on when it starts again. It is for one machine and one user: there is no
-authentication.
+		Short: "Run a Temporal server and a worker for development",
+		Long: `Dev runs a Temporal server in this process, on loopback, and a worker if there is an
+agents file. It runs until Ctrl-C. Its data stays: when dev starts again, unfinished
+runs continue. It is for one user on one machine, because it has no authentication.
 
-Other commands find it by its data directory.`,
+Other commands find the server by its data directory.`,
 		Example: `  fermata dev
   fermata dev --agents team.yaml --data ./.fermata --addr 127.0.0.1:7300`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.dev(cmd.Context(), agents, addr) },
 	}
-	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
 	c.policyFlag(cmd)
-	cmd.Flags().StringVar(&addr, "addr", "", "loopback address to listen on (default 127.0.0.1:7233, or a free port where that is taken)")
-	c.jsonFlag(cmd, "print one line of JSON when others can come")
+	cmd.Flags().StringVar(&addr, "addr", "", "loopback address to listen on (default 127.0.0.1:7233, or a free port if that is taken)")
+	c.jsonFlag(cmd, "print one line of JSON when the server is ready")
 	return cmd
 }
 
 func (c *cli) dev(ctx context.Context, agents, addr string) error {
-	if c.address != "" || c.profile != "" {
+	if c.Address != "" || c.Profile != "" {
 		return agent.Errorf(agent.CodeInvalidInput, "dev is a server of its own, and takes no --address or --profile: for a worker of another server see fermata worker")
 	}
 	if err := checkLoopback("--addr", addr); err != nil {
@@ -60,19 +55,19 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	if err := c.observe(ctx); err != nil {
 		return err
 	}
-	s, err := c.devServer(ctx, addr)
+	s, err := c.StartDev(ctx, addr)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	dir, _ := c.dataDir() // used already
-	s.data = dir
-	c.people("temporal   %s, namespace %s, data in %s", s.addr, s.namespace, dir)
+	defer s.Close()
+	dir, _ := c.DataDir() // used already
+	s.Data = dir
+	c.People("temporal   %s, namespace %s, data in %s", s.Addr, s.Namespace, dir)
 	if f == nil {
-		s.embedded.Open()
-		c.people("worker     none: there is no %s here, and no --agents", agentsfile.DefaultName)
+		s.Embedded.Open()
+		c.People("worker     none: there is no %s here, and no --agents", agentsfile.DefaultName)
 		c.ready(s, nil)
-		c.people("ready      Ctrl-C stops")
+		c.People("ready      Ctrl-C stops")
 		<-ctx.Done()
 		return nil
 	}
@@ -94,216 +89,43 @@ func checkLoopback(flag, addr string) error {
 	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
 		return nil
 	}
-	return agent.Errorf(agent.CodeInvalidInput, "%s must be a loopback address with a port up to 65535, such as %s, not %q: nobody else is to reach the server", flag, defaultAddress, addr)
+	return agent.Errorf(agent.CodeInvalidInput, "%s must be a loopback address with a port up to 65535, such as %s, not %q: nobody else is to reach the server", flag, connect.DefaultAddress, addr)
 }
 
-// devServer starts the embedded server of the data directory; it is nobody else's.
-func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
-	dir, err := c.dataDir()
-	if err != nil {
-		return nil, err
-	}
-	c.warnFull(folder{dataFolder, dir})
-	if addr == "" && free(defaultAddress) {
-		addr = defaultAddress
-	}
-	namespace := c.namespace
-	if namespace == "" {
-		namespace = defaultNamespace
-	}
-	d, err := startServer(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.serverLogger(), Closed: true})
-	if err != nil {
-		return nil, agent.Errorf(agent.CodeUnreachable, "the embedded server does not start: %w", err)
-	}
-	if d.Shared() {
-		return nil, agent.Errorf(agent.CodeBusy, "the data directory %s is served at %s already, by another fermata: use that one (fermata run, fermata worker), stop it, or name another --data", dir, d.Addr())
-	}
-	o := client.Options{Logger: c.sdkLogger()}
-	if err := c.prepare(&o); err != nil {
-		d.Stop()
-		return nil, err
-	}
-	sdk, err := d.Dial(ctx, o)
-	if err != nil {
-		d.Stop()
-		return nil, agent.Errorf(agent.CodeUnreachable, "%w", err)
-	}
-	s := &server{Client: sdk, addr: d.Addr(), namespace: namespace, embedded: d}
-	c.openLiveEndpoint(s, dir)
-	return s, nil
-}
-
-// free reports whether nobody listens at an address of this machine.
-func free(addr string) bool {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return false
-	}
-	l.Close()
-	return true
-}
-
-func (c *cli) devWorker(ctx context.Context, s *server, f *agentsfile.File) error {
+func (c *cli) devWorker(ctx context.Context, s *connect.Server, f *agentsfile.File) error {
 	w, err := c.startSharedWorker(ctx, s, f, devPatience)
 	if err != nil {
 		return err
 	}
-	defer c.stopWorker(w)
-	if err := c.awaitPolling(ctx, s); err != nil {
+	defer c.host.Stop(w)
+	if err := c.AwaitPolling(ctx, s); err != nil {
 		return err
 	}
-	s.embedded.Open()
+	s.Embedded.Open()
 	c.noteWorker(f)
-	c.people("try        fermata run %s \"…\"%s in another terminal%s; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), c.withStore(), s.addr)
+	c.People("try        fermata run %s \"…\"%s in another terminal%s; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), c.withStore(), s.Addr)
 	c.ready(s, f)
-	c.people("ready      Ctrl-C stops")
+	c.People("ready      Ctrl-C stops")
 	return c.until(ctx, w, devPatience)
-}
-
-// until lets a worker work until Ctrl-C, or until it ends by itself: then the error says why.
-func (c *cli) until(ctx context.Context, w *localWorker, patience time.Duration) error {
-	err := w.worker.Wait(ctx)
-	c.note("stopping; calls in progress have %s", patience)
-	return err
-}
-
-// startSharedWorker starts a worker that is there for others, unless the task queue is somebody else's.
-func (c *cli) startSharedWorker(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration) (*localWorker, error) {
-	runs, err := c.client(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.claimQueue(ctx, s, runs, f); err != nil {
-		return nil, err
-	}
-	c.warnOfKeys(f)
-	return c.startWorker(ctx, s, f, patience, nil)
 }
 
 // dataFlag is what other commands need to find the server of this one.
 func (c *cli) dataFlag() string {
-	if c.data == "" {
+	if c.Data == "" {
 		return ""
 	}
-	return " --data " + c.data
+	return " --data " + c.Data
 }
 
 // withStore is what other commands need to find a store that was named. A URL may have a
 // password in it.
 func (c *cli) withStore() string {
-	switch place := cmp.Or(c.store, os.Getenv(storeVariable)); {
+	switch place := cmp.Or(c.Store, os.Getenv(env.Store)); {
 	case place == "":
 		return ""
-	case folderOf(place) == "":
-		return " with the same " + storeVariable
+	case connect.FolderOf(place) == "":
+		return " with the same " + env.Store
 	default:
-		return " with --store " + shellWord(place)
+		return " with --store " + connect.ShellWord(place)
 	}
-}
-
-func (c *cli) noteWorker(f *agentsfile.File) {
-	names := agentNames(f)
-	c.people("worker     task queue %s, agents of %s: %s", c.queue(), f.Path, strings.Join(names, ", "))
-}
-
-func agentNames(f *agentsfile.File) (names []string) {
-	for _, def := range f.Agents {
-		names = append(names, def.Name)
-	}
-	return names
-}
-
-// readyLine is the output of dev and worker with --json.
-type readyLine struct {
-	V         int    `json:"v"`
-	Type      string `json:"type"`
-	PID       int    `json:"pid"`
-	Address   string `json:"address"`
-	Namespace string `json:"namespace"`
-	// Data is where dev's server keeps its data.
-	Data string `json:"data,omitempty"`
-	// TaskQueue, File and Agents are those of the worker; empty if there is none.
-	TaskQueue string   `json:"task_queue,omitempty"`
-	File      string   `json:"agents_file,omitempty"`
-	Agents    []string `json:"agents,omitempty"`
-}
-
-// ready tells programs that a server, a worker or both work; f is nil without a worker.
-func (c *cli) ready(s *server, f *agentsfile.File) {
-	if !c.json {
-		return
-	}
-	l := readyLine{V: agent.Version, Type: "ready", PID: os.Getpid(), Address: s.addr, Namespace: s.namespace, Data: s.data}
-	if f != nil {
-		l.TaskQueue, l.File, l.Agents = c.queue(), f.Path, agentNames(f)
-	}
-	c.line(l)
-}
-
-// warnOfKeys tells which agents can't work for want of a key. Others can.
-func (c *cli) warnOfKeys(f *agentsfile.File) {
-	for _, k := range f.Keys() {
-		if !k.Set {
-			c.note("%s is not set: runs of %s will fail", k.Env, strings.Join(k.Agents, ", "))
-		}
-	}
-}
-
-func (c *cli) workerCommand() *cobra.Command {
-	var agents string
-	cmd := &cobra.Command{
-		Use:   "worker --agents FILE",
-		Short: "Run a worker for a Temporal that is already there, until Ctrl-C",
-		Long: `Worker runs the agents of a file for a Temporal server that is already there. When
-it is stopped it takes no more work and gives calls in progress 30s.
-
-Transcripts are kept in --store. Where the server is on another machine, that is
-a database, or a folder that every worker sees (--store-shared).
-
-With --deployment it is one version of a Worker Deployment, named by --build, and
-works once that version was made current.`,
-		Example: `  fermata worker --agents fermata.yaml
-  fermata worker --agents fermata.yaml --profile prod --store /mnt/fermata --store-shared
-  fermata worker --profile prod --deployment agents --build 2026-11-21.1
-  FERMATA_STORE=postgres://ana:secret@db.acme.com/fermata fermata worker --profile prod`,
-		Args: wants(0, "no argument"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.work(cmd.Context(), agents) },
-	}
-	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
-	c.policyFlag(cmd)
-	cmd.Flags().StringVar(&c.deployment, "deployment", "", "name of the Worker Deployment that this worker is a version of (default none)")
-	cmd.Flags().StringVar(&c.build, "build", "", "this version, as runs show it (default that of this program)")
-	c.jsonFlag(cmd, "print one line of JSON when it works")
-	return cmd
-}
-
-func (c *cli) work(ctx context.Context, agents string) error {
-	if c.deployment != "" && c.build == "" && strings.HasPrefix(version(), "(devel)") {
-		return agent.Errorf(agent.CodeInvalidInput, "--deployment wants --build: this program has no version of its own, so name each deploy, by a release or a commit")
-	}
-	f, err := agentsFile(ctx, agents)
-	if err != nil {
-		return err
-	}
-	if f == nil {
-		return noAgents()
-	}
-	if err := c.observe(ctx); err != nil {
-		return err
-	}
-	c.sdkWarnings = true
-	s, err := c.find(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	w, err := c.startSharedWorker(ctx, s, f, workerPatience)
-	if err != nil {
-		return err
-	}
-	defer c.stopWorker(w)
-	c.noteWorker(f)
-	c.ready(s, f)
-	c.people("ready      pid %d; Ctrl-C stops", os.Getpid())
-	return c.until(ctx, w, workerPatience)
 }

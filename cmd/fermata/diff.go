@@ -10,26 +10,27 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 func (c *cli) diffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff SESSION CHECKPOINT CHECKPOINT",
-		Short: "Show what lies between two checkpoints",
-		Long: `Diff shows the messages that only the first checkpoint knows (-), those that only
-the second knows (+), and the keys of the session's state that differ. The two
-may be of different runs, and on different sides of a fork.`,
+		Short: "Compare two checkpoints",
+		Long: `Diff shows the messages that only the first checkpoint has (-), the messages that
+only the second has (+), and the keys of the session's state that differ. The two
+checkpoints may belong to different runs and to different sides of a fork.`,
 		Example: `  fermata diff invoice-118 cp-40 cp-118
-  fermata diff invoice-118 cp-40 cp-118 --json | jq '.came | length'`,
+  fermata diff invoice-118 cp-40 cp-118 --json | jq '.added | length'`,
 		Args: wants(3, "a session and two checkpoints"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 				return c.diff(cmd.Context(), runs, args[0], args[1], args[2])
 			})
 		},
 	}
-	c.jsonFlag(cmd, "print it as one line of JSON")
+	c.jsonFlag(cmd, "print the difference as one line of JSON")
 	return cmd
 }
 
@@ -38,18 +39,18 @@ func (c *cli) diff(ctx context.Context, runs *fermata.Client, session, from, to 
 	switch {
 	case err != nil:
 		return err
-	case c.json:
-		c.line(d)
+	case c.JSON:
+		c.Line(d)
 		return nil
 	}
-	c.print("%s → %s · %s in common", d.From.ID, d.To.ID, counted(d.Common, "message"))
+	c.Print("%s → %s · %s in common", d.From.ID, d.To.ID, counted(d.Common, "message"))
 	c.changed("- ", d.Removed)
 	c.changed("+ ", d.Added)
 	for _, key := range slices.Sorted(maps.Keys(d.State)) {
 		if value := string(d.State[key]); value == "null" {
-			c.print("state: %s is gone", untrusted.Line(key, 100))
+			c.Print("state: %s is gone", untrusted.Line(key, 100))
 		} else {
-			c.print("state: %s = %s", untrusted.Line(key, 100), untrusted.Line(value, 200))
+			c.Print("state: %s = %s", untrusted.Line(key, 100), untrusted.Line(value, 200))
 		}
 	}
 	return nil
@@ -58,6 +59,6 @@ func (c *cli) diff(ctx context.Context, runs *fermata.Client, session, from, to 
 // changed prints messages with a mark before each of their lines.
 func (c *cli) changed(mark string, messages []agent.Message) {
 	for _, m := range messages {
-		c.print("%s", untrusted.Block(mark+strings.ReplaceAll(string(messageText(m)), "\n", "\n"+mark)))
+		c.Print("%s", untrusted.Block(mark+strings.ReplaceAll(string(render.Message(m)), "\n", "\n"+mark)))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/disk"
 )
 
 // A full disk is named by every command that looks, by doctor and by the worker's log.
@@ -57,9 +59,9 @@ func TestFullDisksAreSaid(t *testing.T) {
 
 // What is free is asked of the system.
 func TestFreeSpaceIsMeasured(t *testing.T) {
-	free, err := statfs(t.TempDir())
+	free, err := disk.Measure(t.TempDir())
 	require.NoError(t, err)
 	require.Positive(t, free)
-	_, err = statfs(filepath.Join(t.TempDir(), "gone"))
+	_, err = disk.Measure(filepath.Join(t.TempDir(), "gone"))
 	require.Error(t, err)
 }

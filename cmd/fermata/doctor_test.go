@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/keyring"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool/workspace"
@@ -60,31 +61,31 @@ func TestDoctorReadsKeys(t *testing.T) {
 	b := setup(t)
 	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\", tools: [fs_write], rules: [{tools: [fs_write], do: ask, approvers: [ana]}]}\n")
 	b.write("s.yaml", "replies: [{text: Hello.}]\n")
-	env := b.env
-	for _, variable := range []string{encryptionVariable, approvalKeys.public, exportKeys.public} {
-		b.env = append(env[:len(env):len(env)], variable+"=k1:topsecret!")
+	before := b.env
+	for _, variable := range []string{env.Encryption, env.ApprovalKeys.Public, env.ExportKeys.Public} {
+		b.env = append(before[:len(before):len(before)], variable+"=k1:topsecret!")
 		r := b.run("doctor")
 		require.Equal(t, 2, r.exit, r.out)
 		require.Contains(t, r.out, "FAIL keys        "+variable+": key 1: what is behind the ':' is not base64")
-		require.Contains(t, r.out, map[bool]string{true: "-> set it as in " + variable + "=$(fermata codec key k1)", false: "-> make a pair with "}[variable == encryptionVariable])
-		require.Equal(t, variable != encryptionVariable, strings.Contains(r.out, "ok   store"), r.out)
+		require.Contains(t, r.out, map[bool]string{true: "-> set it as in " + variable + "=$(fermata codec key k1)", false: "-> make a pair with "}[variable == env.Encryption])
+		require.Equal(t, variable != env.Encryption, strings.Contains(r.out, "ok   store"), r.out)
 		require.NotContains(t, r.out+r.err, "topsecret")
 		require.NotContains(t, r.out, "make it reachable")
 	}
-	b.env = env
+	b.env = before
 	r := b.run("doctor")
 	require.Zero(t, r.exit, r.out)
 	require.Contains(t, r.out, "warn keys        rules of a name approvers, and FERMATA_APPROVAL_KEYS is not set")
-	b.env = append(env[:len(env):len(env)], approvalKeys.public+"="+os.Getenv(approvalKeys.public))
+	b.env = append(before[:len(before):len(before)], env.ApprovalKeys.Public+"="+os.Getenv(env.ApprovalKeys.Public))
 	r = b.run("doctor")
 	require.NotContains(t, r.out, "warn keys")
 	require.Contains(t, r.out, "warn approval    whoever may write to the namespace can go round approvers")
 	key, err := keyring.New("k1")
 	require.NoError(t, err)
-	b.env = append(b.env, encryptionVariable+"="+key, plainVariable+"="+always)
+	b.env = append(b.env, env.Encryption+"="+key, env.Plain+"="+env.Always)
 	r = b.run("doctor")
 	require.NotContains(t, r.out, "warn approval")
-	require.Contains(t, r.out, "warn keys        "+plainVariable+" is always: until then whoever may write")
+	require.Contains(t, r.out, "warn keys        "+env.Plain+" is always: until then whoever may write")
 }
 
 // What may be approved by anybody may be approved by a model's own commands.
@@ -140,12 +141,12 @@ func TestDoctorTellsOfTemperatures(t *testing.T) {
 func TestDoctorAsksTheBroker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.env = append(b.env, liveVariable+"=nats://me:topsecret@127.0.0.1:1")
+	b.env = append(b.env, env.Live+"=nats://me:topsecret@127.0.0.1:1")
 	r := b.run("doctor")
 	require.Zero(t, r.exit, r.out)
 	require.Contains(t, r.out, "warn live        the broker that FERMATA_LIVE names can't be reached")
 	require.NotContains(t, r.out+r.err, "topsecret")
-	b.env = append(b.env, liveVariable+"=http://here")
+	b.env = append(b.env, env.Live+"=http://here")
 	r = b.run("doctor")
 	require.Equal(t, 2, r.exit, r.out)
 	require.Contains(t, r.out, "FAIL live        FERMATA_LIVE can't be read: ")
@@ -157,10 +158,10 @@ func TestDoctorFindsWhyNoWorkerStarts(t *testing.T) {
 	b := setup(t)
 	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\"}\n")
 	b.write("s.yaml", "replies: [{text: Hello.}]\n")
-	refuses := func(env []string, what, says string, args ...string) {
+	refuses := func(vars []string, what, says string, args ...string) {
 		t.Helper()
 		other := *b
-		other.env = append(slices.Clone(b.env), env...)
+		other.env = append(slices.Clone(b.env), vars...)
 		r := other.run(append([]string{"doctor"}, args...)...)
 		require.NotZero(t, r.exit, r.out)
 		require.Contains(t, r.out, fmt.Sprintf("FAIL %-12s%s", what, says))
@@ -178,7 +179,7 @@ func TestDoctorFindsWhyNoWorkerStarts(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(b.tmp, "keys")
 	writeFile(t, file, key)
-	refuses([]string{encryptionVariable + "_FILE=" + file}, "store", "this process can read nothing in the store: give it the keys", "--store", plain)
+	refuses([]string{env.Encryption + "_FILE=" + file}, "store", "this process can read nothing in the store: give it the keys", "--store", plain)
 
 	record, _ := audited(b)
 	r := b.run("doctor")
@@ -186,10 +187,10 @@ func TestDoctorFindsWhyNoWorkerStarts(t *testing.T) {
 	require.Contains(t, r.out, "ok   audit       "+record+"\n")
 	require.NoDirExists(t, filepath.Dir(record), "doctor makes none")
 	none := filepath.Join(b.tmp, "none")
-	refuses([]string{auditKeyVariable + "_FILE=" + none}, "audit", "the audit's key can't be read: FERMATA_AUDIT_KEY_FILE: stat "+none+": no such file or directory")
-	refuses([]string{auditKeyVariable + "_FILE="}, "audit", "an audit needs both: ")
-	refuses([]string{auditVariable + "=" + b.dir}, "audit", "the audit in "+b.dir+" can't be written: open "+b.dir+": is a directory")
-	refuses([]string{auditVariable + "=" + b.dir + "/s.yaml"}, "audit", "the audit in "+b.dir+"/s.yaml ends with a line that is not of this key: keep that file, and name another: ")
+	refuses([]string{env.AuditKey + "_FILE=" + none}, "audit", "the audit's key can't be read: FERMATA_AUDIT_KEY_FILE: stat "+none+": no such file or directory")
+	refuses([]string{env.AuditKey + "_FILE="}, "audit", "an audit needs both: ")
+	refuses([]string{env.Audit + "=" + b.dir}, "audit", "the audit in "+b.dir+" can't be written: open "+b.dir+": is a directory")
+	refuses([]string{env.Audit + "=" + b.dir + "/s.yaml"}, "audit", "the audit in "+b.dir+"/s.yaml ends with a line that is not of this key: keep that file, and name another: ")
 }
 
 // Doctor names what of docs/security.md is not set up; that is no fault.
@@ -211,7 +212,7 @@ func TestDoctorNamesWhatIsNotSetUp(t *testing.T) {
 	audited(b)
 	b.write("policy.yaml", "policy: []\n")
 	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\"}\ndaily: {tokens: 1000}\n")
-	b.env = append(b.env, policyVariable+"=policy.yaml", encryptionVariable+"="+key)
+	b.env = append(b.env, env.Policy+"=policy.yaml", env.Encryption+"="+key)
 	r = b.run("doctor")
 	require.Zero(t, r.exit, r.out)
 	require.Contains(t, r.out, "ok   security    encryption keys, approval keys, a policy, an audit and a daily limit are set up\n")
@@ -227,7 +228,7 @@ func TestVariablesThatAWorkerDoesNotTake(t *testing.T) {
 	r := b.run("doctor")
 	require.NotContains(t, r.out, "variables")
 	// The last are those that Kubernetes makes of a service, and they are nobody's error.
-	b.env = append(b.env, "FERMATA_APPROVAL_KEY=t0psecret", "FERMATA_ENCRYPTION_KEY_FILE=/t0psecret", "FERMATA_NONSENSE=1", storeVariable+"_FILE=", approvalKeys.private+"_FILE=/keys/t0psecret",
+	b.env = append(b.env, "FERMATA_APPROVAL_KEY=t0psecret", "FERMATA_ENCRYPTION_KEY_FILE=/t0psecret", "FERMATA_NONSENSE=1", env.Store+"_FILE=", env.ApprovalKeys.Private+"_FILE=/keys/t0psecret",
 		"FERMATA_SERVICE_HOST=10.0.0.1", "FERMATA_DB_PORT_5432_TCP_ADDR=10.0.0.2", "FERMATA_PORT=tcp://10.0.0.1:80")
 	says := []string{
 		"FERMATA_APPROVAL_KEY is no variable of fermata, and nothing reads it; is FERMATA_APPROVAL_KEYS meant?",

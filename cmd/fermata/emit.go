@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 // emitWithin bounds an event to many runs.
@@ -20,11 +21,13 @@ func (c *cli) emitCommand() *cobra.Command {
 	var tokenFile string
 	cmd := &cobra.Command{
 		Use:   "emit TOPIC [JSON]",
-		Short: "Tell every run that waits for an event",
-		Long: `Emit tells every run that waits for a topic that the event has come, with a payload
-that is any JSON, and every daemon that hears it. A run that waits for another
-payload goes on waiting. With --session it tells that one alone, and fails where
-it is not taken: emit it again then, with the same --id.`,
+		Short: "Send an event to the runs that wait for it",
+		Long: `Emit sends an event to every run that waits for its topic, and to every daemon that
+listens to it. The payload is any JSON. A run that waits for another payload keeps
+waiting.
+
+With --session, only that session gets the event. If the session does not take it,
+the command fails: repeat it with the same --id.`,
 		Example: `  fermata emit orders.paid '{"order":118}'
   fermata emit bank.open
   fermata emit orders.paid '{"order":118}' --session desk --id paid-118`,
@@ -45,13 +48,13 @@ it is not taken: emit it again then, with the same --id.`,
 					return err
 				}
 			}
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return c.emit(cmd.Context(), runs, args[0], payload, &o)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&o.ID, "id", "", "a name for the event: said again, it has one effect")
-	cmd.Flags().StringVar(&o.Session, "session", "", "tell this session alone")
+	cmd.Flags().StringVar(&o.ID, "id", "", "id of the event; repeated with the same id, it has one effect")
+	cmd.Flags().StringVar(&o.Session, "session", "", "send it to this session only")
 	c.byFlag(cmd, &o.By)
 	c.tokenFlag(cmd, &tokenFile)
 	c.jsonFlag(cmd, "print how many runs took it as one line of JSON")
@@ -90,12 +93,12 @@ func (c *cli) emit(ctx context.Context, runs *fermata.Client, topic string, payl
 		return err
 	}
 	switch {
-	case c.json:
-		c.line(done)
+	case c.JSON:
+		c.Line(done)
 	case done.Accepted == 0 && len(done.Failed) == 0:
-		c.print("no run waits for %s, with such a payload", topic)
+		c.Print("no run waits for %s, with such a payload", topic)
 	default:
-		c.print("%s: %d told, %d failed", topic, done.Accepted, len(done.Failed))
+		c.Print("%s: %d told, %d failed", topic, done.Accepted, len(done.Failed))
 	}
 	var failed []error
 	for _, f := range done.Failed {

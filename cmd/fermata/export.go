@@ -13,6 +13,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
 // exportOrder is what is to be exported.
@@ -26,15 +28,15 @@ func (c *cli) exportCommand() *cobra.Command {
 	var o exportOrder
 	cmd := &cobra.Command{
 		Use:   "export SESSION",
-		Short: "Write a session to one signed file, to move it elsewhere",
-		Long: `Export writes a session that is suspended or at its end, with all that it waits
-for, to one file that fermata import makes live on another cluster, once. It is
-signed with the private key in ` + exportKeys.private + `
+		Short: "Export a session to a signed file",
+		Long: `Export writes a suspended or ended session to one file, with everything that it waits
+for. fermata import continues the session on another cluster, once. The file is
+signed with the private key in ` + env.ExportKeys.Private + `
 (see fermata token key --exports).
 
-The file holds all that was said, in the clear: keep it as you keep the store. Here
-the session stays as it is. Once it lives elsewhere, cancel it here, or what it does
-is done twice: --move does so as soon as the file is safe on the disk.`,
+The file contains the whole conversation and is not encrypted: protect it like the
+store. The session here does not change. Cancel it when it continues elsewhere, or its
+work is done twice. --move cancels it as soon as the file is on the disk.`,
 		Example: `  fermata export invoice-118 -o invoice-118.export
   fermata export invoice-118 -o invoice-118.export --for 168h --move
   fermata export invoice-118 -o invoice-118.export --json | jq -r .expires`,
@@ -48,11 +50,11 @@ is done twice: --move does so as soon as the file is safe on the disk.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.file, "output", "o", "", "the file to write, which must not be there; - is standard output")
-	f.Var(days{&o.lasts}, "for", "how long it can be imported (default 24h)")
-	f.BoolVar(&o.forever, "no-expiry", false, "it can be imported for ever")
-	f.BoolVar(&o.move, "move", false, "cancel the session here once the file is safe")
-	c.jsonFlag(cmd, "print what the file has as one line of JSON")
+	f.StringVarP(&o.file, "output", "o", "", "the file to write, which must not exist; - is standard output")
+	f.Var(days{&o.lasts}, "for", "how long the file can be imported (default 24h)")
+	f.BoolVar(&o.forever, "no-expiry", false, "the file can be imported at any time")
+	f.BoolVar(&o.move, "move", false, "cancel the session here when the file is written")
+	c.jsonFlag(cmd, "print the file's contents in short as one line of JSON")
 	return cmd
 }
 
@@ -69,7 +71,7 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	if o.file == "" {
 		return agent.Errorf(agent.CodeInvalidInput, "name the file to write with -o")
 	}
-	if o.file == "-" && c.json {
+	if o.file == "-" && c.JSON {
 		return agent.Errorf(agent.CodeInvalidInput, "-o - and --json exclude each other: both write to standard output")
 	}
 	if o.file == "-" && o.move {
@@ -78,13 +80,13 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	if _, err := os.Lstat(o.file); o.file != "-" && !errors.Is(err, fs.ErrNotExist) {
 		return agent.Errorf(agent.CodeInvalidInput, "%s is there already; name another file", o.file)
 	}
-	key, err := exportKeys.signer()
+	key, err := env.ExportKeys.Signer()
 	if err != nil {
 		return err
 	}
 	options := fermata.ExportOptions{Key: key, ValidFor: o.lasts, NoExpiry: o.forever}
-	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
-		if err := c.recordKey(audit.Entry{What: "export", Session: o.session}); err != nil {
+	return c.WithServer(ctx, func(_ *connect.Server, runs *fermata.Client) error {
+		if err := c.host.Audit.Key(audit.Entry{What: "export", Session: o.session}); err != nil {
 			return err
 		}
 		e, err := c.writeExport(ctx, runs, o, options)
@@ -105,9 +107,9 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrder, options fermata.ExportOptions) (e fermata.ExportInfo, err error) {
 	if o.file == "-" {
 		// As it comes, in whatever locale: an export that fails leaves a part that no import takes.
-		plain := &output{to: c.out.to, exact: true}
-		if e, err = runs.Export(ctx, o.session, plain, &options); plain.failed() != nil {
-			err = plain.failed()
+		plain := c.Out.Exact()
+		if e, err = runs.Export(ctx, o.session, plain, &options); plain.Failed() != nil {
+			err = plain.Failed()
 		}
 		return e, err
 	}
@@ -143,13 +145,13 @@ func syncFolder(dir string) error {
 
 // tellExport reports what a file has.
 func (c *cli) tellExport(done string, l exportLine) {
-	if c.json {
-		c.line(l)
+	if c.JSON {
+		c.Line(l)
 		return
 	}
-	say := c.print
+	say := c.Print
 	if l.File == "-" {
-		say = c.note
+		say = c.Note
 	}
 	say("%-10s %s, agent %s, %s", done, l.Session, l.Agent, l.Status)
 	say("export     %s, signed with %s, of run %s", l.Export, l.Key, l.Run)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 )
@@ -44,7 +45,7 @@ func TestAWorkerWithoutTheKeyOfAnImport(t *testing.T) {
 // A session moves: it ends where it was, and is answered where it is.
 func TestExportAndImport(t *testing.T) {
 	s := scripted(t, traveller())
-	exports, err := exportKeys.wanted()
+	exports, err := env.ExportKeys.Required()
 	require.NoError(t, err)
 	s.options.ExportKeys = exports
 	s.works(pay())
@@ -109,9 +110,9 @@ func TestTokensStayWhereTheyWereMinted(t *testing.T) {
 	def := role{agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.RulingAsk, Approvers: []string{"ana@acme.com"}}}},
 		[]testsuite.Reply{calls("pay", map[string]any{"eur": 5}), {Text: "Paid."}}}
 	s := scripted(t, def)
-	exports, err := exportKeys.wanted()
+	exports, err := env.ExportKeys.Required()
 	require.NoError(t, err)
-	approvals, err := approvalKeys.verifiers()
+	approvals, err := env.ApprovalKeys.Verifiers()
 	require.NoError(t, err)
 	s.options.ApprovalKeys, s.options.ExportKeys = approvals, exports
 	s.works(pay())

@@ -12,6 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/follow"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 )
 
 // alone is an environment without any configuration of Temporal and with a data
@@ -27,13 +31,13 @@ func alone(t *testing.T) {
 		t.Setenv(name, "") // which is put back after the test
 		require.NoError(t, os.Unsetenv(name))
 	}
-	for _, p := range []keyPair{approvalKeys, exportKeys} {
-		t.Setenv(p.public, "")
-		t.Setenv(p.private, "")
+	for _, p := range []env.KeyPair{env.ApprovalKeys, env.ExportKeys} {
+		t.Setenv(p.Public, "")
+		t.Setenv(p.Private, "")
 	}
-	before := defaultAddress
-	defaultAddress = freeAddress(t)
-	t.Cleanup(func() { defaultAddress = before })
+	before := connect.DefaultAddress
+	connect.DefaultAddress = freeAddress(t)
+	t.Cleanup(func() { connect.DefaultAddress = before })
 }
 
 func TestFailsClearly(t *testing.T) {
@@ -113,7 +117,7 @@ func TestEnvironmentNamesTheServer(t *testing.T) {
 // Keys that can't be read are told before anything is done, and never shown.
 func TestWrongKeys(t *testing.T) {
 	alone(t)
-	t.Setenv(approvalKeys.private, "k1:c2VjcmV0")
+	t.Setenv(env.ApprovalKeys.Private, "k1:c2VjcmV0")
 	r := inProcess(t, "token", "--session", "s", "--request", "q-1", "--principal", "ana")
 	require.Equal(t, 2, r.exit, r.err)
 	require.Contains(t, r.err, "[invalid_input] FERMATA_APPROVAL_SIGNING_KEY: key 1 has 6 bytes; at least 32 are wanted")
@@ -135,15 +139,15 @@ func TestErrorForPrograms(t *testing.T) {
 
 func TestFaultsOf(t *testing.T) {
 	a, b := agent.Errorf(agent.CodeUnknownTool, "a"), agent.Errorf(agent.CodeUnknownModel, "b")
-	list := faultsOf(fmt.Errorf("worker: %w", errors.Join(a, errors.Join(b, errors.New("c")))))
+	list := render.Faults(fmt.Errorf("worker: %w", errors.Join(a, errors.Join(b, errors.New("c")))))
 	require.Len(t, list, 3)
 	require.Equal(t, []agent.Code{agent.CodeUnknownTool, agent.CodeUnknownModel, agent.CodeInternal}, []agent.Code{list[0].Code, list[1].Code, list[2].Code})
-	list = faultsOf(fmt.Errorf("starting: %w", a))
+	list = render.Faults(fmt.Errorf("starting: %w", a))
 	require.Equal(t, "starting: a", list[0].Message)
-	list = faultsOf(agent.Errorf(agent.CodeStoreUnavailable, "reading: %w", errors.Join(errors.New("refused"), errors.New("unknown"))))
+	list = render.Faults(agent.Errorf(agent.CodeStoreUnavailable, "reading: %w", errors.Join(errors.New("refused"), errors.New("unknown"))))
 	require.Len(t, list, 1, "the parts of a library's error have no code")
 	require.Equal(t, agent.CodeStoreUnavailable, list[0].Code)
-	require.Equal(t, "a\nb", joined([]*agent.Error{a, b}).Message)
+	require.Equal(t, "a\nb", render.JoinFaults([]*agent.Error{a, b}).Message)
 }
 
 func TestExitOf(t *testing.T) {
@@ -164,6 +168,6 @@ func TestDoctorWithoutServer(t *testing.T) {
 
 // A log that is damaged is not told as a run that needs nobody.
 func TestALogThatCantBeReadIsToldSo(t *testing.T) {
-	require.Equal(t, "the run's log can't be read", followError(fmt.Errorf("following: %w", agent.Errorf(agent.CodeChunkDamaged, "x"))))
-	require.Contains(t, followError(agent.Errorf(agent.CodeUnreachable, "x")), "goes on by itself")
+	require.Equal(t, "the run's log can't be read", follow.FollowError(fmt.Errorf("following: %w", agent.Errorf(agent.CodeChunkDamaged, "x"))))
+	require.Contains(t, follow.FollowError(agent.Errorf(agent.CodeUnreachable, "x")), "goes on by itself")
 }

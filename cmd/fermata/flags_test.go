@@ -42,17 +42,6 @@ func TestFlagsAreRefusedInWords(t *testing.T) {
 	}
 }
 
-// A command that is printed for somebody to type goes where this one went. A URL of a store,
-// which may have a password, is left to the environment.
-func TestCommandsToTypeNameWhereTheyGo(t *testing.T) {
-	c := &cli{}
-	c.address, c.namespace, c.taskQueue, c.data, c.store = "a:1", "n", "team a", "/d", "/s"
-	require.Equal(t, "fermata attach s-1 --address a:1 --namespace n --task-queue 'team a' --data /d --store /s", c.commandLine("attach %s", "s-1"))
-	c = &cli{}
-	c.store = "postgres://me:hunter2@host/db"
-	require.Equal(t, "fermata attach s-1", c.commandLine("attach %s", "s-1"))
-}
-
 func TestDays(t *testing.T) {
 	const day = 24 * time.Hour
 	for text, want := range map[string]time.Duration{"1d": day, "7d12h": 7*day + 12*time.Hour, "90s": 90 * time.Second, "0d": 0} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/live"
 )
@@ -28,19 +29,18 @@ func (c *cli) forkCommand() *cobra.Command {
 	a := &forkRun{runner: &runner{cli: c, live: live.NewHub()}, prepareRun: (*fermata.Client).Fork, what: "fork"}
 	cmd := &cobra.Command{
 		Use:   "fork SESSION [CHECKPOINT]",
-		Short: "Begin a run behind a checkpoint of a session",
-		Long: `Fork begins a new run behind a checkpoint, the newest unless you name one (see
-fermata checkpoints), and follows it as fermata run does. What came after the
-checkpoint stays in the log, and the new run does not know of it. --message says
-something there; with --edit it takes the place of the last thing that a person
-said before. With --new the run is in a session of its own, and the old one may
-be live and stays as it is.
+		Short: "Start a run from a checkpoint",
+		Long: `Fork starts a new run from a checkpoint and follows it as fermata run does. The
+default is the newest checkpoint (see fermata checkpoints). What came after the
+checkpoint stays in the log, but the new run does not see it. --message adds a message
+at the checkpoint. With --edit, the message replaces the last message of a person.
+With --new, the run gets a session of its own, and the old session may be live.
 
-Calls that may have changed something are told first: those before the checkpoint
-are kept, those after it stay done and may happen again. Where there are any of
-these, a person at the terminal is asked, and --yes is needed without one.
+Fork first lists the tool calls that may have changed something. Calls before the
+checkpoint are kept. Calls after it stay done and may happen again. If there are any,
+the command asks you on a terminal; without one it needs --yes.
 
-The exit status is that of run.`,
+The exit status is that of fermata run.`,
 		Example: `  fermata fork invoice-118 cp-40 --message "Pay by card instead"
   fermata fork invoice-118 --edit --message "Pay 118 EUR, and not 811" --plan
   fermata fork invoice-118 cp-40 --new --as invoice-118b --yes`,
@@ -48,47 +48,24 @@ The exit status is that of run.`,
 		RunE: a.runE,
 	}
 	f := cmd.Flags()
-	f.BoolVar(&a.options.NewSession, "new", false, "in a session of its own")
-	f.StringVar(&a.options.Session, "as", "", "the new session's name (default one that is made up)")
-	f.StringVar(&a.options.Agent, "agent", "", "another agent than that of the checkpoint's run")
-	a.flags(cmd)
-	return cmd
-}
-
-func (c *cli) retryCommand() *cobra.Command {
-	a := &forkRun{runner: &runner{cli: c, live: live.NewHub()}, prepareRun: (*fermata.Client).Retry, what: "retry"}
-	cmd := &cobra.Command{
-		Use:   "retry SESSION [CHECKPOINT]",
-		Short: "Try a failed run again",
-		Long: `Retry begins a new run instead of a session's last, which has failed: behind
-the last checkpoint from which it can go on, with limits that are fresh, or behind
-the CHECKPOINT that you name, or with --start where the failed run began. It
-follows the new run as fermata run does. --message says something there, at the
-start instead of the run's own message.
-
-What was done is told, and asked for, as fermata fork does. The exit status is
-that of run.`,
-		Example: `  fermata retry invoice-118
-  fermata retry invoice-118 --start --message "Pay by card instead" --yes
-  fermata retry invoice-118 --plan --json | jq .again`,
-		Args: a.args,
-		RunE: a.runE,
-	}
+	f.BoolVar(&a.options.NewSession, "new", false, "start the run in a new session")
+	f.StringVar(&a.options.Session, "as", "", "name of the new session (default a generated one)")
+	f.StringVar(&a.options.Agent, "agent", "", "use another agent than the checkpoint's run")
 	a.flags(cmd)
 	return cmd
 }
 
 func (a *forkRun) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&a.options.Text, "message", "", `what the model is told there; "-" is standard input`)
-	f.BoolVar(&a.options.Edit, "edit", false, "the message takes the place of the last that a person said before")
-	f.BoolVar(&a.options.Start, "start", false, "where the run began, instead of a checkpoint")
-	f.BoolVar(&a.plan, "plan", false, "only print what it would mean")
-	f.BoolVar(&a.yes, "yes", false, "do not ask, also where calls may happen again")
-	f.StringVar(&a.agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
-	f.BoolVar(&a.detach, "detach", false, "only begin the run, and print its session and its id")
+	f.StringVar(&a.options.Text, "message", "", `a message at the checkpoint; "-" reads standard input`)
+	f.BoolVar(&a.options.Edit, "edit", false, "replace the last message of a person by --message")
+	f.BoolVar(&a.options.Start, "start", false, "start where the run started, instead of at a checkpoint")
+	f.BoolVar(&a.plan, "plan", false, "only print the plan")
+	f.BoolVar(&a.yes, "yes", false, "do not ask, even if calls may happen again")
+	f.StringVar(&a.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
+	f.BoolVar(&a.detach, "detach", false, "only start the run, and print its session and id")
 	a.byFlag(cmd, &a.options.By)
-	a.jsonFlag(cmd, "print the plan and then events as JSON, one a line, and at last the outcome")
+	a.jsonFlag(cmd, "print the plan, each event and then the outcome as lines of JSON")
 }
 
 func (a *forkRun) args(cmd *cobra.Command, args []string) error {
@@ -105,7 +82,7 @@ func (a *forkRun) runE(cmd *cobra.Command, args []string) (err error) {
 	}
 	a.session, a.options.By = args[0], byOr(a.options.By)
 	if a.plan {
-		return a.withLog(cmd.Context(), a.session, func(runs *fermata.Client) error {
+		return a.WithLog(cmd.Context(), a.session, func(runs *fermata.Client) error {
 			_, err := a.prepareFork(cmd.Context(), runs)
 			return err
 		})
@@ -148,7 +125,7 @@ func (a *forkRun) do(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return a.withQueueHint(ctx, a.server, a.session, err)
+		return a.WithQueueHint(ctx, a.server, a.session, err)
 	}
 	if err := a.confirm(ctx, anew.MayRepeat); err != nil {
 		return err
@@ -172,12 +149,12 @@ func (a *forkRun) do(ctx context.Context) error {
 // process can work on it.
 func (r *runner) reach(ctx context.Context) (err error) {
 	if r.detach || r.file == nil {
-		r.server, err = r.find(ctx)
+		r.server, err = r.Find(ctx)
 	} else {
-		r.server, err = r.findOrStart(ctx)
+		r.server, err = r.FindOrStart(ctx)
 	}
 	if err == nil {
-		r.runs, err = r.client(ctx, r.server)
+		r.runs, err = r.Client(ctx, r.server)
 	}
 	return err
 }
@@ -199,8 +176,8 @@ func (a *forkRun) prepareFork(ctx context.Context, runs *fermata.Client) (*ferma
 		return nil, agent.Errorf(agent.CodeInvalidInput, "%w: say with --message TEXT what to do", err).WithPath("input")
 	case err != nil:
 		return nil, err
-	case a.json:
-		a.line(forkPlanLine{agent.Version, "plan", anew.Session(), anew.Agent(), anew.ForkPlan})
+	case a.JSON:
+		a.Line(forkPlanLine{agent.Version, "plan", anew.Session(), anew.Agent(), anew.ForkPlan})
 		return anew, nil
 	}
 	p := anew.Checkpoint
@@ -208,12 +185,12 @@ func (a *forkRun) prepareFork(ctx context.Context, runs *fermata.Client) (*ferma
 	if p.Run != "" {
 		where = fmt.Sprintf("turn %d of run %s", p.Turn, p.Run)
 	}
-	a.print("%s behind %s (%s); the model knows %s", a.what, p.ID, where, counted(p.Messages, "message"))
+	a.Print("%s behind %s (%s); the model knows %s", a.what, p.ID, where, counted(p.Messages, "message"))
 	if len(anew.Kept) > 0 {
-		a.print("kept: %s", effects(p.Run, anew.Kept))
+		a.Print("kept: %s", effects(p.Run, anew.Kept))
 	}
 	if len(anew.MayRepeat) > 0 {
-		a.print("may happen again: %s", effects(p.Run, anew.MayRepeat))
+		a.Print("may happen again: %s", effects(p.Run, anew.MayRepeat))
 	}
 	return anew, nil
 }
@@ -233,7 +210,7 @@ func effects(run string, list []agent.SideEffect) string {
 	for _, e := range list {
 		of := ""
 		if e.Run != run {
-			of = " of " + short(e.Run)
+			of = " of " + render.ShortRun(e.Run)
 		}
 		names = append(names, fmt.Sprintf("%s %s%s (%s)", untrusted.Cut(untrusted.Name(e.Tool), 60), e.Call, of, e.Status))
 	}
@@ -245,7 +222,7 @@ func (a *forkRun) confirm(ctx context.Context, list []agent.SideEffect) error {
 	if len(list) == 0 || a.yes {
 		return nil
 	}
-	if !a.terminal || a.json {
+	if !a.terminal || a.JSON {
 		return agent.Errorf(agent.CodeInvalidInput, "%s of tools that change something may happen again, and nobody can be asked: say --yes if that is meant; --plan prints which they are", counted(len(list), "call")).WithPath("yes")
 	}
 	yes, err := a.console().Yes(ctx, "begin all the same?")
@@ -260,10 +237,10 @@ func (a *forkRun) confirm(ctx context.Context, list []agent.SideEffect) error {
 
 // printStarted prints the run that nobody follows.
 func (a *forkRun) printStarted() error {
-	if a.json {
-		a.line(startedLine{V: agent.Version, Type: "started", Session: a.run.Session, Run: a.run.ID, Agent: a.runner.agent})
+	if a.JSON {
+		a.Line(startedLine{V: agent.Version, Type: "started", Session: a.run.Session, Run: a.run.ID, Agent: a.runner.agent})
 		return nil
 	}
-	a.print("%s: run %s begins", a.run.Session, a.run.ID)
+	a.Print("%s: run %s begins", a.run.Session, a.run.ID)
 	return nil
 }

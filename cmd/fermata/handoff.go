@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/handoff"
 	"github.com/fermata-agents/fermata/internal/durable"
 )
@@ -17,48 +18,48 @@ func (c *cli) handoffCommand() *cobra.Command {
 	var md bool
 	cmd := &cobra.Command{
 		Use:   "handoff SESSION",
-		Short: "Print what a stopped run handed over",
-		Long: `Handoff prints what the session's last stopped run handed over, with all below it:
-what is done, what is left, what is not known. It is JSON, or Markdown with --md,
-and briefs another run (fermata run --briefing).`,
+		Short: "Print the handoff of a stopped run",
+		Long: `Handoff prints the handoff of the session's last stopped run and its sub-agents: what
+is done, what is left, what is unknown. It is JSON, or Markdown with --md. Another run
+can start with it (fermata run --briefing).`,
 		Example: `  fermata handoff invoice-118 --md
   fermata handoff invoice-118 > left.json && fermata run payer "Go on" --briefing left.json`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if md && c.json {
+			if md && c.JSON {
 				return agent.Errorf(agent.CodeInvalidInput, "--md and --json exclude each other")
 			}
-			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.handoff(cmd.Context(), s, runs, args[0], md)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&md, "md", false, "print it as Markdown, for people")
-	c.jsonFlag(cmd, "print it as one line of JSON, as without --md; errors too")
+	cmd.Flags().BoolVar(&md, "md", false, "print Markdown")
+	c.jsonFlag(cmd, "print JSON, the default; errors are JSON too")
 	return cmd
 }
 
-func (c *cli) handoff(ctx context.Context, s *server, runs *fermata.Client, session string, md bool) error {
+func (c *cli) handoff(ctx context.Context, s *connect.Server, runs *fermata.Client, session string, md bool) error {
 	h, err := c.lastHandoff(ctx, s, runs, session)
 	if err != nil {
 		return err
 	}
 	if md {
-		fmt.Fprint(c.out, handoff.Markdown(*h))
+		fmt.Fprint(c.Out, handoff.Markdown(*h))
 		return nil
 	}
-	c.line(h)
+	c.Line(h)
 	return nil
 }
 
 // lastHandoff finds the handoff of the session's last run that was stopped.
-func (c *cli) lastHandoff(ctx context.Context, s *server, runs *fermata.Client, session string) (*agent.Handoff, error) {
+func (c *cli) lastHandoff(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) (*agent.Handoff, error) {
 	last, err := runs.Get(ctx, session)
 	if err != nil {
 		return nil, err
 	}
 	latest := fermata.RunInfo{}
-	for l, err := range runs.List(ctx, &fermata.ListOptions{Query: "WorkflowId = " + quoted(session)}) {
+	for l, err := range runs.List(ctx, &fermata.ListOptions{Query: "WorkflowId = " + connect.Quote(session)}) {
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +83,7 @@ func (c *cli) lastHandoff(ctx context.Context, s *server, runs *fermata.Client, 
 // noHandoff says how there would be one.
 func (c *cli) noHandoff(session string, last agent.Status) error {
 	if last != "" && !last.Ended() {
-		return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over, its run is %s; to end it with a handoff: %s --wait", session, last, c.commandLine("stop %s", session))
+		return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over, its run is %s; to end it with a handoff: %s --wait", session, last, c.CommandLine("stop %s", session))
 	}
-	return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over: only a run that is stopped does, and its last was %s; for the answer: %s", session, cmp.Or(string(last), "not"), c.commandLine("show %s", session))
+	return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over: only a run that is stopped does, and its last was %s; for the answer: %s", session, cmp.Or(string(last), "not"), c.CommandLine("show %s", session))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"path/filepath"
@@ -8,20 +9,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// Every command has a line in the help of the root, in a group, and an example of its own.
 func TestHelp(t *testing.T) {
-	for _, name := range []string{
-		"", "demo", "dev", "worker", "run", "attach", "wait", "transcript", "events", "ls", "show", "tree", "setup", "doctor", "preflight", "schema", "version",
-		"pause", "interrupt", "stop", "cancel", "resume", "send", "emit", "inbox", "answer", "approve", "reject", "token", "token key", "handoff", "runs", "checkpoints", "diff", "fork", "retry", "chat", "delete", "export", "import", "store", "store gc", "store check", "store rekey", "codec", "codec key", "schedule", "schedule create", "schedule ls", "schedule delete",
-	} {
+	names := append(everyCommand(), "", "store", "schedule", "audit")
+	for _, name := range names {
 		t.Run("fermata "+name, func(t *testing.T) {
-			args, file := []string{"--help"}, "fermata"
-			if name != "" {
-				args, file = append(strings.Fields(name), args...), strings.ReplaceAll(name, " ", "_")
-			}
+			args, file := append(strings.Fields(name), "--help"), cmp.Or(strings.ReplaceAll(name, " ", "_"), "fermata")
 			r := inProcess(t, args...)
 			require.Zero(t, r.exit)
 			require.Empty(t, r.err)
@@ -36,6 +35,10 @@ func TestHelp(t *testing.T) {
 			require.Equal(t, string(want), r.out, "go test -update writes it anew")
 		})
 	}
+	files, err := filepath.Glob(filepath.Join("testdata", "help", "*.txt"))
+	require.NoError(t, err)
+	require.Len(t, files, len(names), "a command that is gone has no help")
+	require.NotContains(t, inProcess(t, "--help").out, "Additional Commands:", "every command is in a group")
 }
 
 func TestVersion(t *testing.T) {
@@ -45,5 +48,5 @@ func TestVersion(t *testing.T) {
 	require.Contains(t, r.out, "Temporal SDK v")
 	short := inProcess(t, "--version")
 	require.Zero(t, short.exit)
-	require.Equal(t, version()+"\n", short.out)
+	require.Equal(t, version.Program()+"\n", short.out)
 }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -245,13 +246,13 @@ func TestRunWaitsForTheWorkerOfDev(t *testing.T) {
 // Dev opens its server when the server knows of its worker.
 func TestAWorkerPollsOrIsMissed(t *testing.T) {
 	s := scripted(t, sleeper())
-	c := &cli{globals: globals{taskQueue: s.name}}
-	at := &server{Client: s.temporal, namespace: defaultNamespace}
-	soon, cancel := context.WithTimeout(t.Context(), 10*probeInterval)
+	c := &connect.Connector{Flags: connect.Flags{TaskQueue: s.name}}
+	at := &connect.Server{Client: s.temporal, Namespace: connect.DefaultNamespace}
+	soon, cancel := context.WithTimeout(t.Context(), 10*connect.ProbeInterval)
 	defer cancel()
-	require.ErrorIs(t, c.awaitPolling(soon, at), agent.CodeNoWorker)
+	require.ErrorIs(t, c.AwaitPolling(soon, at), agent.CodeNoWorker)
 	polls := make(chan error, 1)
-	go func() { polls <- c.awaitPolling(t.Context(), at) }()
+	go func() { polls <- c.AwaitPolling(t.Context(), at) }()
 	s.works()
 	require.NoError(t, <-polls)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
 // importWithin is how long an import waits for a worker.
@@ -20,15 +22,15 @@ func (c *cli) importCommand() *cobra.Command {
 	var by string
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Make an exported session live here, once",
+		Short: "Import an exported session",
 		Long: `Import verifies a file of fermata export with the public keys in
-` + exportKeys.public + ` (id:base64,…) and makes its session live on this cluster and in this store. A
-suspended run comes up suspended, as a new run with the same open requests; nobody
-is asked again, and what deadlines have passed decide at once. Of a session at its
-end the transcript is brought.
+` + env.ExportKeys.Public + ` (id:base64,…). It then continues the session on this cluster
+and in this store. A suspended run becomes a new suspended run with the same open
+requests. Requests whose deadline has passed are decided at once. For an ended session,
+import brings the transcript.
 
-A file is taken once. What was changed, has expired, or is signed with another key
-is refused before anything happens.`,
+A file can be imported once. A file that was changed, has expired, or has another
+signature is refused before anything changes.`,
 		Example: `  fermata import invoice-118.export
   fermata import invoice-118.export --json | jq -r '.suspension.requests[].id'`,
 		Args: wants(1, "a file"),
@@ -40,7 +42,7 @@ is refused before anything happens.`,
 }
 
 func (c *cli) importFile(ctx context.Context, path, by string) error {
-	keys, err := exportKeys.wanted()
+	keys, err := env.ExportKeys.Required()
 	if err != nil {
 		return err
 	}
@@ -49,10 +51,10 @@ func (c *cli) importFile(ctx context.Context, path, by string) error {
 		return agent.Errorf(agent.CodeInvalidInput, "the export can't be read: %s", strings.TrimPrefix(err.Error(), "open "))
 	}
 	defer f.Close()
-	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
+	return c.WithServer(ctx, func(_ *connect.Server, runs *fermata.Client) error {
 		ctx, cancel := context.WithTimeout(ctx, importWithin)
 		defer cancel()
-		if err := c.recordKey(audit.Entry{What: "import"}); err != nil {
+		if err := c.host.Audit.Key(audit.Entry{What: "import"}); err != nil {
 			return err
 		}
 		e, err := runs.Import(ctx, f, &fermata.ImportOptions{Keys: keys, By: byOr(by)})

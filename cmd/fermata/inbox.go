@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
@@ -17,11 +18,10 @@ func (c *cli) inboxCommand() *cobra.Command {
 	limit := 50
 	cmd := &cobra.Command{
 		Use:   "inbox",
-		Short: "List what runs ask and nobody has answered",
-		Long: `Inbox lists the open requests of all sessions: questions, approvals, limits and
-calls of client tools. It also lists runs of which a step keeps losing its workers, as
-worker_lost. No run and no worker is asked, so the arguments of calls
-are not in it: fermata show SESSION has them.`,
+		Short: "List the open requests of all runs",
+		Long: `Inbox lists the open requests of all sessions: questions, approvals, limits and client
+tool calls. It also lists runs whose activity keeps losing its worker, as worker_lost.
+It needs no worker, so it does not show the arguments of calls: see fermata show.`,
 		Example: `  fermata inbox
   fermata inbox --waits-for approval --older 1h
   fermata inbox --approver ana@acme.com --json | jq -r '[.session,.id,.text]|@tsv'`,
@@ -30,19 +30,19 @@ are not in it: fermata show SESSION has them.`,
 			if err := checkInbox(f, limit); err != nil {
 				return err
 			}
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return c.inbox(cmd.Context(), runs, f, limit)
 			})
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "only runs of this agent")
-	flags.StringVar(&f.WaitsFor, "waits-for", "", "only question, approval, client_tool, limit or worker_lost, or another value of FermataWaitsFor")
-	olderFlag(flags, &f.Older, "only what has been open for so long, such as 1h or 2d")
-	flags.IntVar(&limit, "limit", limit, "how many at most")
-	flags.StringVar(&f.Approver, "approver", "", "only what names this approver")
-	flags.StringVar(&f.Session, "session", "", "only this session and what is below it")
-	c.jsonFlag(cmd, "print one request as JSON a line")
+	flags.StringVar(&f.WaitsFor, "waits-for", "", "only question, approval, client_tool, limit, worker_lost, or another value of FermataWaitsFor")
+	olderFlag(flags, &f.Older, "only requests that are open for this long, such as 1h or 2d")
+	flags.IntVar(&limit, "limit", limit, "maximum number of requests")
+	flags.StringVar(&f.Approver, "approver", "", "only requests that name this approver")
+	flags.StringVar(&f.Session, "session", "", "only this session and its sub-agents")
+	c.jsonFlag(cmd, "print each request as a line of JSON")
 	return cmd
 }
 
@@ -60,37 +60,37 @@ func checkInbox(f fermata.InboxOptions, limit int) error {
 }
 
 func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxOptions, limit int) error {
-	t := c.table()
-	defer t.flush()
+	t := c.Table()
+	defer t.Flush()
 	n, lost := 0, false
 	for q, err := range runs.Inbox(ctx, &f) {
 		if err != nil {
 			return err
 		}
 		if n == limit {
-			t.flush()
-			c.note("there are more than %d: see --limit, --session, --agent, --waits-for", limit)
+			t.Flush()
+			c.Note("there are more than %d: see --limit, --session, --agent, --waits-for", limit)
 			break
 		}
 		n++
 		lost = lost || q.Type == fermata.RequestWorkerLost
-		if c.json {
-			c.line(q)
+		if c.JSON {
+			c.Line(q)
 			continue
 		}
 		if n == 1 {
-			t.row("SESSION", "REQUEST", "TYPE", "AGENT", "FOR", "ASKS")
+			t.Row("SESSION", "REQUEST", "TYPE", "AGENT", "FOR", "ASKS")
 		}
-		t.row(untrusted.Name(q.Session), untrusted.Name(q.ID), q.Type, untrusted.Name(q.Agent), waited(q), asks(q.Request))
+		t.Row(untrusted.Name(q.Session), untrusted.Name(q.ID), q.Type, untrusted.Name(q.Agent), waited(q), asks(q.Request))
 	}
 	switch {
 	case n == 0:
-		c.note("nothing is open")
-	case !c.json:
-		t.flush()
-		c.note("answer with %s", c.commandLine("answer|approve|reject SESSION --request ID"))
+		c.Note("nothing is open")
+	case !c.JSON:
+		t.Flush()
+		c.Note("answer with %s", c.CommandLine("answer|approve|reject SESSION --request ID"))
 		if lost {
-			c.note("go on behind worker_lost with %s", c.commandLine("resume SESSION"))
+			c.Note("go on behind worker_lost with %s", c.CommandLine("resume SESSION"))
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxOp
 
 // waited is how long a request has been open; a mark where that is too long.
 func waited(w fermata.InboxItem) string {
-	text := age(time.Now().Add(-time.Duration(w.Age)))
+	text := render.Age(time.Now().Add(-time.Duration(w.Age)))
 	if w.Reminded {
 		text += " !"
 	}

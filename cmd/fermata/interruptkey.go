@@ -12,26 +12,27 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/signals"
 )
 
 // held reports whether this person holds the run, and nobody has lifted that hold.
-func (v *conversation) held() bool { return v.holding && v.resumes == v.heard.resumes }
+func (v *conversation) held() bool { return v.holding && v.resumes == v.heard.Resumes }
 
 // pressInterrupt is Ctrl-C: the first holds the run, the second leaves it so.
 func (v *conversation) pressInterrupt(ctx context.Context) error {
 	if v.held() {
 		return v.leaveHeld()
 	}
-	v.holding, v.resumes, v.after = true, v.heard.resumes, 0
+	v.holding, v.resumes, v.after = true, v.heard.Resumes, 0
 	v.to.Note("interrupting; Ctrl-C again leaves the run held")
 	type said struct {
 		later bool
 		err   error
 	}
 	// One id for all ways that it is said in, so that it has one effect.
-	order := agent.InterruptCommand{CommandHeader: agent.CommandHeader{ID: uuid.NewString(), Run: v.run.ID, By: whoami()}, Reason: "Ctrl-C"}
+	order := agent.InterruptCommand{CommandHeader: agent.CommandHeader{ID: uuid.NewString(), Run: v.run.ID, By: env.User()}, Reason: "Ctrl-C"}
 	done := make(chan said, 1)
 	saying, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -64,7 +65,7 @@ func (v *conversation) signalInterrupt(ctx context.Context, order agent.Interrup
 	defer cancel()
 	err := signals.Signal(ctx, v.server.Client, v.run.Session, order)
 	if errors.Is(err, agent.CodeClosed) {
-		v.note("left; the run has ended: see %s", v.commandLine("show %s", v.run.Session))
+		v.Note("left; the run has ended: see %s", v.CommandLine("show %s", v.run.Session))
 		return exitInterrupted
 	}
 	if err != nil {
@@ -125,13 +126,13 @@ func (v *conversation) chosen(ctx context.Context, line string) error {
 	case word == "l" || word == "leave":
 		return errDetached
 	case word == "s" || word == "stop":
-		_, err = v.run.Stop(ctx, "stopped by "+cmp.Or(whoami(), "somebody"), nil)
+		_, err = v.run.Stop(ctx, "stopped by "+cmp.Or(env.User(), "somebody"), nil)
 	case word == "r" || word == "resume":
-		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{By: whoami()})
+		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{By: env.User()})
 	case len(line) < 2:
 		return errUnchosen
 	default:
-		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{Message: line, By: whoami()})
+		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{Message: line, By: env.User()})
 	}
 	return noAnswer(v.run.Session, err)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -58,7 +59,7 @@ func polyglot() []role {
 func (s *stage) inASCII(stdin string, args ...string) ran {
 	var out, errs bytes.Buffer
 	c := newCLI(strings.NewReader(stdin), &out, &errs)
-	c.out.ascii, c.err.ascii = true, true
+	c.Out.ASCII, c.Err.ASCII = true, true
 	code := c.execute(s.t.Context(), append(slices.Clone(args), s.flags...))
 	return ran{code, out.String(), errs.String()}
 }
@@ -129,9 +130,9 @@ func objects(t *testing.T, out string) (last map[string]any) {
 // With --json every command prints one object a line and nothing else, also when it fails.
 func TestJSONOfEveryCommand(t *testing.T) {
 	s := scripted(t, polyglot()...)
-	keys, err := approvalKeys.verifiers()
+	keys, err := env.ApprovalKeys.Verifiers()
 	require.NoError(t, err)
-	exports, err := exportKeys.verifiers()
+	exports, err := env.ExportKeys.Verifiers()
 	require.NoError(t, err)
 	s.options.ApprovalKeys, s.options.ExportKeys = keys, exports
 	s.works(pay())
@@ -155,9 +156,9 @@ func TestJSONOfEveryCommand(t *testing.T) {
 // Who can read nothing but ASCII is shown nothing else, help included.
 func TestASCIIOfEveryCommand(t *testing.T) {
 	s := scripted(t, polyglot()...)
-	keys, err := approvalKeys.verifiers()
+	keys, err := env.ApprovalKeys.Verifiers()
 	require.NoError(t, err)
-	exports, err := exportKeys.verifiers()
+	exports, err := env.ExportKeys.Verifiers()
 	require.NoError(t, err)
 	s.options.ApprovalKeys, s.options.ExportKeys = keys, exports
 	s.works(pay())
@@ -174,7 +175,7 @@ func TestASCIIOfEveryCommand(t *testing.T) {
 func TestJSONOfProcesses(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.env = append(b.env, encryptionVariable+"=k1:"+strings.Repeat("A", 43)+"=")
+	b.env = append(b.env, env.Encryption+"=k1:"+strings.Repeat("A", 43)+"=")
 	project(b)
 	dev := b.start("dev", "--json")
 	dev.until(`{"v":1,"type":"ready"`)

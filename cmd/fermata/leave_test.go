@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 // Who leaves a run that Ctrl-C holds is told that it is held, and not that it goes on.
 func TestLeavingTellsWhatIsSo(t *testing.T) {
 	leave := func(do func(*conversation)) string {
 		var out, errs bytes.Buffer
-		v := &conversation{runner: &runner{cli: newCLI(strings.NewReader(""), &out, &errs), server: &server{}, run: &fermata.Run{Session: "s-1"}}}
+		v := &conversation{runner: &runner{cli: newCLI(strings.NewReader(""), &out, &errs), server: &connect.Server{}, run: &fermata.Run{Session: "s-1"}}}
 		do(v)
 		return errs.String()
 	}

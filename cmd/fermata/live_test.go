@@ -11,35 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/live"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/live/nats"
 )
-
-// A broker that can't be is told, and no password of it.
-func TestWrongBroker(t *testing.T) {
-	for _, place := range []string{"nats.acme.com", "kafka://nats.acme.com", "nats://a:hunter2@nats.acme.com,x", "nats://a:hunter2@:x"} {
-		t.Setenv(liveVariable, place)
-		_, err := newCLI(nil, nil, nil).broker()
-		require.ErrorIs(t, err, agent.CodeInvalidInput, place)
-		require.NotContains(t, err.Error(), "hunter2")
-	}
-}
-
-// Nobody waits for a broker that is away: what is live may be lost.
-func TestABrokerThatIsAwayHoldsNothingUp(t *testing.T) {
-	t.Setenv(liveVariable, "nats://127.0.0.1:1")
-	c := newCLI(nil, nil, nil)
-	b, err := c.broker()
-	require.NoError(t, err)
-	again, err := c.broker()
-	require.NoError(t, err)
-	require.Same(t, b, again, "an invocation has one connection")
-	b.Publish(live.Event{V: 1, Type: agent.EventDeltaText, Session: "s"})
-	s, err := c.subscribe(t.Context(), &server{}, live.NewHub(), "s")
-	require.NoError(t, err)
-	s.Close()
-	c.brokerConn.close()
-}
 
 func TestAWrongBucket(t *testing.T) {
 	for place, why := range map[string]string{
@@ -81,7 +55,7 @@ func TestHoldsGoOverTheBroker(t *testing.T) {
 	require.NoError(t, conn.Flush())
 
 	b := setup(t)
-	b.env = append(b.env, liveVariable+"="+at.ClientURL())
+	b.env = append(b.env, env.Live+"="+at.ClientURL())
 	project(b)
 	b.write("slow.yaml", "replies:\n  - {text: \"At last.\", delay: 10m}\n")
 	dev := b.start("dev")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,16 +40,15 @@ func (c *cli) lockCommand() *cobra.Command {
 	l := &lockRun{cli: c}
 	cmd := &cobra.Command{
 		Use:   "lock [SERVER | TOOL=DIGEST ...]",
-		Short: "Show what MCP servers have changed of their tools, and accept it",
-		Long: `A worker writes down what an MCP server lists when it is first used: fermata.lock
-beside fermata.yaml has a digest of each tool's name, description and schema, and
-of what the server says of its tools. A tool that is new or not as it was is left
-out of runs. Lock asks the servers of the agents file and shows such tools. With
---accept it takes what they list now: read it first, since models will.
+		Short: "Show and accept changed tools of MCP servers",
+		Long: `When a worker first uses an MCP server, it records the server's tools in fermata.lock,
+beside fermata.yaml: a digest of each tool's name, description and schema, and of the
+server's instructions. Runs leave out tools that are new or changed. Lock asks the
+servers of the agents file and shows these tools. --accept accepts what the servers
+list now. Read it first, because models will read it.
 
-A server that lists its tools only to who has signed in is not seen from here.
-Its tools are accepted as TOOL=DIGEST, which the worker's log has. The digest is
-compared with what the server lists, where it can be asked.`,
+Some servers list their tools only after a sign-in. Accept these tools as TOOL=DIGEST,
+which is in the worker's log. If the server can be asked, the digest must match.`,
 		Example: `  fermata lock
   fermata lock --accept tickets
   fermata lock --accept crm__find=sha256:9b1f…`,
@@ -59,7 +57,7 @@ compared with what the server lists, where it can be asked.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&l.agents, "agents", "f", "", "agents file (default \"fermata.yaml\")")
 	flags.BoolVar(&l.accept, "accept", false, "accept what the servers list now")
-	c.jsonFlag(cmd, "print one JSON object a tool that differs")
+	c.jsonFlag(cmd, "print each changed tool as a line of JSON")
 	return cmd
 }
 
@@ -130,7 +128,7 @@ func (l *lockRun) acceptOne(ctx context.Context, name, digest string) error {
 		return err
 	}
 	if unseen {
-		l.note("fermata: %s can't be asked from here: the digest of %s is accepted as it was written", server, name)
+		l.Note("fermata: %s can't be asked from here: the digest of %s is accepted as it was written", server, name)
 	}
 	l.show(lockLine{V: agent.Version, Server: server, Tool: name, State: accepted, Digest: digest})
 	return nil
@@ -148,7 +146,7 @@ func (l *lockRun) look(ctx context.Context, servers []string) error {
 			return s.Err
 		}
 		if s.SignIn {
-			l.note("fermata: %s lists its tools to who has signed in: accept them as TOOL=DIGEST, which the worker's log has", s.Name)
+			l.Note("fermata: %s lists its tools to who has signed in: accept them as TOOL=DIGEST, which the worker's log has", s.Name)
 			continue
 		}
 		lines, err := l.lines(s)
@@ -208,43 +206,12 @@ const accepted = "accepted"
 
 // show prints what a model will read, without what could steer a terminal.
 func (l *lockRun) show(line lockLine) {
-	if l.json {
-		l.line(line)
+	if l.JSON {
+		l.Line(line)
 		return
 	}
-	l.print("%s  %s", untrusted.Name(line.Tool), line.State)
+	l.Print("%s  %s", untrusted.Name(line.Tool), line.State)
 	if text := strings.TrimSpace(line.Text); text != "" {
-		l.print("%s", untrusted.Margin(text))
-	}
-}
-
-// checkPins says which tools of a server runs go without.
-func (d *doctor) checkPins(s agentsfile.ServerState) {
-	l := d.file.Lock()
-	switch {
-	case s.Err != nil || s.SignIn:
-		return
-	case l == nil || !d.file.Pinned(s.Name):
-		d.found("lock", verdictOK, s.Name+" is not pinned: its tools are taken as they are each time", "")
-		return
-	}
-	changes, was, err := l.Compare(s.Name, s.Listed, &s.Instructions)
-	switch {
-	case err != nil:
-		d.failed("lock", err, "")
-	case !was:
-		if err := l.CheckWrite(); err != nil {
-			d.failed("lock", err, "")
-			return
-		}
-		d.found("lock", verdictOK, fmt.Sprintf("%s is pinned in %s when it is first used", s.Name, filepath.Base(l.Path())), "")
-	case len(changes) == 0:
-		d.found("lock", verdictOK, s.Name+" is as it was accepted", "")
-	default:
-		var names []string
-		for _, c := range changes {
-			names = append(names, untrusted.Name(c.Name))
-		}
-		d.found("lock", verdictWarning, fmt.Sprintf("%s is not as it was accepted, and runs go without %s", s.Name, strings.Join(names, ", ")), "look at it with fermata lock, then fermata lock --accept "+s.Name)
+		l.Print("%s", untrusted.Margin(text))
 	}
 }

@@ -7,19 +7,19 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-func (c *cli) listCommand() *cobra.Command {
+func (c *cli) lsCommand() *cobra.Command {
 	var f fermata.ListOptions
 	var status string
 	limit := 50
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List runs, the latest first",
-		Long: `Ls lists runs as Temporal's visibility knows them, the latest first. No run and
-no worker is asked.`,
+		Long:  `Ls lists runs from Temporal's visibility, the latest first. It needs no worker.`,
 		Example: `  fermata ls --status running
   fermata ls --agent reviewer --older 24h
   fermata ls --query "FermataWaitsFor='approval'" --json`,
@@ -29,18 +29,18 @@ no worker is asked.`,
 			if err := checkFilter(f, limit); err != nil {
 				return err
 			}
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return c.list(cmd.Context(), runs, f, limit)
 			})
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "only runs of this agent")
-	flags.StringVar(&status, "status", "", "only pending, running, suspended, completed, failed, cancelled or stopped ones")
-	olderFlag(flags, &f.Older, "only runs that have had their status for so long, such as 24h or 7d")
+	flags.StringVar(&status, "status", "", "only pending, running, suspended, completed, failed, cancelled or stopped runs")
+	olderFlag(flags, &f.Older, "only runs that have had their status for this long, such as 24h or 7d")
 	flags.StringVar(&f.Query, "query", "", "a further condition in Temporal's list filter language")
-	flags.IntVar(&limit, "limit", limit, "how many at most")
-	c.jsonFlag(cmd, "print one JSON object a line")
+	flags.IntVar(&limit, "limit", limit, "maximum number of runs")
+	c.jsonFlag(cmd, "print each run as a line of JSON")
 	return cmd
 }
 
@@ -60,33 +60,33 @@ func checkFilter(f fermata.ListOptions, limit int) error {
 }
 
 func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.ListOptions, limit int) error {
-	t := c.table()
-	defer t.flush()
+	t := c.Table()
+	defer t.Flush()
 	n := 0
 	for l, err := range runs.List(ctx, &f) {
 		if err != nil {
 			return badQuery(f.Query, err)
 		}
 		if n++; n > limit {
-			t.flush()
-			c.note("there are more than %d: see --limit, --status, --agent", limit)
+			t.Flush()
+			c.Note("there are more than %d: see --limit, --status, --agent", limit)
 			return nil
 		}
-		if c.json {
-			c.line(l)
+		if c.JSON {
+			c.Line(l)
 			continue
 		}
 		if n == 1 {
-			t.row("SESSION", "AGENT", "STATUS", "FOR", "WAITS FOR", "TURN", "COST", "TASK")
+			t.Row("SESSION", "AGENT", "STATUS", "FOR", "WAITS FOR", "TURN", "COST", "TASK")
 		}
 		status := string(l.Status)
 		if l.Reason != "" && l.Status != agent.StatusCompleted {
 			status += " (" + untrusted.Line(l.Reason, 40) + ")"
 		}
-		t.row(untrusted.Name(l.Session), untrusted.Name(l.Agent), status, age(l.Since), untrusted.Cut(untrusted.Names(l.WaitsFor), 60), l.Turn, render.Money(l.Cost), untrusted.Line(l.Task, 50))
+		t.Row(untrusted.Name(l.Session), untrusted.Name(l.Agent), status, render.Age(l.Since), untrusted.Cut(untrusted.Names(l.WaitsFor), 60), l.Turn, render.Money(l.Cost), untrusted.Line(l.Task, 50))
 	}
 	if n == 0 {
-		c.note("no runs")
+		c.Note("no runs")
 	}
 	return nil
 }

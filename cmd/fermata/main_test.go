@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-
 	"errors"
 	"flag"
 	"fmt"
@@ -26,6 +25,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/disk"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/signals"
@@ -45,15 +47,15 @@ const (
 // TestMain makes the test binary the command itself where it is called as one:
 // tests of whole processes need no second build.
 func TestMain(m *testing.M) {
-	diskFree = func(dir string) (int64, error) {
+	disk.Free = func(dir string) (int64, error) {
 		if _, err := os.Stat(filepath.Join(dir, fullMark)); err == nil {
 			return 4096, nil
 		}
-		return statfs(dir)
+		return disk.Measure(dir)
 	}
 	if mark := os.Getenv(holdsUp); mark != "" {
-		startServer = func(ctx context.Context, o *devserver.Options) (*devserver.Server, error) {
-			s, err := startEmbedded(ctx, o)
+		connect.StartServer = func(ctx context.Context, o *devserver.Options) (*devserver.Server, error) {
+			s, err := connect.StartEmbedded(ctx, o)
 			_ = os.WriteFile(mark+".up", nil, 0o600)
 			for _, gone := os.Stat(mark); gone != nil && await.Pause(ctx, time.Millisecond); _, gone = os.Stat(mark) {
 			}
@@ -64,7 +66,7 @@ func TestMain(m *testing.M) {
 		durable.UnreadFor = stays
 	}
 	if addr := os.Getenv(asFermata); addr != "" {
-		defaultAddress = addr
+		connect.DefaultAddress = addr
 		_ = os.Unsetenv(asFermata)
 		main()
 	}
@@ -73,7 +75,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// Of the approvers that tests have.
-	for _, p := range []keyPair{approvalKeys, exportKeys} {
+	for _, p := range []env.KeyPair{env.ApprovalKeys, env.ExportKeys} {
 		one, err := signals.NewSigner("k1")
 		if err != nil {
 			panic(err)
@@ -82,8 +84,8 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		_ = os.Setenv(p.private, one.Private())
-		_ = os.Setenv(p.public, one.Public()+","+two.Public())
+		_ = os.Setenv(p.Private, one.Private())
+		_ = os.Setenv(p.Public, one.Public()+","+two.Public())
 	}
 	// Most tests wait, for processes and for timers, and need no processor meanwhile.
 	_ = flag.Set("test.parallel", "4")
@@ -142,7 +144,7 @@ func freeAddress(t *testing.T) string {
 // nothingLeft checks that no server has the data directory and nothing lies about.
 func (b *bench) nothingLeft() {
 	for _, dir := range []string{"fermata", "fermata/demo"} {
-		path := filepath.Join(b.data, dir, lockName)
+		path := filepath.Join(b.data, dir, connect.LockName)
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
@@ -222,7 +224,7 @@ var embeddedAt = regexp.MustCompile(`(?m)^temporal (\S+), namespace \S+ \(embedd
 func (b *bench) gone(r ran) {
 	b.t.Helper()
 	if at := embeddedAt.FindStringSubmatch(r.err); at != nil {
-		require.True(b.t, free(at[1]), "%s is still listened at", at[1])
+		require.True(b.t, connect.Free(at[1]), "%s is still listened at", at[1])
 	}
 }
 

@@ -55,9 +55,9 @@ func TestASCII(t *testing.T) {
 	t.Setenv("LC_ALL", "C")
 	var out, errs bytes.Buffer
 	c := newCLI(strings.NewReader(""), &out, &errs)
-	c.print("a → b · Grüße…")
-	c.note("mehr…")
-	c.line(map[string]string{"text": "Grüße… 🎼 \\u00fc"})
+	c.Print("a → b · Grüße…")
+	c.Note("mehr…")
+	c.Line(map[string]string{"text": "Grüße… 🎼 \\u00fc"})
 	require.Equal(t, "mehr...\n", errs.String())
 	lines := strings.Split(out.String(), "\n")
 	require.Equal(t, `a -> b - Gr\u00fc\u00dfe...`, lines[0])
@@ -68,6 +68,6 @@ func TestASCII(t *testing.T) {
 
 	t.Setenv("LC_ALL", "C.UTF-8")
 	out.Reset()
-	newCLI(strings.NewReader(""), &out, &errs).print("a → b")
+	newCLI(strings.NewReader(""), &out, &errs).Print("a → b")
 	require.Equal(t, "a → b\n", out.String())
 }

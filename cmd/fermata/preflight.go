@@ -26,13 +26,13 @@ func (c *cli) preflightCommand() *cobra.Command {
 	p := &preflight{cli: c, tried: map[worker.Compatibility]int{}}
 	cmd := &cobra.Command{
 		Use:   "preflight",
-		Short: "Try whether this build can go on with the runs that are open",
-		Long: `Preflight replays the history of every open run of the task queue on this build,
-and looks whether the agents file still has what each was begun with. It changes
-nothing, and no worker is asked: run it before a deploy, with the new build and
-the new file, against the server that the runs are on.
+		Short: "Check that this build can continue the open runs",
+		Long: `Preflight replays the history of every open run of the task queue with this build. It
+also checks that the agents file still has the tools and models of each run. It
+changes nothing and needs no worker. Run it before a deploy, with the new build and
+the new file, against the server that has the runs.
 
-The exit status is 6 if a run would break, and 0 if all would go on.`,
+The exit status is 0 if all runs would continue, and 6 if one would break.`,
 		Example: `  fermata preflight --agents fermata.yaml --profile prod
   fermata preflight --closed 200 --json | jq -r 'select(.compatibility != "compatible") | .session'
   fermata preflight --query "FermataAgent='payer'"`,
@@ -40,11 +40,11 @@ The exit status is 6 if a run would break, and 0 if all would go on.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&p.agents, "agents", "f", "", "agents file of the new worker (default \"fermata.yaml\" where it is there)")
+	flags.StringVarP(&p.agents, "agents", "f", "", "agents file of the new worker (default \"fermata.yaml\", if it is there)")
 	flags.StringVar(&p.Query, "query", "", "a further condition in Temporal's list filter language")
-	flags.BoolVar(&p.AllQueues, "all-queues", false, "runs of all task queues of the namespace")
-	flags.IntVar(&p.Closed, "closed", 0, "so many closed runs as well, the newest first")
-	c.jsonFlag(cmd, "print one JSON object a run")
+	flags.BoolVar(&p.AllQueues, "all-queues", false, "check runs of all task queues of the namespace")
+	flags.IntVar(&p.Closed, "closed", 0, "also check this number of closed runs, the newest first")
+	c.jsonFlag(cmd, "print the result of each run as a line of JSON")
 	return cmd
 }
 
@@ -56,22 +56,22 @@ func (p *preflight) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	options := &worker.Options{TaskQueue: p.queue()}
+	options := &worker.Options{TaskQueue: p.Queue()}
 	if file == nil {
-		p.note("there is no %s here, and no --agents: only the workflow's code is tried", agentsfile.DefaultName)
+		p.Note("there is no %s here, and no --agents: only the workflow's code is tried", agentsfile.DefaultName)
 	} else {
-		kit, err := file.Open(p.slogger(), nil)
+		kit, err := file.Open(p.Log.Slog(), nil)
 		if err != nil {
 			return err
 		}
 		defer kit.Close()
-		options = p.workerOptions(file, kit)
+		options = p.host.Options(file, kit)
 	}
-	s, err := p.find(ctx)
+	s, err := p.Find(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	n := 0
 	for v, err := range worker.Preflight(ctx, s.Client, options, &p.PreflightOptions) {
 		if err != nil {
@@ -79,7 +79,7 @@ func (p *preflight) run(ctx context.Context) error {
 		}
 		p.tell(v)
 		if n++; n%progressEach == 0 {
-			p.note("%d runs tried", n)
+			p.Note("%d runs tried", n)
 		}
 	}
 	return p.sum(n)
@@ -88,28 +88,28 @@ func (p *preflight) run(ctx context.Context) error {
 // tell prints what a program wants to know, or what a person has to.
 func (p *preflight) tell(v worker.Verdict) {
 	p.tried[v.Compatibility]++
-	if p.json {
-		p.line(v)
+	if p.JSON {
+		p.Line(v)
 		return
 	}
 	switch v.Compatibility {
 	case worker.Incompatible:
-		p.print("BROKEN   %s  run %s  event %d, %s of %s: %s", v.Session, v.Run, v.Event.ID, v.Event.Type, v.Event.Time.UTC().Format(time.RFC3339), v.Reason)
-		p.print("         -> keep the build that it runs on until it ends, or end it: %s. In a build of your own, gate the change with workflow.GetVersion", p.commandLine("stop %s", v.Session))
+		p.Print("BROKEN   %s  run %s  event %d, %s of %s: %s", v.Session, v.Run, v.Event.ID, v.Event.Type, v.Event.Time.UTC().Format(time.RFC3339), v.Reason)
+		p.Print("         -> keep the build that it runs on until it ends, or end it: %s. In a build of your own, gate the change with workflow.GetVersion", p.CommandLine("stop %s", v.Session))
 	case worker.MissingParts:
-		p.print("MISSING  %s  run %s: %s", v.Session, v.Run, v.Reason)
-		p.print("         -> leave that in until the run ends, or end it: %s", p.commandLine("stop %s", v.Session))
+		p.Print("MISSING  %s  run %s: %s", v.Session, v.Run, v.Reason)
+		p.Print("         -> leave that in until the run ends, or end it: %s", p.CommandLine("stop %s", v.Session))
 	}
 }
 
 func (p *preflight) sum(n int) error {
-	say := p.print
-	if p.json {
-		say = p.note
+	say := p.Print
+	if p.JSON {
+		say = p.Note
 	}
 	say("%s tried: %d fit, %d would break, %d lack something", counted(n, "run"), p.tried[worker.Compatible], p.tried[worker.Incompatible], p.tried[worker.MissingParts])
 	if n == 0 && !p.AllQueues {
-		p.note("no open run is at the task queue %s: another is named by --task-queue, and --all-queues tries all", p.queue())
+		p.Note("no open run is at the task queue %s: another is named by --task-queue, and --all-queues tries all", p.Queue())
 	}
 	if p.tried[worker.Compatible] < n {
 		return ended(agent.CodeIncompatible.ExitStatus())

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 // project is an agents file with agents of several kinds, and their scripts.
@@ -201,7 +202,7 @@ func TestDevAndTheOthers(t *testing.T) {
 
 	end := dev.end(syscall.SIGTERM)
 	require.Zero(t, end.exit, end.err)
-	require.True(t, free(b.addr), "the port is free")
+	require.True(t, connect.Free(b.addr), "the port is free")
 }
 
 // otherAgents tries what a worker that is there already does to a run.

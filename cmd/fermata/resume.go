@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 func (c *cli) resumeCommand() *cobra.Command {
@@ -16,12 +17,12 @@ func (c *cli) resumeCommand() *cobra.Command {
 	var tokenFile string
 	cmd := &cobra.Command{
 		Use:   "resume SESSION [MESSAGE]",
-		Short: "Let a run go on that is held, or waits",
-		Long: `Resume lifts a run's own hold, with all below it, or wakes a run that waits for a
-time or an event. A run that asks something goes on with the answer (see fermata
-inbox); one that is held with a run above it, with that one.
+		Short: "Resume a held or parked run",
+		Long: `Resume removes a run's own hold, also from its sub-agents, or wakes a parked run. A run
+that asks something continues with the answer instead (see fermata inbox). A run that
+is held by its parent's hold continues when the parent is resumed.
 
-With --wait the exit status is that of run.`,
+With --wait, the exit status is that of fermata run.`,
 		Example: `  fermata resume invoice-118
   fermata resume invoice-118 "The bank is back. Go on with the second half." --wait
   fermata resume invoice-118 --suspension s-2 --from-summary`,
@@ -42,18 +43,18 @@ With --wait the exit status is that of run.`,
 			if o.Token, err = tokenOf(tokenFile); err != nil {
 				return err
 			}
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return c.resume(cmd.Context(), runs, args[0], &o, wait)
 			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Suspension, "suspension", "", "only where this one is open, such as s-2")
-	f.BoolVar(&o.FromSummary, "from-summary", false, "go on from a summary of what was said, and not from all of it")
-	f.BoolVar(&wait, "wait", false, "wait until the run rests or ends, and print how")
+	f.StringVar(&o.Suspension, "suspension", "", "only if this suspension is open, such as s-2")
+	f.BoolVar(&o.FromSummary, "from-summary", false, "continue with a summary of the conversation")
+	f.BoolVar(&wait, "wait", false, "wait until the run is suspended or ended, and print the outcome")
 	c.byFlag(cmd, &o.By)
 	c.tokenFlag(cmd, &tokenFile)
-	c.jsonFlag(cmd, "print the run's answer as JSON; with --wait, the outcome")
+	c.jsonFlag(cmd, "print the acknowledgement as JSON; with --wait, the outcome")
 	return cmd
 }
 
@@ -64,11 +65,11 @@ func (c *cli) resume(ctx context.Context, runs *fermata.Client, session string, 
 	}
 	saying, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
-	ack, err := retryUntilWorker(saying, c, func() (agent.Ack, error) { return run.Resume(saying, o) })
+	ack, err := connect.RetryUntilWorker(saying, c.Connector, func() (agent.Ack, error) { return run.Resume(saying, o) })
 	if err != nil {
 		return noAnswer(session, err)
 	}
-	if !wait || !c.json {
+	if !wait || !c.JSON {
 		c.printAck(ack, "resumed")
 	}
 	if !wait {
@@ -89,11 +90,11 @@ func (c *cli) rests(ctx context.Context, runs *fermata.Client, run *fermata.Run)
 // printAck prints what became of something that was said.
 func (c *cli) printAck(a agent.Ack, what string) {
 	switch {
-	case c.json:
-		c.line(a)
+	case c.JSON:
+		c.Line(a)
 	case a.Effect == agent.EffectRunEnded:
-		c.print("%s: it came to its end first, and is %s", a.Session, a.Status)
+		c.Print("%s: it came to its end first, and is %s", a.Session, a.Status)
 	default:
-		c.print("%s: %s, it is %s", a.Session, what, statusText(a))
+		c.Print("%s: %s, it is %s", a.Session, what, statusText(a))
 	}
 }

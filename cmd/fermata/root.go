@@ -3,100 +3,52 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
-	"golang.org/x/term"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/auditor"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/exporters"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/logging"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/terminal"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 )
 
 // cli is one invocation of the command.
 type cli struct {
-	in       io.Reader
-	out, err *output
-	globals
-	log *zap.Logger
+	render.Streams
+	*connect.Connector
+	// host starts workers in this process.
+	host    *localworker.Host
+	in      io.Reader
+	verbose bool
 	// terminal tells that a person sits at standard input and output, who can be asked.
 	terminal bool
 	// keys are that person's Ctrl-C.
-	keys *interruptKeys
+	keys *terminal.Keys
 	// asker is what that person is asked by, once somebody was.
 	asker *console.Console
-	// json says that standard output is for programs.
-	json bool
-	// sdkWarnings lets the Temporal SDK's warnings through.
-	sdkWarnings bool
-	// deployment and build are the worker's version; empty if it has none of its own.
-	deployment, build string
-	// policy is the file that says who may say what; empty for that of the environment.
-	policy string
-	// openedStore is the store, once it was opened.
-	openedStore openedStore
-	storeErr    error // why there is no store; nil if there is one, or nobody has looked
-	// brokerConn is the broker of live events, once it was asked for.
-	brokerConn brokerConn
-	// local hears and tells what is live through the endpoint of another process.
-	local *loopback.Client
 	// exports is where a worker of this process tells what runs do.
-	exports exports
-	// audit is the record that this process adds to, once it was asked for; nil if there is none.
-	audit *audit.Writer
+	exports exporters.Exporters
 	// workBegan tells that the command's own work has begun: errors before are of usage.
 	workBegan bool
 }
 
-// globals are the flags that every command has.
-type globals struct {
-	address, namespace, profile string
-	taskQueue                   string
-	data, store                 string
-	storeShared, verbose        bool
-}
+// Help lists the commands of a group in the order in which one meets them.
+func init() { cobra.EnableCommandSorting = false }
 
 func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
-	ascii := onlyASCII()
-	screen := screenOf(stdout, stderr)
-	return &cli{in: stdin, out: newOutput(stdout, ascii, screen), err: newOutput(stderr, ascii, screen), terminal: isTerminal(stdin) && isTerminal(stdout), keys: &interruptKeys{end: func() {}}}
-}
-
-// isTerminal reports whether a person is at the other end.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// screenOf is the terminal that output goes to; nil if there is none.
-func screenOf(streams ...any) *untrusted.Screen {
-	for _, stream := range streams {
-		if isTerminal(stream) {
-			fd := int(stream.(*os.File).Fd())
-			return untrusted.NewScreen(func() int {
-				wide, _, _ := term.GetSize(fd)
-				return wide
-			})
-		}
-	}
-	return nil
-}
-
-func newOutput(stream io.Writer, ascii bool, screen *untrusted.Screen) *output {
-	o := &output{to: stream, ascii: ascii}
-	if isTerminal(stream) {
-		o.screen = screen
-	}
-	return o
+	c := &cli{in: stdin, terminal: terminal.Is(stdin) && terminal.Is(stdout), keys: terminal.NewKeys(func() {})}
+	c.Out, c.Err = terminal.Open(stdout, stderr)
+	c.Connector = &connect.Connector{Notify: c.Note}
+	c.host = &localworker.Host{Connector: c.Connector, Audit: &auditor.Record{}}
+	return c
 }
 
 // execute runs the command and returns its exit status. It ends, cleanly, with
@@ -105,44 +57,36 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(c.in)
-	root.SetOut(c.out)
-	root.SetErr(c.err)
-	defer c.openedStore.close()
+	root.SetOut(c.Out)
+	root.SetErr(c.Err)
+	defer c.Close()
 	defer func() {
-		if c.audit != nil {
-			if err := c.audit.Close(); err != nil {
-				c.note("fermata: %v", err)
-			}
-		}
-	}()
-	defer func() { c.brokerConn.close() }()
-	defer func() {
-		if c.local != nil {
-			c.local.Close()
+		if err := c.host.Audit.Close(); err != nil {
+			c.Note("fermata: %v", err)
 		}
 	}()
 	defer func() {
-		if err := c.exports.flush(); err != nil {
-			c.note("fermata: %v", err)
+		if err := c.exports.Flush(); err != nil {
+			c.Note("fermata: %v", err)
 		}
 	}()
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !c.workBegan {
-		c.json = c.json || asksJSON(args) // a flag before it may have been wrong
+		c.JSON = c.JSON || asksJSON(args) // a flag before it may have been wrong
 		err = usage(cmd, err)
 	}
-	if c.storeErr != nil && (errors.Is(err, fermata.ErrNoStore) || err == c.storeErr) {
-		err = c.storeErr // why there is none
-		if !c.json {     // it was said
-			err = agent.Errorf(agent.CodeOf(err), "this needs the store, which is not there: see the warning above")
+	if why := c.StoreError(); why != nil && (errors.Is(err, fermata.ErrNoStore) || err == why) {
+		err = why
+		if !c.JSON { // it was said
+			err = agent.Errorf(agent.CodeOf(why), "this needs the store, which is not there: see the warning above")
 		}
 	}
 	if err == nil {
-		err = c.out.failed()
+		err = c.Out.Failed()
 	}
 	status := c.end(ctx, err)
-	if lost := c.out.failed(); lost != nil && !errors.Is(err, agent.CodeNotWritten) {
-		c.fail(faultsOf(lost)[0])
+	if lost := c.Out.Failed(); lost != nil && !errors.Is(err, agent.CodeNotWritten) {
+		c.fail(render.Faults(lost)[0])
 	}
 	return status
 }
@@ -151,119 +95,93 @@ func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fermata",
 		Short: "Durable agents on Temporal",
-		Long: `Fermata runs agents as Temporal workflows: a run outlives the process that
-works on it, and goes on where it was.
+		Long: `Fermata runs agents as Temporal workflows. When a process ends, another one continues
+its runs where they were.
 
-Where no Temporal server is named (--address, --profile, TEMPORAL_ADDRESS or a
-profile in temporal.toml), run, demo and dev start one inside of their own
-process, with its data in the data directory.`,
+Name a Temporal server with --address, --profile, TEMPORAL_ADDRESS or a profile in
+temporal.toml. Without one, run, demo and dev start a server in their own process. Its
+data is in the data directory.`,
 		Example: `  fermata demo
   fermata run reviewer "Review the last commit"
   fermata dev
   fermata inbox
-  fermata interrupt invoice-118 --reason "the client rings"`,
+  fermata interrupt invoice-118 --reason "the client called"`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       version(),
+		Version:       version.Program(),
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			c.workBegan, c.log = true, newLogger(c.err, c.verbose)
+			c.workBegan, c.Log = true, logging.New(c.Err, c.verbose)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	f := root.PersistentFlags()
-	f.StringVar(&c.address, "address", "", "Temporal server, HOST:PORT")
-	f.StringVar(&c.namespace, "namespace", "", "Temporal namespace (default \"default\")")
-	f.StringVar(&c.profile, "profile", "", "profile in temporal.toml")
-	f.StringVar(&c.taskQueue, "task-queue", "", "task queue of the runs (default \"fermata\")")
-	f.StringVar(&c.data, "data", "", "data directory of the embedded server and the store (default the user's own)")
-	f.StringVar(&c.store, "store", "", "folder of the transcripts, a database, postgres://…, or a bucket, s3://… (default \"store\" in the data directory)")
-	f.BoolVar(&c.storeShared, "store-shared", false, "every worker sees the store's folder, on whatever machine")
-	f.BoolVar(&c.verbose, "verbose", false, "log what Temporal and the worker do, on standard error")
-	root.AddCommand(c.demoCommand(), c.devCommand(), c.workerCommand(), c.runCommand(), c.attachCommand(), c.waitCommand(), c.transcriptCommand(), c.eventsCommand(),
-		c.listCommand(), c.showCommand(), c.treeCommand(), c.setupCommand(), c.doctorCommand(), c.lockCommand(), c.preflightCommand(), c.schemaCommand(), c.versionCommand(),
-		c.pauseCommand(), c.interruptCommand(), c.stopCommand(), c.cancelCommand(), c.resumeCommand(), c.sendCommand(), c.emitCommand(),
-		c.inboxCommand(), c.answerCommand(), c.approveCommand(), c.rejectCommand(), c.tokenCommand(), c.handoffCommand(), c.storeCommand(),
-		c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.chatCommand(), c.deleteCommand(),
-		c.exportCommand(), c.importCommand(), c.scheduleCommand(), c.codecCommand(), c.auditCommand())
+	f.StringVar(&c.Address, "address", "", "Temporal server, HOST:PORT")
+	f.StringVar(&c.Namespace, "namespace", "", "Temporal namespace (default \"default\")")
+	f.StringVar(&c.Profile, "profile", "", "profile in temporal.toml")
+	f.StringVar(&c.TaskQueue, "task-queue", "", "task queue of the runs (default \"fermata\")")
+	f.StringVar(&c.Data, "data", "", "data directory of the embedded server and the store (default the user's)")
+	f.StringVar(&c.Store, "store", "", "where transcripts are: a folder, postgres://… or s3://… (default \"store\" in the data directory)")
+	f.BoolVar(&c.StoreShared, "store-shared", false, "every worker on every machine sees the store's folder")
+	f.BoolVar(&c.verbose, "verbose", false, "log what Temporal and the worker do to standard error")
+	for _, g := range c.groups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
+		}
+	}
+	root.SetHelpCommandGroupID(groupOperate)
 	return root
 }
 
-// jsonFlag gives a command the flag --json.
-func (c *cli) jsonFlag(cmd *cobra.Command, help string) {
-	cmd.Flags().BoolVar(&c.json, "json", false, help)
+// groupOperate is the group for those who run servers and workers.
+const groupOperate = "operate"
+
+// group is a part of the command's help.
+type group struct {
+	id, title string
+	commands  []*cobra.Command // in the order of the help
 }
 
-// wants checks a command's arguments by number.
-func wants(n int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
-			return nil
-		}
-		return fmt.Errorf("%s wants %s, and was given %s", cmd.CommandPath(), what, counted(len(args), "argument"))
+// groups are all commands.
+func (c *cli) groups() []group {
+	return []group{
+		{"run", "Run agents:", []*cobra.Command{
+			c.demoCommand(), c.runCommand(), c.chatCommand(), c.attachCommand(), c.waitCommand(), c.sendCommand(), c.emitCommand(), c.scheduleCommand(),
+		}},
+		{"hold", "Hold and end runs:", []*cobra.Command{
+			c.pauseCommand(), c.interruptCommand(), c.resumeCommand(), c.stopCommand(), c.cancelCommand(), c.handoffCommand(),
+		}},
+		{"ask", "Answer what runs ask:", []*cobra.Command{
+			c.inboxCommand(), c.answerCommand(), c.approveCommand(), c.rejectCommand(), c.tokenCommand(),
+		}},
+		{"look", "Look at runs:", []*cobra.Command{
+			c.lsCommand(), c.showCommand(), c.treeCommand(), c.transcriptCommand(), c.eventsCommand(),
+		}},
+		{"sessions", "Work with sessions:", []*cobra.Command{
+			c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.exportCommand(), c.importCommand(), c.deleteCommand(),
+		}},
+		{groupOperate, "Operate servers and workers:", []*cobra.Command{
+			c.devCommand(), c.workerCommand(), c.setupCommand(), c.doctorCommand(), c.preflightCommand(), c.schemaCommand(), c.lockCommand(), c.storeCommand(), c.codecCommand(), c.auditCommand(), c.versionCommand(),
+		}},
 	}
 }
 
-func counted(n int, thing string) string {
-	switch n {
-	case 0:
-		return "none"
-	case 1:
-		return "1 " + thing
+// observe sends traces and metrics to where the environment says. It comes before the
+// server is dialled, whose client counts too.
+func (c *cli) observe(ctx context.Context) (err error) {
+	c.exports, err = exporters.Open(ctx, c.Err, c.Log.Logger)
+	c.Meters, c.host.Observer = c.exports.Meters, c.exports.Observer
+	return err
+}
+
+// console is the terminal. A command has one: two would take lines from each other.
+func (c *cli) console() *console.Console {
+	if c.asker == nil {
+		c.asker = console.NewConsole(c.in, c.Out, nil)
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// badFlag is what is said of a flag's value that can't be read, with the error of a library.
-var badFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?(--[^"]+)" flag: .*$`)
-
-// flagForms say what flags of a type want.
-var flagForms = map[string]string{
-	"int": "a whole number", "float32": "a number", "duration": "a time such as 90s, 24h or 7d", "bool": "true or false",
-}
-
-func flagKind(cmd *cobra.Command, flag string) string {
-	if f := cmd.Flag(strings.TrimPrefix(flag, "--")); f != nil {
-		return f.Value.Type()
-	}
-	return ""
-}
-
-// usage makes an error of what cobra has to say about how a command was called.
-func usage(cmd *cobra.Command, err error) error {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	if parts := badFlag.FindStringSubmatch(text); parts != nil {
-		text = fmt.Sprintf("%s can't be %s", parts[2], parts[1])
-		if kind := flagForms[flagKind(cmd, parts[2])]; kind != "" {
-			text += ": it wants " + kind
-		}
-	}
-	return agent.Errorf(agent.CodeInvalidInput, "%s; see %s --help", text, cmd.CommandPath())
-}
-
-// asksJSON reports whether the flag --json stands among arguments that were not understood.
-func asksJSON(args []string) bool {
-	if end := slices.Index(args, "--"); end >= 0 {
-		args = args[:end]
-	}
-	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
-}
-
-// note tells people something beside the output. It may quote what a model's server says.
-func (c *cli) note(format string, args ...any) {
-	fmt.Fprintln(c.err, untrusted.Sprintf(format, args...))
-}
-
-// people prints a line of output that is for people alone.
-func (c *cli) people(format string, args ...any) {
-	if !c.json {
-		c.print(format, args...)
-	}
-}
-
-// print writes a line of output: no argument but an [untrusted.Block] can begin another.
-func (c *cli) print(format string, args ...any) {
-	fmt.Fprintln(c.out, untrusted.Sprintf(format, args...))
+	return c.asker
 }

@@ -13,6 +13,11 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/files"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/follow"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/localworker"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -33,13 +38,13 @@ type runner struct {
 	priority    temporal.Priority
 	options     fermata.StartOptions
 
-	server *server
+	server *connect.Server
 	runs   *fermata.Client
-	worker *localWorker // nil where a worker elsewhere has the run
+	worker *localworker.Worker // nil where a worker elsewhere has the run
 	run    *fermata.Run
 	live   *live.Hub          // what a worker in this process tells
 	pieces *live.Subscription // what it tells of the run
-	heard  followState
+	heard  follow.State
 }
 
 // runPatience is how long calls in progress may take when `run` is interrupted.
@@ -50,21 +55,20 @@ func (c *cli) runCommand() *cobra.Command {
 	r := &runner{cli: c, live: live.NewHub()}
 	cmd := &cobra.Command{
 		Use:   `run AGENT ["task"]`,
-		Short: "Run an agent and show it as it goes",
+		Short: "Run an agent and follow it",
 		Long: `Run starts a run of an agent and shows it to its end.
 
-Where no worker polls the task queue, one is started in this process with the
-agents file (--agents, or fermata.yaml in this directory). A task "-" is read
-from standard input. --session goes on with a conversation; --briefing, with what
-another run handed over, and then the task may be left out. So it may for a daemon,
-which goes on with what waits for it, or idles.
+If no worker polls the task queue, the command starts one in this process with the
+agents file (--agents, or fermata.yaml in this directory). The task "-" reads standard
+input. --session continues a conversation. --briefing starts with the handoff of
+another run; the task is then optional. It is optional for a daemon too.
 
-On a terminal it asks what the run asks. Ctrl-C holds the run and asks what to
-do; a second one leaves it held. Without a terminal it ends where the run rests,
-and says how to answer.
+On a terminal the command asks you what the run asks. Ctrl-C holds the run and asks
+what to do, and a second Ctrl-C leaves it held. Without a terminal the command ends
+when the run is suspended, and prints how to answer.
 
-The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
-4 stopped or cancelled; 2 for wrong input, 5 without a server or a worker.`,
+The exit status is 0 for a completed run, 1 failed, 3 suspended, 4 stopped or
+cancelled; 2 for wrong input, 5 without a server or a worker.`,
 		Example: `  fermata run reviewer "Review main.go"
   git diff | fermata run reviewer - --json | tail -1 | jq .text
   fermata run reviewer "And the tests?" --session 0199a6f1-…
@@ -82,17 +86,17 @@ The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
-	f.StringVar(&r.session, "session", "", "the conversation to go on with, or a name for a new one")
-	f.StringVar(&r.model, "model", "", "another model for the agent, if the worker is in this process")
+	f.StringVar(&r.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
+	f.StringVar(&r.session, "session", "", "the session to continue, or the name of a new one")
+	f.StringVar(&r.model, "model", "", "use another model, if the worker is in this process")
 	f.BoolVar(&r.detach, "detach", false, "only start the run, and print its session")
-	f.StringVar(&r.park, "park", "", "wait before the first turn, for conditions as JSON; {} waits for fermata resume")
-	f.StringVar(&r.briefing, "briefing", "", "file with what another run handed over (see fermata handoff)")
-	f.StringVar(&r.carry, "carry", string(agent.CarryInherit), "what it keeps of the session's runs before it: inherit (all), compact (a summary) or reset (nothing)")
-	f.IntVar(&r.priority.PriorityKey, "priority", 0, "how soon its steps are done beside those of others: 1 (first) to 5 (default the server's, 3)")
-	f.StringVar(&r.priority.FairnessKey, "fairness-key", "", "whose its steps are, such as a tenant: one key's steps cannot starve another's")
-	f.Float32Var(&r.priority.FairnessWeight, "fairness-weight", 0, "the key's share beside that of others (default 1)")
-	c.jsonFlag(cmd, "print events as JSON, one a line, and at last the outcome")
+	f.StringVar(&r.park, "park", "", "park the run before its first turn, until conditions in JSON; {} waits for fermata resume")
+	f.StringVar(&r.briefing, "briefing", "", "file with the handoff of another run (see fermata handoff)")
+	f.StringVar(&r.carry, "carry", string(agent.CarryInherit), "what the run keeps of the conversation: inherit (all), compact (a summary) or reset (nothing)")
+	f.IntVar(&r.priority.PriorityKey, "priority", 0, "priority of its tasks: 1 (first) to 5 (default the server's, 3)")
+	f.StringVar(&r.priority.FairnessKey, "fairness-key", "", "fairness key, such as a tenant: one key's tasks cannot starve another's")
+	f.Float32Var(&r.priority.FairnessWeight, "fairness-weight", 0, "weight of the fairness key (default 1)")
+	c.jsonFlag(cmd, "print each event as a line of JSON, and then the outcome")
 	return cmd
 }
 
@@ -128,10 +132,10 @@ func (r *runner) do(ctx context.Context) error {
 // close gives back what this process has: the worker, then the server.
 func (r *runner) close() {
 	if r.worker != nil {
-		r.stopWorker(r.worker)
+		r.host.Stop(r.worker)
 	}
 	if r.server != nil {
-		r.server.close()
+		r.server.Close()
 	}
 	r.worker, r.server = nil, nil
 }
@@ -184,7 +188,7 @@ const maxPriority = 5
 
 // startOptions reads what the flags say of the start.
 func (r *runner) startOptions() (o fermata.StartOptions, err error) {
-	o.Session, o.By, o.Carry, o.Priority = r.session, whoami(), agent.Carry(r.carry), r.priority
+	o.Session, o.By, o.Carry, o.Priority = r.session, env.User(), agent.Carry(r.carry), r.priority
 	switch o.Carry {
 	case agent.CarryInherit, agent.CarryCompact, agent.CarryReset:
 	default:
@@ -203,7 +207,7 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	if r.briefing == "" {
 		return o, nil
 	}
-	raw, err := readFile(r.briefing, agent.MaxPayload)
+	raw, err := files.Read(r.briefing, agent.MaxPayload)
 	if err != nil {
 		return o, agent.Errorf(agent.CodeInvalidInput, "--briefing can't be read: %w", err)
 	}
@@ -216,18 +220,18 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 // connect finds the server, or starts the embedded one if this process can then
 // work on the run.
 func (r *runner) connect(ctx context.Context) (err error) {
-	if r.server, err = r.look(ctx); err != nil {
+	if r.server, err = r.Look(ctx); err != nil {
 		return err
 	}
 	if r.server == nil {
 		if err := r.prepare(); err != nil {
 			return err
 		}
-		if r.server, err = r.findOrStart(ctx); err != nil {
+		if r.server, err = r.FindOrStart(ctx); err != nil {
 			return err
 		}
 	}
-	r.runs, err = r.client(ctx, r.server)
+	r.runs, err = r.Client(ctx, r.server)
 	return err
 }
 
@@ -257,21 +261,21 @@ func (r *runner) prepare() error {
 // findWorker finds a worker for the run, or starts one in this process.
 func (r *runner) findWorker(ctx context.Context) error {
 	var names []string
-	if !r.server.inProcess() {
+	if !r.server.InProcess() {
 		var err error
-		if names, err = r.pollers(ctx, r.server); err != nil {
+		if names, err = r.Pollers(ctx, r.server); err != nil {
 			return err
 		}
 	}
 	if len(names) > 0 {
 		if r.model != "" {
-			return agent.Errorf(agent.CodeInvalidInput, "--model is for a worker in this process, and %s polls the task queue %s already: choose the model there, or use another --task-queue", names[0], r.queue())
+			return agent.Errorf(agent.CodeInvalidInput, "--model is for a worker in this process, and %s polls the task queue %s already: choose the model there, or use another --task-queue", names[0], r.Queue())
 		}
-		r.note("worker %s", strings.Join(names, ", "))
-		return r.sameAgents(r.server, r.file)
+		r.Note("worker %s", strings.Join(names, ", "))
+		return r.host.SameAgents(r.server, r.file)
 	}
 	if r.file == nil {
-		return r.noWorker(ctx, r.server, ", or write "+agentsfile.DefaultName+" here; with --detach the run is started all the same, and waits")
+		return r.NoWorker(ctx, r.server, ", or write "+agentsfile.DefaultName+" here; with --detach the run is started all the same, and waits")
 	}
 	return r.workHere(ctx)
 }
@@ -286,23 +290,23 @@ func (r *runner) workHere(ctx context.Context) error {
 
 // startLocalWorker starts a worker in this process for the agents as the file has them.
 func (r *runner) startLocalWorker(ctx context.Context) error {
-	if err := r.claimQueue(ctx, r.server, r.runs, r.file); err != nil {
+	if err := r.host.ClaimQueue(ctx, r.server, r.runs, r.file); err != nil {
 		return err
 	}
 	var err error
-	r.worker, err = r.startWorker(ctx, r.server, r.file, runPatience, r.live)
+	r.worker, err = r.host.Start(ctx, r.server, r.file, runPatience, r.live)
 	return err
 }
 
 // started prints the session of a run that nobody watches.
 func (r *runner) started(ctx context.Context) error {
-	if r.json {
-		r.line(startedLine{V: agent.Version, Type: "started", Session: r.run.Session, Run: r.run.ID, Agent: r.agent})
+	if r.JSON {
+		r.Line(startedLine{V: agent.Version, Type: "started", Session: r.run.Session, Run: r.run.ID, Agent: r.agent})
 	} else {
-		r.print("%s", r.run.Session)
+		r.Print("%s", r.run.Session)
 	}
-	if names, err := r.pollers(ctx, r.server); err == nil && len(names) == 0 {
-		r.note("no worker polls the task queue %s yet: the run waits for fermata dev, or for fermata worker --agents FILE", r.queue())
+	if names, err := r.Pollers(ctx, r.server); err == nil && len(names) == 0 {
+		r.Note("no worker polls the task queue %s yet: the run waits for fermata dev, or for fermata worker --agents FILE", r.Queue())
 	}
 	return nil
 }

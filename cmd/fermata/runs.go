@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,19 +15,19 @@ func (c *cli) runsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs SESSION",
 		Short: "List the runs of a session",
-		Long: `Runs lists the runs of a session in their order, as the session's log tells of
-them: also those that Temporal has forgotten. It needs the store that the workers
-use; of a session at rest it tells also where no server runs.`,
+		Long: `Runs lists the runs of a session in their order, from the session's log. It also lists
+runs that Temporal's retention has removed. It needs the workers' store. Without a live
+run no server is needed.`,
 		Example: `  fermata runs invoice-118
   fermata runs invoice-118 --json | jq -r 'select(.status=="failed").run'`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 				return c.records(cmd.Context(), runs, args[0])
 			})
 		},
 	}
-	c.jsonFlag(cmd, "print one JSON object a line")
+	c.jsonFlag(cmd, "print each run as a line of JSON")
 	return cmd
 }
 
@@ -38,24 +37,24 @@ func (c *cli) records(ctx context.Context, runs *fermata.Client, session string)
 		return err
 	}
 	if len(list) == 0 {
-		c.note("session %s has no run that began yet", session)
+		c.Note("session %s has no run that began yet", session)
 		return nil
 	}
-	t := c.table()
-	defer t.flush()
+	t := c.Table()
+	defer t.Flush()
 	for i, r := range list {
-		if c.json {
-			c.line(r)
+		if c.JSON {
+			c.Line(r)
 			continue
 		}
 		if i == 0 {
-			t.row("RUN", "AGENT", "STATUS", "TURNS", "COST", "STARTED", "ENDED", "FORKED FROM")
+			t.Row("RUN", "AGENT", "STATUS", "TURNS", "COST", "STARTED", "ENDED", "FORKED FROM")
 		}
 		status := string(r.Status)
 		if r.Reason != "" && r.Status != agent.StatusCompleted {
 			status += " (" + untrusted.Line(r.Reason, 60) + ")"
 		}
-		t.row(r.Run, untrusted.Name(r.Agent), status, r.Turns, render.Money(r.Cost), clock(r.Started), clock(r.Ended), forkedFrom(session, r.Forked))
+		t.Row(r.Run, untrusted.Name(r.Agent), status, r.Turns, render.Money(r.Cost), render.Clock(r.Started), render.Clock(r.Ended), forkedFrom(session, r.Forked))
 	}
 	return nil
 }
@@ -74,15 +73,3 @@ func forkedFrom(session string, f *agent.Forked) string {
 	}
 	return line
 }
-
-// clock is a time as lists show it.
-func clock(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Local().Format(time.DateTime)
-}
-
-// short is as much of a run's id as tells it from the session's others: its first
-// characters are the time at which it began.
-func short(run string) string { return run[:min(len(run), 13)] }

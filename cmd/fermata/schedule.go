@@ -7,16 +7,17 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
 func (c *cli) scheduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedule",
-		Short: "Wake a session by a Temporal schedule",
-		Long: `Schedule makes Temporal schedules that speak to one session: each tick says a text,
-or tells a daemon of an event, and begins the session's next run where none is
-live. To pause or trigger one, see temporal schedule --help.`,
+		Short: "Send messages to a session on a schedule",
+		Long: `Schedule manages Temporal schedules for sessions. Each tick sends a message or an event
+to one session, and starts the session's next run if none is live. To pause or trigger
+a schedule, see temporal schedule --help.`,
 		Example: `  fermata schedule create mornings --cron "0 8 * * MON-FRI" --session desk --agent watcher "What is new?"
   fermata schedule ls`,
 		Args: cobra.NoArgs,
@@ -30,9 +31,9 @@ func (c *cli) scheduleCreateCommand() *cobra.Command {
 	var s fermata.ScheduleSpec
 	cmd := &cobra.Command{
 		Use:   "create ID [TEXT | JSON]",
-		Short: "Make a schedule that speaks to a session",
-		Long: `Create makes a schedule. It says TEXT in a session; with --topic it emits an event
-with a payload that is any JSON.`,
+		Short: "Create a schedule for a session",
+		Long: `Create makes a schedule that sends the message TEXT to a session. With --topic it sends
+an event instead, with any JSON as payload.`,
 		Example: `  fermata schedule create mornings --cron "0 8 * * MON-FRI" --session desk --agent watcher "What is new?"
   fermata schedule create hourly --every 1h --session desk --agent watcher --topic hour.over '{"of":"day"}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -55,14 +56,14 @@ with a payload that is any JSON.`,
 				}
 				s.Payload = raw
 			}
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				if err := runs.CreateSchedule(cmd.Context(), args[0], s); err != nil {
 					return err
 				}
-				if c.json {
-					c.line(scheduleLine{V: agent.Version, ID: args[0]})
+				if c.JSON {
+					c.Line(scheduleLine{V: agent.Version, ID: args[0]})
 				} else {
-					c.print("%s", args[0])
+					c.Print("%s", args[0])
 				}
 				return nil
 			})
@@ -70,10 +71,10 @@ with a payload that is any JSON.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.Cron, "cron", "", `when, as a cron expression in UTC: "0 8 * * MON-FRI", "@daily", "CRON_TZ=Europe/Berlin 0 8 * * *"`)
-	f.DurationVar(&s.Every, "every", 0, "or the time between two ticks, such as 1h")
-	f.StringVar(&s.Session, "session", "", "the session to speak to")
-	f.StringVar(&s.Agent, "agent", "", "whose run begins where the session has no live one")
-	f.StringVar(&s.Topic, "topic", "", "emit an event of this topic, instead of a text")
+	f.DurationVar(&s.Every, "every", 0, "when, as the time between two ticks, such as 1h")
+	f.StringVar(&s.Session, "session", "", "the session that gets the message")
+	f.StringVar(&s.Agent, "agent", "", "agent of the runs that the schedule starts")
+	f.StringVar(&s.Topic, "topic", "", "send an event of this topic, instead of a message")
 	c.byFlag(cmd, &s.By)
 	c.jsonFlag(cmd, "print the id as one line of JSON")
 	return cmd
@@ -100,31 +101,31 @@ type scheduleLine struct {
 func (c *cli) scheduleListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "ls",
-		Short:   "List the schedules that speak to sessions",
-		Long:    `Ls lists the schedules of the namespace that speak to sessions, and when they do next.`,
+		Short:   "List the schedules for sessions",
+		Long:    `Ls lists the schedules for sessions in the namespace, with their next tick.`,
 		Example: `  fermata schedule ls --json | jq .next`,
 		Args:    wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error { return c.schedules(cmd.Context(), runs) })
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error { return c.schedules(cmd.Context(), runs) })
 		},
 	}
-	c.jsonFlag(cmd, "print one JSON object a line")
+	c.jsonFlag(cmd, "print each schedule as a line of JSON")
 	return cmd
 }
 
 func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
-	t := c.table()
-	defer t.flush()
+	t := c.Table()
+	defer t.Flush()
 	n := 0
 	for s, err := range runs.ListSchedules(ctx) {
 		switch {
 		case err != nil:
 			return err
-		case c.json:
-			c.line(s)
+		case c.JSON:
+			c.Line(s)
 			continue
 		case n == 0:
-			t.row("ID", "WHEN", "SESSION", "AGENT", "SAYS", "NEXT")
+			t.Row("ID", "WHEN", "SESSION", "AGENT", "SAYS", "NEXT")
 		}
 		n++
 		next := "none"
@@ -134,7 +135,7 @@ func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
 		case !s.Next.IsZero():
 			next = s.Next.Local().Format("2006-01-02 15:04:05")
 		}
-		t.row(untrusted.Cut(untrusted.Name(s.ID), 60), when(s), untrusted.Name(s.Session), untrusted.Name(s.Agent), untrusted.Line(says(s), 60), next)
+		t.Row(untrusted.Cut(untrusted.Name(s.ID), 60), when(s), untrusted.Name(s.Session), untrusted.Name(s.Agent), untrusted.Line(says(s), 60), next)
 	}
 	return nil
 }
@@ -157,14 +158,14 @@ func (c *cli) scheduleDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "delete ID",
 		Short:   "Delete a schedule",
-		Long:    `Delete deletes a schedule. What it has said stays said.`,
+		Long:    `Delete deletes a schedule. Messages that it has sent stay.`,
 		Example: `  fermata schedule delete mornings`,
 		Args:    wants(1, "the schedule's id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				err := runs.DeleteSchedule(cmd.Context(), args[0])
-				if err == nil && c.json {
-					c.line(scheduleLine{agent.Version, args[0], true})
+				if err == nil && c.JSON {
+					c.Line(scheduleLine{agent.Version, args[0], true})
 				}
 				return err
 			})

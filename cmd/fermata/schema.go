@@ -17,11 +17,11 @@ the YAML language server completes and checks an agents file whose first line is
 		Example: `  fermata schema > fermata.schema.json`,
 		Args:    wants(0, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
-			if c.json {
-				c.line(agentsfile.Schema())
+			if c.JSON {
+				c.Line(agentsfile.Schema())
 				return nil
 			}
-			_, err := c.out.Write(agentsfile.Schema())
+			_, err := c.Out.Write(agentsfile.Schema())
 			return err
 		},
 	}

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -269,33 +268,4 @@ func TestWhatAConnectionLacks(t *testing.T) {
 	s := startSecured(t, false)
 	in(t, "TEMPORAL_ADDRESS="+s.addr, "TEMPORAL_TLS_DISABLE_HOST_VERIFICATION=true", "TEMPORAL_API_KEY="+apiKey)
 	require.Contains(t, inProcess(t, "doctor").out, "warn tls         anybody may say to be the server: its certificate is not verified\n")
-
-	for addr, found := range map[string]int{"127.0.0.1:7233": 0, "localhost:7233": 0, "[::1]:7233": 0, "temporal.internal:7233": 1, "10.0.0.7:7233": 1} {
-		d := doctor{server: &server{addr: addr}}
-		d.checkPlain()
-		require.Len(t, d.findings, found, addr)
-	}
-	require.Equal(t, "10.0.0.7, as example authority says", nameOf(&x509.Certificate{IPAddresses: []net.IP{net.IPv4(10, 0, 0, 7)}, Issuer: pkix.Name{CommonName: "example authority"}}))
-}
-
-// How long a key lasts is told, where it says so itself.
-func TestHowLongAnAPIKeyLasts(t *testing.T) {
-	for lasts, says := range map[time.Duration]string{
-		-time.Minute:        "FAIL identity    this client has an API key, until ",
-		24 * time.Hour:      "warn identity    this client has an API key, until ",
-		90 * 24 * time.Hour: "ok   identity    this client has an API key, until ",
-	} {
-		key := "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"sub":"a","exp":%d}`, time.Now().Add(lasts).Unix())) + ".c2ln"
-		var d doctor
-		d.checkKey(key)
-		require.Len(t, d.findings, 1)
-		f := d.findings[0]
-		require.Contains(t, fmt.Sprintf("%-5s%-12s%s", f.verdict, f.what, f.text), says)
-		require.NotContains(t, f.text, key)
-	}
-	for _, key := range []string{"", "opaque", "a.b.c", "e30.e30.c2ln", "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"exp":"soon"}`)) + ".x"} {
-		var d doctor
-		d.checkKey(key)
-		require.Equal(t, "this client has an API key", d.findings[0].text)
-	}
 }

@@ -3,16 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 func (c *cli) sendCommand() *cobra.Command {
@@ -21,16 +18,16 @@ func (c *cli) sendCommand() *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
 		Use:   "send SESSION MESSAGE",
-		Short: "Say something in a session",
-		Long: `Send says something to the session's live run: before its next turn (steer), when
-it would be done (queue), or at once, giving up what is in flight (interrupt).
-Where the last run has ended it begins the next one, of the same agent unless
---agent names another. A message "-" is read from standard input.
+		Short: "Send a message to a session",
+		Long: `Send sends a message to the session's live run. --mode says when the model gets it:
+before the next turn (steer), when the run would end (queue), or now, aborting what is
+in flight (interrupt). If the last run has ended, the message starts the next run, with
+the same agent or with --agent. The message "-" reads standard input.
 
-Where no worker answers a live run within 3s, the message is left as a signal for
-the next one, and the output says so; --wait ends then.
+If no worker answers within 3s, the command leaves the message as a signal for the next
+worker and says so. --wait then ends with an error.
 
-With --wait the exit status is that of run.`,
+With --wait, the exit status is that of fermata run.`,
 		Example: `  fermata send invoice-118 "Use the new account"
   fermata send invoice-118 "Stop at the first error" --mode interrupt
   fermata send invoice-118 "Which account is it?" --wait
@@ -45,52 +42,19 @@ With --wait the exit status is that of run.`,
 			if o.Token, err = tokenOf(tokenFile); err != nil {
 				return err
 			}
-			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.send(cmd.Context(), s, runs, args[0], text, &o, wait)
 			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&mode, "mode", string(agent.SendSteer), "when it reaches the model: steer, queue or interrupt")
-	f.StringVar(&o.Agent, "agent", "", "whose run begins, where one has to")
-	f.BoolVar(&wait, "wait", false, "wait until the run rests or ends, and print how")
+	f.StringVar(&mode, "mode", string(agent.SendSteer), "when the model gets it: steer, queue or interrupt")
+	f.StringVar(&o.Agent, "agent", "", "agent of the run, if the message starts one")
+	f.BoolVar(&wait, "wait", false, "wait until the run is suspended or ended, and print the outcome")
 	c.byFlag(cmd, &o.By)
 	c.tokenFlag(cmd, &tokenFile)
-	c.jsonFlag(cmd, "print which run has it, as one line of JSON; with --wait, the outcome")
+	c.jsonFlag(cmd, "print the run that has it as one line of JSON; with --wait, the outcome")
 	return cmd
-}
-
-// textOf is a text that was given as an argument, or that standard input has.
-func (c *cli) textOf(text, what string) (string, error) {
-	if text == "-" {
-		all, err := io.ReadAll(io.LimitReader(c.in, agent.MaxPayload+1))
-		if err != nil {
-			return "", agent.Errorf(agent.CodeInvalidInput, "reading %s from standard input: %w", what, err)
-		}
-		text = string(all)
-	}
-	switch {
-	case strings.TrimSpace(text) == "":
-		return "", agent.Errorf(agent.CodeInvalidInput, "%s is blank; say what to do", what)
-	case len(text) > agent.MaxPayload:
-		return "", agent.Errorf(agent.CodeTooLarge, "%s has more than %d bytes", what, agent.MaxPayload)
-	}
-	return text, nil
-}
-
-// readFile reads a file that a flag names, of at most so many bytes: a wrong path may name
-// one without end.
-func readFile(path string, most int) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
-	if err == nil && len(raw) > most {
-		err = fmt.Errorf("%s has more than %d bytes", path, most)
-	}
-	return raw, err
 }
 
 // sentLine says which run has a message, for programs.
@@ -102,19 +66,19 @@ type sentLine struct {
 	Later   bool   `json:"later,omitempty"` // no worker has it yet
 }
 
-func (c *cli) send(ctx context.Context, s *server, runs *fermata.Client, session, text string, o *fermata.SendOptions, wait bool) error {
+func (c *cli) send(ctx context.Context, s *connect.Server, runs *fermata.Client, session, text string, o *fermata.SendOptions, wait bool) error {
 	line, run, err := c.deliver(ctx, runs, session, text, o)
 	if err != nil {
 		return unsent(err, o.Agent)
 	}
-	if !wait || !c.json {
+	if !wait || !c.JSON {
 		c.sent(line)
 	}
 	switch {
 	case !wait:
 		return nil
 	case line.Later:
-		return c.noWorker(ctx, s, "; the message is left as a signal, and "+c.commandLine("wait %s", session)+" waits for what comes of it")
+		return c.NoWorker(ctx, s, "; the message is left as a signal, and "+c.CommandLine("wait %s", session)+" waits for what comes of it")
 	}
 	return c.rests(ctx, runs, run)
 }
@@ -155,13 +119,13 @@ func unsent(err error, name string) error {
 
 func (c *cli) sent(l sentLine) {
 	switch {
-	case c.json:
-		c.line(l)
+	case c.JSON:
+		c.Line(l)
 	case l.Later:
-		c.print("%s: no worker answers; the message is left as a signal, and is taken when one does", l.Session)
+		c.Print("%s: no worker answers; the message is left as a signal, and is taken when one does", l.Session)
 	case l.Began:
-		c.print("%s: run %s begins with it", l.Session, l.Run)
+		c.Print("%s: run %s begins with it", l.Session, l.Run)
 	default:
-		c.print("%s: run %s has it", l.Session, l.Run)
+		c.Print("%s: run %s has it", l.Session, l.Run)
 	}
 }

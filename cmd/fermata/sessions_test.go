@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -64,7 +65,7 @@ func TestRunsAndCheckpoints(t *testing.T) {
 	r = s.run("checkpoints", id)
 	require.Zero(t, r.exit, r.err)
 	require.Regexp(t, `(?s)^CHECKPOINT .*\n`+points[2]+` +\S+ +2 .*\n`+points[1]+` +\S+ +1 .*\n`+points[0]+` +\S+ +0 .*\n$`, r.out)
-	page := lastLine[fermata.CheckpointPage](t, s.run("checkpoints", id, "--limit", "1", "--offset", "1", "--run", short(record.Run), "--json").out)
+	page := lastLine[fermata.CheckpointPage](t, s.run("checkpoints", id, "--limit", "1", "--offset", "1", "--run", render.ShortRun(record.Run), "--json").out)
 	require.Equal(t, []any{points[1], 3, true}, []any{page.Items[0].ID, page.Total, page.More})
 	most := strconv.Itoa(math.MaxInt)
 	page = lastLine[fermata.CheckpointPage](t, s.run("checkpoints", id, "--limit", most, "--offset", "1", "--json").out)

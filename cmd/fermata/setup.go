@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/worker"
@@ -27,24 +28,24 @@ func (c *cli) setupCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "setup",
-		Short: "Give a namespace the search attributes that runs carry",
-		Long: `Setup adds fermata's search attributes to the namespace, once a namespace; what
-is there already stays. --check only looks. On Temporal Cloud, where they are
-added by another tool, it prints the lines for tcld.`,
+		Short: "Add the search attributes to a namespace",
+		Long: `Setup adds fermata's search attributes to the namespace. Run it once per namespace;
+attributes that exist stay. --check only looks. On Temporal Cloud, where tcld adds
+search attributes, setup prints the tcld commands.`,
 		Example: `  fermata setup --address temporal.internal:7233 --namespace agents
   fermata setup --check`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := c.find(cmd.Context())
+			s, err := c.Find(cmd.Context())
 			if err != nil {
 				return err
 			}
-			defer s.close()
+			defer s.Close()
 			return c.setup(cmd.Context(), s, check)
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "only look; exit status 5 if one is missing")
-	c.jsonFlag(cmd, "print what was there and what was added as one line of JSON")
+	cmd.Flags().BoolVar(&check, "check", false, "only look; the exit status is 5 if an attribute is missing")
+	c.jsonFlag(cmd, "print what was missing and what was added as one line of JSON")
 	return cmd
 }
 
@@ -60,28 +61,28 @@ type setupLine struct {
 
 // tellSetup reports what a namespace has now: to programs as a line, to people in words.
 func (c *cli) tellSetup(l setupLine, format string, args ...any) {
-	if l.V = agent.Version; c.json {
+	if l.V = agent.Version; c.JSON {
 		l.Missing, l.Added = append([]string{}, l.Missing...), append([]string{}, l.Added...)
-		c.line(l)
+		c.Line(l)
 		return
 	}
-	c.print(format, args...)
+	c.Print(format, args...)
 }
 
-func (c *cli) setup(ctx context.Context, s *server, check bool) error {
+func (c *cli) setup(ctx context.Context, s *connect.Server, check bool) error {
 	missing, err := worker.MissingAttributes(ctx, s.Client)
 	if err != nil {
 		return err
 	}
 	if len(missing) == 0 {
-		c.tellSetup(setupLine{Namespace: s.namespace}, "namespace %s has all search attributes", s.namespace)
+		c.tellSetup(setupLine{Namespace: s.Namespace}, "namespace %s has all search attributes", s.Namespace)
 		return nil
 	}
 	if check {
-		if c.json {
-			c.tellSetup(setupLine{Namespace: s.namespace, Missing: missing}, "")
+		if c.JSON {
+			c.tellSetup(setupLine{Namespace: s.Namespace, Missing: missing}, "")
 		}
-		return agent.Errorf(agent.CodeNotSetUp, "namespace %s lacks the search attributes %s: run fermata setup", s.namespace, strings.Join(missing, ", "))
+		return agent.Errorf(agent.CodeNotSetUp, "namespace %s lacks the search attributes %s: run fermata setup", s.Namespace, strings.Join(missing, ", "))
 	}
 	if err := addAttributes(ctx, s, missing); err != nil {
 		return c.setupRefused(s, missing, err)
@@ -89,14 +90,14 @@ func (c *cli) setup(ctx context.Context, s *server, check bool) error {
 	if err := awaitAttributes(ctx, s); err != nil {
 		return err
 	}
-	c.tellSetup(setupLine{Namespace: s.namespace, Missing: missing, Added: missing}, "namespace %s: added %s", s.namespace, strings.Join(missing, ", "))
+	c.tellSetup(setupLine{Namespace: s.Namespace, Missing: missing, Added: missing}, "namespace %s: added %s", s.Namespace, strings.Join(missing, ", "))
 	return nil
 }
 
 // addAttributes adds what the server does not have. One that it has and that no
 // query finds yet is left alone.
-func addAttributes(ctx context.Context, s *server, missing []string) error {
-	has, err := s.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: s.namespace})
+func addAttributes(ctx context.Context, s *connect.Server, missing []string) error {
+	has, err := s.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: s.Namespace})
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func addAttributes(ctx context.Context, s *server, missing []string) error {
 		}
 		switch is, ok := has.GetCustomAttributes()[a.Name]; {
 		case ok && is != want:
-			return agent.Errorf(agent.CodeNotSetUp, "namespace %s has the search attribute %s as %s, and fermata needs it as %s: remove it with temporal operator search-attribute remove --name %s, then run fermata setup again", s.namespace, a.Name, is, a.Type, a.Name)
+			return agent.Errorf(agent.CodeNotSetUp, "namespace %s has the search attribute %s as %s, and fermata needs it as %s: remove it with temporal operator search-attribute remove --name %s, then run fermata setup again", s.Namespace, a.Name, is, a.Type, a.Name)
 		case !ok && slices.Contains(missing, a.Name):
 			add[a.Name] = want
 		}
@@ -116,7 +117,7 @@ func addAttributes(ctx context.Context, s *server, missing []string) error {
 	if len(add) == 0 {
 		return nil
 	}
-	_, err = s.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: s.namespace, SearchAttributes: add})
+	_, err = s.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: s.Namespace, SearchAttributes: add})
 	var exists *serviceerror.AlreadyExists
 	if errors.As(err, &exists) {
 		return nil // by somebody who sets up as well
@@ -126,7 +127,7 @@ func addAttributes(ctx context.Context, s *server, missing []string) error {
 
 // awaitAttributes waits until the server takes the attributes: some look into
 // their tables now and then only.
-func awaitAttributes(ctx context.Context, s *server) error {
+func awaitAttributes(ctx context.Context, s *connect.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
 	for {
@@ -141,7 +142,7 @@ func awaitAttributes(ctx context.Context, s *server) error {
 }
 
 // setupRefused says what to do where the operator service may not be used.
-func (c *cli) setupRefused(s *server, missing []string, err error) error {
+func (c *cli) setupRefused(s *connect.Server, missing []string, err error) error {
 	var denied *serviceerror.PermissionDenied
 	var unknown *serviceerror.Unimplemented
 	if !errors.As(err, &denied) && !errors.As(err, &unknown) {
@@ -151,13 +152,13 @@ func (c *cli) setupRefused(s *server, missing []string, err error) error {
 		}
 		return fmt.Errorf("adding search attributes: %w", durable.FromRPC(err))
 	}
-	c.note("the server does not let this client add search attributes. On Temporal Cloud:")
+	c.Note("the server does not let this client add search attributes. On Temporal Cloud:")
 	var commands []string
 	for _, a := range agent.Attributes() {
 		if slices.Contains(missing, a.Name) {
-			commands = append(commands, fmt.Sprintf("tcld namespace search-attributes add --namespace %s --search-attribute \"%s=%s\"", s.namespace, a.Name, a.Type))
+			commands = append(commands, fmt.Sprintf("tcld namespace search-attributes add --namespace %s --search-attribute \"%s=%s\"", s.Namespace, a.Name, a.Type))
 		}
 	}
-	c.tellSetup(setupLine{Namespace: s.namespace, Missing: missing, Commands: commands}, "%s", untrusted.Block(strings.Join(commands, "\n")))
-	return agent.Errorf(agent.CodeNotSetUp, "namespace %s lacks %s, and this client may not add them: %w", s.namespace, strings.Join(missing, ", "), err)
+	c.tellSetup(setupLine{Namespace: s.Namespace, Missing: missing, Commands: commands}, "%s", untrusted.Block(strings.Join(commands, "\n")))
+	return agent.Errorf(agent.CodeNotSetUp, "namespace %s lacks %s, and this client may not add them: %w", s.Namespace, strings.Join(missing, ", "), err)
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/devserver"
 )
 
@@ -64,12 +65,12 @@ func TestSetup(t *testing.T) {
 
 func TestSetupOnCloud(t *testing.T) {
 	var out, errs bytes.Buffer
-	c := &cli{out: &output{to: &out}, err: &output{to: &errs}}
-	err := c.setupRefused(&server{namespace: "acme.x7"}, []string{agent.AttrAgent, agent.AttrSince}, &serviceerror.PermissionDenied{Message: "no"})
+	c := newCLI(nil, &out, &errs)
+	err := c.setupRefused(&connect.Server{Namespace: "acme.x7"}, []string{agent.AttrAgent, agent.AttrSince}, &serviceerror.PermissionDenied{Message: "no"})
 	require.ErrorIs(t, err, agent.CodeNotSetUp)
 	require.Equal(t, "tcld namespace search-attributes add --namespace acme.x7 --search-attribute \"FermataAgent=Keyword\"\n"+
 		"tcld namespace search-attributes add --namespace acme.x7 --search-attribute \"FermataSince=Datetime\"\n", out.String())
 	wrong := agent.Errorf(agent.CodeNotSetUp, "of another type")
-	require.Equal(t, error(wrong), c.setupRefused(&server{}, nil, wrong))
-	require.ErrorIs(t, c.setupRefused(&server{}, nil, errors.New("x")), agent.CodeInternal)
+	require.Equal(t, error(wrong), c.setupRefused(&connect.Server{}, nil, wrong))
+	require.ErrorIs(t, c.setupRefused(&connect.Server{}, nil, errors.New("x")), agent.CodeInternal)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -43,14 +44,14 @@ const askFor = 3 * time.Second
 func (c *cli) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show SESSION",
-		Short: "Show where a run stands",
-		Long: `Show asks the last run of a session where it stands. Where no worker answers it
-shows what Temporal itself knows, and says so; of a run at its end, the result.`,
+		Short: "Show the status of a run",
+		Long: `Show asks the last run of a session for its status. If no worker answers, it shows what
+Temporal knows and says so. For an ended run, it shows the result.`,
 		Example: `  fermata show invoice-118
   fermata show invoice-118 --json | jq .cost_usd`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.show(cmd.Context(), s, runs, args[0])
 			})
 		},
@@ -59,7 +60,7 @@ shows what Temporal itself knows, and says so; of a run at its end, the result.`
 	return cmd
 }
 
-func (c *cli) show(ctx context.Context, s *server, runs *fermata.Client, session string) error {
+func (c *cli) show(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) error {
 	run, err := runs.Get(ctx, session)
 	if err != nil {
 		return err
@@ -69,10 +70,10 @@ func (c *cli) show(ctx context.Context, s *server, runs *fermata.Client, session
 		return err
 	}
 	if v.Source == sourceMemo {
-		c.note("no worker answers at the task queue of the run: this is what Temporal knows of it")
+		c.Note("no worker answers at the task queue of the run: this is what Temporal knows of it")
 	}
-	if c.json {
-		c.line(v)
+	if c.JSON {
+		c.Line(v)
 		return nil
 	}
 	c.showText(v)
@@ -80,7 +81,7 @@ func (c *cli) show(ctx context.Context, s *server, runs *fermata.Client, session
 }
 
 // standing finds out where a run stands.
-func (c *cli) standing(ctx context.Context, s *server, run *fermata.Run) (*shown, error) {
+func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run) (*shown, error) {
 	d, err := s.DescribeWorkflowExecution(ctx, run.Session, "")
 	forgotten := errors.As(err, new(*serviceerror.NotFound)) // the store may have its result
 	if err != nil && !forgotten {
@@ -139,8 +140,8 @@ func statusFromOutcome(o *agent.Outcome) agent.RunStatus {
 }
 
 func (c *cli) showText(v *shown) {
-	t := c.table()
-	row := t.field
+	t := c.Table()
+	row := t.Field
 	row("session", "%s", v.Session)
 	row("run", "%s", v.Run)
 	row("agent", "%s", untrusted.Name(v.Agent))
@@ -149,10 +150,10 @@ func (c *cli) showText(v *shown) {
 	if v.Reason != "" {
 		status += " (" + untrusted.Line(v.Reason, 200) + ")"
 	}
-	row("status", "%s since %s, %s", status, v.Since.Local().Format(time.DateTime), age(v.Since))
+	row("status", "%s since %s, %s", status, v.Since.Local().Format(time.DateTime), render.Age(v.Since))
 	row("turn", "%d", v.Turn)
 	for _, d := range v.InFlight {
-		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, untrusted.Name(d.Name), d.Call)), age(d.Since))
+		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, untrusted.Name(d.Name), d.Call)), render.Age(d.Since))
 		if d.Delay != nil {
 			row("delayed", "until %s, in %s: [%s] %s", d.Delay.Until.Local().Format(time.DateTime), time.Until(d.Delay.Until).Round(time.Second),
 				d.Delay.Error.Code, untrusted.Line(d.Delay.Error.Message, 200))
@@ -164,7 +165,7 @@ func (c *cli) showText(v *shown) {
 	}
 	row("cost", "%s", render.Money(v.Cost))
 	if v.Tree.Agents > 1 {
-		row("tree", "%s below, %s used; %s left", render.Count(v.Tree.Agents-1, "agent"), usedText(v.Tree), budgetText(v.Remaining))
+		row("tree", "%s below, %s used; %s left", render.Count(v.Tree.Agents-1, "agent"), render.Used(v.Tree), render.Budget(v.Remaining))
 	}
 	showLimits(row, v)
 	showUnknown(row, v.Outcome)
@@ -177,7 +178,7 @@ func (c *cli) showText(v *shown) {
 	for _, r := range v.Refused {
 		row("refused", "%s at %s: %s", untrusted.Line(r.Verb, 60), r.At.Local().Format(time.DateTime), untrusted.Line(r.Error.Error(), 200))
 	}
-	t.flush()
+	t.Flush()
 	c.showAsked(v)
 	if o := v.Outcome; o != nil {
 		c.answer(o)
@@ -229,7 +230,7 @@ func showLimits(row func(string, string, ...any), v *shown) {
 // showRest shows why a run waits, and what is on its way to it.
 func showRest(row func(string, string, ...any), v *shown) {
 	if s := v.Suspension; s != nil {
-		row("waits", "%s, %s since %s, %s", s.ID, s.Kind, s.Since.Local().Format(time.DateTime), age(s.Since))
+		row("waits", "%s, %s since %s, %s", s.ID, s.Kind, s.Since.Local().Format(time.DateTime), render.Age(s.Since))
 		if s.Reason != "" && len(s.Requests)+len(s.Holds) == 0 { // what is asked, and who holds, stands below
 			row("reason", "%s", untrusted.Line(s.Reason, 200))
 		}
@@ -237,7 +238,7 @@ func showRest(row func(string, string, ...any), v *shown) {
 			row("resume by", "%s", s.ResumeBy.Local().Format(time.DateTime))
 		}
 		for _, h := range s.Holds {
-			row("hold", "%s, for %s", render.Held(h), age(h.At))
+			row("hold", "%s, for %s", render.Held(h), render.Age(h.At))
 		}
 		if s.Conditions != nil {
 			row("until", "%s", strings.TrimSpace(render.Conditions(s.Conditions)))
@@ -260,7 +261,7 @@ func (c *cli) showAsked(v *shown) {
 		return
 	}
 	for _, q := range v.Suspension.Requests {
-		c.print("")
+		c.Print("")
 		c.ask(q)
 	}
 }
@@ -269,39 +270,23 @@ func (c *cli) showAsked(v *shown) {
 func (c *cli) ask(q agent.Request) {
 	c.console().Show(q)
 	for _, line := range c.answers(q) {
-		c.print("  %s", line)
+		c.Print("  %s", line)
 	}
 }
 
 // answer prints what a run ended with.
 func (c *cli) answer(o *agent.Outcome) {
 	if o.Error != nil {
-		c.print("")
-		c.print("[%s]", o.Error.Code)
-		c.print("%s", untrusted.Margin(o.Error.Message))
+		c.Print("")
+		c.Print("[%s]", o.Error.Code)
+		c.Print("%s", untrusted.Margin(o.Error.Message))
 	}
 	if o.Text != "" {
-		c.print("")
-		c.print("%s", untrusted.Margin(o.Text))
+		c.Print("")
+		c.Print("%s", untrusted.Margin(o.Text))
 	}
 	if len(o.Output) > 0 {
-		c.print("")
-		c.print("%s", untrusted.Margin(render.Output(o.Output)))
-	}
-}
-
-// age is how long ago a time was, in one or two units.
-func age(t time.Time) string {
-	switch d := time.Since(t); {
-	case t.IsZero():
-		return "-"
-	case d < time.Minute:
-		return d.Round(time.Second).String()
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
-	default:
-		return fmt.Sprintf("%dd", int(d.Hours())/24)
+		c.Print("")
+		c.Print("%s", untrusted.Margin(render.Output(o.Output)))
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -12,13 +13,14 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
 // Why a run neither rests nor ends is shown.
 func TestAFaultIsShown(t *testing.T) {
 	var out strings.Builder
-	c := &cli{out: &output{to: &out}}
+	c := newCLI(nil, &out, io.Discard)
 	c.showText(&shown{RunStatus: agent.RunStatus{Status: agent.StatusRunning, StoreError: agent.Errorf(agent.CodeWorkerLost, "the worker was lost 5 times")}})
 	require.Regexp(t, `fault +\[worker_lost\] the worker was lost 5 times`, out.String())
 }
@@ -26,7 +28,7 @@ func TestAFaultIsShown(t *testing.T) {
 // Limits count from their last renewal, and only what is below counts as agents.
 func TestLimitsAreShown(t *testing.T) {
 	var out strings.Builder
-	c := &cli{out: &output{to: &out}}
+	c := newCLI(nil, &out, io.Discard)
 	c.showText(&shown{RunStatus: agent.RunStatus{
 		Status: agent.StatusRunning, Tree: agent.Tally{Agents: 4, Turns: 4}, Remaining: agent.BudgetOf(agent.Amounts{2, agent.Unlimited, agent.Unlimited, 0, agent.Unlimited}),
 		Limits: agent.LimitsUsed{Turns: &agent.Used[int]{Used: 1, Max: 3}, Agents: &agent.Used[int]{Used: 3, Max: 3}},
@@ -47,7 +49,7 @@ func TestAgentsOfATree(t *testing.T) {
 // What may have had its effect, and may not, is shown at the end of a run.
 func TestCallsOfUnknownOutcomeAreShown(t *testing.T) {
 	var out strings.Builder
-	c := &cli{out: &output{to: &out}}
+	c := newCLI(nil, &out, io.Discard)
 	o := &agent.Outcome{Session: "s-1", Status: agent.StatusCompleted, Tools: []agent.ToolCount{{Tool: "look", Calls: 2, OK: 2}, {Tool: "pay", Calls: 3, OK: 2, Unknown: 1}}}
 	c.showText(&shown{RunStatus: statusFromOutcome(o), Outcome: o})
 	require.Regexp(t, `(?m)^unknown +1 of 3 calls of pay: nobody knows whether it had its effect; see fermata transcript s-1$`, out.String())
@@ -60,7 +62,7 @@ func TestShowOfAForgottenSession(t *testing.T) {
 	run := s.begin("a", "teller", nil)
 	s.rests(run)
 	_, err := s.temporal.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
-		Namespace: defaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.Session},
+		Namespace: connect.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.Session},
 	})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -15,9 +16,9 @@ import (
 func (c *cli) storeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "Look after the store of the transcripts",
-		Long: `Store looks after the place where transcripts are kept: the folder or database of
---store or ` + storeVariable + `. No server is asked.`,
+		Short: "Maintain the store of the transcripts",
+		Long: `Store maintains the store of the transcripts: the folder, database or bucket of --store
+or ` + env.Store + `. It needs no server.`,
 		Example: `  fermata store gc --dry-run
   fermata store check
   fermata store rekey`,
@@ -32,23 +33,22 @@ func (c *cli) collectCommand() *cobra.Command {
 	older, dry := time.Hour, false
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Delete the parts of transcripts that no session needs",
-		Long: `Gc deletes the chunks that are in no session's transcript: what crashed workers,
-deleted sessions and runs that were reset have left. It may run while sessions
-are written. A chunk is put before its session refers to it, so those that were
-put lately stay: see --older.
+		Short: "Delete chunks that no session needs",
+		Long: `Gc deletes the chunks that belong to no session: what crashed workers, deleted sessions
+and reset runs have left. It may run while workers write. A chunk is written before its
+session refers to it, so gc keeps new chunks (see --older).
 
-A session that can't be read keeps all its chunks, and is named; the exit status is 1
-then. See fermata store check.`,
+If a session can't be read, gc names it and keeps all its chunks. The exit status is
+then 1. See fermata store check.`,
 		Example: `  fermata store gc --dry-run
   fermata store gc --older 24h --json | jq .deleted
   fermata store gc --store /mnt/fermata`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.collect(cmd.Context(), older, dry) },
 	}
-	olderFlag(cmd.Flags(), &older, "only chunks that were last put so long ago")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "delete nothing, and tell what would be deleted")
-	c.jsonFlag(cmd, "print what was done as one line of JSON")
+	olderFlag(cmd.Flags(), &older, "only chunks that were last written this long ago")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "delete nothing, and print what would be deleted")
+	c.jsonFlag(cmd, "print the result as one line of JSON")
 	return cmd
 }
 
@@ -61,18 +61,18 @@ type collected struct {
 }
 
 func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error {
-	s, err := c.storeThere(ctx)
+	s, err := c.OpenExistingStore(ctx)
 	if err != nil {
 		return err
 	}
 	done, err := store.NewLog(s).Collect(ctx, older, dry)
-	if c.json {
-		c.line(collected{agent.Version, store.Location(s), dry, done})
+	if c.JSON {
+		c.Line(collected{agent.Version, store.Location(s), dry, done})
 	}
 	if err != nil {
 		return err
 	}
-	if c.json {
+	if c.JSON {
 		return c.faults(nil, done.Faults)
 	}
 	verb := "deleted"
@@ -80,9 +80,9 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 		verb = "to delete"
 	}
 	c.printStore(s, done.Sessions, done.Chunks)
-	c.print("%-10s %d, of %d bytes", verb, done.Deleted, done.Bytes)
-	c.print("left       %d, put in the last %s or of a session that can't be read", done.Left, older)
-	return c.faults(c.print, done.Faults)
+	c.Print("%-10s %d, of %d bytes", verb, done.Deleted, done.Bytes)
+	c.Print("left       %d, put in the last %s or of a session that can't be read", done.Left, older)
+	return c.faults(c.Print, done.Faults)
 }
 
 // faults tells which sessions can't be read; the command ends with 1 if there is any.
@@ -101,23 +101,23 @@ func (c *cli) faults(tell func(format string, args ...any), faults []store.Fault
 func (c *cli) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Read all transcripts and tell what is missing or damaged",
-		Long: `Check reads the transcript of every session to its beginning, compares all parts
-with their digests, and tells which are missing, damaged or of a newer version. It
-changes nothing. The exit status is 1 if there is any.`,
+		Short: "Find missing and damaged transcripts",
+		Long: `Check reads every transcript and compares its chunks with their digests. It prints
+sessions with chunks that are missing, damaged or of a newer version. It changes
+nothing. The exit status is 1 if there are any.`,
 		Example: `  fermata store check
   fermata store check --json | jq -r '.faults[]?.session'`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
 	}
-	c.jsonFlag(cmd, "print what was found as one line of JSON")
+	c.jsonFlag(cmd, "print the result as one line of JSON")
 	return cmd
 }
 
 func (c *cli) printStore(s *store.Encrypted, sessions, chunks int) {
-	c.print("store      %s", store.Location(s))
-	c.print("sessions   %d", sessions)
-	c.print("chunks     %d", chunks)
+	c.Print("store      %s", store.Location(s))
+	c.Print("sessions   %d", sessions)
+	c.Print("chunks     %d", chunks)
 }
 
 // checked is the output of check --json.
@@ -128,7 +128,7 @@ type checked struct {
 }
 
 func (c *cli) check(ctx context.Context) error {
-	s, err := c.storeThere(ctx)
+	s, err := c.OpenExistingStore(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,39 +136,38 @@ func (c *cli) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		c.line(checked{agent.Version, store.Location(s), found})
+	if c.JSON {
+		c.Line(checked{agent.Version, store.Location(s), found})
 		return c.faults(nil, found.Faults)
 	}
 	c.printStore(s, found.Sessions, found.Chunks)
-	return c.faults(c.print, found.Faults)
+	return c.faults(c.Print, found.Faults)
 }
 
 func (c *cli) rekeyCommand() *cobra.Command {
 	var o store.RekeyOptions
 	cmd := &cobra.Command{
 		Use:   "rekey",
-		Short: "Encrypt all transcripts anew, with the first of the keys",
-		Long: `Rekey reads what is in the store with any of the keys in ` + encryptionVariable + `
-and writes it anew with the first of them. It may run while sessions are written by
-workers that have the key, and again after it was interrupted. What was written
-meanwhile with another key is left for the next time.
+		Short: "Encrypt all transcripts with the first key",
+		Long: `Rekey reads the store with any of the keys in ` + env.Encryption + ` and writes
+everything again with the first key. It may run while workers that have the key write.
+If it was interrupted, run it again. It leaves what another key wrote meanwhile.
 
-With --plain it also takes what is not encrypted. Say it once, when a store that was
-used without keys gets its first: stop the workers, set the key, run this, start
-them. Later nothing plain is expected, and whoever can write to the store could have
-put it there. Without --plain it is counted and left.
+With --plain, rekey also encrypts what is not encrypted. Use it once, when a store gets
+its first key: stop the workers, set the key, run rekey, start the workers. Later,
+plain data in the store may come from an attacker. Without --plain, rekey counts plain
+data and leaves it.
 
-Payloads in Temporal's histories stay as they are: an older key is needed until
-their retention is over and no run lives that began with it.`,
+Payloads in Temporal's histories do not change. Keep an old key until their retention
+is over and no run that started with the key is live.`,
 		Example: `  fermata store rekey
   fermata store rekey --plain
-  fermata store rekey --json | jq .left`,
+  fermata store rekey --json | jq .remaining`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.rekey(cmd.Context(), &o) },
 	}
-	cmd.Flags().BoolVar(&o.Plain, "plain", false, "also take what was stored before there were keys")
-	c.jsonFlag(cmd, "print what was done as one line of JSON")
+	cmd.Flags().BoolVar(&o.Plain, "plain", false, "also encrypt what was stored before there were keys")
+	c.jsonFlag(cmd, "print the result as one line of JSON")
 	return cmd
 }
 
@@ -180,27 +179,27 @@ type rekeyed struct {
 }
 
 func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
-	s, err := c.storeThere(ctx)
+	s, err := c.OpenExistingStore(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.recordKey(audit.Entry{What: "store rekey"}); err != nil {
+	if err := c.host.Audit.Key(audit.Entry{What: "store rekey"}); err != nil {
 		return err
 	}
 	done, err := s.Rekey(ctx, o)
-	if c.json {
-		c.line(rekeyed{agent.Version, store.Location(s), done})
+	if c.JSON {
+		c.Line(rekeyed{agent.Version, store.Location(s), done})
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	c.print("store      %s", store.Location(s))
-	c.print("key        %s", done.Key)
-	c.print("encrypted  %d chunks, %d heads", done.Chunks, done.Heads)
-	c.print("left       %d", done.Remaining)
+	c.Print("store      %s", store.Location(s))
+	c.Print("key        %s", done.Key)
+	c.Print("encrypted  %d chunks, %d heads", done.Chunks, done.Heads)
+	c.Print("left       %d", done.Remaining)
 	if done.Plain > 0 {
-		c.print("plain      %d, left as they are: fermata store rekey --plain takes them, once, if they are from before there were keys", done.Plain)
+		c.Print("plain      %d, left as they are: fermata store rekey --plain takes them, once, if they are from before there were keys", done.Plain)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/store/postgres/pgtest"
@@ -117,7 +118,7 @@ func TestTranscriptsInPostgres(t *testing.T) {
 	t.Cleanup(db.Stop)
 	b := setup(t)
 	project(b)
-	b.env = append(b.env, storeVariable+"="+db.URL())
+	b.env = append(b.env, env.Store+"="+db.URL())
 	r := b.run("run", "reader", "What do the notes say?", "--session", "s-1")
 	require.Zero(t, r.exit, r.err)
 	r = b.run("transcript", "s-1")

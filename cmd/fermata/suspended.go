@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -13,50 +12,6 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
-
-// commandLine is a command for the same server, task queue and store as this one.
-func (c *cli) commandLine(format string, args ...any) string {
-	line := "fermata " + fmt.Sprintf(format, args...)
-	for _, g := range []struct{ flag, value string }{
-		{"--address", c.address}, {"--namespace", c.namespace}, {"--profile", c.profile}, {"--task-queue", c.taskQueue}, {"--data", c.data}, {"--store", folderOf(c.store)},
-	} {
-		if g.value != "" {
-			line += " " + g.flag + " " + shellWord(g.value)
-		}
-	}
-	return line
-}
-
-// temporalLine is a line of the temporal command for the server that is meant.
-func (c *cli) temporalLine(s *server, line string) string {
-	line = "temporal " + line
-	if c.address != "" || s.embedded != nil {
-		line += " --address " + shellWord(s.addr)
-	}
-	if c.profile != "" {
-		line += " --profile " + shellWord(c.profile)
-	}
-	return line
-}
-
-// folderOf is a store's folder; empty for a URL, which may have a password in it.
-func folderOf(store string) string {
-	if strings.Contains(store, "://") {
-		return ""
-	}
-	return store
-}
-
-// shellWord quotes what a shell would take apart.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:/@%+=,-", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
 
 // openWithin bounds the questions for what is open. Where a run's worker was killed, the
 // server asks another one after five seconds.
@@ -123,7 +78,7 @@ func openAt(ctx context.Context, runs *fermata.Client, o *agent.Outcome) []agent
 func (c *cli) printSuspended(ctx context.Context, runs *fermata.Client, o *agent.Outcome) {
 	open := openAt(ctx, runs, o)
 	for _, q := range open {
-		c.print("")
+		c.Print("")
 		c.ask(q)
 	}
 	s := o.Suspension
@@ -132,25 +87,25 @@ func (c *cli) printSuspended(ctx context.Context, runs *fermata.Client, o *agent
 			switch {
 			case one.Event == nil:
 			case one.Event.Topic == agent.EveryTopic:
-				c.print("  %s", c.commandLine("emit TOPIC '{…}' --session %s", o.Session))
+				c.Print("  %s", c.CommandLine("emit TOPIC '{…}' --session %s", o.Session))
 			default:
-				c.print("  %s", c.commandLine("emit %s '{…}'", one.Event.Topic))
+				c.Print("  %s", c.CommandLine("emit %s '{…}'", one.Event.Topic))
 			}
 		}
 	}
 	for _, h := range s.Holds {
 		if h.From == agent.HoldInherited {
-			c.print("  %s", c.commandLine("resume %s", h.Session))
+			c.Print("  %s", c.CommandLine("resume %s", h.Session))
 		}
 	}
 	own := slices.ContainsFunc(s.Holds, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
 	if own || len(open) == 0 && len(s.Holds) == 0 && !slices.Contains([]agent.SuspensionKind{agent.SuspensionAwaitingChildren, agent.SuspensionAwaitingBudget}, s.Kind) {
-		c.print("  %s", c.commandLine("resume %s", o.Session))
+		c.Print("  %s", c.CommandLine("resume %s", o.Session))
 	}
 	if (s.Kind == agent.SuspensionAwaitingChildren || s.Kind == agent.SuspensionAwaitingBudget) && len(open) == 0 {
-		c.print("  %s", c.commandLine("tree %s", o.Session))
+		c.Print("  %s", c.CommandLine("tree %s", o.Session))
 	}
-	c.print("  %s", c.commandLine("attach %s", o.Session))
+	c.Print("  %s", c.CommandLine("attach %s", o.Session))
 }
 
 // answers are the commands that answer a request.
@@ -159,7 +114,7 @@ func (c *cli) answers(q agent.Request) (lines []string) {
 	if len(q.Approvers) > 0 {
 		token = " --token-file FILE   # only " + untrusted.Cut(untrusted.Names(q.Approvers), 200)
 	}
-	say := func(format string, args ...any) { lines = append(lines, c.commandLine(format, args...)+token) }
+	say := func(format string, args ...any) { lines = append(lines, c.CommandLine(format, args...)+token) }
 	at := fmt.Sprintf("%s --request %s", q.Session, q.ID)
 	switch {
 	case q.Type == agent.RequestApproval:

@@ -11,37 +11,10 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/signals"
 )
-
-// tokenVariable is the environment variable with the token of what is said.
-const tokenVariable = "FERMATA_TOKEN"
-
-// tokenFlag gives a command the flag --token-file.
-func (c *cli) tokenFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "token-file", "", "file with a token that proves who says it (see fermata token; default "+tokenVariable+")")
-}
-
-// maxTokenFile bounds a file with a token, in bytes. A token has 2,048 at most.
-const maxTokenFile = 4 << 10
-
-// tokenOf is the token that a file has or, where none is named, the environment. It stands
-// in no flag: other users see those.
-func tokenOf(file string) (string, error) {
-	if file == "" {
-		return secret.Get(tokenVariable)
-	}
-	raw, err := readFile(file, maxTokenFile)
-	if err != nil {
-		return "", agent.Errorf(agent.CodeInvalidInput, "the token can't be read: %w", err)
-	}
-	token := strings.TrimSpace(string(raw))
-	if token == "" {
-		return "", agent.Errorf(agent.CodeInvalidInput, "--token-file %s is empty: fermata token wrote nothing into it; see what it said", file)
-	}
-	return token, nil
-}
 
 // tokenOrder is what a token is to be for.
 type tokenOrder struct {
@@ -55,14 +28,14 @@ func (c *cli) tokenCommand() *cobra.Command {
 	var o tokenOrder
 	cmd := &cobra.Command{
 		Use:   "token --session S --principal WHO",
-		Short: "Mint what proves who says something to a run",
-		Long: `Token prints a token with which this principal, and nobody else, may say one verb to
-the session's run, once, until its time is over. With --request it decides that
-request and no other: an approval of the arguments that were asked for, or of those
-of --edit. It is minted with the private key in ` + approvalKeys.private + `
-(see fermata token key); workers have the public one.
+		Short: "Create an approver's token",
+		Long: `Token prints a token that lets a principal send one verb to the session's run, once,
+until the token expires. With --request the token is valid for that request only: for
+an approval of the requested arguments, or of those in --edit. The command signs it
+with the private key in ` + env.ApprovalKeys.Private + ` (see fermata token key).
+Workers have the public key.
 
-Whoever has the token can say it: give it to the principal only.`,
+Whoever has the token can use it: give it to the principal only.`,
 		Example: `  fermata token --session invoice-118 --request q-7 --principal ana@acme.com > token
   fermata approve invoice-118 --request q-7 --token-file token
   fermata token --session invoice-118 --request q-7 --verb reject --principal ana@acme.com
@@ -73,19 +46,19 @@ Whoever has the token can say it: give it to the principal only.`,
 			if err != nil {
 				return err
 			}
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return c.token(cmd.Context(), runs, o, signer)
 			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.session, "session", "", "the session that hears it")
-	f.StringVar(&o.verb, "verb", "", "what may be said (default approve, with --request)")
-	f.StringVar(&o.request, "request", "", "the request that is decided, such as q-7")
-	f.StringVar(&o.principal, "principal", "", "who may say it, as a rule or a policy names them")
-	f.StringVar(&o.edit, "edit", "", "the arguments that the approval makes the call with instead, as JSON")
-	f.BoolVar(&o.always, "always", false, "the approval may be one for every further call of the tool")
-	f.DurationVar(&o.lasts, "for", time.Hour, "how long it is good, at most 720h")
+	f.StringVar(&o.session, "session", "", "the session that gets the verb")
+	f.StringVar(&o.verb, "verb", "", "the verb (default approve, with --request)")
+	f.StringVar(&o.request, "request", "", "the request to decide, such as q-7")
+	f.StringVar(&o.principal, "principal", "", "who may send the verb, as a rule or a policy names them")
+	f.StringVar(&o.edit, "edit", "", "approve the call with these arguments instead, as JSON")
+	f.BoolVar(&o.always, "always", false, "also allow --always in the approval")
+	f.DurationVar(&o.lasts, "for", time.Hour, "how long the token is valid, at most 720h")
 	c.jsonFlag(cmd, "print the token as one line of JSON")
 	cmd.AddCommand(c.tokenKeyCommand())
 	return cmd
@@ -122,30 +95,30 @@ func (o *tokenOrder) check() (signals.Signer, error) {
 	if err != nil {
 		return signals.Signer{}, err
 	}
-	return approvalKeys.signer()
+	return env.ApprovalKeys.Signer()
 }
 
 func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, signer signals.Signer) error {
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	claim, err := retryUntilWorker(soon, c, func() (signals.Claim, error) {
+	claim, err := connect.RetryUntilWorker(soon, c.Connector, func() (signals.Claim, error) {
 		return runs.TokenClaim(soon, o.session, agent.Verb(o.verb), o.request, o.principal)
 	})
 	if err != nil {
 		return noAnswer(o.session, err)
 	}
 	claim.Edits, claim.Always, claim.Expires = signals.EditsOf(json.RawMessage(o.edit)), o.always, time.Now().Add(o.lasts)
-	if err := c.recordKey(audit.Entry{What: "token", Session: o.session, Request: o.request, Principal: o.principal, Key: signer.ID()}); err != nil {
+	if err := c.host.Audit.Key(audit.Entry{What: "token", Session: o.session, Request: o.request, Principal: o.principal, Key: signer.ID()}); err != nil {
 		return err
 	}
 	token, err := signer.Mint(claim)
 	switch {
 	case err != nil:
 		return err
-	case c.json:
-		c.line(tokenLine{agent.Version, token, o.session, claim.Verb, o.request, o.principal, claim.Expires.UTC()})
+	case c.JSON:
+		c.Line(tokenLine{agent.Version, token, o.session, claim.Verb, o.request, o.principal, claim.Expires.UTC()})
 	default:
-		c.print("%s", token)
+		c.Print("%s", token)
 	}
 	return nil
 }
@@ -156,4 +129,47 @@ func orNone(names []string) string {
 		return "none"
 	}
 	return strings.Join(names, ", ")
+}
+
+func (c *cli) tokenKeyCommand() *cobra.Command {
+	var exports bool
+	cmd := &cobra.Command{
+		Use:   "key ID",
+		Short: "Create a key pair",
+		Long: `Key prints a new key pair with an id, as two environment variables. The private key
+signs tokens, and the public key verifies them. Give workers the public key only.
+
+To change keys, give the workers both public keys with a comma between them. Sign with
+the new private key. Remove the old public key when its tokens have expired.`,
+		Example: `  export $(fermata token key k1)
+  fermata token key k1 --json | jq -r .public`,
+		Args: wants(1, "an id for the keys"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := signals.NewSigner(args[0])
+			if err != nil {
+				return err
+			}
+			p := env.ApprovalKeys
+			if exports {
+				p = env.ExportKeys
+			}
+			if c.JSON {
+				c.Line(pairLine{agent.Version, s.Private(), s.Public()})
+				return nil
+			}
+			c.Print("%s=%s", p.Private, s.Private())
+			c.Print("%s=%s", p.Public, s.Public())
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&exports, "exports", false, "print the variables of keys that sign exports")
+	c.jsonFlag(cmd, "print the keys as one line of JSON")
+	return cmd
+}
+
+// pairLine is the output of token key --json.
+type pairLine struct {
+	V       int    `json:"v"`
+	Private string `json:"private"`
+	Public  string `json:"public"`
 }

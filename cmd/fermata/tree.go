@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/signals"
@@ -18,20 +19,20 @@ import (
 func (c *cli) treeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree SESSION",
-		Short: "Show a run and all runs below it",
-		Long: `Tree lists the last run of a session and the runs that it gave work to, and those
-below them. Tree asks no run and no worker: each row shows what its run last wrote into
-Temporal's listing, which it does when it rests and when it ends. While agents work, the
-figures are behind by up to one rest; fermata show asks one run for exact ones.
+		Short: "Show a run and the runs of its sub-agents",
+		Long: `Tree lists the last run of a session and the runs of its sub-agents, at every depth. It
+needs no worker: each row is what its run last wrote to Temporal's visibility, when it
+was suspended or ended. While agents work, the numbers are late. fermata show asks one
+run for exact numbers.
 
-AGENTS is how many agents were started below a run, of how many its limits allow. USED is
-what the run and all below it have used. GRANTED is what the run above lets it use, and
-LEFT what it may still use; an agent that has ended gave back what it had left.`,
+AGENTS is the number of agents started below a run, of how many its limits allow. USED
+is what the run and its sub-agents have used. GRANTED is what its parent lets it use.
+LEFT is what it may still use. An ended agent has returned what was left.`,
 		Example: `  fermata tree trip-42
   fermata tree trip-42 --json | jq '.nodes[] | select(.status=="suspended").session'`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return c.tree(cmd.Context(), runs, args[0])
 			})
 		},
@@ -49,19 +50,19 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 	if err != nil {
 		return err
 	}
-	if c.json {
-		c.line(signals.TreeAnswer{V: agent.Version, AsOf: time.Now().UTC(), Nodes: nodes})
+	if c.JSON {
+		c.Line(signals.TreeAnswer{V: agent.Version, AsOf: time.Now().UTC(), Nodes: nodes})
 		return nil
 	}
-	t := c.table("SESSION", "AGENT", "STATUS", "AGENTS", "USED", "GRANTED", "LEFT", "WAITS FOR")
+	t := c.Table("SESSION", "AGENT", "STATUS", "AGENTS", "USED", "GRANTED", "LEFT", "WAITS FOR")
 	for _, n := range nodes {
 		name := n.Session
 		if n.Depth > nodes[0].Depth {
 			name = strings.Repeat("  ", n.Depth-nodes[0].Depth) + n.Session[strings.LastIndexByte(n.Session, '/'):]
 		}
-		t.row(untrusted.Name(name), untrusted.Name(n.Agent), n.Status, agentsText(n), usedText(n.Used), budgetText(n.Granted), budgetText(n.Remaining), nodeWaits(n))
+		t.Row(untrusted.Name(name), untrusted.Name(n.Agent), n.Status, agentsText(n), render.Used(n.Used), render.Budget(n.Granted), render.Budget(n.Remaining), nodeWaits(n))
 	}
-	t.flush()
+	t.Flush()
 	return nil
 }
 
@@ -73,39 +74,6 @@ func agentsText(n agent.Node) string {
 		return fmt.Sprint(below)
 	}
 	return fmt.Sprintf("%d of %d", below, below+*n.Remaining.Agents)
-}
-
-// usedText is what a run and those below it have used.
-func usedText(u agent.Tally) string {
-	if u.Turns == 0 && u.Usage.Total() == 0 {
-		return "-"
-	}
-	text := fmt.Sprintf("%s, %s, %s USD", render.Count(u.Turns, "turn"), render.Count(int(u.Usage.Total()), "token"), u.Cost)
-	if u.Estimated != (agent.Estimate{}) {
-		text += " (about)"
-	}
-	return text
-}
-
-// budgetText is what limits leave or grant, where they bound anything.
-func budgetText(r *agent.Budget) string {
-	var parts []string
-	if r != nil && r.Turns != nil {
-		parts = append(parts, render.Count(*r.Turns, "turn"))
-	}
-	if r != nil && r.Tokens != nil {
-		parts = append(parts, render.Count(int(*r.Tokens), "token"))
-	}
-	if r != nil && r.CostUSD != nil {
-		parts = append(parts, fmt.Sprintf("%s USD", *r.CostUSD))
-	}
-	if r != nil && r.WallClock != nil {
-		parts = append(parts, time.Duration(*r.WallClock).Round(time.Second).String())
-	}
-	if len(parts) == 0 {
-		return "-"
-	}
-	return strings.Join(parts, ", ")
 }
 
 // nodeWaits is what a node waits for, as a listing knows it.

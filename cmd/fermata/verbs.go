@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 // verbRun is one pause, interrupt, stop or cancel, of one session or of many.
@@ -24,38 +25,6 @@ type verbRun struct {
 	bulk            bulk
 }
 
-func (c *cli) pauseCommand() *cobra.Command {
-	h := &verbRun{cli: c, verb: agent.VerbPause}
-	return h.command("Hold a run at the end of its turn", `Pause lets the turn in progress end, and then holds the run and all below it. What
-was done stays; resume lets it go on.`, `  fermata pause invoice-118 --reason "the bank is down"
-  fermata pause --query "FermataAgent='payer'" --reason "the bank is down" --yes`)
-}
-
-func (c *cli) interruptCommand() *cobra.Command {
-	h := &verbRun{cli: c, verb: agent.VerbInterrupt}
-	cmd := h.command("Hold a run at once", `Interrupt holds a run and all below it now: model calls are given up, tools have
---grace to give what they have. What was done stays; resume lets it go on.`, `  fermata interrupt invoice-118 --reason "the client rings"
-  fermata interrupt invoice-118 --grace 30s --wait`)
-	cmd.Flags().DurationVar(&h.grace, "grace", 0, "how long tools may take to give a partial result, at most 1m (default 5s)")
-	return cmd
-}
-
-func (c *cli) stopCommand() *cobra.Command {
-	h := &verbRun{cli: c, verb: agent.VerbStop}
-	cmd := h.command("End a run with a handoff", `Stop ends a run and all below it, and has them hand over what they did and what is
-left (see fermata handoff). What is in progress has until --deadline.`, `  fermata stop invoice-118 --reason "budget meeting" --wait
-  fermata stop --query "FermataAgent='payer'" --dry-run`)
-	cmd.Flags().DurationVar(&h.deadline, "deadline", 0, "when the run ends whatever is missing, from 2s to 1h (default 30s)")
-	return cmd
-}
-
-func (c *cli) cancelCommand() *cobra.Command {
-	h := &verbRun{cli: c, verb: agent.VerbCancel}
-	return h.command("End a run at once, without a handoff", `Cancel ends a run and all below it now. Of one that has ended it says so, and
-changes nothing.`, `  fermata cancel invoice-118
-  fermata cancel --query "FermataAgent='payer'" --reason "wrong file" --yes`)
-}
-
 // command makes the command of a verb that holds runs or ends them.
 func (h *verbRun) command(short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
@@ -63,8 +32,8 @@ func (h *verbRun) command(short, long, example string) *cobra.Command {
 		Short: short,
 		Long: long + `
 
-Where no worker answers within 3s it is left as a signal for the next one, and
-the output says so. With --query it is said to every live run that is found.`,
+If no worker answers within 3s, the command leaves a signal for the next worker and
+says so. With --query it applies to every live run that the query finds.`,
 		Example: example,
 		Args:    h.bulk.oneOrMany,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,7 +44,7 @@ the output says so. With --query it is said to every live run that is found.`,
 			if err != nil {
 				return err
 			}
-			return h.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+			return h.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				if len(args) == 0 {
 					return h.sendToMany(cmd.Context(), runs)
 				}
@@ -84,26 +53,13 @@ the output says so. With --query it is said to every live run that is found.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&h.reason, "reason", "", "why: it is recorded and shown")
-	f.BoolVar(&h.wait, "wait", false, "wait until the run rests or ends, and print how")
+	f.StringVar(&h.reason, "reason", "", "the reason, which is recorded and shown")
+	f.BoolVar(&h.wait, "wait", false, "wait until the run is suspended or ended, and print the outcome")
 	h.byFlag(cmd, &h.by)
 	h.tokenFlag(cmd, &h.tokenFile)
 	h.bulk.flags(cmd)
-	h.jsonFlag(cmd, "print what became of it as JSON, one line a run")
+	h.jsonFlag(cmd, "print the result as JSON, one line for each run")
 	return cmd
-}
-
-// byFlag gives a command the flag --by.
-func (c *cli) byFlag(cmd *cobra.Command, by *string) {
-	cmd.Flags().StringVar(by, "by", "", "who says so: a claim, recorded as one (default your login name)")
-}
-
-// byOr is who says something.
-func byOr(by string) string {
-	if by == "" {
-		return whoami()
-	}
-	return by
 }
 
 // check refuses before a server is looked for what no run would take.
@@ -152,7 +108,7 @@ func (h *verbRun) sendToOne(ctx context.Context, runs *fermata.Client, session s
 	if err != nil {
 		return err
 	}
-	if !h.wait || !h.json {
+	if !h.wait || !h.JSON {
 		h.printCommand(said)
 	}
 	if !h.wait {
@@ -185,19 +141,19 @@ func (h *verbRun) sendVerb(ctx context.Context, runs *fermata.Client, session, r
 
 // printCommand prints what became of the verb.
 func (h *verbRun) printCommand(s ackLine) {
-	if h.json {
-		h.line(s)
+	if h.JSON {
+		h.Line(s)
 		return
 	}
 	switch {
 	case s.Later:
-		h.print("%s: no worker answers; the %s is left as a signal, and takes effect when one does", s.Session, h.verb)
+		h.Print("%s: no worker answers; the %s is left as a signal, and takes effect when one does", s.Session, h.verb)
 	case s.Effect == agent.EffectRunEnded:
-		h.print("%s: it came to its end first, and is %s", s.Session, s.Status)
+		h.Print("%s: it came to its end first, and is %s", s.Session, s.Status)
 	case s.Effect == agent.EffectAlready:
-		h.print("%s: no change, it is %s already", s.Session, statusText(s.Ack))
+		h.Print("%s: no change, it is %s already", s.Session, statusText(s.Ack))
 	default:
-		h.print("%s: %s accepted, it is %s", s.Session, h.verb, statusText(s.Ack))
+		h.Print("%s: %s accepted, it is %s", s.Session, h.verb, statusText(s.Ack))
 	}
 }
 
@@ -232,10 +188,10 @@ func (h *verbRun) awaitEffect(ctx context.Context, runs *fermata.Client, run *fe
 
 // outcome tells how a run rests or ended.
 func (c *cli) outcome(ctx context.Context, runs *fermata.Client, run *fermata.Run, o *agent.Outcome) error {
-	if c.json {
+	if c.JSON {
 		return c.printEnd(ctx, runs, o, jsonLines{c, run, nil})
 	}
-	return c.printEnd(ctx, runs, o, c.printer())
+	return c.printEnd(ctx, runs, o, c.Printer())
 }
 
 // sayWithin bounds what can't be left for a worker to come: an answer that is left

@@ -1,38 +1,37 @@
 package main
 
 import (
-	"cmp"
-	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 )
 
 func (c *cli) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print what this build is",
+		Short: "Print the version",
+		Long:  "Version prints the versions of this program, of Go and of Temporal.",
 		Example: `  fermata version
   fermata version --json | jq -r .version`,
 		Args: wants(0, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
 			l := versionLine{
-				V: agent.Version, Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-				SDK: moduleVersion("go.temporal.io/sdk"), Server: moduleVersion("go.temporal.io/server"),
+				V: agent.Version, Version: version.Program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+				SDK: version.Module("go.temporal.io/sdk"), Server: version.Module("go.temporal.io/server"),
 			}
-			if c.json {
-				c.line(l)
+			if c.JSON {
+				c.Line(l)
 				return nil
 			}
-			c.print("fermata %s", l.Version)
-			c.print("%s %s, Temporal SDK %s, embedded server %s", l.Go, l.Platform, l.SDK, l.Server)
+			c.Print("fermata %s", l.Version)
+			c.Print("%s %s, Temporal SDK %s, embedded server %s", l.Go, l.Platform, l.SDK, l.Server)
 			return nil
 		},
 	}
-	c.jsonFlag(cmd, "print it as one line of JSON")
+	c.jsonFlag(cmd, "print the versions as one line of JSON")
 	return cmd
 }
 
@@ -44,38 +43,4 @@ type versionLine struct {
 	Platform string `json:"platform"`
 	SDK      string `json:"temporal_sdk"`
 	Server   string `json:"embedded_server"`
-}
-
-// version is that of the main module, with the commit where it is no release.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := cmp.Or(info.Main.Version, "(devel)")
-	if v != "(devel)" {
-		return v
-	}
-	set := map[string]string{}
-	for _, s := range info.Settings {
-		set[s.Key] = s.Value
-	}
-	if commit := set["vcs.revision"]; commit != "" {
-		v = fmt.Sprintf("%s %.12s", v, commit)
-	}
-	if set["vcs.modified"] == "true" {
-		v += " with changes"
-	}
-	return v
-}
-
-func moduleVersion(path string) string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == path {
-				return m.Version
-			}
-		}
-	}
-	return "unknown"
 }

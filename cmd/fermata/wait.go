@@ -8,29 +8,28 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
 func (c *cli) waitCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "wait SESSION",
-		Short: "Wait for a run to rest, and print how it ended",
-		Long: `Wait waits until a session's last run rests or ends, and prints its answer, or on
-what it waits and how to answer. It needs no worker, and the run does not depend
-on it.
+		Short: "Wait for a run and print its outcome",
+		Long: `Wait waits until a session's last run is suspended or ended. It prints the run's answer,
+or what the run waits for and how to answer. It needs no worker.
 
-The exit status is that of run; 7 when the time of --timeout is up, whereupon
-the run goes on.`,
+The exit status is that of fermata run, and 7 after --timeout. The run continues then.`,
 		Example: `  fermata wait 0199a6f1-… --timeout 5m
   fermata wait invoice-118 --json | jq .output`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.wait(cmd.Context(), s, runs, args[0], timeout)
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; without it, for ever")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait (default no limit)")
 	c.jsonFlag(cmd, "print the outcome as one line of JSON")
 	return cmd
 }
@@ -38,7 +37,7 @@ the run goes on.`,
 // early is how much sooner than our own clock a connection may see that the time is up.
 const early = 100 * time.Millisecond
 
-func (c *cli) wait(ctx context.Context, s *server, runs *fermata.Client, session string, timeout time.Duration) error {
+func (c *cli) wait(ctx context.Context, s *connect.Server, runs *fermata.Client, session string, timeout time.Duration) error {
 	run, err := runs.Get(ctx, session)
 	if err != nil {
 		return err

@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
-
-	"golang.org/x/term"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/follow"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/live"
 )
@@ -17,18 +16,18 @@ import (
 // watch shows the run to its end, or to where it rests and nobody can be asked,
 // and returns its exit status.
 func (r *runner) watch(ctx context.Context) (err error) {
-	if r.pieces, err = r.subscribe(ctx, r.server, r.live, r.run.Session); err != nil {
+	if r.pieces, err = r.Subscribe(ctx, r.server, r.live, r.run.Session); err != nil {
 		return err
 	}
 	defer r.pieces.Close()
-	if r.terminal && !r.json {
+	if r.terminal && !r.JSON {
 		return r.converse(ctx)
 	}
-	var to listener = jsonLines{r.cli, r.run, &render.ProgressOrder{}}
-	if !r.json {
+	var to follow.Listener = jsonLines{r.cli, r.run, &render.ProgressOrder{}}
+	if !r.JSON {
 		to = r.newPrinter()
 	}
-	o, err := r.next(ctx, to, func() until { return until{rest: true} })
+	o, err := r.next(ctx, to, func() follow.Until { return follow.Until{Rest: true} })
 	switch {
 	case err == nil:
 		return r.printEnd(ctx, r.runs, o, to)
@@ -41,25 +40,25 @@ func (r *runner) watch(ctx context.Context) (err error) {
 
 // newPrinter is a teller that has said which run it tells.
 func (r *runner) newPrinter() *render.Printer {
-	to := r.printer()
+	to := r.Printer()
 	to.Note("session %s · run %s", r.run.Session, r.run.ID)
 	return to
 }
 
 // next follows the run, and goes on with it here where that on which it was is gone.
-func (r *runner) next(ctx context.Context, to listener, u func() until) (*agent.Outcome, error) {
+func (r *runner) next(ctx context.Context, to follow.Listener, u func() follow.Until) (*agent.Outcome, error) {
 	for {
 		o, err := r.follow(ctx, to, u())
 		switch {
-		case err == nil, ctx.Err() != nil, errors.Is(err, errRunChanged), errors.Is(err, errAsked), errors.Is(err, console.ErrInterrupted):
+		case err == nil, ctx.Err() != nil, errors.Is(err, follow.ErrChanged), errors.Is(err, follow.ErrAsked), errors.Is(err, console.ErrInterrupted):
 			return o, err
 		case r.serverIsElsewhere() && isLost(err):
 			to.Note("the server of another fermata command, on which this run was, is gone: the run goes on here")
 			if err := r.moveServer(ctx); err != nil {
 				return nil, err
 			}
-		case errors.Is(err, errNoWorkerBegan):
-			return nil, r.noWorker(ctx, r.server, "; the run waits for it in session "+r.run.Session)
+		case errors.Is(err, follow.ErrNoWorker):
+			return nil, r.NoWorker(ctx, r.server, "; the run waits for it in session "+r.run.Session)
 		default:
 			return nil, lost(r.server, r.run.Session, err)
 		}
@@ -68,23 +67,23 @@ func (r *runner) next(ctx context.Context, to listener, u func() until) (*agent.
 
 // follow follows the run. If the worker that seemed to be there is not, and only
 // this user's agents can be on the server, one is started here.
-func (r *runner) follow(ctx context.Context, to listener, u until) (*agent.Outcome, error) {
-	taken := func() bool { return r.worker != nil || r.server.workerBegan(ctx, r.run) }
-	o, err := follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
-	if !errors.Is(err, errNoWorkerBegan) || r.file == nil || r.server.embedded == nil {
+func (r *runner) follow(ctx context.Context, to follow.Listener, u follow.Until) (*agent.Outcome, error) {
+	taken := func() bool { return r.worker != nil || r.server.WorkerBegan(ctx, r.run) }
+	o, err := follow.Follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
+	if !errors.Is(err, follow.ErrNoWorker) || r.file == nil || r.server.Embedded == nil {
 		return o, err
 	}
 	to.Note("no worker takes the run: the one that was there is gone, and one is started here")
 	if err := r.workHere(ctx); err != nil {
 		return nil, err
 	}
-	return follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
+	return follow.Follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
 }
 
 // serverIsElsewhere reports whether the server is in the process of another command that
 // this one can take the place of.
 func (r *runner) serverIsElsewhere() bool {
-	return r.server.embedded != nil && r.server.embedded.Shared() && r.file != nil
+	return r.server.Embedded != nil && r.server.Embedded.Shared() && r.file != nil
 }
 
 // moveServer goes on with the run on the server that has the data now: one that is
@@ -115,26 +114,26 @@ func isLost(err error) bool {
 }
 
 // lost says what an error means that ends the wait for a run.
-func lost(s *server, session string, err error) error {
+func lost(s *connect.Server, session string, err error) error {
 	if !isLost(err) {
 		return err
 	}
-	return agent.Errorf(agent.CodeUnreachable, "Temporal at %s does not answer any more: %w; the run is not lost: when the server is back, see fermata wait %s", s.addr, err, session)
+	return agent.Errorf(agent.CodeUnreachable, "Temporal at %s does not answer any more: %w; the run is not lost: when the server is back, see fermata wait %s", s.Addr, err, session)
 }
 
 // printEnd tells how a run ended, or on what it rests. runs may be nil for one that
 // has ended.
-func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outcome, to listener) error {
+func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outcome, to follow.Listener) error {
 	if teller, ok := to.(*render.Printer); ok {
 		teller.End(o)
 		switch {
 		case o.Suspension != nil:
 			c.printSuspended(ctx, runs, o)
 		case o.Handoff != nil:
-			c.print("%s", c.commandLine("handoff %s --md", o.Session))
+			c.Print("%s", c.CommandLine("handoff %s --md", o.Session))
 		}
 	} else {
-		c.line(o)
+		c.Line(o)
 	}
 	if o.Error != nil {
 		c.fail(o.Error)
@@ -143,15 +142,15 @@ func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outco
 }
 
 // interrupted says that the run is not lost, and how it goes on.
-func (r *runner) interrupted() { r.note("interrupted; %s", r.continuesText("the run")) }
+func (r *runner) interrupted() { r.Note("interrupted; %s", r.continuesText("the run")) }
 
 // continuesText says what becomes of a run that this process leaves.
 func (r *runner) continuesText(what string) string {
-	attach := r.commandLine("attach %s", r.run.Session)
+	attach := r.CommandLine("attach %s", r.run.Session)
 	switch {
 	case r.worker == nil:
 		return what + " goes on by itself: see " + attach
-	case r.server.inProcess():
+	case r.server.InProcess():
 		return what + " is not lost: fermata dev goes on with it, and " + attach + " then shows it"
 	}
 	return what + " is not lost: any worker with its agent goes on with it (fermata worker), and " + attach + " then shows it"
@@ -166,7 +165,7 @@ type jsonLines struct {
 }
 
 func (j jsonLines) Event(e agent.Event) {
-	j.cli.line(fermata.Event{Event: e, Session: j.run.Session, Run: j.run.ID})
+	j.cli.Line(fermata.Event{Event: e, Session: j.run.Session, Run: j.run.ID})
 	j.tell(j.remarks.Event(e))
 }
 
@@ -174,20 +173,10 @@ func (j jsonLines) Live(l live.Event) { j.tell(j.remarks.Live(l)) }
 
 func (j jsonLines) tell(list []live.Event) {
 	for _, l := range list {
-		j.cli.line(l)
+		j.cli.Line(l)
 	}
 }
 
 func (j jsonLines) Waiting() bool                   { return false }
 func (j jsonLines) Flush()                          {}
-func (j jsonLines) Note(format string, args ...any) { j.cli.note(format, args...) }
-
-// printer tells runs on standard output, with colours if that is a terminal.
-func (c *cli) printer() *render.Printer {
-	var o render.Options
-	if f, ok := c.out.to.(*os.File); ok && isTerminal(f) {
-		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-		o.Width, _, _ = term.GetSize(int(f.Fd()))
-	}
-	return render.New(colorOutput{c.out}, o)
-}
+func (j jsonLines) Note(format string, args ...any) { j.cli.Note(format, args...) }

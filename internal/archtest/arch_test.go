@@ -104,11 +104,11 @@ const (
 
 // source is one parsed file.
 type source struct {
-	path string // from the top of the tree
+	path   string // from the top of the tree
 	folder string // its folder
-	test bool
-	file *ast.File
-	fset *token.FileSet
+	test   bool
+	file   *ast.File
+	fset   *token.FileSet
 }
 
 func tree(t *testing.T) []source {
@@ -152,7 +152,7 @@ func row(folder string) (string, []string, bool) {
 	return "", nil, false
 }
 
-func TestEveryFolderIsARoom(t *testing.T) {
+func TestEveryFolderHasItsRow(t *testing.T) {
 	for _, s := range tree(t) {
 		if _, _, ok := row(s.folder); !ok {
 			t.Errorf("%s: %q is no package of ours: give it a row in internal/archtest and a reason in docs/decisions", s.path, s.folder)

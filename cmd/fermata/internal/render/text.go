@@ -132,3 +132,31 @@ func LeftOut(r agent.ToolsChange) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// Age is how long ago a time was, in one or two units.
+func Age(t time.Time) string {
+	switch d := time.Since(t); {
+	case t.IsZero():
+		return "-"
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours())/24)
+	}
+}
+
+// Clock is a time as lists show it.
+func Clock(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+// ShortRun is as much of a run's id as tells it from the session's others: its first
+// characters are the time at which it began.
+func ShortRun(run string) string { return run[:min(len(run), 13)] }

@@ -1,8 +1,0 @@
-//go:build !linux && !darwin
-
-package main
-
-import "errors"
-
-// statfs is how many bytes an ordinary user may still write in a folder; here nobody knows.
-func statfs(string) (int64, error) { return 0, errors.ErrUnsupported }

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/files"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
+)
+
+// policyFlag gives a command that works the flag --policy.
+func (c *cli) policyFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.host.Policy, "policy", "", "file that says who may send which verb to runs (default "+env.Policy+")")
+}
+
+// byFlag gives a command the flag --by.
+func (c *cli) byFlag(cmd *cobra.Command, by *string) {
+	cmd.Flags().StringVar(by, "by", "", "your name, which is recorded but not verified (default your login name)")
+}
+
+// byOr is who says something.
+func byOr(by string) string {
+	if by == "" {
+		return env.User()
+	}
+	return by
+}
+
+// tokenFlag gives a command the flag --token-file.
+func (c *cli) tokenFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "token-file", "", "file with the token that proves who you are (see fermata token; default "+env.Token+")")
+}
+
+// maxTokenFile bounds a file with a token, in bytes. A token has 2,048 at most.
+const maxTokenFile = 4 << 10
+
+// tokenOf is the token that a file has or, where none is named, the environment. It stands
+// in no flag: other users see those.
+func tokenOf(file string) (string, error) {
+	if file == "" {
+		return secret.Get(env.Token)
+	}
+	raw, err := files.Read(file, maxTokenFile)
+	if err != nil {
+		return "", agent.Errorf(agent.CodeInvalidInput, "the token can't be read: %w", err)
+	}
+	token := strings.TrimSpace(string(raw))
+	if token == "" {
+		return "", agent.Errorf(agent.CodeInvalidInput, "--token-file %s is empty: fermata token wrote nothing into it; see what it said", file)
+	}
+	return token, nil
+}
+
+// jsonFlag gives a command the flag --json.
+func (c *cli) jsonFlag(cmd *cobra.Command, help string) {
+	cmd.Flags().BoolVar(&c.JSON, "json", false, help)
+}
+
+// wants checks a command's arguments by number.
+func wants(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return fmt.Errorf("%s wants %s, and was given %s", cmd.CommandPath(), what, counted(len(args), "argument"))
+	}
+}
+
+func counted(n int, thing string) string {
+	switch n {
+	case 0:
+		return "none"
+	case 1:
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// days is a flag with a time that may be in days, as agents files and listings have it.
+type days struct{ to *time.Duration }
+
+// Set implements [pflag.Value].
+func (d days) Set(s string) error {
+	v := agent.Duration(0)
+	if err := v.UnmarshalText([]byte(strings.TrimSpace(s))); err != nil {
+		return err
+	}
+	if v < 0 {
+		return errors.New("it is negative")
+	}
+	*d.to = time.Duration(v)
+	return nil
+}
+
+// String implements [pflag.Value]: the default; nothing is none.
+func (d days) String() string {
+	if d.to == nil || *d.to == 0 {
+		return ""
+	}
+	return agent.Duration(*d.to).String()
+}
+
+// Type implements [pflag.Value].
+func (d days) Type() string { return "duration" }
+
+// olderFlag gives a command the flag --older.
+func olderFlag(flags *pflag.FlagSet, to *time.Duration, help string) {
+	flags.Var(days{to}, "older", help)
+}
+
+// agentsFile loads the agents file that is named, or the one in the working
+// directory; nil if none is named and none is there.
+func agentsFile(ctx context.Context, path string) (*agentsfile.File, error) {
+	if path == "" {
+		path = agentsfile.DefaultName
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+	}
+	return agentsfile.Load(ctx, path)
+}
+
+// noAgents says what to write where there is no agents file.
+func noAgents() error {
+	return agent.Errorf(agent.CodeInvalidInput, "there is no agents file: write %s, such as \"agents: {reviewer: {model: anthropic/claude-sonnet-5, instructions: You review code., tools: [fs_read, fs_grep]}}\", or name one with --agents", agentsfile.DefaultName)
+}
+
+// textOf is a text that was given as an argument, or that standard input has.
+func (c *cli) textOf(text, what string) (string, error) {
+	if text == "-" {
+		all, err := io.ReadAll(io.LimitReader(c.in, agent.MaxPayload+1))
+		if err != nil {
+			return "", agent.Errorf(agent.CodeInvalidInput, "reading %s from standard input: %w", what, err)
+		}
+		text = string(all)
+	}
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "", agent.Errorf(agent.CodeInvalidInput, "%s is blank; say what to do", what)
+	case len(text) > agent.MaxPayload:
+		return "", agent.Errorf(agent.CodeTooLarge, "%s has more than %d bytes", what, agent.MaxPayload)
+	}
+	return text, nil
+}

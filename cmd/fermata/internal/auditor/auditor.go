@@ -1,0 +1,177 @@
+package auditor
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/audit"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
+	"github.com/fermata-agents/fermata/observe"
+)
+
+// Record adds to the audit that the environment names. The zero value opens it when there
+// is something to add.
+type Record struct{ w *audit.Writer }
+
+// open returns the audit; nil if none is named.
+func (a *Record) open() (*audit.Writer, error) {
+	if a.w != nil {
+		return a.w, nil
+	}
+	path, key, err := env.AuditPlace()
+	if path == "" || err != nil {
+		return nil, err
+	}
+	a.w, err = audit.Open(path, key, version.Program())
+	return a.w, err
+}
+
+// Close ends this process's part of the audit, if it has one.
+func (a *Record) Close() error {
+	if a.w == nil {
+		return nil
+	}
+	return a.w.Close()
+}
+
+// Key records that a key is about to be used. A use that can't be recorded is refused.
+func (a *Record) Key(e audit.Entry) error {
+	w, err := a.open()
+	if w == nil || err != nil {
+		return err
+	}
+	e.Kind, e.By = audit.KindKey, env.User()
+	return w.Append(e)
+}
+
+// ForWorker is what a worker for an agents file records with, nil for no audit. It begins with
+// what agents the worker has: their names, and the digest of the file with their rules.
+func (a *Record) ForWorker(f *agentsfile.File, log *slog.Logger) (observe.Auditor, error) {
+	w, err := a.open()
+	if w == nil || err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(f.Path)
+	if err != nil {
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the agents file can't be read: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	var names []string
+	for _, def := range f.Agents {
+		names = append(names, def.Name)
+	}
+	return &auditor{w: w, log: log}, w.Append(audit.Entry{Kind: audit.KindPolicy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
+}
+
+// auditor records what runs are told, and what becomes of what they ask.
+type auditor struct {
+	w   *audit.Writer
+	log *slog.Logger
+
+	mu  sync.Mutex
+	bad bool // the last entry was not written
+}
+
+// add adds an entry. It logs when entries can't be written any more, and when they can again:
+// meanwhile every verb is refused, and each run is tried again and again.
+func (a *auditor) add(e audit.Entry) error {
+	err := a.w.Append(e)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err != nil && !a.bad:
+		a.log.Error("the audit can't be written: verbs are refused, and runs wait", "error", err, "todo", AuditRemedy)
+	case err == nil && a.bad:
+		a.log.Warn("the audit is written again")
+	}
+	a.bad = err != nil
+	return err
+}
+
+// Command implements [observe.Auditor].
+func (a *auditor) Command(t observe.RunCommand) error {
+	var said struct {
+		ID, By, Request, Digest string
+		Answers                 []struct{ Request string }
+	}
+	_ = json.Unmarshal(t.Data, &said) // what can't be read is refused
+	e := audit.Entry{
+		Kind: audit.KindVerb, What: string(t.Verb), Session: t.Session, Run: t.Run, Agent: t.Agent, ID: said.ID, By: said.By,
+		Request: said.Request, Digest: said.Digest, Principal: strings.Join(t.Principals, ","), Outcome: "accepted",
+	}
+	for i, one := range said.Answers {
+		if i > 0 {
+			e.Request += ","
+		}
+		e.Request += one.Request
+	}
+	if e.ID == "" {
+		e.ID = t.ID
+	}
+	switch {
+	case t.Refused != nil:
+		e.Outcome, e.Code = "refused", agent.CodeOf(t.Refused)
+	case t.Signal:
+		e.Outcome = "signalled"
+	}
+	return a.add(e)
+}
+
+// Event implements [observe.Auditor].
+func (a *auditor) Event(s observe.RunEvent) error {
+	e := audit.Entry{Kind: audit.KindEvent, Event: string(s.Event.Type), Session: s.Session, Run: s.Run, Agent: s.Agent, Seq: s.Event.Seq}
+	switch at := s.Event; at.Type {
+	case agent.EventRunStarted, agent.EventForked, agent.EventLimitExtended:
+		e.Outcome = string(at.Extended)
+	case agent.EventToolsChanged:
+		if r := at.ToolsChange; r != nil {
+			e.What, e.Tool = r.Source, strings.Join(r.Left, ",")
+		}
+	case agent.EventRunCompleted, agent.EventRunFailed, agent.EventRunCancelled, agent.EventRunStopped:
+		if at.Outcome != nil && at.Outcome.Error != nil {
+			e.Code = at.Outcome.Error.Code
+		}
+	case agent.EventHoldAdded, agent.EventHoldRemoved:
+		if at.Hold != nil {
+			e.What, e.By = string(at.Hold.Verb), at.Hold.By
+		}
+	case agent.EventRunResumed:
+		if at.Resumed != nil {
+			e.Outcome, e.By = string(at.Resumed.Cause), at.Resumed.By
+		}
+	case agent.EventRequestOpened:
+		if q := at.Request; q != nil {
+			e.Request, e.What, e.Digest, e.Principal = q.ID, string(q.Type), q.Digest, strings.Join(q.Approvers, ",")
+			if q.Call != nil {
+				e.Tool = q.Call.Tool
+			}
+		}
+	case agent.EventRequestAnswered, agent.EventRequestExpired, agent.EventRequestForwarded:
+		if at.Answer != nil {
+			e.Request, e.Outcome, e.By, e.Principal = at.Answer.Request, at.Answer.Decision, at.Answer.By, at.Answer.Approver
+		}
+	case agent.EventCallApproved, agent.EventCallRejected:
+		if at.Call != nil {
+			e.Tool, e.ID = at.Call.Tool, at.Call.Call
+		}
+	case agent.EventVerbRefused:
+		if r := at.Refusal; r != nil && r.Error != nil {
+			e.What, e.Code = r.Verb, r.Error.Code
+		}
+	default:
+		return nil
+	}
+	return a.add(e)
+}
+
+// AuditRemedy is what to do about an audit that can't be written.
+const AuditRemedy = "let the worker's user write the file, its lock and its folder, or name another file in " + env.Audit

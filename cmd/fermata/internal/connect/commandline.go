@@ -1,0 +1,50 @@
+package connect
+
+import (
+	"fmt"
+	"strings"
+)
+
+// CommandLine is a command for the same server, task queue and store as this one.
+func (c *Connector) CommandLine(format string, args ...any) string {
+	line := "fermata " + fmt.Sprintf(format, args...)
+	for _, g := range []struct{ flag, value string }{
+		{"--address", c.Address}, {"--namespace", c.Namespace}, {"--profile", c.Profile}, {"--task-queue", c.TaskQueue}, {"--data", c.Data}, {"--store", FolderOf(c.Store)},
+	} {
+		if g.value != "" {
+			line += " " + g.flag + " " + ShellWord(g.value)
+		}
+	}
+	return line
+}
+
+// TemporalLine is a line of the temporal command for the server that is meant.
+func (c *Connector) TemporalLine(s *Server, line string) string {
+	line = "temporal " + line
+	if c.Address != "" || s.Embedded != nil {
+		line += " --address " + ShellWord(s.Addr)
+	}
+	if c.Profile != "" {
+		line += " --profile " + ShellWord(c.Profile)
+	}
+	return line
+}
+
+// FolderOf is a store's folder; empty for a URL, which may have a password in it.
+func FolderOf(store string) string {
+	if strings.Contains(store, "://") {
+		return ""
+	}
+	return store
+}
+
+// ShellWord quotes what a shell would take apart.
+func ShellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:/@%+=,-", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,233 @@
+package connect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/logging"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
+	"github.com/fermata-agents/fermata/live"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// DefaultAddress is where Temporal usually listens. Tests have another: on a
+// machine where many things are tried, something may listen there.
+var DefaultAddress = "127.0.0.1:7233"
+
+const (
+	DefaultNamespace = "default"
+
+	// DialPatience bounds the wait for a server that was named: one that is just
+	// starting is waited for, and nobody waits long for one that is not there.
+	DialPatience = 4 * time.Second
+	// probePatience bounds the look for a server that nobody named, on loopback.
+	probePatience = 300 * time.Millisecond
+)
+
+// Flags say which server, task queue and store are meant. The zero value means what the
+// environment names, or else what is in the data directory.
+type Flags struct {
+	// Address is the Temporal server's HOST:PORT.
+	Address string
+	// Namespace is the Temporal namespace; empty for "default".
+	Namespace string
+	// Profile is one of temporal.toml.
+	Profile string
+	// TaskQueue is that of the runs; empty for "fermata".
+	TaskQueue string
+	// Data is the data directory of the embedded server and the store; empty for the user's own.
+	Data string
+	// Store is a folder or the URL of a database or a bucket; empty for a folder in the data
+	// directory.
+	Store string
+	// StoreShared means that every worker sees the store's folder, on whatever machine.
+	StoreShared bool
+}
+
+// Connector finds the server of one invocation and opens its store, once each.
+type Connector struct {
+	Flags
+	// Log is where clients and the embedded server log.
+	Log *logging.Log
+	// Notify tells a person something beside the output.
+	Notify func(format string, args ...any)
+	// Meters count what clients do; nil counts nothing.
+	Meters *sdkmetric.MeterProvider
+
+	openedStore openedStore
+	storeErr    error // why there is no store; nil if there is one, or nobody has looked
+	brokerConn  brokerConn
+	local       *loopback.Client // reaches the endpoint of another process
+}
+
+// Close ends the connections to the store and to those who hear live events.
+func (c *Connector) Close() {
+	if c.local != nil {
+		c.local.Close()
+	}
+	c.brokerConn.close()
+	c.openedStore.close()
+}
+
+// StoreError is why there is no store; nil if there is one, or nobody has looked.
+func (c *Connector) StoreError() error { return c.storeErr }
+
+// Holds spread holds over the broker; nil without one.
+func (c *Connector) Holds() live.Holds {
+	if c.brokerConn.holds == nil {
+		return nil
+	}
+	return c.brokerConn.holds
+}
+
+// Find finds the server that the user means: the one that is named, that of the
+// data directory, or, unless that directory is named, one that listens where Temporal
+// usually does.
+func (c *Connector) Find(ctx context.Context) (*Server, error) {
+	s, err := c.Look(ctx)
+	if err == nil && s == nil {
+		dir, _ := c.DataDir() // looked at already
+		if c.Data != "" {
+			return nil, agent.Errorf(agent.CodeUnreachable, "no Temporal server is named, and none runs in the data directory %s: start one with fermata dev --data %s, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, ShellWord(c.Data))
+		}
+		err = agent.Errorf(agent.CodeUnreachable, "no Temporal server is named, none runs in the data directory %s and none listens at %s: start one with fermata dev, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, DefaultAddress)
+	}
+	return s, err
+}
+
+// FindOrStart is find, and starts the embedded server if there is none.
+func (c *Connector) FindOrStart(ctx context.Context) (*Server, error) {
+	s, err := c.Look(ctx)
+	if err != nil || s != nil {
+		return s, err
+	}
+	dir, err := c.DataDir()
+	if err != nil {
+		return nil, err
+	}
+	o, _, err := c.clientOptions()
+	if err != nil {
+		return nil, err
+	}
+	s, err = c.embed(ctx, dir, o, true)
+	return c.noteServer(s), err
+}
+
+// noteServer says which server a command speaks to: an empty list is then never
+// a wrong one.
+func (c *Connector) noteServer(s *Server) *Server {
+	switch {
+	case s == nil:
+	case s.InProcess():
+		c.Notify("temporal %s, namespace %s (embedded in this process, data in %s)", s.Addr, s.Namespace, s.Data)
+	case s.unnamed:
+		c.Notify("temporal %s, namespace %s (it listens where Temporal usually does; nobody named it)", s.Addr, s.Namespace)
+	default:
+		c.Notify("temporal %s, namespace %s", s.Addr, s.Namespace)
+	}
+	return s
+}
+
+// Look is find; it returns nil where there is no server and none was named.
+func (c *Connector) Look(ctx context.Context) (*Server, error) {
+	o, named, err := c.clientOptions()
+	if err != nil {
+		return nil, err
+	}
+	if named {
+		s, err := c.dial(ctx, o)
+		return c.noteServer(s), err
+	}
+	dir, err := c.DataDir()
+	if err != nil {
+		return nil, err
+	}
+	if hasServer(dir) {
+		if s, err := c.embed(ctx, dir, o, false); err != nil || s != nil {
+			return c.noteServer(s), err
+		}
+	}
+	// Who names a directory means its server, and no other one.
+	if c.Data != "" || !listens(DefaultAddress) {
+		return nil, nil
+	}
+	s, err := c.dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s.unnamed = true
+	return c.noteServer(s), nil
+}
+
+// Queue is the task queue of the runs.
+func (c *Connector) Queue() string { return cmp.Or(c.TaskQueue, signals.TaskQueue) }
+
+// Client is the client of runs on a server. Without a store it is one as well: what needs
+// none goes on, and what does fails with the reason.
+func (c *Connector) Client(ctx context.Context, s *Server) (*fermata.Client, error) {
+	c.storeErr = c.CheckLostStore(ctx, s)
+	transcripts, err := c.nameStore(ctx)
+	if err != nil && c.storeErr == nil {
+		return nil, err
+	}
+	o := &fermata.Options{TaskQueue: c.Queue()}
+	if c.storeErr == nil {
+		o.Store = transcripts
+		c.warnFull(StoreFolders(transcripts)...)
+	} else {
+		c.Notify("fermata: warning: %v", c.storeErr)
+	}
+	if far, err := c.LiveEnds(s); err != nil {
+		return nil, err
+	} else if far != nil {
+		o.Live = far
+	}
+	if c.storeErr == nil {
+		if err := c.CheckStore(ctx, s, transcripts); errors.Is(err, agent.CodeNotSetUp) {
+			c.Notify("fermata: warning: %v", err)
+		}
+	}
+	return fermata.New(s.Client, o), nil
+}
+
+// WithQueueHint adds to an error, which says that a part of a session is not available, that
+// the session is of another task queue, if it is: the workers there may have another store.
+func (c *Connector) WithQueueHint(ctx context.Context, s *Server, session string, err error) error {
+	if !slices.Contains([]agent.Code{agent.CodeNotFound, agent.CodeChunkMissing, agent.CodeNoWorker, agent.CodeTimeout}, agent.CodeOf(err)) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	d, lost := s.DescribeWorkflowExecution(ctx, session, "")
+	queue := d.GetWorkflowExecutionInfo().GetTaskQueue()
+	if lost != nil || queue == c.Queue() {
+		return err
+	}
+	where := ""
+	if recorded, lost := signals.ReadStore(ctx, s.Client, queue); lost == nil {
+		where = ", whose store is in " + recorded.Place
+	}
+	return agent.Errorf(agent.CodeOf(err), "%w; session %s is of the task queue %s%s: name them with --task-queue and --store", err, session, queue, where)
+}
+
+// WithServer gives a command the server that is meant, and what speaks to runs on it.
+func (c *Connector) WithServer(ctx context.Context, do func(*Server, *fermata.Client) error) error {
+	s, err := c.Find(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	runs, err := c.Client(ctx, s)
+	if err != nil {
+		return fmt.Errorf("opening the store: %w", err)
+	}
+	return do(s, runs)
+}

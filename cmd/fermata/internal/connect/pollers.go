@@ -1,0 +1,121 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+// staleAfter is longer than any poll takes: a poller that was not seen for so
+// long is gone. The server remembers pollers for five minutes.
+const staleAfter = 75 * time.Second
+
+// Pollers lists the workers that wait at the task queue for runs. One that was
+// killed is among them for a while.
+func (c *Connector) Pollers(ctx context.Context, s *Server) ([]string, error) {
+	d, err := s.DescribeTaskQueue(ctx, c.Queue(), enums.TASK_QUEUE_TYPE_WORKFLOW)
+	if err != nil {
+		return nil, fmt.Errorf("looking for workers at the task queue %s: %w", c.Queue(), durable.FromRPC(err))
+	}
+	gone := c.stoppedWorkers(ctx, s)
+	var names []string
+	for _, p := range d.GetPollers() {
+		if time.Since(p.GetLastAccessTime().AsTime()) < staleAfter && !gone[p.GetIdentity()] {
+			names = append(names, strings.TrimSuffix(p.GetIdentity(), "@"))
+		}
+	}
+	return names, nil
+}
+
+// pollPatience is how long a worker that was started may take to poll.
+const pollPatience = 10 * time.Second
+
+// AwaitPolling waits until a worker of this process waits at the task queue: who comes later
+// finds it.
+func (c *Connector) AwaitPolling(ctx context.Context, s *Server) error {
+	ctx, cancel := context.WithTimeout(ctx, pollPatience)
+	defer cancel()
+	for {
+		names, err := c.Pollers(ctx, s)
+		switch {
+		case len(names) > 0:
+			return nil
+		case err != nil && ctx.Err() == nil && !errors.Is(err, agent.CodeTimeout): // gRPC may know first that the time is over
+			return err
+		}
+		if !await.Pause(ctx, ProbeInterval) {
+			return agent.Errorf(agent.CodeNoWorker, "the worker was started, and the server does not see it at the task queue %s after %s", c.Queue(), pollPatience)
+		}
+	}
+}
+
+// ProbeInterval is the pause between two looks at a server that is on this machine.
+const ProbeInterval = 20 * time.Millisecond
+
+// stoppedWorkers are those that have said that they stop: the server counts them
+// among the pollers for minutes. A server that keeps no list of workers knows none.
+func (c *Connector) stoppedWorkers(ctx context.Context, s *Server) map[string]bool {
+	list, err := s.WorkflowService().ListWorkers(ctx, &workflowservice.ListWorkersRequest{
+		Namespace: s.Namespace, Query: "TaskQueue = " + Quote(c.Queue()),
+	})
+	if err != nil {
+		return nil
+	}
+	gone := map[string]bool{}
+	for _, w := range list.GetWorkers() {
+		stops := w.GetStatus() == enums.WORKER_STATUS_SHUTTING_DOWN || w.GetStatus() == enums.WORKER_STATUS_SHUTDOWN
+		before, known := gone[w.GetWorkerIdentity()]
+		gone[w.GetWorkerIdentity()] = stops && (before || !known)
+	}
+	return gone
+}
+
+// Quote is a string in Temporal's list filter language.
+func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// WorkerBegan reports whether some worker has begun with a run; true where that can't be known.
+func (s *Server) WorkerBegan(ctx context.Context, run *fermata.Run) bool {
+	d, err := s.DescribeWorkflowExecution(ctx, run.Session, run.ID)
+	const started = 2 // the start, and the task that waits for a worker
+	info := d.GetWorkflowExecutionInfo()
+	return err != nil || info.GetHistoryLength() > started || info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+}
+
+// RetryUntilWorker asks a run again while no worker is there, until the context ends: one that was
+// just started needs a moment until it polls. What is asked must be safe to say twice: the
+// server takes nothing for a run that it knows no worker for.
+func RetryUntilWorker[T any](ctx context.Context, c *Connector, ask func() (T, error)) (T, error) {
+	for told := false; ; told = true {
+		answer, err := ask()
+		if !errors.Is(err, agent.CodeNoWorker) {
+			return answer, err
+		}
+		if !told {
+			c.Notify("no worker polls the task queue %s yet: waiting for one", c.Queue())
+		}
+		if !await.Pause(ctx, workerInterval) {
+			return answer, err
+		}
+	}
+}
+
+// workerInterval is the pause between two looks for a worker that has just been started.
+const workerInterval = 200 * time.Millisecond
+
+// NoWorker says that nobody works on the task queue, and what to do.
+func (c *Connector) NoWorker(ctx context.Context, s *Server, more string) error {
+	if why, do := c.WhyUnrouted(ctx, s); why != "" {
+		return agent.Errorf(agent.CodeNoWorker, "%s: %s%s", why, do, more)
+	}
+	return agent.Errorf(agent.CodeNoWorker, "no worker polls the task queue %s at %s, namespace %s: start one with fermata worker --agents FILE%s", c.Queue(), s.Addr, s.Namespace, more)
+}

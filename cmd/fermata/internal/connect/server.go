@@ -1,0 +1,174 @@
+package connect
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/disk"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
+	"github.com/fermata-agents/fermata/devserver"
+)
+
+// Server is the Temporal server that a command speaks to.
+type Server struct {
+	client.Client
+	Addr, Namespace string
+	// Embedded is set where the server is, or was found as, that of the data directory.
+	Embedded *devserver.Server
+	// Data is where a server in this process keeps its data.
+	Data string
+	// live is the endpoint of live events, where the server lives in this process.
+	live *loopback.Server
+	// unnamed tells that nobody named the server: it listens where Temporal usually does.
+	unnamed bool
+}
+
+// InProcess reports whether the server lives in this process and ends with it.
+func (s *Server) InProcess() bool { return s.Embedded != nil && !s.Embedded.Shared() }
+
+// Close ends what belongs to this process.
+func (s *Server) Close() {
+	s.Client.Close()
+	if s.live != nil {
+		s.live.Close()
+	}
+	if s.Embedded != nil {
+		s.Embedded.Stop()
+	}
+}
+
+// dial connects to a server that is there already.
+func (c *Connector) dial(ctx context.Context, o client.Options) (*Server, error) {
+	patient, cancel := context.WithTimeout(ctx, DialPatience)
+	defer cancel()
+	sdk, err := client.DialContext(patient, o)
+	if err != nil {
+		return nil, dialFailed(ctx, o, err)
+	}
+	return &Server{Client: sdk, Addr: o.HostPort, Namespace: o.Namespace}, nil
+}
+
+// embed starts the embedded server of a data directory, or finds the one that
+// runs. Without start it returns nil where none runs.
+func (c *Connector) embed(ctx context.Context, dir string, o client.Options, start bool) (*Server, error) {
+	c.warnFull(disk.Folder{What: dataFolder, Path: dir}) // before the server keeps us waiting
+	options := &devserver.Options{DataDir: dir, Logger: c.Log.Server()}
+	if start {
+		// A namespace is only made by those who start something in it.
+		options.Namespace = o.Namespace
+	}
+	d, err := StartServer(ctx, options)
+	if err != nil {
+		return nil, agent.Errorf(agent.CodeUnreachable, "%w", err)
+	}
+	if !start && !d.Shared() {
+		d.Stop() // the one that ran has just stopped
+		return nil, nil
+	}
+	sdk, err := d.Dial(ctx, client.Options{Namespace: o.Namespace, Logger: o.Logger, MetricsHandler: o.MetricsHandler, ConnectionOptions: client.ConnectionOptions{DialOptions: o.ConnectionOptions.DialOptions}})
+	if err != nil {
+		d.Stop()
+		return nil, agent.Errorf(agent.CodeUnreachable, "%w", err)
+	}
+	s := &Server{Client: sdk, Addr: d.Addr(), Namespace: o.Namespace, Embedded: d, Data: dir}
+	c.openLiveEndpoint(s, dir)
+	return s, nil
+}
+
+// listens reports whether something on this machine takes connections there.
+func listens(addr string) bool {
+	conn, err := net.DialTimeout("tcp", addr, probePatience)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// StartServer starts the embedded server. Tests have another, which can be held up.
+var StartServer = StartEmbedded
+
+// StartEmbedded starts the embedded server. It would read this variable too, trace itself
+// by it, and refuse to start where it does not know what it says.
+func StartEmbedded(ctx context.Context, o *devserver.Options) (*devserver.Server, error) {
+	if err := os.Unsetenv("OTEL_TRACES_EXPORTER"); err != nil {
+		return nil, err
+	}
+	return devserver.Start(ctx, o)
+}
+
+// StartDemo starts a server with data of its own, or in memory where another
+// demo has that data at the moment; data is then empty.
+func (c *Connector) StartDemo(ctx context.Context) (s *Server, data string, err error) {
+	base, err := c.DataDir()
+	if err != nil {
+		return nil, "", err
+	}
+	data = filepath.Join(base, "demo")
+	d, err := StartServer(ctx, &devserver.Options{DataDir: data, Logger: c.Log.Server()})
+	if err == nil && d.Shared() {
+		data = ""
+		d, err = StartServer(ctx, &devserver.Options{InMemory: true, Logger: c.Log.Server()})
+	}
+	if err != nil {
+		return nil, "", agent.Errorf(agent.CodeUnreachable, "the embedded server does not start: %w", err)
+	}
+	sdk, err := d.Dial(ctx, client.Options{Logger: c.Log.SDK()})
+	if err != nil {
+		d.Stop()
+		return nil, "", agent.Errorf(agent.CodeUnreachable, "%w", err)
+	}
+	return c.noteServer(&Server{Client: sdk, Addr: d.Addr(), Namespace: d.Namespace(), Embedded: d, Data: cmp.Or(data, "memory")}), data, nil
+}
+
+// StartDev starts the embedded server of the data directory; it is nobody else's.
+func (c *Connector) StartDev(ctx context.Context, addr string) (*Server, error) {
+	dir, err := c.DataDir()
+	if err != nil {
+		return nil, err
+	}
+	c.warnFull(disk.Folder{What: dataFolder, Path: dir})
+	if addr == "" && Free(DefaultAddress) {
+		addr = DefaultAddress
+	}
+	namespace := c.Namespace
+	if namespace == "" {
+		namespace = DefaultNamespace
+	}
+	d, err := StartServer(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.Log.Server(), Closed: true})
+	if err != nil {
+		return nil, agent.Errorf(agent.CodeUnreachable, "the embedded server does not start: %w", err)
+	}
+	if d.Shared() {
+		return nil, agent.Errorf(agent.CodeBusy, "the data directory %s is served at %s already, by another fermata: use that one (fermata run, fermata worker), stop it, or name another --data", dir, d.Addr())
+	}
+	o := client.Options{Logger: c.Log.SDK()}
+	if err := c.prepare(&o); err != nil {
+		d.Stop()
+		return nil, err
+	}
+	sdk, err := d.Dial(ctx, o)
+	if err != nil {
+		d.Stop()
+		return nil, agent.Errorf(agent.CodeUnreachable, "%w", err)
+	}
+	s := &Server{Client: sdk, Addr: d.Addr(), Namespace: namespace, Embedded: d}
+	c.openLiveEndpoint(s, dir)
+	return s, nil
+}
+
+// Free reports whether nobody listens at an address of this machine.
+func Free(addr string) bool {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return false
+	}
+	l.Close()
+	return true
+}

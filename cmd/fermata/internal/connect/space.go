@@ -1,0 +1,38 @@
+package connect
+
+import (
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/disk"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// dataFolder is what the data directory of the embedded server is called.
+const dataFolder = "data directory"
+
+// Folders are those of a command and its server; s is nil where none answers.
+func (c *Connector) Folders(s *Server) (list []disk.Folder) {
+	dir, err := c.DataDir()
+	if err == nil && (s == nil && hasServer(dir) || s != nil && s.Embedded != nil) {
+		list = append(list, disk.Folder{What: dataFolder, Path: dir})
+	}
+	return append(list, StoreFolders(c.openedStore.Encrypted)...)
+}
+
+// StoreFolders is the folder of a store that has one.
+func StoreFolders(s *store.Encrypted) []disk.Folder {
+	if s == nil {
+		return nil
+	}
+	if d, ok := s.Inner().(*store.Dir); ok {
+		return []disk.Folder{{What: "store", Path: d.Root()}}
+	}
+	return nil
+}
+
+// warnFull warns of disks that are full: what a command meets then is a deadline.
+func (c *Connector) warnFull(all ...disk.Folder) {
+	for _, f := range all {
+		if err := f.CheckSpace(); err != nil {
+			c.Notify("fermata: warning: %v", err)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package disk
+
+import "github.com/fermata-agents/fermata/agent"
+
+// low is how many bytes must be free where the store and the embedded server write.
+// With less SQLite answers nothing, and callers only meet their deadline.
+const low = 1 << 20
+
+// Free returns how many bytes an ordinary user may still write in a folder. Tests have
+// another: it believes in marks.
+var Free = Measure
+
+// Measure asks the system what is free; it is [Free] outside of tests.
+func Measure(dir string) (int64, error) { return statfs(dir) }
+
+// Folder is one that the server or the store writes to on this machine.
+type Folder struct {
+	// What is what lies there: "store" or "data directory".
+	What string
+	Path string
+}
+
+// CheckSpace returns [agent.CodeStoreUnavailable] if the disk of the folder is full. What can't be
+// known is no fault: the writes tell.
+func (f Folder) CheckSpace() error {
+	free, err := Free(f.Path)
+	if err != nil || free >= low {
+		return nil
+	}
+	return agent.Errorf(agent.CodeStoreUnavailable, "the disk of the %s %s is full, it has %d bytes left: make room, and what waits goes on by itself", f.What, f.Path, free)
+}

@@ -1,0 +1,18 @@
+//go:build linux || darwin
+
+package disk
+
+import (
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+// statfs is how many bytes an ordinary user may still write in a folder.
+func statfs(dir string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return int64(min(s.Bavail*uint64(s.Bsize), math.MaxInt64)), nil
+}

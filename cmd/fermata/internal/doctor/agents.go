@@ -1,0 +1,145 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+)
+
+func (d *examination) checkAgents() {
+	if d.file == nil {
+		d.found("agents", Skipped, "there is no "+agentsfile.DefaultName+" here, and no --agents", "")
+		d.checkKernel()
+		return
+	}
+	for _, def := range d.file.Agents {
+		if cold := d.file.ModelsWithoutTemperature(def); len(cold) > 0 {
+			d.found("agent", Warning, fmt.Sprintf("the temperature of %s is not sent to %s: a model that takes none, or none while it thinks", def.Name, strings.Join(cold, ", ")), "leave temperature out, or name another model")
+		}
+		if d.file.Priced(def.Model) {
+			text := fmt.Sprintf("%s with %s", def.Name, def.Model)
+			if ways := d.file.ModelSettings(def.Model); ways != "" {
+				text += ": " + ways
+			}
+			d.found("agent", OK, text, "")
+			continue
+		}
+		d.found("agent", Warning, fmt.Sprintf("%s with %s, whose price is not known: costs are shown as nothing", def.Name, def.Model),
+			"name the model under models, with price: {input: …, output: …} for a million tokens")
+	}
+	d.checkApprovers()
+	d.checkPolicy()
+	for _, p := range d.file.PriceTables() {
+		d.found("prices", OK, fmt.Sprintf("of %s, as of %s; name a model under models with a price that is newer", p.Provider, p.AsOf), "")
+	}
+	for _, k := range d.file.Keys() {
+		who := strings.Join(k.Agents, ", ")
+		if k.Set {
+			d.found("key", OK, fmt.Sprintf("%s is set, for %s", k.Env, who), "")
+			continue
+		}
+		d.failed("key", agent.Errorf(agent.CodeProviderAuth, "%s is not set: runs of %s fail", k.Env, who), "export "+k.Env+"=…")
+	}
+	for _, p := range d.file.Programs() { // those that agents use are asked below
+		if p.Err == nil {
+			d.found("mcp", Skipped, fmt.Sprintf("%s: %s is there, and no agent uses it", p.Server, p.Command), "")
+			continue
+		}
+		d.found("mcp", Warning, fmt.Sprintf("%s: the command %s can't be started, and no agent uses it: %v", p.Server, p.Command, p.Err), installIt)
+	}
+	d.checkSandbox()
+}
+
+// checkModels signs in to the clouds of models, and asks the servers of those that have a
+// base_url.
+func (d *examination) checkModels(ctx context.Context) {
+	if d.file == nil {
+		return
+	}
+	for _, s := range d.file.AskClouds(ctx) {
+		if s.Err != nil {
+			d.failed("model", s.Err, "")
+			continue
+		}
+		d.found("model", OK, fmt.Sprintf("%s: the worker can sign in from here", s.Name), "")
+	}
+	for _, s := range d.file.AskModels(ctx) {
+		switch {
+		case agent.CodeOf(s.Err) == agent.CodeProviderAuth:
+			d.failed("model", s.Err, "set the variable of api_key_env in models."+s.Name+" to a key that the server knows")
+		case s.Err != nil:
+			d.failed("model", s.Err, "start the server, or correct base_url of models."+s.Name)
+		case s.Missing:
+			d.found("model", Warning, fmt.Sprintf("%s: %s lists %d models, and this one is not among them", s.Name, s.URL, s.Listed), "correct model of models."+s.Name+", unless the server takes other names too")
+		case s.Listed > 0:
+			d.found("model", OK, fmt.Sprintf("%s: %s lists it, among %d models", s.Name, s.URL, s.Listed), "")
+		default:
+			d.found("model", OK, fmt.Sprintf("%s: %s answers", s.Name, s.URL), "")
+		}
+	}
+}
+
+// installIt is what to do about a program that is not there.
+const installIt = "install it, or name it with its path"
+
+// checkServers asks the MCP servers that agents use for their tools.
+func (d *examination) checkServers(ctx context.Context) {
+	if d.file == nil {
+		return
+	}
+	for _, s := range d.file.AskServers(ctx) {
+		switch {
+		case s.SignIn:
+			d.found("mcp", OK, fmt.Sprintf("%s answers, and lists its tools to who has signed in: runs ask for that", s.Name), "")
+		case s.Err == nil:
+			text := fmt.Sprintf("%s lists %d tools", s.Name, s.Tools)
+			if s.Confinement != "" {
+				text += "; " + s.Confinement
+			}
+			d.found("mcp", OK, text, "")
+		case s.Optional:
+			d.found("mcp", Warning, s.Err.Error()+"; runs begin without its tools", "")
+		case s.Gone:
+			d.failed("mcp", s.Err, installIt)
+		default:
+			d.failed("mcp", agent.Errorf(agent.CodeToolFailed, "%w", s.Err), "correct it, or mark it optional: true if runs can do without")
+		}
+		d.checkPins(s)
+	}
+}
+
+// checkPins says which tools of a server runs go without.
+func (d *examination) checkPins(s agentsfile.ServerState) {
+	l := d.file.Lock()
+	switch {
+	case s.Err != nil || s.SignIn:
+		return
+	case l == nil || !d.file.Pinned(s.Name):
+		d.found("lock", OK, s.Name+" is not pinned: its tools are taken as they are each time", "")
+		return
+	}
+	changes, was, err := l.Compare(s.Name, s.Listed, &s.Instructions)
+	switch {
+	case err != nil:
+		d.failed("lock", err, "")
+	case !was:
+		if err := l.CheckWrite(); err != nil {
+			d.failed("lock", err, "")
+			return
+		}
+		d.found("lock", OK, fmt.Sprintf("%s is pinned in %s when it is first used", s.Name, filepath.Base(l.Path())), "")
+	case len(changes) == 0:
+		d.found("lock", OK, s.Name+" is as it was accepted", "")
+	default:
+		var names []string
+		for _, c := range changes {
+			names = append(names, untrusted.Name(c.Name))
+		}
+		d.found("lock", Warning, fmt.Sprintf("%s is not as it was accepted, and runs go without %s", s.Name, strings.Join(names, ", ")), "look at it with fermata lock, then fermata lock --accept "+s.Name)
+	}
+}

@@ -1,0 +1,68 @@
+package env
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
+)
+
+// ours begins the names of this program's variables.
+const ours = "FERMATA_"
+
+// variables are all variables of this program, and secrets are those that may be in a file,
+// which the name with [secret.FileSuffix] names.
+var (
+	secrets = []string{
+		Store, Live, Encryption, Codec, Token, AuditKey,
+		ApprovalKeys.Public, ApprovalKeys.Private, ExportKeys.Public, ExportKeys.Private,
+	}
+	variables = slices.Concat(secrets, []string{Audit, Plain, Policy})
+)
+
+// elses are variables with our beginning that others set: Kubernetes for services that are
+// called fermata or fermata-…, and this project's tests.
+var elses = regexp.MustCompile(`^FERMATA_((.+_)?(SERVICE_(HOST|PORT(_.+)?)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)|TESTS?(_.+)?|E2E_.+|UPDATE|KEEP_REQUESTS|PLANTED|POSTGRES_URL)$`)
+
+// odd is something about the environment that its owner should know, and what to do.
+type odd struct{ Check, Text, Todo string }
+
+// Oddities are what a worker with this environment does not heed, or should not have. They
+// show no value.
+func Oddities() (list []odd) {
+	known := slices.Clone(variables)
+	for _, name := range secrets {
+		known = append(known, name+secret.FileSuffix)
+	}
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, ours) || slices.Contains(known, name) || elses.MatchString(name) {
+			continue
+		}
+		text := fmt.Sprintf("%.100s is no variable of fermata, and nothing reads it", name)
+		if meant := agentsfile.Nearest(name, known); meant != "" {
+			text += "; is " + meant + " meant?"
+		}
+		list = append(list, odd{"variables", text, "correct its name, or unset it"})
+	}
+	for _, p := range []KeyPair{ApprovalKeys, ExportKeys} {
+		if !secret.IsSet(p.Private) {
+			continue
+		}
+		name, whom := p.Private, "speak as any approver"
+		if os.Getenv(name) == "" {
+			name += secret.FileSuffix
+		}
+		if p == ExportKeys {
+			whom = "sign any export"
+		}
+		list = append(list, odd{"keys", fmt.Sprintf("%s is set: who reads it may %s. A worker verifies with %s alone", name, whom, p.Public), "unset it where workers run, and keep the private key elsewhere"})
+	}
+	slices.SortStableFunc(list, func(a, b odd) int { return cmp.Compare(a.Check, b.Check) })
+	return list
+}

@@ -1,0 +1,2 @@
+// Package exporters sends traces and metrics to where OpenTelemetry's environment variables say.
+package exporters

@@ -1,0 +1,104 @@
+package exporters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
+	"github.com/fermata-agents/fermata/telemetry"
+)
+
+// flushPatience is how long a command waits, at its end, until what it has told is
+// taken. What nobody took by then is lost.
+const flushPatience = 5 * time.Second
+
+// Exporters send traces and metrics of what the runs of this process do. The zero value
+// sends none.
+type Exporters struct {
+	// Observer makes them; nil makes none.
+	Observer *telemetry.Telemetry
+	// Meters count what clients do; nil counts nothing.
+	Meters  *sdkmetric.MeterProvider
+	tracers *sdktrace.TracerProvider
+}
+
+// Open opens the exporters that the environment names. console is where a person sees what
+// they send, if the environment says so.
+func Open(ctx context.Context, console io.Writer, log *zap.Logger) (e Exporters, err error) {
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("telemetry", zap.Error(err)) }))
+	spans, err := spanExporter(ctx, console)
+	if err != nil {
+		return e, wrongExport(err)
+	}
+	reader, err := metricReader(ctx, console)
+	if err != nil {
+		return e, wrongExport(err)
+	}
+	if spans == nil && reader == nil {
+		return e, nil
+	}
+	from, err := resource.New(ctx, resource.WithAttributes(semconv.ServiceName("fermata"), semconv.ServiceVersion(version.Program())),
+		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv())
+	if err != nil {
+		return e, wrongExport(err)
+	}
+	var tracers trace.TracerProvider
+	var meters metric.MeterProvider
+	if spans != nil {
+		e.tracers = sdktrace.NewTracerProvider(sdktrace.WithBatcher(spans), sdktrace.WithResource(from), sdktrace.WithIDGenerator(telemetry.IDs()))
+		tracers = e.tracers
+	}
+	if reader != nil {
+		e.Meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(from))
+		meters = e.Meters
+	}
+	e.Observer, err = telemetry.New(tracers, meters)
+	return e, err
+}
+
+func wrongExport(err error) error {
+	return agent.Errorf(agent.CodeInvalidInput, "traces and metrics, by the environment: %w", err)
+}
+
+// Flush hands over what was told, and waits for a moment until it is taken.
+func (e *Exporters) Flush() error {
+	ctx, cancel := context.WithTimeout(context.Background(), flushPatience)
+	defer cancel()
+	var shutdowns []func(context.Context) error
+	if e.tracers != nil {
+		shutdowns = append(shutdowns, e.tracers.Shutdown)
+	}
+	if e.Meters != nil {
+		shutdowns = append(shutdowns, e.Meters.Shutdown)
+	}
+	done := make(chan error, len(shutdowns))
+	for _, shutdown := range shutdowns {
+		go func() { done <- shutdown(ctx) }()
+	}
+	var errs []error
+	for range shutdowns {
+		select {
+		case err := <-done:
+			errs = append(errs, err)
+		case <-ctx.Done():
+			errs = append(errs, fmt.Errorf("nobody took them within %s", flushPatience))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("traces or metrics were lost: %w", err)
+	}
+	return nil
+}

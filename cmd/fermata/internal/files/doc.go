@@ -1,0 +1,2 @@
+// Package files reads files that flags name.
+package files

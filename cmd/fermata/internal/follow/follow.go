@@ -1,0 +1,263 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
+	"github.com/fermata-agents/fermata/live"
+)
+
+// Listener hears a run. It is used by one goroutine.
+type Listener interface {
+	// Event hears what is recorded, in its order.
+	Event(agent.Event)
+	// Live hears what is not: pieces of replies and progress of tools.
+	Live(live.Event)
+	// Waiting reports whether the listener holds something back, for Flush to let go.
+	Waiting() bool
+	Flush()
+	Note(format string, args ...any)
+}
+
+const (
+	// holdFor is how long the end of a call may wait for what the model is told of it.
+	holdFor = 250 * time.Millisecond
+	// lastEvents is how long the last events may take when the run has ended.
+	lastEvents = 3 * time.Second
+	// workerBeginTime is how soon a worker begins with a run, if there is one.
+	workerBeginTime = 3 * time.Second
+	// LookAgain is the pause before a run is followed again that could not be asked.
+	LookAgain = time.Second
+	// lookBelow is how often a listing is asked whether runs below ask for something.
+	lookBelow = time.Second
+)
+
+// Why following a run ended before the run did.
+var (
+	ErrNoWorker = errors.New("no worker takes the run")
+	ErrChanged  = errors.New("something happened in the run")
+	ErrAsked    = errors.New("a run below asks for something")
+	ErrTyped    = errors.New("something was typed")
+)
+
+// State is how far a run was told, while it is followed more than once.
+type State struct {
+	Seq     int64           // the last event
+	below   map[string]bool // runs below that have not ended
+	Resumes int             // how often the run's own hold was removed
+}
+
+func (h *State) event(e agent.Event) {
+	h.Seq = e.Seq
+	switch {
+	case e.Type == agent.EventHoldRemoved && e.Hold != nil && e.Hold.From == agent.HoldOwn:
+		h.Resumes++
+	case e.Child == nil:
+	case e.Type == agent.EventChildEnded:
+		delete(h.below, e.Child.Session)
+	default:
+		if h.below == nil {
+			h.below = map[string]bool{}
+		}
+		h.below[e.Child.Session] = true
+	}
+}
+
+// Until says where following ends before the run does.
+type Until struct {
+	// Rest ends it where the run rests.
+	Rest bool
+	// After, where it is not zero, ends it with whatever comes after this event.
+	After int64
+	// Pressed ends it with Ctrl-C.
+	Pressed <-chan struct{}
+	// Typed ends it with a line that nobody has asked for.
+	Typed <-chan struct{}
+	// Below lists what runs below ask for; it is called now and then while there
+	// are any, and following ends where fresh finds something new among it.
+	Below func(context.Context) []agent.Request
+	Fresh func([]agent.Request) bool
+}
+
+// follower follows one run to its end.
+type follower struct {
+	run         *fermata.Run
+	to          Listener
+	live        *live.Subscription
+	workerBegan func() bool // whether some worker has begun with the run
+	heard       *State
+	until       Until
+
+	events  chan agent.Event
+	trouble chan error // why the run can't be asked at the moment
+	results chan result
+	asked   chan []agent.Request // by runs below
+	looking bool
+}
+
+type result struct {
+	outcome *agent.Outcome
+	err     error
+}
+
+// Follow tells a run as it goes, from the event after heard on, and returns how
+// it ended, or rests.
+func Follow(ctx context.Context, run *fermata.Run, h *State, pieces *live.Subscription, to Listener, taken func() bool, u Until) (*agent.Outcome, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f := &follower{
+		run: run, to: to, live: pieces, workerBegan: taken, heard: h, until: u,
+		events: make(chan agent.Event), trouble: make(chan error), results: make(chan result, 1), asked: make(chan []agent.Request, 1),
+	}
+	go f.read(ctx, h.Seq)
+	go func() {
+		wait := run.Result
+		if u.Rest {
+			wait = run.Wait
+		}
+		o, err := wait(ctx)
+		f.results <- result{o, err}
+	}()
+	return f.loop(ctx)
+}
+
+// read reads the run's events until its end, and begins again where a worker or
+// the server was away.
+func (f *follower) read(ctx context.Context, seq int64) {
+	defer close(f.events)
+	ours := seq > 0 // else the session may have had runs before
+	for {
+		failed := false
+		for e, err := range f.run.Follow(ctx, agent.Cursor(seq)) {
+			if err != nil {
+				failed = send(ctx, f.trouble, err)
+				break
+			}
+			seq = e.Seq
+			if e.Started != nil {
+				ours = e.Started.Run == f.run.ID
+			}
+			if ours && !send(ctx, f.events, e.Event) {
+				return
+			}
+		}
+		if !failed || !await.Pause(ctx, LookAgain) {
+			return
+		}
+	}
+}
+
+func send[T any](ctx context.Context, to chan<- T, v T) bool {
+	select {
+	case to <- v:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
+	var end *result
+	var late, held <-chan time.Time
+	told := false
+	untaken := time.After(workerBeginTime)
+	look := time.NewTicker(lookBelow)
+	defer look.Stop()
+	events := f.events
+	for !f.done(end, events) {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				events = nil
+				continue
+			}
+			told = false
+			if f.tell(e) {
+				return nil, ErrChanged
+			}
+			if held = nil; f.to.Waiting() {
+				held = time.After(holdFor)
+			}
+		case err := <-f.trouble:
+			if !told && end == nil {
+				told = true
+				f.to.Note("%s: %v", FollowError(err), err)
+			}
+		case <-untaken:
+			if f.heard.Seq == 0 && end == nil && !f.workerBegan() {
+				return nil, ErrNoWorker
+			}
+		case <-f.live.Ready():
+			f.hear()
+		case <-held:
+			f.to.Flush()
+			held = nil
+		case <-look.C:
+			f.look(ctx)
+		case found := <-f.asked:
+			if f.looking = false; f.until.Fresh(found) {
+				return nil, ErrAsked
+			}
+		case r := <-f.results:
+			end, late = &r, time.After(lastEvents)
+			if r.err != nil {
+				return nil, r.err
+			}
+		case <-late:
+			events = nil
+		case <-f.until.Pressed:
+			return nil, console.ErrInterrupted
+		case <-f.until.Typed:
+			return nil, ErrTyped
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	f.to.Flush()
+	return end.outcome, nil
+}
+
+// done reports whether the run has ended, or rests, and all that came before was told.
+func (f *follower) done(end *result, events <-chan agent.Event) bool {
+	return end != nil && (events == nil || end.outcome.Status == agent.StatusSuspended && f.heard.Seq >= end.outcome.Seq)
+}
+
+// tell tells an event, and whether it is one that ends the following.
+func (f *follower) tell(e agent.Event) bool {
+	f.hear() // what came before the event: a quick call's remark would be late after it
+	f.heard.event(e)
+	f.to.Event(e)
+	return f.until.After > 0 && e.Seq > f.until.After
+}
+
+// look looks for what runs below ask for.
+func (f *follower) look(ctx context.Context) {
+	if f.until.Below == nil || f.looking || len(f.heard.below) == 0 {
+		return
+	}
+	f.looking = true
+	go func() { f.asked <- f.until.Below(ctx) }()
+}
+
+// hear tells the pieces of this run; the session may have another by now.
+func (f *follower) hear() {
+	for _, l := range f.live.Take() {
+		if l.Run == f.run.ID {
+			f.to.Live(l)
+		}
+	}
+}
+
+// FollowError says that a run can't be followed. What is lost in the store may end the run too.
+func FollowError(err error) string {
+	switch agent.CodeOf(err) {
+	case agent.CodeChunkDamaged, agent.CodeChunkMissing:
+		return "the run's log can't be read"
+	}
+	return "the run can't be followed at the moment, and goes on by itself"
+}

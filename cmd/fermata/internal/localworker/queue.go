@@ -1,0 +1,100 @@
+package localworker
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+)
+
+// queueOwner remembers in the data directory which agents file its task queue
+// was last worked on with. Runs of one directory must not go on with the tools,
+// and in the workspace, of another.
+func (h *Host) queueOwner() (string, error) {
+	dir, err := h.DataDir()
+	return filepath.Join(dir, "queues", url.PathEscape(h.Queue())), err
+}
+
+// ClaimQueue makes an agents file the owner of the task queue, on the server of
+// the data directory. It is refused while runs of another file's agents live there.
+func (h *Host) ClaimQueue(ctx context.Context, s *connect.Server, runs *fermata.Client, f *agentsfile.File) error {
+	if s.Embedded == nil {
+		return nil
+	}
+	record, err := h.queueOwner()
+	if err != nil {
+		return err
+	}
+	mine := absPath(f)
+	if other := owner(record); other != "" && other != mine {
+		if names, err := h.Pollers(ctx, s); err != nil || len(names) > 0 {
+			return errors.Join(err, h.SameAgents(s, f))
+		}
+		live, err := h.liveSessions(ctx, runs)
+		if err != nil {
+			return err
+		}
+		if len(live) > 0 {
+			return agent.Errorf(agent.CodeBusy, "the task queue %s has live runs of the agents in %s (%s): let them end with fermata dev --agents %s, end them with temporal workflow terminate, or use another --task-queue",
+				h.Queue(), other, strings.Join(live, ", "), other)
+		}
+	}
+	err = os.MkdirAll(filepath.Dir(record), 0o700)
+	if err == nil {
+		err = os.WriteFile(record, []byte(mine+"\n"), 0o600)
+	}
+	if err != nil {
+		return agent.Errorf(agent.CodeNotWritten, "the data directory: %w", err)
+	}
+	return nil
+}
+
+func owner(record string) string {
+	text, err := os.ReadFile(record)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// SameAgents refuses to give a run of this directory's agents to a worker that is
+// known to have another file's.
+func (h *Host) SameAgents(s *connect.Server, f *agentsfile.File) error {
+	if s.Embedded == nil || f == nil {
+		return nil
+	}
+	record, err := h.queueOwner()
+	if err != nil {
+		return err
+	}
+	other := owner(record)
+	if other == "" || other == absPath(f) {
+		return nil
+	}
+	return agent.Errorf(agent.CodeBusy, "the worker at the task queue %s has the agents of %s, not those of %s: use another --task-queue, or stop that worker", h.Queue(), other, absPath(f))
+}
+
+// absPath is the absolute path of an agents file.
+func absPath(f *agentsfile.File) string { return filepath.Join(f.Dir, filepath.Base(f.Path)) }
+
+// liveSessions lists some sessions whose runs are not at an end, on the task queue.
+func (h *Host) liveSessions(ctx context.Context, runs *fermata.Client) (live []string, err error) {
+	const enough = 3
+	query := "TaskQueue = " + connect.Quote(h.Queue()) + " AND ExecutionStatus = 'Running'"
+	for l, err := range runs.List(ctx, &fermata.ListOptions{Query: query}) {
+		if err != nil {
+			return nil, err
+		}
+		if live = append(live, l.Session); len(live) == enough {
+			return append(live, "…"), nil
+		}
+	}
+	return live, nil
+}

@@ -1,0 +1,149 @@
+package localworker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	sdk "go.temporal.io/sdk/worker"
+
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/auditor"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
+	"github.com/fermata-agents/fermata/live"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/telemetry"
+	"github.com/fermata-agents/fermata/tool/mcp"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// Host starts workers in this process.
+type Host struct {
+	*connect.Connector
+	// Policy is the file that says who may say what; empty for that of the environment.
+	Policy string
+	// Deployment and build are the worker's version; empty if it has none of its own.
+	Deployment, Build string
+	// Audit is what workers add to.
+	Audit *auditor.Record
+	// Observer hears what runs do; nil for nobody.
+	Observer *telemetry.Telemetry
+}
+
+// Worker is a worker in this process, with all that its agents work with.
+type Worker struct {
+	worker *worker.Worker
+	kit    io.Closer
+	stop   context.CancelFunc // of the look at disks
+}
+
+// Start starts a worker for the agents of a file. sink hears what runs say right now,
+// where no other process can, and may be nil; patience is how long calls in progress may
+// take when the worker stops.
+func (h *Host) Start(ctx context.Context, s *connect.Server, f *agentsfile.File, patience time.Duration, sink live.Sink) (*Worker, error) {
+	h.warnOfEnvironment() // first: what is misspelt may be what is missing below
+	transcripts, err := h.OpenStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, approving := env.ApprovalKeys.Verifiers()
+	exports, exporting := env.ExportKeys.Verifiers()
+	policy, err := h.ReadPolicy()
+	if err := errors.Join(approving, exporting, err); err != nil {
+		return nil, err
+	}
+	if far, err := h.LiveEnds(s); err != nil {
+		return nil, err
+	} else if far != nil {
+		sink = far
+	}
+	holds := h.Holds()
+	var vault mcp.Vault // in memory, where nothing encrypts what is stored
+	if v := store.NewVault(transcripts); v != nil {
+		vault = v
+	}
+	kit, err := h.openKit(f, vault)
+	if err != nil {
+		return nil, err
+	}
+	o := h.Options(f, kit)
+	o.Store, o.Temporal, o.Live, o.Holds, o.ApprovalKeys, o.ExportKeys, o.Policy = transcripts, StopsWithin(patience), sink, holds, keys, exports, policy
+	o.Deployment, o.Build = h.Deployment, cmp.Or(h.Build, version.Program())
+	if h.Observer != nil {
+		o.Observer = h.Observer
+	}
+	if o.Audit, err = h.Audit.ForWorker(f, h.Log.Slog()); err != nil {
+		return nil, errors.Join(err, kit.Close())
+	}
+	w, err := Run(ctx, s, o, kit)
+	if err != nil {
+		return nil, err
+	}
+	h.warnOfRisks(f, policy)
+	watching, stop := context.WithCancel(ctx)
+	w.stop = stop
+	if err := h.watchDisks(watching, s); err != nil {
+		return nil, errors.Join(err, w.shutDown())
+	}
+	return w, nil
+}
+
+// Run starts a worker with options, and closes the kit that its tools work with when
+// the worker stops, or does not start.
+func Run(ctx context.Context, s *connect.Server, o *worker.Options, kit io.Closer) (*Worker, error) {
+	w, err := worker.New(s.Client, o)
+	if err == nil {
+		err = w.Start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, kit.Close())
+	}
+	return &Worker{w, kit, func() {}}, nil
+}
+
+// openKit opens what the agents of a file work with, unless it is not safe to have.
+func (h *Host) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit, err error) {
+	if f.Private, err = h.Private(); err != nil {
+		return nil, err
+	}
+	if kit, err = f.Open(h.Log.Slog(), vault); err != nil {
+		return nil, err
+	}
+	if err := kit.Check(); err != nil {
+		return nil, errors.Join(err, kit.Close())
+	}
+	return kit, nil
+}
+
+// Options is what a worker for an agents file has.
+func (h *Host) Options(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
+	return &worker.Options{
+		TaskQueue: h.Queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: h.Log.Logger,
+	}
+}
+
+// Wait waits until the context ends, or the worker ends by itself: then the error says why.
+func (w *Worker) Wait(ctx context.Context) error { return w.worker.Wait(ctx) }
+
+// shutDown stops the worker and what it used.
+func (w *Worker) shutDown() error {
+	w.stop()
+	w.worker.Stop()
+	return w.kit.Close()
+}
+
+// Stop stops a worker of this process.
+func (h *Host) Stop(w *Worker) {
+	if err := w.shutDown(); err != nil {
+		h.Notify("fermata: stopping: %v", err)
+	}
+}
+
+// StopsWithin makes a worker that stops wait so long for calls in progress.
+func StopsWithin(patience time.Duration) func(worker.Lane, *sdk.Options) {
+	return func(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = patience }
+}

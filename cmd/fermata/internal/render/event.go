@@ -1,0 +1,78 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+)
+
+// Event tells an event in a few words; empty if its type says all.
+func Event(e agent.Event) string {
+	switch {
+	case e.Started != nil && e.Started.Spec != nil:
+		return fmt.Sprintf("%s · %s · run %s", untrusted.Name(e.Started.Spec.Name), untrusted.Name(e.Started.Spec.Model), e.Started.Run)
+	case e.Message != nil:
+		return whatIsSaid(*e.Message)
+	case e.Call != nil:
+		return Words(e.Call.Call, untrusted.Name(e.Call.Tool), string(e.Call.Status))
+	case e.Snapshot != nil:
+		return fmt.Sprintf("turn %d · checkpoint %s", e.Turn, agent.CheckpointID(e.Seq))
+	case e.Outcome != nil:
+		return Summary(e.Outcome)
+	case e.Suspension != nil:
+		return e.Suspension.ID + " " + Waits(e.Suspension)
+	case e.Resumed != nil:
+		return Words(e.Resumed.Suspension, string(e.Resumed.Cause), untrusted.Name(e.Resumed.By))
+	case e.Hold != nil:
+		return e.Hold.ID + " " + Held(*e.Hold)
+	case e.Request != nil:
+		return Asks(*e.Request)
+	case e.Answer != nil:
+		return Words(e.Answer.Request, e.Answer.Decision, untrusted.Name(e.Answer.By), e.Answer.Reason)
+	case e.Child != nil:
+		return Words(untrusted.Name(e.Child.Session), string(e.Child.Status), e.Child.Reason)
+	case e.Type == agent.EventTurnStarted:
+		return fmt.Sprintf("turn %d", e.Turn)
+	}
+	return whatElse(e)
+}
+
+func whatElse(e agent.Event) string {
+	switch {
+	case e.Delay != nil && e.Delay.Error != nil:
+		return fmt.Sprintf("until %s: %s", e.Delay.Until.Local().Format(time.DateTime), e.Delay.Error.Message)
+	case e.Forked != nil:
+		return Words(e.Forked.Session, e.Forked.Checkpoint)
+	case e.ToolsChange != nil && e.ToolsChange.Refused != nil:
+		return fmt.Sprintf("%s has other tools, which were not taken: %s", untrusted.Name(e.ToolsChange.Source), e.ToolsChange.Refused)
+	case e.ToolsChange != nil && len(e.ToolsChange.Left) > 0:
+		return fmt.Sprintf("%s has %d tools now, and nobody has accepted %s", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools), LeftOut(*e.ToolsChange))
+	case e.ToolsChange != nil:
+		return fmt.Sprintf("%s has %d tools now", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools))
+	case e.Migrated != nil:
+		return fmt.Sprintf("%d → %d", e.Migrated.From, e.Migrated.To)
+	case e.Refusal != nil && e.Refusal.Error != nil:
+		return e.Refusal.Error.Message
+	}
+	return string(e.Extended)
+}
+
+// Words joins words with spaces.
+func Words(list ...string) string { return strings.Join(list, " ") }
+
+// whatIsSaid is a message's text, and what it calls or what came of that.
+func whatIsSaid(m agent.Message) string {
+	text := string(m.Role) + ": " + m.Text()
+	for _, p := range m.Parts {
+		switch {
+		case p.Call != nil:
+			text += " → " + untrusted.Name(p.Call.Tool) + " " + Arguments(*p.Call)
+		case p.Result != nil:
+			text += fmt.Sprintf(" %s %s: %s", untrusted.Name(p.Result.Tool), p.Result.Status, p.Result.Text)
+		}
+	}
+	return text
+}

@@ -1,0 +1,67 @@
+package terminal
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+)
+
+// Open returns the outputs of a process. Both know of each other's lines if they share a
+// terminal.
+func Open(stdout, stderr io.Writer) (out, err *Output) {
+	ascii, screen := onlyASCII(), screenOf(stdout, stderr)
+	return newOutput(stdout, ascii, screen), newOutput(stderr, ascii, screen)
+}
+
+func newOutput(stream io.Writer, ascii bool, screen *untrusted.Screen) *Output {
+	o := &Output{ASCII: ascii, to: stream}
+	if Is(stream) {
+		o.screen = screen
+	}
+	return o
+}
+
+// Is reports whether a person is at the other end of a stream.
+func Is(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// screenOf is the terminal that output goes to; nil if there is none.
+func screenOf(streams ...any) *untrusted.Screen {
+	for _, stream := range streams {
+		if Is(stream) {
+			return untrusted.NewScreen(func() int { return width(stream) })
+		}
+	}
+	return nil
+}
+
+// width is a terminal's width in columns, zero if it does not tell.
+func width(stream any) int {
+	wide, _, _ := term.GetSize(int(stream.(*os.File).Fd()))
+	return wide
+}
+
+// Look returns the width of the output's terminal in columns, and whether it shows colours.
+// Both are zero where the output is no terminal.
+func (o *Output) Look() (columns int, color bool) {
+	if !Is(o.to) {
+		return 0, false
+	}
+	return width(o.to), os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// onlyASCII reports whether the locale has no other characters. A user who has set none is
+// taken to have more.
+func onlyASCII() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if locale := os.Getenv(name); locale != "" {
+			return locale == "C" || locale == "POSIX"
+		}
+	}
+	return false
+}

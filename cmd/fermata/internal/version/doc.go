@@ -1,0 +1,2 @@
+// Package version says what this build is.
+package version

@@ -1,7 +1,0 @@
-package main
-
-import "golang.org/x/sys/unix"
-
-// protectMemory keeps other processes of this user, such as MCP servers, from reading the keys in
-// this process' environment and memory, and the kernel from writing them into a core file.
-func protectMemory() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

@@ -75,8 +75,16 @@ type StartOptions struct {
 	// Session is the conversation to begin or to go on with; empty means a new
 	// one with an id of ours.
 	Session string
-	// By is who asks: a claim, recorded as one.
+	// ID names the start among the session's messages: a second run with the same id fails
+	// with [agent.CodeStale], and nothing is said twice. Empty means a new one.
+	ID string
+	// By says who starts the run. It is logged, and not authenticated.
 	By string
+	// Parts are said beside the text, or instead of it.
+	Parts []agent.Part
+	// Meta is the caller's JSON. The run keeps it, and reads only its traceparent; nil
+	// means that of [Options.Traceparent].
+	Meta json.RawMessage
 	// Limits may lower the agent's own.
 	Limits agent.Limits
 	// Labels are shown in listings; at most 16.
@@ -122,8 +130,8 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 // Input is the workflow's input that a start with these options has (docs/wire.md §3).
 func (o *StartOptions) Input(name, text string) agent.Start {
 	return agent.Start{
-		V: agent.Version, Agent: name, Input: agent.Input{Text: text, Data: o.Data, Briefing: o.Briefing},
-		By: o.By, Limits: o.Limits, Labels: o.Labels, Carry: o.Carry, Park: o.Park,
+		V: agent.Version, Agent: name, Input: agent.Input{Text: text, Parts: o.Parts, Data: o.Data, Briefing: o.Briefing},
+		ID: o.ID, By: o.By, Meta: o.Meta, Limits: o.Limits, Labels: o.Labels, Carry: o.Carry, Park: o.Park,
 	}
 }
 

@@ -27,6 +27,7 @@ type treeReader struct {
 type treeStep struct {
 	place treePlace
 	event Event
+	child *treePlace // that began with the event, and is read next
 	err   error
 }
 
@@ -50,7 +51,9 @@ func (t *treeReader) events(ctx context.Context, session string, yield func(Even
 	defer t.readers.Wait()
 	defer stop()
 	for _, p := range places {
-		t.begin(ctx, p)
+		if end := t.reserve(p.Session); end != nil {
+			t.begin(ctx, p, end)
+		}
 	}
 	go func() {
 		t.readers.Wait()
@@ -62,6 +65,9 @@ func (t *treeReader) events(ctx context.Context, session string, yield func(Even
 			return
 		}
 		// Events share the slice: what is appended later is behind the part that each has.
+		if step.child != nil {
+			places = append(places, *step.child)
+		}
 		places = append(places, step.place)
 		if step.event.tree = places; step.event.Type != "" && !yield(step.event, nil) {
 			return
@@ -69,15 +75,21 @@ func (t *treeReader) events(ctx context.Context, session string, yield func(Even
 	}
 }
 
-// begin begins to read a session, unless it is read already.
-func (t *treeReader) begin(ctx context.Context, p treePlace) {
+// reserve returns what is to be closed when a session is read to its end; nil if another
+// reader has it.
+func (t *treeReader) reserve(session string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ends[p.Session] != nil {
-		return
+	if t.ends[session] != nil {
+		return nil
 	}
 	end := make(chan struct{})
-	t.ends[p.Session] = end
+	t.ends[session] = end
+	return end
+}
+
+// begin begins to read a session that was reserved.
+func (t *treeReader) begin(ctx context.Context, p treePlace, end chan struct{}) {
 	t.readers.Go(func() {
 		defer close(end)
 		t.read(ctx, p)
@@ -93,11 +105,22 @@ func (t *treeReader) read(ctx context.Context, p treePlace) {
 			p.ended = true
 			return false
 		}
-		if err == nil && e.Child != nil {
-			t.child(ctx, *e.Child, e.Type)
+		if err == nil && e.Type == agent.EventChildEnded {
+			t.await(ctx, e.Child.Session)
 		}
 		p.Seq = max(p.Seq, e.Seq)
-		return t.send(ctx, treeStep{p, e, err})
+		step := treeStep{place: p, event: e, err: err}
+		var end chan struct{}
+		if err == nil && e.Type == agent.EventChildStarted {
+			if end = t.reserve(e.Child.Session); end != nil {
+				step.child = &treePlace{Session: e.Child.Session, Run: e.Child.Run}
+			}
+		}
+		more := t.send(ctx, step)
+		if end != nil && more {
+			t.begin(ctx, *step.child, end)
+		}
+		return more
 	}
 	o := t.options
 	o.After, o.UntilEnd = agent.Cursor(p.Seq), o.UntilEnd && !below
@@ -107,17 +130,11 @@ func (t *treeReader) read(ctx context.Context, p treePlace) {
 	}
 }
 
-// child begins to read the session of a child, and lets its events come before its end.
-func (t *treeReader) child(ctx context.Context, c agent.ChildUpdate, what agent.EventType) {
-	if c.Run != "" {
-		t.begin(ctx, treePlace{Session: c.Session, Run: c.Run})
-	}
-	if what != agent.EventChildEnded {
-		return
-	}
-	t.mu.Lock()
-	end := t.ends[c.Session]
-	t.mu.Unlock()
+// await waits until a session is read to its end, if it is read at all: the events of a
+// child come before its end is told. A child that began before the cursor is in the
+// cursor, or was read.
+func (t *treeReader) await(ctx context.Context, session string) {
+	end := t.end(session)
 	if end == nil {
 		return
 	}
@@ -125,6 +142,13 @@ func (t *treeReader) child(ctx context.Context, c agent.ChildUpdate, what agent.
 	case <-end:
 	case <-ctx.Done():
 	}
+}
+
+// end is closed when a session is read to its end; nil if it is not read.
+func (t *treeReader) end(session string) chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ends[session]
 }
 
 func (t *treeReader) send(ctx context.Context, s treeStep) bool {

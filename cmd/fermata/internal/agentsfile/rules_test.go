@@ -106,7 +106,7 @@ func TestFaultsOfRules(t *testing.T) {
 		}},
 		{"keys of client tools", "    client_tools:\n      - name: pay\n        timeout: 5m\n      - {name: sell, approval: true}\n", []string{
 			"fermata.yaml:6: agents.a.client_tools[0].timeout is for tools that a worker carries out; leave it out",
-			"fermata.yaml:7: agents.a.client_tools[1]: agent a: client_tools[0]: who carries a client's tool out is asked for each call already; leave approval out",
+			"fermata.yaml:7: agents.a.client_tools[1]: agent a: client_tools[0]: a client tool needs no approval, since the client decides about each call; leave approval out",
 		}},
 		{"keys of an approval", "    tools: [fs_write]\ntools:\n  fs_write:\n    approval:\n      reasn: x\n      confirm: null\n", []string{
 			`fermata.yaml:8: tools.fs_write.approval.reasn is not known here; is "reason" meant?`,

@@ -21,7 +21,7 @@ import (
 type pending struct {
 	client.Client
 	states [][]enums.PendingActivityState
-	step   string // AskModel's, unless it is another's
+	step   string // CallModel's, unless it is another's
 	err    error
 	looks  int
 }

@@ -40,10 +40,10 @@ type ImportOptions struct {
 // can be imported again; so it can after [agent.CodeTimeout], which tells that no worker
 // came before the context ended, unless one comes later.
 func (c *Client) Import(ctx context.Context, file io.ReadSeeker, o *ImportOptions) (ExportInfo, error) {
+	o = cmp.Or(o, &ImportOptions{})
 	if len(o.Keys) == 0 {
 		return ExportInfo{}, agent.Errorf(agent.CodeNotSetUp, "import refused: there is no key to verify with; there is none by default")
 	}
-	o = cmp.Or(o, &ImportOptions{})
 	if c.log == nil {
 		return ExportInfo{}, agent.Errorf(agent.CodeNotSetUp, "importing a session: %w", ErrNoStore)
 	}

@@ -44,11 +44,11 @@ func begin(ctx workflow.Context) {
 	workflow.GetLogger(ctx).Debug("planted")
 }
 
-func ask() durable.Activity[activities.AskInput, agent.Reply] {
+func ask() durable.Activity[activities.ModelInput, agent.Reply] {
 	if planted == "another step" {
-		return durable.Activity[activities.AskInput, agent.Reply]{Name: "fermata.think"}
+		return durable.Activity[activities.ModelInput, agent.Reply]{Name: "fermata.think"}
 	}
-	return activities.AskModel
+	return activities.CallModel
 }
 `
 
@@ -56,8 +56,8 @@ const plantedEnv = "FERMATA_PLANTED"
 
 // edits are where the changed build's code differs.
 var edits = []edit{
-	{"../workflows/run.go", "	r.ring() // signals", "	begin(ctx)\n	r.ring() // signals"},
-	{"../workflows/model.go", "do: activities.AskModel,", "do: ask(),"},
+	{"../workflows/run.go", "	r.wake() // signals", "	begin(ctx)\n	r.wake() // signals"},
+	{"../workflows/model.go", "activity: activities.CallModel,", "activity: ask(),"},
 	{"../workflows/perform.go", "		r.publish(ctx)\n", "		if planted != \"a publish less\" {\n			r.publish(ctx)\n		}\n"},
 }
 

@@ -25,11 +25,11 @@ func newer(since string) []edit {
 	gently := "	Gently bool `json:\"gently,omitempty\" since:\"" + since + "\"`\n"
 	return []edit{
 		{"../internal/loop/revision.go", "	Revision = 1\n", "	Revision = 2\n"},
-		{"../signals/verbs.go", "agent.Answers, agent.Emit,\n}", "agent.Answers, agent.Emit, \"interupt\",\n}"},
+		{"../signals/verbs.go", "agent.VerbAnswers, agent.VerbEmit,\n}", "agent.VerbAnswers, agent.VerbEmit, \"interupt\",\n}"},
 		{"../signals/verbs.go", "var since = map[agent.Verb]int{}", "var since = map[agent.Verb]int{\"interupt\": " + since + "}"},
-		{"../signals/verbs.go", "	case agent.Cancel:\n", "	case agent.Cancel, \"interupt\":\n"},
-		{"../agent/verb.go", "type CancelOrder struct {\n", "type CancelOrder struct {\n" + gently},
-		{"../agent/tree.go", "type HoldOrder struct {\n", "type HoldOrder struct {\n" + gently},
+		{"../signals/verbs.go", "	case agent.VerbCancel:\n", "	case agent.VerbCancel, \"interupt\":\n"},
+		{"../agent/verb.go", "type CancelCommand struct {\n", "type CancelCommand struct {\n" + gently},
+		{"../agent/tree.go", "type ParentOrder struct {\n", "type ParentOrder struct {\n" + gently},
 		{"../agent/run.go", "type Start struct {\n", "type Start struct {\n" + gently},
 	}
 }

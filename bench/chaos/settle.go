@@ -121,7 +121,7 @@ func (c *operators) calm(ctx context.Context, session string, live map[string]cl
 		if !c.stopped(session) {
 			return s.QueuedEvents == nil || s.QueuedEvents.Used == 0
 		}
-		_, err = run.Stop(soon, "the end", &client.StopOptions{Deadline: 5*time.Second})
+		_, err = run.Stop(soon, "the end", &client.StopOptions{Deadline: 5 * time.Second})
 	case w.Kind == agent.SuspensionParked:
 		_, err = run.Resume(soon, nil)
 	}

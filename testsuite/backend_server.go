@@ -25,6 +25,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/worker"
 )
@@ -325,11 +326,11 @@ func (p *serverBackend) clock(ctx context.Context, run *client.Run) (c clock, er
 	if err != nil {
 		return c, err
 	}
-	var state struct{ Wake time.Time }
+	var state loop.State
 	if err := json.Unmarshal(raw, &state); err != nil {
 		return c, err
 	}
-	c.wake = state.Wake
+	c.wake = state.NextTimer
 	s, err := run.Suspension(ctx)
 	if err != nil || s == nil {
 		return c, err

@@ -43,12 +43,7 @@ import (
 //	prints: "effect": "accepted"                    that is told
 func TestTemporalDoc(t *testing.T) {
 	plain(t)
-	if _, err := exec.LookPath("temporal"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("the temporal command is missing")
-		}
-		t.Skip("the temporal command is not on the PATH")
-	}
+	temporalCommand(t)
 	blocks := docBlocks(t, "../docs/temporal-cli.md")
 	all := ""
 	for _, b := range blocks {

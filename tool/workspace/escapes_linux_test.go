@@ -38,7 +38,7 @@ func eachSandbox(t *testing.T, test func(t *testing.T, s tool.Sandbox)) {
 func needs(programs ...string) error {
 	for _, name := range programs {
 		if _, err := exec.LookPath(name); err != nil {
-			return err
+			return fmt.Errorf("%s is missing: install it (on Debian: apt-get install python3 util-linux): %w", name, err)
 		}
 	}
 	return nil

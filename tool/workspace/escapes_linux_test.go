@@ -106,6 +106,7 @@ func TestEscapes(t *testing.T) {
 
 // An ordinary user's programs get out no more than root's do.
 func TestEscapesOfAnOrdinaryUser(t *testing.T) {
+	testenv.Long(t)
 	testenv.Need(t, needs("python3", "setsid", "unshare", "nsenter"))
 	if os.Getuid() != 0 {
 		t.Skip("the other tests are an ordinary user's")

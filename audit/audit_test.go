@@ -228,6 +228,7 @@ func TestOpenRefuses(t *testing.T) {
 
 // A lock that somebody else keeps holds nothing up forever.
 func TestALockThatIsKept(t *testing.T) {
+	t.Parallel()
 	_, private := keys(t)
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	w, err := audit.Open(path, private, "worker")

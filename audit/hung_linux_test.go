@@ -41,6 +41,7 @@ func addsAtOnce(t *testing.T, w *audit.Writer) {
 
 // Another process that hangs with the lock keeps nobody waiting for longer than one turn.
 func TestManyWaitForALockTogether(t *testing.T) {
+	t.Parallel()
 	_, private := keys(t)
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	w, err := audit.Open(path, private, "worker")
@@ -56,6 +57,7 @@ func TestManyWaitForALockTogether(t *testing.T) {
 // A file system that hangs keeps nobody waiting either; when it answers again, the record
 // goes on.
 func TestAFileSystemThatHangs(t *testing.T) {
+	t.Parallel()
 	public, private := keys(t)
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	w, err := audit.Open(path, private, "worker")

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -12,20 +13,25 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/testsuite"
 )
+
+// temporalCommand returns the path of the plain temporal command.
+func temporalCommand(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("temporal")
+	if err != nil {
+		err = fmt.Errorf("the temporal command is missing: go install github.com/temporalio/cli/cmd/temporal@latest (%w)", err)
+	}
+	testenv.Need(t, err)
+	return path
+}
 
 // cli runs the plain temporal command against the stage's server.
 func (s *stage) cli(t *testing.T, args ...string) (out []byte, err error) {
 	t.Helper()
-	path, err := exec.LookPath("temporal")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("the temporal command is missing")
-		}
-		t.Skip("the temporal command is not on the PATH")
-	}
-	cmd := exec.CommandContext(t.Context(), path, slices.Concat(args, []string{"--address", s.addr}, codecFlags(t))...)
+	cmd := exec.CommandContext(t.Context(), temporalCommand(t), slices.Concat(args, []string{"--address", s.addr}, codecFlags(t))...)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 	return cmd.Output()
 }

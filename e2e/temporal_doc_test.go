@@ -43,12 +43,7 @@ import (
 //	prints: "effect": "accepted"                    that is told
 func TestTemporalDoc(t *testing.T) {
 	plain(t)
-	if _, err := exec.LookPath("temporal"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("the temporal command is missing")
-		}
-		t.Skip("the temporal command is not on the PATH")
-	}
+	temporalCommand(t)
 	blocks := docBlocks(t, "../docs/temporal-cli.md")
 	all := ""
 	for _, b := range blocks {
@@ -247,7 +242,7 @@ func (p *page) holds(t *testing.T, s agent.RunStatus, first int, how string) boo
 	case verb == "asks":
 		return s.Status == agent.StatusSuspended && slices.ContainsFunc(open.Requests, func(r agent.Request) bool { return r.ID == what })
 	case verb == "refused":
-		return slices.ContainsFunc(s.Refused, func(r agent.RefusedVerb) bool { return string(r.Verb) == what })
+		return slices.ContainsFunc(s.Refused, func(r agent.RefusedVerb) bool { return r.Verb == what })
 	}
 	t.Fatalf("%q is nothing that a run can be", how)
 	return false

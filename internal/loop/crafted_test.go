@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/internal/testenv"
 )
 
 // suspendedRuns are runs that can be moved, each waiting for something else.
@@ -99,24 +98,24 @@ func TestACraftedStateIsRefusedOrGoesOn(t *testing.T) {
 			require.NoError(t, err)
 			var tree any
 			require.NoError(t, json.Unmarshal(raw, &tree))
-			refused, taken, n := 0, 0, 0
+			refused, taken := 0, 0
+			sometimes := every(12) // all of them take half a minute
 			crafted(tree, func(what string, change func() func()) {
-				if n++; n%4 > 0 && !testenv.All() { // all of them take half a minute
-					return
-				}
-				back := change()
-				raw, err := json.Marshal(tree)
-				back()
-				require.NoError(t, err)
-				at, err := ReadState(raw)
-				if err != nil {
-					return
-				}
-				if goesOnWith(t, what, at) {
-					taken++
-				} else {
-					refused++
-				}
+				sometimes(func() {
+					back := change()
+					raw, err := json.Marshal(tree)
+					back()
+					require.NoError(t, err)
+					at, err := ReadState(raw)
+					if err != nil {
+						return
+					}
+					if goesOnWith(t, what, at) {
+						taken++
+					} else {
+						refused++
+					}
+				})
 			})
 			t.Logf("%d refused, %d taken", refused, taken)
 			require.True(t, goesOnWith(t, "as it was", s))

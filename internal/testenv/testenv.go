@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Variable is the environment variable that asks for all tests if it is "all": also those
-// that take long, and a test that lacks something of the machine fails then.
+// Variable is the environment variable that asks for more tests. With "need", a test that
+// lacks something of the machine fails. With "all", the tests that take long run too.
 const Variable = "FERMATA_TESTS"
 
 // All reports whether all tests are asked for.
@@ -20,13 +20,13 @@ func Long(t testing.TB) {
 	}
 }
 
-// Need skips a test of which the machine lacks something, or fails it if all are asked for.
-// A nil error means that it is there.
+// Need skips a test if the machine lacks something that the test needs. With
+// FERMATA_TESTS=need or all, the test fails instead. Nil says that nothing is missing.
 func Need(t testing.TB, missing error) {
 	t.Helper()
 	switch {
 	case missing == nil:
-	case All():
+	case All(), os.Getenv(Variable) == "need":
 		t.Fatal(missing)
 	default:
 		t.Skip(missing)

@@ -107,6 +107,9 @@ func TestProgramHasNoNetwork(t *testing.T) {
 // Nothing that a program started outlives it, whatever that did.
 func TestProgramLeavesNothing(t *testing.T) {
 	_, err := exec.LookPath("setsid")
+	if err != nil {
+		err = fmt.Errorf("setsid is missing: install it (on Debian: apt-get install util-linux): %w", err)
+	}
 	testenv.Need(t, err)
 	r := confinedServer(t, mcp.Options{})
 	r.ok(t, "sh", `(env -i setsid sh -c 'echo $$ > '"$HOME"'/pid.new; mv '"$HOME"'/pid.new '"$HOME"'/pid; exec sleep 1000' </dev/null >/dev/null 2>&1 &) & until test -e "$HOME/pid"; do sleep 0.01; done`)

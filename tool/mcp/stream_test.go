@@ -42,12 +42,12 @@ func apart() *sdk.Server {
 		return r.Action, nil
 	})
 	add("roots", func(ctx context.Context, ss *sdk.ServerSession) (string, error) {
-		//lint:ignore SA1019 servers of older protocols ask it
+		//nolint:staticcheck // servers of older protocols ask it
 		r, err := ss.ListRoots(ctx, nil)
 		return fmt.Sprint(r), err
 	})
 	add("sample", func(ctx context.Context, ss *sdk.ServerSession) (string, error) {
-		//lint:ignore SA1019 servers of older protocols ask it
+		//nolint:staticcheck // servers of older protocols ask it
 		r, err := ss.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 10})
 		return fmt.Sprint(r), err
 	})

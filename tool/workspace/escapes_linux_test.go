@@ -38,7 +38,7 @@ func eachSandbox(t *testing.T, test func(t *testing.T, s tool.Sandbox)) {
 func needs(programs ...string) error {
 	for _, name := range programs {
 		if _, err := exec.LookPath(name); err != nil {
-			return err
+			return fmt.Errorf("%s is missing: install it (on Debian: apt-get install python3 util-linux): %w", name, err)
 		}
 	}
 	return nil
@@ -106,6 +106,7 @@ func TestEscapes(t *testing.T) {
 
 // An ordinary user's programs get out no more than root's do.
 func TestEscapesOfAnOrdinaryUser(t *testing.T) {
+	testenv.Long(t)
 	testenv.Need(t, needs("python3", "setsid", "unshare", "nsenter"))
 	if os.Getuid() != 0 {
 		t.Skip("the other tests are an ordinary user's")

@@ -79,7 +79,7 @@ func (d *Activities) charge(ctx context.Context, reply *agent.Reply, price agent
 		return
 	}
 	used := t.endCallEstimated(agent.Message{Parts: reply.Parts}.Size(), price)
-	d.Logger.WarnContext(ctx, "the provider did not tell what the call has used; it is estimated", "session", in.Session, "run", in.Run,
+	d.Logger.WarnContext(ctx, "the provider did not report the usage of a call; it is estimated", "session", in.Session, "run", in.Run,
 		"turn", in.Turn, "tokens", used.Total())
 }
 

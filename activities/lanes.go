@@ -41,15 +41,15 @@ func (l Lane) Queue(runs string) string {
 // runs is the task queue of the runs, of which queue is the lane's.
 func (l Lane) runs(queue string) string { return strings.TrimSuffix(queue, l.Queue("")) }
 
-// inLane gives a deed the slots of its lane, for steps that come by the runs' own task
+// inLane gives an activity the slots of its lane, for steps that come by the runs' own task
 // queue. A step that finds none free goes back with [durable.NoSlot] before anything is
 // done, and the run schedules it on the lane's queue. A local activity does not: Temporal
 // counts those apart.
-func inLane[In, Out any](slots func(In) *Slots, deed func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+func inLane[In, Out any](slots func(In) *Slots, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		info := activity.GetInfo(ctx)
 		if info.IsLocalActivity {
-			return deed(ctx, in)
+			return do(ctx, in)
 		}
 		s := slots(in)
 		if !s.TryAcquire() {
@@ -60,7 +60,7 @@ func inLane[In, Out any](slots func(In) *Slots, deed func(context.Context, In) (
 			return out, full
 		}
 		defer s.Release()
-		return deed(ctx, in)
+		return do(ctx, in)
 	}
 }
 

@@ -102,7 +102,7 @@ func (d *Activities) logUpTo(ctx context.Context, run string, upTo LogPosition) 
 		}
 		view = sealed.With(open.events, upTo.Seq)
 		if view.Seq() != upTo.Seq {
-			return agent.Errorf(agent.CodeChunkMissing, "the transcript of run %s ends at event %d; event %d is wanted", run, view.Seq(), upTo.Seq)
+			return agent.Errorf(agent.CodeChunkMissing, "the transcript of run %s ends at event %d, but event %d is needed", run, view.Seq(), upTo.Seq)
 		}
 		return nil
 	})

@@ -56,7 +56,7 @@ func chainOf(all []Migration, from, to int) ([]Migration, error) {
 	}
 	switch chains := found[to]; len(chains) {
 	case 0:
-		return nil, agent.Errorf(agent.CodeMigrationMissing, "the session's state has version %d and the agent wants %d: no chain of migrations leads there; registered are %s", from, to, describe(all))
+		return nil, agent.Errorf(agent.CodeMigrationMissing, "the session's state has version %d and the agent needs %d: no chain of migrations leads there; registered are %s", from, to, describe(all))
 	case 1:
 		return chains[0], nil
 	}

@@ -113,7 +113,7 @@ func deniesEdited(spec *agent.Spec, in ToolInput) error {
 	}
 	t, _ := spec.Tool(in.Tool)
 	if t.Approval != nil && wantsOtherApprover(t.Approval.Rule(), in) {
-		return agent.Errorf(agent.CodeDenied, "Permission denied: the tool wants the approval of %s for the edited arguments.", strings.Join(t.Approval.Approvers, " or "))
+		return agent.Errorf(agent.CodeDenied, "Permission denied: the tool needs the approval of %s for the edited arguments.", strings.Join(t.Approval.Approvers, " or "))
 	}
 	spoken := false
 	for i, rule := range spec.Rules {

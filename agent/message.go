@@ -265,7 +265,7 @@ type Finish string
 // The reasons to stop, in the terms of OpenTelemetry GenAI.
 const (
 	FinishStop          Finish = "stop"           // it was done
-	FinishToolCalls     Finish = "tool_calls"     // it wants tools to be called
+	FinishToolCalls     Finish = "tool_calls"     // it needs tools to be called
 	FinishLength        Finish = "length"         // it was cut off at its output limit
 	FinishContentFilter Finish = "content_filter" // it, or a filter, refused
 	FinishPauseTurn     Finish = "pause_turn"     // the provider paused a long reply; asked again, the model goes on

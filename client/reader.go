@@ -271,7 +271,7 @@ func (r *reader) hand(events []agent.Event, run string) error {
 	for _, e := range events {
 		switch {
 		case e.Seq <= r.seq && e.Started != nil && e.Seq > r.begun:
-			return agent.Errorf(agent.CodeStale, "what was told after event %d is not in the session's log: its run was terminated before it was stored; read again after %q", e.Seq-1, agent.Cursor(e.Seq-1))
+			return agent.Errorf(agent.CodeStale, "the events after %d that this reader saw were never stored, because their run was terminated first; read again after %q", e.Seq-1, agent.Cursor(e.Seq-1))
 		case e.Seq <= r.seq:
 			continue
 		case e.Seq > r.seq+1:

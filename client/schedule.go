@@ -87,7 +87,7 @@ func (s ScheduleSpec) resolve(id string) (spec client.ScheduleSpec, t agent.Tick
 		return spec, t, agent.Errorf(agent.CodeInvalidInput, "the schedule has no id").WithPath("id")
 	}
 	if (s.Cron == "") == (s.Every == 0) {
-		return spec, t, agent.Errorf(agent.CodeInvalidInput, "one of cron and every is wanted").WithPath("cron")
+		return spec, t, agent.Errorf(agent.CodeInvalidInput, "set exactly one of cron and every").WithPath("cron")
 	}
 	if s.Cron != "" {
 		spec.CronExpressions = []string{s.Cron}

@@ -34,28 +34,28 @@ func once(_ context.Context, req *model.Request) *model.Reply {
 
 // odd are tools that give, keep, tell or take too much. One says that it stays.
 func odd(staying chan<- struct{}, gate <-chan struct{}) []tool.Tool {
-	deed := func(name string, do func(context.Context, *tool.Call) (string, error), o *tool.Options) tool.Tool {
+	fake := func(name string, do func(context.Context, *tool.Call) (string, error), o *tool.Options) tool.Tool {
 		return tool.New(name, "is odd", func(ctx context.Context, c *tool.Call, _ struct{}) (string, error) { return do(ctx, c) }, o)
 	}
 	return []tool.Tool{
-		deed("give", func(context.Context, *tool.Call) (string, error) { return strings.Repeat("x", fiveMB), nil }, nil),
-		deed("give_at_once", func(context.Context, *tool.Call) (string, error) { return strings.Repeat("x\x00", fiveMB), nil }, &tool.Options{Local: true}),
-		deed("fail", func(context.Context, *tool.Call) (string, error) { return "", errors.New(strings.Repeat("x", fiveMB)) }, &tool.Options{Attempts: 2}),
-		deed("keep", func(_ context.Context, c *tool.Call) (string, error) {
+		fake("give", func(context.Context, *tool.Call) (string, error) { return strings.Repeat("x", fiveMB), nil }, nil),
+		fake("give_at_once", func(context.Context, *tool.Call) (string, error) { return strings.Repeat("x\x00", fiveMB), nil }, &tool.Options{Local: true}),
+		fake("fail", func(context.Context, *tool.Call) (string, error) { return "", errors.New(strings.Repeat("x", fiveMB)) }, &tool.Options{Attempts: 2}),
+		fake("keep", func(_ context.Context, c *tool.Call) (string, error) {
 			return "kept", tool.Key[string]("all").Set(c, strings.Repeat("x", fiveMB))
 		}, nil),
-		deed("tell", func(_ context.Context, c *tool.Call) (string, error) {
+		fake("tell", func(_ context.Context, c *tool.Call) (string, error) {
 			for i := range 50_000 {
 				c.Progress("%d", i)
 			}
 			return "told", nil
 		}, nil),
-		deed("stay", func(context.Context, *tool.Call) (string, error) {
+		fake("stay", func(context.Context, *tool.Call) (string, error) {
 			staying <- struct{}{}
 			<-gate // whatever its context says
 			return "at last", nil
 		}, nil),
-		deed("outstay", func(context.Context, *tool.Call) (string, error) { <-gate; return "at last", nil }, &tool.Options{Timeout: time.Second}),
+		fake("outstay", func(context.Context, *tool.Call) (string, error) { <-gate; return "at last", nil }, &tool.Options{Timeout: time.Second}),
 	}
 }
 

@@ -48,7 +48,7 @@ func journal(dir string) tool.Tool {
 	}, nil)
 }
 
-// pause makes it likely that a worker is killed here, before or after the deed.
+// pause makes it likely that a worker is killed here, before or after the effect.
 func pause(ctx context.Context) {
 	select {
 	case <-ctx.Done():

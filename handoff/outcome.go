@@ -70,7 +70,7 @@ func Missing(session, run, agentName, task string) agent.Handoff {
 	const why = "it did not report before the deadline: how far it got, and what it spent, is not known here"
 	return agent.Handoff{
 		V: agent.Version, Session: session, Run: run, Agent: agentName, Status: agent.StatusCancelled,
-		Task: cut(or(task, noTask), maxText), Reason: "not heard of before the deadline", Summary: sentence(why),
+		Task: cut(or(task, noTask), maxText), Reason: "did not report before the deadline", Summary: sentence(why),
 		InFlight: itemOf(session, why), Confidence: silent, ConfidenceBy: agent.SummarizedByRule, SummarizedBy: agent.SummarizedByRule,
 	}
 }

@@ -93,7 +93,7 @@ func taken(object map[string]any, above string, own []string) error {
 			continue
 		}
 		if !isObject {
-			return refused("body."+path, "wants an object, whose fields join those that the adapter writes")
+			return refused("body."+path, "must be an object, whose fields join those that the adapter writes")
 		}
 		if err := taken(inner, path+".", own); err != nil {
 			return err

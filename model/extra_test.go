@@ -43,7 +43,7 @@ func TestExtraIsChecked(t *testing.T) {
 		{body(map[string]any{"top_k": 40, "text": map[string]any{"verbosity": "low"}}), "", ""},
 		{body(map[string]any{"stream": false}), "body.stream", "by the adapter itself"},
 		{body(map[string]any{"text": map[string]any{"format": 1}}), "body.text.format", "by the adapter itself"},
-		{body(map[string]any{"text": "plain"}), "body.text", "wants an object"},
+		{body(map[string]any{"text": "plain"}), "body.text", "must be an object"},
 		{body(map[string]any{"x": make(chan int)}), "body", "not JSON"},
 		{body(map[string]any{"x": strings.Repeat("x", 64<<10)}), "body", "65536 is the most"},
 	} {

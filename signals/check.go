@@ -61,7 +61,7 @@ func checkAnswerBody(o agent.AnswerCommand, within string) error {
 		}
 	}
 	if n != 1 {
-		return agent.Errorf(agent.CodeInvalidInput, "%sone of text, choice and data is wanted, not %d of them", within, n).WithPath(within + "text")
+		return agent.Errorf(agent.CodeInvalidInput, "%sset exactly one of text, choice and data, not %d of them", within, n).WithPath(within + "text")
 	}
 	if o.Choice != nil && *o.Choice < 0 {
 		return agent.Errorf(agent.CodeInvalidInput, "%schoice is a number from 0", within).WithPath(within + "choice")
@@ -134,7 +134,7 @@ func checkOne(a agent.AnswerTo, within string) error {
 	}
 	switch {
 	case n != 1:
-		return agent.Errorf(agent.CodeInvalidInput, "%sone of answer, approve and reject is wanted, not %d of them", within, n).WithPath(within + "answer")
+		return agent.Errorf(agent.CodeInvalidInput, "%sset exactly one of answer, approve and reject, not %d of them", within, n).WithPath(within + "answer")
 	case a.Answer != nil:
 		return checkAnswerBody(*a.Answer, within+"answer.")
 	case a.Approve != nil:

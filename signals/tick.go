@@ -45,7 +45,7 @@ func CheckTick(t agent.Tick) error {
 	case len(t.By) > maxBy:
 		return agent.Errorf(agent.CodeInvalidInput, "by has %d characters; at most %d are taken", len(t.By), maxBy).WithPath("by")
 	case (t.Text == "") == (t.Topic == ""):
-		return agent.Errorf(agent.CodeInvalidInput, "one of text and topic is wanted").WithPath("text")
+		return agent.Errorf(agent.CodeInvalidInput, "set exactly one of text and topic").WithPath("text")
 	case t.Topic == "" && len(t.Payload) > 0:
 		return agent.Errorf(agent.CodeInvalidInput, "payload is an event's; say its topic").WithPath("payload")
 	}

@@ -66,7 +66,7 @@ func (s Signer) Mint(c Claim) (string, error) {
 	case c.Session == "" || c.Execution == "" || c.Verb == "" || c.Principal == "" || c.Expires.Unix() <= 0:
 		return "", agent.Errorf(agent.CodeInvalidInput, "minting a token: session, execution, verb, principal and expires are wanted, all of them")
 	case c.Verb == agent.VerbApprove && (c.Request == "" || c.Digest == ""):
-		return "", agent.Errorf(agent.CodeInvalidInput, "minting a token: an approval wants the request and its digest")
+		return "", agent.Errorf(agent.CodeInvalidInput, "minting a token: an approval needs the request and its digest")
 	case time.Until(c.Expires) > MaxTokenLife:
 		return "", agent.Errorf(agent.CodeInvalidInput, "minting a token: it may be good for %s at most", MaxTokenLife)
 	}

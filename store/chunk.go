@@ -100,7 +100,7 @@ func wrap(e *Envelope, plain []byte) (name string, data []byte, err error) {
 // envelope, which was read. It unpacks no more than the envelope says.
 func (e *Envelope) unwrap(name string, data []byte, kind string) ([]byte, error) {
 	if e.Kind != kind {
-		return nil, agent.Errorf(agent.CodeChunkDamaged, "chunk %s is one of %q, where one of %q is wanted", name, e.Kind, kind)
+		return nil, agent.Errorf(agent.CodeChunkDamaged, "chunk %s has kind %q, not %q", name, e.Kind, kind)
 	}
 	_, packed, _ := bytes.Cut(data, []byte("\n"))
 	plain, err := unpacker().DecodeAll(packed, make([]byte, 0, e.Size))

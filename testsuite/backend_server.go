@@ -159,9 +159,9 @@ func (p *serverBackend) stuck(session string, err error) error {
 	defer cancel()
 	st, asked := p.status(ctx, session)
 	if asked != nil {
-		return fmt.Errorf("session %s neither rests nor ends (%w), and does not answer: %w", session, err, asked)
+		return fmt.Errorf("session %s is neither suspended nor ended (%w), and does not answer: %w", session, err, asked)
 	}
-	return fmt.Errorf("session %s neither rests nor ends (%w); it is %s and does %s", session, err, st.Status, text(st.InFlight))
+	return fmt.Errorf("session %s is neither suspended nor ended (%w); it is %s and does %s", session, err, st.Status, text(st.InFlight))
 }
 
 // rests reports whether all live runs of a tree rest, once the person has answered what

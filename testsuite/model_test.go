@@ -89,11 +89,11 @@ func TestAScriptHasABound(t *testing.T) {
 func TestScriptsAreRefusedInWords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.yaml")
 	for text, want := range map[string]string{
-		"replies:\n  - {text: x, repeat: many}":     `s.yaml:2: a number is wanted, not "many"`,
-		"replies: {text: x}":                        `s.yaml:1: a list is wanted, not fields`,
-		"replies:\n  - {txt: x}\n  - {delay: soon}": `s.yaml:2: "txt" is not known here; script ` + path + `:3: a time such as 90s is wanted, not "soon"`,
-		"replies: [{calls: [{tool: [x]}]}]":         `s.yaml:1: a text is wanted, not a list`,
-		"price: cheap":                              `s.yaml:1: a value with fields of its own is wanted, not "cheap"`,
+		"replies:\n  - {text: x, repeat: many}":     `s.yaml:2: must be a number, not "many"`,
+		"replies: {text: x}":                        `s.yaml:1: must be a list, not fields`,
+		"replies:\n  - {txt: x}\n  - {delay: soon}": `s.yaml:2: "txt" is not known here; script ` + path + `:3: must be a time such as 90s, not "soon"`,
+		"replies: [{calls: [{tool: [x]}]}]":         `s.yaml:1: must be a text, not a list`,
+		"price: cheap":                              `s.yaml:1: must be a value with fields of its own, not "cheap"`,
 		"replies: [text":                            `s.yaml:2: not YAML: did not find expected ',' or ']'`,
 		"rules: [{match: \"(\"}]":                   "rules[0].match is no regular expression: missing closing ): `(`",
 	} {

@@ -90,7 +90,7 @@ func (p *Person) check() error {
 	}
 	for i, r := range p.Rules {
 		if n := r.decisions(); n != 1 {
-			return fmt.Errorf("the person's rule %d has %d decisions, and one is wanted: Approve, Arguments, Reject, Text, Choice, Data, Ignore, Stop or Fail", i+1, n)
+			return fmt.Errorf("the person's rule %d has %d decisions; it needs exactly one: Approve, Arguments, Reject, Text, Choice, Data, Ignore, Stop or Fail", i+1, n)
 		}
 		if _, err := regexp.Compile(r.Match); err != nil {
 			return fmt.Errorf("the person's rule %d: %w", i+1, err)

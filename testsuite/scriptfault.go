@@ -50,7 +50,7 @@ func inWords(message string) string {
 	if is == "" {
 		is = fmt.Sprintf("%q", parts[2])
 	}
-	return fmt.Sprintf("%s is wanted, not %s", wantedBy(parts[3]), is)
+	return fmt.Sprintf("must be %s, not %s", wantedBy(parts[3]), is)
 }
 
 // wantedBy is what a Go type takes, in words of the file.

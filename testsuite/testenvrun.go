@@ -294,7 +294,7 @@ func (p *testEnvRun) settle(ctx context.Context) error {
 		p.changed.Wait()
 	}
 	if p.err == nil && ctx.Err() != nil {
-		return fmt.Errorf("session %s neither rests nor ends: %w", p.session, ctx.Err())
+		return fmt.Errorf("session %s is neither suspended nor ended: %w", p.session, ctx.Err())
 	}
 	p.told = true
 	return p.err

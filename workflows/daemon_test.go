@@ -74,5 +74,5 @@ func TestADaemonsQueue(t *testing.T) {
 func TestATickThatCantBeMeant(t *testing.T) {
 	b := setup(t, agent.Definition{}, testsuite.NewScript())
 	b.ExecuteWorkflow(signals.TickType, json.RawMessage(`{"session":"desk","agent":"tester"}`))
-	require.ErrorContains(t, b.GetWorkflowError(), "tick refused: one of text and topic is wanted")
+	require.ErrorContains(t, b.GetWorkflowError(), "tick refused: set exactly one of text and topic")
 }

@@ -88,10 +88,10 @@ func TestRunWithoutATerminal(t *testing.T) {
 // wrongAnswers tries what a run that asks q-1, a question, does not take.
 func (s *stage) wrongAnswers(id string) {
 	s.t.Helper()
-	s.fails(2, "[invalid_input] --request is wanted, the one that was shown to you; open: q-1 (question)", "answer", id, "x")
+	s.fails(2, "[invalid_input] --request is required: name the request that you saw; open: q-1 (question)", "answer", id, "x")
 	s.fails(2, "open: q-1 (question)", "approve", id)
-	s.fails(2, "[invalid_input] an answer is wanted: a TEXT, --choice N or --result JSON", "answer", id, "--request", "q-1")
-	s.fails(2, "[invalid_input] --reason is wanted", "reject", id, "--request", "q-1")
+	s.fails(2, "[invalid_input] an answer is required: a TEXT, --choice N or --result JSON", "answer", id, "--request", "q-1")
+	s.fails(2, "[invalid_input] --reason is required", "reject", id, "--request", "q-1")
 	s.fails(2, "TEXT, --choice and --result exclude each other", "answer", id, "x", "--request", "q-1", "--choice", "0")
 	s.fails(2, "--result is not JSON", "answer", id, "--request", "q-1", "--result", "{")
 	s.fails(2, "--edit must be an object", "approve", id, "--request", "q-1", "--edit", "[]")
@@ -169,7 +169,7 @@ func TestRunAsksForRunsBelow(t *testing.T) {
 	s.fails(2, "it takes approve or reject, not answer", "answer", id, "x", "--request", "payer-1/q-1")
 	s.fails(6, "[not_found]", "approve", id, "--request", id+"/payer-2/q-1")
 	d := s.sits("attach", id)
-	d.sees(id+"/payer-1 (payer) rests").sees("q-1 · approval · payer in "+id+"/payer-1").answers("approve? ", "y")
+	d.sees(id+"/payer-1 (payer) is suspended").sees("q-1 · approval · payer in "+id+"/payer-1").answers("approve? ", "y")
 	require.Contains(t, d.ends(0).out, "All is bought.\ncompleted")
 	d = s.sits("run", "lead", "deep", "--session", s.session("b"))
 	d.sees("payer in "+s.session("b")+"/buyer-1/payer-1").answers("approve? ", "y")

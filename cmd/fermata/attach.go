@@ -23,7 +23,7 @@ and prints how to answer.
 The exit status is that of fermata run.`,
 		Example: `  fermata attach invoice-118
   fermata attach invoice-118 --json`,
-		Args: wants(1, "a session"),
+		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.attach(cmd.Context(), s, runs, args[0])

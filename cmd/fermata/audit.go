@@ -46,7 +46,7 @@ finds a cut only if a process started, did not end, and wrote nothing for 20 min
 The exit status is then 1.`,
 		Example: `  fermata audit verify audit.jsonl --public-key audit.pub
   fermata audit verify audit.jsonl --public-key audit.pub --json | jq -r .head`,
-		Args: wants(1, "the audit's file"),
+		Args: exactArgs(1, "the audit's file"),
 		RunE: func(_ *cobra.Command, args []string) error { return c.verifyAudit(args[0], publicKey, heads) },
 	}
 	cmd.Flags().StringVar(&publicKey, "public-key", "", "file with the public key (openssl pkey -in audit.key -pubout)")
@@ -70,7 +70,7 @@ type auditLine struct {
 
 func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
 	if publicKey == "" {
-		return agent.Errorf(agent.CodeInvalidInput, "--public-key is wanted: the file that openssl pkey -in audit.key -pubout has made")
+		return agent.Errorf(agent.CodeInvalidInput, "--public-key is required: make the file with openssl pkey -in audit.key -pubout")
 	}
 	text, err := files.Read(publicKey, maxKeyFile)
 	if err != nil {

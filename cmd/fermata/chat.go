@@ -55,7 +55,7 @@ The exit status is that of the last run (see fermata run), and 3 if it continues
 			if len(args) == 0 && r.session != "" {
 				return nil
 			}
-			return wants(1, "an agent, or the --session of one that there is")(cmd, args)
+			return exactArgs(1, "an agent, or the --session of one that there is")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.agent = append(args, "")[0]
@@ -108,7 +108,7 @@ func (r *runner) chat(ctx context.Context) error {
 
 func (r *runner) newChat(pressed <-chan struct{}) *chat {
 	t := &chat{script: !r.terminal, conversation: &conversation{
-		runner: r, pressed: pressed, passed: map[string]bool{}, help: "/help says what it can be told",
+		runner: r, pressed: pressed, passed: map[string]bool{}, help: "/help lists the commands",
 	}}
 	if r.JSON {
 		r.asker = console.NewConsole(r.in, r.Err, pressed) // the output is for programs

@@ -74,7 +74,7 @@ func TestChatAtTheTerminal(t *testing.T) {
 	// What is typed while it works steers it.
 	d.answers("> ", "work").sees("→ dig").types("/pause so wait").sees("it is suspending")
 	dug()
-	d.sees("held (pause): so wait; /help says what it can be told")
+	d.sees("held (pause): so wait; /help lists the commands")
 	d.types("/queue later").types("/resume faster").sees("(said) faster").sees("Now it is later.").sees("completed")
 	d.answers("> ", "//etc/hosts").sees("I hurry.").sees("completed")
 	d.answers("> ", "work").sees("→ dig").types("/stop that will do").sees("stop accepted")
@@ -100,7 +100,7 @@ func TestChatComesBack(t *testing.T) {
 	require.Contains(t, r.err, "left; it goes on by itself")
 	require.Contains(t, r.err, "come back with fermata chat --session "+id+" --address ")
 	s.fails(6, "to begin it, name an agent: fermata chat AGENT --session", "chat", "--session", s.session("b"))
-	s.fails(2, "wants an agent, or the --session of one that there is", "chat")
+	s.fails(2, "needs an agent, or the --session of one that there is", "chat")
 
 	d = s.sits("chat", "--session", id)
 	d.sees("session "+id+" · talker · suspended").sees("== user").sees("ask").sees("Which one?").answers("your answer: ", "the second")

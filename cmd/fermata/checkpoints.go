@@ -28,7 +28,7 @@ up to it. fermata fork starts a run from a checkpoint; fermata diff compares two
 			if len(args) == 2 {
 				return nil
 			}
-			return wants(1, "a session, and a checkpoint at most")(cmd, args)
+			return exactArgs(1, "a session, and a checkpoint at most")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {

@@ -40,7 +40,7 @@ command in TEMPORAL_CODEC_ENDPOINT or TEMPORAL_CODEC_AUTH.`,
   fermata codec
   export TEMPORAL_CODEC_ENDPOINT=http://127.0.0.1:8234/TOKEN
   temporal workflow show -w invoice-118`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.codec(cmd.Context(), listen) },
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8234", "loopback address to listen on")
@@ -60,7 +60,7 @@ the new key first. Run fermata store rekey. Remove the old key when nothing need
 any more (docs/encryption.md).`,
 		Example: `  export ` + env.Encryption + `=$(fermata codec key k1)
   export ` + env.Encryption + `=$` + env.Encryption + `,$(fermata codec key k2)`,
-		Args: wants(1, "an id for the key"),
+		Args: exactArgs(1, "an id for the key"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := keyring.New(args[0])
 			switch {

@@ -47,7 +47,7 @@ func (d *decider) command(use, short, long, example string) *cobra.Command {
 			if d.verb == agent.VerbAnswer && len(args) == 2 {
 				return nil
 			}
-			return wants(1, "a session")(cmd, args)
+			return exactArgs(1, "a session")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			said, err := d.said(append(args, "")[1])
@@ -129,9 +129,9 @@ func askedBelow(session, request string) (asks, id string) {
 // unsaid says what is missing of an answer.
 func (d *decider) unsaid() error {
 	if d.verb == agent.VerbReject {
-		return agent.Errorf(agent.CodeInvalidInput, "--reason is wanted: the model is told why")
+		return agent.Errorf(agent.CodeInvalidInput, "--reason is required: the model reads it")
 	}
-	return agent.Errorf(agent.CodeInvalidInput, "an answer is wanted: a TEXT, --choice N or --result JSON")
+	return agent.Errorf(agent.CodeInvalidInput, "an answer is required: a TEXT, --choice N or --result JSON")
 }
 
 // elsewhere adds to a request that is not open where else one of its name is.
@@ -205,7 +205,7 @@ func (d *decider) pick(ctx context.Context, runs *fermata.Client, session string
 	case len(open) == 0:
 		return agent.Errorf(agent.CodeNotFound, "session %s asks nothing, and nor does any below it", session)
 	case !d.terminal || d.JSON:
-		return agent.Errorf(agent.CodeInvalidInput, "--request is wanted, the one that was shown to you; open: %s", openNames(open, session)).WithPath("request")
+		return agent.Errorf(agent.CodeInvalidInput, "--request is required: name the request that you saw; open: %s", openNames(open, session)).WithPath("request")
 	}
 	con := d.console()
 	q := open[0]

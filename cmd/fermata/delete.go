@@ -35,7 +35,7 @@ A deleted session can't be restored. On a terminal the command asks you first;
 without one it needs --yes. If it was interrupted, run it again.`,
 		Example: `  fermata delete invoice-118
   fermata delete invoice-118 --yes --json | jq .store.kept`,
-		Args: wants(1, "a session"),
+		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error { return e.do(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()

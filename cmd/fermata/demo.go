@@ -45,7 +45,7 @@ func (c *cli) demoCommand() *cobra.Command {
 the files and the shell are real. The model's answers come from a script, so the demo
 needs no API key and costs nothing. It takes a few seconds and leaves nothing running.`,
 		Example: `  fermata demo`,
-		Args:    wants(0, "no argument"),
+		Args:    exactArgs(0, "no argument"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.demo(cmd.Context()) },
 	}
 	c.jsonFlag(cmd, "print each event as a line of JSON, and then the outcome")

@@ -31,7 +31,7 @@ runs continue. It is for one user on one machine, because it has no authenticati
 Other commands find the server by its data directory.`,
 		Example: `  fermata dev
   fermata dev --agents team.yaml --data ./.fermata --addr 127.0.0.1:7300`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.dev(cmd.Context(), agents, addr) },
 	}
 	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")

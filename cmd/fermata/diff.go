@@ -23,7 +23,7 @@ only the second has (+), and the keys of the session's state that differ. The tw
 checkpoints may belong to different runs and to different sides of a fork.`,
 		Example: `  fermata diff invoice-118 cp-40 cp-118
   fermata diff invoice-118 cp-40 cp-118 --json | jq '.added | length'`,
-		Args: wants(3, "a session and two checkpoints"),
+		Args: exactArgs(3, "a session and two checkpoints"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 				return c.diff(cmd.Context(), runs, args[0], args[1], args[2])

@@ -25,7 +25,7 @@ Doctor changes nothing and prints no key. The exit status is 0 if runs can work.
 		Example: `  fermata doctor
   fermata doctor --agents fermata.yaml --profile prod
   fermata doctor --json | jq -r 'select(.verdict=="fail").text'`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.doctor(cmd.Context(), agents) },
 	}
 	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")

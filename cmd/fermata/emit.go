@@ -35,7 +35,7 @@ the command fails: repeat it with the same --id.`,
 			if len(args) == 2 {
 				return nil
 			}
-			return wants(1, "a topic, and perhaps a payload as JSON in quotes")(cmd, args)
+			return exactArgs(1, "a topic, and perhaps a payload as JSON in quotes")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			payload, err := payloadOf(args)
@@ -98,7 +98,7 @@ func (c *cli) emit(ctx context.Context, runs *fermata.Client, topic string, payl
 	case done.Accepted == 0 && len(done.Failed) == 0:
 		c.Print("no run waits for %s, with such a payload", topic)
 	default:
-		c.Print("%s: %d told, %d failed", topic, done.Accepted, len(done.Failed))
+		c.Print("%s: %d accepted, %d failed", topic, done.Accepted, len(done.Failed))
 	}
 	var failed []error
 	for _, f := range done.Failed {

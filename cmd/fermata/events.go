@@ -31,7 +31,7 @@ what is live: pieces of replies and progress of tools. These have no cursor.`,
 		Example: `  fermata events invoice-118
   fermata events invoice-118 --follow
   fermata events invoice-118 --after 118 --json | jq -r 'select(.type=="message").data.parts[].text'`,
-		Args: wants(1, "a session"),
+		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.events(cmd.Context(), args[0], o) },
 	}
 	cmd.Flags().StringVar(&o.After, "after", "", "only events after the one with this cursor")

@@ -103,7 +103,7 @@ func usage(cmd *cobra.Command, err error) error {
 	if parts := badFlag.FindStringSubmatch(text); parts != nil {
 		text = fmt.Sprintf("%s can't be %s", parts[2], parts[1])
 		if kind := flagForms[flagKind(cmd, parts[2])]; kind != "" {
-			text += ": it wants " + kind
+			text += ": use " + kind
 		}
 	}
 	return agent.Errorf(agent.CodeInvalidInput, "%s; see %s --help", text, cmd.CommandPath())

@@ -40,7 +40,7 @@ work is done twice. --move cancels it as soon as the file is on the disk.`,
 		Example: `  fermata export invoice-118 -o invoice-118.export
   fermata export invoice-118 -o invoice-118.export --for 168h --move
   fermata export invoice-118 -o invoice-118.export --json | jq -r .expires`,
-		Args: wants(1, "a session"),
+		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.session = args[0]
 			if cmd.Flags().Changed("for") && o.lasts == 0 {
@@ -75,7 +75,7 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 		return agent.Errorf(agent.CodeInvalidInput, "-o - and --json exclude each other: both write to standard output")
 	}
 	if o.file == "-" && o.move {
-		return agent.Errorf(agent.CodeInvalidInput, "--move wants a file: of standard output nobody knows whether it is safe")
+		return agent.Errorf(agent.CodeInvalidInput, "--move needs a file: Fermata cannot know whether standard output was kept")
 	}
 	if _, err := os.Lstat(o.file); o.file != "-" && !errors.Is(err, fs.ErrNotExist) {
 		return agent.Errorf(agent.CodeInvalidInput, "%s is there already; name another file", o.file)

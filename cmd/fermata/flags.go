@@ -68,13 +68,13 @@ func (c *cli) jsonFlag(cmd *cobra.Command, help string) {
 	cmd.Flags().BoolVar(&c.JSON, "json", false, help)
 }
 
-// wants checks a command's arguments by number.
-func wants(n int, what string) cobra.PositionalArgs {
+// exactArgs checks a command's arguments by number.
+func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
 			return nil
 		}
-		return fmt.Errorf("%s wants %s, and was given %s", cmd.CommandPath(), what, counted(len(args), "argument"))
+		return fmt.Errorf("%s needs %s, and got %s", cmd.CommandPath(), what, counted(len(args), "argument"))
 	}
 }
 

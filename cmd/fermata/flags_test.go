@@ -20,11 +20,11 @@ func TestFlagsAreRefusedInWords(t *testing.T) {
 		want string
 		args []string
 	}{
-		{`--priority can't be "nine": it wants a whole number`, []string{"run", "a", "x", "--priority", "nine"}},
+		{`--priority can't be "nine": use a whole number`, []string{"run", "a", "x", "--priority", "nine"}},
 		{"--priority must be from 1 (first) to 5, not 9", []string{"run", "a", "x", "--priority", "9"}},
-		{`--older can't be "soon": it wants a time such as 90s, 24h or 7d`, []string{"ls", "--older", "soon"}},
+		{`--older can't be "soon": use a time such as 90s, 24h or 7d`, []string{"ls", "--older", "soon"}},
 		{`--older can't be "-1h"`, []string{"inbox", "--older", "-1h"}},
-		{`--timeout can't be "1w": it wants a time`, []string{"wait", "s", "--timeout", "1w"}},
+		{`--timeout can't be "1w": use a time`, []string{"wait", "s", "--timeout", "1w"}},
 		{"--limit must be positive", []string{"inbox", "--limit", "0"}},
 		{"--md and --json exclude each other", []string{"handoff", "s", "--md", "--json"}},
 		{"flags_test.go is no handoff: write one", []string{"run", "a", "--briefing", "flags_test.go"}},
@@ -32,7 +32,7 @@ func TestFlagsAreRefusedInWords(t *testing.T) {
 		{"--briefing can't be read: " + long + " has more than", []string{"run", "a", "--briefing", long}},
 		{"-o - and --json exclude each other", []string{"export", "s", "-o", "-", "--json"}},
 		{"--for 0s leaves no time", []string{"export", "s", "-o", "f", "--for", "0s"}},
-		{"--move wants a file", []string{"export", "s", "-o", "-", "--move"}},
+		{"--move needs a file", []string{"export", "s", "-o", "-", "--move"}},
 	}
 	for _, tt := range tests {
 		r := inProcess(t, tt.args...)

@@ -73,7 +73,7 @@ func (a *forkRun) args(cmd *cobra.Command, args []string) error {
 		a.options.Checkpoint = args[1]
 		return nil
 	}
-	return wants(1, "a session, and a checkpoint at most")(cmd, args)
+	return exactArgs(1, "a session, and a checkpoint at most")(cmd, args)
 }
 
 func (a *forkRun) runE(cmd *cobra.Command, args []string) (err error) {

@@ -24,7 +24,7 @@ is done, what is left, what is unknown. It is JSON, or Markdown with --md. Anoth
 can start with it (fermata run --briefing).`,
 		Example: `  fermata handoff invoice-118 --md
   fermata handoff invoice-118 > left.json && fermata run payer "Go on" --briefing left.json`,
-		Args: wants(1, "a session"),
+		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if md && c.JSON {
 				return agent.Errorf(agent.CodeInvalidInput, "--md and --json exclude each other")

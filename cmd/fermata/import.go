@@ -33,7 +33,7 @@ A file can be imported once. A file that was changed, has expired, or has anothe
 signature is refused before anything changes.`,
 		Example: `  fermata import invoice-118.export
   fermata import invoice-118.export --json | jq -r '.suspension.requests[].id'`,
-		Args: wants(1, "a file"),
+		Args: exactArgs(1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.importFile(cmd.Context(), args[0], by) },
 	}
 	c.byFlag(cmd, &by)

@@ -25,7 +25,7 @@ It needs no worker, so it does not show the arguments of calls: see fermata show
 		Example: `  fermata inbox
   fermata inbox --waits-for approval --older 1h
   fermata inbox --approver ana@acme.com --json | jq -r '[.session,.id,.text]|@tsv'`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkInbox(f, limit); err != nil {
 				return err

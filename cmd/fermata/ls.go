@@ -23,7 +23,7 @@ func (c *cli) lsCommand() *cobra.Command {
 		Example: `  fermata ls --status running
   fermata ls --agent reviewer --older 24h
   fermata ls --query "FermataWaitsFor='approval'" --json`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.Status = agent.Status(status)
 			if err := checkFilter(f, limit); err != nil {

@@ -36,7 +36,7 @@ The exit status is 0 if all runs would continue, and 6 if one would break.`,
 		Example: `  fermata preflight --agents fermata.yaml --profile prod
   fermata preflight --closed 200 --json | jq -r 'select(.compatibility != "compatible") | .session'
   fermata preflight --query "FermataAgent='payer'"`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()

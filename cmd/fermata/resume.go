@@ -30,7 +30,7 @@ With --wait, the exit status is that of fermata run.`,
 			if len(args) == 2 {
 				return nil
 			}
-			return wants(1, "a session, and perhaps a message in quotes")(cmd, args)
+			return exactArgs(1, "a session, and perhaps a message in quotes")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {

@@ -77,7 +77,7 @@ cancelled; 2 for wrong input, 5 without a server or a worker.`,
 			if len(args) == 1 {
 				return nil
 			}
-			return wants(2, `an agent and a task in quotes`)(cmd, args)
+			return exactArgs(2, `an agent and a task in quotes`)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.silent = len(args) == 1

@@ -20,7 +20,7 @@ runs that Temporal's retention has removed. It needs the workers' store. Without
 run no server is needed.`,
 		Example: `  fermata runs invoice-118
   fermata runs invoice-118 --json | jq -r 'select(.status=="failed").run'`,
-		Args: wants(1, "a session"),
+		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
 				return c.records(cmd.Context(), runs, args[0])

@@ -40,7 +40,7 @@ an event instead, with any JSON as payload.`,
 			if len(args) == 2 || len(args) == 1 && s.Topic != "" {
 				return nil
 			}
-			return wants(2, "an id and a text in quotes, or an id with --topic and perhaps a payload")(cmd, args)
+			return exactArgs(2, "an id and a text in quotes, or an id with --topic and perhaps a payload")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wanted(s); err != nil {
@@ -84,9 +84,9 @@ an event instead, with any JSON as payload.`,
 func wanted(s fermata.ScheduleSpec) error {
 	switch {
 	case s.Session == "" || s.Agent == "":
-		return agent.Errorf(agent.CodeInvalidInput, "a schedule wants --session, and --agent for the runs that it begins there")
+		return agent.Errorf(agent.CodeInvalidInput, "a schedule needs --session, and --agent for the runs that it begins there")
 	case (s.Cron == "") == (s.Every == 0):
-		return agent.Errorf(agent.CodeInvalidInput, "a schedule wants either --cron or --every")
+		return agent.Errorf(agent.CodeInvalidInput, "a schedule needs either --cron or --every")
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (c *cli) scheduleListCommand() *cobra.Command {
 		Short:   "List the schedules for sessions",
 		Long:    `Ls lists the schedules for sessions in the namespace, with their next tick.`,
 		Example: `  fermata schedule ls --json | jq .next`,
-		Args:    wants(0, "no argument"),
+		Args:    exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error { return c.schedules(cmd.Context(), runs) })
 		},
@@ -160,7 +160,7 @@ func (c *cli) scheduleDeleteCommand() *cobra.Command {
 		Short:   "Delete a schedule",
 		Long:    `Delete deletes a schedule. Messages that it has sent stay.`,
 		Example: `  fermata schedule delete mornings`,
-		Args:    wants(1, "the schedule's id"),
+		Args:    exactArgs(1, "the schedule's id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				err := runs.DeleteSchedule(cmd.Context(), args[0])

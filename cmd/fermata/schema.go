@@ -15,7 +15,7 @@ the YAML language server completes and checks an agents file whose first line is
 
   # yaml-language-server: $schema=fermata.schema.json`,
 		Example: `  fermata schema > fermata.schema.json`,
-		Args:    wants(0, "no argument"),
+		Args:    exactArgs(0, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
 			if c.JSON {
 				c.Line(agentsfile.Schema())

@@ -32,7 +32,7 @@ With --wait, the exit status is that of fermata run.`,
   fermata send invoice-118 "Stop at the first error" --mode interrupt
   fermata send invoice-118 "Which account is it?" --wait
   git diff | fermata send review-7 - --agent reviewer`,
-		Args: wants(2, "a session and a message in quotes"),
+		Args: exactArgs(2, "a session and a message in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := c.textOf(args[1], "the message")
 			if err != nil {

@@ -89,7 +89,7 @@ func TestRunsAndCheckpoints(t *testing.T) {
 
 	s.fails(2, "--limit must be positive", "checkpoints", id, "--limit", "0")
 	s.fails(2, "offset and limit must be positive", "checkpoints", id, "--offset", "-1")
-	s.fails(2, "wants a session and two checkpoints", "diff", id, points[1])
+	s.fails(2, "needs a session and two checkpoints", "diff", id, points[1])
 	s.fails(6, "[not_found]", "checkpoints", id, "--run", "ffffffff")
 	s.fails(6, "[not_found]", "checkpoints", id, "cp-1000")
 	s.fails(2, `"latest" names no checkpoint`, "diff", id, points[1], "latest")

@@ -34,7 +34,7 @@ attributes that exist stay. --check only looks. On Temporal Cloud, where tcld ad
 search attributes, setup prints the tcld commands.`,
 		Example: `  fermata setup --address temporal.internal:7233 --namespace agents
   fermata setup --check`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := c.Find(cmd.Context())
 			if err != nil {

@@ -49,7 +49,7 @@ func (c *cli) showCommand() *cobra.Command {
 Temporal knows and says so. For an ended run, it shows the result.`,
 		Example: `  fermata show invoice-118
   fermata show invoice-118 --json | jq .cost_usd`,
-		Args: wants(1, "a session"),
+		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.show(cmd.Context(), s, runs, args[0])

@@ -43,7 +43,7 @@ then 1. See fermata store check.`,
 		Example: `  fermata store gc --dry-run
   fermata store gc --older 24h --json | jq .deleted
   fermata store gc --store /mnt/fermata`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.collect(cmd.Context(), older, dry) },
 	}
 	olderFlag(cmd.Flags(), &older, "only chunks that were last written this long ago")
@@ -107,7 +107,7 @@ sessions with chunks that are missing, damaged or of a newer version. It changes
 nothing. The exit status is 1 if there are any.`,
 		Example: `  fermata store check
   fermata store check --json | jq -r '.faults[]?.session'`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
 	}
 	c.jsonFlag(cmd, "print the result as one line of JSON")
@@ -163,7 +163,7 @@ is over and no run that started with the key is live.`,
 		Example: `  fermata store rekey
   fermata store rekey --plain
   fermata store rekey --json | jq .remaining`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.rekey(cmd.Context(), &o) },
 	}
 	cmd.Flags().BoolVar(&o.Plain, "plain", false, "also encrypt what was stored before there were keys")

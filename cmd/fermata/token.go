@@ -40,7 +40,7 @@ Whoever has the token can use it: give it to the principal only.`,
   fermata approve invoice-118 --request q-7 --token-file token
   fermata token --session invoice-118 --request q-7 --verb reject --principal ana@acme.com
   fermata token --session invoice-118 --verb stop --principal ana@acme.com --for 5m`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signer, err := o.check()
 			if err != nil {
@@ -143,7 +143,7 @@ To change keys, give the workers both public keys with a comma between them. Sig
 the new private key. Remove the old public key when its tokens have expired.`,
 		Example: `  export $(fermata token key k1)
   fermata token key k1 --json | jq -r .public`,
-		Args: wants(1, "an id for the keys"),
+		Args: exactArgs(1, "an id for the keys"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			s, err := signals.NewSigner(args[0])
 			if err != nil {

@@ -16,7 +16,7 @@ func (c *cli) transcriptCommand() *cobra.Command {
 the run itself. It needs the workers' store. Without a live run no server is needed.`,
 		Example: `  fermata transcript invoice-118
   fermata transcript invoice-118 --json | jq -r 'select(.role=="assistant").parts[].text'`,
-		Args: wants(1, "a session"),
+		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.transcript(cmd.Context(), args[0]) },
 	}
 	c.jsonFlag(cmd, "print each message as a line of JSON")

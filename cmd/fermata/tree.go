@@ -30,7 +30,7 @@ is what the run and its sub-agents have used. GRANTED is what its parent lets it
 LEFT is what it may still use. An ended agent has returned what was left.`,
 		Example: `  fermata tree trip-42
   fermata tree trip-42 --json | jq '.nodes[] | select(.status=="suspended").session'`,
-		Args: wants(1, "a session"),
+		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
 				return c.tree(cmd.Context(), runs, args[0])

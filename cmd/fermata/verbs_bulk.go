@@ -30,13 +30,13 @@ func (m *bulk) flags(cmd *cobra.Command) {
 	f.BoolVar(&m.yes, "yes", false, "with --query: confirm")
 }
 
-// oneOrMany wants a session or a query, and not both.
+// oneOrMany needs a session or a query, and not both.
 func (m *bulk) oneOrMany(cmd *cobra.Command, args []string) error {
 	switch {
 	case m.query == "" && (m.agent != "" || m.dry || m.yes):
 		return errors.New("--agent, --dry-run and --yes belong to --query")
 	case m.query == "":
-		return wants(1, "a session, or --query")(cmd, args)
+		return exactArgs(1, "a session, or --query")(cmd, args)
 	case len(args) > 0:
 		return errors.New("a session and --query exclude each other")
 	case m.agent != "":
@@ -164,7 +164,7 @@ func (h *verbRun) printMany(found listing, list []bulkResult) error {
 			failed = append(failed, t.err)
 		}
 	}
-	h.Note("%d of %d told, %d failed", len(list)-len(failed), len(list), len(failed))
+	h.Note("%d of %d accepted, %d failed", len(list)-len(failed), len(list), len(failed))
 	return errors.Join(failed...)
 }
 

@@ -52,7 +52,7 @@ func TestHoldAndResume(t *testing.T) {
 
 	for _, verb := range []string{"pause", "interrupt", "stop", "cancel", "resume"} {
 		s.fails(6, "[not_found]", verb, s.session("nobody"))
-		s.fails(2, "wants a session", verb)
+		s.fails(2, "needs a session", verb)
 	}
 	s.fails(2, "--grace is 2m0s; it may be 0s to 1m0s", "interrupt", run.Session, "--grace", "2m")
 	s.fails(2, "--deadline is 1s; it may be 2s to 1h0m0s", "stop", run.Session, "--deadline", "1s")
@@ -144,10 +144,10 @@ func TestHoldMany(t *testing.T) {
 	s.fails(2, "[invalid_input]", "pause", "--query", "nonsense (", "--yes")
 	r = s.run("interrupt", "--query", mine, "--agent", "sleeper", "--yes", "--reason", "lunch")
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.err, "2 of 2 told, 0 failed")
+	require.Contains(t, r.err, "2 of 2 accepted, 0 failed")
 	r = s.run("cancel", "--query", mine, "--yes", "--json")
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.err, "2 of 2 told, 0 failed")
+	require.Contains(t, r.err, "2 of 2 accepted, 0 failed")
 	require.Len(t, lines(r.out), 2)
 	require.Equal(t, agent.StatusCancelled, s.rests(b).Status)
 	require.Eventually(t, func() bool { r = s.run("stop", "--query", mine, "--yes"); return r.exit == 0 && r.out == "" }, patience, 20*time.Millisecond)

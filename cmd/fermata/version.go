@@ -16,7 +16,7 @@ func (c *cli) versionCommand() *cobra.Command {
 		Long:  "Version prints the versions of this program, of Go and of Temporal.",
 		Example: `  fermata version
   fermata version --json | jq -r .version`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
 			l := versionLine{
 				V: agent.Version, Version: version.Program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,

@@ -22,7 +22,7 @@ or what the run waits for and how to answer. It needs no worker.
 The exit status is that of fermata run, and 7 after --timeout. The run continues then.`,
 		Example: `  fermata wait 0199a6f1-… --timeout 5m
   fermata wait invoice-118 --json | jq .output`,
-		Args: wants(1, "a session"),
+		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.wait(cmd.Context(), s, runs, args[0], timeout)
@@ -52,7 +52,7 @@ func (c *cli) wait(ctx context.Context, s *connect.Server, runs *fermata.Client,
 	switch {
 	case err == nil:
 	case timeout > 0 && time.Since(begun) > timeout-early && ctx.Err() == nil:
-		return agent.Errorf(agent.CodeTimeout, "session %s has not come to rest within %s; its run goes on", session, timeout)
+		return agent.Errorf(agent.CodeTimeout, "session %s did not end or suspend within %s; its run goes on", session, timeout)
 	default:
 		return lost(s, session, err)
 	}

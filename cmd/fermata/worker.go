@@ -35,7 +35,7 @@ It gets work when that version is current.`,
   fermata worker --agents fermata.yaml --profile prod --store /mnt/fermata --store-shared
   fermata worker --profile prod --deployment agents --build 2026-11-21.1
   FERMATA_STORE=postgres://ana:secret@db.acme.com/fermata fermata worker --profile prod`,
-		Args: wants(0, "no argument"),
+		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.work(cmd.Context(), agents) },
 	}
 	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
@@ -48,7 +48,7 @@ It gets work when that version is current.`,
 
 func (c *cli) work(ctx context.Context, agents string) error {
 	if c.host.Deployment != "" && c.host.Build == "" && strings.HasPrefix(version.Program(), "(devel)") {
-		return agent.Errorf(agent.CodeInvalidInput, "--deployment wants --build: this program has no version of its own, so name each deploy, by a release or a commit")
+		return agent.Errorf(agent.CodeInvalidInput, "--deployment needs --build: this program has no version of its own, so name each deploy, by a release or a commit")
 	}
 	f, err := agentsFile(ctx, agents)
 	if err != nil {

@@ -25,13 +25,13 @@ func (a Activity[In, Out]) StartLocal(ctx workflow.Context, o workflow.LocalActi
 	return Future[Out]{workflow.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, o), a.Name, in)}
 }
 
-// Registry is where acts are registered: a Temporal worker, or a test environment.
+// Registry is where activities are registered: a Temporal worker, or a test environment.
 type Registry interface {
 	RegisterActivityWithOptions(a any, o activity.RegisterOptions)
 }
 
-// Handle registers the deed behind the declaration.
-func (a Activity[In, Out]) Register(r Registry, deed func(context.Context, In) (Out, error)) {
+// Register registers the function behind the declaration.
+func (a Activity[In, Out]) Register(r Registry, do func(context.Context, In) (Out, error)) {
 	r.RegisterActivityWithOptions(func(ctx context.Context, in In) (out Out, err error) {
 		// A panic would be tried again forever, and it is ours to mend, not time's.
 		defer func() {
@@ -40,7 +40,7 @@ func (a Activity[In, Out]) Register(r Registry, deed func(context.Context, In) (
 				err = toTemporal(agent.Errorf(agent.CodeInternal, "%s panicked: %v", a.Name, p))
 			}
 		}()
-		out, err = deed(ctx, in)
+		out, err = do(ctx, in)
 		return out, toTemporal(err)
 	}, activity.RegisterOptions{Name: a.Name})
 }

@@ -77,7 +77,7 @@ func unmarshal(data []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong):
-		return refuse(wrong.Field, "wants %s, not %s", kindOf(wrong.Type), wrong.Value)
+		return refuse(wrong.Field, "must be %s, not %s", kindOf(wrong.Type), wrong.Value)
 	}
 	return agent.Errorf(agent.CodeInvalidInput, "the payload can't be read: %w", err)
 }
@@ -142,9 +142,9 @@ func (c checker) checkScalar(v any, t reflect.Type, path string) error {
 		_, truth := v.(bool)
 		switch {
 		case text && t.Kind() != reflect.String:
-			return refuse(path, "wants %s, not string", kindOf(t))
+			return refuse(path, "must be %s, not string", kindOf(t))
 		case truth && t.Kind() != reflect.Bool:
-			return refuse(path, "wants %s, not bool", kindOf(t))
+			return refuse(path, "must be %s, not bool", kindOf(t))
 		}
 		return nil
 	}
@@ -183,7 +183,7 @@ func (c checker) checkList(list []any, t reflect.Type, path string, depth int) e
 		case t.Kind() == reflect.Slice:
 			err = c.check(v, t.Elem(), at, depth+1)
 		default:
-			return refuse(path, "wants %s, not a list", kindOf(t))
+			return refuse(path, "must be %s, not a list", kindOf(t))
 		}
 		if err != nil {
 			return err
@@ -208,7 +208,7 @@ func (c checker) checkObject(object map[string]any, t reflect.Type, path string,
 			}
 			err = c.check(object[key], field, at, depth+1)
 		default:
-			return refuse(path, "wants %s, not an object", kindOf(t))
+			return refuse(path, "must be %s, not an object", kindOf(t))
 		}
 		if err != nil {
 			return err

@@ -81,7 +81,7 @@ func Within(doing string, err error) *agent.Error {
 	return &whole
 }
 
-// toTemporal translates what a deed returns. An error without a code is a fault of
+// toTemporal translates what an activity returns. An error without a code is a fault of
 // ours, which a retry does not mend.
 func toTemporal(err error) error {
 	var e *agent.Error
@@ -210,7 +210,7 @@ func FromTemporal(err error) *agent.Error {
 
 // cutShort reports whether the SDK has failed a step by itself, since its worker was stopping:
 // with a heartbeat that it could not send any more, and before it told what became of the
-// step. What a deed returns has a type.
+// step. What an activity returns has a type.
 func cutShort(app *temporal.ApplicationError) bool {
 	switch app.Type() {
 	case "", "deadlineExceededError": // the types of the standard library's errors, as the SDK calls them

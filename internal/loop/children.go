@@ -340,7 +340,7 @@ func (s *step) reported(r agent.ChildReport) error {
 		return s.refuse("a report of %s has a status that is not known", r.Session)
 	}
 	if r.MetHold != nil && !s.plausibleHold(*r.MetHold) {
-		return s.refuse("a report of %s tells of a hold with a number that %s has not come to", r.Session, r.MetHold.Session)
+		return s.refuse("a report of %s names a hold number that %s has not reached", r.Session, r.MetHold.Session)
 	}
 	live := i >= 0 && s.Children.List[i].notEnded()
 	news := live && s.childBudgetReported(r)
@@ -353,7 +353,7 @@ func (s *step) reported(r agent.ChildReport) error {
 	case news && !s.Children.List[i].isNews(r.Seq):
 		return nil
 	case !live || !s.Children.List[i].isNews(r.Seq):
-		return s.refuse("child %s is not waited for, or has told more already", r.Session)
+		return s.refuse("child %s is not waited for, or has reported more already", r.Session)
 	}
 	if s.Children.reported(i, r, s.now()) {
 		t := agent.EventChildResumed

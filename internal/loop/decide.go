@@ -92,7 +92,7 @@ func (s *step) mayDecide(r Request, d decision) error {
 func (s *step) checkDigest(r Request, digest string) error {
 	switch {
 	case digest == "" && r.Confirm == agent.ConfirmDigest:
-		return s.refuseAs(agent.CodeInvalidInput, "digest", "request %s wants its digest (%s) named, to be sure which arguments were seen", r.ID, r.Digest)
+		return s.refuseAs(agent.CodeInvalidInput, "digest", "request %s needs its digest (%s) named, to be sure which arguments were seen", r.ID, r.Digest)
 	case digest != "" && digest != r.Digest:
 		return s.refuseAs(agent.CodeStale, "digest", "request %s has other arguments than those that were approved: its digest is %s", r.ID, r.Digest)
 	}

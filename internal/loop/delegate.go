@@ -26,7 +26,7 @@ func (s *step) delegate(i int) {
 	case err != nil:
 		refused = "The arguments do not fit: " + err.Error()
 	case w.Task == "":
-		refused = "A task is wanted: set task."
+		refused = "A task is required: set task."
 	case s.levelsBelow() < 1:
 		refused = "Not started: as many agents stand below one another as limits.depth allows. Do the work yourself."
 	case s.budgetView().remaining(agent.ResourceAgents) < 1:

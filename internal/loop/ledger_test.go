@@ -285,8 +285,8 @@ func TestClaimsOfASubAgentAreBounded(t *testing.T) {
 		"less than nothing came back":     {Returned: tokens(math.MinInt64), Granted: granted},
 		"more was spent than there is":    {Used: huge, Granted: granted},
 		"less than nothing was spent":     {Used: agent.Tally{Agents: -1, Usage: agent.Usage{Input: math.MinInt64}, Cost: -1}, Granted: granted},
-		"it wants all there is":           {Requested: tokens(math.MaxInt64), Blocked: tokens(math.MaxInt64), Granted: granted},
-		"it wants less than nothing":      {Requested: tokens(math.MinInt64), Blocked: tokens(-1), Granted: granted},
+		"it needs all there is":           {Requested: tokens(math.MaxInt64), Blocked: tokens(math.MaxInt64), Granted: granted},
+		"it needs less than nothing":      {Requested: tokens(math.MinInt64), Blocked: tokens(-1), Granted: granted},
 	} {
 		t.Run(what, func(t *testing.T) {
 			p := begin()

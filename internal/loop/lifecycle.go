@@ -77,7 +77,7 @@ func (s *step) callLifecycleTool(i int) {
 	case !s.Children.List[n].Started:
 		s.setResult(i, agent.CallFailed, o.Child+" has not begun yet.")
 	case c.Tool == pauseTool && strings.TrimSpace(o.Reason) == "":
-		s.setResult(i, agent.CallRejected, "A reason is wanted: set reason.")
+		s.setResult(i, agent.CallRejected, "A reason is required: set reason.")
 	case c.Tool == resumeTool && o.Input != nil && strings.TrimSpace(*o.Input) == "":
 		s.setResult(i, agent.CallRejected, "The input is blank: say something, or leave input out.")
 	default:

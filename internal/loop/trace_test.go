@@ -221,7 +221,7 @@ func effectText(e Effect) string {
 				text += ", gave back " + amountsText(r.Returned)
 			}
 			if r.Requested != (agent.Amounts{}) {
-				text += ", wants " + amountsText(r.Requested)
+				text += ", asks for " + amountsText(r.Requested)
 			}
 		}
 		return text

@@ -58,7 +58,7 @@ func read(v any, path string) (*node, error) {
 		}
 		return n, nil
 	}
-	return nil, wrong(path, "wants an object, true or false")
+	return nil, wrong(path, "must be an object, true or false")
 }
 
 // take reads one keyword.
@@ -70,7 +70,7 @@ func (n *node) take(keyword string, v any, path string) (err error) {
 	case "enum":
 		list, ok := v.([]any)
 		if !ok || len(list) == 0 {
-			return wrong(at, "wants a list of values")
+			return wrong(at, "must be a list of values")
 		}
 		n.enum, _ = fixed(list).([]any)
 	case "const":
@@ -79,7 +79,7 @@ func (n *node) take(keyword string, v any, path string) (err error) {
 		n.properties, err = named(v, at)
 	case "required":
 		if _, one := v.(string); one {
-			return wrong(at, "wants a list of names")
+			return wrong(at, "must be a list of names")
 		}
 		n.required, err = texts(v, at)
 	case "additionalProperties":
@@ -156,7 +156,7 @@ func kindsOf(v any, at string) (set kinds, err error) {
 		set |= types[name]
 	}
 	if err == nil && set == 0 {
-		err = wrong(at, "wants a type")
+		err = wrong(at, "must be a type")
 	}
 	return set, err
 }
@@ -192,12 +192,12 @@ func texts(v any, at string) (out []string, err error) {
 	}
 	all, ok := v.([]any)
 	if !ok {
-		return nil, wrong(at, "wants texts")
+		return nil, wrong(at, "must be a list of strings")
 	}
 	for _, one := range all {
 		text, ok := one.(string)
 		if !ok {
-			return nil, wrong(at, "wants texts")
+			return nil, wrong(at, "must be a list of strings")
 		}
 		out = append(out, text)
 	}
@@ -207,7 +207,7 @@ func texts(v any, at string) (out []string, err error) {
 func named(v any, at string) (map[string]*node, error) {
 	object, ok := v.(map[string]any)
 	if !ok {
-		return nil, wrong(at, "wants an object")
+		return nil, wrong(at, "must be an object")
 	}
 	out := map[string]*node{}
 	for _, name := range keys(object) {
@@ -223,7 +223,7 @@ func named(v any, at string) (map[string]*node, error) {
 func list(v any, at string) (out []*node, err error) {
 	all, ok := v.([]any)
 	if !ok || len(all) == 0 {
-		return nil, wrong(at, "wants a list of schemas")
+		return nil, wrong(at, "must be a list of schemas")
 	}
 	for i, one := range all {
 		n, err := read(one, at+"/"+strconv.Itoa(i))
@@ -238,7 +238,7 @@ func list(v any, at string) (out []*node, err error) {
 func bounding(v any, at string) (*num, error) {
 	n, ok := v.(json.Number)
 	if !ok {
-		return nil, wrong(at, "wants a number")
+		return nil, wrong(at, "must be a number")
 	}
 	fix, _ := fixed(n).(*num)
 	return fix, nil
@@ -247,11 +247,11 @@ func bounding(v any, at string) (*num, error) {
 func size(v any, at string) (*int, error) {
 	n, err := bounding(v, at)
 	if err != nil {
-		return nil, wrong(at, "wants a number from 0")
+		return nil, wrong(at, "must be a number from 0")
 	}
 	r := n.rat(NewBudget(Looks))
 	if r == nil || !r.IsInt() || r.Sign() < 0 || !r.Num().IsInt64() {
-		return nil, wrong(at, "wants a number from 0")
+		return nil, wrong(at, "must be a number from 0")
 	}
 	most := int(min(r.Num().Int64(), 1<<30))
 	return &most, nil

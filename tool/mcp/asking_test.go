@@ -155,7 +155,7 @@ func TestRoundsAreBounded(t *testing.T) {
 	} {
 		(&dialogue{t: t, rig: setup(t, "asks", mcp.Options{Elicit: mcp.ElicitRounds, Env: env}), tool: name}).fails(words)
 	}
-	(&dialogue{t: t, rig: setup(t, "wanting", mcp.Options{}), tool: "roots"}).fails("wants something that it was not offered")
+	(&dialogue{t: t, rig: setup(t, "wanting", mcp.Options{}), tool: "roots"}).fails("asks for something that it was not offered")
 	// A call that has asked in rounds can't go on where there are none any more.
 	d := &dialogue{t: t, rig: setup(t, "asks", mcp.Options{Elicit: mcp.ElicitRounds, Env: env}), tool: "long"}
 	d.state = json.RawMessage(`{"how":"round","wants":[{"id":"a","message":"m"}],"state":"s"}`)
@@ -288,7 +288,7 @@ func TestPageFirst(t *testing.T) {
 		o.Env = env
 		d := &dialogue{t: t, rig: setup(t, "asks", o), tool: "page"}
 		require.Contains(t, d.asked().Text, "https://bank.example.com/in?state=77")
-		d.answer(said("done")).fails("still wants a person to open the page at bank.example.com, though somebody says that they have; nothing was done")
+		d.answer(said("done")).fails("still needs a person to open the page at bank.example.com, though somebody says that they have; nothing was done")
 
 		d = &dialogue{t: t, rig: d.rig, tool: "page"}
 		d.asked()
@@ -299,7 +299,7 @@ func TestPageFirst(t *testing.T) {
 		d = &dialogue{t: t, rig: d.rig, tool: "page"}
 		require.NoError(t, os.Remove(env[effects]+".signed-in"))
 		d.asked()
-		d.answer(said("decline")).fails("wants a person to open a page first, and they did not: nothing was done")
+		d.answer(said("decline")).fails("needs a person to open a page first, and they did not: nothing was done")
 	}
 }
 

@@ -185,7 +185,7 @@ func (s *Server) trouble(l *link, t *trip, err error, when string) error {
 	case jsonrpc.CodeInvalidParams, jsonrpc.CodeMethodNotFound:
 		return tool.Refuse("the MCP server %s refused: %s", s.name, words)
 	case sdk.CodeURLElicitationRequired:
-		return tool.Refuse("the MCP server %s wants a person to open a page first, which is not possible here: %s", s.name, words)
+		return tool.Refuse("the MCP server %s needs a person to open a page first, which is not possible here: %s", s.name, words)
 	}
 	return fmt.Errorf("the MCP server %s failed %s: %s (code %d)", s.name, when, words, answer.Code)
 }
@@ -280,7 +280,7 @@ func wanting(r interface{ NeedsInput() bool }, requests sdk.InputRequestMap) err
 	}
 	switch {
 	case len(requests) == 0:
-		return errors.New("the server is busy and wants to be asked again later; it has done nothing yet")
+		return errors.New("the server is busy and asks for a retry later; it has done nothing yet")
 	case len(questions) > 0:
 		return errors.New("the tool asks for input from a person, which is not possible here: " + strings.Join(questions, " / "))
 	}

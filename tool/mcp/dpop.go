@@ -87,7 +87,7 @@ type binding struct {
 	key  []byte
 }
 
-// RoundTrip is as [http.RoundTripper] wants it.
+// RoundTrip implements [http.RoundTripper].
 func (b binding) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.try(req, "")
 	if err != nil || resp.StatusCode < 400 || resp.StatusCode >= 500 || resp.Header.Get(headerNonce) == "" || req.GetBody == nil {

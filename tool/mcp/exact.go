@@ -92,7 +92,7 @@ func exactStream(body io.ReadCloser, t *trip) io.ReadCloser {
 	return &exactEvents{Closer: body, lines: bufio.NewReaderSize(body, 64<<10), trip: t}
 }
 
-// Read is as [io.Reader] wants it.
+// Read implements [io.Reader].
 func (e *exactEvents) Read(p []byte) (int, error) {
 	for len(e.rest) == 0 {
 		if e.err != nil {

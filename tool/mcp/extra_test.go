@@ -120,9 +120,9 @@ func TestNobodyIsThereToAsk(t *testing.T) {
 		"[Meanwhile the server wanted to ask a person, which is not possible here, and was told so: Which floor?]", text)
 	_, err = r.call(t.Context(), "open", "")
 	require.ErrorIs(t, err, agent.CodeDenied)
-	require.ErrorContains(t, err, "the MCP server tickets wants a person to open a page first, which is not possible here: sign in first")
+	require.ErrorContains(t, err, "the MCP server tickets needs a person to open a page first, which is not possible here: sign in first")
 
 	r = setup(t, "wanting", mcp.Options{})
 	_, err = r.call(t.Context(), "later", "")
-	require.EqualError(t, err, "the server is busy and wants to be asked again later; it has done nothing yet")
+	require.EqualError(t, err, "the server is busy and asks for a retry later; it has done nothing yet")
 }

@@ -107,7 +107,7 @@ type unheard struct{ error }
 // late is the cause of a start that takes too long, and how long it was given.
 type late time.Duration
 
-// Error is as [error] wants it.
+// Error implements [error].
 func (l late) Error() string { return fmt.Sprintf("it did not answer within %s", time.Duration(l)) }
 
 // lately gives a start its time.

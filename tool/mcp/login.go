@@ -238,7 +238,7 @@ func (l *login) obtain(ctx context.Context, refused *http.Response, used string)
 		return l.fail("finding out how to sign in to", err)
 	}
 	if refused.StatusCode == http.StatusForbidden && l.known.Token != nil && covered(at.Scopes, l.known.At.Scopes) {
-		return tool.Refuse("the MCP server %s refused: it wants rights that signing in did not give (%s)", l.server.name, cut(clean(strings.Join(at.Scopes, " ")), maxShown))
+		return tool.Refuse("the MCP server %s refused: it needs rights that signing in did not give (%s)", l.server.name, cut(clean(strings.Join(at.Scopes, " ")), maxShown))
 	}
 	if l.people() {
 		return l.begin(ctx, at, form)

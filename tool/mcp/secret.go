@@ -166,7 +166,7 @@ type discreet struct {
 	hidden *curtain
 }
 
-// Handle is as [slog.Handler] wants it.
+// Handle implements [slog.Handler].
 func (d discreet) Handle(ctx context.Context, r slog.Record) error {
 	out := slog.NewRecord(r.Time, r.Level, d.hidden.Replace(r.Message), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
@@ -176,7 +176,7 @@ func (d discreet) Handle(ctx context.Context, r slog.Record) error {
 	return d.Handler.Handle(ctx, out)
 }
 
-// WithAttrs is as [slog.Handler] wants it.
+// WithAttrs implements [slog.Handler].
 func (d discreet) WithAttrs(attrs []slog.Attr) slog.Handler {
 	attrs = slices.Clone(attrs)
 	for i, a := range attrs {
@@ -185,7 +185,7 @@ func (d discreet) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return discreet{d.Handler.WithAttrs(attrs), d.hidden}
 }
 
-// WithGroup is as [slog.Handler] wants it.
+// WithGroup implements [slog.Handler].
 func (d discreet) WithGroup(name string) slog.Handler {
 	return discreet{d.Handler.WithGroup(name), d.hidden}
 }

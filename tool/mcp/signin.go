@@ -38,9 +38,9 @@ type signIn struct {
 	server, url, state string
 }
 
-// Error is as [error] wants it.
+// Error implements [error].
 func (e *signIn) Error() string {
-	return fmt.Sprintf("the MCP server %s wants a person to sign in; nothing was done", e.server)
+	return fmt.Sprintf("the MCP server %s needs a person to sign in; nothing was done", e.server)
 }
 
 // begin begins a sign-in, and returns the [*signIn] that asks for it. The caller has the turn.
@@ -143,7 +143,7 @@ func (s *Server) signedIn(c *tool.Call, l *link) (string, error) {
 
 // signIn asks a person to sign in; the call is made again then.
 func (t *talk) signIn(e *signIn) error {
-	w := want{Message: "The MCP server " + t.server.name + " wants somebody to sign in.", URL: e.url, State: e.state}
+	w := want{Message: "The MCP server " + t.server.name + " needs somebody to sign in.", URL: e.url, State: e.state}
 	k := kept{How: byVisit, Wants: []want{w}, Asked: t.kept.Asked}
 	if t.kept.How == byRound {
 		k.Round = &t.kept

@@ -93,7 +93,7 @@ func (t *talk) take(ctx context.Context) error {
 			continue
 		}
 		if t.kept.How == byVisit && result.Action != actAccept {
-			return fmt.Errorf("the MCP server %s wants a person to open a page first, and they did not: nothing was done", t.server.name)
+			return fmt.Errorf("the MCP server %s needs a person to open a page first, and they did not: nothing was done", t.server.name)
 		}
 		if w.State != "" {
 			var err error
@@ -145,7 +145,7 @@ func (t *talk) round(r *sdk.CallToolResult) error {
 	for _, id := range slices.Sorted(maps.Keys(r.InputRequests)) {
 		p, ok := r.InputRequests[id].(*sdk.ElicitParams)
 		if !ok {
-			return fmt.Errorf("the MCP server %s wants something that it was not offered, and no person is asked; the call can't be gone on with", t.server.name)
+			return fmt.Errorf("the MCP server %s asks for something that it was not offered, and no person is asked; the call can't be gone on with", t.server.name)
 		}
 		w, err := t.server.wantOf(id, p)
 		if err != nil {
@@ -179,7 +179,7 @@ func (t *talk) visit(err error) error {
 		return nil
 	}
 	if !slices.ContainsFunc(wants, func(w want) bool { return !slices.Contains(t.visited, w.page()) }) {
-		return tool.Refuse("the MCP server %s still wants a person to open the page at %s, though somebody says that they have; nothing was done", t.server.name, wants[0].host())
+		return tool.Refuse("the MCP server %s still needs a person to open the page at %s, though somebody says that they have; nothing was done", t.server.name, wants[0].host())
 	}
 	k := kept{How: byVisit, Wants: wants, Asked: t.kept.Asked}
 	if t.kept.How == byRound {

@@ -220,11 +220,11 @@ type courier struct {
 	base   http.RoundTripper
 }
 
-// RoundTrip is as [http.RoundTripper] wants it.
+// RoundTrip implements [http.RoundTripper].
 func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case !same(req.URL, c.server.url): // as the older transport lets a server say
-		return nil, fmt.Errorf("it wants requests at %s, which is another server", origin(req.URL))
+		return nil, fmt.Errorf("it needs requests at %s, which is another server", origin(req.URL))
 	case c.web.sse && req.Method == http.MethodGet:
 		return c.lasting(req)
 	case c.web.sse:
@@ -294,7 +294,7 @@ type closing struct {
 	cancel context.CancelFunc
 }
 
-// Close is as [io.Closer] wants it.
+// Close implements [io.Closer].
 func (c *closing) Close() error {
 	c.cancel()
 	return c.ReadCloser.Close()
@@ -367,7 +367,7 @@ type bounded struct {
 	trip *trip
 }
 
-// Read is as [io.Reader] wants it.
+// Read implements [io.Reader].
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.room -= n; b.room < 0 {

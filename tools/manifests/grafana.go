@@ -43,7 +43,7 @@ func grafana(path string, data []byte) (faults []string) {
 		return []string{fmt.Sprintf("%s: %v", path, err)}
 	}
 	if d.Title == "" || d.UID == "" || len(d.Panels) == 0 {
-		fault("wants a title, a uid and panels")
+		fault("needs a title, a uid and panels")
 	}
 	variables := []string{"__rate_interval"}
 	for _, v := range d.Templating.List {

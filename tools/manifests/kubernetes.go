@@ -126,7 +126,7 @@ func (f *file) network(p networking.NetworkPolicySpec) {
 	}
 	for i, rule := range p.Egress {
 		if len(rule.To) == 0 || len(rule.Ports) == 0 {
-			f.fault("spec.egress[%d]: wants to and ports: without either it is everywhere", i)
+			f.fault("spec.egress[%d]: needs to and ports: without either it is everywhere", i)
 		}
 		for _, to := range rule.To {
 			if to.IPBlock != nil && reaches(*to.IPBlock) {

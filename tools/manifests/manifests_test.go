@@ -34,10 +34,10 @@ func TestEveryBreakIsFound(t *testing.T) {
 			{"labelSelector:\n            matchLabels: {app: fermata-worker}", "labelSelector:\n            matchLabels: {app: fermata}", "topologySpreadConstraints[0]"},
 			{"policyTypes: [Ingress, Egress]", "policyTypes: [Ingress]", "has no Egress"},
 			{"169.254.0.0/16, ", "", "reaches 169.254.169.254"},
-			{"      ports:\n        - {protocol: TCP, port: 443}\n        - {protocol: TCP, port: 7233}\n", "", "spec.egress[1]: wants to and ports"},
+			{"      ports:\n        - {protocol: TCP, port: 443}\n        - {protocol: TCP, port: 7233}\n", "", "spec.egress[1]: needs to and ports"},
 			{"fermata:2026-11-21.1\n", "fermata:latest\n", "name a tag that stays"},
 			{"fermata:2026-11-21.1\n", "fermata\n", "name a tag that stays"},
-			{"requests: {cpu: 250m, memory: 256Mi}", "requests: {cpu: 250m}", "resources.requests: wants cpu and memory"},
+			{"requests: {cpu: 250m, memory: 256Mi}", "requests: {cpu: 250m}", "resources.requests: needs cpu and memory"},
 			{"readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", `spec.template.spec.containers[0] "worker".securityContext`},
 			{"runAsNonRoot: true", "runAsNonRoot: false", "spec.template.spec.securityContext"},
 			{"readOnlyRootFilesystem: true", "readOnlyRootFilesystem: true\n            privileged: true", "takes back what the pod's says"},
@@ -83,7 +83,7 @@ func TestEveryBreakIsFound(t *testing.T) {
 			{`"expr": "sum by (fermata_outcome) (`, `"expr": "sum by (fermata_outcome) `, "does not end where it began"},
 			{`~\"$agent\"}`, `~\"$agents\"}`, `declares no "agents"`},
 			{`"refId": "B"`, `"refId": "A"`, `two targets are "A"`},
-			{`"uid": "fermata"`, `"uid": ""`, "wants a title, a uid"},
+			{`"uid": "fermata"`, `"uid": ""`, "needs a title, a uid"},
 		}},
 	} {
 		good, err := os.ReadFile(path)

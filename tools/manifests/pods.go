@@ -17,7 +17,7 @@ func (f *file) pod(field string, t core.PodTemplateSpec) {
 	f.pods = append(f.pods, t)
 	p := t.Spec
 	if s := p.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type == core.SeccompProfileTypeUnconfined {
-		f.fault("%s.securityContext: wants runAsNonRoot: true and a seccompProfile", field)
+		f.fault("%s.securityContext: needs runAsNonRoot: true and a seccompProfile", field)
 	}
 	if p.HostNetwork || p.HostPID || p.HostIPC {
 		f.fault("%s: shares a namespace with its host", field)
@@ -64,16 +64,16 @@ func (f *file) container(field string, c core.Container, volumes []string) {
 		f.fault("%s.image %q: name a tag that stays, or a digest", field, c.Image)
 	}
 	if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() {
-		f.fault("%s.resources.requests: wants cpu and memory", field)
+		f.fault("%s.resources.requests: needs cpu and memory", field)
 	}
 	if c.Resources.Limits.Memory().IsZero() {
-		f.fault("%s.resources.limits: wants memory", field)
+		f.fault("%s.resources.limits: needs memory", field)
 	}
 	s := c.SecurityContext
 	if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
 		s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
 		s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") {
-		f.fault("%s.securityContext: wants allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}", field)
+		f.fault("%s.securityContext: needs allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}", field)
 	}
 	if s != nil && (s.Privileged != nil && *s.Privileged || s.RunAsNonRoot != nil && !*s.RunAsNonRoot || s.RunAsUser != nil && *s.RunAsUser == 0) {
 		f.fault("%s.securityContext: takes back what the pod's says", field)
@@ -118,7 +118,7 @@ func (f *file) probe(field string, p *core.Probe, ports []core.ContainerPort) {
 		port := intstr.FromInt32(p.GRPC.Port)
 		asked = &port
 	case p.Exec == nil || len(p.Exec.Command) == 0:
-		f.fault("%s asks nothing: wants exec, httpGet, tcpSocket or grpc", field)
+		f.fault("%s asks nothing: needs exec, httpGet, tcpSocket or grpc", field)
 	}
 	if asked == nil {
 		return

@@ -232,7 +232,7 @@ func TestTheParserAndTheSchemaAgree(t *testing.T) {
 // meanings are what the parser says of values whose form is right.
 var meanings = []string{
 	"is not known: write", "there is no ", "no tool is called", "no agent of this file", "can't be held", "belongs to", "belong to", "goes with", "is not a directory", "the agent is called",
-	"wants a variable", "its URL ", "its OAuth ", "must be an http", "service_tier must be", "cache_ttl must be 5m or 1h", "it may be 24h at most", "write 1ms to ",
+	"needs a variable", "its URL ", "its OAuth ", "must be an http", "service_tier must be", "cache_ttl must be 5m or 1h", "it may be 24h at most", "write 1ms to ",
 }
 
 // ofMeaning reports whether a refusal is of what values mean, and of nothing else.

@@ -49,7 +49,7 @@ func (c *checker) mapping(part entry, wants string) []entry {
 		return nil
 	}
 	if part.value.Kind != yaml.MappingNode {
-		c.add(agent.CodeInvalidInput, part.key, "%s wants %s", part.name, wants)
+		c.add(agent.CodeInvalidInput, part.key, "%s needs %s", part.name, wants)
 		return nil
 	}
 	seen := map[string]int{}
@@ -71,7 +71,7 @@ func (c *checker) mapping(part entry, wants string) []entry {
 // the entry.
 func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 	if e.value.Kind != yaml.MappingNode {
-		c.add(agent.CodeInvalidInput, e.key, "%s wants its fields, such as %s:, and not a plain value", where, usual(reflect.TypeFor[T]()))
+		c.add(agent.CodeInvalidInput, e.key, "%s needs its fields, such as %s:, and not a plain value", where, usual(reflect.TypeFor[T]()))
 		return out, false
 	}
 	before := len(c.faults)
@@ -149,7 +149,7 @@ func (c *checker) refused(e entry, where string, err error, t reflect.Type) {
 	if strings.HasSuffix(text, "is not known here") {
 		text += meantIn(t, what.Path)
 	}
-	if strings.HasPrefix(what.Path, "agents[") && strings.HasSuffix(text, "] wants an object, not string") {
+	if strings.HasPrefix(what.Path, "agents[") && strings.HasSuffix(text, "] must be an object, not string") {
 		text += "; a sub-agent is written as {agent: NAME}"
 	}
 	c.add(what.Code, e.at(what.Path), "%s", text)

@@ -45,7 +45,7 @@ func (e modelEntry) extra() (extra, error) {
 	d := json.NewDecoder(bytes.NewReader(e.Body))
 	d.UseNumber()
 	if err := d.Decode(&x.Body); err != nil {
-		return x, agent.Errorf(agent.CodeInvalidInput, "body wants fields, such as {top_k: 40}").WithPath("body")
+		return x, agent.Errorf(agent.CodeInvalidInput, "body needs fields, such as {top_k: 40}").WithPath("body")
 	}
 	_, err := x.fillAll("body", x.Body)
 	return x, err

@@ -248,7 +248,7 @@ func (f *File) readWorkspace(c *checker, part entry) {
 		return
 	}
 	if part.value.Kind != yaml.ScalarNode || part.value.ShortTag() != "!!str" || strings.TrimSpace(part.value.Value) == "" {
-		c.add(agent.CodeInvalidInput, part.key, "workspace wants the path of a directory")
+		c.add(agent.CodeInvalidInput, part.key, "workspace must be the path of a directory")
 		return
 	}
 	f.workspace = within(f.Dir, part.value.Value)

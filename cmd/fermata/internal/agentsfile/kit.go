@@ -125,7 +125,7 @@ func (e serverEntry) fault(name string) (field, text string) {
 	case e.URL == "" && e.OAuth != nil:
 		return "oauth", ".oauth belongs to a server with a url"
 	case e.plainSecret() != "":
-		return "oauth", "." + e.plainSecret() + " wants a variable of the environment, as ${NAME}: no secret stands in the file"
+		return "oauth", "." + e.plainSecret() + " needs a variable of the environment, as ${NAME}: no secret stands in the file"
 	case e.workersOwn() != "":
 		return "", e.workersOwn()
 	case e.URL == "" && e.Plain:

@@ -40,7 +40,7 @@ func parse(path string) (*yaml.Node, error) {
 		return nil, syntax(path, err)
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, agent.Errorf(agent.CodeInvalidInput, "%s:1: the file wants keys such as agents:, models: and mcp: at its top", path)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "%s:1: the file needs keys such as agents:, models: and mcp: at its top", path)
 	}
 	if room := maxNodes; !fits(doc.Content[0], 0, &room) {
 		return nil, agent.Errorf(agent.CodeTooLarge, "%s: the file is nested too deep or too large; is there an alias (*NAME) that contains itself?", path)

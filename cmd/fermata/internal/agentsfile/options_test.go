@@ -99,9 +99,9 @@ func TestFieldsOfModels(t *testing.T) {
 		"{provider: openai, model: m, headers: {Transfer-Encoding: x}}":                   "models.x.headers.Transfer-Encoding is a header of the adapter's own",
 		"{provider: openai, model: m, body: {stream: false}}":                             "models.x.body.stream is written by the adapter itself",
 		"{provider: anthropic, model: m, body: {output_config: {effort: low}}}":           "models.x.body.output_config.effort is written by the adapter itself",
-		"{provider: gemini, model: m, body: {generationConfig: 7}}":                       "models.x.body.generationConfig wants an object",
+		"{provider: gemini, model: m, body: {generationConfig: 7}}":                       "models.x.body.generationConfig must be an object",
 		"{provider: openai, model: m, body: {x: {api_key: sk-1}}}":                        "models.x.body.x.api_key looks like a secret",
-		"{provider: openai, model: m, body: [1]}":                                         "models.x.body wants fields, such as {top_k: 40}",
+		"{provider: openai, model: m, body: [1]}":                                         "models.x.body needs fields, such as {top_k: 40}",
 	} {
 		write(t, "agents:\n  a: {model: x}\nmodels:\n  x: "+entry+"\n")
 		_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)

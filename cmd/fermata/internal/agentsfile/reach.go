@@ -92,9 +92,9 @@ func (s *ModelState) ask(ctx context.Context, e modelEntry) {
 func (s *ModelState) unknown(env string) error {
 	switch {
 	case env == "":
-		return agent.Errorf(agent.CodeProviderAuth, "%s: %s wants a key, and api_key_env of models.%s names none", s.Name, s.URL, s.Name)
+		return agent.Errorf(agent.CodeProviderAuth, "%s: %s needs a key, and api_key_env of models.%s names none", s.Name, s.URL, s.Name)
 	case !secret.IsSet(env):
-		return agent.Errorf(agent.CodeProviderAuth, "%s: %s wants a key, and %s is not set", s.Name, s.URL, env)
+		return agent.Errorf(agent.CodeProviderAuth, "%s: %s needs a key, and %s is not set", s.Name, s.URL, env)
 	}
 	return agent.Errorf(agent.CodeProviderAuth, "%s: %s refused the key in %s", s.Name, s.URL, env)
 }

@@ -66,9 +66,9 @@ models:
 	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	s := f.AskModels(t.Context())
-	require.EqualError(t, s[0].Err, "keyless: "+refuses.URL+" wants a key, and api_key_env of models.keyless names none")
+	require.EqualError(t, s[0].Err, "keyless: "+refuses.URL+" needs a key, and api_key_env of models.keyless names none")
 	require.NoError(t, s[1].Err, "it was not given its key")
-	require.EqualError(t, s[2].Err, "unset: "+refuses.URL+" wants a key, and NO_KEY is not set")
+	require.EqualError(t, s[2].Err, "unset: "+refuses.URL+" needs a key, and NO_KEY is not set")
 	require.EqualError(t, s[3].Err, "wrong: "+refuses.URL+" refused the key in WRONG_KEY")
 	require.Equal(t, agent.CodeProviderAuth, agent.CodeOf(s[3].Err))
 }

@@ -80,11 +80,11 @@ func TestFaultsOfRules(t *testing.T) {
 			"fermata.yaml:8: tools.fs_write.approval: approvers is empty: name some, or leave it out, and anybody may approve",
 		}},
 		{"kinds in a list", "    rules:\n      - do: ask\n      - do: ask\n        approvers: ana\n      - {do: ask, confirm: true, approver: [a]}\nshell: {network: yes}\ndaily: 300\n", []string{
-			"fermata.yaml:7: agents.a.rules[1].approvers wants a list, not string",
-			"fermata.yaml:9: shell.network wants true or false, not string",
-			"fermata.yaml:10: daily wants its fields, such as tokens:, and not a plain value",
+			"fermata.yaml:7: agents.a.rules[1].approvers must be a list, not string",
+			"fermata.yaml:9: shell.network must be true or false, not string",
+			"fermata.yaml:10: daily needs its fields, such as tokens:, and not a plain value",
 		}},
-		{"a rule's other faults", "    rules:\n      - {do: ask, confirm: true}\n", []string{"fermata.yaml:5: agents.a.rules[0].confirm wants a string, not bool"}},
+		{"a rule's other faults", "    rules:\n      - {do: ask, confirm: true}\n", []string{"fermata.yaml:5: agents.a.rules[0].confirm must be a string, not bool"}},
 		{"a rule's unknown field", "    rules:\n      - {do: ask, approver: [a]}\n", []string{"fermata.yaml:5: agents.a.rules[0].approver is not known here; is \"approvers\" meant?"}},
 		{"unknown field", "    rules:\n      - do: ask\n        tool: x\n", []string{"fermata.yaml:6: agents.a.rules[0].tool is not known here; is \"tools\" meant?"}},
 		{"misspelt tools", "    rules:\n      - {do: deny, tools: [\"fs_*\", shel_run]}\n      - {do: deny, tools: [subagent__nobody]}\n    ceiling: [fs_raed]\n", []string{
@@ -123,7 +123,7 @@ func TestFaultsOfRules(t *testing.T) {
 		}},
 		{"answer timeouts", "    answer_timeouts:\n      default: yes, do\n", []string{"fermata.yaml:5: agents.a.answer_timeouts: a default is what a deadline decides: set deadline too"}},
 		{"reached", "    on_limit: shout\n", []string{`fermata.yaml:4: agent a: on_limit must be fail or ask, not "shout"`}},
-		{"lifecycle", "    lifecycle: often\n", []string{"fermata.yaml:4: agents.a.lifecycle wants true or false, not string"}},
+		{"lifecycle", "    lifecycle: often\n", []string{"fermata.yaml:4: agents.a.lifecycle must be true or false, not string"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

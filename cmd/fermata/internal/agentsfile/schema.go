@@ -43,7 +43,7 @@ func schemaAt(v any, path string) error {
 	}
 	schema, ok := v.(map[string]any)
 	if !ok {
-		return fault(path, "wants a JSON Schema, such as {type: object, properties: {…}}")
+		return fault(path, "must be a JSON Schema, such as {type: object, properties: {…}}")
 	}
 	for _, key := range slices.Sorted(maps.Keys(schema)) {
 		value, at := schema[key], path+"."+key
@@ -58,7 +58,7 @@ func schemaAt(v any, path string) error {
 		case key == "required" || key == "enum" || slices.Contains(schemaLists, key):
 			list, ok := value.([]any)
 			if !ok {
-				return fault(at, "wants a list")
+				return fault(at, "must be a list")
 			}
 			for i, one := range list {
 				if slices.Contains(schemaLists, key) {
@@ -70,7 +70,7 @@ func schemaAt(v any, path string) error {
 		case slices.Contains(schemaMaps, key):
 			parts, ok := value.(map[string]any)
 			if !ok {
-				return fault(at, "wants names, each with a JSON Schema below")
+				return fault(at, "needs names, each with a JSON Schema below")
 			}
 			for _, name := range slices.Sorted(maps.Keys(parts)) {
 				if err := schemaAt(parts[name], at+"."+name); err != nil {

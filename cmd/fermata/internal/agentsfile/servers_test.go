@@ -17,12 +17,12 @@ func TestOAuthOfServers(t *testing.T) {
 	const head = "agents:\n  a:\n    model: script:script.yaml\n    tools: [\"mcp:x\"]\nmcp:\n  x: {"
 	for entry, words := range map[string]string{
 		"command: [cat], oauth: {}": "mcp.x.oauth belongs to a server with a url",
-		`url: "https://x.example.com/mcp", oauth: {client: c, secret: s3cret, issuer: "https://i.example.com"}`:                                                                              "mcp.x.oauth.secret wants a variable of the environment",
+		`url: "https://x.example.com/mcp", oauth: {client: c, secret: s3cret, issuer: "https://i.example.com"}`:                                                                              "mcp.x.oauth.secret needs a variable of the environment",
 		`url: "https://x.example.com/mcp", oauth: {grant: client_credentials, client: c}`:                                                                                                    "needs a client and its secret",
 		`url: "https://x.example.com/mcp", oauth: {client: c, secret: "${X_SECRET}"}`:                                                                                                        "name the issuer",
 		`url: "https://x.example.com/mcp", oauth: {client: c, key: k.pem}`:                                                                                                                   "name the issuer",
 		`url: "https://x.example.com/mcp", oauth: {grant: jwt_bearer, issuer: "https://i.example.com"}`:                                                                                      "needs an assertion",
-		`url: "https://x.example.com/mcp", oauth: {grant: jwt_bearer, assertion: t, issuer: "https://i.example.com", exchange: {url: "https://idp.example.com", client: c, secret: s3cret}}`: "mcp.x.oauth.exchange.secret wants a variable of the environment",
+		`url: "https://x.example.com/mcp", oauth: {grant: jwt_bearer, assertion: t, issuer: "https://i.example.com", exchange: {url: "https://idp.example.com", client: c, secret: s3cret}}`: "mcp.x.oauth.exchange.secret needs a variable of the environment",
 		`url: "https://x.example.com/mcp", oauth: {exchange: {url: "https://idp.example.com", client: c}}`:                                                                                   "exchange belongs to grant jwt_bearer",
 		`url: "https://x.example.com/mcp", oauth: {scope: x}`:                                                                                                                                "scope",
 	} {

@@ -107,7 +107,7 @@ func tlsFault(addr string, err error) error {
 	)
 	switch {
 	case refusesCertificate(err):
-		return agent.Errorf(agent.CodeDenied, "Temporal at %s wants another certificate of this client: %w; set TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH", addr, err)
+		return agent.Errorf(agent.CodeDenied, "Temporal at %s needs another certificate of this client: %w; set TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH", addr, err)
 	case errors.As(err, &authority):
 		return agent.Errorf(agent.CodeUnreachable, "Temporal at %s has a certificate of an authority that is not known here: %w; name the authority's in TEMPORAL_TLS_SERVER_CA_CERT_PATH", addr, err)
 	case errors.As(err, &host):

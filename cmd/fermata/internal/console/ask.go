@@ -123,7 +123,7 @@ func (c *Console) approval(ctx context.Context, q agent.Request) (agent.AnswerTo
 }
 
 func (c *Console) refusal(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
-	reason, err := c.wanted(ctx, "why not? (the model is told): ")
+	reason, err := c.wanted(ctx, "why not? (the model reads it): ")
 	return agent.AnswerTo{Request: q.ID, Reject: &agent.RejectCommand{Reason: reason}}, err
 }
 

@@ -184,7 +184,7 @@ func (t *Printer) child(e agent.Event) {
 		return
 	}
 	what := map[agent.EventType]string{
-		agent.EventChildStarted: "begins", agent.EventChildSuspended: "rests", agent.EventChildResumed: "goes on",
+		agent.EventChildStarted: "started", agent.EventChildSuspended: "is suspended", agent.EventChildResumed: "resumed",
 	}[e.Type]
 	if e.Type == agent.EventChildEnded {
 		what = "is " + string(e.Child.Status)

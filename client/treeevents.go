@@ -59,10 +59,16 @@ func (t *treeReader) events(ctx context.Context, session string, yield func(Even
 		t.readers.Wait()
 		close(t.out)
 	}()
+	full := minCompact
 	for step := range t.out {
 		if step.err != nil {
 			yield(Event{}, step.err)
 			return
+		}
+		// A tree is followed for months: the places that others have replaced go.
+		if len(places) >= full {
+			places = openPlaces(places)
+			full = max(minCompact, 2*len(places))
 		}
 		// Events share the slice: what is appended later is behind the part that each has.
 		if step.child != nil {
@@ -160,20 +166,29 @@ func (t *treeReader) send(ctx context.Context, s treeStep) bool {
 	}
 }
 
-// treeCursor names the places of all sessions that are not read to their ends.
-func treeCursor(places []treePlace) string {
+// minCompact is how many places are kept before any is dropped.
+const minCompact = 32
+
+// openPlaces returns the last place of each session that is not read to its end, in the
+// order in which they began.
+func openPlaces(places []treePlace) []treePlace {
 	last := map[string]treePlace{}
 	for _, p := range places {
 		last[p.Session] = p
 	}
 	var open []treePlace
-	for _, p := range places { // in the order in which they began
+	for _, p := range places {
 		if l, ok := last[p.Session]; ok && !l.ended {
 			open = append(open, l)
 		}
 		delete(last, p.Session)
 	}
-	raw, _ := json.Marshal(open) // strings and numbers
+	return open
+}
+
+// treeCursor names the places of all sessions that are not read to their ends.
+func treeCursor(places []treePlace) string {
+	raw, _ := json.Marshal(openPlaces(places)) // strings and numbers
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 

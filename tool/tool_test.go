@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,18 +76,4 @@ func TestFaultyToolsSayWhatIsWrong(t *testing.T) {
 	} {
 		require.ErrorIs(t, broken.Err(), agent.CodeInvalidInput, name)
 	}
-}
-
-func ExampleNew() {
-	type in struct {
-		City string `json:"city" jsonschema:"the city's name"`
-	}
-	weather := tool.New("weather", "Tells the weather in a city.",
-		func(_ context.Context, _ *tool.Call, in in) (string, error) {
-			return "It is sunny in " + in.City + ".", nil
-		},
-		&tool.Options{Local: true})
-	text, err := weather.Call(context.Background(), &tool.Call{Arguments: json.RawMessage(`{"city":"Rome"}`)})
-	fmt.Println(text, err)
-	// Output: It is sunny in Rome. <nil>
 }

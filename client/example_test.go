@@ -102,7 +102,7 @@ func ExampleClient_Events() {
 		}
 		cursor = e.Cursor()
 		switch {
-		case e.Message != nil:
+		case e.Message != nil && e.Message.Text() != "": // else it has calls or results
 			fmt.Printf("%s: %s\n", e.Session, e.Message.Text())
 		case e.Call != nil:
 			fmt.Printf("%s: %s %s\n", e.Session, e.Type, e.Call.Tool)

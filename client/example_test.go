@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
 	"time"
 
 	temporal "go.temporal.io/sdk/client"
@@ -13,7 +12,6 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/handoff"
-	"github.com/fermata-agents/fermata/store"
 )
 
 // What the examples share: a client, which the first example makes, and a run of it.
@@ -21,9 +19,6 @@ var (
 	c   *client.Client
 	run *client.Run
 )
-
-// dial is temporal.Dial, of a server where two refunds wait for an approval.
-func dial() temporal.Client { return client.TwoRefunds() }
 
 // A program starts a run of an agent and reads its answer, which has a Go type.
 func Example() {
@@ -216,32 +211,4 @@ func ExampleClient_Transcript() {
 	// Output:
 	// user: Order 7 is broken.
 	// assistant: We have sent you 80 EUR.
-}
-
-// archive is a store with a session that has ended.
-func archive() (transcripts store.Store, remove func()) {
-	ctx := context.Background()
-	root, err := os.MkdirTemp("", "transcripts")
-	if err != nil {
-		log.Fatal(err)
-	}
-	dir, err := store.OpenDir(root, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	asked, told := agent.TextMessage(agent.RoleUser, "Order 7 is broken."), agent.TextMessage(agent.RoleAssistant, "We have sent you 80 EUR.")
-	digest, err := store.NewLog(dir).Seal(ctx, "", "ticket-7", "01a1", false, []agent.Event{
-		{Seq: 1, Type: agent.EventMessage, Message: &asked}, {Seq: 2, Type: agent.EventMessage, Message: &told},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	head := store.Head{
-		V: store.HeadVersion, Version: 1, Session: "ticket-7", Run: "01a1", Agent: "lead", Status: agent.StatusCompleted,
-		Digest: digest, Seq: 2, Fence: agent.Fence{Chain: 1, N: 1},
-	}
-	if _, err := store.NewLog(dir).PutHead(ctx, head); err != nil {
-		log.Fatal(err)
-	}
-	return dir, func() { os.RemoveAll(root) }
 }

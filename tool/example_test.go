@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -108,11 +107,6 @@ func ExampleCall_Ask() {
 	// Output:
 	// a person is asked true
 	// paid back by voucher <nil>
-}
-
-// answered makes a call again, with an answer.
-func answered(c tool.Call, text string) *tool.Call {
-	return c.With(&toolcall.Hooks{Answers: []agent.ToolAnswer{{Text: text}}})
 }
 
 // A tool that did nothing refuses, and the model is told why.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -76,4 +77,9 @@ func TestFaultyToolsSayWhatIsWrong(t *testing.T) {
 	} {
 		require.ErrorIs(t, broken.Err(), agent.CodeInvalidInput, name)
 	}
+}
+
+// answered makes a call again, with an answer, as the runtime does. ExampleCall_Ask uses it.
+func answered(c tool.Call, text string) *tool.Call {
+	return c.With(&toolcall.Hooks{Answers: []agent.ToolAnswer{{Text: text}}})
 }

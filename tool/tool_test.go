@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -79,16 +79,7 @@ func TestFaultyToolsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-func ExampleNew() {
-	type in struct {
-		City string `json:"city" jsonschema:"the city's name"`
-	}
-	weather := tool.New("weather", "Tells the weather in a city.",
-		func(_ context.Context, _ *tool.Call, in in) (string, error) {
-			return "It is sunny in " + in.City + ".", nil
-		},
-		&tool.Options{Local: true})
-	text, err := weather.Call(context.Background(), &tool.Call{Arguments: json.RawMessage(`{"city":"Rome"}`)})
-	fmt.Println(text, err)
-	// Output: It is sunny in Rome. <nil>
+// answered makes a call again, with an answer, as the runtime does. ExampleCall_Ask uses it.
+func answered(c tool.Call, text string) *tool.Call {
+	return c.With(&toolcall.Hooks{Answers: []agent.ToolAnswer{{Text: text}}})
 }

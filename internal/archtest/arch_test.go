@@ -78,6 +78,7 @@ var testOnly = map[string][]string{
 	"client":    {"worker", "testsuite", "tool", "model"},
 	"worker":    {"client", "testsuite"},
 	"store":     {"testsuite"},
+	"agent":     {"model"},
 
 	"internal/loop":  {"internal/testenv"},
 	"store/postgres": {"testsuite", "store/postgres/pgtest", "internal/testenv"},

@@ -10,10 +10,11 @@ import (
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/anthropic"
 	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func TestConformance(t *testing.T) {
-	testsuite.Model(t, testsuite.HTTP{
+	conformance.Model(t, conformance.HTTP{
 		New: func(url, key string) model.Model {
 			return anthropic.New(&anthropic.Options{BaseURL: url, APIKey: key})
 		},
@@ -25,7 +26,7 @@ func TestConformance(t *testing.T) {
 		},
 		Break: func(f testsuite.Failure) string { return stream(problem(typeOf(f))) },
 		Ping:  stream(ping),
-	}, &testsuite.ModelOptions{Provider: "anthropic", Model: "claude-opus-4-6"})
+	}, &conformance.ModelOptions{Provider: "anthropic", Model: "claude-opus-4-6"})
 }
 
 // kinds are the provider's words for kinds of failures.
@@ -55,7 +56,7 @@ var stops = map[model.Finish]string{
 }
 
 // writeReply streams a scene. Usage comes twice, and the output grows.
-func writeReply(s testsuite.ProviderResponse) []string {
+func writeReply(s conformance.ProviderResponse) []string {
 	u := s.Usage
 	read := fmt.Sprintf(`"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d`,
 		u.Input-u.CacheRead-u.CacheWrite, u.CacheWrite, u.CacheRead)
@@ -88,7 +89,7 @@ func writeReply(s testsuite.ProviderResponse) []string {
 }
 
 // readRequest reads what the provider is asked.
-func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
+func readRequest(r *http.Request, body []byte) (conformance.ProviderRequest, error) {
 	type block struct {
 		Type, Text, Thinking, Signature, ID, Name string
 		Input                                     json.RawMessage
@@ -111,9 +112,9 @@ func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
-	asked := testsuite.ProviderRequest{Model: in.Model, Temperature: in.Temperature, MaxOutputTokens: in.MaxTokens, Key: r.Header.Get("x-api-key")}
+	asked := conformance.ProviderRequest{Model: in.Model, Temperature: in.Temperature, MaxOutputTokens: in.MaxTokens, Key: r.Header.Get("x-api-key")}
 	for _, s := range in.System {
 		asked.Instructions += s.Text
 	}

@@ -12,12 +12,13 @@ import (
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/bedrock"
 	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func TestConformance(t *testing.T) {
 	for _, name := range []string{"us.anthropic.claude-opus-4-6-v1", "amazon.nova-pro-v1:0", "meta.llama4-maverick-17b-instruct-v1:0"} {
 		t.Run(name, func(t *testing.T) {
-			testsuite.Model(t, testsuite.HTTP{
+			conformance.Model(t, conformance.HTTP{
 				New:   func(url, key string) model.Model { return bedrock.New(options(url, key, nil)) },
 				Read:  readRequest,
 				Reply: writeReply,
@@ -26,7 +27,7 @@ func TestConformance(t *testing.T) {
 				},
 				Break:       func(f testsuite.Failure) string { return exception(kinds[f.Kind].name, kinds[f.Kind].words+f.Message) },
 				ContentType: "application/vnd.amazon.eventstream",
-			}, &testsuite.ModelOptions{Provider: "bedrock", Model: name, Unsupported: testsuite.Unsupported{Pings: true, Reasoning: true}})
+			}, &conformance.ModelOptions{Provider: "bedrock", Model: name, Unsupported: conformance.Unsupported{Pings: true, Reasoning: true}})
 		})
 	}
 }
@@ -50,7 +51,7 @@ var stops = map[model.Finish]string{
 }
 
 // writeReply streams a scene.
-func writeReply(s testsuite.ProviderResponse) []string {
+func writeReply(s conformance.ProviderResponse) []string {
 	events := []string{begin}
 	for i, b := range s.Blocks {
 		if b.Type == agent.PartToolCall {
@@ -88,7 +89,7 @@ type wireBlock struct {
 }
 
 // readRequest reads what the provider is asked, and demands that it is signed.
-func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
+func readRequest(r *http.Request, body []byte) (conformance.ProviderRequest, error) {
 	var in struct {
 		Messages []struct {
 			Role    agent.Role
@@ -109,16 +110,16 @@ func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
 	name, ok := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/model/"), "/converse-stream")
 	if !ok || r.Method != http.MethodPost {
-		return testsuite.ProviderRequest{}, fmt.Errorf("%s %s", r.Method, r.URL.Path)
+		return conformance.ProviderRequest{}, fmt.Errorf("%s %s", r.Method, r.URL.Path)
 	}
 	if err := checkSignature(r, body); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
-	asked := testsuite.ProviderRequest{Model: name, MaxOutputTokens: in.InferenceConfig.MaxTokens, Temperature: in.InferenceConfig.Temperature, Key: r.Header.Get("X-Amz-Security-Token")}
+	asked := conformance.ProviderRequest{Model: name, MaxOutputTokens: in.InferenceConfig.MaxTokens, Temperature: in.InferenceConfig.Temperature, Key: r.Header.Get("X-Amz-Security-Token")}
 	for _, s := range in.System {
 		asked.Instructions += s.Text
 	}

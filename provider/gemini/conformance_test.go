@@ -11,10 +11,11 @@ import (
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/gemini"
 	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func TestConformance(t *testing.T) {
-	testsuite.Model(t, testsuite.HTTP{
+	conformance.Model(t, conformance.HTTP{
 		New: func(url, key string) model.Model {
 			return gemini.New(&gemini.Options{BaseURL: url, APIKey: key})
 		},
@@ -23,7 +24,7 @@ func TestConformance(t *testing.T) {
 		Refuse: func(f testsuite.Failure) (int, string) { return kinds[f.Kind].status, problemOf(f) },
 		Break:  func(f testsuite.Failure) string { return stream(problemOf(f)) },
 		Ping:   ": keep-alive\n\n",
-	}, &testsuite.ModelOptions{Provider: "gemini", Model: "gemini-3.8-flash", Unsupported: testsuite.Unsupported{
+	}, &conformance.ModelOptions{Provider: "gemini", Model: "gemini-3.8-flash", Unsupported: conformance.Unsupported{
 		BrokenJSON: true, // arguments are values of JSON
 		CacheWrite: true, // what is kept for later is not told
 	}})
@@ -56,7 +57,7 @@ var stops = map[model.Finish]string{
 }
 
 // writeReply streams a scene. A signature stands on the part behind the thinking.
-func writeReply(s testsuite.ProviderResponse) []string {
+func writeReply(s conformance.ProviderResponse) []string {
 	var chunks []string
 	signature := ""
 	say := func(part string) {
@@ -125,7 +126,7 @@ func (p askedPart) parts() []agent.Part {
 }
 
 // readRequest reads what the provider is asked.
-func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
+func readRequest(r *http.Request, body []byte) (conformance.ProviderRequest, error) {
 	var in struct {
 		SystemInstruction struct{ Parts []askedPart }
 		Contents          []struct {
@@ -144,10 +145,10 @@ func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
 	name := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/v1beta/models/"), ":streamGenerateContent")
-	asked := testsuite.ProviderRequest{Model: name, Temperature: in.GenerationConfig.Temperature, MaxOutputTokens: in.GenerationConfig.MaxOutputTokens, Key: r.Header.Get("x-goog-api-key")}
+	asked := conformance.ProviderRequest{Model: name, Temperature: in.GenerationConfig.Temperature, MaxOutputTokens: in.GenerationConfig.MaxOutputTokens, Key: r.Header.Get("x-goog-api-key")}
 	for _, p := range in.SystemInstruction.Parts {
 		asked.Instructions += *p.Text
 	}

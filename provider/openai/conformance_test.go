@@ -11,28 +11,29 @@ import (
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/openai"
 	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func TestConformanceChat(t *testing.T) {
-	testsuite.Model(t, testsuite.HTTP{
+	conformance.Model(t, conformance.HTTP{
 		New: func(url, key string) model.Model {
 			return openai.New(&openai.Options{BaseURL: url + "/v1", APIKey: key, API: openai.ChatCompletions})
 		},
 		Read: readChat, Reply: writeChat, Refuse: refuse,
 		Break: func(f testsuite.Failure) string { return stream(problemOf(f)) },
 		Ping:  ": PROCESSING\n\n",
-	}, &testsuite.ModelOptions{Provider: "openai", Unsupported: testsuite.Unsupported{Signatures: true, FailedResults: true}})
+	}, &conformance.ModelOptions{Provider: "openai", Unsupported: conformance.Unsupported{Signatures: true, FailedResults: true}})
 }
 
 func TestConformanceResponses(t *testing.T) {
-	testsuite.Model(t, testsuite.HTTP{
+	conformance.Model(t, conformance.HTTP{
 		New: func(url, key string) model.Model {
 			return openai.New(&openai.Options{BaseURL: url + "/v1", APIKey: key, API: openai.Responses})
 		},
 		Read: readResponse, Reply: writeResponse, Refuse: refuse,
 		Break: func(f testsuite.Failure) string { return "data: " + problemOf(f) + "\n\n" },
 		Ping:  ": keep-alive\n\n",
-	}, &testsuite.ModelOptions{Provider: "openai", Unsupported: testsuite.Unsupported{FailedResults: true}})
+	}, &conformance.ModelOptions{Provider: "openai", Unsupported: conformance.Unsupported{FailedResults: true}})
 }
 
 // kinds are the words of servers for kinds of failures.
@@ -56,7 +57,7 @@ func problemOf(f testsuite.Failure) string {
 func refuse(f testsuite.Failure) (int, string) { return kinds[f.Kind].status, problemOf(f) }
 
 // writeChat streams a scene as Chat Completions.
-func writeChat(s testsuite.ProviderResponse) []string {
+func writeChat(s conformance.ProviderResponse) []string {
 	chunks, call := []string{begin}, -1
 	for _, b := range s.Blocks {
 		name := map[agent.PartType]string{agent.PartText: "content", agent.PartThinking: "reasoning_content"}[b.Type]
@@ -90,7 +91,7 @@ func writeChat(s testsuite.ProviderResponse) []string {
 }
 
 // writeResponse streams a scene as Responses.
-func writeResponse(s testsuite.ProviderResponse) []string {
+func writeResponse(s conformance.ProviderResponse) []string {
 	list := []string{created}
 	for i, b := range s.Blocks {
 		whole := strings.Join(b.Pieces, "")
@@ -137,8 +138,8 @@ type wireFunction struct {
 	Parameters        json.RawMessage
 }
 
-func (b basics) asked(r *http.Request) testsuite.ProviderRequest {
-	asked := testsuite.ProviderRequest{Model: b.Model, Temperature: b.Temperature, Key: strings.TrimPrefix(r.Header.Get("authorization"), "Bearer ")}
+func (b basics) asked(r *http.Request) conformance.ProviderRequest {
+	asked := conformance.ProviderRequest{Model: b.Model, Temperature: b.Temperature, Key: strings.TrimPrefix(r.Header.Get("authorization"), "Bearer ")}
 	for _, t := range b.Tools {
 		f := t.Function
 		if f.Name == "" {
@@ -153,7 +154,7 @@ func askedCall(id, name, arguments string) agent.Part {
 	return agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: id, Tool: name, Arguments: json.RawMessage(arguments)}}
 }
 
-func readChat(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
+func readChat(r *http.Request, body []byte) (conformance.ProviderRequest, error) {
 	var in struct {
 		basics
 		MaxTokens int `json:"max_tokens"`
@@ -168,7 +169,7 @@ func readChat(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
 	asked := in.asked(r)
 	asked.MaxOutputTokens = in.MaxTokens
@@ -191,7 +192,7 @@ func readChat(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
 	return asked, nil
 }
 
-func readResponse(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
+func readResponse(r *http.Request, body []byte) (conformance.ProviderRequest, error) {
 	var in struct {
 		basics
 		Instructions string
@@ -204,7 +205,7 @@ func readResponse(r *http.Request, body []byte) (testsuite.ProviderRequest, erro
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
 	asked := in.asked(r)
 	asked.Instructions, asked.MaxOutputTokens = in.Instructions, in.MaxTokens

@@ -1,4 +1,4 @@
-package testsuite_test
+package conformance_test
 
 import (
 	"bufio"
@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 // The protocol of an invented provider, Tin. It is asked with one object, and
@@ -217,7 +218,7 @@ func tinReply(text string, calls []*tinUse, end *tinEnd) *model.Reply {
 
 // tinProvider plays Tin for the suite: it writes what the adapter reads, and reads
 // what the adapter writes.
-var tinProvider = testsuite.HTTP{
+var tinProvider = conformance.HTTP{
 	New:    newTin,
 	Read:   readTin,
 	Reply:  replyTin,
@@ -247,7 +248,7 @@ func breakTin(f testsuite.Failure) string {
 	return tinJSON(tinLine{Error: &tinError{kind, f.Message}})
 }
 
-func replyTin(s testsuite.ProviderResponse) (pieces []string) {
+func replyTin(s conformance.ProviderResponse) (pieces []string) {
 	for _, b := range s.Blocks {
 		if b.Type == agent.PartToolCall {
 			pieces = append(pieces, tinJSON(tinLine{Call: &tinUse{ID: b.ID, Tool: b.Tool}}))
@@ -265,12 +266,12 @@ func replyTin(s testsuite.ProviderResponse) (pieces []string) {
 	return append(pieces, tinJSON(tinLine{End: &tinEnd{Why: why, Read: u.Input - u.CacheRead, Cached: u.CacheRead, Wrote: u.Output}}))
 }
 
-func readTin(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
+func readTin(r *http.Request, body []byte) (conformance.ProviderRequest, error) {
 	var in tinRequest
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
-	asked := testsuite.ProviderRequest{Model: in.Model, Instructions: in.System, MaxOutputTokens: in.Longest, Temperature: in.Temperature, Key: r.Header.Get("Authorization")}
+	asked := conformance.ProviderRequest{Model: in.Model, Instructions: in.System, MaxOutputTokens: in.Longest, Temperature: in.Temperature, Key: r.Header.Get("Authorization")}
 	for _, t := range in.Tools {
 		asked.Tools = append(asked.Tools, agent.ToolSpec{Name: t.Name, Description: t.Description, Input: t.Schema})
 	}
@@ -297,12 +298,12 @@ func readTin(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
 }
 
 // Tin's protocol can't say everything.
-var tinOptions = &testsuite.ModelOptions{Provider: "tin", Unsupported: testsuite.Unsupported{Thinking: true, Signatures: true, CacheWrite: true, Reasoning: true}}
+var tinOptions = &conformance.ModelOptions{Provider: "tin", Unsupported: conformance.Unsupported{Thinking: true, Signatures: true, CacheWrite: true, Reasoning: true}}
 
 // A test of the adapter is one call. Each of its parts has a sentence for a name,
 // and fails with what is wrong and why it matters.
 func ExampleModel() {
-	TestTin := func(t *testing.T) { testsuite.Model(t, tinProvider, tinOptions) }
+	TestTin := func(t *testing.T) { conformance.Model(t, tinProvider, tinOptions) }
 	fmt.Printf("%T\n", TestTin)
 	// Output: func(*testing.T)
 }

@@ -1,4 +1,4 @@
-package testsuite_test
+package conformance_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -53,7 +53,7 @@ func payTool(b *bank) tool.Tool {
 func ExampleTool() {
 	TestPay := func(t *testing.T) {
 		b := &bank{paid: map[string]int{}}
-		testsuite.Tool(t, payTool(b), &testsuite.ToolOptions{
+		conformance.Tool(t, payTool(b), &conformance.ToolOptions{
 			Arguments: `{"to":"Ana","cents":500}`, Effects: b.payments, Secrets: []string{"sk-bank-123"},
 		})
 	}

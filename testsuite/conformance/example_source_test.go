@@ -1,4 +1,4 @@
-package testsuite_test
+package conformance_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -42,7 +42,7 @@ func (c catalog) Call(ctx context.Context, call *tool.Call) (string, error) {
 func ExampleSource() {
 	TestShop := func(t *testing.T) {
 		shop := catalog{[]tool.Tool{payTool(&bank{paid: map[string]int{}})}}
-		testsuite.Source(t, shop, &testsuite.SourceOptions{Tools: map[string]testsuite.ToolOptions{
+		conformance.Source(t, shop, &conformance.SourceOptions{Tools: map[string]conformance.ToolOptions{
 			"shop__pay": {Arguments: `{"to":"Ana","cents":500}`},
 		}})
 	}

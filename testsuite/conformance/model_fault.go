@@ -1,4 +1,4 @@
-package testsuite
+package conformance
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/testsuite"
 )
 
 // faultReason is what a provider says of its failures, which people need to read.
@@ -46,8 +47,8 @@ func (l Unsupported) kinds() []agent.FaultKind {
 }
 
 // failure is of a kind, told in words that have the key where there is one.
-func (l Unsupported) failure(kind agent.FaultKind) *Failure {
-	f := &Failure{Kind: kind, Message: faultReason}
+func (l Unsupported) failure(kind agent.FaultKind) *testsuite.Failure {
+	f := &testsuite.Failure{Kind: kind, Message: faultReason}
 	if !l.Keys {
 		f.Message += " (you sent " + suiteKey + ")"
 	}
@@ -77,7 +78,7 @@ func gatewayIsSorted(t testing.TB, a adapter) {
 		500: agent.FaultTransient, 502: agent.FaultTransient, 503: agent.FaultOverload, 504: agent.FaultTransient, 529: agent.FaultOverload,
 	} {
 		how := fmt.Sprintf("a page with status %d", status)
-		fault := a.plays(t, ProviderResponse{Fail: &Failure{HTTP: status}}).failed(how, a.question)
+		fault := a.plays(t, ProviderResponse{Fail: &testsuite.Failure{HTTP: status}}).failed(how, a.question)
 		require.Equal(t, kind, fault.Provider.Kind, kindMatters, how)
 		require.Equal(t, status, fault.Provider.HTTP, how)
 	}

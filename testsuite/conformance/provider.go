@@ -1,10 +1,11 @@
-package testsuite
+package conformance
 
 import (
 	"testing"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/testsuite"
 )
 
 // Provider is how [Model] plays the provider that an adapter is for. [HTTP] is
@@ -29,7 +30,7 @@ type ProviderResponse struct {
 
 	// Fail is set where the provider fails. A Kind that is empty is that of a
 	// gateway before it, which knows no more than the status HTTP.
-	Fail *Failure
+	Fail *testsuite.Failure
 	// FailMidway means that it fails in the midst of a reply that began well.
 	FailMidway bool
 	// Cut is the share of the reply, in bytes, after which the connection ends;

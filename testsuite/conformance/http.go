@@ -1,4 +1,4 @@
-package testsuite
+package conformance
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/testsuite"
 )
 
 // HTTP is the [Provider] of an adapter that speaks HTTP. It listens, counts,
@@ -29,10 +30,10 @@ type HTTP struct {
 	// Refuse writes a failure instead of a reply: the status of the
 	// answer, which is f.HTTP where that is set, and its body. RetryAfter is sent in
 	// the header of that name by the stand-in.
-	Refuse func(f Failure) (status int, body string)
+	Refuse func(f testsuite.Failure) (status int, body string)
 	// Break writes a failure in the midst of a stream: the piece that tells it. Nil
 	// where the protocol has none, which [Unsupported] says too.
-	Break func(f Failure) string
+	Break func(f testsuite.Failure) string
 	// Ping is a sign of life within a stream, ": comment\n\n"; empty if the
 	// protocol has none, which [Unsupported] says too.
 	Ping string
@@ -122,7 +123,7 @@ func (h HTTP) pieces(s ProviderResponse) (pieces []string, held int) {
 	return pieces, len(pieces) - 1
 }
 
-func (h HTTP) refuse(w http.ResponseWriter, f Failure) {
+func (h HTTP) refuse(w http.ResponseWriter, f testsuite.Failure) {
 	if f.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())))
 	}

@@ -16,14 +16,14 @@ import (
 	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
-// A Script keeps the contract as far as it has words for it.
+// A Script keeps the contract of a model as far as its fields can express it.
 func TestScriptIsAModel(t *testing.T) {
 	conformance.Model(t, scripts{}, &conformance.ModelOptions{Unsupported: conformance.Unsupported{
 		Keys: true, Streaming: true, Signatures: true, CallIDs: true, CacheWrite: true, Reasoning: true,
 	}})
 }
 
-// scripts plays scenes by scripts of one reply each.
+// scripts plays each response as a script of one reply.
 type scripts struct {
 	play func(conformance.ProviderRequest) conformance.ProviderResponse
 }
@@ -38,14 +38,14 @@ func (s scripts) Generate(ctx context.Context, req *model.Request, emit func(mod
 	if ctx.Err() != nil {
 		return testsuite.NewScript(testsuite.Reply{Match: "."}).Generate(ctx, req, emit)
 	}
-	scene := s.play(conformance.ProviderRequest{
+	response := s.play(conformance.ProviderRequest{
 		Model: req.Model, Instructions: req.Instructions, Messages: req.Messages, Tools: req.Tools,
 		MaxOutputTokens: req.MaxOutputTokens, Temperature: req.Temperature,
 	})
-	if scene.OnDisconnect != nil {
-		defer scene.OnDisconnect()
+	if response.OnDisconnect != nil {
+		defer response.OnDisconnect()
 	}
-	return testsuite.NewScript(replyOf(scene)).Generate(ctx, req, emit)
+	return testsuite.NewScript(replyOf(response)).Generate(ctx, req, emit)
 }
 
 func replyOf(s conformance.ProviderResponse) testsuite.Reply {
@@ -68,10 +68,10 @@ func replyOf(s conformance.ProviderResponse) testsuite.Reply {
 		r.Delay = time.Hour
 	}
 	switch {
-	case s.Fail != nil && s.Fail.Kind == "":
-		r.Fail = []testsuite.Failure{{Kind: model.KindOf(s.Fail.HTTP), HTTP: s.Fail.HTTP, Message: "no reason given"}}
-	case s.Fail != nil:
-		r.Fail = []testsuite.Failure{*s.Fail}
+	case s.GatewayStatus != 0:
+		r.Fail = []testsuite.Failure{{Kind: model.KindOf(s.GatewayStatus), HTTP: s.GatewayStatus, Message: "no reason given"}}
+	case s.Fail != "":
+		r.Fail = []testsuite.Failure{{Kind: s.Fail, Message: s.FailMessage, RetryAfter: s.RetryAfter}}
 	case s.Cut > 0:
 		r.Fail = []testsuite.Failure{{Kind: agent.FaultTransient, Message: "the connection broke"}}
 	}

@@ -67,7 +67,7 @@ var packages = map[string][]string{
 	"internal/testenv":   {},
 
 	"store/postgres/pgtest": {},
-	"testsuite/conformance": {"agent", "internal/toolcall", "model", "tool", "store", "testsuite"},
+	"testsuite/conformance": {"agent", "internal/toolcall", "model", "tool", "store"},
 }
 
 var anything = []string{"*"}
@@ -85,11 +85,11 @@ var testOnly = map[string][]string{
 	"store/postgres": {"testsuite/conformance", "store/postgres/pgtest", "internal/testenv"},
 	"store/bucket":   {"testsuite/conformance"},
 
-	"provider/anthropic": {"testsuite", "testsuite/conformance", "internal/standin"},
+	"provider/anthropic": {"testsuite/conformance", "internal/standin"},
 	"provider/azure":     {"internal/standin"},
-	"provider/bedrock":   {"testsuite", "testsuite/conformance", "internal/standin"},
-	"provider/gemini":    {"testsuite", "testsuite/conformance", "internal/standin"},
-	"provider/openai":    {"testsuite", "testsuite/conformance", "internal/standin"},
+	"provider/bedrock":   {"testsuite/conformance", "internal/standin"},
+	"provider/gemini":    {"testsuite/conformance", "internal/standin"},
+	"provider/openai":    {"testsuite/conformance", "internal/standin"},
 	"provider/vertex":    {"internal/standin"},
 	"tool/mcp":           {"testsuite", "testsuite/conformance", "worker", "internal/testenv", "internal/toolcall"},
 	"tool/workspace":     {"testsuite/conformance", "internal/testenv", "internal/toolcall"},

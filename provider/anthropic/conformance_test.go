@@ -9,22 +9,20 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/anthropic"
-	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func TestConformance(t *testing.T) {
-	conformance.Model(t, conformance.HTTP{
+	conformance.Model(t, conformance.HTTPProvider{
 		New: func(url, key string) model.Model {
 			return anthropic.New(&anthropic.Options{BaseURL: url, APIKey: key})
 		},
 		Read:  readRequest,
 		Reply: writeReply,
-		Refuse: func(f testsuite.Failure) (int, string) {
-			kind, message := typeOf(f)
-			return kinds[f.Kind].status, problem(kind, message)
+		Refuse: func(kind agent.FaultKind, message string) (int, string) {
+			return kinds[kind].status, problemOf(kind, message)
 		},
-		Break: func(f testsuite.Failure) string { return stream(problem(typeOf(f))) },
+		Break: func(kind agent.FaultKind, message string) string { return stream(problemOf(kind, message)) },
 		Ping:  stream(ping),
 	}, &conformance.ModelOptions{Provider: "anthropic", Model: "claude-opus-4-6"})
 }
@@ -43,19 +41,18 @@ var kinds = map[agent.FaultKind]struct {
 	agent.FaultContext:    {400, "invalid_request_error"},
 }
 
-func typeOf(f testsuite.Failure) (kind, message string) {
-	message = f.Message
-	if f.Kind == agent.FaultContext {
+func problemOf(kind agent.FaultKind, message string) string {
+	if kind == agent.FaultContext {
 		message = "prompt is too long: " + message
 	}
-	return kinds[f.Kind].name, message
+	return problem(kinds[kind].name, message)
 }
 
 var stops = map[model.Finish]string{
 	model.FinishStop: "end_turn", model.FinishToolCalls: "tool_use", model.FinishLength: "max_tokens", model.FinishContentFilter: "refusal",
 }
 
-// writeReply streams a scene. Usage comes twice, and the output grows.
+// writeReply streams a response. Usage comes twice, and the output grows.
 func writeReply(s conformance.ProviderResponse) []string {
 	u := s.Usage
 	read := fmt.Sprintf(`"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d`,

@@ -11,21 +11,22 @@ import (
 	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/bedrock"
-	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func TestConformance(t *testing.T) {
 	for _, name := range []string{"us.anthropic.claude-opus-4-6-v1", "amazon.nova-pro-v1:0", "meta.llama4-maverick-17b-instruct-v1:0"} {
 		t.Run(name, func(t *testing.T) {
-			conformance.Model(t, conformance.HTTP{
+			conformance.Model(t, conformance.HTTPProvider{
 				New:   func(url, key string) model.Model { return bedrock.New(options(url, key, nil)) },
 				Read:  readRequest,
 				Reply: writeReply,
-				Refuse: func(f testsuite.Failure) (int, string) {
-					return kinds[f.Kind].status, fmt.Sprintf(`{"message":%q}`, kinds[f.Kind].words+f.Message)
+				Refuse: func(kind agent.FaultKind, message string) (int, string) {
+					return kinds[kind].status, fmt.Sprintf(`{"message":%q}`, kinds[kind].words+message)
 				},
-				Break:       func(f testsuite.Failure) string { return exception(kinds[f.Kind].name, kinds[f.Kind].words+f.Message) },
+				Break: func(kind agent.FaultKind, message string) string {
+					return exception(kinds[kind].name, kinds[kind].words+message)
+				},
 				ContentType: "application/vnd.amazon.eventstream",
 			}, &conformance.ModelOptions{Provider: "bedrock", Model: name, Unsupported: conformance.Unsupported{Pings: true, Reasoning: true}})
 		})
@@ -50,7 +51,7 @@ var stops = map[model.Finish]string{
 	model.FinishStop: "end_turn", model.FinishToolCalls: "tool_use", model.FinishLength: "max_tokens", model.FinishContentFilter: "content_filtered",
 }
 
-// writeReply streams a scene.
+// writeReply streams a response.
 func writeReply(s conformance.ProviderResponse) []string {
 	events := []string{begin}
 	for i, b := range s.Blocks {

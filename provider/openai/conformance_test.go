@@ -10,29 +10,30 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/openai"
-	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func TestConformanceChat(t *testing.T) {
-	conformance.Model(t, conformance.HTTP{
+	conformance.Model(t, conformance.HTTPProvider{
 		New: func(url, key string) model.Model {
 			return openai.New(&openai.Options{BaseURL: url + "/v1", APIKey: key, API: openai.ChatCompletions})
 		},
 		Read: readChat, Reply: writeChat, Refuse: refuse,
-		Break: func(f testsuite.Failure) string { return stream(problemOf(f)) },
+		Break: func(kind agent.FaultKind, message string) string { return stream(problemOf(kind, message)) },
 		Ping:  ": PROCESSING\n\n",
 	}, &conformance.ModelOptions{Provider: "openai", Unsupported: conformance.Unsupported{Signatures: true, FailedResults: true}})
 }
 
 func TestConformanceResponses(t *testing.T) {
-	conformance.Model(t, conformance.HTTP{
+	conformance.Model(t, conformance.HTTPProvider{
 		New: func(url, key string) model.Model {
 			return openai.New(&openai.Options{BaseURL: url + "/v1", APIKey: key, API: openai.Responses})
 		},
 		Read: readResponse, Reply: writeResponse, Refuse: refuse,
-		Break: func(f testsuite.Failure) string { return "data: " + problemOf(f) + "\n\n" },
-		Ping:  ": keep-alive\n\n",
+		Break: func(kind agent.FaultKind, message string) string {
+			return "data: " + problemOf(kind, message) + "\n\n"
+		},
+		Ping: ": keep-alive\n\n",
 	}, &conformance.ModelOptions{Provider: "openai", Unsupported: conformance.Unsupported{FailedResults: true}})
 }
 
@@ -50,13 +51,15 @@ var kinds = map[agent.FaultKind]struct {
 	agent.FaultContext:    {400, "context_length_exceeded"},
 }
 
-func problemOf(f testsuite.Failure) string {
-	return fmt.Sprintf(`{"error":{"message":%q,"type":"error","code":%q}}`, f.Message, kinds[f.Kind].code)
+func problemOf(kind agent.FaultKind, message string) string {
+	return fmt.Sprintf(`{"error":{"message":%q,"type":"error","code":%q}}`, message, kinds[kind].code)
 }
 
-func refuse(f testsuite.Failure) (int, string) { return kinds[f.Kind].status, problemOf(f) }
+func refuse(kind agent.FaultKind, message string) (int, string) {
+	return kinds[kind].status, problemOf(kind, message)
+}
 
-// writeChat streams a scene as Chat Completions.
+// writeChat streams a response as Chat Completions.
 func writeChat(s conformance.ProviderResponse) []string {
 	chunks, call := []string{begin}, -1
 	for _, b := range s.Blocks {
@@ -90,7 +93,7 @@ func writeChat(s conformance.ProviderResponse) []string {
 	return chunks
 }
 
-// writeResponse streams a scene as Responses.
+// writeResponse streams a response as Responses.
 func writeResponse(s conformance.ProviderResponse) []string {
 	list := []string{created}
 	for i, b := range s.Blocks {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
-	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
@@ -216,15 +215,16 @@ func tinReply(text string, calls []*tinUse, end *tinEnd) *model.Reply {
 	return reply
 }
 
-// tinProvider plays Tin for the suite: it writes what the adapter reads, and reads
-// what the adapter writes.
-var tinProvider = conformance.HTTP{
-	New:    newTin,
-	Read:   readTin,
-	Reply:  replyTin,
-	Refuse: func(f testsuite.Failure) (int, string) { return tinStatus[f.Kind], breakTin(f) },
-	Break:  breakTin,
-	Ping:   "{}\n",
+// tinProvider plays Tin: it reads what the adapter sends, and writes what the adapter reads.
+var tinProvider = conformance.HTTPProvider{
+	New:   newTin,
+	Read:  readTin,
+	Reply: replyTin,
+	Refuse: func(kind agent.FaultKind, message string) (int, string) {
+		return tinStatus[kind], breakTin(kind, message)
+	},
+	Break: breakTin,
+	Ping:  "{}\n",
 }
 
 var tinStatus = map[agent.FaultKind]int{
@@ -240,12 +240,12 @@ func tinJSON(v any) string {
 	return string(b) + "\n"
 }
 
-func breakTin(f testsuite.Failure) string {
-	kind := map[agent.FaultKind]string{
+func breakTin(kind agent.FaultKind, message string) string {
+	name := map[agent.FaultKind]string{
 		agent.FaultQuota: "no_money", agent.FaultContext: "too_long", agent.FaultOverload: "busy",
 		agent.FaultRateLimit: "wait", agent.FaultAuth: "who_are_you", agent.FaultBadRequest: "nonsense",
-	}[f.Kind]
-	return tinJSON(tinLine{Error: &tinError{kind, f.Message}})
+	}[kind]
+	return tinJSON(tinLine{Error: &tinError{name, message}})
 }
 
 func replyTin(s conformance.ProviderResponse) (pieces []string) {
@@ -297,11 +297,11 @@ func readTin(r *http.Request, body []byte) (conformance.ProviderRequest, error) 
 	return asked, nil
 }
 
-// Tin's protocol can't say everything.
+// Tin's protocol can't express everything.
 var tinOptions = &conformance.ModelOptions{Provider: "tin", Unsupported: conformance.Unsupported{Thinking: true, Signatures: true, CacheWrite: true, Reasoning: true}}
 
-// A test of the adapter is one call. Each of its parts has a sentence for a name,
-// and fails with what is wrong and why it matters.
+// A test of an adapter is one call. Each of its subtests names a rule. A failure says what is
+// wrong and why it matters.
 func ExampleModel() {
 	TestTin := func(t *testing.T) { conformance.Model(t, tinProvider, tinOptions) }
 	fmt.Printf("%T\n", TestTin)

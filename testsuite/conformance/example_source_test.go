@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// catalog is a source: tools that are known only when it is asked. Here they are
-// Go functions.
+// catalog is a source: its tools are known only when List is called. Here they are Go
+// functions.
 type catalog struct{ tools []tool.Tool }
 
 func (catalog) Name() string { return "shop" }
@@ -38,7 +38,7 @@ func (c catalog) Call(ctx context.Context, call *tool.Call) (string, error) {
 	return "", agent.Errorf(agent.CodeUnknownTool, "the shop has no tool %q", call.Tool)
 }
 
-// A source is tested with those of its tools that may be called.
+// A test of a source calls the tools that its options name.
 func ExampleSource() {
 	TestShop := func(t *testing.T) {
 		shop := catalog{[]tool.Tool{payTool(&bank{paid: map[string]int{}})}}

@@ -197,7 +197,7 @@ func (m *memory) DeleteHead(ctx context.Context, session string, version int64) 
 	return nil
 }
 
-// A test of a store is one call. Each of its parts gets a store of its own.
+// A test of a store is one call. Each of its subtests opens a new store.
 func ExampleStore() {
 	TestMemory := func(t *testing.T) {
 		conformance.Store(t, func(*testing.T) store.Store { return newMemory() })

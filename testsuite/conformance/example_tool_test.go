@@ -48,8 +48,8 @@ func payTool(b *bank) tool.Tool {
 	}, &tool.Options{Attempts: 3})
 }
 
-// A test of a tool is one call. Effects is what tells that a payment that is made
-// again is made once.
+// A test of a tool is one call. With Effects it checks that a payment that is repeated is
+// made once.
 func ExampleTool() {
 	TestPay := func(t *testing.T) {
 		b := &bank{paid: map[string]int{}}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/store"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func TestWhatACrashLeftIsRemoved(t *testing.T) {
@@ -31,7 +31,7 @@ func TestWhatACrashLeftIsRemoved(t *testing.T) {
 
 // Files are a store as every other (OA-89).
 func TestDirIsAStore(t *testing.T) {
-	testsuite.Store(t, func(t *testing.T) store.Store {
+	conformance.Store(t, func(t *testing.T) store.Store {
 		d, err := store.OpenDir(t.TempDir(), nil)
 		require.NoError(t, err)
 		return d

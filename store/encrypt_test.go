@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/keyring"
 	"github.com/fermata-agents/fermata/store"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func newKey(t *testing.T, id string) string {
@@ -41,7 +41,7 @@ func openDir(t *testing.T, root string) *store.Dir {
 
 func TestAnEncryptedStoreIsAStore(t *testing.T) {
 	ring := ringOf(t, newKey(t, "k2"), newKey(t, "k1"))
-	testsuite.Store(t, func(t *testing.T) store.Store { return store.Encrypt(openDir(t, t.TempDir()), ring) })
+	conformance.Store(t, func(t *testing.T) store.Store { return store.Encrypt(openDir(t, t.TempDir()), ring) })
 }
 
 // secret stands in a session's messages and in its head.

@@ -11,7 +11,7 @@ import (
 // Store keeps chunks and heads. Its methods may be called from many goroutines
 // and processes at once. What they return by way of codes is part of the
 // contract; anything that a later attempt may mend is [agent.CodeStoreUnavailable],
-// also a context that is over. testsuite.Store reports whether a store keeps it.
+// also a context that is over. conformance.Store reports whether a store keeps it.
 type Store interface {
 	// PutIfAbsent returns what the store keeps under a key for as long as it lives. If it
 	// keeps nothing there yet, it keeps the value: of many callers at once that of one, and

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -199,7 +200,7 @@ func TestWhatFailsATest(t *testing.T) {
 			run.Resume()
 		},
 	} {
-		t.Run(want, func(t *testing.T) { require.Contains(t, testsuite.FailureOf(t, play), want) })
+		t.Run(want, func(t *testing.T) { require.Contains(t, testenv.FailureOf(t, play), want) })
 	}
 }
 

@@ -42,7 +42,7 @@ var packages = map[string][]string{
 	"workflows":          {"agent", "internal/match", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities"},
 	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "live", "signals", "handoff", "internal/durable"},
 	"worker":             {"agent", "model", "tool", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "activities", "workflows"},
-	"testsuite":          {"agent", "internal/toolcall", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker"},
+	"testsuite":          {"agent", "model", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker"},
 	"tool/lock":          {"agent", "tool"},
 	"tool/workspace":     {"agent", "tool", "internal/confine"},
 	"tool/mcp":           {"agent", "tool", "internal/confine"},
@@ -67,6 +67,7 @@ var packages = map[string][]string{
 	"internal/testenv":   {},
 
 	"store/postgres/pgtest": {},
+	"testsuite/conformance": {"agent", "internal/toolcall", "model", "tool", "store"},
 }
 
 var anything = []string{"*"}
@@ -77,24 +78,27 @@ var testOnly = map[string][]string{
 	"workflows": {"testsuite", "tool", "store", "model"},
 	"client":    {"worker", "testsuite", "tool", "model"},
 	"worker":    {"client", "testsuite"},
-	"store":     {"testsuite"},
+	"store":     {"testsuite/conformance"},
 	"agent":     {"model"},
+	"testsuite": {"testsuite/conformance", "tool", "internal/testenv"},
 
 	"internal/loop":  {"internal/testenv"},
-	"store/postgres": {"testsuite", "store/postgres/pgtest", "internal/testenv"},
-	"store/bucket":   {"testsuite"},
+	"store/postgres": {"testsuite/conformance", "store/postgres/pgtest", "internal/testenv"},
+	"store/bucket":   {"testsuite/conformance"},
 
-	"provider/anthropic": {"testsuite", "internal/standin"},
+	"provider/anthropic": {"testsuite/conformance", "internal/standin"},
 	"provider/azure":     {"internal/standin"},
-	"provider/bedrock":   {"testsuite", "internal/standin"},
-	"provider/gemini":    {"testsuite", "internal/standin"},
-	"provider/openai":    {"testsuite", "internal/standin"},
+	"provider/bedrock":   {"testsuite/conformance", "internal/standin"},
+	"provider/gemini":    {"testsuite/conformance", "internal/standin"},
+	"provider/openai":    {"testsuite/conformance", "internal/standin"},
 	"provider/vertex":    {"internal/standin"},
-	"tool/mcp":           {"testsuite", "worker", "internal/testenv", "internal/toolcall"},
-	"tool/workspace":     {"testsuite", "internal/testenv", "internal/toolcall"},
+	"tool/mcp":           {"testsuite", "testsuite/conformance", "worker", "internal/testenv", "internal/toolcall"},
+	"tool/workspace":     {"testsuite/conformance", "internal/testenv", "internal/toolcall"},
 	"internal/confine":   {"internal/testenv"},
 
 	"internal/archtest": {"agent"},
+
+	"testsuite/conformance": {"internal/testenv"},
 }
 
 // Sizes that make a reader stop (counted in lines).

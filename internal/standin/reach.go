@@ -16,7 +16,7 @@ import (
 )
 
 // Making makes an adapter that asks at base, with a client where one is given. What
-// follows is true of every adapter over HTTP and not seen by testsuite.Model.
+// follows is true of every adapter over HTTP and not seen by conformance.Model.
 type Making func(base string, client *http.Client) model.Model
 
 // Unreachable checks the fault of a server that is not there: it names the place

@@ -9,23 +9,22 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/anthropic"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func TestConformance(t *testing.T) {
-	testsuite.Model(t, testsuite.HTTP{
+	conformance.Model(t, conformance.HTTPProvider{
 		New: func(url, key string) model.Model {
 			return anthropic.New(&anthropic.Options{BaseURL: url, APIKey: key})
 		},
 		Read:  readRequest,
 		Reply: writeReply,
-		Refuse: func(f testsuite.Failure) (int, string) {
-			kind, message := typeOf(f)
-			return kinds[f.Kind].status, problem(kind, message)
+		Refuse: func(kind agent.FaultKind, message string) (int, string) {
+			return kinds[kind].status, problemOf(kind, message)
 		},
-		Break: func(f testsuite.Failure) string { return stream(problem(typeOf(f))) },
+		Break: func(kind agent.FaultKind, message string) string { return stream(problemOf(kind, message)) },
 		Ping:  stream(ping),
-	}, &testsuite.ModelOptions{Provider: "anthropic", Model: "claude-opus-4-6"})
+	}, &conformance.ModelOptions{Provider: "anthropic", Model: "claude-opus-4-6"})
 }
 
 // kinds are the provider's words for kinds of failures.
@@ -42,20 +41,19 @@ var kinds = map[agent.FaultKind]struct {
 	agent.FaultContext:    {400, "invalid_request_error"},
 }
 
-func typeOf(f testsuite.Failure) (kind, message string) {
-	message = f.Message
-	if f.Kind == agent.FaultContext {
+func problemOf(kind agent.FaultKind, message string) string {
+	if kind == agent.FaultContext {
 		message = "prompt is too long: " + message
 	}
-	return kinds[f.Kind].name, message
+	return problem(kinds[kind].name, message)
 }
 
 var stops = map[model.Finish]string{
 	model.FinishStop: "end_turn", model.FinishToolCalls: "tool_use", model.FinishLength: "max_tokens", model.FinishContentFilter: "refusal",
 }
 
-// writeReply streams a scene. Usage comes twice, and the output grows.
-func writeReply(s testsuite.ProviderResponse) []string {
+// writeReply streams a response. Usage comes twice, and the output grows.
+func writeReply(s conformance.ProviderResponse) []string {
 	u := s.Usage
 	read := fmt.Sprintf(`"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d`,
 		u.Input-u.CacheRead-u.CacheWrite, u.CacheWrite, u.CacheRead)
@@ -88,7 +86,7 @@ func writeReply(s testsuite.ProviderResponse) []string {
 }
 
 // readRequest reads what the provider is asked.
-func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
+func readRequest(r *http.Request, body []byte) (conformance.ProviderRequest, error) {
 	type block struct {
 		Type, Text, Thinking, Signature, ID, Name string
 		Input                                     json.RawMessage
@@ -111,9 +109,9 @@ func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
-	asked := testsuite.ProviderRequest{Model: in.Model, Temperature: in.Temperature, MaxOutputTokens: in.MaxTokens, Key: r.Header.Get("x-api-key")}
+	asked := conformance.ProviderRequest{Model: in.Model, Temperature: in.Temperature, MaxOutputTokens: in.MaxTokens, Key: r.Header.Get("x-api-key")}
 	for _, s := range in.System {
 		asked.Instructions += s.Text
 	}

@@ -11,22 +11,24 @@ import (
 	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/bedrock"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func TestConformance(t *testing.T) {
 	for _, name := range []string{"us.anthropic.claude-opus-4-6-v1", "amazon.nova-pro-v1:0", "meta.llama4-maverick-17b-instruct-v1:0"} {
 		t.Run(name, func(t *testing.T) {
-			testsuite.Model(t, testsuite.HTTP{
+			conformance.Model(t, conformance.HTTPProvider{
 				New:   func(url, key string) model.Model { return bedrock.New(options(url, key, nil)) },
 				Read:  readRequest,
 				Reply: writeReply,
-				Refuse: func(f testsuite.Failure) (int, string) {
-					return kinds[f.Kind].status, fmt.Sprintf(`{"message":%q}`, kinds[f.Kind].words+f.Message)
+				Refuse: func(kind agent.FaultKind, message string) (int, string) {
+					return kinds[kind].status, fmt.Sprintf(`{"message":%q}`, kinds[kind].words+message)
 				},
-				Break:       func(f testsuite.Failure) string { return exception(kinds[f.Kind].name, kinds[f.Kind].words+f.Message) },
+				Break: func(kind agent.FaultKind, message string) string {
+					return exception(kinds[kind].name, kinds[kind].words+message)
+				},
 				ContentType: "application/vnd.amazon.eventstream",
-			}, &testsuite.ModelOptions{Provider: "bedrock", Model: name, Unsupported: testsuite.Unsupported{Pings: true, Reasoning: true}})
+			}, &conformance.ModelOptions{Provider: "bedrock", Model: name, Unsupported: conformance.Unsupported{Pings: true, Reasoning: true}})
 		})
 	}
 }
@@ -49,8 +51,8 @@ var stops = map[model.Finish]string{
 	model.FinishStop: "end_turn", model.FinishToolCalls: "tool_use", model.FinishLength: "max_tokens", model.FinishContentFilter: "content_filtered",
 }
 
-// writeReply streams a scene.
-func writeReply(s testsuite.ProviderResponse) []string {
+// writeReply streams a response.
+func writeReply(s conformance.ProviderResponse) []string {
 	events := []string{begin}
 	for i, b := range s.Blocks {
 		if b.Type == agent.PartToolCall {
@@ -88,7 +90,7 @@ type wireBlock struct {
 }
 
 // readRequest reads what the provider is asked, and demands that it is signed.
-func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
+func readRequest(r *http.Request, body []byte) (conformance.ProviderRequest, error) {
 	var in struct {
 		Messages []struct {
 			Role    agent.Role
@@ -109,16 +111,16 @@ func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
 	name, ok := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/model/"), "/converse-stream")
 	if !ok || r.Method != http.MethodPost {
-		return testsuite.ProviderRequest{}, fmt.Errorf("%s %s", r.Method, r.URL.Path)
+		return conformance.ProviderRequest{}, fmt.Errorf("%s %s", r.Method, r.URL.Path)
 	}
 	if err := checkSignature(r, body); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
-	asked := testsuite.ProviderRequest{Model: name, MaxOutputTokens: in.InferenceConfig.MaxTokens, Temperature: in.InferenceConfig.Temperature, Key: r.Header.Get("X-Amz-Security-Token")}
+	asked := conformance.ProviderRequest{Model: name, MaxOutputTokens: in.InferenceConfig.MaxTokens, Temperature: in.InferenceConfig.Temperature, Key: r.Header.Get("X-Amz-Security-Token")}
 	for _, s := range in.System {
 		asked.Instructions += s.Text
 	}

@@ -10,20 +10,22 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/gemini"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func TestConformance(t *testing.T) {
-	testsuite.Model(t, testsuite.HTTP{
+	conformance.Model(t, conformance.HTTPProvider{
 		New: func(url, key string) model.Model {
 			return gemini.New(&gemini.Options{BaseURL: url, APIKey: key})
 		},
-		Read:   readRequest,
-		Reply:  writeReply,
-		Refuse: func(f testsuite.Failure) (int, string) { return kinds[f.Kind].status, problemOf(f) },
-		Break:  func(f testsuite.Failure) string { return stream(problemOf(f)) },
-		Ping:   ": keep-alive\n\n",
-	}, &testsuite.ModelOptions{Provider: "gemini", Model: "gemini-3.8-flash", Unsupported: testsuite.Unsupported{
+		Read:  readRequest,
+		Reply: writeReply,
+		Refuse: func(kind agent.FaultKind, message string) (int, string) {
+			return kinds[kind].status, problemOf(kind, message)
+		},
+		Break: func(kind agent.FaultKind, message string) string { return stream(problemOf(kind, message)) },
+		Ping:  ": keep-alive\n\n",
+	}, &conformance.ModelOptions{Provider: "gemini", Model: "gemini-3.8-flash", Unsupported: conformance.Unsupported{
 		BrokenJSON: true, // arguments are values of JSON
 		CacheWrite: true, // what is kept for later is not told
 	}})
@@ -43,9 +45,9 @@ var kinds = map[agent.FaultKind]struct {
 	agent.FaultContext:    {400, "INVALID_ARGUMENT", ""},
 }
 
-func problemOf(f testsuite.Failure) string {
-	k, message := kinds[f.Kind], f.Message
-	if f.Kind == agent.FaultContext {
+func problemOf(kind agent.FaultKind, message string) string {
+	k := kinds[kind]
+	if kind == agent.FaultContext {
 		message = "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576). " + message
 	}
 	return fmt.Sprintf(`{"error":{"code":%d,"message":%s,"status":%q,"details":[%s]}}`, k.status, quoted(message), k.name, k.details)
@@ -55,8 +57,8 @@ var stops = map[model.Finish]string{
 	model.FinishStop: "STOP", model.FinishToolCalls: "STOP", model.FinishLength: "MAX_TOKENS", model.FinishContentFilter: "SAFETY",
 }
 
-// writeReply streams a scene. A signature stands on the part behind the thinking.
-func writeReply(s testsuite.ProviderResponse) []string {
+// writeReply streams a response. A signature stands on the part behind the thinking.
+func writeReply(s conformance.ProviderResponse) []string {
 	var chunks []string
 	signature := ""
 	say := func(part string) {
@@ -125,7 +127,7 @@ func (p askedPart) parts() []agent.Part {
 }
 
 // readRequest reads what the provider is asked.
-func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
+func readRequest(r *http.Request, body []byte) (conformance.ProviderRequest, error) {
 	var in struct {
 		SystemInstruction struct{ Parts []askedPart }
 		Contents          []struct {
@@ -144,10 +146,10 @@ func readRequest(r *http.Request, body []byte) (testsuite.ProviderRequest, error
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
 	name := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/v1beta/models/"), ":streamGenerateContent")
-	asked := testsuite.ProviderRequest{Model: name, Temperature: in.GenerationConfig.Temperature, MaxOutputTokens: in.GenerationConfig.MaxOutputTokens, Key: r.Header.Get("x-goog-api-key")}
+	asked := conformance.ProviderRequest{Model: name, Temperature: in.GenerationConfig.Temperature, MaxOutputTokens: in.GenerationConfig.MaxOutputTokens, Key: r.Header.Get("x-goog-api-key")}
 	for _, p := range in.SystemInstruction.Parts {
 		asked.Instructions += *p.Text
 	}

@@ -10,29 +10,31 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/openai"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 func TestConformanceChat(t *testing.T) {
-	testsuite.Model(t, testsuite.HTTP{
+	conformance.Model(t, conformance.HTTPProvider{
 		New: func(url, key string) model.Model {
 			return openai.New(&openai.Options{BaseURL: url + "/v1", APIKey: key, API: openai.ChatCompletions})
 		},
 		Read: readChat, Reply: writeChat, Refuse: refuse,
-		Break: func(f testsuite.Failure) string { return stream(problemOf(f)) },
+		Break: func(kind agent.FaultKind, message string) string { return stream(problemOf(kind, message)) },
 		Ping:  ": PROCESSING\n\n",
-	}, &testsuite.ModelOptions{Provider: "openai", Unsupported: testsuite.Unsupported{Signatures: true, FailedResults: true}})
+	}, &conformance.ModelOptions{Provider: "openai", Unsupported: conformance.Unsupported{Signatures: true, FailedResults: true}})
 }
 
 func TestConformanceResponses(t *testing.T) {
-	testsuite.Model(t, testsuite.HTTP{
+	conformance.Model(t, conformance.HTTPProvider{
 		New: func(url, key string) model.Model {
 			return openai.New(&openai.Options{BaseURL: url + "/v1", APIKey: key, API: openai.Responses})
 		},
 		Read: readResponse, Reply: writeResponse, Refuse: refuse,
-		Break: func(f testsuite.Failure) string { return "data: " + problemOf(f) + "\n\n" },
-		Ping:  ": keep-alive\n\n",
-	}, &testsuite.ModelOptions{Provider: "openai", Unsupported: testsuite.Unsupported{FailedResults: true}})
+		Break: func(kind agent.FaultKind, message string) string {
+			return "data: " + problemOf(kind, message) + "\n\n"
+		},
+		Ping: ": keep-alive\n\n",
+	}, &conformance.ModelOptions{Provider: "openai", Unsupported: conformance.Unsupported{FailedResults: true}})
 }
 
 // kinds are the words of servers for kinds of failures.
@@ -49,14 +51,16 @@ var kinds = map[agent.FaultKind]struct {
 	agent.FaultContext:    {400, "context_length_exceeded"},
 }
 
-func problemOf(f testsuite.Failure) string {
-	return fmt.Sprintf(`{"error":{"message":%q,"type":"error","code":%q}}`, f.Message, kinds[f.Kind].code)
+func problemOf(kind agent.FaultKind, message string) string {
+	return fmt.Sprintf(`{"error":{"message":%q,"type":"error","code":%q}}`, message, kinds[kind].code)
 }
 
-func refuse(f testsuite.Failure) (int, string) { return kinds[f.Kind].status, problemOf(f) }
+func refuse(kind agent.FaultKind, message string) (int, string) {
+	return kinds[kind].status, problemOf(kind, message)
+}
 
-// writeChat streams a scene as Chat Completions.
-func writeChat(s testsuite.ProviderResponse) []string {
+// writeChat streams a response as Chat Completions.
+func writeChat(s conformance.ProviderResponse) []string {
 	chunks, call := []string{begin}, -1
 	for _, b := range s.Blocks {
 		name := map[agent.PartType]string{agent.PartText: "content", agent.PartThinking: "reasoning_content"}[b.Type]
@@ -89,8 +93,8 @@ func writeChat(s testsuite.ProviderResponse) []string {
 	return chunks
 }
 
-// writeResponse streams a scene as Responses.
-func writeResponse(s testsuite.ProviderResponse) []string {
+// writeResponse streams a response as Responses.
+func writeResponse(s conformance.ProviderResponse) []string {
 	list := []string{created}
 	for i, b := range s.Blocks {
 		whole := strings.Join(b.Pieces, "")
@@ -137,8 +141,8 @@ type wireFunction struct {
 	Parameters        json.RawMessage
 }
 
-func (b basics) asked(r *http.Request) testsuite.ProviderRequest {
-	asked := testsuite.ProviderRequest{Model: b.Model, Temperature: b.Temperature, Key: strings.TrimPrefix(r.Header.Get("authorization"), "Bearer ")}
+func (b basics) asked(r *http.Request) conformance.ProviderRequest {
+	asked := conformance.ProviderRequest{Model: b.Model, Temperature: b.Temperature, Key: strings.TrimPrefix(r.Header.Get("authorization"), "Bearer ")}
 	for _, t := range b.Tools {
 		f := t.Function
 		if f.Name == "" {
@@ -153,7 +157,7 @@ func askedCall(id, name, arguments string) agent.Part {
 	return agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: id, Tool: name, Arguments: json.RawMessage(arguments)}}
 }
 
-func readChat(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
+func readChat(r *http.Request, body []byte) (conformance.ProviderRequest, error) {
 	var in struct {
 		basics
 		MaxTokens int `json:"max_tokens"`
@@ -168,7 +172,7 @@ func readChat(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
 	asked := in.asked(r)
 	asked.MaxOutputTokens = in.MaxTokens
@@ -191,7 +195,7 @@ func readChat(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
 	return asked, nil
 }
 
-func readResponse(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
+func readResponse(r *http.Request, body []byte) (conformance.ProviderRequest, error) {
 	var in struct {
 		basics
 		Instructions string
@@ -204,7 +208,7 @@ func readResponse(r *http.Request, body []byte) (testsuite.ProviderRequest, erro
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
 	asked := in.asked(r)
 	asked.Instructions, asked.MaxOutputTokens = in.Instructions, in.MaxTokens

@@ -23,7 +23,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/store/bucket"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 // storeIn opens a store in a bucket, until the test's end.
@@ -36,7 +36,7 @@ func storeIn(t *testing.T, b *blob.Bucket) *bucket.Store {
 
 // A bucket is a store as every other (OA-89).
 func TestABucketInMemoryIsAStore(t *testing.T) {
-	testsuite.Store(t, func(t *testing.T) store.Store { return storeIn(t, memblob.OpenBucket(nil)) })
+	conformance.Store(t, func(t *testing.T) store.Store { return storeIn(t, memblob.OpenBucket(nil)) })
 }
 
 // inTurns lets one write at a time: of two writers of a fileblob both may create the
@@ -61,7 +61,7 @@ func (s *inTurns) DeleteChunk(ctx context.Context, digest string, before time.Ti
 // Names of sessions are also names of files, which have at most 255 bytes between two
 // slashes and are listed folder by folder.
 func TestABucketOfFilesIsAStore(t *testing.T) {
-	testsuite.Store(t, func(t *testing.T) store.Store {
+	conformance.Store(t, func(t *testing.T) store.Store {
 		b, err := fileblob.OpenBucket(t.TempDir(), &fileblob.Options{Metadata: fileblob.MetadataDontWrite})
 		require.NoError(t, err)
 		return &inTurns{Store: storeIn(t, b)}
@@ -96,7 +96,7 @@ func behind(t *testing.T, wrap func(http.Handler) http.Handler) *bucket.Store {
 func TestABucketOfS3IsAStore(t *testing.T) {
 	client := server(t, func(h http.Handler) http.Handler { return h })
 	n := 0
-	testsuite.Store(t, func(t *testing.T) store.Store {
+	conformance.Store(t, func(t *testing.T) store.Store {
 		n++
 		name := fmt.Sprint("fermata-", n)
 		_, err := client.HeadBucket(t.Context(), &s3.HeadBucketInput{Bucket: &name}) // which makes it: of several requests at once all but one would fail

@@ -20,7 +20,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/store/postgres"
 	"github.com/fermata-agents/fermata/store/postgres/pgtest"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 // patience bounds what a test waits for. Nothing takes nearly as long.
@@ -88,7 +88,7 @@ func open(t *testing.T, schema string) *postgres.Store {
 
 // PostgreSQL is a store as every other (OA-89).
 func TestPostgresIsAStore(t *testing.T) {
-	testsuite.Store(t, func(t *testing.T) store.Store { return open(t, schema(t)) })
+	conformance.Store(t, func(t *testing.T) store.Store { return open(t, schema(t)) })
 }
 
 // Without prepared statements, as behind a pool that shares connections.
@@ -99,7 +99,7 @@ func TestPostgresIsAStoreBehindAPool(t *testing.T) {
 	q.Set("default_query_exec_mode", "exec")
 	q.Set("pool_max_conns", "1")
 	at.RawQuery = q.Encode()
-	testsuite.Store(t, func(t *testing.T) store.Store {
+	conformance.Store(t, func(t *testing.T) store.Store {
 		s, err := postgres.Open(t.Context(), at.String(), &postgres.Options{Schema: schema(t)})
 		require.NoError(t, err)
 		t.Cleanup(s.Close)

@@ -20,7 +20,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/toolcall"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -97,7 +97,7 @@ func TestHTTPConformance(t *testing.T) {
 		Resources: true, Headers: map[string]string{"Authorization": "Bearer ${TOKEN}"}, Env: map[string]string{"TOKEN": secret},
 	})
 	secrets := []string{secret}
-	testsuite.Source(t, r, &testsuite.SourceOptions{Tools: map[string]testsuite.ToolOptions{
+	conformance.Source(t, r, &conformance.SourceOptions{Tools: map[string]conformance.ToolOptions{
 		"tickets__echo":           {Arguments: `{"text":"` + secret + `"}`, Secrets: secrets},
 		"tickets__look":           {Secrets: secrets},
 		"tickets__list_resources": {Secrets: secrets},

@@ -3,14 +3,14 @@ package workspace_test
 import (
 	"testing"
 
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
 func TestConformance(t *testing.T) {
 	b := setup(t, nil)
 	b.put(t, "notes.md", "tea\nbread\n")
-	calls := map[string]testsuite.ToolOptions{
+	calls := map[string]conformance.ToolOptions{
 		workspace.ReadTool:  {Arguments: `{"path":"notes.md"}`},
 		workspace.ListTool:  {Arguments: `{"path":"."}`},
 		workspace.GrepTool:  {Arguments: `{"pattern":"te+a"}`},
@@ -23,6 +23,6 @@ func TestConformance(t *testing.T) {
 			t.Errorf("no call of %s", tl.Spec().Name)
 		}
 		o.Secrets = []string{"s3cret"}
-		t.Run(tl.Spec().Name, func(t *testing.T) { testsuite.Tool(t, tl, &o) })
+		t.Run(tl.Spec().Name, func(t *testing.T) { conformance.Tool(t, tl, &o) })
 	}
 }

@@ -1,4 +1,4 @@
-package testsuite
+package testenv
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorder is a test that keeps its failures to itself.
+// recorder is a test that records its failures and does not report them.
 type recorder struct {
 	testing.TB
 	mu       sync.Mutex
@@ -16,8 +16,9 @@ type recorder struct {
 	cleanups []func()
 }
 
-// record runs a check and returns what it says first; empty if it passes.
-func record(t *testing.T, check func(testing.TB)) string {
+// FailureOf runs a check and returns its first failure; empty if the check passes. It
+// tests helpers of tests, which have to fail.
+func FailureOf(t *testing.T, check func(testing.TB)) string {
 	t.Helper()
 	r := &recorder{TB: t}
 	done := make(chan struct{})

@@ -1,4 +1,4 @@
-package testsuite_test
+package conformance_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -48,12 +48,12 @@ func payTool(b *bank) tool.Tool {
 	}, &tool.Options{Attempts: 3})
 }
 
-// A test of a tool is one call. Effects is what tells that a payment that is made
-// again is made once.
+// A test of a tool is one call. With Effects it checks that a payment that is repeated is
+// made once.
 func ExampleTool() {
 	TestPay := func(t *testing.T) {
 		b := &bank{paid: map[string]int{}}
-		testsuite.Tool(t, payTool(b), &testsuite.ToolOptions{
+		conformance.Tool(t, payTool(b), &conformance.ToolOptions{
 			Arguments: `{"to":"Ana","cents":500}`, Effects: b.payments, Secrets: []string{"sk-bank-123"},
 		})
 	}

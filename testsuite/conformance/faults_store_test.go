@@ -1,4 +1,4 @@
-package testsuite_test
+package conformance_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/store"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 // badStore is a store that something is wrong with: what is not nil is done in the
@@ -403,7 +403,7 @@ func TestFaultsOfStoresAreFound(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bad := &badStore{Store: newMemory()}
 			c.plant(bad)
-			found := testsuite.StoreFault(t, c.found, bad)
+			found := conformance.StoreFault(t, c.found, bad)
 			require.NotEmpty(t, found)
 			t.Log(found)
 		})

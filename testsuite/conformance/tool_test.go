@@ -1,4 +1,4 @@
-package testsuite_test
+package conformance_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -23,11 +23,11 @@ const aPayment = `{"to":"Ana","cents":500}`
 
 func TestPay(t *testing.T) {
 	b := newBank()
-	testsuite.Tool(t, payTool(b), &testsuite.ToolOptions{Arguments: aPayment, Effects: b.payments, Secrets: []string{"sk-bank-123"}})
+	conformance.Tool(t, payTool(b), &conformance.ToolOptions{Arguments: aPayment, Effects: b.payments, Secrets: []string{"sk-bank-123"}})
 }
 
 func TestShop(t *testing.T) {
-	testsuite.Source(t, catalog{[]tool.Tool{payTool(newBank())}}, &testsuite.SourceOptions{Tools: map[string]testsuite.ToolOptions{
+	conformance.Source(t, catalog{[]tool.Tool{payTool(newBank())}}, &conformance.SourceOptions{Tools: map[string]conformance.ToolOptions{
 		"shop__pay": {Arguments: aPayment},
 	}})
 }
@@ -45,7 +45,7 @@ func TestWaiting(t *testing.T) {
 			return "waited", nil
 		}
 	}, nil)
-	testsuite.Tool(t, wait, &testsuite.ToolOptions{Arguments: `{"for":0}`, Slow: `{"for":3600000000000}`})
+	conformance.Tool(t, wait, &conformance.ToolOptions{Arguments: `{"for":0}`, Slow: `{"for":3600000000000}`})
 }
 
 // badPay is a payment that something is wrong with.
@@ -136,7 +136,7 @@ func TestFaultsOfToolsAreFound(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			effects.Store(0)
-			found := testsuite.ToolFault(t, c.found, c.tool, &testsuite.ToolOptions{
+			found := conformance.ToolFault(t, c.found, c.tool, &conformance.ToolOptions{
 				Arguments: aPayment, Slow: `{"to":"Ana","cents":1}`, Effects: count, Secrets: []string{"sk-bank-123"},
 			})
 			require.NotEmpty(t, found)
@@ -197,7 +197,7 @@ func TestFaultsOfSourcesAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.shop.catalog = whole
-			found := testsuite.SourceFault(t, c.found, &c.shop)
+			found := conformance.SourceFault(t, c.found, &c.shop)
 			require.NotEmpty(t, found)
 			t.Log(found)
 		})

@@ -1,4 +1,4 @@
-package testsuite_test
+package conformance_test
 
 import (
 	"context"
@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// catalog is a source: tools that are known only when it is asked. Here they are
-// Go functions.
+// catalog is a source: its tools are known only when List is called. Here they are Go
+// functions.
 type catalog struct{ tools []tool.Tool }
 
 func (catalog) Name() string { return "shop" }
@@ -38,11 +38,11 @@ func (c catalog) Call(ctx context.Context, call *tool.Call) (string, error) {
 	return "", agent.Errorf(agent.CodeUnknownTool, "the shop has no tool %q", call.Tool)
 }
 
-// A source is tested with those of its tools that may be called.
+// A test of a source calls the tools that its options name.
 func ExampleSource() {
 	TestShop := func(t *testing.T) {
 		shop := catalog{[]tool.Tool{payTool(&bank{paid: map[string]int{}})}}
-		testsuite.Source(t, shop, &testsuite.SourceOptions{Tools: map[string]testsuite.ToolOptions{
+		conformance.Source(t, shop, &conformance.SourceOptions{Tools: map[string]conformance.ToolOptions{
 			"shop__pay": {Arguments: `{"to":"Ana","cents":500}`},
 		}})
 	}

@@ -1,4 +1,4 @@
-package testsuite_test
+package conformance_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 // generate is what a planted fault does instead of an adapter.
@@ -252,10 +252,10 @@ func planted(t *testing.T, part string, fault generate) {
 	t.Helper()
 	p := tinProvider
 	p.New = func(url, key string) model.Model { return bent{newTin(url, key), fault} }
-	found := testsuite.ModelFault(t, part, p, tinOptions)
+	found := conformance.ModelFault(t, part, p, tinOptions)
 	require.NotEmpty(t, found)
 	t.Log(found)
-	require.Empty(t, testsuite.ModelFault(t, part, tinProvider, tinOptions))
+	require.Empty(t, conformance.ModelFault(t, part, tinProvider, tinOptions))
 }
 
 func TestFaultsOfModelsAreFound(t *testing.T) {
@@ -311,13 +311,13 @@ func TestFailuresOfModelsSayWhatToDo(t *testing.T) {
 	} {
 		p := tinProvider
 		p.New = func(url, key string) model.Model { return bent{newTin(url, key), c.fault} }
-		require.Contains(t, testsuite.ModelFault(t, c.part, p, nil), c.says)
+		require.Contains(t, conformance.ModelFault(t, c.part, p, nil), c.says)
 	}
 	p := tinProvider
-	p.Read = func(*http.Request, []byte) (testsuite.ProviderRequest, error) {
-		return testsuite.ProviderRequest{}, errors.New("no turns")
+	p.Read = func(*http.Request, []byte) (conformance.ProviderRequest, error) {
+		return conformance.ProviderRequest{}, errors.New("no turns")
 	}
-	require.Contains(t, testsuite.ModelFault(t, "a reply is what the provider said", p, tinOptions), "no turns: either the adapter")
+	require.Contains(t, conformance.ModelFault(t, "a reply is what the provider said", p, tinOptions), "no turns: either the adapter")
 }
 
 func TestAKeyInAnErrorIsFound(t *testing.T) {
@@ -325,5 +325,5 @@ func TestAKeyInAnErrorIsFound(t *testing.T) {
 	p.New = func(url, key string) model.Model {
 		return &tin{model.NewEndpoint("tin", url), model.HTTPClient(nil), url, key}
 	}
-	require.Contains(t, testsuite.ModelFault(t, "a failure has its kind", p, tinOptions), "the key is in the error")
+	require.Contains(t, conformance.ModelFault(t, "a failure has its kind", p, tinOptions), "the key is in the error")
 }

@@ -1,4 +1,4 @@
-package testsuite_test
+package conformance_test
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 // The protocol of an invented provider, Tin. It is asked with one object, and
@@ -215,15 +215,16 @@ func tinReply(text string, calls []*tinUse, end *tinEnd) *model.Reply {
 	return reply
 }
 
-// tinProvider plays Tin for the suite: it writes what the adapter reads, and reads
-// what the adapter writes.
-var tinProvider = testsuite.HTTP{
-	New:    newTin,
-	Read:   readTin,
-	Reply:  replyTin,
-	Refuse: func(f testsuite.Failure) (int, string) { return tinStatus[f.Kind], breakTin(f) },
-	Break:  breakTin,
-	Ping:   "{}\n",
+// tinProvider plays Tin: it reads what the adapter sends, and writes what the adapter reads.
+var tinProvider = conformance.HTTPProvider{
+	New:   newTin,
+	Read:  readTin,
+	Reply: replyTin,
+	Refuse: func(kind agent.FaultKind, message string) (int, string) {
+		return tinStatus[kind], breakTin(kind, message)
+	},
+	Break: breakTin,
+	Ping:  "{}\n",
 }
 
 var tinStatus = map[agent.FaultKind]int{
@@ -239,15 +240,15 @@ func tinJSON(v any) string {
 	return string(b) + "\n"
 }
 
-func breakTin(f testsuite.Failure) string {
-	kind := map[agent.FaultKind]string{
+func breakTin(kind agent.FaultKind, message string) string {
+	name := map[agent.FaultKind]string{
 		agent.FaultQuota: "no_money", agent.FaultContext: "too_long", agent.FaultOverload: "busy",
 		agent.FaultRateLimit: "wait", agent.FaultAuth: "who_are_you", agent.FaultBadRequest: "nonsense",
-	}[f.Kind]
-	return tinJSON(tinLine{Error: &tinError{kind, f.Message}})
+	}[kind]
+	return tinJSON(tinLine{Error: &tinError{name, message}})
 }
 
-func replyTin(s testsuite.ProviderResponse) (pieces []string) {
+func replyTin(s conformance.ProviderResponse) (pieces []string) {
 	for _, b := range s.Blocks {
 		if b.Type == agent.PartToolCall {
 			pieces = append(pieces, tinJSON(tinLine{Call: &tinUse{ID: b.ID, Tool: b.Tool}}))
@@ -265,12 +266,12 @@ func replyTin(s testsuite.ProviderResponse) (pieces []string) {
 	return append(pieces, tinJSON(tinLine{End: &tinEnd{Why: why, Read: u.Input - u.CacheRead, Cached: u.CacheRead, Wrote: u.Output}}))
 }
 
-func readTin(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
+func readTin(r *http.Request, body []byte) (conformance.ProviderRequest, error) {
 	var in tinRequest
 	if err := json.Unmarshal(body, &in); err != nil {
-		return testsuite.ProviderRequest{}, err
+		return conformance.ProviderRequest{}, err
 	}
-	asked := testsuite.ProviderRequest{Model: in.Model, Instructions: in.System, MaxOutputTokens: in.Longest, Temperature: in.Temperature, Key: r.Header.Get("Authorization")}
+	asked := conformance.ProviderRequest{Model: in.Model, Instructions: in.System, MaxOutputTokens: in.Longest, Temperature: in.Temperature, Key: r.Header.Get("Authorization")}
 	for _, t := range in.Tools {
 		asked.Tools = append(asked.Tools, agent.ToolSpec{Name: t.Name, Description: t.Description, Input: t.Schema})
 	}
@@ -296,13 +297,13 @@ func readTin(r *http.Request, body []byte) (testsuite.ProviderRequest, error) {
 	return asked, nil
 }
 
-// Tin's protocol can't say everything.
-var tinOptions = &testsuite.ModelOptions{Provider: "tin", Unsupported: testsuite.Unsupported{Thinking: true, Signatures: true, CacheWrite: true, Reasoning: true}}
+// Tin's protocol can't express everything.
+var tinOptions = &conformance.ModelOptions{Provider: "tin", Unsupported: conformance.Unsupported{Thinking: true, Signatures: true, CacheWrite: true, Reasoning: true}}
 
-// A test of the adapter is one call. Each of its parts has a sentence for a name,
-// and fails with what is wrong and why it matters.
+// A test of an adapter is one call. Each of its subtests names a rule. A failure says what is
+// wrong and why it matters.
 func ExampleModel() {
-	TestTin := func(t *testing.T) { testsuite.Model(t, tinProvider, tinOptions) }
+	TestTin := func(t *testing.T) { conformance.Model(t, tinProvider, tinOptions) }
 	fmt.Printf("%T\n", TestTin)
 	// Output: func(*testing.T)
 }

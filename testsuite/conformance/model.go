@@ -1,4 +1,4 @@
-package testsuite
+package conformance
 
 import (
 	"cmp"
@@ -17,9 +17,9 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Model checks that an adapter keeps the contract of [model.Model]: p plays the
-// provider, and o says what there is to know of both; nil is for a protocol that
-// can say everything. Run it with -race, which some parts are for.
+// Model tests an adapter against the contract of [model.Model]. p plays the provider, and o
+// says what its protocol can't express; nil means that nothing is missing. Run it with
+// -race: some parts need it.
 func Model(t *testing.T, p Provider, o *ModelOptions) {
 	t.Helper()
 	a := newAdapter(p, o)
@@ -30,11 +30,11 @@ func Model(t *testing.T, p Provider, o *ModelOptions) {
 	}
 }
 
-// modelPart is a sentence about adapters, and the check of it.
+// modelPart is a rule for adapters, and its check.
 type modelPart struct {
 	name    string
 	check   func(testing.TB, adapter)
-	lacking func(Unsupported) bool // tells that the sentence is about what the protocol lacks
+	lacking func(Unsupported) bool // reports whether the protocol lacks what the rule is about
 	lacks   string                 // the field of Unsupported that says so
 }
 
@@ -149,8 +149,8 @@ func (a adapter) open(t testing.TB, play func(ProviderRequest) ProviderResponse)
 }
 
 // plays opens an adapter whose provider always does the same.
-func (a adapter) plays(t testing.TB, scene ProviderResponse) *modelSession {
-	return a.open(t, func(ProviderRequest) ProviderResponse { return scene })
+func (a adapter) plays(t testing.TB, response ProviderResponse) *modelSession {
+	return a.open(t, func(ProviderRequest) ProviderResponse { return response })
 }
 
 func (s *modelSession) requests() int {

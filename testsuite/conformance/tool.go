@@ -1,4 +1,4 @@
-package testsuite
+package conformance
 
 import (
 	"context"
@@ -12,41 +12,39 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// ToolOptions says what there is to know of a tool; nil, and the zero value, are
-// for one that is quick and needs no arguments.
+// ToolOptions says what [Tool] needs to know of a tool. Nil and the zero value suit a tool
+// that is quick and needs no arguments.
 type ToolOptions struct {
-	// Arguments are the JSON of a call that succeeds, however often it is made.
-	// Empty means "{}". The suite makes others of them, right and wrong: what is
-	// behind the tool must bear these.
+	// Arguments are the JSON of a call that always succeeds; empty means "{}". The suite
+	// calls the tool with variants too, right and wrong, so use a fake backend.
 	Arguments string
-	// Slow are the JSON of a call that goes on until its context ends; empty if
-	// there is none, and then nothing reports whether calls end with their contexts.
+	// Slow are the JSON of a call that runs until its context ends. If it is empty, no
+	// part checks that a running call ends with its context.
 	Slow string
-	// Effects counts what the tool has done to the world up to now: one more for each
-	// call that succeeds, or for each key of a tool with Attempts. Nil if that can't
-	// be counted.
+	// Effects counts what the tool has changed up to now: one for each call that
+	// succeeds or, with Attempts, for each key. If it is nil, effects are not checked.
 	Effects func() int
-	// Secrets are what the tool knows and nobody may read, such as its key.
+	// Secrets are what no result, error or progress may contain, such as the tool's key.
 	Secrets []string
 }
 
-// Tool checks that a tool is one that the runtime can call: that it can be
-// described to a model, holds to its schema, ends with its context, has its effect
-// once where it says that it may be called again, and tells no secret.
+// Tool tests a tool: a model can be told of it, it refuses arguments that do not fit its
+// schema, it ends with its context, a repeated call has one effect if the tool has
+// Attempts, and it tells no secret.
 func Tool(t *testing.T, tl tool.Tool, o *ToolOptions) {
 	t.Helper()
 	require.NoError(t, tl.Err(), "a worker does not start with this tool")
 	checkTool(t, newToolCase(tl, o))
 }
 
-// SourceOptions says what there is to know of a source.
+// SourceOptions says what [Source] needs to know of a source. Nil means that no tool is
+// called.
 type SourceOptions struct {
-	// Tools are those that are called, by their full names.
+	// Tools are the tools to call, by full name. All others are only inspected.
 	Tools map[string]ToolOptions
 }
 
-// Source checks that a source keeps the contract of [tool.Source], and its tools
-// that of [Tool].
+// Source tests a source against the contract of [tool.Source], and its tools as [Tool] does.
 func Source(t *testing.T, s tool.Source, o *SourceOptions) {
 	t.Helper()
 	if o == nil {
@@ -69,8 +67,8 @@ type toolCase struct {
 	spec agent.ToolSpec
 	call func(context.Context, *tool.Call) (string, error)
 	o    ToolOptions
-	// strict tells that wrong arguments are refused before anything is done, and
-	// not by somebody far away.
+	// strict means that wrong arguments are refused before anything is done, and not by
+	// a server.
 	strict bool
 }
 
@@ -91,11 +89,11 @@ func checkTool(t *testing.T, d toolCase) {
 	}
 }
 
-// toolPart is a sentence about tools, and the check of it.
+// toolPart is a rule for tools, and its check.
 type toolPart struct {
 	name    string
 	check   func(testing.TB, toolCase)
-	lacking func(toolCase) bool // tells that the sentence is not about this tool
+	lacking func(toolCase) bool // reports whether the rule does not apply to the tool
 }
 
 var toolParts = []toolPart{
@@ -109,7 +107,7 @@ var toolParts = []toolPart{
 	{"many calls at once are borne", manyAreBorne, nil},
 }
 
-// sourcePart is a sentence about sources, and the check of it.
+// sourcePart is a rule for sources, and its check.
 type sourcePart struct {
 	name  string
 	check func(testing.TB, tool.Source)

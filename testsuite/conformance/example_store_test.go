@@ -1,4 +1,4 @@
-package testsuite_test
+package conformance_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/store"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
 // memory is a store that ends with its process: it shows the contract and is of no
@@ -197,10 +197,10 @@ func (m *memory) DeleteHead(ctx context.Context, session string, version int64) 
 	return nil
 }
 
-// A test of a store is one call. Each of its parts gets a store of its own.
+// A test of a store is one call. Each of its subtests opens a new store.
 func ExampleStore() {
 	TestMemory := func(t *testing.T) {
-		testsuite.Store(t, func(*testing.T) store.Store { return newMemory() })
+		conformance.Store(t, func(*testing.T) store.Store { return newMemory() })
 	}
 	fmt.Printf("%T\n", TestMemory)
 	// Output: func(*testing.T)

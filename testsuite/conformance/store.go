@@ -1,4 +1,4 @@
-package testsuite
+package conformance
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Store checks that a store keeps the contract of [store.Store]. open returns an
-// empty one, for each part of the check another, and closes it with the test.
+// Store tests a store against the contract of [store.Store]. It calls open for each part;
+// open returns an empty store, and closes it when t ends.
 func Store(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	for _, part := range storeParts {
@@ -29,7 +29,7 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// storePart is a sentence about stores, and the check of it.
+// storePart is a rule for stores, and its check.
 type storePart struct {
 	name  string
 	check func(testing.TB, store.Store)

@@ -13,23 +13,22 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
-func TestTin(t *testing.T) { testsuite.Model(t, tinProvider, tinOptions) }
-
-// A Script keeps the contract as far as it has words for it.
+// A Script keeps the contract of a model as far as its fields can express it.
 func TestScriptIsAModel(t *testing.T) {
-	testsuite.Model(t, scripts{}, &testsuite.ModelOptions{Unsupported: testsuite.Unsupported{
+	conformance.Model(t, scripts{}, &conformance.ModelOptions{Unsupported: conformance.Unsupported{
 		Keys: true, Streaming: true, Signatures: true, CallIDs: true, CacheWrite: true, Reasoning: true,
 	}})
 }
 
-// scripts plays scenes by scripts of one reply each.
+// scripts plays each response as a script of one reply.
 type scripts struct {
-	play func(testsuite.ProviderRequest) testsuite.ProviderResponse
+	play func(conformance.ProviderRequest) conformance.ProviderResponse
 }
 
-func (scripts) Open(_ testing.TB, _ string, play func(testsuite.ProviderRequest) testsuite.ProviderResponse) model.Model {
+func (scripts) Open(_ testing.TB, _ string, play func(conformance.ProviderRequest) conformance.ProviderResponse) model.Model {
 	return scripts{play}
 }
 
@@ -39,17 +38,17 @@ func (s scripts) Generate(ctx context.Context, req *model.Request, emit func(mod
 	if ctx.Err() != nil {
 		return testsuite.NewScript(testsuite.Reply{Match: "."}).Generate(ctx, req, emit)
 	}
-	scene := s.play(testsuite.ProviderRequest{
+	response := s.play(conformance.ProviderRequest{
 		Model: req.Model, Instructions: req.Instructions, Messages: req.Messages, Tools: req.Tools,
 		MaxOutputTokens: req.MaxOutputTokens, Temperature: req.Temperature,
 	})
-	if scene.OnDisconnect != nil {
-		defer scene.OnDisconnect()
+	if response.OnDisconnect != nil {
+		defer response.OnDisconnect()
 	}
-	return testsuite.NewScript(replyOf(scene)).Generate(ctx, req, emit)
+	return testsuite.NewScript(replyOf(response)).Generate(ctx, req, emit)
 }
 
-func replyOf(s testsuite.ProviderResponse) testsuite.Reply {
+func replyOf(s conformance.ProviderResponse) testsuite.Reply {
 	r := testsuite.Reply{
 		Match: "(?s).", Finish: string(s.Finish),
 		Usage: testsuite.Usage{Input: s.Usage.Input, Output: s.Usage.Output, CacheRead: s.Usage.CacheRead},
@@ -69,10 +68,10 @@ func replyOf(s testsuite.ProviderResponse) testsuite.Reply {
 		r.Delay = time.Hour
 	}
 	switch {
-	case s.Fail != nil && s.Fail.Kind == "":
-		r.Fail = []testsuite.Failure{{Kind: model.KindOf(s.Fail.HTTP), HTTP: s.Fail.HTTP, Message: "no reason given"}}
-	case s.Fail != nil:
-		r.Fail = []testsuite.Failure{*s.Fail}
+	case s.GatewayStatus != 0:
+		r.Fail = []testsuite.Failure{{Kind: model.KindOf(s.GatewayStatus), HTTP: s.GatewayStatus, Message: "no reason given"}}
+	case s.Fail != "":
+		r.Fail = []testsuite.Failure{{Kind: s.Fail, Message: s.FailMessage, RetryAfter: s.RetryAfter}}
 	case s.Cut > 0:
 		r.Fail = []testsuite.Failure{{Kind: agent.FaultTransient, Message: "the connection broke"}}
 	}

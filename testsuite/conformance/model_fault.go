@@ -1,4 +1,4 @@
-package testsuite
+package conformance
 
 import (
 	"context"
@@ -45,27 +45,28 @@ func (l Unsupported) kinds() []agent.FaultKind {
 	}, func(k agent.FaultKind) bool { return slices.Contains(l.Kinds, k) })
 }
 
-// failure is of a kind, told in words that have the key where there is one.
-func (l Unsupported) failure(kind agent.FaultKind) *Failure {
-	f := &Failure{Kind: kind, Message: faultReason}
+// failing makes a response a failure of a kind. What the provider says has the key in it,
+// as some providers' words do, unless there is none.
+func (l Unsupported) failing(s ProviderResponse, kind agent.FaultKind) ProviderResponse {
+	s.Fail, s.FailMessage = kind, faultReason
 	if !l.Keys {
-		f.Message += " (you sent " + suiteKey + ")"
+		s.FailMessage += " (you sent " + suiteKey + ")"
 	}
-	return f
+	return s
 }
 
-// kindMatters reports what a wrong kind does.
+// kindMatters says what a wrong kind does.
 const kindMatters = "%s: the kind decides whether it is tried again, after how long, and who is asked then"
 
 func failureHasItsKind(t testing.TB, a adapter) {
 	for _, kind := range a.o.Unsupported.kinds() {
-		f := a.o.Unsupported.failure(kind)
+		response := a.o.Unsupported.failing(ProviderResponse{}, kind)
 		if kind == agent.FaultRateLimit || kind == agent.FaultOverload {
-			f.RetryAfter = 17 * time.Second
+			response.RetryAfter = 17 * time.Second
 		}
-		fault := a.plays(t, ProviderResponse{Fail: f}).failed(string(kind), a.question)
+		fault := a.plays(t, response).failed(string(kind), a.question)
 		require.Equal(t, kind, fault.Provider.Kind, kindMatters+" (see Unsupported.Kinds)", kind)
-		require.Equal(t, f.RetryAfter, fault.RetryAfter, "%s: how long the provider asked to wait", kind)
+		require.Equal(t, response.RetryAfter, fault.RetryAfter, "%s: how long the provider asked to wait", kind)
 		require.Contains(t, fault.Message, faultReason, "%s: what the provider said is lost", kind)
 	}
 }
@@ -77,7 +78,7 @@ func gatewayIsSorted(t testing.TB, a adapter) {
 		500: agent.FaultTransient, 502: agent.FaultTransient, 503: agent.FaultOverload, 504: agent.FaultTransient, 529: agent.FaultOverload,
 	} {
 		how := fmt.Sprintf("a page with status %d", status)
-		fault := a.plays(t, ProviderResponse{Fail: &Failure{HTTP: status}}).failed(how, a.question)
+		fault := a.plays(t, ProviderResponse{GatewayStatus: status}).failed(how, a.question)
 		require.Equal(t, kind, fault.Provider.Kind, kindMatters, how)
 		require.Equal(t, status, fault.Provider.HTTP, how)
 	}
@@ -85,10 +86,10 @@ func gatewayIsSorted(t testing.TB, a adapter) {
 
 func midwayHasItsKind(t testing.TB, a adapter) {
 	for _, kind := range a.o.Unsupported.kinds() {
-		scene := wholeReply("", textBlock("Hel", "lo", ", ", "wor", "ld"))
-		scene.Finish, scene.Fail, scene.FailMidway = model.FinishStop, a.o.Unsupported.failure(kind), true
+		response := a.o.Unsupported.failing(wholeReply(model.FinishStop, textBlock("Hel", "lo", ", ", "wor", "ld")), kind)
+		response.FailMidway = true
 		how := string(kind) + " in the midst of a reply"
-		fault := a.plays(t, scene).failed(how, a.question)
+		fault := a.plays(t, response).failed(how, a.question)
 		require.Equal(t, kind, fault.Provider.Kind, kindMatters+" (see Unsupported.Kinds)", how)
 	}
 }
@@ -99,10 +100,10 @@ func cutIsAFailure(t testing.TB, a adapter) {
 	whole := wholeReply(model.FinishToolCalls, textBlock("Let me ", "look."), callBlock("call_a", "weather", `{"city"`, `:"Rome"}`), callBlock("call_b", "now", `{}`))
 	for i := range cuts {
 		for _, reset := range []bool{false, true} {
-			scene := whole
-			scene.Cut, scene.Reset = max(0.001, float64(i)/cuts), reset
-			how := fmt.Sprintf("a reply that ends after %.0f%% of it", 100*scene.Cut)
-			s := a.plays(t, scene)
+			response := whole
+			response.Cut, response.Reset = max(0.001, float64(i)/cuts), reset
+			how := fmt.Sprintf("a reply that ends after %.0f%% of it", 100*response.Cut)
+			s := a.plays(t, response)
 			out := s.ask(t.Context(), how, a.question, nil)
 			if out.err != nil {
 				cutFault(t, how, out.err)
@@ -149,15 +150,15 @@ func overIsNotMade(t testing.TB, a adapter) {
 // givenUp plays a call that its caller gives up, when the provider has begun or
 // when something is heard: it ends soon, and the provider is told, which would
 // write on at the caller's cost.
-func (a adapter) givenUp(ctx context.Context, t testing.TB, how string, scene ProviderResponse, begun func(), on func(model.Delta)) {
+func (a adapter) givenUp(ctx context.Context, t testing.TB, how string, response ProviderResponse, begun func(), on func(model.Delta)) {
 	t.Helper()
 	left := make(chan struct{})
 	var once sync.Once
-	scene.OnDisconnect = func() { once.Do(func() { close(left) }) }
-	scene.Wait = make(chan struct{})
+	response.OnDisconnect = func() { once.Do(func() { close(left) }) }
+	response.Wait = make(chan struct{})
 	s := a.open(t, func(ProviderRequest) ProviderResponse {
 		begun()
-		return scene
+		return response
 	})
 	start := time.Now()
 	out := s.ask(ctx, how, a.question, on)
@@ -185,8 +186,8 @@ func endEndsSilence(t testing.TB, a adapter) {
 func endEndsReply(t testing.TB, a adapter) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	scene := wholeReply(model.FinishStop, textBlock("Hello", ", ", "world"))
-	a.givenUp(ctx, t, "a call that was given up in the midst of a reply", scene, func() {}, func(d model.Delta) {
+	response := wholeReply(model.FinishStop, textBlock("Hello", ", ", "world"))
+	a.givenUp(ctx, t, "a call that was given up in the midst of a reply", response, func() {}, func(d model.Delta) {
 		if d.Text != "" {
 			cancel()
 		}

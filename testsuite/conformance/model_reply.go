@@ -1,4 +1,4 @@
-package testsuite
+package conformance
 
 import (
 	"encoding/json"
@@ -23,17 +23,17 @@ func wholeReply(finish model.Finish, blocks ...Block) ProviderResponse {
 	return ProviderResponse{Blocks: blocks, Finish: finish, Usage: plainUsage}
 }
 
-// check plays a scene and compares the reply.
-func (a adapter) check(t testing.TB, how string, scene ProviderResponse) {
+// check plays a response and compares the reply.
+func (a adapter) check(t testing.TB, how string, response ProviderResponse) {
 	t.Helper()
-	out := a.plays(t, scene).answered(how, a.question)
-	a.same(t, how, scene, out)
+	out := a.plays(t, response).answered(how, a.question)
+	a.same(t, how, response, out)
 }
 
 // same compares a reply, and what was heard of it, with what the provider said.
-func (a adapter) same(t testing.TB, how string, scene ProviderResponse, out outcome) {
+func (a adapter) same(t testing.TB, how string, response ProviderResponse, out outcome) {
 	t.Helper()
-	want := scene.parts()
+	want := response.parts()
 	var text, thinking string
 	for _, p := range want {
 		switch p.Type {
@@ -48,13 +48,13 @@ func (a adapter) same(t testing.TB, how string, scene ProviderResponse, out outc
 	for i, w := range want {
 		a.samePart(t, how, w, out.reply.Parts[i])
 	}
-	require.Equal(t, scene.Finish, out.reply.Finish, "%s: the reason to stop decides what the run does next", how)
-	require.Equal(t, scene.Usage, out.reply.Usage, "%s: usage is what limits and costs are counted by", how)
+	require.Equal(t, response.Finish, out.reply.Finish, "%s: the reason to stop decides what the run does next", how)
+	require.Equal(t, response.Usage, out.reply.Usage, "%s: usage is what limits and costs are counted by", how)
 	require.Equal(t, text, out.heard.text.String(), "%s: the pieces of text that were emitted are not the reply's text", how)
 	require.Equal(t, thinking, out.heard.thinking.String(), "%s: the pieces of thinking that were emitted are not the reply's thinking", how)
 }
 
-// parts are the scene's blocks as the runtime knows them.
+// parts are the response's blocks as the runtime knows them.
 func (s ProviderResponse) parts() []agent.Part {
 	var parts []agent.Part
 	for _, b := range s.Blocks {
@@ -178,33 +178,33 @@ func finishIsRight(t testing.TB, a adapter) {
 }
 
 func usageIsRight(t testing.TB, a adapter) {
-	scene := wholeReply(model.FinishStop, textBlock("Four", ", ", "I think."))
-	scene.Usage = agent.Usage{Input: 4312, Output: 500, CacheRead: 4000, CacheWrite: 300, Reasoning: 420}
+	response := wholeReply(model.FinishStop, textBlock("Four", ", ", "I think."))
+	response.Usage = agent.Usage{Input: 4312, Output: 500, CacheRead: 4000, CacheWrite: 300, Reasoning: 420}
 	if a.o.Unsupported.CacheRead {
-		scene.Usage.CacheRead = 0
+		response.Usage.CacheRead = 0
 	}
 	if a.o.Unsupported.CacheWrite {
-		scene.Usage.CacheWrite = 0
+		response.Usage.CacheWrite = 0
 	}
 	if a.o.Unsupported.Reasoning {
-		scene.Usage.Reasoning = 0
+		response.Usage.Reasoning = 0
 	}
-	a.check(t, "usage with a cache and with reasoning (see CacheRead, CacheWrite and Reasoning of Unsupported)", scene)
+	a.check(t, "usage with a cache and with reasoning (see CacheRead, CacheWrite and Reasoning of Unsupported)", response)
 }
 
-// heard plays a scene whose rest only comes when enough was heard of it.
-func (a adapter) heard(t testing.TB, how string, scene ProviderResponse, enough func(model.Delta) bool) {
+// heard plays a response whose rest only comes when enough was heard of it.
+func (a adapter) heard(t testing.TB, how string, response ProviderResponse, enough func(model.Delta) bool) {
 	t.Helper()
 	rest := make(chan struct{})
-	scene.Wait = rest
+	response.Wait = rest
 	var once sync.Once
-	out := a.plays(t, scene).ask(t.Context(), how, a.question, func(d model.Delta) {
+	out := a.plays(t, response).ask(t.Context(), how, a.question, func(d model.Delta) {
 		if enough(d) {
 			once.Do(func() { close(rest) })
 		}
 	})
 	require.NoError(t, out.err, how)
-	a.same(t, how, scene, out)
+	a.same(t, how, response, out)
 }
 
 func replyIsHeard(t testing.TB, a adapter) {
@@ -218,7 +218,7 @@ func callIsASign(t testing.TB, a adapter) {
 }
 
 func pingIsASign(t testing.TB, a adapter) {
-	scene := wholeReply(model.FinishStop, textBlock("Hello"))
-	scene.Ping = true
-	a.heard(t, "a ping, and no sign of life of it", scene, func(model.Delta) bool { return true })
+	response := wholeReply(model.FinishStop, textBlock("Hello"))
+	response.Ping = true
+	a.heard(t, "a ping, and no sign of life of it", response, func(model.Delta) bool { return true })
 }

@@ -1,4 +1,4 @@
-package testsuite_test
+package conformance_test
 
 import (
 	"os"
@@ -7,21 +7,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/store"
-	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
+func TestTin(t *testing.T) { conformance.Model(t, tinProvider, tinOptions) }
+
 func TestMemory(t *testing.T) {
-	testsuite.Store(t, func(*testing.T) store.Store { return newMemory() })
+	conformance.Store(t, func(*testing.T) store.Store { return newMemory() })
 }
 
-// What the pages show is what is tested here.
+// The pages show the examples that are tested here.
 func TestTheDocsShowTheExamples(t *testing.T) {
 	for page, file := range map[string]string{
 		"models.md": "example_model_test.go",
 		"store.md":  "example_store_test.go",
 		"tools.md":  "example_tool_test.go",
 	} {
-		text, err := os.ReadFile("../docs/" + page)
+		text, err := os.ReadFile("../../docs/" + page)
 		require.NoError(t, err)
 		program, err := os.ReadFile(file)
 		require.NoError(t, err)

@@ -1,0 +1,139 @@
+package conformance
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// HTTPProvider is the [Provider] of an adapter that speaks HTTP. It listens, and delays,
+// cuts and breaks replies. Its fields translate the provider's protocol. They are called
+// from many goroutines.
+type HTTPProvider struct {
+	// New makes the adapter. It asks at url with the key.
+	New func(url, key string) model.Model
+	// Read reads a request. An error fails the test.
+	Read func(r *http.Request, body []byte) (ProviderRequest, error)
+	// Reply writes Blocks, Finish and Usage as the body of a reply, in the pieces that
+	// the provider streams. A provider that does not stream has one piece. The last
+	// piece ends the reply.
+	Reply func(s ProviderResponse) []string
+	// Refuse writes a failure in place of a reply. The header Retry-After is set
+	// already.
+	Refuse func(kind agent.FaultKind, message string) (status int, body string)
+	// Break writes the piece of a stream that reports a failure. Nil needs
+	// Unsupported.Midway.
+	Break func(kind agent.FaultKind, message string) string
+	// Ping is a sign of life within a stream, such as ": comment\n\n". Empty needs
+	// Unsupported.Pings.
+	Ping string
+	// ContentType is the header of replies; empty means "text/event-stream".
+	ContentType string
+}
+
+// Open implements [Provider].
+func (h HTTPProvider) Open(t testing.TB, key string, play func(ProviderRequest) ProviderResponse) model.Model {
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the asker has left
+		}
+		asked, err := h.Read(r, body)
+		if err != nil {
+			t.Errorf("HTTPProvider.Read can't read what the adapter sent: %v: either the adapter writes what is not the provider's protocol, or Read does not know all of it; it sent\n%s", err, body)
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		asked.Raw = fmt.Sprintf("%v\n%s", r.Header, body)
+		h.answer(w, r, play(asked), ended)
+	}))
+	t.Cleanup(func() {
+		close(ended)
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return h.New(server.URL, key)
+}
+
+// answer does what the response says.
+func (h HTTPProvider) answer(w http.ResponseWriter, r *http.Request, s ProviderResponse, ended <-chan struct{}) {
+	if s.Silent && !s.hold(r, ended) {
+		return
+	}
+	if s.Cut == 1 {
+		panic(http.ErrAbortHandler)
+	}
+	if s.GatewayStatus != 0 || s.Fail != "" && !s.FailMidway {
+		h.refuse(w, s)
+		return
+	}
+	pieces, held := h.pieces(s)
+	w.Header().Set("Content-Type", cmp.Or(h.ContentType, "text/event-stream"))
+	for i, p := range pieces {
+		if i == held && !s.Silent && !s.hold(r, ended) {
+			return
+		}
+		_, _ = io.WriteString(w, p) // who has left reads nothing
+		w.(http.Flusher).Flush()
+	}
+	if s.Reset {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// hold waits as long as the response says. It reports whether anybody waits for the rest.
+func (s ProviderResponse) hold(r *http.Request, ended <-chan struct{}) bool {
+	if s.Wait == nil {
+		return true
+	}
+	select {
+	case <-s.Wait:
+		return true
+	case <-r.Context().Done():
+		if s.OnDisconnect != nil {
+			s.OnDisconnect()
+		}
+	case <-ended:
+	}
+	return false
+}
+
+// pieces are what is written, and before which of them the reply is held.
+func (h HTTPProvider) pieces(s ProviderResponse) (pieces []string, held int) {
+	pieces = h.Reply(s)
+	switch whole := strings.Join(pieces, ""); {
+	case s.Cut > 0:
+		return []string{whole[:int(s.Cut*float64(len(whole)))]}, 0
+	case s.FailMidway:
+		return append(pieces[:len(pieces)/2:len(pieces)/2], h.Break(s.Fail, s.FailMessage)), 0
+	case s.Ping:
+		return append([]string{h.Ping}, pieces...), 1
+	}
+	return pieces, len(pieces) - 1
+}
+
+// refuse answers for the provider, or for a gateway before it.
+func (h HTTPProvider) refuse(w http.ResponseWriter, s ProviderResponse) {
+	if s.GatewayStatus != 0 {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(s.GatewayStatus)
+		_, _ = fmt.Fprintf(w, "<html>\n<h1>%s</h1>\n</html>\n", http.StatusText(s.GatewayStatus))
+		return
+	}
+	if s.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(s.RetryAfter.Seconds())))
+	}
+	status, body := h.Refuse(s.Fail, s.FailMessage)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body)
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
 // schemas are the tools' schemas that were read, which change seldom. The zero value has
@@ -98,7 +99,7 @@ func (s *toolSchema) fault(arguments json.RawMessage) string {
 	case err != nil:
 		return err.Error() // a number that no float holds
 	}
-	if depth := agent.JSONDepth(arguments); agent.SchemaSteps(s.plain, depth) > maxSteps/parts(object) {
+	if depth := rawjson.Depth(arguments); agent.SchemaSteps(s.plain, depth) > maxSteps/parts(object) {
 		return "they have too many parts to be checked; make them shorter, or less nested"
 	}
 	if name, meant := s.misspelled(object); name != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/fermata-agents/fermata/internal/window"
 	"github.com/fermata-agents/fermata/model"
 )
@@ -260,8 +261,8 @@ func checkOutput(spec *agent.Spec, parts []agent.Part) (output json.RawMessage, 
 		return nil, ""
 	}
 	answer := unfence(m.Text())
-	if agent.JSONDepth(answer) > agent.MaxWrittenDepth {
-		return nil, fmt.Sprintf("it is nested more than %d levels deep", agent.MaxWrittenDepth)
+	if rawjson.Depth(answer) > rawjson.MaxWrittenDepth {
+		return nil, fmt.Sprintf("it is nested more than %d levels deep", rawjson.MaxWrittenDepth)
 	}
 	if fault := model.Fits(spec.Output, answer); fault != "" {
 		return nil, fault

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -224,8 +225,8 @@ func (d *Activities) checkStateSize(ctx context.Context, set map[string]json.Raw
 		size += len(k) + len(v)
 	}
 	for k, v := range set {
-		if agent.JSONDepth(v) > agent.MaxWrittenDepth {
-			return agent.Errorf(agent.CodeTooLarge, "the call was made, but what it set was not kept: %s is nested more than %d levels deep", k, agent.MaxWrittenDepth)
+		if rawjson.Depth(v) > rawjson.MaxWrittenDepth {
+			return agent.Errorf(agent.CodeTooLarge, "the call was made, but what it set was not kept: %s is nested more than %d levels deep", k, rawjson.MaxWrittenDepth)
 		}
 	}
 	if size > maxState {

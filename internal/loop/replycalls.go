@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
 // Equal calls in a row: the model is told at the first number and the run ends at the
@@ -241,5 +242,5 @@ func canonical(raw json.RawMessage) []byte {
 	if err != nil {
 		return raw
 	}
-	return agent.UnescapeHTML(b)
+	return rawjson.UnescapeHTML(b)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -186,7 +187,7 @@ func (m *Model) arguments(c *agent.ToolCall) string {
 	if c.Malformed != "" || !json.Valid(c.Arguments) {
 		return "{}"
 	}
-	return string(agent.UnescapeHTML(c.Arguments)) // as the model wrote them
+	return string(rawjson.UnescapeHTML(c.Arguments)) // as the model wrote them
 }
 
 // userText joins what a user says; blank texts are left out.

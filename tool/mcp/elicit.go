@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -160,7 +161,7 @@ func (s *Server) formOf(schema any) (json.RawMessage, error) {
 		return nil, err
 	case len(raw) > maxForm:
 		return nil, fmt.Errorf("it has more than %d bytes", maxForm)
-	case agent.JSONDepth(raw) > agent.MaxJSONDepth:
+	case rawjson.Depth(raw) > agent.MaxJSONDepth:
 		return nil, fmt.Errorf("it is nested more than %d levels deep", agent.MaxJSONDepth)
 	case f.Type != "object":
 		return nil, errors.New("it is not that of an object")

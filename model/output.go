@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/rawjson"
+	"github.com/fermata-agents/fermata/internal/schemacost"
 )
 
 // OutputOf is the schema for an agent's output that a Go type has, as a tool's
@@ -66,7 +67,7 @@ func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "output is not a JSON Schema: %w", err).WithPath("output")
 	}
 	read, err := json.Marshal(s)
-	if why := agent.SchemaCycle(read); why != "" {
+	if why := schemacost.Cycle(read); why != "" {
 		err = errors.New(why)
 	}
 	var resolved *jsonschema.Resolved

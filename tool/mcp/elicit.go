@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/rawjson"
+	"github.com/fermata-agents/fermata/internal/schemacost"
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -186,10 +187,10 @@ func resolve(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	if err != nil {
 		return nil, err
 	}
-	if why := agent.SchemaCycle(read); why != "" {
+	if why := schemacost.Cycle(read); why != "" {
 		return nil, errors.New(why)
 	}
-	if why := agent.HeavyPatterns(read); why != "" {
+	if why := schemacost.HeavyPatterns(read); why != "" {
 		return nil, errors.New(why)
 	}
 	return schema.Resolve(nil)

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/amount"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/window"
 )
@@ -144,7 +145,7 @@ func (t *charges) addBeside(c agent.Charge) {
 		t.Charges = append(t.Charges, c)
 		return
 	}
-	t.Charges[i].Usage, t.Charges[i].Cost = t.Charges[i].Usage.Add(c.Usage), agent.AddAmounts(t.Charges[i].Cost, c.Cost)
+	t.Charges[i].Usage, t.Charges[i].Cost = t.Charges[i].Usage.Add(c.Usage), amount.Add(t.Charges[i].Cost, c.Cost)
 }
 
 // failed ends a question that failed: it is charged, unless it was free.
@@ -176,7 +177,7 @@ func (t *charges) charged() (sum agent.DailyLimits) {
 		if c.Model == "" {
 			c.Cost = t.price.Of(c.Usage)
 		}
-		sum.Tokens, sum.CostUSD = agent.AddAmounts(sum.Tokens, c.Usage.Total()), agent.AddAmounts(sum.CostUSD, c.Cost)
+		sum.Tokens, sum.CostUSD = amount.Add(sum.Tokens, c.Usage.Total()), amount.Add(sum.CostUSD, c.Cost)
 	}
 	return sum
 }

@@ -1,6 +1,10 @@
 package agent
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/fermata-agents/fermata/internal/amount"
+)
 
 // Resource is one of the things that the limits of a tree of runs count.
 type Resource int
@@ -79,15 +83,15 @@ type Estimate struct {
 	Cost   USD   `json:"cost_usd,omitempty"`
 }
 
-// Add returns the sum, see [AddAmounts].
+// Add returns the sum. Each number of it stays within 0 and 2^52.
 func (e Estimate) Add(o Estimate) Estimate {
-	return Estimate{AddAmounts(e.Tokens, o.Tokens), AddAmounts(e.Cost, o.Cost)}
+	return Estimate{amount.Add(e.Tokens, o.Tokens), amount.Add(e.Cost, o.Cost)}
 }
 
-// Add returns the sum, see [AddAmounts].
+// Add returns the sum. Each number of it stays within 0 and 2^52.
 func (t Tally) Add(o Tally) Tally {
 	return Tally{
-		AddAmounts(t.Agents, o.Agents), AddAmounts(t.Turns, o.Turns), t.Usage.Add(o.Usage), AddAmounts(t.Cost, o.Cost),
+		amount.Add(t.Agents, o.Agents), amount.Add(t.Turns, o.Turns), t.Usage.Add(o.Usage), amount.Add(t.Cost, o.Cost),
 		t.Estimated.Add(o.Estimated),
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/fermata-agents/fermata/internal/amount"
 )
 
 // Role is who speaks in a Message.
@@ -193,9 +195,9 @@ type Usage struct {
 	Searches int64 `json:"web_searches,omitempty"`
 }
 
-// Add returns the sum, see [AddAmounts].
+// Add returns the sum. Each number of it stays within 0 and 2^52.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{AddAmounts(u.Input, v.Input), AddAmounts(u.Output, v.Output), AddAmounts(u.CacheRead, v.CacheRead), AddAmounts(u.CacheWrite, v.CacheWrite), AddAmounts(u.Reasoning, v.Reasoning), AddAmounts(u.Searches, v.Searches)}
+	return Usage{amount.Add(u.Input, v.Input), amount.Add(u.Output, v.Output), amount.Add(u.CacheRead, v.CacheRead), amount.Add(u.CacheWrite, v.CacheWrite), amount.Add(u.Reasoning, v.Reasoning), amount.Add(u.Searches, v.Searches)}
 }
 
 // Total is what limits count: input and output.

@@ -21,14 +21,15 @@ const module = "github.com/fermata-agents/fermata"
 // folder needs a row here and a reason in docs/decisions.
 var packages = map[string][]string{
 	// Below agent: what knows no type of ours.
+	"internal/amount":     {},
 	"internal/rawjson":    {},
 	"internal/schemacost": {},
 
-	"agent":              {"internal/rawjson"},
+	"agent":              {"internal/rawjson", "internal/amount"},
 	"keyring":            {"agent"},
 	"internal/match":     {},
 	"internal/confine":   {"agent", "tool"},
-	"internal/loop":      {"agent", "internal/match", "internal/rawjson"},
+	"internal/loop":      {"agent", "internal/match", "internal/rawjson", "internal/amount"},
 	"internal/durable":   {"agent", "keyring", "internal/rawjson"},
 	"model":              {"agent", "internal/rawjson", "internal/schemacost"},
 	"internal/toolcall":  {"agent"},
@@ -42,7 +43,7 @@ var packages = map[string][]string{
 	"internal/export":    {"agent", "store", "signals", "internal/loop"},
 	"signals":            {"agent", "keyring", "internal/durable", "internal/match", "internal/schemacost"},
 	"handoff":            {"agent", "signals", "internal/durable"},
-	"activities":         {"agent", "model", "tool", "store", "keyring", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/journal", "internal/window", "internal/export", "internal/toolcall", "internal/rawjson", "internal/schemacost"},
+	"activities":         {"agent", "model", "tool", "store", "keyring", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/journal", "internal/window", "internal/export", "internal/toolcall", "internal/rawjson", "internal/schemacost", "internal/amount"},
 	"workflows":          {"agent", "internal/match", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities"},
 	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "live", "signals", "handoff", "internal/durable"},
 	"worker":             {"agent", "model", "tool", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "activities", "workflows"},

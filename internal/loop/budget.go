@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/amount"
 )
 
 // Budget is the part that knows what the run itself has used and what its own limits
@@ -92,9 +93,9 @@ func (b *Budget) charge(c agent.Charge, own agent.Price) {
 		c.Cost = own.Of(c.Usage)
 	}
 	tokens := c.Usage.Bounded().Total()
-	b.Usage, b.Cost = b.Usage.Add(c.Usage), agent.AddAmounts(b.Cost, c.Cost)
-	b.LastTurn[agent.ResourceTokens] = agent.AddAmounts(b.LastTurn[agent.ResourceTokens], tokens)
-	b.LastTurn[agent.ResourceCost] = agent.AddAmounts(b.LastTurn[agent.ResourceCost], int64(c.Cost))
+	b.Usage, b.Cost = b.Usage.Add(c.Usage), amount.Add(b.Cost, c.Cost)
+	b.LastTurn[agent.ResourceTokens] = amount.Add(b.LastTurn[agent.ResourceTokens], tokens)
+	b.LastTurn[agent.ResourceCost] = amount.Add(b.LastTurn[agent.ResourceCost], int64(c.Cost))
 	if c.Estimated {
 		b.Estimated = b.Estimated.Add(agent.Estimate{Tokens: tokens, Cost: c.Cost})
 	}
@@ -114,7 +115,7 @@ func (b *Budget) startTurn() {
 // setRequestTokens takes how many tokens the model has counted in a request.
 func (b *Budget) setRequestTokens(u agent.Usage) {
 	if u.Input > 0 {
-		n := agent.ClampAmount(u.Input)
+		n := amount.Clamp(u.Input)
 		b.RequestTokens, b.Counted, b.BytesSince = n, n, 0
 	}
 }

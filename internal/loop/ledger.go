@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/amount"
 )
 
 // Ledger is the part that shares what limits bound between a run and its sub-agents: what
@@ -56,7 +57,7 @@ const (
 // time, which nobody adds up, it is 146 years.
 func maxGrant(r agent.Resource) int64 {
 	if r.Shared() {
-		return agent.MaxAmount
+		return amount.Max
 	}
 	return 1 << 62
 }

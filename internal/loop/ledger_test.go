@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/amount"
 )
 
 // branch is a tree of ledgers: agents that spend, start others and tell each other what
@@ -320,7 +321,7 @@ func TestTalliesOfOutcomesAreBounded(t *testing.T) {
 			require.GreaterOrEqual(t, p.state.usedAmounts()[r], spent[r], "%v: %s", tree, r)
 		}
 		kept := p.state.Children.List[0].Outcome
-		require.Equal(t, []any{tree.Bounded(), tree.Usage.Bounded(), agent.ClampAmount(tree.Cost)}, []any{kept.Tree, kept.Usage, kept.Cost})
+		require.Equal(t, []any{tree.Bounded(), tree.Usage.Bounded(), amount.Clamp(tree.Cost)}, []any{kept.Tree, kept.Usage, kept.Cost})
 		raw, err := json.Marshal(p.state)
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(raw, new(State)))
@@ -337,7 +338,7 @@ func TestAGrantNamesItsRun(t *testing.T) {
 	}
 	p.step(ParentGranted{Order: agent.GrantOrder{Run: p.state.Run, From: p.state.Parent.Start.Parent.Run, Granted: more}})
 	require.NoError(t, p.wrong)
-	require.Equal(t, int64(agent.MaxAmount), p.state.Ledger.FromParent.Granted[agent.ResourceTokens])
+	require.Equal(t, int64(amount.Max), p.state.Ledger.FromParent.Granted[agent.ResourceTokens])
 }
 
 // A run that was reset to before a grant learns of it from the sub-agent, and grants more.

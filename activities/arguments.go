@@ -16,6 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/fermata-agents/fermata/internal/schemacost"
 )
@@ -78,7 +79,7 @@ func fault(t agent.ToolSpec, arguments json.RawMessage) string {
 		return ""
 	}
 	if fault := s.fault(arguments); fault != "" {
-		return "the arguments do not fit the tool's schema: " + agent.Truncate(fault, maxFault, len(fault))
+		return "the arguments do not fit the tool's schema: " + excerpt.Of(fault, maxFault, len(fault))
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 	"github.com/fermata-agents/fermata/internal/window"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -100,7 +101,7 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 	}
 	text := agent.Message{Parts: reply.Parts}.Text()
 	if most := m.BytesFor(limit / 5); len(text) > most { // still too big
-		text = agent.Truncate(text, most, len(text))
+		text = excerpt.Of(text, most, len(text))
 	}
 	said := store.Entry{Message: agent.TextMessage(agent.RoleUser, text)}
 	reply.Parts = said.Parts

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/fermata-agents/fermata/internal/window"
@@ -167,7 +168,7 @@ func (d *Activities) partialReply(ctx context.Context, heard string, err error) 
 	}
 	reply := agent.Reply{Finish: agent.FinishHeld, Hold: heldBy(ctx)}
 	if text := strings.TrimSpace(strings.Map(printable, heard)); text != "" {
-		reply.Parts = []agent.Part{{Type: agent.PartText, Text: agent.Truncate(text, maxResult, len(text))}}
+		reply.Parts = []agent.Part{{Type: agent.PartText, Text: excerpt.Of(text, maxResult, len(text))}}
 	}
 	return reply, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/glob"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -153,7 +154,7 @@ func parkings(parts []agent.Part) (all []agent.ParkRequest) {
 func (d *Activities) ToolSpec(t agent.ToolSpec) agent.ToolSpec {
 	for _, name := range slices.Sorted(maps.Keys(d.Approvals)) {
 		ask := d.Approvals[name]
-		if agent.MatchesAny([]string{name}, t.Name) && (t.Approval == nil || ask.Rule().Strictness() > t.Approval.Rule().Strictness()) {
+		if glob.MatchesAny([]string{name}, t.Name) && (t.Approval == nil || ask.Rule().Strictness() > t.Approval.Rule().Strictness()) {
 			t.Approval = &ask
 		}
 	}

@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/fermata-agents/fermata/internal/amount"
@@ -124,16 +123,6 @@ type ToolResult struct {
 	Size int `json:"size,omitempty"`
 	// Partial means that the tool was interrupted and this is what it had.
 	Partial bool `json:"partial,omitempty"`
-}
-
-// Truncate keeps the beginning of a text that is too long, and says so in it. whole is
-// the length of the text before anything was cut from it.
-func Truncate(text string, most, whole int) string {
-	if len(text) <= most {
-		return text
-	}
-	head := strings.ToValidUTF8(text[:most], "")
-	return head + fmt.Sprintf("\n[cut here: the result has %d bytes, of which the first %d are shown]", whole, len(head))
 }
 
 // Text joins the text parts of a message, thinking left out.

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/fermata-agents/fermata/internal/glob"
 )
 
 // Policy says who may say what to runs. A verb that no permit is about anybody may say; one
@@ -81,7 +83,7 @@ func names(verbs []Verb) (list []string) {
 // For is what of the policy is about runs of an agent, whatever their labels.
 func (p Policy) For(agent string) (own Policy) {
 	for _, one := range p {
-		if len(one.Agents) == 0 || MatchesAny(one.Agents, agent) {
+		if len(one.Agents) == 0 || glob.MatchesAny(one.Agents, agent) {
 			own = append(own, one)
 		}
 	}

@@ -69,8 +69,7 @@ type Start struct {
 	// if it knew none. The client sets it: a store that has nothing of the session is an
 	// error then, and no new beginning.
 	After string `json:"after,omitempty"`
-	// Meta is the sender's own. Nothing of it is looked at but its traceparent, see
-	// [TraceparentIn].
+	// Meta is the sender's own. Only its traceparent (W3C, version 00) is read.
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/handoff"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/w3ctrace"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -27,7 +28,7 @@ func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 	now := workflow.Now(ctx).UTC()
 	start := agent.Start{
 		V: agent.Version, Agent: e.Agent, Input: agent.Input{Text: handoff.Task(e.Task, e.Context)}, By: "agent:" + r.state.Session, Limits: e.Limits,
-		Meta: agent.TraceMeta(r.state.TraceSegment.Traceparent(r.state.Run)),
+		Meta: w3ctrace.Meta(r.state.TraceSegment.Traceparent(r.state.Run)),
 	}
 	memo := agent.Memo{V: agent.Version, Status: agent.StatusPending, Since: now}
 	if e.ChildStart.Grant != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
 // End is the part that brings the run to its end: what is being given up, a stop in
@@ -205,9 +206,9 @@ const (
 // fitOutcome cuts the text of an outcome that is too long. The transcript has all of it.
 func fitOutcome(o *agent.Outcome, child bool) {
 	if child {
-		o.Text = agent.Truncate(o.Text, maxChildAnswer, len(o.Text))
+		o.Text = excerpt.Of(o.Text, maxChildAnswer, len(o.Text))
 	}
 	if len(o.Output) > 0 && len(o.Text) > maxEndText && jsonLen(o.Text)+rawJSONLen(o.Output) > maxOutcome {
-		o.Text = agent.Truncate(o.Text, maxEndText, len(o.Text))
+		o.Text = excerpt.Of(o.Text, maxEndText, len(o.Text))
 	}
 }

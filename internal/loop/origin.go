@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/w3ctrace"
 )
 
 // Origin is the part that knows how the run began, and brings it to its first turn.
@@ -91,7 +92,7 @@ func (s *step) begin(in Begin) {
 		s.fail(in.Err)
 		return
 	}
-	s.TraceSegment.Parent = agent.TraceparentIn(in.Start.Meta)
+	s.TraceSegment.Parent = w3ctrace.InMeta(in.Start.Meta)
 	s.Origin.setStart(in.Start, in.BriefingText)
 	s.do(Open{OpenArgs{Session: s.Session, Agent: in.Start.Agent, Child: s.Parent.Start != nil, After: in.Start.After}})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/glob"
 )
 
 // Parent is the part of a run below another: what the parent said of it at its birth, and
@@ -161,7 +162,7 @@ func (p Parent) ceilings(spec agent.Spec) [][]string {
 
 func within(ceilings [][]string, name string) bool {
 	for _, c := range ceilings {
-		if len(c) > 0 && !agent.MatchesAny(c, name) {
+		if len(c) > 0 && !glob.MatchesAny(c, name) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
 // modelReplied takes the model's answer, whole or what there is of it.
@@ -197,7 +198,7 @@ func (s *step) quoteOutput() string {
 // delayed tells that the model is not asked until a time.
 func (s *step) delayed(in ModelDelayed) {
 	why := *in.Err
-	why.Message, why.Charges = agent.Truncate(why.Message, bytesWithin(why.Message, maxDelay), len(why.Message)), nil
+	why.Message, why.Charges = excerpt.Of(why.Message, bytesWithin(why.Message, maxDelay), len(why.Message)), nil
 	d := &agent.Delay{Until: in.Until, Error: &why}
 	s.Turn.delay(d)
 	s.record(agent.Event{Type: agent.EventModelDelayed, Delay: d})

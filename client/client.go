@@ -269,7 +269,7 @@ func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 
 // last describes the session's last execution.
 func (c *Client) last(ctx context.Context, session string) (*workflowpb.WorkflowExecutionInfo, error) {
-	if err := agent.CheckPath(session); err != nil {
+	if err := checkPath(session); err != nil {
 		return nil, err
 	}
 	if c.temporal == nil {

@@ -72,7 +72,7 @@ func TestInventedNumbersOfHolds(t *testing.T) {
 func TestInventedNumbersInAnOrder(t *testing.T) {
 	for _, o := range []agent.ParentOrder{
 		{Verb: agent.VerbResume, KnownHolds: []agent.HoldRef{{Session: "s", N: math.MaxInt}}},
-		{Verb: agent.VerbInterrupt, Holds: []agent.Hold{{ID: agent.HoldID(math.MaxInt), Session: "s", Verb: agent.VerbInterrupt}}},
+		{Verb: agent.VerbInterrupt, Holds: []agent.Hold{{ID: holdID(math.MaxInt), Session: "s", Verb: agent.VerbInterrupt}}},
 		{Verb: agent.VerbResume, KnownHolds: []agent.HoldRef{{Session: "s", N: -1}}},
 	} {
 		p := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
@@ -86,7 +86,7 @@ func TestInventedNumbersInAnOrder(t *testing.T) {
 // one that nobody could lift, nor ever more of them.
 func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
 	held := func(from agent.HoldFrom, session string, n int) agent.ParentOrder {
-		return agent.ParentOrder{Run: "r", From: "r0", Verb: agent.VerbPause, Holds: []agent.Hold{{ID: agent.HoldID(n), From: from, Session: session, Verb: agent.VerbPause}}}
+		return agent.ParentOrder{Run: "r", From: "r0", Verb: agent.VerbPause, Holds: []agent.Hold{{ID: holdID(n), From: from, Session: session, Verb: agent.VerbPause}}}
 	}
 	begin := func() *player {
 		return played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)

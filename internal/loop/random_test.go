@@ -100,7 +100,7 @@ func drawOdd(t *rapid.T, s State) Input {
 
 // drawVerb says something to any request, with or without an id that was used before.
 func drawVerb(t *rapid.T, s State) Input {
-	request := agent.RequestID(rapid.IntRange(max(1, s.Counters.Request-2), s.Counters.Request+1).Draw(t, "request"))
+	request := requestID(rapid.IntRange(max(1, s.Counters.Request-2), s.Counters.Request+1).Draw(t, "request"))
 	all := []agent.Command{
 		agent.AnswerCommand{Request: request, Text: "y"}, agent.ApproveCommand{Request: request, Always: true}, agent.RejectCommand{Request: request, Reason: "no"},
 		agent.SendCommand{Text: "x"}, agent.EmitCommand{Topic: "t"}, agent.ResumeCommand{FromSummary: true, Message: "go"}, agent.PauseCommand{}, agent.StopCommand{},
@@ -148,7 +148,7 @@ func drawCalls(t *rapid.T) (parts []agent.Part) {
 }
 
 func drawResult(t *rapid.T, s State) agent.ToolResult {
-	id := agent.CallID(s.Turn.N, rapid.IntRange(1, 4).Draw(t, "call"))
+	id := callID(s.Turn.N, rapid.IntRange(1, 4).Draw(t, "call"))
 	status := rapid.SampledFrom([]agent.CallStatus{agent.CallOK, agent.CallFailed, agent.CallUnknown}).Draw(t, "status")
 	return agent.ToolResult{Call: id, Tool: "add", Status: status, Text: "r"}
 }

@@ -121,7 +121,7 @@ func (s *step) message(r agent.Reply) agent.Message {
 				continue
 			}
 			c := *p.Call
-			if c.ID = agent.CallID(s.Turn.N, n); jsonLen(c.ProviderID) > maxProviderID {
+			if c.ID = callID(s.Turn.N, n); jsonLen(c.ProviderID) > maxProviderID {
 				c.ProviderID = ""
 			}
 			p.Call = &c

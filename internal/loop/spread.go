@@ -215,7 +215,7 @@ func (s *step) takeMetHold(h *agent.HoldRef) {
 	case s.End.Stopping == nil:
 		s.Holds.met(*h)
 		s.addHold(agent.Hold{
-			ID: agent.HoldID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.VerbInterrupt, At: s.now(),
+			ID: holdID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.VerbInterrupt, At: s.now(),
 		}, h.N, agent.InitiatorParent)
 		s.orderChildren(s.passHolds(agent.VerbInterrupt, 0))
 		s.cancelInFlight(0, "the run was interrupted")

@@ -172,7 +172,7 @@ func (m *Model) chatAssistant(msg agent.Message, id func(call string) string) *s
 	default: // some servers miss a content that is not there
 		a.Content.OfString = param.Null[string]()
 	}
-	if m.with.KeepThinking && thinking.Len() > 0 && agent.ProviderOf(msg.ModelName()) == m.name {
+	if m.with.KeepThinking && thinking.Len() > 0 && model.ProviderOf(msg.ModelName()) == m.name {
 		a.SetExtraFields(map[string]any{"reasoning_content": thinking.String()})
 	}
 	return a

@@ -68,33 +68,6 @@ func CheckTopic(topic string) *Error {
 // which is made again has its effect once.
 func IdempotencyKey(run, call string) string { return run + "/" + call }
 
-// Counters count over a session's life, also where a run begins anew: yesterday's
-// button must not approve today's question (docs/wire.md §2).
-type Counters struct {
-	Suspension int `json:"suspension,omitempty"`
-	Request    int `json:"request,omitempty"`
-	Hold       int `json:"hold,omitempty"`
-	Child      int `json:"child,omitempty"`
-}
-
-// MessageReceipt is a message that came with an id, and the run that has it: the same one
-// that comes again is not said twice.
-type MessageReceipt struct {
-	ID  string `json:"id"`
-	Run string `json:"run"`
-	// Digest is the sum of what was said: see [Message.Digest] and [EmitCommand.Digest].
-	Digest string `json:"digest"`
-}
-
-// Check reports whether the post is of what has this sum. The error is [CodeInvalidInput] if the
-// session knows something else by the id.
-func (p MessageReceipt) Check(sum string) error {
-	if p.Digest == sum {
-		return nil
-	}
-	return Errorf(CodeInvalidInput, "id %s is that of something else, which run %s has; use a new id for what is new", p.ID, p.Run).WithPath("id")
-}
-
 // MatchesRunID reports whether what was said names a run: its id, or the first 8 or
 // more characters of it.
 func MatchesRunID(said, run string) bool {

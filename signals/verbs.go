@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // Verbs lists what may be said to a live run.
@@ -144,7 +145,7 @@ func Update(ctx context.Context, c client.Client, session string, command agent.
 	}
 	// The server answers a second update of one update id with the first one's outcome,
 	// whatever its verb and payload are. The run has to see those that differ.
-	err = say(id + "-" + agent.CommandDigest(command))
+	err = say(id + "-" + remembered.CommandDigest(command))
 	if errors.As(err, new(*temporal.ApplicationError)) && !durable.Rejected(err) {
 		// The server keeps an update's first outcome under its id, and this may be an
 		// older refusal. What it has taken the run knows by the id in the payload. A

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // essence is equal for places from which the same can happen: times count from now
@@ -26,7 +27,7 @@ func essence(p place) string {
 	s.Origin.Started, s.Turn.Asked, s.Suspensions.Since, s.NextTimer = time.Time{}, time.Time{}, e.left(s.Suspensions.Since), e.left(s.NextTimer)
 	e.budget()
 	s.TaskLoad = TaskLoad{}
-	s.Counters, s.Suspensions.SuspendedFor, s.Origin.Task, s.Turn.Text = agent.Counters{}, 0, "", given(s.Turn.Text != "")
+	s.Counters, s.Suspensions.SuspendedFor, s.Origin.Task, s.Turn.Text = remembered.Counters{}, 0, "", given(s.Turn.Text != "")
 	s.Spec, s.Parent.Start, s.Parent.ForbiddenTools, s.Parent.InheritedRules, s.Origin.Labels = nil, nil, nil, nil, nil
 	s.Verbs.Processed, s.Verbs.Refused, s.Requests.Decided, s.Calls.Unknown, s.Messages.Receipts = nil, nil, nil, nil, nil
 	if s.End.Outcome != nil {

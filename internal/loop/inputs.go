@@ -6,6 +6,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/match"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // Moment is what an input finds.
@@ -53,10 +54,10 @@ type (
 		Version int64
 		// Fence is that from which the run's writes go on.
 		Fence    agent.Fence
-		Counters agent.Counters
-		Receipts []agent.MessageReceipt
+		Counters remembered.Counters
+		Receipts []remembered.Receipt
 		// Backlog is what the session's runs before this one have left.
-		Backlog agent.Backlog
+		Backlog remembered.Backlog
 		// TerminatedRuns are executions of runs before this one that were ended from outside,
 		// the latest first: their last events may not be stored.
 		TerminatedRuns []string
@@ -77,9 +78,9 @@ type (
 		Seq      int64
 		Version  int64
 		Chain    int64 // as [Sealed] has it
-		Counters agent.Counters
-		Receipts []agent.MessageReceipt
-		Backlog  agent.Backlog
+		Counters remembered.Counters
+		Receipts []remembered.Receipt
+		Backlog  remembered.Backlog
 		// Forked names the point where it is not the log's end; Turn and Tools are
 		// the counters there.
 		Forked *agent.Forked
@@ -151,7 +152,7 @@ type (
 		// Chain is that of the fence that was stored; zero for the one that was decided.
 		Chain int64
 		// BacklogBlobs are the events that waited when it was decided: the store has them.
-		BacklogBlobs []agent.BacklogBlob
+		BacklogBlobs []remembered.BacklogBlob
 	}
 	// SealFailed means that it could not be; where the error is retryable, a later
 	// attempt may succeed.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/internal/w3ctrace"
 )
 
@@ -310,7 +311,7 @@ func (s *step) recordStart() {
 }
 
 // setLog takes where the session's log ends, and what its runs before this one have left.
-func (s *step) setLog(head string, seq, version int64, numbers agent.Counters, posts []agent.MessageReceipt, in agent.Backlog) {
+func (s *step) setLog(head string, seq, version int64, numbers remembered.Counters, posts []remembered.Receipt, in remembered.Backlog) {
 	s.Log.setHead(head, seq, version)
 	s.Counters = numbers
 	s.Messages.inherit(posts, in.Events)

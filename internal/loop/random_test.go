@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // Whatever comes, in whatever order, the invariants hold, a refusal changes
@@ -58,8 +59,8 @@ func drawOdd(t *rapid.T, s State) Input {
 	case "opened":
 		in := Opened{Spec: drawSpec(t)}
 		if rapid.Bool().Draw(t, "before") { // the session has had runs
-			in.Head, in.Seq, in.Counters, in.Receipts = "old", 9, agent.Counters{Request: 3, Hold: 1}, []agent.MessageReceipt{{ID: "a", Run: "old"}}
-			in.Backlog = agent.Backlog{Unfinished: true, Events: []agent.EmitCommand{{CommandHeader: agent.CommandHeader{ID: "e7"}, Topic: "t"}}}
+			in.Head, in.Seq, in.Counters, in.Receipts = "old", 9, remembered.Counters{Request: 3, Hold: 1}, []remembered.Receipt{{ID: "a", Run: "old"}}
+			in.Backlog = remembered.Backlog{Unfinished: true, Events: []agent.EmitCommand{{CommandHeader: agent.CommandHeader{ID: "e7"}, Topic: "t"}}}
 		}
 		if rapid.IntRange(0, 3).Draw(t, "behind") == 0 {
 			in.TerminatedRuns = []string{"e"}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/internal/testenv"
 )
 
@@ -95,7 +96,7 @@ func stuff(t require.TestingT) *stuffed {
 	}
 	in := Opened{Spec: &spec}
 	for i := range 1000 {
-		in.Receipts = append(in.Receipts, agent.MessageReceipt{ID: fmt.Sprintf("%s%04d", times(60), i), Run: strings.Repeat("r", 36), Digest: "0a1b2c3d"})
+		in.Receipts = append(in.Receipts, remembered.Receipt{ID: fmt.Sprintf("%s%04d", times(60), i), Run: strings.Repeat("r", 36), Digest: "0a1b2c3d"})
 	}
 	p.must(in)
 	p.settles()

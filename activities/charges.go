@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/amount"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/window"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // charges counts what a model call uses, over all its attempts and models: what is not the
@@ -196,7 +197,7 @@ func (t *charges) heartbeat() any {
 }
 
 // settle puts what was used beside what came of the call.
-func (t *charges) settle(ctx context.Context, reply agent.Reply, err error) (agent.Reply, error) {
+func (t *charges) settle(ctx context.Context, reply wire.Reply, err error) (wire.Reply, error) {
 	t.chargeBrokenOff()
 	if t.answered != nil && (err != nil || reply.Usage == agent.Usage{}) { // its reply was of no use
 		t.addBeside(*t.answered)

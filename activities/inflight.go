@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -185,7 +186,7 @@ func heldBy(ctx context.Context) *agent.HoldRef {
 
 // begin begins a step: its context ends when a hold comes that its run does not
 // know of, or when its run's parent is gone.
-func (d *Activities) begin(ctx context.Context, session string, heard []agent.HoldRef, parent *agent.Parent) (context.Context, func()) {
+func (d *Activities) begin(ctx context.Context, session string, heard []agent.HoldRef, parent *wire.Parent) (context.Context, func()) {
 	ctx, leave := d.InFlight.enter(ctx, session, heard)
 	ctx, stop := d.watch(ctx, parent, heard)
 	return ctx, func() { stop(); leave() }

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/journal"
 	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/internal/remembered"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -147,7 +148,7 @@ func pointOf(view *store.View, head store.Head, from agent.StartFrom) (agent.Che
 		return journal.Find(view, from.Checkpoint)
 	}
 	switch {
-	case !agent.MatchesRunID(from.Retry, head.Run):
+	case !wire.MatchesRunID(from.Retry, head.Run):
 		return agent.Checkpoint{}, agent.Errorf(agent.CodeStale, "run %s is not the session's last, which is %s: somebody was quicker, or meant another", from.Retry, head.Run).WithPath("from.retry")
 	case head.Status != agent.StatusFailed:
 		return agent.Checkpoint{}, agent.Errorf(agent.CodeStale, "run %s has not failed, it is %s; fork it instead", head.Run, head.Status).WithPath("from.retry")

@@ -1,9 +1,6 @@
 package agent
 
-import (
-	"regexp"
-	"strings"
-)
+import "regexp"
 
 // Wire §2. The forms of the identifiers that cross Temporal.
 var (
@@ -67,9 +64,3 @@ func CheckTopic(topic string) *Error {
 // IdempotencyKey is what a tool can hand on to what it calls, so that a call
 // which is made again has its effect once.
 func IdempotencyKey(run, call string) string { return run + "/" + call }
-
-// MatchesRunID reports whether what was said names a run: its id, or the first 8 or
-// more characters of it.
-func MatchesRunID(said, run string) bool {
-	return said == run || len(said) >= 8 && strings.HasPrefix(run, said)
-}

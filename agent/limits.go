@@ -73,20 +73,6 @@ func (l Limits) Lower(o Limits) Limits {
 	}
 }
 
-// Amounts is how much of each resource the limits allow. Agents count the run itself.
-func (l Limits) Amounts() Amounts {
-	a := Amounts{int64(l.Turns), l.Tokens, int64(l.CostUSD), int64(l.Agents), int64(l.WallClock)}
-	for r := range a {
-		if a[r] == 0 {
-			a[r] = Unlimited
-		}
-	}
-	if l.Agents > 0 {
-		a[ResourceAgents]++
-	}
-	return a
-}
-
 func tighter[T int | int64 | USD | Duration](a, b T) T {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -192,49 +192,6 @@ func (u Usage) Add(v Usage) Usage {
 // Total is what limits count: input and output.
 func (u Usage) Total() int64 { return u.Input + u.Output }
 
-// Reply is a model's whole answer as it is recorded: a model call's result.
-type Reply struct {
-	// Parts are text, thinking and tool_call in the model's order. Calls have no id of ours yet.
-	Parts  []Part `json:"parts,omitempty"`
-	Finish Finish `json:"finish"`
-	Usage  Usage  `json:"usage"`
-	// Charges is what other attempts at the call have used: those that failed.
-	Charges []Charge `json:"charges,omitempty"`
-	// Model is the fallback that answered, and Cost what its tokens cost; empty
-	// where the Spec's model did, whose price the Spec has.
-	Model string `json:"model,omitempty"`
-	// ProviderModel is for [Message.ProviderModel].
-	ProviderModel string `json:"provider_model,omitempty"`
-	Cost          USD    `json:"cost_usd,omitempty"`
-	// Output is the answer as JSON where the agent has a schema and the answer fits it.
-	Output json.RawMessage `json:"output,omitempty"`
-	// OutputError says how an answer does not fit.
-	OutputError string `json:"output_error,omitempty"`
-	// ArgumentErrors say, for each call of Parts in order, how its arguments do not fit its tool's
-	// schema; absent if all fit.
-	ArgumentErrors []string `json:"argument_errors,omitempty"`
-	// RuleMatches are, for each call of Parts in order, the numbers of the Spec's rules
-	// that it matches; absent if the Spec has no rules.
-	RuleMatches [][]int `json:"rule_matches,omitempty"`
-	// Digests are, for each call of Parts in order, those of its arguments; absent if the
-	// arguments of all calls are short.
-	Digests []CallDigests `json:"digests,omitempty"`
-	// ParkRequests are the calls of await_resumption in Parts, in order, as they were read.
-	ParkRequests []ParkRequest `json:"park_requests,omitempty"`
-	// Compaction is what a summary stands for; set where one was asked for since the
-	// conversation is too long.
-	Compaction *Compaction `json:"compaction,omitempty"`
-	// Hold is set where the call was given up for a hold that the run itself may
-	// not have heard of yet; Finish is held then, and Parts are what can be kept.
-	Hold *HoldRef `json:"hold,omitempty"`
-}
-
-// CallDigests are digests of a call's arguments that would take a workflow too long.
-type CallDigests struct {
-	Same  string `json:"same"`  // equal for calls that ask for the same thing
-	Shown string `json:"shown"` // what people compare, see [Request.Digest]
-}
-
 // HoldRef is a hold as steps know it: the session that was held, and how often it
 // has been held over its life.
 type HoldRef struct {
@@ -260,16 +217,4 @@ const (
 	FinishLength        Finish = "length"         // it was cut off at its output limit
 	FinishContentFilter Finish = "content_filter" // it, or a filter, refused
 	FinishPauseTurn     Finish = "pause_turn"     // the provider paused a long reply; asked again, the model goes on
-	FinishTooLong       Finish = "too_long"       // it was not asked: the conversation is too long for its window
-	FinishElsewhere     Finish = "elsewhere"      // it was not asked: it may be, by the process that has the run
-	FinishHeld          Finish = "held"           // it was given up for a hold or an end of the run
 )
-
-// ParkRequest is what a model says to await_resumption, as the step read it that asked the
-// model: recorded with the reply, so that no later build reads it otherwise.
-type ParkRequest struct {
-	Reason     string     `json:"reason,omitempty"`
-	Conditions Conditions `json:"conditions,omitzero"`
-	// Err says what is wrong with the call; the model is told.
-	Err *Error `json:"error,omitempty"`
-}

@@ -27,9 +27,9 @@ var Verbs = []agent.Verb{
 
 // Names of what runs say to each other. A dot is in them, so that nobody types them.
 const (
-	ChildReport = "fermata.child" // a child to its parent: [agent.ChildReport]
-	ParentOrder = "fermata.order" // a parent to its child: [agent.ParentOrder]
-	GrantOrder  = "fermata.grant" // a parent to its child: [agent.GrantOrder]
+	ChildReport = "fermata.child" // a child to its parent: [wire.ChildReport]
+	ParentOrder = "fermata.order" // a parent to its child: [wire.ParentOrder]
+	GrantOrder  = "fermata.grant" // a parent to its child: [wire.GrantOrder]
 )
 
 // ProcessType is the type of the workflow by which others speak to one worker process. It is

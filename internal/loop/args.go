@@ -6,6 +6,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/remembered"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // What a step is given is decided here, in one struct that is both the effect and the
@@ -21,8 +22,8 @@ type Caller struct {
 	// Parent is the parent at which the step looks, since its end ends this run; nil for
 	// a root, and for a run that its parent waits for: the server cancels that one when the
 	// parent closes, however that happens.
-	Parent *agent.Parent `json:"parent,omitempty"`
-	Trace  agent.Trace   `json:"trace,omitzero"`
+	Parent *wire.Parent `json:"parent,omitempty"`
+	Trace  agent.Trace  `json:"trace,omitzero"`
 }
 
 // ModelArgs is what a step is given that asks the model.

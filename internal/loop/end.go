@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/excerpt"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // End is the part that brings the run to its end: what is being given up, a stop in
@@ -68,7 +69,7 @@ func (e *End) setUsage(own, tree agent.Tally) {
 
 // complete ends a run that has its answer, if it used the tools that it had to. A daemon
 // idles.
-func (s *step) complete(reason, text string, r agent.Reply) {
+func (s *step) complete(reason, text string, r wire.Reply) {
 	if s.daemon() != nil {
 		s.endTask()
 		return
@@ -87,7 +88,7 @@ func (s *step) finish(arguments json.RawMessage) {
 	if json.Unmarshal(arguments, &said) == nil && said.Summary != "" {
 		text = said.Summary
 	}
-	r := agent.Reply{}
+	r := wire.Reply{}
 	if len(s.Spec.Output) > 0 {
 		r.Output = arguments
 	}

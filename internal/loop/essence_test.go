@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/remembered"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // essence is equal for places from which the same can happen: times count from now
@@ -101,13 +102,13 @@ func (e *essential) turn() {
 func (e *essential) budget() {
 	s := e.State
 	b, k := s.Budget, s.budgetView()
-	s.Budget = Budget{Limits: b.Limits, Charged: b.Charged, OwnTurnsAtRenewal: s.ownTurns() - b.OwnTurnsAtRenewal, Worked: time.Duration(k.remaining(agent.ResourceTime))}
+	s.Budget = Budget{Limits: b.Limits, Charged: b.Charged, OwnTurnsAtRenewal: s.ownTurns() - b.OwnTurnsAtRenewal, Worked: time.Duration(k.remaining(wire.ResourceTime))}
 	if !b.RunningSince.IsZero() {
 		s.Budget.RunningSince = time.Unix(0, 0).UTC()
 	}
-	for r := range agent.Resources {
+	for r := range wire.Resources {
 		s.Budget.UsedAtRenewal[r] = min(k.ownRemaining(r), 100)
-		if s.Budget.LastTurn[r] = min(k.grantRemaining(r), 100); r == agent.ResourceTime {
+		if s.Budget.LastTurn[r] = min(k.grantRemaining(r), 100); r == wire.ResourceTime {
 			s.Budget.UsedAtRenewal[r], s.Budget.LastTurn[r] = min(k.ownRemaining(r), 1), min(k.grantRemaining(r), 1)
 		}
 	}
@@ -117,7 +118,7 @@ func (e *essential) budget() {
 	s.Ledger.EndedUsage = agent.Tally{}
 	for i, a := range s.Ledger.Accounts {
 		one := Account{Session: strconv.Itoa(i), Requested: a.Requested, Recalled: a.Recalled}
-		for r := range agent.Resources {
+		for r := range wire.Resources {
 			one.Granted[r] = min(a.unused(r), 100)
 		}
 		s.Ledger.Accounts[i] = one
@@ -191,7 +192,7 @@ func (e *essential) tree() {
 		c.Session, c.Run, c.Task, c.Seq, c.AsOf, c.Outcome = strconv.Itoa(i), "", "", 0, time.Time{}, nil
 		for j := range c.PendingOrders {
 			c.PendingOrders = slices.Clone(c.PendingOrders)
-			c.PendingOrders[j] = agent.ParentOrder{Verb: c.PendingOrders[j].Verb, Own: c.PendingOrders[j].Own}
+			c.PendingOrders[j] = wire.ParentOrder{Verb: c.PendingOrders[j].Verb, Own: c.PendingOrders[j].Own}
 		}
 	}
 	s.Parent.CheckAt, s.Children.CheckAt, s.Children.EndWaitUntil = e.left(s.Parent.CheckAt), e.left(s.Children.CheckAt), e.left(s.Children.EndWaitUntil)

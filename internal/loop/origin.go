@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/internal/w3ctrace"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Origin is the part that knows how the run began, and brings it to its first turn.
@@ -122,7 +123,7 @@ func (s *step) opened(in Opened) {
 		return
 	}
 	s.Budget.setLimits(in.Spec.Limits.Lower(s.Origin.Start.Limits))
-	if models := s.unpriced(); len(models) > 0 && s.budgetView().remaining(agent.ResourceCost) != unlimited {
+	if models := s.unpriced(); len(models) > 0 && s.budgetView().remaining(wire.ResourceCost) != unlimited {
 		s.fail(agent.Errorf(agent.CodeInvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", strings.Join(models, ", ")).WithPath("limits.cost_usd"))
 		return
 	}

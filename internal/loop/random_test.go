@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/remembered"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Whatever comes, in whatever order, the invariants hold, a refusal changes
@@ -80,15 +81,15 @@ func drawOdd(t *rapid.T, s State) Input {
 		return Listed{Tools: []agent.ToolSpec{{Name: "mcp__add"}}, Instructions: rapid.SampledFrom([]string{"", "It adds."}).Draw(t, "instructions"), Left: rapid.SampledFrom([][]agent.ToolsChange{nil, {{Source: "mcp", Left: []string{"mcp__pay"}}}}).Draw(t, "left")}
 	case "says":
 		text := strings.Repeat("x", rapid.SampledFrom([]int{0, 5, 300_000}).Draw(t, "size"))
-		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: text}}}}
+		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: text}}}}
 	case "held":
-		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &agent.HoldRef{
+		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld, Hold: &agent.HoldRef{
 			Session: rapid.SampledFrom([]string{"s", "other"}).Draw(t, "session"), N: rapid.IntRange(1, 3).Draw(t, "n"),
 		}}}
 	case "delays":
 		return ModelDelayed{AskSeq: s.Turn.AskSeq, Until: s.Turn.Asked.Add(time.Minute), Err: agent.Errorf(agent.CodeProviderError, "%s", strings.Repeat("x", 4<<10))}
 	case "calls":
-		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls, Usage: tokens(), Parts: drawCalls(t), RuleMatches: drawRules(t), ParkRequests: []agent.ParkRequest{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}}
+		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishToolCalls, Usage: tokens(), Parts: drawCalls(t), RuleMatches: drawRules(t), ParkRequests: []wire.ParkRequest{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}}
 	case "result":
 		in := ToolReturned{Result: drawResult(t, s)}
 		if rapid.IntRange(0, 4).Draw(t, "asks") == 0 {

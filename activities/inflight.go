@@ -69,7 +69,7 @@ func (f *InFlight) Broadcast(h agent.HoldRef) {
 func (f *InFlight) Cancel(h agent.HoldRef) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if last, _ := f.holds.Get(h.Session); last.N < h.N && h.Plausible(last.N) {
+	if last, _ := f.holds.Get(h.Session); last.N < h.N && wire.PlausibleHold(h, last.N) {
 		f.holds.Add(h.Session, h)
 	}
 	for s := range f.steps {
@@ -134,7 +134,7 @@ func under(session, above string) bool {
 // news reports whether a hold is a later one than those that a step knows of, and can be.
 func news(heard []agent.HoldRef, h agent.HoldRef) bool {
 	n := lastOf(heard, h.Session)
-	return h.N > n && h.Plausible(n)
+	return h.N > n && wire.PlausibleHold(h, n)
 }
 
 // lastOf is the number of the last hold of a session that a step knows of.

@@ -33,17 +33,6 @@ func (t Tally) Add(o Tally) Tally {
 	}
 }
 
-// Latest returns the later of two tallies of one run: none of its numbers ever falls.
-func (t Tally) Latest(o Tally) Tally {
-	u, v := t.Usage, o.Usage
-	return Tally{
-		max(t.Agents, o.Agents), max(t.Turns, o.Turns),
-		Usage{max(u.Input, v.Input), max(u.Output, v.Output), max(u.CacheRead, v.CacheRead), max(u.CacheWrite, v.CacheWrite), max(u.Reasoning, v.Reasoning), max(u.Searches, v.Searches)},
-		max(t.Cost, o.Cost),
-		Estimate{max(t.Estimated.Tokens, o.Estimated.Tokens), max(t.Estimated.Cost, o.Estimated.Cost)},
-	}
-}
-
 // Charge is what some attempts at a model call have used, beside the one whose reply was
 // taken.
 type Charge struct {

@@ -63,19 +63,3 @@ func (l Limits) Check() error {
 	}
 	return nil
 }
-
-// Lower returns the tighter of two limits, field by field: what a start says
-// may only lower what the agent's author said.
-func (l Limits) Lower(o Limits) Limits {
-	return Limits{
-		Turns: tighter(l.Turns, o.Turns), OwnTurns: tighter(l.OwnTurns, o.OwnTurns), Tokens: tighter(l.Tokens, o.Tokens), CostUSD: tighter(l.CostUSD, o.CostUSD),
-		WallClock: tighter(l.WallClock, o.WallClock), Agents: tighter(l.Agents, o.Agents), Depth: tighter(l.Depth, o.Depth),
-	}
-}
-
-func tighter[T int | int64 | USD | Duration](a, b T) T {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
-}

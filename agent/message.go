@@ -200,13 +200,6 @@ type HoldRef struct {
 	Verb    Verb   `json:"verb,omitempty"`
 }
 
-// maxUnheard is how many holds of a session somebody may have missed.
-const maxUnheard = 1_000_000
-
-// Plausible reports whether a hold can be one that somebody hears of who knows the session's
-// holds up to a number. Any other was invented: to believe it would hide the true ones.
-func (h HoldRef) Plausible(known int) bool { return h.N > 0 && h.N-max(0, known) <= maxUnheard }
-
 // Finish is why a model stopped; the set is closed.
 type Finish string
 

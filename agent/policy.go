@@ -118,11 +118,6 @@ func (p Policy) Refuses(labels map[string]string, verb Verb, principal string) *
 	return Errorf(CodeDenied, "a policy binds %s to who may say it: %s", verb, who).WithPath("token")
 }
 
-// Binds reports whether the policy binds a verb of a run with these labels.
-func (p Policy) Binds(labels map[string]string, verb Verb) bool {
-	return slices.ContainsFunc(p, func(one Permit) bool { return one.binds(labels, verb) })
-}
-
 func (p Permit) binds(labels map[string]string, verb Verb) bool {
 	if !slices.Contains(p.Verbs, verb) && !slices.Contains(p.Verbs, EveryVerb) {
 		return false

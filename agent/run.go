@@ -158,17 +158,6 @@ type ToolCount struct {
 	Skipped  int    `json:"skipped"`
 }
 
-// Without returns the counts without those that were counted before.
-func (t ToolCount) Without(before ToolCount) ToolCount {
-	t.Calls -= before.Calls
-	t.OK -= before.OK
-	t.Failed -= before.Failed
-	t.Rejected -= before.Rejected
-	t.Unknown -= before.Unknown
-	t.Skipped -= before.Skipped
-	return t
-}
-
 // OK reports whether the task was really finished.
 func (o Outcome) OK() bool { return o.Status == StatusCompleted }
 

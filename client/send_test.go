@@ -26,7 +26,7 @@ func TestSendToALiveRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "01a1", run.ID)
 	require.EqualValues(t, 7, run.seq.Load())
-	require.JSONEq(t, `{"id":"m-1","by":"ana","text":"go on","mode":"queue"}`, wire(t, f.said[0]))
+	require.JSONEq(t, `{"id":"m-1","by":"ana","text":"go on","mode":"queue"}`, onWire(t, f.said[0]))
 }
 
 // atEnd is a session whose last run, of agent lead, has ended.

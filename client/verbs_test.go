@@ -71,7 +71,7 @@ func TestWhatIsSaid(t *testing.T) {
 		ack, err := say(t.Context())
 		require.NoError(t, err, want)
 		require.Equal(t, agent.EffectAccepted, ack.Effect)
-		require.JSONEq(t, want, wire(t, f.said[len(f.said)-1]))
+		require.JSONEq(t, want, onWire(t, f.said[len(f.said)-1]))
 	}
 	require.EqualValues(t, 7, r.seq.Load())
 }

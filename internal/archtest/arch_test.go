@@ -52,7 +52,7 @@ var packages = map[string][]string{
 	"handoff":            {"agent", "signals", "internal/durable", "internal/excerpt"},
 	"activities":         {"agent", "model", "tool", "store", "keyring", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/journal", "internal/window", "internal/export", "internal/toolcall", "internal/rawjson", "internal/schemacost", "internal/amount", "internal/glob", "internal/excerpt", "internal/remembered", "internal/wire"},
 	"workflows":          {"agent", "internal/match", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities", "internal/w3ctrace", "internal/wire"},
-	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "live", "signals", "handoff", "internal/durable", "internal/w3ctrace", "internal/remembered"},
+	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "live", "signals", "handoff", "internal/durable", "internal/w3ctrace", "internal/remembered", "internal/wire"},
 	"worker":             {"agent", "model", "tool", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "activities", "workflows", "internal/wire"},
 	"testsuite":          {"agent", "internal/toolcall", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker"},
 	"tool/lock":          {"agent", "tool"},

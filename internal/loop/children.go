@@ -246,7 +246,7 @@ func (c *Children) reported(i int, r wire.ChildReport, at time.Time) (changed bo
 	changed = one.Status != r.Status
 	one.Seq, one.AsOf, one.Suspension, one.Status = r.Seq, at, nil, r.Status
 	if r.Suspension != nil {
-		note := r.Suspension.Bounded()
+		note := wire.BoundedSummary(*r.Suspension)
 		one.Suspension = &note
 	}
 	return changed

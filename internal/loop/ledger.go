@@ -97,7 +97,7 @@ func (l *Ledger) report(i int, r wire.BudgetReport) (news, behind bool) {
 	for n := range r.Requested {
 		behind = behind || r.Requested[n] > 0 && r.Granted[n] < a.Granted[n]
 	}
-	a.Used = a.Used.Latest(r.Used.Bounded())
+	a.Used = latest(a.Used, r.Used.Bounded())
 	for n := range wire.Resources {
 		if a.Granted[n] == wire.Unlimited { // there is nothing to return, nor to want
 			continue
@@ -144,7 +144,7 @@ func (l *Ledger) close(session string, used *agent.Tally) {
 	case used == nil:
 		l.EndedUsage = l.EndedUsage.Add(l.Accounts[i].maxUsed())
 	case used.Agents > 0: // else it never was
-		l.EndedUsage = l.EndedUsage.Add(l.Accounts[i].Used.Latest(used.Bounded()))
+		l.EndedUsage = l.EndedUsage.Add(latest(l.Accounts[i].Used, used.Bounded()))
 	}
 	if l.Accounts = slices.Delete(l.Accounts, i, i+1); len(l.Accounts) == 0 {
 		l.Accounts = nil
@@ -259,4 +259,18 @@ func (a Account) maxUsed() agent.Tally {
 		Agents: int(a.unused(wire.ResourceAgents)), Turns: int(a.unused(wire.ResourceTurns)),
 		Usage: agent.Usage{Input: tokens}, Cost: cost, Estimated: agent.Estimate{Tokens: tokens, Cost: cost},
 	})
+}
+
+// latest returns the later of two tallies of one run: none of its numbers ever falls.
+func latest(t, o agent.Tally) agent.Tally {
+	u, v := t.Usage, o.Usage
+	return agent.Tally{
+		Agents: max(t.Agents, o.Agents), Turns: max(t.Turns, o.Turns),
+		Usage: agent.Usage{
+			Input: max(u.Input, v.Input), Output: max(u.Output, v.Output), CacheRead: max(u.CacheRead, v.CacheRead), CacheWrite: max(u.CacheWrite, v.CacheWrite),
+			Reasoning: max(u.Reasoning, v.Reasoning), Searches: max(u.Searches, v.Searches),
+		},
+		Cost:      max(t.Cost, o.Cost),
+		Estimated: agent.Estimate{Tokens: max(t.Estimated.Tokens, o.Estimated.Tokens), Cost: max(t.Estimated.Cost, o.Estimated.Cost)},
+	}
 }

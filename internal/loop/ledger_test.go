@@ -339,6 +339,7 @@ func TestAGrantNamesItsRun(t *testing.T) {
 	}
 	p.step(ParentGranted{Order: wire.GrantOrder{Run: p.state.Run, From: p.state.Parent.Start.Parent.Run, Granted: more}})
 	require.NoError(t, p.wrong)
+	require.Equal(t, int64(3), latest(agent.Tally{}, agent.Tally{Usage: agent.Usage{Searches: 3}}).Usage.Searches)
 	require.Equal(t, int64(amount.Max), p.state.Ledger.FromParent.Granted[wire.ResourceTokens])
 }
 

@@ -122,7 +122,7 @@ func (s *step) opened(in Opened) {
 		s.fail(agent.Errorf(agent.CodeInvalidInput, "start refused: input is missing; say what to do in input.text: only a daemon begins without").WithPath("input"))
 		return
 	}
-	s.Budget.setLimits(in.Spec.Limits.Lower(s.Origin.Start.Limits))
+	s.Budget.setLimits(lowerLimits(in.Spec.Limits, s.Origin.Start.Limits))
 	if models := s.unpriced(); len(models) > 0 && s.budgetView().remaining(wire.ResourceCost) != unlimited {
 		s.fail(agent.Errorf(agent.CodeInvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", strings.Join(models, ", ")).WithPath("limits.cost_usd"))
 		return
@@ -196,7 +196,7 @@ func (s *step) listed(in Listed) {
 func (s *step) toolsChanged(r agent.ToolsChange) {
 	ceilings := s.Parent.ceilings(*s.Spec)
 	r.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t agent.ToolSpec) bool { return !within(ceilings, t.Name) })
-	spec := r.ApplyTo(*s.Spec).WithoutTexts()
+	spec := withoutTexts(r.ApplyTo(*s.Spec))
 	if n := specJSONLen(spec) + s.Parent.jsonLen(); n > specShare {
 		refused := agent.Errorf(agent.CodeTooLarge, "with the other tools of %s what the agent is made of has %d bytes, and may have %d", r.Source, n, specShare)
 		s.record(agent.Event{Type: agent.EventToolsChanged, ToolsChange: &agent.ToolsChange{Source: r.Source, Refused: refused}})
@@ -247,7 +247,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 	if spec.Redact {
 		s.do(Publish{}) // instead of what it was started with
 	}
-	rules := spec.WithoutTexts()
+	rules := withoutTexts(spec)
 	s.Spec = &rules
 	s.Origin.dropStart()
 	s.enterPhase(RunActive)
@@ -256,7 +256,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 // tooLong refuses a start of which more would have to be kept than there is room for.
 func (s *step) tooLong() *agent.Error {
 	park := s.Origin.Start.Park
-	switch n := specJSONLen(s.Spec.WithoutTexts()) + s.Parent.jsonLen(); {
+	switch n := specJSONLen(withoutTexts(*s.Spec)) + s.Parent.jsonLen(); {
 	case n > specShare:
 		return agent.Errorf(agent.CodeTooLarge, "what agent %s is made of is too long to be kept: its rules, names of tools, ceilings and schemas have %d bytes with those of the agents above, and may have %d", s.Spec.Name, n, specShare).WithPath("agent")
 	case park != nil && conditionsJSONLen(*park) > s.space():

@@ -176,7 +176,7 @@ func (s *step) reportSuspensionToParent() {
 	if s.Parent.Start == nil || s.onlyHeldByAncestor() && s.Parent.LastReport == nil {
 		return
 	}
-	note := s.Suspension().Summary(s.redacted())
+	note := wire.Summary(*s.Suspension(), s.redacted())
 	if !s.Parent.isNews(note) {
 		return
 	}

@@ -181,7 +181,7 @@ func (s *step) plausibleHold(h agent.HoldRef) bool {
 	if h.Session == s.Session {
 		known = max(known, s.Counters.Hold)
 	}
-	return h.Plausible(known)
+	return wire.PlausibleHold(h, known)
 }
 
 // justified reports whether a step was right to stop for a hold: it is news, or the run is

@@ -180,7 +180,7 @@ func (s *State) Nodes() []agent.Node {
 		own.Remaining = wire.BudgetOf(s.remainingBudget())
 	}
 	if open := s.Suspension(); open != nil {
-		note := open.Summary(s.redacted())
+		note := wire.Summary(*open, s.redacted())
 		own.Suspension = &note
 	}
 	if b := s.Parent.Start; b != nil {

@@ -16,6 +16,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
+	"github.com/fermata-agents/fermata/internal/rawjson"
+	"github.com/fermata-agents/fermata/internal/schemacost"
 )
 
 // schemas are the tools' schemas that were read, which change seldom. The zero value has
@@ -76,7 +79,7 @@ func fault(t agent.ToolSpec, arguments json.RawMessage) string {
 		return ""
 	}
 	if fault := s.fault(arguments); fault != "" {
-		return "the arguments do not fit the tool's schema: " + agent.Truncate(fault, maxFault, len(fault))
+		return "the arguments do not fit the tool's schema: " + excerpt.Of(fault, maxFault, len(fault))
 	}
 	return ""
 }
@@ -98,7 +101,7 @@ func (s *toolSchema) fault(arguments json.RawMessage) string {
 	case err != nil:
 		return err.Error() // a number that no float holds
 	}
-	if depth := agent.JSONDepth(arguments); agent.SchemaSteps(s.plain, depth) > maxSteps/parts(object) {
+	if depth := rawjson.Depth(arguments); schemacost.Steps(s.plain, depth) > maxSteps/parts(object) {
 		return "they have too many parts to be checked; make them shorter, or less nested"
 	}
 	if name, meant := s.misspelled(object); name != "" {
@@ -212,10 +215,10 @@ func resolveSchema(raw json.RawMessage) (*jsonschema.Resolved, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if why := agent.SchemaCycle(plain); why != "" {
+	if why := schemacost.Cycle(plain); why != "" {
 		return nil, nil, errors.New(why)
 	}
-	if why := agent.HeavyPatterns(plain); why != "" {
+	if why := schemacost.HeavyPatterns(plain); why != "" {
 		return nil, nil, errors.New(why)
 	}
 	resolved, err := schema.Resolve(nil)

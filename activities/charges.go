@@ -10,8 +10,10 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/amount"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/window"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // charges counts what a model call uses, over all its attempts and models: what is not the
@@ -144,7 +146,7 @@ func (t *charges) addBeside(c agent.Charge) {
 		t.Charges = append(t.Charges, c)
 		return
 	}
-	t.Charges[i].Usage, t.Charges[i].Cost = t.Charges[i].Usage.Add(c.Usage), agent.AddAmounts(t.Charges[i].Cost, c.Cost)
+	t.Charges[i].Usage, t.Charges[i].Cost = t.Charges[i].Usage.Add(c.Usage), amount.Add(t.Charges[i].Cost, c.Cost)
 }
 
 // failed ends a question that failed: it is charged, unless it was free.
@@ -176,7 +178,7 @@ func (t *charges) charged() (sum agent.DailyLimits) {
 		if c.Model == "" {
 			c.Cost = t.price.Of(c.Usage)
 		}
-		sum.Tokens, sum.CostUSD = agent.AddAmounts(sum.Tokens, c.Usage.Total()), agent.AddAmounts(sum.CostUSD, c.Cost)
+		sum.Tokens, sum.CostUSD = amount.Add(sum.Tokens, c.Usage.Total()), amount.Add(sum.CostUSD, c.Cost)
 	}
 	return sum
 }
@@ -195,7 +197,7 @@ func (t *charges) heartbeat() any {
 }
 
 // settle puts what was used beside what came of the call.
-func (t *charges) settle(ctx context.Context, reply agent.Reply, err error) (agent.Reply, error) {
+func (t *charges) settle(ctx context.Context, reply wire.Reply, err error) (wire.Reply, error) {
 	t.chargeBrokenOff()
 	if t.answered != nil && (err != nil || reply.Usage == agent.Usage{}) { // its reply was of no use
 		t.addBeside(*t.answered)

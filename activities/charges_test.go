@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/window"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -48,7 +49,7 @@ func TestABrokenQuestionIsCharged(t *testing.T) {
 		tb.startCall("backup", question)
 		tb.addReceived(30, agent.Usage{Input: 1000, Output: 50, CacheRead: 600, Searches: 2})
 		tb.failed(broke, "backup", agent.Price{Input: agent.Dollar, Output: agent.Dollar, CacheRead: agent.Dollar})
-		_, err := tb.settle(ctx, agent.Reply{}, broke)
+		_, err := tb.settle(ctx, wire.Reply{}, broke)
 		var e *agent.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, []agent.Charge{
@@ -68,7 +69,7 @@ func TestARefusedQuestionIsFree(t *testing.T) {
 		attempt(t, nil, func(ctx context.Context, tb *charges) {
 			tb.startCall("", question)
 			tb.failed(err, "", agent.Price{})
-			reply, got := tb.settle(ctx, agent.Reply{Finish: agent.FinishStop}, nil)
+			reply, got := tb.settle(ctx, wire.Reply{Finish: agent.FinishStop}, nil)
 			require.NoError(t, got)
 			require.Empty(t, reply.Charges, "%v", err)
 		})
@@ -88,7 +89,7 @@ func TestALostAttemptIsCharged(t *testing.T) {
 	attempt(t, &Carryover{Attempt: 1, Open: &open}, func(ctx context.Context, tb *charges) {
 		tb.startCall("", question)
 		tb.endCall(&agent.Charge{Usage: agent.Usage{Input: 40, Output: 1}})
-		reply, err := tb.settle(ctx, agent.Reply{Usage: agent.Usage{Input: 40, Output: 1}}, nil)
+		reply, err := tb.settle(ctx, wire.Reply{Usage: agent.Usage{Input: 40, Output: 1}}, nil)
 		require.NoError(t, err)
 		require.Equal(t, []agent.Charge{open}, reply.Charges)
 	})
@@ -103,7 +104,7 @@ func TestAUselessReplyIsCharged(t *testing.T) {
 	attempt(t, nil, func(ctx context.Context, tb *charges) {
 		tb.startCall("", question)
 		tb.endCall(&agent.Charge{Usage: agent.Usage{Input: 40, Output: 9}})
-		_, err := tb.settle(ctx, agent.Reply{}, agent.Errorf(agent.CodeBadOutput, "it is too long"))
+		_, err := tb.settle(ctx, wire.Reply{}, agent.Errorf(agent.CodeBadOutput, "it is too long"))
 		var e *agent.Error
 		require.True(t, errors.As(err, &e))
 		require.Equal(t, []agent.Charge{{Usage: agent.Usage{Input: 40, Output: 9}}}, e.Charges)

@@ -11,13 +11,14 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // CheckParent looks whether a run is gone: its workflow is closed, or is another run's by
 // now. It tells at which end; nothing where the run lives, or nobody can tell.
-var CheckParent = durable.Activity[agent.Parent, agent.Status]{Name: "fermata.check_parent"}
+var CheckParent = durable.Activity[wire.Parent, agent.Status]{Name: "fermata.check_parent"}
 
-func (d *Activities) checkParent(ctx context.Context, p agent.Parent) (agent.Status, error) {
+func (d *Activities) checkParent(ctx context.Context, p wire.Parent) (agent.Status, error) {
 	end, err := d.closedStatus(ctx, p)
 	if err != nil {
 		return "", nil
@@ -26,7 +27,7 @@ func (d *Activities) checkParent(ctx context.Context, p agent.Parent) (agent.Sta
 }
 
 // closedStatus tells at which end a run is; nothing where it lives.
-func (d *Activities) closedStatus(ctx context.Context, p agent.Parent) (end agent.Status, err error) {
+func (d *Activities) closedStatus(ctx context.Context, p wire.Parent) (end agent.Status, err error) {
 	description, err := d.Client.DescribeWorkflowExecution(ctx, p.Session, "")
 	if err := durable.FromRPC(err); err != nil {
 		if errors.Is(err, agent.CodeNotFound) {
@@ -50,7 +51,7 @@ func (d *Activities) closedStatus(ctx context.Context, p agent.Parent) (end agen
 // of a parent share one look at it. It is safe for concurrent use.
 type ParentChecks struct {
 	mu    sync.Mutex
-	known *simplelru.LRU[agent.Parent, *parentCheck]
+	known *simplelru.LRU[wire.Parent, *parentCheck]
 }
 
 // parentCheck is what the last look at a parent found.
@@ -72,13 +73,13 @@ const (
 
 // NewParentChecks returns leases of which nothing is known; one serves a whole process.
 func NewParentChecks() *ParentChecks {
-	lru, _ := simplelru.NewLRU[agent.Parent, *parentCheck](maxParentChecks, nil)
+	lru, _ := simplelru.NewLRU[wire.Parent, *parentCheck](maxParentChecks, nil)
 	return &ParentChecks{known: lru}
 }
 
 // parentGone reports whether a parent is gone. It looks if nobody in this process has within the
 // last minute. Where nobody can tell, the next one looks again.
-func (l *ParentChecks) parentGone(ctx context.Context, p agent.Parent, look func(context.Context, agent.Parent) (agent.Status, error)) bool {
+func (l *ParentChecks) parentGone(ctx context.Context, p wire.Parent, look func(context.Context, wire.Parent) (agent.Status, error)) bool {
 	p.Call = "" // all children of a run have one parent
 	l.mu.Lock()
 	one, ok := l.known.Get(p)
@@ -107,7 +108,7 @@ func (l *ParentChecks) parentGone(ctx context.Context, p agent.Parent, look func
 // begins. Only a run that its parent started in the background has one to look at: the
 // server cancels those that the parent waits for, and such a one looks while it rests. The end is told as the hold that follows
 // those that the step knows of.
-func (d *Activities) watch(ctx context.Context, p *agent.Parent, heard []agent.HoldRef) (_ context.Context, stop func()) {
+func (d *Activities) watch(ctx context.Context, p *wire.Parent, heard []agent.HoldRef) (_ context.Context, stop func()) {
 	if p == nil {
 		return ctx, func() {}
 	}

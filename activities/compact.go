@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 	"github.com/fermata-agents/fermata/internal/window"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -34,7 +36,7 @@ const maxHalvings = 4
 
 // askFitted asks the model, with ever less of the conversation where it refuses it
 // as too long.
-func (d *Activities) askFitted(ctx context.Context, spec *agent.Spec, messages []agent.Message, log *store.View, in ModelInput, t *charges) (agent.Reply, string, error) {
+func (d *Activities) askFitted(ctx context.Context, spec *agent.Spec, messages []agent.Message, log *store.View, in ModelInput, t *charges) (wire.Reply, string, error) {
 	reply, heard, err := d.askModels(ctx, spec, messages, in, t)
 	if !in.ForceFit || spec.Compaction.Strategy == agent.CompactionNone {
 		return reply, heard, err
@@ -65,7 +67,7 @@ const leftOut = "[The older part of the conversation is left out here, since it 
 
 // compact sums up the older part of a conversation. Where the model can't, or is
 // not to, the part is left out.
-func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.Spec, in ModelInput, t *charges) (agent.Reply, error) {
+func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.Spec, in ModelInput, t *charges) (wire.Reply, error) {
 	entries := log.Entries()
 	m := window.NewTokenEstimator(log, spec)
 	before := m.Tokens(entries)
@@ -76,13 +78,13 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 	}
 	first, from := window.Split(entries, m, limit, spec.Compaction)
 	if first >= from {
-		return agent.Reply{Finish: agent.FinishStop}, nil // there is nothing older
+		return wire.Reply{Finish: agent.FinishStop}, nil // there is nothing older
 	}
 	c.KeepFirst = first
 	if from < len(entries) {
 		c.KeepFrom = entries[from].Seq
 	}
-	reply := agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: leftOut}}}
+	reply := wire.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: leftOut}}}
 	if c.Strategy != agent.CompactionTruncate {
 		c.Instructed = spec.Compaction.Instructions != ""
 		summary, err := d.summary(ctx, window.Fit(entries[:from], m.BytesFor(limit)*9/10-len(in.note(spec))), spec, in, t)
@@ -90,7 +92,7 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 		case stopped(ctx):
 			return d.partialReply(ctx, "", err)
 		case ctx.Err() != nil || mayPass(err):
-			return agent.Reply{}, err
+			return wire.Reply{}, err
 		case err != nil:
 			d.Logger.WarnContext(ctx, "the conversation was not summed up; its older part is left out", "session", in.Session, "run", in.Run, "error", err)
 			c.Strategy = agent.CompactionTruncate
@@ -100,7 +102,7 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 	}
 	text := agent.Message{Parts: reply.Parts}.Text()
 	if most := m.BytesFor(limit / 5); len(text) > most { // still too big
-		text = agent.Truncate(text, most, len(text))
+		text = excerpt.Of(text, most, len(text))
 	}
 	said := store.Entry{Message: agent.TextMessage(agent.RoleUser, text)}
 	reply.Parts = said.Parts
@@ -115,7 +117,7 @@ func mayPass(err error) bool {
 }
 
 // summary asks the model for one; it may not call its tools.
-func (d *Activities) summary(ctx context.Context, entries []store.Entry, spec *agent.Spec, in ModelInput, t *charges) (agent.Reply, error) {
+func (d *Activities) summary(ctx context.Context, entries []store.Entry, spec *agent.Spec, in ModelInput, t *charges) (wire.Reply, error) {
 	reply, _, err := d.askModels(ctx, in.spec(spec), in.messages(spec, messagesOf(entries)), in, t)
 	if err == nil && strings.TrimSpace(agent.Message{Parts: reply.Parts}.Text()) == "" {
 		err = agent.Errorf(agent.CodeBadOutput, "the summary is empty")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // DailyBudget keeps this process' part of a task queue's daily limits. A model call begins only
@@ -21,12 +22,12 @@ type DailyBudget struct {
 	// Logger hears once a day that a limit is used up; nil means nobody.
 	Logger *slog.Logger
 	// Claim asks the account of the task queue.
-	Claim func(context.Context, agent.DailyClaim) (agent.DailyGrant, error)
+	Claim func(context.Context, wire.DailyClaim) (wire.DailyGrant, error)
 
 	once    sync.Once
-	turns   chan struct{}     // who has sent to it asks the account
-	pending *agent.DailyClaim // what the account was asked, and whose answer has not come
-	failed  failedClaim       // the last claim that failed; both are of who has the turn
+	turns   chan struct{}    // who has sent to it asks the account
+	pending *wire.DailyClaim // what the account was asked, and whose answer has not come
+	failed  failedClaim      // the last claim that failed; both are of who has the turn
 
 	mu          sync.Mutex
 	asked       string      // when the part was claimed: the day by this process' clock
@@ -158,7 +159,7 @@ func (d *DailyBudget) suffices() bool {
 func (d *DailyBudget) claim(ctx context.Context, now time.Time, closing bool) error {
 	if d.pending == nil {
 		d.mu.Lock()
-		d.pending = &agent.DailyClaim{ID: rand.Text(), Limits: d.Limits, Day: d.day, Remaining: d.left, Closing: closing}
+		d.pending = &wire.DailyClaim{ID: rand.Text(), Limits: d.Limits, Day: d.day, Remaining: d.left, Closing: closing}
 		d.mu.Unlock()
 	}
 	c := *d.pending

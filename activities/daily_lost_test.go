@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // An account that hangs keeps a call for as long as one claim takes, however many calls
@@ -18,7 +19,7 @@ import (
 func TestCallsWaitTogetherForADailyPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claims := 0
-		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}, Claim: func(ctx context.Context, _ agent.DailyClaim) (g agent.DailyGrant, err error) {
+		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}, Claim: func(ctx context.Context, _ wire.DailyClaim) (g wire.DailyGrant, err error) {
 			claims++
 			<-ctx.Done()
 			return g, ctx.Err()
@@ -44,10 +45,10 @@ func TestCallsWaitTogetherForADailyPart(t *testing.T) {
 func TestADailyClaimWhoseAnswerIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, lose := &ledger{}, true
-		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}, Claim: func(ctx context.Context, c agent.DailyClaim) (agent.DailyGrant, error) {
+		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}, Claim: func(ctx context.Context, c wire.DailyClaim) (wire.DailyGrant, error) {
 			g, err := l.claim(ctx, c)
 			if lose {
-				return agent.DailyGrant{}, errors.New("lost")
+				return wire.DailyGrant{}, errors.New("lost")
 			}
 			return g, err
 		}}
@@ -78,7 +79,7 @@ func TestADailyClaimWhoseAnswerIsLost(t *testing.T) {
 func TestADailyLimitWhereClocksDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}, Claim: func(_ context.Context, c agent.DailyClaim) (g agent.DailyGrant, err error) {
+		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}, Claim: func(_ context.Context, c wire.DailyClaim) (g wire.DailyGrant, err error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.claims++
@@ -102,7 +103,7 @@ func TestADailyPartThatIsUsedAsItComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, meanwhile := &ledger{}, []int64{500, 500}
 		d := &DailyBudget{Limits: agent.DailyLimits{Tokens: 10_000}}
-		d.Claim = func(ctx context.Context, c agent.DailyClaim) (agent.DailyGrant, error) {
+		d.Claim = func(ctx context.Context, c wire.DailyClaim) (wire.DailyGrant, error) {
 			if n := len(meanwhile); n > 0 && c.Day != "" {
 				d.end(agent.DailyLimits{Tokens: meanwhile[n-1]})
 				meanwhile = meanwhile[:n-1]

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // ledger stands for the account of a task queue.
@@ -25,7 +26,7 @@ type ledger struct {
 	away    bool
 }
 
-func (l *ledger) claim(_ context.Context, c agent.DailyClaim) (g agent.DailyGrant, err error) {
+func (l *ledger) claim(_ context.Context, c wire.DailyClaim) (g wire.DailyGrant, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.claims++; l.away {

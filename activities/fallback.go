@@ -10,12 +10,13 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/model"
 )
 
 // askModels asks the run's model, and where it fails its fallbacks, all in one attempt.
 // Of a call that was given up it returns what was heard instead of a reply.
-func (d *Activities) askModels(ctx context.Context, spec *agent.Spec, messages []agent.Message, in ModelInput, t *charges) (reply agent.Reply, heard string, err error) {
+func (d *Activities) askModels(ctx context.Context, spec *agent.Spec, messages []agent.Message, in ModelInput, t *charges) (reply wire.Reply, heard string, err error) {
 	if in.Timeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, time.Duration(in.Timeout), errWithin)
@@ -73,7 +74,7 @@ func (d *Activities) askModels(ctx context.Context, spec *agent.Spec, messages [
 
 // charge ends a question with what its reply has used; where the provider does not tell,
 // with an estimate.
-func (d *Activities) charge(ctx context.Context, reply *agent.Reply, price agent.Price, in ModelInput, t *charges) {
+func (d *Activities) charge(ctx context.Context, reply *wire.Reply, price agent.Price, in ModelInput, t *charges) {
 	if reply.Usage != (agent.Usage{}) {
 		t.endCall(&agent.Charge{Model: reply.Model, Usage: reply.Usage, Cost: reply.Cost})
 		return

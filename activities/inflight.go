@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -68,7 +69,7 @@ func (f *InFlight) Broadcast(h agent.HoldRef) {
 func (f *InFlight) Cancel(h agent.HoldRef) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if last, _ := f.holds.Get(h.Session); last.N < h.N && h.Plausible(last.N) {
+	if last, _ := f.holds.Get(h.Session); last.N < h.N && wire.PlausibleHold(h, last.N) {
 		f.holds.Add(h.Session, h)
 	}
 	for s := range f.steps {
@@ -133,7 +134,7 @@ func under(session, above string) bool {
 // news reports whether a hold is a later one than those that a step knows of, and can be.
 func news(heard []agent.HoldRef, h agent.HoldRef) bool {
 	n := lastOf(heard, h.Session)
-	return h.N > n && h.Plausible(n)
+	return h.N > n && wire.PlausibleHold(h, n)
 }
 
 // lastOf is the number of the last hold of a session that a step knows of.
@@ -185,7 +186,7 @@ func heldBy(ctx context.Context) *agent.HoldRef {
 
 // begin begins a step: its context ends when a hold comes that its run does not
 // know of, or when its run's parent is gone.
-func (d *Activities) begin(ctx context.Context, session string, heard []agent.HoldRef, parent *agent.Parent) (context.Context, func()) {
+func (d *Activities) begin(ctx context.Context, session string, heard []agent.HoldRef, parent *wire.Parent) (context.Context, func()) {
 	ctx, leave := d.InFlight.enter(ctx, session, heard)
 	ctx, stop := d.watch(ctx, parent, heard)
 	return ctx, func() { stop(); leave() }

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // families is a server that knows one parent, and counts who asks for it.
@@ -51,7 +52,7 @@ func TestChildrenLookAtTheirParentTogether(t *testing.T) {
 		d := &Activities{Client: server, InFlight: NewInFlight(), ParentChecks: NewParentChecks()}
 		var steps []context.Context
 		for n := range children {
-			ctx, leave := d.begin(t.Context(), "a/scout", nil, &agent.Parent{Session: "a", Run: "p1", Call: string(rune('a' + n))})
+			ctx, leave := d.begin(t.Context(), "a/scout", nil, &wire.Parent{Session: "a", Run: "p1", Call: string(rune('a' + n))})
 			defer leave()
 			steps = append(steps, ctx)
 		}
@@ -75,7 +76,7 @@ func TestChildrenLookAtTheirParentTogether(t *testing.T) {
 			require.Equal(t, agent.VerbCancel, heldBy(ctx).Verb)
 		}
 		server.now(func() { require.Equal(t, 1, server.asked) })
-		ctx, leave := d.begin(t.Context(), "a/scout", nil, &agent.Parent{Session: "a", Run: "p1"})
+		ctx, leave := d.begin(t.Context(), "a/scout", nil, &wire.Parent{Session: "a", Run: "p1"})
 		defer leave()
 		require.NotNil(t, heldBy(ctx), "what is gone does not come back, and is not asked for")
 		server.now(func() { require.Equal(t, 1, server.asked) })

@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -247,8 +248,8 @@ func boundedTools(source string, tools []agent.ToolSpec) error {
 	size := 0
 	for _, t := range tools {
 		size += len(t.Name) + len(t.Description) + len(t.Input)
-		if agent.JSONDepth(t.Input) > agent.MaxWrittenDepth {
-			return agent.Errorf(agent.CodeTooLarge, "%s lists the tool %s, whose schema is nested more than %d levels deep", source, t.Name, agent.MaxWrittenDepth)
+		if rawjson.Depth(t.Input) > rawjson.MaxWrittenDepth {
+			return agent.Errorf(agent.CodeTooLarge, "%s lists the tool %s, whose schema is nested more than %d levels deep", source, t.Name, rawjson.MaxWrittenDepth)
 		}
 	}
 	if len(tools) > maxListed || size > maxListedBytes {

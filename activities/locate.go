@@ -13,6 +13,8 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/journal"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/remembered"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -24,16 +26,16 @@ var Locate = durable.Activity[loop.LocateArgs, LocateResult]{Name: "fermata.loca
 
 // LocateResult is where the log stands, and where in it the run begins.
 type LocateResult struct {
-	Head     string                 `json:"head,omitempty"`
-	Seq      int64                  `json:"seq,omitempty"`
-	Version  int64                  `json:"version,omitempty"`
-	Chain    int64                  `json:"chain,omitempty"` // as a SealResult has it
-	Counters agent.Counters         `json:"counters,omitzero"`
-	Receipts []agent.MessageReceipt `json:"receipts,omitempty"`
-	Backlog  agent.Backlog          `json:"backlog,omitzero"`
-	Forked   *agent.Forked          `json:"forked,omitempty"`
-	Turn     int                    `json:"turn,omitempty"`
-	Tools    []agent.ToolCount      `json:"tools,omitempty"`
+	Head     string               `json:"head,omitempty"`
+	Seq      int64                `json:"seq,omitempty"`
+	Version  int64                `json:"version,omitempty"`
+	Chain    int64                `json:"chain,omitempty"` // as a SealResult has it
+	Counters remembered.Counters  `json:"counters,omitzero"`
+	Receipts []remembered.Receipt `json:"receipts,omitempty"`
+	Backlog  remembered.Backlog   `json:"backlog,omitzero"`
+	Forked   *agent.Forked        `json:"forked,omitempty"`
+	Turn     int                  `json:"turn,omitempty"`
+	Tools    []agent.ToolCount    `json:"tools,omitempty"`
 	// Migrated is the session's state, brought to the version.
 	Migrated    *agent.Migrated `json:"migrated,omitempty"`
 	Recovered   string          `json:"recovered,omitempty"`
@@ -146,7 +148,7 @@ func pointOf(view *store.View, head store.Head, from agent.StartFrom) (agent.Che
 		return journal.Find(view, from.Checkpoint)
 	}
 	switch {
-	case !agent.MatchesRunID(from.Retry, head.Run):
+	case !wire.MatchesRunID(from.Retry, head.Run):
 		return agent.Checkpoint{}, agent.Errorf(agent.CodeStale, "run %s is not the session's last, which is %s: somebody was quicker, or meant another", from.Retry, head.Run).WithPath("from.retry")
 	case head.Status != agent.StatusFailed:
 		return agent.Checkpoint{}, agent.Errorf(agent.CodeStale, "run %s has not failed, it is %s; fork it instead", head.Run, head.Status).WithPath("from.retry")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -59,7 +60,7 @@ func (l *liveRun) QueryWorkflow(context.Context, string, string, string, ...any)
 // forked is where a fork of the live run begins, behind its first turn, and the log
 // that it has. The turn's end, event 4, is not stored. The answers of so many attempts
 // are lost.
-func (l *liveRun) forked(t *testing.T, stored agent.Counters, lost int) (LocateResult, []agent.Event) {
+func (l *liveRun) forked(t *testing.T, stored remembered.Counters, lost int) (LocateResult, []agent.Event) {
 	t.Helper()
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
@@ -109,8 +110,8 @@ func TestAForkCountsOnFromItsLog(t *testing.T) {
 			turnEnded,
 			{Seq: 5, Type: agent.EventRequestOpened, Request: &agent.Request{ID: "q-3", Suspension: "s-2"}},
 		}}}
-		out, _ := l.forked(t, agent.Counters{Suspension: 1, Request: 1, Child: 7}, 1)
-		require.Equal(t, agent.Counters{Suspension: 2, Request: 3, Child: 7}, out.Counters)
+		out, _ := l.forked(t, remembered.Counters{Suspension: 1, Request: 1, Child: 7}, 1)
+		require.Equal(t, remembered.Counters{Suspension: 2, Request: 3, Child: 7}, out.Counters)
 	}
 }
 
@@ -122,7 +123,7 @@ func TestAForkIsNotAheadOfTheRun(t *testing.T) {
 		ahead: []agent.Event{{Seq: 5, Type: agent.EventTurnStarted, Turn: 2}},
 		then:  []agent.Event{{Seq: 5, Type: agent.EventHoldAdded, Turn: 1, Hold: &agent.Hold{ID: "h-1"}}},
 	}
-	_, events := l.forked(t, agent.Counters{}, 0)
+	_, events := l.forked(t, remembered.Counters{}, 0)
 	require.Len(t, events, 4)
 	require.Equal(t, agent.EventTurnEnded, events[3].Type)
 }

@@ -14,15 +14,18 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/fermata-agents/fermata/internal/window"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/model"
 )
 
 // CallModel asks a run's model for its next reply. Temporal retries it, without
 // end where a worker or the store is lost, and as often as the Spec says where
 // the provider fails; the providers' own retries are off.
-var CallModel = durable.Activity[ModelInput, agent.Reply]{Name: "fermata.model"}
+var CallModel = durable.Activity[ModelInput, wire.Reply]{Name: "fermata.model"}
 
 // ModelInput says where to look, not what was said: the conversation is the log of
 // the run up to an event.
@@ -30,7 +33,7 @@ type ModelInput struct {
 	loop.ModelArgs
 	UpTo LogPosition `json:"up_to"`
 	// Fetch is about how many bytes a process has to fetch that does not have the open
-	// part of the log. If it is positive, such a process may return [agent.FinishElsewhere]
+	// part of the log. If it is positive, such a process may return [wire.FinishElsewhere]
 	// instead of a reply: then the provider's rate allows the call, and the run
 	// schedules it where it is itself.
 	Fetch int `json:"fetch,omitempty"`
@@ -63,7 +66,7 @@ func (in ModelInput) attempt(ctx context.Context) int {
 // maxReply bounds what one reply adds to a history, as JSON. A payload may have 2 MB.
 const maxReply = 3 << 19
 
-func bounded(reply agent.Reply, model string) error {
+func bounded(reply wire.Reply, model string) error {
 	raw, err := json.Marshal(reply)
 	if err != nil {
 		return agent.Errorf(agent.CodeBadOutput, "the reply of %s can't be written as JSON: %w", model, err)
@@ -74,7 +77,7 @@ func bounded(reply agent.Reply, model string) error {
 	return nil
 }
 
-func (d *Activities) askModel(ctx context.Context, in ModelInput) (agent.Reply, error) {
+func (d *Activities) askModel(ctx context.Context, in ModelInput) (wire.Reply, error) {
 	t := newCharges(ctx, in.Carryover)
 	defer heartbeatWith(ctx, t.heartbeat)()
 	reply, err := d.answer(ctx, in, t)
@@ -82,14 +85,14 @@ func (d *Activities) askModel(ctx context.Context, in ModelInput) (agent.Reply, 
 	return reply, delayed(ctx, err)
 }
 
-func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (agent.Reply, error) {
+func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wire.Reply, error) {
 	ctx, leave := d.begin(ctx, in.Session, in.KnownHolds, in.Parent)
 	defer leave()
 	if hold := heldBy(ctx); hold != nil {
-		return agent.Reply{Finish: agent.FinishHeld, Hold: hold}, nil
+		return wire.Reply{Finish: wire.FinishHeld, Hold: hold}, nil
 	}
 	if d.runElsewhere(ctx, in) {
-		return agent.Reply{Finish: agent.FinishElsewhere}, nil
+		return wire.Reply{Finish: wire.FinishElsewhere}, nil
 	}
 	log, err := d.logUpTo(ctx, in.Run, in.UpTo)
 	if err != nil {
@@ -102,12 +105,12 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (age
 	spec := in.spec(log.Spec())
 	messages, full := fitted(log, spec, in)
 	if full {
-		return agent.Reply{Finish: agent.FinishTooLong}, nil
+		return wire.Reply{Finish: wire.FinishTooLong}, nil
 	}
 	reply, heard, err := d.askFitted(ctx, spec, messages, log, in, t)
 	if err != nil {
 		if in.overflowed(spec, err) {
-			return agent.Reply{Finish: agent.FinishTooLong}, nil
+			return wire.Reply{Finish: wire.FinishTooLong}, nil
 		}
 		held, err := d.partialReply(ctx, heard, err)
 		held.Model = reply.Model
@@ -118,7 +121,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (age
 		reply.Output, reply.OutputError = checkOutput(spec, reply.Parts)
 		reply.ArgumentErrors = faults(spec, reply.Parts)
 		if reply.RuleMatches, err = matchRules(spec, reply.Parts); err != nil {
-			return agent.Reply{}, err
+			return wire.Reply{}, err
 		}
 		reply.Digests = loop.Digests((agent.Message{Parts: reply.Parts}).ToolCalls(), spec)
 		reply.ParkRequests = parkings(reply.Parts)
@@ -160,20 +163,20 @@ func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agen
 
 // partialReply makes of a call that was given up what the model had said so far:
 // text, which every provider takes back. A thought that was cut off is not.
-func (d *Activities) partialReply(ctx context.Context, heard string, err error) (agent.Reply, error) {
+func (d *Activities) partialReply(ctx context.Context, heard string, err error) (wire.Reply, error) {
 	if !stopped(ctx) {
-		return agent.Reply{}, err
+		return wire.Reply{}, err
 	}
-	reply := agent.Reply{Finish: agent.FinishHeld, Hold: heldBy(ctx)}
+	reply := wire.Reply{Finish: wire.FinishHeld, Hold: heldBy(ctx)}
 	if text := strings.TrimSpace(strings.Map(printable, heard)); text != "" {
-		reply.Parts = []agent.Part{{Type: agent.PartText, Text: agent.Truncate(text, maxResult, len(text))}}
+		reply.Parts = []agent.Part{{Type: agent.PartText, Text: excerpt.Of(text, maxResult, len(text))}}
 	}
 	return reply, nil
 }
 
 // generate makes the call under two clocks: the activity's own, and one that
 // ends a stream that has fallen silent.
-func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, in ModelInput, t *charges) (_ agent.Reply, heard string, _ error) {
+func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, in ModelInput, t *charges) (_ wire.Reply, heard string, _ error) {
 	var said strings.Builder
 	ctx, stop := context.WithTimeoutCause(ctx, time.Duration(spec.ModelTimeout),
 		model.Fault(agent.FaultTimeout, 0, 0, "the model had not answered after "+spec.ModelTimeout.String()))
@@ -206,9 +209,9 @@ func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, me
 		if fault := outOfTime(ctx); fault != nil {
 			err = fault
 		}
-		return agent.Reply{}, said.String(), err
+		return wire.Reply{}, said.String(), err
 	}
-	out := agent.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: model.ClampUsage(reply.Usage)}
+	out := wire.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: model.ClampUsage(reply.Usage)}
 	if reply.ProviderModel != m.Full {
 		out.ProviderModel = reply.ProviderModel
 	}
@@ -260,8 +263,8 @@ func checkOutput(spec *agent.Spec, parts []agent.Part) (output json.RawMessage, 
 		return nil, ""
 	}
 	answer := unfence(m.Text())
-	if agent.JSONDepth(answer) > agent.MaxWrittenDepth {
-		return nil, fmt.Sprintf("it is nested more than %d levels deep", agent.MaxWrittenDepth)
+	if rawjson.Depth(answer) > rawjson.MaxWrittenDepth {
+		return nil, fmt.Sprintf("it is nested more than %d levels deep", rawjson.MaxWrittenDepth)
 	}
 	if fault := model.Fits(spec.Output, answer); fault != "" {
 		return nil, fault

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
 // maxProviderID is the length in bytes of a provider's id of a call. It is for
@@ -28,7 +29,7 @@ func normalized(parts []agent.Part, spec *agent.Spec) []agent.Part {
 		raw += len(p.Raw)
 	}
 	for i, p := range parts {
-		if raw > maxRaw || len(p.Raw) > 0 && !json.Valid(p.Raw) || !utf8.Valid(p.Raw) || agent.JSONDepth(p.Raw) > agent.MaxWrittenDepth {
+		if raw > maxRaw || len(p.Raw) > 0 && !json.Valid(p.Raw) || !utf8.Valid(p.Raw) || rawjson.Depth(p.Raw) > rawjson.MaxWrittenDepth {
 			parts[i].Raw = nil
 		}
 		if p.Type != agent.PartToolCall || p.Call == nil {
@@ -42,10 +43,10 @@ func normalized(parts []agent.Part, spec *agent.Spec) []agent.Part {
 		if !utf8.Valid(c.Arguments) {
 			c.Arguments = bytes.ToValidUTF8(c.Arguments, []byte("\uFFFD"))
 		}
-		if agent.JSONDepth(c.Arguments) > agent.MaxWrittenDepth {
+		if rawjson.Depth(c.Arguments) > rawjson.MaxWrittenDepth {
 			c.Arguments, c.Malformed = nil, string(c.Arguments)
 		}
-		if agent.DuplicateKey(c.Arguments) != "" {
+		if rawjson.DuplicateKey(c.Arguments) != "" {
 			c.Arguments = lastOfEachKey(c.Arguments)
 		}
 		parts[i].Call = &c

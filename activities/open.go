@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -58,10 +59,10 @@ type Claimed struct {
 	// Fence is that of the run's claim: its writes go on from there.
 	Fence agent.Fence `json:"fence"`
 	// Counters are the session's.
-	Counters agent.Counters         `json:"counters,omitzero"`
-	Receipts []agent.MessageReceipt `json:"receipts,omitempty"`
+	Counters remembered.Counters  `json:"counters,omitzero"`
+	Receipts []remembered.Receipt `json:"receipts,omitempty"`
 	// Backlog is what the session's runs before this one have left.
-	Backlog agent.Backlog `json:"backlog,omitzero"`
+	Backlog remembered.Backlog `json:"backlog,omitzero"`
 	// StateVersion is the version of the session's state.
 	StateVersion int `json:"state_version,omitempty"`
 	// Imported is the export that the session came with.

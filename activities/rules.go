@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/glob"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -138,13 +140,13 @@ func wantsOtherApprover(rule agent.Rule, in ToolInput) bool {
 }
 
 // parkings reads the calls of await_resumption.
-func parkings(parts []agent.Part) (all []agent.ParkRequest) {
+func parkings(parts []agent.Part) (all []wire.ParkRequest) {
 	for _, c := range (agent.Message{Parts: parts}).ToolCalls() {
 		if c.Tool != agent.AwaitResumptionTool {
 			continue
 		}
 		reason, conditions, err := signals.DecodeParkRequest(c.Arguments)
-		all = append(all, agent.ParkRequest{Reason: reason, Conditions: conditions, Err: err})
+		all = append(all, wire.ParkRequest{Reason: reason, Conditions: conditions, Err: err})
 	}
 	return all
 }
@@ -153,7 +155,7 @@ func parkings(parts []agent.Part) (all []agent.ParkRequest) {
 func (d *Activities) ToolSpec(t agent.ToolSpec) agent.ToolSpec {
 	for _, name := range slices.Sorted(maps.Keys(d.Approvals)) {
 		ask := d.Approvals[name]
-		if agent.MatchesAny([]string{name}, t.Name) && (t.Approval == nil || ask.Rule().Strictness() > t.Approval.Rule().Strictness()) {
+		if glob.MatchesAny([]string{name}, t.Name) && (t.Approval == nil || ask.Rule().Strictness() > t.Approval.Rule().Strictness()) {
 			t.Approval = &ask
 		}
 	}

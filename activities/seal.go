@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -32,7 +33,7 @@ type SealResult struct {
 	// overtook writes of an execution that was reset.
 	Chain int64 `json:"chain"`
 	// BacklogBlobs is the inbox as the store has it now.
-	BacklogBlobs []agent.BacklogBlob `json:"backlog_blobs,omitempty"`
+	BacklogBlobs []remembered.BacklogBlob `json:"backlog_blobs,omitempty"`
 }
 
 func (d *Activities) seal(ctx context.Context, in SealInput) (out SealResult, err error) {
@@ -66,7 +67,7 @@ func (d *Activities) store(ctx context.Context, in SealInput) (SealResult, error
 	info := activity.GetInfo(ctx)
 	stored, err := d.putHead(ctx, store.Head{
 		V: store.HeadVersion, Version: in.Version + 1, Session: in.Session, Fence: in.Fence, Run: in.Run, Execution: info.WorkflowExecution.RunID, Agent: in.Agent,
-		Status: in.Status, StateVersion: in.StateVersion, Imported: in.Imported, Digest: digest, Seq: in.UpTo.Seq, Counters: in.Counters, Receipts: in.Receipts, Backlog: agent.Backlog{Unfinished: in.Backlog.Unfinished}, BacklogBlobs: kept, Updated: info.ScheduledTime.UTC().Truncate(time.Millisecond),
+		Status: in.Status, StateVersion: in.StateVersion, Imported: in.Imported, Digest: digest, Seq: in.UpTo.Seq, Counters: in.Counters, Receipts: in.Receipts, Backlog: remembered.Backlog{Unfinished: in.Backlog.Unfinished}, BacklogBlobs: kept, Updated: info.ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
 	return SealResult{Head: stored.Digest, Version: stored.Version, Chain: stored.Fence.Chain, BacklogBlobs: stored.BacklogBlobs}, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -76,7 +77,7 @@ func (d *Activities) endedDuringTick(ctx context.Context, session, id string, ac
 	if err != nil && !errors.Is(err, agent.CodeNotFound) {
 		return "", err
 	}
-	if i := slices.IndexFunc(head.Receipts, func(p agent.MessageReceipt) bool { return p.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(head.Receipts, func(p remembered.Receipt) bool { return p.ID == id }); i >= 0 {
 		return head.Receipts[i].Run, nil
 	}
 	if ended != nil && !errors.Is(ended, durable.ErrCancelled) && head.Run != ack.Run {

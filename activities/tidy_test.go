@@ -8,12 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
 // What a model wrote is changed where nobody would take it back, and nowhere else.
 func TestTidied(t *testing.T) {
 	spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "echo"}, {Name: "unknown_e_ho"}}}
-	deep := `{"a":` + strings.Repeat("[", agent.MaxWrittenDepth) + strings.Repeat("]", agent.MaxWrittenDepth) + `}`
+	deep := `{"a":` + strings.Repeat("[", rawjson.MaxWrittenDepth) + strings.Repeat("]", rawjson.MaxWrittenDepth) + `}`
 	for was, want := range map[string]string{
 		"echo": "echo", "nobody": "nobody", "e\x00ho": "unknown_e_ho_", "": "unknown_", "nöte": "unknown_n_te",
 		strings.Repeat("n", 10_000): "unknown_" + strings.Repeat("n", 40),
@@ -56,7 +57,7 @@ func TestTidiedSteps(t *testing.T) {
 	long := `"` + strings.Repeat("x", maxRaw-4) + `"`
 	require.Equal(t, []int{2, maxRaw - 2}, kept(`{}`, long))
 	require.Equal(t, []int{0, 0}, kept(`{} `, long))
-	require.Equal(t, []int{0, 2}, kept(strings.Repeat("[", agent.MaxWrittenDepth+1), `{}`))
+	require.Equal(t, []int{0, 2}, kept(strings.Repeat("[", rawjson.MaxWrittenDepth+1), `{}`))
 	require.Equal(t, []int{0, 2}, kept("\"\xff\"", `{}`))
 	require.Equal(t, []int{0, 2}, kept(`[,]`, `{}`))
 }

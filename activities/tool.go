@@ -15,7 +15,9 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/fermata-agents/fermata/internal/toolcall"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -224,8 +226,8 @@ func (d *Activities) checkStateSize(ctx context.Context, set map[string]json.Raw
 		size += len(k) + len(v)
 	}
 	for k, v := range set {
-		if agent.JSONDepth(v) > agent.MaxWrittenDepth {
-			return agent.Errorf(agent.CodeTooLarge, "the call was made, but what it set was not kept: %s is nested more than %d levels deep", k, agent.MaxWrittenDepth)
+		if rawjson.Depth(v) > rawjson.MaxWrittenDepth {
+			return agent.Errorf(agent.CodeTooLarge, "the call was made, but what it set was not kept: %s is nested more than %d levels deep", k, rawjson.MaxWrittenDepth)
 		}
 	}
 	if size > maxState {
@@ -240,7 +242,7 @@ func mayRetry(ctx context.Context, err error, in ToolInput, attempt int) error {
 		return nil
 	}
 	const most = 2000 // bytes; the last attempt's is told to the model as a whole
-	return &agent.Error{Code: agent.CodeToolFailed, Message: agent.Truncate(err.Error(), most, len(err.Error())), Retryable: true}
+	return &agent.Error{Code: agent.CodeToolFailed, Message: excerpt.Of(err.Error(), most, len(err.Error())), Retryable: true}
 }
 
 // callStatus says to the model what a failed call means.
@@ -267,7 +269,7 @@ func bound(text string) (kept string, size int) {
 	if len(text) <= maxResult {
 		return text, 0
 	}
-	return agent.Truncate(text, maxResult, len(text)), len(text)
+	return excerpt.Of(text, maxResult, len(text)), len(text)
 }
 
 // printable keeps control characters, of which JSON makes six bytes each and a

@@ -153,11 +153,11 @@ func (d Definition) checkSize() error {
 	if err != nil {
 		return Errorf(CodeInvalidInput, "agent %s: a schema is not JSON", d.Name)
 	}
-	if len(raw) <= MaxDefinition {
+	if len(raw) <= maxDefinition {
 		return nil
 	}
-	if text, err := json.Marshal(d.Instructions); err == nil && len(text) > MaxDefinition/2 {
-		return Errorf(CodeInvalidInput, "agent %s: instructions have %d bytes; with all else that it is made of an agent may have %d as JSON. Let it read what is long from a file", d.Name, len(d.Instructions), MaxDefinition).WithPath("instructions")
+	if text, err := json.Marshal(d.Instructions); err == nil && len(text) > maxDefinition/2 {
+		return Errorf(CodeInvalidInput, "agent %s: instructions have %d bytes; with all else that it is made of an agent may have %d as JSON. Let it read what is long from a file", d.Name, len(d.Instructions), maxDefinition).WithPath("instructions")
 	}
-	return Errorf(CodeInvalidInput, "agent %s: what it is made of has %d bytes as JSON, and may have %d", d.Name, len(raw), MaxDefinition)
+	return Errorf(CodeInvalidInput, "agent %s: what it is made of has %d bytes as JSON, and may have %d", d.Name, len(raw), maxDefinition)
 }

@@ -1,9 +1,6 @@
 package agent
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -82,28 +79,4 @@ func (d *Daemon) Check() error {
 		}
 	}
 	return nil
-}
-
-// Backlog is what a session has taken and not dealt with when its run has ended: the
-// next run of a daemon takes it over. Its zero value is an empty one.
-type Backlog struct {
-	// Unfinished means that the run ended in the middle of something. Its message stands in
-	// the log, and the next run goes on from there.
-	Unfinished bool `json:"unfinished,omitempty"`
-	// Events wait, in the order in which they came.
-	Events []EmitCommand `json:"events,omitempty"`
-}
-
-// BacklogBlob are events of an inbox that a store keeps: a blob, and which of its events, in
-// their order.
-type BacklogBlob struct {
-	Blob string   `json:"blob"`
-	Keys []string `json:"keys"` // as [EmitCommand.EventKey] has them
-}
-
-// EventKey names an event by its content: the first 16 digits of the SHA-256 of its JSON.
-func (o EmitCommand) EventKey() string {
-	raw, _ := json.Marshal(o) // strings, and a payload that was JSON when it came
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:8])
 }

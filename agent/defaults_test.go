@@ -75,6 +75,4 @@ func TestTheDocumentedTurnsOfProfiles(t *testing.T) {
 	}
 	row := "| turns of a run | " + strings.Join(turns, ", ") + "; none if the definition sets `limits.turns` |"
 	require.True(t, strings.Contains(string(page), row), "docs/limits.md: %s", row)
-	started := Definition{}.WithDefaults().Limits.Lower(Limits{Turns: 200})
-	require.Equal(t, []int{200, 50}, []int{started.Turns, started.OwnTurns}, "a start only lowers what the definition has")
 }

@@ -99,19 +99,6 @@ func ExampleRule() {
 	// More than 100 EUR need a second look. Deadline: 72h
 }
 
-// What a start says may lower the limits of an agent, and never raise them.
-func ExampleLimits_Lower() {
-	cashier := agent.Limits{Turns: 20, CostUSD: agent.Dollar}
-	run := cashier.Lower(agent.Limits{Turns: 50, CostUSD: agent.Dollar / 4, WallClock: 10 * agent.Minute})
-	fmt.Println(run.Turns, "turns,", run.CostUSD, "USD,", run.WallClock)
-
-	err := agent.Limits{Turns: -1}.Check()
-	fmt.Println(err)
-	// Output:
-	// 20 turns, 0.25 USD, 10m
-	// limits.turns: -1 is not a positive number
-}
-
 // Durations are counted in Go, and read from JSON with days.
 func ExampleDuration() {
 	timeouts := agent.AnswerTimeouts{Remind: 36 * agent.Hour}

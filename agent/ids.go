@@ -1,10 +1,6 @@
 package agent
 
-import (
-	"fmt"
-	"regexp"
-	"strings"
-)
+import "regexp"
 
 // Wire §2. The forms of the identifiers that cross Temporal.
 var (
@@ -19,9 +15,9 @@ const (
 	MaxIDLength = 64      // of a message's or a verb's id, in characters
 	MaxLabels   = 16      // labels of one run
 	MaxPayload  = 1 << 20 // of what is said in a start, in bytes
-	// MaxDefinition bounds an agent's definition, as JSON in bytes: it is recorded in the
+	// maxDefinition bounds an agent's definition, as JSON in bytes: it is recorded in the
 	// history of each of its runs, where a payload may have 2 MB.
-	MaxDefinition = 1 << 20
+	maxDefinition = 1 << 20
 	MaxJSONDepth  = 32 // levels of nesting in what is said
 )
 
@@ -30,17 +26,6 @@ const (
 func CheckSession(id string) error {
 	if !sessionForm.MatchString(id) {
 		return Errorf(CodeInvalidInput, "session %.120q: use 1 to 100 letters, digits, '.', '_', ':' or '-', beginning with a letter or digit", id).WithPath("session")
-	}
-	return nil
-}
-
-// CheckPath reports whether path can name a session or, as SESSION/NAME-N, one below it. It
-// returns an [CodeInvalidInput] error.
-func CheckPath(path string) error {
-	for part := range strings.SplitSeq(path, "/") {
-		if CheckSession(part) != nil {
-			return CheckSession(path) // which names all of it
-		}
 	}
 	return nil
 }
@@ -76,59 +61,6 @@ func CheckTopic(topic string) *Error {
 	return nil
 }
 
-// CallID is our id of a tool call: the index-th call (from 1) of a turn.
-// Providers repeat and omit theirs, so theirs only stand beside it.
-func CallID(turn, index int) string { return fmt.Sprintf("t%d.%d", turn, index) }
-
 // IdempotencyKey is what a tool can hand on to what it calls, so that a call
 // which is made again has its effect once.
 func IdempotencyKey(run, call string) string { return run + "/" + call }
-
-// ProviderOf is the part of a model's name before its first slash, the whole
-// name if there is none: "anthropic" of "anthropic/claude-sonnet-5".
-func ProviderOf(model string) string {
-	before, _, _ := strings.Cut(model, "/")
-	return before
-}
-
-// Counters count over a session's life, also where a run begins anew: yesterday's
-// button must not approve today's question (docs/wire.md §2).
-type Counters struct {
-	Suspension int `json:"suspension,omitempty"`
-	Request    int `json:"request,omitempty"`
-	Hold       int `json:"hold,omitempty"`
-	Child      int `json:"child,omitempty"`
-}
-
-// MessageReceipt is a message that came with an id, and the run that has it: the same one
-// that comes again is not said twice.
-type MessageReceipt struct {
-	ID  string `json:"id"`
-	Run string `json:"run"`
-	// Digest is the sum of what was said: see [Message.Digest] and [EmitCommand.Digest].
-	Digest string `json:"digest"`
-}
-
-// Check reports whether the post is of what has this sum. The error is [CodeInvalidInput] if the
-// session knows something else by the id.
-func (p MessageReceipt) Check(sum string) error {
-	if p.Digest == sum {
-		return nil
-	}
-	return Errorf(CodeInvalidInput, "id %s is that of something else, which run %s has; use a new id for what is new", p.ID, p.Run).WithPath("id")
-}
-
-// SuspensionID is the name of a session's n-th suspension.
-func SuspensionID(n int) string { return fmt.Sprintf("s-%d", n) }
-
-// RequestID is the name of a session's n-th request.
-func RequestID(n int) string { return fmt.Sprintf("q-%d", n) }
-
-// HoldID is the name of a session's n-th hold.
-func HoldID(n int) string { return fmt.Sprintf("h-%d", n) }
-
-// MatchesRunID reports whether what was said names a run: its id, or the first 8 or
-// more characters of it.
-func MatchesRunID(said, run string) bool {
-	return said == run || len(said) >= 8 && strings.HasPrefix(run, said)
-}

@@ -63,33 +63,3 @@ func (l Limits) Check() error {
 	}
 	return nil
 }
-
-// Lower returns the tighter of two limits, field by field: what a start says
-// may only lower what the agent's author said.
-func (l Limits) Lower(o Limits) Limits {
-	return Limits{
-		Turns: tighter(l.Turns, o.Turns), OwnTurns: tighter(l.OwnTurns, o.OwnTurns), Tokens: tighter(l.Tokens, o.Tokens), CostUSD: tighter(l.CostUSD, o.CostUSD),
-		WallClock: tighter(l.WallClock, o.WallClock), Agents: tighter(l.Agents, o.Agents), Depth: tighter(l.Depth, o.Depth),
-	}
-}
-
-// Amounts is how much of each resource the limits allow. Agents count the run itself.
-func (l Limits) Amounts() Amounts {
-	a := Amounts{int64(l.Turns), l.Tokens, int64(l.CostUSD), int64(l.Agents), int64(l.WallClock)}
-	for r := range a {
-		if a[r] == 0 {
-			a[r] = Unlimited
-		}
-	}
-	if l.Agents > 0 {
-		a[ResourceAgents]++
-	}
-	return a
-}
-
-func tighter[T int | int64 | USD | Duration](a, b T) T {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
-}

@@ -3,8 +3,9 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
+
+	"github.com/fermata-agents/fermata/internal/amount"
 )
 
 // Role is who speaks in a Message.
@@ -124,16 +125,6 @@ type ToolResult struct {
 	Partial bool `json:"partial,omitempty"`
 }
 
-// Truncate keeps the beginning of a text that is too long, and says so in it. whole is
-// the length of the text before anything was cut from it.
-func Truncate(text string, most, whole int) string {
-	if len(text) <= most {
-		return text
-	}
-	head := strings.ToValidUTF8(text[:most], "")
-	return head + fmt.Sprintf("\n[cut here: the result has %d bytes, of which the first %d are shown]", whole, len(head))
-}
-
 // Text joins the text parts of a message, thinking left out.
 func (m Message) Text() string {
 	var b strings.Builder
@@ -193,56 +184,13 @@ type Usage struct {
 	Searches int64 `json:"web_searches,omitempty"`
 }
 
-// Add returns the sum, see [AddAmounts].
+// Add returns the sum. Each number of it stays within 0 and 2^52.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{AddAmounts(u.Input, v.Input), AddAmounts(u.Output, v.Output), AddAmounts(u.CacheRead, v.CacheRead), AddAmounts(u.CacheWrite, v.CacheWrite), AddAmounts(u.Reasoning, v.Reasoning), AddAmounts(u.Searches, v.Searches)}
+	return Usage{amount.Add(u.Input, v.Input), amount.Add(u.Output, v.Output), amount.Add(u.CacheRead, v.CacheRead), amount.Add(u.CacheWrite, v.CacheWrite), amount.Add(u.Reasoning, v.Reasoning), amount.Add(u.Searches, v.Searches)}
 }
 
 // Total is what limits count: input and output.
 func (u Usage) Total() int64 { return u.Input + u.Output }
-
-// Reply is a model's whole answer as it is recorded: a model call's result.
-type Reply struct {
-	// Parts are text, thinking and tool_call in the model's order. Calls have no id of ours yet.
-	Parts  []Part `json:"parts,omitempty"`
-	Finish Finish `json:"finish"`
-	Usage  Usage  `json:"usage"`
-	// Charges is what other attempts at the call have used: those that failed.
-	Charges []Charge `json:"charges,omitempty"`
-	// Model is the fallback that answered, and Cost what its tokens cost; empty
-	// where the Spec's model did, whose price the Spec has.
-	Model string `json:"model,omitempty"`
-	// ProviderModel is for [Message.ProviderModel].
-	ProviderModel string `json:"provider_model,omitempty"`
-	Cost          USD    `json:"cost_usd,omitempty"`
-	// Output is the answer as JSON where the agent has a schema and the answer fits it.
-	Output json.RawMessage `json:"output,omitempty"`
-	// OutputError says how an answer does not fit.
-	OutputError string `json:"output_error,omitempty"`
-	// ArgumentErrors say, for each call of Parts in order, how its arguments do not fit its tool's
-	// schema; absent if all fit.
-	ArgumentErrors []string `json:"argument_errors,omitempty"`
-	// RuleMatches are, for each call of Parts in order, the numbers of the Spec's rules
-	// that it matches; absent if the Spec has no rules.
-	RuleMatches [][]int `json:"rule_matches,omitempty"`
-	// Digests are, for each call of Parts in order, those of its arguments; absent if the
-	// arguments of all calls are short.
-	Digests []CallDigests `json:"digests,omitempty"`
-	// ParkRequests are the calls of await_resumption in Parts, in order, as they were read.
-	ParkRequests []ParkRequest `json:"park_requests,omitempty"`
-	// Compaction is what a summary stands for; set where one was asked for since the
-	// conversation is too long.
-	Compaction *Compaction `json:"compaction,omitempty"`
-	// Hold is set where the call was given up for a hold that the run itself may
-	// not have heard of yet; Finish is held then, and Parts are what can be kept.
-	Hold *HoldRef `json:"hold,omitempty"`
-}
-
-// CallDigests are digests of a call's arguments that would take a workflow too long.
-type CallDigests struct {
-	Same  string `json:"same"`  // equal for calls that ask for the same thing
-	Shown string `json:"shown"` // what people compare, see [Request.Digest]
-}
 
 // HoldRef is a hold as steps know it: the session that was held, and how often it
 // has been held over its life.
@@ -251,13 +199,6 @@ type HoldRef struct {
 	N       int    `json:"n"`
 	Verb    Verb   `json:"verb,omitempty"`
 }
-
-// maxUnheard is how many holds of a session somebody may have missed.
-const maxUnheard = 1_000_000
-
-// Plausible reports whether a hold can be one that somebody hears of who knows the session's
-// holds up to a number. Any other was invented: to believe it would hide the true ones.
-func (h HoldRef) Plausible(known int) bool { return h.N > 0 && h.N-max(0, known) <= maxUnheard }
 
 // Finish is why a model stopped; the set is closed.
 type Finish string
@@ -269,16 +210,4 @@ const (
 	FinishLength        Finish = "length"         // it was cut off at its output limit
 	FinishContentFilter Finish = "content_filter" // it, or a filter, refused
 	FinishPauseTurn     Finish = "pause_turn"     // the provider paused a long reply; asked again, the model goes on
-	FinishTooLong       Finish = "too_long"       // it was not asked: the conversation is too long for its window
-	FinishElsewhere     Finish = "elsewhere"      // it was not asked: it may be, by the process that has the run
-	FinishHeld          Finish = "held"           // it was given up for a hold or an end of the run
 )
-
-// ParkRequest is what a model says to await_resumption, as the step read it that asked the
-// model: recorded with the reply, so that no later build reads it otherwise.
-type ParkRequest struct {
-	Reason     string     `json:"reason,omitempty"`
-	Conditions Conditions `json:"conditions,omitzero"`
-	// Err says what is wrong with the call; the model is told.
-	Err *Error `json:"error,omitempty"`
-}

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/fermata-agents/fermata/internal/glob"
 )
 
 // Policy says who may say what to runs. A verb that no permit is about anybody may say; one
@@ -81,7 +83,7 @@ func names(verbs []Verb) (list []string) {
 // For is what of the policy is about runs of an agent, whatever their labels.
 func (p Policy) For(agent string) (own Policy) {
 	for _, one := range p {
-		if len(one.Agents) == 0 || MatchesAny(one.Agents, agent) {
+		if len(one.Agents) == 0 || glob.MatchesAny(one.Agents, agent) {
 			own = append(own, one)
 		}
 	}
@@ -114,11 +116,6 @@ func (p Policy) Refuses(labels map[string]string, verb Verb, principal string) *
 		who = principal + " may not say it; " + who
 	}
 	return Errorf(CodeDenied, "a policy binds %s to who may say it: %s", verb, who).WithPath("token")
-}
-
-// Binds reports whether the policy binds a verb of a run with these labels.
-func (p Policy) Binds(labels map[string]string, verb Verb) bool {
-	return slices.ContainsFunc(p, func(one Permit) bool { return one.binds(labels, verb) })
 }
 
 func (p Permit) binds(labels map[string]string, verb Verb) bool {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+
+	"github.com/fermata-agents/fermata/internal/glob"
 )
 
 // Rule decides about tool calls before they are made. If several rules match a call, deny
@@ -78,23 +80,12 @@ func (r Rule) Covers(t ToolSpec) bool {
 		return false
 	}
 	if t.Name == AskUserTool || t.Name == AwaitResumptionTool {
-		return r.Do == RulingDeny && r.Class == "" && MatchesAny(r.Tools, t.Name)
+		return r.Do == RulingDeny && r.Class == "" && glob.MatchesAny(r.Tools, t.Name)
 	}
 	if r.Class == ClassReads && !t.ReadOnly || r.Class == ClassWrites && t.ReadOnly {
 		return false
 	}
-	return len(r.Tools) == 0 || MatchesAny(r.Tools, t.Name)
-}
-
-// MatchesAny reports whether a name is one of some names or fits one of some
-// patterns, of which "*" is the only sign.
-func MatchesAny(patterns []string, name string) bool {
-	for _, p := range patterns {
-		if ok, err := path.Match(p, name); ok && err == nil {
-			return true
-		}
-	}
-	return false
+	return len(r.Tools) == 0 || glob.MatchesAny(r.Tools, t.Name)
 }
 
 func (r Rule) check() error {

@@ -69,8 +69,7 @@ type Start struct {
 	// if it knew none. The client sets it: a store that has nothing of the session is an
 	// error then, and no new beginning.
 	After string `json:"after,omitempty"`
-	// Meta is the sender's own. Nothing of it is looked at but its traceparent, see
-	// [TraceparentIn].
+	// Meta is the sender's own. Only its traceparent (W3C, version 00) is read.
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
 
@@ -157,17 +156,6 @@ type ToolCount struct {
 	Rejected int    `json:"rejected"`
 	Unknown  int    `json:"unknown"`
 	Skipped  int    `json:"skipped"`
-}
-
-// Without returns the counts without those that were counted before.
-func (t ToolCount) Without(before ToolCount) ToolCount {
-	t.Calls -= before.Calls
-	t.OK -= before.OK
-	t.Failed -= before.Failed
-	t.Rejected -= before.Rejected
-	t.Unknown -= before.Unknown
-	t.Skipped -= before.Skipped
-	return t
 }
 
 // OK reports whether the task was really finished.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fermata-agents/fermata/internal/amount"
 )
 
 // USD is money in micro-dollars. On the wire it is a number of dollars with at
@@ -33,7 +35,7 @@ func (u *USD) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("%s is not an amount in US dollars, such as 2.5", b)
 	}
 	micro := math.Round(dollars * float64(Dollar))
-	if math.Abs(micro) > MaxAmount {
+	if math.Abs(micro) > amount.Max {
 		return fmt.Errorf("%s dollars are out of range", b)
 	}
 	*u = USD(micro)

@@ -299,20 +299,3 @@ func (s *Spec) Tool(name string) (ToolSpec, bool) {
 	}
 	return ToolSpec{}, false
 }
-
-// WithoutTexts returns the spec without what only the model and the steps read:
-// instructions, descriptions and schemas. It is what a run's state carries.
-func (s Spec) WithoutTexts() Spec {
-	s.Instructions, s.Description, s.ClientTools = "", "", nil
-	s.Rules = slices.Clone(s.Rules)
-	for i := range s.Rules {
-		s.Rules[i].Arguments = nil
-	}
-	tools := make([]ToolSpec, len(s.Toolset))
-	for i, t := range s.Toolset {
-		t.Description, t.Input = "", nil
-		tools[i] = t
-	}
-	s.Toolset = tools
-	return s
-}

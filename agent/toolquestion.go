@@ -3,6 +3,8 @@ package agent
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
 // ToolQuestion is what a tool asks a person in the middle of its call.
@@ -40,9 +42,9 @@ func (q ToolQuestion) Check() error {
 		return Errorf(CodeTooLarge, "the state that is kept with a question has %d bytes; at most %d are taken", len(q.State), maxKept).WithPath("state")
 	case len(q.Choices) > maxChoices:
 		return Errorf(CodeInvalidInput, "there are %d choices; %d are enough", len(q.Choices), maxChoices).WithPath("choices")
-	case len(q.Schema) > 0 && (!json.Valid(q.Schema) || JSONDepth(q.Schema) > MaxJSONDepth):
+	case len(q.Schema) > 0 && (!json.Valid(q.Schema) || rawjson.Depth(q.Schema) > MaxJSONDepth):
 		return Errorf(CodeInvalidInput, "the schema is not JSON, or nested more than %d levels deep", MaxJSONDepth).WithPath("schema")
-	case len(q.State) > 0 && (!json.Valid(q.State) || JSONDepth(q.State) > MaxJSONDepth):
+	case len(q.State) > 0 && (!json.Valid(q.State) || rawjson.Depth(q.State) > MaxJSONDepth):
 		return Errorf(CodeInvalidInput, "the state is not JSON, or nested more than %d levels deep", MaxJSONDepth).WithPath("state")
 	}
 	for _, c := range q.Choices {

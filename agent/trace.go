@@ -3,11 +3,10 @@ package agent
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"regexp"
-	"strings"
 	"time"
+
+	"github.com/fermata-agents/fermata/internal/w3ctrace"
 )
 
 // Trace is what the spans of a run's work are found by, in every process the same. A
@@ -78,44 +77,11 @@ func (s TraceSegment) resumed(run string, e Event) TraceSegment {
 	return next
 }
 
-// traceForm is the W3C's traceparent, version 00.
-var traceForm = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
-
-// CheckTraceparent reports whether a text is a W3C traceparent.
-func CheckTraceparent(text string) bool {
-	return traceForm.MatchString(text) && text[3:35] != strings.Repeat("0", 32) && text[36:52] != strings.Repeat("0", 16)
-}
-
-// TraceparentIn is the traceparent in what came with a start as its meta; empty if
-// there is none.
-func TraceparentIn(meta json.RawMessage) string {
-	var m struct {
-		Traceparent string `json:"traceparent"`
-	}
-	if json.Unmarshal(meta, &m) != nil || !CheckTraceparent(m.Traceparent) {
-		return ""
-	}
-	return m.Traceparent
-}
-
-// TraceMeta is the meta that [TraceparentIn] reads; nil for an empty one.
-func TraceMeta(traceparent string) json.RawMessage {
-	if traceparent == "" {
-		return nil
-	}
-	return json.RawMessage(`{"traceparent":"` + traceparent + `"}`)
-}
-
-// FlagUndecided is the flag of a traceparent of a trace that begins with a stint: whether
-// the trace is kept is for every process to find by its id. It is no flag of the W3C's,
-// and goes from run to run only.
-const FlagUndecided = 0x80
-
 // Traceparent is that of the span under which a run's work hangs: its turn's, or its
 // stint's between two turns.
 func (t Trace) Traceparent(run string) string {
 	stint := sha256.Sum256(fmt.Appendf(nil, "%s/%d", run, t.Segment))
-	trace, span, flags := hex.EncodeToString(stint[:16]), stint[16:24], fmt.Sprintf("%02x", FlagUndecided|1)
+	trace, span, flags := hex.EncodeToString(stint[:16]), stint[16:24], fmt.Sprintf("%02x", w3ctrace.FlagUndecided|1)
 	if t.Parent != "" {
 		trace, flags = t.Parent[3:35], t.Parent[53:]
 	}

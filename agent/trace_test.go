@@ -1,12 +1,13 @@
 package agent
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/internal/w3ctrace"
 )
 
 const service = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
@@ -72,7 +73,7 @@ func TestTraceparentsAreKnownEverywhere(t *testing.T) {
 		for _, tr := range []Trace{{Segment: 1}, {Segment: 1, Turn: 1}, {Segment: 1, Turn: 2}, {Segment: 9}, {Segment: 9, Turn: 2}} {
 			p := tr.Traceparent(run)
 			require.Equal(t, p, tr.Traceparent(run))
-			require.True(t, CheckTraceparent(p), p)
+			require.True(t, w3ctrace.Valid(p), p)
 			require.True(t, strings.HasSuffix(p, "-81"), "whether it is kept is not known: %s", p)
 			require.Equal(t, tr.SegmentTraceparent(run)[:35], p[:35], "a turn is in its stint's trace")
 			require.False(t, seen[p], p)
@@ -84,18 +85,4 @@ func TestTraceparentsAreKnownEverywhere(t *testing.T) {
 	require.Equal(t, service[:35], p[:35], "it is a part of what started it")
 	require.Equal(t, "-00", p[52:], "and kept where that is")
 	require.NotEqual(t, service, p)
-}
-
-// What came with a start as its meta is the sender's own: only a sound traceparent is taken.
-func TestMalformedParentsAreIgnored(t *testing.T) {
-	require.Equal(t, service, TraceparentIn(TraceMeta(service)))
-	require.Equal(t, service, TraceparentIn(json.RawMessage(`{"ticket":"T-9","traceparent":"`+service+`"}`)))
-	require.Nil(t, TraceMeta(""))
-	for _, meta := range []string{
-		``, `null`, `7`, `{}`, `{"traceparent":7}`, `{"traceparent":""}`, `{"traceparent":"` + strings.ToUpper(service) + `"}`, `{"traceparent":"` + service + ` "}`,
-		`{"traceparent":"01` + service[2:] + `"}`, `{"traceparent":"00-` + strings.Repeat("0", 32) + service[35:] + `"}`,
-		`{"traceparent":"` + service[:36] + strings.Repeat("0", 16) + `-01"}`,
-	} {
-		require.Empty(t, TraceparentIn(json.RawMessage(meta)), meta)
-	}
 }

@@ -161,6 +161,20 @@ type AnswerTo struct {
 	Reject  *RejectCommand  `json:"reject,omitempty"`
 }
 
+// Commands returns what is said to the request: one command in a sound answer.
+func (a AnswerTo) Commands() (all []Command) {
+	if a.Answer != nil {
+		all = append(all, *a.Answer)
+	}
+	if a.Approve != nil {
+		all = append(all, *a.Approve)
+	}
+	if a.Reject != nil {
+		all = append(all, *a.Reject)
+	}
+	return all
+}
+
 // EmitCommand tells a run of an event.
 type EmitCommand struct {
 	CommandHeader

@@ -49,25 +49,6 @@ func (e Event) Wire(session, run string) (WireEvent, error) {
 // Cursor names the place in a log behind an event.
 func Cursor(seq int64) string { return strconv.FormatInt(seq, 10) }
 
-// CursorSeq is the number of the event that a cursor names; zero for the empty
-// one, the log's beginning. It returns [CodeInvalidInput], at the path "after", for
-// what is no cursor.
-func CursorSeq(cursor string) (int64, error) {
-	if cursor == "" {
-		return 0, nil
-	}
-	seq, err := strconv.ParseInt(cursor, 10, 64)
-	if err != nil || seq < 0 || Cursor(seq) != cursor {
-		return 0, Errorf(CodeInvalidInput, "after: %q is no cursor; a cursor is that of an event, such as \"118\", and none is the beginning", cursor).WithPath("after")
-	}
-	return seq, nil
-}
-
-// CursorBeyondEnd refuses a cursor that no event of a log has, with [CodeInvalidInput].
-func CursorBeyondEnd(after, last int64) *Error {
-	return Errorf(CodeInvalidInput, "after: the log's last event has the cursor %q, and %q is beyond it: is it the cursor of another session?", Cursor(last), Cursor(after)).WithPath("after")
-}
-
 // data is what the event says, in its wire form: an object, never nil.
 func (e Event) data() any {
 	switch {

@@ -74,19 +74,3 @@ func TestBrokenDataIsNoWireEvent(t *testing.T) {
 	_, err := Event{Seq: 3, Outcome: &Outcome{Output: json.RawMessage(`{`)}}.Wire("a", "b")
 	require.ErrorIs(t, err, CodeInternal)
 }
-
-func TestCursors(t *testing.T) {
-	for cursor, want := range map[string]int64{"": 0, "0": 0, "118": 118} {
-		seq, err := CursorSeq(cursor)
-		require.NoError(t, err)
-		require.Equal(t, want, seq)
-	}
-	for _, cursor := range []string{"-1", "+1", "007", "1.0", "cp-7", "99999999999999999999", " 1"} {
-		_, err := CursorSeq(cursor)
-		require.ErrorIs(t, err, CodeInvalidInput, cursor)
-		var e *Error
-		require.ErrorAs(t, err, &e)
-		require.Equal(t, "after", e.Path)
-	}
-	require.Contains(t, CursorBeyondEnd(9, 7).Message, `"7"`)
-}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/w3ctrace"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
@@ -202,8 +203,8 @@ func (c *Client) traced(ctx context.Context, start agent.Start) agent.Start {
 	if c.trace == nil || len(start.Meta) > 0 {
 		return start
 	}
-	if parent := c.trace(ctx); agent.CheckTraceparent(parent) {
-		start.Meta = agent.TraceMeta(parent)
+	if parent := c.trace(ctx); w3ctrace.Valid(parent) {
+		start.Meta = w3ctrace.Meta(parent)
 	}
 	return start
 }
@@ -268,7 +269,7 @@ func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 
 // last describes the session's last execution.
 func (c *Client) last(ctx context.Context, session string) (*workflowpb.WorkflowExecutionInfo, error) {
-	if err := agent.CheckPath(session); err != nil {
+	if err := checkPath(session); err != nil {
 		return nil, err
 	}
 	if c.temporal == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/live"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -101,7 +102,7 @@ func (c *Client) events(ctx context.Context, r *reader, o *EventsOptions) (err e
 	if c.log == nil {
 		return agent.Errorf(agent.CodeNotSetUp, "they are stored: %w", ErrNoStore)
 	}
-	if r.after, err = agent.CursorSeq(o.After); err != nil {
+	if r.after, err = signals.CursorSeq(o.After); err != nil {
 		return err
 	}
 	if o.Follow && o.UntilEnd {
@@ -139,7 +140,7 @@ func StoredEvents(ctx context.Context, s store.Store, session, after string) ite
 }
 
 func (r *reader) readStored(ctx context.Context, after string) (err error) {
-	if r.after, err = agent.CursorSeq(after); err != nil {
+	if r.after, err = signals.CursorSeq(after); err != nil {
 		return err
 	}
 	_, err = r.stored(ctx)
@@ -160,7 +161,7 @@ func (r *reader) readStored(ctx context.Context, after string) (err error) {
 func (r *Run) Follow(ctx context.Context, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f := &reader{client: r.client, session: r.Session, only: r.ID, follow: true, yield: yield}
-		seq, err := agent.CursorSeq(after)
+		seq, err := signals.CursorSeq(after)
 		if f.after = seq; err == nil {
 			err = f.read(ctx)
 		}

@@ -211,8 +211,8 @@ const (
 	continued = enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 )
 
-// wire is what a command is on the wire.
-func wire(t *testing.T, command agent.Command) string {
+// onWire is what a command is on the wire.
+func onWire(t *testing.T, command agent.Command) string {
 	t.Helper()
 	raw, err := json.Marshal(command)
 	require.NoError(t, err)

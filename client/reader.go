@@ -111,7 +111,7 @@ func (r *reader) execution(ctx context.Context) (*workflowpb.WorkflowExecutionIn
 func (r *reader) known() error {
 	if r.after > r.seq {
 		r.over = false
-		return agent.CursorBeyondEnd(r.after, r.seq)
+		return signals.CursorBeyondEnd(r.after, r.seq)
 	}
 	return nil
 }

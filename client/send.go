@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -160,7 +161,7 @@ func (c *Client) taken(ctx context.Context, session string, order agent.SendComm
 	for _, p := range head.Receipts {
 		if p.ID == order.ID {
 			said := agent.TextMessage(agent.RoleUser, order.Text)
-			return &Run{client: c, Session: session, ID: p.Run}, p.Check(said.Digest())
+			return &Run{client: c, Session: session, ID: p.Run}, p.Check(remembered.MessageDigest(said))
 		}
 	}
 	return nil, nil

@@ -13,6 +13,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -25,7 +26,7 @@ func TestSendToALiveRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "01a1", run.ID)
 	require.EqualValues(t, 7, run.seq.Load())
-	require.JSONEq(t, `{"id":"m-1","by":"ana","text":"go on","mode":"queue"}`, wire(t, f.said[0]))
+	require.JSONEq(t, `{"id":"m-1","by":"ana","text":"go on","mode":"queue"}`, onWire(t, f.said[0]))
 }
 
 // atEnd is a session whose last run, of agent lead, has ended.
@@ -63,7 +64,7 @@ func TestSendUnderAKnownID(t *testing.T) {
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
 	said := agent.TextMessage(agent.RoleUser, "go on")
-	require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Session: "a", Version: 1, Receipts: []agent.MessageReceipt{{ID: "m-1", Run: "01a0", Digest: said.Digest()}}}))
+	require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Session: "a", Version: 1, Receipts: []remembered.Receipt{{ID: "m-1", Run: "01a0", Digest: remembered.MessageDigest(said)}}}))
 	c := New(atEnd(t), &Options{Store: dir})
 	run, err := c.Send(t.Context(), "a", "go on", &SendOptions{ID: "m-1"})
 	require.NoError(t, err)

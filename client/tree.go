@@ -13,6 +13,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -120,7 +121,7 @@ func nodeOf(info *workflowpb.WorkflowExecutionInfo, run string, now time.Time) a
 		n.Remaining = memo.Remaining
 	}
 	if l.Status == agent.StatusSuspended {
-		note := suspensionOf(info, memo).Summary(false) // a memo has no more than may be shown
+		note := wire.Summary(*suspensionOf(info, memo), false) // a memo has no more than may be shown
 		n.Suspension = &note
 	}
 	return n

@@ -55,7 +55,7 @@ func TestTree(t *testing.T) {
 
 // What an agent had left went back when it ended.
 func TestNothingIsLeftAtTheEnd(t *testing.T) {
-	left := agent.BudgetOf(agent.Amounts{2, 600, agent.Unlimited, 1, agent.Unlimited})
+	left := &agent.Budget{Turns: new(2), Tokens: new(int64(600)), Agents: new(1)}
 	for status, want := range map[enums.WorkflowExecutionStatus]*agent.Budget{running: left, completed: nil} {
 		info := execution(t, "a", "r", status, agent.Memo{V: 1, Run: "r", Status: agent.StatusRunning, Granted: left, Remaining: left}, nil)
 		n := nodeOf(info, "r", time.Now())

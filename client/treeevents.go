@@ -209,7 +209,7 @@ func treePlaces(session, cursor string) ([]treePlace, error) {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "after: it is no cursor of the tree of session %s; a cursor is that of one of its events, read with the tree", session).WithPath("after")
 	}
 	for _, p := range places {
-		if p.Seq < 0 || agent.CheckPath(p.Session) != nil || p.Session != session && !strings.HasPrefix(p.Session, session+"/") {
+		if p.Seq < 0 || checkPath(p.Session) != nil || p.Session != session && !strings.HasPrefix(p.Session, session+"/") {
 			return nil, agent.Errorf(agent.CodeInvalidInput, "after: the cursor names session %q, which is not below session %s", p.Session, session).WithPath("after")
 		}
 	}

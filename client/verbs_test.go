@@ -13,6 +13,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 var errCompleted = serviceerror.NewNotFound("workflow execution already completed")
@@ -70,7 +71,7 @@ func TestWhatIsSaid(t *testing.T) {
 		ack, err := say(t.Context())
 		require.NoError(t, err, want)
 		require.Equal(t, agent.EffectAccepted, ack.Effect)
-		require.JSONEq(t, want, wire(t, f.said[len(f.said)-1]))
+		require.JSONEq(t, want, onWire(t, f.said[len(f.said)-1]))
 	}
 	require.EqualValues(t, 7, r.seq.Load())
 }
@@ -223,7 +224,7 @@ func TestSayOrLeave(t *testing.T) {
 				}
 				require.Equal(t, f.said, left)
 				for i, command := range left {
-					require.Equal(t, f.ids[i], command.Header().ID+"-"+agent.CommandDigest(command))
+					require.Equal(t, f.ids[i], command.Header().ID+"-"+remembered.CommandDigest(command))
 				}
 				require.Equal(t, "m-1", left[4].Header().ID)
 			})

@@ -81,7 +81,7 @@ func TestApprovalsBelowAreCheapAbove(t *testing.T) {
 	}, patience, 50*time.Millisecond)
 	s.say(t, run, agent.ApproveCommand{Request: "clerk-1/q-64"}) // said above, which does not know it by its id
 	for n := 1; n < calls; n++ {
-		w := open[agent.RequestID(n)]
+		w := open[fmt.Sprintf("q-%d", n)]
 		q, err := s.Request(t.Context(), w.Session, w.ID)
 		require.NoError(t, err)
 		var shown struct{ Note string }

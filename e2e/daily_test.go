@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -52,7 +53,7 @@ func TestADailyLimit(t *testing.T) {
 	require.Contains(t, status.InFlight[0].Delay.Error.Message, "the daily limit of the task queue "+s.queue+" (150 tokens) is used up; it begins anew at midnight UTC")
 	second.Stop()
 	work(1000)
-	grant, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, agent.DailyClaim{Limits: agent.DailyLimits{Tokens: 1000}})
+	grant, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, wire.DailyClaim{Limits: agent.DailyLimits{Tokens: 1000}})
 	require.NoError(t, err)
 	require.Positive(t, grant.Granted.Tokens)
 	require.NoError(t, s.temporal.CancelWorkflow(t.Context(), run.Session, ""))
@@ -98,7 +99,7 @@ func TestAWorkerThatStopsGivesBackItsDailyPart(t *testing.T) {
 	out, err := run.Result(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, agent.StatusCompleted, out.Status)
-	grant, err := signals.ClaimDaily(t.Context(), v.temporal, t.Name(), agent.DailyClaim{Limits: limits})
+	grant, err := signals.ClaimDaily(t.Context(), v.temporal, t.Name(), wire.DailyClaim{Limits: limits})
 	require.NoError(t, err)
 	require.EqualValues(t, (10_000-100)/50, grant.Granted.Tokens)
 }
@@ -115,7 +116,7 @@ func TestADailyAccountGoesOnWhileWorkersClaim(t *testing.T) {
 	for w := range workers {
 		all.Go(func() {
 			for i := range claims {
-				g, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, agent.DailyClaim{ID: fmt.Sprintf("%d.%d", w, i), Limits: agent.DailyLimits{Tokens: limit}})
+				g, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, wire.DailyClaim{ID: fmt.Sprintf("%d.%d", w, i), Limits: agent.DailyLimits{Tokens: limit}})
 				mu.Lock()
 				if err != nil {
 					failed = append(failed, err)
@@ -142,7 +143,7 @@ func TestADailyAccountGoesOnWhileWorkersClaim(t *testing.T) {
 		}
 		return tried == 1
 	}, patience, 50*time.Millisecond, "a new build is tried on it, too")
-	g, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, agent.DailyClaim{Limits: agent.DailyLimits{Tokens: limit}})
+	g, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, wire.DailyClaim{Limits: agent.DailyLimits{Tokens: limit}})
 	require.NoError(t, err)
 	require.EqualValues(t, (limit-granted)/50, g.Granted.Tokens)
 }

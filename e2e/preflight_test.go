@@ -30,8 +30,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/fermata-agents/fermata/activities"
-	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 var planted = os.Getenv("` + plantedEnv + `")
@@ -44,9 +44,9 @@ func begin(ctx workflow.Context) {
 	workflow.GetLogger(ctx).Debug("planted")
 }
 
-func ask() durable.Activity[activities.ModelInput, agent.Reply] {
+func ask() durable.Activity[activities.ModelInput, wire.Reply] {
 	if planted == "another step" {
-		return durable.Activity[activities.ModelInput, agent.Reply]{Name: "fermata.think"}
+		return durable.Activity[activities.ModelInput, wire.Reply]{Name: "fermata.think"}
 	}
 	return activities.CallModel
 }

@@ -29,7 +29,7 @@ func newer(since string) []edit {
 		{"../signals/verbs.go", "var since = map[agent.Verb]int{}", "var since = map[agent.Verb]int{\"interupt\": " + since + "}"},
 		{"../signals/verbs.go", "	case agent.VerbCancel:\n", "	case agent.VerbCancel, \"interupt\":\n"},
 		{"../agent/verb.go", "type CancelCommand struct {\n", "type CancelCommand struct {\n" + gently},
-		{"../agent/tree.go", "type ParentOrder struct {\n", "type ParentOrder struct {\n" + gently},
+		{"../internal/wire/parent.go", "type ParentOrder struct {\n", "type ParentOrder struct {\n" + gently},
 		{"../agent/run.go", "type Start struct {\n", "type Start struct {\n" + gently},
 	}
 }

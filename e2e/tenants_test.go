@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
@@ -54,10 +55,10 @@ func TestATenantStaysOutOfAnother(t *testing.T) {
 	theirs, err := works(t.Name()+"-other", agent.DailyLimits{Tokens: 1})
 	require.NoError(t, err)
 	t.Cleanup(theirs.Stop)
-	grant, err := signals.ClaimDaily(t.Context(), other.temporal, t.Name()+"-other", agent.DailyClaim{Limits: agent.DailyLimits{Tokens: 1}})
+	grant, err := signals.ClaimDaily(t.Context(), other.temporal, t.Name()+"-other", wire.DailyClaim{Limits: agent.DailyLimits{Tokens: 1}})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, grant.Granted.Tokens)
-	grant, err = signals.ClaimDaily(t.Context(), acme.temporal, t.Name(), agent.DailyClaim{Limits: agent.DailyLimits{Tokens: 1}})
+	grant, err = signals.ClaimDaily(t.Context(), acme.temporal, t.Name(), wire.DailyClaim{Limits: agent.DailyLimits{Tokens: 1}})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, grant.Granted.Tokens, "each queue has a day of its own")
 

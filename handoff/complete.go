@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
 // How long what one agent says of itself may be. What is cut says so.
@@ -13,7 +14,7 @@ const (
 	maxSummary = 16 << 10 // bytes
 	maxText    = 2 << 10  // bytes of anything else
 	maxEntries = 100      // of one list
-	markRoom   = 128      // more than the mark of agent.Truncate takes, in bytes
+	markRoom   = 128      // more than the mark of excerpt.Of takes, in bytes
 )
 
 // How sure a summary is to be right that no model gave a number for (catalogue
@@ -174,7 +175,7 @@ func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	return agent.Truncate(text, most-markRoom, len(text))
+	return excerpt.Of(text, most-markRoom, len(text))
 }
 
 // refTo is where to look for the whole of what was cut: a session's transcript.

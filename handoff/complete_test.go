@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
 func TestWhatTheModelSaysIsAdded(t *testing.T) {
@@ -115,7 +116,7 @@ func TestSummariesByRule(t *testing.T) {
 		"the last words": {agent.Handoff{Summary: "So far.", Done: []agent.WorkItem{{What: "a"}}}, "So far.", 0.78},
 		"the last work":  {agent.Handoff{Summary: " ", Done: []agent.WorkItem{{What: "a"}, {What: "b"}}}, "The agent was stopped and did not sum up. The last thing that it did: b", 0.78},
 		"nothing":        {agent.Handoff{NotStarted: []agent.WorkItem{{What: "a"}}}, "The agent was stopped before it had said anything.", 0.45},
-		"long words":     {agent.Handoff{Summary: long}, agent.Truncate(long, maxSummary-markRoom, len(long)), 0.78},
+		"long words":     {agent.Handoff{Summary: long}, excerpt.Of(long, maxSummary-markRoom, len(long)), 0.78},
 	} {
 		h := Complete(c.h, "")
 		require.Equal(t, c.summary, h.Summary, name)

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
 const (
@@ -157,7 +158,7 @@ func head(text string, most int) string {
 	room := most - markRoom
 	for at, r := range text {
 		if room -= runeWidth(r, text[at:]); room < 0 {
-			return agent.Truncate(text, at, len(text))
+			return excerpt.Of(text, at, len(text))
 		}
 	}
 	return text

@@ -8,6 +8,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
+	"github.com/fermata-agents/fermata/internal/schemacost"
 )
 
 // OutputOf is the schema for an agent's output that a Go type has, as a tool's
@@ -58,14 +60,14 @@ func Fits(schema, value json.RawMessage) string {
 
 func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 	var s jsonschema.Schema
-	if agent.JSONDepth(schema) > agent.MaxWrittenDepth {
-		return nil, agent.Errorf(agent.CodeInvalidInput, "output is nested more than %d levels deep", agent.MaxWrittenDepth).WithPath("output")
+	if rawjson.Depth(schema) > rawjson.MaxWrittenDepth {
+		return nil, agent.Errorf(agent.CodeInvalidInput, "output is nested more than %d levels deep", rawjson.MaxWrittenDepth).WithPath("output")
 	}
 	if err := json.Unmarshal(schema, &s); err != nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "output is not a JSON Schema: %w", err).WithPath("output")
 	}
 	read, err := json.Marshal(s)
-	if why := agent.SchemaCycle(read); why != "" {
+	if why := schemacost.Cycle(read); why != "" {
 		err = errors.New(why)
 	}
 	var resolved *jsonschema.Resolved

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
 // ServerTool is a tool that a provider carries out itself, within a call of its model. No
@@ -38,5 +39,5 @@ const maxStep = 300
 // ServerToolPart makes the part for a step of a provider's own tool: what names it for people, raw is
 // what the provider wrote. It is for adapters.
 func ServerToolPart(what string, raw json.RawMessage) agent.Part {
-	return agent.Part{Type: agent.PartServerTool, Text: agent.Truncate(strings.TrimSpace(what), maxStep, len(what)), Raw: raw}
+	return agent.Part{Type: agent.PartServerTool, Text: excerpt.Of(strings.TrimSpace(what), maxStep, len(what)), Raw: raw}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/match"
+	"github.com/fermata-agents/fermata/internal/schemacost"
 )
 
 // maxConditions bounds what a run waits for at once: listings find it by all of it.
@@ -142,7 +143,7 @@ func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	if err != nil {
 		return nil, err
 	}
-	if why := agent.SchemaCycle(read); why != "" {
+	if why := schemacost.Cycle(read); why != "" {
 		return nil, errors.New(why)
 	}
 	return schema.Resolve(nil)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // The account of a task queue's daily limits is a workflow of this type, to which workers
@@ -24,8 +25,8 @@ func DailyID(taskQueue string) string { return "fermata/daily/" + taskQueue }
 
 // DecodeDailyClaim reads a claim strictly. Its errors are [agent.CodeInvalidInput] and
 // [agent.CodeTooLarge], with the path of the field.
-func DecodeDailyClaim(data []byte) (agent.DailyClaim, *agent.Error) {
-	var c agent.DailyClaim
+func DecodeDailyClaim(data []byte) (wire.DailyClaim, *agent.Error) {
+	var c wire.DailyClaim
 	err := durable.Decode(data, &c, agent.MaxPayload)
 	if err == nil {
 		err = c.Limits.Check()
@@ -38,7 +39,7 @@ func DecodeDailyClaim(data []byte) (agent.DailyClaim, *agent.Error) {
 
 // ClaimDaily claims of a task queue's daily limits, and begins its account where there is
 // none. The server needs a worker on the task queue.
-func ClaimDaily(ctx context.Context, c client.Client, taskQueue string, claim agent.DailyClaim) (grant agent.DailyGrant, err error) {
+func ClaimDaily(ctx context.Context, c client.Client, taskQueue string, claim wire.DailyClaim) (grant wire.DailyGrant, err error) {
 	o := client.StartWorkflowOptions{
 		ID: DailyID(taskQueue), TaskQueue: taskQueue, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 	}

@@ -34,12 +34,12 @@ type EventList struct {
 // number of the log's last event. A cursor that is none, or beyond the end, is
 // [agent.CodeInvalidInput].
 func EventsOf(session, run string, seq int64, tail []agent.Event, p EventPage) (EventList, error) {
-	after, err := agent.CursorSeq(p.After)
+	after, err := CursorSeq(p.After)
 	if err != nil {
 		return EventList{}, err
 	}
 	if after > seq {
-		return EventList{}, agent.CursorBeyondEnd(after, seq)
+		return EventList{}, CursorBeyondEnd(after, seq)
 	}
 	if p.Limit < 0 || p.Limit > maxPage {
 		return EventList{}, agent.Errorf(agent.CodeInvalidInput, "limit must be between 1 and %d, not %d", maxPage, p.Limit).WithPath("limit")

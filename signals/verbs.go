@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // Verbs lists what may be said to a live run.
@@ -26,9 +27,9 @@ var Verbs = []agent.Verb{
 
 // Names of what runs say to each other. A dot is in them, so that nobody types them.
 const (
-	ChildReport = "fermata.child" // a child to its parent: [agent.ChildReport]
-	ParentOrder = "fermata.order" // a parent to its child: [agent.ParentOrder]
-	GrantOrder  = "fermata.grant" // a parent to its child: [agent.GrantOrder]
+	ChildReport = "fermata.child" // a child to its parent: [wire.ChildReport]
+	ParentOrder = "fermata.order" // a parent to its child: [wire.ParentOrder]
+	GrantOrder  = "fermata.grant" // a parent to its child: [wire.GrantOrder]
 )
 
 // ProcessType is the type of the workflow by which others speak to one worker process. It is
@@ -144,7 +145,7 @@ func Update(ctx context.Context, c client.Client, session string, command agent.
 	}
 	// The server answers a second update of one update id with the first one's outcome,
 	// whatever its verb and payload are. The run has to see those that differ.
-	err = say(id + "-" + agent.CommandDigest(command))
+	err = say(id + "-" + remembered.CommandDigest(command))
 	if errors.As(err, new(*temporal.ApplicationError)) && !durable.Rejected(err) {
 		// The server keeps an update's first outcome under its id, and this may be an
 		// older refusal. What it has taken the run knows by the id in the payload. A

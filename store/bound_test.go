@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // plantChunk puts a chunk with any envelope and content, and returns its name.
@@ -122,10 +123,10 @@ func TestAnInboxIsBounded(t *testing.T) {
 	l := NewLog(d)
 	blob, err := l.PutBlob(t.Context(), "s", []byte("["+strings.Repeat(" ", maxPlain/3)+"]"))
 	require.NoError(t, err)
-	kept := []agent.BacklogBlob{{Blob: blob}, {Blob: blob}}
+	kept := []remembered.BacklogBlob{{Blob: blob}, {Blob: blob}}
 	_, err = l.Backlog(t.Context(), Head{Session: "s", BacklogBlobs: kept})
 	require.NoError(t, err)
-	for name, kept := range map[string][]agent.BacklogBlob{"in bytes": append(kept, kept...), "in blobs": make([]agent.BacklogBlob, maxBlobs+1)} {
+	for name, kept := range map[string][]remembered.BacklogBlob{"in bytes": append(kept, kept...), "in blobs": make([]remembered.BacklogBlob, maxBlobs+1)} {
 		_, err = l.Backlog(t.Context(), Head{Session: "s", BacklogBlobs: kept})
 		require.ErrorIs(t, err, agent.CodeChunkDamaged, name)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/keyring"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite/conformance"
@@ -64,7 +65,7 @@ func put(t *testing.T, s store.Store, name string, version int64, digest string)
 	t.Helper()
 	require.NoError(t, s.PutHead(t.Context(), store.Head{
 		V: 1, Version: version, Session: name, Digest: digest, Seq: 2, Updated: time.Unix(0, 0).UTC(),
-		Receipts: []agent.MessageReceipt{{ID: secret}},
+		Receipts: []remembered.Receipt{{ID: secret}},
 	}))
 }
 

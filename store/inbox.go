@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // maxBlobs is in how many blobs the events of one inbox stand: whoever reads it reads
@@ -17,7 +18,7 @@ const maxBlobs = 16
 // all that are kept then. Only a head of the session may name them. So an event is
 // written when it has come, and not with every head until it is dealt with. Errors are
 // those of [Log.Backlog].
-func (l *Log) PutBacklog(ctx context.Context, session string, kept []agent.BacklogBlob, events []agent.EmitCommand) ([]agent.BacklogBlob, error) {
+func (l *Log) PutBacklog(ctx context.Context, session string, kept []remembered.BacklogBlob, events []agent.EmitCommand) ([]remembered.BacklogBlob, error) {
 	if len(events) == 0 {
 		return kept, nil
 	}
@@ -36,30 +37,30 @@ func (l *Log) PutBacklog(ctx context.Context, session string, kept []agent.Backl
 	if err != nil {
 		return nil, err
 	}
-	last := agent.BacklogBlob{Blob: name}
+	last := remembered.BacklogBlob{Blob: name}
 	for _, e := range events {
-		last.Keys = append(last.Keys, e.EventKey())
+		last.Keys = append(last.Keys, remembered.EventKey(e))
 	}
 	return append(kept[:len(kept):len(kept)], last), nil
 }
 
 // Backlog is what a session's runs have left to the next one. Errors are
 // [agent.CodeChunkMissing], [agent.CodeChunkDamaged] and those of the store.
-func (l *Log) Backlog(ctx context.Context, h Head) (agent.Backlog, error) {
+func (l *Log) Backlog(ctx context.Context, h Head) (remembered.Backlog, error) {
 	events, err := l.keptEvents(ctx, h.BacklogBlobs)
 	if err != nil || len(events) == 0 {
 		return h.Backlog, err
 	}
-	return agent.Backlog{Unfinished: h.Backlog.Unfinished, Events: append(events, h.Backlog.Events...)}, nil
+	return remembered.Backlog{Unfinished: h.Backlog.Unfinished, Events: append(events, h.Backlog.Events...)}, nil
 }
 
 // keptEvents reads events out of their blobs.
-func (l *Log) keptEvents(ctx context.Context, kept []agent.BacklogBlob) ([]agent.EmitCommand, error) {
+func (l *Log) keptEvents(ctx context.Context, kept []remembered.BacklogBlob) ([]agent.EmitCommand, error) {
 	if len(kept) > maxBlobs {
 		return nil, agent.Errorf(agent.CodeChunkDamaged, "an inbox stands in %d blobs; at most %d are read", len(kept), maxBlobs)
 	}
 	var size atomic.Int64
-	parts, err := each(ctx, kept, func(ctx context.Context, k agent.BacklogBlob) ([]agent.EmitCommand, error) {
+	parts, err := each(ctx, kept, func(ctx context.Context, k remembered.BacklogBlob) ([]agent.EmitCommand, error) {
 		plain, err := l.Blob(ctx, k.Blob)
 		if err != nil {
 			return nil, err
@@ -73,14 +74,14 @@ func (l *Log) keptEvents(ctx context.Context, kept []agent.BacklogBlob) ([]agent
 }
 
 // eventsOf reads the events that are kept in one blob.
-func eventsOf(k agent.BacklogBlob, plain []byte) (events []agent.EmitCommand, err error) {
+func eventsOf(k remembered.BacklogBlob, plain []byte) (events []agent.EmitCommand, err error) {
 	var all []agent.EmitCommand
 	if err := json.Unmarshal(plain, &all); err != nil {
 		return nil, agent.Errorf(agent.CodeIncompatible, "the events of blob %s can't be read by this version: %w", k.Blob, err)
 	}
 	byKey := map[string]agent.EmitCommand{}
 	for _, e := range all {
-		byKey[e.EventKey()] = e
+		byKey[remembered.EventKey(e)] = e
 	}
 	for _, key := range k.Keys {
 		e, ok := byKey[key]

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // plant writes a file into a store's folder, as somebody does who has no use for Fermata.
@@ -110,8 +111,8 @@ func TestAHeadWithNamesOfAnotherIsDamaged(t *testing.T) {
 		"a recent chunk that is repeated": func(h *Head) { h.Recent = append(h.Recent, h.Recent[0]) },
 		"a base that is a path":           func(h *Head) { h.Knows = &Known{Chunk: path} },
 		"a blob that is a path":           func(h *Head) { h.Blobs = []string{path} },
-		"an inbox that is a path":         func(h *Head) { h.BacklogBlobs = []agent.BacklogBlob{{Blob: path}} },
-		"an inbox of too many blobs":      func(h *Head) { h.BacklogBlobs = make([]agent.BacklogBlob, maxBlobs+1) },
+		"an inbox that is a path":         func(h *Head) { h.BacklogBlobs = []remembered.BacklogBlob{{Blob: path}} },
+		"an inbox of too many blobs":      func(h *Head) { h.BacklogBlobs = make([]remembered.BacklogBlob, maxBlobs+1) },
 		"an import that is a path":        func(h *Head) { h.Import = path },
 		"a chain that can't be":           func(h *Head) { h.Fence.Chain = math.MaxInt64 },
 	} {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // Store keeps chunks and heads. Its methods may be called from many goroutines
@@ -105,18 +106,18 @@ type Head struct {
 	Agent     string       `json:"agent"`
 	Status    agent.Status `json:"status"`
 	// Receipts are the last messages that came with an id.
-	Receipts []agent.MessageReceipt `json:"receipts,omitempty"`
+	Receipts []remembered.Receipt `json:"receipts,omitempty"`
 	// Backlog is what the run has taken and not dealt with up to Seq: Kept, whose events
 	// stand in blobs, and behind them those of Inbox. [Log.Backlog] puts them together.
-	Backlog      agent.Backlog       `json:"backlog,omitzero"`
-	BacklogBlobs []agent.BacklogBlob `json:"backlog_blobs,omitempty"`
+	Backlog      remembered.Backlog       `json:"backlog,omitzero"`
+	BacklogBlobs []remembered.BacklogBlob `json:"backlog_blobs,omitempty"`
 	// StateVersion is the version of the session's state.
 	StateVersion int `json:"state_version,omitempty"`
 	// Imported is the id of the export that the session came with; empty for one that
 	// began here. It stays over the session's life, so that no export is used twice.
 	Imported string `json:"imported,omitempty"`
 	// Counters are the session's: they are never used again.
-	Counters agent.Counters `json:"counters,omitzero"`
+	Counters remembered.Counters `json:"counters,omitzero"`
 	// Recovered means that the run was ended from outside, and a later one stored its end.
 	Recovered bool `json:"recovered,omitempty"`
 	// Claims are the runs that have begun since, the latest last, and may have stored

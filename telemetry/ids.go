@@ -9,7 +9,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/w3ctrace"
 )
 
 // IDs makes the ids of spans. Those of stints and turns are known to every worker
@@ -59,7 +59,7 @@ func random() uint64 { return rand.Uint64N(1<<64-1) + 1 }
 
 // parse reads a traceparent, which the runtime has checked.
 func parse(traceparent string) (sc trace.SpanContext, unsettled bool) {
-	if !agent.CheckTraceparent(traceparent) {
+	if !w3ctrace.Valid(traceparent) {
 		return sc, false
 	}
 	id, _ := trace.TraceIDFromHex(traceparent[3:35])
@@ -67,5 +67,5 @@ func parse(traceparent string) (sc trace.SpanContext, unsettled bool) {
 	flags, _ := strconv.ParseUint(traceparent[53:], 16, 8)
 	return trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: id, SpanID: span, TraceFlags: trace.TraceFlags(flags) & trace.FlagsSampled, Remote: true,
-	}), flags&agent.FlagUndecided != 0
+	}), flags&w3ctrace.FlagUndecided != 0
 }

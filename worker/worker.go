@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -76,7 +77,7 @@ func (o *Options) daily(c client.Client) *activities.DailyBudget {
 		return nil
 	}
 	queue := o.taskQueue()
-	return &activities.DailyBudget{Limits: o.DailyLimits, Queue: queue, Logger: o.slogger(), Claim: func(ctx context.Context, claim agent.DailyClaim) (agent.DailyGrant, error) {
+	return &activities.DailyBudget{Limits: o.DailyLimits, Queue: queue, Logger: o.slogger(), Claim: func(ctx context.Context, claim wire.DailyClaim) (wire.DailyGrant, error) {
 		return signals.ClaimDaily(ctx, c, queue, claim)
 	}}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -26,7 +27,7 @@ func between(t *testing.T, name string, told any) loop.Input {
 // again.
 func TestWhatRunsTellEachOtherIsHeard(t *testing.T) {
 	for _, words := range []string{"\n", "", "null", "Where?"} {
-		told := agent.ChildReport{Run: "p", Session: "s/b-1", From: "c", Seq: 9, Status: agent.StatusSuspended, Suspension: &agent.SuspensionSummary{
+		told := wire.ChildReport{Run: "p", Session: "s/b-1", From: "c", Seq: 9, Status: agent.StatusSuspended, Suspension: &agent.SuspensionSummary{
 			ID: "s-1", Kind: agent.SuspensionInputRequired, Reason: words, Since: noon, Open: 1, Requests: []agent.RequestSummary{{ID: "q-1", Type: agent.RequestQuestion, Text: words}},
 		}}
 		heard := between(t, signals.ChildReport, told).(loop.ChildReported).Report

@@ -6,9 +6,9 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -24,7 +24,7 @@ func daily(ctx workflow.Context, raw, by converter.RawValue) error {
 		}
 	}
 	day := account.Day // of this execution's first claim
-	err := workflow.SetUpdateHandlerWithOptions(ctx, signals.DailyClaim, func(ctx workflow.Context, raw converter.RawValue) (grant agent.DailyGrant, err error) {
+	err := workflow.SetUpdateHandlerWithOptions(ctx, signals.DailyClaim, func(ctx workflow.Context, raw converter.RawValue) (grant wire.DailyGrant, err error) {
 		c, err := claimIn(raw)
 		if err == nil {
 			account, grant = account.Claim(workflow.Now(ctx), c)
@@ -49,10 +49,10 @@ func daily(ctx workflow.Context, raw, by converter.RawValue) error {
 	return workflow.NewContinueAsNewError(ctx, signals.DailyType, account, handed{From: info.WorkflowExecution.RunID})
 }
 
-func claimIn(raw converter.RawValue) (agent.DailyClaim, error) {
+func claimIn(raw converter.RawValue) (wire.DailyClaim, error) {
 	data, bad := durable.Bytes(raw)
 	if bad != nil {
-		return agent.DailyClaim{}, durable.Failure(bad, nil)
+		return wire.DailyClaim{}, durable.Failure(bad, nil)
 	}
 	c, bad := signals.DecodeDailyClaim(data)
 	if bad != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/workflows"
 )
@@ -20,15 +21,15 @@ import (
 func TestADailyAccountOutlivesACancellation(t *testing.T) {
 	env := new(sdk.WorkflowTestSuite).NewTestWorkflowEnvironment()
 	(&workflows.Shell{}).Register(env)
-	var grants []agent.DailyGrant
+	var grants []wire.DailyGrant
 	claim := func() {
 		env.UpdateWorkflow(signals.DailyClaim, "", &sdk.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { require.NoError(t, err) },
 			OnComplete: func(out any, err error) {
 				require.NoError(t, err)
-				grants = append(grants, out.(agent.DailyGrant))
+				grants = append(grants, out.(wire.DailyGrant))
 			},
-		}, agent.DailyClaim{Limits: agent.DailyLimits{Tokens: 100}})
+		}, wire.DailyClaim{Limits: agent.DailyLimits{Tokens: 100}})
 	}
 	env.RegisterDelayedCallback(claim, time.Second)
 	env.RegisterDelayedCallback(env.CancelWorkflow, 2*time.Second)
@@ -44,15 +45,15 @@ func TestADailyAccountBeginsAnewEachDay(t *testing.T) {
 	env := new(sdk.WorkflowTestSuite).NewTestWorkflowEnvironment()
 	(&workflows.Shell{}).Register(env)
 	env.SetStartTime(time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC))
-	var grants []agent.DailyGrant
+	var grants []wire.DailyGrant
 	claim := func() {
 		env.UpdateWorkflow(signals.DailyClaim, "", &sdk.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { require.NoError(t, err) },
 			OnComplete: func(out any, err error) {
 				require.NoError(t, err)
-				grants = append(grants, out.(agent.DailyGrant))
+				grants = append(grants, out.(wire.DailyGrant))
 			},
-		}, agent.DailyClaim{Limits: agent.DailyLimits{Tokens: 100}})
+		}, wire.DailyClaim{Limits: agent.DailyLimits{Tokens: 100}})
 	}
 	for _, after := range []time.Duration{time.Second, time.Minute, 2 * time.Hour} {
 		env.RegisterDelayedCallback(claim, after)

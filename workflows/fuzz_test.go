@@ -13,13 +13,14 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/signals"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // stand is a run to which that has happened.
-func stand(t require.TestingT, spec agent.Definition, birth *agent.ChildStart, inputs ...loop.Input) loop.State {
+func stand(t require.TestingT, spec agent.Definition, birth *wire.ChildStart, inputs ...loop.Input) loop.State {
 	spec.Name, spec.Model = "a", "m"
 	session := "s"
 	if birth != nil {
@@ -46,11 +47,11 @@ func stand(t require.TestingT, spec agent.Definition, birth *agent.ChildStart, i
 
 // calls is a reply that asks for tools.
 func calls(all ...agent.ToolCall) loop.ModelReplied {
-	in := loop.ModelReplied{Reply: agent.Reply{Finish: agent.FinishToolCalls}}
+	in := loop.ModelReplied{Reply: wire.Reply{Finish: agent.FinishToolCalls}}
 	for _, c := range all {
 		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartToolCall, Call: &c})
 		if c.Tool == agent.AwaitResumptionTool {
-			in.Reply.ParkRequests = append(in.Reply.ParkRequests, agent.ParkRequest{Reason: "why", Conditions: agent.Conditions{Event: &agent.EventCondition{Topic: "t"}}})
+			in.Reply.ParkRequests = append(in.Reply.ParkRequests, wire.ParkRequest{Reason: "why", Conditions: agent.Conditions{Event: &agent.EventCondition{Topic: "t"}}})
 		}
 	}
 	return in
@@ -67,8 +68,8 @@ func runs(t require.TestingT) []loop.State {
 	asks.Rules = []agent.Rule{{Do: agent.RulingAsk}}
 	asking := calls(add, add)
 	asking.Reply.RuleMatches = [][]int{{0}, {0}}
-	birth := &agent.ChildStart{
-		Parent: agent.Parent{Session: "p", Run: "p"}, Depth: 1, KnownHolds: []agent.HoldRef{{Session: "p", N: 1}},
+	birth := &wire.ChildStart{
+		Parent: wire.Parent{Session: "p", Run: "p"}, Depth: 1, KnownHolds: []agent.HoldRef{{Session: "p", N: 1}},
 		Holds: []agent.Hold{{ID: "h-1", From: agent.HoldInherited, Session: "p", Verb: agent.VerbPause}},
 	}
 	return []loop.State{

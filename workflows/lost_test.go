@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -29,9 +30,9 @@ func TestAStepThatEndsItsWorkers(t *testing.T) {
 	b.fresh()
 	var begun []time.Time
 	looked := false
-	b.OnActivity(activities.CallModel.Name, mock.Anything, mock.Anything).Return(func(context.Context, activities.ModelInput) (agent.Reply, error) {
+	b.OnActivity(activities.CallModel.Name, mock.Anything, mock.Anything).Return(func(context.Context, activities.ModelInput) (wire.Reply, error) {
 		begun = append(begun, b.Now())
-		return agent.Reply{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil)
+		return wire.Reply{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil)
 	})
 	b.after(time.Hour, func() {
 		looked = true

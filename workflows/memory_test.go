@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -29,7 +30,7 @@ type results struct {
 func (r *results) FromPayloads(payloads *commonpb.Payloads, values ...any) error {
 	for _, v := range values {
 		switch v.(type) {
-		case *agent.Reply, *activities.ToolOutput:
+		case *wire.Reply, *activities.ToolOutput:
 			r.mu.Lock()
 			r.seen = append(r.seen, weak.Make(payloads))
 			r.mu.Unlock()

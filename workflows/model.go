@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
@@ -20,7 +21,7 @@ func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 		r.stepLive(loop.ModelDelayed{AskSeq: e.Seq, Until: until, Err: err})
 	}, options: workflow.ActivityOptions{
 		StartToCloseTimeout: timeout + timeoutMargin, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, RetryPolicy: &retryForever, Summary: r.state.Spec.Model,
-	}, input: func(reply agent.Reply, err *agent.Error) loop.Input {
+	}, input: func(reply wire.Reply, err *agent.Error) loop.Input {
 		if err != nil {
 			return loop.ModelFailed{AskSeq: e.Seq, Err: err}
 		}
@@ -46,25 +47,25 @@ type modelCall struct {
 	ctx     workflow.Context
 	in      activities.ModelInput
 	options workflow.ActivityOptions
-	input   func(agent.Reply, *agent.Error) loop.Input
+	input   func(wire.Reply, *agent.Error) loop.Input
 	delayed func(until time.Time, err *agent.Error)
 	lost    int // workers in a row
 }
 
-func (a modelCall) step(queue string) activityCall[activities.ModelInput, agent.Reply] {
+func (a modelCall) step(queue string) activityCall[activities.ModelInput, wire.Reply] {
 	options := a.options
 	options.TaskQueue = queue
-	return activityCall[activities.ModelInput, agent.Reply]{activity: activities.CallModel, in: a.in, options: options, lane: activities.ModelLane, mayKill: true, lost: a.lost, setAttempts: setModelAttempts, onDelay: a.delayed, takeOver: (*activities.ModelInput).TakeOver, addCharges: activities.ModelInput.AddCharges}
+	return activityCall[activities.ModelInput, wire.Reply]{activity: activities.CallModel, in: a.in, options: options, lane: activities.ModelLane, mayKill: true, lost: a.lost, setAttempts: setModelAttempts, onDelay: a.delayed, takeOver: (*activities.ModelInput).TakeOver, addCharges: activities.ModelInput.AddCharges}
 }
 
-func setModelAttempts(s *activityCall[activities.ModelInput, agent.Reply], n int) { s.in.Tried += n }
+func setModelAttempts(s *activityCall[activities.ModelInput, wire.Reply], n int) { s.in.Tried += n }
 
 // callOnRatedQueue makes the call where the provider's rate allows it. The server counts what it
 // hands out of the provider's task queue, to any process. One that would have to fetch a
 // long log does not make the call, but says that it may be made: then it is made here.
 func (a modelCall) callOnRatedQueue() {
-	start(a.ctx, a.r, a.step(a.r.state.Spec.ModelQueue), func(reply agent.Reply, err *agent.Error) loop.Input {
-		if err != nil || reply.Finish != agent.FinishElsewhere {
+	start(a.ctx, a.r, a.step(a.r.state.Spec.ModelQueue), func(reply wire.Reply, err *agent.Error) loop.Input {
+		if err != nil || reply.Finish != wire.FinishElsewhere {
 			return a.input(reply, err)
 		}
 		a.in.Carryover = nil
@@ -82,7 +83,7 @@ func (a modelCall) callHere() {
 	in, options := a.in, a.options
 	in.Fetch, in.Lane = 0, activities.RatedLane(a.r.state.Spec.Model)
 	options.RetryPolicy = &temporal.RetryPolicy{MaximumAttempts: 1}
-	await(a.r.ctx, a.r, activities.CallModel.Start(a.ctx, options, in), func(reply agent.Reply, err *agent.Error) loop.Input {
+	await(a.r.ctx, a.r, activities.CallModel.Start(a.ctx, options, in), func(reply wire.Reply, err *agent.Error) loop.Input {
 		switch {
 		case err == nil:
 		case errors.As(err, new(durable.NoSlot)): // this process makes as many calls as it may

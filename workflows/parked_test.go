@@ -8,12 +8,13 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // An agent in the background that is parked for a year looks at its parent ever more
 // seldom, and once a day at last.
 func TestAParkedAgentLooksOnceADay(t *testing.T) {
-	birth := &agent.ChildStart{Parent: agent.Parent{Session: "p", Run: "p"}, Depth: 1, Background: true}
+	birth := &wire.ChildStart{Parent: wire.Parent{Session: "p", Run: "p"}, Depth: 1, Background: true}
 	wait := agent.ToolCall{Tool: agent.AwaitResumptionTool, Arguments: []byte(`{}`)}
 	state := stand(t, agent.Definition{Tools: []string{agent.AwaitResumptionTool}}, birth, calls(wait), loop.Sealed{Head: "h"})
 	at, looks := noon, 0

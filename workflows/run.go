@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/internal/match"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -81,9 +82,9 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 		}
 	} else {
 		in, err := r.readStart(start)
-		birth := (*agent.ChildStart)(nil)
+		birth := (*wire.ChildStart)(nil)
 		if info.ParentWorkflowExecution != nil && err == nil {
-			birth, err = decoded[agent.ChildStart](more)
+			birth, err = decoded[wire.ChildStart](more)
 		}
 		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && birth == nil {
 			err = durable.Within("start refused", bad)

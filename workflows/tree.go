@@ -12,6 +12,8 @@ import (
 	"github.com/fermata-agents/fermata/handoff"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/w3ctrace"
+	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -27,11 +29,11 @@ func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 	now := workflow.Now(ctx).UTC()
 	start := agent.Start{
 		V: agent.Version, Agent: e.Agent, Input: agent.Input{Text: handoff.Task(e.Task, e.Context)}, By: "agent:" + r.state.Session, Limits: e.Limits,
-		Meta: agent.TraceMeta(r.state.TraceSegment.Traceparent(r.state.Run)),
+		Meta: w3ctrace.Meta(r.state.TraceSegment.Traceparent(r.state.Run)),
 	}
 	memo := agent.Memo{V: agent.Version, Status: agent.StatusPending, Since: now}
 	if e.ChildStart.Grant != nil {
-		memo.Granted, memo.Remaining = agent.BudgetOf(*e.ChildStart.Grant), agent.BudgetOf(*e.ChildStart.Grant)
+		memo.Granted, memo.Remaining = wire.BudgetOf(*e.ChildStart.Grant), wire.BudgetOf(*e.ChildStart.Grant)
 	}
 	if memo.Task = start.Input.Task(); r.state.Spec.Redact {
 		memo.Task = ""
@@ -128,7 +130,7 @@ func (r *run) checkParent(ctx workflow.Context, e loop.CheckParent) {
 }
 
 // closedStatus asks the server whether another run is at its end, and at which.
-func (r *run) closedStatus(ctx workflow.Context, other agent.Parent) durable.Future[agent.Status] {
+func (r *run) closedStatus(ctx workflow.Context, other wire.Parent) durable.Future[agent.Status] {
 	return activities.CheckParent.StartLocal(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: 5 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	}, other)
@@ -178,15 +180,15 @@ func makeHandoff(e loop.MakeHandoff) agent.Handoff {
 func readTreeSignal(revision int, s signal) (loop.Input, *agent.Error) {
 	switch s.name {
 	case signals.ChildReport:
-		var r agent.ChildReport
+		var r wire.ChildReport
 		err := durable.DecodeOwnAt(revision, s.data, &r, maxReport)
 		return loop.ChildReported{Report: r}, durable.Within(s.name, err)
 	case signals.GrantOrder:
-		var o agent.GrantOrder
+		var o wire.GrantOrder
 		err := durable.DecodeOwnAt(revision, s.data, &o, maxReport)
 		return loop.ParentGranted{Order: o}, durable.Within(s.name, err)
 	default:
-		var o agent.ParentOrder
+		var o wire.ParentOrder
 		err := durable.DecodeOwnAt(revision, s.data, &o, maxReport)
 		return loop.ParentOrdered{Order: o}, durable.Within(s.name, err)
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+	"github.com/fermata-agents/fermata/signals"
 )
 
 func (c *cli) eventsCommand() *cobra.Command {
@@ -41,7 +41,7 @@ what is live: pieces of replies and progress of tools. These have no cursor.`,
 }
 
 func (c *cli) events(ctx context.Context, session string, o fermata.EventsOptions) error {
-	if _, err := agent.CursorSeq(o.After); err != nil {
+	if _, err := signals.CursorSeq(o.After); err != nil {
 		return err
 	}
 	s, err := c.Look(ctx)

@@ -30,7 +30,7 @@ func TestLimitsAreShown(t *testing.T) {
 	var out strings.Builder
 	c := newCLI(nil, &out, io.Discard)
 	c.showText(&shown{RunStatus: agent.RunStatus{
-		Status: agent.StatusRunning, Tree: agent.Tally{Agents: 4, Turns: 4}, Remaining: agent.BudgetOf(agent.Amounts{2, agent.Unlimited, agent.Unlimited, 0, agent.Unlimited}),
+		Status: agent.StatusRunning, Tree: agent.Tally{Agents: 4, Turns: 4}, Remaining: &agent.Budget{Turns: new(2), Agents: new(0)},
 		Limits: agent.LimitsUsed{Turns: &agent.Used[int]{Used: 1, Max: 3}, Agents: &agent.Used[int]{Used: 3, Max: 3}},
 	}})
 	require.Regexp(t, `(?m)^tree +3 agents below, 4 turns, 0 tokens, 0 USD used; 2 turns left$`, out.String())
@@ -40,7 +40,7 @@ func TestLimitsAreShown(t *testing.T) {
 
 // A tree counts the agents below each run as limits.agents does.
 func TestAgentsOfATree(t *testing.T) {
-	left := agent.BudgetOf(agent.Amounts{1, 1, 1, 2, 1})
+	left := &agent.Budget{Agents: new(2)}
 	require.Equal(t, "0", agentsText(agent.Node{}))
 	require.Equal(t, "1 of 3", agentsText(agent.Node{Used: agent.Tally{Agents: 2}, Remaining: left}))
 	require.Equal(t, "1", agentsText(agent.Node{Used: agent.Tally{Agents: 2}}), "of one that has ended")

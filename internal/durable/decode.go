@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
 // Decode reads one JSON object into a struct and refuses, with the path of the
@@ -41,7 +42,7 @@ func DecodeAt(revision int, data []byte, into any, most int) error {
 // model in it: what is in it may be blank, null, zero, and as deep as models write, each in a
 // tree of runs. Nobody would say it again if it was refused for that.
 func DecodeOwnAt(revision int, data []byte, into any, most int) error {
-	return checker{revision: revision, depth: 2 * agent.MaxWrittenDepth, own: true}.decode(data, into, most)
+	return checker{revision: revision, depth: 2 * rawjson.MaxWrittenDepth, own: true}.decode(data, into, most)
 }
 
 func (c checker) decode(data []byte, into any, most int) error {
@@ -60,7 +61,7 @@ func (c checker) decode(data []byte, into any, most int) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return agent.Errorf(agent.CodeInvalidInput, "the payload has something behind its JSON object")
 	}
-	if path := agent.DuplicateKey(data); path != "" {
+	if path := rawjson.DuplicateKey(data); path != "" {
 		return refuse(path, "is there twice")
 	}
 	if err := c.check(tree, reflect.TypeOf(into).Elem(), "", 0); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -68,7 +69,7 @@ func Live(raw json.RawMessage, pack func(prev, session, run string, events []age
 }
 
 // Rest makes the content of a session at an end from its head and its whole inbox.
-func Rest(h store.Head, inbox agent.Backlog) Content {
+func Rest(h store.Head, inbox remembered.Backlog) Content {
 	h.Backlog = inbox
 	h.Version, h.Fence, h.Imported, h.Import, h.BacklogBlobs, h.Blobs = 0, agent.Fence{}, "", "", nil, nil
 	return Content{Head: h}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -84,7 +85,7 @@ func file(t require.TestingT, c Content, chunks []store.Packed) []byte {
 }
 
 func sample(key string) Content {
-	h := store.Head{V: 1, Session: "s", Run: "r", Agent: "a", Status: agent.StatusSuspended, Seq: 3, Counters: agent.Counters{Request: 7}, Updated: now}
+	h := store.Head{V: 1, Session: "s", Run: "r", Agent: "a", Status: agent.StatusSuspended, Seq: 3, Counters: remembered.Counters{Request: 7}, Updated: now}
 	c := Content{Head: h, State: json.RawMessage(`{"v":1,"text":"é"}`)}
 	return c.Stamp(key, now, time.Hour)
 }
@@ -95,13 +96,13 @@ func TestALiveExportHasWhatWaits(t *testing.T) {
 	raw, err := json.Marshal(loop.State{
 		V: 1, Session: "s", Run: "r", Phase: loop.RunActive, Suspensions: loop.Suspensions{Open: &loop.OpenSuspension{AtRest: true, Stored: true}}, Park: &loop.Park{Idle: true},
 		Spec:     &agent.Spec{Definition: agent.Definition{Name: "a", Daemon: &agent.Daemon{}}},
-		Messages: loop.Messages{Receipts: []agent.MessageReceipt{{ID: "e-1", Run: "r"}}, Events: waits}, Daemon: loop.Daemon{HasWork: true},
+		Messages: loop.Messages{Receipts: []remembered.Receipt{{ID: "e-1", Run: "r"}}, Events: waits}, Daemon: loop.Daemon{HasWork: true},
 	})
 	require.NoError(t, err)
 	c, _, err := Live(raw, packed)
 	require.NoError(t, err)
-	require.Equal(t, agent.Backlog{Unfinished: true, Events: waits}, c.Head.Backlog)
-	require.Equal(t, []agent.MessageReceipt{{ID: "e-1", Run: "r"}}, c.Head.Receipts)
+	require.Equal(t, remembered.Backlog{Unfinished: true, Events: waits}, c.Head.Backlog)
+	require.Equal(t, []remembered.Receipt{{ID: "e-1", Run: "r"}}, c.Head.Receipts)
 }
 
 // What is written is read, and may be read again (PA-10).

@@ -51,7 +51,7 @@ func (b *book) say(role agent.Role, text string) {
 // calls is a turn with one call; it returns its checkpoint.
 func (b *book) calls(tool string, status agent.CallStatus, set map[string]json.RawMessage) string {
 	b.begin()
-	id := agent.CallID(b.turn, 1)
+	id := fmt.Sprintf("t%d.1", b.turn)
 	b.add(agent.Event{Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: id, Tool: tool}}}}})
 	b.add(agent.Event{Type: agent.EventCallDone, Call: &agent.CallUpdate{Call: id, Tool: tool, Status: status}})
 	b.add(agent.Event{Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: id, Tool: tool, Status: status, Text: "done"}}}}})

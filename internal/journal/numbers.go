@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // Counters are n, or those that a log's events have used where they are higher: who
 // begins with that log counts on from there, and names nothing in it again.
-func Counters(n agent.Counters, events []agent.Event) agent.Counters {
+func Counters(n remembered.Counters, events []agent.Event) remembered.Counters {
 	for _, e := range events {
 		if e.Suspension != nil {
 			n.Suspension = max(n.Suspension, number(e.Suspension.ID))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/journal"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // The numbers that a log has used are read from it; those that are known already are
@@ -20,7 +21,7 @@ func TestNumbersThatALogHasUsed(t *testing.T) {
 	b.add(agent.Event{Type: agent.EventHoldAdded, Hold: &agent.Hold{ID: "h-40", From: agent.HoldInherited}})
 	b.add(agent.Event{Type: agent.EventChildStarted, Child: &agent.ChildUpdate{Session: "a/look-out-5"}})
 	b.add(agent.Event{Type: agent.EventChildEnded, Child: &agent.ChildUpdate{Session: "a/look-out-4"}})
-	require.Equal(t, agent.Counters{Suspension: 9, Request: 12, Hold: 3, Child: 5}, journal.Counters(agent.Counters{}, b.events))
-	known := agent.Counters{Suspension: 1, Request: 20, Hold: 3, Child: 6}
-	require.Equal(t, agent.Counters{Suspension: 9, Request: 20, Hold: 3, Child: 6}, journal.Counters(known, b.events))
+	require.Equal(t, remembered.Counters{Suspension: 9, Request: 12, Hold: 3, Child: 5}, journal.Counters(remembered.Counters{}, b.events))
+	known := remembered.Counters{Suspension: 1, Request: 20, Hold: 3, Child: 6}
+	require.Equal(t, remembered.Counters{Suspension: 9, Request: 20, Hold: 3, Child: 6}, journal.Counters(known, b.events))
 }

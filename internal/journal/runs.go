@@ -1,6 +1,9 @@
 package journal
 
-import "github.com/fermata-agents/fermata/agent"
+import (
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
+)
 
 // Runs lists a log's runs in their order.
 func Runs(events []agent.Event) (runs []agent.RunRecord) {
@@ -43,7 +46,7 @@ func Run(events []agent.Event, said string) (agent.RunRecord, error) {
 		return runs[len(runs)-1], nil
 	}
 	for _, r := range runs {
-		if agent.MatchesRunID(said, r.Run) {
+		if wire.MatchesRunID(said, r.Run) {
 			return r, nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // theme is what a run is made of in a search, in the words of the scenario files.
@@ -129,7 +130,7 @@ func (th theme) otherwise(p place) (all []string) {
 		all = append(all, granted(a.Granted, 0, `,"recall":true`), granted(a.Granted, 0, `,"denied":true`), granted(a.Granted, 20, ""))
 	}
 	for _, a := range s.Ledger.Accounts {
-		if c := s.Children.List[s.Children.find(a.Session)]; a.net()[agent.ResourceTokens] != agent.Unlimited && c.Started {
+		if c := s.Children.List[s.Children.find(a.Session)]; a.net()[wire.ResourceTokens] != wire.Unlimited && c.Started {
 			all = append(all, asking(a, c, 0), asking(a, c, 1))
 		}
 	}
@@ -149,9 +150,9 @@ func (th theme) otherwise(p place) (all []string) {
 }
 
 // granted is what the parent may say of what this one may use: so much more of each.
-func granted(was agent.Amounts, more int64, beside string) string {
+func granted(was wire.Amounts, more int64, beside string) string {
 	for r := range was {
-		if was[r] != agent.Unlimited {
+		if was[r] != wire.Unlimited {
 			was[r] += more
 		}
 	}
@@ -165,11 +166,11 @@ func granted(was agent.Amounts, more int64, beside string) string {
 // asking is what a sub-agent may say that has used all its tokens, or returned them, and
 // wants more; or that has returned what it had.
 func asking(a Account, c Child, returns int64) string {
-	left := max(0, a.unused(agent.ResourceTokens))
+	left := max(0, a.unused(wire.ResourceTokens))
 	a.Used.Usage.Input += left * (1 - returns)
-	a.Returned[agent.ResourceTokens] += left * returns
-	raw, err := json.Marshal(agent.BudgetReport{
-		Used: a.Used, Granted: a.Granted, Returned: a.Returned, Requested: agent.Amounts{agent.ResourceTokens: 5}, Blocked: agent.Amounts{agent.ResourceTokens: 1},
+	a.Returned[wire.ResourceTokens] += left * returns
+	raw, err := json.Marshal(wire.BudgetReport{
+		Used: a.Used, Granted: a.Granted, Returned: a.Returned, Requested: wire.Amounts{wire.ResourceTokens: 5}, Blocked: wire.Amounts{wire.ResourceTokens: 1},
 	})
 	if err != nil {
 		panic(err)

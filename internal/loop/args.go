@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // What a step is given is decided here, in one struct that is both the effect and the
@@ -20,8 +22,8 @@ type Caller struct {
 	// Parent is the parent at which the step looks, since its end ends this run; nil for
 	// a root, and for a run that its parent waits for: the server cancels that one when the
 	// parent closes, however that happens.
-	Parent *agent.Parent `json:"parent,omitempty"`
-	Trace  agent.Trace   `json:"trace,omitzero"`
+	Parent *wire.Parent `json:"parent,omitempty"`
+	Trace  agent.Trace  `json:"trace,omitzero"`
 }
 
 // ModelArgs is what a step is given that asks the model.
@@ -114,13 +116,13 @@ type SealArgs struct {
 	Status      agent.Status `json:"status"` // running, suspended, or the end that the run has come to
 	// Version is that of the session's head as the run knows it, and Fence that of this
 	// write; who performs it names the decision.
-	Version  int64                  `json:"version"`
-	Fence    agent.Fence            `json:"fence"`
-	Counters agent.Counters         `json:"counters,omitzero"`
-	Receipts []agent.MessageReceipt `json:"receipts,omitempty"`
+	Version  int64                `json:"version"`
+	Fence    agent.Fence          `json:"fence"`
+	Counters remembered.Counters  `json:"counters,omitzero"`
+	Receipts []remembered.Receipt `json:"receipts,omitempty"`
 	// Backlog is what is new of it, behind what is Kept.
-	Backlog      agent.Backlog       `json:"backlog,omitzero"`
-	BacklogBlobs []agent.BacklogBlob `json:"backlog_blobs,omitempty"`
+	Backlog      remembered.Backlog       `json:"backlog,omitzero"`
+	BacklogBlobs []remembered.BacklogBlob `json:"backlog_blobs,omitempty"`
 	// StateVersion is the version of the session's state.
 	StateVersion int `json:"state_version,omitempty"`
 	// Imported is the export that the session came with.

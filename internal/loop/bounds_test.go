@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // drive is a run that the test leads from turn to turn.
@@ -41,7 +42,7 @@ func (d *drive) step(in Input) []Effect {
 // asks lets the model ask for calls.
 func (d *drive) asks(calls ...agent.ToolCall) {
 	d.t.Helper()
-	r := agent.Reply{Finish: agent.FinishToolCalls}
+	r := wire.Reply{Finish: agent.FinishToolCalls}
 	for _, c := range calls {
 		r.Parts = append(r.Parts, agent.Part{Type: agent.PartToolCall, Call: &c})
 	}
@@ -50,7 +51,7 @@ func (d *drive) asks(calls ...agent.ToolCall) {
 
 func (d *drive) says(text string, output json.RawMessage) {
 	d.t.Helper()
-	d.step(ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishStop, Output: output, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}})
+	d.step(ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishStop, Output: output, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}})
 }
 
 // said is the last message of the log's open part.
@@ -152,7 +153,7 @@ func TestAHistoryThatIsNearlyFull(t *testing.T) {
 			effects := d.step(CommandReceived{Command: agent.SendCommand{Text: "and"}})
 			require.Contains(t, effects, Effect(CancelInFlight{Grace: defaultGrace}))
 			if d.state.Turn.Phase == TurnAsking {
-				d.step(ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld}})
+				d.step(ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld}})
 			} else {
 				d.step(ToolReturned{Result: agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "echo", Status: agent.CallFailed, Text: "The tool was interrupted"}})
 			}
@@ -169,7 +170,7 @@ func TestAHistoryThatIsNearlyFull(t *testing.T) {
 // A run below another tells it no more than that one's model will read.
 func TestAChildsAnswerIsCut(t *testing.T) {
 	d := &drive{t: t}
-	d.step(Begin{Session: "s/b-1", Run: "r", Start: agent.Start{Agent: "b", Input: agent.Input{Text: "go"}}, ChildStart: &agent.ChildStart{Parent: agent.Parent{Session: "s", Run: "p"}, Depth: 1}})
+	d.step(Begin{Session: "s/b-1", Run: "r", Start: agent.Start{Agent: "b", Input: agent.Input{Text: "go"}}, ChildStart: &wire.ChildStart{Parent: wire.Parent{Session: "s", Run: "p"}, Depth: 1}})
 	spec := agent.Spec{Definition: agent.Definition{Name: "b"}.WithDefaults()}
 	d.step(Opened{Spec: &spec})
 	d.says(strings.Repeat("x", 1<<20), nil)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // The model reads a briefing in the runtime's words, which a later build may choose
@@ -22,7 +23,7 @@ func (o Origin) startDigest() string {
 			brief = string(raw)
 		}
 	}
-	return inputMessage(o.Start, brief).Digest()
+	return remembered.MessageDigest(inputMessage(o.Start, brief))
 }
 
 // bytes is what the message counts that the run is started with, and size its length in JSON.

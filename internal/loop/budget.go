@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/amount"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Budget is the part that knows what the run itself has used and what its own limits
@@ -19,10 +21,10 @@ type Budget struct {
 	ForkTurn int `json:"fork_turn,omitempty"`
 	// UsedAtRenewal is what the tree had used when a limit was renewed, and OwnBase the run's own
 	// turns then.
-	UsedAtRenewal     agent.Amounts `json:"used_at_renewal,omitzero"`
-	OwnTurnsAtRenewal int           `json:"own_turns_at_renewal,omitempty"`
+	UsedAtRenewal     wire.Amounts `json:"used_at_renewal,omitzero"`
+	OwnTurnsAtRenewal int          `json:"own_turns_at_renewal,omitempty"`
 	// LastTurn is what the last turn used: about what the next one needs.
-	LastTurn agent.Amounts `json:"last_turn,omitzero"`
+	LastTurn wire.Amounts `json:"last_turn,omitzero"`
 	// RequestTokens is how many tokens the last request had that the model answered, as it
 	// counted them, and Since how many bytes were said since.
 	RequestTokens int64 `json:"request_tokens,omitempty"`
@@ -69,8 +71,8 @@ func (b *Budget) setClock(passes bool, at time.Time) {
 func (b *Budget) setForkTurn(turn int) { b.ForkTurn = turn }
 
 // renew lets one limit count from now on; spent is what the tree has used.
-func (b *Budget) renew(limit agent.Code, spent agent.Amounts, own int) {
-	for r := range agent.Resources {
+func (b *Budget) renew(limit agent.Code, spent wire.Amounts, own int) {
+	for r := range wire.Resources {
 		if r.Code() == limit {
 			b.UsedAtRenewal[r] = spent[r]
 		}
@@ -81,8 +83,8 @@ func (b *Budget) renew(limit agent.Code, spent agent.Amounts, own int) {
 }
 
 // renewAll lets all limits count from now on.
-func (b *Budget) renewAll(spent agent.Amounts, own int) {
-	spent[agent.ResourceAgents]-- // the run itself is not started again
+func (b *Budget) renewAll(spent wire.Amounts, own int) {
+	spent[wire.ResourceAgents]-- // the run itself is not started again
 	b.UsedAtRenewal, b.OwnTurnsAtRenewal = spent, own
 }
 
@@ -92,9 +94,9 @@ func (b *Budget) charge(c agent.Charge, own agent.Price) {
 		c.Cost = own.Of(c.Usage)
 	}
 	tokens := c.Usage.Bounded().Total()
-	b.Usage, b.Cost = b.Usage.Add(c.Usage), agent.AddAmounts(b.Cost, c.Cost)
-	b.LastTurn[agent.ResourceTokens] = agent.AddAmounts(b.LastTurn[agent.ResourceTokens], tokens)
-	b.LastTurn[agent.ResourceCost] = agent.AddAmounts(b.LastTurn[agent.ResourceCost], int64(c.Cost))
+	b.Usage, b.Cost = b.Usage.Add(c.Usage), amount.Add(b.Cost, c.Cost)
+	b.LastTurn[wire.ResourceTokens] = amount.Add(b.LastTurn[wire.ResourceTokens], tokens)
+	b.LastTurn[wire.ResourceCost] = amount.Add(b.LastTurn[wire.ResourceCost], int64(c.Cost))
 	if c.Estimated {
 		b.Estimated = b.Estimated.Add(agent.Estimate{Tokens: tokens, Cost: c.Cost})
 	}
@@ -108,13 +110,13 @@ func (b *Budget) setCharged(blind agent.Usage) { b.Charged, b.EstimatedCharge = 
 
 // startTurn begins to count what a turn needs.
 func (b *Budget) startTurn() {
-	b.LastTurn, b.Counted = agent.Amounts{agent.ResourceTurns: 1, agent.ResourceAgents: 1}, 0
+	b.LastTurn, b.Counted = wire.Amounts{wire.ResourceTurns: 1, wire.ResourceAgents: 1}, 0
 }
 
 // setRequestTokens takes how many tokens the model has counted in a request.
 func (b *Budget) setRequestTokens(u agent.Usage) {
 	if u.Input > 0 {
-		n := agent.ClampAmount(u.Input)
+		n := amount.Clamp(u.Input)
 		b.RequestTokens, b.Counted, b.BytesSince = n, n, 0
 	}
 }
@@ -128,10 +130,10 @@ func (b Budget) estimatedCharge() agent.Charge {
 }
 
 // allowance is how much the run's own limits allow the tree in all, counted from its birth.
-func (b Budget) allowance() agent.Amounts {
-	c := b.Limits.Amounts()
-	for r := range agent.Resources {
-		if c[r] != agent.Unlimited {
+func (b Budget) allowance() wire.Amounts {
+	c := wire.LimitAmounts(b.Limits)
+	for r := range wire.Resources {
+		if c[r] != wire.Unlimited {
 			c[r] = min(c[r], maxGrant(r)) + b.UsedAtRenewal[r]
 		}
 	}
@@ -150,7 +152,7 @@ func (b Budget) deadline() time.Time {
 	if b.Limits.WallClock == 0 || b.RunningSince.IsZero() {
 		return time.Time{}
 	}
-	return b.RunningSince.Add(time.Duration(b.allowance()[agent.ResourceTime]) - b.Worked)
+	return b.RunningSince.Add(time.Duration(b.allowance()[wire.ResourceTime]) - b.Worked)
 }
 
 // ownTurns is how many model calls the run itself has made of those that it may.
@@ -172,16 +174,16 @@ func (s *State) treeTally() agent.Tally {
 }
 
 // usedAmounts is what the tree has used of each resource.
-func (s *State) usedAmounts() (spent agent.Amounts) {
+func (s *State) usedAmounts() (spent wire.Amounts) {
 	k := s.budgetView()
-	for r := range agent.Resources {
+	for r := range wire.Resources {
 		spent[r] = k.used(r)
 	}
 	return spent
 }
 
 // limitOrder is the order in which limits are looked at before a model call.
-var limitOrder = []agent.Resource{agent.ResourceTurns, agent.ResourceTime, agent.ResourceTokens, agent.ResourceCost}
+var limitOrder = []wire.Resource{wire.ResourceTurns, wire.ResourceTime, wire.ResourceTokens, wire.ResourceCost}
 
 // exhaustedLimit is the first of the run's own limits that is used up before a model call; nil if
 // none is.
@@ -199,18 +201,18 @@ func (s *State) exhaustedLimit() *agent.Error {
 }
 
 // limitError is the error of a limit that is used up.
-func (s *State) limitError(r agent.Resource, k budgetView) *agent.Error {
+func (s *State) limitError(r wire.Resource, k budgetView) *agent.Error {
 	who := "the run has"
 	if len(k.Accounts) > 0 || k.EndedUsage.Agents > 0 {
 		who = "the run and the agents below it have"
 	}
 	l, n := s.Budget.Limits, k.used(r)-s.Budget.UsedAtRenewal[r]
 	switch r {
-	case agent.ResourceTurns:
+	case wire.ResourceTurns:
 		return agent.Errorf(agent.CodeLimitTurns, "%s made the %d model calls that limits.turns allows", who, l.Turns)
-	case agent.ResourceTime:
+	case wire.ResourceTime:
 		return s.Budget.timeLimitError()
-	case agent.ResourceTokens:
+	case wire.ResourceTokens:
 		return agent.Errorf(agent.CodeLimitTokens, "%s used %d tokens; limits.tokens allows %d", who, n, l.Tokens)
 	default:
 		return agent.Errorf(agent.CodeLimitCost, "%s cost %s USD; limits.cost_usd allows %s", who, agent.USD(n), l.CostUSD)
@@ -235,7 +237,7 @@ func (s *step) timeLimitEndsRun() bool {
 }
 
 // chargeReply takes what a model call has used, also in attempts that failed.
-func (s *step) chargeReply(r agent.Reply) {
+func (s *step) chargeReply(r wire.Reply) {
 	s.Budget.setCharged(agent.Usage{})
 	s.chargeAll(r.Charges)
 	s.Budget.charge(agent.Charge{Model: r.Model, Usage: r.Usage, Cost: r.Cost}, s.Spec.Price)
@@ -262,7 +264,7 @@ func (s *step) chargeEstimate() {
 }
 
 // chargeLateReply charges what a call that was given up has used beyond what was guessed.
-func (s *step) chargeLateReply(ask int64, r agent.Reply) error {
+func (s *step) chargeLateReply(ask int64, r wire.Reply) error {
 	if s.Phase == RunEnded || s.Turn.inFlight() || ask != s.Turn.AskSeq || s.Budget.EstimatedCharge == (agent.Usage{}) {
 		return s.refuse("the model call of event %d is not waited for in phase %q", ask, s.phaseName())
 	}
@@ -303,49 +305,49 @@ func (s *step) renewAllLimits() {
 func (s *State) limitsUsed(now time.Time) (u agent.LimitsUsed) {
 	l, base, k := s.Budget.Limits, s.Budget.UsedAtRenewal, s.budgetView()
 	if l.Turns > 0 {
-		u.Turns = &agent.Used[int]{Used: int(k.used(agent.ResourceTurns) - base[agent.ResourceTurns]), Max: l.Turns}
+		u.Turns = &agent.Used[int]{Used: int(k.used(wire.ResourceTurns) - base[wire.ResourceTurns]), Max: l.Turns}
 	}
 	if l.OwnTurns > 0 {
 		u.OwnTurns = &agent.Used[int]{Used: s.ownTurns() - s.Budget.OwnTurnsAtRenewal, Max: l.OwnTurns}
 	}
 	if l.Tokens > 0 {
-		u.Tokens = &agent.Used[int64]{Used: k.used(agent.ResourceTokens) - base[agent.ResourceTokens], Max: l.Tokens}
+		u.Tokens = &agent.Used[int64]{Used: k.used(wire.ResourceTokens) - base[wire.ResourceTokens], Max: l.Tokens}
 	}
 	if l.CostUSD > 0 {
-		u.CostUSD = &agent.Used[agent.USD]{Used: agent.USD(k.used(agent.ResourceCost) - base[agent.ResourceCost]), Max: l.CostUSD}
+		u.CostUSD = &agent.Used[agent.USD]{Used: agent.USD(k.used(wire.ResourceCost) - base[wire.ResourceCost]), Max: l.CostUSD}
 	}
 	if l.WallClock > 0 {
-		worked := agent.Duration(s.Budget.workedAt(now)) - agent.Duration(base[agent.ResourceTime])
+		worked := agent.Duration(s.Budget.workedAt(now)) - agent.Duration(base[wire.ResourceTime])
 		u.WallClock = &agent.Used[agent.Duration]{Used: agent.Duration(time.Duration(worked).Round(time.Second)), Max: l.WallClock}
 	}
 	if l.Agents > 0 && len(s.Ledger.Accounts)+s.Ledger.EndedUsage.Agents > 0 {
-		u.Agents = &agent.Used[int]{Used: int(k.used(agent.ResourceAgents)-base[agent.ResourceAgents]) - 1, Max: l.Agents}
+		u.Agents = &agent.Used[int]{Used: int(k.used(wire.ResourceAgents)-base[wire.ResourceAgents]) - 1, Max: l.Agents}
 	}
 	return u
 }
 
 // remainingBudget is what the run may still use, by all limits.
-func (s *State) remainingBudget() (remainingBudget agent.Amounts) {
+func (s *State) remainingBudget() (remainingBudget wire.Amounts) {
 	k := s.budgetView()
-	for r := range agent.Resources {
+	for r := range wire.Resources {
 		left := k.remaining(r)
-		if most := s.Budget.Limits.OwnTurns; r == agent.ResourceTurns && most > 0 {
+		if most := s.Budget.Limits.OwnTurns; r == wire.ResourceTurns && most > 0 {
 			left = min(left, int64(most-s.ownTurns()+s.Budget.OwnTurnsAtRenewal))
 		}
 		if remainingBudget[r] = max(0, left); left == unlimited {
-			remainingBudget[r] = agent.Unlimited
+			remainingBudget[r] = wire.Unlimited
 		}
 	}
 	return remainingBudget
 }
 
 // netGrant is what the parent has granted, less what was given back.
-func (s *State) netGrant() agent.Amounts {
-	net := agent.Limits{}.Amounts()
+func (s *State) netGrant() wire.Amounts {
+	net := wire.LimitAmounts(agent.Limits{})
 	if a := s.Ledger.FromParent; a != nil {
 		net = a.Granted
 		for r := range net {
-			if net[r] != agent.Unlimited {
+			if net[r] != wire.Unlimited {
 				net[r] -= a.Returned[r]
 			}
 		}
@@ -356,6 +358,6 @@ func (s *State) netGrant() agent.Amounts {
 // remaining is what a handoff says of what the limits still allow.
 func (s *State) remaining() agent.Remaining {
 	room := s.remainingBudget()
-	some := func(r agent.Resource) int64 { return max(0, room[r]) }
-	return agent.Remaining{Turns: int(some(agent.ResourceTurns)), Tokens: some(agent.ResourceTokens), Cost: agent.USD(some(agent.ResourceCost))}
+	some := func(r wire.Resource) int64 { return max(0, room[r]) }
+	return agent.Remaining{Turns: int(some(wire.ResourceTurns)), Tokens: some(wire.ResourceTokens), Cost: agent.USD(some(wire.ResourceCost))}
 }

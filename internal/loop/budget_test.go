@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // The clock counts what passes while it runs, and nothing while it stands still.
@@ -29,11 +30,11 @@ func TestTheClockOfABudget(t *testing.T) {
 func TestARenewedLimit(t *testing.T) {
 	b := Budget{}
 	b.setLimits(agent.Limits{Tokens: 100, Turns: 5})
-	spent := agent.Amounts{}
-	spent[agent.ResourceTokens], spent[agent.ResourceTurns] = 120, 4
+	spent := wire.Amounts{}
+	spent[wire.ResourceTokens], spent[wire.ResourceTurns] = 120, 4
 	b.renew(agent.CodeLimitTokens, spent, 4)
 	c := b.allowance()
-	require.Equal(t, []int64{220, 5, agent.Unlimited}, []int64{c[agent.ResourceTokens], c[agent.ResourceTurns], c[agent.ResourceCost]})
+	require.Equal(t, []int64{220, 5, wire.Unlimited}, []int64{c[wire.ResourceTokens], c[wire.ResourceTurns], c[wire.ResourceCost]})
 }
 
 // Of a call of which nothing is known the request is charged: what the model counted last,
@@ -66,21 +67,21 @@ func TestNoUsageRefunds(t *testing.T) {
 			require.GreaterOrEqual(t, b.Usage.Total(), before.Usage.Total(), claimed)
 			require.GreaterOrEqual(t, b.Cost, before.Cost, claimed)
 			require.GreaterOrEqual(t, b.Estimated.Tokens, before.Estimated.Tokens, claimed)
-			require.GreaterOrEqual(t, b.LastTurn[agent.ResourceCost], before.LastTurn[agent.ResourceCost], claimed)
+			require.GreaterOrEqual(t, b.LastTurn[wire.ResourceCost], before.LastTurn[wire.ResourceCost], claimed)
 			require.GreaterOrEqual(t, b.RequestTokens, int64(0), claimed)
 		}
 		s := State{Budget: b}
-		require.True(t, s.budgetView().exhausted(agent.ResourceTokens), claimed)
-		require.True(t, s.budgetView().exhausted(agent.ResourceCost), claimed)
+		require.True(t, s.budgetView().exhausted(wire.ResourceTokens), claimed)
+		require.True(t, s.budgetView().exhausted(wire.ResourceCost), claimed)
 	}
 }
 
 // A late reply that claims less than nothing is charged nothing beyond what was guessed.
 func TestALateReplyClaimsLessThanNothing(t *testing.T) {
 	s := &step{State: State{Phase: RunActive, Spec: &agent.Spec{}, Turn: Turn{AskSeq: 5}, Budget: Budget{EstimatedCharge: agent.Usage{Input: 10}}}}
-	require.NoError(t, s.chargeLateReply(5, agent.Reply{Usage: agent.Usage{Input: math.MinInt64, Output: math.MinInt64}, Charges: []agent.Charge{{Usage: agent.Usage{Input: math.MinInt64}}}}))
+	require.NoError(t, s.chargeLateReply(5, wire.Reply{Usage: agent.Usage{Input: math.MinInt64, Output: math.MinInt64}, Charges: []agent.Charge{{Usage: agent.Usage{Input: math.MinInt64}}}}))
 	require.Zero(t, s.Budget.Usage)
 	s.Budget.EstimatedCharge = agent.Usage{Input: 10}
-	require.NoError(t, s.chargeLateReply(5, agent.Reply{Usage: agent.Usage{Input: 10, Searches: 3}}))
+	require.NoError(t, s.chargeLateReply(5, wire.Reply{Usage: agent.Usage{Input: 10, Searches: 3}}))
 	require.Equal(t, agent.Usage{Searches: 3}, s.Budget.Usage)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // What a run does for its grants and those of its sub-agents: who lacks something, who is
@@ -56,14 +57,14 @@ const unlimited = math.MaxInt64
 
 // budgetView puts the ledger beside what the run has used and may use.
 func (s *State) budgetView() budgetView {
-	own := s.tally().Amounts()
-	own[agent.ResourceTime] = int64(s.Budget.Worked)
+	own := wire.UsedAmounts(s.tally())
+	own[wire.ResourceTime] = int64(s.Budget.Worked)
 	return budgetView{Ledger: s.Ledger, own: own, allowance: s.Budget.allowance()}
 }
 
 // missingBudget is all that keeps the run from its next step, though its own limit is not used up;
 // zero where it lacks nothing.
-func (s *State) missingBudget() (short agent.Amounts) {
+func (s *State) missingBudget() (short wire.Amounts) {
 	if s.cannotUseGrant() {
 		return short
 	}
@@ -76,7 +77,7 @@ func (s *State) missingBudget() (short agent.Amounts) {
 			}
 		}
 	case s.Turn.Phase == TurnWorking && s.pendingDelegations() > 0 && !s.mayDelegate():
-		short[agent.ResourceAgents] = 1
+		short[wire.ResourceAgents] = 1
 	}
 	return short
 }
@@ -90,17 +91,17 @@ func (s *State) cannotUseGrant() bool {
 }
 
 // lacksBudget reports whether the run lacks something.
-func (s *State) lacksBudget() bool { return s.missingBudget() != agent.Amounts{} }
+func (s *State) lacksBudget() bool { return s.missingBudget() != wire.Amounts{} }
 
 // requestFromParent is what the run would have from its parent for itself and for its sub-agents, and
 // how urgently (askLow, askDry). It wants only what its grant bounds: the parent can't give
 // what the run's own limits bound.
-func (s *step) requestFromParent() (wants, level agent.Amounts) {
+func (s *step) requestFromParent() (wants, level wire.Amounts) {
 	if s.Ledger.FromParent == nil || s.decided() || s.End.Stopping != nil {
 		return wants, level
 	}
 	k, short := s.budgetView(), s.missingBudget()
-	want := func(r agent.Resource, n, how int64) {
+	want := func(r wire.Resource, n, how int64) {
 		if how == askEarly && k.FromParent.Recalled {
 			return // it would come, and be given back
 		}
@@ -108,7 +109,7 @@ func (s *step) requestFromParent() (wants, level agent.Amounts) {
 			wants[r], level[r] = max(wants[r], n), max(level[r], how)
 		}
 	}
-	for r := range agent.Resources {
+	for r := range wire.Resources {
 		want(r, short[r], askUrgent) // for its own next step
 		for _, a := range k.Accounts {
 			if k.remaining(r) > 0 {
@@ -125,15 +126,15 @@ func (s *step) requestFromParent() (wants, level agent.Amounts) {
 		}
 	}
 	if s.Ledger.FromParent.Denied {
-		wants[agent.ResourceAgents], level[agent.ResourceAgents] = 0, 0
+		wants[wire.ResourceAgents], level[wire.ResourceAgents] = 0, 0
 	}
 	return wants, level
 }
 
 // asksEarly reports whether the run asks for its next turn's part of a resource while this
 // turn lasts, so that it need not rest. For agents it asks when it has a call for one.
-func (s *step) asksEarly(r agent.Resource) bool {
-	return r.Shared() && r != agent.ResourceAgents && (s.Turn.inFlight() || s.awaitsCalls())
+func (s *step) asksEarly(r wire.Resource) bool {
+	return r.Shared() && r != wire.ResourceAgents && (s.Turn.inFlight() || s.awaitsCalls())
 }
 
 // mustAskParent reports whether the run has something to ask for that it has not asked for
@@ -151,22 +152,22 @@ func (s *step) mustAskParent() bool {
 // nextGrant is the account that is granted something now, and what; -1 if nothing can be
 // granted. Those that have nothing left come first: one is granted all that it misses, or
 // nothing, so that no two hold what the other misses. Who only asks early waits for them.
-func (s *step) nextGrant() (i int, more agent.Amounts) {
+func (s *step) nextGrant() (i int, more wire.Amounts) {
 	k, waits := s.budgetView(), false
 	for i, a := range k.Accounts {
 		if !a.blocked() {
 			continue
 		}
 		waits = true
-		if more := k.grantShare(i); k.suffices(a) && more != (agent.Amounts{}) {
+		if more := k.grantShare(i); k.suffices(a) && more != (wire.Amounts{}) {
 			return i, more
 		}
 	}
 	for i, a := range k.Accounts {
-		if waits || a.Requested == (agent.Amounts{}) {
+		if waits || a.Requested == (wire.Amounts{}) {
 			continue
 		}
-		if more := k.grantShare(i); more != (agent.Amounts{}) {
+		if more := k.grantShare(i); more != (wire.Amounts{}) {
 			return i, more
 		}
 	}
@@ -177,7 +178,7 @@ func (s *step) nextGrant() (i int, more agent.Amounts) {
 func (s *step) nextDenial() int {
 	if k := s.budgetView(); s.noMoreAgents(k) {
 		for i, a := range k.Accounts {
-			if a.Requested[agent.ResourceAgents] > 0 && k.remaining(agent.ResourceAgents) <= 0 {
+			if a.Requested[wire.ResourceAgents] > 0 && k.remaining(wire.ResourceAgents) <= 0 {
 				return i
 			}
 		}
@@ -192,7 +193,7 @@ func (s *step) nextRecall() int {
 		return -1
 	}
 	k := s.budgetView()
-	for r := range agent.Resources {
+	for r := range wire.Resources {
 		if !s.mustRecall(k, r) {
 			continue
 		}
@@ -208,7 +209,7 @@ func (s *step) nextRecall() int {
 // mustRecall reports whether sub-agents are to return what they do not use of a resource: the
 // run above recalls it; or it is missed here, and sub-agents have what is left of the run's
 // own limit.
-func (s *step) mustRecall(k budgetView, r agent.Resource) bool {
+func (s *step) mustRecall(k budgetView, r wire.Resource) bool {
 	switch {
 	case k.FromParent != nil && k.FromParent.Recalled:
 		return true
@@ -221,13 +222,13 @@ func (s *step) mustRecall(k budgetView, r agent.Resource) bool {
 // recallsFor reports whether what an account rests for is recalled from the others. Under a
 // hold nobody would use it; and where the run's own limit of something else that the account
 // misses is used up, it would not go on with it.
-func (s *step) recallsFor(k budgetView, a Account, r agent.Resource) bool {
+func (s *step) recallsFor(k budgetView, a Account, r wire.Resource) bool {
 	return a.blockedOn(r) && !k.hopeless(a) && !s.Holds.any()
 }
 
 // mayRecall reports whether an account has something of a resource and was not told yet to
 // return it. A sub-agent that has not begun hears of nothing.
-func (s *step) mayRecall(a Account, r agent.Resource) bool {
+func (s *step) mayRecall(a Account, r wire.Resource) bool {
 	return !a.Recalled && a.unused(r) > 0 && s.accountStarted(a)
 }
 
@@ -238,7 +239,7 @@ func (s *step) mustGiveBack() bool {
 	if a == nil || !a.Recalled || s.decided() || s.Turn.inFlight() {
 		return false
 	}
-	return s.budgetView().returnable() != agent.Amounts{} || !s.awaitsReturns()
+	return s.budgetView().returnable() != wire.Amounts{} || !s.awaitsReturns()
 }
 
 // awaitsReturns reports whether sub-agents have yet to return what they do not use. One that
@@ -279,24 +280,24 @@ func (s *step) limitExhaustedForChild() *agent.Error {
 // how much its own limits allow it and all below it, counted from its birth.
 type budgetView struct {
 	Ledger
-	own, allowance agent.Amounts
+	own, allowance wire.Amounts
 }
 
 // used is what the run and all below it are known to have used.
-func (k budgetView) used(r agent.Resource) int64 {
+func (k budgetView) used(r wire.Resource) int64 {
 	n := k.own[r]
 	if !r.Shared() {
 		return n
 	}
-	n += k.EndedUsage.Amounts()[r]
+	n += wire.UsedAmounts(k.EndedUsage)[r]
 	for _, a := range k.Accounts {
-		n += a.Used.Amounts()[r]
+		n += wire.UsedAmounts(a.Used)[r]
 	}
 	return n
 }
 
 // unused is what sub-agents may still use.
-func (k budgetView) unused(r agent.Resource) (n int64) {
+func (k budgetView) unused(r wire.Resource) (n int64) {
 	for _, a := range k.Accounts {
 		n += a.unused(r)
 	}
@@ -305,33 +306,33 @@ func (k budgetView) unused(r agent.Resource) (n int64) {
 
 // ownRemaining is what the run's own limits leave, and leftAbove what its grant leaves. What the
 // sub-agents were granted and have not used counts as gone from both.
-func (k budgetView) ownRemaining(r agent.Resource) int64 {
-	if k.allowance[r] == agent.Unlimited {
+func (k budgetView) ownRemaining(r wire.Resource) int64 {
+	if k.allowance[r] == wire.Unlimited {
 		return unlimited
 	}
 	return k.allowance[r] - k.used(r) - k.unused(r)
 }
 
-func (k budgetView) grantRemaining(r agent.Resource) int64 {
-	if k.FromParent == nil || k.FromParent.Granted[r] == agent.Unlimited {
+func (k budgetView) grantRemaining(r wire.Resource) int64 {
+	if k.FromParent == nil || k.FromParent.Granted[r] == wire.Unlimited {
 		return unlimited
 	}
 	return k.FromParent.Granted[r] - k.FromParent.Returned[r] - k.used(r) - k.unused(r)
 }
 
-func (k budgetView) remaining(r agent.Resource) int64 {
+func (k budgetView) remaining(r wire.Resource) int64 {
 	return min(k.ownRemaining(r), k.grantRemaining(r))
 }
 
 // exhausted reports whether the run's own limit of a resource is used up for sure.
-func (k budgetView) exhausted(r agent.Resource) bool {
-	return k.allowance[r] != agent.Unlimited && k.used(r) >= k.allowance[r]
+func (k budgetView) exhausted(r wire.Resource) bool {
+	return k.allowance[r] != wire.Unlimited && k.used(r) >= k.allowance[r]
 }
 
 // grantShare is what a sub-agent that asks is granted now: half of what is left shared among
 // all who ask, but what it needs if there is as much.
-func (k budgetView) grantShare(i int) (more agent.Amounts) {
-	for r := range agent.Resources {
+func (k budgetView) grantShare(i int) (more wire.Amounts) {
+	for r := range wire.Resources {
 		left, asking := k.remaining(r), int64(0)
 		for _, a := range k.Accounts {
 			if a.Requested[r] > 0 {
@@ -353,7 +354,7 @@ func (k budgetView) grantShare(i int) (more agent.Amounts) {
 // suffices reports whether something is left of all that an account misses, and hopeless
 // whether the run's own limit of some of it is used up.
 func (k budgetView) suffices(a Account) bool {
-	for r := range agent.Resources {
+	for r := range wire.Resources {
 		if a.blockedOn(r) && k.remaining(r) <= 0 {
 			return false
 		}
@@ -362,7 +363,7 @@ func (k budgetView) suffices(a Account) bool {
 }
 
 func (k budgetView) hopeless(a Account) bool {
-	for r := range agent.Resources {
+	for r := range wire.Resources {
 		if a.blockedOn(r) && k.exhausted(r) {
 			return true
 		}
@@ -371,13 +372,13 @@ func (k budgetView) hopeless(a Account) bool {
 }
 
 // recallable reports whether what is missing of a resource is held by sub-agents.
-func (k budgetView) recallable(r agent.Resource) bool {
+func (k budgetView) recallable(r wire.Resource) bool {
 	return k.ownRemaining(r) <= 0 && !k.exhausted(r) && k.unused(r) > 0
 }
 
 // returnable is what the run can give back to the parent.
-func (k budgetView) returnable() (back agent.Amounts) {
-	for r := range agent.Resources {
+func (k budgetView) returnable() (back wire.Amounts) {
+	for r := range wire.Resources {
 		if left := k.grantRemaining(r); r.Shared() && left != unlimited {
 			back[r] = max(0, left)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
 // Calls is the part that keeps the tool calls of the turn, each with a machine of its
@@ -192,7 +193,7 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, space int) agent.ToolRe
 	k.ResultSize = min(space, resultJSONLen(r.Text, bytes), ownWords+7*most)
 	if most = min(most, bytesWithin(r.Text, k.ResultSize)); len(r.Text) > most {
 		whole := max(r.Size, len(r.Text))
-		r.Text, r.Size = agent.Truncate(r.Text, most, whole), whole
+		r.Text, r.Size = excerpt.Of(r.Text, most, whole), whole
 	}
 	if k.Remark != "" {
 		r.Text += "\n\n" + k.Remark

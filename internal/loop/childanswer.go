@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/amount"
 )
 
 // childResult is a child's outcome as the model that gave the work sees it.
@@ -67,7 +68,7 @@ func ShortOutcome(o *agent.Outcome) *agent.Outcome {
 	b := *o
 	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, receiptFrame), fit(b.Reason, maxName)
 	b.Text, b.Tools, b.Suspension, b.Error = fit(b.Text, maxChildText), nil, nil, codeOnly(b.Error)
-	b.Usage, b.Cost, b.Tree = b.Usage.Bounded(), agent.ClampAmount(b.Cost), b.Tree.Bounded()
+	b.Usage, b.Cost, b.Tree = b.Usage.Bounded(), amount.Clamp(b.Cost), b.Tree.Bounded()
 	if b.Error != nil {
 		b.Error.Message = fit(o.Error.Message, maxWhy)
 	}

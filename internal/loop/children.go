@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Children is the part that keeps the sub-agents of the run, as it has heard of them.
@@ -38,7 +39,7 @@ type Child struct {
 	// Ending means that it has told of its end, which is being looked for.
 	Ending bool `json:"ending,omitempty"`
 	// PendingOrders is what it has to be told when it has begun.
-	PendingOrders []agent.ParentOrder `json:"pending_orders,omitempty"`
+	PendingOrders []wire.ParentOrder `json:"pending_orders,omitempty"`
 	// Outcome is set when it has ended.
 	Outcome *agent.Outcome `json:"outcome,omitempty"`
 }
@@ -213,19 +214,19 @@ func (c *Children) add(one Child) {
 // queueOrder keeps what a child has to be told when it has begun: the last order about holds, the
 // last stop and the last cancel. An order has all holds above the child, so the last one is
 // enough. No size counts what is owed: a run does not carry over while a child begins.
-func (c *Children) queueOrder(i int, o agent.ParentOrder) {
-	ends := func(o agent.ParentOrder) agent.Verb {
+func (c *Children) queueOrder(i int, o wire.ParentOrder) {
+	ends := func(o wire.ParentOrder) agent.Verb {
 		if o.Verb == agent.VerbStop || o.Verb == agent.VerbCancel {
 			return o.Verb
 		}
 		return ""
 	}
-	owed := slices.DeleteFunc(slices.Clone(c.List[i].PendingOrders), func(old agent.ParentOrder) bool { return ends(old) == ends(o) })
+	owed := slices.DeleteFunc(slices.Clone(c.List[i].PendingOrders), func(old wire.ParentOrder) bool { return ends(old) == ends(o) })
 	c.List[i].PendingOrders = append(owed, o)
 }
 
 // started takes that a child has begun, and returns what it has to be told.
-func (c *Children) started(i int, run string, at time.Time) (owed []agent.ParentOrder) {
+func (c *Children) started(i int, run string, at time.Time) (owed []wire.ParentOrder) {
 	one := &c.List[i]
 	owed = one.PendingOrders
 	one.Started, one.Run, one.Status, one.AsOf, one.PendingOrders = true, run, agent.StatusRunning, at, nil
@@ -240,12 +241,12 @@ func (c *Children) ended(i int, kept *agent.Outcome, at time.Time) {
 }
 
 // reported takes what a child says of itself, and returns whether its status is another.
-func (c *Children) reported(i int, r agent.ChildReport, at time.Time) (changed bool) {
+func (c *Children) reported(i int, r wire.ChildReport, at time.Time) (changed bool) {
 	one := &c.List[i]
 	changed = one.Status != r.Status
 	one.Seq, one.AsOf, one.Suspension, one.Status = r.Seq, at, nil, r.Status
 	if r.Suspension != nil {
-		note := r.Suspension.Bounded()
+		note := wire.BoundedSummary(*r.Suspension)
 		one.Suspension = &note
 	}
 	return changed
@@ -328,7 +329,7 @@ func (s *step) childGone(i int, o *agent.Outcome) {
 }
 
 // reported takes what a child says of itself.
-func (s *step) reported(r agent.ChildReport) error {
+func (s *step) reported(r wire.ChildReport) error {
 	i := s.Children.find(r.Session)
 	if r.Run != s.Run {
 		return s.refuse("a report of %s is for run %s", r.Session, r.Run)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // How children stand: who works keeps an end, until the time for that is over; who is
@@ -78,8 +79,8 @@ func TestBackgroundNeedsLifecycle(t *testing.T) {
 // No report makes a run deaf to those that come after it: one with a number that the child
 // does not come to is not believed.
 func TestNoReportMakesDeaf(t *testing.T) {
-	report := func(seq int64, status agent.Status) agent.ChildReport {
-		return agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: seq, Status: status}
+	report := func(seq int64, status agent.Status) wire.ChildReport {
+		return wire.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: seq, Status: status}
 	}
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
 	for _, seq := range []int64{math.MaxInt64, 1 << 60, math.MinInt64, 0} {
@@ -101,31 +102,31 @@ func TestNoReportMakesDeaf(t *testing.T) {
 func TestWhatOtherRunsTellIsRefused(t *testing.T) {
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`)
 	for _, from := range []string{"", "another run"} {
-		p.step(ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: from, Seq: 9, Status: agent.StatusSuspended}})
+		p.step(ChildReported{Report: wire.ChildReport{Run: "r", Session: "s/b-1", From: from, Seq: 9, Status: agent.StatusSuspended}})
 		require.ErrorIs(t, p.wrong, agent.CodeStale, "before it has begun")
 	}
 	p.lines(`child-started s/b-1`)
 	for _, from := range []string{"", "another run"} {
-		p.step(ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: from, Seq: 9, Status: agent.StatusSuspended}})
+		p.step(ChildReported{Report: wire.ChildReport{Run: "r", Session: "s/b-1", From: from, Seq: 9, Status: agent.StatusSuspended}})
 		require.ErrorIs(t, p.wrong, agent.CodeStale)
 		require.Equal(t, agent.StatusRunning, p.state.Children.List[0].Status)
 	}
 	for _, from := range []string{"", "another run"} {
 		p := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1,"grant":{"tokens":5}}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
-		p.step(ParentOrdered{Order: agent.ParentOrder{Run: "r", From: from, Verb: agent.VerbCancel}})
+		p.step(ParentOrdered{Order: wire.ParentOrder{Run: "r", From: from, Verb: agent.VerbCancel}})
 		require.ErrorIs(t, p.wrong, agent.CodeStale)
-		p.step(ParentGranted{Order: agent.GrantOrder{Run: "r", From: from, Granted: agent.Amounts{agent.ResourceTokens: 9}}})
+		p.step(ParentGranted{Order: wire.GrantOrder{Run: "r", From: from, Granted: wire.Amounts{wire.ResourceTokens: 9}}})
 		require.ErrorIs(t, p.wrong, agent.CodeStale)
 	}
 	root := played(t, `begin go`, `opened {}`)
-	root.step(ParentOrdered{Order: agent.ParentOrder{Run: "r", Verb: agent.VerbCancel}})
+	root.step(ParentOrdered{Order: wire.ParentOrder{Run: "r", Verb: agent.VerbCancel}})
 	require.ErrorIs(t, root.wrong, agent.CodeStale, "nobody started it")
 }
 
 // That a child says that it has ended is no result: Temporal is asked, once an execution, for
 // a child that began in an earlier one, and tells by itself of the others.
 func TestTheEndOfAChildIsFetched(t *testing.T) {
-	end := ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: 50, Status: agent.StatusCompleted}}
+	end := ChildReported{Report: wire.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: 50, Status: agent.StatusCompleted}}
 	for name, ins := range map[string][]Input{
 		"told before a new execution": {end, Continued{}, end, Continued{}},
 		"told in a new execution":     {Continued{}, end, end, Continued{}},

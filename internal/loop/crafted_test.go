@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // suspendedRuns are runs that can be moved, each waiting for something else.
@@ -33,7 +34,7 @@ func suspendedRuns(t *testing.T) map[string]State {
 		p.line("begin go")
 		for _, line := range lines {
 			if line == "held" {
-				p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld}})
+				p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld}})
 				continue
 			}
 			p.line(line)
@@ -164,12 +165,12 @@ func goesOnWith(t *testing.T, what string, at State) (taken bool) {
 		for range 3 {
 			switch {
 			case next.Turn.Phase == TurnAsking:
-				next = step(next, ModelReplied{AskSeq: next.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls, Parts: []agent.Part{
+				next = step(next, ModelReplied{AskSeq: next.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishToolCalls, Parts: []agent.Part{
 					{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: "add", Arguments: json.RawMessage(`{"a":9}`)}},
 					{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: "subagent__b", Arguments: json.RawMessage(`{"task":"x","background":true}`)}},
 				}}})
 			case next.Turn.Phase == TurnSummarizing:
-				next = step(next, ModelReplied{AskSeq: next.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "so"}}}})
+				next = step(next, ModelReplied{AskSeq: next.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "so"}}}})
 			}
 			for _, c := range next.Calls.List {
 				next = step(next, ToolReturned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: "3"}})

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // den is a session of a daemon over many runs.
@@ -101,13 +102,13 @@ func (d *den) spec() *agent.Spec {
 
 // calls is a reply that calls tools, the last of them with arguments of its own.
 func (d *den) calls(tools ...string) Input {
-	in := ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls}}
+	in := ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishToolCalls}}
 	for _, tool := range tools {
 		call := &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(`{"reason":"why"}`)}
 		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartToolCall, Call: call})
 	}
 	c := agent.Conditions{Any: []agent.Condition{{Event: &agent.EventCondition{Topic: "t"}}, {After: agent.Duration(time.Hour)}}}
-	in.Reply.ParkRequests = []agent.ParkRequest{{Reason: "why", Conditions: c}}
+	in.Reply.ParkRequests = []wire.ParkRequest{{Reason: "why", Conditions: c}}
 	return in
 }
 
@@ -124,7 +125,7 @@ func (d *den) quiet() Input {
 	case s.Turn.Phase == TurnAsking && s.Spec.Completion == agent.CompletionTool:
 		return d.calls(agent.FinishTool)
 	case s.Turn.Phase == TurnAsking, s.Turn.Phase == TurnSummarizing:
-		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
+		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
 	case s.Calls.runningCount() > 0:
 		i := slices.IndexFunc(s.Calls.List, func(c Call) bool { return c.State == CallRunning })
 		return ToolReturned{Result: agent.ToolResult{Call: s.Calls.List[i].ID, Tool: "add", Status: agent.CallOK, Text: "1"}}
@@ -148,7 +149,7 @@ func (d *den) draw() Input {
 		CommandReceived{Command: agent.PauseCommand{}}, CommandReceived{Command: agent.InterruptCommand{}}, CommandReceived{Command: agent.ResumeCommand{FromSummary: true}},
 		CommandReceived{Command: agent.StopCommand{}}, CommandReceived{Command: agent.CancelCommand{}},
 		ModelFailed{AskSeq: d.state.Turn.AskSeq, Err: agent.Errorf(agent.CodeProviderError, "no")},
-		ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld}},
+		ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld}},
 		d.calls("add"),
 		Terminated{Reason: agent.ReasonTerminated},
 	}).Draw(d.t, "input")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // DailyAccount is what the workers of a task queue were granted of its daily limits on one
@@ -19,8 +20,8 @@ type DailyAccount struct {
 
 // SettledClaim is what a claim was answered.
 type SettledClaim struct {
-	ID    string           `json:"id"`
-	Grant agent.DailyGrant `json:"grant"`
+	ID    string          `json:"id"`
+	Grant wire.DailyGrant `json:"grant"`
 }
 
 // maxSettled is how many claims an account remembers: those of some minutes, and some 40 kB.
@@ -35,7 +36,7 @@ const (
 
 // Claim returns the account after a claim, and what it grants. Amounts of an earlier day
 // are forgotten: a new day begins with the whole limit.
-func (a DailyAccount) Claim(now time.Time, c agent.DailyClaim) (DailyAccount, agent.DailyGrant) {
+func (a DailyAccount) Claim(now time.Time, c wire.DailyClaim) (DailyAccount, wire.DailyGrant) {
 	a = a.on(now)
 	if i := slices.IndexFunc(a.Settled, func(s SettledClaim) bool { return s.ID == c.ID }); i >= 0 && c.ID != "" {
 		return a, a.Settled[i].Grant
@@ -57,12 +58,12 @@ func (a DailyAccount) on(now time.Time) DailyAccount {
 	return a
 }
 
-func (a DailyAccount) claim(c agent.DailyClaim) (DailyAccount, agent.DailyGrant) {
+func (a DailyAccount) claim(c wire.DailyClaim) (DailyAccount, wire.DailyGrant) {
 	if c.Day == a.Day {
 		a.Granted.Tokens = max(0, a.Granted.Tokens-c.Remaining.Tokens)
 		a.Granted.CostUSD = max(0, a.Granted.CostUSD-c.Remaining.CostUSD)
 	}
-	grant := agent.DailyGrant{Day: a.Day}
+	grant := wire.DailyGrant{Day: a.Day}
 	left := agent.DailyLimits{Tokens: c.Limits.Tokens - a.Granted.Tokens, CostUSD: c.Limits.CostUSD - a.Granted.CostUSD}
 	switch {
 	case c.Closing:

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // What is granted and not given back never exceeds the limit, whatever workers claim, and
@@ -18,10 +19,10 @@ func TestADailyAccountGrantsItsLimit(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
 		limits := agent.DailyLimits{Tokens: rapid.Int64Range(0, 1e7).Draw(t, "tokens"), CostUSD: agent.USD(rapid.Int64Range(0, 1e9).Draw(t, "cost"))}
-		a, held := DailyAccount{}, make([]agent.DailyGrant, 4)
+		a, held := DailyAccount{}, make([]wire.DailyGrant, 4)
 		for range rapid.IntRange(1, 300).Draw(t, "claims") {
 			i := rapid.IntRange(0, len(held)-1).Draw(t, "worker")
-			c := agent.DailyClaim{Limits: limits, Day: held[i].Day, Closing: rapid.IntRange(0, 9).Draw(t, "closing") == 0}
+			c := wire.DailyClaim{Limits: limits, Day: held[i].Day, Closing: rapid.IntRange(0, 9).Draw(t, "closing") == 0}
 			if rapid.Bool().Draw(t, "all is left") {
 				c.Remaining = held[i].Granted
 			}
@@ -33,7 +34,7 @@ func TestADailyAccountGrantsItsLimit(t *testing.T) {
 			return
 		}
 		for range 2000 { // a worker that uses all that it gets
-			a, _ = a.Claim(noon, agent.DailyClaim{Limits: agent.DailyLimits{Tokens: limits.Tokens}})
+			a, _ = a.Claim(noon, wire.DailyClaim{Limits: agent.DailyLimits{Tokens: limits.Tokens}})
 		}
 		require.Equal(t, limits.Tokens, a.Granted.Tokens)
 	})
@@ -42,13 +43,13 @@ func TestADailyAccountGrantsItsLimit(t *testing.T) {
 func TestADailyAccountBeginsAnew(t *testing.T) {
 	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
 	limits := agent.DailyLimits{Tokens: 100}
-	a, g := DailyAccount{}.Claim(at(21, 23), agent.DailyClaim{Limits: limits})
-	require.Equal(t, agent.DailyGrant{Day: "2026-11-21", Granted: agent.DailyLimits{Tokens: 2}}, g)
-	a, g = a.Claim(at(21, 23), agent.DailyClaim{Limits: limits, Day: g.Day, Remaining: agent.DailyLimits{Tokens: -98}})
-	require.Equal(t, agent.DailyGrant{Day: "2026-11-21", UsedUp: agent.CodeLimitTokens}, g, "calls used more than was granted")
-	a, g = a.Claim(at(22, 0), agent.DailyClaim{Limits: limits, Day: g.Day, Remaining: agent.DailyLimits{Tokens: -50}})
-	require.Equal(t, agent.DailyGrant{Day: "2026-11-22", Granted: agent.DailyLimits{Tokens: 2}}, g, "yesterday's calls are yesterday's")
-	a, _ = a.Claim(at(21, 23), agent.DailyClaim{Limits: limits})
+	a, g := DailyAccount{}.Claim(at(21, 23), wire.DailyClaim{Limits: limits})
+	require.Equal(t, wire.DailyGrant{Day: "2026-11-21", Granted: agent.DailyLimits{Tokens: 2}}, g)
+	a, g = a.Claim(at(21, 23), wire.DailyClaim{Limits: limits, Day: g.Day, Remaining: agent.DailyLimits{Tokens: -98}})
+	require.Equal(t, wire.DailyGrant{Day: "2026-11-21", UsedUp: agent.CodeLimitTokens}, g, "calls used more than was granted")
+	a, g = a.Claim(at(22, 0), wire.DailyClaim{Limits: limits, Day: g.Day, Remaining: agent.DailyLimits{Tokens: -50}})
+	require.Equal(t, wire.DailyGrant{Day: "2026-11-22", Granted: agent.DailyLimits{Tokens: 2}}, g, "yesterday's calls are yesterday's")
+	a, _ = a.Claim(at(21, 23), wire.DailyClaim{Limits: limits})
 	require.Equal(t, DailyAccount{Day: "2026-11-22", Granted: agent.DailyLimits{Tokens: 3}}, a, "a clock that goes back begins no day")
 }
 
@@ -56,10 +57,10 @@ func TestADailyAccountBeginsAnew(t *testing.T) {
 // account's next execution.
 func TestADailyClaimIsMadeOnce(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	c := agent.DailyClaim{ID: "a", Limits: agent.DailyLimits{Tokens: 100_000}}
+	c := wire.DailyClaim{ID: "a", Limits: agent.DailyLimits{Tokens: 100_000}}
 	a, first := DailyAccount{}.Claim(noon, c)
 	for i := range maxSettled - 1 {
-		a, _ = a.Claim(noon, agent.DailyClaim{ID: strconv.Itoa(i), Limits: c.Limits})
+		a, _ = a.Claim(noon, wire.DailyClaim{ID: strconv.Itoa(i), Limits: c.Limits})
 	}
 	require.Len(t, a.Settled, maxSettled)
 	raw, err := json.Marshal(a)
@@ -75,8 +76,8 @@ func TestADailyClaimIsMadeOnce(t *testing.T) {
 // A clock that was wrong by days for a moment does not keep the next days from beginning.
 func TestADailyAccountGetsOverAWrongClock(t *testing.T) {
 	limits := agent.DailyLimits{Tokens: 100}
-	a, _ := DailyAccount{}.Claim(time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC), agent.DailyClaim{Limits: limits})
-	a, g := a.Claim(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), agent.DailyClaim{Limits: limits})
+	a, _ := DailyAccount{}.Claim(time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC), wire.DailyClaim{Limits: limits})
+	a, g := a.Claim(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), wire.DailyClaim{Limits: limits})
 	require.Equal(t, "2026-11-21", g.Day)
 	require.EqualValues(t, 2, a.Granted.Tokens)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // subAgentTask is what the model gives a sub-agent.
@@ -29,7 +30,7 @@ func (s *step) delegate(i int) {
 		refused = "A task is required: set task."
 	case s.levelsBelow() < 1:
 		refused = "Not started: as many agents stand below one another as limits.depth allows. Do the work yourself."
-	case s.budgetView().remaining(agent.ResourceAgents) < 1:
+	case s.budgetView().remaining(wire.ResourceAgents) < 1:
 		refused = "Not started: as many agents were started as limits.agents allows. Do the work yourself."
 	case s.Children.countNotEnded() >= maxWorking:
 		refused = fmt.Sprintf("Not started: %d agents work for you already, or wait. Go on when some have ended.", maxWorking)
@@ -54,8 +55,8 @@ func (s *step) delegate(i int) {
 	s.record(agent.Event{Type: agent.EventCallStarted, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool}})
 	s.do(StartChild{
 		Session: session, Agent: sub.Agent, Task: w.Task, Context: w.Context, Limits: sub.Limits, Background: w.Background,
-		ChildStart: agent.ChildStart{
-			Parent: agent.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background,
+		ChildStart: wire.ChildStart{
+			Parent: wire.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background,
 			Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Labels: s.Labels(), Output: sub.Output, KnownHolds: s.Holds.Known, Holds: s.Holds.forChildren(),
 			Grant: grant, MaxDepth: s.levelsBelow() - 1,
 		},

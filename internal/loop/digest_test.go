@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Whoever approves makes a digest with what there is: jq -cS, or JSON.stringify.
@@ -34,13 +35,13 @@ func TestDigestsOfLongArgumentsComeWithTheReply(t *testing.T) {
 		if tool.Executor == agent.ExecutorClient {
 			kind = agent.RequestClientTool
 		}
-		there, here := agent.Reply{Digests: list}, agent.Reply{}
+		there, here := wire.Reply{Digests: list}, wire.Reply{}
 		require.Equal(t, sameOf(here, i, c), sameOf(there, i, c))
 		require.Equal(t, request(here, i, kind, Call{ToolCall: c}, tool, agent.Rule{}), request(there, i, kind, Call{ToolCall: c}, tool, agent.Rule{}))
 	}
 	require.NotEqual(t, list[0].Shown, list[1].Shown)
 	// They are taken as they are.
-	list[0] = agent.CallDigests{Same: "same", Shown: "shown"}
-	require.Equal(t, "same", sameOf(agent.Reply{Digests: list}, 0, calls[0]))
-	require.Equal(t, "shown", shownOf(agent.Reply{Digests: list}, 0, long))
+	list[0] = wire.CallDigests{Same: "same", Shown: "shown"}
+	require.Equal(t, "same", sameOf(wire.Reply{Digests: list}, 0, calls[0]))
+	require.Equal(t, "shown", shownOf(wire.Reply{Digests: list}, 0, long))
 }

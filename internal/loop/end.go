@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // End is the part that brings the run to its end: what is being given up, a stop in
@@ -67,7 +69,7 @@ func (e *End) setUsage(own, tree agent.Tally) {
 
 // complete ends a run that has its answer, if it used the tools that it had to. A daemon
 // idles.
-func (s *step) complete(reason, text string, r agent.Reply) {
+func (s *step) complete(reason, text string, r wire.Reply) {
 	if s.daemon() != nil {
 		s.endTask()
 		return
@@ -86,7 +88,7 @@ func (s *step) finish(arguments json.RawMessage) {
 	if json.Unmarshal(arguments, &said) == nil && said.Summary != "" {
 		text = said.Summary
 	}
-	r := agent.Reply{}
+	r := wire.Reply{}
 	if len(s.Spec.Output) > 0 {
 		r.Output = arguments
 	}
@@ -205,9 +207,9 @@ const (
 // fitOutcome cuts the text of an outcome that is too long. The transcript has all of it.
 func fitOutcome(o *agent.Outcome, child bool) {
 	if child {
-		o.Text = agent.Truncate(o.Text, maxChildAnswer, len(o.Text))
+		o.Text = excerpt.Of(o.Text, maxChildAnswer, len(o.Text))
 	}
 	if len(o.Output) > 0 && len(o.Text) > maxEndText && jsonLen(o.Text)+rawJSONLen(o.Output) > maxOutcome {
-		o.Text = agent.Truncate(o.Text, maxEndText, len(o.Text))
+		o.Text = excerpt.Of(o.Text, maxEndText, len(o.Text))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // essence is equal for places from which the same can happen: times count from now
@@ -26,7 +28,7 @@ func essence(p place) string {
 	s.Origin.Started, s.Turn.Asked, s.Suspensions.Since, s.NextTimer = time.Time{}, time.Time{}, e.left(s.Suspensions.Since), e.left(s.NextTimer)
 	e.budget()
 	s.TaskLoad = TaskLoad{}
-	s.Counters, s.Suspensions.SuspendedFor, s.Origin.Task, s.Turn.Text = agent.Counters{}, 0, "", given(s.Turn.Text != "")
+	s.Counters, s.Suspensions.SuspendedFor, s.Origin.Task, s.Turn.Text = remembered.Counters{}, 0, "", given(s.Turn.Text != "")
 	s.Spec, s.Parent.Start, s.Parent.ForbiddenTools, s.Parent.InheritedRules, s.Origin.Labels = nil, nil, nil, nil, nil
 	s.Verbs.Processed, s.Verbs.Refused, s.Requests.Decided, s.Calls.Unknown, s.Messages.Receipts = nil, nil, nil, nil, nil
 	if s.End.Outcome != nil {
@@ -100,13 +102,13 @@ func (e *essential) turn() {
 func (e *essential) budget() {
 	s := e.State
 	b, k := s.Budget, s.budgetView()
-	s.Budget = Budget{Limits: b.Limits, Charged: b.Charged, OwnTurnsAtRenewal: s.ownTurns() - b.OwnTurnsAtRenewal, Worked: time.Duration(k.remaining(agent.ResourceTime))}
+	s.Budget = Budget{Limits: b.Limits, Charged: b.Charged, OwnTurnsAtRenewal: s.ownTurns() - b.OwnTurnsAtRenewal, Worked: time.Duration(k.remaining(wire.ResourceTime))}
 	if !b.RunningSince.IsZero() {
 		s.Budget.RunningSince = time.Unix(0, 0).UTC()
 	}
-	for r := range agent.Resources {
+	for r := range wire.Resources {
 		s.Budget.UsedAtRenewal[r] = min(k.ownRemaining(r), 100)
-		if s.Budget.LastTurn[r] = min(k.grantRemaining(r), 100); r == agent.ResourceTime {
+		if s.Budget.LastTurn[r] = min(k.grantRemaining(r), 100); r == wire.ResourceTime {
 			s.Budget.UsedAtRenewal[r], s.Budget.LastTurn[r] = min(k.ownRemaining(r), 1), min(k.grantRemaining(r), 1)
 		}
 	}
@@ -116,7 +118,7 @@ func (e *essential) budget() {
 	s.Ledger.EndedUsage = agent.Tally{}
 	for i, a := range s.Ledger.Accounts {
 		one := Account{Session: strconv.Itoa(i), Requested: a.Requested, Recalled: a.Recalled}
-		for r := range agent.Resources {
+		for r := range wire.Resources {
 			one.Granted[r] = min(a.unused(r), 100)
 		}
 		s.Ledger.Accounts[i] = one
@@ -190,7 +192,7 @@ func (e *essential) tree() {
 		c.Session, c.Run, c.Task, c.Seq, c.AsOf, c.Outcome = strconv.Itoa(i), "", "", 0, time.Time{}, nil
 		for j := range c.PendingOrders {
 			c.PendingOrders = slices.Clone(c.PendingOrders)
-			c.PendingOrders[j] = agent.ParentOrder{Verb: c.PendingOrders[j].Verb, Own: c.PendingOrders[j].Own}
+			c.PendingOrders[j] = wire.ParentOrder{Verb: c.PendingOrders[j].Verb, Own: c.PendingOrders[j].Own}
 		}
 	}
 	s.Parent.CheckAt, s.Children.CheckAt, s.Children.EndWaitUntil = e.left(s.Parent.CheckAt), e.left(s.Children.CheckAt), e.left(s.Children.EndWaitUntil)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // How limits bound a tree. A run's limits hold for it and for all below it. A sub-agent is
@@ -39,12 +40,12 @@ func (s *State) pendingDelegations() (n int64) {
 // mayDelegate reports whether it is decided if one more agent may be started.
 func (s *State) mayDelegate() bool {
 	k := s.budgetView()
-	return k.remaining(agent.ResourceAgents) > 0 || s.noMoreAgents(k)
+	return k.remaining(wire.ResourceAgents) > 0 || s.noMoreAgents(k)
 }
 
 // noMoreAgents reports whether no limit above or here allows another agent.
 func (s *State) noMoreAgents(k budgetView) bool {
-	return k.exhausted(agent.ResourceAgents) || k.FromParent != nil && k.FromParent.Denied
+	return k.exhausted(wire.ResourceAgents) || k.FromParent != nil && k.FromParent.Denied
 }
 
 // levelsBelow is how many runs may stand below this one.
@@ -57,7 +58,7 @@ func (s *State) levelsBelow() int {
 }
 
 // grantFor opens the account of a sub-agent that is started; nil if nothing bounds it.
-func (s *step) grantFor(session string, sub agent.SubAgent) *agent.Amounts {
+func (s *step) grantFor(session string, sub agent.SubAgent) *wire.Amounts {
 	parts := s.pendingDelegations() // as many as are granted now stay with the run
 	for _, c := range s.Calls.List {
 		if tool, _ := s.Spec.Tool(c.Tool); tool.Executor == agent.ExecutorSubAgent {
@@ -69,9 +70,9 @@ func (s *step) grantFor(session string, sub agent.SubAgent) *agent.Amounts {
 			parts += moreToCome
 		}
 	}
-	grant := s.budgetView().startGrant(parts, sub.Limits.Amounts())
+	grant := s.budgetView().startGrant(parts, wire.LimitAmounts(sub.Limits))
 	s.Ledger.open(session, grant)
-	if grant == (agent.Limits{}).Amounts() {
+	if grant == wire.LimitAmounts(agent.Limits{}) {
 		return nil
 	}
 	return &grant
@@ -79,23 +80,23 @@ func (s *step) grantFor(session string, sub agent.SubAgent) *agent.Amounts {
 
 // startGrant is what one of some sub-agents is granted at its birth, when so many parts are
 // made of what is left; lower is what its own limits allow.
-func (k budgetView) startGrant(parts int64, lower agent.Amounts) (grant agent.Amounts) {
-	for r := range agent.Resources {
+func (k budgetView) startGrant(parts int64, lower wire.Amounts) (grant wire.Amounts) {
+	for r := range wire.Resources {
 		left := k.remaining(r)
 		switch {
 		case left == unlimited:
-			grant[r] = agent.Unlimited
+			grant[r] = wire.Unlimited
 			continue
 		case left <= 0:
 			continue
-		case r == agent.ResourceAgents:
+		case r == wire.ResourceAgents:
 			grant[r] = 1 + (left-1)/parts
 		case r.Shared():
 			grant[r] = max(1, left/parts)
 		default:
 			grant[r] = left
 		}
-		if lower[r] != agent.Unlimited {
+		if lower[r] != wire.Unlimited {
 			grant[r] = min(grant[r], lower[r])
 		}
 	}
@@ -116,7 +117,7 @@ func (s *step) closeAccount(c Child, o *agent.Outcome) {
 
 // childBudgetReported takes what a sub-agent says of its account, and reports whether that is news.
 // One that asks and has not heard of all that it was granted is told again.
-func (s *step) childBudgetReported(r agent.ChildReport) bool {
+func (s *step) childBudgetReported(r wire.ChildReport) bool {
 	i := s.Ledger.find(r.Session)
 	if c := s.Children.find(r.Session); r.Budget == nil || i < 0 || !s.Children.List[c].Started {
 		return false // it can be told nothing yet
@@ -130,8 +131,8 @@ func (s *step) childBudgetReported(r agent.ChildReport) bool {
 }
 
 // budgetReport is what the parent is told of the run's account.
-func (s *step) budgetReport() *agent.BudgetReport {
-	r := &agent.BudgetReport{Used: s.treeTally()}
+func (s *step) budgetReport() *wire.BudgetReport {
+	r := &wire.BudgetReport{Used: s.treeTally()}
 	if a := s.Ledger.FromParent; a != nil {
 		r.Granted, r.Returned = a.Granted, a.Returned
 		wants, level := s.requestFromParent()
@@ -154,7 +155,7 @@ func (s *step) askParentForBudget() {
 // that it is not taken for one of how the run stands.
 func (s *step) reportBudget() {
 	b := s.Parent.Start
-	s.do(ReportToParent{Session: b.Parent.Session, Report: agent.ChildReport{
+	s.do(ReportToParent{Session: b.Parent.Session, Report: wire.ChildReport{
 		Run: b.Parent.Run, Session: s.Session, From: s.Run, Status: s.Status(), Budget: s.budgetReport(),
 	}})
 }
@@ -170,7 +171,7 @@ func (s *step) grantToChild() {
 func (s *step) sendGrant(i int, recall, denied bool) {
 	a := s.Ledger.Accounts[i]
 	c := s.Children.List[s.Children.find(a.Session)]
-	s.do(GrantChild{Session: a.Session, Order: agent.GrantOrder{Run: c.Run, From: s.Run, Granted: a.Granted, Recall: recall, Denied: denied}})
+	s.do(GrantChild{Session: a.Session, Order: wire.GrantOrder{Run: c.Run, From: s.Run, Granted: a.Granted, Recall: recall, Denied: denied}})
 }
 
 func (s *step) denyChild() {
@@ -191,7 +192,7 @@ func (s *step) giveBack() {
 }
 
 // takeGrant takes what the parent says of what the run may use.
-func (s *step) takeGrant(o agent.GrantOrder) error {
+func (s *step) takeGrant(o wire.GrantOrder) error {
 	switch {
 	case s.decided():
 		return s.refuse("the run is ending")

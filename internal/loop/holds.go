@@ -196,7 +196,7 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader
 	}
 	n := s.nextHold()
 	s.addHold(agent.Hold{
-		ID: agent.HoldID(n), From: agent.HoldOwn, Session: s.Session, Verb: verb, By: o.By, Reason: reason, At: s.now(),
+		ID: holdID(n), From: agent.HoldOwn, Session: s.Session, Verb: verb, By: o.By, Reason: reason, At: s.now(),
 	}, n, by)
 	s.orderChildren(s.passHolds(verb, grace))
 	if verb == agent.VerbInterrupt {
@@ -219,7 +219,7 @@ func (s *step) holdForLostWorkers(err *agent.Error) {
 	s.openSuspension(agent.InitiatorPolicy, string(err.Code), err.Message)
 	n := s.nextHold()
 	s.addHold(agent.Hold{
-		ID: agent.HoldID(n), From: agent.HoldOwn, Session: s.Session, Verb: agent.VerbPause, Code: err.Code, Reason: err.Message, At: s.now(),
+		ID: holdID(n), From: agent.HoldOwn, Session: s.Session, Verb: agent.VerbPause, Code: err.Code, Reason: err.Message, At: s.now(),
 	}, n, agent.InitiatorPolicy)
 	s.orderChildren(s.passHolds(agent.VerbPause, 0))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // One side has one hold, a resting run begins no call under any, and what was heard of is
@@ -50,19 +51,19 @@ func TestInventedNumbersOfHolds(t *testing.T) {
 	for _, n := range []int{math.MaxInt, 2_000_000, 0, -1} {
 		met := agent.HoldRef{Session: "s", N: n}
 		p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}]}`, `calls subagent__b {"task":"one"}`, `child-started s/b-1`)
-		p.step(ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Status: agent.StatusRunning, MetHold: &met}})
+		p.step(ChildReported{Report: wire.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Status: agent.StatusRunning, MetHold: &met}})
 		require.ErrorIs(t, p.wrong, agent.CodeStale, n)
 		p.lines(`interrupt {}`)
 		require.Equal(t, 1, p.state.Counters.Hold, n)
 
 		p = played(t, `begin go`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
-		p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &met}})
+		p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld, Hold: &met}})
 		require.NoError(t, p.wrong)
 		require.Equal(t, TurnAsking, p.state.Turn.Phase, "the call is made again")
 		require.Equal(t, []any{0, 0}, []any{p.state.Counters.Hold, p.state.Holds.lastNumber("s")}, n)
 
 		p = played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
-		p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &met}})
+		p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld, Hold: &met}})
 		require.NoError(t, p.wrong)
 		require.Empty(t, p.state.Holds.List, n)
 	}
@@ -70,9 +71,9 @@ func TestInventedNumbersOfHolds(t *testing.T) {
 
 // Nor is it in an order from above.
 func TestInventedNumbersInAnOrder(t *testing.T) {
-	for _, o := range []agent.ParentOrder{
+	for _, o := range []wire.ParentOrder{
 		{Verb: agent.VerbResume, KnownHolds: []agent.HoldRef{{Session: "s", N: math.MaxInt}}},
-		{Verb: agent.VerbInterrupt, Holds: []agent.Hold{{ID: agent.HoldID(math.MaxInt), Session: "s", Verb: agent.VerbInterrupt}}},
+		{Verb: agent.VerbInterrupt, Holds: []agent.Hold{{ID: holdID(math.MaxInt), Session: "s", Verb: agent.VerbInterrupt}}},
 		{Verb: agent.VerbResume, KnownHolds: []agent.HoldRef{{Session: "s", N: -1}}},
 	} {
 		p := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
@@ -85,8 +86,8 @@ func TestInventedNumbersInAnOrder(t *testing.T) {
 // An order from above lays holds of sessions above this one, from above, and no others: not
 // one that nobody could lift, nor ever more of them.
 func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
-	held := func(from agent.HoldFrom, session string, n int) agent.ParentOrder {
-		return agent.ParentOrder{Run: "r", From: "r0", Verb: agent.VerbPause, Holds: []agent.Hold{{ID: agent.HoldID(n), From: from, Session: session, Verb: agent.VerbPause}}}
+	held := func(from agent.HoldFrom, session string, n int) wire.ParentOrder {
+		return wire.ParentOrder{Run: "r", From: "r0", Verb: agent.VerbPause, Holds: []agent.Hold{{ID: holdID(n), From: from, Session: session, Verb: agent.VerbPause}}}
 	}
 	begin := func() *player {
 		return played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
@@ -109,7 +110,7 @@ func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
 		require.ErrorIs(t, p.wrong, agent.CodeStale)
 	}
 	require.Empty(t, p.state.Holds)
-	p.step(ParentOrdered{Order: agent.ParentOrder{Run: "r", From: "r0", Verb: "begin", Own: true}})
+	p.step(ParentOrdered{Order: wire.ParentOrder{Run: "r", From: "r0", Verb: "begin", Own: true}})
 	require.ErrorIs(t, p.wrong, agent.CodeStale, "no verb of an order")
 
 	p = played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1,"known_holds":[{"session":"s/a-1","n":9223372036854775807},{"session":"other","n":3},{"session":"s","n":4}],"holds":[{"id":"h-4","session":"s","verb":"pause"}]}`)
@@ -122,7 +123,7 @@ func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
 func TestOnlyHoldsOfTheTreeAreKept(t *testing.T) {
 	p := played(t, `begin go`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
 	for n := range 20 {
-		p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &agent.HoldRef{Session: fmt.Sprintf("other-%d", n), N: 1}}})
+		p.step(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld, Hold: &agent.HoldRef{Session: fmt.Sprintf("other-%d", n), N: 1}}})
 		require.NoError(t, p.wrong)
 		require.Equal(t, TurnAsking, p.state.Turn.Phase)
 	}
@@ -135,7 +136,7 @@ func TestAnOrderFromAboveIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, verb := range []agent.Verb{agent.VerbStop, agent.VerbCancel, agent.VerbPause, agent.VerbInterrupt} {
 		p := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
-		p.step(ParentOrdered{Order: agent.ParentOrder{Run: "r", From: "r0", Verb: verb, Own: verb.Strength() < agent.VerbStop.Strength(), By: long, Reason: long, Grace: math.MaxInt64, Deadline: math.MaxInt64}})
+		p.step(ParentOrdered{Order: wire.ParentOrder{Run: "r", From: "r0", Verb: verb, Own: verb.Strength() < agent.VerbStop.Strength(), By: long, Reason: long, Grace: math.MaxInt64, Deadline: math.MaxInt64}})
 		require.NoError(t, p.wrong)
 		tail := p.state.Log
 		p.state.Log = Log{}

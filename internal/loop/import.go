@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // CheckPortable refuses a run that can't go on elsewhere from its state: with
@@ -82,5 +83,5 @@ func (s *step) checkImport(at State) *agent.Error {
 // matchesRun reports whether what was said names this run: by its id, or by the one that
 // it had where it was before.
 func (s *State) matchesRun(said string) bool {
-	return agent.MatchesRunID(said, s.Run) || s.Origin.FormerRun != "" && agent.MatchesRunID(said, s.Origin.FormerRun)
+	return wire.MatchesRunID(said, s.Run) || s.Origin.FormerRun != "" && wire.MatchesRunID(said, s.Origin.FormerRun)
 }

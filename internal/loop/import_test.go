@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // move lets a suspended run go on elsewhere: what it waits for is what it was, but
@@ -71,7 +72,7 @@ func TestPortable(t *testing.T) {
 
 	p = played(t, "begin go", `opened {"agents":[{"agent":"b"}],"tools":["ask_user"]}`, `calls ask_user {"question":"Where to?"}`, "sealed")
 	below := p.state
-	below.Parent.Start = &agent.ChildStart{Parent: agent.Parent{Session: "above"}}
+	below.Parent.Start = &wire.ChildStart{Parent: wire.Parent{Session: "above"}}
 	require.ErrorIs(t, below.CheckPortable(), agent.CodeInvalidInput)
 	above := p.state
 	above.Children.List = []Child{{Session: "s/b-1"}}

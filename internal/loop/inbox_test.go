@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // played is a machine after some lines of a scenario.
@@ -45,7 +46,7 @@ func TestAnEventThatMetAParkIsKept(t *testing.T) {
 	p.lines(`emit @e3 {"topic":"paid","payload":3}`)
 	require.NotZero(t, p.state.Log.Sealing, "the head is put")
 	paid := agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: "e3"}, Topic: "paid", Payload: json.RawMessage("3")}
-	require.Equal(t, agent.Backlog{Unfinished: true, Events: []agent.EmitCommand{paid, {CommandHeader: agent.CommandHeader{ID: "e2"}, Topic: "t"}}}, p.state.Backlog())
+	require.Equal(t, remembered.Backlog{Unfinished: true, Events: []agent.EmitCommand{paid, {CommandHeader: agent.CommandHeader{ID: "e2"}, Topic: "t"}}}, p.state.Backlog())
 }
 
 // A daemon that is being stopped says that an event is worth another try; one that does

@@ -6,6 +6,8 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/match"
+	"github.com/fermata-agents/fermata/internal/remembered"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Moment is what an input finds.
@@ -40,7 +42,7 @@ type (
 		// BriefingText is the text of the start's briefing.
 		BriefingText string
 		// ChildStart is what the parent says of this one; nil for a root.
-		ChildStart *agent.ChildStart
+		ChildStart *wire.ChildStart
 		Err        *agent.Error
 	}
 	// Opened brings what the run is made of, or why it can't be (Err).
@@ -53,10 +55,10 @@ type (
 		Version int64
 		// Fence is that from which the run's writes go on.
 		Fence    agent.Fence
-		Counters agent.Counters
-		Receipts []agent.MessageReceipt
+		Counters remembered.Counters
+		Receipts []remembered.Receipt
 		// Backlog is what the session's runs before this one have left.
-		Backlog agent.Backlog
+		Backlog remembered.Backlog
 		// TerminatedRuns are executions of runs before this one that were ended from outside,
 		// the latest first: their last events may not be stored.
 		TerminatedRuns []string
@@ -77,9 +79,9 @@ type (
 		Seq      int64
 		Version  int64
 		Chain    int64 // as [Sealed] has it
-		Counters agent.Counters
-		Receipts []agent.MessageReceipt
-		Backlog  agent.Backlog
+		Counters remembered.Counters
+		Receipts []remembered.Receipt
+		Backlog  remembered.Backlog
 		// Forked names the point where it is not the log's end; Turn and Tools are
 		// the counters there.
 		Forked *agent.Forked
@@ -112,7 +114,7 @@ type (
 	// ModelReplied is the model's answer to the call of the event Ask.
 	ModelReplied struct {
 		AskSeq int64
-		Reply  agent.Reply
+		Reply  wire.Reply
 	}
 	// ModelFailed is a model call that no further attempt will mend.
 	ModelFailed struct {
@@ -151,7 +153,7 @@ type (
 		// Chain is that of the fence that was stored; zero for the one that was decided.
 		Chain int64
 		// BacklogBlobs are the events that waited when it was decided: the store has them.
-		BacklogBlobs []agent.BacklogBlob
+		BacklogBlobs []remembered.BacklogBlob
 	}
 	// SealFailed means that it could not be; where the error is retryable, a later
 	// attempt may succeed.
@@ -195,10 +197,10 @@ type (
 		Outcome *agent.Outcome
 	}
 	// ChildReported is what a child says of itself, Ordered what the parent wants.
-	ChildReported struct{ Report agent.ChildReport }
-	ParentOrdered struct{ Order agent.ParentOrder }
+	ChildReported struct{ Report wire.ChildReport }
+	ParentOrdered struct{ Order wire.ParentOrder }
 	// ParentGranted is what the parent says of what this one may use.
-	ParentGranted struct{ Order agent.GrantOrder }
+	ParentGranted struct{ Order wire.GrantOrder }
 	// ParentChecked reports whether the parent is gone.
 	ParentChecked struct{ Gone bool }
 	// HandoffMade is the handoff that a [MakeHandoff] asked for.
@@ -303,21 +305,21 @@ type (
 		Session, Agent, Task, Context string
 		Limits                        agent.Limits
 		Background                    bool
-		ChildStart                    agent.ChildStart
+		ChildStart                    wire.ChildStart
 	}
 	// OrderChild and TellParent pass on to a sub-agent, or to the parent.
 	OrderChild struct {
 		Session string
-		Order   agent.ParentOrder
+		Order   wire.ParentOrder
 	}
 	ReportToParent struct {
 		Session string
-		Report  agent.ChildReport
+		Report  wire.ChildReport
 	}
 	// GrantChild tells a run below what it may use.
 	GrantChild struct {
 		Session string
-		Order   agent.GrantOrder
+		Order   wire.GrantOrder
 	}
 	// ForwardCommand says a verb to a run below.
 	ForwardCommand struct {
@@ -331,7 +333,7 @@ type (
 		Ending       bool
 	}
 	// CheckParent asks for [ParentChecked].
-	CheckParent struct{ Parent agent.Parent }
+	CheckParent struct{ Parent wire.Parent }
 	// Acknowledge answers the verb that was just said.
 	Acknowledge struct{ Ack agent.Ack }
 	// Publish shows the run's status where listings look.

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/amount"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Ledger is the part that shares what limits bound between a run and its sub-agents: what
@@ -22,10 +24,10 @@ type Ledger struct {
 
 // ParentAccount is a run's account with its parent, as the run knows it.
 type ParentAccount struct {
-	Granted  agent.Amounts `json:"granted"`
-	Returned agent.Amounts `json:"returned,omitzero"`
+	Granted  wire.Amounts `json:"granted"`
+	Returned wire.Amounts `json:"returned,omitzero"`
 	// Requested is what the run has asked for and not got: 1 early, 2 when it had nothing left.
-	Requested agent.Amounts `json:"requested,omitzero"`
+	Requested wire.Amounts `json:"requested,omitzero"`
 	// Recalled means that the parent wants back what is not used.
 	Recalled bool `json:"recalled,omitempty"`
 	// Denied means that no more agents are granted.
@@ -34,13 +36,13 @@ type ParentAccount struct {
 
 // Account is a sub-agent's, as the parent knows it.
 type Account struct {
-	Session  string        `json:"session"`
-	Granted  agent.Amounts `json:"granted"`
-	Returned agent.Amounts `json:"returned,omitzero"`
-	Used     agent.Tally   `json:"used,omitzero"`
+	Session  string       `json:"session"`
+	Granted  wire.Amounts `json:"granted"`
+	Returned wire.Amounts `json:"returned,omitzero"`
+	Used     agent.Tally  `json:"used,omitzero"`
 	// Requested is what it has asked for and not got; Blocked is 1 if somebody is suspended for it.
-	Requested agent.Amounts `json:"requested,omitzero"`
-	Blocked   agent.Amounts `json:"blocked,omitzero"`
+	Requested wire.Amounts `json:"requested,omitzero"`
+	Blocked   wire.Amounts `json:"blocked,omitzero"`
 	// Recalled means that it was asked to return what it does not use, and has not yet.
 	Recalled bool `json:"recalled,omitempty"`
 }
@@ -54,9 +56,9 @@ const (
 // maxGrant bounds what is granted or wanted of a resource in all, whoever says so: no sum
 // over all accounts and tallies overflows, and every amount of money can be read again. Of
 // time, which nobody adds up, it is 146 years.
-func maxGrant(r agent.Resource) int64 {
+func maxGrant(r wire.Resource) int64 {
 	if r.Shared() {
-		return agent.MaxAmount
+		return amount.Max
 	}
 	return 1 << 62
 }
@@ -71,33 +73,33 @@ func (l Ledger) find(session string) int {
 }
 
 // start takes what a run may use from its birth on; nil if nothing above bounds it.
-func (l *Ledger) start(grant *agent.Amounts) {
+func (l *Ledger) start(grant *wire.Amounts) {
 	if grant == nil {
 		return
 	}
 	l.FromParent = &ParentAccount{}
-	for r := range agent.Resources {
-		l.FromParent.Granted[r] = min(max(grant[r], agent.Unlimited), maxGrant(r))
+	for r := range wire.Resources {
+		l.FromParent.Granted[r] = min(max(grant[r], wire.Unlimited), maxGrant(r))
 	}
 }
 
 // open begins the account of a sub-agent with what it is granted at its birth.
-func (l *Ledger) open(session string, granted agent.Amounts) {
+func (l *Ledger) open(session string, granted wire.Amounts) {
 	l.Accounts = append(l.Accounts, Account{Session: session, Granted: granted, Used: agent.Tally{Agents: 1}})
 }
 
 // report takes what a sub-agent says of its account, and reports whether that is news.
 // behind means that it wants what it was granted, and has not heard of that: what it wants
 // then is not what it will want.
-func (l *Ledger) report(i int, r agent.BudgetReport) (news, behind bool) {
+func (l *Ledger) report(i int, r wire.BudgetReport) (news, behind bool) {
 	a := &l.Accounts[i]
 	was := *a
 	for n := range r.Requested {
 		behind = behind || r.Requested[n] > 0 && r.Granted[n] < a.Granted[n]
 	}
-	a.Used = a.Used.Latest(r.Used.Bounded())
-	for n := range agent.Resources {
-		if a.Granted[n] == agent.Unlimited { // there is nothing to return, nor to want
+	a.Used = latest(a.Used, r.Used.Bounded())
+	for n := range wire.Resources {
+		if a.Granted[n] == wire.Unlimited { // there is nothing to return, nor to want
 			continue
 		}
 		// A run that was reset has forgotten what it granted since.
@@ -115,8 +117,8 @@ func (l *Ledger) report(i int, r agent.BudgetReport) (news, behind bool) {
 }
 
 // grant gives a sub-agent more, or tells it no more agents are granted.
-func (l *Ledger) grant(i int, more agent.Amounts) {
-	for n := range agent.Resources {
+func (l *Ledger) grant(i int, more wire.Amounts) {
+	for n := range wire.Resources {
 		if more[n] > 0 {
 			l.Accounts[i].Granted[n] += min(more[n], maxGrant(n)-l.Accounts[i].Granted[n])
 			l.Accounts[i].Requested[n], l.Accounts[i].Blocked[n] = 0, 0
@@ -128,7 +130,7 @@ func (l *Ledger) recall(i int) { l.Accounts[i].Recalled = true }
 
 // deny forgets that a sub-agent wants more agents.
 func (l *Ledger) deny(i int) {
-	l.Accounts[i].Requested[agent.ResourceAgents], l.Accounts[i].Blocked[agent.ResourceAgents] = 0, 0
+	l.Accounts[i].Requested[wire.ResourceAgents], l.Accounts[i].Blocked[wire.ResourceAgents] = 0, 0
 }
 
 // close ends an account. A sub-agent that did not say what it has used (nil) is charged
@@ -142,7 +144,7 @@ func (l *Ledger) close(session string, used *agent.Tally) {
 	case used == nil:
 		l.EndedUsage = l.EndedUsage.Add(l.Accounts[i].maxUsed())
 	case used.Agents > 0: // else it never was
-		l.EndedUsage = l.EndedUsage.Add(l.Accounts[i].Used.Latest(used.Bounded()))
+		l.EndedUsage = l.EndedUsage.Add(latest(l.Accounts[i].Used, used.Bounded()))
 	}
 	if l.Accounts = slices.Delete(l.Accounts, i, i+1); len(l.Accounts) == 0 {
 		l.Accounts = nil
@@ -159,32 +161,32 @@ func (l Ledger) maxUsed() agent.Tally {
 }
 
 // takeGrant takes what the parent says, and reports whether that is news.
-func (l *Ledger) takeGrant(o agent.GrantOrder) (news bool) {
+func (l *Ledger) takeGrant(o wire.GrantOrder) (news bool) {
 	a := l.FromParent
 	was := *a
-	for n := range agent.Resources {
-		if most := min(o.Granted[n], maxGrant(n)); a.Granted[n] != agent.Unlimited && most > a.Granted[n] {
+	for n := range wire.Resources {
+		if most := min(o.Granted[n], maxGrant(n)); a.Granted[n] != wire.Unlimited && most > a.Granted[n] {
 			a.Granted[n], a.Requested[n] = most, 0
 		}
 	}
-	if a.Granted[agent.ResourceAgents] > was.Granted[agent.ResourceAgents] {
+	if a.Granted[wire.ResourceAgents] > was.Granted[wire.ResourceAgents] {
 		a.Denied = false
 	} else if o.Denied {
-		a.Denied, a.Requested[agent.ResourceAgents] = true, 0
+		a.Denied, a.Requested[wire.ResourceAgents] = true, 0
 	}
 	a.Recalled = a.Recalled || o.Recall
 	return *a != was
 }
 
 // setRequested remembers what is asked of the parent.
-func (l *Ledger) setRequested(levels agent.Amounts) {
+func (l *Ledger) setRequested(levels wire.Amounts) {
 	for n := range levels {
 		l.FromParent.Requested[n] = max(l.FromParent.Requested[n], levels[n])
 	}
 }
 
 // giveBack returns what is not used to the parent; done means that no more will come.
-func (l *Ledger) giveBack(back agent.Amounts, done bool) {
+func (l *Ledger) giveBack(back wire.Amounts, done bool) {
 	for n := range back {
 		l.FromParent.Returned[n] += back[n]
 	}
@@ -192,19 +194,19 @@ func (l *Ledger) giveBack(back agent.Amounts, done bool) {
 }
 
 // askAgain lets a run ask again for what it has asked for: an answer may be lost.
-func (l *Ledger) askAgain() { l.FromParent.Requested = agent.Amounts{} }
+func (l *Ledger) askAgain() { l.FromParent.Requested = wire.Amounts{} }
 
 // unused is how much of a shared resource an account may still use.
-func (a Account) unused(r agent.Resource) int64 {
-	if a.Granted[r] == agent.Unlimited || !r.Shared() {
+func (a Account) unused(r wire.Resource) int64 {
+	if a.Granted[r] == wire.Unlimited || !r.Shared() {
 		return 0
 	}
-	return max(0, a.Granted[r]-a.Returned[r]-a.Used.Amounts()[r])
+	return max(0, a.Granted[r]-a.Returned[r]-wire.UsedAmounts(a.Used)[r])
 }
 
 // anyUnused reports whether it may still use something of any resource.
 func (a Account) anyUnused() bool {
-	for r := range agent.Resources {
+	for r := range wire.Resources {
 		if a.unused(r) > 0 {
 			return true
 		}
@@ -213,24 +215,24 @@ func (a Account) anyUnused() bool {
 }
 
 // returnable is how much of a resource an account can have given back in all.
-func (a Account) returnable(r agent.Resource) int64 { return a.Returned[r] + a.unused(r) }
+func (a Account) returnable(r wire.Resource) int64 { return a.Returned[r] + a.unused(r) }
 
 // net is what an account was granted, less what it gave back, and room what of that it may
 // still use, as far as that was heard.
-func (a Account) net() agent.Amounts {
+func (a Account) net() wire.Amounts {
 	net := a.Granted
 	for r := range net {
-		if net[r] != agent.Unlimited {
+		if net[r] != wire.Unlimited {
 			net[r] -= a.Returned[r]
 		}
 	}
 	return net
 }
 
-func (a Account) remaining() agent.Amounts {
+func (a Account) remaining() wire.Amounts {
 	room := a.net()
-	for r := range agent.Resources {
-		if room[r] != agent.Unlimited && r.Shared() {
+	for r := range wire.Resources {
+		if room[r] != wire.Unlimited && r.Shared() {
 			room[r] = a.unused(r)
 		}
 	}
@@ -238,11 +240,11 @@ func (a Account) remaining() agent.Amounts {
 }
 
 // blockedOn reports whether it rests until it gets more of a resource.
-func (a Account) blockedOn(r agent.Resource) bool { return a.Requested[r] > 0 && a.Blocked[r] > 0 }
+func (a Account) blockedOn(r wire.Resource) bool { return a.Requested[r] > 0 && a.Blocked[r] > 0 }
 
 // blocked reports whether it rests for anything.
 func (a Account) blocked() bool {
-	for r := range agent.Resources {
+	for r := range wire.Resources {
 		if a.blockedOn(r) {
 			return true
 		}
@@ -252,9 +254,23 @@ func (a Account) blocked() bool {
 
 // maxUsed is the most that it can have used.
 func (a Account) maxUsed() agent.Tally {
-	tokens, cost := a.unused(agent.ResourceTokens), agent.USD(a.unused(agent.ResourceCost))
+	tokens, cost := a.unused(wire.ResourceTokens), agent.USD(a.unused(wire.ResourceCost))
 	return a.Used.Add(agent.Tally{
-		Agents: int(a.unused(agent.ResourceAgents)), Turns: int(a.unused(agent.ResourceTurns)),
+		Agents: int(a.unused(wire.ResourceAgents)), Turns: int(a.unused(wire.ResourceTurns)),
 		Usage: agent.Usage{Input: tokens}, Cost: cost, Estimated: agent.Estimate{Tokens: tokens, Cost: cost},
 	})
+}
+
+// latest returns the later of two tallies of one run: none of its numbers ever falls.
+func latest(t, o agent.Tally) agent.Tally {
+	u, v := t.Usage, o.Usage
+	return agent.Tally{
+		Agents: max(t.Agents, o.Agents), Turns: max(t.Turns, o.Turns),
+		Usage: agent.Usage{
+			Input: max(u.Input, v.Input), Output: max(u.Output, v.Output), CacheRead: max(u.CacheRead, v.CacheRead), CacheWrite: max(u.CacheWrite, v.CacheWrite),
+			Reasoning: max(u.Reasoning, v.Reasoning), Searches: max(u.Searches, v.Searches),
+		},
+		Cost:      max(t.Cost, o.Cost),
+		Estimated: agent.Estimate{Tokens: max(t.Estimated.Tokens, o.Estimated.Tokens), Cost: max(t.Estimated.Cost, o.Estimated.Cost)},
+	}
 }

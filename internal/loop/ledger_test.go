@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/amount"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // branch is a tree of ledgers: agents that spend, start others and tell each other what
@@ -29,8 +31,8 @@ type spender struct {
 	tally   agent.Tally
 	over    bool // it spends no more
 	heard   bool // the parent knows of its end
-	up      []agent.BudgetReport
-	down    []agent.GrantOrder
+	up      []wire.BudgetReport
+	down    []wire.GrantOrder
 	ended   *agent.Tally // the report of its end, under way
 }
 
@@ -43,7 +45,7 @@ func TestALedgerConserves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := &branch{t: t, lossy: rapid.Bool().Draw(t, "lossy")}
 		limits := agent.Limits{Tokens: rapid.Int64Range(1, 2000).Draw(t, "tokens"), Turns: rapid.IntRange(1, 40).Draw(t, "turns"), Agents: rapid.IntRange(1, 8).Draw(t, "agents")}
-		b.add(nil, nil, limits.Amounts())
+		b.add(nil, nil, wire.LimitAmounts(limits))
 		for range rapid.IntRange(1, 400).Draw(t, "steps") {
 			b.step()
 			b.check(limits)
@@ -51,13 +53,13 @@ func TestALedgerConserves(t *testing.T) {
 	})
 }
 
-func (b *branch) add(parent *spender, grant *agent.Amounts, ceiling agent.Amounts) {
+func (b *branch) add(parent *spender, grant *wire.Amounts, ceiling wire.Amounts) {
 	s := &spender{session: "s", parent: parent, budgetView: budgetView{allowance: ceiling}}
 	if parent != nil {
 		s.session = parent.session + "/" + string(rune('a'+len(b.agents)))
 	}
 	s.tally.Agents = 1
-	s.own = s.tally.Amounts()
+	s.own = wire.UsedAmounts(s.tally)
 	s.start(grant)
 	b.agents = append(b.agents, s)
 }
@@ -101,20 +103,20 @@ func (b *branch) step() {
 
 // spend makes a model call, if something is left of all that it needs.
 func (b *branch) spend(s *spender) {
-	if s.over || s.remaining(agent.ResourceTokens) <= 0 || s.remaining(agent.ResourceTurns) <= 0 {
+	if s.over || s.remaining(wire.ResourceTokens) <= 0 || s.remaining(wire.ResourceTurns) <= 0 {
 		return
 	}
 	s.tally.Turns++
 	s.tally.Usage.Input += rapid.Int64Range(1, mostReply).Draw(b.t, "tokens")
-	s.own = s.tally.Amounts()
+	s.own = wire.UsedAmounts(s.tally)
 }
 
 func (b *branch) start(s *spender) {
-	if s.over || s.remaining(agent.ResourceAgents) < 1 {
+	if s.over || s.remaining(wire.ResourceAgents) < 1 {
 		return
 	}
-	grant := s.startGrant(rapid.Int64Range(1, 6).Draw(b.t, "parts"), agent.Limits{}.Amounts())
-	ceiling := agent.Limits{Tokens: rapid.Int64Range(0, 200).Draw(b.t, "own")}.Amounts()
+	grant := s.startGrant(rapid.Int64Range(1, 6).Draw(b.t, "parts"), wire.LimitAmounts(agent.Limits{}))
+	ceiling := wire.LimitAmounts(agent.Limits{Tokens: rapid.Int64Range(0, 200).Draw(b.t, "own")})
 	b.add(s, &grant, ceiling)
 	s.open(b.agents[len(b.agents)-1].session, grant)
 }
@@ -123,8 +125,8 @@ func (b *branch) ask(s *spender) {
 	if s.FromParent == nil || s.over {
 		return
 	}
-	var levels agent.Amounts
-	for r := range agent.Resources {
+	var levels wire.Amounts
+	for r := range wire.Resources {
 		if r.Shared() && s.grantRemaining(r) <= 0 {
 			levels[r] = askUrgent
 		}
@@ -134,7 +136,7 @@ func (b *branch) ask(s *spender) {
 }
 
 func (b *branch) tell(s *spender) {
-	r := agent.BudgetReport{Used: s.whole(), Granted: s.FromParent.Granted, Returned: s.FromParent.Returned}
+	r := wire.BudgetReport{Used: s.whole(), Granted: s.FromParent.Granted, Returned: s.FromParent.Returned}
 	for n := range r.Requested {
 		r.Requested[n] = 10 * min(1, s.FromParent.Requested[n])
 	}
@@ -152,7 +154,7 @@ func (s *spender) whole() agent.Tally {
 
 func (b *branch) serve(s *spender) {
 	for i := range s.Accounts {
-		if more := s.grantShare(i); more != (agent.Amounts{}) && !s.over {
+		if more := s.grantShare(i); more != (wire.Amounts{}) && !s.over {
 			s.grant(i, more)
 			b.order(s, i, false)
 		}
@@ -171,7 +173,7 @@ func (b *branch) recall(s *spender) {
 func (b *branch) order(s *spender, i int, recall bool) {
 	a := s.Accounts[i]
 	c := b.find(a.Session)
-	c.down = append(c.down, agent.GrantOrder{Granted: a.Granted, Recall: recall})
+	c.down = append(c.down, wire.GrantOrder{Granted: a.Granted, Recall: recall})
 }
 
 func (b *branch) find(session string) *spender {
@@ -234,10 +236,10 @@ func (b *branch) check(limits agent.Limits) {
 		}
 		if i := parentAccount(s); i >= 0 {
 			a := s.parent.Accounts[i]
-			for r := range agent.Resources {
+			for r := range wire.Resources {
 				may := max(0, s.FromParent.Granted[r]-s.FromParent.Returned[r]-s.used(r)) // by itself and all below
-				if r.Shared() && s.FromParent.Granted[r] != agent.Unlimited {
-					require.GreaterOrEqual(b.t, a.Used.Amounts()[r]+a.unused(r), min(s.used(r), s.FromParent.Granted[r]-s.FromParent.Returned[r])+may, "%s of %s: more is reserved than there is", r, s.session)
+				if r.Shared() && s.FromParent.Granted[r] != wire.Unlimited {
+					require.GreaterOrEqual(b.t, wire.UsedAmounts(a.Used)[r]+a.unused(r), min(s.used(r), s.FromParent.Granted[r]-s.FromParent.Returned[r])+may, "%s of %s: more is reserved than there is", r, s.session)
 				}
 			}
 		}
@@ -260,11 +262,11 @@ func parentAccount(s *spender) int {
 
 // Amounts cross the wire by the names of their limits.
 func TestAmountsAreNamed(t *testing.T) {
-	a := agent.Amounts{1, agent.Unlimited, 3, 0, 5}
+	a := wire.Amounts{1, wire.Unlimited, 3, 0, 5}
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"turns":1,"tokens":-1,"cost_usd":3,"wall_clock":5}`, string(raw))
-	var back agent.Amounts
+	var back wire.Amounts
 	require.NoError(t, json.Unmarshal(raw, &back))
 	require.Equal(t, a, back)
 	require.Error(t, json.Unmarshal([]byte(strings.Repeat("[", 3)), &back))
@@ -277,9 +279,9 @@ func TestClaimsOfASubAgentAreBounded(t *testing.T) {
 		return played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":{"tokens":1000}}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
 	}
 	granted := begin().state.Ledger.Accounts[0].Granted
-	tokens := func(n int64) (a agent.Amounts) { a[agent.ResourceTokens] = n; return a }
+	tokens := func(n int64) (a wire.Amounts) { a[wire.ResourceTokens] = n; return a }
 	huge := agent.Tally{Usage: agent.Usage{Input: math.MaxInt64, Output: math.MaxInt64}, Cost: math.MaxInt64}
-	for what, r := range map[string]agent.BudgetReport{
+	for what, r := range map[string]wire.BudgetReport{
 		"more came back than was granted": {Returned: tokens(math.MaxInt64 / 2), Granted: granted},
 		"it came back, and was spent":     {Returned: tokens(math.MaxInt64), Used: agent.Tally{Usage: agent.Usage{Input: 500}}, Granted: granted},
 		"less than nothing came back":     {Returned: tokens(math.MinInt64), Granted: granted},
@@ -290,16 +292,16 @@ func TestClaimsOfASubAgentAreBounded(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			p := begin()
-			p.step(ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Status: agent.StatusRunning, Budget: &r}})
+			p.step(ChildReported{Report: wire.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Status: agent.StatusRunning, Budget: &r}})
 			k := p.state.budgetView()
-			require.LessOrEqual(t, k.remaining(agent.ResourceTokens), int64(1000))
-			require.GreaterOrEqual(t, k.used(agent.ResourceTokens), int64(0))
+			require.LessOrEqual(t, k.remaining(wire.ResourceTokens), int64(1000))
+			require.GreaterOrEqual(t, k.used(wire.ResourceTokens), int64(0))
 			for _, a := range k.Accounts {
-				require.LessOrEqual(t, a.Returned[agent.ResourceTokens], a.Granted[agent.ResourceTokens])
-				require.GreaterOrEqual(t, a.Returned[agent.ResourceTokens], int64(0))
-				require.GreaterOrEqual(t, a.Requested[agent.ResourceTokens], int64(0))
+				require.LessOrEqual(t, a.Returned[wire.ResourceTokens], a.Granted[wire.ResourceTokens])
+				require.GreaterOrEqual(t, a.Returned[wire.ResourceTokens], int64(0))
+				require.GreaterOrEqual(t, a.Requested[wire.ResourceTokens], int64(0))
 			}
-			require.Equal(t, r.Used.Usage == huge.Usage, k.exhausted(agent.ResourceTokens))
+			require.Equal(t, r.Used.Usage == huge.Usage, k.exhausted(wire.ResourceTokens))
 			raw, err := json.Marshal(p.state)
 			require.NoError(t, err)
 			require.NoError(t, json.Unmarshal(raw, new(State)), "the run can be carried over")
@@ -316,11 +318,11 @@ func TestTalliesOfOutcomesAreBounded(t *testing.T) {
 		spent := p.state.usedAmounts()
 		p.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Status: agent.StatusCompleted, Usage: tree.Usage, Cost: tree.Cost, Tree: tree}})
 		require.NoError(t, p.wrong)
-		for r := range agent.Resources {
+		for r := range wire.Resources {
 			require.GreaterOrEqual(t, p.state.usedAmounts()[r], spent[r], "%v: %s", tree, r)
 		}
 		kept := p.state.Children.List[0].Outcome
-		require.Equal(t, []any{tree.Bounded(), tree.Usage.Bounded(), agent.ClampAmount(tree.Cost)}, []any{kept.Tree, kept.Usage, kept.Cost})
+		require.Equal(t, []any{tree.Bounded(), tree.Usage.Bounded(), amount.Clamp(tree.Cost)}, []any{kept.Tree, kept.Usage, kept.Cost})
 		raw, err := json.Marshal(p.state)
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(raw, new(State)))
@@ -330,38 +332,39 @@ func TestTalliesOfOutcomesAreBounded(t *testing.T) {
 // A grant names the run that it is for.
 func TestAGrantNamesItsRun(t *testing.T) {
 	p := played(t, `begin-child {"parent":{"session":"s","run":"r0"},"depth":1,"grant":{"tokens":20,"turns":-1,"cost_usd":-1,"agents":1,"wall_clock":-1},"max_depth":7}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
-	more := agent.Amounts{-1, math.MaxInt64, -1, 10_000, -1}
+	more := wire.Amounts{-1, math.MaxInt64, -1, 10_000, -1}
 	for _, run := range []string{"", "r0", "other"} {
-		p.step(ParentGranted{Order: agent.GrantOrder{Run: run, From: p.state.Parent.Start.Parent.Run, Granted: more}})
+		p.step(ParentGranted{Order: wire.GrantOrder{Run: run, From: p.state.Parent.Start.Parent.Run, Granted: more}})
 		require.ErrorIs(t, p.wrong, agent.CodeStale, run)
 	}
-	p.step(ParentGranted{Order: agent.GrantOrder{Run: p.state.Run, From: p.state.Parent.Start.Parent.Run, Granted: more}})
+	p.step(ParentGranted{Order: wire.GrantOrder{Run: p.state.Run, From: p.state.Parent.Start.Parent.Run, Granted: more}})
 	require.NoError(t, p.wrong)
-	require.Equal(t, int64(agent.MaxAmount), p.state.Ledger.FromParent.Granted[agent.ResourceTokens])
+	require.Equal(t, int64(3), latest(agent.Tally{}, agent.Tally{Usage: agent.Usage{Searches: 3}}).Usage.Searches)
+	require.Equal(t, int64(amount.Max), p.state.Ledger.FromParent.Granted[wire.ResourceTokens])
 }
 
 // A run that was reset to before a grant learns of it from the sub-agent, and grants more.
 func TestAForgottenGrantIsLearnt(t *testing.T) {
 	var l Ledger
-	l.open("s/b-1", agent.Amounts{agent.ResourceTokens: 100})
-	news, behind := l.report(0, agent.BudgetReport{Granted: agent.Amounts{agent.ResourceTokens: 250}, Requested: agent.Amounts{agent.ResourceTokens: 50}})
+	l.open("s/b-1", wire.Amounts{wire.ResourceTokens: 100})
+	news, behind := l.report(0, wire.BudgetReport{Granted: wire.Amounts{wire.ResourceTokens: 250}, Requested: wire.Amounts{wire.ResourceTokens: 50}})
 	require.Equal(t, []bool{true, false}, []bool{news, behind})
-	require.EqualValues(t, 250, l.Accounts[0].Granted[agent.ResourceTokens])
-	require.EqualValues(t, 50, l.Accounts[0].Requested[agent.ResourceTokens])
+	require.EqualValues(t, 250, l.Accounts[0].Granted[wire.ResourceTokens])
+	require.EqualValues(t, 50, l.Accounts[0].Requested[wire.ResourceTokens])
 }
 
 // What a sub-agent wants that has not heard of a part of it is not granted: it would come
 // alone, and meet a recall alone. It is told again, and says then what it wants.
 func TestNothingIsGrantedPartByPart(t *testing.T) {
 	var l Ledger
-	l.open("s/b-1", agent.Amounts{agent.ResourceTurns: 1, agent.ResourceTokens: 100})
-	wants := agent.Amounts{agent.ResourceTurns: 1, agent.ResourceTokens: 50}
+	l.open("s/b-1", wire.Amounts{wire.ResourceTurns: 1, wire.ResourceTokens: 100})
+	wants := wire.Amounts{wire.ResourceTurns: 1, wire.ResourceTokens: 50}
 	old := l.Accounts[0].Granted
-	l.grant(0, agent.Amounts{agent.ResourceTokens: 50})
-	_, behind := l.report(0, agent.BudgetReport{Granted: old, Requested: wants, Blocked: agent.Amounts{1, 1}})
+	l.grant(0, wire.Amounts{wire.ResourceTokens: 50})
+	_, behind := l.report(0, wire.BudgetReport{Granted: old, Requested: wants, Blocked: wire.Amounts{1, 1}})
 	require.True(t, behind)
 	require.Zero(t, l.Accounts[0].Requested)
-	_, behind = l.report(0, agent.BudgetReport{Granted: l.Accounts[0].Granted, Requested: wants, Blocked: agent.Amounts{1, 1}})
+	_, behind = l.report(0, wire.BudgetReport{Granted: l.Accounts[0].Granted, Requested: wants, Blocked: wire.Amounts{1, 1}})
 	require.False(t, behind)
 	require.Equal(t, wants, l.Accounts[0].Requested)
 }
@@ -369,7 +372,7 @@ func TestNothingIsGrantedPartByPart(t *testing.T) {
 // However much sub-agents claim to have been granted, what is reserved for them and what is
 // left never overflows: the run has no more than its limit, and whoever looks can read it.
 func TestClaimedGrantsNeverOverflow(t *testing.T) {
-	all := func(n int64) (a agent.Amounts) {
+	all := func(n int64) (a wire.Amounts) {
 		for r := range a {
 			a[r] = n
 		}
@@ -380,7 +383,7 @@ func TestClaimedGrantsNeverOverflow(t *testing.T) {
 		`begin-child {"parent":{"session":"s","run":"r"},"depth":1,"grant":{"tokens":1000,"turns":90,"cost_usd":5000000,"agents":9,"wall_clock":-1},"max_depth":7}`: `{}`,
 	} {
 		p := played(t, begin, `opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":`+limits+`,"price":{"input":1}}`)
-		p.step(ParentGranted{Order: agent.GrantOrder{Run: "r", From: "r", Granted: all(math.MaxInt64)}})
+		p.step(ParentGranted{Order: wire.GrantOrder{Run: "r", From: "r", Granted: all(math.MaxInt64)}})
 		most := p.state.budgetView()
 		const one = `subagent__b {"task":"x","background":true}`
 		p.lines("calls " + one + " | " + one + " | " + one + " | " + one)
@@ -389,11 +392,11 @@ func TestClaimedGrantsNeverOverflow(t *testing.T) {
 		}
 		require.Len(t, p.state.Children.List, 4)
 		for n, c := range p.state.Children.List {
-			share := agent.BudgetReport{Granted: all(math.MaxInt64), Returned: all(math.MaxInt64 / 2), Requested: all(math.MaxInt64), Blocked: all(math.MaxInt64)}
-			p.step(ChildReported{Report: agent.ChildReport{Run: "r", Session: c.Session, From: c.Run, Status: agent.StatusRunning, Budget: &share}})
+			share := wire.BudgetReport{Granted: all(math.MaxInt64), Returned: all(math.MaxInt64 / 2), Requested: all(math.MaxInt64), Blocked: all(math.MaxInt64)}
+			p.step(ChildReported{Report: wire.ChildReport{Run: "r", Session: c.Session, From: c.Run, Status: agent.StatusRunning, Budget: &share}})
 			require.NoError(t, p.wrong)
 			k := p.state.budgetView()
-			for r := range agent.ResourceTime {
+			for r := range wire.ResourceTime {
 				require.LessOrEqual(t, k.remaining(r), most.remaining(r), "%s after %d", r, n)
 				require.GreaterOrEqual(t, k.unused(r), int64(0), "%s after %d", r, n)
 			}
@@ -409,8 +412,8 @@ func TestClaimedGrantsNeverOverflow(t *testing.T) {
 // wait behind it.
 func TestNothingUnboundedIsWanted(t *testing.T) {
 	var l Ledger
-	l.open("s/b-1", agent.Amounts{agent.ResourceTokens: agent.Unlimited})
-	l.report(0, agent.BudgetReport{Granted: l.Accounts[0].Granted, Requested: agent.Amounts{1, 1}, Blocked: agent.Amounts{1, 1}})
-	require.Equal(t, agent.Amounts{1, 0}, l.Accounts[0].Requested)
-	require.Equal(t, agent.Amounts{1, 0}, l.Accounts[0].Blocked)
+	l.open("s/b-1", wire.Amounts{wire.ResourceTokens: wire.Unlimited})
+	l.report(0, wire.BudgetReport{Granted: l.Accounts[0].Granted, Requested: wire.Amounts{1, 1}, Blocked: wire.Amounts{1, 1}})
+	require.Equal(t, wire.Amounts{1, 0}, l.Accounts[0].Requested)
+	require.Equal(t, wire.Amounts{1, 0}, l.Accounts[0].Blocked)
 }

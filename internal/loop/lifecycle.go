@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Names of the tools by which a model looks after the agents that it gave work to.
@@ -88,8 +89,8 @@ func (s *step) callLifecycleTool(i int) {
 
 // orderOf makes an order of a lifecycle tool's call. A hold is the child's own then:
 // the parent's resume does not lift it.
-func (s *step) orderOf(tool string, o lifecycleArguments) agent.ParentOrder {
-	order := agent.ParentOrder{Verb: agent.VerbPause, Own: true, By: "agent:" + s.Session, Reason: strings.TrimSpace(o.Reason)}
+func (s *step) orderOf(tool string, o lifecycleArguments) wire.ParentOrder {
+	order := wire.ParentOrder{Verb: agent.VerbPause, Own: true, By: "agent:" + s.Session, Reason: strings.TrimSpace(o.Reason)}
 	switch {
 	case tool == resumeTool:
 		order.Verb, order.Reason, order.FromSummary = agent.VerbResume, "", o.Continue != nil && !*o.Continue

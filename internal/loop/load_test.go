@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // The answer to one workflow task carries the results of ten calls within it, and the
 // starts of as many sub-agents as fit; the others come with the next.
 func TestAnAnswerCarriesOnlySoMuch(t *testing.T) {
-	var r agent.Reply
+	var r wire.Reply
 	ask := func(tool string, arguments string) {
 		r.Parts = append(r.Parts, agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(arguments)}})
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // Log is the part that keeps the session's log as the run sees it: a chain of sealed
@@ -27,7 +28,7 @@ type Log struct {
 	// HeadBehind means that the session's head lacks something that waits for a daemon.
 	HeadBehind bool `json:"head_behind,omitempty"`
 	// BacklogBlobs are the events that wait and that the store has.
-	BacklogBlobs []agent.BacklogBlob `json:"backlog_blobs,omitempty"`
+	BacklogBlobs []remembered.BacklogBlob `json:"backlog_blobs,omitempty"`
 	// FinalSealDone means that the carry-over in progress has had its seal: a light tail may go along.
 	FinalSealDone bool `json:"final_seal_done,omitempty"`
 	// SealError is why the last attempt to seal failed, Tries how many did in a row, and

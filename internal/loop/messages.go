@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // Messages is the part that keeps what was said to the run and the model has not got.
@@ -17,8 +18,8 @@ type Messages struct {
 	Events    []agent.EmitCommand `json:"events,omitempty"`
 	EventSize int                 `json:"event_size,omitempty"`
 	// Receipts are the last messages and events of the session that came with an id.
-	Receipts    []agent.MessageReceipt `json:"receipts,omitempty"`
-	ReceiptSize int                    `json:"receipt_size,omitempty"`
+	Receipts    []remembered.Receipt `json:"receipts,omitempty"`
+	ReceiptSize int                  `json:"receipt_size,omitempty"`
 }
 
 // PendingMessage is a message that the model has not got yet.
@@ -59,26 +60,26 @@ func eventJSONLen(e agent.EmitCommand) int {
 	return messageFrame + partFrame + jsonLen(e.ID) + jsonLen(e.By) + jsonLen(e.Topic) + rawJSONLen(e.Payload)
 }
 
-func receiptJSONLen(p agent.MessageReceipt) int {
+func receiptJSONLen(p remembered.Receipt) int {
 	return receiptFrame + digestFrame + jsonLen(p.ID) + jsonLen(p.Run)
 }
 
 // receipt is the message or event that came with an id.
-func (m Messages) receipt(id, run string) (p agent.MessageReceipt, ok bool) {
+func (m Messages) receipt(id, run string) (p remembered.Receipt, ok bool) {
 	if id == "" {
 		return p, false
 	}
-	if i := slices.IndexFunc(m.Receipts, func(p agent.MessageReceipt) bool { return p.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(m.Receipts, func(p remembered.Receipt) bool { return p.ID == id }); i >= 0 {
 		return m.Receipts[i], true
 	}
 	if i := slices.IndexFunc(m.Events, func(e agent.EmitCommand) bool { return e.ID == id }); i >= 0 {
-		return agent.MessageReceipt{ID: id, Run: run, Digest: m.Events[i].Digest()}, true // it waits with the run
+		return remembered.Receipt{ID: id, Run: run, Digest: remembered.EventDigest(m.Events[i])}, true // it waits with the run
 	}
 	return p, false
 }
 
 // addReceipt remembers a message that came with an id.
-func (m *Messages) addReceipt(p agent.MessageReceipt, most int) {
+func (m *Messages) addReceipt(p remembered.Receipt, most int) {
 	if p.ID == "" {
 		return
 	}
@@ -153,7 +154,7 @@ func (m *Messages) recount() {
 }
 
 // inherit takes over what the session's runs before this one have left.
-func (m *Messages) inherit(posts []agent.MessageReceipt, events []agent.EmitCommand) {
+func (m *Messages) inherit(posts []remembered.Receipt, events []agent.EmitCommand) {
 	m.Receipts, m.Events, m.ReceiptSize, m.EventSize = posts, events, 0, 0
 	for _, p := range posts {
 		m.ReceiptSize += receiptJSONLen(p)
@@ -166,7 +167,7 @@ func (m *Messages) inherit(posts []agent.MessageReceipt, events []agent.EmitComm
 
 // Receipts are the messages that the session's head knows by their ids. Those of a
 // daemon are many, and are written where the next run looks for them.
-func (s *State) Receipts(final bool) []agent.MessageReceipt {
+func (s *State) Receipts(final bool) []remembered.Receipt {
 	posts := s.Messages.Receipts
 	if n := len(posts) - maxReceipts; n > 0 && !final {
 		return posts[n:]
@@ -176,8 +177,8 @@ func (s *State) Receipts(final bool) []agent.MessageReceipt {
 
 // Backlog is what the session's next run takes over, if this one ends as it stands and says
 // no more: an event that has met a daemon's park is told by the end.
-func (s *State) Backlog() agent.Backlog {
-	in := agent.Backlog{Unfinished: s.Daemon.HasWork, Events: s.Messages.Events}
+func (s *State) Backlog() remembered.Backlog {
+	in := remembered.Backlog{Unfinished: s.Daemon.HasWork, Events: s.Messages.Events}
 	if e := s.Park.event(); e != nil && s.daemon() != nil {
 		in.Events = slices.Concat([]agent.EmitCommand{e.order()}, s.Messages.Events)
 	}
@@ -186,7 +187,7 @@ func (s *State) Backlog() agent.Backlog {
 
 // unstoredBacklog is the inbox as a seal tells it: what the store has of it already is named,
 // and only the rest is said.
-func (s *State) unstoredBacklog() (in agent.Backlog, kept []agent.BacklogBlob) {
+func (s *State) unstoredBacklog() (in remembered.Backlog, kept []remembered.BacklogBlob) {
 	whole := s.Backlog()
 	blobs := map[string]string{}
 	for _, k := range s.Log.BacklogBlobs {
@@ -196,7 +197,7 @@ func (s *State) unstoredBacklog() (in agent.Backlog, kept []agent.BacklogBlob) {
 	}
 	in.Unfinished = whole.Unfinished
 	for _, e := range whole.Events {
-		key := e.EventKey()
+		key := remembered.EventKey(e)
 		switch blob, ok := blobs[key]; {
 		case !ok:
 			in.Events = append(in.Events, e)
@@ -206,7 +207,7 @@ func (s *State) unstoredBacklog() (in agent.Backlog, kept []agent.BacklogBlob) {
 			last := &kept[len(kept)-1]
 			last.Keys = append(last.Keys, key)
 		default:
-			kept = append(kept, agent.BacklogBlob{Blob: blob, Keys: []string{key}})
+			kept = append(kept, remembered.BacklogBlob{Blob: blob, Keys: []string{key}})
 		}
 	}
 	return in, kept
@@ -229,7 +230,7 @@ func (s *step) rememberReceipt(id, sum string) {
 	if s.daemon() != nil || len(s.Messages.Events) > 0 { // which wait for the session's next daemon
 		most = maxDaemonReceipts
 	}
-	s.Messages.addReceipt(agent.MessageReceipt{ID: id, Run: s.Run, Digest: sum}, most)
+	s.Messages.addReceipt(remembered.Receipt{ID: id, Run: s.Run, Digest: sum}, most)
 }
 
 // send takes a message for the model.
@@ -239,7 +240,7 @@ func (s *step) send(o agent.SendCommand, id string) error {
 		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: o.Text})
 	}
 	m.Parts = append(m.Parts, o.Parts...)
-	if again, err := s.isRepeat(id, m.Digest()); again {
+	if again, err := s.isRepeat(id, remembered.MessageDigest(m)); again {
 		return err
 	}
 	switch {
@@ -253,7 +254,7 @@ func (s *step) send(o agent.SendCommand, id string) error {
 		mode = agent.SendSteer
 	}
 	s.Messages.add(PendingMessage{Message: m, Mode: mode, Bytes: m.Size(), Size: messageJSONLen(m)})
-	s.rememberReceipt(id, m.Digest())
+	s.rememberReceipt(id, remembered.MessageDigest(m))
 	if mode == agent.SendInterrupt {
 		s.cancelInFlight(0, "a message came in between")
 	}
@@ -271,7 +272,7 @@ func (s *step) emit(o agent.EmitCommand, in CommandReceived) error {
 	before := b.Spent()
 	parked := s.Park.waitsFor(o, b)
 	if s.daemon() != nil {
-		if again, err := s.isRepeat(in.ID, o.Digest()); again {
+		if again, err := s.isRepeat(in.ID, remembered.EventDigest(o)); again {
 			return err
 		}
 	}
@@ -279,7 +280,7 @@ func (s *step) emit(o agent.EmitCommand, in CommandReceived) error {
 	case parked && eventJSONLen(o) > s.space():
 		return s.refuseAs(agent.CodeQueueFull, "", "too much waits for the run already; emit it again when less does")
 	case parked && s.daemon() != nil:
-		s.rememberReceipt(in.ID, o.Digest())
+		s.rememberReceipt(in.ID, remembered.EventDigest(o))
 		o.ID = in.ID
 		s.conditionMet(conditionMetBy(o))
 		s.Log.setHeadBehind(true)
@@ -333,7 +334,7 @@ func (s *step) queue(o agent.EmitCommand, id string) error {
 	}
 	s.Messages.queue(e)
 	s.Log.setHeadBehind(true)
-	s.rememberReceipt(id, e.Digest())
+	s.rememberReceipt(id, remembered.EventDigest(e))
 	return nil
 }
 

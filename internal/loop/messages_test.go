@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // A message that steers is for the next turn, one that is queued for the end of the work;
@@ -35,7 +36,7 @@ func TestMessagesAreTakenInTheirTime(t *testing.T) {
 func TestMessagesAreKnownByTheirID(t *testing.T) {
 	m := Messages{}
 	for _, id := range []string{"", "a", "b", "c"} {
-		m.addReceipt(agent.MessageReceipt{ID: id, Run: "r1"}, 2)
+		m.addReceipt(remembered.Receipt{ID: id, Run: "r1"}, 2)
 	}
 	m.queue(agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: "e"}})
 	for id, run := range map[string]string{"": "", "a": "", "b": "r1", "c": "r1", "e": "r2"} {

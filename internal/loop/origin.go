@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
+	"github.com/fermata-agents/fermata/internal/w3ctrace"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Origin is the part that knows how the run began, and brings it to its first turn.
@@ -91,7 +94,7 @@ func (s *step) begin(in Begin) {
 		s.fail(in.Err)
 		return
 	}
-	s.TraceSegment.Parent = agent.TraceparentIn(in.Start.Meta)
+	s.TraceSegment.Parent = w3ctrace.InMeta(in.Start.Meta)
 	s.Origin.setStart(in.Start, in.BriefingText)
 	s.do(Open{OpenArgs{Session: s.Session, Agent: in.Start.Agent, Child: s.Parent.Start != nil, After: in.Start.After}})
 }
@@ -119,8 +122,8 @@ func (s *step) opened(in Opened) {
 		s.fail(agent.Errorf(agent.CodeInvalidInput, "start refused: input is missing; say what to do in input.text: only a daemon begins without").WithPath("input"))
 		return
 	}
-	s.Budget.setLimits(in.Spec.Limits.Lower(s.Origin.Start.Limits))
-	if models := s.unpriced(); len(models) > 0 && s.budgetView().remaining(agent.ResourceCost) != unlimited {
+	s.Budget.setLimits(lowerLimits(in.Spec.Limits, s.Origin.Start.Limits))
+	if models := s.unpriced(); len(models) > 0 && s.budgetView().remaining(wire.ResourceCost) != unlimited {
 		s.fail(agent.Errorf(agent.CodeInvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", strings.Join(models, ", ")).WithPath("limits.cost_usd"))
 		return
 	}
@@ -193,7 +196,7 @@ func (s *step) listed(in Listed) {
 func (s *step) toolsChanged(r agent.ToolsChange) {
 	ceilings := s.Parent.ceilings(*s.Spec)
 	r.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t agent.ToolSpec) bool { return !within(ceilings, t.Name) })
-	spec := r.ApplyTo(*s.Spec).WithoutTexts()
+	spec := withoutTexts(r.ApplyTo(*s.Spec))
 	if n := specJSONLen(spec) + s.Parent.jsonLen(); n > specShare {
 		refused := agent.Errorf(agent.CodeTooLarge, "with the other tools of %s what the agent is made of has %d bytes, and may have %d", r.Source, n, specShare)
 		s.record(agent.Event{Type: agent.EventToolsChanged, ToolsChange: &agent.ToolsChange{Source: r.Source, Refused: refused}})
@@ -244,7 +247,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 	if spec.Redact {
 		s.do(Publish{}) // instead of what it was started with
 	}
-	rules := spec.WithoutTexts()
+	rules := withoutTexts(spec)
 	s.Spec = &rules
 	s.Origin.dropStart()
 	s.enterPhase(RunActive)
@@ -253,7 +256,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 // tooLong refuses a start of which more would have to be kept than there is room for.
 func (s *step) tooLong() *agent.Error {
 	park := s.Origin.Start.Park
-	switch n := specJSONLen(s.Spec.WithoutTexts()) + s.Parent.jsonLen(); {
+	switch n := specJSONLen(withoutTexts(*s.Spec)) + s.Parent.jsonLen(); {
 	case n > specShare:
 		return agent.Errorf(agent.CodeTooLarge, "what agent %s is made of is too long to be kept: its rules, names of tools, ceilings and schemas have %d bytes with those of the agents above, and may have %d", s.Spec.Name, n, specShare).WithPath("agent")
 	case park != nil && conditionsJSONLen(*park) > s.space():
@@ -309,7 +312,7 @@ func (s *step) recordStart() {
 }
 
 // setLog takes where the session's log ends, and what its runs before this one have left.
-func (s *step) setLog(head string, seq, version int64, numbers agent.Counters, posts []agent.MessageReceipt, in agent.Backlog) {
+func (s *step) setLog(head string, seq, version int64, numbers remembered.Counters, posts []remembered.Receipt, in remembered.Backlog) {
 	s.Log.setHead(head, seq, version)
 	s.Counters = numbers
 	s.Messages.inherit(posts, in.Events)

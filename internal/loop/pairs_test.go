@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // world does what a machine asks for, one thing after the other, and says two
@@ -82,14 +83,14 @@ func (w *world) note(e Effect) {
 var pairsUsage = agent.Usage{Input: 2000, Output: 5}
 
 func (w *world) reply(e CallModel) Input {
-	in := ModelReplied{AskSeq: e.Seq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: pairsUsage, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
+	in := ModelReplied{AskSeq: e.Seq, Reply: wire.Reply{Finish: agent.FinishStop, Usage: pairsUsage, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
 	if e.Summary != "" || w.turn >= len(pairsScript) {
 		return in
 	}
 	var calls []agent.ToolCall
 	require.NoError(w.t, json.Unmarshal([]byte(pairsScript[w.turn]), &calls))
 	w.turn++
-	in.Reply = agent.Reply{Finish: agent.FinishToolCalls, Usage: pairsUsage}
+	in.Reply = wire.Reply{Finish: agent.FinishToolCalls, Usage: pairsUsage}
 	for i, c := range calls {
 		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartToolCall, Call: &calls[i]})
 		rules := []int{}
@@ -98,7 +99,7 @@ func (w *world) reply(e CallModel) Input {
 		}
 		in.Reply.RuleMatches = append(in.Reply.RuleMatches, rules)
 		if c.Tool == agent.AwaitResumptionTool {
-			in.Reply.ParkRequests = append(in.Reply.ParkRequests, agent.ParkRequest{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Hour), OnTimeout: agent.OnTimeoutResumeWithInput, Input: "go"}})
+			in.Reply.ParkRequests = append(in.Reply.ParkRequests, wire.ParkRequest{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Hour), OnTimeout: agent.OnTimeoutResumeWithInput, Input: "go"}})
 		}
 	}
 	return in
@@ -111,7 +112,7 @@ func (w *world) abandon() {
 	for i, in := range w.todo {
 		switch in := in.(type) {
 		case ModelReplied:
-			w.todo[i] = ModelReplied{AskSeq: in.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld, Usage: in.Reply.Usage, Parts: []agent.Part{{Type: agent.PartText, Text: "I was"}}}}
+			w.todo[i] = ModelReplied{AskSeq: in.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld, Usage: in.Reply.Usage, Parts: []agent.Part{{Type: agent.PartText, Text: "I was"}}}}
 		case ToolReturned:
 			in.Result.Partial = true
 			w.todo[i] = in

@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/glob"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Parent is the part of a run below another: what the parent said of it at its birth, and
 // when it looks whether the parent still lives. It is zero for a root.
 type Parent struct {
 	// Start is what the parent said of this run; nil for a root.
-	Start *agent.ChildStart `json:"start,omitempty"`
+	Start *wire.ChildStart `json:"start,omitempty"`
 	// ForbiddenTools are tools that the run may not use though its agent has them, and Inherited
 	// the rules that hold for its sub-agents too.
 	ForbiddenTools []string     `json:"forbidden_tools,omitempty"`
@@ -45,7 +47,7 @@ const (
 	lookMost         = time.Hour
 )
 
-func (p *Parent) start(b *agent.ChildStart) { p.Start = b }
+func (p *Parent) start(b *wire.ChildStart) { p.Start = b }
 
 // setBounds remembers which tools are beyond the run, and which rules its sub-agents inherit.
 func (p *Parent) setBounds(beyond []string, rules []agent.Rule) {
@@ -93,7 +95,7 @@ func (p *Parent) parentAlive(since, at time.Time) {
 func (p *Parent) dropCheck() { p.Checking = false }
 
 // startedByParent takes what the parent says of this run.
-func (s *step) startedByParent(b *agent.ChildStart) {
+func (s *step) startedByParent(b *wire.ChildStart) {
 	if b == nil {
 		return
 	}
@@ -161,7 +163,7 @@ func (p Parent) ceilings(spec agent.Spec) [][]string {
 
 func within(ceilings [][]string, name string) bool {
 	for _, c := range ceilings {
-		if len(c) > 0 && !agent.MatchesAny(c, name) {
+		if len(c) > 0 && !glob.MatchesAny(c, name) {
 			return false
 		}
 	}
@@ -174,7 +176,7 @@ func (s *step) reportSuspensionToParent() {
 	if s.Parent.Start == nil || s.onlyHeldByAncestor() && s.Parent.LastReport == nil {
 		return
 	}
-	note := s.Suspension().Summary(s.redacted())
+	note := wire.Summary(*s.Suspension(), s.redacted())
 	if !s.Parent.isNews(note) {
 		return
 	}
@@ -193,11 +195,11 @@ func (s *step) reportResumedToParent() {
 }
 
 // ownReport is a report of this run, numbered by its log.
-func (s *step) ownReport(status agent.Status) agent.ChildReport {
-	return agent.ChildReport{Run: s.Parent.Start.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status, Budget: s.budgetReport()}
+func (s *step) ownReport(status agent.Status) wire.ChildReport {
+	return wire.ChildReport{Run: s.Parent.Start.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status, Budget: s.budgetReport()}
 }
 
-func (s *step) reportToParent(r agent.ChildReport) {
+func (s *step) reportToParent(r wire.ChildReport) {
 	s.do(ReportToParent{Session: s.Parent.Start.Parent.Session, Report: r})
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // takeQuestionsOrPark takes what stops a turn before its calls are made: questions first,
@@ -53,7 +54,7 @@ const tooMuchAsked = "Not executed: a person has to be asked, and more would wai
 
 // takePark takes the first call of await_resumption that can be meant; faults are
 // told to the model, which goes on.
-func (s *step) takePark(parkings []agent.ParkRequest) (parked bool) {
+func (s *step) takePark(parkings []wire.ParkRequest) (parked bool) {
 	n := 0
 	for i, c := range s.Calls.List {
 		if c.Tool != agent.AwaitResumptionTool || n >= len(parkings) {
@@ -82,7 +83,7 @@ func (s *step) takePark(parkings []agent.ParkRequest) (parked bool) {
 
 // applyRules applies the Spec's rules to the calls that are left, deny over ask over allow,
 // and rejects what they deny. It returns what they say about each call.
-func (s *step) applyRules(r agent.Reply) []agent.Rule {
+func (s *step) applyRules(r wire.Reply) []agent.Rule {
 	made := map[string]int{}
 	for _, t := range s.Calls.ownCounts() {
 		made[t.Tool] = t.Calls
@@ -109,7 +110,7 @@ func (s *step) applyRules(r agent.Reply) []agent.Rule {
 
 // openApprovals asks for the calls that rules want to be approved, and those that the client
 // carries out.
-func (s *step) openApprovals(r agent.Reply, rulings []agent.Rule) {
+func (s *step) openApprovals(r wire.Reply, rulings []agent.Rule) {
 	for i, c := range s.Calls.List {
 		if c.State != CallPending {
 			continue
@@ -165,7 +166,7 @@ func (s *step) ruling(matches []int, made int, tool agent.ToolSpec) (strictest a
 }
 
 // request is what a person is shown of a call, the i-th of a reply.
-func request(r agent.Reply, i int, t agent.RequestType, c Call, tool agent.ToolSpec, rule agent.Rule) agent.Request {
+func request(r wire.Reply, i int, t agent.RequestType, c Call, tool agent.ToolSpec, rule agent.Rule) agent.Request {
 	text := fmt.Sprintf("Run %s?", c.Tool)
 	if t == agent.RequestClientTool {
 		text = fmt.Sprintf("Run %s and answer with its result.", c.Tool)

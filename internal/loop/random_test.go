@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Whatever comes, in whatever order, the invariants hold, a refusal changes
@@ -58,8 +60,8 @@ func drawOdd(t *rapid.T, s State) Input {
 	case "opened":
 		in := Opened{Spec: drawSpec(t)}
 		if rapid.Bool().Draw(t, "before") { // the session has had runs
-			in.Head, in.Seq, in.Counters, in.Receipts = "old", 9, agent.Counters{Request: 3, Hold: 1}, []agent.MessageReceipt{{ID: "a", Run: "old"}}
-			in.Backlog = agent.Backlog{Unfinished: true, Events: []agent.EmitCommand{{CommandHeader: agent.CommandHeader{ID: "e7"}, Topic: "t"}}}
+			in.Head, in.Seq, in.Counters, in.Receipts = "old", 9, remembered.Counters{Request: 3, Hold: 1}, []remembered.Receipt{{ID: "a", Run: "old"}}
+			in.Backlog = remembered.Backlog{Unfinished: true, Events: []agent.EmitCommand{{CommandHeader: agent.CommandHeader{ID: "e7"}, Topic: "t"}}}
 		}
 		if rapid.IntRange(0, 3).Draw(t, "behind") == 0 {
 			in.TerminatedRuns = []string{"e"}
@@ -79,15 +81,15 @@ func drawOdd(t *rapid.T, s State) Input {
 		return Listed{Tools: []agent.ToolSpec{{Name: "mcp__add"}}, Instructions: rapid.SampledFrom([]string{"", "It adds."}).Draw(t, "instructions"), Left: rapid.SampledFrom([][]agent.ToolsChange{nil, {{Source: "mcp", Left: []string{"mcp__pay"}}}}).Draw(t, "left")}
 	case "says":
 		text := strings.Repeat("x", rapid.SampledFrom([]int{0, 5, 300_000}).Draw(t, "size"))
-		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: text}}}}
+		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: text}}}}
 	case "held":
-		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &agent.HoldRef{
+		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld, Hold: &agent.HoldRef{
 			Session: rapid.SampledFrom([]string{"s", "other"}).Draw(t, "session"), N: rapid.IntRange(1, 3).Draw(t, "n"),
 		}}}
 	case "delays":
 		return ModelDelayed{AskSeq: s.Turn.AskSeq, Until: s.Turn.Asked.Add(time.Minute), Err: agent.Errorf(agent.CodeProviderError, "%s", strings.Repeat("x", 4<<10))}
 	case "calls":
-		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls, Usage: tokens(), Parts: drawCalls(t), RuleMatches: drawRules(t), ParkRequests: []agent.ParkRequest{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}}
+		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishToolCalls, Usage: tokens(), Parts: drawCalls(t), RuleMatches: drawRules(t), ParkRequests: []wire.ParkRequest{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}}
 	case "result":
 		in := ToolReturned{Result: drawResult(t, s)}
 		if rapid.IntRange(0, 4).Draw(t, "asks") == 0 {
@@ -100,7 +102,7 @@ func drawOdd(t *rapid.T, s State) Input {
 
 // drawVerb says something to any request, with or without an id that was used before.
 func drawVerb(t *rapid.T, s State) Input {
-	request := agent.RequestID(rapid.IntRange(max(1, s.Counters.Request-2), s.Counters.Request+1).Draw(t, "request"))
+	request := requestID(rapid.IntRange(max(1, s.Counters.Request-2), s.Counters.Request+1).Draw(t, "request"))
 	all := []agent.Command{
 		agent.AnswerCommand{Request: request, Text: "y"}, agent.ApproveCommand{Request: request, Always: true}, agent.RejectCommand{Request: request, Reason: "no"},
 		agent.SendCommand{Text: "x"}, agent.EmitCommand{Topic: "t"}, agent.ResumeCommand{FromSummary: true, Message: "go"}, agent.PauseCommand{}, agent.StopCommand{},
@@ -148,7 +150,7 @@ func drawCalls(t *rapid.T) (parts []agent.Part) {
 }
 
 func drawResult(t *rapid.T, s State) agent.ToolResult {
-	id := agent.CallID(s.Turn.N, rapid.IntRange(1, 4).Draw(t, "call"))
+	id := callID(s.Turn.N, rapid.IntRange(1, 4).Draw(t, "call"))
 	status := rapid.SampledFrom([]agent.CallStatus{agent.CallOK, agent.CallFailed, agent.CallUnknown}).Draw(t, "status")
 	return agent.ToolResult{Call: id, Tool: "add", Status: status, Text: "r"}
 }

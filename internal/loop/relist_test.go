@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Tools that a source has changed during a call are those of the next turn; other
@@ -34,8 +35,8 @@ func TestSourcesToolsChange(t *testing.T) {
 // and by what a state may have. Of a list that is too long nothing is taken.
 func TestASourceAddsNothingBeyondACeiling(t *testing.T) {
 	d := &drive{t: t}
-	d.step(Begin{Session: "s/b-1", Run: "r", Start: agent.Start{Agent: "b", Input: agent.Input{Text: "go"}}, ChildStart: &agent.ChildStart{
-		Parent: agent.Parent{Session: "s", Run: "p"}, Depth: 1, Ceilings: [][]string{{"wiki__old", "wiki__new"}},
+	d.step(Begin{Session: "s/b-1", Run: "r", Start: agent.Start{Agent: "b", Input: agent.Input{Text: "go"}}, ChildStart: &wire.ChildStart{
+		Parent: wire.Parent{Session: "s", Run: "p"}, Depth: 1, Ceilings: [][]string{{"wiki__old", "wiki__new"}},
 	}})
 	spec := agent.Spec{Definition: agent.Definition{Name: "b"}.WithDefaults(), Toolset: []agent.ToolSpec{{Name: "wiki__old"}}}
 	d.step(Opened{Spec: &spec})

@@ -7,13 +7,15 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // modelReplied takes the model's answer, whole or what there is of it.
 func (s *step) modelReplied(in ModelReplied) {
 	r := in.Reply
 	s.chargeReply(r)
-	if r.Finish == agent.FinishHeld && r.Hold != nil && !s.justified(*r.Hold) {
+	if r.Finish == wire.FinishHeld && r.Hold != nil && !s.justified(*r.Hold) {
 		s.outdated(*r.Hold)
 		s.askAgain()
 		return
@@ -26,18 +28,18 @@ func (s *step) modelReplied(in ModelReplied) {
 	case s.Turn.Phase == TurnSummarizing:
 		s.summaryReplied(r)
 		return
-	case r.Finish == agent.FinishTooLong && (aborted != nil || s.End.Stopping != nil || s.historyNearlyFull()):
+	case r.Finish == wire.FinishTooLong && (aborted != nil || s.End.Stopping != nil || s.historyNearlyFull()):
 		s.endTurn()
 		s.Turn.end()
 		return
-	case r.Finish == agent.FinishTooLong:
+	case r.Finish == wire.FinishTooLong:
 		s.Turn.setForceFit()
 		s.summarize(SummaryForCompaction)
 		return
 	}
 	s.Turn.dropNote()
 	m := s.message(r)
-	if r.Finish == agent.FinishHeld {
+	if r.Finish == wire.FinishHeld {
 		if m.Partial = true; len(m.Parts) > 0 {
 			s.recordMessage(m, m.Size())
 		}
@@ -110,7 +112,7 @@ func (s *step) replyPaused(m agent.Message) {
 }
 
 // message gives a reply's calls our ids and makes it a message.
-func (s *step) message(r agent.Reply) agent.Message {
+func (s *step) message(r wire.Reply) agent.Message {
 	m := agent.Message{Role: agent.RoleAssistant, Model: cmp.Or(r.Model, s.Spec.Model), ProviderModel: r.ProviderModel}
 	n := 0
 	for _, p := range r.Parts {
@@ -120,7 +122,7 @@ func (s *step) message(r agent.Reply) agent.Message {
 				continue
 			}
 			c := *p.Call
-			if c.ID = agent.CallID(s.Turn.N, n); jsonLen(c.ProviderID) > maxProviderID {
+			if c.ID = callID(s.Turn.N, n); jsonLen(c.ProviderID) > maxProviderID {
 				c.ProviderID = ""
 			}
 			p.Call = &c
@@ -143,7 +145,7 @@ func (s *step) retryReply(model, why string) {
 }
 
 // answered decides what a reply without tool calls means.
-func (s *step) answered(r agent.Reply, text string) {
+func (s *step) answered(r wire.Reply, text string) {
 	s.Turn.end()
 	if s.End.Stopping != nil { // its text is in the handoff
 		s.Daemon.keepWorkIf(s.hasFinishTool() || r.OutputError != "")
@@ -197,7 +199,7 @@ func (s *step) quoteOutput() string {
 // delayed tells that the model is not asked until a time.
 func (s *step) delayed(in ModelDelayed) {
 	why := *in.Err
-	why.Message, why.Charges = agent.Truncate(why.Message, bytesWithin(why.Message, maxDelay), len(why.Message)), nil
+	why.Message, why.Charges = excerpt.Of(why.Message, bytesWithin(why.Message, maxDelay), len(why.Message)), nil
 	d := &agent.Delay{Until: in.Until, Error: &why}
 	s.Turn.delay(d)
 	s.record(agent.Event{Type: agent.EventModelDelayed, Delay: d})
@@ -239,13 +241,13 @@ func (s *step) failUnlessStopping(err *agent.Error) {
 }
 
 // summaryReplied takes a model's answer to the question for a summary.
-func (s *step) summaryReplied(r agent.Reply) {
+func (s *step) summaryReplied(r wire.Reply) {
 	m := agent.Message{Parts: r.Parts}
 	text := m.Text()
-	if r.Finish == agent.FinishHeld {
+	if r.Finish == wire.FinishHeld {
 		text = ""
 	}
-	s.takeSummary(text, r.Compaction, r.Finish == agent.FinishHeld)
+	s.takeSummary(text, r.Compaction, r.Finish == wire.FinishHeld)
 }
 
 // takeSummary takes the summary, which is empty if the model gave none, and what of the

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Equal calls in a row: the model is told at the first number and the run ends at the
@@ -69,7 +71,7 @@ func (s *step) loopDetected(tool string) {
 }
 
 // rejectInvalid answers the calls that are not to be made whatever the rules say.
-func (s *step) rejectInvalid(r agent.Reply) {
+func (s *step) rejectInvalid(r wire.Reply) {
 	for i, c := range s.Calls.List {
 		if i >= maxCalls {
 			s.setResult(i, agent.CallRejected, fmt.Sprintf("Not executed: one reply may ask for %d calls. Ask for the others in the next.", maxCalls))
@@ -86,7 +88,7 @@ func (s *step) rejectInvalid(r agent.Reply) {
 const maxFault = ownWords - 64
 
 // rejection answers a call that is not to be made.
-func (s *step) rejection(i int, c agent.ToolCall, r agent.Reply) (status agent.CallStatus, text string, ok bool) {
+func (s *step) rejection(i int, c agent.ToolCall, r wire.Reply) (status agent.CallStatus, text string, ok bool) {
 	_, known := s.Spec.Tool(c.Tool)
 	switch {
 	case slices.Contains(s.Parent.ForbiddenTools, c.Tool):
@@ -188,7 +190,7 @@ func callDigest(c agent.ToolCall) string {
 const shortArguments = 8 << 10
 
 // Digests are those of a reply's calls; nil if all arguments are short.
-func Digests(calls []agent.ToolCall, spec *agent.Spec) (list []agent.CallDigests) {
+func Digests(calls []agent.ToolCall, spec *agent.Spec) (list []wire.CallDigests) {
 	size := 0
 	for _, c := range calls {
 		size += len(c.Arguments) + len(c.Malformed)
@@ -201,20 +203,20 @@ func Digests(calls []agent.ToolCall, spec *agent.Spec) (list []agent.CallDigests
 		if tool, _ := spec.Tool(c.Tool); tool.Executor != agent.ExecutorClient {
 			shown = redactedArguments(shown, tool)
 		}
-		list = append(list, agent.CallDigests{Same: callDigest(c), Shown: Digest(shown)})
+		list = append(list, wire.CallDigests{Same: callDigest(c), Shown: Digest(shown)})
 	}
 	return list
 }
 
 // sameOf is equal for calls that ask for the same thing, and shownOf is what people compare.
-func sameOf(r agent.Reply, i int, c agent.ToolCall) string {
+func sameOf(r wire.Reply, i int, c agent.ToolCall) string {
 	if i < len(r.Digests) {
 		return r.Digests[i].Same
 	}
 	return callDigest(c)
 }
 
-func shownOf(r agent.Reply, i int, arguments json.RawMessage) string {
+func shownOf(r wire.Reply, i int, arguments json.RawMessage) string {
 	if i < len(r.Digests) {
 		return r.Digests[i].Shown
 	}
@@ -241,5 +243,5 @@ func canonical(raw json.RawMessage) []byte {
 	if err != nil {
 		return raw
 	}
-	return agent.UnescapeHTML(b)
+	return rawjson.UnescapeHTML(b)
 }

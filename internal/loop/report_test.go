@@ -12,13 +12,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // asker is a run below another whose model asks for calls that people have to approve.
 func asker(t require.TestingT, calls, long int) *player {
 	p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	p.lines(`begin-child {"parent":{"session":"s","run":"r"},"depth":1}`, `opened {"toolset":[{"name":"pay"}],"rules":[{"do":"ask"}]}`)
-	in := ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls}}
+	in := ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishToolCalls}}
 	for n := range calls {
 		in.Reply.RuleMatches = append(in.Reply.RuleMatches, []int{0})
 		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{
@@ -31,7 +32,7 @@ func asker(t require.TestingT, calls, long int) *player {
 }
 
 // reports steps an input and returns what the parent is told of it.
-func (p *player) reports(in Input) (told []agent.ChildReport) {
+func (p *player) reports(in Input) (told []wire.ChildReport) {
 	next, effects, err := Step(p.state, Moment{At: p.now}, in)
 	require.NoError(p.t, err)
 	p.state = next
@@ -77,7 +78,7 @@ func TestAHostileReportIsKeptShort(t *testing.T) {
 	for range 1000 {
 		n.Requests = append(n.Requests, agent.RequestSummary{ID: long, Type: agent.RequestType(long), Text: long, Tool: long, Digest: long, Approvers: []string{long, long, long, long, long}})
 	}
-	p.step(ChildReported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: 1, Status: agent.StatusSuspended, Suspension: &n}})
+	p.step(ChildReported{Report: wire.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: 1, Status: agent.StatusSuspended, Suspension: &n}})
 	require.NoError(t, p.wrong)
 	require.Less(t, written(p.state.Children), 50_000)
 	require.Equal(t, 1000, p.state.Children.List[0].Suspension.Open)

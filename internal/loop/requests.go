@@ -215,7 +215,7 @@ func (s *step) openRequest(o Request, p agent.AnswerTimeouts, by agent.Initiator
 	r := &o.Request
 	s.openSuspension(by, cause, r.Text)
 	s.Counters.Request++
-	r.ID, r.Session, r.Run, r.Suspension, r.Agent = agent.RequestID(s.Counters.Request), s.Session, s.Run, s.Suspensions.Open.ID, s.agent()
+	r.ID, r.Session, r.Run, r.Suspension, r.Agent = requestID(s.Counters.Request), s.Session, s.Run, s.Suspensions.Open.ID, s.agent()
 	r.Opened = s.now()
 	if p.Deadline > 0 {
 		r.Deadline, r.Default = s.now().Add(time.Duration(p.Deadline)), p.Default

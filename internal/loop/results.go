@@ -53,11 +53,22 @@ func (s *step) skipPending(why string) {
 func (c Calls) ownCounts() (ownCounts []agent.ToolCount) {
 	for _, t := range c.Counts {
 		if i := slices.IndexFunc(c.InheritedCounts, func(b agent.ToolCount) bool { return b.Tool == t.Tool }); i >= 0 {
-			t = t.Without(c.InheritedCounts[i])
+			t = countsSince(t, c.InheritedCounts[i])
 		}
 		if t.Calls > 0 {
 			ownCounts = append(ownCounts, t)
 		}
 	}
 	return ownCounts
+}
+
+// countsSince returns the counts of t without those that were counted before.
+func countsSince(t, before agent.ToolCount) agent.ToolCount {
+	t.Calls -= before.Calls
+	t.OK -= before.OK
+	t.Failed -= before.Failed
+	t.Rejected -= before.Rejected
+	t.Unknown -= before.Unknown
+	t.Skipped -= before.Skipped
+	return t
 }

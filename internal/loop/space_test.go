@@ -12,7 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 	"github.com/fermata-agents/fermata/internal/testenv"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // written is the length of a value in JSON.
@@ -95,7 +97,7 @@ func stuff(t require.TestingT) *stuffed {
 	}
 	in := Opened{Spec: &spec}
 	for i := range 1000 {
-		in.Receipts = append(in.Receipts, agent.MessageReceipt{ID: fmt.Sprintf("%s%04d", times(60), i), Run: strings.Repeat("r", 36), Digest: "0a1b2c3d"})
+		in.Receipts = append(in.Receipts, remembered.Receipt{ID: fmt.Sprintf("%s%04d", times(60), i), Run: strings.Repeat("r", 36), Digest: "0a1b2c3d"})
 	}
 	p.must(in)
 	p.settles()
@@ -111,7 +113,7 @@ func (p *stuffed) settles() {
 
 // asksFor lets the model ask for calls.
 func (p *stuffed) asksFor(text string, calls ...agent.ToolCall) {
-	r := agent.Reply{Finish: agent.FinishToolCalls, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}
+	r := wire.Reply{Finish: agent.FinishToolCalls, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}
 	for _, c := range calls {
 		c.ProviderID = times(256)
 		r.Parts = append(r.Parts, agent.Part{Type: agent.PartToolCall, Call: &c})
@@ -156,11 +158,11 @@ func TestAFullStateCanBeCarriedOver(t *testing.T) {
 		for range 64 {
 			n.Requests = append(n.Requests, agent.RequestSummary{ID: times(64), Type: agent.RequestApproval, Text: times(500), Tool: times(64), Digest: times(16), Approvers: []string{times(300), times(300)}})
 		}
-		share := agent.BudgetReport{Used: agent.Tally{Agents: 1e10, Turns: 1e10, Usage: agent.Usage{Input: 1e13, Output: 1e12, CacheRead: 1e14, CacheWrite: 1e14, Reasoning: 1e14}, Cost: 1e14, Estimated: agent.Estimate{Tokens: 1e14, Cost: 1e14}}}
-		for r := range agent.Resources {
+		share := wire.BudgetReport{Used: agent.Tally{Agents: 1e10, Turns: 1e10, Usage: agent.Usage{Input: 1e13, Output: 1e12, CacheRead: 1e14, CacheWrite: 1e14, Reasoning: 1e14}, Cost: 1e14, Estimated: agent.Estimate{Tokens: 1e14, Cost: 1e14}}}
+		for r := range wire.Resources {
 			share.Returned[r], share.Requested[r], share.Blocked[r] = 1e10, 1e18, 1
 		}
-		_ = p.try(ChildReported{Report: agent.ChildReport{Run: p.state.Run, Session: c.Session, From: c.Run, Seq: maxAhead, Status: agent.StatusSuspended, Suspension: &n, Budget: &share}})
+		_ = p.try(ChildReported{Report: wire.ChildReport{Run: p.state.Run, Session: c.Session, From: c.Run, Seq: maxAhead, Status: agent.StatusSuspended, Suspension: &n, Budget: &share}})
 	}
 	require.Equal(t, maxWorking, p.state.Children.countNotEnded())
 	for range 70 { // questions that were decided
@@ -188,7 +190,7 @@ func (p *stuffed) fill() {
 	for i := range 200 {
 		calls = append(calls, agent.ToolCall{Tool: p.state.Spec.Toolset[i%10].Name, Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d,"text":"%s"}`, i, strings.Repeat("<", 1+1500*(i%4))))})
 	}
-	r := agent.Reply{Finish: agent.FinishToolCalls}
+	r := wire.Reply{Finish: agent.FinishToolCalls}
 	for i, c := range calls {
 		r.Parts = append(r.Parts, agent.Part{Type: agent.PartToolCall, Call: &c})
 		r.RuleMatches = append(r.RuleMatches, map[bool][]int{true: {0}}[i%3 > 0])
@@ -345,7 +347,7 @@ func (p *stuffed) works(t *rapid.T, size func(int) string, raw func(int) json.Ra
 	if !s.Turn.inFlight() {
 		return
 	}
-	in := ModelReplied{AskSeq: s.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls, Parts: []agent.Part{{Type: agent.PartText, Text: size(200_000)}}}}
+	in := ModelReplied{AskSeq: s.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishToolCalls, Parts: []agent.Part{{Type: agent.PartText, Text: size(200_000)}}}}
 	for i := range rapid.SampledFrom([]int{0, 1, 3, 70, 200}).Draw(t, "calls") {
 		tool := rapid.SampledFrom([]string{s.Spec.Toolset[0].Name, s.Spec.Toolset[0].Name, "unheard_of", agent.AwaitResumptionTool, "subagent__" + strings.Repeat("b", 32)}).Draw(t, "tool")
 		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartToolCall, Call: &agent.ToolCall{
@@ -353,7 +355,7 @@ func (p *stuffed) works(t *rapid.T, size func(int) string, raw func(int) json.Ra
 		}})
 		in.Reply.RuleMatches = append(in.Reply.RuleMatches, rapid.SampledFrom([][]int{nil, {0}}).Draw(t, "rules"))
 		if tool == agent.AwaitResumptionTool {
-			in.Reply.ParkRequests = append(in.Reply.ParkRequests, agent.ParkRequest{Reason: size(10_000), Conditions: agent.Conditions{
+			in.Reply.ParkRequests = append(in.Reply.ParkRequests, wire.ParkRequest{Reason: size(10_000), Conditions: agent.Conditions{
 				Input: size(60_000), Event: &agent.EventCondition{Topic: "t", Match: json.RawMessage(`{"description":` + string(raw(10_000)) + `}`)},
 			}})
 		}
@@ -452,7 +454,7 @@ func TestATurnWithoutRoomKeepsWhatFits(t *testing.T) {
 	p = stuff(t)
 	p.full, p.near = true, true
 	c := call(600_000)
-	p.must(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishToolCalls, Parts: []agent.Part{{Type: agent.PartToolCall, Call: &c}}}})
+	p.must(ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishToolCalls, Parts: []agent.Part{{Type: agent.PartToolCall, Call: &c}}}})
 	require.Equal(t, []any{RunContinuing, CallPending}, []any{p.state.Phase, p.state.Calls.List[0].State})
 	require.ErrorIs(t, p.try(CommandReceived{ID: p.id(), Command: agent.SendCommand{Text: strings.Repeat("x", 200_000)}}), agent.CodeTooLarge)
 	p.settles()

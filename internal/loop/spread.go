@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // How a hold spreads over a tree.
@@ -42,12 +43,12 @@ import (
 // tells so itself, and an end of the parent is a hold too (leaveChildren): verb cancel.
 
 // passHolds tells the sub-agents which holds are above them now.
-func (s *step) passHolds(verb agent.Verb, grace agent.Duration) agent.ParentOrder {
-	return agent.ParentOrder{Verb: verb, Holds: s.Holds.forChildren(), KnownHolds: slices.Clone(s.Holds.Known), Grace: grace}
+func (s *step) passHolds(verb agent.Verb, grace agent.Duration) wire.ParentOrder {
+	return wire.ParentOrder{Verb: verb, Holds: s.Holds.forChildren(), KnownHolds: slices.Clone(s.Holds.Known), Grace: grace}
 }
 
 // orderChildren passes an order on to every child that may still be working.
-func (s *step) orderChildren(o agent.ParentOrder) {
+func (s *step) orderChildren(o wire.ParentOrder) {
 	for i, c := range s.Children.List {
 		if c.notEnded() {
 			s.orderChild(i, o)
@@ -56,7 +57,7 @@ func (s *step) orderChildren(o agent.ParentOrder) {
 }
 
 // orderChild tells a child something, at once or when it has begun.
-func (s *step) orderChild(i int, o agent.ParentOrder) {
+func (s *step) orderChild(i int, o wire.ParentOrder) {
 	c := s.Children.List[i]
 	if !c.Started {
 		s.Children.queueOrder(i, o)
@@ -67,7 +68,7 @@ func (s *step) orderChild(i int, o agent.ParentOrder) {
 }
 
 // parentOrdered obeys the parent. What comes a second time changes nothing.
-func (s *step) parentOrdered(o agent.ParentOrder) error {
+func (s *step) parentOrdered(o wire.ParentOrder) error {
 	switch {
 	case s.decided():
 		return s.refuse("the run is ending")
@@ -101,7 +102,7 @@ func (s *step) parentOrdered(o agent.ParentOrder) error {
 
 // boundedOrder is an order from above within the bounds of what an operator may say. A
 // resume's reason is a message for the model, which has a bound of its own.
-func boundedOrder(o agent.ParentOrder) agent.ParentOrder {
+func boundedOrder(o wire.ParentOrder) wire.ParentOrder {
 	const longest = agent.Duration(time.Hour)
 	o.By, o.Grace, o.Deadline = fit(o.By, maxBy), min(o.Grace, longest), min(o.Deadline, longest)
 	if o.Verb != agent.VerbResume {
@@ -125,7 +126,7 @@ func (s *step) holdsValid(held []agent.Hold) bool {
 
 // takeHoldsAbove takes over the holds above this run, as its parent knows them, and passes on
 // what has changed.
-func (s *step) takeHoldsAbove(o agent.ParentOrder) error {
+func (s *step) takeHoldsAbove(o wire.ParentOrder) error {
 	if !s.holdsValid(o.Holds) || slices.ContainsFunc(o.KnownHolds, impossibleHold) {
 		return s.refuse("an order from above has a hold with a number that no session comes to, or that no run above lays")
 	}
@@ -180,7 +181,7 @@ func (s *step) plausibleHold(h agent.HoldRef) bool {
 	if h.Session == s.Session {
 		known = max(known, s.Counters.Hold)
 	}
-	return h.Plausible(known)
+	return wire.PlausibleHold(h, known)
 }
 
 // justified reports whether a step was right to stop for a hold: it is news, or the run is
@@ -215,7 +216,7 @@ func (s *step) takeMetHold(h *agent.HoldRef) {
 	case s.End.Stopping == nil:
 		s.Holds.met(*h)
 		s.addHold(agent.Hold{
-			ID: agent.HoldID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.VerbInterrupt, At: s.now(),
+			ID: holdID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.VerbInterrupt, At: s.now(),
 		}, h.N, agent.InitiatorParent)
 		s.orderChildren(s.passHolds(agent.VerbInterrupt, 0))
 		s.cancelInFlight(0, "the run was interrupted")
@@ -237,7 +238,7 @@ func (s *step) answerMetHold(child int, h agent.HoldRef) {
 }
 
 // metReport is the report of a hold that was met, and not told.
-func (s *step) metReport(h agent.HoldRef) agent.ChildReport {
+func (s *step) metReport(h agent.HoldRef) wire.ChildReport {
 	r := s.ownReport(s.Status())
 	r.MetHold = &h
 	return r
@@ -252,5 +253,5 @@ func (s *step) cancelChildren() {
 	n := s.nextHold()
 	s.Holds.remember(agent.HoldRef{Session: s.Session, N: n})
 	s.do(Broadcast{Session: s.Session, N: n, Verb: agent.VerbCancel})
-	s.orderChildren(agent.ParentOrder{Verb: agent.VerbCancel, KnownHolds: slices.Clone(s.Holds.Known), Reason: reasonParent})
+	s.orderChildren(wire.ParentOrder{Verb: agent.VerbCancel, KnownHolds: slices.Clone(s.Holds.Known), Reason: reasonParent})
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // State is all that a run is, in parts. Each part has a file of its own, and only that
@@ -19,7 +20,7 @@ type State struct {
 	// Spec is the recorded Spec without what only the model reads.
 	Spec *agent.Spec `json:"spec,omitempty"`
 	// Counters count over the session's life and are never used again.
-	Counters agent.Counters `json:"counters"`
+	Counters remembered.Counters `json:"counters"`
 
 	Log      Log      `json:"log"`
 	Turn     Turn     `json:"turn"`

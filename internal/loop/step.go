@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Step is the machine. It returns the state after an input and what is to be done, in
@@ -76,9 +77,9 @@ func (s *step) receive(in Input) error {
 	case ModelReplied:
 		return s.takeModelAnswer(in.AskSeq, in.Reply, func() { s.modelReplied(in) })
 	case ModelFailed:
-		return s.takeModelAnswer(in.AskSeq, agent.Reply{Charges: in.Err.Charges}, func() { s.modelFailed(in.Err) })
+		return s.takeModelAnswer(in.AskSeq, wire.Reply{Charges: in.Err.Charges}, func() { s.modelFailed(in.Err) })
 	case ModelDelayed:
-		return s.takeModelAnswer(in.AskSeq, agent.Reply{}, func() { s.delayed(in) })
+		return s.takeModelAnswer(in.AskSeq, wire.Reply{}, func() { s.delayed(in) })
 	case ToolReturned:
 		return s.toolReturned(in)
 	case LocalToolSlow:
@@ -128,7 +129,7 @@ func (s *step) expect(l RunPhase, handle func()) error {
 
 // takeModelAnswer takes what came of the model call of an event. One that was given up
 // comes too late for anything but what it has used.
-func (s *step) takeModelAnswer(ask int64, r agent.Reply, handle func()) error {
+func (s *step) takeModelAnswer(ask int64, r wire.Reply, handle func()) error {
 	if !s.Turn.inFlight() || ask != s.Turn.AskSeq {
 		return s.chargeLateReply(ask, r)
 	}

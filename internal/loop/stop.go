@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Stopping is a stop in progress.
@@ -95,7 +96,7 @@ func (s *step) stop(o agent.StopCommand) error {
 // stopChildren stops the sub-agents at the same time. Calls that wait for them wait no
 // more: what they learned comes with their handoffs.
 func (s *step) stopChildren(o agent.StopCommand) {
-	s.orderChildren(agent.ParentOrder{Verb: agent.VerbStop, Deadline: max(o.Deadline-stopMargin, stopMargin), By: o.By, Reason: s.End.Stopping.Reason})
+	s.orderChildren(wire.ParentOrder{Verb: agent.VerbStop, Deadline: max(o.Deadline-stopMargin, stopMargin), By: o.By, Reason: s.End.Stopping.Reason})
 	for i, c := range s.Calls.List {
 		if c.State == CallAwaitingChildren {
 			s.setResult(i, agent.CallFailed, "Stopped: what the agent learned is in the handoff.")

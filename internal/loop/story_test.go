@@ -15,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 var update = flag.Bool("update", false, "rewrite the traces in testdata")
@@ -199,7 +200,7 @@ func (p *player) input(verb, rest string) Input {
 		f := strings.SplitN(rest, " ", 2)
 		from, err := strconv.Atoi(f[0])
 		require.NoError(p.t, err)
-		return ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{
+		return ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: wire.Reply{
 			Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: f[1]}},
 			Compaction: &agent.Compaction{Strategy: agent.CompactionHybrid, Reason: agent.CompactedForWindow, KeepFrom: int64(from)},
 		}}
@@ -208,11 +209,11 @@ func (p *player) input(verb, rest string) Input {
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "says":
-		return ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: rest}}}}
+		return ModelReplied{AskSeq: p.state.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: rest}}}}
 	case "calls":
-		return p.replied(agent.Reply{Finish: agent.FinishToolCalls, Usage: tokens(), Parts: p.calls(rest)})
+		return p.replied(wire.Reply{Finish: agent.FinishToolCalls, Usage: tokens(), Parts: p.calls(rest)})
 	case "replies":
-		r := agent.Reply{Finish: agent.FinishStop, Usage: tokens()}
+		r := wire.Reply{Finish: agent.FinishStop, Usage: tokens()}
 		p.decode(rest, &r)
 		return p.replied(r)
 	case "late": // the reply to the model call of an event, whatever is asked now
@@ -253,7 +254,7 @@ func (p *player) input(verb, rest string) Input {
 		require.NoError(p.t, err)
 		return ToolReturned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallSkipped}, Hold: &agent.HoldRef{Session: f[1], N: n}}
 	case "begin-child": // a run below another, which says how
-		birth := &agent.ChildStart{}
+		birth := &wire.ChildStart{}
 		p.decode(rest, birth)
 		return Begin{Session: "s/a-1", Run: "r", ChildStart: birth, Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}}
 	case "child-started":
@@ -264,17 +265,17 @@ func (p *player) input(verb, rest string) Input {
 		f := strings.SplitN(rest, " ", 3)
 		return ChildEnded{Session: f[0], Outcome: &agent.Outcome{Session: f[0], Status: agent.Status(f[1]), Reason: "done", Text: f[2]}}
 	case "child-says":
-		r := agent.ChildReport{Run: "r"}
+		r := wire.ChildReport{Run: "r"}
 		p.decode(rest, &r)
 		r.From = firstOf(r.From, "run of "+r.Session)
 		return ChildReported{Report: r}
 	case "ordered":
-		o := agent.ParentOrder{}
+		o := wire.ParentOrder{}
 		p.decode(rest, &o)
 		o.Run, o.From = firstOf(o.Run, p.state.Run), firstOf(o.From, p.state.Parent.Start.Parent.Run)
 		return ParentOrdered{Order: o}
 	case "granted":
-		o := agent.GrantOrder{}
+		o := wire.GrantOrder{}
 		p.decode(rest, &o)
 		o.Run, o.From = firstOf(o.Run, p.state.Run), firstOf(o.From, p.state.Parent.Start.Parent.Run)
 		return ParentGranted{Order: o}
@@ -343,12 +344,12 @@ func command[C agent.Command](p *player, payload string) agent.Command {
 
 // replied reads the calls of await_resumption as the step does that asks the model, except for
 // checks.
-func (p *player) replied(r agent.Reply) Input {
+func (p *player) replied(r wire.Reply) Input {
 	for _, part := range r.Parts {
 		if part.Call == nil || part.Call.Tool != agent.AwaitResumptionTool {
 			continue
 		}
-		parking := agent.ParkRequest{}
+		parking := wire.ParkRequest{}
 		if json.Unmarshal(part.Call.Arguments, &parking) != nil || parking.Reason == "" {
 			parking.Err = agent.Errorf(agent.CodeInvalidInput, "reason is missing")
 		}

@@ -102,7 +102,7 @@ func (s *step) openSuspension(by agent.Initiator, cause, reason string) {
 		return
 	}
 	s.Counters.Suspension++
-	s.Suspensions.Open = &OpenSuspension{ID: agent.SuspensionID(s.Counters.Suspension), By: by, Cause: cause, Reason: fit(reason, maxReason), Turn: s.Turn.N, At: s.At}
+	s.Suspensions.Open = &OpenSuspension{ID: suspensionID(s.Counters.Suspension), By: by, Cause: cause, Reason: fit(reason, maxReason), Turn: s.Turn.N, At: s.At}
 }
 
 // hasReason reports whether something keeps the run from its next step.

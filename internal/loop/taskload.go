@@ -1,8 +1,8 @@
 package loop
 
 import (
-	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/match"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // TaskLoad is the part that bounds what the run's answer to one workflow task carries. The
@@ -64,6 +64,6 @@ func (s *step) mayStart(c Call) bool {
 // with all that bounds it.
 func (s *step) startJSONLen(c Call) int {
 	sub := s.subAgent(c.Tool)
-	birth := Parent{Start: &agent.ChildStart{Parent: agent.Parent{Session: s.Session}, Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Output: sub.Output}}
+	birth := Parent{Start: &wire.ChildStart{Parent: wire.Parent{Session: s.Session}, Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Output: sub.Output}}
 	return 2*rawJSONLen(c.Arguments) + birth.jsonLen()
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
 // OwnTools are the tools of a Spec that no worker has: the runtime's own, and those that the
@@ -83,8 +84,8 @@ var parkTool = agent.ToolSpec{
 
 // malformed says what is wrong with what the model wrote instead of arguments.
 func malformed(text string) string {
-	if agent.JSONDepth([]byte(text)) > agent.MaxWrittenDepth {
-		return fmt.Sprintf("The arguments are nested more than %d levels deep. Call the tool again with flatter ones.", agent.MaxWrittenDepth)
+	if rawjson.Depth([]byte(text)) > rawjson.MaxWrittenDepth {
+		return fmt.Sprintf("The arguments are nested more than %d levels deep. Call the tool again with flatter ones.", rawjson.MaxWrittenDepth)
 	}
 	return "The arguments are not a JSON object. Call the tool again with arguments that are."
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // waitText says what the run waits for.
@@ -130,14 +131,14 @@ func oneLine(s string) string {
 }
 
 // amountsText is what is bounded, but agents where there are thousands.
-func amountsText(a agent.Amounts) string {
+func amountsText(a wire.Amounts) string {
 	var parts []string
-	for r := range agent.Resources {
+	for r := range wire.Resources {
 		switch {
-		case a[r] == 0 || a[r] == agent.Unlimited || r == agent.ResourceAgents && (a[r] > 1000 || a[r] == 1):
-		case r == agent.ResourceTime:
+		case a[r] == 0 || a[r] == wire.Unlimited || r == wire.ResourceAgents && (a[r] > 1000 || a[r] == 1):
+		case r == wire.ResourceTime:
 			parts = append(parts, time.Duration(a[r]).String())
-		case r == agent.ResourceCost:
+		case r == wire.ResourceCost:
 			parts = append(parts, agent.USD(a[r]).String()+" USD")
 		default:
 			parts = append(parts, fmt.Sprintf("%d %s", a[r], r))
@@ -197,7 +198,7 @@ func effectText(e Effect) string {
 		return fmt.Sprintf("broadcast %s of %s, hold %d", e.Verb, e.Session, e.N)
 	case StartChild:
 		text := fmt.Sprintf("start %s of %s: %s; held %d", e.Session, e.Agent, e.Task, len(e.ChildStart.Holds))
-		if g := e.ChildStart.Grant; g != nil && g[agent.ResourceTokens]+g[agent.ResourceCost]+g[agent.ResourceTurns]+g[agent.ResourceTime] > 4*agent.Unlimited {
+		if g := e.ChildStart.Grant; g != nil && g[wire.ResourceTokens]+g[wire.ResourceCost]+g[wire.ResourceTurns]+g[wire.ResourceTime] > 4*wire.Unlimited {
 			text += ", granted " + amountsText(*g)
 		}
 		return text
@@ -215,12 +216,12 @@ func effectText(e Effect) string {
 		if n := e.Report.Suspension; n != nil {
 			text += fmt.Sprintf(", %s %s", n.ID, n.Kind)
 		}
-		if r := e.Report.Budget; r != nil && r.Granted != (agent.Amounts{}) {
-			text += fmt.Sprintf("; used %s of %s", amountsText(r.Used.Amounts()), amountsText(r.Granted))
-			if r.Returned != (agent.Amounts{}) {
+		if r := e.Report.Budget; r != nil && r.Granted != (wire.Amounts{}) {
+			text += fmt.Sprintf("; used %s of %s", amountsText(wire.UsedAmounts(r.Used)), amountsText(r.Granted))
+			if r.Returned != (wire.Amounts{}) {
 				text += ", gave back " + amountsText(r.Returned)
 			}
-			if r.Requested != (agent.Amounts{}) {
+			if r.Requested != (wire.Amounts{}) {
 				text += ", asks for " + amountsText(r.Requested)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // grove is a tree of machines that work at the same time: whatever they ask for comes, at
@@ -72,7 +73,7 @@ func TestATreeKeepsToItsRootsLimits(t *testing.T) {
 	})
 }
 
-func (g *grove) plant(parent *tree, session string, birth *agent.ChildStart, limits agent.Limits, background bool) *tree {
+func (g *grove) plant(parent *tree, session string, birth *wire.ChildStart, limits agent.Limits, background bool) *tree {
 	r := &tree{parent: parent, background: background, mail: map[string][]Input{}}
 	if parent != nil {
 		r.born = parent.execution
@@ -167,8 +168,8 @@ func (g *grove) lift() bool {
 			q := r.state.Requests.Open[0]
 			if choice == 0 {
 				g.extended++
-				g.allowed = r.state.budgetView().used(agent.ResourceTokens) + g.limits.Tokens
-				g.turns = r.state.budgetView().used(agent.ResourceTurns) + int64(g.limits.Turns)
+				g.allowed = r.state.budgetView().used(wire.ResourceTokens) + g.limits.Tokens
+				g.turns = r.state.budgetView().used(wire.ResourceTurns) + int64(g.limits.Turns)
 			}
 			g.say(r, agent.AnswerCommand{Request: q.ID, Choice: &choice})
 			return true
@@ -338,12 +339,12 @@ func (g *grove) reply(r *tree, e CallModel) Input {
 	case 0:
 		return ModelFailed{AskSeq: e.Seq, Err: &agent.Error{Code: agent.CodeProviderError, Message: "no", Charges: []agent.Charge{{Usage: usage, Estimated: true}}}}
 	case 1, 2:
-		return ModelReplied{AskSeq: e.Seq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: usage, Parts: text}}
+		return ModelReplied{AskSeq: e.Seq, Reply: wire.Reply{Finish: agent.FinishStop, Usage: usage, Parts: text}}
 	}
 	if e.Summary != "" {
-		return ModelReplied{AskSeq: e.Seq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: usage, Parts: text}}
+		return ModelReplied{AskSeq: e.Seq, Reply: wire.Reply{Finish: agent.FinishStop, Usage: usage, Parts: text}}
 	}
-	reply := agent.Reply{Finish: agent.FinishToolCalls, Usage: usage}
+	reply := wire.Reply{Finish: agent.FinishToolCalls, Usage: usage}
 	for range rapid.IntRange(1, 3).Draw(g.t, "calls") {
 		call := &agent.ToolCall{Tool: "add", Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d}`, r.state.Log.Seq))}
 		if rapid.Bool().Draw(g.t, "delegates") {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
 // Turn is the part that asks the model: one call of it and the tool calls that it asks
@@ -99,7 +100,7 @@ func (t *Turn) end() {
 func (t *Turn) setText(text string) {
 	t.Retried = 0
 	if text != "" {
-		t.Text = agent.Truncate(text, bytesWithin(text, maxLast), len(text))
+		t.Text = excerpt.Of(text, bytesWithin(text, maxLast), len(text))
 	}
 }
 

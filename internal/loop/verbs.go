@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
 // Verbs is the part that knows which verbs were processed, so that a second arrival of
@@ -33,7 +34,7 @@ type UsedToken struct {
 // answer (docs/wire.md §2).
 type ProcessedVerb struct {
 	ID string `json:"id"`
-	// Digest is that of the verb and its payload (see [agent.CommandDigest]).
+	// Digest is that of the verb and its payload (see [remembered.CommandDigest]).
 	Digest     string       `json:"digest"`
 	Status     agent.Status `json:"status"`
 	Suspension string       `json:"suspension,omitempty"`
@@ -111,7 +112,7 @@ func (v *Verbs) refused(r agent.RefusedVerb) {
 func (s *step) commandReceived(in CommandReceived) error {
 	sum := ""
 	if in.ID != "" {
-		sum = agent.CommandDigest(in.Command)
+		sum = remembered.CommandDigest(in.Command)
 	}
 	p, known := s.Verbs.find(in.ID)
 	if known && p.Digest == sum {
@@ -180,12 +181,26 @@ func (s *step) checkPolicy(in CommandReceived) error {
 	if in.PolicyChecked {
 		return nil
 	}
-	for _, verb := range agent.VerbsOf(in.Command) {
+	for _, verb := range verbsOf(in.Command) {
 		if err := s.Policy().Refuses(s.Labels(), verb, ""); err != nil {
 			return s.refuseAs(err.Code, err.Path, "%s", err.Message)
 		}
 	}
 	return nil
+}
+
+// verbsOf lists what a command says: its verb or, of several answers, that of each.
+func verbsOf(c agent.Command) (verbs []agent.Verb) {
+	list, ok := c.(agent.AnswersCommand)
+	if !ok {
+		return []agent.Verb{c.Verb()}
+	}
+	for _, a := range list.Answers {
+		for _, said := range a.Commands() {
+			verbs = append(verbs, said.Verb())
+		}
+	}
+	return verbs
 }
 
 func (s *step) execute(in CommandReceived) error {

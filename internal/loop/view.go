@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Status is the run's status on the wire. A run that is ending still runs: an
@@ -28,7 +29,7 @@ func (s *State) View(now time.Time) agent.RunStatus {
 	v := agent.RunStatus{
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Suspensions.Since, Turn: s.Turn.N,
 		InFlight: s.listInFlight(now), Suspension: s.Suspension(), Children: s.Children.counts(), Queued: len(s.Messages.Pending), Labels: s.Origin.Labels,
-		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Limits: s.limitsUsed(now), Granted: agent.BudgetOf(s.netGrant()), Remaining: agent.BudgetOf(s.remainingBudget()), Seq: s.Log.Seq, Refused: s.Verbs.Refused, StoreError: s.Log.SealError,
+		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Limits: s.limitsUsed(now), Granted: wire.BudgetOf(s.netGrant()), Remaining: wire.BudgetOf(s.remainingBudget()), Seq: s.Log.Seq, Refused: s.Verbs.Refused, StoreError: s.Log.SealError,
 	}
 	if d := s.daemon(); d != nil {
 		v.QueuedEvents = &agent.Used[int]{Used: len(s.Messages.Events), Max: d.Queue}
@@ -77,7 +78,7 @@ func (s *State) Memo() agent.Memo {
 	m := agent.Memo{
 		V: agent.Version, Run: s.Run, Task: s.Origin.Task, Status: s.Status(), Since: s.Suspensions.Since,
 		Turn: s.Turn.N, Cost: s.Budget.Cost, Labels: s.Origin.Labels,
-		Tree: s.treeTally(), Granted: agent.BudgetOf(s.netGrant()), Remaining: agent.BudgetOf(s.remainingBudget()),
+		Tree: s.treeTally(), Granted: wire.BudgetOf(s.netGrant()), Remaining: wire.BudgetOf(s.remainingBudget()),
 	}
 	if s.Phase == RunEnded {
 		m.Reason = s.End.Outcome.Reason
@@ -173,13 +174,13 @@ func topicValue(topic string) string {
 func (s *State) Nodes() []agent.Node {
 	own := agent.Node{
 		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), AsOf: s.Suspensions.Since.UTC().Format(time.RFC3339),
-		Used: s.treeTally(), Granted: agent.BudgetOf(s.netGrant()),
+		Used: s.treeTally(), Granted: wire.BudgetOf(s.netGrant()),
 	}
 	if !s.Status().Ended() {
-		own.Remaining = agent.BudgetOf(s.remainingBudget())
+		own.Remaining = wire.BudgetOf(s.remainingBudget())
 	}
 	if open := s.Suspension(); open != nil {
-		note := open.Summary(s.redacted())
+		note := wire.Summary(*open, s.redacted())
 		own.Suspension = &note
 	}
 	if b := s.Parent.Start; b != nil {
@@ -193,7 +194,7 @@ func (s *State) Nodes() []agent.Node {
 		}
 		if i := s.Ledger.find(c.Session); i >= 0 {
 			a := s.Ledger.Accounts[i]
-			n.Used, n.Granted, n.Remaining = a.Used, agent.BudgetOf(a.net()), agent.BudgetOf(a.remaining())
+			n.Used, n.Granted, n.Remaining = a.Used, wire.BudgetOf(a.net()), wire.BudgetOf(a.remaining())
 		} else if c.Outcome != nil {
 			n.Used = c.Outcome.Tree
 		}

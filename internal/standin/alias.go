@@ -20,7 +20,7 @@ func Aliased(t *testing.T, make Making, answer http.HandlerFunc, name string) []
 		reply, _ := Reply(t, m, req)
 		for i, p := range reply.Parts {
 			if p.Type == agent.PartToolCall {
-				reply.Parts[i].Call.ID = agent.CallID(1, 1)
+				reply.Parts[i].Call.ID = "t1.1"
 			}
 		}
 		req.Messages = append(req.Messages, agent.Message{Role: agent.RoleAssistant, Model: alias, ProviderModel: reply.ProviderModel, Parts: reply.Parts})

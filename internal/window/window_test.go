@@ -2,6 +2,7 @@ package window_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func said(seq int64, role agent.Role, text string) store.Entry {
 
 // turn is a call and its result.
 func turn(seq int64, result string) []store.Entry {
-	id := agent.CallID(int(seq), 1)
+	id := fmt.Sprintf("t%d.1", seq)
 	return []store.Entry{
 		{Seq: seq, Message: agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: id, Tool: "look"}}}}},
 		{Seq: seq + 1, Message: agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: id, Tool: "look", Text: result}}}}},

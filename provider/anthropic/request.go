@@ -199,7 +199,7 @@ var theirID = regexp.MustCompile(`^toolu_[a-zA-Z0-9_-]{1,100}$`)
 // interleaved are the provider's own ids of calls between which its model thought, by
 // ours: a thought goes back with what stood before it as it was.
 func (m *Model) interleaved(in []agent.Message) map[string]string {
-	return model.ProviderIDs(in, func(msg agent.Message) bool { return agent.ProviderOf(msg.ModelName()) == m.name && thinksBetween(msg) }, theirID.MatchString)
+	return model.ProviderIDs(in, func(msg agent.Message) bool { return model.ProviderOf(msg.ModelName()) == m.name && thinksBetween(msg) }, theirID.MatchString)
 }
 
 // thinksBetween reports whether a message thinks after a call.

@@ -88,7 +88,7 @@ func (s steps) goesOn(i int, in []agent.Message) bool {
 }
 
 // made reports whether a model of this provider wrote a message.
-func (m *Model) made(msg agent.Message) bool { return agent.ProviderOf(msg.ModelName()) == m.name }
+func (m *Model) made(msg agent.Message) bool { return model.ProviderOf(msg.ModelName()) == m.name }
 
 // stepBlock is a step as the provider wrote it.
 func stepBlock(p agent.Part) sdk.ContentBlockParamUnion {

@@ -143,7 +143,7 @@ func (c call) messages(req *model.Request) []message {
 	for i, msg := range req.Messages {
 		named := func(call string) string { return id(i, call) }
 		if msg.Role == agent.RoleAssistant {
-			say(roleAssistant, assistantBlocks(msg, named, i > asked && agent.ProviderOf(msg.ModelName()) == c.name))
+			say(roleAssistant, assistantBlocks(msg, named, i > asked && model.ProviderOf(msg.ModelName()) == c.name))
 		} else {
 			say(roleUser, userBlocks(msg, named))
 		}

@@ -22,7 +22,7 @@ func (m *Model) callIDs(req *model.Request) func(i int, call string) string {
 	if !m.with.KeepCallIDs && !kimi.MatchString(req.Model) {
 		return id
 	}
-	theirs := model.ProviderIDs(req.Messages, func(msg agent.Message) bool { return agent.ProviderOf(msg.ModelName()) == m.name }, func(given string) bool {
+	theirs := model.ProviderIDs(req.Messages, func(msg agent.Message) bool { return model.ProviderOf(msg.ModelName()) == m.name }, func(given string) bool {
 		return given != "" && !ours.MatchString(given)
 	})
 	return func(i int, call string) string { return cmp.Or(theirs[id(i, call)], id(i, call)) }

@@ -13,6 +13,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -171,7 +172,7 @@ func (m *Model) chatAssistant(msg agent.Message, id func(call string) string) *s
 	default: // some servers miss a content that is not there
 		a.Content.OfString = param.Null[string]()
 	}
-	if m.with.KeepThinking && thinking.Len() > 0 && agent.ProviderOf(msg.ModelName()) == m.name {
+	if m.with.KeepThinking && thinking.Len() > 0 && model.ProviderOf(msg.ModelName()) == m.name {
 		a.SetExtraFields(map[string]any{"reasoning_content": thinking.String()})
 	}
 	return a
@@ -186,7 +187,7 @@ func (m *Model) arguments(c *agent.ToolCall) string {
 	if c.Malformed != "" || !json.Valid(c.Arguments) {
 		return "{}"
 	}
-	return string(agent.UnescapeHTML(c.Arguments)) // as the model wrote them
+	return string(rawjson.UnescapeHTML(c.Arguments)) // as the model wrote them
 }
 
 // userText joins what a user says; blank texts are left out.

@@ -126,7 +126,7 @@ func (m *Model) responseAssistant(msg agent.Message, id func(call string) string
 			pending = append(pending, responses.ResponseInputItemUnionParam{OfReasoning: &item})
 		case p.Type == agent.PartText && !blank(p.Text):
 			said := responses.ResponseInputItemParamOfMessage(p.Text, responses.EasyInputMessageRoleAssistant)
-			if agent.ProviderOf(msg.ModelName()) == m.name {
+			if model.ProviderOf(msg.ModelName()) == m.name {
 				said.OfMessage.Phase = responses.EasyInputMessagePhase(p.Phase)
 			}
 			add(said)

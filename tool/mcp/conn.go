@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -82,7 +82,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		if err == nil {
 			return msg, nil
 		}
-		if agent.JSONDepth(raw) > maxLevels {
+		if rawjson.Depth(raw) > maxLevels {
 			return nil, c.breakOff(errTooDeep) // it may be an answer that somebody waits for
 		}
 		if !c.sieve.passes() {

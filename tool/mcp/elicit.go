@@ -14,6 +14,8 @@ import (
 	"unicode"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
+	"github.com/fermata-agents/fermata/internal/schemacost"
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -160,7 +162,7 @@ func (s *Server) formOf(schema any) (json.RawMessage, error) {
 		return nil, err
 	case len(raw) > maxForm:
 		return nil, fmt.Errorf("it has more than %d bytes", maxForm)
-	case agent.JSONDepth(raw) > agent.MaxJSONDepth:
+	case rawjson.Depth(raw) > agent.MaxJSONDepth:
 		return nil, fmt.Errorf("it is nested more than %d levels deep", agent.MaxJSONDepth)
 	case f.Type != "object":
 		return nil, errors.New("it is not that of an object")
@@ -185,10 +187,10 @@ func resolve(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	if err != nil {
 		return nil, err
 	}
-	if why := agent.SchemaCycle(read); why != "" {
+	if why := schemacost.Cycle(read); why != "" {
 		return nil, errors.New(why)
 	}
-	if why := agent.HeavyPatterns(read); why != "" {
+	if why := schemacost.HeavyPatterns(read); why != "" {
 		return nil, errors.New(why)
 	}
 	return schema.Resolve(nil)

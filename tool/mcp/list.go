@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -195,8 +196,8 @@ func (s *Server) spec(name string, t *sdk.Tool) (agent.ToolSpec, error) {
 		return agent.ToolSpec{}, errors.New("its schema is not that of an object")
 	case len(input) > maxSchema:
 		return agent.ToolSpec{}, fmt.Errorf("its schema has more than %d bytes", maxSchema)
-	case agent.JSONDepth(input) > agent.MaxWrittenDepth:
-		return agent.ToolSpec{}, fmt.Errorf("its schema is nested more than %d levels deep", agent.MaxWrittenDepth)
+	case rawjson.Depth(input) > rawjson.MaxWrittenDepth:
+		return agent.ToolSpec{}, fmt.Errorf("its schema is nested more than %d levels deep", rawjson.MaxWrittenDepth)
 	}
 	title := t.Title
 	if title == "" && t.Annotations != nil {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/schemacost"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -23,7 +23,7 @@ const (
 	maxGrep     = 48 << 10 // bytes of one answer
 	maxGrepFile = 8 << 20  // larger files are skipped
 	maxLine     = 300      // bytes of a line that are shown
-	maxWeight   = 20_000   // of a pattern, see [agent.PatternWeight]
+	maxWeight   = 20_000   // of a pattern, see [schemacost.PatternWeight]
 	// maxWork bounds what one line takes, in weights times bytes: a second or two. No search
 	// can be stopped within a line.
 	maxWork  = 100_000_000
@@ -99,7 +99,7 @@ func newSearch(w *Workspace, call *tool.Call, in grepArgs) (*search, error) {
 	if in.Pattern == "" || len(in.Pattern) > maxPattern {
 		return nil, refuse(GrepTool, "pattern has 1 to %d bytes", maxPattern)
 	}
-	weight := agent.PatternWeight(in.Pattern)
+	weight := schemacost.PatternWeight(in.Pattern)
 	if weight > maxWeight {
 		return nil, refuse(GrepTool, "pattern repeats too much")
 	}

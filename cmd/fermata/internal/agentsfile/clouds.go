@@ -64,8 +64,8 @@ func (f *File) AskClouds(ctx context.Context) []CloudState {
 				if m, _ := e.build(name, model.Extra{}); slices.Contains(cloudy, e.Provider) {
 					found[name] = m.(cloud)
 				}
-			} else if c, ok := f.models[agent.ProviderOf(name)].(cloud); ok {
-				found[agent.ProviderOf(name)] = c
+			} else if c, ok := f.models[model.ProviderOf(name)].(cloud); ok {
+				found[model.ProviderOf(name)] = c
 			}
 		}
 	}

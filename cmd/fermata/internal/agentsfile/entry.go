@@ -190,7 +190,7 @@ func (e modelEntry) key() string {
 
 // build makes all models of an entry's provider.
 func (e modelEntry) build(name string, x model.Extra) (model.Model, error) {
-	provider, key, plain, ttl := agent.ProviderOf(name), e.key(), e.StreamOptions != nil && !*e.StreamOptions, time.Duration(e.CacheTTL)
+	provider, key, plain, ttl := model.ProviderOf(name), e.key(), e.StreamOptions != nil && !*e.StreamOptions, time.Duration(e.CacheTTL)
 	// The adapter for OpenAI knows by itself which servers are told its key.
 	if key == "" && e.BaseURL != "" && e.Provider != providerOpenAI && !slices.Contains(cloudy, e.Provider) {
 		key = noKey

@@ -221,7 +221,7 @@ func (f *File) keysOf(name string) (list []string) {
 	if strings.HasPrefix(name, scriptPrefix) || providerElsewhere(name) {
 		return nil
 	}
-	if env := keyOfProvider(agent.ProviderOf(name)); env != "" {
+	if env := keyOfProvider(model.ProviderOf(name)); env != "" {
 		list = append(list, env)
 	}
 	return list
@@ -230,7 +230,7 @@ func (f *File) keysOf(name string) (list []string) {
 // providerElsewhere reports whether the environment sends a provider's requests to
 // a server of the user's own, which may want no key.
 func providerElsewhere(name string) bool {
-	return agent.ProviderOf(name) == providerOpenAI && os.Getenv("OPENAI_BASE_URL") != ""
+	return model.ProviderOf(name) == providerOpenAI && os.Getenv("OPENAI_BASE_URL") != ""
 }
 
 // MissingKey means that an agent's model, or a fallback, has no key; nil if all

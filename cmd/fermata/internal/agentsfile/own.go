@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/glob"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 	"github.com/fermata-agents/fermata/tool/workspace"
@@ -70,7 +71,7 @@ func (f *File) asksAnybody(def agent.Definition) bool {
 	for name, ask := range f.asks {
 		server, _, of := strings.Cut(name, tool.Separator)
 		had := slices.ContainsFunc(def.Tools, func(t string) bool {
-			return agent.MatchesAny([]string{name}, t) || of && t == sourcePrefix+server || strings.ContainsAny(name, `*?[\`) && strings.HasPrefix(t, sourcePrefix)
+			return glob.MatchesAny([]string{name}, t) || of && t == sourcePrefix+server || strings.ContainsAny(name, `*?[\`) && strings.HasPrefix(t, sourcePrefix)
 		})
 		if had && len(ask.Approvers) == 0 {
 			return true

@@ -8,6 +8,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
+	"github.com/fermata-agents/fermata/internal/glob"
 )
 
 // UnprovenApprovals says what approvals are worth that anybody may give, where the worker starts
@@ -40,7 +41,7 @@ func UnconfinedPrograms(f *agentsfile.File) string {
 func UnknownPolicyAgents(policy agent.Policy, f *agentsfile.File) (list []string) {
 	for i, p := range policy {
 		for _, name := range p.Agents {
-			if !slices.ContainsFunc(f.Agents, func(def agent.Definition) bool { return agent.MatchesAny([]string{name}, def.Name) }) {
+			if !slices.ContainsFunc(f.Agents, func(def agent.Definition) bool { return glob.MatchesAny([]string{name}, def.Name) }) {
 				list = append(list, fmt.Sprintf("policy[%d] names agent %q, and no agent here is called so", i, name))
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
 // maxArgument bounds one argument of a call on its line.
@@ -108,7 +109,7 @@ func calls(tools []agent.ToolCount) string {
 // Output is a structured answer, indented; as it came where it is no JSON.
 func Output(raw json.RawMessage) string {
 	var b bytes.Buffer
-	if json.Indent(&b, agent.UnescapeHTML(raw), "", "  ") != nil {
+	if json.Indent(&b, rawjson.UnescapeHTML(raw), "", "  ") != nil {
 		return string(raw)
 	}
 	return b.String()
@@ -117,7 +118,7 @@ func Output(raw json.RawMessage) string {
 // same reports whether two JSON values differ in their white space at most.
 func same(a, b []byte) bool {
 	var x, y bytes.Buffer
-	return json.Compact(&x, agent.UnescapeHTML(a)) == nil && json.Compact(&y, agent.UnescapeHTML(b)) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+	return json.Compact(&x, rawjson.UnescapeHTML(a)) == nil && json.Compact(&y, rawjson.UnescapeHTML(b)) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
 // LeftOut says what of a source nobody has accepted.

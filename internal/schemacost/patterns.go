@@ -1,4 +1,4 @@
-package agent
+package schemacost
 
 import (
 	"encoding/json"
@@ -13,10 +13,10 @@ const (
 	maxPatternWeight = 20_000
 )
 
-// HeavyPatterns says why the regular expressions of a JSON Schema are not compiled; empty
-// where they may be. One such as (?:…){1000} takes megabytes and milliseconds, and who lists
-// tools writes thousands of them. It is not for workflows: what an expression weighs is up to
-// the library that reads it.
+// HeavyPatterns returns why the regular expressions of a JSON Schema are not compiled. It is
+// empty if they may be. One such as (?:…){1000} takes megabytes and milliseconds, and a source
+// of tools may write thousands of them. Workflows must not call it: what an expression weighs
+// depends on the library that reads it.
 func HeavyPatterns(schema []byte) string {
 	var root any
 	if json.Unmarshal(schema, &root) != nil {
@@ -55,8 +55,9 @@ func eachPattern(v any, visit func(string)) {
 	}
 }
 
-// PatternWeight is about how many instructions a regular expression has, each of which may be
-// looked at for each character of a text; zero for one that is none. It is not for workflows.
+// PatternWeight returns about how many instructions a regular expression has. Each may be
+// looked at for each character of a text. It is zero for a text that is no expression.
+// Workflows must not call it.
 func PatternWeight(pattern string) int {
 	expression, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -75,10 +76,10 @@ func weightOf(e *syntax.Regexp) int {
 		n += len(e.Rune) / rangeWeight
 	}
 	for _, sub := range e.Sub {
-		n = min(UnboundedSteps, n+weightOf(sub))
+		n = min(Unbounded, n+weightOf(sub))
 	}
 	if e.Op == syntax.OpRepeat {
 		n *= max(e.Min+1, e.Max)
 	}
-	return min(UnboundedSteps, n)
+	return min(Unbounded, n)
 }

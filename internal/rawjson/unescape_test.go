@@ -1,4 +1,4 @@
-package agent_test
+package rawjson_test
 
 import (
 	"encoding/json"
@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
-func TestPlain(t *testing.T) {
+func TestUnescapeHTML(t *testing.T) {
 	for _, text := range []string{
 		"", `{}`, `{"a":"cd x && make > out 2>&1 < in"}`, `{"<&>":["\\u003c","\\\\","\"<"]}`, "{\"lines\":\"a\u2028b\u2029c\"}", `{"é":"\u00e9\n"}`,
 	} {
@@ -19,10 +19,10 @@ func TestPlain(t *testing.T) {
 			require.NoError(t, err)
 		}
 		before := string(escaped)
-		require.Equal(t, text, string(agent.UnescapeHTML(escaped)))
+		require.Equal(t, text, string(rawjson.UnescapeHTML(escaped)))
 		require.Equal(t, before, string(escaped), "it stays as it was")
 	}
 	for text, want := range map[string]string{`"\u003C\\u003c\\\u003c"`: `"<\\u003c\\<"`, `"\`: `"\`, `"\u00`: `"\u00`} {
-		require.Equal(t, want, string(agent.UnescapeHTML(json.RawMessage(text))))
+		require.Equal(t, want, string(rawjson.UnescapeHTML(json.RawMessage(text))))
 	}
 }

@@ -1,15 +1,14 @@
-package agent
+package rawjson
 
 import (
 	"bytes"
 	"encoding/json"
 )
 
-// UnescapeHTML writes <, >, & and the two line separators of Unicode as themselves in JSON that
-// encoding/json has written: it escapes them for the sake of HTML, in raw values too. A
-// person who approves `a && b` reads that then, and a model what it wrote. It returns raw
-// itself where there is nothing to do, and never changes it. What is no JSON comes back as
-// it is, or with the same escapes gone.
+// UnescapeHTML writes <, >, & and the two line separators of Unicode as themselves in JSON
+// that encoding/json has written. encoding/json escapes them for HTML, in raw values too.
+// Without the escapes a person who approves `a && b` reads it so, and a model reads what it
+// wrote. It returns raw itself if there is nothing to do, and never changes raw.
 func UnescapeHTML(raw json.RawMessage) json.RawMessage {
 	if !bytes.Contains(raw, []byte(`\u`)) {
 		return raw

@@ -1,4 +1,4 @@
-package agent
+package rawjson
 
 import (
 	"strings"
@@ -7,16 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestJSONDepth(t *testing.T) {
+func TestDepth(t *testing.T) {
 	for text, want := range map[string]int{
 		``: 0, `3`: 0, `"[{"`: 0, `"\"[["`: 0, `"\\"`: 0, `{}`: 1, `{"a":1}`: 1, `{"a":[1,{"b":[]}],"c":{}}`: 4, `["\\",[]]`: 2,
 		strings.Repeat("[", 100_000): 100_000,
 	} {
-		require.Equal(t, want, JSONDepth([]byte(text)), "%.40s", text)
+		require.Equal(t, want, Depth([]byte(text)), "%.40s", text)
 	}
 }
 
-func TestJSONTwice(t *testing.T) {
+func TestDuplicateKey(t *testing.T) {
 	for text, want := range map[string]string{
 		``: "", `3`: "", `"a"`: "", `{}`: "", `{"a":1,"b":1}`: "", `{"a":"a","b":["a","a"]}`: "", `{"a":{"a":1},"b":{"a":1}}`: "", `[{"a":1},{"a":1}]`: "",
 		`{"a":"\"a\":1,\"a\":2"}`: "", `{"a":1,"A":2}`: "", `{"a\\":1,"a":2}`: "",

@@ -1,4 +1,4 @@
-package agent
+package rawjson
 
 import (
 	"bytes"
@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// DuplicateKey is the path, as "input.parts[1].text", of a name that stands twice in one
-// object of a text in JSON; empty if none does. Of such a name some readers take
-// the first value, some the last, and encoding/json a part of each, so that what was
-// looked at is not what is done. It reads no more than brackets and strings, and is
-// for texts that are JSON: of others the answer means nothing.
+// DuplicateKey returns the path, as "input.parts[1].text", of a name that stands twice in one
+// object of a text in JSON. It is empty if there is none. Of such a name some readers take the
+// first value, some the last, and encoding/json a part of each: what was checked is then not
+// what is done. It looks at brackets and strings alone. For a text that is not JSON the answer
+// means nothing.
 func DuplicateKey(raw []byte) string {
 	var open []level
 	for i := 0; i < len(raw); i++ {

@@ -1,4 +1,4 @@
-package agent_test
+package client
 
 import (
 	"strings"
@@ -12,10 +12,10 @@ import (
 // What can't name a session is refused before a server is asked, and not repeated at length.
 func TestPathsOfSessions(t *testing.T) {
 	for _, path := range []string{"s", "order-118", "trip:42.a", "s/payer-1", "s/payer-1/clerk-2"} {
-		require.NoError(t, agent.CheckPath(path), path)
+		require.NoError(t, checkPath(path), path)
 	}
 	for _, path := range []string{"", "/", "s/", "/s", "a\nb", "s//a-1", "s/a b", "-s", strings.Repeat("x", 5000)} {
-		err := agent.CheckPath(path)
+		err := checkPath(path)
 		require.ErrorIs(t, err, agent.CodeInvalidInput, "%q", path)
 		require.Less(t, len(err.Error()), 300)
 	}

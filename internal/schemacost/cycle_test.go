@@ -1,4 +1,4 @@
-package agent
+package schemacost
 
 import (
 	"strings"
@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEndless(t *testing.T) {
+func TestCycle(t *testing.T) {
 	for _, schema := range []string{
 		`true`, `{}`, `{"type":"object","properties":{"$id":{"type":"string"},"$ref":{"type":"string"}}}`, `{"$id":"a","items":{"$ref":"#"}}`, `{"$ref":"#/none"}`, `{"$ref":"#/%zz"}`,
 		`{"$ref":"#/$defs/tree","$defs":{"tree":{"properties":{"left":{"$ref":"#/$defs/tree"},"right":{"$ref":"#/$defs/tree"}}}}}`,
 		`{"anyOf":[{"$ref":"#/$defs/a~1b%25"},{"$ref":"#/$defs/a~1b%25"},{"$ref":"#/anyOf/0"}],"$defs":{"a/b%":{"items":{"$ref":"#"}}}}`,
 	} {
-		require.Empty(t, SchemaCycle([]byte(schema)), schema)
+		require.Empty(t, Cycle([]byte(schema)), schema)
 	}
 	laughs := `{"$ref":"#/$defs/a0","$defs":{"z":{}`
 	for i := range 20 {
@@ -25,6 +25,6 @@ func TestEndless(t *testing.T) {
 		`{"$defs":{"a":{"then":{"$ref":"#/$defs/b"}},"b":{"else":{"$ref":"#/$defs/a"}}}}`, `{"items":[{"$ref":"#/items/0"}]}`, laughs + `}}`,
 		`{"$ref":"other"}`, `{"$ref":"#name"}`, `{"$dynamicRef":"#"}`, `{"$defs":{"a":{"$id":"b","$ref":"#"}}}`,
 	} {
-		require.NotEmpty(t, SchemaCycle([]byte(schema)), schema)
+		require.NotEmpty(t, Cycle([]byte(schema)), schema)
 	}
 }

@@ -1,0 +1,40 @@
+package agent
+
+import (
+	"math/bits"
+
+	"github.com/fermata-agents/fermata/internal/amount"
+)
+
+// perSearch is how many tokens one search counts as: a price is for a million tokens, or a
+// thousand searches.
+const perSearch = 1000
+
+// Of returns the cost of some tokens and searches, rounded up to a micro-dollar. It is at most
+// 2^52 micro-dollars.
+func (p Price) Of(u Usage) USD {
+	u = u.Bounded()
+	plain := max(0, u.Input-u.CacheRead-u.CacheWrite)
+	var high, low uint64 // 128 bits
+	for _, one := range []struct {
+		price  USD
+		tokens int64
+	}{{p.Input, plain}, {p.CacheRead, u.CacheRead}, {p.CacheWrite, u.CacheWrite}, {p.Output, u.Output}, {p.Search, amount.Clamp(u.Searches * perSearch)}} {
+		h, l := bits.Mul64(uint64(amount.Clamp(one.price)), uint64(one.tokens))
+		var carry uint64
+		low, carry = bits.Add64(low, l, 0)
+		high += h + carry
+	}
+	low, carry := bits.Add64(low, 999_999, 0)
+	if high += carry; high >= 1_000_000 {
+		return amount.Max
+	}
+	cost, _ := bits.Div64(high, low, 1_000_000)
+	return USD(min(cost, amount.Max))
+}
+
+// Bounded returns the usage with each number within 0 and 2^52.
+func (u Usage) Bounded() Usage { return u.Add(Usage{}) }
+
+// Bounded returns the tally with each number within 0 and 2^52.
+func (t Tally) Bounded() Tally { return t.Add(Tally{}) }

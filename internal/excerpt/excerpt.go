@@ -1,0 +1,17 @@
+package excerpt
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Of returns a text of at most most bytes as it is. Of a longer one it returns the beginning
+// and a line that says so. whole is the length in bytes of the text before anything was cut
+// from it.
+func Of(text string, most, whole int) string {
+	if len(text) <= most {
+		return text
+	}
+	head := strings.ToValidUTF8(text[:most], "")
+	return head + fmt.Sprintf("\n[cut here: the result has %d bytes, of which the first %d are shown]", whole, len(head))
+}

@@ -1,0 +1,3 @@
+// Package glob matches names of agents and tools with the patterns that rules, ceilings and
+// policies have.
+package glob

@@ -1,0 +1,19 @@
+package loop
+
+import "github.com/fermata-agents/fermata/agent"
+
+// lowerLimits returns the tighter of two limits, field by field: a start may only lower what
+// the agent's author said.
+func lowerLimits(l, o agent.Limits) agent.Limits {
+	return agent.Limits{
+		Turns: tighter(l.Turns, o.Turns), OwnTurns: tighter(l.OwnTurns, o.OwnTurns), Tokens: tighter(l.Tokens, o.Tokens), CostUSD: tighter(l.CostUSD, o.CostUSD),
+		WallClock: tighter(l.WallClock, o.WallClock), Agents: tighter(l.Agents, o.Agents), Depth: tighter(l.Depth, o.Depth),
+	}
+}
+
+func tighter[T int | int64 | agent.USD | agent.Duration](a, b T) T {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}

@@ -1,0 +1,24 @@
+package loop
+
+import (
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// withoutTexts returns the spec without what only the model and the activities read:
+// instructions, descriptions and schemas. A run's state keeps it so.
+func withoutTexts(s agent.Spec) agent.Spec {
+	s.Instructions, s.Description, s.ClientTools = "", "", nil
+	s.Rules = slices.Clone(s.Rules)
+	for i := range s.Rules {
+		s.Rules[i].Arguments = nil
+	}
+	tools := make([]agent.ToolSpec, len(s.Toolset))
+	for i, t := range s.Toolset {
+		t.Description, t.Input = "", nil
+		tools[i] = t
+	}
+	s.Toolset = tools
+	return s
+}

@@ -1,0 +1,31 @@
+package remembered
+
+import "github.com/fermata-agents/fermata/agent"
+
+// Counters are the numbers of the session's last suspension, request, hold and child. They
+// count over the session's life, also if a run begins from a checkpoint: yesterday's button must
+// not approve today's question (docs/wire.md §2).
+type Counters struct {
+	Suspension int `json:"suspension,omitempty"`
+	Request    int `json:"request,omitempty"`
+	Hold       int `json:"hold,omitempty"`
+	Child      int `json:"child,omitempty"`
+}
+
+// Receipt is a message or an event that came with an id, and the run that has it. If the same
+// one comes again, it is not said twice.
+type Receipt struct {
+	ID  string `json:"id"`
+	Run string `json:"run"`
+	// Digest is that of what was said: see [MessageDigest] and [EventDigest].
+	Digest string `json:"digest"`
+}
+
+// Check returns nil if the receipt is of what has this digest. It returns
+// [agent.CodeInvalidInput] if the session knows something else by the id.
+func (r Receipt) Check(digest string) error {
+	if r.Digest == digest {
+		return nil
+	}
+	return agent.Errorf(agent.CodeInvalidInput, "id %s is that of something else, which run %s has; use a new id for what is new", r.ID, r.Run).WithPath("id")
+}

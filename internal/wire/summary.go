@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Bounds of a summary.
+const (
+	maxNoted     = 8   // requests
+	maxNoteText  = 120 // characters
+	maxNoteName  = 64  // characters
+	maxNotedWhos = 4   // approvers
+)
+
+// Summary returns what others than the run itself are told of a suspension. Redacted leaves out
+// what was asked.
+func Summary(s agent.Suspension, redacted bool) agent.SuspensionSummary {
+	n := agent.SuspensionSummary{
+		ID: s.ID, Kind: s.Kind, Initiator: s.Initiator, Cause: s.Cause, Reason: s.Reason, Turn: s.Turn, Since: s.Since, Expires: s.Expires,
+		Owner: s.Owner, Open: len(s.Requests),
+	}
+	for _, r := range s.Requests[:min(len(s.Requests), maxNoted)] {
+		one := agent.RequestSummary{ID: r.ID, Type: r.Type, Text: r.Text, Digest: r.Digest, Approvers: r.Approvers}
+		if r.Call != nil {
+			one.Tool = r.Call.Tool
+		}
+		n.Requests = append(n.Requests, one)
+	}
+	if redacted {
+		n.Reason = ""
+		for i := range n.Requests {
+			n.Requests[i].Text = ""
+		}
+	}
+	return BoundedSummary(n)
+}
+
+// BoundedSummary returns a summary within its bounds, whoever wrote it.
+func BoundedSummary(n agent.SuspensionSummary) agent.SuspensionSummary {
+	n.ID, n.Kind, n.Initiator = short(n.ID, maxNoteName), short(n.Kind, maxNoteName), short(n.Initiator, maxNoteName)
+	n.Cause, n.Reason, n.Owner = short(n.Cause, maxNoteName), short(n.Reason, maxNoteText), short(n.Owner, maxNoteName)
+	n.Open = max(n.Open, len(n.Requests))
+	requests := n.Requests[:min(len(n.Requests), maxNoted)]
+	n.Requests = nil
+	for _, r := range requests {
+		r.ID, r.Type, r.Text = short(r.ID, maxNoteName), short(r.Type, maxNoteName), short(r.Text, maxNoteText)
+		r.Tool, r.Digest = short(r.Tool, maxNoteName), short(r.Digest, maxNoteName)
+		var approvers []string
+		for _, a := range r.Approvers[:min(len(r.Approvers), maxNotedWhos)] {
+			approvers = append(approvers, short(a, maxNoteText))
+		}
+		r.Approvers = approvers
+		n.Requests = append(n.Requests, r)
+	}
+	return n
+}
+
+// short returns the beginning of a text that is only looked at.
+func short[T ~string](text T, most int) T {
+	if utf8.RuneCountInString(string(text)) <= most {
+		return text
+	}
+	runes := []rune(strings.ToValidUTF8(string(text), ""))
+	if len(runes) > most {
+		runes = append(runes[:most-1], '…')
+	}
+	return T(runes)
+}

@@ -122,7 +122,7 @@ func replayWith(h *historypb.History, has *activities.Activities) (Verdict, erro
 	}
 	v.Agent = is.agent()
 	if lacks := is.lacks(has); lacks != "" && !closes(events[len(events)-1]) {
-		v.Compatibility, v.Reason = MissingParts, "it was begun with what this worker has not: "+lacks
+		v.Compatibility, v.Reason = MissingParts, "it needs what this worker lacks: "+lacks
 	}
 	return v, nil
 }

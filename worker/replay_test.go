@@ -162,7 +162,7 @@ func TestWhatARunWasBegunWith(t *testing.T) {
 		"all is there":     {o: &worker.Options{Agents: []agent.Definition{{Name: "tester", Model: "script"}}, Models: script, Tools: []tool.Tool{named("echo"), boom}}},
 		"no options":       {},
 		"at its end":       {o: &worker.Options{Agents: []agent.Definition{{Name: "x", Model: "script"}}, Models: script}, h: recording(t, "v1-tools", 0)},
-		"a tool":           {o: &worker.Options{Agents: []agent.Definition{{Name: "tester", Model: "script"}}, Models: script, Tools: []tool.Tool{named("echo")}}, lacks: "it was begun with what this worker has not: tool boom"},
+		"a tool":           {o: &worker.Options{Agents: []agent.Definition{{Name: "tester", Model: "script"}}, Models: script, Tools: []tool.Tool{named("echo")}}, lacks: "it needs what this worker lacks: tool boom"},
 		"agent and model":  {o: &worker.Options{Agents: []agent.Definition{{Name: "other", Model: "new"}}, Models: map[string]model.Model{"new": testsuite.NewScript()}, Tools: []tool.Tool{named("echo"), boom}}, lacks: "agent tester, model script"},
 		"not begun at all": {o: &worker.Options{Agents: []agent.Definition{{Name: "other", Model: "script"}}, Models: script}, h: recording(t, "v1-tools", 2), lacks: "agent tester"},
 	} {

@@ -41,12 +41,32 @@ func newerEdits() []edit {
 	later := strconv.Itoa(newerRevision)
 	return []edit{
 		{"internal/loop/revision.go", fmt.Sprintf("\tRevision = %d\n", loop.Revision), "\tRevision = " + later + "\n"},
-		{"internal/loop/rules.go", "s.Log.long() && s.Log.canSeal()", fmt.Sprintf("(s.Log.long() || s.Revision >= %s && s.Log.Bytes >= %d) && s.Log.canSeal()", later, newerSeal)},
-		{"agent/verb.go", "type SendOrder struct {\n", "type SendOrder struct {\n\tTone string `json:\"tone,omitempty\" since:\"" + later + "\"`\n"},
-		{"signals/verbs.go", "agent.Answers, agent.Emit,\n}", "agent.Answers, agent.Emit, \"hush\",\n}"},
+		{"internal/loop/rules.go", "s.Log.needsSeal() && s.Log.canSeal()", fmt.Sprintf("(s.Log.needsSeal() || s.Revision >= %s && s.Log.Bytes >= %d) && s.Log.canSeal()", later, newerSeal)},
+		{"agent/verb.go", "type SendCommand struct {\n", "type SendCommand struct {\n\tTone string `json:\"tone,omitempty\" since:\"" + later + "\"`\n"},
+		{"signals/verbs.go", "agent.VerbAnswers, agent.VerbEmit,\n}", "agent.VerbAnswers, agent.VerbEmit, \"hush\",\n}"},
 		{"signals/verbs.go", "map[agent.Verb]int{}", `map[agent.Verb]int{"hush": ` + later + `}`},
-		{"signals/verbs.go", "\tcase agent.Pause:\n", "\tcase agent.Pause, \"hush\":\n"},
+		{"signals/verbs.go", "\tcase agent.VerbPause:\n", "\tcase agent.VerbPause, \"hush\":\n"},
 	}
+}
+
+// newerSources returns the edited sources, by path.
+func newerSources(root string) (map[string]string, error) {
+	texts := map[string]string{}
+	for _, e := range newerEdits() {
+		path := filepath.Join(root, e.file)
+		if texts[path] == "" {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return nil, err
+			}
+			texts[path] = string(b)
+		}
+		if n := strings.Count(texts[path], e.old); n != 1 {
+			return nil, fmt.Errorf("making the newer build: %q stands %d times in %s, not once", e.old, n, e.file)
+		}
+		texts[path] = strings.Replace(texts[path], e.old, e.new, 1)
+	}
+	return texts, nil
 }
 
 // buildNewer builds this program with the edits, and returns the file. It needs the
@@ -56,20 +76,9 @@ func buildNewer(ctx context.Context, dir string) (file string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("finding the sources for the newer build: %w", err)
 	}
-	texts := map[string]string{} // by path
-	for _, e := range newerEdits() {
-		path := filepath.Join(strings.TrimSpace(string(root)), e.file)
-		if texts[path] == "" {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				return "", err
-			}
-			texts[path] = string(b)
-		}
-		if n := strings.Count(texts[path], e.old); n != 1 {
-			return "", fmt.Errorf("making the newer build: %q stands %d times in %s, not once", e.old, n, e.file)
-		}
-		texts[path] = strings.Replace(texts[path], e.old, e.new, 1)
+	texts, err := newerSources(strings.TrimSpace(string(root)))
+	if err != nil {
+		return "", err
 	}
 	replace := map[string]string{}
 	for path, text := range texts {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"testing"
@@ -145,5 +147,16 @@ func TestEffects(t *testing.T) {
 			require.Len(t, r.Findings, 1)
 			require.Contains(t, r.Findings[0], c.want)
 		})
+	}
+}
+
+// The newer build of -alternate is this one with edits: each has to find its place.
+func TestTheNewerBuildsEditsApply(t *testing.T) {
+	t.Parallel()
+	texts, err := newerSources(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	for path, text := range texts {
+		_, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
+		require.NoError(t, err)
 	}
 }

@@ -223,7 +223,7 @@ func (a *forkRun) confirm(ctx context.Context, list []agent.SideEffect) error {
 		return nil
 	}
 	if !a.terminal || a.JSON {
-		return agent.Errorf(agent.CodeInvalidInput, "%s of tools that change something may happen again, and nobody can be asked: say --yes if that is meant; --plan prints which they are", counted(len(list), "call")).WithPath("yes")
+		return agent.Errorf(agent.CodeInvalidInput, "this may repeat %s of tools that change something, and there is no terminal to ask: add --yes to allow it, or --plan to see them", counted(len(list), "call")).WithPath("yes")
 	}
 	yes, err := a.console().Yes(ctx, "begin all the same?")
 	if err != nil {

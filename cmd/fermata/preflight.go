@@ -98,8 +98,16 @@ func (p *preflight) tell(v worker.Verdict) {
 		p.Print("         -> keep the build that it runs on until it ends, or end it: %s. In a build of your own, gate the change with workflow.GetVersion", p.CommandLine("stop %s", v.Session))
 	case worker.MissingParts:
 		p.Print("MISSING  %s  run %s: %s", v.Session, v.Run, v.Reason)
-		p.Print("         -> leave that in until the run ends, or end it: %s", p.CommandLine("stop %s", v.Session))
+		p.Print("         -> keep that until the run ends, or end it: %s", p.CommandLine("stop %s", v.Session))
 	}
+}
+
+// lack is "lacks" of one run, and "lack" of any other number.
+func lack(n int) string {
+	if n == 1 {
+		return "1 lacks"
+	}
+	return fmt.Sprintf("%d lack", n)
 }
 
 func (p *preflight) sum(n int) error {
@@ -107,7 +115,7 @@ func (p *preflight) sum(n int) error {
 	if p.JSON {
 		say = p.Note
 	}
-	say("%s tried: %d fit, %d would break, %d lack something", counted(n, "run"), p.tried[worker.Compatible], p.tried[worker.Incompatible], p.tried[worker.MissingParts])
+	say("%s tried: %d fit, %d would break, %s something", counted(n, "run"), p.tried[worker.Compatible], p.tried[worker.Incompatible], lack(p.tried[worker.MissingParts]))
 	if n == 0 && !p.AllQueues {
 		p.Note("no open run is at the task queue %s: another is named by --task-queue, and --all-queues tries all", p.Queue())
 	}

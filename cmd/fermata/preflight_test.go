@@ -33,8 +33,8 @@ func TestPreflight(t *testing.T) {
 	require.Equal(t, 6, r.exit, r.err)
 	require.Contains(t, r.out, "MISSING  "+id+"  run ")
 	require.Contains(t, r.out, "tool pay")
-	require.Contains(t, r.out, "-> leave that in until the run ends, or end it: fermata stop "+id)
-	require.Contains(t, r.out, "1 run tried: 0 fit, 0 would break, 1 lack something")
+	require.Contains(t, r.out, "-> keep that until the run ends, or end it: fermata stop "+id)
+	require.Contains(t, r.out, "1 run tried: 0 fit, 0 would break, 1 lacks something")
 
 	r = s.run("preflight", "-f", file, "--json")
 	require.Equal(t, 6, r.exit, r.err)

@@ -118,7 +118,7 @@ func TestRetry(t *testing.T) {
 
 	// Here the payments may.
 	id, points = s.failed("b")
-	s.fails(2, "[invalid_input] 2 calls of tools that change something may happen again, and nobody can be asked: say --yes", "retry", id, "--start")
+	s.fails(2, "[invalid_input] this may repeat 2 calls of tools that change something, and there is no terminal to ask: add --yes", "retry", id, "--start")
 	s.fails(2, "1 call of tools", "retry", id, points[1], "--json")
 	r = s.run("retry", id, "--start", "--message", "again", "--yes")
 	require.Zero(t, r.exit, r.err)

@@ -55,7 +55,7 @@ func options() *worker.Options {
 			{
 				Name: "lead", Model: "anthropic/claude-sonnet-5", Output: model.OutputOf[verdict](),
 				Instructions: "Triage the ticket: let research find the facts, and the cashier pay what we owe.",
-				Agents:       []agent.SubAgent{{Agent: "research", Tools: []string{"*"}}, {Agent: "cashier", Tools: []string{"*"}}},
+				Agents:       []agent.SubAgent{{Agent: "research", Tools: []string{"*"}}, {Agent: "cashier", Tools: []string{"*"}}}, // all of their own tools
 			},
 			{Name: "research", Model: "anthropic/claude-sonnet-5", Tools: []string{"look_up", "search"}},
 			{Name: "cashier", Model: "anthropic/claude-sonnet-5", Tools: []string{"refund"}},

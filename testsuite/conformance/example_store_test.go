@@ -18,14 +18,14 @@ import (
 	"github.com/fermata-agents/fermata/testsuite/conformance"
 )
 
-// memory is a store that ends with its process: it shows the contract and is of no
-// other use. Heads are kept as JSON, which copies them.
+// memory is a store that ends with its process: use it only as an
+// example. Heads are kept as JSON, which copies them.
 type memory struct {
 	mu     sync.Mutex
 	chunks map[string]chunk
 	heads  map[string][]byte
 	gone   map[string]store.Head // where deleted sessions stand
-	own    map[string]string     // what is of the store itself
+	own    map[string]string     // the store's identity and namespace
 }
 
 type chunk struct {

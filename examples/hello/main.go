@@ -32,7 +32,7 @@ func main() {
 }
 
 func hello(ctx context.Context) error {
-	// A Temporal server in this process. Any Temporal client does as well.
+	// A Temporal server in this process. Any Temporal client works.
 	server, err := devserver.Start(ctx, &devserver.Options{InMemory: true})
 	if err != nil {
 		return err

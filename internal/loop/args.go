@@ -9,130 +9,136 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// What a step is given is decided here, in one struct that is both the effect and the
-// activity's input: a field that one has and the other lacks can't be.
+// This file has the arguments of activities. One struct is both a part of the effect and the
+// activity's input, so that no field can get lost between them.
 
-// Caller is what every step of a run is told of it.
+// Caller says for which run an activity works.
 type Caller struct {
 	Session string `json:"session"`
 	Run     string `json:"run"`
 	Turn    int    `json:"turn"`
-	// KnownHolds are the holds that the run knows of: they stop no step that begins after them.
+	// KnownHolds are the holds that the run knew when the activity was scheduled. They don't stop
+	// the activity.
 	KnownHolds []agent.HoldRef `json:"known_holds,omitempty"`
-	// Parent is the parent at which the step looks, since its end ends this run; nil for
-	// a root, and for a run that its parent waits for: the server cancels that one when the
-	// parent closes, however that happens.
+	// Parent is the parent that the activity checks, because the parent's end ends this run. It
+	// is nil for a root. It is also nil for a run that its parent waits for: the server cancels
+	// that run when the parent closes, for any reason.
 	Parent *wire.Parent `json:"parent,omitempty"`
 	Trace  agent.Trace  `json:"trace,omitzero"`
 }
 
-// ModelArgs is what a step is given that asks the model.
+// ModelArgs are the arguments of the activity that calls the model.
 type ModelArgs struct {
 	Caller
-	// AfterToolResult goes into the error of a provider that fails.
+	// AfterToolResult means that the run has made tool calls. It goes into a provider's error.
 	AfterToolResult bool `json:"after_tool_result,omitempty"`
-	// Note is said behind everything, and stands in no log.
+	// Note is a text at the end of the request, which is not in the log.
 	Note string `json:"note,omitempty"`
 	// Summary asks for a summary instead of a turn, without tools.
 	Summary Summary `json:"summary,omitempty"`
-	// ForceFit cuts what is too long for the model's window; else the reply says that it is.
+	// ForceFit cuts a conversation that is too long for the model's window. Without it the reply
+	// is [wire.FinishTooLong].
 	ForceFit bool `json:"force_fit,omitempty"`
-	// Timeout is how long all of it may take; zero means as long as the Spec says.
+	// Timeout bounds all attempts together; zero means the Spec's time.
 	Timeout agent.Duration `json:"timeout,omitempty"`
 }
 
-// ToolArgs is what a step is given that makes a tool call.
+// ToolArgs are the arguments of the activity that makes a tool call.
 type ToolArgs struct {
 	Caller
 	Agent     string          `json:"agent"`
 	Call      string          `json:"call"`
-	OriginRun string          `json:"origin_run,omitempty"` // the run that asked for it, if it is another
+	OriginRun string          `json:"origin_run,omitempty"` // see OriginRun in [Call]
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Timeout caps the attempt; the tool's context ends with it.
+	// Timeout bounds one attempt; the tool's context ends with it.
 	Timeout  agent.Duration `json:"timeout"`
 	Attempts int            `json:"attempts,omitempty"`
-	// Edited arguments are a person's, who proved to be Approver if one is named: the
-	// Spec's rules are asked once more.
+	// Edited means that a person has changed the arguments, so the activity checks the Spec's
+	// rules again. Approver is the principal whose token approved the call; empty without a token.
 	Edited   bool   `json:"edited,omitempty"`
 	Approver string `json:"approver,omitempty"`
-	// Answers are those to what the tool has asked.
+	// Answers are a person's answers to the tool's own questions.
 	Answers []agent.ToolAnswer `json:"answers,omitempty"`
 }
 
-// OpenArgs is what a step is given that reads what a run is made of, and claims the
-// session's head.
+// OpenArgs are the arguments of the activity that reads the agent's Spec and claims the session's
+// head.
 type OpenArgs struct {
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
-	// Child means that another run gave it the work.
+	// Child means that another run started this one.
 	Child bool `json:"child,omitempty"`
-	// After is the session's run before, as the start names it.
+	// After is the session's previous run, as the start names it.
 	After string `json:"after,omitempty"`
 }
 
-// ImportArgs is what a step is given that reads the state of a run which was elsewhere.
+// ImportArgs are the arguments of the activity that reads the state of an exported run.
 type ImportArgs struct {
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
 	Digest  string `json:"digest"` // of the signed export
 }
 
-// ListArgs is what a step is given that asks tool sources for their tools.
+// ListArgs are the arguments of the activity that asks tool sources for their tools.
 type ListArgs struct {
-	// Session and Run are for whom: what a source lists may depend on who has signed in.
+	// Session and Run name the asking run: a source may list other tools for another user.
 	Session string   `json:"session"`
 	Run     string   `json:"run"`
 	Sources []string `json:"sources"`
 }
 
-// LocateArgs is what a step is given that finds the point in a session's log where a run
-// begins, after the last events of a run that was ended from outside were brought there.
+// LocateArgs are the arguments of the activity that finds the point in the session's log where a
+// run begins. Before that it recovers the last events of runs that were terminated.
 type LocateArgs struct {
 	Session string           `json:"session"`
 	From    *agent.StartFrom `json:"from,omitempty"` // nil for the log's end
-	// TerminatedRuns are executions whose runs were ended from outside, the latest first.
+	// TerminatedRuns are executions that were ended from outside, the latest first. Their last
+	// events may not be stored.
 	TerminatedRuns []string `json:"terminated_runs,omitempty"`
-	// Reset means that the run wants to know nothing of what was before.
+	// Reset means that the run's conversation begins empty.
 	Reset bool `json:"reset,omitempty"`
-	// NoMessage means that the run brings no message: the model has to have something
-	// to answer.
+	// NoMessage means that the start has no message. So the log must have one that the model can
+	// answer.
 	NoMessage bool `json:"no_message,omitempty"`
-	// Fence is that of the write which the step may make; who performs it names the decision.
+	// Fence orders the write that the activity may make; the store refuses a lower one
+	// (docs/store.md). The workflow sets Fence.By.
 	Fence agent.Fence `json:"fence"`
 	// StateVersion is the version of the session's state that the run's tools know.
 	StateVersion int `json:"state_version,omitempty"`
 }
 
-// SealArgs is what a step is given that stores the log and moves the session's head. It says
-// how the run stands as the seal is decided, and not what to store.
+// SealArgs are the arguments of the activity that stores the log's tail and moves the session's
+// head. They describe the run at the time of the decision. The tail itself is not in them, so that
+// it does not go through the history: the activity reads it from the run.
 type SealArgs struct {
 	Session string `json:"session"`
 	Run     string `json:"run"`
-	// StoredChunk names the chunk that ends there, where all of the log is stored already:
-	// then only the head is put. Empty if there is something to seal.
+	// StoredChunk names the last chunk if all of the log is stored already: then only the head is
+	// written. It is empty if there is something to seal.
 	StoredChunk string       `json:"stored_chunk,omitempty"`
 	Agent       string       `json:"agent"`
-	Status      agent.Status `json:"status"` // running, suspended, or the end that the run has come to
-	// Version is that of the session's head as the run knows it, and Fence that of this
-	// write; who performs it names the decision.
+	Status      agent.Status `json:"status"` // running, suspended, or the run's end
+	// Version is the version of the session's head, as far as the run knows. Fence orders this
+	// write; the store refuses a lower one (docs/store.md). The workflow sets Fence.By.
 	Version  int64                `json:"version"`
 	Fence    agent.Fence          `json:"fence"`
 	Counters remembered.Counters  `json:"counters,omitzero"`
 	Receipts []remembered.Receipt `json:"receipts,omitempty"`
-	// Backlog is what is new of it, behind what is Kept.
+	// Backlog is the part of the backlog that is new. It follows the events in BacklogBlobs, which
+	// the store has already.
 	Backlog      remembered.Backlog       `json:"backlog,omitzero"`
 	BacklogBlobs []remembered.BacklogBlob `json:"backlog_blobs,omitempty"`
 	// StateVersion is the version of the session's state.
 	StateVersion int `json:"state_version,omitempty"`
-	// Imported is the export that the session came with.
+	// Imported is the digest of the export that the session was imported from; empty if none.
 	Imported string `json:"imported,omitempty"`
 }
 
-// toolTime is how long a call may take whose tool names no time.
+// toolTime is the timeout of a call whose tool sets none.
 const toolTime = agent.Duration(10 * time.Minute)
 
-// caller is the run as its steps are told of it.
+// caller returns what the run's activities are told of it.
 func (s *step) caller() Caller {
 	c := Caller{Session: s.Session, Run: s.Run, Turn: s.Turn.N, KnownHolds: s.Holds.Known, Trace: s.TraceSegment.Trace}
 	if b := s.Parent.Start; b != nil && b.Background {
@@ -141,18 +147,20 @@ func (s *step) caller() Caller {
 	return c
 }
 
-// locate finds the point where the run begins.
+// locate asks for the point in the log where the run begins.
 func (s *step) locate(behind []string) {
-	s.Log.nextFence()
+	s.Log.nextFence() // recovering events of terminated runs is a write, too
 	from, reset := s.Origin.Start.From, s.Origin.Start.Carry == agent.CarryReset
 	s.do(Locate{LocateArgs{
 		Session: s.Session, From: from, TerminatedRuns: behind, NoMessage: s.hasNoMessage(), Reset: reset, Fence: s.Log.Fence, StateVersion: s.Spec.StateVersion,
 	}})
 }
 
-// seal stores the log as it is.
+// seal stores the log as it is now; final is the run's last seal.
 func (s *step) seal(final bool) {
-	s.Log.startSeal()
+	s.Log.startSeal() // first: it numbers the fence that the effect carries
+	// Local only if the run has nothing else to do. Never in the first workflow task: the server
+	// may run that task again from the start (see Moment.FirstTask).
 	e := Seal{To: s.Log.Seq, Local: !s.FirstTask && (!final && s.Suspensions.atRest() || final && s.alone()), SealArgs: SealArgs{
 		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: agent.StatusRunning, Version: s.Log.Version, Fence: s.Log.Fence, Counters: s.Counters,
 		Receipts: s.Receipts(final), StateVersion: s.Spec.StateVersion, Imported: s.Origin.Imported,
@@ -170,14 +178,14 @@ func (s *step) seal(final bool) {
 	s.do(e)
 }
 
-// callModel asks the model for what is set in a step, up to the last event.
+// callModel calls the model with the conversation up to the event AskSeq of [Turn]. It fills in the
+// arguments that are the same for each call.
 func (s *step) callModel(m ModelArgs) {
 	m.Caller, m.AfterToolResult = s.caller(), len(s.Calls.ownCounts()) > 0
 	s.do(CallModel{ModelArgs: m, Seq: s.Turn.AskSeq})
 }
 
-// callTool makes a call; regular calls are made by a step of their own, whatever the tool
-// says.
+// callTool makes a tool call. If regular is true, it is a regular activity even for a local tool.
 func (s *step) callTool(i int, regular bool) {
 	c := s.Calls.List[i]
 	tool, _ := s.Spec.Tool(c.Tool)
@@ -185,6 +193,7 @@ func (s *step) callTool(i int, regular bool) {
 	if timeout <= 0 {
 		timeout = toolTime
 	}
+	// For edited arguments the activity reads the log, to check the rules: too slow for a local one.
 	local := tool.Local && !c.Edited && !regular && s.mayCallLocally()
 	if local {
 		s.TaskLoad.local(s.Task)

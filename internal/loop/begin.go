@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// nextCall is the place of the first call that may begin now; -1 if none may.
+// nextCall returns the index of the first call that may begin now; -1 if none may.
 func (s *step) nextCall() int {
 	active := s.Calls.runningCount()
 	return slices.IndexFunc(s.Calls.List, func(c Call) bool {
@@ -16,9 +16,11 @@ func (s *step) nextCall() int {
 		}
 		switch tool, _ := s.Spec.Tool(c.Tool); {
 		case tool.Executor == agent.ExecutorSubAgent:
+			// Not even under a pause, which lets other calls of the turn begin: the child would
+			// be held at once, and the call would wait for it.
 			return !s.Holds.any() && s.mayDelegate() && s.mayStart(c)
 		case slices.Contains(lifecycleNames, c.Tool):
-			return true
+			return true // the run answers these itself: without an activity, parallel_tools does not count them
 		}
 		return active < s.Spec.ParallelTools
 	})
@@ -40,23 +42,23 @@ func (s *step) beginCall() {
 	}
 }
 
-// mayBegin reports whether a call may begin now.
+// mayBegin reports whether a call may begin now, as far as the run and its requests decide that.
 func (s *step) mayBegin(c Call) bool {
 	switch {
-	case s.historyNearlyFull(): // it would be given up at once; the next execution makes it
-	case s.End.Aborting != nil: // at the end of a grace every call that has not come back counts as lost
-	case s.Holds.blockCalls(s.Suspensions.atRest()): // a pause lets the turn in progress end
-	case s.Suspensions.atRest() && s.hasReason(): // a run at rest begins nothing while it has a reason to wait
-	case c.Approved && len(s.Requests.Open) > 0: // it waits for the rest of what is asked
-	case s.Requests.asks(agent.RequestApproval) && !s.readsOnly(c): // it could bring the approval about
+	case s.historyNearlyFull(): // No: the call would be cancelled at once. The next execution makes it.
+	case s.End.Aborting != nil: // No: when the grace ends, every call that has not returned counts as lost.
+	case s.Holds.blockCalls(s.Suspensions.atRest()): // No: held. But a pause lets the turn in progress end.
+	case s.Suspensions.atRest() && s.hasReason(): // No: a run at rest begins nothing while it has a reason to wait.
+	case c.Approved && len(s.Requests.Open) > 0: // No: it waits until the turn's other requests are decided.
+	case s.Requests.asks(agent.RequestApproval) && !s.readsOnly(c): // No: this call could cause its own approval.
 	default:
 		return true
 	}
 	return false
 }
 
-// readsOnly reports whether a call is made by a tool of the worker that only reads. A
-// source's tools are others' programs, whatever they say that they do.
+// readsOnly reports whether a call's tool is the worker's own and only reads. Tools of a source
+// are other people's programs: their own claim to be read-only does not count.
 func (s *step) readsOnly(c Call) bool {
 	tool, _ := s.Spec.Tool(c.Tool)
 	return tool.Executor == "" && tool.ReadOnly && !strings.Contains(tool.Name, agent.SourceSeparator)

@@ -8,25 +8,26 @@ import (
 	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
-// The model reads a briefing in the runtime's words, which a later build may choose
-// otherwise. So a briefing counts what somebody else has written in it, and is known again
-// by itself and not by its text.
+// The model gets a briefing as a text that the runtime writes around a handoff. A later build may
+// word it differently, and a replay must decide the same. So sizes count only what a tool, model
+// or person wrote in the handoff, and a repeated start is recognized by the handoff, not the text.
 
-// startMessage is the message that a run is started with.
+// startMessage returns the message that the run was started with.
 func (o Origin) startMessage() agent.Message { return inputMessage(o.Start, o.BriefingText) }
 
-// startDigest tells two starts of one id apart.
+// startDigest returns a digest that tells two starts with the same id apart.
 func (o Origin) startDigest() string {
 	brief := o.BriefingText
 	if b := o.Start.Input.Briefing; b != nil {
-		if raw, err := json.Marshal(b); err == nil { // it came as JSON
+		if raw, err := json.Marshal(b); err == nil { // cannot fail: it came as JSON
 			brief = string(raw)
 		}
 	}
 	return remembered.MessageDigest(inputMessage(o.Start, brief))
 }
 
-// bytes is what the message counts that the run is started with, and size its length in JSON.
+// bytes returns what the start message counts in the log (see weight.go), and size its greatest
+// length in JSON.
 func (o Origin) bytes() int {
 	return o.messageWithoutBriefing().Size() + briefingSize(o.Start.Input.Briefing, length)
 }
@@ -34,13 +35,13 @@ func (o Origin) size() int {
 	return messageJSONLen(o.messageWithoutBriefing()) + briefingSize(o.Start.Input.Briefing, quotedJSONLen)
 }
 
-// messageWithoutBriefing is that message without the briefing.
+// messageWithoutBriefing returns the start message without the briefing's text.
 func (o Origin) messageWithoutBriefing() agent.Message { return inputMessage(o.Start, "") }
 
 func length(text string) int { return frame/8 + len(text) }
 
-// quotedJSONLen is how long a text is in JSON at most when it is quoted in Markdown: a line,
-// and what would be a tag or an image there, become longer.
+// quotedJSONLen returns the greatest length in JSON of a text that is quoted in Markdown. There
+// each new line gets a prefix, and characters that could begin a tag or an image are escaped.
 func quotedJSONLen(text string) int {
 	n := receiptFrame + jsonLen(text)
 	for _, r := range text {
@@ -51,7 +52,7 @@ func quotedJSONLen(text string) int {
 	return n
 }
 
-// briefingSize is what all texts in a briefing count; nil has none.
+// briefingSize sums up the texts of a briefing, as count counts each; zero for nil.
 func briefingSize(b *agent.Handoff, count func(string) int) (n int) {
 	if b == nil {
 		return 0
@@ -65,7 +66,7 @@ func briefingSize(b *agent.Handoff, count func(string) int) (n int) {
 	return n
 }
 
-// textsOf are the texts of one agent's handoff.
+// textsOf returns the texts of one agent's handoff.
 func textsOf(h *agent.Handoff) (all []string) {
 	all = append(all, h.Session, h.Run, h.Agent, string(h.Status), h.Task, h.Reason, h.Summary, string(h.SummarizedBy), string(h.ConfidenceBy))
 	for _, items := range [][]agent.WorkItem{h.Done, h.InFlight, h.NotStarted, h.Failed} {

@@ -10,38 +10,38 @@ import (
 )
 
 // Budget is the part that knows what the run itself has used and what its own limits
-// allow. What its sub-agents use, and what the parent allows, is in [Ledger].
+// allow. [Ledger] has what its sub-agents use, and what the parent has granted.
 type Budget struct {
 	Limits agent.Limits `json:"limits,omitzero"`
 	Usage  agent.Usage  `json:"usage"`
 	Cost   agent.USD    `json:"cost_usd"`
-	// Estimated is the part of that which nobody has told.
+	// Estimated is the part of Usage and Cost that no provider has reported.
 	Estimated agent.Estimate `json:"estimated,omitzero"`
-	// ForkTurn is the turn behind which the run began.
+	// ForkTurn is the session's last turn before the run. Limits count from there.
 	ForkTurn int `json:"fork_turn,omitempty"`
-	// UsedAtRenewal is what the tree had used when a limit was renewed, and OwnBase the run's own
-	// turns then.
+	// UsedAtRenewal is what the tree had used when a limit was last renewed, and OwnTurnsAtRenewal
+	// the run's own turns then.
 	UsedAtRenewal     wire.Amounts `json:"used_at_renewal,omitzero"`
 	OwnTurnsAtRenewal int          `json:"own_turns_at_renewal,omitempty"`
-	// LastTurn is what the last turn used: about what the next one needs.
+	// LastTurn is what the last turn used: an estimate of what the next one needs.
 	LastTurn wire.Amounts `json:"last_turn,omitzero"`
-	// RequestTokens is how many tokens the last request had that the model answered, as it
-	// counted them, and Since how many bytes were said since.
+	// RequestTokens is the size of the last answered request in tokens, as the provider counted
+	// it. BytesSince counts the bytes of messages since then.
 	RequestTokens int64 `json:"request_tokens,omitempty"`
-	// Counted is that number if it is of this turn, else zero.
+	// Counted is RequestTokens if it is of this turn, otherwise zero.
 	Counted    int64 `json:"counted,omitempty"`
 	BytesSince int   `json:"bytes_since,omitempty"`
-	// Charged means that the model call in flight is charged, and Blind is what was charged
-	// for one that was given up and of which nothing was known.
+	// Charged means that the model call in flight is charged already. EstimatedCharge is what was
+	// charged for a cancelled call, whose usage was not known yet.
 	Charged         bool        `json:"charged,omitempty"`
 	EstimatedCharge agent.Usage `json:"estimated_charge,omitzero"`
-	// Worked is how long the run has worked, and Runs since when it is at work again; zero
-	// while the clock stands still.
+	// Worked is the working time up to the last input. RunningSince is the time of that input, or
+	// zero while the clock stands still.
 	Worked       time.Duration `json:"worked,omitempty"`
 	RunningSince time.Time     `json:"running_since,omitzero"`
 }
 
-// bytesPerToken is less than texts in English have, so that an estimate is rather high.
+// bytesPerToken is lower than in English texts, so that an estimate is rather too high.
 const bytesPerToken = 3
 
 // setLimits sets the limits of a run that begins.
@@ -50,14 +50,14 @@ func (b *Budget) setLimits(l agent.Limits) { b.Limits = l }
 // startClock begins the working time.
 func (b *Budget) startClock(at time.Time) { b.RunningSince = at }
 
-// advanceClock takes that time has passed.
+// advanceClock adds the time since the last input to the working time.
 func (b *Budget) advanceClock(at time.Time) {
-	if !b.RunningSince.IsZero() && at.After(b.RunningSince) {
+	if !b.RunningSince.IsZero() && at.After(b.RunningSince) { // clocks of servers may go back
 		b.Worked, b.RunningSince = b.Worked+at.Sub(b.RunningSince), at
 	}
 }
 
-// setClock lets the working time pass or stand still from now on.
+// setClock starts or stops the clock of the working time.
 func (b *Budget) setClock(passes bool, at time.Time) {
 	switch {
 	case !passes:
@@ -67,10 +67,11 @@ func (b *Budget) setClock(passes bool, at time.Time) {
 	}
 }
 
-// setForkTurn sets the turn behind which the run began: the limits are new.
+// setForkTurn sets the last turn before the run, from where its limits count.
 func (b *Budget) setForkTurn(turn int) { b.ForkTurn = turn }
 
-// renew lets one limit count from now on; spent is what the tree has used.
+// renew renews one limit. It counts again from what the tree has used (spent), and from the run's own
+// turns (own).
 func (b *Budget) renew(limit agent.Code, spent wire.Amounts, own int) {
 	for r := range wire.Resources {
 		if r.Code() == limit {
@@ -82,15 +83,17 @@ func (b *Budget) renew(limit agent.Code, spent wire.Amounts, own int) {
 	}
 }
 
-// renewAll lets all limits count from now on.
+// renewAll renews all limits.
 func (b *Budget) renewAll(spent wire.Amounts, own int) {
-	spent[wire.ResourceAgents]-- // the run itself is not started again
+	// allowance counts the run itself as one agent. It is not started again: without this, the
+	// renewed limit would allow one agent more.
+	spent[wire.ResourceAgents]--
 	b.UsedAtRenewal, b.OwnTurnsAtRenewal = spent, own
 }
 
 // charge adds what one attempt at a model call has used.
 func (b *Budget) charge(c agent.Charge, own agent.Price) {
-	if c.Model == "" {
+	if c.Model == "" { // the Spec's own model: the machine has its price, so no activity reports the cost
 		c.Cost = own.Of(c.Usage)
 	}
 	tokens := c.Usage.Bounded().Total()
@@ -102,18 +105,18 @@ func (b *Budget) charge(c agent.Charge, own agent.Price) {
 	}
 }
 
-// modelCalled takes that the model is asked.
+// modelCalled records that a model call begins: nothing of it is charged yet.
 func (b *Budget) modelCalled() { b.Charged, b.EstimatedCharge = false, agent.Usage{} }
 
-// setCharged takes that the call is charged, blindly with what was guessed.
+// setCharged records that the call is charged; blind is the part that was only estimated.
 func (b *Budget) setCharged(blind agent.Usage) { b.Charged, b.EstimatedCharge = true, blind }
 
-// startTurn begins to count what a turn needs.
+// startTurn begins to count what the turn uses.
 func (b *Budget) startTurn() {
 	b.LastTurn, b.Counted = wire.Amounts{wire.ResourceTurns: 1, wire.ResourceAgents: 1}, 0
 }
 
-// setRequestTokens takes how many tokens the model has counted in a request.
+// setRequestTokens records the size of a request, as the provider counted it.
 func (b *Budget) setRequestTokens(u agent.Usage) {
 	if u.Input > 0 {
 		n := amount.Clamp(u.Input)
@@ -121,33 +124,36 @@ func (b *Budget) setRequestTokens(u agent.Usage) {
 	}
 }
 
-// addBytes counts what will be in the next request.
+// addBytes counts bytes that the next request has and the last one did not.
 func (b *Budget) addBytes(bytes int) { b.BytesSince += bytes }
 
-// estimatedCharge is the charge of a call of which nothing is known.
+// estimatedCharge returns the estimated charge of a call whose usage is not known: its request as
+// last counted, and what was added since.
 func (b Budget) estimatedCharge() agent.Charge {
 	return agent.Charge{Usage: agent.Usage{Input: b.RequestTokens + int64(b.BytesSince+bytesPerToken-1)/bytesPerToken}, Estimated: true}
 }
 
-// allowance is how much the run's own limits allow the tree in all, counted from its birth.
+// allowance returns how much the run's own limits allow the tree, counted from the run's start.
 func (b Budget) allowance() wire.Amounts {
 	c := wire.LimitAmounts(b.Limits)
 	for r := range wire.Resources {
 		if c[r] != wire.Unlimited {
+			// Add the usage at the last renewal, so that it can be compared with sums over the
+			// whole run. The bound before that keeps the sum from overflowing.
 			c[r] = min(c[r], maxGrant(r)) + b.UsedAtRenewal[r]
 		}
 	}
 	return c
 }
 
-// workedAt is how long the run has worked until a time.
+// workedAt returns the working time at a time.
 func (b Budget) workedAt(now time.Time) time.Duration {
 	b.advanceClock(now)
 	return b.Worked
 }
 
-// deadline is when the working time of the run's own limit is over; zero if it has none,
-// or while the clock stands still.
+// deadline returns when the run's own limit of working time ends; zero if it has none, or while
+// the clock stands still.
 func (b Budget) deadline() time.Time {
 	if b.Limits.WallClock == 0 || b.RunningSince.IsZero() {
 		return time.Time{}
@@ -155,16 +161,16 @@ func (b Budget) deadline() time.Time {
 	return b.RunningSince.Add(time.Duration(b.allowance()[wire.ResourceTime]) - b.Worked)
 }
 
-// ownTurns is how many model calls the run itself has made of those that it may.
+// ownTurns returns how many turns the run itself has begun.
 func (s *State) ownTurns() int { return s.Turn.N - s.Budget.ForkTurn }
 
-// tally is what the run itself has used.
+// tally returns what the run itself has used.
 func (s *State) tally() agent.Tally {
 	b := s.Budget
 	return agent.Tally{Agents: 1, Turns: s.ownTurns(), Usage: b.Usage, Cost: b.Cost, Estimated: b.Estimated}
 }
 
-// treeTally is what the run and all below it have used, as far as that was heard.
+// treeTally returns what the run and all runs below it have used, as far as reports say.
 func (s *State) treeTally() agent.Tally {
 	t := s.tally().Add(s.Ledger.EndedUsage)
 	for _, a := range s.Ledger.Accounts {
@@ -173,7 +179,7 @@ func (s *State) treeTally() agent.Tally {
 	return t
 }
 
-// usedAmounts is what the tree has used of each resource.
+// usedAmounts returns what the tree has used of each resource.
 func (s *State) usedAmounts() (spent wire.Amounts) {
 	k := s.budgetView()
 	for r := range wire.Resources {
@@ -182,11 +188,11 @@ func (s *State) usedAmounts() (spent wire.Amounts) {
 	return spent
 }
 
-// limitOrder is the order in which limits are looked at before a model call.
+// limitOrder is the order in which limits are checked before a model call.
 var limitOrder = []wire.Resource{wire.ResourceTurns, wire.ResourceTime, wire.ResourceTokens, wire.ResourceCost}
 
-// exhaustedLimit is the first of the run's own limits that is used up before a model call; nil if
-// none is.
+// exhaustedLimit returns the error of the first of the run's own limits that is used up; nil if
+// none is. It is asked before each turn.
 func (s *State) exhaustedLimit() *agent.Error {
 	if most := s.Budget.Limits.OwnTurns; most > 0 && s.ownTurns()-s.Budget.OwnTurnsAtRenewal >= most {
 		return agent.Errorf(agent.CodeLimitTurns, "the run has made the %d model calls that limits.own_turns allows", most)
@@ -200,7 +206,7 @@ func (s *State) exhaustedLimit() *agent.Error {
 	return nil
 }
 
-// limitError is the error of a limit that is used up.
+// limitError returns the error of a limit that is used up.
 func (s *State) limitError(r wire.Resource, k budgetView) *agent.Error {
 	who := "the run has"
 	if len(k.Accounts) > 0 || k.EndedUsage.Agents > 0 {
@@ -223,20 +229,21 @@ func (b Budget) timeLimitError() *agent.Error {
 	return agent.Errorf(agent.CodeLimitTime, "the run has worked for the %s that limits.wall_clock allows", b.Limits.WallClock)
 }
 
-// workingTimePasses reports whether working time passes: the run is at work, or a sub-agent is.
-// Those of a held run are held too.
+// workingTimePasses reports whether working time passes: the run works, or a sub-agent does. A held
+// run's sub-agents are held, too, so they don't count.
 func (s *step) workingTimePasses() bool {
 	began := s.Phase != RunNew && s.Phase != RunOpening && s.Phase != RunImporting
 	return began && !s.decided() && (!s.Suspensions.atRest() || !s.Holds.any() && s.Children.anyWorking())
 }
 
-// timeLimitEndsRun reports whether the end of the working time ends the run: if the limit asks,
-// it does so at the turn's end. An idle daemon that sums up has done its work.
+// timeLimitEndsRun reports whether the run fails when its working time is over. With on_limit ask
+// a person is asked instead, before the next turn. An idle daemon that makes its summary has done
+// its work. A stop has a deadline of its own.
 func (s *step) timeLimitEndsRun() bool {
 	return !s.Budget.deadline().IsZero() && !s.idling() && s.End.Stopping == nil && (s.Spec == nil || s.Spec.OnLimit != agent.LimitActionAsk)
 }
 
-// chargeReply takes what a model call has used, also in attempts that failed.
+// chargeReply charges a model call, with its failed attempts.
 func (s *step) chargeReply(r wire.Reply) {
 	s.Budget.setCharged(agent.Usage{})
 	s.chargeAll(r.Charges)
@@ -246,15 +253,15 @@ func (s *step) chargeReply(r wire.Reply) {
 
 func (s *step) chargeAll(spent []agent.Charge) {
 	for _, c := range spent {
-		if c.Estimated && c.Usage == (agent.Usage{}) {
+		if c.Estimated && c.Usage == (agent.Usage{}) { // nothing is known of the attempt: only the machine can estimate it
 			c = s.Budget.estimatedCharge()
 		}
 		s.Budget.charge(c, s.Spec.Price)
 	}
 }
 
-// chargeEstimate takes that a model call is given up whose result nobody waits for: what it
-// has used will not be told.
+// chargeEstimate charges an estimate for a model call in flight that the run no longer waits for.
+// If its reply comes late, chargeLateReply charges the rest.
 func (s *step) chargeEstimate() {
 	if s.Turn.inFlight() && !s.Budget.Charged {
 		c := s.Budget.estimatedCharge()
@@ -263,23 +270,24 @@ func (s *step) chargeEstimate() {
 	}
 }
 
-// chargeLateReply charges what a call that was given up has used beyond what was guessed.
+// chargeLateReply charges what a cancelled call has used beyond the estimate.
 func (s *step) chargeLateReply(ask int64, r wire.Reply) error {
 	if s.Phase == RunEnded || s.Turn.inFlight() || ask != s.Turn.AskSeq || s.Budget.EstimatedCharge == (agent.Usage{}) {
 		return s.refuse("the model call of event %d is not waited for in phase %q", ask, s.phaseName())
 	}
+	// Each part of the estimate is subtracted once, over all attempts. What remains is charged.
 	guessed := s.Budget.EstimatedCharge
 	all := append(slices.Clip(r.Charges), agent.Charge{Model: r.Model, Usage: r.Usage, Cost: r.Cost})
 	for i, c := range all {
 		u := c.Usage.Bounded()
 		all[i].Usage, guessed = usageBeyond(u, guessed), usageBeyond(guessed, u)
 	}
-	s.Budget.setCharged(agent.Usage{})
+	s.Budget.setCharged(agent.Usage{}) // no estimate is left, so a second late reply is refused above
 	s.chargeAll(all)
 	return nil
 }
 
-// usageBeyond is what one usage has more than another.
+// usageBeyond returns what u has more than guessed, and zero where it has less.
 func usageBeyond(u, guessed agent.Usage) agent.Usage {
 	return agent.Usage{
 		Input: max(0, u.Input-guessed.Input), Output: max(0, u.Output-guessed.Output), CacheRead: max(0, u.CacheRead-guessed.CacheRead),
@@ -288,20 +296,20 @@ func usageBeyond(u, guessed agent.Usage) agent.Usage {
 	}
 }
 
-// renew renews the limit that asked, and no other.
+// renew renews the limit that a person has extended, and no other.
 func (s *step) renew(limit agent.Code) {
 	s.Budget.renew(limit, s.usedAmounts(), s.ownTurns())
 	s.record(agent.Event{Type: agent.EventLimitExtended, Extended: limit})
 }
 
-// renewAllLimits renews what holds for each wake of a daemon: the limits, and what counts towards
-// an end by the model's own fault.
+// renewAllLimits renews what a daemon has for each wake: its limits, and the counts of the model's
+// faults, such as repairs and repeated calls.
 func (s *step) renewAllLimits() {
 	s.Budget.renewAll(s.usedAmounts(), s.ownTurns())
 	s.Turn.resetCounts()
 }
 
-// limitsUsed is how much of each of its own limits the run's tree has used up.
+// limitsUsed returns how much the run's tree has used of each of the run's own limits.
 func (s *State) limitsUsed(now time.Time) (u agent.LimitsUsed) {
 	l, base, k := s.Budget.Limits, s.Budget.UsedAtRenewal, s.budgetView()
 	if l.Turns > 0 {
@@ -320,13 +328,14 @@ func (s *State) limitsUsed(now time.Time) (u agent.LimitsUsed) {
 		worked := agent.Duration(s.Budget.workedAt(now)) - agent.Duration(base[wire.ResourceTime])
 		u.WallClock = &agent.Used[agent.Duration]{Used: agent.Duration(time.Duration(worked).Round(time.Second)), Max: l.WallClock}
 	}
+	// Only once there was a sub-agent. used counts the run itself; limits.agents does not.
 	if l.Agents > 0 && len(s.Ledger.Accounts)+s.Ledger.EndedUsage.Agents > 0 {
 		u.Agents = &agent.Used[int]{Used: int(k.used(wire.ResourceAgents)-base[wire.ResourceAgents]) - 1, Max: l.Agents}
 	}
 	return u
 }
 
-// remainingBudget is what the run may still use, by all limits.
+// remainingBudget returns what the run may still use by all limits, with own_turns among them.
 func (s *State) remainingBudget() (remainingBudget wire.Amounts) {
 	k := s.budgetView()
 	for r := range wire.Resources {
@@ -341,7 +350,7 @@ func (s *State) remainingBudget() (remainingBudget wire.Amounts) {
 	return remainingBudget
 }
 
-// netGrant is what the parent has granted, less what was given back.
+// netGrant returns what the parent has granted, less what the run has given back.
 func (s *State) netGrant() wire.Amounts {
 	net := wire.LimitAmounts(agent.Limits{})
 	if a := s.Ledger.FromParent; a != nil {
@@ -355,7 +364,7 @@ func (s *State) netGrant() wire.Amounts {
 	return net
 }
 
-// remaining is what a handoff says of what the limits still allow.
+// remaining returns what a handoff says of the remaining budget: zero, too, if there is no limit.
 func (s *State) remaining() agent.Remaining {
 	room := s.remainingBudget()
 	some := func(r wire.Resource) int64 { return max(0, room[r]) }

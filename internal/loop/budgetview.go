@@ -8,62 +8,64 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// What a run does for its grants and those of its sub-agents: who lacks something, who is
-// served, what is asked above, and what is recalled.
+// This file decides what a run does about grants: who lacks something (missingBudget), who gets
+// the next grant (nextGrant), what the run asks of its parent (requestFromParent), and what it
+// recalls from its sub-agents (nextRecall).
 //
-// # Why nobody waits in a circle
+// # Why no runs wait for each other in a circle
 //
-// Let a run X rest since it has nothing left of a resource (lacks). Its report says so: its
-// account at the parent, P, is dry. P takes the report whatever P is at, also while it
-// waits for X. One of these applies to P, for each resource that X misses:
+// Let a run X be suspended because nothing is left of a resource (missingBudget). X reports it,
+// and X's account at its parent P is blocked on the resource (Account.blockedOn). P accepts the
+// report in every phase, also while it waits for X. Then one of these cases applies to P, for
+// each resource that X lacks:
 //
-//  1. P has something left. It grants it to X (served), and X goes on.
-//  2. P's own limit is what bounds it (leftOwn is 0), and all of it is spent (exhausted).
-//     P stops at the limit: it fails, which ends X, or asks a person (limitBelow).
-//  3. P's own limit is what bounds it, and some of it is not spent. So other sub-agents
-//     have that part (unspent), and P recalls it (recalled). A sub-agent returns at once
-//     what it has left, or when its model call is over (givesBack), and asks those below
-//     it to do the same. What comes back is left at P: see 1. What was spent meanwhile
-//     leads to 2.
-//  4. What bounds P is its own grant (leftAbove is 0, and leftOwn is not). P asks the run
-//     above it, as urgently as X does (wantsAbove), and the same holds there. The root has
-//     nobody above it, so it is in 1, 2 or 3.
+//  1. P has something left (budgetView.remaining is positive). It grants it to X (nextGrant), and
+//     X goes on.
+//  2. P's own limit binds (ownRemaining is zero or less), and all of it is used (exhausted). P
+//     stops at the limit (limitExhaustedForChild): it fails, which ends X, or it asks a person.
+//  3. P's own limit binds, and a part of it is not used. Then other sub-agents have that part
+//     (unused), and P recalls it (nextRecall). A sub-agent returns what it has left at once, or
+//     after its model call (mustGiveBack), and recalls from its own sub-agents. What comes back
+//     is left at P: case 1. What was used meanwhile leads to case 2.
+//  4. P's own grant binds (grantRemaining is zero or less, ownRemaining is positive). P asks its
+//     own parent, as urgently as X asks (requestFromParent), and the cases apply there. The root
+//     has no parent, so it is in case 1, 2 or 3.
 //
-// In each case a rule applies, a message is under way, a model call is in flight, or a
-// person is asked. If P is held, 2 and 3 wait for the end of the hold: X is under it, too.
-// If P ends, X is cancelled. A report that is lost does not end this: a run that rests looks
-// for its parent again and again, and then asks anew (asksAnew).
+// So always a rule applies, a message is under way, a model call is in flight, or a person is
+// asked. If P is held, cases 2 and 3 wait until the hold is removed: X is held, too. If P ends, X
+// is cancelled. A lost report does not end this: a suspended run checks its parent from time to
+// time, and then asks again (Ledger.askAgain).
 //
-// # Why they do not take from each other without end
+// # Why runs do not take from each other without end
 //
-// A recall takes what one sub-agent has and gives it to another, so two that both rest
-// could pass it to and fro. These conditions prevent that:
+// A recall takes from one sub-agent what another gets. Two that are both suspended could pass it
+// to and fro. These conditions prevent that:
 //
-//   - A run that rests is granted all that it misses, or nothing (suffices). So no two keep
-//     what the other misses: one of them makes its model call.
-//   - A run that could not use a grant lacks nothing (couldUseNothing). It does not recall
-//     for itself what it would keep through a hold or a question.
-//   - Nothing is recalled for a sub-agent that could not go on with it (recallsFor).
-//   - The rules put the run's own next turn before grants below: what is left is used, or
-//     granted, and not kept.
-//   - A run asks for nothing early while it gives back (wantsAbove).
-//   - Of what it misses, nothing is granted on the word of a report that was sent before it
-//     heard of a part (heard): one part after the other would meet a recall each time.
+//   - A suspended run gets something of every resource that it lacks, or nothing (suffices).
+//     Something of each is enough for a model call, so no two runs keep what the other lacks.
+//   - A run that could not use a grant lacks nothing (cannotUseGrant). It does not recall for
+//     itself what it would keep through a hold or a question.
+//   - A run recalls nothing for a sub-agent that could not go on with it (recallsFor).
+//   - The rules put the run's own next turn before its grants: what is left is used or granted,
+//     and not kept.
+//   - A run asks for nothing early while its parent recalls (requestFromParent).
+//   - A report that was sent before its run received the last grant changes no request (behind in
+//     Ledger.report). Otherwise the parts of one grant could go back and forth with recalls.
 //
-// So after each grant somebody makes a model call or starts an agent, and both have bounds.
+// So after each grant some run makes a model call or starts an agent, and both are limited.
 
-// unlimited is what is left of a resource that nothing bounds.
+// unlimited is what is left of a resource that has no limit.
 const unlimited = math.MaxInt64
 
-// budgetView puts the ledger beside what the run has used and may use.
+// budgetView returns the ledger together with what the run has used and may use.
 func (s *State) budgetView() budgetView {
 	own := wire.UsedAmounts(s.tally())
 	own[wire.ResourceTime] = int64(s.Budget.Worked)
 	return budgetView{Ledger: s.Ledger, own: own, allowance: s.Budget.allowance()}
 }
 
-// missingBudget is all that keeps the run from its next step, though its own limit is not used up;
-// zero where it lacks nothing.
+// missingBudget returns what the run needs for its next model call or sub-agent and has not, if no
+// limit of its own is used up. It is zero for each resource that is not missing.
 func (s *State) missingBudget() (short wire.Amounts) {
 	if s.cannotUseGrant() {
 		return short
@@ -72,6 +74,8 @@ func (s *State) missingBudget() (short wire.Amounts) {
 	case s.Turn.Phase == TurnReady && s.exhaustedLimit() == nil:
 		k := s.budgetView()
 		for _, r := range limitOrder {
+			// As long as something is left, the run makes its call, and may use more than that:
+			// nobody knows before a reply what it will use.
 			if k.remaining(r) <= 0 {
 				short[r] = max(1, s.Budget.LastTurn[r])
 			}
@@ -82,20 +86,19 @@ func (s *State) missingBudget() (short wire.Amounts) {
 	return short
 }
 
-// cannotUseGrant reports whether the run would not go on with a grant: it is held, parked,
-// asks somebody, or is at its end. It lacks nothing then, or it would keep from others what
-// it does not use.
+// cannotUseGrant reports whether the run would not go on after a grant: it is held, parked or
+// ending, or it asks a person. Such a run lacks nothing: it would only keep the grant from others.
 func (s *State) cannotUseGrant() bool {
 	lives := s.Phase == RunActive || s.Phase == RunContinuing
 	return !lives || s.End.Stopping != nil || s.Park != nil || s.Holds.any() || len(s.Requests.Open) > 0
 }
 
-// lacksBudget reports whether the run lacks something.
+// lacksBudget reports whether any resource is missing.
 func (s *State) lacksBudget() bool { return s.missingBudget() != wire.Amounts{} }
 
-// requestFromParent is what the run would have from its parent for itself and for its sub-agents, and
-// how urgently (askLow, askDry). It wants only what its grant bounds: the parent can't give
-// what the run's own limits bound.
+// requestFromParent returns what the run asks of its parent, for itself and for its sub-agents, and
+// how urgently (askEarly, askUrgent). It asks only if its grant binds: if its own limits bind, the
+// parent cannot help.
 func (s *step) requestFromParent() (wants, level wire.Amounts) {
 	if s.Ledger.FromParent == nil || s.decided() || s.End.Stopping != nil {
 		return wants, level
@@ -103,17 +106,17 @@ func (s *step) requestFromParent() (wants, level wire.Amounts) {
 	k, short := s.budgetView(), s.missingBudget()
 	want := func(r wire.Resource, n, how int64) {
 		if how == askEarly && k.FromParent.Recalled {
-			return // it would come, and be given back
+			return // the grant would be recalled at once
 		}
 		if n > 0 && k.grantRemaining(r) < n && k.ownRemaining(r) > 0 {
 			wants[r], level[r] = max(wants[r], n), max(level[r], how)
 		}
 	}
 	for r := range wire.Resources {
-		want(r, short[r], askUrgent) // for its own next step
+		want(r, short[r], askUrgent) // for its own next call
 		for _, a := range k.Accounts {
 			if k.remaining(r) > 0 {
-				break // they are granted from that
+				break // the sub-agents get their grants from that
 			}
 			how := int64(askEarly)
 			if a.blockedOn(r) {
@@ -125,20 +128,19 @@ func (s *step) requestFromParent() (wants, level wire.Amounts) {
 			want(r, s.Budget.LastTurn[r], askEarly)
 		}
 	}
-	if s.Ledger.FromParent.Denied {
+	if s.Ledger.FromParent.Denied { // a denial is final until a grant of agents comes after all
 		wants[wire.ResourceAgents], level[wire.ResourceAgents] = 0, 0
 	}
 	return wants, level
 }
 
-// asksEarly reports whether the run asks for its next turn's part of a resource while this
-// turn lasts, so that it need not rest. For agents it asks when it has a call for one.
+// asksEarly reports whether the run asks now, during this turn, for what its next turn needs of a
+// resource: then it need not be suspended. It asks for agents only when it has a call for one.
 func (s *step) asksEarly(r wire.Resource) bool {
 	return r.Shared() && r != wire.ResourceAgents && (s.Turn.inFlight() || s.awaitsCalls())
 }
 
-// mustAskParent reports whether the run has something to ask for that it has not asked for
-// yet, or not as urgently.
+// mustAskParent reports whether the run has a request that it has not sent yet, or not as urgently.
 func (s *step) mustAskParent() bool {
 	_, level := s.requestFromParent()
 	for r := range level {
@@ -149,9 +151,9 @@ func (s *step) mustAskParent() bool {
 	return false
 }
 
-// nextGrant is the account that is granted something now, and what; -1 if nothing can be
-// granted. Those that have nothing left come first: one is granted all that it misses, or
-// nothing, so that no two hold what the other misses. Who only asks early waits for them.
+// nextGrant returns the index of the account that gets a grant now, and the grant; -1 if none can be
+// made. Blocked accounts come first. Each gets something of every resource that it lacks, or
+// nothing, so that no two keep what the other lacks. Accounts that only ask early wait for them.
 func (s *step) nextGrant() (i int, more wire.Amounts) {
 	k, waits := s.budgetView(), false
 	for i, a := range k.Accounts {
@@ -174,7 +176,8 @@ func (s *step) nextGrant() (i int, more wire.Amounts) {
 	return -1, more
 }
 
-// nextDenial is the account that has asked for agents in vain; -1 if none has.
+// nextDenial returns the index of an account that asks for agents though no more can be granted; -1
+// if there is none.
 func (s *step) nextDenial() int {
 	if k := s.budgetView(); s.noMoreAgents(k) {
 		for i, a := range k.Accounts {
@@ -186,8 +189,8 @@ func (s *step) nextDenial() int {
 	return -1
 }
 
-// nextRecall is an account that has something which is missed here or above, and was not
-// asked for it yet; -1 if there is none.
+// nextRecall returns the index of an account that has something which is missing here or above, and
+// that was not asked yet to return it; -1 if there is none.
 func (s *step) nextRecall() int {
 	if s.decided() {
 		return -1
@@ -206,9 +209,9 @@ func (s *step) nextRecall() int {
 	return -1
 }
 
-// mustRecall reports whether sub-agents are to return what they do not use of a resource: the
-// run above recalls it; or it is missed here, and sub-agents have what is left of the run's
-// own limit.
+// mustRecall reports whether sub-agents have to return what they do not use of a resource. That is
+// so if the parent recalls; or if it is missing here, and sub-agents have what is left of the
+// run's own limit.
 func (s *step) mustRecall(k budgetView, r wire.Resource) bool {
 	switch {
 	case k.FromParent != nil && k.FromParent.Recalled:
@@ -219,45 +222,46 @@ func (s *step) mustRecall(k budgetView, r wire.Resource) bool {
 	return s.missingBudget()[r] > 0 || slices.ContainsFunc(k.Accounts, func(a Account) bool { return s.recallsFor(k, a, r) })
 }
 
-// recallsFor reports whether what an account rests for is recalled from the others. Under a
-// hold nobody would use it; and where the run's own limit of something else that the account
-// misses is used up, it would not go on with it.
+// recallsFor reports whether the run recalls a resource from the others because an account is
+// blocked on it. Under a hold nobody would use it. It would also be useless if the account lacks
+// another resource too, and the run's own limit of that one is used up.
 func (s *step) recallsFor(k budgetView, a Account, r wire.Resource) bool {
 	return a.blockedOn(r) && !k.hopeless(a) && !s.Holds.any()
 }
 
-// mayRecall reports whether an account has something of a resource and was not told yet to
-// return it. A sub-agent that has not begun hears of nothing.
+// mayRecall reports whether an account has something of a resource, and was not asked yet to return
+// it. A sub-agent that has not begun cannot be asked.
 func (s *step) mayRecall(a Account, r wire.Resource) bool {
 	return !a.Recalled && a.unused(r) > 0 && s.accountStarted(a)
 }
 
-// mustGiveBack reports whether the run returns what it does not use: the parent has asked,
-// and no model call is under way, which would use it.
+// mustGiveBack reports whether the run returns now what it does not use: the parent recalls, and no
+// model call is in flight, which may still use it.
 func (s *step) mustGiveBack() bool {
 	a := s.Ledger.FromParent
 	if a == nil || !a.Recalled || s.decided() || s.Turn.inFlight() {
 		return false
 	}
+	// With nothing to return and no returns to wait for, giveBack still runs once: it clears Recalled.
 	return s.budgetView().returnable() != wire.Amounts{} || !s.awaitsReturns()
 }
 
-// awaitsReturns reports whether sub-agents have yet to return what they do not use. One that
-// is being started is told when it has begun: the parent recalls only once.
+// awaitsReturns reports whether sub-agents still have to return what they do not use. A sub-agent
+// that has not begun counts, too: the parent recalls only once, so the recall stays open for it.
 func (s *step) awaitsReturns() bool {
 	return slices.ContainsFunc(s.Ledger.Accounts, func(a Account) bool {
 		return a.Recalled || !s.accountStarted(a) && a.anyUnused()
 	})
 }
 
-// accountStarted reports whether an account's sub-agent has begun, and so can be told something.
+// accountStarted reports whether an account's sub-agent has begun, so that it can get orders.
 func (s *step) accountStarted(a Account) bool {
 	return s.Children.List[s.Children.find(a.Session)].Started
 }
 
-// limitExhaustedForChild is the limit of this run that is used up, and for which a sub-agent rests; nil if
-// there is none, or somebody is asked already. What the run itself is at comes to its end
-// first: it was paid.
+// limitExhaustedForChild returns the error of an own limit that is used up and for which a sub-agent
+// is suspended. It returns nil if there is none, or a person is asked already. It also waits for
+// the run's own calls in flight, because they are paid already.
 func (s *step) limitExhaustedForChild() *agent.Error {
 	if s.Phase != RunActive || s.End.Stopping != nil || s.Holds.any() || s.inFlight() || s.Requests.asks(agent.RequestLimit) {
 		return nil
@@ -276,14 +280,14 @@ func (s *step) limitExhaustedForChild() *agent.Error {
 	return nil
 }
 
-// budgetView is a ledger with what only its run knows: what the run itself has used, and
-// how much its own limits allow it and all below it, counted from its birth.
+// budgetView is a ledger together with what only its run knows: what the run itself has used (own),
+// and how much its own limits allow its tree (allowance). Both count from the run's start.
 type budgetView struct {
 	Ledger
 	own, allowance wire.Amounts
 }
 
-// used is what the run and all below it are known to have used.
+// used returns what the run and all runs below it are known to have used.
 func (k budgetView) used(r wire.Resource) int64 {
 	n := k.own[r]
 	if !r.Shared() {
@@ -296,7 +300,7 @@ func (k budgetView) used(r wire.Resource) int64 {
 	return n
 }
 
-// unused is what sub-agents may still use.
+// unused returns what sub-agents were granted and have not used, as far as is known.
 func (k budgetView) unused(r wire.Resource) (n int64) {
 	for _, a := range k.Accounts {
 		n += a.unused(r)
@@ -304,8 +308,9 @@ func (k budgetView) unused(r wire.Resource) (n int64) {
 	return n
 }
 
-// ownRemaining is what the run's own limits leave, and leftAbove what its grant leaves. What the
-// sub-agents were granted and have not used counts as gone from both.
+// ownRemaining returns what the run's own limits leave, and grantRemaining what its grant leaves.
+// Both count what sub-agents were granted as used. remaining returns the smaller one. All three
+// return unlimited if nothing binds, and may be negative: a reply can use more than was left.
 func (k budgetView) ownRemaining(r wire.Resource) int64 {
 	if k.allowance[r] == wire.Unlimited {
 		return unlimited
@@ -324,13 +329,15 @@ func (k budgetView) remaining(r wire.Resource) int64 {
 	return min(k.ownRemaining(r), k.grantRemaining(r))
 }
 
-// exhausted reports whether the run's own limit of a resource is used up for sure.
+// exhausted reports whether the run's own limit of a resource is used up: what sub-agents could
+// still return does not count as used.
 func (k budgetView) exhausted(r wire.Resource) bool {
 	return k.allowance[r] != wire.Unlimited && k.used(r) >= k.allowance[r]
 }
 
-// grantShare is what a sub-agent that asks is granted now: half of what is left shared among
-// all who ask, but what it needs if there is as much.
+// grantShare returns what a sub-agent that asks would get now. Half of what is left is shared
+// equally by all that ask. If a sub-agent needs more than its share, it gets that, or all that is
+// left.
 func (k budgetView) grantShare(i int) (more wire.Amounts) {
 	for r := range wire.Resources {
 		left, asking := k.remaining(r), int64(0)
@@ -344,15 +351,15 @@ func (k budgetView) grantShare(i int) (more wire.Amounts) {
 			continue
 		}
 		more[r] = left
-		if r.Shared() {
+		if r.Shared() { // time is not: giving all of it takes it from nobody
 			more[r] = max(left/(2*asking), min(left, want))
 		}
 	}
 	return more
 }
 
-// suffices reports whether something is left of all that an account misses, and hopeless
-// whether the run's own limit of some of it is used up.
+// suffices reports whether something is left of every resource that an account is blocked on.
+// hopeless reports whether the run's own limit of one of them is used up.
 func (k budgetView) suffices(a Account) bool {
 	for r := range wire.Resources {
 		if a.blockedOn(r) && k.remaining(r) <= 0 {
@@ -371,12 +378,12 @@ func (k budgetView) hopeless(a Account) bool {
 	return false
 }
 
-// recallable reports whether what is missing of a resource is held by sub-agents.
+// recallable reports whether the run's own limit binds, and sub-agents have what is left of it.
 func (k budgetView) recallable(r wire.Resource) bool {
 	return k.ownRemaining(r) <= 0 && !k.exhausted(r) && k.unused(r) > 0
 }
 
-// returnable is what the run can give back to the parent.
+// returnable returns what the run can give back to its parent. Time is never given back.
 func (k budgetView) returnable() (back wire.Amounts) {
 	for r := range wire.Resources {
 		if left := k.grantRemaining(r); r.Shared() && left != unlimited {

@@ -11,14 +11,14 @@ import (
 )
 
 // Calls is the part that keeps the tool calls of the turn, each with a machine of its
-// own, and what became of those before.
+// own, and counts of all calls of the conversation.
 type Calls struct {
 	List []Call `json:"list,omitempty"`
-	// Counts count what became of all calls of the conversation, by tool, and Before those of
-	// them that the run has found: it is a fork of the one that made them.
+	// Counts count the results of all calls of the conversation, by tool. InheritedCounts are
+	// those at the run's start: of the calls that earlier runs made.
 	Counts          []agent.ToolCount `json:"counts,omitempty"`
 	InheritedCounts []agent.ToolCount `json:"inherited_counts,omitempty"`
-	// Unknown are calls of which nobody knows whether they had their effect.
+	// Unknown are calls that may or may not have had their effect.
 	Unknown []agent.UnknownEffect `json:"unknown,omitempty"`
 }
 
@@ -29,51 +29,51 @@ type Call struct {
 	Since time.Time `json:"since,omitzero"`
 	// Result is set when the call is done.
 	Result *agent.ToolResult `json:"result,omitempty"`
-	// Remark is a remark of the runtime that is added to the result's text.
+	// Remark is a text of the runtime that is added to the result.
 	Remark string `json:"remark,omitempty"`
-	// OriginRun is the run that asked for the call, if this run goes on with that one's turn: an
-	// effect that both had would have one key.
+	// OriginRun is the run that asked for the call, if this run was imported in the middle of that
+	// run's turn. It keeps the call's idempotency key the same in both runs.
 	OriginRun string `json:"origin_run,omitempty"`
-	// Request is what the call waits for, while it is open.
+	// Request is the open request that the call waits for; empty if it waits for none.
 	Request string `json:"request,omitempty"`
-	// Children are the sub-agents that the call waits for; empty for the one that it started.
+	// Children are the sub-agents that the call waits for; empty means the one that it started.
 	Children []string `json:"children,omitempty"`
 	// Approved calls begin when no request of the turn is open any more.
 	Approved bool `json:"approved,omitempty"`
-	// Approver is who proved to be one and approved the call.
+	// Approver is the principal whose token approved the call; empty without a token.
 	Approver string `json:"approver,omitempty"`
-	// Edited means that the arguments are a person's and not the model's.
+	// Edited means that a person has replaced the model's arguments.
 	Edited bool `json:"edited,omitempty"`
-	// Answers are those to what the tool has asked.
+	// Answers are a person's answers to the tool's own questions.
 	Answers []agent.ToolAnswer `json:"answers,omitempty"`
 	// StateChanges are keys of the session's state that the call has set.
 	StateChanges map[string]json.RawMessage `json:"state_changes,omitempty"`
-	// Bytes is what the result counts in the log (see weight).
+	// Bytes is what the result counts in the log (see weight.go).
 	Bytes int `json:"bytes,omitempty"`
-	// Size is the call's length in JSON, at most; Said is that of its result's text.
+	// Size is the greatest length of the call in JSON, and ResultSize that of its result's text.
 	Size       int `json:"size,omitempty"`
 	ResultSize int `json:"result_size,omitempty"`
 }
 
-// What one reply may ask for, and how much all its results may say together, in bytes:
-// they become one message, which has to fit into a payload. Calls behind maxAsked are
-// left out of the message.
+// Limits of the calls of one reply. Calls beyond maxCalls are rejected, and calls beyond maxAsked
+// are left out of the message. maxResults bounds all results together, in bytes: they become one
+// message, which must fit into a payload.
 const (
 	maxCalls   = 64
 	maxAsked   = 128
 	maxResults = 256 << 10
-	// maxProviderID bounds a provider's id of a call by its weight.
+	// maxProviderID bounds a provider's id of a call by its length in JSON. A longer one is dropped.
 	maxProviderID = 256
 )
 
-// Tools that the agent does not have are counted under their own names until so many
-// rows are there, and then in one: every checkpoint and the outcome have them all.
+// Calls of tools that the agent does not have are counted under the names that the model used. Once
+// there are maxCounted rows, they share one: each checkpoint has all rows, and so has the outcome.
 const (
 	maxCounted = 128
 	otherTools = "(others)"
 )
 
-// maxUnknown bounds how many calls of unknown outcome a handoff names: the last ones.
+// maxUnknown bounds how many calls with an unknown outcome are kept: the last ones.
 const maxUnknown = 64
 
 func (c Calls) clone() Calls {
@@ -82,20 +82,20 @@ func (c Calls) clone() Calls {
 	return c
 }
 
-// find is the place of a call; -1 if the turn has none with this id.
+// find returns the index of a call; -1 if the turn has none with this id.
 func (c Calls) find(id string) int {
 	return slices.IndexFunc(c.List, func(k Call) bool { return k.ID == id })
 }
 
-// running is the place of a call that a tool is at; -1 if no tool is.
+// running returns the index of a call that is running; -1 if it is not.
 func (c Calls) running(id string) int {
 	return slices.IndexFunc(c.List, func(k Call) bool { return k.ID == id && k.State == CallRunning })
 }
 
-// wasStarted reports whether a tool was at the call.
+// wasStarted reports whether the call has ever run.
 func (k Call) wasStarted() bool { return !k.Since.IsZero() }
 
-// hasDecision reports whether a person has let the call be made, or be made again.
+// hasDecision reports whether a person has approved the call, or answered its question.
 func (k Call) hasDecision() bool { return k.Approved || len(k.Answers) > 0 }
 
 func (c Calls) count(state CallState) (n int) {
@@ -112,7 +112,7 @@ func (c Calls) runningCount() int { return c.count(CallRunning) }
 // done reports whether every call of the turn has its result.
 func (c Calls) done() bool { return c.count(CallDone) == len(c.List) }
 
-// start begins a turn's calls.
+// start replaces the list by a turn's calls.
 func (c *Calls) start(calls []agent.ToolCall) {
 	c.List = nil
 	for i, call := range calls {
@@ -121,7 +121,7 @@ func (c *Calls) start(calls []agent.ToolCall) {
 	}
 }
 
-// measure measures a call after a change.
+// measure updates a call's Size after a change.
 func (c *Calls) measure(i int) { c.List[i].Size = c.List[i].jsonLen() }
 
 // clear ends the turn's calls.
@@ -129,14 +129,13 @@ func (c *Calls) clear() { c.List = nil }
 
 func (c *Calls) remark(i int, note string) { c.List[i].Remark = note }
 
-// begin makes a call one that a tool is at.
+// begin marks a call as running.
 func (c *Calls) begin(i int, at time.Time) {
 	enter(callTransitions, &c.List[i].State, CallRunning)
 	c.List[i].Since = at
 }
 
-// awaitChildren makes a call one that waits for sub-agents; for the one that it starts if on is
-// empty.
+// awaitChildren makes a call wait for sub-agents, or for the one that it starts if on is empty.
 func (c *Calls) awaitChildren(i int, on []string, at time.Time) {
 	enter(callTransitions, &c.List[i].State, CallAwaitingChildren)
 	c.List[i].Children, c.List[i].Since = on, at
@@ -148,8 +147,7 @@ func (c *Calls) awaitRequest(i int, request string) {
 	c.List[i].Request = request
 }
 
-// approve lets a call that awaits its approval be made, with edited arguments if there
-// are any.
+// approve approves a call, with edited arguments if there are any.
 func (c *Calls) approve(i int, approver string, edited json.RawMessage) {
 	enter(callTransitions, &c.List[i].State, CallPending)
 	k := &c.List[i]
@@ -160,19 +158,19 @@ func (c *Calls) approve(i int, approver string, edited json.RawMessage) {
 	c.measure(i)
 }
 
-// answer lets a call be made again whose tool has asked for it itself.
+// answer adds the answer to a tool's own question, so that the call is made again.
 func (c *Calls) answer(i int, a agent.ToolAnswer) {
 	enter(callTransitions, &c.List[i].State, CallPending)
 	k := &c.List[i]
-	answers := slices.Clone(k.Answers)
+	answers := slices.Clone(k.Answers) // states share the slice: see State.clone
 	for j := range answers {
-		answers[j].State = nil // the newest counts, and each may be long
+		answers[j].State = nil // only the last one is used, and each may be long
 	}
 	k.Request, k.Answers = "", append(answers, a)
 	c.measure(i)
 }
 
-// growth is how much longer a call is with arguments of a person.
+// growth returns how much longer a call is in JSON with edited arguments.
 func (c Calls) growth(i int, edited json.RawMessage) int {
 	if len(edited) == 0 {
 		return 0
@@ -182,13 +180,15 @@ func (c Calls) growth(i int, edited json.RawMessage) int {
 	return k.jsonLen() - c.List[i].Size
 }
 
-// finish gives a call its one result, of which so many bytes are somebody's, and returns it
-// as it is told: no longer than there is space. What the log has of the call is not kept any
-// more.
+// finish sets a call's only result and returns it as the model sees it, cut to the space there is.
+// bytes counts the text that a tool, model or person wrote. The state drops the arguments then:
+// the log has them.
 func (c *Calls) finish(i int, r agent.ToolResult, bytes, space int) agent.ToolResult {
 	enter(callTransitions, &c.List[i].State, CallDone)
 	k := &c.List[i]
 	most := maxResults / len(c.List)
+	// The sizes come from what a tool or a person wrote, and not from the text below: the runtime's
+	// own words may change in a later build, and a replay must decide the same.
 	k.Bytes = min(bytes, most)
 	k.ResultSize = min(space, resultJSONLen(r.Text, bytes), ownWords+7*most)
 	if most = min(most, bytesWithin(r.Text, k.ResultSize)); len(r.Text) > most {
@@ -203,14 +203,14 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, space int) agent.ToolRe
 		k.ResultSize += k.edits()
 	}
 	k.Request, k.Result, k.Malformed, k.Answers = "", &r, "", nil
-	if k.Tool != agent.FinishTool {
+	if k.Tool != agent.FinishTool { // its arguments are the run's output (see step.finish)
 		k.Arguments = nil
 	}
 	c.measure(i)
 	return r
 }
 
-// recount counts anew how long the calls are, and what their results say.
+// recount computes the sizes of all calls again, for an imported state.
 func (c *Calls) recount() {
 	for i, k := range c.List {
 		if c.List[i].Bytes, c.List[i].ResultSize = 0, 0; k.Result != nil {
@@ -220,19 +220,19 @@ func (c *Calls) recount() {
 	}
 }
 
-// adopt makes the calls those of a run that goes on elsewhere with the turn of another.
+// adopt records the run that asked for the calls, in a state that was imported from it.
 func (c *Calls) adopt(from string) {
 	for i := range c.List {
-		c.List[i].OriginRun = firstOf(c.List[i].OriginRun, from)
+		c.List[i].OriginRun = firstOf(c.List[i].OriginRun, from) // the first one counts after several imports
 	}
 }
 
-// inheritCounts continues the counts of the run that this one is a fork of.
+// inheritCounts continues the counts at the point in the log where the run begins.
 func (c *Calls) inheritCounts(counts []agent.ToolCount) { c.Counts, c.InheritedCounts = counts, counts }
 
-// countResult counts a call that is done; known means that the agent has the tool.
+// countResult counts a call's result; known means that the agent has the tool.
 func (c *Calls) countResult(tool string, known bool, status agent.CallStatus) {
-	c.Counts = slices.Clone(c.Counts) // checkpoints keep the older counts
+	c.Counts = slices.Clone(c.Counts) // checkpoints in the tail share the old slice
 	if !known && len(c.Counts) >= maxCounted {
 		tool = otherTools
 	}
@@ -257,9 +257,10 @@ func (c *Calls) countResult(tool string, known bool, status agent.CallStatus) {
 	}
 }
 
-// rememberUnknown remembers a call of which nobody knows whether it had its effect.
+// rememberUnknown remembers a call that may or may not have had its effect.
 func (c *Calls) rememberUnknown(i int, run string) {
 	k := c.List[i]
+	// Clip makes append copy: clone does not, so the state before this step shares the array.
 	c.Unknown = append(slices.Clip(c.Unknown), agent.UnknownEffect{
 		Call: k.ID, Tool: k.Tool, Key: agent.IdempotencyKey(firstOf(k.OriginRun, run), k.ID), Since: k.Since.UTC().Format(time.RFC3339),
 	})
@@ -268,12 +269,12 @@ func (c *Calls) rememberUnknown(i int, run string) {
 	}
 }
 
-// maxStateChanges bounds what the calls of one turn set together, in bytes of keys and JSON: one
-// event of the log keeps it. It is what a session's whole state may have.
+// maxStateChanges bounds what all calls of one turn set in the session's state, in bytes of keys and
+// JSON: one event of the log has it all. A session's whole state has the same limit.
 const maxStateChanges = 256 << 10
 
-// keepStateChanges keeps what a call has set, or says in its result that it did not: a run that rests
-// before the turn ends has only so much space.
+// keepStateChanges keeps the state changes of a call, or says in its result that they were dropped.
+// They wait in the run's state until the turn ends, and that has only so much space.
 func (c *Calls) keepStateChanges(i int, set map[string]json.RawMessage, space int) {
 	size := changesSize(set)
 	for _, k := range c.List {
@@ -287,7 +288,7 @@ func (c *Calls) keepStateChanges(i int, set map[string]json.RawMessage, space in
 	c.measure(i)
 }
 
-// toolReturned takes a result. A late one, for a run that went on without it, is refused.
+// toolReturned handles a call's result. It refuses a late one, for a call that has a result already.
 func (s *step) toolReturned(in ToolReturned) error {
 	r := in.Result
 	i := s.Calls.running(r.Call)
@@ -296,8 +297,11 @@ func (s *step) toolReturned(in ToolReturned) error {
 	}
 	if in.Hold != nil && r.Status == agent.CallSkipped && !s.justified(*in.Hold) {
 		s.outdated(*in.Hold)
+		// With a nearly full history the call keeps its result `skipped`; the next execution has room.
 		if !s.historyNearlyFull() {
-			s.callTool(i, false) // it was not begun
+			// The tool never began, so it can be called again. The call is still running: only
+			// its activity is scheduled again.
+			s.callTool(i, false)
 			return nil
 		}
 	}
@@ -308,7 +312,7 @@ func (s *step) toolReturned(in ToolReturned) error {
 		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked any more, since the run is being stopped.")
 	default:
 		if r.Status == agent.CallOK {
-			s.Calls.keepStateChanges(i, in.StateChanges, s.space()) // what a call that failed has set is not kept
+			s.Calls.keepStateChanges(i, in.StateChanges, s.space()) // the changes of a failed call are dropped
 		}
 		said := len(r.Text)
 		if in.FromRuntime {
@@ -319,15 +323,15 @@ func (s *step) toolReturned(in ToolReturned) error {
 	if in.ToolsChange != nil {
 		s.toolsChanged(*in.ToolsChange)
 	}
-	s.takeMetHold(in.Hold)
+	s.takeMetHold(in.Hold) // after the result: the hold may be an ancestor's end, which closes the run
 	if s.Calls.runningCount() == 0 {
-		s.End.endAbort()
+		s.End.endAbort() // all calls are back: end the grace early, because no call begins during it
 	}
 	return nil
 }
 
-// localToolSlow makes a call anew by a step of its own that was too slow for a local one, unless
-// the run gives up what it has in flight. A stop gives it the time of calls that have begun.
+// localToolSlow repeats a call that was too slow for a local activity as a regular activity, unless
+// the run is cancelling its calls. During a stop the call has the time of all calls in flight.
 func (s *step) localToolSlow(call string) error {
 	i := s.Calls.running(call)
 	if i < 0 {

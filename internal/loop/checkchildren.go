@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// checkDue is when the run looks after children that may have ended without a report; zero if
-// there are none.
+// checkDue returns when to check children that may have ended without a report; zero if there are
+// none.
 func (c Children) checkDue() time.Time {
 	if !slices.ContainsFunc(c.List, func(one Child) bool { return one.Detached && one.notEnded() }) {
 		return time.Time{}
@@ -14,7 +14,7 @@ func (c Children) checkDue() time.Time {
 	return c.CheckAt
 }
 
-// checkChildren asks for the children that may have ended without a report.
+// checkChildren checks the children that may have ended without a report.
 func (s *step) checkChildren() {
 	for _, c := range s.Children.List {
 		if c.Detached && c.notEnded() {
@@ -24,14 +24,16 @@ func (s *step) checkChildren() {
 	s.Children.scheduleCheck(s.Origin.Started, s.At)
 }
 
-// checkEnded looks after a child that says that it has ended: a signal may be forged, and
-// Temporal is asked how the run ended that this one has started. Of a child that began in
-// this execution Temporal tells by itself, unless a new execution begins first.
+// checkEnded handles a child's report that it has ended. A signal may be forged, so the run asks
+// Temporal for the outcome. Temporal delivers the result of a child that began in this execution
+// by itself, so the run asks only about detached ones.
 func (s *step) checkEnded(i int) error {
 	c := s.Children.List[i]
 	if c.Ending {
 		return s.refuse("the end of %s is looked for already", c.Session)
 	}
+	// Ending is set for the others, too: if a new execution begins before the result comes, that
+	// execution has to ask (lookForEnds).
 	s.Children.ending(i, s.At)
 	if c.Detached {
 		s.lookForEnd(c)
@@ -39,7 +41,7 @@ func (s *step) checkEnded(i int) error {
 	return nil
 }
 
-// lookForEnds looks, in a new execution, for the children that had told of their end.
+// lookForEnds asks, in a new execution, for the ends of children that had reported them before it.
 func (s *step) lookForEnds() {
 	for _, c := range s.Children.List {
 		if c.Ending {

@@ -7,21 +7,21 @@ import (
 	"github.com/fermata-agents/fermata/internal/amount"
 )
 
-// childResult is a child's outcome as the model that gave the work sees it.
+// childResult returns a child's outcome as the result of the call that waits for it.
 func childResult(call, tool string, o *agent.Outcome) agent.ToolResult {
 	r := agent.ToolResult{Call: call, Tool: tool, Status: agent.CallFailed, Partial: o.Status == agent.StatusStopped}
 	if o.Status == agent.StatusCompleted {
 		r.Status = agent.CallOK
 	}
 	text, err := json.Marshal(childAnswerOf(o))
-	if err != nil {
+	if err != nil { // the output is no JSON
 		text = []byte(o.Text)
 	}
 	r.Text = string(text)
 	return r
 }
 
-// childAnswer is what a model is told of a child.
+// childAnswer is what the model sees of a child, as JSON.
 type childAnswer struct {
 	OK         bool                     `json:"ok"`
 	Child      string                   `json:"child"`
@@ -35,7 +35,7 @@ type childAnswer struct {
 
 func childAnswerOf(o *agent.Outcome) childAnswer {
 	e := childAnswer{OK: o.OK(), Child: o.Session, Status: o.Status, Text: o.Text, Output: o.Output, Tokens: max(o.Usage.Total(), o.Tree.Usage.Total())}
-	if o.Handoff != nil {
+	if o.Handoff != nil { // a stopped child: its summary says more than its last text
 		e.Text = o.Handoff.Summary
 	}
 	if err := o.Err(); err != nil {
@@ -44,7 +44,7 @@ func childAnswerOf(o *agent.Outcome) childAnswer {
 	return e
 }
 
-// answer is what the model is told of a child as it stands.
+// answer returns what the model sees of a child's present state.
 func (c Child) answer() childAnswer {
 	if c.Outcome == nil {
 		return childAnswer{Child: c.Session, Status: c.Status, Suspension: c.Suspension}
@@ -54,7 +54,8 @@ func (c Child) answer() childAnswer {
 	return e
 }
 
-// keptOutcome is what a run keeps of a child's outcome: the handoff only if one will be made of it.
+// keptOutcome returns what a run keeps of a child's outcome. It keeps the handoff only during a stop,
+// because the run's own handoff is made from it.
 func (s *step) keptOutcome(o *agent.Outcome) *agent.Outcome {
 	kept := ShortOutcome(o)
 	if kept.Handoff != nil && s.End.Stopping == nil {
@@ -63,7 +64,8 @@ func (s *step) keptOutcome(o *agent.Outcome) *agent.Outcome {
 	return kept
 }
 
-// ShortOutcome is an outcome as a run above keeps it that has not waited for it.
+// ShortOutcome returns an outcome as a parent keeps it: with short texts and bounded numbers. It does
+// not change o.
 func ShortOutcome(o *agent.Outcome) *agent.Outcome {
 	b := *o
 	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, receiptFrame), fit(b.Reason, maxName)
@@ -78,7 +80,7 @@ func ShortOutcome(o *agent.Outcome) *agent.Outcome {
 	return &b
 }
 
-// codeOnly is an error without what it says; nil stays nil.
+// codeOnly returns an error without its texts; nil for nil.
 func codeOnly(e *agent.Error) *agent.Error {
 	if e == nil {
 		return nil

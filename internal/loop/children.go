@@ -8,56 +8,56 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// Children is the part that keeps the sub-agents of the run, as it has heard of them.
+// Children is the part that keeps the sub-agents of the run, as far as reports say.
 type Children struct {
 	List []Child `json:"list,omitempty"`
-	// CheckAt is when the run looks after children that may have ended without a report.
+	// CheckAt is when the run checks children that may have ended without a report.
 	CheckAt time.Time `json:"check_at,omitzero"`
-	// EndWaitUntil is until when an end waits for the children.
+	// EndWaitUntil is the time until which the run's end waits for the children.
 	EndWaitUntil time.Time `json:"end_wait_until,omitzero"`
 }
 
-// Child is a sub-agent.
+// Child is a sub-agent's run, as the parent knows it.
 type Child struct {
 	Session string `json:"session"`
 	Run     string `json:"run,omitempty"`
 	Agent   string `json:"agent"`
 	Task    string `json:"task"`
-	// Call is the call that waits for its result; empty for one in the background.
+	// Call is the call that waits for the child's result; empty for a child in the background.
 	Call string `json:"call,omitempty"`
-	// StartedBy is the call that started it.
+	// StartedBy is the call that started the child.
 	StartedBy string `json:"started_by"`
-	// Started means that it is known to have begun: it can be told something.
+	// Started means that the child is known to have begun, so that it can get orders.
 	Started    bool                     `json:"started,omitempty"`
 	Status     agent.Status             `json:"status"`
 	Suspension *agent.SuspensionSummary `json:"suspension,omitempty"`
 	Seq        int64                    `json:"seq,omitempty"` // of its last report
 	AsOf       time.Time                `json:"as_of"`
-	// Detached means that it began under an earlier execution of this run: its end is known
-	// only if it is looked for, also when it tells of it.
+	// Detached means that the child began under an earlier execution of this run. Temporal does
+	// not deliver its result to this execution, so the run has to ask for it.
 	Detached bool `json:"detached,omitempty"`
-	// Ending means that it has told of its end, which is being looked for.
+	// Ending means that the child has reported its end, and its outcome has not come yet.
 	Ending bool `json:"ending,omitempty"`
-	// PendingOrders is what it has to be told when it has begun.
+	// PendingOrders are the orders that the child gets as soon as it has begun.
 	PendingOrders []wire.ParentOrder `json:"pending_orders,omitempty"`
-	// Outcome is set when it has ended.
+	// Outcome is set when the child has ended.
 	Outcome *agent.Outcome `json:"outcome,omitempty"`
 }
 
-// Bounds of children.
+// Limits of children.
 const (
-	// maxWorking is how many children may work at once. The server ends a workflow's task
-	// that tells more than 2,000 others something, and an end, a hold or a stop tells all.
+	// maxWorking is how many children may work at once. The server fails a workflow task that
+	// signals more than 2,000 workflows, and an end, a hold or a stop signals all children.
 	maxWorking = 256
-	// maxEnded bounds how many children that have ended are remembered.
+	// maxEnded is how many ended children are remembered.
 	maxEnded = 256
-	// maxChildText bounds what a run keeps of a child's answer once it is told.
+	// maxChildText bounds, in bytes, what a run keeps of a child's answer.
 	maxChildText = 2 << 10
-	// maxSession bounds a child's session in bytes: it is a workflow's id.
+	// maxSession bounds a child's session in bytes, because it is a workflow id.
 	maxSession = 255
 )
 
-// endWaitTime is how long an end waits for the children that it cancelled.
+// endWaitTime is how long a run waits at its end for the children that it cancelled.
 const endWaitTime = 10 * time.Second
 
 func (c Children) clone() Children {
@@ -65,17 +65,17 @@ func (c Children) clone() Children {
 	return c
 }
 
-// notEnded reports whether a child may still be working.
+// notEnded reports whether a child is not known to have ended.
 func (c Child) notEnded() bool { return c.Outcome == nil }
 
-// maxAhead is how many events a child may have recorded since its last report. After a
-// forged number that is higher no true one would be news.
+// maxAhead is how many events a child may have recorded since its last report. A forged report with
+// a higher number would make all true ones look old.
 const maxAhead = 1 << 30
 
-// isNews reports whether a report of this number is news, and can be.
+// isNews reports whether a report with this number is new and plausible.
 func (c Child) isNews(seq int64) bool { return seq > c.Seq && seq-c.Seq <= maxAhead }
 
-// find is the place of a child; -1 if there is none of that session.
+// find returns the index of a session's child; -1 if there is none.
 func (c Children) find(session string) int {
 	return slices.IndexFunc(c.List, func(one Child) bool { return one.Session == session })
 }
@@ -87,7 +87,7 @@ func (c Children) sessions() (all []string) {
 	return all
 }
 
-// startedBy are the children that a call has started.
+// startedBy returns the children that a call has started.
 func (c Children) startedBy(call string) (all []string) {
 	for _, one := range c.List {
 		if one.StartedBy == call {
@@ -106,24 +106,24 @@ func (c Children) countNotEnded() (n int) {
 	return n
 }
 
-// anyNotEnded reports whether a child may still be working.
+// anyNotEnded reports whether any child is not known to have ended.
 func (c Children) anyNotEnded() bool { return slices.ContainsFunc(c.List, Child.notEnded) }
 
-// starting reports whether a child is not known to have begun.
+// starting reports whether any child is not known to have begun.
 func (c Children) starting() bool {
 	return slices.ContainsFunc(c.List, func(one Child) bool { return one.notEnded() && !one.Started })
 }
 
-// isWorking reports whether a child works.
+// isWorking reports whether a child has neither ended nor is suspended, as far as reports say.
 func (c Child) isWorking() bool { return c.notEnded() && c.Status != agent.StatusSuspended }
 
-// awaitsGrant reports whether a child rests for nothing but a grant: this run, or one above,
-// lets it go on.
+// awaitsGrant reports whether a child is suspended for a grant only: this run or an ancestor will
+// let it go on.
 func (c Child) awaitsGrant() bool {
 	return c.notEnded() && c.Suspension != nil && c.Suspension.Kind == agent.SuspensionAwaitingBudget
 }
 
-// isWorking reports whether the child of a session goes on.
+// isWorking reports whether a session's child works.
 func (c Children) isWorking(session string) bool {
 	i := c.find(session)
 	return i >= 0 && c.List[i].isWorking()
@@ -131,17 +131,17 @@ func (c Children) isWorking(session string) bool {
 
 func (c Children) anyWorking() bool { return slices.ContainsFunc(c.List, Child.isWorking) }
 
-// endedOrSuspended reports whether a child has ended, or is suspended until somebody else than the
-// runtime does something.
+// endedOrSuspended reports whether a child has ended, or is suspended until something other than the
+// runtime lets it go on. A child that waits for a grant does not count.
 func (c Children) endedOrSuspended(session string) bool {
 	i := c.find(session)
 	return i >= 0 && !c.List[i].isWorking() && !c.List[i].awaitsGrant()
 }
 
-// blocksEnd reports whether an end has to wait for children.
+// blocksEnd reports whether the run's end still waits for children.
 func (c Children) blocksEnd(at time.Time) bool { return c.anyNotEnded() && at.Before(c.EndWaitUntil) }
 
-// counts sums the children up by how they stand, as far as that was heard.
+// counts counts the children by status, as far as reports say.
 func (c Children) counts() (n agent.ChildCounts) {
 	for _, one := range c.List {
 		switch {
@@ -156,9 +156,16 @@ func (c Children) counts() (n agent.ChildCounts) {
 	return n
 }
 
-// trim sheds what is more than the children's share, the oldest first: what those said
-// that have ended, then these children, then what those ask that rest, and their tasks. What
-// is left of 256 that work fits.
+// trim drops what exceeds the children's share of the state (childShare). It has one pass for each
+// kind of data, each with the oldest child first:
+//
+//  1. texts of ended children
+//  2. ended children
+//  3. requests and texts of suspensions
+//  4. tasks
+//
+// What then remains of maxWorking children fits. An outcome with a handoff is never cut: the run's
+// own handoff is made from it.
 func (c *Children) trim() {
 	size := 0
 	for _, one := range c.List {
@@ -172,7 +179,7 @@ func (c *Children) trim() {
 	for i := 0; i < len(c.List) && size > childShare; i++ {
 		if o := c.List[i].Outcome; o != nil && o.Handoff == nil {
 			shed(i, func(one *Child) {
-				less := *o
+				less := *o // a copy: the state before this step shares the outcome
 				less.Text, less.Output, less.Error = "", nil, codeOnly(o.Error)
 				one.Outcome = &less
 			})
@@ -197,7 +204,7 @@ func (c *Children) trim() {
 	}
 }
 
-// add remembers a child that is started, instead of the oldest that have ended.
+// add appends a child, and drops the oldest ended ones beyond maxEnded.
 func (c *Children) add(one Child) {
 	ended := len(c.List) - c.countNotEnded()
 	c.List = slices.DeleteFunc(c.List, func(old Child) bool {
@@ -211,9 +218,10 @@ func (c *Children) add(one Child) {
 	c.trim()
 }
 
-// queueOrder keeps what a child has to be told when it has begun: the last order about holds, the
-// last stop and the last cancel. An order has all holds above the child, so the last one is
-// enough. No size counts what is owed: a run does not carry over while a child begins.
+// queueOrder keeps an order for a child that has not begun: the last one about holds, the last stop
+// and the last cancel. Each order about holds has all holds above the child, so the last one is
+// enough. PendingOrders need no size limit: the run does not continue as new until the child has
+// started.
 func (c *Children) queueOrder(i int, o wire.ParentOrder) {
 	ends := func(o wire.ParentOrder) agent.Verb {
 		if o.Verb == agent.VerbStop || o.Verb == agent.VerbCancel {
@@ -225,7 +233,7 @@ func (c *Children) queueOrder(i int, o wire.ParentOrder) {
 	c.List[i].PendingOrders = append(owed, o)
 }
 
-// started takes that a child has begun, and returns what it has to be told.
+// started records that a child has begun, and returns the orders that wait for it.
 func (c *Children) started(i int, run string, at time.Time) (owed []wire.ParentOrder) {
 	one := &c.List[i]
 	owed = one.PendingOrders
@@ -233,14 +241,15 @@ func (c *Children) started(i int, run string, at time.Time) (owed []wire.ParentO
 	return owed
 }
 
-// ended takes how a child ended.
+// ended records a child's outcome.
 func (c *Children) ended(i int, kept *agent.Outcome, at time.Time) {
 	one := &c.List[i]
+	// From the list: Temporal's outcome of a terminated child names no run and no agent.
 	kept.Session, kept.Run, kept.Agent = one.Session, one.Run, one.Agent
 	one.Status, one.Suspension, one.AsOf, one.PendingOrders, one.Outcome = kept.Status, nil, at, nil, kept
 }
 
-// reported takes what a child says of itself, and returns whether its status is another.
+// reported records a child's report, and returns whether its status has changed.
 func (c *Children) reported(i int, r wire.ChildReport, at time.Time) (changed bool) {
 	one := &c.List[i]
 	changed = one.Status != r.Status
@@ -252,7 +261,8 @@ func (c *Children) reported(i int, r wire.ChildReport, at time.Time) (changed bo
 	return changed
 }
 
-// granted takes that a child gets what it rests for: it goes on, and says so itself later.
+// granted records that a child gets the grant that it waits for. The child works again from now on;
+// its own report of that comes later.
 func (c *Children) granted(session string) {
 	one := &c.List[c.find(session)]
 	if one.Suspension != nil && one.Suspension.Kind == agent.SuspensionAwaitingBudget {
@@ -260,8 +270,9 @@ func (c *Children) granted(session string) {
 	}
 }
 
-// newExecution takes that a new execution has begun: nobody tells of a child's end but itself.
-// One that has told of it stays Ending: what looked for it went with the last execution.
+// newExecution records that a new execution has begun. Temporal no longer delivers a child's result,
+// so only the child's own report and a check find its end. A child that had reported its end stays
+// Ending, because the check of the last execution is gone.
 func (c *Children) newExecution(at time.Time) {
 	for i := range c.List {
 		one := &c.List[i]
@@ -270,21 +281,22 @@ func (c *Children) newExecution(at time.Time) {
 	c.CheckAt = at.Add(parentCheckFirst)
 }
 
-// ending takes that a child has told of its end, and is looked for: soon again, whatever
-// that finds.
+// ending records that a child has reported its end. The next check is soon, in case this one finds
+// nothing.
 func (c *Children) ending(i int, at time.Time) {
 	c.List[i].Ending, c.CheckAt = true, at.Add(parentCheckFirst)
 }
 
-// scheduleCheck sets when to look again, ever more seldom.
+// scheduleCheck sets the next check. Checks become rarer as the run gets older, down to one each
+// lookMost.
 func (c *Children) scheduleCheck(began, at time.Time) {
 	c.CheckAt = at.Add(min(max(at.Sub(began), parentCheckFirst), lookMost))
 }
 
-// startEndWait sets until when an end waits for the children.
+// startEndWait sets how long the run's end waits for the children.
 func (c *Children) startEndWait(at time.Time) { c.EndWaitUntil = at.Add(endWaitTime) }
 
-// childStarted learns that a child has begun, or why it could not.
+// childStarted handles that a child has begun, or why it could not.
 func (s *step) childStarted(in ChildStarted) error {
 	i := s.Children.find(in.Session)
 	if i < 0 || !s.Children.List[i].notEnded() || s.Children.List[i].Started {
@@ -300,13 +312,13 @@ func (s *step) childStarted(in ChildStarted) error {
 	for _, o := range owed {
 		s.orderChild(i, o)
 	}
-	if c.Call == "" {
+	if c.Call == "" { // in the background: its call waits only for the start
 		s.backgroundResult(s.Children.List[i])
 	}
 	return nil
 }
 
-// childEnded learns of a child's end from Temporal: by its result, or by a look at it.
+// childEnded handles a child's end that Temporal has confirmed: by its result, or by a check.
 func (s *step) childEnded(session string, o *agent.Outcome) error {
 	i := s.Children.find(session)
 	if i < 0 || !s.Children.List[i].notEnded() {
@@ -318,17 +330,22 @@ func (s *step) childEnded(session string, o *agent.Outcome) error {
 
 func (s *step) childGone(i int, o *agent.Outcome) {
 	c := s.Children.List[i]
+	// A background child that has begun has answered its call in childStarted already: only a
+	// failed start answers it here.
 	if k := s.Calls.find(c.StartedBy); k >= 0 && s.Calls.List[k].State == CallAwaitingChildren && (c.Call != "" || !c.Started) {
 		s.setResultAs(k, childResult(c.StartedBy, s.Calls.List[k].Tool, o), outcomeSize(o))
 	}
+	// Before Children.ended: each account has a child in the list. grants.go and budgetview.go look
+	// the child up without a check.
 	s.closeAccount(c, o)
 	s.Children.ended(i, s.keptOutcome(o), s.now())
 	s.recordChild(agent.EventChildEnded, i, o.Reason)
 	s.answerWaits()
-	s.Children.trim() // what was waited for is told
+	s.Children.trim() // after answerWaits, which reads the texts that trim drops
 }
 
-// reported takes what a child says of itself.
+// reported handles a child's report. A signal may be forged, so everything in it is checked against
+// what this run knows of the child.
 func (s *step) reported(r wire.ChildReport) error {
 	i := s.Children.find(r.Session)
 	if r.Run != s.Run {
@@ -344,12 +361,14 @@ func (s *step) reported(r wire.ChildReport) error {
 		return s.refuse("a report of %s names a hold number that %s has not reached", r.Session, r.MetHold.Session)
 	}
 	live := i >= 0 && s.Children.List[i].notEnded()
+	// The budget first: it has sums and needs no number, so a report that is too old for the
+	// status may still bring news of the budget.
 	news := live && s.childBudgetReported(r)
 	switch {
 	case live && r.MetHold != nil:
 		s.answerMetHold(i, *r.MetHold)
 		return nil
-	case live && r.Status.Ended(): // nothing is told after it
+	case live && r.Status.Ended(): // whatever its number: no other report comes after it
 		return s.checkEnded(i)
 	case news && !s.Children.List[i].isNews(r.Seq):
 		return nil
@@ -368,7 +387,7 @@ func (s *step) reported(r wire.ChildReport) error {
 	return nil
 }
 
-// recordChild records what became of a child, unless the run's end is recorded.
+// recordChild writes an event about a child to the log, unless the run's end is there already.
 func (s *step) recordChild(t agent.EventType, i int, reason string) {
 	if s.decided() {
 		return

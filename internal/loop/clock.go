@@ -2,13 +2,13 @@ package loop
 
 import "time"
 
-// due is a time at which the machine has to look at the clock, and what for.
+// due is a time at which the machine has something to do, and what that is.
 type due struct {
 	at  time.Time
 	why string
 }
 
-// or is the earlier of two times; a zero one is none.
+// or returns the earlier of two times; a zero time does not count.
 func (d due) or(at time.Time, why string) due {
 	if at.IsZero() || !d.at.IsZero() && !at.Before(d.at) {
 		return d
@@ -16,19 +16,20 @@ func (d due) or(at time.Time, why string) due {
 	return due{at, why}
 }
 
-// reached reports whether a time has come; a zero one never does.
+// reached reports whether a time has come. A zero time never comes.
 func reached(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 
-// nextDue is when the machine has to look at the clock again; zero while nothing is due.
+// nextDue returns when the machine has to look at the clock again; zero if nothing will be due.
 func (s *step) nextDue() (d due) {
 	d = d.or(s.Log.RetryAt, "storing the transcript again")
-	if s.decided() {
+	if s.decided() { // only storing the log and the children's ends have a time left
 		if s.Phase == RunEnding && s.Children.anyNotEnded() && s.Log.Sealing == 0 && !s.Log.hasUnsealed() {
 			d = d.or(s.Children.EndWaitUntil, "leaving the agents below")
 		}
 		return d
 	}
 	d = d.or(s.parentCheckDue(), "looking after the run above").or(s.Children.checkDue(), "looking after the runs below")
+	// A child in the foreground keeps the run in this execution: the time would stay due.
 	if !s.hasForegroundChild() && s.Phase != RunContinuing {
 		d = d.or(s.Suspensions.continueAsNewAt(), "going on in a new execution")
 	}
@@ -44,12 +45,12 @@ func (s *step) nextDue() (d due) {
 	return d
 }
 
-// setTimer asks for a Tick at the next time that something is due, if that is another than was
-// asked for. What is due now was looked at if this step is a Tick, which is not asked for
-// any more then. Else the Tick that was asked for is about to come, and stays: whoever
-// speaks often puts no deadline off.
+// setTimer asks for one timer, at the next time when something is due. A timer that is set already
+// for a time that has come stays. To ask again would postpone it with each input, and frequent
+// signals could delay a deadline for ever.
 func (s *step) setTimer() {
 	next := s.nextDue()
+	// A time that is due and stays due is looked at once a second.
 	if soon := s.At.Add(time.Second); reached(next.at, s.At) {
 		if !s.NextTimer.IsZero() && !s.NextTimer.After(soon) {
 			return
@@ -65,10 +66,10 @@ func (s *step) setTimer() {
 
 // timerFired does all that is due.
 func (s *step) timerFired() error {
-	s.NextTimer = time.Time{} // it has rung
+	s.NextTimer = time.Time{} // first: setTimer asks for no timer whose time is in NextTimer
 	s.Log.tick(s.At)
 	if s.decided() {
-		return nil // a rule looks whether it is time to leave
+		return nil // the rule that ends the run looks at the time itself
 	}
 	if reached(s.parentCheckDue(), s.At) {
 		s.checkParent()

@@ -6,12 +6,14 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// What comes with an export was signed and not made here. So a state that is gone on with
-// contradicts itself nowhere, and how long its parts are is counted anew.
+// The state in an export was made by somebody else. Its signature proves who exported it, not that
+// it is right. So an import is rejected if its state contradicts itself, and sizes are computed
+// again.
 
-// inconsistency says how the state of a suspended run contradicts itself; empty if it does not.
+// inconsistency returns how the state of a suspended run contradicts itself; empty if it does not.
 func (s *State) inconsistency() string {
 	n := s.Counters
+	// After a number near the end of its range, no later number would be left.
 	for _, one := range []int{n.Suspension, n.Request, n.Hold, n.Child, s.Turn.N} {
 		if one < 0 || one > maxHold {
 			return "it has a number that no session comes to"
@@ -34,7 +36,8 @@ func (s *State) inconsistency() string {
 	return ""
 }
 
-// callConsistent reports whether a call is the only one of its id, and has what its state wants.
+// callConsistent reports whether a call is the only one with its id, and has what its state needs.
+// A suspended run has no call that is running or waits for sub-agents.
 func (s *State) callConsistent(c Call) bool {
 	same := func(k Call) bool { return k.ID == c.ID }
 	if i := slices.IndexFunc(s.Calls.List, same); slices.ContainsFunc(s.Calls.List[i+1:], same) {
@@ -52,7 +55,7 @@ func (s *State) callConsistent(c Call) bool {
 	return false
 }
 
-// requestConsistent reports whether a request is the only one of its id, and its call waits for it.
+// requestConsistent reports whether a request is the only one with its id, and its call waits for it.
 func (s *State) requestConsistent(o Request) bool {
 	same := func(k Request) bool { return k.ID == o.ID }
 	if i := slices.IndexFunc(s.Requests.Open, same); slices.ContainsFunc(s.Requests.Open[i+1:], same) {
@@ -68,7 +71,7 @@ func (s *State) requestConsistent(o Request) bool {
 	return false
 }
 
-// recount counts anew how long the parts are of which a sum is kept.
+// recount computes all sizes that the state keeps again.
 func (s *step) recount() {
 	s.Messages.recount()
 	s.Verbs.recount()

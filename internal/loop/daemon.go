@@ -9,34 +9,34 @@ import (
 )
 
 // Daemon is the part that knows whether a run that never completes has something to deal
-// with. If it has nothing, it is parked instead of ended ([Park].Idle). What comes waits in
-// [Messages], from where the daemon takes one thing at a time: no event ends the park by
-// itself.
+// with. If it has nothing, it is parked instead of ended ([Park].Idle). Messages and events wait
+// in [Messages], and the daemon takes one task at a time from there. Unlike in other parks, no
+// event ends the park by itself.
 type Daemon struct {
-	// HasWork means that it has something to deal with.
+	// HasWork means that a task has begun and is not done. The session's next run continues it.
 	HasWork bool `json:"has_work,omitempty"`
-	// IdleWakes is how often in a row its interval has woken it without need.
+	// IdleWakes is how often in a row its interval has woken it and the model called no tool.
 	IdleWakes int `json:"idle_wakes,omitempty"`
 }
 
 func (d *Daemon) markWork() { d.HasWork = true }
 
-// keepWorkIf leaves it due only if that still holds.
+// keepWorkIf clears HasWork unless still is true.
 func (d *Daemon) keepWorkIf(still bool) { d.HasWork = d.HasWork && still }
 
-// setWork sets whether it has something to deal with.
+// setWork sets HasWork, from what the session's previous run has left.
 func (d *Daemon) setWork(due bool) { d.HasWork = due }
 
-// acted takes that the model called a tool: its interval woke it for something.
+// acted records that the model called a tool: the interval did not wake the daemon for nothing.
 func (d *Daemon) acted() { d.IdleWakes = 0 }
 
-// setIdleWakes counts how often in a row the interval has woken it.
+// setIdleWakes sets how often in a row the interval has woken the daemon.
 func (d *Daemon) setIdleWakes(ticks int) { d.IdleWakes = ticks }
 
-// watchdogExpired reports whether its watchdog ends it.
+// watchdogExpired reports whether the daemon's watchdog ends it.
 func (d Daemon) watchdogExpired(watchdog int) bool { return watchdog > 0 && d.IdleWakes >= watchdog }
 
-// daemon is how the run idles; nil for one that ends.
+// daemon returns the Spec's settings of a daemon; nil if the run is none.
 func (s *State) daemon() *agent.Daemon {
 	if s.Spec == nil {
 		return nil
@@ -50,13 +50,13 @@ const causeIdle = "idle"
 // idling reports whether the run is a daemon that has nothing to deal with.
 func (s *State) idling() bool { return s.Park != nil && s.Park.Idle }
 
-// hearsTopic reports whether events of a topic are for this run.
+// hearsTopic reports whether the run is a daemon that takes events of a topic.
 func (s *State) hearsTopic(topic string) bool {
 	d := s.daemon()
 	return d != nil && (len(d.Topics) == 0 || slices.Contains(d.Topics, topic))
 }
 
-// topics are those that a daemon hears.
+// topics returns the topics whose events a daemon takes; nil for another run, and at the end.
 func (s *State) topics() []string {
 	d := s.daemon()
 	switch {
@@ -68,7 +68,7 @@ func (s *State) topics() []string {
 	return d.Topics
 }
 
-// endTask ends a task of a daemon: the daemon idles, unless its watchdog ends it.
+// endTask ends a task of a daemon. The daemon becomes idle, unless its watchdog ends it.
 func (s *step) endTask() {
 	d := s.daemon()
 	s.Daemon.keepWorkIf(false)
@@ -76,26 +76,26 @@ func (s *step) endTask() {
 		s.end(agent.StatusCompleted, agent.ReasonWatchdog, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 		return
 	}
+	// Not if an event waits: it wakes the daemon at once, before the summary would be made.
 	if d.Compact && len(s.Messages.Events) == 0 {
 		s.Turn.startFromSummary(agent.CompactedForIdle)
 	}
 	s.goIdle()
 }
 
-// sumsUpWhenIdle reports whether an idle daemon has yet to sum up what was said.
+// sumsUpWhenIdle reports whether an idle daemon still has to make its summary.
 func (s *step) sumsUpWhenIdle() bool {
 	return s.ready() && s.idling() && s.Turn.SummaryReason == agent.CompactedForIdle && s.maySuspend()
 }
 
-// hasWork reports whether an idle daemon has something to deal with. It is not woken while
-// it sums up.
+// hasWork reports whether an idle daemon has something to deal with. It is not woken while it makes
+// its summary.
 func (s *step) hasWork() bool {
 	return s.Turn.Phase == TurnReady && (s.Phase == RunActive || s.Phase == RunContinuing) &&
 		(len(s.Messages.Pending) > 0 || len(s.Messages.Events) > 0 || s.Park.Met != nil)
 }
 
-// wakeIdle takes the next thing to deal with: what was said before what has happened, and
-// the interval last.
+// wakeIdle gives an idle daemon its next task: all messages, else the first event, else its interval.
 func (s *step) wakeIdle() {
 	why, cause, ticks := agent.Resumed{Cause: agent.InitiatorOperator}, "Somebody spoke to you.", 0
 	switch {
@@ -107,11 +107,11 @@ func (s *step) wakeIdle() {
 		s.steerEvent(e)
 		why, cause = agent.Resumed{Cause: agent.InitiatorTriggered, Event: e.Topic, By: e.By}, fmt.Sprintf("The event %s came.", e.Topic)
 	default:
-		ticks = s.Daemon.IdleWakes + 1
+		ticks = s.Daemon.IdleWakes + 1 // until the model calls a tool (Daemon.acted)
 		s.steerOwn(wakeMessage(fmt.Sprintf("Your interval of %s is over, and nothing else has come. It is %s.", s.daemon().Every, s.now().Format(time.RFC3339))))
 		why, cause = agent.Resumed{Cause: agent.InitiatorTimeout}, "Your interval is over."
 	}
-	if s.resumed.Cause == "" {
+	if s.resumed.Cause == "" { // the input of this step knows better who woke the daemon
 		s.resumed = why
 	}
 	s.resumed.Renewed = true
@@ -121,8 +121,8 @@ func (s *step) wakeIdle() {
 	s.Daemon.setIdleWakes(ticks)
 }
 
-// matchQueued ends the park that has just begun with the first event that has come already. It
-// returns how many could not be compared with its conditions: they stay where they wait.
+// matchQueued meets a new park's condition with the first waiting event that matches. It returns how
+// many events it could not compare in this workflow task; all that do not match keep waiting.
 func (s *step) matchQueued() (left int) {
 	b := s.matchBudget()
 	for i, e := range s.Messages.Events {

@@ -8,34 +8,34 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// DailyAccount is what the workers of a task queue were granted of its daily limits on one
-// day. The zero value is an account of no day yet.
+// DailyAccount is the account of a task queue's daily limits on one day. The zero value is an
+// account without a day.
 type DailyAccount struct {
 	Day     string            `json:"day"` // UTC, "2026-11-21"
 	Granted agent.DailyLimits `json:"granted"`
-	// Settled are the last claims with an id and their answers: one that comes again, since
-	// its answer was lost, is answered alike.
+	// Settled are the last claims with an id, and their answers. A worker repeats a claim whose
+	// answer was lost, and gets the same answer.
 	Settled []SettledClaim `json:"settled,omitempty"`
 }
 
-// SettledClaim is what a claim was answered.
+// SettledClaim is a claim's id and its answer.
 type SettledClaim struct {
 	ID    string          `json:"id"`
 	Grant wire.DailyGrant `json:"grant"`
 }
 
-// maxSettled is how many claims an account remembers: those of some minutes, and some 40 kB.
+// maxSettled is how many claims an account remembers: a few minutes' claims, about 40 kB.
 const maxSettled = 256
 
-// A worker is granted a part of what is left, so that many can work and one that is lost
-// takes little with it, and a thousandth of the limit at least, so that grants stay few.
+// A grant is a fiftieth of what is left: many workers can work, and a lost worker takes little with
+// it. It is at least a thousandth of the limit, so that there are few grants.
 const (
 	grantDivisor    = 50
 	minGrantDivisor = 1000
 )
 
-// Claim returns the account after a claim, and what it grants. Amounts of an earlier day
-// are forgotten: a new day begins with the whole limit.
+// Claim returns the account after a claim, and the answer. A new day begins with the whole limit: the
+// amounts of an earlier day are forgotten. A second claim with the same id changes nothing.
 func (a DailyAccount) Claim(now time.Time, c wire.DailyClaim) (DailyAccount, wire.DailyGrant) {
 	a = a.on(now)
 	if i := slices.IndexFunc(a.Settled, func(s SettledClaim) bool { return s.ID == c.ID }); i >= 0 && c.ID != "" {
@@ -43,13 +43,15 @@ func (a DailyAccount) Claim(now time.Time, c wire.DailyClaim) (DailyAccount, wir
 	}
 	a, grant := a.claim(c)
 	if c.ID != "" {
+		// A new slice: a itself shares the old one.
 		a.Settled = append(slices.Clone(a.Settled[max(0, len(a.Settled)-maxSettled+1):]), SettledClaim{c.ID, grant})
 	}
 	return a, grant
 }
 
-// on is the account of a day. A clock that goes back does not begin the day anew, unless it
-// was wrong by more than a day: else no day would begin until then.
+// on returns the account on the day of now. A clock that goes back by up to a day keeps the account:
+// the limit must not begin twice. If it goes back further, the account's day was wrong, and waiting
+// for it would stop all new days until then.
 func (a DailyAccount) on(now time.Time) DailyAccount {
 	day, next := now.UTC().Format(time.DateOnly), now.UTC().AddDate(0, 0, 1).Format(time.DateOnly)
 	if a.Day < day || a.Day > next {
@@ -59,6 +61,8 @@ func (a DailyAccount) on(now time.Time) DailyAccount {
 }
 
 func (a DailyAccount) claim(c wire.DailyClaim) (DailyAccount, wire.DailyGrant) {
+	// What the worker returns of another day is worth nothing today. Remaining may be negative: then
+	// the overuse counts.
 	if c.Day == a.Day {
 		a.Granted.Tokens = max(0, a.Granted.Tokens-c.Remaining.Tokens)
 		a.Granted.CostUSD = max(0, a.Granted.CostUSD-c.Remaining.CostUSD)
@@ -81,7 +85,7 @@ func (a DailyAccount) claim(c wire.DailyClaim) (DailyAccount, wire.DailyGrant) {
 	return a, grant
 }
 
-// dailyShare is what one claim is granted of an amount; zero if nothing bounds it.
+// dailyShare returns what one claim is granted of an amount; zero if it has no limit.
 func dailyShare[T int64 | agent.USD](left, limit T) T {
 	if limit <= 0 {
 		return 0

@@ -16,11 +16,12 @@ type decision struct {
 	approve  *agent.ApproveCommand
 	reject   *agent.RejectCommand
 	by       string
-	approver string // who proved to be one
+	approver string // the principal of the decision's token; empty without a token
 }
 
-// decide carries an answer out. It is checked before anything changes.
+// decide carries out an answer. Everything is checked before anything changes.
 func (s *step) decide(d decision) error {
+	// Before findRequest: the request of a used token is closed, and would be refused as stale.
 	if s.Requests.tokenUsed(d.request, d.approver) {
 		return s.refuseAs(agent.CodeUsed, "token", "the token of %s has decided request %s already", d.approver, d.request)
 	}
@@ -46,8 +47,8 @@ func (s *step) decide(d decision) error {
 	return nil
 }
 
-// mayDecide refuses an answer of another kind than the request's, one of somebody
-// who is no approver, and one to other arguments than those that are asked about.
+// mayDecide returns why an answer is refused; nil if it is not. It checks the kind of answer, the
+// approver, the sizes, and that the digest is that of the request's arguments.
 func (s *step) mayDecide(r Request, d decision) error {
 	kind := "answer"
 	switch {
@@ -59,7 +60,7 @@ func (s *step) mayDecide(r Request, d decision) error {
 	wants := map[agent.RequestType][]string{
 		agent.RequestQuestion: {"answer"}, agent.RequestLimit: {"answer"}, agent.RequestApproval: {"approve", "reject"}, agent.RequestClientTool: {"answer", "reject"},
 	}[r.Type]
-	if r.RetryCall {
+	if r.RetryCall { // the tool asks: a person may decline to answer
 		wants = []string{"answer", "reject"}
 	}
 	if !slices.Contains(wants, kind) {
@@ -74,6 +75,7 @@ func (s *step) mayDecide(r Request, d decision) error {
 	if r.RetryCall {
 		return s.mayAnswer(r, d)
 	}
+	// A text that is no choice becomes a message (limitDecided), so it must fit among those.
 	if r.Type == agent.RequestLimit && !s.messageFits(agent.TextMessage(agent.RoleUser, r.answerText(d.answer))) {
 		return s.checkRoom("text")
 	}
@@ -101,6 +103,7 @@ func (s *step) checkDigest(r Request, digest string) error {
 
 func (s *step) applyDecision(r Request, d decision) {
 	a, text := d.answer, r.answerText(d.answer)
+	// First, in all three functions: the log has the answer before what it leads to.
 	s.closeRequest(r, d, "answer", "answered")
 	if r.Type == agent.RequestLimit {
 		s.limitDecided(r, text)
@@ -113,7 +116,7 @@ func (s *step) applyDecision(r Request, d decision) {
 	s.setResultSized(s.Calls.find(r.CallID), agent.CallOK, text, len(text))
 }
 
-// answerText is an answer as a text.
+// answerText returns an answer as text.
 func (r Request) answerText(a *agent.AnswerCommand) string {
 	switch {
 	case a.Choice != nil:
@@ -146,6 +149,7 @@ func (s *step) approved(r Request, d decision) {
 	edited := d.approve.Arguments
 	if len(edited) > 0 {
 		tool, _ := s.Spec.Tool(c.Tool)
+		// The approver saw redacted secrets. Where the redaction is unchanged, the secret comes back.
 		edited = unredacted(edited, c.Arguments, tool)
 	}
 	s.Calls.approve(i, d.approver, edited)
@@ -156,9 +160,10 @@ func (s *step) approved(r Request, d decision) {
 	s.recordCall(agent.EventCallApproved, i)
 }
 
-// approveOthers approves what else of a tool is asked for, where the same person may.
+// approveOthers approves the other open requests for a tool, if the same person may decide them.
+// A request that needs its digest confirmed stays open.
 func (s *step) approveOthers(tool string, d decision) {
-	for _, r := range slices.Clone(s.Requests.Open) {
+	for _, r := range slices.Clone(s.Requests.Open) { // a copy: approved closes requests, which deletes from the list
 		if r.Type != agent.RequestApproval || r.Call.Tool != tool || r.Confirm != "" {
 			continue
 		}
@@ -170,7 +175,8 @@ func (s *step) approveOthers(tool string, d decision) {
 	}
 }
 
-// findRequest finds an open request, or says why there is none.
+// findRequest returns the index of an open request. If there is none, the error says what became of
+// it and which requests are open.
 func (s *step) findRequest(id string) (int, error) {
 	if i := s.Requests.find(id); i >= 0 {
 		return i, nil
@@ -183,13 +189,14 @@ func (s *step) findRequest(id string) (int, error) {
 		return 0, s.refuseAs(agent.CodeStale, "request", "request %s was %s at %s; %s", id, d.How, d.At.Format(time.TimeOnly), open)
 	}
 	var n int
+	// Requests.Decided has only the last ones. A request with a lower number is closed, too.
 	if _, err := fmt.Sscanf(id, "q-%d", &n); err == nil && n > 0 && n <= s.Counters.Request {
 		return 0, s.refuseAs(agent.CodeStale, "request", "request %s is not open any more; %s", id, open)
 	}
 	return 0, s.refuseAs(agent.CodeNotFound, "request", "there is no request %s; %s", id, open)
 }
 
-// closeRequest takes a request from the open ones.
+// closeRequest records the answer and removes the request from the open ones.
 func (s *step) closeRequest(r Request, d decision, what, how string) {
 	a := agent.Answered{Request: r.ID, Decision: what, By: d.by, Approver: d.approver}
 	if d.approve != nil {
@@ -212,8 +219,8 @@ func (s *step) recordCall(t agent.EventType, i int) {
 	s.record(agent.Event{Type: t, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool}})
 }
 
-// limitDecided renews the limit that asked, and no other, or ends the run. What
-// is neither of the two choices is said to the model, which goes on.
+// limitDecided renews the limit that asked, and no other, or ends the run. A text that is neither of
+// the two choices renews it, too, and becomes a message to the model.
 func (s *step) limitDecided(r Request, text string) {
 	if text == choiceStop {
 		s.fail(&agent.Error{Code: r.Cause, Message: r.Text + "; it was decided to stop"})

@@ -9,19 +9,19 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// subAgentTask is what the model gives a sub-agent.
+// subAgentTask has the arguments of a call that starts a sub-agent.
 type subAgentTask struct {
 	Task       string `json:"task"`
 	Context    string `json:"context"`
 	Background bool   `json:"background"`
 }
 
-// delegate gives a call's work to a new run below this one.
+// delegate starts a child for a call, or rejects the call.
 func (s *step) delegate(i int) {
 	var w subAgentTask
 	c := s.Calls.List[i]
 	sub := s.subAgent(c.Tool)
-	session := s.nextChild(sub.Agent)
+	session := s.nextChild(sub.Agent) // a rejected call uses up a number, too: no number is used twice
 	refused := ""
 	switch err := json.Unmarshal(c.Arguments, &w); {
 	case err != nil:
@@ -41,8 +41,10 @@ func (s *step) delegate(i int) {
 		s.setResult(i, agent.CallRejected, refused)
 		return
 	}
-	w.Background = w.Background && s.Spec.Lifecycle // else it was not offered, and nobody could wait
+	w.Background = w.Background && s.Spec.Lifecycle // without the lifecycle tools the model could not wait for the child
 	s.TaskLoad.start(s.Task, s.startJSONLen(c))
+	// Before Children.add: grantFor opens the account last, so it never looks up a child that is
+	// not in the list yet. Before awaitChildren: grantFor counts this call among the pending ones.
 	grant := s.grantFor(session, sub)
 	waits := c.ID
 	if w.Background {
@@ -63,7 +65,7 @@ func (s *step) delegate(i int) {
 	})
 }
 
-// backgroundResult answers the call that started a child in the background.
+// backgroundResult answers the call that started a child in the background, once the child has begun.
 func (s *step) backgroundResult(c Child) {
 	i := s.Calls.find(c.StartedBy)
 	if i < 0 || s.Calls.List[i].State != CallAwaitingChildren {
@@ -79,7 +81,7 @@ func (s *step) backgroundResult(c Child) {
 	s.setResult(i, agent.CallOK, string(text))
 }
 
-// nextChild is the session of the next child: its number counts over the session's life.
+// nextChild returns the session of a new child. Its number counts over the session's life.
 func (s *step) nextChild(name string) string {
 	s.Counters.Child++
 	return fmt.Sprintf("%s/%s-%d", s.Session, name, s.Counters.Child)
@@ -94,8 +96,8 @@ func (s *step) subAgent(tool string) agent.SubAgent {
 	return agent.SubAgent{}
 }
 
-// ceilings are the bounds of a child's tools: no child may do what its parent may not, or
-// was not given to hand on.
+// ceilings returns the ceilings of a child's tools: a child may use only tools that its parent has,
+// or those that its entry in the parent's agents lists.
 func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 	if b := s.Parent.Start; b != nil {
 		all = append(all, b.Ceilings...)
@@ -106,7 +108,7 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 	if len(sub.Tools) > 0 {
 		return append(all, sub.Tools)
 	}
-	own := []string{""} // no tool has this name: an empty list would be no bound
+	own := []string{""} // no tool has this name. An empty list would allow every tool.
 	for _, t := range s.Spec.Toolset {
 		if t.Executor == "" {
 			own = append(own, t.Name)
@@ -115,12 +117,14 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 	return append(all, own)
 }
 
-// hasForegroundChild reports whether a call of the turn waits for a child, or a child has yet to begin.
+// hasForegroundChild reports whether a call of the turn waits for a child, or a child has not begun
+// yet. In a new execution Temporal would report neither the child's start nor its result.
 func (s *step) hasForegroundChild() bool {
 	return s.Calls.count(CallAwaitingChildren) > 0 || s.Children.starting()
 }
 
-// onlyAwaitsSuspendedChildren reports whether the turn waits for children alone, all of which are suspended.
+// onlyAwaitsSuspendedChildren reports whether the turn waits only for children, and all of these are
+// suspended or have ended. A child that waits for a grant counts as working.
 func (s *State) onlyAwaitsSuspendedChildren() bool {
 	if s.Calls.count(CallAwaitingChildren) == 0 || s.Calls.count(CallAwaitingChildren)+s.Calls.count(CallDone) < len(s.Calls.List) {
 		return false
@@ -133,10 +137,10 @@ func (s *State) onlyAwaitsSuspendedChildren() bool {
 	return true
 }
 
-// maxNamed is how many sub-agents a refusal names.
+// maxNamed is how many sub-agents a refusal names at most.
 const maxNamed = 8
 
-// suspendedChildren are the sub-agents that the turn waits for and that rest, the first of them.
+// suspendedChildren returns the first maxNamed suspended children that the turn waits for.
 func (s *step) suspendedChildren() (names []string) {
 	for _, c := range s.Calls.List {
 		if c.State != CallAwaitingChildren {
@@ -151,14 +155,14 @@ func (s *step) suspendedChildren() (names []string) {
 	return names
 }
 
-// awaitsWorkingChild reports whether a child goes on that the turn waits for.
+// awaitsWorkingChild reports whether a child that the turn waits for works.
 func (s *step) awaitsWorkingChild() bool {
 	return slices.ContainsFunc(s.Calls.List, func(c Call) bool {
 		return c.State == CallAwaitingChildren && slices.ContainsFunc(s.awaitedChildren(c), s.Children.isWorking)
 	})
 }
 
-// awaitedChildren lists the children whose end a call waits for.
+// awaitedChildren returns the children that a call waits for.
 func (s *State) awaitedChildren(c Call) []string {
 	if len(c.Children) > 0 {
 		return c.Children

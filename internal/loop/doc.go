@@ -1,25 +1,41 @@
-// Package loop is the agent loop as a pure state machine: every decision about
-// what happens next from what already happened is made here, and nowhere else.
+// Package loop is the agent loop as a pure state machine. It alone decides what a run does next.
 //
-// [Step] takes a [State] and an [Input] and returns the next State and the
-// [Effect]s that the caller has to perform, in order. It knows no clock (inputs
-// say when they came), no context, no goroutine and no Temporal. The caller
-// (package workflows) turns effects into activities and timers and what comes
-// of them into inputs again.
+// [Step] takes a [State] and an [Input], and returns the next State and a list of [Effect] values.
+// The caller performs the effects in order. The machine has no clock, no context, no goroutine
+// and no Temporal: its caller says in each [Moment] what time it is. The caller is package
+// workflows. It turns effects into activities, timers and signals, and their results into inputs.
 //
-// A message's path: [Begin] and [Opened] write the session's log; a turn begins
-// ([State.Turn] grows) with the effect [CallModel]; its [ModelReplied] becomes the
-// assistant's message; every tool call in it either gets a result at once (an
-// unknown tool, arguments that are no JSON) or the effect [CallTool]; when the
-// last has [ToolReturned], the results become one message, in the calls' order, and
-// the next turn begins, until a reply without calls ends the run.
+// # A message's path
 //
-// [step.record] writes an event to the log. The events that are not stored yet, the tail,
-// are sealed while the run goes on ([Seal], [Sealed]).
+//  1. After [Begin] the machine asks for the agent's Spec and the end of the session's log
+//     ([Open], [Opened]).
+//  2. beginRun writes the run's first events to the log, with the message.
+//  3. A turn begins: State.Turn counts it, and [CallModel] asks the model.
+//  4. The model's reply ([ModelReplied]) becomes the assistant's message.
+//  5. Each tool call of the reply becomes a [CallTool]. An unknown tool or malformed arguments
+//     get their result at once.
+//  6. When the last call has returned ([ToolReturned]), all results become one message, in the
+//     order of the calls. The next turn begins with 3.
+//  7. A reply without tool calls ends the run ([Complete]).
 //
-// docs/loop.md has the words, the transitions, the rules with their conditions, and what
-// happens when two things meet. Read it first.
+// All of this is recorded as events: the method record of step appends an event to the log. The
+// events that are not stored yet are the tail. The tail is stored while the run goes on ([Seal],
+// [Sealed]).
 //
-// The machine runs inside replayed workflows: what it decides, and the sizes
-// that it decides by, may only change with a new [Revision].
+// # Reading order
+//
+// Read docs/loop.md first. It has the words, the transitions, the rules with their conditions,
+// and the races.
+//
+// Then read state.go, step.go, phase.go, inputs.go and rules.go; turn.go, reply.go,
+// replycalls.go, begin.go and calls.go; log.go and suspensions.go. Holds and ends come next:
+// holds.go, spread.go, stop.go and end.go.
+//
+// Skip space.go, jsonlen.go, weight.go, briefing.go and consistency.go at first: they bound sizes
+// and check imports. Read budgetview.go last.
+//
+// # Changes
+//
+// The machine runs inside replayed workflows. What it decides, and the sizes that it decides by,
+// may only change with a new [Revision].
 package loop

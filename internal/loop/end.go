@@ -11,21 +11,21 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// End is the part that brings the run to its end: what is being given up, a stop in
+// End is the part that brings the run to its end: the grace of cancelled calls, a stop in
 // progress, and the outcome.
 type End struct {
-	Aborting *Aborting `json:"aborting,omitempty"` // what is in flight is being given up
+	Aborting *Aborting `json:"aborting,omitempty"` // the grace of cancelled calls; nil if none is in progress
 	Stopping *Stopping `json:"stopping,omitempty"`
 	// Outcome is set when the run is ending.
 	Outcome *agent.Outcome `json:"outcome,omitempty"`
 }
 
-// Aborting is the grace of what was in flight when it was given up: by an interrupt, a
-// message that interrupts, a stop, or for room in the history.
+// Aborting is the grace of cancelled model and tool calls: what returns within it is kept. An
+// interrupt, an interrupting message, a stop or a nearly full history begins one.
 type Aborting struct {
-	// Until is when the grace ends: what has not come back counts as lost.
+	// Until is when the grace ends: what has not returned by then counts as lost.
 	Until time.Time `json:"until"`
-	// Reason is told to the model of each call that was given up or is not made.
+	// Reason goes into the result of each call that was cancelled or is not made.
 	Reason string `json:"reason"`
 }
 
@@ -34,8 +34,7 @@ func (e End) clone() End {
 	return e
 }
 
-// startAbort begins to give up what is in flight; a grace that has begun does not become
-// longer.
+// startAbort begins a grace. If one is in progress, the earlier end counts.
 func (e *End) startAbort(until time.Time, why string) {
 	if e.Aborting != nil && e.Aborting.Until.Before(until) {
 		until = e.Aborting.Until
@@ -43,7 +42,7 @@ func (e *End) startAbort(until time.Time, why string) {
 	e.Aborting = &Aborting{Until: until, Reason: why}
 }
 
-// endAbort ends the abort, and returns what was being given up; nil if nothing was.
+// endAbort ends the grace and returns it; nil if there was none.
 func (e *End) endAbort() *Aborting {
 	was := e.Aborting
 	e.Aborting = nil
@@ -53,22 +52,22 @@ func (e *End) endAbort() *Aborting {
 // setOutcome sets the outcome.
 func (e *End) setOutcome(o *agent.Outcome) { e.Outcome = o }
 
-// setFailure makes the outcome a failure: what it says could not be stored.
+// setFailure makes the outcome a failure, because the end could not be stored.
 func (e *End) setFailure(err *agent.Error) {
-	o := *e.Outcome
+	o := *e.Outcome // a copy: the event in the tail points to the same Outcome
 	o.Status, o.Reason, o.Error = agent.StatusFailed, string(err.Code), err
 	e.Outcome = &o
 }
 
-// setUsage says what the run, and all below it, have used at last.
+// setUsage sets what the run, and the run with all runs below it, have used.
 func (e *End) setUsage(own, tree agent.Tally) {
-	o := *e.Outcome
+	o := *e.Outcome // a copy, as in setFailure
 	o.Usage, o.Cost, o.Tree = own.Usage, own.Cost, tree
 	e.Outcome = &o
 }
 
-// complete ends a run that has its answer, if it used the tools that it had to. A daemon
-// idles.
+// complete ends a run that has its answer. It fails if a required tool was not called. A daemon
+// becomes idle instead.
 func (s *step) complete(reason, text string, r wire.Reply) {
 	if s.daemon() != nil {
 		s.endTask()
@@ -81,9 +80,10 @@ func (s *step) complete(reason, text string, r wire.Reply) {
 	s.end(agent.StatusCompleted, reason, func(o *agent.Outcome) { o.Text, o.Output = text, r.Output })
 }
 
-// finish ends a run by the tool finish, whose arguments are the output.
+// finish completes a run whose model called the tool finish. With a schema, the call's arguments are
+// the output.
 func (s *step) finish(arguments json.RawMessage) {
-	var said struct{ Summary string }
+	var said struct{ Summary string } // a schema of the agent's own may have no summary: then the last text counts
 	text := s.Turn.Text
 	if json.Unmarshal(arguments, &said) == nil && said.Summary != "" {
 		text = said.Summary
@@ -95,7 +95,7 @@ func (s *step) finish(arguments json.RawMessage) {
 	s.complete(agent.ReasonFinished, text, r)
 }
 
-// missingTools lists what the Spec requires and no call has done.
+// missingTools returns the tools that the Spec requires and no call has used with success.
 func (s *step) missingTools() (missing []string) {
 	for _, names := range s.Spec.Require {
 		done := slices.ContainsFunc(s.Calls.Counts, func(t agent.ToolCount) bool { return t.OK > 0 && slices.Contains(names, t.Tool) })
@@ -111,15 +111,14 @@ func (s *step) fail(err *agent.Error) {
 	s.end(agent.StatusFailed, string(err.Code), func(o *agent.Outcome) { o.Text, o.Error = s.Turn.Text, s.withRun(err) })
 }
 
-// withRun says of an error which run it ended.
+// withRun returns a copy of an error that names the run. Err and Charges are not part of an outcome.
 func (s *step) withRun(err *agent.Error) *agent.Error {
 	e := *err
 	e.Session, e.Run, e.Status, e.Err, e.Charges = s.Session, s.Run, agent.StatusFailed, nil, nil
 	return &e
 }
 
-// cancelled ends the run at once, whatever it is at (docs/loop.md has a table of the phases).
-// A run whose outcome is decided keeps it.
+// cancelled ends the run at once, in any phase. A run whose outcome is decided keeps it.
 func (s *step) cancelled(reason string) error {
 	if s.decided() {
 		if s.verb == agent.VerbCancel {
@@ -131,8 +130,8 @@ func (s *step) cancelled(reason string) error {
 	return nil
 }
 
-// terminated ends a run whose workflow was ended from outside. One whose outcome was
-// decided keeps it.
+// terminated ends a run whose workflow was ended from outside, when its state is recovered. A run
+// whose outcome was decided keeps it.
 func (s *step) terminated(in Terminated) error {
 	switch {
 	case s.HasNoLog():
@@ -146,13 +145,13 @@ func (s *step) terminated(in Terminated) error {
 	return nil
 }
 
-// end decides the outcome. The run reaches its end when the log is stored; one that never
-// began has no part in the log and ends at once.
+// end decides the outcome. The run reaches its end when the log is stored. A run that has no log yet
+// ends at once.
 func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)) {
-	s.chargeEstimate()
+	s.chargeEstimate() // before the turn ends: it charges only a call in flight
 	s.closeOpenCalls()
 	s.do(CancelInFlight{})
-	s.stopWaiting()
+	s.stopWaiting() // before deliver: dropPark turns the met event into a message
 	s.cancelChildren()
 	o := &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason,
@@ -166,12 +165,12 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 		s.ended()
 		return
 	}
-	s.deliver(true) // the session's next run finds them in the log
+	s.deliver(true) // messages that still wait: the session's next run finds them in the log
 	s.record(agent.Event{Type: endEvents[status], Outcome: o})
 	s.enterPhase(RunEnding)
 }
 
-// stopWaiting forgets what the run waited for: nothing can be answered at an end.
+// stopWaiting drops all that the run waits for: at an end nothing can be answered.
 func (s *step) stopWaiting() {
 	s.dropPark()
 	s.Suspensions.close(s.At)
@@ -185,6 +184,8 @@ func (s *step) ended() {
 	s.enterPhase(RunEnded)
 	s.Suspensions.begin(s.At)
 	own := s.tally()
+	// Once more: children may have ended since the outcome was decided. One that has not is
+	// charged all that it was granted.
 	s.End.setUsage(own, own.Add(s.Ledger.maxUsed()))
 	s.reportEndToParent()
 	s.do(Publish{}, Complete{})
@@ -194,17 +195,16 @@ var endEvents = map[agent.Status]agent.EventType{
 	agent.StatusCompleted: agent.EventRunCompleted, agent.StatusFailed: agent.EventRunFailed, agent.StatusCancelled: agent.EventRunCancelled, agent.StatusStopped: agent.EventRunStopped,
 }
 
-// Bounds of an outcome, in bytes. The server takes no result over 2 MB, and would
-// refuse a longer one again and again: where the text and the output are longer
-// together, as they may be if they are of two turns, less of the text is kept. All
-// that a run above gets of its children comes into its one history.
+// Limits of an outcome, in bytes. The server refuses a workflow's result over 2 MB, again with each
+// retry of the task. Text and output can be longer together if they come from two turns: then the
+// text is cut. The outcomes of all children go into one history, the parent's.
 const (
 	maxOutcome     = 3 << 19
 	maxEndText     = turnShare
 	maxChildAnswer = maxResults
 )
 
-// fitOutcome cuts the text of an outcome that is too long. The transcript has all of it.
+// fitOutcome cuts the text of an outcome that is too long. The log has all of it.
 func fitOutcome(o *agent.Outcome, child bool) {
 	if child {
 		o.Text = excerpt.Of(o.Text, maxChildAnswer, len(o.Text))

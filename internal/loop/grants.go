@@ -9,25 +9,25 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// How limits bound a tree. A run's limits hold for it and for all below it. A sub-agent is
-// granted a part of what is left at its birth, and what it has not used comes back with
-// its end. In between nothing is said, unless something runs short:
+// How limits bound a tree. A run's limits hold for it and for all runs below it. A sub-agent gets a
+// part of what is left when it starts. What it has not used is free again when it ends. In between
+// no messages are needed, unless something runs short:
 //
-//   - A run with little left asks the parent for more, early enough that it need not
-//     rest. If it has nothing left, it rests until it is granted something.
-//   - The parent grants from what it has; else it asks above in turn. If its own limit
-//     is what bounds it, it wants back what the others below have not used.
-//   - When all is used, the run whose limit it is fails or asks, as its Spec says.
+//   - A run with little left asks its parent for more, early enough that it need not be
+//     suspended. If nothing is left, it is suspended until it gets a grant.
+//   - The parent grants from what it has. Otherwise it asks its own parent. If its own limit
+//     binds, it recalls what its other sub-agents have not used.
+//   - When all is used, the run that has the limit fails or asks a person, as its Spec says.
 //
-// A run takes all of this whatever it is at: held, parked, resting, between executions. So
-// a parent that waits for a child grants to it. Which of these a run does, and why nobody
-// waits in a circle, stands in reckon.go.
+// A run handles these messages in every phase before its end: held, parked, suspended, between two
+// executions. So a parent that waits for a child can grant to it. budgetview.go decides which of
+// these things a run does, and shows why no runs wait for each other in a circle.
 
-// moreToCome is how many parts are left over for each sub-agent of earlier turns that is at
-// work: so maxWorking of them, begun one after the other, leave a quarter of what there was.
+// moreToCome is how many parts each working sub-agent of an earlier turn reserves, so that later
+// ones get a share, too. If maxWorking of them begin one after the other, a quarter is left.
 const moreToCome = 4
 
-// pendingDelegations counts the calls that wait to be given to sub-agents.
+// pendingDelegations counts the pending calls that will start sub-agents.
 func (s *State) pendingDelegations() (n int64) {
 	for _, c := range s.Calls.List {
 		if tool, _ := s.Spec.Tool(c.Tool); c.State == CallPending && tool.Executor == agent.ExecutorSubAgent {
@@ -37,18 +37,19 @@ func (s *State) pendingDelegations() (n int64) {
 	return n
 }
 
-// mayDelegate reports whether it is decided if one more agent may be started.
+// mayDelegate reports whether it is known if one more agent may be started: either one is left, or
+// no limit will allow another. In the second case delegate rejects the call.
 func (s *State) mayDelegate() bool {
 	k := s.budgetView()
 	return k.remaining(wire.ResourceAgents) > 0 || s.noMoreAgents(k)
 }
 
-// noMoreAgents reports whether no limit above or here allows another agent.
+// noMoreAgents reports whether a limit of this run or of an ancestor forbids another agent for good.
 func (s *State) noMoreAgents(k budgetView) bool {
 	return k.exhausted(wire.ResourceAgents) || k.FromParent != nil && k.FromParent.Denied
 }
 
-// levelsBelow is how many runs may stand below this one.
+// levelsBelow returns how many levels of runs may be below this one.
 func (s *State) levelsBelow() int {
 	levels := s.Budget.Limits.Depth
 	if b := s.Parent.Start; b != nil {
@@ -57,15 +58,17 @@ func (s *State) levelsBelow() int {
 	return levels
 }
 
-// grantFor opens the account of a sub-agent that is started; nil if nothing bounds it.
+// grantFor opens the account of a new sub-agent and returns its grant; nil if no resource is limited.
 func (s *step) grantFor(session string, sub agent.SubAgent) *wire.Amounts {
-	parts := s.pendingDelegations() // as many as are granted now stay with the run
+	// The turn's sub-agents get half of what is left, in equal parts: each call counts once while
+	// it is pending, and once more for the half that stays.
+	parts := s.pendingDelegations()
 	for _, c := range s.Calls.List {
 		if tool, _ := s.Spec.Tool(c.Tool); tool.Executor == agent.ExecutorSubAgent {
 			parts++
 		}
 	}
-	for _, a := range s.Ledger.Accounts { // the more are at work already, the more may come
+	for _, a := range s.Ledger.Accounts { // of earlier turns: the more there are, the more may come
 		if c := s.Children.List[s.Children.find(a.Session)]; s.Calls.find(c.StartedBy) < 0 {
 			parts += moreToCome
 		}
@@ -78,8 +81,8 @@ func (s *step) grantFor(session string, sub agent.SubAgent) *wire.Amounts {
 	return &grant
 }
 
-// startGrant is what one of some sub-agents is granted at its birth, when so many parts are
-// made of what is left; lower is what its own limits allow.
+// startGrant returns what a new sub-agent gets if what is left is divided into so many parts; lower is
+// what its own limits allow.
 func (k budgetView) startGrant(parts int64, lower wire.Amounts) (grant wire.Amounts) {
 	for r := range wire.Resources {
 		left := k.remaining(r)
@@ -90,10 +93,10 @@ func (k budgetView) startGrant(parts int64, lower wire.Amounts) (grant wire.Amou
 		case left <= 0:
 			continue
 		case r == wire.ResourceAgents:
-			grant[r] = 1 + (left-1)/parts
+			grant[r] = 1 + (left-1)/parts // one for the sub-agent itself
 		case r.Shared():
 			grant[r] = max(1, left/parts)
-		default:
+		default: // time passes for all alike: nobody gets less of it
 			grant[r] = left
 		}
 		if lower[r] != wire.Unlimited {
@@ -103,24 +106,24 @@ func (k budgetView) startGrant(parts int64, lower wire.Amounts) (grant wire.Amou
 	return grant
 }
 
-// closeAccount takes what a sub-agent has used that has ended.
+// closeAccount closes the account of a sub-agent that has ended.
 func (s *step) closeAccount(c Child, o *agent.Outcome) {
 	switch {
 	case o.Tree.Agents > 0:
 		s.Ledger.close(c.Session, &o.Tree)
-	case !c.Started && o.Status == agent.StatusFailed: // it never was
+	case !c.Started && o.Status == agent.StatusFailed: // it could not be started, and has used nothing
 		s.Ledger.close(c.Session, &agent.Tally{})
-	default:
+	default: // it did not say what it used, as after a termination
 		s.Ledger.close(c.Session, nil)
 	}
 }
 
-// childBudgetReported takes what a sub-agent says of its account, and reports whether that is news.
-// One that asks and has not heard of all that it was granted is told again.
+// childBudgetReported handles a sub-agent's report of its account, and reports whether it is news. A
+// sub-agent that asks before the last grant has reached it gets that grant once more.
 func (s *step) childBudgetReported(r wire.ChildReport) bool {
 	i := s.Ledger.find(r.Session)
 	if c := s.Children.find(r.Session); r.Budget == nil || i < 0 || !s.Children.List[c].Started {
-		return false // it can be told nothing yet
+		return false // it cannot get orders yet
 	}
 	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.InitiatorTriggered)))
 	news, behind := s.Ledger.report(i, *r.Budget)
@@ -130,13 +133,14 @@ func (s *step) childBudgetReported(r wire.ChildReport) bool {
 	return news || behind
 }
 
-// budgetReport is what the parent is told of the run's account.
+// budgetReport returns the run's account as the parent is told of it.
 func (s *step) budgetReport() *wire.BudgetReport {
 	r := &wire.BudgetReport{Used: s.treeTally()}
 	if a := s.Ledger.FromParent; a != nil {
 		r.Granted, r.Returned = a.Granted, a.Returned
 		wants, level := s.requestFromParent()
 		for n := range wants {
+			// Only what the rule has asked for: other reports must not ask on their own.
 			if a.Requested[n] > 0 {
 				r.Requested[n], r.Blocked[n] = wants[n], level[n]/askUrgent
 			}
@@ -151,8 +155,8 @@ func (s *step) askParentForBudget() {
 	s.reportBudget()
 }
 
-// reportBudget tells the parent of the run's account alone: the report has no number, so
-// that it is not taken for one of how the run stands.
+// reportBudget reports only the run's account to the parent. The report has no Seq, so the parent does
+// not take it for a report of the run's status.
 func (s *step) reportBudget() {
 	b := s.Parent.Start
 	s.do(ReportToParent{Session: b.Parent.Session, Report: wire.ChildReport{
@@ -163,11 +167,13 @@ func (s *step) reportBudget() {
 func (s *step) grantToChild() {
 	i, more := s.nextGrant()
 	s.Ledger.grant(i, more)
+	// Now, and not with the child's next report: until then the run would count the child as
+	// suspended, though it works.
 	s.Children.granted(s.Ledger.Accounts[i].Session)
 	s.sendGrant(i, false, false)
 }
 
-// sendGrant tells a sub-agent what it was granted in all.
+// sendGrant tells a sub-agent the sum of its grants, with a recall or a denial.
 func (s *step) sendGrant(i int, recall, denied bool) {
 	a := s.Ledger.Accounts[i]
 	c := s.Children.List[s.Children.find(a.Session)]
@@ -191,7 +197,7 @@ func (s *step) giveBack() {
 	s.askParentForBudget()
 }
 
-// takeGrant takes what the parent says of what the run may use.
+// takeGrant handles a grant, a recall or a denial of the parent.
 func (s *step) takeGrant(o wire.GrantOrder) error {
 	switch {
 	case s.decided():
@@ -210,10 +216,10 @@ func (s *step) takeGrant(o wire.GrantOrder) error {
 	return nil
 }
 
-// maxProgress bounds how many agents a question about a limit tells of.
+// maxProgress is how many agents a question about a limit lists.
 const maxProgress = 20
 
-// progress tells how far the run and those below it have come.
+// progress returns a text for a question about a limit: what the run and its sub-agents have used.
 func (s *step) progress() string {
 	if len(s.Children.List) == 0 {
 		return ""
@@ -239,7 +245,7 @@ func (s *step) progress() string {
 	return strings.Join(lines, "\n")
 }
 
-// budgetReasons is the grant that the run waits for.
+// budgetReasons returns the reason of a run that waits for a grant.
 func (s *State) budgetReasons() reasons {
 	if !s.lacksBudget() {
 		return nil

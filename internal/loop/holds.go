@@ -10,19 +10,20 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Holds is the part that knows what keeps the run from beginning anything. How a hold
-// reaches it stands in spread.go.
+// Holds is the part that knows the holds, which keep the run from beginning calls. spread.go says
+// how a hold reaches the run.
 type Holds struct {
 	// List has at most two: the run's own hold and an inherited one.
 	List []agent.Hold `json:"list,omitempty"`
-	// Known are the last holds that were heard of, lifted or not, by the session that was
-	// held. Steps carry them, so that no old hold stops a new step.
+	// Known is the last known hold of each session, removed or not. Activities carry this list,
+	// so that an old hold does not stop a new activity.
 	Known []agent.HoldRef `json:"known,omitempty"`
-	// Unconfirmed is a hold of an ancestor that a step met, and that the run was not told of yet.
+	// Unconfirmed is an ancestor's hold that stopped an activity, and that no order of the parent
+	// has confirmed yet.
 	Unconfirmed *agent.HoldRef `json:"unconfirmed,omitempty"`
 }
 
-// defaultGrace is how long tools may take to give a partial result.
+// defaultGrace is how long cancelled calls may take to return a partial result.
 const defaultGrace = agent.Duration(5 * time.Second)
 
 func (h Holds) clone() Holds {
@@ -32,7 +33,7 @@ func (h Holds) clone() Holds {
 
 func (h Holds) any() bool { return len(h.List) > 0 }
 
-// from is the hold of one side; nil if there is none.
+// from returns the hold of one side; nil if there is none.
 func (h Holds) from(side agent.HoldFrom) *agent.Hold {
 	for i := range h.List {
 		if h.List[i].From == side {
@@ -42,17 +43,17 @@ func (h Holds) from(side agent.HoldFrom) *agent.Hold {
 	return nil
 }
 
-// own is the hold that was said to this session, and inherited one of an ancestor.
+// own returns the session's own hold, and inherited the one of an ancestor; nil if there is none.
 func (h Holds) own() *agent.Hold       { return h.from(agent.HoldOwn) }
 func (h Holds) inherited() *agent.Hold { return h.from(agent.HoldInherited) }
 
-// blockCalls reports whether no call may begin: an interrupt keeps all, and a pause those of
-// a run that rests.
+// blockCalls reports whether no call may begin: an interrupt blocks every call, and a pause the calls
+// of a run at rest.
 func (h Holds) blockCalls(resting bool) bool {
 	return slices.ContainsFunc(h.List, func(one agent.Hold) bool { return resting || one.Verb == agent.VerbInterrupt })
 }
 
-// forChildren are the holds as the sub-agents have them.
+// forChildren returns the holds as the sub-agents inherit them.
 func (h Holds) forChildren() (held []agent.Hold) {
 	for _, one := range h.List {
 		one.From = agent.HoldInherited
@@ -61,7 +62,7 @@ func (h Holds) forChildren() (held []agent.Hold) {
 	return held
 }
 
-// bounded is a hold of which what somebody wrote is cut to a bound.
+// bounded returns a hold with its texts cut to their limits.
 func bounded(one agent.Hold) agent.Hold {
 	one.ID, one.Session = fit(one.ID, maxName), fit(one.Session, maxName)
 	one.From, one.Verb = fit(one.From, receiptFrame), fit(one.Verb, receiptFrame)
@@ -69,14 +70,14 @@ func bounded(one agent.Hold) agent.Hold {
 	return one
 }
 
-// add puts a hold on the run. It replaces the hold from the same side.
+// add adds a hold, instead of the one from the same side.
 func (h *Holds) add(one agent.Hold, n int) {
 	h.List = slices.DeleteFunc(h.List, func(old agent.Hold) bool { return old.From == one.From })
 	h.List = append(h.List, one)
 	h.remember(agent.HoldRef{Session: one.Session, N: n})
 }
 
-// remove takes away the hold of one side.
+// remove removes the hold of one side and returns it.
 func (h *Holds) remove(side agent.HoldFrom) (one agent.Hold, ok bool) {
 	i := slices.IndexFunc(h.List, func(o agent.Hold) bool { return o.From == side })
 	if i < 0 {
@@ -87,19 +88,19 @@ func (h *Holds) remove(side agent.HoldFrom) (one agent.Hold, ok bool) {
 	return one, true
 }
 
-// clear forgets all holds: nothing holds an end.
+// clear removes all holds: an end can't be held.
 func (h *Holds) clear() { h.List = nil }
 
-// explain takes over who holds the run and why, which a step that met the hold did not know.
+// explain adds who ordered the inherited hold and why. An activity that met the hold did not know.
 func (h *Holds) explain(by, reason string) {
 	if one := h.inherited(); one != nil {
 		one.By, one.Reason = fit(by, maxBy), fit(reason, maxReason)
 	}
 }
 
-// remember remembers the newest hold of a session.
+// remember records a hold as known, if it is the session's newest.
 func (h *Holds) remember(one agent.HoldRef) {
-	one.Verb = ""
+	one.Verb = "" // session and number name a hold: knows compares nothing else
 	i := slices.IndexFunc(h.Known, func(old agent.HoldRef) bool { return old.Session == one.Session })
 	if i < 0 {
 		h.Known = append(h.Known, one)
@@ -108,7 +109,7 @@ func (h *Holds) remember(one agent.HoldRef) {
 	h.Known[i].N = max(h.Known[i].N, one.N)
 }
 
-// lastNumber is the number of the last hold of a session that was heard of.
+// lastNumber returns the number of a session's last known hold; zero if none is known.
 func (h Holds) lastNumber(session string) int {
 	for _, one := range h.Known {
 		if one.Session == session {
@@ -120,26 +121,26 @@ func (h Holds) lastNumber(session string) int {
 
 func (h Holds) knows(one agent.HoldRef) bool { return knows(h.Known, one) }
 
-// met remembers a hold that a step met first, until the run is told of it.
+// met remembers a hold that stopped an activity before an order told the run of it.
 func (h *Holds) met(one agent.HoldRef) {
 	h.Unconfirmed = &agent.HoldRef{Session: one.Session, N: one.N}
 }
 
-// confirm forgets a hold that a step met, if what the run is told knows it.
+// confirm clears Unconfirmed if the parent knows that hold, or a later one of its session.
 func (h *Holds) confirm(heard []agent.HoldRef) {
 	if h.Unconfirmed != nil && knows(heard, *h.Unconfirmed) {
 		h.Unconfirmed = nil
 	}
 }
 
-// startUnder takes the hold that the run is born under; nil of none.
+// startUnder sets the hold under which the run starts; nil if there is none.
 func (h *Holds) startUnder(under *agent.Hold) {
 	if under != nil {
 		h.List = []agent.Hold{bounded(*under)}
 	}
 }
 
-// reasons are the holds as what the run waits for. by is who brought the suspension about.
+// reasons returns the holds as reasons to wait. by is who caused the suspension.
 func (h Holds) reasons(by agent.Initiator) (all reasons) {
 	if h.inherited() != nil {
 		all = append(all, reason{kind: agent.SuspensionHeld, owner: agent.OwnerParent, finds: []string{"held"}})
@@ -158,19 +159,18 @@ func (h Holds) reasons(by agent.Initiator) (all reasons) {
 	return append(all, own)
 }
 
-// strongest is the hold that keeps the most from beginning, as a run below has it; nil of
-// none.
+// strongest returns the strongest of some holds, as an inherited one; nil if there is none.
 func strongest(holds []agent.Hold) (most *agent.Hold) {
 	for _, h := range holds {
 		if most == nil || h.Verb.Strength() > most.Verb.Strength() {
-			h.From = agent.HoldInherited // else a forged one could never be lifted
+			h.From = agent.HoldInherited // a forged "own" hold would never be removed by an order
 			most = &h
 		}
 	}
 	return most
 }
 
-// holdNumber is the number in a hold's id.
+// holdNumber returns the number in a hold's id; zero if it has none.
 func holdNumber(h agent.Hold) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(h.ID, "h-"))
 	if err != nil {
@@ -181,12 +181,12 @@ func holdNumber(h agent.Hold) int {
 
 func holdRef(h agent.Hold) agent.HoldRef { return agent.HoldRef{Session: h.Session, N: holdNumber(h)} }
 
-// knows reports whether a hold, or a later one of its session, is among those heard of.
+// knows reports whether a hold, or a later one of its session, is among the known ones.
 func knows(heard []agent.HoldRef, h agent.HoldRef) bool {
 	return slices.ContainsFunc(heard, func(k agent.HoldRef) bool { return k.Session == h.Session && k.N >= h.N })
 }
 
-// holdAs is pause or interrupt, said to this session or by its parent's model.
+// holdAs carries out pause or interrupt for this session, from a person or its parent's model.
 func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader, reason string, grace agent.Duration) error {
 	if s.End.Stopping != nil {
 		return s.already()
@@ -200,23 +200,26 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader
 	}, n, by)
 	s.orderChildren(s.passHolds(verb, grace))
 	if verb == agent.VerbInterrupt {
+		// Broadcast acts within this workflow task; the orders above leave when it completes.
 		s.do(Broadcast{Session: s.Session, N: n, Verb: verb, Grace: grace})
 		s.cancelInFlight(grace, "the run was interrupted")
 		if s.End.Aborting != nil && s.Children.anyNotEnded() {
+			// Without this, the results of this run's calls would come in a later task, behind the
+			// tasks of the whole tree that stops at once.
 			s.do(AwaitInFlight{})
 		}
 	}
 	return nil
 }
 
-// holdForLostWorkers holds the run since its model call may be what ends its workers. It goes on at
-// resume, and makes the call again.
+// holdForLostWorkers pauses the run because its model call may crash its workers. A resume makes the
+// call again.
 func (s *step) holdForLostWorkers(err *agent.Error) {
-	if s.Holds.own() != nil { // whoever said so lets it go on
+	if s.Holds.own() != nil { // a resume is needed anyway: only the cause is new
 		s.Suspensions.setInitiator(agent.InitiatorPolicy, string(err.Code), err.Message)
 		return
 	}
-	s.openSuspension(agent.InitiatorPolicy, string(err.Code), err.Message)
+	s.openSuspension(agent.InitiatorPolicy, string(err.Code), err.Message) // before addHold, which would name the verb as the cause
 	n := s.nextHold()
 	s.addHold(agent.Hold{
 		ID: holdID(n), From: agent.HoldOwn, Session: s.Session, Verb: agent.VerbPause, Code: err.Code, Reason: err.Message, At: s.now(),
@@ -224,13 +227,13 @@ func (s *step) holdForLostWorkers(err *agent.Error) {
 	s.orderChildren(s.passHolds(agent.VerbPause, 0))
 }
 
-// nextHold numbers a hold of this session.
+// nextHold returns the number of this session's next hold. An end uses one, too.
 func (s *step) nextHold() int {
 	s.Counters.Hold++
 	return s.Counters.Hold
 }
 
-// addHold puts a hold on the run.
+// addHold adds a hold, opens a suspension if none is open, and records both.
 func (s *step) addHold(h agent.Hold, n int, by agent.Initiator) {
 	h = bounded(h)
 	s.Holds.add(h, n)
@@ -239,27 +242,28 @@ func (s *step) addHold(h agent.Hold, n int, by agent.Initiator) {
 	s.recordIfBegun(agent.Event{Type: agent.EventHoldAdded, Hold: &h})
 }
 
-// removeHold takes away the hold of one side.
+// removeHold removes the hold of one side. The rules close the suspension if no reason is left.
 func (s *step) removeHold(side agent.HoldFrom) {
 	h, ok := s.Holds.remove(side)
 	if !ok {
 		return
 	}
 	s.changed = true
-	if s.idling() && !s.Holds.any() { // it was held over its being idle
+	if s.idling() && !s.Holds.any() { // a daemon that was idle under the hold: its suspension shows that again
 		s.Suspensions.setInitiator(agent.InitiatorSelf, causeIdle, "")
 	}
 	s.recordIfBegun(agent.Event{Type: agent.EventHoldRemoved, Hold: &h})
 }
 
-// cancelInFlight begins to give up what is in flight: what comes back within the grace is kept, and
-// givenUp ends the grace. Calls that wait are skipped at once, but not those that a person
-// has approved or answered.
+// cancelInFlight cancels the model and tool calls in flight. What returns within the grace is kept;
+// graceOver ends the grace. Pending calls are skipped at once, except those that a person has
+// approved or answered.
 func (s *step) cancelInFlight(grace agent.Duration, why string) {
 	if grace == 0 {
 		grace = defaultGrace
 	}
 	flying := s.inFlight()
+	// Also if nothing is in flight: pending calls may wait for another call's approval.
 	for i, c := range s.Calls.List {
 		if c.State == CallPending && !c.hasDecision() {
 			s.skip(i, why+" before the call was begun")
@@ -272,19 +276,20 @@ func (s *step) cancelInFlight(grace agent.Duration, why string) {
 	s.do(CancelInFlight{Grace: grace})
 }
 
-// cancelForHistoryLimit gives up what keeps a run from a new execution whose history the server
-// will soon end: so much was said to it in one turn. The turn is lost, not the run.
+// cancelForHistoryLimit cancels what is in flight, because the server would soon terminate the run for
+// its long history. That happens if one turn gets very many messages. The turn's calls are lost;
+// the run goes on in a new execution.
 func (s *step) cancelForHistoryLimit() {
 	s.cancelInFlight(0, reasonHistoryLimit)
 }
 
 const reasonHistoryLimit = "so much was said to the run that it had to begin a new history"
 
-// graceOver is the end of a grace, or of a stop's time: nobody waits any more for what was in
-// flight. A model call is dropped, a tool's outcome is unknown.
+// graceOver ends a grace: the run no longer waits for what is in flight. A model call is dropped, and
+// a tool call's outcome is unknown.
 func (s *step) graceOver() {
 	why := s.End.endAbort().Reason
-	s.chargeEstimate()
+	s.chargeEstimate() // before the turn ends: it charges only a call in flight
 	switch s.Turn.Phase {
 	case TurnAsking:
 		s.endTurn()

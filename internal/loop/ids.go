@@ -2,8 +2,8 @@ package loop
 
 import "fmt"
 
-// callID returns our id of a tool call: the index-th call (from 1) of a turn. Providers repeat
-// and omit their own ids, so those only stand beside ours (docs/wire.md §2).
+// callID returns the id of a turn's index-th tool call (from 1). Providers repeat and omit their own
+// ids, so the runtime makes these and keeps the provider's as a second one (docs/wire.md §2).
 func callID(turn, index int) string { return fmt.Sprintf("t%d.%d", turn, index) }
 
 // suspensionID returns the name of a session's n-th suspension.

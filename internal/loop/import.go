@@ -7,17 +7,17 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// CheckPortable refuses a run that can't go on elsewhere from its state: with
-// [agent.CodeBusy] one that is not suspended, is about to go on in a new execution, or has
-// runs below it that are at no end, and with [agent.CodeInvalidInput] one that is below
-// another itself.
+// CheckPortable returns an error if the run can't be exported and continue elsewhere from its state.
+//
+// The error is [agent.CodeBusy] if the run is not suspended, is about to continue as new, or has
+// children that have not ended. It is [agent.CodeInvalidInput] if the run is itself a child.
 func (s *State) CheckPortable() error {
 	switch {
 	case s.Parent.Start != nil:
 		return agent.Errorf(agent.CodeInvalidInput, "session %s works for session %s; only a session of its own can be moved", s.Session, s.Parent.Start.Parent.Session).WithPath("session")
 	case s.Status() != agent.StatusSuspended || s.Spec == nil || s.End.Stopping != nil || !(&step{State: *s}).nothingInFlight():
 		return agent.Errorf(agent.CodeBusy, "session %s is %s; only one that is suspended or at its end can be moved: pause it first", s.Session, s.Status())
-	case s.Phase == RunContinuing: // an answer may have ended its turn, which it looks at there
+	case s.Phase == RunContinuing: // an answer may have ended the wait: the next execution decides what follows
 		e := agent.Errorf(agent.CodeBusy, "session %s goes on in a new execution just now; try again in a moment", s.Session)
 		e.Retryable = true
 		return e
@@ -34,8 +34,8 @@ func (s *State) CheckPortable() error {
 	return nil
 }
 
-// imported goes on with a run that was suspended elsewhere: it stays suspended,
-// with all that it waits for, and nobody is asked again.
+// imported continues a run that was suspended elsewhere. It stays suspended, with everything that it
+// waits for; its open requests keep their ids.
 func (s *step) imported(in Imported) {
 	err := in.Err
 	if err == nil {
@@ -45,25 +45,28 @@ func (s *step) imported(in Imported) {
 		s.fail(err)
 		return
 	}
+	// These three belong to this run and this store. All else comes from the imported state.
 	run, by, fence := s.Run, s.Origin.Start.By, s.Log.Fence
 	s.State = in.State.clone()
 	s.recount()
 	s.Log.setFence(fence)
-	former := s.Run
+	former := s.Run // of the imported state: s.Run is set to this run below
 	s.V, s.Run = StateVersion, run
 	s.Origin.adopt(former, in.Export)
-	s.continued()
-	s.Requests.adopt(run) // where they are answered now
+	s.continued()         // drops what only the other execution had: timers, checks
+	s.Requests.adopt(run) // requests name the run that answers go to
 	s.Calls.adopt(former)
 	s.record(agent.Event{Type: agent.EventRunStarted, Started: &agent.Started{
 		Run: run, By: by, Spec: in.Spec, Imported: &agent.Imported{Export: in.Export, Run: former},
 	}})
+	// The run may report that it is suspended only once the store here has an event of that.
 	s.record(agent.Event{Type: agent.EventRunSuspended, Suspension: s.Suspension()})
 	s.Suspensions.restored(s.Log.Seq)
 }
 
-// checkImport reports why a state can't be gone on with here.
+// checkImport returns why a run can't continue here from an imported state; nil if it can.
 func (s *step) checkImport(at State) *agent.Error {
+	// The exporter has checked this, too, but nothing proves it.
 	if err := at.CheckPortable(); err != nil {
 		return asError(err)
 	}
@@ -80,8 +83,8 @@ func (s *step) checkImport(at State) *agent.Error {
 	return nil
 }
 
-// matchesRun reports whether what was said names this run: by its id, or by the one that
-// it had where it was before.
+// matchesRun reports whether said names this run: by its id, or by the one that it had before an
+// import.
 func (s *State) matchesRun(said string) bool {
 	return wire.MatchesRunID(said, s.Run) || s.Origin.FormerRun != "" && wire.MatchesRunID(said, s.Origin.FormerRun)
 }

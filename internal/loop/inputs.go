@@ -10,205 +10,211 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// Moment is what an input finds.
+// Moment is the workflow's time, history size and revision when an input is stepped. A replay of
+// the workflow must pass the same values.
 type Moment struct {
 	At time.Time // the workflow's time
-	// Revision is the one that the execution has pinned. The zero value is for tests of
-	// what no revision changes.
+	// Revision is the revision that the execution has pinned. Tests of what no revision changes
+	// may leave it zero.
 	Revision int
-	// ContinueAsNewSuggested means that the engine asks for a new execution, the history being long, and
-	// NearHistoryLimit that the server will soon end the run for that.
+	// ContinueAsNewSuggested means that Temporal suggests it, because the history is long.
+	// NearHistoryLimit means that the server will soon terminate the run for its long history.
 	ContinueAsNewSuggested bool
 	NearHistoryLimit       bool
-	// Task tells one workflow task of the execution from the others; zero if nobody counts.
+	// Task is different for each workflow task of the execution; zero if the caller counts none.
 	Task int
-	// MatchBudget are how much may still be compared with schemas in this task. What is compared
-	// is taken from it, also if the input is refused. Nil is a budget for this input alone.
+	// MatchBudget is how much may still be compared with schemas in this workflow task. Each
+	// comparison uses it up, even if the input is refused. Nil means a budget for this input alone.
 	MatchBudget *match.Budget
-	// FirstTask means that this is the execution's first workflow task: until it is taken, the
-	// server may have it done again from the run's beginning.
+	// FirstTask means that this is the execution's first workflow task. If this task fails, the
+	// server may retry it as a new first task, so no local activity in it may store anything.
 	FirstTask bool
 }
 
-// Input is something that happened.
+// Input is something that happened. [Step] refuses one that comes too late with [agent.CodeStale].
 type Input interface{ input() }
 
 // The inputs.
 type (
-	// Begin is the run's first. Err says why what was asked for can't be meant.
+	// Begin is the run's first input. Err says why the start is invalid.
 	Begin struct {
 		Session, Run string
 		Start        agent.Start
-		// BriefingText is the text of the start's briefing.
+		// BriefingText is the start's briefing as the model reads it.
 		BriefingText string
-		// ChildStart is what the parent says of this one; nil for a root.
+		// ChildStart is what the parent passes to the run; nil for a root.
 		ChildStart *wire.ChildStart
 		Err        *agent.Error
 	}
-	// Opened brings what the run is made of, or why it can't be (Err).
+	// Opened has the agent's Spec and the session's head, or why the run can't begin (Err).
 	Opened struct {
 		Spec *agent.Spec
-		// Head, Seq and Version say where the session's log ends in the store, and
-		// Numbers where its numbers stand.
+		// Head, Seq and Version say where the session's log ends in the store. Counters are
+		// the session's last numbers.
 		Head    string
 		Seq     int64
 		Version int64
-		// Fence is that from which the run's writes go on.
+		// Fence is the fence of the run's claim; its writes continue from it.
 		Fence    agent.Fence
 		Counters remembered.Counters
 		Receipts []remembered.Receipt
-		// Backlog is what the session's runs before this one have left.
+		// Backlog is what the session's previous runs have accepted and not dealt with.
 		Backlog remembered.Backlog
-		// TerminatedRuns are executions of runs before this one that were ended from outside,
-		// the latest first: their last events may not be stored.
+		// TerminatedRuns are executions of previous runs that were ended from outside, the
+		// latest first. Their last events may not be stored.
 		TerminatedRuns []string
-		// Unrecovered says why the last events of a run before this one can't be looked for.
+		// Unrecovered says why nobody can look for the last events of a previous run.
 		Unrecovered string
 		// StateVersion is the version of the session's state.
 		StateVersion int
-		// Imported is the export that the session came with.
+		// Imported is the digest of the export that the session was imported from.
 		Imported string
-		// Sources have tools that must be listed.
+		// Sources are tool sources that must be asked for their tools.
 		Sources []string
 		Err     *agent.Error
 	}
-	// Located brings the point in the session's log where the run begins, or why
-	// there is none (Err).
+	// Located has the point in the session's log where the run begins, or why there is none
+	// (Err).
 	Located struct {
 		Head     string
 		Seq      int64
 		Version  int64
-		Chain    int64 // as [Sealed] has it
+		Chain    int64 // see [Sealed]
 		Counters remembered.Counters
 		Receipts []remembered.Receipt
 		Backlog  remembered.Backlog
-		// Forked names the point where it is not the log's end; Turn and Tools are
-		// the counters there.
+		// Forked names the point if it is not the log's end. Turn and Tools are the counts
+		// at the point.
 		Forked *agent.Forked
 		Turn   int
 		Tools  []agent.ToolCount
-		// Migrated is the session's state where it had another version.
+		// Migrated is the session's state, if it had another version before.
 		Migrated *agent.Migrated
-		// Recovered is the run whose last events were brought into the log; Lost says
-		// why they could not be.
+		// Recovered is the run whose last events were added to the log. Unrecovered says why
+		// they could not be.
 		Recovered, Unrecovered string
 		Err                    *agent.Error
 	}
-	// Imported brings the state of a run that was suspended elsewhere, and its whole
-	// Spec, or why they are refused (Err). The state's log is all stored here.
+	// Imported has the state of a run that was suspended elsewhere, and its whole Spec, or why
+	// the import is refused (Err). The log of that run is stored here already.
 	Imported struct {
 		Export string
 		State  State
 		Spec   *agent.Spec
 		Err    *agent.Error
 	}
-	// Listed brings the tools of the sources, or why they can't be had (Err).
+	// Listed has the tools of the sources, or why they are not available (Err).
 	Listed struct {
 		Tools []agent.ToolSpec
 		// Instructions follow the agent's own.
 		Instructions string
-		// Left has what is left out of each source, without the tools.
+		// Left names, for each source, the tools that are left out.
 		Left []agent.ToolsChange
 		Err  *agent.Error
 	}
-	// ModelReplied is the model's answer to the call of the event Ask.
+	// ModelReplied is the model's reply to the call with this AskSeq (see [Turn]).
 	ModelReplied struct {
 		AskSeq int64
 		Reply  wire.Reply
 	}
-	// ModelFailed is a model call that no further attempt will mend.
+	// ModelFailed means that a model call has failed for good.
 	ModelFailed struct {
 		AskSeq int64
 		Err    *agent.Error
 	}
-	// ModelDelayed means that the model call of the event Ask is made again at a later time, and
-	// what became of its last attempt.
+	// ModelDelayed means that a model call will be retried at a later time. Err is the error of
+	// its last attempt.
 	ModelDelayed struct {
 		AskSeq int64
 		Until  time.Time
 		Err    *agent.Error
 	}
-	// ToolReturned is what became of a tool call. Hold is set where the step met a hold;
-	// a call that it did not begin for that is skipped.
+	// ToolReturned is the result of a tool call. Hold is set if the activity met a hold. If it
+	// did not call the tool because of the hold, the result's status is skipped.
 	ToolReturned struct {
 		Result agent.ToolResult
-		// FromRuntime means that the result is in the runtime's words: the step came to none.
+		// FromRuntime means that the runtime wrote the result's text, because the activity
+		// has failed.
 		FromRuntime bool
 		Hold        *agent.HoldRef
 		// StateChanges are keys of the session's state that the call has set.
 		StateChanges map[string]json.RawMessage
-		// Question is what the tool asks a person, instead of a result.
+		// Question is set if the tool asks a person something instead of returning a result.
 		Question *agent.ToolQuestion
-		// ToolsChange is set where the tool's source has other tools now.
+		// ToolsChange is set if the tool's source has other tools now.
 		ToolsChange *agent.ToolsChange
 	}
-	// LocalToolSlow is a local call that took longer than local ones may.
+	// LocalToolSlow means that a call took longer than a local activity may.
 	LocalToolSlow struct{ Call string }
-	// Sealed means that the log is stored up to an event, under a digest, and that
-	// the session's head has a version.
+	// Sealed means that the log is stored up to the event Seq in a chunk named Head, and that
+	// the session's head has the version Version.
 	Sealed struct {
 		Head    string
 		Version int64
 		Seq     int64
-		// Chain is that of the fence that was stored; zero for the one that was decided.
+		// Chain is the stored fence's chain; zero if it is the chain that the run used.
 		Chain int64
-		// BacklogBlobs are the events that waited when it was decided: the store has them.
+		// BacklogBlobs name the events that waited when the seal was decided: the store has
+		// them.
 		BacklogBlobs []remembered.BacklogBlob
 	}
-	// SealFailed means that it could not be; where the error is retryable, a later
-	// attempt may succeed.
+	// SealFailed means that a seal has failed. If the error is retryable, a later attempt may
+	// succeed.
 	SealFailed struct{ Err *agent.Error }
 	// TimerFired means that the time of the last [SetTimer] has come.
 	TimerFired struct{}
-	// Cancel is Temporal's own cancellation of the workflow.
+	// Cancel is Temporal's cancellation of the workflow, for example by `temporal workflow cancel`.
 	Cancel struct{}
-	// Terminated ends a run of which nothing is left but its state: somebody has terminated
-	// its workflow, or the workflow's own time was up (Err).
+	// Terminated ends a run whose workflow is gone: it was terminated, or timed out (Err). The
+	// session's next run steps this input with the state that it has recovered.
 	Terminated struct {
 		Reason string
 		Err    *agent.Error
 	}
-	// Continued is the first input of an execution that goes on with a carried state.
+	// Continued is the first input of an execution that continues a run as new.
 	Continued struct{}
-	// CommandReceived is a verb. Its answer is an [Acknowledge].
+	// CommandReceived is a verb. If it is not refused, its answer is an [Acknowledge].
 	CommandReceived struct {
 		Command agent.Command
-		// ID makes a second arrival harmless; empty if it has none.
+		// ID makes a second arrival harmless; it may be empty.
 		ID string
-		// PolicyChecked means that the worker has held it to its policy before it was recorded,
-		// as it does with updates. What is not vouched for proves nothing.
+		// PolicyChecked means that the worker has checked its policy before the command was
+		// recorded, as it does for updates. A signal is recorded unchecked: the machine holds
+		// it to the policy that the run began with, and it has no Proofs.
 		PolicyChecked bool
-		// Proofs are who the tokens of the command prove to have said it.
+		// Proofs are what the command's tokens prove.
 		Proofs []Proof
 	}
-	// CommandRefused is a verb that was refused and could not be told.
+	// CommandRefused is a verb that was refused, if its sender could not be told.
 	CommandRefused struct {
 		Verb string
 		Err  *agent.Error
 	}
-	// ChildStarted means that a child has begun, as a run, or why it could not (Err).
+	// ChildStarted means that a child has begun with the run id Run, or says why it could not
+	// (Err).
 	ChildStarted struct {
 		Session, Run string
 		Err          *agent.Error
 	}
-	// ChildEnded is how a child ended.
+	// ChildEnded is a child's outcome, as Temporal tells it.
 	ChildEnded struct {
 		Session string
 		Outcome *agent.Outcome
 	}
-	// ChildReported is what a child says of itself, Ordered what the parent wants.
+	// ChildReported is a child's report to this run, and ParentOrdered an order of the parent.
+	// Both are signals: they may be forged, late or repeated.
 	ChildReported struct{ Report wire.ChildReport }
 	ParentOrdered struct{ Order wire.ParentOrder }
-	// ParentGranted is what the parent says of what this one may use.
+	// ParentGranted is the parent's message about what this run may use.
 	ParentGranted struct{ Order wire.GrantOrder }
-	// ParentChecked reports whether the parent is gone.
+	// ParentChecked is the result of a [CheckParent].
 	ParentChecked struct{ Gone bool }
 	// HandoffMade is the handoff that a [MakeHandoff] asked for.
 	HandoffMade struct{ Handoff agent.Handoff }
 )
 
-// Proof is what a token proves: who decides a request or, where that is empty, says the
-// whole verb. Nonce tells one token from another until it expires.
+// Proof is what one token proves: that Principal decides the request Request, or the whole command
+// if Request is empty. Nonce identifies the token until it expires, so that it is used once.
 type Proof struct {
 	Request, Principal, Nonce string
 	Expires                   time.Time
@@ -240,7 +246,7 @@ func (ParentOrdered) input()   {}
 func (ParentGranted) input()   {}
 func (ParentChecked) input()   {}
 
-// Effect is something to be done. What comes of it is an input.
+// Effect is something that the caller of [Step] has to do. Its result comes back as an input.
 type Effect interface{ effect() }
 
 // The effects.
@@ -253,48 +259,47 @@ type (
 	Import struct{ ImportArgs }
 	// List asks for [Listed].
 	List struct{ ListArgs }
-	// CallModel asks for [ModelReplied] or [ModelFailed]. The conversation is the log
-	// up to the event Seq.
+	// CallModel asks for [ModelReplied] or [ModelFailed], with any number of [ModelDelayed] before.
+	// The conversation is the log up to the event Seq.
 	CallModel struct {
 		ModelArgs
 		Seq int64
 	}
-	// CallTool asks for [ToolReturned]. Local calls may be made within the workflow's task.
+	// CallTool asks for [ToolReturned], or for [LocalToolSlow] if Local. Local means that a local
+	// activity may make the call.
 	CallTool struct {
 		ToolArgs
 		Local bool
 	}
-	// CancelInFlight gives up the model and tool calls in flight. What comes back within
-	// the grace is taken.
+	// CancelInFlight cancels the model and tool calls in flight. Results that come within the
+	// grace are kept.
 	CancelInFlight struct{ Grace agent.Duration }
-	// Seal asks for [Sealed] or [SealFailed]: store the tail up to the event To,
-	// which is its last. Within tells that this may be done in the workflow's task: the run has
-	// nothing else to do.
+	// Seal asks for [Sealed] or [SealFailed]: it stores the tail up to its last event, To. Local
+	// means that a local activity may store it, because the run has nothing else to do.
 	Seal struct {
 		SealArgs
 		To    int64
 		Local bool
 	}
-	// SetTimer asks for a [TimerFired] at a time, instead of the one that was asked for
-	// before; a zero time asks for none.
+	// SetTimer asks for a [TimerFired] at a time, and replaces the timer before; a zero time asks
+	// for none.
 	SetTimer struct {
 		At     time.Time
-		Reason string // for who looks at the timer
+		Reason string // for people who look at the timer in the history
 	}
-	// Broadcast gives up at once what this process, and the others, have in flight
-	// of a session and of all below it. It may be lost.
+	// Broadcast cancels at once all calls in flight of a session and of all runs below it, in this
+	// process and in others. It may be lost, so an order to each child follows.
 	Broadcast struct {
 		Session string
 		N       int
 		Verb    agent.Verb
 		Grace   agent.Duration
 	}
-	// AwaitInFlight keeps the run's turn at the server for a moment, until what it has in
-	// flight is back: behind a whole tree that stops at once it would wait long for
-	// its next.
+	// AwaitInFlight keeps the workflow task open for up to a second until the cancelled activities
+	// return. Otherwise the run's next task could wait behind those of a whole tree that stops.
 	AwaitInFlight struct{}
-	// MakeHandoff asks for [HandoffMade]: the handoff of what is known for sure and of what
-	// the model said.
+	// MakeHandoff asks for [HandoffMade]. The handoff is made of what the machine knows (Known),
+	// the model's summary, and the children's handoffs.
 	MakeHandoff struct {
 		Known       agent.Handoff
 		SummaryText string
@@ -307,7 +312,7 @@ type (
 		Background                    bool
 		ChildStart                    wire.ChildStart
 	}
-	// OrderChild and TellParent pass on to a sub-agent, or to the parent.
+	// OrderChild sends an order to a child; ReportToParent sends a report to the parent.
 	OrderChild struct {
 		Session string
 		Order   wire.ParentOrder
@@ -316,31 +321,31 @@ type (
 		Session string
 		Report  wire.ChildReport
 	}
-	// GrantChild tells a run below what it may use.
+	// GrantChild tells a child what it may use.
 	GrantChild struct {
 		Session string
 		Order   wire.GrantOrder
 	}
-	// ForwardCommand says a verb to a run below.
+	// ForwardCommand sends a verb to a run below this one, at any depth.
 	ForwardCommand struct {
 		Session string
 		Command agent.Command
 	}
-	// CheckChild asks for [ChildEnded] where a child is gone. Ending means that it has said so,
-	// and is waited for.
+	// CheckChild asks for [ChildEnded] if a child has ended. Ending means that the child has
+	// reported its end, so the check waits for it a while.
 	CheckChild struct {
 		Session, Run string
 		Ending       bool
 	}
 	// CheckParent asks for [ParentChecked].
 	CheckParent struct{ Parent wire.Parent }
-	// Acknowledge answers the verb that was just said.
+	// Acknowledge answers the verb of this step.
 	Acknowledge struct{ Ack agent.Ack }
-	// Publish shows the run's status where listings look.
+	// Publish updates the run's status in listings: its memo and search attributes.
 	Publish struct{}
-	// ContinueAsNew ends this execution; the next one gets the state.
+	// ContinueAsNew ends this execution; the next one gets the state and begins with [Continued].
 	ContinueAsNew struct{}
-	// Complete ends the run.
+	// Complete ends the run: the workflow returns its outcome.
 	Complete struct{}
 )
 

@@ -8,10 +8,10 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// jsonLen is the length of all that a call holds.
+// jsonLen returns the greatest length of a call in JSON.
 func (k Call) jsonLen() int {
 	n := callFrame + jsonLen(k.ProviderID) + rawJSONLen(k.Arguments) + jsonLen(k.Malformed) + jsonLen(k.Approver) + textsJSONLen(k.Children) + changesJSONLen(k.StateChanges)
-	if k.Result == nil {
+	if k.Result == nil { // the result's size has it already (Calls.finish)
 		n += k.edits()
 	}
 	for _, a := range k.Answers {
@@ -20,7 +20,7 @@ func (k Call) jsonLen() int {
 	return n + k.ResultSize
 }
 
-// edits is the length of what the result tells of arguments that a person has edited.
+// edits returns the length of the text that a result has about edited arguments.
 func (k Call) edits() int {
 	if !k.Edited {
 		return 0
@@ -28,10 +28,11 @@ func (k Call) edits() int {
 	return verbFrame + rawJSONLen(k.Arguments)
 }
 
-// resultJSONLen is the length of a result's text, of which so many bytes are somebody's. In
-// the middle of the runtime's words, as JSON within JSON, each takes seven at most.
+// resultJSONLen returns the greatest length of a result's text in JSON. bytes counts the text that a
+// tool, model or person wrote. Within a text of the runtime it is JSON within JSON, where each byte
+// takes up to seven.
 func resultJSONLen(text string, bytes int) int {
-	if bytes == len(text) {
+	if bytes == len(text) { // nothing of it is the runtime's, so it can be measured
 		return max(ownWords, jsonLen(text))
 	}
 	return ownWords + 7*bytes
@@ -41,7 +42,7 @@ func answerJSONLen(a agent.ToolAnswer) int {
 	return verbFrame + jsonLen(a.Text) + rawJSONLen(a.Data) + jsonLen(a.By) + rawJSONLen(a.State)
 }
 
-// changesJSONLen is the length of what a call sets.
+// changesJSONLen returns the length of a call's state changes.
 func changesJSONLen(set map[string]json.RawMessage) (n int) {
 	keys := slices.Collect(maps.Keys(set)) //workflowcheck:ignore a sum has no order
 	for _, k := range keys {
@@ -50,9 +51,9 @@ func changesJSONLen(set map[string]json.RawMessage) (n int) {
 	return n
 }
 
-// keptSize is what a call counts: one that is to be made, or is being made, will have a result
-// when the run rests and not its arguments. Where a hold keeps it from being made, it rests as
-// it is: see overlong.
+// keptSize returns what a call will need when the run is suspended. A pending or running call has a
+// result by then, and no arguments. If a hold keeps it from being made, it keeps its arguments:
+// see overlong.
 func (k Call) keptSize() int {
 	if k.State == CallDone || k.awaitsPeople() {
 		return k.Size
@@ -60,7 +61,8 @@ func (k Call) keptSize() int {
 	return callFrame + jsonLen(k.ProviderID) + ownWords + k.edits()
 }
 
-// awaitsPeople reports whether a call waits for people, or for what else people are asked.
+// awaitsPeople reports whether a call waits for a person, or is decided and waits until the other
+// requests are.
 func (k Call) awaitsPeople() bool {
 	return k.State == CallAwaitingAnswer || k.State == CallPending && k.hasDecision()
 }
@@ -72,7 +74,7 @@ func (c Calls) keptSize() (n int) {
 	return n
 }
 
-// pendingSize is how much longer than they count the calls are that are yet to be made.
+// pendingSize returns how many bytes the pending calls need beyond keptSize.
 func (c Calls) pendingSize() (n int) {
 	for _, k := range c.List {
 		if k.State == CallPending {
@@ -82,7 +84,7 @@ func (c Calls) pendingSize() (n int) {
 	return n
 }
 
-// jsonLen is that of a child.
+// jsonLen returns the greatest length of a child in JSON.
 func (c Child) jsonLen() int {
 	n := childFrame + len(c.Session) + len(c.Run) + len(c.Agent) + len(c.Call) + len(c.StartedBy) + jsonLen(c.Task)
 	if s := c.Suspension; s != nil {
@@ -94,13 +96,13 @@ func (c Child) jsonLen() int {
 	if o := c.Outcome; o != nil {
 		n += outcomeFrame + len(o.Session) + len(o.Run) + len(o.Agent) + jsonLen(o.Text) + rawJSONLen(o.Output)
 		if o.Error != nil && o.Error.Message != "" {
-			n += maxWhy
+			n += maxWhy // and not its length: the runtime's own words may change in a later build
 		}
 	}
 	return n
 }
 
-// jsonLen is that of what the runs above say of this one.
+// jsonLen returns the greatest length in JSON of what the parent passed to this run.
 func (p Parent) jsonLen() int {
 	n := textsJSONLen(p.ForbiddenTools) + rulesJSONLen(p.InheritedRules)
 	if b := p.Start; b != nil {
@@ -138,8 +140,8 @@ func rulesJSONLen(rules []agent.Rule) (n int) {
 	return n
 }
 
-// specJSONLen is the length of what a state has of a Spec. The names of tools are in it
-// twice: those that need no approval any more are kept, too.
+// specJSONLen returns the greatest length in JSON of what a state keeps of a Spec. It counts the names
+// of tools twice: the state may also list each tool as one that needs no approval any more.
 func specJSONLen(spec agent.Spec) int {
 	n := 4*requestFrame + jsonLen(spec.Instructions) + jsonLen(spec.Description) + jsonLen(spec.Model) + textsJSONLen(spec.Fallbacks) + textsJSONLen(spec.Unpriced) +
 		textsJSONLen(spec.Tools) + textsJSONLen(spec.Ceiling) + rulesJSONLen(spec.Rules) + jsonLen(spec.Nudge) + rawJSONLen(spec.Output) + jsonLen(spec.AnswerTimeouts.Default) +

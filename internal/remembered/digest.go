@@ -9,12 +9,13 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// CommandDigest tells two verbs of one id apart: 8 hex digits of the SHA-256 of the verb's name
-// and its payload. The order of keys does not count, and neither do id, meta and token: a second
-// attempt may have a new token.
+// CommandDigest returns a digest that tells two commands with the same id apart: 8 hex digits of
+// the SHA-256 of the verb and the payload. It ignores the order of keys. It also ignores id, meta
+// and token, because a second attempt may have a new token.
 func CommandDigest(c agent.Command) string {
 	fields := fieldsOf(c)
 	if list, ok := c.(agent.AnswersCommand); ok {
+		// Each answer of the list has a token of its own, so each is reduced like a command.
 		answers := make([]any, len(list.Answers))
 		for i, a := range list.Answers {
 			one := map[string]any{"request": a.Request}
@@ -28,17 +29,17 @@ func CommandDigest(c agent.Command) string {
 	return sum(string(c.Verb()), fields)
 }
 
-// MessageDigest tells two messages of one id apart: 8 hex digits of the SHA-256 of the parts,
-// whoever wrote them.
+// MessageDigest returns a digest that tells two messages with the same id apart: 8 hex digits of
+// the SHA-256 of the parts. It ignores the author.
 func MessageDigest(m agent.Message) string { return sum("message", m.Parts) }
 
-// EventDigest tells two emitted events of one id apart: 8 hex digits of the SHA-256 of topic and
-// payload.
+// EventDigest returns a digest that tells two emitted events with the same id apart: 8 hex digits
+// of the SHA-256 of topic and payload.
 func EventDigest(e agent.EmitCommand) string {
 	return sum("event", canonical(agent.EmitCommand{Topic: e.Topic, Payload: e.Payload}))
 }
 
-// fieldsOf returns a payload without what may differ from one attempt to the next.
+// fieldsOf returns a command's fields without those that may differ between two attempts.
 func fieldsOf(c agent.Command) map[string]any {
 	fields, _ := canonical(c).(map[string]any)
 	for _, name := range []string{"id", "meta", "token"} {
@@ -47,14 +48,15 @@ func fieldsOf(c agent.Command) map[string]any {
 	return fields
 }
 
-// canonical returns a value whose JSON has sorted keys, and numbers as they were written.
+// canonical returns a value that marshals to JSON with sorted keys and unchanged numbers; nil if
+// value has no JSON.
 func canonical(value any) (v any) {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		return nil
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
+	d.UseNumber() // a float64 would make two large numbers equal
 	if d.Decode(&v) != nil {
 		return nil
 	}

@@ -1,4 +1,6 @@
-// Package remembered has what a session remembers from one run to the next beside its log: its
-// counters, the messages that came with an id, and the events that wait for a daemon's next
-// run. The head of a session keeps it. Digests tell two things apart that came with one id.
+// Package remembered has what a session keeps from one run to the next, besides its log.
+//
+// The head of a session holds it: the session's counters, receipts of messages that came with an
+// id, and the events that wait for a daemon's next run. The digests here tell whether a second
+// arrival with a known id is a repetition or something else.
 package remembered

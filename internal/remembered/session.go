@@ -2,9 +2,9 @@ package remembered
 
 import "github.com/fermata-agents/fermata/agent"
 
-// Counters are the numbers of the session's last suspension, request, hold and child. They
-// count over the session's life, also if a run begins from a checkpoint: yesterday's button must
-// not approve today's question (docs/wire.md §2).
+// Counters are the numbers of the session's last suspension, request, hold and child. They count
+// over the session's life, and no number is used twice, even if a run begins from a checkpoint:
+// yesterday's button must not approve today's question (docs/wire.md §2).
 type Counters struct {
 	Suspension int `json:"suspension,omitempty"`
 	Request    int `json:"request,omitempty"`
@@ -12,17 +12,17 @@ type Counters struct {
 	Child      int `json:"child,omitempty"`
 }
 
-// Receipt is a message or an event that came with an id, and the run that has it. If the same
-// one comes again, it is not said twice.
+// Receipt remembers a message or an event that came with an id, and the run that accepted it. If
+// the same one comes again, the session accepts it once.
 type Receipt struct {
 	ID  string `json:"id"`
 	Run string `json:"run"`
-	// Digest is that of what was said: see [MessageDigest] and [EventDigest].
+	// Digest identifies the content: see [MessageDigest] and [EventDigest].
 	Digest string `json:"digest"`
 }
 
-// Check returns nil if the receipt is of what has this digest. It returns
-// [agent.CodeInvalidInput] if the session knows something else by the id.
+// Check returns nil if the receipt has this digest. Otherwise the id was used for something else,
+// and it returns [agent.CodeInvalidInput].
 func (r Receipt) Check(digest string) error {
 	if r.Digest == digest {
 		return nil

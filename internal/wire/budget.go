@@ -6,16 +6,16 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Resource is one of the things that limits count.
+// Resource is something that limits count, such as turns or tokens.
 type Resource int
 
-// The resources. A run shares the first four with the runs below it: what one run uses, no other
-// can use. Time passes for all runs alike.
+// The resources. A run shares the first four with the runs below it: what one of them uses, the
+// others can't use. Time is not shared: it passes for all runs alike.
 const (
 	ResourceTurns  Resource = iota // model calls
 	ResourceTokens                 // input and output
 	ResourceCost                   // micro-dollars
-	ResourceAgents                 // runs that were started, each itself included
+	ResourceAgents                 // started runs; a run counts itself, too
 	ResourceTime                   // working time, in nanoseconds
 	Resources
 )
@@ -25,20 +25,20 @@ var resourceNames = [Resources]string{"turns", "tokens", "cost_usd", "agents", "
 // String returns the name of the resource's field in [agent.Limits].
 func (r Resource) String() string { return resourceNames[r] }
 
-// Shared reports whether runs use the resource up for each other.
+// Shared reports whether one run's use leaves less for the others.
 func (r Resource) Shared() bool { return r != ResourceTime }
 
 // Code returns the code of a run that fails because the resource is used up. It is empty for
-// agents: a run that may start no more of them goes on.
+// [ResourceAgents]: a run that may start no more agents goes on.
 func (r Resource) Code() agent.Code {
 	return [Resources]agent.Code{agent.CodeLimitTurns, agent.CodeLimitTokens, agent.CodeLimitCost, "", agent.CodeLimitTime}[r]
 }
 
-// Unlimited stands in [Amounts] for a resource without a limit.
+// Unlimited is the value in [Amounts] of a resource without a limit.
 const Unlimited = -1
 
-// Amounts has one number for each resource. Runs report sums over a run's whole life, so a
-// message that comes twice or late changes nothing.
+// Amounts has one number for each resource. Messages between runs carry sums over a run's whole
+// life, so a message that comes twice or late changes nothing.
 type Amounts [Resources]int64
 
 // MarshalJSON writes an object with the resources that are not zero.
@@ -52,7 +52,8 @@ func (a Amounts) MarshalJSON() ([]byte, error) {
 	return json.Marshal(named)
 }
 
-// UnmarshalJSON reads such an object.
+// UnmarshalJSON reads an object that MarshalJSON wrote. A missing resource is zero, and an unknown
+// one is ignored.
 func (a *Amounts) UnmarshalJSON(b []byte) error {
 	var named map[string]int64
 	if err := json.Unmarshal(b, &named); err != nil {
@@ -65,52 +66,54 @@ func (a *Amounts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// LimitAmounts returns how much of each resource some limits allow. Agents count the run itself.
+// LimitAmounts returns how much of each resource the limits allow, and [Unlimited] if a limit is
+// not set. Unlike [agent.Limits], its number of agents includes the run itself.
 func LimitAmounts(l agent.Limits) Amounts {
 	a := Amounts{int64(l.Turns), l.Tokens, int64(l.CostUSD), int64(l.Agents), int64(l.WallClock)}
 	for r := range a {
-		if a[r] == 0 {
+		if a[r] == 0 { // in agent.Limits zero means no limit; in Amounts it means nothing
 			a[r] = Unlimited
 		}
 	}
 	if l.Agents > 0 {
-		a[ResourceAgents]++
+		a[ResourceAgents]++ // limits.agents counts only sub-agents
 	}
 	return a
 }
 
-// UsedAmounts returns what a tally has of the resources that runs share.
+// UsedAmounts returns what a tally counts of the shared resources. Time is zero.
 func UsedAmounts(t agent.Tally) Amounts {
 	return Amounts{int64(t.Turns), t.Usage.Total(), int64(t.Cost), int64(t.Agents)}
 }
 
-// BudgetReport is what a run reports to its parent of what it uses (docs/wire.md §10).
+// BudgetReport tells a parent what a child uses and needs (docs/wire.md §10).
 type BudgetReport struct {
-	// Used is what the run and all below it have used.
+	// Used is what the run and all runs below it have used.
 	Used agent.Tally `json:"used"`
-	// Granted is what the run knows to be granted, and Returned what it has given back of that.
-	// Both are sums over its life.
+	// Granted is what was granted to the run, as far as it knows, and Returned what it has given
+	// back of that. Both are sums over its life. A Granted below the parent's number tells the
+	// parent that a grant has not arrived yet.
 	Granted  Amounts `json:"granted,omitzero"`
 	Returned Amounts `json:"returned,omitzero"`
-	// Requested is how much more the run would use soon; zero if it has enough.
+	// Requested is how much more the run needs soon; zero if it has enough.
 	Requested Amounts `json:"requested,omitzero"`
-	// Blocked is 1 where the run, or a run below it, is suspended until it gets what it wants.
+	// Blocked is 1 if the run, or a run below it, is suspended until it gets more.
 	Blocked Amounts `json:"blocked,omitzero"`
 }
 
-// GrantOrder is what a run tells a child of what the child may use (docs/wire.md §10).
+// GrantOrder tells a child what it may use (docs/wire.md §10).
 type GrantOrder struct {
 	Run  string `json:"run,omitempty"`  // the receiver's
 	From string `json:"from,omitempty"` // the sender's run
-	// Granted is all that was ever granted; [Unlimited] where no ancestor has a limit.
+	// Granted is the sum of all grants so far; [Unlimited] if no ancestor has a limit.
 	Granted Amounts `json:"granted"`
-	// Recall asks for what was not used.
+	// Recall asks the child to return what it has not used.
 	Recall bool `json:"recall,omitempty"`
-	// Denied means that no further agents can be granted.
+	// Denied means that no more agents can be granted.
 	Denied bool `json:"denied,omitempty"`
 }
 
-// BudgetOf returns amounts as people read them; nil if nothing is bounded.
+// BudgetOf returns amounts as people read them; nil if no resource is limited.
 func BudgetOf(a Amounts) *agent.Budget {
 	if a == (Amounts{Unlimited, Unlimited, Unlimited, Unlimited, Unlimited}) {
 		return nil

@@ -1,4 +1,6 @@
-// Package wire has the values that the runtime's own parts say to one another over Temporal:
-// parents and children (docs/wire.md §10), a run and its model calls, workers and the account of
-// a daily limit. No user and no foreign client reads or writes them.
+// Package wire has the values that the runtime's own parts send to each other over Temporal.
+//
+// Parents and children exchange them (docs/wire.md §10), a run and its model calls, and workers
+// and the account of a daily limit. Users and clients never read or write them, but histories
+// record them: every build must read what an older one wrote.
 package wire

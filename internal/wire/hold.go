@@ -2,11 +2,13 @@ package wire
 
 import "github.com/fermata-agents/fermata/agent"
 
-// maxUnheard is how many holds of a session somebody may have missed.
+// maxUnheard is how many holds of a session a run may have missed.
 const maxUnheard = 1_000_000
 
-// PlausibleHold reports whether a hold can be news to somebody who knows the session's holds up
-// to a number. Any other hold was invented: to believe it would hide the true ones.
+// PlausibleHold reports whether a session can have this hold, if its last known hold has the
+// number known. A much higher number is forged. A run that believed it would take the session's
+// next real holds for old ones.
 func PlausibleHold(h agent.HoldRef, known int) bool {
+	// max: with a negative number, the difference could overflow and pass.
 	return h.N > 0 && h.N-max(0, known) <= maxUnheard
 }

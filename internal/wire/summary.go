@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Bounds of a summary.
+// Limits of a summary. A parent keeps one in its state for each suspended child.
 const (
 	maxNoted     = 8   // requests
 	maxNoteText  = 120 // characters
@@ -15,8 +15,8 @@ const (
 	maxNotedWhos = 4   // approvers
 )
 
-// Summary returns what others than the run itself are told of a suspension. Redacted leaves out
-// what was asked.
+// Summary returns the short form of a suspension that listings and the parent get. If redacted is
+// true, it leaves out the reason and the texts of requests.
 func Summary(s agent.Suspension, redacted bool) agent.SuspensionSummary {
 	n := agent.SuspensionSummary{
 		ID: s.ID, Kind: s.Kind, Initiator: s.Initiator, Cause: s.Cause, Reason: s.Reason, Turn: s.Turn, Since: s.Since, Expires: s.Expires,
@@ -38,13 +38,14 @@ func Summary(s agent.Suspension, redacted bool) agent.SuspensionSummary {
 	return BoundedSummary(n)
 }
 
-// BoundedSummary returns a summary within its bounds, whoever wrote it.
+// BoundedSummary returns a summary cut to its limits. Callers use it for summaries that another
+// run has sent: such a signal may be forged.
 func BoundedSummary(n agent.SuspensionSummary) agent.SuspensionSummary {
 	n.ID, n.Kind, n.Initiator = short(n.ID, maxNoteName), short(n.Kind, maxNoteName), short(n.Initiator, maxNoteName)
 	n.Cause, n.Reason, n.Owner = short(n.Cause, maxNoteName), short(n.Reason, maxNoteText), short(n.Owner, maxNoteName)
-	n.Open = max(n.Open, len(n.Requests))
+	n.Open = max(n.Open, len(n.Requests)) // before the list is cut, so that Open still counts all
 	requests := n.Requests[:min(len(n.Requests), maxNoted)]
-	n.Requests = nil
+	n.Requests = nil // a new list: the given one belongs to the caller
 	for _, r := range requests {
 		r.ID, r.Type, r.Text = short(r.ID, maxNoteName), short(r.Type, maxNoteName), short(r.Text, maxNoteText)
 		r.Tool, r.Digest = short(r.Tool, maxNoteName), short(r.Digest, maxNoteName)
@@ -58,7 +59,8 @@ func BoundedSummary(n agent.SuspensionSummary) agent.SuspensionSummary {
 	return n
 }
 
-// short returns the beginning of a text that is only looked at.
+// short returns the beginning of a text, at most so many characters long. An ellipsis shows that
+// it was cut.
 func short[T ~string](text T, most int) T {
 	if utf8.RuneCountInString(string(text)) <= most {
 		return text

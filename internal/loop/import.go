@@ -16,9 +16,9 @@ func (s *State) CheckPortable() error {
 	case s.Parent.Start != nil:
 		return agent.Errorf(agent.CodeInvalidInput, "session %s works for session %s; only a session of its own can be moved", s.Session, s.Parent.Start.Parent.Session).WithPath("session")
 	case s.Status() != agent.StatusSuspended || s.Spec == nil || s.End.Stopping != nil || !(&step{State: *s}).nothingInFlight():
-		return agent.Errorf(agent.CodeBusy, "session %s is %s; only one that is suspended or at its end can be moved: pause it first", s.Session, s.Status())
+		return agent.Errorf(agent.CodeBusy, "session %s is %s; only a suspended or ended session can be moved: pause it first", s.Session, s.Status())
 	case s.Phase == RunContinuing: // an answer may have ended the wait: the next execution decides what follows
-		e := agent.Errorf(agent.CodeBusy, "session %s goes on in a new execution just now; try again in a moment", s.Session)
+		e := agent.Errorf(agent.CodeBusy, "session %s is continuing as new; try again in a moment", s.Session)
 		e.Retryable = true
 		return e
 	}
@@ -29,7 +29,7 @@ func (s *State) CheckPortable() error {
 		}
 	}
 	if len(live) > 0 {
-		return agent.Errorf(agent.CodeBusy, "session %s has agents below it that are at no end (%s), and they can't move: let them end, or stop them", s.Session, strings.Join(live, ", "))
+		return agent.Errorf(agent.CodeBusy, "session %s has sub-agents that have not ended (%s), and they can't move: let them end, or stop them", s.Session, strings.Join(live, ", "))
 	}
 	return nil
 }

@@ -222,10 +222,10 @@ type RunStatus struct {
 	// Build is the version of the worker that answers.
 	Build string `json:"build"`
 	Seq   int64  `json:"seq"`
-	// Refused are the last 8 verbs that were refused and could not be told.
+	// Refused are the last 8 refused signals: their senders got no answer.
 	Refused []RefusedVerb `json:"refused,omitempty"`
-	// StoreError is what keeps the run from resting or ending: the store that does not
-	// take its log. It is tried again.
+	// StoreError is why the log can't be stored now. Until it is, the run is neither
+	// suspended nor ended. The run tries again.
 	StoreError *Error `json:"store_error,omitempty"`
 }
 

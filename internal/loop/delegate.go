@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/wire"
@@ -153,6 +154,17 @@ func (s *step) suspendedChildren() (names []string) {
 		}
 	}
 	return names
+}
+
+// waitsForOthers says what a run waits for that its own resume can't bring about.
+func (s *step) waitsForOthers() string {
+	if children := s.suspendedChildren(); len(children) > 0 {
+		return "the run waits for suspended sub-agents; resume or answer " + strings.Join(children, ", ")
+	}
+	if s.Parent.Start == nil || !s.lacksBudget() {
+		return "the run waits for its sub-agents"
+	}
+	return fmt.Sprintf("the run waits for budget from session %s; answer the request there about its limit", s.Parent.Start.Parent.Session)
 }
 
 // awaitsWorkingChild reports whether a child that the turn waits for works.

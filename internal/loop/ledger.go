@@ -8,16 +8,17 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// Ledger is the part that shares what limits bound between a run and its sub-agents: what
-// was granted to it from above, and what it has granted below. All its numbers are sums
-// over a run's life that never fall, and each is written on one side only: what was granted
-// by the parent, what was returned and spent by the sub-agent. So a message that comes
-// late, twice or not at all makes the parent think that more is reserved than is.
+// Ledger is the part that shares limits between a run and its sub-agents: what the parent
+// granted to the run, and what the run granted to them. All its numbers are sums over a
+// run's life and never fall. Only one side writes each: the parent what it granted, the
+// sub-agent what it returned and used. So a late, repeated or lost message can only make the
+// parent reserve too much.
 type Ledger struct {
-	// FromParent is the run's account with the parent; nil if no limit above bounds it.
+	// FromParent is the run's account with its parent; nil if no ancestor's limit bounds the
+	// run.
 	FromParent *ParentAccount `json:"from_parent,omitempty"`
-	// Accounts are those of sub-agents that may still work, and Gone is what the others
-	// have used.
+	// Accounts are the accounts of sub-agents that have not ended. EndedUsage is what the
+	// others have used.
 	Accounts   []Account   `json:"accounts,omitempty"`
 	EndedUsage agent.Tally `json:"ended_usage,omitzero"`
 }
@@ -26,36 +27,39 @@ type Ledger struct {
 type ParentAccount struct {
 	Granted  wire.Amounts `json:"granted"`
 	Returned wire.Amounts `json:"returned,omitzero"`
-	// Requested is what the run has asked for and not got: 1 early, 2 when it had nothing left.
+	// Requested says how urgently the run has asked for more of a resource and not received
+	// it: askEarly, askUrgent, or 0.
 	Requested wire.Amounts `json:"requested,omitzero"`
-	// Recalled means that the parent wants back what is not used.
+	// Recalled means that the parent has recalled what the run does not use.
 	Recalled bool `json:"recalled,omitempty"`
-	// Denied means that no more agents are granted.
+	// Denied means that the parent grants no more agents.
 	Denied bool `json:"denied,omitempty"`
 }
 
-// Account is a sub-agent's, as the parent knows it.
+// Account is a sub-agent's account as its parent knows it.
 type Account struct {
 	Session  string       `json:"session"`
 	Granted  wire.Amounts `json:"granted"`
 	Returned wire.Amounts `json:"returned,omitzero"`
 	Used     agent.Tally  `json:"used,omitzero"`
-	// Requested is what it has asked for and not got; Blocked is 1 if somebody is suspended for it.
+	// Requested is how much more the sub-agent has asked for and not received. Blocked is 1
+	// where it, or a run below it, is suspended until it gets more.
 	Requested wire.Amounts `json:"requested,omitzero"`
 	Blocked   wire.Amounts `json:"blocked,omitzero"`
-	// Recalled means that it was asked to return what it does not use, and has not yet.
+	// Recalled means that the run has recalled what the sub-agent does not use. It ends with
+	// the next report of a return or of more usage.
 	Recalled bool `json:"recalled,omitempty"`
 }
 
-// Levels of asking.
+// How urgently a run asks its parent.
 const (
-	askEarly  = 1 // while something is left, so that the run need not rest
-	askUrgent = 2
+	askEarly  = 1 // something is left: with an answer in time, the run need not be suspended
+	askUrgent = 2 // nothing is left
 )
 
-// maxGrant bounds what is granted or wanted of a resource in all, whoever says so: no sum
-// over all accounts and tallies overflows, and every amount of money can be read again. Of
-// time, which nobody adds up, it is 146 years.
+// maxGrant returns the most of a resource that is granted or requested in all. Reports and
+// orders may be forged, so without a bound the sums over all accounts could overflow. Nobody
+// adds up time: its bound is 146 years.
 func maxGrant(r wire.Resource) int64 {
 	if r.Shared() {
 		return amount.Max
@@ -72,7 +76,8 @@ func (l Ledger) find(session string) int {
 	return slices.IndexFunc(l.Accounts, func(a Account) bool { return a.Session == session })
 }
 
-// start takes what a run may use from its birth on; nil if nothing above bounds it.
+// start opens the run's account with what the parent granted at the run's start. A nil grant
+// means that no ancestor's limit bounds the run.
 func (l *Ledger) start(grant *wire.Amounts) {
 	if grant == nil {
 		return
@@ -83,14 +88,14 @@ func (l *Ledger) start(grant *wire.Amounts) {
 	}
 }
 
-// open begins the account of a sub-agent with what it is granted at its birth.
+// open opens the account of a sub-agent with what it is granted at its start.
 func (l *Ledger) open(session string, granted wire.Amounts) {
 	l.Accounts = append(l.Accounts, Account{Session: session, Granted: granted, Used: agent.Tally{Agents: 1}})
 }
 
-// report takes what a sub-agent says of its account, and reports whether that is news.
-// behind means that it wants what it was granted, and has not heard of that: what it wants
-// then is not what it will want.
+// report records what a sub-agent reports of its account. news means that the account has
+// changed. behind means that the sub-agent asked before it received the last grant. Such a
+// request is ignored: the grant may be all that it needs.
 func (l *Ledger) report(i int, r wire.BudgetReport) (news, behind bool) {
 	a := &l.Accounts[i]
 	was := *a
@@ -99,24 +104,29 @@ func (l *Ledger) report(i int, r wire.BudgetReport) (news, behind bool) {
 	}
 	a.Used = latest(a.Used, r.Used.Bounded())
 	for n := range wire.Resources {
-		if a.Granted[n] == wire.Unlimited { // there is nothing to return, nor to want
+		if a.Granted[n] == wire.Unlimited { // nothing to return or to request
 			continue
 		}
-		// A run that was reset has forgotten what it granted since.
+		// After a reset this run does not know the grants that it made since. The report
+		// does.
 		a.Granted[n] = max(a.Granted[n], min(r.Granted[n], maxGrant(n)))
-		// What was known to be spent before was not there to be returned.
+		// What was used before this report cannot be returned: bound a wrong or forged sum.
 		a.Returned[n] = max(a.Returned[n], min(r.Returned[n], was.returnable(n)))
+		// Equal sums show that the sub-agent has received all grants, so its request is up
+		// to date.
 		if !behind && r.Granted[n] == a.Granted[n] {
 			a.Requested[n], a.Blocked[n] = min(max(r.Requested[n], 0), maxGrant(n)), min(max(r.Blocked[n], 0), 1)
 		}
 	}
+	// New numbers answer the recall. If something is unused still, nextRecall recalls it
+	// again.
 	if a.Returned != was.Returned || a.Used != was.Used {
 		a.Recalled = false
 	}
 	return *a != was, behind
 }
 
-// grant gives a sub-agent more, or tells it no more agents are granted.
+// grant adds to what a sub-agent is granted, and ends its request for these resources.
 func (l *Ledger) grant(i int, more wire.Amounts) {
 	for n := range wire.Resources {
 		if more[n] > 0 {
@@ -128,13 +138,13 @@ func (l *Ledger) grant(i int, more wire.Amounts) {
 
 func (l *Ledger) recall(i int) { l.Accounts[i].Recalled = true }
 
-// deny forgets that a sub-agent wants more agents.
+// deny drops a sub-agent's request for more agents.
 func (l *Ledger) deny(i int) {
 	l.Accounts[i].Requested[wire.ResourceAgents], l.Accounts[i].Blocked[wire.ResourceAgents] = 0, 0
 }
 
-// close ends an account. A sub-agent that did not say what it has used (nil) is charged
-// all that it was granted: those below it may still be using it.
+// close ends an account. A sub-agent that did not report what it used (nil) is charged all
+// that it was granted: runs below it may still be using it.
 func (l *Ledger) close(session string, used *agent.Tally) {
 	i := l.find(session)
 	if i < 0 {
@@ -143,7 +153,7 @@ func (l *Ledger) close(session string, used *agent.Tally) {
 	switch {
 	case used == nil:
 		l.EndedUsage = l.EndedUsage.Add(l.Accounts[i].maxUsed())
-	case used.Agents > 0: // else it never was
+	case used.Agents > 0: // else the sub-agent never began
 		l.EndedUsage = l.EndedUsage.Add(latest(l.Accounts[i].Used, used.Bounded()))
 	}
 	if l.Accounts = slices.Delete(l.Accounts, i, i+1); len(l.Accounts) == 0 {
@@ -151,7 +161,8 @@ func (l *Ledger) close(session string, used *agent.Tally) {
 	}
 }
 
-// maxUsed is the most that all below can have used at the run's end.
+// maxUsed returns the most that all sub-agents can have used. Those that have not ended
+// count with all that they may still use.
 func (l Ledger) maxUsed() agent.Tally {
 	t := l.EndedUsage
 	for _, a := range l.Accounts {
@@ -160,32 +171,38 @@ func (l Ledger) maxUsed() agent.Tally {
 	return t
 }
 
-// takeGrant takes what the parent says, and reports whether that is news.
+// takeGrant records a grant, a recall or a denial of the parent, and reports whether it is
+// news.
 func (l *Ledger) takeGrant(o wire.GrantOrder) (news bool) {
 	a := l.FromParent
 	was := *a
 	for n := range wire.Resources {
+		// A sum that is not higher is old: the order came late or twice.
 		if most := min(o.Granted[n], maxGrant(n)); a.Granted[n] != wire.Unlimited && most > a.Granted[n] {
 			a.Granted[n], a.Requested[n] = most, 0
 		}
 	}
+	// More agents overrule a denial, also one that came in the same order.
 	if a.Granted[wire.ResourceAgents] > was.Granted[wire.ResourceAgents] {
 		a.Denied = false
 	} else if o.Denied {
 		a.Denied, a.Requested[wire.ResourceAgents] = true, 0
 	}
+	// Only giveBack answers a recall; a later grant does not take it back.
 	a.Recalled = a.Recalled || o.Recall
 	return *a != was
 }
 
-// setRequested remembers what is asked of the parent.
+// setRequested remembers what the run asks of its parent. An early request does not replace
+// an urgent one.
 func (l *Ledger) setRequested(levels wire.Amounts) {
 	for n := range levels {
 		l.FromParent.Requested[n] = max(l.FromParent.Requested[n], levels[n])
 	}
 }
 
-// giveBack returns what is not used to the parent; done means that no more will come.
+// giveBack adds to what the run has returned to its parent. done means that no sub-agent has
+// yet to return something.
 func (l *Ledger) giveBack(back wire.Amounts, done bool) {
 	for n := range back {
 		l.FromParent.Returned[n] += back[n]
@@ -193,10 +210,11 @@ func (l *Ledger) giveBack(back wire.Amounts, done bool) {
 	l.FromParent.Recalled = !done
 }
 
-// askAgain lets a run ask again for what it has asked for: an answer may be lost.
+// askAgain lets the run repeat its requests: one of them, or its answer, may be lost.
 func (l *Ledger) askAgain() { l.FromParent.Requested = wire.Amounts{} }
 
-// unused is how much of a shared resource an account may still use.
+// unused returns how much of a shared resource a sub-agent may still use, by its last
+// report. It returns 0 for a resource without a limit, and for time.
 func (a Account) unused(r wire.Resource) int64 {
 	if a.Granted[r] == wire.Unlimited || !r.Shared() {
 		return 0
@@ -204,7 +222,7 @@ func (a Account) unused(r wire.Resource) int64 {
 	return max(0, a.Granted[r]-a.Returned[r]-wire.UsedAmounts(a.Used)[r])
 }
 
-// anyUnused reports whether it may still use something of any resource.
+// anyUnused reports whether the sub-agent may still use some of any shared resource.
 func (a Account) anyUnused() bool {
 	for r := range wire.Resources {
 		if a.unused(r) > 0 {
@@ -214,11 +232,10 @@ func (a Account) anyUnused() bool {
 	return false
 }
 
-// returnable is how much of a resource an account can have given back in all.
+// returnable returns the most that a sub-agent can have returned in all.
 func (a Account) returnable(r wire.Resource) int64 { return a.Returned[r] + a.unused(r) }
 
-// net is what an account was granted, less what it gave back, and room what of that it may
-// still use, as far as that was heard.
+// net returns what a sub-agent was granted, less what it returned.
 func (a Account) net() wire.Amounts {
 	net := a.Granted
 	for r := range net {
@@ -229,6 +246,7 @@ func (a Account) net() wire.Amounts {
 	return net
 }
 
+// remaining returns what a sub-agent may still use, by its last report.
 func (a Account) remaining() wire.Amounts {
 	room := a.net()
 	for r := range wire.Resources {
@@ -239,10 +257,11 @@ func (a Account) remaining() wire.Amounts {
 	return room
 }
 
-// blockedOn reports whether it rests until it gets more of a resource.
+// blockedOn reports whether the sub-agent, or a run below it, is suspended until it gets
+// more of a resource.
 func (a Account) blockedOn(r wire.Resource) bool { return a.Requested[r] > 0 && a.Blocked[r] > 0 }
 
-// blocked reports whether it rests for anything.
+// blocked reports whether the sub-agent is blocked on any resource.
 func (a Account) blocked() bool {
 	for r := range wire.Resources {
 		if a.blockedOn(r) {
@@ -252,8 +271,9 @@ func (a Account) blocked() bool {
 	return false
 }
 
-// maxUsed is the most that it can have used.
+// maxUsed returns the most that a sub-agent can have used.
 func (a Account) maxUsed() agent.Tally {
+	// The kind of the tokens that may be used is unknown: they count as estimated input.
 	tokens, cost := a.unused(wire.ResourceTokens), agent.USD(a.unused(wire.ResourceCost))
 	return a.Used.Add(agent.Tally{
 		Agents: int(a.unused(wire.ResourceAgents)), Turns: int(a.unused(wire.ResourceTurns)),
@@ -261,7 +281,8 @@ func (a Account) maxUsed() agent.Tally {
 	})
 }
 
-// latest returns the later of two tallies of one run: none of its numbers ever falls.
+// latest returns the later of two tallies of one run. No number of a tally ever falls, so it
+// is the higher of each.
 func latest(t, o agent.Tally) agent.Tally {
 	u, v := t.Usage, o.Usage
 	return agent.Tally{

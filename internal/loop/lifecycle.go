@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// Names of the tools by which a model looks after the agents that it gave work to.
+// Names of the tools with which a model manages its sub-agents.
 const (
 	listTool   = "subagent_list"
 	waitTool   = "subagent_wait"
@@ -23,7 +23,7 @@ var lifecycleNames = []string{listTool, waitTool, pauseTool, resumeTool, stopToo
 
 const childProperty = `"child":{"type":"string","description":"The child's name, from the result of the call that started it"}`
 
-// lifecycleTools are offered where the Spec says so.
+// lifecycleTools returns the tools of an agent with `lifecycle: true`.
 func lifecycleTools() []agent.ToolSpec {
 	own := func(name, description, schema string) agent.ToolSpec {
 		return agent.ToolSpec{Name: name, Description: description, Input: json.RawMessage(schema), Executor: agent.ExecutorRuntime}
@@ -41,7 +41,7 @@ func lifecycleTools() []agent.ToolSpec {
 	}
 }
 
-// lifecycleArguments is what the model says to one of the lifecycle tools.
+// lifecycleArguments are the arguments of all lifecycle tools.
 type lifecycleArguments struct {
 	Child    string   `json:"child"`
 	Children []string `json:"children"`
@@ -51,8 +51,8 @@ type lifecycleArguments struct {
 	Graceful *bool    `json:"graceful"`
 }
 
-// callLifecycleTool makes a call of a lifecycle tool. It is done by the run itself, at once except for
-// the wait.
+// callLifecycleTool makes a call of a lifecycle tool. The run does it itself, without an
+// activity. All but subagent_wait have their result at once.
 func (s *step) callLifecycleTool(i int) {
 	c := s.Calls.List[i]
 	s.record(agent.Event{Type: agent.EventCallStarted, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool}})
@@ -75,6 +75,8 @@ func (s *step) callLifecycleTool(i int) {
 		s.setResult(i, agent.CallFailed, s.noChild(o.Child))
 	case !s.Children.List[n].notEnded():
 		s.setResult(i, agent.CallFailed, fmt.Sprintf("%s has ended (%s).", o.Child, s.Children.List[n].Status))
+	// Child.PendingOrders keeps only the newest hold order. This one would replace the order
+	// that has the ancestors' holds.
 	case !s.Children.List[n].Started:
 		s.setResult(i, agent.CallFailed, o.Child+" has not begun yet.")
 	case c.Tool == pauseTool && strings.TrimSpace(o.Reason) == "":
@@ -87,8 +89,8 @@ func (s *step) callLifecycleTool(i int) {
 	}
 }
 
-// orderOf makes an order of a lifecycle tool's call. A hold is the child's own then:
-// the parent's resume does not lift it.
+// orderOf makes an order of a lifecycle tool's call. Own makes a hold the child's own: the
+// parent's resume does not remove it.
 func (s *step) orderOf(tool string, o lifecycleArguments) wire.ParentOrder {
 	order := wire.ParentOrder{Verb: agent.VerbPause, Own: true, By: "agent:" + s.Session, Reason: strings.TrimSpace(o.Reason)}
 	switch {
@@ -105,12 +107,13 @@ func (s *step) orderOf(tool string, o lifecycleArguments) wire.ParentOrder {
 	return order
 }
 
-// awaitChildren lets a call wait for children, or answers it if they rest already.
+// awaitChildren lets a call wait for children; an empty list means all of them. If none of
+// them works, the call is answered at once.
 func (s *step) awaitChildren(i int, sessions []string) {
 	if len(sessions) == 0 {
 		sessions = s.Children.sessions()
 	}
-	var on []string // each once
+	var on []string // each child once
 	seen := map[string]bool{}
 	for _, session := range sessions {
 		if seen[session] {
@@ -127,7 +130,7 @@ func (s *step) awaitChildren(i int, sessions []string) {
 	s.answerWaits()
 }
 
-// answerWaits answers the calls of subagent_wait whose children all rest or have ended.
+// answerWaits answers the calls of subagent_wait whose children are all suspended or ended.
 func (s *step) answerWaits() {
 	for i, c := range s.Calls.List {
 		if c.State == CallAwaitingChildren && c.Tool == waitTool && !slices.ContainsFunc(c.Children, s.Children.isWorking) {
@@ -136,13 +139,15 @@ func (s *step) answerWaits() {
 	}
 }
 
-// childList tells of children as data, in the order of the list; of all if it is nil.
+// childList returns children as JSON, in the order of sessions; all children if sessions is
+// nil.
 func (s *step) childList(sessions []string) string {
 	if sessions == nil {
 		sessions = s.Children.sessions()
 	}
 	list := []childAnswer{}
 	for _, session := range sessions {
+		// A child that ended may be forgotten since the call began (Children.add, trim).
 		if i := s.Children.find(session); i >= 0 {
 			list = append(list, s.Children.List[i].answer())
 		}

@@ -8,31 +8,34 @@ import (
 	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
-// Log is the part that keeps the session's log as the run sees it: a chain of sealed
-// chunks, of which it knows the last, and the events that are not sealed yet.
+// Log is the part that knows the end of the session's log: the name of the last sealed
+// chunk, and the tail, whose events are not stored yet.
 type Log struct {
 	// Head names the last sealed chunk; empty at a session's beginning.
 	Head string `json:"head,omitempty"`
-	// Version is that of the session's head in the store.
+	// Version is the version of the session's head in the store.
 	Version int64 `json:"version,omitempty"`
-	// Fence is that of the last write outside of Temporal that the run has decided; who
-	// performs it names the decision.
+	// Fence is the fence of the last write to the store that the machine decided. It orders
+	// writes: the store refuses a lower one (docs/store.md). The workflow sets Fence.By.
 	Fence agent.Fence   `json:"fence,omitzero"`
 	Seq   int64         `json:"seq"` // of the last event
 	Tail  []agent.Event `json:"tail,omitempty"`
-	// Bytes is what the tail counts (see weight), and Sealed how much of that is being sealed.
+	// Bytes is how much the tail counts (see weight). Sealed is the part of Bytes that the
+	// seal in flight stores.
 	Bytes  int `json:"bytes,omitempty"`
 	Sealed int `json:"sealed,omitempty"`
-	// Sealing is the number of the last event that is being sealed; zero while none is.
+	// Sealing is the last event of the seal in flight; zero while there is none.
 	Sealing int64 `json:"sealing,omitempty"`
-	// HeadBehind means that the session's head lacks something that waits for a daemon.
+	// HeadBehind means that the session's head in the store lacks an event that waits for a
+	// daemon.
 	HeadBehind bool `json:"head_behind,omitempty"`
-	// BacklogBlobs are the events that wait and that the store has.
+	// BacklogBlobs name the waiting events that the store already has.
 	BacklogBlobs []remembered.BacklogBlob `json:"backlog_blobs,omitempty"`
-	// FinalSealDone means that the carry-over in progress has had its seal: a light tail may go along.
+	// FinalSealDone means that the seal before continue-as-new is done. A short tail may go
+	// along with the state then.
 	FinalSealDone bool `json:"final_seal_done,omitempty"`
-	// SealError is why the last attempt to seal failed, Tries how many did in a row, and
-	// Again when the next is made.
+	// SealError is why the last seal failed; nil if it did not. Tries counts the seals that
+	// failed in a row, and RetryAt is when the next one may begin.
 	SealError *agent.Error `json:"seal_error,omitempty"`
 	Tries     int          `json:"tries,omitempty"`
 	RetryAt   time.Time    `json:"retry_at,omitzero"`
@@ -40,14 +43,14 @@ type Log struct {
 
 // Sizes of the log's tail, in bytes.
 const (
-	sealAt = 256 << 10 // past it the tail is sealed while the run goes on
-	waitAt = 1 << 20   // past it the run waits for the store
+	sealAt = 256 << 10 // the tail is sealed while the run works
+	waitAt = 1 << 20   // the run waits for the store before its next turn
 )
 
 // maxTailAlong is how many events may go along into a new execution without being stored.
 const maxTailAlong = 32
 
-// Times between attempts to seal, where the store is down.
+// Times between seals while the store is down.
 const (
 	sealRetryFirst = 5 * time.Second
 	sealRetryMax   = 5 * time.Minute
@@ -56,23 +59,24 @@ const (
 // setHead sets where the session's log ends in the store.
 func (l *Log) setHead(head string, seq, version int64) { l.Head, l.Seq, l.Version = head, seq, version }
 
-// setFence takes over the fence from which the run's writes go on.
+// setFence sets the fence from which the run's writes continue.
 func (l *Log) setFence(f agent.Fence) { l.Fence = f }
 
-// nextFence numbers a write outside of Temporal, and written takes the chain that was stored.
+// nextFence numbers the next write to the store. setChain records the chain of a write that
+// the store took; it never falls.
 func (l *Log) nextFence()           { l.Fence.N++ }
 func (l *Log) setChain(chain int64) { l.Fence.Chain = max(l.Fence.Chain, chain) }
 
-// append numbers an event and puts it behind the tail.
+// append adds an event to the tail, with its number.
 func (l *Log) append(e agent.Event, bytes int) {
 	l.Seq = e.Seq
 	l.Tail = appendEvent(l.Tail, e)
 	l.Bytes += bytes
 }
 
-// appendEvent puts an event at the end of a tail. The tail is only ever appended to, and
-// several states may share its array: the event goes into a spare slot that none of them
-// has taken, which has no number. Copying each time is quadratic.
+// appendEvent adds an event to a tail. Several states may share the tail's array, since Step
+// does not change its argument. So the event goes into a spare slot only if no other state
+// has used it: an unused slot has no Seq. Copying each time is quadratic.
 func appendEvent(tail []agent.Event, e agent.Event) []agent.Event {
 	if n := len(tail); n < cap(tail) && tail[:n+1][n].Seq != 0 {
 		tail = slices.Clip(tail) // another state went on from here
@@ -80,30 +84,31 @@ func appendEvent(tail []agent.Event, e agent.Event) []agent.Event {
 	return append(tail, e)
 }
 
-// storedTo is the last event that is in the store.
+// storedTo returns the number of the last event that is in the store.
 func (l Log) storedTo() int64 { return l.Seq - int64(len(l.Tail)) }
 
-// hasUnsealed reports whether something is not sealed.
+// hasUnsealed reports whether an event is not stored yet.
 func (l Log) hasUnsealed() bool { return len(l.Tail) > 0 }
 
-// needsSeal reports whether the tail is to be sealed while the run goes on.
+// needsSeal reports whether the tail is so long that it is sealed while the run works.
 func (l Log) needsSeal() bool { return l.Bytes >= sealAt }
 
-// blocksTurns reports whether the run has to wait for the store.
+// blocksTurns reports whether the next turn has to wait for the store.
 func (l Log) blocksTurns() bool { return l.Bytes > waitAt && (l.Sealing > 0 || l.SealError != nil) }
 
-// canSeal reports whether a seal may begin: chunks are a chain, so there is one at a time,
-// and a store that has failed is given time.
+// canSeal reports whether a seal may begin. Each chunk names the one before it, so seals
+// come one at a time. After a failure the next one waits.
 func (l Log) canSeal() bool { return l.Sealing == 0 && l.RetryAt.IsZero() }
 
-// mustSealToContinue reports whether the log has to be sealed before the state is carried over.
-// After one seal a light tail goes along instead: a run to which more is said than the store
-// can follow would never leave its execution, until the server ends that.
+// mustSealToContinue reports whether the tail has to be stored before continue-as-new. After
+// one seal a short tail may go along instead. If events come faster than the store takes
+// them, the run would otherwise never continue as new.
 func (l Log) mustSealToContinue() bool {
 	return l.hasUnsealed() && (!l.FinalSealDone || !l.tailFitsAlong())
 }
 
-// tailFitsAlong reports whether the tail may go along into a new execution: a few short events.
+// tailFitsAlong reports whether the tail may go along into a new execution: a few short
+// events.
 func (l Log) tailFitsAlong() bool {
 	if len(l.Tail) > maxTailAlong {
 		return false
@@ -118,7 +123,8 @@ func (l Log) tailFitsAlong() bool {
 	return true
 }
 
-// lineJSONLen is the weight of an event that has few texts; of others it is not known.
+// lineJSONLen returns how long an event is in JSON at most. short is false for a kind of
+// event that may be long.
 func lineJSONLen(e agent.Event) (n int, short bool) {
 	n = lineFrame
 	switch {
@@ -149,60 +155,67 @@ func lineJSONLen(e agent.Event) (n int, short bool) {
 	return n, true
 }
 
-// startSeal begins a seal of all that there is.
+// startSeal begins a seal of the whole tail.
 func (l *Log) startSeal() {
+	// HeadBehind is cleared now and not at the end: an event that arrives during the seal
+	// sets it again.
 	l.Sealing, l.Sealed, l.HeadBehind = l.Seq, l.Bytes, false
 	l.nextFence()
 }
 
-// sealed drops from the tail what is stored.
+// sealed drops the stored events from the tail. carrying means that the run continues as
+// new.
 func (l *Log) sealed(in Sealed, carrying bool) {
 	l.Head, l.Version, l.Sealing, l.SealError, l.Tries, l.FinalSealDone = in.Head, in.Version, 0, nil, 0, carrying
 	l.setChain(in.Chain)
 	l.BacklogBlobs = in.BacklogBlobs
+	// Events that were recorded during the seal stay.
 	rest := slices.IndexFunc(l.Tail, func(e agent.Event) bool { return e.Seq > in.Seq })
 	if rest < 0 {
 		rest = len(l.Tail)
 	}
-	// A copy, so that what is sealed can be forgotten.
+	// Clone, so that the array with the stored events can be freed.
 	l.Tail, l.Bytes, l.Sealed = slices.Clone(l.Tail[rest:]), l.Bytes-l.Sealed, 0
 }
 
-// cancelSeal gives up a seal. The next one says all that waits: the store may have lost some.
+// cancelSeal ends a seal that failed. It forgets BacklogBlobs, so that the next seal sends
+// every waiting event: the store may have lost some.
 func (l *Log) cancelSeal() { l.Sealing, l.Sealed, l.BacklogBlobs = 0, 0, nil }
 
-// retry makes the next attempt to seal later, ever more seldom.
+// retry sets when the next seal may begin: after 5 seconds, then twice as long each time, up
+// to 5 minutes.
 func (l *Log) retry(err *agent.Error, at time.Time) {
 	fault := *err
+	// Bounded, since the state keeps it. Err is not in the state's JSON.
 	fault.Message, fault.Path, fault.Err = fit(fault.Message, maxReason), fit(fault.Path, maxName), nil
 	l.SealError, l.RetryAt = &fault, at.Add(min(sealRetryFirst<<min(l.Tries, 10), sealRetryMax))
 	l.Tries++
 }
 
-// losesWorkers reports whether the last attempt to seal has lost as many workers as a step
-// may: listings find the run by that, whatever else it does.
+// losesWorkers reports whether the last seal failed with worker_lost. Listings find the run
+// by that.
 func (l Log) losesWorkers() bool {
 	return l.SealError != nil && l.SealError.Code == agent.CodeWorkerLost
 }
 
-// tick lets a seal begin again when its time has come.
+// tick lets the next seal begin if its time has come.
 func (l *Log) tick(at time.Time) {
 	if reached(l.RetryAt, at) {
 		l.RetryAt = time.Time{}
 	}
 }
 
-// setHeadBehind remembers that the session's head lacks something that waits for a daemon.
+// setHeadBehind sets whether the session's head lacks an event that waits for a daemon.
 func (l *Log) setHeadBehind(behind bool) { l.HeadBehind = behind }
 
-// takeTailAlong lets the open tail go along into a new execution; stays takes that back.
+// takeTailAlong lets the tail go along into a new execution. leaveTail ends that there.
 func (l *Log) takeTailAlong() { l.FinalSealDone = true }
 func (l *Log) leaveTail()     { l.FinalSealDone = false }
 
 // record appends an event to the log.
 func (s *step) record(e agent.Event) { s.recordSized(e, weight(e)) }
 
-// recordSized appends an event that counts so many bytes.
+// recordSized appends an event that counts a number of bytes (see weight).
 func (s *step) recordSized(e agent.Event, bytes int) {
 	e.Seq, e.Time, e.Turn = s.Log.Seq+1, s.now(), s.Turn.N
 	if e.Outcome != nil {
@@ -212,39 +225,41 @@ func (s *step) recordSized(e agent.Event, bytes int) {
 	s.Log.append(e, bytes)
 }
 
-// recordIfBegun records an event of a run that has begun its part of the log; what came before
-// that is told there.
+// recordIfBegun appends an event, unless the run has no part in the log yet. beginRun
+// records the holds that came before.
 func (s *step) recordIfBegun(e agent.Event) {
 	if !s.HasNoLog() {
 		s.record(e)
 	}
 }
 
-// recordMessage appends a message to the log, of which so many bytes are somebody's.
+// recordMessage appends a message. bytes counts the text in it that a tool, model or person
+// wrote.
 func (s *step) recordMessage(m agent.Message, bytes int) {
 	s.Budget.addBytes(bytes)
 	s.recordSized(agent.Event{Type: agent.EventMessage, Message: &m}, frame+bytes)
 }
 
-// recordNote says something to the model in the runtime's name.
+// recordNote appends a message to the model in the runtime's words, which count no bytes.
 func (s *step) recordNote(why agent.Note, text string) {
 	m := agent.TextMessage(agent.RoleUser, text)
 	m.Note = why
 	s.recordMessage(m, 0)
 }
 
-// alone reports whether the run completed by itself with nothing in flight. Only then the
-// final seal can be a local activity: a signal that arrives meanwhile fails the closing
-// task, and whoever said an update in it would be told of a failure.
+// alone reports whether the run completed by itself with nothing in flight. Only then can
+// the final seal be a local activity. A signal that arrives meanwhile fails the closing
+// task, and an update in that task would be answered with a failure.
 func (s *step) alone() bool {
 	return s.End.Outcome.Status == agent.StatusCompleted && s.verb == "" && !s.Children.anyNotEnded()
 }
 
-// sealed takes what was stored.
+// sealed takes the result of a seal. The result of an earlier seal is refused.
 func (s *step) sealed(in Sealed) error {
 	if in.Seq != s.Log.Sealing {
 		return s.refuse("no seal up to event %d is under way", in.Seq)
 	}
+	// Log.sealed clears the error, and listings still show it.
 	lost := s.Log.losesWorkers()
 	s.Log.sealed(in, s.Phase == RunContinuing)
 	switch {
@@ -253,25 +268,31 @@ func (s *step) sealed(in Sealed) error {
 	case lost:
 		s.do(Publish{})
 	}
+	// Events came during the seal. Store them now: the run may stay suspended for long.
 	if s.Log.hasUnsealed() && s.Suspensions.atRest() && s.maySeal() && !s.onlyHeldByAncestor() {
-		s.seal(false) // a run that rests may do so for long
+		s.seal(false)
 	}
 	return nil
 }
 
-// sealFailed ends a run whose log can't be stored: it does not claim to be what nobody
-// could go on with. Where the store may come back it is tried again, and until then the
-// run says why it neither rests nor ends.
+// sealFailed takes the failure of a seal. If the store may come back, the seal is tried
+// again. Else the run fails: it must not report an end or a suspension that the store does
+// not have.
 func (s *step) sealFailed(err *agent.Error) error {
 	s.Log.cancelSeal()
+	// startSeal cleared it, and nothing was stored.
 	s.Log.setHeadBehind(len(s.Backlog().Events) > 0)
 	switch {
-	case err.Retryable, err.Code == agent.CodeWorkerLost: // also what a seal has lost workers over is tried again
+	// A seal may be repeated: the store compares fences. So it is tried again also after
+	// worker_lost, ever more rarely.
+	case err.Retryable, err.Code == agent.CodeWorkerLost:
 		was := s.Log.losesWorkers()
 		s.Log.retry(err, s.At)
 		if s.Log.losesWorkers() != was {
 			s.do(Publish{})
 		}
+	// fail tries one more seal, with the end in it. If that one fails too, the case below
+	// follows.
 	case s.Phase != RunEnding:
 		s.fail(err)
 	default:
@@ -281,7 +302,7 @@ func (s *step) sealFailed(err *agent.Error) error {
 	return nil
 }
 
-// continueAsNew ends this execution; the next one gets the state.
+// continueAsNew ends this execution. The next one gets the state.
 func (s *step) continueAsNew() {
 	s.Log.takeTailAlong()
 	s.continuedAsNew = true

@@ -2,8 +2,8 @@ package loop
 
 import "github.com/fermata-agents/fermata/agent"
 
-// lowerLimits returns the tighter of two limits, field by field: a start may only lower what
-// the agent's author said.
+// lowerLimits returns the lower of two limits, field by field. A start may only lower the
+// limits of the agent's author.
 func lowerLimits(l, o agent.Limits) agent.Limits {
 	return agent.Limits{
 		Turns: tighter(l.Turns, o.Turns), OwnTurns: tighter(l.OwnTurns, o.OwnTurns), Tokens: tighter(l.Tokens, o.Tokens), CostUSD: tighter(l.CostUSD, o.CostUSD),
@@ -11,6 +11,7 @@ func lowerLimits(l, o agent.Limits) agent.Limits {
 	}
 }
 
+// tighter returns the lower of two limits. Zero means no limit, so the other one counts.
 func tighter[T int | int64 | agent.USD | agent.Duration](a, b T) T {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -9,45 +9,48 @@ import (
 	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
-// Messages is the part that keeps what was said to the run and the model has not got.
+// Messages is the part that keeps the messages and events that the model has not received.
 type Messages struct {
-	// Pending are messages that the model gets at its next turn, or when it would be done.
+	// Pending messages go to the model at its next turn or, with mode queue, when it would
+	// be done.
 	Pending     []PendingMessage `json:"pending,omitempty"`
 	PendingSize int              `json:"pending_size,omitempty"`
-	// Events wait for a daemon to deal with them, one after the other.
+	// Events wait for a daemon, which takes one at a time.
 	Events    []agent.EmitCommand `json:"events,omitempty"`
 	EventSize int                 `json:"event_size,omitempty"`
-	// Receipts are the last messages and events of the session that came with an id.
+	// Receipts remember the last messages and events of the session that came with an id.
 	Receipts    []remembered.Receipt `json:"receipts,omitempty"`
 	ReceiptSize int                  `json:"receipt_size,omitempty"`
 }
 
-// PendingMessage is a message that the model has not got yet.
+// PendingMessage is a message that the model has not received yet.
 type PendingMessage struct {
 	Message agent.Message  `json:"message"`
 	Mode    agent.SendMode `json:"mode"`
-	// Bytes is what the message counts in the log (see weight), and Size its length in JSON,
+	// Bytes is what the message counts in the log (see weight). Size is its length in JSON
 	// at most.
 	Bytes int `json:"bytes,omitempty"`
 	Size  int `json:"size,omitempty"`
 }
 
-// maxPending is how many messages wait at most.
+// maxPending is how many messages may wait.
 const maxPending = 100
 
-// A session remembers so many messages by their ids, and a daemon's so many: its senders
-// try again after a stop.
+// A session remembers the ids of this many messages. A daemon's session remembers more
+// events: after a stop their senders try again.
 const (
 	maxReceipts       = 50
 	maxDaemonReceipts = 1000
 )
 
+// clone clips the slices, so that an append copies them.
 func (m Messages) clone() Messages {
 	m.Pending, m.Events, m.Receipts = slices.Clip(m.Pending), slices.Clip(m.Events), slices.Clip(m.Receipts)
 	return m
 }
 
-// messageJSONLen and eventInJSON are the lengths of what waits. An event becomes a message.
+// messageJSONLen and eventJSONLen return how long a waiting message or event is in JSON at
+// most. An event becomes a message.
 func messageJSONLen(m agent.Message) int {
 	n := messageFrame + jsonLen(m.ID) + jsonLen(m.By)
 	for _, p := range m.Parts {
@@ -64,7 +67,7 @@ func receiptJSONLen(p remembered.Receipt) int {
 	return receiptFrame + digestFrame + jsonLen(p.ID) + jsonLen(p.Run)
 }
 
-// receipt is the message or event that came with an id.
+// receipt returns the receipt of the message or event that came with an id. run is this run.
 func (m Messages) receipt(id, run string) (p remembered.Receipt, ok bool) {
 	if id == "" {
 		return p, false
@@ -73,12 +76,12 @@ func (m Messages) receipt(id, run string) (p remembered.Receipt, ok bool) {
 		return m.Receipts[i], true
 	}
 	if i := slices.IndexFunc(m.Events, func(e agent.EmitCommand) bool { return e.ID == id }); i >= 0 {
-		return remembered.Receipt{ID: id, Run: run, Digest: remembered.EventDigest(m.Events[i])}, true // it waits with the run
+		return remembered.Receipt{ID: id, Run: run, Digest: remembered.EventDigest(m.Events[i])}, true // the event waits in this run
 	}
 	return p, false
 }
 
-// addReceipt remembers a message that came with an id.
+// addReceipt remembers a message or event, if it has an id.
 func (m *Messages) addReceipt(p remembered.Receipt, most int) {
 	if p.ID == "" {
 		return
@@ -87,7 +90,8 @@ func (m *Messages) addReceipt(p remembered.Receipt, most int) {
 	m.forget(most)
 }
 
-// forget drops the oldest ids until there are so many at most, and they keep their share.
+// forget drops the oldest receipts until at most that many are left, and they fit into
+// receiptShare.
 func (m *Messages) forget(most int) {
 	n := 0
 	for ; len(m.Receipts)-n > most || m.ReceiptSize > receiptShare; n++ {
@@ -107,8 +111,8 @@ func (m *Messages) addFirst(p PendingMessage) {
 	m.Pending, m.PendingSize = slices.Insert(m.Pending, 0, p), m.PendingSize+p.Size
 }
 
-// take takes out the messages that the model gets now: at a turn those that steer, and
-// all when it would be done.
+// take removes and returns the messages that the model gets now. done means that the model
+// would be done: then queued messages go to it, too.
 func (m *Messages) take(done bool) (now []PendingMessage) {
 	var kept []PendingMessage
 	for _, p := range m.Pending {
@@ -123,7 +127,7 @@ func (m *Messages) take(done bool) (now []PendingMessage) {
 	return now
 }
 
-// steerAll lets no message wait any more: the run was done.
+// steerAll makes queued messages due at the next turn: the daemon was done.
 func (m *Messages) steerAll() {
 	m.Pending = slices.Clone(m.Pending)
 	for i := range m.Pending {
@@ -135,7 +139,7 @@ func (m *Messages) queue(e agent.EmitCommand) {
 	m.Events, m.EventSize = append(m.Events, e), m.EventSize+eventJSONLen(e)
 }
 
-// takeEvent takes an event out of those that wait.
+// takeEvent removes and returns the waiting event at an index.
 func (m *Messages) takeEvent(i int) agent.EmitCommand {
 	e := m.Events[i]
 	m.Events = slices.Concat(m.Events[:i], m.Events[i+1:]) // nil if none is left
@@ -143,7 +147,7 @@ func (m *Messages) takeEvent(i int) agent.EmitCommand {
 	return e
 }
 
-// recount counts anew how long what waits is, and which ids are remembered.
+// recount computes all sizes again, after an import.
 func (m *Messages) recount() {
 	m.Pending, m.PendingSize = slices.Clone(m.Pending), 0
 	for i, p := range m.Pending {
@@ -153,7 +157,7 @@ func (m *Messages) recount() {
 	m.inherit(m.Receipts, m.Events)
 }
 
-// inherit takes over what the session's runs before this one have left.
+// inherit takes over the receipts and events that the session's earlier runs left.
 func (m *Messages) inherit(posts []remembered.Receipt, events []agent.EmitCommand) {
 	m.Receipts, m.Events, m.ReceiptSize, m.EventSize = posts, events, 0, 0
 	for _, p := range posts {
@@ -165,8 +169,8 @@ func (m *Messages) inherit(posts []remembered.Receipt, events []agent.EmitComman
 	m.forget(len(posts))
 }
 
-// Receipts are the messages that the session's head knows by their ids. Those of a
-// daemon are many, and are written where the next run looks for them.
+// Receipts returns the receipts that a seal stores in the session's head. A daemon has many.
+// Each seal's input is in the history, so only the final seal has them all.
 func (s *State) Receipts(final bool) []remembered.Receipt {
 	posts := s.Messages.Receipts
 	if n := len(posts) - maxReceipts; n > 0 && !final {
@@ -175,8 +179,9 @@ func (s *State) Receipts(final bool) []remembered.Receipt {
 	return posts
 }
 
-// Backlog is what the session's next run takes over, if this one ends as it stands and says
-// no more: an event that has met a daemon's park is told by the end.
+// Backlog returns what the session's next run takes over if this run ends as it stands. An
+// event that met a daemon's park still counts as waiting: until the park ends, it is not in
+// the log.
 func (s *State) Backlog() remembered.Backlog {
 	in := remembered.Backlog{Unfinished: s.Daemon.HasWork, Events: s.Messages.Events}
 	if e := s.Park.event(); e != nil && s.daemon() != nil {
@@ -185,8 +190,8 @@ func (s *State) Backlog() remembered.Backlog {
 	return in
 }
 
-// unstoredBacklog is the inbox as a seal tells it: what the store has of it already is named,
-// and only the rest is said.
+// unstoredBacklog returns the backlog for a seal. Each seal's input is in the history, so
+// events that the store has are only named.
 func (s *State) unstoredBacklog() (in remembered.Backlog, kept []remembered.BacklogBlob) {
 	whole := s.Backlog()
 	blobs := map[string]string{}
@@ -201,7 +206,7 @@ func (s *State) unstoredBacklog() (in remembered.Backlog, kept []remembered.Back
 		switch blob, ok := blobs[key]; {
 		case !ok:
 			in.Events = append(in.Events, e)
-		case len(in.Events) > 0: // it would lose its place
+		case len(in.Events) > 0: // named events come first, so this one would lose its place
 			return whole, nil
 		case len(kept) > 0 && kept[len(kept)-1].Blob == blob:
 			last := &kept[len(kept)-1]
@@ -213,8 +218,8 @@ func (s *State) unstoredBacklog() (in remembered.Backlog, kept []remembered.Back
 	return in, kept
 }
 
-// isRepeat leaves things as they are if the session has the message or the event, and
-// refuses another one under its id.
+// isRepeat reports whether the session has received the message or event already. The state
+// then stays as it is. The error refuses another payload under the same id.
 func (s *step) isRepeat(id, sum string) (bool, error) {
 	p, ok := s.Messages.receipt(id, s.Run)
 	if !ok {
@@ -224,22 +229,23 @@ func (s *step) isRepeat(id, sum string) (bool, error) {
 	return true, p.Check(sum)
 }
 
-// rememberReceipt remembers what came with an id.
+// rememberReceipt remembers the id of a message or event.
 func (s *step) rememberReceipt(id, sum string) {
 	most := maxReceipts
-	if s.daemon() != nil || len(s.Messages.Events) > 0 { // which wait for the session's next daemon
+	if s.daemon() != nil || len(s.Messages.Events) > 0 { // these events wait for the session's next daemon
 		most = maxDaemonReceipts
 	}
 	s.Messages.addReceipt(remembered.Receipt{ID: id, Run: s.Run, Digest: sum}, most)
 }
 
-// send takes a message for the model.
+// send accepts a message for the model.
 func (s *step) send(o agent.SendCommand, id string) error {
 	m := agent.Message{ID: id, Role: agent.RoleUser, By: o.By}
 	if o.Text != "" {
 		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: o.Text})
 	}
 	m.Parts = append(m.Parts, o.Parts...)
+	// First: a message that was accepted once is not refused when it comes again.
 	if again, err := s.isRepeat(id, remembered.MessageDigest(m)); again {
 		return err
 	}
@@ -261,13 +267,15 @@ func (s *step) send(o agent.SendCommand, id string) error {
 	return nil
 }
 
-// checkRoom refuses what the model would have to be told later.
+// checkRoom refuses a message for which the state has no space.
 func (s *step) checkRoom(path string) error {
 	return s.refuseAs(agent.CodeTooLarge, path, "%d messages wait already that the model has not got; at most %d may, of %d bytes in all, and fewer while people are asked about long calls", len(s.Messages.Pending), maxPending, pendingShare)
 }
 
-// emit tells of an event: one that a park waits for, or one for a daemon.
+// emit accepts an event: one that a park waits for, or one for a daemon.
 func (s *step) emit(o agent.EmitCommand, in CommandReceived) error {
+	// Compared before any other check: an event that is refused uses the task's budget too.
+	// Else a flood of events that do not match would cost nothing (decision 0036).
 	b := s.matchBudget()
 	before := b.Spent()
 	parked := s.Park.waitsFor(o, b)
@@ -279,6 +287,8 @@ func (s *step) emit(o agent.EmitCommand, in CommandReceived) error {
 	switch {
 	case parked && eventJSONLen(o) > s.space():
 		return s.refuseAs(agent.CodeQueueFull, "", "too much waits for the run already; emit it again when less does")
+	// A daemon's event is part of its backlog until the park ends, so the head has to learn
+	// of it.
 	case parked && s.daemon() != nil:
 		s.rememberReceipt(in.ID, remembered.EventDigest(o))
 		o.ID = in.ID
@@ -290,13 +300,15 @@ func (s *step) emit(o agent.EmitCommand, in CommandReceived) error {
 		return nil
 	case s.hearsTopic(o.Topic):
 		return s.queue(o, in.ID)
+	// The budget ran out before the comparison, so nobody knows whether the event matches.
 	case b.Exceeded() && s.Park != nil && s.Park.Met == nil && slices.Contains(s.Park.topics(), o.Topic):
 		return s.refuseUncompared(before)
 	}
 	return s.refuseUnawaited(o)
 }
 
-// refuseUncompared refuses an event that has too many parts, or that came with too many others.
+// refuseUncompared refuses an event that was not compared for want of budget. If it had the
+// whole budget, it will never fit. Else another task has a new budget.
 func (s *step) refuseUncompared(before int) error {
 	if before == 0 {
 		return s.refuseAs(agent.CodeStale, "payload", "the payload has too many parts to be compared with what the run waits for; emit a shorter one")
@@ -306,8 +318,8 @@ func (s *step) refuseUncompared(before int) error {
 	return err
 }
 
-// refuseUnawaited refuses an event that the run does not take: it says whether it is for the
-// topic or for the payload.
+// refuseUnawaited refuses an event that the run does not take. It says whether the topic or
+// the payload is the reason.
 func (s *step) refuseUnawaited(o agent.EmitCommand) error {
 	topics := slices.Concat(s.Park.topics(), s.topics())
 	switch known := slices.Contains(topics, o.Topic); {
@@ -321,13 +333,13 @@ func (s *step) refuseUnawaited(o agent.EmitCommand) error {
 	return s.refuseAs(agent.CodeStale, "topic", "the run does not wait for topic %s, nor for any other", o.Topic)
 }
 
-// queue takes an event, which has turns of its own.
+// queue keeps an event for a daemon, which gives it turns of its own.
 func (s *step) queue(o agent.EmitCommand, id string) error {
 	e := agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: id, By: o.By}, Topic: o.Topic, Payload: o.Payload}
 	switch most := s.daemon().Queue; {
 	case s.End.Stopping != nil:
 		err := s.refuseAs(agent.CodeStale, "", "the run is being stopped; emit it again, with the same id, when the session's next run has begun")
-		err.Retryable = true // it is for the session, which hears it: only not now
+		err.Retryable = true // the session takes the event, only not now
 		return err
 	case len(s.Messages.Events) >= most || s.Messages.EventSize+eventJSONLen(e) > eventShare || eventJSONLen(e) > s.space():
 		return s.refuseAs(agent.CodeQueueFull, "", "%d events wait already (daemon.queue allows %d, and %d bytes); emit it again, with the same id, when fewer do", len(s.Messages.Events), most, eventShare)
@@ -338,23 +350,24 @@ func (s *step) queue(o agent.EmitCommand, id string) error {
 	return nil
 }
 
-// deliver says what was sent, and returns whether there was any.
+// deliver records the messages that the model gets now, and reports whether there were any.
 func (s *step) deliver(done bool) bool {
 	said := s.Messages.take(done)
 	for _, p := range said {
 		s.recordMessage(p.Message, p.Bytes)
 	}
+	// If the daemon ends before it is done with them, the session's next run continues.
 	if len(said) > 0 && s.daemon() != nil {
 		s.Daemon.markWork()
 	}
 	return len(said) > 0
 }
 
-// steer says at the next turn what somebody has said.
+// steer adds a message for the next turn.
 func (s *step) steer(m agent.Message) { s.steerAs(m, m.Size(), messageJSONLen(m)) }
 
-// steerEvent tells of an event at the next turn, and steerOwn says something in the
-// runtime's own words, which count nothing.
+// steerEvent adds an event for the next turn. steerOwn adds a message in the runtime's
+// words, which count no bytes.
 func (s *step) steerEvent(o agent.EmitCommand) {
 	s.steerAs(eventMessage(o), eventSize(o), eventJSONLen(o))
 }
@@ -364,10 +377,10 @@ func (s *step) steerAs(m agent.Message, bytes, size int) {
 	s.Messages.add(PendingMessage{Message: m, Mode: agent.SendSteer, Bytes: bytes, Size: size})
 }
 
-// eventSize is what an event counts that the model is told of.
+// eventSize returns how many bytes an event counts as a message.
 func eventSize(o agent.EmitCommand) int { return len(o.Topic) + len(o.Payload) }
 
-// eventMessage is an event as the model is told of it.
+// eventMessage returns an event as the model sees it.
 func eventMessage(o agent.EmitCommand) agent.Message {
 	payload := o.Payload
 	if len(payload) == 0 {

@@ -12,18 +12,19 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// Origin is the part that knows how the run began, and brings it to its first turn.
+// Origin is the part that keeps what the run was started with, and brings it to its first
+// turn.
 type Origin struct {
-	// Imported is the export that the session came with; empty for one that began here.
-	// Former is the run that this one goes on with, if it does.
+	// Imported names the export that the session came with; empty for one that began here.
+	// FormerRun is the run that this one continues after an import.
 	Imported  string `json:"imported,omitempty"`
 	FormerRun string `json:"former_run,omitempty"`
-	// Start is what was asked for, until the run has opened, and Brief the text of its
-	// briefing.
+	// Start is the start, and BriefingText the text of its briefing. Both are kept until the
+	// run has started.
 	Start        *agent.Start `json:"start,omitempty"`
 	BriefingText string       `json:"briefing_text,omitempty"`
-	// Sources are asked for their tools, and Point is where the log begins for the run,
-	// until it has opened.
+	// Sources are asked for their tools. StartPoint is where in the log the run begins. Both
+	// are kept until the run has started.
 	Sources    []string `json:"sources,omitempty"`
 	StartPoint *Located `json:"start_point,omitempty"`
 
@@ -32,7 +33,7 @@ type Origin struct {
 	Started time.Time         `json:"started"`
 }
 
-// Labels are those that the run was started with, or the one above it.
+// Labels returns the labels that the run was started with. A child has its root's.
 func (s *State) Labels() map[string]string {
 	if s.Parent.Start != nil {
 		return s.Parent.Start.Labels
@@ -40,7 +41,7 @@ func (s *State) Labels() map[string]string {
 	return s.Origin.Labels
 }
 
-// Policy is the one with which the run began; none before it is known.
+// Policy returns the policy with which the run began; nil before the run has its Spec.
 func (s *State) Policy() agent.Policy {
 	if s.Spec == nil {
 		return nil
@@ -48,20 +49,23 @@ func (s *State) Policy() agent.Policy {
 	return s.Spec.Policy
 }
 
-// Agent is the name of the run's agent, or the one that was asked for.
+// Agent returns the name of the run's agent, or the requested name before the run has its
+// Spec.
 func (s *State) Agent() string { return s.agent() }
 
-// AwaitsImport reports whether the run is one that was imported, and what it was is not known yet.
+// AwaitsImport reports whether the run continues an imported one, whose state it does not
+// have yet.
 func (s *State) AwaitsImport() bool {
 	return s.Phase == RunImporting || s.HasNoLog() && s.Origin.Start != nil && s.Origin.Start.Import != ""
 }
 
-// setStart takes what the run was started with.
+// setStart keeps what the run was started with.
 func (o *Origin) setStart(start agent.Start, brief string) {
 	o.Start, o.Labels, o.Task, o.BriefingText = &start, start.Labels, start.Input.Task(), brief
 }
 
-// refuseStart keeps nothing of a start that can't be meant except for a name that could be one.
+// refuseStart keeps the agent's name of an invalid start, if that one is valid, and nothing
+// else.
 func (o *Origin) refuseStart(start agent.Start) {
 	o.Start = &agent.Start{}
 	if agent.CheckName(start.Agent) == nil {
@@ -69,25 +73,28 @@ func (o *Origin) refuseStart(start agent.Start) {
 	}
 }
 
-// located takes where the log begins for the run.
+// located keeps where in the log the run begins.
 func (o *Origin) located(p Located) {
+	// Open may have failed to find a terminated run. Locate does not repeat that.
 	if o.StartPoint != nil && p.Unrecovered == "" {
 		p.Unrecovered = o.StartPoint.Unrecovered
 	}
 	o.StartPoint = &p
 }
 
-// adopt makes the origin that of a run which goes on with one that was elsewhere.
+// adopt makes this the origin of a run that continues an imported one.
 func (o *Origin) adopt(former, export string) { o.FormerRun, o.Imported = former, export }
 
 // dropStart forgets what only the beginning needs.
 func (o *Origin) dropStart() { o.Start, o.BriefingText, o.Sources, o.StartPoint = nil, "", nil, nil }
 
+// begin takes the start, and asks for the Spec and the session's log.
 func (s *step) begin(in Begin) {
 	s.V, s.Session, s.Run = StateVersion, in.Session, in.Run
 	s.Origin.Started = s.At
 	s.Suspensions.begin(s.At)
 	s.enterPhase(RunOpening)
+	// Before the error: a child whose start is refused still reports its end.
 	s.startedByParent(in.ChildStart)
 	if in.Err != nil {
 		s.Origin.refuseStart(in.Start)
@@ -99,7 +106,7 @@ func (s *step) begin(in Begin) {
 	s.do(Open{OpenArgs{Session: s.Session, Agent: in.Start.Agent, Child: s.Parent.Start != nil, After: in.Start.After}})
 }
 
-// opened takes the Spec, which no deploy changes any more for this run.
+// opened takes the Spec. No later deploy changes it for this run.
 func (s *step) opened(in Opened) {
 	s.setLog(in.Head, in.Seq, in.Version, in.Counters, in.Receipts, in.Backlog)
 	s.Log.setFence(in.Fence)
@@ -114,15 +121,17 @@ func (s *step) opened(in Opened) {
 		return
 	}
 	s.Spec = in.Spec
-	if s.Parent.Start != nil { // who gave it the work waits for its end
+	if s.Parent.Start != nil { // the parent waits for an end, and a daemon has none
 		spec := *in.Spec
 		spec.Daemon, s.Spec = nil, &spec
 	}
+	// Only here is it known whether the agent is a daemon: a client does not know.
 	if s.hasNoMessage() && s.Origin.Start.From == nil && s.daemon() == nil {
 		s.fail(agent.Errorf(agent.CodeInvalidInput, "start refused: input is missing; say what to do in input.text: only a daemon begins without").WithPath("input"))
 		return
 	}
 	s.Budget.setLimits(lowerLimits(in.Spec.Limits, s.Origin.Start.Limits))
+	// Only here are all limits known: the agent's, the start's and the parent's grant.
 	if models := s.unpriced(); len(models) > 0 && s.budgetView().remaining(wire.ResourceCost) != unlimited {
 		s.fail(agent.Errorf(agent.CodeInvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", strings.Join(models, ", ")).WithPath("limits.cost_usd"))
 		return
@@ -132,6 +141,8 @@ func (s *step) opened(in Opened) {
 	}
 	s.do(Publish{})
 	s.Budget.startClock(s.Origin.Started)
+	// Locate finds a fork's checkpoint, recovers the last events of terminated runs, and
+	// migrates the session's state.
 	old := in.Seq > 0 && in.StateVersion != in.Spec.StateVersion && s.Origin.Start.Carry != agent.CarryReset
 	if s.Origin.Start.From != nil || len(in.TerminatedRuns) > 0 || old {
 		s.enterPhase(RunLocating)
@@ -142,7 +153,7 @@ func (s *step) opened(in Opened) {
 	s.listSources(in.Sources)
 }
 
-// unpriced are the models that the run may ask and whose price is not known.
+// unpriced returns the models that the run may ask and whose price is not known.
 func (s *step) unpriced() []string {
 	if s.Spec.Price == (agent.Price{}) {
 		return []string{s.Spec.Model}
@@ -150,23 +161,24 @@ func (s *step) unpriced() []string {
 	return s.Spec.Unpriced
 }
 
-// hasNoMessage reports whether the run was given nothing to say to the model.
+// hasNoMessage reports whether the start has nothing for the model.
 func (s *step) hasNoMessage() bool { return len(s.Origin.startMessage().Parts) == 0 }
 
-// located takes the point where the run begins.
+// located takes the point in the log where the run begins.
 func (s *step) located(in Located) {
 	if in.Err != nil {
 		s.fail(in.Err)
 		return
 	}
+	// Again, after opened: Locate may have added a terminated run's last events to the log.
 	s.setLog(in.Head, in.Seq, in.Version, in.Counters, in.Receipts, in.Backlog)
 	s.Log.setChain(in.Chain)
 	s.Origin.located(in)
 	s.listSources(s.Origin.Sources)
 }
 
-// listSources asks for the tools that only their sources know. A run that is being stopped calls
-// none.
+// listSources asks the sources for their tools, which only they know. A run that is being
+// stopped does not: a source may take long.
 func (s *step) listSources(sources []string) {
 	if len(sources) > 0 && s.End.Stopping == nil {
 		s.enterPhase(RunListing)
@@ -176,6 +188,7 @@ func (s *step) listSources(sources []string) {
 	s.beginRun()
 }
 
+// listed takes the tools of the sources.
 func (s *step) listed(in Listed) {
 	if in.Err != nil {
 		s.fail(in.Err)
@@ -190,12 +203,13 @@ func (s *step) listed(in Listed) {
 	s.beginRun(in.Left...)
 }
 
-// toolsChanged gives the model a source's other tools, from the next turn on. The log has them
-// whole: it is what the model is asked by. What is beyond a ceiling is left out; of more
-// than can be kept nothing is taken, and the log says that the model goes on with what it has.
+// toolsChanged gives the model the new tools of a source, from the next turn on. If they do
+// not fit in the state, none is taken, and the log says so.
 func (s *step) toolsChanged(r agent.ToolsChange) {
 	ceilings := s.Parent.ceilings(*s.Spec)
 	r.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t agent.ToolSpec) bool { return !within(ceilings, t.Name) })
+	// The event has the tools whole, and model calls read them from the log. The state keeps
+	// them without texts.
 	spec := withoutTexts(r.ApplyTo(*s.Spec))
 	if n := specJSONLen(spec) + s.Parent.jsonLen(); n > specShare {
 		refused := agent.Errorf(agent.CodeTooLarge, "with the other tools of %s what the agent is made of has %d bytes, and may have %d", r.Source, n, specShare)
@@ -206,9 +220,10 @@ func (s *step) toolsChanged(r agent.ToolsChange) {
 	s.Spec = &spec
 }
 
-// beginRun writes the beginning of the run's part of the log and begins the first turn. left is
-// what is left out of sources.
+// beginRun writes the first events of the run, and lets the first turn begin. left is what
+// is left out of the sources.
 func (s *step) beginRun(left ...agent.ToolsChange) {
+	// Not earlier: Located may have brought the receipt of this very message.
 	message, sum := s.Origin.startMessage(), s.Origin.startDigest()
 	if p, ok := s.Messages.receipt(s.Origin.Start.ID, s.Run); ok {
 		err := p.Check(sum)
@@ -218,6 +233,8 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 		s.fail(asError(err))
 		return
 	}
+	// Before OwnTools: a ceiling bounds a worker's tools and client tools, and none of the
+	// runtime's.
 	spec := s.boundSpec(*s.Spec)
 	spec.Toolset = append(slices.Clip(spec.Toolset), OwnTools(spec)...)
 	s.Spec = &spec
@@ -226,6 +243,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 		return
 	}
 	s.rememberReceipt(message.ID, sum)
+	// Before recordStart, which raises Seq.
 	anew := s.Log.Seq == 0 || s.Origin.Start.Carry == agent.CarryReset
 	s.recordStart()
 	for _, r := range left {
@@ -233,10 +251,12 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 		spec = r.ApplyTo(spec)
 		s.record(agent.Event{Type: agent.EventToolsChanged, ToolsChange: &r})
 	}
+	// Holds of the parent, and those that came while the run listed its tools.
 	for _, h := range s.Holds.List {
 		s.openSuspension(agent.InitiatorParent, string(h.Verb), h.Reason) // unless a suspension is open
 		s.record(agent.Event{Type: agent.EventHoldAdded, Hold: &h})
 	}
+	// Before recordStartMessage: the message has to wait for the summary.
 	if s.Origin.Start.Carry == agent.CarryCompact && !anew {
 		s.Turn.startFromSummary(agent.CompactedForCarry)
 	}
@@ -245,15 +265,17 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 		s.park(*s.Origin.Start.Park, agent.InitiatorOperator, "")
 	}
 	if spec.Redact {
-		s.do(Publish{}) // instead of what it was started with
+		s.do(Publish{}) // the listing shows the task since the start, and must not any longer
 	}
+	// The log has the whole Spec now. The state keeps it without texts, to stay small.
 	rules := withoutTexts(spec)
 	s.Spec = &rules
 	s.Origin.dropStart()
 	s.enterPhase(RunActive)
 }
 
-// tooLong refuses a start of which more would have to be kept than there is room for.
+// tooLong returns the error of a start that needs more space in the state than there is; nil
+// if it fits.
 func (s *step) tooLong() *agent.Error {
 	park := s.Origin.Start.Park
 	switch n := specJSONLen(withoutTexts(*s.Spec)) + s.Parent.jsonLen(); {
@@ -267,17 +289,19 @@ func (s *step) tooLong() *agent.Error {
 	return nil
 }
 
-// recordStartMessage says what the run was started with. A daemon that was told nothing goes
-// on with what the run before it was at, or idles.
+// recordStartMessage records the start's message. A daemon without one continues what the
+// run before it left unfinished, or becomes idle.
 func (s *step) recordStartMessage(m agent.Message) {
 	daemon := s.daemon() != nil
-	s.Daemon.keepWorkIf(daemon && s.Origin.Start.Carry != agent.CarryReset) // which has forgotten it
+	s.Daemon.keepWorkIf(daemon && s.Origin.Start.Carry != agent.CarryReset) // a reset forgets the unfinished work
 	switch {
 	case len(m.Parts) > 0 && s.Turn.SummaryReason != "":
+		// The summary is of the conversation before this run, so the message comes behind
+		// it.
 		s.Messages.addFirst(PendingMessage{Message: m, Mode: agent.SendSteer, Bytes: s.Origin.bytes(), Size: s.Origin.size()})
 	case len(m.Parts) > 0:
 		s.recordMessage(m, s.Origin.bytes())
-	case s.Origin.Start.From != nil: // it goes on where a checkpoint is
+	case s.Origin.Start.From != nil: // it continues from a checkpoint
 	case s.Daemon.HasWork:
 		s.Turn.setNote(fmt.Sprintf("The run before this one ended before you were done with what you were told last. Go on with it; it is %s.", s.now().Format(time.RFC3339)))
 	default:
@@ -287,7 +311,7 @@ func (s *step) recordStartMessage(m agent.Message) {
 	s.Daemon.setWork(daemon)
 }
 
-// recordStart writes what the run is and where in the session's log it begins.
+// recordStart records what the run is, and where in the session's log it begins.
 func (s *step) recordStart() {
 	e := agent.Started{Run: s.Run, By: s.Origin.Start.By, Carry: s.Origin.Start.Carry, Spec: s.Spec}
 	s.Budget.addBytes(weight(agent.Event{Started: &e}))
@@ -299,8 +323,8 @@ func (s *step) recordStart() {
 	e.Recovered, e.Unrecovered = p.Recovered, p.Unrecovered
 	s.record(agent.Event{Type: agent.EventRunStarted, Started: &e})
 	if p.Forked != nil {
-		// The numbers go on, so that the ids of calls stay apart; limits and outcome are the
-		// run's own.
+		// Numbers of turns continue, so that the ids of calls stay unique. Limits and the
+		// outcome count this run alone.
 		s.Turn.setNumber(p.Turn)
 		s.Budget.setForkTurn(p.Turn)
 		s.Calls.inheritCounts(p.Tools)
@@ -311,25 +335,28 @@ func (s *step) recordStart() {
 	}
 }
 
-// setLog takes where the session's log ends, and what its runs before this one have left.
+// setLog sets where the session's log ends, and takes over what the session's earlier runs
+// left.
 func (s *step) setLog(head string, seq, version int64, numbers remembered.Counters, posts []remembered.Receipt, in remembered.Backlog) {
 	s.Log.setHead(head, seq, version)
 	s.Counters = numbers
 	s.Messages.inherit(posts, in.Events)
 	s.Daemon.setWork(in.Unfinished)
+	// Holds of earlier runs have these numbers: none of them may stop an activity of this
+	// run.
 	if n := numbers.Hold; n > 0 {
-		s.Holds.remember(agent.HoldRef{Session: s.Session, N: n}) // of the runs before this one
+		s.Holds.remember(agent.HoldRef{Session: s.Session, N: n})
 	}
 }
 
-// continued goes on in a new execution: timers did not come along.
+// continued begins a new execution. Timers and activities of the last one are gone.
 func (s *step) continued() {
 	s.NextTimer = time.Time{}
 	s.Parent.dropCheck()
 	s.Children.newExecution(s.At)
 	s.Log.leaveTail()
 	s.Suspensions.markContinuedAsNew()
-	if s.Phase == RunContinuing { // else it was imported as it stood
+	if s.Phase == RunContinuing { // an imported run keeps its phase
 		s.enterPhase(RunActive)
 	}
 	s.lookForEnds()

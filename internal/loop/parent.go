@@ -9,25 +9,25 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// Parent is the part of a run below another: what the parent said of it at its birth, and
-// when it looks whether the parent still lives. It is zero for a root.
+// Parent is the part that keeps what the parent started this run with, and when to check
+// whether the parent still lives. It is zero for a root.
 type Parent struct {
-	// Start is what the parent said of this run; nil for a root.
+	// Start is what the parent started this run with; nil for a root.
 	Start *wire.ChildStart `json:"start,omitempty"`
-	// ForbiddenTools are tools that the run may not use though its agent has them, and Inherited
-	// the rules that hold for its sub-agents too.
+	// ForbiddenTools are tools that the agent has and this run may not use. InheritedRules
+	// are the rules that hold for its sub-agents too.
 	ForbiddenTools []string     `json:"forbidden_tools,omitempty"`
 	InheritedRules []agent.Rule `json:"inherited_rules,omitempty"`
-	// LastReport is what the parent was told last of the run's suspension; nil if it knows the run
-	// as one that goes on.
+	// LastReport is the last suspension that was reported to the parent; nil if the parent
+	// knows the run as running.
 	LastReport *LastReport `json:"last_report,omitempty"`
-	// CheckAt is when a run that rests looks for its parent again; Leasing means that it
-	// is looking.
+	// CheckAt is when a suspended run next checks its parent; if it is zero, a minute after
+	// the suspension. Checking means that a check is in flight.
 	CheckAt  time.Time `json:"check_at,omitzero"`
 	Checking bool      `json:"checking,omitempty"`
 }
 
-// LastReport is what of a suspension is worth another report if it changes.
+// LastReport has the parts of a suspension that are worth another report if they change.
 type LastReport struct {
 	Suspension string               `json:"suspension"`
 	Kind       agent.SuspensionKind `json:"kind"`
@@ -35,12 +35,12 @@ type LastReport struct {
 	Open       int                  `json:"open,omitempty"` // requests
 }
 
-// reasonParent is why a run is cancelled whose parent has ended.
+// reasonParent is the reason of a run that is cancelled because its parent ended.
 const reasonParent = "parent_ended"
 
-// The look at the parent of a run that rests is repeated ever more seldom: what rests
-// costs nothing, and looks before it does anything else. So is the look after children
-// that may have gone without a word, for which this run may be waiting.
+// Checks become rarer, since a suspended run should cost nothing: the first comes after a
+// minute, and then at least one a day. Checks of children come at least once an hour: this
+// run may be waiting for one that is gone.
 const (
 	parentCheckFirst = time.Minute
 	parentCheckMax   = 24 * time.Hour
@@ -49,7 +49,7 @@ const (
 
 func (p *Parent) start(b *wire.ChildStart) { p.Start = b }
 
-// setBounds remembers which tools are beyond the run, and which rules its sub-agents inherit.
+// setBounds keeps which tools the run may not use, and which rules its sub-agents inherit.
 func (p *Parent) setBounds(beyond []string, rules []agent.Rule) {
 	p.ForbiddenTools, p.InheritedRules = beyond, rules
 }
@@ -57,7 +57,7 @@ func (p *Parent) setBounds(beyond []string, rules []agent.Rule) {
 // is reports whether a run is the parent.
 func (p Parent) is(run string) bool { return p.Start != nil && p.Start.Parent.Run == run }
 
-// depth is how many runs stand above this one.
+// depth returns how many runs are above this one.
 func (p Parent) depth() int {
 	if p.Start == nil {
 		return 0
@@ -65,50 +65,50 @@ func (p Parent) depth() int {
 	return p.Start.Depth
 }
 
-// isNews reports whether the parent is to be told of a suspension. Each report is whole, so
-// the last one that arrives is enough, and the parent wakes for each: of answers it hears
-// when half of what it knows to be open has been decided.
+// isNews reports whether to report a suspension to the parent. Each report wakes the parent.
+// So the parent learns of answers only when half of the open requests are decided. Each
+// report is whole, so the last one is enough.
 func (p Parent) isNews(n agent.SuspensionSummary) bool {
 	t := p.LastReport
 	return t == nil || t.Suspension != n.ID || t.Kind != n.Kind || t.Owner != n.Owner || n.Open > t.Open || n.Open < t.Open && n.Open <= t.Open/2
 }
 
-// reported remembers what the parent is told of a suspension, and goesOn that it is told of
-// its end.
+// reported keeps the suspension that is reported to the parent. reportedResumed forgets it.
 func (p *Parent) reported(n agent.SuspensionSummary) {
 	p.LastReport = &LastReport{Suspension: n.ID, Kind: n.Kind, Owner: n.Owner, Open: n.Open}
 }
 func (p *Parent) reportedResumed() { p.LastReport = nil }
 
-// scheduleCheck lets a run that begins to rest look soon.
+// scheduleCheck lets a run that becomes suspended check its parent after a minute.
 func (p *Parent) scheduleCheck() { p.CheckAt = time.Time{} }
 
 func (p *Parent) startCheck() { p.Checking = true }
 
-// parentAlive takes that the parent lives, and sets when to look again.
+// parentAlive ends a check that found the parent alive, and sets when to check again: when
+// the suspension is twice as old.
 func (p *Parent) parentAlive(since, at time.Time) {
 	p.Checking = false
 	p.CheckAt = at.Add(min(max(at.Sub(since), parentCheckFirst), parentCheckMax))
 }
 
-// dropCheck ends a look whose answer does not come along into a new execution.
+// dropCheck ends a check whose result does not reach the new execution.
 func (p *Parent) dropCheck() { p.Checking = false }
 
-// startedByParent takes what the parent says of this run.
+// startedByParent keeps what the parent started this run with; nil for a root.
 func (s *step) startedByParent(b *wire.ChildStart) {
 	if b == nil {
 		return
 	}
 	s.Parent.start(b)
 	s.learnHoldsAbove(b.KnownHolds)
-	if s.holdsValid(b.Holds) {
+	if s.holdsValid(b.Holds) { // an invalid hold could never be removed
 		s.Holds.startUnder(strongest(b.Holds))
 	}
 	s.Ledger.start(b.Grant)
 }
 
-// boundSpec makes a Spec one that its ancestors allow: their rules hold here too, and tools
-// that they may not use are known by name and refused.
+// boundSpec returns a Spec within the bounds of the ancestors. Their rules hold here too. A
+// tool that they do not allow is removed, and known by name: a call of it is refused.
 func (s *step) boundSpec(spec agent.Spec) agent.Spec {
 	ceilings := s.Parent.ceilings(spec)
 	if b := s.Parent.Start; b != nil {
@@ -134,6 +134,8 @@ func (s *step) boundSpec(spec agent.Spec) agent.Spec {
 		}
 		return false
 	})
+	// The Spec in the state loses the rules' schemas (withoutTexts). Parent keeps the rules
+	// whole, if a sub-agent can inherit them.
 	var rules []agent.Rule
 	if len(spec.Agents) > 0 {
 		rules = spec.Rules
@@ -142,18 +144,19 @@ func (s *step) boundSpec(spec agent.Spec) agent.Spec {
 	return spec
 }
 
-// mergeRules are the rules of a run with those above it: of equal ones, the ancestors' count. The
-// ancestors' end with one for all else, if the run's own do: that one is about what none of
-// the run's own matches.
+// mergeRules returns the rules of a run: the ancestors' first, since the first of equal
+// rules counts, then its own.
 func mergeRules(above, own []agent.Rule) []agent.Rule {
 	otherwise := func(rules []agent.Rule) bool { return len(rules) > 0 && rules[len(rules)-1].Otherwise }
+	// An Otherwise rule ends the list of one agent (see ruling). Without one in between, a
+	// match of an ancestor's rule would switch off the run's own Otherwise rule.
 	if len(above) > 0 && otherwise(own) && !otherwise(above) {
 		above = append(slices.Clip(above), agent.Rule{Do: agent.RulingAllow, Otherwise: true})
 	}
 	return slices.Concat(above, own)
 }
 
-// ceilings are the ceilings of a run with a Spec: its own, and those of the runs above.
+// ceilings returns the ceilings of a run with a Spec: its own and its ancestors'.
 func (p Parent) ceilings(spec agent.Spec) [][]string {
 	if p.Start == nil {
 		return [][]string{spec.Ceiling}
@@ -161,6 +164,7 @@ func (p Parent) ceilings(spec agent.Spec) [][]string {
 	return append([][]string{spec.Ceiling}, p.Start.Ceilings...)
 }
 
+// within reports whether all ceilings allow a tool. An empty ceiling allows every tool.
 func within(ceilings [][]string, name string) bool {
 	for _, c := range ceilings {
 		if len(c) > 0 && !glob.MatchesAny(c, name) {
@@ -170,8 +174,9 @@ func within(ceilings [][]string, name string) bool {
 	return true
 }
 
-// reportSuspensionToParent tells the parent on what this run rests, if that is news there. That it rests
-// for an inherited hold alone is none.
+// reportSuspensionToParent reports what the run waits for, if that is news. A suspension by
+// an inherited hold alone is none: the parent passed that hold on, and a whole tree would
+// report.
 func (s *step) reportSuspensionToParent() {
 	if s.Parent.Start == nil || s.onlyHeldByAncestor() && s.Parent.LastReport == nil {
 		return
@@ -186,7 +191,8 @@ func (s *step) reportSuspensionToParent() {
 	s.reportToParent(r)
 }
 
-// reportResumedToParent tells a parent that knows this run as suspended that it goes on.
+// reportResumedToParent tells a parent that knows this run as suspended that it is running
+// again.
 func (s *step) reportResumedToParent() {
 	if s.Parent.LastReport != nil {
 		s.Parent.reportedResumed()
@@ -194,7 +200,7 @@ func (s *step) reportResumedToParent() {
 	}
 }
 
-// ownReport is a report of this run, numbered by its log.
+// ownReport returns a report of this run. Its number is the log's last event.
 func (s *step) ownReport(status agent.Status) wire.ChildReport {
 	return wire.ChildReport{Run: s.Parent.Start.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status, Budget: s.budgetReport()}
 }
@@ -203,17 +209,20 @@ func (s *step) reportToParent(r wire.ChildReport) {
 	s.do(ReportToParent{Session: s.Parent.Start.Parent.Session, Report: r})
 }
 
-// reportEndToParent tells a parent that does not wait for the result that the run has ended.
+// reportEndToParent tells the parent of a background run that it has ended. Other parents
+// get the workflow's result.
 func (s *step) reportEndToParent() {
 	if b := s.Parent.Start; b == nil || !b.Background {
 		return
 	}
 	r := s.ownReport(s.End.Outcome.Status)
-	r.Seq++ // a report of this event was one of a rest, or of work
+	// Above the last report's number, which may be that of a suspension.
+	r.Seq++
 	s.reportToParent(r)
 }
 
-// parentCheckDue is when a run that rests looks whether its parent still lives.
+// parentCheckDue returns when a run checks whether its parent still lives; zero if it does
+// not have to.
 func (s *step) parentCheckDue() time.Time {
 	p := s.Parent
 	if p.Start == nil || p.Checking || !s.Suspensions.atRest() && !s.onlyAwaitsChildren() {
@@ -225,29 +234,30 @@ func (s *step) parentCheckDue() time.Time {
 	return p.CheckAt
 }
 
-// onlyAwaitsChildren reports whether the turn waits for sub-agents alone: no step of this run looks
-// for its parent then.
+// onlyAwaitsChildren reports whether the turn waits for sub-agents alone. No activity of
+// this run checks the parent then.
 func (s *step) onlyAwaitsChildren() bool {
 	return s.awaitsCalls() && s.Calls.runningCount() == 0 && s.Calls.count(CallAwaitingChildren) > 0
 }
 
-// checkParent looks whether the parent still lives, stores what a run that rests for its hold has
-// not stored, and asks about a hold that a step met and that nobody told of.
+// checkParent checks whether the parent still lives, and repeats what may be lost.
 func (s *step) checkParent() {
+	// A run suspended by an inherited hold alone has not stored that yet (see stored).
 	if s.Log.hasUnsealed() && s.maySeal() {
 		s.seal(false)
 	}
 	s.Parent.startCheck()
 	s.do(CheckParent{Parent: s.Parent.Start.Parent})
-	if s.Ledger.FromParent != nil { // also for those below: what was asked may be lost
+	if s.Ledger.FromParent != nil { // repeats the requests of the runs below, too
 		s.Ledger.askAgain()
 	}
+	// The order for this hold should have come by now. Perhaps the hold was never recorded.
 	if early := s.Holds.Unconfirmed; early != nil {
 		s.reportToParent(s.metReport(*early))
 	}
 }
 
-// parentChecked takes what the look found.
+// parentChecked takes the result of a check.
 func (s *step) parentChecked(in ParentChecked) error {
 	if s.decided() {
 		return s.refuse("the run is ending")

@@ -10,14 +10,15 @@ import (
 	"github.com/fermata-agents/fermata/internal/match"
 )
 
-// Park is the part that keeps what a parked run waits for, also a daemon that is idle.
+// Park is the part that keeps what a parked run, or an idle daemon, waits for.
 type Park struct {
 	Conditions agent.Conditions `json:"conditions"`
-	// Idle means that a daemon has nothing to deal with: the conditions say what it waits
-	// for, and it goes on for anything that comes.
+	// Idle means that a daemon has no work. The conditions say what it waits for, but
+	// anything that comes wakes it.
 	Idle bool `json:"idle,omitempty"`
 	Size int  `json:"size,omitempty"` // of the conditions
-	// Met is what came true first, kept while a hold keeps the run from going on.
+	// Met is the first condition that came true. It is kept while a hold keeps the run from
+	// going on.
 	Met *MetCondition `json:"met,omitempty"`
 }
 
@@ -29,7 +30,7 @@ type MetCondition struct {
 	ID      string          `json:"id,omitempty"`
 }
 
-// order is the event as it was emitted, and message as the model is told of it.
+// order returns the event as it was emitted. message returns it as the model sees it.
 func (m MetCondition) order() agent.EmitCommand {
 	return agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: m.ID, By: m.By}, Topic: m.Topic, Payload: m.Payload}
 }
@@ -52,7 +53,7 @@ func conditionsJSONLen(c agent.Conditions) int {
 	return n
 }
 
-// size is the length in JSON of what the run waits for, and of what has come.
+// size returns how long the conditions and the event that came are in JSON at most.
 func (p *Park) size() int {
 	if p == nil {
 		return 0
@@ -63,14 +64,14 @@ func (p *Park) size() int {
 	return p.Size
 }
 
-// recount counts anew how long what the run waits for is.
+// recount computes the size again, after an import.
 func (p *Park) recount() {
 	if p != nil {
 		p.Size = conditionsJSONLen(p.Conditions)
 	}
 }
 
-// next is the earliest time that ends the park; zero if there is none.
+// next returns the earliest time that ends the park; zero if there is none.
 func (p *Park) next() (at time.Time) {
 	for _, c := range p.Conditions.List() {
 		at = earlier(at, c.At)
@@ -78,7 +79,7 @@ func (p *Park) next() (at time.Time) {
 	return at
 }
 
-// due is when the time comes that the run waits for.
+// due returns when the time of the park comes; zero if it has none, or a condition was met.
 func (p *Park) due() time.Time {
 	if p == nil || p.Met != nil {
 		return time.Time{}
@@ -86,13 +87,13 @@ func (p *Park) due() time.Time {
 	return p.next()
 }
 
-// waitsFor reports whether an event ends the park of a run that is not idle, as far as the
-// budget lets it be found out. It does not if the budget ends before.
+// waitsFor reports whether an event ends the park of a run that is not idle. If the budget
+// runs out, the event does not count as a match.
 func (p *Park) waitsFor(e agent.EmitCommand, b *match.Budget) bool {
 	return p != nil && !p.Idle && p.Met == nil && p.meets(e, b)
 }
 
-// topics are those of the events that would end the park of a run that is not idle.
+// topics returns the topics of the events that would end the park of a run that is not idle.
 func (p *Park) topics() (list []string) {
 	if p == nil || p.Idle {
 		return nil
@@ -105,8 +106,7 @@ func (p *Park) topics() (list []string) {
 	return list
 }
 
-// meets reports whether an event is one of those that the conditions wait for. Its payload is
-// read once for all of them.
+// meets reports whether an event meets one of the conditions.
 func (p *Park) meets(e agent.EmitCommand, b *match.Budget) bool {
 	var payload match.Value
 	wasRead := false
@@ -114,6 +114,7 @@ func (p *Park) meets(e agent.EmitCommand, b *match.Budget) bool {
 		if one.Event == nil || one.Event.Topic != e.Topic {
 			continue
 		}
+		// Reading uses the budget too, so the payload is read once for all conditions.
 		if !wasRead {
 			var err error
 			if payload, err = match.ReadValue(e.Payload, b); err != nil {
@@ -121,6 +122,7 @@ func (p *Park) meets(e agent.EmitCommand, b *match.Budget) bool {
 			}
 			wasRead = true
 		}
+		// An error means that the budget ran out. The event counts as no match then.
 		if fits, err := b.Schema(one.Event.Match).Fits(payload, b); err != nil || fits {
 			return err == nil
 		}
@@ -128,7 +130,7 @@ func (p *Park) meets(e agent.EmitCommand, b *match.Budget) bool {
 	return false
 }
 
-// event is the event that has met the park; nil if none has.
+// event returns the event that met the park; nil if none did.
 func (p *Park) event() *MetCondition {
 	if p == nil || p.Met == nil || p.Met.Topic == "" {
 		return nil
@@ -136,7 +138,7 @@ func (p *Park) event() *MetCondition {
 	return p.Met
 }
 
-// reasons is what the run waits for.
+// reasons returns what the run waits for.
 func (p *Park) reasons() reasons {
 	if p == nil {
 		return nil
@@ -144,7 +146,7 @@ func (p *Park) reasons() reasons {
 	why := reason{kind: agent.SuspensionParked, owner: agent.OwnerRuntime, expires: p.next()}
 	list := p.Conditions.List()
 	if len(list) == 0 {
-		why.owner = agent.OwnerOperator
+		why.owner = agent.OwnerOperator // only a resume ends it
 	}
 	for _, c := range list {
 		if c.Event != nil {
@@ -156,7 +158,8 @@ func (p *Park) reasons() reasons {
 	return reasons{why}
 }
 
-// absolute makes a time from now on a time.
+// absolute turns durations into times, counted from now. So a new execution does not begin
+// them again.
 func absolute(c agent.Conditions, now time.Time) agent.Conditions {
 	if c.After > 0 {
 		c.At, c.After = now.Add(time.Duration(c.After)), 0
@@ -172,13 +175,13 @@ func absolute(c agent.Conditions, now time.Time) agent.Conditions {
 	return c
 }
 
-// park makes the run wait for conditions.
+// park parks the run until one of the conditions is met.
 func (s *step) park(c agent.Conditions, by agent.Initiator, reason string) {
 	s.Park, s.changed = &Park{Conditions: absolute(c, s.now()), Size: conditionsJSONLen(c)}, true
 	s.openSuspension(by, "park", reason)
 }
 
-// goIdle parks a daemon until something comes; wakeIdle looks whether it has already.
+// goIdle parks a daemon until something comes.
 func (s *step) goIdle() {
 	var c agent.Conditions
 	if every := s.daemon().Every; every > 0 {
@@ -188,16 +191,16 @@ func (s *step) goIdle() {
 		c.Any = append(c.Any, agent.Condition{Event: &agent.EventCondition{Topic: topic}})
 	}
 	s.Park, s.changed = &Park{Conditions: c, Idle: true, Size: conditionsJSONLen(c)}, true
-	s.Suspensions.setInitiator(agent.InitiatorSelf, causeIdle, "") // it is held: that stands in Held
+	s.Suspensions.setInitiator(agent.InitiatorSelf, causeIdle, "") // if it is held, Suspension.Holds says so
 }
 
 // endPark ends the park.
 func (s *step) endPark() { s.Park = nil }
 
-// conditionMet keeps the condition that came true. A park that has one waits for nothing more.
+// conditionMet keeps the first condition that came true. The park takes no other.
 func (s *step) conditionMet(m MetCondition) { s.Park.Met, s.changed = &m, true }
 
-// mayUnpark reports whether something has come that ends the park, and no hold is on the run.
+// mayUnpark reports whether the park can end: something has come, and no hold is on the run.
 func (s *step) mayUnpark() bool {
 	switch {
 	case s.Park == nil || s.Holds.any() || s.End.Stopping != nil:
@@ -208,7 +211,7 @@ func (s *step) mayUnpark() bool {
 	return s.Park.Met != nil
 }
 
-// unpark goes on after what has come.
+// unpark ends the park, as what has come asks for.
 func (s *step) unpark() {
 	if s.Park.Idle {
 		s.wakeIdle()
@@ -237,18 +240,19 @@ func (s *step) unpark() {
 	}
 }
 
-// dropPark forgets the park of a run that ends. An event that has met it while a hold kept
-// the run is told like a message that waits.
+// dropPark ends the park of a run that ends.
 func (s *step) dropPark() {
+	// The event came while a hold kept the run. It becomes a message, or it would be lost.
 	if e := s.Park.event(); e != nil {
 		s.steerEvent(e.order())
 	}
 	s.endPark()
 }
 
-// resumeWith writes the note that the model gets once, behind everything else, and what it
-// is told beside.
+// resumeWith sets a note for the model on why it was suspended, which it gets once. input is
+// a message for the next turn.
 func (s *step) resumeWith(cause, input string) {
+	// Else the model was never kept waiting, so there is nothing to tell it.
 	if s.Suspensions.atRest() {
 		w := s.Suspensions.Open
 		note := fmt.Sprintf("You were suspended at turn %d", w.Turn)

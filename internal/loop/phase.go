@@ -77,8 +77,8 @@ var (
 	}
 )
 
-// enter changes a phase; nothing else does. A change that its table lacks is a fault of
-// ours: the panic fails the workflow's task and not the run, so a mended build goes on.
+// enter changes a phase; nothing else does. A change that the table does not have is a bug.
+// The panic fails the workflow task and not the run, so a corrected build can continue.
 func enter[P ~string](moves transitions[P], at *P, to P) {
 	if !slices.Contains(moves[*at], to) {
 		panic(fmt.Sprintf("the machine has no transition of %T from %q to %q", to, *at, to))

@@ -8,8 +8,9 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// takeQuestionsOrPark takes what stops a turn before its calls are made: questions first,
-// a park else. All other calls of the reply are not made.
+// takeQuestionsOrPark handles the calls that suspend the run: questions or, if there are
+// none, a park. It reports whether there was one. Then the other calls of the reply are
+// skipped.
 func (s *step) takeQuestionsOrPark(in ModelReplied) bool {
 	if s.takeQuestions() {
 		s.skipPending("the run waits for the user's answer; ask for it again after that")
@@ -22,6 +23,8 @@ func (s *step) takeQuestionsOrPark(in ModelReplied) bool {
 	return false
 }
 
+// takeQuestions opens a request for each valid call of ask_user, and reports whether it
+// opened any.
 func (s *step) takeQuestions() (asked bool) {
 	for i, c := range s.Calls.List {
 		if c.State != CallPending || c.Tool != agent.AskUserTool {
@@ -38,8 +41,8 @@ func (s *step) takeQuestions() (asked bool) {
 	return asked
 }
 
-// openCallRequest makes a call wait for the answer to a request, if both can be kept. words are what
-// somebody else than the runtime says in its text.
+// openCallRequest lets a call wait for the answer to a request, if the state has space for
+// both. words is the part of the request's text that the runtime did not write.
 func (s *step) openCallRequest(i int, r agent.Request, words string, p agent.AnswerTimeouts, by agent.Initiator, cause string) (opened bool) {
 	o := Request{Request: r, CallID: s.Calls.List[i].ID}.sized(words)
 	if !s.mayKeep(i, o) {
@@ -52,8 +55,8 @@ func (s *step) openCallRequest(i int, r agent.Request, words string, p agent.Ans
 
 const tooMuchAsked = "Not executed: a person has to be asked, and more would wait for people than can be kept. Ask for fewer calls at once, or for shorter ones."
 
-// takePark takes the first call of await_resumption that can be meant; faults are
-// told to the model, which goes on.
+// takePark parks the run by the first valid call of await_resumption. Errors in others are
+// told to the model.
 func (s *step) takePark(parkings []wire.ParkRequest) (parked bool) {
 	n := 0
 	for i, c := range s.Calls.List {
@@ -61,7 +64,7 @@ func (s *step) takePark(parkings []wire.ParkRequest) (parked bool) {
 			continue
 		}
 		p := parkings[n]
-		n++
+		n++ // counts rejected calls too: parkings has an entry for each call
 		switch {
 		case parked || c.State != CallPending:
 		case p.Err != nil:
@@ -72,6 +75,7 @@ func (s *step) takePark(parkings []wire.ParkRequest) (parked bool) {
 			parked = true
 			s.park(p.Conditions, agent.InitiatorSelf, p.Reason)
 			text := "You were suspended, and go on now."
+			// A daemon's event that waits already may meet the conditions.
 			if left := s.matchQueued(); left > 0 {
 				text += fmt.Sprintf(" %d events that waited already have too many parts to be compared with your conditions at once. You get them later, one after the other.", left)
 			}
@@ -81,8 +85,8 @@ func (s *step) takePark(parkings []wire.ParkRequest) (parked bool) {
 	return parked
 }
 
-// applyRules applies the Spec's rules to the calls that are left, deny over ask over allow,
-// and rejects what they deny. It returns what they say about each call.
+// applyRules applies the Spec's rules to the pending calls, and rejects those that they
+// deny. It returns the rule that counts for each call.
 func (s *step) applyRules(r wire.Reply) []agent.Rule {
 	made := map[string]int{}
 	for _, t := range s.Calls.ownCounts() {
@@ -99,7 +103,7 @@ func (s *step) applyRules(r wire.Reply) []agent.Rule {
 		}
 		tool, _ := s.Spec.Tool(c.Tool)
 		rule, n := s.ruling(matches, made[c.Tool], tool)
-		made[c.Tool]++
+		made[c.Tool]++ // calls of this reply count for after_calls too
 		if rule.Do == agent.RulingDeny {
 			s.setResult(i, agent.CallRejected, denied(rule, n))
 		}
@@ -108,8 +112,8 @@ func (s *step) applyRules(r wire.Reply) []agent.Rule {
 	return rulings
 }
 
-// openApprovals asks for the calls that rules want to be approved, and those that the client
-// carries out.
+// openApprovals opens a request for each call that needs an approval or is carried out by
+// the client.
 func (s *step) openApprovals(r wire.Reply, rulings []agent.Rule) {
 	for i, c := range s.Calls.List {
 		if c.State != CallPending {
@@ -133,21 +137,21 @@ func denied(rule agent.Rule, n int) string {
 	return text
 }
 
-// anyoneMayApprove reports whether anybody may approve what a rule asks about, and for all that
-// is still to come.
+// anyoneMayApprove reports whether a rule names no approvers and needs no digest. Only then
+// can "always" approve later calls.
 func anyoneMayApprove(rule agent.Rule) bool { return len(rule.Approvers) == 0 && rule.Confirm == "" }
 
-// answerTimeouts is how long a request waits that has no default answer of its own.
+// answerTimeouts returns the agent's answer timeouts, without the default answer: that one
+// is for questions.
 func (s *step) answerTimeouts() agent.AnswerTimeouts {
 	p := s.Spec.AnswerTimeouts
 	p.Default = ""
 	return p
 }
 
-// ruling is the strictest of the rules that match and of what the tool says itself; the zero
-// rule if nothing is said. Of rules that ask, one that not everybody may answer is the
-// stricter. An agent's rule for all else counts where none of its others does; those of the
-// agents above come first, and each has its own.
+// ruling returns the strictest of the matching rules and the tool's own approval; the zero
+// rule if there is none. n is the rule's number, -1 for the tool's. An Otherwise rule counts
+// only if no other rule of the same agent matched. The ancestors' rules come first.
 func (s *step) ruling(matches []int, made int, tool agent.ToolSpec) (strictest agent.Rule, n int) {
 	spoken := false
 	for i, rule := range s.Spec.Rules {
@@ -155,9 +159,9 @@ func (s *step) ruling(matches []int, made int, tool agent.ToolSpec) (strictest a
 		if counts && rule.Strictness() > strictest.Strictness() {
 			strictest, n = rule, i
 		}
-		spoken = !rule.Otherwise && (spoken || counts)
+		spoken = !rule.Otherwise && (spoken || counts) // an Otherwise rule is an agent's last
 	}
-	if tool.Approval != nil { // its own approvers count before those of an equal rule
+	if tool.Approval != nil { // on a tie the tool's own approval wins
 		if rule := tool.Approval.Rule(); rule.Strictness() >= strictest.Strictness() {
 			return rule, -1
 		}
@@ -165,7 +169,7 @@ func (s *step) ruling(matches []int, made int, tool agent.ToolSpec) (strictest a
 	return strictest, n
 }
 
-// request is what a person is shown of a call, the i-th of a reply.
+// request returns the request for the i-th call of a reply.
 func request(r wire.Reply, i int, t agent.RequestType, c Call, tool agent.ToolSpec, rule agent.Rule) agent.Request {
 	text := fmt.Sprintf("Run %s?", c.Tool)
 	if t == agent.RequestClientTool {
@@ -175,7 +179,7 @@ func request(r wire.Reply, i int, t agent.RequestType, c Call, tool agent.ToolSp
 		text += " " + rule.Reason
 	}
 	arguments := c.Arguments
-	if t == agent.RequestApproval { // who carries a call out has to know it whole
+	if t == agent.RequestApproval { // a client needs all arguments to carry the call out
 		arguments = redactedArguments(arguments, tool)
 	}
 	return agent.Request{

@@ -7,7 +7,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// readQuestion reads a call of ask_user; the text says what is wrong with it.
+// readQuestion reads the arguments of a call of ask_user. wrong says what is invalid, for
+// the model.
 func readQuestion(arguments json.RawMessage) (q agent.ToolQuestion, wrong string) {
 	var in struct {
 		Question string   `json:"question"`
@@ -27,7 +28,7 @@ func readQuestion(arguments json.RawMessage) (q agent.ToolQuestion, wrong string
 	return q, ""
 }
 
-// askPerson asks a person what a tool wants to know in the middle of its call.
+// askPerson opens a request for what a tool asks in the middle of its call.
 func (s *step) askPerson(i int, q agent.ToolQuestion) {
 	c := s.Calls.List[i]
 	r := agent.Request{
@@ -41,18 +42,17 @@ func (s *step) askPerson(i int, q agent.ToolQuestion) {
 	s.Calls.awaitRequest(i, s.openRequest(o, s.Spec.AnswerTimeouts, agent.InitiatorSelf, "tool"))
 }
 
-// retryCall lets a call be made again that has asked for it itself.
+// retryCall makes the call of a tool's question pending again, with the answer.
 func (s *step) retryCall(r Request, a agent.ToolAnswer) {
 	a.State = r.ToolState
 	s.Calls.answer(s.Calls.find(r.CallID), a)
 }
 
-// maxAnswers bounds what one call is answered with, in bytes: all of it is handed to
-// the call each time that it is made. Data counts twice, as it is handed over: as a
-// text, too.
+// maxAnswers bounds the answers to one call's questions, in bytes. All of them are passed to
+// the call each time that it is made. Data counts twice: it is passed as a text, too.
 const maxAnswers = 256 << 10
 
-// mayAnswer refuses an answer that would be too much for the call that asks.
+// mayAnswer refuses an answer that would be too long for the call that asked.
 func (s *step) mayAnswer(r Request, d decision) error {
 	size := 0
 	for _, a := range s.Calls.List[s.Calls.find(r.CallID)].Answers {
@@ -76,6 +76,7 @@ func (s *step) mayAnswer(r Request, d decision) error {
 	} else {
 		a.Text, a.Data = r.answerText(d.answer), d.answer.Data
 	}
+	// maxAnswers bounds the activity's input; this bounds the state.
 	if answerJSONLen(a) > s.space() {
 		return s.refuseAs(agent.CodeTooLarge, path, "the answer is too long to be kept beside what else waits: shorten it, or answer other requests first")
 	}

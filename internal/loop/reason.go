@@ -7,8 +7,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// A reason keeps a run from its next step. What the run waits for, who lets it go on,
-// when it does so by itself and how listings find it are views of all its reasons.
+// A reason keeps the run from its next turn or call. What the run waits for is a view of all
+// its reasons. So is who lets it go on, when it continues by itself, and how listings find it.
 type reason struct {
 	kind    agent.SuspensionKind
 	owner   agent.Owner
@@ -16,20 +16,21 @@ type reason struct {
 	finds   []string  // what listings find it by
 }
 
-// reasons are in the order in which one names the suspension: what is asked comes before
-// what is waited for, and that before a hold.
+// reasons are a run's reasons to wait. The first one names the suspension: a request, a
+// park, a hold, a grant, or children.
 type reasons []reason
 
-// reasons lists all that keeps the run from its next step.
+// reasons returns all that keeps the run from its next turn or call.
 func (s *State) reasons() (all reasons) {
 	all = slices.Concat(s.Requests.reasons(), s.Park.reasons(), s.Holds.reasons(s.Suspensions.by()), s.budgetReasons())
+	// Only if nothing else keeps the run: what it waits for itself is more to the point.
 	if len(all) == 0 && s.onlyAwaitsSuspendedChildren() {
 		all = append(all, reason{kind: agent.SuspensionAwaitingChildren, owner: agent.OwnerRuntime, finds: []string{"children"}})
 	}
 	return all
 }
 
-// kind is the suspension's kind.
+// kind returns the suspension's kind.
 func (rs reasons) kind() agent.SuspensionKind {
 	if len(rs) == 0 {
 		return agent.SuspensionAwaitingChildren
@@ -37,8 +38,8 @@ func (rs reasons) kind() agent.SuspensionKind {
 	return rs[0].kind
 }
 
-// owner is who lets the run go on: exactly one at a time. A hold comes first, since
-// nothing else lets a held run go on.
+// owner returns who lets the run go on. A hold comes first: nothing but its removal lets a
+// held run go on.
 func (rs reasons) owner() agent.Owner {
 	for _, r := range rs {
 		if r.kind == agent.SuspensionHeld {
@@ -51,7 +52,8 @@ func (rs reasons) owner() agent.Owner {
 	return rs[0].owner
 }
 
-// expires is the earliest time at which what names the suspension ends by itself.
+// expires returns when the suspension ends by itself: the earliest time of the reasons that
+// have its kind.
 func (rs reasons) expires() (at time.Time) {
 	for _, r := range rs {
 		if r.kind == rs[0].kind {
@@ -61,7 +63,7 @@ func (rs reasons) expires() (at time.Time) {
 	return at
 }
 
-// earlier is the earlier of two times; a zero time is none.
+// earlier returns the earlier of two times. A zero time counts as none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -11,23 +11,31 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// modelReplied takes the model's answer, whole or what there is of it.
+// modelReplied takes the model's reply, or the part of it that came before a hold.
 func (s *step) modelReplied(in ModelReplied) {
 	r := in.Reply
+	// First: a reply that is dropped below was paid too.
 	s.chargeReply(r)
+	// The activity stopped for a hold that is removed already. Its usage is charged, and the
+	// call is made again.
 	if r.Finish == wire.FinishHeld && r.Hold != nil && !s.justified(*r.Hold) {
 		s.outdated(*r.Hold)
 		s.askAgain()
 		return
 	}
+	// Before endAbort: a hold that the call met starts an abort here. So aborted below is
+	// set, and the reply's calls are skipped.
 	if s.takeMetHold(r.Hold); s.decided() {
 		return
 	}
+	// Any reply ends the grace, also one that is then dropped.
 	aborted := s.End.endAbort()
 	switch {
 	case s.Turn.Phase == TurnSummarizing:
 		s.summaryReplied(r)
 		return
+	// A summary would be a new model call. A grace, a stop and a nearly full history begin
+	// none.
 	case r.Finish == wire.FinishTooLong && (aborted != nil || s.End.Stopping != nil || s.historyNearlyFull()):
 		s.endTurn()
 		s.Turn.end()
@@ -37,9 +45,12 @@ func (s *step) modelReplied(in ModelReplied) {
 		s.summarize(SummaryForCompaction)
 		return
 	}
+	// Only here: a call that is repeated after a compaction must carry the note again.
 	s.Turn.dropNote()
 	m := s.message(r)
 	if r.Finish == wire.FinishHeld {
+		// The activity returns only the text of an interrupted reply: no provider takes half
+		// a call back (decision 0007).
 		if m.Partial = true; len(m.Parts) > 0 {
 			s.recordMessage(m, m.Size())
 		}
@@ -50,27 +61,28 @@ func (s *step) modelReplied(in ModelReplied) {
 	s.takeReply(in, m, aborted)
 }
 
-// askAgain makes a model call once more that was given up for a hold which is over. In a
-// history that has no room for it the turn is over.
+// askAgain repeats a model call that an outdated hold stopped. If the history is nearly
+// full, the turn ends instead.
 func (s *step) askAgain() {
 	switch {
 	case s.Turn.Phase == TurnSummarizing && s.Turn.Summary != SummaryForCompaction:
-		s.Turn.end() // it begins anew from there
+		s.Turn.end() // the rules start the summary again from ready
 	case s.historyNearlyFull():
 		s.endTurn()
 		s.Turn.end()
 	case s.Turn.Phase == TurnSummarizing:
-		s.summarize(SummaryForCompaction) // in the turn that waits for it
+		s.summarize(SummaryForCompaction) // the turn continues after it
 	default:
 		s.askModel()
 	}
 }
 
-// takeReply looks at a whole reply in this order: cut off, refused, paused, empty, then what
-// it says.
+// takeReply handles a whole reply. It checks in this order: cut off, refused, paused, empty.
+// Then it takes what the reply says.
 func (s *step) takeReply(in ModelReplied, m agent.Message, aborted *Aborting) {
 	r := in.Reply
 	switch {
+	// Before the calls: the arguments of the last one may be cut off.
 	case r.Finish == agent.FinishLength:
 		s.retryReply(m.Model, "it was cut off at its output limit; ask for less, or raise max_output_tokens")
 		return
@@ -99,8 +111,8 @@ func (s *step) takeReply(in ModelReplied, m agent.Message, aborted *Aborting) {
 	s.answered(r, m.Text())
 }
 
-// replyPaused keeps a reply that the provider has paused, and lets the model go on with it in a
-// turn of its own: limits, holds and a stop come between as between any others.
+// replyPaused keeps a reply that the provider has paused. The model continues it in the next
+// turn, so that limits, holds and a stop apply in between.
 func (s *step) replyPaused(m agent.Message) {
 	s.recordMessage(m, m.Size())
 	s.Turn.setText(m.Text())
@@ -111,13 +123,15 @@ func (s *step) replyPaused(m agent.Message) {
 	}
 }
 
-// message gives a reply's calls our ids and makes it a message.
+// message makes a message of a reply, and gives its calls the runtime's ids.
 func (s *step) message(r wire.Reply) agent.Message {
 	m := agent.Message{Role: agent.RoleAssistant, Model: cmp.Or(r.Model, s.Spec.Model), ProviderModel: r.ProviderModel}
 	n := 0
 	for _, p := range r.Parts {
 		if p.Type == agent.PartToolCall && p.Call != nil {
 			n++
+			// maxCalls rejects further calls with a result each. Behind maxAsked they are
+			// dropped, so that the results are bounded.
 			if n > maxAsked {
 				continue
 			}
@@ -132,7 +146,7 @@ func (s *step) message(r wire.Reply) agent.Message {
 	return m
 }
 
-// retryReply drops a reply and asks once more; a second one in a row ends the run.
+// retryReply drops a useless reply and asks once more. A second one in a row ends the run.
 func (s *step) retryReply(model, why string) {
 	s.record(agent.Event{Type: agent.EventModelRetried})
 	s.endTurn()
@@ -144,15 +158,16 @@ func (s *step) retryReply(model, why string) {
 	s.Turn.end()
 }
 
-// answered decides what a reply without tool calls means.
+// answered handles a reply without tool calls.
 func (s *step) answered(r wire.Reply, text string) {
 	s.Turn.end()
-	if s.End.Stopping != nil { // its text is in the handoff
+	if s.End.Stopping != nil { // the handoff has its text
 		s.Daemon.keepWorkIf(s.hasFinishTool() || r.OutputError != "")
 		return
 	}
+	// Before the answer counts: a message that waits makes the model go on.
 	if s.deliver(true) {
-		return // it goes on with what was sent
+		return
 	}
 	if s.Spec.Completion == agent.CompletionTool {
 		s.nudge()
@@ -175,6 +190,7 @@ func (s *step) nudge() {
 	s.recordNote(agent.NoteNudge, cmp.Or(s.Spec.Nudge, nudgeText))
 }
 
+// repair asks for an answer that fits the output's schema, as often as Repairs allows.
 func (s *step) repair(fault string) {
 	if !s.Turn.repair(s.Spec.Repairs) {
 		s.fail(agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", fault))
@@ -183,11 +199,11 @@ func (s *step) repair(fault string) {
 	s.recordNote(agent.NoteRepair, "Your answer does not fit the schema of the output: "+fault+"\nAnswer again with JSON that fits it, and with nothing else."+s.quoteOutput())
 }
 
-// quotedOutput bounds what a repair quotes of the output's schema, in bytes: it stays in
-// the conversation.
+// quotedOutput bounds the part of the output's schema that a repair quotes, in bytes: it
+// stays in the conversation.
 const quotedOutput = 8 << 10
 
-// quoteOutput is the output's schema for a message that asks for a repair.
+// quoteOutput returns the output's schema for a message that asks for a repair.
 func (s *step) quoteOutput() string {
 	schema, more := string(s.Spec.Output), ""
 	if len(schema) > quotedOutput {
@@ -196,24 +212,28 @@ func (s *step) quoteOutput() string {
 	return " The schema is:\n" + schema + more
 }
 
-// delayed tells that the model is not asked until a time.
+// delayed records until when the provider is not asked.
 func (s *step) delayed(in ModelDelayed) {
 	why := *in.Err
+	// Charges are left out: the reply or the failure that ends the call has all of them.
 	why.Message, why.Charges = excerpt.Of(why.Message, bytesWithin(why.Message, maxDelay), len(why.Message)), nil
 	d := &agent.Delay{Until: in.Until, Error: &why}
 	s.Turn.delay(d)
 	s.record(agent.Event{Type: agent.EventModelDelayed, Delay: d})
 }
 
-// modelFailed ends the run, but not if the call was given up anyway or was for a summary.
-// A call that may be what ends its workers is made again when somebody says so.
+// modelFailed ends the run, unless the call was cancelled or was for a summary. If the call
+// may have killed its workers, the run pauses; a resume makes the call again.
 func (s *step) modelFailed(err *agent.Error) {
-	if errors.Is(err, agent.CodeInternal) && len(err.Charges) == 0 { // it was given up between attempts
+	// The activity was cancelled between two attempts and could not report its usage.
+	if errors.Is(err, agent.CodeInternal) && len(err.Charges) == 0 {
 		s.chargeEstimate()
 	}
+	// The usage is known now, so end and graceOver must not charge an estimate as well.
 	s.Budget.setCharged(agent.Usage{})
 	s.chargeAll(err.Charges)
 	aborted := s.End.endAbort()
+	// Without a summary the run continues with the whole conversation.
 	if s.Turn.Phase == TurnSummarizing {
 		s.takeSummary("", nil, aborted != nil)
 		return
@@ -230,8 +250,8 @@ func (s *step) modelFailed(err *agent.Error) {
 	}
 }
 
-// failUnlessStopping ends the run for what its model did, or only the turn while the run is
-// being stopped: it owes its handoff.
+// failUnlessStopping fails the run. A run that is being stopped ends only the turn: its
+// handoff is still to be made.
 func (s *step) failUnlessStopping(err *agent.Error) {
 	if s.End.Stopping != nil {
 		s.Turn.end()
@@ -240,21 +260,23 @@ func (s *step) failUnlessStopping(err *agent.Error) {
 	s.fail(err)
 }
 
-// summaryReplied takes a model's answer to the question for a summary.
+// summaryReplied takes the model's reply to a request for a summary.
 func (s *step) summaryReplied(r wire.Reply) {
 	m := agent.Message{Parts: r.Parts}
 	text := m.Text()
 	if r.Finish == wire.FinishHeld {
-		text = ""
+		text = "" // half a summary would replace the whole conversation
 	}
 	s.takeSummary(text, r.Compaction, r.Finish == wire.FinishHeld)
 }
 
-// takeSummary takes the summary, which is empty if the model gave none, and what of the
-// conversation stays beside it. aborted means that it was given up.
+// takeSummary takes a summary; text is empty if there is none. c says what of the
+// conversation stays beside it. aborted means that the call was cancelled.
 func (s *step) takeSummary(text string, c *agent.Compaction, aborted bool) {
+	// The event has the usage, and gives the next call another AskSeq. For a compaction the
+	// turn continues.
 	if s.Turn.Summary != SummaryForCompaction {
-		s.endTurn() // what it has cost; and the next model call has another place in the log
+		s.endTurn()
 	}
 	s.Turn.end()
 	switch {
@@ -262,18 +284,18 @@ func (s *step) takeSummary(text string, c *agent.Compaction, aborted bool) {
 		s.End.keepSummary(text)
 	case s.Turn.Summary == SummaryForCompaction:
 		s.compactionReplied(text, c, aborted)
-	case s.End.Stopping != nil: // it is asked for another
-	case aborted: // it is asked for again
+	case s.End.Stopping != nil: // the handoff's summary follows
+	case aborted: // the rules ask again
 	case text == "":
-		s.Turn.cancelFromSummary() // all that was said is better than nothing of it
+		s.Turn.cancelFromSummary() // the whole conversation is better than none
 	default:
 		s.compacted(text, &agent.Compaction{Strategy: agent.CompactionSummarizeAll, Reason: s.Turn.SummaryReason})
 		s.Turn.cancelFromSummary()
 	}
 }
 
-// compactionReplied goes on with the turn for which the conversation was too long. If the
-// summary was given up, or has used up a limit, or the history has no room, the turn is over.
+// compactionReplied continues the turn whose conversation was too long. The turn ends if
+// the summary was cancelled, if a limit is used up, or if the history is nearly full.
 func (s *step) compactionReplied(text string, c *agent.Compaction, aborted bool) {
 	if aborted || s.End.Stopping != nil || s.Holds.any() {
 		s.endTurn()
@@ -282,6 +304,7 @@ func (s *step) compactionReplied(text string, c *agent.Compaction, aborted bool)
 	if c != nil {
 		s.compacted(text, c)
 	}
+	// The summary has used tokens too. The rule for limits applies only between turns.
 	if s.exhaustedLimit() != nil || s.historyNearlyFull() {
 		s.endTurn()
 		return
@@ -298,7 +321,8 @@ func (s *step) compacted(text string, c *agent.Compaction) {
 	s.recordSized(e, frame+len(text))
 }
 
-// withoutCalls drops the calls of a message whose run ends before they are made.
+// withoutCalls returns a message without its calls, for a run that ends before they are
+// made.
 func withoutCalls(m agent.Message) agent.Message {
 	var parts []agent.Part
 	for _, p := range m.Parts {
@@ -310,10 +334,10 @@ func withoutCalls(m agent.Message) agent.Message {
 	return m
 }
 
-// quote shortens a text for a message on one line.
+// quote returns a short text on one line, in quotation marks.
 func quote(text string) string { return fmt.Sprintf("%q", short(text)) }
 
-// short is the beginning of a text, in one line.
+// short returns the beginning of a text, on one line.
 func short(text string) string {
 	const most = 200
 	text = strings.Join(strings.Fields(text), " ")

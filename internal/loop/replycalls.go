@@ -14,15 +14,15 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// Equal calls in a row: the model is told at the first number and the run ends at the
-// second.
+// Equal calls in a row: at repeatWarn the model is told, at repeatLimit the run ends or
+// asks.
 const (
 	repeatWarn  = 3
 	repeatLimit = 6
 )
 
-// dispatch takes the calls of a reply. Each is recorded before it is made, and so counts
-// as a repeat whatever becomes of it.
+// dispatch takes the calls of a reply. Each is recorded before it is made, so it counts as a
+// repeat whatever becomes of it.
 func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, aborted *Aborting) {
 	s.Turn.startCalls()
 	s.Calls.start(calls)
@@ -39,6 +39,7 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, aborted *Aborti
 			s.Calls.remark(i, fmt.Sprintf("You have made this same call %d times in a row. Its result will not change: do something else.", n))
 		}
 	}
+	// A call of the model always gets a result, also if none of them is made.
 	r := in.Reply
 	switch {
 	case aborted != nil:
@@ -50,27 +51,33 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, aborted *Aborti
 	case looping != "":
 		s.loopDetected(looping)
 		return
+	// repair counts this error, also if one more try is allowed. A call of finish gets it as
+	// its result.
 	case r.OutputError != "" && !s.Turn.repair(s.Spec.Repairs):
 		s.fail(agent.Errorf(agent.CodeBadOutput, "the output does not fit the agent's schema: %s", r.OutputError))
 		return
 	}
+	// Before the rules: nobody is asked about a call that cannot be made.
 	s.rejectInvalid(r)
 	rulings := s.applyRules(r)
+	// Before the approvals: a question or a park skips all other calls, so none of these may
+	// have a request yet. After the rules: a denied ask_user opens no request.
 	if !s.takeQuestionsOrPark(in) {
 		s.openApprovals(r, rulings)
 	}
 }
 
-// loopDetected ends a run whose model makes one call without end, or asks about it.
+// loopDetected ends a run whose model repeats one call without end, or asks a person.
 func (s *step) loopDetected(tool string) {
 	err := agent.Errorf(agent.CodeLoopDetected, "the model made the same call of %s %d times in a row", tool, repeatLimit)
+	// The run may go on after the answer, so the calls need results.
 	if s.Spec.OnLoop == agent.LimitActionAsk {
 		s.skipPending("the same call was made too often")
 	}
 	s.atLimit(err, s.Spec.OnLoop)
 }
 
-// rejectInvalid answers the calls that are not to be made whatever the rules say.
+// rejectInvalid rejects the calls that are not made whatever the rules say.
 func (s *step) rejectInvalid(r wire.Reply) {
 	for i, c := range s.Calls.List {
 		if i >= maxCalls {
@@ -83,14 +90,16 @@ func (s *step) rejectInvalid(r wire.Reply) {
 	}
 }
 
-// maxFault is the weight of what a model is told of arguments that do not fit: it counts as
-// the runtime's own words.
+// maxFault bounds the text that tells the model how arguments do not fit. It has to fit into
+// ownWords.
 const maxFault = ownWords - 64
 
-// rejection answers a call that is not to be made.
+// rejection returns the result of a call that is not made; ok is false for a call that may
+// be.
 func (s *step) rejection(i int, c agent.ToolCall, r wire.Reply) (status agent.CallStatus, text string, ok bool) {
 	_, known := s.Spec.Tool(c.Tool)
 	switch {
+	// Before !known: such a tool is not in the toolset either.
 	case slices.Contains(s.Parent.ForbiddenTools, c.Tool):
 		text = fmt.Sprintf("Permission denied: %s is beyond what this agent may use.", c.Tool)
 	case !known:
@@ -109,7 +118,7 @@ func (s *step) rejection(i int, c agent.ToolCall, r wire.Reply) (status agent.Ca
 	return agent.CallRejected, text, true
 }
 
-// hasFinishTool reports whether the tool finish is ours.
+// hasFinishTool reports whether finish is the runtime's tool here, and not a worker's.
 func (s *step) hasFinishTool() bool { return s.Spec.Completion == agent.CompletionTool }
 
 func (s *step) toolNames() string {
@@ -126,6 +135,7 @@ func (s *step) toolNames() string {
 // endCalls ends a turn whose calls all have their results.
 func (s *step) endCalls() {
 	s.recordResults()
+	// Before Calls.clear: the checkpoint has the calls' state changes.
 	s.endTurn()
 	finish := slices.IndexFunc(s.Calls.List, func(c Call) bool {
 		return s.hasFinishTool() && c.Tool == agent.FinishTool && c.Result.Status == agent.CallOK
@@ -139,13 +149,14 @@ func (s *step) endCalls() {
 	switch {
 	case finish < 0:
 	case s.End.Stopping != nil:
-		s.Daemon.keepWorkIf(false) // what it was at is done; what was sent meanwhile is said at the end
+		s.Daemon.keepWorkIf(false) // the work is done; messages that wait are recorded at the end
+	// A message that waits wins: the model continues, and has to call finish again.
 	case !s.deliver(true):
 		s.finish(arguments)
 	}
 }
 
-// recordResults makes the results one message, in the order of the calls.
+// recordResults records the results as one message, in the order of the calls.
 func (s *step) recordResults() {
 	m := agent.Message{Role: agent.RoleTool}
 	bytes := 0
@@ -156,8 +167,8 @@ func (s *step) recordResults() {
 	s.recordMessage(m, bytes)
 }
 
-// closeOpenCalls gives every call that is still open a result, since the run ends in
-// mid-turn: no call of the model is ever left without one.
+// closeOpenCalls gives every open call a result, since the run ends in mid-turn. No call in
+// the log is ever without one: a provider would refuse the conversation.
 func (s *step) closeOpenCalls() {
 	s.Turn.end()
 	if len(s.Calls.List) == 0 {
@@ -179,17 +190,20 @@ func (s *step) closeOpenCalls() {
 	s.Calls.clear()
 }
 
-// callDigest is equal for calls that ask for the same thing, however their JSON is written.
+// callDigest returns a digest that is equal for calls that ask for the same, however their
+// JSON is written.
 func callDigest(c agent.ToolCall) string {
 	sum := sha256.Sum256(slices.Concat([]byte(c.Tool+"\x00"), canonical(c.Arguments), []byte(c.Malformed)))
 	return hex.EncodeToString(sum[:8])
 }
 
-// shortArguments is how long the arguments of a reply's calls may be together, in bytes,
-// whose digests are found in the workflow: some milliseconds.
+// shortArguments bounds the arguments of a reply's calls whose digests the workflow
+// computes, in bytes: that takes some milliseconds. For more, the model's activity computes
+// them.
 const shortArguments = 8 << 10
 
-// Digests are those of a reply's calls; nil if all arguments are short.
+// Digests returns the digests of a reply's calls; nil if all arguments are short. The
+// activity that asked the model calls it.
 func Digests(calls []agent.ToolCall, spec *agent.Spec) (list []wire.CallDigests) {
 	size := 0
 	for _, c := range calls {
@@ -200,6 +214,7 @@ func Digests(calls []agent.ToolCall, spec *agent.Spec) (list []wire.CallDigests)
 	}
 	for _, c := range calls {
 		shown := c.Arguments
+		// A client has to know all arguments (see request), so its digest is of all.
 		if tool, _ := spec.Tool(c.Tool); tool.Executor != agent.ExecutorClient {
 			shown = redactedArguments(shown, tool)
 		}
@@ -208,7 +223,8 @@ func Digests(calls []agent.ToolCall, spec *agent.Spec) (list []wire.CallDigests)
 	return list
 }
 
-// sameOf is equal for calls that ask for the same thing, and shownOf is what people compare.
+// sameOf returns the digest that is equal for equal calls. shownOf returns the digest that
+// people compare.
 func sameOf(r wire.Reply, i int, c agent.ToolCall) string {
 	if i < len(r.Digests) {
 		return r.Digests[i].Same
@@ -223,18 +239,18 @@ func shownOf(r wire.Reply, i int, arguments json.RawMessage) string {
 	return Digest(arguments)
 }
 
-// Digest is the first 16 hex digits of the SHA-256 of canonical arguments: what a person
-// compares to be sure which arguments were seen (docs/wire.md §4).
+// Digest returns the first 16 hex digits of the SHA-256 of canonical arguments. People
+// compare it to be sure which arguments they decide about (docs/wire.md §4).
 func Digest(arguments json.RawMessage) string {
 	sum := sha256.Sum256(canonical(arguments))
 	return hex.EncodeToString(sum[:8])
 }
 
-// canonical rewrites JSON with sorted keys, without white space, and without escapes that
-// only Go writes: others make the same of it.
+// canonical rewrites JSON with sorted keys, without white space, and without the escapes
+// that only Go writes. So other languages compute the same digest.
 func canonical(raw json.RawMessage) []byte {
 	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
+	d.UseNumber() // a float64 would change long numbers
 	var v any
 	if d.Decode(&v) != nil {
 		return raw

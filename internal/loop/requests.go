@@ -11,35 +11,36 @@ import (
 // Requests is the part that keeps what people are asked.
 type Requests struct {
 	Open    []Request `json:"open,omitempty"`
-	Decided []Decided `json:"decided,omitempty"` // the last ones that were
-	// Always are tools that need no approval any more.
+	Decided []Decided `json:"decided,omitempty"` // the last ones
+	// Always are tools whose calls need no approval any more.
 	Always []string `json:"always,omitempty"`
 }
 
-// Request is an open one.
+// Request is an open request.
 type Request struct {
 	agent.Request
-	// CallID is the call that waits for it; empty for a limit.
+	// CallID is the call that waits for the answer; empty for a limit.
 	CallID   string `json:"call_id,omitempty"`
 	Reminded bool   `json:"reminded,omitempty"`
-	// RetryCall means that the call asks itself: it is made again with the answer.
+	// RetryCall means that the call's tool asks. The call is made again with the answer.
 	RetryCall bool `json:"retry_call,omitempty"`
-	// ToolState is what the call keeps with its question; it is handed back with the answer.
+	// ToolState is what the tool keeps with its question. The call gets it back with the
+	// answer.
 	ToolState json.RawMessage `json:"tool_state,omitempty"`
-	// Size is its length in JSON, at most.
+	// Size is the request's length in JSON at most.
 	Size int `json:"size,omitempty"`
 }
 
-// Decided is what became of a request, kept for those who come late.
+// Decided is what became of a request, for answers that come late.
 type Decided struct {
 	ID  string    `json:"id"`
 	How string    `json:"how"` // answered by ana, rejected by its deadline …
 	At  time.Time `json:"at"`
-	// Approver is whose token decided it: the token is spent.
+	// Approver is the principal whose token decided the request. That token is used up.
 	Approver string `json:"approver,omitempty"`
 }
 
-// maxDecided bounds how many decided requests are remembered by what became of them.
+// maxDecided bounds how many decided requests are remembered.
 const maxDecided = 64
 
 func (r Requests) clone() Requests {
@@ -47,7 +48,7 @@ func (r Requests) clone() Requests {
 	return r
 }
 
-// find is the place of an open request; -1 if it is not open.
+// find returns the index of an open request; -1 if it is not open.
 func (r Requests) find(id string) int {
 	return slices.IndexFunc(r.Open, func(o Request) bool { return o.ID == id })
 }
@@ -66,18 +67,18 @@ func (r Requests) size() (n int) {
 	return n
 }
 
-// sized is a request with its length, of which words are what somebody else than the
-// runtime says in its text. Its call's arguments do not count: the call has them.
+// sized returns the request with its Size. words is the part of its text that the runtime
+// did not write. The arguments of its call do not count: the call has them.
 func (r Request) sized(words string) Request {
 	r.Size = requestFrame + jsonLen(words) + jsonLen(r.Context) + textsJSONLen(r.Choices) + rawJSONLen(r.Schema) + textsJSONLen(r.Approvers) +
 		jsonLen(r.Default) + rawJSONLen(r.ToolState) + jsonLen(r.Session)
 	return r
 }
 
-// jsonLen is the length of what became of a request. How has names in it, cut to a bound.
+// jsonLen returns its length in JSON at most. How has names of people, and is cut.
 func (d Decided) jsonLen() int { return verbFrame + maxName + jsonLen(d.Approver) }
 
-// wireRequest is an open request as the wire shows it, with the arguments of its call.
+// wireRequest returns an open request as the wire shows it, with the arguments of its call.
 func (s *State) wireRequest(o Request) agent.Request {
 	r := o.Request
 	i := s.Calls.find(o.CallID)
@@ -93,7 +94,7 @@ func (s *State) wireRequest(o Request) agent.Request {
 	return r
 }
 
-// DigestOf is the digest that an open request shows; empty if it is not open.
+// DigestOf returns the digest that an open request shows; empty if it is not open.
 func (s *State) DigestOf(request string) string {
 	i := s.Requests.find(request)
 	if i < 0 {
@@ -102,7 +103,7 @@ func (s *State) DigestOf(request string) string {
 	return s.Requests.Open[i].Digest
 }
 
-// decided is what became of a request that is not open any more.
+// decided returns what became of a request that is not open any more.
 func (r Requests) decided(id string) (Decided, bool) {
 	i := slices.IndexFunc(r.Decided, func(d Decided) bool { return d.ID == id })
 	if i < 0 {
@@ -111,14 +112,15 @@ func (r Requests) decided(id string) (Decided, bool) {
 	return r.Decided[i], true
 }
 
-// tokenUsed reports whether an approver's token was used: it is good for one decision.
+// tokenUsed reports whether an approver's token has decided a request already.
 func (r Requests) tokenUsed(id, approver string) bool {
 	return approver != "" && slices.ContainsFunc(r.Decided, func(o Decided) bool { return o.ID == id && o.Approver == approver })
 }
 
-// open keeps a request, without the arguments of its call: the call has them.
+// open adds a request, without the arguments of its call: the call has them.
 func (r *Requests) open(o Request) {
 	if o.Call != nil {
+		// A copy: the event of the request points to the same call, and keeps its arguments.
 		call := *o.Call
 		call.Arguments = nil
 		o.Call = &call
@@ -126,11 +128,12 @@ func (r *Requests) open(o Request) {
 	r.Open = append(r.Open, o)
 }
 
-// close takes a request from the open ones, and remembers what became of it.
+// close removes a request from the open ones, and remembers what became of it.
 func (r *Requests) close(d Decided) {
 	d.How = fit(d.How, maxName)
 	r.Open = slices.DeleteFunc(r.Open, func(o Request) bool { return o.ID == d.ID })
 	r.Decided = append(r.Decided, d)
+	// The oldest are dropped, by number and by length.
 	size := 0
 	for i, d := range slices.Backward(r.Decided) {
 		if size += d.jsonLen(); size > pastShare || len(r.Decided)-i > maxDecided {
@@ -140,10 +143,10 @@ func (r *Requests) close(d Decided) {
 	}
 }
 
-// clear forgets the open requests: nothing can be answered at an end.
+// clear removes the open requests. Nobody can answer a run that ends.
 func (r *Requests) clear() { r.Open = nil }
 
-// allowAlways lets a tool's calls be made without asking.
+// allowAlways lets a tool's later calls be made without an approval.
 func (r *Requests) allowAlways(tool string) {
 	if !slices.Contains(r.Always, tool) {
 		r.Always = append(r.Always, tool)
@@ -152,26 +155,26 @@ func (r *Requests) allowAlways(tool string) {
 
 func (r *Requests) remind(i int) { r.Open[i].Reminded = true }
 
-// asks reports whether somebody is asked for something of a type.
+// asks reports whether a request of a type is open.
 func (r Requests) asks(t agent.RequestType) bool {
 	return slices.ContainsFunc(r.Open, func(q Request) bool { return q.Type == t })
 }
 
-// recount counts anew how long the open requests are.
+// recount computes the sizes again, after an import.
 func (r *Requests) recount() {
 	for i, o := range r.Open {
 		r.Open[i] = o.sized(o.Text)
 	}
 }
 
-// adopt makes the open requests those of a run that goes on elsewhere.
+// adopt makes the open requests those of the run that continues an imported one.
 func (r *Requests) adopt(run string) {
 	for i := range r.Open {
 		r.Open[i].Run = run
 	}
 }
 
-// reasons are the open requests as what the run waits for.
+// reasons returns the open requests as reasons to wait.
 func (r Requests) reasons() (all reasons) {
 	for _, o := range r.Open {
 		why := reason{kind: agent.SuspensionInputRequired, owner: agent.OwnerOperator, expires: o.Deadline, finds: []string{string(o.Type)}}
@@ -183,7 +186,7 @@ func (r Requests) reasons() (all reasons) {
 	return all
 }
 
-// due is when the next request expires, or is to be reminded of.
+// due returns when the next request expires or has its reminder.
 func (r Requests) due() (d due) {
 	for _, o := range r.Open {
 		d = d.or(o.Deadline, "the deadline of "+o.ID)
@@ -194,7 +197,7 @@ func (r Requests) due() (d due) {
 	return d
 }
 
-// memo is the request as listings show it.
+// memo returns the request as listings show it.
 func (r Request) memo() agent.MemoRequest {
 	const most = 200
 	m := agent.MemoRequest{
@@ -213,6 +216,7 @@ func (r Request) memo() agent.MemoRequest {
 // openRequest opens a request and returns its id.
 func (s *step) openRequest(o Request, p agent.AnswerTimeouts, by agent.Initiator, cause string) string {
 	r := &o.Request
+	// First: the request names the suspension that it belongs to.
 	s.openSuspension(by, cause, r.Text)
 	s.Counters.Request++
 	r.ID, r.Session, r.Run, r.Suspension, r.Agent = requestID(s.Counters.Request), s.Session, s.Run, s.Suspensions.Open.ID, s.agent()
@@ -229,16 +233,17 @@ func (s *step) openRequest(o Request, p agent.AnswerTimeouts, by agent.Initiator
 	return r.ID
 }
 
-// The runtime's own questions are asked with these choices.
+// The choices of the requests that the runtime opens itself.
 const (
 	choiceContinue = "continue"
 	choiceStop     = "stop"
 )
 
-// askLimit asks what to do about a limit instead of failing. That it was asked for is
-// known by the code.
+// askLimit opens a request about a limit instead of failing. Cause is the limit's code:
+// limitDecided renews that limit.
 func (s *step) askLimit(err *agent.Error) {
 	p := s.answerTimeouts()
+	// Any other default is an answer to a question, and none to a limit.
 	if d := s.Spec.AnswerTimeouts.Default; d == choiceContinue || d == choiceStop {
 		p.Default = d
 	}
@@ -253,12 +258,12 @@ func (s *step) closeUnanswered(id, how string) {
 	s.Requests.close(Decided{ID: id, How: how, At: s.now()})
 }
 
-// expireRequests expires the requests whose deadline has come, and reminds of others.
+// expireRequests decides the requests whose deadline has come, and marks reminders.
 func (s *step) expireRequests() {
 	for _, r := range slices.Clone(s.Requests.Open) {
 		i := s.Requests.find(r.ID)
 		switch {
-		case i < 0 || s.decided(): // the one before it ended the run
+		case i < 0 || s.decided(): // an earlier one ended the run, which closes all
 		case reached(r.Deadline, s.At):
 			s.expire(r)
 		case !r.Reminded && reached(r.RemindAt, s.At):

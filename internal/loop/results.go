@@ -11,13 +11,14 @@ func (s *step) setResult(i int, status agent.CallStatus, text string) {
 	s.setResultSized(i, status, text, 0)
 }
 
-// setResultSized gives a call a result of which so many bytes are somebody's.
+// setResultSized gives a call a result. bytes counts the text in it that a tool, model or
+// person wrote.
 func (s *step) setResultSized(i int, status agent.CallStatus, text string, bytes int) {
 	c := s.Calls.List[i]
 	s.setResultAs(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: status, Text: text}, bytes)
 }
 
-// setResultAs gives a call its one result.
+// setResultAs gives a call its one result, and records it.
 func (s *step) setResultAs(i int, r agent.ToolResult, bytes int) {
 	c := s.Calls.List[i]
 	r = s.Calls.finish(i, r, bytes, s.resultSpace(i))
@@ -31,8 +32,8 @@ func (s *step) setResultAs(i int, r agent.ToolResult, bytes int) {
 	s.Calls.countResult(c.Tool, known, r.Status)
 }
 
-// skip answers a call that is not made any more. One that was made, and asked something,
-// may have had a part of its effect.
+// skip gives a call that is not made a result. If its tool was called before and asked
+// something, part of its effect may have happened: then it has failed.
 func (s *step) skip(i int, why string) {
 	if s.Calls.List[i].wasStarted() {
 		s.setResult(i, agent.CallFailed, "Not finished: "+why+". It had been made as far as its question.")
@@ -41,6 +42,7 @@ func (s *step) skip(i int, why string) {
 	s.setResult(i, agent.CallSkipped, "Not executed: "+why+".")
 }
 
+// skipPending skips all calls that have not started.
 func (s *step) skipPending(why string) {
 	for i, c := range s.Calls.List {
 		if c.State == CallPending {
@@ -49,7 +51,8 @@ func (s *step) skipPending(why string) {
 	}
 }
 
-// ownCounts counts the calls that the run itself has made.
+// ownCounts returns the counts of the calls that this run has made, without a fork's
+// inherited ones.
 func (c Calls) ownCounts() (ownCounts []agent.ToolCount) {
 	for _, t := range c.Counts {
 		if i := slices.IndexFunc(c.InheritedCounts, func(b agent.ToolCount) bool { return b.Tool == t.Tool }); i >= 0 {
@@ -62,7 +65,7 @@ func (c Calls) ownCounts() (ownCounts []agent.ToolCount) {
 	return ownCounts
 }
 
-// countsSince returns the counts of t without those that were counted before.
+// countsSince returns the counts of t less those of before.
 func countsSince(t, before agent.ToolCount) agent.ToolCount {
 	t.Calls -= before.Calls
 	t.OK -= before.OK

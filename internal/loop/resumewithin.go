@@ -6,23 +6,24 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// answerBy is until when a person may decide what the run asks; zero if there is no bound.
-// A daemon that is idle waits for whatever comes, however long.
+// answerBy returns until when a person may decide a request of the run; zero if there is no
+// bound. An idle daemon may wait however long.
 func (s *State) answerBy() time.Time {
 	w := s.Suspensions.Open
 	if w == nil || s.Spec == nil || s.Spec.ResumeWithin == 0 || s.idling() && !s.Holds.any() {
 		return time.Time{}
 	}
 	since := w.At
+	// The time in which calls were still coming back does not count.
 	if w.AtRest {
 		since = s.Suspensions.Since
 	}
 	return since.Add(time.Duration(s.Spec.ResumeWithin))
 }
 
-// resumeBy is until when a person may resume the run; zero if there is no bound. A hold
-// that was added later has an age of its own: else a hold on an old park could never be
-// lifted, and would keep the run from what it waits for.
+// resumeBy returns until when a person may resume the run; zero if there is no bound. A hold
+// that came later has an age of its own. Else a hold on an old park could never be removed,
+// and would keep the run from what it waits for.
 func (s *State) resumeBy() time.Time {
 	by, h := s.answerBy(), s.Holds.own()
 	if by.IsZero() || h == nil {
@@ -34,8 +35,8 @@ func (s *State) resumeBy() time.Time {
 	return by
 }
 
-// checkAge refuses what a person says to let a run go on after its time. The parent, a time
-// and an event are not asked: nobody forgot those.
+// checkAge refuses a person's verb that comes too late to let the run go on. A parent, a
+// time and an event are not bounded: only people forget runs.
 func (s *step) checkAge(by time.Time) error {
 	if by.IsZero() || !s.At.After(by) || s.End.Stopping != nil {
 		return nil

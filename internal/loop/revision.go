@@ -7,25 +7,26 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Revision is that of this build. An execution pins it in its first task, and each [Moment]
-// carries it: an execution that began under an older one is decided by that one, on every
-// build, until it carries over. Whatever changes what a recorded history asks for, in the
-// machine, in a decoder, in a bound, gets a new revision and asks for it. A new execution
-// pins the revision of the build that begins it. Until the first release there is one
-// revision, and builds of different days do not share runs: what a decoder takes still changes.
+// Revision is the revision of this build. An execution pins it in its first task, and each
+// [Moment] carries it. Until it continues as new, every build decides by that revision. A
+// new execution pins the revision of the build that begins it.
+//
+// Whatever changes what a recorded history asks for needs a new revision: in the machine, in
+// a decoder, or in a bound. Nothing is released, so there is one revision yet, and builds of
+// different days do not share runs.
 const (
 	Revision = 1
 	// OldestRevision is the oldest that this build can replay.
 	OldestRevision = 1
 )
 
-// StateVersion is that of [State] as JSON. The wire, chunks, heads and exports have versions
-// of their own.
+// StateVersion is the version of [State] as JSON. The wire, chunks, heads and exports have
+// versions of their own.
 const StateVersion = 1
 
-// ReadState reads a state that an execution handed on. The error is [agent.CodeIncompatible] if
-// a newer build wrote it, also one that only added a field: to go on without it would lose
-// what it says.
+// ReadState reads the state that an execution handed on. The error is
+// [agent.CodeIncompatible] if a newer build wrote it, even if that one only added a field:
+// without the field, what it says would be lost.
 func ReadState(raw []byte) (s State, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()

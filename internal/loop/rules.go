@@ -6,7 +6,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// A rule is one thing that the run does by itself: when decides whether it applies, and cond
+// A rule is one thing that the run does by itself. when reports whether it applies. cond
 // says the same to readers of docs/loop.md.
 type rule struct {
 	name string
@@ -15,9 +15,8 @@ type rule struct {
 	then func(*step)
 }
 
-// rules are tried in this order after every input: the first that applies is carried out,
-// and then they are tried from the top again, until none applies. docs/loop.md lists
-// them.
+// rules are tried in this order after every input. The first that applies is carried out,
+// and then they are tried from the top again, until none applies. docs/loop.md lists them.
 var rules = []rule{
 	{"go on when what a parked run waits for has come",
 		"parked, and what the run waits for has come; for an idle daemon that is anything to deal with. No hold, no stop",
@@ -65,6 +64,8 @@ var rules = []rule{
 		func(s *step) bool { return (s.comesToRestNow() || s.continuesAsNew()) && s.overlong() >= 0 }, func(s *step) {
 			s.skip(s.overlong(), tooLongToKeep)
 		}},
+	// Above "begin the next turn": a ready run would always begin a turn first, and a long
+	// history would never end.
 	{"continue as new when the history is long, or the run stays suspended",
 		"Temporal suggests it, or the run has been suspended for 10 minutes in this execution; and nothing is in flight (see [A new execution](#a-new-execution-meets-calls-in-flight))",
 		(*step).continuesAsNew, func(s *step) { s.enterPhase(RunContinuing) }},
@@ -81,6 +82,8 @@ var rules = []rule{
 	{"begin the next turn from a summary",
 		"as the next rule, and a summary was asked for (`from_summary`, `carry: compact`, a park's time)",
 		func(s *step) bool { return s.mayBeginTurn() && !s.Log.blocksTurns() && s.Turn.SummaryReason != "" }, func(s *step) { s.summarize(SummaryForResume) }},
+	// Above the grants: what is left is used here first, or blocked sub-agents would pass it
+	// to and fro (budgetview.go).
 	{"begin the next turn",
 		"ready, no reason to wait, no stop. With over 1 MB that the store lags behind, the run waits for the store",
 		func(s *step) bool { return s.mayBeginTurn() && !s.Log.blocksTurns() }, (*step).nextTurn},
@@ -143,7 +146,7 @@ var rules = []rule{
 		}, (*step).continueAsNew},
 }
 
-// maxFired is more rules than one input can make apply: past it two rules undo each other.
+// maxFired is more rules than one input can make apply. Beyond it two rules undo each other.
 const maxFired = 1000
 
 // advance carries out the rules until none applies.
@@ -154,6 +157,7 @@ func (s *step) advance() {
 			return
 		}
 		s.fired = append(s.fired, r.name)
+		// From the top again: no rule has to know which rule follows it (decision 0016).
 		r.then(s)
 	}
 	panic(fmt.Sprintf("the machine does not come to rest: %q", s.fired[maxFired-5:]))
@@ -171,42 +175,49 @@ func (s *step) firstRule() *rule {
 // awaitsCalls reports whether the turn waits for its calls.
 func (s *step) awaitsCalls() bool { return s.Phase == RunActive && s.Turn.Phase == TurnWorking }
 
-// mayBeginTurn reports whether nothing but a limit or the store keeps the run from its next turn.
+// mayBeginTurn reports whether nothing but a limit or the store keeps the run from its next
+// turn.
 func (s *step) mayBeginTurn() bool { return s.ready() && s.End.Stopping == nil && !s.hasReason() }
 
-// maySuspend reports whether a suspension could be opened.
+// maySuspend reports whether a suspension may be opened. A stop ends every suspension.
 func (s *step) maySuspend() bool {
 	return s.Suspensions.Open == nil && s.End.Stopping == nil && !s.decided()
 }
 
-// comesToRestNow reports whether nothing is in flight any more in a suspension that was opened.
+// comesToRestNow reports whether the last call of a run with an open suspension has come
+// back.
 func (s *step) comesToRestNow() bool {
 	return s.Suspensions.Open != nil && !s.Suspensions.atRest() && !s.decided() && s.nothingInFlight()
 }
 
-// isAtRest reports whether the run rests in an open suspension.
+// isAtRest reports whether the run is at rest in an open suspension.
 func (s *step) isAtRest() bool { return s.Suspensions.atRest() && !s.decided() }
 
-// maySeal reports whether a seal can begin now. A run that carries over seals by itself.
+// maySeal reports whether a seal may begin outside of continue-as-new, which has a rule of
+// its own.
 func (s *step) maySeal() bool { return s.Phase != RunContinuing && s.Log.canSeal() }
 
-// inFlight reports whether the model or a tool is at work for the run.
+// inFlight reports whether a model call or a tool call is in flight.
 func (s *step) inFlight() bool { return s.Turn.inFlight() || s.Calls.runningCount() > 0 }
 
-// historyNearlyFull reports whether what is begun now would be given up at once, since the history
-// is nearly full. A stop ends the run in this execution.
+// historyNearlyFull reports whether a call that begins now would be cancelled at once, since
+// the history is nearly full. A stop ends the run in this execution, so it may still begin
+// one.
 func (s *step) historyNearlyFull() bool { return s.NearHistoryLimit && s.End.Stopping == nil }
 
-// continuesAsNew reports whether the run goes on in a new execution. A run that is being
-// stopped ends in this one.
+// continuesAsNew reports whether the run continues as new now. A run that is being stopped
+// ends in this execution.
 func (s *step) continuesAsNew() bool {
 	due := s.ContinueAsNewSuggested || reached(s.Suspensions.continueAsNewAt(), s.At)
+	// After continue-as-new the server no longer delivers the result of a child that a call
+	// waits for.
 	return due && s.End.Stopping == nil && s.mayContinueAsNew() && !s.hasForegroundChild()
 }
 
-// mayContinueAsNew reports whether the run has nothing in flight whose result a new execution would
-// miss: it is between two turns, or at rest, or its calls that wait have no room in this
-// history. What a sub-agent brings is another question (see foreground).
+// mayContinueAsNew reports whether no call is in flight, whose result a new execution would
+// miss. The run is between two turns, or at rest. Or its history is nearly full, and its
+// pending calls must wait for the next execution. Children are another question
+// (hasForegroundChild).
 func (s *step) mayContinueAsNew() bool {
 	switch {
 	case s.ready():

@@ -10,15 +10,15 @@ import (
 // redaction stands for a secret argument where people look.
 const redaction = "[secret]"
 
-// redactedArguments are a call's arguments as those may see them who decide about it.
+// redactedArguments returns a call's arguments as those who decide about it may see them.
 func redactedArguments(arguments json.RawMessage, tool agent.ToolSpec) json.RawMessage {
 	return replace(arguments, tool.Secrets, func(name string, old json.RawMessage) json.RawMessage {
 		return json.RawMessage(`"` + redaction + `"`)
 	})
 }
 
-// unredacted puts the model's secrets back into arguments that a person edited
-// without having seen them.
+// unredacted puts the model's secrets back into arguments that a person edited without
+// seeing them.
 func unredacted(edited, original json.RawMessage, tool agent.ToolSpec) json.RawMessage {
 	var was map[string]json.RawMessage
 	if json.Unmarshal(original, &was) != nil {
@@ -33,7 +33,7 @@ func unredacted(edited, original json.RawMessage, tool agent.ToolSpec) json.RawM
 	})
 }
 
-// replace rewrites some members of a JSON object; what is none is left as it is.
+// replace rewrites some members of a JSON object. Anything else is returned as it is.
 func replace(object json.RawMessage, names []string, with func(string, json.RawMessage) json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if len(names) == 0 || json.Unmarshal(object, &members) != nil {
@@ -44,7 +44,7 @@ func replace(object json.RawMessage, names []string, with func(string, json.RawM
 			members[name] = with(name, old)
 		}
 	}
-	raw, err := json.Marshal(members) // with its keys in order
+	raw, err := json.Marshal(members) // with sorted keys: replays must write the same
 	if err != nil {
 		return object
 	}

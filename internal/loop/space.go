@@ -10,41 +10,42 @@ import (
 
 // How large a state can become.
 //
-// A new execution gets the state as JSON in one payload, of which the server takes 2 MiB.
-// maxState leaves a tenth of that to a codec. It is the sum of shares: each
-// part keeps to its own, whatever comes. What can be read elsewhere is shed, the oldest
-// first: texts of children that have ended, then these children; verbs that were processed;
-// ids of messages; requests that were decided. What waits for somebody shares one space: of
-// messages, events, requests, calls and conditions, what does not fit is refused when it
-// comes, and nothing that was taken is lost.
+// A new execution gets the state as JSON in one payload, and the server takes at most 2 MiB.
+// maxState leaves a tenth of that to a codec. It is the sum of shares, and each part keeps
+// to its own share.
 //
-// A size is what a value takes in JSON at most, counted from what histories have recorded.
-// What an encoder really writes decides nothing, and the runtime's own words count as
-// frames: to reword one must not move what is refused in a history that is replayed.
+// What can be read elsewhere is dropped, the oldest first: texts of children that have
+// ended, then these children; processed verbs; ids of messages; decided requests. Messages,
+// events, requests, calls and conditions wait for somebody and share one space. One that
+// does not fit is refused when it comes, so nothing is lost that was accepted.
+//
+// A size is the most that a value takes in JSON, counted from what the history has recorded.
+// It never depends on what an encoder writes. The runtime's own words count as frames: else
+// a new wording would refuse something else in a replay.
 const (
 	maxState = 1840 << 10
 
 	waitShare      = 732 << 10 // what waits for somebody: see space
 	childShare     = 208 << 10 // Children
 	ledgerShare    = 324 << 10 // Ledger: an account for each of maxWorking
-	verbShare      = 136 << 10 // Verbs.Processed and Spent
-	usedTokenShare = 20 << 10  // Spent: maxSpent of 48 bytes
+	verbShare      = 136 << 10 // Verbs.Processed and Verbs.UsedTokens
+	usedTokenShare = 20 << 10  // Verbs.UsedTokens: maxUsedTokens of 48 bytes
 	refuseShare    = 16 << 10  // Verbs.Refused
-	fixedShare     = 80 << 10  // what has few and short values: Holds, Rest, Origin, Budget, counts of tools
+	fixedShare     = 80 << 10  // parts with few and short values: Holds, Suspensions, Origin, Budget, counts of tools
 	specShare      = 96 << 10  // Spec and Parent
-	receiptShare   = 112 << 10 // Messages.Posts
+	receiptShare   = 112 << 10 // Messages.Receipts
 	turnShare      = 64 << 10  // Turn
-	alongShare     = 40 << 10  // Log, without what is sealed
+	alongShare     = 40 << 10  // Log, with a tail that goes along
 	pastShare      = 32 << 10  // Requests.Decided
 )
 
-// Shares within waitShare: something is left for a turn's calls, whatever else waits.
+// Shares within waitShare. They leave something for a turn's calls, whatever else waits.
 const (
 	pendingShare = 240 << 10
 	eventShare   = 384 << 10
 )
 
-// Frames are what a value takes beside its texts: names of fields, numbers, times.
+// Frames are what a value takes in JSON beside its texts: names of fields, numbers, times.
 const (
 	messageFrame = 320
 	partFrame    = 48
@@ -57,13 +58,13 @@ const (
 	receiptFrame = 24
 	digestFrame  = 17 // of a verb, a message or an event with an id
 	lineFrame    = 512
-	ownWords     = 1 << 10 // of the runtime, in a message or a result
+	ownWords     = 1 << 10 // the runtime's words in a message or a result
 	maxReason    = 1 << 10
 	maxWhy       = 512 // why a child failed
 	maxBy        = 256 * escaped
 )
 
-// jsonLen is how long a text is in JSON at most, without its quotes.
+// jsonLen returns how long a text is in JSON at most, without its quotes.
 func jsonLen[T ~string](text T) (n int) {
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
@@ -78,8 +79,8 @@ func jsonLen[T ~string](text T) (n int) {
 	return n
 }
 
-// runeJSONLen is the length of a text's first character in JSON, and in bytes, if it is not
-// ASCII: nearly all is, and is looked up in a loop of its own.
+// runeJSONLen returns the length in JSON and in bytes of a text's first character, if it is
+// not ASCII. jsonLen looks most characters up in a table, since it runs over all that comes.
 func runeJSONLen(text string) (most, size int) {
 	r, size := utf8.DecodeRuneInString(text)
 	if r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
@@ -105,7 +106,8 @@ var asciiJSONLen = func() (w [utf8.RuneSelf]uint8) {
 	return w
 }()
 
-// rawJSONLen is how long a JSON value is within JSON at most, also as a text.
+// rawJSONLen returns how long a JSON value is within JSON at most, also if it is quoted as a
+// text.
 func rawJSONLen(raw json.RawMessage) int { return jsonLen(string(raw)) }
 
 func textsJSONLen[T ~string](texts []T) (n int) {
@@ -115,8 +117,9 @@ func textsJSONLen[T ~string](texts []T) (n int) {
 	return n
 }
 
-// bytesWithin is how many bytes of a text are no longer in JSON than most.
+// bytesWithin returns how many bytes of a text fit into a length in JSON.
 func bytesWithin(text string, most int) int {
+	// The usual case, without a look at each character.
 	if len(text)*escaped <= most {
 		return len(text)
 	}
@@ -135,7 +138,7 @@ func bytesWithin(text string, most int) int {
 	return len(text)
 }
 
-// fit is the beginning of a text that is no longer in JSON than most.
+// fit cuts a text so that it takes at most that length in JSON.
 func fit[T ~string](text T, most int) T {
 	n := bytesWithin(string(text), most)
 	if n == len(text) {
@@ -144,18 +147,18 @@ func fit[T ~string](text T, most int) T {
 	return T(strings.ToValidUTF8(string(text[:bytesWithin(string(text), most-len("…"))]), "") + "…")
 }
 
-// space is how much more may wait for somebody.
+// space returns how many bytes of JSON may still wait for somebody.
 func (s *State) space() int {
 	n := waitShare - s.Messages.PendingSize - s.Messages.EventSize - s.Park.size() - s.Requests.size() - s.Calls.keptSize()
+	// No pending call begins now, so the state keeps their arguments.
 	if s.Suspensions.atRest() || s.Phase == RunContinuing {
 		n -= s.Calls.pendingSize()
 	}
 	return n
 }
 
-// overlong is the place of the longest of the calls that a hold, or a history without room,
-// keeps from being made, if all of them are longer than what a run that rests may keep; -1 if
-// they are not.
+// overlong returns the index of the longest pending call, if the pending calls do not fit in
+// the state of a run at rest. Else it returns -1.
 func (s *State) overlong() int {
 	if s.Calls.pendingSize() <= s.space() {
 		return -1
@@ -171,22 +174,24 @@ func (s *State) overlong() int {
 
 const tooLongToKeep = "the run was held, or had to begin a new history, and keeps no more than it may; ask for the call again, or for shorter ones"
 
-// mayKeep reports whether a call can be kept with what people are asked about it.
+// mayKeep reports whether the state has space for a call and the request that it waits for.
 func (s *State) mayKeep(i int, o Request) bool {
+	// space has counted the frames of the call already (Call.keptSize).
 	return o.Size+s.Calls.List[i].Size-callFrame-ownWords <= s.space()
 }
 
-// messageFits reports whether a message can wait for the model.
+// messageFits reports whether the state has space for a message to the model.
 func (s *State) messageFits(m agent.Message) bool { return s.sizeFits(messageJSONLen(m)) }
 
-// sizeFits reports whether a message of a length in JSON can.
+// sizeFits is messageFits for a message of that length in JSON.
 func (s *State) sizeFits(n int) bool {
 	return s.Messages.PendingSize+n <= pendingShare && n <= s.space()
 }
 
-// resultSpace is how long the text of a call's result may be: a hold may let the run rest
-// before the turn ends.
+// resultSpace returns how long the text of a call's result may be. The run may come to rest
+// before the turn ends, and then the state keeps the result.
 func (s *State) resultSpace(i int) int {
 	c := s.Calls.List[i]
+	// The runtime's own words always fit.
 	return max(ownWords, s.space()+c.keptSize()-callFrame-c.edits())
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// withoutTexts returns the spec without what only the model and the activities read:
-// instructions, descriptions and schemas. A run's state keeps it so.
+// withoutTexts returns a Spec without what only the model and activities read: instructions,
+// descriptions and schemas. The state keeps it so; the log has the whole Spec.
 func withoutTexts(s agent.Spec) agent.Spec {
 	s.Instructions, s.Description, s.ClientTools = "", "", nil
 	s.Rules = slices.Clone(s.Rules)

@@ -11,43 +11,45 @@ import (
 
 // How a hold spreads over a tree.
 //
-// A hold has a number that counts over its session's life, so (session, number) names it
-// and a higher number is a later hold. (3) carries every hold to the sub-agents; an
-// interrupt, and the end of a run, take (1) and (2) as well, since what is in flight is to
-// stop. A run may hear of a hold in any order, twice, or from one of them alone.
+// A hold has a number that counts over its session's life. So session and number name it,
+// and a higher number is a later hold. A hold takes three ways. Every hold takes (3). An
+// interrupt, and the end of a run, also take (1) and (2), to stop what is in flight. A run
+// may learn of a hold by any of them, in any order, and more than once.
 //
-//  1. The process registry. The run that is held performs [Broadcast]: every step in
-//     this process that works for its session, or for one below it, and that carries a
-//     lower number (see [Holds].Known), has its context cancelled at once. It costs no
-//     write. A step that begins looks into the registry first.
-//  2. A query to each other worker process that works for the tree, or a message where a
-//     broker is set up. It may be late or lost: then (3) stops what is in flight there. A
-//     message may be forged: of it an end is believed as an interrupt only.
-//  3. The signal to the child, hop by hop ([OrderChild], [ParentOrder] with all holds above
-//     and not one change). It is the truth: it is in the child's history, and a child that
-//     has not begun gets it in its first input or when it has begun ([Child].PendingOrders).
+//  1. Within the process. The held run performs [Broadcast]. It cancels at once the contexts
+//     of activities in this process that work for its session, or for one below it. An
+//     activity that knows the hold continues ([Caller].KnownHolds). One that begins looks for
+//     such a hold first. This way costs no write.
+//  2. Between workers, by query, or by a message where a broker is set up. It may be late or
+//     lost: then (3) stops what is in flight there. A message may be forged, so an end that
+//     comes this way counts as an interrupt only.
+//  3. From parent to child, by signal ([OrderChild] with a [wire.ParentOrder]). It names all
+//     holds above the child, and not one change. Only this way is durable: it is in the
+//     child's history. A child that has not started gets it in its first input, or when it
+//     has started ([Child].PendingOrders).
 //
-// Early: a step that was stopped by (1) or (2) returns the hold that it met (takeMetHold). The run
-// takes it for an inherited interrupt, although nobody has told it yet, remembers it as
-// Early, and tells its own children. When (3) comes, it says who holds the run and why
-// (heldAbove), and Early is forgotten. If (3) never comes, since the hold was never
-// recorded (its workflow task was lost), the run asks its parent when it next looks for it
-// (metReport), and the parent answers with the holds that there are (metBelow).
+// A hold comes early if an activity that (1) or (2) stopped returns the hold before (3)
+// comes (takeMetHold). The run takes it for an inherited interrupt, keeps it as
+// [Holds].Unconfirmed, and orders its own children. When (3) comes, it says who holds the
+// run and why (takeHoldsAbove), and Unconfirmed is forgotten. (3) may never come: the
+// workflow task that recorded the hold was lost. So the run asks about the hold when it next
+// checks its parent (metReport). The parent answers with its holds (answerMetHold).
 //
-// Late: a resume overtakes nothing, since signals to one child are sent one after the
-// other. A hold that the run has heard of, lifted or not, is not news: a step that stopped
-// for it is made again (justified, outdated), and an order whose knowledge is older than
-// what a step has met changes nothing (heldAbove).
+// A hold comes late if the run knows it already, removed or not. An activity that stopped
+// for it is made again (justified, outdated). An order that was sent before the sender knew
+// the run's hold does not remove that hold (takeHoldsAbove). A resume overtakes no hold,
+// since signals to one child are sent one after the other.
 //
-// Nothing is lost: (3) is repeated by the server until the child has it, a child that ends
-// tells so itself, and an end of the parent is a hold too (leaveChildren): verb cancel.
+// Nothing is lost. The server repeats (3) until the child has it. A child that ends reports
+// that itself. And the end of the parent is a hold too (cancelChildren), with the verb
+// cancel.
 
-// passHolds tells the sub-agents which holds are above them now.
+// passHolds returns the order that tells the children which holds they are under now.
 func (s *step) passHolds(verb agent.Verb, grace agent.Duration) wire.ParentOrder {
 	return wire.ParentOrder{Verb: verb, Holds: s.Holds.forChildren(), KnownHolds: slices.Clone(s.Holds.Known), Grace: grace}
 }
 
-// orderChildren passes an order on to every child that may still be working.
+// orderChildren sends an order to every child that has not ended.
 func (s *step) orderChildren(o wire.ParentOrder) {
 	for i, c := range s.Children.List {
 		if c.notEnded() {
@@ -56,7 +58,7 @@ func (s *step) orderChildren(o wire.ParentOrder) {
 	}
 }
 
-// orderChild tells a child something, at once or when it has begun.
+// orderChild sends an order to a child, at once or when it has started.
 func (s *step) orderChild(i int, o wire.ParentOrder) {
 	c := s.Children.List[i]
 	if !c.Started {
@@ -67,13 +69,14 @@ func (s *step) orderChild(i int, o wire.ParentOrder) {
 	s.do(OrderChild{Session: c.Session, Order: o})
 }
 
-// parentOrdered obeys the parent. What comes a second time changes nothing.
+// parentOrdered carries out an order of the parent. One that comes again changes nothing.
 func (s *step) parentOrdered(o wire.ParentOrder) error {
 	switch {
 	case s.decided():
 		return s.refuse("the run is ending")
 	case o.Run != s.Run:
 		return s.refuse("an order from above is for run %s", o.Run)
+	// Anybody who may signal this workflow could send an order (decision 0035).
 	case !s.Parent.is(o.From):
 		return s.refuse("an order from above is from run %s, which did not start this one", o.From)
 	case o.Verb.Strength() == 0 && o.Verb != agent.VerbResume:
@@ -87,6 +90,7 @@ func (s *step) parentOrdered(o wire.ParentOrder) error {
 	case agent.VerbCancel:
 		return s.cancelled(firstOf(o.Reason, reasonParent))
 	case agent.VerbResume:
+		// The parent's model must not remove an operator's hold.
 		if h := s.Holds.own(); o.Own && h != nil && h.By != o.By {
 			return s.refuse("the run is held by %s, and not by the agent above it", firstOf(h.By, "somebody"))
 		}
@@ -100,8 +104,8 @@ func (s *step) parentOrdered(o wire.ParentOrder) error {
 	return s.takeHoldsAbove(o)
 }
 
-// boundedOrder is an order from above within the bounds of what an operator may say. A
-// resume's reason is a message for the model, which has a bound of its own.
+// boundedOrder returns an order within the bounds of an operator's verbs. A resume's reason
+// is a message for the model, which has a bound of its own.
 func boundedOrder(o wire.ParentOrder) wire.ParentOrder {
 	const longest = agent.Duration(time.Hour)
 	o.By, o.Grace, o.Deadline = fit(o.By, maxBy), min(o.Grace, longest), min(o.Deadline, longest)
@@ -114,30 +118,36 @@ func boundedOrder(o wire.ParentOrder) wire.ParentOrder {
 // maxHold bounds the numbers of holds in an order, which may be forged.
 const maxHold = 1 << 30
 
-// impossibleHold reports whether a hold has a number that no session comes to.
+// impossibleHold reports whether a hold has a number that no session reaches.
 func impossibleHold(h agent.HoldRef) bool { return h.N < 0 || h.N > maxHold }
 
-// holdsValid reports whether holds are such as runs above lay: else they would never be lifted.
+// holdsValid reports whether a list has only pauses and interrupts of ancestors. No resume
+// would remove any other hold.
 func (s *step) holdsValid(held []agent.Hold) bool {
 	return !slices.ContainsFunc(held, func(h agent.Hold) bool {
 		return impossibleHold(holdRef(h)) || !s.isAncestor(h.Session) || h.Verb != agent.VerbPause && h.Verb != agent.VerbInterrupt
 	})
 }
 
-// takeHoldsAbove takes over the holds above this run, as its parent knows them, and passes on
-// what has changed.
+// takeHoldsAbove takes over the holds above this run, as its parent knows them, and passes a
+// change on.
 func (s *step) takeHoldsAbove(o wire.ParentOrder) error {
 	if !s.holdsValid(o.Holds) || slices.ContainsFunc(o.KnownHolds, impossibleHold) {
 		return s.refuse("an order from above has a hold with a number that no session comes to, or that no run above lays")
 	}
+	// A parent that knows the hold which an activity met needs no question any more.
 	s.Holds.confirm(o.KnownHolds)
 	old, want := s.Holds.inherited(), strongest(o.Holds)
+	// Before learnHoldsAbove: it makes every hold known, and then no interrupt would be
+	// fresh. One that is known was carried out already.
 	fresh := want != nil && want.Verb == agent.VerbInterrupt && !s.Holds.knows(holdRef(*want))
 	current := old == nil || knows(o.KnownHolds, holdRef(*old)) // the parent knows the hold that is on the run
 	s.learnHoldsAbove(o.KnownHolds)
 	switch {
 	case s.End.Stopping != nil || !current:
-		return nil // a stop is stronger; or a step has met a later hold, and the order for that is on its way
+		// A stop is stronger. Or an activity has met a later hold, and the order for it is
+		// on its way.
+		return nil
 	case old != nil && want != nil && holdRef(*old) == holdRef(*want):
 		s.Holds.explain(want.By, want.Reason)
 		return nil
@@ -148,6 +158,8 @@ func (s *step) takeHoldsAbove(o wire.ParentOrder) error {
 	default:
 		s.addHold(*want, holdNumber(*want), agent.InitiatorParent)
 	}
+	// Also if nothing changed here: a child may still have a hold that it met, which was
+	// never recorded.
 	s.orderChildren(s.passHolds(o.Verb, o.Grace))
 	if fresh {
 		s.cancelInFlight(o.Grace, "the run was interrupted")
@@ -155,8 +167,8 @@ func (s *step) takeHoldsAbove(o wire.ParentOrder) error {
 	return nil
 }
 
-// learnHoldsAbove takes which holds a run above has heard of. Of sessions that are not above this
-// one no step of this run asks.
+// learnHoldsAbove learns which holds a run above knows. Holds of other sessions are ignored:
+// no activity of this run meets them.
 func (s *step) learnHoldsAbove(heard []agent.HoldRef) {
 	for _, h := range heard {
 		if s.isAncestor(h.Session) && !impossibleHold(h) {
@@ -165,17 +177,17 @@ func (s *step) learnHoldsAbove(heard []agent.HoldRef) {
 	}
 }
 
-// isAncestor reports whether a session is one that this run was born under.
+// isAncestor reports whether a session is one above this run.
 func (s *step) isAncestor(session string) bool { return strings.HasPrefix(s.Session, session+"/") }
 
-// isNewHold reports whether a hold that a step met is an ancestor's that this run has not heard
-// of yet, and that can be.
+// isNewHold reports whether a hold that an activity met is an ancestor's, possible, and not
+// known here.
 func (s *step) isNewHold(h agent.HoldRef) bool {
 	return !s.Holds.knows(h) && s.isAncestor(h.Session) && s.plausibleHold(h)
 }
 
-// plausibleHold reports whether a hold that a step or a sub-agent says to have met can be. If
-// another were believed, the next hold would have no number.
+// plausibleHold reports whether a hold that an activity or a child reports can exist. A
+// forged high number would leave no number for the session's next hold.
 func (s *step) plausibleHold(h agent.HoldRef) bool {
 	known := s.Holds.lastNumber(h.Session)
 	if h.Session == s.Session {
@@ -184,15 +196,15 @@ func (s *step) plausibleHold(h agent.HoldRef) bool {
 	return wire.PlausibleHold(h, known)
 }
 
-// justified reports whether a step was right to stop for a hold: it is news, or the run is
-// held or ending.
+// justified reports whether an activity was right to stop for a hold: the hold is new, or
+// the run is held or ending.
 func (s *step) justified(h agent.HoldRef) bool {
 	return s.isNewHold(h) || s.Holds.any() || s.End.Stopping != nil || s.End.Aborting != nil
 }
 
-// outdated takes a hold that stopped a step for nothing: it was of a run before this one.
-// Now that it was heard of, it stops no other step, and its number is not used again. Holds
-// of sessions that are neither this one nor above it are made up, without end.
+// outdated records a hold of an earlier run that stopped an activity. Then it stops no other
+// activity, and its number is not used again. Holds of other sessions are not recorded:
+// there is no end of forged ones.
 func (s *step) outdated(h agent.HoldRef) {
 	if !s.plausibleHold(h) || h.Session != s.Session && !s.isAncestor(h.Session) {
 		return
@@ -203,7 +215,8 @@ func (s *step) outdated(h agent.HoldRef) {
 	}
 }
 
-// takeMetHold takes a hold, or an end, of an ancestor that a step met before this run heard of it.
+// takeMetHold takes a hold, or an end, of an ancestor that an activity met before the order
+// for it came.
 func (s *step) takeMetHold(h *agent.HoldRef) {
 	if h == nil || !s.isNewHold(*h) || s.decided() {
 		return
@@ -213,6 +226,8 @@ func (s *step) takeMetHold(h *agent.HoldRef) {
 	switch {
 	case h.Verb == agent.VerbCancel:
 		s.end(agent.StatusCancelled, reasonParent, func(o *agent.Outcome) { o.Text = s.Turn.Text })
+	// Only interrupts and ends stop an activity. The order will say who holds the run and
+	// why (Holds.explain).
 	case s.End.Stopping == nil:
 		s.Holds.met(*h)
 		s.addHold(agent.Hold{
@@ -223,13 +238,15 @@ func (s *step) takeMetHold(h *agent.HoldRef) {
 	}
 }
 
-// answerMetHold answers a child that has met a hold which nobody has told it of: it was never
-// laid, or this run has not heard of it either.
+// answerMetHold answers a child that met a hold which this run did not order. The hold may
+// never have been recorded, or this run does not know it either.
 func (s *step) answerMetHold(child int, h agent.HoldRef) {
 	switch {
-	case s.Holds.knows(h): // it is told, or was
+	case s.Holds.knows(h): // passHolds tells the child whether it still holds
+	// Each hold of this session is known here, so this one was lost with its workflow task.
 	case h.Session == s.Session:
 		s.outdated(h)
+	// A run further up may know. Its answer comes as an order.
 	case s.Parent.Start != nil && s.isAncestor(h.Session):
 		s.reportToParent(s.metReport(h))
 		return
@@ -237,19 +254,20 @@ func (s *step) answerMetHold(child int, h agent.HoldRef) {
 	s.orderChild(child, s.passHolds(agent.VerbResume, 0))
 }
 
-// metReport is the report of a hold that was met, and not told.
+// metReport returns the report of a hold that was met and not ordered.
 func (s *step) metReport(h agent.HoldRef) wire.ChildReport {
 	r := s.ownReport(s.Status())
 	r.MetHold = &h
 	return r
 }
 
-// cancelChildren ends what still works below: no child outlives its parent.
+// cancelChildren cancels the children that have not ended: no child outlives its parent.
 func (s *step) cancelChildren() {
 	if !s.Children.anyNotEnded() {
 		return
 	}
 	s.Children.startEndWait(s.At)
+	// An end takes a hold number too: activities stop only for one above their KnownHolds.
 	n := s.nextHold()
 	s.Holds.remember(agent.HoldRef{Session: s.Session, N: n})
 	s.do(Broadcast{Session: s.Session, N: n, Verb: agent.VerbCancel})

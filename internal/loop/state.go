@@ -7,19 +7,22 @@ import (
 	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
-// State is all that a run is, in parts. Each part has a file of its own, and only that
-// file changes the part's fields. State leaves the process as JSON: continue-as-new
-// carries it, and the query state shows it. The zero State is a run that has not begun.
+// State is a run, in parts. Each part has a file, and only that file changes the part's
+// fields. State is JSON outside of the process: continue-as-new hands it on, and the query
+// state shows it. The zero State is a run that has not started.
 type State struct {
 	V       int    `json:"v"`
 	Session string `json:"session"`
 	Run     string `json:"run"`
-	// Phase is the run's own machine; Turn and each of Calls have one too.
+	// Phase is the phase of the run. Turn has a phase of its own, and each of Calls has a
+	// state.
 	Phase  RunPhase `json:"phase"`
 	Origin Origin   `json:"origin"`
-	// Spec is the recorded Spec without what only the model reads.
+	// Spec is the agent's definition as this run began with it, with the tools that sources
+	// have changed since. It is nil until it is read. The texts for the model are in the
+	// log, and not here once the run has started.
 	Spec *agent.Spec `json:"spec,omitempty"`
-	// Counters count over the session's life and are never used again.
+	// Counters number things over the session's life. No number is used twice.
 	Counters remembered.Counters `json:"counters"`
 
 	Log      Log      `json:"log"`
@@ -42,14 +45,15 @@ type State struct {
 	Verbs Verbs `json:"verbs,omitzero"`
 	End   End   `json:"end,omitzero"`
 
-	// NextTimer is when the machine wants its next Tick; zero while nothing is due.
+	// NextTimer is when the next [TimerFired] is due; zero while none is.
 	NextTimer time.Time `json:"next_timer,omitzero"`
-	// TraceSegment is where the spans of the run's work hang.
+	// TraceSegment is the parent of the spans of the run's work.
 	TraceSegment agent.TraceSegment `json:"trace_segment,omitzero"`
 }
 
 // clone returns a state whose slices and pointers can be changed without changing s.
 func (s State) clone() State {
+	// Log is not among them: appendEvent takes care of its tail, which may be long.
 	s.Calls = s.Calls.clone()
 	s.Holds = s.Holds.clone()
 	s.Requests = s.Requests.clone()
@@ -71,7 +75,7 @@ func copied[T any](p *T) *T {
 	return &c
 }
 
-// HasNoLog reports whether the run has no part in the log yet.
+// HasNoLog reports whether the run has no part in the session's log yet.
 func (s *State) HasNoLog() bool {
 	switch s.Phase {
 	case RunNew, RunOpening, RunLocating, RunImporting, RunListing:
@@ -86,7 +90,8 @@ func (s *State) decided() bool { return s.Phase == RunEnding || s.Phase == RunEn
 // ready reports whether the run is between two turns.
 func (s *State) ready() bool { return s.Phase == RunActive && s.Turn.Phase == TurnReady }
 
-// phaseName names the phase for refusals and traces: the turn's while the run lives.
+// phaseName returns the phase for refusals and traces: the turn's phase while the run is
+// active.
 func (s *State) phaseName() string {
 	switch {
 	case s.Phase != RunActive:
@@ -99,7 +104,8 @@ func (s *State) phaseName() string {
 
 func (s *State) redacted() bool { return s.Spec != nil && s.Spec.Redact }
 
-// agent is the name of the run's agent, or the one that was asked for.
+// agent returns the name of the run's agent, or the requested name before the run has its
+// Spec.
 func (s *State) agent() string {
 	if s.Spec != nil {
 		return s.Spec.Name

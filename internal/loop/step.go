@@ -7,9 +7,8 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// Step is the machine. It returns the state after an input and what is to be done, in
-// order. An error is a refusal: the state is returned as it was, and nothing is to be
-// done. s is not changed.
+// Step is the machine. It returns the state after an input, and the effects to perform, in
+// order. An error is a refusal: Step then returns s and no effects. Step does not change s.
 func Step(s State, m Moment, in Input) (State, []Effect, error) {
 	st, err := take(s, m, in)
 	if err != nil {
@@ -18,35 +17,40 @@ func Step(s State, m Moment, in Input) (State, []Effect, error) {
 	return st.State, st.effects, nil
 }
 
-// take gives an input to its part and then carries out the rules.
+// take steps an input: its part takes it, and then the rules are carried out.
 func take(s State, m Moment, in Input) (*step, error) {
 	st := &step{State: s.clone(), Moment: m}
+	// Before the input: the time until now counts as the run was. setClock below may stop
+	// the clock, and the time would be lost.
 	st.Budget.advanceClock(m.At)
 	if err := st.receive(in); err != nil {
 		return nil, err
 	}
 	st.advance()
+	// After the rules: the clock, the timer and the verb's answer depend on where they have
+	// led.
 	st.Budget.setClock(st.workingTimePasses(), m.At)
 	st.setTimer()
 	st.acknowledge()
 	return st, nil
 }
 
-// step is a State in the making.
+// step is one step of the machine: the state that it changes, and what it has brought about.
 type step struct {
 	State
 	Moment
 	effects []Effect
 	fired   []string // the names of the rules that applied
 
-	// The verb of this step, its id, its sum if it has an id, and what becomes of it.
+	// The verb of this step, its id, the digest of verb and payload, and its effect. verb is
+	// empty if the input is no verb, and digest if the verb has no id.
 	verb   agent.Verb
 	id     string
 	digest string
 	effect agent.Effect
-	// resumed is why a suspension that is closed in this step was.
+	// resumed is why the suspension is closed, if this step closes it.
 	resumed agent.Resumed
-	// changed means that listings show something else of what the run waits for.
+	// changed means that listings must be updated, since the run waits for something else.
 	changed bool
 	// continuedAsNew means that this step has asked for a new execution.
 	continuedAsNew bool
@@ -54,11 +58,11 @@ type step struct {
 
 func (s *step) do(effects ...Effect) { s.effects = append(s.effects, effects...) }
 
-// enterPhase moves the run to another phase of its life.
+// enterPhase moves the run to another phase.
 func (s *step) enterPhase(to RunPhase) { enter(runTransitions, &s.Phase, to) }
 
-// receive gives an input to the one that handles it. An input that its phase does not
-// wait for is late: the run went on, or ended, without it.
+// receive hands an input to its part. An input that the phase does not wait for came too
+// late, and is refused.
 func (s *step) receive(in Input) error {
 	if _, begins := in.(Begin); s.Phase == RunNew && !begins {
 		return s.refuse("the run has not begun")
@@ -119,6 +123,7 @@ func (s *step) receive(in Input) error {
 	return agent.Errorf(agent.CodeInternal, "the machine knows no input %T", in)
 }
 
+// expect handles an input that is taken in one phase alone.
 func (s *step) expect(l RunPhase, handle func()) error {
 	if s.Phase != l {
 		return s.refuse("it is not waited for in phase %q", s.phaseName())
@@ -127,8 +132,8 @@ func (s *step) expect(l RunPhase, handle func()) error {
 	return nil
 }
 
-// takeModelAnswer takes what came of the model call of an event. One that was given up
-// comes too late for anything but what it has used.
+// takeModelAnswer handles the result of a model call, which ask identifies. The late result
+// of a cancelled call only counts its usage.
 func (s *step) takeModelAnswer(ask int64, r wire.Reply, handle func()) error {
 	if !s.Turn.inFlight() || ask != s.Turn.AskSeq {
 		return s.chargeLateReply(ask, r)
@@ -137,11 +142,12 @@ func (s *step) takeModelAnswer(ask int64, r wire.Reply, handle func()) error {
 	return nil
 }
 
+// refuse returns a refusal with the code stale.
 func (s *step) refuse(format string, args ...any) error {
 	return s.refuseAs(agent.CodeStale, "", format, args...)
 }
 
-// refuseAs makes a refusal, which says how the run stands.
+// refuseAs returns a refusal, which says how the run stands.
 func (s *step) refuseAs(code agent.Code, path, format string, args ...any) *agent.Error {
 	err := agent.Errorf(code, format, args...).WithPath(path)
 	err.Session, err.Run, err.Status = s.Session, s.Run, s.Status()
@@ -151,4 +157,5 @@ func (s *step) refuseAs(code agent.Code, path, format string, args ...any) *agen
 	return err
 }
 
+// now returns the input's time as events have it: in UTC, to the millisecond.
 func (s *step) now() time.Time { return s.At.UTC().Truncate(time.Millisecond) }

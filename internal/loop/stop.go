@@ -14,23 +14,25 @@ import (
 type Stopping struct {
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Drain is until when tools that run may go on; zero once that is over.
+	// Drain is until when tools that run may go on; zero once that time is over.
 	Drain time.Time `json:"drain,omitzero"`
 	// Until is when the run ends, whatever is missing.
 	Until time.Time `json:"until"`
-	// SummaryAsked means that the model had its chance to sum up; Said is what it said.
+	// SummaryAsked means that the model was asked for a summary. SummaryText is what it
+	// answered.
 	SummaryAsked bool   `json:"summary_asked,omitempty"`
 	SummaryText  string `json:"summary_text,omitempty"`
-	// Requests were open when the stop came.
+	// Requests are the requests that the stop closed, for the handoff.
 	Requests []agent.Request `json:"requests,omitempty"`
-	// Approved are calls that a person had let be made, and that the stop came before.
+	// Approved are the calls that a person approved and that the stop prevented.
 	Approved []agent.WorkItem `json:"approved,omitempty"`
 }
 
-// defaultDeadline is how long a stop may take.
+// defaultDeadline is how long a stop may take if it names no deadline.
 const defaultDeadline = agent.Duration(30 * time.Second)
 
-// stopMargin is how much less time a child has to stop than its parent.
+// stopMargin is how much less time a child has to stop than its parent, so that its handoff
+// comes in time.
 const stopMargin = agent.Duration(2 * time.Second)
 
 const reasonStopped = "the run was stopped"
@@ -44,20 +46,20 @@ func (e *End) startStop(o agent.StopCommand, at time.Time) {
 	e.Stopping = &Stopping{By: o.By, Reason: firstOf(o.Reason, agent.ReasonRequested), Drain: at.Add(d / 2), Until: at.Add(d)}
 }
 
-// endDrain ends the time that tools have.
+// endDrain ends the time that running tools have.
 func (e *End) endDrain() { e.Stopping.Drain = time.Time{} }
 
-// keepSummary takes what the model said to sum up; empty if it said nothing.
+// keepSummary keeps the model's summary; empty if it gave none.
 func (e *End) keepSummary(said string) { e.Stopping.SummaryAsked, e.Stopping.SummaryText = true, said }
 
-// addNotMade keeps that a call was approved and not made.
+// addNotMade keeps a call that was approved and not made.
 func (e *End) addNotMade(i agent.WorkItem) { e.Stopping.Approved = append(e.Stopping.Approved, i) }
 
-// addClosedRequest keeps what was asked for the handoff.
+// addClosedRequest keeps a request that the stop closed.
 func (e *End) addClosedRequest(r agent.Request) { e.Stopping.Requests = append(e.Stopping.Requests, r) }
 
-// stop begins to end the run with a handoff: nothing new is begun, tools that run have half
-// of the time, then the model sums up.
+// stop begins to end the run with a handoff. Nothing new begins. Tools that run have half of
+// the deadline, and then the model is asked for a summary.
 func (s *step) stop(o agent.StopCommand) error {
 	if s.End.Stopping != nil {
 		return s.already()
@@ -65,21 +67,28 @@ func (s *step) stop(o agent.StopCommand) error {
 	if o.Deadline == 0 {
 		o.Deadline = defaultDeadline
 	}
+	// An order of the parent has set it already.
 	if s.resumed.Cause == "" {
 		s.resumed = agent.Resumed{Cause: agent.InitiatorOperator, By: o.By}
 	}
 	s.End.startStop(o, s.At)
+	// Before removeHold, which orders nothing below: the children's own stop removes their
+	// holds.
 	s.stopChildren(o)
 	s.removeHold(agent.HoldOwn)
 	s.removeHold(agent.HoldInherited)
 	s.dropPark()
 	s.Turn.cancelFromSummary()
 	s.Turn.dropNote()
+	// In this order: dropRequests skips the calls that wait for an answer. recordApproved
+	// reads the approved pending calls, which skipPending then ends.
 	s.dropRequests()
 	s.recordApproved()
 	s.skipPending(reasonStopped + " before the call was begun")
 	switch {
-	case s.Phase == RunListing: // sources may take as long as they like
+	// A handoff needs a log. So the run begins without the sources' tools: a source may take
+	// longer than the stop. CancelInFlight cancels the activity that asks them.
+	case s.Phase == RunListing:
 		s.End.endDrain()
 		s.do(CancelInFlight{})
 		s.beginRun()
@@ -87,14 +96,14 @@ func (s *step) stop(o agent.StopCommand) error {
 		s.cancelInFlight(min(defaultGrace, o.Deadline/4), reasonStopped)
 	case s.Calls.runningCount() == 0:
 		s.End.endDrain()
-	case s.End.Aborting != nil: // a grace that outlasts the stop
+	case s.End.Aborting != nil: // a grace that would outlast the tools' time
 		s.End.startAbort(s.End.Stopping.Drain, reasonStopped)
 	}
 	return nil
 }
 
-// stopChildren stops the sub-agents at the same time. Calls that wait for them wait no
-// more: what they learned comes with their handoffs.
+// stopChildren stops the children at the same time. Calls do not wait for them any longer:
+// what they learned is in their handoffs.
 func (s *step) stopChildren(o agent.StopCommand) {
 	s.orderChildren(wire.ParentOrder{Verb: agent.VerbStop, Deadline: max(o.Deadline-stopMargin, stopMargin), By: o.By, Reason: s.End.Stopping.Reason})
 	for i, c := range s.Calls.List {
@@ -104,7 +113,7 @@ func (s *step) stopChildren(o agent.StopCommand) {
 	}
 }
 
-// recordApproved keeps for the handoff which calls a person has let be made and nobody made.
+// recordApproved keeps for the handoff which approved calls were not made.
 func (s *step) recordApproved() {
 	for _, c := range s.Calls.List {
 		if c.State == CallPending && c.Approved && !c.wasStarted() {
@@ -113,8 +122,9 @@ func (s *step) recordApproved() {
 	}
 }
 
-// dropRequests closes what was asked: it goes into the handoff.
+// dropRequests closes all requests, and keeps them for the handoff.
 func (s *step) dropRequests() {
+	// A clone: closeUnanswered deletes from the list.
 	for _, r := range slices.Clone(s.Requests.Open) {
 		s.End.addClosedRequest(s.wireRequest(r))
 		if i := s.Calls.find(r.CallID); i >= 0 {
@@ -124,9 +134,9 @@ func (s *step) dropRequests() {
 	}
 }
 
-// stopDue is when the stop in progress has to look at the clock: in the phases that its
-// times end, and in no other. A model call that is asked for a turn has the grace with
-// which it was given up, and calls that were given up have theirs.
+// stopDue returns when the stop has to look at the clock. It returns a time only in phases
+// that a deadline of the stop ends. A call that was cancelled has a grace of its own
+// instead.
 func (s *step) stopDue() time.Time {
 	p := s.End.Stopping
 	switch {
@@ -139,6 +149,7 @@ func (s *step) stopDue() time.Time {
 	return time.Time{}
 }
 
+// advanceStop does what the stop's times ask for.
 func (s *step) advanceStop() {
 	p := s.End.Stopping
 	if p == nil {
@@ -146,6 +157,7 @@ func (s *step) advanceStop() {
 	}
 	if reached(p.Drain, s.At) {
 		s.End.endDrain()
+		// The grace is at most half of what is left, so that there is time for a summary.
 		if s.End.Aborting == nil && s.Calls.runningCount() > 0 {
 			s.cancelInFlight(min(defaultGrace, agent.Duration(p.Until.Sub(s.At)/2)), reasonStopped)
 		}
@@ -153,7 +165,8 @@ func (s *step) advanceStop() {
 	if !p.over(s.At) {
 		return
 	}
-	if s.End.Aborting == nil && s.Turn.Phase == TurnSummarizing { // a summary has all of the time, and no grace
+	// A summary has all of the stop's time, so it has no grace after that.
+	if s.End.Aborting == nil && s.Turn.Phase == TurnSummarizing {
 		s.do(CancelInFlight{})
 		s.chargeEstimate()
 		s.takeSummary("", nil, true)
@@ -163,8 +176,8 @@ func (s *step) advanceStop() {
 	}
 }
 
-// summarizeAndDrain gives the model its one chance to sum up, then lets the sub-agents drain, and folds
-// when that is over.
+// summarizeAndDrain asks the model once for a summary, then waits for the children, and then
+// makes the handoff.
 func (s *step) summarizeAndDrain() {
 	p := s.End.Stopping
 	late := p.over(s.At)
@@ -178,7 +191,7 @@ func (s *step) summarizeAndDrain() {
 	}
 }
 
-// makeHandoff asks for the handoff, made of what the run knows for sure.
+// makeHandoff asks for the handoff, which package workflows makes.
 func (s *step) makeHandoff() {
 	s.enterPhase(RunFolding)
 	s.do(MakeHandoff{Known: s.knownHandoff(), SummaryText: s.End.Stopping.SummaryText, Children: s.Children.List})
@@ -189,7 +202,7 @@ func (s *step) handoffMade(h agent.Handoff) {
 	s.end(agent.StatusStopped, s.End.Stopping.Reason, func(o *agent.Outcome) { o.Text, o.Handoff = s.Turn.Text, &h })
 }
 
-// knownHandoff is the handoff without the model's words.
+// knownHandoff returns what the run knows for sure, without the model's words.
 func (s *step) knownHandoff() agent.Handoff {
 	h := agent.Handoff{
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: agent.StatusStopped, Task: s.Origin.Task, Reason: s.End.Stopping.Reason,
@@ -197,7 +210,7 @@ func (s *step) knownHandoff() agent.Handoff {
 	}
 	for _, t := range s.Calls.ownCounts() {
 		if strings.HasPrefix(t.Tool, agent.SubAgentPrefix) {
-			continue // what the runs below did stands in their own
+			continue // the children's handoffs say what they did
 		}
 		if t.OK > 0 {
 			h.Done = append(h.Done, agent.WorkItem{What: fmt.Sprintf("%s: %d of %d calls succeeded", t.Tool, t.OK, t.Calls), By: s.Session})

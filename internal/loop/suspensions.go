@@ -6,26 +6,25 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Suspensions is the part that knows which suspension is open and since when the run has its
-// status. Why the run waits is not here: the reasons are the other parts'.
+// Suspensions is the part that knows which suspension is open, and since when the run has
+// its status. Why the run waits is not here: other parts have the reasons.
 type Suspensions struct {
-	// Open is the open suspension, at most one; nil while the run waits for nobody.
+	// Open is the open suspension; nil while the run waits for nobody.
 	Open  *OpenSuspension `json:"open,omitempty"`
 	Since time.Time       `json:"since"` // of the status
-	// SuspendedFor is how long the run has been suspended, over all its suspensions.
+	// SuspendedFor is how long the run has been at rest, over all its suspensions.
 	SuspendedFor time.Duration `json:"suspended_for,omitempty"`
 }
 
-// OpenSuspension is an open suspension: what is the same for all reasons that the run has to wait.
+// OpenSuspension is an open suspension: what stays the same while the reasons for it change.
 type OpenSuspension struct {
 	ID string `json:"id"`
-	// AtRest means that nothing is in flight any more. Seq is the event that says so,
-	// and Saved means that it is stored: only then the run is suspended, and no longer
-	// suspending.
+	// AtRest means that nothing is in flight any more. Seq is the event that says so. Stored
+	// means that the run reported itself suspended, in listings and to its parent.
 	AtRest bool  `json:"at_rest,omitempty"`
 	Seq    int64 `json:"seq,omitempty"`
 	Stored bool  `json:"stored,omitempty"`
-	// ContinuedAsNew means that this execution began while the run waited.
+	// ContinuedAsNew means that this execution began during the suspension.
 	ContinuedAsNew bool            `json:"continued_as_new,omitempty"`
 	By             agent.Initiator `json:"by"`
 	Cause          string          `json:"cause,omitempty"`
@@ -42,10 +41,10 @@ func (r Suspensions) clone() Suspensions {
 // atRest reports whether a suspension is open and nothing is in flight.
 func (r Suspensions) atRest() bool { return r.Open != nil && r.Open.AtRest }
 
-// stored reports whether the run says that it is suspended.
+// stored reports whether the run has reported itself suspended.
 func (r Suspensions) stored() bool { return r.Open != nil && r.Open.Stored }
 
-// by is who brought the open suspension about; empty while there is none.
+// by returns who caused the open suspension; empty while none is open.
 func (r Suspensions) by() agent.Initiator {
 	if r.Open == nil {
 		return ""
@@ -53,12 +52,12 @@ func (r Suspensions) by() agent.Initiator {
 	return r.Open.By
 }
 
-// continueAsNewAfter is how long a run rests before it goes on in a new execution, on the
-// workers of that day: a long wait does not pin an old build.
+// continueAsNewAfter is how long a run is suspended before it continues as new, on the
+// workers of that day. So a long wait does not pin an old build.
 const continueAsNewAfter = 10 * time.Minute
 
-// continueAsNewAt is when the run has rested for so long in this execution; zero if it need not
-// carry over for that.
+// continueAsNewAt returns when a suspended run continues as new; zero if it does not. It
+// does so once in a suspension.
 func (r Suspensions) continueAsNewAt() time.Time {
 	if !r.stored() || r.Open.ContinuedAsNew {
 		return time.Time{}
@@ -66,27 +65,27 @@ func (r Suspensions) continueAsNewAt() time.Time {
 	return r.Since.Add(continueAsNewAfter)
 }
 
-// setInitiator says anew why the open suspension is there.
+// setInitiator changes who caused the open suspension, and why.
 func (r *Suspensions) setInitiator(by agent.Initiator, cause, reason string) {
 	if r.Open != nil {
 		r.Open.By, r.Open.Cause, r.Open.Reason = by, cause, reason
 	}
 }
 
-// markContinuedAsNew remembers that a new execution began while the run waited.
+// markContinuedAsNew records that a new execution began during the suspension.
 func (r *Suspensions) markContinuedAsNew() {
 	if r.Open != nil {
 		r.Open.ContinuedAsNew = true
 	}
 }
 
-// restored makes an imported suspension one whose event is still to be stored here.
+// restored sets the event of an imported suspension, which is still to be stored here.
 func (r *Suspensions) restored(seq int64) { r.Open.Seq, r.Open.Stored = seq, false }
 
-// begin sets when the run began.
+// begin sets since when the run has its status.
 func (r *Suspensions) begin(at time.Time) { r.Since = at }
 
-// close ends the suspension, if one is open, and returns for how long the run rested.
+// close ends the suspension, if one is open, and returns how long the run was at rest.
 func (r *Suspensions) close(at time.Time) (rested time.Duration) {
 	if r.atRest() {
 		rested = at.Sub(r.Since)
@@ -96,7 +95,8 @@ func (r *Suspensions) close(at time.Time) (rested time.Duration) {
 	return rested
 }
 
-// openSuspension opens a suspension, unless one is open.
+// openSuspension opens a suspension, unless one is open. A reason that comes later belongs
+// to the open one.
 func (s *step) openSuspension(by agent.Initiator, cause, reason string) {
 	if s.Suspensions.Open != nil {
 		return
@@ -105,10 +105,13 @@ func (s *step) openSuspension(by agent.Initiator, cause, reason string) {
 	s.Suspensions.Open = &OpenSuspension{ID: suspensionID(s.Counters.Suspension), By: by, Cause: cause, Reason: fit(reason, maxReason), Turn: s.Turn.N, At: s.At}
 }
 
-// hasReason reports whether something keeps the run from its next step.
+// hasReason reports whether something keeps the run from its next turn or call. Nothing
+// keeps a run that is being stopped.
 func (s *step) hasReason() bool { return s.End.Stopping == nil && len(s.reasons()) > 0 }
 
-// nothingInFlight reports whether nothing is in flight. The sub-agents of a held run are held too.
+// nothingInFlight reports whether the run may come to rest: no model call, no tool call and,
+// unless the run is held, no child at work that it waits for. Children of a held run are
+// held too.
 func (s *step) nothingInFlight() bool {
 	switch {
 	case s.Phase == RunContinuing || s.ready():
@@ -119,16 +122,17 @@ func (s *step) nothingInFlight() bool {
 	return false
 }
 
-// suspend says that the run rests.
+// suspend records that the run is at rest.
 func (s *step) suspend() {
+	// First: Suspension copies both into the event.
 	s.Suspensions.Open.AtRest, s.Suspensions.Since = true, s.At
 	s.record(agent.Event{Type: agent.EventRunSuspended, Suspension: s.Suspension()})
 	s.Suspensions.Open.Seq = s.Log.Seq
 	s.Parent.scheduleCheck()
 }
 
-// withdrawSuspended takes back that the run is suspended: more keeps it than an ancestor's hold,
-// and that is not stored yet.
+// withdrawSuspended takes back that the run is suspended. An ancestor's hold alone needed no
+// store; a reason that came since does.
 func (s *step) withdrawSuspended() { s.Suspensions.Open.Stored = false }
 
 // publishSuspension tells listings and the parent that the run is suspended, or what it
@@ -139,9 +143,9 @@ func (s *step) publishSuspension() {
 	s.reportSuspensionToParent()
 }
 
-// stored reports whether the suspension is in the store, so that the run may say that it
-// is suspended. A run that nothing but an ancestor's hold keeps is stored later, when it
-// looks for its parent: a whole tree would write at once.
+// stored reports whether the run may report itself suspended, since the store has that
+// event. A run that only an ancestor's hold keeps need not wait for the store: a whole tree
+// would write at once. It is stored at the next check of the parent.
 func (s *step) stored() bool {
 	return s.onlyHeldByAncestor() || s.Log.storedTo() >= s.Suspensions.Open.Seq
 }
@@ -151,10 +155,12 @@ func (s *step) onlyHeldByAncestor() bool {
 	return s.Parent.Start != nil && len(s.Requests.Open) == 0 && s.Park == nil && s.Holds.own() == nil && s.Holds.any()
 }
 
-// closeSuspension closes the suspension. One that never came to a rest was withdrawn.
+// closeSuspension closes the suspension. If the run never came to rest in it, no event is
+// written.
 func (s *step) closeSuspension() {
 	id, rested := s.Suspensions.Open.ID, s.Suspensions.atRest()
 	s.Suspensions.close(s.At)
+	// Without run.suspended in the log there is nothing to resume.
 	if !rested {
 		return
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
-// OwnTools are the tools of a Spec that no worker has: the runtime's own, and those that the
-// client carries out.
+// OwnTools returns the tools of a Spec that no worker has: the runtime's own, those of its
+// sub-agents, and those that a client carries out.
 func OwnTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	if slices.Contains(spec.Tools, agent.AskUserTool) {
 		tools = append(tools, askTool)
@@ -35,8 +35,8 @@ func OwnTools(spec agent.Spec) (tools []agent.ToolSpec) {
 	return tools
 }
 
-// finishTool is what a model ends its run with under completion "tool". Its
-// arguments are the output where the agent has a schema for it.
+// finishTool returns the tool with which a model ends its run under `completion: tool`. If
+// the agent has a schema for its output, the arguments are the output.
 func finishTool(spec agent.Spec) agent.ToolSpec {
 	output, means := spec.Output, "Call this once, when the task is done. It ends your work."
 	if spec.Daemon != nil {
@@ -48,8 +48,8 @@ func finishTool(spec agent.Spec) agent.ToolSpec {
 	return agent.ToolSpec{Name: agent.FinishTool, Executor: agent.ExecutorRuntime, Description: means, Input: output}
 }
 
-// subAgentTool gives work to an agent. Only a model that can wait for what works in the
-// background is offered to leave it there.
+// subAgentTool returns the tool that gives work to a sub-agent. Only an agent with lifecycle
+// tools can wait for a background child, so only it is offered background.
 func subAgentTool(a agent.SubAgent, lifecycle bool) agent.ToolSpec {
 	background := ""
 	if lifecycle {
@@ -82,7 +82,7 @@ var parkTool = agent.ToolSpec{
 		`"input":{"type":"string","description":"What you are told under resume_with_input"}}}},"required":["reason"]}`),
 }
 
-// malformed says what is wrong with what the model wrote instead of arguments.
+// malformed returns what the model is told if its arguments are not a JSON object.
 func malformed(text string) string {
 	if rawjson.Depth([]byte(text)) > rawjson.MaxWrittenDepth {
 		return fmt.Sprintf("The arguments are nested more than %d levels deep. Call the tool again with flatter ones.", rawjson.MaxWrittenDepth)

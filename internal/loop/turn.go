@@ -9,42 +9,45 @@ import (
 	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
-// Turn is the part that asks the model: one call of it and the tool calls that it asks
-// for are a turn. Turns are numbered over the session's life.
+// Turn is the part that asks the model: a turn is one model call, and the tool calls that
+// its reply asks for. Turns are numbered over the session's life.
 type Turn struct {
 	N     int       `json:"n"`
 	Phase TurnPhase `json:"phase,omitempty"`
-	// Asked is since when the model is asked, and Ask the event up to which the
-	// conversation goes: by it a reply is known. A call that is made again within a turn
-	// has the same one; one that was given up has an event behind it.
+	// Asked is since when the model call is in flight. AskSeq is the last log event that the
+	// model was shown. It identifies the call: a reply with another AskSeq is late. A call
+	// that is repeated within a turn keeps it; after a cancelled call the log has another
+	// event.
 	Asked  time.Time `json:"asked,omitzero"`
 	AskSeq int64     `json:"ask_seq,omitempty"`
-	// Delay is until when the model was not to be asked, the last time in this call.
+	// Delay is until when the provider is not asked; nil if the call in flight was not
+	// delayed.
 	Delay *agent.Delay `json:"delay,omitempty"`
-	// Summary is what the summary is for that the model is asked for.
+	// Summary is what the last requested summary is for.
 	Summary Summary `json:"summary,omitempty"`
-	Text    string  `json:"text,omitempty"` // the beginning of the last that the model said
+	Text    string  `json:"text,omitempty"` // the beginning of the model's last text
 
-	// Nudged, Repaired and Retried count how often in a row the model has only talked,
-	// missed the schema, or sent a reply that was of no use.
+	// Nudged counts replies in a row without a tool call, and Retried useless replies in a
+	// row. Repaired counts answers that missed the output's schema; they need not follow one
+	// another.
 	Nudged   int    `json:"nudged,omitempty"`
 	Repaired int    `json:"repaired,omitempty"`
 	Retried  int    `json:"retried,omitempty"`
 	Repeat   Repeat `json:"repeat,omitzero"`
 
-	// Note is said to the model once, behind everything, and is not stored.
+	// Note is told to the model once, after the conversation. The log does not have it.
 	Note string `json:"note,omitempty"`
 	// SummaryReason is why the next turn begins from a summary; empty if it does not.
 	SummaryReason string `json:"summary_reason,omitempty"`
-	// ForceFit means that the conversation was compacted in this turn: what is still too
-	// long for the model's window is cut.
+	// ForceFit means that the conversation was compacted in this turn already. What is still
+	// too long for the model's window is cut.
 	ForceFit bool `json:"force_fit,omitempty"`
 }
 
-// maxLast bounds what is kept of the last text. The transcript has all of it.
+// maxLast bounds the last text, in JSON bytes. The transcript has all of it.
 const maxLast = turnShare - 6<<10
 
-// maxDelay bounds the reason of a delay, in bytes.
+// maxDelay bounds the error message of a delay, in JSON bytes.
 const maxDelay = 1 << 10
 
 // Repeat counts equal calls in a row.
@@ -58,18 +61,18 @@ type Summary string
 
 // What summaries are for.
 const (
-	SummaryForHandoff    Summary = "handoff"    // for whoever carries on
-	SummaryForResume     Summary = "resume"     // for the run itself, replaces all that was said
-	SummaryForCompaction Summary = "compaction" // for the run itself, replaces what is older
+	SummaryForHandoff    Summary = "handoff"    // for the handoff
+	SummaryForResume     Summary = "resume"     // for the run itself: replaces the whole conversation
+	SummaryForCompaction Summary = "compaction" // for the run itself: replaces the older part of the conversation
 )
 
-// inFlight reports whether the model is at work.
+// inFlight reports whether a model call is in flight.
 func (t Turn) inFlight() bool { return t.Phase == TurnAsking || t.Phase == TurnSummarizing }
 
-// next numbers a new turn.
+// next begins to count a new turn.
 func (t *Turn) next() { t.N, t.ForceFit = t.N+1, false }
 
-// setNumber continues the count of the run that this one is a fork of.
+// setNumber continues the count of the run that this one forks.
 func (t *Turn) setNumber(n int) { t.N = n }
 
 func (t *Turn) ask(at time.Time, upTo int64) {
@@ -82,13 +85,13 @@ func (t *Turn) askSummary(at time.Time, upTo int64, what Summary) {
 	t.Asked, t.AskSeq, t.Delay, t.Summary = at, upTo, nil, what
 }
 
-// delay takes that the model is not asked for a while.
+// delay records that the provider is not asked for a while.
 func (t *Turn) delay(d *agent.Delay) { t.Delay = d }
 
-// startCalls begins to make the calls of a reply.
+// startCalls begins the calls of a reply.
 func (t *Turn) startCalls() { enter(turnTransitions, &t.Phase, TurnWorking) }
 
-// end makes the turn one that is over, if one is in progress.
+// end ends the turn, if one is in progress.
 func (t *Turn) end() {
 	t.Delay = nil
 	if t.Phase != TurnReady {
@@ -96,7 +99,7 @@ func (t *Turn) end() {
 	}
 }
 
-// setText takes the text of a reply that can be used.
+// setText keeps the text of a reply that is not useless.
 func (t *Turn) setText(text string) {
 	t.Retried = 0
 	if text != "" {
@@ -104,17 +107,17 @@ func (t *Turn) setText(text string) {
 	}
 }
 
-// useless counts a reply of no use, and reports whether another may be asked for: a
-// second in a row ends the run.
+// useless counts a useless reply, and reports whether to ask again: a second one in a row
+// ends the run.
 func (t *Turn) useless() (again bool) {
 	t.Retried++
 	return t.Retried <= 1
 }
 
-// acted takes that the model has called tools, and so did not only talk.
+// acted records that the model called tools, and so did not only talk.
 func (t *Turn) acted() { t.Nudged = 0 }
 
-// nudge and repair count what the model did wrong, and report whether it may again.
+// nudge and repair count a failure of the model, and report whether it may try again.
 func (t *Turn) nudge(most int) (again bool) {
 	t.Nudged++
 	return t.Nudged <= most
@@ -125,7 +128,7 @@ func (t *Turn) repair(most int) (again bool) {
 	return t.Repaired <= most
 }
 
-// countRepeat counts a call by its digest and returns the how manieth in a row it is.
+// countRepeat counts a call by its digest, and returns how many equal calls came in a row.
 func (t *Turn) countRepeat(digest string) int {
 	if t.Repeat.Digest != digest {
 		t.Repeat = Repeat{Digest: digest}
@@ -134,21 +137,22 @@ func (t *Turn) countRepeat(digest string) int {
 	return t.Repeat.Count
 }
 
-// resetCounts forgets what counts towards an end by the model's own fault.
+// resetCounts forgets all failures that could end the run.
 func (t *Turn) resetCounts() { t.Nudged, t.Repaired, t.Retried, t.Repeat = 0, 0, 0, Repeat{} }
 
-// setNote sets what is said to the model once, and dropNote forgets it.
+// setNote sets what the model is told once. dropNote forgets it.
 func (t *Turn) setNote(text string) { t.Note = text }
 func (t *Turn) dropNote()           { t.Note = "" }
 
-// startFromSummary lets the next turn begin from a summary, and asIs takes that back.
+// startFromSummary lets the next turn begin from a summary. cancelFromSummary takes that
+// back.
 func (t *Turn) startFromSummary(why string) { t.SummaryReason = why }
 func (t *Turn) cancelFromSummary()          { t.SummaryReason = "" }
 
-// setForceFit remembers that the conversation was compacted for this turn.
+// setForceFit remembers that the conversation was compacted in this turn.
 func (t *Turn) setForceFit() { t.ForceFit = true }
 
-// nextTurn asks the model again.
+// nextTurn begins a turn and asks the model.
 func (s *step) nextTurn() {
 	s.deliver(false)
 	s.Turn.next()
@@ -157,13 +161,15 @@ func (s *step) nextTurn() {
 	s.askModel()
 }
 
+// askModel asks the model for the turn's reply. The conversation ends with the log's last
+// event.
 func (s *step) askModel() {
 	s.Turn.ask(s.At, s.Log.Seq)
 	s.Budget.modelCalled()
 	s.callModel(ModelArgs{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit})
 }
 
-// summarize asks the model for a summary, without tools; it is not a turn.
+// summarize asks the model for a summary, without tools. It is not a turn.
 func (s *step) summarize(what Summary) {
 	s.Turn.askSummary(s.At, s.Log.Seq, what)
 	s.Budget.modelCalled()
@@ -174,11 +180,13 @@ func (s *step) summarize(what Summary) {
 	s.callModel(ModelArgs{Summary: what, Timeout: left})
 }
 
-// endTurn writes the turn's checkpoint.
+// endTurn records the end of the turn with its checkpoint. It does not change the phase: see
+// Turn.end.
 func (s *step) endTurn() {
 	s.record(agent.Event{Type: agent.EventTurnEnded, Snapshot: s.checkpoint()})
 }
 
+// checkpoint returns what a fork from here needs beside the log.
 func (s *step) checkpoint() *agent.TurnSnapshot {
 	c := &agent.TurnSnapshot{Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tools: s.Calls.Counts, Request: s.Budget.Counted}
 	for _, call := range s.Calls.List {
@@ -190,14 +198,15 @@ func (s *step) checkpoint() *agent.TurnSnapshot {
 	return c
 }
 
-// startFromSummary lets the run go on from a summary of what was said.
+// startFromSummary lets the next turn begin from a summary of the conversation, if there is
+// one yet.
 func (s *step) startFromSummary() {
 	if s.Turn.N > 0 && s.Turn.SummaryReason == "" {
 		s.Turn.startFromSummary(agent.CompactedForResume)
 	}
 }
 
-// atLimit fails the run at a limit, or asks what to do.
+// atLimit fails the run at a limit, or asks a person.
 func (s *step) atLimit(err *agent.Error, on agent.LimitAction) {
 	if on == agent.LimitActionAsk {
 		s.askLimit(err)

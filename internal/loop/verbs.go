@@ -10,31 +10,28 @@ import (
 	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
-// Verbs is the part that knows which verbs were processed, so that a second arrival of
-// one changes nothing.
+// Verbs is the part that knows the processed verbs, so that a repeated one changes nothing.
 type Verbs struct {
-	// Processed are the last verbs with an id, and what became of them.
+	// Processed are the last verbs with an id, and their answers.
 	Processed []ProcessedVerb `json:"processed,omitempty"`
-	Size      int             `json:"size,omitempty"` // of the processed
-	// Refused are the last that were refused and could not be told.
+	Size      int             `json:"size,omitempty"` // of Processed, in JSON
+	// Refused are the last refused verbs that came as signals: their senders got no answer.
 	Refused []agent.RefusedVerb `json:"refused,omitempty"`
-	// UsedTokens are the tokens of verbs that decide no request, until they expire: each is good
-	// for one verb. A token for a request is spent with the request.
+	// UsedTokens are the tokens of verbs that decide no request, until they expire. Each is
+	// good for one verb. A token for a request is used up with the request.
 	UsedTokens []UsedToken `json:"used_tokens,omitempty"`
 }
 
-// UsedToken is a token that was used, and until when somebody could use it again, in seconds of
-// Unix time.
+// UsedToken is a used token. Until is when it expires, in seconds of Unix time.
 type UsedToken struct {
 	Nonce string `json:"nonce"`
 	Until int64  `json:"until"`
 }
 
-// ProcessedVerb is a verb with an id and what became of it: a second arrival gets the same
-// answer (docs/wire.md §2).
+// ProcessedVerb is the answer to a verb with an id, should it come again (docs/wire.md §2).
 type ProcessedVerb struct {
 	ID string `json:"id"`
-	// Digest is that of the verb and its payload (see [remembered.CommandDigest]).
+	// Digest is the digest of verb and payload (see [remembered.CommandDigest]).
 	Digest     string       `json:"digest"`
 	Status     agent.Status `json:"status"`
 	Suspension string       `json:"suspension,omitempty"`
@@ -47,8 +44,8 @@ const (
 	maxProcessed  = 1000
 	maxUsedTokens = 400
 	maxRefused    = 8
-	maxRefusal    = 1 << 10 // the weight of why
-	maxName       = 256     // that of the field, and of the verb
+	maxRefusal    = 1 << 10 // the reason's length in JSON
+	maxName       = 256     // the lengths in JSON of the field and of the verb
 )
 
 func (v Verbs) clone() Verbs {
@@ -56,7 +53,6 @@ func (v Verbs) clone() Verbs {
 	return v
 }
 
-// find is what became of a verb with an id.
 func (v Verbs) find(id string) (ProcessedVerb, bool) {
 	i := slices.IndexFunc(v.Processed, func(p ProcessedVerb) bool { return id != "" && p.ID == id })
 	if i < 0 {
@@ -65,7 +61,6 @@ func (v Verbs) find(id string) (ProcessedVerb, bool) {
 	return v.Processed[i], true
 }
 
-// remember remembers what became of a verb, if it has an id.
 func (v *Verbs) remember(p ProcessedVerb) {
 	if p.ID == "" {
 		return
@@ -74,7 +69,7 @@ func (v *Verbs) remember(p ProcessedVerb) {
 	v.forget()
 }
 
-// forget drops the oldest verbs until the others keep their share.
+// forget drops the oldest processed verbs until the others fit into their share.
 func (v *Verbs) forget() {
 	n := 0
 	for ; len(v.Processed)-n > maxProcessed || v.Size > verbShare-usedTokenShare; n++ {
@@ -85,7 +80,6 @@ func (v *Verbs) forget() {
 	}
 }
 
-// recount counts anew how long what is remembered is.
 func (v *Verbs) recount() {
 	v.Size = 0
 	for _, p := range v.Processed {
@@ -99,7 +93,6 @@ func (p ProcessedVerb) jsonLen() int {
 	return verbFrame + digestFrame + jsonLen(p.ID) + len(p.Suspension)
 }
 
-// refused remembers a verb that was refused and could not be told.
 func (v *Verbs) refused(r agent.RefusedVerb) {
 	v.Refused = append(v.Refused, r)
 	if n := len(v.Refused) - maxRefused; n > 0 {
@@ -107,14 +100,15 @@ func (v *Verbs) refused(r agent.RefusedVerb) {
 	}
 }
 
-// commandReceived obeys a verb, or refuses it before anything changes. A known id comes before all else,
-// also before the run's end: the first answer is good forever. A refusal is not remembered.
+// commandReceived carries out a verb, or refuses it. A known id repeats its first answer,
+// also after the run's end. A refusal is not remembered, so the same id may be used again.
 func (s *step) commandReceived(in CommandReceived) error {
 	sum := ""
 	if in.ID != "" {
 		sum = remembered.CommandDigest(in.Command)
 	}
 	p, known := s.Verbs.find(in.ID)
+	// Before every check: the first answer stays true, whatever the run has come to.
 	if known && p.Digest == sum {
 		s.do(Acknowledge{s.ack(p)})
 		return nil
@@ -130,7 +124,6 @@ func (s *step) commandReceived(in CommandReceived) error {
 	if err == nil {
 		return nil
 	}
-	s.verb = ""
 	e := *asError(err)
 	e.Message = string(in.Command.Verb()) + " refused: " + e.Message
 	return &e
@@ -143,7 +136,7 @@ func asError(err error) *agent.Error {
 	return agent.Errorf(agent.CodeInternal, "%w", err)
 }
 
-// checkRun refuses what was said to another run of the session, or to one at its end.
+// checkRun refuses a verb for another run, and any verb but cancel at the run's end.
 func (s *step) checkRun(o agent.CommandHeader) error {
 	if o.Run != "" && !s.matchesRun(o.Run) {
 		return s.refuseAs(agent.CodeStale, "run", "it is for run %s; the session's live run is %s", o.Run, s.Run)
@@ -154,12 +147,13 @@ func (s *step) checkRun(o agent.CommandHeader) error {
 	return nil
 }
 
-// useToken takes the token of a verb that decides no request, which is good once. Stop and cancel
-// are taken also where no more tokens can be remembered: to say them again changes nothing.
+// useToken uses up the token of a verb that decides no request. If no more tokens can be
+// remembered, stop and cancel are still taken: to repeat them changes nothing.
 func (s *step) useToken(p Proof, verb agent.Verb) error {
 	if p.Nonce == "" {
 		return nil
 	}
+	// An expired token is refused anyway, so it is forgotten.
 	now := s.At.Unix()
 	s.Verbs.UsedTokens = slices.DeleteFunc(slices.Clone(s.Verbs.UsedTokens), func(t UsedToken) bool { return t.Until <= now })
 	switch {
@@ -170,13 +164,14 @@ func (s *step) useToken(p Proof, verb agent.Verb) error {
 	case len(s.Verbs.UsedTokens) >= maxUsedTokens:
 		return s.refuseAs(agent.CodeQueueFull, "token", "the run remembers the last %d tokens until they expire, and can't take another now: wait until the first does, or mint tokens that are good for a shorter time", maxUsedTokens)
 	}
+	// A refusal later in this step leaves the state as it was, and the token good.
 	s.Verbs.UsedTokens = append(s.Verbs.UsedTokens, UsedToken{p.Nonce, p.Expires.Unix()})
 	return nil
 }
 
-// checkPolicy refuses what nobody has vouched for and the policy binds with which the run
-// began: a signal can't prove who says it. What came as an update was held to the policy
-// that its worker had then; what that decided does not change when the policy does.
+// checkPolicy refuses a verb that the run's policy binds, unless its worker has checked it:
+// a signal can't prove who sent it. The worker's decision holds also when its policy
+// changes.
 func (s *step) checkPolicy(in CommandReceived) error {
 	if in.PolicyChecked {
 		return nil
@@ -189,7 +184,7 @@ func (s *step) checkPolicy(in CommandReceived) error {
 	return nil
 }
 
-// verbsOf lists what a command says: its verb or, of several answers, that of each.
+// verbsOf returns the verb of a command or, of several answers, the verb of each.
 func verbsOf(c agent.Command) (verbs []agent.Verb) {
 	list, ok := c.(agent.AnswersCommand)
 	if !ok {
@@ -211,6 +206,7 @@ func (s *step) execute(in CommandReceived) error {
 	if err := s.useToken(own, in.Command.Verb()); err != nil {
 		return err
 	}
+	// After the checks: the child gets it as a signal, which proves nothing.
 	if session, id, c, ok := s.addressedToChild(in.Command); ok {
 		return s.forward(session, id, c)
 	}
@@ -244,8 +240,7 @@ func (s *step) execute(in CommandReceived) error {
 	return agent.Errorf(agent.CodeInternal, "the machine knows no verb %T", in.Command)
 }
 
-// proof is what proves who decides a request, or says the whole verb; the zero value if
-// nothing does.
+// proof returns the proof for a request or, if that is empty, for the whole verb.
 func (in CommandReceived) proof(request string) Proof {
 	for _, p := range in.Proofs {
 		if p.Request == request {
@@ -257,7 +252,7 @@ func (in CommandReceived) proof(request string) Proof {
 
 func (in CommandReceived) approver(request string) string { return in.proof(request).Principal }
 
-// withPrincipal makes a verb that of who proved to say it, whatever it claims itself.
+// withPrincipal sets who says a verb to the proved principal, whatever the verb claims.
 func withPrincipal(c agent.Command, principal string) agent.Command {
 	if principal == "" {
 		return c
@@ -285,8 +280,7 @@ func withPrincipal(c agent.Command, principal string) agent.Command {
 	return c
 }
 
-// resume removes the session's own hold, or wakes a run that waits for nothing that
-// somebody has to say.
+// resume removes the run's own hold. Without a hold it wakes a parked run.
 func (s *step) resume(o agent.ResumeCommand) error {
 	switch {
 	case s.End.Stopping != nil:
@@ -300,10 +294,13 @@ func (s *step) resume(o agent.ResumeCommand) error {
 	case s.Holds.own() == nil && len(s.Requests.Open) > 0:
 		return s.refuseAs(agent.CodeNeedsAnswer, "", "the run waits for the answer to %s", strings.Join(s.Requests.ids(), ", "))
 	}
+	// Only children or a missing grant keep the run: a resume can't end these (decision
+	// 0007).
 	if s.Holds.own() == nil && s.Park == nil {
-		return s.refuseAs(agent.CodeNotSuspended, "", "the run waits for the agents that it gave work to; resume or answer %s", strings.Join(s.suspendedChildren(), ", "))
+		return s.refuseAs(agent.CodeNotSuspended, "", "%s", s.waitsForOthers())
 	}
 	message := agent.TextMessage(agent.RoleUser, o.Message)
+	// The message comes with the resume, so it must not be dropped for want of space.
 	if message.By = o.By; o.Message != "" && !s.messageFits(message) {
 		return s.checkRoom("message")
 	}
@@ -311,6 +308,7 @@ func (s *step) resume(o agent.ResumeCommand) error {
 		s.resumed = agent.Resumed{Cause: agent.InitiatorOperator, By: o.By}
 	}
 	s.resumed.FromSummary = o.FromSummary
+	// Not both: resuming a paused tree must not wake its parked runs (decision 0007).
 	if s.Holds.own() != nil {
 		s.removeHold(agent.HoldOwn)
 		s.orderChildren(s.passHolds(agent.VerbResume, 0))
@@ -329,7 +327,7 @@ func (s *step) resume(o agent.ResumeCommand) error {
 	return nil
 }
 
-// answerAll decides all requests or none.
+// answerAll decides all requests, or none.
 func (s *step) answerAll(o agent.AnswersCommand, in CommandReceived) error {
 	var all []decision
 	for i, a := range o.Answers {
@@ -337,6 +335,7 @@ func (s *step) answerAll(o agent.AnswersCommand, in CommandReceived) error {
 			return s.refuseAs(agent.CodeInvalidInput, fmt.Sprintf("answers[%d].request", i), "%s is asked by a run below this one; answer it alone, or there", a.Request)
 		}
 		d := decision{request: a.Request, answer: a.Answer, approve: a.Approve, reject: a.Reject, by: o.By, approver: in.approver(a.Request)}
+		// All are checked before the first is decided: the error then names its answer.
 		at, err := s.findRequest(a.Request)
 		if err == nil {
 			err = s.mayDecide(s.Requests.Open[at], d)
@@ -349,7 +348,7 @@ func (s *step) answerAll(o agent.AnswersCommand, in CommandReceived) error {
 		all = append(all, d)
 	}
 	for _, d := range all {
-		// One that "always" decided on the way needs no decision of its own any more.
+		// An approval with "always" may have decided this one already.
 		if s.Requests.find(d.request) >= 0 {
 			if err := s.decide(d); err != nil {
 				return err
@@ -359,16 +358,16 @@ func (s *step) answerAll(o agent.AnswersCommand, in CommandReceived) error {
 	return nil
 }
 
-// already leaves things as they are: the same or a stronger verb stands.
+// already leaves the state as it is: an equal or stronger verb is in effect.
 func (s *step) already() error { s.effect = agent.EffectAlready; return nil }
 
-// refusedVerb remembers a verb that was refused and could not be told.
+// refusedVerb records a verb that came as a signal and was refused.
 func (s *step) refusedVerb(in CommandRefused) {
 	why := *in.Err
 	why.Message, why.Path = fit(why.Message, maxRefusal), fit(why.Path, maxName)
 	r := agent.RefusedVerb{Verb: fit(in.Verb, maxName), How: "signal", At: s.now(), Error: &why}
 	s.Verbs.refused(r)
-	if s.Phase != RunEnded { // what is stored then is all: the status alone shows it
+	if s.Phase != RunEnded { // the log is complete by then, so only the status shows it
 		s.recordIfBegun(agent.Event{Type: agent.EventVerbRefused, Refusal: &r})
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// Status is the run's status on the wire. A run that is ending still runs: an
-// end is not told before it is stored.
+// Status returns the run's status on the wire. A run that is ending is still running: an end
+// is not reported before it is stored.
 func (s *State) Status() agent.Status {
 	switch {
 	case s.Phase == RunNew:
@@ -18,13 +18,15 @@ func (s *State) Status() agent.Status {
 		return s.End.Outcome.Status
 	case s.Suspensions.Open == nil || s.decided():
 		return agent.StatusRunning
+	// A suspension is not reported before it is stored either, except under an ancestor's
+	// hold alone (see step.stored).
 	case s.Suspensions.Open.Stored:
 		return agent.StatusSuspended
 	}
 	return agent.StatusSuspending
 }
 
-// View is the answer to the query status.
+// View returns the answer to the query status.
 func (s *State) View(now time.Time) agent.RunStatus {
 	v := agent.RunStatus{
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Suspensions.Since, Turn: s.Turn.N,
@@ -43,8 +45,9 @@ func (s *State) View(now time.Time) agent.RunStatus {
 	return v
 }
 
-// listInFlight lists what the run is at.
+// listInFlight returns what is in flight: model and tool calls, children, and the store.
 func (s *State) listInFlight(now time.Time) []agent.InFlight {
+	// Not nil: the wire shows an empty list as [].
 	doing := []agent.InFlight{}
 	store := agent.InFlight{Kind: agent.InFlightStore, Name: "transcript", Since: s.Suspensions.Since}
 	switch {
@@ -70,10 +73,10 @@ func (s *State) listInFlight(now time.Time) []agent.InFlight {
 	return doing
 }
 
-// maxMemoReason bounds the reason of a suspension in a listing, in bytes.
+// maxMemoReason bounds the reason of a suspension in a listing, in bytes of JSON.
 const maxMemoReason = 200
 
-// Memo is what a listing shows of the run.
+// Memo returns what a listing shows of the run.
 func (s *State) Memo() agent.Memo {
 	m := agent.Memo{
 		V: agent.Version, Run: s.Run, Task: s.Origin.Task, Status: s.Status(), Since: s.Suspensions.Since,
@@ -89,9 +92,10 @@ func (s *State) Memo() agent.Memo {
 			m.Requests = append(m.Requests, r.memo())
 		}
 	}
+	// Whoever may list runs can read their memos.
 	if s.redacted() {
 		m.Task = ""
-		if !s.decided() { // an end's reason is a word of the runtime's, or of who ended it
+		if !s.decided() { // an end's reason is a word of the runtime's, or of who ended the run
 			m.Reason = ""
 		}
 		for i := range m.Requests {
@@ -101,7 +105,7 @@ func (s *State) Memo() agent.Memo {
 	return m
 }
 
-// Suspension is the open one as the wire shows it; nil while there is none.
+// Suspension returns the open suspension as the wire shows it; nil if none is open.
 func (s *State) Suspension() *agent.Suspension {
 	w := s.Suspensions.Open
 	if w == nil || s.decided() {
@@ -127,12 +131,12 @@ func (s *State) Suspension() *agent.Suspension {
 	return v
 }
 
-// maxWaitsFor bounds what listings find a run by, in bytes: a search attribute of 2 kB
-// ends the workflow.
+// maxWaitsFor bounds the search attribute FermataWaitsFor, in bytes. One of 2 kB ends the
+// workflow.
 const maxWaitsFor = 1500
 
-// WaitsFor is what listings find a run by (docs/wire.md §8). A daemon is found by what it hears,
-// also while it is not suspended.
+// WaitsFor returns what listings find the run by (docs/wire.md §8). A daemon is found by its
+// topics, also while it is not suspended.
 func (s *State) WaitsFor() (list []string) {
 	size := 0
 	add := func(what string) {
@@ -143,6 +147,7 @@ func (s *State) WaitsFor() (list []string) {
 	why := s.reasons()
 	suspended := s.Suspensions.Open != nil && !s.decided()
 	if suspended {
+		// First what matters most: what does not fit is left out.
 		add(string(why.kind()))
 	}
 	for _, topic := range s.topics() {
@@ -162,7 +167,7 @@ func (s *State) WaitsFor() (list []string) {
 	return list
 }
 
-// topicValue is a topic as listings find it.
+// topicValue returns how listings find a topic.
 func topicValue(topic string) string {
 	if topic == agent.EveryTopic {
 		return agent.WaitsForEveryTopic
@@ -170,7 +175,8 @@ func topicValue(topic string) string {
 	return "topic:" + topic
 }
 
-// Nodes is the run and what it has heard of its sub-agents, for the query tree.
+// Nodes returns the run and its children, for the query tree. What it says of the children
+// is as of their last reports.
 func (s *State) Nodes() []agent.Node {
 	own := agent.Node{
 		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), AsOf: s.Suspensions.Since.UTC().Format(time.RFC3339),

@@ -8,15 +8,15 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// When the log is sealed depends on how much of it is open. That is counted in what
-// histories have recorded: what a model, a tool or a person said. Sentences of the
-// runtime's own, and the texts of errors, count as frames: to reword one must not move a
-// seal in a history that is replayed.
+// When the log is sealed depends on how much of it is not stored. That is counted in what
+// the history has recorded: text that a tool, model or person wrote. The runtime's own
+// sentences and the texts of errors count as frames: else a new wording would move a seal
+// in a replay.
 
-// frame is what an event counts beside what was said.
+// frame is how many bytes an event counts beside such text.
 const frame = 256
 
-// weight is what an event counts that has no message.
+// weight returns how many bytes an event without a message counts.
 func weight(e agent.Event) int {
 	n := frame
 	switch {
@@ -50,10 +50,10 @@ func weightOf(tools []agent.ToolSpec) (n int) {
 	return n
 }
 
-// requestSize is what a request counts.
+// requestSize returns how many bytes a request counts.
 func requestSize(r agent.Request) int {
 	n := 0
-	if r.Type != agent.RequestLimit { // whose words are ours
+	if r.Type != agent.RequestLimit { // a limit's context is the runtime's words
 		n += len(r.Context)
 	}
 	if r.Type == agent.RequestQuestion {
@@ -65,7 +65,7 @@ func requestSize(r agent.Request) int {
 	return n
 }
 
-// outcomeSize is what a sub-agent's outcome counts.
+// outcomeSize returns how many bytes a child's outcome counts.
 func outcomeSize(o *agent.Outcome) int {
 	n := len(o.Text) + len(o.Output)
 	if o.Handoff != nil {

@@ -78,8 +78,7 @@ func FromRPC(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	// Before NotFound: a missing namespace is a fault of the setup, and no run is
-	// missing.
+	// A missing namespace is a fault of the setup, and no run is missing.
 	case errors.As(err, &namespace):
 		return agent.Errorf(agent.CodeNotSetUp, "the server has no namespace %q", namespace.Namespace)
 	case errors.As(err, &missing):

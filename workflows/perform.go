@@ -32,9 +32,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.CancelInFlight:
 		r.cancelInFlight(ctx)
 	case loop.SetTimer:
-		// A timer that fired but was not stepped is dropped: the machine has just looked
-		// at the time.
-		r.nextTimer, r.woken = &e, false
+		r.nextTimer, r.woken = &e, false // drops a timer that fired: the machine has just looked at the time
 	case loop.Broadcast:
 		r.broadcast(ctx, e)
 	case loop.AwaitInFlight:
@@ -63,15 +61,12 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		r.ack = e.Ack
 	case loop.Publish:
 		r.publish(ctx)
-		// No activity reads the tail until the run goes on, and then it is put there
-		// again.
-		if w := r.state.Suspensions.Open; w != nil && w.Stored && r.state.Log.Sealing == 0 { // no step looks for its log until it goes on
+		if w := r.state.Suspensions.Open; w != nil && w.Stored && r.state.Log.Sealing == 0 { // no activity reads the tail until the run goes on
 			r.shell.LogCache.Drop(workflow.GetInfo(ctx).WorkflowExecution.RunID)
 		}
 	case loop.ContinueAsNew:
 		r.continueAsNew = true
-		// A new execution begins from the main loop, after all effects and signals.
-		r.wake()
+		r.wake() // the main loop begins it, after all effects and signals
 	case loop.Complete:
 		r.over = true
 		r.shell.LogCache.Drop(workflow.GetInfo(ctx).WorkflowExecution.RunID)

@@ -63,14 +63,10 @@ func (s *Shell) Register(r Registry) {
 // that this worker cannot read; here such a run can end with a code, or its task waits
 // for another worker.
 func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValue) (*agent.Outcome, error) {
-	// The machine sees a cancellation as an input like others. It decides what is
-	// cancelled, and the transcript must be stored all the same. So the run's own context
-	// never ends.
+	// A cancellation is an input: the machine decides what it cancels, and still stores the
+	// transcript. So nothing ends the run's own context.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
-	// wakeup has one slot: several wakes before the next look are one.
 	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), wakeup: workflow.NewBufferedChannel(ctx, 1), outbox: map[string][]func(){}, matchBudget: match.NewBudget(0), historyLengthAtStart: workflow.GetInfo(outer).GetCurrentHistoryLength()}
-	// The first task records the revision. Every later build then replays this history
-	// with the same decisions.
 	r.revision = int(workflow.GetVersion(ctx, revisionChange, loop.OldestRevision, loop.Revision))
 	r.work, r.cancelWork = workflow.WithCancel(ctx)
 	if err := r.answerQueries(ctx); err != nil {
@@ -94,31 +90,26 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 	} else {
 		in, err := r.readStart(start)
 		birth := (*wire.ChildStart)(nil)
-		// Only a child workflow may bring a ChildStart. Nobody can claim a parent by a
-		// start's third argument.
+		// Only a child workflow may bring a ChildStart, or any start could claim a parent.
 		if info.ParentWorkflowExecution != nil && err == nil {
 			birth, err = decoded[wire.ChildStart](more)
 		}
-		// A child's id has slashes, which a session started from outside may not have.
-		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && birth == nil {
+		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && birth == nil { // only a child's id has slashes
 			err = durable.Within("start refused", bad)
 		}
 		r.stepInput(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Start: in, BriefingText: briefing(in), ChildStart: birth, Err: err})
 	}
-	// The SDK runs an update of the first task as soon as its handler is set. So the
-	// handlers are set only now, when the state is complete.
+	// Only now: the SDK runs an update of the first task as soon as it has a handler.
 	if err := r.takeUpdates(ctx); err != nil {
 		return nil, err
 	}
 	for !r.finished() {
-		// Here, so that a task sets one timer at most, however many steps asked for one.
-		r.setTimer(ctx)
+		r.setTimer(ctx) // one timer a task at most, however many steps asked for one
 		r.selector().Select(ctx)
 		r.takeReady()
 		r.stepClock()
 	}
-	// An update whose handler has not returned when the workflow closes gets no answer.
-	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil { // or its update gets no answer
 		return nil, err
 	}
 	// The server drops a signal that it has not delivered when its sender closes.
@@ -217,7 +208,7 @@ type run struct {
 	// awaited are the futures that are not taken yet, in the order in which they began.
 	awaited []awaited
 	// wakeup wakes the run for what is no future: a signal, or an update that was carried
-	// out.
+	// out. It has one slot: several wakes before the next look are one.
 	wakeup workflow.Channel
 	queue  *queue
 	// cancelSeen means that the machine has been told of the workflow's cancellation.

@@ -266,7 +266,7 @@ func (in *ModelInput) TakeOver(err *agent.Error) {
 			left = said
 		}
 		// Whatever the lost attempt sent after its last heartbeat is unknown.
-		if said.Open == nil { // it had told nothing of what it was at
+		if said.Open == nil { // it names no request in progress
 			left.UnknownAttempts++
 		}
 	case errors.As(err, &full):

@@ -48,8 +48,6 @@ type ToolInput struct {
 	ArgumentsInLog bool        `json:"arguments_in_log,omitempty"`
 	// Tried counts attempts that earlier activities made.
 	Tried int `json:"tried,omitempty"`
-	// Execution is the one that began the call. Another one has it made anew where the
-	// workflow was reset to the midst of the call.
 	// Execution is the execution that began the call. If another one makes the call, the
 	// workflow was reset during it.
 	Execution string `json:"execution,omitempty"`
@@ -85,7 +83,6 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	}
 	ctx, leave := d.begin(ctx, in.Session, in.KnownHolds, in.Parent)
 	defer leave()
-	// Before the call: nothing has had an effect yet in this attempt.
 	if hold := heldBy(ctx); hold != nil {
 		result.Status, result.Text = agent.CallSkipped, "Not executed: the run was interrupted before the call was begun."
 		if attempt > 1 {
@@ -108,8 +105,7 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	ctx, over := d.observed(ctx, call, in.Trace)
 	text, err := d.runTool(ctx, in, call)
 	if err == nil {
-		// Also an error after the tool's effect: the text says that the call was made.
-		err = d.checkStateSize(ctx, hooks.StateChanges, in)
+		err = d.checkStateSize(ctx, hooks.StateChanges, in) // the tool had its effect: the error's text says so
 	}
 	result.Status, result.Text = agent.CallOK, text
 	asks := errors.Is(err, tool.ErrAsked) && hooks.Question != nil
@@ -122,8 +118,7 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 		return ToolOutput{ToolResult: result, Hold: heldBy(ctx), Question: hooks.Question}, nil
 	case err == nil:
 		result.Partial = ctx.Err() != nil // whatever ended the context, the tool returned in spite of it
-	// A local tool is read-only, so it may be repeated. Its short time is the runtime's,
-	// and the model hears nothing of it.
+	// A local tool is read-only, so the run repeats it as a regular activity.
 	case info.IsLocalActivity && ctx.Err() != nil && !stopped(ctx):
 		return ToolOutput{}, &agent.Error{Code: agent.CodeTimeout, Message: "a local tool took too long", Err: err}
 	default:

@@ -71,8 +71,6 @@ type unreadKey struct{}
 // make it short.
 var UnreadFor = 2 * time.Minute
 
-// Asking makes a call to the server, with this context, one that asks its connection. A
-// connection that [Codec.Interceptors] did not prepare does not answer.
 // Asking returns a context that makes one call to the server connect u to the call's
 // connection. A connection without [Codec.Interceptors] does not connect it.
 func (u *Unread) Asking(ctx context.Context) context.Context {

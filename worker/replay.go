@@ -22,16 +22,12 @@ import (
 type Compatibility string
 
 // The results of a replay.
-// Compatible: the replay agrees with the history, and the worker has all parts of the
-// run.
 const (
-	// Compatible: the build makes of the history what was made of it, and has what the run
-	// is made of.
+	// Compatible: the replay agrees with the history, and the worker has all parts of the
+	// run.
+	Compatible Compatibility = "compatible"
 	// Incompatible: the replay differs from the history. The run would wait until a
 	// compatible build comes.
-	Compatible Compatibility = "compatible"
-	// Incompatible: the build makes something else of the history. The run would stand
-	// still until a compatible build comes.
 	Incompatible Compatibility = "incompatible"
 	// MissingParts: the replay agrees, but the build lacks an agent, a tool, a model or a
 	// tool source of the run, or is too old for its state.

@@ -38,12 +38,10 @@ type RunEvent struct {
 // record does not take effect. Its methods are called within workflow tasks and should
 // take milliseconds. It must be safe for concurrent use. Replays are not recorded again;
 // a task that was lost with its worker is.
-// Command records a verb before it takes effect, or its refusal.
 type Auditor interface {
-	// Command hears of a verb before it takes effect, or of its refusal.
-	// Event records a run's event before it is stored.
+	// Command records a verb before it takes effect, or its refusal.
 	Command(RunCommand) error
-	// Event hears of events of a run before they are stored.
+	// Event records a run's event before it is stored.
 	Event(RunEvent) error
 }
 

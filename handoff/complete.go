@@ -46,6 +46,7 @@ func Complete(h agent.Handoff, said string) agent.Handoff {
 		h.Summary, h.Confidence = rule(h)
 		h.ConfidenceBy, h.SummarizedBy = agent.SummarizedByRule, agent.SummarizedByRule
 	}
+	// The limits come last, so that they hold for what the model said too.
 	h.Summary = cut(h.Summary, maxSummary)
 	h.Done, h.InFlight = itemsOf(h.Session, h.Done), itemsOf(h.Session, h.InFlight)
 	h.NotStarted, h.Failed = itemsOf(h.Session, h.NotStarted), itemsOf(h.Session, h.Failed)

@@ -20,6 +20,7 @@ func quote(text string) string {
 	var lines []string
 	for _, line := range strings.Split(strings.TrimSpace(plain(text)), "\n") {
 		line = tags(line)
+		// A link definition in a quotation would count for the whole document.
 		if inner := strings.TrimLeft(line, " \t"); strings.HasPrefix(inner, "[") {
 			line = line[:len(line)-len(inner)] + start(inner)
 		}
@@ -76,6 +77,7 @@ func tags(line string) string {
 // cursor or change the direction of writing. Lines end with "\n".
 func plain(text string) string {
 	var b strings.Builder
+	// First "\r\n", or it would become two line ends.
 	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
 		switch {
 		case strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r):

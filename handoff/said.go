@@ -30,6 +30,7 @@ func read(said string) (account, bool) {
 			continue
 		}
 		r := reader{}
+		// A decoder stops after the object, so words behind it do no harm.
 		if json.NewDecoder(strings.NewReader(text[at:])).Decode(&r.fields) != nil {
 			continue
 		}

@@ -37,6 +37,7 @@ func Truncate(h agent.Handoff) agent.Handoff {
 	}
 	room = strip(parts, room)
 	share(parts, max(room, 0))
+	// After share, which would cut this item too.
 	if lost > 0 {
 		h.InFlight = append(slices.Clip(h.InFlight), agent.WorkItem{What: fmt.Sprintf("[cut here: %d agents below are not shown]", lost), Ref: refTo(h.Session), By: h.Session})
 	}
@@ -98,6 +99,7 @@ func strip(parts []part, room int) int {
 	for i := range order {
 		order[i] = i
 	}
+	// Stable: every build must cut the same agents in a replay.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(parts[b].depth, parts[a].depth) })
 	for _, i := range order {
 		if room >= 0 {

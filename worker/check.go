@@ -30,6 +30,7 @@ const busyFor = 2 * time.Minute
 func (w *Worker) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, busyFor)
 	defer cancel()
+	// checkStore comes first: its call to the server connects w.unread.
 	for _, look := range []func(context.Context) error{w.checkStore, w.checkKeys, w.checkIdentity} {
 		if err := w.patiently(ctx, look); err != nil {
 			return err

@@ -129,6 +129,7 @@ func (c *holdSpreader) spread(ctx context.Context, h agent.HoldRef) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 	var told sync.WaitGroup
+	// Runs before cancel, so that no tell loses its context.
 	defer told.Wait()
 	if fleet, few := c.others(ctx); few {
 		for _, process := range fleet {

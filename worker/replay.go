@@ -122,6 +122,7 @@ func replayWith(h *historypb.History, has *activities.Activities) (Verdict, erro
 		}
 	}
 	v.Agent = is.agent()
+	// A run that has ended needs no parts any more.
 	if lacks := is.lacks(has); lacks != "" && !closes(events[len(events)-1]) {
 		v.Compatibility, v.Reason = MissingParts, "it was begun with what this worker has not: "+lacks
 	}

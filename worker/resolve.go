@@ -53,6 +53,7 @@ func (o *Options) fit() (*activities.Activities, error) {
 	for _, def := range o.Agents {
 		faults = append(faults, addAgent(d, def, o.modelQueue(def.Model), o.Policy)...)
 	}
+	// After all agents: an agent may name one that is listed later.
 	faults = append(faults, addSubAgents(d)...)
 	faults = append(faults, checkRules(d, o.Agents)...)
 	faults = append(faults, checkAsk(d)...)

@@ -47,6 +47,7 @@ func EventsOf(session, run string, seq int64, tail []agent.Event, p EventPage) (
 	if p.Limit == 0 {
 		p.Limit = defaultPage
 	}
+	// A reader that is behind continues with the tail; Sealed tells it that it missed events.
 	sealed := seq - int64(len(tail))
 	list := EventList{V: agent.Version, Events: []agent.WireEvent{}, Cursor: agent.Cursor(max(after, sealed)), Sealed: agent.Cursor(sealed)}
 	size := 0

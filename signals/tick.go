@@ -70,6 +70,7 @@ func TickCommand(t agent.Tick, id string) agent.Command {
 
 // StartOptions returns the options of every start of a run, whoever starts it.
 func StartOptions(session, taskQueue string, start agent.Start, now time.Time) client.StartWorkflowOptions {
+	// All runs of a session have one workflow id, however the last one ended.
 	return client.StartWorkflowOptions{
 		ID: session, TaskQueue: taskQueue, StaticSummary: start.Agent, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		TypedSearchAttributes: temporal.NewSearchAttributes(Attributes(start.Agent, agent.StatusPending, now)...),

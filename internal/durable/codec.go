@@ -305,6 +305,7 @@ func newQueryTracker(c Codec) *queryTracker {
 }
 
 func (a *queryTracker) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	// In place: a retry of the request finds its topics hashed already.
 	a.codec.hide(in)
 	at := place{session: sessionOf(in)}
 	if r, ok := in.(interface{ GetNamespace() string }); ok {

@@ -144,6 +144,7 @@ func NeedsReply(v *store.View, p agent.Checkpoint) bool {
 // Last returns the last checkpoint of a run at which the model has something to answer. A
 // retry begins there. If there is none the error is [agent.CodeNotFound].
 func Last(v *store.View, run string) (agent.Checkpoint, error) {
+	// First: an earlier checkpoint would lose the message that arrived after the last turn.
 	if p, ok := behindEnd(v, run); ok {
 		return p, nil
 	}

@@ -15,6 +15,7 @@ import (
 
 // Event implements [observe.Observer].
 func (t *Telemetry) Event(s observe.RunEvent) {
+	// A lost task is run again, and its events must not count twice.
 	if again, _ := t.told.ContainsOrAdd(event{s.Run, s.Event.Seq}, struct{}{}); again {
 		return
 	}

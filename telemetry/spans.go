@@ -32,6 +32,7 @@ func (t *Telemetry) tell(s span) {
 		return
 	}
 	own := t.settled(s.own, s.agent)
+	// Spans below it were made earlier, with these ids as their parent.
 	ctx := wanting(context.Background(), own)
 	o := []trace.SpanStartOption{trace.WithTimestamp(s.from), trace.WithAttributes(s.with...), trace.WithLinks(s.links...)}
 	if s.parent != "" {

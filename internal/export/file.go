@@ -89,6 +89,7 @@ func Read(r io.ReadSeeker, keys signals.Keys) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The envelope first: a forged one is refused before the whole file is read.
 	if f.Envelope, err = readLine(in, maxEnvelope); err != nil {
 		return nil, err
 	}

@@ -19,81 +19,81 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Activities does what the steps declare, with what this process has.
+// Activities implements the activities with what this process has. Model, Log, LogCache,
+// InFlight and Logger are required. One serves a whole process.
 type Activities struct {
-	// Client asks runs for the open part of their logs; nil in a test environment,
-	// where everything happens in one process.
+	// Client queries runs for their tails, and Temporal for the ends of runs. Nil is for
+	// a test environment, where everything happens in one process.
 	Client client.Client
 	Agents map[string]Agent
-	// Model finds a model by the full name that a Spec has, also one that no agent
-	// of this build names: runs that are older than the build may have it.
+	// Model returns a model by the full name that a Spec has. Runs that are older than
+	// this build may name a model that none of its agents has.
 	Model   func(name string) (Model, error)
 	Tools   map[string]tool.Tool
 	Sources map[string]tool.Source // by name
-	// Migrations bring sessions' states to the versions of the agents.
+	// Migrations bring a session's state to the version that an agent needs.
 	Migrations []Migration
 	Log        *store.Log
-	// Identity refuses another store than the task queue's; nil refuses none.
+	// Identity refuses a store other than the task queue's; nil accepts any.
 	Identity *Identity
 	LogCache *LogCache
 	InFlight *InFlight
-	// ParentChecks are needed where runs have parents.
+	// ParentChecks are required if runs have background children.
 	ParentChecks *ParentChecks
-	// Slots are those of the lanes; a lane that is not in it has no bound.
+	// Slots are the lanes' slots. A lane without an entry has no limit.
 	Slots map[Lane]*Slots
-	// StorePace knows whether the store answers at once.
+	// StorePace remembers whether the store answers quickly.
 	StorePace *StorePace
-	// ExportKeys are what exports of sessions may be signed with; without any none is
-	// taken.
+	// ExportKeys verify signed exports. Without keys every import is refused.
 	ExportKeys signals.Keys
-	// DailyBudget is this process' part of the daily limits; nil bounds nothing.
+	// DailyBudget is this process's part of the daily limits; nil means no limit.
 	DailyBudget *DailyBudget
 	Logger      *slog.Logger
-	// Live hears what is not recorded: pieces of replies, progress. It may be nil.
+	// Live receives what is not recorded: pieces of replies, and progress. It may be nil.
 	Live live.Sink
-	// Observer is told of tool calls; it may be nil.
+	// Observer receives tool calls; it may be nil.
 	Observer observe.Observer
-	// Pins keep sources to what was accepted; nil takes them as they are.
+	// Pins refuse tools that differ from the accepted ones; nil accepts all.
 	Pins tool.Pins
-	// Approvals has people asked before tools are called, by names and patterns.
+	// Approvals make tools ask for an approval, by names and patterns.
 	Approvals map[string]agent.ToolApproval
 }
 
-// Agent is what an agent's next run will be made of.
+// Agent is an agent's definition for its next runs.
 type Agent struct {
 	Spec agent.Spec
-	// Sources name the tool sources whose tools are listed at a run's start.
+	// Sources are the names of the tool sources that a run lists when it begins.
 	Sources []string
 }
 
 // Model is a model under the name that a Spec gives it.
 type Model struct {
 	model.Model
-	// Name is the provider's own name for it, and Full the one that a Spec has.
+	// Name is the provider's name of the model, and Full the name that a Spec has.
 	Name, Full string
 }
 
-// liveEvent is something of what a run is doing. It is not recorded, and may be lost.
+// liveEvent is a piece of what a run is doing. It is not recorded, and may be lost.
 type liveEvent struct {
 	Session string
 	Run     string
 	Turn    int
-	Call    string // of a tool's progress
+	Call    string // set for a tool's progress
 	// Text and Thinking continue the model's reply; Progress is a tool's remark.
 	Text, Thinking, Progress string
-	// Restart means that the model is asked again from the beginning: what came
-	// before of this turn is void.
+	// Restart means that the model is asked again from the beginning. Readers drop what
+	// they have of this turn.
 	Restart bool
 }
 
-// stopped reports whether a step's context was ended by somebody's wish: by a hold,
-// or by the run giving it up. A worker that shuts down wishes nothing.
+// stopped reports whether a hold, or the run's own cancellation, ended the context. A
+// worker that shuts down, or a timeout, does not count: then the activity is repeated.
 func stopped(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return cause != nil && (heldBy(ctx) != nil || temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled))
 }
 
-// publish tells a piece to whoever hears it.
+// publish sends the parts of l to the live sink.
 func (d *Activities) publish(l liveEvent) {
 	if d.Live == nil {
 		return
@@ -117,30 +117,30 @@ func (d *Activities) publish(l liveEvent) {
 	}
 }
 
-// How long a step may be silent before its worker counts as lost and the step is tried
-// again, or its outcome is unknown. Every heartbeat is a write at the server and an action
-// that Temporal Cloud bills, and calls of models and tools take long: so a call's may be
-// seldom. docs/reliability.md says what is noticed when.
+// How long an activity may send no heartbeat. Then its worker counts as lost, and the
+// activity is repeated or its outcome is unknown. Each heartbeat is a write at the server
+// and an action that Temporal Cloud bills. Calls of models and tools take long, so they
+// send few. docs/reliability.md says what is noticed when.
 const (
-	Heartbeat     = 10 * time.Second // of a step of the runtime's own, which is mostly over before its first
-	CallHeartbeat = 30 * time.Second // of a call of a model or a tool
+	Heartbeat     = 10 * time.Second // of the runtime's own activities, most of which end before the first heartbeat
+	CallHeartbeat = 30 * time.Second // of a model or tool call
 )
 
-// HeartbeatThrottle is how long the SDK holds heartbeats back at most: no longer than a
-// step waits between two, or they would come at half the pace.
+// HeartbeatThrottle is how long the SDK holds heartbeats back at most. If it were longer
+// than the 12 s between the heartbeats of a call, it would hold back every second one.
 const HeartbeatThrottle = 10 * time.Second
 
-// heartbeat tells the server that the step lives, whatever the step is waiting for, until the
-// returned function is called: two times and a half within what it may be silent. By a
-// heartbeat a step also learns that its run was terminated, and that it was cancelled where
-// neither this process nor the server says so at once.
+// heartbeat sends heartbeats until stop is called: two and a half within the timeout. By
+// a heartbeat an activity also learns that its run was terminated, or that it was
+// cancelled, if neither this process nor the server says so at once.
 func heartbeat(ctx context.Context) (stop func()) { return heartbeatWith(ctx, nil) }
 
-// heartbeatWith leaves something to the next attempt with each heartbeat; details may be nil.
+// heartbeatWith leaves details to the next attempt with each heartbeat; details may be
+// nil.
 func heartbeatWith(ctx context.Context, details func() any) (stop func()) {
 	done := make(chan struct{})
 	every := activity.GetInfo(ctx).HeartbeatTimeout * 2 / 5
-	if every <= 0 { // nobody listens
+	if every <= 0 { // no timeout, so the server expects no heartbeat
 		return func() {}
 	}
 	go func() {

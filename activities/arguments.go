@@ -21,38 +21,38 @@ import (
 	"github.com/fermata-agents/fermata/internal/schemacost"
 )
 
-// schemas are the tools' schemas that were read, which change seldom. The zero value has
-// none.
+// schemas caches the tools' schemas, which seldom change. The zero value is empty. It is
+// safe for concurrent use.
 type schemas struct {
 	mu   sync.Mutex
 	read map[[sha256.Size]byte]*toolSchema
-	size int // of what was read, as JSON
+	size int // bytes of JSON that were read
 }
 
-// known are those of this process.
+// known is the cache of this process.
 var known schemas
 
-// toolSchema is a schema as it is checked. resolved is nil if it can't be.
+// toolSchema is a parsed schema. resolved is nil if it cannot be used.
 type toolSchema struct {
-	plain    []byte // as its reader writes it
+	plain    []byte // as the schema package writes it
 	resolved *jsonschema.Resolved
-	names    []string // of the arguments
-	open     bool     // to others, by what it says itself
+	names    []string // of the top-level arguments
+	open     bool     // the schema itself says what other arguments may be
 }
 
 const (
-	// maxSchemas is how many bytes of schemas are kept, which take up to 300 times that in
-	// memory. Past it they are read again.
+	// maxSchemas is how many bytes of schemas are cached; in memory they take up to 300
+	// times that. Beyond it the cache is emptied.
 	maxSchemas = 2 << 20
-	// maxSteps bounds what it takes to check a call: some seconds.
+	// maxSteps limits the work of checking one call: some seconds.
 	maxSteps = 40_000_000
-	// maxFault is how long the model is told what is wrong, in bytes.
+	// maxFault limits what the model is told about a fault, in bytes.
 	maxFault = 800
 )
 
-// faults says for each call of a reply how its arguments do not fit its tool's schema; nil if
-// all fit. It is found out before rules are matched: a name that a rule does not know, and
-// that the tool takes for another, would pass it by.
+// faults says for each call of a reply how its arguments violate the tool's schema; nil
+// if all are valid. It runs before rules are matched: a rule does not see a misspelled
+// name that the tool accepts.
 func faults(spec *agent.Spec, parts []agent.Part) []string {
 	calls := (agent.Message{Parts: parts}).ToolCalls()
 	all, some := make([]string, len(calls)), false
@@ -68,8 +68,8 @@ func faults(spec *agent.Spec, parts []agent.Part) []string {
 	return all
 }
 
-// fault says how arguments do not fit a tool's schema. Those of the runtime's own tools are
-// read by the runtime.
+// fault says how arguments violate a tool's schema; empty if they do not. The runtime
+// checks the arguments of its own tools itself.
 func fault(t agent.ToolSpec, arguments json.RawMessage) string {
 	if t.Executor != "" && t.Executor != agent.ExecutorClient || len(t.Input) == 0 {
 		return ""
@@ -84,8 +84,8 @@ func fault(t agent.ToolSpec, arguments json.RawMessage) string {
 	return ""
 }
 
-// hasReadableSchema reports whether a tool's arguments are held to a schema. A rule about the arguments
-// of one whose schema can't be read can't judge.
+// hasReadableSchema reports whether a tool's arguments can be checked. A rule about
+// arguments cannot judge a call otherwise.
 func hasReadableSchema(t agent.ToolSpec) bool {
 	return len(t.Input) == 0 || known.of(t.Input).resolved != nil
 }
@@ -101,6 +101,7 @@ func (s *toolSchema) fault(arguments json.RawMessage) string {
 	case err != nil:
 		return err.Error() // a number that no float holds
 	}
+	// Before Validate, whose work can grow exponentially with the depth.
 	if depth := rawjson.Depth(arguments); schemacost.Steps(s.plain, depth) > maxSteps/parts(object) {
 		return "they have too many parts to be checked; make them shorter, or less nested"
 	}
@@ -118,11 +119,11 @@ func (s *toolSchema) fault(arguments json.RawMessage) string {
 	return text
 }
 
-// alike reports whether names differ in nothing but the case of letters and the signs between
-// them, as amount_eur and amountEUR do: a program may take one for the other.
+// alike reports whether two names differ only in the case of letters and the signs
+// between them, as amount_eur and amountEUR do. A program may take one for the other.
 func alike(a, b string) bool { return strings.EqualFold(lettersOf(a), lettersOf(b)) }
 
-// lettersOf are the letters and digits of a name; the name itself if it has none.
+// lettersOf returns the letters and digits of a name; the name itself if it has none.
 func lettersOf(name string) string {
 	letters := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -133,12 +134,13 @@ func lettersOf(name string) string {
 	return cmp.Or(letters, name)
 }
 
-// misspelled finds an argument whose name is unlike a known one in nothing but case and signs,
-// unless the schema says what others there may be: a program may take it for that.
+// misspelled returns an argument that is not in the schema but differs from one of its
+// names only in case and signs. It finds none if the schema allows other arguments.
 func (s *toolSchema) misspelled(object map[string]any) (name, meant string) {
 	if s.open {
 		return "", ""
 	}
+	// Sorted, so that every attempt says the same.
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if slices.Contains(s.names, name) {
 			continue
@@ -150,7 +152,7 @@ func (s *toolSchema) misspelled(object map[string]any) (name, meant string) {
 	return "", ""
 }
 
-// parts is how many parts a value has that a schema looks at. Long texts count by their
+// parts returns how many parts of a value a schema looks at. A long text counts by its
 // length.
 func parts(v any) int {
 	n := 1
@@ -169,7 +171,7 @@ func parts(v any) int {
 	return n
 }
 
-// of reads a schema, if nobody has.
+// of returns a parsed schema, from the cache or newly read.
 func (s *schemas) of(raw json.RawMessage) *toolSchema {
 	sum := sha256.Sum256(raw)
 	s.mu.Lock()
@@ -178,6 +180,7 @@ func (s *schemas) of(raw json.RawMessage) *toolSchema {
 	if ok {
 		return read
 	}
+	// Not under the lock: reading may take long. Two goroutines may read the same one.
 	read = readSchema(raw)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,6 +191,7 @@ func (s *schemas) of(raw json.RawMessage) *toolSchema {
 	return read
 }
 
+// readSchema parses a schema. If it cannot be used, resolved is nil.
 func readSchema(raw json.RawMessage) *toolSchema {
 	s := &toolSchema{}
 	resolved, plain, err := resolveSchema(raw)
@@ -198,7 +202,8 @@ func readSchema(raw json.RawMessage) *toolSchema {
 		Properties map[string]any `json:"properties"`
 		Additional any            `json:"additionalProperties"`
 	}
-	_ = json.Unmarshal(plain, &top) // it was written by its reader
+	_ = json.Unmarshal(plain, &top) // our own encoding, which decodes
+	// The schema package writes false as {"not": {}}.
 	no, closed := top.Additional.(map[string]any)
 	closed = closed && len(no) == 1 && no["not"] != nil
 	s.plain, s.resolved, s.names = plain, resolved, slices.Sorted(maps.Keys(top.Properties))
@@ -215,6 +220,7 @@ func resolveSchema(raw json.RawMessage) (*jsonschema.Resolved, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	// A cycle would never end, and a heavy pattern may take minutes.
 	if why := schemacost.Cycle(plain); why != "" {
 		return nil, nil, errors.New(why)
 	}

@@ -11,14 +11,15 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// AwaitInFlight waits, for a moment, until no model or tool call of a session is in flight any more,
-// here or in another process. It runs within the workflow's task, whose end then brings the steps'
-// results at once: a turn of their own would come behind those of all the runs below.
+// AwaitInFlight waits for a moment until no model or tool call of a session is in flight,
+// in any process. It runs as a local activity within the workflow task. When the task
+// ends, the server adds the calls' results to the next one at once; without it, the run's
+// next task would queue behind those of all its children.
 var AwaitInFlight = durable.Activity[string, bool]{Name: "fermata.await_in_flight"}
 
-// How long Gather waits at most for this process's steps to end, and for the server to know
-// of the end of all; who interrupts waits as long for an answer. In between it looks at the
-// server, less and less often.
+// How long AwaitInFlight waits for this process's calls to end (inFlightTime), and for
+// the server to know of the end of all (reportTime). Whoever interrupts waits as long for
+// an answer. It asks the server after firstLook, and then less and less often.
 const (
 	inFlightTime = 100 * time.Millisecond
 	reportTime   = 500 * time.Millisecond
@@ -30,12 +31,14 @@ func (d *Activities) awaitInFlight(ctx context.Context, session string) (bool, e
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
 	soon, late := context.WithTimeout(ctx, inFlightTime)
+	// If the calls of this process do not end soon, a tool ignores its context, and
+	// waiting longer is useless.
 	defer late()
 	return d.InFlight.awaitNone(soon, session) && d.reported(ctx, session), nil
 }
 
-// reported waits until the server has no step of a session in flight. It knows only some time
-// after a step has ended: that of the root among hundreds that end at once.
+// reported waits until the server knows of no call of a session in flight. The server
+// learns of an end with some delay, for instance when hundreds of calls end at once.
 func (d *Activities) reported(ctx context.Context, session string) bool {
 	if d.Client == nil {
 		return true
@@ -48,7 +51,7 @@ func (d *Activities) reported(ctx context.Context, session string) bool {
 		}
 		run, err := d.Client.DescribeWorkflowExecution(ctx, session, "")
 		if err != nil {
-			return false // the results come by a turn of their own
+			return false // the results then come with a later task
 		}
 		if !slices.ContainsFunc(run.GetPendingActivities(), began) {
 			return true
@@ -56,14 +59,16 @@ func (d *Activities) reported(ctx context.Context, session string) bool {
 	}
 }
 
-// began reports whether a worker has a step that an interrupt gives up. One that waits for a
-// worker is given up by the task that waits here; a seal goes on, however slow the store is.
+// began reports whether a pending activity is a model or tool call that a worker has. A
+// call that still waits for a worker is cancelled by the task that waits here, so it is
+// not waited for. A seal continues, however slow the store is.
 func began(p *workflowpb.PendingActivityInfo) bool {
 	name := p.GetActivityType().GetName()
 	return p.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED && (name == CallModel.Name || name == CallTool.Name)
 }
 
-// awaitNone waits until no step of a session is in flight, or the context ends.
+// awaitNone waits until no activity of a session is in flight here, or the context ends.
+// It reports the former.
 func (f *InFlight) awaitNone(ctx context.Context, session string) bool {
 	for {
 		next := f.oneOf(session)
@@ -78,7 +83,7 @@ func (f *InFlight) awaitNone(ctx context.Context, session string) bool {
 	}
 }
 
-// oneOf is a step of a session that is in flight; nil if none is.
+// oneOf returns an activity of a session that is in flight; nil if there is none.
 func (f *InFlight) oneOf(session string) *activityInFlight {
 	f.mu.Lock()
 	defer f.mu.Unlock()

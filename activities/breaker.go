@@ -12,23 +12,25 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// When a circuit opens, and for how long.
+// A circuit opens after breakAfter failures in a row within breakWithin, for breakFor.
 const (
 	breakAfter  = 5 // failures in a row
 	breakWithin = time.Minute
 	breakFor    = 15 * time.Second
 )
 
-// errOpen is the cause of the fault of a call that was not made.
+// errOpen is the cause of the fault if a call was not made.
 var errOpen = errors.New("the circuit is open")
 
-// Breaker is the [model.Middleware] that a worker puts around each of its models,
-// inside of all other: while a provider is down, calls fail at once in the place
-// of waiting for it. A circuit is of this process and of one name of a model. It
-// opens when overload, timeouts and transient faults came five times in a row
-// within a minute. For 15s every call gets a fault of the kind overload that says
-// how long; then one is let through, whose first words, or whose end, decide for
-// the next ones. A call that was given up decides nothing.
+// Breaker returns m with a circuit breaker. A worker puts it around each of its models,
+// inside all other middleware. While a provider is down, calls fail at once instead of
+// waiting for it.
+//
+// A circuit belongs to this process and one provider's name of a model. It opens after
+// five faults in a row within a minute: overload, timeout or transient. For 15s every
+// call gets a fault of the kind overload that says how long. Then one call is let
+// through. Its first delta, or its end, decides for the next ones. A call that was
+// cancelled decides nothing.
 func Breaker(m model.Model) model.Model {
 	return &breaker{Model: m, circuits: map[string]*circuit{}}
 }
@@ -46,10 +48,10 @@ func (b *breaker) Generate(ctx context.Context, req *model.Request, emit func(mo
 	if err != nil {
 		return nil, err
 	}
-	sign := outcomeUnknown // of a call that panics
+	sign := outcomeUnknown // stays so if the call panics
 	defer func() { c.record(era, sign) }()
 	reply, err := b.Model.Generate(ctx, req, func(d model.Delta) {
-		if probe && d != (model.Delta{}) {
+		if probe && d != (model.Delta{}) { // do not wait for the end, which may be minutes away
 			c.record(era, outcomeUp) // its end may be minutes away
 		}
 		emit(d)
@@ -67,20 +69,21 @@ func (b *breaker) circuit(name string) *circuit {
 	return b.circuits[name]
 }
 
-// outcome is what the end of a call tells of the provider.
+// outcome is what the end of a call says about the provider.
 type outcome int
 
 const (
 	outcomeUnknown outcome = iota
-	outcomeUp              // also one that has a limit of rate, or wants another key
+	outcomeUp              // also a provider that limits the rate or refuses the key
 	outcomeDown
 )
 
-// outcomeOf reads the end of a call.
+// outcomeOf classifies the end of a call.
 func outcomeOf(ctx context.Context, err error) outcome {
 	if err == nil {
 		return outcomeUp
 	}
+	// Before ctx.Err: the two timeouts end the context too, but are the provider's fault.
 	if outOfTime(ctx) != nil {
 		return outcomeDown
 	}
@@ -94,17 +97,17 @@ func outcomeOf(ctx context.Context, err error) outcome {
 	return outcomeUp
 }
 
-// circuit is closed while until is zero.
+// circuit is one breaker; it is closed while until is zero.
 type circuit struct {
 	mu         sync.Mutex
-	generation int         // grows when it opens, closes or tries: signs of calls from before are old
+	generation int         // grows when it opens, closes or probes: outcomes of older calls are ignored
 	failed     []time.Time // the last failures in a row
 	until      time.Time   // when it lets a call through
-	trying     bool        // one was let through
+	trying     bool        // a call was let through
 }
 
-// enter lets a call through, as the probe of an open circuit or as one of many,
-// or returns the fault of a call that is not made.
+// enter lets a call through, or returns the fault of a call that is not made. probe means
+// that this call decides whether an open circuit closes.
 func (c *circuit) enter() (era int, probe bool, _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,15 +125,17 @@ func (c *circuit) enter() (era int, probe bool, _ error) {
 	return c.generation, true, nil
 }
 
-// record takes the sign of a call of an era.
+// record takes the outcome of a call of a generation.
 func (c *circuit) record(era int, s outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// The call began before the circuit changed, and says nothing about the state since.
 	if era != c.generation {
 		return
 	}
 	now := time.Now()
 	switch s {
+	// A probe that says nothing leaves the circuit open, and the next call probes.
 	case outcomeUnknown:
 		c.trying = false
 	case outcomeUp:
@@ -145,7 +150,7 @@ func (c *circuit) record(era int, s outcome) {
 	}
 }
 
-// set opens the circuit until a time, or closes it.
+// set opens the circuit until a time, or closes it with the zero time.
 func (c *circuit) set(until time.Time) {
 	c.generation++
 	c.failed, c.until, c.trying = nil, until, false

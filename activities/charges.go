@@ -16,33 +16,34 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// charges counts what a model call uses, over all its attempts and models: what is not the
-// reply's own is charged beside it, also if there is no reply. An attempt leaves what it
-// knows to the next one in its heartbeats; a worker that is lost leaves the last of them.
+// charges counts what a model call uses over all its attempts and models. What the final
+// reply's usage does not contain is charged beside it, also if there is no reply. Each
+// attempt leaves what it knows in its heartbeats; after a lost worker the last heartbeat
+// is all that is known.
 type charges struct {
 	mu    sync.Mutex
 	meter window.TokenEstimator
-	known bool // the meter is there
+	known bool // the meter is set
 	Carryover
-	answered *agent.Charge // what the reply that came has used
-	// fresh is what this attempt has found used, also by those before it that were lost, and
-	// no daily limit has counted yet.
+	answered *agent.Charge // what the last complete reply has used
+	// fresh is what this attempt has charged and no daily limit has counted yet,
+	// including charges for earlier attempts that were lost.
 	fresh []agent.Charge
-	price agent.Price // of what no fallback has used
+	price agent.Price // of the run's first model
 }
 
-// Carryover is what the attempts at a model call leave to the next one.
+// Carryover is what the attempts at a model call leave to the next attempt.
 type Carryover struct {
-	Attempt int            `json:"attempt,omitempty"` // which of its activity's wrote this
+	Attempt int            `json:"attempt,omitempty"` // the number of the attempt that wrote this
 	Charges []agent.Charge `json:"charges,omitempty"`
-	// Open is about what the question has used that is under way, and Lost counts attempts
-	// of which nothing is known.
+	// Open estimates what the request in progress has used. UnknownAttempts counts
+	// attempts of which nothing is known.
 	Open            *agent.Charge `json:"open,omitempty"`
 	UnknownAttempts int           `json:"unknown_attempts,omitempty"`
 }
 
-// newCharges takes over what the attempts before this one have left, in this activity or in
-// those before it.
+// newCharges takes over what earlier attempts have left, in this activity or in those
+// before it.
 func newCharges(ctx context.Context, before *Carryover) *charges {
 	t := &charges{}
 	if before != nil {
@@ -51,22 +52,26 @@ func newCharges(ctx context.Context, before *Carryover) *charges {
 	}
 	left := Carryover{}
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &left) == nil {
-		t.Carryover = left // else another build wrote it: all attempts count as lost
+		t.Carryover = left // on an error another build wrote it, and all attempts count as lost
 	}
 	t.Attempt = int(activity.GetInfo(ctx).Attempt)
+	// The attempts after the one that left this, and before this one, were lost without a
+	// heartbeat.
 	t.UnknownAttempts += max(0, t.Attempt-1-left.Attempt)
+	// A request that was in progress when its worker was lost was paid all the same.
 	t.chargeBrokenOff()
 	return t
 }
 
-// measures lets the tab know how long requests are.
+// measures sets how to estimate the length of requests.
 func (t *charges) measures(m window.TokenEstimator) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.meter, t.known = m, true
 }
 
-// startCall begins a question. Attempts of which nothing is known have asked the same.
+// startCall notes that a request is sent. Attempts of which nothing is known are charged
+// as if each had sent the same request.
 func (t *charges) startCall(name string, messages []agent.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,14 +85,15 @@ func (t *charges) startCall(name string, messages []agent.Message) {
 	t.Open = &agent.Charge{Model: name, Usage: agent.Usage{Input: input}, Estimated: true}
 }
 
-// bytesPerToken is less than texts in English have: an estimate is rather high.
+// bytesPerToken is less than English text has, so that an estimate is rather too high.
 const bytesPerToken = 3
 
-// addReceived takes what has come of the reply: bytes in all, and what the provider has told.
+// addReceived notes what has arrived of the reply: bytes in all, and the usage that the
+// provider has reported so far.
 func (t *charges) addReceived(bytes int, told agent.Usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.Open == nil {
+	if t.Open == nil { // nothing is in progress: late data of a request that ended
 		return
 	}
 	u := &t.Open.Usage
@@ -98,8 +104,8 @@ func (t *charges) addReceived(bytes int, told agent.Usage) {
 	u.Output = max(u.Output, told.Output, int64(bytes+bytesPerToken-1)/bytesPerToken)
 }
 
-// endCall ends the question that is under way: with what its reply has used, or with nothing
-// if it was free of charge.
+// endCall ends the request in progress: with what its reply has used, or nil if it was
+// free.
 func (t *charges) endCall(answered *agent.Charge) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,12 +115,14 @@ func (t *charges) endCall(answered *agent.Charge) {
 	}
 }
 
-// endCallEstimated ends a question whose reply has so many bytes, and of which the provider did
-// not tell what it has used.
+// endCallEstimated ends a request whose reply has so many bytes and for which the
+// provider reported no usage.
 func (t *charges) endCallEstimated(bytes int, price agent.Price) agent.Usage {
 	t.addReceived(bytes, agent.Usage{})
 	t.mu.Lock()
 	used := t.Open.Usage
+	// Only a fallback's charge carries its cost. The run prices what its own model has
+	// used.
 	if t.Open.Model != "" {
 		t.Open.Cost = price.Of(used)
 	}
@@ -123,7 +131,8 @@ func (t *charges) endCallEstimated(bytes int, price agent.Price) agent.Usage {
 	return used
 }
 
-// chargeBrokenOff charges a question that broke off.
+// chargeBrokenOff charges the request in progress, if there is one: it ended without a
+// complete reply.
 func (t *charges) chargeBrokenOff() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,13 +142,13 @@ func (t *charges) chargeBrokenOff() {
 	}
 }
 
-// add adds a charge; there is one for each model.
+// add adds a charge, which counts for the daily limits too.
 func (t *charges) add(c agent.Charge) {
 	t.fresh = append(t.fresh, c)
 	t.addBeside(c)
 }
 
-// addBeside puts a charge beside the others.
+// addBeside merges a charge into the one of the same model and kind.
 func (t *charges) addBeside(c agent.Charge) {
 	i := slices.IndexFunc(t.Charges, func(o agent.Charge) bool { return o.Model == c.Model && o.Estimated == c.Estimated })
 	if i < 0 {
@@ -149,7 +158,7 @@ func (t *charges) addBeside(c agent.Charge) {
 	t.Charges[i].Usage, t.Charges[i].Cost = t.Charges[i].Usage.Add(c.Usage), amount.Add(t.Charges[i].Cost, c.Cost)
 }
 
-// failed ends a question that failed: it is charged, unless it was free.
+// failed ends a request that failed. It is charged unless it was free.
 func (t *charges) failed(err error, fallback string, price agent.Price) {
 	if t.refused(err) {
 		t.endCall(nil)
@@ -169,7 +178,7 @@ func (t *charges) refused(err error) bool {
 	return free(err, t.Open.Usage.Output > 0)
 }
 
-// charged is what was found used since the last look, in the measures of daily limits.
+// charged returns what was charged since the last call, for the daily limits.
 func (t *charges) charged() (sum agent.DailyLimits) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,7 +192,8 @@ func (t *charges) charged() (sum agent.DailyLimits) {
 	return sum
 }
 
-// heartbeat is what a heartbeat carries.
+// heartbeat returns the details of a heartbeat. They are copies: the SDK encodes them
+// later.
 func (t *charges) heartbeat() any {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -196,9 +206,11 @@ func (t *charges) heartbeat() any {
 	return out
 }
 
-// settle puts what was used beside what came of the call.
+// settle adds the charges to the reply or to the error.
 func (t *charges) settle(ctx context.Context, reply wire.Reply, err error) (wire.Reply, error) {
 	t.chargeBrokenOff()
+	// The provider was paid for a reply that is not used, and the reply's own usage does
+	// not count it.
 	if t.answered != nil && (err != nil || reply.Usage == agent.Usage{}) { // its reply was of no use
 		t.addBeside(*t.answered)
 	}
@@ -206,6 +218,7 @@ func (t *charges) settle(ctx context.Context, reply wire.Reply, err error) (wire
 		reply.Charges = t.Charges
 		return reply, nil
 	}
+	// The next attempt gets the last heartbeat, and not this error.
 	activity.RecordHeartbeat(ctx, t.heartbeat())
 	var e *agent.Error
 	if !errors.As(err, &e) || len(t.Charges) == 0 {
@@ -216,8 +229,8 @@ func (t *charges) settle(ctx context.Context, reply wire.Reply, err error) (wire
 	return reply, &whole
 }
 
-// free reports whether a question that failed costs nothing: it did not reach the provider,
-// or was refused before there was anything of a reply.
+// free reports whether a failed request costs nothing: it did not reach the provider, or
+// was refused before any of the reply arrived.
 func free(err error, heard bool) bool {
 	var e *agent.Error
 	if heard || !errors.As(err, &e) || e.Provider == nil {
@@ -227,8 +240,8 @@ func free(err error, heard bool) bool {
 	return e.Provider.Unsent || e.Provider.HTTP >= 400 || errors.Is(err, errOpen) || !slices.Contains(kinds, e.Provider.Kind)
 }
 
-// charges is all that was used; an estimate of nothing is that of a call of which nothing
-// is known.
+// charges returns all that was used. An estimate of zero stands for a call of which
+// nothing is known.
 func (l Carryover) charges() []agent.Charge {
 	all := slices.Clone(l.Charges)
 	if l.Open != nil {
@@ -237,8 +250,8 @@ func (l Carryover) charges() []agent.Charge {
 	return append(all, slices.Repeat([]agent.Charge{{Estimated: true}}, l.UnknownAttempts)...)
 }
 
-// TakeOver hands on what the attempts of an activity have used that ended with an error, to
-// the activity that makes the call again.
+// TakeOver passes what the attempts of a failed activity have used to the activity that
+// makes the call again.
 func (in *ModelInput) TakeOver(err *agent.Error) {
 	left := Carryover{}
 	if in.Carryover != nil {
@@ -252,7 +265,8 @@ func (in *ModelInput) TakeOver(err *agent.Error) {
 		if lost.HeartbeatDetails(&said) {
 			left = said
 		}
-		if said.Open == nil { // it had told nothing of what it was at
+		// Whatever the lost attempt sent after its last heartbeat is unknown.
+		if said.Open == nil { // it names no request in progress
 			left.UnknownAttempts++
 		}
 	case errors.As(err, &full):
@@ -264,11 +278,12 @@ func (in *ModelInput) TakeOver(err *agent.Error) {
 	case len(err.Charges) > 0:
 		left.Charges = err.Charges
 	}
+	// The next activity counts its attempts from 1 again.
 	left.Attempt = 0
 	in.Carryover = &left
 }
 
-// AddCharges says with an error what the call has used that was not told by an attempt.
+// AddCharges adds to an error what the call has used, unless an attempt has reported it.
 func (in ModelInput) AddCharges(err *agent.Error) *agent.Error {
 	if in.Carryover == nil || len(err.Charges) > 0 {
 		return err

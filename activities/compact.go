@@ -12,8 +12,8 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// fitted is the conversation as the model is to see it. full tells that it is too
-// long and has to be compacted first; one that was, and is still too long, is cut.
+// fitted returns the conversation for the model. full means that it is too long and has
+// to be compacted first. If it was compacted and is still too long, it is cut.
 func fitted(log *store.View, spec *agent.Spec, in ModelInput) (_ []agent.Message, full bool) {
 	entries := log.Entries()
 	limit := window.Limit(spec)
@@ -23,19 +23,19 @@ func fitted(log *store.View, spec *agent.Spec, in ModelInput) (_ []agent.Message
 	m := window.NewTokenEstimator(log, spec)
 	switch tokens := m.Tokens(entries); {
 	case in.ForceFit || in.Summary != "":
-		entries = window.Fit(entries, m.BytesFor(limit)*9/10-len(in.note(spec))) // the meter is not exact
+		entries = window.Fit(entries, m.BytesFor(limit)*9/10-len(in.note(spec))) // a tenth as a margin, since the estimate is not exact
 	case float64(tokens) > spec.Compaction.Threshold*float64(limit):
 		return nil, true
 	}
 	return in.messages(spec, messagesOf(entries)), false
 }
 
-// maxHalvings is how often a conversation that a provider refuses as too long, though
-// it was compacted, is cut to half of its length.
+// maxHalvings is how often a compacted conversation is halved if a provider still refuses
+// it as too long.
 const maxHalvings = 4
 
-// askFitted asks the model, with ever less of the conversation where it refuses it
-// as too long.
+// askFitted asks the model. With ForceFit it halves the conversation as long as the
+// provider refuses it as too long.
 func (d *Activities) askFitted(ctx context.Context, spec *agent.Spec, messages []agent.Message, log *store.View, in ModelInput, t *charges) (wire.Reply, string, error) {
 	reply, heard, err := d.askModels(ctx, spec, messages, in, t)
 	if !in.ForceFit || spec.Compaction.Strategy == agent.CompactionNone {
@@ -62,22 +62,22 @@ func messagesOf(entries []store.Entry) []agent.Message {
 	return out
 }
 
-// leftOut replaces what was not summed up.
+// leftOut replaces the older part if there is no summary of it.
 const leftOut = "[The older part of the conversation is left out here, since it is too long for the model's window.]"
 
-// compact sums up the older part of a conversation. Where the model can't, or is
-// not to, the part is left out.
+// compact summarizes the older part of a conversation. If the model cannot, or the
+// strategy is to truncate, the part is left out.
 func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.Spec, in ModelInput, t *charges) (wire.Reply, error) {
 	entries := log.Entries()
 	m := window.NewTokenEstimator(log, spec)
 	before := m.Tokens(entries)
 	limit := window.Limit(spec)
 	c := agent.Compaction{Strategy: spec.Compaction.Strategy, Reason: agent.CompactedForWindow, Before: before}
-	if limit == 0 || float64(before) <= spec.Compaction.Threshold*float64(limit) { // the provider knows better
+	if limit == 0 || float64(before) <= spec.Compaction.Threshold*float64(limit) { // by the estimate it fits; the provider knows better
 		c.Reason, limit = agent.CompactedForOverflow, before/2
 	}
 	first, from := window.Split(entries, m, limit, spec.Compaction)
-	if first >= from {
+	if first >= from { // there is nothing older
 		return wire.Reply{Finish: agent.FinishStop}, nil // there is nothing older
 	}
 	c.KeepFirst = first
@@ -91,6 +91,7 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 		switch {
 		case stopped(ctx):
 			return d.partialReply(ctx, "", err)
+		// The worker's end or a passing failure: another attempt may summarize after all.
 		case ctx.Err() != nil || mayPass(err):
 			return wire.Reply{}, err
 		case err != nil:
@@ -101,22 +102,24 @@ func (d *Activities) compact(ctx context.Context, log *store.View, spec *agent.S
 		}
 	}
 	text := agent.Message{Parts: reply.Parts}.Text()
-	if most := m.BytesFor(limit / 5); len(text) > most { // still too big
+	if most := m.BytesFor(limit / 5); len(text) > most { // a summary that is too long would fill the window again
 		text = excerpt.Of(text, most, len(text))
 	}
 	said := store.Entry{Message: agent.TextMessage(agent.RoleUser, text)}
 	reply.Parts = said.Parts
+	// A full slice expression: append must not overwrite entries that are kept.
 	c.After = m.Tokens(append(append(entries[:first:first], said), entries[from:]...))
 	reply.Compaction = &c
 	return reply, nil
 }
 
+// mayPass reports whether an error is retryable.
 func mayPass(err error) bool {
 	e, ok := errors.AsType[*agent.Error](err)
 	return ok && e.Retryable
 }
 
-// summary asks the model for one; it may not call its tools.
+// summary asks the model for a summary. It may not call tools.
 func (d *Activities) summary(ctx context.Context, entries []store.Entry, spec *agent.Spec, in ModelInput, t *charges) (wire.Reply, error) {
 	reply, _, err := d.askModels(ctx, in.spec(spec), in.messages(spec, messagesOf(entries)), in, t)
 	if err == nil && strings.TrimSpace(agent.Message{Parts: reply.Parts}.Text()) == "" {

@@ -13,40 +13,41 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// DailyBudget keeps this process' part of a task queue's daily limits. A model call begins only
-// while something of the part is left, and is charged at its end: a day's limit is exceeded
-// by one reply for each call under way at most. Nil bounds nothing.
+// DailyBudget is this process's part of a task queue's daily limits. A model call begins
+// only while some of the part is left, and is charged at its end. So a limit is exceeded
+// by at most one reply for each call in progress. A nil DailyBudget has no limit. It is
+// safe for concurrent use.
 type DailyBudget struct {
 	Limits agent.DailyLimits
-	Queue  string // for people
-	// Logger hears once a day that a limit is used up; nil means nobody.
+	Queue  string // for messages
+	// Logger logs once a day that a limit is used up; it may be nil.
 	Logger *slog.Logger
-	// Claim asks the account of the task queue.
+	// Claim sends a claim to the task queue's account.
 	Claim func(context.Context, wire.DailyClaim) (wire.DailyGrant, error)
 
 	once    sync.Once
-	turns   chan struct{}    // who has sent to it asks the account
-	pending *wire.DailyClaim // what the account was asked, and whose answer has not come
-	failed  failedClaim      // the last claim that failed; both are of who has the turn
+	turns   chan struct{}    // a lock: its holder may claim
+	pending *wire.DailyClaim // the claim whose answer has not come
+	failed  failedClaim      // the last claim that failed; like pending, only for the holder of turns
 
 	mu          sync.Mutex
-	asked       string      // when the part was claimed: the day by this process' clock
-	day         string      // of the part, by the account's
-	over        usedUpLimit // what the account has said last
+	asked       string      // the day of the last claim, by this process's clock
+	day         string      // the day of the part, by the account's clock
+	over        usedUpLimit // the account's last answer
 	told        usedUpLimit // what was logged last
 	left        agent.DailyLimits
-	calls       int         // under way
-	returnTimer *time.Timer // gives back what is left; nil before the first call
+	calls       int         // in progress
+	returnTimer *time.Timer // returns what is left; nil before the first call
 }
 
-// failedClaim is why a claim failed, and when: whoever waited for its turn meanwhile need
-// not try again.
+// failedClaim is why and when a claim failed. Calls that waited for their turn meanwhile
+// need not claim again.
 type failedClaim struct {
 	err error
 	at  time.Time
 }
 
-// usedUpLimit is the limit that was used up on a day, when that was last asked.
+// usedUpLimit is a limit that was used up on a day, as of a time.
 type usedUpLimit struct {
 	code agent.Code
 	day  string
@@ -54,27 +55,29 @@ type usedUpLimit struct {
 }
 
 const (
-	// claimTimeout bounds one claim. A call that waits for longer is made again later.
+	// claimTimeout limits one claim. A call that waits longer is repeated later.
 	claimTimeout = 10 * time.Second
-	// returnAfter is how long a process keeps its part without a call: others may need it.
+	// returnAfter is how long an idle process keeps its part; others may need it.
 	returnAfter = time.Minute
-	// believedFor is how long a process believes that a limit is used up: thousands of calls may
-	// wait for it, and the account is one workflow.
+	// believedFor is how long a process trusts the answer that a limit is used up.
+	// Thousands of calls may wait, and the account is one workflow.
 	believedFor = time.Minute
-	// maxDailyWait is how long a call waits at most before it looks whether the limit is another.
+	// maxDailyWait is how long a call waits before it asks whether the limit was raised.
 	maxDailyWait = 15 * time.Minute
 )
 
-// errDaily marks the refusal of a call for which the day's limit has nothing left: it
-// counts as no attempt.
+// errDaily marks a call that was refused for a daily limit. It does not count as an
+// attempt.
 var errDaily = errors.New("daily limit")
 
-// begin lets a call begin. The error is [agent.CodeLimitTokens] or [agent.CodeLimitCost] if the
-// day's limit is used up, and names the time for another attempt.
+// begin lets a call begin. The error is [agent.CodeLimitTokens] or [agent.CodeLimitCost]
+// if the day's limit is used up. It says when to try again.
 func (d *DailyBudget) begin(ctx context.Context) error {
+	// The fast path: most calls find something left, and need not wait for a turn.
 	if d == nil || d.begins(time.Now().UTC()) {
 		return nil
 	}
+	// Before the wait, to tell which failed claims happened during it.
 	came := time.Now()
 	if !d.takeTurn(ctx) {
 		return notAsked(ctx.Err())
@@ -88,7 +91,7 @@ func (d *DailyBudget) begin(ctx context.Context) error {
 		if code := d.usedUpAt(now); code != "" {
 			return d.usedUp(now, code)
 		}
-		if d.failed.err != nil && d.failed.at.After(came) { // it was asked while this call waited
+		if d.failed.err != nil && d.failed.at.After(came) { // the claim failed while this call waited
 			return notAsked(d.failed.err)
 		}
 		if err := d.ask(ctx, now); err != nil {
@@ -97,12 +100,12 @@ func (d *DailyBudget) begin(ctx context.Context) error {
 	}
 }
 
-// ask claims another part for a call.
+// ask claims another part.
 func (d *DailyBudget) ask(ctx context.Context, now time.Time) error {
 	within, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	err := d.claim(within, now, false)
-	if ctx.Err() == nil { // else it was the call that was given up
+	if ctx.Err() == nil { // otherwise this call was cancelled, which says nothing about the account
 		d.failed = failedClaim{err, time.Now()}
 	}
 	return err
@@ -112,8 +115,8 @@ func notAsked(err error) error {
 	return &agent.Error{Code: agent.CodeUnreachable, Message: "asking for a part of the daily limits: " + err.Error(), Retryable: true, RetryAfter: time.Minute, Err: errDaily}
 }
 
-// takeTurn waits until nobody else asks the account. It reports whether that was before the
-// context ended.
+// takeTurn waits until no other goroutine claims. It reports whether it got the turn
+// before the context ended.
 func (d *DailyBudget) takeTurn(ctx context.Context) bool {
 	d.once.Do(func() { d.turns = make(chan struct{}, 1) })
 	select {
@@ -126,7 +129,8 @@ func (d *DailyBudget) takeTurn(ctx context.Context) bool {
 
 func (d *DailyBudget) endTurn() { <-d.turns }
 
-// usedUpAt is the limit that is known to be used up; empty if none is, or it is time to ask.
+// usedUpAt returns the limit that is known to be used up; empty if none is, or if that
+// should be asked again.
 func (d *DailyBudget) usedUpAt(now time.Time) agent.Code {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,7 +140,7 @@ func (d *DailyBudget) usedUpAt(now time.Time) agent.Code {
 	return d.over.code
 }
 
-// begins counts a call if something is left for it.
+// begins counts a call if some of the part is left for it.
 func (d *DailyBudget) begins(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,6 +148,7 @@ func (d *DailyBudget) begins(now time.Time) bool {
 		return false
 	}
 	d.calls++
+	// The part is in use again: it must not be returned now.
 	if d.returnTimer != nil {
 		d.returnTimer.Stop()
 	}
@@ -154,8 +159,8 @@ func (d *DailyBudget) suffices() bool {
 	return (d.Limits.Tokens == 0 || d.left.Tokens > 0) && (d.Limits.CostUSD == 0 || d.left.CostUSD > 0)
 }
 
-// claim asks for a new part, and gives back what is left of the last. What was asked before
-// and not answered is asked again, and nothing else: the account may have done it.
+// claim asks for a new part and returns what is left of the last one. A claim without an
+// answer is repeated unchanged and with the same id: the account may have granted it.
 func (d *DailyBudget) claim(ctx context.Context, now time.Time, closing bool) error {
 	if d.pending == nil {
 		d.mu.Lock()
@@ -164,7 +169,7 @@ func (d *DailyBudget) claim(ctx context.Context, now time.Time, closing bool) er
 	}
 	c := *d.pending
 	grant, err := d.Claim(ctx, c)
-	if err == nil || errors.Is(err, agent.CodeInvalidInput) { // that is refused before anything changes
+	if err == nil || errors.Is(err, agent.CodeInvalidInput) { // refused before anything changed
 		d.pending = nil
 	}
 	if err != nil {
@@ -172,17 +177,18 @@ func (d *DailyBudget) claim(ctx context.Context, now time.Time, closing bool) er
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	// What calls have used meanwhile goes on counting.
+	// Calls may have used some of the part while the claim was under way. So the
+	// difference is added.
 	d.left.Tokens += grant.Granted.Tokens - c.Remaining.Tokens
 	d.left.CostUSD += grant.Granted.CostUSD - c.Remaining.CostUSD
-	// The account's clock may be another: its part is good for this process' day.
+	// The account's clock may differ. The part is valid for this process's day.
 	d.day, d.asked = grant.Day, now.Format(time.DateOnly)
 	d.over = usedUpLimit{grant.UsedUp, d.asked, now}
 	d.tell()
 	return nil
 }
 
-// tell logs that a limit is used up, once a day for each.
+// tell logs a used-up limit, once a day for each.
 func (d *DailyBudget) tell() {
 	if d.over.code == "" || d.Logger == nil || d.over.code == d.told.code && d.over.day == d.told.day {
 		return
@@ -214,13 +220,14 @@ func (d *DailyBudget) end(used agent.DailyLimits) {
 	})
 }
 
-// GiveBack gives back what is left, if no call is under way. Where that fails it is given
-// back with the next claim, and lost for the day if there is none.
+// GiveBack returns what is left, if no call is in progress. If that fails, the next claim
+// returns it; without one it is lost for the day. Call it when the process shuts down.
 func (d *DailyBudget) GiveBack(ctx context.Context) {
 	if d == nil || !d.takeTurn(ctx) {
 		return
 	}
 	defer d.endTurn()
+	// A loop: a pending claim is repeated first, and grants something more to return.
 	for d.hasToGive() {
 		if err := d.claim(ctx, time.Now().UTC(), true); err != nil {
 			return
@@ -234,15 +241,17 @@ func (d *DailyBudget) hasToGive() bool {
 	return d.calls == 0 && (d.pending != nil || d.left != agent.DailyLimits{})
 }
 
-// usedUp refuses a call until the day ends, or somebody may have raised the limit.
+// usedUp returns the refusal of a call, until the day ends or the limit may have been
+// raised.
 func (d *DailyBudget) usedUp(now time.Time, code agent.Code) error {
+	// The wait is longer than delayFrom, so that the run shows it.
 	return &agent.Error{
 		Code: code, Retryable: true, RetryAfter: max(min(midnightAfter(now).Sub(now), maxDailyWait), delayFrom+time.Second), Err: errDaily,
 		Message: fmt.Sprintf("the daily limit of the task queue %s (%s) is used up; it begins anew at midnight UTC", d.Queue, d.limit(code)),
 	}
 }
 
-// limit is the limit of a code, for people.
+// limit describes the limit of a code for people.
 func (d *DailyBudget) limit(code agent.Code) string {
 	if code == agent.CodeLimitCost {
 		return d.Limits.CostUSD.String() + " USD"
@@ -250,7 +259,7 @@ func (d *DailyBudget) limit(code agent.Code) string {
 	return fmt.Sprintf("%d tokens", d.Limits.Tokens)
 }
 
-// midnightAfter is when the day of a time ends, in UTC.
+// midnightAfter returns the end of a time's day, in UTC.
 func midnightAfter(t time.Time) time.Time {
 	return t.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
 }

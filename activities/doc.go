@@ -1,9 +1,9 @@
-// Package activities holds every step of a run that touches the world: asking a
-// model, calling a tool, reading what an agent is, storing the transcript. Each
-// file declares one step on top and does it below. Steps may fail and be tried
-// again; what they may not do is decide what happens next.
+// Package activities has the activities of a run: they ask models, call tools, and read
+// and write the store. Each file declares one activity at its top and implements it
+// below. An activity may fail and be repeated. It never decides what happens next: the
+// machine does (package internal/loop).
 //
-// No step is given a conversation: it is told up to which event of the log it
-// may look, and finds the log's open part in this process ([LogCache]) or asks the
-// run for it.
+// No activity's input has a conversation. It has the log position up to which the
+// activity may read. The activity finds the events that are not stored yet in this
+// process ([LogCache]), or queries the run.
 package activities

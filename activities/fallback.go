@@ -14,14 +14,15 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// askModels asks the run's model, and where it fails its fallbacks, all in one attempt.
-// Of a call that was given up it returns what was heard instead of a reply.
+// askModels asks the run's model, and if it fails its fallbacks, all within one attempt.
+// For a call that was cancelled, heard is the text so far.
 func (d *Activities) askModels(ctx context.Context, spec *agent.Spec, messages []agent.Message, in ModelInput, t *charges) (reply wire.Reply, heard string, err error) {
 	if in.Timeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, time.Duration(in.Timeout), errWithin)
 		defer stop()
 	}
+	// Before the first request, and once for all models of the attempt.
 	if err := d.DailyBudget.begin(ctx); err != nil {
 		return reply, "", err
 	}
@@ -35,12 +36,13 @@ func (d *Activities) askModels(ctx context.Context, spec *agent.Spec, messages [
 		}
 		if err != nil {
 			failed = append(failed, failure{model: name, fault: faultOf(err)})
-			continue // the run is older than this build
+			continue // the run is older than this build, which no longer has the model
 		}
 		window := m.Info(m.Name).Window
 		if failed.tooLongFor(window) {
 			continue
 		}
+		// Deltas of a request that failed were shown. Readers must drop them.
 		if attempt > 1 || i > 0 {
 			d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
 		}
@@ -60,6 +62,7 @@ func (d *Activities) askModels(ctx context.Context, spec *agent.Spec, messages [
 			return reply, "", nil
 		}
 		t.failed(err, fallback, price)
+		// Nobody waits any more: no fallback is asked.
 		if ctx.Err() != nil {
 			return reply, heard, givenUp(ctx, err)
 		}
@@ -72,8 +75,8 @@ func (d *Activities) askModels(ctx context.Context, spec *agent.Spec, messages [
 	return reply, heard, failed.fault(attempt, spec, in)
 }
 
-// charge ends a question with what its reply has used; where the provider does not tell,
-// with an estimate.
+// charge ends a request with the usage of its reply, or with an estimate if the provider
+// reports none.
 func (d *Activities) charge(ctx context.Context, reply *wire.Reply, price agent.Price, in ModelInput, t *charges) {
 	if reply.Usage != (agent.Usage{}) {
 		t.endCall(&agent.Charge{Model: reply.Model, Usage: reply.Usage, Cost: reply.Cost})
@@ -84,12 +87,12 @@ func (d *Activities) charge(ctx context.Context, reply *wire.Reply, price agent.
 		"turn", in.Turn, "tokens", used.Total())
 }
 
-// errWithin ends a call that has less time than a model may take: that it was too
-// slow is not held against the model.
+// errWithin ends a call that has less time than a model may take. That it was too slow
+// does not count against the model.
 var errWithin = errors.New("there was no more time")
 
-// givenUp is the failure of a call that nobody waits for any more, as far as it
-// is not somebody's wish.
+// givenUp returns the failure of a call whose context ended, if neither a hold nor the
+// run ended it.
 func givenUp(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errWithin) {
 		return model.Fault(agent.FaultTimeout, 0, 0, errWithin.Error())
@@ -97,17 +100,17 @@ func givenUp(ctx context.Context, err error) error {
 	return &agent.Error{Code: agent.CodeProviderError, Message: "the worker shut down during the call", Retryable: true, Err: err}
 }
 
-// failure is that of one model in an attempt.
+// failure is the failure of one model in an attempt.
 type failure struct {
 	model  string
 	window int
 	fault  *agent.Error
 }
 
-// failures are those of one attempt, in the order in which models were asked.
+// failures are those of one attempt, in the order in which the models were asked.
 type failures []failure
 
-// faultOf makes of any error the fault of a provider.
+// faultOf returns any error as a provider's fault. An unknown error counts as transient.
 func faultOf(err error) *agent.Error {
 	var e *agent.Error
 	if !errors.As(err, &e) {
@@ -120,8 +123,8 @@ func faultOf(err error) *agent.Error {
 	return &whole
 }
 
-// tooLongFor reports whether the conversation was too long for a model whose window
-// was as large. A window that is not known is not known to be larger.
+// tooLongFor reports whether the conversation was too long for a model with a window of
+// at least this size. An unknown window does not count as larger.
 func (fs failures) tooLongFor(window int) bool {
 	for _, f := range fs {
 		if f.fault.Provider.Kind == agent.FaultContext && (f.window == 0 || window <= f.window) {
@@ -131,10 +134,10 @@ func (fs failures) tooLongFor(window int) bool {
 	return false
 }
 
-// othersMay reports whether the next model is asked at once. A failure that may
-// pass is waited for first, as often as the Spec says, but neither an open circuit
-// nor a provider that asks for more time than a call may take. What is wrong with
-// the request is wrong for every model.
+// othersMay reports whether the next model is asked at once. A failure that may pass is
+// retried first, as often as the Spec says. Two are not waited for: an open circuit, and
+// a provider that asks for more time than a call may take. A bad request is bad for every
+// model.
 func (fs failures) othersMay(attempt int, spec *agent.Spec) bool {
 	f := fs[len(fs)-1].fault
 	if f.Retryable {
@@ -147,10 +150,10 @@ func (fs failures) othersMay(attempt int, spec *agent.Spec) bool {
 	return false
 }
 
-// fault is that of the whole attempt: the first model's, with what the others said.
-// It is retryable where one of them is. Where nobody was asked at all, it is so for
-// twice as many attempts, since a circuit that opens and closes again must not end
-// runs that would have come through.
+// fault returns the failure of the whole attempt: the first model's, with the others'
+// messages. It is retryable if one of them is. If no model was asked at all, it stays
+// retryable for twice as many attempts: a circuit that opens and closes must not end runs
+// that would have succeeded.
 func (fs failures) fault(attempt int, spec *agent.Spec, in ModelInput) error {
 	whole := *fs[0].fault
 	provider := *whole.Provider
@@ -167,6 +170,7 @@ func (fs failures) fault(attempt int, spec *agent.Spec, in ModelInput) error {
 		if !f.fault.Retryable {
 			continue
 		}
+		// The shortest wait: one model that answers is enough.
 		if !whole.Retryable || f.fault.RetryAfter < whole.RetryAfter {
 			whole.RetryAfter = f.fault.RetryAfter
 		}
@@ -182,11 +186,11 @@ func (fs failures) fault(attempt int, spec *agent.Spec, in ModelInput) error {
 	return &whole
 }
 
-// delayFrom is the longest wait for another attempt that is left to the server, which
-// tells nobody of it. A longer one is the run's own.
+// delayFrom is the longest wait between attempts that is left to the server, which shows
+// it to nobody. For a longer one the run waits itself.
 const delayFrom = 30 * time.Second
 
-// delayed gives a long wait for another attempt to the run.
+// delayed hands a long wait over to the run, as a [durable.Delayed].
 func delayed(ctx context.Context, err error) error {
 	var e *agent.Error
 	if !errors.As(err, &e) || !e.Retryable || e.RetryAfter <= delayFrom {
@@ -195,7 +199,7 @@ func delayed(ctx context.Context, err error) error {
 	whole := *e
 	whole.Message = err.Error()
 	tried := int(activity.GetInfo(ctx).Attempt)
-	if errors.Is(err, errDaily) {
+	if errors.Is(err, errDaily) { // no provider was asked, so this attempt does not count
 		tried-- // no provider was asked
 	}
 	return durable.Delayed{Tried: tried, Wait: e.RetryAfter, Err: &whole}
@@ -206,8 +210,8 @@ func (d *Activities) warn(ctx context.Context, f failure, in ModelInput) {
 		"model", f.model, "kind", string(f.fault.Provider.Kind), "attempt", in.attempt(ctx), "error", f.fault.Message)
 }
 
-// backoff is how long to wait after a provider's failure that names no time: 2s,
-// 4s, 8s … 30s.
+// backoff returns how long to wait after a provider's failure that names no time: 2s, 4s,
+// 8s … 30s.
 func backoff(attempt int) time.Duration {
 	return min(time.Second<<min(attempt, 10), 30*time.Second)
 }

@@ -15,8 +15,10 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// putHead stores a head that a run has decided, and returns it as it is stored. A lower fence is refused forever, except for one case: an execution that was reset counts
-// anew from where it was reset to, so that it comes after what it is about to replace.
+// putHead stores a head that a run has decided, and returns it as stored. The store
+// refuses a lower fence for ever, with one exception: an execution that was reset counts
+// again from the point of the reset, and must overtake the writes that it replaces (see
+// overtake).
 func (d *Activities) putHead(ctx context.Context, h store.Head) (store.Head, error) {
 	stored, err := d.Log.PutHead(ctx, h)
 	if errors.Is(err, agent.CodeStale) {
@@ -25,8 +27,9 @@ func (d *Activities) putHead(ctx context.Context, h store.Head) (store.Head, err
 	return stored, err
 }
 
-// swapHead stores a head that was made from the stored one. If that has moved meanwhile,
-// as by a late write of a run before, a later attempt looks again.
+// swapHead stores a head that was derived from the stored one. If the stored head has
+// moved meanwhile, by a late write of an earlier run for instance, the error is
+// retryable: a later attempt reads it again.
 func (d *Activities) swapHead(ctx context.Context, h store.Head) (store.Head, error) {
 	stored, err := d.Log.SwapHead(ctx, h)
 	if errors.Is(err, agent.CodeStale) {
@@ -37,10 +40,10 @@ func (d *Activities) swapHead(ctx context.Context, h store.Head) (store.Head, er
 	return stored, err
 }
 
-// overtake begins a new chain for a step whose fence was refused, if the stored head is
-// of the same run, and Temporal waits for this very attempt. It asks after it has read
-// the head, and stores over nothing but what it read: whatever overtakes it between has
-// moved the head.
+// overtake begins a new chain for a write whose fence was refused. It does so only if the
+// stored head is of the same run, and Temporal waits for this very attempt. It asks
+// Temporal after it has read the head, and replaces only the head that it read. So
+// whoever overtakes it in between has moved the head, and the swap fails.
 func (d *Activities) overtake(ctx context.Context, h store.Head, refused error) (stored store.Head, err error) {
 	for errors.Is(refused, agent.CodeStale) {
 		stored, err = d.Log.Head(ctx, h.Session)
@@ -49,7 +52,7 @@ func (d *Activities) overtake(ctx context.Context, h store.Head, refused error) 
 			return store.Head{}, refused
 		case err != nil:
 			return store.Head{}, err
-		case stored.Fence.N == h.Fence.N && stored.Fence.By == h.Fence.By: // an attempt of this step did it
+		case stored.Fence.N == h.Fence.N && stored.Fence.By == h.Fence.By: // an earlier attempt of this write succeeded
 			return stored, nil
 		}
 		current, err := d.current(ctx)
@@ -59,9 +62,12 @@ func (d *Activities) overtake(ctx context.Context, h store.Head, refused error) 
 		if !current {
 			return store.Head{}, refused
 		}
+		// h may name blobs that were deleted after the point of the reset. It must not be
+		// stored then.
 		if _, err := d.Log.Backlog(ctx, h); err != nil {
 			return store.Head{}, asResend(err)
 		}
+		// A higher chain beats every number of the chain before it.
 		h.Fence.Chain, h.Version = stored.Fence.Chain+1, stored.Version+1
 		if stored, refused = d.Log.SwapHead(ctx, h); refused == nil {
 			return stored, nil
@@ -70,8 +76,8 @@ func (d *Activities) overtake(ctx context.Context, h store.Head, refused error) 
 	return store.Head{}, refused
 }
 
-// current reports whether Temporal still waits for this attempt of a step. Of a local one
-// it can't know.
+// current reports whether Temporal waits for this attempt of the activity. For a local
+// activity it cannot know, and returns false.
 func (d *Activities) current(ctx context.Context) (bool, error) {
 	info := activity.GetInfo(ctx)
 	if d.Client == nil || info.IsLocalActivity {
@@ -92,8 +98,8 @@ func (d *Activities) current(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// Decision names a write in a [agent.Fence]: what it is told is the same for all
-// attempts at the write, and different for every other.
+// Decision returns the name of a write in a [agent.Fence]. The same parts give the same
+// name, so all attempts at a write share it.
 func Decision(of ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(of, "\n")))
 	return hex.EncodeToString(sum[:8])

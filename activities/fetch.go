@@ -12,16 +12,16 @@ import (
 	"github.com/fermata-agents/fermata/internal/loop"
 )
 
-// FetchOutcome fetches from Temporal how a run below has ended, whatever was said of it; nothing
-// where it lives.
+// FetchOutcome returns how a child has ended, as Temporal has it and whatever the child
+// has reported; nil if it is running.
 var FetchOutcome = durable.Activity[FetchInput, *agent.Outcome]{Name: "fermata.fetch_outcome"}
 
-// FetchInput names a run below by what its parent knows of it from Temporal.
+// FetchInput names a child by what its parent knows from Temporal.
 type FetchInput struct {
 	Session string `json:"session"`
-	Run     string `json:"run"` // the first execution's id
-	// Ending means that the run has said that it ends. While it lives, the error is
-	// retryable.
+	Run     string `json:"run"` // the id of its first execution
+	// Ending means that the child has reported its end. While it is still open, the error
+	// is retryable.
 	Ending bool `json:"ending,omitempty"`
 }
 
@@ -38,7 +38,7 @@ func (d *Activities) fetch(ctx context.Context, in FetchInput) (*agent.Outcome, 
 	return nil, nil
 }
 
-// outcome is how a run has ended; nil if it lives.
+// outcome returns how a run has ended; nil if it is running.
 func (d *Activities) outcome(ctx context.Context, in FetchInput) (*agent.Outcome, error) {
 	described, err := d.Client.DescribeWorkflowExecution(ctx, in.Session, "")
 	if err := durable.FromRPC(err); errors.Is(err, agent.CodeNotFound) {
@@ -47,9 +47,9 @@ func (d *Activities) outcome(ctx context.Context, in FetchInput) (*agent.Outcome
 		return nil, err
 	}
 	info := described.GetWorkflowExecutionInfo()
-	execution := in.Run // a later run has the session by now: that one's executions are followed
+	execution := in.Run // if the session has a later run by now, the client follows this run's executions
 	if info.GetFirstRunId() == in.Run {
-		execution = info.GetExecution().GetRunId() // also where the run was reset
+		execution = info.GetExecution().GetRunId() // also after a reset
 		if s := info.GetStatus(); s == enums.WORKFLOW_EXECUTION_STATUS_RUNNING || s == enums.WORKFLOW_EXECUTION_STATUS_PAUSED {
 			return nil, nil
 		}
@@ -63,23 +63,23 @@ func (d *Activities) outcome(ctx context.Context, in FetchInput) (*agent.Outcome
 		}
 		o = OutcomeOf(err)
 	}
+	// An outcome that OutcomeOf made names no run.
 	o.Session, o.Run = in.Session, in.Run
 	return loop.ShortOutcome(&o), nil
 }
 
-// ended reports whether an error is that of a workflow that has not completed, and not one of
-// asking for it.
+// ended reports whether err says how a workflow ended, and not that the request failed.
 func ended(err error) bool {
 	return errors.As(err, new(*temporal.WorkflowExecutionError))
 }
 
-// lostOutcome is the outcome of a run that Temporal has forgotten.
+// lostOutcome returns the outcome of a run that Temporal no longer has.
 func lostOutcome(in FetchInput) *agent.Outcome {
 	return &agent.Outcome{V: agent.Version, Type: "outcome", Session: in.Session, Run: in.Run, Status: agent.StatusCancelled, Reason: "ended without a report"}
 }
 
-// OutcomeOf finds the Outcome in what a run's workflow failed with (docs/wire.md §6), or makes one
-// where the run had no chance to.
+// OutcomeOf returns the Outcome in a workflow's error (docs/wire.md §6). If the run could
+// not return one, it makes one from the kind of error.
 func OutcomeOf(err error) agent.Outcome {
 	o := agent.Outcome{V: agent.Version, Type: "outcome", Status: agent.StatusFailed, Reason: string(agent.CodeChildFailed)}
 	var app *temporal.ApplicationError

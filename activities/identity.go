@@ -17,34 +17,35 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Identity refuses a store that is not the one of the task queue: with another one a
-// session would go on without what was said in it. The zero value refuses nothing.
+// Identity refuses a store that is not the task queue's. With another store a session
+// would go on without its history. The zero value refuses nothing. It is safe for
+// concurrent use.
 type Identity struct {
 	Client client.Client
 	Store  store.Store
 	Queue  string
 
 	mu        sync.Mutex
-	checkedAt time.Time // when the store was last found to be the right one, and its namespace this one
+	checkedAt time.Time // when the store and its namespace were last found right
 	looks     singleflight.Group
 
-	namespace string // of the client, once a look has asked for it; looks are made one by one
+	namespace string // of the client, once known; only one look runs at a time
 }
 
-// identityCheckAge is how long a store that was the right one is not looked at again, and
-// lookPatience how long a look may take.
+// identityCheckAge is how long a store that was right is not checked again, and
+// identityTimeout how long a check may take.
 const (
 	identityCheckAge = time.Minute
 	identityTimeout  = 10 * time.Second
 )
 
-// Check returns [agent.CodeNotSetUp] if the task queue has another store, with both places, or
-// the store is that of another namespace. The first worker of a task queue records its store,
-// and the first of a store its namespace. An error with another code tells that it can't be
-// known.
+// Check returns [agent.CodeNotSetUp], with both places, if the task queue has another
+// store, or if the store belongs to another namespace. The first worker of a task queue
+// records its store there, and the first user of a store records its namespace. Any other
+// code means that the answer is unknown.
 func (i *Identity) Check(ctx context.Context) error { return i.check(ctx, 0) }
 
-// checkCached is Check, and believes what was seen within the last minute.
+// checkCached is Check, but trusts a result of the last minute.
 func (i *Identity) checkCached(ctx context.Context) error { return i.check(ctx, identityCheckAge) }
 
 func (i *Identity) check(ctx context.Context, within time.Duration) error {
@@ -59,6 +60,8 @@ func (i *Identity) check(ctx context.Context, within time.Duration) error {
 	}
 	// All workers meet at one workflow: those of this process share a look.
 	look := i.looks.DoChan("", func() (any, error) {
+		// The check is shared, so the end of one caller's context must not end it for the
+		// others.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), identityTimeout)
 		defer cancel()
 		return nil, i.look(ctx)
@@ -71,7 +74,7 @@ func (i *Identity) check(ctx context.Context, within time.Duration) error {
 	}
 }
 
-// look compares the store with the one that is recorded, and its namespace with this one.
+// look compares the store with the recorded one, and its namespace with the client's.
 func (i *Identity) look(ctx context.Context) error {
 	recorded, err := signals.ReadStore(ctx, i.Client, i.Queue)
 	first := errors.Is(err, agent.CodeNotFound)
@@ -84,7 +87,7 @@ func (i *Identity) look(ctx context.Context) error {
 	}
 	if !first {
 		if err := signals.CheckStore(i.Queue, recorded, mine); err != nil {
-			return err // and the store stays as it is: it may be somebody else's
+			return err // and the store is left unchanged: it may be somebody else's
 		}
 	}
 	if i.namespace == "" {
@@ -92,7 +95,7 @@ func (i *Identity) look(ctx context.Context) error {
 			return err
 		}
 	}
-	// Before the record: a worker of another namespace would leave one that is in the way of
+	// Before the record: a worker of another namespace would leave a record that refuses
 	// the right store.
 	if err := store.ClaimNamespace(ctx, i.Store, i.namespace); err != nil {
 		return err
@@ -122,17 +125,19 @@ func (i *Identity) record(ctx context.Context, place string) error {
 	return signals.CheckStore(i.Queue, recorded, mine)
 }
 
-// checkStoreKnows returns [agent.CodeChunkMissing] if a session has a run in Temporal of whose log the
-// store has nothing, or an older end: the store was emptied, restored, or is a copy beside
-// one that other workers write. The session must not go on as if nothing had been said.
+// checkStoreKnows returns [agent.CodeChunkMissing] if Temporal has a run of the session
+// whose log the store lacks, wholly or at its end. Then the store was emptied, restored,
+// or is a copy of one that other workers write. The session must not go on as if nothing
+// had been said.
 func (d *Activities) checkStoreKnows(ctx context.Context, in OpenInput, head store.Head) error {
+	// A child's session is its own; an import brings its log with it.
 	if in.Child || d.Client == nil || head.Import != "" {
 		return nil
 	}
 	has := "not its end"
 	if head.Version == 0 {
 		has = "nothing"
-		if err := d.Identity.Check(ctx); err != nil { // an empty folder may stand where the store was
+		if err := d.Identity.Check(ctx); err != nil { // an empty folder may stand where the store should be
 			return err
 		}
 	}
@@ -144,7 +149,7 @@ func (d *Activities) checkStoreKnows(ctx context.Context, in OpenInput, head sto
 	case head.Version == 0:
 	case knows.Head == "":
 		return nil
-	case head.Version < knows.Version && store.IsEncrypted(d.Log.Store()): // versions only grow: somebody has put it back
+	case head.Version < knows.Version && store.IsEncrypted(d.Log.Store()): // versions only grow, so somebody has put an older head back
 		has = "an older head"
 	default:
 		if _, err := d.Log.Store().ChunkStart(ctx, knows.Head, 1); !errors.Is(err, agent.CodeChunkMissing) {
@@ -155,12 +160,14 @@ func (d *Activities) checkStoreKnows(ctx context.Context, in OpenInput, head sto
 		in.Session, missed, store.Location(d.Log.Store()), has, in.Session)
 }
 
-// lastUnstoredRun finds the session's last run before one that has written to the store, with what
-// that run knows to be stored of its log, unless the head has that; empty if there is none, as far as
-// Temporal knows. Those between failed before they could: there may be one for each tick of a
-// schedule, over days. A run that this build can't replay may have written: its end is not
-// known, and who recovers it says what is lost. So it is with one that nobody answers for, if
-// the store has the session.
+// lastUnstoredRun returns the session's last earlier run that has written to the store,
+// and what it knows of the stored log. It returns no run if the head has that log, or if
+// Temporal knows of no such run.
+//
+// Runs in between failed before they wrote: a schedule may leave one for each tick, over
+// days. A run that this build cannot replay may have written, so the search ends there;
+// recover says what is lost. The same holds for a run that no worker answers for, if the
+// store has the session.
 func (d *Activities) lastUnstoredRun(ctx context.Context, in OpenInput, head store.Head) (run string, knows loop.Log, err error) {
 	for run = in.After; run != "" && !(run == head.Run && head.Status.Ended()); {
 		if in.onRun != nil {
@@ -168,11 +175,11 @@ func (d *Activities) lastUnstoredRun(ctx context.Context, in OpenInput, head sto
 		}
 		execution := run
 		if run == head.Run {
-			execution = cmp.Or(head.Execution, run) // after a reset, where the run went on
+			execution = cmp.Or(head.Execution, run) // after a reset, the run went on in another execution
 		}
 		last, _, err := d.lastOf(ctx, in.Session, execution)
 		if last == "" || err != nil {
-			return "", knows, err // Temporal has forgotten it meanwhile
+			return "", knows, err // Temporal has removed it meanwhile
 		}
 		state, err := d.machineState(ctx, in.Session, last)
 		switch {

@@ -10,13 +10,13 @@ import (
 	"github.com/fermata-agents/fermata/internal/loop"
 )
 
-// Import reads the state of a run that was suspended elsewhere from a signed export
-// in the store. Whoever may start workflows can name one: it is taken where it was
-// made with a key of the worker's, for this session, and once.
+// Import reads the state of a run that was suspended elsewhere, from a signed export in
+// the store. Anybody who may start workflows can name an export. So it is accepted only
+// with a signature by one of the worker's keys, only for its own session, and only once.
 var Import = durable.Activity[loop.ImportArgs, ImportResult]{Name: "fermata.import"}
 
-// ImportResult is recorded. The state has no messages of the log, and says where
-// the log ends in the store here.
+// ImportResult is recorded. The state has none of the log's messages, and says where the
+// log ends in this store.
 type ImportResult struct {
 	Export string     `json:"export"`
 	State  loop.State `json:"state"`
@@ -35,6 +35,7 @@ func (d *Activities) importRun(ctx context.Context, in loop.ImportArgs) (out Imp
 	if name := out.State.Spec.Name; name != in.Agent {
 		return out, agent.Errorf(agent.CodeInvalidInput, "import refused: the export is of agent %s, not of %s", name, in.Agent).WithPath("agent")
 	}
+	// Here, since an import that fails here is not used up.
 	if _, err := d.Model(out.State.Spec.Model); err != nil {
 		return out, err
 	}
@@ -51,8 +52,8 @@ func (d *Activities) importRun(ctx context.Context, in loop.ImportArgs) (out Imp
 	return out, nil
 }
 
-// claimed verifies an export, and that the session's head came with it and that no
-// run has gone on from there yet. It returns the head's version.
+// claimed verifies an export. It also checks that the session's head came with it and
+// that no run has continued from there. It returns the head's version.
 func (d *Activities) claimed(ctx context.Context, in loop.ImportArgs) (c export.Content, version int64, err error) {
 	blob, err := d.Log.Blob(ctx, in.Digest)
 	if err != nil {

@@ -13,22 +13,21 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// InFlight knows which steps this process has in flight, and which holds it has
-// heard of, so that an interrupt reaches a whole tree here at once: before any
-// workflow below the one that was held knows of it (design §3, the first of two
-// layers). What is lost with the process is only time: the verb itself goes from
-// run to run.
+// InFlight knows which activities this process has in flight, and which holds it has
+// received. An interrupt reaches the activities of a whole tree here at once, before any
+// child's workflow knows of it (docs/decisions/0019). If the process loses a hold, the
+// tree only loses time: the verb itself goes from run to run as a signal. It is safe for
+// concurrent use.
 type InFlight struct {
 	mu    sync.Mutex
 	steps map[*activityInFlight]struct{}
-	holds *simplelru.LRU[string, agent.HoldRef] // the last hold, by the session that was held
-	// Holds tells other processes of a hold, and hears of theirs; nil if there are
-	// none.
+	holds *simplelru.LRU[string, agent.HoldRef] // the last hold of each session
+	// Holds sends holds to other processes and receives theirs; nil if there are none.
 	Holds live.Holds
-	roots map[string]*followedTree // of the trees that have steps in flight here
+	roots map[string]*followedTree // trees that have activities in flight here, by root
 }
 
-// followedTree is a tree of which holds are heard.
+// followedTree is a tree whose holds this process receives.
 type followedTree struct {
 	steps int
 	leave func()
@@ -38,11 +37,11 @@ type activityInFlight struct {
 	session string
 	heard   []agent.HoldRef
 	cancel  context.CancelCauseFunc
-	done    chan struct{} // closed when the step has ended
+	done    chan struct{} // closed when the activity has ended
 }
 
-// maxHolds bounds how many sessions' holds are remembered. One that is forgotten
-// reaches its steps by the workflows alone.
+// maxHolds limits how many sessions' holds are remembered. A hold that is forgotten
+// reaches its activities by the workflows alone.
 const maxHolds = 10_000
 
 // NewInFlight returns an empty registry; one serves a whole process.
@@ -51,13 +50,13 @@ func NewInFlight() *InFlight {
 	return &InFlight{steps: map[*activityInFlight]struct{}{}, holds: lru, roots: map[string]*followedTree{}}
 }
 
-// errHeld is why a step's context ends when its run, or one above it, is held.
+// errHeld is the cause of a context's end if its run, or an ancestor, is held.
 type errHeld struct{ agent.HoldRef }
 
 func (e *errHeld) Error() string { return "session " + e.Session + " is held" }
 
-// Broadcast gives up what this process has in flight of a session and of all below
-// it, and tells the others.
+// Broadcast cancels what this process has in flight of a session and its descendants, and
+// sends the hold to other processes.
 func (f *InFlight) Broadcast(h agent.HoldRef) {
 	f.Cancel(h)
 	if f.Holds != nil {
@@ -65,10 +64,14 @@ func (f *InFlight) Broadcast(h agent.HoldRef) {
 	}
 }
 
-// Cancel gives up what this process has in flight of a session and of all below it.
+// Cancel cancels what this process has in flight of a session and its descendants. An
+// activity whose run already knows the hold goes on.
 func (f *InFlight) Cancel(h agent.HoldRef) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// Remembered for activities that begin later, whose runs do not know the hold yet. An
+	// implausible number is not remembered: a forged high one would hide every real hold
+	// after it.
 	if last, _ := f.holds.Get(h.Session); last.N < h.N && wire.PlausibleHold(h, last.N) {
 		f.holds.Add(h.Session, h)
 	}
@@ -79,9 +82,9 @@ func (f *InFlight) Cancel(h agent.HoldRef) {
 	}
 }
 
-// asInterrupt is a hold of which only a broker tells, to which others may be able to write: an
-// end counts as an interrupt. A run that is interrupted hears from the run above it that it
-// is at an end, or that nobody holds it.
+// asInterrupt returns a hold that came from a broker, with cancel weakened to interrupt.
+// Others may be able to write to the broker. A run that was interrupted in error asks its
+// parent, and goes on if nobody holds it; an end could not be undone.
 func asInterrupt(h agent.HoldRef) agent.HoldRef {
 	if h.Verb == agent.VerbCancel {
 		h.Verb = agent.VerbInterrupt
@@ -89,8 +92,9 @@ func asInterrupt(h agent.HoldRef) agent.HoldRef {
 	return h
 }
 
-// CancelSession gives up what this process has in flight of a session, and of none below it: its
-// run wants nothing of it any more. Other processes hear it from the server.
+// CancelSession cancels what this process has in flight of a session, but not of its
+// descendants. Its run wants no result any more. Other processes learn it from the
+// server.
 func (f *InFlight) CancelSession(session string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +105,7 @@ func (f *InFlight) CancelSession(session string) {
 	}
 }
 
-// follow hears of holds of a step's tree from other processes, until the last step of it
+// follow subscribes to the holds of a session's tree, until the tree's last activity
 // leaves.
 func (f *InFlight) follow(session string) (leave func()) {
 	if f.Holds == nil {
@@ -112,6 +116,8 @@ func (f *InFlight) follow(session string) (leave func()) {
 	defer f.mu.Unlock()
 	one := f.roots[root]
 	if one == nil {
+		// In a goroutine: Cancel takes the lock, which follow holds if Holds calls back
+		// at once.
 		one = &followedTree{leave: f.Holds.Follow(root, func(h agent.HoldRef) { go f.Cancel(asInterrupt(h)) })}
 		f.roots[root] = one
 	}
@@ -126,18 +132,19 @@ func (f *InFlight) follow(session string) (leave func()) {
 	}
 }
 
-// under reports whether a session is another or one below it.
+// under reports whether a session is above or a descendant of above.
 func under(session, above string) bool {
 	return session == above || strings.HasPrefix(session, above+"/")
 }
 
-// news reports whether a hold is a later one than those that a step knows of, and can be.
+// news reports whether a hold is newer than those that an activity's run knows, and
+// plausible.
 func news(heard []agent.HoldRef, h agent.HoldRef) bool {
 	n := lastOf(heard, h.Session)
 	return h.N > n && wire.PlausibleHold(h, n)
 }
 
-// lastOf is the number of the last hold of a session that a step knows of.
+// lastOf returns the number of the last hold of a session among those that are known.
 func lastOf(heard []agent.HoldRef, session string) (n int) {
 	for _, k := range heard {
 		if k.Session == session {
@@ -147,11 +154,14 @@ func lastOf(heard []agent.HoldRef, session string) (n int) {
 	return n
 }
 
-// enter registers a step that knows of some holds. Its context ends when a newer
-// one comes, or has ended already: then the step is not to be begun.
+// enter registers an activity whose run knows some holds. The context ends when a newer
+// hold arrives. If one has arrived already, the context is ended at once, and the
+// activity must not begin.
 func (f *InFlight) enter(ctx context.Context, session string, heard []agent.HoldRef) (_ context.Context, leave func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unfollow := f.follow(session)
+	// One lock for the check and the registration: a hold that arrives in between would
+	// miss the activity.
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for above := session; ; above = above[:strings.LastIndexByte(above, '/')] {
@@ -175,7 +185,8 @@ func (f *InFlight) enter(ctx context.Context, session string, heard []agent.Hold
 	}
 }
 
-// heldBy is the hold that ended a context; nil if something else did, or nothing.
+// heldBy returns the hold that ended a context; nil if something else ended it, or it has
+// not ended.
 func heldBy(ctx context.Context) *agent.HoldRef {
 	var held *errHeld
 	if errors.As(context.Cause(ctx), &held) {
@@ -184,8 +195,8 @@ func heldBy(ctx context.Context) *agent.HoldRef {
 	return nil
 }
 
-// begin begins a step: its context ends when a hold comes that its run does not
-// know of, or when its run's parent is gone.
+// begin returns a context that ends when a hold arrives that the run does not know, or
+// when the run's parent is gone.
 func (d *Activities) begin(ctx context.Context, session string, heard []agent.HoldRef, parent *wire.Parent) (context.Context, func()) {
 	ctx, leave := d.InFlight.enter(ctx, session, heard)
 	ctx, stop := d.watch(ctx, parent, heard)

@@ -11,26 +11,26 @@ import (
 	"github.com/fermata-agents/fermata/internal/loop"
 )
 
-// Lane is a kind of step that has slots of its own in every process: steps of one lane
-// never wait for those of another.
+// Lane is a kind of activity with slots of its own in every process. Activities of one
+// lane never wait for those of another.
 type Lane string
 
-// The lanes. A provider whose calls are rated has one more, see [RatedLane].
+// The lanes. A provider with a rate limit has one more; see [RatedLane].
 const (
 	ModelLane Lane = "model" // asks models
 	ToolLane  Lane = "tool"  // calls tools, and lists those of tool sources
 	StoreLane Lane = "store" // reads and writes the store
 )
 
-// RatedLane is the lane of a model whose provider's calls are rated: the provider is the
-// part of the full name before the first slash.
+// RatedLane returns the lane of a model whose provider has a rate limit. The provider is
+// the part of the full name before the first slash.
 func RatedLane(model string) Lane {
 	provider, _, _ := strings.Cut(model, "/")
 	return ModelLane + "." + Lane(provider)
 }
 
-// Queue is the lane's task queue beside that of the runs; that of the runs for no lane.
-// It is recorded in histories.
+// Queue returns the lane's task queue, given the runs' task queue. The empty lane's queue
+// is that of the runs. Histories record it, so its form must stay.
 func (l Lane) Queue(runs string) string {
 	if l == "" {
 		return runs
@@ -38,13 +38,13 @@ func (l Lane) Queue(runs string) string {
 	return runs + "." + string(l)
 }
 
-// runs is the task queue of the runs, of which queue is the lane's.
+// runs returns the runs' task queue, given the lane's.
 func (l Lane) runs(queue string) string { return strings.TrimSuffix(queue, l.Queue("")) }
 
-// inLane gives an activity the slots of its lane, for steps that come by the runs' own task
-// queue. A step that finds none free goes back with [durable.NoSlot] before anything is
-// done, and the run schedules it on the lane's queue. A local activity does not: Temporal
-// counts those apart.
+// inLane limits an activity to the slots of its lane, when it comes by the runs' task
+// queue. An activity that finds no free slot fails with [durable.NoSlot] before it has
+// done anything, and the run schedules it on the lane's queue. A local activity needs no
+// slot: Temporal limits those itself.
 func inLane[In, Out any](slots func(In) *Slots, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		info := activity.GetInfo(ctx)
@@ -54,8 +54,10 @@ func inLane[In, Out any](slots func(In) *Slots, do func(context.Context, In) (Ou
 		s := slots(in)
 		if !s.TryAcquire() {
 			full := durable.NoSlot{Tried: int(info.Attempt) - 1}
+			// The attempts so far, and what they left, must not be lost with this
+			// activity: the run passes them to the next one.
 			if activity.HasHeartbeatDetails(ctx) {
-				_ = activity.GetHeartbeatDetails(ctx, &full.HeartbeatDetails) // without it the attempts count as lost
+				_ = activity.GetHeartbeatDetails(ctx, &full.HeartbeatDetails) // on an error they count as lost attempts
 			}
 			return out, full
 		}
@@ -64,7 +66,7 @@ func inLane[In, Out any](slots func(In) *Slots, do func(context.Context, In) (Ou
 	}
 }
 
-// Register registers every step, for the worker on the runs' own task queue.
+// Register registers every activity, for the worker on the runs' task queue.
 func (d *Activities) Register(r durable.Registry) {
 	Open.Register(r, d.open)
 	Claim.Register(r, inLane(of[OpenInput](d.Slots[StoreLane]), d.claimHead))
@@ -80,10 +82,11 @@ func (d *Activities) Register(r durable.Registry) {
 	Tick.Register(r, d.tick)
 }
 
-// of are the same slots whatever the input.
+// of returns s for every input.
 func of[In any](s *Slots) func(In) *Slots { return func(In) *Slots { return s } }
 
-// RegisterLane registers the steps of one lane, for the worker on the lane's queue.
+// RegisterLane registers the activities of one lane, for the worker on the lane's queue.
+// It uses no inLane: that worker polls only while a slot is free.
 func (d *Activities) RegisterLane(r durable.Registry, l Lane) {
 	switch l {
 	case StoreLane:

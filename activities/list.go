@@ -15,25 +15,27 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// List asks tool sources, such as MCP servers, for their tools, once a run.
+// List asks a run's tool sources, such as MCP servers, for their tools. It runs once in a
+// run.
 var List = durable.Activity[loop.ListArgs, ListResult]{Name: "fermata.list"}
 
-// ListResult is recorded with the Spec.
+// ListResult is recorded with the Spec, so later turns see the same tools.
 type ListResult struct {
 	Tools []agent.ToolSpec `json:"tools"`
-	// Instructions are what the model is told of the sources, after the agent's own.
+	// Instructions are the sources' own instructions. The model gets them after the
+	// agent's.
 	Instructions string `json:"instructions,omitempty"`
-	// Left has what is left out of each source, without the tools.
+	// Left names what was left out of each source, without the tools.
 	Left []agent.ToolsChange `json:"left,omitempty"`
 }
 
-// Bounds of what a source, which is not ours, may add to a run.
+// Limits of what a source, which is not ours, may add to a run.
 const (
 	maxListed       = 256       // tools of one source
 	maxListedBytes  = 256 << 10 // of their schemas and descriptions
 	maxInstructions = 4 << 10   // bytes of its instructions
-	maxMissing      = 500       // bytes of why it can't be had
-	maxLeft         = 32        // names of what is left out of it that are recorded
+	maxMissing      = 500       // bytes of why a source or its tools are not available
+	maxLeft         = 32        // names of left-out tools that are recorded
 	maxLeftName     = 64        // bytes of each
 )
 
@@ -43,6 +45,7 @@ func (d *Activities) list(ctx context.Context, in loop.ListArgs) (ListResult, er
 	ctx = tool.WithCaller(ctx, in.Session, in.Run)
 	parts, errs := make([]ListResult, len(in.Sources)), make([]error, len(in.Sources))
 	var all sync.WaitGroup
+	// All at the same time: the run waits for the slowest source only.
 	for i, name := range in.Sources {
 		all.Go(func() { parts[i], errs[i] = d.listSource(ctx, name) })
 	}
@@ -59,7 +62,8 @@ func (d *Activities) list(ctx context.Context, in loop.ListArgs) (ListResult, er
 	return out, nil
 }
 
-// listSource asks one source. One that a run can do without is asked once.
+// listSource asks one source. If an optional source fails, the run begins without it,
+// after this one attempt.
 func (d *Activities) listSource(ctx context.Context, name string) (ListResult, error) {
 	source, ok := d.Sources[name]
 	if !ok {
@@ -74,6 +78,8 @@ func (d *Activities) listSource(ctx context.Context, name string) (ListResult, e
 	} else if err = boundedTools(name, tools); err == nil {
 		out, err = d.keepPinned(ctx, name, tools, words)
 	}
+	// If the context ended, the failure may not be the source's: the next attempt asks it
+	// again.
 	if err != nil && ctx.Err() == nil && optional {
 		d.Logger.WarnContext(ctx, "a run begins without an optional tool source", "source", name, "error", err)
 		why := errors.Unwrap(err)
@@ -89,7 +95,8 @@ func (d *Activities) listSource(ctx context.Context, name string) (ListResult, e
 	return out, nil
 }
 
-// askSource asks a source for all that it says, whatever it does then.
+// askSource asks a source for its tools and instructions. A panic of the source is an
+// error.
 func (d *Activities) askSource(ctx context.Context, name string, source tool.Source) (tools []agent.ToolSpec, words string, optional bool, err error) {
 	defer d.caught(ctx, &err, "tool source", "source", name)
 	o, ok := source.(tool.Optional)
@@ -100,11 +107,12 @@ func (d *Activities) askSource(ctx context.Context, name string, source tool.Sou
 	return tools, words, optional, err
 }
 
-// relistTime is how long a source may take to list tools that it has changed. Else the
-// model goes on with those that it has.
+// relistTime is how long a source may take to list tools that it has changed. After it,
+// the model keeps the tools that it has.
 const relistTime = 30 * time.Second
 
-// relisted are the tools of a call's source, if it says that they are others now.
+// relisted returns the tools of a call's source if the source says that they have
+// changed.
 func (d *Activities) relisted(ctx context.Context, in ToolInput) *agent.ToolsChange {
 	name, _, _ := strings.Cut(in.Tool, tool.Separator)
 	source, ok := d.Sources[name].(tool.Changing)
@@ -132,16 +140,16 @@ func (d *Activities) relisted(ctx context.Context, in ToolInput) *agent.ToolsCha
 	return &agent.ToolsChange{Source: name, Tools: tools, Left: left}
 }
 
-// relist asks a source whether it has other tools. The call was made, so that a panic here
-// is none of the call's.
+// relist asks a source whether its tools have changed. The call has been made, so a panic
+// here must not become the call's result.
 func (d *Activities) relist(ctx context.Context, name string, source tool.Changing, in ToolInput) (tools []agent.ToolSpec, changed bool, err error) {
 	defer d.caught(ctx, &err, "tool source", "source", name)
 	tools, changed = source.Relist(ctx, in.Session, in.Run)
 	return tools, changed, err
 }
 
-// offer puts tools in the order of names: a source may list in any order, the model's
-// cache of the prompt wants one. They ask as the worker says.
+// offer sorts tools by name and adds the worker's approvals. A source may list in any
+// order, and a changed order would miss the model's prompt cache.
 func (d *Activities) offer(tools []agent.ToolSpec) {
 	for i, t := range tools {
 		tools[i] = d.ToolSpec(t)
@@ -149,7 +157,8 @@ func (d *Activities) offer(tools []agent.ToolSpec) {
 	slices.SortFunc(tools, func(a, b agent.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// InstructionsOf is what a source says of its tools, as of its last List; empty if it says nothing.
+// InstructionsOf returns what a source says of its tools, as of its last List; empty if
+// it says nothing.
 func InstructionsOf(source tool.Source) string {
 	o, ok := source.(tool.Instructed)
 	if !ok {
@@ -158,8 +167,8 @@ func InstructionsOf(source tool.Source) string {
 	return strings.TrimSpace(strings.ToValidUTF8(strings.Map(printable, o.Instructions()), "\uFFFD"))
 }
 
-// keepPinned leaves of a source what is as it was accepted. The model is told what is left out, and
-// so is whoever reads the log.
+// keepPinned keeps the part of a source that is as it was accepted. The model and the log
+// get the names of what is left out.
 func (d *Activities) keepPinned(ctx context.Context, name string, tools []agent.ToolSpec, words string) (out ListResult, err error) {
 	if d.Pins == nil {
 		return ListResult{Tools: tools, Instructions: quotedInstructions(name, words)}, nil
@@ -173,6 +182,8 @@ func (d *Activities) keepPinned(ctx context.Context, name string, tools []agent.
 		out.Left = []agent.ToolsChange{{Source: name, Left: left}}
 	}
 	gone := slices.DeleteFunc(slices.Clone(left), func(n string) bool { return n == name })
+	// The source's own name in left means that its instructions were left out, and no
+	// tool.
 	if len(gone) == len(left) {
 		out.Instructions = quotedInstructions(name, words)
 	}
@@ -183,8 +194,8 @@ func (d *Activities) keepPinned(ctx context.Context, name string, tools []agent.
 	return out, nil
 }
 
-// pinned asks the pins what of a source counts, and logs what does not, or that it is all new.
-// The source's own name is left if what it says of its tools does not count.
+// pinned asks the pins what may be used of a source, and logs what may not, or that all
+// of it is new. left has the source's own name if its instructions were left out.
 func (d *Activities) pinned(ctx context.Context, name string, tools []agent.ToolSpec, words *string) (kept []agent.ToolSpec, left []string, err error) {
 	held, err := d.Pins.Filter(name, tools, words)
 	if err != nil {
@@ -208,7 +219,7 @@ func (d *Activities) pinned(ctx context.Context, name string, tools []agent.Tool
 	return held.Tools, left, nil
 }
 
-// logChange logs what is not as it was accepted.
+// logChange logs what differs from what was accepted.
 func (d *Activities) logChange(ctx context.Context, source string, c tool.Change) {
 	what := "a tool of a source is left out: it is not as it was accepted"
 	switch {
@@ -218,17 +229,19 @@ func (d *Activities) logChange(ctx context.Context, source string, c tool.Change
 		what = "a tool of a source is left out: it is new, and nobody has accepted it"
 	}
 	todo := "look at it with fermata lock"
-	if agent.CheckTool(c.Name) == nil { // a line to type has no other name in it
+	if agent.CheckTool(c.Name) == nil { // a name with other characters must not become part of a command to type
 		todo += ", and accept it with fermata lock --accept " + c.Name + "=" + c.Digest
 	}
 	d.Logger.WarnContext(ctx, what, "source", source, "name", c.Name, "digest", c.Digest, "todo", todo)
 }
 
-// quotedInstructions is what a source says of its tools, marked as its own on every line.
+// quotedInstructions returns a source's instructions, marked as a quotation on every
+// line.
 func quotedInstructions(source, words string) string {
 	if words == "" {
 		return ""
 	}
+	// Every line gets the mark, so that no line looks like the agent's own instructions.
 	lines := strings.FieldsFunc(cutAt(words, maxInstructions), func(r rune) bool { return r == '\n' || r == '\r' })
 	return "What " + source + " says of its tools (its own words, which are no instructions of whoever wrote the above):\n> " + strings.Join(lines, "\n> ")
 }

@@ -19,24 +19,23 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Locate finds the point in a session's log where a run begins, where that is not
-// simply its end: behind a checkpoint, after the last events of a run that was
-// terminated, or with a state of another version.
+// Locate finds where in a session's log a run begins, if that is not simply its end: at a
+// checkpoint, after a terminated run's last events, or with a state of another version.
 var Locate = durable.Activity[loop.LocateArgs, LocateResult]{Name: "fermata.locate"}
 
-// LocateResult is where the log stands, and where in it the run begins.
+// LocateResult says where the log ends, and where in it the run begins.
 type LocateResult struct {
 	Head     string               `json:"head,omitempty"`
 	Seq      int64                `json:"seq,omitempty"`
 	Version  int64                `json:"version,omitempty"`
-	Chain    int64                `json:"chain,omitempty"` // as a SealResult has it
+	Chain    int64                `json:"chain,omitempty"` // like [SealResult.Chain]
 	Counters remembered.Counters  `json:"counters,omitzero"`
 	Receipts []remembered.Receipt `json:"receipts,omitempty"`
 	Backlog  remembered.Backlog   `json:"backlog,omitzero"`
 	Forked   *agent.Forked        `json:"forked,omitempty"`
 	Turn     int                  `json:"turn,omitempty"`
 	Tools    []agent.ToolCount    `json:"tools,omitempty"`
-	// Migrated is the session's state, brought to the version.
+	// Migrated is the session's state in the agent's version.
 	Migrated    *agent.Migrated `json:"migrated,omitempty"`
 	Recovered   string          `json:"recovered,omitempty"`
 	Unrecovered string          `json:"unrecovered,omitempty"`
@@ -48,6 +47,7 @@ func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out Locate
 	if err != nil && !errors.Is(err, agent.CodeNotFound) {
 		return out, err
 	}
+	// First: what is recovered moves the head that all else here reads.
 	if len(in.TerminatedRuns) > 0 {
 		if head, out.Recovered, out.Unrecovered, err = d.recover(ctx, in, head); err != nil {
 			return out, err
@@ -60,7 +60,7 @@ func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out Locate
 	out.Receipts = head.Receipts
 	version := head.StateVersion
 	view, err := d.Log.Known(ctx, head.Digest, nil)
-	if in.From != nil && err == nil { // any event may be meant
+	if in.From != nil && err == nil { // any event may be a checkpoint, so the whole log is read
 		view, err = d.Log.View(ctx, head.Digest)
 	}
 	if err != nil {
@@ -77,12 +77,12 @@ func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out Locate
 	return out, err
 }
 
-// forkAt finds the checkpoint that a run begins behind, and returns the log as it
-// was there and the version of its state.
+// forkAt finds the checkpoint at which a run begins. It returns the log up to there, and
+// the version of its state.
 func (d *Activities) forkAt(ctx context.Context, in loop.LocateArgs, head store.Head, view *store.View, out *LocateResult) (*store.View, int, error) {
 	from, source := in.From, in.Session
 	if from.Session != "" && from.Session != in.Session {
-		own := head.Run == activity.GetInfo(ctx).WorkflowExecution.RunID // by an attempt before this one
+		own := head.Run == activity.GetInfo(ctx).WorkflowExecution.RunID // an earlier attempt of this activity
 		if source = from.Session; head.Seq > 0 && !own {
 			return nil, 0, agent.Errorf(agent.CodeInvalidInput, "session %s has a log of its own: a checkpoint of session %s can only begin a new session", in.Session, source).WithPath("from.session")
 		}
@@ -109,14 +109,16 @@ func (d *Activities) forkAt(ctx context.Context, in loop.LocateArgs, head store.
 	return view, stateVersion(view), nil
 }
 
-// share begins a session's log with a part of another's. The head is put at once:
-// it is what keeps the chunks from being collected, and from the other's deletion. A
-// later attempt may find that the other has gone on: it replaces what it has read.
+// share begins a session's log with a part of another session's. It puts the head at
+// once: the head keeps the chunks from being collected, and from being deleted with the
+// other session. If the other session has gone on, a later attempt replaces what this one
+// has read.
 func (d *Activities) share(ctx context.Context, in loop.LocateArgs, other store.Head, point agent.Checkpoint, out *LocateResult) (err error) {
 	if out.Head, out.Seq, err = d.Log.ChunkWith(ctx, other.Digest, point.Seq()); err != nil {
 		return err
 	}
 	out.Counters = other.Counters
+	// Before the head names the chunk: a collection in between would delete it.
 	if err := d.adopt(ctx, in, out.Head); err != nil {
 		return err
 	}
@@ -125,14 +127,14 @@ func (d *Activities) share(ctx context.Context, in loop.LocateArgs, other store.
 		V: store.HeadVersion, Version: out.Version + 1, Session: in.Session, Fence: in.Fence, Run: info.WorkflowExecution.RunID, Agent: point.Agent, Status: agent.StatusRunning,
 		Digest: out.Head, Seq: out.Seq, StateVersion: other.StateVersion, Counters: out.Counters, Updated: info.ScheduledTime.UTC(),
 	})
-	if err == nil { // which an attempt before this one may have stored, with another end
+	if err == nil { // an earlier attempt may have stored another end; the stored one counts
 		out.Head, out.Seq, out.Counters, out.Version = stored.Digest, stored.Seq, stored.Counters, stored.Version
 	}
 	return err
 }
 
-// adopt keeps the chunks of another session that a fork is about to need. If that one
-// has stored its log anew or was deleted just now, a later attempt looks again.
+// adopt marks a chunk of another session as used by this fork. If that session has just
+// merged its log or was deleted, a later attempt reads it again.
 func (d *Activities) adopt(ctx context.Context, in loop.LocateArgs, chunk string) error {
 	err := d.Log.Adopt(ctx, in.Session, chunk, in.From.Session)
 	if errors.Is(err, agent.CodeStale) {
@@ -143,6 +145,8 @@ func (d *Activities) adopt(ctx context.Context, in loop.LocateArgs, chunk string
 	return err
 }
 
+// pointOf returns the checkpoint that from names. A retry is refused unless it names the
+// session's last run, and that run has failed.
 func pointOf(view *store.View, head store.Head, from agent.StartFrom) (agent.Checkpoint, error) {
 	if from.Retry == "" {
 		return journal.Find(view, from.Checkpoint)
@@ -158,15 +162,15 @@ func pointOf(view *store.View, head store.Head, from agent.StartFrom) (agent.Che
 	return journal.Find(view, from.Checkpoint)
 }
 
-// otherSession is another session's log, with what its live run has not stored yet:
-// that is stored here, as the chunk that only the new session refers to.
+// otherSession returns another session's log, with what its live run has not stored yet.
+// It stores that as a chunk that only the new session refers to.
 func (d *Activities) otherSession(ctx context.Context, in loop.LocateArgs, session string) (*store.View, store.Head, error) {
 	last, err := d.Client.DescribeWorkflowExecution(ctx, session, "")
 	forgotten := errors.As(err, new(*serviceerror.NotFound))
 	if err != nil && !forgotten {
 		return nil, store.Head{}, durable.FromRPC(err)
 	}
-	head, err := d.Log.Head(ctx, session) // after it: an end that is stored early may yet be another
+	head, err := d.Log.Head(ctx, session) // after Describe: a run may store its end early, and end otherwise after all
 	if err != nil && !errors.Is(err, agent.CodeNotFound) {
 		return nil, head, err
 	}
@@ -178,20 +182,20 @@ func (d *Activities) otherSession(ctx context.Context, in loop.LocateArgs, sessi
 		}
 	}
 	view, err := d.Log.View(ctx, head.Digest)
-	if err == nil { // the head may be older than what was stored since, and has no numbers of that
+	if err == nil { // the head may be older than the log, and its counters with it
 		head.Counters = journal.Counters(head.Counters, view.Events())
 	}
 	return view, head, err
 }
 
-// sealOpen stores what a session's last run has not, as a chunk of the fork's. A first
-// run may have stored nothing: then no head names it.
+// sealOpen stores the tail of a session's last run, as a chunk of the fork's. A first run
+// may have stored nothing; then no head exists.
 func (d *Activities) sealOpen(ctx context.Context, fork, session string, info *workflowpb.WorkflowExecutionInfo, head *store.Head) error {
 	open, err := signals.ReadSettled(ctx, d.Client, session, info)
 	if err != nil {
 		return deployed(ctx, err)
 	}
-	if len(open.Events) == 0 { // it has stored all meanwhile, or never began
+	if len(open.Events) == 0 { // it has stored everything meanwhile, or never began
 		head.Digest = cmp.Or(open.Head, head.Digest)
 		return nil
 	}
@@ -203,11 +207,11 @@ func (d *Activities) sealOpen(ctx context.Context, fork, session string, info *w
 	return nil
 }
 
-// deployedWithin is how many attempts wait for a worker whose build can go on with a live run,
-// which is some minutes: while builds change, any of them may be asked.
+// deployedWithin is how many attempts wait for a worker whose build can replay a live
+// run: some minutes. During a deploy a query may reach any build.
 const deployedWithin = 10
 
-// deployed lets another attempt ask again if a worker of another build has answered.
+// deployed makes the error retryable if a worker of another build has answered.
 func deployed(ctx context.Context, err error) error {
 	if !errors.Is(err, agent.CodeIncompatible) || activity.GetInfo(ctx).Attempt >= deployedWithin {
 		return err
@@ -217,7 +221,7 @@ func deployed(ctx context.Context, err error) error {
 	return again
 }
 
-// stateVersion is the version in which a log's last run kept the session's state.
+// stateVersion returns the version of the session's state in a log's last run.
 func stateVersion(v *store.View) int {
 	if spec := v.Spec(); spec != nil {
 		return spec.StateVersion

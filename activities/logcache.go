@@ -15,12 +15,12 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// LogCache keeps the open parts of the logs of runs that this process has lately
-// worked on, so that a step seldom has to ask for one. The workflow side puts
-// them there before it schedules a step. Losing one costs a query.
+// LogCache keeps the tails of the logs of runs that this process has lately worked on.
+// The workflow puts them there before it schedules an activity, so an activity seldom has
+// to query the run for one. A lost entry costs a query. It is safe for concurrent use.
 type LogCache struct {
 	mu    sync.Mutex
-	tails *simplelru.LRU[string, cachedTail] // by execution: a reset one has another past
+	tails *simplelru.LRU[string, cachedTail] // by execution: after a reset, the same run has another past
 }
 
 type cachedTail struct {
@@ -28,8 +28,8 @@ type cachedTail struct {
 	events []agent.Event
 }
 
-// maxCachedTails bounds how many open parts are kept. They share their memory with
-// the states of cached workflows.
+// maxCachedTails limits how many tails are kept. The tails share their memory with the
+// states of cached workflows.
 const maxCachedTails = 1024
 
 // NewLogCache returns an empty cache; one serves a whole process.
@@ -38,15 +38,15 @@ func NewLogCache() *LogCache {
 	return &LogCache{tails: lru}
 }
 
-// LogPosition is an event of a run's log. Beside its number stands its time, since a
-// workflow task whose outcome the server did not take may have left other events
-// under the same numbers in this process.
+// LogPosition is the position of an event in a run's log. A number alone is not enough: a
+// workflow task that the server refused may have left other events with the same numbers
+// in this process. Their times differ.
 type LogPosition struct {
 	Seq  int64     `json:"seq"`
 	Time time.Time `json:"time"`
 }
 
-// Put remembers the open part of an execution's log; events are never changed
+// Put remembers the tail of an execution's log. The caller must not change the events
 // afterwards.
 func (t *LogCache) Put(execution, head string, events []agent.Event) {
 	t.mu.Lock()
@@ -54,14 +54,14 @@ func (t *LogCache) Put(execution, head string, events []agent.Event) {
 	t.tails.Add(execution, cachedTail{head, events})
 }
 
-// Drop forgets an execution that has ended.
+// Drop forgets the tail of an execution.
 func (t *LogCache) Drop(execution string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tails.Remove(execution)
 }
 
-// get returns what is kept of an execution if it reaches as far as a place.
+// get returns the cached tail of an execution if it has the event at upTo.
 func (t *LogCache) get(execution string, upTo LogPosition) (cachedTail, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +70,7 @@ func (t *LogCache) get(execution string, upTo LogPosition) (cachedTail, bool) {
 	return got, ok
 }
 
-// openTail finds a run's open part up to a place, here or by asking the run.
+// openTail returns a run's tail at least up to a position, from the cache or by a query.
 func (d *Activities) openTail(ctx context.Context, upTo LogPosition) (got cachedTail, err error) {
 	here := activity.GetInfo(ctx).WorkflowExecution
 	if got, ok := d.LogCache.get(here.RunID, upTo); ok {
@@ -84,9 +84,9 @@ func (d *Activities) openTail(ctx context.Context, upTo LogPosition) (got cached
 	return cachedTail{open.Head, open.Events}, nil
 }
 
-// logUpTo is a run's whole log up to a place. A store or a run that does not
-// answer is asked again for as long as the step may take: it is not for the
-// model or the tool, whose attempts are counted, to pay for it.
+// logUpTo returns a run's whole log up to a position. If the store or the run does not
+// answer, it asks again for as long as the activity may take: the attempts of a model or
+// tool call are counted, and a slow store must not use them up.
 func (d *Activities) logUpTo(ctx context.Context, run string, upTo LogPosition) (view *store.View, err error) {
 	err = patiently(ctx, func() error {
 		open, err := d.openTail(ctx, upTo)
@@ -94,6 +94,8 @@ func (d *Activities) logUpTo(ctx context.Context, run string, upTo LogPosition) 
 			return err
 		}
 		sealed, err := d.Log.Known(ctx, open.head, open.events)
+		// The chunk was merged into another and collected, and an execution that was
+		// reset still names it.
 		if errors.Is(err, agent.CodeChunkMissing) && len(open.events) > 0 {
 			sealed, err = d.Log.Instead(ctx, activity.GetInfo(ctx).WorkflowExecution.ID, open.events[0].Seq-1, err)
 		}
@@ -101,6 +103,8 @@ func (d *Activities) logUpTo(ctx context.Context, run string, upTo LogPosition) 
 			return err
 		}
 		view = sealed.With(open.events, upTo.Seq)
+		// Else the model would see a conversation with a gap, or with events of a later
+		// task.
 		if view.Seq() != upTo.Seq {
 			return agent.Errorf(agent.CodeChunkMissing, "the transcript of run %s ends at event %d, but event %d is needed", run, view.Seq(), upTo.Seq)
 		}
@@ -109,7 +113,8 @@ func (d *Activities) logUpTo(ctx context.Context, run string, upTo LogPosition) 
 	return view, err
 }
 
-// patiently repeats what may succeed later, ever more slowly, until the context ends.
+// patiently repeats try, more and more slowly, while its error is retryable and the
+// context lasts.
 func patiently(ctx context.Context, try func() error) error {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := try()

@@ -10,16 +10,16 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Migration brings a session's state from one version to another.
+// Migration converts a session's state from one version to another.
 type Migration struct {
 	From, To int
-	// Migrate returns the state in the version To. It must not keep or change what
-	// it is given.
+	// Migrate returns the state in the version To. It must not keep or change its
+	// argument.
 	Migrate func(state map[string]json.RawMessage) (map[string]json.RawMessage, error)
 }
 
-// migrate brings a state to a version along the shortest chain of migrations. It
-// returns nil where nothing is to be done: an empty state has every version.
+// migrate converts a state along the shortest chain of migrations. It returns nil if
+// there is nothing to do: an empty state has every version.
 func (d *Activities) migrate(state map[string]json.RawMessage, from, to int) (*agent.Migrated, error) {
 	if from == to || len(state) == 0 {
 		return nil, nil
@@ -36,9 +36,11 @@ func (d *Activities) migrate(state map[string]json.RawMessage, from, to int) (*a
 	return &agent.Migrated{From: from, To: to, State: state}, nil
 }
 
-// chainOf finds the shortest chain of migrations; where there are two of them
-// nobody could tell which is meant.
+// chainOf returns the shortest chain of migrations. Two shortest chains are an error:
+// nobody could say which is meant.
 func chainOf(all []Migration, from, to int) ([]Migration, error) {
+	// found has all shortest chains to each version. A version that is found is not
+	// extended again, so a cycle ends.
 	found := map[int][][]Migration{from: {nil}}
 	for steps := 0; len(found[to]) == 0 && steps < len(all); steps++ {
 		next := map[int][][]Migration{}

@@ -22,34 +22,33 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// CallModel asks a run's model for its next reply. Temporal retries it, without
-// end where a worker or the store is lost, and as often as the Spec says where
-// the provider fails; the providers' own retries are off.
+// CallModel asks a run's model for its next reply. Temporal retries it: without end while
+// a worker or the store is away, and as often as the Spec says when the provider fails.
+// The providers' own retries are off.
 var CallModel = durable.Activity[ModelInput, wire.Reply]{Name: "fermata.model"}
 
-// ModelInput says where to look, not what was said: the conversation is the log of
-// the run up to an event.
+// ModelInput says where to read, not what was said. The conversation is the log up to
+// UpTo.
 type ModelInput struct {
 	loop.ModelArgs
 	UpTo LogPosition `json:"up_to"`
-	// Fetch is about how many bytes a process has to fetch that does not have the open
-	// part of the log. If it is positive, such a process may return [wire.FinishElsewhere]
-	// instead of a reply: then the provider's rate allows the call, and the run
-	// schedules it where it is itself.
+	// Fetch is about how many bytes a process without the tail has to fetch. If it is
+	// positive, such a process may return [wire.FinishElsewhere] instead of a reply. That
+	// means that the provider's rate allows one call, and the run's own process makes it.
 	Fetch int `json:"fetch,omitempty"`
-	// Lane is whose slot the call takes; empty for [ModelLane].
+	// Lane is the lane whose slot the call takes; empty for [ModelLane].
 	Lane Lane `json:"lane,omitempty"`
-	// Tried is how often the call was made by activities before this one.
+	// Tried counts attempts that earlier activities made.
 	Tried int `json:"tried,omitempty"`
-	// Carryover is what those have used; nil for nothing.
+	// Carryover is what earlier activities have used; nil for nothing.
 	Carryover *Carryover `json:"carryover,omitempty"`
 }
 
-// fetchMost is how many bytes are fetched for a call instead of another activity near
-// the run: a query costs as much as one.
+// fetchMost is how many bytes a process fetches before a second activity near the run is
+// cheaper: a query costs as much as an activity.
 const fetchMost = 32 << 10
 
-// runElsewhere reports whether the call is to be made near its run.
+// runElsewhere reports whether the run's own process should make the call.
 func (d *Activities) runElsewhere(ctx context.Context, in ModelInput) bool {
 	if in.Fetch <= fetchMost {
 		return false
@@ -58,12 +57,12 @@ func (d *Activities) runElsewhere(ctx context.Context, in ModelInput) bool {
 	return !here
 }
 
-// attempt is the number of the call's attempt, from 1.
+// attempt returns this attempt's number, from 1.
 func (in ModelInput) attempt(ctx context.Context) int {
 	return in.Tried + int(activity.GetInfo(ctx).Attempt)
 }
 
-// maxReply bounds what one reply adds to a history, as JSON. A payload may have 2 MB.
+// maxReply limits one reply in a history, as JSON in bytes. A payload may have 2 MB.
 const maxReply = 3 << 19
 
 func bounded(reply wire.Reply, model string) error {
@@ -79,6 +78,8 @@ func bounded(reply wire.Reply, model string) error {
 
 func (d *Activities) askModel(ctx context.Context, in ModelInput) (wire.Reply, error) {
 	t := newCharges(ctx, in.Carryover)
+	// The charges so far go with each heartbeat: after a lost worker they are all that is
+	// known.
 	defer heartbeatWith(ctx, t.heartbeat)()
 	reply, err := d.answer(ctx, in, t)
 	reply, err = t.settle(ctx, reply, err)
@@ -98,6 +99,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	if err != nil {
 		return d.partialReply(ctx, "", err)
 	}
+	// Before anything is sent: an attempt that is lost is charged by this estimate.
 	t.measures(window.NewTokenEstimator(log, log.Spec()))
 	if in.Summary == loop.SummaryForCompaction {
 		return d.compact(ctx, log, log.Spec(), in, t)
@@ -116,7 +118,10 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 		held.Model = reply.Model
 		return held, err
 	}
+	// Before the checks: rules, digests and schemas must judge the arguments that the
+	// tool will get.
 	reply.Parts = normalized(reply.Parts, spec)
+	// An unfinished reply has no final arguments, and a summary calls no tools.
 	if !slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishContentFilter, agent.FinishPauseTurn}, reply.Finish) && in.Summary == "" {
 		reply.Output, reply.OutputError = checkOutput(spec, reply.Parts)
 		reply.ArgumentErrors = faults(spec, reply.Parts)
@@ -129,25 +134,26 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	return reply, bounded(reply, cmp.Or(reply.Model, spec.Model))
 }
 
-// overflowed reports whether the provider refused a conversation as too long that can
+// overflowed reports whether the provider refused a conversation as too long, and it can
 // still be compacted.
 func (in ModelInput) overflowed(spec *agent.Spec, err error) bool {
 	return overflow(err) && !in.ForceFit && in.Summary == "" && spec.Compaction.Strategy != agent.CompactionNone
 }
 
-// spec is the run's, or what a summary is made with.
+// spec returns the run's Spec, changed for a summary.
 func (in ModelInput) spec(spec *agent.Spec) *agent.Spec {
 	s := *spec
 	if in.Summary != "" {
 		s.Output, s.Completion = in.output(), agent.CompletionNatural
 	}
+	// A stop and a resume go on without their summary, so one attempt is enough.
 	if in.Summary != "" && in.Summary != loop.SummaryForCompaction {
 		s.ModelAttempts = 1
 	}
 	return &s
 }
 
-// messages are the conversation with what only this call says.
+// messages returns the conversation with the note of this call.
 func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agent.Message {
 	text := in.note(spec)
 	if text == "" {
@@ -161,8 +167,9 @@ func (in ModelInput) messages(spec *agent.Spec, messages []agent.Message) []agen
 	return append(slices.Clip(messages), note)
 }
 
-// partialReply makes of a call that was given up what the model had said so far:
-// text, which every provider takes back. A thought that was cut off is not.
+// partialReply returns what the model had said when its call was cancelled. It keeps the
+// text, which every provider takes back. A thought that was cut off is dropped: not every
+// provider takes it back.
 func (d *Activities) partialReply(ctx context.Context, heard string, err error) (wire.Reply, error) {
 	if !stopped(ctx) {
 		return wire.Reply{}, err
@@ -174,8 +181,8 @@ func (d *Activities) partialReply(ctx context.Context, heard string, err error) 
 	return reply, nil
 }
 
-// generate makes the call under two clocks: the activity's own, and one that
-// ends a stream that has fallen silent.
+// generate makes the call with two timeouts: one for the whole call, and one for a stream
+// that has fallen silent.
 func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, in ModelInput, t *charges) (_ wire.Reply, heard string, _ error) {
 	var said strings.Builder
 	ctx, stop := context.WithTimeoutCause(ctx, time.Duration(spec.ModelTimeout),
@@ -188,6 +195,7 @@ func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, me
 		cancel(model.Fault(agent.FaultTimeout, 0, 0, "the model sent nothing for "+silence.String()))
 	})
 	defer watch.Stop()
+	// Deltas have the reply's limit: a model that never stops is cancelled while it streams.
 	streamed := 0
 	reply, err := m.Generate(ctx, &model.Request{
 		Call:  model.CallInfo{Session: in.Session, Run: in.Run, Agent: spec.Name, Model: m.Full, Trace: in.Trace, Turn: in.Turn, Attempt: in.attempt(ctx)},
@@ -199,6 +207,7 @@ func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, me
 			cancel(tooLong(m.Full))
 			return
 		}
+		// Reported at once, so that the next heartbeat has it.
 		t.addReceived(streamed, model.ClampUsage(delta.Usage))
 		said.WriteString(delta.Text)
 		if delta.Text != "" || delta.Thinking != "" {
@@ -206,6 +215,7 @@ func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, me
 		}
 	})
 	if err != nil {
+		// The cause, not the adapter's error: that may say only that the context ended.
 		if fault := outOfTime(ctx); fault != nil {
 			err = fault
 		}
@@ -218,15 +228,16 @@ func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, me
 	return out, "", nil
 }
 
-// tooLong gives up a model that says more than can be kept: it might never end.
+// tooLong is the fault of a model that sends more than can be recorded. It might never
+// end.
 func tooLong(name string) *agent.Error {
 	fault := model.Fault(agent.FaultBadRequest, 0, 0, fmt.Sprintf("the model had sent more than %d bytes, and was not done; lower max_output_tokens", maxReply))
 	fault.Code, fault.Provider.Model = agent.CodeBadOutput, name
 	return fault
 }
 
-// outOfTime is the fault of a model that was given up, by one of the two clocks or
-// for its length; nil if something else ended the context, or nothing.
+// outOfTime returns the fault of a model whose context one of the two timeouts, or the
+// limit of its length, has ended; nil otherwise.
 func outOfTime(ctx context.Context) *agent.Error {
 	if fault, ok := errors.AsType[*agent.Error](context.Cause(ctx)); ok && fault.Provider != nil {
 		return fault
@@ -234,8 +245,8 @@ func outOfTime(ctx context.Context) *agent.Error {
 	return nil
 }
 
-// outputFor is the schema that the model's text has to fit; under completion
-// "tool" the output is the arguments of a tool.
+// outputFor returns the schema for the model's text. With completion "tool", the output
+// is the arguments of a tool instead.
 func outputFor(spec *agent.Spec) json.RawMessage {
 	if spec.Completion == agent.CompletionTool {
 		return nil
@@ -243,7 +254,7 @@ func outputFor(spec *agent.Spec) json.RawMessage {
 	return spec.Output
 }
 
-// checkOutput holds an answer to the Spec's schema: the text of a reply without
+// checkOutput checks an answer against the Spec's schema: the text of a reply without
 // calls, or the arguments of the tool finish.
 func checkOutput(spec *agent.Spec, parts []agent.Part) (output json.RawMessage, fault string) {
 	if len(spec.Output) == 0 {
@@ -272,7 +283,7 @@ func checkOutput(spec *agent.Spec, parts []agent.Part) (output json.RawMessage, 
 	return answer, ""
 }
 
-// unfence takes JSON out of the Markdown that models like to put around it.
+// unfence removes the Markdown fence that models like to put around JSON.
 func unfence(text string) json.RawMessage {
 	text = strings.TrimSpace(text)
 	if rest, ok := strings.CutPrefix(text, "```"); ok {

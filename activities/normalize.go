@@ -11,17 +11,17 @@ import (
 	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
-// maxProviderID is the length in bytes of a provider's id of a call. It is for
-// people who look for the call at the provider; a longer one helps nobody.
+// maxProviderID limits a provider's call id, in bytes. People use it to find the call at
+// the provider.
 const maxProviderID = 256
 
-// maxRaw bounds what is kept of a reply as its provider wrote it, in bytes: steps of its own
-// tools, which belong together, are given back all or none.
+// maxRaw limits what is kept of a reply as its provider wrote it, in bytes. Steps of the
+// provider's own tools belong together, so all are kept or none.
 const maxRaw = 256 << 10
 
-// normalized makes of what a model wrote what can be kept and said again: one call with
-// a name that no provider takes back would end every later turn of the session, and
-// arguments that no reader of JSON takes would make its log unreadable.
+// normalized returns a reply's parts in a form that can be recorded and sent again. A
+// call whose name no provider accepts would fail every later turn of the session.
+// Arguments that are not valid JSON would make its log unreadable.
 func normalized(parts []agent.Part, spec *agent.Spec) []agent.Part {
 	parts = slices.Clone(parts)
 	raw := 0
@@ -43,6 +43,7 @@ func normalized(parts []agent.Part, spec *agent.Spec) []agent.Part {
 		if !utf8.Valid(c.Arguments) {
 			c.Arguments = bytes.ToValidUTF8(c.Arguments, []byte("\uFFFD"))
 		}
+		// Kept as a malformed call: the log stays readable, and the model is told.
 		if rawjson.Depth(c.Arguments) > rawjson.MaxWrittenDepth {
 			c.Arguments, c.Malformed = nil, string(c.Arguments)
 		}
@@ -54,8 +55,8 @@ func normalized(parts []agent.Part, spec *agent.Spec) []agent.Part {
 	return parts
 }
 
-// lastOfEachKey leaves of values under one name the last, as the rules read them: of both the
-// tool would get something that no rule and no approver has seen.
+// lastOfEachKey removes all but the last value of a key, as the rules read it. With both,
+// the tool could get a value that no rule and no approver has seen.
 func lastOfEachKey(arguments json.RawMessage) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(arguments))
 	d.UseNumber()
@@ -70,8 +71,8 @@ func lastOfEachKey(arguments json.RawMessage) json.RawMessage {
 	return plain
 }
 
-// validName makes of a name that no tool can have one that every provider takes, and
-// that none of the agent's tools has: the model is told that there is no such tool.
+// validName replaces a name that no tool can have by one that every provider accepts and
+// no tool of the agent has. The model is then told that there is no such tool.
 func validName(name string, spec *agent.Spec) string {
 	if _, known := spec.Tool(name); known || agent.CheckTool(name) == nil {
 		return name

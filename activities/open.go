@@ -20,25 +20,26 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Open reads what a run is made of, which this process knows, and claims the session's
+// Open returns a run's definition, which this process knows, and claims the session's
 // head if the store answers at once. It runs as a local activity: signals and queries
 // wait for it.
 var Open = durable.Activity[OpenInput, OpenResult]{Name: "fermata.open"}
 
-// Claim claims the session's head where Open could not. It has all its time.
+// Claim claims the session's head if Open could not. It has as much time as any activity.
 var Claim = durable.Activity[OpenInput, Claimed]{Name: "fermata.claim"}
 
-// OpenWithin is how long Open may take: what it gives the store, and a little more.
+// OpenWithin is the timeout of Open: a second more than it gives the store.
 const OpenWithin = localStoreTimeout + time.Second
 
 // OpenInput names the agent and the session.
 type OpenInput struct {
 	loop.OpenArgs
-	// ClaimSeparately means that Open did not come back, and has to leave the store to [Claim].
+	// ClaimSeparately means that Open timed out before, and must leave the store to
+	// [Claim].
 	ClaimSeparately bool `json:"claim_separately,omitempty"`
-	// onRun is told of each run before this one that is looked at; it may be nil.
+	// onRun is called with each earlier run that is examined; it may be nil.
 	onRun func(run string)
-	// attempts is how often it was tried, with this time; zero does not count.
+	// attempts is the number of this attempt, from 1; zero if nobody counts.
 	attempts int32
 }
 
@@ -47,35 +48,36 @@ type OpenResult struct {
 	Spec    agent.Spec `json:"spec"`
 	Sources []string   `json:"sources,omitempty"`
 	Claimed
-	// Late means that the store did not answer at once: the head is available by [Claim].
+	// Late means that the store did not answer at once: [Claim] has to fetch the head.
 	Late bool `json:"late,omitempty"`
 }
 
-// Claimed is where a session's log stands as a run begins.
+// Claimed says where a session's log ends when a run begins.
 type Claimed struct {
 	Head    string `json:"head,omitempty"`
 	Seq     int64  `json:"seq,omitempty"`
 	Version int64  `json:"version,omitempty"`
-	// Fence is that of the run's claim: its writes go on from there.
+	// Fence is the fence of the run's claim. Its writes count on from there.
 	Fence agent.Fence `json:"fence"`
 	// Counters are the session's.
 	Counters remembered.Counters  `json:"counters,omitzero"`
 	Receipts []remembered.Receipt `json:"receipts,omitempty"`
-	// Backlog is what the session's runs before this one have left.
+	// Backlog is what earlier runs of the session have left.
 	Backlog remembered.Backlog `json:"backlog,omitzero"`
 	// StateVersion is the version of the session's state.
 	StateVersion int `json:"state_version,omitempty"`
 	// Imported is the export that the session came with.
 	Imported string `json:"imported,omitempty"`
-	// TerminatedRuns are executions of runs before this one that were ended from outside:
-	// their last events may not be stored.
+	// TerminatedRuns are executions of earlier runs that were ended from outside. Their
+	// last events may not be stored.
 	TerminatedRuns []string `json:"terminated_runs,omitempty"`
-	// Unrecovered says why those can't be looked for; empty if they can, or need not be.
+	// Unrecovered says why those events cannot be fetched; empty if they can, or nothing
+	// is missing.
 	Unrecovered string `json:"unrecovered,omitempty"`
 }
 
-// maxSpec bounds what a run records of its agent, in bytes: with the session's head it is
-// one payload, which may have 2 MB.
+// maxSpec limits a definition, as JSON in bytes. It shares a payload of 2 MB with the
+// session's head.
 const maxSpec = 1280 << 10
 
 func (d *Activities) open(ctx context.Context, in OpenInput) (out OpenResult, err error) {
@@ -103,12 +105,13 @@ func (d *Activities) open(ctx context.Context, in OpenInput) (out OpenResult, er
 	return out, err
 }
 
-// claimHead leaves to its next attempt how far it has come among the runs before.
+// claimHead claims the head. It leaves in its heartbeats how far it has come among the
+// earlier runs, so that the next attempt goes on from there.
 func (d *Activities) claimHead(ctx context.Context, in OpenInput) (Claimed, error) {
 	var at atomic.Pointer[string]
 	if activity.HasHeartbeatDetails(ctx) {
 		var left string
-		if activity.GetHeartbeatDetails(ctx, &left) == nil { // else it looks at all of them again
+		if activity.GetHeartbeatDetails(ctx, &left) == nil { // on an error it examines all of them again
 			in.After = cmp.Or(left, in.After)
 		}
 	}
@@ -123,7 +126,8 @@ func (d *Activities) head(ctx context.Context, in OpenInput) (out Claimed, err e
 	if err := d.Identity.checkCached(ctx); err != nil {
 		return out, err
 	}
-	head, err := d.Log.Head(ctx, in.Session) // also one that has nothing but claims
+	head, err := d.Log.Head(ctx, in.Session) // including a head with nothing but claims
+	// Before the claim: a head in the wrong store would hide that the log is missing.
 	if err == nil || errors.Is(err, agent.CodeNotFound) {
 		err = d.checkStoreKnows(ctx, in, head)
 	}
@@ -135,15 +139,15 @@ func (d *Activities) head(ctx context.Context, in OpenInput) (out Claimed, err e
 		return out, err
 	}
 	out = Claimed{Head: head.Digest, Seq: head.Seq, Version: head.Version, Fence: head.Fence.After(activity.GetInfo(ctx).ScheduledTime.UnixMicro()), Counters: head.Counters, Receipts: head.Receipts, Backlog: inbox, StateVersion: head.StateVersion, Imported: head.Imported}
-	if in.Child { // its session is nobody's but its own
+	if in.Child { // no other run begins in a child's session
 		return out, nil
 	}
 	return out, d.claim(ctx, in, head, &out)
 }
 
-// claim says in the session's head that the run has begun, so that the next one
-// knows of it without a listing, which is late and rationed; and looks what became of
-// those that did so before it. An import stays as it came until its run has taken it.
+// claim records in the head that the run has begun, so that the next run knows of it. A
+// listing would be too late and is rate-limited. It also looks for earlier runs that were
+// terminated. The head of an import is left unchanged until its run has taken it.
 func (d *Activities) claim(ctx context.Context, in OpenInput, head store.Head, out *Claimed) (err error) {
 	if head.Import != "" {
 		return nil
@@ -154,12 +158,14 @@ func (d *Activities) claim(ctx context.Context, in OpenInput, head store.Head, o
 		return err
 	}
 	switch {
-	case slices.Contains(head.Claims, run): // by an attempt whose answer was lost
+	case slices.Contains(head.Claims, run): // an earlier attempt stored it, and its answer was lost
 		out.Fence = head.Fence
 		return nil
 	case head.Run == run:
 		return agent.Errorf(agent.CodeStale, "run %s has stored a part of the log, and has begun before", run)
 	}
+	// Only claims of terminated runs are kept; the next run has to look for those again
+	// if this one fails too.
 	head.Claims = slices.Clone(out.TerminatedRuns[:min(len(out.TerminatedRuns), maxClaims)])
 	slices.Reverse(head.Claims) // the latest last
 	head.Claims = append(head.Claims, run)

@@ -8,18 +8,19 @@ import (
 	"github.com/fermata-agents/fermata/internal/loop"
 )
 
-// Prompts for summaries. They stand here and not in a history: a build that words one
-// better asks in its words from then on.
+// Prompts for summaries. They are here and not in a history: a build with a better
+// wording uses it at once, for old runs too.
 const (
-	// freshPrompt asks for what the run goes on with instead of all that was said.
+	// freshPrompt asks for the summary that replaces the conversation when a run is
+	// resumed.
 	freshPrompt = "Sum up this conversation for yourself: what the task is, what was done and found, what is decided, what is still to do, " +
 		"and every name, number and path that you need to go on. Your summary will replace the conversation. Answer with the summary alone."
-	// compactPrompt asks for what replaces what is older.
+	// compactPrompt asks for the summary that replaces the older part of a conversation.
 	compactPrompt = "Sum up this conversation so far: it has become too long, and your summary will replace all but its newest messages. " +
 		"Keep what the task is, what was done and found, what is decided, what is still to do, and every name, number and path that may be needed. Answer with the summary alone."
 )
 
-// note is what is said behind the conversation; empty for nothing.
+// note returns the message that is added after the conversation; empty for none.
 func (in ModelInput) note(spec *agent.Spec) string {
 	switch in.Summary {
 	case loop.SummaryForHandoff:
@@ -35,7 +36,7 @@ func (in ModelInput) note(spec *agent.Spec) string {
 	return in.Note
 }
 
-// output is the schema of a summary; nil for free text.
+// output returns the schema of a summary; nil for free text.
 func (in ModelInput) output() json.RawMessage {
 	if in.Summary == loop.SummaryForHandoff {
 		return handoff.SummarySchema()

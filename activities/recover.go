@@ -19,21 +19,22 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// maxClaims is how many runs that have begun and stored nothing a head knows of.
+// maxClaims is how many claims a head keeps: runs that have begun and stored nothing.
 const maxClaims = 20
 
-// maxCarries is how often a run may have been carried over since it last stored
-// something: it mostly stores what it has before.
+// maxCarries is how many executions lastOf follows. A run mostly stores something before
+// it has continued as new so often.
 const maxCarries = 100
 
-// terminatedRuns finds the executions of the session's runs before this one that were ended
-// from outside, the latest first: they had no time to store their last events. lost says
-// why the last events of the head's run can't be had, where it has not come to its end
-// and Temporal knows of it no more.
+// terminatedRuns returns the executions of earlier runs of the session that were ended
+// from outside, the latest first. They could not store their last events. lost says why
+// the last events of the head's run are unavailable, if that run has not ended and
+// Temporal no longer has it.
 func (d *Activities) terminatedRuns(ctx context.Context, head store.Head, session string) (list []string, lost string, err error) {
 	if d.Client == nil { // a test environment, which has one run
 		return nil, "", nil
 	}
+	// Claims come before the head's run: those runs began later.
 	for _, claim := range slices.Backward(head.Claims) {
 		id, _, err := d.cutOff(ctx, session, claim)
 		if err != nil {
@@ -46,6 +47,7 @@ func (d *Activities) terminatedRuns(ctx context.Context, head store.Head, sessio
 	if head.Run == "" || head.Status.Ended() {
 		return list, "", nil
 	}
+	// A run that failed may have failed because it could not store its end.
 	id, known, err := d.cutOff(ctx, session, cmp.Or(head.Execution, head.Run), enums.WORKFLOW_EXECUTION_STATUS_FAILED)
 	switch {
 	case err != nil:
@@ -58,9 +60,9 @@ func (d *Activities) terminatedRuns(ctx context.Context, head store.Head, sessio
 	return list, lost, nil
 }
 
-// cutOff is the last execution of the run that an execution belongs to, if it was ended
-// from outside; known reports whether Temporal knows of it. also are statuses of executions
-// that count as well: a run that failed may not have been able to store its end.
+// cutOff returns the last execution of the run that an execution belongs to, if it was
+// ended from outside. known reports whether Temporal has it. also lists further statuses
+// that count.
 func (d *Activities) cutOff(ctx context.Context, session, execution string, also ...enums.WorkflowExecutionStatus) (id string, known bool, err error) {
 	outside := append(also, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)
 	last, status, err := d.lastOf(ctx, session, execution)
@@ -73,8 +75,8 @@ func (d *Activities) cutOff(ctx context.Context, session, execution string, also
 	return "", true, nil
 }
 
-// lastOf is the last execution of the run that an execution belongs to; empty if Temporal
-// knows nothing of it.
+// lastOf returns the last execution of the run that an execution belongs to; empty if
+// Temporal does not have it.
 func (d *Activities) lastOf(ctx context.Context, session, execution string) (id string, status enums.WorkflowExecutionStatus, err error) {
 	for range maxCarries {
 		described, err := d.Client.DescribeWorkflowExecution(ctx, session, execution)
@@ -94,7 +96,7 @@ func (d *Activities) lastOf(ctx context.Context, session, execution string) (id 
 	return execution, status, nil
 }
 
-// successor is the execution that one was carried over into.
+// successor returns the execution that continued another one as new.
 func (d *Activities) successor(ctx context.Context, session, execution string) (string, error) {
 	last := d.Client.GetWorkflowHistory(ctx, session, execution, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for last.HasNext() {
@@ -109,14 +111,13 @@ func (d *Activities) successor(ctx context.Context, session, execution string) (
 	return "", agent.Errorf(agent.CodeInternal, "execution %s of session %s was carried over, and does not say into which", execution, session)
 }
 
-// recoverTries is how often a terminated run is asked for its last events before
-// the next run goes on without them.
+// recoverTries is how often a terminated run is queried for its last events. Then the
+// next run goes on without them.
 const recoverTries = 8
 
-// recover brings the last events of the latest run that was ended from outside into
-// the session's log: its state is asked of its closed execution, and the machine
-// ends it as it ends every run, so that no call is left without a result. lost says
-// why that can't be done.
+// recover stores the last events of the latest run that was ended from outside. It
+// queries the closed execution for its state. The machine then ends that run as it ends
+// every run, so that no call is left without a result. lost says why that is impossible.
 func (d *Activities) recover(ctx context.Context, in loop.LocateArgs, head store.Head) (_ store.Head, recovered, lost string, err error) {
 	for _, execution := range in.TerminatedRuns {
 		state, err := d.lastState(ctx, in.Session, execution)
@@ -124,9 +125,12 @@ func (d *Activities) recover(ctx context.Context, in loop.LocateArgs, head store
 		case errors.Is(err, errUnwritten):
 			continue // nothing of it is lost
 		case err != nil && (ctx.Err() != nil || mayPass(err) && activity.GetInfo(ctx).Attempt < recoverTries):
+			// Later attempts may find a worker that can replay the run. After
+			// recoverTries the session goes on, and its log says what is missing.
 			return head, "", "", err
 		case err != nil:
 			return head, "", "the last events of a run before can't be had: " + err.Error(), nil
+		// The head has the run's end already, or all of its events.
 		case state.Run == head.Run && head.Status.Ended() || len(state.Log.Tail) == 0 && state.Log.Head == head.Digest:
 			return head, "", "", nil
 		}
@@ -136,8 +140,8 @@ func (d *Activities) recover(ctx context.Context, in loop.LocateArgs, head store
 	return head, "", "", nil
 }
 
-// storeTail stores the open part of a log that nobody will seal any more. There is none if the
-// head alone is older than the log, as one of a backup is.
+// storeTail stores a tail that its run can no longer seal. The tail is empty if only the
+// head is older than the log, as after a restore from a backup.
 func (d *Activities) storeTail(ctx context.Context, in loop.LocateArgs, execution string, head store.Head, state loop.State) (store.Head, error) {
 	digest, seq := state.Log.Head, state.Log.Seq
 	if tail := state.Log.Tail; len(tail) > 0 {
@@ -154,10 +158,10 @@ func (d *Activities) storeTail(ctx context.Context, in loop.LocateArgs, executio
 	return d.putHead(ctx, next)
 }
 
-// errUnwritten tells of a run that never had a part in the log.
+// errUnwritten means that a run never wrote to the log.
 var errUnwritten = errors.New("it has no part in the log")
 
-// lastState is the state of a closed execution, after its end.
+// lastState returns the state of a closed execution, with its end.
 func (d *Activities) lastState(ctx context.Context, session, execution string) (state loop.State, err error) {
 	closed, err := d.Client.DescribeWorkflowExecution(ctx, session, execution)
 	if err != nil {
@@ -173,12 +177,13 @@ func (d *Activities) lastState(ctx context.Context, session, execution string) (
 	if err != nil {
 		return state, err
 	}
+	// The machine's query leaves the tail out, since it can be large.
 	state.Log.Tail = open.Events
 	state, _, err = loop.Step(state, momentOf(closed.GetWorkflowExecutionInfo()), cutOf(closed.GetWorkflowExecutionInfo()))
 	return state, err
 }
 
-// machineState asks an execution for its state, without the open part of its log.
+// machineState queries an execution for its state, without the tail.
 func (d *Activities) machineState(ctx context.Context, session, execution string) (state loop.State, err error) {
 	raw, err := signals.Machine.Ask(ctx, d.Client, session, execution, signals.None{})
 	if err != nil {
@@ -187,8 +192,8 @@ func (d *Activities) machineState(ctx context.Context, session, execution string
 	return loop.ReadState(raw)
 }
 
-// momentOf is the end of an execution that was closed from outside. No history has that
-// step, so this build decides it as it does what it begins.
+// momentOf returns the moment at which an execution was closed from outside. No history
+// has that step, so no older revision is needed for it.
 func momentOf(info *workflowpb.WorkflowExecutionInfo) loop.Moment {
 	return loop.Moment{At: info.GetCloseTime().AsTime().UTC(), Revision: loop.Revision}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// matchRules finds, for each call of a reply, the Spec's rules that match it but
-// for how often the tool was called, which only the run knows. The result is
-// recorded with the reply, so that no later build judges it otherwise.
+// matchRules returns, for each call of a reply, the rules of the Spec that match it. It
+// ignores AfterCalls: only the run knows how often a tool was called. The result is
+// recorded with the reply, so no later build decides differently.
 func matchRules(spec *agent.Spec, parts []agent.Part) (all [][]int, err error) {
 	if len(spec.Rules) == 0 {
 		return nil, nil
@@ -45,17 +45,18 @@ func matchesRule(spec *agent.Spec, rule agent.Rule, name string, arguments json.
 		return len(rule.Arguments) == 0, nil
 	}
 	ok, err := signals.Matches(rule.Arguments, arguments)
-	if err != nil || hasMisspelledName(rule.Arguments, arguments) || !hasReadableSchema(tool) { // what can't be judged is not let through
+	if err != nil || hasMisspelledName(rule.Arguments, arguments) || !hasReadableSchema(tool) { // what cannot be judged is not allowed
 		return rule.Do != agent.RulingAllow, nil
 	}
 	return ok, nil
 }
 
-// hasMisspelledName reports whether arguments have a name that differs from one that a schema is
-// about in nothing but case and signs: a tool may take it for that.
+// hasMisspelledName reports whether arguments have a name that differs from one of the
+// schema's names only in case and signs. A tool may take it for that name, and the rule
+// would not see it.
 func hasMisspelledName(schema, arguments json.RawMessage) bool {
 	about := map[string]bool{}
-	_ = each(schema, func(key string, value any) { // it was read before
+	_ = each(schema, func(key string, value any) { // the schema was read before
 		switch v := value.(type) {
 		case map[string]any:
 			for name := range v {
@@ -78,7 +79,7 @@ func hasMisspelledName(schema, arguments json.RawMessage) bool {
 	return found || err != nil
 }
 
-// each calls visit with every name and value of the objects of a JSON text.
+// each calls visit with every name and value of all objects in a JSON text.
 func each(raw json.RawMessage, visit func(name string, value any)) error {
 	var walk func(any)
 	walk = func(value any) {
@@ -104,9 +105,8 @@ func each(raw json.RawMessage, visit func(name string, value any)) error {
 	return nil
 }
 
-// deniesEdited finds a rule that does not let a person put these arguments in the
-// place of the model's: an approval stands above no denial, and not above a rule
-// that wants the approval of somebody else.
+// deniesEdited returns an error if a rule forbids the arguments that an approver has
+// edited. An approval does not overrule a denial, nor a rule that needs another approver.
 func deniesEdited(spec *agent.Spec, in ToolInput) error {
 	if t, known := spec.Tool(in.Tool); known {
 		if wrong := fault(t, in.Arguments); wrong != "" {
@@ -129,17 +129,21 @@ func deniesEdited(spec *agent.Spec, in ToolInput) error {
 		case ok && rule.Do == agent.RulingDeny:
 			return agent.Errorf(agent.CodeDenied, "Permission denied by rule %d. %s", i, rule.Reason)
 		}
+		// An otherwise rule is the last of its agent. It counts only if no other rule of
+		// that agent matched.
 		spoken = !rule.Otherwise && (spoken || ok)
 	}
 	return nil
 }
 
-// wantsOtherApprover reports whether a rule wants the approval of somebody else.
+// wantsOtherApprover reports whether a rule needs another approver than the one who
+// approved.
 func wantsOtherApprover(rule agent.Rule, in ToolInput) bool {
 	return rule.Do == agent.RulingAsk && len(rule.Approvers) > 0 && !slices.Contains(rule.Approvers, in.Approver)
 }
 
-// parkings reads the calls of await_resumption.
+// parkings decodes the calls of await_resumption. Invalid calls have an entry too, with
+// the error: entries and calls correspond by order.
 func parkings(parts []agent.Part) (all []wire.ParkRequest) {
 	for _, c := range (agent.Message{Parts: parts}).ToolCalls() {
 		if c.Tool != agent.AwaitResumptionTool {
@@ -151,8 +155,10 @@ func parkings(parts []agent.Part) (all []wire.ParkRequest) {
 	return all
 }
 
-// ToolSpec is a tool that asks as the worker says, or as it says itself, whatever is stricter.
+// ToolSpec returns t with the worker's approval, or with the tool's own if that is as
+// strict or stricter.
 func (d *Activities) ToolSpec(t agent.ToolSpec) agent.ToolSpec {
+	// Sorted, so that every worker picks the same one of several that are equally strict.
 	for _, name := range slices.Sorted(maps.Keys(d.Approvals)) {
 		ask := d.Approvals[name]
 		if glob.MatchesAny([]string{name}, t.Name) && (t.Approval == nil || ask.Rule().Strictness() > t.Approval.Rule().Strictness()) {

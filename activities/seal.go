@@ -15,29 +15,31 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Seal stores the open part of a run's log, up to a place, as the next chunk of
-// its session's chain, and moves the session's head there.
+// Seal stores the tail of a run's log, up to a position, as the next chunk of its
+// session's chain, and moves the session's head there. Repeating it changes nothing.
 var Seal = durable.Activity[SealInput, SealResult]{Name: "fermata.seal"}
 
-// SealInput says where to look, not what to store.
+// SealInput says where to read, not what to store.
 type SealInput struct {
 	loop.SealArgs
 	UpTo LogPosition `json:"up_to"`
 }
 
-// SealResult names the chunk and the head's new version.
+// SealResult has the chunk's digest and the head's new version.
 type SealResult struct {
 	Head    string `json:"head"`
 	Version int64  `json:"version"`
-	// Chain is that of the head's fence: another one than the step was given if it
-	// overtook writes of an execution that was reset.
+	// Chain is the chain of the stored head's fence. It differs from the input's if the
+	// write overtook those of an execution before a reset.
 	Chain int64 `json:"chain"`
-	// BacklogBlobs is the inbox as the store has it now.
+	// BacklogBlobs name the backlog as it is stored now.
 	BacklogBlobs []remembered.BacklogBlob `json:"backlog_blobs,omitempty"`
 }
 
 func (d *Activities) seal(ctx context.Context, in SealInput) (out SealResult, err error) {
 	if activity.GetInfo(ctx).IsLocalActivity {
+		// A local activity keeps its run's workflow task open, so it gives the store
+		// little time. The least is for a suspension, which somebody waits for.
 		ask := d.StorePace.withShortTimeout
 		if in.Status == agent.StatusSuspended {
 			ask = d.StorePace.withRestTimeout
@@ -51,15 +53,17 @@ func (d *Activities) seal(ctx context.Context, in SealInput) (out SealResult, er
 	return d.store(ctx, in)
 }
 
-// store seals the open part and puts the head.
+// store seals the tail and puts the head.
 func (d *Activities) store(ctx context.Context, in SealInput) (SealResult, error) {
 	digest := in.StoredChunk
+	// Otherwise all of the log is stored already, and only the head has to move.
 	if digest == "" {
 		var err error
 		if digest, err = d.sealTail(ctx, in); err != nil {
 			return SealResult{}, err
 		}
 	}
+	// Before the head, which names the blobs: a head must never name what is not stored.
 	kept, err := d.Log.PutBacklog(ctx, in.Session, in.BacklogBlobs, in.Backlog.Events)
 	if err != nil {
 		return SealResult{}, asResend(err)
@@ -72,21 +76,23 @@ func (d *Activities) store(ctx context.Context, in SealInput) (SealResult, error
 	return SealResult{Head: stored.Digest, Version: stored.Version, Chain: stored.Fence.Chain, BacklogBlobs: stored.BacklogBlobs}, err
 }
 
-// sealTail stores the open part of a log and returns the chunk's name.
+// sealTail stores a tail and returns the chunk's digest.
 func (d *Activities) sealTail(ctx context.Context, in SealInput) (string, error) {
 	open, err := d.openTail(ctx, in.UpTo)
 	if err != nil {
 		return "", err
 	}
 	events := slices.DeleteFunc(slices.Clone(open.events), func(e agent.Event) bool { return e.Seq > in.UpTo.Seq })
+	// A tail that the run was queried for may not reach so far.
 	if n := len(events); n == 0 || events[n-1].Seq != in.UpTo.Seq {
 		return "", agent.Errorf(agent.CodeInternal, "run %s has no open transcript up to event %d", in.Run, in.UpTo.Seq)
 	}
 	return d.Log.Seal(ctx, open.head, in.Session, in.Run, in.Status == agent.StatusRunning, events)
 }
 
-// asResend makes of events that the store has lost, as those that an execution has dealt
-// with before it was reset, an error after which the run says all of them once more.
+// asResend makes a missing backlog blob an error after which the run sends its whole
+// backlog again. A reset execution may refer to events that were dealt with, and so
+// deleted, before the reset.
 func asResend(err error) error {
 	if !errors.Is(err, agent.CodeChunkMissing) {
 		return err

@@ -5,41 +5,44 @@ import (
 	"sync"
 )
 
-// Slots bounds how many steps of a lane a process has in flight, by whichever task queue
-// they came. A nil Slots has no bound.
+// Slots limits how many activities of a lane are in flight in a process, whichever task
+// queue they came by. A nil Slots has no limit in TryAcquire and Release. It is safe for
+// concurrent use.
 type Slots struct {
 	mu        sync.Mutex
 	size      int
-	used      int           // by steps in flight
-	requested int           // requests for work that are under way, each of which may bring a step
-	freed     chan struct{} // closed, and made anew, when a slot or a request is over
+	used      int           // by activities in flight
+	requested int           // by polls under way, each of which may bring an activity
+	freed     chan struct{} // closed and replaced whenever a slot may be free
 }
 
 // NewSlots returns n free slots.
 func NewSlots(n int) *Slots { return &Slots{size: n, freed: make(chan struct{})} }
 
-// Size is how many slots there are.
+// Size returns the number of slots.
 func (s *Slots) Size() int { return s.size }
 
-// TryAcquire takes a slot for a step, if one is free. One for which work is asked is not: what
-// the request brings has begun when it comes, and could not wait for another slot.
+// TryAcquire takes a slot for an activity if one is free. A slot that a poll has reserved
+// is not free: an activity that the poll brings has started already and cannot wait.
 func (s *Slots) TryAcquire() bool { return s == nil || s.tryTo(&s.used) }
 
-// Release gives a step's slot back.
+// Release returns an activity's slot.
 func (s *Slots) Release() {
 	if s != nil {
 		s.change(-1, 0)
 	}
 }
 
-// TryReserve notes that work is asked for, if there is a slot for what may come.
+// TryReserve reserves a slot for what a poll may bring, if one is free.
 func (s *Slots) TryReserve() bool { return s.tryTo(&s.requested) }
 
-// Reserve waits until there is a slot for what may come, and notes that work is asked for. It
-// returns the context's error.
+// Reserve waits until it has reserved a slot for what a poll may bring. It returns the
+// context's error.
 func (s *Slots) Reserve(ctx context.Context) error {
 	for {
 		s.mu.Lock()
+		// Read before TryReserve: a slot that is freed between the two would otherwise go
+		// unnoticed.
 		freed := s.freed
 		s.mu.Unlock()
 		if s.TryReserve() {
@@ -53,10 +56,10 @@ func (s *Slots) Reserve(ctx context.Context) error {
 	}
 }
 
-// ReservationUsed notes that a request has brought a step, which has a slot now.
+// ReservationUsed turns a reserved slot into an activity's.
 func (s *Slots) ReservationUsed() { s.change(1, -1) }
 
-// ReservationUnused notes that a request has brought nothing.
+// ReservationUnused returns a reserved slot: the poll has brought nothing.
 func (s *Slots) ReservationUnused() { s.change(0, -1) }
 
 func (s *Slots) tryTo(count *int) bool {

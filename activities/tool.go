@@ -22,38 +22,39 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// CallTool makes one tool call. Whatever the tool does, its result is a row for
-// the model and not a failure of the step; only a tool that may run again fails
-// the step, to be tried again.
+// CallTool makes one tool call. Whatever the tool does, its result goes to the model and
+// does not fail the activity. Only a tool that may run again fails it, so that the server
+// makes another attempt.
 var CallTool = durable.Activity[ToolInput, ToolOutput]{Name: "fermata.tool"}
 
-// ToolOutput is what became of a call. Hold is set where the step met a hold; one
-// that it met before it began made it skip the call.
+// ToolOutput is the result of a call. Hold is set if a hold stopped the activity; a hold
+// that came before it began made it skip the call.
 type ToolOutput struct {
 	agent.ToolResult
 	Hold *agent.HoldRef `json:"hold,omitempty"`
-	// StateChanges are keys of the session's state that the call has set.
+	// StateChanges are the keys of the session's state that the call has set.
 	StateChanges map[string]json.RawMessage `json:"state_changes,omitempty"`
-	// Question is what the tool asks a person, instead of a result.
+	// Question is what the tool asks a person instead of returning a result.
 	Question *agent.ToolQuestion `json:"question,omitempty"`
-	// ToolsChange is set where the tool's source has other tools now.
+	// ToolsChange is set if the tool's source has other tools now.
 	ToolsChange *agent.ToolsChange `json:"tools_change,omitempty"`
 }
 
-// ToolInput is a call. Long arguments are not in it: they stand in the log.
+// ToolInput is a call. Long arguments are not in it; the log has them.
 type ToolInput struct {
 	loop.ToolArgs
-	// UpTo is where the log stands; Long means that it has the arguments.
+	// UpTo is the end of the log. ArgumentsInLog means that the log has the arguments.
 	UpTo           LogPosition `json:"up_to,omitzero"`
 	ArgumentsInLog bool        `json:"arguments_in_log,omitempty"`
-	// Tried is how often the call was made by activities before this one.
+	// Tried counts attempts that earlier activities made.
 	Tried int `json:"tried,omitempty"`
-	// Execution is the one that began the call. Another one has it made anew where the
-	// workflow was reset to the midst of the call.
+	// Execution is the execution that began the call. If another one makes the call, the
+	// workflow was reset during it.
 	Execution string `json:"execution,omitempty"`
 }
 
-// attempt counts this one from 1, with those that the server does not know of any more.
+// attempt returns this attempt's number, from 1. It counts attempts of earlier
+// activities, and one for a reset: that call may have had its effect.
 func (in ToolInput) attempt(info activity.Info) int {
 	n := in.Tried + int(info.Attempt)
 	if in.Execution != "" && in.Execution != info.WorkflowExecution.RunID {
@@ -62,11 +63,11 @@ func (in ToolInput) attempt(info activity.Info) int {
 	return n
 }
 
-// MaxInline is the length of the arguments that a step is given by value: short
-// ones are worth reading in a history, long ones not worth writing twice.
+// MaxInline is the length up to which arguments are in the activity's input. Short ones
+// are worth reading in a history, long ones are not worth storing twice.
 const MaxInline = 1 << 10
 
-// maxResult bounds what one result adds to a history and a conversation.
+// maxResult limits what one result adds to a history and to the conversation, in bytes.
 const maxResult = 128 << 10
 
 func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) {
@@ -76,7 +77,7 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	}
 	attempt := in.attempt(info)
 	result := agent.ToolResult{Call: in.Call, Tool: in.Tool}
-	if attempt > max(in.Attempts, 1) { // whoever may write to the namespace can have steps done again
+	if attempt > max(in.Attempts, 1) { // anybody who may write to the namespace can reset a workflow, or have an activity run again
 		result.Status, result.Text = agent.CallUnknown, "Unknown outcome: the call was begun before, and the workflow was reset, or its step was set to be done again. It may or may not have had its effect; look before you make it again."
 		return ToolOutput{ToolResult: result}, nil
 	}
@@ -100,10 +101,11 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	defer cancel()
 	hooks := d.hooks(in)
 	call := callOf(in, attempt).With(hooks)
+	// Observed only now: what was skipped or denied above was no call.
 	ctx, over := d.observed(ctx, call, in.Trace)
 	text, err := d.runTool(ctx, in, call)
 	if err == nil {
-		err = d.checkStateSize(ctx, hooks.StateChanges, in)
+		err = d.checkStateSize(ctx, hooks.StateChanges, in) // the tool had its effect: the error's text says so
 	}
 	result.Status, result.Text = agent.CallOK, text
 	asks := errors.Is(err, tool.ErrAsked) && hooks.Question != nil
@@ -115,9 +117,9 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	case asks:
 		return ToolOutput{ToolResult: result, Hold: heldBy(ctx), Question: hooks.Question}, nil
 	case err == nil:
-		result.Partial = ctx.Err() != nil // whatever has ended it
+		result.Partial = ctx.Err() != nil // whatever ended the context, the tool returned in spite of it
+	// A local tool is read-only, so the run repeats it as a regular activity.
 	case info.IsLocalActivity && ctx.Err() != nil && !stopped(ctx):
-		// It was slower than local tools may be; it is started anew as a regular one.
 		return ToolOutput{}, &agent.Error{Code: agent.CodeTimeout, Message: "a local tool took too long", Err: err}
 	default:
 		if e := mayRetry(ctx, err, in, attempt); e != nil {
@@ -125,11 +127,12 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 		}
 	}
 	result.Text, result.Size = bound(result.Text)
+	// relisted comes last: it may take long, and the call's result is complete.
 	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), StateChanges: hooks.StateChanges, ToolsChange: d.relisted(ctx, in)}, nil
 }
 
-// complete reads from the log what the input does not have, and holds edited
-// arguments to the rules.
+// complete reads long arguments from the log, and checks edited arguments against the
+// rules. The log has the Spec that the run began with; this build's rules do not count.
 func (d *Activities) complete(ctx context.Context, in *ToolInput) error {
 	if !in.ArgumentsInLog && !in.Edited {
 		return nil
@@ -151,7 +154,8 @@ func (d *Activities) complete(ctx context.Context, in *ToolInput) error {
 
 var errToolTime = errors.New("the tool's time is up")
 
-// callOf is what the tool may know of an attempt.
+// callOf returns what the tool may know of an attempt. The idempotency key is the same
+// for all attempts, also after an import.
 func callOf(in ToolInput, attempt int) tool.Call {
 	return tool.Call{
 		ID: in.Call, Session: in.Session, Run: in.Run, Agent: in.Agent, Turn: in.Turn, Tool: in.Tool,
@@ -176,7 +180,7 @@ func (d *Activities) hooks(in ToolInput) *toolcall.Hooks {
 	}
 }
 
-// observed tells whoever looks on that an attempt begins.
+// observed tells the observer that an attempt begins. over tells it the end.
 func (d *Activities) observed(ctx context.Context, call *tool.Call, trace agent.Trace) (_ context.Context, over func(agent.CallStatus)) {
 	if d.Observer == nil {
 		return ctx, func(agent.CallStatus) {}
@@ -184,9 +188,10 @@ func (d *Activities) observed(ctx context.Context, call *tool.Call, trace agent.
 	return d.Observer.Tool(ctx, call, trace)
 }
 
-// runTool finds the tool and calls it. A panic is an error like others.
+// runTool finds the tool and calls it. A panic becomes an error.
 func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call) (text string, err error) {
 	defer d.caught(ctx, &err, "tool", "session", in.Session, "run", in.Run, "turn", in.Turn, "tool", in.Tool, "call", in.Call)
+	// A worker's own tool wins over a source with the same prefix.
 	if t, ok := d.Tools[in.Tool]; ok {
 		return t.Call(ctx, call)
 	}
@@ -196,8 +201,8 @@ func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call)
 	return "", agent.Errorf(agent.CodeUnknownTool, "tool %q is not in this worker's build", in.Tool)
 }
 
-// caught is deferred around what users have written: it makes an error of a panic, which
-// else would end the process, or be taken for what became of a call.
+// caught is deferred around user code. It turns a panic into an error: otherwise the
+// panic would end the process, or count as the outcome of a call.
 func (d *Activities) caught(ctx context.Context, err *error, what string, about ...any) {
 	p := recover()
 	if p == nil {
@@ -207,10 +212,11 @@ func (d *Activities) caught(ctx context.Context, err *error, what string, about 
 	*err = fmt.Errorf("the %s panicked: %v", what, p)
 }
 
-// maxState is how much the state of a session may have, in bytes of keys and JSON.
+// maxState limits the state of a session, in bytes of keys and JSON.
 const maxState = 256 << 10
 
-// checkStateSize refuses what would make the session's state too large.
+// checkStateSize refuses changes that would make the session's state too large. The size
+// counts all keys, so it needs the log.
 func (d *Activities) checkStateSize(ctx context.Context, set map[string]json.RawMessage, in ToolInput) error {
 	if len(set) == 0 {
 		return nil
@@ -236,16 +242,16 @@ func (d *Activities) checkStateSize(ctx context.Context, set map[string]json.Raw
 	return nil
 }
 
-// mayRetry reports whether the call is to be made once more, by failing the step.
+// mayRetry returns the error that makes the server try again; nil if the result is final.
 func mayRetry(ctx context.Context, err error, in ToolInput, attempt int) error {
 	if stopped(ctx) || errors.Is(err, agent.CodeDenied) || attempt >= in.Attempts {
 		return nil
 	}
-	const most = 2000 // bytes; the last attempt's is told to the model as a whole
+	const most = 2000 // bytes; each attempt's error is in the history, and the model gets the last one whole
 	return &agent.Error{Code: agent.CodeToolFailed, Message: excerpt.Of(err.Error(), most, len(err.Error())), Retryable: true}
 }
 
-// callStatus says to the model what a failed call means.
+// callStatus returns the status of a failed call and what the model is told.
 func callStatus(ctx context.Context, err error, in ToolInput) (agent.CallStatus, string) {
 	switch {
 	case errors.Is(err, agent.CodeDenied):
@@ -254,7 +260,7 @@ func callStatus(ctx context.Context, err error, in ToolInput) (agent.CallStatus,
 		return agent.CallFailed, fmt.Sprintf("The tool was interrupted: %v. It may have had a part of its effect.", err)
 	case errors.Is(context.Cause(ctx), errToolTime):
 		return agent.CallFailed, fmt.Sprintf("The tool was stopped after %s, the time that it may take: %v", in.Timeout, err)
-	case ctx.Err() != nil:
+	case ctx.Err() != nil: // neither a hold nor the timeout, so the worker shuts down
 		return agent.CallUnknown, "Unknown outcome: the worker shut down during the call. It may or may not have had its effect."
 	case errors.Is(err, tool.ErrUnknown):
 		return agent.CallUnknown, "Unknown outcome: " + err.Error()
@@ -262,8 +268,8 @@ func callStatus(ctx context.Context, err error, in ToolInput) (agent.CallStatus,
 	return agent.CallFailed, err.Error()
 }
 
-// bound keeps the beginning of a text that is too long, and says so in it: a
-// result that had its effect is never dropped.
+// bound cuts a text that is too long, and says so in it. A result whose call had its
+// effect is never dropped.
 func bound(text string) (kept string, size int) {
 	text = strings.Map(printable, text)
 	if len(text) <= maxResult {
@@ -272,8 +278,8 @@ func bound(text string) (kept string, size int) {
 	return excerpt.Of(text, maxResult, len(text)), len(text)
 }
 
-// printable keeps control characters, of which JSON makes six bytes each and a
-// model nothing, out of histories. What is not UTF-8 has become U+FFFD before.
+// printable replaces control characters. JSON makes six bytes of each, and they say
+// nothing to a model. Invalid UTF-8 has become U+FFFD before.
 func printable(r rune) rune {
 	if r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f {
 		return '\uFFFD'

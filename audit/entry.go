@@ -12,47 +12,49 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Kind says what an entry tells of. The set is open.
+// Kind is the kind of an entry. There may be more.
 type Kind string
 
 const (
-	// KindOpened begins a process's entries. It tells that the ones before are whole.
+	// KindOpened begins a process's entries.
 	KindOpened Kind = "opened"
 	// KindClosed ends a process's entries.
 	KindClosed Kind = "closed"
-	// KindAlive is written once in [AliveInterval] by a process that has nothing else to tell.
+	// KindAlive is written every [AliveInterval].
 	KindAlive Kind = "alive"
-	// KindVerb is a verb that a run was told, and whether it took it.
+	// KindVerb is a verb that a run received, and whether it was accepted.
 	KindVerb Kind = "verb"
-	// KindEvent is an event of a run: its type is in Event.
+	// KindEvent is an event of a run; its type is in Event.
 	KindEvent Kind = "event"
-	// KindKey is a use of a key: a token, an export, an import, a rewriting of the store.
+	// KindKey is a use of a key: a token, an export, an import, or re-encryption of the
+	// store.
 	KindKey Kind = "key"
-	// KindPolicy is the agents that a worker has, and the digest of its agents file.
+	// KindPolicy is a worker's agents, with the digest of its agents file.
 	KindPolicy Kind = "policy"
-	// KindRepaired tells how much of a half-written line was taken away: its writer was killed.
+	// KindRepaired says how much of a half-written line was removed. Its writer was
+	// killed.
 	KindRepaired Kind = "repaired"
 )
 
-// Entry is one thing that is recorded. Only Kind is required; what does not apply is empty.
-// N, Time, Prev and Sig are the record's own. It has no text of a
-// model or a person, no argument and no token: the session's log has these, under Seq.
+// Entry is one record. Only Kind is required; fields that do not apply are empty. The
+// writer sets V, N, Time, Process, Prev and Sig. An entry has no text of a model or
+// person, no argument and no token; the session's log has those, at Seq.
 type Entry struct {
 	V         int        `json:"v"`
-	N         int64      `json:"n"` // from 1, without a gap
+	N         int64      `json:"n"` // from 1, without gaps
 	Time      time.Time  `json:"time"`
 	Kind      Kind       `json:"kind"`
-	What      string     `json:"what,omitempty"` // the verb, the use of a key, the command
+	What      string     `json:"what,omitempty"` // the verb, the use of a key, or the command
 	Event     string     `json:"event,omitempty"`
 	Session   string     `json:"session,omitempty"`
 	Run       string     `json:"run,omitempty"`
 	Agent     string     `json:"agent,omitempty"`
 	Seq       int64      `json:"seq,omitempty"`       // the event's number in the session's log
-	ID        string     `json:"id,omitempty"`        // the verb's: equal where it came twice
-	By        string     `json:"by,omitempty"`        // a claim
-	Principal string     `json:"principal,omitempty"` // who a token names, or a rule
+	ID        string     `json:"id,omitempty"`        // the verb's id: equal if it came twice
+	By        string     `json:"by,omitempty"`        // as claimed; nobody verified it
+	Principal string     `json:"principal,omitempty"` // whom a token or a rule names
 	Request   string     `json:"request,omitempty"`
-	Digest    string     `json:"digest,omitempty"` // of arguments, a file, an export
+	Digest    string     `json:"digest,omitempty"` // of arguments, a file or an export
 	Tool      string     `json:"tool,omitempty"`
 	Outcome   string     `json:"outcome,omitempty"`
 	Code      agent.Code `json:"code,omitempty"` // why it was refused
@@ -63,27 +65,29 @@ type Entry struct {
 	Sig       string     `json:"sig,omitempty"`
 }
 
-// maxText bounds each text of an entry, in bytes: somebody else chose most of them. It is
-// less where they would make a line longer than a reader takes.
+// maxText limits each text of an entry, in bytes: somebody else chose most of them. The
+// limit shrinks if the line would be longer than a reader accepts.
 const maxText = 1000
 
-// first is the Prev of a record's first line.
+// first is Prev of a record's first line.
 var first = hex.EncodeToString(make([]byte, sha256.Size))
 
-// seal makes an entry its line, with the newline.
+// seal returns the entry's signed line, with the newline.
 func (e Entry) seal(key ed25519.PrivateKey) ([]byte, error) {
 	unsigned, err := e.bounded(maxText)
-	for most := maxText / 2; err == nil && len(unsigned) > maxLine/2; most /= 2 { // a character may be six in JSON
+	for most := maxText / 2; err == nil && len(unsigned) > maxLine/2; most /= 2 { // a character may take six bytes in JSON
 		unsigned, err = e.bounded(most)
 	}
 	if err != nil {
 		return nil, err
 	}
 	sig := base64.StdEncoding.EncodeToString(ed25519.Sign(key, unsigned))
+	// Appended as text: a reader removes it again and verifies the exact bytes, without
+	// encoding JSON anew.
 	return append(append(unsigned[:len(unsigned)-1], `,"sig":"`+sig+`"}`...), '\n'), nil
 }
 
-// bounded is the entry as JSON without a signature. No text of it is longer than most.
+// bounded returns the entry as JSON without a signature, with no text longer than most.
 func (e Entry) bounded(most int) ([]byte, error) {
 	e.Sig = ""
 	for _, text := range []*string{
@@ -96,7 +100,7 @@ func (e Entry) bounded(most int) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// open reads a line, without its newline, and checks its signature.
+// open parses a line without its newline, and verifies its signature.
 func open(line []byte, key ed25519.PublicKey) (e Entry, err error) {
 	if err := json.Unmarshal(line, &e); err != nil {
 		return e, agent.Errorf(agent.CodeBadSignature, "it is not JSON: %w", err)

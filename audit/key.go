@@ -8,8 +8,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// PrivateKey reads an Ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` makes it.
-// Its errors are [agent.CodeInvalidInput] and have nothing of the key.
+// PrivateKey parses an Ed25519 private key in PEM, as `openssl genpkey -algorithm
+// ed25519` prints it. Its errors are [agent.CodeInvalidInput] and show nothing of the
+// key.
 func PrivateKey(text []byte) (ed25519.PrivateKey, error) {
 	if block, _ := pem.Decode(text); block != nil {
 		if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
@@ -21,7 +22,8 @@ func PrivateKey(text []byte) (ed25519.PrivateKey, error) {
 	return nil, agent.Errorf(agent.CodeInvalidInput, "it is no private Ed25519 key in PEM; make one with openssl genpkey -algorithm ed25519 -out audit.key")
 }
 
-// PublicKey reads the other half, as `openssl pkey -pubout` makes it.
+// PublicKey parses an Ed25519 public key in PEM, as `openssl pkey -pubout` prints it. Its
+// errors are [agent.CodeInvalidInput].
 func PublicKey(text []byte) (ed25519.PublicKey, error) {
 	if block, _ := pem.Decode(text); block != nil {
 		if key, err := x509.ParsePKIXPublicKey(block.Bytes); err == nil {

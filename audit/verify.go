@@ -14,8 +14,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Head is an entry's number and the digest of its line, N:SHA256. Kept where the record's
-// writer can't reach, it proves later that the record up to there is the same.
+// Head is an entry's number and the digest of its line, N:SHA256. Keep it where the
+// record's writer cannot change it. Later it proves that the record up to there is the
+// same.
 type Head struct {
 	N      int64
 	Digest string
@@ -24,7 +25,7 @@ type Head struct {
 // String implements [fmt.Stringer].
 func (h Head) String() string { return fmt.Sprintf("%d:%s", h.N, h.Digest) }
 
-// ParseHead reads N:SHA256. Its errors are [agent.CodeInvalidInput].
+// ParseHead parses N:SHA256. Its errors are [agent.CodeInvalidInput].
 func ParseHead(s string) (Head, error) {
 	n, digest, ok := strings.Cut(s, ":")
 	h := Head{Digest: digest}
@@ -35,34 +36,34 @@ func ParseHead(s string) (Head, error) {
 	return h, nil
 }
 
-// Report is what a record was found to be.
+// Report describes a record.
 type Report struct {
 	Entries int64
 	Head    Head
-	Begun   time.Time // the first entry's time
-	Last    time.Time // the last one's
-	// Open is how many processes have begun and not ended by the record's end.
+	Begun   time.Time // the time of the first entry
+	Last    time.Time // the time of the last entry
+	// Open is how many processes had not closed the record at its end.
 	Open int
-	// Quiet is when the one of them wrote last that has been silent for longest, of those
-	// that wrote behind the last head that was kept; zero if there are none. Each writes at
-	// least every [AliveInterval]: if Quiet is longer ago, the process was killed, or what it wrote
-	// was cut off, whoever has written since.
+	// Quiet is the last entry of the process that has been silent for longest. Only
+	// processes count that are open and wrote after the last kept head; zero if there are
+	// none. Each writes at least every [AliveInterval]. If Quiet is older, the process
+	// was killed, or its entries were cut off by whoever wrote later.
 	Quiet time.Time
 }
 
-// said is what a process said last.
+// said is a process's last entry.
 type said struct {
 	n  int64
 	at time.Time
 }
 
-// maxLine bounds a line, in bytes.
+// maxLine limits a line, in bytes.
 const maxLine = 64 << 10
 
-// Verify reads a record to its end and proves it whole: every line signed with the key, none
-// missing, changed, doubled or in another place. heads are such as were kept elsewhere, and
-// must be in it. Its errors name the line, and are [agent.CodeBadSignature];
-// the report has what was whole before.
+// Verify reads a record to its end and proves that it is complete: every line is signed
+// with the key, and none is missing, changed, repeated or moved. heads are heads that
+// were kept elsewhere, and must be in it. Its errors are [agent.CodeBadSignature] and
+// name the line. The report describes the part before the error.
 func Verify(record io.Reader, key ed25519.PublicKey, heads ...Head) (r Report, err error) {
 	lines := bufio.NewReaderSize(record, maxLine)
 	open := map[string]said{}
@@ -99,7 +100,7 @@ func Verify(record io.Reader, key ed25519.PublicKey, heads ...Head) (r Report, e
 	}
 }
 
-// next reads a line that must follow on what was read.
+// next parses a line that must follow the ones before it.
 func (r Report) next(line []byte, key ed25519.PublicKey, prev string) (Entry, error) {
 	e, err := open(line, key)
 	switch {

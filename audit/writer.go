@@ -19,22 +19,22 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// AliveInterval is how often a process writes at least: a record that ends longer ago, with a
-// process open, was cut off, or the process was killed.
+// AliveInterval is how often a process writes at least. If a process is open and its last
+// entry is older, the process was killed, or the record was cut.
 const AliveInterval = 10 * time.Minute
 
-// turnWithin is how long a process waits for its turn, and addWithin how long an entry may
-// take in all: a workflow's task waits for it, and may take 10 s.
+// turnWithin is how long a process waits for the file's lock, and addWithin how long an
+// entry may take in all. A workflow task waits for it, and may take 10 s.
 const (
 	turnWithin = 2 * time.Second
 	addWithin  = 4 * time.Second
 )
 
-// LockPath is the file by which processes take turns to add to a record.
+// LockPath returns the path of the file that processes lock to add to a record.
 func LockPath(path string) string { return path + ".lock" }
 
-// Writer adds to a record. All processes of a machine may add to one file, and take turns.
-// It is used by many goroutines.
+// Writer adds to a record. All processes of a machine may add to one file; they take
+// turns. It is safe for concurrent use.
 type Writer struct {
 	path    string
 	key     ed25519.PrivateKey
@@ -42,8 +42,8 @@ type Writer struct {
 	stop    chan struct{}
 	stopped sync.WaitGroup
 
-	turn  chan struct{} // who has sent to it writes
-	known place         // where this process saw the record end
+	turn  chan struct{} // a lock: its holder writes
+	known place         // the end of the record that this process saw last
 }
 
 // place is an end of a record.
@@ -53,9 +53,9 @@ type place struct {
 	digest string
 }
 
-// Open begins to add to the record in a file, which is made where it is not there, and tells
-// so in it. Its errors are [agent.CodeNotWritten], and [agent.CodeBadSignature] where the record's
-// last line is not of this key: keep that file, and name another.
+// Open opens a record for adding, makes its file if there is none, and adds an entry
+// about that. Its errors are [agent.CodeNotWritten], and [agent.CodeBadSignature] if the
+// record's last line is not signed by this key: keep that file, and use another.
 func Open(path string, key ed25519.PrivateKey, what string) (*Writer, error) {
 	host, _ := os.Hostname()
 	w := &Writer{path: path, key: key, stop: make(chan struct{}), turn: make(chan struct{}, 1), process: host + "/" + strconv.Itoa(os.Getpid()) + "/" + strconv.FormatInt(time.Now().UnixNano(), 36)}
@@ -69,35 +69,35 @@ func Open(path string, key ed25519.PrivateKey, what string) (*Writer, error) {
 	return w, nil
 }
 
-// live tells now and then that the process goes on.
+// live writes an entry at intervals, as a sign of life.
 func (w *Writer) live() {
 	t := time.NewTicker(AliveInterval)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
-			_ = w.Append(Entry{Kind: KindAlive}) // who adds next is told what is wrong
+			_ = w.Append(Entry{Kind: KindAlive}) // the next Append returns the error
 		case <-w.stop:
 			return
 		}
 	}
 }
 
-// Close means that this process adds no more.
+// Close adds a last entry for this process. Do not use the writer after it.
 func (w *Writer) Close() error {
 	close(w.stop)
 	w.stopped.Wait()
 	return w.Append(Entry{Kind: KindClosed})
 }
 
-// Check returns the error that [Open] would for the record in a file, as far as that shows
-// without a write: it adds nothing and makes no file.
+// Check returns the error that [Open] would, as far as that is known without a write. It
+// adds nothing and makes no file.
 func Check(path string, key ed25519.PrivateKey) error {
 	w := &Writer{path: path, key: key, turn: make(chan struct{}, 1)}
 	return w.within(w.check)
 }
 
-// check is of who has the process's turn.
+// check needs the process's turn.
 func (w *Writer) check() error {
 	err := opens(LockPath(w.path), os.O_RDONLY, func(*os.File) error { return nil })
 	if err == nil {
@@ -112,7 +112,7 @@ func (w *Writer) check() error {
 	return nil
 }
 
-// opens does something with a file, or looks whether it could be made if it is not there.
+// opens opens a file for do. If there is none, it checks whether it could be made.
 func opens(path string, flag int, do func(*os.File) error) error {
 	f, err := os.OpenFile(path, flag, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +124,7 @@ func opens(path string, flag int, do func(*os.File) error) error {
 	return errors.Join(do(f), f.Close())
 }
 
-// makes reports why no file can be made in a folder, which may have to be made itself.
+// makes returns why no file can be made in a folder, which may have to be made itself.
 func makes(dir string) error {
 	for _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); _, err = os.Stat(dir) {
 		dir = filepath.Dir(dir)
@@ -136,13 +136,13 @@ func makes(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Append writes entries, in their order. They are on disk when it returns nil. Its errors are
-// [agent.CodeNotWritten]: then nobody knows whether they are.
+// Append writes entries in their order. When it returns nil they are on disk. Its errors
+// are [agent.CodeNotWritten]; then they may be on disk or not.
 func (w *Writer) Append(entries ...Entry) error {
 	return w.within(func() error { return w.add(entries) })
 }
 
-// within does something in the process's turn, and does not wait for it for too long.
+// within calls do in the process's turn. It gives up after addWithin.
 func (w *Writer) within(do func() error) error {
 	late := time.NewTimer(addWithin)
 	defer late.Stop()
@@ -152,7 +152,7 @@ func (w *Writer) within(do func() error) error {
 		return notWritten(w.path, errLate)
 	}
 	written := make(chan error, 1)
-	go func() { // a file system that hangs keeps it, and nobody else
+	go func() { // a file system that hangs keeps the turn, but not the caller
 		written <- do()
 		<-w.turn
 	}()
@@ -166,10 +166,11 @@ func (w *Writer) within(do func() error) error {
 
 var errLate = fmt.Errorf("it was not done within %s", addWithin)
 
-// add is of who has the process's turn.
+// add needs the process's turn.
 func (w *Writer) add(entries []Entry) error {
 	ctx, cancel := context.WithTimeout(context.Background(), turnWithin)
 	defer cancel()
+	// Between processes the lock file counts; the turn is only for this process.
 	lock := flock.New(LockPath(w.path))
 	if _, err := lock.TryLockContext(ctx, time.Millisecond); err != nil {
 		return notWritten(w.path, fmt.Errorf("another process has its lock: %w", err))
@@ -198,6 +199,8 @@ func (w *Writer) append(f *os.File, entries []Entry) error {
 	if err != nil {
 		return err
 	}
+	// The half line was never acknowledged, so nothing that took effect is removed. An
+	// entry says so.
 	if half > 0 {
 		if err := f.Truncate(at.size); err != nil {
 			return err
@@ -218,6 +221,7 @@ func (w *Writer) append(f *os.File, entries []Entry) error {
 	if _, err := f.Write(lines); err != nil {
 		return err
 	}
+	// The caller lets the verb take effect now, so it must survive a power failure.
 	if err := f.Sync(); err != nil {
 		return err
 	}
@@ -226,15 +230,15 @@ func (w *Writer) append(f *os.File, entries []Entry) error {
 	return nil
 }
 
-// end finds the record's end, and how many bytes of a half-written line are behind it. A
-// record that is shorter than this process knew was cut: the next entry then has the number
-// that it would have had, so that the gap shows.
+// end returns the record's end, and how many bytes of a half-written line are behind it.
+// A record that is shorter than this process knew was cut. Then the next entry gets the
+// number that it would have had, so that the gap shows.
 func (w *Writer) end(f *os.File) (at place, half int64, err error) {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return at, 0, err
-	case info.Size() == w.known.size && w.known.n > 0:
+	case info.Size() == w.known.size && w.known.n > 0: // nobody else has written since
 		return w.known, 0, nil
 	case info.Size() < w.known.size:
 		return place{info.Size(), w.known.n, w.known.digest}, 0, nil

@@ -9,34 +9,34 @@ import (
 	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
-// How long what one agent says of itself may be. What is cut says so.
+// Limits of what one agent says of itself. A text that is cut says so.
 const (
 	maxSummary = 16 << 10 // bytes
 	maxText    = 2 << 10  // bytes of anything else
 	maxEntries = 100      // of one list
-	markRoom   = 128      // more than the mark of excerpt.Of takes, in bytes
+	markRoom   = 128      // more than the mark of excerpt.Of needs, in bytes
 )
 
-// How sure a summary is to be right that no model gave a number for (catalogue
-// HL-59): of an agent that had done or said something, and of one that had not.
+// The confidence in a summary without a number from the model: spoke if the agent had
+// done or said something, silent if not.
 const (
 	spoke  = 0.78
 	silent = 0.45
 )
 
-// What stands where nothing is known: the wire has no blank texts.
+// Texts for what is unknown: the wire has no blank texts.
 const (
 	noTask   = "[its task is not known here]"
 	noReason = "stopped"
 	noWords  = "The agent was stopped before it had said anything."
 )
 
-// Complete makes the handoff of a run that was stopped. h is what the runtime
-// knows for sure: nothing of it is changed by what the model said, and its items
-// stay and come first. Its Summary is the last text of the model, empty if
-// there is none; its children are folded in already. said is what the model
-// answered to [Prompt], in whatever state; empty if it was not asked or did
-// not answer. Where said is of no use, the summary is made by rule.
+// Complete returns the handoff of a stopped run.
+//
+// h has what the runtime knows. The model changes none of it, and its items come first.
+// Its Summary is the model's last text, if there is one; its Children are set already.
+// said is the model's answer to [Prompt], in whatever form; empty if the model was not
+// asked or did not answer. If said is useless, the summary is made by rule.
 func Complete(h agent.Handoff, said string) agent.Handoff {
 	h.V = agent.Version
 	h.Task, h.Reason = cut(or(h.Task, noTask), maxText), cut(or(h.Reason, noReason), maxText)
@@ -46,6 +46,7 @@ func Complete(h agent.Handoff, said string) agent.Handoff {
 		h.Summary, h.Confidence = rule(h)
 		h.ConfidenceBy, h.SummarizedBy = agent.SummarizedByRule, agent.SummarizedByRule
 	}
+	// The limits come last, so that they hold for what the model said too.
 	h.Summary = cut(h.Summary, maxSummary)
 	h.Done, h.InFlight = itemsOf(h.Session, h.Done), itemsOf(h.Session, h.InFlight)
 	h.NotStarted, h.Failed = itemsOf(h.Session, h.NotStarted), itemsOf(h.Session, h.Failed)
@@ -56,6 +57,8 @@ func Complete(h agent.Handoff, said string) agent.Handoff {
 
 // tell adds what the model said to what the runtime knows.
 func tell(h agent.Handoff, a account) agent.Handoff {
+	// An item that the runtime knows stays in its list: a model may report as done what
+	// the runtime saw fail.
 	known := slices.Concat(h.Done, h.InFlight, h.NotStarted, h.Failed)
 	h.Done, h.InFlight = join(h.Done, a.done, known), join(h.InFlight, a.inFlight, known)
 	h.NotStarted, h.Failed = join(h.NotStarted, a.notBegun, known), join(h.Failed, a.failed, known)
@@ -67,7 +70,7 @@ func tell(h agent.Handoff, a account) agent.Handoff {
 	return h
 }
 
-// rule sums up without a model.
+// rule returns a summary without a model.
 func rule(h agent.Handoff) (summary string, confidence float64) {
 	switch n := len(h.Done); {
 	case !blank(h.Summary):
@@ -78,8 +81,8 @@ func rule(h agent.Handoff) (summary string, confidence float64) {
 	return noWords, silent
 }
 
-// join adds the model's items of a list, except for those that the runtime knows:
-// they stay where the runtime put them, whatever list that is.
+// join adds the model's items to a list, except those that the runtime knows, in whatever
+// list.
 func join(own, more, known []agent.WorkItem) []agent.WorkItem {
 	all, seen := slices.Clip(own), itemSet{}
 	for _, i := range known {
@@ -94,8 +97,8 @@ func join(own, more, known []agent.WorkItem) []agent.WorkItem {
 	return all
 }
 
-// itemSet are items, known by what they are and by where to look. One that does
-// not say where is the same as any that does.
+// itemSet is a set of items, compared by What and Ref. An item without a Ref equals any
+// with the same What.
 type itemSet map[string]bool
 
 func (s itemSet) add(i agent.WorkItem) {
@@ -108,7 +111,7 @@ func (s itemSet) has(i agent.WorkItem) bool {
 	return s[what+"\n"+ref] || s[what+"\n"] || ref == "" && s[what]
 }
 
-// unite adds to own what is not in it yet; two of the same key are the same.
+// unite adds to own the entries that it does not have, compared by key.
 func unite[T any](own, more []T, key func(T) string) []T {
 	all, seen := slices.Clip(own), map[string]bool{}
 	for _, one := range own {
@@ -123,7 +126,7 @@ func unite[T any](own, more []T, key func(T) string) []T {
 	return all
 }
 
-// folded is a text on one line: texts that differ in their white space are the same.
+// folded returns a text on one line. Texts that differ only in white space become equal.
 func folded(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func itemsOf(session string, items []agent.WorkItem) []agent.WorkItem {
@@ -158,8 +161,8 @@ func evidenceOf(session string, evidence []agent.Evidence) []agent.Evidence {
 	})
 }
 
-// few keeps the beginning of a list that is too long, and its mark as the last
-// entry. The list is the caller's own.
+// few keeps the beginning of a list that is too long, with a mark as the last entry. It
+// may change the list's array.
 func few[T any](list []T, mark func(left int) T) []T {
 	if len(list) <= maxEntries {
 		return list
@@ -170,7 +173,7 @@ func few[T any](list []T, mark func(left int) T) []T {
 
 func more(left int) string { return fmt.Sprintf("[cut here: %d more are not shown]", left) }
 
-// cut keeps a text to most bytes, the mark included that says so.
+// cut limits a text to most bytes, including the mark.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -178,7 +181,7 @@ func cut(text string, most int) string {
 	return excerpt.Of(text, most-markRoom, len(text))
 }
 
-// refTo is where to look for the whole of what was cut: a session's transcript.
+// refTo names the place of what was cut: the session's transcript.
 func refTo(session string) string { return "session:" + session }
 
 func or(text, fallback string) string {

@@ -1,9 +1,9 @@
-// Package handoff makes the typed end of a run that somebody else will carry on:
-// how what the runtime knows for sure and what the model says of it become one
-// [agent.Handoff] ([Complete]), how the ends of children fold into it ([FromOutcome],
-// [Missing]), how it stays small enough for Temporal ([Truncate]), and how people
-// and the model of the next run read it ([Markdown], [Briefing]).
+// Package handoff makes handoffs: what a stopped run leaves to whoever continues its
+// work. [Complete] combines what the runtime knows with what the model says.
+// [FromOutcome] and [Missing] make the handoffs of children. [Truncate] keeps a handoff
+// small enough for Temporal. [Markdown] and [Briefing] write it for people and for the
+// next run's model.
 //
-// Everything here is pure: the same arguments give the same result, no argument
-// is changed, and workflows may call all of it.
+// All functions are pure: the same arguments give the same result, and no argument is
+// changed. Workflows may call all of them.
 package handoff

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// bullets is a list of texts that are not to be trusted.
+// bullets returns untrusted texts as a list.
 func bullets(texts []string) string {
 	var lines []string
 	for _, text := range texts {
@@ -14,12 +14,13 @@ func bullets(texts []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// quote is a block quotation of a text that is not to be trusted: whatever
-// Markdown is in it ends with the quotation.
+// quote returns an untrusted text as a block quotation. Markdown within it ends with the
+// quotation.
 func quote(text string) string {
 	var lines []string
 	for _, line := range strings.Split(strings.TrimSpace(plain(text)), "\n") {
 		line = tags(line)
+		// A link definition in a quotation would count for the whole document.
 		if inner := strings.TrimLeft(line, " \t"); strings.HasPrefix(inner, "[") {
 			line = line[:len(line)-len(inner)] + start(inner)
 		}
@@ -28,17 +29,17 @@ func quote(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// inline is a text that is not to be trusted on one line.
+// inline returns an untrusted text on one line.
 func inline(text string) string {
 	return tags(folded(plain(text)))
 }
 
-// EscapeLine is a text that is not to be trusted as one line of Markdown: it begins no block, has
-// no HTML and no image, and hides nothing.
+// EscapeLine returns an untrusted text as one line of Markdown. It begins no block,
+// contains no HTML and no image, and hides no characters.
 func EscapeLine(text string) string { return start(inline(text)) }
 
-// start escapes what would begin a block of Markdown at the start of a line: a
-// heading, a quotation, a list, a rule, a fence, a definition of a link.
+// start escapes what would begin a Markdown block: a heading, a quotation, a list, a
+// rule, a fence, or a link definition.
 func start(line string) string {
 	digits := len(line) - len(strings.TrimLeft(line, "0123456789"))
 	switch {
@@ -52,8 +53,7 @@ func start(line string) string {
 	return line
 }
 
-// tags takes the meaning from what could be HTML, and from images, which would
-// be fetched when somebody looks at them.
+// tags escapes what could be HTML, and images, which a viewer would fetch.
 func tags(line string) string {
 	var b strings.Builder
 	for i := range len(line) {
@@ -73,10 +73,11 @@ func tags(line string) string {
 	return b.String()
 }
 
-// plain is a text in which what moves a terminal's cursor, turns the direction of writing
-// or can't be seen shows as an escape; its lines end with "\n".
+// plain returns a text with escapes for invisible characters, and for those that move the
+// cursor or change the direction of writing. Lines end with "\n".
 func plain(text string) string {
 	var b strings.Builder
+	// First "\r\n", or it would become two line ends.
 	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
 		switch {
 		case strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r):
@@ -90,8 +91,8 @@ func plain(text string) string {
 	return b.String()
 }
 
-// hidden reports whether a character is a control, a mark of direction, or of no width. The
-// list is fixed: a handoff is part of what a run replays, and tables of Unicode grow.
+// hidden reports whether a character is a control, a direction mark, or has no width. The
+// list is fixed: a run replays its handoff, and Unicode tables grow with Go's versions.
 func hidden(r rune) bool {
 	for _, span := range [][2]rune{
 		{0, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x61c, 0x61c}, {0x180e, 0x180e}, {0x200b, 0x200f},

@@ -6,13 +6,15 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// FromOutcome folds a child in that ended by itself. One that was stopped has its
-// own handoff; of the others this is what they left behind, partial as it may be
-// . An outcome tells neither its task nor what it had left: task is
-// what whoever folds it in knows of it, empty if nothing.
+// FromOutcome returns the handoff of a child that left an outcome. A stopped child has
+// its own handoff. For any other it is made from the outcome. An outcome has neither the
+// child's task nor its remaining limits, so the parent passes the task; empty if it is
+// unknown.
 func FromOutcome(o agent.Outcome, task string) agent.Handoff {
 	if o.Status == agent.StatusStopped && o.Handoff != nil {
 		h := *o.Handoff
+		// The child wrote its handoff before its end. Names and numbers in the outcome
+		// are the final ones.
 		h.Session, h.Run, h.Agent, h.Status = o.Session, o.Run, o.Agent, o.Status
 		h.Usage, h.Cost, h.Tree = o.Usage, o.Cost, o.Tree
 		return h
@@ -41,13 +43,14 @@ func FromOutcome(o agent.Outcome, task string) agent.Handoff {
 	return h
 }
 
-// fold folds in what is neither an answer nor a failure.
+// fold fills in the handoff of a child that neither completed nor failed.
 func fold(h *agent.Handoff, o agent.Outcome, text string) {
 	why := "it ended before it was finished: " + ending(o.Status, h.Reason)
 	if !o.Status.Ended() {
 		why = "it has not ended: " + ending(o.Status, h.Reason)
 	}
 	h.Summary = withWords(why, text)
+	// Without a turn it did nothing; otherwise nobody knows how far it got.
 	if o.Turns == 0 {
 		h.NotStarted = itemOf(h.Session, why)
 		return
@@ -55,7 +58,8 @@ func fold(h *agent.Handoff, o agent.Outcome, text string) {
 	h.InFlight = itemOf(h.Session, why)
 }
 
-// ending is how a run stands, and why, where that says more: "cancelled (requested)".
+// ending returns a run's status, with the reason if that says more: "cancelled
+// (requested)".
 func ending(status agent.Status, reason string) string {
 	if blank(reason) || reason == string(status) {
 		return string(status)
@@ -63,9 +67,9 @@ func ending(status agent.Status, reason string) string {
 	return fmt.Sprintf("%s (%s)", status, reason)
 }
 
-// Missing stands for a child that did not report within the deadline. Its status
-// is cancelled, since children do not outlive their parent; what it did and spent
-// until then is not known, and its summary says so.
+// Missing returns the handoff of a child that did not report before the deadline. Its
+// status is cancelled, since children do not outlive their parent. What it did and used
+// is unknown, and its summary says so.
 func Missing(session, run, agentName, task string) agent.Handoff {
 	const why = "it did not report before the deadline: how far it got, and what it spent, is not known here"
 	return agent.Handoff{
@@ -75,7 +79,8 @@ func Missing(session, run, agentName, task string) agent.Handoff {
 	}
 }
 
-// withWords is a note of the runtime and, where there are any, the agent's last words.
+// withWords returns a note of the runtime, followed by the agent's last text if there is
+// one.
 func withWords(note, text string) string {
 	if blank(text) {
 		return sentence(note) + " It had said nothing."
@@ -83,7 +88,7 @@ func withWords(note, text string) string {
 	return sentence(note) + " The last thing that it said:\n\n" + text
 }
 
-// sentence makes a note, which begins with "it", a sentence.
+// sentence returns a note that begins with "it" as a sentence.
 func sentence(note string) string { return "I" + note[1:] + "." }
 
 func failure(o agent.Outcome) string {
@@ -93,7 +98,7 @@ func failure(o agent.Outcome) string {
 	return or(o.Reason, "nobody knows why")
 }
 
-// itemOf is a list of one item, with the whole of it in the transcript.
+// itemOf returns a list with one item, whose ref is the transcript.
 func itemOf(session, what string) []agent.WorkItem {
 	return []agent.WorkItem{{What: cut(what, maxText), Ref: refTo(session), By: session}}
 }

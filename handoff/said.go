@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// account is what the model said of its work.
+// account is what the model said about its work.
 type account struct {
 	summary                          string
 	done, inFlight, notBegun, failed []agent.WorkItem
@@ -19,9 +19,9 @@ type account struct {
 	confidenceBy                     agent.SummarizedBy
 }
 
-// read takes what the model said apart; false if it has no summary. The
-// object may stand in a Markdown fence or between other words. A part of it that
-// is not what it should be is left out, and the summary then says so.
+// read parses the model's answer; false if it has no summary. The object may be in a
+// Markdown fence or between other words. Invalid parts are left out, and the summary then
+// says so.
 func read(said string) (account, bool) {
 	_, fenced, _ := strings.Cut(said, "```")
 	for _, text := range []string{said, fenced} {
@@ -30,6 +30,7 @@ func read(said string) (account, bool) {
 			continue
 		}
 		r := reader{}
+		// A decoder stops after the object, so words behind it do no harm.
 		if json.NewDecoder(strings.NewReader(text[at:])).Decode(&r.fields) != nil {
 			continue
 		}
@@ -40,11 +41,10 @@ func read(said string) (account, bool) {
 	return account{}, false
 }
 
-// reader reads the fields of what the model said one by one, so that a wrong one
-// does not cost the others.
+// reader reads the fields one by one, so that an invalid one does not cost the others.
 type reader struct {
 	fields map[string]json.RawMessage
-	odd    []string // the fields of which something could not be read
+	odd    []string // fields with an invalid part
 }
 
 func (r *reader) account() (a account, ok bool) {
@@ -61,13 +61,13 @@ func (r *reader) account() (a account, ok bool) {
 	a.confidence, a.confidenceBy = r.confidence()
 	if len(r.odd) > 0 {
 		mark := fmt.Sprintf("\n[not all of the model's answer could be read: %s]", strings.Join(r.odd, ", "))
+		// The mark must survive the limit of a summary's length.
 		a.summary = cut(a.summary, maxSummary-len(mark)) + mark
 	}
 	return a, true
 }
 
-// confidence is what the model says, and that of the rule if the model says nothing that
-// can be meant.
+// confidence returns the model's number. Without a valid one it returns the rule's.
 func (r *reader) confidence() (float64, agent.SummarizedBy) {
 	raw, said := r.fields["confidence"]
 	if !said || string(raw) == "null" {
@@ -106,8 +106,8 @@ func (r *reader) texts(name string) []string {
 	return list(r, name, func(text string) bool { return !blank(text) })
 }
 
-// list reads the good entries of a field, or the one that stands there without a
-// list around it.
+// list returns the valid entries of a field. A single entry may stand without a list
+// around it.
 func list[T any](r *reader, name string, good func(T) bool) (out []T) {
 	raw, said := r.fields[name]
 	if !said {
@@ -120,7 +120,7 @@ func list[T any](r *reader, name string, good func(T) bool) (out []T) {
 	for _, entry := range entries {
 		var one T
 		switch {
-		case string(entry) == `""` || string(entry) == "null": // it says nothing
+		case string(entry) == `""` || string(entry) == "null": // an empty entry, which says nothing
 		case json.Unmarshal(entry, &one) == nil && good(one):
 			out = append(out, one)
 		case !slices.Contains(r.odd, name):

@@ -12,13 +12,14 @@ import (
 const (
 	listFrame = len(`,"open_questions":[]`) // what a list takes in JSON beside its entries
 	refFrame  = len(`,"ref":""`)
-	worthIt   = 256 // the room, in bytes of JSON, under which no beginning of a text is kept
+	worthIt   = 256 // below this room, in bytes of JSON, no beginning of a text is kept
 )
 
-// shrink is the handoff of one agent, with room bytes more than its smallest form
-// takes. What is most dear to whoever carries on has its room first.
+// shrink returns the handoff of one agent, with room bytes more than its smallest form.
+// What the next worker needs most comes first: what failed and what was in flight, and
+// what is done near the end.
 func shrink(h agent.Handoff, room int) agent.Handoff {
-	g := growth{room: room - room/8} // the rest is for the word on what was cut
+	g := growth{room: room - room/8} // the rest is for the note about what was cut
 	s := smallest(h)
 	s.Done, s.InFlight, s.NotStarted, s.Failed = nil, nil, nil, nil
 	s.Task = g.text("task", h.Task, min(room/4, 512))
@@ -36,7 +37,7 @@ func shrink(h agent.Handoff, room int) agent.Handoff {
 	s.Evidence = grow(&g, "evidence", h.Evidence)
 
 	if len(g.cut) == 0 {
-		g.cut = []string{"requests"} // what they are about was left out
+		g.cut = []string{"requests"} // the context of requests was left out
 	}
 	what := fmt.Sprintf("[cut: %s]", strings.Join(g.cut, ", "))
 	if len(what)-len(cutText) > g.room+room/8 {
@@ -56,14 +57,14 @@ func filled(h agent.Handoff) (n int) {
 	return n
 }
 
-// growth gives room to the parts of a handoff, one after the other.
+// growth divides the room among the parts of a handoff, one after the other.
 type growth struct {
 	room  int      // bytes of JSON that are left
 	lists int      // lists with entries that are still to come
 	cut   []string // what was cut, in words
 }
 
-// text keeps as much of a text as there is room for, most bytes of it at most.
+// text keeps as much of a text as fits, at most most bytes.
 func (g *growth) text(name, text string, most int) string {
 	most = min(most, g.room)
 	kept := text
@@ -73,13 +74,14 @@ func (g *growth) text(name, text string, most int) string {
 	if kept != text {
 		g.cut = append(g.cut, name)
 	}
+	// The smallest form has the cutText already.
 	if kept != cutText {
 		g.room -= width(kept)
 	}
 	return kept
 }
 
-// items keeps as many items as there is room for, and the beginning of the next.
+// items keeps as many items as fit, and the beginning of the next.
 func (g *growth) items(name string, items []agent.WorkItem, session string) []agent.WorkItem {
 	before, most := g.room, g.most()
 	kept := grow(g, "", items)
@@ -102,17 +104,17 @@ func (g *growth) items(name string, items []agent.WorkItem, session string) []ag
 	return kept
 }
 
-// most is how much of the room the next list may have.
+// most returns how much of the room the next list may use.
 func (g *growth) most() int { return g.room / max(g.lists, 1) }
 
-// tell says that entries were cut.
+// tell notes that entries were cut.
 func (g *growth) tell(name string, n int) {
 	if name != "" {
 		g.cut = append(g.cut, fmt.Sprintf("%d %s", n, name))
 	}
 }
 
-// grow keeps as many entries of a list as there is room for.
+// grow keeps as many entries of a list as fit.
 func grow[T any](g *growth, name string, list []T) (kept []T) {
 	if len(list) == 0 {
 		return nil
@@ -134,7 +136,7 @@ func grow[T any](g *growth, name string, list []T) (kept []T) {
 	return kept
 }
 
-// brief is requests without what they are about in full.
+// brief returns requests without their context and arguments.
 func brief(requests []agent.Request) []agent.Request {
 	var out []agent.Request
 	for _, r := range requests {
@@ -147,7 +149,8 @@ func brief(requests []agent.Request) []agent.Request {
 	return out
 }
 
-// head is the beginning of a text that takes most bytes of JSON, with a mark.
+// head returns the beginning of a text that takes at most most bytes of JSON, with a
+// mark.
 func head(text string, most int) string {
 	if len(text) <= len(cutText) {
 		return text
@@ -164,7 +167,7 @@ func head(text string, most int) string {
 	return text
 }
 
-// width is at least what a text takes in JSON, its quotes left out.
+// width returns at least what a text takes in JSON, without quotes.
 func width(text string) (n int) {
 	for at, r := range text {
 		n += runeWidth(r, text[at:])
@@ -172,7 +175,7 @@ func width(text string) (n int) {
 	return n
 }
 
-// runeWidth is at least what the first character of text takes in JSON.
+// runeWidth returns at least what the first character of text takes in JSON.
 func runeWidth(r rune, text string) int {
 	switch {
 	case r == '"' || r == '\\' || r == '\n' || r == '\t' || r == '\r':

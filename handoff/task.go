@@ -1,7 +1,6 @@
 package handoff
 
-// Task is what a run below another is asked: it knows nothing of its parent but
-// this.
+// Task returns the first message of a sub-agent, which knows nothing else of its parent.
 func Task(task, context string) string {
 	if context == "" {
 		return task

@@ -10,23 +10,24 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// maxHandoff bounds a handoff's JSON, in bytes (docs/wire.md §6).
+// maxHandoff limits a handoff's JSON, in bytes (docs/wire.md §6).
 const maxHandoff = 256 << 10
 
-// Truncate keeps a handoff's JSON under 256 kB; a smaller one stays as it is. Past
-// it the longest texts of the children are cut, each child's to the same room;
-// the run's own are cut past half of what there is for texts. An agent of which
-// something was cut has an item with the ref "session:…" that names what: the
-// whole is in that session's transcript.
-// Of 1,000 agents each stays in the tree with its numbers, and effects that nobody
-// knows are the last to go, of the deepest agents first. Only a tree of so many
-// agents that they do not fit without any texts (some 500) stays larger, up to 1 MB.
-// Of more agents those nearest to the root are shown, and an item of the root's with
-// the ref "session:…" tells how many are not.
+// Truncate keeps a handoff's JSON below 256 kB. A smaller one stays as it is.
+//
+// First the longest texts of children are cut, each child's to the same size. The run's
+// own texts are cut only beyond half of the space. An agent with cut texts gets an item
+// with the ref "session:…", which says what was cut; its transcript has all of it.
+// Effects with an unknown outcome go last, the deepest agents' first.
+//
+// Up to 1,000 agents stay in the tree, with their numbers. Above some 500 agents the
+// handoff stays larger than 256 kB even without texts, up to 1 MB. Beyond 1,000 agents
+// those nearest to the root stay, and an item of the root says how many are missing.
 func Truncate(h agent.Handoff) agent.Handoff {
 	if size(h) <= maxHandoff {
 		return h
 	}
+	// h and its children may be shared with the run's state, which must not change.
 	h = copyTree(h)
 	lost := prune(&h)
 	parts := unfold(&h, 0, nil)
@@ -36,17 +37,18 @@ func Truncate(h agent.Handoff) agent.Handoff {
 	}
 	room = strip(parts, room)
 	share(parts, max(room, 0))
+	// After share, which would cut this item too.
 	if lost > 0 {
 		h.InFlight = append(slices.Clip(h.InFlight), agent.WorkItem{What: fmt.Sprintf("[cut here: %d agents below are not shown]", lost), Ref: refTo(h.Session), By: h.Session})
 	}
 	return h
 }
 
-// maxAgents is how many agents of a tree are shown. Without any texts so many fit into a
-// payload, which the end of a run has to.
+// maxAgents is how many agents of a tree are shown. Without texts, so many fit into a
+// payload, which has to carry the run's end.
 const maxAgents = 1000
 
-// prune leaves so many agents in a tree, those nearest to its root, and returns how many
+// prune keeps maxAgents agents of a tree, those nearest to its root. It returns how many
 // are left out.
 func prune(h *agent.Handoff) (lost int) {
 	room := maxAgents - 1
@@ -74,12 +76,12 @@ func prune(h *agent.Handoff) (lost int) {
 type part struct {
 	*agent.Handoff
 	depth int
-	// least is the size of its smallest form that still says where to look, and
-	// over what its texts take beyond; zero if it is not to be cut.
+	// least is the size of the agent's smallest form that still says where to look. over
+	// is the size of its texts beyond that; 0 if it must not be cut further.
 	least, over int
 }
 
-// unfold lists the agents of a tree, the root first.
+// unfold returns the agents of a tree, the root first.
 func unfold(h *agent.Handoff, depth int, into []part) []part {
 	whole, least := sizeOf(*h), sizeOf(smallest(*h))
 	least = min(least, whole)
@@ -90,13 +92,14 @@ func unfold(h *agent.Handoff, depth int, into []part) []part {
 	return into
 }
 
-// strip takes all texts from the deepest agents until the others have room, and
-// returns it.
+// strip removes all texts of the deepest agents until the rest has room. It returns the
+// room.
 func strip(parts []part, room int) int {
 	order := make([]int, len(parts))
 	for i := range order {
 		order[i] = i
 	}
+	// Stable: every build must cut the same agents in a replay.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(parts[b].depth, parts[a].depth) })
 	for _, i := range order {
 		if room >= 0 {
@@ -110,8 +113,8 @@ func strip(parts []part, room int) int {
 	return room
 }
 
-// share gives each agent its part of the room. The root has what the others do
-// not need, and half of it in any case.
+// share divides the room among the agents. The root gets what the others do not need, and
+// at least half.
 func share(parts []part, room int) {
 	var others []int
 	need := 0
@@ -131,7 +134,7 @@ func share(parts []part, room int) {
 	}
 }
 
-// even is how much each may have at most, so that all have room together.
+// even returns how much each may have at most so that all fit.
 func even(needs []int, room int) int {
 	sorted := slices.Sorted(slices.Values(needs))
 	for i, need := range sorted {
@@ -144,18 +147,18 @@ func even(needs []int, room int) int {
 	return math.MaxInt
 }
 
-// cutText stands for a text of which nothing is left.
+// cutText replaces a text of which nothing is left.
 const cutText = "[cut]"
 
-// smallest is an agent's handoff without its texts and lists, and with a word
-// on where the whole is.
+// smallest returns an agent's handoff without texts and lists, and with a note where the
+// whole is.
 func smallest(h agent.Handoff) agent.Handoff {
 	s := bare(h)
 	s.Summary, s.UnknownEffects, s.Tree = short(h.Summary), h.UnknownEffects, h.Tree
 	return point(s, h, cutText)
 }
 
-// bare is the least that is left of an agent.
+// bare returns the least that is kept of an agent.
 func bare(h agent.Handoff) agent.Handoff {
 	h.Session, h.Run, h.Agent, h.Status = named(h.Session), named(h.Run), named(h.Agent), named(h.Status)
 	h.Task, h.Reason, h.Summary = short(h.Task), short(h.Reason), short(h.Summary)
@@ -167,7 +170,7 @@ func bare(h agent.Handoff) agent.Handoff {
 	return h
 }
 
-// named is a name, which is no longer than a session's unless somebody made it up.
+// named returns a name. One that is longer than any session's was made up, and is cut.
 func named[T ~string](name T) T {
 	const most = 255
 	if len(name) <= most {
@@ -183,8 +186,8 @@ func short(text string) string {
 	return cutText
 }
 
-// point adds to what is left of a handoff an item that says where the whole of it
-// is, to the first list that had something in it.
+// point adds an item that says where the whole handoff is, to the first list that was not
+// empty.
 func point(left, whole agent.Handoff, what string) agent.Handoff {
 	item := agent.WorkItem{What: what, Ref: refTo(whole.Session)}
 	to := &left.InFlight
@@ -203,7 +206,7 @@ func point(left, whole agent.Handoff, what string) agent.Handoff {
 	return left
 }
 
-// copyTree returns a tree whose agents can be replaced without changing h.
+// copyTree returns a copy whose agents can be replaced without changing h.
 func copyTree(h agent.Handoff) agent.Handoff {
 	h.Children = slices.Clone(h.Children)
 	for i, child := range h.Children {
@@ -212,16 +215,15 @@ func copyTree(h agent.Handoff) agent.Handoff {
 	return h
 }
 
-// sizeOf is at least what an agent takes in the JSON of its tree, its children
-// left out.
+// sizeOf returns at least the size of an agent in its tree's JSON, without its children.
 func sizeOf(h agent.Handoff) int {
 	const frame = len(`,"children":[],`)
 	h.Children = nil
 	return size(h) + frame
 }
 
-// size is the length of a value's JSON.
-func size(v any) int {
+// size returns the length of a value's JSON.
+func size(v any) int { // texts and numbers always encode
 	b, _ := json.Marshal(v) // of texts and numbers: it can't fail
 	return len(b)
 }

@@ -1,8 +1,8 @@
-// Package live carries what runs are doing right now and nobody records: pieces
-// of replies and remarks of tools. Workers publish it to a [Sink], readers hear
-// it from a [Source]. [Hub] is both, for workers and readers of one process;
-// whatever crosses processes (a broker, a socket) implements the two.
+// Package live carries what runs are doing right now and nobody records: pieces of
+// replies, and progress of tools. Workers publish to a [Sink]; readers subscribe to a
+// [Source]. [Hub] is both, within one process. A broker between processes implements the
+// same two interfaces.
 //
-// Nothing waits for a live event and nothing rests on one: it may come late, or
-// be lost, and what is recorded says all of it again as a whole.
+// Nothing depends on a live event. It may be late or lost; the log has everything it
+// said.
 package live

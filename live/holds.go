@@ -2,19 +2,19 @@ package live
 
 import "github.com/fermata-agents/fermata/agent"
 
-// Holds carries holds between worker processes: one that is added in one process ends
-// the steps that others have in flight below it, before their runs hear of it.
+// Holds carries holds between worker processes. A hold that is added in one process stops
+// activities below it in the others before their runs learn of it.
 //
-// A hold may come late, twice, or be lost. The runs tell each other of it besides, from
-// parent to child, and that is what counts: a cancel that is heard here stops steps, and
-// ends no run. Implementations are used from many goroutines at once.
+// A hold may come late, twice, or never. The runs also tell each other, from parent to
+// child, and only that is durable: a cancel from here stops activities, but ends no run.
+// Implementations must be safe for concurrent use.
 type Holds interface {
-	// Publish tells other processes that a session, and all below it, is held. It is
-	// called within workflow tasks, and returns at once.
+	// Publish tells other processes that a session and its descendants are held. It is
+	// called within workflow tasks and must return at once.
 	Publish(h agent.HoldRef)
-	// Follow hears of the holds of a root session, and of all below it, until leave is
-	// called, which is once. A worker follows a root while it has steps of its tree in
-	// flight. Follow and leave return at once, and hear may be called before Follow
-	// returns. The hold of another root may be heard, too: it is not heeded.
+	// Follow calls hear with the holds of a root session and its descendants, until leave
+	// is called. leave is called once. A worker follows a root while it has activities of
+	// its tree in flight. Follow and leave must return at once. hear may be called before
+	// Follow returns, and with holds of other roots, which are ignored.
 	Follow(root string, hear func(agent.HoldRef)) (leave func())
 }

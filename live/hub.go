@@ -5,18 +5,17 @@ import (
 	"sync"
 )
 
-// Hub hands events from the workers of a process to the readers of the same one.
-// A session that nobody hears costs nothing. It is safe for concurrent use
-// at once, by many workers and readers.
+// Hub passes events from a process's workers to readers in the same process. A session
+// without readers costs nothing. It is safe for concurrent use.
 type Hub struct {
 	mu   sync.RWMutex
 	subs map[string]map[*Subscription]struct{} // by session
 }
 
-// NewHub returns a hub that nobody hears yet.
+// NewHub returns a hub without readers.
 func NewHub() *Hub { return &Hub{subs: map[string]map[*Subscription]struct{}{}} }
 
-// Publish hands an event to whoever hears its session, and waits for nobody.
+// Publish implements [Sink]. It never waits.
 func (h *Hub) Publish(e Event) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -25,7 +24,7 @@ func (h *Hub) Publish(e Event) {
 	}
 }
 
-// Subscribe hears a session's events from now on. It never fails.
+// Subscribe implements [Source]. It never fails.
 func (h *Hub) Subscribe(_ context.Context, session string) (*Subscription, error) {
 	var s *Subscription
 	s = NewSubscription(func() { h.leave(session, s) })

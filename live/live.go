@@ -7,12 +7,12 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Event is a live event in its wire form (docs/wire.md §9): an [agent.WireEvent] without
-// a cursor.
+// Event is a live event (docs/wire.md §9): an [agent.WireEvent] without a cursor.
 type Event struct {
 	V int `json:"v"`
-	// Type is one of [agent.EventDeltaText], [agent.EventDeltaThinking], [agent.EventDeltaReset],
-	// [agent.EventDeltaDropped] and [agent.EventCallProgress]; the set is open.
+	// Type is one of [agent.EventDeltaText], [agent.EventDeltaThinking],
+	// [agent.EventDeltaReset], [agent.EventDeltaDropped] and [agent.EventCallProgress].
+	// There may be more.
 	Type    agent.EventType `json:"type"`
 	Time    time.Time       `json:"time"`
 	Session string          `json:"session"`
@@ -21,26 +21,25 @@ type Event struct {
 	Data    Data            `json:"data"`
 }
 
-// Data is what a live event says. Of its fields those are set that the type
-// speaks of.
+// Data is the content of a live event. The type says which fields are set.
 type Data struct {
-	// Text continues the reply, or the thinking before it; of a progress it is the remark.
+	// Text continues the reply or the thinking, or is a tool's note.
 	Text string `json:"text,omitempty"`
-	// Call is the tool call that makes progress.
+	// Call is the tool call of a progress event.
 	Call string `json:"call,omitempty"`
 	// Dropped is how many events were dropped.
 	Dropped int `json:"dropped,omitempty"`
 }
 
-// Sink takes what workers have to tell.
+// Sink receives live events from workers.
 type Sink interface {
-	// Publish takes an event and returns at once: model calls are waiting.
+	// Publish takes an event. It must return at once: a model call waits for it.
 	Publish(Event)
 }
 
-// Source lets readers hear.
+// Source passes live events to readers.
 type Source interface {
-	// Subscribe hears a session's events from now on, until the subscription is
-	// closed. The context bounds the call alone.
+	// Subscribe returns the session's events from now on, until the subscription is
+	// closed. The context limits only the call itself.
 	Subscribe(ctx context.Context, session string) (*Subscription, error)
 }

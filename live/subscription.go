@@ -6,15 +6,15 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// What a subscription keeps for a reader that is slow.
+// Limits of what a subscription keeps for a slow reader.
 const (
 	maxEvents = 1024
 	maxBytes  = 1 << 20
 )
 
-// Subscription keeps a session's events until its reader takes them, and drops
-// the oldest of a reader that is too slow. Whoever implements a [Source] puts
-// into it. It is safe for concurrent use.
+// Subscription keeps a session's events until its reader takes them. If the reader is too
+// slow it drops the oldest. An implementation of [Source] puts events into it. It is safe
+// for concurrent use.
 type Subscription struct {
 	leave func()
 	ready chan struct{}
@@ -22,17 +22,17 @@ type Subscription struct {
 	mu     sync.Mutex
 	events []Event
 	bytes  int
-	lost   Event // the last that was dropped, with how many; zero if none was
+	lost   Event // the last dropped event, with the count; zero if none was dropped
 	closed bool
 }
 
-// NewSubscription returns a subscription. leave is called once, when the reader
-// closes it; nil if nobody wants to know.
+// NewSubscription returns a subscription. leave is called once, when the reader closes
+// it; it may be nil.
 func NewSubscription(leave func()) *Subscription {
 	return &Subscription{leave: leave, ready: make(chan struct{}, 1)}
 }
 
-// Put hands the reader an event. It never waits.
+// Put adds an event. It never waits.
 func (s *Subscription) Put(e Event) {
 	s.mu.Lock()
 	if s.closed {
@@ -40,6 +40,7 @@ func (s *Subscription) Put(e Event) {
 		return
 	}
 	s.events, s.bytes = append(s.events, e), s.bytes+size(e)
+	// One event stays, however large: the reader gets something.
 	for len(s.events) > maxEvents || s.bytes > maxBytes && len(s.events) > 1 {
 		s.drop()
 	}
@@ -50,12 +51,12 @@ func (s *Subscription) Put(e Event) {
 	}
 }
 
-// drop drops the oldest event, and remembers that in its place. What was dropped
-// by whoever put it counts too.
+// drop drops the oldest event and counts it. An event that stands for dropped ones counts
+// for all of them.
 func (s *Subscription) drop() {
 	oldest := s.events[0]
 	n := s.lost.Data.Dropped + max(1, oldest.Data.Dropped)
-	s.events[0] = Event{}
+	s.events[0] = Event{} // lets the text be freed
 	s.events, s.bytes = s.events[1:], s.bytes-size(oldest)
 	s.lost = oldest
 	s.lost.Type, s.lost.Data = agent.EventDeltaDropped, Data{Dropped: n}
@@ -63,11 +64,11 @@ func (s *Subscription) drop() {
 
 func size(e Event) int { return len(e.Data.Text) }
 
-// Ready receives when there is something to take.
+// Ready returns a channel that receives when there is something to take.
 func (s *Subscription) Ready() <-chan struct{} { return s.ready }
 
-// Take returns what has come since the last Take, in the order in which it came.
-// Where something was dropped it begins with an [agent.EventDeltaDropped].
+// Take returns the events since the last Take, in their order. If some were dropped it
+// begins with an [agent.EventDeltaDropped].
 func (s *Subscription) Take() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,13 +80,14 @@ func (s *Subscription) Take() []Event {
 	return events
 }
 
-// Close ends the subscription: nothing comes any more. It may be called more than
-// once.
+// Close ends the subscription; nothing more arrives. It may be called more than once.
 func (s *Subscription) Close() {
 	s.mu.Lock()
 	was := s.closed
 	s.closed, s.events = true, nil
 	s.mu.Unlock()
+	// Not under the lock: leave takes the source's lock, and the source calls Put under
+	// it.
 	if !was && s.leave != nil {
 		s.leave()
 	}

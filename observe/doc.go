@@ -1,4 +1,4 @@
-// Package observe is what traces and metrics are made from: an [Observer] hears what
-// the runs of a worker do, and is put around their model and tool calls. The module
-// telemetry has the one for OpenTelemetry.
+// Package observe has the interfaces behind traces, metrics and audits: an [Observer]
+// sees what a worker's runs do, and an [Auditor] records it. The module telemetry has an
+// observer for OpenTelemetry.
 package observe

@@ -8,17 +8,18 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Observer looks on. Nothing waits for it and nothing rests on it: its methods
-// return at once. They are called from many goroutines.
+// Observer sees what runs do. The runs do not depend on it, and its methods must return
+// at once. It must be safe for concurrent use.
 type Observer interface {
-	// Event hears of an event of a run, in the order of the log. What is replayed is not
-	// heard again; a task that was lost with its worker and is done once more is.
+	// Event receives a run's event, in the order of the log. A replay does not repeat
+	// events. A workflow task that was lost with its worker is run again, and repeats its
+	// events.
 	Event(RunEvent)
-	// Model is put around every model, within all other middleware: it sees every
-	// attempt. [model.CallInfo] says whose it is.
+	// Model wraps every model, within all other middleware, so it sees every attempt.
+	// [model.CallInfo] says which run it belongs to.
 	Model(next model.Model) model.Model
-	// Tool is called when an attempt at a tool call begins, and returns the context
-	// that the tool is given and what is called when the attempt is over.
+	// Tool is called when an attempt at a tool call begins. It returns the context for
+	// the tool, and a function that is called when the attempt is over.
 	Tool(ctx context.Context, call *tool.Call, trace agent.Trace) (_ context.Context, over func(agent.CallStatus))
 }
 
@@ -26,39 +27,40 @@ type Observer interface {
 type RunEvent struct {
 	Session string
 	Run     string
-	Agent   string // empty where the run failed before it had one
-	Model   string // the agent's, by its full name
+	Agent   string // empty if the run failed before it had one
+	Model   string // the agent's model, by its full name
 	Event   agent.Event
-	// TraceSegment is where the event's spans hang: as it was before the event.
+	// TraceSegment is where the event's spans belong, as it was before the event.
 	TraceSegment agent.TraceSegment
 }
 
-// Auditor keeps a record of who did what. Unlike an [Observer] it is waited for: what it
-// returns an error for does not take effect. Its methods are called within workflow tasks,
-// from many goroutines, and take milliseconds. What is replayed they do not hear again; a
-// task that was lost with its worker and is done once more they do.
+// Auditor records who did what. Unlike an [Observer] it is waited for: what it cannot
+// record does not take effect. Its methods are called within workflow tasks and should
+// take milliseconds. It must be safe for concurrent use. Replays are not recorded again;
+// a task that was lost with its worker is.
 type Auditor interface {
-	// Command hears of a verb before it takes effect, or of its refusal.
+	// Command records a verb before it takes effect, or its refusal.
 	Command(RunCommand) error
-	// Event hears of events of a run before they are stored.
+	// Event records a run's event before it is stored.
 	Event(RunEvent) error
 }
 
-// RunCommand is a verb that a run was told, by update or by signal.
+// RunCommand is a verb that a run received by update or signal.
 type RunCommand struct {
 	Session string
 	Run     string
-	Agent   string // empty where the run has none yet
+	Agent   string // empty if the run has none yet
 	Verb    agent.Verb
-	// Data is the verb as it came, with whatever token it has. It may be no JSON.
+	// Data is the verb's payload, with its token if there is one. It may not be JSON.
 	Data []byte
-	// ID is the verb's, if it is not in Data.
+	// ID is the verb's id, if Data has none.
 	ID string
-	// Principals are who the tokens name, which were verified if Refused is nil.
+	// Principals are named by the command's tokens. The tokens were verified if Refused
+	// is nil.
 	Principals []string
-	// Signal means that it came as a signal, which is weighed later: if it is refused, that
-	// is an event.
+	// Signal means that it came as a signal, and the run decides later. A refusal is then
+	// an event.
 	Signal bool
-	// Refused is why the run does not take it; nil if it does.
+	// Refused is why the run refuses it; nil if it does not.
 	Refused error
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Bounds of what is said (docs/wire.md §4).
+// Limits of commands (docs/wire.md §4).
 const (
 	maxGrace    = agent.Duration(time.Minute)
 	minDeadline = agent.Duration(2 * time.Second) // no timer of ours is shorter
 	maxDeadline = agent.Duration(time.Hour)
 	maxBy       = 256
-	maxRequest  = 300 // a request's id with the way to it
+	maxRequest  = 300 // a request's id with the path to its session
 )
 
 func between(path string, d, least, most agent.Duration) error {
@@ -97,7 +97,7 @@ func checkRejectBody(o agent.RejectCommand, within string) error {
 	return nil
 }
 
-// maxAnswers bounds what is answered together.
+// maxAnswers limits how many requests one command answers.
 const maxAnswers = 64
 
 func checkAnswers(o agent.AnswersCommand) error {

@@ -15,12 +15,12 @@ import (
 	"github.com/fermata-agents/fermata/internal/schemacost"
 )
 
-// maxConditions bounds what a run waits for at once: listings find it by all of it.
+// maxConditions limits what a run waits for at once: its search attribute has all of it.
 const maxConditions = 8
 
-// DecodeConditions reads conditions strictly, wherever they come from: a start,
-// a model's call, a person. No data at all are conditions that
-// only a resume meets. Errors are [agent.CodeInvalidInput] with the field's path.
+// DecodeConditions decodes conditions strictly, from a start, a model's call or a person.
+// No data gives conditions that only a resume meets. Errors are [agent.CodeInvalidInput]
+// with the field's path.
 func DecodeConditions(data []byte) (agent.Conditions, error) {
 	var c agent.Conditions
 	if err := durable.Decode(data, &c, 0); err != nil {
@@ -29,7 +29,7 @@ func DecodeConditions(data []byte) (agent.Conditions, error) {
 	return completed(c)
 }
 
-// DecodeParkRequest reads what a model says to await_resumption.
+// DecodeParkRequest decodes the arguments of await_resumption.
 func DecodeParkRequest(arguments []byte) (reason string, c agent.Conditions, err *agent.Error) {
 	var a struct {
 		Reason     string            `json:"reason"`
@@ -48,7 +48,8 @@ func DecodeParkRequest(arguments []byte) (reason string, c agent.Conditions, err
 	return strings.TrimSpace(a.Reason), c, durable.Within("not parked", bad)
 }
 
-// checkModels refuses long schemas of a model: a run holds each payload to all of them.
+// checkModels refuses long schemas that a model wrote: a run matches each event against
+// all of them.
 func checkModels(c agent.Conditions) error {
 	for i, one := range c.List() {
 		if one.Event == nil || len(one.Event.Match) <= match.MaxModelSchema {
@@ -63,9 +64,10 @@ func checkModels(c agent.Conditions) error {
 	return nil
 }
 
-// completed checks conditions and returns them with their defaults, and
-// topics without the blanks around them.
+// completed checks conditions. It returns them with their defaults, and with trimmed
+// topics.
 func completed(c agent.Conditions) (agent.Conditions, error) {
+	// A copy: the caller's list is not changed by what is trimmed below.
 	c.Any = append([]agent.Condition(nil), c.Any...)
 	if len(c.Any) > maxConditions {
 		return c, agent.Errorf(agent.CodeInvalidInput, "any has %d conditions; at most %d are taken", len(c.Any), maxConditions).WithPath("any")
@@ -124,13 +126,13 @@ func checkCondition(c *agent.Condition, within string) error {
 	return nil
 }
 
-// checkMatch refuses a schema that the machine can't hold an event to.
+// checkMatch refuses a schema that the machine cannot match events against.
 func checkMatch(raw json.RawMessage) error {
 	_, err := match.Read(raw)
 	return err
 }
 
-// schemaOf makes a schema ready for use.
+// schemaOf parses a schema.
 func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{}`)
@@ -143,17 +145,20 @@ func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A schema that refers to itself without end would never be resolved.
 	if why := schemacost.Cycle(read); why != "" {
 		return nil, errors.New(why)
 	}
 	return schema.Resolve(nil)
 }
 
-// Matches reports whether a call's arguments fit a rule's schema; no schema fits all, and no
-// arguments are null. An error means that this can't be said: the schema is none, or the
-// arguments have too many parts, or a number that a float64 does not hold. It is not for
-// workflows: what it says may change with the library that takes the schemas which the
-// runtime's own matcher does not.
+// Matches reports whether a call's arguments match a rule's schema. An empty schema
+// matches everything; empty arguments are null. An error means that the answer is
+// unknown: the schema is invalid, or the arguments have too many parts, or a number that
+// no float64 holds.
+//
+// Do not call it in workflows. For schemas that the runtime's own matcher does not
+// support, the answer may change with the library.
 func Matches(schemaOfRule, payload json.RawMessage) (bool, error) {
 	if own, err := match.Read(schemaOfRule); err == nil {
 		return own.FitsJSON(payload)
@@ -165,6 +170,7 @@ func Matches(schemaOfRule, payload json.RawMessage) (bool, error) {
 	if len(bytes.TrimSpace(payload)) == 0 {
 		payload = json.RawMessage("null")
 	}
+	// The library decodes numbers as float64, and a rule must not judge a rounded amount.
 	if err := match.Exact(payload); err != nil {
 		return false, err
 	}

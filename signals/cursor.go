@@ -6,9 +6,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// CursorSeq returns the number of the event that a cursor names; zero for the empty one, the
-// log's beginning. For what is no cursor it returns [agent.CodeInvalidInput], at the path
-// "after".
+// CursorSeq returns the number of the event that a cursor names; 0 for the empty cursor,
+// the beginning of the log. For anything else it returns [agent.CodeInvalidInput], with
+// the path "after".
 func CursorSeq(cursor string) (int64, error) {
 	if cursor == "" {
 		return 0, nil
@@ -20,8 +20,8 @@ func CursorSeq(cursor string) (int64, error) {
 	return seq, nil
 }
 
-// CursorBeyondEnd returns the error for a cursor that no event of a log has:
-// [agent.CodeInvalidInput], at the path "after".
+// CursorBeyondEnd returns the error for a cursor beyond a log's last event:
+// [agent.CodeInvalidInput], with the path "after".
 func CursorBeyondEnd(after, last int64) *agent.Error {
 	return agent.Errorf(agent.CodeInvalidInput, "after: the log's last event has the cursor %q, and %q is beyond it: is it the cursor of another session?", agent.Cursor(last), agent.Cursor(after)).WithPath("after")
 }

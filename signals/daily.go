@@ -12,18 +12,18 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// The account of a task queue's daily limits is a workflow of this type, to which workers
-// send this update.
+// A task queue's account of daily limits is a workflow of DailyType. Workers send it the
+// update DailyClaim.
 const (
 	DailyType  = "fermata.daily"
 	DailyClaim = "claim"
 )
 
-// DailyID is the id of the workflow that keeps a task queue's account. No session has such
-// a name.
+// DailyID returns the id of the workflow with a task queue's account. No session can have
+// such an id.
 func DailyID(taskQueue string) string { return "fermata/daily/" + taskQueue }
 
-// DecodeDailyClaim reads a claim strictly. Its errors are [agent.CodeInvalidInput] and
+// DecodeDailyClaim decodes a claim strictly. Its errors are [agent.CodeInvalidInput] and
 // [agent.CodeTooLarge], with the path of the field.
 func DecodeDailyClaim(data []byte) (wire.DailyClaim, *agent.Error) {
 	var c wire.DailyClaim
@@ -37,8 +37,9 @@ func DecodeDailyClaim(data []byte) (wire.DailyClaim, *agent.Error) {
 	return c, durable.Within("claim refused", err)
 }
 
-// ClaimDaily claims of a task queue's daily limits, and begins its account where there is
-// none. The server needs a worker on the task queue.
+// ClaimDaily claims a part of a task queue's daily limits. It starts the account if there
+// is none. The server needs a worker on the task queue. A claim that is repeated with its
+// ID is granted once.
 func ClaimDaily(ctx context.Context, c client.Client, taskQueue string, claim wire.DailyClaim) (grant wire.DailyGrant, err error) {
 	o := client.StartWorkflowOptions{
 		ID: DailyID(taskQueue), TaskQueue: taskQueue, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
@@ -46,6 +47,8 @@ func ClaimDaily(ctx context.Context, c client.Client, taskQueue string, claim wi
 	h, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: c.NewWithStartWorkflowOperation(o, DailyType),
 		UpdateOptions: client.UpdateWorkflowOptions{
+			// The claim's id as the update's id: the server answers a repeated claim with
+			// the first grant.
 			UpdateID: cmp.Or(claim.ID, freshUpdate()), UpdateName: DailyClaim, Args: []any{claim}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})

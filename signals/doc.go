@@ -1,5 +1,5 @@
-// Package signals is the wire: everything that one may say to a run and ask of
-// it over Temporal, by name and payload, and how it is checked (docs/wire.md).
-// A workflow answers to these names and a client, the plain temporal command
-// included, speaks them; there is no other door.
+// Package signals is the wire format of Temporal's signals, updates and queries between
+// clients and runs: their names, their payloads, and how these are checked
+// (docs/wire.md). Every client speaks it, also the plain temporal command. There is no
+// other way to reach a run.
 package signals

@@ -5,14 +5,14 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// Events asks for events of the log's open part, in the form for readers (wire
-// §9). A query can't read the store: all events are client.Events' to read.
+// Events returns events of the log's tail in the form for readers (docs/wire.md §9). A
+// query cannot read the store; client.Events reads all events.
 var Events = durable.Query[EventPage, EventList]{Name: "events"}
 
-// EventPage asks for events.
+// EventPage selects events.
 type EventPage struct {
-	// After is the cursor of the last event that is known; empty means from the
-	// beginning of the open part.
+	// After is the cursor of the last known event; empty means from the beginning of the
+	// tail.
 	After string `json:"after,omitempty"`
 	Limit int    `json:"limit,omitempty"` // zero means 100
 }
@@ -21,18 +21,18 @@ type EventPage struct {
 type EventList struct {
 	V      int               `json:"v"`
 	Events []agent.WireEvent `json:"events"`
-	// Cursor is where to go on: that of the last event here, or the one asked after.
+	// Cursor is where to continue: the cursor of the last event here, or After if there
+	// is none.
 	Cursor string `json:"cursor"`
-	// More means that there are more after Cursor.
+	// More means that there are more events after Cursor.
 	More bool `json:"more,omitempty"`
-	// Sealed is the cursor up to which events are in the store and not here. One
-	// who asked after an earlier one has missed those between.
+	// Sealed is the cursor of the last event that is in the store and not here. A reader
+	// whose After is before it has missed the events in between.
 	Sealed string `json:"sealed"`
 }
 
-// EventsOf answers [Events] for a run, from the tail of its session's log and the
-// number of the log's last event. A cursor that is none, or beyond the end, is
-// [agent.CodeInvalidInput].
+// EventsOf answers [Events], given the tail of the session's log and the number of its
+// last event. A cursor that is invalid or beyond the end is [agent.CodeInvalidInput].
 func EventsOf(session, run string, seq int64, tail []agent.Event, p EventPage) (EventList, error) {
 	after, err := CursorSeq(p.After)
 	if err != nil {
@@ -47,6 +47,7 @@ func EventsOf(session, run string, seq int64, tail []agent.Event, p EventPage) (
 	if p.Limit == 0 {
 		p.Limit = defaultPage
 	}
+	// A reader that is behind continues with the tail; Sealed tells it that it missed events.
 	sealed := seq - int64(len(tail))
 	list := EventList{V: agent.Version, Events: []agent.WireEvent{}, Cursor: agent.Cursor(max(after, sealed)), Sealed: agent.Cursor(sealed)}
 	size := 0
@@ -68,5 +69,5 @@ func EventsOf(session, run string, seq int64, tail []agent.Event, p EventPage) (
 	return list, nil
 }
 
-// wireFrame is about what an event takes beside its data.
+// wireFrame is about what an event takes beside its data, in bytes.
 const wireFrame = 512

@@ -1,8 +1,8 @@
 package signals
 
-// WorkflowType is the type of every run, whatever its agent: a misspelt agent
-// fails with a code, where a misspelt type would wait forever.
+// WorkflowType is the workflow type of every run, whatever its agent. A run with a
+// misspelled agent fails with a code; one with a misspelled type would wait for ever.
 const WorkflowType = "fermata.run"
 
-// TaskQueue is where runs and their steps wait for workers unless configured.
+// TaskQueue is the default task queue of runs and their activities.
 const TaskQueue = "fermata"

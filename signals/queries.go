@@ -12,82 +12,81 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// None is the argument of a question that needs none.
+// None is the argument of a query that needs none.
 type None struct{}
 
-// What may be asked of a run, at any time and also after its end (docs/wire.md §5).
+// The queries of a run. It answers at any time, also after its end (docs/wire.md §5).
 var (
-	// Status asks where a run stands.
+	// Status returns the run's status.
 	Status = durable.Query[None, agent.RunStatus]{Name: "status"}
-	// Suspension asks what a run waits for.
+	// Suspension returns what a run waits for.
 	Suspension = durable.Query[None, SuspensionAnswer]{Name: "suspension"}
-	// Tree asks for the run and those right below it, as it has heard of them.
+	// Tree returns the run and its children, as far as the children have reported.
 	Tree = durable.Query[None, TreeAnswer]{Name: "tree"}
-	// Transcript asks for messages of the log's open part. A query can't read the
-	// store: the whole conversation is client.Transcript's to put together.
+	// Transcript returns messages of the log's tail. A query cannot read the store;
+	// client.Transcript returns the whole conversation.
 	Transcript = durable.Query[Page, TranscriptAnswer]{Name: "transcript"}
-	// State shows the machine's state, for support. There is no promise of its
-	// shape but v.
+	// State returns the machine's state, for support. Only its field v is stable.
 	State = durable.Query[None, json.RawMessage]{Name: "state"}
-	// Machine is [State] without the log's open part, for workers of ours.
+	// Machine is [State] without the log's tail. It is for workers.
 	Machine = durable.Query[None, json.RawMessage]{Name: "fermata.state"}
-	// Tail asks for the open part of the log. It is for workers and clients of
-	// ours; its name has a dot so that nobody types it.
+	// Tail returns the log's tail. It is for workers and clients; its name has a dot so
+	// that nobody types it.
 	Tail = durable.Query[TailArgs, OpenTail]{Name: "fermata.tail"}
-	// Held tells a worker process of a hold. It is asked of the workflow [ProcessType], and of
-	// no run: a question to a workflow is answered by whoever polls its task queue, and
-	// leaves no trace in its history.
+	// Held announces a hold to a worker process. It is sent to a workflow of
+	// [ProcessType], and to no run. Whoever polls a workflow's task queue answers its
+	// queries, and the history gets no trace of them.
 	Held = durable.Query[agent.HoldRef, None]{Name: "fermata.held"}
 )
 
-// SuspensionAnswer answers [Suspension]; the field is absent where none is open.
+// SuspensionAnswer answers [Suspension]. The field is absent if no suspension is open.
 type SuspensionAnswer struct {
 	V          int               `json:"v"`
 	Suspension *agent.Suspension `json:"suspension,omitempty"`
 }
 
-// TreeAnswer answers [Tree]: the run itself comes first.
+// TreeAnswer answers [Tree]. The run itself comes first.
 type TreeAnswer struct {
 	V     int          `json:"v"`
 	AsOf  time.Time    `json:"as_of"`
 	Nodes []agent.Node `json:"nodes"`
 }
 
-// Page asks for a part of a list.
+// Page selects a part of a list.
 type Page struct {
-	From  int `json:"from,omitempty"`  // how many to pass over
+	From  int `json:"from,omitempty"`  // how many to skip
 	Limit int `json:"limit,omitempty"` // zero means 100
 }
 
-// TranscriptAnswer are the messages of a log's open part.
+// TranscriptAnswer has messages of a log's tail.
 type TranscriptAnswer struct {
 	V int `json:"v"`
-	// Head names the last sealed chunk of the log; empty if none is sealed.
+	// Head is the digest of the log's last stored chunk; empty if none is stored.
 	Head     string          `json:"head,omitempty"`
 	Messages []agent.Message `json:"messages"`
-	// Total is how many messages the open part has.
+	// Total is how many messages the tail has.
 	Total int   `json:"total"`
 	Seq   int64 `json:"seq"`
 }
 
-// TailArgs asks for what came after an event.
+// TailArgs asks for events after Seq.
 type TailArgs struct {
 	Seq int64 `json:"seq,omitempty"`
 }
 
-// OpenTail is the open part of a log: what is not sealed under Head yet.
+// OpenTail is the tail of a log: the events that are not stored under Head yet.
 type OpenTail struct {
 	Head   string        `json:"head,omitempty"`
 	Events []agent.Event `json:"events"`
-	// More means that a further question, after the last event, brings more.
+	// More means that a further query, after the last event, returns more.
 	More bool `json:"more,omitempty"`
 }
 
-// Bounds of one answer.
+// Limits of one answer.
 const (
 	defaultPage = 100
 	maxPage     = 1000
-	// maxAnswer is well under the 2 MB that a payload may have.
+	// maxAnswer is well under the 2 MB of a payload.
 	maxAnswer = 1 << 20
 )
 
@@ -114,8 +113,7 @@ func MessagesOf(head string, seq int64, tail []agent.Event, p Page) (TranscriptA
 	return m, nil
 }
 
-// ReadTail asks a run for the whole open part of its log; an empty run is the
-// session's current one.
+// ReadTail queries a run for its whole tail. An empty run is the session's current one.
 func ReadTail(ctx context.Context, c client.Client, session, run string) (OpenTail, error) {
 	var all OpenTail
 	for after := int64(0); ; {
@@ -124,7 +122,7 @@ func ReadTail(ctx context.Context, c client.Client, session, run string) (OpenTa
 			return all, fmt.Errorf("asking session %s for its open transcript: %w", session, err)
 		}
 		if after > 0 && open.Head != all.Head {
-			all, after = OpenTail{}, 0 // it was sealed between two questions: begin anew
+			all, after = OpenTail{}, 0 // it was stored between two queries: start again
 			continue
 		}
 		all.Head, all.Events = open.Head, append(all.Events, open.Events...)
@@ -143,6 +141,7 @@ func TailOf(head string, tail []agent.Event, a TailArgs) OpenTail {
 		if e.Seq <= a.Seq {
 			continue
 		}
+		// At least one event, however large, or the reader would ask for it for ever.
 		if size += e.Size(); size > maxAnswer && len(o.Events) > 0 {
 			o.More = true
 			break

@@ -14,14 +14,14 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// DecodeStart reads a run's input strictly (docs/wire.md §3). Its errors are
-// [agent.CodeInvalidInput], [agent.CodeTooLarge] and [agent.CodeIncompatible], with the path
-// of the field; the start is what could be read of it then.
+// DecodeStart decodes a run's input strictly (docs/wire.md §3). Its errors are
+// [agent.CodeInvalidInput], [agent.CodeTooLarge] and [agent.CodeIncompatible], with the
+// path of the field. After an error, the start has what could be decoded.
 func DecodeStart(data []byte) (agent.Start, *agent.Error) {
 	return DecodeStartAt(math.MaxInt, data)
 }
 
-// DecodeStartAt reads as a build of a revision did, as [DecodeAt] reads verbs.
+// DecodeStartAt decodes as a build of a revision did, like [DecodeAt].
 func DecodeStartAt(revision int, data []byte) (agent.Start, *agent.Error) {
 	var s agent.Start
 	err := durable.DecodeAt(revision, data, &s, agent.MaxPayload)
@@ -35,13 +35,13 @@ func DecodeStartAt(revision int, data []byte) (agent.Start, *agent.Error) {
 	return s, durable.Within("start refused", err)
 }
 
-// Labels stand in every listing, so they are short.
+// Labels are in every listing, so they are short.
 const (
 	maxLabelKey = 64
 	maxLabel    = 256
 )
 
-// checkStart refuses a start that can't be meant.
+// checkStart refuses an invalid start.
 func checkStart(s agent.Start) error {
 	if s.V > agent.Version {
 		return agent.Errorf(agent.CodeIncompatible, "v is %d; this build reads up to %d", s.V, agent.Version).WithPath("v")
@@ -84,15 +84,15 @@ func checkStart(s agent.Start) error {
 		return err
 	}
 	if empty(s.Input) {
-		return nil // it goes on where its checkpoint is, or is a daemon's: the run knows
+		return nil // with a checkpoint or for a daemon no input is needed, and only the run knows that
 	}
 	return checkInput(s.Input)
 }
 
-// importForm is a chunk's name.
+// importForm matches the name of a chunk.
 var importForm = regexp.MustCompile(`^[0-9a-f]{32}-[0-9a-f]{64}$`)
 
-// checkImport refuses whatever an imported run has from where it was.
+// checkImport refuses fields that an imported run brings with it.
 func checkImport(s agent.Start) error {
 	if !importForm.MatchString(s.Import) {
 		return agent.Errorf(agent.CodeInvalidInput, "import must be the name of an export in the store; fermata import makes it").WithPath("import")
@@ -108,7 +108,7 @@ func empty(in agent.Input) bool {
 	return in.Text == "" && len(in.Parts) == 0 && len(in.Data) == 0 && in.Briefing == nil
 }
 
-// checkInput wants something to do, said by a user: parts of other roles are no input.
+// checkInput requires something to do. Only users' parts are input.
 func checkInput(in agent.Input) error {
 	if strings.TrimSpace(in.Text) == "" && len(in.Parts) == 0 && len(in.Data) == 0 && in.Briefing == nil {
 		return agent.Errorf(agent.CodeInvalidInput, "input is missing; say what to do in input.text").WithPath("input")
@@ -121,19 +121,19 @@ func checkInput(in agent.Input) error {
 	return checkParts("input.parts", in.Parts)
 }
 
-// checkBriefing wants a whole handoff: one that can be read again as it is written.
+// checkBriefing requires a whole handoff: one that decodes as it is encoded.
 func checkBriefing(h *agent.Handoff) error {
 	raw, err := json.Marshal(h)
 	if err == nil {
 		err = durable.Decode(raw, new(agent.Handoff), agent.MaxPayload)
 	}
-	if err != nil && agent.CodeOf(err) != agent.CodeTooLarge { // some characters are written as six
+	if err != nil && agent.CodeOf(err) != agent.CodeTooLarge { // its size is checked elsewhere; here some characters take six bytes
 		return agent.Errorf(agent.CodeInvalidInput, "input.briefing is no whole handoff, as a run that was stopped leaves it: %w", err).WithPath("input.briefing")
 	}
 	return nil
 }
 
-// within puts the name of the field around an error that is about a part of it.
+// within adds the name of the field to an error about a part of it.
 func within(field string, err error) error {
 	var e *agent.Error
 	if !errors.As(err, &e) {
@@ -143,7 +143,7 @@ func within(field string, err error) error {
 	return e
 }
 
-// checkParts takes what a person may say: text.
+// checkParts accepts only text, which is what a person may send.
 func checkParts(path string, parts []agent.Part) error {
 	for i, p := range parts {
 		at := fmt.Sprintf("%s[%d]", path, i)

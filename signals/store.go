@@ -17,15 +17,17 @@ import (
 
 // StoreRecord says which store the workers of a task queue have.
 type StoreRecord struct {
-	ID    string // the store's identity
-	Place string // where the first worker has it, for people; 800 bytes at most
+	ID    string // the store's id
+	Place string // where the first worker has it, for people; at most 800 bytes
 }
 
-// The record is a workflow that nobody works on: its first task is due after longer than
-// anything lives. So every worker of the task queue sees it wherever it runs, the server
-// lets only one be made, and it outlives all runs. What it says is the name of its own task
-// queue, which no worker polls: a payload would be encrypted, and a worker that has other
-// keys than the first one, or keys that have replaced those, could not read it.
+// The record is a workflow that never runs: its first task is due in 50 years. So every
+// worker of the task queue can read it, wherever the worker runs, the server lets only
+// one be made, and it outlives all runs.
+//
+// The store is in the name of the workflow's own task queue, which no worker polls. A
+// payload would be encrypted: a worker with other keys, or with newer ones, could not
+// read it.
 const (
 	storeType  = "fermata.store"
 	storeQueue = "fermata/store/" // before the identity, "@" and the place
@@ -33,11 +35,12 @@ const (
 	maxPlace   = 800
 )
 
-// StoreRecordID is the id of the workflow that has a task queue's [StoreRecord]. No
-// session has such a name.
+// StoreRecordID returns the id of the workflow that has a task queue's [StoreRecord]. No
+// session can have such an id.
 func StoreRecordID(taskQueue string) string { return "fermata/store/" + taskQueue }
 
-// ReadStore returns the store that is recorded for a task queue, or [agent.CodeNotFound].
+// ReadStore returns the store that is recorded for a task queue. The error is
+// [agent.CodeNotFound] if none is.
 func ReadStore(ctx context.Context, c client.Client, taskQueue string) (StoreRecord, error) {
 	id := StoreRecordID(taskQueue)
 	d, err := c.DescribeWorkflowExecution(ctx, id, "")
@@ -57,8 +60,8 @@ func ReadStore(ctx context.Context, c client.Client, taskQueue string) (StoreRec
 	return StoreRecord{ID: store, Place: place}, nil
 }
 
-// RecordStore records a store for a task queue that has none, and returns the one that is
-// recorded: of many that record at once the first one counts.
+// RecordStore records a store for a task queue that has none, and returns the recorded
+// one. If several workers record at once, the first one counts.
 func RecordStore(ctx context.Context, c client.Client, taskQueue string, mine StoreRecord) (StoreRecord, error) {
 	r, err := ReadStore(ctx, c, taskQueue)
 	if !errors.Is(err, agent.CodeNotFound) {
@@ -71,11 +74,10 @@ func RecordStore(ctx context.Context, c client.Client, taskQueue string, mine St
 	if err != nil {
 		return r, durable.FromRPC(err)
 	}
-	return ReadStore(ctx, c, taskQueue) // another one may have been first
+	return ReadStore(ctx, c, taskQueue) // another worker may have been first
 }
 
-// CheckStore returns [agent.CodeNotSetUp] if two stores are not the same one. One without an
-// identity is no other's.
+// CheckStore returns [agent.CodeNotSetUp] if two records are not of the same store.
 func CheckStore(queue string, recorded, mine StoreRecord) error {
 	if recorded.ID == mine.ID {
 		return nil

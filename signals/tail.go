@@ -10,14 +10,13 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// Settled asks an execution, by ask, for what is open of its run's log, and returns
-// what of the answer is so for good. info is the execution as it was before.
+// Settled calls ask for the tail of an execution, and returns the part of the answer that
+// is final. info describes the execution as it was before the call.
 //
-// A worker that does not have the run at hand makes it anew from its history, and
-// where that has grown since the run's last task, the worker goes ahead of the next
-// one, which may go another way. A question that comes while a task is open is
-// answered behind it. So where the history has grown meanwhile the same is asked
-// again, and what both answers tell is so.
+// A worker without the run in its cache replays the history. If the history has grown
+// since the run's last task, the replay goes ahead of the next task, which may decide
+// otherwise. A query during an open task is answered after it. So if the history has
+// grown in between, Settled asks again, and returns what both answers have in common.
 func Settled(ctx context.Context, c client.Client, session string, info *workflowpb.WorkflowExecutionInfo, ask func() (OpenTail, error)) (OpenTail, error) {
 	was, err := ask()
 	if err != nil {
@@ -36,12 +35,12 @@ func Settled(ctx context.Context, c client.Client, session string, info *workflo
 		if err != nil || is.Head == was.Head {
 			return agreed(was, is), err
 		}
-		was, info = is, now // a part was sealed between the two
+		was, info = is, now // a part was stored between the two
 	}
 	return was, nil
 }
 
-// agreed is what two answers have in common.
+// agreed returns the common beginning of two answers.
 func agreed(a, b OpenTail) OpenTail {
 	n := 0
 	for n < min(len(a.Events), len(b.Events)) && reflect.DeepEqual(a.Events[n], b.Events[n]) {
@@ -50,7 +49,7 @@ func agreed(a, b OpenTail) OpenTail {
 	return OpenTail{Head: b.Head, Events: b.Events[:n], More: a.More && n == len(a.Events)}
 }
 
-// ReadSettled is [ReadTail] of one execution, and [Settled].
+// ReadSettled is [ReadTail] of one execution, with only what is final (see [Settled]).
 func ReadSettled(ctx context.Context, c client.Client, session string, info *workflowpb.WorkflowExecutionInfo) (OpenTail, error) {
 	return Settled(ctx, c, session, info, func() (OpenTail, error) {
 		return ReadTail(ctx, c, session, info.GetExecution().GetRunId())

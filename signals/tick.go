@@ -14,12 +14,12 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// TickType is the type of the workflow by which a schedule speaks to a session.
+// TickType is the type of the workflow that a schedule starts to send to a session.
 const TickType = "fermata.tick"
 
-// DecodeTick reads that workflow's input strictly. Its errors are
-// [agent.CodeInvalidInput], [agent.CodeTooLarge] and [agent.CodeIncompatible], with the path of
-// the field.
+// DecodeTick decodes the input of that workflow strictly. Its errors are
+// [agent.CodeInvalidInput], [agent.CodeTooLarge] and [agent.CodeIncompatible], with the
+// path of the field.
 func DecodeTick(data []byte) (agent.Tick, *agent.Error) {
 	var t agent.Tick
 	err := durable.Decode(data, &t, agent.MaxPayload)
@@ -29,8 +29,8 @@ func DecodeTick(data []byte) (agent.Tick, *agent.Error) {
 	return t, durable.Within("tick refused", err)
 }
 
-// CheckTick refuses a tick that can't be meant, or that no run would take: what it
-// says is held to the bounds of the verb that says it.
+// CheckTick refuses an invalid tick, and one whose message or event no run would take: it
+// must be valid for its verb.
 func CheckTick(t agent.Tick) error {
 	if t.V > agent.Version {
 		return agent.Errorf(agent.CodeIncompatible, "v is %d; this build reads up to %d", t.V, agent.Version).WithPath("v")
@@ -49,6 +49,7 @@ func CheckTick(t agent.Tick) error {
 	case t.Topic == "" && len(t.Payload) > 0:
 		return agent.Errorf(agent.CodeInvalidInput, "payload is an event's; say its topic").WithPath("payload")
 	}
+	// With the longest id, so that the command fits with any.
 	order := TickCommand(t, strings.Repeat("i", agent.MaxIDLength))
 	raw, err := json.Marshal(order)
 	if err != nil {
@@ -58,7 +59,7 @@ func CheckTick(t agent.Tick) error {
 	return err
 }
 
-// TickCommand is what a tick says to its session, under an id.
+// TickCommand returns the command that a tick sends to its session.
 func TickCommand(t agent.Tick, id string) agent.Command {
 	o := agent.CommandHeader{ID: id, By: t.By}
 	if t.Topic == "" {
@@ -67,8 +68,9 @@ func TickCommand(t agent.Tick, id string) agent.Command {
 	return agent.EmitCommand{CommandHeader: o, Topic: t.Topic, Payload: t.Payload}
 }
 
-// StartOptions are those of every start of a run, from wherever it is started.
+// StartOptions returns the options of every start of a run, whoever starts it.
 func StartOptions(session, taskQueue string, start agent.Start, now time.Time) client.StartWorkflowOptions {
+	// All runs of a session have one workflow id, however the last one ended.
 	return client.StartWorkflowOptions{
 		ID: session, TaskQueue: taskQueue, StaticSummary: start.Agent, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		TypedSearchAttributes: temporal.NewSearchAttributes(Attributes(start.Agent, agent.StatusPending, now)...),

@@ -19,30 +19,32 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Claim is what a token says: this principal may say this verb to this run, once.
-// Principal, Nonce and Expires stand in the token; the rest is what it is checked against.
+// Claim is what a token proves: this principal may say this verb to this run, once.
+// Principal, Nonce and Expires are in the token; the other fields are what it is checked
+// against.
 type Claim struct {
 	Session string
-	// Execution is that of the run's status: it changes when the workflow is reset.
+	// Execution is the execution in the run's status. A reset of the workflow changes it.
 	Execution string
 	Verb      agent.Verb
-	// Request is the one that a decision is about; empty for verbs that decide none.
+	// Request is the request that a decision answers; empty for other verbs.
 	Request string
-	// Digest is that of the request, for an approval; Edits is [EditsOf] the arguments that
-	// replace the model's, empty for none; Always lets the approval be one for all calls of
-	// the tool.
+	// Digest is the request's digest, for an approval. Edits is [EditsOf] the arguments
+	// that replace the model's, empty for none. Always allows an approval for all calls
+	// of the tool.
 	Digest string
 	Edits  string
 	Always bool
-	// Principal is who may say it, as a rule or a policy names them.
+	// Principal is who says it, by the name in a rule or policy.
 	Principal string
-	// Nonce is random. [Signer.Mint] makes it.
+	// Nonce is random. [Signer.Mint] sets it.
 	Nonce string
-	// Expires is when the token is no longer taken, to the second.
+	// Expires is when the token is no longer accepted, to the second.
 	Expires time.Time
 }
 
-// MaxTokenLife is how long a token may be good. A run takes none that is good for longer.
+// MaxTokenLife is how long a token may be valid. A run refuses a token that is valid for
+// longer.
 const MaxTokenLife = 30 * 24 * time.Hour
 
 const (
@@ -58,9 +60,9 @@ func ph(purpose string) *ed25519.Options {
 	return &ed25519.Options{Hash: crypto.SHA512, Context: purpose}
 }
 
-// Mint makes the token of a claim. It is for whoever knows who the principal is, and is
-// not to be logged. Errors are [agent.CodeInvalidInput]: the zero Signer, a claim with a field
-// missing, or one that expires later than [MaxTokenLife] from now.
+// Mint returns a token for a claim. Call it in a program that knows who the principal is,
+// and do not log the token. Errors are [agent.CodeInvalidInput]: for the zero Signer, a
+// missing field, or a claim that expires more than [MaxTokenLife] from now.
 func (s Signer) Mint(c Claim) (string, error) {
 	switch {
 	case c.Session == "" || c.Execution == "" || c.Verb == "" || c.Principal == "" || c.Expires.Unix() <= 0:
@@ -87,8 +89,8 @@ func (s Signer) Mint(c Claim) (string, error) {
 
 func (c Claim) expires() string { return strconv.FormatInt(c.Expires.Unix(), 10) }
 
-// sum is what is signed: every field behind its length, so that no two claims are the same
-// bytes.
+// sum returns what is signed. Every field has its length before it, so that no two claims
+// give the same bytes.
 func (c Claim) sum(keyID string) []byte {
 	hash := sha512.New()
 	for _, field := range []string{
@@ -100,8 +102,8 @@ func (c Claim) sum(keyID string) []byte {
 	return hash.Sum(nil)
 }
 
-// ClaimFor is what a token has to say for a verb about a request, or about none; session,
-// execution and what stands in the token are missing.
+// ClaimFor returns what a token has to prove for a verb about a request, or about none.
+// Session, Execution and the token's own fields are not set.
 func ClaimFor(request string, command agent.Command) Claim {
 	c := Claim{Verb: command.Verb(), Request: request}
 	if o, ok := command.(agent.ApproveCommand); ok {
@@ -110,10 +112,10 @@ func ClaimFor(request string, command agent.Command) Claim {
 	return c
 }
 
-// Verify reads a token that was minted for what the claim says, whose principal, nonce and
-// expiry are not looked at, and returns the claim with the token's. Errors are
-// [agent.CodeBadSignature] for every token that was not minted for it, and [agent.CodeExpired] for
-// one whose time is over. They never show the token.
+// Verify checks that a token was made for a claim, and returns the claim with the token's
+// Principal, Nonce and Expires. Those fields of c are ignored. Errors are
+// [agent.CodeBadSignature] for any token that was not made for the claim, and
+// [agent.CodeExpired] for one that has expired. They never show the token.
 func (k Keys) Verify(token string, c Claim, now time.Time) (Claim, *agent.Error) {
 	said, parts, ok := parse(token)
 	c.Principal, c.Nonce, c.Expires = said.Principal, said.Nonce, said.Expires
@@ -125,13 +127,14 @@ func (k Keys) Verify(token string, c Claim, now time.Time) (Claim, *agent.Error)
 	case c.Expires.Sub(now) > MaxTokenLife || !k.Verified(parts[1], tokenPurpose, c.sum(parts[1]), decoded(parts[5])):
 		return Claim{}, agent.Errorf(agent.CodeBadSignature, "token refused: it was not made for this verb of this run, request and arguments, or the run was reset since, or its key is another one of the id %s; ask for a new one", parts[1]).WithPath("token")
 	}
+	// Only a genuine token is told that it has expired.
 	if !now.Before(c.Expires) {
 		return Claim{}, agent.Errorf(agent.CodeExpired, "token refused: it was good until %s; ask for a new one", c.Expires.UTC().Format(time.RFC3339)).WithPath("token")
 	}
 	return c, nil
 }
 
-// parse takes a token apart; ok only if it is written as Mint writes it.
+// parse splits a token. ok reports whether it is written exactly as Mint writes it.
 func parse(token string) (c Claim, parts []string, ok bool) {
 	if len(token) > maxToken {
 		return c, nil, false
@@ -142,14 +145,14 @@ func parse(token string) (c Claim, parts []string, ok bool) {
 	seconds, err := strconv.ParseInt(parts[2], 10, 64)
 	name := decoded(parts[4])
 	c.Principal, c.Nonce, c.Expires = string(name), parts[3], time.Unix(seconds, 0)
-	// It can be written in one way only: base64 passes over bits of the last letter, and
-	// numbers over zeros.
+	// A second spelling of a token would pass as another token. Base64 ignores bits of
+	// the last letter, and numbers leading zeros.
 	same := err == nil && len(name) > 0 && c.expires() == parts[2] && encodesTo(name, parts[4]) && encodesTo(decoded(parts[3]), parts[3]) && encodesTo(decoded(parts[5]), parts[5])
 	return c, parts, same
 }
 
 func decoded(text string) []byte {
-	raw, _ := base64.RawURLEncoding.DecodeString(text) // what can't be read is no signature
+	raw, _ := base64.RawURLEncoding.DecodeString(text) // what cannot be decoded is no signature
 	return raw
 }
 
@@ -157,9 +160,9 @@ func encodesTo(raw []byte, text string) bool {
 	return base64.RawURLEncoding.EncodeToString(raw) == text
 }
 
-// ReadClaim reads whom a token names, its nonce and when it expires, without a look at
-// whether it is good: for tokens that were verified before they were recorded. It is the
-// zero value where the token has another form.
+// ReadClaim returns a token's Principal, Nonce and Expires without verifying it. Use it
+// for tokens that were verified before they were recorded. It returns the zero value for
+// a malformed token.
 func ReadClaim(token string) Claim {
 	c, _, ok := parse(token)
 	if !ok {
@@ -168,8 +171,8 @@ func ReadClaim(token string) Claim {
 	return c
 }
 
-// EditsOf names the arguments that replace the model's in a [Claim]: the SHA-256 of their
-// JSON with sorted keys, in hex. It is empty for none.
+// EditsOf identifies the arguments that replace the model's in a [Claim]: the SHA-256 of
+// their JSON with sorted keys, in hex. It is empty for none.
 func EditsOf(arguments json.RawMessage) string {
 	if len(bytes.TrimSpace(arguments)) == 0 {
 		return ""

@@ -19,48 +19,48 @@ import (
 	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
-// Verbs lists what may be said to a live run.
+// Verbs are the verbs of a live run.
 var Verbs = []agent.Verb{
 	agent.VerbPause, agent.VerbInterrupt, agent.VerbResume, agent.VerbStop, agent.VerbCancel, agent.VerbSend,
 	agent.VerbAnswer, agent.VerbApprove, agent.VerbReject, agent.VerbAnswers, agent.VerbEmit,
 }
 
-// Names of what runs say to each other. A dot is in them, so that nobody types them.
+// Names of signals between runs. They have a dot, so that nobody types them.
 const (
 	ChildReport = "fermata.child" // a child to its parent: [wire.ChildReport]
 	ParentOrder = "fermata.order" // a parent to its child: [wire.ParentOrder]
 	GrantOrder  = "fermata.grant" // a parent to its child: [wire.GrantOrder]
 )
 
-// ProcessType is the type of the workflow by which others speak to one worker process. It is
-// on a task queue that only this process polls, and answers [Held].
+// ProcessType is the type of the workflow by which other processes reach one worker
+// process. It is on a task queue that only this process polls, and answers [Held].
 const ProcessType = "fermata.process"
 
-// ProcessID is the id of a process's workflow. No session has such a name.
+// ProcessID returns the id of a process's workflow. No session can have such an id.
 func ProcessID(process string) string { return "fermata/process/" + process }
 
-// ProcessQueue is the task queue that one of the processes on a task queue polls alone.
+// ProcessQueue returns the task queue that only one process of a task queue polls.
 func ProcessQueue(taskQueue, process string) string {
 	return "fermata/process/" + taskQueue + "/" + process
 }
 
-// Decode reads what is said under a verb's name, strictly (docs/wire.md §1, §4). Its
-// errors are [agent.CodeInvalidInput], with the path of the field, and [agent.CodeTooLarge].
+// Decode decodes the payload of a verb strictly (docs/wire.md §1, §4). Its errors are
+// [agent.CodeInvalidInput], with the path of the field, and [agent.CodeTooLarge].
 func Decode(verb agent.Verb, data []byte) (agent.Command, *agent.Error) {
 	return DecodeAt(math.MaxInt, verb, data)
 }
 
-// DecodeAt reads as a build of a revision did (internal/loop has the revisions). Runs read
-// so: what a run refused once it refuses again when its history is replayed.
+// DecodeAt decodes as a build of a revision did (internal/loop has the revisions). Runs
+// use it: a replay has to refuse what the run refused.
 func DecodeAt(revision int, verb agent.Verb, data []byte) (agent.Command, *agent.Error) {
 	command, err := reader{revision}.decode(verb, data)
 	return command, durable.Within(string(verb)+" refused", err)
 }
 
-// since are the verbs that are not known from the first revision on.
+// since has the verbs that a later revision added, with that revision.
 var since = map[agent.Verb]int{}
 
-// reader reads as a build of a revision did.
+// reader decodes as a build of a revision did.
 type reader struct{ revision int }
 
 func (r reader) decode(verb agent.Verb, data []byte) (agent.Command, error) {
@@ -94,7 +94,7 @@ func (r reader) decode(verb agent.Verb, data []byte) (agent.Command, error) {
 	return nil, r.unknown()
 }
 
-// unknown is the refusal of a name that is no verb. It stands in the log, and so it lists the
+// unknown returns the refusal of an unknown verb. The log records it, so it lists the
 // verbs of the revision and not those of this build.
 func (r reader) unknown() error {
 	var known []string
@@ -120,11 +120,13 @@ func read[C agent.Command](r reader, data []byte, most int, check func(C) error)
 	return c, check(c)
 }
 
-// Update says something by update and returns the answer. An empty run is whatever
-// run is live; the guard is in the payload, since an execution's id changes over
-// a run's life. Where the server can't be sure that the verb arrived, the code is
-// [agent.CodeTimeout]: say the same, with the same id, again. So it is with what was
-// refused: it is weighed anew.
+// Update sends a command by update and returns the run's answer. It goes to whatever run
+// of the session is live: an execution's id changes over a run's life, so the payload has
+// the guard.
+//
+// If the server cannot be sure that the command arrived, the code is [agent.CodeTimeout]:
+// send the same command again, with the same id. A refused command may also be sent
+// again: the run decides anew.
 func Update(ctx context.Context, c client.Client, session string, command agent.Command) (ack agent.Ack, err error) {
 	if err := sized(command); err != nil {
 		return ack, err
@@ -143,25 +145,27 @@ func Update(ctx context.Context, c client.Client, session string, command agent.
 	if id == "" {
 		return ack, unsaid(session, command, say(freshUpdate()))
 	}
-	// The server answers a second update of one update id with the first one's outcome,
-	// whatever its verb and payload are. The run has to see those that differ.
+	// For a repeated update id the server returns the first outcome, whatever the verb
+	// and payload are. The digest gives a different command another update id, so that
+	// the run sees it.
 	err = say(id + "-" + remembered.CommandDigest(command))
 	if errors.As(err, new(*temporal.ApplicationError)) && !durable.Rejected(err) {
-		// The server keeps an update's first outcome under its id, and this may be an
-		// older refusal. What it has taken the run knows by the id in the payload. A
-		// rejection is not kept, so it is new: said again, it would be refused and audited twice.
+		// The server keeps an update's first outcome under its id, so this may be an old
+		// refusal. A fresh id makes the run decide again; it recognizes a command that it
+		// took by the id in the payload. A rejection is not kept, so it is new: sent
+		// again, the command would be refused and audited twice.
 		err = say(freshUpdate())
 	}
 	return ack, unsaid(session, command, err)
 }
 
-// freshUpdate is an update's id under which the server has no outcome.
+// freshUpdate returns an update id under which the server has no outcome.
 func freshUpdate() string { return uuid.Must(uuid.NewV7()).String() }
 
-// UpdateWithStart says something by update to the session's live run or, where none is,
-// to the next, which it begins in the same call. Each call is an update of its own:
-// under the id of one that a closed run has answered the server would answer the same
-// and begin nothing. Errors are those of [Update].
+// UpdateWithStart sends a command by update to the session's live run. If none is live,
+// it starts the next one in the same call. Each call has a fresh update id: for the id of
+// a closed run's update the server would return that outcome, and start nothing. Errors
+// are those of [Update].
 func UpdateWithStart(ctx context.Context, c client.Client, o client.StartWorkflowOptions, start agent.Start, command agent.Command) (ack agent.Ack, err error) {
 	if err := sized(command); err != nil {
 		return ack, err
@@ -179,8 +183,8 @@ func UpdateWithStart(ctx context.Context, c client.Client, o client.StartWorkflo
 	return ack, unsaid(o.ID, command, err)
 }
 
-// Signal says something by signal, which nobody has to be there to hear. What
-// has to be refused then is shown in the run's status.
+// Signal sends a command by signal, which needs no worker at the time. If the run refuses
+// it, the run's status shows that.
 func Signal(ctx context.Context, c client.Client, session string, command agent.Command) error {
 	if err := sized(command); err != nil {
 		return err
@@ -188,8 +192,8 @@ func Signal(ctx context.Context, c client.Client, session string, command agent.
 	return unsaid(session, command, c.SignalWorkflow(ctx, session, "", string(command.Verb()), command))
 }
 
-// sized refuses what no run would take, before it is sent: of what is too large the
-// server says different things at different sizes, or asks to try again.
+// sized refuses a command that is too large for any run. The server's errors differ by
+// size, and some say to try again.
 func sized(command agent.Command) error {
 	raw, err := json.Marshal(command)
 	if err != nil {
@@ -201,14 +205,14 @@ func sized(command agent.Command) error {
 	return nil
 }
 
-// closing reports whether the server did not find the workflow since it is completed,
-// or was about to be when the update came.
+// closing reports whether the server did not find the workflow because it is completed,
+// or was completing when the update came.
 func closing(message string) bool {
 	return strings.Contains(message, "already completed") || strings.Contains(message, "aborted by closing workflow")
 }
 
-// unsaid tells of a run that has ended that it is closed: the server knows only
-// that the workflow is completed.
+// unsaid translates an error of sending. The server knows only that the workflow is
+// completed; the caller gets [agent.CodeClosed].
 func unsaid(session string, command agent.Command, err error) error {
 	var missing *serviceerror.NotFound
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Model implements [observe.Observer]: it is a [model.Middleware].
+// Model implements [observe.Observer]. It is a [model.Middleware].
 func (t *Telemetry) Model(next model.Model) model.Model { return observed{next, t} }
 
 type observed struct {
@@ -40,6 +40,7 @@ func (m observed) Generate(ctx context.Context, req *model.Request, emit func(mo
 	switch {
 	case err == nil:
 		m.answered(ctx, made, who, req, reply)
+	// Not a failure of the provider, so that it does not count in error rates.
 	case gaveUp(ctx):
 		made.SetAttributes(outcomeKey.String(givenUp))
 	default:
@@ -50,7 +51,7 @@ func (m observed) Generate(ctx context.Context, req *model.Request, emit func(mo
 	return reply, err
 }
 
-// asked is what a request asks for, and for whom.
+// asked returns what a request asks for, and for whom.
 func asked(req *model.Request) (with []attribute.KeyValue) {
 	if c := req.Call; c.Run != "" {
 		with = append(with, semconv.GenAIAgentName(c.Agent), semconv.GenAIConversationID(c.Session), runKey.String(c.Run), turnKey.Int(c.Turn), attemptKey.Int(c.Attempt))
@@ -64,7 +65,7 @@ func asked(req *model.Request) (with []attribute.KeyValue) {
 	return with
 }
 
-// answered reports what a reply took.
+// answered records what a reply used.
 func (m observed) answered(ctx context.Context, made trace.Span, who []attribute.KeyValue, req *model.Request, reply *model.Reply) {
 	u, meters := reply.Usage, m.telemetry.meters
 	made.SetAttributes(semconv.GenAIResponseFinishReasons(string(reply.Finish)))
@@ -92,14 +93,17 @@ func (m observed) answered(ctx context.Context, made trace.Span, who []attribute
 	}
 }
 
-// gaveUp reports whether somebody else's wish has ended a call: a hold, an end of the
-// run, a worker that shuts down. That is no failure.
+// gaveUp reports whether somebody cancelled a call: by a hold, the run's end, or a worker
+// that shuts down. That is no failure.
 func gaveUp(ctx context.Context) bool {
 	return errors.Is(ctx.Err(), context.Canceled) && providerFault(context.Cause(ctx)) == ""
 }
 
-// faultOf is the class of a failed model call: the kind of the provider's fault, or a code.
+// faultOf returns the class of a failed model call: the kind of the provider's fault, or
+// a code.
 func faultOf(ctx context.Context, err error) string {
+	// The cause first: one of the runtime's timeouts ended the call, and err says only
+	// that the context is over.
 	if kind := providerFault(context.Cause(ctx)); kind != "" {
 		return kind
 	}

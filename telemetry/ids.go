@@ -12,20 +12,20 @@ import (
 	"github.com/fermata-agents/fermata/internal/w3ctrace"
 )
 
-// IDs makes the ids of spans. Those of stints and turns are known to every worker
-// before the spans are made, and so [New] refuses a tracer provider without it:
+// IDs returns the generator of span ids. [New] refuses a tracer provider without it:
+// every worker must know the ids of segments and turns before their spans are made.
 //
 //	sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(telemetry.IDs()), …)
 //
-// The ids of all other spans, the user's own among them, are random.
+// The ids of all other spans, including the user's, are random.
 func IDs() sdktrace.IDGenerator { return ids{} }
 
 type ids struct{}
 
-// wanted is the key of a context under which the next span's ids stand.
+// wanted is the context key of the next span's ids.
 type wanted struct{}
 
-// wanting makes the next span that is started with the context have these ids.
+// wanting returns a context whose next span gets these ids.
 func wanting(ctx context.Context, sc trace.SpanContext) context.Context {
 	return context.WithValue(ctx, wanted{}, sc)
 }
@@ -54,10 +54,11 @@ func randomSpan() (id trace.SpanID) {
 	return id
 }
 
-// random is not zero: an id must not be.
+// random returns a number that is not zero: a zero id is invalid.
 func random() uint64 { return rand.Uint64N(1<<64-1) + 1 }
 
-// parse reads a traceparent, which the runtime has checked.
+// parse parses a traceparent. unsettled means that nobody has decided yet whether the
+// trace is kept.
 func parse(traceparent string) (sc trace.SpanContext, unsettled bool) {
 	if !w3ctrace.Valid(traceparent) {
 		return sc, false

@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/sdk/contrib/opentelemetry"
 )
 
-// instruments are what is counted. No attribute of theirs has more values than there
-// are agents, models, tools and codes.
+// instruments are the metrics. Their attributes have no more values than there are
+// agents, models, tools and codes.
 type instruments struct {
 	duration metric.Float64Histogram
 	tokens   metric.Int64Histogram
@@ -26,7 +26,7 @@ type instruments struct {
 
 func newInstruments(m metric.Meter) (i instruments, err error) {
 	var errs [7]error
-	// The bounds are the convention's.
+	// The bounds are those of the convention.
 	i.duration, errs[0] = m.Float64Histogram("gen_ai.client.operation.duration", metric.WithUnit("s"),
 		metric.WithDescription("How long an attempt at a model call or a tool call took."),
 		metric.WithExplicitBucketBoundaries(0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92))
@@ -41,7 +41,7 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 	return i, errors.Join(errs[:]...)
 }
 
-// took records how long a call took that has just ended.
+// took records the duration of a call that has just ended.
 func (i instruments) took(ctx context.Context, began time.Time, failed string, who ...attribute.KeyValue) {
 	o := []metric.RecordOption{metric.WithAttributes(who...)}
 	if failed != "" {
@@ -50,8 +50,9 @@ func (i instruments) took(ctx context.Context, began time.Time, failed string, w
 	i.duration.Record(ctx, time.Since(began).Seconds(), o...)
 }
 
-// Prepare makes the options of a Temporal client ready, before it is dialled: what the
-// Temporal SDK counts goes to the meter provider too, as temporal_….
+// Prepare sets the metrics handler in the options of a Temporal client. Call it before
+// the client is dialled. The SDK's metrics then go to the meter provider too, as
+// temporal_….
 func Prepare(o *client.Options, meters metric.MeterProvider) {
 	o.MetricsHandler = opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
 		Meter: meters.Meter("go.temporal.io/sdk"), OnError: otel.Handle, UseMonotonicCounters: true,

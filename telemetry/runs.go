@@ -15,6 +15,7 @@ import (
 
 // Event implements [observe.Observer].
 func (t *Telemetry) Event(s observe.RunEvent) {
+	// A lost task is run again, and its events must not count twice.
 	if again, _ := t.told.ContainsOrAdd(event{s.Run, s.Event.Seq}, struct{}{}); again {
 		return
 	}
@@ -47,7 +48,8 @@ func (t *Telemetry) suspended(s observe.RunEvent, of metric.AddOption) {
 	t.stint(s, outcome, "", with)
 }
 
-// waitsFor is what a suspension waits for, each once, and the ids of its requests.
+// waitsFor returns what a suspension waits for, without duplicates, and the ids of its
+// requests.
 func waitsFor(v *agent.Suspension) (what, ids []string) {
 	add := func(one string) {
 		if !slices.Contains(what, one) {
@@ -82,7 +84,7 @@ func (t *Telemetry) ended(s observe.RunEvent, of metric.AddOption) {
 	}
 	t.meters.ends.Add(context.Background(), 1, of, metric.WithAttributes(with...))
 	t.turn(s, outcome)
-	if s.TraceSegment.Over { // what it suspended is told: its end is a stint of its own
+	if s.TraceSegment.Over { // what it suspended is exported; its end is a segment of its own
 		s.TraceSegment = agent.TraceSegment{Trace: agent.Trace{Segment: s.Event.Seq}, After: s.TraceSegment.SegmentTraceparent(s.Run), Began: s.Event.Time}
 	}
 	t.stint(s, outcome, failed, nil)
@@ -93,7 +95,7 @@ var ends = map[agent.EventType]string{
 	agent.EventRunCancelled: string(agent.StatusCancelled), agent.EventRunStopped: string(agent.StatusStopped),
 }
 
-// turn tells of the turn that is on, as far as it was in this stint.
+// turn exports the turn in progress, if it began in this segment.
 func (t *Telemetry) turn(s observe.RunEvent, outcome string) {
 	if s.TraceSegment.Over || s.TraceSegment.Turn == 0 {
 		return
@@ -104,9 +106,10 @@ func (t *Telemetry) turn(s observe.RunEvent, outcome string) {
 	})
 }
 
-// stint tells of the stint that is over.
+// stint exports the segment that is over.
 func (t *Telemetry) stint(s observe.RunEvent, outcome, failed string, with []attribute.KeyValue) {
 	from := s.TraceSegment.Began
+	// A run may end before its first segment has begun. Then its outcome has the start.
 	if o := s.Event.Outcome; from.IsZero() && o != nil {
 		from = o.Started
 	}
@@ -127,7 +130,7 @@ func (t *Telemetry) stint(s observe.RunEvent, outcome, failed string, with []att
 	t.tell(made)
 }
 
-// whose says whose a span is, the agent first.
+// whose returns the attributes that say whose a span is, the agent first.
 func whose(s observe.RunEvent) []attribute.KeyValue {
 	return []attribute.KeyValue{semconv.GenAIAgentName(s.Agent), semconv.GenAIConversationID(s.Session), runKey.String(s.Run)}
 }

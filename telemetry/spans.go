@@ -13,10 +13,10 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// span is one that is told when it is over.
+// span is a span that is exported when it is over.
 type span struct {
 	own    string // its traceparent
-	parent string // empty: it is a root
+	parent string // empty for a root
 	agent  string
 	name   string
 	from   time.Time
@@ -26,12 +26,13 @@ type span struct {
 	failed string // a code; empty if nothing failed
 }
 
-// tell exports a span, if its trace is kept.
+// tell exports a span if its trace is sampled.
 func (t *Telemetry) tell(s span) {
 	if t.tracer == nil {
 		return
 	}
 	own := t.settled(s.own, s.agent)
+	// Spans below it were made earlier, with these ids as their parent.
 	ctx := wanting(context.Background(), own)
 	o := []trace.SpanStartOption{trace.WithTimestamp(s.from), trace.WithAttributes(s.with...), trace.WithLinks(s.links...)}
 	if s.parent != "" {
@@ -48,7 +49,7 @@ func (t *Telemetry) tell(s span) {
 	made.End(trace.WithTimestamp(latest(s.from, s.to)))
 }
 
-// latest is the end of a span, which is not before its beginning.
+// latest returns to, or from if to is earlier: a span cannot end before it begins.
 func latest(from, to time.Time) time.Time {
 	if to.Before(from) {
 		return from
@@ -61,14 +62,15 @@ func fail(s trace.Span, code string) {
 	s.SetStatus(codes.Error, code)
 }
 
-// start begins the span of a call, below the span of a run under which the call hangs.
-// The context has it, or where the trace is not kept what tells so to everything below.
-// A call that is of no run hangs where the context is.
+// start begins the span of a call, below the run's segment or turn. The returned context
+// has it. If the trace is not sampled, the context says so to everything below. A call
+// without a run is below the context's span.
 func (t *Telemetry) start(ctx context.Context, at agent.Trace, run, agent string, name string, o ...trace.SpanStartOption) (context.Context, trace.Span) {
 	if t.tracer == nil {
 		return ctx, tracenoop.Span{}
 	}
 	if run != "" {
+		// Also without a sample: the tool's own spans must follow the decision.
 		parent := t.settled(at.Traceparent(run), agent)
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 		if !parent.IsSampled() {
@@ -78,10 +80,11 @@ func (t *Telemetry) start(ctx context.Context, at agent.Trace, run, agent string
 	return t.tracer.Start(ctx, name, o...)
 }
 
-// settled is the span context of a traceparent, with whether its trace is kept. Of a
-// trace that begins with a stint that is what the sampler says of its id: the first span
-// comes last, and those below it may be made in many processes before. So the span is
-// begun here, to see what is said of it, and never ended, which exports nothing.
+// settled returns the span context of a traceparent, with the decision whether the trace
+// is sampled. For a trace that begins with a segment, the sampler decides by the trace
+// id. But the segment's own span is made last, and the spans below it may be made before,
+// in other processes. So this starts a span with those ids, reads the decision, and never
+// ends the span, which exports nothing.
 func (t *Telemetry) settled(traceparent, agent string) trace.SpanContext {
 	sc, unsettled := parse(traceparent)
 	if !unsettled {
@@ -99,7 +102,7 @@ func (t *Telemetry) settled(traceparent, agent string) trace.SpanContext {
 	return sc
 }
 
-// invoke is the name of a stint's span.
+// invoke returns the name of a segment's span.
 func invoke(agent string) string {
 	if agent == "" {
 		return "invoke_agent"
@@ -107,7 +110,7 @@ func invoke(agent string) string {
 	return "invoke_agent " + agent
 }
 
-// invoking is what a sampler may see of a stint's span.
+// invoking returns the attributes of a segment's span that a sampler sees.
 func invoking(agent string) []attribute.KeyValue {
 	return []attribute.KeyValue{semconv.GenAIOperationNameInvokeAgent, semconv.GenAIAgentName(agent)}
 }

@@ -14,36 +14,36 @@ import (
 	"github.com/fermata-agents/fermata/observe"
 )
 
-// scope is what spans and metrics are said to be made by.
+// scope is the instrumentation scope of all spans and metrics.
 const scope = "github.com/fermata-agents/fermata/telemetry"
 
-// Telemetry makes spans and metrics of what the runs of a worker do. One may serve many
-// workers of a process, and has to be the same for all that share its providers.
+// Telemetry makes spans and metrics of what a worker's runs do. It may serve many workers
+// of a process. All that share its providers must use the same one.
 type Telemetry struct {
 	tracer trace.Tracer // nil: no spans
 	meters instruments
-	// told are the events that were heard, and kept which traces are: a task that was
-	// lost is done once more, and tells the same again.
+	// told has the events that were received, and kept which traces are sampled. A
+	// workflow task that was lost is run again, and repeats its events.
 	told *lru.Cache[event, struct{}]
 	kept *lru.Cache[trace.TraceID, bool]
 }
 
 var _ observe.Observer = (*Telemetry)(nil)
 
-// event names an event of a run.
+// event identifies an event of a run.
 type event struct {
 	run string
 	seq int64
 }
 
-// remembered is how many events and traces are.
+// remembered is the size of both caches.
 const remembered = 8192
 
-// New makes an observer that tells of runs to a tracer provider and a meter provider;
-// one that is nil hears nothing. A tracer provider needs the ids of [IDs], and should
-// export in batches: a worker waits for what it does with a span. Without them New
-// returns an [agent.CodeNotSetUp] error. Both providers stay the caller's, to flush and to
-// shut down when the worker has stopped.
+// New returns an observer for a tracer provider and a meter provider; either may be nil.
+// The tracer provider needs the ids of [IDs]; without them the error is
+// [agent.CodeNotSetUp]. It should export in batches, since a worker waits for the end of
+// each span. Both providers stay the caller's: flush and shut them down when the worker
+// has stopped.
 func New(tracers trace.TracerProvider, meters metric.MeterProvider) (*Telemetry, error) {
 	t := &Telemetry{}
 	var err error
@@ -66,7 +66,7 @@ func New(tracers trace.TracerProvider, meters metric.MeterProvider) (*Telemetry,
 	return t, t.checkIDs()
 }
 
-// checkIDs begins a span with ids of its own, and never ends it: it is exported nowhere.
+// checkIDs starts a span with known ids and never ends it, so nothing is exported.
 func (t *Telemetry) checkIDs() error {
 	var own ids
 	id, span := own.NewIDs(context.Background())
@@ -78,9 +78,9 @@ func (t *Telemetry) checkIDs() error {
 	return nil
 }
 
-// Traceparent is the W3C traceparent of a context's span, empty if it has none. It
-// is the Traceparent of the client's options: what a run does hangs below the span that
-// started it, then.
+// Traceparent returns the W3C traceparent of the context's span; empty if it has none.
+// Pass it in the client's options: what a run does is then below the span that started
+// it.
 func Traceparent(ctx context.Context) string {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() {

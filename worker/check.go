@@ -20,17 +20,17 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// busyFor is how long a worker that starts waits for a server that is too busy to be
-// looked at.
+// busyFor is how long a starting worker waits for a busy server.
 const busyFor = 2 * time.Minute
 
-// check looks at what a worker needs before it takes work. Thousands may start at once,
-// and a namespace allows ten listings a second: so it lists nothing, unless it is the
-// first on its task queue. It refuses what could do harm, and warns of what it could not
-// look at.
+// check checks what a worker needs before it takes work. It refuses what could do harm,
+// and warns of what it could not check. Thousands of workers may start at once, and a
+// namespace allows ten listings a second. So it lists nothing, unless the worker is the
+// first on its task queue.
 func (w *Worker) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, busyFor)
 	defer cancel()
+	// checkStore comes first: its call to the server connects w.unread.
 	for _, look := range []func(context.Context) error{w.checkStore, w.checkKeys, w.checkIdentity} {
 		if err := w.patiently(ctx, look); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (w *Worker) check(ctx context.Context) error {
 	return w.checkAttributes(ctx)
 }
 
-// patiently looks again where the server did not answer in time, and says so.
+// patiently repeats a check while the server does not answer in time, and logs that.
 func (w *Worker) patiently(ctx context.Context, look func(context.Context) error) error {
 	for {
 		err := look(ctx)
@@ -54,10 +54,10 @@ func (w *Worker) patiently(ctx context.Context, look func(context.Context) error
 	}
 }
 
-// again is how long a worker waits between two looks.
+// again is how long a worker waits between two attempts.
 const again = time.Second
 
-// checkStore refuses transcripts that another worker could not read.
+// checkStore refuses a store that another worker could not read.
 func (w *Worker) checkStore(ctx context.Context) error {
 	var server peer.Peer
 	_, err := w.temporal.WorkflowService().GetSystemInfo(w.unread.Asking(ctx), &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
@@ -75,8 +75,8 @@ func (w *Worker) checkStore(ctx context.Context) error {
 	return agent.Errorf(agent.CodeNotSetUp, "the store in %s is on this machine, and Temporal is at %s: a worker elsewhere could not read the transcripts. Open the store as shared (store.DirOptions, --store-shared) if every worker sees this folder, or use another store", dir.Root(), server.Addr)
 }
 
-// checkIdentity refuses another store than that of the task queue's other workers. A store
-// that does not answer is no reason not to start: it is looked at again when runs begin.
+// checkIdentity refuses a store other than the task queue's. A store that does not answer
+// does not stop the worker: it is checked again when runs begin.
 func (w *Worker) checkIdentity(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeFor)
 	defer cancel()
@@ -97,15 +97,14 @@ func loopback(addr string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// attributesFor is how long a worker waits for a listing that reports whether its namespace
-// has the search attributes.
+// attributesFor is how long a worker waits for the answer whether its namespace has the
+// search attributes.
 const attributesFor = 5 * time.Second
 
 // checkAttributes refuses a namespace that lacks a search attribute: the first run would
-// hang there until somebody adds it. The workflow by which others tell this process of
-// holds carries all of them, so that it can't be started there; only where that is not
-// said, a listing tells. A server that does not say is no reason not to start: nothing
-// would be lost.
+// hang until somebody adds it. The workflow for holds sets all of them, so if it starts,
+// none is missing. Only otherwise a listing tells. A server that does not say does not
+// stop the worker: nothing would be lost.
 func (w *Worker) checkAttributes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, attributesFor)
 	defer cancel()
@@ -124,17 +123,16 @@ func (w *Worker) checkAttributes(ctx context.Context) error {
 	return nil
 }
 
-// storeFor is how long a worker that starts waits for its store.
+// storeFor is how long a starting worker waits for its store.
 const storeFor = 10 * time.Second
 
-// keyHeads is how many heads of the store are looked at for a key that fits, and how many
-// chunks if none does: some may be damaged.
+// keyHeads is how many heads of the store are tried for a key that fits, and how many
+// chunks if none does. Some may be damaged.
 const keyHeads = 5
 
-// checkKeys refuses a store that this process can't decrypt. Runs need no listing for that:
-// one that can't be decrypted tells with its first task, after which the worker takes no
-// more, and no run fails for it. A store that does not answer is no reason not to start:
-// its runs wait until it does, and lose nothing.
+// checkKeys refuses a store that this process cannot decrypt. Runs need no such check: a
+// worker that cannot decrypt a task stops polling, and no run fails. A store that does
+// not answer does not stop the worker: runs wait and lose nothing.
 func (w *Worker) checkKeys(ctx context.Context) error {
 	if w.store == nil {
 		return nil
@@ -152,10 +150,10 @@ func (w *Worker) checkKeys(ctx context.Context) error {
 	return nil
 }
 
-// CheckStoreKeys returns the error [agent.CodeNotSetUp] with which a worker refuses a store that it
-// can't decrypt, since others could not read what it would write: of the first heads and
-// chunks, none can be read. Other errors stop no worker: [agent.CodeChunkDamaged] if heads are
-// damaged, and [agent.CodeStoreUnavailable].
+// CheckStoreKeys returns [agent.CodeNotSetUp] if the process can decrypt none of the
+// first heads and chunks of a store. A worker refuses such a store, since others could
+// not read what it writes. Other errors stop no worker: [agent.CodeChunkDamaged] if heads
+// are damaged, and [agent.CodeStoreUnavailable].
 func CheckStoreKeys(ctx context.Context, s store.Store) (bad error) {
 	looked := 0
 	var damage error
@@ -165,7 +163,7 @@ func CheckStoreKeys(ctx context.Context, s store.Store) (bad error) {
 		case errors.Is(err, agent.CodeNotSetUp), errors.Is(err, agent.CodeStoreUnavailable):
 			return err
 		case !encrypted || !errors.Is(err, agent.CodeChunkDamaged):
-			return nil // it can be read, or nobody knows
+			return nil // it can be read, or the answer is unknown
 		}
 		damage, bad = err, agent.Errorf(agent.CodeNotSetUp, "this process can read nothing in the store: give it the keys of the store's other workers (FERMATA_ENCRYPTION_KEYS): %w", err)
 		if looked++; looked == keyHeads {
@@ -178,10 +176,10 @@ func CheckStoreKeys(ctx context.Context, s store.Store) (bad error) {
 	return bad
 }
 
-// MissingAttributes lists the search attributes that the client's namespace
-// lacks, or has with another type. It asks as any reader would, since not every
-// server shows its attributes to workers; and once where nothing is missing, since a
-// server allows ten listings a second by default.
+// MissingAttributes returns the search attributes that the client's namespace lacks or
+// has with another type. It uses a listing, since not every server shows its attributes
+// to workers. It makes one request if nothing is missing: a server allows ten listings a
+// second by default.
 func MissingAttributes(ctx context.Context, c client.Client) (missing []string, err error) {
 	var all []string
 	for _, a := range agent.Attributes() {
@@ -202,7 +200,7 @@ func MissingAttributes(ctx context.Context, c client.Client) (missing []string, 
 	return missing, nil
 }
 
-// knows reports whether a namespace has all that a query names.
+// knows reports whether a namespace has all attributes that a query names.
 func knows(ctx context.Context, c client.Client, query string) (bool, error) {
 	_, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
 	var unknown *serviceerror.InvalidArgument
@@ -215,7 +213,7 @@ func knows(ctx context.Context, c client.Client, query string) (bool, error) {
 	return true, nil
 }
 
-// comparisons are queries that only an attribute of the type stands.
+// comparisons are conditions that only an attribute of the type accepts.
 var comparisons = map[agent.AttributeType]string{
 	agent.AttributeKeyword: " = 'none'", agent.AttributeKeywordList: " = 'none'", agent.AttributeDatetime: " < '1970-01-02T00:00:00Z'",
 }

@@ -16,14 +16,13 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// What Temporal takes as a deployment's name and as a build's id.
+// The names that Temporal accepts for a deployment and a build.
 var (
 	deploymentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_/-]{0,99}$`)
 	buildID        = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,99}$`)
 )
 
-// checkDeployment refuses versions that the server would not take, or would take as
-// something else.
+// checkDeployment refuses names that the server would refuse or read differently.
 func (o *Options) checkDeployment() error {
 	switch {
 	case o.Deployment == "":
@@ -38,9 +37,9 @@ func (o *Options) checkDeployment() error {
 	return nil
 }
 
-// versioning is Temporal's Worker Versioning for the worker. Runs move on to the
-// build that is current with their next task: one that is parked for months must not
-// keep an old deployment alive (docs/decisions/0011).
+// versioning returns Temporal's Worker Versioning for the worker. With its next task a
+// run moves to the current build. So a run that is parked for months keeps no old
+// deployment alive (docs/decisions/0011).
 func (o *Options) versioning() worker.DeploymentOptions {
 	if o.Deployment == "" {
 		return worker.DeploymentOptions{}
@@ -52,9 +51,9 @@ func (o *Options) versioning() worker.DeploymentOptions {
 	}
 }
 
-// CurrentBuild asks which build of a deployment takes work; empty if none does
-// yet, or no worker of it was ever seen. [agent.CodeUnreachable] tells that the server
-// does not answer.
+// CurrentBuild returns the current build of a deployment; empty if there is none, or if
+// Temporal has not seen a worker of it. The error is [agent.CodeUnreachable] if the
+// server does not answer.
 func CurrentBuild(ctx context.Context, c client.Client, deployment string) (string, error) {
 	d, err := c.WorkerDeploymentClient().GetHandle(deployment).Describe(ctx, client.WorkerDeploymentDescribeOptions{})
 	var unknown *serviceerror.NotFound
@@ -67,8 +66,8 @@ func CurrentBuild(ctx context.Context, c client.Client, deployment string) (stri
 	return "", nil
 }
 
-// warnOfRouting says so where the worker will get no work before somebody makes its
-// build current. A server that does not tell is no reason not to start.
+// warnOfRouting warns if the worker gets no work until somebody makes its build current.
+// If the server does not say, the worker starts without a warning.
 func (w *Worker) warnOfRouting(ctx context.Context) {
 	v := w.version
 	if v == (worker.WorkerDeploymentVersion{}) {

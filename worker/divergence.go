@@ -10,21 +10,24 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 )
 
-// divergence is where and how a replay departs from the history.
+// divergence is where and how a replay differs from the history.
 type divergence struct {
 	event  *historypb.HistoryEvent
 	reason string
 }
 
-// replaying replays the beginning of a history, as far as it is given.
+// replaying replays the beginning of a history.
 type replaying func(part []*historypb.HistoryEvent) error
 
-// find finds the breach of a history of which the replay came to whole. The SDK does
-// not tell the event: of the beginnings of the history, the shortest that departs
-// ends with it. No text of the SDK's is handed on, since it quotes arguments.
+// find returns the event at which a replay differs; whole is the error for the whole
+// history. The SDK does not name the event. So find searches for the shortest beginning
+// that differs: its last event is the one. It passes on no text of the SDK, which quotes
+// arguments.
 func (replay replaying) find(events []*historypb.HistoryEvent, whole error) divergence {
 	// Before its first workflow task is completed, nothing of a history is compared.
 	first := slices.IndexFunc(events, completes) + 1
+	// A beginning that differs stays different when it grows, so a binary search finds
+	// the shortest.
 	n := first + sort.Search(len(events)-first, func(i int) bool { return diverges(replay(settled(events[:first+i]))) })
 	if n < len(events) {
 		events, whole = events[:n], replay(events[:n])
@@ -36,9 +39,9 @@ func (replay replaying) find(events []*historypb.HistoryEvent, whole error) dive
 	return divergence{last, difference(last, whole)}
 }
 
-// findExtraCommands finds the workflow task in which this build takes a step too many: that
-// shows only with the next event that is compared, which is innocent. nil where there
-// is no such task.
+// findExtraCommands returns the workflow task in which this build makes a command too
+// many; nil if there is none. The SDK reports that only at the next event that it
+// compares, which is innocent.
 func (replay replaying) findExtraCommands(events []*historypb.HistoryEvent, whole error) *divergence {
 	var tasks []*historypb.HistoryEvent
 	var ends [][]*historypb.HistoryEvent // the history up to where the next task begins
@@ -65,22 +68,22 @@ func (b divergence) ref() *EventRef {
 	return &EventRef{ID: b.event.GetEventId(), Type: b.event.GetEventType().String(), Time: b.event.GetEventTime().AsTime()}
 }
 
-// hasExtraCommands reports whether a replay made more commands than the history has. It does so
-// wherever a history is cut off within the commands of a task.
+// hasExtraCommands reports whether a replay made more commands than the history has. That
+// also happens when a history is cut within the commands of a task.
 func hasExtraCommands(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "nondeterministic workflow: extra replay command for ")
 }
 
-// diverges reports whether a replay came to something else than the history has.
+// diverges reports whether a replay differs from the history.
 func diverges(err error) bool { return err != nil && !hasExtraCommands(err) }
 
-// What the SDK says of replays that depart. It has no other form for it.
+// The SDK's messages for replays that differ. It has no other form of them.
 var (
 	sdkCommand = regexp.MustCompile(`(?:replay command is|extra replay command for) (\w+)(?:: \(ActivityId:\w+, ActivityType:\(Name:([\w.]+)\))?`)
 	sdkLocal   = regexp.MustCompile(`code executed local activity ([\w.]+), but history event found ([\w.]+),`)
 )
 
-// difference says what differs at an event.
+// difference describes what differs at an event.
 func difference(e *historypb.HistoryEvent, err error) string {
 	text := err.Error()
 	local := sdkLocal.FindStringSubmatch(text)
@@ -99,10 +102,10 @@ func difference(e *historypb.HistoryEvent, err error) string {
 	return "this build's workflow fails there: " + text[:min(len(text), maxFault)]
 }
 
-// maxFault bounds what is shown of an error of the workflow's own code, in bytes.
+// maxFault limits what is shown of an error in the workflow's own code, in bytes.
 const maxFault = 300
 
-// step is the command that a replay made instead of another.
+// step returns the command that a replay made instead of another.
 func step(err error) string {
 	m := sdkCommand.FindStringSubmatch(err.Error())
 	switch {
@@ -114,7 +117,7 @@ func step(err error) string {
 	return m[1]
 }
 
-// described is the type of an event, with the name of what it is about.
+// described returns the type of an event, with the name of what it is about.
 func described(e *historypb.HistoryEvent) string {
 	name := ""
 	switch {

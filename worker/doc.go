@@ -1,5 +1,5 @@
-// Package worker puts a process together: it is the only place that registers
-// anything with Temporal. A worker is given agents, tools, models and a store,
-// checks that they fit together, and runs whatever waits on its task queue. Before
-// a deploy, [Preflight] tells which runs a worker could not go on with.
+// Package worker assembles a worker process. It is the only package that registers
+// anything with Temporal. A worker gets agents, tools, models and a store, checks that
+// they fit together, and runs what its task queue brings. Before a deploy, [Preflight]
+// says which runs a build could not continue.
 package worker

@@ -24,15 +24,16 @@ import (
 	"github.com/fermata-agents/fermata/workflows"
 )
 
-// holdSpreader tells other worker processes of holds by Temporal alone: by a query to a workflow
-// of each, on a task queue that only that process polls. Where there are few processes,
-// all are told. Where there are many, it asks the server which of them have steps in
-// flight below the session that is held. So a hold costs what the tree is large, however
-// many processes there are, and writes nothing (docs/decisions/0019).
+// holdSpreader announces holds to other worker processes through Temporal: by a query to
+// each process's own workflow, on a task queue that only that process polls. With few
+// processes it tells all of them. With many it asks the server which of them have
+// activities in flight below the held session. So the cost of a hold depends on the size
+// of the tree and not on the number of processes, and it writes nothing
+// (docs/decisions/0019).
 type holdSpreader struct {
 	temporal client.Client
-	queue    string // of the runs
-	process  string // this one
+	queue    string // the runs' task queue
+	process  string // this process
 	inner    worker.Worker
 	logger   *zap.Logger
 	waiting  chan agent.HoldRef
@@ -41,38 +42,39 @@ type holdSpreader struct {
 
 	mu    sync.Mutex
 	fleet []string  // the other processes, if they are few
-	few   bool      // whether they are
-	until time.Time // how long that is believed
-	// silent are processes that did not answer, and since when.
+	few   bool      // whether they are few
+	until time.Time // how long the two are valid
+	// silent are processes that did not answer, and when.
 	silent map[string]time.Time
 }
 
 const (
-	// fewProcesses is up to how many other processes are told of every hold.
+	// fewProcesses is up to how many other processes every hold is sent to all.
 	fewProcesses = 8
-	// fewProcessesAge is how long a list of few processes is believed, and manyFor that they are
-	// many: the server remembers a process for five minutes.
+	// fewProcessesAge is how long a list of few processes is valid, and manyProcessesAge
+	// how long the answer that there are many: the server remembers a process for five
+	// minutes.
 	fewProcessesAge, manyProcessesAge = time.Second, 5 * time.Minute
 
-	// maxWaiting bounds the holds that wait to be told.
+	// maxWaiting limits the holds that wait to be sent.
 	maxWaiting = 256
-	// tellers is how many holds are told at once, and lookers how many runs of a tree are
-	// looked at for each.
+	// tellers is how many holds are sent at the same time, and lookers how many runs of a
+	// tree are examined at the same time for each.
 	tellers, lookers = 64, 16
-	// tellTime is how long a hold is worth telling: the runs tell each other meanwhile.
+	// tellTime is how long a hold is worth sending. Meanwhile the runs tell each other.
 	tellTime = 2 * time.Second
-	// silentFor is how long a process that did not answer is not spoken to. The server
-	// lists one that is gone for five minutes.
+	// silentFor is how long a process that did not answer is skipped. The server still
+	// lists a process that is gone for five minutes.
 	silentFor = time.Minute
-	// openFor is how long a process's workflow waits for it: a worker that starts may wait
-	// for the server.
+	// openFor is the run timeout of a process's workflow: a worker that starts may have
+	// to wait for the server.
 	openFor = 10 * time.Minute
-	// maxTold bounds the runs that are looked at for one hold.
+	// maxTold limits the runs that are examined for one hold.
 	maxTold = 4096
 )
 
-// newProcess names a worker among all that poll the same task queue. The name is the
-// worker's identity, which the server shows with what the worker has in flight.
+// newProcess returns a unique name for a worker. It is the worker's identity, which the
+// server shows with the activities that the worker has.
 func newProcess() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -85,7 +87,7 @@ func newHolds(c client.Client, queue, process string, f *activities.InFlight, l 
 	h := &holdSpreader{temporal: c, queue: queue, process: process, logger: l, waiting: make(chan agent.HoldRef, maxWaiting), silent: map[string]time.Time{}}
 	h.inner = worker.New(c, signals.ProcessQueue(queue, process), worker.Options{
 		Identity: process, LocalActivityWorkerOnly: true,
-		MaxConcurrentWorkflowTaskPollers: 2, // the SDK takes no fewer: one of them polls for what is in its cache
+		MaxConcurrentWorkflowTaskPollers: 2, // the SDK's minimum; one of them polls for cached workflows
 	})
 	workflows.RegisterProcess(h.inner, f)
 	return h
@@ -95,15 +97,17 @@ func newHolds(c client.Client, queue, process string, f *activities.InFlight, l 
 func (c *holdSpreader) Publish(h agent.HoldRef) {
 	select {
 	case c.waiting <- h:
+	// It is called within a workflow task, which must not wait.
 	default:
 		c.logger.Warn("too many holds at once: other processes learn of this one from run to run", zap.String("session", h.Session))
 	}
 }
 
-// Follow implements [live.Holds]: the server knows already what is in flight here.
+// Follow implements [live.Holds]. There is nothing to do: the server knows what is in
+// flight here.
 func (c *holdSpreader) Follow(string, func(agent.HoldRef)) (leave func()) { return func() {} }
 
-// run tells until the context ends.
+// run sends holds until the context ends.
 func (c *holdSpreader) run(ctx context.Context) {
 	for range tellers {
 		go func() {
@@ -119,12 +123,13 @@ func (c *holdSpreader) run(ctx context.Context) {
 	}
 }
 
-// spread tells all other processes of a hold, or where they are many, each that it meets
-// as it goes down the tree, level by level.
+// spread sends a hold to all other processes. If they are many, it goes down the tree
+// level by level, and sends it to each process that has an activity there.
 func (c *holdSpreader) spread(ctx context.Context, h agent.HoldRef) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 	var told sync.WaitGroup
+	// Runs before cancel, so that no tell loses its context.
 	defer told.Wait()
 	if fleet, few := c.others(ctx); few {
 		for _, process := range fleet {
@@ -132,6 +137,7 @@ func (c *holdSpreader) spread(ctx context.Context, h agent.HoldRef) {
 		}
 		return
 	}
+	// This process has handled the hold; an activity without a worker has no identity.
 	known, looked := map[string]bool{c.process: true, "": true}, 0
 	for level := []string{h.Session}; len(level) > 0 && looked < maxTold; {
 		looked += len(level)
@@ -149,13 +155,15 @@ func (c *holdSpreader) spread(ctx context.Context, h agent.HoldRef) {
 	}
 }
 
-// others lists the other processes that poll the runs' task queue, if they are few. Holds
-// that come together share a look, and none waits for the server longer than its context.
+// others returns the other processes that poll the runs' task queue, if they are few.
+// Holds at the same time share one request, and none waits for it longer than its
+// context.
 func (c *holdSpreader) others(ctx context.Context) (fleet []string, isFew bool) {
 	if fleet, isFew, known := c.known(); known {
 		return fleet, isFew
 	}
 	look := c.looks.DoChan("", func() (any, error) {
+		// Shared, so one hold's timeout must not end it for the others.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
 		defer cancel()
 		return nil, c.count(ctx)
@@ -168,7 +176,7 @@ func (c *holdSpreader) others(ctx context.Context) (fleet []string, isFew bool) 
 	return fleet, isFew
 }
 
-// known is what the last look has found, as long as that is believed.
+// known returns the last count, while it is valid.
 func (c *holdSpreader) known() (fleet []string, isFew, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +186,7 @@ func (c *holdSpreader) known() (fleet []string, isFew, known bool) {
 	return c.fleet, c.few, true
 }
 
-// count asks the server which processes there are.
+// count asks the server for the processes.
 func (c *holdSpreader) count(ctx context.Context) error {
 	d, err := c.temporal.DescribeTaskQueue(ctx, c.queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
@@ -206,7 +214,8 @@ type doing struct {
 	children []string
 }
 
-// look asks the server for what runs have in flight. One that can't be had is left out.
+// look asks the server what runs have in flight. A run that it cannot describe is left
+// out.
 func (c *holdSpreader) look(ctx context.Context, sessions []string) []doing {
 	found := make([]doing, len(sessions))
 	var over sync.WaitGroup
@@ -222,6 +231,8 @@ func (c *holdSpreader) look(ctx context.Context, sessions []string) []doing {
 			}
 			found[i].steps = d.GetPendingActivities()
 			for _, child := range d.GetPendingChildren() {
+				// Other programs may start child workflows too; only ours have ids below
+				// the session.
 				if strings.HasPrefix(child.GetWorkflowId(), session+"/") {
 					found[i].children = append(found[i].children, child.GetWorkflowId())
 				}
@@ -232,7 +243,7 @@ func (c *holdSpreader) look(ctx context.Context, sessions []string) []doing {
 	return found
 }
 
-// backOff leaves a process alone for a while.
+// backOff skips a process for a while.
 func (c *holdSpreader) backOff(process string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +251,7 @@ func (c *holdSpreader) backOff(process string) {
 	c.silent[process] = time.Now()
 }
 
-// backedOff reports whether a process did not answer just now.
+// backedOff reports whether a process is skipped.
 func (c *holdSpreader) backedOff(process string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,14 +259,14 @@ func (c *holdSpreader) backedOff(process string) bool {
 	return ok && time.Since(since) <= silentFor
 }
 
-// tell tells another process of a hold. One that is gone never hears it.
+// tell sends a hold to a process. A process that is gone gets nothing.
 func (c *holdSpreader) tell(ctx context.Context, process string, h agent.HoldRef) {
 	if c.backedOff(process) {
 		return
 	}
 	for again := true; ; again = false {
 		_, err := signals.Held.Ask(ctx, c.temporal, signals.ProcessID(process), "", h)
-		if again && errors.Is(err, agent.CodeNotFound) { // Temporal has forgotten its workflow
+		if again && errors.Is(err, agent.CodeNotFound) { // the process's workflow is no longer there
 			if err = c.open(ctx, process); err == nil {
 				continue
 			}
@@ -268,8 +279,8 @@ func (c *holdSpreader) tell(ctx context.Context, process string, h agent.HoldRef
 	}
 }
 
-// open starts the workflow by which others speak to a process. It carries every search
-// attribute: a namespace that lacks one refuses it.
+// open starts the workflow by which others reach a process. It sets every search
+// attribute, so a namespace that lacks one refuses it.
 func (c *holdSpreader) open(ctx context.Context, process string) error {
 	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: signals.ProcessID(process), TaskQueue: signals.ProcessQueue(c.queue, process), WorkflowRunTimeout: openFor,

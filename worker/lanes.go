@@ -12,48 +12,50 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 )
 
-// Lane is what one of Temporal's own workers does in a process. Each has a task queue
-// and activity slots of its own, so that none waits for what another is busy with
-// (docs/decisions/0018).
+// Lane is the work of one of Temporal's workers in this process. Each lane has its own
+// task queue and activity slots, so that none waits for another (docs/decisions/0018).
 type Lane = activities.Lane
 
-// The lanes. A provider in [Options.RateLimits] has one more, [LaneModels] + "." + its name.
+// The lanes. A provider in [Options.RateLimits] has one more: [LaneModels] + "." + its
+// name.
 const (
-	// LaneRuns executes workflows, and the steps that they get started at once: of those, as
-	// many of each other lane as that lane has slots.
+	// LaneRuns executes workflows, and the activities that the server hands out with a
+	// workflow task. Those use the slots of their own lanes.
 	LaneRuns   Lane = ""
 	LaneModels      = activities.ModelLane
 	LaneTools       = activities.ToolLane
 	LaneStores      = activities.StoreLane
 )
 
-// laneSlots is how many steps of a lane a process has in flight unless the user says
-// otherwise: as many as Temporal's own default for all activities of a worker.
+// laneSlots is the default number of activities of a lane in a process: Temporal's own
+// default for all activities of a worker.
 const laneSlots = 1000
 
-// lanes makes the SDK's workers and registers what each does; that of the runs is first.
+// lanes makes the SDK's workers and registers what each does. The worker of the runs
+// comes first.
 func (o *Options) lanes(c client.Client, acts *activities.Activities, common sdk.Options) []sdk.Worker {
 	acts.Slots = map[Lane]*activities.Slots{}
 	whole, own := laneSlots, map[Lane]sdk.Options{}
 	for _, l := range o.otherLanes() {
 		options := o.otherLaneOptions(l, common)
-		if options.Tuner == nil { // else the user's bounds what comes by the lane's queue
+		if options.Tuner == nil { // otherwise the user's tuner limits what comes by the lane's queue
 			n := cmp.Or(options.MaxConcurrentActivityExecutionSize, laneSlots)
 			whole, acts.Slots[l] = whole+n, activities.NewSlots(n)
 			options.Tuner, options.MaxConcurrentActivityExecutionSize = tunerOf(acts.Slots[l]), 0
-			// The SDK takes no bound beside a tuner, also not one that the user set for all.
+			// The SDK refuses these limits beside a tuner, even if the user set them for
+			// all lanes.
 			options.MaxConcurrentLocalActivityExecutionSize, options.MaxConcurrentWorkflowTaskExecutionSize, options.MaxConcurrentNexusTaskExecutionSize = 0, 0, 0
 		}
 		own[l] = options
 	}
-	// More than all lanes together may have: a step that finds its lane full has to be
-	// told so, and not to wait for a slot that another lane holds.
+	// More slots than all lanes together: an activity that finds its lane full must be
+	// refused at once, and not wait for a slot that another lane holds.
 	common.MaxConcurrentActivityExecutionSize = whole
 	identity := common.Identity
 	if o.Temporal != nil {
 		o.Temporal(LaneRuns, &common)
 	}
-	common.Identity = identity // holds find the process by it
+	common.Identity = identity // holds find the process by its identity
 	list := []sdk.Worker{sdk.New(c, o.taskQueue(), common)}
 	o.register(list[0], acts)
 	for _, l := range o.otherLanes() {
@@ -64,7 +66,7 @@ func (o *Options) lanes(c client.Client, acts *activities.Activities, common sdk
 	return list
 }
 
-// otherLanes are the lanes beside the runs, in an order that is always the same.
+// otherLanes returns the lanes beside the runs, in a fixed order.
 func (o *Options) otherLanes() []Lane {
 	list := []Lane{LaneModels, LaneTools, LaneStores}
 	for _, provider := range slices.Sorted(maps.Keys(o.RateLimits)) {
@@ -73,10 +75,10 @@ func (o *Options) otherLanes() []Lane {
 	return list
 }
 
-// otherLaneOptions are the options of the SDK's worker of a lane beside the runs.
+// otherLaneOptions returns the options of a lane's worker.
 func (o *Options) otherLaneOptions(l Lane, common sdk.Options) sdk.Options {
 	common.DisableWorkflowWorker = true
-	// What waits here waits for a slot, and mostly nothing does: one poll is enough.
+	// Activities come here only when they found no slot, so one poller is enough.
 	common.MaxConcurrentActivityTaskPollers = 1
 	for provider, r := range o.RateLimits {
 		if l == activities.RatedLane(provider) {
@@ -92,17 +94,17 @@ func (o *Options) otherLaneOptions(l Lane, common sdk.Options) sdk.Options {
 	return common
 }
 
-// tunerOf makes the SDK ask for work only while the lane has a slot for what may come. A
-// lane has no workflows and no local activities.
+// tunerOf returns a tuner that polls only while the lane has a free slot. A lane has no
+// workflows and no local activities.
 func tunerOf(slots *activities.Slots) sdk.WorkerTuner {
-	none, _ := sdk.NewFixedSizeSlotSupplier(laneSlots)       // it refuses what is not positive
+	none, _ := sdk.NewFixedSizeSlotSupplier(laneSlots)       // it refuses sizes that are not positive
 	t, _ := sdk.NewCompositeTuner(sdk.CompositeTunerOptions{ // it returns no error
 		ActivitySlotSupplier: supplier{slots}, LocalActivitySlotSupplier: none, WorkflowSlotSupplier: none, NexusSlotSupplier: none, SessionActivitySlotSupplier: none,
 	})
 	return t
 }
 
-// supplier is a lane's slots as the SDK asks for them.
+// supplier offers a lane's slots to the SDK.
 type supplier struct{ slots *activities.Slots }
 
 // ReserveSlot implements [sdk.SlotSupplier].
@@ -127,7 +129,7 @@ func (s supplier) MarkSlotUsed(i sdk.SlotMarkUsedInfo) {
 	s.slots.ReservationUsed()
 }
 
-// used marks the permit of a step that has begun.
+// used marks the permit of an activity that has begun.
 type used struct{}
 
 // ReleaseSlot implements [sdk.SlotSupplier].

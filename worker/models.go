@@ -11,14 +11,16 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// models are the worker's, each in its middleware.
+// models are the worker's models, each with its middleware.
 type models map[string]model.Model
 
-// wrapped puts the middleware around the models, once for each.
+// wrapped puts the middleware around the models.
 func (o *Options) wrapped() (models, []error) {
 	if i := slices.IndexFunc(o.Middleware, func(w model.Middleware) bool { return w == nil }); i >= 0 {
 		return o.Models, []error{agent.Errorf(agent.CodeInvalidInput, "worker.Options.Middleware[%d] is nil", i).WithPath("middleware")}
 	}
+	// Innermost, so that a user's retries and caches see the breaker's fault too. Only
+	// the observer is within it: it sees each call that is really made.
 	with := append(slices.Clip(o.Middleware), activities.Breaker)
 	if o.Observer != nil {
 		with = append(with, o.Observer.Model)
@@ -34,7 +36,7 @@ func (o *Options) wrapped() (models, []error) {
 	return ms, faults
 }
 
-// find finds a model by its full name, or by its provider's.
+// find returns the model of a full name: by that name, or by its provider's.
 func (ms models) find(full string) (activities.Model, error) {
 	if m, ok := ms[full]; ok {
 		return activities.Model{Model: m, Name: full, Full: full}, nil
@@ -46,8 +48,8 @@ func (ms models) find(full string) (activities.Model, error) {
 	return activities.Model{}, agent.Errorf(agent.CodeUnknownModel, "model %q is not in this worker's build; it has %s", full, names(ms)).WithPath("model")
 }
 
-// addFallbacks makes sure that an agent's fallbacks can be asked, and notes which
-// of them have no price: a start may set a limit on cost that its agent has not.
+// addFallbacks checks that an agent's fallbacks exist. It notes which have no price: a
+// start may set a cost limit that its agent has not.
 func addFallbacks(a *activities.Agent, d *activities.Activities) (faults []error) {
 	for _, name := range a.Spec.Fallbacks {
 		m, err := d.Model(name)

@@ -23,29 +23,31 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// PreflightOptions says which runs [Preflight] tries. Its zero value tries all open
+// PreflightOptions say which runs [Preflight] replays. The zero value replays all open
 // runs of the worker's task queue.
 type PreflightOptions struct {
 	// Query is a further condition in Temporal's list filter language.
 	Query string
-	// AllQueues tries the runs of all task queues of the namespace.
+	// AllQueues replays the runs of all task queues of the namespace.
 	AllQueues bool
-	// Closed is how many closed executions are tried as well, the newest first: for
-	// shapes that no open run has at the moment. Nobody goes on with them, so for them
-	// only the replay counts.
+	// Closed is how many closed executions are replayed too, the newest first. They may
+	// have shapes that no open run has at the moment. Nobody continues them, so only
+	// their replay counts.
 	Closed int
-	// Parallel is how many runs are tried at the same time; zero means one a processor.
+	// Parallel is how many runs are replayed at the same time; zero means one for each
+	// processor.
 	Parallel int
 }
 
-// Preflight replays the histories of runs, and that of the queue's daily limits, on this build, before it is deployed, and
-// yields a verdict for each as it comes, in no order. Nothing is changed, no worker
-// is asked and no transcript is read. A run that is gone meanwhile is left out.
+// Preflight replays the histories of runs, and of the queue's daily limits, on this build
+// before it is deployed. It yields a verdict for each when it is done, in no order. It
+// changes nothing, queries no worker and reads no transcript. A run that is gone
+// meanwhile is left out.
 //
-// Options are those that the new worker will have, see [Replay]: without agents, only
-// the workflow's code is tried. An error is the last that is yielded:
-// [agent.CodeInvalidInput] for options or a query that are wrong, [agent.CodeUnreachable] for
-// a server that does not answer, or the context's.
+// Options are those of the new worker; see [Replay]. Without agents only the workflow's
+// code is tried. An error ends the sequence: [agent.CodeInvalidInput] for invalid options
+// or an invalid query, [agent.CodeUnreachable] if the server does not answer, or the
+// context's error.
 func Preflight(ctx context.Context, c client.Client, o *Options, p *PreflightOptions) iter.Seq2[Verdict, error] {
 	if p == nil {
 		p = &PreflightOptions{}
@@ -63,7 +65,7 @@ func Preflight(ctx context.Context, c client.Client, o *Options, p *PreflightOpt
 		found := (&flightCheck{temporal: c, has: has}).start(ctx, p.queries(o.taskQueue()), cmp.Or(max(p.Parallel, 0), runtime.GOMAXPROCS(0)))
 		defer func() {
 			cancel()
-			for range found { // whoever is under way ends before this does
+			for range found { // wait for the goroutines in progress
 			}
 		}()
 		for f := range found {
@@ -80,7 +82,7 @@ func Preflight(ctx context.Context, c client.Client, o *Options, p *PreflightOpt
 	}
 }
 
-// query is a listing, and how much of it is wanted; zero for all.
+// query is a listing with a maximum of results; zero for all.
 type query struct {
 	text string
 	most int
@@ -102,19 +104,19 @@ func (p *PreflightOptions) queries(queue string) []query {
 	return list
 }
 
-// flightCheck is one preflight under way.
+// flightCheck is one preflight in progress.
 type flightCheck struct {
 	temporal client.Client
 	has      *activities.Activities
 }
 
-// finding is what came of one run; err ends the preflight.
+// finding is the result of one run; err ends the preflight.
 type finding struct {
 	verdict Verdict
 	err     error
 }
 
-// start tries runs until all are tried or the context ends, and then closes the channel.
+// start replays runs until all are done or the context ends. Then it closes the channel.
 func (f *flightCheck) start(ctx context.Context, queries []query, parallel int) <-chan finding {
 	found, executions := make(chan finding), make(chan *commonpb.WorkflowExecution)
 	report := func(r finding) {
@@ -150,7 +152,7 @@ func (f *flightCheck) start(ctx context.Context, queries []query, parallel int) 
 	return found
 }
 
-// list hands on the executions that a query finds. The end of the context is not an error.
+// list sends the executions that a query finds. The end of the context is no error.
 func (f *flightCheck) list(ctx context.Context, q query, to chan<- *commonpb.WorkflowExecution) error {
 	req := &workflowservice.ListWorkflowExecutionsRequest{Query: q.text}
 	for n := 0; ; {

@@ -9,17 +9,17 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// RateLimit bounds the calls of a provider's models. Its zero value bounds nothing.
+// RateLimit limits the calls of a provider's models. Its zero value has no limit.
 type RateLimit struct {
-	// PerSecond is how many calls all workers together begin in a second, as the
-	// server counts them; zero means as many as come.
+	// PerSecond is how many calls all workers together begin in a second, as the server
+	// counts them. Zero means no limit.
 	PerSecond float64
-	// Concurrent is how many calls one worker makes at once; zero means as many as its
-	// [LaneModels] lane.
+	// Concurrent is how many calls one worker has in progress. Zero means as many as its
+	// [LaneModels] lane has slots.
 	Concurrent int
 }
 
-// modelQueue is the task queue on which a model's calls wait; empty for the runs' own.
+// modelQueue returns the task queue for a model's calls; empty for the runs' own.
 func (o *Options) modelQueue(model string) string {
 	provider, _, _ := strings.Cut(model, "/")
 	if _, bounded := o.RateLimits[provider]; !bounded {

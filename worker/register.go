@@ -11,22 +11,21 @@ import (
 	"github.com/fermata-agents/fermata/workflows"
 )
 
-// Registry is where [Components.Register] registers: an environment of Temporal's test
-// suite.
+// Registry registers workflows and activities: an environment of Temporal's test suite.
 type Registry interface {
 	RegisterWorkflowWithOptions(w any, o workflow.RegisterOptions)
 	RegisterActivityWithOptions(a any, o activity.RegisterOptions)
 }
 
-// Components are what a worker runs, without the worker and its server: the package
-// testsuite plays runs with them. Nothing can ask another run there, so that no tree
-// is watched and no terminated run recovered.
+// Components are what a worker runs, without the worker and its server. The package
+// testsuite plays runs with them. Nothing can query another run there, so no parent is
+// checked and no terminated run recovered.
 type Components struct {
 	o    *Options
 	acts *activities.Activities
 }
 
-// Components fits the options together. Errors are those of [New].
+// Components checks the options and fits them together. Errors are those of [New].
 func (o *Options) Components() (*Components, error) {
 	acts, err := o.resolve()
 	if err != nil {
@@ -35,10 +34,12 @@ func (o *Options) Components() (*Components, error) {
 	return &Components{o, acts}, nil
 }
 
-// Register registers all in an environment, which may be one of many, and returns the
-// interceptors that belong to it.
+// Register registers everything in one of several environments. It returns the
+// interceptors that the environment needs.
 func (p *Components) Register(r Registry) []interceptor.WorkerInterceptor {
 	acts := *p.acts
+	// Each environment has its own caches, since two environments may use the same names
+	// for runs.
 	acts.LogCache, acts.InFlight, acts.ParentChecks = activities.NewLogCache(), activities.NewInFlight(), activities.NewParentChecks() // by names that two environments have in common
 	return p.o.register(r, &acts)
 }

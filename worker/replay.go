@@ -18,37 +18,37 @@ import (
 	"github.com/fermata-agents/fermata/workflows"
 )
 
-// Compatibility says whether this build could go on with a run.
+// Compatibility says whether this build can continue a run.
 type Compatibility string
 
-// What a replay can come to.
+// The results of a replay.
 const (
-	// Compatible: the build makes of the history what was made of it, and has what the run
-	// is made of.
+	// Compatible: the replay agrees with the history, and the worker has all parts of the
+	// run.
 	Compatible Compatibility = "compatible"
-	// Incompatible: the build makes something else of the history. The run would stand
-	// still until a compatible build comes.
+	// Incompatible: the replay differs from the history. The run would wait until a
+	// compatible build comes.
 	Incompatible Compatibility = "incompatible"
-	// MissingParts: the history replays, and the build lacks an agent, a tool, a model or a
-	// source of tools that the run was begun with; or it is too old for the run's state.
+	// MissingParts: the replay agrees, but the build lacks an agent, a tool, a model or a
+	// tool source of the run, or is too old for its state.
 	MissingParts Compatibility = "missing_parts"
 )
 
-// Verdict is what came of the replay of one execution's history. No argument and
-// no text of a run is in it.
+// Verdict is the result of replaying one execution's history. It has no argument and no
+// text of the run.
 type Verdict struct {
 	V       int    `json:"v"`
 	Session string `json:"session"`
 	Run     string `json:"run"`
-	// Execution is the run id of Temporal's execution whose history it is; it differs
-	// from Run once a run has gone on in a new execution.
+	// Execution is the run id of the execution. It differs from Run once a run has
+	// continued as new.
 	Execution string `json:"execution"`
-	// Agent is the run's, or empty where the history does not tell.
+	// Agent is the run's agent; empty if the history does not say.
 	Agent         string        `json:"agent,omitempty"`
 	Compatibility Compatibility `json:"compatibility"`
-	// Event is where a broken run breaks; nil for others.
+	// Event is where an incompatible run differs; nil for others.
 	Event *EventRef `json:"event,omitempty"`
-	// Reason says what differs or is missing; empty for one that fits.
+	// Reason says what differs or is missing; empty for a compatible run.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -59,8 +59,8 @@ type EventRef struct {
 	Time time.Time `json:"time"`
 }
 
-// Err is nil for a run that fits, and else says with [agent.CodeIncompatible] which run
-// does not, and where and why.
+// Err returns nil for a compatible run. For others it returns [agent.CodeIncompatible],
+// with the run, the event and the reason.
 func (v Verdict) Err() error {
 	switch v.Compatibility {
 	case Incompatible:
@@ -71,11 +71,11 @@ func (v Verdict) Err() error {
 	return nil
 }
 
-// Replay replays the history of one execution of a run on the workflow of this
-// build, and looks whether a worker with these options has what the run is made of,
-// unless it has ended. The options need no Store; nil ones, and those without agents, try the workflow's
-// code alone. The error is about the options or the history, [agent.CodeInvalidInput],
-// and not about the run.
+// Replay replays the history of one execution on this build. Unless the run has ended, it
+// also checks that a worker with these options has all parts of the run. The options need
+// no Store. Nil options, or options without agents, try the workflow's code alone. The
+// error is [agent.CodeInvalidInput], and is about the options or the history, not about
+// the run.
 func Replay(h *historypb.History, o *Options) (Verdict, error) {
 	has, err := o.activities()
 	if err != nil {
@@ -84,7 +84,7 @@ func Replay(h *historypb.History, o *Options) (Verdict, error) {
 	return replayWith(h, has)
 }
 
-// activities is what a worker with the options has; nil if it has no agents.
+// activities returns what a worker with the options has; nil without agents.
 func (o *Options) activities() (*activities.Activities, error) {
 	if o == nil || len(o.Agents) == 0 {
 		return nil, nil
@@ -92,7 +92,7 @@ func (o *Options) activities() (*activities.Activities, error) {
 	return o.fit()
 }
 
-// replayWith is [Replay] on an inventory, which many replays at once may share.
+// replayWith is [Replay] with parts that many replays may share.
 func replayWith(h *historypb.History, has *activities.Activities) (Verdict, error) {
 	begun := h.GetEvents()[:min(1, len(h.GetEvents()))]
 	if len(begun) == 0 || !slices.Contains(judged, begun[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName()) {
@@ -100,10 +100,11 @@ func replayWith(h *historypb.History, has *activities.Activities) (Verdict, erro
 	}
 	start := begun[0].GetWorkflowExecutionStartedEventAttributes()
 	v := Verdict{V: agent.Version, Session: start.GetWorkflowId(), Run: start.GetFirstExecutionRunId(), Execution: executionOf(h.GetEvents()), Compatibility: Compatible}
-	if start.GetWorkflowType().GetName() == signals.DailyType { // it is made of nothing that a worker could lack
+	if start.GetWorkflowType().GetName() == signals.DailyType { // an account has no parts that a worker could lack
 		v.tries(settled(h.GetEvents()), &stateReader{})
 		return v, nil
 	}
+	// Before the replay, which would fail on such a state with a reason that says less.
 	if reason := tooNew(start); reason != "" {
 		v.Compatibility, v.Reason = MissingParts, reason
 		return v, nil
@@ -121,17 +122,18 @@ func replayWith(h *historypb.History, has *activities.Activities) (Verdict, erro
 		}
 	}
 	v.Agent = is.agent()
+	// A run that has ended needs no parts any more.
 	if lacks := is.lacks(has); lacks != "" && !closes(events[len(events)-1]) {
 		v.Compatibility, v.Reason = MissingParts, "it needs what this worker lacks: "+lacks
 	}
 	return v, nil
 }
 
-// judged are the types of the workflows that are replayed: runs, and the accounts of daily
-// limits, which all runs of a task queue depend on.
+// judged are the workflow types that are replayed: runs, and the accounts of daily
+// limits, on which all runs of a task queue depend.
 var judged = []string{signals.WorkflowType, signals.DailyType}
 
-// tries replays events, and reports whether they fit.
+// tries replays events and reports whether they agree. If not, it sets the verdict.
 func (v *Verdict) tries(events []*historypb.HistoryEvent, w *stateReader) bool {
 	if !slices.ContainsFunc(events, completes) {
 		return true
@@ -144,12 +146,12 @@ func (v *Verdict) tries(events []*historypb.HistoryEvent, w *stateReader) bool {
 	return err == nil
 }
 
-// replay replays events as a worker would that has nothing in its cache.
+// replay replays events as a worker with an empty cache would.
 func replay(events []*historypb.HistoryEvent, w *stateReader) error {
 	shell := &workflows.Shell{LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight()}
 	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
 		Interceptors: append(interceptors(shell), w),
-		// A machine that is busy with many replays is no fault of the run's.
+		// Many replays may keep the machine busy, which is no fault of the run.
 		DisableDeadlockDetection: true,
 	})
 	if err != nil {
@@ -162,8 +164,8 @@ func replay(events []*historypb.HistoryEvent, w *stateReader) error {
 	})
 }
 
-// executionOf is the run id of the execution that has a history. A reset leaves in it the
-// id with which the first execution began, and tells the new one in the task that it failed.
+// executionOf returns the run id of the execution that has a history. After a reset the
+// history begins with the first execution's id; the failed task names the new one.
 func executionOf(events []*historypb.HistoryEvent) string {
 	id := events[0].GetWorkflowExecutionStartedEventAttributes().GetOriginalExecutionRunId()
 	for _, e := range events {
@@ -174,13 +176,13 @@ func executionOf(events []*historypb.HistoryEvent) string {
 	return id
 }
 
-// interceptors are those of every worker and every replay.
+// interceptors returns the interceptors of every worker and every replay.
 func interceptors(s *workflows.Shell) []interceptor.WorkerInterceptor {
 	return []interceptor.WorkerInterceptor{s.Interceptor()}
 }
 
-// settled leaves out the workflow task at the end that is still to be done: with it,
-// the SDK would not compare what the task before has done.
+// settled removes an open workflow task from the end. With it, the SDK would not compare
+// the commands of the task before it.
 func settled(events []*historypb.HistoryEvent) []*historypb.HistoryEvent {
 	for n := len(events); n > 0; n-- {
 		switch events[n-1].GetEventType() {
@@ -192,13 +194,13 @@ func settled(events []*historypb.HistoryEvent) []*historypb.HistoryEvent {
 	return nil
 }
 
-// completes reports whether an event is the end of a workflow task: what follows up
-// to the next one's start is what the task has done.
+// completes reports whether an event ends a workflow task. The events up to the next
+// task's start are the commands of that task.
 func completes(e *historypb.HistoryEvent) bool {
 	return e.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 }
 
-// closes reports whether an event is the end of its execution.
+// closes reports whether an event ends its execution.
 func closes(e *historypb.HistoryEvent) bool {
 	switch e.GetEventType() {
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,

@@ -16,8 +16,8 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// resolve fits agents, tools and models together, and with a store. All that does
-// not fit is told at once.
+// resolve fits agents, tools, models and the store together. It returns all faults at
+// once.
 func (o *Options) resolve() (*activities.Activities, error) {
 	d, err := o.fit()
 	if bad := o.checkDeployment(); bad != nil {
@@ -53,14 +53,15 @@ func (o *Options) fit() (*activities.Activities, error) {
 	for _, def := range o.Agents {
 		faults = append(faults, addAgent(d, def, o.modelQueue(def.Model), o.Policy)...)
 	}
+	// After all agents: an agent may name one that is listed later.
 	faults = append(faults, addSubAgents(d)...)
 	faults = append(faults, checkRules(d, o.Agents)...)
 	faults = append(faults, checkAsk(d)...)
 	return d, errors.Join(faults...)
 }
 
-// checkMigrations refuses invalid values when it is registered, and not months later
-// when a session needs it.
+// checkMigrations refuses invalid migrations when the worker starts, and not months later
+// when a session needs one.
 func checkMigrations(list []activities.Migration) (faults []error) {
 	for i, m := range list {
 		same := func(other activities.Migration) bool { return other.From == m.From && other.To == m.To }
@@ -102,10 +103,11 @@ func (o *Options) addTools(d *activities.Activities) (faults []error) {
 	return faults
 }
 
-// ownNames are the names of tools that no worker has.
+// ownNames are tool names of the runtime, which no worker's tool may have.
 var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.AwaitResumptionTool}
 
-// checkPolicy refuses a policy that can't be meant, or binds what then nobody could prove.
+// checkPolicy refuses an invalid policy, and one that nobody could satisfy because no key
+// verifies tokens.
 func (o *Options) checkPolicy() []error {
 	if err := o.Policy.Check(); err != nil {
 		return []error{err}
@@ -135,6 +137,7 @@ func addAgent(d *activities.Activities, def agent.Definition, modelQueue string,
 	if err := model.CheckOutput(def.Output); err != nil {
 		faults = append(faults, durable.Within("agent "+def.Name, err))
 	}
+	// A limit that cannot be measured would never stop the run.
 	if err == nil && def.Limits.CostUSD > 0 && a.Spec.Price == (agent.Price{}) {
 		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", def.Name, def.Model).WithPath("limits.cost_usd"))
 	}
@@ -152,8 +155,8 @@ func addAgent(d *activities.Activities, def agent.Definition, modelQueue string,
 	return faults
 }
 
-// addSubAgents finds the agents that agents may give work to, and describes them
-// as they describe themselves.
+// addSubAgents finds the agents that agents name as sub-agents, and takes over their
+// descriptions.
 func addSubAgents(d *activities.Activities) (faults []error) {
 	for _, name := range slices.Sorted(maps.Keys(d.Agents)) {
 		a := d.Agents[name]
@@ -178,8 +181,8 @@ func addSubAgents(d *activities.Activities) (faults []error) {
 	return faults
 }
 
-// beyond lists the tools of an agent that the one above it lacks, where that one
-// does not say what it hands on.
+// beyond returns the tools that a sub-agent has and its parent lacks, if the parent's
+// entry does not list the tools that it allows.
 func beyond(above, below activities.Agent, sub agent.SubAgent) (lacks []string) {
 	if len(sub.Tools) > 0 {
 		return nil
@@ -197,7 +200,7 @@ func beyond(above, below activities.Agent, sub agent.SubAgent) (lacks []string) 
 	return lacks
 }
 
-// checkSchemas finds schemas that could not be used when they are wanted.
+// checkSchemas finds schemas that would fail when they are needed.
 func checkSchemas(def agent.Definition) (faults []error) {
 	for i, r := range def.Rules {
 		if _, err := signals.Matches(r.Arguments, nil); err != nil {
@@ -212,7 +215,8 @@ func checkSchemas(def agent.Definition) (faults []error) {
 	return faults
 }
 
-// sourcePrefix marks the name of a source, all of whose tools an agent is given.
+// sourcePrefix begins the name of a source; an agent that lists it gets all tools of the
+// source.
 const sourcePrefix = "mcp:"
 
 func addTool(a *activities.Agent, d *activities.Activities, name string) error {

@@ -11,9 +11,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// checkRules refuses rules that name a tool which nobody here has: one that is
-// misspelt would let the tool that was meant be called without leave. What tools a
-// source has is known at run time only, so with one every name may be meant.
+// checkRules refuses a rule that names an unknown tool. With a misspelled name the rule
+// would not match, and the tool that was meant would run without an approval. The tools
+// of a source are known at run time only, so with a source every name is accepted.
 func checkRules(d *activities.Activities, defs []agent.Definition) (faults []error) {
 	if len(d.Sources) > 0 {
 		return nil
@@ -30,7 +30,7 @@ func checkRules(d *activities.Activities, defs []agent.Definition) (faults []err
 	return faults
 }
 
-// checkAsk refuses invalid values, and names of tools that nobody has.
+// checkAsk refuses invalid approvals, and names of unknown tools.
 func checkAsk(d *activities.Activities) (faults []error) {
 	for _, name := range slices.Sorted(maps.Keys(d.Approvals)) {
 		_, had := d.Tools[name]
@@ -47,8 +47,8 @@ func checkAsk(d *activities.Activities) (faults []error) {
 	return faults
 }
 
-// someoneHas reports whether an agent may have a tool of that name: a rule holds for
-// the agents below, too.
+// someoneHas reports whether any agent may have a tool of that name: an agent's rules
+// also hold for its sub-agents.
 func someoneHas(d *activities.Activities, defs []agent.Definition, name string) bool {
 	if _, ok := d.Tools[name]; ok || slices.Contains(ownNames, name) || strings.HasPrefix(name, "subagent_") {
 		return true

@@ -19,11 +19,11 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// recorded is the state of a run: it tells what the run is made of.
+// recorded is the state of a run, which names its parts.
 type recorded struct{ loop.State }
 
-// argument decodes an argument of the run; the zero value where it can't be read, as
-// the run itself will find.
+// argument decodes an argument of the run; the zero value if it is invalid, which the run
+// itself will find.
 func argument[T any](start *historypb.WorkflowExecutionStartedEventAttributes, n int) (v T) {
 	if p := start.GetInput().GetPayloads(); n < len(p) {
 		_ = json.Unmarshal(p[n].GetData(), &v)
@@ -31,7 +31,8 @@ func argument[T any](start *historypb.WorkflowExecutionStartedEventAttributes, n
 	return v
 }
 
-// tooNew says so where an execution was handed a state that this build can't read.
+// tooNew returns why this build cannot read the state that an execution began with; empty
+// if it can.
 func tooNew(start *historypb.WorkflowExecutionStartedEventAttributes) string {
 	p := start.GetInput().GetPayloads()
 	if len(p) < 2 || len(p[1].GetData()) == 0 {
@@ -43,7 +44,7 @@ func tooNew(start *historypb.WorkflowExecutionStartedEventAttributes) string {
 	return ""
 }
 
-// unbegun is what is known of an execution that no worker has worked on.
+// unbegun returns what is known of an execution before its first task.
 func unbegun(start *historypb.WorkflowExecutionStartedEventAttributes) recorded {
 	if carried := argument[recorded](start, 1); carried.Spec != nil {
 		return carried
@@ -62,7 +63,7 @@ func (r recorded) agent() string {
 	return ""
 }
 
-// lacks lists what the run is made of and a worker has not; empty if it has all.
+// lacks lists the run's parts that a worker lacks; empty if it has all.
 func (r recorded) lacks(has *activities.Activities) string {
 	if has == nil {
 		return ""
@@ -103,13 +104,13 @@ func (r recorded) lacks(has *activities.Activities) string {
 	return strings.Join(lacks, ", ")
 }
 
-// stateReader asks a replayed run for its state, by the query that answers for it.
+// stateReader reads the state of a replayed run, by the run's own query handler.
 type stateReader struct {
 	interceptor.WorkerInterceptorBase
 	machine func(converter.RawValue) (json.RawMessage, error)
 }
 
-// ask reads the state that the replay has come to.
+// ask reads the state at the end of the replay.
 func (w *stateReader) ask(into *recorded) error {
 	if w.machine == nil {
 		return agent.Errorf(agent.CodeInternal, "replaying: the run answers no query %s", signals.Machine.Name)
@@ -124,7 +125,7 @@ func (w *stateReader) ask(into *recorded) error {
 	return nil
 }
 
-// InterceptWorkflow wraps the run in a listener for its handlers of queries.
+// InterceptWorkflow wraps the run, to see its query handlers.
 func (w *stateReader) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	return &stateReaderInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, w}
 }
@@ -134,7 +135,7 @@ type stateReaderInbound struct {
 	by *stateReader
 }
 
-// Init sets the listener up.
+// Init wraps the outbound interceptor, which sees SetQueryHandler.
 func (i *stateReaderInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
 	return i.Next.Init(&handlers{interceptor.WorkflowOutboundInterceptorBase{Next: out}, i.by})
 }
@@ -144,7 +145,7 @@ type handlers struct {
 	by *stateReader
 }
 
-// SetQueryHandler keeps the handler that answers for the state.
+// SetQueryHandler keeps the handler of the query for the state.
 func (h *handlers) SetQueryHandler(ctx workflow.Context, name string, handler any) error {
 	if machine, ok := handler.(func(converter.RawValue) (json.RawMessage, error)); ok && name == signals.Machine.Name {
 		h.by.machine = machine

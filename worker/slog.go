@@ -8,9 +8,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// FromSlog returns a logger for [Options.Logger] that writes to a [slog.Logger]. The levels
-// are zap's: Debug, Info, Warn and Error keep their names, and what is above Error is an
-// Error.
+// FromSlog returns a logger for [Options.Logger] that writes to a [slog.Logger]. Debug,
+// Info, Warn and Error keep their names; zap's levels above Error become Error.
 func FromSlog(l *slog.Logger) *zap.Logger { return zap.New(slogCore{l.Handler()}) }
 
 // slogCore writes zap's entries to a slog.Handler.
@@ -48,13 +47,13 @@ func (c slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 
 func (c slogCore) Sync() error { return nil }
 
-// slogAttrs are the fields in their order. Those behind a namespace are in its group.
+// slogAttrs returns the fields in their order. Fields after a namespace are in its group.
 func slogAttrs(fields []zapcore.Field) (attrs []slog.Attr) {
 	for i, f := range fields {
 		if f.Type == zapcore.NamespaceType {
 			return append(attrs, slog.Attr{Key: f.Key, Value: slog.GroupValue(slogAttrs(fields[i+1:])...)})
 		}
-		// One encoder a field: its map has no order, and the fields have one.
+		// An encoder for each field: its map would lose the order of the fields.
 		m := zapcore.NewMapObjectEncoder()
 		f.AddTo(m)
 		if v, ok := m.Fields[f.Key]; ok {

@@ -19,26 +19,26 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Worker runs whatever waits on a task queue.
+// Worker runs what its task queue brings. Make one with [New].
 type Worker struct {
 	temporal client.Client
 	store    store.Store
 	identity *activities.Identity
 	lanes    []worker.Worker // the SDK's
 	logger   *zap.Logger
-	holds    *holdSpreader      // nil where the user's carry them
-	hush     context.CancelFunc // ends what goes on beside the lanes
+	holds    *holdSpreader      // nil if the user's Holds carry them
+	hush     context.CancelFunc // ends the goroutines beside the lanes
 	unread   durable.Unread
-	version  worker.WorkerDeploymentVersion // zero where workers are not versioned
+	version  worker.WorkerDeploymentVersion // zero without versioning
 	daily    *activities.DailyBudget        // nil without daily limits
 	over     sync.Once
 	fatal    chan struct{} // closed when the worker has ended by itself
-	cause    error         // of that
+	cause    error         // why; set before fatal is closed
 }
 
-// New makes a worker over a Temporal client, which stays the caller's to close.
-// Every fault of the options is told at once, joined in one error, before
-// anything is started.
+// New returns a worker that uses a Temporal client. The client stays the caller's to
+// close. All faults of the options are returned at once, joined in one error, and nothing
+// is started.
 func New(c client.Client, o *Options) (*Worker, error) {
 	if o == nil {
 		o = &Options{}
@@ -71,7 +71,7 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	return w, nil
 }
 
-// daily is this process' part of the daily limits; nil if there are none.
+// daily returns this process's part of the daily limits; nil if there are none.
 func (o *Options) daily(c client.Client) *activities.DailyBudget {
 	if o.DailyLimits == (agent.DailyLimits{}) {
 		return nil
@@ -82,21 +82,21 @@ func (o *Options) daily(c client.Client) *activities.DailyBudget {
 	}}
 }
 
-// stopTimeout is how long [Worker.Stop] waits for model and tool calls in progress. What
-// takes longer is tried again elsewhere, or marked as unknown.
+// stopTimeout is how long [Worker.Stop] waits for model and tool calls in progress. A
+// call that takes longer is repeated elsewhere, or its outcome is unknown.
 const stopTimeout = 30 * time.Second
 
-// giveBack leaves to other workers what this one has of the daily limits.
+// giveBack returns what this worker has left of the daily limits to the others.
 func (w *Worker) giveBack() {
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
 	defer cancel()
 	w.daily.GiveBack(ctx)
 }
 
-// giveBackWithin bounds that: it is for a day's last two per cent.
+// giveBackWithin limits giveBack, which is about two per cent of a day's limit.
 const giveBackWithin = 2 * time.Second
 
-// ended hears what has ended one of the SDK's workers; the first is told.
+// ended takes the error that has ended one of the SDK's workers. The first one counts.
 func (w *Worker) ended(err error) {
 	w.over.Do(func() {
 		w.cause = durable.FromRPC(err)
@@ -104,12 +104,12 @@ func (w *Worker) ended(err error) {
 	})
 }
 
-// taskTime is how long the workflow may take for what comes with one task, as long as
-// the server waits for it. That may be 10,000 signals, on a busy machine: past the SDK's
-// one second the task would be given up as a deadlock, and come again forever.
+// taskTime is how long a workflow may take for one task: as long as the server waits for
+// it. A task may bring 10,000 signals, on a busy machine. After the SDK's default of one
+// second, the task would fail as a deadlock, and come again for ever.
 const taskTime = 10 * time.Second
 
-// build is the version of the program that the worker is part of.
+// build returns the version of the program.
 func (o *Options) build() string {
 	if o.Build != "" {
 		return o.Build
@@ -120,9 +120,9 @@ func (o *Options) build() string {
 	return ""
 }
 
-// Run works until the context ends, and then stops as [Worker.Stop] does. The errors
-// are those of [Worker.Start], and what ends a worker by itself, after two minutes: that
-// its namespace is gone, or that it can't decrypt what it is given to do.
+// Run works until the context ends, and then stops as [Worker.Stop] does. It returns the
+// errors of [Worker.Start]. It also returns what has ended the worker by itself, after
+// two minutes: its namespace is gone, or it cannot decrypt its tasks.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.Start(ctx); err != nil {
 		return err
@@ -131,8 +131,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	return w.Wait(ctx)
 }
 
-// Wait returns nil when the context ends, and what has ended a worker that was started by
-// itself: see [Worker.Run]. Such a worker takes no more work; stop it.
+// Wait returns nil when the context ends. If a started worker has ended by itself, it
+// returns why; see [Worker.Run]. Such a worker takes no more work; call Stop.
 func (w *Worker) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -142,8 +142,8 @@ func (w *Worker) Wait(ctx context.Context) error {
 	}
 }
 
-// watchKeys says so when the worker is given what it can't decrypt, and ends it later: what
-// it has begun may come to its end.
+// watchKeys logs when the worker has stopped polling because it cannot decrypt its tasks.
+// Some time later it ends the worker. Until then, work in progress can finish.
 func (w *Worker) watchKeys(ctx context.Context) {
 	bad := w.unread.Wait(ctx)
 	if bad == nil {
@@ -158,12 +158,11 @@ func (w *Worker) watchKeys(ctx context.Context) {
 	}
 }
 
-// Start begins to work. It refuses, with [agent.CodeNotSetUp], to work for a
-// namespace that lacks a search attribute, with transcripts on this
-// machine's disk for a server elsewhere, with another store than that of the task
-// queue's other workers, or for runs that are encrypted with a key
-// that it does not have; [agent.CodeUnreachable] tells that the server does not answer, and
-// [agent.CodeTimeout] that it did not within two minutes.
+// Start begins to work. It returns [agent.CodeNotSetUp] if the namespace lacks a search
+// attribute, if the transcripts are on this machine's disk and the server is elsewhere,
+// if the task queue's other workers have another store, or if it cannot decrypt the
+// store. It returns [agent.CodeUnreachable] if the server does not answer, and
+// [agent.CodeTimeout] if it did not within two minutes.
 func (w *Worker) Start(ctx context.Context) error {
 	if err := w.check(ctx); err != nil {
 		return fmt.Errorf("worker refused to start: %w", err)
@@ -175,7 +174,7 @@ func (w *Worker) Start(ctx context.Context) error {
 			return fmt.Errorf("starting the worker: %w", durable.FromRPC(err))
 		}
 	}
-	// This goes on as long as the worker lives, and not as long as its start.
+	// Not the start's own context: this lasts as long as the worker.
 	live, hush := context.WithCancel(context.WithoutCancel(ctx))
 	w.hush = hush
 	go w.watchKeys(live)
@@ -185,15 +184,15 @@ func (w *Worker) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop takes no more work, waits for the calls in progress for 30s
-// ([Options.Temporal] sets it), and returns. It may be called more than once.
+// Stop stops polling, waits up to 30s for calls in progress ([Options.Temporal] sets the
+// time), and returns. It may be called more than once.
 func (w *Worker) Stop() {
-	w.giveBack() // while it can do a task of the account itself
+	w.giveBack() // while this process still polls, and can run the account's task itself
 	var over sync.WaitGroup
 	for _, one := range w.lanes {
 		over.Go(one.Stop)
 	}
 	over.Wait()
-	w.giveBack() // what calls have left that were in progress, with the help of other workers
+	w.giveBack() // what calls in progress had left; now another worker must run the account's task
 	w.hush()
 }

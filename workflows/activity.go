@@ -15,39 +15,44 @@ import (
 	"github.com/fermata-agents/fermata/internal/loop"
 )
 
-// activityCall is an activity that a run wants done.
+// activityCall is an activity to run, with how the run repeats it.
 type activityCall[In, Out any] struct {
 	activity durable.Activity[In, Out]
 	in       In
 	options  workflow.ActivityOptions
-	// lane is where the step waits if the process that takes it has no slot for it.
+	// lane is the queue in which the activity waits if the process that takes it has no
+	// free slot.
 	lane activities.Lane
-	// mayKill tells that the step may be what ends its worker: the run, and not the
-	// server, begins it again when its worker was lost, and counts. It needs a RetryPolicy.
+	// mayKill means that the activity could crash its worker. The run itself repeats it
+	// after a lost worker, at most maxLostWorkers times. It needs a RetryPolicy. Tool
+	// calls do not set it: Temporal repeats those if Attempts allows.
 	mayKill bool
 	lost    int
-	// setAttempts tells a step that is begun again how many more attempts were made; nil if
+	// setAttempts records that n more attempts were made, for the next activity; nil if
 	// nobody counts them.
 	setAttempts func(*activityCall[In, Out], int)
-	// takeOver hands on to a step that is begun again what it has left; it may be nil.
+	// takeOver passes what the last attempt left on to the next activity; it may be nil.
 	takeOver func(*In, *agent.Error)
-	// onDelay tells the run that the step is made again later; nil if it never is.
+	// onDelay tells the run that the call is made again at a later time; nil if it never
+	// is.
 	onDelay func(until time.Time, err *agent.Error)
-	// addCharges says with the last error what was left; it may be nil.
+	// addCharges adds to the last error what the call has used; it may be nil.
 	addCharges func(In, *agent.Error) *agent.Error
 }
 
-// start schedules a step, and makes the machine's input of what comes of it. The step
-// goes to the run's own task queue first: there the process that has the run in its
-// cache, and with it the open part of the log, gets the step in the answer to its
-// workflow task, without another write of the server's. Only a step that finds no free
-// slot waits in its lane's queue.
+// start schedules an activity and makes an input of its result.
 //
-// If a step may be what ends its worker, the error is [agent.CodeWorkerLost] once it has lost
-// maxLost of them.
+// The activity goes to the run's own task queue first. The process that has the run in
+// its cache, and so the tail of its log, gets it with the answer to its workflow task: no
+// further write by the server, and no query for the tail. Only an activity that finds no
+// free slot waits in its lane's queue.
+//
+// With mayKill, the error is [agent.CodeWorkerLost] once maxLostWorkers workers in a row
+// were lost.
 func start[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Out], input func(Out, *agent.Error) loop.Input) {
 	options := s.options
 	if s.mayKill {
+		// The server would retry a lost worker itself, and count no losses.
 		policy := *options.RetryPolicy
 		policy.NonRetryableErrorTypes = append(slices.Clip(policy.NonRetryableErrorTypes), lostWorkerType)
 		options.RetryPolicy = &policy
@@ -62,14 +67,17 @@ func start[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Out], i
 				s.setAttempts(&s, full.Tried)
 			}
 			s.takeOverFrom(err)
+			// On the lane's queue, any process with a free slot takes it.
 			s.options.TaskQueue = s.lane.Queue(workflow.GetInfo(ctx).TaskQueueName)
 			start(ctx, r, s, input)
 			return nil
 		case errors.As(err, &delayed) && s.onDelay != nil:
 			s.setAttempts(&s, delayed.Tried)
 			s.takeOverFrom(err)
-			s.lost = 0
+			s.lost = 0 // only losses in a row count
 			s.onDelay(workflow.Now(ctx).Add(delayed.Wait), err)
+			// A timer of the run and not the server's backoff, which tells nobody how
+			// long it waits.
 			r.later(ctx, delayed.Wait, func() { start(ctx, r, s, input) })
 			return nil
 		case errors.Is(err, durable.ErrLost) && s.mayKill:
@@ -93,20 +101,22 @@ func (s *activityCall[In, Out]) takeOverFrom(err *agent.Error) {
 	}
 }
 
-// maxLostWorkers is how many workers in a row one step may lose.
+// maxLostWorkers is how many workers in a row one call may lose.
 const maxLostWorkers = 5
 
 func lostWorkerError() *agent.Error {
 	return agent.Errorf(agent.CodeWorkerLost, "the worker was lost %d times while it did this step, which may be the reason; look at what ended the workers before the run goes on", maxLostWorkers)
 }
 
-// lostWorkerType is what Temporal calls the failure of an activity that sends no heartbeat.
+// lostWorkerType is the name of the error type that Temporal gives to a missed heartbeat.
 const lostWorkerType = "TemporalTimeout:Heartbeat"
 
-// lostWorkerDelay is how long a run waits before it begins a step anew whose worker was lost n
-// times: up to three and a half minutes in all. A step that ends its worker takes others with it, and
-// they are not to meet it again each time: so runs wait differently long, each the same
-// in every replay.
+// lostWorkerDelay returns how long to wait before the next try after the nth lost worker:
+// three and a half minutes in all at most.
+//
+// A call that crashes its worker takes that worker's other activities with it. Jitter
+// from the run id keeps these neighbours from retrying at the same time. Replays compute
+// the same delay.
 func lostWorkerDelay(ctx workflow.Context, n int) time.Duration {
 	base := []time.Duration{time.Second, 8 * time.Second, 30 * time.Second, time.Minute}[min(n, 4)-1]
 	h := fnv.New32a()
@@ -114,7 +124,8 @@ func lostWorkerDelay(ctx workflow.Context, n int) time.Duration {
 	return base + base*time.Duration(h.Sum32()%1000)/1000
 }
 
-// later does something after a time, or at once when the context is cancelled.
+// later calls do after a time, or at once if the context is cancelled. An activity that
+// do then starts comes back as cancelled.
 func (r *run) later(ctx workflow.Context, wait time.Duration, do func()) {
 	r.onReady(workflow.NewTimer(ctx, wait), do)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// audited records what becomes of a verb that comes by update, and returns that. It runs in
-// validators only: before the verb is recorded or takes effect, and in no replay. So a verb
-// that can't be recorded is refused.
+// audited records a verb that came by update, and returns its refusal. It runs in
+// validators only: before the verb is in the history, and in no replay. A verb that
+// cannot be recorded is refused.
 func (r *run) audited(ctx workflow.Context, verb agent.Verb, data []byte, refused *agent.Error) *agent.Error {
 	if r.shell.Audit == nil {
 		return refused
@@ -29,8 +29,8 @@ func (r *run) audited(ctx workflow.Context, verb agent.Verb, data []byte, refuse
 	return refused
 }
 
-// auditRefusal records that a verb was refused after all, which waited until the run knew what
-// it is made of.
+// auditRefusal records that the handler refused a verb that its validator had accepted.
+// That happens to a verb that waited until the run had its definition.
 func (r *run) auditRefusal(verb agent.Verb, data []byte, err error) {
 	if err == nil || r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
 		return
@@ -40,14 +40,15 @@ func (r *run) auditRefusal(verb agent.Verb, data []byte, err error) {
 	r.failIfUnrecorded(r.shell.Audit.Command(told)) //workflowcheck:ignore the run goes on only if it is recorded
 }
 
-// failIfUnrecorded fails the task where an entry could not be written: the server has it done again.
+// failIfUnrecorded fails the workflow task if an entry could not be written. The server
+// repeats the task.
 func (r *run) failIfUnrecorded(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// auditSignal records a verb that came as a signal.
+// auditSignal records a verb that came by signal.
 func (r *run) auditSignal(s signal, between bool) {
 	if between || r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
 		return
@@ -73,7 +74,7 @@ func (r *run) commandTold(verb agent.Verb, data []byte) observe.RunCommand {
 	return told
 }
 
-// observed tells of an event that a step has brought.
+// observed passes an event to the observer and the audit.
 func (r *run) observed(seen observe.RunEvent) {
 	if r.shell.Observer != nil {
 		r.shell.Observer.Event(seen) //workflowcheck:ignore nothing that the run sees comes of it

@@ -13,17 +13,17 @@ import (
 )
 
 // daily is the workflow that keeps the account of a task queue's daily limits. Workers
-// claim by update; it never ends by itself, also where it is cancelled.
+// claim by update. It never ends by itself, and a cancellation does not end it.
 func daily(ctx workflow.Context, raw, by converter.RawValue) error {
-	ctx, _ = workflow.NewDisconnectedContext(ctx) // a new account would have the whole limit anew
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a new account would grant the whole limit again
 	account := loop.DailyAccount{}
 	info := workflow.GetInfo(ctx)
-	if _, bad := handedBy(by, info); bad == nil && info.ContinuedExecutionRunID != "" { // else it is nobody's account
+	if _, bad := handedBy(by, info); bad == nil && info.ContinuedExecutionRunID != "" { // otherwise anybody's state would become the account
 		if carried, _ := decoded[loop.DailyAccount](raw); carried != nil {
 			account = *carried
 		}
 	}
-	day := account.Day // of this execution's first claim
+	day := account.Day // the day of this execution's first claim
 	err := workflow.SetUpdateHandlerWithOptions(ctx, signals.DailyClaim, func(ctx workflow.Context, raw converter.RawValue) (grant wire.DailyGrant, err error) {
 		c, err := claimIn(raw)
 		if err == nil {
@@ -33,13 +33,13 @@ func daily(ctx workflow.Context, raw, by converter.RawValue) error {
 		return grant, err
 	}, workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, raw converter.RawValue) error {
 		_, err := claimIn(raw)
-		return err // what is refused stands in no history
+		return err // a refused claim is in no history
 	}})
 	if err != nil {
 		return err
 	}
-	// The history of a day has payloads of that day alone, so a key that was replaced the day
-	// before is not needed for it.
+	// A new execution each day: its history has payloads of that day only. So an
+	// encryption key that was replaced before is not needed to read it.
 	err = workflow.Await(ctx, func() bool {
 		return (account.Day != day || workflow.GetInfo(ctx).GetContinueAsNewSuggested()) && workflow.AllHandlersFinished(ctx)
 	})

@@ -9,14 +9,13 @@ import (
 	"github.com/fermata-agents/fermata/handoff"
 )
 
-// details is what Temporal's UI shows of a run that rests or has ended, in Markdown:
-// what it waits for, and what to say to it. It is asked for, as a query, and stands in
-// no history.
+// details returns the Markdown that Temporal's UI shows of a run: what it waits for, and
+// how to answer. The UI reads it by a query; no history has it.
 func details(v agent.RunStatus) string {
 	var b []string
 	b = append(b, fmt.Sprintf("**%s** since %s, turn %d\n", v.Status, v.Since.Format(time.RFC3339), v.Turn))
 	if v.Reason != "" {
-		b = append(b, fmt.Sprintf("\n%s\n", handoff.EscapeLine(v.Reason)))
+		b = append(b, fmt.Sprintf("\n%s\n", handoff.EscapeLine(v.Reason))) // the reason may be text from outside
 	}
 	s := v.Suspension
 	if s == nil {
@@ -39,7 +38,7 @@ func details(v agent.RunStatus) string {
 	return strings.Join(b, "")
 }
 
-// answerLine is the command that answers a request.
+// answerLine returns the command that answers a request.
 func answerLine(r agent.Request) string {
 	verb := "answer"
 	if r.Type == agent.RequestApproval {

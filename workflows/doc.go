@@ -1,4 +1,7 @@
-// Package workflows is the shell around the loop machine: it receives what
-// happens, hands it to [loop.Step], and performs the effects. It decides
-// nothing about agents; it knows how Temporal wants things done.
+// Package workflows runs an agent as a Temporal workflow. It turns what happens into
+// inputs, hands them to [loop.Step], and performs the effects. It decides nothing about
+// agents.
+//
+// Read run.go first, then await.go, perform.go and activity.go. After them: verbs.go for
+// updates and signals, tree.go for parents and children.
 package workflows

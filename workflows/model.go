@@ -16,6 +16,7 @@ import (
 
 func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 	in := activities.ModelInput{ModelArgs: e.ModelArgs, UpTo: r.publishTail(ctx, e.Seq)}
+	// All models of the fallback chain may be asked within one attempt.
 	timeout := time.Duration(r.state.Spec.ModelTimeout) * time.Duration(len(r.state.Spec.Models()))
 	a := modelCall{r: r, ctx: r.work, in: in, delayed: func(until time.Time, err *agent.Error) {
 		r.stepLive(loop.ModelDelayed{AskSeq: e.Seq, Until: until, Err: err})
@@ -28,6 +29,8 @@ func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 		return loop.ModelReplied{AskSeq: e.Seq, Reply: reply}
 	}}
 	if r.state.Spec.ModelQueue != "" {
+		// The size decides whether another process may fetch the log, or leaves the call
+		// to this one.
 		a.in.Fetch = r.state.Log.Bytes
 		if r.state.Log.Head != "" {
 			a.in.Fetch += assumedSealedBytes
@@ -38,10 +41,10 @@ func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 	start(a.ctx, r, a.step(""), a.input)
 }
 
-// assumedSealedBytes is what is assumed of the sealed part of a log, whose size no run knows.
+// assumedSealedBytes stands for the stored part of a log, whose size no run knows.
 const assumedSealedBytes = 256 << 10
 
-// modelCall is a model call under way.
+// modelCall is a model call that is repeated until it has an answer.
 type modelCall struct {
 	r       *run
 	ctx     workflow.Context
@@ -49,7 +52,7 @@ type modelCall struct {
 	options workflow.ActivityOptions
 	input   func(wire.Reply, *agent.Error) loop.Input
 	delayed func(until time.Time, err *agent.Error)
-	lost    int // workers in a row
+	lost    int // in a row
 }
 
 func (a modelCall) step(queue string) activityCall[activities.ModelInput, wire.Reply] {
@@ -60,9 +63,10 @@ func (a modelCall) step(queue string) activityCall[activities.ModelInput, wire.R
 
 func setModelAttempts(s *activityCall[activities.ModelInput, wire.Reply], n int) { s.in.Tried += n }
 
-// callOnRatedQueue makes the call where the provider's rate allows it. The server counts what it
-// hands out of the provider's task queue, to any process. One that would have to fetch a
-// long log does not make the call, but says that it may be made: then it is made here.
+// callOnRatedQueue makes the call on the provider's task queue. The server limits how
+// many activities of that queue start in all processes together. A process that would
+// have to fetch a long log does not make the call. It answers FinishElsewhere: the rate
+// allows one call, and this process makes it.
 func (a modelCall) callOnRatedQueue() {
 	start(a.ctx, a.r, a.step(a.r.state.Spec.ModelQueue), func(reply wire.Reply, err *agent.Error) loop.Input {
 		if err != nil || reply.Finish != wire.FinishElsewhere {
@@ -77,16 +81,17 @@ func (a modelCall) callOnRatedQueue() {
 	})
 }
 
-// callHere makes a call here that may be made. It has the leave for one attempt: the next goes
-// to the provider's queue again.
+// callHere makes one attempt in the run's own process. The rate allowed that one; the
+// next goes to the provider's queue again.
 func (a modelCall) callHere() {
 	in, options := a.in, a.options
 	in.Fetch, in.Lane = 0, activities.RatedLane(a.r.state.Spec.Model)
+	// The server must not retry: each attempt needs the rate's permission.
 	options.RetryPolicy = &temporal.RetryPolicy{MaximumAttempts: 1}
 	await(a.r.ctx, a.r, activities.CallModel.Start(a.ctx, options, in), func(reply wire.Reply, err *agent.Error) loop.Input {
 		switch {
 		case err == nil:
-		case errors.As(err, new(durable.NoSlot)): // this process makes as many calls as it may
+		case errors.As(err, new(durable.NoSlot)): // this process has no free slot
 			a.in.Fetch = 0
 			a.in.TakeOver(err)
 			a.callOnRatedQueue()
@@ -100,6 +105,8 @@ func (a modelCall) callHere() {
 			err = a.in.AddCharges(lostWorkerError())
 		case err.Retryable:
 			a.in.Tried++
+			// Outside of the rated queue no retry policy spaces attempts, so the run
+			// waits itself.
 			a.in.TakeOver(err)
 			a.lost = 0
 			wait := max(err.RetryAfter, time.Second)

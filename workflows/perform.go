@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// perform does what the machine asks for.
+// perform carries out an effect.
 func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	switch e := e.(type) {
 	case loop.Open:
@@ -32,14 +32,16 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.CancelInFlight:
 		r.cancelInFlight(ctx)
 	case loop.SetTimer:
-		r.nextTimer, r.woken = &e, false
+		r.nextTimer, r.woken = &e, false // drops a timer that fired: the machine has just looked at the time
 	case loop.Broadcast:
 		r.broadcast(ctx, e)
 	case loop.AwaitInFlight:
+		// Nobody awaits it: while it runs, it keeps the workflow task open.
 		activities.AwaitInFlight.StartLocal(ctx, workflow.LocalActivityOptions{
 			StartToCloseTimeout: time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 		}, r.state.Session)
 	case loop.MakeHandoff:
+		// Not stepped here: the step's other effects come first.
 		r.immediate = append(r.immediate, loop.HandoffMade{Handoff: makeHandoff(e)})
 	case loop.StartChild:
 		r.startChild(ctx, e)
@@ -48,7 +50,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.ReportToParent:
 		r.reportToParent(ctx, e)
 	case loop.GrantChild:
-		r.sendSignal(ctx, e.Session, signals.GrantOrder, e.Order, func(error) {}) // one that has ended needs none
+		r.sendSignal(ctx, e.Session, signals.GrantOrder, e.Order, func(error) {}) // a child that has ended needs no grant
 	case loop.ForwardCommand:
 		r.forward(ctx, e)
 	case loop.CheckChild:
@@ -59,22 +61,23 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		r.ack = e.Ack
 	case loop.Publish:
 		r.publish(ctx)
-		if w := r.state.Suspensions.Open; w != nil && w.Stored && r.state.Log.Sealing == 0 { // no step looks for its log until it goes on
+		if w := r.state.Suspensions.Open; w != nil && w.Stored && r.state.Log.Sealing == 0 { // no activity reads the tail until the run goes on
 			r.shell.LogCache.Drop(workflow.GetInfo(ctx).WorkflowExecution.RunID)
 		}
 	case loop.ContinueAsNew:
 		r.continueAsNew = true
-		r.wake()
+		r.wake() // the main loop begins it, after all effects and signals
 	case loop.Complete:
 		r.over = true
 		r.shell.LogCache.Drop(workflow.GetInfo(ctx).WorkflowExecution.RunID)
 	}
 }
 
-// cancelInFlight cancels the model and tool calls in flight; the next ones have a context
-// of their own. Those in this process hear it at once: the server tells them at once only
-// if it can push a cancellation, else with their next heartbeat.
+// cancelInFlight cancels the model and tool calls in flight. The next calls get a new
+// context. Calls in this process are cancelled at once; the server would tell them only
+// with their next heartbeat, unless it can push a cancellation.
 func (r *run) cancelInFlight(ctx workflow.Context) {
+	// A replay has nothing in flight, and must not cancel what runs now.
 	if !workflow.IsReplaying(ctx) {
 		r.shell.InFlight.CancelSession(r.state.Session) //workflowcheck:ignore it changes nothing that the run sees
 	}
@@ -82,8 +85,8 @@ func (r *run) cancelInFlight(ctx workflow.Context) {
 	r.work, r.cancelWork = workflow.WithCancel(ctx)
 }
 
-// broadcast stops what is in flight without waiting for the server. A replay has
-// nothing in flight.
+// broadcast cancels what is in flight in the whole tree without waiting for the server. A
+// replay has nothing in flight.
 func (r *run) broadcast(ctx workflow.Context, e loop.Broadcast) {
 	if !workflow.IsReplaying(ctx) {
 		r.shell.InFlight.Broadcast(agent.HoldRef{Session: e.Session, N: e.N, Verb: e.Verb}) //workflowcheck:ignore it changes nothing that the run sees
@@ -96,11 +99,13 @@ func (r *run) open(ctx workflow.Context, in activities.OpenInput) {
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second},
 	}, in)
 	await(ctx, r, f, func(o activities.OpenResult, err *agent.Error) loop.Input {
-		if err != nil && err.Code == agent.CodeTimeout && !in.ClaimSeparately { // a store that does not heed its context
+		if err != nil && err.Code == agent.CodeTimeout && !in.ClaimSeparately { // the store ignores its context, and Open was cut off
 			in.ClaimSeparately = true
 			r.open(ctx, in)
 			return nil
 		}
+		// Late: the store did not answer within a local activity's time. A regular
+		// activity claims the head, and may take long.
 		if err != nil || !o.Late {
 			return opened(o, err)
 		}
@@ -131,39 +136,41 @@ func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 }
 
 func (r *run) list(_ workflow.Context, e loop.List) {
+	// Three attempts only: a source that stays away must not keep the run waiting.
 	few := minuteOptions()
-	few.StartToCloseTimeout = 10 * time.Minute // sources have their own times to start; heartbeats tell of lost workers
+	few.StartToCloseTimeout = 10 * time.Minute // each source has its own timeout; heartbeats notice a lost worker
 	few.RetryPolicy = &temporal.RetryPolicy{MaximumAttempts: 3}
 	start(r.work, r, activityCall[loop.ListArgs, activities.ListResult]{activity: activities.List, in: e.ListArgs, options: few, lane: activities.ToolLane}, func(o activities.ListResult, err *agent.Error) loop.Input {
 		return loop.Listed{Tools: o.Tools, Instructions: o.Instructions, Left: o.Left, Err: err}
 	})
 }
 
-// minuteOptions are the options of a step that has a minute an attempt, and all attempts.
+// minuteOptions are the options of an activity with a minute for each attempt, and
+// unlimited attempts.
 func minuteOptions() workflow.ActivityOptions {
 	return workflow.ActivityOptions{StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &retryForever}
 }
 
-// readLogOptions are the options of a step that may read a session's whole log, as a fork of an
-// old checkpoint does. What an attempt has read stays in its worker's memory.
+// readLogOptions are the options of an activity that may read a session's whole log, as a
+// fork of an old checkpoint does. What an attempt has read stays in its worker's memory.
 func readLogOptions() workflow.ActivityOptions {
 	o := minuteOptions()
 	o.StartToCloseTimeout = 10 * time.Minute
 	return o
 }
 
-// retryForever is for steps that only time can mend: a worker or a store that is gone
-// comes back. What does not come back is an error that is not retryable.
+// retryForever is for activities that fail only while a worker or the store is away.
+// Errors that time does not mend are not retryable.
 var retryForever = temporal.RetryPolicy{
 	InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second, NonRetryableErrorTypes: nonRetryable,
 }
 
-// nonRetryable are failures of the SDK's own that it takes for passing and that
-// are not: a result over 2 MB stays one.
+// nonRetryable are SDK errors that it would retry although they are permanent: a result
+// over 2 MB stays too large.
 var nonRetryable = []string{"payloadSizeError"}
 
-// timeoutMargin is what a step is given beyond the time that it gives itself, so that it
-// can say itself that its time was up.
+// timeoutMargin is what an activity gets beyond its own timeout, so that it can report
+// itself that its time was up.
 const timeoutMargin = 15 * time.Second
 
 func (r *run) seal(ctx workflow.Context, e loop.Seal) {
@@ -173,16 +180,16 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 		r.sealByActivity(ctx, in)
 		return
 	}
-	// So the run needs no turn at the server, which in a tree that is held comes behind
-	// those of all others. What the store has may be ahead of the history until this task is
-	// taken; a reader asks Temporal whether a run has ended.
+	// A local activity saves a workflow task, for which a run in a held tree would queue
+	// behind all others. Until this task is recorded, the store may be ahead of the
+	// history; a reader asks Temporal whether a run has ended.
 	r.local++
 	f := activities.Seal.StartLocal(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: localSealTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	}, in)
 	await(ctx, r, f, func(o activities.SealResult, err *agent.Error) loop.Input {
 		r.local--
-		if err != nil { // a slow store, or none: that may take its time
+		if err != nil { // a slow store or none: a regular activity may take its time
 			r.sealByActivity(ctx, in)
 			return nil
 		}
@@ -190,24 +197,29 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	})
 }
 
-// decision names the write which the machine has decided. A task that the server did not
-// take is done again at another time, and may decide otherwise under the fence's number.
+// decision returns the name of the write that this task decides. If the server refuses
+// the task, it runs again later and may decide otherwise under the same fence number. The
+// name tells the two writes apart.
 func decision(ctx workflow.Context) string {
 	return activities.Decision(workflow.GetInfo(ctx).WorkflowExecution.RunID, workflow.Now(ctx).UTC().Format(time.RFC3339Nano))
 }
 
-// localSealTimeout bounds a store that does not heed its context: the step gives it less.
+// localSealTimeout bounds a store that ignores its context. The activity gives the store
+// less.
 const localSealTimeout = 3 * time.Second
 
-// sealByActivity stores the log by a step of its own.
+// sealByActivity stores the log by a regular activity.
 func (r *run) sealByActivity(ctx workflow.Context, in activities.SealInput) {
-	// Past a few attempts the run says what keeps it, and tries again by itself.
+	// After a few attempts the run shows what keeps it from storing, and tries again by
+	// itself.
 	few := retryForever
 	few.MaximumAttempts = 4
 	options := minuteOptions()
 	options.RetryPolicy = &few
 	start(ctx, r, activityCall[activities.SealInput, activities.SealResult]{activity: activities.Seal, in: in, options: options, lane: activities.StoreLane, mayKill: true}, func(o activities.SealResult, err *agent.Error) loop.Input {
 		if err != nil {
+			// A timeout may pass: the machine schedules the next seal, as for every
+			// retryable error.
 			err.Retryable = err.Retryable || err.Code == agent.CodeTimeout
 			return loop.SealFailed{Err: err}
 		}
@@ -215,11 +227,12 @@ func (r *run) sealByActivity(ctx workflow.Context, in activities.SealInput) {
 	})
 }
 
-// publishTail puts the log's open part where steps in this process find it, and
-// returns the place up to which a step may look. The log may have grown since the
-// step was asked for.
+// publishTail puts the tail where activities in this process find it. It returns the
+// position up to which the activity may read. The log may have grown since the machine
+// asked for the activity.
 func (r *run) publishTail(ctx workflow.Context, upTo int64) activities.LogPosition {
 	l := r.state.Log
+	// Also in a replay: so a new worker's activities find the tail without a query.
 	r.shell.LogCache.Put(workflow.GetInfo(ctx).WorkflowExecution.RunID, l.Head, l.Tail)
 	at := activities.LogPosition{Seq: upTo}
 	if i := len(l.Tail) - 1 - int(l.Seq-upTo); i >= 0 { // else all of it is sealed
@@ -228,9 +241,9 @@ func (r *run) publishTail(ctx workflow.Context, upTo int64) activities.LogPositi
 	return at
 }
 
-// setTimer sets the timer for the machine's next look at the clock, as it was asked for last; a
-// zero time asks for none. A step that is done within the task comes first: what follows it
-// may ask for another time.
+// setTimer sets the timer that the machine asked for last. A zero time asks for none. It
+// waits for local seals: what follows them may ask for another time, and each timer costs
+// commands.
 func (r *run) setTimer(ctx workflow.Context) {
 	if r.nextTimer == nil || r.local > 0 {
 		return
@@ -248,14 +261,15 @@ func (r *run) setTimer(ctx workflow.Context) {
 	r.cancelTimer = cancel
 	f := workflow.NewTimerWithOptions(timer, max(e.At.Sub(workflow.Now(ctx)), time.Millisecond), workflow.TimerOptions{Summary: e.Reason})
 	r.onReady(f, func() {
+		// A timer that was cancelled or replaced is ready too, with an error.
 		if f.Get(ctx, nil) == nil && timer.Err() == nil {
 			r.woken = true
 		}
 	})
 }
 
-// publish shows the status where listings look. It can fail only by a fault of
-// ours in the names, which every test would meet.
+// publish updates the search attributes, the details and the memo. It panics if a name is
+// wrong: that is a bug of ours, which every test would hit.
 func (r *run) publish(ctx workflow.Context) {
 	v := r.state.View(workflow.Now(ctx))
 	deadline := time.Time{}

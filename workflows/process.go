@@ -8,9 +8,9 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// RegisterProcess registers the workflow by which other worker processes tell this one of
-// holds. It belongs on a task queue that only this process polls. It ends at once, and is
-// asked after its end: that costs the server no write.
+// RegisterProcess registers the workflow by which other worker processes announce holds
+// to this one. Register it on a task queue that only this process polls. The workflow
+// ends at once and is queried after its end: a query costs the server no write.
 func RegisterProcess(r Registry, f *activities.InFlight) {
 	r.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
 		return signals.Held.Handle(ctx, func(h agent.HoldRef) (signals.None, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// answerQueries answers what may be asked of a run, from its first task on and
-// also after its end.
+// answerQueries sets the query handlers, which also answer after the run's end. Call it
+// in the first task.
 func (r *run) answerQueries(ctx workflow.Context) error {
 	return firstError(
 		signals.Status.Handle(ctx, func(signals.None) (agent.RunStatus, error) {
@@ -34,6 +34,7 @@ func (r *run) answerQueries(ctx workflow.Context) error {
 		}),
 		signals.State.Handle(ctx, func(signals.None) (json.RawMessage, error) { return json.Marshal(r.state) }),
 		signals.Machine.Handle(ctx, func(signals.None) (json.RawMessage, error) {
+			// The tail can be large, and has a query of its own.
 			s := r.state
 			s.Log.Tail = nil
 			return json.Marshal(s)

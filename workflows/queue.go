@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// queue holds a run's signals in the order in which they were sent. A channel for
-// each name would lose that order, and channels are read later than updates.
+// queue holds a run's signals in the order in which they were sent. Channels, one for
+// each name, would lose that order, and the SDK reads them after it has run updates.
 type queue struct {
 	signals []signal
 	wake    func() // wakes the run; nil before it waits
@@ -24,19 +24,19 @@ type signal struct {
 	bad  *agent.Error // why the payload was refused
 }
 
-// remove takes a signal out. It is nearly always the first: to move up the thousands
-// that may wait behind it, each time, would take longer than to hear them.
+// remove takes a signal out. It is nearly always the first. Moving up thousands that wait
+// behind it, each time, would take longer than stepping them.
 func (q *queue) remove(i int) {
 	if i > 0 {
 		q.signals = slices.Delete(q.signals, i, i+1)
 		return
 	}
-	q.signals[0] = signal{}
+	q.signals[0] = signal{} // lets its payload be freed
 	q.signals = q.signals[1:]
 }
 
-// Interceptor puts every signal of a run into its one queue. A worker, a replayer
-// and a test environment all need it beside [Shell.Register].
+// Interceptor returns the interceptor that puts every signal of a run into one queue. A
+// worker, a replayer and a test environment need it beside [Shell.Register].
 func (s *Shell) Interceptor() interceptor.WorkerInterceptor { return &signalInterceptor{} }
 
 type signalInterceptor struct {
@@ -57,12 +57,13 @@ type inbound struct {
 
 type queueKey struct{}
 
-// ExecuteWorkflow gives the run its queue.
+// ExecuteWorkflow passes the queue to the workflow.
 func (i *inbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	return i.Next.ExecuteWorkflow(workflow.WithValue(ctx, queueKey{}, i.queue), in)
 }
 
-// HandleSignal is called for every signal, in the order of the history.
+// HandleSignal queues a signal. The SDK calls it for every signal, in the order of the
+// history. It does not call Next, so that no channel keeps the signal too.
 func (i *inbound) HandleSignal(_ workflow.Context, in *interceptor.HandleSignalInput) error {
 	var payload *commonpb.Payload
 	if p := in.Arg.GetPayloads(); len(p) > 0 {
@@ -76,8 +77,8 @@ func (i *inbound) HandleSignal(_ workflow.Context, in *interceptor.HandleSignalI
 	return nil
 }
 
-// queueOf finds the run's queue. Without one no signal would ever be heard: that
-// is a fault of the program that registered the workflow, and fails the task.
+// queueOf returns the run's queue. Without one the run would receive no signal: the
+// program registered the workflow without its interceptor, and the task fails.
 func queueOf(ctx workflow.Context) *queue {
 	q, ok := ctx.Value(queueKey{}).(*queue)
 	if !ok {

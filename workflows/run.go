@@ -20,44 +20,51 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// Shell is the workflow fermata.run with what it needs of its process.
+// Shell is the workflow fermata.run, with what it needs from its process. LogCache and
+// InFlight are required.
 type Shell struct {
-	// LogCache is where steps in this process find the open part of a run's log.
+	// LogCache is where activities in this process find the events that are not stored
+	// yet.
 	LogCache *activities.LogCache
-	// InFlight gives up at once what this process has in flight.
+	// InFlight cancels the activities of this process without waiting for the server.
 	InFlight *activities.InFlight
-	// Keys prove approvers; without any no token is good.
+	// Keys verify approvers' tokens. Without keys every token is refused.
 	Keys signals.Keys
-	// Policy binds what is said to runs, also those that began before it; nil means that
-	// each run's own counts.
+	// Policy binds verbs to principals, also for runs that began before it was set. Nil
+	// leaves each run to the policy that it began with.
 	Policy agent.Policy
 	// Build is the version that the query status shows.
 	Build string
-	// Observer hears of what runs do; it may be nil.
+	// Observer receives the runs' events; it may be nil. A replay tells it nothing.
 	Observer observe.Observer
-	// Audit records what runs are told and what comes of it; it may be nil.
+	// Audit records commands and events; it may be nil. A verb that it cannot record is
+	// refused.
 	Audit observe.Auditor
 }
 
-// Registry is where the workflow is registered: a worker, a replayer, or a test environment.
+// Registry registers workflows: a worker, a replayer, or a test environment. Each also
+// needs [Shell.Interceptor].
 type Registry interface {
 	RegisterWorkflowWithOptions(w any, o workflow.RegisterOptions)
 }
 
-// Register registers the workflow of every agent.
+// Register registers the workflows of runs, of daily limits and of schedules.
 func (s *Shell) Register(r Registry) {
 	r.RegisterWorkflowWithOptions(s.run, workflow.RegisterOptions{Name: signals.WorkflowType})
 	r.RegisterWorkflowWithOptions(daily, workflow.RegisterOptions{Name: signals.DailyType})
 	r.RegisterWorkflowWithOptions(tick, workflow.RegisterOptions{Name: signals.TickType})
 }
 
-// run is one execution of a run. state is what the execution before it handed on, and more
-// says who handed it on (see handed) or, in the first one, what the parent says of it.
-// All is read here and not by the SDK, which would fail the run for what this worker can't
-// read.
+// run is one execution. state is what the previous execution handed over. more says which
+// execution that was (see handed); in a first execution it is what the parent passes to
+// its child.
+//
+// The arguments are raw, and are decoded here. The SDK would fail the run for a payload
+// that this worker cannot read; here such a run can end with a code, or its task waits
+// for another worker.
 func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValue) (*agent.Outcome, error) {
-	// A cancellation of the workflow is an input like others: it is the machine
-	// that gives up what is in flight, and storing the transcript goes on.
+	// A cancellation is an input: the machine decides what it cancels, and still stores the
+	// transcript. So nothing ends the run's own context.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
 	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), wakeup: workflow.NewBufferedChannel(ctx, 1), outbox: map[string][]func(){}, matchBudget: match.NewBudget(0), historyLengthAtStart: workflow.GetInfo(outer).GetCurrentHistoryLength()}
 	r.revision = int(workflow.GetVersion(ctx, revisionChange, loop.OldestRevision, loop.Revision))
@@ -66,7 +73,7 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 		return nil, err
 	}
 	r.queue.wake = r.wake
-	r.wake() // signals may have come before
+	r.wake() // signals may have arrived before the run had a queue to wake it
 	info := workflow.GetInfo(ctx)
 	r.execution = executionOf(info, "")
 	if info.ContinuedExecutionRunID != "" && state.Payload() != nil {
@@ -75,7 +82,7 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 		} else {
 			carried, err := readState(state)
 			if err != nil {
-				panic(err) // the task fails, not the run: the build that wrote it will take it back
+				panic(err) // the task fails, not the run: the build that wrote the state will take it
 			}
 			r.state, r.execution = carried, executionOf(info, by.Execution)
 			r.stepInput(loop.Continued{})
@@ -83,51 +90,53 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 	} else {
 		in, err := r.readStart(start)
 		birth := (*wire.ChildStart)(nil)
+		// Only a child workflow may bring a ChildStart, or any start could claim a parent.
 		if info.ParentWorkflowExecution != nil && err == nil {
 			birth, err = decoded[wire.ChildStart](more)
 		}
-		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && birth == nil {
+		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && birth == nil { // only a child's id has slashes
 			err = durable.Within("start refused", bad)
 		}
 		r.stepInput(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Start: in, BriefingText: briefing(in), ChildStart: birth, Err: err})
 	}
-	// An update that came with the first task runs as soon as it has a handler: not
-	// before the run is what it is.
+	// Only now: the SDK runs an update of the first task as soon as it has a handler.
 	if err := r.takeUpdates(ctx); err != nil {
 		return nil, err
 	}
 	for !r.finished() {
-		r.setTimer(ctx)
+		r.setTimer(ctx) // one timer a task at most, however many steps asked for one
 		r.selector().Select(ctx)
 		r.takeReady()
 		r.stepClock()
 	}
-	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil { // or its update gets no answer
 		return nil, err
 	}
+	// The server drops a signal that it has not delivered when its sender closes.
 	if r.finalReport != nil {
 		_, err := workflow.AwaitWithTimeout(ctx, finalReportTime, r.finalReport.IsReady)
 		if err != nil {
 			return nil, err
 		}
 	}
-	r.takeSignals() // what came with the end, or waited for a beginning that there was not
+	r.takeSignals() // refuses signals that came with the end, or waited for a log that never began
 	return r.result()
 }
 
-// handed says who handed on a state.
+// handed names the execution that handed over a state.
 type handed struct {
-	// From is the execution that wrote the state.
+	// From is the run id of the execution that wrote the state.
 	From string `json:"from"`
-	// Execution is what tokens are bound to, where the workflow was reset.
+	// Execution is what tokens are bound to; empty unless the workflow was reset.
 	Execution string `json:"execution,omitempty"`
 }
 
-// handedBy reads who handed on what an execution begins with. The error is
-// [agent.CodeBadSignature] if it was not the execution right before: the server gives a start's
-// input also to what a cron schedule or a retry policy makes of it, and whoever may start a
-// run, or move what is encrypted, would put their own state, or an older one, in its place.
-// Nobody who starts a run knows the id that its execution gets.
+// handedBy checks that the previous execution wrote the state. The error is
+// [agent.CodeBadSignature] if it did not.
+//
+// The server also passes a start's input on when a cron schedule or a retry policy begins
+// a new execution. An attacker could start a run with a state of their own, or with an
+// old one. They cannot know the id that an execution will get, so they cannot forge From.
 func handedBy(raw converter.RawValue, info *workflow.Info) (handed, *agent.Error) {
 	data, bad := durable.Bytes(raw)
 	if bad != nil {
@@ -140,8 +149,8 @@ func handedBy(raw converter.RawValue, info *workflow.Info) (handed, *agent.Error
 	return h, nil
 }
 
-// readState reads what the execution before this one handed on. What was refused was not
-// handed on by it.
+// readState reads the state that the previous execution handed over. A payload that does
+// not decrypt is not ours, and is an error.
 func readState(raw converter.RawValue) (loop.State, error) {
 	data, bad := durable.Bytes(raw)
 	if bad != nil {
@@ -158,7 +167,8 @@ func (r *run) readStart(raw converter.RawValue) (agent.Start, *agent.Error) {
 	return signals.DecodeStartAt(r.revision, data)
 }
 
-// decoded reads a value of our own, or nil. The error is that of a payload that was refused.
+// decoded returns a value that our own code encoded; nil if there is none. A refused
+// payload is an error.
 func decoded[T any](raw converter.RawValue) (*T, *agent.Error) {
 	data, bad := durable.Bytes(raw)
 	if data == nil {
@@ -171,7 +181,8 @@ func decoded[T any](raw converter.RawValue) (*T, *agent.Error) {
 	return v, nil
 }
 
-// finalReportTime is how long a run waits for its parent to take its last report.
+// finalReportTime is how long a run waits until the server has delivered its last report
+// to the parent.
 const finalReportTime = 30 * time.Second
 
 func briefing(start agent.Start) string {
@@ -181,55 +192,63 @@ func briefing(start agent.Start) string {
 	return handoff.Briefing(*start.Input.Briefing)
 }
 
-// run is a run in the making: a state, and what is under way for it.
+// run is the workflow's state: the machine's State, and the futures that it awaits.
 type run struct {
 	shell *Shell
-	ctx   workflow.Context // the run's own, on which everything is started
+	ctx   workflow.Context // the run's own context: everything is started on it, and nothing cancels it
 	state loop.State
-	// revision is what the execution's first task has pinned: machine and decoders decide
-	// by it, whatever build goes on with the history.
+	// revision is the one that the first task recorded. Machine and decoders decide by
+	// it, whichever build continues the history.
 	revision int
-	// historyLengthAtStart is the length of the history in the execution's first task.
+	// historyLengthAtStart is the length of the history in the execution's first task. It
+	// tells that task from later ones.
 	historyLengthAtStart int
-	// execution is what tokens are bound to.
+	// execution is what tokens are bound to; see executionOf.
 	execution string
-	// awaited is what is under way and not taken yet, in the order in which it was begun.
+	// awaited are the futures that are not taken yet, in the order in which they began.
 	awaited []awaited
-	// wakeup rings when there is something to look at beside what is awaited.
+	// wakeup wakes the run for what is no future: a signal, or an update that was carried
+	// out. It has one slot: several wakes before the next look are one.
 	wakeup workflow.Channel
 	queue  *queue
-	// cancelSeen tells that the machine knows of the workflow's cancellation.
+	// cancelSeen means that the machine has been told of the workflow's cancellation.
 	cancelSeen bool
-	// outer is the workflow's own context: the only one that a cancellation from
-	// outside ends.
+	// outer is the workflow's own context. Only a cancellation from outside ends it.
 	outer workflow.Context
-	// work is the context of model and tool calls; abandon gives them up.
+	// work is the context of model and tool calls. cancelWork cancels it; see
+	// cancelInFlight.
 	work       workflow.Context
 	cancelWork workflow.CancelFunc
-	// nextTimer is when the machine wants to look at the clock, if no timer is set for that yet;
-	// disarm takes the last timer back, and rung tells that it has come.
+	// nextTimer is the timer that the machine asked for last, until setTimer sets it.
+	// cancelTimer cancels the timer that is set. woken means that a timer has fired and
+	// the machine has not been told yet.
 	nextTimer   *loop.SetTimer
 	cancelTimer workflow.CancelFunc
 	woken       bool
-	local       int // steps that are done within the task
-	// finalReport is the last report to the parent: a run that has closed sends nothing.
+	local       int // local activities in flight that seal
+	// finalReport is the last report to the parent. The run waits for it: once closed it
+	// sends nothing.
 	finalReport workflow.Future
-	// outbox is what is sent to other runs and not known to have arrived, by session: the
-	// first is on its way.
+	// outbox has the signals to other runs that are not known to be delivered, by
+	// session. The first of each is being sent.
 	outbox        map[string][]func()
-	ack           agent.Ack    // of the verb that was said last
-	immediate     []loop.Input // what an effect brought at once
-	continueAsNew bool         // the machine wants a new execution
+	ack           agent.Ack    // the answer to the verb that was stepped last
+	immediate     []loop.Input // inputs that an effect brought at once
+	continueAsNew bool         // the machine asked for a new execution
 	over          bool
-	next          error // continue-as-new
-	// task is the workflow task of looks and trying (see [loop.Moment]). Trying is for
-	// validators: no replay runs those, so that they must not take from what the run has.
+	next          error // the continue-as-new error, once the state is handed over
+	// task is the workflow task for which the two budgets were renewed (see
+	// [loop.Moment]). tryBudget is for validators. No replay runs those, so they must not
+	// use up matchBudget: a replay would have more of it left, and could decide
+	// otherwise.
 	task                   int
 	matchBudget, tryBudget *match.Budget
 }
 
 func (r *run) moment(ctx workflow.Context) loop.Moment {
 	info := workflow.GetInfo(ctx)
+	// The history length at the task's start tells tasks apart, and a replay sees the same
+	// number.
 	if task := info.GetCurrentHistoryLength(); task != r.task || task == 0 { // tests count no tasks
 		r.task, r.matchBudget, r.tryBudget = task, r.matchBudget.Renew(match.Looks), r.matchBudget.Renew(match.Looks)
 	}
@@ -240,19 +259,19 @@ func (r *run) moment(ctx workflow.Context) loop.Moment {
 	}
 }
 
-// revisionChange is the change by which an execution pins its revision: listings find runs
-// by it, as TemporalChangeVersion = "fermata.revision-1".
+// revisionChange is the GetVersion change by which an execution pins its revision.
+// Listings find runs by it, as TemporalChangeVersion = "fermata.revision-1".
 const revisionChange = "fermata.revision"
 
-// Past these a history is near its limit: the server ends a run at 51,200 events or
-// 50 MB, and a turn that is given up needs some of the rest.
+// Past these a history is nearly full. The server ends a run at 51,200 events or 50 MB,
+// and cancelling a turn needs part of what is left.
 const (
 	nearEvents = 40_000
 	nearBytes  = 30 << 20
 )
 
-// step hands an input to the machine and performs what it asks for. The error is
-// a refusal: nothing has changed.
+// step steps the machine and performs the effects. An error is a refusal: nothing has
+// changed.
 func (r *run) step(in loop.Input) error {
 	before := r.state
 	state, effects, err := loop.Step(before, r.moment(r.ctx), in)
@@ -261,6 +280,8 @@ func (r *run) step(in loop.Input) error {
 	}
 	r.state = state
 	r.observe(before)
+	// The effects of this step come first. An input stepped between two of them would
+	// perform its own before the rest.
 	for _, e := range effects {
 		r.perform(r.ctx, e)
 	}
@@ -272,7 +293,8 @@ func (r *run) step(in loop.Input) error {
 	return nil
 }
 
-// observe tells of the events that a step has brought.
+// observe tells the observer and the audit of the events that a step has added. A replay
+// tells nothing: the events were told when they happened.
 func (r *run) observe(before loop.State) {
 	if r.shell.Observer == nil && r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
 		return
@@ -282,6 +304,8 @@ func (r *run) observe(before loop.State) {
 		seen.Agent, seen.Model = r.state.Spec.Name, r.state.Spec.Model
 	}
 	tail := r.state.Log.Tail
+	// The new events are the last of the tail. Seq also grows when a run takes over a
+	// stored log, which adds nothing to the tail.
 	for _, e := range tail[max(0, len(tail)-int(r.state.Log.Seq-before.Log.Seq)):] {
 		seen.Event = e
 		r.observed(seen)
@@ -289,20 +313,20 @@ func (r *run) observe(before loop.State) {
 	}
 }
 
-// stepInput steps an input that is no verb. One that the machine refuses came too
-// late: the run went on without it.
+// stepInput steps an input that is no update. If the machine refuses it, it came too
+// late: the run has gone on without it.
 func (r *run) stepInput(in loop.Input) {
 	if err := r.step(in); err != nil {
 		workflow.GetLogger(r.ctx).Debug("input not taken", "reason", err.Error())
 	}
 }
 
-// opened reports whether the run knows what it is made of.
+// opened reports whether the run has its definition.
 func (r *run) opened() bool { return !r.state.HasNoLog() || r.state.Phase == loop.RunListing }
 
-// mayTake reports whether what is said under a name can be taken now, and does not have
-// to wait. A cancel needs to know nothing. What a run would keep in its log waits until
-// it has one: a run that comes to nothing before would lose it.
+// mayTake reports whether a signal or update of this name can be taken now, or has to
+// wait. A cancel never waits. A verb that ends up in the log waits until there is a log:
+// if the run failed before, its message would be lost.
 func (r *run) mayTake(name string) bool {
 	switch agent.Verb(name) {
 	case agent.VerbCancel:
@@ -313,8 +337,8 @@ func (r *run) mayTake(name string) bool {
 	return r.opened()
 }
 
-// stepClock tells the machine the time, if it asked for that: last, so that an answer
-// wins against the deadline that comes with it.
+// stepClock tells the machine that its timer fired. It comes last, so that an answer in
+// the same task as its deadline wins.
 func (r *run) stepClock() {
 	if r.woken && !r.over {
 		r.woken = false
@@ -322,32 +346,35 @@ func (r *run) stepClock() {
 	}
 }
 
-// finished reports whether this execution has done its part. One that hands on its
-// state does so when nothing is left to be heard and nothing to be sent: the next
-// would not hear it, and what has closed sends nothing.
+// finished reports whether this execution is over. Before it continues as new, all
+// signals must be taken and the outbox be empty: the next execution does not get the
+// former, and cannot send the latter.
 func (r *run) finished() bool {
 	if !r.continueAsNew || r.over {
 		return r.over
 	}
 	switch {
 	case r.state.Phase != loop.RunContinuing || r.state.Log.Sealing > 0:
-		r.continueAsNew = false // something was said meanwhile that has to be stored
+		r.continueAsNew = false // a signal or an update has brought something to store
 	case len(r.outbox) > 0:
 	case r.outer.Err() != nil: // a cancellation would be lost with this execution
-		r.continueAsNew = false
+		r.continueAsNew = false // a cancellation would be lost with this execution
 		r.stepInput(loop.Cancel{})
 	default:
 		by := handed{From: workflow.GetInfo(r.ctx).WorkflowExecution.RunID}
 		if r.execution != r.state.Run { // the workflow was reset
 			by.Execution = r.execution
 		}
+		// The state is encoded here. Updates of this task have run already: the SDK runs
+		// their handlers before this coroutine. So nothing can change the state after
+		// this line.
 		r.over, r.next = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, nil, &r.state, by)
 	}
 	return r.over
 }
 
-// result is what the workflow returns: an Outcome, as a result or as the first
-// detail of a failure (docs/wire.md §6).
+// result returns the Outcome, as a result or as the first detail of a failure
+// (docs/wire.md §6).
 func (r *run) result() (*agent.Outcome, error) {
 	if r.next != nil {
 		return nil, r.next
@@ -355,6 +382,8 @@ func (r *run) result() (*agent.Outcome, error) {
 	o := r.state.End.Outcome
 	switch o.Status {
 	case agent.StatusFailed:
+		// A retry policy of the workflow must not run it again: fermata retry does that,
+		// from its log.
 		e := *o.Error
 		e.Retryable = false
 		return nil, durable.Failure(&e, *o)

@@ -12,12 +12,12 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// tickTimeout is how long a tick tries to be heard: a session whose queue is full, or
-// that is being stopped, may be ready later.
+// tickTimeout is how long a tick is tried: a session whose backlog is full, or that is
+// being stopped, may be ready later.
 const tickTimeout = 10 * time.Minute
 
-// tick is the workflow by which a schedule speaks to a session. It returns the run
-// that has what was said.
+// tick is the workflow that a schedule starts. It sends a message or an event to a
+// session, and returns the run that has it.
 func tick(ctx workflow.Context, raw converter.RawValue) (activities.TickResult, error) {
 	data, bad := durable.Bytes(raw)
 	if bad != nil {

@@ -13,10 +13,11 @@ import (
 	"github.com/fermata-agents/fermata/internal/loop"
 )
 
-// localToolTimeout is how long a local tool may take: past it, it is started anew as an ordinary one.
+// localToolTimeout is how long a local tool may take. Past it, the call is repeated as a
+// regular activity.
 const localToolTimeout = time.Second
 
-// callTool makes a tool call, within the workflow's task if it is local.
+// callTool makes a tool call, by a local activity if the tool is local.
 func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 	in := activities.ToolInput{ToolArgs: e.ToolArgs, UpTo: r.publishTail(ctx, r.state.Log.Seq)}
 	if e.Local {
@@ -27,9 +28,11 @@ func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 }
 
 func (r *run) callActivity(ctx workflow.Context, in activities.ToolInput) {
-	if !in.Edited && len(in.Arguments) > activities.MaxInline { // edited ones are not in the log
+	if !in.Edited && len(in.Arguments) > activities.MaxInline { // edited arguments are not in the log
 		in.Arguments, in.ArgumentsInLog = nil, true
 	}
+	// A reset repeats this activity in another execution. The activity sees the
+	// difference, and counts one more attempt.
 	in.Execution = workflow.GetInfo(ctx).WorkflowExecution.RunID
 	options := workflow.ActivityOptions{
 		StartToCloseTimeout: time.Duration(in.Timeout) + timeoutMargin, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, Summary: in.Tool,
@@ -40,7 +43,7 @@ func (r *run) callActivity(ctx workflow.Context, in activities.ToolInput) {
 	})
 }
 
-// setToolAttempts leaves a tool call the attempts that were not made.
+// setToolAttempts takes n attempts off those that the call has left.
 func setToolAttempts(s *activityCall[activities.ToolInput, activities.ToolOutput], n int) {
 	policy := *s.options.RetryPolicy
 	s.in.Tried, policy.MaximumAttempts = s.in.Tried+n, policy.MaximumAttempts-int32(n)
@@ -48,25 +51,29 @@ func setToolAttempts(s *activityCall[activities.ToolInput, activities.ToolOutput
 }
 
 func (r *run) callLocal(ctx workflow.Context, in activities.ToolInput) {
-	// It is over in a second: nobody has to give it up.
+	// It ends within a second, so nothing cancels it.
 	f := activities.CallTool.StartLocal(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: localToolTimeout, RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumAttempts: int32(in.Attempts)},
 	}, in)
 	await(ctx, r, f, func(o activities.ToolOutput, err *agent.Error) loop.Input {
 		if err != nil && err.Code == agent.CodeTimeout {
+			// Whether it has run is unknown, but a local tool only reads; it is safe to
+			// repeat.
 			return loop.LocalToolSlow{Call: in.Call}
 		}
 		return loop.ToolReturned{Result: resultOf(in, o.ToolResult, err), FromRuntime: err != nil, Hold: o.Hold, StateChanges: o.StateChanges, Question: o.Question, ToolsChange: o.ToolsChange}
 	})
 }
 
-// resultOf makes a row for the model of a step that did not come to a result.
+// resultOf makes a result for the model from an activity that failed.
 func resultOf(in activities.ToolInput, result agent.ToolResult, err *agent.Error) agent.ToolResult {
 	if err == nil {
 		return result
 	}
 	result = agent.ToolResult{Call: in.Call, Tool: in.Tool, Status: agent.CallFailed, Text: err.Message}
 	switch {
+	// With one attempt, Temporal reports a cancellation only for a call that never began.
+	// One that began returns its own result.
 	case errors.Is(err, durable.ErrCancelled) && in.Attempts == 1:
 		result.Status, result.Text = agent.CallSkipped, "Not executed: it was given up before it was begun."
 	case errors.Is(err, durable.ErrCancelled), errors.Is(err, durable.ErrLost), err.Code == agent.CodeTimeout:

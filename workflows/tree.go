@@ -17,10 +17,10 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// startChild starts a run below this one, as a child workflow. One in the
-// background has to outlive this execution, which a new one replaces one day: it
-// looks itself whether its parent still lives. One that this run waits for is
-// cancelled by the server when this run closes, however that happens.
+// startChild starts a child workflow. A background child has to outlive this execution,
+// which continue-as-new may replace; it checks itself whether its parent still lives. A
+// child that this run waits for is cancelled by the server when this run closes, however
+// that happens.
 func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 	policy := enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL
 	if e.Background {
@@ -47,6 +47,8 @@ func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 	started := f.GetChildWorkflowExecution()
 	r.onReady(started, func() {
 		var execution workflow.Execution
+		// A failed start makes the second future ready, too; the machine refuses the end
+		// of a child that has ended.
 		if err := started.Get(ctx, &execution); err != nil {
 			r.stepLive(loop.ChildStarted{Session: e.Session, Err: agent.Errorf(agent.CodeChildFailed, "the agent could not be started: %w", err)})
 			return
@@ -63,20 +65,23 @@ func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 	})
 }
 
-// stepLive steps an input of a run that is not over yet.
+// stepLive steps an input unless the run is over.
 func (r *run) stepLive(in loop.Input) {
 	if !r.over {
 		r.stepInput(in)
 	}
 }
 
-// sendSignal sends a signal to another run, and does something when that is known to
-// have arrived or failed. The server keeps no order among signals that are under way
-// at once, and a resume that came before its pause would leave the run below held for
-// good: so one is under way to a session at a time. (By a number a run below could
-// only leave out what comes late, and a resume may have words with it.) An interrupt
-// waits for what was said just before it to be at the server, which is one round trip;
-// what is in flight has been given up by then.
+// sendSignal sends a signal to another run, and calls then when it was delivered or
+// failed.
+//
+// One signal at a time is on its way to a session. The server keeps no order between
+// signals that are sent at once, and a resume that overtook its pause would leave the
+// child held for good. A sequence number is not enough: the child would drop a late
+// resume with its message.
+//
+// An interrupt waits for the signal before it, which takes one round trip. What is in
+// flight has been cancelled by then.
 func (r *run) sendSignal(ctx workflow.Context, session, name string, what any, then func(error)) {
 	send := func() {
 		f := workflow.SignalExternalWorkflow(ctx, session, "", name, what)
@@ -94,12 +99,12 @@ func (r *run) sendSignal(ctx workflow.Context, session, name string, what any, t
 	}
 }
 
-// orderChild passes an order on. A child that has ended needs none.
+// orderChild sends an order to a child. A child that has ended needs none.
 func (r *run) orderChild(ctx workflow.Context, e loop.OrderChild) {
 	r.sendSignal(ctx, e.Session, signals.ParentOrder, e.Order, func(error) {})
 }
 
-// forward says a verb to a run below. Where nobody takes it, that is shown.
+// forward sends a verb to a child. If nobody takes it, the log shows that.
 func (r *run) forward(ctx workflow.Context, e loop.ForwardCommand) {
 	r.sendSignal(ctx, e.Session, string(e.Command.Verb()), e.Command, func(err error) {
 		if err != nil {
@@ -108,10 +113,11 @@ func (r *run) forward(ctx workflow.Context, e loop.ForwardCommand) {
 	})
 }
 
-// reportToParent reports to the parent. Where nobody takes it, the run looks whether
-// there is one.
+// reportToParent reports to the parent. If nobody takes the report, the run checks
+// whether the parent still lives.
 func (r *run) reportToParent(ctx workflow.Context, e loop.ReportToParent) {
 	if e.Report.Status.Ended() {
+		// Not through the outbox: once the run is over, nothing sends the next entry.
 		r.finalReport = workflow.SignalExternalWorkflow(ctx, e.Session, "", signals.ChildReport, e.Report)
 		return
 	}
@@ -122,26 +128,28 @@ func (r *run) reportToParent(ctx workflow.Context, e loop.ReportToParent) {
 	})
 }
 
-// checkParent looks whether the parent still lives.
+// checkParent asks whether the parent still lives.
 func (r *run) checkParent(ctx workflow.Context, e loop.CheckParent) {
 	await(ctx, r, r.closedStatus(ctx, e.Parent), func(end agent.Status, err *agent.Error) loop.Input {
+		// An unknown answer is no end: the run asks again later.
 		return loop.ParentChecked{Gone: end != "" && err == nil}
 	})
 }
 
-// closedStatus asks the server whether another run is at its end, and at which.
+// closedStatus asks the server whether another run has ended, and how.
 func (r *run) closedStatus(ctx workflow.Context, other wire.Parent) durable.Future[agent.Status] {
 	return activities.CheckParent.StartLocal(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: 5 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	}, other)
 }
 
-// checkChild fetches how a child has ended that is gone. One that has said so is closed by
-// the server a moment later: the step for that is tried again for a while.
+// checkChild fetches the outcome of a child. With Ending the child has reported its end,
+// and the server closes it a moment later. So a regular activity asks for a while;
+// otherwise a local one asks once.
 func (r *run) checkChild(ctx workflow.Context, e loop.CheckChild) {
 	in := activities.FetchInput{Session: e.Session, Run: e.Run, Ending: e.Ending}
 	ended := func(o *agent.Outcome, err *agent.Error) loop.Input {
-		if o == nil || err != nil { // it lives, or nobody can tell: there are more looks
+		if o == nil || err != nil { // it lives, or the answer is unknown: the run asks again later
 			return nil
 		}
 		return loop.ChildEnded{Session: e.Session, Outcome: o}
@@ -155,18 +163,20 @@ func (r *run) checkChild(ctx workflow.Context, e loop.CheckChild) {
 	}, in), ended)
 }
 
-// fetchOptions are the options of the step that waits for a child's end: the child waits at most
-// [finalReportTime] before it closes.
+// fetchOptions are for the activity that waits for a child's close. The child waits at
+// most [finalReportTime] before it closes.
 var fetchOptions = workflow.ActivityOptions{
 	StartToCloseTimeout: 10 * time.Second, ScheduleToCloseTimeout: 2 * finalReportTime,
 	RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second},
 }
 
-// makeHandoff makes the handoff of what is known, what the model said, and what the runs
-// below have handed over.
+// makeHandoff makes the handoff from what the run knows, the model's summary, and the
+// children's handoffs.
 func makeHandoff(e loop.MakeHandoff) agent.Handoff {
 	h := e.Known
 	for _, c := range e.Children {
+		// A child whose outcome is unknown is named all the same: somebody may have to
+		// look after it.
 		if c.Outcome == nil {
 			h.Children = append(h.Children, handoff.Missing(c.Session, c.Run, c.Agent, c.Task))
 			continue
@@ -176,7 +186,7 @@ func makeHandoff(e loop.MakeHandoff) agent.Handoff {
 	return handoff.Truncate(handoff.Complete(h, e.SummaryText))
 }
 
-// readTreeSignal makes what another run says the machine's input.
+// readTreeSignal makes an input of a signal from another run.
 func readTreeSignal(revision int, s signal) (loop.Input, *agent.Error) {
 	switch s.name {
 	case signals.ChildReport:
@@ -194,5 +204,5 @@ func readTreeSignal(revision int, s signal) (loop.Input, *agent.Error) {
 	}
 }
 
-// maxReport bounds what one run tells another: a handoff is in it.
+// maxReport bounds a signal between runs, in bytes: it may carry a handoff.
 const maxReport = 2 << 20

@@ -22,7 +22,7 @@ func dataOf(p *commonpb.Payload) ([]byte, *agent.Error) {
 	return durable.Bytes(converter.NewRawValue(p))
 }
 
-// takeUpdates lets every verb be said by update, from the run's first task on.
+// takeUpdates sets an update handler for every verb. Call it in the run's first task.
 func (r *run) takeUpdates(ctx workflow.Context) error {
 	for _, verb := range signals.Verbs {
 		err := workflow.SetUpdateHandlerWithOptions(ctx, string(verb), func(ctx workflow.Context, raw converter.RawValue) (agent.Ack, error) {
@@ -47,9 +47,11 @@ func (r *run) takeUpdates(ctx workflow.Context) error {
 	return nil
 }
 
-// validate refuses a verb before anything is recorded: it does all that update
-// would do, to a copy of the state. What became ready in this task and is not
-// stepped yet can only end the run: then the verb is moot.
+// validate refuses a verb before anything is recorded. It does all that update would do,
+// with a copy of the state.
+//
+// Results of this task that are not stepped yet are ignored: they can only end the run,
+// and then the verb has no effect.
 func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) *agent.Error {
 	command, bad := signals.DecodeAt(r.revision, verb, data)
 	if bad == nil {
@@ -62,14 +64,16 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) *agen
 		return bad
 	}
 	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil && command.Header().ID == "" && len(info.ID) > agent.MaxIDLength {
-		// It is the verb's id then, and a thousand of those are carried along.
+		// The update's id becomes the verb's id, and the state carries a thousand of
+		// those.
 		return agent.Errorf(agent.CodeInvalidInput, "%s refused: the update's id has %d characters; at most %d are taken", verb, len(info.ID), agent.MaxIDLength).WithPath("id")
 	}
 	if !r.opened() || !r.mayTake(string(verb)) || len(r.queue.signals) > maxSignalsAhead {
-		return nil // nobody knows yet what the run is made of, or will have heard
+		return nil // the run's definition or the waiting signals decide, and neither is known yet: the handler decides later
 	}
 	state, moment := r.state, r.moment(ctx)
 	moment.MatchBudget = r.tryBudget
+	// The handler steps the waiting signals first (takeReady), so they count here too.
 	for _, s := range r.queue.signals {
 		if !r.mayTake(s.name) {
 			continue
@@ -81,23 +85,25 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) *agen
 		}
 	}
 	_, _, err := loop.Step(state, moment, r.commandInput(ctx, command))
+	// If the budget is exceeded, the verb is recorded, and the handler decides with a
+	// budget of its own.
 	if err == nil || r.tryBudget.Exceeded() {
-		return nil // or too much was tried in this task: it is recorded, and weighed then
+		return nil
 	}
 	return asError(err)
 }
 
-// maxSignalsAhead is how many signals that wait are tried out before a verb that comes as an
-// update is weighed. One behind more of them is recorded, and weighed when it has heard
-// them: trying thousands, for each update anew, takes longer than a task may.
+// maxSignalsAhead is how many waiting signals the validator steps before it judges an
+// update. With more the validator accepts the update, and the handler decides later:
+// stepping thousands for each update would take longer than a task may.
 const maxSignalsAhead = 100
 
-// update obeys a verb and answers in the same task.
+// update carries out a verb and answers in the same task.
 func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.Ack, error) {
 	waits := !r.mayTake(string(verb))
 	if waits {
-		// A cancellation of the workflow is the machine's: it must not end the wait, and would
-		// answer without a code.
+		// The machine handles a cancellation of the workflow. On the update's own context
+		// it would end this wait with an error that has no code.
 		waiting, done := workflow.NewDisconnectedContext(ctx)
 		defer done()
 		if err := workflow.Await(waiting, func() bool { return r.over || r.mayTake(string(verb)) }); err != nil {
@@ -108,10 +114,13 @@ func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.
 	if bad != nil {
 		return agent.Ack{}, durable.Failure(bad, nil)
 	}
+	// The main coroutine must look again: only it sets timers and finishes.
 	defer r.wake()
+	// The SDK runs update handlers before the main coroutine. Results, a cancellation and
+	// signals of this task go first.
 	r.takeReady()
 	ack, err := r.executeCommand(r.commandInput(ctx, command))
-	cancelled := waits && r.state.Status() == agent.StatusCancelled // it did not end by itself: closed
+	cancelled := waits && r.state.Status() == agent.StatusCancelled // a verb that waited for a run that was then cancelled is refused as closed
 	if !cancelled && (errors.Is(err, agent.CodeClosed) || r.over && err != nil) {
 		s := r.state
 		return agent.Ack{V: agent.Version, Session: s.Session, Run: s.Run, Status: s.End.Outcome.Status, Seq: s.Log.Seq, Effect: agent.EffectRunEnded}, nil
@@ -119,9 +128,11 @@ func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.
 	return ack, toTemporalError(err)
 }
 
-// commandInput makes a verb the machine's input.
+// commandInput makes an input of a verb that came by update.
 func (r *run) commandInput(ctx workflow.Context, command agent.Command) loop.CommandReceived {
 	in := loop.CommandReceived{Command: command, ID: command.Header().ID}
+	// Validators run for updates only, so only an update's tokens and policy are checked
+	// by now.
 	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil {
 		if in.ID == "" {
 			in.ID = info.ID
@@ -131,14 +142,15 @@ func (r *run) commandInput(ctx workflow.Context, command agent.Command) loop.Com
 	return in
 }
 
-// executeCommand hands a verb to the machine and returns its answer.
+// executeCommand steps a verb and returns the machine's answer.
 func (r *run) executeCommand(in loop.CommandReceived) (agent.Ack, error) {
+	// An effect sets r.ack; a refused verb must not return the previous answer.
 	r.ack = agent.Ack{}
 	err := r.step(in)
 	return r.ack, err
 }
 
-// readSignal makes a signal the machine's input.
+// readSignal makes an input of a signal.
 func (r *run) readSignal(s signal) (loop.Input, *agent.Error) {
 	if s.bad != nil {
 		return nil, durable.Within(s.name+" refused", s.bad)
@@ -153,15 +165,17 @@ func (r *run) readSignal(s signal) (loop.Input, *agent.Error) {
 	return loop.CommandReceived{Command: command, ID: command.Header().ID}, nil
 }
 
-// betweenRuns reports whether a signal is what one run says to another.
+// betweenRuns reports whether a signal is one that runs send to each other.
 func betweenRuns(name string) bool {
 	return name == signals.ChildReport || name == signals.ParentOrder || name == signals.GrantOrder
 }
 
-// takeSignals takes the signals that have come, in their order. One that has to be
-// refused is shown, since it can't be told: by a run that is over, all that it had no
-// time to hear.
+// takeSignals steps the waiting signals in their order. The sender of a signal gets no
+// answer, so a refused one is shown in the log. A run that is over refuses all that are
+// left.
 func (r *run) takeSignals() {
+	// With r.next set, the state is already encoded for the new execution. A step now
+	// would be lost.
 	for r.next == nil {
 		i := slices.IndexFunc(r.queue.signals, func(s signal) bool { return r.mayTake(s.name) })
 		if i < 0 {
@@ -170,7 +184,7 @@ func (r *run) takeSignals() {
 		s := r.queue.signals[i]
 		r.queue.remove(i)
 		between := betweenRuns(s.name)
-		if between && r.over {
+		if between && r.over { // reports to a run that is over
 			continue
 		}
 		r.auditSignal(s, between)
@@ -183,19 +197,19 @@ func (r *run) takeSignals() {
 			bad = asError(err)
 		}
 		if in != nil && bad.Code == agent.CodeStale && between {
-			continue // runs tell each other more than once
+			continue // runs repeat what they send; a duplicate is no refusal to show
 		}
 		r.stepInput(loop.CommandRefused{Verb: s.name, Err: bad})
 	}
 }
 
-// shownToken is a token, which may be empty, and what it has to be good for.
+// shownToken is a token, which may be empty, and the claim that it has to prove.
 type shownToken struct {
 	token string
 	claim signals.Claim
 }
 
-// shownTokens lists what a command says, each with what proves who says it.
+// shownTokens returns a command's tokens, each with the claim that it has to prove.
 func shownTokens(command agent.Command) (list []shownToken) {
 	add := func(request string, c agent.Command) {
 		list = append(list, shownToken{c.Header().Token, signals.ClaimFor(request, c)})
@@ -224,13 +238,15 @@ func shownTokens(command agent.Command) (list []shownToken) {
 	return list
 }
 
-// checkTokens verifies tokens with this process's keys. It runs in validators
-// only, which no replay runs: what it lets through is recorded.
+// checkTokens verifies tokens with this process's keys. It runs in validators only, which
+// no replay runs. What it accepts is recorded, so later builds and keys do not matter.
 func (r *run) checkTokens(ctx workflow.Context, command agent.Command) *agent.Error {
 	for _, t := range shownTokens(command) {
 		if t.token == "" {
 			continue
 		}
+		// The claim is built from the state, not from the token: a token for another run
+		// fails.
 		t.claim.Session, t.claim.Execution = r.state.Session, r.execution
 		if t.claim.Verb == agent.VerbApprove && t.claim.Digest == "" {
 			t.claim.Digest = r.state.DigestOf(t.claim.Request)
@@ -242,14 +258,16 @@ func (r *run) checkTokens(ctx workflow.Context, command agent.Command) *agent.Er
 	return nil
 }
 
-// checkPolicy refuses what this worker's policy binds to others than those whose tokens were
-// verified; where it has none, that with which the run began counts. It runs in validators
-// only: what it lets through is recorded, and stays so when the policy changes.
+// checkPolicy refuses what the policy binds to other principals than the verified ones. A
+// worker without a policy uses the one that the run began with. It runs in validators
+// only: what it accepts is recorded, and stays accepted when the policy changes.
 func (r *run) checkPolicy(command agent.Command) *agent.Error {
 	policy := r.shell.Policy.For(r.state.Agent())
 	if r.shell.Policy == nil {
 		policy = r.state.Policy()
 	}
+	// The labels and the agent come with the import, and a policy cannot be applied
+	// without them.
 	if len(policy) > 0 && r.state.AwaitsImport() {
 		e := agent.Errorf(agent.CodeDenied, "the run is being imported, and nobody knows yet to whom a policy binds what is said to it: say it again in a moment")
 		e.Retryable = true
@@ -263,11 +281,12 @@ func (r *run) checkPolicy(command agent.Command) *agent.Error {
 	return nil
 }
 
-// executionOf is what tokens are bound to. A reset gives a run another execution and leaves
-// the history as it was, so that everything in it comes again as it did, and with it
-// whatever a token could be bound to except for the execution's own id. One that nobody reset
-// is bound to what the run's first execution is, which all that go on with it have in
-// common. The value decides nothing that is recorded, except for what the next execution gets.
+// executionOf returns what tokens are bound to: the run's first execution, also after
+// continue-as-new.
+//
+// A reset repeats the history, with every id in it. Only the new execution's own id
+// differs. So after a reset tokens are bound to that, and old tokens are refused. The
+// value decides nothing that is recorded, except what the next execution gets.
 func executionOf(info *workflow.Info, handed string) string {
 	if info.WorkflowExecution.RunID != info.OriginalRunID {
 		return info.WorkflowExecution.RunID
@@ -275,7 +294,7 @@ func executionOf(info *workflow.Info, handed string) string {
 	return cmp.Or(handed, info.FirstRunID)
 }
 
-// proofs reads who the tokens of a command name: they were verified before.
+// proofs returns whom the tokens of a command name. checkTokens has verified them.
 func proofs(command agent.Command) (list []loop.Proof) {
 	for _, t := range shownTokens(command) {
 		if t.token == "" {

@@ -10,30 +10,30 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Activity declares a step that touches the world. Its name is recorded in
-// histories: it is never renamed.
+// Activity declares an activity with its input and output. Histories record its name, so
+// it must never change.
 type Activity[In, Out any] struct{ Name string }
 
-// Start schedules the activity.
+// Start schedules the activity on a task queue.
 func (a Activity[In, Out]) Start(ctx workflow.Context, o workflow.ActivityOptions, in In) Future[Out] {
 	return Future[Out]{workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), a.Name, in)}
 }
 
-// StartLocal runs the activity within the workflow's task, in this process.
-// Only a marker with its result is recorded.
+// StartLocal runs the activity within the workflow task, in this process. The history
+// gets one marker with the result.
 func (a Activity[In, Out]) StartLocal(ctx workflow.Context, o workflow.LocalActivityOptions, in In) Future[Out] {
 	return Future[Out]{workflow.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, o), a.Name, in)}
 }
 
-// Registry is where activities are registered: a Temporal worker, or a test environment.
+// Registry registers activities: a Temporal worker, or a test environment.
 type Registry interface {
 	RegisterActivityWithOptions(a any, o activity.RegisterOptions)
 }
 
-// Register registers the function behind the declaration.
+// Register registers do as the activity's function.
 func (a Activity[In, Out]) Register(r Registry, do func(context.Context, In) (Out, error)) {
 	r.RegisterActivityWithOptions(func(ctx context.Context, in In) (out Out, err error) {
-		// A panic would be tried again forever, and it is ours to mend, not time's.
+		// The server would retry a panic for ever, and only a new build mends it.
 		defer func() {
 			if p := recover(); p != nil {
 				activity.GetLogger(ctx).Error("step panicked", "step", a.Name, "panic", p, "stack", string(debug.Stack()))
@@ -45,7 +45,7 @@ func (a Activity[In, Out]) Register(r Registry, do func(context.Context, In) (Ou
 	}, activity.RegisterOptions{Name: a.Name})
 }
 
-// Future is what an activity will return.
+// Future is the result of an activity that may still run.
 type Future[Out any] struct{ Raw workflow.Future }
 
 // Get waits for the result.

@@ -21,19 +21,20 @@ import (
 	"github.com/fermata-agents/fermata/keyring"
 )
 
-// Codec encrypts payloads with the first key of a ring and decrypts them with all.
-// What is worth it is compressed before. Without a key it encrypts nothing, and
-// refuses what is encrypted. With keys it takes nothing that is plain: a payload that was not
-// encrypted, or for another place, is read as a refusal, see [Refusal].
+// Codec encrypts payloads with the first key of a ring and decrypts with all of them. It
+// compresses what is long enough. Without keys it encrypts nothing and refuses what is
+// encrypted. With keys it refuses what is not: a payload that was not encrypted, or was
+// encrypted for another place, is read as a refusal; see [Refusal].
 type Codec struct {
 	Keyring *keyring.Ring
-	// PlainUntil is until when what is plain was taken, by the server's clock.
+	// PlainUntil is the time, by the server's clock, until which payloads were written
+	// without encryption. The zero value accepts none.
 	PlainUntil time.Time
 }
 
-// Of an encrypted payload people and tools see this much: the first two names are those of
-// Temporal's own samples. The check is that of the key ([keyring.Ring.Check]); the place is
-// where the payload stands, and is authenticated.
+// Metadata of an encrypted payload, which anybody can see. The first two names are those
+// of Temporal's samples. The check is the key's ([keyring.Ring.Check]). The place is
+// authenticated.
 const (
 	encodingEncrypted = "binary/encrypted"
 	metadataKey       = "encryption-key-id"
@@ -41,25 +42,26 @@ const (
 	metadataPlace     = "encrypted-for"
 )
 
-// encodingRefused is the encoding of what a payload is read as that is refused. Whoever reads
-// it as something else gets an error, and the worker goes on.
+// encodingRefused is the encoding of a refused payload. Whoever decodes it as something
+// else gets an error, and the worker goes on.
 const encodingRefused = "fermata/refused"
 
-// readingPayload begins the message of whatever can't be decrypted for want of a key. Where it has
-// passed a connection to Temporal, which knows nothing of our codes, it is known by that.
+// readingPayload begins the message of an error for a missing key. A connection to
+// Temporal keeps no codes of ours, so the error is recognized by this text.
 const readingPayload = "reading a payload"
 
-// payloadPurpose is what payloads are encrypted for, with their place behind it.
+// payloadPurpose begins the purpose for which payloads are encrypted; their place
+// follows.
 const payloadPurpose = "payload/"
 
-// The first byte of what is encrypted says how the payload is packed behind it.
+// The first byte of the encrypted data says how the payload is packed.
 const (
 	uncompressed = iota
 	zstdCompressed
 )
 
-// minCompressed is from where a payload is compressed, in bytes; maxUnpacked bounds
-// what becomes of one: twice what the server takes.
+// minCompressed is the size from which a payload is compressed. maxDecompressed limits
+// its size after decompression: twice what the server accepts. Both are in bytes.
 const (
 	minCompressed   = 512
 	maxDecompressed = 8 << 20
@@ -73,7 +75,8 @@ var (
 	})
 )
 
-// Encode implements [converter.PayloadCodec], for what has no place: what people say.
+// Encode implements [converter.PayloadCodec]. It encrypts for no place, which commands of
+// people may do.
 func (c Codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	return c.encode(payloads, func(int) string { return "" })
 }
@@ -85,7 +88,7 @@ func (c Codec) encode(payloads []*commonpb.Payload, at func(int) string) ([]*com
 	}
 	out := make([]*commonpb.Payload, len(payloads))
 	for i, p := range payloads {
-		if encrypted(p) { // by a caller that did it for itself, or in an attempt before this one
+		if encrypted(p) { // by the caller, or by an earlier attempt of the request
 			out[i] = p
 			continue
 		}
@@ -102,7 +105,7 @@ func (c Codec) encode(payloads []*commonpb.Payload, at func(int) string) ([]*com
 	return out, nil
 }
 
-// write encrypts payloads of a request for their places.
+// write encrypts the payloads of a request for their places.
 func (c Codec) write(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	p := placeAt(at.Context).field(at.Parent, payloads)
 	if p.anyPlace && p.kind == "" {
@@ -111,10 +114,12 @@ func (c Codec) write(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payloa
 	return c.encode(payloads, p.text)
 }
 
-// read decrypts payloads of a response. The error is of a payload for which this process
-// lacks the key. One that is not to be believed is read as a refusal, which is the same in
-// every process with the keys, and so in every replay. What is in no history may be refused
-// for want of the key, too: else one update with a wrong key would end each worker in turn.
+// read decrypts the payloads of a response. It returns an error if this process lacks the
+// key. A payload that cannot be trusted becomes a refusal. Every process with the keys
+// comes to the same refusal, and so does every replay.
+//
+// A payload that is in no history may also be refused for a missing key. Otherwise one
+// update with a wrong key would stop each worker in turn.
 func (c Codec) read(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	where := placeAt(at.Context).field(at.Parent, payloads)
 	out := make([]*commonpb.Payload, len(payloads))
@@ -126,7 +131,7 @@ func (c Codec) read(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload
 		case !encrypted(p):
 			out[i] = refused("it is not encrypted, and nothing plain is taken where there are keys")
 		case keyring.KeyID(p.GetData()) == "" || keyring.KeyID(p.GetData()) != string(p.GetMetadata()[metadataKey]):
-			out[i] = refused("it was changed, or is not what it says") // whatever keys this process has
+			out[i] = refused("it was changed, or is not what it says") // whatever keys this process has, so every replay decides the same
 		case !c.has(p) && where.unrecorded:
 			out[i] = refused("it is encrypted with a key that this worker does not have")
 		case !c.has(p):
@@ -145,7 +150,7 @@ func (c Codec) read(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload
 	return out, nil
 }
 
-// takesPlain reports whether what is plain is taken that was written at a time.
+// takesPlain reports whether an unencrypted payload of a time is accepted.
 func (c Codec) takesPlain(at time.Time) bool {
 	if c.Keyring.Primary() == "" || c.PlainUntil.IsZero() {
 		return c.Keyring.Primary() == ""
@@ -156,7 +161,7 @@ func (c Codec) takesPlain(at time.Time) bool {
 	return at.Before(c.PlainUntil)
 }
 
-// has reports whether the ring has the key that a payload names: of that id and no other of
+// has reports whether the ring has the key that a payload names, and not another key with
 // the same id.
 func (c Codec) has(p *commonpb.Payload) bool {
 	check := c.Keyring.Check(string(p.GetMetadata()[metadataKey]))
@@ -167,7 +172,7 @@ func refused(why string) *commonpb.Payload {
 	return &commonpb.Payload{Metadata: map[string][]byte{converter.MetadataEncoding: []byte(encodingRefused)}, Data: []byte(why)}
 }
 
-// Refusal is the error of a payload that was refused, [agent.CodeBadSignature]; nil for every
+// Refusal returns the error of a refused payload, [agent.CodeBadSignature]; nil for any
 // other payload.
 func Refusal(p *commonpb.Payload) *agent.Error {
 	if string(p.GetMetadata()[converter.MetadataEncoding]) != encodingRefused {
@@ -195,8 +200,8 @@ func decompress(packed []byte) ([]byte, error) {
 	return nil, errors.New("it is packed in a way that this build does not know")
 }
 
-// Decode implements [converter.PayloadCodec], wherever the payloads stand. Its errors are those
-// of [keyring.Ring.Decrypt].
+// Decode implements [converter.PayloadCodec]. It decrypts payloads wherever they are.
+// Errors are those of [keyring.Ring.Decrypt].
 func (c Codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	out := make([]*commonpb.Payload, len(payloads))
 	for i, p := range payloads {
@@ -231,7 +236,7 @@ func encrypted(p *commonpb.Payload) bool {
 	return string(p.GetMetadata()[converter.MetadataEncoding]) == encodingEncrypted
 }
 
-// lacks is the error of a payload for which the ring has no key.
+// lacks returns the error of a payload for which the ring has no key.
 func (c Codec) lacks(p *commonpb.Payload) error {
 	id := string(p.GetMetadata()[metadataKey])
 	if c.Keyring.Check(id) != "" {
@@ -240,8 +245,8 @@ func (c Codec) lacks(p *commonpb.Payload) error {
 	return Within(readingPayload, c.Keyring.MissingKey(id))
 }
 
-// Unreadable is the error of a payload that nobody has decrypted: the program that
-// reads it has no codec, or not its key. It is nil for every other payload.
+// Unreadable returns the error of a payload that is still encrypted: the reading program
+// has no codec, or not its key. It returns nil for any other payload.
 func Unreadable(p *commonpb.Payload) error {
 	if !encrypted(p) {
 		return nil
@@ -249,14 +254,14 @@ func Unreadable(p *commonpb.Payload) error {
 	return Codec{}.lacks(p)
 }
 
-// Interceptors encrypt whatever a connection to Temporal carries: payloads wherever they
-// are, with the messages and the stacks of failures.
+// Interceptors encrypt whatever a connection to Temporal carries: all payloads, and the
+// messages and stacks of failures.
 func (c Codec) Interceptors() ([]grpc.UnaryClientInterceptor, error) {
 	words := converter.GetDefaultDataConverter()
 	failures, err := proxy.NewFailureVisitorInterceptor(proxy.FailureVisitorInterceptorOptions{
 		Outbound: &proxy.VisitFailuresOptions{Visitor: func(at *proxy.VisitFailuresContext, f *failurepb.Failure) error {
 			if _, refused := at.Parent.(*updatepb.Rejection); refused {
-				return nil // it stands in no history, and who was refused may have no more than the temporal command
+				return nil // it is in no history, and the caller may have only the temporal command to read it
 			}
 			return converter.EncodeCommonFailureAttributes(words, f)
 		}},
@@ -275,6 +280,7 @@ func (c Codec) Interceptors() ([]grpc.UnaryClientInterceptor, error) {
 	if err != nil {
 		return nil, err
 	}
+	// First, so that it sees every error that the others return.
 	latch := newLatch().intercept
 	if c.Keyring.Primary() == "" {
 		return []grpc.UnaryClientInterceptor{latch, payloads}, nil
@@ -282,15 +288,15 @@ func (c Codec) Interceptors() ([]grpc.UnaryClientInterceptor, error) {
 	return []grpc.UnaryClientInterceptor{latch, newQueryTracker(c).intercept, failures, payloads}, nil
 }
 
-// queryTracker hides topics, remembers of which session a query is that a worker answers by its task's token alone,
-// and lets all other payloads stand in the session that their request is about.
+// queryTracker hides topics and sets the place of each request's payloads. A worker's
+// answer to a query names only a task token, so it remembers the session of each query.
 type queryTracker struct {
 	codec    Codec
 	mu       sync.Mutex
-	sessions *simplelru.LRU[string, string] // by token
+	sessions *simplelru.LRU[string, string] // by task token
 }
 
-// maxTrackedQueries bounds the queries that are remembered: as many as a process answers at once.
+// maxTrackedQueries limits the remembered queries: as many as a process answers at once.
 const maxTrackedQueries = 10_000
 
 func newQueryTracker(c Codec) *queryTracker {
@@ -299,6 +305,7 @@ func newQueryTracker(c Codec) *queryTracker {
 }
 
 func (a *queryTracker) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	// In place: a retry of the request finds its topics hashed already.
 	a.codec.hide(in)
 	at := place{session: sessionOf(in)}
 	if r, ok := in.(interface{ GetNamespace() string }); ok {

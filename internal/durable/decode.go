@@ -19,18 +19,19 @@ import (
 	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
-// Decode reads one JSON object into a struct and refuses, with the path of the
-// field, what the wire refuses (§1): an unknown field, one that is there twice, a
-// wrong type, null, a blank string, a duration or time of zero, a size over most bytes
-// (zero: 64 kB) and a depth over 32. No data at all is an empty object. The error's code is [agent.CodeInvalidInput] or
-// [agent.CodeTooLarge]; the value is not to be used then.
+// Decode decodes one JSON object into a struct and refuses, with the field's path, what
+// the wire refuses (docs/wire.md §1): an unknown or duplicate field, a wrong type, null,
+// a blank string, a zero duration or time, more than most bytes (0 means 64 kB), and more
+// than 32 levels. No data is an empty object. The error's code is
+// [agent.CodeInvalidInput] or [agent.CodeTooLarge]. After an error the value is
+// undefined.
 func Decode(data []byte, into any, most int) error {
 	return DecodeAt(math.MaxInt, data, into, most)
 }
 
-// DecodeAt reads as a build of a revision did: a field that is tagged since:"N" is not
-// known before revision N. What a workflow reads is read so, as what it refused once it
-// refuses again when its history is replayed.
+// DecodeAt decodes as a build of a revision did. A field with the tag since:"N" is
+// unknown before revision N. Workflows must use it: a replay has to refuse what the run
+// refused.
 func DecodeAt(revision int, data []byte, into any, most int) error {
 	if most == 0 {
 		most = 64 << 10
@@ -38,9 +39,9 @@ func DecodeAt(revision int, data []byte, into any, most int) error {
 	return checker{revision: revision, depth: agent.MaxJSONDepth}.decode(data, into, most)
 }
 
-// DecodeOwnAt is [DecodeAt] of what another run of ours has written, with the words of its
-// model in it: what is in it may be blank, null, zero, and as deep as models write, each in a
-// tree of runs. Nobody would say it again if it was refused for that.
+// DecodeOwnAt is DecodeAt for what another run of ours wrote, which may quote its model.
+// Values may be blank, null or zero, and nested as deep as models write. A refusal would
+// lose it: no run sends it again.
 func DecodeOwnAt(revision int, data []byte, into any, most int) error {
 	return checker{revision: revision, depth: 2 * rawjson.MaxWrittenDepth, own: true}.decode(data, into, most)
 }
@@ -61,6 +62,7 @@ func (c checker) decode(data []byte, into any, most int) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return agent.Errorf(agent.CodeInvalidInput, "the payload has something behind its JSON object")
 	}
+	// encoding/json would take the last of two values, and other readers the first.
 	if path := rawjson.DuplicateKey(data); path != "" {
 		return refuse(path, "is there twice")
 	}
@@ -70,7 +72,7 @@ func (c checker) decode(data []byte, into any, most int) error {
 	return unmarshal(data, into)
 }
 
-// unmarshal makes what encoding/json refuses one of our errors.
+// unmarshal turns an error of encoding/json into one of ours.
 func unmarshal(data []byte, into any) error {
 	err := json.Unmarshal(data, into)
 	var wrong *json.UnmarshalTypeError
@@ -83,8 +85,8 @@ func unmarshal(data []byte, into any) error {
 	return agent.Errorf(agent.CodeInvalidInput, "the payload can't be read: %w", err)
 }
 
-// maxPath bounds the path of a field in an error, in bytes: its names are the
-// sender's, and an error is kept and shown.
+// maxPath limits a field's path in an error, in bytes. The sender chose its names, and
+// the error is recorded and shown.
 const maxPath = 512
 
 func refuse(path, format string, args ...any) error {
@@ -98,14 +100,14 @@ func refuse(path, format string, args ...any) error {
 	return agent.Errorf(agent.CodeInvalidInput, "%s %s", where, fmt.Sprintf(format, args...)).WithPath(path)
 }
 
-// checker checks as a build of a revision did.
+// checker checks JSON as a build of a revision did.
 type checker struct {
 	revision int
-	depth    int  // levels of nesting that are taken
-	own      bool // what is blank, null or zero is taken
+	depth    int  // levels of nesting that are accepted
+	own      bool // blank, null and zero values are accepted
 }
 
-// check walks a JSON tree beside the type that it is for.
+// check walks a JSON value beside the type that it is decoded into.
 func (c checker) check(v any, t reflect.Type, path string, depth int) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -131,14 +133,14 @@ func (c checker) check(v any, t reflect.Type, path string, depth int) error {
 	return c.checkScalar(v, t, path)
 }
 
-// opaque types read their own JSON: below them only depth is looked at.
+// opaque reports whether a type decodes its own JSON. Below it only the depth is checked.
 func opaque(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) || t.Kind() == reflect.Interface
 }
 
 func (c checker) checkScalar(v any, t reflect.Type, path string) error {
-	if !opaque(t) { // encoding/json knows these, and names no place in a list
+	if !opaque(t) { // encoding/json checks these too, but names no index in a list
 		_, text := v.(string)
 		_, truth := v.(bool)
 		switch {
@@ -158,12 +160,12 @@ func (c checker) checkScalar(v any, t reflect.Type, path string) error {
 	case err != nil:
 		return refuse(path, "is wrong: %v", err)
 	case !c.own && noTime(read):
-		return refuse(path, "is zero; leave it out instead") // else it would mean what leaving it out means
+		return refuse(path, "is zero; leave it out instead") // otherwise it would mean the same as leaving it out
 	}
 	return nil
 }
 
-// noTime reports whether a value is a duration or a time of zero.
+// noTime reports whether a value is a zero duration or time.
 func noTime(v any) bool {
 	switch v := v.(type) {
 	case *agent.Duration:
@@ -218,7 +220,7 @@ func (c checker) checkObject(object map[string]any, t reflect.Type, path string,
 	return nil
 }
 
-// checkDepth bounds what only somebody else will read.
+// checkDepth limits the depth of what only somebody else decodes.
 func (c checker) checkDepth(v any, path string, depth int) error {
 	if below, deep := tooDeep(v, depth, c.depth); deep {
 		return refuse(path+below, "is nested more than %d levels deep", c.depth)
@@ -226,8 +228,8 @@ func (c checker) checkDepth(v any, path string, depth int) error {
 	return nil
 }
 
-// tooDeep finds the way to a value that is nested too deep. The way is put together
-// only where there is one: a path for each of a million values would take minutes.
+// tooDeep finds a value that is nested too deep. It builds the path only when it has
+// found one: a path for each of a million values would take minutes.
 func tooDeep(v any, depth, most int) (path string, deep bool) {
 	if depth > most {
 		return "", true
@@ -253,7 +255,7 @@ func sortedKeys(object map[string]any) []string {
 	return slices.Sorted(maps.Keys(object)) //workflowcheck:ignore the order of the map is gone after sorting
 }
 
-// fieldOf finds the type of a struct's field by its JSON name.
+// fieldOf returns the type of a struct's field, by its JSON name.
 func (c checker) fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
 	for f := range t.Fields() {
 		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -286,7 +288,7 @@ func kindOf(t reflect.Type) string {
 	return "a number"
 }
 
-// since is the revision from which on a field is known.
+// since returns the revision from which a field is known.
 func since(f reflect.StructField) int {
 	n, err := strconv.Atoi(f.Tag.Get("since"))
 	if err != nil {

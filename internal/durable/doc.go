@@ -1,5 +1,5 @@
-// Package durable gives what crosses Temporal one typed declaration each:
-// activities and queries are named once, and a wrong payload is a compile error
-// on both sides. Errors cross as codes, by [toTemporal] and [FromTemporal] alone, and what
-// comes from outside is decoded strictly, by [Decode].
+// Package durable declares what crosses Temporal, once and with types: activities and
+// queries. A wrong payload is then a compile error on both sides. Errors cross as codes,
+// by [Failure], [Rejection] and [FromTemporal] alone. What comes from outside is decoded
+// strictly, by [Decode]. [Codec] encrypts payloads.
 package durable

@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Failure is the form in which an error crosses Temporal: an application error
-// whose type is the code. details is its first detail; nil means the error itself.
+// Failure returns an error as it crosses Temporal: an application error whose type is the
+// code. details is its first detail; nil means the error itself.
 func Failure(e *agent.Error, details any) error {
 	if details == nil {
 		details = detail(e)
@@ -29,7 +29,7 @@ func failureOf(e *agent.Error, details ...any) error {
 	})
 }
 
-// detail is an error as it crosses Temporal.
+// detail returns an error as it is encoded.
 func detail(e *agent.Error) agent.Error {
 	whole := *e
 	whole.Help, whole.Message = e.Code.HelpURL(), brief(e.Message)
@@ -39,8 +39,9 @@ func detail(e *agent.Error) agent.Error {
 // notRecorded is the second detail of a [Rejection].
 const notRecorded = "not recorded"
 
-// Rejection is the [Failure] of a verb that a validator refuses; nil for none. No history has
-// it, and the server forgets it: whoever says the verb again hears the run's answer anew.
+// Rejection returns the [Failure] of a verb that a validator refuses; nil for nil. No
+// history has it, and the server forgets it. Whoever repeats the verb gets the run's new
+// answer.
 func Rejection(e *agent.Error) error {
 	if e == nil {
 		return nil
@@ -48,16 +49,16 @@ func Rejection(e *agent.Error) error {
 	return failureOf(e, detail(e), notRecorded)
 }
 
-// Rejected reports whether an error is a [Rejection], and not the outcome of an update, which
-// the server keeps and gives again.
+// Rejected reports whether an error is a [Rejection]. Any other outcome of an update is
+// kept by the server and returned again.
 func Rejected(err error) bool {
 	var app *temporal.ApplicationError
 	var first, mark any
 	return errors.As(err, &app) && app.Details(&first, &mark) == nil && mark == notRecorded
 }
 
-// maxMessage bounds an error's message, in bytes: it may quote what was said, and
-// twice what may be said is more than a workflow's task can answer with.
+// maxMessage limits an error's message, in bytes. It may quote a command, and twice the
+// longest command is more than a workflow task can answer with.
 const maxMessage = 4 << 10
 
 func brief(message string) string {
@@ -67,7 +68,7 @@ func brief(message string) string {
 	return strings.ToValidUTF8(message[:maxMessage], "") + fmt.Sprintf(" … (%d bytes)", len(message))
 }
 
-// Within says what was being done when an error came up; nil for none.
+// Within adds what was being done to an error's message; nil for nil.
 func Within(doing string, err error) *agent.Error {
 	if err == nil {
 		return nil
@@ -81,8 +82,8 @@ func Within(doing string, err error) *agent.Error {
 	return &whole
 }
 
-// toTemporal translates what an activity returns. An error without a code is a fault of
-// ours, which a retry does not mend.
+// toTemporal translates what an activity returns. An error without a code is a bug of
+// ours, which no retry mends.
 func toTemporal(err error) error {
 	var e *agent.Error
 	switch {
@@ -102,15 +103,16 @@ func toTemporal(err error) error {
 	return Failure(agent.Errorf(agent.CodeOf(err), "%w", err), nil)
 }
 
-// ErrLost is the cause of an error of [FromTemporal] that says that a worker was lost
-// with what it was doing: nobody knows how that ended.
+// ErrLost is the cause of an error of [FromTemporal] if a worker was lost during the
+// activity. Nobody knows how the activity ended.
 var ErrLost = errors.New("the worker was lost")
 
-// ErrCancelled is the cause of an error of [FromTemporal] that says that a step was given
-// up before it was begun, or between two attempts.
+// ErrCancelled is the cause of an error of [FromTemporal] if the activity was cancelled
+// before it began, or between two attempts.
 var ErrCancelled = errors.New("it was cancelled")
 
-// Lost is the cause of such an error: it is [ErrLost]. A worker that stopped has no timeout.
+// Lost is the cause of an error whose worker was lost; it is [ErrLost]. If the worker
+// stopped in order, it has no timeout.
 type Lost struct{ timeout *temporal.TimeoutError }
 
 // Error implements error.
@@ -119,31 +121,32 @@ func (Lost) Error() string { return ErrLost.Error() }
 // Is reports whether target is [ErrLost].
 func (Lost) Is(target error) bool { return target == ErrLost }
 
-// HeartbeatDetails reads what the step has left in its last heartbeat, and reports whether it has left
-// anything that can be read.
+// HeartbeatDetails reads what the activity left in its last heartbeat. It reports whether
+// there was anything that can be read.
 func (l Lost) HeartbeatDetails(into any) bool {
 	return l.timeout != nil && l.timeout.HasLastHeartbeatDetails() && l.timeout.LastHeartbeatDetails(into) == nil
 }
 
-// NoSlot is the error of an attempt at a step that was not begun, since its process has no
-// free slot for it: the step is to be scheduled where it can wait for one.
+// NoSlot is the error of an activity that did not begin because its process has no free
+// slot. The run schedules it where it can wait for one.
 type NoSlot struct {
-	// Tried is how many attempts were made before it.
+	// Tried counts the attempts before this one.
 	Tried int `json:"tried,omitempty"`
-	// HeartbeatDetails is what those attempts have left in their heartbeats; empty if nothing.
+	// HeartbeatDetails are what those attempts left in their heartbeats; empty if
+	// nothing.
 	HeartbeatDetails json.RawMessage `json:"heartbeat_details,omitempty"`
 }
 
 // Error implements error.
 func (NoSlot) Error() string { return "the process has no free slot for this step" }
 
-// typeNoSlot is the type of [NoSlot] in a history.
+// typeNoSlot is the error type of [NoSlot] in a history.
 const typeNoSlot = "fermata.no_slot"
 
-// Delayed is the error of an attempt at a step that is to be made again after a wait that
-// is too long to leave to the server: the run would not know of it.
+// Delayed is the error of an activity that the run is to repeat after a long wait. The
+// server could wait too, but the run would not know of it.
 type Delayed struct {
-	// Tried is how many attempts were made.
+	// Tried counts the attempts that were made.
 	Tried int           `json:"tried"`
 	Wait  time.Duration `json:"wait"` // in nanoseconds
 	Err   *agent.Error  `json:"error"`
@@ -155,7 +158,7 @@ func (d Delayed) Error() string { return d.Err.Error() }
 // Unwrap returns why the attempt failed.
 func (d Delayed) Unwrap() error { return d.Err }
 
-// typeDelayed is the type of [Delayed] in a history.
+// typeDelayed is the error type of [Delayed] in a history.
 const typeDelayed = "fermata.delayed"
 
 func delayedToTemporal(err error) error {
@@ -164,10 +167,11 @@ func delayedToTemporal(err error) error {
 	whole := *d.Err
 	whole.Message = brief(whole.Message)
 	d.Err = &whole
+	// Not retryable, since the run itself repeats the call.
 	return temporal.NewNonRetryableApplicationError(whole.Message, typeDelayed, nil, d)
 }
 
-// delayedFromTemporal is an error whose cause is a [Delayed].
+// delayedFromTemporal returns an error whose cause is a [Delayed].
 func delayedFromTemporal(app *temporal.ApplicationError) *agent.Error {
 	var d Delayed
 	if err := app.Details(&d); err != nil || d.Err == nil {
@@ -178,7 +182,7 @@ func delayedFromTemporal(app *temporal.ApplicationError) *agent.Error {
 	return &whole
 }
 
-// FromTemporal translates an error that came over a boundary back; nil for none.
+// FromTemporal translates an error of an activity or workflow back; nil for nil.
 func FromTemporal(err error) *agent.Error {
 	var app *temporal.ApplicationError
 	var timeout *temporal.TimeoutError
@@ -193,12 +197,14 @@ func FromTemporal(err error) *agent.Error {
 		return agent.Errorf(agent.CodeTimeout, "%w: it stopped", Lost{})
 	case errors.As(err, &app) && app.Type() == typeNoSlot:
 		var full NoSlot
-		_ = app.Details(&full) // without any nothing was tried
+		_ = app.Details(&full) // on an error nothing was tried
 		return agent.Errorf(agent.CodeTimeout, "%w", full)
 	case errors.As(err, &app) && app.Type() == typeDelayed:
 		return delayedFromTemporal(app)
 	case errors.As(err, &app) && agent.Code(app.Type()).Known():
 		var e agent.Error
+		// A failure that another program or an older build made may have no details of
+		// ours.
 		if app.Details(&e) != nil || e.Code == "" {
 			e = agent.Error{Code: agent.Code(app.Type()), Message: app.Message(), Retryable: !app.NonRetryable()}
 		}
@@ -208,12 +214,11 @@ func FromTemporal(err error) *agent.Error {
 	return agent.Errorf(agent.CodeInternal, "%w", err)
 }
 
-// cutShort reports whether the SDK has failed a step by itself, since its worker was stopping:
-// with a heartbeat that it could not send any more, and before it told what became of the
-// step. What an activity returns has a type.
+// cutShort reports whether the SDK itself failed the activity because its worker was
+// stopping. What an activity returns has a type of ours.
 func cutShort(app *temporal.ApplicationError) bool {
 	switch app.Type() {
-	case "", "deadlineExceededError": // the types of the standard library's errors, as the SDK calls them
+	case "", "deadlineExceededError": // how the SDK names the types of the standard library's errors
 		return app.Message() == context.Canceled.Error() || app.Message() == context.DeadlineExceeded.Error()
 	}
 	return false

@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// keyGuard keeps a process that lacks a key from taking work: a task that a worker has
-// taken and can't read waits until it times out. After the first one no poll reaches
+// keyGuard keeps a process that lacks a key from taking tasks. A task that a worker has
+// taken and cannot read waits until it times out. After the first one, no poll reaches
 // the server any more.
 type keyGuard struct {
 	once sync.Once
@@ -38,7 +38,7 @@ func (l *keyGuard) intercept(ctx context.Context, method string, in, out any, co
 	if !errors.As(err, &unread) {
 		return err
 	}
-	// An invalid argument is what the SDK does not try again.
+	// The SDK does not retry an invalid argument.
 	bad := status.New(codes.InvalidArgument, unread.Message)
 	if polls {
 		l.once.Do(func() {
@@ -49,7 +49,7 @@ func (l *keyGuard) intercept(ctx context.Context, method string, in, out any, co
 	return bad.Err()
 }
 
-// err is why no poll reaches the server; nil while they do.
+// err returns why polls are stopped; nil if they are not.
 func (l *keyGuard) err() error {
 	select {
 	case <-l.shut:
@@ -59,26 +59,28 @@ func (l *keyGuard) err() error {
 	}
 }
 
-// Unread tells when a connection takes no more work, since its process was given a task that
-// it can't decrypt. The zero value is of no connection: ask one.
+// Unread tells when a connection has stopped polling, because its process was given a
+// task that it cannot decrypt. The zero value belongs to no connection; see
+// [Unread.Asking].
 type Unread struct{ latch *keyGuard }
 
 type unreadKey struct{}
 
-// UnreadFor is how long a worker that takes no more work goes on with what it has. It is not
-// short: who starts it again at once has it take a task each time. Tests make it short.
+// UnreadFor is how long a worker that has stopped polling goes on with what it has. It is
+// long on purpose: a worker that is restarted at once takes another task each time. Tests
+// make it short.
 var UnreadFor = 2 * time.Minute
 
-// Asking makes a call to the server, with this context, one that asks its connection. A
-// connection that [Codec.Interceptors] did not prepare does not answer.
+// Asking returns a context that makes one call to the server connect u to the call's
+// connection. A connection without [Codec.Interceptors] does not connect it.
 func (u *Unread) Asking(ctx context.Context) context.Context {
 	return context.WithValue(ctx, unreadKey{}, u)
 }
 
-// Wait returns what the process lacks, [agent.CodeNotSetUp], when the connection takes no more
-// work; nil if the context ends first.
+// Wait returns [agent.CodeNotSetUp], with the key that is missing, when the connection
+// has stopped polling. It returns nil if the context ends first.
 func (u *Unread) Wait(ctx context.Context) error {
-	var shut chan struct{} // blocks
+	var shut chan struct{} // a nil channel blocks
 	if u.latch != nil {
 		shut = u.latch.shut
 	}

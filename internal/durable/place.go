@@ -22,24 +22,25 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// place is where a payload stands. A payload is encrypted for its place and read in no other
-// one, so that nobody who can write to the namespace moves it.
+// place is where a payload belongs. A payload is encrypted for its place and accepted in
+// no other. So nobody who can write to the namespace can move it.
 type place struct {
 	namespace, session string
-	// kind is what the payload is there: "signal/pause", "activity/fermata.model", "result".
+	// kind is what the payload is: "signal/pause", "activity/fermata.model", "result".
 	kind string
-	// anyPlace is a place that a payload without a place of its own may take: a codec server
-	// does not know for whom it encrypts what people say.
+	// anyPlace accepts a payload that was encrypted for no place. A codec server does not
+	// know for whom it encrypts what people say.
 	anyPlace bool
-	// unrecorded is a place in no history: an update that a worker may still refuse, or a query.
+	// unrecorded is a payload in no history: an update that a worker may still refuse, or
+	// a query.
 	unrecorded bool
-	// at is when the payload was written, by the server's clock; zero if the server does
-	// not say, which is now.
+	// at is when the payload was written, by the server's clock. Zero means that the
+	// server does not say.
 	at time.Time
 }
 
-// text is the place as a payload names it: its namespace, session and kind, and which of
-// several payloads there it is.
+// text returns the place as a payload names it: namespace, session, kind, and the index
+// among several payloads.
 func (p place) text(i int) string {
 	text := url.PathEscape(p.namespace) + "/" + url.PathEscape(p.session) + "/" + p.kind
 	if i > 0 {
@@ -48,7 +49,8 @@ func (p place) text(i int) string {
 	return text
 }
 
-// takes reports whether a payload that was encrypted for a place may be read in this one.
+// takes reports whether a payload that was encrypted for the place claim is accepted
+// here.
 func (p place) takes(claim string, i int) bool {
 	switch claim {
 	case p.text(i):
@@ -56,15 +58,16 @@ func (p place) takes(claim string, i int) bool {
 	case "":
 		return p.anyPlace && i == 0
 	}
-	// What a schedule starts has a name that nobody knew when it was encrypted.
+	// The id of a workflow that a schedule starts was unknown when its input was
+	// encrypted.
 	p.session = ""
 	return p.kind == "start/"+scheduled && claim == p.text(i)
 }
 
-// scheduled is the type of the workflows that schedules start, signals.TickType.
+// scheduled is the type of workflows that schedules start, signals.TickType.
 const scheduled = "fermata.tick"
 
-// between begins the names of what runs tell each other, which no person says.
+// between begins the names of signals between runs, which no person sends.
 const between = "fermata."
 
 type placeKey struct{}
@@ -74,12 +77,12 @@ func placeAt(ctx context.Context) place {
 	return p
 }
 
-// in is a context within which payloads stand at a place.
+// in returns a context whose payloads are at this place.
 func (p place) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, placeKey{}, p)
 }
 
-// enter goes from a message into one within it.
+// enter is the context hook of the payload visitor: it sets the place within a message.
 func enter(ctx context.Context, m proto.Message) (context.Context, error) {
 	was := placeAt(ctx)
 	if p := was.enter(m); p != was {
@@ -98,14 +101,15 @@ func (p place) as(kind string) place {
 	return p
 }
 
-// ofCommand is where people say something: in a start, a signal, an update or a query.
+// ofCommand returns the place of what people may say: in a start, a signal, an update or
+// a query.
 func (p place) ofCommand(kind, name string) place {
 	p.kind = kind + "/" + name
 	p.anyPlace = kind != "signal" || !strings.HasPrefix(name, between)
 	return p
 }
 
-// sessionOf is the session that a request is about; empty if it is about none, or many.
+// sessionOf returns the session that a request is about; empty for none, or for many.
 func sessionOf(request any) string {
 	switch r := request.(type) {
 	case *workflowservice.ExecuteMultiOperationRequest:
@@ -126,15 +130,16 @@ func sessionOf(request any) string {
 		return r.GetExecution().GetWorkflowId()
 	case interface{ GetWorkflowId() string }:
 		return r.GetWorkflowId()
-	case interface{ GetResourceId() string }: // what a worker answers
+	case interface{ GetResourceId() string }: // a worker's answer
 		session, _ := strings.CutPrefix(r.GetResourceId(), "workflow:")
 		return session
 	}
 	return ""
 }
 
-// enter is the place within a message: first of what people and workers send, then of what
-// they get.
+// enter returns the place within a message: first of what people and workers send, then
+// of what they receive. Both sides of one payload must come to the same text, or it is
+// refused.
 func (p place) enter(m proto.Message) place {
 	switch m := m.(type) {
 	case *workflowservice.StartWorkflowExecutionRequest:
@@ -146,7 +151,7 @@ func (p place) enter(m proto.Message) place {
 	case *workflowservice.UpdateWorkflowExecutionRequest:
 		return p.of(m.GetWorkflowExecution().GetWorkflowId())
 	case *updatepb.Input:
-		p.unrecorded = p.at.IsZero() // events have a time
+		p.unrecorded = p.at.IsZero() // history events have a time
 		return p.ofCommand("update", m.GetName())
 	case *updatepb.Outcome:
 		return p.as("outcome")
@@ -172,14 +177,14 @@ func (p place) enter(m proto.Message) place {
 		return p.as("memo")
 	case *commonpb.Header:
 		return p.as("header")
-	case *sdkpb.UserMetadata: // the server hands a child's on, from its parent's command
+	case *sdkpb.UserMetadata: // the server copies a child's from its parent's command
 		return p.of("").as("words")
 	case *workflowservice.CreateScheduleRequest, *workflowservice.UpdateScheduleRequest, *workflowservice.DescribeScheduleResponse, *schedule.ScheduleListEntry:
 		return p.of("").as("schedule")
 	case *workflowpb.NewWorkflowExecutionInfo: // of a schedule
 		return p.of("").as("start/" + m.GetWorkflowType().GetName())
 	case *batch.BatchOperationSignal, *workflowpb.PostResetOperation, *nexus.StartOperationRequest, *nexus.StartOperationResponse_Sync:
-		return place{namespace: p.namespace, anyPlace: true, at: p.at} // for many, or across namespaces
+		return place{namespace: p.namespace, anyPlace: true, at: p.at} // for many sessions, or across namespaces
 	}
 	return p.enterCommand(m).enterEvent(m).enterResponse(m)
 }
@@ -245,14 +250,14 @@ func (p place) enterResponse(m proto.Message) place {
 	case *workflowservice.PollActivityTaskQueueResponse:
 		p.at = m.GetScheduledTime().AsTime()
 		return p.of(m.GetWorkflowExecution().GetWorkflowId()).as("activity/" + m.GetActivityType().GetName())
-	case *workflowpb.WorkflowExecutionInfo: // its memo is of then, or of later
+	case *workflowpb.WorkflowExecutionInfo: // its memo may be later than that
 		p.at = m.GetStartTime().AsTime()
 		return p.of(m.GetExecution().GetWorkflowId())
 	}
 	return p
 }
 
-// field is the place of payloads of a message that has payloads of two kinds.
+// field returns the place of payloads in a message that has two kinds of them.
 func (p place) field(parent proto.Message, payloads []*commonpb.Payload) place {
 	same := func(of *commonpb.Payloads) bool {
 		return len(payloads) > 0 && len(of.GetPayloads()) > 0 && payloads[0] == of.GetPayloads()[0]

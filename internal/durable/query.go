@@ -15,11 +15,11 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Query declares a question to a run. Its argument is one JSON object, which
-// may be absent.
+// Query declares a query with its argument and answer. The argument is one JSON object,
+// which may be absent.
 type Query[In, Out any] struct{ Name string }
 
-// Handle answers the query in a workflow.
+// Handle sets the query's handler in a workflow.
 func (q Query[In, Out]) Handle(ctx workflow.Context, answer func(In) (Out, error)) error {
 	return workflow.SetQueryHandler(ctx, q.Name, func(raw converter.RawValue) (out Out, err error) {
 		var in In
@@ -35,10 +35,10 @@ func (q Query[In, Out]) Handle(ctx workflow.Context, answer func(In) (Out, error
 	})
 }
 
-// Ask asks a run; an empty run is the session's current one.
+// Ask sends the query to a run. An empty run is the session's current one.
 func (q Query[In, Out]) Ask(ctx context.Context, c client.Client, session, run string, in In) (out Out, err error) {
 	value, err := c.QueryWorkflow(ctx, session, run, q.Name, in)
-	if errors.As(err, new(*serviceerror.Canceled)) && ctx.Err() == nil { // its worker stopped: another one may answer, or none
+	if errors.As(err, new(*serviceerror.Canceled)) && ctx.Err() == nil { // its worker stopped; another one may answer
 		value, err = c.QueryWorkflow(ctx, session, run, q.Name, in)
 	}
 	if err != nil {
@@ -50,9 +50,9 @@ func (q Query[In, Out]) Ask(ctx context.Context, c client.Client, session, run s
 	return out, nil
 }
 
-// Bytes is a payload's data; empty if there is no payload, and for null. The error is that
-// of a payload that was refused, see [Refusal]. It panics for one that is still encrypted: in
-// a workflow that fails the task, which another worker then takes, and not the run.
+// Bytes returns a payload's data; empty if there is no payload, or for null. The error is
+// that of a refused payload; see [Refusal]. It panics if the payload is still encrypted.
+// In a workflow that fails the task, which another worker then takes, and not the run.
 func Bytes(raw converter.RawValue) ([]byte, *agent.Error) {
 	p := raw.Payload()
 	if err := Unreadable(p); err != nil {
@@ -78,6 +78,7 @@ func FromRPC(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	// A missing namespace is a fault of the setup, and no run is missing.
 	case errors.As(err, &namespace):
 		return agent.Errorf(agent.CodeNotSetUp, "the server has no namespace %q", namespace.Namespace)
 	case errors.As(err, &missing):
@@ -103,24 +104,25 @@ func FromRPC(err error) error {
 	case errors.Is(err, context.DeadlineExceeded), isDeadline(err):
 		return agent.Errorf(agent.CodeTimeout, "%w", err)
 	case errors.As(err, &unavailable), errors.As(err, new(*serviceerror.ResourceExhausted)), errors.As(err, new(*serviceerror.Canceled)):
-		// The server cancels what it was at when it stops, and a query whose worker does.
+		// The server cancels its calls when it stops, and a query whose worker stops.
 		return agent.Errorf(agent.CodeUnreachable, "%w", err)
 	}
 	return agent.Errorf(agent.CodeInternal, "%w", err)
 }
 
-// unreplayed is what the SDK's errors begin with that come of a history which a build can't
-// replay. It has no type for them here.
+// unreplayed marks SDK errors of a build that cannot replay a history. The SDK exports no
+// type for them.
 const unreplayed = "[TMPRL1100]"
 
-// translated reports whether an error has a code that one of ours gave it.
+// translated reports whether an error has a code already. CodeInternal does not count: it
+// may hide an error that is known here.
 func translated(err error) bool {
 	var e *agent.Error
 	var c agent.Code
 	return errors.As(err, &e) && e.Code != agent.CodeInternal || errors.As(err, &c) && c != agent.CodeInternal
 }
 
-// lacksKey reports whether this process could not decrypt what came, see [keyGuard].
+// lacksKey reports whether this process could not decrypt a payload; see [keyGuard].
 func lacksKey(err error) bool {
 	var invalid *serviceerror.InvalidArgument
 	return errors.As(err, &invalid) && strings.HasPrefix(invalid.Message, readingPayload)
@@ -131,15 +133,15 @@ func isDeadline(err error) bool {
 	return errors.As(err, &deadline)
 }
 
-// tooLarge reports whether the server, or the connection to it, refused a payload for
-// its size: 2 MB and 4 MB. Both say so in words only.
+// tooLarge reports whether the server (at 2 MB) or the connection (at 4 MB) refused a
+// payload for its size. Both say so in their message only.
 func tooLarge(err error) bool {
 	var invalid *serviceerror.InvalidArgument
 	return errors.As(err, &invalid) && strings.Contains(invalid.Message, "exceeds limit") || strings.Contains(err.Error(), "larger than max")
 }
 
-// tooMany reports whether the server takes nothing more for an execution: 10,000
-// signals, 2,000 updates, or as many updates at once as it bears.
+// tooMany reports whether the server takes no more for an execution: 10,000 signals,
+// 2,000 updates, or too many updates at once.
 func tooMany(err error) bool {
 	var invalid *serviceerror.InvalidArgument
 	var failed *serviceerror.FailedPrecondition

@@ -11,20 +11,20 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Topics stand in a search attribute, which has to be plain. A model may have chosen them, so
-// with keys they are a keyed hash there, and in the queries that find them.
+// Topics are in a search attribute, which cannot be encrypted. A model may have chosen
+// them. So with keys, the attribute and the queries for it have a keyed hash instead.
 
-// topicOf begins a topic in the search attribute, and hashed one that is hashed.
+// topicOf begins a topic in the search attribute, and hashed a hashed topic.
 const (
 	topicOf = "topic:"
 	hashed  = topicOf + "~"
 )
 
-// hashedForm is a topic that is hashed already, as in a request that is tried again.
+// hashedForm matches a topic that is hashed already, as in a request that is retried.
 var hashedForm = regexp.MustCompile(`^topic:~[0-9a-f]{32}$`)
 
-// topics are the forms of a topic by which listings find it, the first of which is written:
-// one for each key, and the plain one where something plain may have been written.
+// topics returns the forms of a topic. The first is written; listings search for all: one
+// for each key, and the plain one if plain topics may have been written.
 func (c Codec) topics(value string) (forms []string) {
 	if hashedForm.MatchString(value) {
 		return []string{value}
@@ -38,7 +38,8 @@ func (c Codec) topics(value string) (forms []string) {
 	return forms
 }
 
-// hide hashes the topics of a request: in what a run writes, and in what a listing looks for.
+// hide hashes the topics in a request: in a run's search attributes, and in the query of
+// a listing.
 func (c Codec) hide(request any) {
 	switch r := request.(type) {
 	case *workflowservice.RespondWorkflowTaskCompletedRequest:
@@ -56,7 +57,7 @@ func (c Codec) hideIn(attributes *commonpb.SearchAttributes) {
 	p := attributes.GetIndexedFields()[agent.AttrWaitsFor]
 	var list []string
 	if json.Unmarshal(p.GetData(), &list) != nil {
-		return // it is unset
+		return // the attribute is unset
 	}
 	for i, what := range list {
 		if strings.HasPrefix(what, topicOf) {
@@ -68,7 +69,7 @@ func (c Codec) hideIn(attributes *commonpb.SearchAttributes) {
 	}
 }
 
-// topicTerm is a condition on a topic, and topicText a topic in a list of values, in
+// topicTerm matches a condition on a topic, and topicText a topic in a list, in
 // Temporal's list filter language.
 var (
 	topicTerm = regexp.MustCompile(`\s*(!?=)\s*('topic:(?:[^']|'')+'|"topic:[^"]+")`)
@@ -81,6 +82,7 @@ func (c Codec) hideInQuery(query string) string {
 	}
 	query = topicTerm.ReplaceAllStringFunc(query, func(term string) string {
 		found := topicTerm.FindStringSubmatch(term)
+		// One topic has a form for each key, so a comparison becomes a list.
 		forms, in := c.quoted(found[2]), "IN"
 		if found[1] == "!=" {
 			in = "NOT IN"
@@ -93,7 +95,7 @@ func (c Codec) hideInQuery(query string) string {
 	return topicText.ReplaceAllStringFunc(query, c.quoted)
 }
 
-// quoted are the forms of a topic that is quoted in a query, as a list of values.
+// quoted returns the forms of a topic that is quoted in a query, as a list of values.
 func (c Codec) quoted(text string) string {
 	value := text[1 : len(text)-1]
 	if text[0] == '\'' {

@@ -12,40 +12,42 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Version is that of an export. Another one is refused with [agent.CodeIncompatible].
+// Version is the version of an export. Any other is refused with
+// [agent.CodeIncompatible].
 const Version = 1
 
-// Content is what an export says of a session, except for its log.
+// Content is what an export has of a session, except its log.
 type Content struct {
 	V       int       `json:"v"`
-	ID      string    `json:"id"`  // of the export, a UUIDv7
-	Key     string    `json:"key"` // which key signs
+	ID      string    `json:"id"`  // the export's id, a UUIDv7
+	Key     string    `json:"key"` // the id of the signing key
 	Created time.Time `json:"created"`
-	// Expires is until when it is taken, that moment included; zero for always.
+	// Expires is the last moment at which it is accepted; zero for always.
 	Expires time.Time `json:"expires,omitzero"`
 	Session string    `json:"session"`
 	Run     string    `json:"run"`
 	Agent   string    `json:"agent"`
-	// Head is the session's head as a store that has nothing of the session begins
-	// with; its Updated is when the source wrote it.
+	// Head is the session's head, as a store that has nothing of the session needs it.
+	// Updated is when the source wrote it.
 	Head store.Head `json:"head"`
-	// State is the machine's state of a suspended run, without messages of the log;
-	// empty for a session at an end.
+	// State is the machine's state of a suspended run, without messages of the log; empty
+	// for a session whose run has ended.
 	State json.RawMessage `json:"state,omitempty"`
-	// Suspension is the open one, for those who look into the file.
+	// Suspension is the open suspension, for people who read the file.
 	Suspension *agent.Suspension `json:"suspension,omitempty"`
 }
 
-// Live makes the content of a suspended run from its state as the run shows it,
-// and the chunk of what was not stored of its log; nil if all was. pack makes it,
-// as store.Log.Pack does. Errors are its own, [agent.CodeIncompatible], and those of
-// loop.State.CheckPortable.
+// Live returns the content of a suspended run, given its state. tail is the chunk of
+// events that were not stored yet; nil if there are none. pack makes it, like
+// store.Log.Pack. Errors are those of pack and of loop.State.CheckPortable, and
+// [agent.CodeIncompatible].
 func Live(raw json.RawMessage, pack func(prev, session, run string, events []agent.Event) (store.Packed, error)) (c Content, tail *store.Packed, err error) {
 	s, err := stateOf(raw)
 	if err != nil {
 		return c, nil, err
 	}
 	c.Suspension = s.Suspension()
+	// The state gets no tail, and no version: the target store has its own.
 	l := loop.Log{Head: s.Log.Head, Seq: s.Log.Seq}
 	if len(s.Log.Tail) > 0 {
 		packed, err := pack(s.Log.Head, s.Session, s.Run, s.Log.Tail)
@@ -68,14 +70,17 @@ func Live(raw json.RawMessage, pack func(prev, session, run string, events []age
 	return c, tail, nil
 }
 
-// Rest makes the content of a session at an end from its head and its whole inbox.
+// Rest returns the content of a session whose run has ended, given its head and its whole
+// backlog.
 func Rest(h store.Head, inbox remembered.Backlog) Content {
 	h.Backlog = inbox
+	// What belongs to the source's store, or to an earlier import, must not move along.
 	h.Version, h.Fence, h.Imported, h.Import, h.BacklogBlobs, h.Blobs = 0, agent.Fence{}, "", "", nil, nil
 	return Content{Head: h}
 }
 
-// Stamp fills in what is the same for both. A lasting export does not expire.
+// Stamp sets the fields that both kinds have. lasts is how long the export is accepted;
+// zero means always.
 func (c Content) Stamp(key string, now time.Time, lasts time.Duration) Content {
 	c.V, c.ID, c.Key, c.Created = Version, uuid.Must(uuid.NewV7()).String(), key, now.UTC().Truncate(time.Millisecond)
 	c.Expires = time.Time{}
@@ -86,7 +91,7 @@ func (c Content) Stamp(key string, now time.Time, lasts time.Duration) Content {
 	return c
 }
 
-// Fresh refuses, with [agent.CodeExpired], an export whose time is over.
+// Fresh returns [agent.CodeExpired] if the export has expired.
 func (c Content) Fresh(now time.Time) error {
 	if !c.Expires.IsZero() && now.After(c.Expires) {
 		return agent.Errorf(agent.CodeExpired, "import refused: the export of session %s was good until %s; make a new one", c.Session, c.Expires.Format(time.RFC3339))
@@ -94,7 +99,7 @@ func (c Content) Fresh(now time.Time) error {
 	return nil
 }
 
-// Machine is the state of a suspended run. Errors are those of [Live].
+// Machine returns the state of a suspended run. Errors are those of [Live].
 func (c Content) Machine() (loop.State, error) {
 	if len(c.State) > maxState {
 		return loop.State{}, agent.Errorf(agent.CodeTooLarge, "the state of session %s in the export has %d bytes; at most %d are taken", c.Session, len(c.State), maxState)

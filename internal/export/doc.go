@@ -1,8 +1,7 @@
-// Package export is the file with which a session moves to another cluster: what
-// is in it, and how it is signed.
+// Package export reads and writes the file with which a session moves to another cluster.
 //
-// A file is lines of JSON. The first is the envelope: everything but the log, with
-// a signature of its own, so that a worker can check it without the rest. Then
-// come the chunks of the session's log, from the last to the first, each named by
-// the one before it. The last line signs all bytes before it.
+// A file is lines of JSON. The first is the envelope: everything but the log. It has a
+// signature of its own, so that a worker can verify it alone. Then come the chunks of the
+// session's log, from the last to the first; each chunk names the one before it. The last
+// line signs all bytes before it.
 package export

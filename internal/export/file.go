@@ -16,12 +16,12 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Sizes that bound what is kept of a file in memory, in bytes. A state goes through
-// a history, where 2 MB are the end.
+// Limits of what is kept of a file in memory, in bytes. A state goes through a history,
+// where a payload may have 2 MB.
 const (
 	maxState    = 1536 << 10
 	maxEnvelope = 8 << 20
-	maxChunk    = 32 << 20 // of one chunk's line; a chunk of ours has about 1 MB
+	maxChunk    = 32 << 20 // of one chunk's line; our chunks have about 1 MB
 )
 
 // trailer is the last line.
@@ -29,11 +29,11 @@ type trailer struct {
 	File string `json:"file"`
 }
 
-// trailerSize is its length, which is always the same.
+// trailerSize is the length of the last line, which is always the same.
 const trailerSize = int64(len(`{"file":""}`) + 2*ed25519.SignatureSize + 1)
 
-// Write writes a file: the content, which it signs, and the chunks. It returns the
-// number of chunks. Errors are those of [Seal], of the chunks and of the writer.
+// Write writes a file: the content, which it signs, and the chunks. It returns the number
+// of chunks. Errors are those of [Seal], of the chunks and of the writer.
 func Write(w io.Writer, c Content, key signals.Signer, chunks iter.Seq2[store.Packed, error]) (n int, err error) {
 	first, err := Seal(c, key)
 	if err != nil {
@@ -73,23 +73,23 @@ func writeLine(w io.Writer, v any) error {
 	return err
 }
 
-// File is an export whose signatures are good.
+// File is an export whose signatures were verified.
 type File struct {
 	Content
-	// Envelope is its first line, for [Open].
+	// Envelope is the first line, for [Open].
 	Envelope []byte
 	from     io.ReadSeeker
 }
 
-// Read verifies a file, as a whole and before anything else is made of it. It
-// keeps the envelope and no more in memory. Errors are those of [Open], and of the
-// reader.
+// Read verifies a whole file before anything of it is used. It keeps only the envelope in
+// memory. Errors are those of [Open], and of the reader.
 func Read(r io.ReadSeeker, keys signals.Keys) (*File, error) {
 	f := &File{from: r}
 	in, size, err := f.start()
 	if err != nil {
 		return nil, err
 	}
+	// The envelope first: a forged one is refused before the whole file is read.
 	if f.Envelope, err = readLine(in, maxEnvelope); err != nil {
 		return nil, err
 	}
@@ -116,8 +116,8 @@ func Read(r io.ReadSeeker, keys signals.Keys) (*File, error) {
 	return f, nil
 }
 
-// signedBy reports whether a file's last line is written as ours, and signs what comes
-// before it, of which sum is the SHA-512.
+// signedBy reports whether the last line is exactly as we write it, and signs what comes
+// before it. sum is the SHA-512 of that.
 func signedBy(keys signals.Keys, key string, last, sum []byte) bool {
 	var t trailer
 	if json.Unmarshal(last, &t) != nil {
@@ -131,7 +131,7 @@ func signedBy(keys signals.Keys, key string, last, sum []byte) bool {
 	return err == nil && bytes.Equal(last, append(ours, '\n')) && keys.Verified(key, filePurpose, sum, signature)
 }
 
-// start goes to the file's beginning.
+// start seeks to the beginning of the file.
 func (f *File) start() (in *bufio.Reader, size int64, err error) {
 	if size, err = f.from.Seek(0, io.SeekEnd); err == nil {
 		_, err = f.from.Seek(0, io.SeekStart)
@@ -146,9 +146,9 @@ func unreadable(err error) error {
 	return agent.Errorf(agent.CodeInvalidInput, "the export can't be read: %w", err)
 }
 
-// Chunks lists the chunks in the file's order, each checked against its digest,
-// which is that of the head or stands in the chunk before it. An error ends the
-// list: the file was changed since it was verified, or its disk is failing.
+// Chunks returns the chunks in the file's order. Each is checked against its digest,
+// which the head or the chunk before it names. An error ends the list: the file was
+// changed since it was verified, or the disk fails.
 func (f *File) Chunks() iter.Seq2[store.Packed, error] {
 	return func(yield func(store.Packed, error) bool) {
 		in, _, err := f.start()
@@ -167,8 +167,8 @@ func (f *File) Chunks() iter.Seq2[store.Packed, error] {
 	}
 }
 
-// chunk reads the next chunk, which has to have a digest, and tells that of the
-// one before it in the chain.
+// chunk reads the next chunk, which must have the digest. prev is the digest of the chunk
+// before it in the chain.
 func chunk(in *bufio.Reader, digest string) (p store.Packed, prev string, err error) {
 	line, err := readLine(in, maxChunk)
 	if err != nil {
@@ -184,7 +184,7 @@ func chunk(in *bufio.Reader, digest string) (p store.Packed, prev string, err er
 	return p, prev, err
 }
 
-// readLine reads a line of bounded length, without its end.
+// readLine reads a line of limited length, without its end.
 func readLine(in *bufio.Reader, most int) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -195,7 +195,7 @@ func readLine(in *bufio.Reader, most int) (line []byte, err error) {
 		case err == nil:
 			return line[:len(line)-1], nil
 		case errors.Is(err, io.EOF):
-			return line, nil // what it lacks is missed later
+			return line, nil // a line that is cut off fails its checks later
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, unreadable(err)
 		}

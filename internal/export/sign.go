@@ -10,24 +10,24 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// What the two signatures are for: neither is good for the other.
+// The purposes of the two signatures. Neither signature is valid for the other.
 const (
 	envelopePurpose = "fermata export v1, envelope"
 	filePurpose     = "fermata export v1, file"
 )
 
-// begins is how every export begins.
+// begins is the beginning of every export.
 const begins = `{"type":"fermata.export",`
 
-// envelope is the first line. The signature is of the content's very bytes.
+// envelope is the first line. The signature is of the content's exact bytes.
 type envelope struct {
 	Type      string          `json:"type"`
 	Signature string          `json:"signature"`
 	Content   json.RawMessage `json:"content"`
 }
 
-// Seal signs a content, and returns the envelope. The content has to name the key. The
-// error is [agent.CodeInvalidInput] for the zero Signer.
+// Seal signs a content and returns the envelope. c.Key must name the key. The error is
+// [agent.CodeInvalidInput] for the zero Signer.
 func Seal(c Content, key signals.Signer) ([]byte, error) {
 	raw, err := json.Marshal(c)
 	if err != nil {
@@ -45,16 +45,16 @@ func Seal(c Content, key signals.Signer) ([]byte, error) {
 	return line, nil
 }
 
-// Open reads an envelope and verifies it. Errors are [agent.CodeInvalidInput] for what
-// is no envelope at all, [agent.CodeBadSignature] for one that was changed, or made
-// with a key that is not known here, and [agent.CodeIncompatible] for one of a newer
-// version.
+// Open parses an envelope and verifies it. Errors are [agent.CodeInvalidInput] if it is
+// no envelope, [agent.CodeBadSignature] if it was changed or made with an unknown key,
+// and [agent.CodeIncompatible] for another version.
 func Open(line []byte, keys signals.Keys) (c Content, err error) {
 	if !strings.HasPrefix(string(line), begins) {
 		return c, agent.Errorf(agent.CodeInvalidInput, "import refused: this is no export of fermata")
 	}
 	var e envelope
 	var named struct {
+		// Only the key's name is read before the signature is verified.
 		Key string `json:"key"`
 	}
 	if json.Unmarshal(line, &e) != nil || json.Unmarshal(e.Content, &named) != nil {
@@ -68,8 +68,8 @@ func Open(line []byte, keys signals.Keys) (c Content, err error) {
 	return decode(e.Content)
 }
 
-// decode reads a content whose signature is good. Its version is looked at first:
-// a newer one may have other fields.
+// decode decodes a verified content. It checks the version first: another version may
+// have other fields.
 func decode(raw json.RawMessage) (c Content, err error) {
 	var v struct {
 		V int `json:"v"`

@@ -12,18 +12,19 @@ type walk struct {
 	run  agent.Started
 	turn int
 	last agent.TurnSnapshot
-	// begun tells that the run has had a turn.
+	// begun means that the run has had a turn.
 	begun bool
-	// tools are the counts at each checkpoint, for runs that begin behind one.
+	// tools has the tool counts at each checkpoint, for runs that fork there.
 	tools map[int64][]agent.ToolCount
 }
 
-// at takes an event and tells which points lie around it: before it, and behind it.
+// at takes the next event. It reports whether a checkpoint lies before the event, and
+// whether one lies behind it.
 func (w *walk) at(e agent.Event) (before, behind bool) {
 	switch {
 	case e.Started != nil && e.Started.HasFirstTurn():
 		*w = walk{run: *e.Started, tools: w.tools}
-	case e.Started != nil: // in the middle of the other's turn
+	case e.Started != nil: // an imported run, which begins within the turn of the other
 		w.run = *e.Started
 	case e.Forked != nil:
 		w.last.Tools = w.tools[e.Forked.At()]
@@ -53,9 +54,9 @@ func name(s *agent.Spec) string {
 	return s.Name
 }
 
-// Checkpoints lists a log's checkpoints in their order: for each run the one before
-// its first turn, and one for each turn. What has to be read from the
-// conversation is filled in by [Fill].
+// Checkpoints returns a log's checkpoints in their order: for each run the one before its
+// first turn, and one for each turn. [Fill] adds what has to be read from the
+// conversation.
 func Checkpoints(v *store.View) (points []agent.Checkpoint) {
 	var w walk
 	events := v.Events()
@@ -71,8 +72,8 @@ func Checkpoints(v *store.View) (points []agent.Checkpoint) {
 	return points
 }
 
-// Find is the point with an id: one of [Checkpoints], the place before a run, or the
-// session's beginning. Without one it is [agent.CodeNotFound].
+// Find returns the checkpoint with an id: one of [Checkpoints], the place before a run,
+// or the session's beginning. If there is none the error is [agent.CodeNotFound].
 func Find(v *store.View, id string) (agent.Checkpoint, error) {
 	seq, err := agent.CheckpointSeq(id)
 	if err != nil {
@@ -82,6 +83,8 @@ func Find(v *store.View, id string) (agent.Checkpoint, error) {
 		return agent.Checkpoint{ID: id}, nil
 	}
 	var w walk
+	// One event further: a checkpoint before a run is known only by the event that
+	// follows.
 	events := v.UpTo(seq + 1).Events()
 	for i, e := range events {
 		old := w
@@ -94,14 +97,14 @@ func Find(v *store.View, id string) (agent.Checkpoint, error) {
 				w = old
 			}
 			return Fill(v, w.checkpoint(events[i-1])), nil
-		case e.Outcome != nil && e.Seq == seq: // behind the last run
+		case e.Outcome != nil && e.Seq == seq: // after the last run
 			return Fill(v, w.checkpoint(e)), nil
 		}
 	}
 	return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "%s is no checkpoint of the session; see fermata checkpoints", id).WithPath("checkpoint")
 }
 
-// Fill reads from the conversation what a point shows of it.
+// Fill adds to a checkpoint what is read from the conversation.
 func Fill(v *store.View, p agent.Checkpoint) agent.Checkpoint {
 	at := v.UpTo(p.Seq())
 	entries := at.Entries()
@@ -116,8 +119,8 @@ func Fill(v *store.View, p agent.Checkpoint) agent.Checkpoint {
 	return p
 }
 
-// pending are the calls of the turn behind a point that have no result, where the
-// log ends with them.
+// pending returns the calls of the turn after a checkpoint that have no result, if the
+// log ends within that turn.
 func pending(v *store.View, p agent.Checkpoint) (calls []agent.ToolCall) {
 	for _, e := range v.Events()[len(v.UpTo(p.Seq()).Events()):] {
 		switch {
@@ -132,15 +135,16 @@ func pending(v *store.View, p agent.Checkpoint) (calls []agent.ToolCall) {
 	return calls
 }
 
-// NeedsReply reports whether the model has something to answer at a point.
+// NeedsReply reports whether the model has something to answer at a checkpoint.
 func NeedsReply(v *store.View, p agent.Checkpoint) bool {
 	entries := v.UpTo(p.Seq()).Entries()
 	return len(entries) > 0 && entries[len(entries)-1].Role != agent.RoleAssistant
 }
 
-// Last is the last point from which a run can go on: where the model has something
-// to answer. It is what a retry begins from; without one it is [agent.CodeNotFound].
+// Last returns the last checkpoint of a run at which the model has something to answer. A
+// retry begins there. If there is none the error is [agent.CodeNotFound].
 func Last(v *store.View, run string) (agent.Checkpoint, error) {
+	// First: an earlier checkpoint would lose the message that arrived after the last turn.
 	if p, ok := behindEnd(v, run); ok {
 		return p, nil
 	}
@@ -152,8 +156,8 @@ func Last(v *store.View, run string) (agent.Checkpoint, error) {
 	return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "run %s has no checkpoint from which it could go on; start it anew", run).WithPath("from.retry")
 }
 
-// behindEnd is the point behind a run's end, where something was said after its
-// last turn: it was accepted, and is to be answered.
+// behindEnd returns the checkpoint at a run's end, if a message arrived after its last
+// turn. The run accepted the message, so it has to be answered.
 func behindEnd(v *store.View, run string) (agent.Checkpoint, bool) {
 	end := int64(0)
 	for _, e := range slices.Backward(v.Events()) {
@@ -170,8 +174,8 @@ func behindEnd(v *store.View, run string) (agent.Checkpoint, bool) {
 	return agent.Checkpoint{}, false
 }
 
-// First is the point before a run's first turn, and Before the one before the run
-// itself: its input is not said there.
+// First returns the checkpoint before a run's first turn. Its input is part of the
+// conversation there; see [Before].
 func First(v *store.View, run string) (agent.Checkpoint, error) {
 	for _, p := range Checkpoints(v) {
 		if p.Run == run {
@@ -181,7 +185,7 @@ func First(v *store.View, run string) (agent.Checkpoint, error) {
 	return agent.Checkpoint{}, noRun(run)
 }
 
-// Before is the point before a run.
+// Before returns the checkpoint before a run, without the run's input.
 func Before(v *store.View, run string) (agent.Checkpoint, error) {
 	for i, e := range v.Events() {
 		if e.Started != nil && e.Started.Run == run {
@@ -191,8 +195,8 @@ func Before(v *store.View, run string) (agent.Checkpoint, error) {
 	return agent.Checkpoint{}, noRun(run)
 }
 
-// origin is the point that a run went back to when it began; i is the index of its
-// beginning.
+// origin returns the checkpoint at which a run began. i is the index of its Started
+// event.
 func origin(v *store.View, i int) (agent.Checkpoint, error) {
 	events := v.Events()
 	switch e := events[i]; {
@@ -210,9 +214,9 @@ func noRun(run string) error {
 	return agent.Errorf(agent.CodeNotFound, "the session's log has no run %s that made a turn; see fermata runs", run).WithPath("run")
 }
 
-// BeforeLastMessage is the point before the last thing that a person said before another
-// point: what is said there stands in its place. Where several things were said at
-// once that is [agent.CodeInvalidInput], for the others would be lost.
+// BeforeLastMessage returns the checkpoint before the last message of a person before p.
+// An edited message takes its place there. If several messages arrived at once the error
+// is [agent.CodeInvalidInput], since the others would be lost.
 func BeforeLastMessage(v *store.View, p agent.Checkpoint) (agent.Checkpoint, error) {
 	entries := v.UpTo(p.Seq()).Entries()
 	for _, e := range slices.Backward(entries) {
@@ -232,7 +236,7 @@ func BeforeLastMessage(v *store.View, p agent.Checkpoint) (agent.Checkpoint, err
 	return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "nobody has said anything before %s", p.ID).WithPath("checkpoint")
 }
 
-// before is the last point before an event.
+// before returns the last checkpoint before an event.
 func before(v *store.View, seq int64) (agent.Checkpoint, error) {
 	events := v.UpTo(seq - 1).Events()
 	for i, e := range slices.Backward(events) {

@@ -1,3 +1,3 @@
-// Package journal reads what a session's log means: its runs, its checkpoints,
-// what lies between two of them, and what beginning anew from one would do.
+// Package journal reads a session's log: its runs, its checkpoints, the difference
+// between two checkpoints, and what a fork at one of them would repeat.
 package journal

@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
-// Counters are n, or those that a log's events have used where they are higher: who
-// begins with that log counts on from there, and names nothing in it again.
+// Counters returns n, or higher numbers if a log's events have used them. A run that
+// begins with that log counts on from there, so that no name in it is used twice.
 func Counters(n remembered.Counters, events []agent.Event) remembered.Counters {
 	for _, e := range events {
 		if e.Suspension != nil {
@@ -17,7 +17,7 @@ func Counters(n remembered.Counters, events []agent.Event) remembered.Counters {
 		}
 		if e.Request != nil {
 			n.Request = max(n.Request, number(e.Request.ID))
-			n.Suspension = max(n.Suspension, number(e.Request.Suspension)) // which is told of later
+			n.Suspension = max(n.Suspension, number(e.Request.Suspension)) // the suspension's own event comes later
 		}
 		if e.Hold != nil && e.Hold.From == agent.HoldOwn {
 			n.Hold = max(n.Hold, number(e.Hold.ID))
@@ -29,7 +29,7 @@ func Counters(n remembered.Counters, events []agent.Event) remembered.Counters {
 	return n
 }
 
-// number is N of NAME-N; zero if there is none.
+// number returns N of NAME-N; 0 if there is none.
 func number(id string) int {
 	n, err := strconv.Atoi(id[strings.LastIndexByte(id, '-')+1:])
 	if err != nil {

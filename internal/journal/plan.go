@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// ForkPlan says what beginning anew from a point means for what was done.
+// ForkPlan says which calls a fork at a checkpoint keeps, and which it may repeat.
 func ForkPlan(v *store.View, p agent.Checkpoint) agent.ForkPlan {
 	plan := agent.ForkPlan{Checkpoint: p, Kept: []agent.SideEffect{}, MayRepeat: []agent.SideEffect{}}
 	kept := map[string]bool{}
@@ -24,7 +24,7 @@ func ForkPlan(v *store.View, p agent.Checkpoint) agent.ForkPlan {
 	return plan
 }
 
-// effects lists the calls after an event that may have changed something.
+// effects returns the calls after an event that may have changed something.
 func effects(events []agent.Event, after int64) (out []agent.SideEffect) {
 	var run agent.Started
 	for _, e := range events {
@@ -39,8 +39,8 @@ func effects(events []agent.Event, after int64) (out []agent.SideEffect) {
 	return out
 }
 
-// changes reports whether a call may have changed something outside of the run. A
-// tool that the Spec does not know might.
+// changes reports whether a call may have changed something outside of the run. An
+// unknown tool might.
 func changes(spec *agent.Spec, c agent.CallUpdate) bool {
 	if c.Status == agent.CallRejected || c.Status == agent.CallSkipped {
 		return false
@@ -52,7 +52,7 @@ func changes(spec *agent.Spec, c agent.CallUpdate) bool {
 	return !t.ReadOnly && t.Executor != agent.ExecutorRuntime
 }
 
-// Diff says what lies between two points.
+// Diff returns the difference between two checkpoints.
 func Diff(v *store.View, from, to agent.Checkpoint) agent.CheckpointDiff {
 	a, b := v.UpTo(from.Seq()), v.UpTo(to.Seq())
 	d := agent.CheckpointDiff{From: from, To: to, Removed: []agent.Message{}, Added: []agent.Message{}}

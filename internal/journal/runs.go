@@ -5,12 +5,12 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// Runs lists a log's runs in their order.
+// Runs returns a log's runs in their order.
 func Runs(events []agent.Event) (runs []agent.RunRecord) {
 	for _, e := range events {
 		if e.Started != nil {
 			if n := len(runs); n > 0 && e.Started.Imported != nil && !runs[n-1].Status.Ended() {
-				was := &runs[n-1] // it goes on as this one; its end is told where it was
+				was := &runs[n-1] // it continues as the imported run; its end is recorded where it was exported
 				was.Status, was.Reason, was.Ended = agent.StatusCancelled, agent.ReasonExported, e.Time
 			}
 			runs = append(runs, agent.RunRecord{
@@ -38,8 +38,8 @@ func Runs(events []agent.Event) (runs []agent.RunRecord) {
 	return runs
 }
 
-// Run finds a run by its id or by the first 8 or more characters of it; the last
-// one where it is empty.
+// Run returns a run by its id, or by at least 8 first characters of it; the last run if
+// said is empty.
 func Run(events []agent.Event, said string) (agent.RunRecord, error) {
 	runs := Runs(events)
 	if said == "" && len(runs) > 0 {

@@ -1,3 +1,3 @@
-// Package toolcall has what the runtime and a tool's call tell each other beside what the
-// tool sees.
+// Package toolcall has what the runtime and a tool's call exchange, and the tool's author
+// does not see.
 package toolcall

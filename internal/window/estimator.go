@@ -5,28 +5,29 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// TokenEstimator tells about how many tokens a request has, by its length. The number of
-// tokens in a byte is taken from what the model itself has counted in the last
-// turn, and never less than most texts have.
+// TokenEstimator estimates a request's tokens from its length. It takes the tokens per
+// byte from what the model counted in the last turn, and never less than most texts have.
 type TokenEstimator struct {
 	perByte float64
 	fixed   int // bytes of instructions and tools
 }
 
-// Tokens in a byte: where nothing was counted yet, and the bounds of what is believed.
+// Tokens per byte: the default, and the limits of what is believed.
 const (
 	usualTokensPerByte = 1.0 / 3
 	minTokensPerByte   = 1.0 / 4
 	maxTokensPerByte   = 1.0
 )
 
-// NewTokenEstimator returns the meter for a log's last run and the Spec that it is asked with.
+// NewTokenEstimator returns the estimator for a log's last run, with its Spec.
 func NewTokenEstimator(v *store.View, spec *agent.Spec) TokenEstimator {
 	m := TokenEstimator{perByte: usualTokensPerByte, fixed: len(spec.Instructions) + len(spec.Output)}
 	for _, t := range spec.Toolset {
 		m.fixed += frame + len(t.Name) + len(t.Description) + len(t.Input)
 	}
 	if counted, at := lastTurn(v.Events()); counted > 0 {
+		// A short request says little: the fixed parts that providers add would distort
+		// the ratio.
 		if bytes := m.fixed + Bytes(v.UpTo(at).Entries()); bytes > 1<<12 {
 			m.perByte = min(max(float64(counted)/float64(bytes), minTokensPerByte), maxTokensPerByte)
 		}
@@ -34,8 +35,8 @@ func NewTokenEstimator(v *store.View, spec *agent.Spec) TokenEstimator {
 	return m
 }
 
-// lastTurn finds how many tokens the model counted in the request of the last turn
-// that it answered, and the event up to which that request went.
+// lastTurn returns how many tokens the model counted in the request of the last answered
+// turn, and the last event of that request.
 func lastTurn(events []agent.Event) (counted, at int64) {
 	var end, begin agent.Event
 	for i := len(events) - 1; i >= 0; i-- {
@@ -44,7 +45,7 @@ func lastTurn(events []agent.Event) (counted, at int64) {
 		case e.Started != nil && e.Started.HasFirstTurn():
 			i = 0
 		case e.Type == agent.EventCompacted && begin.Seq == 0:
-			end = agent.Event{} // the turn has asked more than once
+			end = agent.Event{} // the turn sent more than one request
 		case e.Snapshot != nil && end.Seq == 0:
 			end = e
 		case e.Snapshot != nil && begin.Seq > 0:
@@ -59,10 +60,10 @@ func lastTurn(events []agent.Event) (counted, at int64) {
 	return end.Snapshot.Request, begin.Seq
 }
 
-// Tokens is about how many tokens a request with some messages has.
+// Tokens estimates a request with the messages, including instructions and tools.
 func (m TokenEstimator) Tokens(entries []store.Entry) int64 { return m.of(m.fixed + Bytes(entries)) }
 
-// RequestTokens is about how many tokens a request with some messages has.
+// RequestTokens is [TokenEstimator.Tokens] for messages without their entries.
 func (m TokenEstimator) RequestTokens(messages []agent.Message) int64 {
 	bytes := m.fixed
 	for _, one := range messages {
@@ -71,20 +72,20 @@ func (m TokenEstimator) RequestTokens(messages []agent.Message) int64 {
 	return m.of(bytes)
 }
 
-// PartTokens is about how many of them are of some messages alone.
+// PartTokens estimates the messages alone.
 func (m TokenEstimator) PartTokens(entries []store.Entry) int64 { return m.of(Bytes(entries)) }
 
 func (m TokenEstimator) of(bytes int) int64 { return int64(float64(bytes) * m.perByte) }
 
-// BytesFor is how many bytes of messages a request of so many tokens may have.
+// BytesFor returns how many bytes of messages a request of so many tokens may have.
 func (m TokenEstimator) BytesFor(tokens int64) int {
 	return max(0, int(float64(tokens)/m.perByte)-m.fixed)
 }
 
-// frame is about what a provider's form of a message or a part takes, in bytes.
+// frame is about what a provider's format adds to each message and part, in bytes.
 const frame = 64
 
-// Bytes is the length of messages, about, as providers are sent them.
+// Bytes returns about the length of messages as they are sent to a provider.
 func Bytes(entries []store.Entry) (n int) {
 	for _, e := range entries {
 		n += frame*(1+len(e.Parts)) + e.Size()
@@ -92,8 +93,8 @@ func Bytes(entries []store.Entry) (n int) {
 	return n
 }
 
-// Limit is how many tokens a request may have, so that there is room for the
-// reply; zero if the window is not known.
+// Limit returns how many tokens a request may have so that the reply fits too; 0 if the
+// window is unknown.
 func Limit(spec *agent.Spec) int64 {
 	if spec.Window <= 0 {
 		return 0

@@ -9,12 +9,13 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// minCutLength is what a text is never cut below, in bytes: rather are the oldest
-// messages left out.
+// minCutLength is the shortest length to which a text is cut, in bytes. After that the
+// oldest messages are left out.
 const minCutLength = 512
 
-// Fit cuts messages to a length in bytes: the longest texts first, in their
-// middle, and then the oldest messages. The messages themselves are not changed.
+// Fit shortens messages to a total length in bytes. It cuts the longest texts in their
+// middle, and then leaves out the oldest messages. It does not change the messages
+// themselves.
 func Fit(entries []store.Entry, room int) []store.Entry {
 	if Bytes(entries) <= room {
 		return entries
@@ -27,7 +28,7 @@ func Fit(entries []store.Entry, room int) []store.Entry {
 	}
 }
 
-// widest is the length that texts may have so that all of it fits.
+// widest returns the length to which texts must be cut so that all of it fits.
 func widest(entries []store.Entry, room int) int {
 	low, high := minCutLength, room
 	for low+1 < high {
@@ -40,7 +41,7 @@ func widest(entries []store.Entry, room int) int {
 	return low
 }
 
-// length is that of messages whose texts are cut to a length.
+// length returns the length of messages whose texts are cut to width.
 func length(entries []store.Entry, width int) int {
 	n := Bytes(entries)
 	for _, e := range entries {
@@ -53,7 +54,7 @@ func length(entries []store.Entry, width int) int {
 	return n
 }
 
-// textOf is what can be cut of a part; nil if nothing can.
+// textOf returns the part's text that can be cut; nil if there is none.
 func textOf(p agent.Part) *string {
 	switch {
 	case p.Type == agent.PartText:
@@ -70,7 +71,7 @@ func cutTo(entries []store.Entry, width int) []store.Entry {
 		out[i].Parts = slices.Clone(e.Parts)
 		for j, p := range e.Parts {
 			if len(p.Raw) > width {
-				out[i].Parts[j].Raw = nil // JSON can't be cut
+				out[i].Parts[j].Raw = nil // JSON cannot be cut
 			}
 			text := textOf(p)
 			if text == nil || len(*text) <= width {
@@ -82,13 +83,13 @@ func cutTo(entries []store.Entry, width int) []store.Entry {
 				out[i].Parts[j].Result = &r
 				continue
 			}
-			out[i].Parts[j].Text, out[i].Parts[j].Raw = cut(p.Text, width), nil // its sources say where they stand in it
+			out[i].Parts[j].Text, out[i].Parts[j].Raw = cut(p.Text, width), nil // the raw form has positions in the whole text
 		}
 	}
 	return out
 }
 
-// cut leaves out the middle of a text, and says so in it.
+// cut removes the middle of a text and says so in it.
 func cut(text string, width int) string {
 	mark := fmt.Sprintf("\n[… %d bytes are left out here, to fit the model's window …]\n", len(text)-width)
 	room := max(0, width-len(mark))

@@ -5,18 +5,19 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Shares of a request that what stays as it was may take.
+// Shares of a request for the messages that stay.
 const (
 	firstShare = 0.2
 	lastShare  = 0.5
 )
 
-// Split says which messages stay as they were: the first ones up to one index, and
-// the last ones from another on. What is between is to be summed up. They are as
-// many as asked for where they fit into their shares of so many tokens. The newest
-// is always kept: it is what the model is to answer.
+// Split chooses the messages that stay: those before first, and those from from on. The
+// ones in between are summarized. c says how many stay at most, and their shares of limit
+// tokens bound them. The newest message always stays: the model is to answer it.
 func Split(entries []store.Entry, m TokenEstimator, limit int64, c agent.CompactionPolicy) (first, from int) {
 	first, from = min(c.KeepFirst, len(entries)), len(entries)-max(c.KeepLast, 0)
+	// A call must not lose its result to the summary, nor a result its call: providers
+	// refuse both.
 	for first < len(entries) && answers(entries[first]) {
 		first++
 	}
@@ -33,10 +34,10 @@ func Split(entries []store.Entry, m TokenEstimator, limit int64, c agent.Compact
 	return min(first, from), from
 }
 
-// answers reports whether a message holds results, which stay with their calls.
+// answers reports whether a message has results, which stay with their calls.
 func answers(e store.Entry) bool { return e.Role == agent.RoleTool }
 
-// newest is the index of the last message, with the call where it is a result.
+// newest returns the index of the last message, or of its call if it is a result.
 func newest(entries []store.Entry) int {
 	i := max(0, len(entries)-1)
 	for i > 0 && answers(entries[i]) {
@@ -45,7 +46,7 @@ func newest(entries []store.Entry) int {
 	return i
 }
 
-// next is the next index at which messages can be parted.
+// next returns the next index at which messages can be separated.
 func next(entries []store.Entry, i int) int {
 	for i++; i < len(entries) && answers(entries[i]); i++ {
 	}

@@ -1,5 +1,5 @@
-// Package nats carries live events over NATS, from the workers of one process to
-// the readers of another: it is a [live.Sink] and a [live.Source].
+// Package nats carries live events over NATS, from workers to readers in other processes.
+// [Live] is a [live.Sink] and a [live.Source].
 //
 //	conn, err := broker.Connect("nats://nats.acme.com", broker.MaxReconnects(-1))
 //	if err != nil {
@@ -9,16 +9,16 @@
 //	defer pieces.Close()
 //	w, err := worker.New(temporal, &worker.Options{Live: pieces /* … */})
 //
-// Events are messages of core NATS, with no stream behind them, each in the form of
-// [live.Event] as JSON. A session has a subject of its own, PREFIX.SESSION, where
-// what is no letter, digit, '-' or '_' of its name is %XX. Permissions go by that:
-// workers publish to PREFIX.>, and readers subscribe to it.
+// Events are messages of core NATS, without a stream, each a [live.Event] as JSON. Each
+// session has the subject PREFIX.SESSION. In SESSION every character other than a letter,
+// digit, '-' or '_' is written as %XX. Give workers the permission to publish to
+// PREFIX.>, and readers to subscribe to it.
 //
-// With keys, events are encrypted, and SESSION is the SHA-256 of the session's name:
-// who can read the broker learns how much is said and when, and no more; who can
-// write to it can make nobody believe anything.
+// With keys, events are encrypted, and SESSION is the SHA-256 of the session's name.
+// Whoever reads the broker sees only how much is sent and when. Whoever writes to it
+// cannot forge an event.
 //
-// What can't be sent is dropped, and so is what nobody hears. Where it was the sender
-// that dropped it, readers are told by an [agent.EventDeltaDropped]; what is lost between, as
-// while a connection is away, nobody counts.
+// What cannot be sent is dropped. If the sender dropped it, readers get an
+// [agent.EventDeltaDropped]. What is lost on the way, as while a connection is down, is
+// not counted.
 package nats

@@ -11,15 +11,16 @@ import (
 )
 
 // Holds is a [live.Holds] over NATS, for many worker processes. The broker knows who
-// follows which tree, so a hold is one message, which reaches nobody else. It may be used
-// from many goroutines at once, by many workers.
+// follows which tree, so a hold is one message that reaches only those. It is safe for
+// concurrent use.
 type Holds struct{ l *Live }
 
-// NewHolds returns one on a connection, which stays the caller's. All workers of a task
-// queue need the same, with the same options: an empty Prefix means "fermata.holds" here.
-// Who can write to these subjects can end steps of runs that have no hold, and so suspend
-// sub-agents until they have asked the run above them. They can end no run, and steps are
-// made again. With keys, nobody can do so without the keys.
+// NewHolds returns a Holds on a connection, which stays the caller's. All workers of a
+// task queue need the same options; an empty Prefix means "fermata.holds" here.
+//
+// Without keys, whoever can write to these subjects can stop activities of runs that are
+// not held. Sub-agents are then suspended until they have asked their parent. No run
+// ends, and the calls are made again. With keys, nobody else can do so.
 func NewHolds(conn *broker.Conn, o *Options) *Holds {
 	l := &Live{conn: conn}
 	if o != nil {
@@ -31,7 +32,7 @@ func NewHolds(conn *broker.Conn, o *Options) *Holds {
 	return &Holds{l}
 }
 
-// holdOf is what a root's hold is encrypted for.
+// holdOf returns the purpose for which a root's hold is encrypted.
 func holdOf(root string) string { return "hold/" + root }
 
 // Publish implements [live.Holds]. What the connection does not take is lost.
@@ -44,10 +45,10 @@ func (h *Holds) Publish(held agent.HoldRef) {
 	if h.l.o.Keys.Primary() != "" {
 		data = h.l.o.Keys.Encrypt(holdOf(root), data)
 	}
-	go func() { _ = h.l.conn.Publish(h.l.subject(root), data) }() // which waits where the broker is slow
+	go func() { _ = h.l.conn.Publish(h.l.subject(root), data) }() // in a goroutine, since it waits if the broker is slow
 }
 
-// Follow implements [live.Holds]. On a connection that was closed nothing is heard.
+// Follow implements [live.Holds]. On a closed connection it receives nothing.
 func (h *Holds) Follow(root string, hear func(agent.HoldRef)) (leave func()) {
 	s, err := h.l.conn.Subscribe(h.l.subject(root), func(m *broker.Msg) {
 		if held, ok := h.read(root, m.Data); ok {
@@ -60,7 +61,7 @@ func (h *Holds) Follow(root string, hear func(agent.HoldRef)) (leave func()) {
 	return func() { _ = s.Unsubscribe() }
 }
 
-// read reads a hold of a root's tree; what is not encrypted is none where there are keys.
+// read decodes a hold of a root's tree. With keys, what is not encrypted is ignored.
 func (h *Holds) read(root string, data []byte) (held agent.HoldRef, ok bool) {
 	switch encrypted := keyring.KeyID(data) != ""; {
 	case encrypted:

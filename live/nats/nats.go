@@ -17,8 +17,8 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// Live is both ends of live events on a connection to NATS. It may be used from many
-// goroutines at once, by many workers and readers.
+// Live is a sink and a source of live events on a NATS connection. It is safe for
+// concurrent use.
 type Live struct {
 	conn    *broker.Conn
 	o       Options
@@ -26,26 +26,26 @@ type Live struct {
 	done    chan struct{} // closed when the sender has ended
 }
 
-// Options are optional; nil means all defaults.
+// Options configure a [Live] or [Holds]; nil means all defaults.
 type Options struct {
 	// Prefix begins the subjects, without a dot at its end; empty means "fermata.live".
-	// Those who share a broker and not their sessions each have their own.
+	// Groups that share a broker, but no sessions, each need their own.
 	Prefix string
-	// Keys encrypt events, by the first key, and read them by all. Readers need the
-	// keys of the workers: without any, or with others, they hear nothing. What is not
-	// encrypted is not heard by those who have keys. Nil means no encryption.
+	// Keys encrypt with the first key and decrypt with all. Readers need the workers'
+	// keys: with others, or none, they receive nothing. A reader with keys ignores what
+	// is not encrypted. Nil means no encryption.
 	Keys *keyring.Ring
-	// Unreadable hears why a subscription can't read what comes, once. It must not
-	// wait. Nil means nobody wants to know.
+	// Unreadable is called once for a subscription, with the reason why it cannot decrypt
+	// an event. It must return at once. It may be nil.
 	Unreadable func(session string, err error)
 }
 
-// MaxMessage is the size of the largest message, in bytes; an event that does not fit
-// is dropped. It is well below what NATS takes without being told (1 MB).
+// MaxMessage is the size of the largest message, in bytes. A larger event is dropped. It
+// is well below NATS's default limit of 1 MB.
 const MaxMessage = 256 << 10
 
-// New returns both ends on a connection, which stays the caller's: it authenticates,
-// and reconnects as it was told to. The caller closes what New returns before it.
+// New returns a sink and source on a connection. The connection stays the caller's, with
+// its authentication and its reconnects. Close what New returns before the connection.
 func New(conn *broker.Conn, o *Options) *Live {
 	l := &Live{conn: conn, waiting: newQueue(), done: make(chan struct{})}
 	if o != nil {
@@ -56,18 +56,18 @@ func New(conn *broker.Conn, o *Options) *Live {
 	return l
 }
 
-// Close ends the sending, when what was published is handed to the connection. Nothing
-// may be published any more. Subscriptions are closed by whoever has them.
+// Close stops sending, after the connection has what was published. Do not publish after
+// it. Subscriptions are closed by their readers.
 func (l *Live) Close() {
 	l.waiting.close()
 	<-l.done
 }
 
-// Publish implements [live.Sink]. It never waits: what can't be sent is dropped, the
-// latest first, and readers are told how much.
+// Publish implements [live.Sink]. It never waits. What cannot be sent is dropped, the
+// newest first, and readers get the count.
 func (l *Live) Publish(e live.Event) { l.waiting.put(e) }
 
-// send hands events to the connection, which may have to wait for the broker.
+// send passes events to the connection, which may wait for the broker.
 func (l *Live) send() {
 	defer close(l.done)
 	for {
@@ -87,7 +87,8 @@ func (l *Live) send() {
 	}
 }
 
-// purpose is what an event is encrypted for: that of one session is none of another's.
+// purpose returns what an event is encrypted for. So an event of one session cannot be
+// passed off as another's.
 func purpose(session string) string { return "live/" + session }
 
 func (l *Live) encode(e live.Event) ([]byte, error) {
@@ -120,7 +121,7 @@ func (l *Live) decode(session string, data []byte) (e live.Event, err error) {
 	return e, err
 }
 
-// subject is where a session's events are.
+// subject returns the subject of a session's events.
 func (l *Live) subject(session string) string {
 	if l.o.Keys.Primary() != "" {
 		return fmt.Sprintf("%s.%x", l.o.Prefix, sha256.Sum256([]byte(session)))
@@ -137,15 +138,15 @@ func (l *Live) subject(session string) string {
 	return l.o.Prefix + "." + token.String()
 }
 
-// soon is how long a subscription waits for the broker to know of it.
+// soon is how long Subscribe waits until the broker knows the subscription.
 const soon = 2 * time.Second
 
-// Subscribe implements [live.Source]. Where the broker is away, the subscription hears
-// what comes after its return. The error is [agent.CodeUnreachable], where the connection
-// was closed or the context is over.
+// Subscribe implements [live.Source]. If the broker is away, the subscription receives
+// what comes after its return. The error is [agent.CodeUnreachable], if the connection is
+// closed or the context is over.
 func (l *Live) Subscribe(ctx context.Context, session string) (*live.Subscription, error) {
 	var subscribed *broker.Subscription
-	s := live.NewSubscription(func() { _ = subscribed.Unsubscribe() }) // a connection that was closed has no subscriptions
+	s := live.NewSubscription(func() { _ = subscribed.Unsubscribe() }) // a closed connection has no subscriptions
 	var once sync.Once
 	subscribed, err := l.conn.Subscribe(l.subject(session), func(m *broker.Msg) {
 		e, err := l.decode(session, m.Data)
@@ -162,7 +163,7 @@ func (l *Live) Subscribe(ctx context.Context, session string) (*live.Subscriptio
 	}
 	known, cancel := context.WithTimeout(ctx, soon)
 	defer cancel()
-	_ = l.conn.FlushWithContext(known) // else the broker hears of it when it is back
+	_ = l.conn.FlushWithContext(known) // on an error the broker learns of it when it is back
 	if err := ctx.Err(); err != nil {
 		s.Close()
 		return nil, agent.Errorf(agent.CodeUnreachable, "hearing session %s over NATS: %w", session, err)

@@ -7,20 +7,20 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// What a queue keeps while the broker is slow.
+// Limits of a queue while the broker is slow.
 const (
 	maxEvents = 4096
 	maxBytes  = 4 << 20
 )
 
-// queue is what was published and not sent yet. Whoever puts into it never waits.
+// queue has the events that are published and not sent yet. Adding to it never waits.
 type queue struct {
 	ready chan struct{}
 
 	mu     sync.Mutex
 	events []live.Event
 	bytes  int
-	lost   map[string]live.Event // what is to be told of what was dropped, by session
+	lost   map[string]live.Event // a dropped event for each session, not reported yet
 	closed bool
 }
 
@@ -28,7 +28,8 @@ func newQueue() *queue {
 	return &queue{ready: make(chan struct{}, 1), lost: map[string]live.Event{}}
 }
 
-// put adds an event, behind what its session has lost, or drops it.
+// put adds an event, after the report of what its session has lost. If the queue is full
+// it drops the event.
 func (q *queue) put(e live.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -45,8 +46,8 @@ func (q *queue) put(e live.Event) {
 	q.wake()
 }
 
-// drop remembers an event that could not be sent. It is told with what comes next: the
-// sender would try forever otherwise.
+// drop counts an event that could not be sent. The report goes out with the next events:
+// if it woke the sender, that would try for ever.
 func (q *queue) drop(e live.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -66,8 +67,8 @@ func (q *queue) wake() {
 	}
 }
 
-// take waits for what is there, and takes it; open is false when no more comes. What
-// was lost came behind all that its session has here.
+// take waits for events and takes them. open is false when no more will come. A session's
+// report of dropped events comes after its events here, since those were dropped last.
 func (q *queue) take() (list []live.Event, open bool) {
 	<-q.ready
 	q.mu.Lock()
@@ -81,7 +82,7 @@ func (q *queue) take() (list []live.Event, open bool) {
 	return list, !q.closed
 }
 
-// close ends the queue: who takes gets what is there, and no more comes.
+// close ends the queue. The sender still gets what is there.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -38,7 +38,7 @@ func (d *Activities) closedStatus(ctx context.Context, p wire.Parent) (end agent
 	}
 	info := description.GetWorkflowExecutionInfo()
 	switch status := info.GetStatus(); {
-	case status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING && info.GetFirstRunId() == p.Run:
+	case !durable.Closed(info) && info.GetFirstRunId() == p.Run:
 		return "", nil
 	case info.GetFirstRunId() != p.Run, status == enums.WORKFLOW_EXECUTION_STATUS_CANCELED, status == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED:
 		return agent.StatusCancelled, nil

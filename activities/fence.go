@@ -7,7 +7,6 @@ import (
 	"errors"
 	"strings"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -87,7 +86,7 @@ func (d *Activities) current(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, durable.FromRPC(err)
 	}
-	if described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	if durable.Closed(described.GetWorkflowExecutionInfo()) {
 		return false, nil
 	}
 	for _, p := range described.GetPendingActivities() {

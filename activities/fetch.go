@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -50,7 +49,7 @@ func (d *Activities) outcome(ctx context.Context, in FetchInput) (*agent.Outcome
 	execution := in.Run // if the session has a later run by now, the client follows this run's executions
 	if info.GetFirstRunId() == in.Run {
 		execution = info.GetExecution().GetRunId() // also after a reset
-		if s := info.GetStatus(); s == enums.WORKFLOW_EXECUTION_STATUS_RUNNING || s == enums.WORKFLOW_EXECUTION_STATUS_PAUSED {
+		if !durable.Closed(info) {
 			return nil, nil
 		}
 	}

@@ -164,7 +164,7 @@ func (d *deletion) left(ctx context.Context) (left []Execution, err error) {
 			continue
 		case err != nil:
 			return nil, err
-		case open(info):
+		case !durable.Closed(info):
 			e := agent.Errorf(agent.CodeBusy, "session %s has a live run (%s); stop or cancel it first", session, info.GetFirstRunId())
 			e.Session, e.Run = session, info.GetFirstRunId()
 			return nil, e
@@ -186,7 +186,7 @@ func (d *deletion) left(ctx context.Context) (left []Execution, err error) {
 // delete tells the server to delete an execution that is closed. It does so later.
 func (d *deletion) delete(ctx context.Context, e Execution) error {
 	info, err := (&Run{client: d.client, Session: e.Session}).describe(ctx, e.ID)
-	if err == nil && open(info) { // it began since it was looked for
+	if err == nil && !durable.Closed(info) { // it began since it was looked for
 		err = agent.Errorf(agent.CodeBusy, "session %s has a live run (%s); stop or cancel it first", e.Session, info.GetFirstRunId())
 	}
 	if errors.Is(err, agent.CodeNotFound) {

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/export"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
@@ -126,7 +127,7 @@ func (c *Client) CancelExported(ctx context.Context, e ExportInfo) error {
 func (c *Client) content(ctx context.Context, session string) (content export.Content, tail *store.Packed, err error) {
 	info, err := c.last(ctx, session)
 	switch {
-	case err == nil && open(info):
+	case err == nil && !durable.Closed(info):
 		raw, err := signals.State.Ask(ctx, c.temporal, session, info.GetExecution().GetRunId(), signals.None{})
 		if err != nil {
 			return content, nil, fmt.Errorf("asking for its state: %w", err)

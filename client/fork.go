@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/journal"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -126,7 +127,7 @@ func (c *Client) checkNoOpenRun(ctx context.Context, session string) error {
 	if errors.Is(err, agent.CodeNotFound) {
 		return nil // Temporal has forgotten it
 	}
-	if err == nil && open(info) {
+	if err == nil && !durable.Closed(info) {
 		err = agent.Errorf(agent.CodeBusy, "session %s has a live run (%s); stop it first, or fork into a new session", session, info.GetFirstRunId())
 	}
 	return err
@@ -172,7 +173,7 @@ func (c *Client) hasFailed(ctx context.Context, session string, last agent.RunRe
 			return err
 		case info.GetFirstRunId() != last.Run:
 			return agent.Errorf(agent.CodeStale, "the last run of session %s is %s, and the log has nothing of it; send a message, or fork run %s", session, info.GetFirstRunId(), last.Run)
-		case open(info):
+		case !durable.Closed(info):
 			todo = "end it first (stop or cancel), or fork into a new session"
 		default:
 			status = closedStatus(info.GetStatus())

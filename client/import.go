@@ -168,7 +168,7 @@ func (a *importRun) taken(ctx context.Context, run *Run) error {
 	defer look.Stop()
 	for {
 		info, err := run.execution(ctx)
-		if err == nil && !open(info) {
+		if err == nil && durable.Closed(info) {
 			return a.refused(ctx, run)
 		}
 		var head store.Head

@@ -187,10 +187,10 @@ func listed(info *workflowpb.WorkflowExecutionInfo) RunInfo {
 	if info.GetCloseTime() != nil {
 		l.Ended = info.GetCloseTime().AsTime()
 	}
-	if open(info) && l.Status == agent.StatusSuspended {
+	if !durable.Closed(info) && l.Status == agent.StatusSuspended {
 		l.WaitsFor = waitsFor(info)
 	}
-	if !open(info) && !l.Status.Ended() {
+	if durable.Closed(info) && !l.Status.Ended() {
 		l.Status, l.Reason, l.Since = closedStatus(info.GetStatus()), "", l.Ended
 	}
 	return l
@@ -204,13 +204,6 @@ func closedStatus(s enums.WorkflowExecutionStatus) agent.Status {
 		return agent.StatusCancelled
 	}
 	return agent.StatusFailed
-}
-
-// open tells that an execution is not closed. (One that the server itself was
-// told to pause is not.)
-func open(info *workflowpb.WorkflowExecutionInfo) bool {
-	s := info.GetStatus()
-	return s == enums.WORKFLOW_EXECUTION_STATUS_RUNNING || s == enums.WORKFLOW_EXECUTION_STATUS_PAUSED
 }
 
 // runOf is the run's id. Listings know only the execution's, which is the run's

@@ -93,7 +93,7 @@ func (r *reader) look(ctx context.Context, w *watch) error {
 		return err
 	}
 	w.read = info
-	if r.only != "" && (!open(info) || info.GetFirstRunId() != r.only) {
+	if r.only != "" && (durable.Closed(info) || info.GetFirstRunId() != r.only) {
 		r.over = true
 	}
 	return r.known()
@@ -146,7 +146,7 @@ func (r *reader) wait(ctx context.Context, w *watch) error {
 // there, else from the run and, where that was sealed meanwhile, from the store.
 // Readers of one history ask the run together.
 func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, history *follower) error {
-	if !open(info) {
+	if durable.Closed(info) {
 		head, err := r.stored(ctx)
 		if err != nil || r.over || head.Run == info.GetFirstRunId() && head.Status.Ended() {
 			return err
@@ -230,7 +230,7 @@ func (c *Client) settledHead(ctx context.Context, session string) (head store.He
 			return head, nil
 		case err != nil:
 			return store.Head{}, durable.FromRPC(err)
-		case open(d.GetWorkflowExecutionInfo()):
+		case !durable.Closed(d.GetWorkflowExecutionInfo()):
 			return store.Head{}, agent.Errorf(agent.CodeNotFound, "run %s of session %s is not at its end yet", head.Run, session)
 		}
 	}

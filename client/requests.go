@@ -56,7 +56,7 @@ func (r *requestReader) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := r.list(ctx); err != nil || r.over || !open(info) {
+		if err := r.list(ctx); err != nil || r.over || durable.Closed(info) {
 			return err
 		}
 		gap := time.NewTimer(requestGap)

@@ -83,7 +83,7 @@ func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
 		return r.stored(ctx)
 	}
 	for err == nil {
-		if open(info) {
+		if !durable.Closed(info) {
 			info, err = r.closed(ctx, info.GetExecution().GetRunId())
 			continue
 		}
@@ -139,7 +139,7 @@ func (r *Run) closed(ctx context.Context, execution string) (*workflowpb.Workflo
 				told = begin()
 			}
 		}
-		if info, err := r.describe(ctx, execution); err != nil || !open(info) {
+		if info, err := r.describe(ctx, execution); err != nil || durable.Closed(info) {
 			return info, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -38,7 +39,7 @@ func (c *Client) view(ctx context.Context, session string) (*store.View, error) 
 		return nil, fmt.Errorf("reading the log of session %s: %w", session, headErr)
 	}
 	// The head tells all if it says that the last run has ended, and Temporal says so too.
-	if err == nil && (head.Run != info.GetFirstRunId() || !head.Status.Ended() || open(info)) {
+	if err == nil && (head.Run != info.GetFirstRunId() || !head.Status.Ended() || !durable.Closed(info)) {
 		return c.openView(ctx, session, info)
 	}
 	if headErr != nil {

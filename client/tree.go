@@ -13,6 +13,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -81,7 +82,7 @@ func (b *branch) nodes(now time.Time) []agent.Node {
 // after the end of the run before, and not after this one's.
 func (b *branch) owns(info *workflowpb.WorkflowExecutionInfo) bool {
 	began := info.GetStartTime().AsTime()
-	if !open(b.top) && began.After(b.top.GetCloseTime().AsTime()) {
+	if durable.Closed(b.top) && began.After(b.top.GetCloseTime().AsTime()) {
 		return false
 	}
 	return !slices.ContainsFunc(b.others, func(other *workflowpb.WorkflowExecutionInfo) bool {

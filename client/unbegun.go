@@ -29,7 +29,7 @@ func (c *Client) endUnbegun(ctx context.Context, session string, command agent.C
 		return false, nil // the signal that is left tells of it
 	}
 	execution := info.GetExecution().GetRunId()
-	if !open(info) || run != "" && run != info.GetFirstRunId() || execution != info.GetFirstRunId() {
+	if durable.Closed(info) || run != "" && run != info.GetFirstRunId() || execution != info.GetFirstRunId() {
 		return false, nil
 	}
 	failed := false

@@ -83,7 +83,7 @@ func (c *Client) withStatus(ctx context.Context, session string, refusal error) 
 		return refusal
 	}
 	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, "")
-	if info := d.GetWorkflowExecutionInfo(); err == nil && info != nil && !open(info) {
+	if info := d.GetWorkflowExecutionInfo(); err == nil && info != nil && durable.Closed(info) {
 		e.Status = listed(info).Status
 	}
 	return refusal

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
 )
 
 // PauseOptions are optional; nil means all defaults.
@@ -107,7 +108,7 @@ func (r *Run) Cancel(ctx context.Context, reason string, o *CancelOptions) (agen
 		return ack, err
 	}
 	info, lost := r.execution(ctx)
-	if lost != nil || open(info) {
+	if lost != nil || !durable.Closed(info) {
 		return ack, err
 	}
 	out, lost := r.Result(ctx)

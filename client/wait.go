@@ -25,7 +25,7 @@ func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
 	for {
 		info, err := r.execution(ctx)
 		switch {
-		case err == nil && (!open(info) || r.ending.Load()):
+		case err == nil && (durable.Closed(info) || r.ending.Load()):
 			return r.Result(ctx)
 		case errors.Is(err, agent.CodeNotFound) && r.client.log != nil:
 			return r.stored(ctx)
@@ -86,7 +86,7 @@ func (r *Run) awaitSuspension(ctx context.Context, info *workflowpb.WorkflowExec
 			}
 		}
 		now, err := r.describe(ctx, info.GetExecution().GetRunId())
-		if err != nil || !open(now) {
+		if err != nil || durable.Closed(now) {
 			return nil, err
 		}
 		ask = ask || now.GetHistoryLength() != info.GetHistoryLength()
@@ -102,7 +102,7 @@ func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExe
 	s, err := r.status(ctx, execution, pollFor)
 	if err != nil {
 		now, lost := r.describe(ctx, execution)
-		if lost != nil || !open(now) {
+		if lost != nil || durable.Closed(now) {
 			return nil, false
 		}
 		memo := ReadMemo(now)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	workflowpb "go.temporal.io/api/workflow/v1"
+
+	"github.com/fermata-agents/fermata/internal/durable"
 )
 
 // watch is what a reader knows of the execution that it looks at, and what tells
@@ -39,7 +41,7 @@ func (w *watch) grown() *workflowpb.WorkflowExecutionInfo {
 // begin follows the history of the execution that was read, behind what was read, if it
 // is open and not followed yet. Who reads no further than that follows nothing.
 func (w *watch) begin(c *Client, session string) {
-	if w.read == nil || !open(w.read) || w.current() || w.over == w.read.GetExecution().GetRunId() {
+	if w.read == nil || durable.Closed(w.read) || w.current() || w.over == w.read.GetExecution().GetRunId() {
 		return
 	}
 	w.end()

@@ -49,7 +49,7 @@ func ReadStore(ctx context.Context, c client.Client, taskQueue string) (StoreRec
 		return StoreRecord{}, agent.Errorf(agent.CodeNotFound, "no store is recorded for the task queue %s", taskQueue)
 	case err != nil:
 		return StoreRecord{}, durable.FromRPC(err)
-	case d.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+	case durable.Closed(d.GetWorkflowExecutionInfo()):
 		return StoreRecord{}, agent.Errorf(agent.CodeNotFound, "the store that was recorded for the task queue %s is no longer", taskQueue)
 	}
 	name, ours := strings.CutPrefix(d.GetExecutionConfig().GetTaskQueue().GetName(), storeQueue)

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	temporal "go.temporal.io/sdk/client"
 
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/worker"
 )
@@ -69,7 +70,7 @@ func closeAll(t testing.TB, c temporal.Client, o *worker.Options) {
 				h.Events = append(h.Events, e)
 			}
 			fits(t, h, o)
-			if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			if !durable.Closed(info) {
 				err := c.TerminateWorkflow(ctx, info.GetExecution().GetWorkflowId(), "", "the test is over")
 				var gone *serviceerror.NotFound
 				require.True(t, err == nil || errors.As(err, &gone), "%v", err)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 
@@ -89,7 +88,7 @@ func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run)
 	}
 	info := d.GetWorkflowExecutionInfo()
 	memo := fermata.ReadMemo(info)
-	if forgotten || info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	if forgotten || durable.Closed(info) {
 		o, err := run.Result(ctx)
 		if err != nil {
 			return nil, err

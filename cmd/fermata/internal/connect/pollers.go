@@ -88,7 +88,7 @@ func (s *Server) WorkerBegan(ctx context.Context, run *fermata.Run) bool {
 	d, err := s.DescribeWorkflowExecution(ctx, run.Session, run.ID)
 	const started = 2 // the start, and the task that waits for a worker
 	info := d.GetWorkflowExecutionInfo()
-	return err != nil || info.GetHistoryLength() > started || info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+	return err != nil || info.GetHistoryLength() > started || durable.Closed(info)
 }
 
 // RetryUntilWorker asks a run again while no worker is there, until the context ends: one that was

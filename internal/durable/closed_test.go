@@ -1,0 +1,19 @@
+package durable_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflow/v1"
+
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+func TestClosed(t *testing.T) {
+	for number, name := range enums.WorkflowExecutionStatus_name {
+		status := enums.WorkflowExecutionStatus(number)
+		lives := status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING || status == enums.WORKFLOW_EXECUTION_STATUS_PAUSED
+		require.Equal(t, !lives, durable.Closed(&workflow.WorkflowExecutionInfo{Status: status}), name)
+	}
+}

@@ -70,11 +70,11 @@ func (l *Log) Delete(ctx context.Context, session string) (DeleteResult, error) 
 	return d.done, err
 }
 
-// CheckDelete refuses what [Log.Delete] would refuse because of what is stored, and
-// deletes nothing: call it before anything else of the session is deleted. Errors are
-// [agent.CodeChunkDamaged] and [agent.CodeIncompatible] if the head of the session or of one
-// below it can't be read. Without a head nobody knows the version and the fence that
-// keep late writes away from a deleted session. A session that is not there is no error.
+// CheckDelete returns the error with which [Log.Delete] would refuse because of what is
+// stored. It deletes nothing: call it before you delete anything else of the session.
+// Errors are [agent.CodeChunkDamaged] and [agent.CodeIncompatible] if the head of the
+// session, or of one below it, can't be read. Only the head has the version and the fence
+// that keep late writes away from a deleted session. A missing session is no error.
 func (l *Log) CheckDelete(ctx context.Context, session string) error {
 	_, err := l.deletion(session).find(ctx)
 	return err

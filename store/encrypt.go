@@ -16,6 +16,13 @@ import (
 )
 
 // Encrypted is a store that encrypts everything into another store.
+//
+// The other store names a chunk with a dot and the id of its key at the end. So the chunk
+// under a new key is stored beside the old one until that is deleted. The envelopes of
+// chunks and heads stay plain, and so do edges, which have nothing else. If there are
+// keys, a plain chunk or head is [agent.CodeChunkDamaged], because anybody could have
+// written it. Only [Encrypted.Rekey] accepts what was stored before there were keys, and
+// only if asked to.
 type Encrypted struct {
 	inner Store
 	ring  *keyring.Ring

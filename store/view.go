@@ -145,7 +145,8 @@ func put(state, set map[string]json.RawMessage) {
 	}
 }
 
-// Call finds a tool call of the view's last run by our id.
+// Call returns a tool call of the view's last run by the runtime's id, and whether there
+// is one.
 func (v *View) Call(id string) (agent.ToolCall, bool) {
 	for _, e := range slices.Backward(v.events) {
 		if e.Started != nil && e.Started.HasFirstTurn() {

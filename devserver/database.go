@@ -114,8 +114,8 @@ func uriPath(path string) string {
 // createSchema creates the tables of an empty database, in one transaction. If the
 // process is killed meanwhile, the next one creates them again.
 func createSchema(ctx context.Context, path string) error {
-	// Conversations are nobody else's. SQLite gives the files beside this one the
-	// same permissions.
+	// Conversations are private. SQLite gives the files beside this one the same
+	// permissions.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err

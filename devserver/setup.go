@@ -134,8 +134,8 @@ func (p *setup) ensureNamespace(ctx context.Context) error {
 	return err
 }
 
-// ensureAttributes adds the search attributes that the namespace does not know:
-// one that was made by an older version of ours lacks the newer ones.
+// ensureAttributes adds the search attributes that the namespace lacks. A namespace of an
+// older version of ours lacks the newer ones.
 func (p *setup) ensureAttributes(ctx context.Context) error {
 	svc := p.client.OperatorService()
 	known, err := svc.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: p.namespace})
@@ -163,7 +163,7 @@ func (p *setup) ensureAttributes(ctx context.Context) error {
 	return err
 }
 
-// tryVisibility asks a query that is valid once all search attributes are.
+// tryVisibility sends a query that is valid once all search attributes are.
 func (p *setup) tryVisibility(ctx context.Context) error {
 	query := fmt.Sprintf("WorkflowId = '%s'", readyID)
 	for _, a := range agent.Attributes() {
@@ -189,8 +189,8 @@ func (p *setup) tryHistory(ctx context.Context) error {
 	return err
 }
 
-// indexedType is the server's number for an attribute's type. The names of our
-// types are the server's.
+// indexedType returns the server's number for an attribute's type. Our names of types are
+// the server's.
 func indexedType(a agent.Attribute) enumspb.IndexedValueType {
 	t, err := enumspb.IndexedValueTypeFromString(string(a.Type))
 	if err != nil {

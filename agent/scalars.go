@@ -78,6 +78,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 		v, s = time.Duration(n)*24*time.Hour, cmp.Or(rest, "0s")
 	}
 	rest, wrong := time.ParseDuration(s)
+	// v+rest < v means that the sum overflowed.
 	if err != nil || wrong != nil || v > 0 && (rest < 0 || v+rest < v) {
 		return fmt.Errorf("%q is not a duration such as \"90s\" or \"7d\"", b)
 	}

@@ -90,8 +90,8 @@ func (t Trace) Traceparent(run string) string {
 		trace, flags = t.Parent[3:35], t.Parent[53:]
 	}
 	if t.Turn > 0 {
-		// A hash instead of a random id: activities on other workers compute the same
-		// parent without being told.
+		// A hash instead of a random id, so that activities on other workers compute the
+		// same parent.
 		own := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", run, t.Segment, t.Turn))
 		span = own[:8]
 	}

@@ -54,8 +54,7 @@ const lookEvery = 200 * time.Millisecond
 func (c *Client) Delete(ctx context.Context, session string) (DeleteResult, error) {
 	d := deletion{client: c, done: DeleteResult{Session: session, Executions: []Execution{}, Store: store.DeleteResult{Sessions: []string{}, Chunks: []string{}}}}
 	err := d.check(ctx)
-	// Temporal first: the store's heads name the sessions below, which the executions are
-	// looked for by.
+	// Temporal first: left needs the store's heads to find the executions of all sessions.
 	if err == nil {
 		err = d.temporal(ctx)
 	}

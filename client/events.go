@@ -122,6 +122,7 @@ func (c *Client) events(ctx context.Context, r *reader, o *EventsOptions) (err e
 	if c.live == nil {
 		return agent.Errorf(agent.CodeNotSetUp, "live events have no source: set client.Options.Live")
 	}
+	// Before reading: a piece that comes while the log is read must not be missed.
 	if r.live, err = c.live.Subscribe(ctx, r.session); err != nil {
 		return fmt.Errorf("subscribing to live events: %w", err)
 	}

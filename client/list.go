@@ -190,7 +190,7 @@ func listed(info *workflowpb.WorkflowExecutionInfo) RunInfo {
 	if open(info) && l.Status == agent.StatusSuspended {
 		l.WaitsFor = waitsFor(info)
 	}
-	// The run was terminated or timed out: it could not write its end into the memo.
+	// The run could not write its end into the memo, as after a termination.
 	if !open(info) && !l.Status.Ended() {
 		l.Status, l.Reason, l.Since = closedStatus(info.GetStatus()), "", l.Ended
 	}

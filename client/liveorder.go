@@ -19,7 +19,7 @@ type liveOrder struct {
 // maxEarly is the most live events that wait for their place.
 const maxEarly = 1024
 
-// add takes a live event. [liveOrder.due] returns it when its place has come.
+// add takes a live event. due returns it when its place has come.
 func (g *liveOrder) add(l live.Event) {
 	if len(g.early) == maxEarly {
 		g.early = g.early[1:]

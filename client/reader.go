@@ -246,6 +246,7 @@ func (r *reader) sealed(ctx context.Context, digest string) error {
 	if r.client.log == nil {
 		return agent.Errorf(agent.CodeNotSetUp, "a part of them is stored: %w", ErrNoStore)
 	}
+	// From the later of both: events that the caller has already need not be read again.
 	chunks, err := r.client.log.Since(ctx, digest, max(r.seq, r.after))
 	if err != nil {
 		return err

@@ -91,7 +91,7 @@ func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
 		if event, err = r.closing(ctx, info.GetExecution().GetRunId(), false); err != nil {
 			break
 		}
-		// The run goes on in another execution, which may have ended as well.
+		// The run continued as new: its next execution may have ended as well.
 		if next := event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(); next != "" {
 			info, err = r.describe(ctx, next)
 			continue

@@ -148,6 +148,7 @@ func (c *Client) ListSchedules(ctx context.Context) iter.Seq2[ScheduleInfo, erro
 				yield(ScheduleInfo{}, fmt.Errorf("listing schedules: %w", durable.FromRPC(err)))
 				return
 			}
+			// The workflow type tells ours: the namespace may have other schedules too.
 			if e.WorkflowType.Name == signals.TickType && !yield(scheduled(e), nil) {
 				return
 			}

@@ -19,7 +19,7 @@ import (
 // ten by default; with more, all of them time out.
 const atOnce = 8
 
-// updateLimiter keeps a client within [atOnce]. Sessions share its slots by hash, so
+// updateLimiter keeps a client within atOnce. Sessions share its slots by hash, so
 // nothing has to be cleaned up after a session. Two sessions with one slot may wait for
 // each other.
 type updateLimiter struct {

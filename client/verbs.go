@@ -54,7 +54,7 @@ type ResumeOptions struct {
 	Suspension string
 	// Message goes to the model first; empty means no message.
 	Message string
-	// FromSummary goes on from a summary of the conversation instead of all of it.
+	// FromSummary continues from a summary of the conversation instead of all of it.
 	FromSummary bool
 	// By says who resumes. It is logged, and not authenticated.
 	By string

@@ -27,6 +27,7 @@ func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
 	for {
 		info, err := r.execution(ctx)
 		switch {
+		// After a stop or a cancel, a suspension on the way is not what the caller waits for.
 		case err == nil && (!open(info) || r.ending.Load()):
 			return r.Result(ctx)
 		case errors.Is(err, agent.CodeNotFound) && r.client.log != nil:

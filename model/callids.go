@@ -28,6 +28,7 @@ func CallIDs(messages []agent.Message) func(i int, call string) string {
 				ids[key{i, c.ID}] = fmt.Sprintf("call%05d", n)
 			}
 		}
+		// A result belongs to the last message before it that has calls.
 		asked[i] = last
 	}
 	return func(i int, call string) string { return ids[key{asked[i], call}] }

@@ -79,11 +79,12 @@ func (e *Endpoint) Unreachable(err error, check string) error {
 		err = u.Err // the rest is the URL
 	}
 	kind := timeoutOr(err, agent.FaultTransient)
-	// A connection that was never made has sent nothing, so it costs nothing.
+	// Not a timeout of the model: it was never asked.
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		kind = agent.FaultTransient
 	}
 	fault := e.Faultf(kind, 0, 0, "%s gave no answer at %s: %v; check %s", e.name, e.addr, err, check)
+	// Nothing was sent, so the call costs nothing.
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		if f, ok := errors.AsType[*agent.Error](fault); ok {
 			f.Provider.Unsent = true

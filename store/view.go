@@ -66,6 +66,8 @@ func KnownEvents(events []agent.Event) []agent.Event {
 			continue
 		}
 		began := i
+		// The start of the forked run comes just before its forked event, and belongs to
+		// it.
 		if i > 0 && events[i-1].Started != nil {
 			began = i - 1
 		}

@@ -73,7 +73,7 @@ const emptied = "gone"
 func (g grave) encode() []byte {
 	data, _ := json.Marshal(g) // numbers and a text: it can't fail
 	if len(data) > graveSize {
-		// By is only for comparing attempts at one write, and a deleted head has none.
+		// Comparing fences ignores By, so a grave can do without it.
 		g.Fence.By = ""
 		data, _ = json.Marshal(g)
 	}

@@ -205,7 +205,6 @@ func (s *killableActivity) ExecuteActivity(ctx context.Context, in *interceptor.
 	defer context.AfterFunc(s.m.alive, cancel)() // whatever else runs in the process ends with it
 	info := activity.GetInfo(ctx)
 	name := info.ActivityType.Name
-	// These depend on time, so counting them would make the numbers of steps vary.
 	if beside := name == activities.CheckParent.Name || name == activities.AwaitInFlight.Name || name == activities.FetchOutcome.Name; beside || !s.m.crash.begin(name) {
 		return s.Next.ExecuteActivity(ctx, in)
 	}

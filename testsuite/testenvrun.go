@@ -132,7 +132,7 @@ func (p *testEnvRun) prepare(execution int) *sdktest.TestWorkflowEnvironment {
 	return env
 }
 
-// lookSoon calls [testEnvRun.look] when nothing is in flight.
+// lookSoon calls look when nothing is in flight.
 func (p *testEnvRun) lookSoon(env *sdktest.TestWorkflowEnvironment) {
 	p.mu.Lock()
 	spoken := p.spoken

@@ -99,6 +99,7 @@ func (in Input) Task() string {
 		text = string(in.Data)
 	}
 	runes := []rune(strings.Join(strings.Fields(text), " "))
+	// Runes, so that no character is cut.
 	if len(runes) > maxTask {
 		runes = append(runes[:maxTask-1], '…')
 	}

@@ -190,6 +190,7 @@ func (c *Client) begin(ctx context.Context, session string, start agent.Start, p
 	}
 	o := c.startOptions(session, start)
 	o.Priority = priority
+	// Otherwise the SDK returns the live run as if it had just started.
 	o.WorkflowIDConflictPolicy, o.WorkflowExecutionErrorWhenAlreadyStarted = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL, true
 	if f := start.From; f != nil && f.Retry != "" { // otherwise a run that has completed meanwhile could be retried
 		o.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY

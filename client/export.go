@@ -138,6 +138,7 @@ func (c *Client) content(ctx context.Context, session string) (content export.Co
 		return content, nil, err
 	}
 	head, err := c.log.Head(ctx, session)
+	// Such a run could not store its end, so the store may lack its last events.
 	cut := info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED || info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT
 	if err == nil && (!head.Status.Ended() || cut && info.GetFirstRunId() != head.Run) {
 		err = agent.Errorf(agent.CodeStale, "run %s was ended from outside, and its last events are not stored: the session's next run stores them", head.Run)

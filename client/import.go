@@ -102,6 +102,7 @@ func (a *importRun) run(ctx context.Context) error {
 			return err
 		}
 	}
+	// A repeated import finds its own claim, and only has to start the run.
 	if !again {
 		if err := a.claim(ctx, head); err != nil {
 			return err
@@ -183,6 +184,7 @@ func (a *importRun) taken(ctx context.Context, run *Run) error {
 		if err == nil {
 			head, err = a.log.Head(ctx, run.Session)
 		}
+		// The run clears Import with its first write.
 		if err == nil && head.Import == "" {
 			return nil
 		}

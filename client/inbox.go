@@ -23,8 +23,8 @@ const RequestWorkerLost = agent.RequestType(agent.CodeWorkerLost)
 type InboxOptions struct {
 	// Agent lists the requests of one agent's runs.
 	Agent string
-	// WaitsFor is the requests' type (question, approval, client_tool, limit), [RequestWorkerLost], or
-	// another value of the search attribute FermataWaitsFor.
+	// WaitsFor is the requests' type (question, approval, client_tool, limit),
+	// [RequestWorkerLost], or another value of the search attribute FermataWaitsFor.
 	WaitsFor string
 	// Older lists requests that have been open for at least so long.
 	Older time.Duration

@@ -60,6 +60,7 @@ func (r *requestReader) read(ctx context.Context) error {
 		if err := r.list(ctx); err != nil || r.over || !open(info) {
 			return err
 		}
+		// A busy run publishes often, and listings must not follow every change.
 		gap := time.NewTimer(requestGap)
 		w.read = info
 		w.begin(r.client, r.session)

@@ -54,6 +54,7 @@ func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions)
 		ack, err := c.update(soon, session, order)
 		cancel()
 		switch {
+		// Not after the caller's own deadline: the caller then takes the message for unsent.
 		case ctx.Err() == nil && o.Token == "" && (errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker)):
 			return c.signalMessage(ctx, session, order, o.Agent)
 		case err == nil && ack.Effect != agent.EffectRunEnded:
@@ -71,6 +72,8 @@ func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions)
 			return nil, err
 		}
 		run, err := c.next(ctx, session, order, o.Agent)
+		// Busy: another sender began the next run meanwhile, and that run gets the
+		// message.
 		if err == nil || !errors.Is(err, agent.CodeBusy) || try == sendTries {
 			return run, err
 		}

@@ -55,6 +55,7 @@ func (c *Client) openView(ctx context.Context, session string, info *workflowpb.
 	if err != nil {
 		return nil, err
 	}
+	// The run failed before it began: the log is what the runs before it stored.
 	if len(open.Events) == 0 && open.Head == "" {
 		head, err := c.log.Head(ctx, session) // the head may be newer by now
 		if err != nil && !errors.Is(err, agent.CodeNotFound) {

@@ -126,6 +126,7 @@ func (c *Client) UpdateOrSignal(ctx context.Context, session string, command age
 	case err == nil:
 		return &said, false, nil
 	case ctx.Err() == nil && command.Header().Token == "" && (errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker)):
+		// A run whose first task fails would never read the signal.
 		if ended, err := c.endUnbegun(ctx, session, command); ended || err != nil {
 			return &agent.Ack{V: agent.Version, Session: session, Status: agent.StatusCancelled, Effect: agent.EffectAccepted}, false, err
 		}

@@ -177,6 +177,7 @@ func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (c *carrier) carry(r *http.Request) (*http.Request, error) {
+	// Set only after a redirect.
 	if r.Response != nil {
 		return nil, errors.New("the server redirects to another address")
 	}

@@ -118,6 +118,7 @@ func (c *collection) group(ctx context.Context, group []ChunkInfo) error {
 		}
 	}
 	for _, info := range group {
+		// Edges are deleted below, if no session stands for them.
 		if !isChunk(info.Name) {
 			continue
 		}

@@ -179,6 +179,7 @@ func (d *deletion) chunks(ctx context.Context, session string) error {
 		return err
 	}
 	d.done.Faults = append(d.done.Faults, n.odd...)
+	// It is unknown what is needed, so everything stays.
 	if n.fault != nil {
 		d.done.Faults = append(d.done.Faults, *n.fault)
 		return nil

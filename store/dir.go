@@ -294,6 +294,7 @@ func (d *Dir) PutHead(ctx context.Context, h Head) error {
 // while others wait for it would let two in.
 func (d *Dir) lock(ctx context.Context, kind, key string) (unlock func(), err error) {
 	const again = time.Millisecond
+	// 256 files for all keys of a kind: two keys may share a lock, which only costs time.
 	l := flock.New(filepath.Join(d.root, "locks", kind+"-"+digestOf([]byte(key))[:2]))
 	if _, err := l.TryLockContext(ctx, again); err != nil {
 		return nil, agent.Errorf(agent.CodeStoreUnavailable, "locking %s %s in the store %s: %w", kind, key, d.root, err)

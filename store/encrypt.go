@@ -51,6 +51,7 @@ func (e *Encrypted) PutIfAbsent(ctx context.Context, key, value string) (string,
 // PutChunk implements [Store].
 func (e *Encrypted) PutChunk(ctx context.Context, name string, data []byte) error {
 	key := e.ring.Primary()
+	// An edge has only an envelope: there is nothing to encrypt.
 	if key == "" || isEdge(name) {
 		return e.inner.PutChunk(ctx, name, data)
 	}

@@ -136,6 +136,7 @@ func (d *Dir) putIfAbsent(ctx context.Context, path, value string) ([]byte, erro
 		return nil, err
 	}
 	defer unlock()
+	// Another process may have written it before this one had the lock.
 	if kept, err := readFile(path); !os.IsNotExist(err) {
 		return kept, err
 	}

@@ -22,6 +22,7 @@ func (l *Log) PutBacklog(ctx context.Context, session string, kept []remembered.
 	if len(events) == 0 {
 		return kept, nil
 	}
+	// Merged into one blob, so that a reader never has more than maxBlobs to read.
 	if len(kept) >= maxBlobs {
 		before, err := l.keptEvents(ctx, kept)
 		if err != nil {

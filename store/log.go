@@ -115,6 +115,7 @@ func (l *Log) Known(ctx context.Context, name string, tail []agent.Event) (*View
 		}
 		l.keep(name, v, epoch)
 	}
+	// A fork in the tail may go back to before the known part.
 	if v.reaches(tail) {
 		return v, nil
 	}

@@ -91,6 +91,7 @@ func (n *needs) edge(ctx context.Context, info ChunkInfo, young time.Time, witho
 	case err != nil && !errors.Is(err, agent.CodeNotFound) && !lasting(err):
 		return err
 	case err == nil && h.sound() == nil && !slices.ContainsFunc(h.Origins, func(o Origin) bool { return o.Chunk == chunk }), errors.Is(err, agent.CodeNotFound):
+		// A young edge may be of a fork whose head comes next.
 		if info.Put.Before(young) {
 			n.gone = append(n.gone, e)
 			return nil

@@ -71,6 +71,7 @@ func (c *check) session(ctx context.Context, h Head) (*Fault, error) {
 		if err == nil || !lasting(err) {
 			return nil, err
 		}
+		// The session may have been deleted, or its chunks merged, while it was read.
 		now, gone := c.store.Head(ctx, h.Session)
 		switch {
 		case errors.Is(gone, agent.CodeNotFound):

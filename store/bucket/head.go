@@ -91,6 +91,7 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	if err != nil {
 		return agent.Errorf(agent.CodeInternal, "encoding the head of session %s: %w", h.Session, err)
 	}
+	// The size tells heads from graves, so a head has to be larger.
 	data = padded(data, graveSize+1)
 	if err := s.heeded(ctx); err != nil {
 		return err

@@ -159,6 +159,7 @@ func (s *Store) tidy(ctx context.Context, list []place, whole bool) error {
 		if err != nil || left.Version == 0 {
 			return err
 		}
+		// Before the grave goes: its version and fence must not be lost.
 		if err := s.write(ctx, goneKey(top.session), left.encode()); err != nil {
 			return err
 		}

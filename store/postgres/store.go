@@ -255,6 +255,7 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	if err != nil {
 		return agent.Errorf(agent.CodeInternal, "encoding the head of session %s: %w", h.Session, err)
 	}
+	// The insert below has no stored chain to compare with.
 	if h.Fence.Chain > store.MaxChain && h.Version == 1 {
 		return h.CheckReplaces(store.Head{})
 	}

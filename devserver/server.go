@@ -50,6 +50,7 @@ func Start(ctx context.Context, o *Options) (*Server, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("devserver: %w", err)
 	}
+	// In memory there is nothing to share, so there is no lock.
 	if o.inMemory() {
 		return startOwn(ctx, o, nil)
 	}

@@ -103,6 +103,7 @@ func (o *Options) worker(t testing.TB) *worker.Options {
 	if own.Logger == nil {
 		own.Logger = zap.NewNop()
 	}
+	// A queue of its own: tests on one server must not get each other's tasks.
 	own.TaskQueue, own.Deployment = "test-"+strings.Map(inQueue, t.Name())+"-"+uuid.NewString()[:8], ""
 	if own.Store == nil {
 		dir, err := store.OpenDir(t.TempDir(), nil)

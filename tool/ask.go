@@ -22,6 +22,8 @@ var ErrAsked = errors.New("a person is asked")
 // more than [MaxAsks] questions.
 func (c *Call) Ask(q agent.ToolQuestion) (agent.ToolAnswer, error) {
 	h := c.connected()
+	// The call runs again from its beginning, so earlier questions get their answers
+	// here.
 	if c.asked < len(h.Answers) {
 		c.asked++
 		return h.Answers[c.asked-1], nil

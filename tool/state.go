@@ -24,6 +24,7 @@ const MaxState = 64 << 10
 // the session's log, and [agent.CodeIncompatible] if the value has another type.
 func (k Key[T]) Get(ctx context.Context, c *Call) (value T, ok bool, err error) {
 	h := c.connected()
+	// The call sees its own changes before the turn's end.
 	raw, ok := h.StateChanges[string(k)]
 	if !ok && h.State != nil {
 		state, err := h.State(ctx)

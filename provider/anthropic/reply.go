@@ -208,6 +208,7 @@ func (b *block) part() (agent.Part, bool) {
 	case "redacted_thinking":
 		return agent.Part{Type: agent.PartThinking, Redacted: b.data}, b.data != ""
 	case "tool_use":
+		// Without pieces, the arguments came with the beginning of the block.
 		if text == "" {
 			text = b.whole
 		}

@@ -52,6 +52,7 @@ func New(o *Options) *Model {
 	base := o.baseURL()
 	key := o.apiKey(isOwn(base))
 	own := o.Own || isOwn(base)
+	// No retries of the SDK: the runtime retries, and counts each attempt.
 	opts := []option.RequestOption{option.WithBaseURL(base), option.WithHTTPClient(o.Extra.Client(o.HTTPClient)), option.WithMaxRetries(0)}
 	if key != "" {
 		opts = append(opts, option.WithAPIKey(key))
@@ -94,6 +95,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	if m.unusable != nil {
 		return nil, m.unusable
 	}
+	// Each request asks for the token, since it expires.
 	if m.signIn != nil {
 		endpoint, token, err := m.endpoint.SignedIn(ctx, m.signIn)
 		if err != nil {

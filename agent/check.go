@@ -10,8 +10,9 @@ import (
 	"unicode"
 )
 
-// Check refuses a definition that can't work, with [CodeInvalidInput] and the
-// field. Whether its tools and its model exist only the worker can tell.
+// Check returns a [CodeInvalidInput] error that names the field if the definition can
+// never work. It does not know whether the tools and the model exist: the worker checks
+// that when it starts.
 func (d Definition) Check() error {
 	if err := CheckName(d.Name); err != nil {
 		return err
@@ -43,7 +44,8 @@ func (d Definition) Check() error {
 	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers(), d.checkTexts())
 }
 
-// checkTexts refuses control characters in what people are shown: they can rewrite a terminal.
+// checkTexts refuses control characters in texts that are shown to people: they can
+// rewrite a terminal.
 func (d Definition) checkTexts() error {
 	texts := []struct{ path, text string }{{"description", d.Description}}
 	for i, a := range d.Agents {
@@ -60,7 +62,8 @@ func (d Definition) checkTexts() error {
 	return nil
 }
 
-// controls reports whether a character steers a terminal. Line ends and tabs are text.
+// controls reports whether a character controls a terminal. Line ends and tabs are
+// ordinary text.
 func controls(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) }
 
 func (d Definition) checkRules() error {
@@ -105,7 +108,7 @@ func (d Definition) checkRules() error {
 	return nil
 }
 
-// Bounds of what a model is asked with. No provider takes more.
+// Limits for model calls. No provider accepts more.
 const (
 	maxModelTimeout = Duration(24 * time.Hour)
 	maxTemperature  = 2
@@ -139,6 +142,8 @@ func (d Definition) checkNumbers() error {
 	if len(d.Output) > 0 && !json.Valid(d.Output) {
 		return Errorf(CodeInvalidInput, "agent %s: output is not a JSON Schema", d.Name).WithPath("output")
 	}
+	// The arguments of finish become the output, and providers accept only objects as
+	// arguments.
 	var root struct{ Type any }
 	if d.Completion == CompletionTool && json.Unmarshal(d.Output, &root) == nil && root.Type != nil && root.Type != "object" {
 		return Errorf(CodeInvalidInput, "agent %s: under completion tool, output must be of an object, since it is the arguments of the tool finish; put it into one, or leave completion out", d.Name).WithPath("output")
@@ -146,8 +151,8 @@ func (d Definition) checkNumbers() error {
 	return d.checkSize()
 }
 
-// checkSize refuses what does not fit into a run's history: the run's first task would fail
-// forever.
+// checkSize refuses a definition that does not fit into a run's history. Such a run's
+// first workflow task would fail forever.
 func (d Definition) checkSize() error {
 	raw, err := json.Marshal(d)
 	if err != nil {

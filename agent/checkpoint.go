@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Checkpoint is a checkpoint as readers see it: a run after one of its turns, or
-// before its first (turn 0). A run can be begun anew from it.
+// Checkpoint is the state of a run after one of its turns, or before its first one (turn
+// 0). A new run can begin from it: see client.Client.Fork.
 type Checkpoint struct {
 	ID    string    `json:"checkpoint"`
 	Run   string    `json:"run"` // empty for the session's beginning
@@ -15,54 +15,56 @@ type Checkpoint struct {
 	Time  time.Time `json:"time,omitzero"`
 	Usage Usage     `json:"usage"`
 	Cost  USD       `json:"cost_usd"`
-	// Tools counts what became of the calls before it.
+	// Tools counts the results of the calls before the checkpoint, by tool.
 	Tools []ToolCount `json:"tools,omitempty"`
-	// Messages is how many messages the model knows there, and Text the last that
-	// it said.
+	// Messages is how many messages the model sees at this point. Text is the last one
+	// that it wrote.
 	Messages int    `json:"messages"`
 	Text     string `json:"text,omitempty"`
-	// Pending are the calls of the turn after it that have no result; set for the
-	// last checkpoint of a session alone.
+	// Pending are calls of the following turn that have no result. Only the last
+	// checkpoint of a session has them.
 	Pending []ToolCall `json:"pending,omitempty"`
-	// Compacted means that the model knows a summary of what came before.
+	// Compacted means that the model sees a summary of earlier messages.
 	Compacted bool `json:"compacted,omitempty"`
 }
 
-// Seq is the number of the event behind which the point lies.
+// Seq returns the number of the event after which the checkpoint lies; zero if the ID is
+// no checkpoint's.
 func (p Checkpoint) Seq() int64 { return Forked{Checkpoint: p.ID}.At() }
 
-// RunRecord is a run of a session, as the session's log tells of it.
+// RunRecord is what a session's log says about one of its runs.
 type RunRecord struct {
 	Run    string `json:"run"`
 	Agent  string `json:"agent"`
 	By     string `json:"by,omitempty"`
 	Carry  Carry  `json:"carry,omitempty"`
-	Status Status `json:"status"` // running until the log tells of its end
+	Status Status `json:"status"` // running until the log has the run's end
 	Reason string `json:"reason,omitempty"`
-	// Forked is set where the run began behind a checkpoint.
+	// Forked is set if the run began at a checkpoint.
 	Forked *Forked `json:"forked,omitempty"`
 	Turns  int     `json:"turns"`
 	Usage  Usage   `json:"usage"`
 	Cost   USD     `json:"cost_usd"`
-	// First and Last are its events, and so a cursor before it is First-1.
+	// First and Last are the numbers of the run's first and last event. First-1 is the
+	// cursor before the run.
 	First   int64     `json:"first"`
 	Last    int64     `json:"last"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 }
 
-// ForkPlan says what beginning anew from a point means for what was done: calls of
-// tools that change something, whatever came of them.
+// ForkPlan says which side effects a fork keeps and which it may repeat. Side effects are
+// calls of tools that change something, whatever their result.
 type ForkPlan struct {
 	Checkpoint Checkpoint `json:"checkpoint"`
-	// Kept lie before the point: the model knows of them.
+	// Kept happened before the checkpoint. The model knows about them.
 	Kept []SideEffect `json:"kept"`
-	// MayRepeat came after the point. They stay done, the model does not know of them,
-	// and may do them again.
+	// MayRepeat happened after the checkpoint. They are not undone. The model does not
+	// know about them, so it may make these calls again.
 	MayRepeat []SideEffect `json:"may_repeat"`
 }
 
-// SideEffect is a call that may have changed something.
+// SideEffect is a call that may have changed something outside.
 type SideEffect struct {
 	Run    string     `json:"run"`
 	Call   string     `json:"call"`
@@ -71,16 +73,16 @@ type SideEffect struct {
 	Time   time.Time  `json:"time"`
 }
 
-// CheckpointDiff is what lies between two points of a session.
+// CheckpointDiff is the difference between two checkpoints of a session.
 type CheckpointDiff struct {
 	From Checkpoint `json:"from"`
 	To   Checkpoint `json:"to"`
-	// Common is how many messages both begin with; Gone are those that only From
-	// knows, Came those that only To knows.
+	// Common is how many messages both begin with. Removed are messages that only From
+	// has, and Added those that only To has.
 	Common  int       `json:"common"`
 	Removed []Message `json:"removed"`
 	Added   []Message `json:"added"`
-	// State are the keys of the session's state that differ, as they are at To; a
+	// State has the keys of the session's state that differ, with their values at To. A
 	// key that To does not have is null.
 	State map[string]json.RawMessage `json:"state,omitempty"`
 }

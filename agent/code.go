@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// A Code says what went wrong. It is a string that is recorded in histories and
-// printed by the plain temporal command: codes are added, never renamed (docs/wire.md §7).
-// A Code is itself an error, so errors.Is(err, agent.Stale) works across Temporal.
+// A Code says what went wrong. Codes are recorded in histories and printed by the plain
+// temporal command, so they are added and never renamed (docs/wire.md §7). A Code is
+// itself an error: errors.Is(err, agent.CodeStale) works also across Temporal.
 type Code string
 
-// What a caller did or met.
+// Codes of a refused call, or of a failure that the caller met.
 const (
 	CodeInvalidInput       Code = "invalid_input"       // wrong, unknown, blank or too deep; Path says where
 	CodeTooLarge           Code = "too_large"           // over a documented size
@@ -18,60 +18,60 @@ const (
 	CodeUnknownTool        Code = "unknown_tool"        // not in this worker's build
 	CodeUnknownModel       Code = "unknown_model"       // not in this worker's build
 	CodeNotFound           Code = "not_found"           // no such session, run, request or checkpoint
-	CodeBusy               Code = "busy"                // a start on a session with a live run
-	CodeStale              Code = "stale"               // another run or suspension than the one that is open; a lost race
-	CodeNotSuspended       Code = "not_suspended"       // a resume of a run that does not wait
-	CodeNeedsAnswer        Code = "needs_answer"        // a resume of a run that waits for an answer
-	CodeHeldByParent       Code = "held_by_parent"      // a resume of a run that an ancestor holds
-	CodeExpired            Code = "expired"             // the time of a token, an export or a suspension is over
-	CodeUsed               Code = "used"                // a token or an export that was spent
-	CodeBadSignature       Code = "bad_signature"       // a token or an export that was not made with a known key
-	CodeClosed             Code = "closed"              // the run is at an end
-	CodeQueueFull          Code = "queue_full"          // as many events wait as may
-	CodeDenied             Code = "denied"              // by policy
-	CodeIncompatible       Code = "incompatible"        // state or client of another version
+	CodeBusy               Code = "busy"                // the session already has a live run
+	CodeStale              Code = "stale"               // the run or suspension is not the one that is open; another caller was faster
+	CodeNotSuspended       Code = "not_suspended"       // resume: the run is not suspended
+	CodeNeedsAnswer        Code = "needs_answer"        // resume: the run waits for an answer
+	CodeHeldByParent       Code = "held_by_parent"      // resume: an ancestor holds the run
+	CodeExpired            Code = "expired"             // a token, an export or a suspension has expired
+	CodeUsed               Code = "used"                // the token or export was used before
+	CodeBadSignature       Code = "bad_signature"       // the token or export was not signed with a known key
+	CodeClosed             Code = "closed"              // the run has ended
+	CodeQueueFull          Code = "queue_full"          // the queue of events is full
+	CodeDenied             Code = "denied"              // a policy forbids it
+	CodeIncompatible       Code = "incompatible"        // the state or the client has another version
 	CodeMigrationMissing   Code = "migration_missing"   // no chain of migrations leads to the state's version
-	CodeMigrationAmbiguous Code = "migration_ambiguous" // two chains do, equally short
-	CodeMigrationFailed    Code = "migration_failed"    // a migration of the state did not succeed
+	CodeMigrationAmbiguous Code = "migration_ambiguous" // two equally short chains of migrations lead there
+	CodeMigrationFailed    Code = "migration_failed"    // a migration of the state failed
 	CodeChunkMissing       Code = "chunk_missing"       // a part of the transcript is not in the store
 	CodeChunkDamaged       Code = "chunk_damaged"       // a part of the transcript is not what was stored
 	CodeStoreUnavailable   Code = "store_unavailable"   // the store did not answer
 	CodeUnreachable        Code = "unreachable"         // the Temporal server did not answer
-	CodeNoWorker           Code = "no_worker"           // nobody polls the task queue
+	CodeNoWorker           Code = "no_worker"           // no worker polls the task queue
 	CodeNotSetUp           Code = "not_set_up"          // search attributes or the store are missing
-	CodeTimeout            Code = "timeout"             // the caller's own deadline
-	CodeNotWritten         Code = "not_written"         // output, or a file of this machine, can't be written
+	CodeTimeout            Code = "timeout"             // the caller's own deadline passed
+	CodeNotWritten         Code = "not_written"         // output, or a local file, could not be written
 )
 
-// How a run fails; Reason of its Outcome is the code.
+// Codes of a run that failed. [Outcome].Reason is the code.
 const (
 	CodeLimitTurns    Code = "limit_turns"
 	CodeLimitTokens   Code = "limit_tokens"
 	CodeLimitCost     Code = "limit_cost"
 	CodeLimitTime     Code = "limit_time"
-	CodeLoopDetected  Code = "loop_detected" // the model repeats one call without end
-	CodeStuck         Code = "stuck"         // the model talks and never acts, under completion "tool"
-	CodeToolsMissing  Code = "tools_missing" // ended without the tools that it had to use
+	CodeLoopDetected  Code = "loop_detected" // the model repeats one call again and again
+	CodeStuck         Code = "stuck"         // under completion "tool", the model writes text and never calls a tool
+	CodeToolsMissing  Code = "tools_missing" // the run ended without the tools that it has to use
 	CodeRefusal       Code = "refusal"       // the model refused
 	CodeProviderAuth  Code = "provider_auth" // the provider does not accept the key
 	CodeProviderError Code = "provider_error"
 	CodeBadOutput     Code = "bad_output" // the reply was cut off, or does not fit the schema, twice
 	CodeToolFailed    Code = "tool_failed"
-	CodeChildFailed   Code = "child_failed" // an agent that the run gave work to could not be started
-	CodeWorkerLost    Code = "worker_lost"  // a step has lost as many workers as it may
+	CodeChildFailed   Code = "child_failed" // a sub-agent's run could not be started
+	CodeWorkerLost    Code = "worker_lost"  // one call has crashed as many workers as it may
 	CodeInternal      Code = "internal"
 )
 
-// Error makes a Code usable with errors.Is.
+// Error returns the code itself, so that a Code can be the target of errors.Is.
 func (c Code) Error() string { return string(c) }
 
-// class says how a code leaves the process.
+// class says what a code means for a command and for an HTTP server.
 type class struct {
 	exit, http int
 	retryable  bool
 }
 
-// classes is the table of wire §7; a code that is not in it is none of ours.
+// classes is the table of docs/wire.md §7. It has every code.
 var classes = map[Code]class{
 	CodeInvalidInput:       {2, 400, false},
 	CodeTooLarge:           {2, 413, false},
@@ -119,11 +119,12 @@ var classes = map[Code]class{
 	CodeInternal:           {1, 500, false},
 }
 
-// Known reports whether the code is one of ours. A plain Go error that crosses an
-// activity's boundary arrives with its Go type's name as its type, which is not.
+// Known reports whether the code is one of this package. A plain Go error that leaves an
+// activity carries the name of its Go type instead, which is not known.
 func (c Code) Known() bool { _, ok := classes[c]; return ok }
 
-// ExitStatus is the exit status of a command that ends with this code; 1 for a code that is not ours.
+// ExitStatus returns the exit status of a command that ends with this code; 1 for an
+// unknown code.
 func (c Code) ExitStatus() int {
 	if k, ok := classes[c]; ok {
 		return k.exit
@@ -131,7 +132,8 @@ func (c Code) ExitStatus() int {
 	return 1
 }
 
-// HTTPStatus is the status of an answer with this code; 500 for a code that is not ours.
+// HTTPStatus returns the status of an HTTP answer with this code; 500 for an unknown
+// code.
 func (c Code) HTTPStatus() int {
 	if k, ok := classes[c]; ok {
 		return k.http
@@ -139,15 +141,15 @@ func (c Code) HTTPStatus() int {
 	return 500
 }
 
-// Retryable reports whether the same thing may succeed when it is tried again unchanged.
+// Retryable reports whether the same call, unchanged, may succeed later.
 func (c Code) Retryable() bool { return classes[c].retryable }
 
-// HelpURL is where the code is explained.
+// HelpURL returns the address of the page that explains the code.
 func (c Code) HelpURL() string {
 	return "https://github.com/fermata-agents/fermata/blob/main/docs/errors/" + string(c) + ".md"
 }
 
-// Codes lists every code, in alphabetical order.
+// Codes returns every code, in alphabetical order.
 func Codes() []Code {
 	return slices.Sorted(maps.Keys(classes))
 }

@@ -59,29 +59,28 @@ func (c CompactionPolicy) WithDefaults() CompactionPolicy {
 	return c
 }
 
-// Compaction says what a model no longer sees as it was. The
-// summary, where there is one, is the event's message.
+// Compaction is what an event of type compacted says: which messages the model no longer
+// sees as they were. If there is a summary, it is the event's message.
 type Compaction struct {
 	Strategy CompactionStrategy `json:"strategy"`
-	// Reason is window, overflow (the provider refused the request), carry, resume or
-	// idle.
+	// Reason is one of the Compacted constants.
 	Reason string `json:"reason"`
-	// KeepFirst messages at the beginning and those from the event KeepFrom on stay
-	// as they were; KeepFrom is zero where none of the newest do.
+	// KeepFirst messages at the beginning stay as they were, and so do those from the
+	// event KeepFrom on. KeepFrom is zero if none of the newest stay.
 	KeepFirst int   `json:"keep_first,omitempty"`
 	KeepFrom  int64 `json:"keep_from,omitempty"`
-	// Before and After are about how many tokens a request has.
+	// Before and After are the approximate sizes of a request, in tokens.
 	Before int64 `json:"tokens_before,omitempty"`
 	After  int64 `json:"tokens_after,omitempty"`
 	// Instructed means that the agent's own instructions were added to the prompt.
 	Instructed bool `json:"instructed,omitempty"`
 }
 
-// Reasons of a compaction.
+// The reasons of a compaction.
 const (
-	CompactedForWindow   = "window"   // the request would fill more than its share
+	CompactedForWindow   = "window"   // the request would exceed its share of the window
 	CompactedForOverflow = "overflow" // the provider refused the request as too long
-	CompactedForCarry    = "carry"    // the run was started so
-	CompactedForResume   = "resume"   // the run was resumed so
-	CompactedForIdle     = "idle"     // the run is a daemon that does so before it idles
+	CompactedForCarry    = "carry"    // the run was started with carry: compact
+	CompactedForResume   = "resume"   // the run was resumed from a summary
+	CompactedForIdle     = "idle"     // the run is a daemon that compacts before it idles
 )

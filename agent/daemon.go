@@ -27,18 +27,19 @@ type Daemon struct {
 	Watchdog int `json:"watchdog,omitempty"`
 }
 
-// EveryTopic stands for all topics in the conditions of an idle daemon that hears
-// all, and WaitsForEveryTopic for its topics where listings show them. No event has it.
+// Names that stand for all topics. EveryTopic is in the conditions of an idle daemon that
+// hears all topics; listings show WaitsForEveryTopic instead. No event has either as its
+// topic.
 const (
 	EveryTopic         = "*"
 	WaitsForEveryTopic = "every_topic"
 )
 
-// Bounds of a daemon.
+// Limits of a daemon.
 const (
 	defaultQueue = 256
-	maxQueue     = 1000 // as many ids are remembered
-	maxTopics    = 8    // listings find the run by all of them
+	maxQueue     = 1000 // a session remembers as many ids of events
+	maxTopics    = 8    // listings have to find the run by each of them
 	minEvery     = Duration(2 * time.Second)
 )
 
@@ -52,8 +53,8 @@ func (d *Daemon) WithDefaults() *Daemon {
 	return &filled
 }
 
-// Check refuses invalid values, with [CodeInvalidInput] and the field's path; nil
-// is an agent that ends.
+// Check returns a [CodeInvalidInput] error that names the field if a value is invalid. A
+// nil Daemon is valid: the agent ends.
 func (d *Daemon) Check() error {
 	switch {
 	case d == nil:

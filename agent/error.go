@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Error is what every refusal and failure is, in Go and on the wire (docs/wire.md §7).
-// The message alone says what, where and what to do: the plain temporal command
-// prints no more of it.
+// Error is the form of every refusal and failure, in Go and on the wire (docs/wire.md
+// §7). The message alone has to say what went wrong, where, and what to do: the plain
+// temporal command prints nothing else.
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
-	// Path is the field that is at fault, "input.parts[2].type"; empty if none is.
+	// Path is the field that is wrong, "input.parts[2].type"; empty if no field is.
 	Path    string `json:"path,omitempty"`
 	Session string `json:"session,omitempty"`
 	Run     string `json:"run,omitempty"`
 	Status  Status `json:"status,omitempty"`
-	// Suspension is the one that is open.
+	// Suspension is the id of the open suspension; empty if there is none.
 	Suspension string `json:"suspension,omitempty"`
-	// Retryable means that the same thing, unchanged, may succeed later.
+	// Retryable means that the same call, unchanged, may succeed later.
 	Retryable bool   `json:"retryable"`
 	Help      string `json:"help,omitempty"`
-	// Provider is set where a model's provider failed.
+	// Provider is set if a model's provider failed.
 	Provider *ProviderFault `json:"provider,omitempty"`
-	// Charges is what the attempts at a model call have used that failed in the end. It goes
-	// from the step to its run, and no further.
+	// Charges is what the attempts at a model call have used that failed in the end. The
+	// activity reports it to its run; it goes no further.
 	Charges []Charge `json:"charges,omitempty"`
 
-	// RetryAfter is how long the other side asked to wait; zero if it did not.
+	// RetryAfter is how long the provider asked to wait; zero if it did not ask.
 	RetryAfter time.Duration `json:"-"`
-	// Err is the cause. It does not cross a process's boundary.
+	// Err is the cause. It does not leave the process.
 	Err error `json:"-"`
 }
 
@@ -38,29 +38,29 @@ type Error struct {
 type ProviderFault struct {
 	Kind  FaultKind `json:"kind"`
 	Model string    `json:"model"`          // as the Spec names it
-	HTTP  int       `json:"http,omitempty"` // the answer's status; zero where none came
-	// AfterToolResult means that tools had already run in this run.
+	HTTP  int       `json:"http,omitempty"` // the answer's status; zero if there was no answer
+	// AfterToolResult means that this run had already called tools.
 	AfterToolResult bool `json:"after_tool_result"`
-	// Unsent means that the request did not reach the provider: it costs nothing.
+	// Unsent means that the request did not reach the provider, so it costs nothing.
 	Unsent bool `json:"-"`
 }
 
-// FaultKind sorts providers' failures; the set is closed.
+// FaultKind sorts the failures of providers. The set is closed.
 type FaultKind string
 
-// The kinds of provider failures. All but the first four are final.
+// The kinds of provider failures. The first four may be retried; the others are final.
 const (
-	FaultRateLimit  FaultKind = "rate_limit"       // 429 with a promise of better times
+	FaultRateLimit  FaultKind = "rate_limit"       // 429, and the provider will accept the call later
 	FaultOverload   FaultKind = "overload"         // 503, 529
-	FaultTransient  FaultKind = "transient"        // 408, 409, other 5xx, a broken connection or stream, the unknown
-	FaultTimeout    FaultKind = "timeout"          // no complete reply in the time that a call has
+	FaultTransient  FaultKind = "transient"        // 408, 409, other 5xx, a broken connection or stream, and everything unknown
+	FaultTimeout    FaultKind = "timeout"          // no complete reply within the call's time
 	FaultAuth       FaultKind = "auth"             // 401, 403
-	FaultQuota      FaultKind = "quota"            // 402, or a 429 that no waiting mends
+	FaultQuota      FaultKind = "quota"            // 402, or a 429 that waiting does not cure
 	FaultBadRequest FaultKind = "bad_request"      // other 4xx
 	FaultContext    FaultKind = "context_too_long" // more tokens than the model's window
 )
 
-// Retryable reports whether a later attempt, unchanged, may succeed.
+// Retryable reports whether the same call, unchanged, may succeed later.
 func (k FaultKind) Retryable() bool {
 	switch k {
 	case FaultRateLimit, FaultOverload, FaultTransient, FaultTimeout:
@@ -69,16 +69,16 @@ func (k FaultKind) Retryable() bool {
 	return false
 }
 
-// Errorf makes an error with a code; %w keeps its cause.
+// Errorf returns an error with a code and a formatted message. %w keeps the cause.
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: err.Error(), Retryable: code.Retryable(), Err: errors.Unwrap(err)}
 }
 
-// WithPath names the field that is at fault.
+// WithPath sets the field that is wrong, and returns e.
 func (e *Error) WithPath(path string) *Error { e.Path = path; return e }
 
-// Error is the message: it has to stand alone.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
 // Unwrap returns the cause.
@@ -87,9 +87,10 @@ func (e *Error) Unwrap() error { return e.Err }
 // Is reports whether target is this error's code.
 func (e *Error) Is(target error) bool { c, ok := target.(Code); return ok && c == e.Code }
 
-// CodeOf returns the code of an error: [CodeInternal] if it has none, empty for nil. It also
-// reads the code of a run that failed from an error of Temporal's SDK, as a workflow gets
-// it that starts a run as its child, or a client that waits for one.
+// CodeOf returns the code of an error: empty for nil, and [CodeInternal] if the error has
+// none. It also finds the code of a failed run in an error of Temporal's SDK. A workflow
+// that starts a run as its child gets such an error, and so does a client that waits for
+// one.
 func CodeOf(err error) Code {
 	var e *Error
 	var c Code
@@ -104,13 +105,14 @@ func CodeOf(err error) Code {
 	return typeOf(err)
 }
 
-// typeOf is the code that an application error of Temporal's carries as its type. The SDK
-// is not imported here: this package is for everybody.
+// typeOf returns the code that one of Temporal's application errors carries as its type.
+// It uses an interface, because this package must not import the SDK.
 func typeOf(err error) Code {
 	var typed interface {
 		error
 		Type() string
 	}
+	// The SDK nests errors, and only an inner one may carry one of our codes as its type.
 	for errors.As(err, &typed) {
 		if c := Code(typed.Type()); c.Known() {
 			return c

@@ -7,10 +7,12 @@ import (
 	"time"
 )
 
-// EventType names a durable event (docs/wire.md §9). The set is open: readers skip what they do not know.
+// EventType names a recorded event (docs/wire.md §9). The set is open: readers skip types
+// that they do not know.
 type EventType string
 
-// The durable events of a run.
+// The recorded events of a run. For the live ones see [EventDeltaText] and its
+// neighbours.
 const (
 	EventRunStarted    EventType = "run.started"
 	EventRunCompleted  EventType = "run.completed"
@@ -24,12 +26,12 @@ const (
 	EventTurnStarted   EventType = "turn.started"
 	EventTurnEnded     EventType = "turn.ended"
 	EventMessage       EventType = "message"
-	EventModelRetried  EventType = "model.retried" // a reply that was cut off is not kept; the model is asked again
-	EventModelDelayed  EventType = "model.delayed" // the model is asked again later: the provider asked to wait
+	EventModelRetried  EventType = "model.retried" // a reply that was cut off is dropped; the model is called again
+	EventModelDelayed  EventType = "model.delayed" // the model is called again later, because the provider asked to wait
 	EventCallRequested EventType = "call.requested"
 	EventCallStarted   EventType = "call.started"
 	EventCallDone      EventType = "call.done"
-	EventCallUnknown   EventType = "call.unknown" // begun, and nobody knows how it ended
+	EventCallUnknown   EventType = "call.unknown" // the call began, and nobody knows how it ended
 	EventCallApproved  EventType = "call.approved"
 	EventCallRejected  EventType = "call.rejected"
 
@@ -37,25 +39,24 @@ const (
 	EventRequestAnswered  EventType = "request.answered"
 	EventRequestExpired   EventType = "request.expired" // its deadline decided it
 	EventRequestReminded  EventType = "request.reminded"
-	EventRequestForwarded EventType = "request.forwarded" // an answer went to the run below that asked
+	EventRequestForwarded EventType = "request.forwarded" // the answer went on to the child run that asked
 
 	EventChildStarted   EventType = "child.started"
 	EventChildSuspended EventType = "child.suspended"
 	EventChildResumed   EventType = "child.resumed"
 	EventChildEnded     EventType = "child.ended"
 
-	EventCompacted     EventType = "compacted"      // the model knows a summary of what came before
-	EventForked        EventType = "forked"         // the run knows the log up to a checkpoint, and not what came after it
-	EventLimitExtended EventType = "limit.extended" // somebody let the run go on past a limit
-	EventStateMigrated EventType = "state.migrated" // the session's state was brought to the version of the run's agent
-	EventToolsChanged  EventType = "tools.changed"  // a source has other tools now
-	EventVerbRefused   EventType = "verb.refused"   // it came as a signal and could not be told
+	EventCompacted     EventType = "compacted"      // the model sees a summary of earlier messages
+	EventForked        EventType = "forked"         // the run knows the log up to a checkpoint, and nothing after it
+	EventLimitExtended EventType = "limit.extended" // a person let the run continue past a limit
+	EventStateMigrated EventType = "state.migrated" // the session's state was migrated to the version of the run's agent
+	EventToolsChanged  EventType = "tools.changed"  // a source of tools has other tools now
+	EventVerbRefused   EventType = "verb.refused"   // a signal was refused, and its sender could not be answered
 )
 
-// Event is one line of a session's log. The log is the session: its messages,
-// its checkpoints (turn.ended) and its runs are events of it, numbered without
-// a gap over the session's life. Of the last fields, the one that the type speaks
-// of is set.
+// Event is one line of a session's log. The log is the session: its messages, checkpoints
+// (turn.ended) and runs are all events. They are numbered without a gap over the
+// session's life. Of the pointer fields, only those that belong to the type are set.
 type Event struct {
 	Seq  int64     `json:"seq"`
 	Type EventType `json:"type"`
@@ -79,41 +80,41 @@ type Event struct {
 	Migrated    *Migrated     `json:"migrated,omitempty"`
 	Delay       *Delay        `json:"delay,omitempty"`
 	ToolsChange *ToolsChange  `json:"tools_change,omitempty"`
-	// Extended is the limit that was renewed.
+	// Extended is the limit that was extended.
 	Extended Code `json:"extended,omitempty"`
 }
 
-// Delay says until when a run waits before it asks its model again, and why.
+// Delay says until when a run waits before it calls its model again, and why.
 type Delay struct {
 	Until time.Time `json:"until"`
 	Error *Error    `json:"error"`
 }
 
-// Resumed says why a run goes on.
+// Resumed says why a run continues.
 type Resumed struct {
 	Suspension string    `json:"suspension"`
 	Cause      Initiator `json:"cause"`
 	By         string    `json:"by,omitempty"`
-	// Event and Payload are what triggered it.
+	// Event and Payload are the event that resumed it.
 	Event       string `json:"event,omitempty"`
 	FromSummary bool   `json:"from_summary,omitempty"`
-	// Renewed means that all limits count from here anew: a daemon was woken.
+	// Renewed means that all limits count from zero again, because a daemon was woken.
 	Renewed bool `json:"renewed,omitempty"`
 }
 
-// Answered says what became of a request, and by whom.
+// Answered says how a request was decided, and by whom.
 type Answered struct {
 	Request string `json:"request"`
 	// Decision is answer, approve or reject.
 	Decision string `json:"decision"`
 	By       string `json:"by,omitempty"`
-	// Approver is who proved to be one; By is only a claim.
+	// Approver is the person whom a token proved. By is not authenticated.
 	Approver string `json:"approver,omitempty"`
 	Edited   bool   `json:"edited,omitempty"` // the call is made with other arguments
 	Reason   string `json:"reason,omitempty"`
 }
 
-// ChildUpdate says what became of a run below this one.
+// ChildUpdate says what happened to a child run.
 type ChildUpdate struct {
 	Session string `json:"session"`
 	Run     string `json:"run,omitempty"`
@@ -123,7 +124,7 @@ type ChildUpdate struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// Size is about how many bytes the event takes in a chunk.
+// Size returns about how many bytes the event takes in a chunk.
 func (e Event) Size() int {
 	const frame = 96 // the event's own fields in JSON
 	switch {
@@ -167,46 +168,47 @@ func sizeOf(state map[string]json.RawMessage) (n int) {
 	return n
 }
 
-// Started opens a run's part of the log. It holds the recorded Spec, so that
-// neither the model's input nor a run's state has to.
+// Started begins a run's part of the log. It holds the whole Spec, so that neither the
+// model's input nor the run's state needs a copy.
 type Started struct {
 	Run   string `json:"run"`
 	By    string `json:"by,omitempty"`
 	Carry Carry  `json:"carry,omitempty"`
 	Spec  *Spec  `json:"spec"`
-	// Recovered is the terminated run before this one whose last events were
-	// brought into the log; Lost says why they could not be.
+	// Recovered is the terminated run before this one whose last events were written to
+	// the log late. Unrecovered says why they could not be.
 	Recovered   string `json:"recovered,omitempty"`
 	Unrecovered string `json:"unrecovered,omitempty"`
-	// Imported is set where the run goes on with one that was suspended elsewhere:
-	// that one's turn and calls are its own.
+	// Imported is set if the run continues one that was suspended in another cluster. It
+	// continues that run's turn and calls.
 	Imported *Imported `json:"imported,omitempty"`
 }
 
-// Imported says where a run comes from that goes on with one of another cluster.
+// Imported names the run of another cluster that this one continues.
 type Imported struct {
 	Export string `json:"export"` // the export's id
 	Run    string `json:"run"`    // the run there
 }
 
-// HasFirstTurn reports whether the run has a first turn of its own: it does not go on in the
-// middle of one that another run has begun.
+// HasFirstTurn reports whether the run begins with a turn of its own. An imported run
+// continues a turn that another run began.
 func (s Started) HasFirstTurn() bool { return s.Imported == nil }
 
-// ToolsChange are the tools of a source that has changed them: within a run, or, if some are left
-// out, since they were accepted. The model has them from its next turn on.
+// ToolsChange says that a source has other tools now. It happens during a run, or when
+// tools that were left out have been accepted. The model gets the new tools with its next
+// turn.
 type ToolsChange struct {
 	Source string     `json:"source"`
 	Tools  []ToolSpec `json:"tools"`
-	// Left names tools that are left out, since nobody has accepted them as they are now: 32
-	// at most. The source's own name stands for what it says of its tools.
+	// Left names tools that are left out because nobody has accepted them as they are
+	// now; at most 32. The source's own name stands for what it says about its tools.
 	Left []string `json:"left,omitempty"`
-	// Refused says why they were not taken, if they were not: Tools is empty then, and the
-	// model goes on with those that it has.
+	// Refused says why the new tools were refused; nil if they were taken. If it is set,
+	// Tools is empty, and the model keeps the tools that it had.
 	Refused *Error `json:"refused,omitempty"`
 }
 
-// ApplyTo returns a spec with these tools instead of those that the source had; the same one if
+// ApplyTo returns the spec with the source's tools replaced by these; the same spec if
 // they were refused.
 func (r ToolsChange) ApplyTo(s Spec) Spec {
 	if r.Refused != nil {
@@ -217,7 +219,7 @@ func (r ToolsChange) ApplyTo(s Spec) Spec {
 	return s
 }
 
-// ToolsOf are the tools of a source that a spec has.
+// ToolsOf returns the tools of a source that the spec has.
 func (s Spec) ToolsOf(source string) []ToolSpec {
 	return slices.DeleteFunc(slices.Clone(s.Toolset), func(t ToolSpec) bool { return !t.of(source) })
 }
@@ -226,17 +228,17 @@ func (t ToolSpec) of(source string) bool {
 	return t.Executor == "" && strings.HasPrefix(t.Name, source+SourceSeparator)
 }
 
-// SourceSeparator stands between the names of a source and of its tool.
+// SourceSeparator separates the name of a source from the name of its tool.
 const SourceSeparator = "__"
 
-// Migrated is a session's state in the version of the agent that goes on with it.
+// Migrated is a session's state after a migration to the version of its next agent.
 type Migrated struct {
 	From  int                        `json:"from"`
 	To    int                        `json:"to"`
 	State map[string]json.RawMessage `json:"state"`
 }
 
-// CallUpdate says what became of a tool call.
+// CallUpdate says what happened to a tool call.
 type CallUpdate struct {
 	Call   string     `json:"call"`
 	Tool   string     `json:"tool"`

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Models lists the full names of the agent's model and of its fallbacks, in the
-// order in which they are asked.
+// Models returns the full names of the agent's model and of its fallbacks, in the order
+// in which they are called.
 func (d Definition) Models() []string { return append([]string{d.Model}, d.Fallbacks...) }
 
 func (d Definition) checkFallbacks() error {

@@ -2,7 +2,7 @@ package agent
 
 import "iter"
 
-// Handoff is the typed end of a run that somebody else will carry on: what every
+// Handoff is what a stopped run leaves for whoever continues its work. It says what every
 // agent of the tree learned, the run's own first (docs/wire.md §6).
 type Handoff struct {
 	V          int        `json:"v"`
@@ -17,21 +17,22 @@ type Handoff struct {
 	InFlight   []WorkItem `json:"in_flight,omitempty"`
 	NotStarted []WorkItem `json:"not_started,omitempty"`
 	Failed     []WorkItem `json:"failed,omitempty"`
-	// OpenQuestions are what the agent would have asked; Requests what it did ask.
+	// OpenQuestions are what the agent would have asked. Requests are what it did ask.
 	OpenQuestions []string  `json:"open_questions,omitempty"`
 	Requests      []Request `json:"requests,omitempty"`
-	// UnknownEffects are calls of which nobody knows whether they had their effect.
+	// UnknownEffects are calls that may or may not have had their effect.
 	UnknownEffects []UnknownEffect `json:"unknown_effects,omitempty"`
 	Evidence       []Evidence      `json:"evidence,omitempty"`
 	Decisions      []string        `json:"decisions,omitempty"`
 	Usage          Usage           `json:"usage"`
 	Cost           USD             `json:"cost_usd"`
-	// Tree is what the agent has used with all below it.
+	// Tree is what the run has used with all runs below it.
 	Tree      Tally     `json:"tree,omitzero"`
 	Remaining Remaining `json:"remaining"`
-	// Confidence is 0 to 1: how sure the summary is to be right. ConfidenceBy says who gives
-	// the number: the model, or a rule that measures nothing. It is 0.78 then if the agent
-	// has said or done something, and else 0.45. Empty means whoever wrote the handoff.
+	// Confidence is how sure the summary is to be right, from 0 to 1. ConfidenceBy says
+	// who set it: the model, or a rule that measures nothing. The rule sets 0.78 if the
+	// agent has written or done something, else 0.45. An empty ConfidenceBy means the
+	// writer of the handoff.
 	Confidence   float64      `json:"confidence"`
 	ConfidenceBy SummarizedBy `json:"confidence_by,omitempty"`
 	SummarizedBy SummarizedBy `json:"summarized_by"`
@@ -45,7 +46,7 @@ type WorkItem struct {
 	By   string `json:"by,omitempty"`  // the session that did it
 }
 
-// Evidence is something that a summary rests on.
+// Evidence is a source for the summary.
 type Evidence struct {
 	Kind string `json:"kind"` // file, url or call
 	Ref  string `json:"ref"`
@@ -60,23 +61,23 @@ type UnknownEffect struct {
 	Since string `json:"since"` // RFC 3339
 }
 
-// Remaining is what the run had not used up; a limit that was not set is absent.
+// Remaining is what the run had not used; a limit that was not set is absent.
 type Remaining struct {
 	Turns  int   `json:"turns,omitempty"`
 	Tokens int64 `json:"tokens,omitempty"`
 	Cost   USD   `json:"cost_usd,omitempty"`
 }
 
-// SummarizedBy is who wrote a summary, or says how sure it is.
+// SummarizedBy is who wrote a summary or set its confidence.
 type SummarizedBy string
 
-// The writers of summaries.
+// The authors of summaries.
 const (
 	SummarizedByModel SummarizedBy = "model"
 	SummarizedByRule  SummarizedBy = "rule"
 )
 
-// All yields the handoff and, depth first, those of its children.
+// All yields the handoff and then, depth first, those of its children.
 func (h *Handoff) All() iter.Seq[*Handoff] {
 	return func(yield func(*Handoff) bool) { h.walk(yield) }
 }
@@ -93,7 +94,7 @@ func (h *Handoff) walk(yield func(*Handoff) bool) bool {
 	return true
 }
 
-// size is about how many bytes a handoff takes; nil takes none.
+// size returns about how many bytes a handoff takes; 0 for nil.
 func (h *Handoff) size() (n int) {
 	if h == nil {
 		return 0

@@ -2,7 +2,7 @@ package agent
 
 import "regexp"
 
-// Wire §2. The forms of the identifiers that cross Temporal.
+// Forms of the identifiers that pass through Temporal (docs/wire.md §2).
 var (
 	sessionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$`)
 	nameForm    = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
@@ -10,19 +10,19 @@ var (
 	topicForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 )
 
-// Sizes that are promised to whoever speaks to a run (docs/wire.md §1).
+// Limits for what may be sent to a run (docs/wire.md §1).
 const (
 	MaxIDLength = 64      // of a message's or a verb's id, in characters
 	MaxLabels   = 16      // labels of one run
-	MaxPayload  = 1 << 20 // of what is said in a start, in bytes
-	// maxDefinition bounds an agent's definition, as JSON in bytes: it is recorded in the
-	// history of each of its runs, where a payload may have 2 MB.
+	MaxPayload  = 1 << 20 // of a start's input, in bytes
+	// maxDefinition is the largest definition, as JSON in bytes. The history of each run
+	// records it, and Temporal's payloads have at most 2 MB.
 	maxDefinition = 1 << 20
-	MaxJSONDepth  = 32 // levels of nesting in what is said
+	MaxJSONDepth  = 32 // levels of nesting in a payload
 )
 
-// CheckSession reports whether a client may use id as a session's id, which is
-// also the Temporal workflow's id. It returns an [CodeInvalidInput] error.
+// CheckSession returns a [CodeInvalidInput] error if a client may not use id as a
+// session's id. The session's id is also the id of the Temporal workflow.
 func CheckSession(id string) error {
 	if !sessionForm.MatchString(id) {
 		return Errorf(CodeInvalidInput, "session %.120q: use 1 to 100 letters, digits, '.', '_', ':' or '-', beginning with a letter or digit", id).WithPath("session")
@@ -30,7 +30,7 @@ func CheckSession(id string) error {
 	return nil
 }
 
-// CheckName reports whether name can name an agent. It returns an [CodeInvalidInput] error.
+// CheckName returns a [CodeInvalidInput] error if name can't name an agent.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
 		return Errorf(CodeInvalidInput, "agent %q: use 1 to 32 lower-case letters, digits or '_', beginning with a letter", name).WithPath("agent")
@@ -38,8 +38,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckTool reports whether name can name a tool: a form that every provider accepts.
-// It returns an [CodeInvalidInput] error.
+// CheckTool returns a [CodeInvalidInput] error if name can't name a tool. Every provider
+// accepts the names that it allows.
 func CheckTool(name string) error {
 	if !toolForm.MatchString(name) {
 		return Errorf(CodeInvalidInput, "tool %q: use 1 to 64 letters, digits, '_' or '-', beginning with a letter", name).WithPath("tools")
@@ -49,8 +49,8 @@ func CheckTool(name string) error {
 
 const maxTopic = 128
 
-// CheckTopic reports whether a topic can be emitted and waited for. It returns an
-// [CodeInvalidInput] error without a path.
+// CheckTopic returns a [CodeInvalidInput] error without a path if the topic can't be
+// emitted or waited for.
 func CheckTopic(topic string) *Error {
 	switch {
 	case topic == "":
@@ -61,6 +61,6 @@ func CheckTopic(topic string) *Error {
 	return nil
 }
 
-// IdempotencyKey is what a tool can hand on to what it calls, so that a call
-// which is made again has its effect once.
+// IdempotencyKey returns the key that a tool passes on to the service it calls. The key
+// stays the same when the call is repeated, so the service can do the work once.
 func IdempotencyKey(run, call string) string { return run + "/" + call }

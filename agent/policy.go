@@ -9,26 +9,27 @@ import (
 	"github.com/fermata-agents/fermata/internal/glob"
 )
 
-// Policy says who may say what to runs. A verb that no permit is about anybody may say; one
-// that permits are about is bound: only their principals may say it, and prove it with a
-// token. The zero value binds nothing.
+// Policy says who may send which verbs to runs. A verb that no permit names is free for
+// everybody. A verb that permits name is bound: only their principals may send it, and
+// they prove who they are with a token. The zero value binds nothing.
 type Policy []Permit
 
-// Permit lets principals say verbs to some runs. Verbs and Principals are wanted.
+// Permit lets principals send verbs to some runs. Verbs and Principals are required.
 type Permit struct {
-	// Verbs are bound by it; "*" is all of them. Several answers together are bound as each
-	// of them is, so that answers is none.
+	// Verbs are the verbs that the permit binds; "*" means all. Do not list answers: each
+	// of its parts is bound by its own verb.
 	Verbs []Verb `json:"verbs"`
 	// Agents are names or patterns ("pay*") of the runs' agents; empty means every agent.
 	Agents []string `json:"agents,omitempty"`
-	// Labels are those that a run was started with, or the one above it; a run must have all.
+	// Labels are labels of the run or of an ancestor at its start. A run must have all of
+	// them.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Principals may say the verbs, "*" is whoever proves to be somebody. An empty list, as
-	// opposed to none, lets nobody.
+	// Principals may send the verbs; "*" means everybody with a valid token. An empty
+	// list that is not nil lets nobody.
 	Principals []string `json:"principals"`
 }
 
-// EveryVerb is a permit's name for all verbs, and everybody one for all principals.
+// EveryVerb stands for all verbs in a permit, and everybody for all principals.
 const (
 	EveryVerb = "*"
 	everybody = "*"
@@ -37,7 +38,8 @@ const (
 // bindable are the verbs that a policy may name.
 var bindable = []Verb{VerbPause, VerbInterrupt, VerbResume, VerbStop, VerbCancel, VerbSend, VerbAnswer, VerbApprove, VerbReject, VerbEmit}
 
-// Check refuses a policy that can't be meant, with [CodeInvalidInput] and the place.
+// Check returns a [CodeInvalidInput] error that names the permit if the policy is
+// invalid.
 func (p Policy) Check() error {
 	for i, one := range p {
 		if err := one.check(); err != nil {
@@ -80,7 +82,7 @@ func names(verbs []Verb) (list []string) {
 	return list
 }
 
-// For is what of the policy is about runs of an agent, whatever their labels.
+// For returns the permits that concern runs of an agent, whatever their labels.
 func (p Policy) For(agent string) (own Policy) {
 	for _, one := range p {
 		if len(one.Agents) == 0 || glob.MatchesAny(one.Agents, agent) {
@@ -90,9 +92,10 @@ func (p Policy) For(agent string) (own Policy) {
 	return own
 }
 
-// Refuses says why a principal may not say a verb to a run with these labels, [CodeDenied]; nil
-// if it may, or the verb is not bound. An empty principal is who proved nothing. The policy
-// is that of the run's agent (see [Policy.For]).
+// Refuses returns a [CodeDenied] error if the principal may not send the verb to a run
+// with these labels. It returns nil if the principal may, or if nothing binds the verb.
+// An empty principal has no token. Call it on the policy of the run's agent (see
+// [Policy.For]).
 func (p Policy) Refuses(labels map[string]string, verb Verb, principal string) *Error {
 	bound, named := false, []string{}
 	for _, one := range p {
@@ -122,6 +125,7 @@ func (p Permit) binds(labels map[string]string, verb Verb) bool {
 	if !slices.Contains(p.Verbs, verb) && !slices.Contains(p.Verbs, EveryVerb) {
 		return false
 	}
+	// Sorted, because a workflow calls this: a map's order would differ at replay.
 	names := slices.Sorted(maps.Keys(p.Labels)) //workflowcheck:ignore the order of the map is gone after sorting
 	for _, name := range names {
 		if has, ok := labels[name]; !ok || has != p.Labels[name] {
@@ -131,7 +135,7 @@ func (p Permit) binds(labels map[string]string, verb Verb) bool {
 	return true
 }
 
-// someOf names the first of some principals.
+// someOf joins the first few names.
 func someOf(named []string) string {
 	const most = 4
 	named = slices.Compact(slices.Sorted(slices.Values(named)))

@@ -6,15 +6,16 @@ import (
 	"github.com/fermata-agents/fermata/internal/amount"
 )
 
-// perSearch is how many tokens one search counts as: a price is for a million tokens, or a
-// thousand searches.
+// perSearch is how many tokens one search counts as. Prices are for a million tokens, or
+// for a thousand searches.
 const perSearch = 1000
 
-// Of returns the cost of some tokens and searches, rounded up to a micro-dollar. It is at most
-// 2^52 micro-dollars.
+// Of returns the cost of some tokens and searches, rounded up to a micro-dollar. The
+// result is at most 2^52 micro-dollars.
 func (p Price) Of(u Usage) USD {
 	u = u.Bounded()
 	plain := max(0, u.Input-u.CacheRead-u.CacheWrite)
+	// Two numbers of 2^52 each do not fit into 64 bits, so the sum has 128.
 	var high, low uint64 // 128 bits
 	for _, one := range []struct {
 		price  USD
@@ -25,6 +26,7 @@ func (p Price) Of(u Usage) USD {
 		low, carry = bits.Add64(low, l, 0)
 		high += h + carry
 	}
+	// Rounds up, so that many cheap calls can't cost nothing.
 	low, carry := bits.Add64(low, 999_999, 0)
 	if high += carry; high >= 1_000_000 {
 		return amount.Max

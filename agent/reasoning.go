@@ -23,7 +23,7 @@ const (
 
 var efforts = []Reasoning{ReasoningOff, ReasoningMinimal, ReasoningLow, ReasoningMedium, ReasoningHigh, ReasoningXHigh, ReasoningMax}
 
-// Check refuses what is no level, with [CodeInvalidInput].
+// Check returns a [CodeInvalidInput] error if r is no level.
 func (r Reasoning) Check() error {
 	if r == "" || r == ReasoningAuto || slices.Contains(efforts, r) {
 		return nil
@@ -31,10 +31,9 @@ func (r Reasoning) Check() error {
 	return Errorf(CodeInvalidInput, "reasoning must be one of auto, off, minimal, low, medium, high, xhigh, max, not %q", string(r)).WithPath("reasoning")
 }
 
-// Nearest returns the level of has that is nearest to r, the harder one of two that
-// are as near; empty if has is. Auto and the zero value are near to none but
-// themselves. Max is without bounds, so that only who names it gets it. It is for
-// adapters to providers.
+// Nearest returns the level in has that is nearest to r; of two equally near ones the
+// harder. It is empty if has is empty, or if r is auto or the zero value. It returns Max
+// only if r is Max, because Max has no limit. Adapters of providers call it.
 func (r Reasoning) Nearest(has []Reasoning) Reasoning {
 	want, best := slices.Index(efforts, r), Reasoning("")
 	if want < 0 {

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Resumable returns why a resume that says nothing would be refused at a time, nil if it
-// would be taken: [CodeClosed] at an end, [CodeStale] while the run is being stopped,
-// [CodeNotSuspended], [CodeHeldByParent], [CodeNeedsAnswer], or [CodeExpired].
+// Resumable returns nil if a resume without a message would succeed at a time, else the
+// reason of the refusal. The codes are [CodeClosed] if the run has ended, [CodeStale]
+// while it is being stopped, [CodeNotSuspended], [CodeHeldByParent], [CodeNeedsAnswer]
+// and [CodeExpired].
 func (s RunStatus) Resumable(at time.Time) error {
 	err := s.refusal(at)
 	if err == nil {
@@ -32,6 +33,8 @@ func (s RunStatus) refusal(at time.Time) *Error {
 		return Errorf(CodeNotSuspended, "the run is not suspended, it is %s", s.Status)
 	case !w.ResumeBy.IsZero() && at.After(w.ResumeBy):
 		return Errorf(CodeExpired, "%s could be let go on until %s (resume_within)", w.ID, w.ResumeBy.UTC().Format(time.RFC3339))
+	// Before requests: a run that is held and asks may lose its own hold, and then waits
+	// for the answer.
 	case slices.ContainsFunc(w.Holds, func(h Hold) bool { return h.From == HoldOwn }):
 		return nil
 	case len(w.Holds) > 0:

@@ -72,9 +72,9 @@ const (
 // ConfirmDigest is a rule's Confirm where the answer has to name the digest.
 const ConfirmDigest = "digest"
 
-// Covers reports whether the rule is about a tool, whatever the arguments. The runtime's
-// tools that ask a person or park a run are covered by rules that deny them by name alone:
-// they change nothing, and to ask about a question helps nobody.
+// Covers reports whether the rule concerns a tool, whatever the arguments. For ask_user
+// and await_resumption only a deny rule that names them counts. They change nothing, and
+// asking a person whether to ask a person helps nobody.
 func (r Rule) Covers(t ToolSpec) bool {
 	if r.Otherwise && t.Executor == ExecutorRuntime {
 		return false
@@ -130,15 +130,15 @@ type ToolApproval struct {
 	AnswerTimeouts
 }
 
-// Rule is the rule that asks so.
+// Rule returns the rule that asks in this way.
 func (a ToolApproval) Rule() Rule {
 	return Rule{Do: RulingAsk, Reason: a.Reason, Approvers: a.Approvers, Confirm: a.Confirm, AnswerTimeouts: a.AnswerTimeouts}
 }
 
-// Check refuses invalid values, with [CodeInvalidInput] and the field.
+// Check returns a [CodeInvalidInput] error that names the field if a value is invalid.
 func (a ToolApproval) Check() error { return a.Rule().check() }
 
-// UnmarshalJSON reads true, or the fields.
+// UnmarshalJSON reads either true or an object.
 func (a *ToolApproval) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "true" {
 		*a = ToolApproval{}
@@ -153,8 +153,9 @@ func (a *ToolApproval) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Strictness orders rulings: what is stricter counts more. Deny is the strictest; of what
-// asks, a rule with approvers, then one with Confirm. The zero Rule has none.
+// Strictness returns a number that is higher for a stricter rule. Deny is the strictest.
+// Among rules that ask, one with approvers comes first, then one with Confirm. The zero
+// Rule has 0.
 func (r Rule) Strictness() int {
 	switch {
 	case r.Do == RulingDeny:

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// Version is the version of everything on the wire.
+// Version is the version of every type on the wire.
 const Version = 1
 
-// Status is where a run stands; the set is closed (docs/wire.md §1). A crash is not a status.
+// Status is the state of a run. The set is closed (docs/wire.md §1). A crash is not a
+// status.
 type Status string
 
-// The statuses. The last four are ends: nothing leaves them.
+// The statuses. The last four are final.
 const (
-	StatusPending    Status = "pending" // started, and no worker has looked at it yet
+	StatusPending    Status = "pending" // started, and no worker has begun it yet
 	StatusRunning    Status = "running"
 	StatusSuspending Status = "suspending"
 	StatusSuspended  Status = "suspended"
@@ -24,25 +25,25 @@ const (
 	StatusStopped    Status = "stopped"
 )
 
-// Ended reports whether the status is an end.
+// Ended reports whether the status is final.
 func (s Status) Ended() bool {
 	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled || s == StatusStopped
 }
 
-// Known reports whether the status is one of the eight.
+// Known reports whether the status is one of these eight.
 func (s Status) Known() bool {
 	return s.Ended() || s == StatusPending || s == StatusRunning || s == StatusSuspending || s == StatusSuspended
 }
 
-// Reasons of ends that are not a failure's code.
+// Reasons of an end or a status, beside the codes of failures.
 const (
 	ReasonDone       = "done"       // completed by a final answer
 	ReasonFinished   = "finished"   // completed by the tool finish
-	ReasonWatchdog   = "watchdog"   // a daemon was woken by its interval too often without doing anything
-	ReasonRequested  = "requested"  // cancelled by somebody
-	ReasonStopping   = "stopping"   // of a status: a stop was taken, and the end is to come
-	ReasonExported   = "exported"   // cancelled, since it goes on elsewhere
-	ReasonTerminated = "terminated" // somebody terminated the workflow: no wrap-up ran
+	ReasonWatchdog   = "watchdog"   // a daemon's interval woke it too often without any work
+	ReasonRequested  = "requested"  // somebody cancelled it
+	ReasonStopping   = "stopping"   // only of a status: the run is being stopped, and has not ended yet
+	ReasonExported   = "exported"   // cancelled, because the session continues elsewhere
+	ReasonTerminated = "terminated" // somebody terminated the workflow, so the run could not end itself
 	ReasonTimedOut   = "timed_out"  // the workflow's own execution timeout
 )
 
@@ -56,36 +57,37 @@ type Start struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Carry  Carry             `json:"carry,omitempty"`
 	ID     string            `json:"id,omitempty"`
-	// From makes the run begin behind a checkpoint; nil means at the session's end.
-	// An input is not needed beside it.
+	// From makes the run begin at a checkpoint; nil means at the session's end. With it,
+	// an input is optional.
 	From *StartFrom `json:"from,omitempty"`
-	// Park makes the run wait before its first turn, until the conditions are met.
+	// Park makes the run wait before its first turn until the conditions are met.
 	Park *Conditions `json:"park,omitempty"`
-	// Import makes the run go on with one that was suspended elsewhere: the name of
-	// a signed export in the store. Only an import sets it, with no other field than
-	// agent, by and meta.
+	// Import makes the run continue one that was suspended in another cluster. It names a
+	// signed export in the store. Only an import sets it, together with agent, by and
+	// meta alone.
 	Import string `json:"import,omitempty"`
-	// After is the id of the session's run before, as Temporal knew it at the start; empty
-	// if it knew none. The client sets it: a store that has nothing of the session is an
-	// error then, and no new beginning.
+	// After is the id of the session's previous run, as Temporal knew it at the start;
+	// empty if it knew none. The client sets it. If it is set and the store has nothing
+	// about the session, the run fails instead of beginning with an empty conversation.
 	After string `json:"after,omitempty"`
-	// Meta is the sender's own. Only its traceparent (W3C, version 00) is read.
+	// Meta is the sender's JSON. The run keeps it, and reads only its traceparent (W3C,
+	// version 00).
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
 
-// Input is what a run is asked to do. One of its fields is enough.
+// Input is the task of a run. One field is enough.
 type Input struct {
 	Text  string          `json:"text,omitempty"`
 	Parts []Part          `json:"parts,omitempty"`
 	Data  json.RawMessage `json:"data,omitempty"`
-	// Briefing is what an earlier run handed over.
+	// Briefing is the handoff of an earlier run.
 	Briefing *Handoff `json:"briefing,omitempty"`
 }
 
-// maxTask bounds the task that a listing shows, in characters (docs/wire.md §8).
+// maxTask is the length of the task in listings, in characters (docs/wire.md §8).
 const maxTask = 120
 
-// Task is the beginning of what is asked, on one line, as listings show it.
+// Task returns the beginning of the task on one line, as listings show it.
 func (in Input) Task() string {
 	text := in.Text
 	for _, p := range in.Parts {
@@ -97,24 +99,25 @@ func (in Input) Task() string {
 		text = string(in.Data)
 	}
 	runes := []rune(strings.Join(strings.Fields(text), " "))
+	// Runes, so that no character is cut.
 	if len(runes) > maxTask {
 		runes = append(runes[:maxTask-1], '…')
 	}
 	return string(runes)
 }
 
-// Carry says what a new run of a session keeps of the runs before it.
+// Carry says what a new run of a session keeps of the conversation so far.
 type Carry string
 
-// The ways to carry over. The zero value means inherit.
+// The values of Carry. The zero value means inherit.
 const (
 	CarryInherit Carry = "inherit" // the whole conversation
-	CarryReset   Carry = "reset"   // nothing but the session's numbers
-	CarryCompact Carry = "compact" // a summary, which the model makes first
+	CarryReset   Carry = "reset"   // nothing; only the session's counters continue
+	CarryCompact Carry = "compact" // a summary, which the model writes first
 )
 
-// Outcome is how a run ended: the workflow's result, or the first detail of its
-// failure (docs/wire.md §6).
+// Outcome says how a run ended. It is the workflow's result, or the first detail of its
+// failure (docs/wire.md §6). client.Run.Wait also returns one for a suspended run.
 type Outcome struct {
 	V       int    `json:"v"`
 	Type    string `json:"type"` // always "outcome"
@@ -123,31 +126,31 @@ type Outcome struct {
 	Agent   string `json:"agent"`
 	Status  Status `json:"status"`
 	Reason  string `json:"reason"`
-	// Text is the last answer of the model.
+	// Text is the model's last answer.
 	Text string `json:"text,omitempty"`
-	// Output is the answer as JSON, where the agent has a schema for it.
+	// Output is the answer as JSON, if the agent has an output schema.
 	Output json.RawMessage `json:"output,omitempty"`
-	// Handoff is set where the run was stopped.
+	// Handoff is set if the run was stopped.
 	Handoff *Handoff `json:"handoff,omitempty"`
 	Error   *Error   `json:"error,omitempty"`
-	// Suspension is set where a reader is told of a rest and not of an end.
+	// Suspension is set only if the run is suspended and has not ended.
 	Suspension *Suspension `json:"suspension,omitempty"`
 
-	// Turns, Usage and Cost are the run's own, Tree what it has used with all below it.
+	// Turns, Usage and Cost count the run itself. Tree includes all runs below it.
 	Turns int   `json:"turns"`
 	Usage Usage `json:"usage"`
 	Cost  USD   `json:"cost_usd"`
 	Tree  Tally `json:"tree,omitzero"`
-	// Tools tells what became of the calls, by tool, in the order of first use.
+	// Tools counts the results of the calls, by tool, in the order of their first call.
 	Tools   []ToolCount `json:"tools,omitempty"`
 	Started time.Time   `json:"started"`
 	Ended   time.Time   `json:"ended,omitzero"`
-	// SuspendedFor is the time that the run spent suspended.
+	// SuspendedFor is how long the run was suspended in total.
 	SuspendedFor Duration `json:"suspended_for,omitempty"`
 	Seq          int64    `json:"seq"`
 }
 
-// ToolCount counts what became of a tool's calls.
+// ToolCount counts the results of a tool's calls.
 type ToolCount struct {
 	Tool     string `json:"tool"`
 	Calls    int    `json:"calls"`
@@ -158,12 +161,12 @@ type ToolCount struct {
 	Skipped  int    `json:"skipped"`
 }
 
-// OK reports whether the task was really finished.
+// OK reports whether the run completed its task.
 func (o Outcome) OK() bool { return o.Status == StatusCompleted }
 
-// Decode writes the output of a completed run into a value, as encoding/json does. It
-// returns [Outcome.Err] for a run that was not completed, and [CodeIncompatible] for an
-// output that does not fit the value, or for none: the agent has no [Definition.Output].
+// Decode stores the run's output in a value, as encoding/json does. If the run did not
+// complete, it returns [Outcome.Err]. It returns [CodeIncompatible] if the output does
+// not fit the value, or if there is none because the agent has no [Definition.Output].
 func (o *Outcome) Decode(into any) error {
 	if err := o.Err(); err != nil {
 		return err
@@ -174,7 +177,7 @@ func (o *Outcome) Decode(into any) error {
 	return nil
 }
 
-// Err is why the run has no answer: nil for one that was completed or stopped.
+// Err returns why the run has no answer; nil if it completed or was stopped.
 func (o Outcome) Err() error {
 	switch {
 	case o.Error != nil:
@@ -196,68 +199,69 @@ type RunStatus struct {
 	Since    time.Time  `json:"since"`
 	Turn     int        `json:"turn"`
 	InFlight []InFlight `json:"in_flight"`
-	// Suspension is why the run waits; absent if it does not.
+	// Suspension says why the run waits; nil if it does not.
 	Suspension *Suspension `json:"suspension,omitempty"`
-	// Children counts the runs below this one by how they stand.
+	// Children counts the child runs by status.
 	Children ChildCounts `json:"children"`
-	// Queued counts messages that have not reached the model yet.
+	// Queued counts messages that the model has not received yet.
 	Queued int `json:"queued"`
-	// QueuedEvents counts events that wait for turns of their own, and how many may; absent
-	// where the agent is no daemon.
+	// QueuedEvents counts events that wait for a turn of their own, and the most that may
+	// wait; nil if the agent is no daemon.
 	QueuedEvents *Used[int]        `json:"queued_events,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
-	// Usage and Cost are the run's own, Tree is what it has used with all below it, as far
-	// as that was heard. Limits count the tree.
+	// Usage and Cost count the run itself. Tree includes all runs below it, as far as
+	// they have reported. Limits compare with Tree.
 	Usage  Usage      `json:"usage"`
 	Cost   USD        `json:"cost_usd"`
 	Tree   Tally      `json:"tree,omitzero"`
 	Limits LimitsUsed `json:"limits"`
-	// Granted is what the parent has granted, less what was given back; Remaining is what
-	// may still be used. Both are nil where nothing is bounded.
+	// Granted is what the parent has granted, less what was returned. Remaining is what
+	// may still be used. Both are nil if there is no limit.
 	Granted   *Budget `json:"granted,omitempty"`
 	Remaining *Budget `json:"remaining,omitempty"`
-	// Execution is what tokens are bound to: the run's id or, where its workflow was reset,
-	// that of the execution which the last reset began.
+	// Execution is what tokens are bound to. It is the run's id; after a reset of the
+	// workflow, the id of the execution that the last reset began.
 	Execution string `json:"execution,omitempty"`
 	// Build is the version of the worker that answers.
 	Build string `json:"build"`
 	Seq   int64  `json:"seq"`
-	// Refused are the last 8 refused signals: their senders got no answer.
+	// Refused are the last 8 signals that were refused. A signal's sender gets no answer.
 	Refused []RefusedVerb `json:"refused,omitempty"`
-	// StoreError is why the log can't be stored now. Until it is, the run is neither
-	// suspended nor ended. The run tries again.
+	// StoreError is set while the store refuses the run's log. The run can't be suspended
+	// or end until a retry succeeds.
 	StoreError *Error `json:"store_error,omitempty"`
 }
 
-// ChildCounts counts runs by how they stand.
+// ChildCounts counts runs by status.
 type ChildCounts struct {
 	Running   int `json:"running"`
 	Suspended int `json:"suspended"`
 	Ended     int `json:"ended"`
 }
 
-// InFlight is one thing that a run is at.
+// InFlight is one thing that a run is doing.
 type InFlight struct {
 	Kind  InFlightKind `json:"kind"`
 	Call  string       `json:"call,omitempty"`
 	Name  string       `json:"name"` // the model or the tool
 	Since time.Time    `json:"since"`
-	// Delay is set while a model is not asked, since its provider asked to wait.
+	// Delay is set while the run waits to call a model, because its provider asked for
+	// that.
 	Delay *Delay `json:"delay,omitempty"`
 }
 
-// InFlightKind is what a run can be at.
+// InFlightKind is what a run can be doing.
 type InFlightKind string
 
-// The kinds of things that a run does.
+// The kinds of things in flight.
 const (
 	InFlightModel InFlightKind = "model"
 	InFlightTool  InFlightKind = "tool"
 	InFlightStore InFlightKind = "store" // its transcript is being stored
-	InFlightChild InFlightKind = "child" // an agent that it gave work to
+	InFlightChild InFlightKind = "child" // a sub-agent's run
 )
 
-// LimitsUsed says how much of each limit is spent; limits that are not set are absent.
+// LimitsUsed says how much of each limit is used; limits that are not set are absent.
 type LimitsUsed struct {
 	Turns     *Used[int]      `json:"turns,omitempty"`
 	OwnTurns  *Used[int]      `json:"own_turns,omitempty"`
@@ -267,13 +271,14 @@ type LimitsUsed struct {
 	Agents    *Used[int]      `json:"agents,omitempty"`
 }
 
-// Used is a limit and what is spent of it.
+// Used is a limit and how much of it is used.
 type Used[T any] struct {
 	Used T `json:"used"`
 	Max  T `json:"max"`
 }
 
-// Memo is the one field of a run's memo: a listing of many runs is a whole inbox (docs/wire.md §8).
+// Memo is the only field of a run's memo. It holds enough that one listing of many runs
+// shows all their open requests (docs/wire.md §8).
 type Memo struct {
 	V      int       `json:"v"`
 	Run    string    `json:"run,omitempty"`
@@ -283,18 +288,18 @@ type Memo struct {
 	Since  time.Time `json:"since"`
 	Turn   int       `json:"turn"`
 	Cost   USD       `json:"cost_usd"`
-	// Tree is what the run has used with all below it, Granted and Remaining are as in [Node];
-	// all three as they were when the memo was written.
+	// Tree is what the run has used with all runs below it. Granted and Remaining are as
+	// in [Node]. All three are from the time when the memo was written.
 	Tree      Tally             `json:"tree,omitzero"`
 	Granted   *Budget           `json:"granted,omitempty"`
 	Remaining *Budget           `json:"remaining,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
-	// Suspension and Requests are set where the run waits for somebody.
+	// Suspension and Requests are set if the run waits for somebody.
 	Suspension string        `json:"suspension,omitempty"`
 	Requests   []MemoRequest `json:"requests,omitempty"`
 }
 
-// MemoRequest is an open request as listings show it: the arguments are not in it.
+// MemoRequest is an open request as listings show it, without the call's arguments.
 type MemoRequest struct {
 	ID        string      `json:"id"`
 	Type      RequestType `json:"type"`
@@ -305,9 +310,9 @@ type MemoRequest struct {
 	Approvers []string    `json:"approvers,omitempty"`
 	Opened    time.Time   `json:"opened"`
 	Deadline  time.Time   `json:"deadline,omitzero"`
-	// Reminded means that the request has waited for longer than it should.
+	// Reminded means that the request's remind time has passed.
 	Reminded bool `json:"reminded,omitempty"`
 }
 
-// MemoKey is the memo's field.
+// MemoKey is the name of the memo's field.
 const MemoKey = "fermata"

@@ -12,14 +12,14 @@ import (
 	"github.com/fermata-agents/fermata/internal/amount"
 )
 
-// USD is money in micro-dollars. On the wire it is a number of dollars with at
-// most six decimals. Its zero value is no money, or no limit.
+// USD is an amount of money in millionths of a US dollar. JSON has it as a number of
+// dollars with at most six decimals. The zero value is no money, or no limit.
 type USD int64
 
 // Dollar is one US dollar.
 const Dollar USD = 1_000_000
 
-// String writes the amount with as many decimals as it needs, "0.4123".
+// String returns the amount with as many decimals as it needs, "0.4123".
 func (u USD) String() string {
 	s := strconv.FormatFloat(float64(u)/float64(Dollar), 'f', 6, 64)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
@@ -28,7 +28,7 @@ func (u USD) String() string {
 // MarshalJSON writes a number of dollars.
 func (u USD) MarshalJSON() ([]byte, error) { return []byte(u.String()), nil }
 
-// UnmarshalJSON reads a number of dollars; anything past six decimals is rounded.
+// UnmarshalJSON reads a number of dollars and rounds it to six decimals.
 func (u *USD) UnmarshalJSON(b []byte) error {
 	var dollars float64
 	if err := json.Unmarshal(b, &dollars); err != nil {
@@ -42,10 +42,10 @@ func (u *USD) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Duration is a time.Duration that is written in Go's form, "90s", on the wire.
+// Duration is a time.Duration that JSON has in Go's form, "90s".
 type Duration time.Duration
 
-// Durations to count in: 3 * [Hour].
+// Units of a duration: 3 * [Hour].
 const (
 	Second = Duration(time.Second)
 	Minute = 60 * Second
@@ -53,7 +53,7 @@ const (
 	Day    = 24 * Hour
 )
 
-// String writes the duration in Go's form, without parts that are zero: "168h".
+// String returns the duration in Go's form, without trailing zero parts: "168h".
 func (d Duration) String() string {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
@@ -68,7 +68,7 @@ func (d Duration) String() string {
 // MarshalText writes Go's form.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads Go's form, before which may stand whole days: "7d", "1d12h".
+// UnmarshalText reads Go's form, optionally after whole days: "7d", "1d12h".
 func (d *Duration) UnmarshalText(b []byte) error {
 	s := string(b)
 	v, err := time.Duration(0), error(nil)
@@ -78,6 +78,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 		v, s = time.Duration(n)*24*time.Hour, cmp.Or(rest, "0s")
 	}
 	rest, wrong := time.ParseDuration(s)
+	// v+rest < v means that the sum overflowed.
 	if err != nil || wrong != nil || v > 0 && (rest < 0 || v+rest < v) {
 		return fmt.Errorf("%q is not a duration such as \"90s\" or \"7d\"", b)
 	}

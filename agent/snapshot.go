@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// TurnSnapshot is what a run has used up when a turn has ended, and what its turn
-// changed of the session's state. The conversation at that point is the log up to
-// the event that holds it: a checkpoint costs nothing of its own.
+// TurnSnapshot is what a run has used at the end of a turn, and what the turn changed in
+// the session's state. It holds no conversation: the log up to this event is the
+// conversation at the checkpoint.
 type TurnSnapshot struct {
 	Usage Usage       `json:"usage"`
 	Cost  USD         `json:"cost_usd"`
 	Tools []ToolCount `json:"tools,omitempty"`
-	// Request is how many tokens the model has counted in the turn's last request that it
-	// answered; zero if it has answered none.
+	// Request is the size in tokens that the model reported for the last request of the
+	// turn that it answered; zero if there was none.
 	Request int64 `json:"request,omitempty"`
-	// StateChanges are the keys of the session's state that the turn's calls have set; one
-	// that was deleted is null. Of two calls that set one key the later counts.
+	// StateChanges are the keys of the session's state that the turn's calls set; null
+	// for a deleted key. If two calls set one key, the later call wins.
 	StateChanges map[string]json.RawMessage `json:"state_changes,omitempty"`
 }
 
-// CheckpointID names the point behind an event of a session's log (docs/wire.md §2). It
-// is unique over the session's life.
+// CheckpointID returns the id of the checkpoint after an event of a session's log
+// (docs/wire.md §2). It is unique over the session's life.
 func CheckpointID(seq int64) string { return fmt.Sprintf("cp-%d", seq) }
 
-// CheckpointSeq is the number of the event behind which a checkpoint lies. It
-// returns an [CodeInvalidInput] error for what is none.
+// CheckpointSeq returns the number of the event that a checkpoint follows. It returns a
+// [CodeInvalidInput] error if id is no checkpoint's.
 func CheckpointSeq(id string) (int64, error) {
 	digits, ok := strings.CutPrefix(id, "cp-")
 	seq, err := strconv.ParseInt(digits, 10, 64)
@@ -37,20 +37,20 @@ func CheckpointSeq(id string) (int64, error) {
 	return seq, nil
 }
 
-// StartFrom says where in a log a run begins: behind a checkpoint, and not at the
-// session's end. What came after it stays in the log and is not known to the run.
+// StartFrom makes a run begin at a checkpoint instead of the session's end. Later events
+// stay in the log, and the run does not know them.
 type StartFrom struct {
-	// Session is whose checkpoint it is; empty means the run's own session. Another
-	// one's is taken only by a session that has no log of its own yet.
+	// Session is the session that has the checkpoint; empty means the run's own. Another
+	// session's checkpoint is accepted only if the run's session has no log yet.
 	Session string `json:"session,omitempty"`
-	// Checkpoint names the point. Beside Retry it may be empty: the last one from
-	// which the failed run can go on.
+	// Checkpoint is the checkpoint's id. With Retry it may be empty: then it is the last
+	// checkpoint from which the failed run can continue.
 	Checkpoint string `json:"checkpoint,omitempty"`
-	// Retry is the failed run that is tried again; it has to be the session's last.
+	// Retry is the failed run that is tried again. It has to be the session's last run.
 	Retry string `json:"retry,omitempty"`
 }
 
-// Check refuses a From that can't be meant, with [CodeInvalidInput].
+// Check returns a [CodeInvalidInput] error if the fields do not fit together.
 func (f StartFrom) Check() error {
 	switch {
 	case f.Checkpoint == "" && f.Retry == "":
@@ -64,20 +64,20 @@ func (f StartFrom) Check() error {
 	return err
 }
 
-// Forked says where in a log a run has begun.
+// Forked says at which checkpoint a run has begun.
 type Forked struct {
 	Session    string `json:"session"`
-	Run        string `json:"run"` // whose checkpoint it is; empty for the session's beginning
+	Run        string `json:"run"` // the run that has the checkpoint; empty for the session's beginning
 	Checkpoint string `json:"checkpoint"`
-	// Retry means that the run tries that one again.
+	// Retry means that the run tries the failed run again.
 	Retry bool `json:"retry,omitempty"`
 }
 
-// At is the number of the last event that the run knows of what came before it.
+// At returns the number of the last event before the run that the run knows.
 func (f Forked) At() int64 {
 	seq, err := CheckpointSeq(f.Checkpoint)
 	if err != nil {
-		return 0 // the log holds only what was checked
+		return 0 // the log only has checked ids
 	}
 	return seq
 }

@@ -105,24 +105,25 @@ type Definition struct {
 	StateVersion int `json:"state_version,omitempty"`
 }
 
-// Spec is what a run is made of: its definition with every default filled in,
-// its tools and its model as they were when it began. It is recorded once a
-// run, so that a deploy which changes an agent does not change its runs.
+// Spec is what a run consists of: its definition with every default filled in, and its
+// tools and model as they were when it began. It is recorded once, so a deploy that
+// changes an agent does not change its running runs.
 type Spec struct {
 	V int `json:"v"`
 	Definition
 	Toolset []ToolSpec `json:"toolset,omitempty"`
-	// Policy is what of the worker's is about the agent, as it was when the run began.
+	// Policy is the part of the worker's policy that concerns the agent, as it was when
+	// the run began.
 	Policy Policy `json:"policy,omitempty"`
-	// Price is the model's, zero if it is unknown.
+	// Price is the model's price; zero if it is unknown.
 	Price Price `json:"price,omitzero"`
-	// Unpriced are the fallbacks whose price was not known when the run began.
+	// Unpriced are the fallbacks that had no known price when the run began.
 	Unpriced []string `json:"unpriced,omitempty"`
-	// ModelQueue is the Temporal task queue on which its model calls wait; empty means
-	// the run's own.
+	// ModelQueue is the Temporal task queue of its model calls; empty means the run's
+	// own.
 	ModelQueue string `json:"model_queue,omitempty"`
-	// Window is how many tokens a request and its reply may have together, and
-	// MaxOutput how many of them a reply may; zero if it is unknown.
+	// Window is how many tokens a request and its reply may have together. MaxOutput is
+	// how many a reply may have. Both are zero if unknown.
 	Window    int `json:"window,omitempty"`
 	MaxOutput int `json:"max_output,omitempty"`
 }
@@ -154,14 +155,14 @@ type ToolSpec struct {
 	Executor ToolExecutor `json:"executor,omitempty"`
 }
 
-// ToolExecutor is who carries a tool out.
+// ToolExecutor says who runs a tool.
 type ToolExecutor string
 
-// Who can carry a tool out, beside workers.
+// The executors beside a worker, which is the zero value.
 const (
 	ExecutorRuntime  ToolExecutor = "runtime"  // the run itself: ask_user, await_resumption, finish
-	ExecutorClient   ToolExecutor = "client"   // whoever answers the request
-	ExecutorSubAgent ToolExecutor = "subagent" // a run of another agent
+	ExecutorClient   ToolExecutor = "client"   // the client that answers the request
+	ExecutorSubAgent ToolExecutor = "subagent" // a run of a sub-agent
 )
 
 // Price is what a model costs, in US dollars. Zero prices are unknown or free.
@@ -184,10 +185,10 @@ const (
 	AwaitResumptionTool = "await_resumption" // parks the run
 )
 
-// LimitAction says what reaching a bound means.
+// LimitAction says what happens at a limit.
 type LimitAction string
 
-// What reaching a bound can mean.
+// The actions. The zero value means fail.
 const (
 	LimitActionFail LimitAction = "fail"
 	LimitActionAsk  LimitAction = "ask"
@@ -196,7 +197,7 @@ const (
 // Completion says what ends a run.
 type Completion string
 
-// The ways to complete.
+// The ways to complete. The zero value means natural.
 const (
 	CompletionNatural Completion = "natural" // a reply without tool calls
 	CompletionTool    Completion = "tool"    // a call of the tool [FinishTool]
@@ -208,8 +209,8 @@ const FinishTool = "finish"
 // Profile names a set of defaults.
 type Profile string
 
-// The profiles: a loop that uses tools, one that looks things up, one that
-// checks the work of others, and one that answers at once.
+// The profiles: an agent that uses tools, one that looks things up, one that checks the
+// work of others, and one that answers at once. The zero value means tool_using.
 const (
 	ProfileToolUsing  Profile = "tool_using"
 	ProfileResearcher Profile = "researcher"
@@ -226,8 +227,8 @@ var profiles = map[Profile]defaults{
 	ProfileCompleter:  {1, 0, 3},
 }
 
-// OneOf is a name, or several of which one is enough. On the wire it is a
-// string or a list of strings.
+// OneOf is one name, or several of which any one is enough. In JSON it is a string or a
+// list of strings.
 type OneOf []string
 
 // MarshalJSON writes one name as a string.
@@ -256,8 +257,8 @@ func (o *OneOf) UnmarshalJSON(b []byte) error {
 // String joins the names with " or ".
 func (o OneOf) String() string { return strings.Join(o, " or ") }
 
-// WithDefaults returns the definition with every default filled in; what its
-// author set stays.
+// WithDefaults returns the definition with every default filled in. Values that are set
+// stay.
 func (d Definition) WithDefaults() Definition {
 	if d.Profile == "" {
 		d.Profile = ProfileToolUsing
@@ -275,6 +276,8 @@ func (d Definition) WithDefaults() Definition {
 	if d.Completion == "" {
 		d.Completion = CompletionNatural
 	}
+	// As a rule, because the loop knows only rules. Clip, so that the append can't write
+	// into the caller's array.
 	if d.Default == RulingAsk || d.Default == RulingDeny {
 		d.Rules = append(slices.Clip(d.Rules), Rule{Do: d.Default, Otherwise: true})
 		d.Default = ""
@@ -290,7 +293,7 @@ func or[T comparable](v, fallback T) T {
 	return v
 }
 
-// Tool finds a tool of the spec by the name that the model calls it by.
+// Tool returns the tool that the model calls by this name, and whether the spec has it.
 func (s *Spec) Tool(name string) (ToolSpec, bool) {
 	for _, t := range s.Toolset {
 		if t.Name == name {

@@ -19,8 +19,8 @@ type SubAgent struct {
 	Output json.RawMessage `json:"output,omitempty"`
 }
 
-// Tool is the name of the tool that gives work to the agent.
+// Tool returns the name of the tool that starts the sub-agent.
 func (a SubAgent) Tool() string { return SubAgentPrefix + a.Agent }
 
-// SubAgentPrefix begins the names of tools that give work to agents.
+// SubAgentPrefix begins the names of tools that start sub-agents.
 const SubAgentPrefix = "subagent__"

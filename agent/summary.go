@@ -2,9 +2,9 @@ package agent
 
 import "time"
 
-// SuspensionSummary is what others than the run itself know of its suspension: the run
-// above it, and those who list a tree. It has at most 2 kB of what the run, its model or
-// a person wrote. Arguments are never in it: the run itself tells them.
+// SuspensionSummary is what a parent and listings know about a run's suspension. It has
+// at most 2 kB of text that the run, its model or a person wrote. It never has a call's
+// arguments: ask the run itself for them.
 type SuspensionSummary struct {
 	ID        string         `json:"id"` // "s-14"
 	Kind      SuspensionKind `json:"kind"`
@@ -15,12 +15,12 @@ type SuspensionSummary struct {
 	Since     time.Time      `json:"since"`
 	Expires   time.Time      `json:"expires,omitzero"`
 	Owner     Owner          `json:"owner,omitempty"`
-	// Open counts the open requests. Requests are the first 8 of them.
+	// Open counts the open requests. Requests has the first 8 of them.
 	Open     int              `json:"open,omitempty"`
 	Requests []RequestSummary `json:"requests,omitempty"`
 }
 
-// RequestSummary is enough of an open request to find it and to see who may decide it.
+// RequestSummary has enough of an open request to find it and to see who may decide it.
 type RequestSummary struct {
 	ID        string      `json:"id"` // "q-7"
 	Type      RequestType `json:"type"`

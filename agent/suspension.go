@@ -5,52 +5,54 @@ import (
 	"time"
 )
 
-// Suspension is why a run waits, and on what. At most one is open per run.
+// Suspension says why a run waits, and for what. A run has at most one open suspension.
 type Suspension struct {
 	ID        string         `json:"id"` // "s-14", counted over the session's life
 	Kind      SuspensionKind `json:"kind"`
 	Initiator Initiator      `json:"initiator"`
-	// Cause says more of the kind; the set is open.
+	// Cause gives more detail than Kind. The set is open.
 	Cause  string    `json:"cause,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 	Turn   int       `json:"turn"`
 	Since  time.Time `json:"since"`
-	// Expires is the earliest deadline of what is open; zero if there is none.
+	// Expires is the earliest deadline of the requests and conditions; zero if there is
+	// none.
 	Expires time.Time `json:"expires,omitzero"`
-	// ResumeBy is until when a person may resume the run; zero if there is no bound (see
-	// [Definition.ResumeWithin]). What it asks is answered for as long, counted from Since.
+	// ResumeBy is until when a person may resume the run; zero if there is no limit (see
+	// [Definition.ResumeWithin]). Its requests can be answered for as long, counted from
+	// Since.
 	ResumeBy time.Time `json:"resume_by,omitzero"`
-	// Owner is who lets the run go on; empty if the suspension was told of by one
-	// who does not know.
+	// Owner is who can let the run continue; empty if the one who reports the suspension
+	// does not know.
 	Owner      Owner       `json:"owner,omitempty"`
 	Requests   []Request   `json:"requests,omitempty"`
 	Conditions *Conditions `json:"conditions,omitempty"`
 	Holds      []Hold      `json:"holds,omitempty"`
 }
 
-// SuspensionKind is what a run waits for; the set is closed.
+// SuspensionKind says what a run waits for. The set is closed.
 type SuspensionKind string
 
 // The kinds of suspensions.
 const (
-	SuspensionInputRequired    SuspensionKind = "input_required" // a question, an approval, a limit that asks, a client's tool
-	SuspensionHeld             SuspensionKind = "held"           // held by an operator, a parent, an interrupt
-	SuspensionParked           SuspensionKind = "parked"         // parked on a time, an event, or until somebody resumes
+	SuspensionInputRequired    SuspensionKind = "input_required" // a question, an approval, a limit that asks, a client tool
+	SuspensionHeld             SuspensionKind = "held"           // a pause or an interrupt holds it
+	SuspensionParked           SuspensionKind = "parked"         // for a time, an event, or a resume
 	SuspensionAwaitingChildren SuspensionKind = "awaiting_children"
-	SuspensionAwaitingBudget   SuspensionKind = "awaiting_budget" // for a grant of what limits bound
+	SuspensionAwaitingBudget   SuspensionKind = "awaiting_budget" // for its parent's grant
 )
 
-// Owner is who lets a suspended run go on: exactly one at a time; the set is closed.
+// Owner is who can let a suspended run continue: one at a time. The set is closed.
 type Owner string
 
 // The owners.
 const (
-	OwnerOperator Owner = "operator" // whoever answers, or resumes
-	OwnerParent   Owner = "parent"   // the run above, which holds it
-	OwnerRuntime  Owner = "runtime"  // a time, an event, or the end of a run below
+	OwnerOperator Owner = "operator" // whoever answers or resumes
+	OwnerParent   Owner = "parent"   // the parent run, which holds it
+	OwnerRuntime  Owner = "runtime"  // a time, an event, or the end of a child run
 )
 
-// Initiator is who made a run wait, or go on; the set is closed.
+// Initiator is who suspended or resumed a run. The set is closed.
 type Initiator string
 
 // The initiators.
@@ -63,16 +65,16 @@ const (
 	InitiatorPolicy    Initiator = "policy"
 )
 
-// Hold keeps a run from beginning any model or tool call, whatever else it waits
-// for. A run has at most two: its own and one that it inherited.
+// Hold keeps a run from beginning any model or tool call, whatever else it waits for. A
+// run has at most two holds: its own, and one that it inherits from an ancestor.
 type Hold struct {
-	ID   string   `json:"id"` // "h-3", counted over the life of the session that was held
+	ID   string   `json:"id"` // "h-3", counted over the life of the held session
 	From HoldFrom `json:"from"`
-	// Session is the one that the hold was added to; its tree inherits it.
+	// Session is the session that was held. All runs below it inherit the hold.
 	Session string `json:"session"`
 	Verb    Verb   `json:"verb"` // pause or interrupt
 	By      string `json:"by,omitempty"`
-	// Code says why the runtime held the run itself; empty if somebody said so.
+	// Code says why the runtime itself held the run; empty if somebody else did.
 	Code   Code      `json:"code,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at"`
@@ -83,16 +85,16 @@ type HoldFrom string
 
 // The sources of holds.
 const (
-	HoldOwn       HoldFrom = "own"       // said to this session, or by its parent's model
-	HoldInherited HoldFrom = "inherited" // said to an ancestor
+	HoldOwn       HoldFrom = "own"       // sent to this session, or by its parent's model
+	HoldInherited HoldFrom = "inherited" // sent to an ancestor
 )
 
-// Request is something that a run asks of people or programs. Its content never
-// changes, so its id is enough to answer it.
+// Request is something that a run asks people or programs. Its content never changes, so
+// its id alone identifies what is answered.
 type Request struct {
 	ID   string      `json:"id"` // "q-7", counted over the session's life
 	Type RequestType `json:"type"`
-	// Session and Run are where it is answered.
+	// Session and Run are where to send the answer.
 	Session    string   `json:"session"`
 	Run        string   `json:"run"`
 	Suspension string   `json:"suspension"`
@@ -100,25 +102,27 @@ type Request struct {
 	Text       string   `json:"text"`
 	Context    string   `json:"context,omitempty"`
 	Choices    []string `json:"choices,omitempty"`
-	// Schema is a JSON Schema of the answer's data, where such is wanted.
+	// Schema is a JSON Schema of the answer's data; empty if the answer is a text or a
+	// choice.
 	Schema json.RawMessage `json:"schema,omitempty"`
-	// Call is what an approval or a client's tool is about, or the one that asks.
+	// Call is the call that needs an approval, the client tool's call, or the call that
+	// asks.
 	Call *RequestCall `json:"call,omitempty"`
-	// Digest is of the call's canonical arguments: 16 hex digits.
+	// Digest is the digest of the call's canonical arguments: 16 hex digits.
 	Digest string `json:"digest,omitempty"`
-	// Confirm is "digest" where the answer has to name the digest.
+	// Confirm is "digest" if the answer has to name the digest.
 	Confirm   string   `json:"confirm,omitempty"`
 	Approvers []string `json:"approvers,omitempty"`
-	// Cause is the limit that asks.
+	// Cause is the code of the limit that asks.
 	Cause    Code      `json:"cause,omitempty"`
 	Opened   time.Time `json:"opened"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	RemindAt time.Time `json:"remind_at,omitzero"`
-	// Default is what the deadline decides.
+	// Default is the decision at the deadline.
 	Default string `json:"default,omitempty"`
 }
 
-// RequestType is what is asked for; the set is closed.
+// RequestType says what is asked for. The set is closed.
 type RequestType string
 
 // The types of requests.
@@ -136,28 +140,28 @@ type RequestCall struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 }
 
-// Decisions that a deadline may make of an approval.
+// The decisions of an approval at its deadline.
 const (
 	DefaultReject  = "reject"
 	DefaultApprove = "approve"
 )
 
-// Conditions say what ends a park. A zero value waits until somebody resumes.
+// Conditions say what ends a park. With the zero value, only a resume does.
 type Conditions struct {
-	// At is a time; After is one from now.
+	// At is a time. After is a duration from now.
 	At    time.Time `json:"at,omitzero"`
 	After Duration  `json:"after,omitempty"`
-	// Event is an event that is emitted.
+	// Event is met by an emitted event.
 	Event *EventCondition `json:"event,omitempty"`
-	// Any are several of these; the first to come true wins.
+	// Any are several conditions. The first that is met ends the park.
 	Any []Condition `json:"any,omitempty"`
-	// OnTimeout says what a time that has come means; empty means resume_with_summary.
+	// OnTimeout says what happens when the time comes; empty means resume_with_summary.
 	OnTimeout OnTimeout `json:"on_timeout,omitempty"`
-	// Input is said to the model under resume_with_input.
+	// Input is the message to the model under resume_with_input.
 	Input string `json:"input,omitempty"`
 }
 
-// Condition is one of several.
+// Condition is one of several in [Conditions].
 type Condition struct {
 	At    time.Time       `json:"at,omitzero"`
 	After Duration        `json:"after,omitempty"`
@@ -167,13 +171,13 @@ type Condition struct {
 // EventCondition is met by an event of its topic whose payload fits its schema.
 type EventCondition struct {
 	Topic string          `json:"topic"`
-	Match json.RawMessage `json:"match,omitempty"` // a JSON Schema; absent: every payload
+	Match json.RawMessage `json:"match,omitempty"` // a JSON Schema; empty means every payload
 }
 
-// OnTimeout is what a time that has come means to a run that waits for it.
+// OnTimeout says what happens when a parked run's time comes.
 type OnTimeout string
 
-// What a time that has come can mean.
+// The values of OnTimeout.
 const (
 	OnTimeoutResumeWithSummary OnTimeout = "resume_with_summary"
 	OnTimeoutResumeWithInput   OnTimeout = "resume_with_input"
@@ -181,7 +185,7 @@ const (
 	OnTimeoutCancel            OnTimeout = "cancel"
 )
 
-// List is every single condition.
+// List returns every single condition.
 func (c Conditions) List() []Condition {
 	list := c.Any[:len(c.Any):len(c.Any)]
 	if !c.At.IsZero() || c.After > 0 || c.Event != nil {
@@ -190,7 +194,7 @@ func (c Conditions) List() []Condition {
 	return list
 }
 
-// size is about how many bytes a request takes.
+// size returns about how many bytes a request takes.
 func (r Request) size() int {
 	n := 256 + len(r.Text) + len(r.Context)
 	if r.Call != nil {

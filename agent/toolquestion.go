@@ -7,22 +7,23 @@ import (
 	"github.com/fermata-agents/fermata/internal/rawjson"
 )
 
-// ToolQuestion is what a tool asks a person in the middle of its call.
+// ToolQuestion is what a tool asks a person during its call.
 type ToolQuestion struct {
-	// Text is the question; Context is what a person has to know for an answer.
+	// Text is the question. Context is what a person needs to know to answer it.
 	Text    string `json:"text"`
 	Context string `json:"context,omitempty"`
-	// Choices are at most 16, of at most 200 bytes; empty means any answer.
+	// Choices are the possible answers, at most 16 of at most 200 bytes; empty means any
+	// answer.
 	Choices []string `json:"choices,omitempty"`
 	// Schema is a JSON Schema of the data that is wanted; empty means a text or a choice.
-	// It is for people and their clients: the tool itself looks at what it gets.
+	// It helps people and their clients: the tool has to check the answer itself.
 	Schema json.RawMessage `json:"schema,omitempty"`
-	// State is JSON that the tool keeps with its question, of at most 16 KiB. Neither
-	// people nor the model are shown it; it comes back as [ToolAnswer.State].
+	// State is JSON that is stored with the question, at most 16 KiB. Neither people nor
+	// the model see it. It comes back as [ToolAnswer.State].
 	State json.RawMessage `json:"state,omitempty"`
 }
 
-// Bounds of a question.
+// Limits of a question.
 const (
 	maxChoices  = 16
 	maxChoice   = 200
@@ -31,7 +32,7 @@ const (
 	maxKept     = 16 << 10 // bytes of a question's state
 )
 
-// Check reports what is wrong with a question: [CodeInvalidInput] or [CodeTooLarge].
+// Check returns a [CodeInvalidInput] or [CodeTooLarge] error if the question is invalid.
 func (q ToolQuestion) Check() error {
 	switch {
 	case strings.TrimSpace(q.Text) == "":
@@ -55,23 +56,24 @@ func (q ToolQuestion) Check() error {
 	return nil
 }
 
-// ToolAnswer is what came of a [ToolQuestion].
+// ToolAnswer is the answer to a [ToolQuestion].
 type ToolAnswer struct {
-	// Text is what was answered, or the choice.
+	// Text is the answer's text, or the choice's.
 	Text string `json:"text,omitempty"`
-	// Choice is the number of the choice, from 0; nil if it is none.
+	// Choice is the number of the choice, from 0; nil if the answer is no choice.
 	Choice *int `json:"choice,omitempty"`
-	// Data is JSON, where such was given.
+	// Data is the answer as JSON, if it has data.
 	Data json.RawMessage `json:"data,omitempty"`
-	// By is who answered: a claim.
+	// By says who answered. It is not authenticated.
 	By string `json:"by,omitempty"`
-	// Declined means that nobody answers: it was rejected, for the reason in Text, or its
-	// time was over.
+	// Declined means that nobody answers: a person refused, for the reason in Text, or
+	// the deadline passed.
 	Declined bool `json:"declined,omitempty"`
 	// Expired means that nobody answered until the question's deadline. The answer is
-	// then the question's default, or Declined where it has none. The runtime alone sets it.
+	// then the question's default; without a default it is Declined. Only the runtime
+	// sets it.
 	Expired bool `json:"expired,omitempty"`
-	// State is what the question had as its own. Of the answers of a call only the
-	// last has it.
+	// State is the question's own State. If a call asked several questions, only the last
+	// answer has it.
 	State json.RawMessage `json:"state,omitempty"`
 }

@@ -9,42 +9,44 @@ import (
 	"github.com/fermata-agents/fermata/internal/w3ctrace"
 )
 
-// Trace is what the spans of a run's work are found by, in every process the same. A
-// run is traced in stints: from its start, or from where it went on, to where it
-// suspends or ends. Each is a trace of its own, except for the first of a run that was
-// started from within a trace: it is a part of that.
+// Trace identifies the spans of a run's work. Every process computes the same ids from
+// it. A run is traced in segments. A segment begins at the run's start or at a resume,
+// and ends at the next suspension or the end. Each segment is a trace of its own. But the
+// first segment of a run that was started within a trace is a part of that trace.
 type Trace struct {
-	// Segment is the number of the event with which it began.
+	// Segment is the number of the event with which the segment began.
 	Segment int64 `json:"segment,omitempty"`
-	// Turn is the turn that is on; zero between two turns.
+	// Turn is the current turn; zero between two turns.
 	Turn int `json:"turn,omitempty"`
-	// Parent is the W3C traceparent of what started the run; empty if there is none,
-	// and in later stints.
+	// Parent is the W3C traceparent of what started the run; empty if there is none, and
+	// in later segments.
 	Parent string `json:"parent,omitempty"`
 }
 
-// TraceSegment is a run's stint as it goes on.
+// TraceSegment is the current segment of a run.
 type TraceSegment struct {
 	Trace
-	// After is the traceparent of the stint before this one; empty for the first.
+	// After is the traceparent of the segment before this one; empty for the first.
 	After string    `json:"after,omitempty"`
 	Began time.Time `json:"began,omitzero"`
-	// TurnBegan is since when its turn is on within the stint; zero between two turns.
+	// TurnBegan is since when the current turn runs within the segment; zero between two
+	// turns.
 	TurnBegan time.Time `json:"turn_began,omitzero"`
-	// Over means that the run has suspended: what comes now belongs to no stint.
+	// Over means that the run is suspended. What happens now belongs to no segment.
 	Over bool `json:"over,omitempty"`
-	// Suspension is what the run waited on before the stint, Cause is who let it go on,
-	// and GotInput is set where it was told something then: an answer, a message, an event.
-	// They are zero in the first.
+	// Suspension is what the run waited for before the segment, and Cause is who resumed
+	// it. GotInput means that it got an answer, a message or an event then. All three are
+	// zero in the first segment.
 	Suspension string    `json:"suspension,omitempty"`
 	Cause      Initiator `json:"cause,omitempty"`
 	GotInput   bool      `json:"got_input,omitempty"`
 }
 
-// Next is the stint of a run after one of its events.
+// Next returns the segment after one of the run's events.
 func (s TraceSegment) Next(run string, e Event) TraceSegment {
 	switch e.Type {
 	case EventRunStarted:
+		// An imported run's segment belongs to the trace of its own cluster.
 		if s.Segment > 0 { // one that came from elsewhere, where its trace is
 			s = TraceSegment{}
 		}
@@ -60,6 +62,8 @@ func (s TraceSegment) Next(run string, e Event) TraceSegment {
 	case EventRequestAnswered:
 		s.GotInput = s.GotInput || s.Over
 	case EventMessage: // the words that came with a resume stand behind it, at the same time
+		// A resume's message follows it at the same time, so equal times tell it from a
+		// later message.
 		with := s.After != "" && e.Time.Equal(s.Began)
 		s.GotInput = s.GotInput || with && e.Message != nil && e.Message.Role == RoleUser && e.Message.Note == ""
 	}
@@ -77,8 +81,8 @@ func (s TraceSegment) resumed(run string, e Event) TraceSegment {
 	return next
 }
 
-// Traceparent is that of the span under which a run's work hangs: its turn's, or its
-// stint's between two turns.
+// Traceparent returns the traceparent of the span above a run's work: the current turn's,
+// or the segment's between two turns.
 func (t Trace) Traceparent(run string) string {
 	stint := sha256.Sum256(fmt.Appendf(nil, "%s/%d", run, t.Segment))
 	trace, span, flags := hex.EncodeToString(stint[:16]), stint[16:24], fmt.Sprintf("%02x", w3ctrace.FlagUndecided|1)
@@ -86,13 +90,15 @@ func (t Trace) Traceparent(run string) string {
 		trace, flags = t.Parent[3:35], t.Parent[53:]
 	}
 	if t.Turn > 0 {
+		// A hash instead of a random id, so that activities on other workers compute the
+		// same parent.
 		own := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", run, t.Segment, t.Turn))
 		span = own[:8]
 	}
 	return fmt.Sprintf("00-%s-%x-%s", trace, span, flags)
 }
 
-// SegmentTraceparent is the traceparent of the stint's own span.
+// SegmentTraceparent returns the traceparent of the segment's own span.
 func (t Trace) SegmentTraceparent(run string) string {
 	t.Turn = 0
 	return t.Traceparent(run)

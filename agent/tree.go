@@ -1,7 +1,7 @@
 package agent
 
-// Node is a run in a tree (docs/wire.md §5). Its truth is in its own run: Heard says how
-// old this is.
+// Node is a run in a tree (docs/wire.md §5). It may be out of date: AsOf says when it was
+// true. The run itself knows better.
 type Node struct {
 	Session    string             `json:"session"`
 	Run        string             `json:"run"`
@@ -11,11 +11,12 @@ type Node struct {
 	Status     Status             `json:"status"`
 	Suspension *SuspensionSummary `json:"suspension,omitempty"`
 	AsOf       string             `json:"as_of"` // RFC 3339
-	// Used is what the run and all below it have used, as far as that was heard.
+	// Used is what the run and all runs below it have used, as far as they have reported.
 	Used Tally `json:"used,omitzero"`
-	// Granted is what the one above has granted it, less what it gave back; Remaining is what
-	// it may still use, by that and by its own limits. Both are nil where nothing bounds it;
-	// Left also at the run's end, when what was left has gone back to the parent.
+	// Granted is what the parent has granted, less what was returned. Remaining is what
+	// the run may still use, by the grant and by its own limits. Both are nil if nothing
+	// limits the run. Remaining is also nil once the run has ended, because the rest went
+	// back to the parent.
 	Granted   *Budget `json:"granted,omitempty"`
 	Remaining *Budget `json:"remaining,omitempty"`
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Verb is something that one may say to a live run. Each is a signal and an
-// update of the same name and payload (docs/wire.md §4).
+// A Verb is what one may send to a live run. Each verb is a signal and an update of the
+// same name and payload (docs/wire.md §4).
 type Verb string
 
 // The verbs of a live run.
@@ -24,8 +24,8 @@ const (
 	VerbEmit      Verb = "emit"
 )
 
-// Strength orders the verbs that hold a run or end it: a stronger one overtakes
-// a weaker one in progress. It is zero for every other verb (docs/wire.md §4).
+// Strength returns the order of the verbs that hold or end a run. A stronger verb
+// overtakes a weaker one in progress. It is zero for every other verb (docs/wire.md §4).
 func (v Verb) Strength() int {
 	switch v {
 	case VerbPause:
@@ -40,23 +40,24 @@ func (v Verb) Strength() int {
 	return 0
 }
 
-// CommandHeader is what every verb takes.
+// CommandHeader has the fields that every verb has.
 type CommandHeader struct {
-	// ID makes a second arrival harmless: it gets the first one's answer. Empty
-	// means that of the update, where it came as one.
+	// ID makes a repeated command harmless: the second one gets the first one's answer.
+	// Empty means the update's own id, if the command is an update.
 	ID string `json:"id,omitempty"`
-	// By is who says so: a claim, recorded as one.
+	// By says who sends the verb. It is logged, and not authenticated.
 	By string `json:"by,omitempty"`
-	// Run refuses the verb as [CodeStale] where another run of the session is live.
+	// Run is the run that is meant. If another run of the session is live, the verb is
+	// refused with [CodeStale]. Empty means whichever is live.
 	Run string `json:"run,omitempty"`
-	// Token proves who says it, where approvers or a policy bind the verb. It is taken in
-	// updates only. Of several answers each has its own.
+	// Token proves who sends the verb, if a request names approvers or a policy binds the
+	// verb. Only updates can carry one. In an answers command each answer has its own.
 	Token string `json:"token,omitempty"`
-	// Meta is the sender's own: it is never looked at.
+	// Meta is the sender's own JSON. The run ignores it.
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
 
-// PauseCommand holds the run at its turn's end.
+// PauseCommand holds the run at the end of its turn.
 type PauseCommand struct {
 	CommandHeader
 	Reason string `json:"reason,omitempty"`
@@ -66,19 +67,20 @@ type PauseCommand struct {
 type InterruptCommand struct {
 	CommandHeader
 	Reason string `json:"reason,omitempty"`
-	// Grace is how long tools may take to give a partial result; zero means 5s.
+	// Grace is how long tools may take to return a partial result; zero means 5s.
 	Grace Duration `json:"grace,omitempty"`
 }
 
-// ResumeCommand removes the session's own hold and wakes a run that waits for nothing
-// that somebody has to say.
+// ResumeCommand removes the session's own hold. It also wakes a parked run. A run that
+// waits for an answer stays suspended.
 type ResumeCommand struct {
 	CommandHeader
-	// Suspension refuses the verb as [CodeStale] where another one is open.
+	// Suspension is the suspension that is meant. If another one is open, the verb is
+	// refused with [CodeStale].
 	Suspension string `json:"suspension,omitempty"`
-	// Message is said to the model first.
+	// Message goes to the model first.
 	Message string `json:"message,omitempty"`
-	// FromSummary goes on from a summary of what was said, and not from all of it.
+	// FromSummary continues from a summary of the conversation instead of all of it.
 	FromSummary bool `json:"from_summary,omitempty"`
 }
 
@@ -86,7 +88,7 @@ type ResumeCommand struct {
 type StopCommand struct {
 	CommandHeader
 	Reason string `json:"reason,omitempty"`
-	// Deadline is when the tree ends whatever is missing; zero means 30s.
+	// Deadline is when the tree ends, whatever is missing then; zero means 30s.
 	Deadline Duration `json:"deadline,omitempty"`
 }
 
@@ -96,12 +98,12 @@ type CancelCommand struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// SendCommand says something to the run.
+// SendCommand sends a message to the model.
 type SendCommand struct {
 	CommandHeader
 	Text  string `json:"text,omitempty"`
 	Parts []Part `json:"parts,omitempty"`
-	// Mode says when; empty means steer.
+	// Mode says when the message reaches the model; empty means steer.
 	Mode SendMode `json:"mode,omitempty"`
 }
 
@@ -111,12 +113,12 @@ type SendMode string
 // The modes of a message.
 const (
 	SendSteer     SendMode = "steer"     // at the next turn
-	SendQueue     SendMode = "queue"     // when the run would be done
-	SendInterrupt SendMode = "interrupt" // now: what is in flight is given up
+	SendQueue     SendMode = "queue"     // when the run would complete
+	SendInterrupt SendMode = "interrupt" // now: what is in flight is cancelled
 )
 
-// AnswerCommand answers a question, a limit, or a call that the client makes. One
-// of its last three fields is wanted.
+// AnswerCommand answers a question, a limit, or a client tool's call. One of its last
+// three fields is required.
 type AnswerCommand struct {
 	CommandHeader
 	Request string `json:"request,omitempty"`
@@ -127,20 +129,21 @@ type AnswerCommand struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// ApproveCommand lets a call be made.
+// ApproveCommand approves a call.
 type ApproveCommand struct {
 	CommandHeader
 	Request string `json:"request,omitempty"`
-	// Arguments replace the model's.
+	// Arguments replace the model's arguments; empty keeps them.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Always approves every further call of the tool in this run.
 	Always bool `json:"always,omitempty"`
-	// Digest refuses the verb as [CodeStale] where the arguments are others.
+	// Digest is the digest of the arguments that are approved. If the call has others,
+	// the verb is refused with [CodeStale].
 	Digest string `json:"digest,omitempty"`
 	Note   string `json:"note,omitempty"`
 }
 
-// RejectCommand refuses a call; the model sees the reason.
+// RejectCommand rejects a call. The model gets the reason.
 type RejectCommand struct {
 	CommandHeader
 	Request string `json:"request,omitempty"`
@@ -153,7 +156,7 @@ type AnswersCommand struct {
 	Answers []AnswerTo `json:"answers"`
 }
 
-// AnswerTo is one of several answers; one of its last three fields is wanted.
+// AnswerTo is one of several answers. One of its last three fields is required.
 type AnswerTo struct {
 	Request string          `json:"request"`
 	Answer  *AnswerCommand  `json:"answer,omitempty"`
@@ -161,7 +164,7 @@ type AnswerTo struct {
 	Reject  *RejectCommand  `json:"reject,omitempty"`
 }
 
-// Commands returns what is said to the request: one command in a sound answer.
+// Commands returns the commands for the request. A valid answer has one.
 func (a AnswerTo) Commands() (all []Command) {
 	if a.Answer != nil {
 		all = append(all, *a.Answer)
@@ -175,15 +178,15 @@ func (a AnswerTo) Commands() (all []Command) {
 	return all
 }
 
-// EmitCommand tells a run of an event.
+// EmitCommand delivers an event to a run.
 type EmitCommand struct {
 	CommandHeader
 	Topic   string          `json:"topic"`
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
-// Ack is a verb's answer: its effect is decided, whether or not the run has
-// come to rest (docs/wire.md §4).
+// Ack is the answer to a verb. The verb's effect is decided then, but the run may still
+// be suspending or ending (docs/wire.md §4).
 type Ack struct {
 	V          int    `json:"v"`
 	Session    string `json:"session"`
@@ -194,18 +197,17 @@ type Ack struct {
 	Effect     Effect `json:"effect"`
 }
 
-// Effect is what became of a verb.
+// Effect is what a verb did.
 type Effect string
 
-// What can become of a verb that is not refused.
+// The effects of a verb that is not refused.
 const (
 	EffectAccepted Effect = "accepted"
-	EffectAlready  Effect = "already"   // the same or a stronger one stands: the first is returned
-	EffectRunEnded Effect = "run_ended" // the run came to its end by itself first
+	EffectAlready  Effect = "already"   // the same or a stronger verb is in effect: its answer is returned
+	EffectRunEnded Effect = "run_ended" // the run had ended by itself first
 )
 
-// RefusedVerb is a verb that was refused though it could not be told: it came as a
-// signal (docs/wire.md §1).
+// RefusedVerb is a signal that was refused. Its sender gets no answer (docs/wire.md §1).
 type RefusedVerb struct {
 	Verb  string    `json:"verb"`
 	How   string    `json:"how"` // signal
@@ -213,46 +215,46 @@ type RefusedVerb struct {
 	Error *Error    `json:"error"`
 }
 
-// Command is what is said to a run: a verb with its payload.
+// Command is a verb with its payload.
 type Command interface {
-	// Verb is its name on the wire.
+	// Verb returns the verb's name on the wire.
 	Verb() Verb
-	// Header is what every verb takes.
+	// Header returns the fields that every verb has.
 	Header() CommandHeader
 }
 
-// Header is the order itself.
+// Header returns the header itself.
 func (o CommandHeader) Header() CommandHeader { return o }
 
-// Verb is [VerbPause].
+// Verb returns [VerbPause].
 func (PauseCommand) Verb() Verb { return VerbPause }
 
-// Verb is [VerbInterrupt].
+// Verb returns [VerbInterrupt].
 func (InterruptCommand) Verb() Verb { return VerbInterrupt }
 
-// Verb is [VerbResume].
+// Verb returns [VerbResume].
 func (ResumeCommand) Verb() Verb { return VerbResume }
 
-// Verb is [VerbStop].
+// Verb returns [VerbStop].
 func (StopCommand) Verb() Verb { return VerbStop }
 
-// Verb is [VerbCancel].
+// Verb returns [VerbCancel].
 func (CancelCommand) Verb() Verb { return VerbCancel }
 
-// Verb is [VerbSend].
+// Verb returns [VerbSend].
 func (SendCommand) Verb() Verb { return VerbSend }
 
-// Verb is [VerbAnswer].
+// Verb returns [VerbAnswer].
 func (AnswerCommand) Verb() Verb { return VerbAnswer }
 
-// Verb is [VerbApprove].
+// Verb returns [VerbApprove].
 func (ApproveCommand) Verb() Verb { return VerbApprove }
 
-// Verb is [VerbReject].
+// Verb returns [VerbReject].
 func (RejectCommand) Verb() Verb { return VerbReject }
 
-// Verb is [VerbAnswers].
+// Verb returns [VerbAnswers].
 func (AnswersCommand) Verb() Verb { return VerbAnswers }
 
-// Verb is [VerbEmit].
+// Verb returns [VerbEmit].
 func (EmitCommand) Verb() Verb { return VerbEmit }

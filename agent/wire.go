@@ -6,36 +6,35 @@ import (
 	"time"
 )
 
-// The live events (docs/wire.md §9): they have no cursor, are not recorded, and may be
-// lost. Whoever reads only what is recorded misses nothing.
+// The live events (docs/wire.md §9). They have no cursor, are not recorded, and may be
+// lost. A reader of the recorded events alone still gets everything.
 const (
 	EventDeltaText     EventType = "delta.text"     // continues the text of the turn's reply
 	EventDeltaThinking EventType = "delta.thinking" // continues the thinking of the turn's reply
-	EventDeltaReset    EventType = "delta.reset"    // the model is asked again: the turn's pieces so far are void
-	EventDeltaDropped  EventType = "delta.dropped"  // the reader was slow, and pieces were dropped here
-	EventCallProgress  EventType = "call.progress"  // a tool's remark while it works
+	EventDeltaReset    EventType = "delta.reset"    // the model is called again: drop the turn's pieces so far
+	EventDeltaDropped  EventType = "delta.dropped"  // the reader was slow, and pieces are missing here
+	EventCallProgress  EventType = "call.progress"  // what a tool reports while it works
 )
 
-// WireEvent is an event as readers get it (docs/wire.md §9): one form for every type,
-// for what is recorded and for what is live.
+// WireEvent is an event as readers get it (docs/wire.md §9). Recorded and live events of
+// every type have this form.
 type WireEvent struct {
 	V int `json:"v"`
-	// Cursor is where a reader comes back: it gets what came after. Empty for live
-	// events.
+	// Cursor is what a reader passes to continue after this event; empty for live events.
 	Cursor  string    `json:"cursor,omitempty"`
 	Type    EventType `json:"type"`
 	Time    time.Time `json:"time"`
-	Session string    `json:"session"` // whose log it is read from
-	// Run is the run that the event is of. In a session that was forked off
-	// another one, it may be a run of that one.
+	Session string    `json:"session"` // the session whose log was read
+	// Run is the run that the event belongs to. In a forked session, it may be a run of
+	// the other session.
 	Run  string `json:"run"`
 	Turn int    `json:"turn,omitempty"`
-	// Data is one JSON object, of the type's own shape (docs/events.md).
+	// Data is one JSON object. Its shape depends on the type (docs/events.md).
 	Data json.RawMessage `json:"data"`
 }
 
-// Wire is the event as readers get it, in the log of a session and of a run. It
-// fails, with [CodeInternal], only where JSON that the event holds is none.
+// Wire returns the event as readers get it, for the log of a session and a run. It
+// returns [CodeInternal] if JSON that the event holds is invalid.
 func (e Event) Wire(session, run string) (WireEvent, error) {
 	data, err := json.Marshal(e.data())
 	if err != nil {
@@ -46,10 +45,10 @@ func (e Event) Wire(session, run string) (WireEvent, error) {
 	}, nil
 }
 
-// Cursor names the place in a log behind an event.
+// Cursor returns the cursor after an event of a log.
 func Cursor(seq int64) string { return strconv.FormatInt(seq, 10) }
 
-// data is what the event says, in its wire form: an object, never nil.
+// data returns the event's content in its wire form: an object, never nil.
 func (e Event) data() any {
 	switch {
 	case e.Started != nil:
@@ -98,8 +97,8 @@ func (e Event) rest() any {
 	return struct{}{}
 }
 
-// wireStarted is a start without the recorded Spec, which is long and for the
-// runtime: its name and its model are enough to know who speaks.
+// wireStarted is a start without the Spec, which is long. Readers need only the agent's
+// and the model's name.
 type wireStarted struct {
 	Agent       string `json:"agent,omitempty"`
 	Model       string `json:"model,omitempty"`
@@ -107,7 +106,7 @@ type wireStarted struct {
 	Carry       Carry  `json:"carry,omitempty"`
 	Recovered   string `json:"recovered,omitempty"`
 	Unrecovered string `json:"unrecovered,omitempty"`
-	// Imported tells of a run of another cluster that this one goes on with.
+	// Imported names the run of another cluster that this one continues.
 	Imported *Imported `json:"imported,omitempty"`
 }
 

@@ -18,49 +18,53 @@ type AnswerOptions struct {
 	Choice *int
 	// Data is a client tool's result, as JSON, instead of a text.
 	Data json.RawMessage
-	// By is who answers: a claim, recorded as one.
+	// By says who answers. It is logged, and not authenticated.
 	By string
-	// Token proves who decides, where the request names approvers or a policy binds the verb.
+	// Token proves who decides. It is required if the request names approvers, or if a
+	// policy binds the verb.
 	Token string
 }
 
 // ApproveOptions are optional; nil means all defaults.
 type ApproveOptions struct {
-	// Arguments replace the model's: anything that is an object
-	// in JSON; nil means those that were asked for.
+	// Arguments replace the model's: any value that encodes to a JSON object; nil keeps
+	// the model's.
 	Arguments any
 	// Always approves every further call of the tool in this run.
 	Always bool
 	// Note is recorded with the approval.
 	Note string
-	// By is who approves: a claim, recorded as one.
+	// By says who approves. It is logged, and not authenticated.
 	By string
-	// Token proves who decides, where the request names approvers or a policy binds the verb.
+	// Token proves who decides. It is required if the request names approvers, or if a
+	// policy binds the verb.
 	Token string
 }
 
 // RejectOptions are optional; nil means all defaults.
 type RejectOptions struct {
-	// By is who rejects: a claim, recorded as one.
+	// By says who rejects. It is logged, and not authenticated.
 	By string
-	// Token proves who decides, where the request names approvers or a policy binds the verb.
+	// Token proves who decides. It is required if the request names approvers, or if a
+	// policy binds the verb.
 	Token string
 }
 
 // Answer answers a question, a limit that asks, or a client tool's call. The text is
-// empty if the options have a choice or data. The answer goes to the run that asked. Errors are [agent.CodeInvalidInput] and [agent.CodeTooLarge],
-// [agent.CodeStale] where the request is not open any more or another run is live,
-// [agent.CodeClosed] where the run has ended, [agent.CodeDenied], [agent.CodeBadSignature],
-// [agent.CodeExpired] and [agent.CodeUsed] where approvers are named, and
-// [agent.CodeNoWorker] or [agent.CodeTimeout] where nobody answers.
+// empty if the options have a choice or data. The answer goes only to the run that asked.
+//
+// Errors are [agent.CodeInvalidInput] and [agent.CodeTooLarge] for the answer itself,
+// [agent.CodeStale] if the request is no longer open or another run is live, and
+// [agent.CodeClosed] if the run has ended. If approvers are named, they are also
+// [agent.CodeDenied], [agent.CodeBadSignature], [agent.CodeExpired] and [agent.CodeUsed].
+// [agent.CodeNoWorker] or [agent.CodeTimeout] means that no worker answers.
 func (c *Client) Answer(ctx context.Context, req agent.Request, text string, o *AnswerOptions) (agent.Ack, error) {
 	o = cmp.Or(o, &AnswerOptions{})
 	return c.update(ctx, req.Session, agent.AnswerCommand{CommandHeader: orderTo(req, o.By, o.Token), Request: req.ID, Text: text, Choice: o.Choice, Data: o.Data})
 }
 
-// Approve lets the call be made that a request is about. The digest that the
-// request shows goes with it, so that no other call is meant. Errors are those
-// of [Client.Answer].
+// Approve approves the call that a request is about. It sends the digest that the request
+// shows, so that only this call is approved. Errors are those of [Client.Answer].
 func (c *Client) Approve(ctx context.Context, req agent.Request, o *ApproveOptions) (agent.Ack, error) {
 	if o == nil {
 		o = &ApproveOptions{}
@@ -76,8 +80,8 @@ func (c *Client) Approve(ctx context.Context, req agent.Request, o *ApproveOptio
 	return c.update(ctx, req.Session, order)
 }
 
-// Reject refuses the call that a request is about; the model sees the reason.
-// Errors are those of [Client.Answer].
+// Reject rejects the call that a request is about. The model gets the reason. Errors are
+// those of [Client.Answer].
 func (c *Client) Reject(ctx context.Context, req agent.Request, reason string, o *RejectOptions) (agent.Ack, error) {
 	if o == nil {
 		o = &RejectOptions{}
@@ -85,14 +89,14 @@ func (c *Client) Reject(ctx context.Context, req agent.Request, reason string, o
 	return c.update(ctx, req.Session, agent.RejectCommand{CommandHeader: orderTo(req, o.By, o.Token), Request: req.ID, Reason: reason})
 }
 
-// orderTo makes an answer one for the run that asked.
+// orderTo returns the header of an answer that only the run that asked accepts.
 func orderTo(req agent.Request, by, token string) agent.CommandHeader {
 	return agent.CommandHeader{Run: req.Run, By: by, Token: token}
 }
 
-// AnswerAll answers several requests of a session together: all or none. Who
-// answers, which run is meant and the id are those of the first answer that says
-// so. Errors are those of [Client.Answer].
+// AnswerAll answers several requests of a session together: all or none. By, Run and ID
+// of the whole are those of the first answer that sets them. Errors are those of
+// [Client.Answer].
 func (c *Client) AnswerAll(ctx context.Context, session string, answers ...agent.AnswerTo) (agent.Ack, error) {
 	order := agent.AnswersCommand{Answers: make([]agent.AnswerTo, len(answers))}
 	for i, a := range answers {
@@ -103,8 +107,8 @@ func (c *Client) AnswerAll(ctx context.Context, session string, answers ...agent
 	return c.update(ctx, session, order)
 }
 
-// about repeats the request's id within the answer, where an empty one would be
-// refused as a blank, and tells what is said there for all.
+// about copies the request's id into the answer, where an empty id would be refused. It
+// also returns the answer's header.
 func about(a agent.AnswerTo) (one agent.AnswerTo, said agent.CommandHeader) {
 	if a.Answer != nil {
 		o := *a.Answer
@@ -121,10 +125,10 @@ func about(a agent.AnswerTo) (one agent.AnswerTo, said agent.CommandHeader) {
 	return a, said
 }
 
-// Request asks a session's run for an open request, whole, with the arguments of
-// its call. An empty id means the only one. Errors are [agent.CodeNotFound] where it
-// is not open, [agent.CodeInvalidInput] where no id is given and several are, and
-// those of [Run.Status].
+// Request returns an open request of a session's run, with the arguments of its call. An
+// empty id means the only open request. Errors are [agent.CodeNotFound] if the request is
+// not open, [agent.CodeInvalidInput] if id is empty and several are open, and those of
+// [Run.Status].
 func (c *Client) Request(ctx context.Context, session, id string) (agent.Request, error) {
 	s, err := signals.Status.Ask(ctx, c.temporal, session, "", signals.None{})
 	if err != nil {

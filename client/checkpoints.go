@@ -11,9 +11,9 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Runs lists the runs of a session in their order, also those that Temporal has
-// forgotten. A run that failed before it began has no part in the log and is not
-// among them. It reads what [Client.Transcript] reads, with the same errors.
+// Runs returns the runs of a session in order, also those that Temporal has forgotten. A
+// run that failed before it began is not in the log, and so not in the list. It needs
+// what [Client.Transcript] needs, with the same errors.
 func (c *Client) Runs(ctx context.Context, session string) ([]agent.RunRecord, error) {
 	view, err := c.view(ctx, session)
 	if err != nil {
@@ -22,26 +22,27 @@ func (c *Client) Runs(ctx context.Context, session string) ([]agent.RunRecord, e
 	return journal.Runs(view.Events()), nil
 }
 
-// CheckpointsOptions says which checkpoints are listed; nil means the newest 50 of the
-// session.
+// CheckpointsOptions says which checkpoints are listed; nil means the session's newest
+// 50.
 type CheckpointsOptions struct {
-	// Run lists those of one run, by its id or the first 8 or more characters of it.
+	// Run lists only the checkpoints of one run, by its id or by 8 or more first
+	// characters of it.
 	Run string
 	// Offset passes over the newest ones; Limit is the most that are listed, zero
 	// means 50.
 	Offset, Limit int
 }
 
-// CheckpointPage are a page of a session's checkpoints, the newest first.
+// CheckpointPage is a page of a session's checkpoints, the newest first.
 type CheckpointPage struct {
 	Items []agent.Checkpoint `json:"items"`
 	Total int                `json:"total"`
 	More  bool               `json:"has_more"`
 }
 
-// Checkpoints lists a session's checkpoints, the newest first: one before each
-// run's first turn and one after each turn. It reads what [Client.Transcript]
-// reads, with the same errors; [agent.CodeInvalidInput] tells of a page that is none.
+// Checkpoints lists a session's checkpoints, the newest first: one before each run's
+// first turn, and one after each turn. It needs what [Client.Transcript] needs, with the
+// same errors, and returns [agent.CodeInvalidInput] for a negative offset or limit.
 func (c *Client) Checkpoints(ctx context.Context, session string, o *CheckpointsOptions) (CheckpointPage, error) {
 	if o == nil {
 		o = &CheckpointsOptions{}
@@ -72,9 +73,9 @@ func (c *Client) Checkpoints(ctx context.Context, session string, o *Checkpoints
 	return page, nil
 }
 
-// Checkpoint shows one checkpoint and the conversation as the model knows it
-// there; an empty id means the newest. One that the session does not have is
-// [agent.CodeNotFound].
+// Checkpoint returns one checkpoint, and the conversation that the model sees there. An
+// empty id means the newest one. If the session does not have the checkpoint, the error
+// is [agent.CodeNotFound].
 func (c *Client) Checkpoint(ctx context.Context, session, id string) (agent.Checkpoint, []agent.Message, error) {
 	view, err := c.view(ctx, session)
 	if err != nil {
@@ -101,7 +102,7 @@ func find(view *store.View, session, id string) (agent.Checkpoint, error) {
 	return p, nil
 }
 
-// Diff says what lies between two checkpoints of a session.
+// Diff returns the difference between two checkpoints of a session.
 func (c *Client) Diff(ctx context.Context, session, from, to string) (agent.CheckpointDiff, error) {
 	view, err := c.view(ctx, session)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// TokenClaim is what a token has to say so that a principal may say a verb to a session's live
-// run, as it stands now. request names the one that a decision is about; it is empty for
-// verbs that decide none. Whoever knows who the principal is adds Expires and, for an
-// approval, Edits and Always, and has the token minted with [signals.Signer.Mint].
+// TokenClaim returns what a token has to claim so that a principal may send a verb to a
+// session's live run now. request is the request to decide; it is empty for verbs that
+// decide none. The caller, who has authenticated the principal, adds Expires and, for an
+// approval, Edits and Always. [signals.Signer.Mint] then makes the token.
 //
-// Errors are [agent.CodeNotFound] where the request is not open, [agent.CodeDenied] where it names
-// approvers and the principal is none, [agent.CodeInvalidInput] for a verb without its request,
-// and those of [Run.Status].
+// Errors are [agent.CodeNotFound] if the request is not open, and [agent.CodeDenied] if
+// it names approvers and the principal is none of them. [agent.CodeInvalidInput] is for a
+// verb without its request. Other errors are those of [Run.Status].
 func (c *Client) TokenClaim(ctx context.Context, session string, verb agent.Verb, request, principal string) (signals.Claim, error) {
 	decides := slices.Contains([]agent.Verb{agent.VerbAnswer, agent.VerbApprove, agent.VerbReject}, verb)
 	switch {
@@ -45,6 +45,8 @@ func (c *Client) TokenClaim(ctx context.Context, session string, verb agent.Verb
 	if named := open[i].Approvers; len(named) > 0 && !slices.Contains(named, principal) {
 		return signals.Claim{}, agent.Errorf(agent.CodeDenied, "request %s has no approver %q; it names %s", request, principal, strings.Join(named, ", "))
 	}
+	// Only an approval: the digest binds the token to the arguments that the approver
+	// saw.
 	if verb == agent.VerbApprove {
 		claim.Digest = open[i].Digest
 	}

@@ -22,26 +22,27 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Options says how runs are reached; nil means all defaults.
+// Options configures a Client; nil means all defaults.
 type Options struct {
-	// TaskQueue is where new runs wait for workers; empty means "fermata".
+	// TaskQueue is the Temporal task queue for new runs; empty means "fermata".
 	TaskQueue string
-	// Store is where the workers keep transcripts. It is needed to read a whole
-	// transcript and events, and for nothing else.
+	// Store is the store in which the workers keep transcripts. Reading transcripts and
+	// events needs it, and so do Export, Import and Delete.
 	Store store.Store
-	// Live is where what runs are doing is heard, see [EventsOptions]; nil means
-	// nowhere. The workers' options name its other end.
+	// Live is the source of live events, see [EventsOptions]; nil means none. The
+	// workers' options name its other end.
 	Live live.Source
-	// Traceparent says which trace a run is a part of that is started with a context: it
-	// is the W3C traceparent of the caller's span, or empty. Nil means none. The module
-	// telemetry has the one for OpenTelemetry.
+	// Traceparent returns the W3C traceparent of the caller's span for the context of a
+	// start, or an empty string. The run's trace continues from it. Nil means none.
+	// Module telemetry has one for OpenTelemetry.
 	Traceparent func(context.Context) string
 }
 
-// ErrNoStore is the cause of an [agent.CodeNotSetUp] of a client that was given no store.
+// ErrNoStore is the cause of an [agent.CodeNotSetUp] error of a client without a store.
 var ErrNoStore = errors.New("it needs the store that the workers use, and there is none (client.Options.Store)")
 
-// Client speaks to runs. It is safe for concurrent use.
+// Client starts runs, sends verbs to them and reads sessions. It is safe for concurrent
+// use.
 type Client struct {
 	temporal  client.Client
 	taskQueue string
@@ -52,11 +53,10 @@ type Client struct {
 	histories histories
 }
 
-// New returns a client over a Temporal client, which stays the caller's to close.
-// With nil it is only for what the store alone can tell: what the sessions' runs
-// have stored, by way of [Client.Transcript], [Client.Runs], [Client.Checkpoints],
-// [Client.Checkpoint] and [Client.Diff], and what a [Client.Fork] or a
-// [Client.Retry] would mean. Nothing else may be called then.
+// New returns a client that uses a Temporal client. The caller closes the Temporal
+// client. If it is nil, only what the stored logs say can be read: [Client.Transcript],
+// [Client.Runs], [Client.Checkpoints], [Client.Checkpoint] and [Client.Diff], and the
+// plans of [Client.Fork] and [Client.Retry]. Call nothing else then.
 func New(c client.Client, o *Options) *Client {
 	n := &Client{temporal: c, taskQueue: signals.TaskQueue, gates: newUpdateLimiter()}
 	if o != nil && o.TaskQueue != "" {
@@ -73,15 +73,15 @@ func New(c client.Client, o *Options) *Client {
 
 // StartOptions are optional; nil means all defaults.
 type StartOptions struct {
-	// Session is the conversation to begin or to go on with; empty means a new
-	// one with an id of ours.
+	// Session is the id of the session to begin or to continue; empty means a new session
+	// with a new id.
 	Session string
-	// ID names the start among the session's messages: a second run with the same id fails
-	// with [agent.CodeStale], and nothing is said twice. Empty means a new one.
+	// ID identifies the start among the session's messages. A second run with the same id
+	// fails with [agent.CodeStale], so the message counts once. Empty means a new id.
 	ID string
 	// By says who starts the run. It is logged, and not authenticated.
 	By string
-	// Parts are said beside the text, or instead of it.
+	// Parts are sent together with the text, or instead of it.
 	Parts []agent.Part
 	// Meta is the caller's JSON. The run keeps it, and reads only its traceparent; nil
 	// means that of [Options.Traceparent].
@@ -90,34 +90,36 @@ type StartOptions struct {
 	Limits agent.Limits
 	// Labels are shown in listings; at most 16.
 	Labels map[string]string
-	// Carry says what the run keeps of the session's runs before it; empty means all.
+	// Carry says what the run keeps of the session's conversation; empty means all of it.
 	Carry agent.Carry
-	// Data is JSON for agents that want it, beside or instead of a text.
+	// Data is JSON input for the agent, together with the text or instead of it.
 	Data []byte
-	// Park makes the run wait before its first turn, until the conditions are
-	// met; nil means that it begins at once.
+	// Park makes the run wait before its first turn until the conditions are met; nil
+	// means that it begins at once.
 	Park *agent.Conditions
-	// Briefing is what an earlier run handed over. A text is not needed beside it.
+	// Briefing is the handoff of an earlier run. With it, the text may be empty.
 	Briefing *agent.Handoff
-	// Priority is Temporal's own: how soon the run's steps are done beside those of
-	// others, and whose they are, so that one tenant's steps cannot starve another's.
-	// The agents below the run have the same, and so have the runs that go on from it by
-	// Send, Fork and Retry, while Temporal knows it. The zero value is the server's default.
+	// Priority is Temporal's priority of the run's activities and its fairness key, so
+	// that one tenant's activities cannot starve another's. All runs below the run have
+	// the same priority. So have the runs that continue it by Send, Fork or Retry, as
+	// long as Temporal knows the run. The zero value is the server's default.
 	Priority temporal.Priority
 }
 
-// Start begins a run of an agent. The text may be empty where the options say what
-// to do, and for a daemon, which goes on with what waits for it, or idles; any other
-// run fails then. Its errors are [agent.CodeInvalidInput] before anything is sent,
-// [agent.CodeBusy] where the session has a live run, and those of reaching the server.
-// An agent that no worker has fails the run, not the start.
+// Start starts a run of an agent. The text may be empty if the options say what to do. It
+// may be empty for a daemon too, which then works on waiting events or idles. Any other
+// run fails without one.
+//
+// Errors are [agent.CodeInvalidInput] before anything is sent, [agent.CodeBusy] if the
+// session has a live run, and those of reaching the server. If no worker has the agent,
+// the run fails and not Start.
 func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) (*Run, error) {
 	if o == nil {
 		o = &StartOptions{}
 	}
 	start, session := o.Input(name, text), o.Session
 	if session == "" {
-		session = uuid.Must(uuid.NewV7()).String() // Temporal knows no run of it
+		session = uuid.Must(uuid.NewV7()).String() // a new id, so Temporal has no run of it
 	} else if err := agent.CheckSession(session); err != nil {
 		return nil, fmt.Errorf("start refused: %w", err)
 	} else if info, err := c.last(ctx, session); err == nil {
@@ -128,7 +130,7 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 	return c.begin(ctx, session, start, o.Priority)
 }
 
-// Input is the workflow's input that a start with these options has (docs/wire.md §3).
+// Input returns the workflow's input for a start with these options (docs/wire.md §3).
 func (o *StartOptions) Input(name, text string) agent.Start {
 	return agent.Start{
 		V: agent.Version, Agent: name, Input: agent.Input{Text: text, Parts: o.Parts, Data: o.Data, Briefing: o.Briefing},
@@ -136,7 +138,7 @@ func (o *StartOptions) Input(name, text string) agent.Start {
 	}
 }
 
-// start begins a run that goes on from another, with the priority of that one.
+// start starts a run that continues another one, with that run's priority.
 func (c *Client) start(ctx context.Context, session string, start agent.Start) (*Run, error) {
 	from := session
 	if start.From != nil && start.From.Session != "" {
@@ -146,14 +148,16 @@ func (c *Client) start(ctx context.Context, session string, start agent.Start) (
 	if err != nil {
 		return nil, err
 	}
+	// Only then: After names the session's own last run, and a fork into a new session
+	// has none.
 	if from == session {
 		start.After = before
 	}
 	return c.begin(ctx, session, start, priority)
 }
 
-// priorityOf is that of a session's last run, with that run's id; the default of one that
-// Temporal knows nothing of.
+// priorityOf returns the priority and the id of a session's last run. If Temporal does
+// not know the session, it returns the default priority and no id.
 func (c *Client) priorityOf(ctx context.Context, session string) (_ temporal.Priority, last string, err error) {
 	info, err := c.last(ctx, session)
 	if err != nil && !errors.Is(err, agent.CodeNotFound) {
@@ -163,7 +167,7 @@ func (c *Client) priorityOf(ctx context.Context, session string) (_ temporal.Pri
 	return temporal.Priority{PriorityKey: int(p.GetPriorityKey()), FairnessKey: p.GetFairnessKey(), FairnessWeight: p.GetFairnessWeight()}, info.GetFirstRunId(), nil
 }
 
-// Bounds of a priority, which are the server's.
+// The server's limits of a priority.
 const (
 	maxFairnessKey    = 64 // bytes
 	maxFairnessWeight = 1000
@@ -186,8 +190,9 @@ func (c *Client) begin(ctx context.Context, session string, start agent.Start, p
 	}
 	o := c.startOptions(session, start)
 	o.Priority = priority
+	// Otherwise the SDK returns the live run as if it had just started.
 	o.WorkflowIDConflictPolicy, o.WorkflowExecutionErrorWhenAlreadyStarted = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL, true
-	if f := start.From; f != nil && f.Retry != "" { // else a retry of what has completed meanwhile would begin
+	if f := start.From; f != nil && f.Retry != "" { // otherwise a run that has completed meanwhile could be retried
 		o.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
 	}
 	run, err := c.temporal.ExecuteWorkflow(ctx, o, signals.WorkflowType, start)
@@ -197,8 +202,8 @@ func (c *Client) begin(ctx context.Context, session string, start agent.Start, p
 	return &Run{client: c, Session: session, ID: run.GetRunID()}, nil
 }
 
-// traced says in a start that has no meta of its own which trace it is a part of. What
-// is no traceparent is left out: a run does not fail for its trace.
+// traced adds the caller's traceparent to a start that has no meta. An invalid
+// traceparent is left out: a run must not fail because of its trace.
 func (c *Client) traced(ctx context.Context, start agent.Start) agent.Start {
 	if c.trace == nil || len(start.Meta) > 0 {
 		return start
@@ -209,12 +214,12 @@ func (c *Client) traced(ctx context.Context, start agent.Start) agent.Start {
 	return start
 }
 
-// startOptions are those of every start.
+// startOptions returns the options of every start.
 func (c *Client) startOptions(session string, start agent.Start) client.StartWorkflowOptions {
 	return signals.StartOptions(session, c.taskQueue, start, time.Now())
 }
 
-// check refuses here what the run would refuse there.
+// check refuses before sending what the run would refuse later.
 func check(session string, start agent.Start) error {
 	if err := agent.CheckSession(session); err != nil {
 		return fmt.Errorf("start refused: %w", err)
@@ -232,6 +237,8 @@ func check(session string, start agent.Start) error {
 func startFailed(session string, start agent.Start, err error) error {
 	var live *serviceerror.WorkflowExecutionAlreadyStarted
 	var invalid *serviceerror.InvalidArgument
+	// For a retry, the reuse policy refuses too if another retry was faster and has
+	// completed.
 	switch {
 	case errors.As(err, &live) && start.From != nil && start.From.Retry != "":
 		e := agent.Errorf(agent.CodeBusy, "run %s of session %s is being retried, or was: run %s was quicker", start.From.Retry, session, live.RunId)
@@ -247,9 +254,11 @@ func startFailed(session string, start agent.Start, err error) error {
 	return fmt.Errorf("starting a run: %w", durable.FromRPC(err))
 }
 
-// Get returns the session's last run, live or ended, or [agent.CodeNotFound], or
-// [agent.CodeInvalidInput] for what can't name a session. Of a session that Temporal has forgotten
-// it is what the store has, see [Options.Store]; [agent.CodeStoreUnavailable] if that does not say.
+// Get returns the session's last run, live or ended. If Temporal no longer knows the
+// session, it returns the last run in the store (see [Options.Store]).
+//
+// Errors are [agent.CodeNotFound], [agent.CodeInvalidInput] if the id can't be a
+// session's, and [agent.CodeStoreUnavailable] if the store does not answer.
 func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 	info, err := c.last(ctx, session)
 	if errors.Is(err, agent.CodeNotFound) && c.log != nil {
@@ -267,7 +276,7 @@ func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 	return &Run{client: c, Session: session, ID: info.GetFirstRunId()}, nil
 }
 
-// last describes the session's last execution.
+// last returns Temporal's description of the session's last execution.
 func (c *Client) last(ctx context.Context, session string) (*workflowpb.WorkflowExecutionInfo, error) {
 	if err := checkPath(session); err != nil {
 		return nil, err

@@ -18,39 +18,43 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// DeleteResult is what a [Client.Delete] did, as a proof for who asked for it.
+// DeleteResult says what [Client.Delete] deleted, as a proof for who asked for it.
 type DeleteResult struct {
 	Session string `json:"session"`
-	// Executions are those that Temporal has deleted: of the session's runs and of
-	// the runs below it.
+	// Executions are the Temporal executions that were deleted: of the session's runs and
+	// of all runs below them.
 	Executions []Execution `json:"executions"`
-	// Store is what was deleted of the log, and what other sessions keep of it.
+	// Store says what was deleted from the store, and what is kept because other sessions
+	// share it.
 	Store store.DeleteResult `json:"store"`
 }
 
-// Execution is one Temporal execution; a run that was continued as new has several.
+// Execution is one Temporal execution. A run that continued as new has several.
 type Execution struct {
 	Session string `json:"session"`
 	ID      string `json:"id"`
 }
 
-// lookEvery is how often it is looked whether a server has deleted what it was told to.
+// lookEvery is the time between two checks whether the server has deleted the executions:
+// it does so later.
 const lookEvery = 200 * time.Millisecond
 
-// Delete deletes a session with all below it (SESSION/NAME-N): the executions of
-// its runs in Temporal, then its log and its state in the store. It returns when
-// both have been looked at again and nothing is left, or with the context's end.
-// What it did before an error is in the result; then it may be called again.
+// Delete deletes a session and all sessions below it (SESSION/NAME-N). It deletes the
+// executions in Temporal first, then the log and the state in the store. It returns when
+// a second look finds nothing left, or when the context ends. After an error, the result
+// says what was deleted so far, and Delete may be called again.
 //
-// Nothing is deleted if a head in the store can't be read: [agent.CodeChunkDamaged] and
-// [agent.CodeIncompatible], see [store.Log.CheckDelete]. Other errors are [agent.CodeBusy] for a session that has a live run, [agent.CodeNotFound] for
-// one that nobody knows, [agent.CodeInvalidInput] for one that has a parent,
-// [agent.CodeStale] where a run begins meanwhile, [agent.CodeNotSetUp] without
-// [Options.Store] or if the session's workers have another store, [agent.CodeTimeout],
-// and those of the server and of [store.Log.Delete].
+// If a head in the store can't be read, nothing is deleted: the error is
+// [agent.CodeChunkDamaged] or [agent.CodeIncompatible], see [store.Log.CheckDelete].
+// Other errors are [agent.CodeBusy] if the session has a live run, [agent.CodeNotFound]
+// if nobody knows the session, [agent.CodeInvalidInput] if it has a parent, and
+// [agent.CodeStale] if a run began meanwhile. [agent.CodeNotSetUp] means that
+// [Options.Store] is missing, or that the workers have another store. [agent.CodeTimeout]
+// and the errors of the server and of [store.Log.Delete] are possible too.
 func (c *Client) Delete(ctx context.Context, session string) (DeleteResult, error) {
 	d := deletion{client: c, done: DeleteResult{Session: session, Executions: []Execution{}, Store: store.DeleteResult{Sessions: []string{}, Chunks: []string{}}}}
 	err := d.check(ctx)
+	// Temporal first: left needs the store's heads to find the executions of all sessions.
 	if err == nil {
 		err = d.temporal(ctx)
 	}
@@ -73,7 +77,7 @@ type deletion struct {
 	done      DeleteResult
 }
 
-// check refuses what can't be deleted, before anything is.
+// check refuses what can't be deleted before anything is deleted.
 func (d *deletion) check(ctx context.Context) error {
 	if d.client.log == nil {
 		return agent.Errorf(agent.CodeNotSetUp, "its log is stored: %w", ErrNoStore)
@@ -84,7 +88,7 @@ func (d *deletion) check(ctx context.Context) error {
 	if err := agent.CheckSession(d.done.Session); err != nil {
 		return err
 	}
-	err := ctx.Err() // neither of the next two says that the time is over
+	err := ctx.Err() // neither of the next two calls reports that the context has ended
 	if err != nil {
 		return durable.FromRPC(err)
 	}
@@ -100,8 +104,8 @@ func (d *deletion) check(ctx context.Context) error {
 	return d.client.log.CheckDelete(ctx, d.done.Session)
 }
 
-// sameStore refuses a store that the session's workers do not have: the session's log is
-// elsewhere, and would stay there when Temporal knows nothing of the session any more.
+// sameStore refuses a store that the session's workers do not use. The log is in the
+// workers' store. It would stay there after Temporal has forgotten the session.
 func (d *deletion) sameStore(ctx context.Context) error {
 	queue := d.client.taskQueue
 	if info, err := d.client.last(ctx, d.done.Session); err == nil {
@@ -124,7 +128,7 @@ func (d *deletion) sameStore(ctx context.Context) error {
 	return signals.CheckStore(queue, recorded, signals.StoreRecord{ID: id, Place: store.Location(here)})
 }
 
-// temporal deletes the executions, until there are none.
+// temporal deletes the executions until none is left.
 func (d *deletion) temporal(ctx context.Context) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -146,14 +150,14 @@ func (d *deletion) temporal(ctx context.Context) error {
 	}
 }
 
-// left lists the executions that Temporal has: those that its listing finds, and,
-// since that may be behind, the last of each session that the store knows.
+// left returns the executions that Temporal still has: those that its listing finds, and
+// the last one of each session in the store. The listing alone may be behind.
 func (d *deletion) left(ctx context.Context) (left []Execution, err error) {
 	sessions := []string{d.done.Session}
 	for head, err := range d.client.log.Store().Heads(ctx, d.done.Session+"/") {
 		if err == nil {
 			sessions = append(sessions, head.Session)
-		} else if !errors.Is(err, agent.CodeChunkDamaged) { // Deletable let it pass: it is of no known session
+		} else if !errors.Is(err, agent.CodeChunkDamaged) { // CheckDelete accepted it: no known session has it
 			return nil, err
 		}
 	}
@@ -183,14 +187,14 @@ func (d *deletion) left(ctx context.Context) (left []Execution, err error) {
 	return left, nil
 }
 
-// delete tells the server to delete an execution that is closed. It does so later.
+// delete asks the server to delete a closed execution. The server does it later.
 func (d *deletion) delete(ctx context.Context, e Execution) error {
 	info, err := (&Run{client: d.client, Session: e.Session}).describe(ctx, e.ID)
-	if err == nil && !durable.Closed(info) { // it began since it was looked for
+	if err == nil && !durable.Closed(info) { // it began after the listing
 		err = agent.Errorf(agent.CodeBusy, "session %s has a live run (%s); stop or cancel it first", e.Session, info.GetFirstRunId())
 	}
 	if errors.Is(err, agent.CodeNotFound) {
-		return nil // only the listing has it still
+		return nil // only the listing still has it
 	}
 	if err != nil {
 		return err
@@ -207,16 +211,16 @@ func (d *deletion) delete(ctx context.Context, e Execution) error {
 	return durable.FromRPC(err)
 }
 
-// store deletes what is stored.
+// store deletes the session from the store.
 func (d *deletion) store(ctx context.Context) (err error) {
 	d.done.Store, err = d.client.log.Delete(ctx, d.done.Session)
 	if errors.Is(err, agent.CodeNotFound) && len(d.done.Executions) > 0 {
-		return nil // its runs have stored nothing
+		return nil // its runs never stored anything
 	}
 	return err
 }
 
-// verify looks once more in Temporal; the store has looked for itself.
+// verify looks once more in Temporal. [store.Log.Delete] has verified the store itself.
 func (d *deletion) verify(ctx context.Context) error {
 	left, err := d.left(ctx)
 	if errors.Is(err, agent.CodeBusy) || len(left) > 0 {

@@ -1,11 +1,12 @@
-// Package client is how a Go program outside speaks to runs: it starts them,
-// holds, answers, stops and waits for them, and reads what was said. It needs
-// nothing but a Temporal client, and says nothing that the plain temporal command
-// could not.
+// Package client starts runs, controls them and reads what they did, from any Go program.
+// It needs only a Temporal client; a store too if it reads transcripts. The temporal
+// command can send the same signals and updates.
 //
-// What is said to one run goes through its [Run] and never reaches another run of
-// the session; what is said in a session, to whoever waits for an event, or to a
-// request goes through the [Client]. Whatever is said is answered when its effect
-// is decided; [Run.Wait] waits until the run rests or ends.
-// What has happened in a session, and happens, is read with [Client.Events].
+// Begin with [New] and [Client.Start], then [Run.Wait], which returns when the run is
+// suspended or has ended. The package example does that, and answers what the run asks.
+//
+// A method of [Run] reaches that run only, and never a later run of the session. A method
+// of [Client] reaches a session, a request, or all runs that wait for an event. Every
+// verb returns once the run has decided its effect. [Client.Events] reads what a session
+// did and follows what it does.
 package client

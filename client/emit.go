@@ -18,47 +18,50 @@ import (
 
 // EmitOptions are optional; nil means all defaults.
 type EmitOptions struct {
-	// Session is the one that is told, whatever it waits for: what it refuses is an
-	// error then. Empty means every run that waits for the topic, or hears it.
+	// Session is the only session that gets the event. Its refusal is then Emit's error.
+	// Empty means every run that waits for the topic, and every daemon that takes it.
 	Session string
-	// ID makes an event that is emitted again the same one for every run that has
-	// had it; empty means a new one.
+	// ID identifies the event, so that a repeated event counts once for each run; empty
+	// means a new id.
 	ID string
-	// By is who says so: a claim, recorded as one.
+	// By says who emits. It is logged, and not authenticated.
 	By string
-	// Token proves who says so to the session, where a policy binds the verb. It is for one
-	// session, and so wants Session.
+	// Token proves who emits, if a policy binds the verb. A token is for one session, so
+	// Session is required with it.
 	Token string
 }
 
-// EmitResult says what became of an event.
+// EmitResult says who got an event.
 type EmitResult struct {
-	// Accepted counts the runs that took it.
+	// Accepted counts the runs that accepted it.
 	Accepted int `json:"accepted"`
-	// Failed are the runs that wait and could not be told, by session: also daemons
-	// that are being stopped, whose next run may be told.
+	// Failed are the runs that wait for the event but could not be reached, ordered by
+	// session. Daemons that are being stopped are among them: their next run may accept
+	// it.
 	Failed []EmitFailure `json:"failed,omitempty"`
 }
 
-// EmitFailure is a run that could not be told of an event.
+// EmitFailure is a run that did not get an event.
 type EmitFailure struct {
 	Session string       `json:"session"`
 	Run     string       `json:"run"`
 	Error   *agent.Error `json:"error"`
 }
 
-// Emit tells every run that waits for a topic of an event, and every daemon that
-// hears it. The payload is anything that is an object, a list or a scalar in JSON;
-// nil is none. Runs are found by a listing, which may be behind by a moment: a run
-// that has just begun to wait may be missed. One that waits no longer, or for
-// another payload, does not count. Errors are [agent.CodeInvalidInput] and
-// [agent.CodeTooLarge] before anything is sent, and those of listing; what could not be
-// told to one run is in Failed.
+// Emit delivers an event to every run that waits for its topic, and to every daemon that
+// takes it. The payload is any value that encodes to JSON; nil means none. Emit finds the
+// runs by a listing, which may be behind by a moment. So it may miss a run that has just
+// begun to wait. Runs that do not wait any more, or wait for another payload, do not
+// count.
 //
-// With a session, that one is told, and what it refuses is the error: [agent.CodeClosed]
-// where its run is at an end, [agent.CodeStale] where it does not wait for such an event
-// or is being stopped, [agent.CodeQueueFull] where a daemon has too many. An event that
-// was refused has had no effect: emit it again, with the same id.
+// With [EmitOptions.Session], only that session gets the event, and its refusal is the
+// error. [agent.CodeClosed] means that its run has ended, [agent.CodeStale] that it does
+// not wait for such an event or is being stopped, and [agent.CodeQueueFull] that a daemon
+// has too many. A refused event had no effect: emit it again with the same id.
+//
+// Without it, a run that could not be reached is in Failed. Errors are then
+// [agent.CodeInvalidInput] and [agent.CodeTooLarge] before anything is sent, and those of
+// the listing.
 func (c *Client) Emit(ctx context.Context, topic string, payload any, o *EmitOptions) (EmitResult, error) {
 	if o == nil {
 		o = &EmitOptions{}
@@ -97,7 +100,7 @@ func (c *Client) emitTo(ctx context.Context, session string, order agent.EmitCom
 	return EmitResult{Accepted: 1}, nil
 }
 
-// emitter tells many runs of one event, a few at once.
+// emitter delivers one event to many runs, a few at a time.
 type emitter struct {
 	client *Client
 	order  agent.EmitCommand
@@ -109,6 +112,7 @@ type emitter struct {
 
 func (e *emitter) all(ctx context.Context) error {
 	var running sync.WaitGroup
+	// Also after an error: done is read only when no goroutine writes it any more.
 	defer running.Wait()
 	for info, err := range e.client.executions(ctx, openRuns+hears(e.order.Topic)) {
 		if err != nil {
@@ -123,13 +127,15 @@ func (e *emitter) all(ctx context.Context) error {
 	return nil
 }
 
-// hears is the condition that a run waits for a topic, or is a daemon that hears all.
+// hears returns the condition that a run waits for a topic, or is a daemon that takes all
+// topics.
 func hears(topic string) string {
 	return fmt.Sprintf(" AND (%[1]s = %[2]s OR %[1]s = %[3]s)", agent.AttrWaitsFor, signals.Quote("topic:"+topic), signals.Quote(agent.WaitsForEveryTopic))
 }
 
 func (e *emitter) one(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) {
 	session, order := info.GetExecution().GetWorkflowId(), e.order
+	// A later run of the session must not get an event that its predecessor waited for.
 	order.Run = runOf(info)
 	ack, err := e.client.update(ctx, session, order)
 	e.mu.Lock()
@@ -143,8 +149,8 @@ func (e *emitter) one(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 	}
 }
 
-// waitsNoMore tells that a run does not wait for the event, or not any more. One that
-// would hear it, if it were not being stopped, says that it is worth another try.
+// waitsNoMore reports whether a run does not wait for the event. A daemon that is being
+// stopped returns a retryable error instead, since its next run may accept the event.
 func waitsNoMore(err error) bool {
 	var e *agent.Error
 	if errors.As(err, &e) && e.Retryable {

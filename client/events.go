@@ -13,41 +13,40 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// EventsOptions says which events are read; nil means those that there are, from
-// the session's beginning.
+// EventsOptions says which events are read; nil means all present events of the session.
 type EventsOptions struct {
-	// After is the cursor of the last event that the reader has; empty means from
-	// the session's beginning.
+	// After is the cursor of the last event that the reader has; empty means the
+	// session's beginning.
 	After string
-	// Follow goes on as events come, over the ends of runs, until the context ends.
+	// Follow continues as events come, also over the ends of runs, until the context
+	// ends.
 	Follow bool
-	// UntilEnd lets Follow end with the run that is the session's last when reading
-	// begins.
+	// UntilEnd lets Follow end with the run that is the last one when reading begins.
 	UntilEnd bool
-	// Live adds, with Follow, what is not recorded: pieces of replies and progress
-	// of tools, from [Options.Live]. A piece comes after the event that opens its
-	// turn, and never after the message that says all of it.
+	// Live adds events that are not recorded: pieces of replies and the progress of
+	// tools. It needs Follow and [Options.Live]. A piece comes after the event that
+	// begins its turn, and never after the complete message.
 	Live bool
-	// Tree adds the events of all runs below: those of one run in their order, after the
-	// child.started and before the child.ended of the parent. Its cursors are its own.
+	// Tree adds the events of all runs below. The events of each run are in order,
+	// between its parent's child.started and child.ended. Its cursors work only with
+	// Tree.
 	Tree bool
 }
 
 // Event is an event of a session. Its JSON is the wire form (docs/wire.md §9).
 type Event struct {
-	// Event is what the log has, with the fields that its Type speaks of. Of a live
-	// event only Type, Time and Turn are set.
+	// Event is the recorded event. Of a live event only Type, Time and Turn are set.
 	agent.Event
 	Session string
 	Run     string
-	// Live is set where the event is live, and not recorded.
+	// Live is the live event; nil if the event is recorded.
 	Live *live.Event
 
-	tree []treePlace // of an event that was read with its tree; the last is the event's own
+	tree []treePlace // set if the event was read with Tree; its last entry is the event's own place
 }
 
-// Cursor is where a reader that has the event comes back; empty for a live event. The
-// cursor of an event that was read with its tree names the places of all open runs.
+// Cursor returns what to pass as [EventsOptions.After] to continue after this event;
+// empty for a live event. With Tree it contains the places of all open runs.
 func (e Event) Cursor() string {
 	switch {
 	case e.Live != nil:
@@ -58,7 +57,7 @@ func (e Event) Cursor() string {
 	return agent.Cursor(e.Seq)
 }
 
-// MarshalJSON writes the wire form.
+// MarshalJSON writes the wire form (docs/wire.md §9).
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Live != nil {
 		return json.Marshal(e.Live)
@@ -70,19 +69,20 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// Events yields the events of a session in the order of its log, each once and
-// none left out, over all its runs: while they run and after, in any process, and
-// when Temporal has forgotten them. Without Follow it ends at the log's present
-// end. It only ever asks: no run waits for a reader.
+// Events yields the events of a session in the order of its log, over all its runs. It
+// yields each event once, and leaves out none. It works while runs are live and after, in
+// any process, and after Temporal has forgotten them. Without Follow it ends at the log's
+// present end. It only reads, so no run waits for a reader.
 //
-// It needs [Options.Store], else its error is [agent.CodeNotSetUp]; for what a run
-// has not stored yet it needs a worker, for which Follow waits, and which is
-// [agent.CodeNoWorker] without. What is stored comes first in any case. A cursor that
-// is none, or beyond the log's end, is [agent.CodeInvalidInput], and a session that
-// nobody knows [agent.CodeNotFound]. [agent.CodeStale] tells a reader that what it was
-// told last was never stored, since the run was terminated; the message says
-// from where to read again. An error ends the iteration; the cursor of the last
-// event is where to come back.
+// Events that a run has not stored yet come from a worker; stored events come first in
+// any case. Without a worker, Follow waits, and otherwise the error is
+// [agent.CodeNoWorker].
+//
+// Other errors are [agent.CodeNotSetUp] without [Options.Store], [agent.CodeInvalidInput]
+// for a cursor that is invalid or beyond the log's end, and [agent.CodeNotFound] if
+// nobody knows the session. [agent.CodeStale] means that the last events that the reader
+// got were never stored, since their run was terminated. Its message says from where to
+// read again. An error ends the iteration: continue with the cursor of the last event.
 func (c *Client) Events(ctx context.Context, session string, o *EventsOptions) iter.Seq2[Event, error] {
 	if o == nil {
 		o = &EventsOptions{}
@@ -109,7 +109,7 @@ func (c *Client) events(ctx context.Context, r *reader, o *EventsOptions) (err e
 		run, err := c.Get(ctx, r.session)
 		switch {
 		case errors.Is(err, agent.CodeNotFound):
-			r.follow = false // all that there can be is stored
+			r.follow = false // nothing comes any more: all there is is stored
 		case err != nil:
 			return err
 		default:
@@ -122,6 +122,7 @@ func (c *Client) events(ctx context.Context, r *reader, o *EventsOptions) (err e
 	if c.live == nil {
 		return agent.Errorf(agent.CodeNotSetUp, "live events have no source: set client.Options.Live")
 	}
+	// Before reading: a piece that comes while the log is read must not be missed.
 	if r.live, err = c.live.Subscribe(ctx, r.session); err != nil {
 		return fmt.Errorf("subscribing to live events: %w", err)
 	}
@@ -129,9 +130,9 @@ func (c *Client) events(ctx context.Context, r *reader, o *EventsOptions) (err e
 	return r.read(ctx)
 }
 
-// StoredEvents yields the events of a session that a store has, after a cursor
-// (empty: from its beginning), where there is no server to ask: all of them, if
-// the session's last run is at its end. The errors are those of [Client.Events].
+// StoredEvents yields the events of a session that a store has, after a cursor (empty:
+// from its beginning). It needs no server. If the session's last run has ended, these are
+// all events. The errors are those of [Client.Events].
 func StoredEvents(ctx context.Context, s store.Store, session, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		r := &reader{client: &Client{log: store.NewLog(s)}, session: session, yield: yield}
@@ -154,10 +155,10 @@ func (r *reader) readStored(ctx context.Context, after string) (err error) {
 }
 
 // Follow yields the events of the session's log after a cursor (empty: from its
-// beginning) and goes on as they come, until the run or the context ends. It is
-// [Client.Events] for one run. It reads stored events from [Options.Store]; without a
-// store that is [agent.CodeNotSetUp]. If no worker answers, the error is
-// [agent.CodeNoWorker], and the reader may come back with its last cursor.
+// beginning), until the run or the context ends. It is [Client.Events] for one run.
+// Stored events need [Options.Store], else the error is [agent.CodeNotSetUp]. If no
+// worker answers, the error is [agent.CodeNoWorker], and the reader may continue later
+// with its last cursor.
 func (r *Run) Follow(ctx context.Context, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f := &reader{client: r.client, session: r.Session, only: r.ID, follow: true, yield: yield}

@@ -18,17 +18,17 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// ExportOptions says how a session is exported. Key is required.
+// ExportOptions configures an export. Key is required.
 type ExportOptions struct {
-	// Key signs. The workers where the session shall live need its public key.
+	// Key signs the export. The workers that import it need its public key.
 	Key signals.Signer
 	// ValidFor is how long the export can be imported; zero means 24 hours.
 	ValidFor time.Duration
-	// NoExpiry lets it be imported forever.
+	// NoExpiry makes the export valid for ever.
 	NoExpiry bool
 }
 
-// lasts is how long the export is good; zero means forever.
+// lasts returns how long the export is valid; zero means for ever.
 func (o *ExportOptions) lasts() (time.Duration, error) {
 	switch {
 	case o.Key.ID() == "":
@@ -45,8 +45,8 @@ func (o *ExportOptions) lasts() (time.Duration, error) {
 	return o.ValidFor, nil
 }
 
-// ExportInfo says what a file has. Expires is zero where it is good forever, and
-// Suspension nil where the session is at an end.
+// ExportInfo describes an export. Expires is zero if it is valid for ever. Suspension is
+// nil if the session's run has ended.
 type ExportInfo struct {
 	Export     string            `json:"export"` // its id
 	Key        string            `json:"key"`
@@ -68,16 +68,16 @@ func exported(c export.Content, chunks int) ExportInfo {
 	}
 }
 
-// Export writes a session as one signed file, with its open suspension where its
-// run is suspended, and changes nothing: whoever moves the session cancels it here
-// once the file is safe. A file that was written in part, beside an error, is good
-// for nothing. It holds all that was said, and the arguments of open calls, in the
-// clear.
+// Export writes a session as one signed file. If its run is suspended, the file has the
+// open suspension too. The session itself stays as it is: whoever moves it calls
+// [Client.CancelExported] once the file is safe. After an error the file is useless. The
+// file holds the whole conversation and the arguments of open calls, unencrypted.
 //
-// Errors are [agent.CodeNotSetUp] without a key or a store, [agent.CodeInvalidInput] for a
-// session below another one, [agent.CodeNotFound], [agent.CodeBusy] for a run that is neither suspended nor at its end
-// or has live runs below it, [agent.CodeStale] where the last run was ended from
-// outside and is not stored to its end, and those of the store and of a query.
+// Errors are [agent.CodeNotSetUp] without a key or a store, [agent.CodeInvalidInput] for
+// a session below another one, and [agent.CodeNotFound]. [agent.CodeBusy] means that the
+// run is neither suspended nor ended, or that runs below it are live. [agent.CodeStale]
+// means that the last run was terminated, and its last events are not stored. Errors of
+// the store and of queries are possible too.
 func (c *Client) Export(ctx context.Context, session string, w io.Writer, o *ExportOptions) (ExportInfo, error) {
 	o = cmp.Or(o, &ExportOptions{})
 	lasts, err := o.lasts()
@@ -99,10 +99,10 @@ func (c *Client) Export(ctx context.Context, session string, w io.Writer, o *Exp
 	return exported(content, n), nil
 }
 
-// CancelExported ends, with the reason "exported", the run that an export was made of, so
-// that it lives nowhere twice. Where it has gone on since the export it is left as
-// it is, and the error is [agent.CodeStale]; the others are those of [Run.Status] and
-// [Run.Cancel]. A session that was at its end stays so.
+// CancelExported cancels the exported run, with the reason "exported", so that the
+// session lives in only one place. If the run has continued since the export, it stays as
+// it is, and the error is [agent.CodeStale]. Other errors are those of [Run.Status] and
+// [Run.Cancel]. If the exported run had ended, nothing happens.
 func (c *Client) CancelExported(ctx context.Context, e ExportInfo) error {
 	if e.Status.Ended() {
 		return nil
@@ -122,8 +122,8 @@ func (c *Client) CancelExported(ctx context.Context, e ExportInfo) error {
 	return err
 }
 
-// content is what is to be exported of a session, and the chunk of what its run has
-// not stored.
+// content returns what is exported of a session, and a chunk of the events that its run
+// has not stored yet.
 func (c *Client) content(ctx context.Context, session string) (content export.Content, tail *store.Packed, err error) {
 	info, err := c.last(ctx, session)
 	switch {
@@ -135,10 +135,11 @@ func (c *Client) content(ctx context.Context, session string) (content export.Co
 		return export.Live(raw, func(prev, session, run string, events []agent.Event) (store.Packed, error) {
 			return c.log.Pack(ctx, prev, session, run, events)
 		})
-	case err != nil && !errors.Is(err, agent.CodeNotFound): // which Temporal may have forgotten
+	case err != nil && !errors.Is(err, agent.CodeNotFound): // Temporal may have forgotten the session
 		return content, nil, err
 	}
 	head, err := c.log.Head(ctx, session)
+	// Such a run could not store its end, so the store may lack its last events.
 	cut := info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED || info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT
 	if err == nil && (!head.Status.Ended() || cut && info.GetFirstRunId() != head.Run) {
 		err = agent.Errorf(agent.CodeStale, "run %s was ended from outside, and its last events are not stored: the session's next run stores them", head.Run)
@@ -150,8 +151,8 @@ func (c *Client) content(ctx context.Context, session string) (content export.Co
 	return export.Rest(head, inbox), nil, err
 }
 
-// chain lists the chunks from the last to the first. What is not stored yet comes
-// before them.
+// chain yields the chunks from the last to the first. The chunk that is not stored yet
+// comes first.
 func (c *Client) chain(ctx context.Context, digest string, tail *store.Packed) iter.Seq2[store.Packed, error] {
 	return func(yield func(store.Packed, error) bool) {
 		if tail != nil {

@@ -13,32 +13,31 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// ForkOptions says how a run begins anew; nil means all defaults.
+// ForkOptions says how a new run begins; nil means all defaults.
 type ForkOptions struct {
-	// Checkpoint is where: of a fork the newest where it is empty, of a retry the
-	// last from which the failed run can go on. Start begins at the run's own
-	// beginning instead, and needs no id.
+	// Checkpoint is the id of the checkpoint. Empty means the newest one for a fork. For
+	// a retry it means the last one from which the failed run can continue. Start means
+	// the run's own beginning instead.
 	Checkpoint string
 	Start      bool
-	// Text is what the model is told there. It is needed where the model has
-	// nothing to answer, at the end of a run that was completed.
+	// Text is a message for the model at the checkpoint. It is required if the model has
+	// nothing to answer there, such as after a completed run.
 	Text string
-	// Edit replaces the last thing that a person said before the checkpoint
-	// with Text.
+	// Edit replaces the last message of a person before the checkpoint with Text.
 	Edit bool
-	// NewSession makes a fork begin a session of its own, which leaves this one as it
-	// is; Session is its id, empty means one of ours. A retry stays where it is.
+	// NewSession makes a fork begin a new session, so this one stays as it is. Session is
+	// the new session's id; empty means a new id. A retry stays in its session.
 	NewSession bool
 	Session    string
-	// Agent is who runs; empty means the agent of the checkpoint's run.
+	// Agent is the agent of the new run; empty means the agent of the checkpoint's run.
 	Agent  string
 	By     string
 	Limits agent.Limits
 	Labels map[string]string
 }
 
-// PreparedRun is a run that can be begun behind a checkpoint, and what that means for
-// what was done. Nothing has happened yet.
+// PreparedRun is a run that can begin at a checkpoint, with the plan of what it keeps and
+// may repeat. Nothing has happened yet: [PreparedRun.Start] begins it.
 type PreparedRun struct {
 	agent.ForkPlan
 	client  *Client
@@ -46,23 +45,26 @@ type PreparedRun struct {
 	start   agent.Start
 }
 
-// Start begins the run. Of many at once one does, the others are [agent.CodeBusy] or,
-// where the one has ended already, of a retry [agent.CodeStale], in the run's Outcome.
+// Start starts the run. If several callers start at once, one succeeds, and the others
+// get [agent.CodeBusy]. A retry that comes when the first one has ended already fails:
+// its Outcome has [agent.CodeStale].
 func (a *PreparedRun) Start(ctx context.Context) (*Run, error) {
 	return a.client.start(ctx, a.session, a.start)
 }
 
-// Session is the session in which the run will be.
+// Session returns the id of the session in which the run will be.
 func (a *PreparedRun) Session() string { return a.session }
 
-// Agent is whose run it will be.
+// Agent returns the name of the run's agent.
 func (a *PreparedRun) Agent() string { return a.start.Agent }
 
-// Fork prepares a run that begins behind a checkpoint of a session, whichever run
-// made it. The old run stays as it is. Its errors are those of [Client.Transcript]
-// and [agent.CodeNotFound] for a checkpoint that the session does not have; a
-// session that is live can only be forked into a new one, else it is [agent.CodeBusy], and a
-// new one that is there already is [agent.CodeInvalidInput].
+// Fork prepares a run that begins at a checkpoint of a session, whichever run made it.
+// The old run stays as it is.
+//
+// Errors are those of [Client.Transcript], and [agent.CodeNotFound] if the session does
+// not have the checkpoint. A live session can only be forked into a new one, else the
+// error is [agent.CodeBusy]. If the new session exists already, it is
+// [agent.CodeInvalidInput].
 func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*PreparedRun, error) {
 	if o == nil {
 		o = &ForkOptions{}
@@ -102,14 +104,14 @@ func forkPoint(view *store.View, session string, o ForkOptions) (agent.Checkpoin
 	return point, nil
 }
 
-// newSession is the id of a session that does not exist yet: the one that is named, or one
-// of ours.
+// newSession returns the id of a session that does not exist yet: the given one, or a new
+// id.
 func (c *Client) newSession(ctx context.Context, named string) (string, error) {
 	if named == "" {
 		return uuid.Must(uuid.NewV7()).String(), nil
 	}
 	_, err := c.last(ctx, named)
-	if errors.Is(err, agent.CodeNotFound) { // or Temporal has forgotten it
+	if errors.Is(err, agent.CodeNotFound) { // Temporal may have forgotten it
 		_, err = c.log.Head(ctx, named)
 	}
 	switch {
@@ -121,7 +123,7 @@ func (c *Client) newSession(ctx context.Context, named string) (string, error) {
 	return "", err
 }
 
-// checkNoOpenRun refuses a session that has a live run.
+// checkNoOpenRun returns [agent.CodeBusy] if a session has a live run.
 func (c *Client) checkNoOpenRun(ctx context.Context, session string) error {
 	info, err := c.last(ctx, session)
 	if errors.Is(err, agent.CodeNotFound) {
@@ -133,8 +135,8 @@ func (c *Client) checkNoOpenRun(ctx context.Context, session string) error {
 	return err
 }
 
-// Retry prepares a new run that replaces a session's last, which has failed: it
-// begins where the failed one stood. A run that has not failed is [agent.CodeStale].
+// Retry prepares a run that replaces a session's last run, which has failed. It begins
+// where the failed run stood. If the run has not failed, the error is [agent.CodeStale].
 func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*PreparedRun, error) {
 	if o == nil {
 		o = &ForkOptions{}
@@ -160,9 +162,9 @@ func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*Pr
 	return c.prepareRun(view, point, session, &agent.StartFrom{Checkpoint: point.ID, Retry: last.Run}, *o)
 }
 
-// hasFailed returns [agent.CodeStale] if a run has not failed. Of a run that was ended from
-// outside, or could not store its end, the log does not know that: Temporal does. The next
-// run brings the end into the log.
+// hasFailed returns [agent.CodeStale] if a run has not failed. The log does not know the
+// end of a run that was terminated or could not store its end, but Temporal does. The
+// next run writes that end into the log.
 func (c *Client) hasFailed(ctx context.Context, session string, last agent.RunRecord) error {
 	status, todo := last.Status, "fork it instead"
 	if !status.Ended() && c.temporal != nil {
@@ -187,7 +189,7 @@ func (c *Client) hasFailed(ctx context.Context, session string, last agent.RunRe
 
 func retryPoint(view *store.View, session, run string, o ForkOptions) (point agent.Checkpoint, err error) {
 	switch {
-	case o.Start && o.Text != "": // the run's own message is not said
+	case o.Start && o.Text != "": // Text replaces the run's own message
 		point, err = journal.Before(view, run)
 	case o.Start:
 		point, err = journal.First(view, run)
@@ -205,7 +207,8 @@ func retryPoint(view *store.View, session, run string, o ForkOptions) (point age
 	return point, nil
 }
 
-// prepareRun fits a point and the options together.
+// prepareRun checks that the checkpoint and the options fit together, and makes the
+// start.
 func (c *Client) prepareRun(view *store.View, point agent.Checkpoint, session string, from *agent.StartFrom, o ForkOptions) (*PreparedRun, error) {
 	name := o.Agent
 	if name == "" {

@@ -11,18 +11,18 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// histories are the histories of executions that somebody follows through one client:
-// each by one long poll, however many they are.
+// histories are the executions whose history a client follows. All readers of one
+// execution share one long poll.
 type histories struct {
 	mu       sync.Mutex
 	followed map[string]*history // by execution
 }
 
-// newsGap is the least time between two notices of what a run does: a reader asks the
-// run at most ten times a second.
+// newsGap is the least time between two notices of workflow tasks, so that a reader
+// queries a run at most ten times a second.
 const newsGap = 100 * time.Millisecond
 
-// history is one execution's, as far as it is known here.
+// history is the history of one execution, as far as this process knows it.
 type history struct {
 	all       *histories
 	client    *Client
@@ -31,36 +31,37 @@ type history struct {
 	stop      context.CancelFunc
 
 	mu        sync.Mutex
-	length    int64 // the last event that has come
+	length    int64 // the last event that has arrived
 	task      int64 // the last workflow task that was completed
-	published int64 // the last change of what listings show
+	published int64 // the last change of the search attributes or the memo
 	over      bool  // no more comes: the execution is closed, or the poll failed
 	followers map[*follower]struct{}
-	told      time.Time   // when readers were told last
-	later     *time.Timer // tells them again; nil if there is nothing to tell
+	told      time.Time   // when followers were last notified
+	later     *time.Timer // notifies them again; nil if nothing is pending
 
-	asking chan struct{} // held by who asks the run
+	asking chan struct{} // a semaphore: one reader at a time queries the run
 	latest openPart
 }
 
-// openPart is what the run said of the open part of its log, for all who want to know.
+// openPart is the run's answer about the open part of its log, shared by all readers.
 type openPart struct {
 	open   signals.OpenTail
-	from   int64 // what was asked for is behind this event
-	length int64 // the history had at least so many events
+	from   int64 // the query asked for events after this one
+	length int64 // the history had at least this many events at that time
 }
 
-// follower hears of one history, of what is behind the events that it knows.
+// follower is one reader of a history. It is notified of events after those that it
+// knows.
 type follower struct {
 	*history
 	known int64
-	tasks bool // it wants to know of every workflow task, not only of what is published
-	// news receives when there is something; it is closed when no more comes.
+	tasks bool // notified of every workflow task, else only of changes that listings show
+	// news receives when there is something new. It is closed when nothing more comes.
 	news chan struct{}
 }
 
-// follow follows the history of an execution, until the follower leaves. It tells of
-// workflow tasks behind what info has, or only of changes that listings show.
+// follow returns a follower of an execution's history. It has to leave at the end. It is
+// notified of workflow tasks after info, or only of changes that listings show.
 func (c *Client) follow(info *workflowpb.WorkflowExecutionInfo, session string, tasks bool) *follower {
 	all, execution := &c.histories, info.GetExecution().GetRunId()
 	all.mu.Lock()
@@ -83,7 +84,7 @@ func (c *Client) follow(info *workflowpb.WorkflowExecutionInfo, session string, 
 	return f
 }
 
-// leave ends a follower; the last one ends the poll.
+// leave removes a follower. The last one stops the poll.
 func (f *follower) leave() {
 	h := f.history
 	h.all.mu.Lock()
@@ -97,14 +98,15 @@ func (f *follower) leave() {
 	}
 }
 
-// grown is how many events are known.
+// grown returns how many events of the history are known.
 func (h *history) grown() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.length
 }
 
-// forget lets who comes next begin anew.
+// forget removes the history, so that the next follower begins a new poll. all.mu and mu
+// are held.
 func (h *history) forget() {
 	if h.all.followed[h.execution] == h {
 		delete(h.all.followed, h.execution)
@@ -136,8 +138,8 @@ func (h *history) poll(ctx context.Context) {
 	h.stop()
 }
 
-// grew takes one event, and tells whom it concerns: of what is published at once, of
-// workflow tasks not more often than every newsGap.
+// grew records one event and notifies followers. Changes that listings show are reported
+// at once, workflow tasks at most once every newsGap.
 func (h *history) grew(id int64, kind enums.EventType) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,7 +177,7 @@ func (h *history) tellAll(tasks bool) {
 	}
 }
 
-// tell tells a follower of what it does not know, if there is something.
+// tell notifies a follower if there is something that it does not know.
 func (f *follower) tell() {
 	last := f.published
 	if f.tasks {
@@ -186,13 +188,14 @@ func (f *follower) tell() {
 	}
 	f.known = last
 	select {
+	// A full channel already holds a notice, and one is enough.
 	case f.news <- struct{}{}:
 	default:
 	}
 }
 
-// tail asks the run for the open part of its log behind an event, or takes what another
-// reader was told, where that is all that this one can know of. ask asks once.
+// tail returns the open part of the run's log after an event. It reuses another reader's
+// answer if that is recent enough. ask sends one query.
 func (h *history) tail(ctx context.Context, from int64, info *workflowpb.WorkflowExecutionInfo, ask func() (signals.OpenTail, error)) (signals.OpenTail, error) {
 	select {
 	case h.asking <- struct{}{}:
@@ -210,8 +213,8 @@ func (h *history) tail(ctx context.Context, from int64, info *workflowpb.Workflo
 	return open, err
 }
 
-// behind is the part of an answer behind an event, if it tells all that who knows so
-// much of the history can know.
+// behind returns the part of the answer after an event. ok is false if a reader that
+// knows length events of the history could learn more by asking.
 func (a openPart) behind(from, length int64) (open signals.OpenTail, ok bool) {
 	if a.from > from || a.length < length || a.length == 0 {
 		return open, false

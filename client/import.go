@@ -15,30 +15,34 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// ImportOptions says how a session is imported. Keys is required.
+// ImportOptions configures an import. Keys is required.
 type ImportOptions struct {
-	// Keys verify: that of the one that signed has to be among them. Old ones may stay.
+	// Keys verify the signature. The signer's key has to be among them; old keys may
+	// stay.
 	Keys signals.Keys
-	// By is who imports: a claim, recorded as one.
+	// By says who imports. It is logged, and not authenticated.
 	By string
 }
 
-// Import makes an exported session live here, once. A suspended run comes up
-// suspended, as a new run with the same suspension and the same requests; its
-// deadlines stay, and what has passed decides at once. Of a session at an end the
-// log is brought, and its next run goes on there.
+// Import makes an exported session live in this namespace and store, once. A suspended
+// run becomes a new run with the same suspension and the same requests. Its deadlines
+// stay, and those that have passed decide at once. If the exported run had ended, only
+// the log is imported, and the session's next run continues from it.
 //
-// Import returns when a worker has taken the run up, or refused it. It is refused,
-// in this order and before anything is changed, with [agent.CodeNotSetUp] without keys
-// or a store, [agent.CodeInvalidInput] for what is no export, [agent.CodeBadSignature],
-// [agent.CodeIncompatible] for one of a newer version, [agent.CodeExpired], [agent.CodeUsed]
-// where it was imported into this store before, [agent.CodeBusy] where the session has
-// a live run here, and [agent.CodeStale] where it has a log of its own. Later errors are
-// those of the store and of a start, [agent.CodeUnknownAgent], [agent.CodeUnknownModel] and
-// [agent.CodeIncompatible] where the worker's build does not have what the run needs,
-// and [agent.CodeBadSignature] where it lacks the key. After any of these the same file
-// can be imported again; so it can after [agent.CodeTimeout], which tells that no worker
-// came before the context ended, unless one comes later.
+// Import returns when a worker has taken over the run, or refused it. The following
+// refusals come in this order, before anything is changed: [agent.CodeNotSetUp] without
+// keys or a store, [agent.CodeInvalidInput] if the file is no export,
+// [agent.CodeBadSignature], [agent.CodeIncompatible] for a newer version,
+// [agent.CodeExpired], [agent.CodeUsed] if it was imported into this store before,
+// [agent.CodeBusy] if the session has a live run here, and [agent.CodeStale] if it has
+// its own log here.
+//
+// Later errors are those of the store and of a start. [agent.CodeUnknownAgent],
+// [agent.CodeUnknownModel] and [agent.CodeIncompatible] mean that the worker's build
+// lacks what the run needs, and [agent.CodeBadSignature] that the worker lacks the key.
+// After any of these the same file can be imported again. [agent.CodeTimeout] means that
+// no worker came before the context ended. The file can then be imported again too,
+// unless a worker comes later.
 func (c *Client) Import(ctx context.Context, file io.ReadSeeker, o *ImportOptions) (ExportInfo, error) {
 	o = cmp.Or(o, &ImportOptions{})
 	if len(o.Keys) == 0 {
@@ -74,6 +78,7 @@ func (a *importRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Chunks before the head: a head must never name a chunk that is not there.
 	for p, err := range a.file.Chunks() {
 		if err == nil {
 			err = a.log.Store().PutChunk(ctx, p.Digest, p.Data)
@@ -88,6 +93,8 @@ func (a *importRun) run(ctx context.Context) error {
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	head := a.file.Head
+	// A higher fence than the old head's, so that a late write of an earlier run here is
+	// refused.
 	head.Version, head.Fence, head.Imported, head.Updated = before.Version+1, before.Fence.After(now.UnixMicro()), a.file.ID, now
 	head.Fence.N, head.Fence.By = 1, a.file.ID
 	if len(a.file.State) > 0 {
@@ -95,6 +102,7 @@ func (a *importRun) run(ctx context.Context) error {
 			return err
 		}
 	}
+	// A repeated import finds its own claim, and only has to start the run.
 	if !again {
 		if err := a.claim(ctx, head); err != nil {
 			return err
@@ -105,7 +113,7 @@ func (a *importRun) run(ctx context.Context) error {
 	}
 	run, err := a.start(ctx, a.file.Session, agent.Start{V: agent.Version, Agent: a.file.Agent, By: a.by, Import: head.Import})
 	if errors.Is(err, agent.CodeBusy) {
-		err = a.usedError() // somebody else has imported it at the same time
+		err = a.usedError() // somebody else imported it at the same time
 	}
 	if err != nil {
 		return err
@@ -113,9 +121,9 @@ func (a *importRun) run(ctx context.Context) error {
 	return a.taken(ctx, run)
 }
 
-// unused refuses a session that is here already, and returns where it stands. again
-// tells that it came with this very file, and that no run has taken it up: the import
-// was cut short, or refused by a worker.
+// unused refuses a session that exists here already, and returns its head. again is true
+// if it was made by this very file and no run has taken over yet: an import was
+// interrupted, or a worker refused it.
 func (a *importRun) unused(ctx context.Context) (head store.Head, again bool, err error) {
 	head, err = a.log.Head(ctx, a.file.Session)
 	none := errors.Is(err, agent.CodeNotFound) && len(head.Claims) == 0
@@ -126,7 +134,7 @@ func (a *importRun) unused(ctx context.Context) (head store.Head, again bool, er
 		return head, false, a.usedError()
 	}
 	err = a.checkNoOpenRun(ctx, a.file.Session)
-	if errors.Is(err, agent.CodeBusy) { // it may be of this very file, and began just now
+	if errors.Is(err, agent.CodeBusy) { // it may be this very import, which began just now
 		if now, readErr := a.log.Head(ctx, a.file.Session); readErr == nil && now.Imported == a.file.ID {
 			return head, false, a.usedError()
 		}
@@ -146,7 +154,8 @@ func (a *importRun) other() error {
 	return agent.Errorf(agent.CodeStale, "import refused: there is a session %s in the store, with a log of its own; delete it first, or use another store", a.file.Session)
 }
 
-// claim makes the session this import's own: of several at once one does.
+// claim writes the session's head for this import. Of several imports at once, one
+// succeeds.
 func (a *importRun) claim(ctx context.Context, head store.Head) error {
 	_, err := a.log.SwapHead(ctx, head)
 	if !errors.Is(err, agent.CodeStale) {
@@ -158,11 +167,11 @@ func (a *importRun) claim(ctx context.Context, head store.Head) error {
 	return a.other()
 }
 
-// takenInterval is how often an import looks whether its run was taken up.
+// takenInterval is the time between two checks whether the run was taken over.
 const takenInterval = 100 * time.Millisecond
 
-// taken waits until the run goes on from the claimed head, or was refused: then
-// nothing of it is stored.
+// taken waits until the run has taken over the claimed head, or was refused. After a
+// refusal nothing of the run is stored.
 func (a *importRun) taken(ctx context.Context, run *Run) error {
 	look := time.NewTicker(takenInterval)
 	defer look.Stop()
@@ -175,6 +184,7 @@ func (a *importRun) taken(ctx context.Context, run *Run) error {
 		if err == nil {
 			head, err = a.log.Head(ctx, run.Session)
 		}
+		// The run clears Import with its first write.
 		if err == nil && head.Import == "" {
 			return nil
 		}
@@ -189,8 +199,8 @@ func (a *importRun) taken(ctx context.Context, run *Run) error {
 	}
 }
 
-// refused is why a run that has closed did not take up what it came with; nil
-// where it did, and has ended since.
+// refused returns why a closed run did not take over the head; nil if it did and has
+// ended since.
 func (a *importRun) refused(ctx context.Context, run *Run) error {
 	head, err := a.log.Head(ctx, run.Session)
 	if err != nil || head.Import == "" {

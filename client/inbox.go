@@ -14,17 +14,17 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// RequestWorkerLost is the type of an entry of the inbox that nobody can answer: a step of the run has
-// lost five workers. If the run is suspended, Resume makes the step again. Else the step
-// stores the log, and the run tries again by itself.
+// RequestWorkerLost is the type of an inbox entry that nobody can answer: one activity of
+// the run has lost five workers. If the run is suspended, a resume makes the call again.
+// Otherwise the activity stores the log, and the run repeats it by itself.
 const RequestWorkerLost = agent.RequestType(agent.CodeWorkerLost)
 
-// InboxOptions say which open requests to list; nil means all.
+// InboxOptions says which open requests are listed; nil means all.
 type InboxOptions struct {
 	// Agent lists the requests of one agent's runs.
 	Agent string
-	// WaitsFor is the requests' type (question, approval, client_tool, limit), [RequestWorkerLost], or
-	// another value of the search attribute FermataWaitsFor.
+	// WaitsFor is the requests' type (question, approval, client_tool, limit),
+	// [RequestWorkerLost], or another value of the search attribute FermataWaitsFor.
 	WaitsFor string
 	// Older lists requests that have been open for at least so long.
 	Older time.Duration
@@ -47,22 +47,22 @@ type InboxPage struct {
 	NextPageToken string `json:"next_page_token,omitempty"`
 }
 
-// InboxItem is an open request as listings know it: without the arguments of its
-// call, for which see [Client.Request], and with the beginning of its text. One of the type
-// [RequestWorkerLost] is no request; its ID is the suspension's, if there is one.
+// InboxItem is an open request as listings show it: the beginning of its text, and no
+// arguments of its call. [Client.Request] returns the whole request. An item of type
+// [RequestWorkerLost] is no request: its ID is the suspension's, if there is one.
 type InboxItem struct {
 	agent.Request
-	// Age is how long it has been open.
+	// Age is how long the request has been open.
 	Age agent.Duration `json:"age"`
-	// Reminded means that it has waited for longer than it should.
+	// Reminded means that the request's remind time has passed.
 	Reminded bool `json:"reminded,omitempty"`
 }
 
 // Inbox yields the open requests of all sessions, and the runs that keep losing workers.
-// It asks the server's listing, and neither runs nor workers, so it may be some seconds
-// behind. The run that began last comes first, and of one run the oldest request. Errors
-// are [agent.CodeInvalidInput] for a page token that no listing returned, and those of
-// reaching the server.
+// It reads only the server's listing, so it needs no worker and may be some seconds
+// behind. The run that began last comes first; the requests of one run come oldest first.
+// Errors are [agent.CodeInvalidInput] for a page token that no listing returned, and
+// those of reaching the server.
 func (c *Client) Inbox(ctx context.Context, o *InboxOptions) iter.Seq2[InboxItem, error] {
 	return func(yield func(InboxItem, error) bool) {
 		next := *cmp.Or(o, &InboxOptions{})
@@ -82,8 +82,8 @@ func (c *Client) Inbox(ctx context.Context, o *InboxOptions) iter.Seq2[InboxItem
 	}
 }
 
-// InboxPage returns one page of what [Client.Inbox] yields, with the same errors. A page
-// may have fewer or more items than its size: it counts runs.
+// InboxPage returns one page of what [Client.Inbox] yields, with the same errors. The
+// page size counts runs, so a page may have fewer or more items.
 func (c *Client) InboxPage(ctx context.Context, o *InboxOptions) (InboxPage, error) {
 	o = cmp.Or(o, &InboxOptions{})
 	infos, token, err := c.page(ctx, o.query(), o.PageSize, o.PageToken)
@@ -119,12 +119,12 @@ func (f *InboxOptions) query() string {
 	return q
 }
 
-// within is the condition of being a session or below it.
+// within returns the condition that matches a session and all sessions below it.
 func within(session string) string {
 	return "(WorkflowId = " + signals.Quote(session) + " OR WorkflowId STARTS_WITH " + signals.Quote(session+"/") + ")"
 }
 
-// items are a run's open requests that fit the filter.
+// items returns a run's open requests that match the options.
 func (f *InboxOptions) items(info *workflowpb.WorkflowExecutionInfo, now time.Time) (out []InboxItem) {
 	memo := ReadMemo(info)
 	for _, q := range memo.Requests {
@@ -150,8 +150,8 @@ func lostText(memo agent.Memo) string {
 	return "storing the log has lost five workers; find out why: it is tried again"
 }
 
-// isOf reports whether one of a run's requests is of the type and for the approver
-// that the run was found by.
+// isOf reports whether a request has the type and the approver that the options ask for.
+// The query matches runs, and a run may have other requests too.
 func (f *InboxOptions) isOf(q agent.MemoRequest) bool {
 	switch t := agent.RequestType(f.WaitsFor); t {
 	case agent.RequestQuestion, agent.RequestApproval, agent.RequestClientTool, agent.RequestLimit, RequestWorkerLost:

@@ -20,15 +20,15 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// ListOptions say which runs to list; nil means all.
+// ListOptions says which runs are listed; nil means all.
 type ListOptions struct {
-	// Agent lists the runs of one agent.
+	// Agent lists only runs of this agent.
 	Agent string
-	// Status lists the runs with one status.
+	// Status lists only runs with this status.
 	Status agent.Status
-	// Older lists runs that have had their status for at least so long.
+	// Older lists only runs that have had their status for at least this long.
 	Older time.Duration
-	// Query is a condition in Temporal's list filter language, beside the others.
+	// Query is a condition in Temporal's list filter language. Runs have to match it too.
 	Query string
 	// PageSize is the most runs that [Client.ListPage] returns; zero means the server's
 	// default.
@@ -45,13 +45,13 @@ type RunPage struct {
 	NextPageToken string `json:"next_page_token,omitempty"`
 }
 
-// RunInfo is a run as listings know it: no run and no worker is asked.
+// RunInfo is a run as listings know it. No run and no worker is asked.
 type RunInfo struct {
 	Session string       `json:"session"`
 	Run     string       `json:"run"`
 	Agent   string       `json:"agent"`
 	Status  agent.Status `json:"status"`
-	// Reason is why the run ended, or why it is suspended: its first 200 bytes.
+	// Reason is why the run ended or is suspended: the first 200 bytes.
 	Reason  string    `json:"reason,omitempty"`
 	Task    string    `json:"task,omitempty"`
 	Since   time.Time `json:"since"`
@@ -59,14 +59,14 @@ type RunInfo struct {
 	Cost    agent.USD `json:"cost_usd"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// WaitsFor is what a suspended run waits for, its suspension's kind first and
-	// then what (docs/wire.md §8); empty for all others.
+	// WaitsFor says what a suspended run waits for: its suspension's kind, then the
+	// details (docs/wire.md §8). It is empty for all other runs.
 	WaitsFor []string `json:"waits_for,omitempty"`
 }
 
-// List yields runs, the latest first. It yields a run that has continued as new once.
-// Errors are [agent.CodeInvalidInput] for a page token that no listing returned, and those
-// of reaching the server.
+// List yields runs, the latest first. A run that has continued as new comes once. Errors
+// are [agent.CodeInvalidInput] for a page token that no listing returned, and those of
+// reaching the server.
 func (c *Client) List(ctx context.Context, o *ListOptions) iter.Seq2[RunInfo, error] {
 	return func(yield func(RunInfo, error) bool) {
 		next := *cmp.Or(o, &ListOptions{})
@@ -100,7 +100,7 @@ func (c *Client) ListPage(ctx context.Context, o *ListOptions) (RunPage, error) 
 	return p, nil
 }
 
-// page asks for one page of a listing.
+// page returns one page of a listing, and the token of the next one.
 func (c *Client) page(ctx context.Context, query string, size int, token string) (infos []*workflowpb.WorkflowExecutionInfo, next string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || size < 0 || size > math.MaxInt32 {
@@ -113,7 +113,7 @@ func (c *Client) page(ctx context.Context, query string, size int, token string)
 	return p.GetExecutions(), base64.RawURLEncoding.EncodeToString(p.GetNextPageToken()), nil
 }
 
-// executions yields what a listing finds, the latest first; an error is the last.
+// executions yields what a query finds, the latest first. An error ends it.
 func (c *Client) executions(ctx context.Context, query string) iter.Seq2[*workflowpb.WorkflowExecutionInfo, error] {
 	return func(yield func(*workflowpb.WorkflowExecutionInfo, error) bool) {
 		token := ""
@@ -133,7 +133,7 @@ func (c *Client) executions(ctx context.Context, query string) iter.Seq2[*workfl
 	}
 }
 
-// query writes the options in Temporal's language.
+// query returns the options in Temporal's list filter language.
 func (f *ListOptions) query(now time.Time) string {
 	terms := []string{ours, "ExecutionStatus != 'ContinuedAsNew'"}
 	if f.Agent != "" {
@@ -151,8 +151,8 @@ func (f *ListOptions) query(now time.Time) string {
 	return strings.Join(terms, " AND ")
 }
 
-// status believes Temporal first: a run that was terminated keeps its last
-// attributes forever (docs/wire.md §8).
+// status trusts Temporal's status over the attribute: a terminated run keeps its last
+// attributes for ever (docs/wire.md §8).
 func (f *ListOptions) status() string {
 	switch f.Status {
 	case agent.StatusCompleted:
@@ -167,7 +167,7 @@ func (f *ListOptions) status() string {
 	return "ExecutionStatus = 'Running' AND " + agent.AttrStatus + " = " + signals.Quote(string(f.Status))
 }
 
-// ours, liveOnes and isWaitingFor are conditions of listings.
+// ours and openRuns are conditions of queries.
 var (
 	ours     = "WorkflowType = " + signals.Quote(signals.WorkflowType)
 	openRuns = ours + " AND ExecutionStatus = 'Running'"
@@ -190,6 +190,7 @@ func listed(info *workflowpb.WorkflowExecutionInfo) RunInfo {
 	if !durable.Closed(info) && l.Status == agent.StatusSuspended {
 		l.WaitsFor = waitsFor(info)
 	}
+	// The run could not write its end into the memo, as after a termination.
 	if durable.Closed(info) && !l.Status.Ended() {
 		l.Status, l.Reason, l.Since = closedStatus(info.GetStatus()), "", l.Ended
 	}
@@ -206,8 +207,8 @@ func closedStatus(s enums.WorkflowExecutionStatus) agent.Status {
 	return agent.StatusFailed
 }
 
-// runOf is the run's id. Listings know only the execution's, which is the run's
-// as long as the run has not written its memo.
+// runOf returns the run's id. Listings know only the execution's id, which equals the
+// run's until the run writes its memo.
 func runOf(info *workflowpb.WorkflowExecutionInfo) string {
 	return cmp.Or(info.GetFirstRunId(), ReadMemo(info).Run, info.GetExecution().GetRunId())
 }
@@ -217,7 +218,8 @@ func agentOf(info *workflowpb.WorkflowExecutionInfo) (name string) {
 	return name
 }
 
-// waitsFor is what the run's attribute says, its suspension's kind first.
+// waitsFor returns the value of the run's search attribute: its suspension's kind, then
+// the details.
 func waitsFor(info *workflowpb.WorkflowExecutionInfo) (what []string) {
 	attribute(info, agent.AttrWaitsFor, &what)
 	return what
@@ -225,6 +227,6 @@ func waitsFor(info *workflowpb.WorkflowExecutionInfo) (what []string) {
 
 func attribute(info *workflowpb.WorkflowExecutionInfo, name string, into any) {
 	if p, ok := info.GetSearchAttributes().GetIndexedFields()[name]; ok {
-		_ = converter.GetDefaultDataConverter().FromPayload(p, into) // another type's is none of ours
+		_ = converter.GetDefaultDataConverter().FromPayload(p, into) // a value of another type is not ours
 	}
 }

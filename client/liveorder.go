@@ -5,21 +5,21 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// liveOrder puts live events where they belong among those of the log: behind the
-// event that opens what they are a piece of, and never behind the one that says
-// it as a whole. The zero value knows of nothing yet.
+// liveOrder sorts live events among those of the log. A live event comes after the event
+// that begins its turn or call, and never after the one that completes it. The zero value
+// has seen nothing.
 type liveOrder struct {
 	run      string
 	turn     int
-	answered bool            // the turn's reply was told as a whole
-	calls    map[string]bool // of the turn: whether they go on
+	answered bool            // the log has the turn's complete reply
+	calls    map[string]bool // the turn's calls; true while a call runs
 	early    []live.Event
 }
 
-// maxEarly bounds what waits for its place.
+// maxEarly is the most live events that wait for their place.
 const maxEarly = 1024
 
-// add takes a live event; [liveOrder.due] gives it back in its time.
+// add takes a live event. due returns it when its place has come.
 func (g *liveOrder) add(l live.Event) {
 	if len(g.early) == maxEarly {
 		g.early = g.early[1:]
@@ -27,7 +27,7 @@ func (g *liveOrder) add(l live.Event) {
 	g.early = append(g.early, l)
 }
 
-// seen heeds an event of the log.
+// seen records an event of the log.
 func (g *liveOrder) seen(e agent.Event, run string) {
 	if run != g.run || e.Turn > g.turn || e.Type == agent.EventTurnStarted {
 		g.run, g.turn, g.answered, g.calls = run, e.Turn, false, map[string]bool{}
@@ -44,8 +44,8 @@ func (g *liveOrder) seen(e agent.Event, run string) {
 	}
 }
 
-// due takes out what can be told now, in the order in which it came, and forgets
-// what comes too late.
+// due returns the events whose place has come, in the order of their arrival. It drops
+// those that come too late.
 func (g *liveOrder) due() (list []live.Event) {
 	if len(g.early) == 0 {
 		return nil
@@ -66,9 +66,9 @@ func (g *liveOrder) due() (list []live.Event) {
 type place int
 
 const (
-	early place = iota // what it is a piece of was not opened yet
+	early place = iota // the event that begins it has not come yet
 	fits
-	late // what it is a piece of was told
+	late // the event that completes it has come
 )
 
 func (g *liveOrder) place(l live.Event) place {

@@ -6,12 +6,12 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// checkPath returns an [agent.CodeInvalidInput] error unless a path can name a session or, as
+// checkPath returns an [agent.CodeInvalidInput] error if path can't name a session or, as
 // SESSION/NAME-N, a session below it.
 func checkPath(path string) error {
 	for part := range strings.SplitSeq(path, "/") {
 		if agent.CheckSession(part) != nil {
-			return agent.CheckSession(path) // which names all of it
+			return agent.CheckSession(path) // its error names the whole path
 		}
 	}
 	return nil

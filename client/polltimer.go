@@ -2,9 +2,9 @@ package client
 
 import "time"
 
-// pollTimer are for what a history should have told: about one notice in a hundred is lost
-// in the server. They come ever more seldom, so that what is lost costs at most as much
-// time as has gone by since there was something, and never more than most.
+// pollTimer says when to look without a notice: a server loses about one notice in a
+// hundred. It fires less and less often. So a lost notice costs at most as much time as
+// has passed since the last news, and never more than most.
 type pollTimer struct {
 	timer *time.Timer
 	wait  time.Duration
@@ -12,13 +12,15 @@ type pollTimer struct {
 }
 
 const (
-	// pollFor is how long the first look waits, and a question to a run that does not answer.
+	// pollFor is the wait before the first look, and the timeout of a status query.
 	pollFor = time.Second
-	// restFor is how long a run that rests is asked once more: its worker may be busy.
+	// restFor is the timeout of a second query to a suspended run, whose worker may be
+	// busy.
 	restFor = 5 * time.Second
-	// pollMost is how long a look waits at most; the server ends a long poll as soon.
+	// pollMost is the longest wait before a look; the server ends a long poll after the
+	// same time.
 	pollMost = 20 * time.Second
-	// pollBlind is the same where no history is there to be followed.
+	// pollBlind is the longest wait if no history is followed.
 	pollBlind = 5 * time.Second
 )
 
@@ -26,16 +28,16 @@ func newPollTimer() *pollTimer {
 	return &pollTimer{timer: time.NewTimer(pollFor), wait: pollFor, most: pollMost}
 }
 
-// begin begins anew: there was something.
+// begin starts over with the shortest wait, because there was news.
 func (l *pollTimer) begin() {
 	l.wait = pollFor
 	l.timer.Reset(l.wait)
 }
 
-// due receives when it is time to look. Whoever receives calls next.
+// due receives when it is time to look. The receiver then calls next.
 func (l *pollTimer) due() <-chan time.Time { return l.timer.C }
 
-// next waits for the next look, longer than for this one.
+// next starts the next wait, which is longer than the last one.
 func (l *pollTimer) next() {
 	l.wait = min(2*l.wait, l.most)
 	l.timer.Reset(l.wait)

@@ -12,23 +12,24 @@ import (
 	"github.com/fermata-agents/fermata/keyring"
 )
 
-// PrepareOptions says what a connection to Temporal does with what it carries; nil means
-// every default.
+// PrepareOptions configures the payloads of a connection to Temporal; nil means all
+// defaults.
 type PrepareOptions struct {
-	// Keyring encrypts every payload that goes to the server and decrypts what comes; nil
-	// means that nothing is encrypted, and that what is can't be read.
+	// Keyring encrypts every payload that goes to the server and decrypts what comes
+	// back. If it is nil, nothing is encrypted, and encrypted payloads can't be read.
 	Keyring *keyring.Ring
-	// PlainUntil is until when plain payloads are taken though there are keys, by the
-	// server's clock: of runs that began before there were keys, or by the plain temporal
-	// command. The zero time takes none. It is the same in every process, and never earlier
-	// than it was: what was taken once is taken again when a history is replayed.
+	// PlainUntil is until when plain payloads are accepted although there are keys, by
+	// the server's clock. It serves runs that began before there were keys, and the plain
+	// temporal command. The zero time accepts none. Set the same time in every process,
+	// and never move it back: a replay has to accept what was accepted before.
 	PlainUntil time.Time
 }
 
-// Prepare makes the options of a Temporal client ready, before it is dialled: that of a
-// worker as well as that of a [Client]. What a prepared client can't decrypt it refuses
-// with [agent.CodeNotSetUp], and a worker over it takes no work then. With keys a payload that is plain,
-// or was encrypted for another place, is refused with [agent.CodeBadSignature].
+// Prepare sets up the options of a Temporal client before it is dialled. Call it for the
+// client of a worker and for that of a [Client]. A prepared client refuses payloads that
+// it can't decrypt with [agent.CodeNotSetUp], and a worker with it does not accept the
+// task. With keys, a payload that is plain or was encrypted for another place is refused
+// with [agent.CodeBadSignature].
 func Prepare(o *client.Options, p *PrepareOptions) error {
 	if p == nil {
 		p = &PrepareOptions{}
@@ -41,6 +42,7 @@ func Prepare(o *client.Options, p *PrepareOptions) error {
 	return nil
 }
 
-// Codec encrypts and decrypts as [Prepare] does, wherever a payload stands, as Temporal's own tools take it: a codec
-// server for its UI and its command line is converter.NewPayloadCodecHTTPHandler(Codec(ring)).
+// Codec returns a payload codec that encrypts and decrypts as [Prepare] does. Temporal's
+// own tools use it: converter.NewPayloadCodecHTTPHandler(Codec(ring)) is a codec server
+// for Temporal's UI and command line.
 func Codec(ring *keyring.Ring) converter.PayloadCodec { return durable.Codec{Keyring: ring} }

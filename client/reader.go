@@ -16,35 +16,35 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// reader reads the log of a session: what is sealed from the store, and what is
-// not from the run that lives. It is used by one goroutine.
+// reader reads the log of a session: sealed events from the store, and the others from
+// the live run. One goroutine uses it.
 type reader struct {
 	client  *Client
 	session string
-	after   int64  // what the one who reads has already
-	only    string // the run with which reading ends; empty for none
+	after   int64  // the last event that the caller has already
+	only    string // reading ends with this run; empty for none
 	follow  bool
-	patient bool // a worker that is away is waited for
+	patient bool // waits for a worker that is away
 	live    *live.Subscription
 	yield   func(Event, error) bool
 
 	seq   int64  // the last event that was read
-	run   string // whose event that was
-	begun int64  // where that run began, as far as was read
+	run   string // the run of that event
+	begun int64  // the first event of that run, as far as it was read
 	head  string // the last chunk that was read
 	gate  liveOrder
-	over  bool // the one who reads has had enough, or all
+	over  bool // the caller has enough, or everything was read
 }
 
-// tell reports why reading ended, if not by itself.
+// tell yields the error that ended reading, if there is one.
 func (r *reader) tell(err error) {
 	if err != nil && !r.over {
 		r.yield(Event{}, fmt.Errorf("reading the events of session %s: %w", r.session, err))
 	}
 }
 
-// read reads what is stored, and then, as often as there is reason to, what the
-// session's last execution has.
+// read reads the stored events, and then, whenever there is a reason to, those of the
+// session's last execution.
 func (r *reader) read(ctx context.Context) error {
 	if _, err := r.stored(ctx); err != nil || r.over {
 		return err
@@ -59,7 +59,7 @@ func (r *reader) read(ctx context.Context) error {
 			w.looks.begin()
 		}
 		if ctx.Err() != nil {
-			err = durable.FromRPC(ctx.Err()) // a call that is cut off has many names
+			err = durable.FromRPC(ctx.Err()) // a cancelled call returns many kinds of errors
 		}
 		if r.over || err != nil || !r.follow {
 			return err
@@ -70,7 +70,7 @@ func (r *reader) read(ctx context.Context) error {
 	}
 }
 
-// look reads what is new in the session's last execution, or in the one run.
+// look reads what is new in the session's last execution, or in the only run.
 func (r *reader) look(ctx context.Context, w *watch) error {
 	info, err := w.grown(), error(nil)
 	if info == nil {
@@ -87,7 +87,7 @@ func (r *reader) look(ctx context.Context, w *watch) error {
 	}
 	err = r.catchUp(ctx, info, w.history)
 	if r.patient && errors.Is(err, agent.CodeNoWorker) {
-		return nil // it is not seen
+		return nil // it stays unread, so the next look tries again
 	}
 	if err != nil || r.over {
 		return err
@@ -99,7 +99,7 @@ func (r *reader) look(ctx context.Context, w *watch) error {
 	return r.known()
 }
 
-// execution finds the one run's latest execution, or the session's.
+// execution returns the latest execution of the only run, or of the session.
 func (r *reader) execution(ctx context.Context) (*workflowpb.WorkflowExecutionInfo, error) {
 	if r.only == "" {
 		return r.client.last(ctx, r.session)
@@ -116,9 +116,8 @@ func (r *reader) known() error {
 	return nil
 }
 
-// wait waits for a reason to look: the history grows or ends, or, since a notice
-// may be lost in the server, some time has gone by. What comes live meanwhile is
-// handed on.
+// wait waits until there is a reason to look: the history grows or ends. The server may
+// lose a notice, so a timer is a reason too. Live events are yielded meanwhile.
 func (r *reader) wait(ctx context.Context, w *watch) error {
 	w.begin(r.client, r.session)
 	var ready <-chan struct{}
@@ -142,9 +141,9 @@ func (r *reader) wait(ctx context.Context, w *watch) error {
 	return nil
 }
 
-// catchUp reads what is new of an execution: from the store, where all of it is
-// there, else from the run and, where that was sealed meanwhile, from the store.
-// Readers of one history ask the run together.
+// catchUp reads what is new in an execution. If the store has all of it, it reads the
+// store. Otherwise it asks the run, and reads the store for events that were sealed
+// meanwhile. Readers of one history share the query.
 func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, history *follower) error {
 	if durable.Closed(info) {
 		head, err := r.stored(ctx)
@@ -157,6 +156,8 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 		if err != nil {
 			return err
 		}
+		// The run's answer begins after what is known: the events between were sealed
+		// meanwhile.
 		if len(tail.Events) == 0 || tail.Events[0].Seq > r.seq+1 {
 			if err := r.sealed(ctx, tail.Head); err != nil || r.over {
 				return err
@@ -170,8 +171,9 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 	return nil
 }
 
-// tail is what the run has open behind what was read. Of a run that is new to the reader
-// it is all that is open, to see that it goes on where the reader is.
+// tail returns the run's open events after the last one that was read. For a run that is
+// new to the reader it asks for all open events, to check that they continue what was
+// read.
 func (r *reader) tail(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, history *follower) (signals.OpenTail, error) {
 	from := r.seq
 	if r.run != info.GetFirstRunId() {
@@ -184,7 +186,7 @@ func (r *reader) tail(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 	return history.tail(ctx, from, info, ask)
 }
 
-// ask asks once.
+// ask sends one query.
 func (r *reader) ask(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, from int64) (signals.OpenTail, error) {
 	tail, err := signals.Tail.Ask(ctx, r.client.temporal, r.session, info.GetExecution().GetRunId(), signals.TailArgs{Seq: from})
 	if ctx.Err() == nil && unanswered(err) {
@@ -193,14 +195,14 @@ func (r *reader) ask(ctx context.Context, info *workflowpb.WorkflowExecutionInfo
 	return tail, err
 }
 
-// unanswered reports whether a query found nobody in its time, or a worker that
-// stopped just then.
+// unanswered reports whether no worker answered a query in time, or a worker stopped
+// meanwhile.
 func unanswered(err error) bool {
 	var cut *serviceerror.Canceled
 	return errors.Is(err, agent.CodeTimeout) || errors.As(err, &cut)
 }
 
-// stored reads what the session's head in the store knows of.
+// stored reads the events up to the session's head in the store.
 func (r *reader) stored(ctx context.Context) (head store.Head, err error) {
 	if r.client.log == nil {
 		return head, nil
@@ -215,9 +217,9 @@ func (r *reader) stored(ctx context.Context) (head store.Head, err error) {
 	return head, r.sealed(ctx, head.Digest)
 }
 
-// settledHead is a session's head, or [agent.CodeNotFound] where it tells of an end that
-// Temporal does not know of yet: it was stored within a task that may still be lost, and
-// done in another way.
+// settledHead returns a session's head. It returns [agent.CodeNotFound] if the head says
+// that the run has ended and Temporal does not know that yet. Such an end was stored
+// within a workflow task that may still be lost, and the run may then end otherwise.
 func (c *Client) settledHead(ctx context.Context, session string) (head store.Head, err error) {
 	for known := int64(0); ; known = head.Version {
 		head, err = c.log.Head(ctx, session)
@@ -236,8 +238,7 @@ func (c *Client) settledHead(ctx context.Context, session string) (head store.He
 	}
 }
 
-// sealed reads a chain of chunks, from the one on that has the last event that
-// is known.
+// sealed reads a chain of chunks, from the chunk that holds the last known event.
 func (r *reader) sealed(ctx context.Context, digest string) error {
 	if digest == "" || digest == r.head {
 		return nil
@@ -245,6 +246,7 @@ func (r *reader) sealed(ctx context.Context, digest string) error {
 	if r.client.log == nil {
 		return agent.Errorf(agent.CodeNotSetUp, "a part of them is stored: %w", ErrNoStore)
 	}
+	// From the later of both: events that the caller has already need not be read again.
 	chunks, err := r.client.log.Since(ctx, digest, max(r.seq, r.after))
 	if err != nil {
 		return err
@@ -262,14 +264,16 @@ func (r *reader) sealed(ctx context.Context, digest string) error {
 	return nil
 }
 
-// hand hands on what is new among events that follow each other. run is whose
-// they are where nothing before tells.
+// hand yields the new ones of some consecutive events. run is their run, if no event
+// before says so.
 func (r *reader) hand(events []agent.Event, run string) error {
-	if r.run == "" && len(events) > 0 { // a run that has not opened yet may begin with another's log
+	if r.run == "" && len(events) > 0 { // a run that has not begun may start with another run's events
 		r.run = run
 	}
 	for _, e := range events {
 		switch {
+		// A later run starts at a number that was read already: those events were never
+		// stored.
 		case e.Seq <= r.seq && e.Started != nil && e.Seq > r.begun:
 			return agent.Errorf(agent.CodeStale, "the events after %d that this reader saw were never stored, because their run was terminated first; read again after %q", e.Seq-1, agent.Cursor(e.Seq-1))
 		case e.Seq <= r.seq:
@@ -288,8 +292,9 @@ func (r *reader) hand(events []agent.Event, run string) error {
 	return nil
 }
 
-// pass passes one event, and what is live before it and behind.
+// pass yields one event, and the live events before and after it.
 func (r *reader) pass(e agent.Event) {
+	// Live events first: those before the event in the log may come too late afterwards.
 	r.hear()
 	if r.seq = e.Seq; e.Started != nil {
 		r.run, r.begun = e.Started.Run, e.Seq
@@ -303,7 +308,7 @@ func (r *reader) pass(e agent.Event) {
 	}
 }
 
-// hear takes what has come live, and hands on what belongs here.
+// hear takes the live events that have arrived, and yields those that fit here.
 func (r *reader) hear() {
 	if r.live == nil || r.over {
 		return
@@ -314,7 +319,7 @@ func (r *reader) hear() {
 	r.release(r.gate.due())
 }
 
-// release hands on live events that are in their place.
+// release yields live events that are in order.
 func (r *reader) release(list []live.Event) {
 	for _, l := range list {
 		if r.over {

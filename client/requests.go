@@ -11,16 +11,17 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// requestGap is the least time between two listings of the requests of a tree.
+// requestGap is the least time between two listings of a tree's requests.
 const requestGap = time.Second
 
-// Requests yields the open requests of a session's last run and of all runs below it, each
-// once and whole, as they come. It ends with the run, or with the context. A request that
-// is answered before it is read is left out, and one that nobody answers stays open: the
-// next caller gets it again. A request of a run without a worker comes when a worker does.
+// Requests yields the open requests of a session's last run and of all runs below it, as
+// they come. It yields each once, with its arguments. It ends with the run or with the
+// context. A request that is answered before it is read is left out. One that nobody
+// answers stays open, and the next caller gets it again. If a run has no worker, its
+// requests come when it has one.
 //
-// Several callers get the same requests; the first answer counts. The listing that tells
-// of them may be some seconds behind. Errors are [agent.CodeNotFound] if nobody knows the
+// Several callers get the same requests, and the first answer counts. The listing behind
+// it may be some seconds late. Errors are [agent.CodeNotFound] if nobody knows the
 // session, and those of reaching the server.
 func (c *Client) Requests(ctx context.Context, session string) iter.Seq2[agent.Request, error] {
 	return func(yield func(agent.Request, error) bool) {
@@ -31,14 +32,14 @@ func (c *Client) Requests(ctx context.Context, session string) iter.Seq2[agent.R
 	}
 }
 
-// requestKey names a request among those of a tree.
+// requestKey identifies a request in a tree.
 type requestKey struct{ session, run, id string }
 
 // requestReader reads the requests of one tree. One goroutine uses it.
 type requestReader struct {
 	client  *Client
 	session string
-	known   map[requestKey]bool // what the caller has
+	known   map[requestKey]bool // requests that the caller has
 	yield   func(agent.Request, error) bool
 	over    bool // the caller has enough
 }
@@ -59,6 +60,7 @@ func (r *requestReader) read(ctx context.Context) error {
 		if err := r.list(ctx); err != nil || r.over || durable.Closed(info) {
 			return err
 		}
+		// A busy run publishes often, and listings must not follow every change.
 		gap := time.NewTimer(requestGap)
 		w.read = info
 		w.begin(r.client, r.session)
@@ -78,7 +80,7 @@ func (r *requestReader) read(ctx context.Context) error {
 	}
 }
 
-// list yields what a listing has that the caller has not.
+// list yields requests that the caller does not have yet.
 func (r *requestReader) list(ctx context.Context) error {
 	for item, err := range r.client.Inbox(ctx, &InboxOptions{Session: r.session}) {
 		key := requestKey{item.Session, item.Run, item.ID}
@@ -93,7 +95,7 @@ func (r *requestReader) list(ctx context.Context) error {
 		case errors.Is(err, agent.CodeNotFound) || err == nil && q.Run != item.Run:
 			continue // the listing is behind
 		case ctx.Err() == nil && (errors.Is(err, agent.CodeNoWorker) || errors.Is(err, agent.CodeTimeout)):
-			continue // the next look asks again
+			continue // the next listing tries again
 		case err != nil:
 			return err
 		}

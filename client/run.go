@@ -18,21 +18,22 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// Run is one run of a session: what is said through it reaches this run or is
-// refused. It is safe for concurrent use, and is not to be copied.
+// Run is one run of a session. Its methods reach this run only, and never a later one of
+// the session. It is safe for concurrent use; do not copy it.
 type Run struct {
 	client  *Client
 	Session string
-	// ID is the run's id: it stays the same over crashes and continue-as-new.
+	// ID is the run's id. It stays the same over crashes and continue-as-new.
 	ID string
-	// seq is the last event that something said through this handle knew of.
+	// seq is the last event of the log when a verb was last answered through this handle.
 	seq atomic.Int64
-	// ending tells that a stop or a cancel was taken: the run rests no more.
+	// ending is set once a stop or a cancel was accepted: the run can't be suspended any
+	// more.
 	ending atomic.Bool
 }
 
-// Status asks the run where it stands. It needs a worker: [agent.CodeNoWorker] and
-// [agent.CodeTimeout] tell that none answers.
+// Status asks the run for its status. It needs a worker: [agent.CodeNoWorker] and
+// [agent.CodeTimeout] mean that none answers.
 func (r *Run) Status(ctx context.Context) (agent.RunStatus, error) {
 	info, err := r.execution(ctx)
 	if err != nil {
@@ -45,10 +46,10 @@ func (r *Run) Status(ctx context.Context) (agent.RunStatus, error) {
 	return s, nil
 }
 
-// execution finds the run's latest execution as far as it can be known: the
-// session's current one if it is this run's, else the run's first. (The first of
-// a run that lives for long is gone from the server one day, and one that was
-// reset stands there as terminated.)
+// execution returns the run's latest execution as far as it is known: the session's
+// current one if it belongs to this run, else the run's first. The current one comes
+// first, because the server deletes the first execution of a long run one day. And one
+// that was reset appears there as terminated.
 func (r *Run) execution(ctx context.Context) (*workflowpb.WorkflowExecutionInfo, error) {
 	d, err := r.client.temporal.DescribeWorkflowExecution(ctx, r.Session, "")
 	if err == nil && d.GetWorkflowExecutionInfo().GetFirstRunId() != r.ID {
@@ -60,7 +61,7 @@ func (r *Run) execution(ctx context.Context) (*workflowpb.WorkflowExecutionInfo,
 	return d.GetWorkflowExecutionInfo(), nil
 }
 
-// stored is the Outcome of a run that Temporal has forgotten.
+// stored returns the Outcome of a run that Temporal has forgotten.
 func (r *Run) stored(ctx context.Context) (*agent.Outcome, error) {
 	view, err := r.client.view(ctx, r.Session)
 	if err != nil {
@@ -74,9 +75,8 @@ func (r *Run) stored(ctx context.Context) (*agent.Outcome, error) {
 	return nil, agent.Errorf(agent.CodeNotFound, "run %s of session %s was never at an end that is stored, and Temporal has forgotten it", r.ID, r.Session)
 }
 
-// Result waits for the run's end and returns its Outcome. The error tells only
-// that the outcome can't be known: how a run failed is in the Outcome, see
-// [agent.Outcome.Err].
+// Result waits for the run's end and returns its Outcome. The error only means that the
+// outcome is unknown. How a run failed is in the Outcome: see [agent.Outcome.Err].
 func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
 	info, err := r.execution(ctx)
 	if errors.Is(err, agent.CodeNotFound) && r.client.log != nil {
@@ -91,6 +91,7 @@ func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
 		if event, err = r.closing(ctx, info.GetExecution().GetRunId(), false); err != nil {
 			break
 		}
+		// The run continued as new: its next execution may have ended as well.
 		if next := event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(); next != "" {
 			info, err = r.describe(ctx, next)
 			continue
@@ -101,7 +102,7 @@ func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
 		info, err = r.describe(ctx, info.GetExecution().GetRunId())
 	}
 	if ctx.Err() != nil {
-		err = durable.FromRPC(ctx.Err()) // a call that is cut off has many names
+		err = durable.FromRPC(ctx.Err()) // a cancelled call returns many kinds of errors
 	}
 	return nil, fmt.Errorf("waiting for session %s: %w", r.Session, err)
 }
@@ -111,17 +112,18 @@ func (r *Run) describe(ctx context.Context, execution string) (*workflowpb.Workf
 	return d.GetWorkflowExecutionInfo(), durable.FromRPC(err)
 }
 
-// closed waits until an execution is closed. A long poll tells, and since its notice may
-// be lost in the server, there are looks besides, ever more seldom.
+// closed waits until an execution is closed. The server may lose a long poll's notice, so
+// it also asks by itself, less and less often.
 func (r *Run) closed(ctx context.Context, execution string) (*workflowpb.WorkflowExecutionInfo, error) {
-	// The server answers a long poll at once when its deadline is near, and would again.
+	// Without the deadline: when it is near, the server answers a long poll at once, and
+	// would again.
 	poll, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	begin := func() <-chan struct{} {
 		told := make(chan struct{})
 		go func() {
 			defer close(told)
-			_, _ = r.closing(poll, execution, true) // failed: looks go on
+			_, _ = r.closing(poll, execution, true) // if it fails, the timer still asks
 		}()
 		return told
 	}
@@ -145,7 +147,7 @@ func (r *Run) closed(ctx context.Context, execution string) (*workflowpb.Workflo
 	}
 }
 
-// closing returns the event that closed an execution, or nil if there is none.
+// closing returns the event that closed an execution; nil if there is none.
 func (r *Run) closing(ctx context.Context, execution string, wait bool) (*historypb.HistoryEvent, error) {
 	events := r.client.temporal.GetWorkflowHistory(ctx, r.Session, execution, wait, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for events.HasNext() {
@@ -169,8 +171,8 @@ var closes = map[enums.EventType]bool{
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW: true,
 }
 
-// outcome reads the Outcome of a closed run; for one that had no chance to write
-// it, what is known of it is put together (docs/wire.md §6).
+// outcome returns the Outcome of a closed run. A run that was terminated could not write
+// one, so it is made of what listings know (docs/wire.md §6).
 func (r *Run) outcome(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (*agent.Outcome, error) {
 	o := &agent.Outcome{}
 	err := r.client.temporal.GetWorkflow(ctx, r.Session, info.GetExecution().GetRunId()).Get(ctx, o)
@@ -201,7 +203,7 @@ func (r *Run) outcome(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 	return o, nil
 }
 
-// terminatedOutcome is the Outcome of a run that was ended from outside.
+// terminatedOutcome returns the Outcome of a run that could not write its own.
 func (r *Run) terminatedOutcome(info *workflowpb.WorkflowExecutionInfo, status agent.Status, reason string, cause *agent.Error) *agent.Outcome {
 	memo := ReadMemo(info)
 	return &agent.Outcome{
@@ -210,10 +212,11 @@ func (r *Run) terminatedOutcome(info *workflowpb.WorkflowExecutionInfo, status a
 	}
 }
 
-// ReadMemo reads what a listing knows of a run; zero if it has no memo of ours.
+// ReadMemo returns what a listing knows about a run; the zero value if the run has no
+// memo of ours.
 func ReadMemo(info *workflowpb.WorkflowExecutionInfo) (m agent.Memo) {
 	if p, ok := info.GetMemo().GetFields()[agent.MemoKey]; ok {
-		_ = converter.GetDefaultDataConverter().FromPayload(p, &m) // somebody else's memo is none of ours
+		_ = converter.GetDefaultDataConverter().FromPayload(p, &m) // another program's memo is ignored
 	}
 	return m
 }

@@ -19,32 +19,36 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// ScheduleSpec says when a Temporal schedule speaks to a session, and what it says.
-// One of Cron and Every is wanted, and one of Text and Topic.
+// ScheduleSpec says when a Temporal schedule reaches a session, and with what. One of
+// Cron and Every is required, and one of Text and Topic.
 type ScheduleSpec struct {
-	// Cron is a cron expression, as Temporal reads it: "0 8 * * MON-FRI", "@daily",
+	// Cron is a cron expression in Temporal's form: "0 8 * * MON-FRI", "@daily",
 	// "CRON_TZ=Europe/Berlin 0 8 * * *".
 	Cron string
-	// Every is the time between two ticks, a second at least.
+	// Every is the time between two ticks, at least one second.
 	Every time.Duration
-	// Session is spoken to. Agent is whose run begins where it has no live one.
+	// Session gets the message or the event. If it has no live run, a run of Agent
+	// begins.
 	Session string
 	Agent   string
-	// Text is said as [Client.Send] does; an event of Topic with Payload is emitted to
-	// the session, whose agent is a daemon. Payload is anything that is JSON; nil is
-	// none.
+	// Text is sent as a message, as by [Client.Send]. Or an event of Topic with Payload
+	// is emitted to the session, whose agent has to be a daemon. Payload is any value
+	// that encodes to JSON; nil means none.
 	Text    string
 	Topic   string
 	Payload any
-	// By is who says so: a claim, recorded as one. Empty means the schedule's id.
+	// By says who sends it. It is logged, and not authenticated. Empty means the
+	// schedule's id.
 	By string
 }
 
-// CreateSchedule makes a Temporal schedule with an id. Each tick is a workflow fermata.tick
-// on the client's task queue, and is heard once, however often it is tried; one that
-// comes while the one before it still tries is left out. Pausing and triggering one
-// are Temporal's own: see `temporal schedule`. Errors are [agent.CodeInvalidInput],
-// [agent.CodeBusy] where there is a schedule with the id, and those of reaching the server.
+// CreateSchedule creates a Temporal schedule. Each tick is a workflow fermata.tick on the
+// client's task queue. A tick counts once, however often it is retried. If the tick
+// before is still being retried, the next one is skipped. Pause or trigger a schedule
+// with `temporal schedule`.
+//
+// Errors are [agent.CodeInvalidInput], [agent.CodeBusy] if a schedule has the id already,
+// and those of reaching the server.
 func (c *Client) CreateSchedule(ctx context.Context, id string, s ScheduleSpec) error {
 	spec, tick, err := s.resolve(id)
 	if err != nil {
@@ -66,8 +70,8 @@ func (c *Client) CreateSchedule(ctx context.Context, id string, s ScheduleSpec) 
 	return c.comes(ctx, made, s)
 }
 
-// comes takes a schedule back that the server knows no time for, such as the 30th of
-// February. If the server does not say, the schedule stands.
+// comes deletes a new schedule whose time never comes, such as the 30th of February. The
+// server accepts such a schedule. If the server does not answer, the schedule stays.
 func (c *Client) comes(ctx context.Context, made client.ScheduleHandle, s ScheduleSpec) error {
 	if s.Cron == "" {
 		return nil
@@ -108,29 +112,29 @@ func (s ScheduleSpec) resolve(id string) (spec client.ScheduleSpec, t agent.Tick
 	return spec, t, signals.CheckTick(t)
 }
 
-// ScheduleInfo is a schedule as the server lists it.
+// ScheduleInfo is a schedule in a listing.
 type ScheduleInfo struct {
 	ID      string `json:"id"`
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
-	// Text is the beginning of what it says; Topic is set where that is an event.
+	// Text is the beginning of its message. Topic is set if it emits an event.
 	Text  string         `json:"text,omitempty"`
 	Topic string         `json:"topic,omitempty"`
 	Cron  string         `json:"cron,omitempty"`
 	Every agent.Duration `json:"every,omitempty"`
-	// Next is the time of its next tick; zero if none is to come.
+	// Next is the time of its next tick; zero if there is none.
 	Next   time.Time `json:"next,omitzero"`
 	Paused bool      `json:"paused,omitempty"`
 }
 
-// memo is what a listing shows of a schedule.
+// memo returns what a listing shows of a schedule.
 func (s ScheduleSpec) memo(t agent.Tick) ScheduleInfo {
 	return ScheduleInfo{Session: t.Session, Agent: t.Agent, Text: agent.Input{Text: t.Text}.Task(), Topic: t.Topic, Cron: s.Cron, Every: agent.Duration(s.Every)}
 }
 
-// ListSchedules yields the schedules of the namespace that speak to sessions, whatever
-// their task queue. Of one that was not made by [Client.CreateSchedule] only the id, the
-// next time and whether it is paused are known. A listing may be behind by a moment.
+// ListSchedules yields the namespace's schedules that reach sessions, on any task queue.
+// If [Client.CreateSchedule] did not create a schedule, only its id, next time and pause
+// are known. A listing may be behind by a moment.
 func (c *Client) ListSchedules(ctx context.Context) iter.Seq2[ScheduleInfo, error] {
 	return func(yield func(ScheduleInfo, error) bool) {
 		list, err := c.temporal.ScheduleClient().List(ctx, client.ScheduleListOptions{})
@@ -144,6 +148,7 @@ func (c *Client) ListSchedules(ctx context.Context) iter.Seq2[ScheduleInfo, erro
 				yield(ScheduleInfo{}, fmt.Errorf("listing schedules: %w", durable.FromRPC(err)))
 				return
 			}
+			// The workflow type tells ours: the namespace may have other schedules too.
 			if e.WorkflowType.Name == signals.TickType && !yield(scheduled(e), nil) {
 				return
 			}
@@ -154,7 +159,7 @@ func (c *Client) ListSchedules(ctx context.Context) iter.Seq2[ScheduleInfo, erro
 func scheduled(e *client.ScheduleListEntry) ScheduleInfo {
 	var s ScheduleInfo
 	if p, ok := e.Memo.GetFields()[agent.MemoKey]; ok {
-		_ = converter.GetDefaultDataConverter().FromPayload(p, &s) // one that was made by hand has none
+		_ = converter.GetDefaultDataConverter().FromPayload(p, &s) // a schedule that was made by hand has no memo of ours
 	}
 	s.ID, s.Paused = e.ID, e.Paused
 	if len(e.NextActionTimes) > 0 {
@@ -163,8 +168,8 @@ func scheduled(e *client.ScheduleListEntry) ScheduleInfo {
 	return s
 }
 
-// DeleteSchedule deletes a schedule; what it has said stays said. [agent.CodeNotFound] tells
-// that there is none.
+// DeleteSchedule deletes a schedule. Messages that it has sent stay. If there is no such
+// schedule, the error is [agent.CodeNotFound].
 func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
 	err := durable.FromRPC(c.temporal.ScheduleClient().GetHandle(ctx, id).Delete(ctx))
 	switch {

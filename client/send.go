@@ -14,31 +14,36 @@ import (
 
 // SendOptions are optional; nil means all defaults.
 type SendOptions struct {
-	// Mode says when it reaches the model; empty means at the next turn. A run
-	// that it begins has it from the start.
+	// Mode says when the message reaches the model; empty means at the next turn. If the
+	// message begins a run, it is the run's input.
 	Mode agent.SendMode
-	// By is who says it: a claim, recorded as one.
+	// By says who sends the message. It is logged, and not authenticated.
 	By string
-	// Agent is whose run the session's next one is, where one has to begin; empty
-	// means the agent of the last.
+	// Agent is the agent of the session's next run, if one has to begin; empty means the
+	// last run's agent.
 	Agent string
-	// ID makes a message that is sent again the same one; empty means a new one.
+	// ID identifies the message, so that a repeated one counts once; empty means a new
+	// id.
 	ID string
-	// Token proves who says it, where a policy binds the verb. Then the message is not left
-	// for a worker that comes.
+	// Token proves who sends the message, if a policy binds the verb. With a token, the
+	// message never becomes a signal: signals can't prove who sent them.
 	Token string
 }
 
-// sendTries bounds the race between a run that ends and others who begin the next.
+// sendTries limits the race between a run that ends and other senders who begin the next
+// run.
 const sendTries = 5
 
-// Send says something in a session, and returns the run that has it: the live one
-// or, where the last has ended, a new one. Where no worker answers within 3 s it
-// is left for the one that comes. A message with an id is said once, however often
-// it is sent and whoever takes it: the session's last 50 are remembered. Errors are
-// [agent.CodeInvalidInput], [agent.CodeNotFound] where there is no session and no agent is
-// named, [agent.CodeStale] while the run is being stopped, [agent.CodeTooLarge] where too
-// much waits already, and [agent.CodeClosed] for an ended run that has a parent.
+// Send sends a message to a session, and returns the run that has it. That is the live
+// run or, if the last run has ended, a new one. If no worker answers within 3 s, the
+// message waits as a signal for the next worker. A message with an id counts once,
+// however often it is sent and whichever run gets it: a session remembers its last 50
+// messages.
+//
+// Errors are [agent.CodeInvalidInput], [agent.CodeNotFound] if there is neither a session
+// nor an agent's name, [agent.CodeStale] while the run is being stopped,
+// [agent.CodeTooLarge] if too much is waiting, and [agent.CodeClosed] for an ended run
+// that has a parent.
 func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions) (*Run, error) {
 	if o == nil {
 		o = &SendOptions{}
@@ -49,6 +54,7 @@ func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions)
 		ack, err := c.update(soon, session, order)
 		cancel()
 		switch {
+		// Not after the caller's own deadline: the caller then takes the message for unsent.
 		case ctx.Err() == nil && o.Token == "" && (errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker)):
 			return c.signalMessage(ctx, session, order, o.Agent)
 		case err == nil && ack.Effect != agent.EffectRunEnded:
@@ -58,6 +64,7 @@ func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions)
 		case err == nil:
 			err = tooLate(session, order, ack)
 		}
+		// Only the parent starts a child's next run.
 		if child := strings.Contains(session, "/"); child || !errors.Is(err, agent.CodeClosed) && !errors.Is(err, agent.CodeNotFound) {
 			return nil, err
 		}
@@ -65,6 +72,8 @@ func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions)
 			return nil, err
 		}
 		run, err := c.next(ctx, session, order, o.Agent)
+		// Busy: another sender began the next run meanwhile, and that run gets the
+		// message.
 		if err == nil || !errors.Is(err, agent.CodeBusy) || try == sendTries {
 			return run, err
 		}
@@ -77,19 +86,19 @@ func tooLate(session string, command agent.Command, ack agent.Ack) error {
 	return e
 }
 
-// ended waits for the end of a run that refused a verb since it is about to end:
-// it stores what was said before.
+// ended waits for the end of a run that refused a message because it is about to end.
+// Only then is its log stored, and the next run can begin.
 func (c *Client) ended(ctx context.Context, session string, refusal error) error {
 	var e *agent.Error
 	if !errors.As(refusal, &e) || e.Code != agent.CodeClosed || e.Run == "" {
-		return nil // the server refused: nothing lives
+		return nil // the server itself refused: no run is live
 	}
 	_, err := (&Run{client: c, Session: session, ID: e.Run}).Result(ctx)
 	return err
 }
 
-// signalMessage leaves a message for the worker that comes: in one call it reaches the live
-// run, or begins the next.
+// signalMessage sends a message as a signal. The call also starts the next run if none is
+// live, so the message can't fall between two runs.
 func (c *Client) signalMessage(ctx context.Context, session string, order agent.SendCommand, name string) (*Run, error) {
 	start, err := c.nextStart(ctx, session, order, name)
 	if err != nil {
@@ -117,7 +126,7 @@ func (c *Client) signalMessage(ctx context.Context, session string, order agent.
 	return &Run{client: c, Session: session, ID: d.GetWorkflowExecutionInfo().GetFirstRunId()}, nil
 }
 
-// nextStart is what the session's next run is started with, if a message begins it.
+// nextStart returns the start of the session's next run, which a message begins.
 func (c *Client) nextStart(ctx context.Context, session string, order agent.SendCommand, name string) (agent.Start, error) {
 	if name == "" {
 		var err error
@@ -130,7 +139,7 @@ func (c *Client) nextStart(ctx context.Context, session string, order agent.Send
 	}, nil
 }
 
-// lastAgent is whose the session's last run was.
+// lastAgent returns the agent of the session's last run.
 func (c *Client) lastAgent(ctx context.Context, session string) (string, error) {
 	info, err := c.last(ctx, session)
 	if errors.Is(err, agent.CodeNotFound) && c.log != nil { // Temporal has forgotten it
@@ -148,15 +157,15 @@ func (c *Client) lastAgent(ctx context.Context, session string) (string, error) 
 	return name, nil
 }
 
-// taken is the run of a session that has a message already; nil if the store knows of
-// none. It refuses another message under the id.
+// taken returns the run of the session that has the message already; nil if the store
+// knows none. It refuses another message with the same id.
 func (c *Client) taken(ctx context.Context, session string, order agent.SendCommand) (*Run, error) {
 	if c.log == nil {
 		return nil, nil
 	}
 	head, err := c.log.Head(ctx, session)
 	if err != nil {
-		return nil, nil // the run itself looks again
+		return nil, nil // the run itself checks again
 	}
 	for _, p := range head.Receipts {
 		if p.ID == order.ID {
@@ -167,7 +176,7 @@ func (c *Client) taken(ctx context.Context, session string, order agent.SendComm
 	return nil, nil
 }
 
-// next begins the session's next run with what was to be said.
+// next begins the session's next run with a message.
 func (c *Client) next(ctx context.Context, session string, order agent.SendCommand, name string) (*Run, error) {
 	switch run, err := c.taken(ctx, session, order); {
 	case err != nil:

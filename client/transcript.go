@@ -13,10 +13,10 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Transcript is all that was said in a session and that its last run knows: what
-// its runs have stored, and what the live one has not stored yet. It needs the
-// store, and for the live part a worker; what can't be had is an error and never
-// a shorter transcript.
+// Transcript returns the conversation of a session as its last run knows it: what is
+// stored, and what the live run has not stored yet. It needs [Options.Store], and a
+// worker for the live part. If a part can't be read, it returns an error, never a shorter
+// transcript.
 func (c *Client) Transcript(ctx context.Context, session string) ([]agent.Message, error) {
 	view, err := c.view(ctx, session)
 	if err != nil {
@@ -25,7 +25,7 @@ func (c *Client) Transcript(ctx context.Context, session string) ([]agent.Messag
 	return view.Messages(), nil
 }
 
-// view is a session's whole log.
+// view returns a session's whole log.
 func (c *Client) view(ctx context.Context, session string) (*store.View, error) {
 	if c.log == nil {
 		return nil, agent.Errorf(agent.CodeNotSetUp, "reading a session's log: %w", ErrNoStore)
@@ -38,7 +38,8 @@ func (c *Client) view(ctx context.Context, session string) (*store.View, error) 
 	if headErr != nil && !errors.Is(headErr, agent.CodeNotFound) {
 		return nil, fmt.Errorf("reading the log of session %s: %w", session, headErr)
 	}
-	// The head tells all if it says that the last run has ended, and Temporal says so too.
+	// The head is complete only if both the head and Temporal say that the last run has
+	// ended.
 	if err == nil && (head.Run != info.GetFirstRunId() || !head.Status.Ended() || !durable.Closed(info)) {
 		return c.openView(ctx, session, info)
 	}
@@ -48,15 +49,16 @@ func (c *Client) view(ctx context.Context, session string) (*store.View, error) 
 	return c.viewOf(ctx, session, head.Digest, nil)
 }
 
-// openView puts what is stored and what the run has not stored together. A run
-// that failed before it began has no part in the log: then the head's is all.
+// openView returns the stored events together with those that the run has not stored. A
+// run that failed before it began has no events: then the store has everything.
 func (c *Client) openView(ctx context.Context, session string, info *workflowpb.WorkflowExecutionInfo) (*store.View, error) {
 	open, err := signals.ReadSettled(ctx, c.temporal, session, info)
 	if err != nil {
 		return nil, err
 	}
+	// The run failed before it began: the log is what the runs before it stored.
 	if len(open.Events) == 0 && open.Head == "" {
-		head, err := c.log.Head(ctx, session) // as it is now
+		head, err := c.log.Head(ctx, session) // the head may be newer by now
 		if err != nil && !errors.Is(err, agent.CodeNotFound) {
 			return nil, err
 		}

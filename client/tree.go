@@ -18,10 +18,11 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// Tree lists the run and all runs below it, depth first, the run itself first
-// and children in the order in which they were made. It asks no run and no
-// worker: one listing tells, which may be behind by a moment, so a node's truth
-// is in its own run; what it has used is as of its last rest, or of its end. Errors are [agent.CodeNotFound] and those of reaching the server.
+// Tree returns the run and all runs below it, depth first, children in the order of their
+// creation. It reads one listing and asks no worker. The listing may be behind by a
+// moment, so ask a node's own run to be sure. What a node has used is as of its last
+// suspension or its end. Errors are [agent.CodeNotFound] and those of reaching the
+// server.
 func (r *Run) Tree(ctx context.Context) ([]agent.Node, error) {
 	top, err := r.execution(ctx)
 	if err != nil {
@@ -43,8 +44,8 @@ func (r *Run) Tree(ctx context.Context) ([]agent.Node, error) {
 	return b.nodes(time.Now()), nil
 }
 
-// branch collects what a listing finds of a session's tree: of all its runs, and
-// not of one alone.
+// branch collects what a listing finds of a session's tree. The listing finds the trees
+// of all runs of the session, not only of this one.
 type branch struct {
 	top          *workflowpb.WorkflowExecutionInfo
 	session, run string
@@ -63,14 +64,14 @@ func (b *branch) add(info *workflowpb.WorkflowExecutionInfo) {
 	}
 }
 
-// nodes orders what was found.
+// nodes returns the nodes in order.
 func (b *branch) nodes(now time.Time) []agent.Node {
 	slices.SortFunc(b.below, func(x, y *workflowpb.WorkflowExecutionInfo) int {
 		return cmp.Or(inTree(x.GetExecution().GetWorkflowId(), y.GetExecution().GetWorkflowId()), y.GetStartTime().AsTime().Compare(x.GetStartTime().AsTime()))
 	})
 	list := []agent.Node{nodeOf(b.top, b.run, now)}
 	for _, info := range b.below {
-		again := list[len(list)-1].Session == info.GetExecution().GetWorkflowId() // one that was reset: the latest counts
+		again := list[len(list)-1].Session == info.GetExecution().GetWorkflowId() // a run that was reset: its latest execution counts
 		if !again && b.owns(info) {
 			list = append(list, nodeOf(info, runOf(info), now))
 		}
@@ -78,8 +79,8 @@ func (b *branch) nodes(now time.Time) []agent.Node {
 	return list
 }
 
-// owns reports whether a run below belongs to this run of the session: it began
-// after the end of the run before, and not after this one's.
+// owns reports whether a run below belongs to this run of the session. It began after the
+// previous run's end, and not after this run's.
 func (b *branch) owns(info *workflowpb.WorkflowExecutionInfo) bool {
 	began := info.GetStartTime().AsTime()
 	if durable.Closed(b.top) && began.After(b.top.GetCloseTime().AsTime()) {
@@ -91,7 +92,7 @@ func (b *branch) owns(info *workflowpb.WorkflowExecutionInfo) bool {
 	})
 }
 
-// inTree orders sessions of one tree depth first, by the numbers of children.
+// inTree orders sessions of one tree depth first, children by their number.
 func inTree(a, b string) int {
 	x, y := strings.Split(a, "/"), strings.Split(b, "/")
 	for i := range min(len(x), len(y)) {
@@ -102,7 +103,7 @@ func inTree(a, b string) int {
 	return cmp.Compare(len(x), len(y))
 }
 
-// number is N of NAME-N.
+// number returns N of NAME-N.
 func number(child string) int {
 	n, _ := strconv.Atoi(child[strings.LastIndexByte(child, '-')+1:])
 	return n
@@ -122,7 +123,7 @@ func nodeOf(info *workflowpb.WorkflowExecutionInfo, run string, now time.Time) a
 		n.Remaining = memo.Remaining
 	}
 	if l.Status == agent.StatusSuspended {
-		note := wire.Summary(*suspensionOf(info, memo), false) // a memo has no more than may be shown
+		note := wire.Summary(*suspensionOf(info, memo), false) // a memo holds only what may be shown
 		n.Suspension = &note
 	}
 	return n

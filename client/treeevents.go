@@ -12,35 +12,35 @@ import (
 )
 
 // treeReader reads the events of a session and of all sessions below it. Each session has
-// a reader of its own, and one goroutine hands on what they read.
+// its own reader, and one goroutine yields what they read.
 type treeReader struct {
 	client  *Client
 	options EventsOptions
-	out     chan treeStep // unbuffered: what was sent was taken
+	out     chan treeStep // unbuffered: a step that was sent was received
 	readers sync.WaitGroup
 
 	mu   sync.Mutex
-	ends map[string]chan struct{} // closed when the reader of a session is at its end
+	ends map[string]chan struct{} // closed when the session's reader has ended
 }
 
-// treeStep is what a reader hands on: an event, an error, or its end.
+// treeStep is what a reader sends: an event, an error, or its end.
 type treeStep struct {
 	place treePlace
 	event Event
-	child *treePlace // that began with the event, and is read next
+	child *treePlace // the child that began with the event, and is read next
 	err   error
 }
 
-// treePlace is how far a session was read.
+// treePlace is how far a session has been read.
 type treePlace struct {
 	Session string `json:"s"`
-	Run     string `json:"r,omitempty"` // the run that is read; empty for all of the session's
+	Run     string `json:"r,omitempty"` // the run that is read; empty means all runs of the session
 	Seq     int64  `json:"n"`
-	ended   bool   // all of it was read; never of the session at the top
+	ended   bool   // all of it was read; never true for the top session
 }
 
-// events reads the tree until all readers are at their ends, the context ends, or the
-// caller has enough.
+// events reads the tree until all readers have ended, the context ends, or the caller has
+// enough.
 func (t *treeReader) events(ctx context.Context, session string, yield func(Event, error) bool) {
 	places, err := treePlaces(session, t.options.After)
 	if err != nil {
@@ -65,12 +65,14 @@ func (t *treeReader) events(ctx context.Context, session string, yield func(Even
 			yield(Event{}, step.err)
 			return
 		}
-		// A tree is followed for months: the places that others have replaced go.
+		// A tree may be followed for months, so places that newer ones replace are
+		// dropped.
 		if len(places) >= full {
 			places = openPlaces(places)
 			full = max(minCompact, 2*len(places))
 		}
-		// Events share the slice: what is appended later is behind the part that each has.
+		// All events share this slice: an append only writes behind the part that each
+		// event has.
 		if step.child != nil {
 			places = append(places, *step.child)
 		}
@@ -81,8 +83,8 @@ func (t *treeReader) events(ctx context.Context, session string, yield func(Even
 	}
 }
 
-// reserve returns what is to be closed when a session is read to its end; nil if another
-// reader has it.
+// reserve returns a channel to close when a session is fully read; nil if another reader
+// already has the session.
 func (t *treeReader) reserve(session string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +96,7 @@ func (t *treeReader) reserve(session string) chan struct{} {
 	return end
 }
 
-// begin begins to read a session that was reserved.
+// begin starts to read a reserved session.
 func (t *treeReader) begin(ctx context.Context, p treePlace, end chan struct{}) {
 	t.readers.Go(func() {
 		defer close(end)
@@ -102,7 +104,7 @@ func (t *treeReader) begin(ctx context.Context, p treePlace, end chan struct{}) 
 	})
 }
 
-// read reads one session. A session below that nobody knows was deleted, or never began.
+// read reads one session. If nobody knows a session below, it was deleted or never began.
 func (t *treeReader) read(ctx context.Context, p treePlace) {
 	r := &reader{client: t.client, session: p.Session, only: p.Run, follow: t.options.Follow, patient: t.options.Follow}
 	below := p.Run != ""
@@ -122,6 +124,7 @@ func (t *treeReader) read(ctx context.Context, p treePlace) {
 				step.child = &treePlace{Session: e.Child.Session, Run: e.Child.Run}
 			}
 		}
+		// The child's reader starts only now: its events must come after child.started.
 		more := t.send(ctx, step)
 		if end != nil && more {
 			t.begin(ctx, *step.child, end)
@@ -136,9 +139,9 @@ func (t *treeReader) read(ctx context.Context, p treePlace) {
 	}
 }
 
-// await waits until a session is read to its end, if it is read at all: the events of a
-// child come before its end is told. A child that began before the cursor is in the
-// cursor, or was read.
+// await waits until a session is fully read, if it is read at all: a child's events come
+// before its parent's child.ended. A child that began before the cursor is in the cursor,
+// or was read before.
 func (t *treeReader) await(ctx context.Context, session string) {
 	end := t.end(session)
 	if end == nil {
@@ -150,7 +153,8 @@ func (t *treeReader) await(ctx context.Context, session string) {
 	}
 }
 
-// end is closed when a session is read to its end; nil if it is not read.
+// end returns a channel that is closed when a session is fully read; nil if it is not
+// read.
 func (t *treeReader) end(session string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,8 +173,8 @@ func (t *treeReader) send(ctx context.Context, s treeStep) bool {
 // minCompact is how many places are kept before any is dropped.
 const minCompact = 32
 
-// openPlaces returns the last place of each session that is not read to its end, in the
-// order in which they began.
+// openPlaces returns the last place of each session that is not fully read, in the order
+// in which they began.
 func openPlaces(places []treePlace) []treePlace {
 	last := map[string]treePlace{}
 	for _, p := range places {
@@ -186,16 +190,16 @@ func openPlaces(places []treePlace) []treePlace {
 	return open
 }
 
-// treeCursor names the places of all sessions that are not read to their ends.
+// treeCursor returns a cursor with the places of all sessions that are not fully read.
 func treeCursor(places []treePlace) string {
-	raw, _ := json.Marshal(openPlaces(places)) // strings and numbers
+	raw, _ := json.Marshal(openPlaces(places)) // only strings and numbers: it can't fail
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// maxTreeCursor bounds a cursor of a tree, in bytes.
+// maxTreeCursor is the largest cursor of a tree, in bytes.
 const maxTreeCursor = 1 << 20
 
-// treePlaces reads what treeCursor wrote; of an empty cursor it is the session's beginning.
+// treePlaces decodes a cursor of treeCursor. An empty one means the session's beginning.
 func treePlaces(session, cursor string) ([]treePlace, error) {
 	if cursor == "" {
 		return []treePlace{{Session: session}}, nil

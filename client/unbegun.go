@@ -11,9 +11,9 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// endUnbegun ends a run that has never done anything, since its first task fails: it hears
-// neither a stop nor a cancel, and there is nothing to hand over. A run of which some task
-// was done is left alone, and so is one that no worker has tried.
+// endUnbegun terminates a run whose first workflow task keeps failing. Such a run can't
+// process a stop or a cancel, and has nothing to hand over. A run that has completed a
+// task is left alone, and so is one that no worker has tried.
 func (c *Client) endUnbegun(ctx context.Context, session string, command agent.Command) (ended bool, err error) {
 	var run string
 	switch o := command.(type) {
@@ -26,7 +26,7 @@ func (c *Client) endUnbegun(ctx context.Context, session string, command agent.C
 	}
 	info, err := c.last(ctx, session)
 	if err != nil {
-		return false, nil // the signal that is left tells of it
+		return false, nil // the signal that follows reports it
 	}
 	execution := info.GetExecution().GetRunId()
 	if durable.Closed(info) || run != "" && run != info.GetFirstRunId() || execution != info.GetFirstRunId() {

@@ -15,21 +15,22 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// atOnce is how many updates of ours are under way to one session: a server
-// bears ten by default, and then lets all of them time out.
+// atOnce is the most updates that a client has under way to one session. A server accepts
+// ten by default; with more, all of them time out.
 const atOnce = 8
 
-// updateLimiter hold a client to [atOnce]. Sessions share them by hash, so that there is
-// nothing to clean up after a session; two that share one may wait for each other.
+// updateLimiter keeps a client within atOnce. Sessions share its slots by hash, so
+// nothing has to be cleaned up after a session. Two sessions with one slot may wait for
+// each other.
 type updateLimiter struct {
 	seed  maphash.Seed
 	gate  [64]chan struct{}
 	large [64]chan struct{}
 }
 
-// largeFrom is the size in bytes from which on a verb is said alone: what is under
-// way to a run comes with one workflow task, and the server terminates a run whose
-// task has more than 4 MB.
+// largeFrom is the size in bytes from which verbs go one at a time. One workflow task
+// gets all updates that are under way, and the server terminates a run whose task has
+// more than 4 MB.
 const largeFrom = 64 << 10
 
 func newUpdateLimiter() updateLimiter {
@@ -40,8 +41,8 @@ func newUpdateLimiter() updateLimiter {
 	return g
 }
 
-// enter waits for the session's gate for something of a size; whoever entered has
-// to leave.
+// enter waits for a free slot of the session for a verb of a size. The caller has to call
+// leave.
 func (g *updateLimiter) enter(ctx context.Context, session string, size int) (leave func(), err error) {
 	i := maphash.String(g.seed, session) % uint64(len(g.gate))
 	gate := g.gate[i]
@@ -56,8 +57,8 @@ func (g *updateLimiter) enter(ctx context.Context, session string, size int) (le
 	}
 }
 
-// update says something by update. What a run would refuse whatever its state is
-// refused before anything is sent.
+// update sends a verb as an update. It refuses before sending what the run would refuse
+// in any state.
 func (c *Client) update(ctx context.Context, session string, command agent.Command) (agent.Ack, error) {
 	if session == "" {
 		return agent.Ack{}, agent.Errorf(agent.CodeInvalidInput, "%s refused: session is missing", command.Verb()).WithPath("session")
@@ -75,8 +76,9 @@ func (c *Client) update(ctx context.Context, session string, command agent.Comma
 	return ack, c.withStatus(ctx, session, err)
 }
 
-// withStatus adds how a run ended to a refusal of the server's, which does not know: no
-// worker saw the verb. If that can't be learned, the refusal stays as it is.
+// withStatus adds the run's final status to a refusal by the server. The server does not
+// know it, and no worker saw the verb. If it can't be learned, the refusal stays as it
+// is.
 func (c *Client) withStatus(ctx context.Context, session string, refusal error) error {
 	var e *agent.Error
 	if !errors.As(refusal, &e) || e.Code != agent.CodeClosed || e.Status != "" {
@@ -89,7 +91,7 @@ func (c *Client) withStatus(ctx context.Context, session string, refusal error) 
 	return refusal
 }
 
-// checkCommand returns the size of a verb's payload in bytes.
+// checkCommand checks a verb's payload, and returns its size in bytes.
 func checkCommand(command agent.Command) (size int, err error) {
 	raw, err := json.Marshal(command)
 	if err != nil {
@@ -101,17 +103,18 @@ func checkCommand(command agent.Command) (size int, err error) {
 	return len(raw), nil
 }
 
-// patience is how long a verb waits for a worker before it is left as a signal.
+// patience is how long a verb waits for a worker before it becomes a signal.
 const patience = 3 * time.Second
 
-// UpdateOrSignal says pause, interrupt, stop, cancel or send as they were written,
-// and where no worker answers within 3 s leaves them as a signal with the same
-// id, for the worker that comes: then later is true and there is no ack. What
-// has to be refused of a signal is shown in the run's status. A verb with a token is not
-// left: a signal proves nothing. A run whose first task fails
-// hears nothing: stop and cancel end it at once. Errors are those of
-// an update, and [agent.CodeInvalidInput] for every other verb: an answer that is
-// left would tell nobody that it came too late.
+// UpdateOrSignal sends pause, interrupt, stop, cancel or send as an update. If no worker
+// answers within 3 s, it sends a signal with the same id, which waits for the next
+// worker. Then later is true and ack is nil. If the run refuses the signal, its status
+// shows that. A verb with a token is never sent as a signal, because signals can't prove
+// who sent them. If a run's first workflow task keeps failing, stop and cancel terminate
+// it at once.
+//
+// Errors are those of an update, and [agent.CodeInvalidInput] for every other verb:
+// nobody would learn that an answer as a signal came too late.
 func (c *Client) UpdateOrSignal(ctx context.Context, session string, command agent.Command) (ack *agent.Ack, later bool, err error) {
 	if command, err = named(command); err != nil {
 		return nil, false, err
@@ -123,6 +126,7 @@ func (c *Client) UpdateOrSignal(ctx context.Context, session string, command age
 	case err == nil:
 		return &said, false, nil
 	case ctx.Err() == nil && command.Header().Token == "" && (errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker)):
+		// A run whose first task fails would never read the signal.
 		if ended, err := c.endUnbegun(ctx, session, command); ended || err != nil {
 			return &agent.Ack{V: agent.Version, Session: session, Status: agent.StatusCancelled, Effect: agent.EffectAccepted}, false, err
 		}
@@ -132,7 +136,8 @@ func (c *Client) UpdateOrSignal(ctx context.Context, session string, command age
 	return nil, false, err
 }
 
-// named gives a verb that can be said twice an id, so that it has one effect.
+// named returns the verb with an id, so that the update and the signal together have one
+// effect.
 func named(command agent.Command) (agent.Command, error) {
 	switch o := command.(type) {
 	case agent.PauseCommand:

@@ -50,12 +50,12 @@ func (r *Run) Interrupt(ctx context.Context, reason string, o *InterruptOptions)
 
 // ResumeOptions are optional; nil means all defaults.
 type ResumeOptions struct {
-	// Suspension refuses the resume as [agent.CodeStale] where another one is open;
-	// empty means whichever is.
+	// Suspension is the suspension that is meant. If another one is open, the resume is
+	// refused with [agent.CodeStale]. Empty means whichever is open.
 	Suspension string
-	// Message is said to the model first; empty means nothing.
+	// Message goes to the model first; empty means no message.
 	Message string
-	// FromSummary goes on from a summary of the conversation instead of all of it.
+	// FromSummary continues from a summary of the conversation instead of all of it.
 	FromSummary bool
 	// By says who resumes. It is logged, and not authenticated.
 	By string
@@ -63,9 +63,10 @@ type ResumeOptions struct {
 	Token string
 }
 
-// Resume removes the run's own hold, with all below it, and wakes a run that waits
-// for nothing that somebody has to say. Errors are those of [Run.Pause], and
-// [agent.CodeNotSuspended], [agent.CodeNeedsAnswer] and [agent.CodeHeldByParent].
+// Resume removes the run's own hold, which all runs below it inherit. It also wakes a
+// parked run. A run that waits for an answer keeps waiting. Errors are those of
+// [Run.Pause], and [agent.CodeNotSuspended], [agent.CodeNeedsAnswer] and
+// [agent.CodeHeldByParent].
 func (r *Run) Resume(ctx context.Context, o *ResumeOptions) (agent.Ack, error) {
 	o = cmp.Or(o, &ResumeOptions{})
 	return r.update(ctx, agent.ResumeCommand{CommandHeader: r.header(o.By, o.Token), Suspension: o.Suspension, Message: o.Message, FromSummary: o.FromSummary})
@@ -107,6 +108,7 @@ func (r *Run) Cancel(ctx context.Context, reason string, o *CancelOptions) (agen
 	if !errors.Is(err, agent.CodeClosed) && !errors.Is(err, agent.CodeStale) {
 		return ack, err
 	}
+	// The run has ended, which is what the caller wanted.
 	info, lost := r.execution(ctx)
 	if lost != nil || !durable.Closed(info) {
 		return ack, err
@@ -118,9 +120,9 @@ func (r *Run) Cancel(ctx context.Context, reason string, o *CancelOptions) (agen
 	return agent.Ack{V: agent.Version, Session: r.Session, Run: r.ID, Status: out.Status, Seq: out.Seq, Effect: agent.EffectAlready}, nil
 }
 
-// CanResume returns nil if a resume that says nothing would be taken now, else why not: an
-// error with the code of [Run.Resume]'s refusal, or one of [Run.Status]. The answer may be
-// old when it arrives: [Run.Resume] alone decides.
+// CanResume returns nil if a resume without a message would succeed now. Otherwise it
+// returns an error with the code of [Run.Resume]'s refusal, or an error of [Run.Status].
+// The answer may be out of date when it arrives: only [Run.Resume] decides.
 func (r *Run) CanResume(ctx context.Context) error {
 	s, err := r.Status(ctx)
 	if err != nil {
@@ -129,14 +131,14 @@ func (r *Run) CanResume(ctx context.Context) error {
 	return s.Resumable(time.Now())
 }
 
-// Suspension is why the run waits and on what, nil if it does not. Errors are
-// those of [Run.Status].
+// Suspension returns why the run waits and for what; nil if it does not. Errors are those
+// of [Run.Status].
 func (r *Run) Suspension(ctx context.Context) (*agent.Suspension, error) {
 	s, err := r.Status(ctx)
 	return s.Suspension, err
 }
 
-// header binds a verb to this run alone.
+// header returns a header that only this run accepts.
 func (r *Run) header(by, token string) agent.CommandHeader {
 	return agent.CommandHeader{Run: r.ID, By: by, Token: token}
 }
@@ -152,8 +154,8 @@ func (r *Run) update(ctx context.Context, command agent.Command) (agent.Ack, err
 	return ack, err
 }
 
-// noteSeq remembers how far the run's log was when something was said: what was
-// before is no rest after it.
+// noteSeq remembers how far the run's log was when a verb was answered. A suspension from
+// before that does not end a Wait.
 func (r *Run) noteSeq(seq int64) {
 	for old := r.seq.Load(); seq > old && !r.seq.CompareAndSwap(old, seq); old = r.seq.Load() {
 	}

@@ -14,17 +14,20 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// Wait waits until the run rests or ends, after whatever was said through this
-// handle. A run that waits for nothing but a grant from the parent goes on by itself, and
-// does not count as resting. Where it rests the Outcome's Status is [agent.StatusSuspended], Suspension
-// tells why, and Ended is zero; of a rest that no worker tells, only what a
-// listing knows is there. The run does not depend on anybody who waits, and its
-// history does not grow by it. The error tells only that nothing can be known:
-// how a run failed is in the Outcome, see [agent.Outcome.Err].
+// Wait waits until the run is suspended or has ended, after the last verb that was sent
+// through this handle. A run that waits only for a grant of its parent continues by
+// itself, so it does not count as suspended.
+//
+// If the run is suspended, the Outcome's Status is [agent.StatusSuspended], Suspension
+// says why, and Ended is zero. If no worker answers, the Outcome has only what a listing
+// knows. The run does not notice who waits for it, and its history does not grow. The
+// error only means that the state is unknown. How a run failed is in the Outcome: see
+// [agent.Outcome.Err].
 func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
 	for {
 		info, err := r.execution(ctx)
 		switch {
+		// After a stop or a cancel, a suspension on the way is not what the caller waits for.
 		case err == nil && (durable.Closed(info) || r.ending.Load()):
 			return r.Result(ctx)
 		case errors.Is(err, agent.CodeNotFound) && r.client.log != nil:
@@ -36,7 +39,7 @@ func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
 			}
 		}
 		if ctx.Err() != nil {
-			err = durable.FromRPC(ctx.Err()) // a call that is cut off has many names
+			err = durable.FromRPC(ctx.Err()) // a cancelled call returns many kinds of errors
 		}
 		if err != nil {
 			return nil, fmt.Errorf("waiting for session %s: %w", r.Session, err)
@@ -44,17 +47,17 @@ func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
 	}
 }
 
-// RunOf is the run that has answered a verb. Its [Run.Wait] passes over rests from before
-// the answer.
+// RunOf returns the run that answered a verb. Its [Run.Wait] ignores suspensions from
+// before the answer.
 func (c *Client) RunOf(ack agent.Ack) *Run {
 	r := &Run{client: c, Session: ack.Session, ID: ack.Run}
 	r.noteSeq(ack.Seq)
 	return r
 }
 
-// awaitSuspension waits until an execution rests; nil if it is closed. The history wakes it
-// when listings show something new, and since a notice may be lost in the server, it
-// looks besides, ever more seldom.
+// awaitSuspension waits until an execution is suspended; it returns nil if it is closed.
+// The history wakes it when listings show something new. The server may lose a notice, so
+// it also looks by itself, less and less often.
 func (r *Run) awaitSuspension(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (*agent.Outcome, error) {
 	history := r.client.follow(info, r.Session, false)
 	defer func() { history.leave() }()
@@ -94,9 +97,9 @@ func (r *Run) awaitSuspension(ctx context.Context, info *workflowpb.WorkflowExec
 	}
 }
 
-// suspendedOutcome is the Outcome of a run that rests, nil if it does not. The run knows
-// best, such as what a call that waits for approval was given; its memo tells where no
-// worker is there, or none has time in a while.
+// suspendedOutcome returns the Outcome of a suspended run; nil if it is not suspended.
+// The run knows most, such as the arguments of a call that waits for approval. If no
+// worker answers in time, the memo has to do.
 func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (out *agent.Outcome, answered bool) {
 	execution := info.GetExecution().GetRunId()
 	s, err := r.status(ctx, execution, pollFor)
@@ -109,6 +112,8 @@ func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExe
 		if memo.Status != agent.StatusSuspended || slices.Contains(waitsFor(now), string(agent.SuspensionAwaitingBudget)) {
 			return nil, false
 		}
+		// The memo says that the run is suspended, so a longer question pays: its worker
+		// may only be busy.
 		if info = now; errors.Is(err, agent.CodeTimeout) {
 			s, err = r.status(ctx, execution, restFor)
 		}
@@ -120,7 +125,7 @@ func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExe
 		}
 	}
 	if s.Status != agent.StatusSuspended || s.Seq < r.seq.Load() || s.Suspension != nil && s.Suspension.Kind == agent.SuspensionAwaitingBudget {
-		return nil, true // also if it waits for a grant alone: it goes on by itself
+		return nil, true // also if it waits only for a grant: it continues by itself
 	}
 	return &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.Agent, Status: s.Status, Reason: s.Reason,
@@ -128,15 +133,15 @@ func (r *Run) suspendedOutcome(ctx context.Context, info *workflowpb.WorkflowExe
 	}, true
 }
 
-// status asks an execution for its status, for so long.
+// status asks an execution for its status, and waits at most that long.
 func (r *Run) status(ctx context.Context, execution string, most time.Duration) (agent.RunStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	return signals.Status.Ask(ctx, r.client.temporal, r.Session, execution, signals.None{})
 }
 
-// started is when the run began; of one whose first execution is gone, when its
-// present one did.
+// started returns when the run began. If the server has deleted its first execution, it
+// returns the start of the present one.
 func (r *Run) started(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) time.Time {
 	if info.GetExecution().GetRunId() != r.ID {
 		if first, err := r.describe(ctx, r.ID); err == nil {
@@ -146,7 +151,7 @@ func (r *Run) started(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 	return info.GetStartTime().AsTime()
 }
 
-// suspensionOf is what a listing knows of a suspension.
+// suspensionOf returns what a listing knows of a suspension.
 func suspensionOf(info *workflowpb.WorkflowExecutionInfo, memo agent.Memo) *agent.Suspension {
 	s := &agent.Suspension{ID: memo.Suspension, Reason: memo.Reason, Turn: memo.Turn, Since: memo.Since}
 	if what := waitsFor(info); len(what) > 0 {
@@ -158,7 +163,8 @@ func suspensionOf(info *workflowpb.WorkflowExecutionInfo, memo agent.Memo) *agen
 	return s
 }
 
-// requestOf is what a listing knows of an open request: not the call's arguments.
+// requestOf returns what a listing knows of an open request, without the call's
+// arguments.
 func requestOf(info *workflowpb.WorkflowExecutionInfo, memo agent.Memo, q agent.MemoRequest) agent.Request {
 	r := agent.Request{
 		ID: q.ID, Type: q.Type, Session: info.GetExecution().GetWorkflowId(), Run: runOf(info), Suspension: memo.Suspension, Agent: agentOf(info),

@@ -9,25 +9,26 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// watch is what a reader knows of the execution that it looks at, and what tells
-// it that there is more.
+// watch is what a reader knows of the execution that it reads, and how it learns that
+// there is more.
 type watch struct {
-	read    *workflowpb.WorkflowExecutionInfo // as it was when all of it was read; nil if it was not
-	history *follower                         // nil where none is followed
-	news    <-chan struct{}                   // of the history; nil if no more comes
-	woken   bool                              // the history has told of something
-	over    string                            // the execution whose history tells no more until the run goes on
+	read    *workflowpb.WorkflowExecutionInfo // its state when all of it was read; nil if it was not
+	history *follower                         // nil if none is followed
+	news    <-chan struct{}                   // the history's notices; nil if no more come
+	woken   bool                              // the history has reported something
+	over    string                            // the execution whose history reports nothing until the next look
 	looks   *pollTimer
 	most    time.Duration // how long a look waits at most while a history is followed; zero means pollMost
 }
 
-// seen reports whether nothing has come since all was read.
+// seen reports whether nothing has come since everything was read.
 func (w *watch) seen(info *workflowpb.WorkflowExecutionInfo) bool {
 	return w.read != nil && w.read.GetExecution().GetRunId() == info.GetExecution().GetRunId() &&
 		w.read.GetStatus() == info.GetStatus() && w.read.GetHistoryLength() == info.GetHistoryLength()
 }
 
-// grown is what the history tells of the execution; nil if the server has to be asked.
+// grown returns what the history knows of the execution; nil if the server has to be
+// asked.
 func (w *watch) grown() *workflowpb.WorkflowExecutionInfo {
 	if !w.woken || !w.current() {
 		return nil
@@ -38,8 +39,8 @@ func (w *watch) grown() *workflowpb.WorkflowExecutionInfo {
 	}
 }
 
-// begin follows the history of the execution that was read, behind what was read, if it
-// is open and not followed yet. Who reads no further than that follows nothing.
+// begin follows the history of the execution that was read, if it is open and not
+// followed yet. A reader that ends here follows nothing.
 func (w *watch) begin(c *Client, session string) {
 	if w.read == nil || durable.Closed(w.read) || w.current() || w.over == w.read.GetExecution().GetRunId() {
 		return
@@ -49,7 +50,7 @@ func (w *watch) begin(c *Client, session string) {
 	w.news = w.history.news
 }
 
-// heard heeds what the history says: it grew, or there is no more of it to come.
+// heard records a notice of the history: it grew, or no more notices come.
 func (w *watch) heard(more bool) {
 	if w.woken = more; more {
 		w.looks.begin()
@@ -59,9 +60,9 @@ func (w *watch) heard(more bool) {
 	w.end()
 }
 
-// looked heeds that it is time to look: a history that could not be read is followed
-// again. The next look may come late where all of an execution is read whose history
-// tells more, and soon where something can be found by looking alone.
+// looked records that the timer is due, so a history whose poll failed is followed again.
+// If the history of a fully read execution is followed, the next look may come late.
+// Otherwise only looking finds anything, so it comes soon.
 func (w *watch) looked() {
 	w.over, w.looks.most = "", pollBlind
 	if w.current() {
@@ -70,7 +71,7 @@ func (w *watch) looked() {
 	w.looks.next()
 }
 
-// current reports whether the execution that was read last is the one that is followed.
+// current reports whether the followed execution is the one that was read last.
 func (w *watch) current() bool {
 	return w.news != nil && w.read != nil && w.read.GetExecution().GetRunId() == w.history.execution
 }

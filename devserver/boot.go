@@ -22,12 +22,12 @@ const (
 	storeName   = "sqlite"
 )
 
-// bootAttempts is how often booting is tried when a port was taken by somebody
-// else between being chosen and being listened on.
+// bootAttempts is how often starting is tried if another process takes a port after it
+// was chosen.
 const bootAttempts = 5
 
-// The server's four services, each with a port of its own. They talk to each other
-// over gRPC even within one process.
+// The server's four services, each with its own port. They use gRPC between each other
+// even within one process.
 var services = []primitives.ServiceName{
 	primitives.FrontendService,
 	primitives.HistoryService,
@@ -60,8 +60,9 @@ func boot(addr *net.TCPAddr, db *database, o *Options, log *serverLog, g *ownerG
 	}
 }
 
-// choosePorts finds a free port for each service. The server wants numbers and
-// listens by itself, so a port can be lost in between; boot tries again then.
+// choosePorts finds a free port for each service. The server needs port numbers and
+// listens by itself, so another process can take a port in between. boot then tries
+// again.
 func choosePorts(frontend *net.TCPAddr) (map[primitives.ServiceName]*net.TCPAddr, error) {
 	ports := make(map[primitives.ServiceName]*net.TCPAddr, len(services))
 	for _, s := range services {
@@ -80,14 +81,14 @@ func choosePorts(frontend *net.TCPAddr) (map[primitives.ServiceName]*net.TCPAddr
 	return ports, nil
 }
 
-// isListenError says that a port was not available.
+// isListenError reports whether a port was not available.
 func isListenError(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "listen"
 }
 
-// launch builds the server and starts it, in a goroutine of its own: where the
-// server would end the process, serverLog ends the goroutine.
+// launch builds the server and starts it in its own goroutine. Where the server would
+// exit the process, serverLog ends that goroutine instead.
 func launch(cfg *config.Config, o *Options, log *serverLog, g *ownerGuard) (*instance, error) {
 	i := &instance{conns: newConnections()}
 	var err error
@@ -95,8 +96,8 @@ func launch(cfg *config.Config, o *Options, log *serverLog, g *ownerGuard) (*ins
 	go func() {
 		defer close(done)
 		defer func() {
-			// A goroutine that ends inside of a sync.Once of the server's becomes
-			// a panic, which then has a fault for its cause.
+			// If the goroutine ends inside one of the server's sync.Once, that becomes a
+			// panic. Its cause is then the log's fault.
 			if p := recover(); p != nil && log.fault() == nil {
 				err = fmt.Errorf("panic: %v", p)
 			}
@@ -123,7 +124,7 @@ func launch(cfg *config.Config, o *Options, log *serverLog, g *ownerGuard) (*ins
 		return i, nil
 	}
 	if i.services != nil {
-		// A start that fails half way leaves the services running that did start.
+		// A start that fails half-way leaves some services running.
 		_ = i.services.Stop(context.Background())
 	}
 	i.conns.close()
@@ -137,10 +138,9 @@ func (i *instance) stop() error {
 	return err
 }
 
-// serverModule is the server's own, without its exporters of traces: they read the
-// environment, so that OTEL_TRACES_EXPORTER, set for somebody's agent, would send
-// the server's traces along, and they replace the process's handler of OpenTelemetry
-// errors.
+// serverModule is the server's own, without its trace exporters. They read the
+// environment: OTEL_TRACES_EXPORTER, set for an agent, would export the server's traces
+// too. They also replace the process's handler of OpenTelemetry errors.
 func serverModule(impl **temporal.ServerImpl) fx.Option {
 	return fx.Options(
 		temporal.TopLevelModule,
@@ -188,8 +188,8 @@ func serverConfig(ports map[primitives.ServiceName]*net.TCPAddr, db *database) *
 	return cfg
 }
 
-// staticHosts says where the services are, instead of a gossip between hosts that
-// would need four more ports and a second or two to settle.
+// staticHosts says where the services are. The alternative, gossip between hosts, would
+// need four more ports and a second or two to settle.
 func staticHosts(cfg *config.Config) map[primitives.ServiceName]static.Hosts {
 	hosts := make(map[primitives.ServiceName]static.Hosts, len(cfg.Services))
 	for name, s := range cfg.Services {

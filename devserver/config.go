@@ -7,10 +7,10 @@ import (
 )
 
 // settings is the server's dynamic configuration: all values that differ from the
-// server's defaults, and why. The defaults protect a cluster from its users; here
-// there is one user, who waits.
+// server's defaults, with the reasons. The defaults protect a cluster from its users;
+// here there is one user, who waits.
 var settings = dynamicconfig.StaticClient{
-	// Tests skip time: a week goes by in a moment, for one run at a time.
+	// Tests skip time: a week passes in a moment, for one run at a time.
 	dynamicconfig.WorkflowTimeSkippingEnabled.Key(): true,
 
 	// A queue's reader may look for new tasks 20 times a second by default, so
@@ -61,15 +61,15 @@ var settings = dynamicconfig.StaticClient{
 	// waits out the rest; a second by default.
 	dynamicconfig.WorkflowIdReuseMinimalInterval.Key(): time.Duration(0),
 
-	// An activity's first task goes back with the workflow task's completion to
-	// the worker that asked for it. These are the server's defaults, said here
-	// because the figures above rest on them.
+	// An activity's first task returns with the workflow task's completion to the worker
+	// that asked for it. These are the server's defaults. They are set here because the
+	// times above depend on them.
 	dynamicconfig.EnableActivityEagerExecution.Key(): true,
 	dynamicconfig.EnableEagerWorkflowStart.Key():     true,
 
-	// A search attribute is usable a second after it was made, and not ten. The server
-	// could read it anew at each use, but then every start and every change of a run
-	// waits its turn for two reads of the database.
+	// A search attribute is usable one second after it was added, instead of ten. The
+	// server could read them at each use. But then every start and every change of a run
+	// would wait for two reads of the database.
 	dynamicconfig.NamespaceCacheRefreshInterval.Key(): time.Second,
 
 	// One partition for a task queue instead of four: with one host the other
@@ -112,10 +112,10 @@ var settings = dynamicconfig.StaticClient{
 	// host of a cluster; this is far more than live at once on a laptop.
 	dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 8192,
 
-	// A parent that closes ends its children itself, however many they are. From
-	// ten on it would leave that to a system worker, which the server starts and
-	// never stops: its polls would hold up every Stop for a second, and go on
-	// afterwards for the life of the process.
+	// A parent that closes ends its children itself, however many there are. Otherwise
+	// the server leaves ten or more of them to a system worker, which it starts and never
+	// stops. That worker's polls would delay every Stop by a second, and continue for the
+	// life of the process.
 	dynamicconfig.EnableParentClosePolicyWorker.Key(): false,
 
 	// Quiet: nothing is asked of the internet, and the sweeps for a cluster's
@@ -130,7 +130,7 @@ const (
 
 	queueWorkers = 64
 
-	// unlimited is as good as no limit, and small enough that bursts, which the
-	// server computes as multiples of a rate, stay an int everywhere.
+	// unlimited is practically no limit. It is small enough that bursts, which the server
+	// computes as multiples of a rate, still fit into an int.
 	unlimited = 1_000_000
 )

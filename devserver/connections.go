@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// connections are the gRPC connections by which the server's services speak to
-// each other. The server leaves a good part of them open when it stops, each with
-// goroutines that dial a dead port forever; here they are kept to be closed.
+// connections are the gRPC connections between the server's services. The server leaves
+// many of them open when it stops, each with goroutines that dial a dead port for ever.
+// Here they are collected, so that they can be closed.
 type connections struct {
 	serverclient.FactoryProvider
 
@@ -42,7 +42,7 @@ func (c *connections) keep(conn *grpc.ClientConn) *grpc.ClientConn {
 	return conn
 }
 
-// close closes all connections. That one is closed already is no error here.
+// close closes all connections. A connection that is closed already is no error.
 func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *connections) close() {
 	clear(c.open)
 }
 
-// A keepingFactory keeps the connections that the server's own factory makes.
+// A keepingFactory collects the connections that the server's own factory makes.
 type keepingFactory struct {
 	common.RPCFactory
 	kept *connections

@@ -42,8 +42,8 @@ type database struct {
 	handle io.Closer
 }
 
-// openDatabase makes the database if there is none, with the namespace in it.
-// An empty dir means memory.
+// openDatabase opens the database with the namespace in it, and creates both if they are
+// missing. An empty dir means memory.
 func openDatabase(ctx context.Context, dir string, o *Options) (*database, error) {
 	d := &database{cfg: memoryConfig()}
 	if dir != "" {
@@ -91,8 +91,7 @@ func fileConfig(path string) config.SQL {
 			// moments before a power failure may be lost, never consistency.
 			"journal_mode": "wal",
 			"synchronous":  "normal",
-			// For whoever looks into the file with another program: wait for
-			// them instead of failing.
+			// If another program reads the file, wait for it instead of failing.
 			"busy_timeout": "5000",
 			// The plugin keeps connections by their data source name for the
 			// life of the process and would hand out one that close has closed.
@@ -102,8 +101,8 @@ func fileConfig(path string) config.SQL {
 	}
 }
 
-// uriPath writes a file's path as SQLite reads it in a URI, where '?', '#' and
-// '%' mean something.
+// uriPath returns a file's path for a SQLite URI, in which '?', '#' and '%' have a
+// meaning.
 func uriPath(path string) string {
 	p := filepath.ToSlash(path)
 	if filepath.VolumeName(path) != "" {
@@ -112,11 +111,11 @@ func uriPath(path string) string {
 	return (&url.URL{Path: p}).EscapedPath()
 }
 
-// createSchema lays out an empty database, in one transaction: a process that is
-// killed on the way leaves a file that the next one lays out again.
+// createSchema creates the tables of an empty database, in one transaction. If the
+// process is killed meanwhile, the next one creates them again.
 func createSchema(ctx context.Context, path string) error {
-	// Conversations are nobody else's. SQLite gives the files beside this one the
-	// same permissions.
+	// Conversations are private. SQLite gives the files beside this one the same
+	// permissions.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -146,7 +145,7 @@ func createSchema(ctx context.Context, path string) error {
 	return tx.Commit()
 }
 
-// A schemaTx is as much of an admin's database as laying out a schema takes.
+// A schemaTx is the part of an AdminDB that creating a schema needs.
 type schemaTx struct {
 	sqlplugin.AdminDB
 	tx *stdsql.Tx
@@ -157,9 +156,9 @@ func (s schemaTx) Exec(stmt string, args ...any) error {
 	return err
 }
 
-// createNamespace writes the namespace into the database before there is a server,
-// which is some hundred milliseconds sooner than asking the server for it. A
-// namespace that exists is left as it is; see setup.go.
+// createNamespace writes the namespace into the database before the server starts. That
+// is some hundred milliseconds faster than asking the server for it. A namespace that
+// exists stays as it is; see setup.go.
 func (d *database) createNamespace(o *Options) error {
 	attributes := make(map[string]enumspb.IndexedValueType)
 	for _, a := range agent.Attributes() {
@@ -176,9 +175,9 @@ func (d *database) createNamespace(o *Options) error {
 	return nil
 }
 
-// close closes the connection, if there is one to close. Whatever of the server is
-// still running then finds that its database is closed: nothing writes to the file
-// once the lock is free.
+// close closes the connection, if there is one to close. Parts of the server that still
+// run then find their database closed. So nothing writes to the file once the lock is
+// free.
 func (d *database) close() {
 	if d.handle != nil {
 		// The only error is the file's, and there is nobody left to use it.
@@ -186,11 +185,11 @@ func (d *database) close() {
 	}
 }
 
-// connectionsOf returns what closes the connections behind db. The server's plugin
-// never does: closing db only counts down a reference that nothing looks at, which
-// would keep the file open, and databases in memory alive, until the process ends.
-// The connection pool is an unexported field, so it is taken by reflection; where a
-// later server has no such field, connections stay open, as upstream has them.
+// connectionsOf returns what closes the connections behind db. The server's plugin never
+// closes them: closing db only decrements a counter. The file would stay open, and
+// databases in memory alive, until the process ends. The connection pool is an unexported
+// field, so this uses reflection. If a later server has no such field, the connections
+// stay open.
 func connectionsOf(db sqlplugin.DB) io.Closer {
 	v := reflect.ValueOf(db)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {

@@ -10,9 +10,9 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// ForTest returns a server in memory that is the test's own. It stops when the
-// test ends, after the cleanups that the test has registered since. A server that
-// does not start fails the test. Like [Main] it names the test binary's build.
+// ForTest returns a server in memory for one test. It stops when the test ends, after the
+// cleanups that the test registers later. If it does not start, the test fails. Like
+// [Main], it sets the SDK's name of the test binary.
 func ForTest(t testing.TB) *Server {
 	t.Helper()
 	worker.SetBinaryChecksum("test")
@@ -24,8 +24,8 @@ func ForTest(t testing.TB) *Server {
 	return s
 }
 
-// Client returns a client for the time of a test, with the SDK's own log left out.
-// A server that can't be reached fails the test.
+// Client returns a client for the time of a test, without the SDK's log. If the server
+// can't be reached, the test fails.
 func (s *Server) Client(t testing.TB) client.Client {
 	t.Helper()
 	c, err := s.Dial(t.Context(), client.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
@@ -36,21 +36,21 @@ func (s *Server) Client(t testing.TB) client.Client {
 	return c
 }
 
-// ofPackage is the server that a package's tests share. A test binary is one
+// ofPackage is the server that the tests of a package share. A test binary is one
 // package, so one is enough.
 var ofPackage struct {
 	sync.Mutex
-	running bool // Main is running: somebody will stop it
+	running bool // Main is running, and will stop the server
 	server  *Server
 }
 
-// Main runs a package's tests and stops the server that they share, if any of
-// them asked for one with [ForPackage]. It is for TestMain:
+// Main runs a package's tests and stops the server that they share, if one of them called
+// [ForPackage]. Call it from TestMain:
 //
 //	func TestMain(m *testing.M) { devserver.Main(m) }
 //
-// It also names the test binary's build for the SDK, which would hash the whole
-// file otherwise; see [Start].
+// It also sets the SDK's name of the test binary. Otherwise the SDK hashes the whole
+// file; see [Start].
 func Main(m *testing.M) {
 	worker.SetBinaryChecksum("test")
 	ofPackage.Lock()
@@ -65,14 +65,14 @@ func Main(m *testing.M) {
 			ofPackage.server = nil
 		}
 	}()
-	// The exit code is kept in m and used when TestMain returns.
+	// m keeps the exit code, which is used when TestMain returns.
 	m.Run()
 }
 
-// ForPackage returns a server in memory that all tests of a package share; the
-// first one to ask starts it. Tests keep apart by the names of their task queues
-// and the ids of their workflows. It needs [Main] in the package's TestMain, and
-// fails the test without it, since nobody would stop the server.
+// ForPackage returns a server in memory that all tests of a package share. The first
+// caller starts it. Tests use different task queues and workflow ids. It needs [Main] in
+// the package's TestMain, and fails the test without it, because nothing would stop the
+// server.
 func ForPackage(t testing.TB) *Server {
 	t.Helper()
 	ofPackage.Lock()

@@ -17,38 +17,38 @@ const (
 	lockName    = "temporal.lock"
 	addressName = "temporal.addr"
 
-	// peerPatience bounds the wait for an owner that has the lock but does not
-	// answer: it is starting (some hundred milliseconds) or stopping (about one
-	// second). One that has hung is for the user to end.
+	// peerPatience limits the wait for an owner that has the lock but does not answer. It
+	// is starting (some hundred milliseconds) or stopping (about one second). If it
+	// hangs, the user has to end it.
 	peerPatience = 15 * time.Second
 
 	// peerInterval is the pause between two looks at the lock and the address.
 	peerInterval = 20 * time.Millisecond
 
-	// peerAnswer bounds one question to an address that may be dead.
+	// peerAnswer limits one query to an address that may be dead.
 	peerAnswer = 2 * time.Second
 )
 
-// A claim is the right to run the one server on a data directory. It is a lock of
-// the operating system's, so it ends with its process, however that ends.
+// A claim is the right to run the only server on a data directory. It is a lock of the
+// operating system, so it ends with its process, however that ends.
 type claim struct {
 	lock *flock.Flock
 	dir  string
 }
 
-// A peer is a server that another process, or another part of this one, runs on
-// the same data.
+// A peer is a server that another process, or another part of this one, runs on the same
+// data.
 type peer struct {
 	addr string
 
-	// cluster is the id in the server's database. An address file that a killed
-	// process left behind may name a port that now belongs to the server of other
-	// data: only a server with this id is the one that was meant.
+	// cluster is the id in the server's database. An address file of a killed process may
+	// name a port that now belongs to a server with other data. So only a server with
+	// this id is the right one.
 	cluster string
 }
 
-// claimDir takes the lock of the directory, or finds the server of whoever has it.
-// Exactly one of claim and peer is returned when the error is nil.
+// claimDir takes the lock of the directory, or finds the server of its owner. If the
+// error is nil, it returns exactly one of claim and peer.
 func claimDir(ctx context.Context, dir string) (*claim, *peer, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("devserver: data directory: %w", err)
@@ -63,7 +63,7 @@ func claimDir(ctx context.Context, dir string) (*claim, *peer, error) {
 			return nil, nil, fmt.Errorf("devserver: lock %s: %w", c.lock.Path(), err)
 		}
 		if taken {
-			// What the file says is of an owner that is gone.
+			// The file is of an owner that no longer runs.
 			c.withdraw()
 			return c, nil, nil
 		}
@@ -83,7 +83,8 @@ func claimDir(ctx context.Context, dir string) (*claim, *peer, error) {
 	}
 }
 
-// publish writes where the server is. The rename makes it whole or absent.
+// publish writes the server's address. Because of the rename, readers see all of it or
+// nothing.
 func (c *claim) publish(p peer) error {
 	path := filepath.Join(c.dir, addressName)
 	text := p.addr + "\n" + p.cluster + "\n"
@@ -97,15 +98,15 @@ func (c *claim) publish(p peer) error {
 	return nil
 }
 
-// withdraw removes the address file: nobody new is to come.
+// withdraw removes the address file, so that no new process uses the server.
 func (c *claim) withdraw() {
-	// One that cannot be removed names a server that does not answer, which a
-	// reader has to expect anyway.
+	// If it can't be removed, it names a server that does not answer. Readers have to
+	// expect that anyway.
 	_ = os.Remove(filepath.Join(c.dir, addressName))
 }
 
-// release gives the directory free. The lock file stays: removing it would let two
-// processes hold locks on two files of one name.
+// release unlocks the directory. The lock file stays: if it were removed, two processes
+// could hold locks on two files of one name.
 func (c *claim) release() {
 	_ = c.lock.Close()
 }
@@ -131,8 +132,8 @@ func findPeer(ctx context.Context, dir string) (*peer, error) {
 	return p, nil
 }
 
-// clusterID asks the server at addr for the id that its database was given when it
-// was made.
+// clusterID returns the id that the database of the server at addr got when it was
+// created.
 func clusterID(ctx context.Context, addr string) (string, error) {
 	c, err := client.NewLazyClient(client.Options{HostPort: addr, Logger: silence})
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"go.temporal.io/server/service/history/shard"
 )
 
-// A serverLog hands the server's own log on to slog, from level warn upwards, and
-// stands between the server and the end of the process: what is fatal to the
-// server must not end the program that embeds it.
+// A serverLog passes the server's own log to slog, from level warn upwards. It also keeps
+// the server from exiting the process: what is fatal to the server must not end the
+// program that embeds it.
 type serverLog struct {
 	to    *slog.Logger
 	muted atomic.Bool
@@ -27,7 +27,8 @@ type serverLog struct {
 	fatal error // the first fatal fault
 }
 
-// noHTTP begins a warning of every start, about a port that is closed on purpose.
+// noHTTP is the beginning of a warning at every start, about a port that is closed on
+// purpose.
 const noHTTP = "HTTP API port has not been set."
 
 var _ log.Logger = (*serverLog)(nil)
@@ -40,7 +41,7 @@ func (l *serverLog) Warn(msg string, tags ...tag.Tag) { l.write(slog.LevelWarn, 
 
 func (l *serverLog) Error(msg string, tags ...tag.Tag) { l.write(slog.LevelError, msg, tags) }
 
-// DPanic reports what is a panic in the server's own tests and an error elsewhere.
+// DPanic logs what is a panic in the server's own tests and an error elsewhere.
 func (l *serverLog) DPanic(msg string, tags ...tag.Tag) { l.write(slog.LevelError, msg, tags) }
 
 func (l *serverLog) Panic(msg string, tags ...tag.Tag) {
@@ -48,8 +49,8 @@ func (l *serverLog) Panic(msg string, tags ...tag.Tag) {
 	panic(msg)
 }
 
-// Fatal keeps the fault for Start to return and ends the calling goroutine, which
-// is as near as one can get to a call that is never expected to return.
+// Fatal keeps the fault, which Start returns, and ends the calling goroutine. The server
+// expects that this call never returns, and ending the goroutine comes closest to that.
 func (l *serverLog) Fatal(msg string, tags ...tag.Tag) {
 	l.write(slog.LevelError, msg, tags)
 	err := errors.New(msg)
@@ -66,8 +67,8 @@ func (l *serverLog) Fatal(msg string, tags ...tag.Tag) {
 	runtime.Goexit()
 }
 
-// mute ends the log, when the server is about to stop: its parts, which stop one by
-// one, then only report that the others are gone.
+// mute ends the log before the server stops. Its parts stop one by one, and would only
+// report that the others are gone.
 func (l *serverLog) mute() { l.muted.Store(true) }
 
 // fault returns the first fatal fault, or nil.
@@ -77,7 +78,7 @@ func (l *serverLog) fault() error {
 	return l.fatal
 }
 
-// reset forgets the fault, for another attempt.
+// reset clears the fault, for another attempt.
 func (l *serverLog) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +101,7 @@ func (l *serverLog) write(level slog.Level, msg string, tags []tag.Tag) {
 }
 
 // isStarting reports whether a tag carries the error of a shard that its process has not
-// claimed yet. Readers of its queues may be up first; they try again.
+// acquired yet. Readers of its queues may start earlier; they try again.
 func isStarting(t tag.Tag) bool { return errors.Is(errorIn(t), shard.ErrShardStatusUnknown) }
 
 // errorIn returns the error that a tag carries: its Value is only the error's text.
@@ -113,7 +114,8 @@ func errorIn(t tag.Tag) error {
 	return err
 }
 
-// warnings lets warnings and errors pass: at lower levels the SDK tells what goes well.
+// warnings passes only warnings and errors: at lower levels the SDK reports what goes
+// well.
 type warnings struct{ slog.Handler }
 
 // Enabled implements [slog.Handler].

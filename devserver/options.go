@@ -17,52 +17,50 @@ import (
 	"go.temporal.io/server/common/metrics"
 )
 
-// Options say what server to start. The zero value, and nil, give a server that
-// keeps its data in the user's data directory and listens on a free port.
+// Options configures a server. With the zero value or nil, the server keeps its data in
+// the user's data directory and listens on a free port.
 type Options struct {
-	// DataDir is the directory of the database, the lock and the address file.
-	// It is made where it does not exist. Empty means the directory "fermata" in
-	// the user's data directory: $XDG_DATA_HOME or ~/.local/share on Linux,
-	// ~/Library/Application Support on macOS, %LocalAppData% on Windows.
+	// DataDir is the directory of the database, the lock and the address file. It is
+	// created if it does not exist. Empty means the directory "fermata" in the user's
+	// data directory: $XDG_DATA_HOME or ~/.local/share on Linux, ~/Library/Application
+	// Support on macOS, %LocalAppData% on Windows.
 	DataDir string
 
-	// InMemory keeps everything in memory: nothing is written, nothing is
-	// locked, and the data ends with Stop. It excludes DataDir.
+	// InMemory keeps everything in memory. Nothing is written or locked, and the data is
+	// gone after Stop. It can't be combined with DataDir.
 	InMemory bool
 
-	// Addr is the host and port to listen on. The host must be a loopback
-	// address or "localhost". Empty means "127.0.0.1:0", and port 0 a free
-	// port. A server that is shared keeps the address it has.
+	// Addr is the host and port to listen on. The host must be a loopback address or
+	// "localhost". Empty means "127.0.0.1:0", and port 0 means a free port. A shared
+	// server keeps its address.
 	Addr string
 
-	// Namespace is the namespace to have ready. Empty means "default".
+	// Namespace is the namespace to create. Empty means "default".
 	Namespace string
 
-	// Retention is how long closed runs stay readable; at least an hour. Zero
-	// means 90 days. It is set at every start, but never on a server that is
-	// shared, unless the namespace is new there.
+	// Retention is how long closed runs can be read, at least one hour. Zero means 90
+	// days. It is set at every start. On a shared server it is set only for a new
+	// namespace.
 	Retention time.Duration
 
-	// ContinueAsNewAt is at how many events of its history a workflow is told to
-	// continue as new. Zero means the server's own 4096; a small number lets a test
-	// see in a second what takes a run hours.
+	// ContinueAsNewAt is the number of history events at which the server suggests to
+	// continue as new. Zero means the server's own 4096. A small number lets a test see
+	// in a second what takes a run hours.
 	ContinueAsNewAt int
 
-	// UpdatesInFlight is how many updates of one workflow may be under way at once.
-	// Zero means 1000; the default of a server is 10, which a test can have here.
+	// UpdatesInFlight is the most updates of one workflow at a time. Zero means 1000; a
+	// server's default is 10, which a test can set here.
 	UpdatesInFlight int
 
-	// Metrics gets what the server measures of itself. Nil means that it measures
-	// nothing.
+	// Metrics gets the server's own metrics. Nil means none.
 	Metrics metrics.Handler
 
-	// Logger gets the server's own log from level warn upwards. Nil means
-	// silence.
+	// Logger gets the server's own log from level warn upwards. Nil means no log.
 	Logger *slog.Logger
 
-	// Closed lets only clients of [Server.Dial] do something in a namespace until
-	// [Server.Open]: who is to be there first, such as a worker, is. What others ask waits
-	// meanwhile. It is of no effect where the server is shared.
+	// Closed lets only clients of [Server.Dial] use a namespace until [Server.Open]. So a
+	// worker can be ready before anybody else calls. Calls of others wait meanwhile. It
+	// has no effect on a shared server.
 	Closed bool
 }
 
@@ -71,8 +69,8 @@ const (
 	defaultNamespace = "default"
 	defaultRetention = 90 * 24 * time.Hour
 
-	// minRetention is the server's own (system.namespaceMinRetentionLocal); a
-	// shorter one would be written at creation and refused at the next start.
+	// minRetention is the server's own (system.namespaceMinRetentionLocal). A shorter one
+	// would be accepted at creation and refused at the next start.
 	minRetention = time.Hour
 )
 
@@ -92,7 +90,7 @@ func (o *Options) retention() time.Duration {
 	return cmp.Or(o.Retention, defaultRetention)
 }
 
-// settings are the server's dynamic configuration.
+// settings returns the server's dynamic configuration.
 func (o *Options) settings() dynamicconfig.StaticClient {
 	if o == nil {
 		return settings
@@ -121,7 +119,7 @@ func (o *Options) logger() *slog.Logger {
 	return o.Logger
 }
 
-// addr returns the address to listen on, with an IP for a host.
+// addr returns the address to listen on, with an IP as its host.
 func (o *Options) addr() (*net.TCPAddr, error) {
 	given := defaultAddr
 	if o != nil {
@@ -157,14 +155,14 @@ func (o *Options) dataDir() (string, error) {
 	return dir, nil
 }
 
-// DefaultDataDir is where a server without [Options.DataDir] keeps its data: the folder
-// fermata among those of the user's programs on this platform. It need not exist.
+// DefaultDataDir returns the data directory of a server without [Options.DataDir]: the
+// folder fermata in the user's data directory of this platform. It need not exist.
 func DefaultDataDir() (string, error) {
 	base, err := userDataDir()
 	return filepath.Join(base, "fermata"), err
 }
 
-// validate returns the first fault that can be seen without touching anything.
+// validate returns the first fault that can be found without touching files or ports.
 func (o *Options) validate() error {
 	if o.inMemory() && o.DataDir != "" {
 		return errors.New("devserver: Options.InMemory and Options.DataDir exclude each other")
@@ -182,8 +180,8 @@ func (o *Options) validate() error {
 	return err
 }
 
-// userDataDir is where the user's programs keep their data on this platform; the
-// standard library knows only the directories for configuration and caches.
+// userDataDir returns the user's data directory on this platform. The standard library
+// knows only those for configuration and caches.
 func userDataDir() (string, error) {
 	switch runtime.GOOS {
 	case "windows":
@@ -195,7 +193,7 @@ func userDataDir() (string, error) {
 		home, err := os.UserHomeDir()
 		return filepath.Join(home, "Library", "Application Support"), err
 	}
-	// A relative $XDG_DATA_HOME is to be ignored, says its specification.
+	// The specification of $XDG_DATA_HOME says to ignore a relative one.
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return dir, nil
 	}

@@ -11,11 +11,11 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// gateKey is the metadata by which the server's owner passes the gate.
+// gateKey is the metadata key with which the server's owner passes the guard.
 const gateKey = "fermata-owner"
 
-// A ownerGuard lets only the server's owner do something in a namespace until it is opened. What
-// others ask meanwhile waits, as for a server that is just starting.
+// An ownerGuard lets only the server's owner use a namespace until it is opened. Calls of
+// others wait meanwhile, as for a server that is just starting.
 type ownerGuard struct {
 	token  string
 	opened chan struct{}
@@ -32,9 +32,9 @@ func newOwnerGuard(closed bool) *ownerGuard {
 
 func (g *ownerGuard) open() { g.once.Do(func() { close(g.opened) }) }
 
-// guard is the server's side of the gate. Questions about the server itself pass: by them
-// others see that it is there. So does what is asked of a namespace as a whole: the server
-// asks that of itself when search attributes are added.
+// guard is the server's interceptor. Calls about the server itself pass, so that others
+// can see that it runs. Calls about a namespace as a whole pass too, because the server
+// makes them itself when search attributes are added.
 func (g *ownerGuard) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	in, ok := req.(interface{ GetNamespace() string })
 	if !ok || in.GetNamespace() == "" || in.GetNamespace() == primitives.SystemLocalNamespace || strings.HasSuffix(info.FullMethod, "Namespace") {
@@ -51,7 +51,7 @@ func (g *ownerGuard) guard(ctx context.Context, req any, info *grpc.UnaryServerI
 	}
 }
 
-// pass makes a connection the owner's; of a server of somebody else it changes nothing.
+// pass marks a connection as the owner's. For another owner's server it changes nothing.
 func (g *ownerGuard) pass() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
 		if g != nil {

@@ -12,9 +12,9 @@ import (
 	"go.temporal.io/sdk/log"
 )
 
-// A Server is a Temporal server in this process, or one in another process that
-// has the same data. The zero value is of no use: call [Start] or, in tests,
-// [ForTest]. All methods are safe for concurrent use.
+// A Server is a Temporal server in this process, or one in another process with the same
+// data. The zero value is invalid: call [Start] or, in tests, [ForTest]. All methods are
+// safe for concurrent use.
 type Server struct {
 	addr      string
 	namespace string
@@ -22,29 +22,27 @@ type Server struct {
 
 	stop sync.Once
 
-	// What Stop takes down; all nil where the server is shared, and claim where
-	// it is in memory.
+	// What Stop takes down. All are nil for a shared server; claim is also nil for a
+	// server in memory.
 	instance *instance
 	db       *database
 	claim    *claim
 	log      *serverLog
-	owner    *ownerGuard // nil where the server is shared
+	owner    *ownerGuard // nil for a shared server
 }
 
-// Start starts a server and waits until a workflow can be started on it, which
-// takes 0.15 s. Nil options are fine. The first start in a process takes longer, by
-// 0.35 s for a program of 200 MB: the SDK hashes the program's file to have a name
-// for its build. A program that names it with worker.SetBinaryChecksum before is
-// spared that.
+// Start starts a server and waits until it accepts workflows, which takes 0.15 s. o may
+// be nil. The first start in a process takes longer, by 0.35 s for a program of 200 MB,
+// because the SDK hashes the program's file as the name of its build. Call
+// worker.SetBinaryChecksum before to avoid that.
 //
-// Where another process, or another part of this one, has a server on the same
-// data directory, Start returns that one; see [Server.Shared]. Where one is just
-// starting or stopping, Start waits for it.
+// If another process, or another part of this one, has a server on the same data
+// directory, Start returns that one; see [Server.Shared]. If that one is starting or
+// stopping, Start waits for it.
 //
-// The context bounds the start only; its end does not stop the server. An error
-// says that the options are wrong, that the address is taken, that the data
-// directory cannot be used, or that its owner does not answer; nothing is left
-// running then.
+// The context limits only the start: its end does not stop the server. An error means
+// that the options are wrong, the address is in use, the data directory can't be used, or
+// its owner does not answer. Then nothing is left running.
 func Start(ctx context.Context, o *Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -52,6 +50,7 @@ func Start(ctx context.Context, o *Options) (*Server, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("devserver: %w", err)
 	}
+	// In memory there is nothing to share, so there is no lock.
 	if o.inMemory() {
 		return startOwn(ctx, o, nil)
 	}
@@ -72,7 +71,7 @@ func Start(ctx context.Context, o *Options) (*Server, error) {
 		if err == nil {
 			return s, nil
 		}
-		// One that stopped since it was found leaves its place to the next.
+		// The server that was found has stopped: the next attempt may start one here.
 		if !errors.Is(err, errGone) {
 			return nil, err
 		}
@@ -91,7 +90,7 @@ func startOwn(ctx context.Context, o *Options, c *claim) (_ *Server, err error) 
 	if err != nil {
 		return nil, err
 	}
-	// Before the database, so that a taken address is known at once and leaves no
+	// Before the database, so that an address in use is noticed at once and leaves no
 	// file behind.
 	if _, err := choosePorts(addr); err != nil {
 		return nil, err
@@ -128,24 +127,24 @@ func (s *Server) Addr() string { return s.addr }
 // Namespace returns the namespace that is ready for use.
 func (s *Server) Namespace() string { return s.namespace }
 
-// Open lets others in, where [Options.Closed] kept them out. Calls after the first do
-// nothing, and so do those of a server that is shared.
+// Open lets other clients in, if [Options.Closed] kept them out. Further calls do
+// nothing, and neither do calls for a shared server.
 func (s *Server) Open() {
 	if s.owner != nil {
 		s.owner.open()
 	}
 }
 
-// Shared says that the server belongs to somebody else, who has the same data
-// directory: another process, or an earlier Start in this one. It ends when they
-// stop it, and Stop does nothing.
+// Shared reports whether the server belongs to somebody else with the same data
+// directory: another process, or an earlier Start in this one. It ends when its owner
+// stops it; Stop does nothing.
 func (s *Server) Shared() bool { return s.shared }
 
-// Dial returns a client of the server. It sets the options' HostPort and, where
-// they say nothing about them, the Namespace, no compression (what goes over
-// loopback takes longer to compress than to send) and slog's default logger, from
-// level warn upwards (the SDK's own writes all to standard output). The caller closes the client; stop
-// workers and close clients before the server.
+// Dial returns a client of the server. It sets HostPort. If they are not set, it also
+// sets the Namespace, no compression (on loopback, compressing takes longer than
+// sending), and slog's default logger from level warn upwards (the SDK's default logs
+// everything to standard output). The caller closes the client. Stop workers and close
+// clients before the server.
 func (s *Server) Dial(ctx context.Context, o client.Options) (client.Client, error) {
 	o.HostPort = s.addr
 	if o.Namespace == "" {
@@ -165,20 +164,19 @@ func (s *Server) Dial(ctx context.Context, o client.Options) (client.Client, err
 	return c, nil
 }
 
-// Stop stops the server and returns when its ports, its lock and its file are
-// free: after some 30 ms, or a second if there still are workers that poll, or
-// callers that wait for a run. Calls after the first wait for it and do nothing
-// else.
+// Stop stops the server and returns when its ports, its lock and its file are free. That
+// takes 30 ms, or a second if workers still poll or callers still wait for a run. Further
+// calls wait for the first one and do nothing else.
 //
-// What it leaves behind is one idle connection of the server's own, with four
-// goroutines, which nothing outside of the server can reach; gRPC lets go of it
-// after half an hour.
+// One idle connection of the server's own remains, with four goroutines, which nothing
+// outside of the server can reach. gRPC closes it after half an hour.
 func (s *Server) Stop() {
 	s.stop.Do(func() {
 		if s.shared {
 			return
 		}
 		s.log.mute()
+		// Before the services stop: no new process should find a server that is ending.
 		if s.claim != nil {
 			s.claim.withdraw()
 		}
@@ -190,6 +188,7 @@ func (s *Server) Stop() {
 		if s.db != nil {
 			s.db.close()
 		}
+		// The lock last: the next owner opens the database as soon as it has it.
 		if s.claim != nil {
 			s.claim.release()
 		}

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// readyPatience bounds the wait for a server that has been started.
+	// readyPatience limits the wait for a server that was started.
 	readyPatience = 30 * time.Second
 
 	// readyInterval is the pause between two tries.
@@ -35,13 +35,13 @@ const (
 // silence keeps the SDK from announcing that it was given no logger.
 var silence = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 
-// A setup brings a server that has just been started, or found, to where a run can
-// be started on it. Every step may be repeated.
+// A setup makes a server that was just started or found ready for runs. Every step may be
+// repeated.
 type setup struct {
 	client    client.Client
 	namespace string
 	retention time.Duration
-	owned     bool // ours to configure; otherwise only to complete
+	owned     bool // ours, so it may be configured; a shared one is only completed
 }
 
 // prepare runs all steps, each until it succeeds.
@@ -70,7 +70,7 @@ func prepare(ctx context.Context, s *Server, o *Options) error {
 	return nil
 }
 
-// until tries again until try succeeds, refuses for good, or ctx is done.
+// until calls try until it succeeds, fails for good, or ctx ends.
 func until(ctx context.Context, try func(context.Context) error) error {
 	for {
 		err := try(ctx)
@@ -85,16 +85,16 @@ func until(ctx context.Context, try func(context.Context) error) error {
 	}
 }
 
-// A refusal is an error that trying again does not mend.
+// A refusal is an error that a retry does not cure.
 type refusal struct{ error }
 
 func (r *refusal) Unwrap() error { return r.error }
 
-// errGone says that a server that was found has stopped since.
+// errGone means that a server that was found has stopped since.
 var errGone = errors.New("the server is gone")
 
-// unlessGone makes a shared server that is not to be reached a refusal: it has
-// answered before, so it is not one that is still starting.
+// unlessGone makes an unreachable shared server a refusal. It has answered before, so it
+// is not just starting.
 func (p *setup) unlessGone(step func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := step(ctx)
@@ -105,8 +105,8 @@ func (p *setup) unlessGone(step func(context.Context) error) func(context.Contex
 	}
 }
 
-// ensureNamespace makes the namespace where it is missing, which it only is on a
-// shared server, and sets the retention where the server is ours.
+// ensureNamespace creates a missing namespace, which can only be missing on a shared
+// server. It sets the retention if the server is ours.
 func (p *setup) ensureNamespace(ctx context.Context) error {
 	svc := p.client.WorkflowService()
 	ns, err := svc.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: p.namespace})
@@ -116,7 +116,7 @@ func (p *setup) ensureNamespace(ctx context.Context) error {
 			WorkflowExecutionRetentionPeriod: durationpb.New(p.retention),
 		})
 		if errors.As(err, new(*serviceerror.NamespaceAlreadyExists)) {
-			return nil // by somebody who shares the server as well
+			return nil // another process that shares the server created it
 		}
 		return err
 	}
@@ -134,8 +134,8 @@ func (p *setup) ensureNamespace(ctx context.Context) error {
 	return err
 }
 
-// ensureAttributes adds the search attributes that the namespace does not know:
-// one that was made by an older version of ours lacks the newer ones.
+// ensureAttributes adds the search attributes that the namespace lacks. A namespace of an
+// older version of ours lacks the newer ones.
 func (p *setup) ensureAttributes(ctx context.Context) error {
 	svc := p.client.OperatorService()
 	known, err := svc.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: p.namespace})
@@ -163,7 +163,7 @@ func (p *setup) ensureAttributes(ctx context.Context) error {
 	return err
 }
 
-// tryVisibility asks a query that is valid once all search attributes are.
+// tryVisibility sends a query that is valid once all search attributes are.
 func (p *setup) tryVisibility(ctx context.Context) error {
 	query := fmt.Sprintf("WorkflowId = '%s'", readyID)
 	for _, a := range agent.Attributes() {
@@ -189,8 +189,8 @@ func (p *setup) tryHistory(ctx context.Context) error {
 	return err
 }
 
-// indexedType is the server's number for an attribute's type. The names of our
-// types are the server's.
+// indexedType returns the server's number for an attribute's type. Our names of types are
+// the server's.
 func indexedType(a agent.Attribute) enumspb.IndexedValueType {
 	t, err := enumspb.IndexedValueTypeFromString(string(a.Type))
 	if err != nil {

@@ -1,13 +1,15 @@
 // Package keyring holds the keys that encrypt what leaves a process: payloads in
-// Temporal's histories, chunks and heads in a store, live events on a broker.
+// Temporal's histories, chunks and heads in a store, and live events on a broker.
 //
-// A [Ring] has keys of AES-256, each with an id. The first one writes and all of
-// them read, so that a key is changed without stopping anything: add the new one
-// behind the first in every process, then put it in front, and take the old one
-// away when nothing needs it any more (docs/encryption.md).
+// Begin with [Parse], which reads a [Ring] from an environment variable, and [New], which
+// makes a key. Give the ring to client.Prepare and store.Encrypt. A ring has keys of
+// AES-256, each with an id. The first key encrypts, and all of them decrypt. So keys can
+// be replaced without stopping anything: add the new key as the second one in every
+// process, then make it the first, and remove the old one when nothing needs it any more
+// (docs/encryption.md).
 //
-// Every message has an AES key of its own, derived from the ring's by HKDF-SHA256
-// with a random salt: a key may write for years without coming near the bound that
-// AES-GCM has on the messages of one key. What is encrypted for one purpose can't be
-// read for another, so that nobody who can write to a store swaps two sessions.
+// Each message has its own AES key, which HKDF-SHA256 derives from the ring's key and a
+// random salt. So one key can write for years without reaching the limit that AES-GCM has
+// for the messages of one key. What is encrypted for one purpose can't be decrypted for
+// another. So nobody who can write to a store can exchange two sessions.
 package keyring

@@ -14,17 +14,16 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// What is encrypted is a header, and what AES-256-GCM makes of the plain form, with
-// its random nonce before and its tag behind. The header has the number of this
-// form, the length of the key's id, the id, and the salt of the message's own key; it
-// is authenticated as well.
+// A ciphertext is a header, followed by the output of AES-256-GCM: a random nonce, the
+// encrypted text, and the tag. The header has the number of this form, the length of the
+// key's id, the id, and the salt of the message's own key. It is authenticated too.
 const (
 	form     = 1
 	saltSize = 16
 )
 
-// Encrypt encrypts with the first key, for a purpose that names what it is: it can
-// be read for the same one alone. The ring must have a key.
+// Encrypt encrypts with the first key. purpose says what the text is, and only the same
+// purpose can decrypt it. The ring must have a key.
 func (r *Ring) Encrypt(purpose string, plain []byte) []byte {
 	k := r.keys[0]
 	header := append([]byte{form, byte(len(k.ID))}, k.ID...)
@@ -35,9 +34,10 @@ func (r *Ring) Encrypt(purpose string, plain []byte) []byte {
 	return a.Seal(slices.Grow(slices.Clip(header), len(plain)+a.Overhead()), nil, plain, header)
 }
 
-// Decrypt reads what Encrypt has made. The error is [agent.CodeNotSetUp] where the ring
-// lacks the key, and [agent.CodeBadSignature] where the bytes were made for another
-// purpose or with another key of the same id, or were changed since.
+// Decrypt decrypts the output of [Ring.Encrypt]. It returns [agent.CodeNotSetUp] if the
+// ring lacks the key, [agent.CodeIncompatible] if data is in no known form, and
+// [agent.CodeBadSignature] if data was made for another purpose, with another key of the
+// same id, or was changed.
 func (r *Ring) Decrypt(purpose string, data []byte) ([]byte, error) {
 	id, salt, header, ok := split(data)
 	if !ok {
@@ -57,7 +57,7 @@ func (r *Ring) Decrypt(purpose string, data []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// MissingKey is the error of a key that the ring does not have, [agent.CodeNotSetUp].
+// MissingKey returns the error for a key that the ring lacks, [agent.CodeNotSetUp].
 func (r *Ring) MissingKey(id string) error {
 	has := "has no keys"
 	if ids := r.IDs(); len(ids) > 0 {
@@ -66,14 +66,14 @@ func (r *Ring) MissingKey(id string) error {
 	return agent.Errorf(agent.CodeNotSetUp, "it is encrypted with key %s, and this process %s: give it that key (FERMATA_ENCRYPTION_KEYS)", id, has)
 }
 
-// KeyID is the id of the key that encrypted; empty for what is not encrypted.
+// KeyID returns the id of the key that encrypted data; empty if data is not encrypted.
 func KeyID(data []byte) string {
 	id, _, _, _ := split(data)
 	return id
 }
 
-// Check tells keys of one id apart, and says nothing of them: who has encrypted with another
-// key of that id has another check. It is empty for a key that the ring lacks.
+// Check returns a value that tells different keys of one id apart, without revealing
+// them. It is empty if the ring lacks the key.
 func (r *Ring) Check(id string) string {
 	if r == nil {
 		return ""
@@ -86,9 +86,9 @@ func (r *Ring) Check(id string) string {
 	return ""
 }
 
-// Hashes returns a keyed hash of a text for each key, the one that writes first: 32 hexadecimal
-// digits by which equal texts of a purpose are found, and which nobody without a key can
-// compute or try out. A ring without keys has none.
+// Hashes returns a keyed hash of a text for each key, the writing key's first: 32
+// hexadecimal digits. Equal texts of one purpose have equal hashes, so they can be found.
+// Nobody without a key can compute or guess them. A ring without keys returns none.
 func (r *Ring) Hashes(purpose, text string) (marks []string) {
 	if r == nil {
 		return nil
@@ -99,18 +99,18 @@ func (r *Ring) Hashes(purpose, text string) (marks []string) {
 	return marks
 }
 
-// mark is the keyed hash of a text.
+// mark returns the keyed hash of a text.
 func (k Entry) mark(purpose, text string) string {
 	own, err := hkdf.Key(sha256.New, k.Secret, nil, "fermata/1/"+purpose, keySize)
 	if err != nil {
-		panic(err) // only of a length that no hash gives
+		panic(err) // only for a length that no hash gives
 	}
 	h := hmac.New(sha256.New, own)
 	h.Write([]byte(text))
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// split takes the header apart.
+// split parses the header.
 func split(data []byte) (id string, salt, header []byte, ok bool) {
 	if len(data) < 2 || data[0] != form {
 		return "", nil, nil, false
@@ -122,19 +122,19 @@ func split(data []byte) (id string, salt, header []byte, ok bool) {
 	return string(data[2:n]), data[n : n+saltSize], data[:n+saltSize], true
 }
 
-// aead is the cipher of one message.
+// aead returns the cipher of one message.
 func (k Entry) aead(salt []byte, purpose string) cipher.AEAD {
 	own, err := hkdf.Key(sha256.New, k.Secret, salt, "fermata/1/"+purpose, keySize)
 	if err != nil {
-		panic(err) // only of a length that no hash gives
+		panic(err) // only for a length that no hash gives
 	}
 	block, err := aes.NewCipher(own)
 	if err != nil {
-		panic(err) // only of another length of the key
+		panic(err) // only for another key length
 	}
 	a, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		panic(err) // only of another block's size
+		panic(err) // only for another block size
 	}
 	return a
 }

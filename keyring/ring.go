@@ -11,24 +11,25 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Ring is a set of keys, of which the first writes and all read. It never shows
-// them, however it is printed. A nil ring has no keys: it reads nothing. A ring may
-// be used from many goroutines at once.
+// Ring is a set of keys. The first one encrypts, and all of them decrypt. However a ring
+// is printed, it never shows its keys. A nil ring has no keys and decrypts nothing. A
+// ring is safe for concurrent use.
 type Ring struct {
-	keys   []Entry  // the first writes
-	checks []string // of each key, see [Ring.Check]
+	keys   []Entry  // the first one encrypts
+	checks []string // one for each key, see [Ring.Check]
 }
 
-// keySize is that of a key of AES-256, in bytes.
+// keySize is the size of an AES-256 key, in bytes.
 const keySize = 32
 
-// idForm is what names a key: it stands in payloads, in names of chunks and in errors.
+// idForm is the form of a key's id, which appears in payloads, names of chunks and
+// errors.
 var idForm = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 
 const idRule = "1 to 32 lower-case letters, digits or '-'"
 
-// New returns a new key as [Parse] reads it, an id and 32 random bytes in base64. The
-// error is [agent.CodeInvalidInput], for the id.
+// New returns a new key in the form that [Parse] reads: an id and 32 random bytes in
+// base64. It returns [agent.CodeInvalidInput] if the id is invalid.
 func New(id string) (string, error) {
 	if !idForm.MatchString(id) {
 		return "", agent.Errorf(agent.CodeInvalidInput, "key id %q: it has %s", id, idRule)
@@ -38,8 +39,8 @@ func New(id string) (string, error) {
 	return id + ":" + base64.StdEncoding.EncodeToString(secret), nil
 }
 
-// Parse reads keys as an environment has them: "id:base64,id2:base64", each of 32
-// bytes. The first one writes. An empty text is a nil ring. Errors are those of [Entries].
+// Parse returns the ring of a text such as "id:base64,id2:base64", each key of 32 bytes.
+// The first key encrypts. An empty text gives a nil ring. Errors are those of [Entries].
 func Parse(env string) (*Ring, error) {
 	keys, err := Entries(env)
 	if err != nil || len(keys) == 0 {
@@ -66,9 +67,9 @@ type Entry struct {
 // MinSecret is the least length of a secret, in bytes.
 const MinSecret = 32
 
-// Entries reads secrets as an environment has them, "id:base64,id2:base64", in their
-// order. An empty text has none. Errors are [agent.CodeInvalidInput] and say no more of a
-// secret than its place, since an id may be a secret that was put at the wrong side.
+// Entries returns the secrets of a text such as "id:base64,id2:base64", in order; none
+// for an empty text. Errors are [agent.CodeInvalidInput]. They only give a secret's
+// position, because its id may be a secret that was put on the wrong side.
 func Entries(env string) (list []Entry, err error) {
 	if strings.TrimSpace(env) == "" {
 		return nil, nil
@@ -93,7 +94,7 @@ func Entries(env string) (list []Entry, err error) {
 	return list, nil
 }
 
-// Primary is the id of the key that encrypts; empty if the ring has none.
+// Primary returns the id of the key that encrypts; empty if the ring has none.
 func (r *Ring) Primary() string {
 	if r == nil || len(r.keys) == 0 {
 		return ""
@@ -101,7 +102,7 @@ func (r *Ring) Primary() string {
 	return r.keys[0].ID
 }
 
-// IDs are the ids of all keys, the one that writes first.
+// IDs returns the ids of all keys, the encrypting one first.
 func (r *Ring) IDs() (ids []string) {
 	if r == nil {
 		return nil
@@ -112,11 +113,11 @@ func (r *Ring) IDs() (ids []string) {
 	return ids
 }
 
-// String names the keys and shows none.
+// String returns the ids of the keys, never the keys.
 func (r *Ring) String() string { return "keys " + strings.Join(r.IDs(), ", ") }
 
-// Format writes the ring as [Ring.String] does, whatever the verb.
+// Format writes the same as [Ring.String], whatever the verb.
 func (r *Ring) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.String()) }
 
-// MarshalText writes the ring as [Ring.String] does.
+// MarshalText returns the same as [Ring.String].
 func (r *Ring) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

@@ -7,13 +7,14 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// CallIDs gives every tool call of a conversation an id that is unique in it and
-// that every provider accepts ("call00001", "call00002" …: Mistral takes nine letters
-// or digits and nothing else), since providers repeat and omit theirs and runs of one session count their turns from one. The function
-// returned names a call of the i-th message, or the call that a result in it is for.
+// CallIDs gives every tool call of a conversation a unique id that every provider
+// accepts: "call00001", "call00002" and so on. Mistral accepts only nine letters or
+// digits. Providers repeat and omit their own ids, and the runs of a session all count
+// their turns from one. The returned function gives the id of a call in the i-th message,
+// or of the call that a result in that message is for.
 func CallIDs(messages []agent.Message) func(i int, call string) string {
 	type key struct {
-		turn int // the message that asked
+		turn int // the index of the message with the call
 		call string
 	}
 	ids := map[key]string{}
@@ -27,15 +28,16 @@ func CallIDs(messages []agent.Message) func(i int, call string) string {
 				ids[key{i, c.ID}] = fmt.Sprintf("call%05d", n)
 			}
 		}
+		// A result belongs to the last message before it that has calls.
 		asked[i] = last
 	}
 	return func(i int, call string) string { return ids[key{asked[i], call}] }
 }
 
-// ProviderIDs returns the ids that a provider gave the calls of the messages that which names,
-// by those of [CallIDs]. A message of which a call has no sound id, or one that was there
-// before, has none: every id is unique in a conversation. It is for adapters whose provider
-// has a use for its own ids.
+// ProviderIDs returns the provider's own ids of calls, by the ids of [CallIDs]. It looks
+// only at messages for which which returns true. If one call of a message has an invalid
+// id, or an id that occurred before, the whole message is left out, because ids must be
+// unique in a conversation. It is for adapters whose provider needs its own ids.
 func ProviderIDs(messages []agent.Message, which func(agent.Message) bool, sound func(id string) bool) map[string]string {
 	id, theirs, seen := CallIDs(messages), map[string]string{}, map[string]bool{}
 	for i, msg := range messages {

@@ -7,17 +7,18 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// ToolChoice says whether a model has to call a tool. Its zero value is ToolChoiceAuto.
+// ToolChoice says whether a model has to call a tool. The zero value means
+// ToolChoiceAuto.
 type ToolChoice string
 
-// The choices. With ToolChoiceRequired the model answers a user with a call first; once it
-// has made one, it may do as it likes, so that a turn can end.
+// The choices. With ToolChoiceRequired, the model has to answer a user's message with a
+// call. After one call it is free, so that a turn can end.
 const (
 	ToolChoiceAuto     ToolChoice = "auto"
 	ToolChoiceRequired ToolChoice = "required"
 )
 
-// Check refuses, with [agent.CodeInvalidInput], what is no choice.
+// Check returns an [agent.CodeInvalidInput] error if c is no choice.
 func (c ToolChoice) Check() error {
 	if !slices.Contains([]ToolChoice{"", ToolChoiceAuto, ToolChoiceRequired}, c) {
 		return refused("tool_choice", "must be %s or %s, not %q", ToolChoiceAuto, ToolChoiceRequired, string(c))
@@ -25,7 +26,8 @@ func (c ToolChoice) Check() error {
 	return nil
 }
 
-// Requires reports whether a request has to be answered by a call. It is for adapters.
+// Requires reports whether the model has to answer the request with a call. Adapters call
+// it.
 func (c ToolChoice) Requires(req *Request) bool {
 	if c != ToolChoiceRequired || len(req.Tools) == 0 || req.NoCalls {
 		return false

@@ -1,10 +1,13 @@
-// Package model is the port to language models: what a model is asked and what
-// it answers. Adapters to providers are modules of their own under provider/;
-// they translate data and sort failures, and never retry, wait or count: that
-// is done once, by the runtime.
+// Package model is the interface to language models: [Request] is what a model gets, and
+// [Reply] is what it returns. To use a model, take an adapter of provider/…: each is a Go
+// module of its own. To write one, implement [Model]; the [Model] example is a complete
+// one. [Wrap] puts middleware around a model.
 //
-// What adapters agree on stands here, too: faults ([Fault], [KindOf]), the calls
-// of tools ([CallPart], [CallIDs]), schemas ([PlainTool], [InputSchema], [Subset], [OutputInWords]), what is
-// known of a provider's models ([Table]), and for those that speak HTTP an
-// [Endpoint], its client, the [Body] of its answers and the [Events] of a stream.
+// Adapters translate data and sort failures. They never retry, wait or count costs,
+// because the runtime does that for all of them.
+//
+// The package also has what adapters share: faults ([Fault], [KindOf]), tool calls
+// ([CallPart], [CallIDs]), schemas ([PlainTool], [InputSchema], [Subset],
+// [OutputInWords]) and the known models of a provider ([Table]). Adapters for HTTP use
+// [Endpoint], [HTTPClient], [Body] and [Events].
 package model

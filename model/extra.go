@@ -15,25 +15,25 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Extra is what the requests to a model carry besides what its adapter writes: headers and
-// fields of the body that a gateway or a server of one's own wants. It adds and never
-// replaces. Its zero value adds nothing. Printing it shows names alone.
+// Extra is what requests carry beside what the adapter writes: headers and body fields
+// that a gateway or your own server needs. It adds and never replaces. The zero value
+// adds nothing. Printing it shows only names.
 type Extra struct {
-	// Headers are values by name.
+	// Headers are values by header name.
 	Headers map[string]string `json:"-"`
-	// Body are fields of the body, as encoding/json writes them. The fields of an object
-	// join those of the object that the adapter writes.
+	// Body are fields of the body, as encoding/json encodes them. Fields of an object are
+	// merged into the object that the adapter writes.
 	Body map[string]any `json:"-"`
-	// Secrets are what no message may show of the values above.
+	// Secrets are the parts of the values above that no message may show.
 	Secrets []string `json:"-"`
 }
 
-// maxExtra bounds the headers and the body of an Extra together, in bytes.
+// maxExtra is the largest size of an Extra's headers and body together, in bytes.
 const maxExtra = 64 << 10
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-// ownHeaders are written by adapters, their SDKs or the connection, or sign in.
+// ownHeaders belong to adapters, their SDKs, the connection, or to signing in.
 var (
 	ownHeaders = []string{
 		"accept", "accept-encoding", "anthropic-version", "api-key", "authorization", "connection", "content-encoding", "content-length", "content-type",
@@ -42,9 +42,9 @@ var (
 	ownPrefixes = []string{"proxy-", "x-amz-", "x-stainless-"}
 )
 
-// Check refuses, with [agent.CodeInvalidInput], what can't be sent, and what an adapter writes
-// itself: own are the paths of such fields in the body, "stream" or "text.format". The
-// error's path is that of the field, "headers.NAME" or "body.PATH".
+// Check returns an [agent.CodeInvalidInput] error for what can't be sent, or what the
+// adapter writes itself. own are the paths of the adapter's fields in the body, "stream"
+// or "text.format". The error's path is the wrong field, "headers.NAME" or "body.PATH".
 func (x Extra) Check(own ...string) error {
 	size := 0
 	seen := map[string]bool{}
@@ -81,7 +81,7 @@ func refused(at, format string, args ...any) error {
 	return agent.Errorf(agent.CodeInvalidInput, "%s %s", at, fmt.Sprintf(format, args...)).WithPath(at)
 }
 
-// taken finds a field that the adapter writes, in the object at a path.
+// taken returns an error if the object at a path has a field that the adapter writes.
 func taken(object map[string]any, above string, own []string) error {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		path := above + name
@@ -102,9 +102,9 @@ func taken(object map[string]any, above string, own []string) error {
 	return nil
 }
 
-// Apply puts the headers into h and returns the body with the fields. It fails if the request
-// has some of it already. It is for adapters that sign what they send; for all others there
-// is Client.
+// Apply adds the headers to h, and returns the body with the fields. It returns an error
+// if the request has one of them already. It is for adapters that sign their requests;
+// others use [Extra.Client].
 func (x Extra) Apply(h http.Header, body []byte) ([]byte, error) {
 	for name, value := range x.Headers {
 		if _, there := h[http.CanonicalHeaderKey(name)]; there {
@@ -118,7 +118,7 @@ func (x Extra) Apply(h http.Header, body []byte) ([]byte, error) {
 	return merged(body, x.Body, "")
 }
 
-// merged is an object with the fields of another one.
+// merged returns an object with the fields of another one added.
 func merged(object []byte, more map[string]any, above string) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(object, &fields); err != nil || fields == nil {
@@ -143,8 +143,8 @@ func merged(object []byte, more map[string]any, above string) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// Client returns [HTTPClient] of base, whose requests carry what is to be added. Requests
-// that follow a redirect are not made: what is added goes to one address alone.
+// Client returns [HTTPClient] of base whose requests carry x. It does not follow
+// redirects, because what is added is meant for one address.
 func (x Extra) Client(base *http.Client) *http.Client {
 	c := HTTPClient(base)
 	if len(x.Headers) > 0 || len(x.Body) > 0 {
@@ -153,14 +153,14 @@ func (x Extra) Client(base *http.Client) *http.Client {
 	return c
 }
 
-// carrier puts an Extra into requests. It knows a function alone: printing a client shows
+// carrier adds an Extra to requests. It holds only a function, so printing a client shows
 // no value.
 type carrier struct {
 	add  func(http.Header, []byte) ([]byte, error)
 	next http.RoundTripper // nil means Go's own
 }
 
-// RoundTrip sends a request on.
+// RoundTrip adds x to the request, and sends it.
 func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	own, err := c.carry(r)
 	if r.Body != nil {
@@ -177,9 +177,11 @@ func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (c *carrier) carry(r *http.Request) (*http.Request, error) {
+	// Set only after a redirect.
 	if r.Response != nil {
 		return nil, errors.New("the server redirects to another address")
 	}
+	// A RoundTripper must not change the caller's request.
 	own := r.Clone(r.Context())
 	var body []byte
 	var err error
@@ -197,10 +199,10 @@ func (c *carrier) carry(r *http.Request) (*http.Request, error) {
 	return own, err
 }
 
-// String shows the names.
+// String returns the names of headers and fields, and no values.
 func (x Extra) String() string {
 	return fmt.Sprintf("model.Extra{Headers: %q, Body: %q}", slices.Sorted(maps.Keys(x.Headers)), slices.Sorted(maps.Keys(x.Body)))
 }
 
-// GoString shows the names.
+// GoString returns the same as String.
 func (x Extra) GoString() string { return x.String() }

@@ -15,21 +15,21 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Endpoint is where an adapter asks over HTTP. It makes the faults that every
-// such adapter has in common, so that people read of them in the same words, and
-// it alone keeps the adapter's secrets: printing it shows none.
+// Endpoint is the address that an adapter calls over HTTP. It makes the faults that all
+// such adapters share, so that their messages read the same. It alone keeps the adapter's
+// secrets, and printing it shows none.
 type Endpoint struct {
 	name   string
-	base   string // without its password
+	base   string // without the password
 	addr   string
-	usable bool // the base URL is one of HTTP
-	// hide cuts our secrets out of a message: it alone knows them.
+	usable bool // the base URL is an HTTP URL
+	// hide replaces the secrets in a message. It alone knows them.
 	hide func(message string) string
 }
 
-// NewEndpoint is called by an adapter's New, with what the provider is called in
-// messages, the base URL (right or wrong, see [Endpoint.WrongURL]) and the keys
-// that no message may show. The password of the base URL is a secret, too.
+// NewEndpoint returns an Endpoint; an adapter's New calls it. name is the provider's name
+// in messages. base is the base URL: [Endpoint.WrongURL] checks it. No message shows the
+// secrets, nor the password in the base URL.
 func NewEndpoint(name, base string, secrets ...string) *Endpoint {
 	e := &Endpoint{name: name, base: RedactedURL(base)}
 	if u, err := url.Parse(base); err == nil {
@@ -42,19 +42,19 @@ func NewEndpoint(name, base string, secrets ...string) *Endpoint {
 	return e
 }
 
-// Addr is the host and port that are asked, for adapters to name in a message.
+// Addr returns the host and port, for messages.
 func (e *Endpoint) Addr() string { return e.addr }
 
-// Faultf is [Fault] with a message of one line, which may quote a whole page, and
-// without the endpoint's secrets. Adapters make all their faults by it, or by the
-// methods below, which are for the faults of all adapters.
+// Faultf returns a [Fault] with a message on one line and without the endpoint's secrets.
+// The message may quote a whole page. Adapters make all their faults with it, or with the
+// methods below.
 func (e *Endpoint) Faultf(kind agent.FaultKind, status int, after time.Duration, format string, args ...any) error {
 	return Fault(kind, status, after, e.hide(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")))
 }
 
-// WrongURL is the fault of a base URL that is not one of HTTP, nil for one that
-// is. Adapters return it from their first call. Form is the form that is right,
-// mend the variable to set.
+// WrongURL returns a fault if the base URL is no HTTP URL, else nil. Adapters return it
+// from their first call. form is the right form of a URL, and mend is the variable to
+// set.
 func (e *Endpoint) WrongURL(form, mend string) error {
 	if e.usable {
 		return nil
@@ -63,26 +63,28 @@ func (e *Endpoint) WrongURL(form, mend string) error {
 		"%s: the base URL %q is not of the form %s; correct %s where the worker runs", e.name, e.base, form, mend)
 }
 
-// NoKey is the fault of a missing key: adapters return it from their first call
-// where the provider demands one. Set names the variable that has it.
+// NoKey returns the fault of a missing key. Adapters return it from their first call if
+// the provider needs a key. set is the variable to set.
 func (e *Endpoint) NoKey(set string) error {
 	return e.Faultf(agent.FaultAuth, 0, 0, "%s: there is no API key; set %s in the worker's environment", e.name, set)
 }
 
-// Unreachable is the fault of a request without an answer. Check tells people
-// what to look at.
+// Unreachable returns the fault of a request that got no answer. check says what people
+// should look at.
 func (e *Endpoint) Unreachable(err error, check string) error {
-	if own, ok := errors.AsType[*agent.Error](err); ok && own.Provider != nil { // a client's, see Extra
+	if own, ok := errors.AsType[*agent.Error](err); ok && own.Provider != nil { // the error of the client in [Extra.Client]
 		return e.Faultf(own.Provider.Kind, 0, 0, "%s was not asked: %s", e.name, own.Message)
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // the rest is the URL
 	}
 	kind := timeoutOr(err, agent.FaultTransient)
+	// Not a timeout of the model: it was never asked.
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		kind = agent.FaultTransient
 	}
 	fault := e.Faultf(kind, 0, 0, "%s gave no answer at %s: %v; check %s", e.name, e.addr, err, check)
+	// Nothing was sent, so the call costs nothing.
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		if f, ok := errors.AsType[*agent.Error](fault); ok {
 			f.Provider.Unsent = true
@@ -91,9 +93,9 @@ func (e *Endpoint) Unreachable(err error, check string) error {
 	return fault
 }
 
-// Truncated is the fault of an answer that ended before its end, after so many bytes
-// (see [Body]); err is nil where it ended without an error. An answer that was too long
-// ([Body], [Events]) is [agent.CodeBadOutput] and is not asked for again.
+// Truncated returns the fault of an answer that broke off after some bytes (see [Body]).
+// err is nil if it ended without an error. An answer that was too long ([Body], [Events])
+// gets [agent.CodeBadOutput] and is not retried.
 func (e *Endpoint) Truncated(status int, bytes int64, err error) error {
 	if err == nil {
 		err = io.ErrUnexpectedEOF
@@ -108,8 +110,8 @@ func (e *Endpoint) Truncated(status int, bytes int64, err error) error {
 	return e.Faultf(timeoutOr(err, agent.FaultTransient), status, 0, "%s: the stream broke off after %d bytes: %v", e.name, bytes, err)
 }
 
-// Cancelled is the error of a call whose context has ended. That is the caller's
-// own wish, or its deadline, and so no fault of the provider.
+// Cancelled returns the error of a call whose context has ended. It is no fault of the
+// provider: the caller ended the call, or its deadline passed.
 func (e *Endpoint) Cancelled(err error) error { return fmt.Errorf("asking %s: %w", e.name, err) }
 
 func timeoutOr(err error, kind agent.FaultKind) agent.FaultKind {
@@ -119,7 +121,7 @@ func timeoutOr(err error, kind agent.FaultKind) agent.FaultKind {
 	return kind
 }
 
-// address is the host and port of a URL, as a connection needs them.
+// address returns the host and port of a URL.
 func address(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -131,7 +133,7 @@ func address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// RedactedURL is a URL without its password, for an adapter's options to print.
+// RedactedURL returns a URL without its password, for printing.
 func RedactedURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -140,10 +142,10 @@ func RedactedURL(raw string) string {
 	return u.Redacted()
 }
 
-// HTTPClient is what adapters make their requests with: a copy of the client in
-// their options, or one of our own for nil, which has no timeout, since the
-// context of a call has one. A client that has no policy for redirects follows
-// none, so that no other host is told the key.
+// HTTPClient returns the client that an adapter uses: a copy of base, or a new one if
+// base is nil. The new one has no timeout, because the context of a call has one. If the
+// client has no policy for redirects, it follows none, so that no other host gets the
+// key.
 func HTTPClient(base *http.Client) *http.Client {
 	c := &http.Client{}
 	if base != nil {
@@ -155,11 +157,10 @@ func HTTPClient(base *http.Client) *http.Client {
 	return c
 }
 
-// RetryAfter is how long a provider asks to wait, at most a day. Adapters give it
-// to the fault of an answer that is no reply. It is in milliseconds, in seconds
-// or until a date; where no header says it, it is the longest of resets: how long
-// it takes until the limits that are used up are filled again, of which every
-// provider tells in headers of its own.
+// RetryAfter returns how long a provider asks to wait, at most a day. Adapters pass it to
+// the fault of a failed call. It reads the standard headers: milliseconds, seconds or a
+// date. Without them it returns the longest of resets: how long until each used-up limit
+// is full again, from the provider's own headers.
 func RetryAfter(h http.Header, now time.Time, resets ...time.Duration) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("retry-after-ms"), 64); err == nil {
 		return wait(ms, time.Millisecond)
@@ -177,7 +178,7 @@ func RetryAfter(h http.Header, now time.Time, resets ...time.Duration) time.Dura
 	return longest
 }
 
-// wait is a number of units, at least none and at most a day.
+// wait returns n units, between zero and a day.
 func wait(n float64, unit time.Duration) time.Duration {
 	const most = 24 * time.Hour
 	if math.IsNaN(n) || n <= 0 {
@@ -187,35 +188,34 @@ func wait(n float64, unit time.Duration) time.Duration {
 }
 
 const (
-	// maxStream bounds an answer, in bytes. The longest replies of today's models come in
-	// some 50 MB: each token has an event of several hundred bytes around it.
+	// maxStream is the largest answer, in bytes. The longest replies of today's models
+	// take about 50 MB, because an event of several hundred bytes surrounds each token.
 	maxStream = 128 << 20
-	// maxWhole bounds what is read into memory as one: a line or an event of a stream, or
-	// an answer that came at once. Decoded it takes many times that.
+	// maxWhole is the most that is read into memory at once: a line or an event of a
+	// stream, or a whole answer. Decoded, it takes many times that.
 	maxWhole = 16 << 20
 )
 
-// errTooLong is the error of an answer that is longer than any reply.
+// errTooLong is the error of an answer that is longer than any real reply.
 var errTooLong = errors.New("it is too long")
 
-// Body is the body of an answer, counted as it comes. Every piece, whatever is in
-// it, is a sign of life: a stream in which only comments come is not dead. At most
-// 128 MiB are read.
+// Body counts the bytes of an answer. Each piece that it reads is emitted as a sign of
+// life, so a stream of comments alone counts as alive. It reads at most 128 MiB.
 type Body struct {
 	io.ReadCloser
 	n    int64
 	emit func(Delta)
 }
 
-// WatchBody puts a [Body] instead of an answer's own. Adapters do so before
-// they read a reply.
+// WatchBody replaces an answer's body by a [Body]. Adapters call it before they read a
+// reply.
 func WatchBody(res *http.Response, emit func(Delta)) *Body {
 	b := &Body{ReadCloser: res.Body, emit: emit}
 	res.Body = b
 	return b
 }
 
-// Read reads, counts and tells.
+// Read reads, counts the bytes, and emits a sign of life.
 func (b *Body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.n += int64(n)
@@ -228,21 +228,21 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Unemitted counts the bytes that an adapter keeps of an answer and emits nothing of, such as
-// arguments and signatures. Whoever asks the model bounds what is emitted.
+// Unemitted counts the bytes of an answer that an adapter keeps but does not emit, such
+// as arguments and signatures. The runtime limits only what is emitted.
 type Unemitted int
 
-// keptPart is about what a part takes in memory beside what is written in it, in bytes.
+// keptPart is about how much memory a part takes beside its content, in bytes.
 const keptPart = 300
 
-// AddPart counts a part, with so many bytes in it.
+// AddPart counts a part with size bytes of content.
 func (k *Unemitted) AddPart(size int) { k.AddBytes(keptPart + size) }
 
-// AddBytes counts bytes that are added to a part.
+// AddBytes counts size bytes that are added to a part.
 func (k *Unemitted) AddBytes(size int) { *k += Unemitted(size) }
 
-// Check returns an error if there are more than 16 MiB: the answer is to be given up, see
-// [Endpoint.Truncated].
+// Check returns an error if there are more than 16 MiB. The adapter then stops reading:
+// see [Endpoint.Truncated].
 func (k *Unemitted) Check() error {
 	if *k > maxWhole {
 		return errTooLong
@@ -250,7 +250,7 @@ func (k *Unemitted) Check() error {
 	return nil
 }
 
-// Whole reads an answer that comes at once, of at most 16 MiB.
+// Whole reads an answer that is not a stream, at most 16 MiB.
 func (b *Body) Whole() ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(b, maxWhole+1))
 	if err == nil && len(data) > maxWhole {
@@ -259,5 +259,5 @@ func (b *Body) Whole() ([]byte, error) {
 	return data, err
 }
 
-// Bytes is how many have come, for [Endpoint.Truncated].
+// Bytes returns how many bytes have arrived, for [Endpoint.Truncated].
 func (b *Body) Bytes() int64 { return b.n }

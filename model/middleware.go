@@ -7,18 +7,18 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Middleware wraps a model, so that a host sees every call of it: to count, to
-// log, to change what is asked, to answer from elsewhere, or to refuse with a
-// [Fault]. What it returns is called as the model is, from many goroutines at
-// once. It runs in a worker's process and outside of what is replayed, so it may
-// do whatever a program may; a call that is tried again passes it again.
+// Middleware wraps a model, so that a program sees every model call. It can count, log,
+// change the request, answer from elsewhere, or refuse with a [Fault]. The model that it
+// returns has to be safe for concurrent use. It runs in a worker and outside of what is
+// replayed, so it may do anything that a program may do. A retried call passes through it
+// again.
 //
-// It must not change the [Request] that it is given, but may hand on a copy. A
-// type that embeds the Model and has a Generate of its own is enough.
+// It must not change the [Request], but may pass on a changed copy. A type that embeds
+// [Model] and has its own Generate is enough.
 type Middleware func(Model) Model
 
-// Wrap puts middleware around a model. The first is the outermost: it sees a
-// call first, and what came of it last.
+// Wrap returns a model with middleware around it. The first middleware is the outermost:
+// it sees a call first, and its result last.
 func Wrap(m Model, with ...Middleware) Model {
 	for i := len(with) - 1; i >= 0; i-- {
 		m = with[i](m)
@@ -26,27 +26,26 @@ func Wrap(m Model, with ...Middleware) Model {
 	return m
 }
 
-// CallInfo says which call of which run a [Request] is. The runtime fills it in;
-// it is zero where something else asks.
+// CallInfo says which call of which run a [Request] belongs to. The runtime sets it; it
+// is zero for other callers.
 type CallInfo struct {
 	Session string
 	Run     string
 	Agent   string
-	// Model is the full name of the model that is asked, "anthropic/claude-sonnet-5".
+	// Model is the full name of the called model, "anthropic/claude-sonnet-5".
 	Model string
-	// Trace is where the call's span hangs.
+	// Trace is the parent of the call's span.
 	Trace agent.Trace
 	// Turn counts the run's model calls, from 1.
 	Turn int
-	// Attempt counts how often this call was tried, from 1, attempts included that
-	// were lost with their worker. The fallbacks of an attempt have its number.
+	// Attempt counts the attempts at this call, from 1, also those that were lost with
+	// their worker. The fallbacks of an attempt have its number.
 	Attempt int
 }
 
-// CacheKey is a name for the session that is the same in all its calls, for
-// providers that keep the requests of one conversation together to read them from
-// a cache. It is a digest, since what a session is called is nobody's business but
-// ours; empty if there is no session.
+// CacheKey returns a key that is the same in all calls of a session. Providers use it to
+// find the cached requests of a conversation. It is a digest, because a session's id is
+// private. It is empty if there is no session.
 func (c CallInfo) CacheKey() string {
 	if c.Session == "" {
 		return ""

@@ -13,71 +13,70 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Model is a language model, or all models of a provider. Its methods may be
-// called from many goroutines at once.
+// Model is a language model, or all models of a provider. Its methods must be safe for
+// concurrent use.
 type Model interface {
-	// Info tells what is known of a model by the provider's name for it; fields
-	// that are not known are zero.
+	// Info returns what is known of a model, by the provider's name for it. Unknown
+	// fields are zero.
 	Info(name string) Info
-	// Generate asks the model once and returns its whole reply. Pieces of it are
-	// handed to emit as they come; emit is never nil and does not block for long.
-	// A failure is a [Fault]; a cancelled context ends the call at once.
+	// Generate calls the model once and returns its whole reply. It passes pieces of the
+	// reply to emit as they arrive. emit is never nil and does not block for long. A
+	// failure is a [Fault]. A cancelled context ends the call at once.
 	Generate(ctx context.Context, req *Request, emit func(Delta)) (*Reply, error)
 }
 
-// Info is what is known of a model.
+// Info is what is known of a model. Unknown fields are zero.
 type Info struct {
 	Price agent.Price
 	// Window is how many tokens a request and its reply may have together.
 	Window int
 	// MaxOutput is the most tokens of one reply.
 	MaxOutput int
-	// Temperature says when the model takes one: else it is not sent.
+	// Temperature says when the model accepts a temperature. Otherwise none is sent.
 	Temperature Temperature
 }
 
-// Request is one question to a model.
+// Request is one call to a model.
 type Request struct {
-	// Call tells for whom the question is asked. It is for middleware; adapters
-	// send nothing of it but its CacheKey.
+	// Call says which run makes the call. It is for middleware: adapters send only its
+	// CacheKey.
 	Call CallInfo
-	// Model is the provider's own name for it, "claude-sonnet-5".
+	// Model is the provider's own name of the model, "claude-sonnet-5".
 	Model string
 	// Instructions are the system prompt; empty if there is none.
 	Instructions string
 	Messages     []agent.Message
 	Tools        []agent.ToolSpec
-	// NoCalls says that the model may not call the tools now: they are sent as in the
-	// requests before, which a provider has in its cache.
+	// NoCalls means that the model may not call tools now. Tools are still sent, because
+	// the provider has the earlier requests with them in its cache.
 	NoCalls bool
-	// Output is a JSON Schema for the answer; empty means free text. An adapter
-	// whose provider can't hold a model to a schema leaves it to the runtime,
-	// which checks every answer.
+	// Output is a JSON Schema for the answer; empty means free text. An adapter whose
+	// provider can't enforce a schema may ignore it: the runtime checks every answer.
 	Output          json.RawMessage
-	MaxOutputTokens int      // zero: the model's own cap
-	Temperature     *float64 // nil: the model's own
-	// Reasoning is how much the model is to think; empty means that nothing is sent
-	// of it. What a model does not have becomes the nearest that it has.
+	MaxOutputTokens int      // zero means the model's own limit
+	Temperature     *float64 // nil means the model's default
+	// Reasoning is how much the model should think; empty means that nothing is sent. A
+	// level that the model lacks becomes its nearest one.
 	Reasoning agent.Reasoning
 }
 
 // Reply is a model's whole answer.
 type Reply struct {
-	// Parts are text, thinking, tool_call and server_tool, in the model's order. Ids of calls
-	// are the provider's, in ProviderID; the runtime gives its own.
+	// Parts are text, thinking, tool_call and server_tool, in the model's order. The
+	// provider's ids of calls are in ProviderID; the runtime assigns its own.
 	Parts  []agent.Part
 	Finish Finish
 	Usage  agent.Usage
-	// ProviderModel is what the adapter calls the model that was asked, with the provider before
-	// the slash: by it the adapter knows the model's thoughts again, whatever name an
-	// agent has for the model. See [agent.Message.ModelName].
+	// ProviderModel is the adapter's name of the model, with the provider before the
+	// slash. By it the adapter recognises the model's own thinking, whatever name an
+	// agent uses for the model. See [agent.Message.ModelName].
 	ProviderModel string
 }
 
 // Finish is why a model stopped; see [agent.Finish].
 type Finish = agent.Finish
 
-// The reasons to stop.
+// The reasons to stop, as in package agent.
 const (
 	FinishStop          = agent.FinishStop
 	FinishToolCalls     = agent.FinishToolCalls
@@ -86,19 +85,19 @@ const (
 	FinishPauseTurn     = agent.FinishPauseTurn
 )
 
-// Delta is a piece of a reply as it comes. All fields empty is a sign of life.
+// Delta is a piece of a reply. With all fields empty it is a sign of life.
 type Delta struct {
 	Text     string
 	Thinking string
-	// Usage is what the provider has told so far of what the call uses: it is charged if
-	// the reply breaks off.
+	// Usage is what the provider has reported so far. It is charged if the reply breaks
+	// off.
 	Usage agent.Usage
 }
 
-// Fault makes the error that Generate returns when a provider fails: kind
-// decides whether the runtime tries again, after is how long the provider asked
-// to wait (zero where it did not), status is the HTTP status (zero where no
-// answer came). Secrets are cut out of the message.
+// Fault returns the error for Generate when a provider fails. kind decides whether the
+// runtime retries. status is the HTTP status; zero if there was no answer. after is how
+// long the provider asked to wait; zero if it did not ask. Secrets are removed from the
+// message.
 func Fault(kind agent.FaultKind, status int, after time.Duration, message string, secrets ...string) *agent.Error {
 	code := agent.CodeProviderError
 	if kind == agent.FaultAuth {
@@ -110,7 +109,7 @@ func Fault(kind agent.FaultKind, status int, after time.Duration, message string
 	}
 }
 
-// hiding cuts secrets out of messages.
+// hiding returns a function that removes secrets from messages.
 func hiding(secrets []string) func(message string) string {
 	return func(message string) string {
 		for _, s := range secrets {
@@ -123,7 +122,7 @@ func hiding(secrets []string) func(message string) string {
 // shortSecret is the length below which a secret may be a part of an ordinary word.
 const shortSecret = 12
 
-// redact replaces a secret by a mark; of a short one only where it is a word.
+// redact replaces a secret by a mark; a short one only if it is a whole word.
 func redact(message, secret string) string {
 	const mark = "[secret]"
 	switch {
@@ -154,10 +153,10 @@ func redact(message, secret string) string {
 	}
 }
 
-// inWord reports whether a character can be within a word, or a key.
+// inWord reports whether a character can be part of a word or a key.
 func inWord(r rune) bool { return r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// maxMessage bounds what a provider's message adds to a history.
+// maxMessage limits what a provider's message adds to a history, in bytes.
 const maxMessage = 2000
 
 func shorten(s string) string {
@@ -167,8 +166,8 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:maxMessage], "") + fmt.Sprintf(" … (%d bytes)", len(s))
 }
 
-// KindOf sorts an HTTP status (design fact: 408, 409, 429 and 5xx may pass, the
-// other 4xx will not). Adapters look at the body first where it tells more.
+// KindOf returns the kind of fault of an HTTP status. 408, 409, 429 and 5xx may succeed
+// later, other 4xx will not. Adapters look at the body first if it says more.
 func KindOf(status int) agent.FaultKind {
 	switch {
 	case status == 401 || status == 403:
@@ -189,8 +188,8 @@ func KindOf(status int) agent.FaultKind {
 	return agent.FaultTransient
 }
 
-// CallPart makes the part for a tool call from what a provider sent: arguments that
-// are not a JSON object are kept as they came, for the model to be told.
+// CallPart returns the part for a tool call that a provider sent. Arguments that are no
+// JSON object are kept as Malformed, so that the model can be shown its mistake.
 func CallPart(providerID, tool, arguments string) agent.Part {
 	c := &agent.ToolCall{ProviderID: providerID, Tool: tool}
 	var object map[string]json.RawMessage
@@ -205,8 +204,8 @@ func CallPart(providerID, tool, arguments string) agent.Part {
 	return agent.Part{Type: agent.PartToolCall, Call: c}
 }
 
-// WithInfo is a model under one name of its provider's, and with what the caller
-// knows better of it: fields of info that are not zero.
+// WithInfo returns a model that always uses one name of its provider's, with the info
+// that the caller knows better: all fields of info that are not zero.
 func WithInfo(m Model, name string, info Info) Model { return named{m, name, info} }
 
 type named struct {

@@ -12,11 +12,10 @@ import (
 	"github.com/fermata-agents/fermata/internal/schemacost"
 )
 
-// OutputOf is the schema for an agent's output that a Go type has, as a tool's
-// arguments have one: `json` tags name the properties, `jsonschema` tags describe them,
-// and one without omitempty or omitzero must be there. A list or a pointer is never
-// null at the root. It panics for a type that JSON can't have, such as a channel: call
-// it where the agent is defined.
+// OutputOf returns the JSON Schema of a Go type, for an agent's output. `json` tags name
+// the properties, and `jsonschema` tags describe them. A property without omitempty or
+// omitzero is required. A list or a pointer at the root is never null. OutputOf panics if
+// JSON can't represent the type, such as a channel: call it where the agent is defined.
 func OutputOf[T any]() json.RawMessage {
 	schema, err := jsonschema.For[T](nil)
 	if err == nil && len(schema.Types) == 2 && schema.Types[0] == "null" {
@@ -32,8 +31,8 @@ func OutputOf[T any]() json.RawMessage {
 	return raw
 }
 
-// CheckOutput refuses, with [agent.CodeInvalidInput], a schema for an agent's output
-// that no answer could be held to. An empty one is none.
+// CheckOutput returns an [agent.CodeInvalidInput] error if no answer can be checked
+// against a schema. An empty schema is valid: it means free text.
 func CheckOutput(schema json.RawMessage) error {
 	if len(schema) == 0 {
 		return nil
@@ -42,7 +41,7 @@ func CheckOutput(schema json.RawMessage) error {
 	return err
 }
 
-// Fits says how a value does not fit a schema; empty means that it does.
+// Fits returns why a value does not fit a schema; empty if it fits.
 func Fits(schema, value json.RawMessage) string {
 	resolved, err := resolve(schema)
 	if err != nil {
@@ -53,7 +52,7 @@ func Fits(schema, value json.RawMessage) string {
 		return "it is not JSON: " + err.Error()
 	}
 	if err := resolved.Validate(v); err != nil {
-		return shorten(err.Error()) // it may quote the value
+		return shorten(err.Error()) // the error may quote the value
 	}
 	return ""
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Versions of an API within a path.
+// Versions of an API in a path.
 var (
 	anyVersion   = regexp.MustCompile(`/v\d+((alpha|beta)\d*)?(/|$)`)
 	lastVersion  = regexp.MustCompile(`/v\d+((alpha|beta)\d*)?$`)
@@ -17,9 +17,9 @@ var (
 	defaultPorts = map[string]string{"https": ":443", "http": ":80"}
 )
 
-// WrongEndpoint says what to do after an answer that no API gives: a redirect, a 404, or a web
-// page. It is empty for other answers. Adapters put it at the end of a fault's message.
-// Version is what base URLs end in, "v1"; empty if they have none.
+// WrongEndpoint returns a hint after an answer that no API gives: a redirect, a 404, or a
+// web page. It is empty for other answers. Adapters append it to a fault's message.
+// version is the end of base URLs, "v1"; empty if they have none.
 func (e *Endpoint) WrongEndpoint(res *http.Response, version string) string {
 	switch {
 	case res.StatusCode >= 300 && res.StatusCode < 400:
@@ -40,7 +40,7 @@ func (e *Endpoint) WrongEndpoint(res *http.Response, version string) string {
 	return fmt.Sprintf(": is there such an API at %s? Correct the base URL %s", e.addr, base)
 }
 
-// redirected says what base URL leads to where an answer redirects.
+// redirected returns the base URL to which a redirect leads.
 func (e *Endpoint) redirected(res *http.Response) string {
 	to, err := res.Location()
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// quotedInput bounds the schema that a tool's description quotes, in bytes.
+// quotedInput is the largest schema that a tool's description quotes, in bytes.
 const quotedInput = 4 << 10
 
-// PlainTool is a tool whose input every provider takes: an object without alternatives
-// at its root, without references, and of the present draft of JSON Schema. One tool
-// with another schema would make some providers refuse every request of an agent. What
-// the new schema can't say stands in the description. It is looser than the old one:
-// whoever carries the tool out checks the arguments. Other tools stay as they are.
+// PlainTool returns a tool whose input schema every provider accepts: an object without
+// alternatives at its root and without references, in the current draft of JSON Schema.
+// With any other schema, some providers refuse every request of the agent. The new schema
+// may accept more than the old one, so the description quotes the old one, and whoever
+// runs the tool checks the arguments. A tool with such a schema already stays as it is.
 func PlainTool(t agent.ToolSpec) agent.ToolSpec {
 	if _, ok := readObject(t.Input); !ok {
 		return t
@@ -41,14 +41,14 @@ func PlainTool(t agent.ToolSpec) agent.ToolSpec {
 	return t
 }
 
-// current reports whether a schema is of the present draft.
+// current reports whether a schema is of the current draft.
 func current(raw json.RawMessage) bool {
 	var s jsonschema.Schema
 	return json.Unmarshal(raw, &s) == nil
 }
 
-// merge puts the alternatives at a root into one object that has the properties of
-// all of them, and demands those that each of them demands.
+// merge merges the alternatives at a root into one object. It has the properties of all
+// alternatives, and requires those that all of them require.
 func (f *fitting) merge(in object, depth int) object {
 	for _, key := range []string{"not", "enum", "const", "if", "then", "else"} {
 		f.drop(&in, key)
@@ -64,7 +64,7 @@ func (f *fitting) merge(in object, depth int) object {
 		for _, raw := range branches {
 			branch, _ := readObject(raw)
 			if kind := branch.value("type"); kind != nil && kind != "object" {
-				continue // no arguments are like that
+				continue // arguments are always an object
 			}
 			branch = f.merge(branch, depth+1)
 			f.join(&in, branch)
@@ -92,8 +92,8 @@ func (f *fitting) drop(in *object, key string) {
 	}
 }
 
-// join adds the properties of a branch. One that two branches have in different ways
-// may be either.
+// join adds the properties of a branch. If two branches have different schemas for one
+// property, it may fit either.
 func (f *fitting) join(in *object, branch object) {
 	more, ok := readObject(branch.values["properties"])
 	if !ok {
@@ -117,7 +117,7 @@ func (f *fitting) join(in *object, branch object) {
 
 func (o object) required() []string {
 	var names []string
-	_ = json.Unmarshal(o.values["required"], &names) // what is no list demands nothing
+	_ = json.Unmarshal(o.values["required"], &names) // anything but a list requires nothing
 	return names
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// InputSchema is a tool's schema as adapters send it: as it was written, and that
-// of any object where it is empty. Demanded are the keys without which the
-// provider refuses a schema, each with the JSON that it gets where it is missing.
+// InputSchema returns a tool's schema for a request: as it was written, or that of any
+// object if it is empty. demanded are keys that the provider requires, each with the JSON
+// to use if the key is missing.
 func InputSchema(t agent.ToolSpec, demanded map[string]string) (json.RawMessage, error) {
 	input := t.Input
 	if len(input) == 0 {
@@ -31,11 +31,10 @@ func InputSchema(t agent.ToolSpec, demanded map[string]string) (json.RawMessage,
 	return json.Marshal(schema)
 }
 
-// OutputSchema takes the schema of an answer apart, for an adapter to see whether
-// its provider can hold a model to it; false if it is not the schema of an
-// object, of which every provider's must be. The tree is for looking. What is
-// sent is plain: it keeps the order of the properties, which models follow. Both
-// lack the keywords that only name the schema itself.
+// OutputSchema parses the schema of an answer, so that an adapter sees whether its
+// provider can enforce it. ok is false if it is not the schema of an object, which every
+// provider requires. tree is for inspection. plain is for sending: it keeps the order of
+// the properties, because models follow it. Both lack keywords that only name the schema.
 func OutputSchema(raw json.RawMessage) (tree map[string]any, plain json.RawMessage, ok bool) {
 	var root map[string]json.RawMessage
 	if json.Unmarshal(raw, &tree) != nil || json.Unmarshal(raw, &root) != nil || tree["type"] != "object" {

@@ -9,18 +9,18 @@ import (
 	"github.com/fermata-agents/fermata/internal/excerpt"
 )
 
-// ServerTool is a tool that a provider carries out itself, within a call of its model. No
-// rule, approval or ceiling of an agent sees what it does.
+// ServerTool is a tool that a provider runs itself, during a model call. No rule,
+// approval or ceiling of an agent applies to it.
 type ServerTool string
 
-// The tools of providers.
+// The server tools.
 const (
 	WebSearch     ServerTool = "web_search"
 	CodeExecution ServerTool = "code_execution"
 )
 
-// CheckServerTools refuses, with [agent.CodeInvalidInput], what is no server tool, and one that
-// is named twice. It is for adapters.
+// CheckServerTools returns an [agent.CodeInvalidInput] error for an unknown server tool,
+// or for one that is listed twice. Adapters call it.
 func CheckServerTools(tools []ServerTool) error {
 	for i, t := range tools {
 		switch {
@@ -33,11 +33,11 @@ func CheckServerTools(tools []ServerTool) error {
 	return nil
 }
 
-// maxStep bounds what people are shown of a step, in bytes.
+// maxStep is the most that people are shown of a step, in bytes.
 const maxStep = 300
 
-// ServerToolPart makes the part for a step of a provider's own tool: what names it for people, raw is
-// what the provider wrote. It is for adapters.
+// ServerToolPart returns the part for a step of a provider's own tool. what describes it
+// for people, and raw is what the provider wrote. Adapters call it.
 func ServerToolPart(what string, raw json.RawMessage) agent.Part {
 	return agent.Part{Type: agent.PartServerTool, Text: excerpt.Of(strings.TrimSpace(what), maxStep, len(what)), Raw: raw}
 }

@@ -7,15 +7,16 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// SignIn gives the token that a request carries, for providers where a worker signs in
-// and has no key: a cloud's. An adapter calls it once for each request; who implements it
-// keeps a token while it lasts and renews it. It is called from many goroutines.
+// SignIn returns the token for a request, for providers to which a worker signs in
+// without a key, such as a cloud's. An adapter calls it for each request, from many
+// goroutines. The implementation caches the token and renews it.
 //
-// An error that is a [Fault] is the call's own; any other is one of kind auth.
+// An error that is a [Fault] becomes the call's error. Any other error becomes a fault of
+// kind auth.
 type SignIn func(ctx context.Context) (token string, err error)
 
-// SignedIn asks for the token of one request. Faults of the endpoint that comes with it
-// do not show the token.
+// SignedIn returns the token for one request, and an endpoint whose faults do not show
+// the token.
 func (e *Endpoint) SignedIn(ctx context.Context, in SignIn) (*Endpoint, string, error) {
 	token, err := in(ctx)
 	var fault *agent.Error
@@ -30,7 +31,7 @@ func (e *Endpoint) SignedIn(ctx context.Context, in SignIn) (*Endpoint, string, 
 	return e.Hiding(token), token, nil
 }
 
-// Hiding is the endpoint with more secrets: those of one request.
+// Hiding returns the endpoint with more secrets, those of one request.
 func (e *Endpoint) Hiding(secrets ...string) *Endpoint {
 	more, before := *e, e.hide
 	more.hide = func(message string) string { return hiding(secrets)(before(message)) }

@@ -8,11 +8,11 @@ import (
 	"io"
 )
 
-// Events reads server-sent events: take is called with the data of each, and an error of
-// it ends the reading. Comments, names and blank events are passed over. Lines end as the
-// standard says, with a line feed, a carriage return or both, and a byte order mark may
-// stand before them. The last event needs no blank line behind it if it is whole. A line,
-// and an event, has at most 16 MiB.
+// Events reads server-sent events, and calls take with the data of each. An error of take
+// ends the reading. Comments, names and empty events are skipped. As the standard says, a
+// line ends with a line feed, a carriage return or both, and the stream may begin with a
+// byte order mark. If the last event is complete JSON, it needs no blank line after it. A
+// line or an event has at most 16 MiB.
 func Events(body io.Reader, take func(data []byte) error) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxWhole)
@@ -52,11 +52,11 @@ func Events(body io.Reader, take func(data []byte) error) error {
 // splitter splits a stream into lines.
 type splitter struct {
 	returned bool // the last line ended with a carriage return
-	seen     int  // bytes of the line that were looked at: it may come in many pieces
+	seen     int  // bytes of the line that were searched already: it may come in many pieces
 }
 
-// split hands a line on as soon as its end is there: whether a line feed follows a
-// carriage return may be known only with the next event.
+// split returns a line as soon as its end has come. It does not wait after a carriage
+// return: whether a line feed follows may be known only with the next event.
 func (s *splitter) split(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	if s.returned && len(data) > 0 && data[0] == '\n' {
 		advance = 1

@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// Subset is the part of JSON Schema that a provider takes. Its zero value takes
+// Subset is the part of JSON Schema that a provider accepts. The zero value accepts
 // nothing.
 type Subset struct {
-	// Takes are the keywords that a schema may have, each with what decides if its
-	// value may stand; nil for every value. Others are left out.
+	// Takes are the accepted keywords. Each has a function that reports whether a value
+	// is accepted; nil accepts every value. Other keywords are left out.
 	Takes map[string]func(value any) bool
-	// Closed says that the provider demands "additionalProperties": false of every
-	// object: it is added where a schema does not speak of other properties.
+	// Closed means that the provider requires "additionalProperties": false of every
+	// object. It is added to a schema that does not mention other properties.
 	Closed bool
 }
 
-// Bounds of a schema whose references are put in their places: references in
-// references can double it each time.
+// Limits for schemas whose references are replaced by their targets. References within
+// references can double a schema each time.
 const (
 	maxNodes = 4000
 	maxRefs  = 32
 )
 
-// Convert is a schema in the form of a provider, with the order of its properties: what
-// the provider does not take is left out, and references are put in their places.
-// Every answer that fits the schema fits what remains, except for properties that the
-// schema leaves unsaid and Closed forbids. whole reports whether nothing but
-// names of the schema itself was changed. Otherwise adapters say the schema in words,
-// see [OutputInWords]. It is nil if there is no such form.
+// Convert returns a schema in the provider's form, with its properties in order. Keywords
+// that the provider does not accept are left out, and references are replaced by their
+// targets. Every answer that fits the schema also fits the result, except for properties
+// that the schema does not mention and Closed forbids. whole reports whether only names
+// of the schema were removed. If it is false, adapters also put the schema into words,
+// see [OutputInWords]. fit is nil if there is no such form.
 func (s Subset) Convert(schema json.RawMessage) (fit json.RawMessage, whole bool) {
 	f := &fitting{Subset: s, root: schema}
 	fit, ok := f.node(schema, nil)
@@ -53,11 +53,11 @@ type fitting struct {
 	Subset
 	root  json.RawMessage
 	nodes int
-	every bool // every keyword is taken
-	lost  bool // what remains says less, apart from keywords that are not taken
+	every bool // every keyword is accepted
+	lost  bool // the result says less, beyond keywords that are not accepted
 }
 
-// node rewrites a schema, or a part of one, that stands within the references refs.
+// node rewrites a schema or a part of one. refs are the references that led to it.
 func (f *fitting) node(raw json.RawMessage, refs []string) (json.RawMessage, bool) {
 	if f.nodes++; f.nodes > maxNodes {
 		return nil, false
@@ -83,13 +83,13 @@ func (f *fitting) node(raw json.RawMessage, refs []string) (json.RawMessage, boo
 		out.set("additionalProperties", json.RawMessage(`false`))
 	}
 	if f.every && out.value("type") == "array" && out.values["items"] == nil {
-		out.set("items", json.RawMessage(`{}`)) // some providers demand it
+		out.set("items", json.RawMessage(`{}`)) // some providers require it
 	}
 	return out.raw(), true
 }
 
-// follow puts what a schema refers to in its place, under what the schema says
-// beside the reference. Where that would never end, only the type remains.
+// follow replaces a reference by its target, with the keywords beside the reference
+// added. If a reference leads to itself, only the type remains.
 func (f *fitting) follow(in object, refs []string) (object, []string, bool) {
 	for in.values["$ref"] != nil {
 		ref, _ := in.value("$ref").(string)
@@ -116,7 +116,7 @@ func (f *fitting) follow(in object, refs []string) (object, []string, bool) {
 	return in, refs, true
 }
 
-// at finds what a reference within the schema refers to.
+// at returns the target of a reference within the schema.
 func (f *fitting) at(ref string) (object, bool) {
 	path, ok := strings.CutPrefix(ref, "#")
 	here := f.root
@@ -134,7 +134,7 @@ func (f *fitting) at(ref string) (object, bool) {
 	return o, ok && isObject
 }
 
-// rename says in other words what the provider has no keyword for.
+// rename replaces keywords that the provider lacks by others that mean the same.
 func (f *fitting) rename(in *object) {
 	move := func(from, to string, as func(json.RawMessage) json.RawMessage) {
 		_, has := f.Takes[from]
@@ -148,7 +148,7 @@ func (f *fitting) rename(in *object) {
 	move("oneOf", "anyOf", func(v json.RawMessage) json.RawMessage { return v })
 }
 
-// keyword rewrites one keyword's value; false if it is left out.
+// keyword rewrites the value of one keyword; false if it is left out.
 func (f *fitting) keyword(key string, raw json.RawMessage, refs []string) (json.RawMessage, bool) {
 	may, takes := f.Takes[key]
 	if raw == nil || !takes && (!f.every || key == "$defs" || key == "definitions") {
@@ -197,9 +197,9 @@ func (f *fitting) list(raw json.RawMessage, refs []string) (json.RawMessage, boo
 	return compact(rawOf(list)), ok
 }
 
-// OutputInWords are instructions with the schema of an answer at their end, for
-// adapters to send where the provider's own format can't say the whole schema. Tools
-// says whether the model has tools.
+// OutputInWords returns the instructions with an answer's schema at their end. Adapters
+// send it if the provider's own format can't express the whole schema. tools says whether
+// the model has tools.
 func OutputInWords(instructions string, schema json.RawMessage, tools bool) string {
 	answer := "Your answer"
 	if tools {

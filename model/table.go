@@ -10,53 +10,54 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Table is what a provider's documents say of its models on a day. Adapters keep
-// it in a file beside their code, so that a price is mended without reading it.
+// Table is what a provider's documents say about its models on one day. Adapters keep it
+// in a file beside their code, so that a price can be corrected without reading code.
 type Table struct {
 	// AsOf is the day on which the documents were read, "2026-11-21".
 	AsOf string `json:"as_of"`
-	// Sources are the documents, and Note is what of them the rows can't say.
+	// Sources are the documents. Note is what the rows can't express.
 	Sources []string `json:"sources"`
 	Note    string   `json:"note,omitempty"`
-	// Search is what a thousand searches cost that the provider makes itself, in US dollars.
+	// Search is the price of 1,000 searches that the provider makes itself, in US
+	// dollars.
 	Search agent.USD `json:"search,omitempty"`
-	// Models are the rows, by the provider's names.
+	// Models are the rows, by the provider's names of the models.
 	Models map[string]TableRow `json:"models"`
 }
 
-// TableRow is what is known of one model. What is not known is zero.
+// TableRow is what is known of one model. Unknown fields are zero.
 type TableRow struct {
-	// Price is in US dollars for a million tokens. A cache's price that is left out
-	// is that of the input.
+	// Price is the price of 1,000,000 tokens in US dollars. Without a price for the
+	// cache, the price of the input counts.
 	Price agent.Price `json:"price,omitzero"`
-	// CacheWriteHour is what writes to the cache cost that live for an hour.
+	// CacheWriteHour is the price of cache writes that live for an hour.
 	CacheWriteHour agent.USD `json:"cache_write_hour,omitempty"`
-	// Tiers are how much of the price other tiers of service cost, in percent.
+	// Tiers are the prices of other service tiers, in percent of Price.
 	Tiers map[string]int64 `json:"tiers,omitempty"`
-	// PriceUntil is the last day, in UTC, of a price that the provider has said will
-	// change; empty if it has not.
+	// PriceUntil is the last day of the price, in UTC, if the provider has announced a
+	// change; else empty.
 	PriceUntil string `json:"price_until,omitempty"`
 	Window     int    `json:"window,omitempty"`
 	MaxOutput  int    `json:"max_output,omitempty"`
-	// Reasoning are the levels that the model has, in their order. Empty is a model
-	// that does not think.
+	// Reasoning are the levels that the model has, in order. It is empty for a model that
+	// does not think.
 	Reasoning []agent.Reasoning `json:"reasoning,omitempty"`
-	// Temperature says when the model takes one.
+	// Temperature says when the model accepts a temperature.
 	Temperature Temperature `json:"temperature,omitempty"`
 }
 
-// Temperature says when a model takes a temperature. Empty is always.
+// Temperature says when a model accepts a temperature. Empty means always.
 type Temperature string
 
-// When a model takes a temperature.
+// The values of Temperature.
 const (
 	TemperatureNever Temperature = "never"
-	// TemperatureWithoutReasoning is a model that takes one in requests whose reasoning is off.
+	// TemperatureWithoutReasoning means only in requests that turn reasoning off.
 	TemperatureWithoutReasoning Temperature = "reasoning_off"
 )
 
-// Takes is the temperature that a model is sent: want, or nil where the model would
-// refuse it. Off says that the request turns the model's reasoning off.
+// Takes returns the temperature to send: want, or nil if the model would refuse it. off
+// says that the request turns reasoning off.
 func (t Temperature) Takes(want *float64, off bool) *float64 {
 	if t == TemperatureNever || t == TemperatureWithoutReasoning && !off {
 		return nil
@@ -64,16 +65,16 @@ func (t Temperature) Takes(want *float64, off bool) *float64 {
 	return want
 }
 
-// PriceTerms are what a model's price depends on besides its name. Their zero value is the
-// usual price.
+// PriceTerms are what a model's price depends on beside its name. The zero value means
+// the usual price.
 type PriceTerms struct {
-	ServiceTier string // of service, by the provider's word
-	CacheHour   bool   // what is written to the cache lives for an hour
-	// ServerTools are those of the provider that the model may use.
+	ServiceTier string // the provider's name of the service tier
+	CacheHour   bool   // cache writes live for an hour
+	// ServerTools are the provider's own tools that the model may use.
 	ServerTools []ServerTool
 }
 
-// price is the row's on some terms; zero if it is not known.
+// price returns the row's price on some terms; zero if it is unknown.
 func (r TableRow) price(on PriceTerms) agent.Price {
 	p := r.Price
 	if on.CacheHour {
@@ -87,7 +88,7 @@ func (r TableRow) price(on PriceTerms) agent.Price {
 	return p
 }
 
-// PricePercent is so many percent of a price. It is for adapters.
+// PricePercent returns a percentage of a price. Adapters call it.
 func PricePercent(p agent.Price, percent int64) agent.Price {
 	for _, usd := range []*agent.USD{&p.Input, &p.Output, &p.CacheRead, &p.CacheWrite} {
 		*usd = *usd * agent.USD(percent) / 100
@@ -95,8 +96,8 @@ func PricePercent(p agent.Price, percent int64) agent.Price {
 	return p
 }
 
-// MustTable reads a table that is part of the program, and panics where it is not
-// one: a test of the adapter's sees to that. It is for adapters.
+// MustTable decodes a table that is embedded in the program, and panics if it is invalid.
+// A test of the adapter decodes it too. Adapters call it.
 func MustTable(data []byte) Table {
 	t, err := readTable(data)
 	if err != nil {
@@ -139,9 +140,8 @@ func readTable(data []byte) (Table, error) {
 	return t, nil
 }
 
-// Info is what is known of a model at a time; its zero value where nothing is. A
-// price whose last day has passed, or that is not known on these terms, is zero: no
-// cost is guessed.
+// Info returns what is known of a model at a time; the zero value if nothing is. A price
+// that has expired, or that is unknown on these terms, is zero: no cost is guessed.
 func (t Table) Info(name string, at time.Time, on PriceTerms) Info {
 	row := t.Models[name]
 	info := Info{Price: row.price(on), Window: row.Window, MaxOutput: row.MaxOutput, Temperature: row.Temperature}

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 )
 
-// object is an object of JSON whose keys keep their order, which models follow.
+// object is a JSON object that keeps the order of its keys, because models follow it.
 type object struct {
 	keys   []string
 	values map[string]json.RawMessage
 }
 
-// readObject reads an object; false if raw is none.
+// readObject decodes an object; false if raw is none.
 func readObject(raw json.RawMessage) (object, bool) {
 	o := object{values: map[string]json.RawMessage{}}
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -37,7 +37,7 @@ func (o *object) set(key string, value json.RawMessage) {
 	o.values[key] = value
 }
 
-// raw writes the object, without the keys that have no value.
+// raw encodes the object, without keys that have no value.
 func (o object) raw() json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -57,10 +57,10 @@ func (o object) raw() json.RawMessage {
 	return b.Bytes()
 }
 
-// value is a key's value, nil if it has none.
+// value returns the decoded value of a key; nil if it has none.
 func (o object) value(key string) any {
 	var v any
-	_ = json.Unmarshal(o.values[key], &v) // what is no JSON is no value
+	_ = json.Unmarshal(o.values[key], &v) // invalid JSON counts as no value
 	return v
 }
 
@@ -70,11 +70,11 @@ func rawList(raw json.RawMessage) ([]json.RawMessage, bool) {
 }
 
 func rawOf(v any) json.RawMessage {
-	b, _ := json.Marshal(v) // what is given was JSON before
+	b, _ := json.Marshal(v) // its parts were JSON before
 	return b
 }
 
-// compact is JSON without space.
+// compact returns JSON without white space.
 func compact(raw json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {

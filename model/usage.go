@@ -2,13 +2,13 @@ package model
 
 import "github.com/fermata-agents/fermata/agent"
 
-// maxTokens is more than any call takes, and bounds what a server may claim: limits
-// are held by sums of counts.
+// maxTokens is more than any call uses. It limits what a server can claim, because limits
+// compare with sums of counts.
 const maxTokens = 1_000_000_000_000
 
-// ClampUsage makes a server's counts of tokens ones that can be added up. Some servers
-// send -1 for what they do not know. Adapters use it; workers use it for what any model
-// tells.
+// ClampUsage returns a server's counts with each number between 0 and 10^12, so that they
+// can be added up. Some servers send -1 for an unknown number. Adapters call it, and
+// workers call it for what any model reports.
 func ClampUsage(u agent.Usage) agent.Usage {
 	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &u.Reasoning, &u.Searches} {
 		*n = min(max(*n, 0), maxTokens)

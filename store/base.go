@@ -7,9 +7,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// A model knows less than a log has: a compaction, a reset or a fork made it forget
-// what was before. What it still knows of that is written as a few events, a base, into
-// the chunk that has what made it forget: a reader needs the base and the events from a
+// A model knows less than the log has: a compaction, a reset or a fork made it forget
+// earlier events. What it still knows of them is written as a few events, a base. The
+// base is in the chunk that made it forget. A reader needs the base and the events from a
 // number on, and nothing before.
 
 // forgets reports whether events change what is known of those before them.
@@ -19,9 +19,9 @@ func forgets(events []agent.Event) bool {
 	})
 }
 
-// condense finds the events from which on a log has to be read, and makes the base of
-// what is before; nil if all of it has to be read. What a view shows of base and rest is
-// what it shows of the whole.
+// condense finds the event from which a log has to be read, and makes the base of what
+// comes before; nil if all of it has to be read. A view of base and rest shows the same
+// as a view of the whole log.
 func condense(whole []agent.Event) (k *Known, base []agent.Event) {
 	line := KnownEvents(whole)
 	if k = knownFrom(line); k == nil {
@@ -30,16 +30,16 @@ func condense(whole []agent.Event) (k *Known, base []agent.Event) {
 	from := k.From
 	base = baseOf(line, from)
 	rest := slices.Concat(base, whole[len(UpTo(whole, from-1)):])
+	// Checked rather than assumed: a wrong base would change what the model knows.
 	if !reflect.DeepEqual(known(rest), known(whole)) || !reflect.DeepEqual(state(rest), state(whole)) ||
 		(&View{events: rest}).Spec() != (&View{events: whole}).Spec() {
-		return nil, nil // kept in an order in which events can't be written
+		return nil, nil // the kept messages are in an order that events can't have
 	}
 	return k, base
 }
 
-// knownFrom finds the last event that made a model forget, and the first one that is not
-// to stand in a base: of the messages that a compaction has kept at the end, or the event
-// itself.
+// knownFrom finds the last event that made a model forget, and the first event after the
+// base. That is the first of the messages that a compaction kept, or the event itself.
 func knownFrom(line []agent.Event) *Known {
 	for _, e := range slices.Backward(line) {
 		switch {
@@ -54,8 +54,8 @@ func knownFrom(line []agent.Event) *Known {
 	return nil
 }
 
-// baseOf is what is known of the events before one, as events: how their last run
-// began, what was said that is still known, the last checkpoint, and the state.
+// baseOf returns what is known of the events before one, as events: the start of their
+// last run, the messages that are still known, the last checkpoint, and the state.
 func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 	old := UpTo(line, from-1)
 	if len(old) == 0 {
@@ -71,7 +71,7 @@ func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 		}
 		if e.Snapshot != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Snapshot != nil }) {
 			c := *e.Snapshot
-			c.StateChanges = nil // it is in the state
+			c.StateChanges = nil // the state below has it
 			e.Snapshot = &c
 			base = append(base, e)
 		}
@@ -87,31 +87,31 @@ func later(events []agent.Event, seq int64, is func(agent.Event) bool) bool {
 	return slices.ContainsFunc(events[len(UpTo(events, seq)):], is)
 }
 
-// View is a log up to one event. It is never changed.
+// View is a log up to one event. It never changes.
 type View struct {
 	events []agent.Event
 	size   int
-	// knows reports what the view begins with; nil for a whole log.
+	// knows says where the view begins; nil for a whole log.
 	knows *Known
-	// prev is where the view stands in memory that this one grew from.
+	// prev is the cache key of the view that this one grew from.
 	prev string
 }
 
-// whole reports whether a view shows all of its log.
+// whole reports whether a view shows its whole log.
 func (v *View) whole() bool { return v.knows == nil }
 
-// then is the view continued by more events of the log.
+// then returns the view continued by more events of the log.
 func (v *View) then(events []agent.Event, size int) *View {
 	return &View{events: slices.Concat(v.events, events), size: v.size + size, knows: v.knows}
 }
 
-// Events lists the log's events. Those of [Log.Known] are what is known. The slice must
-// not be changed.
+// Events returns the log's events; for a view of [Log.Known], only those that are known.
+// Do not change the slice.
 func (v *View) Events() []agent.Event { return v.events }
 
-// With returns the view continued by the events of an open tail, up to the
-// event with the number upTo. Events that the view has already are skipped, so
-// a tail may be younger or older than the view.
+// With returns the view continued by the events of an open tail, up to the event upTo.
+// Events that the view already has are skipped, so the tail may be newer or older than
+// the view.
 func (v *View) With(tail []agent.Event, upTo int64) *View {
 	last := v.Seq()
 	events := slices.Clip(v.events)

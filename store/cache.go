@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// cache keeps what was read and checked, by name, up to a sum of sizes. Chunks never
-// change, so nothing in it grows old. It is safe for concurrent use.
+// cache keeps values that were read and checked, by name, up to a total size. Chunks
+// never change, so nothing in it goes stale. It is safe for concurrent use.
 type cache[T any] struct {
 	mu   sync.Mutex
 	kept *simplelru.LRU[string, sized[T]]
@@ -22,7 +22,7 @@ type sized[T any] struct {
 
 func newCache[T any](most int) *cache[T] {
 	c := &cache[T]{most: most}
-	// The number is a second bound; the first is the sum of the sizes.
+	// A second limit, on the number of entries. The first one is the total size.
 	c.kept, _ = simplelru.NewLRU(100_000, func(_ string, v sized[T]) { c.size -= v.size })
 	return c
 }
@@ -41,6 +41,8 @@ func (c *cache[T]) add(name string, value T, size int) {
 		c.size += size
 		c.kept.Add(name, sized[T]{value, size})
 	}
+	// The newest entry stays however large it is: else a long log would be read anew each
+	// time.
 	for c.size > c.most && c.kept.Len() > 1 {
 		c.kept.RemoveOldest()
 	}

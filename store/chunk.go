@@ -13,23 +13,23 @@ import (
 
 // Chunk is a sealed part of a session's log.
 type Chunk struct {
-	Name string // that it has in a store
+	Name string // its name in a store
 	Envelope
 	content
 }
 
-// content is what is compressed and encrypted of a chunk.
+// content is the part of a chunk that is compressed and encrypted.
 type content struct {
-	Run string `json:"run"` // whose the first events are
-	// Base is what a model still knows of the events before Knows.From, as events, if
-	// this chunk has what made it forget the rest.
+	Run string `json:"run"` // the run of the first events
+	// Base is what a model still knows of the events before Knows.From, as events. It is
+	// set if this chunk made the model forget the rest.
 	Base   []agent.Event `json:"base,omitempty"`
 	Events []agent.Event `json:"events"`
 }
 
-// maxPlain bounds what is unpacked from a chunk, so that a planted one can't
-// exhaust memory. A chunk of ours has about 1 MB. It also bounds what one [Log] unpacks
-// at once.
+// maxPlain limits what is unpacked from a chunk, so that a forged one can't exhaust
+// memory. Our own chunks have about 1 MB. It also limits what one [Log] unpacks at the
+// same time.
 const maxPlain = 64 << 20
 
 var (
@@ -82,8 +82,9 @@ func (c *Chunk) decode(data []byte) error {
 	return nil
 }
 
-// wrap makes the stored form of a content: its envelope, a line feed, and the content
-// compressed. The name is the digest of the envelope, which has that of the content.
+// wrap returns the stored form of a content: its envelope, a line feed, and the
+// compressed content. The name is the digest of the envelope, which has the digest of the
+// content.
 func wrap(e *Envelope, plain []byte) (name string, data []byte, err error) {
 	e.Size, e.Content = len(plain), digestOf(plain)
 	line, err := json.Marshal(e)
@@ -96,8 +97,8 @@ func wrap(e *Envelope, plain []byte) (name string, data []byte, err error) {
 	return ChunkPrefix(e.Session) + ofChunk + digestOf(line), packer().EncodeAll(plain, append(line, '\n')), nil
 }
 
-// unwrap returns the content of a stored form of a kind, and checks it against the
-// envelope, which was read. It unpacks no more than the envelope says.
+// unwrap returns the content of a stored form, and checks it against the envelope, which
+// was read before. It unpacks no more than the envelope says.
 func (e *Envelope) unwrap(name string, data []byte, kind string) ([]byte, error) {
 	if e.Kind != kind {
 		return nil, agent.Errorf(agent.CodeChunkDamaged, "chunk %s has kind %q, not %q", name, e.Kind, kind)

@@ -7,34 +7,34 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// CollectResult is what a collection found and did.
+// CollectResult says what a collection found and deleted.
 type CollectResult struct {
-	Sessions int `json:"sessions"` // that were in the store
-	Chunks   int `json:"chunks"`   // that were in the store
-	// Deleted are the chunks that no session needs and that were put long enough
-	// ago, and Bytes what they took; of a dry collection, what it would delete.
+	Sessions int `json:"sessions"` // in the store
+	Chunks   int `json:"chunks"`   // in the store
+	// Deleted counts the chunks that no session needs and that are old enough, and Bytes
+	// their size. A dry collection counts what it would delete.
 	Deleted int   `json:"deleted"`
 	Bytes   int64 `json:"bytes"`
-	// Left are chunks that stay although no session is known to need them: young ones, and
-	// those of sessions that can't be read.
+	// Left counts chunks that stay although no session is known to need them: young ones,
+	// and those of sessions that can't be read.
 	Left int `json:"left"`
-	// Faults are the sessions that can't be read, and what stands where a chunk or an edge
-	// belongs and is none. Of the sessions' chunks, and of those that they were forked
-	// from, none is deleted.
+	// Faults are the sessions that can't be read, and entries that are neither a chunk
+	// nor an edge. The chunks of these sessions, and of those that they were forked from,
+	// stay.
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// Collect deletes the chunks that no session needs and that were last put longer ago
-// than older; a dry collection only counts them. It may be called while sessions are
-// written: older is then the longest time between the putting of a chunk and the head
-// that names it, with the difference of clocks; an hour is plenty. It reads names, heads
-// and a few envelopes, session by session: one that was cut short has done its part, and
-// the next goes on.
+// Collect deletes the chunks that no session needs and that were last put longer ago than
+// older. A dry collection only counts them. It may be called while sessions are written.
+// So older has to be longer than the time between the put of a chunk and of the head that
+// names it, plus the difference of clocks; an hour is plenty. It reads names, heads and a
+// few envelopes, session by session. If it is interrupted, what it did stays done, and
+// the next call does the rest.
 //
-// A session that can't be read keeps its own chunks, and is told of in Faults; if its
-// head does not even tell which session it is of, chunks of sessions that have no head
-// stay as well. Errors are [agent.CodeStoreUnavailable], and [agent.CodeInvalidInput] for a
-// negative time. What was done before an error is told beside it.
+// A session that can't be read keeps its chunks and is listed in Faults. If a head does
+// not even say which session it belongs to, the chunks of all sessions without a head
+// stay too. Errors are [agent.CodeStoreUnavailable], and [agent.CodeInvalidInput] for a
+// negative time. The result also counts what was deleted before an error.
 func (l *Log) Collect(ctx context.Context, older time.Duration, dry bool) (CollectResult, error) {
 	c := &collection{Log: l, dry: dry, heads: map[string]string{}, broken: map[string]bool{}}
 	if older < 0 {
@@ -47,7 +47,7 @@ func (l *Log) Collect(ctx context.Context, older time.Duration, dry bool) (Colle
 	if err := c.sessions(ctx); err != nil {
 		return c.done, err
 	}
-	var group []ChunkInfo // of one tag
+	var group []ChunkInfo // the chunks of one tag
 	for info, err := range l.store.Chunks(ctx, "") {
 		if err != nil {
 			return c.done, err
@@ -58,7 +58,7 @@ func (l *Log) Collect(ctx context.Context, older time.Duration, dry bool) (Colle
 			}
 			group = group[:0]
 		}
-		if tagOf(info.Name) != "" { // else nothing of ours
+		if tagOf(info.Name) != "" { // others are not ours
 			group = append(group, info)
 		}
 	}
@@ -72,11 +72,11 @@ type collection struct {
 	dry     bool
 	heads   map[string]string // names of sessions, by tag
 	broken  map[string]bool   // tags of sessions that can't be read
-	unnamed bool              // a head can't be read, and does not say whose it is
+	unnamed bool              // a head can't be read and does not name its session
 	done    CollectResult
 }
 
-// sessions lists the sessions.
+// sessions reads the heads.
 func (c *collection) sessions(ctx context.Context) error {
 	for h, err := range c.store.Heads(ctx, "") {
 		if err == nil {
@@ -97,8 +97,8 @@ func (c *collection) sessions(ctx context.Context) error {
 	return nil
 }
 
-// group collects the chunks of one session. They were listed before the session is
-// read: what it comes to need later is in its chain already, or too young.
+// group collects the chunks of one session. They were listed before the session is read.
+// So what it needs later is in its chain already, or is too young.
 func (c *collection) group(ctx context.Context, group []ChunkInfo) error {
 	if len(group) == 0 {
 		return nil
@@ -118,6 +118,7 @@ func (c *collection) group(ctx context.Context, group []ChunkInfo) error {
 		}
 	}
 	for _, info := range group {
+		// Edges are deleted below, if no session stands for them.
 		if !isChunk(info.Name) {
 			continue
 		}
@@ -142,8 +143,8 @@ func (c *collection) group(ctx context.Context, group []ChunkInfo) error {
 	return nil
 }
 
-// delete deletes what is old, and reports whether it is gone. What is there and is no
-// chunk is a fault, which hinders nobody else.
+// delete deletes a chunk if it is old, and reports whether it is gone. An entry that is
+// no chunk becomes a fault, and the collection continues.
 func (c *collection) delete(ctx context.Context, name string) (gone bool, err error) {
 	if gone, err = c.store.DeleteChunk(ctx, name, c.before); err != nil && lasting(err) {
 		c.done.Faults = append(c.done.Faults, *faultOf("", name, err))
@@ -152,7 +153,7 @@ func (c *collection) delete(ctx context.Context, name string) (gone bool, err er
 	return gone, err
 }
 
-// sweep deletes a chunk that nobody needs, if it is old.
+// sweep deletes an unneeded chunk if it is old.
 func (c *collection) sweep(ctx context.Context, info ChunkInfo) error {
 	gone := info.Put.Before(c.before)
 	if gone && !c.dry {

@@ -12,18 +12,17 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// DeleteResult is what a deletion did, as a proof for who asked for it.
+// DeleteResult says what was deleted, as a proof for who asked for it.
 type DeleteResult struct {
-	// Sessions are those whose heads are gone: the sub-sessions below the session that
-	// had one, and the session.
+	// Sessions are the sessions whose heads were deleted: those below the session, and
+	// the session itself.
 	Sessions []string `json:"sessions"`
 	Chunks   []string `json:"chunks"` // by name
-	// Shared are the chunks that other sessions need, since one was forked from
-	// the other. They are deleted with the last session that needs them.
+	// Shared are chunks that other sessions need, because one was forked from the other.
+	// They are deleted with the last session that needs them.
 	Shared []SharedChunks `json:"shared,omitempty"`
-	// Faults are other sessions that can't be read, though they may need chunks of the
-	// deleted one: none of those was deleted that they might need. What stands in the place
-	// of a chunk or an edge and is none is also a fault.
+	// Faults are other sessions that can't be read. Chunks that they might need were not
+	// deleted. Entries that are neither a chunk nor an edge are faults too.
 	Faults []Fault `json:"faults,omitempty"`
 }
 
@@ -33,23 +32,23 @@ type SharedChunks struct {
 	Chunks  []string `json:"chunks"` // by name
 }
 
-// clocks is how far the clocks of a process and of a store may be apart.
+// clocks is how far the clocks of a process and of a store may differ.
 const clocks = time.Minute
 
-// soon is how long a fork may take from its edge to its head.
+// soon is the longest time that a fork takes from its edge to its head.
 const soon = time.Hour
 
-// Delete removes a session and its sub-sessions (SESSION/NAME-N): their heads and those
-// of their chunks that no other session needs. Then it looks whether they are gone. It
-// reads their heads and names, and the edges of those that were forked from them:
-// nothing of other sessions. The session's own head goes last, so a deletion that was cut
-// short can be called again.
+// Delete deletes a session and all sessions below it (SESSION/NAME-N): their heads, and
+// the chunks that no other session needs. Then it checks that they are gone. It reads
+// their heads and names, and the edges of sessions that were forked from them, but
+// nothing else of other sessions. The session's own head goes last, so an interrupted
+// deletion can be called again.
 //
-// No run of the session may live: it would lose what it knows. A fork counts from the
-// moment that its edge is there, see [Log.Adopt]. Errors before anything was deleted are
-// [agent.CodeNotFound] if there is no such session, and those of [Log.CheckDelete];
-// [agent.CodeStale] tells that a run wrote the session meanwhile. Beside an error the result
-// tells what is gone.
+// No run of the session may be live: it would lose its log. A fork counts as soon as its
+// edge is stored, see [Log.Adopt]. Before anything is deleted, the errors are
+// [agent.CodeNotFound] if there is no such session, and those of [Log.CheckDelete].
+// [agent.CodeStale] means that a run wrote the session meanwhile. The result also says
+// what was deleted before an error.
 func (l *Log) Delete(ctx context.Context, session string) (DeleteResult, error) {
 	defer l.forget()
 	d := l.deletion(session)
@@ -71,11 +70,11 @@ func (l *Log) Delete(ctx context.Context, session string) (DeleteResult, error) 
 	return d.done, err
 }
 
-// CheckDelete refuses what [Log.Delete] would refuse because of what is stored, and
-// deletes nothing: call it before anything else of the session is deleted. Errors are
-// [agent.CodeChunkDamaged] and [agent.CodeIncompatible] if the head of the session or of one
-// below it can't be read. Without a head nobody knows the version and the fence that
-// keep late writes away from a deleted session. A session that is not there is no error.
+// CheckDelete returns the error with which [Log.Delete] would refuse because of what is
+// stored. It deletes nothing: call it before you delete anything else of the session.
+// Errors are [agent.CodeChunkDamaged] and [agent.CodeIncompatible] if the head of the
+// session, or of one below it, can't be read. Only the head has the version and the fence
+// that keep late writes away from a deleted session. A missing session is no error.
 func (l *Log) CheckDelete(ctx context.Context, session string) error {
 	_, err := l.deletion(session).find(ctx)
 	return err
@@ -93,7 +92,7 @@ type deletion struct {
 	done    DeleteResult
 }
 
-// below reports whether a session goes with the deleted one.
+// below reports whether a session is deleted too.
 func (d *deletion) below(session string) bool {
 	return session == d.session || strings.HasPrefix(session, d.session+"/")
 }
@@ -104,7 +103,7 @@ func (d *deletion) find(ctx context.Context) (all []Head, err error) {
 		if err == nil {
 			err = h.sound()
 		}
-		if err != nil && h.Session == "" && lasting(err) { // nobody can say whose it is
+		if err != nil && h.Session == "" && lasting(err) { // nobody knows whose it is
 			d.done.Faults = append(d.done.Faults, *faultOf("", "", err))
 			continue
 		}
@@ -120,13 +119,13 @@ func (d *deletion) find(ctx context.Context) (all []Head, err error) {
 	if !errors.Is(err, agent.CodeNotFound) {
 		return nil, unreadable(err)
 	}
-	for _, listErr := range d.store.Chunks(ctx, ChunkPrefix(d.session)) { // what a deletion that was cut short has left
+	for _, listErr := range d.store.Chunks(ctx, ChunkPrefix(d.session)) { // the rest of an interrupted deletion
 		return append(all, Head{Session: d.session}), listErr
 	}
 	return all, nil
 }
 
-// unreadable says what to do about a head that keeps a session from being deleted.
+// unreadable adds to an error what to do about a head that prevents a deletion.
 func unreadable(err error) error {
 	switch {
 	case errors.Is(err, agent.CodeChunkDamaged):
@@ -137,10 +136,10 @@ func unreadable(err error) error {
 	return err
 }
 
-// one deletes one session: its head, so that no run and no fork goes on from it, and
-// then what nobody needs of its chunks.
+// one deletes one session. The head goes first, so that no run and no fork continues from
+// it. Then go the chunks that nobody needs.
 func (d *deletion) one(ctx context.Context, h Head) error {
-	edges, err := d.edges(ctx, h) // as they are before the head goes: a session that is made anew puts its own
+	edges, err := d.edges(ctx, h) // before the head goes: a new session of that name puts its own edges
 	if err != nil {
 		return err
 	}
@@ -163,7 +162,7 @@ func (d *deletion) one(ctx context.Context, h Head) error {
 	}
 	for _, o := range h.Origins {
 		_, err := d.store.Head(ctx, o.Session)
-		if errors.Is(err, agent.CodeNotFound) { // it was deleted before, and this one has kept its chunks
+		if errors.Is(err, agent.CodeNotFound) { // it was deleted before, and left chunks that this session needed
 			err = d.chunks(ctx, o.Session)
 		}
 		if err != nil && !lasting(err) {
@@ -173,13 +172,14 @@ func (d *deletion) one(ctx context.Context, h Head) error {
 	return nil
 }
 
-// chunks deletes the chunks of a session without a head that no other one needs.
+// chunks deletes the chunks of a session without a head that no other session needs.
 func (d *deletion) chunks(ctx context.Context, session string) error {
 	n, err := d.needsOf(ctx, ChunkPrefix(session), "", time.Now().Add(-soon), d.below)
 	if err != nil {
 		return err
 	}
 	d.done.Faults = append(d.done.Faults, n.odd...)
+	// It is unknown what is needed, so everything stays.
 	if n.fault != nil {
 		d.done.Faults = append(d.done.Faults, *n.fault)
 		return nil
@@ -213,8 +213,8 @@ func (d *deletion) edges(ctx context.Context, h Head) (all []ChunkInfo, err erro
 	return all, nil
 }
 
-// edge deletes an edge as it was listed. If it was put again since, a session that was
-// made anew needs it: it stays, however late the deletion comes.
+// edge deletes an edge as it was listed. If it was put again since, a new session of that
+// name needs it. Then it stays, however late the deletion comes.
 func (d *deletion) edge(ctx context.Context, e ChunkInfo) error {
 	_, err := d.store.DeleteChunk(ctx, e.Name, e.Put.Add(time.Microsecond))
 	if err != nil && lasting(err) { // it is no chunk
@@ -224,7 +224,7 @@ func (d *deletion) edge(ctx context.Context, e ChunkInfo) error {
 	return err
 }
 
-// chunk deletes a chunk, unless somebody needs it.
+// chunk deletes a chunk, unless a session needs it.
 func (d *deletion) chunk(ctx context.Context, name string, by map[string]bool) error {
 	for session := range by {
 		d.kept[session] = append(d.kept[session], name)
@@ -246,7 +246,7 @@ func (d *deletion) chunk(ctx context.Context, name string, by map[string]bool) e
 	return err
 }
 
-// verify looks whether all is gone that was deleted.
+// verify checks that everything that was deleted is gone.
 func (d *deletion) verify(ctx context.Context, all []Head) error {
 	again := agent.Errorf(agent.CodeStale, "session %s was written while it was deleted: end its runs and delete it again", d.session)
 	if _, err := d.store.Head(ctx, d.session); err == nil {

@@ -19,27 +19,27 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Dir is a store on files: chunks/ab/abcd… and heads/NAME.json in one folder, and
-// gone/HASH.json with the numbers at which a deleted session stands.
-// Files are written in new/ and moved to their place, so that a reader and a
-// crash see an old file or a new one and never a half. A chunk was last put when
-// its file was last changed. All processes that use one session must see the
-// same folder.
+// Dir is a store in a folder. It has chunks/ab/abcd…, heads/NAME.json, and gone/HASH.json
+// with the version and fence of a deleted session. Files are written in new/ and then
+// moved, so readers and crashes find an old file or a new one, never half of one. A
+// chunk's time is the modification time of its file. All processes that use one session
+// must see the same folder. Make one with [OpenDir].
 type Dir struct {
 	root   string
 	shared bool
-	id     atomic.Value // a string, once it was read
+	id     atomic.Value // a string, once the identity was read
 }
 
 // DirOptions are optional; nil means all defaults.
 type DirOptions struct {
-	// Shared says that every worker of the task queue sees this folder, on
-	// whatever machine it runs. Without it a worker refuses the folder where the
-	// Temporal server is on another machine.
+	// Shared says that every worker of the task queue sees this folder, on whatever
+	// machine it runs. Without it, a worker refuses the folder if the Temporal server is
+	// on another machine.
 	Shared bool
 }
 
-// OpenDir opens a store in a folder of its own, which is made where it is missing.
+// OpenDir opens a store in its own folder, which it creates if it is missing. If it
+// can't, the error is [agent.CodeStoreUnavailable].
 func OpenDir(root string, o *DirOptions) (*Dir, error) {
 	root, err := filepath.Abs(root)
 	for _, part := range []string{"chunks", "heads", "gone", "locks", unfinished} {
@@ -53,13 +53,13 @@ func OpenDir(root string, o *DirOptions) (*Dir, error) {
 	return d, nil
 }
 
-// unfinished is the folder of the files that are being written.
+// unfinished is the folder for files that are being written.
 const unfinished = "new"
 
-// tidy removes what writers left that crashed: it may be a part of what is
-// deleted later. What can't be removed now is in nobody's way.
+// tidy removes files that crashed writers left: they may hold parts of sessions that are
+// deleted later. What can't be removed now does no harm.
 func (d *Dir) tidy() {
-	const longest = time.Hour // that a file is being written
+	const longest = time.Hour // how long writing a file may take
 	left, _ := os.ReadDir(filepath.Join(d.root, unfinished))
 	for _, e := range left {
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > longest {
@@ -68,10 +68,10 @@ func (d *Dir) tidy() {
 	}
 }
 
-// Root is the store's folder.
+// Root returns the store's folder.
 func (d *Dir) Root() string { return d.root }
 
-// Shared tells what the options said.
+// Shared returns [DirOptions.Shared].
 func (d *Dir) Shared() bool { return d.shared }
 
 // PutChunk implements [Store].
@@ -86,8 +86,8 @@ func (d *Dir) PutChunk(ctx context.Context, digest string, data []byte) error {
 	return d.write(d.chunk(digest), data)
 }
 
-// renew makes a chunk young again, and reports whether it is there. The lock keeps
-// it from happening between DeleteChunk's look and its removal.
+// renew updates a chunk's time, and reports whether it exists. The lock keeps this from
+// happening between DeleteChunk's check and its removal.
 func (d *Dir) renew(ctx context.Context, digest string) (bool, error) {
 	unlock, err := d.lock(ctx, "chunk", digest)
 	if err != nil {
@@ -123,7 +123,7 @@ func (d *Dir) Chunk(ctx context.Context, digest string) ([]byte, error) {
 	return data, nil
 }
 
-// unread is the error of a chunk whose file can't be read.
+// unread returns the error of a chunk whose file can't be read.
 func (d *Dir) unread(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -134,13 +134,15 @@ func (d *Dir) unread(name string, err error) error {
 	return agent.Errorf(agent.CodeStoreUnavailable, "reading chunk %s: %w", name, err)
 }
 
-// maxFile bounds a file that is read, in bytes. No chunk and no head is longer: what is
-// unpacked has at most maxPlain. Somebody who can write to the folder may put anything there.
+// maxFile is the largest file that is read, in bytes. No chunk and no head is larger,
+// because at most maxPlain is unpacked. Whoever can write to the folder may put anything
+// there.
 const maxFile = maxPlain + 1<<20
 
-// openFile opens a regular file. The error of what is none, such as a folder, or a pipe that
-// nobody writes to, is [agent.CodeChunkDamaged], as that of one that is too long.
+// openFile opens a regular file. For anything else, such as a folder or a pipe, and for a
+// file that is too long, the error is [agent.CodeChunkDamaged].
 func openFile(path string) (f *os.File, size int64, err error) {
+	// Without O_NONBLOCK, opening a pipe that nobody writes to would block for ever.
 	if f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
 		return nil, 0, err
 	}
@@ -176,8 +178,8 @@ func readFile(path string) ([]byte, error) {
 	return data[:n], err
 }
 
-// absent is the error of a folder that is not the store's any more: what is missing in it
-// may be whole in the store.
+// absent returns an error if the folder is not the opened store any more. What is missing
+// in it may be complete in the store.
 func (d *Dir) absent() error {
 	if _, err := os.Stat(filepath.Join(d.root, "heads")); err != nil {
 		return agent.Errorf(agent.CodeStoreUnavailable, "the store %s is not there: %w; is it mounted?", d.root, err)
@@ -206,7 +208,7 @@ func (d *Dir) ChunkStart(ctx context.Context, name string, most int) ([]byte, er
 	return data, nil
 }
 
-// folderInstead is the error of a folder that stands where a chunk belongs.
+// folderInstead returns the error of a folder in a chunk's place.
 func (d *Dir) folderInstead(name string) error {
 	return agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: %s is a folder; remove it", name, d.chunk(name))
 }
@@ -241,7 +243,7 @@ func (d *Dir) Head(ctx context.Context, session string) (h Head, err error) {
 	return h, nil
 }
 
-// standing is where a session without a head stands.
+// standing returns the version and fence of a session without a head.
 func (d *Dir) standing(session string) (Head, error) {
 	h := Head{Session: session}
 	data, err := readFile(d.gone(session))
@@ -259,13 +261,13 @@ func (d *Dir) standing(session string) (Head, error) {
 	return h, nil
 }
 
-// standing is what is left of a deleted session.
+// standing is what remains of a deleted session.
 type standing struct {
 	Version int64       `json:"version"`
 	Fence   agent.Fence `json:"fence"`
 }
 
-// PutHead implements [Store]. The lock keeps others out between the look and the
+// PutHead implements [Store]. The lock keeps other writers out between the check and the
 // write.
 func (d *Dir) PutHead(ctx context.Context, h Head) error {
 	unlock, err := d.lock(ctx, "head", h.Session)
@@ -287,11 +289,12 @@ func (d *Dir) PutHead(ctx context.Context, h Head) error {
 	return d.write(d.head(h.Session), data)
 }
 
-// lock keeps all others that use the folder, in this process or another, from
-// what has a key, until unlock. The files of locks have no session's name, and
-// stay: to remove one that somebody waits for would let two in.
+// lock locks a key against all other users of the folder, in this process or another,
+// until unlock. Lock files have no session's name. They are never removed: removing one
+// while others wait for it would let two in.
 func (d *Dir) lock(ctx context.Context, kind, key string) (unlock func(), err error) {
 	const again = time.Millisecond
+	// 256 files for all keys of a kind: two keys may share a lock, which only costs time.
 	l := flock.New(filepath.Join(d.root, "locks", kind+"-"+digestOf([]byte(key))[:2]))
 	if _, err := l.TryLockContext(ctx, again); err != nil {
 		return nil, agent.Errorf(agent.CodeStoreUnavailable, "locking %s %s in the store %s: %w", kind, key, d.root, err)
@@ -299,7 +302,7 @@ func (d *Dir) lock(ctx context.Context, kind, key string) (unlock func(), err er
 	return func() { _ = l.Close() }, nil
 }
 
-// over is the error of a context that is over: files do not look at it.
+// over returns an error if the context has ended: file operations do not check it.
 func over(ctx context.Context, what, name string) error {
 	if err := ctx.Err(); err != nil {
 		return agent.Errorf(agent.CodeStoreUnavailable, "%s %s: %w", what, name, err)
@@ -307,7 +310,7 @@ func over(ctx context.Context, what, name string) error {
 	return nil
 }
 
-// checkName refuses what is no name of a chunk: it might be a path.
+// checkName refuses anything but a chunk's name: it might be a path.
 func checkName(name string) error {
 	if len(name) > maxName || !nameForm.MatchString(name) {
 		return agent.Errorf(agent.CodeInvalidInput, "%.200q is no name of a chunk: it has 2 to %d of a-z, 0-9, - and ~, and at most one dot", name, maxName)
@@ -325,8 +328,8 @@ const (
 	headSuffix = ".json"
 )
 
-// head names a file after a session in a form that no file system folds or
-// forbids, and that is short enough for all.
+// head returns the file of a session's head. The name is short enough for every file
+// system, and none folds or forbids it.
 func (d *Dir) head(session string) string {
 	const most = 120
 	name := base64.RawURLEncoding.EncodeToString([]byte(session))
@@ -336,13 +339,14 @@ func (d *Dir) head(session string) string {
 	return filepath.Join(d.root, "heads", name+headSuffix)
 }
 
-// gone names the file that says where a deleted session stands, without its name.
+// gone returns the file with the version and fence of a deleted session. Its name does
+// not reveal the session's.
 func (d *Dir) gone(session string) string {
 	return filepath.Join(d.root, "gone", digestOf([]byte(session))+headSuffix)
 }
 
-// write puts a file in its place at once and durably. It makes no folder but that of a
-// chunk: the store may be gone, and what was made would lie below the place of a mount.
+// write replaces a file atomically and durably. It makes no folder but a chunk's: the
+// store's folder may be unmounted, and new folders would be in the mount point.
 func (d *Dir) write(path string, data []byte) error {
 	err := os.Mkdir(filepath.Dir(path), 0o700)
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -359,9 +363,9 @@ func (d *Dir) replace(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // gone already where all went well
+	defer os.Remove(f.Name()) // it no longer exists after a success
 	_, err = f.Write(data)
-	now := time.Now() // a system may give a file a time of some milliseconds ago, and DeleteChunk would take it for an old one
+	now := time.Now() // some systems give a file a time a few milliseconds ago, and DeleteChunk would take it for an old one
 	if err = cmp.Or(err, os.Chtimes(f.Name(), now, now), f.Sync(), f.Close()); err != nil {
 		return err
 	}

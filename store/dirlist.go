@@ -43,13 +43,14 @@ func (d *Dir) Chunks(ctx context.Context, prefix string) iter.Seq2[ChunkInfo, er
 	}
 }
 
-// folder lists the chunks of one of the folders whose names begin with a prefix.
+// folder lists the chunks in one of the folders, which are named after the first two
+// characters.
 func (d *Dir) folder(ctx context.Context, name, prefix string) ([]ChunkInfo, error) {
 	files, err := os.ReadDir(filepath.Join(d.root, "chunks", name))
 	out := make([]ChunkInfo, 0, len(files))
 	for _, f := range files {
 		if !strings.HasPrefix(f.Name(), name) || !strings.HasPrefix(f.Name(), prefix) {
-			continue // no chunk, or another's
+			continue // no chunk, or not of this prefix
 		}
 		info, err := f.Info()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +111,7 @@ func (d *Dir) DeleteHead(ctx context.Context, session string, version int64) err
 	if err != nil {
 		return agent.Errorf(agent.CodeInternal, "encoding where session %s stands: %w", session, err)
 	}
-	if err := d.write(d.gone(session), left); err != nil { // first: a crash leaves the head, which counts
+	if err := d.write(d.gone(session), left); err != nil { // first: after a crash the head is still there, and counts
 		return err
 	}
 	if err := remove(d.head(session)); err != nil {
@@ -158,8 +159,8 @@ func (d *Dir) Heads(ctx context.Context, prefix string) iter.Seq2[Head, error] {
 	}
 }
 
-// session reads a session off a head's file name or, where it was too long for
-// one, out of the file; it is empty where the file is no head or is gone.
+// session returns the session of a head's file, from its name or, if the name is a hash,
+// from its content. It is empty if the file is no head or is gone.
 func (d *Dir) session(file string) (string, error) {
 	name, ok := strings.CutSuffix(file, headSuffix)
 	if !ok {

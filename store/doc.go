@@ -1,13 +1,13 @@
-// Package store keeps what a session leaves behind: its log, as a chain of
-// sealed chunks, and its head, which says where the chain ends.
+// Package store keeps the logs of sessions: as chains of sealed chunks, with a head that
+// says where each chain ends. Workers write it, and clients read transcripts from it.
 //
-// A chunk is named by the SHA-256 of its plain form and names the chunk before
-// it, so that one digest stands for a whole conversation, a damaged or missing
-// part is always noticed, and two sessions with a common past share it. [Log]
-// writes and reads chains; a [Store] is where the bytes lie. [Dir] is the one
-// on files, which the embedded server and a single machine use; the one on
-// PostgreSQL is the module store/postgres, and the one in object stores store/bucket.
+// Begin with [OpenDir], which keeps a store in a folder, for one machine. Module
+// store/postgres keeps one in PostgreSQL, and store/bucket one in an object store.
+// [Encrypt] puts encryption in front of any of them. To write your own, implement [Store]
+// and test it with testsuite/conformance.
 //
-// What a session left can be deleted ([Log.Delete]), what no session needs be
-// collected ([Log.Collect]), and all be read for faults ([Log.Check]).
+// A chunk's name holds a SHA-256 over its content and the name of the chunk before it. So
+// one name stands for a whole conversation, damaged or missing parts are always noticed,
+// and forks share chunks. [Log] reads and writes chains. [Log.Delete] deletes a session,
+// [Log.Collect] deletes chunks that nobody needs, and [Log.Check] looks for faults.
 package store

@@ -9,18 +9,18 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// An edge stands beside the chunks of a session and says that another one, a fork,
-// needs them up to one of them. So what is needed of a session's chunks is known by
-// its head and its edges, whatever else the store has.
+// An edge is stored beside the chunks of a session. It says that another session, a fork,
+// needs these chunks up to one of them. So a session's head and its edges alone say which
+// of its chunks are needed.
 
-// Adopt makes sure that the chunks of other sessions in a chain stay as long as a
-// session needs them: it puts its edges. It is called before a head with that chain is
-// put. A crash between leaves edges that no head stands for, which [Log.Collect]
-// removes.
+// Adopt keeps the chunks of other sessions in a chain for as long as session needs them.
+// It puts an edge for each of these sessions. Call it before you put a head with that
+// chain. After a crash between the two, edges without a head remain, and [Log.Collect]
+// removes them.
 //
-// Then it looks whether the sessions that wrote them are still there, or others that
-// came with their chunks: [agent.CodeStale] tells that one was deleted, or has another chain
-// by now, so that the chunks may be gone.
+// Then it checks that the sessions in from still have these chunks. [agent.CodeStale]
+// means that one of them was deleted or has another chain by now, so the chunks may be
+// gone.
 func (l *Log) Adopt(ctx context.Context, session, name string, from ...string) error {
 	if name == "" {
 		return nil
@@ -34,6 +34,7 @@ func (l *Log) Adopt(ctx context.Context, session, name string, from ...string) e
 	if err != nil {
 		return agent.Errorf(agent.CodeInternal, "encoding an edge of session %s: %w", session, err)
 	}
+	// Edges before the check: a deletion that begins later finds them.
 	for _, o := range origins {
 		if err := l.store.PutChunk(ctx, edgeName(session, o.Chunk), append(line, '\n')); err != nil {
 			return err
@@ -41,7 +42,7 @@ func (l *Log) Adopt(ctx context.Context, session, name string, from ...string) e
 	}
 	for _, source := range from {
 		if len(origins) == 0 {
-			break // all of it was stored for the fork
+			break // the fork wrote all of its chunks itself
 		}
 		if err := l.holds(ctx, source, origins); err != nil {
 			return err
@@ -50,8 +51,8 @@ func (l *Log) Adopt(ctx context.Context, session, name string, from ...string) e
 	return nil
 }
 
-// holds reports whether a session needs the chunks that another one is about to share, so
-// that nobody has deleted them before the edges were there.
+// holds returns an error unless a session needs the chunks that another one is about to
+// share. If it does, nobody deleted them before the edges were stored.
 func (l *Log) holds(ctx context.Context, session string, origins []Origin) error {
 	h, err := l.Head(ctx, session)
 	if errors.Is(err, agent.CodeNotFound) {
@@ -62,7 +63,7 @@ func (l *Log) holds(ctx context.Context, session string, origins []Origin) error
 	}
 	for _, o := range origins {
 		if slices.ContainsFunc(h.Origins, func(own Origin) bool { return own.Session == o.Session && own.Last > o.Last }) {
-			continue // they are before those that its own edge keeps
+			continue // they come before those that its own edge keeps
 		}
 		chunk, _, err := l.ChunkWith(ctx, h.Digest, o.Last)
 		if err != nil && !errors.Is(err, agent.CodeNotFound) {
@@ -75,13 +76,13 @@ func (l *Log) holds(ctx context.Context, session string, origins []Origin) error
 	return nil
 }
 
-// edge is who needs a session's chunks, and up to which.
+// edge says which session needs a chunk and those before it.
 type edge struct {
 	ChunkInfo
 	session string // the one that needs them
 }
 
-// readEdge reads who an edge is of. The name must be that of an edge.
+// readEdge reads which session an edge belongs to. The name must be an edge's.
 func (l *Log) readEdge(ctx context.Context, info ChunkInfo) (edge, error) {
 	data, err := l.store.ChunkStart(ctx, info.Name, maxEnvelope)
 	if err != nil {

@@ -15,34 +15,35 @@ import (
 	"github.com/fermata-agents/fermata/keyring"
 )
 
-// Encrypted is a store that keeps nothing but what is encrypted in another one.
+// Encrypted is a store that encrypts everything into another store.
 //
-// A chunk's name there has a dot and the id of its key behind it, so that one under
-// a new key stands beside the old one until that is deleted. Envelopes stay plain, of
-// chunks and of heads, and so do edges, which have nothing else. A plain chunk or head is
-// [agent.CodeChunkDamaged] if there are keys: anybody could have written it. Only
-// [Encrypted.Rekey] takes what was stored before there were keys, and only if asked to.
+// The other store names a chunk with a dot and the id of its key at the end. So the chunk
+// under a new key is stored beside the old one until that is deleted. The envelopes of
+// chunks and heads stay plain, and so do edges, which have nothing else. If there are
+// keys, a plain chunk or head is [agent.CodeChunkDamaged], because anybody could have
+// written it. Only [Encrypted.Rekey] accepts what was stored before there were keys, and
+// only if asked to.
 type Encrypted struct {
 	inner Store
 	ring  *keyring.Ring
 }
 
-// Encrypt returns a store over another one that writes with the first key of a ring
-// and reads with all of them. Without a key it reads and writes what is plain, and
-// refuses what is encrypted with [agent.CodeNotSetUp].
+// Encrypt returns a store over another one. It encrypts with the first key of a ring, and
+// decrypts with all of them. Without a key it reads and writes plain data, and refuses
+// encrypted data with [agent.CodeNotSetUp].
 func Encrypt(s Store, ring *keyring.Ring) *Encrypted { return &Encrypted{s, ring} }
 
-// IsEncrypted reports whether what is put into a store is encrypted, and nothing plain is read
-// from it.
+// IsEncrypted reports whether a store encrypts what is put, and refuses plain data.
 func IsEncrypted(s Store) bool {
 	e, ok := s.(*Encrypted)
 	return ok && e.refusesPlain()
 }
 
-// Inner is the store that keeps what is encrypted.
+// Inner returns the store that holds the encrypted data.
 func (e *Encrypted) Inner() Store { return e.inner }
 
-// PutIfAbsent implements [Store]: keys do not make another store of it.
+// PutIfAbsent implements [Store]. The value stays plain, because keys do not make it
+// another store.
 func (e *Encrypted) PutIfAbsent(ctx context.Context, key, value string) (string, error) {
 	return e.inner.PutIfAbsent(ctx, key, value)
 }
@@ -50,6 +51,7 @@ func (e *Encrypted) PutIfAbsent(ctx context.Context, key, value string) (string,
 // PutChunk implements [Store].
 func (e *Encrypted) PutChunk(ctx context.Context, name string, data []byte) error {
 	key := e.ring.Primary()
+	// An edge has only an envelope: there is nothing to encrypt.
 	if key == "" || isEdge(name) {
 		return e.inner.PutChunk(ctx, name, data)
 	}
@@ -57,8 +59,8 @@ func (e *Encrypted) PutChunk(ctx context.Context, name string, data []byte) erro
 	return e.inner.PutChunk(ctx, nameOf(name, key), append(outside, e.ring.Encrypt(chunkPurpose+name, inside)...))
 }
 
-// apart divides a stored form into what stays plain, an envelope and its line feed, and
-// the rest. What has no envelope is all rest.
+// apart divides a stored form into an envelope with its line feed, which stays plain, and
+// the rest. Without an envelope, everything is rest.
 func apart(data []byte) (outside, inside []byte) {
 	if n := bytes.IndexByte(data[:min(len(data), maxEnvelope)], '\n'); n >= 0 && bytes.HasPrefix(data, []byte(mark)) {
 		return slices.Clip(data[:n+1]), data[n+1:]
@@ -66,13 +68,14 @@ func apart(data []byte) (outside, inside []byte) {
 	return nil, data
 }
 
-// What is encrypted for one chunk or session is no other's.
+// The purposes of encryption. What is encrypted for one chunk or session can't be used as
+// another's.
 const (
 	chunkPurpose = "chunk/"
 	headPurpose  = "head/"
 )
 
-// nameOf is the name of a chunk under a key; one without a key has its digest alone.
+// nameOf returns the name of a chunk under a key; without a key, the digest alone.
 func nameOf(digest, key string) string {
 	if key == "" {
 		return digest
@@ -80,7 +83,7 @@ func nameOf(digest, key string) string {
 	return digest + "." + key
 }
 
-// names are those that a chunk may have, the likeliest first.
+// names returns the names that a chunk may have, the likeliest first.
 func (e *Encrypted) names(digest string) []string {
 	if isEdge(digest) {
 		return []string{digest}
@@ -92,8 +95,8 @@ func (e *Encrypted) names(digest string) []string {
 	return append(names, digest)
 }
 
-// Chunk implements [Store]. The first name is tried once more: the chunk may just
-// have been encrypted anew.
+// Chunk implements [Store]. It tries the first name twice, because the chunk may just
+// have been encrypted again.
 func (e *Encrypted) Chunk(ctx context.Context, name string) ([]byte, error) {
 	data, err := e.first(name, func(name string) ([]byte, error) { return e.inner.Chunk(ctx, name) })
 	if err != nil {
@@ -102,7 +105,7 @@ func (e *Encrypted) Chunk(ctx context.Context, name string) ([]byte, error) {
 	return e.decrypt(name, data)
 }
 
-// first reads a chunk under the first of its names that is there.
+// first reads a chunk under the first of its names that exists.
 func (e *Encrypted) first(name string, read func(name string) ([]byte, error)) (data []byte, err error) {
 	names := e.names(name)
 	if len(names) > 1 {
@@ -121,10 +124,10 @@ func (e *Encrypted) first(name string, read func(name string) ([]byte, error)) (
 	return nil, err
 }
 
-// refusesPlain reports whether what is plain was written by somebody without a key.
+// refusesPlain reports whether plain data must come from somebody without a key.
 func (e *Encrypted) refusesPlain() bool { return e.ring.Primary() != "" }
 
-// plain is the error of what is not encrypted and has to be.
+// plain returns the error for data that should be encrypted and is not.
 func plain(what string) error {
 	return agent.Errorf(agent.CodeChunkDamaged, "%s is plain, and this process has keys: somebody without a key may have written it. If it was stored before there were keys, stop the workers, set FERMATA_ENCRYPTION_PLAIN_UNTIL to the present time and run fermata store rekey --plain; else restore it from a backup of the store", what)
 }
@@ -135,11 +138,11 @@ func (e *Encrypted) ChunkStart(ctx context.Context, name string, most int) ([]by
 	if outside, _ := apart(data); err != nil || outside != nil {
 		return data, err
 	}
-	data, err = e.Chunk(ctx, name) // it has no envelope: none of ours
+	data, err = e.Chunk(ctx, name) // it has no envelope, so it is not ours
 	return data[:min(len(data), most)], err
 }
 
-// decrypt reads a chunk's stored form.
+// decrypt decrypts a chunk's stored form.
 func (e *Encrypted) decrypt(name string, data []byte) ([]byte, error) {
 	outside, inside := apart(data)
 	switch {
@@ -153,8 +156,8 @@ func (e *Encrypted) decrypt(name string, data []byte) ([]byte, error) {
 	return append(outside, content...), damaged(err, "chunk "+name)
 }
 
-// damaged makes of what was changed what the store says of it; a key that is not
-// there is nothing that the store could mend.
+// damaged turns a failed decryption into the error of a damaged chunk or head. A missing
+// key stays [agent.CodeNotSetUp], because restoring the store would not help.
 func damaged(err error, what string) error {
 	var e *agent.Error
 	switch {
@@ -166,10 +169,10 @@ func damaged(err error, what string) error {
 	return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: %w; restore it from a backup of the store", what, err)
 }
 
-// Chunks implements [Store]. What is there under several keys is one chunk.
+// Chunks implements [Store]. A chunk that is there under several keys is listed once.
 func (e *Encrypted) Chunks(ctx context.Context, prefix string) iter.Seq2[ChunkInfo, error] {
 	return func(yield func(ChunkInfo, error) bool) {
-		var last ChunkInfo // not yielded yet; edges stand apart, so that all names of one chunk stand together
+		var last ChunkInfo // not yielded yet: names of one chunk follow each other, since edges sort apart
 		for c, err := range e.inner.Chunks(ctx, prefix) {
 			if err != nil {
 				yield(ChunkInfo{}, err)
@@ -199,7 +202,7 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// DeleteChunk implements [Store]. It is gone when it is gone under every key.
+// DeleteChunk implements [Store]. The chunk is gone when it is gone under every key.
 func (e *Encrypted) DeleteChunk(ctx context.Context, digest string, before time.Time) (bool, error) {
 	all := true
 	for _, name := range e.names(digest) {
@@ -224,8 +227,8 @@ func (e *Encrypted) Head(ctx context.Context, session string) (Head, error) {
 	return e.open(h)
 }
 
-// open reads a stored head. What is plain of it is also in what is encrypted: who has no
-// key can change neither.
+// open decrypts a stored head. The encrypted part repeats the plain part, so nobody
+// without a key can change either.
 func (e *Encrypted) open(stored Head) (Head, error) {
 	what := "the head of session " + stored.Session
 	if len(stored.Encrypted) == 0 {
@@ -251,7 +254,7 @@ func (e *Encrypted) open(stored Head) (Head, error) {
 	return h, nil
 }
 
-// asStored makes heads comparable: a time may come back in another zone.
+// asStored makes heads comparable: times may come back in another zone.
 func asStored(h Head) Head {
 	h.Updated = h.Updated.UTC()
 	return h
@@ -285,8 +288,9 @@ func (e *Encrypted) Heads(ctx context.Context, prefix string) iter.Seq2[Head, er
 	}
 }
 
-// Decrypts reports whether one of the first chunks under a key, at most so many, can be
-// read: then the key is right, and heads that can't be read are damaged. Errors count as no.
+// Decrypts reports whether at least one of the first encrypted chunks, at most so many,
+// can be decrypted. If so, the key is right, and unreadable heads are damaged. Errors
+// count as no.
 func (e *Encrypted) Decrypts(ctx context.Context, most int) bool {
 	for c, err := range e.inner.Chunks(ctx, "") {
 		if err != nil || most == 0 {

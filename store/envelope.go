@@ -8,71 +8,71 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Versions of what is stored, each its own. One that a build does not know it refuses
-// with [agent.CodeIncompatible].
+// Versions of what is stored. A build refuses other versions with
+// [agent.CodeIncompatible].
 const (
-	// ChunkVersion is that of a chunk: of its envelope and its content.
+	// ChunkVersion is the version of a chunk's envelope and content.
 	ChunkVersion = 1
-	// HeadVersion is that of a session's head.
+	// HeadVersion is the version of a session's head.
 	HeadVersion = 1
 )
 
 // Kinds of chunks.
 const (
-	kindEvents = "events" // a part of a session's log
-	kindBlob   = "blob"   // what only a head refers to
-	kindFork   = "fork"   // an edge: a session needs chunks of another one
+	kindEvents = "events" // part of a session's log
+	kindBlob   = "blob"   // data that only a head refers to
+	kindFork   = "fork"   // an edge: a session needs another one's chunks
 )
 
-// Envelope is the part of a chunk that is never compressed or encrypted: what is needed
-// to follow chains, to find what nobody needs, and to read in parallel. It tells names
-// of sessions, numbers, sizes and digests, and nothing that was said.
+// Envelope is the part of a chunk that is never compressed or encrypted. It has what is
+// needed to follow chains, to find unneeded chunks, and to read in parallel. It has names
+// of sessions, numbers, sizes and digests, and no text of a conversation.
 type Envelope struct {
-	V    int    `json:"chunk"` // first, so that an envelope is known by its first bytes
+	V    int    `json:"chunk"` // first, so that an envelope is recognised by its first bytes
 	Kind string `json:"kind"`
-	// Session is the one that wrote the chunk: forks share chunks.
+	// Session is the session that wrote the chunk. Forks share chunks.
 	Session string `json:"session"`
 	// First and Last are the numbers of the chunk's events; zero if it has none.
 	First int64 `json:"first,omitempty"`
 	Last  int64 `json:"last,omitempty"`
-	// Before lists chunks before this one in the chain, the newest first: at least the
-	// one before, at most as many as are read at once; empty for a session's first.
+	// Before lists earlier chunks of the chain, the newest first: at least the previous
+	// one, at most as many as are read at once. It is empty for a session's first chunk.
 	Before []Ref `json:"before,omitempty"`
-	// Knows is where what the model knows behind this chunk begins; nil at the log's
-	// beginning.
+	// Knows says where the part of the log begins that the model knows after this chunk;
+	// nil means the log's beginning.
 	Knows *Known `json:"knows,omitempty"`
 	// Origins are the parts of the chain that other sessions wrote, the newest first.
 	Origins []Origin `json:"origins,omitempty"`
 	Size    int      `json:"size"`    // of the plain content, in bytes
-	Content string   `json:"content"` // its SHA-256
+	Content string   `json:"content"` // the SHA-256 of the plain content
 }
 
-// Ref names a chunk of a chain. First is the number of its first event and Size the
-// length of its plain content in bytes; both are zero if its writer did not know them.
+// Ref names a chunk of a chain. First is the number of its first event, and Size the size
+// of its plain content in bytes. Both are zero if the writer did not know them.
 type Ref struct {
 	Chunk string `json:"chunk"`
 	First int64  `json:"first,omitempty"`
 	Size  int    `json:"size,omitempty"`
 }
 
-// Known is where in a log begins what its last run's model knows: with the base of a
-// chunk, and the events from a number on. An empty chunk is the one that says so. Since
-// is the number of the event that made the model forget the rest.
+// Known says where the part of a log begins that its last run's model knows: the base of
+// a chunk, and the events from From on. An empty Chunk means the chunk that has this
+// Known. Since is the number of the event that made the model forget the rest.
 type Known struct {
 	Chunk string `json:"chunk,omitempty"`
 	From  int64  `json:"from"`
 	Since int64  `json:"since"`
 }
 
-// Origin is a part of a log that another session wrote: its chunks up to one, whose
-// last event has the number Last.
+// Origin is a part of a log that another session wrote: its chunks up to Chunk, whose
+// last event is Last.
 type Origin struct {
 	Session string `json:"session"`
 	Chunk   string `json:"chunk"`
 	Last    int64  `json:"last"`
 }
 
-// Prev names the chunk before; empty for a session's first.
+// Prev returns the name of the previous chunk; empty for a session's first.
 func (e *Envelope) Prev() string {
 	if len(e.Before) == 0 {
 		return ""
@@ -80,13 +80,13 @@ func (e *Envelope) Prev() string {
 	return e.Before[0].Chunk
 }
 
-// maxEnvelope bounds an envelope, in bytes.
+// maxEnvelope is the largest envelope, in bytes.
 const maxEnvelope = 32 << 10
 
-// mark begins every envelope.
+// mark is the beginning of every envelope.
 const mark = `{"chunk":`
 
-// read reads the envelope at the beginning of a stored form, and checks it against the
+// read decodes the envelope at the beginning of a stored form, and checks it against the
 // name.
 func (e *Envelope) read(name string, data []byte) error {
 	line, _, ok := bytes.Cut(data[:min(len(data), maxEnvelope)], []byte("\n"))
@@ -108,8 +108,8 @@ func (e *Envelope) read(name string, data []byte) error {
 	return e.check(name)
 }
 
-// check refuses what no writer puts into the envelope of a chunk. So a reader that
-// follows it reads no more at once than it means to, and nothing else.
+// check refuses what no writer puts into an envelope. So a reader that follows it reads
+// only chunks, and not too many at once.
 func (e *Envelope) check(name string) error {
 	what := "chunk " + name
 	switch {

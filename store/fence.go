@@ -8,29 +8,30 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// putTries bounds how often a head is put again since another write came between the
-// look and the put. Each time somebody else's was stored.
+// putTries is how often a head is put again after another write came between the check
+// and the put. Each time, that other write was stored.
 const putTries = 10
 
-// MaxChain is the highest chain that a clock can name: the end of the year 9999, in
-// microseconds since 1970. A chain that is higher follows one by one on the stored one,
-// so that after each stored fence there is a higher one.
+// MaxChain is the highest chain that a clock can give: the end of the year 9999, in
+// microseconds since 1970. A higher chain has to be exactly one more than the stored one,
+// so that there is always a higher fence.
 const MaxChain = 253_402_300_799_999_999
 
-// beyond reports whether no run can have a fence after the stored one: it jumps.
+// beyond reports whether no run can have this fence after the stored one, because its
+// chain skips numbers.
 func beyond(f, stored agent.Fence) bool {
 	return f.Chain > MaxChain && f.Chain-1 > stored.Chain
 }
 
-// PutHead stores what a run has decided to be its session's head, if its fence is
-// higher than that of the stored head, and returns what is stored then. h.Version is
-// one more than the version that the run knows; if the stored head has
-// moved since, the fences decide. Another attempt at a write that is stored already
-// changes nothing and is no error.
+// PutHead stores the head that a run has decided, if its fence is higher than the stored
+// head's, and returns what is stored then. h.Version is one more than the version that
+// the run knows. If the stored head has changed since, the fences decide. A repeated
+// write that is stored already changes nothing and is no error.
 //
-// [agent.CodeStale] refuses a lower fence, and a head of a session that was deleted: for
-// ever, since the fence of what is stored only rises. [agent.CodeInvalidInput] refuses a
-// head without a fence, and one whose chain jumps behind [MaxChain]. Other errors are those of the store.
+// [agent.CodeStale] refuses a lower fence, or a head of a deleted session. Such a write
+// can never succeed, because stored fences only rise. [agent.CodeInvalidInput] refuses a
+// head without a fence, and a chain that skips numbers above [MaxChain]. Other errors are
+// those of the store.
 func (l *Log) PutHead(ctx context.Context, h Head) (Head, error) {
 	for range putTries {
 		stored, err := l.swap(ctx, h)
@@ -42,16 +43,17 @@ func (l *Log) PutHead(ctx context.Context, h Head) (Head, error) {
 		case h.Fence.Compare(stored.Fence) <= 0:
 			return Head{}, agent.Errorf(agent.CodeStale, "a write of session %s came too late: it is number %d of chain %d, and number %d of chain %d is stored", h.Session, h.Fence.N, h.Fence.Chain, stored.Fence.N, stored.Fence.Chain)
 		}
+		// The higher fence wins over whatever was stored meanwhile.
 		h.Version = stored.Version + 1
 	}
 	return Head{}, agent.Errorf(agent.CodeStoreUnavailable, "the head of session %s is written as fast as it is read; try again", h.Session)
 }
 
-// SwapHead stores a head that was made from the stored one, as a claim is, if that
-// still has the version h.Version-1. A head that is stored already is no error.
+// SwapHead stores a head that was made from the stored one, if that still has the version
+// h.Version-1. A head that is stored already is no error.
 //
-// [agent.CodeStale] tells that another head was stored meanwhile: whoever still wants to
-// write reads it first. Other errors are those of [Log.PutHead].
+// [agent.CodeStale] means that another head was stored meanwhile: read it before you try
+// again. Other errors are those of [Log.PutHead].
 func (l *Log) SwapHead(ctx context.Context, h Head) (Head, error) {
 	stored, err := l.swap(ctx, h)
 	if err != nil {
@@ -60,8 +62,8 @@ func (l *Log) SwapHead(ctx context.Context, h Head) (Head, error) {
 	return stored.Head, nil
 }
 
-// index puts into a head what the envelope of its last chunk says. A head that was made
-// from the stored one has it already.
+// index copies the envelope of the last chunk into a head. A head that was made from the
+// stored one has it already.
 func (l *Log) index(ctx context.Context, h *Head) error {
 	h.Blobs = nil
 	for _, k := range h.BacklogBlobs {
@@ -85,11 +87,11 @@ func (l *Log) index(ctx context.Context, h *Head) error {
 	return nil
 }
 
-// CheckReplaces refuses, with [agent.CodeStale], a head that may not replace the stored one: if the
-// stored one has another version than h.Version-1, or a higher fence, or if the chain of
-// h jumps behind [MaxChain]. Every store's
-// PutHead calls it, or does the same, with nothing between this look and the write.
-// stored is what [Store] returns for the session, also beside [agent.CodeNotFound].
+// CheckReplaces returns [agent.CodeStale] if h may not replace the stored head: if that
+// has another version than h.Version-1 or a higher fence, or if h's chain skips numbers
+// above [MaxChain]. Every store's PutHead calls it, or does the same, atomically with the
+// write. stored is what [Store].Head returns for the session, also beside
+// [agent.CodeNotFound].
 func (h Head) CheckReplaces(stored Head) error {
 	switch {
 	case stored.Version != h.Version-1:
@@ -102,15 +104,15 @@ func (h Head) CheckReplaces(stored Head) error {
 	return nil
 }
 
-// seen is what a swap has found.
+// seen is what a swap found in the store.
 type seen struct {
 	Head
 	gone bool // the session has no head
 }
 
-// swap puts a head over the version before it. If that is not the stored one, the
-// error is [agent.CodeStale], and what is stored stands beside it; but not if the stored
-// head comes of the same decision.
+// swap replaces the previous version by a head. If the stored head has another version,
+// the error is [agent.CodeStale], and the stored head is returned with it. If the stored
+// head is of the same decision, there is no error.
 func (l *Log) swap(ctx context.Context, h Head) (seen, error) {
 	if h.Fence.Chain <= 0 || h.Fence.N < 0 {
 		return seen{}, agent.Errorf(agent.CodeInvalidInput, "the head of session %s has no fence, by which it could be told from a late one", h.Session)
@@ -127,6 +129,7 @@ func (l *Log) swap(ctx context.Context, h Head) (seen, error) {
 	switch {
 	case err != nil && !gone:
 		return seen{}, err
+	// An earlier attempt at the same write has succeeded.
 	case !gone && stored.Fence == h.Fence:
 		return seen{Head: stored}, nil
 	case beyond(h.Fence, stored.Fence):

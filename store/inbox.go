@@ -10,18 +10,19 @@ import (
 	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
-// maxBlobs is in how many blobs the events of one inbox stand: whoever reads it reads
-// all of them.
+// maxBlobs is the most blobs that hold a backlog's events: a reader has to read all of
+// them.
 const maxBlobs = 16
 
-// PutBacklog keeps the events of an inbox behind those that are kept already, and returns
-// all that are kept then. Only a head of the session may name them. So an event is
-// written when it has come, and not with every head until it is dealt with. Errors are
-// those of [Log.Backlog].
+// PutBacklog stores new events of a backlog after those that are stored already, and
+// returns the blobs of all of them. Only a head of the session may name these blobs. So
+// each event is written once, when it arrives, and not with every head until it is done.
+// Errors are those of [Log.Backlog].
 func (l *Log) PutBacklog(ctx context.Context, session string, kept []remembered.BacklogBlob, events []agent.EmitCommand) ([]remembered.BacklogBlob, error) {
 	if len(events) == 0 {
 		return kept, nil
 	}
+	// Merged into one blob, so that a reader never has more than maxBlobs to read.
 	if len(kept) >= maxBlobs {
 		before, err := l.keptEvents(ctx, kept)
 		if err != nil {
@@ -44,7 +45,7 @@ func (l *Log) PutBacklog(ctx context.Context, session string, kept []remembered.
 	return append(kept[:len(kept):len(kept)], last), nil
 }
 
-// Backlog is what a session's runs have left to the next one. Errors are
+// Backlog returns what a session's runs have left for the next one. Errors are
 // [agent.CodeChunkMissing], [agent.CodeChunkDamaged] and those of the store.
 func (l *Log) Backlog(ctx context.Context, h Head) (remembered.Backlog, error) {
 	events, err := l.keptEvents(ctx, h.BacklogBlobs)
@@ -54,7 +55,7 @@ func (l *Log) Backlog(ctx context.Context, h Head) (remembered.Backlog, error) {
 	return remembered.Backlog{Unfinished: h.Backlog.Unfinished, Events: append(events, h.Backlog.Events...)}, nil
 }
 
-// keptEvents reads events out of their blobs.
+// keptEvents reads the events of blobs.
 func (l *Log) keptEvents(ctx context.Context, kept []remembered.BacklogBlob) ([]agent.EmitCommand, error) {
 	if len(kept) > maxBlobs {
 		return nil, agent.Errorf(agent.CodeChunkDamaged, "an inbox stands in %d blobs; at most %d are read", len(kept), maxBlobs)
@@ -73,7 +74,7 @@ func (l *Log) keptEvents(ctx context.Context, kept []remembered.BacklogBlob) ([]
 	return slices.Concat(parts...), err
 }
 
-// eventsOf reads the events that are kept in one blob.
+// eventsOf decodes the events of one blob that the head still names.
 func eventsOf(k remembered.BacklogBlob, plain []byte) (events []agent.EmitCommand, err error) {
 	var all []agent.EmitCommand
 	if err := json.Unmarshal(plain, &all); err != nil {

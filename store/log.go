@@ -10,28 +10,28 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Log reads and writes the chains of chunks in a store. Chunks never change, so
-// what was read once is kept in memory, up to a bound. A Log may be used from
-// many goroutines at once; one serves a whole process.
+// Log reads and writes the chains of chunks in a store. Chunks never change, so it keeps
+// what it has read in memory, up to a limit. A Log is safe for concurrent use; use one
+// for a whole process. Make one with [NewLog].
 type Log struct {
 	store     Store
 	views     *cache[*View]       // by viewKey
 	chunks    *cache[*Chunk]      // by name
 	envelopes *cache[*Envelope]   // by name
-	epoch     atomic.Int64        // how often all was forgotten
-	room      *semaphore.Weighted // for what is being unpacked, in bytes
+	epoch     atomic.Int64        // how often everything was forgotten
+	room      *semaphore.Weighted // bytes that may still be unpacked at the same time
 }
 
-// Bounds of what a Log keeps in memory: of views and of chunks in bytes of plain
-// content, and of names in envelopes.
+// Limits of what a Log keeps in memory: views and chunks in bytes of plain content, and
+// envelopes by the names in them.
 const (
 	maxViews     = 256 << 20
 	maxChunks    = 64 << 20
 	maxEnvelopes = 100_000
 )
 
-// NewLog returns a log over a store. What is encrypted there it refuses to read, if
-// the store is not one of [Encrypt] with the key.
+// NewLog returns a log over a store. For encrypted data, pass the store that [Encrypt]
+// returns: without the key, the log refuses to read it.
 func NewLog(s Store) *Log {
 	if _, ok := s.(*Encrypted); !ok {
 		s = Encrypt(s, nil)
@@ -39,13 +39,13 @@ func NewLog(s Store) *Log {
 	return &Log{store: s, views: newCache[*View](maxViews), chunks: newCache[*Chunk](maxChunks), envelopes: newCache[*Envelope](maxEnvelopes), room: semaphore.NewWeighted(maxPlain)}
 }
 
-// Store is where the log's chunks lie.
+// Store returns the store under the log.
 func (l *Log) Store() Store { return l.store }
 
-// Head is the head of a session that has a log, or came with an export; else it
-// returns [agent.CodeNotFound], also if a run has begun that stored nothing. The head
-// beside that error has the numbers from which a first write goes on. The error is
-// [agent.CodeIncompatible] for a head of another version.
+// Head returns the head of a session that has a log, or that was imported. Otherwise it
+// returns [agent.CodeNotFound], also if a run has begun and stored nothing. Beside that
+// error it returns the version and fence from which a first write continues. A head of
+// another version is [agent.CodeIncompatible].
 func (l *Log) Head(ctx context.Context, session string) (Head, error) {
 	h, err := l.store.Head(ctx, session)
 	if err == nil {
@@ -57,8 +57,8 @@ func (l *Log) Head(ctx context.Context, session string) (Head, error) {
 	return h, err
 }
 
-// sound refuses a head that this build can't go by: one of another version, of which it
-// does not know what it refers to, and one that no writer makes.
+// sound refuses a head that this build can't use: one of another version, since it does
+// not know what that refers to, and one that no writer makes.
 func (h Head) sound() error {
 	what := "the head of session " + h.Session
 	switch {
@@ -76,9 +76,8 @@ func (h Head) sound() error {
 	return index{h.Recent, h.Knows, h.Origins, others}.check(what)
 }
 
-// View returns the whole log up to a chunk; an empty name is the empty log.
-// A missing or damaged chunk anywhere in the chain is an error: a log is whole
-// or it is not shown.
+// View returns the whole log up to a chunk. An empty name means the empty log. A missing
+// or damaged chunk anywhere in the chain is an error: a log is shown whole or not at all.
 func (l *Log) View(ctx context.Context, name string) (*View, error) {
 	if name == "" {
 		return &View{}, nil
@@ -86,6 +85,7 @@ func (l *Log) View(ctx context.Context, name string) (*View, error) {
 	if v, ok := l.views.get(wholeKey(name)); ok {
 		return v, nil
 	}
+	// Before reading: a chunk that is deleted meanwhile must not stay in memory.
 	epoch := l.now()
 	chain, err := l.read(ctx, name, 0)
 	if err != nil {
@@ -96,16 +96,16 @@ func (l *Log) View(ctx context.Context, name string) (*View, error) {
 	return v, nil
 }
 
-// Known returns what the last run of a log knows up to a chunk, from which on a tail
-// continues it: the messages of its conversation, its Spec and the session's state are
-// those of [Log.View], and so are its last events. It reads only the chunks that it
-// needs. Its errors are those of View.
+// Known returns what the last run of a log knows up to a chunk. tail are the events that
+// follow. The messages, the Spec, the session's state and the last events are the same as
+// in [Log.View], but it reads only the chunks that it needs. Its errors are those of
+// View.
 func (l *Log) Known(ctx context.Context, name string, tail []agent.Event) (*View, error) {
 	if name == "" {
 		return &View{}, nil
 	}
 	v, ok := l.views.get(name)
-	if ok { // who reads it has no more use for the one that it grew from
+	if ok { // its reader does not need the view that it grew from any more
 		l.views.remove(v.prev)
 	} else {
 		epoch := l.now()
@@ -115,16 +115,17 @@ func (l *Log) Known(ctx context.Context, name string, tail []agent.Event) (*View
 		}
 		l.keep(name, v, epoch)
 	}
+	// A fork in the tail may go back to before the known part.
 	if v.reaches(tail) {
 		return v, nil
 	}
 	return l.View(ctx, name)
 }
 
-// Instead returns a session's log up to an event, if the chunk that had its end is
-// missing: it was merged into another one and collected since, and an execution that was
-// reset has gone back to it. Its errors are those of [Log.Head] and [Log.View], and
-// missing, if the session's log does not reach so far.
+// Instead returns a session's log up to an event, if the chunk with that event is
+// missing. Such a chunk was merged into another one and collected. An execution that was
+// reset may still ask for it. Errors are those of [Log.Head] and [Log.View], and missing,
+// if the session's log does not reach that event.
 func (l *Log) Instead(ctx context.Context, session string, seq int64, missing error) (*View, error) {
 	h, err := l.Head(ctx, session)
 	if err != nil {
@@ -140,12 +141,12 @@ func (l *Log) Instead(ctx context.Context, session string, seq int64, missing er
 	return v, nil
 }
 
-// reaches reports whether a view has what a tail goes back to by its forks.
+// reaches reports whether a view has what a tail's forks go back to.
 func (v *View) reaches(tail []agent.Event) bool {
 	if v.whole() || !slices.ContainsFunc(tail, func(e agent.Event) bool { return e.Forked != nil }) {
 		return true
 	}
-	line := KnownEvents(slices.Concat(v.events, tail)) // what does not go back to what made it forget knows more
+	line := KnownEvents(slices.Concat(v.events, tail)) // a fork to before the forgetting knows more than the view has
 	return slices.ContainsFunc(line, func(e agent.Event) bool { return e.Seq == v.knows.Since })
 }
 
@@ -177,7 +178,7 @@ func (l *Log) known(ctx context.Context, name string) (*View, error) {
 	return v, nil
 }
 
-// viewOf continues a view by chunks.
+// viewOf returns a view continued by chunks.
 func viewOf(v *View, chunks []*Chunk) *View {
 	n := 0
 	for _, c := range chunks {
@@ -197,15 +198,15 @@ func oldestFirst(chain []*Chunk) []*Chunk {
 	return out
 }
 
-// wholeKey is where the views cache has a whole log; what is known stands under the
-// chunk's name.
+// wholeKey is the cache key of a whole log. A view of what is known has the chunk's name
+// as its key.
 func wholeKey(name string) string { return "whole " + name }
 
-// now is the epoch in which what is read may be kept.
+// now returns the current epoch. A value that was read in it may be kept in memory.
 func (l *Log) now() int64 { return l.epoch.Load() }
 
-// forget drops all that is in memory, and what is being read in this moment:
-// chunks were deleted.
+// forget drops everything in memory, also what is being read now, because chunks were
+// deleted.
 func (l *Log) forget() {
 	l.epoch.Add(1)
 	l.views.clear()
@@ -213,7 +214,7 @@ func (l *Log) forget() {
 	l.envelopes.clear()
 }
 
-// keep remembers a view, if nothing was deleted since its reading began.
+// keep stores a view in memory, unless something was deleted since its reading began.
 func (l *Log) keep(key string, v *View, epoch int64) {
 	if epoch == l.now() {
 		l.views.add(key, v, v.size)

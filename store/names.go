@@ -7,9 +7,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Names of chunks are TAG-DIGEST, and of edges TAG~TAG-DIGEST: the session that needs a
-// chunk, and that chunk. What belongs to a session has its tag in front, so that it is
-// listed without anything being read.
+// Names of chunks are TAG-DIGEST. Names of edges are TAG~TAG-DIGEST, with the tag of the
+// session that needs the chunk as the second. A session's entries begin with its tag, so
+// that they are listed without reading anything.
 const (
 	tagDigits = 32
 	ofChunk   = "-"
@@ -19,18 +19,18 @@ const (
 var (
 	chunkForm = regexp.MustCompile(`^[0-9a-f]{32}-[0-9a-f]{64}$`)
 	edgeForm  = regexp.MustCompile(`^[0-9a-f]{32}~[0-9a-f]{32}-[0-9a-f]{64}$`)
-	// nameForm is that of all names that a store may be given.
+	// nameForm is the form of all names that a store may get.
 	nameForm = regexp.MustCompile(`^[a-z0-9~-]{2,}(\.[a-z0-9~-]*)?$`)
 )
 
-// maxName bounds a name that a store may be given, in bytes.
+// maxName is the longest name that a store may get, in bytes.
 const maxName = 170
 
-// ChunkPrefix begins the names of all chunks that a session wrote: half of the SHA-256 of its
-// name.
+// ChunkPrefix returns the beginning of the names of all chunks that a session wrote: half
+// of the SHA-256 of its name.
 func ChunkPrefix(session string) string { return digestOf([]byte(session))[:tagDigits] }
 
-// tagOf is the tag that a name begins with; empty if it begins with none.
+// tagOf returns the tag at the beginning of a name; empty if there is none.
 func tagOf(name string) string {
 	if len(name) <= tagDigits || !strings.Contains(ofChunk+ofEdge, name[tagDigits:tagDigits+1]) {
 		return ""
@@ -38,31 +38,32 @@ func tagOf(name string) string {
 	return name[:tagDigits]
 }
 
-// isChunk reports whether a name is that of a chunk.
+// isChunk reports whether a name is a chunk's.
 func isChunk(name string) bool { return chunkForm.MatchString(name) }
 
-// isEdge reports whether a name is that of an edge.
+// isEdge reports whether a name is an edge's.
 func isEdge(name string) bool { return edgeForm.MatchString(name) }
 
-// edgeName is the name of the edge by which a session needs a chunk and those before it.
+// edgeName returns the name of the edge by which a session needs a chunk and those before
+// it.
 func edgeName(session, chunk string) string {
 	return chunk[:tagDigits] + ofEdge + ChunkPrefix(session) + chunk[tagDigits:]
 }
 
-// chunkOf is the chunk that an edge's name names.
+// chunkOf returns the name of the chunk in an edge's name.
 func chunkOf(edge string) string { return edge[:tagDigits] + edge[2*tagDigits+1:] }
 
-// index is what a head and an envelope say of other chunks. Every name in it is checked
-// when it is read: by these names something is read, kept and deleted.
+// index is what a head or an envelope says about other chunks. Every name is checked when
+// it is read, because chunks are read, kept and deleted by these names.
 type index struct {
 	refs    []Ref
 	knows   *Known
 	origins []Origin
-	others  []string // blobs and the like; empty ones are left out
+	others  []string // blobs and the like; empty ones are skipped
 }
 
-// check refuses, with [agent.CodeChunkDamaged], names that no chunk has, and lists that no
-// writer makes. what is named as damaged.
+// check returns [agent.CodeChunkDamaged] for names that no chunk has, and for lists that
+// no writer makes. what is what the error calls damaged.
 func (i index) check(what string) error {
 	wrong := func(format string, args ...any) error {
 		return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: "+format+"; restore it from a backup of the store", append([]any{what}, args...)...)

@@ -9,20 +9,20 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// needs is what is needed of the chunks that one session wrote.
+// needs says which chunks of one session are needed.
 type needs struct {
 	*Log
 	tag   string
 	by    map[string]map[string]bool // by chunk: the sessions that need it
-	gone  []edge                     // edges that no session stands for
-	odd   []Fault                    // what stands among the edges and is none
-	fault *Fault                     // why it is not known what is needed
+	gone  []edge                     // edges without a session
+	odd   []Fault                    // entries among the edges that are none
+	fault *Fault                     // why it is unknown what is needed
 }
 
-// needsOf finds what is needed of the chunks with a tag, by the session that wrote them
-// and by the edges beside them. An edge that no head stands for counts if it is as young
-// as a time: its session may be about to begin. Sessions that are left out count for
-// nothing. session is empty if the one that wrote them is not in the store.
+// needsOf finds which chunks with a tag are needed, by the session that wrote them and by
+// the edges beside them. An edge without a head counts if it is younger than young,
+// because its session may be about to begin. Sessions for which without returns true do
+// not count. session is empty if the writer is not in the store.
 func (l *Log) needsOf(ctx context.Context, tag, session string, young time.Time, without func(session string) bool) (*needs, error) {
 	n := &needs{Log: l, tag: tag, by: map[string]map[string]bool{}}
 	if session != "" {
@@ -30,7 +30,8 @@ func (l *Log) needsOf(ctx context.Context, tag, session string, young time.Time,
 			return n, err
 		}
 	}
-	// After the head: a session that was forked before it moved has its edge by now.
+	// After the head: a session that was forked before the head moved has its edge by
+	// now.
 	for info, err := range l.store.Chunks(ctx, tag+ofEdge) {
 		if err != nil {
 			return n, err
@@ -58,7 +59,7 @@ func (n *needs) own(ctx context.Context, session string) error {
 		n.add(blob, session)
 	}
 	name := h.Digest
-	if last := len(h.Recent) - 1; last >= 0 && h.Recent[0].Chunk == name { // what the head tells needs no reading
+	if last := len(h.Recent) - 1; last >= 0 && h.Recent[0].Chunk == name { // the head lists these, so no envelope has to be read
 		for _, r := range h.Recent[:last] {
 			n.add(r.Chunk, session)
 		}
@@ -69,7 +70,7 @@ func (n *needs) own(ctx context.Context, session string) error {
 
 // edge adds what another session needs.
 func (n *needs) edge(ctx context.Context, info ChunkInfo, young time.Time, without func(session string) bool) error {
-	if !isEdge(info.Name) { // it names no chunk, so that nobody can need one by it
+	if !isEdge(info.Name) { // it names no chunk, so nobody can need one by it
 		n.odd = append(n.odd, *faultOf("", info.Name, agent.Errorf(agent.CodeChunkDamaged, "%s stands among the edges of forks and has no name of an edge; remove it from the store", info.Name)))
 		return nil
 	}
@@ -90,6 +91,7 @@ func (n *needs) edge(ctx context.Context, info ChunkInfo, young time.Time, witho
 	case err != nil && !errors.Is(err, agent.CodeNotFound) && !lasting(err):
 		return err
 	case err == nil && h.sound() == nil && !slices.ContainsFunc(h.Origins, func(o Origin) bool { return o.Chunk == chunk }), errors.Is(err, agent.CodeNotFound):
+		// A young edge may be of a fork whose head comes next.
 		if info.Put.Before(young) {
 			n.gone = append(n.gone, e)
 			return nil
@@ -117,7 +119,7 @@ func (n *needs) add(chunk, session string) {
 	n.by[chunk][session] = true
 }
 
-// broken makes a fault of what can't be read; other errors stay what they are.
+// broken records unreadable data as the fault. It returns other errors.
 func (n *needs) broken(session, chunk string, err error) error {
 	if err == nil || !lasting(err) {
 		return err

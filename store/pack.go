@@ -13,8 +13,8 @@ type Packed struct {
 	Data   []byte `json:"data"`
 }
 
-// Pack is [Log.Seal] without a put: it returns the chunk that would be next. It is for
-// those who hand chunks on to another store.
+// Pack returns the chunk that [Log.Seal] would write next, without writing it. It is for
+// copying sessions to another store.
 func (l *Log) Pack(ctx context.Context, prev, session, run string, events []agent.Event) (p Packed, err error) {
 	s := &sealing{Log: l, prev: prev, c: &Chunk{Envelope: Envelope{Session: session}, content: content{Run: run, Events: events}}}
 	if err := s.prepare(ctx, false); err != nil {
@@ -25,7 +25,7 @@ func (l *Log) Pack(ctx context.Context, prev, session, run string, events []agen
 	return p, err
 }
 
-// Unpack checks a chunk's stored form against its name and returns that of the chunk
+// Unpack checks a chunk's stored form against its name, and returns the name of the chunk
 // before it; empty for a session's first. Errors are [agent.CodeChunkDamaged] and
 // [agent.CodeIncompatible].
 func Unpack(name string, data []byte) (prev string, err error) {
@@ -36,7 +36,7 @@ func Unpack(name string, data []byte) (prev string, err error) {
 	return c.Prev(), nil
 }
 
-// PutBlob keeps data of a session that is no part of its log, and returns its name.
+// PutBlob stores data of a session that is not part of its log, and returns its name.
 // Only the session's head may name it.
 func (l *Log) PutBlob(ctx context.Context, session string, data []byte) (string, error) {
 	name, stored, err := wrap(&Envelope{V: ChunkVersion, Kind: kindBlob, Session: session}, data)
@@ -46,7 +46,7 @@ func (l *Log) PutBlob(ctx context.Context, session string, data []byte) (string,
 	return name, l.store.PutChunk(ctx, name, stored)
 }
 
-// Blob returns what [Log.PutBlob] has put. Errors are [agent.CodeChunkMissing],
+// Blob returns data that [Log.PutBlob] stored. Errors are [agent.CodeChunkMissing],
 // [agent.CodeChunkDamaged] and those of the store.
 func (l *Log) Blob(ctx context.Context, name string) (plain []byte, err error) {
 	data, err := l.store.Chunk(ctx, name)
@@ -61,8 +61,8 @@ func (l *Log) Blob(ctx context.Context, name string) (plain []byte, err error) {
 	return plain, err
 }
 
-// unpack reads an envelope and does something with the content when there is room for it
-// beside what is being unpacked.
+// unpack reads an envelope, waits until its content fits into the memory for unpacking,
+// and calls do.
 func (l *Log) unpack(ctx context.Context, name string, data []byte, e *Envelope, do func() error) error {
 	if err := e.read(name, data); err != nil {
 		return err
@@ -74,9 +74,8 @@ func (l *Log) unpack(ctx context.Context, name string, data []byte, e *Envelope,
 	return do()
 }
 
-// Chain lists the chunks of a chain from its last to its first, in their stored
-// form, each checked against its name. An error, of the store or as those of
-// [Log.View], ends the list.
+// Chain yields the chunks of a chain from the last to the first, in their stored form. It
+// checks each against its name. An error of the store, or one as of [Log.View], ends it.
 func (l *Log) Chain(ctx context.Context, name string) iter.Seq2[Packed, error] {
 	return func(yield func(Packed, error) bool) {
 		for at := name; at != ""; {

@@ -12,9 +12,9 @@ import (
 // wave is how many chunks are read at once, and how many an envelope names.
 const wave = 16
 
-// read returns the chunks of a chain from its end to the one that has an event, the
-// newest first; all of them for the number 0. What it has read stays in memory for
-// whoever reads again after an error.
+// read returns the chunks of a chain from its end to the one with an event, the newest
+// first; all of them for number 0. What it has read stays in memory, so a retry after an
+// error is cheaper.
 func (l *Log) read(ctx context.Context, name string, from int64) ([]*Chunk, error) {
 	var chain []*Chunk
 	for next := []string{name}; len(next) > 0; {
@@ -40,7 +40,7 @@ func (l *Log) read(ctx context.Context, name string, from int64) ([]*Chunk, erro
 	return chain, nil
 }
 
-// linked checks that each chunk names the one that is read behind it.
+// linked checks that each chunk names the next one as the chunk before it.
 func linked(chain []*Chunk) error {
 	for i, c := range chain[:max(0, len(chain)-1)] {
 		if c.Prev() != chain[i+1].Name {
@@ -50,12 +50,12 @@ func linked(chain []*Chunk) error {
 	return nil
 }
 
-// fetch reads chunks, all at once.
+// fetch reads chunks in parallel.
 func (l *Log) fetch(ctx context.Context, names []string) ([]*Chunk, error) {
 	return each(ctx, names, l.chunk)
 }
 
-// each does something with all of a list at once, and returns the first error.
+// each calls do for all elements of a list in parallel, and returns the first error.
 func each[In, Out any](ctx context.Context, list []In, do func(context.Context, In) (Out, error)) ([]Out, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -67,7 +67,7 @@ func each[In, Out any](ctx context.Context, list []In, do func(context.Context, 
 			var err error
 			if out[i], err = do(ctx, in); err != nil {
 				failed.Store(true)
-				cancel(err) // the first one: the others are cut off for it
+				cancel(err) // the first error wins: it cancels the others
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func (l *Log) chunk(ctx context.Context, name string) (*Chunk, error) {
 	return c, nil
 }
 
-// envelope reads and checks the envelope of a chunk, and nothing else of it.
+// envelope reads and checks only the envelope of a chunk.
 func (l *Log) envelope(ctx context.Context, name string) (*Envelope, error) {
 	if c, ok := l.chunks.get(name); ok {
 		return &c.Envelope, nil
@@ -121,9 +121,10 @@ func (l *Log) envelope(ctx context.Context, name string) (*Envelope, error) {
 	return e, nil
 }
 
-// walk visits the chunks of a chain from its end to its beginning, by their envelopes,
-// of which it reads about one in sixteen. Size and First of what it visits are known. A
-// chunk whose envelope can't be read is visited first, and returned with the error.
+// walk visits the chunks of a chain from its end to its beginning. It reads about one
+// envelope in sixteen, because each names the chunks before it. The visited Refs have
+// Size and First. A chunk whose envelope can't be read is visited without them, and
+// returned with the error.
 func (l *Log) walk(ctx context.Context, name string, visit func(Ref) (more bool)) (at string, err error) {
 	for name != "" {
 		e, err := l.envelope(ctx, name)
@@ -148,7 +149,7 @@ func (l *Log) walk(ctx context.Context, name string, visit func(Ref) (more bool)
 	return "", nil
 }
 
-// refs are the last chunks of a chain, the newest first, at most so many.
+// refs returns the last chunks of a chain, the newest first, at most that many.
 func (l *Log) refs(ctx context.Context, name string, most int) (refs []Ref, err error) {
 	if name == "" {
 		return nil, nil
@@ -160,10 +161,10 @@ func (l *Log) refs(ctx context.Context, name string, most int) (refs []Ref, err 
 	return refs, err
 }
 
-// Since returns the chunks up to one that hold the event with a number and what came
-// after it, the oldest first; all of them for the number 0, and at least the last one.
-// Only these are read: a reader that follows a log does not read it anew with each
-// step. Its errors are those of [Log.View].
+// Since returns the chunks up to a chunk that have the event seq and everything after it,
+// the oldest first. It returns all chunks for number 0, and at least the last one. It
+// reads only these, so a reader that follows a log does not read all of it again each
+// time. Its errors are those of [Log.View].
 func (l *Log) Since(ctx context.Context, name string, seq int64) ([]*Chunk, error) {
 	if name == "" {
 		return nil, nil
@@ -175,8 +176,8 @@ func (l *Log) Since(ctx context.Context, name string, seq int64) ([]*Chunk, erro
 	return oldestFirst(chain), nil
 }
 
-// ChunkWith finds in a chain the chunk that has an event, and the number of the chunk's
-// last: where another session begins that shares the chain up to there.
+// ChunkWith returns the chunk of a chain that has an event, and the number of that
+// chunk's last event. A session that shares the chain up to there begins after it.
 func (l *Log) ChunkWith(ctx context.Context, name string, seq int64) (covers string, last int64, err error) {
 	end := int64(0)
 	if name != "" {
@@ -197,7 +198,8 @@ func (l *Log) ChunkWith(ctx context.Context, name string, seq int64) (covers str
 	return covers, last, err
 }
 
-// lasting reports whether an error is about what is stored, and not about the store.
+// lasting reports whether an error is about the stored data, and not about reaching the
+// store.
 func lasting(err error) bool {
 	return errors.Is(err, agent.CodeChunkMissing) || errors.Is(err, agent.CodeChunkDamaged) || errors.Is(err, agent.CodeIncompatible)
 }

@@ -11,37 +11,38 @@ import (
 	"github.com/fermata-agents/fermata/keyring"
 )
 
-// RekeyResult is what became of a store that was encrypted anew.
+// RekeyResult says what [Encrypted.Rekey] did.
 type RekeyResult struct {
-	Key    string `json:"key"`    // that writes
-	Chunks int    `json:"chunks"` // encrypted anew
-	Heads  int    `json:"heads"`  // encrypted anew
-	// Remaining is what could not be, for it was written meanwhile: the next time finds it.
+	Key    string `json:"key"`    // the key that encrypts
+	Chunks int    `json:"chunks"` // encrypted again
+	Heads  int    `json:"heads"`  // encrypted again
+	// Remaining counts what was written meanwhile and could not be encrypted. Call Rekey
+	// again for it.
 	Remaining int `json:"remaining"`
-	// Plain are plain heads and chunks that were left as they are: see [RekeyOptions].
+	// Plain counts plain heads and chunks that were left as they are: see [RekeyOptions].
 	Plain int `json:"plain"`
 }
 
-// RekeyOptions says more of what is encrypted anew; nil means all defaults.
+// RekeyOptions configures [Encrypted.Rekey]; nil means all defaults.
 type RekeyOptions struct {
-	// Plain takes what is plain as it is. Say it once, for a store that was used without
-	// keys, while nobody else could write to it: whoever wrote something plain is
-	// believed.
+	// Plain also encrypts plain data, and trusts it. Use it once, for a store that was
+	// used without keys, while nobody else can write to it.
 	Plain bool
 }
 
-// Rekey encrypts anew, with the first key of the ring, what is under another key and, if
-// the options say so, what is plain. It may be called while sessions are written, by
-// processes that have the key, and again after it was interrupted. What was done before
-// an error is told beside it: [agent.CodeNotSetUp] without a key, or for what is under a key
-// that the ring lacks, and those of the store.
+// Rekey encrypts with the ring's first key what is encrypted with another key, and plain
+// data if the options say so. It may be called while processes with the key write
+// sessions, and again after an interruption. The result also counts what was done before
+// an error. Errors are [agent.CodeNotSetUp] without a key, or if the ring lacks a key,
+// and those of the store.
 func (e *Encrypted) Rekey(ctx context.Context, o *RekeyOptions) (RekeyResult, error) {
 	takes := o != nil && o.Plain
 	done := RekeyResult{Key: e.ring.Primary()}
 	if done.Key == "" {
 		return done, agent.Errorf(agent.CodeNotSetUp, "there is no key to encrypt with: set FERMATA_ENCRYPTION_KEYS")
 	}
-	// Heads first: what they name is then under a key that their readers have.
+	// Heads first: readers of a head that is encrypted with the new key have that key, so
+	// they can read all chunks that it names.
 	for h, err := range e.inner.Heads(ctx, "") {
 		if err != nil {
 			return done, err
@@ -75,7 +76,7 @@ func (e *Encrypted) rekeyHead(ctx context.Context, stored Head, takesPlain bool,
 		done.Plain++
 		return nil
 	}
-	h.Version++ // a run that writes it next finds its own and goes on from there
+	h.Version++ // a new version: a run that writes next notices it, and continues from there
 	switch err := e.PutHead(ctx, h); {
 	case errors.Is(err, agent.CodeStale):
 		done.Remaining++
@@ -112,13 +113,14 @@ func (e *Encrypted) rekeyChunk(ctx context.Context, c ChunkInfo, takesPlain bool
 	if err != nil {
 		return err
 	}
+	// Only the chunk as it was listed: if it was put again since, it stays.
 	gone, err := e.inner.DeleteChunk(ctx, c.Name, c.Put.Add(time.Millisecond))
 	switch {
 	case err != nil:
 		return err
 	case gone:
 		done.Chunks++
-	default: // put again by a process that writes with an older key
+	default: // a process that writes with an older key put it again
 		done.Remaining++
 	}
 	return nil

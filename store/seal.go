@@ -9,13 +9,13 @@ import (
 )
 
 // Seal writes events as the next chunk after prev and returns its name. The same events
-// after the same chunk have the same name, so a repeated Seal is harmless. If the chunks
-// before are small and many, they and the events become one chunk in their place: what
-// they were stays in the store for those who know them. (See [Log.Collect].)
+// after the same chunk get the same name, so a repeated Seal is harmless. If many small
+// chunks come before, they and the events are merged into one new chunk. The small ones
+// stay in the store for those who refer to them, until [Log.Collect].
 //
-// What is known up to prev is kept in memory, and if it is there, what is known up to
-// the new chunk takes its place: whoever has just read it will read on. A run that works
-// goes on from prev until it hears of this chunk.
+// If the view up to prev is in memory, the view up to the new chunk replaces it, because
+// its reader will probably read on. If works is true, the run still works: it continues
+// from prev until it learns of this chunk.
 func (l *Log) Seal(ctx context.Context, prev, session, run string, works bool, events []agent.Event) (string, error) {
 	epoch := l.now()
 	s := &sealing{Log: l, prev: prev, c: &Chunk{Envelope: Envelope{Session: session}, content: content{Run: run, Events: events}}}
@@ -34,8 +34,8 @@ func (l *Log) Seal(ctx context.Context, prev, session, run string, works bool, e
 	return s.c.Name, nil
 }
 
-// grow keeps what is known up to a chunk that was sealed, which replaces what was known up
-// to the one before.
+// grow keeps the view up to the sealed chunk in memory. It replaces the view up to the
+// chunk before.
 func (l *Log) grow(s *sealing, prev string, works bool, events []agent.Event, epoch int64) {
 	base, ok := l.views.get(prev)
 	if prev == "" && works {
@@ -51,21 +51,21 @@ func (l *Log) grow(s *sealing, prev string, works bool, events []agent.Event, ep
 	v.prev = prev
 	l.keep(s.c.Name, v, epoch)
 	l.chunks.add(s.c.Name, s.c, s.c.Size)
-	if !works { // nobody goes on from prev
+	if !works { // nobody continues from prev
 		l.views.remove(prev)
 	}
 }
 
-// sealing is a chunk in the making.
+// sealing is a chunk that is being made.
 type sealing struct {
 	*Log
 	prev string
 	c    *Chunk
-	view *View // what is known up to the chunk; nil if that was not needed
+	view *View // what is known up to the chunk; nil if it was not needed
 }
 
-// prepare completes the chunk except for what its events tell. Chunks are merged into it
-// if it may be.
+// prepare completes the chunk except for what depends on its events. If merges is true,
+// it merges small chunks into it.
 func (s *sealing) prepare(ctx context.Context, merges bool) error {
 	if s.prev == "" {
 		return s.remember(ctx, nil)
@@ -89,7 +89,7 @@ func (s *sealing) prepare(ctx context.Context, merges bool) error {
 		return err
 	}
 	if n := absorbed(refs, sizeOf(s.c.Events), ChunkPrefix(s.c.Session)); merges && n > 0 {
-		if err := s.absorb(ctx, refs[:n]); err == nil { // else without: it only makes reading faster
+		if err := s.absorb(ctx, refs[:n]); err == nil { // otherwise without: merging only makes reading faster
 			refs = refs[n:]
 		}
 	}
@@ -107,9 +107,9 @@ func (s *sealing) prepare(ctx context.Context, merges bool) error {
 	return nil
 }
 
-// instead finds what replaced a chunk that was merged into another one and
-// collected since: an execution that was reset goes back to it. What the other one has
-// of it goes into the chunk in the making.
+// instead finds what replaced a missing chunk, which was merged into another one and
+// collected. An execution that was reset still continues from it. The replaced part goes
+// into the new chunk.
 func (s *sealing) instead(ctx context.Context, missing error) (*Envelope, error) {
 	seq := s.c.Events[0].Seq - 1
 	h, err := s.Head(ctx, s.c.Session)
@@ -135,8 +135,8 @@ func (s *sealing) instead(ctx context.Context, missing error) (*Envelope, error)
 	return s.envelope(ctx, s.prev)
 }
 
-// remember says where what is known begins: where it did before, or anew, if the events
-// make the model forget something.
+// remember says where the known part of the log begins: where it did before, or at a new
+// place if the events make the model forget something.
 func (s *sealing) remember(ctx context.Context, last *Envelope) error {
 	if last != nil && last.Knows != nil {
 		s.c.Knows = &Known{last.Knows.Chunk, last.Knows.From, last.Knows.Since}
@@ -152,7 +152,7 @@ func (s *sealing) remember(ctx context.Context, last *Envelope) error {
 		return err
 	}
 	k, base := condense(v.then(s.c.Events, 0).events)
-	if k != nil && !v.whole() && k.From < v.knows.From { // it keeps what stands in a base: that has not all of it
+	if k != nil && !v.whole() && k.From < v.knows.From { // it keeps messages that are in the base, which is incomplete
 		if v, err = s.View(ctx, s.prev); err != nil {
 			return err
 		}
@@ -171,8 +171,8 @@ func (s *sealing) remember(ctx context.Context, last *Envelope) error {
 	return nil
 }
 
-// originsOf are the parts of a chain that other sessions than one wrote. last is the
-// envelope of the chain's last chunk.
+// originsOf returns the parts of a chain that other sessions than session wrote. last is
+// the envelope of the chain's last chunk.
 func originsOf(session, name string, last *Envelope) []Origin {
 	if last.Session == session {
 		return last.Origins
@@ -180,16 +180,16 @@ func originsOf(session, name string, last *Envelope) []Origin {
 	return append([]Origin{{last.Session, name, last.Last}}, last.Origins...)
 }
 
-// Small chunks are merged when so many of about one size stand at the end of a chain: a
-// log of n events is rewritten about twice in all, and keeps few chunks that are small.
+// Chunks are merged when this many of about one size are at the end of a chain. So a log
+// is rewritten about twice in total, and few small chunks remain.
 const (
 	mergeMany = 8
-	mergeMost = 256 << 10 // bytes of plain content that a merged chunk has at most
+	mergeMost = 256 << 10 // the most bytes of plain content in a merged chunk
 	mergeLook = 3 * mergeMany
 	smallest  = 4 << 10
 )
 
-// tier tells of about which size a chunk is.
+// tier returns the size class of a chunk.
 func tier(size int) (t int) {
 	for most := smallest; size >= most; most *= mergeMany {
 		t++
@@ -197,8 +197,8 @@ func tier(size int) (t int) {
 	return t
 }
 
-// absorbed is how many of the last chunks of a chain, the newest first, go into one
-// with what is sealed behind them. Those of other sessions stay as they are.
+// absorbed returns how many of the last chunks, newest first, are merged into the new
+// one. Chunks of other sessions are not.
 func absorbed(refs []Ref, size int, tag string) (n int) {
 	for {
 		more, sum := 0, 0
@@ -215,7 +215,7 @@ func absorbed(refs []Ref, size int, tag string) (n int) {
 	}
 }
 
-// absorb puts the content of chunks, the newest first, before that of the new one.
+// absorb puts the content of chunks, given newest first, before the new chunk's.
 func (s *sealing) absorb(ctx context.Context, refs []Ref) error {
 	names := make([]string, len(refs))
 	for i, r := range refs {

@@ -9,127 +9,131 @@ import (
 	"github.com/fermata-agents/fermata/internal/remembered"
 )
 
-// Store keeps chunks and heads. Its methods may be called from many goroutines
-// and processes at once. What they return by way of codes is part of the
-// contract; anything that a later attempt may mend is [agent.CodeStoreUnavailable],
-// also a context that is over. conformance.Store reports whether a store keeps it.
+// Store keeps chunks and heads. Implement it to keep transcripts elsewhere, and test it
+// with conformance.Store. Its methods must be safe for concurrent use, also by many
+// processes. The codes of errors are part of the contract. Everything that a later
+// attempt may cure is [agent.CodeStoreUnavailable], also a context that has ended.
 type Store interface {
-	// PutIfAbsent returns what the store keeps under a key for as long as it lives. If it
-	// keeps nothing there yet, it keeps the value: of many callers at once that of one, and
-	// all are told that one. With an empty value it changes nothing, and returns "" if
-	// nothing is kept. A copy of the store has the same. See [ID] and [ClaimNamespace], which call
-	// it: a key is of a-z, a value one line of at most 1,000 bytes.
+	// PutIfAbsent returns the value that the store keeps under a key for its whole life.
+	// If there is none yet, it stores value. If many callers do so at once, one value is
+	// stored, and all of them get that one. With an empty value it stores nothing, and
+	// returns "" if there is none. A copy of the store has the same value. A key is of
+	// a-z, and a value is one line of at most 1,000 bytes. See [ID] and [ClaimNamespace],
+	// which call it.
 	PutIfAbsent(ctx context.Context, key, value string) (kept string, err error)
 
-	// PutChunk keeps data under a name, durably when it returns. A name is of 2 to 170
-	// of a-z, 0-9, - and ~ and at most one dot; it says whose the chunk is and what is in
-	// it, see [Envelope]. Putting the same name again is no error, for the content is the
-	// same; it renews the time of ChunkInfo.Put, so that no [Log.Collect] takes a chunk
-	// away from a writer that is about to refer to it.
+	// PutChunk stores data under a name, durably when it returns. A name has 2 to 170
+	// characters of a-z, 0-9, - and ~, and at most one dot. It says whose chunk it is and
+	// what is in it, see [Envelope]. Putting a name again is no error, because its
+	// content is the same. But it renews ChunkInfo.Put, so that [Log.Collect] keeps a
+	// chunk that a writer is about to refer to.
 	PutChunk(ctx context.Context, name string, data []byte) error
-	// Chunk returns what was put, or [agent.CodeChunkMissing].
+	// Chunk returns the data of a chunk, or [agent.CodeChunkMissing].
 	Chunk(ctx context.Context, name string) ([]byte, error)
-	// ChunkStart returns the first bytes of what was put, at most so many, or
-	// [agent.CodeChunkMissing]. It reads no more than these: an envelope is at the beginning
-	// of a chunk.
+	// ChunkStart returns at most the first most bytes of a chunk, or
+	// [agent.CodeChunkMissing]. It should read no more than these: the envelope is at the
+	// beginning of a chunk.
 	ChunkStart(ctx context.Context, name string, most int) ([]byte, error)
-	// Chunks lists the chunks whose names begin with a prefix, in order of name. An
-	// error ends the list. What is put or deleted meanwhile may be in it or not.
+	// Chunks yields the chunks whose names begin with a prefix, in order of name. An
+	// error ends it. A chunk that is put or deleted meanwhile may be missing or not.
 	Chunks(ctx context.Context, prefix string) iter.Seq2[ChunkInfo, error]
-	// DeleteChunk removes a chunk if it was last put before a time, and tells
-	// whether the chunk is gone: also one that was not there is, and a younger one
-	// is not. Who puts it at the same time either renews it before or puts it anew.
-	// [agent.CodeChunkDamaged] tells of something in its place that is no chunk.
+	// DeleteChunk deletes a chunk if it was last put before a time, and reports whether
+	// the chunk is gone. A chunk that was not there is gone; a younger one is not. A put
+	// at the same time either renews the chunk first, so it stays, or stores it again. If
+	// something else is in the chunk's place, the error is [agent.CodeChunkDamaged].
 	DeleteChunk(ctx context.Context, name string, before time.Time) (gone bool, err error)
 
-	// Head returns a session's head, or [agent.CodeNotFound], or [agent.CodeChunkDamaged] if it
-	// can't be read, or is that of another session. Beside CodeNotFound stands a head that has nothing but the Session and,
-	// if the session was deleted, the Version and the Fence at which it stands: what
-	// begins it anew goes on from there.
+	// Head returns a session's head. It returns [agent.CodeNotFound] if there is none,
+	// and [agent.CodeChunkDamaged] if it can't be read or belongs to another session.
+	// Beside CodeNotFound it returns a head with only Session and, after a deletion, the
+	// Version and the Fence of the deletion: a new head continues from those.
 	Head(ctx context.Context, session string) (Head, error)
-	// PutHead replaces a session's head if the session stands at the version
-	// h.Version-1 and at no higher fence than h.Fence, as [Head.CheckReplaces] says, else it
-	// returns [agent.CodeStale] and changes nothing. A session that never was stands at
-	// version 0. No version is given twice in a session, also not after a deletion: a
-	// write that was held back for an hour between the look and the put meets a version
-	// that is over. Runs write by [Log.PutHead], which looks again then, and compares.
+	// PutHead replaces a session's head if [Head.CheckReplaces] allows it: the stored
+	// version is h.Version-1, and the stored fence is not higher. Otherwise it returns
+	// [agent.CodeStale] and changes nothing. A new session has version 0. No version is
+	// used twice in a session, not even after a deletion. So a write that was delayed for
+	// an hour between the check and the put finds its version outdated. Runs write with
+	// [Log.PutHead], which then checks again and compares fences.
 	PutHead(ctx context.Context, h Head) error
-	// Heads lists the head of every session whose name begins with prefix, in
-	// order of session. [agent.CodeChunkDamaged] tells of one head that can't be read or is
-	// that of another session, with the Session of its place where that is known, and the list goes on; any other error
-	// ends it. What is put or deleted meanwhile may be in it or not.
+	// Heads yields the head of every session whose name begins with prefix, in order of
+	// name. [agent.CodeChunkDamaged] reports one head that can't be read or belongs to
+	// another session, with its Session if that is known, and the iteration continues.
+	// Any other error ends it. A head that is put or deleted meanwhile may be missing or
+	// not.
 	Heads(ctx context.Context, prefix string) iter.Seq2[Head, error]
-	// DeleteHead removes a session's head if the stored one has the version, else
-	// it returns [agent.CodeStale] and changes nothing. One that is gone is no error. It
-	// counts as a version: the session stands at version+1 then, and keeps its fence, so
-	// that no late write brings it back.
+	// DeleteHead deletes a session's head if the stored one has the version. Otherwise it
+	// returns [agent.CodeStale] and changes nothing. A missing head is no error. The
+	// deletion counts as version+1 and keeps the fence, so that no late write brings the
+	// head back.
 	DeleteHead(ctx context.Context, session string, version int64) error
 }
 
-// ChunkInfo is what a [Store] knows of a chunk without reading it.
+// ChunkInfo is what a [Store] knows about a chunk without reading it.
 type ChunkInfo struct {
 	Name string
 	Size int64     // as stored, in bytes
 	Put  time.Time // when it was last put, by the store's clock
 }
 
-// Head says where a session's log ends and where its numbers stand. It outlives
-// the retention of Temporal's histories.
+// Head says where a session's log ends and where its counters stand. It outlives the
+// retention of Temporal's histories.
 //
-// The fields down to Updated are its envelope: they are never encrypted. They tell names
-// of sessions, numbers, times and digests, and nothing that was said.
+// The fields up to Updated are its envelope, which is never encrypted. It has names of
+// sessions, numbers, times and digests, and no text of a conversation.
 type Head struct {
 	V       int    `json:"v"`       // [HeadVersion]
 	Version int64  `json:"version"` // 1, 2, 3 …; never twice in a session
 	Session string `json:"session"`
-	// Fence orders the writes of the session: see [Log.PutHead].
+	// Fence orders the writes of the session, see [Log.PutHead].
 	Fence agent.Fence `json:"fence,omitzero"`
-	// Digest names the last sealed chunk, and Seq is the number of the log's last event.
+	// Digest is the name of the last sealed chunk. Seq is the number of the log's last
+	// event.
 	Digest string `json:"digest"`
 	Seq    int64  `json:"seq"`
-	// Recent, Knows and Origins are those of the last chunk's envelope: the last chunks
-	// with their numbers, the newest first, where what the model still knows begins, and
-	// which sessions the log was forked from. [Log.PutHead] sets them.
+	// Recent, Knows and Origins are copies of the last chunk's envelope: the last chunks,
+	// the newest first, the beginning of what the model knows, and the sessions that the
+	// log was forked from. [Log.PutHead] sets them.
 	Recent  []Ref    `json:"recent,omitempty"`
 	Knows   *Known   `json:"knows,omitempty"`
 	Origins []Origin `json:"origins,omitempty"`
-	// Blobs name what else the head refers to.
+	// Blobs are the names of other data that the head refers to.
 	Blobs []string `json:"blobs,omitempty"`
-	// Import names the chunk with the export that the session came with, until a run has
-	// gone on from it.
+	// Import is the chunk with the export that the session came with, until a run has
+	// continued from it.
 	Import  string    `json:"import,omitempty"`
 	Updated time.Time `json:"updated"`
 
 	Run string `json:"run"` // the last run that wrote it
-	// Execution is the run's execution that wrote it.
+	// Execution is the execution of the run that wrote the head.
 	Execution string       `json:"execution,omitempty"`
 	Agent     string       `json:"agent"`
 	Status    agent.Status `json:"status"`
-	// Receipts are the last messages that came with an id.
+	// Receipts are the last messages that had an id.
 	Receipts []remembered.Receipt `json:"receipts,omitempty"`
-	// Backlog is what the run has taken and not dealt with up to Seq: Kept, whose events
-	// stand in blobs, and behind them those of Inbox. [Log.Backlog] puts them together.
+	// Backlog and BacklogBlobs are what the run has accepted and not finished up to Seq.
+	// The events in BacklogBlobs come first, then those of Backlog. [Log.Backlog] joins
+	// them.
 	Backlog      remembered.Backlog       `json:"backlog,omitzero"`
 	BacklogBlobs []remembered.BacklogBlob `json:"backlog_blobs,omitempty"`
 	// StateVersion is the version of the session's state.
 	StateVersion int `json:"state_version,omitempty"`
-	// Imported is the id of the export that the session came with; empty for one that
-	// began here. It stays over the session's life, so that no export is used twice.
+	// Imported is the id of the export that the session came with; empty if it began
+	// here. It stays for the session's life, so that no export is used twice.
 	Imported string `json:"imported,omitempty"`
-	// Counters are the session's: they are never used again.
+	// Counters are the session's counters. No number of them is used twice.
 	Counters remembered.Counters `json:"counters,omitzero"`
-	// Recovered means that the run was ended from outside, and a later one stored its end.
+	// Recovered means that the run was terminated, and a later run stored its end.
 	Recovered bool `json:"recovered,omitempty"`
-	// Claims are the runs that have begun since, the latest last, and may have stored
-	// nothing yet: what was ended from outside is looked for among them. A head that
-	// has nothing but these is of a session without a log, see [Log.Head].
+	// Claims are the runs that have begun since, the latest last. They may have stored
+	// nothing yet. Runs that were terminated are looked for among them. A head with
+	// nothing but claims is of a session without a log, see [Log.Head].
 	Claims []string `json:"claims,omitempty"`
-	// Encrypted is all of the head, of which the rest has then nothing but the envelope;
-	// see [Encrypt].
+	// Encrypted is the whole head, encrypted. The other fields then have only the
+	// envelope; see [Encrypt].
 	Encrypted []byte `json:"encrypted,omitempty"`
 }
 
-// envelope is the head without what is encrypted.
+// envelope returns the head without the parts that are encrypted.
 func (h Head) envelope() Head {
 	return Head{
 		V: h.V, Version: h.Version, Session: h.Session, Fence: h.Fence, Digest: h.Digest, Seq: h.Seq,
@@ -137,7 +141,7 @@ func (h Head) envelope() Head {
 	}
 }
 
-// standsAt tells that a head is of the session in whose place it was found.
+// standsAt returns an error if a head is not of the session in whose place it was found.
 func (h Head) standsAt(session string) error {
 	if h.Session != session {
 		return agent.Errorf(agent.CodeChunkDamaged, "the head of session %s is damaged: it is that of session %s; restore it from a backup of the store", session, h.Session)

@@ -9,12 +9,12 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Vault keeps secrets in a store: what somebody has signed in with on behalf of a session.
-// They are encrypted, or not kept at all; [Log.Delete] deletes those of a session.
+// Vault keeps secrets in a store, such as a session's sign-ins. They are always
+// encrypted. [Log.Delete] deletes those of a session.
 type Vault struct{ store Store }
 
-// NewVault returns the vault of a store; nil for one without keys to encrypt with: secrets
-// belong into no store in plain.
+// NewVault returns the vault of a store. It returns nil if the store has no keys to
+// encrypt with, because secrets must not be stored in plain text.
 func NewVault(s Store) *Vault {
 	if !IsEncrypted(s) {
 		return nil
@@ -22,9 +22,9 @@ func NewVault(s Store) *Vault {
 	return &Vault{s}
 }
 
-// A secret is a chunk that no collection takes for one of a session, and that is never
-// written over: the one with the highest number counts. Its name is the mark, the session's
-// tag, a digest of the secret's name, the number and a digest of the value.
+// A secret is a chunk that no collection takes for a session's, and that is never
+// overwritten: the highest number is the current one. Its name is the mark, the session's
+// tag, a digest of the secret's name, the number, and a digest of the value.
 const (
 	vaultMark   = "secret"
 	vaultDigits = 16
@@ -36,7 +36,7 @@ func (v *Vault) prefix(session, name string) string {
 	return vaultPrefix(session) + digestOf([]byte(name))[:vaultDigits]
 }
 
-// last finds the secret that counts, and all of its name.
+// last returns the current secret, and all stored ones of its name.
 func (v *Vault) last(ctx context.Context, prefix string) (last string, all []string, err error) {
 	for c, err := range v.store.Chunks(ctx, prefix) {
 		if err != nil {
@@ -49,10 +49,10 @@ func (v *Vault) last(ctx context.Context, prefix string) (last string, all []str
 	return last, all, nil
 }
 
-// Secret returns what was last put under a name; nil if nothing was. session is empty
-// for what belongs to no session. Errors are those of [Store].
+// Secret returns the value that was last put under a name; nil if there is none. session
+// is empty for a secret that belongs to no session. Errors are those of [Store].
 func (v *Vault) Secret(ctx context.Context, session, name string) ([]byte, error) {
-	for range 3 { // a later one may take its place between the two looks
+	for range 3 { // a newer one may replace it between the listing and the read
 		last, _, err := v.last(ctx, v.prefix(session, name))
 		if err != nil || last == "" {
 			return nil, err
@@ -65,7 +65,7 @@ func (v *Vault) Secret(ctx context.Context, session, name string) ([]byte, error
 	return nil, agent.Errorf(agent.CodeStoreUnavailable, "reading a secret of session %s: it changes all the time", session)
 }
 
-// PutSecret replaces what was put under a name. Of two at once either may count.
+// PutSecret replaces the value under a name. If two are put at once, either may win.
 func (v *Vault) PutSecret(ctx context.Context, session, name string, value []byte) error {
 	prefix := v.prefix(session, name)
 	last, all, err := v.last(ctx, prefix)
@@ -78,6 +78,7 @@ func (v *Vault) PutSecret(ctx context.Context, session, name string, value []byt
 			return agent.Errorf(agent.CodeChunkDamaged, "the secret %s has no number; delete it", last)
 		}
 	}
+	// The new one first: a crash between the two must not lose both.
 	if err := v.store.PutChunk(ctx, fmt.Sprintf("%s%0*x%s", prefix, vaultDigits, number+1, digestOf(value)[:vaultDigits]), value); err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (v *Vault) PutSecret(ctx context.Context, session, name string, value []byt
 	return nil
 }
 
-// forgetSecrets deletes what a session's people have signed in with.
+// forgetSecrets deletes the secrets of a session.
 func forgetSecrets(ctx context.Context, s Store, session string) error {
 	for c, err := range s.Chunks(ctx, vaultPrefix(session)) {
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Seq is the number of the view's last event; zero if it has none.
+// Seq returns the number of the view's last event; zero if it has none.
 func (v *View) Seq() int64 {
 	if n := len(v.events); n > 0 {
 		return v.events[n-1].Seq
@@ -17,7 +17,7 @@ func (v *View) Seq() int64 {
 	return 0
 }
 
-// Spec is the recorded Spec of the view's last run; nil if no run began.
+// Spec returns the recorded Spec of the view's last run; nil if no run began.
 func (v *View) Spec() *agent.Spec {
 	for i, e := range slices.Backward(v.events) {
 		if e.Started != nil {
@@ -27,7 +27,7 @@ func (v *View) Spec() *agent.Spec {
 	return nil
 }
 
-// relisted is a spec with the tools of sources that have changed them since.
+// relisted returns a spec with the later changes of its sources' tools applied.
 func relisted(spec *agent.Spec, since []agent.Event) *agent.Spec {
 	for _, e := range since {
 		if e.ToolsChange != nil && spec != nil {
@@ -44,12 +44,11 @@ type Entry struct {
 	agent.Message
 }
 
-// Entries lists what the view's last run is to know: all that was said in the
-// session, or since the last run that began anew, as it is after forks and
-// compactions.
+// Entries returns the messages that the view's last run knows: those of the session, or
+// since the last run that began with carry: reset, after forks and compactions.
 func (v *View) Entries() []Entry { return known(v.events) }
 
-// Messages are those of [View.Entries].
+// Messages returns the messages of [View.Entries].
 func (v *View) Messages() []agent.Message {
 	entries := v.Entries()
 	out := make([]agent.Message, len(entries))
@@ -59,14 +58,16 @@ func (v *View) Messages() []agent.Message {
 	return out
 }
 
-// KnownEvents lists the events that the last run of a log goes back to: what was
-// behind the checkpoints that runs began from is left out.
+// KnownEvents returns the events that the last run of a log builds on. Events after a
+// checkpoint from which a later run began are left out.
 func KnownEvents(events []agent.Event) []agent.Event {
 	for i, e := range slices.Backward(events) {
 		if e.Forked == nil {
 			continue
 		}
 		began := i
+		// The start of the forked run comes just before its forked event, and belongs to
+		// it.
 		if i > 0 && events[i-1].Started != nil {
 			began = i - 1
 		}
@@ -93,7 +94,8 @@ func known(events []agent.Event) []Entry {
 	return out
 }
 
-// split returns what a compaction leaves as it was, before its summary and after.
+// split returns the entries that a compaction keeps: those before its summary, and those
+// after.
 func split(entries []Entry, c agent.Compaction) (first, last []Entry) {
 	from := len(entries)
 	if c.KeepFrom > 0 {
@@ -104,19 +106,19 @@ func split(entries []Entry, c agent.Compaction) (first, last []Entry) {
 	return slices.Clone(entries[:min(c.KeepFirst, from)]), entries[from:]
 }
 
-// UpTo cuts events behind the one with a number. They are shared, not copied.
+// UpTo returns the events up to a number. They share the slice.
 func UpTo(events []agent.Event, seq int64) []agent.Event {
 	n, _ := slices.BinarySearchFunc(events, seq+1, func(e agent.Event, seq int64) int { return cmp.Compare(e.Seq, seq) })
 	return events[:n]
 }
 
-// UpTo is the view as it was behind an event.
+// UpTo returns the view as it was after an event.
 func (v *View) UpTo(seq int64) *View {
 	return &View{events: UpTo(v.events, seq), size: v.size, knows: v.knows}
 }
 
-// State is the session's state as the view's last run knows it: what its tools
-// have set, by key. The values must not be changed.
+// State returns the session's state as the view's last run knows it, by key. Do not
+// change the values.
 func (v *View) State() map[string]json.RawMessage { return state(v.events) }
 
 func state(events []agent.Event) map[string]json.RawMessage {
@@ -145,7 +147,8 @@ func put(state, set map[string]json.RawMessage) {
 	}
 }
 
-// Call finds a tool call of the view's last run by our id.
+// Call returns a tool call of the view's last run by the runtime's id, and whether there
+// is one.
 func (v *View) Call(id string) (agent.ToolCall, bool) {
 	for _, e := range slices.Backward(v.events) {
 		if e.Started != nil && e.Started.HasFirstTurn() {

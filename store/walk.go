@@ -7,11 +7,11 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Fault is a session whose log can't be read to its beginning.
+// Fault is a session or an entry in a store that can't be read.
 type Fault struct {
-	Session string `json:"session"` // empty where the head itself does not tell it
-	// Chunk is the one that is missing, damaged or of another version; empty if
-	// the head is.
+	Session string `json:"session"` // empty if the head itself does not say it
+	// Chunk is the chunk that is missing, damaged or of another version; empty if the
+	// head is.
 	Chunk   string     `json:"chunk,omitempty"`
 	Code    agent.Code `json:"code"` // CodeChunkMissing, CodeChunkDamaged or CodeIncompatible
 	Message string     `json:"message"`
@@ -21,16 +21,16 @@ func faultOf(session, chunk string, err error) *Fault {
 	return &Fault{Session: session, Chunk: chunk, Code: agent.CodeOf(err), Message: err.Error()}
 }
 
-// CheckResult is what a check found.
+// CheckResult says what [Log.Check] found.
 type CheckResult struct {
-	Sessions int     `json:"sessions"` // whose chains were followed
-	Chunks   int     `json:"chunks"`   // of all chains, each counted once
+	Sessions int     `json:"sessions"` // the sessions whose chains were read
+	Chunks   int     `json:"chunks"`   // the chunks of all chains, each counted once
 	Faults   []Fault `json:"faults,omitempty"`
 }
 
-// Check reads all sessions to their beginnings and tells which can't be read. It
-// changes nothing. Its errors are those of the store, [agent.CodeStoreUnavailable]:
-// a fault is none.
+// Check reads all sessions to their beginnings, and reports those that can't be read as
+// faults. It changes nothing. A fault is no error: errors are those of the store,
+// [agent.CodeStoreUnavailable].
 func (l *Log) Check(ctx context.Context) (CheckResult, error) {
 	c := &check{Log: l, read: map[string]bool{}}
 	for h, err := range l.store.Heads(ctx, "") {
@@ -52,16 +52,16 @@ func (l *Log) Check(ctx context.Context) (CheckResult, error) {
 	return c.done, nil
 }
 
-// check is one Check in progress. What it has read once it does not read again:
-// sessions share their beginnings.
+// check is one Check in progress. It reads each chunk once, although sessions share
+// beginnings.
 type check struct {
 	*Log
 	read map[string]bool
 	done CheckResult
 }
 
-// session reads the chunks of a session. A fault is only one if the session's head is
-// still the same: it may have been deleted, or written, meanwhile.
+// session reads the chunks of a session. It reports a fault only if the session's head is
+// still the same: the session may have been deleted or written meanwhile.
 func (c *check) session(ctx context.Context, h Head) (*Fault, error) {
 	for {
 		if err := h.sound(); err != nil {
@@ -71,6 +71,7 @@ func (c *check) session(ctx context.Context, h Head) (*Fault, error) {
 		if err == nil || !lasting(err) {
 			return nil, err
 		}
+		// The session may have been deleted, or its chunks merged, while it was read.
 		now, gone := c.store.Head(ctx, h.Session)
 		switch {
 		case errors.Is(gone, agent.CodeNotFound):
@@ -84,8 +85,8 @@ func (c *check) session(ctx context.Context, h Head) (*Fault, error) {
 	}
 }
 
-// chain reads the chunks of a chain, of which only the names stay in memory. It returns
-// the one that can't be read, with the error.
+// chain reads the chunks of a chain, and keeps only their names in memory. It returns the
+// chunk that can't be read, with the error.
 func (c *check) chain(ctx context.Context, name string) (at string, err error) {
 	for name != "" && !c.read[name] {
 		data, err := c.store.Chunk(ctx, name)

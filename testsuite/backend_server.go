@@ -30,13 +30,13 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// serverBackend plays runs on a real server.
+// serverBackend executes runs on a real server.
 type serverBackend struct {
 	temporal  temporal.Client
 	namespace string
 	client    *client.Client
 	person    *personState
-	sessions  []string // that were begun here
+	sessions  []string // the sessions that were started here
 }
 
 func newServerBackend(t testing.TB, own *worker.Options, o *Options) *serverBackend {
@@ -68,7 +68,7 @@ func begin(t testing.TB, c temporal.Client, own *worker.Options) *worker.Worker 
 	return w
 }
 
-// mortals starts a worker that dies at its time, and another one then.
+// mortals starts a worker that crashes, and another one after the crash.
 func (p *serverBackend) mortals(t testing.TB, own *worker.Options, o *Options) {
 	t.Helper()
 	m, c := dialKillable(t, o)
@@ -77,6 +77,7 @@ func (p *serverBackend) mortals(t testing.TB, own *worker.Options, o *Options) {
 		if own.Temporal != nil {
 			own.Temporal(l, o)
 		}
+		// A killed process does not wait for its calls either.
 		o.WorkerStopTimeout = time.Millisecond
 	}
 	first := begin(t, c, &doomed)
@@ -116,11 +117,11 @@ func (p *serverBackend) start(ctx context.Context, _, name, text string, o *clie
 	return err
 }
 
-// patient bounds how long a stage waits for a run to rest or to end.
+// patient is how long an Env waits for a run to be suspended or to end.
 const patient = 2 * time.Minute
 
-// wait waits until the run rests or ends, and lets the person answer it and those
-// below it. A run that waits for agents below it rests when all of them do.
+// wait waits until the run is suspended or has ended, while the person answers it and the
+// runs below it. A run that waits for children counts as suspended once all of them are.
 func (p *serverBackend) wait(ctx context.Context, session string) (*agent.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
@@ -139,7 +140,8 @@ func (p *serverBackend) wait(ctx context.Context, session string) (*agent.Outcom
 	}
 }
 
-// look waits until the run itself rests or ends, and reports whether its tree does.
+// look waits until the run itself is suspended or has ended, and reports whether its
+// whole tree is.
 func (p *serverBackend) look(ctx context.Context, session string) (*agent.Outcome, bool, error) {
 	run, err := p.client.Get(ctx, session)
 	if err != nil {
@@ -153,7 +155,7 @@ func (p *serverBackend) look(ctx context.Context, session string) (*agent.Outcom
 	return o, resting, err
 }
 
-// stuck says where a run stands that neither rests nor ends.
+// stuck describes a run that is neither suspended nor has ended.
 func (p *serverBackend) stuck(session string, err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -164,18 +166,19 @@ func (p *serverBackend) stuck(session string, err error) error {
 	return fmt.Errorf("session %s is neither suspended nor ended (%w); it is %s and does %s", session, err, st.Status, text(st.InFlight))
 }
 
-// rests reports whether all live runs of a tree rest, once the person has answered what
-// they ask. One that is still held by a hold that was removed above it does not.
+// rests reports whether all live runs of a tree are suspended, once the person has
+// answered their requests. A run does not count while it still has a hold that was
+// removed from an ancestor.
 func (p *serverBackend) rests(ctx context.Context, top *client.Run) (bool, error) {
 	runs, err := p.tree(ctx, top)
 	if err != nil {
 		return false, err
 	}
-	resting, held := len(runs) > 0, map[string]bool{} // by sessions, those above first
+	resting, held := len(runs) > 0, map[string]bool{} // own holds by session, ancestors first
 	for _, run := range runs {
 		s, err := run.Suspension(ctx)
 		if err != nil || s == nil {
-			resting = false // it goes on, has just ended, or its worker is not there
+			resting = false // it continues, has just ended, or has no worker
 			continue
 		}
 		held[run.Session] = slices.ContainsFunc(s.Holds, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
@@ -184,7 +187,7 @@ func (p *serverBackend) rests(ctx context.Context, top *client.Run) (bool, error
 			resting = resting && (still || !known)
 		}
 		if s.Kind == agent.SuspensionAwaitingChildren && !slices.ContainsFunc(runs, func(r *client.Run) bool { return strings.HasPrefix(r.Session, run.Session+"/") }) {
-			resting = false // the listing is behind, or it has not heard of their ends
+			resting = false // the listing is behind, or the run has not learned of their ends
 		}
 		acted, err := p.react(ctx, s.Requests)
 		if err != nil {
@@ -195,7 +198,7 @@ func (p *serverBackend) rests(ctx context.Context, top *client.Run) (bool, error
 	return resting, nil
 }
 
-// react lets the person answer what a run asks; it reports whether he did.
+// react lets the person answer a run's requests, and reports whether it answered any.
 func (p *serverBackend) react(ctx context.Context, open []agent.Request) (acted bool, err error) {
 	list, err := p.person.reactions(open)
 	for _, said := range list {
@@ -211,7 +214,7 @@ func (p *serverBackend) react(ctx context.Context, open []agent.Request) (acted 
 	return acted, err
 }
 
-// tree lists a run and the live ones below it.
+// tree returns a run and the live runs below it.
 func (p *serverBackend) tree(ctx context.Context, top *client.Run) (runs []*client.Run, err error) {
 	nodes, err := top.Tree(ctx)
 	for _, n := range nodes {
@@ -239,8 +242,8 @@ func (p *serverBackend) say(ctx context.Context, session string, c agent.Command
 	return signals.Update(ctx, p.temporal, session, c)
 }
 
-// skip lets time go by, from one thing that people or models see to the next, so that
-// the person can answer what comes of it.
+// skip lets time pass from one visible event to the next, so that the person can answer
+// in between.
 func (p *serverBackend) skip(ctx context.Context, d time.Duration) error {
 	for d > 0 {
 		runs, err := p.live(ctx)
@@ -253,7 +256,7 @@ func (p *serverBackend) skip(ctx context.Context, d time.Duration) error {
 			if err != nil {
 				return err
 			}
-			if c.waits { // it has no time of its own
+			if c.waits { // its time is that of its children
 				continue
 			}
 			if due := c.seen(); due > 0 {
@@ -271,7 +274,7 @@ func (p *serverBackend) skip(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// live lists all runs of the stage that have not ended, once they rest.
+// live returns all live runs of the Env, once they are suspended.
 func (p *serverBackend) live(ctx context.Context) (all []*client.Run, err error) {
 	for _, session := range p.sessions {
 		if _, err := p.wait(ctx, session); err != nil {
@@ -290,25 +293,26 @@ func (p *serverBackend) live(ctx context.Context) (all []*client.Run, err error)
 	return all, nil
 }
 
-// clock is what a run thinks of time.
+// clock is a run's view of time.
 type clock struct {
 	now   time.Time
-	wake  time.Time   // when it will look at its clock for whatever reason; zero if it will not
-	marks []time.Time // what is due to be seen: deadlines, reminders, the end of a park
-	waits bool        // for runs below it
+	wake  time.Time   // when its timer fires; zero if none is set
+	marks []time.Time // visible events that are due: deadlines, reminders, the end of a park
+	waits bool        // for child runs
 }
 
-// seen is in how much time something falls due that is seen; zero if nothing is.
+// seen returns how long it is until the next visible event; zero if there is none.
 func (c clock) seen() (due time.Duration) {
 	for _, at := range c.marks {
-		if in := at.Sub(c.now) + time.Millisecond; !at.IsZero() && in > 0 && (due == 0 || in < due) { // timers are exact to it
+		if in := at.Sub(c.now) + time.Millisecond; !at.IsZero() && in > 0 && (due == 0 || in < due) { // timers are accurate to 1 ms
 			due = in
 		}
 	}
 	return due
 }
 
-// reached reports whether the run has come to a time, and done what was due by then.
+// reached reports whether the run has reached a time and done everything that was due by
+// then.
 func (c clock) reached(at time.Time) bool {
 	return !c.now.Before(at) && (c.wake.IsZero() || c.wake.After(c.now))
 }
@@ -342,7 +346,7 @@ func (p *serverBackend) clock(ctx context.Context, run *client.Run) (c clock, er
 	return c, nil
 }
 
-// forward lets time go by for one run, and waits until it has done what fell due.
+// forward lets time pass for one run, and waits until it has done what became due.
 func (p *serverBackend) forward(ctx context.Context, run *client.Run, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()

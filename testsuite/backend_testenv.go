@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// testEnvBackend plays runs in Temporal's test environment, each in one of its own.
+// testEnvBackend executes runs in Temporal's test environment, each in its own.
 type testEnvBackend struct {
 	t      testing.TB
 	parts  *worker.Components
@@ -25,7 +25,7 @@ type testEnvBackend struct {
 
 func newTestEnvBackend(t testing.TB, o *worker.Options, p *Person) *testEnvBackend {
 	t.Helper()
-	sdkworker.SetBinaryChecksum("test") // else the environment hashes the test's file, within a workflow's task
+	sdkworker.SetBinaryChecksum("test") // without it, the environment hashes the test binary within a workflow task
 	parts, err := o.Components()
 	require.NoError(t, err)
 	r := &testEnvBackend{t: t, parts: parts, person: p.newState()}
@@ -37,8 +37,8 @@ func newTestEnvBackend(t testing.TB, o *worker.Options, p *Person) *testEnvBacke
 	return r
 }
 
-// start begins a run when the one before it in the session has ended, and after all
-// the time that has gone by on the stage.
+// start starts a run once the previous one in the session has ended, and after all the
+// time that has passed in the Env.
 func (r *testEnvBackend) start(_ context.Context, session, name, text string, o *client.StartOptions) error {
 	begin := time.Now()
 	for _, p := range r.runs {
@@ -59,7 +59,7 @@ func (r *testEnvBackend) start(_ context.Context, session, name, text string, o 
 	return nil
 }
 
-// find is the last run of a session.
+// find returns the last run of a session.
 func (r *testEnvBackend) find(session string) (*testEnvRun, error) {
 	for i := len(r.runs) - 1; i >= 0; i-- {
 		if r.runs[i].session == session {
@@ -110,7 +110,7 @@ func (r *testEnvBackend) say(ctx context.Context, session string, c agent.Comman
 	return p.say(ctx, c)
 }
 
-// skip lets time go by for one run after the other: they know nothing of each other.
+// skip lets time pass for one run after the other: they do not affect each other.
 func (r *testEnvBackend) skip(ctx context.Context, d time.Duration) error {
 	for _, p := range r.runs {
 		if err := p.settle(ctx); err != nil {
@@ -123,12 +123,12 @@ func (r *testEnvBackend) skip(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// refuseTree is what happens to a run that starts an agent below it.
+// refuseTree fails a run that starts a sub-agent.
 func refuseTree() {
 	panic(agent.Errorf(agent.CodeNotSetUp, "the run starts an agent below it: Temporal's test environment does not hold, cancel and carry over trees as a server does; set testsuite.Options.Server, to a client of devserver.ForTest for example"))
 }
 
-// payloadOf is a verb as it crosses Temporal.
+// payloadOf encodes a verb as Temporal transports it.
 func payloadOf(c agent.Command) (converter.RawValue, error) {
 	p, err := converter.GetDefaultDataConverter().ToPayload(c)
 	return converter.NewRawValue(p), err

@@ -25,14 +25,14 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 )
 
-// Crash is a place in a story at which the worker dies, as by kill -9: nothing that it
-// says is heard of any more, the contexts of its calls end, and another worker goes on.
-// The zero Crash does not happen; it counts steps.
+// Crash is a point of a test at which the worker dies, as by kill -9. Nothing that it
+// sends arrives any more, the contexts of its calls end, and another worker takes over.
+// The zero Crash never happens; it only counts steps.
 type Crash struct {
-	// Step is the number of the step, from 1, in the order in which steps begin: each
-	// model call, each tool call, and whatever else is done outside of the workflow.
+	// Step is the number of the step, from 1, in the order in which steps begin. Steps
+	// are model calls, tool calls and all other activities.
 	Step int
-	// When is the moment of the step.
+	// When is the moment in the step.
 	When CrashPoint
 
 	mu       sync.Mutex
@@ -45,19 +45,19 @@ type CrashPoint string
 
 // The moments of a step.
 const (
-	CrashBefore CrashPoint = "before" // it has been handed to the worker, and is not begun
-	CrashDuring CrashPoint = "in"     // it has had its effect, and nobody knows
-	CrashAfter  CrashPoint = "after"  // the server knows its result
+	CrashBefore CrashPoint = "before" // the worker has the step, and has not begun it
+	CrashDuring CrashPoint = "in"     // the step had its effect, and nobody knows
+	CrashAfter  CrashPoint = "after"  // the server has the step's result
 )
 
-// Steps names the steps that were begun so far, in their order.
+// Steps returns the names of the steps that have begun, in order.
 func (c *Crash) Steps() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.steps)
 }
 
-// begin counts a step, and reports whether it is the one.
+// begin counts a step, and reports whether it is the one to crash in.
 func (c *Crash) begin(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,15 +72,15 @@ func (c *Crash) Happened() bool {
 	return c.happened
 }
 
-// EveryCrash plays a story undisturbed, and then anew for each of its steps with the
-// worker killed before it, in it and after it. What story returns has to be the same
-// each time, and JSON. It makes a [Env] with the crash that it is given in
-// [Options.Crash], on a server; up to thirty-two are played at once, so tools have to be
-// the story's own.
+// EveryCrash runs story once without a crash. Then it runs story again for each of its
+// steps, with the worker killed before, in and after that step. The result of story has
+// to be the same each time, and must encode to JSON. story makes an [Env] with the crash
+// in [Options.Crash], on a server. Up to 32 stories run at once, so each needs its own
+// tools.
 //
-// A tool that may not be called again is unknown to the model after a crash in it: in a
-// story that comes to the same end, such tools allow several attempts and look at
-// their key.
+// After a crash in a tool that may not be repeated, the model sees an unknown result. For
+// a story with the same result each time, let such tools have several attempts, and make
+// them check their key.
 func EveryCrash(t *testing.T, story func(t testing.TB, c *Crash) any) {
 	t.Helper()
 	undisturbed := &Crash{}
@@ -106,7 +106,8 @@ func EveryCrash(t *testing.T, story func(t testing.TB, c *Crash) any) {
 	wg.Wait()
 }
 
-// killableWorker is a connection to the server that can be cut, and the steps that go over it.
+// killableWorker is a connection to the server that can be cut, and the steps of its
+// worker.
 type killableWorker struct {
 	interceptor.InterceptorBase
 	crash *Crash
@@ -114,12 +115,12 @@ type killableWorker struct {
 	die   context.CancelFunc
 
 	mu    sync.Mutex
-	token []byte            // of the activity after whose result it dies
-	local string            // the execution whose next workflow task it dies after
+	token []byte            // the activity after whose result the worker dies
+	local string            // the execution after whose next workflow task the worker dies
 	tasks map[string]string // executions of workflow tasks, by token
 }
 
-// end is the worker's end.
+// end kills the worker.
 func (m *killableWorker) end() {
 	m.crash.mu.Lock()
 	m.crash.happened = true
@@ -127,7 +128,7 @@ func (m *killableWorker) end() {
 	m.die()
 }
 
-// dialKillable makes a client of the same server with a connection of its own.
+// dialKillable returns a client of the same server with its own connection.
 func dialKillable(t testing.TB, o *Options) (*killableWorker, temporal.Client) {
 	t.Helper()
 	var server peer.Peer
@@ -151,7 +152,7 @@ func dialKillable(t testing.TB, o *Options) (*killableWorker, temporal.Client) {
 
 var errDead = status.Error(codes.Unavailable, "the worker is dead")
 
-// carry lets a call through while the worker lives.
+// carry passes calls on while the worker is alive.
 func (m *killableWorker) carry(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if m.alive.Err() != nil {
 		return errDead
@@ -169,10 +170,11 @@ func (m *killableWorker) carry(ctx context.Context, method string, req, reply an
 	return err
 }
 
-// last reports whether a call was the one after which the worker dies.
+// last reports whether a call is the one after which the worker dies.
 func (m *killableWorker) last(req, reply any) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// A local activity has no result of its own: the workflow task carries it.
 	if task, ok := reply.(*workflowservice.PollWorkflowTaskQueueResponse); ok {
 		m.tasks[string(task.GetTaskToken())] = task.GetWorkflowExecution().GetRunId()
 		return false
@@ -187,7 +189,7 @@ func (m *killableWorker) last(req, reply any) bool {
 	return false
 }
 
-// InterceptActivity sees every step.
+// InterceptActivity counts every activity as a step.
 func (m *killableWorker) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
 	return &killableActivity{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, m: m}
 }
@@ -200,7 +202,7 @@ type killableActivity struct {
 func (s *killableActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.m.alive, cancel)() // what else is under way in the process ends with it
+	defer context.AfterFunc(s.m.alive, cancel)() // whatever else runs in the process ends with it
 	info := activity.GetInfo(ctx)
 	name := info.ActivityType.Name
 	if beside := name == activities.CheckParent.Name || name == activities.AwaitInFlight.Name || name == activities.FetchOutcome.Name; beside || !s.m.crash.begin(name) {
@@ -221,7 +223,7 @@ func (s *killableActivity) ExecuteActivity(ctx context.Context, in *interceptor.
 	return out, err
 }
 
-// blockForever ends the worker: the step never returns to anybody who could tell.
+// blockForever kills the worker. The step never returns to anybody who could report it.
 func (m *killableWorker) blockForever(ctx context.Context) error {
 	m.end()
 	<-ctx.Done()

@@ -1,5 +1,8 @@
-// Package testsuite is for the tests of your agents. A [Script] is a model that answers the
-// same every time, at no cost. An [Env] runs agents with their tools, people and timers,
-// with or without a server. Package testsuite/conformance tests adapters of
-// your own.
+// Package testsuite tests your agents. Begin with [New], which makes an [Env]: it runs
+// agents with their tools, people and timers, with or without a Temporal server. The
+// [New] example is a complete test.
+//
+// A [Script] is a model that always answers the same, at no cost. A [Person] answers what
+// runs ask. [EveryCrash] kills the worker at every step, and [Replay] checks recorded
+// histories against this build. Package testsuite/conformance tests your own adapters.
 package testsuite

@@ -21,29 +21,30 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// Options say what a [Env] plays, and where. Worker is required.
+// Options says what an [Env] runs, and where. Worker is required.
 type Options struct {
-	// Worker is what a worker is made with: agents, tools and all else. The stage has a
-	// task queue of its own and no deployment, whatever it says there; where its Store
-	// and Logger are empty, a store in a folder of the test's own, and silence.
+	// Worker are the options of the worker: agents, tools and everything else. The Env
+	// replaces TaskQueue by its own and leaves Deployment empty. Without a Store it uses
+	// a folder of the test, and without a Logger it logs nothing.
 	Worker *worker.Options
-	// Model answers instead of every model that an agent names; mostly a
-	// [Script]. What Worker.Models know of its price and window holds for it too. Nil
-	// means that Worker.Models are asked.
+	// Model answers instead of every model that an agent names; usually a [Script]. The
+	// price and window are still those of Worker.Models. Nil means that Worker.Models are
+	// called.
 	Model model.Model
-	// Person answers what runs ask; nil means that nobody does but the test.
+	// Person answers the requests of runs; nil means that only the test does.
 	Person *Person
-	// Server is where runs are played: a client of a real server, such as devserver's.
-	// Nil means Temporal's test environment, without a server, in milliseconds. What
-	// that environment gets wrong, agents below agents and giving up what is in
-	// flight, fails the test there and says so.
+	// Server is a client of a real server, such as devserver's. Nil means Temporal's test
+	// environment, without a server, which takes milliseconds. That environment does not
+	// handle sub-agents and the cancellation of calls as a server does. A test that needs
+	// them fails there, and the failure says so.
 	Server temporal.Client
-	// Connection is what Server was made with: its Namespace, TLS and credentials, and
-	// what [client.Prepare] set. Empty means the namespace "default", plain. A worker
-	// that dies has a connection of its own, made with it.
+	// Connection are the options with which Server was dialled: its Namespace, TLS,
+	// credentials, and what [client.Prepare] set. Empty means the namespace "default"
+	// without encryption. A worker that crashes has its own connection, made with these
+	// options.
 	Connection temporal.Options
-	// Crash is where the worker dies and another one goes on, see [EveryCrash]; nil
-	// means that it lives. It needs a Server.
+	// Crash is the point at which the worker dies and another one takes over, see
+	// [EveryCrash]; nil means never. It needs a Server.
 	Crash *Crash
 }
 
@@ -51,31 +52,32 @@ func (o *Options) namespace() string {
 	return cmp.Or(o.Connection.Namespace, "default")
 }
 
-// Env is where a test plays runs of agents, with their tools, people and timers.
-// Time stands still while a run rests, and goes by with [Env.FastForward]. What does not
-// come out as the test wants fails it at once. An Env is for one goroutine.
+// Env runs agents for a test, with their tools, people and timers. While a run is
+// suspended, time stands still, except for [Env.FastForward]. Everything that goes wrong
+// fails the test at once. Use an Env from one goroutine only. Make one with [New].
 type Env struct {
 	t       testing.TB
 	backend backend
 	log     *store.Log
-	count   int // of the sessions that it named
-	// suffix keeps the names of its sessions apart from those of others on a server.
+	count   int // of the sessions that it has named
+	// suffix keeps the names of its sessions distinct from those of other tests on a
+	// server.
 	suffix string
 }
 
-// backend is where runs are played.
+// backend is where runs are executed: a server or Temporal's test environment.
 type backend interface {
 	start(ctx context.Context, session, name, text string, o *client.StartOptions) error
-	// wait waits until a run rests or ends; where it rests the Outcome says why, and
-	// has no end.
+	// wait waits until a run is suspended or has ended. For a suspended run, the Outcome
+	// has the suspension and no end.
 	wait(ctx context.Context, session string) (*agent.Outcome, error)
 	status(ctx context.Context, session string) (agent.RunStatus, error)
 	say(ctx context.Context, session string, c agent.Command) (agent.Ack, error)
 	skip(ctx context.Context, d time.Duration) error
 }
 
-// New makes a stage for the time of a test. What does not fit together in the
-// options fails it.
+// New returns an Env for the time of a test. If the options do not fit together, the test
+// fails.
 func New(t testing.TB, o *Options) *Env {
 	t.Helper()
 	if o == nil {
@@ -93,7 +95,7 @@ func New(t testing.TB, o *Options) *Env {
 	return s
 }
 
-// worker is the options' worker with what the stage adds.
+// worker returns the worker's options with what the Env adds.
 func (o *Options) worker(t testing.TB) *worker.Options {
 	t.Helper()
 	require.NotNil(t, o.Worker, "testsuite.Options.Worker is missing: it has the agents that the test is about")
@@ -101,6 +103,7 @@ func (o *Options) worker(t testing.TB) *worker.Options {
 	if own.Logger == nil {
 		own.Logger = zap.NewNop()
 	}
+	// A queue of its own: tests on one server must not get each other's tasks.
 	own.TaskQueue, own.Deployment = "test-"+strings.Map(inQueue, t.Name())+"-"+uuid.NewString()[:8], ""
 	if own.Store == nil {
 		dir, err := store.OpenDir(t.TempDir(), nil)
@@ -118,7 +121,7 @@ func (o *Options) worker(t testing.TB) *worker.Options {
 	return &own
 }
 
-// replacementModel answers instead of a model, whose price and window it has.
+// replacementModel answers instead of a model, and has that model's price and window.
 type replacementModel struct {
 	model.Model
 	info model.Info
@@ -131,8 +134,8 @@ func (s replacementModel) Info(name string) model.Info {
 	return s.info
 }
 
-// known is what is known of a model by its full name; nothing if it is not there, or is nil,
-// as in a test of a program that makes its models elsewhere.
+// known returns what is known of a model by its full name; the zero value if the model is
+// missing or nil. It may be, in a test of a program that makes its models elsewhere.
 func known(models map[string]model.Model, name string) model.Info {
 	if m := models[name]; m != nil {
 		return m.Info(name)
@@ -151,9 +154,8 @@ func inQueue(r rune) rune {
 	return r
 }
 
-// Start begins a run; o may be nil. Without a session in o each run has one of its
-// own: "session-1", "session-2" and so on, on a server with an end that no other
-// stage has.
+// Start starts a run; o may be nil. Without a session in o, each run gets a new one:
+// "session-1", "session-2" and so on, with a unique suffix on a server.
 func (s *Env) Start(name, text string, o *client.StartOptions) *Run {
 	s.t.Helper()
 	with := client.StartOptions{}
@@ -168,23 +170,23 @@ func (s *Env) Start(name, text string, o *client.StartOptions) *Run {
 	return s.Run(with.Session)
 }
 
-// Run is the last run of a session, such as one that another run has started:
+// Run returns the last run of a session, such as one that another run has started:
 // "session-1/clerk-1".
 func (s *Env) Run(session string) *Run {
 	return &Run{Session: session, env: s}
 }
 
-// FastForward lets so much time go by for every live run of the stage, once all of them
-// rest: what falls due meanwhile happens at its time, one thing after the other, and
-// the Person answers. On a server it needs time skipping, which devserver has; there
-// a run that waits for agents below it has no time of its own, theirs goes by.
+// FastForward lets time pass for every live run of the Env, once all of them are
+// suspended. What becomes due happens at its time, one after the other, and the Person
+// answers. On a server it needs time skipping, which devserver has. There a run that
+// waits for child runs has no time of its own: only the time of its children passes.
 func (s *Env) FastForward(d time.Duration) {
 	s.t.Helper()
 	require.Positive(s.t, d, "time goes one way")
 	require.NoError(s.t, s.backend.skip(s.t.Context(), d))
 }
 
-// view is what is stored of a session.
+// view returns what is stored of a session.
 func (s *Env) view(session string) *store.View {
 	s.t.Helper()
 	head, err := s.log.Head(s.t.Context(), session)

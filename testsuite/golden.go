@@ -12,13 +12,12 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// UpdateGolden is the environment variable that makes [Run.Golden] write its file,
-// where it is set to anything.
+// UpdateGolden is the environment variable that makes [Run.Golden] write its file; any
+// value counts.
 const UpdateGolden = "FERMATA_UPDATE"
 
-// Golden compares the session's [Run.Story] with a file. A difference
-// fails the test; with FERMATA_UPDATE=1 in the environment the file is written
-// instead, for the author to read.
+// Golden compares the session's [Run.Story] with a file. A difference fails the test.
+// With FERMATA_UPDATE=1 it writes the file instead: read it before you commit it.
 func (r *Run) Golden(path string) {
 	r.env.t.Helper()
 	r.Wait()
@@ -33,9 +32,8 @@ func (r *Run) Golden(path string) {
 	require.Equal(r.env.t, string(want), got, "%s differs; %s=1 writes it anew", path, UpdateGolden)
 }
 
-// Story tells what happened in the session, line by line, as far as it is stored, and
-// without what differs from one time to the next: times, the session's own name, what
-// it cost.
+// Story returns what happened in the session, line by line, as far as it is stored. It
+// leaves out what varies: times, costs and the session's id.
 func (r *Run) Story() string {
 	r.env.t.Helper()
 	var b strings.Builder
@@ -47,7 +45,7 @@ func (r *Run) Story() string {
 	return regexp.MustCompile(`\b`+regexp.QuoteMeta(r.Session)+`\b`).ReplaceAllString(b.String(), "SESSION")
 }
 
-// lines are those of one event; none for one that says nothing of its own.
+// lines returns the lines of one event; none if other events say the same.
 func lines(e agent.Event) []string {
 	name := string(e.Type)
 	switch {
@@ -56,7 +54,7 @@ func lines(e agent.Event) []string {
 	case e.Type == agent.EventTurnStarted:
 		return []string{fmt.Sprintf("turn %d", e.Turn)}
 	case e.Type == agent.EventTurnEnded, e.Type == agent.EventCallRequested, e.Type == agent.EventCallStarted:
-		return nil // the message has the call, and its result tells that it was made
+		return nil // the message has the call, and the result shows that it was made
 	case e.Message != nil && e.Type == agent.EventMessage:
 		return spoken(*e.Message)
 	case e.Call != nil:
@@ -81,7 +79,7 @@ func lines(e agent.Event) []string {
 	return []string{name + " " + string(e.Extended)}
 }
 
-// spoken are the lines of a message.
+// spoken returns the lines of a message.
 func spoken(m agent.Message) (list []string) {
 	who := string(m.Role)
 	if m.Note != "" {
@@ -102,7 +100,7 @@ func spoken(m agent.Message) (list []string) {
 	return list
 }
 
-// indented puts a text behind a head, and its further lines below it.
+// indented puts a text after a head, and its further lines below.
 func indented(head, text string) []string {
 	list := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	list[0] = head + list[0]

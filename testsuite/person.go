@@ -14,18 +14,18 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Person answers, by rules, what runs ask of people. The first rule that fits
-// answers; what fits none is left open, for the test to answer or for its deadline.
+// Person answers the requests of runs by rules. The first matching rule decides. A
+// request that no rule matches stays open, for the test or for its deadline.
 type Person struct {
 	// By is who answers; empty means "person".
 	By string
-	// MaxReplies is how often the person answers on a stage at most: one more fails the
-	// test. Zero means without end.
+	// MaxReplies is the most answers of the person in one Env; one more fails the test.
+	// Zero means no limit.
 	MaxReplies int
 	// Rules are tried in order.
 	Rules []PersonRule
-	// Model answers questions that no rule is for, in the part of somebody who wants
-	// Goal; nil means that nobody does.
+	// Model answers questions that no rule matches, as somebody who wants Goal; nil means
+	// that they stay open.
 	Model model.Model
 	Goal  string
 
@@ -33,7 +33,7 @@ type Person struct {
 	decisions []PersonDecision
 }
 
-// personState is what a [Person] does on one [Env].
+// personState is what a [Person] has done in one [Env].
 type personState struct {
 	person *Person
 	asked  map[string]bool // requests that were decided about
@@ -41,7 +41,7 @@ type personState struct {
 	spoken int             // how often the person has
 }
 
-// newState is the beginning of a visit; a nil person's is empty.
+// newState returns the state of a new Env; for a nil person it decides nothing.
 func (p *Person) newState() *personState {
 	v := &personState{person: p, asked: map[string]bool{}}
 	if p != nil {
@@ -50,19 +50,19 @@ func (p *Person) newState() *personState {
 	return v
 }
 
-// PersonRule is what a [Person] does when something is asked. The first fields say what
-// it is for, and empty ones fit everything; of the others one is wanted.
+// PersonRule is what a [Person] does about a request. The first fields say which requests
+// it matches; empty ones match everything. Exactly one of the others is required.
 type PersonRule struct {
 	Type  agent.RequestType
 	Agent string
 	Tool  string
-	// Match is a regular expression for the request's text, or the call's arguments.
+	// Match is a regular expression for the request's text or the call's arguments.
 	Match string
-	// Times is how often it is for; zero means always.
+	// Times is how often the rule may be used; zero means always.
 	Times int
 
 	Approve bool
-	// Arguments replace the model's.
+	// Arguments replace the model's arguments.
 	Arguments json.RawMessage
 	Reject    string // the reason
 	Text      string // an answer
@@ -71,19 +71,19 @@ type PersonRule struct {
 	Data   json.RawMessage // a client tool's result
 	// Ignore leaves the request open.
 	Ignore bool
-	// Stop ends the run, gracefully, for that reason, instead of an answer.
+	// Stop ends the run with a handoff for that reason, instead of an answer.
 	Stop string
-	// Fail fails the test: this was not to be asked.
+	// Fail fails the test: this should not have been asked.
 	Fail string
 }
 
-// PersonDecision is what a [Person] did about a request.
+// PersonDecision is what a [Person] decided about a request.
 type PersonDecision struct {
 	Request agent.Request
-	Command agent.Command // nil where it was ignored
+	Command agent.Command // nil if the rule ignores the request
 }
 
-// check refuses rules that cannot be meant.
+// check refuses invalid rules.
 func (p *Person) check() error {
 	if p == nil {
 		return nil
@@ -108,14 +108,14 @@ func (r PersonRule) decisions() (n int) {
 	return n
 }
 
-// Decisions lists what the person did, in order.
+// Decisions returns what the person decided, in order.
 func (p *Person) Decisions() []PersonDecision {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.decisions)
 }
 
-// reactions decides about requests, about each once.
+// reactions decides about requests, each of them once.
 func (v *personState) reactions(open []agent.Request) (list []PersonDecision, err error) {
 	if v.person == nil {
 		return nil, nil
@@ -140,14 +140,14 @@ func (v *personState) reactions(open []agent.Request) (list []PersonDecision, er
 			v.spoken++
 		}
 		if _, stops := s.Command.(agent.StopCommand); stops {
-			break // nothing is asked any more
+			break // the run asks nothing any more
 		}
 	}
 	return list, nil
 }
 
-// personRefused is why what a person said was refused, except for what nobody asks any
-// more: an answer that came too late.
+// personRefused returns why an answer was refused. It ignores answers that came too late,
+// because nobody needs them.
 func personRefused(err error) error {
 	if err == nil || errors.Is(err, agent.CodeClosed) || errors.Is(err, agent.CodeStale) {
 		return nil
@@ -155,7 +155,7 @@ func personRefused(err error) error {
 	return fmt.Errorf("what the person said was refused: %w", err)
 }
 
-// decide finds the rule for a request; nil if there is none.
+// decide returns the decision of the first matching rule; nil if there is none.
 func (v *personState) decide(q agent.Request) (*PersonDecision, error) {
 	p := v.person
 	for i, rule := range p.Rules {
@@ -185,7 +185,7 @@ func (v *personState) decide(q agent.Request) (*PersonDecision, error) {
 	return &PersonDecision{Request: q, Command: agent.AnswerCommand{CommandHeader: agent.CommandHeader{By: p.by()}, Request: q.ID, Text: text}}, err
 }
 
-// tired is an error when the person has answered as often as it may.
+// tired returns an error if the person has used up its answers.
 func (v *personState) tired(q agent.Request) error {
 	p := v.person
 	if p.MaxReplies == 0 || v.spoken < p.MaxReplies {
@@ -194,7 +194,7 @@ func (v *personState) tired(q agent.Request) error {
 	return fmt.Errorf("the person has answered %d times, as often as it may, and session %s asks again: %s", p.MaxReplies, q.Session, q.Text)
 }
 
-// think lets the model answer a question.
+// think asks the model for an answer.
 func (p *Person) think(q agent.Request) (string, error) {
 	asked := q.Text
 	if q.Context != "" {
@@ -231,7 +231,7 @@ func (r PersonRule) fits(q agent.Request) bool {
 	return regexp.MustCompile(r.Match).MatchString(about)
 }
 
-// command is what the rule says to the run.
+// command returns the rule's command for the run.
 func (r PersonRule) command(q agent.Request, by string) agent.Command {
 	said := agent.CommandHeader{By: by}
 	switch {

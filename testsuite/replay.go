@@ -21,10 +21,11 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// Replay replays recorded histories on the workflow of this build. It fails the test where
-// one does not fit it, or where o lacks the agent, a tool or a model of a run that has not
-// ended. o is what the worker runs, with its Models and without a Store; nil compares the
-// steps alone. A file is what `temporal workflow show --output json` prints of a run.
+// Replay replays recorded histories with the workflow code of this build. It fails the
+// test if a history does not fit, or if o lacks the agent, a tool or a model of a run
+// that has not ended. o are the worker's options, with its Models and without a Store;
+// nil only compares the workflow's commands. A file is the output of `temporal workflow
+// show --output json`.
 func Replay(t testing.TB, o *worker.Options, files ...string) {
 	t.Helper()
 	require.NotEmpty(t, files, "there is nothing to replay")
@@ -38,7 +39,7 @@ func Replay(t testing.TB, o *worker.Options, files ...string) {
 	}
 }
 
-// fits tells of a history that does not fit.
+// fits fails the test if a history does not fit.
 func fits(t testing.TB, h *historypb.History, o *worker.Options) {
 	t.Helper()
 	v, err := worker.Replay(h, o)
@@ -48,12 +49,12 @@ func fits(t testing.TB, h *historypb.History, o *worker.Options) {
 	}
 }
 
-// closeAll replays what was played on a task queue, and ends what still lives there: a
-// run that a worker with an empty cache could not go on with is found here and not in
-// production.
+// closeAll replays everything that ran on a task queue, and terminates what is still
+// running. So a run that a worker with an empty cache could not continue is found here,
+// and not in production.
 func closeAll(t testing.TB, c temporal.Client, o *worker.Options) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the test's own is over
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the test's own context has ended
 	defer cancel()
 	var page []byte
 	for {

@@ -8,15 +8,15 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Run is a run on a [Env]. What its methods say is said by update and fails the
-// test where it is refused, except for [Run.CommandRefused].
+// Run is a run in an [Env]. Its methods send updates. A refusal fails the test, except in
+// [Run.CommandRefused].
 type Run struct {
 	Session string
 	env     *Env
 }
 
-// Wait waits until the run rests or ends, and the Person has nothing to say. Where it
-// rests, the Outcome's Status is suspended and its Suspension tells why.
+// Wait waits until the run is suspended or has ended and the Person has no answer. If it
+// is suspended, the Outcome's Status is suspended, and its Suspension says why.
 func (r *Run) Wait() *agent.Outcome {
 	r.env.t.Helper()
 	o, err := r.env.backend.wait(r.env.t.Context(), r.Session)
@@ -24,7 +24,7 @@ func (r *Run) Wait() *agent.Outcome {
 	return o
 }
 
-// Suspended waits until the run rests. One that ends fails the test.
+// Suspended waits until the run is suspended. If it ends, the test fails.
 func (r *Run) Suspended() *agent.Suspension {
 	r.env.t.Helper()
 	o := r.Wait()
@@ -32,8 +32,8 @@ func (r *Run) Suspended() *agent.Suspension {
 	return o.Suspension
 }
 
-// Ended waits until the run ends. One that rests, where nobody but the test would go
-// on, fails the test.
+// Ended waits until the run ends. If it is suspended and only the test could resume it,
+// the test fails.
 func (r *Run) Ended() *agent.Outcome {
 	r.env.t.Helper()
 	o := r.Wait()
@@ -41,7 +41,7 @@ func (r *Run) Ended() *agent.Outcome {
 	return o
 }
 
-// Completed waits until the run ends, which has to be as completed.
+// Completed waits until the run ends, and fails the test if it did not complete.
 func (r *Run) Completed() *agent.Outcome {
 	r.env.t.Helper()
 	o := r.Ended()
@@ -49,7 +49,7 @@ func (r *Run) Completed() *agent.Outcome {
 	return o
 }
 
-// ended says how a run ended.
+// ended describes how a run ended.
 func ended(o *agent.Outcome) string {
 	s := string(o.Status) + " (" + o.Reason + ") " + o.Text
 	if o.Error != nil {
@@ -66,7 +66,7 @@ func text(v any) string {
 	return string(raw)
 }
 
-// Status is where the run stands now.
+// Status returns the run's present status.
 func (r *Run) Status() agent.RunStatus {
 	r.env.t.Helper()
 	st, err := r.env.backend.status(r.env.t.Context(), r.Session)
@@ -74,7 +74,7 @@ func (r *Run) Status() agent.RunStatus {
 	return st
 }
 
-// Command says something to the run: any verb.
+// Command sends any verb to the run.
 func (r *Run) Command(c agent.Command) agent.Ack {
 	r.env.t.Helper()
 	ack, err := r.env.backend.say(r.env.t.Context(), r.Session, c)
@@ -82,7 +82,7 @@ func (r *Run) Command(c agent.Command) agent.Ack {
 	return ack
 }
 
-// CommandRefused says something that has to be refused, and returns the refusal.
+// CommandRefused sends a verb that has to be refused, and returns the refusal.
 func (r *Run) CommandRefused(c agent.Command) *agent.Error {
 	r.env.t.Helper()
 	ack, err := r.env.backend.say(r.env.t.Context(), r.Session, c)
@@ -92,16 +92,16 @@ func (r *Run) CommandRefused(c agent.Command) *agent.Error {
 	return e
 }
 
-// Pause holds the run at its turn's end.
+// Pause holds the run at the end of its turn.
 func (r *Run) Pause() agent.Ack { r.env.t.Helper(); return r.Command(agent.PauseCommand{}) }
 
 // Interrupt holds the run at once.
 func (r *Run) Interrupt() agent.Ack { r.env.t.Helper(); return r.Command(agent.InterruptCommand{}) }
 
-// Resume removes the run's own hold, and wakes it where it waits for nobody.
+// Resume removes the run's own hold, or wakes a parked run.
 func (r *Run) Resume() agent.Ack { r.env.t.Helper(); return r.Command(agent.ResumeCommand{}) }
 
-// Stop lets the run end with a handoff.
+// Stop ends the run with a handoff.
 func (r *Run) Stop(reason string) agent.Ack {
 	r.env.t.Helper()
 	return r.Command(agent.StopCommand{Reason: reason})
@@ -110,13 +110,13 @@ func (r *Run) Stop(reason string) agent.Ack {
 // Cancel ends the run at once.
 func (r *Run) Cancel() agent.Ack { r.env.t.Helper(); return r.Command(agent.CancelCommand{}) }
 
-// Send says something to the model, at its next turn.
+// Send sends a message to the model, for its next turn.
 func (r *Run) Send(text string) agent.Ack {
 	r.env.t.Helper()
 	return r.Command(agent.SendCommand{Text: text})
 }
 
-// Emit tells the run of an event. The payload is made JSON of; nil is none.
+// Emit delivers an event to the run. The payload is encoded as JSON; nil means none.
 func (r *Run) Emit(topic string, payload any) agent.Ack {
 	r.env.t.Helper()
 	o := agent.EmitCommand{Topic: topic}
@@ -128,26 +128,26 @@ func (r *Run) Emit(topic string, payload any) agent.Ack {
 	return r.Command(o)
 }
 
-// Answer answers the one request that is open.
+// Answer answers the only open request.
 func (r *Run) Answer(text string) agent.Ack {
 	r.env.t.Helper()
 	return r.Command(agent.AnswerCommand{Request: r.asked().ID, Text: text})
 }
 
-// Approve approves the one request that is open.
+// Approve approves the only open request.
 func (r *Run) Approve() agent.Ack {
 	r.env.t.Helper()
 	q := r.asked()
 	return r.Command(agent.ApproveCommand{Request: q.ID, Digest: q.Digest})
 }
 
-// Reject rejects the one request that is open; the model is told why.
+// Reject rejects the only open request. The model gets the reason.
 func (r *Run) Reject(reason string) agent.Ack {
 	r.env.t.Helper()
 	return r.Command(agent.RejectCommand{Request: r.asked().ID, Reason: reason})
 }
 
-// asked is the one request that is open.
+// asked returns the only open request.
 func (r *Run) asked() agent.Request {
 	r.env.t.Helper()
 	requests := r.Suspended().Requests
@@ -155,15 +155,15 @@ func (r *Run) asked() agent.Request {
 	return requests[0]
 }
 
-// Events are the durable events of the session, of all its runs, as far as they are
-// stored: all of them once the run rests or has ended.
+// Events returns the recorded events of the session, of all its runs, as far as they are
+// stored: all of them once the run is suspended or has ended.
 func (r *Run) Events() []agent.Event {
 	r.env.t.Helper()
 	return r.env.view(r.Session).Events()
 }
 
-// Transcript is what was said in the session and its last run knows, as far as it is
-// stored: all of it once the run rests or has ended.
+// Transcript returns the messages that the session's last run knows, as far as they are
+// stored: all of them once the run is suspended or has ended.
 func (r *Run) Transcript() []agent.Message {
 	r.env.t.Helper()
 	return r.env.view(r.Session).Messages()

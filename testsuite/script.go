@@ -19,20 +19,19 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Script is a model that answers from a script. Which reply is next is read off
-// the conversation and not off the process: another worker goes on where the
-// last one stopped. Asked for a summary, of a conversation that became too long or of
-// one that goes on after a long wait, it gives one of its own and no reply, unless a
-// rule matches. A Script may be used from many goroutines at once.
+// Script is a model that answers from a script. The conversation itself says which reply
+// is next, so another worker can continue after a crash. If it is asked for a summary of
+// a conversation, it writes one of its own, unless a rule matches; that uses up no reply.
+// A Script is safe for concurrent use.
 type Script struct {
 	file file
 
 	mu       sync.Mutex
-	failed   map[string]int // failures that were given, by conversation and place
+	failed   map[string]int // failures that were returned, by conversation and place
 	requests []model.Request
 }
 
-// file is a script as it is written.
+// file is a script's YAML.
 type file struct {
 	Price   price   `yaml:"price"`
 	Window  int     `yaml:"window"`
@@ -45,26 +44,27 @@ type price struct {
 	Output float64 `yaml:"output"`
 }
 
-// Reply is one answer of a [Script].
+// Reply is one reply of a [Script].
 type Reply struct {
-	// Match is a regular expression for the last message or, where that is the
-	// runtime's note that the run goes on and no rule is for it, for the one before. A
-	// reply with a Match is a rule, and in a file stands under rules.
+	// Match is a regular expression for the last message. If that is only the runtime's
+	// note that the run continues, and no rule matches the note, the message before
+	// counts. A reply with a Match is a rule; in a file it is under rules.
 	Match string `yaml:"match"`
-	// Text is what the model says; TextBytes adds that many bytes of random text.
+	// Text is the reply's text. TextBytes adds that many bytes of random text.
 	Text      string `yaml:"text"`
 	TextBytes int    `yaml:"text_bytes"`
 	Thinking  string `yaml:"thinking"`
 	Calls     []Call `yaml:"calls"`
-	// Finish is why it stopped; empty means stop, or tool_calls where it calls.
+	// Finish is why the model stopped; empty means stop, or tool_calls if there are
+	// calls.
 	Finish string `yaml:"finish"`
 	Usage  Usage  `yaml:"usage"`
-	// Fail are the failures that come before the answer, one an attempt.
+	// Fail are failures before the reply, one for each attempt.
 	Fail []Failure `yaml:"fail"`
-	// Delay is waited before the answer begins; Stream between its words.
+	// Delay is the wait before the reply begins, and Stream the wait between words.
 	Delay  time.Duration `yaml:"delay"`
 	Stream time.Duration `yaml:"stream"`
-	// Repeat gives the reply that many times in a row; zero means once.
+	// Repeat is how often the reply is given in a row; zero means once.
 	Repeat int `yaml:"repeat"`
 
 	match *regexp.Regexp
@@ -74,12 +74,13 @@ type Reply struct {
 type Call struct {
 	Tool      string         `yaml:"tool"`
 	Arguments map[string]any `yaml:"arguments"`
-	// Raw is written instead of Arguments, whether it is JSON or not.
+	// Raw is sent instead of Arguments, whether it is valid JSON or not.
 	Raw string `yaml:"raw"`
 	ID  string `yaml:"id"` // the provider's
 }
 
-// Usage is what a [Reply] costs; a zero Usage is counted from the texts.
+// Usage is the usage of a [Reply]. The zero value means that it is counted from the
+// texts.
 type Usage struct {
 	Input     int64 `yaml:"input"`
 	Output    int64 `yaml:"output"`
@@ -94,8 +95,9 @@ type Failure struct {
 	RetryAfter time.Duration   `yaml:"retry_after"`
 }
 
-// NewScript makes a model of replies, one a turn. Those with a Match are rules,
-// which come before: the first that matches is the answer.
+// NewScript returns a model with these replies, one for each turn. Replies with a Match
+// are rules, which come first: the first matching rule is the answer. An invalid Match
+// panics.
 func NewScript(replies ...Reply) *Script {
 	var f file
 	for _, r := range replies {
@@ -112,11 +114,11 @@ func NewScript(replies ...Reply) *Script {
 	return s
 }
 
-// maxScript is far above any script that people write, and bounds what a wrong path can
+// maxScript is far above any script that people write. It limits what a wrong path can
 // make us read.
 const maxScript = 4 << 20
 
-// LoadScript reads a script from a YAML file of 4 MiB at most. Unknown keys are refused,
+// LoadScript reads a script from a YAML file of at most 4 MiB. Unknown keys are an error,
 // with their line.
 func LoadScript(path string) (*Script, error) {
 	data, err := readScript(path)
@@ -172,10 +174,10 @@ func (s *Script) Info(string) model.Info {
 	return model.Info{Price: agent.Price{Input: usd(s.file.Price.Input), Output: usd(s.file.Price.Output)}, Window: s.file.Window}
 }
 
-// maxRequests bounds what [Script.Requests] remembers.
+// maxRequests is how many requests [Script.Requests] remembers.
 const maxRequests = 100
 
-// Requests lists what the model was asked, the last hundred times.
+// Requests returns the last hundred requests to the model.
 func (s *Script) Requests() []model.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +200,7 @@ func (s *Script) Generate(ctx context.Context, req *model.Request, emit func(mod
 	return r.play(ctx, req, turn, emit)
 }
 
-// take chooses the reply, and the failure that comes before it.
+// take chooses the reply, or the failure before it.
 func (s *Script) take(req *model.Request, place string, turn int) (Reply, *Failure, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,14 +236,14 @@ func (s *Script) choose(req *model.Request, turn int) (Reply, bool) {
 	return Reply{}, false
 }
 
-// summary is what a script sums a conversation up with, where no rule says anything
-// else: it says how many replies the conversation had, so that the next one is found.
+// summary is the script's own summary of a conversation. It contains how many replies
+// were given, so that the next one can be found.
 const summary = "Summed up: %d replies of the script were given."
 
 var summed = regexp.MustCompile(`Summed up: (\d+) replies of the script`)
 
-// asksForSummary reports whether the runtime wants a conversation summed up, to go on
-// from the summary. A handoff is not meant, which has a schema.
+// asksForSummary reports whether the runtime wants a summary to continue from. A request
+// for a handoff has an output schema, and does not count.
 func asksForSummary(req *model.Request) bool {
 	if len(req.Messages) == 0 || len(req.Output) > 0 {
 		return false
@@ -250,7 +252,7 @@ func asksForSummary(req *model.Request) bool {
 	return last.Note == agent.NoteSummary && !summed.MatchString(last.Text())
 }
 
-// play answers piece by piece.
+// play emits the reply piece by piece, and returns it.
 func (r Reply) play(ctx context.Context, req *model.Request, turn int, emit func(model.Delta)) (*model.Reply, error) {
 	out := &model.Reply{Finish: model.Finish(r.Finish)}
 	if r.Thinking != "" {
@@ -302,13 +304,13 @@ func (r Reply) usage(req *model.Request, text string) agent.Usage {
 		in += m.Size()
 	}
 	const bytesPerToken = 4
-	// At least one: no usage at all would mean that the provider does not tell it.
+	// At least one token: no usage at all would mean that the provider does not report
+	// it.
 	return agent.Usage{Input: int64(max(1, in/bytesPerToken)), Output: int64(len(text)/bytesPerToken + len(r.Calls)*10)}
 }
 
-// placeOf finds the place in a conversation: which one it is, and how many
-// replies the model has given in it, those that were of no use or are summed up
-// included.
+// placeOf returns which conversation it is, and how many replies the model has given in
+// it. Replies that were useless or were summarized count too.
 func placeOf(messages []agent.Message) (place string, turn int) {
 	first := ""
 	for _, m := range messages {
@@ -325,7 +327,7 @@ func placeOf(messages []agent.Message) (place string, turn int) {
 	return fmt.Sprintf("%s#%d", first, turn), turn
 }
 
-// lastText is the text of the last message.
+// lastText returns the text of the last message.
 func lastText(messages []agent.Message) string {
 	if len(messages) == 0 {
 		return ""
@@ -341,7 +343,7 @@ func lastText(messages []agent.Message) string {
 	return text.String()
 }
 
-// short is the beginning of a text.
+// short returns the beginning of a text.
 func short(text string) string {
 	const most = 200
 	if len(text) > most {
@@ -350,7 +352,8 @@ func short(text string) string {
 	return text
 }
 
-// withoutNotes leaves out what the runtime says last, once, of a run that goes on.
+// withoutNotes leaves out the runtime's notes at the end that the run continues. They are
+// sent once and not stored, so a repeated call does not have them.
 func withoutNotes(messages []agent.Message) []agent.Message {
 	for len(messages) > 0 && messages[len(messages)-1].Note == agent.NoteResumed {
 		messages = messages[:len(messages)-1]
@@ -358,7 +361,7 @@ func withoutNotes(messages []agent.Message) []agent.Message {
 	return messages
 }
 
-// randomText is text that does not compress, the same for a seed.
+// randomText returns text that does not compress, always the same for a seed.
 func randomText(n int, seed uint64) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/"
 	if n == 0 {

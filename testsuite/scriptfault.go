@@ -11,13 +11,13 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// What the YAML library says of a value that does not fit, and of a key that is not known.
+// Messages of the YAML library for a value of the wrong type, and for an unknown key.
 var (
 	misfit  = regexp.MustCompile("^cannot construct (!!\\w+)(?: `(.*)`)? into (.+)$")
 	unknown = regexp.MustCompile(`^field (.+) not found in type `)
 )
 
-// scriptFault reports what is wrong with a script: line by line, in words of the file.
+// scriptFault describes the faults of a script line by line, in the words of the file.
 func scriptFault(path string, err error) error {
 	var many *yaml.LoadErrors
 	var one *yaml.LoadError
@@ -53,7 +53,7 @@ func inWords(message string) string {
 	return fmt.Sprintf("must be %s, not %s", wantedBy(parts[3]), is)
 }
 
-// wantedBy is what a Go type takes, in words of the file.
+// wantedBy describes the values of a Go type, in the words of the file.
 func wantedBy(kind string) string {
 	switch {
 	case strings.HasPrefix(kind, "[]"):

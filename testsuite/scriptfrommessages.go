@@ -2,9 +2,9 @@ package testsuite
 
 import "github.com/fermata-agents/fermata/agent"
 
-// ScriptFromMessages is a script of the replies that a model gave in a conversation, such as
-// [Run.Transcript] or client.Transcript has it: what was paid for once is played
-// again.
+// ScriptFromMessages returns a script of the replies that a model gave in a conversation,
+// such as [Run.Transcript] or client.Transcript returns it. So a test can repeat a real
+// conversation at no cost.
 func ScriptFromMessages(messages []agent.Message) *Script {
 	var replies []Reply
 	for _, m := range messages {

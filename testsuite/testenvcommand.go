@@ -13,8 +13,8 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// say says something and waits for the answer. What gives up calls in flight is
-// refused: the environment would forget them, where a server cancels them.
+// say sends a verb and waits for its answer. It refuses verbs that cancel calls in
+// flight, because the environment would forget those calls instead of cancelling them.
 func (p *testEnvRun) say(ctx context.Context, c agent.Command) (ack agent.Ack, err error) {
 	answered := make(chan struct{})
 	answer := func(a agent.Ack, e error) {
@@ -49,7 +49,7 @@ func (p *testEnvRun) say(ctx context.Context, c agent.Command) (ack agent.Ack, e
 	}
 }
 
-// closed refuses what is said to a run at its end.
+// closed returns the refusal of a verb to a run that has ended.
 func (p *testEnvRun) closed(c agent.Command) error {
 	e := agent.Errorf(agent.CodeClosed, "%s refused: the run of session %s is at its end", c.Verb(), p.session)
 	e.Session, e.Run = p.session, p.run
@@ -65,7 +65,7 @@ func givesUp(c agent.Command) bool {
 	return c.Verb().Strength() >= agent.VerbInterrupt.Strength() || is && send.Mode == agent.SendInterrupt
 }
 
-// update says something; answer is called within the environment.
+// update sends a verb. answer is called within the environment.
 func (p *testEnvRun) update(c agent.Command, answer func(agent.Ack, error)) {
 	raw, err := payloadOf(c)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *testEnvRun) update(c agent.Command, answer func(agent.Ack, error)) {
 	}, raw)
 }
 
-// asArrived is an error as a client would meet it; nil for none.
+// asArrived returns an error as a client would get it; nil for none.
 func asArrived(err error) error {
 	if e := durable.FromTemporal(err); e != nil {
 		return e
@@ -99,7 +99,7 @@ func asArrived(err error) error {
 	return nil
 }
 
-// skip lets time go by.
+// skip lets time pass.
 func (p *testEnvRun) skip(ctx context.Context, d time.Duration) error {
 	if p.ended() {
 		p.set(func() { p.clock = p.clock.Add(d) })

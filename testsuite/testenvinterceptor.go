@@ -6,8 +6,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// runInterceptor stands between a run and Temporal's test environment: it tells when the run
-// may rest, gives it an id of its own, and refuses what goes wrong there.
+// runInterceptor is between a run and Temporal's test environment. It notices when the
+// run may be suspended, gives it its own id, and refuses what the environment can't do.
 type runInterceptor struct {
 	interceptor.WorkerInterceptorBase
 	play *testEnvRun
@@ -31,14 +31,14 @@ type runOutbound struct {
 	play *testEnvRun
 }
 
-// GetInfo gives every run an id: the environment has one for all.
+// GetInfo gives every run its own id: the environment has the same for all.
 func (o *runOutbound) GetInfo(ctx workflow.Context) *workflow.Info {
 	info := *o.Next.GetInfo(ctx)
 	info.FirstRunID = o.play.run
 	return &info
 }
 
-// UpsertMemo is what a run does when it comes to rest.
+// UpsertMemo is called by a run when it is suspended, so it is a good time to look.
 func (o *runOutbound) UpsertMemo(ctx workflow.Context, memo map[string]any) error {
 	o.play.lookSoon(o.play.env)
 	return o.Next.UpsertMemo(ctx, memo)

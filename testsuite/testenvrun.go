@@ -21,9 +21,9 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// testEnvRun is a run in Temporal's test environment. The environment lets time go by as
-// soon as nothing is under way; so whenever the run rests it is kept busy, by a
-// callback of ours that waits for the test.
+// testEnvRun is a run in Temporal's test environment. The environment skips time as soon
+// as nothing is in flight. So while the run is suspended, a callback of ours keeps the
+// environment busy and waits for the test.
 type testEnvRun struct {
 	of      *testEnvBackend
 	session string
@@ -31,37 +31,36 @@ type testEnvRun struct {
 
 	todo chan envTask
 	over chan struct{} // closed when the run has ended, or the test has
-	// unanswered are verbs under way: the environment must not wait for the test before
-	// it has answered them. Only its own goroutine looks at it.
+	// unanswered counts verbs without an answer yet. The environment must answer them
+	// before it waits for the test. Only its own goroutine uses this field.
 	unanswered int
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	env     *sdktest.TestWorkflowEnvironment // of the current execution
-	begun   bool                             // it has done its first task, and can be spoken to
-	spoken  int                              // how often the run was made to go on: an older look has nothing to say
+	begun   bool                             // it has completed its first task, so it can be reached
+	spoken  int                              // how often the run was made to continue; an older look is outdated then
 	resting bool                             // the environment waits for the test
-	until   time.Time                        // time goes by until then; zero while it stands still
+	until   time.Time                        // time passes until then; zero while it stands still
 	outcome *agent.Outcome
-	err     error // what the test fails with
-	told    bool  // it was
+	err     error // the error that fails the test
+	told    bool  // the test has got the error
 	clock   time.Time
 }
 
-// envTask is something that is done within the environment. After one that goes on the
-// run is not at rest any more.
+// envTask is done within the environment. If goes is set, the run continues after it.
 type envTask struct {
 	do   func()
 	goes bool
 	done chan struct{}
 }
 
-// instant is the least time: what is due after it comes when nothing is under way but
-// calls of models and tools, during which the environment's time is that of the world.
+// instant is the shortest time. A callback after it runs when only model and tool calls
+// are in flight, because during those the environment uses real time.
 const instant = time.Nanosecond
 
-// idleFor is how long the environment bears that nothing happens: a tool that the
-// test holds up. Its own default, 3 s, is short on a busy machine.
+// idleFor is how long the environment tolerates that nothing happens, as when a test
+// blocks a tool. Its default of 3 s is short on a busy machine.
 const idleFor = 5 * time.Minute
 
 func newTestEnvRun(r *testEnvBackend, session, run string, begin time.Time) *testEnvRun {
@@ -70,7 +69,7 @@ func newTestEnvRun(r *testEnvBackend, session, run string, begin time.Time) *tes
 	return p
 }
 
-// perform plays the run to its end, over all its executions.
+// perform executes the run to its end, over all its executions.
 func (p *testEnvRun) perform(args ...*commonpb.Payload) {
 	defer close(p.over)
 	defer func() {
@@ -107,17 +106,17 @@ func (p *testEnvRun) perform(args ...*commonpb.Payload) {
 	}
 }
 
-// prepare makes an environment, which is good for one execution.
+// prepare returns an environment for one execution.
 func (p *testEnvRun) prepare(execution int) *sdktest.TestWorkflowEnvironment {
 	var suite sdktest.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
 	own := append([]interceptor.WorkerInterceptor{&runInterceptor{play: p}}, p.of.parts.Register(env)...)
-	env.SetWorkerOptions(sdkworker.Options{Interceptors: own, DeadlockDetectionTimeout: idleFor}) // a busy machine is no fault
+	env.SetWorkerOptions(sdkworker.Options{Interceptors: own, DeadlockDetectionTimeout: idleFor}) // a busy machine is no deadlock
 	env.SetStartWorkflowOptions(startOptions(p.session))
 	env.SetTestTimeout(idleFor)
 	if execution > 0 {
-		env.SetContinuedExecutionRunID("default-test-run-id") // of every execution in the SDK's environment
+		env.SetContinuedExecutionRunID("default-test-run-id") // the id of every execution in the SDK's environment
 	}
 	p.set(func() {
 		if p.env != nil {
@@ -133,19 +132,19 @@ func (p *testEnvRun) prepare(execution int) *sdktest.TestWorkflowEnvironment {
 	return env
 }
 
-// lookSoon lets [testEnvRun.look] be called when nothing is under way.
+// lookSoon calls look when nothing is in flight.
 func (p *testEnvRun) lookSoon(env *sdktest.TestWorkflowEnvironment) {
 	p.mu.Lock()
 	spoken := p.spoken
 	p.mu.Unlock()
 	env.RegisterDelayedCallback(func() {
-		if spoken == p.spoken { // nobody writes it but this goroutine
+		if spoken == p.spoken { // only this goroutine writes it
 			p.look()
 		}
 	}, instant)
 }
 
-// outcomeOf reads how the last execution ended.
+// outcomeOf returns how the last execution ended.
 func outcomeOf(env *sdktest.TestWorkflowEnvironment) (*agent.Outcome, error) {
 	var o agent.Outcome
 	err := env.GetWorkflowResult(&o)
@@ -162,7 +161,7 @@ func outcomeOf(env *sdktest.TestWorkflowEnvironment) (*agent.Outcome, error) {
 	return nil, err
 }
 
-// set changes what others wait for.
+// set changes fields that others wait for.
 func (p *testEnvRun) set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,21 +169,21 @@ func (p *testEnvRun) set(change func()) {
 	p.changed.Broadcast()
 }
 
-// fail keeps the first thing that was wrong; nil is nothing. The lock is held.
+// fail keeps the first error; nil is no error. The lock is held.
 func (p *testEnvRun) fail(err error) {
 	if p.err == nil {
 		p.err = err
 	}
 }
 
-// look is called within the environment: if the run rests, it waits for the test.
+// look is called within the environment. If the run is suspended, it waits for the test.
 func (p *testEnvRun) look() {
 	if _, err := ask(p.env, signals.Status.Name); err != nil { // it has not begun
 		p.lookSoon(p.env)
 		return
 	}
 	p.set(func() { p.begun = true })
-	p.drain() // what was wanted before it could be spoken to
+	p.drain() // requests from before the run could be reached
 	for {
 		st, err := ask(p.env, signals.Status.Name)
 		if err != nil || p.unanswered > 0 || st.Status != agent.StatusSuspended || p.react(st) || p.env.Now().Before(p.until) {
@@ -197,7 +196,7 @@ func (p *testEnvRun) look() {
 	}
 }
 
-// carryOut does one errand, and reports whether the run goes on after it.
+// carryOut does one task, and reports whether the run continues after it.
 func (p *testEnvRun) carryOut(e envTask) bool {
 	p.set(func() {
 		if e.goes {
@@ -210,7 +209,7 @@ func (p *testEnvRun) carryOut(e envTask) bool {
 	return e.goes
 }
 
-// react lets the person answer what the run asks; it reports whether he did.
+// react lets the person answer the run's requests, and reports whether it answered any.
 func (p *testEnvRun) react(st agent.RunStatus) bool {
 	if st.Suspension == nil {
 		return false
@@ -240,13 +239,13 @@ func (p *testEnvRun) react(st agent.RunStatus) bool {
 	return acted
 }
 
-// drain does what the test wants while something is under way.
+// drain does what the test wants while something is in flight.
 func (p *testEnvRun) drain() {
 	for {
 		select {
 		case e := <-p.todo:
 			p.carryOut(e)
-		default: // it was done at rest
+		default: // it was done while the run was suspended
 			return
 		}
 	}
@@ -258,8 +257,8 @@ func (p *testEnvRun) arrive() {
 	p.look()
 }
 
-// do does something within the environment, at its next moment. It reports whether it
-// was done: not if the run has ended.
+// do runs a function within the environment as soon as possible. It reports whether it
+// ran: it does not if the run has ended.
 func (p *testEnvRun) do(ctx context.Context, goes bool, do func()) (bool, error) {
 	e := envTask{do: do, goes: goes, done: make(chan struct{})}
 	select {
@@ -272,6 +271,7 @@ func (p *testEnvRun) do(ctx context.Context, goes bool, do func()) (bool, error)
 	p.mu.Lock()
 	env, begun := p.env, p.begun
 	p.mu.Unlock()
+	// Before the first look there is nothing to interrupt: look drains the queue itself.
 	if begun {
 		env.RegisterDelayedCallback(p.drain, 0)
 	}
@@ -285,7 +285,7 @@ func (p *testEnvRun) do(ctx context.Context, goes bool, do func()) (bool, error)
 	}
 }
 
-// settle waits until the run rests or has ended.
+// settle waits until the run is suspended or has ended.
 func (p *testEnvRun) settle(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { p.set(func() {}) })()
 	p.mu.Lock()
@@ -300,7 +300,7 @@ func (p *testEnvRun) settle(ctx context.Context) error {
 	return p.err
 }
 
-// result is how the run ended; nil while it has not.
+// result returns how the run ended; nil if it has not.
 func (p *testEnvRun) result() *agent.Outcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -313,7 +313,7 @@ func (p *testEnvRun) ended() bool {
 	return p.outcome != nil || p.err != nil
 }
 
-// now is the run's time, while it rests or when it has ended.
+// now returns the run's time, while it is suspended or after its end.
 func (p *testEnvRun) now() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -323,13 +323,13 @@ func (p *testEnvRun) now() time.Time {
 	return p.clock
 }
 
-// status asks the run, at any time.
+// status asks the run for its status, at any time.
 func (p *testEnvRun) status(ctx context.Context) (st agent.RunStatus, err error) {
 	done, stop := p.do(ctx, false, func() { st, err = ask(p.env, signals.Status.Name) })
 	if stop != nil {
 		return st, stop
 	}
-	if !done { // it has ended: nothing is under way in its environment any more
+	if !done { // it has ended: nothing is in flight in its environment
 		<-p.over
 		return ask(p.env, signals.Status.Name)
 	}
@@ -344,8 +344,8 @@ func ask(env *sdktest.TestWorkflowEnvironment, query string) (st agent.RunStatus
 	return st, v.Get(&st)
 }
 
-// abandon lets go of a run that the test has not brought to its end, and waits for its
-// last steps: they would write into a folder that is being removed.
+// abandon cancels a run that the test has not brought to its end, and waits for its last
+// activities. They would otherwise write into a folder that is being removed.
 func (p *testEnvRun) abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
 	defer cancel()
@@ -362,5 +362,5 @@ func (p *testEnvRun) abandon() {
 	}
 }
 
-// abandonTimeout is how long a stage waits for the last steps of a run.
+// abandonTimeout is how long an Env waits for the last activities of a run.
 const abandonTimeout = 10 * time.Second

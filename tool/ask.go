@@ -6,19 +6,24 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// ErrAsked is what a tool returns that waits for an answer, see [Call.Ask].
+// ErrAsked is what [Call.Ask] returns while it waits for an answer. Return it from the
+// tool.
 var ErrAsked = errors.New("a person is asked")
 
 // Ask asks a person, and returns the answer.
 //
-// Where there is none yet it returns [ErrAsked], which the tool hands on at once. The run
-// then asks, and rests: for months, over crashes and deploys. When somebody has answered
-// the call is made again, from its beginning and with the same [Call.Key], and this
-// Ask returns the answer; the second Ask of a call gets the second answer, and so on.
-// So a tool asks before it does anything that must not be done twice. Errors are those of
-// [agent.ToolQuestion.Check], and [agent.CodeTooLarge] for the seventeenth question of a call.
+// If there is no answer yet, it returns [ErrAsked], which the tool has to return at once.
+// The run then opens a request and is suspended, if need be for months, over crashes and
+// deploys. After the answer the runtime calls the tool again from its beginning, with the
+// same [Call.Key]. Then this Ask returns the answer. The second Ask of a call gets the
+// second answer, and so on. So ask before you do anything that must not be done twice.
+//
+// Errors are those of [agent.ToolQuestion.Check], and [agent.CodeTooLarge] if a call asks
+// more than [MaxAsks] questions.
 func (c *Call) Ask(q agent.ToolQuestion) (agent.ToolAnswer, error) {
 	h := c.connected()
+	// The call runs again from its beginning, so earlier questions get their answers
+	// here.
 	if c.asked < len(h.Answers) {
 		c.asked++
 		return h.Answers[c.asked-1], nil
@@ -33,13 +38,13 @@ func (c *Call) Ask(q agent.ToolQuestion) (agent.ToolAnswer, error) {
 	return agent.ToolAnswer{}, ErrAsked
 }
 
-// MaxAsks is how often one call asks at most.
+// MaxAsks is the most questions that one call may ask.
 const MaxAsks = 16
 
-// Answers are those to all that the call has asked so far, in their order; empty for a
-// call that is made for the first time. They count as handed out: the next Ask asks
-// something new. It is for a tool that goes on from where it was, which it finds in the
-// State of the last answer, instead of beginning anew.
+// Answers returns the answers to all questions of this call so far, in order; none at the
+// first attempt. They count as used: the next Ask asks a new question. It is for a tool
+// that continues where it was, instead of starting over: the State of the last answer
+// says where.
 func (c *Call) Answers() []agent.ToolAnswer {
 	answers := c.connected().Answers
 	c.asked = len(answers)

@@ -1,16 +1,17 @@
 package tool
 
-// Confine says what happens to a program that the kernel should hold to its own files:
-// a command of a shell, or an MCP server's.
+// Confine says whether a program must be confined to its own files by the kernel. The
+// program is a command of a shell, or an MCP server.
 type Confine string
 
 const (
-	// ConfineAlways refuses to start it where the kernel can't hold it. The zero value
-	// means the same.
+	// ConfineAlways does not start the program if the kernel can't confine it. The zero
+	// value means the same.
 	ConfineAlways Confine = "always"
-	// ConfineWherePossible holds it as far as the kernel can, and starts it anyway.
+	// ConfineWherePossible confines the program as far as the kernel can, and starts it
+	// anyway.
 	ConfineWherePossible Confine = "where_possible"
-	// ConfineNever starts it with all that the user of this process may do.
+	// ConfineNever starts the program with all rights of this process's user.
 	ConfineNever Confine = "never"
 )
 

@@ -1,5 +1,10 @@
-// Package tool is the port to what a model may do. [New] makes a tool of a Go
-// function: its JSON Schema comes from the function's types, arguments are
-// checked before it is called, and it is told its idempotency key, so that what
-// it does has its effect once.
+// Package tool makes tools: what a model may call. Begin with [New], which makes a tool
+// from a Go function. The tool's JSON Schema comes from the function's types, and
+// arguments are checked before the function is called. The [New] example has a whole
+// tool.
+//
+// A function gets a [Call]. Its Key stays the same when the runtime repeats the call:
+// pass the key on, so that the work is done once. [Call.Ask] asks a person, [Key] reads
+// and writes the session's state, and [Refuse] and [Unknown] say how a call failed. A
+// [Source] is a set of tools that is known only at run time, such as an MCP server's.
 package tool

@@ -2,34 +2,34 @@ package tool
 
 import "github.com/fermata-agents/fermata/agent"
 
-// SignIn is the name of the tool, behind the source's, that a source lists alone as long as
-// nobody has signed in to it.
+// SignIn is the second part of a tool's name. While nobody has signed in to a source, the
+// source lists only this tool.
 const SignIn = "sign_in"
 
-// Pins keep a [Source] to what it was when somebody accepted it. Their methods may be called
-// from many goroutines at once. The package tool/lock has a file of them.
+// Pins keep a [Source] to the tools that somebody has accepted. Their methods are safe
+// for concurrent use. Package tool/lock keeps pins in a file.
 type Pins interface {
-	// Filter tells which of a source's tools are as they were pinned, and what differs.
-	// Words are what the source says of its tools; nil means that they were not asked for. A
-	// source that is held for the first time is pinned as it is. An error means that
-	// nothing is known: then none of the tools is used.
+	// Filter returns the tools that are as they were pinned, and what differs. words is
+	// what the source says about its tools; nil means that nobody asked. The first call
+	// for a source pins everything. If Filter returns an error, none of the source's
+	// tools is used.
 	Filter(source string, tools []agent.ToolSpec, words *string) (Held, error)
 }
 
-// Held is what pins say of what a source lists.
+// Held is the result of [Pins.Filter].
 type Held struct {
-	Tools   []agent.ToolSpec // those that are as they were pinned
+	Tools   []agent.ToolSpec // the tools that are as they were pinned
 	Changes []Change         // what is left out
-	// New means that nothing was pinned of the source so far: all that it lists is now.
+	// New means that this call pinned the source for the first time.
 	New bool
 }
 
-// Change is a tool that is left out since it is not as it was accepted, or what a source says
-// of its tools: then Name is the source's.
+// Change is a tool that is left out because it differs from what was accepted. If Name is
+// the source's own, it is what the source says about its tools.
 type Change struct {
 	Name string
-	// New means that nothing was accepted under that name.
+	// New means that nothing was accepted under this name.
 	New bool
-	// Digest is what to accept, as pins have it.
+	// Digest is what to accept, see lock.File.AcceptOne.
 	Digest string
 }

@@ -1,14 +1,14 @@
 package tool
 
-// Sandbox names what holds a program: a command of a shell, or an MCP server's.
+// Sandbox says what confines a program: a command of a shell, or an MCP server.
 type Sandbox string
 
 const (
-	// SandboxLandlock is Landlock and seccomp of Linux, without any other program. The zero
-	// value means the same.
+	// SandboxLandlock uses Landlock and seccomp of Linux, and needs no other program. The
+	// zero value means the same.
 	SandboxLandlock Sandbox = "landlock"
-	// SandboxBubblewrap is the command bwrap: namespaces of Linux in which only what a
-	// program may reach exists, and seccomp. Where it can't be had, nothing is started:
-	// it goes with [ConfineAlways] alone.
+	// SandboxBubblewrap uses the command bwrap: Linux namespaces that contain only what
+	// the program may reach, and seccomp. If bwrap can't be used, nothing is started. It
+	// only works with [ConfineAlways].
 	SandboxBubblewrap Sandbox = "bubblewrap"
 )

@@ -7,23 +7,24 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Key names a value of the session's state: what tools keep for each other over
-// the turns and runs of a session. It goes with the conversation: a run that
-// begins behind an earlier checkpoint finds the state of that point, and one that
-// begins anew finds none. The model does not see it.
+// Key names a value of the session's state. Tools keep values there for each other, over
+// the turns and runs of a session. The state belongs to the conversation: a run that
+// begins at an earlier checkpoint has the state of that checkpoint, and one that begins
+// with carry: reset has none. The model does not see it.
 //
-// A call finds the state as it was when its turn began, and what it has set
-// itself. What calls have set counts from the turn's end on, if they succeeded; of
-// two that set one key the later call of the turn does.
+// A call sees the state as it was when its turn began, and what it has set itself. What a
+// call sets is visible after the turn's end, if the call succeeded. If two calls of a
+// turn set one key, the later call wins.
 type Key[T any] string
 
-// MaxState is how much one call may set, in bytes of keys and JSON.
+// MaxState is the most that one call may set, in bytes of keys and JSON.
 const MaxState = 64 << 10
 
-// Get reads the key; ok is false where it is not set. Its errors are those of
-// reading the session's log, and [agent.CodeIncompatible] for a value of another type.
+// Get returns the key's value; ok is false if it is not set. Errors are those of reading
+// the session's log, and [agent.CodeIncompatible] if the value has another type.
 func (k Key[T]) Get(ctx context.Context, c *Call) (value T, ok bool, err error) {
 	h := c.connected()
+	// The call sees its own changes before the turn's end.
 	raw, ok := h.StateChanges[string(k)]
 	if !ok && h.State != nil {
 		state, err := h.State(ctx)
@@ -41,8 +42,9 @@ func (k Key[T]) Get(ctx context.Context, c *Call) (value T, ok bool, err error) 
 	return value, true, nil
 }
 
-// Set sets the key when the call has succeeded. A value that is no JSON is
-// [agent.CodeInvalidInput], one call that sets more than [MaxState] is [agent.CodeTooLarge].
+// Set sets the key, once the call has succeeded. It returns [agent.CodeInvalidInput] if
+// the value does not encode to JSON, and [agent.CodeTooLarge] if the call sets more than
+// [MaxState].
 func (k Key[T]) Set(c *Call, value T) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -51,12 +53,13 @@ func (k Key[T]) Set(c *Call, value T) error {
 	return c.put(string(k), raw)
 }
 
-// Delete takes the key away when the call has succeeded.
+// Delete deletes the key, once the call has succeeded.
 func (k Key[T]) Delete(c *Call) error { return c.put(string(k), json.RawMessage("null")) }
 
 func (c *Call) put(key string, raw json.RawMessage) error {
 	h := c.connected()
 	size := len(key) + len(raw)
+	// The key's old value does not count, since the new one replaces it.
 	for k, v := range h.StateChanges {
 		if k != key {
 			size += len(k) + len(v)

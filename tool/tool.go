@@ -13,12 +13,12 @@ import (
 	"github.com/fermata-agents/fermata/internal/toolcall"
 )
 
-// Func is what a tool does. Its context is cancelled when nobody waits for the
-// result any more. A returned error is told to the model and ends nothing; see
-// [Refuse] for one that says that nothing was done.
+// Func is the function behind a tool. Its context is cancelled when nobody needs the
+// result any more. The model gets a returned error as the call's result, and the run
+// continues. Use [Refuse] for an error that means that nothing was done.
 type Func[In, Out any] func(ctx context.Context, call *Call, in In) (Out, error)
 
-// Call is what a tool may know of its call.
+// Call is what a tool knows about its call.
 type Call struct {
 	ID      string // "t12.2"
 	Session string
@@ -26,21 +26,21 @@ type Call struct {
 	Agent   string
 	Turn    int
 	Tool    string
-	// Key is the call's idempotency key: the same for every attempt at it. Hand
-	// it on to what the tool calls.
+	// Key is the call's idempotency key. It is the same for every attempt. Pass it on to
+	// the services that the tool calls.
 	Key string
 	// Attempt counts from 1.
 	Attempt   int
 	Arguments json.RawMessage
 
-	hooks *toolcall.Hooks // nil for a call that nobody has connected
-	asked int             // answers that were handed out
+	hooks *toolcall.Hooks // nil for a call that the runtime did not make
+	asked int             // answers that Ask has returned
 }
 
-// With returns the call, connected to the runtime that makes it. Only the runtime calls it.
+// With returns the call, connected to the runtime. Only the runtime calls it.
 func (c Call) With(h *toolcall.Hooks) *Call { c.hooks = h; return &c }
 
-// connected are the call's hooks, never nil.
+// connected returns the call's hooks, never nil.
 func (c *Call) connected() *toolcall.Hooks {
 	if c.hooks == nil {
 		c.hooks = &toolcall.Hooks{}
@@ -48,47 +48,49 @@ func (c *Call) connected() *toolcall.Hooks {
 	return c.hooks
 }
 
-// Progress tells how far a call is. It may be called often: it costs no history.
+// Progress reports how far the call is. Call it as often as you like: it costs no
+// history.
 func (c *Call) Progress(format string, args ...any) {
 	if c.hooks != nil && c.hooks.Progress != nil {
 		c.hooks.Progress(fmt.Sprintf(format, args...))
 	}
 }
 
-// Options says how a tool is treated; nil means all defaults.
+// Options configures a tool; nil means all defaults.
 type Options struct {
-	// Timeout caps one attempt; zero means ten minutes. When it has passed, the
-	// tool's context is cancelled and the model is told.
+	// Timeout limits one attempt; zero means ten minutes. When it has passed, the tool's
+	// context is cancelled, and the model gets an error.
 	Timeout time.Duration
-	// Attempts is how often a failing call is made; zero means once. Set it for
-	// tools that are safe to run again and for no others: a call whose outcome
-	// is unknown after a crash is then made again too.
+	// Attempts is how often a failing call is made; zero means once. Set it only for
+	// tools that are safe to run again. After a crash, a call with an unknown outcome is
+	// made again too.
 	Attempts int
-	// Local says that the tool is quick and without side effects: it runs within
-	// the workflow's own task, at almost no cost, and may be run again. One that
-	// takes longer than a second is started anew as an ordinary one.
+	// Local says that the tool is quick and has no side effects. It runs within the
+	// workflow task, at almost no cost, and may run again. If it takes longer than a
+	// second, it starts again as an ordinary activity.
 	Local bool
 	// ReadOnly says that the tool changes nothing. Local tools are read-only.
 	ReadOnly bool
-	// Secrets names arguments that nobody is shown who is asked to approve a call.
-	// The model wrote them: they stand in the transcript as it does.
+	// Secrets names arguments that are hidden from people who approve a call. The
+	// transcript still has them, because the model wrote them.
 	Secrets []string
-	// Approval has a person asked before each call, whoever calls the tool and whatever rules
-	// allow; nil leaves it to rules. &agent.ToolApproval{} asks anybody.
+	// Approval asks a person before each call, whichever agent calls the tool and
+	// whatever rules allow; nil leaves that to rules. &agent.ToolApproval{} accepts
+	// anybody's answer.
 	Approval *agent.ToolApproval
 }
 
-// Tool is a named function with a schema. The zero Tool is of no use; see [New].
+// Tool is a named function with a schema. Make one with [New]; the zero Tool is invalid.
 type Tool struct {
 	spec agent.ToolSpec
 	call func(context.Context, *Call) (string, error)
 	err  error
 }
 
-// New makes a tool. Its schemas come from the types: In must be a struct, whose
-// `json` tags name the arguments and whose `jsonschema` tags describe them; an
-// Out that is a string is given to the model as it is, any other as JSON. A
-// fault in the name or the types is found by [Tool.Err], which a worker asks.
+// New returns a tool. Its schema comes from In, which must be a struct or a map: `json`
+// tags name the arguments, and `jsonschema` tags describe them. An Out that is a string
+// goes to the model as it is, any other as JSON. If the name or the types are invalid,
+// [Tool.Err] reports it; a worker checks that.
 func New[In, Out any](name, description string, fn Func[In, Out], o *Options) Tool {
 	if o == nil {
 		o = &Options{}
@@ -126,10 +128,10 @@ func New[In, Out any](name, description string, fn Func[In, Out], o *Options) To
 	return t
 }
 
-// Spec is the tool as models see it.
+// Spec returns the tool as models see it.
 func (t Tool) Spec() agent.ToolSpec { return t.spec }
 
-// Err reports what is wrong with the tool's name or types; nil for a sound one.
+// Err returns what is wrong with the tool's name or types; nil if nothing is.
 func (t Tool) Err() error {
 	if t.err == nil && t.call == nil {
 		return agent.Errorf(agent.CodeInvalidInput, "a tool without a function: make it with tool.New").WithPath("tools")
@@ -137,44 +139,44 @@ func (t Tool) Err() error {
 	return t.err
 }
 
-// Call checks the arguments and does what the tool does. The text is for the
-// model. Arguments that do not fit are refused ([agent.CodeDenied]) before anything
-// is done.
+// Call checks the arguments and calls the function. The returned text is for the model.
+// Arguments that do not fit are refused with [agent.CodeDenied] before the function is
+// called.
 func (t Tool) Call(ctx context.Context, c *Call) (string, error) { return t.call(ctx, c) }
 
-// Source is a set of tools that is known only at run time, such as an MCP
-// server's. Its methods are safe for concurrent use.
+// Source is a set of tools that is known only at run time, such as an MCP server's. Its
+// methods must be safe for concurrent use.
 type Source interface {
-	// Name is the source's name; its tools are called NAME__TOOL.
+	// Name returns the source's name. Its tools are called NAME__TOOL.
 	Name() string
-	// List asks for the tools, under their full names.
+	// List returns the tools, with their full names.
 	List(ctx context.Context) ([]agent.ToolSpec, error)
-	// Call calls one by its full name.
+	// Call calls a tool by its full name.
 	Call(ctx context.Context, c *Call) (string, error)
 }
 
-// Separator stands between a source's name and a tool's.
+// Separator separates a source's name from a tool's.
 const Separator = agent.SourceSeparator
 
-// Refuse makes the error of a tool that did nothing and says why. The model is
-// told that the call was rejected, and nobody calls it again.
+// Refuse returns the error of a tool that did nothing, with the reason. The model sees
+// that the call was rejected, and the call is not repeated.
 func Refuse(format string, args ...any) error { return agent.Errorf(agent.CodeDenied, format, args...) }
 
-// ErrUnknown is what [errors.Is] finds in the errors that [Unknown] makes.
+// ErrUnknown is what [errors.Is] finds in the errors of [Unknown].
 var ErrUnknown = errors.New("unknown outcome")
 
-// Unknown makes the error of a tool that began and does not know whether it had its
-// effect, as when a connection broke before the answer. The call's status is then
-// [agent.CallUnknown]: the model is told so, and people find it among the run's calls of
-// unknown outcome. It is made again only if [Options.Attempts] allows that.
+// Unknown returns the error of a tool that does not know whether it had its effect, as
+// when a connection broke before the answer. The call's status is then
+// [agent.CallUnknown]. The model sees that, and people find the call among the run's
+// unknown effects. The call is repeated only if [Options.Attempts] allows it.
 func Unknown(format string, args ...any) error { return unknown{fmt.Errorf(format, args...)} }
 
 type unknown struct{ error }
 
-// Is makes [errors.Is] find [ErrUnknown].
+// Is reports whether target is [ErrUnknown].
 func (unknown) Is(target error) bool { return target == ErrUnknown }
 
-// Unwrap is what the error was made of.
+// Unwrap returns the error that was formatted.
 func (u unknown) Unwrap() error { return u.error }
 
 func schemaFor[In any]() (json.RawMessage, *jsonschema.Resolved, error) {
@@ -198,6 +200,7 @@ func decode[In any](schema *jsonschema.Resolved, arguments json.RawMessage) (in 
 	if err := json.Unmarshal(arguments, &value); err != nil {
 		return in, Refuse("the arguments are not a JSON object: %v", err)
 	}
+	// A null decodes into a nil map without an error.
 	if value == nil {
 		return in, Refuse("the arguments are not a JSON object but null")
 	}

@@ -1,24 +1,24 @@
-// Package anthropic lets agents use Anthropic's models, by the Messages API and
-// its official SDK. It translates data and sorts failures: it never asks twice,
-// never waits and counts no cost, since the runtime does that once for all
-// providers.
+// Package anthropic calls Anthropic's models by the Messages API, with the official SDK.
+// It is an adapter for package model: it translates data and sorts failures. It never
+// retries, waits or counts costs, because the runtime does that for all providers.
 //
-// A [Model] serves every model of the provider; the runtime asks it for one by
+// Begin with [New], and put the [Model] into the worker's Models; the package example
+// does that. One Model serves all models of the provider. The runtime calls a model by
 // the provider's own name, "claude-sonnet-5-5". Replies are always streamed.
 //
 // # What is sent back to the model
 //
-// Calls of tools carry ids of ours (see [model.CallIDs]), since providers repeat
-// and omit theirs. A thinking block is bound to what stood before it: Anthropic
-// refuses a conversation in which that has changed. So thinking goes back only
-// to the provider that made it, and only since the last text of a user: that much
-// is the same in every request, whatever becomes of an agent's instructions between
-// two runs of a session. Older thinking the model does not need. Where the model
-// thinks between calls, the calls keep the provider's ids, if it gave each its own.
+// Tool calls get our own ids (see [model.CallIDs]), since providers repeat and omit
+// theirs. A thinking block depends on what came before it: Anthropic refuses a
+// conversation in which that has changed. So thinking is sent back only to the provider
+// that made it, and only since the user's last text. That part is the same in every
+// request, even if an agent's instructions change between two runs of a session. The
+// model does not need older thinking. If the model thinks between calls, these calls keep
+// the provider's ids, if each has a unique one.
 //
 // # Prompt caching
 //
-// The instructions (or the tools, where there are none) and the last two
-// messages of the user's side are marked for the cache, for five minutes or
-// an hour, so that a growing conversation is read from it.
+// The instructions (or, without any, the tools) and the user's last two messages are
+// marked for the cache, for five minutes or an hour. So a growing conversation is read
+// from the cache.
 package anthropic

@@ -12,8 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// problem is the provider's own account of a failure, in an answer's body or in
-// the midst of a stream.
+// problem is the provider's description of a failure, in an answer's body or in a stream.
 type problem struct {
 	Error struct {
 		Type    string `json:"type"`
@@ -25,8 +24,8 @@ type problem struct {
 	RequestID string `json:"request_id"`
 }
 
-// statuses are the HTTP statuses that the types of problems come with: in a
-// stream, only the type comes.
+// statuses are the HTTP statuses for the types of problems: a stream has no status of its
+// own.
 var statuses = map[string]int{
 	"invalid_request_error": 400,
 	"authentication_error":  401,
@@ -41,13 +40,13 @@ var statuses = map[string]int{
 	"overloaded_error":      529,
 }
 
-// What the messages say where status and type tell too little.
+// Texts of messages for cases in which status and type say too little.
 var (
 	saysQuota   = []string{"credit balance is too low", "specified api usage limits", "spend limit"}
 	saysContext = []string{"prompt is too long", "exceed context limit", "exceeds the context window", "context window exceeded", "maximum context length", "context_length_exceeded"}
 )
 
-// kind sorts a problem that came with status.
+// kind returns the kind of fault of a problem with an HTTP status.
 func (p *problem) kind(status int) agent.FaultKind {
 	text := strings.ToLower(p.Error.Message)
 	if status < 400 {
@@ -64,7 +63,7 @@ func (p *problem) kind(status int) agent.FaultKind {
 	return model.KindOf(status)
 }
 
-// refused sorts an answer that is no reply.
+// refused returns the fault of an answer that is no reply.
 func (m *Model) refused(res *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // what of it came is enough
 	var p problem
@@ -95,10 +94,10 @@ func (m *Model) refused(res *http.Response) error {
 	return m.endpoint.Faultf(kind, res.StatusCode, after, "%s answered %d: %s%s", m.name, res.StatusCode, text, hint)
 }
 
-// maxProblem bounds what is read of an answer that is no reply.
+// maxProblem is how much is read of an answer that is no reply, in bytes.
 const maxProblem = 64 << 10
 
-// brokeOff sorts a problem that the provider told of in the midst of its reply.
+// brokeOff returns the fault of a problem in the middle of a reply.
 func (m *Model) brokeOff(status int, data []byte) error {
 	var p problem
 	if json.Unmarshal(data, &p) != nil || p.Error.Message == "" {
@@ -107,7 +106,7 @@ func (m *Model) brokeOff(status int, data []byte) error {
 	return m.endpoint.Faultf(p.kind(0), status, 0, "%s gave up its reply: %s (%s)", m.name, p.Error.Message, p.Error.Type)
 }
 
-// resets is how long it takes until the limits that are used up are filled again.
+// resets returns how long it takes until the used-up limits are full again.
 func resets(h http.Header, now time.Time) []time.Duration {
 	var all []time.Duration
 	for _, limit := range []string{"requests", "tokens", "input-tokens", "output-tokens"} {

@@ -21,7 +21,8 @@ const (
 	envBaseURL = "ANTHROPIC_BASE_URL"
 )
 
-// Model is all models of the provider. It is safe for concurrent use.
+// Model calls all models of the provider. It is safe for concurrent use. Make one with
+// [New].
 type Model struct {
 	name     string
 	endpoint *model.Endpoint
@@ -30,14 +31,15 @@ type Model struct {
 	hour     bool // what is written to the cache lives for an hour
 	tier     string
 	serves   []model.ServerTool
-	// unusable is why no call can be made; nil if one can.
+	// unusable is why every call fails; nil if calls can be made.
 	unusable error
 }
 
 var _ model.Model = (*Model)(nil)
 
-// New makes a Model. It makes no request, and what is missing is told by the
-// first call: a worker that never asks this provider needs no key for it.
+// New returns a Model; o may be nil. It sends nothing. If something is missing, such as
+// the key, the first call fails: a worker that never calls this provider does not need
+// its key.
 func New(o *Options) *Model {
 	if o == nil {
 		o = &Options{}
@@ -64,7 +66,7 @@ func New(o *Options) *Model {
 	return m
 }
 
-// where is what says where the provider is.
+// where names what sets the provider's address, for messages.
 func (m *Model) where() string {
 	if m.signIn != nil {
 		return "the base URL"
@@ -72,7 +74,7 @@ func (m *Model) where() string {
 	return envBaseURL
 }
 
-// Generate asks once for a reply and streams it.
+// Generate implements [model.Model]. It calls the model once and streams its reply.
 func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, m.endpoint.Cancelled(err)

@@ -13,41 +13,41 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Options say how to reach the provider. The zero value, and nil, take
-// everything from the environment.
+// Options says how to reach the provider. With the zero value or nil, everything comes
+// from the environment.
 type Options struct {
-	// APIKey is the key that pays. Empty means $ANTHROPIC_API_KEY, read by New.
+	// APIKey is the API key. Empty means $ANTHROPIC_API_KEY, which New reads.
 	APIKey string `json:"-"`
 
-	// SignIn gives the token of each request, instead of a key. Nil means the key.
+	// SignIn returns the token of each request, instead of a key. Nil means the key.
 	SignIn model.SignIn `json:"-"`
 
-	// BaseURL is where the API is, without its version: "https://gateway.example".
-	// Empty means $ANTHROPIC_BASE_URL, or else Anthropic's own.
+	// BaseURL is the API's address without its version: "https://gateway.example". Empty
+	// means $ANTHROPIC_BASE_URL or, without it, Anthropic's own.
 	BaseURL string
 
-	// HTTPClient makes the requests. Nil means a client of our own, which has no
-	// timeout: the context of a call has one. A client that has no policy for
-	// redirects follows none, so that no other host is told the key.
+	// HTTPClient sends the requests. Nil means a new client without a timeout, because
+	// the context of a call has one. If the client has no policy for redirects, it
+	// follows none, so that no other host gets the key.
 	HTTPClient *http.Client `json:"-"`
 
-	// Name is what the provider is called in full names of models, the part
-	// before the slash. Empty means "anthropic".
+	// Name is the provider's name in full names of models, the part before the slash.
+	// Empty means "anthropic".
 	Name string
 
-	// CacheTTL is how long the provider keeps what it writes to its cache: five minutes, which
-	// zero means too, or an hour, which costs more.
+	// CacheTTL is how long the provider keeps cached tokens: five minutes or an hour,
+	// which costs more. Zero means five minutes.
 	CacheTTL time.Duration
 
-	// ServiceTier is auto, the provider's default, which uses capacity that was paid for
-	// before, or standard_only. Prices are the same.
+	// ServiceTier is auto or standard_only. Auto, the provider's default, uses capacity
+	// that was paid for in advance. Prices are the same.
 	ServiceTier string
 
-	// ServerTools are tools that the provider carries out itself. What they did is kept, and
-	// given back to this provider alone.
+	// ServerTools are tools that the provider runs itself. Their steps are stored, and
+	// sent back only to this provider.
 	ServerTools []model.ServerTool
 
-	// Extra is what requests carry besides.
+	// Extra is added to every request.
 	Extra model.Extra `json:"-"`
 }
 
@@ -64,22 +64,22 @@ func (o *Options) baseURL() string {
 
 func (o *Options) name() string { return cmp.Or(o.Name, defaultName) }
 
-// String shows the options without the key.
+// String returns the options without the key.
 func (o Options) String() string {
 	return fmt.Sprintf("anthropic.Options{Name: %q, BaseURL: %q}", o.name(), model.RedactedURL(o.baseURL()))
 }
 
-// GoString shows the options without the key.
+// GoString returns the same as String.
 func (o Options) GoString() string { return o.String() }
 
-// own is what of a request's body the adapter writes itself.
+// own are the fields of a request's body that the adapter writes itself.
 var own = []string{
 	"anthropic_version", "cache_control", "max_tokens", "messages", "model", "output_config.effort", "output_config.format", "service_tier", "stream", "system",
 	"temperature", "thinking", "tool_choice", "tools",
 }
 
-// Check refuses invalid options, with [agent.CodeInvalidInput] and the path of the
-// field under models of an agents file. New takes them, and the first call fails.
+// Check returns an [agent.CodeInvalidInput] error with the field's path in an agents file
+// if an option is invalid. New accepts such options, and the first call fails.
 func (o *Options) Check() error {
 	if err := model.CheckCacheTTL(o.CacheTTL); err != nil {
 		return err

@@ -10,26 +10,26 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// manual are the provider's models whose thinking has a budget of tokens: those
-// before version 4.6. Later ones refuse a budget, and these refuse an effort.
+// manual matches the models whose thinking has a budget of tokens: those before version
+// 4.6. Later ones refuse a budget, and these refuse an effort.
 var manual = regexp.MustCompile(`^claude-[a-z]+-4(-[0-5])?$`)
 
-// lessThinks has no way to turn its thinking off, but one that is near to it.
+// lessThinks can't turn its thinking off, but has a setting that comes close.
 const lessThinks = "claude-sonnet-5-5"
 
-// usualLevels are those of models that the table does not have.
+// usualLevels are the levels of models that the table lacks.
 var usualLevels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh, agent.ReasoningXHigh, agent.ReasoningMax}
 
-// budgets are the tokens of thinking that stand for the levels.
+// budgets are the tokens of thinking for the levels.
 var budgets = map[agent.Reasoning]int64{
 	agent.ReasoningMinimal: minBudget, agent.ReasoningLow: 4096, agent.ReasoningMedium: 8192, agent.ReasoningHigh: 16_384, agent.ReasoningXHigh: 32_768,
 	agent.ReasoningMax: 32_768, agent.ReasoningAuto: 8192,
 }
 
-// minBudget is the smallest budget that the provider takes.
+// minBudget is the smallest budget that the provider accepts.
 const minBudget = 1024
 
-// reason puts a level of reasoning into a request, in the words of its model.
+// reason adds a level of reasoning to a request, in its model's terms.
 func reason(p *sdk.MessageNewParams, level agent.Reasoning) {
 	name := family(p.Model)
 	has := usualLevels
@@ -54,9 +54,9 @@ func reason(p *sdk.MessageNewParams, level agent.Reasoning) {
 	}
 }
 
-// reasonWithin gives the thinking a budget, at most half of the reply's length. A
-// reply that is too short for both, and a turn that another model began, are left
-// without thinking: the provider would refuse them.
+// reasonWithin gives the thinking a budget, at most half of the reply's length. It adds
+// no thinking if the reply is too short for both, or if another model began the turn: the
+// provider would refuse those requests.
 func reasonWithin(p *sdk.MessageNewParams, level agent.Reasoning) {
 	if level == agent.ReasoningOff {
 		disabled := sdk.NewThinkingConfigDisabledParam()
@@ -68,8 +68,8 @@ func reasonWithin(p *sdk.MessageNewParams, level agent.Reasoning) {
 	}
 }
 
-// thought reports whether what the model has said since the user's last question, if
-// anything, begins with its thinking.
+// thought reports whether the model's messages since the user's last text, if there are
+// any, begin with its thinking.
 func thought(messages []sdk.MessageParam) bool {
 	for _, msg := range slices.Backward(messages) {
 		first := msg.Content[0]

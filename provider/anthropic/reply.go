@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// read follows an answer to its end.
+// read reads an answer to its end.
 func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.Delta)) (*model.Reply, error) {
 	body := model.WatchBody(res, emit)
 	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
@@ -38,7 +38,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.De
 	return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), err)
 }
 
-// errStopped ends the reading of a stream whose last event has come.
+// errStopped ends the reading of a stream after its last event.
 var errStopped = errors.New("the message is whole")
 
 func (m *Model) takeEvent(status int, r *reply, data []byte) error {
@@ -55,7 +55,7 @@ func (m *Model) takeEvent(status int, r *reply, data []byte) error {
 	return r.kept.Check()
 }
 
-// readWhole reads the answer of a server that does not stream.
+// readWhole reads an answer that was not streamed.
 func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.Body, emit func(model.Delta)) (*model.Reply, error) {
 	data, err := body.Whole()
 	var msg sdk.Message
@@ -79,7 +79,7 @@ func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.B
 	return r.done(), nil
 }
 
-// reply is put together from events.
+// reply is assembled from events.
 type reply struct {
 	emit   func(model.Delta)
 	blocks []*block
@@ -93,7 +93,7 @@ type reply struct {
 
 func newReply(emit func(model.Delta)) *reply { return &reply{emit: emit, at: map[int64]*block{}} }
 
-// block is one piece of content, in the making.
+// block is one content block that is being assembled.
 type block struct {
 	kind      string
 	text      strings.Builder // of text, of thinking, or of a call's arguments
@@ -127,7 +127,7 @@ func (r *reply) take(ev sdk.MessageStreamEventUnion) {
 	}
 }
 
-// open begins a block. A server that numbers all its blocks 0 only ever adds to the latest.
+// open begins a block. If a server numbers all its blocks 0, pieces go to the latest one.
 func (r *reply) open(index int64, b block, text string) {
 	r.kept.AddPart(len(b.raw) + len(b.whole) + len(b.signature) + len(b.data))
 	r.blocks = append(r.blocks, &b)
@@ -137,7 +137,7 @@ func (r *reply) open(index int64, b block, text string) {
 
 func (r *reply) add(index int64, d sdk.MessageStreamEventUnionDelta) {
 	b := r.at[index]
-	if b == nil { // one that nobody began
+	if b == nil { // a piece without a begun block
 		r.kept.AddPart(0)
 		b = &block{kind: strings.TrimSuffix(d.Type, "_delta")}
 		r.blocks, r.at[index] = append(r.blocks, b), b
@@ -151,7 +151,7 @@ func (r *reply) add(index int64, d sdk.MessageStreamEventUnionDelta) {
 	r.write(b, d.Text+d.Thinking)
 }
 
-// write adds to what people see.
+// write adds to a text that is shown to people.
 func (r *reply) write(b *block, text string) {
 	if text == "" {
 		return
@@ -165,14 +165,14 @@ func (r *reply) write(b *block, text string) {
 	}
 }
 
-// count takes the provider's counts, which grow from event to event; some are
-// given only once.
+// count takes the provider's counts. They grow from event to event, and some come only
+// once.
 func (r *reply) count(input, cacheRead, cacheWrite, output, thinking int64) {
 	r.input, r.cacheRead, r.cacheWrite = max(r.input, input), max(r.cacheRead, cacheRead), max(r.cacheWrite, cacheWrite)
 	r.output, r.thinking = max(r.output, output), max(r.thinking, thinking)
 }
 
-// usage is what the provider has told so far.
+// usage returns what the provider has reported so far.
 func (r *reply) usage() agent.Usage {
 	return model.ClampUsage(agent.Usage{
 		Input: r.input + r.cacheRead + r.cacheWrite, Output: r.output,
@@ -190,13 +190,14 @@ func (r *reply) done() *model.Reply {
 		}
 	}
 	out.Finish = finish(r.stop, calls)
+	// The explanation is the only text that people get then.
 	if out.Finish == model.FinishContentFilter && r.why != "" && len(out.Parts) == 0 {
 		out.Parts = []agent.Part{{Type: agent.PartText, Text: r.why}}
 	}
 	return out
 }
 
-// part is the block as the runtime knows it; false for what it has no use for.
+// part returns the block in the runtime's form; false if the runtime does not use it.
 func (b *block) part() (agent.Part, bool) {
 	text := b.text.String()
 	switch b.kind {
@@ -207,6 +208,7 @@ func (b *block) part() (agent.Part, bool) {
 	case "redacted_thinking":
 		return agent.Part{Type: agent.PartThinking, Redacted: b.data}, b.data != ""
 	case "tool_use":
+		// Without pieces, the arguments came with the beginning of the block.
 		if text == "" {
 			text = b.whole
 		}
@@ -218,9 +220,9 @@ func (b *block) part() (agent.Part, bool) {
 	return agent.Part{}, false
 }
 
-// finish is why the model stopped. A reply that filled the window is not whole. One that
-// the provider paused while its own tools work goes on if it is given back, and one that
-// calls tools of ours goes on with their results.
+// finish returns why the model stopped. A reply that filled the window is incomplete. A
+// reply that the provider paused while its own tools work continues if it is sent back.
+// One that also calls our tools continues with their results.
 func finish(stop sdk.StopReason, calls bool) model.Finish {
 	switch stop {
 	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
@@ -237,7 +239,7 @@ func finish(stop sdk.StopReason, calls bool) model.Finish {
 	return model.FinishStop
 }
 
-// list are the elements of a list as they were written.
+// list returns the elements of a JSON list unchanged.
 func list(raw string) []string {
 	var items []json.RawMessage
 	_ = json.Unmarshal([]byte(raw), &items) // null, or not there

@@ -16,12 +16,11 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// defaultMaxOutput caps the reply of a model that we know nothing of: the
-// provider demands a cap.
+// defaultMaxOutput limits the reply of an unknown model: the provider requires a limit.
 const defaultMaxOutput = 16_384
 
-// cachedTurns is how many messages of the user's side are marked for the cache:
-// the last one to write it, the one before to find what the last request wrote.
+// cachedTurns is how many of the user's messages are marked for the cache: the last one
+// to write it, and the one before to find what the last request wrote.
 const cachedTurns = 2
 
 // mark marks a block for the cache.
@@ -33,7 +32,7 @@ func (m *Model) mark() sdk.CacheControlEphemeralParam {
 	return c
 }
 
-// params puts a request in the provider's form.
+// params returns a request for the provider.
 func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
 	p := sdk.MessageNewParams{
 		Model:     req.Model,
@@ -55,6 +54,8 @@ func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
 	for _, t := range m.serves {
 		p.Tools = append(p.Tools, serverTool(t))
 	}
+	// The tools stay in the request: it begins like the earlier ones, which the cache
+	// has.
 	if req.NoCalls && len(p.Tools) > 0 {
 		none := sdk.NewToolChoiceNoneParam()
 		p.ToolChoice.OfNone = &none
@@ -67,16 +68,16 @@ func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
 	}
 	m.markTurns(p.Messages)
 	reason(&p, req.Reasoning)
-	// No model takes a temperature beside a budget of thinking.
+	// No model accepts a temperature together with a budget of thinking.
 	if t := table.Models[family(req.Model)].Temperature.Takes(req.Temperature, true); t != nil && p.Thinking.OfEnabled == nil {
 		p.Temperature = param.NewOpt(*t)
 	}
 	return p, nil
 }
 
-// hold holds the model to the schema of its answer as far as the provider can, and
-// returns the instructions, which say the rest. Servers that imitate the provider are
-// told in words alone.
+// hold makes the provider enforce the schema of the answer as far as it can, and returns
+// the instructions, which say the rest. Servers that imitate the provider only get the
+// words.
 func (m *Model) hold(p *sdk.MessageNewParams, req *model.Request) string {
 	if len(req.Output) == 0 {
 		return req.Instructions
@@ -91,7 +92,7 @@ func (m *Model) hold(p *sdk.MessageNewParams, req *model.Request) string {
 	return model.OutputInWords(req.Instructions, req.Output, len(req.Tools) > 0)
 }
 
-// toolParam is a tool, with the type that the provider demands of its schema.
+// toolParam returns a tool, with the type that the provider requires in its schema.
 func toolParam(t agent.ToolSpec) (sdk.ToolUnionParam, error) {
 	t = model.PlainTool(t)
 	input, err := model.InputSchema(t, map[string]string{"type": `"object"`})
@@ -105,8 +106,8 @@ func toolParam(t agent.ToolSpec) (sdk.ToolUnionParam, error) {
 	return sdk.ToolUnionParam{OfTool: tool}, nil
 }
 
-// messages puts a conversation in the provider's form: turns of user and
-// assistant, in which the results of tools are the user's and stand first.
+// messages returns a conversation for the provider: turns of user and assistant. Results
+// of tools are the user's and come first.
 func (m *Model) messages(in []agent.Message) []sdk.MessageParam {
 	var out []sdk.MessageParam
 	say := func(role sdk.MessageParamRole, blocks []sdk.ContentBlockParamUnion) {
@@ -139,7 +140,7 @@ func (m *Model) messages(in []agent.Message) []sdk.MessageParam {
 	return out
 }
 
-// rank puts results of tools before everything else, as the provider demands.
+// rank orders results of tools before everything else, as the provider requires.
 func rank(b sdk.ContentBlockParamUnion) int {
 	if b.OfToolResult != nil {
 		return 0
@@ -147,7 +148,8 @@ func rank(b sdk.ContentBlockParamUnion) int {
 	return 1
 }
 
-// lastAsked is the last message in which the user says something; -1 for none.
+// lastAsked returns the index of the last message in which the user says something; -1 if
+// there is none.
 func lastAsked(in []agent.Message) int {
 	for i, msg := range slices.Backward(in) {
 		if msg.Role == agent.RoleUser && msg.Note != agent.NotePauseTurn && !blank(msg.Text()) {
@@ -170,11 +172,11 @@ func userBlocks(msg agent.Message, id func(call string) string) []sdk.ContentBlo
 	return blocks
 }
 
-// wordless stands for the text of a call that failed without one.
+// wordless is the text of a call that failed without one.
 const wordless = "The call failed and says nothing of why."
 
-// resultBlock is a tool's result; a text where it answers no call that is there,
-// since the provider refuses such results.
+// resultBlock returns a tool's result. If its call is missing, it returns a text, because
+// the provider refuses such results.
 func resultBlock(r *agent.ToolResult, id string) sdk.ContentBlockParamUnion {
 	if id == "" {
 		return sdk.NewTextBlock(fmt.Sprintf("Result of %s: %s", r.Tool, r.Text))
@@ -193,11 +195,11 @@ func resultBlock(r *agent.ToolResult, id string) sdk.ContentBlockParamUnion {
 	return sdk.ContentBlockParamUnion{OfToolResult: b}
 }
 
-// theirID is the form of the provider's own ids of calls.
+// theirID matches the provider's own ids of calls.
 var theirID = regexp.MustCompile(`^toolu_[a-zA-Z0-9_-]{1,100}$`)
 
-// interleaved are the provider's own ids of calls between which its model thought, by
-// ours: a thought goes back with what stood before it as it was.
+// interleaved returns the provider's own ids of calls between which its model thought, by
+// our ids. Such thinking is accepted only after exactly what came before it.
 func (m *Model) interleaved(in []agent.Message) map[string]string {
 	return model.ProviderIDs(in, func(msg agent.Message) bool { return model.ProviderOf(msg.ModelName()) == m.name && thinksBetween(msg) }, theirID.MatchString)
 }
@@ -214,10 +216,9 @@ func thinksBetween(msg agent.Message) bool {
 	return false
 }
 
-// assistantBlocks is what the model said; with its thinking where thought says so, and with
-// what the provider wrote of a part where back does.
-// Thinking that follows a call of which the provider's own id is not known is left out,
-// and so is thinking that nothing follows.
+// assistantBlocks returns a message of the model. It includes thinking if thought is
+// true, and the provider's own form of the parts for which back is true. Thinking after a
+// call whose provider id is unknown is left out, and so is thinking that nothing follows.
 func assistantBlocks(msg agent.Message, id func(call string) string, thought bool, back func(agent.Part) bool) []sdk.ContentBlockParamUnion {
 	var blocks, thinking []sdk.ContentBlockParamUnion
 	for _, p := range msg.Parts {
@@ -241,7 +242,8 @@ func assistantBlocks(msg agent.Message, id func(call string) string, thought boo
 	return blocks
 }
 
-// arguments are a call's, where they are the object that the provider demands.
+// arguments returns a call's arguments if they are an object, which the provider
+// requires; else an empty object.
 func arguments(c *agent.ToolCall) json.RawMessage {
 	var object map[string]json.RawMessage
 	if c.Malformed != "" || json.Unmarshal(c.Arguments, &object) != nil || object == nil {
@@ -250,7 +252,7 @@ func arguments(c *agent.ToolCall) json.RawMessage {
 	return c.Arguments
 }
 
-// markTurns marks the ends of the last turns of the user's side for the cache.
+// markTurns marks the ends of the user's last turns for the cache.
 func (m *Model) markTurns(messages []sdk.MessageParam) {
 	marked := 0
 	for _, msg := range slices.Backward(messages) {
@@ -264,5 +266,5 @@ func (m *Model) markTurns(messages []sdk.MessageParam) {
 	}
 }
 
-// blank texts are refused by the provider.
+// blank reports whether a text is empty: the provider refuses such texts.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -7,14 +7,14 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// What the provider's structured outputs can hold a model to (page "Structured
-// outputs" of platform.claude.com/docs, as of 2026-11-21).
+// Limits of the provider's structured outputs (page "Structured outputs" of
+// platform.claude.com/docs, as of 2026-11-21).
 const (
 	maxOptional = 24 // properties that are not required
 	maxUnions   = 16 // alternatives: anyOf, or several types
 )
 
-// subset is what remains of a schema for the provider.
+// subset is the part of a schema that the provider accepts.
 var subset = model.Subset{Closed: true, Takes: map[string]func(any) bool{
 	"type": nil, "anyOf": nil, "allOf": nil, "description": nil, "title": nil, "enum": plain, "const": nil, "properties": nil,
 	"additionalProperties": nil, "required": nil, "items": nil,
@@ -24,8 +24,8 @@ var subset = model.Subset{Closed: true, Takes: map[string]func(any) bool{
 	},
 }}
 
-// outputSchema is a schema as far as the provider can hold its models to it, and
-// whether that is the whole schema; nil if the provider would refuse it.
+// outputSchema returns a schema as far as the provider can enforce it, and whether that
+// is the whole schema; nil if the provider would refuse it.
 func outputSchema(raw json.RawMessage) (schema json.RawMessage, whole bool) {
 	schema, whole = subset.Convert(raw)
 	var tree map[string]any
@@ -36,10 +36,10 @@ func outputSchema(raw json.RawMessage) (schema json.RawMessage, whole bool) {
 	return schema, whole
 }
 
-// fit counts what the provider limits over a whole schema.
+// fit counts what the provider limits for a whole schema.
 type fit struct{ optional, unions int }
 
-// holds reports whether the provider takes a schema of its subset, or a part of one.
+// holds reports whether the provider accepts a schema of its subset, or a part of one.
 func (f *fit) holds(node any) bool {
 	s, ok := node.(map[string]any)
 	if !ok {
@@ -51,7 +51,7 @@ func (f *fit) holds(node any) bool {
 			says++
 		}
 	}
-	if says == 0 { // anything goes: not for the provider
+	if says == 0 { // it accepts everything, which the provider refuses
 		return false
 	}
 	for _, key := range []string{"anyOf", "allOf"} {
@@ -76,7 +76,7 @@ func (f *fit) allHold(list any) bool {
 	return ok && !slices.ContainsFunc(nodes, func(n any) bool { return !f.holds(n) })
 }
 
-// object reports whether an object's properties are listed, and no others allowed.
+// object reports whether an object lists its properties and allows no others.
 func (f *fit) object(s map[string]any) bool {
 	isObject := s["type"] == "object" || s["properties"] != nil
 	if types, ok := s["type"].([]any); ok {
@@ -96,7 +96,7 @@ func (f *fit) object(s map[string]any) bool {
 	return s["additionalProperties"] == false
 }
 
-// plain reports whether an enum's values are all simple.
+// plain reports whether all values of an enum are simple.
 func plain(enum any) bool {
 	values, _ := enum.([]any)
 	return !slices.ContainsFunc(values, func(v any) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// serverTool is the provider's tool, in a version that all its models have.
+// serverTool returns the provider's tool, in a version that all its models have.
 func serverTool(t model.ServerTool) sdk.ToolUnionParam {
 	if t == model.CodeExecution {
 		return sdk.ToolUnionParam{OfCodeExecutionTool20250825: &sdk.CodeExecutionTool20250825Param{}}
@@ -20,15 +20,15 @@ func serverTool(t model.ServerTool) sdk.ToolUnionParam {
 	return sdk.ToolUnionParam{OfWebSearchTool20250305: &sdk.WebSearchTool20250305Param{}}
 }
 
-// step is what we read of a step: the call of a server tool, or its result.
+// step is what is read of a step: the call of a server tool, or its result.
 type step struct {
 	ID        string `json:"id"`
 	ToolUseID string `json:"tool_use_id"`
 }
 
-// steps knows which steps of server tools a conversation gives back: none if the model has
-// no such tools now. The provider takes no result without its call, and a call without its
-// result only if the model is to go on with it.
+// steps says which steps of server tools are sent back: none if the model has no such
+// tools now. The provider accepts no result without its call. It accepts a call without
+// its result only if the model should continue it.
 type steps struct {
 	m             *Model
 	asked         int // the user's last message with words
@@ -50,16 +50,16 @@ func (m *Model) steps(in []agent.Message, asked int) steps {
 	return s
 }
 
-// stepOf reads a part; false if it is no step, or was too long to keep.
+// stepOf decodes a part; false if it is no step, or was too long to store.
 func stepOf(p agent.Part) (at step, ok bool) {
 	ok = p.Type == agent.PartServerTool && json.Unmarshal(p.Raw, &at) == nil && at != step{}
 	return at, ok
 }
 
-// backs reports whether what the provider wrote of a message goes back to it.
+// backs reports whether the provider's own form of a message is sent back.
 func (s steps) backs(msg agent.Message) bool { return len(s.m.serves) > 0 && s.m.made(msg) }
 
-// given reports whether a part of the i-th message goes back as the provider wrote it.
+// given reports whether a part of the i-th message is sent back as the provider wrote it.
 func (s steps) given(i int, msg agent.Message, p agent.Part) bool {
 	at, ok := stepOf(p)
 	switch {
@@ -71,7 +71,7 @@ func (s steps) given(i int, msg agent.Message, p agent.Part) bool {
 	return s.closed[at.ID] || i > s.asked
 }
 
-// whole reports whether all steps of the i-th message go back, if it has any.
+// whole reports whether all steps of the i-th message are sent back, if it has any.
 func (s steps) whole(i int, msg agent.Message) bool {
 	for _, p := range msg.Parts {
 		if p.Type == agent.PartServerTool && !s.given(i, msg, p) {
@@ -81,8 +81,8 @@ func (s steps) whole(i int, msg agent.Message) bool {
 	return true
 }
 
-// goesOn reports whether the i-th message only says that the model is to go on with a
-// reply that the provider has paused: it does so if it is given its reply.
+// goesOn reports whether the i-th message only asks the model to continue a paused reply.
+// It does so anyway when its reply is sent back.
 func (s steps) goesOn(i int, in []agent.Message) bool {
 	return in[i].Note == agent.NotePauseTurn && i > 0 && s.backs(in[i-1]) && s.whole(i-1, in[i-1])
 }
@@ -90,13 +90,13 @@ func (s steps) goesOn(i int, in []agent.Message) bool {
 // made reports whether a model of this provider wrote a message.
 func (m *Model) made(msg agent.Message) bool { return model.ProviderOf(msg.ModelName()) == m.name }
 
-// stepBlock is a step as the provider wrote it.
+// stepBlock returns a step as the provider wrote it.
 func stepBlock(p agent.Part) sdk.ContentBlockParamUnion {
 	raw := param.Override[sdk.ServerToolUseBlockParam](p.Raw)
 	return sdk.ContentBlockParamUnion{OfServerToolUse: &raw}
 }
 
-// textBlock is a text, with the sources that it cites if they go back.
+// textBlock returns a text, with the sources that it cites if they are sent back.
 func textBlock(p agent.Part, cites bool) sdk.ContentBlockParamUnion {
 	b := sdk.NewTextBlock(p.Text)
 	var sources []json.RawMessage
@@ -115,7 +115,7 @@ func isStep(kind string) bool {
 	return kind == "server_tool_use" || strings.HasSuffix(kind, "_tool_result")
 }
 
-// step is a block of a server tool, with the input that came in pieces.
+// step returns the part of a server tool's block, with the input that came in pieces.
 func (b *block) step(input string) agent.Part {
 	raw, what := json.RawMessage(b.raw), cmp.Or(b.tool, b.kind)
 	var fields map[string]json.RawMessage
@@ -129,7 +129,7 @@ func (b *block) step(input string) agent.Part {
 	return model.ServerToolPart(what, raw)
 }
 
-// sources are a text's citations, as a list.
+// sources returns a text's citations as a list.
 func (b *block) sources() json.RawMessage {
 	if len(b.citations) == 0 {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// scope is what tokens are asked for: Azure's AI services, in the endpoint's cloud.
+// scope returns the scope of tokens: Azure's AI services, in the endpoint's cloud.
 func (o *Options) scope() string {
 	if o.Scope != "" {
 		return o.Scope
@@ -28,7 +28,7 @@ func (o *Options) scope() string {
 	return "https://cognitiveservices." + domain + "/.default"
 }
 
-// entra gives tokens of Entra. The SDK keeps and renews them.
+// entra returns tokens of Entra. The SDK caches and renews them.
 type entra struct {
 	name, scope string
 
@@ -54,8 +54,7 @@ func (e *entra) token(ctx context.Context) (string, error) {
 	return token.Token, nil
 }
 
-// chain sets the default chain up. What could not be set up is tried again by the next
-// call.
+// chain returns the default chain. If it could not be set up, the next call tries again.
 func (e *entra) chain() (azcore.TokenCredential, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,8 +69,8 @@ func (e *entra) chain() (azcore.TokenCredential, error) {
 	return c, nil
 }
 
-// kindOf sorts a failure to sign in: a server of Entra's that has a bad moment may have a
-// better one later; everything else needs a person.
+// kindOf returns the kind of a failure to sign in. A failing server of Entra's may work
+// again later; everything else needs a person.
 func kindOf(err error) agent.FaultKind {
 	var failed *azidentity.AuthenticationFailedError
 	var res *http.Response

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// envelope puts a request of OpenAI's into Azure's form: the version in the address, the
-// deployment too where the version has a date, and a key in the header that Azure has.
+// envelope translates a request of OpenAI's for Azure. The version goes into the address,
+// and for a dated version the deployment too. A key goes into Azure's own header.
 type envelope struct {
 	version string
 	keyed   bool
 	next    http.RoundTripper // nil means Go's own
 }
 
-// RoundTrip sends a request on.
+// RoundTrip translates a request and sends it.
 func (e *envelope) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && e.keyed {
@@ -43,15 +43,15 @@ func (e *envelope) RoundTrip(r *http.Request) (*http.Response, error) {
 	return next.RoundTrip(r)
 }
 
-// closeBody closes a body that was read, or is not sent: nobody else does.
+// closeBody closes a body that was read or is not sent, because nothing else does.
 func closeBody(r *http.Request) {
 	if r.Body != nil {
 		_ = r.Body.Close() // nothing is told by it
 	}
 }
 
-// address is that of a version with a date: Chat Completions are asked at the deployment
-// that the body names, Responses at one place for all.
+// address sets the address for a dated version. Chat Completions have an address for each
+// deployment, which the body names; Responses have one for all.
 func address(r *http.Request) error {
 	before, rest, _ := strings.Cut(r.URL.EscapedPath(), "/openai/v1/")
 	path := before + "/openai/" + rest
@@ -75,5 +75,5 @@ func address(r *http.Request) error {
 	return err
 }
 
-// dated reports whether a version of the API has a date.
+// dated reports whether a version of the API is a date.
 func dated(version string) bool { return version != "" && version[0] >= '0' && version[0] <= '9' }

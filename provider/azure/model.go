@@ -23,40 +23,40 @@ const (
 	envVersion  = "OPENAI_API_VERSION"
 )
 
-// Options say how to reach a resource. The zero value, and nil, take everything from the
-// environment.
+// Options says how to reach a resource. With the zero value or nil, everything comes from
+// the environment.
 type Options struct {
-	// Endpoint is the resource: "https://NAME.openai.azure.com" or
+	// Endpoint is the resource's address: "https://NAME.openai.azure.com" or
 	// "https://NAME.services.ai.azure.com". Empty means $AZURE_OPENAI_ENDPOINT.
 	Endpoint string
 
-	// APIVersion is a version of the API with a date, "2024-10-21", which has an address
-	// for each deployment; or "preview", or "v1". Empty means $OPENAI_API_VERSION, or else
-	// the API without versions.
+	// APIVersion is a dated version of the API, "2024-10-21", which has an address for
+	// each deployment; or "preview" or "v1". Empty means $OPENAI_API_VERSION or, without
+	// it, the API without versions.
 	APIVersion string
 
-	// APIKey is the resource's key. Empty means $AZURE_OPENAI_API_KEY, read by New, unless
-	// Credential is set; if that is empty too, the worker signs in to Entra.
+	// APIKey is the resource's key. Empty means $AZURE_OPENAI_API_KEY, which New reads,
+	// unless Credential is set. If that is empty too, the worker signs in to Entra.
 	APIKey string `json:"-"`
 
-	// Credential gives the tokens. Nil means the SDK's default chain, which is set up by
-	// the first call.
+	// Credential returns the tokens. Nil means the SDK's default chain, which the first
+	// call sets up.
 	Credential azcore.TokenCredential `json:"-"`
 
-	// Scope is what a token is asked for. Empty means Azure's AI services, in the cloud of
-	// the endpoint.
+	// Scope is the scope of tokens. Empty means Azure's AI services, in the endpoint's
+	// cloud.
 	Scope string
 
-	// HTTPClient makes the requests to models. Nil means a client of our own, which has no
-	// timeout: the context of a call has one.
+	// HTTPClient sends the requests to models. Nil means a new client without a timeout,
+	// because the context of a call has one.
 	HTTPClient *http.Client `json:"-"`
 
-	// Name is what the resource is called in full names of models, the part before the
-	// first slash. Empty means "azure".
+	// Name is the resource's name in full names of models, the part before the first
+	// slash. Empty means "azure".
 	Name string
 
-	// API is the form to ask in. Empty means openai.Responses, and openai.ChatCompletions
-	// for versions with a date. Models of other makers than OpenAI want the latter.
+	// API is the API to use. Empty means openai.Responses, and openai.ChatCompletions for
+	// dated versions. Models of other makers than OpenAI need the latter.
 	API openai.API
 
 	// MaxTokensField, NoStreamOptions, KeepCallIDs, ToolChoice, ServiceTier and Extra are
@@ -90,7 +90,7 @@ func (o *Options) api() openai.API {
 	return openai.Responses
 }
 
-// inner are the options of the adapter that is asked in the envelope.
+// inner returns the options of the adapter behind this one.
 func (o *Options) inner() *openai.Options {
 	base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(o.endpoint(), "/"), "/openai/v1"), "/")
 	return &openai.Options{
@@ -99,30 +99,31 @@ func (o *Options) inner() *openai.Options {
 	}
 }
 
-// Check refuses invalid options, with [agent.CodeInvalidInput] and the path of the
-// field under models of an agents file. New takes them, and the first call fails.
+// Check returns an [agent.CodeInvalidInput] error with the field's path in an agents file
+// if an option is invalid. New accepts such options, and the first call fails.
 func (o *Options) Check() error { return o.inner().Check() }
 
-// String shows the options without the key.
+// String returns the options without the key.
 func (o Options) String() string {
 	return fmt.Sprintf("azure.Options{Name: %q, Endpoint: %q, APIVersion: %q}", o.name(), model.RedactedURL(o.endpoint()), o.version())
 }
 
-// GoString shows the options without the key.
+// GoString returns the same as String.
 func (o Options) GoString() string { return o.String() }
 
-// Model is all deployments of a resource. It is safe for concurrent use.
+// Model calls all deployments of a resource. It is safe for concurrent use. Make one with
+// [New].
 type Model struct {
 	*openai.Model
 	entra *entra // nil where a key is sent
-	// unusable is why no call can be made; nil if one can.
+	// unusable is why every call fails; nil if calls can be made.
 	unusable error
 }
 
 var _ model.Model = (*Model)(nil)
 
-// New makes a Model. It makes no request, and what is missing is told by the first call:
-// a worker that never asks this resource needs no key and no identity.
+// New returns a Model; o may be nil. It sends nothing. If something is missing, the first
+// call fails: a worker that never calls this resource needs no key and no identity.
 func New(o *Options) *Model {
 	if o == nil {
 		o = &Options{}
@@ -143,16 +144,16 @@ func New(o *Options) *Model {
 	return m
 }
 
-// Info tells what is known of the model that a deployment is named after; its price is
-// not known, since it differs by kind and place of the deployment.
+// Info returns what is known of the model that a deployment is named after. Its price is
+// unknown, because it depends on the kind and place of the deployment.
 func (m *Model) Info(name string) model.Info {
 	info := m.Model.Info(name)
 	info.Price = agent.Price{}
 	return info
 }
 
-// Check reports why no deployment could be asked: there is no endpoint, or nobody can sign
-// in. It fetches a token as a call would, and asks no model.
+// Check returns why no deployment can be called: there is no endpoint, or signing in
+// fails. It fetches a token like a call, and calls no model.
 func (m *Model) Check(ctx context.Context) error {
 	if m.unusable != nil || m.entra == nil {
 		return m.unusable
@@ -161,7 +162,7 @@ func (m *Model) Check(ctx context.Context) error {
 	return err
 }
 
-// Generate asks once for a reply and streams it.
+// Generate implements [model.Model]. It calls the model once and streams its reply.
 func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 	if m.unusable != nil {
 		return nil, m.unusable

@@ -19,19 +19,19 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// service is what requests are signed for.
+// service is the name of the service in signatures.
 const service = "bedrock"
 
-// fetchTime bounds one request for credentials: all calls wait for the same one.
+// fetchTime limits one request for credentials, because all calls wait for the same one.
 const fetchTime = 30 * time.Second
 
-// door is where Bedrock is and who may enter. AWS's configuration is read once, by the
-// first call that needs it.
+// door has Bedrock's address and the credentials. AWS's configuration is read once, by
+// the first call that needs it.
 type door struct {
 	name, base string
 	signer     *v4.Signer
-	// bearer puts the API key on a request; nil if there is none. It and endpoint alone
-	// know the key: printing a door shows no secret.
+	// bearer adds the API key to a request; nil if there is none. Only it and endpoint
+	// know the key, so printing a door shows no secret.
 	bearer   func(r *http.Request, body []byte) error
 	endpoint func(base string) *model.Endpoint
 
@@ -58,17 +58,17 @@ func newDoor(o *Options) *door {
 	return d
 }
 
-// access is what one call is made with: the next one may have other credentials. The
-// endpoint knows the secrets and cuts them out of faults.
+// access is the address and the credentials of one call: the next call may have others.
+// Its endpoint removes the secrets from faults.
 type access struct {
 	*model.Endpoint
 	base string
 	sign func(r *http.Request, body []byte) error
-	// forget makes the next call fetch its credentials anew.
+	// forget makes the next call fetch its credentials again.
 	forget func()
 }
 
-// open finds the region and the credentials for a call.
+// open returns the access for a call.
 func (d *door) open(ctx context.Context) (*access, error) {
 	region, credentials, err := d.configured(ctx)
 	base := d.base
@@ -95,7 +95,7 @@ func (d *door) open(ctx context.Context) (*access, error) {
 	return d.signed(ctx, a, region, credentials)
 }
 
-// signed gives an access the credentials of this moment.
+// signed adds the present credentials to an access.
 func (d *door) signed(ctx context.Context, a *access, region string, from aws.CredentialsProvider) (*access, error) {
 	creds, err := from.Retrieve(ctx)
 	switch {
@@ -115,8 +115,8 @@ func (d *door) signed(ctx context.Context, a *access, region string, from aws.Cr
 	return a, nil
 }
 
-// kindOfChain sorts a failure to get credentials: a server of AWS's that has a bad moment
-// may have a better one later; everything else needs a person.
+// kindOfChain returns the kind of a failure to get credentials. A failing server of AWS's
+// may work again later; everything else needs a person.
 func kindOfChain(err error) agent.FaultKind {
 	if res, ok := errors.AsType[interface {
 		error
@@ -127,8 +127,8 @@ func kindOfChain(err error) agent.FaultKind {
 	return agent.FaultAuth
 }
 
-// configured is the region and where credentials are from. What could not be read is
-// read again by the next call: somebody may have mended it.
+// configured returns the region and the source of credentials. If they could not be read,
+// the next call tries again: somebody may have corrected them.
 func (d *door) configured(ctx context.Context) (string, aws.CredentialsProvider, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,12 +148,12 @@ func (d *door) configured(ctx context.Context) (string, aws.CredentialsProvider,
 	return d.region, d.credentials, nil
 }
 
-// domains are those of partitions, by the beginning of their regions' names.
+// domains are the domains of AWS's partitions, by the beginning of their regions' names.
 var domains = []struct{ begins, domain string }{
 	{"cn-", "amazonaws.com.cn"}, {"eusc-", "amazonaws.eu"}, {"us-isof-", "csp.hci.ic.gov"}, {"us-isob-", "sc2s.sgov.gov"}, {"us-iso-", "c2s.ic.gov"},
 }
 
-// regional is where a region's models are asked.
+// regional returns the address of a region's models.
 func regional(region string) string {
 	domain := "amazonaws.com"
 	for _, d := range domains {

@@ -16,8 +16,8 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// kinds are those of the provider's exceptions. The status of an answer tells less, and
-// in a stream there is none.
+// kinds are the kinds of the provider's exceptions. An answer's status says less, and a
+// stream has none.
 var kinds = map[string]agent.FaultKind{
 	"accessdeniedexception": agent.FaultAuth, "unrecognizedclientexception": agent.FaultAuth, "expiredtokenexception": agent.FaultAuth,
 	"expiredtoken": agent.FaultAuth, "invalidsignatureexception": agent.FaultAuth, "missingauthenticationtokenexception": agent.FaultAuth,
@@ -29,14 +29,14 @@ var kinds = map[string]agent.FaultKind{
 	"validationexception": agent.FaultBadRequest, "resourcenotfoundexception": agent.FaultBadRequest,
 }
 
-// What the messages say where the exception tells too little.
+// Texts of messages for cases in which the exception says too little.
 var (
 	saysQuota   = []string{"tokens per day", "requests per day", "payment_instrument", "payment instrument"}
 	saysContext = []string{"input is too long", "prompt is too long", "too many input tokens", "exceed context limit", "exceeds the context window",
 		"maximum context length", "context_length_exceeded", "input tokens exceeded", "exceeds the maximum number of tokens", "maximum number of input tokens"}
 )
 
-// kindOf sorts a problem by its exception, its words and its status.
+// kindOf returns the kind of a problem by its exception, its message and its status.
 func kindOf(exception, message string, status int) agent.FaultKind {
 	text := strings.ToLower(message)
 	says := func(words []string) bool {
@@ -55,10 +55,10 @@ func kindOf(exception, message string, status int) agent.FaultKind {
 	return kind
 }
 
-// maxProblem bounds what is read of an answer that is no reply.
+// maxProblem is how much is read of an answer that is no reply, in bytes.
 const maxProblem = 64 << 10
 
-// refused sorts an answer that is no reply.
+// refused returns the fault of an answer that is no reply.
 func (c call) refused(res *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // what of it came is enough
 	exception, _, _ := strings.Cut(res.Header.Get("X-Amzn-Errortype"), ":")
@@ -87,7 +87,7 @@ func (c call) refused(res *http.Response) error {
 	return c.Faultf(kind, res.StatusCode, after, "%s answered %d: %s%s", c.name, res.StatusCode, text, hint)
 }
 
-// messageOf is what a problem says; empty if it is none of the provider's.
+// messageOf returns the message of a problem; empty if it is not the provider's.
 func messageOf(body []byte) string {
 	var p struct {
 		Message string `json:"message"` // or "Message"
@@ -98,7 +98,7 @@ func messageOf(body []byte) string {
 	return p.Message
 }
 
-// brokeOff sorts a problem that the provider told of in the midst of its reply.
+// brokeOff returns the fault of a problem in the middle of a reply.
 func (c call) brokeOff(status int, frame eventstream.Message) error {
 	exception := cmp.Or(header(frame, eventstreamapi.ExceptionTypeHeader), header(frame, eventstreamapi.ErrorCodeHeader))
 	text := cmp.Or(messageOf(frame.Payload), header(frame, eventstreamapi.ErrorMessageHeader), string(frame.Payload), "no reason given")

@@ -15,7 +15,7 @@ var infos []byte
 
 var table = model.MustTable(infos)
 
-// Table is what is known of Bedrock's models, and as of when. Its prices are those of
+// Table returns what is known of Bedrock's models, and since when. Prices are those of
 // global profiles, for models that have one.
 func Table() model.Table { return table }
 
@@ -27,7 +27,7 @@ var (
 	version = regexp.MustCompile(`(-\d{8})?(-v\d+(:\d+)*)?(:\d+[a-z]?)*$`)
 )
 
-// family is the name of a model without where it runs and without its version.
+// family returns the name of a model without its region and version.
 func family(id string) string {
 	name := reach.ReplaceAllString(arn.ReplaceAllString(id, ""), "")
 	return version.ReplaceAllString(name, "")
@@ -37,7 +37,7 @@ func family(id string) string {
 // the price in the table, for models that have a global profile too.
 const nearerCosts = 110
 
-// Info tells what is known of a model; its zero value if nothing is.
+// Info returns what is known of a model; the zero value if nothing is.
 func (m *Model) Info(id string) model.Info {
 	terms := model.PriceTerms{ServiceTier: m.tier, CacheHour: m.hour && strings.HasPrefix(family(id), claudes)}
 	if m.tier == tierDefault {

@@ -24,22 +24,23 @@ const (
 	envRegion  = "AWS_REGION"
 )
 
-// Model is all models of a region. It is safe for concurrent use.
+// Model calls all models of one region. It is safe for concurrent use. Make one with
+// [New].
 type Model struct {
 	name   string
 	client *http.Client
 	door   *door
 	hour   bool // what is written to the cache lives for an hour
 	tier   string
-	// extra puts what the options add into a request, before it is signed.
+	// extra adds the options' Extra to a request before it is signed.
 	extra func(http.Header, []byte) ([]byte, error)
 	wrong error // of the options
 }
 
 var _ model.Model = (*Model)(nil)
 
-// New makes a Model. It makes no request and reads no file: what is missing is told by
-// the first call, so that a worker that never asks Bedrock needs no credentials.
+// New returns a Model; o may be nil. It sends nothing and reads no file. If something is
+// missing, the first call fails: a worker that never calls Bedrock needs no credentials.
 func New(o *Options) *Model {
 	if o == nil {
 		o = &Options{}
@@ -50,14 +51,14 @@ func New(o *Options) *Model {
 	}
 }
 
-// Check reports why no model could be asked: there is no region, or there are no
-// credentials. It fetches credentials as a call would, and asks no model.
+// Check returns why no model can be called: there is no region, or there are no
+// credentials. It fetches credentials like a call, and calls no model.
 func (m *Model) Check(ctx context.Context) error {
 	_, err := m.door.open(ctx)
 	return err
 }
 
-// Generate asks once for a reply and streams it.
+// Generate implements [model.Model]. It calls the model once and streams its reply.
 func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("asking %s: %w", m.name, err)
@@ -92,13 +93,13 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	return reply, err
 }
 
-// call is one question to Bedrock, with the credentials that it has.
+// call is one model call, with its credentials.
 type call struct {
 	*Model
 	*access
 }
 
-// send makes the request.
+// send sends the request.
 func (c call) send(ctx context.Context, req *model.Request) (*http.Response, error) {
 	asked, err := c.request(req)
 	var body []byte
@@ -123,7 +124,8 @@ func (c call) send(ctx context.Context, req *model.Request) (*http.Response, err
 	return c.client.Do(r)
 }
 
-// url is where a model is asked. Its id, which may be an ARN, is one element of the path.
+// url returns the address of a model. Its id, which may be an ARN, is one element of the
+// path.
 func (c call) url(id string) string {
 	return strings.TrimSuffix(c.base, "/") + "/model/" + httpbinding.EscapePath(id, true) + "/converse-stream"
 }

@@ -15,42 +15,41 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Options say how to reach Bedrock. The zero value, and nil, take everything from the
-// environment and AWS's shared files, at the first call.
+// Options says how to reach Bedrock. With the zero value or nil, everything comes from
+// the environment and AWS's shared files, which the first call reads.
 type Options struct {
-	// Region is where the models are, "eu-central-1". Empty means that of AWS's default
-	// chain: $AWS_REGION, or that of the profile.
+	// Region is the region of the models, "eu-central-1". Empty means the region of AWS's
+	// default chain: $AWS_REGION, or the profile's.
 	Region string
 
-	// APIKey is a Bedrock API key, which is sent as it is. Empty means
-	// $AWS_BEARER_TOKEN_BEDROCK, read by New, unless Credentials are set; if that is empty
-	// too, requests are signed.
+	// APIKey is a Bedrock API key. Empty means $AWS_BEARER_TOKEN_BEDROCK, which New
+	// reads, unless Credentials are set. If that is empty too, requests are signed.
 	APIKey string `json:"-"`
 
 	// Credentials sign the requests. Nil means AWS's default chain.
 	Credentials aws.CredentialsProvider `json:"-"`
 
-	// BaseURL is where the API is: "https://vpce-1.bedrock-runtime.example". Empty means
-	// $AWS_ENDPOINT_URL_BEDROCK_RUNTIME, or else the region's own.
+	// BaseURL is the API's address: "https://vpce-1.bedrock-runtime.example". Empty means
+	// $AWS_ENDPOINT_URL_BEDROCK_RUNTIME or, without it, the region's own.
 	BaseURL string
 
-	// HTTPClient makes the requests to models. Nil means a client of our own, which has no
-	// timeout: the context of a call has one. Credentials are fetched by the SDK's.
+	// HTTPClient sends the requests to models. Nil means a new client without a timeout,
+	// because the context of a call has one. The SDK's own client fetches credentials.
 	HTTPClient *http.Client `json:"-"`
 
-	// Name is what the provider is called in full names of models, the part before the
-	// first slash. Empty means "bedrock".
+	// Name is the provider's name in full names of models, the part before the first
+	// slash. Empty means "bedrock".
 	Name string
 
-	// CacheTTL is how long the provider keeps what it writes to its cache: five minutes, which
-	// zero means too, or an hour, which costs more.
+	// CacheTTL is how long the provider keeps cached tokens: five minutes or an hour,
+	// which costs more. Zero means five minutes.
 	CacheTTL time.Duration
 
-	// ServiceTier is default, flex, priority or reserved; empty means that nothing is sent.
-	// Only the default's price is known.
+	// ServiceTier is default, flex, priority or reserved; empty means that nothing is
+	// sent. Only the default's price is known.
 	ServiceTier string
 
-	// Extra is what requests carry besides.
+	// Extra is added to every request.
 	Extra model.Extra `json:"-"`
 }
 
@@ -65,15 +64,15 @@ func (o *Options) name() string { return cmp.Or(o.Name, defaultName) }
 
 func (o *Options) baseURL() string { return cmp.Or(o.BaseURL, os.Getenv(envBaseURL)) }
 
-// String shows the options without the key.
+// String returns the options without the key.
 func (o Options) String() string {
 	return fmt.Sprintf("bedrock.Options{Name: %q, Region: %q, BaseURL: %q}", o.name(), o.Region, model.RedactedURL(o.baseURL()))
 }
 
-// GoString shows the options without the key.
+// GoString returns the same as String.
 func (o Options) GoString() string { return o.String() }
 
-// own is what of a request's body the adapter writes itself.
+// own are the fields of a request's body that the adapter writes itself.
 var own = []string{
 	"additionalModelRequestFields.reasoningConfig", "additionalModelRequestFields.reasoning_effort", "additionalModelRequestFields.thinking",
 	"inferenceConfig.maxTokens", "inferenceConfig.temperature", "messages", "outputConfig.effort", "outputConfig.textFormat", "serviceTier", "system", "toolConfig",
@@ -81,8 +80,8 @@ var own = []string{
 
 const tierDefault = "default"
 
-// Check refuses invalid options, with [agent.CodeInvalidInput] and the path of the
-// field under models of an agents file. New takes them, and the first call fails.
+// Check returns an [agent.CodeInvalidInput] error with the field's path in an agents file
+// if an option is invalid. New accepts such options, and the first call fails.
 func (o *Options) Check() error {
 	if err := model.CheckCacheTTL(o.CacheTTL); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// How the families of models begin whose ways are known here; see family.
+// Beginnings of the names of model families that are known here; see family.
 const (
 	claudes = "anthropic.claude-"
 	novas   = "amazon.nova-"
@@ -16,31 +16,31 @@ const (
 	openGPT = "openai."
 )
 
-// manual are the models of Claude whose thinking has a budget of tokens: those before
+// manual matches the models of Claude whose thinking has a budget of tokens: those before
 // version 4.6. Later ones refuse a budget.
 var manual = regexp.MustCompile(`^anthropic\.claude-(3-7-sonnet|[a-z]+-4(-[0-5])?)$`)
 
-// lessThinks has no way to turn its thinking off, but one that is near to it.
+// lessThinks can't turn its thinking off, but has a setting that comes close.
 const lessThinks = "anthropic.claude-sonnet-5-5"
 
-// levels are those of models that the table does not have.
+// levels are the levels of models that the table lacks.
 var (
 	claudeLevels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh, agent.ReasoningXHigh, agent.ReasoningMax}
 	otherLevels  = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh}
 )
 
-// budgets are the tokens of thinking that stand for the levels.
+// budgets are the tokens of thinking for the levels.
 var budgets = map[agent.Reasoning]int{
 	agent.ReasoningMinimal: minBudget, agent.ReasoningLow: 4096, agent.ReasoningMedium: 8192, agent.ReasoningHigh: 16_384, agent.ReasoningXHigh: 32_768,
 	agent.ReasoningMax: 32_768, agent.ReasoningAuto: 8192,
 }
 
-// minBudget is the smallest budget that Claude takes.
+// minBudget is the smallest budget that Claude accepts.
 const minBudget = 1024
 
-// reason puts a level of reasoning into a request, in the words of its model, and
-// reports whether the request turns it off. Models whose words are not known here are
-// told nothing.
+// reason adds a level of reasoning to a request, in its model's terms, and reports
+// whether the request turns reasoning off. For models whose terms are unknown it adds
+// nothing.
 func (r *request) reason(req *model.Request, in *inference) (off bool) {
 	name, level := family(req.Model), req.Reasoning
 	if level == "" {
@@ -82,9 +82,9 @@ func (r *request) reasonClaude(name string, level agent.Reasoning) (off bool) {
 	return kind == "disabled"
 }
 
-// reasonWithin gives the thinking a budget, at most half of the reply's length. A reply
-// that is too short for both, and a turn that another model began, are left without
-// thinking: the provider would refuse them.
+// reasonWithin gives the thinking a budget, at most half of the reply's length. It adds
+// no thinking if the reply is too short for both, or if another model began the turn: the
+// provider would refuse those requests.
 func (r *request) reasonWithin(req *model.Request, in *inference) (off bool) {
 	if req.Reasoning == agent.ReasoningOff {
 		r.Additional = &additional{Thinking: &thinking{Type: "disabled"}}
@@ -99,8 +99,8 @@ func (r *request) reasonWithin(req *model.Request, in *inference) (off bool) {
 	return false
 }
 
-// reasonNova turns Nova's reasoning on or off. At its highest level Nova refuses a bound
-// of the reply's length.
+// reasonNova turns Nova's reasoning on or off. At its highest level Nova refuses a limit
+// on the reply's length.
 func (r *request) reasonNova(name string, level agent.Reasoning, in *inference) (off bool) {
 	switch nearest := level.Nearest(levelsOf(name, otherLevels)); {
 	case level == agent.ReasoningOff:
@@ -117,7 +117,7 @@ func (r *request) reasonNova(name string, level agent.Reasoning, in *inference) 
 	return false
 }
 
-// thinksWithin reports whether Claude has a budget for its thinking.
+// thinksWithin reports whether Claude's thinking has a budget.
 func (r *request) thinksWithin() bool {
 	return r.Additional != nil && r.Additional.Thinking != nil && r.Additional.Thinking.Budget > 0
 }
@@ -127,8 +127,8 @@ func (r *request) thinksHardest() bool {
 	return r.Additional != nil && r.Additional.Nova != nil && r.Additional.Nova.Effort == string(agent.ReasoningHigh)
 }
 
-// thought reports whether the turn that goes on began with thinking; one that only
-// begins did.
+// thought reports whether the turn began with thinking. A turn that is just beginning
+// counts too.
 func thought(messages []message) bool {
 	for i := len(messages) - 1; i >= 0; i-- {
 		first := messages[i].Content[0]

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// read follows an answer to its end, which is the event with the usage.
+// read reads an answer to its end, which is the event with the usage.
 func (c call) read(ctx context.Context, res *http.Response, emit func(model.Delta)) (*model.Reply, error) {
 	body := model.WatchBody(res, emit)
 	if form, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); form == "text/html" {
@@ -47,8 +47,8 @@ func (c call) read(ctx context.Context, res *http.Response, emit func(model.Delt
 	}
 }
 
-// finished is the whole reply. What the model wrote may be no call that Bedrock could
-// read: that is an accident, and the next attempt may be better.
+// finished returns the complete reply. If the model wrote a call that Bedrock could not
+// parse, it is a failure that may not happen again.
 func (c call) finished(status int, r *reply) (*model.Reply, error) {
 	out := r.done()
 	if strings.HasPrefix(r.stop, "malformed_") && out.Finish != model.FinishToolCalls {
@@ -57,7 +57,7 @@ func (c call) finished(status int, r *reply) (*model.Reply, error) {
 	return out, nil
 }
 
-// take takes a frame of the stream, and reports whether the reply is whole.
+// take takes a frame of the stream, and reports whether the reply is complete.
 func (c call) take(status int, r *reply, frame eventstream.Message) (bool, error) {
 	if kind := header(frame, eventstreamapi.MessageTypeHeader); kind != eventstreamapi.EventMessageType {
 		return false, c.brokeOff(status, frame)
@@ -69,7 +69,7 @@ func (c call) take(status int, r *reply, frame eventstream.Message) (bool, error
 	return r.take(header(frame, eventstreamapi.EventTypeHeader), ev), nil
 }
 
-// header is a text among the headers of a frame; empty if there is none.
+// header returns a text from a frame's headers; empty if there is none.
 func header(frame eventstream.Message, name string) string {
 	text, ok := frame.Headers.Get(name).(eventstream.StringValue)
 	if !ok {
@@ -78,7 +78,7 @@ func header(frame eventstream.Message, name string) string {
 	return string(text)
 }
 
-// reply is put together from events.
+// reply is assembled from events.
 type reply struct {
 	emit   func(model.Delta)
 	blocks []*piece
@@ -90,7 +90,7 @@ type reply struct {
 
 func newReply(emit func(model.Delta)) *reply { return &reply{emit: emit, at: map[int]*piece{}} }
 
-// piece is one block of content, in the making.
+// piece is one content block that is being assembled.
 type piece struct {
 	kind      agent.PartType
 	text      strings.Builder // of text, of thinking, or of a call's arguments
@@ -140,7 +140,7 @@ func (r *reply) add(ev event) {
 	}
 }
 
-// piece is the block of a number; a new one if there is none of that kind.
+// piece returns the block with a number; a new one if there is none of that kind.
 func (r *reply) piece(index int, kind agent.PartType) *piece {
 	p := r.at[index]
 	if p == nil || p.kind != kind {
@@ -162,7 +162,7 @@ func (r *reply) done() *model.Reply {
 	return out
 }
 
-// parts are the block as the runtime knows it. Hidden thinking is a part of its own.
+// parts returns the block in the runtime's form. Redacted thinking is a separate part.
 func (p *piece) parts() []agent.Part {
 	text := p.text.String()
 	switch {
@@ -181,7 +181,7 @@ func (p *piece) parts() []agent.Part {
 	return parts
 }
 
-// finish is why the model stopped. A reply that filled the window is not whole.
+// finish returns why the model stopped. A reply that filled the window is incomplete.
 func finish(stop string, calls bool) model.Finish {
 	switch stop {
 	case "max_tokens", "model_context_window_exceeded":

@@ -16,15 +16,15 @@ const (
 	roleAssistant = "assistant"
 )
 
-// cachedTurns is how many messages of the user's side are marked for the cache: the last
-// one to write it, the one before to find what the last request wrote.
+// cachedTurns is how many of the user's messages are marked for the cache: the last one
+// to write it, and the one before to find what the last request wrote.
 const cachedTurns = 2
 
-// noCalls ends a question whose answer may be no call: Converse has no setting for it,
-// and the tools stay, since they are in the cache.
+// noCalls is added to a request whose answer must not be a call. Converse has no setting
+// for that, and the tools have to stay, because they are in the cache.
 const noCalls = "Answer in words, and call no tool."
 
-// request puts a question in the provider's form.
+// request returns a request for the provider.
 func (c call) request(req *model.Request) (*request, error) {
 	r := &request{Messages: c.messages(req)}
 	if len(r.Messages) == 0 {
@@ -57,7 +57,7 @@ func (c call) request(req *model.Request) (*request, error) {
 	return r, nil
 }
 
-// settle puts in how the reply is to be made.
+// settle sets how to make the reply.
 func (r *request) settle(req *model.Request) {
 	in := inference{MaxTokens: req.MaxOutputTokens}
 	off := r.reason(req, &in)
@@ -70,8 +70,8 @@ func (r *request) settle(req *model.Request) {
 	}
 }
 
-// declare puts in the tools. If there are none but the conversation has calls, those
-// that were called stand there: the provider demands it.
+// declare adds the tools. If there are none but the conversation has calls, it declares
+// the called ones, because the provider requires that.
 func (r *request) declare(req *model.Request) error {
 	list := req.Tools
 	if len(list) == 0 {
@@ -92,7 +92,7 @@ func (r *request) declare(req *model.Request) error {
 	return nil
 }
 
-// calledIn are the tools that a conversation has calls of, without their schemas.
+// calledIn returns the tools that a conversation calls, without their schemas.
 func calledIn(messages []agent.Message) []agent.ToolSpec {
 	var list []agent.ToolSpec
 	for _, m := range messages {
@@ -105,7 +105,7 @@ func calledIn(messages []agent.Message) []agent.ToolSpec {
 	return list
 }
 
-// markForCache marks where a later request begins as this one does.
+// markForCache marks the part that a later request will begin with.
 func (r *request) markForCache(name string, mark *cachePoint) {
 	claude := strings.HasPrefix(name, claudes)
 	if !claude && !strings.HasPrefix(name, novas) {
@@ -125,8 +125,8 @@ func (r *request) markForCache(name string, mark *cachePoint) {
 	}
 }
 
-// messages puts a conversation in the provider's form: turns of user and assistant, in
-// which the results of tools are the user's and stand first.
+// messages returns a conversation for the provider: turns of user and assistant. Results
+// of tools are the user's and come first.
 func (c call) messages(req *model.Request) []message {
 	var out []message
 	say := func(role string, blocks []block) {
@@ -156,7 +156,7 @@ func (c call) messages(req *model.Request) []message {
 	return out
 }
 
-// rank puts results of tools before everything else, as the provider demands.
+// rank orders results of tools before everything else, as the provider requires.
 func rank(b block) int {
 	if b.Result != nil {
 		return 0
@@ -164,7 +164,8 @@ func rank(b block) int {
 	return 1
 }
 
-// lastAsked is the last message in which the user says something; -1 for none.
+// lastAsked returns the index of the last message in which the user says something; -1 if
+// there is none.
 func lastAsked(in []agent.Message) int {
 	for i, msg := range slices.Backward(in) {
 		if msg.Role == agent.RoleUser && !blank(msg.Text()) {
@@ -187,14 +188,14 @@ func userBlocks(msg agent.Message, id func(call string) string) []block {
 	return blocks
 }
 
-// Texts that stand for none, since the provider refuses a result without words.
+// Texts for results without words, which the provider refuses.
 const (
 	wordless     = "The call failed and says nothing of why."
 	wordlessDone = "(done, without output)"
 )
 
-// resultBlock is a tool's result; a text if it answers no call that is there, since the
-// provider refuses such results.
+// resultBlock returns a tool's result. If its call is missing, it returns a text, because
+// the provider refuses such results.
 func resultBlock(r *agent.ToolResult, id string) block {
 	if id == "" {
 		text := fmt.Sprintf("Result of %s: %s", r.Tool, r.Text)
@@ -214,9 +215,9 @@ func resultBlock(r *agent.ToolResult, id string) block {
 	return block{Result: &toolResult{ID: id, Content: []resultText{{text}}, Status: status}}
 }
 
-// assistantBlocks is what the model said; with its thinking if thought says so. Thinking
-// after a call is left out, since the call stands there under another id than it had, and
-// so is thinking that nothing follows.
+// assistantBlocks returns a message of the model, with its thinking if thought is true.
+// Thinking after a call is left out, because the call has another id than before, and so
+// is thinking that nothing follows.
 func assistantBlocks(msg agent.Message, id func(call string) string, thought bool) []block {
 	var blocks, thinking []block
 	for _, p := range msg.Parts {
@@ -237,7 +238,8 @@ func assistantBlocks(msg agent.Message, id func(call string) string, thought boo
 	return blocks
 }
 
-// arguments are a call's, if they are the object that the provider demands.
+// arguments returns a call's arguments if they are an object, which the provider
+// requires; else an empty object.
 func arguments(c *agent.ToolCall) json.RawMessage {
 	var object map[string]json.RawMessage
 	if c.Malformed != "" || json.Unmarshal(c.Arguments, &object) != nil || object == nil {
@@ -246,5 +248,5 @@ func arguments(c *agent.ToolCall) json.RawMessage {
 	return c.Arguments
 }
 
-// blank texts are refused by the provider.
+// blank reports whether a text is empty: the provider refuses such texts.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }

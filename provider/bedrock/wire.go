@@ -2,8 +2,8 @@ package bedrock
 
 import "encoding/json"
 
-// request is the body of a request. Its words are those of the SDK's types, which read
-// and write JSON values as Go's.
+// request is the body of a request. Its fields are those of the SDK's types, which would
+// decode JSON values into Go's.
 type request struct {
 	Messages   []message    `json:"messages"`
 	System     []block      `json:"system,omitempty"`
@@ -28,7 +28,7 @@ type message struct {
 	Content []block `json:"content"`
 }
 
-// block is a piece of content: one of its fields is set.
+// block is a content block: one of its fields is set.
 type block struct {
 	Text       *string     `json:"text,omitempty"`
 	Reasoning  *reasoning  `json:"reasoningContent,omitempty"`
@@ -91,7 +91,7 @@ type output struct {
 	Effort string `json:"effort,omitempty"`
 }
 
-// additional are fields that only some makers' models have.
+// additional has fields that only some makers' models have.
 type additional struct {
 	Thinking *thinking  `json:"thinking,omitempty"`         // Claude
 	Nova     *novaThink `json:"reasoningConfig,omitempty"`  // Nova
@@ -108,7 +108,7 @@ type novaThink struct {
 	Effort string `json:"maxReasoningEffort,omitempty"`
 }
 
-// event is one of a stream, of whatever type. What is not named here is of no use to us.
+// event is an event of a stream, of any type. Other fields are not used.
 type event struct {
 	Index int `json:"contentBlockIndex"`
 	Start struct {
@@ -132,8 +132,8 @@ type event struct {
 	Usage usage  `json:"usage"`
 }
 
-// usage is in the provider's own counts: input is what was neither read from the cache
-// nor written to it.
+// usage has the provider's own counts: input is what was neither read from the cache nor
+// written to it.
 type usage struct {
 	Input      int64 `json:"inputTokens"`
 	Output     int64 `json:"outputTokens"`

@@ -13,8 +13,8 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// problem is the provider's own account of a failure (google.rpc.Status), in an
-// answer's body or in the midst of a stream.
+// problem is the provider's description of a failure (google.rpc.Status), in an answer's
+// body or in a stream.
 type problem struct {
 	Code    int      `json:"code"`
 	Message string   `json:"message"`
@@ -22,7 +22,7 @@ type problem struct {
 	Details []detail `json:"details"`
 }
 
-// detail is of one of several types, of which these fields count.
+// detail has the fields that are used of several types of details.
 type detail struct {
 	Reason     string `json:"reason"`     // ErrorInfo
 	RetryDelay string `json:"retryDelay"` // RetryInfo
@@ -31,7 +31,7 @@ type detail struct {
 	} `json:"violations"` // QuotaFailure
 }
 
-// problemOf reads a problem; nil if there is none. Some come as a list of one.
+// problemOf decodes a problem; nil if there is none. Some come as a list of one.
 func problemOf(data []byte) *problem {
 	var list []struct{ Error *problem }
 	var one struct{ Error *problem }
@@ -44,21 +44,21 @@ func problemOf(data []byte) *problem {
 	return one.Error
 }
 
-// statuses are the HTTP statuses that the provider's words for them come with.
+// statuses are the HTTP statuses for the provider's names of them.
 var statuses = map[string]int{
 	"INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400, "OUT_OF_RANGE": 400, "UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403,
 	"NOT_FOUND": 404, "ABORTED": 409, "RESOURCE_EXHAUSTED": 429, "INTERNAL": 500, "UNKNOWN": 500, "CANCELLED": 500,
 	"UNAVAILABLE": 503, "DEADLINE_EXCEEDED": 504,
 }
 
-// What the messages say where status and details tell too little.
+// Texts of messages for cases in which status and details say too little.
 var (
 	saysQuota   = []string{"enable billing", "billing account", "prepayment credits", "credits are depleted", "spending cap", "spend cap", "limit: 0,"}
 	saysContext = []string{"exceeds the maximum number of tokens", "input token count", "context is too long", "maximum context length"}
 	saysKey     = []string{"api key not valid", "api key expired", "api_key_invalid"}
 )
 
-// kind sorts a problem that came with status.
+// kind returns the kind of fault of a problem with an HTTP status.
 func (p *problem) kind(status int) agent.FaultKind {
 	if status < 400 {
 		status = cmp.Or(statuses[p.Status], p.Code)
@@ -81,7 +81,7 @@ func (p *problem) kind(status int) agent.FaultKind {
 	return model.KindOf(status)
 }
 
-// daily reports whether a limit of a day is used up, which no wait of ours mends.
+// daily reports whether a daily limit is used up, which waiting does not cure.
 func (p *problem) daily() bool {
 	for _, d := range p.Details {
 		for _, v := range d.Violations {
@@ -93,7 +93,7 @@ func (p *problem) daily() bool {
 	return false
 }
 
-// wait is how long the provider asks to wait, in a detail; zero if it does not.
+// wait returns how long a detail asks to wait; zero if it does not.
 func (p *problem) wait() time.Duration {
 	var longest time.Duration
 	for _, d := range p.Details {
@@ -104,10 +104,10 @@ func (p *problem) wait() time.Duration {
 	return longest
 }
 
-// maxProblem bounds what is read of an answer that is no reply.
+// maxProblem is how much is read of an answer that is no reply, in bytes.
 const maxProblem = 64 << 10
 
-// refused sorts an answer that is no reply.
+// refused returns the fault of an answer that is no reply.
 func (m *Model) refused(res *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // what of it came is enough
 	p, hint := problemOf(body), ""
@@ -137,7 +137,7 @@ func (m *Model) refused(res *http.Response) error {
 	return m.endpoint.Faultf(kind, res.StatusCode, after, "%s answered %d: %s%s", m.name, res.StatusCode, text, hint)
 }
 
-// brokeOff sorts a problem that the provider told of in the midst of its reply.
+// brokeOff returns the fault of a problem in the middle of a reply.
 func (m *Model) brokeOff(status int, p *problem) error {
 	text := cmp.Or(p.Message, "no reason given")
 	if p.Status != "" {

@@ -14,10 +14,10 @@ var infos []byte
 
 var table = model.MustTable(infos)
 
-// Table is what is known of the provider's models, and as of when.
+// Table returns what is known of the provider's models, and since when.
 func Table() model.Table { return table }
 
-// Info tells what is known of a model; its zero value where nothing is.
+// Info returns what is known of a model; the zero value if nothing is.
 func (m *Model) Info(name string) model.Info {
 	terms := model.PriceTerms{ServiceTier: string(m.tier)}
 	if m.tier == genai.ServiceTierStandard {

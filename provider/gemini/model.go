@@ -24,23 +24,26 @@ const (
 	envBaseURL  = "GOOGLE_GEMINI_BASE_URL"
 )
 
-// Model is all models of the provider. It is safe for concurrent use.
+// Model calls all models of the provider. It is safe for concurrent use. Make one with
+// [New].
 type Model struct {
 	name     string
 	endpoint *model.Endpoint
 	signIn   model.SignIn
 	tier     genai.ServiceTier
 	choice   model.ToolChoice
-	// send makes a request: it alone knows where, and with which key, if there is no token.
+	// send sends a request. It alone knows the address and, if there is no token, the
+	// key.
 	send func(ctx context.Context, name, token string, body []byte) (*http.Response, error)
-	// unusable is why no call can be made; nil if one can.
+	// unusable is why every call fails; nil if calls can be made.
 	unusable error
 }
 
 var _ model.Model = (*Model)(nil)
 
-// New makes a Model. It makes no request, and what is missing is told by the
-// first call: a worker that never asks this provider needs no key for it.
+// New returns a Model; o may be nil. It sends nothing. If something is missing, such as
+// the key, the first call fails: a worker that never calls this provider does not need
+// its key.
 func New(o *Options) *Model {
 	if o == nil {
 		o = &Options{}
@@ -61,8 +64,8 @@ func New(o *Options) *Model {
 	return m
 }
 
-// sender makes requests to base with a key. The name of a tuned model has its
-// folder, "tunedModels/x"; that of all others stands for "models/x".
+// sender returns a function that sends requests to base with a key. The name of a tuned
+// model includes its folder, "tunedModels/x"; any other name x means "models/x".
 func sender(base, key string, client *http.Client) func(ctx context.Context, name, token string, body []byte) (*http.Response, error) {
 	return func(ctx context.Context, name, token string, body []byte) (*http.Response, error) {
 		u, err := url.Parse(base)
@@ -88,7 +91,7 @@ func sender(base, key string, client *http.Client) func(ctx context.Context, nam
 	}
 }
 
-// where is what says where the provider is.
+// where names what sets the provider's address, for messages.
 func (m *Model) where() string {
 	if m.signIn != nil {
 		return "the base URL"
@@ -96,7 +99,7 @@ func (m *Model) where() string {
 	return envBaseURL
 }
 
-// Generate asks once for a reply and streams it.
+// Generate implements [model.Model]. It calls the model once and streams its reply.
 func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, m.endpoint.Cancelled(err)

@@ -14,37 +14,37 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Options say how to reach the provider. The zero value, and nil, take
-// everything from the environment.
+// Options says how to reach the provider. With the zero value or nil, everything comes
+// from the environment.
 type Options struct {
-	// APIKey is the key that pays. Empty means $GEMINI_API_KEY, or else
-	// $GOOGLE_API_KEY, read by New.
+	// APIKey is the API key. Empty means $GEMINI_API_KEY or, without it, $GOOGLE_API_KEY,
+	// which New reads.
 	APIKey string `json:"-"`
 
-	// SignIn gives the token of each request, instead of a key. Nil means the key.
+	// SignIn returns the token of each request, instead of a key. Nil means the key.
 	SignIn model.SignIn `json:"-"`
 
-	// BaseURL is where the API is, without its version: "https://gateway.example".
-	// Empty means $GOOGLE_GEMINI_BASE_URL, or else Google's own.
+	// BaseURL is the API's address without its version: "https://gateway.example". Empty
+	// means $GOOGLE_GEMINI_BASE_URL or, without it, Google's own.
 	BaseURL string
 
-	// HTTPClient makes the requests. Nil means a client of our own, which has no
-	// timeout: the context of a call has one. A client that has no policy for
-	// redirects follows none, so that no other host is told the key.
+	// HTTPClient sends the requests. Nil means a new client without a timeout, because
+	// the context of a call has one. If the client has no policy for redirects, it
+	// follows none, so that no other host gets the key.
 	HTTPClient *http.Client `json:"-"`
 
-	// Name is what the provider is called in full names of models, the part
-	// before the slash. Empty means "gemini".
+	// Name is the provider's name in full names of models, the part before the slash.
+	// Empty means "gemini".
 	Name string
 
-	// ServiceTier is standard, flex or priority; empty means that nothing is sent. The price
-	// of the latter two is not known.
+	// ServiceTier is standard, flex or priority; empty means that nothing is sent. The
+	// prices of the latter two are unknown.
 	ServiceTier string
 
 	// ToolChoice says whether the model has to call a tool.
 	ToolChoice model.ToolChoice
 
-	// Extra is what requests carry besides.
+	// Extra is added to every request.
 	Extra model.Extra `json:"-"`
 }
 
@@ -61,24 +61,24 @@ func (o *Options) baseURL() string {
 
 func (o *Options) name() string { return cmp.Or(o.Name, defaultName) }
 
-// String shows the options without the key.
+// String returns the options without the key.
 func (o Options) String() string {
 	return fmt.Sprintf("gemini.Options{Name: %q, BaseURL: %q}", o.name(), model.RedactedURL(o.baseURL()))
 }
 
-// GoString shows the options without the key.
+// GoString returns the same as String.
 func (o Options) GoString() string { return o.String() }
 
-// own is what of a request's body the adapter writes itself, and what it could not read the
-// reply of.
+// own are the fields of a request's body that the adapter writes itself, and fields whose
+// replies it could not read.
 var own = []string{
 	"contents", "generationConfig.candidateCount", "generationConfig.maxOutputTokens", "generationConfig.responseJsonSchema", "generationConfig.responseMimeType",
 	"generationConfig.responseModalities", "generationConfig.responseSchema", "generationConfig.temperature", "generationConfig.thinkingConfig",
 	"model", "serviceTier", "systemInstruction", "toolConfig.functionCallingConfig", "tools",
 }
 
-// Check refuses invalid options, with [agent.CodeInvalidInput] and the path of the
-// field under models of an agents file. New takes them, and the first call fails.
+// Check returns an [agent.CodeInvalidInput] error with the field's path in an agents file
+// if an option is invalid. New accepts such options, and the first call fails.
 func (o *Options) Check() error {
 	tiers := []genai.ServiceTier{"", genai.ServiceTierStandard, genai.ServiceTierFlex, genai.ServiceTierPriority}
 	if !slices.Contains(tiers, genai.ServiceTier(o.ServiceTier)) {

@@ -10,18 +10,18 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// levels are the levels of models from version 3 on that the table does not have.
+// levels are the levels of models from version 3 on that the table lacks.
 var levels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh}
 
-// budgets are the tokens of thinking that stand for the levels in version 2.5, for
-// all its models but where they have less or more (see budget).
+// budgets are the tokens of thinking for the levels in version 2.5. Some of its models
+// have less or more, see budget.
 var budgets = map[agent.Reasoning]int32{
-	agent.ReasoningAuto: -1, // as many as the model finds right
+	agent.ReasoningAuto: -1, // as many as the model likes
 	agent.ReasoningOff:  0, agent.ReasoningMinimal: 512, agent.ReasoningLow: 1024,
 	agent.ReasoningMedium: 8192, agent.ReasoningHigh: 24_576, agent.ReasoningXHigh: 24_576, agent.ReasoningMax: 24_576,
 }
 
-// The least and the most that gemini-2.5-pro thinks: it can't be kept from it.
+// The least and the most thinking of gemini-2.5-pro, which can't be turned off.
 const (
 	proMinBudget = 128
 	proMaxBudget = 32_768
@@ -29,9 +29,9 @@ const (
 
 var versioned = regexp.MustCompile(`^gemini-(\d+(?:\.\d+)?)`)
 
-// generation is the version of a model by its name, 2.5 of "gemini-2.5-pro". A name
-// without one, "gemini-flash-latest", is of a model of today; what is no Gemini has
-// none.
+// generation returns the version in a model's name, 2.5 for "gemini-2.5-pro". A name
+// without one, "gemini-flash-latest", counts as a current model. A name that is no Gemini
+// has none.
 func generation(name string) float64 {
 	if v := versioned.FindStringSubmatch(name); v != nil {
 		n, _ := strconv.ParseFloat(v[1], 64) // the pattern has found a number
@@ -43,9 +43,9 @@ func generation(name string) float64 {
 	return 0
 }
 
-// thinking is how a model is to think; nil for a model that does not. It always
-// tells what it thinks, but where it is to think nothing, which the provider
-// refuses to hear about.
+// thinking returns how a model should think; nil for a model that does not think.
+// Summaries of the thinking are always requested, except with a budget of zero, for which
+// the provider refuses that.
 func thinking(name string, level agent.Reasoning) *genai.ThinkingConfig {
 	version := generation(name)
 	if version < 2.5 {

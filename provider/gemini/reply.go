@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// read follows an answer to its end.
+// read reads an answer to its end.
 func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.Delta)) (*model.Reply, error) {
 	body := model.WatchBody(res, emit)
 	r := &reply{emit: emit}
@@ -40,11 +40,11 @@ func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.De
 	case r.finish == "" && r.blocked == "":
 		return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), err)
 	}
-	// What breaks behind the reason to stop has taken nothing from the reply.
+	// The reply was complete before the stream broke.
 	return r.done(), nil
 }
 
-// reply is put together from events.
+// reply is assembled from events.
 type reply struct {
 	emit    func(model.Delta)
 	parts   []agent.Part
@@ -55,8 +55,7 @@ type reply struct {
 	kept    model.Unemitted
 }
 
-// takeWhole reads the answer of a server that does not stream: an event, or a list
-// of them.
+// takeWhole reads an answer that was not streamed: an event, or a list of them.
 func (r *reply) takeWhole(body *model.Body) error {
 	data, err := body.Whole()
 	if err != nil {
@@ -74,7 +73,7 @@ func (r *reply) takeWhole(body *model.Body) error {
 	return nil
 }
 
-// takeData reads an event. What went wrong at the provider's is a problem.
+// takeData decodes an event. A failure of the provider is returned as a problem.
 func (r *reply) takeData(data []byte) error {
 	var ev event
 	if err := json.Unmarshal(data, &ev); err != nil {
@@ -105,8 +104,8 @@ func (r *reply) takeData(data []byte) error {
 	return r.kept.Check()
 }
 
-// add adds a part. Its signature is of the thinking before it; where none was told
-// of, of one without words.
+// add adds a part. Its signature belongs to the thinking before it, or to empty thinking
+// if there was none.
 func (r *reply) add(p part) {
 	text := ""
 	if p.Text != nil {
@@ -136,7 +135,7 @@ func (r *reply) add(p part) {
 	}
 }
 
-// sign puts a signature that stands on the thinking itself.
+// sign adds a signature that is on the thinking itself.
 func (r *reply) sign(signature string) {
 	if r.last(agent.PartThinking) == nil {
 		r.parts = append(r.parts, agent.Part{Type: agent.PartThinking})
@@ -144,8 +143,8 @@ func (r *reply) sign(signature string) {
 	r.last(agent.PartThinking).Signature = signature
 }
 
-// write adds a text to the last part, or begins one: thinking that has its
-// signature is over.
+// write adds a text to the last part, or begins a part. Thinking with a signature is
+// complete.
 func (r *reply) write(kind agent.PartType, text string) {
 	last := r.last(kind)
 	if last == nil || last.Signature != "" {
@@ -155,7 +154,7 @@ func (r *reply) write(kind agent.PartType, text string) {
 	last.Text += text
 }
 
-// last is the last part, where it is of a kind; nil if it is not.
+// last returns the last part if it is of a kind, else nil.
 func (r *reply) last(kind agent.PartType) *agent.Part {
 	if n := len(r.parts); n > 0 && r.parts[n-1].Type == kind {
 		return &r.parts[n-1]
@@ -163,8 +162,8 @@ func (r *reply) last(kind agent.PartType) *agent.Part {
 	return nil
 }
 
-// count takes the provider's counts, which grow from event to event; some are
-// given only once.
+// count takes the provider's counts. They grow from event to event, and some come only
+// once.
 func (r *reply) count(u usage) {
 	r.usage = usage{
 		Prompt: max(r.usage.Prompt, u.Prompt), ToolPrompt: max(r.usage.ToolPrompt, u.ToolPrompt), Cached: max(r.usage.Cached, u.Cached),
@@ -172,8 +171,8 @@ func (r *reply) count(u usage) {
 	}
 }
 
-// Reasons to stop: of a reply that is not whole, of one that a filter has stopped,
-// and of one that came to nothing, which is to be tried again.
+// Finish reasons: for an incomplete reply, for one that a filter stopped, and for a
+// failed one that should be tried again.
 var (
 	short    = []genai.FinishReason{genai.FinishReasonMaxTokens, genai.FinishReasonContinuation}
 	filtered = []genai.FinishReason{
@@ -187,7 +186,7 @@ var (
 	}
 )
 
-// used is what the provider has told so far.
+// used returns what the provider has reported so far.
 func (r *reply) used() agent.Usage {
 	u := r.usage
 	return model.ClampUsage(agent.Usage{Input: u.Prompt + u.ToolPrompt, Output: u.Candidates + u.Thoughts, CacheRead: u.Cached, Reasoning: u.Thoughts})
@@ -210,5 +209,5 @@ func (r *reply) done() *model.Reply {
 	return out
 }
 
-// Error makes a problem an error on its way through the reading of a stream.
+// Error makes a problem an error, so that it can be returned while a stream is read.
 func (p *problem) Error() string { return p.Message }

@@ -14,12 +14,12 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// foreign stands instead of a signature on a call that the model did not make
-// itself, since newer models refuse a call without one (page "Thought signatures"
-// of ai.google.dev/gemini-api/docs).
+// foreign replaces the signature of a call that the model did not make itself, because
+// newer models refuse a call without one (page "Thought signatures" of
+// ai.google.dev/gemini-api/docs).
 const foreign = "skip_thought_signature_validator"
 
-// request puts a request in the provider's form.
+// request returns a request for the provider.
 func (m *Model) request(req *model.Request) (*request, error) {
 	config, instructions := configOf(req)
 	r := &request{Contents: m.contents(req), Config: config, Tier: m.tier}
@@ -33,7 +33,7 @@ func (m *Model) request(req *model.Request) (*request, error) {
 	for _, t := range req.Tools {
 		t = model.PlainTool(t)
 		f := &genai.FunctionDeclaration{Name: t.Name, Description: t.Description}
-		if len(t.Input) > 0 { // of a tool without arguments there is no schema
+		if len(t.Input) > 0 { // a tool without arguments has no schema
 			input, err := model.InputSchema(t, map[string]string{"type": `"object"`})
 			if err != nil {
 				return nil, err
@@ -58,8 +58,9 @@ func calling(mode genai.FunctionCallingConfigMode) *genai.ToolConfig {
 	return &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: mode}}
 }
 
-// configOf is how the reply is to be made, nil if all is the provider's default;
-// and the instructions, with what of the answer's schema the provider has no form for.
+// configOf returns how to make the reply; nil if everything is the provider's default. It
+// also returns the instructions, with the part of the answer's schema that the provider
+// can't enforce.
 func configOf(req *model.Request) (*genai.GenerationConfig, string) {
 	c := &genai.GenerationConfig{ThinkingConfig: thinking(req.Model, req.Reasoning)}
 	if req.Temperature != nil {
@@ -76,9 +77,9 @@ func configOf(req *model.Request) (*genai.GenerationConfig, string) {
 	return c, instructions
 }
 
-// hold holds the model to the schema of its answer as far as the provider can, and
-// returns the instructions, which say the rest. Models before version 3 take a schema
-// or tools, and not both.
+// hold makes the provider enforce the schema of the answer as far as it can, and returns
+// the instructions, which say the rest. Models before version 3 accept either a schema or
+// tools.
 func hold(c *genai.GenerationConfig, req *model.Request) string {
 	if len(req.Output) == 0 {
 		return req.Instructions
@@ -93,8 +94,8 @@ func hold(c *genai.GenerationConfig, req *model.Request) string {
 	return model.OutputInWords(req.Instructions, req.Output, len(req.Tools) > 0)
 }
 
-// contents puts a conversation in the provider's form: turns of user and model, in
-// which the results of tools are the user's and stand first.
+// contents returns a conversation for the provider: turns of user and model. Results of
+// tools are the user's and come first.
 func (m *Model) contents(req *model.Request) []content {
 	var out []content
 	say := func(role string, parts []part) {
@@ -124,7 +125,7 @@ func (m *Model) contents(req *model.Request) []content {
 	return out
 }
 
-// rank puts results of tools before everything else, as the provider demands.
+// rank orders results of tools before everything else, as the provider requires.
 func rank(p part) int {
 	if p.Response != nil {
 		return 0
@@ -132,9 +133,9 @@ func rank(p part) int {
 	return 1
 }
 
-// modelParts is what a model said. Signatures go back to the model that made them,
-// each on the part that followed it; one that nothing follows stands on a text of
-// no words, as it came.
+// modelParts returns a message of the model. Signatures go back only to the model that
+// made them, each on the part that followed it. A signature that nothing follows goes on
+// an empty text, as it came.
 func (m *Model) modelParts(msg agent.Message, asked string, id func(call string) string) []part {
 	var parts []part
 	own, calls, signature := m.wrote(msg, asked), 0, ""
@@ -164,7 +165,7 @@ func (m *Model) modelParts(msg agent.Message, asked string, id func(call string)
 	return parts
 }
 
-// wrote reports whether the model that is asked wrote a message.
+// wrote reports whether the called model itself wrote a message.
 func (m *Model) wrote(msg agent.Message, asked string) bool {
 	provider, name, named := strings.Cut(msg.ModelName(), "/")
 	return provider == m.name && (!named || name == asked)
@@ -183,8 +184,8 @@ func userParts(msg agent.Message, id func(call string) string) []part {
 	return parts
 }
 
-// resultPart is a tool's result; a text where it answers no call that is there,
-// since the provider refuses such results.
+// resultPart returns a tool's result. If its call is missing, it returns a text, because
+// the provider refuses such results.
 func resultPart(r *agent.ToolResult, id string) part {
 	if id == "" {
 		return textPart(fmt.Sprintf("Result of %s: %s", r.Tool, r.Text))
@@ -196,7 +197,8 @@ func resultPart(r *agent.ToolResult, id string) part {
 	return part{Response: &genai.FunctionResponse{ID: id, Name: r.Tool, Response: map[string]any{key: r.Text}}}
 }
 
-// arguments are a call's, where they are the object that the provider demands.
+// arguments returns a call's arguments if they are an object, which the provider
+// requires; else an empty object.
 func arguments(c *agent.ToolCall) json.RawMessage {
 	var object map[string]json.RawMessage
 	if c.Malformed != "" || json.Unmarshal(c.Arguments, &object) != nil || object == nil {

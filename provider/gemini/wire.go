@@ -21,9 +21,8 @@ type content struct {
 	Parts []part `json:"parts"`
 }
 
-// part is the SDK's, except for what that would change: arguments stay as they were
-// written, signatures as they came, and a text may be empty where a signature
-// stands on it.
+// part is the SDK's type, without its changes: arguments and signatures stay as they
+// came, and a text may be empty if it has a signature.
 type part struct {
 	Text      *string                 `json:"text,omitempty"`
 	Thought   bool                    `json:"thought,omitempty"`
@@ -40,8 +39,8 @@ type functionCall struct {
 
 func textPart(text string) part { return part{Text: &text} }
 
-// event is one of a stream, and an answer that does not stream. What is not named
-// here is of no use to us.
+// event is an event of a stream, or an answer that was not streamed. Other fields are not
+// used.
 type event struct {
 	Candidates []candidate `json:"candidates"`
 	Feedback   struct {
@@ -59,8 +58,8 @@ type candidate struct {
 	Message string             `json:"finishMessage"`
 }
 
-// usage is in the provider's own counts: the prompt includes what was read from
-// the cache, and candidates do not include thoughts.
+// usage has the provider's own counts: the prompt includes what was read from the cache,
+// and candidates do not include thinking.
 type usage struct {
 	Prompt     int64 `json:"promptTokenCount"`
 	ToolPrompt int64 `json:"toolUsePromptTokenCount"`

@@ -8,15 +8,16 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// kimi are the models of Moonshot, on its own servers and on others. Their templates show
-// them the ids of calls, "functions.NAME:0", and with others they call tools wrongly.
+// kimi matches the models of Moonshot, on any server. Their templates show them the ids
+// of calls, "functions.NAME:0". With other ids they call tools wrongly.
 var kimi = regexp.MustCompile(`(?i)(^|/)kimi-`)
 
-// ours is the form of our own ids, which no server's may be taken for.
+// ours matches our own ids. A server's id of this form is not kept, because it could be
+// confused with ours.
 var ours = regexp.MustCompile(`^call\d+$`)
 
-// callIDs names the calls of a conversation: with the server's own ids if they are to be
-// kept, otherwise with ours.
+// callIDs returns the ids of a conversation's calls: the server's own if they are kept,
+// else ours.
 func (m *Model) callIDs(req *model.Request) func(i int, call string) string {
 	id := model.CallIDs(req.Messages)
 	if !m.with.KeepCallIDs && !kimi.MatchString(req.Model) {

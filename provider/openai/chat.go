@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// chatParams puts a request in the form of Chat Completions.
+// chatParams returns a request for Chat Completions.
 func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, error) {
 	format, held, instructions := m.hold(req)
 	p := sdk.ChatCompletionNewParams{
@@ -68,8 +68,8 @@ func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, err
 	return p, nil
 }
 
-// maxTokensField is the field that bounds a model's reply. OpenAI's models that reason
-// refuse the older one on every server that hands it on.
+// maxTokensField returns the field that limits a model's reply. OpenAI's reasoning models
+// refuse the older field, also behind a gateway.
 func (m *Model) maxTokensField(name string) string {
 	reasons := len(table.Models[family(name[strings.LastIndex(name, "/")+1:])].Reasoning) > 0
 	switch {
@@ -81,15 +81,15 @@ func (m *Model) maxTokensField(name string) string {
 	return MaxTokens
 }
 
-// mistral are Mistral's models, on its own servers and on others. They refuse a user's
-// message straight after a tool's: the model is said to have noted the result.
+// mistral matches Mistral's models, on any server. They refuse a user's message directly
+// after a tool's. So a short message of the model is put between the two.
 var mistral = regexp.MustCompile(`(?i)(^|/)(open-)?(mistral|mixtral|ministral|magistral|codestral|devstral|pixtral|voxtral)`)
 
 const noted = "Noted."
 
-// chatMessages puts a conversation in the form of Chat Completions: what the user
-// says at a stretch is one message, since some models' templates demand that
-// the roles alternate, and results follow their calls, which all demand.
+// chatMessages returns a conversation for Chat Completions. Consecutive texts of the user
+// become one message, because some models' templates require alternating roles. Results
+// follow their calls, which all servers require.
 func (m *Model) chatMessages(req *model.Request, instructions string) []sdk.ChatCompletionMessageParamUnion {
 	var out []sdk.ChatCompletionMessageParamUnion
 	user := func(text string) {
@@ -136,7 +136,7 @@ func (m *Model) chatMessages(req *model.Request, instructions string) []sdk.Chat
 	return out
 }
 
-// noting puts a message of the model between a tool's and a user's.
+// noting adds a message of the model after a tool's message and before a user's.
 func noting(in []sdk.ChatCompletionMessageParamUnion) []sdk.ChatCompletionMessageParamUnion {
 	var out []sdk.ChatCompletionMessageParamUnion
 	for i, msg := range in {
@@ -148,7 +148,7 @@ func noting(in []sdk.ChatCompletionMessageParamUnion) []sdk.ChatCompletionMessag
 	return out
 }
 
-// chatAssistant is what the model said; nil if nothing is left of it.
+// chatAssistant returns a message of the model; nil if nothing is left of it.
 func (m *Model) chatAssistant(msg agent.Message, id func(call string) string) *sdk.ChatCompletionAssistantMessageParam {
 	a := &sdk.ChatCompletionAssistantMessageParam{}
 	var thinking strings.Builder
@@ -178,8 +178,8 @@ func (m *Model) chatAssistant(msg agent.Message, id func(call string) string) *s
 	return a
 }
 
-// arguments are a call's. OpenAI takes back what its models wrote; other servers
-// read it, and fail on what is not JSON.
+// arguments returns a call's arguments. OpenAI accepts whatever its models wrote. Other
+// servers parse it, and fail if it is no JSON.
 func (m *Model) arguments(c *agent.ToolCall) string {
 	if c.Malformed != "" && m.own {
 		return c.Malformed
@@ -190,7 +190,7 @@ func (m *Model) arguments(c *agent.ToolCall) string {
 	return string(rawjson.UnescapeHTML(c.Arguments)) // as the model wrote them
 }
 
-// userText joins what a user says; blank texts are left out.
+// userText joins the texts of a user's message, without blank ones.
 func userText(msg agent.Message) string {
 	var texts []string
 	for _, p := range msg.Parts {
@@ -211,7 +211,7 @@ func results(msg agent.Message) []*agent.ToolResult {
 	return list
 }
 
-// orphan is a result that answers no call that is there: servers refuse such results.
+// orphan returns a text for a result without a call: servers refuse such results.
 func orphan(r *agent.ToolResult) string { return fmt.Sprintf("Result of %s: %s", r.Tool, r.Text) }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// chatReply is put together from chunks.
+// chatReply assembles a reply from chunks.
 type chatReply struct {
 	emit     func(model.Delta)
 	text     strings.Builder
@@ -27,7 +27,7 @@ type chatReply struct {
 	kept     model.Unemitted
 }
 
-// chatCall is a call in the making.
+// chatCall is a call that is being assembled.
 type chatCall struct {
 	id, tool  string
 	arguments strings.Builder
@@ -76,7 +76,7 @@ func (r *chatReply) takeWhole(data []byte) (*problem, error) {
 	return r.stop(whole.Choices[0].FinishReason), nil
 }
 
-// said adds a piece of what the model said, whose content may be a list of parts.
+// said adds a piece of the model's text, whose content may be a list of parts.
 func (r *chatReply) said(content string, raw respjson.Field, refusal string, extra map[string]respjson.Field) {
 	thinking := reasoning(extra)
 	var parts []contentPart
@@ -93,13 +93,13 @@ func (r *chatReply) said(content string, raw respjson.Field, refusal string, ext
 	r.write(content, refusal, thinking+inline)
 }
 
-// contentPart is a part of a content that is a list, as Mistral's reasoning models send it.
+// contentPart is a part of a content list, as Mistral's reasoning models send it.
 type contentPart struct {
 	Text     string
 	Thinking []struct{ Text string }
 }
 
-// write adds to what people see; a refusal is a text.
+// write adds to the texts. A refusal counts as text.
 func (r *chatReply) write(text, refusal, thinking string) {
 	r.text.WriteString(text + refusal)
 	r.thinking.WriteString(thinking)
@@ -109,7 +109,7 @@ func (r *chatReply) write(text, refusal, thinking string) {
 	}
 }
 
-// reasoning is what a model thought, under the names that servers have for it.
+// reasoning returns the model's thinking, under the names that servers use for it.
 func reasoning(extra map[string]respjson.Field) string {
 	for _, name := range []string{"reasoning_content", "reasoning"} {
 		var text string
@@ -139,7 +139,8 @@ func (r *chatReply) call(d sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	c.arguments.WriteString(d.Function.Arguments)
 }
 
-// going is the call that a piece is of: by its index, or else by its id, or else the latest.
+// going returns the call that a piece belongs to: by its index, else by its id, else the
+// latest.
 func (r *chatReply) going(d sdk.ChatCompletionChunkChoiceDeltaToolCall) *chatCall {
 	if d.JSON.Index.Valid() {
 		return r.at[d.Index]
@@ -152,8 +153,8 @@ func (r *chatReply) going(d sdk.ChatCompletionChunkChoiceDeltaToolCall) *chatCal
 	return nil
 }
 
-// endsBefore reports whether a piece is of another call, though its index says that
-// it is of this one: some servers give all calls the index 0.
+// endsBefore reports whether a piece belongs to another call although it has this one's
+// index: some servers give all calls the index 0.
 func (c *chatCall) endsBefore(d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
 	name := d.Function.Name
 	if name == "" || c.tool == "" {
@@ -163,7 +164,7 @@ func (c *chatCall) endsBefore(d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool
 		d.Function.Arguments != "" && json.Valid([]byte(c.arguments.String()))
 }
 
-// stop takes the reason to stop; some are failures.
+// stop records the finish reason; some are failures.
 func (r *chatReply) stop(reason string) *problem {
 	switch reason {
 	case "":
@@ -188,8 +189,8 @@ func (r *chatReply) count(u sdk.CompletionUsage) {
 	r.emit(model.Delta{Usage: r.usage})
 }
 
-// otherUsage are the words that other servers have for what a cache gave, and was given:
-// Kimi's, DeepSeek's, and those that LiteLLM hands on.
+// otherUsage has other servers' names for cached tokens: Kimi's, DeepSeek's, and those
+// that LiteLLM passes on.
 type otherUsage struct {
 	Cached  int64 `json:"cached_tokens"`
 	Hit     int64 `json:"prompt_cache_hit_tokens"`
@@ -197,8 +198,8 @@ type otherUsage struct {
 	Written int64 `json:"cache_creation_input_tokens"`
 }
 
-// countIn takes the usage from a part of an event: Kimi tells it in a choice, Groq in a
-// frame of its own.
+// countIn takes the usage from a part of an event: Kimi reports it in a choice, Groq in
+// its own object.
 func (r *chatReply) countIn(raw string) {
 	var in struct{ Usage sdk.CompletionUsage }
 	if strings.Contains(raw, `"usage"`) && json.Unmarshal([]byte(raw), &in) == nil {

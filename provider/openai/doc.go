@@ -1,35 +1,35 @@
-// Package openai lets agents use OpenAI's models, and the models of every server
-// that speaks as OpenAI does (Ollama, vLLM, llama.cpp, LM Studio, OpenRouter,
-// DeepSeek, Mistral and many more), by the official SDK. It translates data and
-// sorts failures: it never asks twice, never waits and counts no cost, since the
-// runtime does that once for all providers.
+// Package openai calls OpenAI's models with the official SDK. It also calls any server
+// with the same API: Ollama, vLLM, llama.cpp, LM Studio, OpenRouter, DeepSeek, Mistral
+// and many more. It is an adapter for package model: it translates data and sorts
+// failures. It never retries, waits or counts costs, because the runtime does that for
+// all providers.
 //
-// A [Model] serves every model of one server; the runtime asks it for one by the
-// server's own name. Replies are always streamed. A worker that uses several
-// servers makes a Model for each, under names of their own:
+// Begin with [New], and put the [Model] into the worker's Models; the package example
+// does that. One Model serves all models of one server. The runtime calls a model by the
+// server's own name for it. Replies are always streamed. For several servers, make one
+// Model each, with its own name:
 //
 //	openai.New(nil)
 //	openai.New(&openai.Options{Name: "ollama", BaseURL: "http://localhost:11434/v1"})
 //
-// # Two forms
+// # Two APIs
 //
-// Everybody speaks Chat Completions, and a Model speaks it with every server
-// that is not OpenAI's own (or Azure's). With those it speaks Responses, since
-// the models from GPT-5.6 on refuse tools in Chat Completions unless they do not
-// reason, or altogether. [Options].API sets the form.
+// All servers know Chat Completions, and a Model uses it for every server but OpenAI's
+// and Azure's. For those it uses Responses. From GPT-5.6 on, their models refuse tools in
+// Chat Completions, at least while they reason. [Options].API chooses the API.
 //
-// # What servers do differently
+// # Differences between servers
 //
-// Other servers are asked with max_tokens, which all know; a call whose
-// arguments were no JSON is sent back to them with none, since several read the
-// arguments of every call and fail forever; and they are held to an output's
-// schema only where there are no tools, since many hold the calls to it, too. In
-// replies, calls may come without index or id, reasoning under two names, and
-// the usage in any chunk. A reply without a reason to stop is cut off.
+// Other servers than OpenAI's get max_tokens, which all of them know. If a call's
+// arguments were no JSON, they get the call back without arguments: several servers parse
+// the arguments of every call and would fail for ever. They get an output schema only if
+// there are no tools, because many would also enforce it on the calls. In replies, calls
+// may come without index or id, reasoning under two names, and usage in any chunk. A
+// reply without a finish reason counts as cut off.
 //
 // # Prompt caching
 //
-// OpenAI caches by itself what requests have in common at their beginning. Its own
-// servers are told a key, the same for all requests of a session, so that they meet
-// one cache; see [model.CallInfo.CacheKey].
+// OpenAI caches the common beginning of requests by itself. Its own servers also get a
+// key that is the same for all requests of a session, so that these use one cache; see
+// [model.CallInfo.CacheKey].
 package openai

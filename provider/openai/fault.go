@@ -14,8 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// problem is a server's own account of a failure, in an answer's body or in the
-// midst of a stream.
+// problem is a server's description of a failure, in an answer's body or in a stream.
 type problem struct {
 	code    string // a word, or a status
 	kind    string
@@ -23,8 +22,8 @@ type problem struct {
 	flagged bool // it reports what a filter has found in the request
 }
 
-// problemOf reads a problem in the forms that servers write it; nil if there
-// is none. Only in an answer that is no reply is a lone message one.
+// problemOf decodes a problem in any of the servers' forms; nil if there is none. A
+// message alone counts only in an answer that is no reply.
 func problemOf(data []byte, answer bool) *problem {
 	var list []json.RawMessage
 	if json.Unmarshal(data, &list) == nil && len(list) > 0 {
@@ -48,7 +47,8 @@ func problemOf(data []byte, answer bool) *problem {
 
 func problemIn(m map[string]any) *problem {
 	p := &problem{code: word(m["code"]), kind: word(m["type"]), message: cmp.Or(word(m["message"]), word(m["detail"]))}
-	// OpenRouter says "Provider returned error", and below what the provider said.
+	// OpenRouter only says "Provider returned error"; the provider's own message is
+	// below.
 	if meta, ok := m["metadata"].(map[string]any); ok {
 		if raw := word(meta["raw"]); raw != "" {
 			p.message += ": " + raw
@@ -61,7 +61,7 @@ func problemIn(m map[string]any) *problem {
 	return p
 }
 
-// word is a value of JSON as text; empty for null.
+// word returns a JSON value as text; empty for null.
 func word(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -75,8 +75,8 @@ func word(v any) string {
 	return string(b)
 }
 
-// statuses are the HTTP statuses that problems' codes and types come with: in a
-// stream, only they come.
+// statuses are the HTTP statuses for the codes and types of problems: a stream has no
+// status of its own.
 var statuses = map[string]int{
 	"invalid_request_error": 400, "invalid_prompt": 400, "BadRequestError": 400,
 	"authentication_error": 401, "invalid_api_key": 401,
@@ -86,7 +86,7 @@ var statuses = map[string]int{
 	"service_unavailable": 503, "service_unavailable_error": 503, "engine_overloaded": 503, "overloaded_error": 529, "slow_down": 503,
 }
 
-// The words that tell more than a status.
+// Words that say more than a status.
 var (
 	quotaCodes   = []string{"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 	contextCodes = []string{"context_length_exceeded", "exceed_context_size_error"}
@@ -101,10 +101,10 @@ var (
 	refusedCodes = []string{"data_residency_mismatch", "content_filter"}
 )
 
-// policy are the ends of codes that say that a policy forbids the request.
+// policy are the ends of codes that mean that a policy forbids the request.
 var policy = []string{"_policy", "policy_violation"}
 
-// sort is the kind of a problem that came with status.
+// sort returns the kind of fault of a problem with an HTTP status.
 func (p *problem) sort(status int) agent.FaultKind {
 	if status < 400 {
 		if status, _ = strconv.Atoi(p.code); status < 400 || status > 599 {
@@ -129,10 +129,10 @@ func (p *problem) sort(status int) agent.FaultKind {
 	return model.KindOf(status)
 }
 
-// baseVersion is what base URLs mostly end in.
+// baseVersion is the usual end of base URLs.
 const baseVersion = "v1"
 
-// refused sorts an answer that is no reply.
+// refused returns the fault of an answer that is no reply.
 func (m *Model) refused(res *http.Response) error {
 	const most = 64 << 10
 	body, _ := io.ReadAll(io.LimitReader(res.Body, most)) // what of it came is enough
@@ -170,7 +170,7 @@ func (m *Model) refused(res *http.Response) error {
 	return m.endpoint.Faultf(kind, res.StatusCode, after, "%s answered %d: %s%s", m.name, res.StatusCode, text, hint)
 }
 
-// brokeOff sorts a problem that the server told of in the midst of its reply.
+// brokeOff returns the fault of a problem in the middle of a reply.
 func (m *Model) brokeOff(status int, p *problem) error {
 	text := p.message
 	if word := cmp.Or(p.code, p.kind); word != "" && word != text {
@@ -179,7 +179,7 @@ func (m *Model) brokeOff(status int, p *problem) error {
 	return m.endpoint.Faultf(p.sort(0), status, 0, "%s gave up its reply: %s", m.name, text)
 }
 
-// resets is how long it takes until the limits that are used up are filled again.
+// resets returns how long it takes until the used-up limits are full again.
 func resets(h http.Header) []time.Duration {
 	var all []time.Duration
 	for _, limit := range []string{"requests", "tokens"} {

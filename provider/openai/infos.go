@@ -13,16 +13,17 @@ var infos []byte
 
 var table = model.MustTable(infos)
 
-// Table is what is known of OpenAI's own models, and as of when.
+// Table returns what is known of OpenAI's own models, and since when.
 func Table() model.Table { return table }
 
-// snapshot is the date that ends the name of a fixed version of a model.
+// snapshot matches the date at the end of a fixed version's name.
 var snapshot = regexp.MustCompile(`-\d{4}-\d\d-\d\d$`)
 
-// family is the name of a model without its version's date.
+// family returns the name of a model without its version's date.
 func family(name string) string { return snapshot.ReplaceAllString(name, "") }
 
-// priced is a tier as the table has it: two have the usual price, and two words are one.
+// priced returns the table's name of a tier. Two tiers have the usual price, and two
+// names mean the same tier.
 func priced(tier string) string {
 	switch tier {
 	case "auto", "default":
@@ -33,7 +34,7 @@ func priced(tier string) string {
 	return tier
 }
 
-// Info tells what is known of a model; its zero value where nothing is.
+// Info returns what is known of a model; the zero value if nothing is.
 func (m *Model) Info(name string) model.Info {
 	if info, ok := m.with.Infos[name]; ok {
 		return info

@@ -23,7 +23,8 @@ const (
 	envBaseURL = "OPENAI_BASE_URL"
 )
 
-// Model is all models of a server. It is safe for concurrent use.
+// Model calls all models of one server. It is safe for concurrent use. Make one with
+// [New].
 type Model struct {
 	name      string
 	endpoint  *model.Endpoint
@@ -35,14 +36,15 @@ type Model struct {
 	with      Options // how models are asked; no key, no address
 	chat      sdk.ChatCompletionService
 	responses responses.ResponseService
-	// unusable is why no call can be made; nil if one can.
+	// unusable is why every call fails; nil if calls can be made.
 	unusable error
 }
 
 var _ model.Model = (*Model)(nil)
 
-// New makes a Model. It makes no request, and what is missing is told by the
-// first call: a worker that never asks this server needs no key for it.
+// New returns a Model; o may be nil. It sends nothing. If something is missing, such as
+// the key, the first call fails: a worker that never calls this server does not need its
+// key.
 func New(o *Options) *Model {
 	if o == nil {
 		o = &Options{}
@@ -50,6 +52,7 @@ func New(o *Options) *Model {
 	base := o.baseURL()
 	key := o.apiKey(isOwn(base))
 	own := o.Own || isOwn(base)
+	// No retries of the SDK: the runtime retries, and counts each attempt.
 	opts := []option.RequestOption{option.WithBaseURL(base), option.WithHTTPClient(o.Extra.Client(o.HTTPClient)), option.WithMaxRetries(0)}
 	if key != "" {
 		opts = append(opts, option.WithAPIKey(key))
@@ -73,7 +76,7 @@ func New(o *Options) *Model {
 // azures are the domains of Azure's resources.
 var azures = []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us", ".cognitiveservices.azure.us"}
 
-// isOwn reports whether a base URL is of OpenAI's servers or Azure's.
+// isOwn reports whether a base URL is OpenAI's or Azure's.
 func isOwn(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -84,7 +87,7 @@ func isOwn(base string) bool {
 		slices.ContainsFunc(azures, func(domain string) bool { return strings.HasSuffix(host, domain) })
 }
 
-// Generate asks once for a reply and streams it.
+// Generate implements [model.Model]. It calls the model once and streams its reply.
 func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, m.endpoint.Cancelled(err)
@@ -92,11 +95,13 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	if m.unusable != nil {
 		return nil, m.unusable
 	}
+	// Each request asks for the token, since it expires.
 	if m.signIn != nil {
 		endpoint, token, err := m.endpoint.SignedIn(ctx, m.signIn)
 		if err != nil {
 			return nil, err
 		}
+		// A copy: the token, and the endpoint that hides it, are for this call alone.
 		once := *m
 		once.endpoint, once.auth = endpoint, []option.RequestOption{option.WithHeader("Authorization", "Bearer "+token)}
 		m = &once
@@ -122,8 +127,8 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	return reply, err
 }
 
-// send asks in the form that the server is asked in. What is returned for the
-// reply is nil where the request can't be put in that form.
+// send sends the request in the server's API. into is nil if the request can't be
+// expressed in it.
 func (m *Model) send(ctx context.Context, req *model.Request, emit func(model.Delta)) (res *http.Response, into assembler, err error) {
 	streamed := append([]option.RequestOption{option.WithJSONSet("stream", true), option.WithResponseBodyInto(&res)}, m.auth...)
 	if m.api == Responses {

@@ -14,83 +14,84 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// API is a form in which models are asked.
+// API is one of the two APIs of OpenAI.
 type API string
 
-// The forms.
+// The two APIs.
 const (
 	ChatCompletions API = "chat_completions"
 	Responses       API = "responses"
 )
 
-// Options say how to reach a server. The zero value, and nil, take everything
-// from the environment.
+// Options says how to reach a server. With the zero value or nil, everything comes from
+// the environment.
 type Options struct {
-	// APIKey is the key that pays. Empty means $OPENAI_API_KEY, read by New,
-	// unless BaseURL is set to a server that is not OpenAI's: no other server is
-	// told OpenAI's key, and most need none.
+	// APIKey is the API key. Empty means $OPENAI_API_KEY, which New reads. But if BaseURL
+	// is set to a server that is not OpenAI's, empty means no key: no other server gets
+	// OpenAI's key, and most need none.
 	APIKey string `json:"-"`
 
-	// SignIn gives the token of each request, instead of a key. Nil means the key.
+	// SignIn returns the token of each request, instead of a key. Nil means the key.
 	SignIn model.SignIn `json:"-"`
 
-	// Own says that models are OpenAI's own though the server is neither OpenAI's nor
-	// Azure's: a gateway to them, say. It is told what only they understand.
+	// Own says that the models are OpenAI's although the server is neither OpenAI's nor
+	// Azure's, such as a gateway. Then requests may have fields that only OpenAI's models
+	// understand.
 	Own bool
 
-	// BaseURL is where the API is, with its version: "http://localhost:11434/v1".
-	// Empty means $OPENAI_BASE_URL, or else OpenAI's own.
+	// BaseURL is the API's address with its version: "http://localhost:11434/v1". Empty
+	// means $OPENAI_BASE_URL or, without it, OpenAI's own.
 	BaseURL string
 
-	// HTTPClient makes the requests. Nil means a client of our own, which has no
-	// timeout: the context of a call has one. A client that has no policy for
-	// redirects follows none, so that no other host is told the key.
+	// HTTPClient sends the requests. Nil means a new client without a timeout, because
+	// the context of a call has one. If the client has no policy for redirects, it
+	// follows none, so that no other host gets the key.
 	HTTPClient *http.Client `json:"-"`
 
-	// Name is what the server is called in full names of models, the part before
-	// the first slash. Empty means "openai".
+	// Name is the server's name in full names of models, the part before the first slash.
+	// Empty means "openai".
 	Name string
 
-	// API is the form to ask in. Empty means Responses for OpenAI's own servers
-	// and Azure's, ChatCompletions for all others.
+	// API is the API to use. Empty means Responses for OpenAI's own servers and Azure's,
+	// and ChatCompletions for all others.
 	API API
 
 	// KeepThinking sends the thinking of this server's models back to it, as
-	// reasoning_content. DeepSeek and Kimi demand it of a model that thinks and
-	// calls tools; others ignore or refuse it. It is for ChatCompletions only.
+	// reasoning_content. DeepSeek and Kimi require it of a model that thinks and calls
+	// tools; others ignore or refuse it. It works only with ChatCompletions.
 	KeepThinking bool
 
-	// MaxTokensField is the field of ChatCompletions that bounds a reply: MaxTokens or
-	// MaxCompletionTokens. Empty means the latter for OpenAI's own models, on whatever
-	// server, and the former for all others.
+	// MaxTokensField is the field of ChatCompletions that limits a reply: MaxTokens or
+	// MaxCompletionTokens. Empty means the latter for OpenAI's own models on any server,
+	// and the former for all others.
 	MaxTokensField string
 
-	// NoStreamOptions leaves out stream_options of ChatCompletions, which asks for the usage
-	// of a reply. Without it many servers tell none, and the runtime estimates it.
+	// NoStreamOptions omits stream_options of ChatCompletions, which asks for the usage
+	// of a reply. Without it, many servers report no usage, and the runtime estimates it.
 	NoStreamOptions bool
 
-	// KeepCallIDs sends the ids back that the server gave its calls of tools, instead of
-	// ours: some gateways keep thoughts in them. It is so for Kimi's models anyway, which
-	// were trained on ids of their own.
+	// KeepCallIDs sends the server's own ids of tool calls back, instead of ours: some
+	// gateways keep thinking in them. Kimi's models always get theirs, because they were
+	// trained on them.
 	KeepCallIDs bool
 
 	// ToolChoice says whether the model has to call a tool.
 	ToolChoice model.ToolChoice
 
-	// ServiceTier is asked for in each request: auto, default, flex, priority, fast, scale,
-	// ultrafast, or on servers that are not OpenAI's a word of theirs. Empty means that
-	// nothing is sent. Prices are those of the tier, as far as they are known.
+	// ServiceTier is sent with each request: auto, default, flex, priority, fast, scale,
+	// ultrafast, or another server's own word. Empty means that nothing is sent. Prices
+	// are those of the tier, if they are known.
 	ServiceTier string
 
-	// ServerTools are tools that the server carries out itself, for Responses only. What they
-	// did is kept, and given back to the same model alone.
+	// ServerTools are tools that the server runs itself, only with Responses. Their steps
+	// are stored, and sent back only to the same model.
 	ServerTools []model.ServerTool
 
-	// Extra is what requests carry besides.
+	// Extra is added to every request.
 	Extra model.Extra `json:"-"`
 
-	// Infos tells what is known of models, by the server's name for them. It
-	// comes before the table of OpenAI's own models.
+	// Infos is what is known of models, by the server's names for them. It comes before
+	// the table of OpenAI's own models.
 	Infos map[string]model.Info
 }
 
@@ -120,7 +121,7 @@ func (o *Options) api(own bool) API {
 	return ChatCompletions
 }
 
-// ways are the options that say how models are asked, without secrets.
+// ways returns the options about how models are called, without secrets.
 func (o *Options) ways() Options {
 	return Options{
 		KeepThinking: o.KeepThinking, MaxTokensField: o.MaxTokensField, NoStreamOptions: o.NoStreamOptions, KeepCallIDs: o.KeepCallIDs,
@@ -128,22 +129,22 @@ func (o *Options) ways() Options {
 	}
 }
 
-// String shows the options without the key.
+// String returns the options without the key.
 func (o Options) String() string {
 	return fmt.Sprintf("openai.Options{Name: %q, BaseURL: %q, API: %q}", o.name(), model.RedactedURL(o.baseURL()), o.API)
 }
 
-// GoString shows the options without the key.
+// GoString returns the same as String.
 func (o Options) GoString() string { return o.String() }
 
-// The fields of ChatCompletions that bound a reply.
+// The fields of ChatCompletions that limit a reply.
 const (
 	MaxTokens           = "max_tokens"
 	MaxCompletionTokens = "max_completion_tokens"
 )
 
-// What a request has of the adapter's own, by form, and what the adapter could not read the
-// reply of.
+// Fields of a request that the adapter writes itself, by API, and fields whose replies it
+// could not read.
 var (
 	chatOwn = []string{
 		"audio", "function_call", "functions", "max_completion_tokens", "max_tokens", "messages", "modalities", "model", "n", "prompt_cache_key",
@@ -155,7 +156,7 @@ var (
 	}
 )
 
-// Tiers of OpenAI's own servers; Responses have one more.
+// Tiers of OpenAI's own servers. Responses has one more.
 var (
 	tiers = []string{"auto", "default", "flex", "priority", "fast", "scale", ultrafast}
 	tier  = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
@@ -163,8 +164,8 @@ var (
 
 const ultrafast = "ultrafast"
 
-// Check refuses invalid options, with [agent.CodeInvalidInput] and the path of the
-// field under models of an agents file. New takes them, and the first call fails.
+// Check returns an [agent.CodeInvalidInput] error with the field's path in an agents file
+// if an option is invalid. New accepts such options, and the first call fails.
 func (o *Options) Check() error {
 	api, own := o.api(isOwn(o.baseURL())), o.Own || isOwn(o.baseURL())
 	fault := func(field, format string, args ...any) error {

@@ -14,18 +14,18 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// assembler puts a reply together from what one of the two forms sends.
+// assembler assembles a reply from the events of one of the two APIs.
 type assembler interface {
-	// take adds an event, and reports whether it was the last one. A problem may
-	// stand in any event.
+	// take adds an event, and reports whether it was the last one. Any event may contain
+	// a problem.
 	take(data []byte) (last bool, p *problem, err error)
-	// takeWhole adds an answer that came at once.
+	// takeWhole adds an answer that was not streamed.
 	takeWhole(data []byte) (*problem, error)
-	// reply is nil as long as it is not whole.
+	// reply returns the reply; nil if it is incomplete.
 	reply() *model.Reply
 }
 
-// read follows an answer to its end.
+// read reads an answer to its end.
 func (m *Model) read(ctx context.Context, res *http.Response, into assembler, emit func(model.Delta)) (*model.Reply, error) {
 	body := model.WatchBody(res, emit)
 	var p *problem
@@ -53,10 +53,10 @@ func (m *Model) read(ctx context.Context, res *http.Response, into assembler, em
 	return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), nil)
 }
 
-// errStopped ends the reading of a stream whose last event has come.
+// errStopped ends the reading of a stream after its last event.
 var errStopped = errors.New("the reply is whole")
 
-// follow takes events until the last one, or the end.
+// follow reads events until the last one.
 func follow(body io.Reader, into assembler) (p *problem, err error) {
 	err = model.Events(body, func(data []byte) error {
 		if bytes.Equal(data, []byte("[DONE]")) {
@@ -75,7 +75,7 @@ func follow(body io.Reader, into assembler) (p *problem, err error) {
 	return p, err
 }
 
-// readWhole reads the answer of a server that does not stream.
+// readWhole reads an answer that was not streamed.
 func readWhole(body *model.Body, into assembler) (*problem, error) {
 	data, err := body.Whole()
 	if err != nil {
@@ -84,7 +84,7 @@ func readWhole(body *model.Body, into assembler) (*problem, error) {
 	return into.takeWhole(data)
 }
 
-// decode reads an event, or the problem that it is.
+// decode decodes an event, or returns the problem in it.
 func decode(data []byte, event any) (*problem, error) {
 	if bytes.Contains(data, []byte(`"error"`)) {
 		if p := problemOf(data, false); p != nil {
@@ -97,8 +97,8 @@ func decode(data []byte, event any) (*problem, error) {
 	return nil, nil
 }
 
-// finish is why a model stopped, from what it did and what the server said:
-// servers say "stop" of replies with calls, too.
+// finish returns why a model stopped, from what it did and what the server said: some
+// servers say "stop" for replies with calls.
 func finish(said model.Finish, refused, calls bool) model.Finish {
 	switch {
 	case refused || said == model.FinishContentFilter:
@@ -111,8 +111,8 @@ func finish(said model.Finish, refused, calls bool) model.Finish {
 	return model.FinishStop
 }
 
-// usage counts tokens. Some servers leave reasoning out of the output, but not
-// out of the total.
+// usage returns the counts of tokens. Some servers leave reasoning out of the output, but
+// not out of the total.
 func usage(input, cacheRead, cacheWrite, output, reasoning, total int64) agent.Usage {
 	return model.ClampUsage(agent.Usage{Input: input, Output: max(output, total-input), CacheRead: cacheRead, CacheWrite: cacheWrite, Reasoning: reasoning})
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// The levels of models that the table does not have: all of OpenAI's that think
-// have these, and most servers that speak its language know the word for none, too.
+// The levels of models that the table lacks. All of OpenAI's reasoning models have these.
+// Most servers with the same API also know the word for no reasoning.
 var (
 	usualLevels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh}
 	otherLevels = append([]agent.Reasoning{agent.ReasoningOff}, usualLevels...)
 )
 
-// effort is a request's reasoning in the server's words; empty if none is sent.
-// OpenAI has no word for auto, and some of its models do not think where none is
-// sent, so it becomes the effort that is the default of most. Other servers have
-// their own defaults.
+// effort returns a request's reasoning in the server's words; empty if none is sent.
+// OpenAI has no word for auto, and without one some of its models do not think. So auto
+// becomes the effort that most models have by default. Other servers have their own
+// defaults.
 func (m *Model) effort(req *model.Request) shared.ReasoningEffort {
 	level, has := req.Reasoning, usualLevels
 	switch row, known := table.Models[family(req.Model)]; {
@@ -37,7 +37,7 @@ func (m *Model) effort(req *model.Request) shared.ReasoningEffort {
 	return shared.ReasoningEffort(level)
 }
 
-// temperature is a request's, nil if its model would refuse one.
+// temperature returns a request's temperature; nil if its model would refuse one.
 func temperature(req *model.Request, effort shared.ReasoningEffort) *float64 {
 	return table.Models[family(req.Model)].Temperature.Takes(req.Temperature, effort == shared.ReasoningEffortNone)
 }

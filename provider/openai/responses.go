@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// responseParams puts a request in the form of Responses. Nothing is kept at the
-// provider: the conversation is ours.
+// responseParams returns a request for Responses. The provider stores nothing, because
+// the runtime keeps the conversation.
 func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams, error) {
 	p := responses.ResponseNewParams{Model: req.Model, Store: param.NewOpt(false), ServiceTier: responses.ResponseNewParamsServiceTier(m.with.ServiceTier)}
 	p.Input.OfInputItemList = m.responseItems(req)
@@ -62,17 +62,16 @@ func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams,
 	return p, nil
 }
 
-// responseFunction is a tool in the form of Responses, where it has no frame
-// around it. It is not strict: the provider would otherwise demand that every
-// property is required.
+// responseFunction is a tool for Responses. It is not strict, because the provider would
+// then require every property.
 type responseFunction struct {
 	Type string `json:"type"`
 	function
 	Strict bool `json:"strict"`
 }
 
-// reasoningItem is a thought that goes back. It has no id if the server gave none, as
-// some that imitate the form do: one of ours would be looked up.
+// reasoningItem is thinking that is sent back. If the server gave no id, as some
+// imitations do, it has none: the server would look up an id of ours.
 type reasoningItem struct {
 	Type      string     `json:"type"`
 	ID        string     `json:"id,omitempty"`
@@ -80,7 +79,7 @@ type reasoningItem struct {
 	Encrypted string     `json:"encrypted_content"`
 }
 
-// responseItems puts a conversation in the form of Responses.
+// responseItems returns a conversation for Responses.
 func (m *Model) responseItems(req *model.Request) []responses.ResponseInputItemUnionParam {
 	var out []responses.ResponseInputItemUnionParam
 	say := func(text string, role responses.EasyInputMessageRole) {
@@ -109,9 +108,9 @@ func (m *Model) responseItems(req *model.Request) []responses.ResponseInputItemU
 	return out
 }
 
-// responseAssistant is what the model said, with its reasoning where same says
-// that it is the model that is asked now: no other can read it. Reasoning that
-// nothing follows is refused.
+// responseAssistant returns a message of the model, with its reasoning if same says that
+// the same model is called now: no other can read it. Reasoning that nothing follows is
+// left out, since it would be refused.
 func (m *Model) responseAssistant(msg agent.Message, id func(call string) string, same bool) []responses.ResponseInputItemUnionParam {
 	var out, pending []responses.ResponseInputItemUnionParam
 	add := func(item responses.ResponseInputItemUnionParam) {
@@ -141,9 +140,9 @@ func (m *Model) responseAssistant(msg agent.Message, id func(call string) string
 	return out
 }
 
-// responseReply is put together from items, each of which comes whole at its end. What
-// was emitted of an item before counts, also where the item is another then or never
-// comes, as from servers that imitate the form.
+// responseReply assembles a reply from items, each of which is complete at its end. What
+// was emitted of an item before counts, even if the item differs or never comes, as with
+// servers that imitate the API.
 type responseReply struct {
 	emit     func(model.Delta)
 	items    []responseItem
@@ -155,14 +154,14 @@ type responseReply struct {
 	kept     model.Unemitted
 }
 
-// spot is where something was heard: servers that imitate the form tell thoughts and texts
+// spot is where a piece belongs: servers that imitate the API send thinking and text
 // under one number.
 type spot struct {
 	index   int64
 	thought bool
 }
 
-// words are what was emitted.
+// words are the emitted texts.
 type words struct{ text, thinking strings.Builder }
 
 func (w *words) add(d model.Delta) {
@@ -268,8 +267,8 @@ func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion
 	r.items = append(r.items, it)
 }
 
-// renumber takes what was heard under another number for an item that says just that:
-// servers that imitate the form number the two differently.
+// renumber moves what came under another number to an item with the same content: servers
+// that imitate the API number the two differently.
 func (r *responseReply) renumber(to spot, says model.Delta) bool {
 	for at, h := range r.heard {
 		if says != (model.Delta{}) && h.text.String() == says.Text && h.thinking.String() == says.Thinking {
@@ -281,7 +280,7 @@ func (r *responseReply) renumber(to spot, says model.Delta) bool {
 	return false
 }
 
-// hear emits what comes of an item, and keeps it until the item is there.
+// hear emits a piece of an item, and keeps it until the item is complete.
 func (r *responseReply) hear(index int64, d model.Delta) {
 	if d == (model.Delta{}) {
 		return
@@ -296,7 +295,7 @@ func (r *responseReply) hear(index int64, d model.Delta) {
 	r.emit(d)
 }
 
-// spoken makes an item of what was heard of it.
+// spoken returns an item made of the pieces that came of it.
 func (r *responseReply) spoken(at spot, signature string) responseItem {
 	it := responseItem{at: at}
 	h := r.heard[at]
@@ -313,7 +312,7 @@ func (r *responseReply) spoken(at spot, signature string) responseItem {
 	return it
 }
 
-// rank puts what was thought before what was said under the same number.
+// rank orders thinking before text under the same number.
 func rank(it responseItem) int {
 	if it.at.thought {
 		return 0
@@ -321,8 +320,8 @@ func rank(it responseItem) int {
 	return 1
 }
 
-// reply is nil also where items were mixed up so that what was emitted is not what
-// they say one after the other: somebody has read what nobody would find again.
+// reply returns nil also if the items do not match what was emitted. Somebody has read a
+// text that the reply would not contain.
 func (r *responseReply) reply() *model.Reply {
 	if r.end == nil {
 		return nil

@@ -8,42 +8,40 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// function is a tool in the form of Chat Completions. It keeps the order of a
-// schema's properties, which models follow.
+// function is a tool for Chat Completions. It keeps the order of a schema's properties,
+// because models follow it.
 type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// functionOf is a tool, with what OpenAI misses in the schema of an object.
+// functionOf returns a tool, with what OpenAI requires in the schema of an object.
 func functionOf(t agent.ToolSpec) (function, error) {
 	t = model.PlainTool(t)
 	input, err := model.InputSchema(t, map[string]string{"type": `"object"`, "properties": `{}`})
 	return function{Name: t.Name, Description: t.Description, Parameters: input}, err
 }
 
-// format holds a model to a schema.
+// format makes a server enforce a schema.
 type format struct {
-	Type   string          `json:"type,omitempty"` // in Responses, where there is no frame around it
+	Type   string          `json:"type,omitempty"` // only in Responses
 	Name   string          `json:"name"`
 	Schema json.RawMessage `json:"schema"`
 	Strict bool            `json:"strict"`
 }
 
-// formatOf is the form of an output; false if a server can't be given its
-// schema, which the runtime checks in any case. The model is held to it strictly
-// where that is possible.
+// formatOf returns the format of an output; false if a server can't get its schema. The
+// runtime checks the schema in any case. The format is strict if the schema allows that.
 func formatOf(schema json.RawMessage) (format, bool) {
 	tree, plain, ok := model.OutputSchema(schema)
 	_, anyOf := tree["anyOf"]
 	return format{Name: "output", Schema: plain, Strict: !anyOf && strict(tree)}, ok
 }
 
-// hold is the form of an output where the server is given one, and the instructions,
-// with the schema in words where the form does not reach the model. OpenAI's models are
-// told the schema of the form; other servers hold the model to it without a word, or
-// ignore it.
+// hold returns the format of an output, if the server gets one, and the instructions. The
+// instructions contain the schema if the model itself does not see the format. OpenAI's
+// models see it; other servers enforce it silently or ignore it.
 func (m *Model) hold(req *model.Request) (f format, held bool, instructions string) {
 	if len(req.Output) == 0 {
 		return f, false, req.Instructions
@@ -56,14 +54,14 @@ func (m *Model) hold(req *model.Request) (f format, held bool, instructions stri
 	return f, held, model.OutputInWords(req.Instructions, req.Output, len(req.Tools) > 0)
 }
 
-// jsonObjects are servers whose Chat Completions hold a model to JSON, but refuse a schema.
-// They want the word JSON in the request, which the schema's words have.
+// jsonObjects are servers whose Chat Completions enforce JSON but refuse a schema. They
+// require the word JSON in the request; the schema in the instructions has it.
 var jsonObjects = []string{"api.deepseek.com:443"}
 
-// objectsOnly reports whether the server knows the form of an object, but not of a schema.
+// objectsOnly reports whether the server enforces JSON objects but no schemas.
 func (m *Model) objectsOnly() bool { return !m.own && slices.Contains(jsonObjects, m.endpoint.Addr()) }
 
-// What strict schemas may have (page "Structured outputs" of
+// The keywords of strict schemas (page "Structured outputs" of
 // developers.openai.com/api/docs, as of 2026-11-21).
 var (
 	strictKeys = []string{"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref", "$defs", "definitions",
@@ -71,8 +69,8 @@ var (
 	strictFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
 
-// strict reports whether a schema, or a part of one, is of the strict kind: every
-// property of an object is required, and no other allowed.
+// strict reports whether a schema or a part of one is strict: all properties of an object
+// are required, and no others are allowed.
 func strict(node any) bool {
 	s, ok := node.(map[string]any)
 	if !ok || len(s) == 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// The items of Responses that are steps of the server's own tools.
+// Items of Responses that are steps of the server's own tools.
 const (
 	webSearchCall       = "web_search_call"
 	codeInterpreterCall = "code_interpreter_call"
 )
 
-// serve adds the server's own tools to a request. What its code has printed is told only if
-// it is asked for.
+// serve adds the server's own tools to a request. The output of code has to be requested
+// separately.
 func (m *Model) serve(p *responses.ResponseNewParams) {
 	for _, t := range m.with.ServerTools {
 		if t == model.WebSearch {
@@ -32,13 +32,13 @@ func (m *Model) serve(p *responses.ResponseNewParams) {
 	}
 }
 
-// stepItem is a step as the server wrote it.
+// stepItem returns a step as the server wrote it.
 func stepItem(p agent.Part) responses.ResponseInputItemUnionParam {
 	raw := param.Override[responses.ResponseFunctionWebSearchParam](p.Raw)
 	return responses.ResponseInputItemUnionParam{OfWebSearchCall: &raw}
 }
 
-// stepOf is the part for a step of the server's own tools; false for any other item.
+// stepOf returns the part for a step of the server's own tools; false for any other item.
 func stepOf(item responses.ResponseOutputItemUnion) (agent.Part, bool) {
 	switch item.Type {
 	case webSearchCall:
@@ -50,7 +50,7 @@ func stepOf(item responses.ResponseOutputItemUnion) (agent.Part, bool) {
 	return agent.Part{}, false
 }
 
-// searches is how many searches an item is: pages that are opened cost nothing.
+// searches returns how many searches an item counts for: opened pages cost nothing.
 func searches(item responses.ResponseOutputItemUnion) int64 {
 	if item.Type == webSearchCall && item.Action.Type == "search" {
 		return 1
@@ -58,8 +58,8 @@ func searches(item responses.ResponseOutputItemUnion) int64 {
 	return 0
 }
 
-// sources are what a text cites, as the server wrote them; nil if it cites nothing. Places
-// are told within one piece of content.
+// sources returns what a text cites, as the server wrote it; nil if it cites nothing.
+// Positions count within one piece of content.
 func sources(item responses.ResponseOutputItemUnion) json.RawMessage {
 	if len(item.Content) != 1 || len(item.Content[0].Annotations) == 0 {
 		return nil

@@ -2,8 +2,8 @@ package openai
 
 import "strings"
 
-// inlineThought parts a text at whose beginning a server has left the model's thoughts,
-// between marks. Pieces may end within a mark.
+// inlineThought separates the thinking that a server has left between marks at the
+// beginning of a text. A mark may be divided between two pieces.
 type inlineThought struct {
 	pending string
 	state   thoughtState
@@ -22,7 +22,7 @@ const (
 	thoughtEnds   = "</think>"
 )
 
-// part takes a piece, and returns what of it is known to be text, and what thought.
+// part adds a piece, and returns what is certainly text, and what is certainly thinking.
 func (t *inlineThought) part(piece string) (text, thought string) {
 	t.pending += piece
 	if t.state == beforeThought {
@@ -57,7 +57,7 @@ func (t *inlineThought) part(piece string) (text, thought string) {
 	return text, thought
 }
 
-// rest is what was held back, at the end.
+// rest returns what was held back, at the end.
 func (t *inlineThought) rest() (text, thought string) {
 	held := t.pending
 	t.pending = ""
@@ -70,7 +70,7 @@ func (t *inlineThought) rest() (text, thought string) {
 	return "", held
 }
 
-// overlap is how much of the end of s may be the beginning of a mark.
+// overlap returns how much of the end of s may be the beginning of a mark.
 func overlap(s, mark string) int {
 	for n := min(len(s), len(mark)-1); n > 0; n-- {
 		if strings.HasSuffix(s, mark[:n]) {

@@ -15,13 +15,13 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// scope is what tokens are asked for.
+// scope is the scope of tokens.
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
-// fetchTime bounds one request for a token: all calls wait for the same one.
+// fetchTime limits one request for a token, because all calls wait for the same one.
 const fetchTime = 30 * time.Second
 
-// account gives tokens of Google Cloud. The library keeps and renews them.
+// account returns tokens of Google Cloud. The library caches and renews them.
 type account struct {
 	name string
 
@@ -30,15 +30,15 @@ type account struct {
 	tokens  oauth2.TokenSource // nil until they are found
 }
 
-// projectID is the project that pays; empty until it is known.
+// projectID returns the project that pays; empty until it is known.
 func (a *account) projectID() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.project
 }
 
-// token is a model.SignIn. The library waits without a context, so it does not do so in
-// the call's own goroutine.
+// token is a model.SignIn. The library ignores contexts while it waits, so it runs in its
+// own goroutine.
 func (a *account) token(ctx context.Context) (string, error) {
 	type answer struct {
 		token *oauth2.Token
@@ -68,15 +68,16 @@ func (a *account) token(ctx context.Context) (string, error) {
 	}
 }
 
-// source finds the default credentials. What could not be found is looked for again by
-// the next call.
+// source returns the default credentials. If they were not found, the next call looks
+// again.
 func (a *account) source() (oauth2.TokenSource, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.tokens != nil {
 		return a.tokens, nil
 	}
-	// The source keeps this context for as long as it renews tokens.
+	// The source uses this context as long as it renews tokens, so it must not be the
+	// call's.
 	ctx := context.WithValue(context.Background(), oauth2.HTTPClient, &http.Client{Timeout: fetchTime})
 	found, err := google.FindDefaultCredentials(ctx, scope)
 	if err != nil {
@@ -89,8 +90,8 @@ func (a *account) source() (oauth2.TokenSource, error) {
 	return a.tokens, nil
 }
 
-// kindOf sorts a failure to sign in: a server of Google's that has a bad moment may have a
-// better one later; everything else needs a person.
+// kindOf returns the kind of a failure to sign in. A failing server of Google's may work
+// again later; everything else needs a person.
 func kindOf(err error) agent.FaultKind {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil &&

@@ -12,15 +12,15 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// envelope puts a request of another API's into Vertex's form.
+// envelope translates a request of another API for Vertex.
 type envelope struct {
 	location string
-	project  func() string // known once somebody has signed in
+	project  func() string // known after the first sign-in
 	put      func(r *http.Request) (path string, err error)
 	next     http.RoundTripper // nil means Go's own
 }
 
-// around is a client that makes requests in the envelope.
+// around returns a client that sends requests through the envelope.
 func (e envelope) around(client *http.Client, put func(*http.Request) (string, error)) *http.Client {
 	c := model.HTTPClient(client)
 	e.put, e.next = put, c.Transport
@@ -28,7 +28,7 @@ func (e envelope) around(client *http.Client, put func(*http.Request) (string, e
 	return c
 }
 
-// RoundTrip sends a request on.
+// RoundTrip translates a request and sends it.
 func (e *envelope) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := r.Body
 	r = r.Clone(r.Context())
@@ -52,14 +52,14 @@ func (e *envelope) RoundTrip(r *http.Request) (*http.Response, error) {
 	return next.RoundTrip(r)
 }
 
-// closeBody closes a body that was read, or is not sent: nobody else does.
+// closeBody closes a body that was read or is not sent, because nothing else does.
 func closeBody(body io.Closer) {
 	if body != nil {
 		_ = body.Close() // nothing is told by it
 	}
 }
 
-// toGemini moves a request of the Gemini API: its body stays as it is.
+// toGemini translates a request of the Gemini API: its body stays as it is.
 func toGemini(r *http.Request) (string, error) {
 	_, rest, _ := strings.Cut(r.URL.EscapedPath(), "/v1beta/")
 	if strings.HasPrefix(rest, "models/") {
@@ -68,12 +68,12 @@ func toGemini(r *http.Request) (string, error) {
 	return "v1beta1/" + rest, nil
 }
 
-// anthropicVersion is the version of the Messages API in Vertex, in the body of each
-// request.
+// anthropicVersion is the version of the Messages API in Vertex, which each request's
+// body has.
 const anthropicVersion = `"vertex-2023-10-16"`
 
-// toClaude moves a request of the Messages API: the model's name goes from its body into
-// its address.
+// toClaude translates a request of the Messages API: the model's name moves from the body
+// to the address.
 func toClaude(r *http.Request) (string, error) {
 	var name string
 	var body map[string]json.RawMessage

@@ -27,37 +27,37 @@ const (
 	envLocation = "GOOGLE_CLOUD_LOCATION"
 )
 
-// Options say how to reach Vertex. The zero value, and nil, take everything from the
+// Options says how to reach Vertex. With the zero value or nil, everything comes from the
 // environment.
 type Options struct {
-	// Project is the id of the project that pays. Empty means $GOOGLE_CLOUD_PROJECT, or
-	// else that of the credentials.
+	// Project is the id of the project that pays. Empty means $GOOGLE_CLOUD_PROJECT or,
+	// without it, the credentials' project.
 	Project string
 
 	// Location is where the models are, "europe-west1", or "us", "eu", "global". Empty
 	// means $GOOGLE_CLOUD_LOCATION, or else "global".
 	Location string
 
-	// Tokens give the tokens. Nil means Application Default Credentials, which are looked
-	// for by the first call.
+	// Tokens returns the tokens. Nil means Application Default Credentials, which the
+	// first call looks for.
 	Tokens oauth2.TokenSource `json:"-"`
 
-	// BaseURL is where the API is, without its version. Empty means the location's own.
+	// BaseURL is the API's address without its version. Empty means the location's own.
 	BaseURL string
 
-	// HTTPClient makes the requests to models. Nil means a client of our own, which has no
-	// timeout: the context of a call has one.
+	// HTTPClient sends the requests to models. Nil means a new client without a timeout,
+	// because the context of a call has one.
 	HTTPClient *http.Client `json:"-"`
 
-	// Name is what Vertex is called in full names of models, the part before the first
-	// slash. Empty means "vertex".
+	// Name is Vertex's name in full names of models, the part before the first slash.
+	// Empty means "vertex".
 	Name string
 
-	// CacheTTL is how long what Claude's requests write to the cache is kept: five minutes,
-	// which zero means too, or an hour, which costs more.
+	// CacheTTL is how long Claude's cached tokens are kept: five minutes or an hour,
+	// which costs more. Zero means five minutes.
 	CacheTTL time.Duration
 
-	// Extra is what requests carry besides, before they are put into Vertex's form.
+	// Extra is added to every request, before that is translated for Vertex.
 	Extra model.Extra `json:"-"`
 }
 
@@ -68,7 +68,7 @@ func (o *Options) location() string {
 }
 func (o *Options) baseURL() string { return cmp.Or(o.BaseURL, located(o.location())) }
 
-// located is where a location's models are asked.
+// located returns the address of a location's models.
 func located(location string) string {
 	switch location {
 	case global:
@@ -79,7 +79,7 @@ func located(location string) string {
 	return "https://" + location + "-aiplatform.googleapis.com"
 }
 
-// gemini and claude are the options of the adapters that are asked in the envelope.
+// gemini and claude return the options of the adapters behind this one.
 func (o *Options) gemini() *gemini.Options {
 	return &gemini.Options{Name: o.name(), BaseURL: o.baseURL(), Extra: o.Extra}
 }
@@ -88,12 +88,12 @@ func (o *Options) claude() *anthropic.Options {
 	return &anthropic.Options{Name: o.name() + claudeSuffix, BaseURL: o.baseURL(), CacheTTL: o.CacheTTL, Extra: o.Extra}
 }
 
-// claudeSuffix keeps Claude's thoughts apart: neither family can read the other's, and they
-// go by the provider's name.
+// claudeSuffix keeps Claude's thinking apart from Gemini's. Neither can read the other's,
+// and thinking is sent back by the provider's name.
 const claudeSuffix = "-claude"
 
-// Check refuses invalid options, with [agent.CodeInvalidInput] and the path of the
-// field under models of an agents file. New takes them, and the first call fails.
+// Check returns an [agent.CodeInvalidInput] error with the field's path in an agents file
+// if an option is invalid. New accepts such options, and the first call fails.
 func (o *Options) Check() error {
 	if err := o.gemini().Check(); err != nil {
 		return err
@@ -101,15 +101,16 @@ func (o *Options) Check() error {
 	return o.claude().Check()
 }
 
-// String shows the options.
+// String returns the options without secrets.
 func (o Options) String() string {
 	return fmt.Sprintf("vertex.Options{Name: %q, Project: %q, Location: %q, BaseURL: %q}", o.name(), o.project(), o.location(), model.RedactedURL(o.baseURL()))
 }
 
-// GoString shows the options.
+// GoString returns the same as String.
 func (o Options) GoString() string { return o.String() }
 
-// Model is all models of a project in one location. It is safe for concurrent use.
+// Model calls all models of a project in one location. It is safe for concurrent use.
+// Make one with [New].
 type Model struct {
 	gemini   *gemini.Model
 	claude   *anthropic.Model
@@ -119,8 +120,8 @@ type Model struct {
 
 var _ model.Model = (*Model)(nil)
 
-// New makes a Model. It makes no request, and what is missing is told by the first call:
-// a worker that never asks Vertex needs no project and no account.
+// New returns a Model; o may be nil. It sends nothing. If something is missing, the first
+// call fails: a worker that never calls Vertex needs no project and no account.
 func New(o *Options) *Model {
 	if o == nil {
 		o = &Options{}
@@ -136,12 +137,12 @@ func New(o *Options) *Model {
 	}
 }
 
-// nearerCosts is what Claude costs in one region or geography, in percent of its price
-// everywhere.
+// nearerCosts is the price of Claude in one region or geography, in percent of the global
+// price.
 const nearerCosts = 110
 
-// Info tells what is known of a model; its zero value if nothing is. Prices are known of
-// Claude: they are Anthropic's own.
+// Info returns what is known of a model; the zero value if nothing is. Only Claude's
+// prices are known: they are Anthropic's own.
 func (m *Model) Info(name string) model.Info {
 	if !strings.HasPrefix(name, claudes) {
 		info := m.gemini.Info(name)
@@ -155,14 +156,14 @@ func (m *Model) Info(name string) model.Info {
 	return info
 }
 
-// Check reports why no model could be asked: there is no project, or nobody can sign in.
-// It fetches a token as a call would, and asks no model.
+// Check returns why no model can be called: there is no project, or signing in fails. It
+// fetches a token like a call, and calls no model.
 func (m *Model) Check(ctx context.Context) error {
 	_, err := m.account.token(ctx)
 	return err
 }
 
-// Generate asks once for a reply and streams it.
+// Generate implements [model.Model]. It calls the model once and streams its reply.
 func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 	if strings.HasPrefix(req.Model, claudes) {
 		return m.claude.Generate(ctx, req, emit)

@@ -18,24 +18,24 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Store is a store in a bucket. It is safe for concurrent use, and
-// many processes may have one on the same bucket.
+// Store is a store in a bucket. It is safe for concurrent use, also by many processes on
+// one bucket. Make one with [Open] or [New].
 type Store struct {
 	b    *blob.Bucket
 	name string
 	now  func() time.Time
-	// heeds tells that the service was seen to heed the condition of a write.
+	// heeds is set once the service was seen to obey the condition of a write.
 	heeds atomic.Bool
 }
 
 // Options are optional; nil means all defaults.
 type Options struct {
-	// Name tells people in errors where the store is; empty means "a bucket".
+	// Name is the store's place in errors; empty means "a bucket".
 	Name string
 }
 
-// New returns a store in a bucket, which it takes over: closing it closes the
-// bucket. Several stores share a bucket by [blob.PrefixedBucket].
+// New returns a store in a bucket. Closing the store closes the bucket. Several stores
+// can share a bucket with [blob.PrefixedBucket].
 func New(b *blob.Bucket, o *Options) *Store {
 	if o == nil {
 		o = &Options{}
@@ -43,10 +43,11 @@ func New(b *blob.Bucket, o *Options) *Store {
 	return &Store{b: b, name: cmp.Or(o.Name, "a bucket"), now: time.Now}
 }
 
-// Open opens a bucket by its URL, such as s3://NAME?region=REGION&prefix=FOLDER/, as
-// gocloud.dev has it for each service; its package (gocloud.dev/blob/s3blob) has to be
-// imported. Nothing is asked of the service yet. The caller closes the store. The
-// error is [agent.CodeInvalidInput], for a URL that can't be or whose service is not there.
+// Open opens a store by its bucket's URL, such as s3://NAME?region=REGION&prefix=FOLDER/,
+// in gocloud.dev's form for each service. The program has to import the service's
+// package, such as gocloud.dev/blob/s3blob. Open does not call the service yet. The
+// caller closes the store. If the URL is invalid or its service is not imported, the
+// error is [agent.CodeInvalidInput].
 func Open(ctx context.Context, place string) (*Store, error) {
 	u, err := url.Parse(place)
 	if err != nil {
@@ -62,24 +63,24 @@ func Open(ctx context.Context, place string) (*Store, error) {
 	return New(b, &Options{Name: "the bucket " + u.Scheme + "://" + u.Host + u.Path}), nil
 }
 
-// Close gives the bucket back, when the calls in progress are over.
+// Close closes the bucket once the calls in progress have ended.
 func (s *Store) Close() error { return s.b.Close() }
 
-// String tells where the store is.
+// String returns where the store is.
 func (s *Store) String() string { return s.name }
 
-// unavailable is the error of what may succeed later.
+// unavailable returns an error that a later attempt may cure.
 func (s *Store) unavailable(err error, format string, args ...any) error {
 	return agent.Errorf(agent.CodeStoreUnavailable, "%s %s: %w", fmt.Sprintf(format, args...), s.name, err)
 }
 
-// tries bounds how often a call looks again when others changed what it had found.
+// tries is how often a call looks again after others changed what it had found.
 const tries = 5
 
-// errBusy is why a call gives up after that.
+// errBusy is the error after that many tries.
 var errBusy = errors.New("others change it as fast as it is read; try again")
 
-// missing reports whether an object was not there.
+// missing reports whether an error means that an object does not exist.
 func missing(err error) bool {
 	if code := codeOf(err); code != "" {
 		return code == "NoSuchKey" || code == "NotFound"
@@ -87,7 +88,7 @@ func missing(err error) bool {
 	return gcerrors.Code(err) == gcerrors.NotFound
 }
 
-// taken reports whether an object was there already that was to be created.
+// taken reports whether an error means that the object to be created exists already.
 func taken(err error) bool {
 	if code := codeOf(err); code != "" {
 		return code == "PreconditionFailed"
@@ -96,9 +97,9 @@ func taken(err error) bool {
 	return code == gcerrors.FailedPrecondition || code == gcerrors.AlreadyExists
 }
 
-// codeOf is what S3 calls an error; empty for that of another service. The Go CDK says
-// CodeNotFound for each error of S3 whose text has 301 in it, and so for every one of which
-// the request's id has; and for a bucket that is not there.
+// codeOf returns S3's code of an error; empty for other services. The Go CDK reports
+// NotFound for each S3 error whose text contains 301, even in a request id, and for a
+// missing bucket.
 func codeOf(err error) string {
 	var api interface{ ErrorCode() string }
 	if errors.As(err, &api) {
@@ -107,14 +108,14 @@ func codeOf(err error) string {
 	return ""
 }
 
-// list lists the objects whose keys begin with a prefix, in order of keys.
+// list yields the objects whose keys begin with a prefix, in order of keys.
 func (s *Store) list(ctx context.Context, prefix string) iter.Seq2[*blob.ListObject, error] {
 	return func(yield func(*blob.ListObject, error) bool) {
 		all := s.b.List(&blob.ListOptions{Prefix: prefix})
 		for {
 			o, err := all.Next(ctx)
 			if errors.Is(err, io.EOF) {
-				err = ctx.Err() // not every bucket looks at it
+				err = ctx.Err() // some buckets do not check it
 				if err != nil {
 					yield(nil, err)
 				}
@@ -134,17 +135,18 @@ func (s *Store) read(ctx context.Context, key string) ([]byte, error) {
 	return s.b.ReadAll(ctx, key)
 }
 
-// write writes an object, wholly or not at all.
+// write writes an object, completely or not at all.
 func (s *Store) write(ctx context.Context, key string, data []byte) error {
 	return s.b.WriteAll(ctx, key, data, &blob.WriterOptions{ContentType: "application/octet-stream"})
 }
 
-// create writes an object if there is none; else the error is one of taken.
+// create writes an object if there is none. If there is one, taken reports true for the
+// error.
 func (s *Store) create(ctx context.Context, key string, data []byte) error {
 	return s.b.WriteAll(ctx, key, data, &blob.WriterOptions{ContentType: "application/octet-stream", IfNotExist: true})
 }
 
-// remove removes an object; one that is not there is removed.
+// remove removes an object. A missing object is no error.
 func (s *Store) remove(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -155,7 +157,7 @@ func (s *Store) remove(ctx context.Context, key string) error {
 	return nil
 }
 
-// PutIfAbsent implements [store.Store]: an object, named as the key.
+// PutIfAbsent implements [store.Store]. The value is an object, named after the key.
 func (s *Store) PutIfAbsent(ctx context.Context, key, value string) (string, error) {
 	for range tries {
 		kept, err := s.read(ctx, key)
@@ -178,17 +180,17 @@ func (s *Store) PutIfAbsent(ctx context.Context, key, value string) (string, err
 	return "", s.unavailable(errBusy, "reading the %s of the store from", key)
 }
 
-// condition is the object that is written to see whether the service heeds conditions.
+// condition is the object that is created to see whether the service obeys conditions.
 const condition = "condition"
 
-// heeded makes sure, once a process, that the service heeds the condition of create.
-// A server that only looks like S3 may not, and two runs would own a session. The
-// error is [agent.CodeNotSetUp] then.
+// heeded checks, once for each process, that the service obeys the condition of create. A
+// server that only resembles S3 may not, and then two runs could own one session. In that
+// case the error is [agent.CodeNotSetUp].
 func (s *Store) heeded(ctx context.Context) error {
 	if s.heeds.Load() {
 		return nil
 	}
-	for range 2 { // the first time in the store's life it is created
+	for range 2 { // the first time in the store's life, this creates it
 		err := s.create(ctx, condition, []byte(condition))
 		if taken(err) {
 			s.heeds.Store(true)

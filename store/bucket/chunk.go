@@ -16,24 +16,24 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Keys of chunks are chunks/ab/DIGEST!TIME, where TIME is when it was put, in
-// nanoseconds, and a few random letters. The mark comes before all that names have,
-// so that they are listed in their order.
+// Keys of chunks are chunks/ab/DIGEST!TIME. TIME is the time of the put in nanoseconds,
+// and some random letters. The mark sorts before all characters of names, so chunks are
+// listed in the order of their names.
 const (
 	chunkFolder = "chunks/"
 	mark        = "!"
 	timeDigits  = 16
 	randoms     = 8
-	// folderDigits are those of a name that are a folder's.
+	// folderDigits is how many characters of a name are its folder's name.
 	folderDigits = 2
 )
 
-// chunkPrefix begins the keys of a chunk's objects, and of none else.
+// chunkPrefix returns the beginning of the keys of a chunk's objects, and of no others.
 func chunkPrefix(name string) string {
 	return chunkFolder + folded(name) + mark
 }
 
-// folded is a name, or the beginning of names, with the folder that it is in.
+// folded returns a name, or the beginning of one, with its folder.
 func folded(name string) string {
 	if len(name) < folderDigits {
 		return name
@@ -59,7 +59,7 @@ func (s *Store) Chunk(ctx context.Context, name string) ([]byte, error) {
 func (s *Store) ChunkStart(ctx context.Context, name string, most int) ([]byte, error) {
 	return s.newest(ctx, name, func(ctx context.Context, o *blob.ListObject) ([]byte, error) {
 		if o.Size == 0 {
-			return []byte{}, nil // of nothing no range can be read
+			return []byte{}, nil // an empty object has no range that can be read
 		}
 		r, err := s.b.NewRangeReader(ctx, o.Key, 0, int64(most), nil)
 		if err != nil {
@@ -70,7 +70,7 @@ func (s *Store) ChunkStart(ctx context.Context, name string, most int) ([]byte, 
 	})
 }
 
-// newest reads the last object of a chunk.
+// newest reads the newest object of a chunk.
 func (s *Store) newest(ctx context.Context, name string, read func(ctx context.Context, o *blob.ListObject) ([]byte, error)) ([]byte, error) {
 	for range tries {
 		var last *blob.ListObject
@@ -113,7 +113,7 @@ func chunkOf(o *blob.ListObject) (c store.ChunkInfo, ok bool) {
 // Chunks implements [store.Store].
 func (s *Store) Chunks(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error] {
 	return func(yield func(store.ChunkInfo, error) bool) {
-		var last store.ChunkInfo // not told yet
+		var last store.ChunkInfo // not yielded yet
 		for o, err := range s.list(ctx, chunkFolder+folded(prefix)) {
 			if err != nil {
 				yield(store.ChunkInfo{}, s.unavailable(err, "listing the chunks of"))
@@ -144,7 +144,7 @@ func (s *Store) DeleteChunk(ctx context.Context, name string, before time.Time) 
 		if err == nil {
 			c, ok := chunkOf(o)
 			if !ok {
-				continue // nothing of ours
+				continue // not ours
 			}
 			if !c.Put.Before(before) {
 				gone = false

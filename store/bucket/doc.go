@@ -1,5 +1,6 @@
-// Package bucket keeps transcripts in an object store: a [store.Store] over any
-// bucket of gocloud.dev/blob, such as one of S3, Google Cloud Storage or Azure.
+// Package bucket keeps transcripts in an object store. It is a [store.Store] over any
+// bucket of gocloud.dev/blob, such as S3, Google Cloud Storage or Azure. Begin with
+// [Open]:
 //
 //	import _ "gocloud.dev/blob/s3blob"
 //
@@ -9,53 +10,53 @@
 //	}
 //	defer transcripts.Close()
 //
-// It rests on three things that these services give, and on no others: whoever lists
-// or reads sees what was written before, lists are in order of keys, and of many who
-// create an object under the same key, each on the condition that there is none, one
-// succeeds. A server that does not heed the condition is refused before the first
-// head is written. Buckets of fileblob are for trials: of two writers that create the
-// same file both may succeed. [store.OpenDir] keeps transcripts in a folder.
+// It needs three guarantees of the service, which the services above give. Reads and
+// lists see all earlier writes. Lists are in order of keys. If many writers create the
+// same key, each on the condition that it does not exist, one of them succeeds. A server
+// that ignores the condition is refused before the first head is written. Use buckets of
+// fileblob only for trials: if two writers create the same file, both may succeed.
+// [store.OpenDir] keeps transcripts in a folder.
 //
 // # Chunks
 //
-// Each PutChunk writes an object of its own, chunks/ab/DIGEST!TIME, and a chunk is
-// there as long as one of its objects is. No name is used twice, so nothing that a
-// DeleteChunk has found old can become young again before it is removed: what is put
-// at the same moment is another object, and stays. This takes no bound of time, and
-// no clock except for the age: a chunk was last put at the time in the name, of the
-// writer's clock, or when the service says that it was written, if that is later; for
-// services tell it to the second, and round it down. A writer's clock that is behind
-// the service's is no harm, and one that is ahead makes a chunk look younger. So
-// Collect's older has to cover what it covers in every store: the time between the
-// putting of a chunk and of the head that names it, and the difference of clocks.
-// Chunks that are put again, as by a step that was tried again, are there twice until
-// they are collected; they are small, and it is rare.
+// Each PutChunk writes its own object, chunks/ab/DIGEST!TIME. A chunk exists as long as
+// one of its objects does. No key is used twice. So an object that DeleteChunk has found
+// old can't become young before it is removed: a put at the same moment writes another
+// object, which stays.
+//
+// A chunk's time is the time in its key, by the writer's clock, or the service's time of
+// the write if that is later, since services round to seconds. A writer's slow clock does
+// no harm, and a fast one makes a chunk look younger. So Collect's older has to cover the
+// same as in every store: the time between the put of a chunk and of the head that names
+// it, and the difference of clocks. A chunk that is put again, as by a retried activity,
+// is stored twice until it is collected. That is rare, and chunks are small.
 //
 // # Heads
 //
-// A head is replaced by creating its next version, heads/SESSION!PLACE, on the
-// condition that there is none: of all that have seen version N one creates N+1.
-// PLACE is a number that falls with each version, so that the newest is listed first.
-// SESSION is in hexadecimal digits, which keeps the order of names, cut into pieces
-// that a file system takes.
+// A head is replaced by creating its next version, heads/SESSION!PLACE, on the condition
+// that it does not exist. Of all writers that have seen version N, one creates N+1. PLACE
+// is a number that falls with each version, so the newest version is listed first.
+// SESSION is in hexadecimal digits, which keep the order of names, cut into pieces that a
+// file system accepts.
 //
-// DeleteHead puts a grave where the next version would be: who wants to write that
-// version and who wants to delete the one before compete for the same key. What was
-// below is then overwritten with nothing. A session that begins anew goes on behind the
-// grave, and so no key is ever used for two heads.
+// DeleteHead creates a grave in the place of the next version. So a writer of that
+// version and a deletion of the previous one compete for the same key. Then the older
+// versions are overwritten with a short text. A new session of that name continues after
+// the grave, so no key is ever used for two heads.
 //
-// Versions that are over can't be removed at once: a slow writer that has seen
-// version N could then create N+1 in a place that is empty again, and believe that it
-// owns the session. So the call of PutHead is bounded to a minute from its look to its
-// write, and what is over is removed half an hour after it was replaced, by the
-// PutHead or the Heads that finds it. What is left to chance is a service that
-// executes a request 29 minutes after its sender has given it up, or clocks that are
-// that far apart; and that writer would own nothing but a name: what readers and other
-// writers see is the newest place. A writer that finds that it took longer than its
-// minute, as in a process that was stopped, takes back what it wrote.
+// Old versions must not be removed at once. A slow writer that has seen version N could
+// then create N+1 again in the empty place, and believe that it owns the session. So
+// PutHead takes at most one minute from its check to its write. Old versions are removed
+// half an hour after they were replaced, by the PutHead or the Heads that finds them. A
+// writer that took longer than its minute, as in a process that was paused, removes what
+// it wrote.
 //
-// The grave of a session is removed like this too, by Heads. Then gone/HASH, a few
-// bytes under the SHA-256 of its name, say at which version and fence it stands. They
-// may be deleted when no process that was stopped can wake up any more, as after a month
-// by a rule of the bucket.
+// One risk remains: a service that executes a request 29 minutes after the sender has
+// cancelled it, or clocks that differ by as much. Even that writer would own only an old
+// version, because readers and other writers use the newest place.
+//
+// Heads removes graves in the same way. Then gone/HASH remains, a few bytes under the
+// SHA-256 of the session's name, with the version and the fence of the deletion. These
+// objects may be deleted once no paused process can wake up any more, for example by a
+// rule of the bucket after a month.
 package bucket

@@ -32,14 +32,14 @@ func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
 	return store.Head{}, s.unavailable(errBusy, "reading the head of session %s from", session)
 }
 
-// none is where a session without a head stands.
+// none returns the version and fence of a session without a head.
 func (s *Store) none(ctx context.Context, session string, list []place) (store.Head, error) {
 	key := goneKey(session)
 	if len(list) > 0 {
 		key = list[0].key()
 	}
 	left, err := s.buried(ctx, key)
-	if err == nil && left.Version == 0 && len(list) > 0 { // removed meanwhile, by who lists
+	if err == nil && left.Version == 0 && len(list) > 0 { // a listing has removed it meanwhile
 		left, err = s.buried(ctx, goneKey(session))
 	}
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *Store) none(ctx context.Context, session string, list []place) (store.H
 	return store.Head{Session: session, Version: left.Version, Fence: left.Fence}, nil
 }
 
-// standing is where a session stands, by its newest places. Of a head that can't be
-// read the version counts.
+// standing returns a session's version and fence, by its newest places. If the head can't
+// be read, the version of its place counts.
 func (s *Store) standing(ctx context.Context, session string, list []place) (store.Head, error) {
 	if len(list) == 0 || list[0].dead() {
 		return s.none(ctx, session, list)
@@ -58,13 +58,13 @@ func (s *Store) standing(ctx context.Context, session string, list []place) (sto
 	if err != nil && !errors.Is(err, agent.CodeChunkDamaged) {
 		return h, err
 	}
-	if !ok { // damaged, or replaced just now: then the write will find its place taken
+	if !ok { // damaged, or just replaced: then the write finds its place taken
 		h = store.Head{Session: session, Version: list[0].version}
 	}
 	return h, nil
 }
 
-// head reads the head in a place; ok tells that it is still there.
+// head reads the head in a place. ok is false if it is no longer there.
 func (s *Store) head(ctx context.Context, p place) (h store.Head, ok bool, err error) {
 	data, err := s.read(ctx, p.key())
 	if missing(err) || err == nil && string(data) == emptied {
@@ -83,19 +83,20 @@ func (s *Store) head(ctx context.Context, p place) (h store.Head, ok bool, err e
 	return h, true, nil
 }
 
-// PutHead implements [store.Store]. Where the head that is there can't be read, its
-// version counts all the same.
+// PutHead implements [store.Store]. If the stored head can't be read, the version of its
+// place counts.
 func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	const most = 100 // places that are tidied at once
 	data, err := json.Marshal(h)
 	if err != nil {
 		return agent.Errorf(agent.CodeInternal, "encoding the head of session %s: %w", h.Session, err)
 	}
+	// The size tells heads from graves, so a head has to be larger.
 	data = padded(data, graveSize+1)
 	if err := s.heeded(ctx); err != nil {
 		return err
 	}
-	look := s.now().Round(0) // by the wall: a machine that sleeps stops the other clock
+	look := s.now().Round(0) // wall time: the monotonic clock stops while a machine sleeps
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	list, err := s.places(within, h.Session, most)
@@ -119,13 +120,13 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 		return s.overtaken(ctx, next)
 	}
 	if len(list) > 0 {
-		_ = s.tidy(within, list, false) // the head is written, whatever comes of this
+		_ = s.tidy(within, list, false) // the head is written, so an error here does not matter
 	}
 	return nil
 }
 
-// overtaken looks after a write that took so long that its place may have been taken and
-// be empty again: the session then stands beyond it, and it is removed.
+// overtaken checks a write that took too long. Its place may have been taken and removed
+// meanwhile, so that the session is beyond it. Then the written head is removed.
 func (s *Store) overtaken(ctx context.Context, written place) error {
 	list, err := s.places(ctx, written.session, 1)
 	left := grave{}
@@ -144,8 +145,8 @@ func (s *Store) overtaken(ctx context.Context, written place) error {
 	return agent.Errorf(agent.CodeStale, "the head of session %s has version %d for long: another run wrote it", written.session, written.version)
 }
 
-// DeleteHead implements [store.Store]. Where the head that is there can't be read, its
-// version counts all the same.
+// DeleteHead implements [store.Store]. If the stored head can't be read, the version of
+// its place counts.
 func (s *Store) DeleteHead(ctx context.Context, session string, version int64) error {
 	if err := s.heeded(ctx); err != nil {
 		return err
@@ -158,17 +159,17 @@ func (s *Store) DeleteHead(ctx context.Context, session string, version int64) e
 		if err == nil || errors.Is(err, agent.CodeStale) {
 			return err
 		}
-		if !taken(err) { // else written or deleted meanwhile: look which
+		if !taken(err) { // otherwise it was written or deleted meanwhile: look again
 			return s.unavailable(err, "deleting the head of session %s from", session)
 		}
 	}
 	return s.unavailable(errBusy, "deleting the head of session %s from", session)
 }
 
-// dig makes a session's grave where its next version would be, if it has none yet,
-// and returns its places as they were before.
+// dig creates a session's grave in the place of its next version, if there is none yet.
+// It returns the session's places from before.
 func (s *Store) dig(ctx context.Context, session string, version int64) ([]place, error) {
-	const most = 1000 // what is beyond them, Heads removes
+	const most = 1000 // Heads removes those beyond
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	list, err := s.places(ctx, session, most)
@@ -179,7 +180,7 @@ func (s *Store) dig(ctx context.Context, session string, version int64) ([]place
 	if top.version != version {
 		return nil, agent.Errorf(agent.CodeStale, "the head of session %s has version %d, not %d: another run wrote it", session, top.version, version)
 	}
-	h, _, err := s.head(ctx, top) // of one that can't be read the version counts
+	h, _, err := s.head(ctx, top) // if it can't be read, the version of its place counts
 	if err != nil && !errors.Is(err, agent.CodeChunkDamaged) {
 		return nil, err
 	}
@@ -187,8 +188,8 @@ func (s *Store) dig(ctx context.Context, session string, version int64) ([]place
 	return list, s.create(ctx, top.key(), grave{top.version, h.Fence}.encode())
 }
 
-// bury overwrites what is in the places of a session that was deleted; it was in them
-// until now for slow writers alone.
+// bury overwrites the old versions of a deleted session. Their keys stay, only to keep
+// slow writers out.
 func (s *Store) bury(ctx context.Context, list []place) error {
 	for _, p := range list {
 		if p.dead() {
@@ -201,8 +202,7 @@ func (s *Store) bury(ctx context.Context, list []place) error {
 	return nil
 }
 
-// Heads implements [store.Store]. It removes on its way what has been over for long,
-// if it may.
+// Heads implements [store.Store]. It also removes old versions, if it has the right to.
 func (s *Store) Heads(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
 	return func(yield func(store.Head, error) bool) {
 		may := true // remove something
@@ -223,7 +223,7 @@ func (s *Store) Heads(ctx context.Context, prefix string) iter.Seq2[store.Head, 
 			}
 			p, ok := placeOf(o)
 			if !ok {
-				continue // nothing of ours
+				continue // not ours
 			}
 			if len(list) > 0 && list[0].session != p.session {
 				if !tell(list) {
@@ -237,8 +237,8 @@ func (s *Store) Heads(ctx context.Context, prefix string) iter.Seq2[store.Head, 
 	}
 }
 
-// tell tells of the head in the newest place of a session, if there is one, and
-// whether the list goes on.
+// tell yields the head in the newest place of a session, if there is one. It returns
+// whether the iteration continues.
 func (s *Store) tell(ctx context.Context, newest place, yield func(store.Head, error) bool) bool {
 	if newest.dead() {
 		return true

@@ -22,15 +22,16 @@ import (
 const (
 	headFolder = "heads/"
 	goneFolder = "gone/"
-	// pieceDigits is how long the pieces of a name are, and pieceEnd what stands
-	// between them: what is longer than 255 bytes many servers can't keep between two
-	// slashes. The mark is before it in the order, as a name is before a longer one.
+	// pieceDigits is the length of the pieces of a name, and pieceEnd separates them:
+	// many servers refuse more than 255 bytes between two slashes. The mark sorts before
+	// pieceEnd, as a name sorts before a longer one.
 	pieceDigits = 200
 	pieceEnd    = "~/"
 	placeDigits = 16
 )
 
-// headPrefix begins the keys of the heads of all sessions whose names begin so.
+// headPrefix returns the beginning of the keys of all heads whose sessions' names begin
+// like this.
 func headPrefix(session string) string {
 	digits := hex.EncodeToString([]byte(session))
 	var key strings.Builder
@@ -43,12 +44,12 @@ func headPrefix(session string) string {
 	return key.String()
 }
 
-// goneKey says where a session stands when nothing else is left of it.
+// goneKey returns the key of the last remainder of a deleted session.
 func goneKey(session string) string {
 	return fmt.Sprintf("%s%x", goneFolder, sha256.Sum256([]byte(session)))
 }
 
-// place is one version of a session's head: an object, or where one may be created.
+// place is one version of a session's head: an object, or the place for one.
 type place struct {
 	session string
 	version int64
@@ -56,29 +57,30 @@ type place struct {
 	put     time.Time // when it was written, by the service's clock
 }
 
-// grave is what stands where a deleted head's next version would be, and gone/HASH
-// after it.
+// grave is the content of the place after a deleted head, and later of gone/HASH.
 type grave struct {
 	Version int64       `json:"version"`
 	Fence   agent.Fence `json:"fence"`
 }
 
-// graveSize is the length of a grave, by which it is told, in bytes. A head is longer.
+// graveSize is the size of a grave in bytes. It tells graves from heads, which are
+// larger.
 const graveSize = 160
 
-// emptied is what is written over the versions of a deleted head.
+// emptied is the content that overwrites the versions of a deleted head.
 const emptied = "gone"
 
 func (g grave) encode() []byte {
-	data, _ := json.Marshal(g) // numbers and a text
+	data, _ := json.Marshal(g) // numbers and a text: it can't fail
 	if len(data) > graveSize {
+		// Comparing fences ignores By, so a grave can do without it.
 		g.Fence.By = ""
 		data, _ = json.Marshal(g)
 	}
 	return padded(data, graveSize)
 }
 
-// padded makes JSON as long as it has to be.
+// padded appends spaces to JSON up to a size.
 func padded(data []byte, size int) []byte {
 	return append(data, bytes.Repeat([]byte(" "), max(0, size-len(data)))...)
 }
@@ -89,7 +91,7 @@ func (p place) key() string {
 	return headPrefix(p.session) + mark + fmt.Sprintf("%0*x", placeDigits, ^uint64(p.version))
 }
 
-// placeOf reads a place off an object; ok reports whether it is one.
+// placeOf returns the place of an object; ok is false if it is none.
 func placeOf(o *blob.ListObject) (p place, ok bool) {
 	name, number, _ := strings.Cut(strings.TrimPrefix(o.Key, headFolder), mark)
 	session, err := hex.DecodeString(strings.ReplaceAll(name, pieceEnd, ""))
@@ -100,14 +102,14 @@ func placeOf(o *blob.ListObject) (p place, ok bool) {
 	return place{string(session), int64(^n), o.Size, o.ModTime}, err == nil
 }
 
-// places are the newest places of a session, the newest first.
+// places returns the newest places of a session, the newest first.
 func (s *Store) places(ctx context.Context, session string, most int) (list []place, err error) {
 	objects, _, err := s.b.ListPage(ctx, blob.FirstPageToken, most, &blob.ListOptions{Prefix: headPrefix(session) + mark})
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	if err == nil {
-		err = ctx.Err() // not every bucket looks at it
+		err = ctx.Err() // some buckets do not check it
 	}
 	for _, o := range objects {
 		if p, ok := placeOf(o); ok {
@@ -117,7 +119,7 @@ func (s *Store) places(ctx context.Context, session string, most int) (list []pl
 	return list, err
 }
 
-// buried reads the grave in a place; it is empty if there is none.
+// buried reads a grave; it is empty if there is none.
 func (s *Store) buried(ctx context.Context, key string) (g grave, err error) {
 	data, err := s.read(ctx, key)
 	if missing(err) {
@@ -129,18 +131,17 @@ func (s *Store) buried(ctx context.Context, key string) (g grave, err error) {
 	return g, err
 }
 
-// What keeps a slow writer from creating a version that was there already; see the
-// package's text.
+// These times keep a slow writer from creating a version that existed before: see the
+// package comment.
 const (
-	// patience bounds a call from its look to its write.
+	// patience is the longest time of a call from its check to its write.
 	patience = time.Minute
-	// grace is how long what is over is kept.
+	// grace is how long old versions are kept.
 	grace = 30 * time.Minute
 )
 
-// tidy removes what has been over for long, of the places of one session, the newest
-// first. whole tells that the list has all of them. What can't be removed stays for
-// the next time.
+// tidy removes old versions from the places of one session, given newest first. whole
+// says that list has all places. What can't be removed stays for the next time.
 func (s *Store) tidy(ctx context.Context, list []place, whole bool) error {
 	long := s.now().Add(-grace)
 	left := false
@@ -158,6 +159,7 @@ func (s *Store) tidy(ctx context.Context, list []place, whole bool) error {
 		if err != nil || left.Version == 0 {
 			return err
 		}
+		// Before the grave goes: its version and fence must not be lost.
 		if err := s.write(ctx, goneKey(top.session), left.encode()); err != nil {
 			return err
 		}

@@ -1,5 +1,5 @@
-// Package postgres keeps transcripts in PostgreSQL: a [store.Store] that every
-// worker reaches, wherever it runs, and that is backed up as a database is.
+// Package postgres keeps transcripts in PostgreSQL. It is a [store.Store] that every
+// worker can reach, and that is backed up like any database. Begin with [Open]:
 //
 //	transcripts, err := postgres.Open(ctx, os.Getenv("FERMATA_STORE"), nil)
 //	if err != nil {
@@ -7,12 +7,12 @@
 //	}
 //	defer transcripts.Close()
 //
-// Two tables in a schema of their own have the chunks and the heads. [Open] makes
-// them where they are missing and brings older ones up to date, under a lock, so
-// that many workers may start at once; what a newer build has made it refuses.
+// Three tables in their own schema hold the chunks, the heads and the store's identity.
+// [Open] creates missing tables and migrates older ones. It takes a lock for that, so
+// many workers may start at once. It refuses tables of a newer build.
 //
-// Each call is one statement that succeeds as a whole or changes nothing, and ends
-// with its context. What fails is not tried again here: the steps of a run are.
-// The connections are pooled; the URL sets how many (pool_max_conns), and how they
-// are secured (sslmode), as libpq and pgxpool know it. No error has the password.
+// Each write is one statement, which succeeds completely or changes nothing, and which
+// ends with its context. Nothing is retried here, because the runtime retries its
+// activities. Connections are pooled: the URL sets how many (pool_max_conns) and their
+// security (sslmode), as in libpq and pgxpool. No error contains the password.
 package postgres

@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// migrations make the tables; the n-th brings them from version n-1 to n. One
-// that was released is never changed. {schema} is the schema's name.
+// migrations create the tables: the n-th one upgrades them from version n-1 to n. A
+// released one never changes. {schema} is the schema's name.
 var migrations = []string{`
 -- A row stays when its session is deleted, without the name and the head: no version
 -- is given twice.
@@ -47,6 +47,7 @@ func (s *Store) PutIfAbsent(ctx context.Context, key, value string) (kept string
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		if _, err = s.pool.Exec(ctx, s.sql(`INSERT INTO {schema}.store VALUES ($1, $2) ON CONFLICT DO NOTHING`), key, value); err == nil {
+			// Read again: if two insert at once, both have to return the value of one.
 			err = s.pool.QueryRow(ctx, read, key).Scan(&kept)
 		}
 	}
@@ -56,13 +57,13 @@ func (s *Store) PutIfAbsent(ctx context.Context, key, value string) (kept string
 	return kept, nil
 }
 
-// sql writes the schema's name into a statement.
+// sql replaces {schema} in a statement.
 func (s *Store) sql(statement string) string {
 	return strings.ReplaceAll(statement, "{schema}", s.schema)
 }
 
-// migrate brings the tables up to date. Where they are, it takes no lock and needs
-// no right but to read.
+// migrate upgrades the tables. If they are up to date, it takes no lock and needs only
+// the right to read.
 func (s *Store) migrate(ctx context.Context, conn *pgx.Conn, steps []string) error {
 	version, err := s.version(ctx, conn)
 	if err == nil && version < len(steps) {
@@ -77,8 +78,8 @@ func (s *Store) migrate(ctx context.Context, conn *pgx.Conn, steps []string) err
 	return nil
 }
 
-// upgrade does the steps that were not done. Of many processes one does them; the
-// others wait, and find them done.
+// upgrade runs the missing migrations. One of many processes runs them; the others wait
+// for the lock and find them done.
 func (s *Store) upgrade(ctx context.Context, tx pgx.Tx, steps []string) (version int, err error) {
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('fermata store'), hashtext($1))`, s.schema); err != nil {
 		return 0, err
@@ -86,7 +87,7 @@ func (s *Store) upgrade(ctx context.Context, tx pgx.Tx, steps []string) (version
 	if version, err = s.version(ctx, tx); err != nil || version >= len(steps) {
 		return version, err
 	}
-	var made bool // to make it needs a right of its own
+	var made bool // creating a schema needs a right of its own
 	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`, s.plain).Scan(&made); err != nil {
 		return 0, err
 	}
@@ -105,12 +106,12 @@ func (s *Store) upgrade(ctx context.Context, tx pgx.Tx, steps []string) (version
 	return len(steps), err
 }
 
-// version is that of the tables; 0 if there are none.
+// version returns the version of the tables; 0 if there are none.
 func (s *Store) version(ctx context.Context, db interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }) (version int, err error) {
-	// The catalogue is asked by a query: what functions know of it, such as
-	// to_regclass, may be older than the lock.
+	// A query on the catalogue: functions such as to_regclass may see a state from before
+	// the lock.
 	var there bool
 	err = db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON c.relnamespace = n.oid
 		WHERE n.nspname = $1 AND c.relname = 'version')`, s.plain).Scan(&there)

@@ -21,31 +21,31 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Store is a store in a PostgreSQL database. It is safe for concurrent use
-// at once, and many processes may have one on the same database.
+// Store is a store in a PostgreSQL database. It is safe for concurrent use, also by many
+// processes on one database. Make one with [Open] or [New].
 type Store struct {
 	pool   *pgxpool.Pool
 	plain  string // the schema's name
-	schema string // the same as SQL writes it
+	schema string // the same, quoted for SQL
 	name   string
-	secret string      // the password, which no error tells
-	ready  atomic.Bool // the tables are
+	secret string      // the password, which no error contains
+	ready  atomic.Bool // the tables are up to date
 }
 
 // Options are optional; nil means all defaults.
 type Options struct {
 	// Schema is the PostgreSQL schema of the tables, at most 63 bytes; empty means
-	// "fermata". Stores of different schemas know nothing of each other.
+	// "fermata". Stores in different schemas are separate.
 	Schema string
 }
 
-// Open connects to a database by its URL, postgres://USER:PASSWORD@HOST:PORT/NAME,
-// and makes the tables ready. The caller closes the store. What the URL does not
-// say, the environment variables of libpq do (PGPASSWORD and others).
+// Open connects to a database by its URL, postgres://USER:PASSWORD@HOST:PORT/NAME, and
+// creates or migrates the tables. The caller closes the store. libpq's environment
+// variables (PGPASSWORD and others) fill in what the URL leaves out.
 //
-// It returns [agent.CodeInvalidInput] for a URL or a schema that can't be,
-// [agent.CodeIncompatible] where a newer build has made the tables, and
-// [agent.CodeStoreUnavailable] where the database does not answer or refuses.
+// Errors are [agent.CodeInvalidInput] for an invalid URL or schema,
+// [agent.CodeIncompatible] if a newer build has made the tables, and
+// [agent.CodeStoreUnavailable] if the database does not answer or refuses.
 func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	s, err := New(url, o)
 	if err != nil {
@@ -58,11 +58,11 @@ func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// New is Open for who may not need the store: it connects, and makes the tables ready, when
-// the store is first used, so that each method may have the errors of Open. A URL with
-// pool_min_conns connects at once.
+// New returns a store that connects and prepares its tables only when it is first used.
+// So each method may return the errors of [Open]. A URL with pool_min_conns connects at
+// once.
 func New(url string, o *Options) (*Store, error) {
-	const most = 63 // bytes of a name; PostgreSQL cuts the rest off
+	const most = 63 // bytes of a name; PostgreSQL cuts off the rest
 	schema := "fermata"
 	if o != nil && o.Schema != "" {
 		schema = o.Schema
@@ -84,7 +84,7 @@ func New(url string, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Ready connects to the database and makes the tables ready; its errors are those of [Open].
+// Ready connects to the database and prepares the tables. Its errors are those of [Open].
 func (s *Store) Ready(ctx context.Context) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -94,9 +94,9 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes the tables ready by the first connection. The pool asks without the time
-// that its caller has: a database that takes a connection and then says nothing would keep
-// all of its places forever.
+// prepare prepares the tables with the first connection. The pool connects without its
+// caller's deadline, so it needs a timeout of its own. A database that accepts a
+// connection and then says nothing would otherwise occupy all connections for ever.
 func (s *Store) prepare(ctx context.Context, conn *pgx.Conn) error {
 	if s.ready.Load() {
 		return nil
@@ -108,13 +108,12 @@ func (s *Store) prepare(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// connectFor is how long to connect may take, and after it to make the tables ready, if
-// neither the URL nor PGCONNECT_TIMEOUT says it: who does not answer then is given up, and
-// tried again by who needs it.
+// connectFor is the timeout for connecting, and again for preparing the tables, if
+// neither the URL nor PGCONNECT_TIMEOUT sets one. The next caller tries again.
 const connectFor = 10 * time.Second
 
-// configOf reads a URL. What is wrong with one that can't be read at all is not
-// told: it might be a part of the password.
+// configOf parses a URL. The error of an unreadable URL does not quote it, because the
+// text may be part of the password.
 func configOf(text string) (*pgxpool.Config, error) {
 	const form = "postgres://USER:PASSWORD@HOST:PORT/NAME, where special characters of the password are escaped (%40 for @)"
 	u, err := url.Parse(text)
@@ -138,14 +137,14 @@ func configOf(text string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// Close ends the store's connections, when the calls in progress are over.
+// Close closes the store's connections once the calls in progress have ended.
 func (s *Store) Close() { s.pool.Close() }
 
-// String tells where the store is, without a password.
+// String returns where the store is, without a password.
 func (s *Store) String() string { return s.name }
 
-// unavailable is the error of what may succeed later. Its cause is only that of a
-// context: others tell more of the connection than people should read.
+// unavailable returns an error that a later attempt may cure. It contains its cause only
+// if that is a context's: other causes reveal too much of the connection.
 func (s *Store) unavailable(err error, format string, args ...any) error {
 	if known := new(agent.Error); errors.As(err, &known) {
 		return err // of the tables, see prepare
@@ -188,7 +187,7 @@ func (s *Store) ChunkStart(ctx context.Context, name string, most int) (data []b
 	return s.chunk(name, data, err)
 }
 
-// chunk says what became of reading a chunk.
+// chunk returns what was read of a chunk, or its error.
 func (s *Store) chunk(name string, data []byte, err error) ([]byte, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, store.Missing(name, s.name)
@@ -214,7 +213,7 @@ func (s *Store) DeleteChunk(ctx context.Context, name string, before time.Time) 
 	return gone, nil
 }
 
-// key names a session's row.
+// key returns the primary key of a session's row.
 func key(session string) []byte {
 	sum := sha256.Sum256([]byte(session))
 	return sum[:]
@@ -235,7 +234,7 @@ func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
 	return none, agent.Errorf(agent.CodeNotFound, "session %s is not in the store, %s", session, s.name)
 }
 
-// decode reads the head in the row of a name.
+// decode decodes the head in a row.
 func decode(name []byte, session string, data []byte) (h store.Head, err error) {
 	err = json.Unmarshal(data, &h)
 	if err == nil && (h.Session != session || !bytes.Equal(name, key(session))) {
@@ -247,7 +246,7 @@ func decode(name []byte, session string, data []byte) (h store.Head, err error) 
 	return h, nil
 }
 
-// latest is store.MaxChain in SQL.
+// latest is store.MaxChain for SQL.
 var latest = strconv.FormatInt(store.MaxChain, 10)
 
 // PutHead implements [store.Store].
@@ -256,10 +255,11 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	if err != nil {
 		return agent.Errorf(agent.CodeInternal, "encoding the head of session %s: %w", h.Session, err)
 	}
+	// The insert below has no stored chain to compare with.
 	if h.Fence.Chain > store.MaxChain && h.Version == 1 {
 		return h.CheckReplaces(store.Head{})
 	}
-	// What store.Head.CheckReplaces says, in one statement.
+	// The same as store.Head.CheckReplaces, in one statement.
 	swap := `UPDATE ` + s.schema + `.heads SET session = $2, version = $3, chain = $4, n = $5, by = $6, head = $7::json
 		WHERE name = $1 AND version = $3 - 1 AND (chain, n) <= ($4, $5) AND ($4 <= ` + latest + ` OR $4 - 1 <= chain)`
 	if h.Version == 1 {
@@ -292,8 +292,8 @@ func (s *Store) DeleteHead(ctx context.Context, session string, version int64) e
 	return nil
 }
 
-// page is how many rows a list reads at once. No connection is held while the
-// caller looks at them.
+// page is how many rows a list reads at once, so that no connection is in use while the
+// caller works.
 const page = 500
 
 // Heads implements [store.Store].
@@ -326,7 +326,7 @@ func (s *Store) Heads(ctx context.Context, prefix string) iter.Seq2[store.Head, 
 
 // Chunks implements [store.Store].
 func (s *Store) Chunks(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error] {
-	list := `SELECT name, octet_length(data), put FROM ` + s.schema + `.chunks WHERE name > $1 AND name >= $2 AND name < $2 || chr(127) ORDER BY name LIMIT $3` // no name has a letter behind ~
+	list := `SELECT name, octet_length(data), put FROM ` + s.schema + `.chunks WHERE name > $1 AND name >= $2 AND name < $2 || chr(127) ORDER BY name LIMIT $3` // no character of a name sorts after ~
 	return func(yield func(store.ChunkInfo, error) bool) {
 		for last, more := "", true; more; {
 			rows, err := collect(ctx, s, func(r pgx.CollectableRow) (c store.ChunkInfo, err error) {

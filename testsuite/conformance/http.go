@@ -14,25 +14,24 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// HTTPProvider is the [Provider] of an adapter that speaks HTTP. It listens, and delays,
-// cuts and breaks replies. Its fields translate the provider's protocol. They are called
-// from many goroutines.
+// HTTPProvider is the [Provider] of an adapter that uses HTTP. It listens, delays
+// replies, and cuts or breaks them. Its fields translate the provider's protocol. They
+// are called from many goroutines.
 type HTTPProvider struct {
-	// New makes the adapter. It asks at url with the key.
+	// New returns the adapter. It sends its requests to url, with the key.
 	New func(url, key string) model.Model
-	// Read reads a request. An error fails the test.
+	// Read decodes a request. An error fails the test.
 	Read func(r *http.Request, body []byte) (ProviderRequest, error)
-	// Reply writes Blocks, Finish and Usage as the body of a reply, in the pieces that
-	// the provider streams. A provider that does not stream has one piece. The last
-	// piece ends the reply.
+	// Reply encodes Blocks, Finish and Usage as the body of a reply, in the pieces that
+	// the provider streams. A provider that does not stream has one piece. The last piece
+	// ends the reply.
 	Reply func(s ProviderResponse) []string
-	// Refuse writes a failure in place of a reply. The header Retry-After is set
-	// already.
+	// Refuse encodes a failure instead of a reply. The header Retry-After is set already.
 	Refuse func(kind agent.FaultKind, message string) (status int, body string)
-	// Break writes the piece of a stream that reports a failure. Nil needs
+	// Break encodes the piece of a stream that reports a failure. If it is nil, set
 	// Unsupported.Midway.
 	Break func(kind agent.FaultKind, message string) string
-	// Ping is a sign of life within a stream, such as ": comment\n\n". Empty needs
+	// Ping is a sign of life in a stream, such as ": comment\n\n". If it is empty, set
 	// Unsupported.Pings.
 	Ping string
 	// ContentType is the header of replies; empty means "text/event-stream".
@@ -45,7 +44,7 @@ func (h HTTPProvider) Open(t testing.TB, key string, play func(ProviderRequest) 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the asker has left
+			return // the adapter has disconnected
 		}
 		asked, err := h.Read(r, body)
 		if err != nil {
@@ -64,7 +63,7 @@ func (h HTTPProvider) Open(t testing.TB, key string, play func(ProviderRequest) 
 	return h.New(server.URL, key)
 }
 
-// answer does what the response says.
+// answer writes what the response says.
 func (h HTTPProvider) answer(w http.ResponseWriter, r *http.Request, s ProviderResponse, ended <-chan struct{}) {
 	if s.Silent && !s.hold(r, ended) {
 		return
@@ -82,7 +81,7 @@ func (h HTTPProvider) answer(w http.ResponseWriter, r *http.Request, s ProviderR
 		if i == held && !s.Silent && !s.hold(r, ended) {
 			return
 		}
-		_, _ = io.WriteString(w, p) // who has left reads nothing
+		_, _ = io.WriteString(w, p) // an error means that the adapter has disconnected
 		w.(http.Flusher).Flush()
 	}
 	if s.Reset {
@@ -90,7 +89,8 @@ func (h HTTPProvider) answer(w http.ResponseWriter, r *http.Request, s ProviderR
 	}
 }
 
-// hold waits as long as the response says. It reports whether anybody waits for the rest.
+// hold waits as long as the response says. It reports whether the adapter is still
+// connected.
 func (s ProviderResponse) hold(r *http.Request, ended <-chan struct{}) bool {
 	if s.Wait == nil {
 		return true
@@ -107,7 +107,7 @@ func (s ProviderResponse) hold(r *http.Request, ended <-chan struct{}) bool {
 	return false
 }
 
-// pieces are what is written, and before which of them the reply is held.
+// pieces returns what to write, and before which piece the reply is held.
 func (h HTTPProvider) pieces(s ProviderResponse) (pieces []string, held int) {
 	pieces = h.Reply(s)
 	switch whole := strings.Join(pieces, ""); {
@@ -121,7 +121,7 @@ func (h HTTPProvider) pieces(s ProviderResponse) (pieces []string, held int) {
 	return pieces, len(pieces) - 1
 }
 
-// refuse answers for the provider, or for a gateway before it.
+// refuse writes the failure of the provider, or of a gateway in front of it.
 func (h HTTPProvider) refuse(w http.ResponseWriter, s ProviderResponse) {
 	if s.GatewayStatus != 0 {
 		w.Header().Set("Content-Type", "text/html")

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Model tests an adapter against the contract of [model.Model]. p plays the provider, and o
+// Model tests an adapter against the contract of [model.Model]. p plays the provider. o
 // says what its protocol can't express; nil means that nothing is missing. Run it with
 // -race: some parts need it.
 func Model(t *testing.T, p Provider, o *ModelOptions) {
@@ -34,11 +34,12 @@ func Model(t *testing.T, p Provider, o *ModelOptions) {
 type modelPart struct {
 	name    string
 	check   func(testing.TB, adapter)
-	lacking func(Unsupported) bool // reports whether the protocol lacks what the rule is about
+	lacking func(Unsupported) bool // reports whether the protocol can't express what the rule is about
 	lacks   string                 // the field of Unsupported that says so
 }
 
-// run checks the part. What it fails with names the way out.
+// run checks the part. Its failures say which option to set if the protocol is the
+// reason.
 func (p modelPart) run(t testing.TB, a adapter) {
 	if p.lacks != "" {
 		t = hintTB{t, "Where the protocol can't say this, set Unsupported." + p.lacks + " in the ModelOptions."}
@@ -96,20 +97,20 @@ var modelParts = []modelPart{
 }
 
 const (
-	// suiteKey is the key that adapters are given.
+	// suiteKey is the key that adapters get.
 	suiteKey = "sk-conformance-0123456789"
-	// promptTime is how soon a call has to end that nobody waits for.
+	// promptTime is how soon a cancelled call has to end.
 	promptTime = 2 * time.Second
 )
 
-// plainUsage is of the replies that are not about it.
+// plainUsage is the usage of replies that are not about usage.
 var plainUsage = agent.Usage{Input: 10, Output: 25}
 
 // adapter is what a part checks.
 type adapter struct {
 	p Provider
 	o ModelOptions
-	// patience is when a call that should go on is given up.
+	// patience is how long a call may take before the test fails.
 	patience time.Duration
 }
 
@@ -122,12 +123,12 @@ func newAdapter(p Provider, o *ModelOptions) adapter {
 	return a
 }
 
-// question is a request with one short message, made anew each time.
+// question returns a new request with one short message.
 func (a adapter) question() *model.Request {
 	return &model.Request{Model: a.o.Model, Messages: []agent.Message{agent.TextMessage(agent.RoleUser, "How is Rome?")}}
 }
 
-// modelSession is an adapter and the stand-in that it asks.
+// modelSession is an adapter with its stand-in for the provider.
 type modelSession struct {
 	t     testing.TB
 	m     model.Model
@@ -136,7 +137,7 @@ type modelSession struct {
 	asked []ProviderRequest
 }
 
-// open opens an adapter whose provider does what play says.
+// open returns an adapter whose provider does what play says.
 func (a adapter) open(t testing.TB, play func(ProviderRequest) ProviderResponse) *modelSession {
 	s := &modelSession{t: t, wait: a.patience}
 	s.m = a.p.Open(t, suiteKey, func(asked ProviderRequest) ProviderResponse {
@@ -148,7 +149,7 @@ func (a adapter) open(t testing.TB, play func(ProviderRequest) ProviderResponse)
 	return s
 }
 
-// plays opens an adapter whose provider always does the same.
+// plays returns an adapter whose provider always does the same.
 func (a adapter) plays(t testing.TB, response ProviderResponse) *modelSession {
 	return a.open(t, func(ProviderRequest) ProviderResponse { return response })
 }
@@ -159,7 +160,7 @@ func (s *modelSession) requests() int {
 	return len(s.asked)
 }
 
-// last is the last request.
+// last returns the last request.
 func (s *modelSession) last() ProviderRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,16 +168,16 @@ func (s *modelSession) last() ProviderRequest {
 	return s.asked[len(s.asked)-1]
 }
 
-// outcome is what came of a call.
+// outcome is the result of a call.
 type outcome struct {
 	reply *model.Reply
 	err   error
 	heard *deltaRecorder
 }
 
-// deltaRecorder is who listens to a reply.
+// deltaRecorder records what is emitted.
 type deltaRecorder struct {
-	on             func(model.Delta) // nil hears no more
+	on             func(model.Delta) // nil ignores further pieces
 	busy, over     atomic.Bool
 	overlap, late  atomic.Bool
 	text, thinking strings.Builder
@@ -199,11 +200,12 @@ func (e *deltaRecorder) hear(d model.Delta) {
 	}
 }
 
-// ask asks once and checks what is true of every call. How tells what the call
-// was, where it gets stuck.
+// ask makes one call and checks what has to be true of every call. how describes the call
+// in failures.
 func (s *modelSession) ask(ctx context.Context, how string, req func() *model.Request, on func(model.Delta)) outcome {
 	s.t.Helper()
 	before := s.requests()
+	// Two requests, to compare what was sent with what it should still be.
 	out, sent, same := outcome{heard: &deltaRecorder{on: on}}, req(), req()
 	done := make(chan error, 1)
 	go func() {
@@ -233,7 +235,7 @@ func (s *modelSession) ask(ctx context.Context, how string, req func() *model.Re
 	return out
 }
 
-// panicked is the error of something that panics.
+// panicked returns the panic of a function as an error.
 func panicked(do func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -244,7 +246,7 @@ func panicked(do func()) (err error) {
 	return nil
 }
 
-// answered asks, for a reply.
+// answered makes a call that has to succeed.
 func (s *modelSession) answered(how string, req func() *model.Request) outcome {
 	s.t.Helper()
 	out := s.ask(s.t.Context(), how, req, nil)

@@ -17,10 +17,10 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// faultReason is what a provider says of its failures, which people need to read.
+// faultReason is the provider's message in failures, which people have to see.
 const faultReason = "conformance: the reason why"
 
-// failed asks, for a failure, and checks what is true of all of them.
+// failed makes a call that has to fail, and checks what has to be true of every failure.
 func (s *modelSession) failed(how string, req func() *model.Request) *agent.Error {
 	s.t.Helper()
 	before := s.requests()
@@ -38,15 +38,15 @@ func (s *modelSession) failed(how string, req func() *model.Request) *agent.Erro
 	return fault
 }
 
-// kinds are those that a provider can tell.
+// kinds returns the kinds of failures that the provider distinguishes.
 func (l Unsupported) kinds() []agent.FaultKind {
 	return slices.DeleteFunc([]agent.FaultKind{
 		agent.FaultRateLimit, agent.FaultOverload, agent.FaultTransient, agent.FaultAuth, agent.FaultQuota, agent.FaultBadRequest, agent.FaultContext,
 	}, func(k agent.FaultKind) bool { return slices.Contains(l.Kinds, k) })
 }
 
-// failing makes a response a failure of a kind. What the provider says has the key in it,
-// as some providers' words do, unless there is none.
+// failing makes a response a failure of a kind. The provider's message contains the key,
+// if there is one: some real providers quote it.
 func (l Unsupported) failing(s ProviderResponse, kind agent.FaultKind) ProviderResponse {
 	s.Fail, s.FailMessage = kind, faultReason
 	if !l.Keys {
@@ -55,7 +55,7 @@ func (l Unsupported) failing(s ProviderResponse, kind agent.FaultKind) ProviderR
 	return s
 }
 
-// kindMatters says what a wrong kind does.
+// kindMatters explains what a wrong kind causes.
 const kindMatters = "%s: the kind decides whether it is tried again, after how long, and who is asked then"
 
 func failureHasItsKind(t testing.TB, a adapter) {
@@ -94,7 +94,8 @@ func midwayHasItsKind(t testing.TB, a adapter) {
 	}
 }
 
-// cutIsAFailure cuts replies everywhere: what is then taken for whole must be whole.
+// cutIsAFailure cuts replies at many places. What the adapter then returns as a complete
+// reply must be complete.
 func cutIsAFailure(t testing.TB, a adapter) {
 	const cuts = 25
 	whole := wholeReply(model.FinishToolCalls, textBlock("Let me ", "look."), callBlock("call_a", "weather", `{"city"`, `:"Rome"}`), callBlock("call_b", "now", `{}`))
@@ -147,9 +148,9 @@ func overIsNotMade(t testing.TB, a adapter) {
 	require.Zero(t, s.requests(), "a request was made for nobody")
 }
 
-// givenUp plays a call that its caller gives up, when the provider has begun or
-// when something is heard: it ends soon, and the provider is told, which would
-// write on at the caller's cost.
+// givenUp makes a call and cancels it, when the provider has begun or when something is
+// emitted. The call has to end soon, and to disconnect: otherwise the provider writes on
+// at the caller's cost.
 func (a adapter) givenUp(ctx context.Context, t testing.TB, how string, response ProviderResponse, begun func(), on func(model.Delta)) {
 	t.Helper()
 	left := make(chan struct{})
@@ -165,7 +166,7 @@ func (a adapter) givenUp(ctx context.Context, t testing.TB, how string, response
 	require.Less(t, time.Since(start), promptTime, "%s: it went on, and a person who interrupts a run waits for it", how)
 	contextEnded(t, how, out.err, ctx.Err())
 	if s.requests() == 0 {
-		return // it was given up before the provider knew
+		return // it was cancelled before the provider got it
 	}
 	select {
 	case <-left:
@@ -229,7 +230,7 @@ func callsAreKeptApart(t testing.TB, a adapter) {
 	}
 }
 
-// nothingIsLeft gives calls up and counts who lives on.
+// nothingIsLeft cancels calls and counts the goroutines that remain.
 func nothingIsLeft(t testing.TB, a adapter) {
 	const calls = 20
 	var cancel context.CancelFunc

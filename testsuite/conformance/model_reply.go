@@ -18,19 +18,19 @@ func callBlock(id, tool string, pieces ...string) Block {
 	return Block{Type: agent.PartToolCall, ID: id, Tool: tool, Pieces: pieces}
 }
 
-// wholeReply is a whole reply of some blocks.
+// wholeReply returns a complete reply of some blocks.
 func wholeReply(finish model.Finish, blocks ...Block) ProviderResponse {
 	return ProviderResponse{Blocks: blocks, Finish: finish, Usage: plainUsage}
 }
 
-// check plays a response and compares the reply.
+// check plays a response and compares the reply with it.
 func (a adapter) check(t testing.TB, how string, response ProviderResponse) {
 	t.Helper()
 	out := a.plays(t, response).answered(how, a.question)
 	a.same(t, how, response, out)
 }
 
-// same compares a reply, and what was heard of it, with what the provider said.
+// same compares a reply, and what was emitted of it, with what the provider sent.
 func (a adapter) same(t testing.TB, how string, response ProviderResponse, out outcome) {
 	t.Helper()
 	want := response.parts()
@@ -54,7 +54,7 @@ func (a adapter) same(t testing.TB, how string, response ProviderResponse, out o
 	require.Equal(t, thinking, out.heard.thinking.String(), "%s: the pieces of thinking that were emitted are not the reply's thinking", how)
 }
 
-// parts are the response's blocks as the runtime knows them.
+// parts returns the response's blocks in the runtime's form.
 func (s ProviderResponse) parts() []agent.Part {
 	var parts []agent.Part
 	for _, b := range s.Blocks {
@@ -101,7 +101,7 @@ func calledTools(parts []agent.Part) []string {
 	return names
 }
 
-// sameJSON compares JSON by what it says, numbers to the last digit.
+// sameJSON compares JSON by its content, numbers to the last digit.
 func sameJSON(a, b json.RawMessage) bool {
 	return canonical(a) == canonical(b)
 }
@@ -192,7 +192,8 @@ func usageIsRight(t testing.TB, a adapter) {
 	a.check(t, "usage with a cache and with reasoning (see CacheRead, CacheWrite and Reasoning of Unsupported)", response)
 }
 
-// heard plays a response whose rest only comes when enough was heard of it.
+// heard plays a response whose rest only comes once enough of it was emitted. An adapter
+// that emits only at the end would wait for ever.
 func (a adapter) heard(t testing.TB, how string, response ProviderResponse, enough func(model.Delta) bool) {
 	t.Helper()
 	rest := make(chan struct{})

@@ -24,7 +24,7 @@ func resultOf(call, tool string, status agent.CallStatus, text string) agent.Mes
 
 func saidText(text string) agent.Part { return agent.Part{Type: agent.PartText, Text: text} }
 
-// conversation is of two runs: in both of them, calls count from one.
+// conversation consists of two runs, in both of which calls are numbered from one.
 func (a adapter) conversation() *model.Request {
 	assistant := func(parts ...agent.Part) agent.Message {
 		return agent.Message{Role: agent.RoleAssistant, Model: a.o.Provider + "/" + a.o.Model, Parts: parts}
@@ -46,11 +46,11 @@ func (a adapter) conversation() *model.Request {
 	return req
 }
 
-// anyReply is a reply for parts that are about the question.
+// anyReply is the reply for parts that are about the request.
 var anyReply = wholeReply(model.FinishStop, textBlock("Very ", "well", "."))
 
-// brokenCall is the number of the conversation's call whose arguments are no JSON:
-// what is sent in their place is the adapter's to choose.
+// brokenCall is the number of the call in the conversation whose arguments are no JSON.
+// The adapter chooses what it sends instead.
 const brokenCall = 3
 
 // lines are a conversation, a part a line. Of names the call that a result in the
@@ -108,7 +108,7 @@ func (l Unsupported) wireIDs(t testing.TB, messages []agent.Message) map[string]
 	return ids
 }
 
-// sent asks with a request, and reads what the provider was asked.
+// sent makes a call with a request, and returns what the provider got.
 func (a adapter) sent(t testing.TB, how string, req func() *model.Request) ProviderRequest {
 	t.Helper()
 	s := a.plays(t, anyReply)
@@ -126,7 +126,7 @@ func conversationIsAsked(t testing.TB, a adapter) {
 	brokenIsSent(t, asked.Messages)
 }
 
-// brokenIsSent looks for what replaces arguments that are no JSON.
+// brokenIsSent checks what replaces arguments that are no JSON.
 func brokenIsSent(t testing.TB, messages []agent.Message) {
 	t.Helper()
 	n := 0
@@ -142,7 +142,7 @@ func brokenIsSent(t testing.TB, messages []agent.Message) {
 	}
 }
 
-// resultsGoWithCalls is about runs whose results come in another order.
+// resultsGoWithCalls uses results in another order than their calls.
 func resultsGoWithCalls(t testing.TB, a adapter) {
 	req := func() *model.Request {
 		r := a.question()
@@ -196,8 +196,7 @@ func thinkingGoesBack(t testing.TB, a adapter) {
 	}
 }
 
-// suiteTools are tools with a schema and without one, in an order that is not that of
-// their names.
+// suiteTools returns tools with and without a schema, not in the order of their names.
 func suiteTools() []agent.ToolSpec {
 	return []agent.ToolSpec{
 		{Name: "weather", Description: "The weather of a \"city\".", Input: json.RawMessage(
@@ -248,7 +247,7 @@ func (a adapter) temperatureIsSent(t testing.TB, want float64, asked ProviderReq
 	require.InDelta(t, want, *asked.Temperature, 1e-9, "another temperature was sent")
 }
 
-// keepsSchema demands what was written. More may be in it, where providers refuse less.
+// keepsSchema requires that everything of a schema was sent. The adapter may add to it.
 func keepsSchema(t testing.TB, want, got agent.ToolSpec) {
 	t.Helper()
 	var was, is map[string]json.RawMessage

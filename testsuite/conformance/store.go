@@ -57,7 +57,7 @@ var storeParts = []storePart{
 	{"a context that is over ends all", contextEndsAll},
 }
 
-// numbered makes the name of a chunk from a number.
+// numbered returns the name of a chunk for a number.
 func numbered(n int) string {
 	sum := sha256.Sum256([]byte{byte(n >> 8), byte(n)})
 	return fmt.Sprintf("%x-%x", sum[:16], sum)
@@ -91,7 +91,7 @@ func chunkIsWhatWasPut(t testing.TB, s store.Store) {
 	}
 }
 
-// listedChunks lists all chunks.
+// listedChunks returns all chunks.
 func listedChunks(t testing.TB, s store.Store) []store.ChunkInfo {
 	t.Helper()
 	var all []store.ChunkInfo
@@ -102,10 +102,10 @@ func listedChunks(t testing.TB, s store.Store) []store.ChunkInfo {
 	return all
 }
 
-// many is more than a store, or what is behind it, would list at once.
+// many is more than a store, or its backend, lists at once.
 const many = 1050
 
-// sameList compares a list with what has to be listed, and says what is wrong with it.
+// sameList compares a list with what has to be listed, and says what is wrong.
 func sameList(t testing.TB, want, got []string, of string) {
 	t.Helper()
 	counts := map[string]int{}
@@ -123,7 +123,7 @@ func sameList(t testing.TB, want, got []string, of string) {
 	}
 }
 
-// leavesEarly checks that who has seen enough of a list may leave it.
+// leavesEarly checks that a caller may stop a list early.
 func leavesEarly[T any](t testing.TB, list iter.Seq2[T, error], of string) {
 	t.Helper()
 	require.NoError(t, panicked(func() {
@@ -200,8 +200,8 @@ func onlyOldChunksAreDeleted(t testing.TB, s store.Store) {
 	require.Len(t, listedChunks(t, s), 3, "a chunk that was deleted and put anew")
 }
 
-// chunkThatIsPutIsThere deletes an old chunk at the moment that it is put again:
-// whichever comes first, it is there in the end.
+// chunkThatIsPutIsThere deletes an old chunk while it is put again. Whichever comes
+// first, the chunk must exist in the end.
 func chunkThatIsPutIsThere(t testing.TB, s store.Store) {
 	const rounds, each = 100, 4
 	ctx := t.Context()
@@ -258,10 +258,10 @@ func oneWriterWins(t testing.TB, s store.Store) {
 	}
 }
 
-// longest is the name of a child far below, as long as names get, except for its end.
+// longest is the name of a very deep child, as long as names can be, except for its end.
 var longest = strings.Repeat("q", 100) + strings.Repeat("/clerk-1", 18) + "/abcdefgh-"
 
-// sessionNames are names of which a store might make one or none.
+// sessionNames are names that a store might confuse or lose.
 var sessionNames = []string{
 	"..", "1", "A", "CON", "a", "a%", "a-b-1", "a.", "a.b", "a.b-1", "a/b-1", "a:b", "a:b-1", "a_", "a_b-1", strings.Repeat("a", 99), strings.Repeat("a", 100),
 	longest + "1", longest + "2",
@@ -280,7 +280,7 @@ func anyName(t testing.TB, s store.Store) {
 	}
 }
 
-// listedSessions lists the names of the sessions that begin with a prefix.
+// listedSessions returns the names of the sessions that begin with a prefix.
 func listedSessions(t testing.TB, s store.Store, prefix string) []string {
 	t.Helper()
 	var all []string
@@ -371,7 +371,7 @@ func contextEndsAll(t testing.TB, s store.Store) {
 	require.Len(t, listedChunks(t, s), 1, "chunks were changed for a context that was over")
 }
 
-// lastError is the error that a list ends with; nil if it ends well.
+// lastError returns the error at the end of a list; nil if there is none.
 func lastError[T any](list func(func(T, error) bool)) (err error) {
 	for _, err = range list {
 	}

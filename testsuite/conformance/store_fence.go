@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// fenced is a version of the head of session "s".
+// fenced returns a version of the head of session "s".
 func fenced(version, chain, n int64, by string) store.Head {
 	return store.Head{V: 1, Version: version, Session: "s", Fence: agent.Fence{Chain: chain, N: n, By: by}, Run: by}
 }
@@ -33,7 +33,7 @@ func lowerFenceIsRefused(t testing.TB, s store.Store) {
 	require.Equal(t, fenced(3, 6, 1, "next"), h, "the head that was put last")
 }
 
-// delayedStore is a store that holds back one put of a head, or one deletion.
+// delayedStore delays one put or one deletion of a head.
 type delayedStore struct {
 	store.Store
 	come, proceed chan struct{}
@@ -43,7 +43,7 @@ func (s *delayedStore) wait() {
 	select {
 	case s.come <- struct{}{}:
 		<-s.proceed
-	case <-s.proceed: // only the first is held back
+	case <-s.proceed: // only the first write is delayed
 	}
 }
 
@@ -57,10 +57,10 @@ func (s *delayedStore) DeleteHead(ctx context.Context, session string, version i
 	return s.Store.DeleteHead(ctx, session, version)
 }
 
-// lateWrite is a write that is held back and let go after its successor.
+// lateWrite is a write that is delayed until its successors are stored.
 type lateWrite struct {
 	name   string
-	before []store.Head // that are stored when it begins
+	before []store.Head // stored when it begins
 	late   func(context.Context, *store.Log) error
 	next   []func(context.Context, *store.Log) error
 }
@@ -79,7 +79,8 @@ func deletes(version int64) write {
 	return func(ctx context.Context, l *store.Log) error { return l.Store().DeleteHead(ctx, "s", version) }
 }
 
-// lateWrites are all kinds of writes. A version is what the writer believes it to be.
+// lateWrites are all kinds of writes. Their versions are what the writer believes to be
+// right.
 var lateWrites = []lateWrite{
 	{"a seal, after its own second attempt and the run's end", []store.Head{fenced(1, 5, 1, "claim")},
 		puts(fenced(2, 5, 2, "seal")), []write{puts(fenced(2, 5, 2, "seal")), puts(fenced(3, 5, 3, "end"))}},
@@ -111,11 +112,13 @@ var lateWrites = []lateWrite{
 		deletes(1), []write{deletes(1), swaps(fenced(3, 6, 1, "anew"))}},
 }
 
-// lateTwinChangesNothing holds back each kind of write until its successors are stored,
-// and repeats it once more later.
+// lateTwinChangesNothing delays each kind of write until its successors are stored, and
+// repeats it once more later.
 func lateTwinChangesNothing(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	for i, w := range lateWrites {
+		// Each case continues after a deletion, so the offsets keep its versions above
+		// the last ones.
 		forget(t, s)
 		left, _ := s.Head(ctx, "s")
 		base := numbers{left.Version, left.Fence.Chain}
@@ -132,7 +135,7 @@ func lateTwinChangesNothing(t testing.TB, s store.Store) {
 		}
 		want, wantErr := s.Head(ctx, "s")
 		close(slow.proceed)
-		<-result // it may be told that it is stored, where it is
+		<-result // if the same write was stored already, it may succeed
 		for range 2 {
 			got, err := s.Head(ctx, "s")
 			require.Equal(t, agent.CodeOf(wantErr), agent.CodeOf(err), "%s: the head after the late write", w.name)
@@ -150,10 +153,10 @@ func forget(t testing.TB, s store.Store) {
 	}
 }
 
-// numbers are where a session stands that was deleted.
+// numbers are the version and the chain of a deleted session.
 type numbers struct{ version, chain int64 }
 
-// offsetStore lets a twin count from 1 in a session that was deleted before.
+// offsetStore lets a case count from 1 in a session that was deleted before.
 type offsetStore struct {
 	store.Store
 	base numbers

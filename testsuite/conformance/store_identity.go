@@ -9,7 +9,8 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// storeHasOneIdentity asks from many sides at once: of those who find none, one chooses.
+// storeHasOneIdentity asks for the identity from many goroutines at once: one of them
+// chooses it.
 func storeHasOneIdentity(t testing.TB, s store.Store) {
 	const askers = 8
 	told := make(chan string, askers)
@@ -32,7 +33,8 @@ func storeHasOneIdentity(t testing.TB, s store.Store) {
 	}
 }
 
-// storeHasOneNamespace claims a store for one namespace, after looks that change nothing.
+// storeHasOneNamespace assigns a store to one namespace, after checks that change
+// nothing.
 func storeHasOneNamespace(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	require.NoError(t, store.CheckNamespace(ctx, s, "looking"))

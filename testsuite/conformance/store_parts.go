@@ -19,7 +19,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// wholeHead is a head of which every field says something, also those that are new.
+// wholeHead returns a head with a value in every field, also in fields that are new.
 func wholeHead(session string) store.Head {
 	h := store.Head{}
 	const deep = 8
@@ -28,7 +28,7 @@ func wholeHead(session string) store.Head {
 	return h
 }
 
-// fill puts something into every field, down to a depth.
+// fill sets every field, down to a depth.
 func fill(v reflect.Value, depth int) {
 	const someNumber = 1 << 20
 	switch {
@@ -67,7 +67,7 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// sameHead compares heads by what they say: a moment may come in another zone.
+// sameHead compares heads. A time may come back in another zone.
 func sameHead(t testing.TB, want, got store.Head, how string) {
 	t.Helper()
 	want.Updated, got.Updated = want.Updated.UTC(), got.Updated.UTC()
@@ -91,8 +91,7 @@ func headIsKeptWhole(t testing.TB, s store.Store) {
 	sameHead(t, next, got, "of the head before nothing is left: it is replaced and not added to")
 }
 
-// versionText is what a writer says in a version of a head: it is long, and says who
-// wrote it.
+// versionText is the content of a version of a head. It is long, and says who wrote it.
 func versionText(version, writer int64) string {
 	const long = 2000
 	return strings.Repeat(fmt.Sprintf("version %d by %d ", version, writer), long)
@@ -145,8 +144,8 @@ func headIsWhole(t testing.TB, s store.Store) {
 	require.Equal(t, int64(versions), seen, "the last version of a head that %d wrote", writers)
 }
 
-// headIsSavedOnce saves what was saved, as a step does that is tried again and a run
-// that was thought dead.
+// headIsSavedOnce writes versions again, as a retried activity does, or a run that was
+// thought to be dead.
 func headIsSavedOnce(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	heads := func() []string { return listedSessions(t, s, "") }
@@ -167,7 +166,7 @@ func headIsSavedOnce(t testing.TB, s store.Store) {
 	}
 }
 
-// memoryIsTheCallers changes what it gave and what it got.
+// memoryIsTheCallers changes data after putting it, and data that it got.
 func memoryIsTheCallers(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	data, want := []byte("one two three"), []byte("one two three")
@@ -194,8 +193,7 @@ func memoryIsTheCallers(t testing.TB, s store.Store) {
 	}
 }
 
-// chunkIsWhole reads chunks while they are written, and after writes that were
-// given up.
+// chunkIsWhole reads chunks while they are written, and after writes that were cancelled.
 func chunkIsWhole(t testing.TB, s store.Store) {
 	const rounds = 20
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
@@ -235,7 +233,7 @@ func chunkIsWhole(t testing.TB, s store.Store) {
 	}
 }
 
-// listsDoNotBlock uses the store in the midst of its lists, as whoever checks one does.
+// listsDoNotBlock uses the store during its lists, as a check of a store does.
 func listsDoNotBlock(t testing.TB, s store.Store) {
 	const few = 5
 	ctx := t.Context()

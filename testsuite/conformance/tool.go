@@ -28,9 +28,9 @@ type ToolOptions struct {
 	Secrets []string
 }
 
-// Tool tests a tool: a model can be told of it, it refuses arguments that do not fit its
-// schema, it ends with its context, a repeated call has one effect if the tool has
-// Attempts, and it tells no secret.
+// Tool tests a tool. A model can understand it. It refuses arguments that do not fit its
+// schema. It ends with its context. A repeated call has one effect if the tool has
+// Attempts. It reveals no secret.
 func Tool(t *testing.T, tl tool.Tool, o *ToolOptions) {
 	t.Helper()
 	require.NoError(t, tl.Err(), "a worker does not start with this tool")
@@ -62,13 +62,13 @@ func Source(t *testing.T, s tool.Source, o *SourceOptions) {
 	}
 }
 
-// toolCase is a tool, whoever has it.
+// toolCase is a tool, alone or of a source.
 type toolCase struct {
 	spec agent.ToolSpec
 	call func(context.Context, *tool.Call) (string, error)
 	o    ToolOptions
-	// strict means that wrong arguments are refused before anything is done, and not by
-	// a server.
+	// strict means that wrong arguments are refused before anything is done, and not only
+	// by a server.
 	strict bool
 }
 

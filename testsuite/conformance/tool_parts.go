@@ -23,20 +23,20 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// maxShown is how much of a result a model is shown.
+// maxShown is how much of a result a model sees, in bytes.
 const maxShown = 128 << 10
 
-// do makes the first attempt at a call and checks what is true of every call.
+// do makes the first attempt at a call, and checks what has to be true of every call.
 func (d toolCase) do(t testing.TB, ctx context.Context, how, arguments, key string) (text string, err error) {
 	t.Helper()
 	return d.attempt(t, ctx, how, arguments, key, 1)
 }
 
-// attempt is do for the attempt of a number.
+// attempt is do for any attempt.
 func (d toolCase) attempt(t testing.TB, ctx context.Context, how, arguments, key string, number int) (text string, err error) {
 	t.Helper()
 	given := json.RawMessage(arguments)
-	var mu sync.Mutex // a tool may tell of its progress from any goroutine
+	var mu sync.Mutex // a tool may report progress from any goroutine
 	var progress strings.Builder
 	c := tool.Call{
 		ID: "t1.1", Session: "session", Run: "r", Agent: "tester", Turn: 1, Tool: d.spec.Name, Key: key, Attempt: number, Arguments: given,
@@ -66,7 +66,7 @@ func (d toolCase) attempt(t testing.TB, ctx context.Context, how, arguments, key
 	return text, nil
 }
 
-// endsSoon checks that something ends that nobody waits for.
+// endsSoon checks that a cancelled call ends soon.
 func endsSoon(t testing.TB, how string, do func()) {
 	t.Helper()
 	start := time.Now()
@@ -85,7 +85,7 @@ func endsSoon(t testing.TB, how string, do func()) {
 	}
 }
 
-// arguments are those of a call that succeeds.
+// arguments returns the arguments of a call that succeeds.
 func (d toolCase) arguments() string { return cmp.Or(d.o.Arguments, "{}") }
 
 func canBeTold(t testing.TB, d toolCase) {
@@ -113,7 +113,7 @@ func resultCanBeRead(t testing.TB, d toolCase) {
 	}
 }
 
-// others are the arguments with one of them in another form, by what was done.
+// others returns variants of the arguments, each with one change, by a description of it.
 func (d toolCase) others(t testing.TB, forms []string) map[string]string {
 	t.Helper()
 	var given map[string]json.RawMessage
@@ -160,8 +160,8 @@ func misfitsAreRefused(t testing.TB, d toolCase) {
 	}
 }
 
-// strangeIsBorne calls with what models write when they are wrong. An error is a
-// good answer.
+// strangeIsBorne calls the tool with what a wrong model may send. An error is a good
+// answer.
 func strangeIsBorne(t testing.TB, d toolCase) {
 	ctx, cancel := context.WithTimeout(t.Context(), promptTime)
 	defer cancel()
@@ -195,17 +195,17 @@ func endEndsCall(t testing.TB, d toolCase) {
 	require.Error(t, ctx.Err(), "a call with the Slow arguments of the options ended by itself")
 }
 
-// doSoon makes a call that nobody waits for.
+// doSoon makes a call that is cancelled.
 func (d toolCase) doSoon(t testing.TB, ctx context.Context, how, arguments string) {
 	t.Helper()
 	endsSoon(t, how, func() { _, _ = d.do(t, ctx, how, arguments, "r/t1.7") })
 }
 
-// effectIsOnce makes a call three times, as after a crash and after a failure, and
-// then another one.
+// effectIsOnce makes a call three times, as after a crash and after a failure, and then
+// another one.
 func effectIsOnce(t testing.TB, d toolCase) {
 	before := d.effects()
-	run := uuid.NewString() // what the tool acts on may remember the keys of another check
+	run := uuid.NewString() // the tool's backend may remember the keys of another test
 	for i, c := range []struct {
 		key             string
 		attempt, effect int

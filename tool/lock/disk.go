@@ -15,8 +15,8 @@ import (
 const (
 	version  = 1
 	maxBytes = 16 << 20
-	// patience is how long a change waits for that of another process, and stale is how old
-	// the file of one is that was given up.
+	// patience is how long a change waits for that of another process. A file that is
+	// older than stale was left by a process that died.
 	patience = 5 * time.Second
 	stale    = time.Minute
 )
@@ -56,8 +56,8 @@ func (f *File) unwritten(err error) error {
 	return agent.Errorf(agent.CodeInvalidInput, "the tools of a source are not pinned yet, and the lock file %s can't be written: %w. Run \"fermata lock --accept\" where it can be, and deploy it with the agents file", f.path, err).WithPath("lock")
 }
 
-// CheckWrite returns the error of [File.Filter] for a source that is not pinned yet, if the file
-// can't be written. It changes nothing.
+// CheckWrite returns the error that [File.Filter] would return for a new source if the
+// file can't be written. It changes nothing.
 func (f *File) CheckWrite() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,8 +68,8 @@ func (f *File) CheckWrite() error {
 	return errors.Join(next.Close(), os.Remove(next.Name()))
 }
 
-// change writes the file anew. A second file beside it, which only one process can make, is
-// what is written first, and keeps others out.
+// change rewrites the file. It first writes a second file beside it. Only one process can
+// create that file, so it is also the lock.
 func (f *File) change(do func(*pins)) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,6 +86,7 @@ func (f *File) change(do func(*pins)) (err error) {
 			err = errors.Join(err, os.Remove(next.Name()))
 		}
 	}()
+	// Read only now: before the lock another process may still have changed the file.
 	p, err := f.read()
 	if err != nil {
 		return err
@@ -98,10 +99,11 @@ func (f *File) change(do func(*pins)) (err error) {
 	if _, err := next.Write(append(raw, '\n')); err != nil {
 		return err
 	}
+	// Before the rename, so that a crash can't leave an empty file under the final name.
 	return next.Sync()
 }
 
-// begin makes the second file, when no other process has one.
+// begin creates the second file once no other process has it.
 func (f *File) begin() (*os.File, error) {
 	path, until := f.path+".new", time.Now().Add(patience)
 	for {
@@ -110,7 +112,7 @@ func (f *File) begin() (*os.File, error) {
 			return next, err
 		}
 		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > stale {
-			_ = os.Remove(path) // who made it is gone
+			_ = os.Remove(path) // the process that made it is gone
 			continue
 		}
 		if time.Now().After(until) {

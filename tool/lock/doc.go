@@ -1,7 +1,9 @@
-// Package lock pins the tools of sources, such as MCP servers, in a file beside what names
-// them: a server that has earned trust could give a tool another description later, which
-// models read, or another schema. What a source lists when it is first used is written down,
-// as digests. Later on a tool that is new, or is not as it was, is left out until somebody
-// accepts it. The file belongs into version control, and into what is deployed. Programs that
-// models may run must not be able to write it, nor the same name with ".new" behind.
+// Package lock pins the tools of sources, such as MCP servers, in a lock file. A trusted
+// server could later change a tool's schema, or the description that models read. So the
+// file records digests of what a source lists when it is first used. A tool that is new
+// or changed later is left out until somebody accepts it.
+//
+// Begin with [At], and give the [File] to the worker. Commit the file and deploy it with
+// the agents file. Programs that models may run must not be able to write it, nor the
+// file of the same name with ".new" at its end.
 package lock

@@ -13,37 +13,37 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// File is a lock file. It need not exist: the first source that is held makes it. It is read
-// anew each time, so that what somebody accepts counts at once. Its methods may be called
-// from many goroutines, and from many processes of one machine.
+// File is a lock file. It need not exist: the first source creates it. Each call reads it
+// again, so what somebody accepts counts at once. Its methods are safe for concurrent
+// use, also by many processes of one machine.
 type File struct {
 	path string
 	mu   sync.Mutex
 }
 
-// At is the lock file of a path, in a directory that is there.
+// At returns the lock file at a path. Its directory must exist.
 func At(path string) *File { return &File{path: path} }
 
-// Path is where the file lies.
+// Path returns the file's path.
 func (f *File) Path() string { return f.path }
 
 var _ tool.Pins = (*File)(nil)
 
-// pins are what a file says. V is 1.
+// pins is the content of a lock file. V is 1.
 type pins struct {
 	V       int               `json:"v"`
 	Sources map[string]source `json:"sources"`
 }
 
-// source is what is pinned of a source: digests of its tools by their full names, and of what
-// it says of them.
+// source is what is pinned of one source: digests of its tools by their full names, and
+// of what it says about them.
 type source struct {
 	Instructions string            `json:"instructions,omitempty"`
 	Tools        map[string]string `json:"tools"`
 }
 
-// unknown reports whether a source was not used so far. One that has only listed the tool to
-// sign in with was not.
+// unknown reports whether a source was never used. A source that has only listed the
+// sign-in tool was not used.
 func (s source) unknown(name string) bool {
 	for t := range s.Tools {
 		if t != signIn(name) {
@@ -55,8 +55,8 @@ func (s source) unknown(name string) bool {
 
 func signIn(source string) string { return source + tool.Separator + tool.SignIn }
 
-// Filter tells which tools are as they were pinned, and what differs. The first time it pins
-// all. See [tool.Pins].
+// Filter returns the tools that are as they were pinned, and what differs. The first call
+// for a source pins everything. See [tool.Pins].
 func (f *File) Filter(name string, tools []agent.ToolSpec, words *string) (held tool.Held, err error) {
 	p, err := f.read()
 	if err != nil {
@@ -69,7 +69,7 @@ func (f *File) Filter(name string, tools []agent.ToolSpec, words *string) (held 
 				return
 			}
 			now := pinned(tools, words)
-			if words == nil { // they were pinned when it listed what to sign in with
+			if words == nil { // the words were pinned while it listed only the sign-in tool
 				now.Instructions = was.Instructions
 			}
 			p.Sources[name], held.New = now, true
@@ -84,8 +84,8 @@ func (f *File) Filter(name string, tools []agent.ToolSpec, words *string) (held 
 	return held, nil
 }
 
-// Compare returns the changes that [File.Filter] would tell, and writes nothing. Pinned reports whether the
-// source was used before.
+// Compare returns the changes that [File.Filter] would return, and writes nothing. was
+// reports whether the source was used before.
 func (f *File) Compare(name string, tools []agent.ToolSpec, words *string) (changes []tool.Change, was bool, err error) {
 	p, err := f.read()
 	if err != nil || p.Sources[name].unknown(name) {
@@ -95,13 +95,14 @@ func (f *File) Compare(name string, tools []agent.ToolSpec, words *string) (chan
 	return changes, true, nil
 }
 
-// Accept pins all that a source lists, and forgets what it does not list any more.
+// Accept pins all that a source lists, and forgets tools that it no longer lists.
 func (f *File) Accept(name string, tools []agent.ToolSpec, words string) error {
 	return f.change(func(p *pins) { p.Sources[name] = pinned(tools, &words) })
 }
 
-// AcceptOne pins one tool, or what a source says if the name is that of the source, as its
-// digest has it: one that only a worker sees is accepted so. Errors are [agent.CodeInvalidInput].
+// AcceptOne pins one tool by its digest, or the source's words if the name is the
+// source's. It serves for tools that only a worker can see. An invalid digest is
+// [agent.CodeInvalidInput].
 func (f *File) AcceptOne(name, digest string) error {
 	if raw, err := hex.DecodeString(strings.TrimPrefix(digest, digestPrefix)); err != nil || len(raw) != sha256.Size || !strings.HasPrefix(digest, digestPrefix) {
 		return agent.Errorf(agent.CodeInvalidInput, "%q is no digest; it is sha256: and 64 hex digits, as a worker's log has it", digest)
@@ -132,8 +133,8 @@ func pinned(tools []agent.ToolSpec, words *string) source {
 	return s
 }
 
-// compare reports what a source lists now from what is pinned. Tools that are gone are none of
-// anybody's business.
+// compare compares what a source lists now with what is pinned. Tools that are gone do
+// not matter: they can't be called.
 func (s source) compare(name string, tools []agent.ToolSpec, words *string) (kept []agent.ToolSpec, changes []tool.Change) {
 	for _, t := range tools {
 		was, known := s.Tools[t.Name]
@@ -150,12 +151,12 @@ func (s source) compare(name string, tools []agent.ToolSpec, words *string) (kep
 	return kept, changes
 }
 
-// Digest is that of a tool's name, its description, its schema, and whether it says that it
-// only reads: "sha256:" and 64 hex digits. The order of members in the schema is no part of
-// it.
+// Digest returns the digest of a tool's name, description, schema and read-only flag:
+// "sha256:" and 64 hex digits. The order of keys in the schema does not matter.
 func Digest(t agent.ToolSpec) string {
 	var schema any
 	d := json.NewDecoder(strings.NewReader(string(t.Input)))
+	// A float64 would make different large numbers equal.
 	d.UseNumber()
 	if d.Decode(&schema) != nil {
 		schema = string(t.Input)
@@ -163,18 +164,18 @@ func Digest(t agent.ToolSpec) string {
 	return digestOf(map[string]any{"name": t.Name, "description": t.Description, "input": schema, "read_only": t.ReadOnly})
 }
 
-// DigestOfWords is that of what a source says of its tools.
+// DigestOfWords returns the digest of what a source says about its tools.
 func DigestOfWords(words string) string { return digestOf(words) }
 
 const digestPrefix = "sha256:"
 
 func digestOf(v any) string {
-	raw, _ := json.Marshal(v) // texts, and what was JSON
+	raw, _ := json.Marshal(v) // texts and decoded JSON: it can't fail
 	sum := sha256.Sum256(raw)
 	return digestPrefix + hex.EncodeToString(sum[:])
 }
 
-// Sources are the sources that were used, in the order of their names.
+// Sources returns the names of the sources that were used, in alphabetical order.
 func (f *File) Sources() ([]string, error) {
 	p, err := f.read()
 	return slices.Sorted(maps.Keys(p.Sources)), err

@@ -1,3 +1,3 @@
-// Package pgtest starts a PostgreSQL server for tests. It needs the server's
-// programs on the machine; nothing is fetched.
+// Package pgtest starts a PostgreSQL server for tests: see [Start]. It needs PostgreSQL's
+// programs on the machine and downloads nothing.
 package pgtest

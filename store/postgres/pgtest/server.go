@@ -23,12 +23,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Variable is the environment variable with the URL of a server that is used
-// instead of one that is started: Start makes a database of its own there, and
-// Stop removes it.
+// Variable is the environment variable with the URL of a running server to use instead.
+// Start then creates a database on it, and Stop drops that.
 const Variable = "FERMATA_POSTGRES_URL"
 
-// ErrMissing is the error of [Start] where there is no PostgreSQL.
+// ErrMissing is the error of [Start] if PostgreSQL is not installed.
 var ErrMissing = errors.New("the programs of PostgreSQL are not on this machine: apt-get install postgresql, or name a server in " + Variable)
 
 // Server is a PostgreSQL server for tests.
@@ -36,18 +35,18 @@ type Server struct {
 	url   string
 	dir   string
 	life  io.Closer  // the server ends when this is closed, and with this process
-	ended chan error // what its process ended with, once
-	admin string     // where the database was made, on a server that was there
-	name  string     // of that database
-	// password is what the server asks for at its port; empty if it has none.
+	ended chan error // receives once how its process ended
+	admin string     // the URL of a running server on which the database was made
+	name  string     // the name of that database
+	// password is the server's password for its port; empty if it has no port.
 	password string
 	output   bytes.Buffer
 }
 
-// Start starts a server with an empty database, that nobody else can reach: it
-// listens at a socket in a folder of its own. It does without syncing, so that
-// it is fast and its data is good for nothing. Where [Variable] names a server,
-// that is the one. The caller stops it.
+// Start starts a server with an empty database that only this process's user can reach:
+// it listens on a socket in its own folder. It does not sync its files, so it is fast,
+// and a crash of the machine loses its data. If [Variable] is set, Start uses that
+// server. The caller calls Stop.
 func Start(ctx context.Context) (*Server, error) {
 	if at := os.Getenv(Variable); at != "" {
 		return create(ctx, at)
@@ -55,9 +54,9 @@ func Start(ctx context.Context) (*Server, error) {
 	return begin(ctx, 0)
 }
 
-// StartTCP starts a server as [Start] does that listens at a port of loopback as
-// well, for programs that know of no sockets: there it asks for the password that
-// stands in its URL. It is always one of its own.
+// StartTCP starts a server like [Start] that also listens on a loopback port, for
+// programs that can't use sockets. That port needs the password in its URL. It ignores
+// [Variable].
 func StartTCP(ctx context.Context) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,13 +69,13 @@ func StartTCP(ctx context.Context) (*Server, error) {
 	return begin(ctx, port)
 }
 
-// begin starts a server, at a port of loopback where one is given.
+// begin starts a server, on a loopback port if port is not zero.
 func begin(ctx context.Context, port int) (*Server, error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "pg") // short: the name of a socket has at most 107 bytes
+	dir, err := os.MkdirTemp("", "pg") // short, because the name of a socket has at most 107 bytes
 	if err != nil {
 		return nil, err
 	}
@@ -98,11 +97,11 @@ func begin(ctx context.Context, port int) (*Server, error) {
 	return s, nil
 }
 
-// create makes a database on a server that is there.
+// create creates a database on a running server.
 func create(ctx context.Context, admin string) (*Server, error) {
 	u, err := url.Parse(admin)
 	if err != nil {
-		return nil, errors.New(Variable + " is no URL") // which might have a password
+		return nil, errors.New(Variable + " is no URL") // the error itself might contain a password
 	}
 	s := &Server{admin: admin, name: "fermata_test_" + strings.ToLower(rand.Text())}
 	u.Path = "/" + s.name
@@ -119,9 +118,9 @@ func (s *Server) administer(ctx context.Context, statement string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// programs finds the folder with the server's programs, the newest first.
+// programs returns the folder of the newest PostgreSQL's programs.
 func programs() (string, error) {
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // as Debian has them
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // where Debian has them
 	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(b, a)) })
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
@@ -140,7 +139,7 @@ func (s *Server) start(ctx context.Context, bin string, at ...string) error {
 		return err
 	}
 	data, secret := filepath.Join(s.dir, "data"), filepath.Join(s.dir, "password")
-	if err := os.WriteFile(secret, []byte(cmp.Or(s.password, rand.Text())), 0o644); err != nil { // its folder is the owner's alone
+	if err := os.WriteFile(secret, []byte(cmp.Or(s.password, rand.Text())), 0o644); err != nil { // only the owner can open its folder
 		return err
 	}
 	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "fermata", "-E", "UTF8", "--no-locale", "--no-sync",
@@ -149,7 +148,8 @@ func (s *Server) start(ctx context.Context, bin string, at ...string) error {
 	if err := initdb.Run(); err != nil {
 		return err
 	}
-	// The shell ends the server when its input ends, also because this process was killed.
+	// The shell ends the server when its input is closed, also when this process is
+	// killed.
 	server := exec.Command("sh", slices.Concat([]string{"-c", `"$@" & read -r _; kill -INT $!; wait $!`, "sh", filepath.Join(bin, "postgres"), "-D", data, "-k", s.dir,
 		"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "shared_buffers=16MB"}, at)...)
 	server.Dir, server.SysProcAttr, server.Stdout, server.Stderr = s.dir, who, &s.output, &s.output
@@ -163,7 +163,7 @@ func (s *Server) start(ctx context.Context, bin string, at ...string) error {
 	return s.answers(ctx)
 }
 
-// owner is who the server runs as: PostgreSQL refuses to be root.
+// owner returns the user for the server, since PostgreSQL refuses to run as root.
 func (s *Server) owner() (*syscall.SysProcAttr, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
@@ -181,7 +181,7 @@ func (s *Server) owner() (*syscall.SysProcAttr, error) {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, err
 }
 
-// answers waits until the server does.
+// answers waits until the server answers.
 func (s *Server) answers(ctx context.Context) error {
 	const patience, again = time.Minute, 20 * time.Millisecond
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -202,10 +202,10 @@ func (s *Server) answers(ctx context.Context) error {
 	}
 }
 
-// URL is where the server is. At its socket anybody may be anybody.
+// URL returns the server's URL. On its socket, anybody can be any user.
 func (s *Server) URL() string { return s.url }
 
-// Stop ends a server that was started, and removes the database.
+// Stop stops a server that Start started, and removes its database.
 func (s *Server) Stop() {
 	if s.name != "" {
 		_ = s.administer(context.Background(), "DROP DATABASE "+s.name+" WITH (FORCE)")

@@ -22,10 +22,10 @@ func lowerFenceIsRefused(t testing.TB, s store.Store) {
 	for _, lower := range []store.Head{fenced(2, 5, 2, "late"), fenced(2, 4, 9, "late"), fenced(2, 0, 0, "")} {
 		require.ErrorIs(t, s.PutHead(ctx, lower), agent.CodeStale, "a head with the right version and the fence %v, where %v is stored", lower.Fence, fenced(1, 5, 3, "first").Fence)
 	}
-	require.ErrorIs(t, s.PutHead(ctx, fenced(2, math.MaxInt64, 1, "far")), agent.CodeStale, "a chain that jumps behind store.LatestChain: no run could write the session after it")
+	require.ErrorIs(t, s.PutHead(ctx, fenced(2, math.MaxInt64, 1, "far")), agent.CodeStale, "a chain that jumps behind store.MaxChain: no run could write the session after it")
 	far := fenced(1, store.MaxChain+1, 1, "far")
 	far.Session = "far"
-	require.ErrorIs(t, s.PutHead(ctx, far), agent.CodeStale, "the first head of a session, with a chain behind store.LatestChain")
+	require.ErrorIs(t, s.PutHead(ctx, far), agent.CodeStale, "the first head of a session, with a chain behind store.MaxChain")
 	require.NoError(t, s.PutHead(ctx, fenced(2, 5, 3, "first")), "the same fence is not lower: a head is stored once more under another key")
 	require.NoError(t, s.PutHead(ctx, fenced(3, 6, 1, "next")), "a higher chain counts anew")
 	h, err := s.Head(ctx, "s")

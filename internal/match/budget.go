@@ -6,8 +6,8 @@ import "errors"
 // value.
 var ErrTooLarge = errors.New("the schema and the value have too many parts to be compared")
 
-// Looks is how many looks a workflow task has for all that is compared in it: some 5 ms of
-// work. It is counted, and not timed: each build and machine comes to the same result.
+// Looks is the budget of a workflow task for all its comparisons: some 5 ms of work. It is
+// counted, not timed, so each build and machine comes to the same result in a replay.
 const Looks = 100_000
 
 // stepLooks is the budget of an activity for one comparison.
@@ -34,7 +34,7 @@ type Budget struct {
 	schemas     map[string]Schema
 }
 
-// NewBudget returns a budget of some looks.
+// NewBudget returns a budget of so many looks.
 func NewBudget(looks int) *Budget { return &Budget{left: looks, schemas: map[string]Schema{}} }
 
 // Renew returns a budget of so many looks that knows the schemas that b has read.

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 )
 
-// UnescapeHTML writes <, >, & and the two line separators of Unicode as themselves in JSON
-// that encoding/json has written. encoding/json escapes them for HTML, in raw values too.
-// Without the escapes a person who approves `a && b` reads it so, and a model reads what it
-// wrote. It returns raw itself if there is nothing to do, and never changes raw.
+// UnescapeHTML writes <, >, & and Unicode's two line separators as themselves in JSON that
+// encoding/json wrote. encoding/json escapes them for HTML, in raw values too. Without the
+// escapes a person who approves `a && b` reads it so, and a model reads what it wrote. It
+// never changes raw, and returns raw itself if there is nothing to do.
 func UnescapeHTML(raw json.RawMessage) json.RawMessage {
 	if !bytes.Contains(raw, []byte(`\u`)) {
 		return raw

@@ -119,7 +119,6 @@ func (s *chaosEnv) rest(ctx context.Context) error {
 	s.models.calm.Store(true)
 	s.writes.calm.Store(true)
 	s.say("calm")
-	// Not counted: the last disturbances may still be ending.
 	began := time.Now()
 	s.processes.replaceEnded()
 	s.processes.deploy()

@@ -158,6 +158,7 @@ func (p place) start(build, command, name string) (*proc, error) {
 		_ = c.Wait() // in any way
 		close(c.gone)
 	}()
+	// The pipe ended before the line, so the process has ended or is about to.
 	if line != "ready\n" {
 		<-c.gone
 		return nil, fmt.Errorf("%s: %w, see %s", name, errEarly, says.Name())

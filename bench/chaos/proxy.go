@@ -13,10 +13,9 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// proxy is between the processes and their store. Each write is one request. It may be
-// dropped, delayed beyond its answer, doubled or reordered. A delayed write outlives the
-// process that wrote it. The proxy never says that a write is stored before it is. Reads
-// do not go through the proxy, but wait for it while the store hangs.
+// proxy is between the processes and their store. A write may be dropped, delayed beyond
+// its answer, doubled or reordered, and outlives its process. The proxy never says that a
+// write is stored before it is. Reads only wait for the proxy while the store hangs.
 type proxy struct {
 	store store.Store
 	pick  func(*write) (mishap, later)
@@ -288,7 +287,6 @@ func (p *proxy) choose(w *write) (m mishap, l later) {
 			break
 		}
 	}
-	// A run continues from such a head, so the frozen writer gets a successor.
 	if m == mishapFrozen && !w.between() {
 		m = mishapNone
 	}

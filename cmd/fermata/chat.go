@@ -89,6 +89,7 @@ func (r *runner) chat(ctx context.Context) error {
 	if err := r.reach(ctx); err != nil {
 		return err
 	}
+	// From here on Ctrl-C belongs to the conversation, and does not end the command.
 	pressed, giveBack := r.keys.Take()
 	defer giveBack()
 	t := r.newChat(pressed)

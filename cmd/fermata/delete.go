@@ -61,6 +61,7 @@ func (e *deleteRun) do(ctx context.Context, session string) error {
 	if err != nil {
 		return err
 	}
+	// Before the timeout begins: the person may think for as long as they like.
 	if err := e.confirm(ctx, session); err != nil {
 		return err
 	}

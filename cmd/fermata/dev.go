@@ -45,6 +45,7 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	if c.Address != "" || c.Profile != "" {
 		return agent.Errorf(agent.CodeInvalidInput, "dev is a server of its own, and takes no --address or --profile: for a worker of another server see fermata worker")
 	}
+	// The embedded server has no authentication.
 	if err := checkLoopback("--addr", addr); err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ func (c *cli) end(ctx context.Context, err error) int {
 	switch {
 	case err == nil:
 		return 0
+	// Everything was shown already; an interrupted run has its own status.
 	case errors.As(err, &status):
 		return int(status)
 	case ctx.Err() != nil:

@@ -148,6 +148,7 @@ func (c *cli) textOf(text, what string) (string, error) {
 		text = string(all)
 	}
 	switch {
+	// An empty pipe is almost always a mistake of the command before it.
 	case strings.TrimSpace(text) == "":
 		return "", agent.Errorf(agent.CodeInvalidInput, "%s is blank; say what to do", what)
 	case len(text) > agent.MaxPayload:

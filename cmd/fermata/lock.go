@@ -89,6 +89,7 @@ func (l *lockRun) run(ctx context.Context, args []string) (err error) {
 		return nil
 	}
 	for _, name := range servers {
+		// Before any server is started: a misspelt name changes nothing.
 		if !l.file.UsesServer(name) {
 			return l.unknown(name)
 		}

@@ -262,8 +262,7 @@ func (r *runner) prepare() error {
 // findWorker finds a worker for the run, or starts one in this process.
 func (r *runner) findWorker(ctx context.Context) error {
 	var names []string
-	// A server in this process can have no other worker yet; old pollers in its data are
-	// gone.
+	// Nobody else can have found a server that this process just started.
 	if !r.server.InProcess() {
 		var err error
 		if names, err = r.Pollers(ctx, r.server); err != nil {

@@ -88,6 +88,7 @@ func (c *cli) setup(ctx context.Context, s *connect.Server, check bool) error {
 	if err := addAttributes(ctx, s, missing); err != nil {
 		return c.setupRefused(s, missing, err)
 	}
+	// Otherwise the next command could fail because the server does not know them yet.
 	if err := awaitAttributes(ctx, s); err != nil {
 		return err
 	}

@@ -96,6 +96,7 @@ func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run)
 		}
 		return &shown{RunStatus: statusFromOutcome(o), Source: sourceResult, Task: memo.Task, Outcome: o}, nil
 	}
+	// A query waits for a worker, and there may be none.
 	asking, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	status, err := run.Status(asking)

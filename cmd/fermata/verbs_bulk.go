@@ -61,6 +61,7 @@ func (h *verbRun) sendToMany(ctx context.Context, runs *fermata.Client) error {
 		return nil
 	case len(found) == 0:
 		return nil
+	// The count is shown first, so that the person knows what they confirm.
 	case !h.bulk.yes:
 		return agent.Errorf(agent.CodeInvalidInput, "%s was said to none of %s: repeat it with --yes, or with --dry-run to see them", h.verb, counted(len(found), "run"))
 	}

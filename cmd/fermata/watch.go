@@ -16,7 +16,7 @@ import (
 // watch shows the run until it ends, or is suspended and nobody can be asked. It returns
 // the exit status.
 func (r *runner) watch(ctx context.Context) (err error) {
-	// Before anything else: live pieces from before a subscription are lost.
+	// First: live pieces that come before it may be lost.
 	if r.pieces, err = r.Subscribe(ctx, r.server, r.live, r.run.Session); err != nil {
 		return err
 	}
@@ -91,6 +91,7 @@ func (r *runner) serverIsElsewhere() bool {
 // moveServer continues the run on the server that has the data now: one that is started
 // here, or that of yet another command.
 func (r *runner) moveServer(ctx context.Context) error {
+	// The old server is gone; release what belonged to it before looking for another.
 	r.close()
 	if err := r.connect(ctx); err != nil {
 		return err

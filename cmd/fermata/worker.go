@@ -94,6 +94,7 @@ func (c *cli) startSharedWorker(ctx context.Context, s *connect.Server, f *agent
 	if err := c.host.ClaimQueue(ctx, s, runs, f); err != nil {
 		return nil, err
 	}
+	// Only a warning: agents with other models can work.
 	c.warnOfKeys(f)
 	return c.host.Start(ctx, s, f, patience, nil)
 }

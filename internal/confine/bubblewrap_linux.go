@@ -23,8 +23,7 @@ func (bubblewrap) prepare(p *Policy, dir string) (*ready, error) {
 	}
 	r := &root{ready: ready{args: append([]string{path}, unshared(p.Network)...), give: giveToBubblewrap}, there: []string{"/proc"}}
 	r.bind("--ro-bind-fd", append(Readable(), p.Read...), false)
-	// After what may be read, which it hides in part; before what may be written, which
-	// may lie in it.
+	// After what may be read, which it hides in part.
 	r.hide(p.Private)
 	r.kernel()
 	r.bind("--bind-fd", slices.Clone(p.Write), false)

@@ -73,7 +73,6 @@ func giveAll(rules int, filter, network bool) error {
 			return fmt.Errorf("landlock: %w", errno)
 		}
 	}
-	// Last: the filter could refuse the calls above.
 	if filter {
 		if err := installFilter(network); err != nil {
 			return fmt.Errorf("seccomp: %w", err)

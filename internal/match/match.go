@@ -55,6 +55,8 @@ func Read(raw []byte) (Schema, error) {
 	if err != nil {
 		return Schema{}, fmt.Errorf("is no JSON: %w", err)
 	}
+	// Numbers are made exact here once, outside of any budget, so their cost is bounded
+	// first.
 	if numbersCost(v) > maxNumbers {
 		return Schema{}, errors.New("has numbers with too many digits")
 	}

@@ -52,6 +52,7 @@ func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := k.keep(r.URL.Path, body); err != nil {
 		return nil, err
 	}
+	// A RoundTripper must not change the request that it got.
 	r = r.Clone(r.Context())
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return k.next.RoundTrip(r)

@@ -140,6 +140,7 @@ func (c *conn) line() ([]byte, error) {
 // Write sends a message. If the server leaves it unread for [writeTime], the connection
 // breaks: half a message can't be taken back.
 func (c *conn) Write(ctx context.Context, msg jsonrpc.Message) error {
+	// Encoded before the turn: an invalid message must not hold up the others.
 	data, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
 		return err

@@ -43,7 +43,6 @@ func demandOf(refused *http.Response) (d demand) {
 
 // demands reports whether a response asks for a token, or for one with more rights.
 func demands(resp *http.Response) bool {
-	// A 403 without this error is final: a new token would be refused too.
 	if resp.StatusCode != http.StatusForbidden {
 		return resp.StatusCode == http.StatusUnauthorized
 	}
@@ -60,8 +59,7 @@ func (l *login) discover(ctx context.Context, d demand) (terms, *issuer, error) 
 		return terms{}, nil, err
 	}
 	named := resource.AuthorizationServers[0]
-	// The configured client and its secret belong to this issuer. Another one named by
-	// the server must never get them.
+	// The client and its secret are for this issuer only, whichever the server names.
 	if l.issuer != nil {
 		if !slices.ContainsFunc(resource.AuthorizationServers, l.names) {
 			return terms{}, nil, fmt.Errorf("it names the authorization server %s, and not %s, whose client this is", cut(clean(named), maxShown), l.Issuer)
@@ -80,8 +78,7 @@ func (l *login) discover(ctx context.Context, d demand) (terms, *issuer, error) 
 		// A new sign-in replaces the token. Without the old scopes it would lose rights.
 		at.Scopes = union(l.known.At.Scopes, at.Scopes)
 	}
-	// Without this scope some servers give no refresh token. People would then sign in
-	// whenever a token expires.
+	// Some servers give no refresh token without this scope.
 	if l.people() && slices.Contains(server.ScopesSupported, "offline_access") {
 		at.Scopes = union(at.Scopes, []string{"offline_access"})
 	}
@@ -114,8 +111,7 @@ func union(a, b []string) []string {
 	return out
 }
 
-// resource returns the metadata of the MCP server (RFC 9728). A server without any is its
-// own authorization server, as in protocol 2025-03-26.
+// resource returns the MCP server's metadata (RFC 9728); by default it is its own issuer.
 func (l *login) resource(ctx context.Context, named string) (*oauthex.ProtectedResourceMetadata, error) {
 	server := l.server.url
 	at := func(path string) string {
@@ -133,8 +129,7 @@ func (l *login) resource(ctx context.Context, named string) (*oauthex.ProtectedR
 			return nil, err
 		case !found:
 			continue
-		// Otherwise a server could have us obtain a token for another resource, and
-		// receive it.
+		// Otherwise a server could make us obtain, and send it, another resource's token.
 		case !covers(meta.Resource, server):
 			return nil, fmt.Errorf("its metadata is of another resource, %s", cut(clean(meta.Resource), maxShown))
 		case len(meta.AuthorizationServers) == 0:
@@ -145,8 +140,7 @@ func (l *login) resource(ctx context.Context, named string) (*oauthex.ProtectedR
 	return &oauthex.ProtectedResourceMetadata{Resource: server.String(), AuthorizationServers: []string{at("")}}, nil
 }
 
-// covers reports whether a resource is the server, or a part of its host that contains
-// it.
+// covers reports whether a resource is the server, or a part of its host around it.
 func covers(resource string, server *url.URL) bool {
 	u, err := url.Parse(resource)
 	if err != nil || u.Host == "" || !same(u, server) {
@@ -176,8 +170,7 @@ func (l *login) authority(ctx context.Context, named string) (*issuer, error) {
 			return &meta, l.sound(&meta, named)
 		}
 	}
-	// Guessed endpoints are only for the old protocol, where the server is its own
-	// authorization server.
+	// Endpoints are only guessed for the old protocol: the server is its own issuer.
 	if !same(u, l.server.url) {
 		return nil, fmt.Errorf("the authorization server %s says nothing of itself", cut(clean(named), maxShown))
 	}
@@ -190,7 +183,6 @@ func (l *login) authority(ctx context.Context, named string) (*issuer, error) {
 
 // sound refuses metadata that an authorization server must not have.
 func (l *login) sound(meta *issuer, named string) error {
-	// RFC 8414 demands it: else one server could pose as another (a mix-up attack).
 	if strings.TrimSuffix(meta.Issuer, "/") != strings.TrimSuffix(named, "/") {
 		return fmt.Errorf("the authorization server %s calls itself %s", cut(clean(named), maxShown), cut(clean(meta.Issuer), maxShown))
 	}
@@ -242,8 +234,7 @@ func (l *login) fetch(ctx context.Context, place string, into any) (found bool, 
 		return false, fmt.Errorf("%s can't be reached: %s", cut(place, maxShown), plain(err))
 	}
 	defer resp.Body.Close()
-	// An outage is not an absence: the caller must not go on to the next place, or to
-	// defaults.
+	// An outage is not an absence: do not go on to the next place, or to defaults.
 	if resp.StatusCode >= 500 {
 		return false, fmt.Errorf("%s answers with %s", cut(place, maxShown), resp.Status)
 	}
@@ -264,8 +255,7 @@ func (l *login) fetch(ctx context.Context, place string, into any) (found bool, 
 	return true, nil
 }
 
-// enlist chooses the client for which tokens are requested. It registers one if none is
-// known.
+// enlist chooses the client that requests tokens, and registers one if none is known.
 func (l *login) enlist(ctx context.Context, at *terms, server *oauthex.AuthServerMeta) error {
 	at.Style = styleOf(server.TokenEndpointAuthMethodsSupported, l.Secret)
 	switch {
@@ -275,16 +265,12 @@ func (l *login) enlist(ctx context.Context, at *terms, server *oauthex.AuthServe
 	case server.RegistrationEndpoint == "":
 		return errors.New("the authorization server lets no client register itself: name a client of its")
 	}
-	// One registration serves all users and processes, so its name in the vault has no
-	// owner.
 	kept := "client of " + l.server.name + " at " + at.Issuer
 	raw, err := l.Vault.Secret(ctx, "", kept)
 	var known oauthex.ClientRegistrationResponse
 	if err != nil {
 		return fmt.Errorf("reading the client that is registered: %w", err)
 	}
-	// With another redirect address the old registration is useless: the server would
-	// refuse it.
 	if raw == nil || json.Unmarshal(raw, &known) != nil || !slices.Contains(known.RedirectURIs, l.Redirect) {
 		asked := &oauthex.ClientRegistrationMetadata{
 			RedirectURIs: []string{l.Redirect}, ClientName: "Fermata", ApplicationType: "web",
@@ -338,15 +324,13 @@ func styleOf(methods []string, secret string) oauth2.AuthStyle {
 	case secret == "" || slices.Contains(methods, "client_secret_post"):
 		return oauth2.AuthStyleInParams
 	case len(methods) == 0 || slices.Contains(methods, "client_secret_basic"):
-		// RFC 8414: the default if the server lists no methods.
 		return oauth2.AuthStyleInHeader
 	}
 	return oauth2.AuthStyleAutoDetect
 }
 
-// abroad returns the HTTP client for everything but the server itself. It sends none of
-// the server's headers and follows no redirect to another host. It connects to no address
-// of an inner network that only the server has named.
+// abroad returns the HTTP client for all but the server. It sends no headers of the server,
+// follows no redirect to another host, and reaches no inner network that only it named.
 func (s *Server) abroad() *http.Client {
 	limit := s.opts.startTimeout()
 	trusted := []*url.URL{s.url}
@@ -356,7 +340,6 @@ func (s *Server) abroad() *http.Client {
 	if s.oauth != nil && s.oauth.exchange != nil {
 		trusted = append(trusted, s.oauth.exchange)
 	}
-	// A proxy of the environment may well be on an inner network.
 	for _, scheme := range []string{"https", "http"} {
 		if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: scheme, Host: "example.com"}}); err == nil && proxy != nil {
 			trusted = append(trusted, proxy)
@@ -374,8 +357,7 @@ func (s *Server) abroad() *http.Client {
 			Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: limit, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader, DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				d := net.Dialer{Timeout: limit}
-				// Checked at dial time, after the name was resolved: a name that resolves
-				// to another address the second time gains nothing.
+				// At dial time, after the name was resolved: resolving it twice gains nothing.
 				if !slices.ContainsFunc(trusted, func(u *url.URL) bool { return strings.HasSuffix(origin(u), "://"+addr) }) {
 					d.Control = s.outer
 				}
@@ -398,8 +380,7 @@ var inner = []netip.Prefix{
 // translated is the network that embeds IPv4 addresses for IPv6-only networks (RFC 6052).
 var translated = netip.MustParsePrefix("64:ff9b::/96")
 
-// outer refuses addresses of inner networks, and of this machine unless the server runs
-// on it.
+// outer refuses addresses of inner networks, and of this machine unless the server is on it.
 func (s *Server) outer(_, addr string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {

@@ -85,6 +85,8 @@ func (s *Server) dial(ctx context.Context, as *login) (*link, error) {
 	var lost unheard
 	// The statuses of an old server: try the older transport before another protocol.
 	if errors.As(err, &refused) && refused.transport && ctx.Err() == nil {
+		// Its own error is dropped: the first handshake's says more about a server that
+		// is no old one.
 		if l, old := s.handshake(ctx, as, commonProtocol, true); old == nil {
 			return l, nil
 		}

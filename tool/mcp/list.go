@@ -63,6 +63,7 @@ func (s *Server) list(ctx context.Context, l *link) ([]agent.ToolSpec, map[strin
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.startTimeout(), errListTime)
 	defer cancel()
 	var prompts []*sdk.Prompt
+	// All pages under one limit of time: a server could list slowly for ever.
 	tools, t, err := request(ctx, s, func(ctx context.Context) ([]*sdk.Tool, error) { return pages(ctx, l.session) })
 	if e := answered(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound && s.opts.Resources {
 		err = nil // it has only resources or prompts

@@ -238,8 +238,8 @@ func (l *login) obtain(ctx context.Context, refused *http.Response, used string)
 	if usable(l.known.Token) && l.known.Token.AccessToken != used {
 		return nil // another request got it meanwhile
 	}
-	// A 401 with a token may only mean that the server revoked it early; try to renew it.
 	demand := demandOf(refused)
+	// A 401 with a token may only mean that the server revoked it early; try to renew it.
 	if refused.StatusCode == http.StatusUnauthorized && l.people() && l.known.Token != nil {
 		if err := l.refresh(ctx); err != nil || l.known.Token != nil {
 			return err

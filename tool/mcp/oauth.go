@@ -98,6 +98,8 @@ func (m *memory) Secret(_ context.Context, session, name string) ([]byte, error)
 func (m *memory) PutSecret(_ context.Context, session, name string, value []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// Any entry: Go's map order is random, and keeping an order would need another
+	// structure.
 	for other := range m.kept {
 		if len(m.kept) < maxMemory {
 			break

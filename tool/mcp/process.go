@@ -137,6 +137,7 @@ func (p *process) met(session *sdk.ClientSession) {
 	s.log.Info("MCP server started", "pid", p.cmd.Process.Pid, "protocol", session.InitializeResult().ProtocolVersion)
 	go func() {
 		<-p.exited
+		// Only an unexpected end is a warning.
 		if !s.isClosed() && !errors.Is(p.broken(), errGivenUp) {
 			s.log.Warn("MCP server ended", "status", p.status(), "stderr", p.stderr.after(0))
 		}
@@ -170,6 +171,7 @@ func (p *process) watch() {
 		defer close(heard)
 		io.Copy(p.stderr, p.errors)
 	}()
+	// Await first, then kill the group: the program may have left processes behind.
 	p.program.Await()
 	p.program.Kill()
 	// A process that still holds the pipes is no longer the server. Without a deadline
@@ -219,6 +221,7 @@ func (p *process) fate(when, doubt string, heard int) string {
 // ending says how a server ended whose connection broke, and ends it if it still runs.
 func (p *process) ending(when string) string {
 	reason := p.conn.broken()
+	// A server may close its output a moment before it ends.
 	byItself := p.ended(grace)
 	if !byItself {
 		p.program.Terminate()

@@ -84,6 +84,7 @@ func (l *login) finish(ctx context.Context, state string, a agent.ToolAnswer) (a
 	switch {
 	case back.Get("state") == "" || back.Get("code") == "" && back.Get("error") == "":
 		return "it is not the address that the browser shows after the sign-in, with code= and state= in it", nil
+	// RFC 6749: without this check somebody could slip in the code of their own account.
 	case back.Get("state") != state:
 		return "it is the address of another sign-in", nil
 	}
@@ -104,6 +105,8 @@ func (l *login) finish(ctx context.Context, state string, a agent.ToolAnswer) (a
 	if err != nil {
 		return "", errors.Join(l.fail("signing in to", err), l.keep(ctx))
 	}
+	// The server may give fewer scopes than requested. obtain compares with the real
+	// ones.
 	p.At.Scopes = granted(t, p.At.Scopes)
 	l.known = access{Token: t, At: p.At}
 	return "", l.keep(ctx)

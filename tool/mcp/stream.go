@@ -66,6 +66,8 @@ func (s *stream) answer(req *http.Request) *http.Response {
 // call.
 func (s *stream) attend(ctx context.Context) (done func()) {
 	s.mu.Lock()
+	// No stream: the SDK has not asked for it yet, the server has none, or the session is
+	// over.
 	if s.like == nil || s.none || s.like.Context().Err() != nil {
 		s.mu.Unlock()
 		return func() {}
@@ -153,6 +155,7 @@ func (s *stream) open(ctx context.Context) (*http.Response, error) {
 	s.mu.Lock()
 	req, last := s.like.Clone(context.WithValue(ctx, directly{}, true)), s.last
 	s.mu.Unlock()
+	// The server may then send what was missed.
 	if last != "" {
 		req.Header.Set("Last-Event-Id", last)
 	}

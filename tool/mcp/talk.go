@@ -64,6 +64,7 @@ func (s *Server) resume(ctx context.Context, c *tool.Call) (*talk, error) {
 		return nil, agent.Errorf(agent.CodeIncompatible, "what the call kept with its question can't be read; nothing was done since it asked")
 	}
 	t.visited = t.kept.Visited
+	// A replay needs no answers yet: the server asks again, and known finds them.
 	if t.kept.How == byReplay {
 		return t, nil
 	}
@@ -109,6 +110,7 @@ func (t *talk) take(ctx context.Context) error {
 		t.responses[w.ID] = result
 		i++
 	}
+	// An invalid answer also leaves a question open, which is then asked again.
 	if i < len(t.kept.Wants) {
 		return t.ask(t.kept, t.kept.Wants[i], wrong)
 	}

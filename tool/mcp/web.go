@@ -282,6 +282,7 @@ func (c *courier) lasting(req *http.Request) (*http.Response, error) {
 		t = &trip{}
 	}
 	resp, err := c.admitted(req.WithContext(ctx), t)
+	// shaken returns false if the handshake ended first; then nothing needs the stream.
 	if !shaken() || err != nil {
 		cancel()
 	}

@@ -58,6 +58,7 @@ func (w *Workspace) grep(ctx context.Context, call *tool.Call, in grepArgs) (str
 	if err != nil {
 		return "", explain(GrepTool, path, err)
 	}
+	// A context of its own: if only grepTime is over, the matches so far are the answer.
 	short, stop := context.WithTimeout(ctx, grepTime)
 	defer stop()
 	if info.IsDir() {
@@ -136,6 +137,7 @@ func (s *search) dir(ctx context.Context, dir string) error {
 			s.unread++
 			continue
 		// Counted but not named: the model sees that something was left out.
+		// Before the kind: a protected directory is not entered at all.
 		case s.w.protected(place):
 			s.secret++
 			continue

@@ -127,6 +127,7 @@ func (p *page) fill(r *bufio.Reader, most int) error {
 		p.text = append(p.text, line...)
 		p.lines++
 	}
+	// The page may end exactly at the end of the file.
 	_, err := r.Peek(1)
 	p.more = err == nil
 	return nil

@@ -100,6 +100,7 @@ func Open(root string, o *Options) (*Workspace, error) {
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "workspace %q can't be opened: %w", root, err).WithPath("workspace")
 	}
+	// Every tool call would be refused in such a workspace; say so when it is opened.
 	if private := confine.LookUp(o.Private).Containing(w.real); private != "" {
 		w.root.Close()
 		return nil, agent.Errorf(agent.CodeInvalidInput, "workspace %q lies in %s, which no tool may read: give it a folder of its own", root, private).WithPath("workspace")

@@ -23,6 +23,7 @@ func dockerfile(path string, data []byte) (faults []string) {
 			if !pinned(words[1]) && !slices.Contains(stages, words[1]) {
 				fault(i+1, "image %q: name a tag that stays, or a digest", words[1])
 			}
+			// A later FROM may name an earlier stage, which needs no digest.
 			stages = append(stages, words[len(words)-1])
 		case "ADD":
 			fault(i+1, "ADD fetches and unpacks: use COPY")

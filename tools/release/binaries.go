@@ -54,6 +54,7 @@ func (r *release) binaries() error {
 	if err := r.writeProvenance(subjects, parts); err != nil {
 		return err
 	}
+	// The provenance is signed with the rest, through its digest.
 	sum, err := digest(filepath.Join(r.out, provenance))
 	if err != nil {
 		return err

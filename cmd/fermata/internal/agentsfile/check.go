@@ -111,6 +111,7 @@ const fieldDepth = 2
 func (c *checker) fields(n *yaml.Node, path []string, where string, visit func(any)) {
 	seen := map[string]bool{}
 	for _, e := range entries(n) {
+		// The full slice expression makes append copy: siblings share path.
 		at := append(path[:len(path):len(path)], e.name)
 		if seen[e.name] {
 			c.add(agent.CodeInvalidInput, e.key, "%s.%s is there twice", where, strings.Join(at, "."))

@@ -78,6 +78,7 @@ func (f *File) AskClouds(ctx context.Context) []CloudState {
 	var all sync.WaitGroup
 	for i := range states {
 		all.Go(func() {
+			// If our time was up, the cloud's own error says only that it was cancelled.
 			if states[i].Err = found[states[i].Name].Check(ctx); states[i].Err != nil && ctx.Err() != nil {
 				states[i].Err = agent.Errorf(agent.CodeProviderError, "%s: nobody could sign in within %s", states[i].Name, signInTime)
 			}

@@ -53,6 +53,7 @@ func Load(ctx context.Context, path string) (*File, error) {
 		file *File
 		err  error
 	}
+	// Room for one, so that the goroutine ends even if nobody waits any more.
 	done := make(chan loaded, 1)
 	go func() {
 		f, err := load(path)
@@ -111,6 +112,7 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
 		c.names[e.name] = true
 		where := "agents." + e.name
 		def, ok := decode[agent.Definition](c, e, where)
+		// Also with other errors: a file reports all that is wrong at once.
 		f.checkUses(c, e, def)
 		if !ok {
 			continue

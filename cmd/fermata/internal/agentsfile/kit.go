@@ -192,6 +192,7 @@ func (e serverEntry) open(name string, log *slog.Logger, vault mcp.Vault) (*mcp.
 	if e.URL != "" {
 		return e.openURL(name, log, vault)
 	}
+	// Known now, so it need not fail in the first run.
 	if err := e.found(); err != nil && !e.Optional {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the program %s can't be run: %w", quote(e.Command[0]), err)
 	}
@@ -383,6 +384,7 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 // Close closes the workspace and stops the servers.
 func (k *Kit) Close() error {
 	var faults []error
+	// Last opened, first closed.
 	for _, c := range slices.Backward(k.open) {
 		faults = append(faults, c.Close())
 	}

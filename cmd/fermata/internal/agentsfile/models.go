@@ -99,6 +99,7 @@ func (f *File) resolve(name, dir string) error {
 	}
 	if path, ok := strings.CutPrefix(name, scriptPrefix); ok {
 		f.scripts = append(f.scripts, within(dir, path))
+		// Recorded above: no tool may write a script, which decides what runs.
 		script, err := testsuite.LoadScript(within(dir, path))
 		if err != nil {
 			return err

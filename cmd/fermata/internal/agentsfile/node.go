@@ -42,6 +42,7 @@ func parse(path string) (*yaml.Node, error) {
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "%s:1: the file needs keys such as agents:, models: and mcp: at its top", path)
 	}
+	// Before anything follows aliases: one that contains itself would never end.
 	if room := maxNodes; !fits(doc.Content[0], 0, &room) {
 		return nil, agent.Errorf(agent.CodeTooLarge, "%s: the file is nested too deep or too large; is there an alias (*NAME) that contains itself?", path)
 	}

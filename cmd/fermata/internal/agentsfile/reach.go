@@ -55,6 +55,7 @@ func (f *File) AskModels(ctx context.Context) []ModelState {
 }
 
 func (s *ModelState) ask(ctx context.Context, e modelEntry) {
+	// The URL is shown in findings, and may contain a password.
 	s.URL = model.RedactedURL(e.BaseURL)
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(askTime))
 	defer cancel()

@@ -151,6 +151,7 @@ func (c *Connector) Look(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Only if somebody runs it: looking must not start a server.
 	if hasServer(dir) {
 		if s, err := c.embed(ctx, dir, o, false); err != nil || s != nil {
 			return c.noteServer(s), err

@@ -24,6 +24,7 @@ func (c *Connector) WhyUnrouted(ctx context.Context, s *Server) (why, do string)
 		return time.Since(p.GetLastAccessTime().AsTime()) >= staleAfter || gone[p.GetIdentity()]
 	})
 	routes := d.GetVersioningInfo()
+	// While a version ramps, new runs go to two builds, so some worker may get them.
 	if len(here) == 0 || routes.GetRampingVersionPercentage() > 0 || slices.ContainsFunc(here, func(p *taskqueue.PollerInfo) bool {
 		return isCurrent(p.GetDeploymentOptions(), routes.GetCurrentDeploymentVersion())
 	}) {

@@ -114,6 +114,7 @@ func (c *Connector) StartDemo(ctx context.Context) (s *Server, data string, err 
 	}
 	data = filepath.Join(base, "demo")
 	d, err := StartServer(ctx, &devserver.Options{DataDir: data, Logger: c.Log.Server()})
+	// Two demos at once must not see each other's runs.
 	if err == nil && d.Shared() {
 		data = ""
 		d, err = StartServer(ctx, &devserver.Options{InMemory: true, Logger: c.Log.Server()})
@@ -137,6 +138,7 @@ func (c *Connector) StartDev(ctx context.Context, addr string) (*Server, error) 
 		return nil, err
 	}
 	c.warnFull(disk.Folder{What: dataFolder, Path: dir})
+	// On the usual address other tools find the server without flags.
 	if addr == "" && Free(DefaultAddress) {
 		addr = DefaultAddress
 	}

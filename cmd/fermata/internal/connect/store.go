@@ -178,6 +178,7 @@ func (c *Connector) WithLog(ctx context.Context, session string, do func(*fermat
 	if err != nil {
 		return err
 	}
+	// A live run has events that the store does not have yet.
 	if s != nil {
 		defer s.Close()
 		runs, err := c.Client(ctx, s)
@@ -215,16 +216,16 @@ func (c *Connector) noteStoreOnly(head store.Head) {
 	}
 }
 
-// CheckLostStore is why there is no store: nobody knows where it would be, or the folder has none
-// and the workers of the task queue have had one, there or elsewhere: to open it would make
-// an empty one. What can't be known in a moment is not told.
+// CheckLostStore returns why there is no store. Either nobody knows where it is, or the
+// folder has none and the workers of the task queue had one. Opening it would create an
+// empty one. What is not known in a moment is not reported.
 func (c *Connector) CheckLostStore(ctx context.Context, s *Server) error {
 	place, err := c.StorePlace()
 	if err != nil && s.Embedded == nil && agent.CodeOf(err) != agent.CodeInvalidInput {
 		return agent.Errorf(agent.CodeNotSetUp, "%w, and no store is named (--store, %s)", err, env.Store)
 	}
 	if err != nil || strings.Contains(place, "://") || store.IsDir(place) {
-		return nil // opening it tells the error
+		return nil // opening it returns the error
 	}
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
@@ -240,9 +241,9 @@ func (c *Connector) CheckLostStore(ctx context.Context, s *Server) error {
 		c.Queue(), place, signals.StoreRecordID(c.Queue()))
 }
 
-// CheckStore tells that the workers of the task queue have another store, or the store is
-// that of another namespace. What can't be known in a moment is not told: a worker looks
-// again.
+// CheckStore returns an error if the workers of the task queue have another store, or the
+// store belongs to another namespace. What is not known in a moment is not reported: a
+// worker checks again.
 func (c *Connector) CheckStore(ctx context.Context, s *Server, transcripts store.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()

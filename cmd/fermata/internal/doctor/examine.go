@@ -66,6 +66,7 @@ func Examine(ctx context.Context, host *localworker.Host, file *agentsfile.File,
 	} else {
 		d.found("server", Skipped, "not looked at, nor the store: nothing is read or written without the keys", "")
 	}
+	// Also without keys: the audit has a key of its own.
 	d.checkAudit()
 	if fileErr != nil {
 		d.failed("agents", fileErr, "")

@@ -90,6 +90,7 @@ func (d *examination) checkNoStore(ctx context.Context, place string, recorded b
 			return
 		}
 	}
+	// The folder may not exist yet; its nearest existing parent must be writable.
 	there := place
 	for _, err := os.Stat(there); os.IsNotExist(err) && there != filepath.Dir(there); _, err = os.Stat(there) {
 		there = filepath.Dir(there)

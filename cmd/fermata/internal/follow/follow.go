@@ -209,7 +209,6 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 			if r.err != nil {
 				return nil, r.err
 			}
-		// The run has ended, and its last events do not come: the store may be away.
 		case <-late:
 			events = nil
 		case <-f.until.Pressed:

@@ -51,12 +51,14 @@ func (h *Host) Start(ctx context.Context, s *connect.Server, f *agentsfile.File,
 	if err != nil {
 		return nil, err
 	}
+	// All key errors at once: a user corrects them together.
 	keys, approving := env.ApprovalKeys.Verifiers()
 	exports, exporting := env.ExportKeys.Verifiers()
 	policy, err := h.ReadPolicy()
 	if err := errors.Join(approving, exporting, err); err != nil {
 		return nil, err
 	}
+	// An end that reaches other processes replaces the one of this process.
 	if far, err := h.LiveEnds(s); err != nil {
 		return nil, err
 	} else if far != nil {

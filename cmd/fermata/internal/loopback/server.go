@@ -73,6 +73,7 @@ func Open(dir, temporal string) (*Server, error) {
 		place: place{Temporal: temporal, Addr: l.Addr().String(), Token: rand.Text(), Certificate: key.Certificate[0]},
 	}
 	s.done, s.end = context.WithCancel(context.Background())
+	// Before Serve: requests that come early wait in the listener.
 	if err := s.place.write(s.file); err != nil {
 		return nil, errors.Join(agent.Errorf(agent.CodeInternal, "recording the endpoint of live events: %w", err), l.Close())
 	}
@@ -227,6 +228,8 @@ func (s *Server) hear(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, e)
 	}
+	// Only now: a body that breaks off must not leave a part, since the client counts it
+	// as lost.
 	for _, e := range list {
 		s.turns.put(e)
 	}

@@ -128,6 +128,7 @@ func (t *Printer) openTurn(turn int) {
 	t.turn = turn
 	t.streamed.Reset()
 	pieces := t.early[turn]
+	// Pieces of turns that were never opened will not be shown any more.
 	maps.DeleteFunc(t.early, func(of int, _ []live.Event) bool { return of <= turn })
 	for _, l := range pieces {
 		t.Live(l)
@@ -245,6 +246,7 @@ func (t *Printer) result(r *agent.ToolResult) {
 
 func (t *Printer) tellEnd(c *call, text string) {
 	head := string(c.status)
+	// A call that was never made took no time.
 	if !c.begun.IsZero() && c.ended.After(c.begun) {
 		head += " " + Took(c.ended.Sub(c.begun))
 	}

@@ -7,10 +7,10 @@ import (
 	"go.temporal.io/server/common/metrics"
 )
 
-// meter counts what the server says of itself: its billable actions, by type, and
-// what workers report to it.
+// meter counts, from the server's metrics, its billable actions by type, and workers'
+// reports to it.
 type meter struct {
-	metrics.Handler // takes what is not counted
+	metrics.Handler // takes metrics that are not counted
 	tags            []metrics.Tag
 	counts          *counts
 }
@@ -18,7 +18,7 @@ type meter struct {
 type counts struct {
 	mu      sync.Mutex
 	actions map[string]int64 // by type
-	reports int64            // RPCs by which workers say what they did
+	reports int64            // RPCs with which workers report what they did
 }
 
 func newMeter() *meter {
@@ -61,14 +61,14 @@ func (m *meter) count(name string, n int64, tags []metrics.Tag) {
 	}
 }
 
-// heartbeats returns how many heartbeats of activities were counted since [meter.take].
+// heartbeats returns how many activity heartbeats were counted since [meter.take].
 func (m *meter) heartbeats() int64 {
 	m.counts.mu.Lock()
 	defer m.counts.mu.Unlock()
 	return m.counts.actions["grpc_RecordActivityTaskHeartbeat"]
 }
 
-// take returns what was counted since it was taken last.
+// take returns the counts since the last call, and starts again at zero.
 func (m *meter) take() (actions, reports int64) {
 	m.counts.mu.Lock()
 	defer m.counts.mu.Unlock()

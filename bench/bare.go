@@ -17,11 +17,11 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 )
 
-// The bare side: the same tree without an agent runtime. Every node is a workflow
-// that starts its children and an activity; an interrupt is a signal to the root,
-// which gives up its activity and signals its children, hop by hop. Where it asks first,
-// a node with children waits for a short activity before it starts them, as an agent has to
-// ask its model.
+// The bare side: the same tree without an agent runtime. Every node is a workflow that
+// starts its children and an activity. An interrupt is a signal to the root, which
+// cancels its activity and signals its children, level by level. In the asking variant, a
+// node with children waits for a short activity before it starts them, as an agent must
+// call its model.
 const (
 	sideBare     = "bare"
 	sideAsking   = "bare that asks first"
@@ -32,14 +32,14 @@ const (
 	bareStatus   = "status"
 )
 
-// What a bare node answers to the query status.
+// The answers of a bare node to the query status.
 const (
 	bareRunning = "running"
-	bareHeard   = "interrupted" // its activity has not come back yet
+	bareHeard   = "interrupted" // its activity has not returned yet
 	bareRests   = "suspended"
 )
 
-// bareNode is a node with its children below. It ends when it is terminated.
+// bareNode is a node with its children. It ends when it is terminated.
 func bareNode(ctx workflow.Context, fanout []int, asks bool) error {
 	status := bareRunning
 	if err := workflow.SetQueryHandler(ctx, bareStatus, func() (string, error) { return status, nil }); err != nil {
@@ -79,8 +79,8 @@ func bareNode(ctx workflow.Context, fanout []int, asks bool) error {
 	}
 }
 
-// bareWork works until it is stopped, with heartbeats as ours has. The SDK stops it
-// too where a busy server takes too long over a heartbeat: then it is tried again.
+// bareWork works until it is cancelled, with heartbeats like ours. The SDK also cancels
+// it if a busy server takes too long over a heartbeat; then it is tried again.
 func bareWork(ctx context.Context) error {
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
@@ -94,7 +94,7 @@ func bareWork(ctx context.Context) error {
 	}
 }
 
-// workBare works for a bare side.
+// workBare starts a worker for a bare side.
 func workBare(side string) func(context.Context, temporal.Client, job, *recorder) (stop func(), err error) {
 	return func(_ context.Context, c temporal.Client, j job, _ *recorder) (func(), error) {
 		return bareWorker(c, j.queue(side))
@@ -102,7 +102,7 @@ func workBare(side string) func(context.Context, temporal.Client, job, *recorder
 }
 
 func bareWorker(c temporal.Client, queue string) (stop func(), err error) {
-	const pollers = 10 // as in the program that the design's figures are from
+	const pollers = 10 // as in the program that the design's figures come from
 	w := sdk.New(c, queue, sdk.Options{
 		MaxConcurrentWorkflowTaskPollers: pollers, MaxConcurrentActivityTaskPollers: pollers,
 		WorkerStopTimeout: time.Second, MaxHeartbeatThrottleInterval: activities.HeartbeatThrottle,
@@ -113,7 +113,7 @@ func bareWorker(c temporal.Client, queue string) (stop func(), err error) {
 	return w.Stop, w.Start()
 }
 
-// bareTrees is where bare trees are planted.
+// bareTrees starts bare trees.
 type bareTrees struct {
 	temporal temporal.Client
 	queue    string
@@ -138,7 +138,7 @@ type bareTree struct {
 
 func (t *bareTree) id() string { return t.root }
 
-// interrupt returns when the signal is written: the root need not have heard it.
+// interrupt returns when the signal is recorded; the root may not know of it yet.
 func (t *bareTree) interrupt(ctx context.Context) (heard bool, err error) {
 	return false, t.temporal.SignalWorkflow(ctx, t.root, "", bareSignal, nil)
 }
@@ -157,13 +157,13 @@ func (t *bareTree) status(ctx context.Context) (heard, rests bool, err error) {
 	return status != bareRunning, status == bareRests, err
 }
 
-// awaitQuiet waits as long as anything more might begin: nothing does here.
+// awaitQuiet waits as long as anything might still begin; here nothing does.
 func (t *bareTree) awaitQuiet(context.Context) error {
 	time.Sleep(200 * time.Millisecond)
 	return nil
 }
 
-// end takes the tree down. Nothing is resumed: there is nothing to compare.
+// end terminates the tree. It resumes nothing: there is nothing to compare.
 func (t *bareTree) end(ctx context.Context, _ int, _ *workerProcs) error {
 	if err := t.temporal.TerminateWorkflow(ctx, t.root, "", "measured"); err != nil {
 		return err

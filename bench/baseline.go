@@ -16,9 +16,9 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 )
 
-// The floor: a plain workflow that asks a model and calls tools, as one would write
-// it by hand. It keeps its messages in the workflow and gives its model a reference to
-// them, which finds them in a cache of the process.
+// The baseline: a plain workflow that calls a model and tools, as one would write it by
+// hand. It keeps its messages in the workflow. Its model gets a reference to them, and
+// finds them in a cache of the process.
 const (
 	sideBaseline      = "floor"
 	baselineWorkflow  = "floor.loop"
@@ -30,7 +30,7 @@ const (
 	baselineSuspended = "resting"
 )
 
-// baselineMessage is what the floor keeps of a conversation.
+// baselineMessage is a message of the baseline's conversation.
 type baselineMessage struct {
 	Role string   `json:"role"`
 	Text string   `json:"text,omitempty"`
@@ -45,19 +45,19 @@ type baselineReply struct {
 type baselineRequest struct {
 	Turn int  `json:"turn"`
 	Plan plan `json:"plan"`
-	// Seen is how many messages the model is to know; Messages are there where they
-	// are handed over by value. Summary asks for a last word.
+	// Seen is how many messages the model must see. Messages has them if they are passed
+	// by value. Summary requests a last summary.
 	Seen     int               `json:"seen"`
 	Messages []baselineMessage `json:"messages,omitempty"`
 	Summary  bool              `json:"summary,omitempty"`
 }
 
-// baseline is what a worker's process has: the messages of its runs.
+// baseline has the messages of a worker process's runs.
 type baseline struct {
-	known sync.Map // of a run's id
+	known sync.Map // by run id
 }
 
-// baselineRun is a run in the making.
+// baselineRun is a run in progress.
 type baselineRun struct {
 	plan     plan
 	messages []baselineMessage
@@ -104,7 +104,7 @@ func (f *baseline) loop(ctx workflow.Context, p plan) (string, error) {
 	}
 }
 
-// listen takes what is said to the run.
+// listen handles the run's signals, updates and queries.
 func (r *baselineRun) listen(ctx workflow.Context) error {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
@@ -157,7 +157,7 @@ func (r *baselineRun) call(ctx workflow.Context, in payload) error {
 	return err
 }
 
-// model is the floor's model activity.
+// model is the baseline's model activity.
 func (f *baseline) model(ctx context.Context, in baselineRequest) (baselineReply, error) {
 	defer beat(ctx)()
 	if in.Summary {
@@ -167,6 +167,7 @@ func (f *baseline) model(ctx context.Context, in baselineRequest) (baselineReply
 	if here, ok := f.known.Load(activity.GetInfo(ctx).WorkflowExecution.RunID); ok && !in.Plan.ByValue {
 		messages = here.([]baselineMessage)
 	}
+	// A reply to fewer messages would be cheaper, and the comparison unfair.
 	if len(messages) < in.Seen {
 		return baselineReply{}, fmt.Errorf("the model sees %d messages of %d", len(messages), in.Seen)
 	}
@@ -189,13 +190,14 @@ func baselineCall(ctx context.Context, in payload) (string, error) {
 	return text(in.Size, -in.N&0xffff), nil
 }
 
-// beatEvery is how often ours send heartbeats, and quietFor is how long they may send none.
+// beatEvery is how often our activities send heartbeats, and quietFor how long they may
+// send none.
 const (
 	quietFor  = activities.CallHeartbeat
 	beatEvery = quietFor * 2 / 5
 )
 
-// beat sends heartbeats as often as ours do.
+// beat sends heartbeats as often as our activities do.
 func beat(ctx context.Context) (stop func()) {
 	done := make(chan struct{})
 	go func() {
@@ -219,7 +221,7 @@ func (f *baseline) register(r interface {
 	r.RegisterWorkflowWithOptions(f.loop, workflow.RegisterOptions{Name: baselineWorkflow})
 }
 
-// workBaseline starts a worker with the options of ours.
+// workBaseline starts a worker with the same options as ours.
 func workBaseline(_ context.Context, c temporal.Client, j job, _ *recorder) (stop func(), err error) {
 	f := &baseline{}
 	w := sdk.New(c, j.queue(sideBaseline), sdk.Options{

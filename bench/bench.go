@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// benchmark is something to measure, by the name that it is called by.
+// benchmark is something to measure, with its name on the command line.
 type benchmark struct {
 	name, about string
-	example     string // flags worth showing
-	reps        int    // repetitions, where nobody says how many
+	example     string // flags to show in the help
+	reps        int    // default number of repetitions
 	run         func(context.Context, *bench) error
 }
 
-// bench is a benchmark on its way.
+// bench is a benchmark in progress.
 type bench struct {
 	*options
 	*result
 	reps int
 }
 
-// wants reports whether a cell is to be measured.
+// wants reports whether to measure a cell.
 func (b *bench) wants(cell string) bool { return b.only == nil || b.only.MatchString(cell) }
 
-// pick is a benchmark's size: the usual one, or that of -quick.
+// pick returns a benchmark's size: the usual one, or that of -quick.
 func pick[T any](b *bench, usual, quick T) T {
 	if b.quick {
 		return quick
@@ -36,7 +36,7 @@ func pick[T any](b *bench, usual, quick T) T {
 	return usual
 }
 
-// sample is what one repetition of one side measured, by what it is.
+// sample is what one repetition of one side measured, by measure.
 type sample map[string]float64
 
 func (s sample) String() string {
@@ -47,7 +47,7 @@ func (s sample) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// side is one of those that are compared.
+// side is one of the compared sides.
 type side struct {
 	name string
 	once func(ctx context.Context, rep int) (sample, error)
@@ -56,7 +56,7 @@ type side struct {
 // taken are samples by side, in the order in which they were taken.
 type taken map[string][]sample
 
-// of are the samples of one measure.
+// of returns the samples of one measure.
 func (t taken) of(side, what string) []float64 {
 	var list []float64
 	for _, s := range t[side] {
@@ -67,8 +67,9 @@ func (t taken) of(side, what string) []float64 {
 	return list
 }
 
-// inTurns measures a cell: A B A B, so that whatever else the machine does meets
-// all sides. What was wrong in a repetition is a fault of the benchmark, which goes on.
+// inTurns measures a cell in turns, A B A B, so that other work of the machine affects
+// all sides. A wrong result in a repetition is recorded as a fault, and the benchmark
+// continues.
 func (b *bench) inTurns(ctx context.Context, cell string, sides ...side) (taken, error) {
 	t := taken{}
 	for rep := range b.reps {
@@ -76,6 +77,8 @@ func (b *bench) inTurns(ctx context.Context, cell string, sides ...side) (taken,
 			once, cancel := context.WithTimeout(ctx, 4*patience)
 			s, err := one.once(once, rep)
 			cancel()
+			// The sample still counts: the figure is real, and the report shows the
+			// fault.
 			if errors.As(err, new(*wrong)) {
 				b.Faults = append(b.Faults, fmt.Sprintf("%s, %s, repetition %d: %v", cell, one.name, rep+1, err))
 				err = nil
@@ -90,7 +93,7 @@ func (b *bench) inTurns(ctx context.Context, cell string, sides ...side) (taken,
 	return t, nil
 }
 
-// compare is inTurns after each side was warmed up.
+// compare is inTurns after a warm-up of each side.
 func (b *bench) compare(ctx context.Context, cell string, sides ...side) (taken, error) {
 	if err := warm(ctx, sides...); err != nil {
 		return nil, err
@@ -98,13 +101,13 @@ func (b *bench) compare(ctx context.Context, cell string, sides ...side) (taken,
 	return b.inTurns(ctx, cell, sides...)
 }
 
-// beside adds a row of ours beside the floor's.
+// beside adds a row of ours beside the baseline's.
 func (b *bench) beside(cell string, t taken, what, unit string, limit *target) {
 	b.add(row{Cell: cell, What: what, Unit: unit, Ours: t.of(sideFermata, what), Beside: t.of(sideBaseline, what), Reference: sideBaseline, Target: limit})
 }
 
-// warm does once what is not measured: connections, caches and code that the first
-// repetition would pay for.
+// warm runs each side once without measuring: the first repetition would pay for
+// connections, caches and code.
 func warm(ctx context.Context, sides ...side) error {
 	for _, one := range sides {
 		if _, err := one.once(ctx, -1); err != nil {
@@ -114,12 +117,12 @@ func warm(ctx context.Context, sides ...side) error {
 	return nil
 }
 
-// wrong is what a side did that it must not do: it is reported, and ends nothing.
+// wrong is a wrong result of a side: it is reported, and does not end the benchmark.
 type wrong struct{ error }
 
 func fault(format string, args ...any) error { return &wrong{fmt.Errorf(format, args...)} }
 
-// ms is a duration as figures have it.
+// ms returns a duration in milliseconds.
 func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
 
 func since(t time.Time) float64 { return ms(time.Since(t)) }

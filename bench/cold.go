@@ -37,17 +37,17 @@ const (
 	coldCalls = "calls of the store"
 )
 
-// Chats are made of messages of this size, in bytes, and are compacted after so many, so
-// that a model is shown as much of the short one as of the long one.
+// Chats have messages of coldSize bytes, and are compacted after coldEvery messages. So a
+// model sees as much of the short chat as of the long one.
 const (
 	coldSize  = 1 << 10
 	coldEvery = 300
 )
 
-// perCall is what is added to each request to the bucket's server.
+// perCall is the delay of each request to the bucket's server.
 const perCall = 50 * time.Millisecond
 
-// colds measures the two lengths of a chat beside each other in each store.
+// colds measures chats of two lengths beside each other, in each store.
 func colds(ctx context.Context, b *bench) error {
 	for _, place := range []struct {
 		name string
@@ -69,8 +69,8 @@ func colds(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// cold compares a long chat with one of a tenth, and both with reading all of the short
-// one, one chunk after the other.
+// cold compares a long chat with one of a tenth of its length. It compares both with
+// reading all of the short one, chunk after chunk.
 func (b *bench) cold(ctx context.Context, place string, s store.Store, delay *atomic.Int64) error {
 	short := pick(b, 1000, 400)
 	m := &metered{Store: s}
@@ -80,6 +80,7 @@ func (b *bench) cold(ctx context.Context, place string, s store.Store, delay *at
 			return err
 		}
 	}
+	// Only now: writing the chats need not be slow.
 	delay.Store(int64(perCall))
 	for _, name := range []string{"long", "short"} {
 		sides = append(sides, side{name, func(ctx context.Context, _ int) (sample, error) {
@@ -105,7 +106,7 @@ func (b *bench) cold(ctx context.Context, place string, s store.Store, delay *at
 	return nil
 }
 
-// chat writes a conversation as a run does that rests after each answer.
+// chat writes a conversation like a run that is suspended after each answer.
 func chat(ctx context.Context, s store.Store, session string, messages int) error {
 	l := store.NewLog(s)
 	head := store.Head{V: store.HeadVersion, Session: session, Run: session, Status: agent.StatusSuspended, Fence: agent.Fence{Chain: 1}}
@@ -139,9 +140,8 @@ func chat(ctx context.Context, s store.Store, session string, messages int) erro
 	return nil
 }
 
-// begin is what a process does that has nothing of a session in memory, from the run's
-// beginning to its first model request: it looks at the head and claims it, and reads
-// what the model is shown.
+// begin does what a process without a session in memory does, from the run's beginning to
+// its first model request. It reads and claims the head, and reads what the model sees.
 func begin(ctx context.Context, s store.Store, session string) error {
 	l := store.NewLog(s)
 	h, err := l.Head(ctx, session)
@@ -159,7 +159,7 @@ func begin(ctx context.Context, s store.Store, session string) error {
 	return err
 }
 
-// readAll reads a session one chunk after the other.
+// readAll reads a session chunk after chunk.
 func readAll(ctx context.Context, s store.Store, session string) error {
 	l := store.NewLog(s)
 	h, err := l.Head(ctx, session)
@@ -174,7 +174,7 @@ func readAll(ctx context.Context, s store.Store, session string) error {
 	return nil
 }
 
-// metered counts what is asked of a store.
+// metered counts the reads of a store.
 type metered struct {
 	store.Store
 	calls, bytes atomic.Int64
@@ -210,7 +210,7 @@ func (m *metered) ChunkStart(ctx context.Context, name string, most int) ([]byte
 // Head implements [store.Store].
 func (m *metered) Head(ctx context.Context, session string) (store.Head, error) {
 	h, err := m.Store.Head(ctx, session)
-	raw, _ := json.Marshal(h) // it was JSON
+	raw, _ := json.Marshal(h) // it was decoded from JSON
 	m.got(len(raw))
 	return h, err
 }
@@ -246,7 +246,7 @@ func coldPostgres(ctx context.Context) (store.Store, *atomic.Int64, func(), erro
 	}, nil
 }
 
-// coldBucket is one on a server of S3's protocol, which answers as late as it is told.
+// coldBucket opens a bucket on an S3 server that delays each answer.
 func coldBucket(ctx context.Context) (store.Store, *atomic.Int64, func(), error) {
 	delay := &atomic.Int64{}
 	fake := gofakes3.New(s3mem.New(), gofakes3.WithAutoBucket(true)).Server()

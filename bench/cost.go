@@ -17,7 +17,7 @@ var costBench = benchmark{
 	example: "-only '^turn 100, 1 kB'", reps: 1, run: cost,
 }
 
-// What a turn costs: its events are those of a usual one, all others are means.
+// The costs of a turn. The events are those of a usual turn; all others are means.
 const (
 	costEvents  = "events of a turn"
 	costAll     = "events of all turns, a turn"
@@ -28,7 +28,7 @@ const (
 	costWhole   = "history of all turns, a turn"
 )
 
-// costOf are samples by what they are of.
+// costOf identifies the samples of a plan.
 type costOf struct {
 	turn, kB int
 	local    bool
@@ -61,10 +61,10 @@ func cost(ctx context.Context, b *bench) error {
 	})
 }
 
-// slowCall is how long the model takes of which [benchEnv.slow] counts what it costs.
+// slowCall is how long the model takes in [benchEnv.slow].
 const slowCall = 30 * time.Second
 
-// slow counts what a turn with a model that takes its time costs: heartbeats are actions.
+// slow counts what a turn with a slow model costs: heartbeats are billable actions.
 func (s *benchEnv) slow(ctx context.Context, lanes []runner, m *meter) error {
 	cell := "a model that takes 30 s, local tool"
 	if !s.bench.wants(cell) {
@@ -89,7 +89,7 @@ func (s *benchEnv) slow(ctx context.Context, lanes []runner, m *meter) error {
 	return err
 }
 
-// spent plays a run of so many turns, and looks at its last ten.
+// spent plays a run of so many turns, and counts the cost of its last ten.
 func (s *benchEnv) spent(ctx context.Context, lanes []runner, m *meter, cell string, p plan) (taken, error) {
 	var sides []side
 	for _, l := range lanes {
@@ -128,7 +128,7 @@ func (s *benchEnv) addCost(cell string, p plan, t, early taken) {
 	}
 	var limit *target
 	if p.Size >= 10<<10 {
-		limit = atMost(1.2) // what stands around a message is as long for a short one
+		limit = atMost(1.2) // a message's envelope has the same size for short messages
 	}
 	s.add(row{Cell: cell, What: costBytes, Unit: "bytes", Ours: t.of(sideFermata, costBytes), Beside: []float64{float64(2 * p.Size)}, Reference: "the messages", Target: limit})
 	if p.Turns > 10 && early != nil {
@@ -159,8 +159,8 @@ func eventsOf(ctx context.Context, c temporal.Client, id string) (events []*hist
 	return events, nil
 }
 
-// lastTen looks at the last ten of a run's turns, each from the schedule of its model
-// call to that of the next: how many events a usual one has, and the mean of their bytes.
+// lastTen returns how many events a usual one of a run's last ten turns has, and the mean
+// of their bytes. A turn lasts from the scheduling of its model call to that of the next.
 func lastTen(events []*historypb.HistoryEvent, turns int) (n, bytes float64, err error) {
 	var asked []int // where model calls were scheduled
 	for i, e := range events {
@@ -178,7 +178,7 @@ func lastTen(events []*historypb.HistoryEvent, turns int) (n, bytes float64, err
 	return median(each), size(events[asked[turns-10]:asked[turns]]) / 10, nil
 }
 
-// size is the length of events as they are stored.
+// size returns the length of events as they are stored.
 func size(events []*historypb.HistoryEvent) (n float64) {
 	for _, e := range events {
 		n += float64(e.Size())

@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// spentCPU is not known here.
+// spentCPU is unknown on this system.
 func spentCPU() time.Duration { return 0 }

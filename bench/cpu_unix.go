@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// spentCPU is the processor's time that this process has had.
+// spentCPU returns the processor time of this process.
 func spentCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -1,4 +1,4 @@
-// Bench measures what the design rests its promises on, beside programs that do
-// without us, on a real Temporal server and with worker processes of their own.
-// See README.md for how to run it; docs/performance.md has figures.
+// Bench measures the promises of the design, beside programs without Fermata, on a real
+// Temporal server and with worker processes. See README.md for how to run it;
+// docs/performance.md has figures.
 package main

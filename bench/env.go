@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/devserver"
 )
 
-// benchEnv is a server in this process, a client of it, and a folder for what is stored.
+// benchEnv is a server in this process, a client of it, and a folder for the store.
 type benchEnv struct {
 	*bench
 	server   *devserver.Server
@@ -23,7 +23,7 @@ type benchEnv struct {
 	close    func()
 }
 
-// newBenchEnv starts a server; whoever asks for it closes it. Options may be nil.
+// newBenchEnv starts a server; the caller must close it. Options may be nil.
 func newBenchEnv(ctx context.Context, b *bench, o *devserver.Options) (_ *benchEnv, err error) {
 	if o == nil {
 		o = &devserver.Options{InMemory: b.data == "", DataDir: b.data}
@@ -42,7 +42,7 @@ func newBenchEnv(ctx context.Context, b *bench, o *devserver.Options) (_ *benchE
 		if s.server != nil {
 			s.server.Stop()
 		}
-		_ = os.RemoveAll(s.dir) // it is the system's folder for such things
+		_ = os.RemoveAll(s.dir) // the system cleans this folder, too
 	}
 	if err != nil {
 		s.close()
@@ -51,24 +51,24 @@ func newBenchEnv(ctx context.Context, b *bench, o *devserver.Options) (_ *benchE
 	return s, nil
 }
 
-// names makes the names of queues and runs, which are used once.
+// names numbers the names of queues and runs, which are used once.
 var names atomic.Int64
 
 func name(of string) string { return fmt.Sprintf("%s-%d-%d", of, os.Getpid(), names.Add(1)) }
 
-// job is what a worker process of the stage is told.
+// job returns what a worker process of the environment is told.
 func (s *benchEnv) job(sides ...string) job {
 	return job{Work: sides, Addr: s.server.Addr(), Queue: name("bench"), Dir: s.dir}
 }
 
-// lanes are both sides of a job, the floor first.
+// lanes returns both runners of a job, the baseline's first.
 func (s *benchEnv) lanes(j job) ([]runner, error) {
 	ours, err := newFermataRunner(s.temporal, j)
 	return []runner{&baselineRunner{s.temporal, j.queue(sideBaseline)}, ours}, err
 }
 
-// withBenchEnv does something on a stage of its own, with one worker process that has a
-// worker of each side, and the lanes of both, the floor's first. Options may be nil.
+// withBenchEnv calls do with an environment of its own, a worker process with a worker of
+// each side, and the runners of both, the baseline's first. Options may be nil.
 func withBenchEnv(ctx context.Context, b *bench, o *devserver.Options, do func(*benchEnv, *workerProcs, []runner) error) error {
 	s, err := newBenchEnv(ctx, b, o)
 	if err != nil {
@@ -88,7 +88,7 @@ func withBenchEnv(ctx context.Context, b *bench, o *devserver.Options, do func(*
 	return do(s, c, lanes)
 }
 
-// play is a run from its start to its end.
+// play runs a plan from its start to its end.
 func play(ctx context.Context, l runner, id string, p plan) error {
 	if err := l.start(ctx, id, p); err != nil {
 		return err
@@ -96,15 +96,14 @@ func play(ctx context.Context, l runner, id string, p plan) error {
 	return l.awaitEnd(ctx, id)
 }
 
-// What the processor does for a turn: in the workers, and in all: workers, server and
-// client.
+// Processor time a turn: of the workers, and of workers, server and client together.
 const (
 	workerCPU = "CPU of the worker, a turn"
 	allCPU    = "CPU of all, a turn"
 )
 
-// clocked does something of so many turns, and adds to a sample what it took of the
-// processor: figures that stand, too, where the machine has other work.
+// clocked calls do, which runs so many turns, and adds the processor time to its sample.
+// These figures are valid even if the machine has other work.
 func clocked(ctx context.Context, c *workerProcs, turns int, do func() (sample, error)) (sample, error) {
 	before, err := c.usedCPU(ctx)
 	if err != nil {
@@ -121,8 +120,8 @@ func clocked(ctx context.Context, c *workerProcs, turns int, do func() (sample, 
 	return m, err
 }
 
-// settled waits until a crew has asked its models so often, and nothing has begun or
-// ended for a while. It is patient for as long as anything moves.
+// settled waits until the workers have called their models so often and nothing has begun
+// or ended for a while. It waits as long as anything moves.
 func settled(ctx context.Context, c *workerProcs, asks int) error {
 	for {
 		before, quiet, was := c.activityCount(), time.Now(), -1
@@ -138,7 +137,7 @@ func settled(ctx context.Context, c *workerProcs, asks int) error {
 	}
 }
 
-// each does something n times, at most width at once, and returns what went wrong.
+// each calls do n times, at most width at once, and returns all errors.
 func each(n, width int, do func(i int) error) error {
 	var wait sync.WaitGroup
 	faults := make([]error, n)

@@ -19,14 +19,14 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// Our side: agents n0, n1, … that give work to one another. Every agent with
-// others below it runs a tool while they work, and the others wait for their model.
+// Our side: agents n0, n1, … that delegate to one another. Every agent with sub-agents
+// runs a tool while they work; the others wait for their model.
 const (
 	sideFermata = "fermata"
 	sideTrees   = "crew" // our workers for trees
 )
 
-// definitions are the agents, one for each level.
+// definitions returns the agents, one for each level.
 func definitions(fanout []int) (agents []agent.Definition) {
 	for i := range len(fanout) + 1 {
 		def := agent.Definition{
@@ -40,11 +40,11 @@ func definitions(fanout []int) (agents []agent.Definition) {
 	return agents
 }
 
-// script is the model of all of them: those of level n give work to level n+1.
+// script is the model of all agents: those of level n delegate to level n+1.
 func script(fanout []int) *testsuite.Script {
 	rules := []testsuite.Reply{
 		{Match: "You are being stopped", Text: `{"summary":"` + summary + `"}`},
-		{Match: "You were suspended", Text: "done"}, // it goes on after the interrupt
+		{Match: "You were suspended", Text: "done"}, // it continues after the interrupt
 	}
 	for level, n := range fanout {
 		r := testsuite.Reply{Match: fmt.Sprintf(`(?m)\Alevel %d$`, level), Calls: []testsuite.Call{{Tool: "hold", Arguments: map[string]any{}}}}
@@ -83,7 +83,7 @@ func workTrees(ctx context.Context, c temporal.Client, j job, r *recorder) (stop
 	return w.Stop, w.Start(ctx)
 }
 
-// fermataTrees is where our trees are planted.
+// fermataTrees starts our trees.
 type fermataTrees struct {
 	client *client.Client
 	fanout []int
@@ -123,7 +123,7 @@ func (t *fermataTree) status(ctx context.Context) (heard, rests bool, err error)
 	return s.Suspension != nil, s.Status == agent.StatusSuspended, err
 }
 
-// awaitQuiet waits until all agents are suspended, and have stored what was said.
+// awaitQuiet waits until all agents are suspended, with their logs stored.
 func (t *fermataTree) awaitQuiet(ctx context.Context) error { return t.all(ctx, agent.StatusSuspended) }
 
 func (t *fermataTree) all(ctx context.Context, want agent.Status) error {
@@ -135,8 +135,8 @@ func (t *fermataTree) all(ctx context.Context, want agent.Status) error {
 	})
 }
 
-// end looks whether an interrupted tree can go on, in even repetitions, and
-// whether it can be stopped, in odd ones.
+// end checks whether an interrupted tree can continue, in even repetitions, or can be
+// stopped, in odd ones.
 func (t *fermataTree) end(ctx context.Context, rep int, c *workerProcs) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -146,8 +146,8 @@ func (t *fermataTree) end(ctx context.Context, rep int, c *workerProcs) error {
 	return t.stop(ctx)
 }
 
-// resume lets the tree go on, and wants all of it to complete and nothing that had
-// finished to be done again.
+// resume continues the tree. It checks that all of it completes, and that nothing
+// finished is done again.
 func (t *fermataTree) resume(ctx context.Context, c *workerProcs) error {
 	if _, err := t.run.Resume(ctx, nil); err != nil {
 		return err
@@ -179,14 +179,15 @@ func (t *fermataTree) resume(ctx context.Context, c *workerProcs) error {
 			faults = append(faults, fault("the tool call %s was made %d times", key, n))
 		}
 	}
-	// Before the interrupt every model was asked once, and afterwards once.
+	// Every model was called once before the interrupt, and once after.
 	if n := c.asked(); n != 2*count(t.fanout) {
 		faults = append(faults, fault("%d model calls in a tree of %d agents, where each needs 2", n, count(t.fanout)))
 	}
 	return errors.Join(faults...)
 }
 
-// stop ends the tree, and wants a handoff of every agent, in the tree's order.
+// stop stops the tree, and checks that every agent's handoff is there, in the tree's
+// order.
 func (t *fermataTree) stop(ctx context.Context) error {
 	if _, err := t.run.Stop(ctx, "measured", &client.StopOptions{Deadline: patience}); err != nil {
 		return err
@@ -216,7 +217,7 @@ func (t *fermataTree) stop(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// sessions are those of a tree, depth first.
+// sessions returns the sessions of a tree, depth first.
 func sessions(root string, level int, fanout []int) []string {
 	list := []string{root}
 	n, below := branch(fanout)

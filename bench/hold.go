@@ -26,10 +26,10 @@ func hold(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// concurrentUpdates is how many say the same at once.
+// concurrentUpdates is how many resumes are sent at once.
 const concurrentUpdates = 50
 
-// updates measures resumes of one run by many at once, of which one has to win.
+// updates measures resumes of one run by many at once. Exactly one must win.
 func updates(ctx context.Context, b *bench) error {
 	for _, limit := range []int{10, 1000} {
 		cell := fmt.Sprintf("%d updates at once, %d in flight", concurrentUpdates, limit)
@@ -46,7 +46,7 @@ func updates(ctx context.Context, b *bench) error {
 func updatesAt(ctx context.Context, b *bench, cell string, limit int) error {
 	return withBenchEnv(ctx, b, &devserver.Options{InMemory: true, UpdatesInFlight: limit}, func(s *benchEnv, _ *workerProcs, lanes []runner) error {
 		ours := lanes[1].(*fermataRunner)
-		var own []*client.Client // one for each who says it, as in processes of their own
+		var own []*client.Client // one for each sender, as in separate processes
 		for range concurrentUpdates {
 			own = append(own, client.New(s.temporal, nil))
 		}
@@ -83,8 +83,8 @@ func (s *benchEnv) update(ctx context.Context, id string) error {
 	return err
 }
 
-// race lets many say the same to a run that rests. One has to win, and the run has
-// to go on then.
+// race sends many resumes to a suspended run. Exactly one must win, and the run must then
+// continue.
 func (s *benchEnv) race(l runner, say func(ctx context.Context, id string, i int) error) func(context.Context, int) (sample, error) {
 	return func(ctx context.Context, _ int) (sample, error) {
 		id := name("update")
@@ -110,11 +110,11 @@ func (s *benchEnv) race(l runner, say func(ctx context.Context, id string, i int
 	}
 }
 
-// toAsk is a resume until the next model call begins.
+// toAsk is the time from a resume to the next model call.
 const toAsk = "to the next model call"
 
-// resumes measures the way from a resume to the next model call, of runs that are so
-// many turns old: in a worker that has the run in its cache, and in a new one.
+// resumes measures the time from a resume to the next model call, for runs of several
+// lengths: in a worker that has the run in its cache, and in a new one.
 func resumes(ctx context.Context, b *bench) error {
 	s, err := newBenchEnv(ctx, b, nil)
 	if err != nil {
@@ -159,7 +159,7 @@ func (s *benchEnv) resumesOf(ctx context.Context, cell string, turns int, cold b
 			}
 			if cold {
 				c.shutDown()
-				if c, err = startWorkers(ctx, work, 1); err != nil { // it works on after this repetition
+				if c, err = startWorkers(ctx, work, 1); err != nil { // it runs on after this repetition
 					return nil, err
 				}
 			}
@@ -184,8 +184,8 @@ func (s *benchEnv) resumesOf(ctx context.Context, cell string, turns int, cold b
 	return nil
 }
 
-// stops measures the way from a stop to the end, of a run whose model thinks: the call
-// is given up, and the model asked for a last word.
+// stops measures the time from a stop to the end, of a run whose model thinks. The call
+// is cancelled, and the model is asked for a summary.
 func stops(ctx context.Context, b *bench) error {
 	const cell, what = "stop, 10 turns", "to the handoff"
 	if !b.wants(cell) {

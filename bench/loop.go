@@ -23,7 +23,7 @@ const (
 	localTool   = "look"
 )
 
-// stopsSoon makes a worker stop without waiting long for what it is doing.
+// stopsSoon makes a stopping worker not wait long for its calls.
 func stopsSoon(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = time.Second }
 
 func planned() *worker.Options {
@@ -43,7 +43,7 @@ func planned() *worker.Options {
 	}
 }
 
-// follower is a model that follows the plan that the run has for a task.
+// follower is a model that follows the plan in the run's task.
 type follower struct{}
 
 // Info implements [model.Model].
@@ -51,7 +51,7 @@ func (follower) Info(string) model.Info { return model.Info{} }
 
 // Generate implements [model.Model].
 func (follower) Generate(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
-	if len(req.Output) > 0 { // it is being stopped
+	if len(req.Output) > 0 { // the run is being stopped
 		return &model.Reply{Parts: []agent.Part{{Type: agent.PartText, Text: `{"summary":"` + summary + `"}`}}, Finish: model.FinishStop}, nil
 	}
 	var p plan
@@ -83,7 +83,7 @@ func (follower) Generate(ctx context.Context, req *model.Request, _ func(model.D
 	return r, nil
 }
 
-// agent is the one that has the plan's kind of tool.
+// agent returns the agent with the plan's kind of tool.
 func (p plan) agent() string {
 	if p.Local {
 		return localTool

@@ -15,10 +15,10 @@ import (
 	"text/tabwriter"
 )
 
-// workCommand is what the program calls itself by to have a worker process.
+// workCommand is the command with which the program starts worker processes.
 const workCommand = "work"
 
-// benchmarks are all there are, in the order in which "all" runs them.
+// benchmarks are all benchmarks, in the order of "all".
 var benchmarks = []*benchmark{&turnBench, &throughputBench, &costBench, &holdBench, &treeBench, &parkedBench, &startBench, &replayBench, &coldBench}
 
 func main() {
@@ -123,7 +123,7 @@ func (o *options) parse(args []string, out io.Writer) error {
 	return nil
 }
 
-// show writes the report where it is wanted.
+// show writes the report to where the flags say.
 func (o *options) show(r *report, out io.Writer) error {
 	if o.json == "-" {
 		return r.encode(out)
@@ -140,8 +140,8 @@ func (o *options) show(r *report, out io.Writer) error {
 	return r.print(out)
 }
 
-// measure runs benchmarks. One that can't be measured does not keep the others
-// from it: the report says why.
+// measure runs benchmarks. One that fails does not keep the others from running; the
+// report says why.
 func (o *options) measure(ctx context.Context, some []*benchmark) *report {
 	r := newReport()
 	for _, b := range some {

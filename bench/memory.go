@@ -9,15 +9,15 @@ import (
 
 // memory is what a process holds.
 type memory struct {
-	Heap       uint64 // bytes that live
+	Heap       uint64 // live bytes
 	Goroutines int
-	RSS        uint64 // bytes that the system gave it; zero if the system does not tell
+	RSS        uint64 // bytes from the system; zero if unknown
 }
 
-// held takes out the garbage and looks what is left.
+// held collects garbage and measures what is left.
 func held() memory {
 	runtime.GC()
-	runtime.GC() // what the first one finalised
+	runtime.GC() // what finalizers of the first one released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	h := memory{Heap: m.HeapAlloc, Goroutines: runtime.NumGoroutine()}
@@ -28,7 +28,7 @@ func held() memory {
 	return h
 }
 
-// readMemory reads what a recorder wrote.
+// readMemory parses a recorder's line.
 func readMemory(line []string) (m memory) {
 	m.Heap, _ = strconv.ParseUint(line[0], 10, 64)
 	m.Goroutines, _ = strconv.Atoi(line[1])

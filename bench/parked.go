@@ -16,7 +16,7 @@ var parkedBench = benchmark{
 	example: "-only '^1,000 runs'", reps: 1, run: parked,
 }
 
-// What a parked run holds, and how quickly all of them are woken.
+// What a parked run holds, and how quickly all of them wake.
 const (
 	workerHeap       = "worker's heap, a run"
 	workerGoroutines = "worker's goroutines, a run"
@@ -26,14 +26,14 @@ const (
 	wakeRate         = "woken, to the end"
 )
 
-// uncached is the size of a cache that as good as no run stays in.
+// uncached is the size of a cache in which practically no run stays.
 const uncached = 5
 
 func parked(ctx context.Context, b *bench) error {
 	for _, n := range pick(b, []int{10, 1000, 10000}, []int{10, 50}) {
 		for _, cache := range []int{0, uncached} {
 			cell := fmt.Sprintf("%s runs, %s", number(float64(n)), map[int]string{0: "in the cache", uncached: "out of the cache"}[cache])
-			if n > 1000 && cache == 0 || !b.wants(cell) { // a cache of so many is nobody's
+			if n > 1000 && cache == 0 || !b.wants(cell) { // nobody has a cache of so many
 				continue
 			}
 			var sides []side
@@ -65,7 +65,7 @@ func (b *bench) addParked(cell string, t taken, bars bool) {
 	}
 }
 
-// park parks runs of one side on a server of their own, whose data is in files, looks
+// park parks runs of one side on a server of their own, with data in files. It measures
 // what they hold, and wakes them.
 func (b *bench) park(ctx context.Context, who string, n, cache int) (_ sample, err error) {
 	data, err := os.MkdirTemp("", "fermata-bench")
@@ -90,7 +90,7 @@ func (b *bench) park(ctx context.Context, who string, n, cache int) (_ sample, e
 		return nil, err
 	}
 	defer c.shutDown()
-	// What the first runs leave behind is not theirs: connections, pools, code.
+	// The first runs leave things behind that are not theirs: connections, pools, code.
 	for range 2 * uncached {
 		if err := play(ctx, l, name("warm"), plan{}); err != nil {
 			return nil, err
@@ -123,11 +123,11 @@ func (b *bench) park(ctx context.Context, who string, n, cache int) (_ sample, e
 	return m, each(n, parallelRuns, func(i int) error { return l.awaitEnd(ctx, ids[i]) })
 }
 
-// parallelRuns is how many calls a client has under way.
+// parallelRuns is how many calls a client makes at once.
 const parallelRuns = 64
 
-// all does something for each of some runs, waits until each has asked its model and
-// all is quiet, and returns how many seconds that took, without the quiet.
+// all calls do for each run, and waits until each has called its model and all is quiet.
+// It returns the seconds without the quiet time.
 func (s *benchEnv) all(ctx context.Context, c *workerProcs, n int, do func(i int) error) (seconds float64, err error) {
 	began := time.Now()
 	if err := each(n, parallelRuns, do); err != nil {
@@ -171,7 +171,7 @@ func (s *benchEnv) holds(ctx context.Context, c *workerProcs, data string) (h ho
 	return h, nil
 }
 
-// less is what came since an earlier look, for each of n runs.
+// less returns what was added since an earlier measurement, for each of n runs.
 func (h holding) less(was holding, n int) sample {
 	each := func(now, was float64) float64 { return (now - was) / float64(n) }
 	return sample{

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// plan is what a run does, on either side: so many turns of a model call and a tool
-// call, then some rests, and a last model call. It is the task of ours and the input
-// of the floor.
+// plan is what a run does, on either side: turns of a model call and a tool call, then
+// some suspensions, and a last model call. It is the task of our run and the input of the
+// baseline.
 type plan struct {
 	Turns int `json:"turns"`
-	// Size is of each message, the model's and the tool's, in bytes.
+	// Size is the size of each message of model and tool, in bytes.
 	Size int `json:"size"`
-	// Local makes the tool run within the workflow's task.
+	// Local runs the tool within the workflow task.
 	Local bool `json:"local"`
-	// ByValue puts all messages into the input of each model call. The floor alone
-	// does so.
+	// ByValue puts all messages into the input of each model call. Only the baseline does
+	// so.
 	ByValue bool `json:"by_value,omitempty"`
-	// Rests is how often the run waits to be resumed, after its turns.
+	// Rests is how often the run waits for a resume after its turns.
 	Rests int `json:"rests,omitempty"`
-	// Each is how long a model call takes; zero is no time at all.
+	// Each is how long a model call takes; zero means no time.
 	Each time.Duration `json:"each,omitempty"`
-	// Thinks makes the model think forever after the turns and rests.
+	// Thinks makes the model think forever after the turns and suspensions.
 	Thinks bool `json:"thinks,omitempty"`
 }
 
-// wait is what a model call takes.
+// wait lasts as long as a model call.
 func (p plan) wait(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -34,7 +34,7 @@ func (p plan) wait(ctx context.Context) {
 	}
 }
 
-// move is what a model does when it is asked.
+// move is what a model does when it is called.
 type move string
 
 const (
@@ -44,7 +44,7 @@ const (
 	isDone    move = "done"
 )
 
-// next is what the model does in a turn, from 1.
+// next returns what the model does in a turn, counted from 1.
 func (p plan) next(turn int) move {
 	switch {
 	case turn <= p.Turns:
@@ -57,7 +57,7 @@ func (p plan) next(turn int) move {
 	return isDone
 }
 
-// asks is how often a run of the plan asks its model, where nobody stops it.
+// asks returns how often a run of the plan calls its model, if nobody stops it.
 func (p plan) asks() int { return p.Turns + p.Rests + 1 }
 
 // payload is a tool call's arguments.
@@ -66,7 +66,8 @@ type payload struct {
 	Size int `json:"size"`
 }
 
-// The messages are text that does not compress.
+// The messages are text that does not compress: real conversations are not repetitive
+// either.
 var letters = func() []byte {
 	const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-"
 	r := rand.New(rand.NewPCG(1, 2))
@@ -77,7 +78,7 @@ var letters = func() []byte {
 	return b
 }()
 
-// text is a message of a size, another one for each n.
+// text returns a message of a size, a different one for each n.
 func text(size, n int) string {
 	from := n * 7919 % (len(letters) - size)
 	return string(letters[from : from+size])

@@ -12,9 +12,9 @@ import (
 	"go.temporal.io/sdk/interceptor"
 )
 
-// recorder tells the process that started this one when an activity begins and
-// ends, a line each. Times are the machine's clock, which its processes share.
-// Whoever is recorded only hands the line over.
+// recorder reports the begin and end of activities to the process that started this one,
+// a line each. Times are of the machine's clock, which all processes share. Activities
+// only queue their line, so that recording does not slow them.
 //
 //	ready
 //	begin ID TYPE WORKFLOW NANOSECONDS
@@ -50,7 +50,7 @@ func (r *recorder) memory() {
 	r.lines <- fmt.Sprintf("memory %d %d %d", m.Heap, m.Goroutines, m.RSS)
 }
 
-// cpu records how much of the processor the process has had.
+// cpu records the processor time of the process.
 func (r *recorder) cpu() { r.lines <- fmt.Sprintf("cpu %d", spentCPU().Nanoseconds()) }
 
 // tool records that a tool was called, by the call's idempotency key.

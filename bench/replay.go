@@ -72,7 +72,7 @@ func (s *benchEnv) replaysOf(ctx context.Context, c *workerProcs, lanes []runner
 	return nil
 }
 
-// replayFermata is what preflight does with a history.
+// replayFermata replays a history as preflight does.
 func replayFermata(_ string, h *historypb.History) error {
 	v, err := worker.Replay(h, planned())
 	if err != nil {

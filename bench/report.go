@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// report is all that was measured, as -json writes it.
+// report is everything that was measured, as -json writes it.
 type report struct {
 	Machine machine   `json:"machine"`
 	Results []*result `json:"results"`
@@ -29,36 +29,36 @@ type machine struct {
 	Go   string `json:"go"`
 }
 
-// result is what a benchmark came to.
+// result is the result of a benchmark.
 type result struct {
 	Name  string    `json:"name"`
 	Began time.Time `json:"began"`
 	Took  float64   `json:"took_s"`
-	// Load is the machine's load average over a minute, before and after: whatever
-	// else ran is in the first.
+	// Load is the machine's load average over a minute, before and after. The first shows
+	// what else ran.
 	Load [2]string `json:"load"`
-	// Stolen is the part of the processors' time that the machine below this one gave
-	// to others; where it is not little, times are not to be believed.
+	// Stolen is the part of the processor time that the hypervisor gave to others. If it
+	// is not small, do not trust the times.
 	Stolen float64   `json:"stolen"`
-	taken  [2]uint64 // stolen and whole, when it began
+	taken  [2]uint64 // stolen and total time at the beginning
 	Rows   []row     `json:"rows"`
 	Faults []string  `json:"faults,omitempty"`
 }
 
-// row is a line of a table: something measured of ours, and beside what.
+// row is a line of a table: a measurement of ours, and what it is compared with.
 type row struct {
 	Cell string `json:"cell"`
 	What string `json:"what"`
 	Unit string `json:"unit"`
 	// Ours are samples in the order in which they were taken. Beside are those of the
-	// Reference; both are empty where the figure stands by itself.
+	// Reference. Both are empty if the figure stands alone.
 	Ours      []float64 `json:"ours"`
 	Reference string    `json:"reference,omitempty"`
 	Beside    []float64 `json:"beside,omitempty"`
 	Target    *target   `json:"target,omitempty"`
 }
 
-// target is what a median may be, as a ratio to the reference's or by itself.
+// target is the limit of a median, alone or as a ratio to the reference's.
 type target struct {
 	Most   float64 `json:"most,omitempty"`
 	Least  float64 `json:"least,omitempty"`
@@ -68,7 +68,7 @@ type target struct {
 func atMost(ratio float64) *target  { return &target{Most: ratio} }
 func atLeast(ratio float64) *target { return &target{Least: ratio} }
 
-// within is a bar for the figure itself.
+// within is a limit of the figure itself.
 func within(most float64) *target { return &target{Most: most, Itself: true} }
 
 func (b *target) String() string {
@@ -85,9 +85,9 @@ func (b *target) String() string {
 	return fmt.Sprintf("%s %.2f ×", sign, v)
 }
 
-// ratio is to the reference. Samples that were taken in turns are compared each with
-// its neighbour, and the median of those is taken: what the machine does meanwhile,
-// it does to both.
+// ratio returns the ratio to the reference. Samples that were taken in turns are compared
+// pairwise, and the median of the ratios is used: what the machine does meanwhile affects
+// both of a pair.
 func (r row) ratio() float64 {
 	if len(r.Ours) != len(r.Beside) {
 		return median(r.Ours) / median(r.Beside)
@@ -99,7 +99,7 @@ func (r row) ratio() float64 {
 	return median(pairs)
 }
 
-// misses reports whether a row is beyond its bar. What could not be measured is.
+// misses reports whether a row exceeds its limit. A row that could not be measured does.
 func (r row) misses() bool {
 	if r.Target == nil {
 		return false
@@ -139,7 +139,7 @@ func (r *report) encode(out io.Writer) error {
 	return e.Encode(r)
 }
 
-// print writes a table for each benchmark, in Markdown.
+// print writes a Markdown table for each benchmark.
 func (r *report) print(out io.Writer) error {
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "%d × %s, %s, %s\n", r.Machine.CPUs, cmp.Or(r.Machine.CPU, "CPU"), r.Machine.OS, r.Machine.Go)
@@ -173,7 +173,7 @@ func (r row) cells() []string {
 	return []string{r.Cell, what, spread(r.Ours), beside, ratio, limit}
 }
 
-// table writes lines as a Markdown table whose columns stand below one another.
+// table writes lines as an aligned Markdown table.
 func table(w io.Writer, lines [][]string) {
 	width := make([]int, len(lines[0]))
 	for _, line := range lines {
@@ -195,8 +195,7 @@ func table(w io.Writer, lines [][]string) {
 	}
 }
 
-// verdict is an error where something was wrong and, if asked for, where a bar
-// was missed.
+// verdict returns an error if a result was wrong or, with check, if a limit was missed.
 func (r *report) verdict(check bool) error {
 	var faults []error
 	for _, res := range r.Results {
@@ -222,7 +221,7 @@ func median(list []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// spread is the median, and the range where there is one.
+// spread returns the median, with the range if there is one.
 func spread(list []float64) string {
 	switch len(list) {
 	case 0:
@@ -237,7 +236,7 @@ func spread(list []float64) string {
 	return fmt.Sprintf("%s (%s to %s)", number(median(list)), least, most)
 }
 
-// number writes a figure with as many digits as it deserves.
+// number returns a figure with as many digits as it deserves.
 func number(v float64) string {
 	switch {
 	case v == float64(int64(v)) && v < 1000 && v > -1000:
@@ -256,7 +255,7 @@ func number(v float64) string {
 	return digits
 }
 
-// load is the machine's load average over a minute, where the machine tells.
+// load returns the machine's load average over a minute, if it is known.
 func load() string {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -265,15 +264,15 @@ func load() string {
 	return strings.Fields(string(data))[0]
 }
 
-// stolen is the processors' time since the machine's start, in ticks: what the machine
-// below took, and all of it. Both are zero where the machine does not tell.
+// stolen returns the processor time since the machine's start, in ticks: what the
+// hypervisor took, and all. Both are zero if unknown.
 func stolen() (ticks [2]uint64) {
 	data, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(data), "\n")
 	const steal = 8 // of user nice system idle iowait irq softirq steal, behind "cpu"
 	for i, field := range strings.Fields(line) {
 		n, err := strconv.ParseUint(field, 10, 64)
-		if err != nil || i > steal { // guests' time stands in user's already
+		if err != nil || i > steal { // the time of guests is already in user's
 			continue
 		}
 		ticks[1] += n
@@ -284,7 +283,7 @@ func stolen() (ticks [2]uint64) {
 	return ticks
 }
 
-// cpu names the machine's processor, where the machine tells.
+// cpu returns the name of the machine's processor, if it is known.
 func cpu() string {
 	data, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(data)) {

@@ -13,20 +13,20 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// runner is where runs of plans are started and steered: ours, or the floor's.
+// runner starts and steers runs of plans: ours, or the baseline's.
 type runner interface {
 	side() string
 	start(ctx context.Context, id string, p plan) error
-	// awaitSuspended waits until a run rests.
+	// awaitSuspended waits until a run is suspended.
 	awaitSuspended(ctx context.Context, id string) error
 	resume(ctx context.Context, id string) error
-	// stop ends a run that works, with a last word of its model.
+	// stop ends a working run, with a summary of its model.
 	stop(ctx context.Context, id string) error
-	// awaitEnd waits for a run's end, and wants it to be a good one.
+	// awaitEnd waits for a run's end. A bad end is an error.
 	awaitEnd(ctx context.Context, id string) error
 }
 
-// baselineRunner is the floor's.
+// baselineRunner runs the baseline.
 type baselineRunner struct {
 	temporal temporal.Client
 	queue    string
@@ -63,7 +63,7 @@ func (l *baselineRunner) awaitEnd(ctx context.Context, id string) error {
 	return l.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil)
 }
 
-// fermataRunner is ours.
+// fermataRunner runs ours.
 type fermataRunner struct {
 	baselineRunner // waiting for an end is the same
 	client         *client.Client
@@ -91,7 +91,7 @@ func (l *fermataRunner) start(ctx context.Context, id string, p plan) error {
 	return err
 }
 
-// run is one that was started here.
+// run returns a run that was started here.
 func (l *fermataRunner) run(id string) *client.Run {
 	run, _ := l.runs.Load(id)
 	return run.(*client.Run)

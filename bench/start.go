@@ -36,7 +36,7 @@ func starts(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// started is one process with all that a run needs, up to the run's first model call.
+// started runs one process with all that a run needs, up to the run's first model call.
 func started(ctx context.Context, who string) (sample, error) {
 	dir, err := os.MkdirTemp("", "fermata-bench")
 	if err != nil {
@@ -53,7 +53,7 @@ func started(ctx context.Context, who string) (sample, error) {
 	return sample{firstAsk: ms(calls.first.Sub(began))}, err
 }
 
-// firstRun is the run of a process that has a server of its own.
+// firstRun is the run of a process with a server of its own.
 const firstRun = "first"
 
 // first is such a process: a server, a worker and a run.
@@ -91,8 +91,8 @@ func first(ctx context.Context, j job, r *recorder) error {
 	return obey(r)
 }
 
-// emptyRun measures the command `fermata run` with a model that says one word: the
-// first time, when there are no data yet, and afterwards.
+// emptyRun measures the command `fermata run` with a model that says one word: first
+// without data, then again.
 func emptyRun(ctx context.Context, b *bench, cell string) error {
 	dir, err := os.MkdirTemp("", "fermata-bench")
 	if err != nil {

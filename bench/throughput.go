@@ -11,7 +11,7 @@ var throughputBench = benchmark{
 	example: "-only '^32 runs' -check", reps: 5, run: throughput,
 }
 
-// concurrentRuns is so many runs at once, each of so many turns.
+// concurrentRuns is a number of runs at once, each of some turns.
 type concurrentRuns struct {
 	runs, turns int
 	local       bool
@@ -34,7 +34,7 @@ func throughput(ctx context.Context, b *bench) error {
 	})
 }
 
-// kind is the plan's kind of tool in words.
+// kind returns the plan's kind of tool in words.
 func (p plan) kind() string {
 	if p.Local {
 		return "local tool"

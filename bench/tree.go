@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// shapes are trees by the number of their nodes: how many children a node has, by level.
+// shapes are trees by their number of nodes: how many children a node has, by level.
 var shapes = map[int][]int{
 	1:   {},
 	4:   {3},
@@ -20,7 +20,7 @@ var shapes = map[int][]int{
 	364: {3, 3, 3, 3, 3},
 }
 
-// branch is how many children a node has, and what they have below them.
+// branch returns how many children a node has, and the levels below them.
 func branch(fanout []int) (n int, below []int) {
 	if len(fanout) == 0 {
 		return 0, nil
@@ -28,7 +28,7 @@ func branch(fanout []int) (n int, below []int) {
 	return fanout[0], fanout[1:]
 }
 
-// count is the number of a tree's nodes.
+// count returns the number of a tree's nodes.
 func count(fanout []int) int {
 	n, below := branch(fanout)
 	if n == 0 {
@@ -37,7 +37,7 @@ func count(fanout []int) int {
 	return 1 + n*count(below)
 }
 
-// leaves is the number of the nodes that have none below.
+// leaves returns the number of nodes without children.
 func leaves(fanout []int) int {
 	n, below := branch(fanout)
 	if n == 0 {
@@ -48,17 +48,17 @@ func leaves(fanout []int) int {
 
 // runningTree is a tree that works.
 type runningTree interface {
-	// id is the workflow of the root.
+	// id returns the workflow id of the root.
 	id() string
-	// interrupt holds the whole tree by one call to its root, and says whether the
+	// interrupt holds the whole tree with one call to its root. heard reports whether the
 	// root knows of it then.
 	interrupt(ctx context.Context) (heard bool, err error)
-	// status asks the root once: whether it knows of the interrupt, and whether it
-	// is suspended.
+	// status asks the root once: whether it knows of the interrupt, and whether it is
+	// suspended.
 	status(ctx context.Context) (heard, rests bool, err error)
 	// awaitQuiet waits until nothing more may begin.
 	awaitQuiet(ctx context.Context) error
-	// end looks whether all is as it should be, and leaves nothing that lives.
+	// end checks whether all is as it should be, and leaves nothing running.
 	end(ctx context.Context, rep int, c *workerProcs) error
 }
 
@@ -85,7 +85,7 @@ func trees(ctx context.Context, b *bench) error {
 	}
 	defer s.close()
 	for _, workers := range pick(b, []int{1, 2}, []int{1}) {
-		single := taken(nil) // the tree of one, beside which the others are shown
+		single := taken(nil) // the tree of one node, for comparison
 		for _, size := range pick(b, []int{1, 4, 13, 40, 364}, []int{1, 4, 13}) {
 			cell := fmt.Sprintf("%d agents, %d workers", size, workers)
 			if workers == 1 {
@@ -129,16 +129,16 @@ func (s *benchEnv) tree(ctx context.Context, cell string, size, workers int) (ta
 	return s.inTurns(ctx, cell, sides...)
 }
 
-// What is measured of a tree.
+// The measures of a tree.
 const (
-	quiet              = "quiet"          // until the last model or tool call anywhere had ended
-	rootRest           = "root suspended" // until the root said that it was
+	quiet              = "quiet"          // until the last model or tool call had ended
+	rootRest           = "root suspended" // until the root said that it was suspended
 	rootHear           = "root knows"     // until the root said that it knew of the interrupt
-	allActivitiesEnded = "books closed"   // until the last activity of any kind had ended: ours store the transcripts
+	allActivitiesEnded = "books closed"   // until the last activity of any kind had ended: ours store the logs
 	treeStarted        = "planted"        // from the start of the root to the last node's first activity
 )
 
-// atOnce are the bars for trees beside a single run.
+// atOnce are the limits for trees beside a single run.
 var atOnce = map[int]*target{40: atMost(1.5), 364: atMost(10)}
 
 // addTree adds a tree's rows.
@@ -168,7 +168,7 @@ func (s *benchEnv) addTree(cell string, size int, t, single taken) {
 	}
 }
 
-// interrupted is one repetition of one side: a tree is planted, interrupted, and ended.
+// interrupted is one repetition of one side: a tree is started, interrupted, and ended.
 func (s *benchEnv) interrupted(ctx context.Context, t *treeSide, cell string, size, rep int) (sample, error) {
 	t.workers.forget()
 	began := time.Now()
@@ -222,8 +222,8 @@ func (s *benchEnv) interrupted(ctx context.Context, t *treeSide, cell string, si
 	return m, tree.end(ctx, rep, t.workers)
 }
 
-// profiled begins CPU profiles where they are wanted: of the workers, and of this
-// process, which has the server.
+// profiled starts CPU profiles if they are requested: of the workers, and of this process
+// with the server.
 func (s *benchEnv) profiled(c *workerProcs, name string) (stop func(), err error) {
 	if s.profile == "" {
 		return func() {}, nil
@@ -241,7 +241,7 @@ func (s *benchEnv) profiled(c *workerProcs, name string) (stop func(), err error
 		return nil, err
 	}
 	stopCrew := c.profile(dir, name)
-	time.Sleep(100 * time.Millisecond) // until they have begun
+	time.Sleep(100 * time.Millisecond) // until the workers have started theirs
 	return func() {
 		pprof.StopCPUProfile()
 		stopCrew()

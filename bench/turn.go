@@ -11,20 +11,20 @@ var turnBench = benchmark{
 	example: "-only '10 kB' -reps 5", reps: 7, run: turns,
 }
 
-// Names of what is measured of runs that play.
+// The measures of whole runs.
 const (
 	aTurn    = "a turn"
 	wholeRun = "the run"
 )
 
-// variant is a plan of one side, under a name of its own.
+// variant is a plan of one side, with a name.
 type variant struct {
 	name string
 	lane runner
 	plan plan
 }
 
-// turns measures one run: with messages of several sizes, and tools of both kinds.
+// turns measures one run, with messages of several sizes and both kinds of tools.
 func turns(ctx context.Context, b *bench) error {
 	return withBenchEnv(ctx, b, nil, func(s *benchEnv, c *workerProcs, lanes []runner) error {
 		for _, kB := range pick(b, []int{0, 1, 10}, []int{0, 1}) {
@@ -81,7 +81,7 @@ func (s *benchEnv) turnsOf(ctx context.Context, c *workerProcs, lanes []runner, 
 	return nil
 }
 
-// timed plays a run, and takes the time from its first model call to its last.
+// timed plays a run, and measures the time from its first model call to its last.
 func (s *benchEnv) timed(ctx context.Context, c *workerProcs, v variant, cell string, rep int) (sample, error) {
 	c.forget()
 	id := name("turn")

@@ -15,10 +15,10 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// longWait is how long something has to wait to be told of.
+// longWait is how long a wait must be to be reported.
 const longWait = 200 * time.Millisecond
 
-// wait is a time in which a workflow of a tree waited, as its history has it.
+// wait is a time in which a workflow of a tree waited, as its history says.
 type wait struct {
 	session, what string
 	from, to      time.Time
@@ -26,8 +26,8 @@ type wait struct {
 
 func (w wait) long() time.Duration { return w.to.Sub(w.from) }
 
-// writeWaits appends every long wait of a tree to the file of -waits, with a summary of
-// each kind before them.
+// writeWaits appends every long wait of a tree to the file of -waits, after a summary of
+// each kind.
 func (s *benchEnv) writeWaits(ctx context.Context, cell, side string, rep int, root string) error {
 	if s.waits == "" {
 		return nil
@@ -63,7 +63,7 @@ func printWaits(f io.Writer, title string, began time.Time, all []wait) error {
 	return nil
 }
 
-// waitsOf reads the histories of a whole tree, and tells when it was begun.
+// waitsOf reads the histories of a whole tree, and returns when it began.
 func (s *benchEnv) waitsOf(ctx context.Context, root string) (all []wait, began time.Time, err error) {
 	var token []byte
 	for first := true; first || len(token) > 0; first = false {
@@ -92,8 +92,8 @@ func (s *benchEnv) waitsOf(ctx context.Context, root string) (all []wait, began 
 	return all, began, nil
 }
 
-// waitsIn finds the long waits of one history: from an event to the one that tells that
-// it was heeded.
+// waitsIn finds the long waits of one history: from an event to the event that answers
+// it.
 func waitsIn(session string, events []*historypb.HistoryEvent) (all []wait) {
 	at := func(id int64) time.Time { return events[id-1].GetEventTime().AsTime() }
 	for _, e := range events {

@@ -18,18 +18,18 @@ import (
 	sdk "go.temporal.io/sdk/worker"
 )
 
-// job is what a worker process is told to do: the one argument of the command work.
+// job is what a worker process does: the one argument of the command work.
 type job struct {
-	Work   []string `json:"work"` // what the process has a worker for
-	Addr   string   `json:"addr"` // empty: it starts a server of its own, and a run
+	Work   []string `json:"work"` // the sides that the process has workers for
+	Addr   string   `json:"addr"` // if empty, it starts a server of its own, and a run
 	Queue  string   `json:"queue"`
 	Dir    string   `json:"dir"`
 	Fanout []int    `json:"fanout,omitempty"`
-	// Cache is how many runs the process keeps; zero means the SDK's 10,000.
+	// Cache is how many runs the process caches; zero means the SDK's 10,000.
 	Cache int `json:"cache,omitempty"`
 }
 
-// queue is the task queue of a worker.
+// queue returns the task queue of a worker.
 func (j job) queue(of string) string { return j.Queue + "-" + of }
 
 // workers start a worker, which records what it does.
@@ -41,8 +41,8 @@ var workers = map[string]func(ctx context.Context, c temporal.Client, j job, r *
 	sideFermata:  workLoop,
 }
 
-// work is a worker process. It works until its standard input ends, which it does
-// at the latest with the process that started it.
+// work is a worker process. It works until its standard input ends, which it does at the
+// latest with the process that started it.
 func work(ctx context.Context, args []string) error {
 	var j job
 	if len(args) != 1 {
@@ -51,7 +51,7 @@ func work(ctx context.Context, args []string) error {
 	if err := json.Unmarshal([]byte(args[0]), &j); err != nil {
 		return err
 	}
-	sdk.SetBinaryChecksum("bench") // else the SDK hashes the program's file
+	sdk.SetBinaryChecksum("bench") // otherwise the SDK hashes the program's file
 	if j.Cache > 0 {
 		sdk.SetStickyWorkflowCacheSize(j.Cache)
 	}
@@ -98,7 +98,7 @@ func employ(ctx context.Context, j job, r *recorder) (stop func(), err error) {
 	return stop, nil
 }
 
-// dial is how both sides reach the server: silent, and without compression.
+// dial connects like both sides do: without logs and without compression.
 func dial(addr string, r *recorder) (temporal.Client, error) {
 	o := temporal.Options{HostPort: addr, Logger: silence}
 	o.ConnectionOptions.GrpcCompression = &temporal.GrpcCompressionNone{}
@@ -110,9 +110,8 @@ func dial(addr string, r *recorder) (temporal.Client, error) {
 
 var silence = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 
-// obey does what is said over standard input: "profile FILE" begins a CPU profile
-// and "done" ends it; "memory" and "cpu" want to know
-// what the process holds and what it has used.
+// obey follows the commands on standard input: "profile FILE" starts a CPU profile and
+// "done" ends it; "memory" and "cpu" request what the process holds and has used.
 func obey(r *recorder) error {
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {

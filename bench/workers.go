@@ -17,21 +17,21 @@ import (
 	"time"
 )
 
-// workerProcs is some worker processes of one side, and what they tell.
+// workerProcs are worker processes of one side, with what they report.
 type workerProcs struct {
 	procs []*proc
 
 	mu      sync.Mutex
 	ready   int
 	lost    bool               // a process ended by itself
-	leaving bool               // they were told to
+	leaving bool               // they were told to end
 	running map[string]string  // activities in flight: their types
-	ended   map[bool]time.Time // the last end of one: under true of model and tool calls alone
+	ended   map[bool]time.Time // when the last one ended; true: model and tool calls only
 	begun   map[string]int     // activities, by type
 	tools   map[string]int     // tool calls, by key
 	asks    map[string]asks    // model calls, by workflow
-	memory  chan memory        // what a process said that it holds
-	cpu     chan time.Duration // and of the processor it has had
+	memory  chan memory        // reports of what a process holds
+	cpu     chan time.Duration // reports of processor time
 }
 
 // asks are the model calls of one run.
@@ -45,16 +45,16 @@ type proc struct {
 	in  io.WriteCloser
 }
 
-// isWork tells the activities that do an agent's work, which an interrupt has to
-// stop, from those that keep its books.
+// isWork reports whether an activity does an agent's work, which an interrupt must stop.
+// Other activities only store it.
 func isWork(activity string) bool {
 	return activity == bareActivity || activity == "fermata.tool" || isAsk(activity)
 }
 
-// isAsk tells the activities that ask a model.
+// isAsk reports whether an activity calls a model.
 func isAsk(activity string) bool { return activity == "fermata.model" || activity == baselineModel }
 
-// startWorkers starts worker processes and waits until they work.
+// startWorkers starts worker processes and waits until they are ready.
 func startWorkers(ctx context.Context, j job, n int) (*workerProcs, error) {
 	c := &workerProcs{running: map[string]string{}, memory: make(chan memory, n), cpu: make(chan time.Duration, n)}
 	c.forget()
@@ -117,12 +117,12 @@ func (c *workerProcs) shutDown() {
 	}
 	for _, p := range c.procs {
 		late := time.AfterFunc(5*time.Second, func() { _ = p.cmd.Process.Kill() })
-		_ = p.cmd.Wait() // whatever its end was, it is over
+		_ = p.cmd.Wait() // in whatever way, it is over
 		late.Stop()
 	}
 }
 
-// heard takes what a process tells.
+// heard handles a line of a process.
 func (c *workerProcs) heard(proc int, line []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +144,7 @@ func (c *workerProcs) heard(proc int, line []string) {
 	case "memory":
 		c.memory <- readMemory(line[1:])
 	case "cpu":
-		ns, _ := strconv.ParseInt(line[1], 10, 64) // written by ourselves
+		ns, _ := strconv.ParseInt(line[1], 10, 64) // we wrote it
 		c.cpu <- time.Duration(ns)
 	case "end":
 		at, what := instant(line[2]), c.running[id()]
@@ -159,13 +159,13 @@ func (c *workerProcs) heard(proc int, line []string) {
 	}
 }
 
-// instant reads a time that a recorder wrote.
+// instant parses a time that a recorder wrote.
 func instant(ns string) time.Time {
-	n, _ := strconv.ParseInt(ns, 10, 64) // written by ourselves
+	n, _ := strconv.ParseInt(ns, 10, 64) // we wrote it
 	return time.Unix(0, n)
 }
 
-// forget begins a new repetition.
+// forget starts a new repetition.
 func (c *workerProcs) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,8 +215,8 @@ func (c *workerProcs) activityCount() int {
 	})
 }
 
-// calledBy are a run's model calls, as soon as there are n: what a process tells may
-// come behind what the server does.
+// calledBy returns a run's model calls, as soon as there are n. A process's reports may
+// come later than the server's answers.
 func (c *workerProcs) calledBy(ctx context.Context, id string, n int) (got asks, err error) {
 	err = until(ctx, fmt.Sprintf("%d model calls of %s", n, id), func() (bool, error) {
 		c.mu.Lock()
@@ -227,14 +227,14 @@ func (c *workerProcs) calledBy(ctx context.Context, id string, n int) (got asks,
 	return got, err
 }
 
-// lastEnd is when the last activity ended, of those that do work or of all.
+// lastEnd returns when the last activity ended: of those that do work, or of all.
 func (c *workerProcs) lastEnd(work bool) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended[work]
 }
 
-// calls are the tool calls since the repetition began, by key.
+// calls returns the tool calls since the repetition began, by key.
 func (c *workerProcs) calls() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,7 +248,7 @@ func (c *workerProcs) fault() error {
 	return nil
 }
 
-// usedCPU is the processor's time that the processes have had.
+// usedCPU returns the processor time of the processes.
 func (c *workerProcs) usedCPU(ctx context.Context) (sum time.Duration, err error) {
 	for _, p := range c.procs {
 		fmt.Fprintln(p.in, "cpu")
@@ -264,7 +264,7 @@ func (c *workerProcs) usedCPU(ctx context.Context) (sum time.Duration, err error
 	return sum, nil
 }
 
-// profile begins a CPU profile of every process, and returns what ends it.
+// profile starts a CPU profile of every process, and returns what ends it.
 func (c *workerProcs) profile(dir, name string) (stop func()) {
 	for i, p := range c.procs {
 		fmt.Fprintf(p.in, "profile %s\n", filepath.Join(dir, fmt.Sprintf("%s-%d.prof", name, i)))
@@ -279,7 +279,7 @@ func (c *workerProcs) profile(dir, name string) (stop func()) {
 // patience is how long anything may take.
 const patience = 5 * time.Minute
 
-// until waits for something.
+// until waits until a condition holds.
 func until(ctx context.Context, what string, is func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -17,18 +17,18 @@ const (
 
 // The tools of the stories; see tools.go for what they do.
 const (
-	payTool    = "pay"    // an effect that must not be made twice
-	wireTool   = "wire"   // the same, after somebody has approved
-	bookTool   = "book"   // an effect that may be made again by its key
+	payTool    = "pay"    // an effect that must not happen twice
+	wireTool   = "wire"   // the same, after an approval
+	bookTool   = "book"   // an effect that may be repeated, thanks to its key
 	ponderTool = "ponder" // takes long, and changes nothing
 	lookTool   = "look"   // local
-	signTool   = "sign"   // the client's
+	signTool   = "sign"   // run by the client
 )
 
-// silence is how long a model may say nothing: short, since many do.
+// silence is how long a model may say nothing. It is short, since many hang.
 const silence = 2 * time.Second
 
-// definitions are the agents as every worker has them.
+// definitions are the agents of every worker.
 func definitions() []agent.Definition {
 	approval := []agent.Rule{{Do: agent.RulingAsk, Tools: []string{wireTool}, Reason: "money goes out"}}
 	list := []agent.Definition{
@@ -55,5 +55,5 @@ func definitions() []agent.Definition {
 	return list
 }
 
-// modelName is the model of all of them: the stand-in's.
+// modelName is the model of all agents, which the stand-in serves.
 const modelName = "standin/m"

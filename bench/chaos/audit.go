@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// audit looks whether what was promised held.
+// audit checks whether the promises held.
 type audit struct {
 	*operators
 	place  place
@@ -28,7 +28,7 @@ type audit struct {
 	ledgers map[string]*ledger
 }
 
-// look looks at everything. Its error is that it could not.
+// look checks everything. An error means that it could not.
 func (a *audit) look(ctx context.Context) (err error) {
 	if a.live, err = a.operators.live(ctx); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (a *audit) look(ctx context.Context) (err error) {
 	return a.replays(ctx)
 }
 
-// rests looks at the runs that have not ended: only daemons that are held may.
+// rests checks the runs that have not ended. Only held daemons may be among them.
 func (a *audit) rests(ctx context.Context) {
 	for _, session := range slices.Sorted(maps.Keys(a.live)) {
 		l := a.live[session]
@@ -80,14 +80,14 @@ func (a *audit) rests(ctx context.Context) {
 	}
 }
 
-// logs reads every session's log, from the store and by way of the server.
+// logs reads every session's log, from the store and through the server.
 func (a *audit) logs(ctx context.Context) error {
 	a.ledgers = map[string]*ledger{}
 	for h, err := range a.store.Heads(ctx, "") {
 		if err != nil {
 			return fmt.Errorf("listing the store's sessions: %w", err)
 		}
-		if h.Digest == "" { // claims alone, of runs that were ended before they began
+		if h.Digest == "" { // only claims of runs that were ended before they began
 			continue
 		}
 		stored, err := collect(client.StoredEvents(ctx, a.store, h.Session, ""))
@@ -118,8 +118,8 @@ func collect(events func(func(client.Event, error) bool)) (list []client.Event, 
 	return list, nil
 }
 
-// equal wants a log to be the same wherever it is read, and for whoever read it as
-// it grew. The last of a live run's is not in the store.
+// equal checks that a log is the same wherever it is read, and for readers who followed
+// it. The store may lack the last events of a live run.
 func (a *audit) equal(session string, stored, served []client.Event) {
 	if len(stored) != len(served) && (len(stored) > len(served) || a.live[session].Session == "") {
 		a.report.find(lost, session, "", "the store has %d events, and the server tells %d", len(stored), len(served))
@@ -148,7 +148,7 @@ func (a *audit) equal(session string, stored, served []client.Event) {
 	}
 }
 
-// ends wants every run's end to be in its log as the server knows it.
+// ends checks that the log of every run has the end that the server knows.
 func (a *audit) ends(ctx context.Context) error {
 	seen := map[string]bool{}
 	for l, err := range a.List(ctx, nil) {
@@ -178,7 +178,7 @@ func (a *audit) ends(ctx context.Context) error {
 	return nil
 }
 
-// effects holds the journal and the logs against each other, call by call.
+// effects compares the journal with the logs, call by call.
 func (a *audit) effects() error {
 	journal, err := a.desk.read()
 	if err != nil {
@@ -192,7 +192,7 @@ func (a *audit) effects() error {
 	for _, l := range logs {
 		for key, r := range l.results {
 			if known[key] {
-				continue // two sessions share it since one was forked from the other
+				continue // two sessions share it, since one was forked from the other
 			}
 			known[key] = true
 			a.report.Calls[string(r.Status)]++
@@ -230,7 +230,8 @@ func (a *audit) effect(session, key string, r agent.ToolResult, e entries) {
 	}
 }
 
-// answers wants every request to have one answer at most, and whose it was told to be.
+// answers checks that every request has at most one answer, and the one that was
+// accepted.
 func (a *audit) answers() {
 	won := map[string]string{}
 	for _, d := range a.decisions {
@@ -248,8 +249,8 @@ func (a *audit) answers() {
 	}
 }
 
-// messages wants what was accepted to be in the log once, what was refused not at
-// all, and what was left as a signal once or shown as refused.
+// messages checks that accepted messages are in the log once, and refused ones not at
+// all. A message that was left as a signal is in the log once, or shown as refused.
 func (a *audit) messages(ctx context.Context) {
 	missing := map[string][]post{} // left as signals, by session and verb
 	for _, p := range a.posts {
@@ -264,6 +265,7 @@ func (a *audit) messages(ctx context.Context) {
 		switch {
 		case n > 1:
 			a.report.find(doubled, p.session, "", "%s %s stands in the log %d times (it was %s)", p.verb, p.token, n, p.became)
+		// A lost answer proves nothing: the message may have arrived or not.
 		case !speaks, p.became == wasLost:
 		case n == 0 && a.waits(ctx, p):
 		case p.became == string(agent.EffectAccepted) && n == 0:
@@ -294,9 +296,9 @@ func (a *audit) waits(ctx context.Context, p post) bool {
 	return err == nil && slices.ContainsFunc(inbox.Events, func(e agent.EmitCommand) bool { return e.ID == p.id })
 }
 
-// shown wants signals that had no effect to be shown as refused: in the log or, where
-// one came with a run's end or before its beginning, in the status of that run. A status
-// shows so many and no more: those that may have been among the others are counted.
+// shown checks that signals without an effect are shown as refused. They are in the log
+// or, if one came at a run's end or before its beginning, in that run's status. A status
+// shows only so many; those that may have been dropped from it are only counted.
 func (a *audit) shown(ctx context.Context, posts []post) {
 	p := posts[0]
 	verb := p.verb
@@ -324,7 +326,7 @@ func (a *audit) shown(ctx context.Context, posts []post) {
 const mostRefused = 8
 
 // refusedBeside counts the refusals of a verb that the runs of a session show and that
-// its log does not have. full tells that one of them shows as many as it can.
+// its log lacks. full reports whether a run shows as many as it can.
 func (a *audit) refusedBeside(ctx context.Context, session, verb string, logged []time.Time) (n int, full bool, err error) {
 	page, err := a.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Query: "WorkflowId = " + signals.Quote(session) + " AND ExecutionStatus != 'ContinuedAsNew'",

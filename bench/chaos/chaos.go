@@ -19,18 +19,18 @@ type options struct {
 	seed            uint64
 	lasts, patience time.Duration
 	runs            int
-	stories         int      // in all, in rounds; zero for one round
-	keepServer      bool     // the server is not struck
-	alternate       bool     // two builds work in turns
-	builds          []string // the newest is the last
-	// storeFault is put between proxy and store, if there is any: for tests of the audit.
+	stories         int      // in all, in rounds; zero for a single round
+	keepServer      bool     // the server is not disturbed
+	alternate       bool     // two builds take turns
+	builds          []string // the last one is the newest
+	// storeFault, if set, wraps the store behind the proxy, for tests of the audit.
 	storeFault func(store.Store) store.Store
 	json       bool
 	keep       string
 	progress   io.Writer
 }
 
-// run plans, disturbs, lets all come to rest, and looks.
+// run plans, disturbs, lets everything come to rest, and audits.
 func (o *options) run(ctx context.Context) (*report, error) {
 	p, r := newPlan(o), newReport(o)
 	r.Stories, r.Builds = len(p.Stories), len(o.builds)
@@ -113,8 +113,8 @@ func (s *chaosEnv) open(p *plan, dir string) (err error) {
 	return nil
 }
 
-// rest ends what disturbs, lets all come to rest, and deletes sessions, with mishaps to
-// writes again. Then all that was held back is let go.
+// rest ends the disturbances, lets everything come to rest, and deletes sessions while
+// writes have mishaps again. Then it releases all writes that were held back.
 func (s *chaosEnv) rest(ctx context.Context) error {
 	s.models.calm.Store(true)
 	s.writes.calm.Store(true)
@@ -127,6 +127,8 @@ func (s *chaosEnv) rest(ctx context.Context) error {
 	if err := s.operators.deleteSessions(ctx); err != nil {
 		return err
 	}
+	// Late writes must not bring a deleted session back, so release them before the
+	// audit.
 	s.writes.release()
 	s.operators.settle(ctx, s.patience, s.processes.replaceEnded)
 	s.report.calmed(time.Since(began))
@@ -136,8 +138,8 @@ func (s *chaosEnv) rest(ctx context.Context) error {
 	return s.collect(ctx, s.store)
 }
 
-// collect removes the chunks that nobody needs. Nobody writes any more, so all that has
-// no head that needs it may go, however young.
+// collect removes chunks that nobody needs. Nobody writes any more, so chunks of any age
+// may go.
 func (o *options) collect(ctx context.Context, st store.Store) error {
 	done, err := store.NewLog(st).Collect(ctx, 0, false)
 	if err == nil {
@@ -152,7 +154,7 @@ func (o *options) say(format string, args ...any) {
 	}
 }
 
-// folder makes the folder of everything, with the plan in it.
+// folder creates the folder for everything, with the plan in it.
 func (o *options) folder(p *plan) (dir string, clean func(), err error) {
 	dir, clean = o.keep, func() {}
 	if dir == "" {
@@ -174,8 +176,8 @@ func (o *options) folder(p *plan) (dir string, clean func(), err error) {
 	return dir, clean, os.WriteFile(filepath.Join(dir, "plan.json"), b, 0o600)
 }
 
-// disturb does what is planned, each thing at its time, until the time is over and
-// all that was begun is done.
+// disturb does what is planned, each thing at its time, until the time is over and all
+// that began is done.
 func (s *chaosEnv) disturb(ctx context.Context) {
 	begun := time.Now()
 	soon, cancel := context.WithTimeout(ctx, s.lasts)
@@ -200,7 +202,7 @@ func (s *chaosEnv) disturb(ctx context.Context) {
 	all.Wait()
 }
 
-// strike does what is planned. It returns when all is there again.
+// strike does one planned disturbance. It returns when everything is back.
 func (s *chaosEnv) strike(ctx context.Context, one disturbance) {
 	switch {
 	case one.Kind != disturbStore:

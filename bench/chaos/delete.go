@@ -9,17 +9,17 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// deletedSession is a session that was deleted, with those below it.
+// deletedSession is a deleted session with its sub-agents' sessions.
 type deletedSession struct {
-	logs []*ledger // as they were before
-	anew bool      // a run has begun in it since
+	logs []*ledger // from before the deletion
+	anew bool      // a run has started in it since
 }
 
 // eraseWithin is how long a deletion is tried.
 const eraseWithin = time.Minute
 
-// deleteSessions deletes the sessions whose stories say so and that are at their end, and begins
-// some anew. Writes have their mishaps meanwhile.
+// deleteSessions deletes the ended sessions whose stories say so, and starts some again.
+// Writes have mishaps meanwhile.
 func (c *operators) deleteSessions(ctx context.Context) error {
 	live, err := c.live(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *operators) deleteSession(ctx context.Context, s story) {
 				return
 			}
 			if prefix == s.Session && h.Session != s.Session {
-				continue // another one that begins alike
+				continue // another session whose name begins the same
 			}
 			events, err := collect(c.Events(ctx, h.Session, nil))
 			if err != nil {
@@ -69,7 +69,7 @@ func (c *operators) deleteSession(ctx context.Context, s story) {
 	defer cancel()
 	for {
 		_, err := c.Delete(soon, s.Session)
-		if err == nil || errors.Is(err, agent.CodeNotFound) { // an attempt before did it
+		if err == nil || errors.Is(err, agent.CodeNotFound) { // an earlier attempt deleted it
 			break
 		}
 		if !pause(soon, 200*time.Millisecond) {
@@ -83,7 +83,7 @@ func (c *operators) deleteSession(ctx context.Context, s story) {
 	}
 }
 
-// logsOf are the ledgers of a session: of what there is, and of what was deleted.
+// logsOf returns the ledgers of a session, with those from before its deletion.
 func (a *audit) logsOf(session string) (list []*ledger) {
 	if l := a.ledgers[session]; l != nil {
 		list = append(list, l)
@@ -98,7 +98,7 @@ func (a *audit) logsOf(session string) (list []*ledger) {
 	return list
 }
 
-// deletedSessions wants what was deleted to be gone, unless it was begun anew.
+// deletedSessions checks that deleted sessions are gone, unless they were started again.
 func (a *audit) deletedSessions(ctx context.Context) {
 	for session, e := range a.erasures {
 		a.report.Deleted++

@@ -8,19 +8,19 @@ import (
 	"github.com/fermata-agents/fermata/client"
 )
 
-// followed is how many stories there are to one whose events are read as they come.
+// followed is how many stories there are to each one whose events are read as they come.
 const followed = 4
 
-// reader reads a session's events while everything is disturbed, and comes back at
-// its cursor whenever it is cut off.
+// reader reads a session's events during the disturbances. When it is cut off, it
+// continues at its cursor.
 type reader struct {
 	session string
 	cursor  string
 	last    int64
-	lines   map[int64]string // by number, as they were told
+	lines   map[int64]string // by number, as they were read
 }
 
-// follow begins to read.
+// follow starts the readers.
 func (c *operators) follow(ctx context.Context) {
 	ctx, c.stop = context.WithCancel(ctx)
 	for i, s := range c.plan.Stories {
@@ -38,7 +38,7 @@ func (c *operators) follow(ctx context.Context) {
 	}
 }
 
-// read reads from the cursor on. An error is the end of reading, and no more.
+// read reads from the cursor on. An error only ends the reading.
 func (c *operators) read(ctx context.Context, r *reader, follow bool) error {
 	for e, err := range c.Events(ctx, r.session, &client.EventsOptions{After: r.cursor, Follow: follow}) {
 		if err != nil {
@@ -52,7 +52,7 @@ func (c *operators) read(ctx context.Context, r *reader, follow bool) error {
 	return nil
 }
 
-// unfollow reads what is left, and ends.
+// unfollow reads the rest, and ends the readers.
 func (c *operators) unfollow(ctx context.Context) {
 	c.stop()
 	c.reading.Wait()

@@ -9,14 +9,14 @@ import (
 	"github.com/fermata-agents/fermata/client"
 )
 
-// ledger is what a session's log tells, read from its beginning, and what in it
-// must not be.
+// ledger is what a session's log contains, read from the beginning. It reports what must
+// not be in it.
 type ledger struct {
 	session string
 	find    func(h harm, session, run, format string, args ...any)
 
 	seq     int64
-	run     string // whose part it is
+	run     string // the run that the events belong to
 	runs    map[string]bool
 	over    bool   // the run has ended
 	waits   string // the open suspension
@@ -24,12 +24,12 @@ type ledger struct {
 	ends    []agent.Status
 	last    agent.Status
 	results map[string]agent.ToolResult // by idempotency key
-	keys    map[string]string           // of calls, by id: the last that has it
-	tokens  map[string]int              // in what was said to the session
+	keys    map[string]string           // of calls, by id; the last call with the id counts
+	tokens  map[string]int              // in messages to the session
 	opened  map[string]bool             // requests: whether they were decided
 	by      map[string]string           // who answered them
-	refused map[string][]time.Time      // when, by verb
-	ids     map[string]bool             // suspensions that were open
+	refused map[string][]time.Time      // when verbs were refused, by verb
+	ids     map[string]bool             // suspensions that were opened
 }
 
 func newLedger(session string, find func(h harm, session, run, format string, args ...any)) *ledger {
@@ -43,7 +43,7 @@ func (l *ledger) fault(h harm, format string, args ...any) {
 	l.find(h, l.session, l.run, format, args...)
 }
 
-// read takes the events in their order.
+// read takes the events in order.
 func (l *ledger) read(events []client.Event) {
 	for i, e := range events {
 		if l.seq > 0 && e.Seq != l.seq+1 {
@@ -53,8 +53,8 @@ func (l *ledger) read(events []client.Event) {
 		if l.over && !mayFollowEnd[e.Type] && i > 0 {
 			l.fault(wrong, "event %d, %s, follows the end", e.Seq, e.Type)
 		}
-		// A run that begins behind a checkpoint says so next; what came after the
-		// checkpoint was another's.
+		// A run that starts from a checkpoint says so in the next event. Events after the
+		// checkpoint belong to another run.
 		forked := i+1 < len(events) && events[i+1].Type == agent.EventForked
 		l.take(e, forked)
 	}
@@ -63,7 +63,7 @@ func (l *ledger) read(events []client.Event) {
 	}
 }
 
-// mayFollowEnd are the events behind a run's end: the next run, and what came while
+// mayFollowEnd are events that may follow a run's end: the next run, and what came while
 // the end was being stored.
 var mayFollowEnd = map[agent.EventType]bool{agent.EventRunStarted: true, agent.EventVerbRefused: true, agent.EventChildEnded: true}
 
@@ -113,7 +113,7 @@ func (l *ledger) answered(e client.Event) {
 
 var tokenForm = regexp.MustCompile(`\(m-\d+\)`)
 
-// said takes a message: each call of a model's has its result in the next.
+// said takes a message: the next message has the results of a model's calls.
 func (l *ledger) said(e client.Event) {
 	m := e.Message
 	if m.Role == agent.RoleTool {

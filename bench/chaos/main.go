@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// What the program calls itself by to have the other processes.
+// The commands with which the program starts its other processes.
 const (
 	serveCommand = "serve"
 	workCommand  = "work"
@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return r.verdict()
 }
 
-// prepare finds or makes the builds that are workers.
+// prepare finds or makes the workers' builds.
 func (o *options) prepare(ctx context.Context) (clean func(), err error) {
 	clean = func() {}
 	self, err := os.Executable()

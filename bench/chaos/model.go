@@ -16,12 +16,12 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// standin is the models' server, in the form of Chat Completions. What it says is a
-// function of the seed and of what it is asked; how it fails of the seed, the place
-// in the conversation and how often it was asked there.
+// standin is the models' server, with the Chat Completions API. Its replies depend on the
+// seed and on the request. Its failures depend on the seed, the place in the
+// conversation, and how often that was asked.
 type standin struct {
 	plan *plan
-	calm atomic.Bool // it fails no more
+	calm atomic.Bool // it no longer fails
 
 	mu     sync.Mutex
 	asked  map[string]int
@@ -45,14 +45,14 @@ const (
 	faultHang     fault = "hang"        // nothing comes
 	faultStall    fault = "stall"       // half a reply, and then nothing
 	faultCut      fault = "cut stream"  // half a reply, and then the end
-	faultTwice    fault = "said twice"  // each call stands in the reply twice, under one id
-	faultAgain    fault = "same again"  // the calls of the reply before
-	faultBroken   fault = "broken call" // arguments that are no JSON
-	faultUnknown  fault = "wrong call"  // a tool that there is not
+	faultTwice    fault = "said twice"  // each call is in the reply twice, with one id
+	faultAgain    fault = "same again"  // the calls of the last reply
+	faultBroken   fault = "broken call" // arguments that are not JSON
+	faultUnknown  fault = "wrong call"  // a tool that does not exist
 	faultSlow     fault = "slow"
 )
 
-// faulty says how often a fault is chosen, of 200.
+// faulty says how often a fault is chosen, out of 200.
 var faulty = []struct {
 	fault fault
 	n     int
@@ -89,21 +89,21 @@ type offer struct {
 	} `json:"function"`
 }
 
-// storyForm is how a story's messages begin; agents below have more numbers.
+// storyForm matches the beginning of a story's messages; sub-agents have more numbers.
 var storyForm = regexp.MustCompile(`story ([0-9.]+)`)
 
-// path is the place in the tree whose model is asked.
+// path returns the place in the tree whose model is called.
 func (q *question) path() string {
 	for _, m := range q.Messages {
 		if f := storyForm.FindSubmatch(m.Content); m.Role == "user" && f != nil {
 			return string(f[1])
 		}
 	}
-	return "daemon" // it was woken before anybody spoke to it
+	return "daemon" // it woke before anybody spoke to it
 }
 
-// said counts the replies, in all and since the last that was no tool's result, and
-// has the last one's calls.
+// said counts the replies, in all and since the last user message, and returns the last
+// reply's calls.
 func (q *question) said() (all, since int, before []offer) {
 	for _, m := range q.Messages {
 		switch m.Role {
@@ -140,7 +140,7 @@ func (s *standin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.stream(w, r, s.reply(&q, path, f), f)
 }
 
-// refuse fails before a reply begins, where the fault is one of these.
+// refuse fails before a reply begins, if the fault is of that kind.
 func refuse(w http.ResponseWriter, r *http.Request, f fault) bool {
 	problem := func(status int, kind string) bool {
 		w.Header().Set("Content-Type", "application/json")
@@ -167,17 +167,17 @@ func refuse(w http.ResponseWriter, r *http.Request, f fault) bool {
 	return false
 }
 
-// stream says a reply in pieces, and breaks off where the fault is that.
+// stream sends a reply in pieces, and breaks off if the fault says so.
 func (s *standin) stream(w http.ResponseWriter, r *http.Request, re *reply, f fault) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	send := func(choice map[string]any) {
 		choice["index"] = 0
 		chunk, err := json.Marshal(map[string]any{"object": "chat.completion.chunk", "choices": []any{choice}})
 		if err != nil {
-			panic(err) // it is made of strings
+			panic(err) // it consists of strings
 		}
 		fmt.Fprintf(w, "data: %s\n\n", chunk)
-		_ = http.NewResponseController(w).Flush() // who is gone needs none
+		_ = http.NewResponseController(w).Flush() // a client that is gone needs none
 	}
 	send(map[string]any{"delta": map[string]any{"content": re.Text}})
 	switch f {
@@ -200,7 +200,7 @@ func (s *standin) stream(w http.ResponseWriter, r *http.Request, re *reply, f fa
 	_, _ = io.WriteString(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":10,\"total_tokens\":110}}\n\ndata: [DONE]\n\n")
 }
 
-// reply is what a model says.
+// reply is a model's reply.
 type reply struct {
 	Text  string
 	Calls []call
@@ -213,9 +213,10 @@ const (
 	mostCalls   = 3 // in one reply
 )
 
-// reply goes on with the conversation.
+// reply continues the conversation.
 func (s *standin) reply(q *question, path string, f fault) *reply {
 	all, since, before := q.said()
+	// Only a summary, of a compaction or a handoff, is requested without tools.
 	if len(q.Tools) == 0 {
 		return &reply{Text: `{"summary":"so far ` + path + `"}`}
 	}
@@ -243,7 +244,7 @@ func (s *standin) reply(q *question, path string, f fault) *reply {
 	return re
 }
 
-// likely says how likely a tool is chosen; all others are once.
+// likely weighs the choice of tools; all others weigh 1.
 var likely = map[string]int{payTool: 4, bookTool: 3, wireTool: 2, ponderTool: 2, "subagent__" + helperAgent: 2}
 
 func pickTool(d *rand.Rand, tools []offer) string {
@@ -256,7 +257,7 @@ func pickTool(d *rand.Rand, tools []offer) string {
 	return hat[d.IntN(len(hat))]
 }
 
-// arguments are such as the tool takes, or as a model believes that it does.
+// arguments returns what a tool takes, or what a model may believe that it takes.
 func arguments(d *rand.Rand, name, path string, n int) string {
 	v := map[string]any{"n": n}
 	switch name {
@@ -276,12 +277,12 @@ func arguments(d *rand.Rand, name, path string, n int) string {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // it is made of strings and numbers
+		panic(err) // it consists of strings and numbers
 	}
 	return string(b)
 }
 
-// topic is what is emitted.
+// topic is the topic of all events.
 const topic = "chaos.bell"
 
 var parks = []any{
@@ -292,7 +293,7 @@ var parks = []any{
 	map[string]any{},
 }
 
-// tell reports what was asked, and how it failed.
+// tell reports how often it was called, and how it failed.
 func (s *standin) tell(r *report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,6 +307,6 @@ func listen(h http.Handler) (url string, stop func(), err error) {
 		return "", nil, err
 	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(l) }() // its end is ours
+	go func() { _ = server.Serve(l) }() // we close it
 	return "http://" + l.Addr().String(), func() { _ = server.Close() }, nil
 }

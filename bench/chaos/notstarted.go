@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// unbegun reports whether a message began a run that was ended from outside before its log
-// began: then it is in the input of that run, and nowhere else.
+// unbegun reports whether a message started a run that was ended from outside before its
+// log began. Then only that run's input has the message.
 func (a *audit) unbegun(ctx context.Context, p post) bool {
 	page, err := a.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Query: "WorkflowId = " + signals.Quote(p.session) + " AND ExecutionStatus IN ('Canceled', 'Terminated')",
@@ -39,7 +39,7 @@ func (a *audit) began(session, run string) bool {
 	return false
 }
 
-// beganWith reports whether a run was begun by a message with an id.
+// beganWith reports whether a message with an id started a run.
 func (a *audit) beganWith(ctx context.Context, info *workflow.WorkflowExecutionInfo, id string) bool {
 	at := info.GetExecution()
 	first, err := a.temporal.GetWorkflowHistory(ctx, at.GetWorkflowId(), at.GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// operators is the people outside, who speak to runs and remember what they were told.
+// operators are the people who send verbs to runs and remember the answers.
 type operators struct {
 	*client.Client
 	temporal temporal.Client
@@ -27,7 +27,7 @@ type operators struct {
 	report   *report
 	readers  []*reader
 	reading  sync.WaitGroup
-	stop     context.CancelFunc // of the readers
+	stop     context.CancelFunc // ends the readers
 
 	mu        sync.Mutex
 	posts     []post
@@ -35,7 +35,7 @@ type operators struct {
 	erasures  map[string]*deletedSession // by session
 }
 
-// post is a message or an event that was sent, which has a token of its own in it.
+// post is a message or event that was sent, with its own token.
 type post struct {
 	token, session string
 	verb           agent.Verb
@@ -43,17 +43,17 @@ type post struct {
 	became         string
 }
 
-// decision is an answer to a request. A session that was deleted and begun anew counts its
-// requests anew: later says that it was answered there.
+// decision is an answer to a request. A session that was deleted and started again
+// numbers its requests from the beginning: later means that the answer was given there.
 type decision struct {
 	session, request, by, became string
 	later                        bool
 }
 
-// What became of something that was said, where it was not refused with a code.
+// Results of a verb that was not refused with a code.
 const (
 	wasLeft = "left" // as a signal: nobody has answered
-	wasLost = "lost" // it may have landed or not
+	wasLost = "lost" // it may have arrived or not
 )
 
 func newOperators(at place, p *plan, r *report) (*operators, error) {
@@ -71,8 +71,8 @@ func newOperators(at place, p *plan, r *report) (*operators, error) {
 	}, nil
 }
 
-// begin starts a story. A start whose answer was lost is tried again, and finds the
-// session live then.
+// begin starts a story. If the answer was lost it tries again, and then finds the session
+// live.
 func (c *operators) begin(ctx context.Context, s story) {
 	o := &client.StartOptions{Session: s.Session}
 	if s.Park {
@@ -91,7 +91,7 @@ func (c *operators) begin(ctx context.Context, s story) {
 
 const sayWithin = 10 * time.Second
 
-// became says what became of something that was said.
+// became returns the result of a verb.
 func (c *operators) became(session string, ack agent.Ack, err error) string {
 	var e *agent.Error
 	switch {
@@ -108,7 +108,7 @@ func (c *operators) became(session string, ack agent.Ack, err error) string {
 	return "uncoded"
 }
 
-// token is what makes a message findable.
+// token makes a message findable in the logs.
 func (s plannedCommand) token() string { return fmt.Sprintf("(m-%d)", s.N) }
 func (s plannedCommand) by() string    { return fmt.Sprintf("person-%d", s.N) }
 
@@ -121,6 +121,8 @@ func (c *operators) say(ctx context.Context, s plannedCommand) {
 		c.decide(ctx, s)
 	case doNext:
 		_, err := c.Send(ctx, root, "more "+s.token(), &client.SendOptions{ID: "say" + s.token(), By: s.by()})
+		// A send may start a run or leave a signal, so only its presence in the log is
+		// checked.
 		c.posted(s, root, c.became(root, agent.Ack{Effect: wasLeft}, err))
 	case doFork:
 		to := fmt.Sprintf("fork-%d", s.N)
@@ -149,7 +151,7 @@ func (c *operators) posted(s plannedCommand, session, became string) {
 	c.posts = append(c.posts, post{s.token(), session, s.Verb, "say" + s.token(), became})
 }
 
-// command says one of the verbs to a run of the story's tree.
+// command sends one of the verbs to a run of the story's tree.
 func (c *operators) command(ctx context.Context, s plannedCommand) {
 	session := c.target(ctx, s)
 	o := agent.CommandHeader{ID: "say" + s.token(), By: s.by()}
@@ -188,7 +190,7 @@ func (c *operators) command(ctx context.Context, s plannedCommand) {
 	c.posted(s, session, became)
 }
 
-// either is what became of something that was said twice with one id.
+// either returns the result of a verb that was sent twice with one id.
 func either(a, b string) string {
 	for _, became := range []string{string(agent.EffectAccepted), wasLeft, wasLost} {
 		if a == became || b == became {
@@ -198,7 +200,7 @@ func either(a, b string) string {
 	return a
 }
 
-// tell says something once, by signal or update.
+// tell sends a verb once, as a signal or update.
 func (c *operators) tell(ctx context.Context, session string, command agent.Command, signal bool) string {
 	ctx, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
@@ -209,8 +211,8 @@ func (c *operators) tell(ctx context.Context, session string, command agent.Comm
 	return c.became(session, ack, err)
 }
 
-// target picks a live run of the story's tree, the root more often than others.
-// Events are for daemons, most of them.
+// target picks a live run of the story's tree, most often the root. Most events go to
+// daemons.
 func (c *operators) target(ctx context.Context, s plannedCommand) string {
 	at := s.Story
 	if s.Verb == agent.VerbEmit && s.Pick%3 > 0 {
@@ -223,7 +225,7 @@ func (c *operators) target(ctx context.Context, s plannedCommand) string {
 	var live []string
 	for l, err := range c.List(ctx, &client.ListOptions{Query: "ExecutionStatus = 'Running' AND RootWorkflowId = " + signals.Quote(root)}) {
 		if err != nil {
-			return root // the server is away: so it will be for the verb
+			return root // the server is away, and the verb will notice
 		}
 		live = append(live, l.Session)
 	}
@@ -233,8 +235,8 @@ func (c *operators) target(ctx context.Context, s plannedCommand) string {
 	return live[s.Pick%len(live)]
 }
 
-// decide answers a request that is open somewhere; some by two people at once, and
-// some through the run at the top.
+// decide answers a request that is open somewhere: some by two people at once, and some
+// through the root run.
 func (c *operators) decide(ctx context.Context, s plannedCommand) {
 	var open []agent.Request
 	for w, err := range c.Inbox(ctx, nil) {
@@ -259,7 +261,7 @@ func (c *operators) decide(ctx context.Context, s plannedCommand) {
 	both.Wait()
 }
 
-// answer says one of the answers that a request may have.
+// answer sends one of the answers that a request may have.
 func (c *operators) answer(ctx context.Context, req agent.Request, choice int, by string, signal, through bool) {
 	session, id := req.Session, req.ID
 	if top, below, ok := strings.Cut(session, "/"); ok && through {
@@ -284,7 +286,7 @@ func (c *operators) answer(ctx context.Context, req agent.Request, choice int, b
 	became := c.tell(ctx, session, command, signal)
 	c.report.said(string(command.Verb()), became)
 	if session != req.Session && became == string(agent.EffectAccepted) {
-		became = wasLeft // it was passed on
+		became = wasLeft // the root only passed it on
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// plan is all that is decided before anything begins: a function of the seed, the
-// number of stories and the time. How its parts meet is decided by the machine.
+// plan is all that is decided before the start. It depends on the seed, the number of
+// stories and the time. How its parts meet depends on the machine.
 type plan struct {
 	Seed         uint64           `json:"seed"`
 	Stories      []story          `json:"stories"`
@@ -26,9 +26,9 @@ type story struct {
 	Session string
 	Agent   string
 	Text    string
-	Park    bool // it begins suspended
-	// Erase means that the session is deleted at the end, and Anew that it begins again
-	// then.
+	Park    bool // it starts suspended
+	// Erase says that the session is deleted at the end, and Anew that it then starts
+	// again.
 	Erase, Anew bool
 }
 
@@ -37,41 +37,41 @@ type disturbance struct {
 	At     time.Duration
 	Kind   disturbanceKind
 	Worker int
-	// For is how long it stays away.
+	// For is how long it lasts.
 	For time.Duration
 }
 
-// disturbanceKind is a kind of strike.
+// disturbanceKind is a kind of disturbance.
 type disturbanceKind string
 
 const (
-	disturbKill   disturbanceKind = "kill"   // a worker, with -9; another one takes its place
-	disturbFreeze disturbanceKind = "stop"   // a worker, with SIGSTOP, and SIGCONT later
-	disturbServer disturbanceKind = "server" // the server, with -9; it starts again on its file
-	// The store takes all that is asked of it and says nothing, as a database does that is
-	// stopped. When it goes on it does all of that, also what nobody waits for any more.
+	disturbKill   disturbanceKind = "kill"   // a worker, with SIGKILL; another one replaces it
+	disturbFreeze disturbanceKind = "stop"   // a worker, with SIGSTOP and later SIGCONT
+	disturbServer disturbanceKind = "server" // the server, with SIGKILL; it restarts on its file
+	// The store accepts requests and does not answer, like a database that is stopped.
+	// When it continues it does all of them, even those that nobody waits for any more.
 	disturbStore disturbanceKind = "store"
 )
 
-// plannedCommand is something that is said to the tree of a story, by one way or another.
+// plannedCommand is a verb that is sent to the tree of a story.
 type plannedCommand struct {
 	At    time.Duration
-	N     int // its number: ids and names are made of it
+	N     int // its number, of which ids and names are made
 	Story int
-	// Pick chooses among what is there: a session of the tree, a request that is open.
+	// Pick chooses a session of the tree, or an open request.
 	Pick int
 	Verb agent.Verb
-	// Signal means that it is said by a signal, and Twice that it is said twice at
-	// once, with the same id.
+	// Signal says that it is sent as a signal. Twice says that it is sent twice at once,
+	// with one id.
 	Signal, Twice bool
-	// Newer means that it is said in a form that only the newer build knows, if there is
+	// Newer says that it is sent in a form that only the newer build knows, if there is
 	// one.
 	Newer bool
 }
 
-// What is done from outside beside the verbs of a run.
+// What is done from outside besides a run's verbs.
 const (
-	doNext  agent.Verb = "next" // a message that begins the session's next run
+	doNext  agent.Verb = "next" // a message that starts the session's next run
 	doFork  agent.Verb = "fork"
 	doRetry agent.Verb = "retry"
 )
@@ -87,9 +87,9 @@ var often = []struct {
 
 const (
 	workers = 3
-	// daemons is how many stories there are to one daemon among them.
+	// daemons is how many stories there are to each daemon among them.
 	daemons = 10
-	// A process is struck about every so often, the server rarely.
+	// The average times between disturbances; the server is disturbed rarely.
 	betweenStrikes = 3 * time.Second
 	betweenServers = 20 * time.Second
 	betweenStores  = 60 * time.Second
@@ -116,7 +116,7 @@ func newPlan(o *options) *plan {
 		s := disturbance{At: at, Kind: disturbKill, Worker: d.IntN(workers), For: between(d, 0, 2*time.Second)}
 		if d.IntN(3) == 0 {
 			s.Kind, s.For = disturbFreeze, between(d, time.Second, 20*time.Second)
-			if s.For > 18*time.Second { // others have long gone on with its runs when it wakes
+			if s.For > 18*time.Second { // when it wakes, others have long continued its runs
 				s.For = 90 * time.Second
 			}
 		}
@@ -125,6 +125,7 @@ func newPlan(o *options) *plan {
 	for at := between(d, betweenServers/4, betweenServers/2); at < lasts; at += between(d, betweenServers/2, betweenServers*3/2) {
 		p.Disturbances = append(p.Disturbances, disturbance{At: at, Kind: disturbServer, For: between(d, 0, 2*time.Second)})
 	}
+	// Dice of their own: a change here must not change the plan above for a seed.
 	d = p.dice("store")
 	for at := between(d, betweenStores/6, betweenStores/2); at < lasts; at += between(d, betweenStores/2, betweenStores*3/2) {
 		p.Disturbances = append(p.Disturbances, disturbance{At: at, Kind: disturbStore, For: between(d, 2*time.Second, 40*time.Second)})
@@ -162,7 +163,7 @@ func between(d *rand.Rand, from, to time.Duration) time.Duration {
 	return from + time.Duration(d.Int64N(int64(to-from)+1))
 }
 
-// dice are the same for the same seed and the same words, whoever throws them when.
+// dice returns the same numbers for the same seed and words, in any order of calls.
 func (p *plan) dice(words ...any) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprintln(h, words...)

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// processes is the processes, and whoever strikes them.
+// processes starts, disturbs and restarts the processes.
 type processes struct {
 	place
 	server *slot
 	slots  [workers]*slot
-	builds []string // the newest is the last
+	builds []string // the last one is the newest
 	report *report
-	over   atomic.Bool // nothing that ends is a fault
-	frozen atomic.Bool // one of the workers is
+	over   atomic.Bool // from now on an ended process is no fault
+	frozen atomic.Bool // one of the workers is frozen
 }
 
-// slot is where a process is: one after another.
+// slot is the place of a process; one follows another.
 type slot struct {
 	command, name string
 
-	mu    sync.Mutex // held while the process is struck
+	mu    sync.Mutex // locked while the process is disturbed
 	proc  *proc
 	build int
 	pid   atomic.Int64
@@ -48,24 +48,24 @@ func open(p place, builds []string, r *report) (*processes, error) {
 	return h, nil
 }
 
-// all lists the rooms, the server's first.
+// all lists the slots, the server's first.
 func (h *processes) all() []*slot { return append([]*slot{h.server}, h.slots[:]...) }
 
-// close ends all processes, the server's last.
+// close ends all processes, the server last.
 func (h *processes) close() {
 	h.over.Store(true)
 	for i := len(h.slots); i >= 0; i-- {
 		m := h.all()[i]
 		m.mu.Lock()
 		if m.proc != nil {
-			_ = m.proc.Process.Signal(syscall.SIGCONT) // one that is not stopped does not mind
+			_ = m.proc.Process.Signal(syscall.SIGCONT) // a running one does not mind
 			m.proc.dismiss()
 		}
 		m.mu.Unlock()
 	}
 }
 
-// disturb does what is planned. It returns when the process is there again.
+// disturb does what is planned. It returns when the process is back.
 func (h *processes) disturb(ctx context.Context, s disturbance) {
 	m := h.server
 	if s.Kind != disturbServer {
@@ -78,7 +78,7 @@ func (h *processes) disturb(ctx context.Context, s disturbance) {
 	}
 	h.report.struck(s.Kind)
 	if s.Kind == disturbFreeze {
-		_ = m.proc.Process.Signal(syscall.SIGSTOP) // one that is gone is found by look
+		_ = m.proc.Process.Signal(syscall.SIGSTOP) // look finds a process that is gone
 		pause(ctx, s.For)
 		_ = m.proc.Process.Signal(syscall.SIGCONT)
 		return
@@ -93,14 +93,15 @@ func (h *processes) disturb(ctx context.Context, s disturbance) {
 	h.startSlot(m)
 }
 
-// freeze stops a worker with SIGSTOP until it is to go on, if no other is frozen.
+// freeze stops a worker with SIGSTOP until thaw is called. It returns nil if another one
+// is frozen.
 func (h *processes) freeze(pid int) (thaw func()) {
 	i := slices.IndexFunc(h.slots[:], func(m *slot) bool { return m.pid.Load() == int64(pid) })
 	if i < 0 || !h.frozen.CompareAndSwap(false, true) {
 		return nil
 	}
 	signal := func(s syscall.Signal) {
-		if h.slots[i].pid.Load() == int64(pid) { // else it was killed meanwhile
+		if h.slots[i].pid.Load() == int64(pid) { // otherwise it was killed meanwhile
 			_ = syscall.Kill(pid, s)
 		}
 	}
@@ -111,15 +112,15 @@ func (h *processes) freeze(pid int) (thaw func()) {
 	}
 }
 
-// look finds out whether a process has ended by itself, which none may.
+// look reports a process that ended by itself, which none may.
 func (h *processes) look(m *slot) {
 	if m.proc.ended() {
 		h.report.find(wrong, "", "", "%s ended by itself: %v; see %s.log", m.name, m.proc.ProcessState, m.name)
 	}
 }
 
-// refill bounds how long a process may take to be there again: a worker can't
-// begin without a server, and is started again until it can.
+// refill bounds how long a process may take to be back. A worker can't start without a
+// server, so it is started again until it can.
 const refill = time.Minute
 
 func (h *processes) startSlot(m *slot) {
@@ -138,7 +139,7 @@ func (h *processes) startSlot(m *slot) {
 	}
 }
 
-// replaceEnded replaces what has ended by itself, which is told.
+// replaceEnded reports and replaces processes that ended by themselves.
 func (h *processes) replaceEnded() {
 	for _, m := range h.all() {
 		m.mu.Lock()
@@ -149,7 +150,7 @@ func (h *processes) replaceEnded() {
 	}
 }
 
-// deploy lets workers of the newest build take the place of those of older ones.
+// deploy replaces workers of older builds by workers of the newest.
 func (h *processes) deploy() {
 	newest := len(h.builds) - 1
 	for _, m := range h.slots {

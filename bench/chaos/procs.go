@@ -26,13 +26,13 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// place is what the processes have to know: the one argument of their commands.
+// place is what the processes need to know, as the one argument of their commands.
 type place struct {
 	Dir   string `json:"dir"`
-	Addr  string `json:"addr"`  // the server's
+	Addr  string `json:"addr"`  // the server's address
 	Model string `json:"model"` // the models' server
-	Store string `json:"store"` // the proxy that stands before the store
-	// Query says which histories are replayed; empty for all.
+	Store string `json:"store"` // the proxy before the store
+	// Query selects the histories to replay; empty for all.
 	Query string `json:"query,omitempty"`
 }
 
@@ -41,18 +41,18 @@ const queue = "chaos"
 func (p place) store() (*store.Dir, error) { return store.OpenDir(filepath.Join(p.Dir, "store"), nil) }
 func (p place) desk() *desk                { return &desk{filepath.Join(p.Dir, "desk")} }
 
-// remote is the store by way of the proxy.
+// remote returns the store behind the proxy.
 func (p place) remote() (*remote, error) {
 	st, err := p.store()
 	return &remote{Store: st, url: p.Store}, err
 }
 
-// dial reaches the server; the SDK keeps silent.
+// dial connects to the server, without the SDK's log.
 func (p place) dial() (temporal.Client, error) {
 	return temporal.Dial(temporal.Options{HostPort: p.Addr, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 }
 
-// options are a worker's.
+// options returns a worker's options.
 func (p place) options(logger *zap.Logger) (*worker.Options, error) {
 	st, err := p.remote()
 	if err != nil {
@@ -71,7 +71,7 @@ func serve(ctx context.Context, arg string) error {
 	if err := json.Unmarshal([]byte(arg), &p); err != nil {
 		return err
 	}
-	sdk.SetBinaryChecksum("chaos") // else the SDK hashes the program's file
+	sdk.SetBinaryChecksum("chaos") // otherwise the SDK hashes the program's file
 	s, err := devserver.Start(ctx, &devserver.Options{DataDir: filepath.Join(p.Dir, "server"), Addr: p.Addr})
 	if err != nil {
 		return err
@@ -111,8 +111,8 @@ func work(ctx context.Context, arg string) error {
 	return waitForExit()
 }
 
-// waitForExit tells that the process is ready, and waits until its standard input ends,
-// which it does at the latest with the process that started it.
+// waitForExit says that the process is ready, and waits for the end of its standard
+// input. That ends at the latest with the process that started this one.
 func waitForExit() error {
 	fmt.Println("ready")
 	_, err := io.Copy(io.Discard, os.Stdin)
@@ -129,7 +129,8 @@ type proc struct {
 // errEarly is the error of a process that ended before it was ready.
 var errEarly = errors.New("it ended before it was ready")
 
-// start starts a process of a build and waits until it is ready. What it says goes to a file.
+// start starts a process of a build and waits until it is ready. Its error output goes to
+// a file.
 func (p place) start(build, command, name string) (*proc, error) {
 	arg, err := json.Marshal(p)
 	if err != nil {
@@ -152,11 +153,12 @@ func (p place) start(build, command, name string) (*proc, error) {
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
-	line, _ := bufio.NewReader(out).ReadString('\n') // its end is what is looked at
+	line, _ := bufio.NewReader(out).ReadString('\n') // the line says how it ended
 	go func() {
-		_ = c.Wait() // whatever its end was
+		_ = c.Wait() // in any way
 		close(c.gone)
 	}()
+	// The pipe ended before the line, so the process has ended or is about to.
 	if line != "ready\n" {
 		<-c.gone
 		return nil, fmt.Errorf("%s: %w, see %s", name, errEarly, says.Name())
@@ -165,12 +167,12 @@ func (p place) start(build, command, name string) (*proc, error) {
 }
 
 // kill ends the process at once.
-func (c *proc) kill() {
+func (c *proc) kill() { // it may be gone already
 	_ = c.Process.Kill() // it may be gone already
 	<-c.gone
 }
 
-// dismiss lets the process end.
+// dismiss asks the process to end, and kills it if it does not.
 func (c *proc) dismiss() {
 	_ = c.in.Close()
 	select {
@@ -191,7 +193,7 @@ func (c *proc) ended() bool {
 
 func loopback(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
 
-// freeAddr is an address that nobody listens at: the server's over all its lives.
+// freeAddr returns a free address, for the server with all its restarts.
 func freeAddr() (string, error) {
 	l, err := loopback("127.0.0.1:0")
 	if err != nil {

@@ -13,31 +13,30 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// proxy stands between the processes and their store. Each write is one request, and may
-// be dropped, held back past its answer, doubled or reordered. What it holds back outlives
-// the process that wrote it. It never says that a write is stored before it is. A read is
-// done beside it, when the proxy has said that the store does not hang.
+// proxy is between the processes and their store. A write may be dropped, delayed beyond
+// its answer, doubled or reordered, and outlives its process. The proxy never says that a
+// write is stored before it is. Reads only wait for the proxy while the store hangs.
 type proxy struct {
 	store store.Store
 	pick  func(*write) (mishap, later)
 	plan  *plan
-	calm  atomic.Bool // writes pass as they come
+	calm  atomic.Bool // writes pass without mishaps
 
 	mu sync.Mutex
-	// freeze stops the process that makes a write, and returns what lets it go on; nil if
-	// that can't be now.
+	// freeze stops the process that makes a write, and returns what lets it continue; nil
+	// if that is not possible now.
 	freeze  func(pid int) (thaw func())
-	nth     map[string]int         // writes that came, by kind and session
-	made    map[string]int         // writes that were made, by session
+	nth     map[string]int         // writes that arrived, by kind and session
+	made    map[string]int         // writes that were stored, by session
 	total   int                    // and of all sessions
-	fences  map[string]agent.Fence // of the last head that was stored, by session
-	moved   chan struct{}          // closed, and replaced, when a write was made or all are let go
-	opened  bool                   // all that is held back is let go
-	hanging bool                   // the store says nothing
-	writes  int                    // that came
+	fences  map[string]agent.Fence // the fence of the last stored head, by session
+	moved   chan struct{}          // closed and replaced when something may have changed
+	opened  bool                   // everything that was held back is released
+	hanging bool                   // the store does not answer
+	writes  int                    // writes that arrived
 	mishaps map[mishap]int
-	late    map[string]int // late writes, by what the store said: made, or a code
-	busy    int            // writes that are on their way
+	late    map[string]int // late writes, by the store's answer: made, or a code
+	busy    int            // writes in progress
 }
 
 func newProxy(st store.Store, p *plan) *proxy {
@@ -49,23 +48,23 @@ func newProxy(st store.Store, p *plan) *proxy {
 	return made
 }
 
-// mishap is what becomes of a write on its way.
+// mishap is what happens to a write on its way.
 type mishap string
 
 const (
 	mishapNone    mishap = ""
-	mishapDropped mishap = "dropped"     // never made; the caller is told that the store can't be reached
-	mishapUntold  mishap = "answer lost" // made; the caller is told that the store can't be reached
-	mishapLate    mishap = "held back"   // the same, and made later, behind its successors
-	mishapTwin    mishap = "late twin"   // made and answered, and made once more later
-	mishapDoubled mishap = "doubled"     // made twice at once; the caller is told the second answer
-	mishapSwapped mishap = "swapped"     // waits until another write was made
+	mishapDropped mishap = "dropped"     // never stored; the caller learns that the store is unreachable
+	mishapUntold  mishap = "answer lost" // stored; the caller learns that the store is unreachable
+	mishapLate    mishap = "held back"   // the same, but stored later, after its successors
+	mishapTwin    mishap = "late twin"   // stored and answered, and stored again later
+	mishapDoubled mishap = "doubled"     // stored twice at once; the caller gets the second answer
+	mishapSwapped mishap = "swapped"     // waits until another write was stored
 	mishapSlow    mishap = "slow"        // waits for seconds, in the call
-	// The process is stopped in the call, until another one has gone on with the run.
+	// The process is stopped in the call, until another one has continued the run.
 	mishapFrozen mishap = "frozen"
 )
 
-// unruly says how often a mishap is chosen, of 100.
+// unruly says how often a mishap is chosen, out of 100.
 var unruly = []struct {
 	mishap mishap
 	n      int
@@ -76,15 +75,16 @@ var unruly = []struct {
 const (
 	// swapWithin is how long a write waits for another one to overtake it.
 	swapWithin = time.Second
-	// slowest is how long a slow write takes at most: longer than a step may be silent.
+	// slowest is how long a slow write takes at most: longer than an activity may be
+	// silent.
 	slowest = 12 * time.Second
 	// heldFor is how long a write is held back at most before the end.
 	heldFor = 20 * time.Second
-	// frozenFor is how long a process is stopped at most: others give its step up after
-	// 10 s, and go on.
+	// frozenFor is how long a process is stopped at most. Others retry its activity after
+	// 10 s.
 	frozenFor = 30 * time.Second
 	// mostBehind is how many later writes of its session a late one may wait for. Those
-	// that wait for more are let go at the very end.
+	// that wait for more are released at the very end.
 	mostBehind = 4
 )
 
@@ -98,19 +98,19 @@ const (
 	deleteHead  writeOp = "delete head"
 )
 
-// write is a call of one of them.
+// write is a call of such a method.
 type write struct {
 	Op      writeOp     `json:"op"`
 	Name    string      `json:"name,omitempty"` // of a chunk
 	Data    []byte      `json:"data,omitempty"`
 	Before  time.Time   `json:"before,omitzero"`
 	Head    *store.Head `json:"head,omitempty"`
-	Session string      `json:"session,omitempty"` // whose head is deleted
+	Session string      `json:"session,omitempty"` // of the head that is deleted
 	Version int64       `json:"version,omitempty"`
-	PID     int         `json:"pid"` // whose write it is
+	PID     int         `json:"pid"` // of the process that writes
 }
 
-// of says whose write it is, in the form in which names of chunks say it.
+// of returns whose write it is, in the form of chunk names.
 func (w *write) of() string {
 	session := w.Session
 	if w.Head != nil {
@@ -122,23 +122,23 @@ func (w *write) of() string {
 	return store.ChunkPrefix(session)
 }
 
-// between reports whether a head is neither the first of its session nor a run's end: the
-// run goes on from it.
+// between reports whether a head is neither the first of its session nor a run's end.
+// Then the run continues from it.
 func (w *write) between() bool {
 	return w.Op == putHead && w.Head.Version > 1 && !w.Head.Status.Ended()
 }
 
-// answer is what the store said to a write.
+// answer is the store's answer to a write.
 type answer struct {
 	Gone    bool       `json:"gone,omitempty"`
-	Code    agent.Code `json:"code,omitempty"` // empty: it is done
+	Code    agent.Code `json:"code,omitempty"` // empty if it is done
 	Message string     `json:"message,omitempty"`
 }
 
-// unreachable is what a caller is told whose write or answer is on its way somewhere.
+// unreachable is the answer for a write that is delayed or dropped.
 var unreachable = answer{Code: agent.CodeStoreUnavailable, Message: "chaos: the store did not answer"}
 
-// ServeHTTP takes one write, or the question of one who wants to read.
+// ServeHTTP takes one write, or lets a reader wait.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		p.awake()
@@ -153,14 +153,15 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.enter()
 	defer p.leave()
 	p.awake()
+	// After the answer: it is the first thing that the thawed process reads.
 	a, thaw := p.take(&one)
-	defer thaw()                     // when the answer has arrived: it is the first thing that the process hears
-	_ = json.NewEncoder(w).Encode(a) // a caller that is gone is told nothing
+	defer thaw()
+	_ = json.NewEncoder(w).Encode(a) // the caller may be gone
 	_ = http.NewResponseController(w).Flush()
 }
 
-// take lets a write have its mishap, and returns what its caller is told, and what is to
-// be done when it was told.
+// take gives a write its mishap. It returns the caller's answer, and what to do after it
+// was sent.
 func (p *proxy) take(w *write) (a answer, then func()) {
 	m, later := p.pick(w)
 	then = func() {}
@@ -195,7 +196,7 @@ func (p *proxy) take(w *write) (a answer, then func()) {
 	return p.make(w), then
 }
 
-// enter notes that a write is on its way, until leave.
+// enter counts a write in progress, until leave.
 func (p *proxy) enter() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,7 +210,7 @@ func (p *proxy) leave() {
 	p.move()
 }
 
-// hang lets the store say nothing until wake is called. It reports false where it hangs
+// hang lets the store not answer until wake is called. It reports false if it hangs
 // already.
 func (p *proxy) hang() bool {
 	p.mu.Lock()
@@ -231,7 +232,7 @@ func (p *proxy) awake() {
 	p.await(time.Hour, func() bool { return !p.hanging })
 }
 
-// move wakes all that waits for something. The caller has the lock.
+// move wakes everything that waits. The caller holds the lock.
 func (p *proxy) move() {
 	close(p.moved)
 	p.moved = make(chan struct{})
@@ -260,16 +261,16 @@ func (p *proxy) count(m mishap) {
 
 func never() bool { return false }
 
-// later says until when a write is held back.
+// later says how long a write is held back.
 type later struct {
-	behind  int // how many writes of its session are to be made before it
-	counted int // how many were made when it came
-	total   int // and of all sessions
+	behind  int // how many writes of its session are stored before it
+	counted int // how many were stored when it arrived
+	total   int // the same of all sessions
 	slow    time.Duration
 }
 
-// choose throws the dice for a write. They are the same for the nth write of a kind
-// to a session.
+// choose throws the dice for a write. They are the same for the nth write of a kind to a
+// session.
 func (p *proxy) choose(w *write) (m mishap, l later) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -292,7 +293,7 @@ func (p *proxy) choose(w *write) (m mishap, l later) {
 	return m, later{behind: d.IntN(2 * mostBehind), counted: p.made[w.of()], total: p.total, slow: between(d, time.Second, slowest)}
 }
 
-// make makes a write. It has all its time: its caller may be gone.
+// make stores a write. It ignores the caller's context: the caller may be gone.
 func (p *proxy) make(w *write) answer {
 	a := apply(context.Background(), p.store, w)
 	p.mu.Lock()
@@ -306,7 +307,7 @@ func (p *proxy) make(w *write) answer {
 	return a
 }
 
-// makeLater makes a write when its successors are made, or all is let go.
+// makeLater stores a write when its successors are stored, or everything is released.
 func (p *proxy) makeLater(w *write, l later) {
 	patience, overtaken := heldFor, func() bool { return p.made[w.of()] >= l.counted+l.behind }
 	switch {
@@ -329,7 +330,7 @@ func (p *proxy) makeLater(w *write, l later) {
 	}()
 }
 
-// await waits until something is so, all is let go, or the time is over.
+// await waits until a condition holds, everything is released, or the time is over.
 func (p *proxy) await(within time.Duration, so func() bool) {
 	over := time.After(within)
 	for {
@@ -347,7 +348,7 @@ func (p *proxy) await(within time.Duration, so func() bool) {
 	}
 }
 
-// release lets all go that is held back, and returns when it is made.
+// release releases everything that is held back, and returns when it is stored.
 func (p *proxy) release() {
 	p.calm.Store(true)
 	p.mu.Lock()
@@ -357,7 +358,7 @@ func (p *proxy) release() {
 	p.idle()
 }
 
-// idle waits until no write is on its way.
+// idle waits until no write is in progress.
 func (p *proxy) idle() {
 	for moved, busy := p.state(); busy > 0; moved, busy = p.state() {
 		<-moved
@@ -370,14 +371,14 @@ func (p *proxy) state() (moved chan struct{}, busy int) {
 	return p.moved, p.busy
 }
 
-// tell reports what came, and what became of it.
+// tell reports the writes, and what happened to them.
 func (p *proxy) tell(r *report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r.Writes, r.Mishaps, r.Late = p.writes, maps.Clone(p.mishaps), maps.Clone(p.late)
 }
 
-// apply hands a write to a store.
+// apply passes a write to a store.
 func apply(ctx context.Context, s store.Store, w *write) (a answer) {
 	var err error
 	switch w.Op {

@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// remote is the store as a process sees it: it reads by itself, when the proxy says that
-// the store does not hang, and writes by way of the proxy.
+// remote is the store as a process sees it. It reads directly, when the proxy says that
+// the store does not hang, and writes through the proxy.
 type remote struct {
 	store.Store
 	url string
@@ -93,7 +93,7 @@ func (r *remote) DeleteHead(ctx context.Context, session string, version int64) 
 	return err
 }
 
-// write asks the proxy. A caller that gives up leaves its write where it is.
+// write sends a write to the proxy. A caller that stops waiting does not stop its write.
 func (r *remote) write(ctx context.Context, w *write) (gone bool, err error) {
 	w.PID = os.Getpid()
 	body, err := json.Marshal(w)

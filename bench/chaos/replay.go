@@ -16,10 +16,10 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// replayed is what a replay came to.
+// replayed is the result of one replay.
 type replayed struct{ Session, Run, Fault string }
 
-// replay is the process of a build that replays histories and tells what came of each.
+// replay is the process of a build that replays histories and prints each result.
 func replay(ctx context.Context, arg string) error {
 	var p place
 	if err := json.Unmarshal([]byte(arg), &p); err != nil {
@@ -51,8 +51,8 @@ func replay(ctx context.Context, arg string) error {
 	return nil
 }
 
-// replays lets the newest build replay every history, of open runs and of ended ones,
-// and an older one those that pinned its revision.
+// replays has the newest build replay every history, and an older build those that pinned
+// its revision.
 func (a *audit) replays(ctx context.Context) (err error) {
 	if a.report.Executions, err = a.replay(ctx, a.builds[len(a.builds)-1], ""); err != nil || len(a.builds) == 1 {
 		return err

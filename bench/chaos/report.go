@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// report is what was done, and what was found.
+// report is what was done and found.
 type report struct {
 	Seed   uint64 `json:"seed"`
 	For    string `json:"for"`
@@ -21,19 +21,18 @@ type report struct {
 	Folder string `json:"folder,omitempty"` // where everything is kept
 
 	Stories int                     `json:"stories"`
-	Builds  int                     `json:"builds"`  // that worked in turns
+	Builds  int                     `json:"builds"`  // builds that took turns
 	Newer   int                     `json:"newer"`   // executions that pinned the newer build's revision
 	Strikes map[disturbanceKind]int `json:"strikes"` // of processes and the store
-	// Writes went to the store, some with a mishap. Late counts those that were made
-	// behind their successors, by what the store said: made, or the code with which it
-	// refused.
+	// Writes went to the store, some with a mishap. Late counts those that were stored
+	// after their successors, by the store's answer: made, or the code of its refusal.
 	Writes  int            `json:"writes"`
 	Mishaps map[mishap]int `json:"mishaps"`
 	Late    map[string]int `json:"late"`
 	Models  int            `json:"model_calls"`
 	Faults  map[fault]int  `json:"faults"`
-	// Said counts what was said, by what became of it: accepted, already, moot, left
-	// (as a signal), lost (nobody knows), or the code with which it was refused.
+	// Said counts verbs by their result: accepted, already, run_ended, left (as a
+	// signal), lost (unknown), or the code of the refusal.
 	Said map[string]map[string]int `json:"said"`
 	// Sessions, Runs by their end, and Executions whose histories were replayed.
 	Sessions   int            `json:"sessions"`
@@ -41,14 +40,14 @@ type report struct {
 	Runs       map[string]int `json:"runs"`
 	Executions int            `json:"executions"`
 	Events     int            `json:"events"`
-	Followed   int            `json:"followed"` // events that readers were told of as they came
-	Messages   int            `json:"messages"` // that were looked for in the logs
-	Unheard    int            `json:"unheard"`  // signals of which a status that is full may have shown no more
+	Followed   int            `json:"followed"` // events that readers got as they came
+	Messages   int            `json:"messages"` // messages that were looked for in the logs
+	Unheard    int            `json:"unheard"`  // signals that a full status may no longer show
 	Calls      map[string]int `json:"calls"`
 	Effects    int            `json:"effects"` // in the journal
 	Rest       []string       `json:"rest"`    // who is suspended at the end, and why
 	Calmed     string         `json:"calmed"`  // how long it took to come to rest
-	Harms      map[harm]int   `json:"harms"`   // findings by their kind
+	Harms      map[harm]int   `json:"harms"`   // findings by kind
 	Findings   []string       `json:"findings"`
 
 	mu sync.Mutex
@@ -58,10 +57,10 @@ type report struct {
 type harm string
 
 const (
-	lost       harm = "lost"         // something that was promised is not there
-	doubled    harm = "doubled"      // something is there twice
+	lost       harm = "lost"         // something promised is missing
+	doubled    harm = "doubled"      // something exists twice
 	unreplayed harm = "not replayed" // a history
-	wrong      harm = "wrong"        // all else
+	wrong      harm = "wrong"        // everything else
 )
 
 func newReport(o *options) *report {
@@ -72,7 +71,7 @@ func newReport(o *options) *report {
 	}
 }
 
-// find notes what must not be. The session and the run say where to look.
+// find records what must not be. The session and the run say where to look.
 func (r *report) find(h harm, session, run, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +101,7 @@ func (r *report) said(verb, became string) {
 	r.Said[verb][became]++
 }
 
-// add adds what another round has done and found.
+// add adds another round's numbers and findings.
 func (r *report) add(o *report) {
 	for _, n := range []struct{ to, from *int }{
 		{&r.Stories, &o.Stories}, {&r.Newer, &o.Newer}, {&r.Writes, &o.Writes}, {&r.Models, &o.Models}, {&r.Sessions, &o.Sessions},
@@ -176,10 +175,10 @@ func counts[K ~string](m map[K]int) string {
 	return strings.Join(list, ", ")
 }
 
-// found is how many findings there are. Findings has lines beside them that say where.
+// found returns the number of findings. Findings also has lines that say where.
 func (r *report) found() int { return total(r.Harms) }
 
-// verdict is an error where anything was found.
+// verdict returns an error if anything was found.
 func (r *report) verdict() error {
 	if len(r.Findings) == 0 {
 		return nil

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// serverEvery is how many rounds there are to one in which the server is struck.
+// serverEvery is how many rounds there are to each one in which the server is disturbed.
 const serverEvery = 4
 
 // rounds plays stories in rounds, each with a server and a seed of its own, and adds up
-// what they did. A round with a finding keeps its folder.
+// the results. A round with a finding keeps its folder.
 func (o *options) rounds(ctx context.Context) (*report, error) {
 	sum := newReport(o)
 	sum.Builds = len(o.builds)
@@ -39,7 +39,7 @@ func (o *options) rounds(ctx context.Context) (*report, error) {
 		switch {
 		case ctx.Err() != nil:
 			return sum, ctx.Err()
-		case err != nil: // the other rounds are played all the same
+		case err != nil: // the other rounds are played anyway
 			sum.Stories += one.runs
 			sum.find(wrong, "", "", "%s, kept in %s: it could not be played: %v", one.again(), one.keep, err)
 			o.say("  %s", sum.Findings[len(sum.Findings)-1])
@@ -49,7 +49,7 @@ func (o *options) rounds(ctx context.Context) (*report, error) {
 	return sum, nil
 }
 
-// round plays one of the rounds, and keeps its folder if anything was found.
+// round plays one round, and keeps its folder if anything was found.
 func (o *options) round(ctx context.Context) (*report, error) {
 	dir, err := os.MkdirTemp(o.keep, "fermata-chaos")
 	if err != nil {
@@ -66,7 +66,7 @@ func (o *options) round(ctx context.Context) (*report, error) {
 	return r, err
 }
 
-// again is the command that plays a round again.
+// again returns the command that repeats a round.
 func (o *options) again() string {
 	s := fmt.Sprintf("go run ./bench/chaos -seed %d -runs %d -for %s", o.seed, o.runs, o.lasts)
 	if o.keepServer {

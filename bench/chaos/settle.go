@@ -13,12 +13,12 @@ import (
 	"github.com/fermata-agents/fermata/client"
 )
 
-// quietLooks is how often in a row nothing has to be left to do: a listing is behind by a
+// quietLooks is how often in a row nothing must be left to do: a listing may be late by a
 // moment.
 const quietLooks = 3
 
-// settle lets everything come to rest: it resumes what is held, answers what is
-// asked, wakes what is parked, and stops every second daemon.
+// settle lets everything come to rest: it resumes what is held, answers requests, wakes
+// parked runs, and stops every second daemon.
 func (c *operators) settle(ctx context.Context, within time.Duration, mend func()) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -49,7 +49,7 @@ func (c *operators) settle(ctx context.Context, within time.Duration, mend func(
 	}
 }
 
-// hold holds the daemons that idle, so that none wakes while it is looked at.
+// hold holds idle daemons, so that none wakes during the audit.
 func (c *operators) hold(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -75,7 +75,7 @@ func (c *operators) hold(ctx context.Context) error {
 	return nil
 }
 
-// live lists the sessions that have a live run.
+// live lists the sessions with a live run.
 func (c *operators) live(ctx context.Context) (map[string]client.RunInfo, error) {
 	live := map[string]client.RunInfo{}
 	for l, err := range c.List(ctx, &client.ListOptions{Query: "ExecutionStatus = 'Running'"}) {
@@ -87,16 +87,16 @@ func (c *operators) live(ctx context.Context) (map[string]client.RunInfo, error)
 	return live, nil
 }
 
-// parentOf is the session above; empty for a root.
+// parentOf returns the parent's session; empty for a root.
 func parentOf(session string) string {
 	i := strings.LastIndexByte(session, '/')
 	return session[:max(i, 0)]
 }
 
-// calm does the next thing for a run, and reports whether it rests for good: a daemon
-// that idles.
+// calm does the next thing for a run, and reports whether it is at rest for good: an idle
+// daemon.
 func (c *operators) calm(ctx context.Context, session string, live map[string]client.RunInfo) (rests bool) {
-	if p := parentOf(session); p != "" && live[p].Session == "" {
+	if p := parentOf(session); p != "" && live[p].Session == "" { // it must end by itself
 		return false // it has to end by itself
 	}
 	soon, cancel := context.WithTimeout(ctx, sayWithin)
@@ -125,14 +125,14 @@ func (c *operators) calm(ctx context.Context, session string, live map[string]cl
 	case w.Kind == agent.SuspensionParked:
 		_, err = run.Resume(soon, nil)
 	}
-	// A run that has moved on meanwhile is looked at again.
+	// A run that continued meanwhile is looked at again.
 	if err != nil && !errors.Is(err, agent.CodeStale) && !errors.Is(err, agent.CodeClosed) {
 		c.became(session, agent.Ack{}, err)
 	}
 	return false
 }
 
-// stopped reports whether a daemon is ended at the end.
+// stopped reports whether a daemon is stopped at the end.
 func (c *operators) stopped(session string) bool {
 	i := slices.IndexFunc(c.plan.Stories, func(s story) bool { return s.Session == session })
 	return i < 0 || i/daemons%2 == 0

@@ -15,16 +15,16 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// desk is the world outside, in a folder: a journal of effects, to which every
-// worker process appends, and a file for every effect that is made by its key.
+// desk is the outside world, in a folder: a journal of effects, which every worker
+// appends to, and a file for each effect that is made by key.
 type desk struct{ dir string }
 
-// args are what every tool takes: a number that tells calls apart.
+// args are every tool's arguments: a number that tells calls apart.
 type args struct {
 	N int `json:"n"`
 }
 
-// The marks of the journal: the one before an effect, and the effect.
+// The marks in the journal: before an effect, and the effect.
 const (
 	markBegin = "begin"
 	markDone  = "done"
@@ -40,8 +40,8 @@ func (d *desk) tools() []tool.Tool {
 	}
 }
 
-// pay has its effect when its line stands in the journal. A call that is given up
-// before has none.
+// pay has its effect when its line is in the journal. A call that is cancelled before has
+// none.
 func (d *desk) pay(ctx context.Context, c *tool.Call, _ args) (string, error) {
 	if err := d.write(markBegin, c); err != nil {
 		return "", err
@@ -52,12 +52,13 @@ func (d *desk) pay(ctx context.Context, c *tool.Call, _ args) (string, error) {
 	if err := d.write(markDone, c); err != nil {
 		return "", err
 	}
+	// The effect is made; a kill from here on makes the outcome unknown.
 	pause(ctx, chance(c.Key+" after", 60*time.Millisecond))
 	return "paid", nil
 }
 
-// book has its effect once for a key, however often it is called. Some first
-// attempts fail, before the effect or behind it.
+// book has its effect once for each key, however often it is called. Some first attempts
+// fail, before or after the effect.
 func (d *desk) book(ctx context.Context, c *tool.Call, _ args) (string, error) {
 	if err := d.write(markBegin, c); err != nil {
 		return "", err
@@ -66,6 +67,7 @@ func (d *desk) book(ctx context.Context, c *tool.Call, _ args) (string, error) {
 	if c.Attempt == 1 && luck == 0 {
 		return "", errors.New("the office is closed")
 	}
+	// O_EXCL makes the key's file the effect: a second call finds it and does nothing.
 	f, err := os.OpenFile(d.booking(c.Key), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err == nil {
 		err = f.Close()
@@ -98,10 +100,10 @@ func (d *desk) booked(key string) bool {
 
 func (d *desk) journal() string { return filepath.Join(d.dir, "journal") }
 
-// open makes the folder.
+// open creates the folder.
 func (d *desk) open() error { return os.MkdirAll(filepath.Join(d.dir, "booked"), 0o700) }
 
-// write appends one line, and returns when it is on the disk.
+// write appends one line, and returns when it is on disk.
 func (d *desk) write(mark string, c *tool.Call) error {
 	f, err := os.OpenFile(d.journal(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -114,7 +116,7 @@ func (d *desk) write(mark string, c *tool.Call) error {
 	return f.Sync()
 }
 
-// entries are what the journal has of one call.
+// entries are the journal's entries of one call.
 type entries struct {
 	tool        string
 	begun, done int
@@ -149,14 +151,14 @@ func (d *desk) read() (map[string]entries, error) {
 	return all, nil
 }
 
-// chance is a number below another one, the same for the same words.
+// chance returns a number below another one, always the same for the same words.
 func chance[N ~int | ~int64](words string, below N) N {
 	h := fnv.New32a()
 	h.Write([]byte(words))
 	return N(int64(h.Sum32()) % int64(below))
 }
 
-// pause waits, and reports whether the context let it.
+// pause waits, and reports false if the context ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

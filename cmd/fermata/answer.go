@@ -24,7 +24,7 @@ func (c *cli) answerCommand() *cobra.Command {
 	return cmd
 }
 
-// answerOrder is nil where no answer is given.
+// answerOrder returns the answer in the flags, or nil if there is none.
 func (d *decider) answerOrder(text string) (*agent.AnswerCommand, error) {
 	order, given := &agent.AnswerCommand{Text: text}, 0
 	for _, is := range []bool{text != "", d.choice != "", d.result != ""} {
@@ -47,10 +47,12 @@ func (d *decider) answerOrder(text string) (*agent.AnswerCommand, error) {
 	return order, nil
 }
 
-// chosen is the number of a choice, which may be said by its text; a number is never a text.
+// chosen returns the number of a choice, given by number or text. A number is never read
+// as a text.
 func chosen(q agent.Request, said string) (int, error) {
 	n, err := strconv.Atoi(said)
 	if err != nil {
+		// Choices that are numbers would be ambiguous; the number means the position.
 		n = slices.Index(q.Choices, said)
 	}
 	if n >= 0 && n < len(q.Choices) {

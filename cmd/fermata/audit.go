@@ -63,7 +63,8 @@ type auditLine struct {
 	Begun   time.Time `json:"begun"`
 	Last    time.Time `json:"last"`
 	Open    int       `json:"open"`
-	// Silent means that a process is open which has not written for too long, since Quiet.
+	// Silent means that a process is open that has written nothing since Quiet, which is
+	// too long.
 	Silent bool      `json:"silent"`
 	Quiet  time.Time `json:"quiet,omitzero"`
 }
@@ -93,6 +94,7 @@ func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
 		return agent.Errorf(agent.CodeInvalidInput, "the audit can't be read: %w", err)
 	}
 	defer f.Close()
+	// With a kept head, verify also notices that the end of the log was cut off.
 	r, err := audit.Verify(f, key, kept...)
 	if err != nil {
 		return err

@@ -24,8 +24,8 @@ import (
 // chat is a conversation over the runs of one session.
 type chat struct {
 	*conversation
-	script bool  // nobody sits at the terminal: lines are read when the session is at rest
-	exit   error // how the last run ended, as an exit status
+	script bool  // nobody is at the terminal: a line is read when the session is suspended or ended
+	exit   error // the exit status of the last run
 }
 
 func (c *cli) chatCommand() *cobra.Command {
@@ -89,6 +89,7 @@ func (r *runner) chat(ctx context.Context) error {
 	if err := r.reach(ctx); err != nil {
 		return err
 	}
+	// From here on Ctrl-C belongs to the conversation, and does not end the command.
 	pressed, giveBack := r.keys.Take()
 	defer giveBack()
 	t := r.newChat(pressed)
@@ -111,7 +112,7 @@ func (r *runner) newChat(pressed <-chan struct{}) *chat {
 		runner: r, pressed: pressed, passed: map[string]bool{}, help: "/help lists the commands",
 	}}
 	if r.JSON {
-		r.asker = console.NewConsole(r.in, r.Err, pressed) // the output is for programs
+		r.asker = console.NewConsole(r.in, r.Err, pressed) // standard output is for programs
 		t.to = quiet{jsonLines{r.cli, nil, nil}}
 	} else {
 		t.to = r.Printer()
@@ -124,13 +125,12 @@ func (r *runner) newChat(pressed <-chan struct{}) *chat {
 	return t
 }
 
-// quiet prints events for programs, and has no lines that can be broken.
+// quiet prints events for programs; it has no unfinished lines.
 type quiet struct{ jsonLines }
 
 func (quiet) Break() {}
 
-// openSession finds out who it is that one talks to, and shows where a session stands
-// that there is already.
+// openSession finds the session's agent, and shows the state of an existing session.
 func (t *chat) openSession(ctx context.Context) error {
 	run, err := t.runs.Get(ctx, t.session)
 	if errors.Is(err, agent.CodeNotFound) && t.runner.agent != "" {
@@ -147,6 +147,7 @@ func (t *chat) openSession(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// What was recorded before is shown by showRecent; follow only what comes.
 	t.runner.agent = cmp.Or(t.runner.agent, stands.Agent)
 	t.heard.Seq = stands.Seq
 	if !stands.Status.Ended() {
@@ -161,7 +162,7 @@ func (t *chat) openSession(ctx context.Context) error {
 	return t.showRecent(ctx)
 }
 
-// showRecent shows what was said last.
+// showRecent shows the last messages.
 func (t *chat) showRecent(ctx context.Context) error {
 	const shown = 6
 	messages, err := t.runs.Transcript(ctx, t.session)
@@ -180,7 +181,7 @@ func (t *chat) showRecent(ctx context.Context) error {
 	return nil
 }
 
-// watchRun turns to a run that begins, or goes on.
+// watchRun changes to a run that begins or continues.
 func (t *chat) watchRun(run *fermata.Run) {
 	t.run, t.heard = run, follow.State{Seq: t.heard.Seq}
 	t.holding, t.after, t.rest = false, 0, ""
@@ -188,7 +189,7 @@ func (t *chat) watchRun(run *fermata.Run) {
 	if t.JSON {
 		t.to = quiet{jsonLines{t.cli, run, nil}}
 	} else {
-		t.to = t.Printer() // one knows one run's turns
+		t.to = t.Printer() // a printer knows the turns of one run
 	}
 }
 
@@ -199,7 +200,7 @@ func (t *chat) loop(ctx context.Context) error {
 		switch {
 		case t.run == nil:
 			err = t.nextMessage(ctx)
-		case t.script && t.after > 0: // it rests, and asks nothing
+		case t.script && t.after > 0: // the run is suspended, and asks nothing
 			err = t.line(ctx)
 		default:
 			err = t.followRun(ctx)
@@ -227,14 +228,14 @@ func (t *chat) followRun(ctx context.Context) error {
 	return nil
 }
 
-// over tells how a run ended.
+// over shows how a run ended.
 func (t *chat) over(ctx context.Context, o *agent.Outcome) {
 	t.exit = t.printEnd(ctx, t.runs, o, t.to)
 	t.heard.Seq = max(t.heard.Seq, o.Seq)
 	t.run = nil
 }
 
-// handleTyped says to the run what was typed while it worked.
+// handleTyped sends to the run what was typed while it worked.
 func (t *chat) handleTyped(ctx context.Context) error {
 	for {
 		line, err := t.console.Typed()
@@ -252,7 +253,8 @@ func (t *chat) handleTyped(ctx context.Context) error {
 
 // nextMessage asks for the message that begins the next run.
 func (t *chat) nextMessage(ctx context.Context) error {
-	if !t.script { // what was typed before the run had ended
+	// Lines that were typed before the run ended come first.
+	if !t.script {
 		if err := t.handleTyped(ctx); err != nil || t.run != nil {
 			return err
 		}
@@ -276,8 +278,8 @@ func (t *chat) line(ctx context.Context) error {
 	return t.message(ctx, line, agent.SendSteer)
 }
 
-// message says something in the session. What can't be said now is told, and the
-// conversation goes on.
+// message sends a message to the session. If it can't be sent now, message says so and
+// the conversation continues.
 func (t *chat) message(ctx context.Context, text string, mode agent.SendMode) error {
 	if text == "" {
 		return nil
@@ -351,7 +353,7 @@ func (t *chat) command(ctx context.Context, line string) error {
 	return nil
 }
 
-// verb says something to the live run that is no message.
+// verb sends a verb other than a message to the live run.
 func (t *chat) verb(ctx context.Context, name, text string) error {
 	if t.run == nil {
 		t.to.Note("no run is live; a message begins one")

@@ -73,7 +73,7 @@ func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session str
 	return nil
 }
 
-// pending are the calls that were asked for behind a checkpoint and have no result.
+// pending returns the calls that were requested before a checkpoint and have no result.
 func pending(p agent.Checkpoint) string {
 	var calls []string
 	for _, call := range p.Pending {
@@ -85,7 +85,7 @@ func pending(p agent.Checkpoint) string {
 	return strings.Join(calls, ", ")
 }
 
-// checkpointLine is a whole checkpoint for programs.
+// checkpointLine is a checkpoint with its messages, for programs.
 type checkpointLine struct {
 	V int `json:"v"`
 	agent.Checkpoint

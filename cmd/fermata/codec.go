@@ -89,6 +89,7 @@ func (c *cli) codec(ctx context.Context, addr string) error {
 		err = agent.Errorf(agent.CodeNotSetUp, "there are no keys: set %s; fermata codec key makes one", env.Encryption)
 	}
 	if err == nil {
+		// Whoever reaches the server can try tokens, so only this machine may.
 		err = checkLoopback("--listen", addr)
 	}
 	token, wrong := secret.Get(env.Codec)
@@ -127,15 +128,15 @@ type codecLine struct {
 	Writes string   `json:"writes"`
 }
 
-// leastToken is the least length of the codec server's token, in characters.
+// leastToken is the minimum length of the codec server's token, in characters.
 const leastToken = 20
 
-// maxCodecBody bounds what is asked of the codec server at once, in bytes: a page of
-// a history has at most some megabytes.
+// maxCodecBody bounds one request to the codec server, in bytes. A page of a history has
+// some megabytes at most.
 const maxCodecBody = 64 << 20
 
-// codecHandler answers who has the token. A page of any origin may ask: it gets
-// nothing that the browser adds, and so nothing without the token.
+// codecHandler serves requests that have the token. Pages of any origin may send
+// requests: the browser adds no credentials, so without the token they get nothing.
 func codecHandler(ring *keyring.Ring, token string) http.Handler {
 	codec := converter.NewPayloadCodecHTTPHandler(fermata.Codec(ring))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -148,6 +149,7 @@ func codecHandler(ring *keyring.Ring, token string) http.Handler {
 			return
 		}
 		given, inHeader := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		// The token may also be in the path: TEMPORAL_CODEC_ENDPOINT is only a URL.
 		if first, rest, deeper := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); deeper {
 			given, r.URL.Path = first, "/"+rest
 		} else if !inHeader {

@@ -15,35 +15,35 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// conversation is what a person at the terminal and a run have to say to each other.
+// conversation is between a person at the terminal and a run.
 type conversation struct {
 	*runner
 	to      speaker
 	console *console.Console
 	pressed <-chan struct{} // Ctrl-C
-	typed   <-chan struct{} // a line that nobody has asked for; nil if that is dropped
-	help    string          // where to learn what a run that rests can be told
+	typed   <-chan struct{} // a line that nobody asked for; nil if such lines are dropped
+	help    string          // where to learn what to send to a suspended run
 
-	holding bool            // Ctrl-C was pressed, and what comes next was not chosen yet
-	resumes int             // how often the run's own hold had been lifted then
+	holding bool            // Ctrl-C was pressed, and the person has not chosen what comes next
+	resumes int             // how often the run's own hold had been removed then
 	passed  map[string]bool // requests that are left to others
-	rest    string          // the rest that was told last
-	after   int64           // a rest that there is nothing to ask at
-	found   []agent.Request // what runs below ask for
+	rest    string          // the suspension that was shown last
+	after   int64           // a suspension at which there is nothing to ask
+	found   []agent.Request // requests of sub-agents
 }
 
-// speaker is a listener that can be interrupted with a question.
+// speaker is a listener that a question can interrupt.
 type speaker interface {
 	follow.Listener
-	// Break ends a line that has begun.
+	// Break ends an unfinished line.
 	Break()
 }
 
-// errDetached says that the person leaves, and all is told.
+// errDetached means that the person leaves, and everything is shown.
 var errDetached = errors.New("left")
 
-// converse shows the run to its end. What it asks is asked here, and Ctrl-C holds
-// it, until the person says what comes next.
+// converse shows the run to its end. It asks the person what the run asks. Ctrl-C holds
+// the run until the person says what comes next.
 func (r *runner) converse(ctx context.Context) error {
 	pressed, giveBack := r.keys.Take()
 	defer giveBack()
@@ -60,8 +60,8 @@ func (r *runner) converse(ctx context.Context) error {
 	}
 }
 
-// step follows the run to the next thing that the person has to do with, and does
-// it. Of a run that has ended it returns the Outcome, else none.
+// step follows the run to the next thing that the person must handle, and handles it. It
+// returns the Outcome if the run has ended, else nil.
 func (v *conversation) step(ctx context.Context) (*agent.Outcome, error) {
 	o, err := v.next(ctx, v.to, v.until)
 	switch {
@@ -78,13 +78,14 @@ func (v *conversation) step(ctx context.Context) (*agent.Outcome, error) {
 		err = v.handleSuspended(ctx, o)
 	}
 	if errors.Is(err, console.ErrInterrupted) {
-		err = v.pressInterrupt(ctx) // instead of an answer
+		err = v.pressInterrupt(ctx) // pressed instead of an answer
 	}
 	return nil, err
 }
 
-// until says what to come back for.
+// until says when to stop following.
 func (v *conversation) until() follow.Until {
+	// Copied: Below runs in a goroutine, and may outlive this run.
 	runs, session := v.runs, v.run.Session
 	return follow.Until{
 		Rest: v.after == 0, After: v.after, Pressed: v.pressed, Typed: v.typed,
@@ -93,13 +94,13 @@ func (v *conversation) until() follow.Until {
 	}
 }
 
-// fresh leaves out what is left to others.
+// fresh leaves out requests that are left to others.
 func (v *conversation) fresh(list []agent.Request) []agent.Request {
 	return slices.DeleteFunc(slices.Clone(list), func(q agent.Request) bool { return v.passed[q.Session+" "+q.ID] })
 }
 
-// handleSuspended speaks of a run that rests: what it asks is asked, and a hold of this
-// person's own is talked about.
+// handleSuspended handles a suspended run: it asks its requests, or what to do with the
+// person's own hold.
 func (v *conversation) handleSuspended(ctx context.Context, o *agent.Outcome) error {
 	if v.held() && slices.ContainsFunc(o.Suspension.Holds, func(h agent.Hold) bool { return h.From == agent.HoldOwn }) {
 		return v.choose(ctx)
@@ -112,7 +113,8 @@ func (v *conversation) handleSuspended(ctx context.Context, o *agent.Outcome) er
 		v.to.Note("%s %s; %s", o.Session, rest, v.help)
 	}
 	switch {
-	case o.Seq == 0: // only a listing knows of the rest: the run itself is asked again
+	// Only a listing knows of the suspension so far. Ask the run itself again.
+	case o.Seq == 0:
 		await.Pause(ctx, follow.LookAgain)
 	case o.Seq >= v.heard.Seq:
 		v.after = o.Seq
@@ -134,7 +136,7 @@ func (v *conversation) ask(ctx context.Context, open []agent.Request) error {
 		done()
 		switch {
 		case err != nil && errors.Is(context.Cause(still), errAnsweredElsewhere):
-			continue // by whom is told next
+			continue // the next event says by whom
 		case errors.Is(err, console.ErrLater):
 			v.pass(q, "stays open")
 			continue
@@ -151,10 +153,10 @@ func (v *conversation) ask(ctx context.Context, open []agent.Request) error {
 	return nil
 }
 
-// errAnsweredElsewhere tells that somebody else was quicker with an answer.
+// errAnsweredElsewhere means that somebody else answered first.
 var errAnsweredElsewhere = errors.New("it was answered elsewhere")
 
-// whileOpen is a context that ends when a request is open no more.
+// whileOpen returns a context that ends when a request is no longer open.
 func (v *conversation) whileOpen(ctx context.Context, q agent.Request) (open context.Context, done func()) {
 	open, end := context.WithCancelCause(ctx)
 	go func() {
@@ -167,7 +169,7 @@ func (v *conversation) whileOpen(ctx context.Context, q agent.Request) (open con
 	return open, func() { end(nil) }
 }
 
-// pass leaves a request to others, and says how they answer it.
+// pass leaves a request to others, and says how to answer it.
 func (v *conversation) pass(q agent.Request, why string) {
 	v.passed[q.Session+" "+q.ID] = true
 	v.to.Note("%s %s:", render.Asks(q), why)
@@ -176,7 +178,7 @@ func (v *conversation) pass(q agent.Request, why string) {
 	}
 }
 
-// failed tells an error after which the conversation goes on.
+// failed shows an error after which the conversation continues.
 func (v *conversation) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -186,7 +188,7 @@ func (v *conversation) failed(ctx context.Context, err error) {
 	}
 }
 
-// left says how the run goes on without this command, and returns the exit status.
+// left says how the run continues without this command, and returns the exit status.
 func (v *conversation) left(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -199,7 +201,7 @@ func (v *conversation) left(ctx context.Context, err error) error {
 	return err
 }
 
-// leave says how a run goes on that is held, or waits.
+// leave says how a held or waiting run continues.
 func (v *conversation) leave() { v.leaving("left", "it") }
 
 func (v *conversation) leaving(why, what string) {

@@ -26,7 +26,7 @@ type decider struct {
 	by, tokenFile string
 }
 
-// decision is an answer to one request, and who gives it.
+// decision is an answer to one request, with the person who gives it.
 type decision struct {
 	agent.AnswerTo
 	by, token string
@@ -71,7 +71,7 @@ func (d *decider) command(use, short, long, example string) *cobra.Command {
 	return cmd
 }
 
-// said is what the flags say; without an answer where they say none.
+// said returns the decision in the flags; it has no answer if they have none.
 func (d *decider) said(text string) (decision, error) {
 	out := decision{by: byOr(d.by)}
 	var err error
@@ -93,7 +93,7 @@ func (d *decider) said(text string) (decision, error) {
 	return out, err
 }
 
-// empty tells that no answer was given.
+// empty reports whether no answer was given.
 func (d decision) empty() bool { return d.Answer == nil && d.Approve == nil && d.Reject == nil }
 
 func (d *decider) do(ctx context.Context, runs *fermata.Client, session string, said decision) error {
@@ -103,6 +103,7 @@ func (d *decider) do(ctx context.Context, runs *fermata.Client, session string, 
 	session, d.request = askedBelow(session, d.request)
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
+	// A worker that was just started may not poll yet; reading a request may be repeated.
 	q, err := connect.RetryUntilWorker(soon, d.Connector, func() (agent.Request, error) { return runs.Request(soon, session, d.request) })
 	if err != nil {
 		return d.elsewhere(ctx, runs, session, noAnswer(session, err))
@@ -115,7 +116,7 @@ func (d *decider) do(ctx context.Context, runs *fermata.Client, session string, 
 	return d.decideAndTell(ctx, runs, q, said)
 }
 
-// askedBelow finds the session that asks, where a request is named from above it:
+// askedBelow returns the session that asks, if the request is named from an ancestor:
 // pay-1/q-7, or trip-42/pay-1/q-7.
 func askedBelow(session, request string) (asks, id string) {
 	at := strings.LastIndexByte(request, '/')
@@ -134,7 +135,8 @@ func (d *decider) unsaid() error {
 	return agent.Errorf(agent.CodeInvalidInput, "an answer is required: a TEXT, --choice N or --result JSON")
 }
 
-// elsewhere adds to a request that is not open where else one of its name is.
+// elsewhere adds to the error of a request that is not open in which sub-agent a request
+// of that name is open.
 func (d *decider) elsewhere(ctx context.Context, runs *fermata.Client, session string, err error) error {
 	if !errors.Is(err, agent.CodeNotFound) {
 		return err
@@ -148,6 +150,7 @@ func (d *decider) elsewhere(ctx context.Context, runs *fermata.Client, session s
 }
 
 func (d *decider) decideAndTell(ctx context.Context, runs *fermata.Client, q agent.Request, said decision) error {
+	// Only now: the choices are known when the request is read.
 	if d.choice != "" {
 		n, err := chosen(q, d.choice)
 		if err != nil {
@@ -195,8 +198,8 @@ func (c *cli) decide(ctx context.Context, runs *fermata.Client, q agent.Request,
 	return ack, noAnswer(q.Session, err)
 }
 
-// pick shows what is open in a session and below it, and lets the person say
-// which one is meant, and what. Without a person it names what is open.
+// pick shows the open requests of a session and its sub-agents, and asks the person which
+// one to answer, and how. Without a person it names the open requests.
 func (d *decider) pick(ctx context.Context, runs *fermata.Client, session string, said decision) error {
 	open, err := d.open(ctx, runs, session)
 	switch {
@@ -224,6 +227,8 @@ func (d *decider) pick(ctx context.Context, runs *fermata.Client, session string
 		}
 		return d.decideAndTell(ctx, runs, q, said)
 	}
+	// The person gave an answer for a request that they have not seen yet. Show it, and
+	// confirm.
 	if len(open) == 1 {
 		con.Show(q)
 	}
@@ -237,7 +242,7 @@ func (d *decider) pick(ctx context.Context, runs *fermata.Client, session string
 	return d.decideAndTell(ctx, runs, q, said)
 }
 
-// nothingSaid is an error for a person who says nothing after all.
+// nothingSaid returns the error for a person who decides to answer nothing.
 func nothingSaid(err error) error {
 	if errors.Is(err, console.ErrLater) || errors.Is(err, io.EOF) {
 		return agent.Errorf(agent.CodeInvalidInput, "nothing was said, and nothing was sent")
@@ -245,7 +250,7 @@ func nothingSaid(err error) error {
 	return err
 }
 
-// open lists what a session asks, and what those below it do.
+// open lists the open requests of a session and its sub-agents.
 func (d *decider) open(ctx context.Context, runs *fermata.Client, session string) ([]agent.Request, error) {
 	run, err := runs.Get(ctx, session)
 	if err != nil {
@@ -265,7 +270,7 @@ func (d *decider) open(ctx context.Context, runs *fermata.Client, session string
 	return append(list, whole...), nil
 }
 
-// openNames lists requests by the names that answer them.
+// openNames lists requests by the names to answer them with.
 func openNames(open []agent.Request, session string) string {
 	var names []string
 	for _, q := range open {

@@ -61,15 +61,18 @@ func (e *deleteRun) do(ctx context.Context, session string) error {
 	if err != nil {
 		return err
 	}
+	// Before the timeout begins: the person may think for as long as they like.
 	if err := e.confirm(ctx, session); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
+	// Recorded before: a deletion that the audit misses could not be shown later.
 	if err := e.host.Audit.Key(audit.Entry{What: "delete", Session: session}); err != nil {
 		return err
 	}
 	done, err := runs.Delete(ctx, session)
+	// A deletion that failed half way has deleted something, too.
 	if err == nil || len(done.Executions)+len(done.Store.Sessions)+len(done.Store.Chunks) > 0 {
 		e.printDeleted(done, err)
 	}

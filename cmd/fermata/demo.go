@@ -25,7 +25,7 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// demoFiles are the project that the demo's agent mends, and what its model says.
+// demoFiles are the project that the demo's agent fixes, and its model's script.
 //
 //go:embed demo
 var demoFiles embed.FS
@@ -62,8 +62,8 @@ func (c *cli) demo(ctx context.Context) error {
 		return agent.Errorf(agent.CodeNotWritten, "unpacking the demo: %w", err)
 	}
 	session := "demo-" + uuid.NewString()[:8]
-	// A queue of its own: no other worker's tools must touch this workspace, and
-	// this worker must not touch other runs.
+	// A queue of its own: other workers' tools must not touch this workspace, and this
+	// worker must not touch other runs.
 	c.TaskQueue = session
 	s, data, err := c.StartDemo(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func unpackDemo(dir string) error {
 	return os.CopyFS(dir, files)
 }
 
-// startDemoWorker starts a worker for the demo's one agent.
+// startDemoWorker starts a worker for the demo's agent.
 func (c *cli) startDemoWorker(ctx context.Context, s *connect.Server, dir string, hub *live.Hub) (*localworker.Worker, error) {
 	script, err := testsuite.LoadScript(filepath.Join(dir, "script.yaml"))
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *cli) startDemoWorker(ctx context.Context, s *connect.Server, dir string
 		return nil, err
 	}
 	place, err := workspace.Open(filepath.Join(dir, "project"), &workspace.Options{
-		Home: filepath.Join(dir, "home"), AsRoot: true, Confine: tool.ConfineWherePossible, // its commands are those of the script
+		Home: filepath.Join(dir, "home"), AsRoot: true, Confine: tool.ConfineWherePossible, // its commands come from the script
 	})
 	if err != nil {
 		return nil, err

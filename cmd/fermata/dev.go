@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
-// devPatience is how long calls in progress may take when dev is stopped.
+// devPatience is how long running calls may take when dev is stopped.
 const devPatience = 5 * time.Second
 
 func (c *cli) devCommand() *cobra.Command {
@@ -45,6 +45,7 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	if c.Address != "" || c.Profile != "" {
 		return agent.Errorf(agent.CodeInvalidInput, "dev is a server of its own, and takes no --address or --profile: for a worker of another server see fermata worker")
 	}
+	// The embedded server has no authentication.
 	if err := checkLoopback("--addr", addr); err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 		return err
 	}
 	defer s.Close()
-	dir, _ := c.DataDir() // used already
+	dir, _ := c.DataDir() // it was used before, so there is no error
 	s.Data = dir
 	c.People("temporal   %s, namespace %s, data in %s", s.Addr, s.Namespace, dir)
 	if f == nil {
@@ -77,7 +78,7 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	return nil
 }
 
-// checkLoopback refuses an address that others could reach.
+// checkLoopback refuses an address that other machines could reach.
 func checkLoopback(flag, addr string) error {
 	if addr == "" {
 		return nil
@@ -101,6 +102,7 @@ func (c *cli) devWorker(ctx context.Context, s *connect.Server, f *agentsfile.Fi
 	if err := c.AwaitPolling(ctx, s); err != nil {
 		return err
 	}
+	// Only now: a command that finds the server must also find the worker.
 	s.Embedded.Open()
 	c.noteWorker(f)
 	c.People("try        fermata run %s \"…\"%s in another terminal%s; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), c.withStore(), s.Addr)
@@ -109,7 +111,7 @@ func (c *cli) devWorker(ctx context.Context, s *connect.Server, f *agentsfile.Fi
 	return c.until(ctx, w, devPatience)
 }
 
-// dataFlag is what other commands need to find the server of this one.
+// dataFlag returns the flag that other commands need to find the server of this one.
 func (c *cli) dataFlag() string {
 	if c.Data == "" {
 		return ""
@@ -117,8 +119,8 @@ func (c *cli) dataFlag() string {
 	return " --data " + c.Data
 }
 
-// withStore is what other commands need to find a store that was named. A URL may have a
-// password in it.
+// withStore says what other commands need to find a named store. It does not show a URL,
+// which may contain a password.
 func (c *cli) withStore() string {
 	switch place := cmp.Or(c.Store, os.Getenv(env.Store)); {
 	case place == "":

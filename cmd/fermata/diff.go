@@ -56,7 +56,7 @@ func (c *cli) diff(ctx context.Context, runs *fermata.Client, session, from, to 
 	return nil
 }
 
-// changed prints messages with a mark before each of their lines.
+// changed prints messages with a mark before each line.
 func (c *cli) changed(mark string, messages []agent.Message) {
 	for _, m := range messages {
 		c.Print("%s", untrusted.Block(mark+strings.ReplaceAll(string(render.Message(m)), "\n", "\n"+mark)))

@@ -45,6 +45,7 @@ type findingLine struct {
 
 func (c *cli) doctor(ctx context.Context, agents string) error {
 	file, err := agentsFile(ctx, agents)
+	// Only the first failure decides the exit status; later ones may follow from it.
 	status := error(nil)
 	for _, f := range doctor.Examine(ctx, c.host, file, err) {
 		c.finding(f)

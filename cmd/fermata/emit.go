@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
-// emitWithin bounds an event to many runs.
+// emitWithin bounds how long one event to many runs may take.
 const emitWithin = 30 * time.Second
 
 func (c *cli) emitCommand() *cobra.Command {
@@ -100,6 +100,7 @@ func (c *cli) emit(ctx context.Context, runs *fermata.Client, topic string, payl
 	default:
 		c.Print("%s: %d accepted, %d failed", topic, done.Accepted, len(done.Failed))
 	}
+	// One run that fails must not hide those that took the event.
 	var failed []error
 	for _, f := range done.Failed {
 		failed = append(failed, f.Error)

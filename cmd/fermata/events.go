@@ -48,6 +48,7 @@ func (c *cli) events(ctx context.Context, session string, o fermata.EventsOption
 	switch {
 	case err != nil:
 		return err
+	// Following needs a server. Find says what is missing.
 	case s == nil && o.Follow:
 		_, err := c.Find(ctx)
 		return err
@@ -88,7 +89,7 @@ func (c *cli) storedEvents(ctx context.Context, session string, o fermata.Events
 	return nil
 }
 
-// followEvents prints events until Ctrl-C, and then where to go on.
+// followEvents prints events until Ctrl-C, and then how to continue.
 func (c *cli) followEvents(ctx context.Context, runs *fermata.Client, session string, o fermata.EventsOptions) error {
 	pressed, giveBack := c.keys.Take()
 	defer giveBack()
@@ -108,13 +109,14 @@ func (c *cli) followEvents(ctx context.Context, runs *fermata.Client, session st
 	if last != "" {
 		c.Note("%s goes on from here", c.CommandLine("events %s --follow --after %s", session, last))
 	}
+	// Ctrl-C is how following ends, so it is no error.
 	if following.Err() != nil && ctx.Err() == nil {
 		return nil // it was asked for
 	}
 	return err
 }
 
-// printEvents prints events and returns the cursor of the last.
+// printEvents prints events and returns the cursor of the last one.
 func (c *cli) printEvents(events iter.Seq2[fermata.Event, error]) (last string, err error) {
 	for e, err := range events {
 		if err != nil {
@@ -124,6 +126,7 @@ func (c *cli) printEvents(events iter.Seq2[fermata.Event, error]) (last string, 
 		if c.JSON {
 			c.Line(e)
 		}
+		// A closed pipe, as of head, ends the reading.
 		if err := c.Out.Failed(); err != nil {
 			return last, err
 		}
@@ -139,5 +142,5 @@ func (c *cli) printEvents(events iter.Seq2[fermata.Event, error]) (last string, 
 	return last, nil
 }
 
-// maxWhat bounds what a line tells of an event.
+// maxWhat bounds the description of an event on its line.
 const maxWhat = 120

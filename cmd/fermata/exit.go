@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// ended is a command's exit status where all is told already.
+// ended is a command's exit status if everything is shown already.
 type ended int
 
 func (e ended) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -24,10 +24,10 @@ func (e ended) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 const (
 	exitSuspended   ended = 3
 	exitStopped     ended = 4
-	exitInterrupted ended = 130 // as a shell says of a program that was interrupted
+	exitInterrupted ended = 130 // as shells report an interrupted program
 )
 
-// exitOf is what `run` and `wait` end with.
+// exitOf returns the exit status of run and wait.
 func exitOf(s agent.Status) error {
 	switch s {
 	case agent.StatusCompleted:
@@ -40,13 +40,14 @@ func exitOf(s agent.Status) error {
 	return exitStopped
 }
 
-// end tells an error, as one line on standard error for each thing that is wrong
-// and as the last line of standard output for programs, and returns the exit status.
+// end shows an error and returns the exit status. It prints one line on standard error
+// for each fault, and, for programs, one last line on standard output.
 func (c *cli) end(ctx context.Context, err error) int {
 	var status ended
 	switch {
 	case err == nil:
 		return 0
+	// Everything was shown already; an interrupted run has its own status.
 	case errors.As(err, &status):
 		return int(status)
 	case ctx.Err() != nil:
@@ -63,7 +64,7 @@ func (c *cli) end(ctx context.Context, err error) int {
 	return faults[0].Code.ExitStatus()
 }
 
-// fail tells one error to people.
+// fail shows one error to people.
 func (c *cli) fail(e *agent.Error) {
 	text := untrusted.Fold(e.Message)
 	if e.Code == agent.CodeNotFound && strings.Contains(text, noWorkflow) {
@@ -72,7 +73,7 @@ func (c *cli) fail(e *agent.Error) {
 	c.Note("fermata: error [%s] %s", e.Code, text)
 }
 
-// noWorkflow is what Temporal says of a session that it does not know.
+// noWorkflow is Temporal's text for a session that it does not know.
 const noWorkflow = "workflow not found for ID"
 
 // errorLine is an error as the last line of a command's output.
@@ -82,7 +83,7 @@ type errorLine struct {
 	*agent.Error
 }
 
-// badFlag is what is said of a flag's value that can't be read, with the error of a library.
+// badFlag matches what pflag says of a flag's invalid value.
 var badFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?(--[^"]+)" flag: .*$`)
 
 // flagForms say what flags of a type want.
@@ -97,7 +98,7 @@ func flagKind(cmd *cobra.Command, flag string) string {
 	return ""
 }
 
-// usage makes an error of what cobra has to say about how a command was called.
+// usage rewrites an error of cobra about how a command was called.
 func usage(cmd *cobra.Command, err error) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if parts := badFlag.FindStringSubmatch(text); parts != nil {
@@ -109,7 +110,7 @@ func usage(cmd *cobra.Command, err error) error {
 	return agent.Errorf(agent.CodeInvalidInput, "%s; see %s --help", text, cmd.CommandPath())
 }
 
-// asksJSON reports whether the flag --json stands among arguments that were not understood.
+// asksJSON reports whether --json is among arguments that could not be parsed.
 func asksJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]

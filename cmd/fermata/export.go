@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
-// exportOrder is what is to be exported.
+// exportOrder is what to export, and how.
 type exportOrder struct {
 	session, file string
 	lasts         time.Duration
@@ -77,6 +77,7 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	if o.file == "-" && o.move {
 		return agent.Errorf(agent.CodeInvalidInput, "--move needs a file: Fermata cannot know whether standard output was kept")
 	}
+	// Checked before anything is signed or recorded.
 	if _, err := os.Lstat(o.file); o.file != "-" && !errors.Is(err, fs.ErrNotExist) {
 		return agent.Errorf(agent.CodeInvalidInput, "%s is there already; name another file", o.file)
 	}
@@ -93,6 +94,8 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 		if err != nil {
 			return err
 		}
+		// Only after the file is durable: a cancelled session without its file would be
+		// lost.
 		if o.move {
 			if err := runs.CancelExported(ctx, e); err != nil {
 				return err
@@ -103,21 +106,22 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	})
 }
 
-// writeExport puts the file in its place when it is whole, and durable.
+// writeExport puts the file in place when it is complete and durable.
 func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrder, options fermata.ExportOptions) (e fermata.ExportInfo, err error) {
 	if o.file == "-" {
-		// As it comes, in whatever locale: an export that fails leaves a part that no import takes.
+		// Unchanged, in any locale. An export that fails leaves a part that no import
+		// accepts.
 		plain := c.Out.Exact()
 		if e, err = runs.Export(ctx, o.session, plain, &options); plain.Failed() != nil {
 			err = plain.Failed()
 		}
 		return e, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(o.file), filepath.Base(o.file)+".*.part") // for the user's eyes only
+	f, err := os.CreateTemp(filepath.Dir(o.file), filepath.Base(o.file)+".*.part") // mode 0600
 	if err != nil {
 		return e, agent.Errorf(agent.CodeInvalidInput, "the file can't be written: %w", err)
 	}
-	defer os.Remove(f.Name()) // gone already where all went well
+	defer os.Remove(f.Name()) // renamed already if all went well
 	e, err = runs.Export(ctx, o.session, f, &options)
 	if err != nil {
 		return e, errors.Join(err, f.Close())
@@ -143,7 +147,7 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// tellExport reports what a file has.
+// tellExport shows what a file contains.
 func (c *cli) tellExport(done string, l exportLine) {
 	if c.JSON {
 		c.Line(l)

@@ -20,17 +20,17 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 )
 
-// policyFlag gives a command that works the flag --policy.
+// policyFlag adds the flag --policy to a command with a worker.
 func (c *cli) policyFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.host.Policy, "policy", "", "file that says who may send which verb to runs (default "+env.Policy+")")
 }
 
-// byFlag gives a command the flag --by.
+// byFlag adds the flag --by.
 func (c *cli) byFlag(cmd *cobra.Command, by *string) {
 	cmd.Flags().StringVar(by, "by", "", "your name, which is recorded but not verified (default your login name)")
 }
 
-// byOr is who says something.
+// byOr returns the user's name, by default the login name.
 func byOr(by string) string {
 	if by == "" {
 		return env.User()
@@ -38,16 +38,16 @@ func byOr(by string) string {
 	return by
 }
 
-// tokenFlag gives a command the flag --token-file.
+// tokenFlag adds the flag --token-file.
 func (c *cli) tokenFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "token-file", "", "file with the token that proves who you are (see fermata token; default "+env.Token+")")
 }
 
-// maxTokenFile bounds a file with a token, in bytes. A token has 2,048 at most.
+// maxTokenFile bounds a file with a token, in bytes. A token has at most 2,048.
 const maxTokenFile = 4 << 10
 
-// tokenOf is the token that a file has or, where none is named, the environment. It stands
-// in no flag: other users see those.
+// tokenOf returns the token in a file or, without one, in the environment. It is not in a
+// flag, since other users of the machine see those.
 func tokenOf(file string) (string, error) {
 	if file == "" {
 		return secret.Get(env.Token)
@@ -63,12 +63,12 @@ func tokenOf(file string) (string, error) {
 	return token, nil
 }
 
-// jsonFlag gives a command the flag --json.
+// jsonFlag adds the flag --json.
 func (c *cli) jsonFlag(cmd *cobra.Command, help string) {
 	cmd.Flags().BoolVar(&c.JSON, "json", false, help)
 }
 
-// exactArgs checks a command's arguments by number.
+// exactArgs checks the number of a command's arguments.
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
@@ -88,7 +88,7 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// days is a flag with a time that may be in days, as agents files and listings have it.
+// days is a flag with a time that may be in days, as in agents files and listings.
 type days struct{ to *time.Duration }
 
 // Set implements [pflag.Value].
@@ -104,7 +104,7 @@ func (d days) Set(s string) error {
 	return nil
 }
 
-// String implements [pflag.Value]: the default; nothing is none.
+// String implements [pflag.Value]. It returns the default; nothing means none.
 func (d days) String() string {
 	if d.to == nil || *d.to == 0 {
 		return ""
@@ -115,13 +115,13 @@ func (d days) String() string {
 // Type implements [pflag.Value].
 func (d days) Type() string { return "duration" }
 
-// olderFlag gives a command the flag --older.
+// olderFlag adds the flag --older.
 func olderFlag(flags *pflag.FlagSet, to *time.Duration, help string) {
 	flags.Var(days{to}, "older", help)
 }
 
-// agentsFile loads the agents file that is named, or the one in the working
-// directory; nil if none is named and none is there.
+// agentsFile loads the named agents file, or the one in the working directory; nil if
+// none is named and none is there.
 func agentsFile(ctx context.Context, path string) (*agentsfile.File, error) {
 	if path == "" {
 		path = agentsfile.DefaultName
@@ -132,14 +132,15 @@ func agentsFile(ctx context.Context, path string) (*agentsfile.File, error) {
 	return agentsfile.Load(ctx, path)
 }
 
-// noAgents says what to write where there is no agents file.
+// noAgents returns an error that says what to write if there is no agents file.
 func noAgents() error {
 	return agent.Errorf(agent.CodeInvalidInput, "there is no agents file: write %s, such as \"agents: {reviewer: {model: anthropic/claude-sonnet-5, instructions: You review code., tools: [fs_read, fs_grep]}}\", or name one with --agents", agentsfile.DefaultName)
 }
 
-// textOf is a text that was given as an argument, or that standard input has.
+// textOf returns a text from an argument, or from standard input for "-".
 func (c *cli) textOf(text, what string) (string, error) {
 	if text == "-" {
+		// One byte more than allowed, to notice a longer text.
 		all, err := io.ReadAll(io.LimitReader(c.in, agent.MaxPayload+1))
 		if err != nil {
 			return "", agent.Errorf(agent.CodeInvalidInput, "reading %s from standard input: %w", what, err)
@@ -147,6 +148,7 @@ func (c *cli) textOf(text, what string) (string, error) {
 		text = string(all)
 	}
 	switch {
+	// An empty pipe is almost always a mistake of the command before it.
 	case strings.TrimSpace(text) == "":
 		return "", agent.Errorf(agent.CodeInvalidInput, "%s is blank; say what to do", what)
 	case len(text) > agent.MaxPayload:

@@ -15,11 +15,11 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// forkRun is one `fork` or `retry`: a run that begins behind a checkpoint.
+// forkRun is one `fork` or `retry`: a run that starts from a checkpoint.
 type forkRun struct {
 	*runner
 	prepareRun func(*fermata.Client, context.Context, string, *fermata.ForkOptions) (*fermata.PreparedRun, error)
-	what       string // of the run that begins
+	what       string // what messages call the new run
 	options    fermata.ForkOptions
 	plan       bool
 	yes        bool
@@ -111,7 +111,7 @@ func (a *forkRun) checkFlags(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// do begins the run, and shows it.
+// do starts the run, and shows it.
 func (a *forkRun) do(ctx context.Context) error {
 	defer a.close()
 	if err := a.reach(ctx); err != nil {
@@ -119,7 +119,7 @@ func (a *forkRun) do(ctx context.Context) error {
 	}
 	anew, err := a.prepareFork(ctx, a.runs)
 	if errors.Is(err, agent.CodeNoWorker) && a.file != nil && !a.detach {
-		// The last run has not stored all of its log: only a worker can read the rest.
+		// The last run has not stored all of its log. Only a worker can read the rest.
 		if err = a.startLocalWorker(ctx); err == nil {
 			anew, err = a.prepareFork(ctx, a.runs)
 		}
@@ -145,8 +145,8 @@ func (a *forkRun) do(ctx context.Context) error {
 	return a.watch(ctx)
 }
 
-// reach finds the server; one is started where the run is to be shown, and this
-// process can work on it.
+// reach finds the server. It starts one if the run is to be shown and this process can
+// work on it.
 func (r *runner) reach(ctx context.Context) (err error) {
 	if r.detach || r.file == nil {
 		r.server, err = r.Find(ctx)
@@ -163,12 +163,12 @@ func (r *runner) reach(ctx context.Context) (err error) {
 type forkPlanLine struct {
 	V       int    `json:"v"`
 	Type    string `json:"type"`
-	Session string `json:"session"` // in which the run will be
+	Session string `json:"session"` // the session of the new run
 	Agent   string `json:"agent"`
 	agent.ForkPlan
 }
 
-// prepareFork finds out what the run would mean, and tells it.
+// prepareFork determines what the run would keep and repeat, and shows it.
 func (a *forkRun) prepareFork(ctx context.Context, runs *fermata.Client) (*fermata.PreparedRun, error) {
 	anew, err := a.prepareRun(runs, ctx, a.session, &a.options)
 	switch {
@@ -195,7 +195,7 @@ func (a *forkRun) prepareFork(ctx context.Context, runs *fermata.Client) (*ferma
 	return anew, nil
 }
 
-// pathOf is where in what was said an error lies; empty if it is nowhere.
+// pathOf returns the path of the input that an error is about; empty if there is none.
 func pathOf(err error) string {
 	var e *agent.Error
 	if !errors.As(err, &e) {
@@ -204,7 +204,7 @@ func pathOf(err error) string {
 	return e.Path
 }
 
-// effects names calls, with their runs where these are others.
+// effects names calls, and their runs if these are others.
 func effects(run string, list []agent.SideEffect) string {
 	var names []string
 	for _, e := range list {
@@ -217,7 +217,7 @@ func effects(run string, list []agent.SideEffect) string {
 	return strings.Join(names, ", ")
 }
 
-// confirm asks whether what may happen again is meant to.
+// confirm asks whether calls may happen again.
 func (a *forkRun) confirm(ctx context.Context, list []agent.SideEffect) error {
 	if len(list) == 0 || a.yes {
 		return nil
@@ -235,7 +235,7 @@ func (a *forkRun) confirm(ctx context.Context, list []agent.SideEffect) error {
 	return nil
 }
 
-// printStarted prints the run that nobody follows.
+// printStarted prints a run that nobody follows.
 func (a *forkRun) printStarted() error {
 	if a.JSON {
 		a.Line(startedLine{V: agent.Version, Type: "started", Session: a.run.Session, Run: a.run.ID, Agent: a.runner.agent})

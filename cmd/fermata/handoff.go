@@ -52,7 +52,7 @@ func (c *cli) handoff(ctx context.Context, s *connect.Server, runs *fermata.Clie
 	return nil
 }
 
-// lastHandoff finds the handoff of the session's last run that was stopped.
+// lastHandoff returns the handoff of the session's last stopped run.
 func (c *cli) lastHandoff(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) (*agent.Handoff, error) {
 	last, err := runs.Get(ctx, session)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *cli) lastHandoff(ctx context.Context, s *connect.Server, runs *fermata.
 	return nil, c.noHandoff(session, latest.Status)
 }
 
-// noHandoff says how there would be one.
+// noHandoff says how to get a handoff.
 func (c *cli) noHandoff(session string, last agent.Status) error {
 	if last != "" && !last.Ended() {
 		return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over, its run is %s; to end it with a handoff: %s --wait", session, last, c.CommandLine("stop %s", session))

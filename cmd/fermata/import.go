@@ -42,6 +42,7 @@ signature is refused before anything changes.`,
 }
 
 func (c *cli) importFile(ctx context.Context, path, by string) error {
+	// Without a key every signature would be refused; say so before a server is needed.
 	keys, err := env.ExportKeys.Required()
 	if err != nil {
 		return err

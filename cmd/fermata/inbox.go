@@ -96,7 +96,7 @@ func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxOp
 	return nil
 }
 
-// waited is how long a request has been open; a mark where that is too long.
+// waited returns how long a request has been open, with a mark if its reminder was sent.
 func waited(w fermata.InboxItem) string {
 	text := render.Age(time.Now().Add(-time.Duration(w.Age)))
 	if w.Reminded {
@@ -105,7 +105,7 @@ func waited(w fermata.InboxItem) string {
 	return text
 }
 
-// asks is what a request asks, and of whom, in a listing.
+// asks returns what a request asks, and whom, for a listing.
 func asks(q agent.Request) string {
 	text := untrusted.Line(q.Text, 60)
 	if len(q.Approvers) > 0 {

@@ -17,10 +17,10 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// held reports whether this person holds the run, and nobody has lifted that hold.
+// held reports whether this person holds the run, and nobody has removed that hold.
 func (v *conversation) held() bool { return v.holding && v.resumes == v.heard.Resumes }
 
-// pressInterrupt is Ctrl-C: the first holds the run, the second leaves it so.
+// pressInterrupt handles Ctrl-C: the first holds the run, the second leaves it held.
 func (v *conversation) pressInterrupt(ctx context.Context) error {
 	if v.held() {
 		return v.leaveHeld()
@@ -31,7 +31,7 @@ func (v *conversation) pressInterrupt(ctx context.Context) error {
 		later bool
 		err   error
 	}
-	// One id for all ways that it is said in, so that it has one effect.
+	// One id for the update and the signal, so that the interrupt has one effect.
 	order := agent.InterruptCommand{CommandHeader: agent.CommandHeader{ID: uuid.NewString(), Run: v.run.ID, By: env.User()}, Reason: "Ctrl-C"}
 	done := make(chan said, 1)
 	saying, cancel := context.WithCancel(ctx)
@@ -45,7 +45,7 @@ func (v *conversation) pressInterrupt(ctx context.Context) error {
 		switch {
 		case s.later:
 			v.to.Note("no worker answers: the interrupt waits for one")
-		case errors.Is(s.err, agent.CodeClosed): // it has ended meanwhile, and how is told next
+		case errors.Is(s.err, agent.CodeClosed): // it has ended meanwhile; the next event says how
 			v.holding = false
 		case s.err != nil:
 			v.holding = false
@@ -59,7 +59,7 @@ func (v *conversation) pressInterrupt(ctx context.Context) error {
 	}
 }
 
-// signalInterrupt leaves an interrupt that no worker has answered yet as a signal.
+// signalInterrupt sends an interrupt that no worker has answered yet as a signal.
 func (v *conversation) signalInterrupt(ctx context.Context, order agent.InterruptCommand) error {
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
@@ -87,7 +87,7 @@ const holdMenu = `held. What next?
   l     leave it held
 `
 
-// choose asks what comes next of a run that is held. Nothing but a choice stops it.
+// choose asks what comes next for a held run. Only an explicit choice stops it.
 func (v *conversation) choose(ctx context.Context) error {
 	v.to.Break()
 	v.console.Print("%s", untrusted.Block(strings.TrimSpace(holdMenu)))
@@ -107,14 +107,14 @@ func (v *conversation) choose(ctx context.Context) error {
 		case err == nil, errors.Is(err, agent.CodeClosed), errors.Is(err, agent.CodeNotSuspended):
 			v.holding, v.after, v.rest = false, 0, ""
 			clear(v.passed)
-			return nil // how the run stands is told next
+			return nil // the next event shows the run's state
 		default:
 			v.failed(ctx, err)
 		}
 	}
 }
 
-// errUnchosen tells that what was typed is no choice.
+// errUnchosen means that what was typed is no choice.
 var errUnchosen = errors.New("no choice")
 
 // chosen does what was chosen.
@@ -129,6 +129,7 @@ func (v *conversation) chosen(ctx context.Context, line string) error {
 		_, err = v.run.Stop(ctx, "stopped by "+cmp.Or(env.User(), "somebody"), nil)
 	case word == "r" || word == "resume":
 		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{By: env.User()})
+	// A single letter is more likely a typing error than a message.
 	case len(line) < 2:
 		return errUnchosen
 	default:

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/tool/lock"
 )
 
-// lockRun looks at what MCP servers have changed, and accepts it.
+// lockRun shows what MCP servers have changed, and accepts it.
 type lockRun struct {
 	*cli
 	agents string
@@ -24,9 +24,9 @@ type lockRun struct {
 	lock   *lock.File
 }
 
-// lockLine is a tool in the output of lock --json, or what a server says of its tools: then
-// Tool is the server's name. State is new, changed, unpinned or accepted. One that was accepted
-// by its digest has no Text.
+// lockLine is a tool in the output of lock --json. For a server's instructions, Tool is
+// the server's name. State is new, changed, unpinned or accepted. A tool that was
+// accepted by its digest has no Text.
 type lockLine struct {
 	V      int    `json:"v"`
 	Server string `json:"server"`
@@ -89,6 +89,7 @@ func (l *lockRun) run(ctx context.Context, args []string) (err error) {
 		return nil
 	}
 	for _, name := range servers {
+		// Before any server is started: a misspelt name changes nothing.
 		if !l.file.UsesServer(name) {
 			return l.unknown(name)
 		}
@@ -100,8 +101,8 @@ func (l *lockRun) unknown(server string) error {
 	return agent.Errorf(agent.CodeInvalidInput, "no agent of %s uses an MCP server %q", l.file.Path, server)
 }
 
-// acceptOne accepts a tool, or what a server says, by a digest. Where the server can be asked,
-// it must be that of what it lists.
+// acceptOne accepts a tool, or a server's instructions, by a digest. If the server can be
+// asked, the digest must match what it lists.
 func (l *lockRun) acceptOne(ctx context.Context, name, digest string) error {
 	server, _, _ := strings.Cut(name, tool.Separator)
 	if !l.file.UsesServer(server) {
@@ -134,8 +135,8 @@ func (l *lockRun) acceptOne(ctx context.Context, name, digest string) error {
 	return nil
 }
 
-// look asks the servers, all if none is named, and accepts what they list or says that
-// somebody has to.
+// look asks the servers, all if none is named. It accepts what they list, or says that
+// somebody must.
 func (l *lockRun) look(ctx context.Context, servers []string) error {
 	var differ []string
 	for _, s := range l.file.AskServers(ctx, servers...) {
@@ -158,6 +159,7 @@ func (l *lockRun) look(ctx context.Context, servers []string) error {
 				return err
 			}
 		}
+		// Shown after it is recorded: what is shown as accepted must be accepted.
 		for _, line := range lines {
 			if l.accept {
 				line.State = accepted
@@ -174,7 +176,7 @@ func (l *lockRun) look(ctx context.Context, servers []string) error {
 	return nil
 }
 
-// lines are what differs of a server; all that it lists if it was never used.
+// lines returns what differs in a server; everything that it lists if it was never used.
 func (l *lockRun) lines(s agentsfile.ServerState) (lines []lockLine, err error) {
 	changes, was, err := l.lock.Compare(s.Name, s.Listed, &s.Instructions)
 	if err != nil {
@@ -201,10 +203,10 @@ func (l *lockRun) lines(s agentsfile.ServerState) (lines []lockLine, err error) 
 	return lines, nil
 }
 
-// accepted is the state of what was.
+// accepted is the state of a tool after --accept.
 const accepted = "accepted"
 
-// show prints what a model will read, without what could steer a terminal.
+// show prints what a model will read, without what could control a terminal.
 func (l *lockRun) show(line lockLine) {
 	if l.JSON {
 		l.Line(line)

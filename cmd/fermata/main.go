@@ -11,6 +11,7 @@ import (
 )
 
 func main() {
+	// An interrupt is not in this list: it may only hold a run (terminal.Keys).
 	ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -22,7 +23,7 @@ func main() {
 			keys.Interrupt()
 		}
 	}()
-	// The first signal stops cleanly; from then on the second ends the process.
+	// The first signal stops cleanly. From then on a second one ends the process.
 	context.AfterFunc(ctx, func() { restore(); signal.Stop(pressed) })
 	c := newCLI(os.Stdin, os.Stdout, os.Stderr)
 	c.keys = keys

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// progressEach is how many runs are tried between two notes of how far it is.
+// progressEach is how many runs are tried between two notes of progress.
 const progressEach = 100
 
 // preflight tries runs on this build.
@@ -86,7 +86,7 @@ func (p *preflight) run(ctx context.Context) error {
 	return p.sum(n)
 }
 
-// tell prints what a program wants to know, or what a person has to.
+// tell prints the verdict of a run: for programs each one, for people the problems.
 func (p *preflight) tell(v worker.Verdict) {
 	p.tried[v.Compatibility]++
 	if p.JSON {

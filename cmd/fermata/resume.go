@@ -78,7 +78,7 @@ func (c *cli) resume(ctx context.Context, runs *fermata.Client, session string, 
 	return c.rests(ctx, runs, run)
 }
 
-// rests waits until a run rests or ends, tells how, and returns its exit status.
+// rests waits until a run is suspended or ends, shows how, and returns its exit status.
 func (c *cli) rests(ctx context.Context, runs *fermata.Client, run *fermata.Run) error {
 	out, err := run.Wait(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *cli) rests(ctx context.Context, runs *fermata.Client, run *fermata.Run)
 	return c.outcome(ctx, runs, run, out)
 }
 
-// printAck prints what became of something that was said.
+// printAck prints the effect of a verb.
 func (c *cli) printAck(a agent.Ack, what string) {
 	switch {
 	case c.JSON:

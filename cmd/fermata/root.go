@@ -28,19 +28,20 @@ type cli struct {
 	host    *localworker.Host
 	in      io.Reader
 	verbose bool
-	// terminal tells that a person sits at standard input and output, who can be asked.
+	// terminal says that a person is at standard input and output, who can be asked.
 	terminal bool
-	// keys are that person's Ctrl-C.
+	// keys receives that person's Ctrl-C.
 	keys *terminal.Keys
-	// asker is what that person is asked by, once somebody was.
+	// asker asks that person; nil until the first question.
 	asker *console.Console
-	// exports is where a worker of this process tells what runs do.
+	// exports is where a worker of this process reports what runs do.
 	exports exporters.Exporters
-	// workBegan tells that the command's own work has begun: errors before are of usage.
+	// workBegan says that the command's own work has begun: errors before are about
+	// usage.
 	workBegan bool
 }
 
-// Help lists the commands of a group in the order in which one meets them.
+// Help lists the commands of a group in the order in which users meet them.
 func init() { cobra.EnableCommandSorting = false }
 
 func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
@@ -51,8 +52,8 @@ func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
 	return c
 }
 
-// execute runs the command and returns its exit status. It ends, cleanly, with
-// the context.
+// execute runs the command and returns its exit status. When the context ends, it stops
+// cleanly.
 func (c *cli) execute(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
@@ -72,15 +73,17 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	}()
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !c.workBegan {
-		c.JSON = c.JSON || asksJSON(args) // a flag before it may have been wrong
+		// The flags may not be parsed yet: one before --json may have been wrong.
+		c.JSON = c.JSON || asksJSON(args)
 		err = usage(cmd, err)
 	}
 	if why := c.StoreError(); why != nil && (errors.Is(err, fermata.ErrNoStore) || err == why) {
 		err = why
-		if !c.JSON { // it was said
+		if !c.JSON { // it was shown as a warning
 			err = agent.Errorf(agent.CodeOf(why), "this needs the store, which is not there: see the warning above")
 		}
 	}
+	// A result that could not be written must not count as success.
 	if err == nil {
 		err = c.Out.Failed()
 	}
@@ -137,7 +140,7 @@ data is in the data directory.`,
 	return root
 }
 
-// groupOperate is the group for those who run servers and workers.
+// groupOperate is the group for people who run servers and workers.
 const groupOperate = "operate"
 
 // group is a part of the command's help.
@@ -146,7 +149,7 @@ type group struct {
 	commands  []*cobra.Command // in the order of the help
 }
 
-// groups are all commands.
+// groups returns all commands.
 func (c *cli) groups() []group {
 	return []group{
 		{"run", "Run agents:", []*cobra.Command{
@@ -170,15 +173,16 @@ func (c *cli) groups() []group {
 	}
 }
 
-// observe sends traces and metrics to where the environment says. It comes before the
-// server is dialled, whose client counts too.
+// observe sends traces and metrics to where the environment says. Call it before
+// connecting: the client counts, too.
 func (c *cli) observe(ctx context.Context) (err error) {
 	c.exports, err = exporters.Open(ctx, c.Err, c.Log.Logger)
 	c.Meters, c.host.Observer = c.exports.Meters, c.exports.Observer
 	return err
 }
 
-// console is the terminal. A command has one: two would take lines from each other.
+// console returns the terminal. A command has only one, since two would take lines from
+// each other.
 func (c *cli) console() *console.Console {
 	if c.asker == nil {
 		c.asker = console.NewConsole(c.in, c.Out, nil)

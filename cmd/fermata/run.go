@@ -26,29 +26,29 @@ import (
 type runner struct {
 	*cli
 	agent, task string
-	agents      string // the agents file as it was named
+	agents      string // the agents file as the user named it
 	silent      bool   // no task was given
 	session     string
 	model       string
 	detach      bool
-	park        string           // conditions, as JSON
-	briefing    string           // the name of a file with a handoff
-	carry       string           // what the run keeps of the session's runs before it
+	park        string           // conditions as JSON
+	briefing    string           // a file with a handoff
+	carry       string           // what the run keeps of the session's earlier runs
 	file        *agentsfile.File // nil if there is none
 	priority    temporal.Priority
 	options     fermata.StartOptions
 
 	server *connect.Server
 	runs   *fermata.Client
-	worker *localworker.Worker // nil where a worker elsewhere has the run
+	worker *localworker.Worker // nil if a worker elsewhere has the run
 	run    *fermata.Run
-	live   *live.Hub          // what a worker in this process tells
-	pieces *live.Subscription // what it tells of the run
+	live   *live.Hub          // live events of a worker in this process
+	pieces *live.Subscription // live events of the run
 	heard  follow.State
 }
 
-// runPatience is how long calls in progress may take when `run` is interrupted.
-// A model call is made again, when the run goes on.
+// runPatience is how long running calls may take when `run` is interrupted. A model call
+// is repeated when the run continues.
 const runPatience = 2 * time.Second
 
 func (c *cli) runCommand() *cobra.Command {
@@ -129,7 +129,7 @@ func (r *runner) do(ctx context.Context) error {
 	return r.watch(ctx)
 }
 
-// close gives back what this process has: the worker, then the server.
+// close closes what this process has: the worker, then the server.
 func (r *runner) close() {
 	if r.worker != nil {
 		r.host.Stop(r.worker)
@@ -140,7 +140,7 @@ func (r *runner) close() {
 	r.worker, r.server = nil, nil
 }
 
-// check checks what can be checked without a server.
+// check checks everything that needs no server.
 func (r *runner) check(ctx context.Context) (err error) {
 	if r.options, err = r.startOptions(); err != nil {
 		return err
@@ -170,8 +170,8 @@ func (r *runner) check(ctx context.Context) (err error) {
 	return r.needsTask()
 }
 
-// needsTask refuses a run without a task of an agent that would have nothing to do.
-// Of one that only a worker elsewhere has, the run itself finds out.
+// needsTask refuses a run without a task if its agent would have nothing to do. If only a
+// worker elsewhere has the agent, the run itself finds out.
 func (r *runner) needsTask() error {
 	if !r.silent || r.options.Briefing != nil || r.file == nil {
 		return nil
@@ -186,7 +186,7 @@ func (r *runner) needsTask() error {
 // maxPriority is the last of Temporal's priorities; a server may have more.
 const maxPriority = 5
 
-// startOptions reads what the flags say of the start.
+// startOptions reads the options of the start from the flags.
 func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	o.Session, o.By, o.Carry, o.Priority = r.session, env.User(), agent.Carry(r.carry), r.priority
 	switch o.Carry {
@@ -217,13 +217,14 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	return o, nil
 }
 
-// connect finds the server, or starts the embedded one if this process can then
-// work on the run.
+// connect finds the server. It starts the embedded one if this process can then work on
+// the run.
 func (r *runner) connect(ctx context.Context) (err error) {
 	if r.server, err = r.Look(ctx); err != nil {
 		return err
 	}
 	if r.server == nil {
+		// Checked first: a server without an agent to run would be started for nothing.
 		if err := r.prepare(); err != nil {
 			return err
 		}
@@ -261,6 +262,7 @@ func (r *runner) prepare() error {
 // findWorker finds a worker for the run, or starts one in this process.
 func (r *runner) findWorker(ctx context.Context) error {
 	var names []string
+	// Nobody else can have found a server that this process just started.
 	if !r.server.InProcess() {
 		var err error
 		if names, err = r.Pollers(ctx, r.server); err != nil {
@@ -288,7 +290,7 @@ func (r *runner) workHere(ctx context.Context) error {
 	return r.startLocalWorker(ctx)
 }
 
-// startLocalWorker starts a worker in this process for the agents as the file has them.
+// startLocalWorker starts a worker in this process for the agents of the file.
 func (r *runner) startLocalWorker(ctx context.Context) error {
 	if err := r.host.ClaimQueue(ctx, r.server, r.runs, r.file); err != nil {
 		return err
@@ -311,7 +313,7 @@ func (r *runner) started(ctx context.Context) error {
 	return nil
 }
 
-// startedLine is what `run --detach --json` prints.
+// startedLine is the output of `run --detach --json`.
 type startedLine struct {
 	V       int    `json:"v"`
 	Type    string `json:"type"`

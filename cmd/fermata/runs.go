@@ -59,7 +59,7 @@ func (c *cli) records(ctx context.Context, runs *fermata.Client, session string)
 	return nil
 }
 
-// forkedFrom says behind what a run began.
+// forkedFrom says which checkpoint a run started from.
 func forkedFrom(session string, f *agent.Forked) string {
 	if f == nil {
 		return "-"

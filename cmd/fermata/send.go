@@ -62,7 +62,7 @@ type sentLine struct {
 	V       int    `json:"v"`
 	Session string `json:"session"`
 	Run     string `json:"run,omitempty"`
-	Began   bool   `json:"began,omitempty"` // it is the first of a new run
+	Began   bool   `json:"began,omitempty"` // it is the first message of a new run
 	Later   bool   `json:"later,omitempty"` // no worker has it yet
 }
 
@@ -83,10 +83,12 @@ func (c *cli) send(ctx context.Context, s *connect.Server, runs *fermata.Client,
 	return c.rests(ctx, runs, run)
 }
 
-// deliver says something to a session's live run, leaves it for a worker that
-// comes, or begins the next run with it. The run is nil if no worker has it yet.
+// deliver sends a message to a session's live run. If no worker answers it leaves a
+// signal; if no run is live it starts the next run. The run is nil if no worker has the
+// message yet.
 func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text string, o *fermata.SendOptions) (sentLine, *fermata.Run, error) {
-	// One id for both ways, so that the message has one effect.
+	// One id for the update, the signal and the start, so that the message has one
+	// effect.
 	o.ID = uuid.Must(uuid.NewV7()).String()
 	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: o.ID, By: o.By, Token: o.Token}, Text: text, Mode: o.Mode}
 	line := sentLine{V: agent.Version, Session: session}
@@ -98,6 +100,7 @@ func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text s
 	case err == nil && ack.Effect != agent.EffectRunEnded:
 		line.Run = ack.Run
 		return line, runs.RunOf(*ack), nil
+	// The run ended first, or there is none: the message starts the next run.
 	case err == nil, errors.Is(err, agent.CodeClosed), errors.Is(err, agent.CodeNotFound):
 		run, err := runs.Send(ctx, session, text, o)
 		if err != nil {
@@ -109,7 +112,7 @@ func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text s
 	return line, nil, err
 }
 
-// unsent says what is missing where a session can't be begun.
+// unsent says what is missing if a session can't be started.
 func unsent(err error, name string) error {
 	if errors.Is(err, agent.CodeNotFound) && name == "" {
 		return agent.Errorf(agent.CodeNotFound, "%w; to begin it, name an agent with --agent", err)

@@ -21,7 +21,7 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// knownWithin is how long a server may take to know its new search attributes.
+// knownWithin is how long a server may take until it knows new search attributes.
 const knownWithin = 30 * time.Second
 
 func (c *cli) setupCommand() *cobra.Command {
@@ -53,13 +53,14 @@ search attributes, setup prints the tcld commands.`,
 type setupLine struct {
 	V         int      `json:"v"`
 	Namespace string   `json:"namespace"`
-	Missing   []string `json:"missing"` // before
+	Missing   []string `json:"missing"` // before the command
 	Added     []string `json:"added"`
 	// Commands add what this client may not add.
 	Commands []string `json:"commands,omitempty"`
 }
 
-// tellSetup reports what a namespace has now: to programs as a line, to people in words.
+// tellSetup shows what a namespace has now, as a line for programs or in words for
+// people.
 func (c *cli) tellSetup(l setupLine, format string, args ...any) {
 	if l.V = agent.Version; c.JSON {
 		l.Missing, l.Added = append([]string{}, l.Missing...), append([]string{}, l.Added...)
@@ -87,6 +88,7 @@ func (c *cli) setup(ctx context.Context, s *connect.Server, check bool) error {
 	if err := addAttributes(ctx, s, missing); err != nil {
 		return c.setupRefused(s, missing, err)
 	}
+	// Otherwise the next command could fail because the server does not know them yet.
 	if err := awaitAttributes(ctx, s); err != nil {
 		return err
 	}
@@ -94,8 +96,8 @@ func (c *cli) setup(ctx context.Context, s *connect.Server, check bool) error {
 	return nil
 }
 
-// addAttributes adds what the server does not have. One that it has and that no
-// query finds yet is left alone.
+// addAttributes adds what the server does not have. It leaves alone what the server has
+// but no query finds yet.
 func addAttributes(ctx context.Context, s *connect.Server, missing []string) error {
 	has, err := s.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: s.Namespace})
 	if err != nil {
@@ -120,13 +122,13 @@ func addAttributes(ctx context.Context, s *connect.Server, missing []string) err
 	_, err = s.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: s.Namespace, SearchAttributes: add})
 	var exists *serviceerror.AlreadyExists
 	if errors.As(err, &exists) {
-		return nil // by somebody who sets up as well
+		return nil // another setup added them at the same time
 	}
 	return err
 }
 
-// awaitAttributes waits until the server takes the attributes: some look into
-// their tables now and then only.
+// awaitAttributes waits until the server accepts the attributes: some servers reload
+// their tables only now and then.
 func awaitAttributes(ctx context.Context, s *connect.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
@@ -141,7 +143,7 @@ func awaitAttributes(ctx context.Context, s *connect.Server) error {
 	}
 }
 
-// setupRefused says what to do where the operator service may not be used.
+// setupRefused says what to do if the operator service is not allowed.
 func (c *cli) setupRefused(s *connect.Server, missing []string, err error) error {
 	var denied *serviceerror.PermissionDenied
 	var unknown *serviceerror.Unimplemented

@@ -22,14 +22,14 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// Where what `show` shows comes from.
+// Where the status comes from.
 const (
 	sourceWorker = "worker" // the run itself answered
-	sourceMemo   = "memo"   // no worker answers: what Temporal's listing knows
-	sourceResult = "result" // the run is at an end
+	sourceMemo   = "memo"   // no worker answers: from Temporal's visibility
+	sourceResult = "result" // the run has ended
 )
 
-// shown is what `show` shows.
+// shown is what show prints.
 type shown struct {
 	agent.RunStatus
 	Source  string         `json:"source"`
@@ -37,7 +37,7 @@ type shown struct {
 	Outcome *agent.Outcome `json:"outcome,omitempty"`
 }
 
-// askFor bounds the question to a run that may have no worker.
+// askFor bounds the query to a run that may have no worker.
 const askFor = 3 * time.Second
 
 func (c *cli) showCommand() *cobra.Command {
@@ -79,10 +79,10 @@ func (c *cli) show(ctx context.Context, s *connect.Server, runs *fermata.Client,
 	return nil
 }
 
-// standing finds out where a run stands.
+// standing returns the state of a run.
 func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run) (*shown, error) {
 	d, err := s.DescribeWorkflowExecution(ctx, run.Session, "")
-	forgotten := errors.As(err, new(*serviceerror.NotFound)) // the store may have its result
+	forgotten := errors.As(err, new(*serviceerror.NotFound)) // retention removed it; the store may have its result
 	if err != nil && !forgotten {
 		return nil, fmt.Errorf("looking for session %s: %w", run.Session, durable.FromRPC(err))
 	}
@@ -95,19 +95,21 @@ func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run)
 		}
 		return &shown{RunStatus: statusFromOutcome(o), Source: sourceResult, Task: memo.Task, Outcome: o}, nil
 	}
+	// A query waits for a worker, and there may be none.
 	asking, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	status, err := run.Status(asking)
 	switch {
 	case err == nil:
 		return &shown{RunStatus: status, Source: sourceWorker, Task: memo.Task}, nil
+	// Only without a worker's answer: other errors are not hidden by old data.
 	case ctx.Err() == nil && (errors.Is(err, agent.CodeNoWorker) || errors.Is(err, agent.CodeTimeout)):
 		return &shown{Source: sourceMemo, Task: memo.Task, RunStatus: statusFromMemo(run, info, memo)}, nil
 	}
 	return nil, err
 }
 
-// statusFromMemo is what Temporal itself knows of a run.
+// statusFromMemo returns what Temporal itself knows of a run.
 func statusFromMemo(run *fermata.Run, info *workflowpb.WorkflowExecutionInfo, memo agent.Memo) agent.RunStatus {
 	fields := info.GetSearchAttributes().GetIndexedFields()
 	s := agent.RunStatus{
@@ -184,7 +186,7 @@ func (c *cli) showText(v *shown) {
 	}
 }
 
-// showUnknown shows which tools have calls of which nobody knows whether they had their effect.
+// showUnknown shows tools with calls whose effect is unknown.
 func showUnknown(row func(string, string, ...any), o *agent.Outcome) {
 	if o == nil {
 		return
@@ -226,11 +228,11 @@ func showLimits(row func(string, string, ...any), v *shown) {
 	}
 }
 
-// showRest shows why a run waits, and what is on its way to it.
+// showRest shows why a run waits, and what was sent to it.
 func showRest(row func(string, string, ...any), v *shown) {
 	if s := v.Suspension; s != nil {
 		row("waits", "%s, %s since %s, %s", s.ID, s.Kind, s.Since.Local().Format(time.DateTime), render.Age(s.Since))
-		if s.Reason != "" && len(s.Requests)+len(s.Holds) == 0 { // what is asked, and who holds, stands below
+		if s.Reason != "" && len(s.Requests)+len(s.Holds) == 0 { // requests and holds are shown below
 			row("reason", "%s", untrusted.Line(s.Reason, 200))
 		}
 		if !s.ResumeBy.IsZero() {
@@ -254,7 +256,7 @@ func showRest(row func(string, string, ...any), v *shown) {
 	}
 }
 
-// showAsked shows requests whole, with the commands that answer them.
+// showAsked shows whole requests, with the commands that answer them.
 func (c *cli) showAsked(v *shown) {
 	if v.Suspension == nil {
 		return
@@ -265,7 +267,7 @@ func (c *cli) showAsked(v *shown) {
 	}
 }
 
-// ask prints a request whole, with the commands that answer it.
+// ask prints a whole request, with the commands that answer it.
 func (c *cli) ask(q agent.Request) {
 	c.console().Show(q)
 	for _, line := range c.answers(q) {
@@ -273,7 +275,7 @@ func (c *cli) ask(q agent.Request) {
 	}
 }
 
-// answer prints what a run ended with.
+// answer prints a run's result.
 func (c *cli) answer(o *agent.Outcome) {
 	if o.Error != nil {
 		c.Print("")

@@ -67,6 +67,7 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 	}
 	done, err := store.NewLog(s).Collect(ctx, older, dry)
 	if c.JSON {
+		// Also with an error: what was deleted before it is deleted.
 		c.Line(collected{agent.Version, store.Location(s), dry, done})
 	}
 	if err != nil {
@@ -85,7 +86,7 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 	return c.faults(c.Print, done.Faults)
 }
 
-// faults tells which sessions can't be read; the command ends with 1 if there is any.
+// faults shows sessions that can't be read. The exit status is 1 if there are any.
 func (c *cli) faults(tell func(format string, args ...any), faults []store.Fault) error {
 	for _, f := range faults {
 		if tell != nil {

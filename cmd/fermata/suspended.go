@@ -13,12 +13,12 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// openWithin bounds the questions for what is open. Where a run's worker was killed, the
+// openWithin bounds the queries for open requests. If a run's worker was killed, the
 // server asks another one after five seconds.
 const openWithin = 15 * time.Second
 
-// below lists what runs below a session ask for, as a listing knows it. What can't
-// be listed is not there: it is looked for again.
+// below lists the requests of a session's sub-agents from a listing. An error ends the
+// list early: callers look again.
 func below(ctx context.Context, runs *fermata.Client, session string) (list []agent.Request) {
 	for w, err := range runs.Inbox(ctx, &fermata.InboxOptions{Session: session}) {
 		if err != nil {
@@ -31,9 +31,9 @@ func below(ctx context.Context, runs *fermata.Client, session string) (list []ag
 	return list
 }
 
-// requestsInFull asks the runs for the requests that a listing has found, with their
-// arguments: nobody is asked about what can't be shown. Those whose run does not
-// answer are silent; one that is open no more is in neither list.
+// requestsInFull asks the runs for the listed requests with their arguments, since nobody
+// is asked about what can't be shown. silent has those whose run does not answer. A
+// request that was closed is in neither list.
 func requestsInFull(ctx context.Context, runs *fermata.Client, list []agent.Request) (open, silent []agent.Request) {
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
@@ -49,8 +49,8 @@ func requestsInFull(ctx context.Context, runs *fermata.Client, list []agent.Requ
 	return open, silent
 }
 
-// suspendedBelow lists what is asked below a run that waits for nothing else. It was
-// told of it, and the listing may be behind by a moment.
+// suspendedBelow lists the requests below a run that waits only for its sub-agents. The
+// run knows of them, but the listing may be late by a moment.
 func suspendedBelow(ctx context.Context, runs *fermata.Client, session string) []agent.Request {
 	const looks, between = 20, 50 * time.Millisecond
 	for range looks {
@@ -65,7 +65,7 @@ func suspendedBelow(ctx context.Context, runs *fermata.Client, session string) [
 	return nil
 }
 
-// openAt lists what is open at a rest, in the run and below it.
+// openAt lists the open requests of a suspended run and its sub-agents.
 func openAt(ctx context.Context, runs *fermata.Client, o *agent.Outcome) []agent.Request {
 	open := slices.Clone(o.Suspension.Requests)
 	if o.Suspension.Kind == agent.SuspensionAwaitingChildren && runs != nil {
@@ -74,7 +74,7 @@ func openAt(ctx context.Context, runs *fermata.Client, o *agent.Outcome) []agent
 	return open
 }
 
-// printSuspended says on what a run rests, and what to say for it to go on.
+// printSuspended shows why a run is suspended, and the commands that let it continue.
 func (c *cli) printSuspended(ctx context.Context, runs *fermata.Client, o *agent.Outcome) {
 	open := openAt(ctx, runs, o)
 	for _, q := range open {
@@ -108,7 +108,7 @@ func (c *cli) printSuspended(ctx context.Context, runs *fermata.Client, o *agent
 	c.Print("  %s", c.CommandLine("attach %s", o.Session))
 }
 
-// answers are the commands that answer a request.
+// answers returns the commands that answer a request.
 func (c *cli) answers(q agent.Request) (lines []string) {
 	token := ""
 	if len(q.Approvers) > 0 {

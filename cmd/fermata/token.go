@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// tokenOrder is what a token is to be for.
+// tokenOrder is what a token is for.
 type tokenOrder struct {
 	session, verb, request, principal string
 	edit                              string
@@ -101,6 +101,8 @@ func (o *tokenOrder) check() (signals.Signer, error) {
 func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, signer signals.Signer) error {
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
+	// The claim comes from the run: it is bound to its execution and to the request's
+	// digest.
 	claim, err := connect.RetryUntilWorker(soon, c.Connector, func() (signals.Claim, error) {
 		return runs.TokenClaim(soon, o.session, agent.Verb(o.verb), o.request, o.principal)
 	})
@@ -108,6 +110,7 @@ func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, sig
 		return noAnswer(o.session, err)
 	}
 	claim.Edits, claim.Always, claim.Expires = signals.EditsOf(json.RawMessage(o.edit)), o.always, time.Now().Add(o.lasts)
+	// Recorded before it exists: a token that the audit misses could still be used.
 	if err := c.host.Audit.Key(audit.Entry{What: "token", Session: o.session, Request: o.request, Principal: o.principal, Key: signer.ID()}); err != nil {
 		return err
 	}
@@ -123,7 +126,7 @@ func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, sig
 	return nil
 }
 
-// orNone lists names.
+// orNone lists names, or says that there are none.
 func orNone(names []string) string {
 	if len(names) == 0 {
 		return "none"

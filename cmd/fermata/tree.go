@@ -66,8 +66,8 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 	return nil
 }
 
-// agentsText is how many agents were started below a node, of how many. A [agent.Tally]
-// counts the run itself, and limits.agents those below it.
+// agentsText returns how many agents were started below a node, and how many its limits
+// allow. A [agent.Tally] counts the run itself, and limits.agents only those below it.
 func agentsText(n agent.Node) string {
 	below := max(0, n.Used.Agents-1)
 	if n.Remaining == nil || n.Remaining.Agents == nil {
@@ -76,7 +76,7 @@ func agentsText(n agent.Node) string {
 	return fmt.Sprintf("%d of %d", below, below+*n.Remaining.Agents)
 }
 
-// nodeWaits is what a node waits for, as a listing knows it.
+// nodeWaits returns what a node waits for, from a listing.
 func nodeWaits(n agent.Node) string {
 	if n.Suspension == nil {
 		return ""

@@ -19,13 +19,13 @@ type verbRun struct {
 	verb            agent.Verb
 	reason, by      string
 	tokenFile       string
-	token           string // that proves who says it, if one is given
+	token           string // proves who sends it; empty if there is none
 	grace, deadline time.Duration
 	wait            bool
 	bulk            bulk
 }
 
-// command makes the command of a verb that holds runs or ends them.
+// command makes the command of a verb that holds or ends runs.
 func (h *verbRun) command(short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   string(h.verb) + " SESSION",
@@ -62,7 +62,7 @@ says so. With --query it applies to every live run that the query finds.`,
 	return cmd
 }
 
-// check refuses before a server is looked for what no run would take.
+// check refuses what no run would accept, before a server is looked for.
 func (h *verbRun) check(several bool) error {
 	const least, most, mostGrace = 2 * time.Second, time.Hour, time.Minute
 	switch {
@@ -78,8 +78,9 @@ func (h *verbRun) check(several bool) error {
 	return nil
 }
 
-// order is what is said to one run.
+// order returns the command for one run.
 func (h *verbRun) order(run string) agent.Command {
+	// With the run's id: a session's next run must not get a verb for the last one.
 	o := agent.CommandHeader{Run: run, By: byOr(h.by), Token: h.token}
 	switch h.verb {
 	case agent.VerbPause:
@@ -92,8 +93,8 @@ func (h *verbRun) order(run string) agent.Command {
 	return agent.CancelCommand{CommandHeader: o, Reason: h.reason}
 }
 
-// ackLine is what became of something that was said, for programs: the run's
-// own answer, or that it was left for a worker to come.
+// ackLine is the effect of a verb for programs: the run's answer, or that a signal was
+// left for a worker.
 type ackLine struct {
 	agent.Ack
 	Later bool `json:"later,omitempty"`
@@ -117,7 +118,7 @@ func (h *verbRun) sendToOne(ctx context.Context, runs *fermata.Client, session s
 	return h.awaitEffect(ctx, runs, run)
 }
 
-// sendVerb says the verb to one run. A cancel of one that has ended changes nothing.
+// sendVerb sends the verb to one run. A cancel of an ended run changes nothing.
 func (h *verbRun) sendVerb(ctx context.Context, runs *fermata.Client, session, run string) (ackLine, error) {
 	ack, later, err := runs.UpdateOrSignal(ctx, session, h.order(run))
 	switch {
@@ -128,6 +129,8 @@ func (h *verbRun) sendVerb(ctx context.Context, runs *fermata.Client, session, r
 	case h.verb != agent.VerbCancel || !errors.Is(err, agent.CodeClosed):
 		return ackLine{}, err
 	}
+	// Another run of the session may have started since; its result would be the wrong
+	// answer.
 	last, lost := runs.Get(ctx, session)
 	if lost != nil || last.ID != run {
 		return ackLine{}, err
@@ -139,7 +142,7 @@ func (h *verbRun) sendVerb(ctx context.Context, runs *fermata.Client, session, r
 	return ackLine{agent.Ack{V: agent.Version, Session: session, Run: run, Status: o.Status, Seq: o.Seq, Effect: agent.EffectAlready}, false}, nil
 }
 
-// printCommand prints what became of the verb.
+// printCommand prints the effect of the verb.
 func (h *verbRun) printCommand(s ackLine) {
 	if h.JSON {
 		h.Line(s)
@@ -157,7 +160,7 @@ func (h *verbRun) printCommand(s ackLine) {
 	}
 }
 
-// statusText is a status with its suspension.
+// statusText returns a status with its suspension.
 func statusText(a agent.Ack) string {
 	if a.Suspension == "" {
 		return string(a.Status)
@@ -165,8 +168,8 @@ func statusText(a agent.Ack) string {
 	return fmt.Sprintf("%s (%s)", a.Status, a.Suspension)
 }
 
-// awaitEffect waits for what the verb brings about. The exit status is 0 where it
-// came, and else that of wait.
+// awaitEffect waits for the effect of the verb. The exit status is 0 if it came, and
+// otherwise that of wait.
 func (h *verbRun) awaitEffect(ctx context.Context, runs *fermata.Client, run *fermata.Run) error {
 	wait, wanted := run.Wait, agent.StatusSuspended
 	switch h.verb {
@@ -186,7 +189,7 @@ func (h *verbRun) awaitEffect(ctx context.Context, runs *fermata.Client, run *fe
 	return err
 }
 
-// outcome tells how a run rests or ended.
+// outcome shows how a run was suspended or ended.
 func (c *cli) outcome(ctx context.Context, runs *fermata.Client, run *fermata.Run, o *agent.Outcome) error {
 	if c.JSON {
 		return c.printEnd(ctx, runs, o, jsonLines{c, run, nil})
@@ -194,11 +197,11 @@ func (c *cli) outcome(ctx context.Context, runs *fermata.Client, run *fermata.Ru
 	return c.printEnd(ctx, runs, o, c.Printer())
 }
 
-// sayWithin bounds what can't be left for a worker to come: an answer that is left
-// would tell nobody that it came too late.
+// sayWithin bounds verbs that are not left as signals. Nobody would learn that a late
+// answer was refused.
 const sayWithin = 10 * time.Second
 
-// noAnswer says what to do where nobody answered in time.
+// noAnswer says what to do if nobody answered in time.
 func noAnswer(session string, err error) error {
 	if errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker) {
 		return agent.Errorf(agent.CodeOf(err), "%w: no worker answered for session %s; start one with fermata worker --agents FILE, and see fermata show %s before you say it again", err, session, session)

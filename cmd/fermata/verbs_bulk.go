@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// bulk is a verb for all live runs that a listing finds.
+// bulk is a verb for all live runs that a query finds.
 type bulk struct {
 	query, agent string
 	dry, yes     bool
@@ -30,7 +30,7 @@ func (m *bulk) flags(cmd *cobra.Command) {
 	f.BoolVar(&m.yes, "yes", false, "with --query: confirm")
 }
 
-// oneOrMany needs a session or a query, and not both.
+// oneOrMany requires a session or a query, and not both.
 func (m *bulk) oneOrMany(cmd *cobra.Command, args []string) error {
 	switch {
 	case m.query == "" && (m.agent != "" || m.dry || m.yes):
@@ -45,8 +45,8 @@ func (m *bulk) oneOrMany(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// sendToMany shows how many runs there are, and says the verb to them where that
-// is confirmed.
+// sendToMany shows how many runs there are, and sends the verb to them if that is
+// confirmed.
 func (h *verbRun) sendToMany(ctx context.Context, runs *fermata.Client) error {
 	found, under, err := h.bulk.live(ctx, runs)
 	if err != nil {
@@ -61,13 +61,14 @@ func (h *verbRun) sendToMany(ctx context.Context, runs *fermata.Client) error {
 		return nil
 	case len(found) == 0:
 		return nil
+	// The count is shown first, so that the person knows what they confirm.
 	case !h.bulk.yes:
 		return agent.Errorf(agent.CodeInvalidInput, "%s was said to none of %s: repeat it with --yes, or with --dry-run to see them", h.verb, counted(len(found), "run"))
 	}
 	return h.printMany(found, h.each(ctx, runs, found))
 }
 
-// listing are runs that were found.
+// listing are the runs that were found.
 type listing []fermata.RunInfo
 
 func (l listing) count(under int) string {
@@ -89,8 +90,8 @@ func (h *verbRun) printFound(l fermata.RunInfo) {
 	h.Print("%s  %s  %s", untrusted.Name(l.Session), untrusted.Name(l.Agent), l.Status)
 }
 
-// live lists the runs. One below another that is found is told by that one: it
-// would be held twice else, and resumed once.
+// live lists the runs. It leaves out a run whose ancestor is also found, since the
+// ancestor's verb reaches it. Otherwise it would be held twice, and resumed only once.
 func (m *bulk) live(ctx context.Context, runs *fermata.Client) (found listing, under int, err error) {
 	f := fermata.ListOptions{Agent: m.agent, Query: "ExecutionStatus = 'Running' AND (" + m.query + ")"}
 	for l, err := range runs.List(ctx, &f) {
@@ -115,7 +116,7 @@ func (m *bulk) live(ctx context.Context, runs *fermata.Client) (found listing, u
 	return found, all - len(found), nil
 }
 
-// badQuery tells a condition that the server can't read from a fault of ours.
+// badQuery turns the server's error about an invalid query into one for the user.
 func badQuery(query string, err error) error {
 	var bad *serviceerror.InvalidArgument
 	if query != "" && errors.As(err, &bad) {
@@ -124,16 +125,16 @@ func badQuery(query string, err error) error {
 	return err
 }
 
-// bulkResult is what became of the verb at one of many runs.
+// bulkResult is the effect of the verb on one of many runs.
 type bulkResult struct {
 	ackLine
 	err error
 }
 
-// maxParallel is how many runs are told at the same time.
+// maxParallel is how many runs get the verb at the same time.
 const maxParallel = 8
 
-// each says the verb to every run.
+// each sends the verb to every run.
 func (h *verbRun) each(ctx context.Context, runs *fermata.Client, found listing) []bulkResult {
 	list := make([]bulkResult, len(found))
 	slots := make(chan struct{}, maxParallel)
@@ -150,7 +151,7 @@ func (h *verbRun) each(ctx context.Context, runs *fermata.Client, found listing)
 	return list
 }
 
-// printMany prints what became of all, and returns the first failure.
+// printMany prints all effects, and returns the failures.
 func (h *verbRun) printMany(found listing, list []bulkResult) error {
 	var failed []error
 	for i, t := range list {
@@ -158,7 +159,7 @@ func (h *verbRun) printMany(found listing, list []bulkResult) error {
 		case t.err == nil:
 			h.printCommand(t.ackLine)
 		case errors.Is(t.err, agent.CodeClosed), errors.Is(t.err, agent.CodeNotFound):
-			// It has ended since it was listed.
+			// It has ended since the listing.
 			h.printCommand(ackLine{Ack: agent.Ack{V: agent.Version, Session: found[i].Session, Run: found[i].Run, Status: statusIn(t.err), Effect: agent.EffectRunEnded}})
 		default:
 			failed = append(failed, t.err)
@@ -168,7 +169,7 @@ func (h *verbRun) printMany(found listing, list []bulkResult) error {
 	return errors.Join(failed...)
 }
 
-// statusIn is how a run stands that refused something.
+// statusIn returns the status of a run that refused something.
 func statusIn(err error) agent.Status {
 	var e *agent.Error
 	if errors.As(err, &e) && e.Status != "" {

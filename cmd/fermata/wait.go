@@ -34,7 +34,8 @@ The exit status is that of fermata run, and 7 after --timeout. The run continues
 	return cmd
 }
 
-// early is how much sooner than our own clock a connection may see that the time is up.
+// early is how much sooner than our own clock a connection may report that the time is
+// up.
 const early = 100 * time.Millisecond
 
 func (c *cli) wait(ctx context.Context, s *connect.Server, runs *fermata.Client, session string, timeout time.Duration) error {

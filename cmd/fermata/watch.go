@@ -13,9 +13,10 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// watch shows the run to its end, or to where it rests and nobody can be asked,
-// and returns its exit status.
+// watch shows the run until it ends, or is suspended and nobody can be asked. It returns
+// the exit status.
 func (r *runner) watch(ctx context.Context) (err error) {
+	// First: live pieces that come before it may be lost.
 	if r.pieces, err = r.Subscribe(ctx, r.server, r.live, r.run.Session); err != nil {
 		return err
 	}
@@ -38,14 +39,15 @@ func (r *runner) watch(ctx context.Context) (err error) {
 	return err
 }
 
-// newPrinter is a teller that has said which run it tells.
+// newPrinter returns a printer that has shown which run it is.
 func (r *runner) newPrinter() *render.Printer {
 	to := r.Printer()
 	to.Note("session %s · run %s", r.run.Session, r.run.ID)
 	return to
 }
 
-// next follows the run, and goes on with it here where that on which it was is gone.
+// next follows the run. If the server of another command is gone, the run continues in
+// this process.
 func (r *runner) next(ctx context.Context, to follow.Listener, u func() follow.Until) (*agent.Outcome, error) {
 	for {
 		o, err := r.follow(ctx, to, u())
@@ -65,8 +67,8 @@ func (r *runner) next(ctx context.Context, to follow.Listener, u func() follow.U
 	}
 }
 
-// follow follows the run. If the worker that seemed to be there is not, and only
-// this user's agents can be on the server, one is started here.
+// follow follows the run. If no worker takes it, and only this user's agents can be on
+// the server, it starts a worker here.
 func (r *runner) follow(ctx context.Context, to follow.Listener, u follow.Until) (*agent.Outcome, error) {
 	taken := func() bool { return r.worker != nil || r.server.WorkerBegan(ctx, r.run) }
 	o, err := follow.Follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
@@ -80,15 +82,16 @@ func (r *runner) follow(ctx context.Context, to follow.Listener, u follow.Until)
 	return follow.Follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
 }
 
-// serverIsElsewhere reports whether the server is in the process of another command that
-// this one can take the place of.
+// serverIsElsewhere reports whether the server is in the process of another command,
+// which this one can replace.
 func (r *runner) serverIsElsewhere() bool {
 	return r.server.Embedded != nil && r.server.Embedded.Shared() && r.file != nil
 }
 
-// moveServer goes on with the run on the server that has the data now: one that is
-// started here, or that of yet another command.
+// moveServer continues the run on the server that has the data now: one that is started
+// here, or that of yet another command.
 func (r *runner) moveServer(ctx context.Context) error {
+	// The old server is gone; release what belonged to it before looking for another.
 	r.close()
 	if err := r.connect(ctx); err != nil {
 		return err
@@ -100,6 +103,7 @@ func (r *runner) moveServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The other command may have continued the session meanwhile.
 	if run.ID != r.run.ID {
 		return agent.Errorf(agent.CodeStale, "session %s has another run by now, %s", run.Session, run.ID)
 	}
@@ -107,13 +111,13 @@ func (r *runner) moveServer(ctx context.Context) error {
 	return nil
 }
 
-// isLost reports whether an error says that the server is gone. It comes in two
-// forms: nobody is there, and nobody has answered in time.
+// isLost reports whether an error means that the server is gone. There are two forms:
+// nobody is there, and nobody answered in time.
 func isLost(err error) bool {
 	return errors.Is(err, agent.CodeUnreachable) || errors.Is(err, agent.CodeTimeout)
 }
 
-// lost says what an error means that ends the wait for a run.
+// lost explains an error that ends the wait for a run.
 func lost(s *connect.Server, session string, err error) error {
 	if !isLost(err) {
 		return err
@@ -121,7 +125,7 @@ func lost(s *connect.Server, session string, err error) error {
 	return agent.Errorf(agent.CodeUnreachable, "Temporal at %s does not answer any more: %w; the run is not lost: when the server is back, see fermata wait %s", s.Addr, err, session)
 }
 
-// printEnd tells how a run ended, or on what it rests. runs may be nil for one that
+// printEnd shows how a run ended or why it is suspended. runs may be nil for a run that
 // has ended.
 func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outcome, to follow.Listener) error {
 	if teller, ok := to.(*render.Printer); ok {
@@ -141,10 +145,10 @@ func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outco
 	return exitOf(o.Status)
 }
 
-// interrupted says that the run is not lost, and how it goes on.
+// interrupted says that the run is not lost, and how it continues.
 func (r *runner) interrupted() { r.Note("interrupted; %s", r.continuesText("the run")) }
 
-// continuesText says what becomes of a run that this process leaves.
+// continuesText says what happens to a run that this process leaves.
 func (r *runner) continuesText(what string) string {
 	attach := r.CommandLine("attach %s", r.run.Session)
 	switch {
@@ -160,7 +164,7 @@ func (r *runner) continuesText(what string) string {
 type jsonLines struct {
 	cli *cli
 	run *fermata.Run
-	// remarks are those of tools; nil leaves them out.
+	// remarks orders the progress of tools; nil leaves it out.
 	remarks *render.ProgressOrder
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/version"
 )
 
-// workerPatience is how long calls in progress may take when the worker is stopped.
+// workerPatience is how long running calls may take when the worker is stopped.
 const workerPatience = 30 * time.Second
 
 func (c *cli) workerCommand() *cobra.Command {
@@ -77,14 +77,15 @@ func (c *cli) work(ctx context.Context, agents string) error {
 	return c.until(ctx, w, workerPatience)
 }
 
-// until lets a worker work until Ctrl-C, or until it ends by itself: then the error says why.
+// until waits until Ctrl-C, or until the worker ends by itself; then the error says why.
 func (c *cli) until(ctx context.Context, w *localworker.Worker, patience time.Duration) error {
 	err := w.Wait(ctx)
 	c.Note("stopping; calls in progress have %s", patience)
 	return err
 }
 
-// startSharedWorker starts a worker that is there for others, unless the task queue is somebody else's.
+// startSharedWorker starts a worker that serves others, unless the task queue belongs to
+// another agents file.
 func (c *cli) startSharedWorker(ctx context.Context, s *connect.Server, f *agentsfile.File, patience time.Duration) (*localworker.Worker, error) {
 	runs, err := c.Client(ctx, s)
 	if err != nil {
@@ -93,6 +94,7 @@ func (c *cli) startSharedWorker(ctx context.Context, s *connect.Server, f *agent
 	if err := c.host.ClaimQueue(ctx, s, runs, f); err != nil {
 		return nil, err
 	}
+	// Only a warning: agents with other models can work.
 	c.warnOfKeys(f)
 	return c.host.Start(ctx, s, f, patience, nil)
 }
@@ -118,13 +120,13 @@ type readyLine struct {
 	Namespace string `json:"namespace"`
 	// Data is where dev's server keeps its data.
 	Data string `json:"data,omitempty"`
-	// TaskQueue, File and Agents are those of the worker; empty if there is none.
+	// TaskQueue, File and Agents belong to the worker; empty if there is none.
 	TaskQueue string   `json:"task_queue,omitempty"`
 	File      string   `json:"agents_file,omitempty"`
 	Agents    []string `json:"agents,omitempty"`
 }
 
-// ready tells programs that a server, a worker or both work; f is nil without a worker.
+// ready tells programs that a server, a worker or both run; f is nil without a worker.
 func (c *cli) ready(s *connect.Server, f *agentsfile.File) {
 	if !c.JSON {
 		return
@@ -136,7 +138,7 @@ func (c *cli) ready(s *connect.Server, f *agentsfile.File) {
 	c.Line(l)
 }
 
-// warnOfKeys tells which agents can't work for want of a key. Others can.
+// warnOfKeys says which agents can't work because a key is missing. The others can.
 func (c *cli) warnOfKeys(f *agentsfile.File) {
 	for _, k := range f.Keys() {
 		if !k.Set {

@@ -10,13 +10,13 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// compose is what is read of docker-compose.yml.
+// compose is the part of docker-compose.yml that is read.
 type compose struct {
 	Services map[string]service
 	Configs  map[string]struct{ Content string }
 }
 
-// service is one of its services.
+// service is a service in it.
 type service struct {
 	Image       string
 	Environment map[string]string
@@ -40,14 +40,14 @@ func readCompose(path string) (*compose, error) {
 	return &c, nil
 }
 
-// version is that of its image.
+// version returns the version in its image's tag.
 func (s service) version() string {
 	_, version, _ := strings.Cut(s.Image, ":")
 	return "v" + version
 }
 
-// environ is this process's environment with that of the service, in which others
-// stand for what is elsewhere here.
+// environ returns this process's environment with the service's. others replaces values
+// that differ here.
 func (s service) environ(others map[string]string) []string {
 	out := os.Environ()
 	for _, set := range []map[string]string{s.Environment, others} {
@@ -58,5 +58,5 @@ func (s service) environ(others map[string]string) []string {
 	return out
 }
 
-// script is what the service's shell runs: a $ is written twice in the file.
+// script returns the service's shell script. The file writes a $ twice.
 func (s service) script() string { return strings.ReplaceAll(strings.Join(s.Command, "\n"), "$$", "$") }

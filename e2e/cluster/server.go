@@ -29,12 +29,12 @@ type cluster struct {
 	dir      string // logs and settings
 	database *pgtest.Server
 	server   *exec.Cmd
-	life     io.Closer     // the server ends when this is closed
-	ended    chan struct{} // closed when the server has
+	life     io.Closer     // closing it ends the server
+	ended    chan struct{} // closed when the server has ended
 	addr     string
 }
 
-// start starts all of it. What the programs say stands in the folder.
+// start starts everything. The programs' output goes to the folder.
 func start(ctx context.Context, dir, file string) (_ *cluster, err error) {
 	c := &cluster{dir: dir, ended: make(chan struct{})}
 	defer func() {
@@ -61,7 +61,7 @@ func start(ctx context.Context, dir, file string) (_ *cluster, err error) {
 	return c, c.run(ctx, "setup", here, "fermata", c.compose.Services["setup"].Command...)
 }
 
-// schema makes the tables, with the version's own files instead of the image's.
+// schema creates the tables, with the version's own files instead of the image's.
 func (c *cluster) schema(ctx context.Context) error {
 	wanted := c.compose.Services["temporal"].version()
 	is, err := exec.CommandContext(ctx, "temporal-server", "--version").Output()
@@ -91,7 +91,7 @@ func (c *cluster) schema(ctx context.Context) error {
 	return c.script(ctx, "schema", map[string]string{"SQL_HOST": u.Hostname(), "SQL_PORT": u.Port(), "SQL_USER": u.User.Username(), "SQL_PASSWORD": password})
 }
 
-// script runs what a service's shell runs.
+// script runs a service's shell script.
 func (c *cluster) script(ctx context.Context, name string, others map[string]string) error {
 	return c.run(ctx, name, others, "sh", "-euc", c.compose.Services[name].script())
 }
@@ -107,7 +107,7 @@ func (c *cluster) run(ctx context.Context, name string, others map[string]string
 	return nil
 }
 
-// forTests is what tests need beyond what a cluster is told.
+// forTests is what tests need beyond the cluster's settings.
 const forTests = "frontend.WorkflowTimeSkippingEnabled: [{value: true}]\n"
 
 // serve starts the server and waits until it answers.
@@ -127,7 +127,7 @@ func (c *cluster) serve(ctx context.Context) error {
 	}
 	defer said.Close()
 	c.addr = "127.0.0.1:" + env["FRONTEND_GRPC_PORT"]
-	// The shell ends the server when its input ends, also because this process was killed.
+	// The shell ends the server when its input ends, so also if this process is killed.
 	c.server = exec.Command("sh", "-c", `temporal-server --allow-no-auth start & read -r _; kill -KILL $!`)
 	c.server.Env, c.server.Stdout, c.server.Stderr = c.compose.Services["temporal"].environ(env), said, said
 	if c.life, err = c.server.StdinPipe(); err != nil {
@@ -137,13 +137,13 @@ func (c *cluster) serve(ctx context.Context) error {
 		return err
 	}
 	go func() {
-		_ = c.server.Wait() // how it ended stands in its log
+		_ = c.server.Wait() // its log says how it ended
 		close(c.ended)
 	}()
 	return c.answers(ctx)
 }
 
-// settings are where the server's database and its ports are.
+// settings returns where the server's database and its ports are.
 func (c *cluster) settings() (map[string]string, error) {
 	u, err := url.Parse(c.database.URL())
 	if err != nil {
@@ -163,14 +163,14 @@ func (c *cluster) settings() (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // when all are found, so that none is found twice
+		defer l.Close() // only when all are found, so that none is found twice
 		env[port] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	}
 	return env, nil
 }
 
-// free finds a port that nobody has, under 32768: Temporal keeps ports of members in
-// a smallint of PostgreSQL.
+// free finds a free port below 32768: Temporal keeps the ports of members in a smallint
+// of PostgreSQL.
 func free() (l net.Listener, err error) {
 	const least, most, tries = 10_000, 1 << 15, 100
 	for range tries {
@@ -182,7 +182,7 @@ func free() (l net.Listener, err error) {
 	return nil, err
 }
 
-// answers waits until the server does.
+// answers waits until the server answers.
 func (c *cluster) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -202,7 +202,7 @@ func (c *cluster) answers(ctx context.Context) error {
 	}
 }
 
-// stop ends all of it.
+// stop stops everything.
 func (c *cluster) stop() {
 	if c.server != nil && c.server.Process != nil {
 		_ = c.life.Close()

@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// told is what the kit tells beside the URL.
+// told is what the kit tells besides the URL.
 type told struct {
 	Name      string `json:"name"` // of the scenario
 	ToolCalls []struct {
@@ -42,7 +42,7 @@ type told struct {
 	Issuer string `json:"issuer"`
 	Key    string `json:"private_key_pem"`
 	JWT    string `json:"valid_jwt"`
-	// Of a company's identity provider.
+	// For a company's identity provider.
 	IDToken  string `json:"idp_id_token"`
 	IDClient string `json:"idp_client_id"`
 	IDURL    string `json:"idp_token_endpoint"`
@@ -110,7 +110,7 @@ func (k told) options(url string) *mcp.Options {
 	return o
 }
 
-// prove puts the key or the token that the kit gives into a file, as a platform does.
+// prove puts the kit's key or token into a file, as a platform does.
 func (k told) prove(o *mcp.OAuth, folder string) error {
 	if o == nil {
 		return nil
@@ -129,7 +129,7 @@ func (k told) prove(o *mcp.OAuth, folder string) error {
 	return nil
 }
 
-// calls are the ones that the kit names, or one of each tool.
+// calls returns the calls that the kit names, or one of each tool.
 func (k told) calls(specs []agent.ToolSpec) (calls []tool.Call) {
 	for i, c := range k.ToolCalls {
 		calls = append(calls, tool.Call{ID: fmt.Sprint(i), Session: "kit", Run: "kit", Tool: "kit__" + c.Name, Arguments: c.Arguments})
@@ -143,7 +143,7 @@ func (k told) calls(specs []agent.ToolSpec) (calls []tool.Call) {
 	return calls
 }
 
-// arguments are what a tool of the kit's is called with.
+// arguments returns the arguments for one of the kit's tools.
 func arguments(name string, specs []agent.ToolSpec) json.RawMessage {
 	switch strings.TrimPrefix(name, "kit__") {
 	case "add_numbers":
@@ -153,7 +153,7 @@ func arguments(name string, specs []agent.ToolSpec) json.RawMessage {
 		if at < 0 {
 			return json.RawMessage(`{}`)
 		}
-		raw, _ := json.Marshal(map[string]json.RawMessage{"schema": specs[at].Input}) // out of JSON
+		raw, _ := json.Marshal(map[string]json.RawMessage{"schema": specs[at].Input}) // it was decoded from JSON
 		return raw
 	case "read_resource":
 		return json.RawMessage(`{"uri":"file:///path/to/file%20name.txt"}`)
@@ -163,7 +163,7 @@ func arguments(name string, specs []agent.ToolSpec) json.RawMessage {
 	return json.RawMessage(`{}`)
 }
 
-// call makes a call, again with each answer, as a run does.
+// call makes a call, and makes it again with each answer, as a run does.
 func call(ctx context.Context, server *mcp.Server, c tool.Call) error {
 	var answers []agent.ToolAnswer
 	for {
@@ -179,7 +179,7 @@ func call(ctx context.Context, server *mcp.Server, c tool.Call) error {
 	}
 }
 
-// issuer is what whoever gives a client a secret knows: whose client it is.
+// issuer returns the authorization server. Whoever gives a client a secret knows it.
 func issuer(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -199,8 +199,8 @@ func issuer(server string) string {
 	return meta.Servers[0]
 }
 
-// signIn opens the page of a question, and is the address where the browser ends: the kit
-// lets everybody in.
+// signIn opens the page of a question, and returns the address where the browser ends.
+// The kit lets everybody in.
 func signIn(q *agent.ToolQuestion) string {
 	_, rest, _ := strings.Cut(q.Text, "sign in: ")
 	page, _, _ := strings.Cut(rest, "\n")
@@ -213,7 +213,7 @@ func signIn(q *agent.ToolQuestion) string {
 	return resp.Header.Get("Location")
 }
 
-// answer is what a person says to a question who agrees with all that a form proposes.
+// answer returns the answer of a person who accepts all that a form proposes.
 func answer(q *agent.ToolQuestion) agent.ToolAnswer {
 	if strings.Contains(q.Text, "sign in: ") {
 		return agent.ToolAnswer{Text: signIn(q)}
@@ -227,7 +227,7 @@ func answer(q *agent.ToolQuestion) agent.ToolAnswer {
 			Default json.RawMessage `json:"default"`
 		} `json:"properties"`
 	}
-	_ = json.Unmarshal(q.Schema, &form) // the server's: tool/mcp has read it
+	_ = json.Unmarshal(q.Schema, &form) // tool/mcp has read the schema before
 	data := map[string]json.RawMessage{}
 	for name, field := range form.Properties {
 		switch {
@@ -237,6 +237,6 @@ func answer(q *agent.ToolQuestion) agent.ToolAnswer {
 			data[name] = json.RawMessage("true")
 		}
 	}
-	raw, _ := json.Marshal(data) // out of JSON
+	raw, _ := json.Marshal(data) // it was decoded from JSON
 	return agent.ToolAnswer{Data: raw}
 }

@@ -58,7 +58,7 @@ func talk(ctx context.Context, address, queue, session, answer string) error {
 	return json.NewEncoder(os.Stdout).Encode(map[string]any{"question": question, "ack": ack, "outcome": outcome})
 }
 
-// client speaks to one session.
+// client talks to one session.
 type client struct {
 	service workflowservice.WorkflowServiceClient
 	session string
@@ -68,7 +68,7 @@ func (c *client) execution() *common.WorkflowExecution {
 	return &common.WorkflowExecution{WorkflowId: c.session}
 }
 
-// payloads are a value as everything on the wire is: one object of plain JSON.
+// payloads encodes a value as everything on the wire is: one object of plain JSON.
 func payloads(value any) (*common.Payloads, error) {
 	data, err := json.Marshal(value)
 	return &common.Payloads{Payloads: []*common.Payload{{Metadata: map[string][]byte{"encoding": []byte("json/plain")}, Data: data}}}, err
@@ -87,7 +87,7 @@ func (c *client) start(ctx context.Context, queue string, input any) error {
 	return err
 }
 
-// question asks the run what it waits for, until it waits for an answer.
+// question asks the run why it is suspended, until it waits for an answer.
 func (c *client) question(ctx context.Context) (id string, err error) {
 	for {
 		answer, err := c.service.QueryWorkflow(ctx, &workflowservice.QueryWorkflowRequest{
@@ -113,8 +113,8 @@ func (c *client) question(ctx context.Context) (id string, err error) {
 	}
 }
 
-// update says a verb and returns the Ack. The server may answer before the run
-// does; the same id asks for the same answer again.
+// update sends a verb and returns the Ack. The server may answer before the run does. The
+// same id then asks for the same answer again.
 func (c *client) update(ctx context.Context, verb string, order any) (ack json.RawMessage, err error) {
 	in, err := payloads(order)
 	if err != nil {
@@ -142,11 +142,12 @@ func (c *client) update(ctx context.Context, verb string, order any) (ack json.R
 // result waits for the run's end and returns its Outcome.
 func (c *client) result(ctx context.Context) (outcome json.RawMessage, err error) {
 	for {
+		// A long poll ends without an event after some time; it is then started again.
 		look, cancel := context.WithTimeout(ctx, 5*time.Second)
 		history, err := c.service.GetWorkflowExecutionHistory(look, &workflowservice.GetWorkflowExecutionHistoryRequest{
 			Namespace: namespace, Execution: c.execution(), WaitNewEvent: true, HistoryEventFilterType: enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT,
 		})
-		looked := look.Err() != nil // in vain: look again
+		looked := look.Err() != nil
 		cancel()
 		switch {
 		case ctx.Err() != nil:

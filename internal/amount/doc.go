@@ -1,3 +1,3 @@
-// Package amount adds and bounds numbers of tokens, micro-dollars, calls and runs, so that no
-// sum overflows or falls, whatever models and other runs report.
+// Package amount adds and bounds numbers of tokens, micro-dollars, calls and runs.
+// Whatever models and other runs report, no sum overflows or decreases.
 package amount

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// bubblewrap holds programs by the command bwrap, in namespaces of their own, and by seccomp.
+// bubblewrap confines programs with the command bwrap, in their own namespaces, and with
+// seccomp.
 type bubblewrap struct{}
 
 func (bubblewrap) held(*Policy) (files, network bool) { return true, true }
@@ -30,7 +31,7 @@ func bwrap() (string, error) {
 	return path, nil
 }
 
-// fault asks bwrap itself, once for each place where the PATH leads to one.
+// fault tries bwrap itself, once for each path that PATH leads to.
 func (bubblewrap) fault(p *Policy) error {
 	if !p.Kernel.Seccomp {
 		return errors.New("bubblewrap can't hold it: that takes Linux with seccomp, on amd64 or arm64: leave sandbox out")
@@ -39,17 +40,18 @@ func (bubblewrap) fault(p *Policy) error {
 	if err != nil {
 		return err
 	}
+	// OnceValue in a map: calls at the same time try it only once.
 	try, _ := tried.LoadOrStore(path, sync.OnceValue(func() error { return try(path) }))
 	return try.(func() error)()
 }
 
-// tried has what came of trying a bwrap, by its path.
+// tried has the result of trying a bwrap, by its path.
 var tried sync.Map
 
-// tryTime is how long bwrap may take that does nothing.
+// tryTime is how long a bwrap that does nothing may take.
 const tryTime = 10 * time.Second
 
-// try has bwrap make all that a program gets, except for its files.
+// try has bwrap set up all that a program gets, except for its files.
 func try(path string) error {
 	top, err := os.Open("/")
 	if err != nil {
@@ -74,8 +76,8 @@ func try(path string) error {
 	return fmt.Errorf("bubblewrap can't hold it: %s fails (%v: %s). It takes user namespaces for the worker's user: allow them (docs/tools.md says how), or leave sandbox out", path, err, said)
 }
 
-// unshared are the namespaces that a program gets. It is the first process of its own, so that
-// none is there that the filter does not hold.
+// unshared are bwrap's options for a program's namespaces. The program is the first
+// process of its PID namespace; bwrap's own helper would be one without the filter.
 func unshared(network bool) []string {
 	list := []string{"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try", "--as-pid-1", "--die-with-parent", "--cap-drop", "ALL"}
 	if !network {

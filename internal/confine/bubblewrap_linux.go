@@ -10,12 +10,12 @@ import (
 	"strconv"
 )
 
-// first runs a program as a child of the first process of a namespace. That reaps orphans, and
-// has nothing to say.
+// first runs a program as a child of the first process of a namespace. That process reaps
+// orphans, and prints nothing.
 const first = `exec 3>&2 2>/dev/null; "$@" 2>&3 3>&-; exit $?`
 
-// prepare has bwrap make a root of what the policy allows. All that is there is bound by
-// descriptor: what is exchanged meanwhile for a symlink leads nowhere else.
+// prepare has bwrap build a root from what the policy allows. It binds what exists by
+// descriptor, so a symlink that replaces it meanwhile changes nothing.
 func (bubblewrap) prepare(p *Policy, dir string) (*ready, error) {
 	path, err := bwrap()
 	if err != nil {
@@ -23,6 +23,7 @@ func (bubblewrap) prepare(p *Policy, dir string) (*ready, error) {
 	}
 	r := &root{ready: ready{args: append([]string{path}, unshared(p.Network)...), give: giveToBubblewrap}, there: []string{"/proc"}}
 	r.bind("--ro-bind-fd", append(Readable(), p.Read...), false)
+	// After what may be read, which it hides in part.
 	r.hide(p.Private)
 	r.kernel()
 	r.bind("--bind-fd", slices.Clone(p.Write), false)
@@ -32,6 +33,7 @@ func (bubblewrap) prepare(p *Policy, dir string) (*ready, error) {
 	}
 	r.enter(dir)
 	r.sift(p.Network)
+	// Last: bwrap can create no mount point in what is read-only.
 	for _, path := range append(r.hidden, "/proc", "/") {
 		r.add("--remount-ro", path)
 	}
@@ -43,8 +45,8 @@ func (bubblewrap) prepare(p *Policy, dir string) (*ready, error) {
 	return &r.ready, nil
 }
 
-// giveToBubblewrap takes from a thread what bwrap does not need. It needs root's
-// capabilities where root has them, and takes them from the program.
+// giveToBubblewrap drops the thread's rights that bwrap does not need. As root, bwrap
+// needs root's capabilities; it drops them before it starts the program.
 func giveToBubblewrap() error {
 	if err := giveFirst(); err != nil || IsRoot() {
 		return err
@@ -52,19 +54,20 @@ func giveToBubblewrap() error {
 	return dropCapabilities()
 }
 
-// root collects what bwrap is told; err is the first thing that went wrong.
+// root collects bwrap's arguments; err is the first error.
 type root struct {
 	ready
-	there  []string // what is bound
-	hidden []string // directories within that are empty
+	there  []string // what is bound so far
+	hidden []string // directories that are hidden by an empty one
 	err    error
 }
 
 func (r *root) add(args ...string) { r.args = append(r.args, args...) }
 
-// bind binds paths. One that does not exist is left out, unless it must.
+// bind binds paths. It skips a path that does not exist, unless it must.
 func (r *root) bind(how string, paths []string, must bool) {
-	slices.Sort(paths) // directories come before what is in them
+	// Sorted: a directory comes before what is in it, so has finds it.
+	slices.Sort(paths)
 	for _, path := range paths {
 		f, err := openPath(path, must)
 		if f == nil {
@@ -76,13 +79,14 @@ func (r *root) bind(how string, paths []string, must bool) {
 	}
 }
 
-// mount binds a file where it is without symlinks, and where it was named.
+// mount binds a file at its path without symlinks, and at the path as it was named.
 func (r *root) mount(how, path string, f *os.File) {
 	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	if err != nil {
 		r.err = cmp.Or(r.err, err)
 		return
 	}
+	// A writable path is bound even inside a bound one, which may be read-only.
 	if how == "--bind-fd" || !r.has(real) {
 		r.add(how, r.inherit(f), real)
 		r.there = append(r.there, real)
@@ -93,12 +97,12 @@ func (r *root) mount(how, path string, f *os.File) {
 	}
 }
 
-// has reports whether a path is bound, or lies in one that is.
+// has reports whether a path is bound, or lies in a bound one.
 func (r *root) has(path string) bool {
 	return slices.ContainsFunc(r.there, func(dir string) bool { return within(dir, path) })
 }
 
-// hide puts nothing over paths that would be there.
+// hide covers paths with an empty file or directory if they would be visible.
 func (r *root) hide(paths []string) {
 	for _, path := range paths {
 		real, err := filepath.EvalSymlinks(path)
@@ -114,7 +118,7 @@ func (r *root) hide(paths []string) {
 	}
 }
 
-// kernel makes the files that the kernel is spoken to with.
+// kernel adds /proc and the devices.
 func (r *root) kernel() {
 	r.add("--proc", "/proc")
 	for _, device := range devices {
@@ -129,7 +133,7 @@ func (r *root) kernel() {
 	}
 }
 
-// enter makes the program begin in a directory, which is empty unless it is bound.
+// enter makes the program start in a directory, which is empty unless it is bound.
 func (r *root) enter(dir string) {
 	real, err := filepath.Abs(dir)
 	if err == nil {
@@ -145,7 +149,7 @@ func (r *root) enter(dir string) {
 	r.add("--chdir", real)
 }
 
-// sift has bwrap put the filter on the program.
+// sift has bwrap install the filter.
 func (r *root) sift(network bool) {
 	from, to, err := os.Pipe()
 	if err != nil {
@@ -155,5 +159,6 @@ func (r *root) sift(network bool) {
 	defer to.Close()
 	r.own = append(r.own, from)
 	r.add("--seccomp", r.inherit(from))
-	r.err = cmp.Or(r.err, binary.Write(to, binary.NativeEndian, filter(network))) // a pipe holds it
+	// The filter is smaller than a pipe's buffer, so this does not block.
+	r.err = cmp.Or(r.err, binary.Write(to, binary.NativeEndian, filter(network)))
 }

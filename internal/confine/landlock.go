@@ -4,7 +4,8 @@ import (
 	"fmt"
 )
 
-// landlock holds programs with what the kernel gives to everybody: Landlock and seccomp.
+// landlock confines programs with what the kernel offers to everybody: Landlock and
+// seccomp.
 type landlock struct{}
 
 func (landlock) fault(p *Policy) error {
@@ -31,5 +32,5 @@ func (landlock) words(p *Policy) string {
 	return text + "; they can truncate files elsewhere and signal other processes of this user. Stay in the workspace."
 }
 
-// reach is what a command can do with files.
+// reach describes what a command can do with files.
 const reach = "they can write only there, in HOME and in TMPDIR, and read besides only the system's files"

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HostKernel is what the kernel of this machine can hold programs with.
+// HostKernel returns what the kernel of this machine can confine programs with.
 func HostKernel() Kernel { return Kernel{Landlock: landlockABI(), Seccomp: hasSeccomp()} }
 
 func landlockABI() int {
@@ -30,20 +30,21 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	rightsDevice = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	// rightsNever are handled, hence refused, and given to nothing.
+	// rightsNever are handled, hence refused, and never granted.
 	rightsNever = unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR
-	// rightsFile are those that a rule for a file, and not a directory, may have.
+	// rightsFile are the rights that a rule for a file, as opposed to a directory, may
+	// have.
 	rightsFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// devices may be written. No terminal is among them: who writes to the person's can forge
-// what they are shown.
+// devices may be written. No terminal is among them: a program that writes to a person's
+// terminal can forge what they see.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// What the kernel is given. A kernel that knows less of it wants the rest to be
-// zero, one that knows more fills up with zeros. Package unix has these too, with
-// names and sizes that change between its versions.
+// The structs that the kernel gets. An older kernel wants unknown fields to be zero, and
+// a newer one fills missing fields with zeros. Package unix has these structs, too, but
+// their names and sizes change between its versions.
 type (
 	rulesetAttr     struct{ fs, net, scoped uint64 }
 	pathBeneathAttr struct {
@@ -52,7 +53,7 @@ type (
 	}
 )
 
-// handled are the rights that a version of Landlock knows.
+// handled returns the rights that a version of Landlock knows.
 func handled(abi int) uint64 {
 	rights := uint64(rightsRead | rightsEdit | rightsDevice | rightsNever)
 	if abi < 2 {
@@ -67,7 +68,7 @@ func handled(abi int) uint64 {
 	return rights
 }
 
-// ruleset makes Landlock's rules of a policy: a descriptor.
+// ruleset creates the Landlock rules of a policy. The file is their descriptor.
 func (p *Policy) ruleset() (*os.File, error) {
 	attr := rulesetAttr{fs: handled(p.Kernel.Landlock)}
 	if p.Kernel.Signals() {
@@ -88,6 +89,8 @@ func (p *Policy) ruleset() (*os.File, error) {
 	for _, path := range p.Write {
 		rules.path(path, rightsRead|rightsEdit, false)
 	}
+	// Read paths are checked by exposed and refused; the system's directories are only
+	// restricted, since every program needs them.
 	private := LookUp(p.Private)
 	for _, path := range Readable() {
 		rules.without(private, path)
@@ -119,15 +122,14 @@ func (landlock) prepare(p *Policy, _ string) (*ready, error) {
 	return r, nil
 }
 
-// ruleset collects rules; err is the first thing that went wrong.
+// ruleset collects rules; err is the first error.
 type ruleset struct {
 	fd      int
 	handled uint64
 	err     error
 }
 
-// path allows something beneath a path. One that does not exist is left out,
-// unless it must.
+// path allows rights beneath a path. It skips a path that does not exist, unless it must.
 func (r *ruleset) path(path string, rights uint64, must bool) {
 	if r.err != nil {
 		return
@@ -141,8 +143,8 @@ func (r *ruleset) path(path string, rights uint64, must bool) {
 	r.allow(f, rights)
 }
 
-// openPath opens what is at a path for nothing but to name it. One that does not exist is
-// nil, unless it must.
+// openPath opens a path only to refer to it. It returns nil for a path that does not
+// exist, unless it must.
 func openPath(path string, must bool) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	switch {
@@ -154,8 +156,8 @@ func openPath(path string, must bool) (*os.File, error) {
 	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
-// without allows reading beneath a path, except for what is private there: of a directory with
-// something private in it, the other entries are allowed one by one.
+// without allows reading beneath a path, except what is private there. If a directory has
+// something private in it, its other entries are allowed one by one.
 func (r *ruleset) without(private Places, path string) {
 	if private.Containing(path) != "" {
 		return
@@ -164,9 +166,11 @@ func (r *ruleset) without(private Places, path string) {
 		r.path(path, rightsRead, false)
 		return
 	}
-	entries, _ := os.ReadDir(path) // of one that can't be read, nothing is allowed
+	// If the directory can't be read, nothing in it is allowed.
+	entries, _ := os.ReadDir(path)
 	for _, entry := range entries {
-		if entry.Type()&fs.ModeSymlink == 0 { // where it leads is allowed there, or not at all
+		// A symlink's target is allowed by its own path, or not at all.
+		if entry.Type()&fs.ModeSymlink == 0 {
 			r.without(private, filepath.Join(path, entry.Name()))
 		}
 	}
@@ -181,6 +185,7 @@ func (r *ruleset) allow(f *os.File, rights uint64) {
 		r.err = fmt.Errorf("%s: %w", f.Name(), err)
 		return
 	}
+	// The kernel refuses a rule for a file with rights that only directories can have.
 	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rights &= rightsFile
 	}

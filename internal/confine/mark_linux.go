@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Marks are times of real-time scheduling, in microseconds: at least 36,000 years. A mark
-// has the number of the process that started the program, some bits of when that process
-// began, and which of its programs it is.
+// A mark is a limit of real-time scheduling, in microseconds: at least 36,000 years. It
+// contains the number of the process that started the program, some bits of when that
+// process began, and which of its programs it is.
 const (
 	minMark     = 1 << 60
 	programBits = 22
 	beganBits   = 16
 )
 
-// programs counts those of this process.
+// programs counts the programs of this process.
 var programs atomic.Uint64
 
 func newMark() uint64 {
@@ -27,7 +27,8 @@ func newMark() uint64 {
 	return minMark | (uint64(self)<<beganBits|began(self))<<programBits | programs.Add(1)&(1<<programBits-1)
 }
 
-// markOf is the mark of a process, or another limit of its; zero if there is none.
+// markOf returns the mark of a process, or another limit that it has; zero if there is
+// none.
 func markOf(pid int) uint64 {
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
 	if err != nil {
@@ -46,29 +47,30 @@ func markOf(pid int) uint64 {
 	return mark
 }
 
-// orphaned reports whether a limit is the mark of a program whose process has gone.
+// orphaned reports whether a limit is the mark of a program whose starter is gone.
 func orphaned(mark uint64) bool {
 	if mark < minMark || mark >= 2*minMark {
 		return false
 	}
 	owner := (mark - minMark) >> programBits
+	// The number alone is not enough: another process may have it by now.
 	return began(int(owner>>beganBits)) != owner&(1<<beganBits-1)
 }
 
-// EndOrphans ends what was left by programs whose processes were killed before they could
-// end it. Who starts programs calls it first.
+// EndOrphans ends what was left by programs whose starters were killed. Call it before
+// starting programs; [Start] does so once.
 func EndOrphans() {
 	here := spaces("self")
 	if here == 0 {
 		return
 	}
-	// In a container's processes, numbers mean others.
+	// In the processes of a container, the number in a mark means another process.
 	ours := func(pid int) bool { return spaces(strconv.Itoa(pid)) == here }
 	sweep(func(pid int) bool { return orphaned(markOf(pid)) && ours(pid) }, 0, sweepTime)
 }
 
-// spaces is in how many namespaces of numbers a process has one, as far as they are seen from
-// here; zero if it has gone.
+// spaces returns in how many PID namespaces a process has a number, as seen from here;
+// zero if it is gone.
 func spaces(pid string) int {
 	status, err := os.ReadFile("/proc/" + pid + "/status")
 	if err != nil {
@@ -79,10 +81,10 @@ func spaces(pid string) int {
 	return len(bytes.Fields(line))
 }
 
-// began tells when a process began, as far as a mark does: never zero, which is one that has
-// gone.
+// began returns when a process began, in the bits that a mark has for it. It is never
+// zero, which means a process that is gone.
 func began(pid int) uint64 {
-	const at = 19 // behind the name: see proc(5), starttime
+	const at = 19 // fields after the name: see proc(5), starttime
 	_, fields := stat(pid)
 	if len(fields) <= at {
 		return 0
@@ -91,13 +93,14 @@ func began(pid int) uint64 {
 	return ticks%(1<<beganBits-1) + 1
 }
 
-// stat is the name of a process, and what its stat has behind that.
+// stat returns the name of a process, and the fields of its stat after the name.
 func stat(pid int) (name string, fields []string) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", nil
 	}
 	_, rest, _ := strings.Cut(string(text), " (")
+	// The last one: a process may put ") " into its name.
 	at := strings.LastIndex(rest, ") ")
 	if at < 0 {
 		return "", nil
@@ -106,12 +109,13 @@ func stat(pid int) (name string, fields []string) {
 }
 
 const (
-	sweepTime = 5 * time.Second  // how long ends may take that nothing hinders
-	sweepOn   = 10 * time.Minute // how long those are tried that something does
+	sweepTime = 5 * time.Second  // how long processes that can be ended may take
+	sweepOn   = 10 * time.Minute // how long to go on with those that can't
 )
 
-// sweep ends the processes that are marked, for some time, and returns those that still run:
-// what is killed may just have started another one, and takes a moment to end.
+// sweep ends marked processes for some time, and returns those that still run. It tries
+// repeatedly: a killed process may just have started another one, and takes a moment to
+// end.
 func sweep(marked func(pid int) bool, program int, most time.Duration) []Survivor {
 	until := time.Now().Add(most)
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
@@ -119,7 +123,8 @@ func sweep(marked func(pid int) bool, program int, most time.Duration) []Survivo
 		if len(left) == 0 || time.Now().After(until) {
 			return left
 		}
-		if pause > 4*time.Millisecond { // they come faster than they go
+		// They start new ones faster than they are killed: stop them all first.
+		if pause > 4*time.Millisecond {
 			freeze(marked)
 		}
 		time.Sleep(pause)

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// mount is a directory or file of a file system, and where it is seen.
+// mount is a directory or file of a file system, and where it is mounted.
 type mount struct {
 	device string
-	root   string // in the file system
+	root   string // the path within the file system
 	at     string
 }
 
-// mounts are those of this machine; none where they can't be read.
+// mounts returns the mounts of this machine; none if they can't be read.
 func mounts() (list []mount) {
 	text, err := os.ReadFile("/proc/thread-self/mountinfo")
 	if err != nil {
@@ -29,7 +29,7 @@ func mounts() (list []mount) {
 	return list
 }
 
-// unescaped reads a path of mountinfo, where a space is \040.
+// unescaped decodes a path of mountinfo, where a space is \040.
 func unescaped(path string) string {
 	for i := 0; i+3 < len(path); i++ {
 		if c, err := strconv.ParseUint(path[i+1:i+4], 8, 8); path[i] == '\\' && err == nil {
@@ -39,18 +39,18 @@ func unescaped(path string) string {
 	return path
 }
 
-// spot is where a path lies in its file system, whatever it is mounted as.
+// spot is where a path lies in its file system, wherever that is mounted.
 type spot struct{ device, path string }
 
 func (s spot) in(other spot) bool {
 	return s.device == other.device && s.device != "" && within(other.path, s.path)
 }
 
-// spotOf finds the spot of a path without symlinks.
+// spotOf returns the spot of a path without symlinks.
 func spotOf(list []mount, path string) (s spot) {
 	longest := -1
 	for _, m := range list {
-		// Of two at one place, the later one is seen.
+		// Of two mounts at one place, the later one is visible.
 		if len(m.at) >= longest && within(m.at, path) {
 			rel, err := filepath.Rel(m.at, path)
 			if err == nil {
@@ -61,8 +61,8 @@ func spotOf(list []mount, path string) (s spot) {
 	return s
 }
 
-// mountedIn tells which path is seen in a directory by another mount, or is around it;
-// empty if none.
+// mountedIn returns which path is visible in a directory through another mount, or
+// contains it; empty if none.
 func (p Places) mountedIn(dir string) string {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -86,7 +86,8 @@ func (p Places) mountedIn(dir string) string {
 	return ""
 }
 
-// mountedAround tells in which path a directory lies by another mount; empty if in none.
+// mountedAround returns which path contains a directory through another mount; empty if
+// none.
 func (p Places) mountedAround(dir string) string {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// Places are paths that are known again by what they are, whatever name leads there. They
-// are those of one moment: look again when something may have been moved.
+// Places are paths that are recognised by what they are, whatever name leads there. They
+// are true for one moment: call LookUp again if something may have been moved.
 type Places []place
 
-// place is where a path lies, or a symlink on its way: who exchanges that has another file
-// at the path.
+// place is where a path lies, or a symlink on its way: whoever replaces the symlink puts
+// another file at the path.
 type place struct {
-	path string      // as it was named
-	at   string      // the directory, without symlinks
-	dir  fs.FileInfo // which it is
-	name string      // in the directory
+	path string      // as the caller named it
+	at   string      // its directory, without symlinks
+	dir  fs.FileInfo // that directory's identity
+	name string      // its name in the directory
 	self fs.FileInfo // nil if nothing is there
 }
 
-// LookUp finds out where paths lie. They are absolute; those that are not there yet are found
-// where they will be.
+// LookUp finds where paths lie. They are absolute. A path that does not exist yet is
+// found where it will be.
 func LookUp(paths []string) (list Places) {
 	for _, path := range paths {
 		list = append(list, look(path)...)
@@ -69,16 +69,17 @@ func look(path string) (list Places) {
 
 func top(path string) string { return filepath.VolumeName(path) + string(filepath.Separator) }
 
-// names are those on a path, except for ".".
+// names returns the names on a path, except for ".".
 func names(path string) []string {
 	list := strings.FieldsFunc(path[len(filepath.VolumeName(path)):], func(r rune) bool { return r == '/' || r == filepath.Separator })
 	return slices.DeleteFunc(list, func(name string) bool { return name == "." })
 }
 
-// Has tells which path a name of a directory is; empty if none. self is what has the name,
-// nil for nothing.
+// Has returns which path a name in a directory is; empty if none. self is the file with
+// that name, nil if there is none.
 func (p Places) Has(dir fs.FileInfo, name string, self fs.FileInfo) string {
 	for _, each := range p {
+		// Case is ignored: on some file systems both names are one file.
 		if os.SameFile(each.dir, dir) && strings.EqualFold(each.name, name) || self != nil && each.self != nil && os.SameFile(each.self, self) {
 			return each.path
 		}
@@ -86,8 +87,8 @@ func (p Places) Has(dir fs.FileInfo, name string, self fs.FileInfo) string {
 	return ""
 }
 
-// In tells which path lies in a directory, or is it, also where it is mounted twice; empty if
-// none.
+// In returns which path lies in a directory or is it, even if it is mounted twice; empty
+// if none.
 func (p Places) In(dir string) string {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -101,8 +102,8 @@ func (p Places) In(dir string) string {
 	return p.mountedIn(dir)
 }
 
-// Containing tells in which path a directory lies, also where it is mounted twice; empty if in
-// none.
+// Containing returns which path contains a directory, even if it is mounted twice; empty
+// if none.
 func (p Places) Containing(dir string) string {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -130,7 +131,7 @@ func lies(path string, dir fs.FileInfo) bool {
 	}
 }
 
-// Is tells which path something is; empty if none.
+// Is returns which path a file is; empty if none.
 func (p Places) Is(info fs.FileInfo) string {
 	for _, each := range p {
 		if each.self != nil && os.SameFile(each.self, info) {

@@ -9,23 +9,25 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Versions of Landlock. From the first on (Linux 6.2) files elsewhere can't be truncated
-// either, from the second on (6.12) processes elsewhere can't be signalled.
+// Versions of Landlock. Since the first (Linux 6.2) a program can't truncate files
+// elsewhere, and since the second (6.12) it can't signal processes elsewhere.
 const (
 	filesABI   = 3
 	signalsABI = 6
 )
 
-// Kernel is what a kernel can hold programs with. The zero value holds nothing.
+// Kernel is what a kernel can confine programs with. The zero value can't confine
+// anything.
 type Kernel struct {
 	Landlock int // its version; zero if the kernel lacks it
 	Seccomp  bool
 }
 
-// Holds reports whether the kernel can hold a program to its files and from the network.
+// Holds reports whether the kernel can confine a program to its files and keep it off the
+// network.
 func (k Kernel) Holds() bool { return k.Landlock >= filesABI && k.Seccomp }
 
-// Files reports whether the kernel can hold a program to its files.
+// Files reports whether the kernel can confine a program to its files.
 func (k Kernel) Files() bool { return k.Landlock >= filesABI }
 
 // Signals reports whether the kernel can keep a program from signalling others.
@@ -34,30 +36,31 @@ func (k Kernel) Signals() bool { return k.Landlock >= signalsABI }
 // Policy says what a program, and all that it starts, may do.
 type Policy struct {
 	Kernel Kernel
-	// Sandbox names what holds it, and Confine says what happens where that can't. [Check]
-	// has found nothing wrong with them.
+	// Sandbox names what confines the program. Confine says what happens if that is not
+	// possible. Check both with [Check] first.
 	Sandbox tool.Sandbox
 	Confine tool.Confine
-	// AsRoot lets it run as root, where this process does.
+	// AsRoot lets the program run as root if this process does.
 	AsRoot bool
-	// Network lets it have sockets.
+	// Network lets the program have sockets.
 	Network bool
-	// Dir is an open directory that it may write; nil for none.
+	// Dir is an open directory that the program may write; nil if there is none.
 	Dir *os.File
-	// Own are directories that it may write, and that must be there.
+	// Own are directories that the program may write, and that must exist.
 	Own []string
-	// Write and Read are further paths; those that are not there are left out. What every
-	// program needs to run (see [Readable]) need not be among them.
+	// Write and Read are further paths; those that do not exist are skipped. Paths that
+	// every program needs (see [Readable]) need not be listed.
 	Write, Read []string
-	// Protect are paths that it may not be given to write: what decides what runs, and as
-	// whom. Private are paths that it may not be given to read either.
+	// Protect are paths that the program must not be able to write, because they decide
+	// what runs and as which user. Private are paths that it must not be able to read
+	// either.
 	Protect, Private []string
 }
 
 // IsRoot reports whether this process runs as root.
 func IsRoot() bool { return os.Geteuid() == 0 }
 
-// Fault says why nothing is started under the policy; nil if it may be.
+// Fault returns why nothing may be started under the policy ([agent.CodeDenied]), or nil.
 func (p *Policy) Fault() error {
 	switch {
 	case IsRoot() && !p.AsRoot:
@@ -70,8 +73,10 @@ func (p *Policy) Fault() error {
 	return p.exposed()
 }
 
-// exposed tells which path of the worker's own the policy gives away; nil if none.
+// exposed returns an error that names a path of the worker that the policy gives away, or
+// nil.
 func (p *Policy) exposed() error {
+	// Without confinement a program reaches all of them; the user chose that.
 	if p.Confine == tool.ConfineNever {
 		return nil // it gives away all of them
 	}
@@ -98,7 +103,7 @@ func (p *Policy) exposed() error {
 	return nil
 }
 
-// Enforced reports whether programs are held to their files under the policy.
+// Enforced reports whether programs are confined to their files under the policy.
 func (p *Policy) Enforced() bool {
 	files, _ := p.sandbox().held(p)
 	return p.Confine != tool.ConfineNever && files
@@ -110,10 +115,10 @@ func (p *Policy) Offline() bool {
 	return p.Confine != tool.ConfineNever && !p.Network && network
 }
 
-// Holder is what holds programs, such as "the kernel".
+// Holder returns the name of what confines programs, such as "the kernel".
 func (p *Policy) Holder() string { return p.sandbox().name() }
 
-// Words says what holds programs, for people and models.
+// Words describes what confines programs, for people and models.
 func (p *Policy) Words() string {
 	if p.Confine == tool.ConfineNever {
 		return unheld
@@ -123,7 +128,7 @@ func (p *Policy) Words() string {
 
 const unheld = "Nothing but your care holds commands in the workspace on this machine: stay in it."
 
-// String says it in words.
+// String describes the kernel's abilities.
 func (k Kernel) String() string {
 	seccomp := "no seccomp filter"
 	if k.Seccomp {

@@ -4,7 +4,8 @@ package confine
 
 import "errors"
 
-// This is what the kernel of this machine can hold programs with: only Linux can.
+// This returns what the kernel of this machine can confine programs with: nothing, except
+// on Linux.
 func This() Kernel { return Kernel{} }
 
 func (landlock) prepare(*Policy, string) (*ready, error) { return &ready{}, nil }

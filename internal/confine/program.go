@@ -1,6 +1,6 @@
 package confine
 
-// shellPath is the shell that every system has.
+// shellPath is the shell that every Unix has.
 const shellPath = "/bin/sh"
 
 // Survivor is a process that could not be ended.

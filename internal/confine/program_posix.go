@@ -4,8 +4,8 @@ package confine
 
 import "os/exec"
 
-// Await waits for the end of the program itself, which is thereby reaped: what is left of
-// its group is killed in the next moment, before its number is given to another.
+// Await waits for the end of the program itself, and reaps it. What is left of its group
+// is killed right after, before another process can get the number.
 func (p *Program) Await() { p.cmd.Wait() }
 
 func reap(*exec.Cmd) {}
@@ -18,8 +18,8 @@ func launch(cmd *exec.Cmd, give func() error) (release func(), err error) {
 
 func (*Program) terminateMarked() {}
 
-// Sweep does nothing: what leaves the group is not found on this system.
+// Sweep does nothing: processes that left the group can't be found on this system.
 func (*Program) Sweep() []Left { return nil }
 
-// EndOrphans does nothing: what killed processes left is not found on this system.
+// EndOrphans does nothing: what killed processes left can't be found on this system.
 func EndOrphans() {}

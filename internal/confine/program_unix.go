@@ -13,11 +13,11 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Program is a program that runs, and all that it started.
+// Program is a running program with all that it started.
 type Program struct {
 	cmd     *exec.Cmd
 	mark    uint64   // see the package comment; zero if it has none
-	wrapped bool     // another program runs it, which may not end before it
+	wrapped bool     // another program runs it, which must not end before it
 	gate    *os.File // see keeper
 	release func()
 
@@ -25,10 +25,10 @@ type Program struct {
 	reaped bool
 }
 
-// keeper is what runs a program, its arguments. Descriptor 3 is a pipe that only this process
-// writes. Its first line says that the program is bounded and may begin. Nothing else is
-// ever written: when this process has gone without ending the group, the pipe ends, and
-// the keeper ends the group.
+// keeper is the script that runs a program, given as its arguments. Descriptor 3 is a
+// pipe that only this process writes. Its first line says that the program is bounded and
+// may begin. Nothing else is ever written. When this process dies without ending the
+// group, the pipe ends, and the script kills the group.
 const keeper = `read -r _ <&3 || exit 1
 (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 &
 exec 3<&-
@@ -38,8 +38,8 @@ exec "$@"`
 var orphans = sync.OnceFunc(EndOrphans)
 
 // Start starts a program under a policy, in a session of its own, so that it has no
-// terminal. An [agent.CodeDenied] error is the policy's [Policy.Fault]; any other says that it
-// could not be started.
+// terminal. An [agent.CodeDenied] error is the policy's [Policy.Fault]; any other says
+// why it could not be started. The caller must call Await and then End.
 func Start(cmd *exec.Cmd, p *Policy) (*Program, error) {
 	if cmd.Err != nil {
 		return nil, cmd.Err // there is no such program
@@ -69,8 +69,9 @@ func Start(cmd *exec.Cmd, p *Policy) (*Program, error) {
 		gate.Close()
 		return nil, err
 	}
+	// Bound first, then the line that lets the program begin: see keeper.
 	prog := &Program{cmd: cmd, mark: bound(cmd.Process.Pid), wrapped: len(r.args) > 0, gate: gate, release: release}
-	_, _ = gate.WriteString("\n") // who has ended already is awaited all the same
+	_, _ = gate.WriteString("\n")
 	return prog, nil
 }
 
@@ -86,8 +87,8 @@ func (p *Program) Terminate() {
 // Kill ends the program and its group.
 func (p *Program) Kill() { p.signal(syscall.SIGKILL) }
 
-// signal reaches the whole group. Its number is its head's, which is another's after that
-// was reaped.
+// signal signals the whole group. The group has the number of its first process, which
+// may belong to another process after that was reaped.
 func (p *Program) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,9 +97,10 @@ func (p *Program) signal(s syscall.Signal) {
 	}
 }
 
-// End ends what is left of a program that was awaited, wherever it went. It returns what
-// still runs, which hangs within the kernel. It may be called more than once.
+// End ends what is left of a program after Await, wherever it went. It returns what still
+// runs because it hangs in the kernel. It may be called more than once.
 func (p *Program) End() []Survivor {
+	// Before reaping: the group's number is still ours.
 	p.Kill()
 	p.mu.Lock()
 	if !p.reaped {

@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// systemDirs are what programs need to run. What there is secret in them is
-// protected by the modes of its files. /run is not among them: secrets of
-// containers are mounted there; nor is /var, where services keep their data.
+// systemDirs are what programs need to run. Secrets in them are protected by the modes of
+// their files. /run is not in the list, since containers mount secrets there. Nor is
+// /var, where services keep their data.
 var systemDirs = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc", "/sys",
 	"/nix", "/gnu", "/snap", "/run/current-system", "/home/linuxbrew",
 }
 
-// toolchains are directories of a home that hold programs and no secrets: a
-// held program may read them. Those with a variable are found by it, since
-// the program's HOME is another.
+// toolchains are directories of a home with programs and no secrets, which a confined
+// program may read. Some are found through a variable, since the program has another
+// HOME.
 var toolchains = []struct{ dir, variable string }{
 	{".rustup", "RUSTUP_HOME"}, {".pyenv", "PYENV_ROOT"}, {".nvm", "NVM_DIR"}, {".volta", "VOLTA_HOME"}, {".asdf", "ASDF_DATA_DIR"},
 	{".cargo/bin", ""}, {".local/bin", ""}, {"go/bin", ""}, {"sdk", ""}, {".sdkman", ""}, {".bun/bin", ""}, {".deno/bin", ""},
 	{".local/share/mise", ""}, {".local/share/uv", ""}, {".local/share/fnm", ""}, {".local/lib", ""}, {".linuxbrew", ""},
 }
 
-// FindToolchains sets the variables by which toolchains in the user's home are found, in the
-// environment of a program whose HOME is another.
+// FindToolchains sets the variables that lead to toolchains in the user's home, in the
+// environment of a program with another HOME.
 func FindToolchains(env map[string]string) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -40,8 +40,8 @@ func FindToolchains(env map[string]string) {
 	}
 }
 
-// Readable are the paths that every held program may read: the system's directories, what
-// is on the PATH, and toolchains in the home of this process' user.
+// Readable returns the paths that every confined program may read: the system's
+// directories, the PATH, and toolchains in the home of this process's user.
 func Readable() []string {
 	paths := slices.Clone(systemDirs)
 	home, err := os.UserHomeDir()
@@ -58,7 +58,7 @@ func Readable() []string {
 			paths = append(paths, os.Getenv(t.variable))
 		}
 	}
-	// These are often symlinks to where the system's directories end.
+	// These are often symlinks out of the system's directories.
 	for _, link := range []string{"/etc/resolv.conf", "/etc/ssl/certs"} {
 		if target, err := filepath.EvalSymlinks(link); err == nil {
 			paths = append(paths, target)
@@ -67,8 +67,8 @@ func Readable() []string {
 	return paths
 }
 
-// opensHome reports whether a directory is the user's home or above it: who may read it
-// reads all of the home.
+// opensHome reports whether a directory is the user's home or contains it: reading it
+// would mean reading all of the home.
 func opensHome(dir string) bool {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -77,31 +77,32 @@ func opensHome(dir string) bool {
 	return within(dir, home)
 }
 
-// within reports whether path is dir or lies in it, by its letters.
+// within reports whether path is dir or lies in it, by its text alone.
 func within(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// ProgramDirs are what a program needs to read that is called so, from a directory: where
-// it lies, where the files lie that its arguments name, and what is beside a bin. What
-// would open the home of the user is left out, and only the file itself is in its place.
+// ProgramDirs returns what a command needs to read: the folders of its program and of the
+// files that its arguments name, and what is beside a bin. If a folder would open the
+// user's home, only the file itself is in the list.
 func ProgramDirs(command []string, dir string) (list []string) {
 	for _, path := range ProgramFiles(command, dir) {
 		folder := filepath.Dir(path)
 		if filepath.Base(folder) == "bin" && !opensHome(filepath.Dir(folder)) {
 			folder = filepath.Dir(folder)
 		}
+		// In a sticky folder such as /tmp, the files beside it belong to others.
 		if info, err := os.Stat(folder); opensHome(folder) || err != nil || info.Mode()&os.ModeSticky != 0 {
-			folder = path // what others have beside it, as in /tmp, is not of the program
+			folder = path
 		}
 		list = append(list, folder)
 	}
 	return list
 }
 
-// ProgramFiles are the files that a command consists of, run in a directory: the program
-// that the PATH leads to and each file that an argument names. Each is there as it is named
+// ProgramFiles returns the files of a command that runs in a directory: the program that
+// the PATH leads to, and each file that an argument names. Each is listed as it is named,
 // and without symlinks.
 func ProgramFiles(command []string, dir string) (list []string) {
 	add := func(path string) {

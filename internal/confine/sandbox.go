@@ -11,34 +11,35 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Sandbox is a way to hold programs. What it must hold them from, the escapes in
-// tool/workspace say: they are tried against every one.
+// Sandbox is a way to confine programs. The tests of escapes in tool/workspace say what
+// it must prevent; they are run against each sandbox.
 type Sandbox interface {
-	// fault says why it can't hold programs on this machine, and what to do; nil if it can.
+	// fault says why it can't confine programs on this machine, and what to do; nil if it
+	// can.
 	fault(*Policy) error
-	// held reports whether it keeps programs to their files and, where the policy has no
-	// network, from that.
+	// held reports whether it confines programs to their files, and keeps them off the
+	// network if the policy has none.
 	held(*Policy) (files, network bool)
-	// name is what it is called in a sentence.
+	// name is its name in a sentence.
 	name() string
-	// words says what it is, for people and models.
+	// words describes it for people and models.
 	words(*Policy) string
-	// prepare makes ready what a program that runs in a directory is started with.
+	// prepare sets up what a program that runs in a directory is started with.
 	prepare(p *Policy, dir string) (*ready, error)
 }
 
-// ready is what a sandbox has made ready to start a program.
+// ready is what a sandbox has set up to start a program.
 type ready struct {
-	args  []string     // the command that takes the program's own as its last arguments
-	files []*os.File   // what that inherits, from firstFile on
-	give  func() error // takes rights from the thread that starts it
-	own   []*os.File   // open until it has started
+	args  []string     // the command that gets the program as its last arguments
+	files []*os.File   // the descriptors that it inherits, from firstFile on
+	give  func() error // drops rights of the thread that starts it
+	own   []*os.File   // files to close after the start
 }
 
-// firstFile is the number of the first descriptor that a program inherits, after its gate.
+// firstFile is the first descriptor that a program inherits, after its gate.
 const firstFile = 4
 
-// inherit gives a file to the program, and tells by which number.
+// inherit passes a file to the program, and returns its number there.
 func (r *ready) inherit(f *os.File) string {
 	r.files = append(r.files, f)
 	return strconv.Itoa(firstFile + len(r.files) - 1)
@@ -50,13 +51,13 @@ func (r *ready) close() {
 	}
 }
 
-// sandboxes are those that there are, by their names.
+// sandboxes are the known sandboxes by name.
 var sandboxes = map[tool.Sandbox]Sandbox{tool.SandboxLandlock: landlock{}, tool.SandboxBubblewrap: bubblewrap{}}
 
-// Sandboxes are the names of those that there are.
+// Sandboxes returns the names of the known sandboxes, sorted.
 func Sandboxes() []tool.Sandbox { return slices.Sorted(maps.Keys(sandboxes)) }
 
-// sandbox is what holds programs under the policy.
+// sandbox returns what confines programs under the policy.
 func (p *Policy) sandbox() Sandbox {
 	if p.Sandbox == "" {
 		return landlock{}
@@ -64,8 +65,8 @@ func (p *Policy) sandbox() Sandbox {
 	return sandboxes[p.Sandbox]
 }
 
-// Check reports what is wrong with the words that say how a program is held, and which of
-// them it is by its name in an agents file; empty if nothing.
+// Check returns what is wrong with the options that say how a program is confined, and
+// the option's name in an agents file; both are empty if nothing is.
 func Check(sandbox tool.Sandbox, how tool.Confine) (field, fault string) {
 	var names []string
 	for _, name := range Sandboxes() {

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets in what a filter is shown of a system call. Both architectures put the low half
-// of an argument first.
+// Offsets in the data of a system call that a filter reads. Both architectures store the
+// low half of an argument first.
 const (
 	atNumber       = 0
 	atArchitecture = 4
 	atArguments    = 16
 )
 
-// otherCalls is the first number of system calls of another kind (x32), which amd64 has besides.
+// otherCalls is the first number of amd64's second set of system calls (x32).
 const otherCalls = 0x40000000
 
 const (
@@ -38,38 +38,39 @@ const (
 	making = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 )
 
-// links are the system calls by which a process gets to the network, and to programs that
-// listen at a path, such as Docker: all sockets but pairs of them. Landlock's rights are
-// not enough: it knows TCP alone, and of that not all ways to send.
-// And those by which it shares memory and queues with programs elsewhere, which also stay
-// when it has ended.
+// links are the system calls that lead to the network, and to programs that listen at a
+// path, such as Docker: all sockets but pairs of them. Landlock is not enough: it knows
+// only TCP, and not all ways to send on it. The list also has the calls that share memory
+// and queues with other programs, which outlive the program.
 var links = []uint32{
 	unix.SYS_SOCKET, unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 }
 
-// refused are calls that nothing held may make: the ring by which the kernel would do what
-// the filter does not see, the keys that the kernel keeps for this user, and other namespaces.
+// refused are calls that nothing confined may make. io_uring would do in the kernel what
+// the filter does not see. The others use the user's keys in the kernel, and other
+// namespaces.
 var refused = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_SETNS}
 
-// namespaces are the flags that give a process namespaces of its own. In a user namespace it
+// namespaces are the flags that give a process its own namespaces. In a user namespace it
 // would have every capability.
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// unseen are calls whose flags or mode are in memory, where a filter can't look. Programs do
-// without them, as on older kernels.
+// unseen are calls whose flags or mode are in memory, where a filter can't look. Programs
+// fall back to others, as they do on older kernels.
 var unseen = []uint32{unix.SYS_OPENAT2, unix.SYS_CLONE3}
 
-// schedulers are calls that change how the process is scheduled that their first argument
-// names. Zero is the caller; any other may be the worker. Of prioritizers the first argument
-// says what the second one names; the value of all is all processes of the user.
+// schedulers change the scheduling of the process in their first argument. Zero is the
+// caller; any other might be the worker. For prioritizers the first argument is the kind
+// of the second; all is the kind for all processes of the user.
 var (
 	schedulers   = []uint32{unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR}
 	prioritizers = []struct{ number, all uint32 }{{unix.SYS_SETPRIORITY, unix.PRIO_USER}, {unix.SYS_IOPRIO_SET, 3}}
 )
 
-// A modeCall gives a file a mode; an opener does if it makes the file. Both name the places of
-// their arguments. An architecture has older ones besides.
+// modeCall is a system call that gives a file a mode. openCall is one that does so if it
+// creates the file. Both have the positions of the arguments. An architecture has older
+// calls, too.
 type (
 	modeCall struct{ number, mode uint32 }
 	openCall struct{ number, flags, mode uint32 }
@@ -80,8 +81,8 @@ var (
 	openCalls = []openCall{{unix.SYS_OPENAT, 2, 3}}
 )
 
-// filter is the program of a seccomp filter. What it refuses gets EPERM, and so do all calls
-// of another architecture, whose numbers mean something else.
+// filter returns the program of a seccomp filter. A refused call gets EPERM. So do all
+// calls of another architecture, whose numbers mean something else.
 func filter(network bool) []unix.SockFilter {
 	architecture := uint32(unix.AUDIT_ARCH_X86_64)
 	if runtime.GOARCH == "arm64" {
@@ -95,6 +96,8 @@ func filter(network bool) []unix.SockFilter {
 		{Code: atLeast, K: otherCalls, Jf: 1},
 		no(unix.EPERM),
 	}
+	// Landlock could only refuse TCP. Here all sockets are refused, except connected
+	// pairs.
 	calls := refused
 	if !network {
 		calls = slices.Concat(refused, links)
@@ -115,7 +118,7 @@ func filter(network bool) []unix.SockFilter {
 	for _, c := range prioritizers {
 		list = append(list, on(c.number, append([]unix.SockFilter{low(0), {Code: equal, K: c.all, Jf: 1}, no(unix.EPERM)}, own(1)...)...)...)
 	}
-	// A program that ends with this process can't change that: it is told that it did.
+	// A program could ask not to end with this process. It is told that it succeeded.
 	list = append(list, on(unix.SYS_PRCTL, low(0), unix.SockFilter{Code: equal, K: unix.PR_SET_PDEATHSIG, Jt: 1}, yes(),
 		low(1), unix.SockFilter{Code: equal, K: uint32(unix.SIGKILL), Jf: 1}, yes(), no(0))...)
 	for _, c := range slices.Concat(modeCalls, olderModeCalls) {
@@ -126,13 +129,14 @@ func filter(network bool) []unix.SockFilter {
 			low(c.flags), {Code: anyOf, K: uint32(making), Jt: 1}, yes(),
 		}, lacks(c.mode, idBits)...)...)...)
 	}
+	// This limit is the mark.
 	list = append(list, on(unix.SYS_SETRLIMIT, low(0), unix.SockFilter{Code: equal, K: unix.RLIMIT_RTTIME, Jt: 1}, yes(), no(unix.EPERM))...)
 	list = append(list, on(unix.SYS_PRLIMIT64, limiting()...)...)
 	return append(list, yes())
 }
 
-// limiting allows a prlimit64 that changes nothing, since it has no new value, and one that
-// changes a limit of the caller, except for its mark.
+// limiting allows a prlimit64 without a new value, which changes nothing. It also allows
+// one that changes a limit of the caller, except for its mark.
 func limiting() []unix.SockFilter {
 	return []unix.SockFilter{
 		low(2), {Code: equal, K: 0, Jf: 3},
@@ -145,8 +149,8 @@ func limiting() []unix.SockFilter {
 	}
 }
 
-// pairs allows a pair of sockets that stay connected to each other. Others can send to every
-// socket that has a path.
+// pairs allows sockets that are connected only to each other. To a datagram socket others
+// could send.
 func pairs() []unix.SockFilter {
 	return []unix.SockFilter{
 		low(0), {Code: equal, K: unix.AF_UNIX, Jf: 4},
@@ -155,7 +159,7 @@ func pairs() []unix.SockFilter {
 	}
 }
 
-// on does something at one system call. What it does has to end with an answer.
+// on appends the filter for one system call. do must end with an answer.
 func on(number uint32, do ...unix.SockFilter) []unix.SockFilter {
 	return append([]unix.SockFilter{{Code: equal, K: number, Jf: uint8(len(do))}}, do...)
 }
@@ -165,7 +169,7 @@ func lacks(argument, bits uint32) []unix.SockFilter {
 	return []unix.SockFilter{low(argument), {Code: anyOf, K: bits, Jf: 1}, no(unix.EPERM), yes()}
 }
 
-// own allows a call if the process that an argument names is the caller: zero.
+// own allows a call if an argument names the caller as the process: zero.
 func own(argument uint32) []unix.SockFilter {
 	return []unix.SockFilter{low(argument), {Code: equal, K: 0, Jt: 1}, no(unix.EPERM), yes()}
 }
@@ -184,7 +188,7 @@ func no(err unix.Errno) unix.SockFilter {
 	return unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(err)}
 }
 
-// installFilter puts the filter on this thread, and on what it starts, for good.
+// installFilter installs the filter on this thread, and on all that it starts, for good.
 func installFilter(network bool) error {
 	list := filter(network)
 	program := unix.SockFprog{Len: uint16(len(list)), Filter: &list[0]}

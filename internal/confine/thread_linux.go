@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// thread does something on a thread of its own, which ends with it and with all that it has
-// given up, since its goroutine never unlocks it.
+// thread calls do on a thread of its own. The thread ends with do, together with the
+// rights that it dropped, since its goroutine never unlocks it.
 func thread(do func()) {
 	go func() {
 		runtime.LockOSThread()
@@ -20,7 +20,7 @@ func thread(do func()) {
 			do()
 			return
 		}
-		// The first thread can't end. As long as it is held here, another is taken.
+		// The first thread can't end. While it is locked here, another one is taken.
 		defer runtime.UnlockOSThread()
 		begun := make(chan struct{})
 		thread(func() { close(begun); do() })
@@ -28,9 +28,9 @@ func thread(do func()) {
 	}()
 }
 
-// launch starts a program on a thread that has given up its rights. The program inherits
-// that; this process' other threads do not. The thread lives until release is called, since
-// the kernel ends the program with it: so it ends with this process, too.
+// launch starts a program on a thread that has dropped its rights. The program inherits
+// that; other threads of this process do not. The thread lives until release is called:
+// the kernel ends the program together with the thread, and so with this process.
 func launch(cmd *exec.Cmd, give func() error) (release func(), err error) {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	done, over := make(chan error, 1), make(chan struct{})
@@ -39,6 +39,7 @@ func launch(cmd *exec.Cmd, give func() error) (release func(), err error) {
 		if err == nil {
 			err = cmd.Start()
 		}
+		// Returning would end the thread, and with it the program (Pdeathsig).
 		if done <- err; err == nil {
 			<-over
 		}
@@ -46,8 +47,8 @@ func launch(cmd *exec.Cmd, give func() error) (release func(), err error) {
 	return sync.OnceFunc(func() { close(over) }), <-done
 }
 
-// giveFirst takes from a thread what no program gets, whatever holds it: rights of files with
-// setuid bits, and descriptors that this process was given when it was started.
+// giveFirst drops what no program gets, whatever confines it: rights of setuid files, and
+// descriptors that this process inherited.
 func giveFirst() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
@@ -58,8 +59,8 @@ func giveFirst() error {
 	return nil
 }
 
-// giveAll takes from a thread all rights that a program does not get. rules are Landlock's,
-// a descriptor; -1 where the kernel lacks it.
+// giveAll drops all rights that a program does not get. rules is Landlock's descriptor,
+// -1 if the kernel lacks it.
 func giveAll(rules int, filter, network bool) error {
 	if err := giveFirst(); err != nil {
 		return err
@@ -80,10 +81,10 @@ func giveAll(rules int, filter, network bool) error {
 	return nil
 }
 
-// dropCapabilities takes all capabilities from this thread; under no_new_privs, no program that
-// it starts gets them back. With those about files (CHOWN, FOWNER, DAC_OVERRIDE, FSETID)
-// root's programs could make files of root's that outlive them, and with CAP_PERFMON look into
-// other processes past Landlock.
+// dropCapabilities drops all capabilities of this thread. Under no_new_privs no program
+// that it starts can get them back. Without this, root's programs could leave root's
+// files behind (CHOWN, FOWNER, DAC_OVERRIDE, FSETID), and CAP_PERFMON could look into
+// other processes despite Landlock.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -1,3 +1,2 @@
-// Package excerpt cuts texts that are too long to be recorded, and says in them that they
-// were cut.
+// Package excerpt cuts texts that are too long to record, and marks the cut.
 package excerpt

@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// Of returns a text of at most most bytes as it is. Of a longer one it returns the beginning
-// and a line that says so. whole is the length in bytes of the text before anything was cut
-// from it.
+// Of returns a text of at most most bytes unchanged. From a longer one it returns the
+// beginning and a line that says so. whole is the text's length in bytes before anything
+// was cut from it.
 func Of(text string, most, whole int) string {
 	if len(text) <= most {
 		return text
 	}
+	// The cut may fall inside a character; ToValidUTF8 drops the rest of it.
 	head := strings.ToValidUTF8(text[:most], "")
 	return head + fmt.Sprintf("\n[cut here: the result has %d bytes, of which the first %d are shown]", whole, len(head))
 }

@@ -1,3 +1,3 @@
-// Package glob matches names of agents and tools with the patterns that rules, ceilings and
-// policies have.
+// Package glob matches names of agents and tools with the patterns in rules, ceilings and
+// policies.
 package glob

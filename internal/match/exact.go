@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Exact returns an error if a JSON value has a number that a float64, written as short as it
-// can be, is not: who compares by floats could take it for another one.
+// Exact returns an error if a JSON value has a number that changes when it is read as a
+// float64 and written as short as possible. Who compares floats could take it for another
+// number.
 func Exact(raw []byte) error {
 	v, err := value(raw)
 	if err != nil {
@@ -32,6 +33,7 @@ func exact(v any) error {
 			}
 		}
 	case json.Number:
+		// First: fewer digits make the exact comparison below cheap.
 		if significant(v) > floatDigits {
 			return fmt.Errorf("the number %.20s has more digits than are compared", v)
 		}
@@ -50,10 +52,10 @@ func exact(v any) error {
 	return nil
 }
 
-// floatDigits are as many as a float64 has that is written as short as it can be.
+// floatDigits is how many digits the shortest form of a float64 has at most.
 const floatDigits = 17
 
-// significant is how many digits a number has without zeros at its ends.
+// significant returns how many digits a number has without zeros at its ends.
 func significant(n json.Number) int {
 	mantissa, _, _ := strings.Cut(strings.ToLower(n.String()), "e")
 	return len(strings.Trim(strings.ReplaceAll(strings.TrimPrefix(mantissa, "-"), ".", ""), "0"))

@@ -8,27 +8,27 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what is read.
+// Limits of what is read.
 const (
 	maxSchema  = 8 << 10 // bytes
-	maxNumbers = 5_000   // looks at the numbers of a schema, to read it
+	maxNumbers = 5_000   // looks for the numbers of a schema, when it is read
 	maxDepth   = 32
-	maxDigits  = 400 // of a number: to compare 1e999999999 would take all memory
+	maxDigits  = 400 // of a number: comparing 1e999999999 would take all memory
 )
 
-// MaxModelSchema is how many bytes a schema may have that a model wrote: a run keeps nine of
-// them, and each payload is held to all.
+// MaxModelSchema is how many bytes a schema from a model may have. A run keeps nine of
+// them, and compares each payload with all.
 const MaxModelSchema = 2 << 10
 
-// Schema is a schema that was read. The zero Schema fits everything. It never changes, and
-// may be used by many goroutines at once.
+// Schema is a schema that was read. The zero Schema fits everything. It never changes,
+// and may be used by many goroutines at once.
 type Schema struct{ root *node }
 
 // node is one schema of a schema.
 type node struct {
 	never                        bool // the schema false
 	types                        kinds
-	enum                         []any // nil: no such keyword
+	enum                         []any // nil without this keyword
 	properties                   map[string]*node
 	required                     []string
 	additional                   *node
@@ -42,8 +42,8 @@ type node struct {
 	not                          *node
 }
 
-// Read reads a schema; no bytes are the schema that everything fits. The error says which
-// keyword is wrong, or not taken, and where.
+// Read reads a schema. No bytes are the schema that everything fits. The error says which
+// keyword is wrong or unsupported, and where.
 func Read(raw []byte) (Schema, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return Schema{}, nil
@@ -55,6 +55,8 @@ func Read(raw []byte) (Schema, error) {
 	if err != nil {
 		return Schema{}, fmt.Errorf("is no JSON: %w", err)
 	}
+	// Numbers are made exact here once, outside of any budget, so their cost is bounded
+	// first.
 	if numbersCost(v) > maxNumbers {
 		return Schema{}, errors.New("has numbers with too many digits")
 	}
@@ -62,13 +64,14 @@ func Read(raw []byte) (Schema, error) {
 	return Schema{root}, err
 }
 
-// Fits reports whether a value fits. An error is [ErrTooLarge]: the budget is used up, and
-// what fits was not found out.
+// Fits reports whether a value fits. The only error is [ErrTooLarge]: the budget is used
+// up, and the result is unknown.
 func (s Schema) Fits(v Value, b *Budget) (bool, error) {
 	if s.root == nil {
 		return true, nil
 	}
 	m := matcher{b}
+	// The budget may have ended the comparison early: then fits says nothing.
 	fits := m.fits(s.root, v.root)
 	if b.Exceeded() {
 		return false, ErrTooLarge
@@ -76,9 +79,9 @@ func (s Schema) Fits(v Value, b *Budget) (bool, error) {
 	return fits, nil
 }
 
-// FitsJSON reports whether a JSON value fits, with a budget of its own. It is for steps; a
-// workflow counts what it compares in a task. An error means that the value can't be read, or
-// has too many parts.
+// FitsJSON reports whether a JSON value fits, with a budget of its own. It is for
+// activities; a workflow uses Fits with the budget of its task. An error means that the
+// value can't be read, or has too many parts.
 func (s Schema) FitsJSON(raw []byte) (bool, error) {
 	b := NewBudget(stepLooks)
 	v, err := ReadValue(raw, b)
@@ -88,10 +91,11 @@ func (s Schema) FitsJSON(raw []byte) (bool, error) {
 	return s.Fits(v, b)
 }
 
-// matcher is one match.
+// matcher is one comparison.
 type matcher struct{ *Budget }
 
-// weight is how many looks it takes to look at a value once, without what it contains.
+// weight returns how many looks it takes to look at a value once, without what it
+// contains.
 func weight(v any) int {
 	if text, ok := v.(string); ok {
 		return 1 + len(text)/textLook
@@ -109,6 +113,7 @@ func (m matcher) fits(n *node, v any) bool {
 	if n.enum != nil && !slices.ContainsFunc(n.enum, func(e any) bool { return m.equal(e, v) }) {
 		return false
 	}
+	// As JSON Schema says, a keyword for one type ignores values of others.
 	switch v := v.(type) {
 	case string:
 		if !n.fitsString(v) {
@@ -186,6 +191,8 @@ func (m matcher) fitsAll(n *node, v any) bool {
 			if m.fits(one, v) {
 				fit++
 			}
+			// false for one schema would mean true for not; so an exceeded budget ends
+			// the count.
 			if m.Exceeded() {
 				return 0
 			}
@@ -203,7 +210,7 @@ func (m matcher) fitsAll(n *node, v any) bool {
 	return false
 }
 
-// is reports whether a value has one of some types. A number without a fraction is an
+// is reports whether a value has one of the types. A number without a fraction is an
 // integer.
 func (m matcher) is(v any, types kinds) bool {
 	n, isNumber := v.(*num)
@@ -216,8 +223,8 @@ func (m matcher) is(v any, types kinds) bool {
 	return types&anInteger != 0 && n.isInteger(m.Budget)
 }
 
-// equal reports whether two values are the same: 1 and 1.0 are, whatever the order of
-// members.
+// equal reports whether two values are equal: 1 and 1.0 are, and the order of members
+// does not matter.
 func (m matcher) equal(a, b any) bool {
 	if !m.spend(weight(a)) {
 		return false
@@ -245,7 +252,7 @@ func (m matcher) equal(a, b any) bool {
 		}
 		return true
 	}
-	switch b.(type) { // which Go can't compare
+	switch b.(type) { // these types can't be compared with ==
 	case []any, object:
 		return false
 	}

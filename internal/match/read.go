@@ -26,7 +26,7 @@ var types = map[string]kinds{
 	"null": aNull, "boolean": aBoolean, "string": aString, "array": anArray, "object": anObject, "number": aNumber, "integer": anInteger,
 }
 
-// kindOf is the type of a value that is no number.
+// kindOf returns the type of a value that is not a number.
 func kindOf(v any) kinds {
 	switch v.(type) {
 	case nil:
@@ -41,16 +41,17 @@ func kindOf(v any) kinds {
 	return anObject
 }
 
-// describing keywords say nothing about what fits.
+// describing keywords do not affect what fits.
 var describing = []string{"$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated", "readOnly", "writeOnly"}
 
-// read makes a node of a schema; path says where it stands.
+// read makes a node from a schema; path is where the schema is.
 func read(v any, path string) (*node, error) {
 	switch v := v.(type) {
 	case bool:
 		return &node{never: !v}, nil
 	case map[string]any:
 		n := &node{}
+		// Sorted: of several errors, each replay must record the same one.
 		for _, keyword := range keys(v) {
 			if err := n.take(keyword, v[keyword], path); err != nil {
 				return nil, err
@@ -135,7 +136,7 @@ func (n *node) bound(keyword string, v any, at string) (err error) {
 	return err
 }
 
-// wrong is an error that says where it is: /properties/paid/type.
+// wrong returns an error that says where it is: /properties/paid/type.
 func wrong(path, what string) error {
 	if path == "" {
 		path = "the schema"
@@ -146,7 +147,7 @@ func wrong(path, what string) error {
 	return errors.New(path + " " + what)
 }
 
-// kindsOf reads a type, or a list of them. However often one is named, it is looked at once.
+// kindsOf reads a type, or a list of types. A type that is repeated counts once.
 func kindsOf(v any, at string) (set kinds, err error) {
 	names, err := texts(v, at)
 	for _, name := range names {
@@ -161,9 +162,10 @@ func kindsOf(v any, at string) (set kinds, err error) {
 	return set, err
 }
 
-// fixed makes a value of a schema one that many goroutines can compare at once.
+// fixed prepares a value of a schema so that many goroutines can compare it at once.
 func fixed(v any) any {
 	v = prepared(v)
+	// A num is made exact on first use; doing it now avoids a race later.
 	settle(v)
 	return v
 }
@@ -185,7 +187,7 @@ func settle(v any) {
 	}
 }
 
-// texts reads a text, or a list of them.
+// texts reads a text, or a list of texts.
 func texts(v any, at string) (out []string, err error) {
 	if one, ok := v.(string); ok {
 		return []string{one}, nil

@@ -13,26 +13,27 @@ import (
 	"strings"
 )
 
-// Value is a JSON value that was read, to be held to several schemas. The zero Value is null.
+// Value is a JSON value to compare with several schemas. The zero Value is null.
 type Value struct{ root any }
 
-// object has its names in order: how much of a budget is left decides what is looked at.
+// object keeps its names in order: the rest of the budget decides how far a comparison
+// gets.
 type object struct {
 	names  []string
 	values map[string]any
 }
 
-// num is a number as it is written. Most are whole and short; the others are made a fraction
-// when one is first asked for.
+// num is a number as it was written. Most are small whole numbers; others become a
+// fraction when one is first needed.
 type num struct {
 	text  json.Number
-	whole bool  // it is small
-	small int64 // if whole
+	whole bool  // whether small is its value
+	small int64 // its value if whole
 	exact *big.Rat
 }
 
-// ReadValue reads one JSON value; no bytes are null. It counts what reading costs, and fails
-// with [ErrTooLarge] before it reads what costs more than is left.
+// ReadValue reads one JSON value; no bytes are null. It charges the cost of reading, and
+// returns [ErrTooLarge] before it reads what costs more than is left.
 func ReadValue(raw []byte, b *Budget) (Value, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return Value{}, nil
@@ -47,8 +48,8 @@ func ReadValue(raw []byte, b *Budget) (Value, error) {
 	return Value{prepared(v)}, nil
 }
 
-// readingCosts is about how many looks it takes to read a JSON text, by the signs between its
-// values.
+// readingCosts estimates how many looks it takes to read a JSON text, by the signs
+// between its values.
 func readingCosts(raw []byte) int {
 	looks, inside := len(raw)/textLook, false
 	for i := 0; i < len(raw); i++ {
@@ -70,7 +71,7 @@ func readingCosts(raw []byte) int {
 	return looks
 }
 
-// prepared makes of a value that was decoded one that can be compared many times.
+// prepared makes a decoded value one that can be compared many times.
 func prepared(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -93,8 +94,8 @@ func prepared(v any) any {
 	return v
 }
 
-// rat is a number as a fraction. It counts what it costs to make one; nil means that there
-// was too little left. One of a payload is made once; those of a schema were made before.
+// rat returns a number as a fraction and charges for it; nil if too little is left. A
+// number of a payload is converted once; those of a schema were converted before.
 func (n *num) rat(b *Budget) *big.Rat {
 	switch {
 	case n.exact != nil:
@@ -120,7 +121,7 @@ func (n *num) isInteger(b *Budget) bool {
 	return r != nil && r.IsInt()
 }
 
-// compare compares with another number; ok is false if nothing is left to do so.
+// compare compares with another number; ok is false if too little is left.
 func (n *num) compare(m *num, b *Budget) (sign int, ok bool) {
 	if n.whole && m.whole {
 		switch {
@@ -144,8 +145,8 @@ func width(n *num) int {
 	return d
 }
 
-// fractionCosts is how many looks it takes to make a fraction of a number: the work grows
-// with the square of its digits.
+// fractionCosts returns how many looks it takes to make a fraction of a number. The work
+// grows with the square of its digits.
 func fractionCosts(n json.Number) int {
 	d, _ := digits(n)
 	return fractionLooks + d/digitLook + d*d/squareLook
@@ -164,8 +165,8 @@ func value(raw []byte) (v any, err error) {
 	return v, deep(v, 0)
 }
 
-// deep refuses a value that is nested too deep, or has a number with too many digits. Of
-// several faults it tells the same one each time: it is recorded.
+// deep refuses a value that is nested too deeply, or has a number with too many digits.
+// Of several faults it always returns the same one, since the error is recorded.
 func deep(v any, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("it is nested more than %d levels deep", maxDepth)
@@ -190,7 +191,8 @@ func deep(v any, depth int) error {
 	return nil
 }
 
-// numbersCost is how many looks it takes to make fractions of all numbers of a value.
+// numbersCost returns how many looks it takes to make fractions of all numbers of a
+// value.
 func numbersCost(v any) (looks int) {
 	switch v := v.(type) {
 	case []any:
@@ -209,7 +211,7 @@ func numbersCost(v any) (looks int) {
 	return looks
 }
 
-// digits is about how many digits a number has if it is written out. It is bounded.
+// digits is about how many digits a number has when written out. It is bounded.
 func digits(n json.Number) (int, error) {
 	text := n.String()
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
@@ -226,7 +228,7 @@ func digits(n json.Number) (int, error) {
 	return len(mantissa) + max(e, -e), nil
 }
 
-// number is a number without loss.
+// number returns a number as an exact fraction.
 func number(n json.Number) (*big.Rat, error) {
 	if _, err := digits(n); err != nil {
 		return nil, err
@@ -238,7 +240,8 @@ func number(n json.Number) (*big.Rat, error) {
 	return r, nil
 }
 
-// keys are in order: how much is left decides what is looked at.
+// keys returns the names in order: the rest of the budget decides how far a comparison
+// gets.
 func keys(object map[string]any) []string {
 	return slices.Sorted(maps.Keys(object)) //workflowcheck:ignore the order of the map is gone after sorting
 }

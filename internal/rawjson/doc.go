@@ -1,3 +1,3 @@
 // Package rawjson reads JSON as text, without decoding it: how deeply it is nested,
-// whether a name is there twice, and which escapes it has. It knows no types of ours.
+// whether a name occurs twice, and which escapes it has. It knows no types of ours.
 package rawjson

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// DuplicateKey returns the path, as "input.parts[1].text", of a name that stands twice in one
-// object of a text in JSON. It is empty if there is none. Of such a name some readers take the
-// first value, some the last, and encoding/json a part of each: what was checked is then not
-// what is done. It looks at brackets and strings alone. For a text that is not JSON the answer
-// means nothing.
+// DuplicateKey returns the path, such as "input.parts[1].text", of a name that occurs
+// twice in one object of a JSON text. It is empty if there is none. Of such a name some
+// readers use the first value, some the last, and encoding/json merges parts of both.
+// Then what was checked is not what is done. For a text that is not JSON the result means
+// nothing.
 func DuplicateKey(raw []byte) string {
 	var open []level
 	for i := 0; i < len(raw); i++ {
@@ -23,6 +23,7 @@ func DuplicateKey(raw []byte) string {
 		case c == '"':
 			text := quoted(raw[i:])
 			i += len(text) - 1
+			// A string is a name if a colon follows it.
 			named := bytes.HasPrefix(bytes.TrimLeft(raw[i+1:], " \t\r\n"), []byte(":"))
 			if named && inner >= 0 && open[inner].enter(text) {
 				return pathOf(open)
@@ -37,7 +38,7 @@ func DuplicateKey(raw []byte) string {
 	return ""
 }
 
-// quoted is the string that a text begins with, with its quotes.
+// quoted returns the string, with its quotes, that a text begins with.
 func quoted(text []byte) []byte {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -50,20 +51,20 @@ func quoted(text []byte) []byte {
 	return text
 }
 
-// level is an object or a list that is open.
+// level is an open object or list.
 type level struct {
 	object bool
 	names  map[string]bool
-	name   string // the last one
+	name   string // the last one seen
 	index  int    // of the value, from 0
 }
 
-// enter notes a name, and reports whether it was there before. One name can be written
-// in many ways.
+// enter records a name, and reports whether it was there before.
 func (l *level) enter(text []byte) bool {
 	l.name = string(bytes.Trim(text, `"`))
+	// One name can be written in many ways: "a" and "\u0061".
 	if bytes.IndexByte(text, '\\') >= 0 || !utf8.Valid(text) {
-		_ = json.Unmarshal(text, &l.name) // where it is no string it stays as it is
+		_ = json.Unmarshal(text, &l.name) // if it is no string it stays as it is
 	}
 	if l.names[l.name] {
 		return true

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 )
 
-// UnescapeHTML writes <, >, & and the two line separators of Unicode as themselves in JSON
-// that encoding/json has written. encoding/json escapes them for HTML, in raw values too.
-// Without the escapes a person who approves `a && b` reads it so, and a model reads what it
-// wrote. It returns raw itself if there is nothing to do, and never changes raw.
+// UnescapeHTML writes <, >, & and Unicode's two line separators as themselves in JSON that
+// encoding/json wrote. encoding/json escapes them for HTML, in raw values too. Without the
+// escapes a person who approves `a && b` reads it so, and a model reads what it wrote. It
+// never changes raw, and returns raw itself if there is nothing to do.
 func UnescapeHTML(raw json.RawMessage) json.RawMessage {
 	if !bytes.Contains(raw, []byte(`\u`)) {
 		return raw
@@ -20,7 +20,9 @@ func UnescapeHTML(raw json.RawMessage) json.RawMessage {
 			break
 		}
 		out, raw = append(out, raw[:at]...), raw[at:]
-		n := 2 // an escape, as of a backslash
+		// Other escapes are copied with the character behind the backslash. Else \\u003c,
+		// a backslash and five letters, would be read as an escape.
+		n := 2 // bytes
 		if c, ok := escapedForHTML(raw); ok {
 			out, n = append(out, c...), len(`\u003c`)
 		} else {
@@ -31,8 +33,8 @@ func UnescapeHTML(raw json.RawMessage) json.RawMessage {
 	return append(out, raw...)
 }
 
-// escapedForHTML is the character that JSON begins with, where it is one of those that
-// encoding/json escapes and JSON need not.
+// escapedForHTML returns the character that raw begins with, if encoding/json escapes it
+// and JSON need not.
 func escapedForHTML(raw []byte) (c string, ok bool) {
 	if len(raw) < len(`\u003c`) {
 		return "", false

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Cycle returns why holding a value to a JSON Schema may never end. It is empty if it ends.
-// {"$ref":"#"} leads back to itself forever, which ends the process, and some schemas lead on
-// so often that it is the same. A schema that goes down in the value each time ends with the
-// value: lists and trees are such. Only the references "#" and "#/…" can be followed here, so
-// any other one is a reason too. Give the schema as its reader writes it: readers take some
-// things for a $ref that are not written so.
+// Cycle returns why checking a value against a JSON Schema may never end. It is empty if
+// it ends. {"$ref":"#"} leads back to itself forever and would end the process; some
+// schemas repeat so often that the effect is the same. A schema that goes down into the
+// value ends with the value: lists and trees are such. Only the references "#" and "#/…"
+// are followed here, so any other is a reason, too. Pass the schema as its reader writes
+// it: readers accept other spellings of $ref.
 func Cycle(schema []byte) string {
 	var root any
 	if json.Unmarshal(schema, &root) != nil {
@@ -23,10 +23,10 @@ func Cycle(schema []byte) string {
 	return wanderer{root}.all(root, true)
 }
 
-// wanderer goes through a schema as a value is led through it.
+// wanderer follows a schema the way a value is checked.
 type wanderer struct{ root any }
 
-// all looks at a schema and at every schema in it.
+// all checks a schema and every schema in it.
 func (w wanderer) all(v any, top bool) string {
 	var below []any
 	switch v := v.(type) {
@@ -37,6 +37,7 @@ func (w wanderer) all(v any, top bool) string {
 		ref, _ := v["$ref"].(string)
 		_, named := v["$id"].(string)
 		_, dynamic := v["$dynamicRef"].(string)
+		// An inner $id changes what "#" means, which at does not follow.
 		if named && !top || dynamic || ref != "" && ref != "#" && !strings.HasPrefix(ref, "#/") {
 			return "of references only a $ref to # or #/… can be used, without an $id below the top"
 		}
@@ -52,12 +53,12 @@ func (w wanderer) all(v any, top bool) string {
 	return ""
 }
 
-// maxSchemaSteps is how far a schema may lead a value before it goes down in it: far
-// more than schemas do that people write.
+// maxSchemaSteps is how many steps a schema may take before it goes down into the value:
+// far more than schemas that people write.
 const maxSchemaSteps = 10_000
 
-// ends reports whether a schema has judged a value, as far as it does not go down in
-// it, within so many steps.
+// ends reports whether a schema is done with a value within so many steps, without going
+// down into it.
 func (w wanderer) ends(v any, left *int) bool {
 	if *left--; *left < 0 {
 		return false
@@ -86,7 +87,7 @@ func (w wanderer) ends(v any, left *int) bool {
 	return true
 }
 
-// values are an object's, in the order of their names.
+// values returns an object's values, in the order of their names.
 func values(object map[string]any) (list []any) {
 	names := slices.Sorted(maps.Keys(object)) //workflowcheck:ignore the order of the map is gone after sorting
 	for _, name := range names {
@@ -97,7 +98,7 @@ func values(object map[string]any) (list []any) {
 
 var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
 
-// at is what a reference leads to; nil if it leads nowhere.
+// at returns what a reference leads to; nil if it leads nowhere.
 func (w wanderer) at(ref string) any {
 	pointer, err := url.PathUnescape(strings.TrimPrefix(ref, "#"))
 	if err != nil {

@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// maxPatterns is how many bytes the patterns of a schema may have together: one of
-	// classes such as \pL takes a thousand times its own bytes to be read.
+	// maxPatterns is how many bytes the patterns of a schema may have in all. A class
+	// such as \pL takes a thousand times its own size to compile.
 	maxPatterns = 8 << 10
-	// maxPatternWeight is what they may weigh together.
+	// maxPatternWeight is how much they may weigh in all, see PatternWeight.
 	maxPatternWeight = 20_000
 )
 
-// HeavyPatterns returns why the regular expressions of a JSON Schema are not compiled. It is
-// empty if they may be. One such as (?:…){1000} takes megabytes and milliseconds, and a source
-// of tools may write thousands of them. Workflows must not call it: what an expression weighs
-// depends on the library that reads it.
+// HeavyPatterns returns why the regular expressions of a JSON Schema must not be
+// compiled. It is empty if they may be. One such as (?:…){1000} takes megabytes and
+// milliseconds, and a source of tools may write thousands of them. Workflows must not
+// call it: the weight depends on the version of the regexp library.
 func HeavyPatterns(schema []byte) string {
 	var root any
 	if json.Unmarshal(schema, &root) != nil {
@@ -24,6 +24,7 @@ func HeavyPatterns(schema []byte) string {
 	}
 	var size, weight int
 	eachPattern(root, func(pattern string) {
+		// Parsing is what takes the memory, so it stops at the bound.
 		if size += len(pattern); size <= maxPatterns {
 			weight += PatternWeight(pattern)
 		}
@@ -55,8 +56,8 @@ func eachPattern(v any, visit func(string)) {
 	}
 }
 
-// PatternWeight returns about how many instructions a regular expression has. Each may be
-// looked at for each character of a text. It is zero for a text that is no expression.
+// PatternWeight returns about how many instructions a regular expression has. Each may
+// run for each character of a text. It is zero for a text that is no expression.
 // Workflows must not call it.
 func PatternWeight(pattern string) int {
 	expression, err := syntax.Parse(pattern, syntax.Perl)
@@ -67,7 +68,7 @@ func PatternWeight(pattern string) int {
 }
 
 func weightOf(e *syntax.Regexp) int {
-	const rangeWeight = 32 // of a class
+	const rangeWeight = 32 // characters of a class that weigh one
 	n := 1
 	switch e.Op {
 	case syntax.OpLiteral:

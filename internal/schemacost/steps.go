@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Steps returns how many steps it takes at most to hold one part of a value to a schema, if the
-// value is nested so deep. Times the parts of the value, it bounds what a check costs. It is at
-// most [Unbounded]: if each reference leads to two others, a schema takes more steps than
-// anybody has. [Cycle] and [HeavyPatterns] must have taken the schema. Workflows must not call
-// it.
+// Steps returns how many steps it takes at most to check one part of a value against a
+// schema, if the value is nested so deep. Multiplied by the parts of the value, it bounds
+// the cost of a check. It is at most [Unbounded]: if each reference leads to two others,
+// the steps grow without bound. [Cycle] and [HeavyPatterns] must have accepted the
+// schema. Workflows must not call it.
 func Steps(schema []byte, depth int) int {
 	var root any
 	if json.Unmarshal(schema, &root) != nil {
@@ -20,29 +20,29 @@ func Steps(schema []byte, depth int) int {
 	return c.steps(root, depth)
 }
 
-// Unbounded is more steps than anybody takes.
+// Unbounded stands for more steps than any check may take.
 const Unbounded = 1 << 40
 
-// place is a schema, and how deep the value under it is nested at most.
+// place is a schema and how deeply the value under it is nested.
 type place struct {
 	schema uintptr
 	depth  int
 }
 
-// counter counts the steps of schemas, each once.
+// counter counts the steps of each schema once.
 type counter struct {
 	wanderer
 	known map[place]int
 }
 
-// Keywords that hold the same value to schemas, and those that hold what is in it.
+// Keywords that check the same value, and keywords that check what is in it.
 var (
 	sameKeys  = []string{"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"}
 	belowKeys = []string{
 		"properties", "patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties",
 		"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains",
 	}
-	namedKeys = []string{"properties", "patternProperties", "dependentSchemas", "dependencies"} // of these, each has a name
+	namedKeys = []string{"properties", "patternProperties", "dependentSchemas", "dependencies"} // these have a schema for each name
 )
 
 func (c counter) steps(v any, depth int) int {
@@ -50,6 +50,8 @@ func (c counter) steps(v any, depth int) int {
 	if !ok {
 		return 1
 	}
+	// By identity: references share schemas, and counting each use anew could take
+	// forever.
 	key := place{reflect.ValueOf(schema).Pointer(), depth}
 	if n, ok := c.known[key]; ok {
 		return n
@@ -80,7 +82,7 @@ func (c counter) steps(v any, depth int) int {
 	return n
 }
 
-// add adds the steps of a keyword's schema, or of its schemas.
+// add adds the steps of a keyword's schema or schemas.
 func (c counter) add(n int, key string, v any, depth int) int {
 	var list []any
 	switch v := v.(type) {

@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Aliased asks a model under names of an agent's own, and again with what it said. It
-// returns the second requests: the model's thoughts must be in each of them.
+// Aliased asks a model under an agent's own names for it, and again with its reply. It
+// returns the second requests. The caller checks that each has the model's thoughts.
 func Aliased(t *testing.T, make Making, answer http.HandlerFunc, name string) [][]byte {
 	t.Helper()
 	var again [][]byte

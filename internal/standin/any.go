@@ -13,12 +13,11 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Types are the content types that a server may answer with, for [Canned].
+// Types are the content types that [Canned] may answer with.
 var Types = []string{"text/event-stream", "application/json", "text/html", ""}
 
-// Canned is a client that gives every request one answer, without a server: for
-// what asks often. The type is one of [Types], by its number; a status that no
-// client hands on is 200.
+// Canned returns a client that gives every request one answer, without a server, for fuzz
+// tests. kind is an index into [Types]. A status that no client passes on becomes 200.
 func Canned(status int, kind uint8, body []byte) *http.Client {
 	if status < 200 || status > 599 {
 		status = http.StatusOK
@@ -35,9 +34,9 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// Sound asks once and checks what is true of every adapter whatever a server
-// answers: there is a reply or a fault and not both, calls have arguments or are
-// malformed, and counts are counts.
+// Sound asks once and checks what must be true of every adapter, whatever a server
+// answers. There is either a reply or an error; calls have arguments or are malformed;
+// counts are not negative.
 func Sound(t *testing.T, m model.Model, req *model.Request, key string) {
 	t.Helper()
 	e := &Ear{}
@@ -79,7 +78,8 @@ func Sound(t *testing.T, m model.Model, req *model.Request, key string) {
 	if (reply.Finish == model.FinishToolCalls) != (calls > 0) && reply.Finish != model.FinishLength && reply.Finish != model.FinishContentFilter {
 		t.Errorf("the reply finishes with %s and has %d calls", reply.Finish, calls)
 	}
-	// What a server gives as the account of a refusal was never emitted.
+	// The text of a reply that was filtered may be the provider's explanation, which was
+	// never emitted.
 	if heard := e.Text.String(); heard != text.String() && reply.Finish != model.FinishContentFilter {
 		t.Errorf("emitted %q, and replied %q", heard, text.String())
 	}

@@ -1,5 +1,5 @@
-// Package standin is what the tests of adapters share: a server that answers for
-// a provider with what a test gives it, and keeps what it was sent. What every
-// adapter must do is checked by conformance.Model; here is what the tests of one
-// protocol's own ways need.
+// Package standin has what the tests of adapters share: a server that stands in for a
+// provider. It answers with what a test gives it, and keeps what it received.
+// conformance.Model checks what every adapter must do; here is what tests of one protocol
+// need.
 package standin

@@ -10,12 +10,12 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// endlessly is how much of an answer without an end an adapter may read, in bytes. All of
-// it that the adapter keeps is memory of the worker's.
+// endlessly is how many bytes of an endless answer an adapter may read. All that the
+// adapter keeps is memory of the worker.
 const endlessly = 48 << 20
 
-// Endless checks that answers that begin in some way and go on forever are given up: pieces
-// are of one event each. The adapter keeps something of each and emits nothing.
+// Endless checks that adapters stop reading answers that never end. Each of pieces is one
+// event. The adapter keeps something of each event and emits nothing.
 func Endless(t *testing.T, make Making, req *model.Request, key, begin string, pieces map[string]string) {
 	t.Helper()
 	for name, piece := range pieces {

@@ -15,13 +15,13 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// gatewayKey stands for a secret in a header and in a body.
+// gatewayKey is the secret in a header and in a body.
 const gatewayKey = "a-key-of-a-gateway-0123"
 
-// Adds checks that an adapter sends what a model.Extra adds, shows no secret of it, and
-// refuses all that it writes itself: each field that a request with everything has, and
-// each in those that are objects. Body is what is added; open makes a Model that asks base
-// for a model of that name.
+// Adds checks that an adapter sends what a model.Extra adds, and shows no secret of it.
+// It also checks that the adapter refuses extra fields that it writes itself, at the top
+// and in objects. body is what is added; open returns a Model with that name that sends
+// requests to base.
 func Adds(t *testing.T, name string, body map[string]any, open func(base string, x model.Extra) model.Model) {
 	t.Helper()
 	s := Listen(t, Answer(http.StatusBadRequest, "application/json", `{"error":{"message":"no `+gatewayKey+` is known"},"message":"no `+gatewayKey+` is known"}`))
@@ -66,7 +66,7 @@ func refuses(t *testing.T, open func(base string, x model.Extra) model.Model, ba
 	}
 }
 
-// everything is a request of which each part is set.
+// everything returns a request with all fields set.
 func everything(name string) *model.Request {
 	half := 0.5
 	return &model.Request{
@@ -78,7 +78,7 @@ func everything(name string) *model.Request {
 	}
 }
 
-// joined is an object with the fields of another one, as it comes from JSON.
+// joined returns an object with the fields of another added, as JSON decodes it.
 func joined(t *testing.T, object, more map[string]any) map[string]any {
 	t.Helper()
 	out := maps.Clone(object)

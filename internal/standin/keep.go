@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// EnvKeep names the folder that [Main] keeps requests in.
+// EnvKeep names the folder where [Main] keeps requests.
 const EnvKeep = "FERMATA_KEEP_REQUESTS"
 
-// forms are the ends of paths, and what a request to such a one is called.
+// forms maps ends of paths to names of requests.
 var forms = []struct{ suffix, name string }{
 	{"/chat/completions", "chat"},
 	{"/responses", "responses"},
@@ -25,9 +25,9 @@ var forms = []struct{ suffix, name string }{
 	{"/converse-stream", "converse"},
 }
 
-// Main runs an adapter's tests. Where EnvKeep names a folder, each body that they send is
-// kept there, as FORM-SUM.json and once: what sends by http.DefaultTransport is seen, and
-// adapters do so unless they are told otherwise.
+// Main runs an adapter's tests. If EnvKeep names a folder, it keeps each request body
+// there once, as FORM-SUM.json. It sees what is sent through http.DefaultTransport, as
+// adapters do by default.
 func Main(m *testing.M) {
 	if dir := os.Getenv(EnvKeep); dir != "" {
 		http.DefaultTransport = keeper{dir, http.DefaultTransport}
@@ -35,7 +35,7 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// keeper writes down what passes.
+// keeper writes down the requests that pass.
 type keeper struct {
 	dir  string
 	next http.RoundTripper
@@ -43,7 +43,7 @@ type keeper struct {
 
 func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil || r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
-		return k.next.RoundTrip(r) // it asks for a token, if for anything
+		return k.next.RoundTrip(r) // at most a request for a token
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -52,6 +52,7 @@ func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := k.keep(r.URL.Path, body); err != nil {
 		return nil, err
 	}
+	// A RoundTripper must not change the request that it got.
 	r = r.Clone(r.Context())
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return k.next.RoundTrip(r)

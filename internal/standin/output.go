@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Outputs are schemas of an answer of every kind: some that every provider's own
-// format carries, and some that none does.
+// Outputs are schemas of answers of every kind: some that every provider's own format
+// supports, and some that none does.
 var Outputs = map[string]string{
 	"object":         `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`,
 	"open object":    `{"type":"object","properties":{"city":{"type":"string"}}}`,
@@ -29,8 +29,8 @@ var Outputs = map[string]string{
 	"without a type": `{"properties":{"a":{"type":"string"}}}`,
 }
 
-// OutputReaches checks that the schema of an answer is in the first request for it,
-// with tools and without: as JSON, or in words.
+// OutputReaches checks that the schema of an answer is in the first request, with tools
+// and without: as JSON or in words.
 func OutputReaches(t *testing.T, make Making, answer http.HandlerFunc, req model.Request, tools []agent.ToolSpec) {
 	t.Helper()
 	for name, schema := range Outputs {
@@ -46,7 +46,7 @@ func OutputReaches(t *testing.T, make Making, answer http.HandlerFunc, req model
 	}
 }
 
-// says reports whether a schema stands in a body.
+// says reports whether a body contains a schema.
 func says(t *testing.T, body []byte, schema string) bool {
 	t.Helper()
 	var tree, want any

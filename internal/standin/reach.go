@@ -15,12 +15,12 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Making makes an adapter that asks at base, with a client where one is given. What
-// follows is true of every adapter over HTTP and not seen by conformance.Model.
+// Making makes an adapter that sends requests to base, with a client if one is given. The
+// checks that use it hold for every adapter over HTTP, and are not in conformance.Model.
 type Making func(base string, client *http.Client) model.Model
 
-// Unreachable checks the fault of a server that is not there: it names the place
-// and what to look at.
+// Unreachable checks the error for a server that does not exist: it names the address and
+// what to check.
 func Unreachable(t *testing.T, make Making, req *model.Request, check string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,6 +28,7 @@ func Unreachable(t *testing.T, make Making, req *model.Request, check string) {
 		t.Fatal(err)
 	}
 	addr := l.Addr().String()
+	// Nothing listens at this port now.
 	l.Close()
 	_, err = make("http://"+addr, nil).Generate(t.Context(), req, Silent)
 	var fault *agent.Error
@@ -37,8 +38,8 @@ func Unreachable(t *testing.T, make Making, req *model.Request, check string) {
 	}
 }
 
-// ClientTimeout checks that a client's own timeout is the provider's fault, and not
-// the caller's wish.
+// ClientTimeout checks that a client's own timeout counts as the provider's fault, not as
+// a cancellation by the caller.
 func ClientTimeout(t *testing.T, make Making, req *model.Request, key string) {
 	t.Helper()
 	s := Listen(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -48,7 +49,7 @@ func ClientTimeout(t *testing.T, make Making, req *model.Request, key string) {
 	}
 }
 
-// Redirect checks that the key goes to no host but the one that it is for.
+// Redirect checks that the key goes only to the host that it is for.
 func Redirect(t *testing.T, make Making, req *model.Request, key string) {
 	t.Helper()
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -61,7 +62,7 @@ func Redirect(t *testing.T, make Making, req *model.Request, key string) {
 	}
 }
 
-// WrongURLs checks that a base URL that is none is told of, and not asked at.
+// WrongURLs checks that an invalid base URL is reported, and that nothing is sent to it.
 func WrongURLs(t *testing.T, make Making, req *model.Request) {
 	t.Helper()
 	for _, base := range []string{"localhost:11434/v1", "api.example", "ftp://host", "http://", "http://[::1", "://"} {
@@ -73,8 +74,8 @@ func WrongURLs(t *testing.T, make Making, req *model.Request) {
 	}
 }
 
-// Hides checks that nothing that is printed by accident shows the key or the base
-// URL's password, and no JSON the key.
+// Hides checks that values that are printed by accident show neither the key nor the base
+// URL's password, and that their JSON does not show the key.
 func Hides(t *testing.T, key, password string, values ...any) {
 	t.Helper()
 	for _, v := range values {
@@ -89,8 +90,8 @@ func Hides(t *testing.T, key, password string, values ...any) {
 	}
 }
 
-// Grows checks that a list in a later request begins with what it was in an earlier
-// one, byte for byte: what was sent once is then read from the provider's cache.
+// Grows checks that a list in a later request begins with the earlier list, byte for
+// byte. Only then does the provider's cache have what was sent before.
 func Grows(t *testing.T, field string, earlier, later []byte) {
 	t.Helper()
 	var was, is map[string]json.RawMessage

@@ -18,8 +18,8 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Server speaks for a provider and keeps what it was sent, one entry a request.
-// Read the entries when no request is on its way.
+// Server stands in for a provider and keeps what it received, one entry a request. Read
+// the entries only while no request is in progress.
 type Server struct {
 	*httptest.Server
 	Bodies [][]byte
@@ -47,14 +47,14 @@ func Listen(t *testing.T, answer http.HandlerFunc) *Server {
 	return s
 }
 
-// Requests is how many there were.
+// Requests returns how many requests there were.
 func (s *Server) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.Bodies)
 }
 
-// Drip answers with a stream in pieces of n bytes; all at once for zero.
+// Drip answers with a stream in pieces of n bytes, or all at once if n is 0.
 func Drip(body string, n int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("content-type", "text/event-stream; charset=utf-8")
@@ -83,13 +83,13 @@ func Answer(status int, contentType, body string, headers ...string) http.Handle
 	}
 }
 
-// Ear collects what is emitted. Signs are the empty pieces.
+// Ear collects what is emitted. Signs counts the empty pieces.
 type Ear struct {
 	Text, Thinking strings.Builder
 	Signs          int
 }
 
-// Emit is for Generate to call.
+// Emit is the function to pass to Generate.
 func (e *Ear) Emit(d model.Delta) {
 	e.Text.WriteString(d.Text)
 	e.Thinking.WriteString(d.Thinking)
@@ -98,7 +98,7 @@ func (e *Ear) Emit(d model.Delta) {
 	}
 }
 
-// Reply asks, for a reply.
+// Reply asks and returns the reply; an error ends the test.
 func Reply(t *testing.T, m model.Model, req *model.Request) (*model.Reply, *Ear) {
 	t.Helper()
 	e := &Ear{}
@@ -109,11 +109,11 @@ func Reply(t *testing.T, m model.Model, req *model.Request) (*model.Reply, *Ear)
 	return reply, e
 }
 
-// Same compares a reply, and what was emitted of it. Of a reply that was filtered
-// the text may be the provider's account of it, which nobody has heard.
+// Same compares a reply and what was emitted of it. If the reply was filtered, its text
+// may be the provider's explanation, which was not emitted.
 func Same(t *testing.T, how string, got, want *model.Reply, e *Ear) {
 	plain := *got
-	plain.ProviderModel, got = "", &plain // which TestAlias looks at
+	plain.ProviderModel, got = "", &plain
 	t.Helper()
 	if g, w := asJSON(t, got), asJSON(t, want); g != w {
 		t.Errorf("%s: got %s\nwant %s", how, g, w)
@@ -138,8 +138,8 @@ func Same(t *testing.T, how string, got, want *model.Reply, e *Ear) {
 	}
 }
 
-// Fails asks once, for a failure, and returns the fault after checking what is true
-// of all of them: one request, one line, and the key in none.
+// Fails asks once and expects an error. It checks what is true of all of them: one
+// request, one line, and the key nowhere.
 func (s *Server) Fails(t *testing.T, m model.Model, req *model.Request, key string) *agent.Error {
 	t.Helper()
 	before := s.Requests()
@@ -172,7 +172,7 @@ func checkFault(t *testing.T, err error, key string) *agent.Error {
 	return fault
 }
 
-// Golden compares what was sent with a file of testdata, or writes it there.
+// Golden compares what was sent with a file in testdata, or writes the file.
 func Golden(t *testing.T, update bool, name string, body []byte) {
 	t.Helper()
 	var pretty bytes.Buffer

@@ -12,8 +12,8 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// SaneTable checks what must be true of every row of a table of models, so that a
-// slip of the hand in a price is seen, and that docs/models.md says its date.
+// SaneTable checks what must be true of every row of a table of models, to find typing
+// errors in prices. It also checks that docs/models.md states the table's date.
 func SaneTable(t *testing.T, table model.Table) {
 	t.Helper()
 	dir, err := os.Getwd()

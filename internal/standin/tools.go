@@ -6,7 +6,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// OddTools are tools whose schemas one provider or another refuses as they are.
+// OddTools are tools whose schemas some provider refuses as they are.
 var OddTools = []agent.ToolSpec{
 	odd("either", `{"type":"object","anyOf":[{"properties":{"id":{"type":"integer"}},"required":["id"]},{"properties":{"name":{"type":"string"}},"required":["name"]}]}`),
 	odd("exactly_one", `{"oneOf":[{"type":"object","properties":{"a":{"type":"string"},"kind":{"const":"a"}},"required":["a","kind"]},{"$ref":"#/$defs/b"}],
@@ -22,7 +22,7 @@ func odd(name, schema string) agent.ToolSpec {
 	return agent.ToolSpec{Name: name, Description: "An odd tool.", Input: json.RawMessage(schema)}
 }
 
-// Faults are what providers refuse in the schema of a tool.
+// Faults returns what providers refuse in the schema of a tool.
 func Faults(schema json.RawMessage) []string {
 	var root map[string]any
 	if json.Unmarshal(schema, &root) != nil {

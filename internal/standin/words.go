@@ -5,31 +5,31 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// Silent hears nothing.
+// Silent ignores what is emitted.
 func Silent(model.Delta) {}
 
-// Said is a text.
+// Said returns a text part.
 func Said(text string) agent.Part { return agent.Part{Type: agent.PartText, Text: text} }
 
-// Thought is thinking with the provider's mark on it.
+// Thought returns a thinking part with the provider's signature.
 func Thought(text, signature string) agent.Part {
 	return agent.Part{Type: agent.PartThinking, Text: text, Signature: signature}
 }
 
-// Called is a call as a conversation has it, with an id of ours; the provider's id
-// is another one.
+// Called returns a call as a conversation has it, with our id; the provider's id is
+// another.
 func Called(id, tool, arguments string) agent.Part {
 	p := model.CallPart("theirs_"+id, tool, arguments)
 	p.Call.ID = id
 	return p
 }
 
-// Result is what a tool gave for a call of ours.
+// Result returns a tool's result for one of our calls.
 func Result(call, tool string, status agent.CallStatus, text string) agent.Part {
 	return agent.Part{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: call, Tool: tool, Status: status, Text: text}}
 }
 
-// Assistant is a message of a model, by its full name.
+// Assistant returns a message of a model, by its full name.
 func Assistant(model string, parts ...agent.Part) agent.Message {
 	return agent.Message{Role: agent.RoleAssistant, Model: model, Parts: parts}
 }

@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// form is a traceparent of version 00.
+// form matches a traceparent of version 00.
 var form = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
-// Valid reports whether a text is a traceparent.
+// Valid reports whether a text is a traceparent with ids that are not zero.
 func Valid(text string) bool {
 	return form.MatchString(text) && text[3:35] != strings.Repeat("0", 32) && text[36:52] != strings.Repeat("0", 16)
 }
 
-// InMeta returns the traceparent in a start's meta; empty if there is none, or a malformed one.
+// InMeta returns the traceparent in a start's meta. It is empty if there is none or it is
+// malformed.
 func InMeta(meta json.RawMessage) string {
 	var m struct {
 		Traceparent string `json:"traceparent"`
@@ -33,7 +34,7 @@ func Meta(traceparent string) json.RawMessage {
 	return json.RawMessage(`{"traceparent":"` + traceparent + `"}`)
 }
 
-// FlagUndecided is the flag of a traceparent whose trace begins with a segment of a run: each
-// process finds by the trace's id whether the trace is kept. It is not a flag of the W3C's, and
-// goes from run to run only.
+// FlagUndecided is the flag of a traceparent whose trace begins with a segment of a run.
+// Each process then decides by the trace's id whether the trace is kept. The W3C does not
+// define this flag, and it is only passed between runs.
 const FlagUndecided = 0x80

@@ -5,7 +5,8 @@ import (
 	"net/http/httptrace"
 )
 
-// admitted makes a request, and once more where it was refused for a token that can be had.
+// admitted makes a request. If the server refuses it for want of a token, admitted
+// obtains one and makes the request again, once.
 func (c *courier) admitted(req *http.Request, t *trip) (*http.Response, error) {
 	as := c.web.as
 	if as == nil || !same(req.URL, c.server.url) {
@@ -16,9 +17,11 @@ func (c *courier) admitted(req *http.Request, t *trip) (*http.Response, error) {
 		return nil, barred{err}
 	}
 	resp, err := c.shown(req, t, p)
+	// Only a POST has a caller who could ask a person to sign in.
 	if err != nil || req.Method != http.MethodPost || req.GetBody == nil || !demands(resp) {
 		return resp, err
 	}
+	// Before obtain: a body that can't be read again makes a new token useless.
 	again, err := anew(req)
 	if err == nil {
 		err = as.obtain(req.Context(), resp, p.token)
@@ -33,7 +36,7 @@ func (c *courier) admitted(req *http.Request, t *trip) (*http.Response, error) {
 	return c.shown(again, t, p)
 }
 
-// anew is a request once more, from its beginning.
+// anew returns a copy of a request whose body starts at its beginning.
 func anew(req *http.Request) (_ *http.Request, err error) {
 	again := req.Clone(req.Context())
 	if req.GetBody != nil {
@@ -42,12 +45,15 @@ func anew(req *http.Request) (_ *http.Request, err error) {
 	return again, err
 }
 
-// shown makes a request with a pass, and once more where the server wants it with a nonce.
+// shown makes a request with a pass, and again if the server asks for its nonce in the
+// proof.
 func (c *courier) shown(req *http.Request, t *trip, p pass) (*http.Response, error) {
 	resp, err := c.carry(req, t, p)
 	if err != nil || p.key == nil {
 		return resp, err
 	}
+	// Kept for all requests: without it each one would be refused first and be made
+	// twice.
 	if nonce := resp.Header.Get(headerNonce); nonce != "" {
 		c.web.as.nonce.Store(&nonce)
 	}
@@ -62,10 +68,13 @@ func (c *courier) shown(req *http.Request, t *trip, p pass) (*http.Response, err
 	return c.carry(again, t, p)
 }
 
-// carry makes a request with the server's headers, and a pass if there is one.
+// carry makes a request with the server's headers, and with a pass if there is one.
 func (c *courier) carry(req *http.Request, t *trip, p pass) (*http.Response, error) {
+	// Once there is a connection, the request may reach the server. Before, an error can
+	// say that nothing was done.
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { t.leave() }})
 	req = req.Clone(ctx)
+	// Headers hold secrets, and belong to the URL's scheme, host and port alone.
 	if same(req.URL, c.server.url) {
 		for name, value := range c.server.headers {
 			req.Header.Set(name, value)

@@ -17,14 +17,15 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// KeyMeta is the field of a call's _meta that holds the idempotency key.
+// KeyMeta is the field of a call's _meta that holds the runtime's idempotency key.
 const KeyMeta = "com.github.fermata-agents/idempotency-key"
 
-// duringCall is when a call's troubles are.
+// duringCall is the time of an error: during a call, whose effect is then unknown.
 const duringCall = "during the call"
 
-// Call calls a tool by its full name. What the server reports as an error is a
-// failure; a tool or arguments that it does not take are a refusal.
+// Call calls a tool by its full name. An error that the server reports is a failure of
+// the call. A tool or arguments that the server does not accept make a refusal
+// ([tool.Refuse]). An unknown outcome is [tool.ErrUnknown].
 func (s *Server) Call(ctx context.Context, c *tool.Call) (string, error) {
 	if !strings.HasPrefix(c.Tool, s.name+tool.Separator) {
 		return "", agent.Errorf(agent.CodeUnknownTool, "tool %q is none of the MCP server %s", c.Tool, s.name)
@@ -46,11 +47,13 @@ func (s *Server) Call(ctx context.Context, c *tool.Call) (string, error) {
 		return "", err
 	}
 	who := s.ownerOf(c)
+	// From now on the shared server may keep state of this call. No session may take it over.
 	if who == (owner{}) {
 		s.share()
 	}
 	var text string
 	err = s.with(ctx, who, func(l *link) error {
+		// The run may know a tool from before the server dropped it, or from another process.
 		name, own, err := s.own(ctx, l, c.Tool)
 		defer l.peer.attend(ctx)()
 		switch {
@@ -81,6 +84,8 @@ func (s *Server) callTool(ctx context.Context, l *link, t *talk, name string, ar
 	if err := t.fill(l, params); err != nil {
 		return "", err
 	}
+	// Calls with ElicitReplay run one after the other: old protocols do not say which
+	// call a question belongs to.
 	ctx, again, over, err := t.replaying(ctx, l)
 	switch {
 	case errors.Is(err, errMoved):
@@ -91,6 +96,7 @@ func (s *Server) callTool(ctx context.Context, l *link, t *talk, name string, ar
 	defer over()
 	token, stop := l.listen(func(text string) { t.Progress("%s", s.said(text)) })
 	params.SetProgressToken(token)
+	// Counted before the request: only output that comes later can explain its failure.
 	heard := l.peer.heard()
 	result, trip, err := request(ctx, s, func(ctx context.Context) (*sdk.CallToolResult, error) { return l.session.CallTool(ctx, params) })
 	refused := s.said(strings.Join(stop(), " / "))
@@ -118,11 +124,13 @@ func (s *Server) callTool(ctx context.Context, l *link, t *talk, name string, ar
 
 const declined = "[Meanwhile the server wanted to ask a person, which is not possible here, and was told so: %s]"
 
-// request makes a request and returns when its context ends, or the server is closed,
-// whatever the SDK waits for. The SDK then tells the server that it is cancelled.
+// request makes a request. It returns when its context ends or the server is closed,
+// whatever the SDK waits for. The SDK then tells the server that the request is
+// cancelled.
 func request[R any](ctx context.Context, s *Server, send func(context.Context) (R, error)) (R, *trip, error) {
 	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil) // with it goes whatever of an answer's stream is still to come
+	// This also ends the rest of an answer's stream.
+	defer cancel(nil)
 	defer context.AfterFunc(s.alive, func() { cancel(context.Cause(s.alive)) })()
 	t := &trip{cancel: cancel}
 	defer t.end()
@@ -131,6 +139,7 @@ func request[R any](ctx context.Context, s *Server, send func(context.Context) (
 		result R
 		err    error
 	}
+	// Room for one, so that the goroutine ends even if nobody waits any more.
 	done := make(chan outcome, 1)
 	go func() {
 		result, err := send(inner)
@@ -142,13 +151,14 @@ func request[R any](ctx context.Context, s *Server, send func(context.Context) (
 	case <-inner.Done():
 		o.err = inner.Err()
 	}
+	// The cause says why: the call's time is up, or the server was closed.
 	if o.err != nil && inner.Err() != nil {
 		o.err = context.Cause(inner)
 	}
 	return o.result, t, o.err
 }
 
-// failure says why there is no answer to a call.
+// failure returns the error of a call that has no answer.
 func (s *Server) failure(ctx context.Context, l *link, t *trip, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errCallTime):
@@ -159,9 +169,11 @@ func (s *Server) failure(ctx context.Context, l *link, t *trip, err error) error
 	return s.trouble(l, t, err, duringCall)
 }
 
-// trouble says what went wrong with a server, as opposed to within one of its tools.
+// trouble returns the error of a server, as opposed to one within its tools.
 func (s *Server) trouble(l *link, t *trip, err error, when string) error {
 	answer, fail, doubt := answered(err), fmt.Errorf, ""
+	// A token that can't be had was noticed before anything was sent, so the call has no
+	// effect.
 	if barred := barredBy(t.failure()); barred != nil {
 		return barred
 	}
@@ -173,6 +185,8 @@ func (s *Server) trouble(l *link, t *trip, err error, when string) error {
 		return fail("the MCP server %s was closed %s%s", s.name, when, doubt)
 	case s.url != nil && (answer == nil || t.status() >= 300):
 		return s.astray(l, t, err, when)
+	// Nothing was sent on this connection: another call of the session may be made on a
+	// new one.
 	case answer == nil && when != duringCall && errors.Is(l.peer.broken(), errGivenUp):
 		return errMoved
 	case answer == nil && l.peer.broken() == nil:
@@ -190,7 +204,7 @@ func (s *Server) trouble(l *link, t *trip, err error, when string) error {
 	return fmt.Errorf("the MCP server %s failed %s: %s (code %d)", s.name, when, words, answer.Code)
 }
 
-// astray says what became of a request over HTTP that has no answer.
+// astray returns the error of a request over HTTP that has no answer.
 func (s *Server) astray(l *link, t *trip, err error, when string) error {
 	fail, doubt := fmt.Errorf, ""
 	if when == duringCall {
@@ -216,15 +230,17 @@ func (s *Server) astray(l *link, t *trip, err error, when string) error {
 	case t.stayed():
 		return forgotten{fmt.Errorf("the MCP server %s has no connection: %s", s.name, words)}
 	}
+	// Read before leave, which breaks the connection itself.
 	lost := t.failure() != nil || l.peer.broken() != nil
-	l.peer.leave(err) // nobody knows whether such a session still works
+	// Nobody knows whether such a session still works.
+	l.peer.leave(err)
 	if !lost {
 		return fail("the MCP server %s does not answer as it should: %s%s", s.name, words, doubt)
 	}
 	return fail("the connection to the MCP server %s broke %s: %s%s", s.name, when, words, doubt)
 }
 
-// unreached is the error of a request over HTTP that never reached the server.
+// unreached returns the error of a request over HTTP that never reached the server.
 func (s *Server) unreached(why error) error {
 	err := fmt.Errorf("the MCP server %s can't be reached (%s): %s; nothing was done", s.name, s.shown(), s.secrets(plain(why)))
 	if errors.Is(why, syscall.ECONNREFUSED) {
@@ -233,8 +249,8 @@ func (s *Server) unreached(why error) error {
 	return err
 }
 
-// answered is the error that a server has answered with; nil if an error is not
-// the server's. What a transport does not take the SDK reports as if it were.
+// answered returns the error with which a server answered, or nil if the error is not the
+// server's. The SDK reports errors of a transport in the same form.
 func answered(err error) *jsonrpc.Error {
 	const rejected = -32005
 	var wire *jsonrpc.Error
@@ -244,7 +260,7 @@ func answered(err error) *jsonrpc.Error {
 	return wire
 }
 
-// answer is a result as the model reads it.
+// answer returns a result as the model reads it.
 func answer(r *sdk.CallToolResult) (string, error) {
 	text := contents(r.Content)
 	more, err := structure(r)
@@ -266,8 +282,8 @@ func answer(r *sdk.CallToolResult) (string, error) {
 	return text, nil
 }
 
-// wanting is the error of a result that is none yet: the server wants something of
-// us first, or to be asked later.
+// wanting returns an error if a result is not final yet: the server first wants something
+// of us, or wants to be called again later.
 func wanting(r interface{ NeedsInput() bool }, requests sdk.InputRequestMap) error {
 	if !r.NeedsInput() && len(requests) == 0 {
 		return nil
@@ -287,15 +303,16 @@ func wanting(r interface{ NeedsInput() bool }, requests sdk.InputRequestMap) err
 	return errors.New("the tool asks for input from a person, which is not possible here")
 }
 
-// clean makes text fit for JSON everywhere: valid UTF-8 without NUL.
+// clean makes text valid for JSON everywhere: UTF-8 without NUL.
 func clean(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// cut bounds a text, and says so.
+// cut shortens a text to at most so many bytes, and marks it with an ellipsis.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
+	// The cut may fall inside a character; ToValidUTF8 drops the rest of it.
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }

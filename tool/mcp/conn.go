@@ -20,12 +20,12 @@ import (
 
 const (
 	maxMessage = 16 << 20 // bytes of one message of a server
-	// maxValues bounds the values in a message. Read into memory each takes several
-	// hundred bytes, however short it is written: 16 MiB of {} would take 3 GB.
+	// maxValues bounds the values in a message. In memory each takes several hundred
+	// bytes, however short it is written: 16 MiB of {} would take 3 GB.
 	maxValues = 200_000
-	// maxLevels is how deep a message may be nested that the SDK reads.
+	// maxLevels is how deeply a message may be nested for the SDK to read it.
 	maxLevels = 1000
-	// writeTime is how long a server may leave a message of ours unread.
+	// writeTime is how long a server may leave one of our messages unread.
 	writeTime = 10 * time.Second
 )
 
@@ -37,24 +37,24 @@ var (
 	errHungUp   = errors.New("the connection is closed")
 )
 
-// tooMuch reports whether an error is that of a message that is not read.
+// tooMuch reports whether an error is about a message that exceeds our bounds.
 func tooMuch(err error) bool {
 	return errors.Is(err, errTooLarge) || errors.Is(err, errTooMany) || errors.Is(err, errTooDeep)
 }
 
-// conn is a connection over a process' input and output, a message a line. The
-// SDK's own has no bound on writing, and ends at the first line that some
-// library of the server has printed to its standard output.
+// conn is a connection over a process's input and output, one message a line. The SDK's
+// own connection has no bound on writing. It also ends at the first line that some
+// library of the server prints to standard output.
 type conn struct {
 	in  *os.File // the server's standard input
-	out *os.File // and output
+	out *os.File // its standard output
 	log *slog.Logger
-	// sieve is for lines that are no message.
+	// sieve bounds how many lines that are no message are logged.
 	sieve sieve
 
 	reader *bufio.Reader
 	queue  []json.RawMessage // the rest of a batch
-	turn   chan struct{}     // held by who writes
+	turn   chan struct{}     // a lock that a context can stop waiting for; the writer holds it
 
 	mu     sync.Mutex
 	reason error // why the connection broke
@@ -68,10 +68,10 @@ func newConn(in, out *os.File, log *slog.Logger) *conn {
 // Connect makes the connection its own transport.
 func (c *conn) Connect(context.Context) (sdk.Connection, error) { return c, nil }
 
-// SessionID is of no use on this transport.
+// SessionID returns nothing: this transport has no sessions.
 func (c *conn) SessionID() string { return "" }
 
-// Read reads the next message, skipping what is none.
+// Read returns the next message. It skips lines that are none.
 func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	for {
 		raw, err := c.next()
@@ -83,7 +83,9 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 			return msg, nil
 		}
 		if rawjson.Depth(raw) > maxLevels {
-			return nil, c.breakOff(errTooDeep) // it may be an answer that somebody waits for
+			// It may be an answer that a call waits for. Skipping it would let that call
+			// hang.
+			return nil, c.breakOff(errTooDeep)
 		}
 		if !c.sieve.passes() {
 			continue
@@ -101,6 +103,7 @@ func (c *conn) next() (json.RawMessage, error) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
+		// Before any of it is decoded: decoding is what takes the memory.
 		if crowded(line) {
 			return nil, errTooMany
 		}
@@ -113,7 +116,7 @@ func (c *conn) next() (json.RawMessage, error) {
 	return raw, nil
 }
 
-// line reads a line of any length up to the bound.
+// line reads a line of any length up to maxMessage.
 func (c *conn) line() ([]byte, error) {
 	var line []byte
 	for {
@@ -125,6 +128,7 @@ func (c *conn) line() ([]byte, error) {
 		switch {
 		case err == nil:
 			return line, nil
+		// The last line of a server that ended may lack its newline.
 		case errors.Is(err, io.EOF) && len(bytes.TrimSpace(line)) > 0:
 			return line, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
@@ -133,9 +137,10 @@ func (c *conn) line() ([]byte, error) {
 	}
 }
 
-// Write sends a message. A server that leaves it unread for long is given up:
-// half a message can't be taken back.
+// Write sends a message. If the server leaves it unread for [writeTime], the connection
+// breaks: half a message can't be taken back.
 func (c *conn) Write(ctx context.Context, msg jsonrpc.Message) error {
+	// Encoded before the turn: an invalid message must not hold up the others.
 	data, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
 		return err
@@ -149,10 +154,12 @@ func (c *conn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if err := c.broken(); err != nil {
 		return err
 	}
+	// The select above picks at random if both are ready.
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	c.in.SetWriteDeadline(time.Now().Add(writeTime)) // where it is not supported, only Close ends a write
+	// On a system without write deadlines only Close ends this write.
+	c.in.SetWriteDeadline(time.Now().Add(writeTime))
 	_, err = c.in.Write(append(data, '\n'))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = errUnread
@@ -163,7 +170,8 @@ func (c *conn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return nil
 }
 
-// breakOff notes why the connection broke, and ends it. The first reason counts.
+// breakOff records why the connection broke, and closes it. Only the first reason is
+// kept.
 func (c *conn) breakOff(err error) error {
 	c.mu.Lock()
 	if c.reason == nil {
@@ -174,14 +182,15 @@ func (c *conn) breakOff(err error) error {
 	return err
 }
 
-// broken is why the connection broke; nil while it stands.
+// broken returns why the connection broke, or nil while it works.
 func (c *conn) broken() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.reason
 }
 
-// Close ends the connection. A server ends when its input does.
+// Close ends the connection. A server process ends when its input does. A second call
+// does nothing.
 func (c *conn) Close() error {
 	c.close.Do(func() {
 		c.mu.Lock()

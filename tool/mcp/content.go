@@ -13,10 +13,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// minMedia is how long base64 in a structure has to be to be left out, in bytes.
+// minMedia is how many bytes of base64 in structured content are left out at least.
 const minMedia = 1 << 10
 
-// contents is content as the model reads it, in the server's order.
+// contents returns content as the model reads it, in the server's order.
 func contents(list []sdk.Content) string {
 	var blocks []string
 	for _, c := range list {
@@ -27,8 +27,8 @@ func contents(list []sdk.Content) string {
 	return clean(strings.Join(blocks, "\n"))
 }
 
-// block is one block of content: a line in brackets with what is known of it, where
-// something is, and its text, where it has one.
+// block returns one block of content. A line in brackets says what is known of it; its
+// text follows, if it has one.
 func block(c sdk.Content) string {
 	switch c := c.(type) {
 	case *sdk.TextContent:
@@ -60,7 +60,7 @@ func under(head, text string) string {
 	return head + "\n" + text
 }
 
-// about puts what is known into brackets; empty if nothing is.
+// about returns what is known in brackets, or nothing if nothing is.
 func about(known ...string) string {
 	known = slices.DeleteFunc(known, func(s string) bool { return s == "" })
 	if len(known) == 0 {
@@ -71,7 +71,7 @@ func about(known ...string) string {
 
 func unseen(size int) string { return fmt.Sprintf("%d bytes, not shown", size) }
 
-// remarks are for whom content is, and how important.
+// remarks says for whom content is, and how important it is.
 func remarks(a *sdk.Annotations) (list []string) {
 	if a == nil {
 		return nil
@@ -100,7 +100,8 @@ func linkTo(c *sdk.ResourceLink) string {
 	return text
 }
 
-// textIn is a resource's text, which a server may also send as a blob of a textual type.
+// textIn returns a resource's text. A server may also send text as a blob of a textual
+// type.
 func textIn(r *sdk.ResourceContents) (string, bool) {
 	if r.Blob == nil {
 		return r.Text, true
@@ -111,7 +112,7 @@ func textIn(r *sdk.ResourceContents) (string, bool) {
 	return string(r.Blob), true
 }
 
-// textual reports whether a media type is that of text in UTF-8.
+// textual reports whether a media type means text in UTF-8.
 func textual(media string) bool {
 	kind, params, _ := mime.ParseMediaType(media)
 	_, last, _ := strings.Cut(kind, "/")
@@ -120,8 +121,8 @@ func textual(media string) bool {
 			slices.Contains([]string{"json", "xml", "yaml", "x-yaml", "toml", "javascript", "sql", "x-ndjson"}, last))
 }
 
-// structure is a result's structured content as JSON; empty if its texts say the
-// same. Media are left out of it as they are out of the rest.
+// structure returns a result's structured content as JSON. It is empty if the result's
+// texts say the same. Media are left out, as in the rest of the result.
 func structure(r *sdk.CallToolResult) (string, error) {
 	if r.StructuredContent == nil {
 		return "", nil
@@ -129,6 +130,8 @@ func structure(r *sdk.CallToolResult) (string, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
+	// The SDK has read numbers as float64. exact put the text that the server wrote into
+	// _meta.
 	if raw, ok := r.Meta[exactMeta].(string); ok {
 		if err := json.Compact(&b, []byte(raw)); err != nil {
 			return "", fmt.Errorf("the server's structured answer can't be read: %w", err)
@@ -152,8 +155,8 @@ func structure(r *sdk.CallToolResult) (string, error) {
 	return strings.TrimSpace(b.String()), nil
 }
 
-// repeats reports whether a structure says what the content says. Servers put a text
-// or a list under a name of their own there: MCP asks for an object.
+// repeats reports whether structured content only repeats the content. MCP asks for an
+// object, so servers put a text or a list under a name such as "result".
 func repeats(value any, list []sdk.Content) bool {
 	if saidIn(value, list) {
 		return true
@@ -197,8 +200,8 @@ func says(text string, value any) bool {
 	return exactly([]byte(text), &parsed) == nil && alike(parsed, value)
 }
 
-// withoutMedia replaces long base64 of which its place says that it is media: beside a
-// media type, or in a data URL. kind is that type.
+// withoutMedia replaces long base64 that is media: it stands in a data URL, or kind or a
+// field beside it names a media type.
 func withoutMedia(value any, kind string) (_ any, changed bool) {
 	switch v := value.(type) {
 	case string:
@@ -231,5 +234,5 @@ func withoutMedia(value any, kind string) (_ any, changed bool) {
 	return value, changed
 }
 
-// base64Alphabet has the characters of both of its kinds.
+// base64Alphabet has the characters of both base64 alphabets.
 const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="

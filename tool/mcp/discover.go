@@ -19,12 +19,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// maxMetadata bounds what is read of an authorization server's answer, in bytes.
+// maxMetadata bounds how much of an authorization server's answer is read, in bytes.
 const maxMetadata = 256 << 10
 
-// demand is what a server wants that refused a request.
+// demand is what a server asks for when it refuses a request.
 type demand struct {
-	metadata string // the URL of what it says of itself; empty if it does not say
+	metadata string // the URL of the server's metadata; empty if it names none
 	scopes   []string
 }
 
@@ -52,13 +52,14 @@ func demands(resp *http.Response) bool {
 	})
 }
 
-// discover finds the authorization server, what to ask it for, and as which client.
+// discover finds the authorization server, the scopes to request and the client to use.
 func (l *login) discover(ctx context.Context, d demand) (terms, *issuer, error) {
 	resource, err := l.resource(ctx, d.metadata)
 	if err != nil {
 		return terms{}, nil, err
 	}
 	named := resource.AuthorizationServers[0]
+	// The client and its secret are for this issuer only, whichever the server names.
 	if l.issuer != nil {
 		if !slices.ContainsFunc(resource.AuthorizationServers, l.names) {
 			return terms{}, nil, fmt.Errorf("it names the authorization server %s, and not %s, whose client this is", cut(clean(named), maxShown), l.Issuer)
@@ -74,8 +75,10 @@ func (l *login) discover(ctx context.Context, d demand) (terms, *issuer, error) 
 		at.Scopes = resource.ScopesSupported
 	}
 	if l.known.At.Issuer == at.Issuer && l.known.Token != nil {
-		at.Scopes = union(l.known.At.Scopes, at.Scopes) // what was given once is not asked for in a sign-in of its own
+		// A new sign-in replaces the token. Without the old scopes it would lose rights.
+		at.Scopes = union(l.known.At.Scopes, at.Scopes)
 	}
+	// Some servers give no refresh token without this scope.
 	if l.people() && slices.Contains(server.ScopesSupported, "offline_access") {
 		at.Scopes = union(at.Scopes, []string{"offline_access"})
 	}
@@ -87,10 +90,10 @@ func (l *login) discover(ctx context.Context, d demand) (terms, *issuer, error) 
 	return at, server, l.enlist(ctx, &at, &server.AuthServerMeta)
 }
 
-// issuer is what an authorization server says of itself.
+// issuer is the metadata of an authorization server.
 type issuer struct {
 	oauthex.AuthServerMeta
-	// Proofs are the ways to sign what proves that a token's key is ours (RFC 9449).
+	// Proofs lists the signature algorithms for proof of possession (RFC 9449).
 	Proofs []string `json:"dpop_signing_alg_values_supported"`
 }
 
@@ -108,8 +111,7 @@ func union(a, b []string) []string {
 	return out
 }
 
-// resource is what the server says of itself (RFC 9728). One that says nothing is its own
-// authorization server, as in the protocol 2025-03-26.
+// resource returns the MCP server's metadata (RFC 9728); by default it is its own issuer.
 func (l *login) resource(ctx context.Context, named string) (*oauthex.ProtectedResourceMetadata, error) {
 	server := l.server.url
 	at := func(path string) string {
@@ -127,6 +129,7 @@ func (l *login) resource(ctx context.Context, named string) (*oauthex.ProtectedR
 			return nil, err
 		case !found:
 			continue
+		// Otherwise a server could make us obtain, and send it, another resource's token.
 		case !covers(meta.Resource, server):
 			return nil, fmt.Errorf("its metadata is of another resource, %s", cut(clean(meta.Resource), maxShown))
 		case len(meta.AuthorizationServers) == 0:
@@ -137,7 +140,7 @@ func (l *login) resource(ctx context.Context, named string) (*oauthex.ProtectedR
 	return &oauthex.ProtectedResourceMetadata{Resource: server.String(), AuthorizationServers: []string{at("")}}, nil
 }
 
-// covers reports whether a resource is a server, or the part of its host that it is in.
+// covers reports whether a resource is the server, or a part of its host around it.
 func covers(resource string, server *url.URL) bool {
 	u, err := url.Parse(resource)
 	if err != nil || u.Host == "" || !same(u, server) {
@@ -147,7 +150,7 @@ func covers(resource string, server *url.URL) bool {
 	return strings.HasPrefix(strings.TrimSuffix(server.Path, "/")+"/", whole)
 }
 
-// authority is what an authorization server says of itself (RFC 8414, or OpenID Connect).
+// authority returns the metadata of an authorization server (RFC 8414 or OpenID Connect).
 func (l *login) authority(ctx context.Context, named string) (*issuer, error) {
 	u, err := l.place(named)
 	if err != nil {
@@ -167,6 +170,7 @@ func (l *login) authority(ctx context.Context, named string) (*issuer, error) {
 			return &meta, l.sound(&meta, named)
 		}
 	}
+	// Endpoints are only guessed for the old protocol: the server is its own issuer.
 	if !same(u, l.server.url) {
 		return nil, fmt.Errorf("the authorization server %s says nothing of itself", cut(clean(named), maxShown))
 	}
@@ -177,7 +181,7 @@ func (l *login) authority(ctx context.Context, named string) (*issuer, error) {
 	return meta, l.sound(meta, named)
 }
 
-// sound refuses what an authorization server may not say.
+// sound refuses metadata that an authorization server must not have.
 func (l *login) sound(meta *issuer, named string) error {
 	if strings.TrimSuffix(meta.Issuer, "/") != strings.TrimSuffix(named, "/") {
 		return fmt.Errorf("the authorization server %s calls itself %s", cut(clean(named), maxShown), cut(clean(meta.Issuer), maxShown))
@@ -199,12 +203,13 @@ func (l *login) sound(meta *issuer, named string) error {
 	return nil
 }
 
-// place reads a URL that somebody else named and that is asked, or opened by people.
+// place parses a URL from somebody else that we request or that people open.
 func (l *login) place(text string) (*url.URL, error) {
 	u, err := address(text, l.plain)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", cut(clean(text), maxShown), err)
+	// A remote server could otherwise have us send requests to services of this machine.
 	case u.Scheme == "http" && local(u.Hostname()) && !local(l.server.url.Hostname()) && (l.issuer == nil || !same(u, l.issuer)):
 		return nil, fmt.Errorf("%s is on this machine, and the server is not", cut(clean(text), maxShown))
 	}
@@ -214,7 +219,7 @@ func (l *login) place(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// fetch reads JSON; it reports whether there is any.
+// fetch reads JSON from a URL, and reports whether there was any.
 func (l *login) fetch(ctx context.Context, place string, into any) (found bool, err error) {
 	if _, err := l.place(place); err != nil {
 		return false, err
@@ -229,6 +234,7 @@ func (l *login) fetch(ctx context.Context, place string, into any) (found bool, 
 		return false, fmt.Errorf("%s can't be reached: %s", cut(place, maxShown), plain(err))
 	}
 	defer resp.Body.Close()
+	// An outage is not an absence: do not go on to the next place, or to defaults.
 	if resp.StatusCode >= 500 {
 		return false, fmt.Errorf("%s answers with %s", cut(place, maxShown), resp.Status)
 	}
@@ -249,7 +255,7 @@ func (l *login) fetch(ctx context.Context, place string, into any) (found bool, 
 	return true, nil
 }
 
-// enlist says as which client tokens are asked for, and registers one where none is known.
+// enlist chooses the client that requests tokens, and registers one if none is known.
 func (l *login) enlist(ctx context.Context, at *terms, server *oauthex.AuthServerMeta) error {
 	at.Style = styleOf(server.TokenEndpointAuthMethodsSupported, l.Secret)
 	switch {
@@ -298,8 +304,8 @@ func (l *login) enlist(ctx context.Context, at *terms, server *oauthex.AuthServe
 	return nil
 }
 
-// unregistered says why a client could not be registered: nothing else of the answer, which
-// may have a secret in it.
+// unregistered returns why a client could not be registered. It leaves out the rest of
+// the answer, which may contain a secret.
 func unregistered(err error) string {
 	var refused *oauthex.ClientRegistrationError
 	var lost *url.Error
@@ -312,20 +318,19 @@ func unregistered(err error) string {
 	return "the authorization server refuses, or its answer can't be read"
 }
 
-// styleOf is how a client names itself to a token endpoint, of the ways that there are.
+// styleOf returns how a client authenticates at a token endpoint.
 func styleOf(methods []string, secret string) oauth2.AuthStyle {
 	switch {
 	case secret == "" || slices.Contains(methods, "client_secret_post"):
 		return oauth2.AuthStyleInParams
 	case len(methods) == 0 || slices.Contains(methods, "client_secret_basic"):
-		return oauth2.AuthStyleInHeader // as where nothing is said (RFC 8414)
+		return oauth2.AuthStyleInHeader
 	}
 	return oauth2.AuthStyleAutoDetect
 }
 
-// abroad is the client for what is not the server itself: it has none of its headers, goes
-// by no redirect to another host, and to no address of an inner network that the server
-// has named.
+// abroad returns the HTTP client for all but the server. It sends no headers of the server,
+// follows no redirect to another host, and reaches no inner network that only it named.
 func (s *Server) abroad() *http.Client {
 	limit := s.opts.startTimeout()
 	trusted := []*url.URL{s.url}
@@ -352,6 +357,7 @@ func (s *Server) abroad() *http.Client {
 			Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: limit, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader, DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				d := net.Dialer{Timeout: limit}
+				// At dial time, after the name was resolved: resolving it twice gains nothing.
 				if !slices.ContainsFunc(trusted, func(u *url.URL) bool { return strings.HasSuffix(origin(u), "://"+addr) }) {
 					d.Control = s.outer
 				}
@@ -361,9 +367,9 @@ func (s *Server) abroad() *http.Client {
 	}
 }
 
-// inner are networks beside the private ones that lead inside: that of carriers, where some
-// clouds have their metadata (100.100.100.200, 192.0.0.192), and those of IPv6 that have an
-// address of IPv4 in them, which may be an inner one.
+// inner lists networks beside the private ones that lead inside. Some clouds have their
+// metadata in the carriers' network (100.100.100.200, 192.0.0.192). Some IPv6 networks
+// embed an IPv4 address, which may be an inner one.
 var inner = []netip.Prefix{
 	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4"),
@@ -371,7 +377,7 @@ var inner = []netip.Prefix{
 	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("fec0::/10"),
 }
 
-// translated are addresses of IPv4 as a network of IPv6 alone has them (RFC 6052).
+// translated is the network that embeds IPv4 addresses for IPv6-only networks (RFC 6052).
 var translated = netip.MustParsePrefix("64:ff9b::/96")
 
 // outer refuses addresses of inner networks, and of this machine unless the server is on it.

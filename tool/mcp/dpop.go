@@ -19,13 +19,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// pass is what lets a request in; the zero pass is none.
+// pass is what admits a request; the zero pass is none.
 type pass struct {
 	token string
-	key   []byte // that the token is bound to (DPoP, RFC 9449); nil for who bears it
+	key   []byte // the key that the token is bound to (DPoP, RFC 9449); nil for a bearer token
 }
 
-// newKey makes the key that tokens are bound to: a private key in PKCS #8.
+// newKey returns a new key to bind tokens to: a private key in PKCS #8.
 func newKey() ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -34,8 +34,8 @@ func newKey() ([]byte, error) {
 	return x509.MarshalPKCS8PrivateKey(key)
 }
 
-// possession proves for one request that who makes it has the key. token is empty where one
-// is asked for, and nonce where none was given.
+// possession returns a proof, for one request, that the sender has the key. token is
+// empty when a token is requested. nonce is empty if the server gave none.
 func possession(raw []byte, method string, at *url.URL, token, nonce string) (string, error) {
 	parsed, err := x509.ParsePKCS8PrivateKey(raw)
 	if err != nil {
@@ -62,7 +62,7 @@ func possession(raw []byte, method string, at *url.URL, token, nonce string) (st
 		claims["nonce"] = nonce
 	}
 	proof := jwt.NewWithClaims(jwt.SigningMethodES256, claims)
-	half := len(point) / 2 // of the point without the byte that says how it is written
+	half := len(point) / 2 // of the point, without the byte that names its format
 	proof.Header["typ"] = "dpop+jwt"
 	proof.Header["jwk"] = map[string]string{"kty": "EC", "crv": "P-256", "x": text(point[1 : half+1]), "y": text(point[half+1:])}
 	return proof.SignedString(key)
@@ -81,7 +81,7 @@ func wantsNonce(resp *http.Response) bool {
 	})
 }
 
-// binding asks for tokens that are bound to a key.
+// binding requests tokens that are bound to a key.
 type binding struct {
 	base http.RoundTripper
 	key  []byte
@@ -93,6 +93,7 @@ func (b binding) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode < 400 || resp.StatusCode >= 500 || resp.Header.Get(headerNonce) == "" || req.GetBody == nil {
 		return resp, err
 	}
+	// The body is read to find the error code, and put back for the caller.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	resp.Body.Close()
 	if err != nil {
@@ -100,7 +101,9 @@ func (b binding) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	if !bytes.Contains(body, []byte(`"use_dpop_nonce"`)) {
-		return resp, nil // a code is good once: what is refused for another reason stays refused
+		// An authorization code works once. A request refused for another reason is not
+		// repeated.
+		return resp, nil
 	}
 	again := req.Clone(req.Context())
 	if again.Body, err = req.GetBody(); err != nil {
@@ -119,7 +122,7 @@ func (b binding) try(req *http.Request, nonce string) (*http.Response, error) {
 	return b.base.RoundTrip(req)
 }
 
-// show adds the pass to a request to the MCP server. The server's last nonce goes with it.
+// show adds the pass to a request to the MCP server, with the server's last nonce.
 func (p pass) show(req *http.Request, nonce string) error {
 	switch {
 	case p.token == "":

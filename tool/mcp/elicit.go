@@ -21,21 +21,22 @@ import (
 )
 
 // Elicit says how a server may ask a person in the middle of a call, beyond what is
-// always possible; see the package comment.
+// always possible; see the package comment. It is an option of a server
+// ([Options.Elicit]).
 type Elicit string
 
 const (
-	// ElicitRounds shakes hands by the newest protocol first, in which a server asks
-	// by answering a call with its questions. A program may end, or say nothing, when
-	// it hears that; it is then spoken to as others are, and half of the time to start
-	// is gone.
+	// ElicitRounds begins the handshake with the newest protocol, in which a server asks
+	// by answering a call with its questions. A program that does not know it may end or
+	// say nothing. It is then started again with the older handshake, and half of the
+	// time to start is used up.
 	ElicitRounds Elicit = "rounds"
-	// ElicitReplay is as [ElicitRounds], and lets a server of older protocols ask too,
-	// which asks and waits while it is at the call. A call can't wait for as long as
-	// people do, so it is cancelled, and made again from its beginning with the
-	// answers. Set it for a server that may have its calls made again, or asks before
-	// it does anything. Its calls are made one after the other: those protocols do not
-	// say which call a question belongs to.
+	// ElicitReplay is [ElicitRounds], and also lets servers of older protocols ask, which
+	// wait for the answer during the call. A call can't wait as long as people do. So it
+	// is cancelled, and made again from its beginning with the answers. Set it for a
+	// server whose calls may be repeated, or that asks before it does anything. Its calls
+	// run one after the other: those protocols do not say which call a question belongs
+	// to.
 	ElicitReplay Elicit = "replay"
 )
 
@@ -48,13 +49,12 @@ const (
 
 // Bounds of what a person is asked, in bytes.
 const (
-	maxURL    = 2 << 10  // of a page that is to be opened
+	maxURL    = 2 << 10  // of a page to open
 	maxForm   = 16 << 10 // of a form's schema
-	maxFields = 3 << 10  // of what a question tells of a form's fields
+	maxFields = 3 << 10  // of the fields that a question describes
 )
 
-// want is one thing that a server wants of a person: that they fill in a form or open
-// a page.
+// want is one thing that a server wants of a person: to fill in a form or to open a page.
 type want struct {
 	ID      string          `json:"id,omitempty"` // the server's, in its round
 	Message string          `json:"message"`
@@ -63,7 +63,7 @@ type want struct {
 	State   string          `json:"state,omitempty"` // of a sign-in at the URL
 }
 
-// wantOf reads what a server asks. Its errors are for the server and the model.
+// wantOf reads what a server asks. Its errors are shown to the server and the model.
 func (s *Server) wantOf(id string, p *sdk.ElicitParams) (want, error) {
 	if p == nil {
 		return want{}, errors.New("it asks without saying what")
@@ -98,13 +98,13 @@ func (s *Server) wantOf(id string, p *sdk.ElicitParams) (want, error) {
 
 var errForeign = errors.New("it names a page whose host is not written in ASCII: people could take it for another; such a host begins with xn--")
 
-// foreign reports whether a host has characters that look like others, or turn the
+// foreign reports whether a host has characters that look like others, or change the
 // direction of writing.
 func foreign(page *url.URL) bool {
 	return strings.ContainsFunc(page.Host, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
-// form is what the protocol allows as one: named fields with plain values.
+// form is a form as the protocol allows it: named fields with plain values.
 type form struct {
 	Type       string           `json:"type"`
 	Properties map[string]field `json:"properties"`
@@ -120,8 +120,7 @@ type field struct {
 	Items options `json:"items"`
 }
 
-// options are the values that there are to choose from, in one of the forms that the
-// protocol has had for them.
+// options are the values to choose from, in any of the forms that the protocol has used.
 type options struct {
 	Enum      []any    `json:"enum"`
 	EnumNames []string `json:"enumNames"` // of Enum, one by one
@@ -134,7 +133,7 @@ type titled struct {
 	Title string `json:"title"`
 }
 
-// list has each value with what it is called.
+// list returns each value with its title.
 func (o options) list() []titled {
 	list := slices.Concat(o.OneOf, o.AnyOf)
 	for i, v := range o.Enum {
@@ -147,12 +146,13 @@ func (o options) list() []titled {
 	return list
 }
 
-// formOf is a form's schema; nil for one without fields.
+// formOf returns a form's schema, or nil if it has no fields.
 func (s *Server) formOf(schema any) (json.RawMessage, error) {
 	raw, err := json.Marshal(schema)
 	if err != nil {
 		return nil, err
 	}
+	// Secrets are removed before the size is checked and before anybody sees it.
 	raw = []byte(s.said(string(raw)))
 	var f form
 	switch err := json.Unmarshal(raw, &f); {
@@ -183,7 +183,9 @@ func resolve(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	if err := json.Unmarshal(raw, &schema); err != nil {
 		return nil, err
 	}
-	read, err := json.Marshal(schema) // as it was understood
+	// Checked as the library reads it, which takes some things for a $ref that are not
+	// written so.
+	read, err := json.Marshal(schema)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +215,8 @@ func (w want) choices() []string {
 	return nil
 }
 
-// question is what a person is asked; wrong is what was not right with the last answer.
+// question returns what a person is asked. wrong says what was wrong with the last
+// answer.
 func (w want) question(server, wrong string) agent.ToolQuestion {
 	q := agent.ToolQuestion{Text: w.Message, Choices: w.choices(), Schema: w.Schema}
 	q.Context = "The MCP server " + server + " asks this, and is told what is answered."
@@ -233,7 +236,7 @@ func (w want) question(server, wrong string) agent.ToolQuestion {
 	return q
 }
 
-// host is whom the page is of; empty if there is none to open.
+// host returns the host of the page; empty if there is none to open.
 func (w want) host() string {
 	page, err := url.Parse(w.URL)
 	if err != nil {
@@ -242,15 +245,16 @@ func (w want) host() string {
 	return page.Host
 }
 
-// page is what a page that is to be opened is known by: the query may be made for each call.
+// page identifies a page across calls. The query is left out: servers may make it for
+// each call.
 func (w want) page() string {
 	where, _, _ := strings.Cut(w.URL, "?")
 	sum := sha256.Sum256([]byte(w.Message + "\x00" + where))
 	return hex.EncodeToString(sum[:8])
 }
 
-// fields tells people what a form has, in its order by name. What is left out is not
-// filled in for them: the server does that by its defaults, if it does.
+// fields describes a form's fields to people, sorted by name. Fields that a person leaves
+// out are not filled in here; the server may use its defaults.
 func fields(schema json.RawMessage) string {
 	var f form
 	if json.Unmarshal(schema, &f) != nil {
@@ -274,7 +278,7 @@ func fields(schema json.RawMessage) string {
 	return cut(b.String(), maxFields)
 }
 
-// among says which values there are to choose from.
+// among lists the values to choose from.
 func among(words string, values []titled) string {
 	var b strings.Builder
 	for _, v := range values {
@@ -287,8 +291,9 @@ func among(words string, values []titled) string {
 	return b.String()
 }
 
-// answered is what the server is told. A person's answer that does not fit is wrong,
-// and asked for again; nobody is there to be asked again whom a deadline answers for.
+// answered returns what the server is told. If a person's answer does not fit, wrong says
+// why, and they are asked again. If a deadline gave the answer, nobody can be asked
+// again.
 func (w want) answered(a agent.ToolAnswer) (result *sdk.ElicitResult, wrong string) {
 	action, data := actAccept, map[string]any(nil)
 	switch {
@@ -302,13 +307,14 @@ func (w want) answered(a agent.ToolAnswer) (result *sdk.ElicitResult, wrong stri
 	default:
 		action, wrong = w.chosen(a)
 	}
+	// A deadline gave this answer: there is nobody to ask again.
 	if wrong != "" && a.Expired {
 		action, data, wrong = actCancel, nil, ""
 	}
 	return &sdk.ElicitResult{Action: action, Content: data}, wrong
 }
 
-// chosen is the action of who had choices, the first of which agrees.
+// chosen returns the action of a person who had choices. The first choice agrees.
 func (w want) chosen(a agent.ToolAnswer) (action, wrong string) {
 	text, choices := a.Text, w.choices()
 	_ = json.Unmarshal(a.Data, &text) // a choice may come in quotes
@@ -325,8 +331,8 @@ func (w want) chosen(a agent.ToolAnswer) (action, wrong string) {
 	return "", "it is neither " + strings.Join(choices, " nor ")
 }
 
-// filled is a form that was filled in. Where it has one field, a text alone is the
-// value of that.
+// filled returns a filled-in form. If it has one field, a text alone is that field's
+// value.
 func (w want) filled(a agent.ToolAnswer) (data map[string]any, wrong string) {
 	raw := []byte(a.Data)
 	if len(raw) == 0 {
@@ -352,7 +358,7 @@ func (w want) filled(a agent.ToolAnswer) (data map[string]any, wrong string) {
 	return data, ""
 }
 
-// alone is the form of one field with a value; nil if it has more.
+// alone returns the form with a value for its only field; nil if it has more fields.
 func (w want) alone(raw []byte) map[string]any {
 	var f form
 	if json.Unmarshal(w.Schema, &f) != nil || len(f.Properties) != 1 {
@@ -369,7 +375,7 @@ func (w want) alone(raw []byte) map[string]any {
 	return nil
 }
 
-// exactly reads JSON and leaves its numbers as they were written.
+// exactly decodes JSON and keeps its numbers as they were written.
 func exactly(raw []byte, v any) error {
 	if !json.Valid(raw) {
 		return errors.New("it is no JSON")

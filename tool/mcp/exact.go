@@ -11,15 +11,15 @@ import (
 	"slices"
 )
 
-// exactMeta is where the structured content of a result stands as the server wrote it, in
-// the result's _meta: the SDK reads every number as a float64, and loses the last digits
-// of long ones.
+// exactMeta is the field of a result's _meta that keeps its structured content as the
+// server wrote it. The SDK reads every number as a float64 and loses the last digits of
+// long ones.
 const exactMeta = "com.github.fermata-agents/structured"
 
 var longNumber = regexp.MustCompile(`[0-9]{16}`)
 
-// exact adds to a message that is a result what its structured content is, letter by
-// letter, if it has numbers that would lose digits. Everything else stays as it is.
+// exact adds to a result the text of its structured content, if that has numbers that
+// would lose digits. All else stays as it is.
 func exact(message []byte) []byte {
 	if !bytes.Contains(message, []byte(`"structuredContent"`)) || !longNumber.Match(message) {
 		return message
@@ -57,9 +57,10 @@ func exact(message []byte) []byte {
 	return out
 }
 
-// crowded reports whether a message has more values than [maxValues]. What is no JSON may
-// be counted wrong: nobody reads it.
+// crowded reports whether a message has more than [maxValues] values. It may count text
+// that is not JSON wrongly, since nobody reads that.
 func crowded(message []byte) bool {
+	// Each value takes a byte at least, so a shorter message can't have too many.
 	if len(message) < maxValues {
 		return false
 	}
@@ -78,8 +79,8 @@ func crowded(message []byte) bool {
 	return values > maxValues
 }
 
-// exactEvents is a stream of events whose messages are made [exact], each of which stands
-// on one line, as all servers write them.
+// exactEvents is a stream of events whose messages go through [exact]. Each message
+// stands on one line, as all servers write it.
 type exactEvents struct {
 	io.Closer
 	lines *bufio.Reader
@@ -105,7 +106,7 @@ func (e *exactEvents) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next is a line; a piece of one that is longer than a message may be.
+// next returns a line, or a piece of a line that is longer than a message may be.
 func (e *exactEvents) next() (line []byte, err error) {
 	for {
 		piece, err := e.lines.ReadSlice('\n')
@@ -118,6 +119,7 @@ func (e *exactEvents) next() (line []byte, err error) {
 		}
 		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok && err == nil {
 			if message := bytes.TrimSpace(data); crowded(message) {
+				// This ends the call at once: the SDK would resume a stream that broke off.
 				e.trip.fail(errTooMany)
 				return nil, errTooMany
 			} else if len(message) > 0 {
@@ -130,8 +132,8 @@ func (e *exactEvents) next() (line []byte, err error) {
 	}
 }
 
-// alike reports whether two values out of JSON are the same. Numbers may be written in
-// other ways, unless they are too long to be compared as numbers.
+// alike reports whether two decoded values are equal. Numbers may be written differently,
+// unless they are too long to compare as float64.
 func alike(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:

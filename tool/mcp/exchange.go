@@ -17,19 +17,19 @@ const (
 	typeIDJAG     = "urn:ietf:params:oauth:token-type:id-jag"
 )
 
-// Exchange is a company's identity provider, which gives for the ID token of somebody who
-// has signed in to it what an authorization server takes (RFC 8693; MCP calls the whole
-// enterprise-managed authorization). So the company decides who uses which server, and
-// nobody signs in to each.
+// Exchange is a company's identity provider. It exchanges the ID token of a person for an
+// assertion that an authorization server accepts (RFC 8693; MCP's enterprise-managed
+// authorization). So the company decides who uses which server, and people sign in only
+// once.
 type Exchange struct {
 	// URL is the provider's token endpoint.
 	URL string
-	// Client is the id that the provider knows us by, and Secret what proves it; a Secret
-	// may name variables of Options.Env, and empty is a client that is public.
+	// Client is our id at the provider, and Secret authenticates it. Secret may name
+	// variables of Options.Env; it is empty for a public client.
 	Client, Secret string
 }
 
-// check reads the options. url is where the exchange is asked for.
+// check validates the options. url is the parsed token endpoint.
 func (e *Exchange) check(o *Options) (_ *Exchange, url *url.URL, err error) {
 	if url, err = address(e.URL, o.Plain); err != nil {
 		return nil, nil, agent.Errorf(agent.CodeInvalidInput, "its OAuth exchange: %w", err)
@@ -45,17 +45,17 @@ func (e *Exchange) check(o *Options) (_ *Exchange, url *url.URL, err error) {
 	return &Exchange{URL: e.URL, Client: e.Client, Secret: o.fill(e.Secret)}, url, nil
 }
 
-// notExchanged is an error of the identity provider's.
+// notExchanged is an error that the identity provider reported.
 type notExchanged struct {
 	host string
 	error
 }
 
-// Unwrap gives what it answered.
+// Unwrap returns what the provider answered.
 func (e notExchanged) Unwrap() error { return e.error }
 
-// exchanged is an assertion for an authorization server, for the ID token of a person. It
-// is good for that server and that resource alone. The caller has the turn.
+// exchanged returns an assertion for an authorization server, in exchange for a person's
+// ID token. It works only for that server and that resource. The caller holds the turn.
 func (l *login) exchanged(ctx context.Context, at terms, id string) (string, error) {
 	e := l.Exchange
 	values := url.Values{
@@ -70,6 +70,8 @@ func (l *login) exchanged(ctx context.Context, at terms, id string) (string, err
 		c.AuthStyle = oauth2.AuthStyleInParams
 	}
 	t, err := c.Token(context.WithValue(ctx, oauth2.HTTPClient, l.server.outside))
+	// Another type, such as an access token of the provider, must not be sent to the
+	// server.
 	if err == nil && t.Extra("issued_token_type") != typeIDJAG {
 		err = fmt.Errorf("its token is of the type %q, and not %s", cut(clean(fmt.Sprint(t.Extra("issued_token_type"))), maxShown), typeIDJAG)
 	}

@@ -15,15 +15,15 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The tools that [Options.Resources] adds, without the server's name. Where the
-// server has a tool of its own by such a name, that one counts.
+// The tools that [Options.Resources] adds, without the server's name. If the server has a
+// tool with such a name, the server's own tool wins.
 const (
 	toolResources = "list_resources"
 	toolResource  = "read_resource"
 	toolPrompt    = "get_prompt"
 )
 
-// has reports whether a name is that of one of our tools, and the server has what it is for.
+// has reports whether a name is one of our tools, and the server supports what it is for.
 func (s *Server) has(l *link, name string) bool {
 	caps := l.session.InitializeResult().Capabilities
 	if !s.opts.Resources || caps == nil {
@@ -113,6 +113,8 @@ func (s *Server) extra(ctx context.Context, l *link, name string, arguments json
 		Name      string            `json:"name"`
 		Arguments map[string]string `json:"arguments"`
 	}
+	// encoding/json reads null as a zero value, so a missing cursor or URI would go
+	// unnoticed.
 	if fields := map[string]json.RawMessage{}; json.Unmarshal(arguments, &fields) == nil {
 		for field, value := range fields {
 			if string(value) == "null" {
@@ -156,7 +158,7 @@ func (s *Server) extra(ctx context.Context, l *link, name string, arguments json
 	return s.said(text), nil
 }
 
-// unreadable is the fault of an answer that came as it should.
+// unreadable is the error of an answer that arrived but can't be read.
 type unreadable struct{ error }
 
 func read[R any](result R, err error, text func(R) (string, error)) (string, error) {
@@ -170,8 +172,8 @@ func read[R any](result R, err error, text func(R) (string, error)) (string, err
 	return s, nil
 }
 
-// listResources is a page of resources as the model reads it, with the patterns of
-// further ones on the first page.
+// listResources returns a page of resources as the model reads it. The first page also
+// has the templates.
 func listResources(ctx context.Context, session *sdk.ClientSession, cursor string) (string, error) {
 	page, err := session.ListResources(ctx, &sdk.ListResourcesParams{Cursor: cursor})
 	if err != nil {
@@ -180,6 +182,7 @@ func listResources(ctx context.Context, session *sdk.ClientSession, cursor strin
 	templates := &sdk.ListResourceTemplatesResult{}
 	if cursor == "" {
 		templates, err = session.ListResourceTemplates(ctx, &sdk.ListResourceTemplatesParams{})
+		// Servers without templates may lack the method.
 		if e := answered(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound {
 			templates, err = &sdk.ListResourceTemplatesResult{}, nil
 		}
@@ -225,7 +228,7 @@ func listing(page *sdk.ListResourcesResult, templates *sdk.ListResourceTemplates
 	return text
 }
 
-// resource is what was read as the model reads it.
+// resource returns a resource as the model reads it.
 func resource(r *sdk.ReadResourceResult) (string, error) {
 	if err := wanting(r, r.InputRequests); err != nil {
 		return "", err
@@ -240,7 +243,7 @@ func resource(r *sdk.ReadResourceResult) (string, error) {
 	return "(empty)", nil
 }
 
-// prompt is a prompt as the model reads it.
+// prompt returns a prompt as the model reads it.
 func prompt(r *sdk.GetPromptResult) (string, error) {
 	if err := wanting(r, r.InputRequests); err != nil {
 		return "", err

@@ -8,12 +8,12 @@ import (
 
 const (
 	// maxLines is how many lines of one output of a server are logged in lineTime. The
-	// rest is counted.
+	// rest is only counted.
 	maxLines = 200
 	lineTime = 10 * time.Second
 )
 
-// sieve lets through as many lines as a log can bear.
+// sieve limits how many lines are logged.
 type sieve struct {
 	log *slog.Logger
 
@@ -22,8 +22,8 @@ type sieve struct {
 	lines int // since then
 }
 
-// passes reports whether one more line is to be logged. The first that is not is told of,
-// and how many there were when the next are.
+// passes reports whether one more line may be logged. It logs when it begins to leave
+// lines out, and later how many it left out.
 func (s *sieve) passes() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

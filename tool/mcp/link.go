@@ -24,13 +24,13 @@ const (
 type link struct {
 	peer    peer
 	session *sdk.ClientSession
-	keeps   bool          // over HTTP: what is said belongs to a session of the server's
-	listing chan struct{} // held by who asks for the tools on behalf of all
-	calling chan struct{} // held by the one call that may ask, see replaying
+	keeps   bool          // over HTTP: the server has a session and may keep state in it
+	listing chan struct{} // a lock: one asks for the tools on behalf of all
+	calling chan struct{} // a lock: one call at a time may ask people, see replaying
 
 	mu        sync.Mutex
 	names     map[string]string // see known
-	news      int               // how often the server has said that its tools are others
+	news      int               // how often the server has said that its tools changed
 	listeners map[int64]*listener
 	tokens    int64
 	replay    *replay // of that call
@@ -39,48 +39,54 @@ type link struct {
 // peer is the other end of a link.
 type peer interface {
 	transport() sdk.Transport
-	// met begins to watch a peer that has answered the handshake.
+	// met starts to watch a peer that has answered the handshake.
 	met(*sdk.ClientSession)
-	// unmet ends one that has not, and says why.
+	// unmet ends a peer that has not answered, and returns why.
 	unmet(ctx context.Context, err error) error
-	// broken is why the connection broke; nil while it stands.
+	// broken returns why the connection broke, or nil while it works.
 	broken() error
-	// attend listens to what the server says outside of its answers until done is called.
+	// attend receives what the server says outside of its answers, until done is called.
 	attend(ctx context.Context) (done func())
-	// leave makes the next who asks connect anew.
+	// leave makes the next caller connect again.
 	leave(reason error)
-	// heard counts what a program has said outside of the protocol.
+	// heard returns how many lines a program has written to its error output.
 	heard() int
-	// fate says what became of a peer whose connection broke, after its name; doubt
-	// stands before its last words, which are those after the first so many.
+	// fate says, to follow the server's name, what happened to a peer whose connection
+	// broke. doubt precedes its last words. Words among the first heard lines are left
+	// out.
 	fate(when, doubt string, heard int) string
-	// retire ends a connection that is broken or left, and the server if it is ours.
+	// retire ends a connection that is broken or left, and the server if we started it.
 	retire()
-	// stop ends the connection, and the server if it is ours. It reports whether that
-	// has ended.
+	// stop ends the connection, and the server if we started it. It reports whether the
+	// server has ended.
 	stop() bool
 }
 
-// listener is who waits for the answer of a call.
+// listener is a call that waits for its answer.
 type listener struct {
 	progress func(string)
 	asked    []string // what the server wanted to ask a person meanwhile
 }
 
-// dial starts or reaches the server and shakes hands: in another way where the first
-// may be what it does not understand.
+// dial starts or reaches the server and does the handshake. If the server may not
+// understand the first handshake, dial tries the other one.
 func (s *Server) dial(ctx context.Context, as *login) (*link, error) {
 	first, second := commonProtocol, newestProtocol
 	begin, cancel := ctx, context.CancelFunc(func() {})
 	if s.opts.Elicit != "" {
 		first, second = second, first
+		// Half of the time only: a server that says nothing must leave time for the
+		// second try.
 		begin, cancel = lately(ctx, s.opts.startTimeout()/2)
 	}
 	defer cancel()
 	l, err := s.handshake(begin, as, first, false)
 	var refused refusal
 	var lost unheard
+	// The statuses of an old server: try the older transport before another protocol.
 	if errors.As(err, &refused) && refused.transport && ctx.Err() == nil {
+		// Its own error is dropped: the first handshake's says more about a server that
+		// is no old one.
 		if l, old := s.handshake(ctx, as, commonProtocol, true); old == nil {
 			return l, nil
 		}
@@ -100,17 +106,17 @@ func (s *Server) dial(ctx context.Context, as *login) (*link, error) {
 	return l, again
 }
 
-// unheard is the error of a handshake in which a server ended or said nothing: there
-// are some that do so when they do not understand.
+// unheard is the error of a handshake in which the server ended or said nothing. Some
+// servers do so when they do not understand it.
 type unheard struct{ error }
 
-// late is the cause of a start that takes too long, and how long it was given.
+// late is the cause of a start that takes too long; its value is the time that it had.
 type late time.Duration
 
 // Error implements [error].
 func (l late) Error() string { return fmt.Sprintf("it did not answer within %s", time.Duration(l)) }
 
-// lately gives a start its time.
+// lately returns a context that ends when a start has taken too long.
 func lately(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, most, late(most))
 }
@@ -129,7 +135,8 @@ func (s *Server) handshake(ctx context.Context, as *login, protocol string, sse 
 	l := &link{peer: p, listing: make(chan struct{}, 1), calling: make(chan struct{}, 1), listeners: map[int64]*listener{}}
 	client := sdk.NewClient(&sdk.Implementation{Name: "fermata", Version: version()}, &sdk.ClientOptions{
 		Logger: s.log,
-		// We offer nothing, neither roots nor sampling, but people to ask: see modest.
+		// No roots and no sampling: a server must not read files or use our model. Only
+		// questions to people are offered, and modest takes these back where needed.
 		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
 			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
 		}},
@@ -148,19 +155,19 @@ func (s *Server) handshake(ctx context.Context, as *login, protocol string, sse 
 	return l, nil
 }
 
-// modest offers nobody to ask in protocols in which a server that asks has to be
-// waited for, unless its calls may be made again.
+// modest offers no questions in protocols where a server waits for the answer during the
+// call, unless calls may be repeated.
 func (s *Server) modest(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if p, ok := req.GetParams().(*sdk.InitializeParams); ok && p.Capabilities != nil && s.opts.Elicit != ElicitReplay {
-			p.Capabilities.Elicitation = nil // it is of this request alone
+			p.Capabilities.Elicitation = nil // this request has its own copy
 		}
 		return next(ctx, method, req)
 	}
 }
 
-// fresh keeps the SDK from answering out of what it remembers, for as long as the
-// server says that it may: a run asks once, and is to see what there is.
+// fresh makes the SDK ask the server each time. The SDK caches for as long as the server
+// allows, but a run asks once and must see the current list.
 func fresh(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, req)
@@ -180,9 +187,8 @@ func fresh(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// receive hears what the server says of itself. It may ask for a person in the middle
-// of a call: where the call can't be made again, which it was told, it is told no, and
-// who waits for the call is told too.
+// receive handles what the server says by itself. If it asks for a person and the call
+// can't be repeated, receive declines and records the question for the waiting calls.
 func (l *link) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if method == "roots/list" || method == "sampling/createMessage" {
@@ -202,6 +208,7 @@ func (l *link) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			return &sdk.ElicitResult{Action: "decline"}, nil
 		case *sdk.ToolListChangedParams:
 			l.mu.Lock()
+			// own lists the tools again before the next call.
 			l.names = nil
 			l.news++
 			l.mu.Unlock()
@@ -210,8 +217,8 @@ func (l *link) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// asked notes a question at every call that is under way: the protocol does not say
-// which one it belongs to.
+// asked records a question at every call that runs: the protocol does not say which call
+// it belongs to.
 func (l *link) asked(question string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,8 +229,8 @@ func (l *link) asked(question string) {
 	}
 }
 
-// listen gives a token for the progress of a call; stop ends listening, and gives
-// what the server wanted to ask meanwhile.
+// listen returns a token for the progress of a call. stop ends listening and returns what
+// the server wanted to ask meanwhile.
 func (l *link) listen(f func(string)) (token int64, stop func() (asked []string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,7 +247,7 @@ func (l *link) listen(f func(string)) (token int64, stop func() (asked []string)
 }
 
 func (l *link) progress(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
-	// A token comes back as any JSON number does.
+	// encoding/json decodes a number as float64.
 	token, ok := req.Params.ProgressToken.(float64)
 	if !ok {
 		return
@@ -264,9 +271,10 @@ func progressText(p *sdk.ProgressNotificationParams) string {
 	return text
 }
 
-// bare takes the machinery off an error of starting a program.
+// bare removes the wrapping of an error of starting a program.
 func bare(err error) error {
-	if e, ok := err.(*exec.Error); ok { // and no one that is told of another program
+	// Not errors.As: it could find an error about another program.
+	if e, ok := err.(*exec.Error); ok {
 		return e.Err
 	}
 	return err

@@ -31,10 +31,12 @@ const (
 	maxListing     = 64 << 10 // bytes of a list of resources
 )
 
-// List asks the server for its tools, all pages of them.
+// List asks the server for its tools, on all pages. A server that wants a person to sign
+// in first has only the tool of [SignIn].
 func (s *Server) List(ctx context.Context) (specs []agent.ToolSpec, err error) {
 	who := owner{}
-	if s.people() { // whose tools they are
+	// A person may see tools that others do not.
+	if s.people() {
 		who = s.ownerFor(tool.CallerOf(ctx))
 	}
 	err = s.with(ctx, who, func(l *link) error {
@@ -56,14 +58,15 @@ func (s *Server) List(ctx context.Context) (specs []agent.ToolSpec, err error) {
 	return specs, err
 }
 
-// list is what the server has, and its own names by full names.
+// list returns the server's tools, and the server's own names by full name.
 func (s *Server) list(ctx context.Context, l *link) ([]agent.ToolSpec, map[string]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.startTimeout(), errListTime)
 	defer cancel()
 	var prompts []*sdk.Prompt
+	// All pages under one limit of time: a server could list slowly for ever.
 	tools, t, err := request(ctx, s, func(ctx context.Context) ([]*sdk.Tool, error) { return pages(ctx, l.session) })
 	if e := answered(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound && s.opts.Resources {
-		err = nil // it has resources or prompts alone
+		err = nil // it has only resources or prompts
 	}
 	if err == nil && s.has(l, toolPrompt) {
 		prompts, t, err = request(ctx, s, func(ctx context.Context) ([]*sdk.Prompt, error) { return promptPages(ctx, l.session) })
@@ -91,7 +94,7 @@ func (s *Server) list(ctx context.Context, l *link) ([]agent.ToolSpec, map[strin
 
 var errListTime = errors.New("the time to list is up")
 
-// pages collects what the server lists, up to bounds: it is free to go on forever.
+// pages collects what the server lists, within bounds: a server could list forever.
 func pages(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error) {
 	var tools []*sdk.Tool
 	params, size := &sdk.ListToolsParams{}, 0
@@ -116,8 +119,8 @@ func pages(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error)
 	return nil, fmt.Errorf("it lists more than %d pages of tools", maxPages)
 }
 
-// lean leaves of a tool what is read of it, its schema as JSON, which takes a small part of
-// what it takes as values, and returns its size in bytes.
+// lean drops the parts of a tool that nobody reads, and returns its size in bytes. It
+// keeps the schema as JSON, which takes much less memory than decoded values.
 func lean(t *sdk.Tool) int {
 	if t == nil {
 		return 0
@@ -134,12 +137,13 @@ func sizeOf(v any) int {
 	return len(raw)
 }
 
-// specs translates tools and says what each full name is to the server.
+// specs translates tools, and returns the server's own name of each full name.
 func (s *Server) specs(tools []*sdk.Tool) ([]agent.ToolSpec, map[string]string) {
 	tools = slices.DeleteFunc(tools, func(t *sdk.Tool) bool { return t == nil }) // a server may list null
 	names := map[string]string{}
 	full := make([]string, len(tools))
-	// Names that stay as they are come first: none is taken from them.
+	// Names that stay as they are come first, so that a changed name never takes one of
+	// them.
 	for _, changed := range []bool{false, true} {
 		for i, t := range tools {
 			name := s.fullName(t.Name)
@@ -176,7 +180,8 @@ func (s *Server) specs(tools []*sdk.Tool) ([]agent.ToolSpec, map[string]string) 
 	return specs, names
 }
 
-// leftOut logs why a tool is left out: a server may list a thousand, in each call anew.
+// leftOut logs why a tool is left out. The sieve limits it: a server may list a thousand
+// such tools at each call.
 func (s *Server) leftOut(why string, about ...any) {
 	if s.sieve.passes() {
 		s.log.Warn("MCP tool left out: "+why, about...)
@@ -209,7 +214,7 @@ func (s *Server) spec(name string, t *sdk.Tool) (agent.ToolSpec, error) {
 	}, nil
 }
 
-// titledText is a description with its title in front, where that says something.
+// titledText puts the title before a description, if it adds something.
 func titledText(title, name, about string) string {
 	if title == "" || title == name || strings.HasPrefix(about, title) {
 		return about
@@ -217,8 +222,8 @@ func titledText(title, name, about string) string {
 	return strings.TrimSuffix(title+": "+about, ": ")
 }
 
-// fullName is what models call a tool by. Characters that no provider takes
-// become '_'; a name that is too long ends in a hash of itself.
+// fullName returns the name that models call a tool by. Characters that no provider
+// accepts become '_'. A name that is too long ends in a hash of itself.
 func (s *Server) fullName(name string) string {
 	full := s.name + tool.Separator + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
@@ -234,12 +239,13 @@ func (s *Server) fullName(name string) string {
 	return full[:maxToolName-len(hash)] + hash
 }
 
-// own is what the server calls a tool by, or, where it has none of that name and
-// own is false, which of ours is meant. A run may know a tool from before the server
-// gave it up, or from another process.
+// own returns the server's own name of a tool, with own set. If the server has no such
+// tool, own is false and name is one of ours. A run may know a tool that the server has
+// dropped since, or that another process listed.
 func (s *Server) own(ctx context.Context, l *link, full string) (name string, own bool, err error) {
 	select {
-	case l.listing <- struct{}{}: // one asks, the others wait for what it learns
+	// One caller lists; the others wait and use its result.
+	case l.listing <- struct{}{}:
 		defer func() { <-l.listing }()
 	case <-ctx.Done():
 		return "", false, fmt.Errorf("waiting for the tools of the MCP server %s: %w", s.name, context.Cause(ctx))
@@ -256,6 +262,7 @@ func (s *Server) own(ctx context.Context, l *link, full string) (name string, ow
 		if name, own := names[full]; own {
 			return name, true, nil
 		}
+		// The server's own tools come first: ours never hide one of them.
 		switch {
 		case s.has(l, extra):
 			return extra, false, nil
@@ -267,8 +274,8 @@ func (s *Server) own(ctx context.Context, l *link, full string) (name string, ow
 	}
 }
 
-// known are the server's own names by full names; nil before it has listed, and
-// when it has told that its list is another.
+// known returns the server's own names by full name. It is nil before the first list, and
+// after the server said that its list changed.
 func (l *link) known() map[string]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

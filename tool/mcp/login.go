@@ -17,27 +17,27 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// login is one owner's access to a server: tokens, and a sign-in that somebody is at.
+// login is one owner's access to a server: its tokens, and a sign-in in progress.
 type login struct {
 	*oauth
 	server  *Server
-	session string        // empty for what all share
-	turn    chan struct{} // held by who reads or changes what is below
+	session string        // empty for an access that all share
+	turn    chan struct{} // a lock for the fields below; a context can stop waiting for it
 	known   access
-	read    bool     // it was read from the vault
-	proofs  []string // what was sent last to prove the client
+	read    bool     // whether known was read from the vault
+	proofs  []string // the credentials that were sent last
 
-	nonce atomic.Pointer[string] // that the server gave last, for what proves that a token is ours
+	nonce atomic.Pointer[string] // the server's last nonce for proofs of possession
 }
 
-// access is what a login keeps in the vault.
+// access is what a login stores in the vault.
 type access struct {
 	Token   *oauth2.Token `json:"token,omitempty"`
 	At      terms         `json:"at,omitzero"` // of the token
 	Pending *pending      `json:"pending,omitempty"`
 }
 
-// terms are how tokens are got of an authorization server.
+// terms say how tokens are requested from an authorization server.
 type terms struct {
 	Issuer   string           `json:"issuer"`
 	TokenURL string           `json:"token_url"`
@@ -46,17 +46,17 @@ type terms struct {
 	Client   string           `json:"client"`
 	Secret   string           `json:"secret,omitempty"`
 	Style    oauth2.AuthStyle `json:"style,omitempty"`
-	Key      []byte           `json:"key,omitempty"` // see pass; where the issuer knows of that
+	Key      []byte           `json:"key,omitempty"` // see pass; only if the issuer supports DPoP
 }
 
-// early is how long before its end a token is not used any more.
+// early is how long before its expiry a token is no longer used.
 const early = 10 * time.Second
 
 func usable(t *oauth2.Token) bool {
 	return t != nil && t.AccessToken != "" && (t.Expiry.IsZero() || time.Until(t.Expiry) > early)
 }
 
-// hold waits for the turn.
+// hold waits for the turn, and reads the vault the first time.
 func (l *login) hold(ctx context.Context) (done func(), err error) {
 	select {
 	case l.turn <- struct{}{}:
@@ -73,7 +73,8 @@ func (l *login) hold(ctx context.Context) (done func(), err error) {
 	return func() { <-l.turn }, nil
 }
 
-// load reads what is kept: another process may have changed it. The caller has the turn.
+// load reads the vault, which another process may have changed. The caller holds the
+// turn.
 func (l *login) load(ctx context.Context) error {
 	if !l.people() {
 		return nil
@@ -93,11 +94,12 @@ func (l *login) load(ctx context.Context) error {
 
 func (l *login) people() bool { return l.Grant == GrantCode }
 
-// keep keeps what is known now. The caller has the turn.
+// keep stores what is known. The caller holds the turn.
 func (l *login) keep(ctx context.Context) error {
+	// Hidden before anybody can use or log them.
 	l.server.hideTokens(l)
 	if !l.people() {
-		return nil // another is got for the asking
+		return nil // such a token can be requested again at any time
 	}
 	raw, err := json.Marshal(l.known)
 	if err == nil {
@@ -109,8 +111,8 @@ func (l *login) keep(ctx context.Context) error {
 	return nil
 }
 
-// pass is what requests are sent with. A token that is over is replaced, where that needs
-// nobody.
+// pass returns what requests are sent with. It renews an expired token if nobody has to
+// sign in for that.
 func (l *login) pass(ctx context.Context) (pass, error) {
 	done, err := l.hold(ctx)
 	if err != nil {
@@ -120,6 +122,7 @@ func (l *login) pass(ctx context.Context) (pass, error) {
 	if t := l.known.Token; t == nil || usable(t) {
 		return l.known.pass(), nil
 	}
+	// Another process may have renewed it. Refresh tokens often work only once.
 	if err := l.load(ctx); err != nil {
 		return pass{}, err
 	}
@@ -142,11 +145,11 @@ func (a access) pass() pass {
 	return p
 }
 
-// isBound reports whether a token is of use only with its key.
+// isBound reports whether a token works only together with its key.
 func isBound(t *oauth2.Token) bool { return strings.EqualFold(t.TokenType, "DPoP") }
 
-// refresh replaces a token that is over. Where that is not possible none is left, and no
-// error: the server says then what it wants. The caller has the turn.
+// refresh renews an expired token. If that is not possible it drops the token and returns
+// nil: the server then says what it wants. The caller holds the turn.
 func (l *login) refresh(ctx context.Context) error {
 	old, values := l.known.Token, url.Values{}
 	if l.people() {
@@ -160,25 +163,30 @@ func (l *login) refresh(ctx context.Context) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < 500 {
 		l.server.log.Info("MCP server's tokens can't be renewed", "error", l.said(err))
+		// A refused refresh token may have been used by another process, whose new one is
+		// in the vault.
 		if err := l.load(ctx); err != nil {
 			return err
 		}
+		// Dropped only here, not in the vault: another process may be storing a newer
+		// one.
 		if l.known.pass().token == old.AccessToken {
-			l.known.Token = nil // not so in the vault: another process may be putting a newer one there
+			l.known.Token = nil
 		}
 		return nil
 	}
 	if err != nil {
 		return l.fail("renewing the tokens of", err)
 	}
+	// A server that sends no refresh token means that the old one still works.
 	if fresh.RefreshToken == "" {
-		fresh.RefreshToken = old.RefreshToken // it stays the same where none is sent
+		fresh.RefreshToken = old.RefreshToken
 	}
 	l.known.Token = fresh
 	return l.keep(ctx)
 }
 
-// ask asks a token endpoint. values are what the grant needs beside what all do.
+// ask sends a request to a token endpoint. values are the grant's own parameters.
 func (l *login) ask(ctx context.Context, at terms, values url.Values) (*oauth2.Token, error) {
 	values.Set("resource", at.Resource)
 	c := clientcredentials.Config{ClientID: at.Client, ClientSecret: at.Secret, TokenURL: at.TokenURL, AuthStyle: at.Style, EndpointParams: values}
@@ -189,6 +197,7 @@ func (l *login) ask(ctx context.Context, at terms, values url.Values) (*oauth2.T
 		return nil, err
 	}
 	client := *l.server.outside
+	// A copy of the client: the key belongs to this request.
 	if at.Key != nil {
 		client.Transport = binding{client.Transport, at.Key}
 	}
@@ -202,7 +211,8 @@ func (l *login) ask(ctx context.Context, at terms, values url.Values) (*oauth2.T
 	return t, nil
 }
 
-// granted are the scopes that a token has as far as is known.
+// granted returns the scopes of a token: those that the server named, else those
+// requested.
 func granted(t *oauth2.Token, asked []string) []string {
 	if scope, ok := t.Extra("scope").(string); ok && scope != "" {
 		return strings.Fields(scope)
@@ -210,14 +220,15 @@ func granted(t *oauth2.Token, asked []string) []string {
 	return asked
 }
 
-// obtain gets what a refused request needs: after it, the request is made once more. used is
-// the token that it had. The error is a [*signIn] where a person has to sign in.
+// obtain gets a token after a request was refused; the caller then repeats the request.
+// used is the refused token. The error is a [*signIn] if a person has to sign in.
 func (l *login) obtain(ctx context.Context, refused *http.Response, used string) error {
 	done, err := l.hold(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
+	// Another process may have stored a newer token.
 	if l.known.pass().token == used {
 		err = l.load(ctx)
 	}
@@ -228,6 +239,7 @@ func (l *login) obtain(ctx context.Context, refused *http.Response, used string)
 		return nil // another request got it meanwhile
 	}
 	demand := demandOf(refused)
+	// A 401 with a token may only mean that the server revoked it early; try to renew it.
 	if refused.StatusCode == http.StatusUnauthorized && l.people() && l.known.Token != nil {
 		if err := l.refresh(ctx); err != nil || l.known.Token != nil {
 			return err
@@ -237,6 +249,7 @@ func (l *login) obtain(ctx context.Context, refused *http.Response, used string)
 	if err != nil {
 		return l.fail("finding out how to sign in to", err)
 	}
+	// The person signed in and did not get these rights. Asking again would never end.
 	if refused.StatusCode == http.StatusForbidden && l.known.Token != nil && covered(at.Scopes, l.known.At.Scopes) {
 		return tool.Refuse("the MCP server %s refused: it needs rights that signing in did not give (%s)", l.server.name, cut(clean(strings.Join(at.Scopes, " ")), maxShown))
 	}
@@ -251,18 +264,19 @@ func (l *login) obtain(ctx context.Context, refused *http.Response, used string)
 	return l.keep(ctx)
 }
 
-// covered reports whether all of a list are in another.
+// covered reports whether one list contains all of another.
 func covered(some, all []string) bool {
 	return !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
 }
 
-// barred is the error of a request that was refused for want of a token: it did nothing.
+// barred is the error of a request that was refused for want of a token. It had no
+// effect.
 type barred struct{ error }
 
-// Unwrap gives what is wrong, which may be a [*signIn].
+// Unwrap returns the cause, which may be a [*signIn].
 func (b barred) Unwrap() error { return b.error }
 
-// barredBy is why a request has no token; nil if its error is another.
+// barredBy returns why a request has no token, or nil if its error is another one.
 func barredBy(err error) error {
 	var b barred
 	if errors.As(err, &b) {
@@ -279,8 +293,8 @@ func (l *login) fail(what string, err error) error {
 	return fmt.Errorf("%s the MCP server %s: %s", what, l.server.name, l.said(err))
 }
 
-// said is an error of an authorization server: its own words at most, and never the whole
-// of an answer, which may have secrets in it.
+// said describes an error of an authorization server. It quotes at most the standard
+// fields, and never a whole answer, which may contain secrets.
 func (l *login) said(err error) string {
 	who := "the authorization server"
 	var provider notExchanged

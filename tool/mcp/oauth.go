@@ -11,74 +11,77 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Grant says how a server's tokens are got.
+// Grant says how tokens for a server are obtained.
 type Grant string
 
 const (
-	// GrantCode has a person sign in. What needs a token asks for that, as a tool asks a
-	// person; a server that lists no tool without one has the tool NAME__sign_in until
-	// then. Each session has tokens of its own, unless [Options.Per] is [PerWorker].
+	// GrantCode has a person sign in. The call that needs a token asks for it, as a tool
+	// asks a person. A server that lists no tools without a token has only the tool
+	// NAME__sign_in until then. Each session has its own tokens, unless [Options.Per] is
+	// [PerWorker].
 	GrantCode Grant = "authorization_code"
-	// GrantClient signs in by Client and Secret or KeyFile: all sessions are one client, and
-	// no person is needed.
+	// GrantClient signs in with Client and Secret or KeyFile. All sessions share one
+	// client, and no person is needed.
 	GrantClient Grant = "client_credentials"
-	// GrantAssertion signs in by AssertionFile, else as [GrantClient] (RFC 7523).
+	// GrantAssertion signs in with AssertionFile (RFC 7523). Otherwise it is
+	// [GrantClient].
 	GrantAssertion Grant = "jwt_bearer"
 )
 
-// OAuth says how the tokens are got that a server with a URL wants; see
-// [Options.OAuth]. Where to get them is found as MCP says: the server names the
-// authorization server, and that its endpoints.
+// OAuth says how to obtain the tokens that a server with a URL wants; see
+// [Options.OAuth]. Endpoints are found as MCP says: the server names its authorization
+// server, which names its endpoints.
 type OAuth struct {
-	// Grant is empty for [GrantCode].
+	// Grant is how tokens are obtained; empty means [GrantCode].
 	Grant Grant
-	// Client is the id that the authorization server knows us by. Empty registers a
-	// client, where it lets clients register (RFC 7591). One that is a URL of https://
-	// with a path is that of a client's metadata, and registers where those are not read.
+	// Client is our id at the authorization server. If it is empty, a client is
+	// registered, where the server allows that (RFC 7591). If it is an https:// URL with
+	// a path, it is the URL of the client's metadata; a server that does not read these
+	// gets a registration instead.
 	Client string
-	// Secret is the client's, and may name variables of Options.Env: "${WIKI_SECRET}".
-	// [GrantClient] needs one, or a KeyFile.
+	// Secret is the client's secret. It may name variables of Options.Env:
+	// "${WIKI_SECRET}". [GrantClient] needs a Secret or a KeyFile.
 	Secret string
-	// KeyFile has a private key (PEM, PKCS #8: RSA, ECDSA or Ed25519). The client signs with
-	// it what it asks for, and sends no Secret (private_key_jwt).
+	// KeyFile has a private key (PEM, PKCS #8: RSA, ECDSA or Ed25519). The client signs
+	// its requests with it and sends no Secret (private_key_jwt).
 	KeyFile string
-	// AssertionFile has a signed token (JWT) that says who this process is, as a platform
-	// gives it and renews it, such as Kubernetes. For [GrantAssertion] alone. Both files are
-	// read each time, have at most 64 KiB, and are files and no pipes.
+	// AssertionFile has a signed token (JWT) that says who this process is. A platform
+	// such as Kubernetes writes and renews it. It is for [GrantAssertion] only. Both
+	// files are read each time, have at most 64 KiB, and must be regular files.
 	AssertionFile string
-	// Exchange is who gives an assertion for what is in AssertionFile, which is the ID token
-	// of a person then; nil sends that itself.
+	// Exchange gives an assertion for the token in AssertionFile, which must then be a
+	// person's ID token. With nil, the content of AssertionFile is sent itself.
 	Exchange *Exchange
-	// Issuer is the authorization server whose client it is. With a Secret, a KeyFile or an
-	// AssertionFile it is needed: the MCP server, which names its authorization server,
-	// could else have what proves the client sent to any.
+	// Issuer is the authorization server that the client belongs to. It is required with
+	// a Secret, a KeyFile or an AssertionFile. Otherwise the MCP server could name any
+	// authorization server, and receive the credentials there.
 	Issuer string
-	// Redirect is where the authorization server sends the browser of who signed in; empty
-	// means [DefaultRedirect]. Nobody has to listen there.
+	// Redirect is where the authorization server sends the browser after a sign-in; empty
+	// means [DefaultRedirect]. Nothing needs to listen there.
 	Redirect string
-	// Vault keeps tokens over the life of this process; nil keeps them in memory alone.
+	// Vault keeps tokens beyond the life of this process; nil keeps them in memory.
 	Vault Vault
 }
 
-// DefaultRedirect is on the machine of who signs in. They answer with the address that
-// their browser then shows.
+// DefaultRedirect is an address on the machine of the person who signs in. They answer
+// with the address that their browser then shows.
 const DefaultRedirect = "http://127.0.0.1:8917/callback"
 
-// Vault keeps secrets. It must keep them encrypted, from whoever has no right to act for
-// the session. It may be used by many goroutines and processes at once.
+// Vault keeps secrets. It must encrypt them, and protect them from everybody who may not
+// act for the session. It must be safe for use by many goroutines and processes at once.
 type Vault interface {
-	// Secret returns what was last put under a name; nil if nothing was. session is
+	// Secret returns what was last stored under a name, or nil if nothing was. session is
 	// empty for what belongs to no session.
 	Secret(ctx context.Context, session, name string) ([]byte, error)
-	// PutSecret replaces it.
+	// PutSecret stores a value under a name and replaces the last one.
 	PutSecret(ctx context.Context, session, name string, value []byte) error
 }
 
-// maxMemory is how many secrets a vault in memory keeps. One more drops any other, whose
+// maxMemory is how many secrets a vault in memory keeps. One more drops any other; its
 // session has to sign in again.
 const maxMemory = 10000
 
-// memory is a [Vault] for as long as the process lives.
+// memory is a [Vault] that lasts as long as the process.
 type memory struct {
 	mu   sync.Mutex
 	kept map[[2]string][]byte
@@ -95,6 +98,8 @@ func (m *memory) Secret(_ context.Context, session, name string) ([]byte, error)
 func (m *memory) PutSecret(_ context.Context, session, name string, value []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// Any entry: Go's map order is random, and keeping an order would need another
+	// structure.
 	for other := range m.kept {
 		if len(m.kept) < maxMemory {
 			break
@@ -105,16 +110,16 @@ func (m *memory) PutSecret(_ context.Context, session, name string, value []byte
 	return nil
 }
 
-// oauth is how a server is signed in to.
+// oauth is OAuth with its URLs parsed.
 type oauth struct {
 	OAuth
-	issuer   *url.URL // nil where none is named
+	issuer   *url.URL // nil if none is named
 	redirect *url.URL
-	exchange *url.URL // nil where there is no Exchange
+	exchange *url.URL // nil without an Exchange
 	plain    bool     // see Options.Plain
 }
 
-// oauth reads the options; nil if there are none.
+// oauth validates the options. It returns nil if there are none.
 func (o *Options) oauth(server *url.URL) (*oauth, error) {
 	if o.OAuth == nil {
 		return nil, nil
@@ -160,7 +165,7 @@ func (o *Options) oauth(server *url.URL) (*oauth, error) {
 	return a, nil
 }
 
-// fault is what does not go together; empty if all does.
+// fault returns which options contradict each other, or nothing.
 func (a *oauth) fault() string {
 	proves := a.Secret != "" || a.KeyFile != ""
 	switch {
@@ -200,7 +205,7 @@ func (a *oauth) metadata() bool {
 // people reports whether a person has to sign in.
 func (s *Server) people() bool { return s.oauth != nil && s.oauth.Grant == GrantCode }
 
-// loginOf is an owner's access to the server; nil if none is needed.
+// loginOf returns an owner's access to the server, or nil if none is needed.
 func (s *Server) loginOf(who owner) *login {
 	if s.oauth == nil {
 		return nil

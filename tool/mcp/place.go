@@ -16,11 +16,11 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// place are the directories of one process. The zero value has none: the process has those
-// of the user.
+// place has the directories of one process. If it is empty, the process uses those of the
+// user.
 type place struct{ home, temp string }
 
-// place makes the directories of a process.
+// place creates the directories of a process.
 func (s *Server) place() (place, error) {
 	if s.opts.Confine == tool.ConfineNever {
 		return place{}, nil
@@ -30,6 +30,7 @@ func (s *Server) place() (place, error) {
 		return place{}, fmt.Errorf("no temporary directory: %w", err)
 	}
 	at := place{home: s.opts.Home, temp: temp}
+	// The same home for the same command, so that caches of npx and uvx last.
 	if cache, err := os.UserCacheDir(); at.home == "" && err == nil {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%q\x00%s", s.name, s.command, s.opts.Dir))
 		at.home = filepath.Join(cache, "fermata", "mcp", hex.EncodeToString(sum[:8]))
@@ -49,14 +50,14 @@ func (s *Server) place() (place, error) {
 	return at, nil
 }
 
-// leave removes what is of the process alone.
+// leave removes what belongs to this process alone.
 func (p place) leave() {
 	if p.temp != "" {
-		_ = os.RemoveAll(p.temp) // what stays is in the way of nobody
+		_ = os.RemoveAll(p.temp) // what can't be removed harms nobody
 	}
 }
 
-// policy is what a process may do.
+// policy returns what a process may do.
 func (s *Server) policy(at place) *confine.Policy {
 	p := &confine.Policy{
 		Kernel: confine.HostKernel(), Sandbox: s.opts.Sandbox, Confine: s.opts.Confine, AsRoot: s.opts.AsRoot, Network: s.opts.Network,
@@ -70,6 +71,7 @@ func (s *Server) policy(at place) *confine.Policy {
 	}
 	private := confine.LookUp(s.opts.Private)
 	for _, dir := range confine.ProgramDirs(s.command, s.opts.Dir) {
+		// The command may lie beside private files, such as keys; these stay closed.
 		if private.In(dir) == "" {
 			p.Read = append(p.Read, dir)
 		}
@@ -78,9 +80,9 @@ func (s *Server) policy(at place) *confine.Policy {
 	return p
 }
 
-// CheckStart reports why the program of a server may not be started: an [agent.CodeDenied] error,
-// or that of [Server.Err]; nil if it may be, and for a server with a URL. The program
-// need not be there.
+// CheckStart returns why the server's program may not be started: an [agent.CodeDenied]
+// error, or that of [Server.Err]. It returns nil if the program may start, and for a
+// server with a URL. The program need not exist.
 func (s *Server) CheckStart() error {
 	if s.fault != nil || s.url != nil {
 		return s.fault
@@ -91,7 +93,7 @@ func (s *Server) CheckStart() error {
 	return nil
 }
 
-// Confinement says in words what holds the program; empty for a server with a URL.
+// Confinement describes what confines the program; empty for a server with a URL.
 func (s *Server) Confinement() string {
 	p := s.policy(place{})
 	switch {
@@ -107,7 +109,7 @@ func (s *Server) Confinement() string {
 	return p.Holder() + " holds it to its own files, with the network"
 }
 
-// hint is what to look at where a program does not start that works elsewhere.
+// hint says what to check if a program does not start that works elsewhere.
 func (s *Server) hint() string {
 	p := s.policy(place{})
 	if !p.Enforced() {
@@ -119,8 +121,8 @@ func (s *Server) hint() string {
 	return "; it is confined: see read and write"
 }
 
-// passed are the environment variables that every server gets. None of them
-// holds a secret; what may is for Options.Env.
+// passed are the environment variables that every server gets. None of them holds a
+// secret; secrets belong in Options.Env.
 var passed = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
 }

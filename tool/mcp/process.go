@@ -17,23 +17,24 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// grace is what a server has to end: when its input has ended, and again after SIGTERM.
+// grace is how long a server has to end: after its input has ended, and again after
+// SIGTERM.
 const grace = time.Second
 
-// process is a server's process and all that it started.
+// process is a server's process with all that it started.
 type process struct {
 	server  *Server
 	cmd     *exec.Cmd
 	program *confine.Program
-	temp    string // a directory that it alone has; empty for none
+	temp    string // a directory of this process alone; empty for none
 	conn    *conn
 	errors  *os.File // the server's standard error
 	stderr  *tail
 
 	mu      sync.Mutex
 	session *sdk.ClientSession
-	left    error         // why the next call has another one; nil while it has this
-	exited  chan struct{} // closed when it has ended and its last words are known
+	left    error         // why the next call needs another process; nil while this one is in use
+	exited  chan struct{} // closed when the process has ended and all its error output was read
 }
 
 func (s *Server) launch() (*process, error) {
@@ -69,6 +70,7 @@ func (s *Server) launch() (*process, error) {
 		at.leave()
 		return nil, err
 	}
+	// Else the ends of the pipes that we hold would hide the end of the server.
 	for _, f := range theirs {
 		f.Close()
 	}
@@ -93,24 +95,25 @@ func (p *process) broken() error {
 	return p.conn.broken()
 }
 
-// leave ends nothing yet: what else is under way goes on, and the server still has to
-// hear which call was cancelled.
+// leave ends nothing yet: other calls continue, and the server must still hear which call
+// was cancelled.
 func (p *process) leave(reason error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = reason
 }
 
-// retire ends a process whose connection is broken or left; it may not have ended yet.
+// retire ends a process whose connection is broken or left. The process may still run.
 func (p *process) retire() {
 	p.mu.Lock()
 	session := p.session
 	p.mu.Unlock()
-	within(2*grace, func() { session.Close() }) // when what is under way has ended
+	// Close waits for running calls.
+	within(2*grace, func() { session.Close() })
 	p.stop()
 }
 
-// within does something, and waits for it no longer than that.
+// within calls do and waits for it, but not longer than most.
 func within(most time.Duration, do func()) {
 	over := make(chan struct{})
 	go func() {
@@ -125,7 +128,7 @@ func within(most time.Duration, do func()) {
 	}
 }
 
-// met begins to wait for the end of a server that nobody wants to end.
+// met starts to wait for a server that ends by itself.
 func (p *process) met(session *sdk.ClientSession) {
 	p.mu.Lock()
 	p.session = session
@@ -134,6 +137,7 @@ func (p *process) met(session *sdk.ClientSession) {
 	s.log.Info("MCP server started", "pid", p.cmd.Process.Pid, "protocol", session.InitializeResult().ProtocolVersion)
 	go func() {
 		<-p.exited
+		// Only an unexpected end is a warning.
 		if !s.isClosed() && !errors.Is(p.broken(), errGivenUp) {
 			s.log.Warn("MCP server ended", "status", p.status(), "stderr", p.stderr.after(0))
 		}
@@ -160,16 +164,18 @@ func (p *process) unmet(ctx context.Context, err error) error {
 	return fmt.Errorf("the MCP server %s fails the handshake (%s): %w%s", s.name, s.shown(), err, p.words(0))
 }
 
-// watch waits for the process' end and takes with it what it leaves behind.
+// watch waits for the process to end, and ends what it left behind.
 func (p *process) watch() {
 	heard := make(chan struct{})
 	go func() {
 		defer close(heard)
 		io.Copy(p.stderr, p.errors)
 	}()
+	// Await first, then kill the group: the program may have left processes behind.
 	p.program.Await()
 	p.program.Kill()
-	// Whatever else still holds the pipes is no server any more.
+	// A process that still holds the pipes is no longer the server. Without a deadline
+	// its silence would block these reads forever.
 	p.conn.out.SetReadDeadline(time.Now().Add(grace))
 	p.errors.SetReadDeadline(time.Now().Add(grace))
 	for _, left := range p.program.End() {
@@ -181,7 +187,7 @@ func (p *process) watch() {
 	close(p.exited)
 }
 
-// stop ends the process, gently first. It reports whether it has ended.
+// stop ends the process, gently at first. It reports whether the process has ended.
 func (p *process) stop() bool {
 	p.conn.Close()
 	if p.ended(grace) {
@@ -192,7 +198,7 @@ func (p *process) stop() bool {
 		return true
 	}
 	p.program.Kill()
-	return p.ended(5 * grace) // longer only if it hangs within the kernel
+	return p.ended(5 * grace) // longer only if it hangs in the kernel
 }
 
 func (p *process) ended(within time.Duration) bool {
@@ -212,10 +218,10 @@ func (p *process) fate(when, doubt string, heard int) string {
 	return p.ending(when) + doubt + p.words(heard)
 }
 
-// ending says how a server ended whose connection broke at an unwelcome time, and
-// sees to it that it has.
+// ending says how a server ended whose connection broke, and ends it if it still runs.
 func (p *process) ending(when string) string {
 	reason := p.conn.broken()
+	// A server may close its output a moment before it ends.
 	byItself := p.ended(grace)
 	if !byItself {
 		p.program.Terminate()
@@ -230,7 +236,7 @@ func (p *process) ending(when string) string {
 	return fmt.Sprintf("closed its output %s and was ended", when)
 }
 
-// status is how the process ended, once it has.
+// status returns how the process ended, once it has.
 func (p *process) status() string {
 	if p.cmd.ProcessState == nil {
 		return "unknown status"
@@ -238,8 +244,8 @@ func (p *process) status() string {
 	return p.cmd.ProcessState.String()
 }
 
-// words are the server's last on its standard error after the first so many lines, for
-// the end of a message.
+// words returns the server's last lines on standard error, without the first so many, to
+// end a message with.
 func (p *process) words(after int) string {
 	words, meanwhile := p.stderr.after(after), ""
 	if after > 0 {
@@ -251,26 +257,25 @@ func (p *process) words(after int) string {
 	return "; its last words on stderr: " + words
 }
 
-// tail keeps the last lines of what a server writes to its standard error, and
-// logs them, up to a bound.
+// tail keeps the last lines of a server's standard error, and logs them up to a bound.
 type tail struct {
 	clean func(string) string
 	log   *slog.Logger
 	sieve sieve
 
 	mu   sync.Mutex
-	part string   // a line that is not whole yet
-	last []string // the last whole ones
-	n    int      // of all whole ones
+	part string   // a line without its end yet
+	last []string // the last complete lines
+	n    int      // how many complete lines there were
 }
 
 const (
 	maxWords    = 5    // lines
 	maxWordLine = 300  // bytes of each
-	maxPart     = 4096 // bytes of a line that are looked at
+	maxPart     = 4096 // bytes of an unfinished line
 )
 
-// Write takes more of the error output. It never fails.
+// Write takes more error output. It never fails.
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -283,6 +288,7 @@ func (t *tail) Write(b []byte) (int, error) {
 		t.part = rest
 		t.add(line)
 	}
+	// A program that never ends a line must not fill the memory.
 	if len(t.part) > maxPart {
 		t.add(t.part)
 		t.part = ""
@@ -310,7 +316,7 @@ func (t *tail) count() int {
 	return t.n
 }
 
-// after is the last lines as one, without the first so many.
+// after returns the last lines as one, without the first so many.
 func (t *tail) after(first int) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,14 +25,14 @@ const (
 	typeAssertion  = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 )
 
-// proofTime is for how long what a client signs is good; it is sent at once, and once.
+// proofTime is how long a client's signature is valid; it is sent at once, and once.
 const proofTime = 2 * time.Minute
 
 // maxProofFile bounds a file with a key or an assertion, in bytes.
 const maxProofFile = 64 << 10
 
-// prove adds to a request to a token endpoint what says who asks: the assertion that is
-// exchanged, and the client's own, where it has a key. The caller has the turn.
+// prove adds credentials to a request to a token endpoint: the assertion to exchange, and
+// the client's own assertion if it has a key. The caller holds the turn.
 func (l *login) prove(ctx context.Context, at terms, values url.Values) error {
 	l.proofs = nil
 	if l.Grant == GrantAssertion {
@@ -44,7 +44,8 @@ func (l *login) prove(ctx context.Context, at terms, values url.Values) error {
 		l.proofs = append(l.proofs, assertion)
 		if l.Exchange != nil {
 			l.proofs = append(l.proofs, l.Exchange.Secret)
-			l.server.hideTokens(l) // before the provider can say them again
+			// Before the request: the provider's error could repeat them.
+			l.server.hideTokens(l)
 			if assertion, err = l.exchanged(ctx, at, assertion); err != nil {
 				return err
 			}
@@ -53,6 +54,7 @@ func (l *login) prove(ctx context.Context, at terms, values url.Values) error {
 		values.Set("grant_type", grantAssertion)
 		values.Set("assertion", assertion)
 	}
+	// A registered client has no key; only the configured one does.
 	if l.KeyFile != "" && at.Client == l.Client {
 		signed, err := l.sign(at)
 		if err != nil {
@@ -66,7 +68,7 @@ func (l *login) prove(ctx context.Context, at terms, values url.Values) error {
 	return nil
 }
 
-// sign makes the client's assertion (RFC 7523, section 3), for one authorization server.
+// sign returns the client's assertion (RFC 7523, section 3) for one authorization server.
 func (l *login) sign(at terms) (string, error) {
 	raw, err := readProof(l.KeyFile)
 	if err != nil {
@@ -83,7 +85,7 @@ func (l *login) sign(at terms) (string, error) {
 	}).SignedString(key)
 }
 
-// keyOf reads a private key, and says how it signs.
+// keyOf parses a private key and returns its signing method.
 func keyOf(raw []byte) (crypto.PrivateKey, jwt.SigningMethod, error) {
 	block, _ := pem.Decode(raw)
 	if block == nil {
@@ -111,7 +113,7 @@ func keyOf(raw []byte) (crypto.PrivateKey, jwt.SigningMethod, error) {
 	return nil, nil, errors.New("keys of this kind are not known; RSA, ECDSA and Ed25519 are")
 }
 
-// readProof reads a file that proves something. A pipe is refused, which could wait forever.
+// readProof reads a file with credentials. It refuses a pipe, which could block forever.
 func readProof(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -125,6 +127,7 @@ func readProof(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	// One byte more than allowed, to notice a larger file.
 	raw, err := io.ReadAll(io.LimitReader(f, maxProofFile+1))
 	if err == nil && len(raw) > maxProofFile {
 		err = fmt.Errorf("%s has more than %d bytes", path, maxProofFile)

@@ -11,21 +11,22 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// maxRelists is how often the tools of one run may change. Each time stands in its log.
+// maxRelists is how often the tools of one run may change. Each change is an event in its
+// log.
 const maxRelists = 16
 
-// heardOf is what a run knows of the server's tools, as far as this process has told it.
+// heardOf is what a run knows of the server's tools, as far as this process reported it.
 type heardOf struct {
-	link   *link // whose notices are counted
-	news   int   // of them, when the tools were listed
+	link   *link // the link that counts the notices
+	news   int   // how many notices there were when the tools were listed
 	anew   bool  // somebody has signed in since
 	digest [sha256.Size]byte
 	times  int
 }
 
-// Relist lists the tools of a session's run where the server has said since the last time
-// that it has others, or somebody has signed in, and reports whether that is so. A run's
-// tools change 16 times at most.
+// Relist lists the tools again if the server said since the last time that they changed,
+// or if somebody signed in. It reports whether they differ; nil and false otherwise. A
+// run's tools change at most 16 times.
 func (s *Server) Relist(ctx context.Context, session, run string) ([]agent.ToolSpec, bool) {
 	h := s.heardBy(owner{session, run})
 	s.mu.Lock()
@@ -35,6 +36,7 @@ func (s *Server) Relist(ctx context.Context, session, run string) ([]agent.ToolS
 		return nil, false
 	}
 	news := l.heardNews()
+	// The tools of a new connection count from its own first notice.
 	if h.link != l {
 		h.link, h.news = l, 0
 	}
@@ -43,6 +45,8 @@ func (s *Server) Relist(ctx context.Context, session, run string) ([]agent.ToolS
 		return nil, false
 	}
 	before := h.digest
+	// Not while the lock is held: with and list take it themselves and wait for the
+	// server.
 	s.mu.Unlock()
 	var specs []agent.ToolSpec
 	err := s.with(ctx, s.ownerFor(session, run), func(l *link) (err error) {
@@ -55,6 +59,8 @@ func (s *Server) Relist(ctx context.Context, session, run string) ([]agent.ToolS
 	}
 	after := digestOf(specs)
 	s.mu.Lock()
+	// news was read before the list, so a notice that came meanwhile lists again next
+	// time.
 	defer s.mu.Unlock()
 	h.news, h.anew, h.digest = news, false, after
 	if after == before {
@@ -64,7 +70,7 @@ func (s *Server) Relist(ctx context.Context, session, run string) ([]agent.ToolS
 	return specs, true
 }
 
-// heardBy is what a run knows.
+// heardBy returns what a run knows, and begins to keep it.
 func (s *Server) heardBy(who owner) *heardOf {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +80,7 @@ func (s *Server) heardBy(who owner) *heardOf {
 			if len(s.heard) < maxMemory {
 				break
 			}
-			delete(s.heard, other) // it hears of its tools once more
+			delete(s.heard, other) // that run lists its tools once more
 		}
 		h = &heardOf{}
 		s.heard[who] = h
@@ -82,7 +88,7 @@ func (s *Server) heardBy(who owner) *heardOf {
 	return h
 }
 
-// told notes what a run was told when it asked.
+// told records what a run was told when it asked.
 func (s *Server) told(ctx context.Context, specs []agent.ToolSpec) {
 	session, run := tool.CallerOf(ctx)
 	if session == "" {
@@ -94,7 +100,7 @@ func (s *Server) told(ctx context.Context, specs []agent.ToolSpec) {
 	h.digest = digestOf(specs)
 }
 
-// current is an owner's link; nil if there is none. The caller holds mu.
+// current returns an owner's link, or nil if there is none. The caller holds mu.
 func (s *Server) current(who owner) *link {
 	where := s.slots[who]
 	if where == nil {
@@ -109,7 +115,7 @@ func (l *link) heardNews() int {
 	return l.news
 }
 
-// digestOf is what tools are known by, in whatever order they are listed.
+// digestOf identifies a set of tools, in any order.
 func digestOf(specs []agent.ToolSpec) [sha256.Size]byte {
 	sorted := slices.Clone(specs)
 	slices.SortFunc(sorted, func(a, b agent.ToolSpec) int { return cmp.Compare(a.Name, b.Name) })

@@ -13,36 +13,37 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// errAsks ends a call that has asked.
+// errAsks ends a call that has asked a person.
 var errAsks = errors.New("it asks a person; the call is made again with the answer")
 
-// patience is how long a question of a call that has been cancelled stays without an
-// answer. The server gives the question up when it hears that the call is cancelled;
-// answered before, it could go on with its work.
+// patience is how long an open question of a cancelled call waits. The server drops the
+// question when it learns that the call is cancelled. If the question were answered
+// before, the server could continue its work.
 const patience = 5 * time.Second
 
-// errGivenUp is why a connection is left after a call in it was cancelled: the server
-// may still be at that, and its next question would be taken for one of another call.
+// errGivenUp is why a connection is left after a call on it was cancelled. The server may
+// still work on that call, and its next question would be taken for one of another call.
 var errGivenUp = errors.New("a call in it was given up, and may still ask")
 
-// errMoved is the error of who has waited for a turn on a connection that was left.
+// errMoved is the error of a call that waited for its turn on a connection that was then
+// left.
 var errMoved = errors.New("the connection was left meanwhile; nothing was done")
 
-// replay answers what a server asks in the middle of a call that is made again, and
-// cancels the call at what has no answer yet.
+// replay answers what a server asks during a call that is made again. It cancels the call
+// at a question that has no answer yet.
 type replay struct {
 	*talk
 	cancel context.CancelCauseFunc
 	over   chan struct{} // closed when nobody waits for the call any more
 
 	mu    sync.Mutex
-	used  []bool // answers, see kept.Asked
-	open  *want  // what has no answer
-	wrong string // with the last one that it had
+	used  []bool // which answers were used, see kept.Asked
+	open  *want  // the question without an answer
+	wrong string // what was wrong with its last answer
 }
 
-// digest is what a question is known by when it is asked again. Of a page it is the
-// host: the rest may be made for each call.
+// digest identifies a question when it is asked again. Of a page only the host counts:
+// the rest may differ for each call.
 func (w want) digest() string {
 	w.URL = w.host()
 	raw, _ := json.Marshal(w) // texts and JSON alone
@@ -50,10 +51,10 @@ func (w want) digest() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// replaying lets what the server asks during a call be answered, where that is
-// possible. It waits for its turn: which call a question belongs to is only known
-// where there is one. stop has to be called when the call is over; where the server
-// was not heard to have ended it, the next call has a connection of its own.
+// replaying lets the server's questions during a call be answered, if that is possible.
+// It waits for its turn: only with one call at a time is it known whose question it is.
+// stop must be called when the call is over. If the server did not say that it ended the
+// call, the next call has a connection of its own.
 func (t *talk) replaying(ctx context.Context, l *link) (_ context.Context, r *replay, stop func(), err error) {
 	if t.server.opts.Elicit != ElicitReplay || l.rounds() {
 		return ctx, nil, func() {}, nil
@@ -63,6 +64,7 @@ func (t *talk) replaying(ctx context.Context, l *link) (_ context.Context, r *re
 	case <-ctx.Done():
 		return nil, nil, nil, context.Cause(ctx)
 	}
+	// Checked after the wait: the call before may have left the connection.
 	if l.peer.broken() != nil {
 		<-l.calling
 		return nil, nil, nil, errMoved
@@ -87,7 +89,7 @@ func (l *link) setReplay(r *replay) {
 	l.replay = r
 }
 
-// elicit answers a question of the server, or lets a person be asked.
+// elicit answers a question of the server, or has a person asked.
 func (r *replay) elicit(ctx context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 	w, err := r.server.wantOf("", p)
 	if err != nil {
@@ -96,27 +98,32 @@ func (r *replay) elicit(ctx context.Context, p *sdk.ElicitParams) (*sdk.ElicitRe
 	if result := r.known(w); result != nil {
 		return result, nil
 	}
-	select { // until the server gives it up
+	// No answer yet: hold the question open until the call is cancelled.
+	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-r.over:
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	select { // the end of the session is no reason: it may come before the word that the call is cancelled
+	// The end of the session is ignored: it may come before the notice of the
+	// cancellation.
+	select {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
 	return &sdk.ElicitResult{Action: actCancel}, nil
 }
 
-// known is the answer that there is; nil if the call has to end with the question.
+// known returns the answer that exists; nil if the call has to end with the question.
 func (r *replay) known(w want) *sdk.ElicitResult {
 	digest := w.digest()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wrong := ""
 	for i, asked := range r.kept.Asked {
+		// Each answer serves one question, so that the same question asked twice gets
+		// both answers.
 		if i >= len(r.answers) || r.used[i] || asked != digest {
 			continue
 		}
@@ -143,6 +150,8 @@ func (r *replay) asks() error {
 	if r.open == nil {
 		return nil
 	}
+	// Asked must be as long as the answers; questions that this call did not reach stay
+	// empty.
 	asked := append(slices.Clone(r.kept.Asked), make([]string, len(r.answers))...)[:len(r.answers)]
 	return r.ask(kept{How: byReplay, Asked: append(asked, r.open.digest())}, *r.open, r.wrong)
 }

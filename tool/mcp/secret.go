@@ -15,14 +15,13 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// minSecret is the length below which a value is not taken out of texts: nobody
-// could read what remains.
+// minSecret is the length below which a value stays in texts: without it the rest would
+// be unreadable.
 const minSecret = 6
 
 var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-// Variables lists the names that a value of [Options.Headers] has as ${NAME}, in
-// their order.
+// Variables returns the names that a value of [Options.Headers] has as ${NAME}, in order.
 func Variables(value string) (names []string) {
 	for _, m := range variable.FindAllStringSubmatch(value, -1) {
 		names = append(names, m[1])
@@ -30,7 +29,7 @@ func Variables(value string) (names []string) {
 	return names
 }
 
-// reserved are headers that the transport itself needs.
+// reserved are headers that the transport sets itself.
 var reserved = []string{"Accept", "Connection", "Content-Length", "Content-Type", "Host", "Last-Event-Id", "Transfer-Encoding"}
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
@@ -66,8 +65,7 @@ func (o *Options) fill(text string) string {
 	return variable.ReplaceAllStringFunc(text, func(v string) string { return o.Env[v[2:len(v)-1]] })
 }
 
-// curtain takes secrets out of texts: those that were there from the beginning, and tokens,
-// which come and go.
+// curtain removes secrets from texts: fixed ones, and tokens, which change.
 type curtain struct {
 	fixed map[string]string // names by values
 
@@ -76,13 +74,13 @@ type curtain struct {
 	drawn  atomic.Pointer[strings.Replacer]
 }
 
-// Replace takes the secrets out of a text.
+// Replace removes the secrets from a text.
 func (c *curtain) Replace(text string) string { return c.drawn.Load().Replace(text) }
 
-// hideTokens has a login's tokens hidden, and those that it had before: an answer to a
-// request that was sent with them may still come.
+// hideTokens hides a login's tokens, and its earlier ones: an answer to a request that
+// was sent with those may still come.
 func (s *Server) hideTokens(l *login) {
-	const most = 16 // a token, what refreshes it, and what proves the client and the person, twice
+	const most = 16 // access and refresh token, and the credentials, each twice
 	now := append([]string{l.known.At.Secret}, l.proofs...)
 	if t := l.known.Token; t != nil {
 		now = append(now, t.AccessToken, t.RefreshToken)
@@ -101,14 +99,15 @@ func (s *Server) hideTokens(l *login) {
 	c.draw()
 }
 
-// forget gives up a login's tokens, which nothing uses any more.
+// forget drops a login's tokens, which nothing uses any more.
 func (c *curtain) forget(l *login) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.tokens, l)
 }
 
-// draw takes in what is to be hidden. The caller has the lock, or nobody else has the curtain.
+// draw rebuilds the replacer. The caller holds the lock, or nobody else has the curtain
+// yet.
 func (c *curtain) draw() {
 	names := maps.Clone(c.fixed)
 	for _, tokens := range c.tokens {
@@ -119,8 +118,8 @@ func (c *curtain) draw() {
 	c.drawn.Store(hide(names))
 }
 
-// secretsOf names the values of Env and of the headers. Of a header such as
-// "Bearer abcdef", what comes after the scheme is one too.
+// secretsOf maps the values of Env and of the headers to their names. In a header such as
+// "Bearer abcdef", the part after the scheme is a secret, too.
 func secretsOf(env, headers map[string]string) map[string]string {
 	names := map[string]string{} // by value
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -135,10 +134,10 @@ func secretsOf(env, headers map[string]string) map[string]string {
 	return names
 }
 
-// hide makes what takes values out of a text, and puts their names there.
+// hide returns a replacer that puts names in the place of values.
 func hide(names map[string]string) *strings.Replacer {
 	var pairs []string
-	// The longest first: one may be a part of another.
+	// Longest first: one value may be a part of another.
 	for _, value := range slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
 		if len(value) >= minSecret {
 			pairs = append(pairs, value, "["+names[value]+"]")
@@ -147,12 +146,12 @@ func hide(names map[string]string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// secrets takes secrets out of a text of ours.
+// secrets removes secrets from a text of ours.
 func (s *Server) secrets(text string) string { return s.hidden.Replace(text) }
 
-// said makes what a server said fit to be passed on. A program that we started
-// knows what it was given, and some of that may well be in its results; a server
-// elsewhere has no business saying how it was addressed.
+// said prepares a server's text to be passed on. A remote server has no reason to repeat
+// our credentials, so these are removed. A program that we started knows what it was
+// given, and its results may well contain some of it.
 func (s *Server) said(text string) string {
 	if s.url != nil {
 		text = s.secrets(text)
@@ -160,7 +159,7 @@ func (s *Server) said(text string) string {
 	return clean(text)
 }
 
-// discreet is a log that secrets are taken out of.
+// discreet is a log handler that removes secrets.
 type discreet struct {
 	slog.Handler
 	hidden *curtain

@@ -21,71 +21,71 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Options says how a server is run or reached; nil means all defaults.
+// Options says how a server is started or reached; nil means all defaults.
 type Options struct {
-	// Env of a server that is a command is added to the short list of variables that
-	// it gets. Of one that has a URL it has the values that Headers names. Secrets
-	// belong here and not into command or URL, which are shown in errors.
+	// Env is added to the short list of variables that a command gets. For a server with
+	// a URL it has the values that Headers names. Put secrets here, not into the command
+	// or URL, which are shown in errors.
 	Env map[string]string
-	// Dir is where a command runs; empty means this process' directory. Name it in Read, too,
-	// if the command reads more of it than the files that it names.
+	// Dir is where a command runs; empty means this process's directory. Add it to Read,
+	// too, if the command reads more of it than the files that it names.
 	Dir string
-	// Home is what a command has as HOME. Empty means a directory of the server's own below
+	// Home is a command's HOME. Empty means a directory of the server's own below
 	// [os.UserCacheDir], which all its processes share.
 	Home string
-	// Read and Write are further absolute paths that a command may read, or read and write.
-	// Without them it has its HOME, a temporary directory, the system's files, and the folder
-	// in which it and the files that it names lie.
+	// Read and Write are further absolute paths that a command may read, or read and
+	// write. It always has its HOME, a temporary directory, the system's files, and the
+	// folder that contains it and the files that it names.
 	Read, Write []string
-	// Network lets a command use the network, and all that listens on this machine. Without it
-	// it has no socket at all.
+	// Network lets a command use the network, including what listens on this machine.
+	// Without it the command has no sockets.
 	Network bool
-	// Sandbox names what holds a command; empty means [tool.SandboxLandlock].
+	// Sandbox names what confines a command; empty means [tool.SandboxLandlock].
 	Sandbox tool.Sandbox
-	// Confine says what happens where the kernel can't hold a command; empty means that it is
-	// not started ([tool.ConfineAlways]). With [tool.ConfineNever] it has HOME and rights of
-	// this process' user.
+	// Confine says what happens if the kernel can't confine a command. Empty means that
+	// it is not started ([tool.ConfineAlways]). With [tool.ConfineNever] it has the HOME
+	// and the rights of this process's user.
 	Confine tool.Confine
-	// AsRoot lets a command run as root, where this process does. Else it is not started.
+	// AsRoot lets a command run as root if this process does. Without it, it is then not
+	// started.
 	AsRoot bool
-	// Protect are paths, absolute, that Write may not open: what says which programs run.
-	// Private are paths that Read may not open either. A command is not started that would
-	// have one of them.
+	// Protect are absolute paths that Write must not open, because they decide which
+	// programs run. Private are paths that Read must not open either. A command whose
+	// Read or Write contains one of them is not started.
 	Protect, Private []string
-	// Headers go with each request to a server that has a URL, and to no other
-	// server. A value may name variables of Env: "Bearer ${TICKETS_TOKEN}".
+	// Headers are sent with each request to a server with a URL, and to no other server.
+	// A value may name variables of Env: "Bearer ${TICKETS_TOKEN}".
 	Headers map[string]string
-	// Plain allows a URL with http:// that is not on this machine. Whoever is on the
-	// way then reads everything, headers too.
+	// Plain allows an http:// URL on another machine. Everybody on the way can then read
+	// all that is sent, headers included.
 	Plain bool
-	// OAuth gets the tokens that a server with a URL wants; nil means that it wants none, or
-	// that Headers has one.
+	// OAuth obtains the tokens that a server with a URL wants. nil means that it wants
+	// none, or that Headers has one.
 	OAuth *OAuth
-	// Resources adds tools for what the server has besides tools, where it has it:
+	// Resources adds tools for the server's resources and prompts, if it has any:
 	// NAME__list_resources, NAME__read_resource and NAME__get_prompt.
 	Resources bool
 	// TrustHints believes the server which of its tools change nothing (readOnlyHint).
-	// Else all of them count as tools that write for the classes of rules.
+	// Without it rules treat all of its tools as writing ones.
 	TrustHints bool
-	// Optional lets a run begin without the server's tools where they can't be listed.
-	// Its model is told so.
+	// Optional lets a run begin without the server's tools if they can't be listed. The
+	// model is told.
 	Optional bool
-	// Per says who shares what the server keeps in mind: a process of a command, a session
-	// of a URL. Empty means [PerSession] where the server may keep something.
+	// Per says who shares a process, or a session over HTTP, with the state that it
+	// keeps. Empty means [PerSession] if the server may keep state.
 	Per Per
-	// Elicit lets the server ask a person in the middle of a call where it could not;
-	// empty means [ElicitRounds] with a server that knows nothing but that.
+	// Elicit lets the server ask a person during a call. Empty allows that only for a
+	// server that speaks no protocol but the newest, as [ElicitRounds] does.
 	Elicit Elicit
-	// StartTimeout caps how long the server may take to start or be reached and
-	// answer the handshake, and to list its tools; zero means 10s. A command that has
-	// to be downloaded first, as by npx, may need more the first time. With Elicit half
-	// of it is for each of two handshakes, where the server takes the first for nothing.
+	// StartTimeout caps how long the server may take to start and answer the handshake,
+	// and to list its tools; zero means 10s. A command that is downloaded first, as with
+	// npx, may need more the first time. With Elicit, the first handshake has half of it.
 	StartTimeout time.Duration
-	// CallTimeout caps one call; zero leaves it to the runtime, whose cap is ten
-	// minutes. It becomes the tools' [agent.ToolSpec.Timeout], too.
+	// CallTimeout caps one call; zero leaves it to the runtime, which caps at ten
+	// minutes. It also becomes the tools' [agent.ToolSpec.Timeout].
 	CallTimeout time.Duration
-	// Logger hears of starts and ends, of tools that are left out or renamed and,
-	// at level debug, of a command's error output; nil means nobody does.
+	// Logger records starts and ends, tools that are left out or renamed and, at level
+	// debug, a command's error output; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -96,32 +96,32 @@ func (o *Options) startTimeout() time.Duration {
 	return o.StartTimeout
 }
 
-// Server is an MCP server as a [tool.Source]. It may be used from many
-// goroutines at once.
+// Server is an MCP server as a [tool.Source]. It is safe for use by many goroutines at
+// once.
 type Server struct {
 	name    string
 	command []string
 	url     *url.URL          // nil for a command
 	headers map[string]string // with their variables filled in
-	oauth   *oauth            // nil where nobody signs in
+	oauth   *oauth            // nil without OAuth
 	outside *http.Client      // see abroad
 	opts    Options
 	hidden  curtain
 	log     *slog.Logger
-	sieve   sieve // for lines of what is listed
+	sieve   sieve // for lines about listed tools
 	fault   error // see Err
-	// alive ends with Close, and what is under way over HTTP with it. Calls of a
-	// process end with that.
+	// alive ends with Close, and ends requests over HTTP. Calls of a process end with the
+	// process.
 	alive context.Context
 	end   context.CancelCauseFunc
 
 	mu     sync.Mutex
 	words  string          // see Instructions
-	shared *slot           // what belongs to no session yet
+	shared *slot           // the slot that belongs to no session yet
 	slots  map[owner]*slot // see Options.Per
 	logins map[string]*login
 	heard  map[owner]*heardOf // by session and run, see Relist
-	ending sync.WaitGroup     // of slots that were given up
+	ending sync.WaitGroup     // slots that are being ended
 	closed bool
 }
 
@@ -131,9 +131,9 @@ var (
 	_ tool.Changing   = (*Server)(nil)
 )
 
-// New describes a server that is a command and starts nothing yet. name is the
-// first half of its tools' names: letters, digits and '-', single '_'. A fault in
-// name or command is told by [Server.Err], List and Call.
+// New returns a server that is a command. It starts nothing yet. name is the first half
+// of its tools' names: letters, digits and '-', single '_'. [Server.Err], List and Call
+// return what is wrong with the name or command.
 func New(name string, command []string, o *Options) *Server {
 	s := describe(name, o)
 	s.command = slices.Clone(command)
@@ -151,10 +151,10 @@ func New(name string, command []string, o *Options) *Server {
 	return s
 }
 
-// NewHTTP describes a server that is reached by the streamable HTTP transport, and
-// asks it nothing yet. The URL is https:// unless it is on this machine, or
-// [Options.Plain] allows it. name is as of [New]; a fault in name, URL or headers
-// is told by [Server.Err], List and Call.
+// NewHTTP returns a server that is reached over HTTP. It sends nothing yet. The URL must
+// be https://, unless it is on this machine or [Options.Plain] allows http://. For name
+// see [New]. [Server.Err], List and Call return what is wrong with the name, URL or
+// headers.
 func NewHTTP(name, url string, o *Options) *Server {
 	s := describe(name, o)
 	where, err := address(url, s.opts.Plain)
@@ -190,7 +190,7 @@ func describe(name string, o *Options) *Server {
 	return s
 }
 
-// check reports what is wrong with the options of a command.
+// check returns what is wrong with the options of a command.
 func (o *Options) check() error {
 	if _, fault := confine.Check(o.Sandbox, o.Confine); fault != "" {
 		return agent.Errorf(agent.CodeInvalidInput, "%s", fault)
@@ -217,7 +217,7 @@ func (s *Server) hide(headers map[string]string) {
 	s.sieve.log = s.log
 }
 
-// address reads a URL that may be spoken to.
+// address parses a URL that we may send requests to.
 func address(text string, anywhere bool) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -236,31 +236,32 @@ func local(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// Name is the name that the server was given.
+// Name returns the name that the server was given.
 func (s *Server) Name() string { return s.name }
 
-// Optional is [Options.Optional].
+// Optional returns [Options.Optional].
 func (s *Server) Optional() bool { return s.opts.Optional }
 
-// Instructions are what the server said of its use when its tools were last listed. At
-// most 4 KiB of them are kept.
+// Instructions returns what the server said of its use when its tools were last listed,
+// at most 4 KiB. It is empty before the first List.
 func (s *Server) Instructions() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.words
 }
 
-// Err reports what is wrong with the description ([agent.CodeInvalidInput]); nil for a
-// sound one, which need not be one of a server that is there.
+// Err returns what is wrong with the description ([agent.CodeInvalidInput]), or nil. It
+// does not check that the server exists.
 func (s *Server) Err() error { return s.fault }
 
-// Close ends the session and, of a command, the process and all that it started.
-// Calls that it is at fail; later ones are refused. It may be called more than once.
+// Close ends the session, or the process and all that it started. Running calls fail, and
+// later ones are refused. A second Close does no harm.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	all := append(slices.Collect(maps.Values(s.slots)), s.shared)
 	s.mu.Unlock()
+	// First end the starts: a server that starts meanwhile would not be stopped below.
 	for _, each := range all {
 		s.halt(each)
 	}
@@ -290,8 +291,8 @@ func (s *Server) isClosed() bool {
 	return s.closed
 }
 
-// shown is the command or URL as it may be shown. What follows the path of a URL
-// may be anything.
+// shown returns the command or URL as it may be shown. The query is left out: it may hold
+// secrets.
 func (s *Server) shown() string {
 	if s.url != nil {
 		return cut(origin(s.url)+s.url.EscapedPath(), maxShown)
@@ -299,9 +300,10 @@ func (s *Server) shown() string {
 	return "command " + cut(s.secrets(fmt.Sprintf("%q", s.command)), maxShown)
 }
 
-// with does something over a link. A session that the server has forgotten is begun
-// anew, once: nothing was done in it. Nor was it in one that others have left, or where
-// the server refused the connection: it may be replaced just now. who is whose link it is.
+// with calls do with an owner's link. If the server has forgotten the session, with
+// begins another and tries once more: nothing was done in the old one. Nothing was done
+// either if others left the link, or if the server refused the connection because it is
+// being replaced.
 func (s *Server) with(ctx context.Context, who owner, do func(*link) error) error {
 	wait := patiently(min(s.opts.startTimeout(), awayTime))
 	for last := false; ; {
@@ -331,14 +333,14 @@ func (s *Server) with(ctx context.Context, who owner, do func(*link) error) erro
 	}
 }
 
-// awayTime is for how long a server may refuse connections before a call of it fails.
+// awayTime is how long a server may refuse connections before a call fails.
 const awayTime = 5 * time.Second
 
 // away is the error of a server that refuses connections: it has done nothing.
 type away struct{ error }
 
-// patiently gives what waits, longer each time; it reports false where it has waited for
-// long enough, or nobody wants to wait.
+// patiently returns a function that waits, longer each time. The function returns false
+// when it has waited for most in all, or when the context ends.
 func patiently(most time.Duration) func(context.Context, *slog.Logger) bool {
 	began, pause := time.Time{}, 50*time.Millisecond
 	return func(ctx context.Context, log *slog.Logger) bool {
@@ -361,7 +363,7 @@ func patiently(most time.Duration) func(context.Context, *slog.Logger) bool {
 	}
 }
 
-// forgotten is the error of a request in a session that the server does not know any more.
+// forgotten is the error of a request in a session that the server no longer knows.
 type forgotten struct{ error }
 
 func (s *Server) errClosed() error {

@@ -15,25 +15,25 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// toolSignIn is what a server has that lists its tools only to who has signed in.
+// toolSignIn is the tool of a server that lists its tools only to people who signed in.
 const toolSignIn = tool.SignIn
 
-// pending is a sign-in that a person is asked for. The code that they bring is of no use to
-// whoever reads their answer: that wants the verifier, which stays in the vault.
+// pending is a sign-in that a person is asked for. Somebody who reads the person's answer
+// can't use its code: that needs the verifier, which stays in the vault.
 type pending struct {
 	State    string    `json:"state"`
 	Verifier string    `json:"verifier"`
 	URL      string    `json:"url"`
 	At       terms     `json:"at"`
-	Names    bool      `json:"names,omitempty"` // the redirect says who sends it (RFC 9207)
+	Names    bool      `json:"names,omitempty"` // the redirect names the issuer (RFC 9207)
 	Began    time.Time `json:"began"`
 }
 
-// pendingTime is for how long a sign-in that was begun is asked for again, as by a second
-// call at the same time, before there is a new one.
+// pendingTime is how long a sign-in is reused, for example by a second call at the same
+// time, before a new one begins.
 const pendingTime = time.Hour
 
-// signIn is the error of what needs a person to sign in: nothing was done.
+// signIn is the error of a request that needs a person to sign in; nothing was done.
 type signIn struct {
 	server, url, state string
 }
@@ -43,7 +43,8 @@ func (e *signIn) Error() string {
 	return fmt.Sprintf("the MCP server %s needs a person to sign in; nothing was done", e.server)
 }
 
-// begin begins a sign-in, and returns the [*signIn] that asks for it. The caller has the turn.
+// begin begins a sign-in, and returns the [*signIn] that asks for it. The caller holds
+// the turn.
 func (l *login) begin(ctx context.Context, at terms, server *issuer) error {
 	if p := l.known.Pending; p == nil || time.Since(p.Began) > pendingTime || p.At.Issuer != at.Issuer || p.At.Client != at.Client || !covered(at.Scopes, p.At.Scopes) {
 		p = &pending{State: rand.Text(), Verifier: oauth2.GenerateVerifier(), At: at, Names: server.AuthorizationResponseIssParameterSupported, Began: time.Now()}
@@ -60,8 +61,8 @@ func (l *login) begin(ctx context.Context, at terms, server *issuer) error {
 	return &signIn{l.server.name, l.known.Pending.URL, l.known.Pending.State}
 }
 
-// finish takes what a person brings from a sign-in. again says why they are asked for the
-// same once more; an error ends the sign-in.
+// finish takes the answer of a person who signed in. again says why they are asked once
+// more; an error ends the sign-in.
 func (l *login) finish(ctx context.Context, state string, a agent.ToolAnswer) (again string, err error) {
 	done, err := l.hold(ctx)
 	if err != nil {
@@ -72,8 +73,10 @@ func (l *login) finish(ctx context.Context, state string, a agent.ToolAnswer) (a
 		return "", err
 	}
 	p := l.known.Pending
+	// The answer to another call finished it, or it is not known any more. The call is
+	// made again, and the server says what it needs.
 	if p == nil || p.State != state {
-		return "", nil // it was finished by the answer to another call, or nobody knows of it any more: the server tells
+		return "", nil
 	}
 	text := a.Text
 	_ = json.Unmarshal(a.Data, &text) // it may come in quotes
@@ -81,9 +84,11 @@ func (l *login) finish(ctx context.Context, state string, a agent.ToolAnswer) (a
 	switch {
 	case back.Get("state") == "" || back.Get("code") == "" && back.Get("error") == "":
 		return "it is not the address that the browser shows after the sign-in, with code= and state= in it", nil
+	// RFC 6749: without this check somebody could slip in the code of their own account.
 	case back.Get("state") != state:
 		return "it is the address of another sign-in", nil
 	}
+	// A code works once. Whatever happens below, this sign-in is over.
 	l.known.Pending = nil
 	switch iss := back.Get("iss"); {
 	case iss == "" && p.Names:
@@ -100,17 +105,20 @@ func (l *login) finish(ctx context.Context, state string, a agent.ToolAnswer) (a
 	if err != nil {
 		return "", errors.Join(l.fail("signing in to", err), l.keep(ctx))
 	}
+	// The server may give fewer scopes than requested. obtain compares with the real
+	// ones.
 	p.At.Scopes = granted(t, p.At.Scopes)
 	l.known = access{Token: t, At: p.At}
 	return "", l.keep(ctx)
 }
 
-// redirected are the parameters of the address that a sign-in ended at.
+// redirected returns the parameters of the address at which a sign-in ended.
 func redirected(text string) url.Values {
 	text = strings.TrimSpace(text)
 	if _, query, ok := strings.Cut(text, "?"); ok {
 		text = query
 	}
+	// People also paste only the query.
 	text, _, _ = strings.Cut(text, "#")
 	values, err := url.ParseQuery(text)
 	if err != nil {
@@ -119,11 +127,12 @@ func redirected(text string) url.Values {
 	return values
 }
 
-// SignIn is the full name of the tool that a server of a name has alone as long as nobody has
-// signed in to it.
+// SignIn returns the full name of the sign-in tool of a server with this name. It is the
+// server's only tool until somebody has signed in.
 func SignIn(server string) string { return server + tool.Separator + toolSignIn }
 
-// signInSpec is the one tool of a server that lists nothing before somebody has signed in.
+// signInSpec is the only tool of a server that lists nothing before somebody has signed
+// in.
 func (s *Server) signInSpec() agent.ToolSpec {
 	return agent.ToolSpec{
 		Name:        SignIn(s.name),
@@ -132,7 +141,7 @@ func (s *Server) signInSpec() agent.ToolSpec {
 	}
 }
 
-// signedIn is what the call of that tool comes to, which has listed the server's others.
+// signedIn is the result of the sign-in tool. The call has listed the server's tools.
 func (s *Server) signedIn(c *tool.Call, l *link) (string, error) {
 	h := s.heardBy(owner{c.Session, c.Run})
 	s.mu.Lock()
@@ -141,17 +150,18 @@ func (s *Server) signedIn(c *tool.Call, l *link) (string, error) {
 	return fmt.Sprintf("Somebody has signed in. You have the tools of %s, %d of them, from your next turn on.", s.name, len(l.known())), nil
 }
 
-// signIn asks a person to sign in; the call is made again then.
+// signIn asks a person to sign in. The call is then made again.
 func (t *talk) signIn(e *signIn) error {
 	w := want{Message: "The MCP server " + t.server.name + " needs somebody to sign in.", URL: e.url, State: e.state}
 	k := kept{How: byVisit, Wants: []want{w}, Asked: t.kept.Asked}
+	// The answers of the round were given before; the repeated call needs them again.
 	if t.kept.How == byRound {
 		k.Round = &t.kept
 	}
 	return t.all(k)
 }
 
-// signsIn takes the answer of who was asked to sign in.
+// signsIn takes the answer of a person who was asked to sign in.
 func (t *talk) signsIn(ctx context.Context, w want, a agent.ToolAnswer) (again string, err error) {
 	l := t.server.loginOf(t.server.ownerOf(t.Call))
 	if l == nil || !l.people() {

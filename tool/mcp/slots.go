@@ -12,33 +12,33 @@ import (
 type Per string
 
 const (
-	// PerSession keeps apart what a server keeps in mind of each session of Fermata's. A
-	// process that a session has not called for ten minutes is ended.
+	// PerSession separates the server's state by session of Fermata. A process that its
+	// session has not called for ten minutes is ended.
 	PerSession Per = "session"
-	// PerRun keeps it apart for each run of a session, too.
+	// PerRun also separates it by run of a session.
 	PerRun Per = "run"
 	// PerWorker lets all calls of this process share it. Choose it for servers that keep
-	// nothing, or nothing that one session may not know of another.
+	// no state, or only state that every session may know.
 	PerWorker Per = "worker"
 )
 
 const (
-	// maxSlots is how many sessions or runs have a process each. One more ends the one
-	// that rests for longest.
+	// maxSlots is how many sessions or runs have a process each. One more ends the
+	// process that was unused for longest.
 	maxSlots = 32
-	// idleTime is how long one may rest.
+	// idleTime is how long a process may be unused.
 	idleTime = 10 * time.Minute
 )
 
-// owner is whose what a server keeps in mind is. The zero owner is nobody: it is shared.
+// owner is whom a server's state belongs to. The zero owner means that all share it.
 type owner struct{ session, run string }
 
-// slot is where one owner's server is.
+// slot holds one owner's server.
 type slot struct {
-	live  *link  // the last one that started; it may have ended since
+	live  *link  // the server that started last; it may have ended since
 	next  *start // one that is starting
-	busy  int    // who uses it
-	used  bool   // a call was made in it: it may keep something
+	busy  int    // how many use it
+	used  bool   // a call was made in it, so it may keep state
 	since time.Time
 	as    *login // see OAuth; nil if nobody signs in
 }
@@ -51,7 +51,7 @@ type start struct {
 	err    error
 }
 
-// ownerOf is whose server a call is made in; nobody where all share one.
+// ownerOf returns the owner of a call's server; the zero owner if all share one.
 func (s *Server) ownerOf(c *tool.Call) owner { return s.ownerFor(c.Session, c.Run) }
 
 func (s *Server) ownerFor(session, run string) owner {
@@ -64,17 +64,18 @@ func (s *Server) ownerFor(session, run string) owner {
 	return owner{session: session}
 }
 
-// share notes that what belongs to nobody may keep something of a call.
+// share records that the shared server may now keep state of a call.
 func (s *Server) share() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shared.used = true
 }
 
-// linked is the running server of an owner, until done is called.
+// linked returns the running server of an owner. The caller must call done after use.
 func (s *Server) linked(ctx context.Context, who owner) (l *link, done func(), err error) {
 	if who != (owner{}) && s.url != nil && s.opts.Per == "" && !s.people() {
-		// Whether it keeps anything is known when it was met.
+		// Only the handshake shows whether the server keeps state, so begin with the
+		// shared link.
 		l, done, err := s.linked(ctx, owner{})
 		if err != nil || !l.keeps {
 			return l, done, err
@@ -93,8 +94,8 @@ func (s *Server) linked(ctx context.Context, who owner) (l *link, done func(), e
 	return l, func() { s.release(who, where) }, nil
 }
 
-// take finds an owner's slot. A server that was only asked for its tools becomes that of
-// the first who calls it.
+// take returns an owner's slot. If the shared server was only asked for its tools, its
+// first caller takes it over.
 func (s *Server) take(who owner) (*slot, error) {
 	as := s.loginOf(who)
 	s.mu.Lock()
@@ -107,6 +108,8 @@ func (s *Server) take(who owner) (*slot, error) {
 				return nil, fmt.Errorf("the MCP server %s is used by %d sessions at once, and no more are served by this worker; nothing was done", s.name, maxSlots)
 			}
 			where = s.shared
+			// A used server may keep state of somebody else; another login has other
+			// rights.
 			if where.busy > 0 || where.used || where.as != as || s.closed {
 				where = &slot{}
 			} else {
@@ -130,7 +133,7 @@ func (s *Server) release(who owner, where *slot) {
 	}
 }
 
-// expire ends what has rested for long.
+// expire ends a server that was unused for long.
 func (s *Server) expire(who owner, where *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +142,8 @@ func (s *Server) expire(who owner, where *slot) {
 	}
 }
 
-// evict ends what has rested for longest; false if all are used. The caller holds mu.
+// evict ends the server that was unused for longest; false if all are in use. The caller
+// holds mu.
 func (s *Server) evict() bool {
 	oldest, any := owner{}, false
 	for who, each := range s.slots {
@@ -154,7 +158,7 @@ func (s *Server) evict() bool {
 	return true
 }
 
-// drop gives up a slot that nobody uses. The caller holds mu.
+// drop removes a slot that nobody uses. The caller holds mu.
 func (s *Server) drop(who owner) {
 	where := s.slots[who]
 	delete(s.slots, who)
@@ -162,7 +166,7 @@ func (s *Server) drop(who owner) {
 		return // Close ends it
 	}
 	if where.live != nil {
-		where.live.peer.leave(errGivenUp) // its end is no news
+		where.live.peer.leave(errGivenUp) // met then does not log its end as a failure
 	}
 	s.ending.Go(func() {
 		s.halt(where)
@@ -171,7 +175,7 @@ func (s *Server) drop(who owner) {
 	})
 }
 
-// halt ends a start that is under way.
+// halt cancels a start that is in progress, and waits for it.
 func (s *Server) halt(where *slot) {
 	s.mu.Lock()
 	next := where.next
@@ -182,7 +186,7 @@ func (s *Server) halt(where *slot) {
 	}
 }
 
-// stop ends a slot's server. It reports whether that has ended.
+// stop ends a slot's server. It reports whether the server has ended.
 func (s *Server) stop(where *slot) bool {
 	s.mu.Lock()
 	live := where.live
@@ -190,8 +194,8 @@ func (s *Server) stop(where *slot) bool {
 	return live == nil || live.peer.stop()
 }
 
-// connected is the running server. If there is none, it is started, once for
-// all who ask; who does not want to wait any more leaves the others undisturbed.
+// connected returns the running server. If there is none it is started, once for all who
+// wait. A caller who stops waiting does not disturb the others.
 func (s *Server) connected(ctx context.Context, where *slot) (*link, error) {
 	if s.fault != nil {
 		return nil, s.fault
@@ -207,6 +211,7 @@ func (s *Server) connected(ctx context.Context, where *slot) (*link, error) {
 	}
 	next := where.next
 	if next == nil {
+		// Not the caller's context: the others wait for this start, too.
 		begin, cancel := lately(context.Background(), s.opts.startTimeout())
 		next = &start{cancel: cancel, done: make(chan struct{})}
 		where.next = next
@@ -226,6 +231,7 @@ func (s *Server) begin(ctx context.Context, where *slot, next *start) {
 	s.mu.Lock()
 	last, as := where.live, where.as
 	s.mu.Unlock()
+	// Outside the lock: this waits for calls that still run on it.
 	if last != nil {
 		last.peer.retire()
 	}

@@ -16,40 +16,40 @@ import (
 )
 
 const (
-	// openTime is how long a call waits for the stream to be open: what a server says on
-	// one that is not there is lost. Some servers send no header before they say
-	// something, so it is short, and waited for once.
+	// openTime is how long a call waits for the stream to open: what a server says before
+	// is lost. Some servers send no header before their first message, so the time is
+	// short, and waited for only once.
 	openTime = time.Second
-	// lingering is how long the stream stays when no call runs any more: the next one
+	// lingering is how long the stream stays open after the last call: the next call
 	// often follows.
 	lingering = 2 * time.Second
-	// minPause and maxPause are how long a stream that broke off is left.
+	// minPause and maxPause bound the pause before a broken stream is opened again.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
-// stream is what a server says outside of its answers: requests that belong to no call
-// as far as the transport knows. The SDK gives up a session whose stream breaks off
-// often, and holds it for as long as the session. So the SDK reads from a pipe, and the
-// stream that feeds it is opened while calls run.
+// stream carries what a server says outside of its answers: requests that the transport
+// can't assign to a call. The SDK keeps this stream open for the whole session, and ends
+// a session whose stream breaks off often. So the SDK reads from a pipe, and the stream
+// that feeds the pipe is open only while calls run.
 type stream struct {
 	client *http.Client
 	into   *io.PipeWriter
 
 	mu     sync.Mutex
-	like   *http.Request // what the SDK would open it with; nil before
-	calls  int           // that run
+	like   *http.Request // the SDK's request to open it; nil before
+	calls  int           // how many run
 	none   bool          // the server has no such stream
 	slow   bool          // it was not open in time
-	opened chan struct{} // closed when it is open, or known not to be; nil if none runs
+	opened chan struct{} // closed when it is open or can't be opened; nil if it is not running
 	cancel context.CancelFunc
 	last   string // the id of the last event
 }
 
-// directly marks a request that opens the stream itself.
+// directly marks a request that opens the real stream.
 type directly struct{}
 
-// answer takes the request that the SDK would open the stream with, and answers it.
+// answer answers the SDK's request to open the stream with the pipe.
 func (s *stream) answer(req *http.Request) *http.Response {
 	out, in := io.Pipe()
 	s.mu.Lock()
@@ -62,9 +62,12 @@ func (s *stream) answer(req *http.Request) *http.Response {
 	}
 }
 
-// attend opens the stream for a call, or has it stay; done tells that the call is over.
+// attend opens the stream for a call, or keeps it open. The caller calls done after the
+// call.
 func (s *stream) attend(ctx context.Context) (done func()) {
 	s.mu.Lock()
+	// No stream: the SDK has not asked for it yet, the server has none, or the session is
+	// over.
 	if s.like == nil || s.none || s.like.Context().Err() != nil {
 		s.mu.Unlock()
 		return func() {}
@@ -100,7 +103,7 @@ func (s *stream) leave() {
 	}
 }
 
-// rest closes the stream where no call runs.
+// rest closes the stream if no call runs.
 func (s *stream) rest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +113,7 @@ func (s *stream) rest() {
 	}
 }
 
-// run holds the stream open until its context ends.
+// run keeps the stream open until its context ends.
 func (s *stream) run(ctx context.Context, opened chan struct{}) {
 	known := sync.OnceFunc(func() { close(opened) })
 	defer known()
@@ -121,8 +124,11 @@ func (s *stream) run(ctx context.Context, opened chan struct{}) {
 		case resp.StatusCode == http.StatusOK && eventStream(resp):
 			known()
 			if s.copy(resp.Body) {
+				// A stream that carried something works; count its failures anew.
 				pause = minPause
 			}
+		// Any other refusal is final: the server has no such stream. Calls stop waiting
+		// for it.
 		case resp.StatusCode < 500 && resp.StatusCode != http.StatusConflict && resp.StatusCode != http.StatusTooManyRequests:
 			resp.Body.Close()
 			s.mu.Lock()
@@ -133,6 +139,8 @@ func (s *stream) run(ctx context.Context, opened chan struct{}) {
 		if err == nil {
 			resp.Body.Close()
 		}
+		// Calls wait for known only at first; after one failed try they go on without the
+		// stream.
 		known()
 		timer := time.NewTimer(pause)
 		select {
@@ -147,6 +155,7 @@ func (s *stream) open(ctx context.Context) (*http.Response, error) {
 	s.mu.Lock()
 	req, last := s.like.Clone(context.WithValue(ctx, directly{}, true)), s.last
 	s.mu.Unlock()
+	// The server may then send what was missed.
 	if last != "" {
 		req.Header.Set("Last-Event-Id", last)
 	}
@@ -158,8 +167,8 @@ func eventStream(resp *http.Response) bool {
 	return kind == "text/event-stream"
 }
 
-// copy hands on the messages of a stream, each whole, until it ends. It reports whether
-// there was one. What is no message is left out: the SDK would give up the session.
+// copy passes on the whole messages of a stream until it ends. It reports whether there
+// was one. It drops what is no message: for that the SDK would end the session.
 func (s *stream) copy(body io.Reader) (any bool) {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(make([]byte, 0, 4<<10), maxMessage)

@@ -15,46 +15,46 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// roundsProtocol is the first in which a server asks by answering a call.
+// roundsProtocol is the first protocol in which a server asks by answering a call.
 const roundsProtocol = "2026-07-28"
 
-// How a call goes on when people have answered.
+// How a call continues after people have answered.
 const (
-	byRound  = "round"  // it is made again with the answers and what the server keeps
-	byVisit  = "visit"  // it is made again: a page had to be opened first
+	byRound  = "round"  // it is made again with the answers and the server's state
+	byVisit  = "visit"  // it is made again: somebody had to open a page first
 	byReplay = "replay" // it is made again, and the server asks again
 )
 
 // kept is what a call keeps while people are asked, as the state of its questions.
 type kept struct {
 	How string `json:"how"`
-	// Wants are what is asked together, one after the other. Before is how many
-	// answers the call had by then.
+	// Wants are asked together, one after the other. Before is how many answers the call
+	// had when it began to ask them.
 	Wants  []want `json:"wants,omitempty"`
 	Before int    `json:"before,omitempty"`
-	// State is the server's own, of a round.
+	// State is the server's own state of a round.
 	State string `json:"state,omitempty"`
-	// Asked has for each answer what it was asked by, in a replay: see digest.
+	// Asked has for each answer of a replay the digest of its question.
 	Asked []string `json:"asked,omitempty"`
-	// Round is what the call goes on with after a page, where it was made with the
-	// answers of a round already.
+	// Round is what the call continues with after a page, if it already had the answers
+	// of a round.
 	Round *kept `json:"round,omitempty"`
 	// Visited are the pages that people said they have opened.
 	Visited []string `json:"visited,omitempty"`
 }
 
-// talk is a call with what was asked and answered in it so far.
+// talk is a call with the questions and answers so far.
 type talk struct {
 	*tool.Call
 	server    *Server
 	answers   []agent.ToolAnswer
 	kept      kept
-	responses sdk.InputResponseMap // of a round that is answered whole
+	responses sdk.InputResponseMap // of a round whose questions are all answered
 	visited   []string             // see kept
 }
 
-// resume goes on where a call was when it asked. Where there is more to ask in its
-// round it asks that, which needs no server: the error is [tool.ErrAsked].
+// resume continues where a call was when it asked. If its round has more questions,
+// resume asks the next one, which needs no server; the error is then [tool.ErrAsked].
 func (s *Server) resume(ctx context.Context, c *tool.Call) (*talk, error) {
 	t := &talk{Call: c, server: s, answers: c.Answers()}
 	if len(t.answers) == 0 {
@@ -64,6 +64,7 @@ func (s *Server) resume(ctx context.Context, c *tool.Call) (*talk, error) {
 		return nil, agent.Errorf(agent.CodeIncompatible, "what the call kept with its question can't be read; nothing was done since it asked")
 	}
 	t.visited = t.kept.Visited
+	// A replay needs no answers yet: the server asks again, and known finds them.
 	if t.kept.How == byReplay {
 		return t, nil
 	}
@@ -74,12 +75,12 @@ func (s *Server) resume(ctx context.Context, c *tool.Call) (*talk, error) {
 	return t, t.take(ctx)
 }
 
-// fits reports whether what is kept is of a call with so many answers.
+// fits reports whether the kept state belongs to a call with so many answers.
 func (k kept) fits(answers int) bool {
 	return k.Before >= 0 && k.Before <= answers && (k.Round == nil || k.Round.fits(k.Before))
 }
 
-// take takes in the answers to what was asked together, and asks what has none yet.
+// take matches the answers to the questions, and asks the first one without an answer.
 func (t *talk) take(ctx context.Context) error {
 	t.responses = sdk.InputResponseMap{}
 	i, wrong := 0, ""
@@ -109,14 +110,15 @@ func (t *talk) take(ctx context.Context) error {
 		t.responses[w.ID] = result
 		i++
 	}
+	// An invalid answer also leaves a question open, which is then asked again.
 	if i < len(t.kept.Wants) {
 		return t.ask(t.kept, t.kept.Wants[i], wrong)
 	}
 	return nil
 }
 
-// asked asks a person what a call has come to instead of an answer; nil if it
-// has come to something else. The error is [tool.ErrAsked], or why nobody is asked.
+// asked asks a person if a call ended in a question instead of a result; nil if it did
+// not. The error is [tool.ErrAsked], or says why nobody is asked.
 func (t *talk) asked(l *link, result *sdk.CallToolResult, again *replay, err error) error {
 	switch {
 	case err != nil:
@@ -127,7 +129,7 @@ func (t *talk) asked(l *link, result *sdk.CallToolResult, again *replay, err err
 	return nil
 }
 
-// fill puts into a call's parameters what belongs to the round that it answers.
+// fill adds to a call's parameters the answers of the round.
 func (t *talk) fill(l *link, params *sdk.CallToolParams) error {
 	if t.kept.How != byRound {
 		return nil
@@ -156,9 +158,9 @@ func (t *talk) round(r *sdk.CallToolResult) error {
 	return t.all(kept{How: byRound, Wants: wants, State: r.RequestState})
 }
 
-// visit asks for pages to be opened, which a server has answered a call with; nil
-// where the answer is another, or names no page. No page is asked for twice: where the
-// server still wants it, whoever said that they opened it has no other answer.
+// visit asks people to open the pages that a server answered a call with. It returns nil
+// if the answer is another, or names no page. No page is asked for twice: somebody said
+// that they opened it, and asking again would change nothing.
 func (t *talk) visit(err error) error {
 	var pages struct {
 		Elicitations []*sdk.ElicitParams `json:"elicitations"`
@@ -188,7 +190,7 @@ func (t *talk) visit(err error) error {
 	return t.all(k)
 }
 
-// all asks the first of what is asked together, and keeps the others.
+// all asks the first of several questions, and keeps the others.
 func (t *talk) all(k kept) error {
 	k.Before = len(t.answers)
 	if n := k.Before + len(k.Wants); n > tool.MaxAsks {
@@ -214,7 +216,7 @@ func (t *talk) ask(k kept, w want, wrong string) error {
 // rounds reports whether the server speaks a protocol in which it asks by answering.
 func (l *link) rounds() bool { return l.session.InitializeResult().ProtocolVersion >= roundsProtocol }
 
-// refusal of a question that can't be asked, as the server is told.
+// unfit is the error that the server gets for a question that can't be asked.
 func unfit(err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 }

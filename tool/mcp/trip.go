@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// trip is what became of a request over HTTP. The SDK's errors do not tell whether
-// a request has left, which decides whether it may be made again.
+// trip records what happened to a request over HTTP. The SDK's errors do not tell whether
+// a request was sent, which decides whether it may be made again.
 type trip struct {
-	cancel context.CancelCauseFunc // of who waits for the answer
+	cancel context.CancelCauseFunc // ends the wait for the answer
 	heard  int                     // see peer.heard; 0 counts all
 
 	mu      sync.Mutex
 	session bool // it was a request within a session
-	left    bool // there was a connection to send it over
+	left    bool // there was a connection to send it on
 	code    int  // of the answer; 0 before there is one
 	text    string
-	err     error // of the network, or why the answer is none
+	err     error // of the network, or why the answer can't be used
 	over    bool  // nobody waits any more
 }
 
@@ -27,14 +27,14 @@ func withTrip(ctx context.Context, t *trip) context.Context {
 	return context.WithValue(ctx, tripKey{}, t)
 }
 
-// tripOf is the trip that a request belongs to; nil if it has none.
+// tripOf returns the trip of a request, or nil if it has none.
 func tripOf(ctx context.Context) *trip {
 	t, _ := ctx.Value(tripKey{}).(*trip)
 	return t
 }
 
-// note changes the trip while somebody waits: what is sent later, as the word that
-// a call is cancelled, is no part of it.
+// note changes the trip while somebody waits. What is sent later, such as the notice of a
+// cancellation, does not belong to it.
 func (t *trip) note(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,7 +53,7 @@ func (t *trip) arrive(code int, text string) { t.note(func() { t.code, t.text = 
 
 func (t *trip) end() { t.note(func() { t.over = true }) }
 
-// fail notes what went wrong. Nobody needs to wait on for an answer that is too large.
+// fail records an error. An answer that is too large also ends the wait for it.
 func (t *trip) fail(err error) {
 	t.note(func() {
 		t.err = err
@@ -69,7 +69,7 @@ func (t *trip) status() int {
 	return t.code
 }
 
-// said is the answer's status, and what was said of it.
+// said returns the answer's status with the server's words.
 func (t *trip) said() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,15 +85,15 @@ func (t *trip) failure() error {
 	return t.err
 }
 
-// stayed tells that the request has not left.
+// stayed reports whether the request was not sent.
 func (t *trip) stayed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.left
 }
 
-// orphaned tells that the server does not know the session any more. It says so by
-// 404, and many say 400; either way it has not looked at the request.
+// orphaned reports whether the server no longer knows the session. It says so with 404,
+// and many servers with 400. Either way it has not looked at the request.
 func (t *trip) orphaned() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -22,20 +22,20 @@ import (
 )
 
 const (
-	maxErrorBody = 64 << 10 // bytes of a refusal that are looked at
+	maxErrorBody = 64 << 10 // bytes of an error response that are read
 	maxHeader    = 64 << 10 // bytes of the header of a response
-	// resumes is how often a stream that broke off is taken up again, where the
-	// server numbers its events. All of it takes some seconds.
+	// resumes is how often a stream that broke off is resumed, if the server numbers its
+	// events. All tries take some seconds.
 	resumes = 3
-	// pulse is how long an HTTP/2 connection may be silent before it is tried.
+	// pulse is how long an HTTP/2 connection may be silent before it is probed.
 	pulse = 15 * time.Second
 )
 
-// web is a server that is spoken to over HTTP, in one session.
+// web is a server that is reached over HTTP, in one session.
 type web struct {
 	server *Server
-	as     *login // nil where nobody signs in
-	sse    bool   // it speaks the transport of 2024-11-05: see sdk.SSEClientTransport
+	as     *login // nil if nobody signs in
+	sse    bool   // it speaks the HTTP with SSE of 2024-11-05: see sdk.SSEClientTransport
 	client *http.Client
 	stream *stream
 
@@ -66,7 +66,8 @@ func (s *Server) visit(as *login, sse bool) *web {
 
 func (w *web) attend(ctx context.Context) (done func()) { return w.stream.attend(ctx) }
 
-// transport is the SDK's, with a stream of ours for what a server says unasked.
+// transport returns the SDK's transport. A stream of ours carries what a server says
+// unasked.
 func (w *web) transport() sdk.Transport {
 	if w.sse {
 		return &sdk.SSEClientTransport{Endpoint: w.server.url.String(), HTTPClient: w.client, MaxEventSize: maxMessage}
@@ -76,7 +77,7 @@ func (w *web) transport() sdk.Transport {
 	}
 }
 
-// met begins to watch a session that has begun.
+// met starts to watch a session that has begun.
 func (w *web) met(session *sdk.ClientSession) {
 	w.mu.Lock()
 	w.session = session
@@ -95,7 +96,7 @@ func (w *web) met(session *sdk.ClientSession) {
 	}()
 }
 
-// unmet says why there is no session.
+// unmet returns why there is no session.
 func (w *web) unmet(ctx context.Context, err error) error {
 	s, t := w.server, tripOf(ctx)
 	w.stop()
@@ -120,17 +121,17 @@ func (w *web) unmet(ctx context.Context, err error) error {
 	return fmt.Errorf("the MCP server %s fails the handshake (%s): %s", s.name, s.shown(), s.secrets(err.Error()))
 }
 
-// refusal is that of a handshake. It may be its form that is refused, or the transport.
+// refusal is the error of a refused handshake: its form or its transport may be refused.
 type refusal struct {
 	error
 	form, transport bool
 }
 
-// older are the statuses by which a server of the older transport refuses a request of the
-// newer one.
+// older are the statuses with which a server of the older transport refuses a request of
+// the newer one.
 var older = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}
 
-// leave makes the next who asks begin a new session. The first reason counts.
+// leave makes the next caller begin a new session. Only the first reason is kept.
 func (w *web) leave(reason error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,8 +146,8 @@ func (w *web) broken() error {
 	return w.reason
 }
 
-// retire ends a session once what is under way in it has ended: one call that went
-// astray is no reason to give up the others.
+// retire ends a session when its running calls have ended: one failed call is no reason
+// to cancel the others.
 func (w *web) retire() { go w.close() }
 
 func (w *web) close() {
@@ -159,11 +160,11 @@ func (w *web) close() {
 	w.client.CloseIdleConnections()
 }
 
-// stop ends the session, and waits a moment for the server to take the word.
+// stop ends the session. It waits a moment for the server to learn of it.
 func (w *web) stop() bool {
 	w.leave(errHungUp)
 	within(2*grace, w.close)
-	return true // there is nothing of ours that could live on
+	return true // nothing of ours could live on
 }
 
 func (w *web) heard() int { return 0 }
@@ -172,8 +173,8 @@ func (w *web) fate(when, doubt string, _ int) string {
 	return fmt.Sprintf("lost its connection %s: %s%s", when, w.server.secrets(plain(w.broken())), doubt)
 }
 
-// redirected lets redirects within the server through, as /mcp to /mcp/. What is
-// sent is for this server alone, so that another gets neither headers nor arguments.
+// redirected allows redirects within the server, such as /mcp to /mcp/. Headers and
+// arguments are for this server alone, so a redirect to another is refused.
 func (w *web) redirected(req *http.Request, via []*http.Request) error {
 	var err error
 	switch {
@@ -192,7 +193,7 @@ func (w *web) redirected(req *http.Request, via []*http.Request) error {
 
 func same(a, b *url.URL) bool { return origin(a) == origin(b) }
 
-// origin is a URL's scheme, host and port.
+// origin returns a URL's scheme, host and port.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -201,7 +202,7 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// plain is an error of the network without machinery and addresses.
+// plain returns a network error without wrapping and addresses.
 func plain(err error) string {
 	if e := (*net.OpError)(nil); errors.As(err, &e) && e.Err != nil {
 		return e.Err.Error()
@@ -212,8 +213,8 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// courier carries requests: it adds the headers, bounds what comes back and
-// notes on the request's trip what became of it.
+// courier sends requests: it adds the headers, bounds the responses, and records on the
+// request's trip what happened.
 type courier struct {
 	server *Server
 	web    *web
@@ -223,7 +224,8 @@ type courier struct {
 // RoundTrip implements [http.RoundTripper].
 func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
-	case !same(req.URL, c.server.url): // as the older transport lets a server say
+	// In the older transport the server itself says where to send requests.
+	case !same(req.URL, c.server.url):
 		return nil, fmt.Errorf("it needs requests at %s, which is another server", origin(req.URL))
 	case c.web.sse && req.Method == http.MethodGet:
 		return c.lasting(req)
@@ -233,14 +235,17 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	waiting := tripOf(req.Context())
 	if waiting == nil {
-		waiting = &trip{} // nobody asks for what becomes of it
+		waiting = &trip{} // nobody wants to know what happens to it
 	}
 	t := waiting
+	// It resumes an answer: the call itself was sent long before, and its trip must say
+	// so.
 	if req.Method != http.MethodPost {
-		t = &trip{} // it resumes an answer: the call itself has long left
+		t = &trip{}
 	}
+	// The SDK tries other requests after a failure; without a token they fail as well.
 	if err := t.failure(); barredBy(err) != nil {
-		return nil, err // what the SDK tries in its place is of no use
+		return nil, err
 	}
 	resp, err := c.admitted(req, t)
 	if err != nil {
@@ -267,8 +272,8 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// lasting opens the one stream of the older transport, on which all answers come. It lasts
-// as long as the session, and not only as long as the handshake that it begins with.
+// lasting opens the one stream of the older transport, which carries all answers. It must
+// last as long as the session, so only the handshake's end before success cancels it.
 func (c *courier) lasting(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
 	shaken := context.AfterFunc(req.Context(), cancel)
@@ -277,6 +282,7 @@ func (c *courier) lasting(req *http.Request) (*http.Response, error) {
 		t = &trip{}
 	}
 	resp, err := c.admitted(req.WithContext(ctx), t)
+	// shaken returns false if the handshake ended first; then nothing needs the stream.
 	if !shaken() || err != nil {
 		cancel()
 	}
@@ -288,7 +294,7 @@ func (c *courier) lasting(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// closing is a body that ends its request when it is closed.
+// closing is a body that cancels its request when it is closed.
 type closing struct {
 	io.ReadCloser
 	cancel context.CancelFunc
@@ -300,10 +306,10 @@ func (c *closing) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// refused takes in a refusal. The SDK gives up a session, and all calls in it, for
-// a status such as 401 or 413, and does not for 503; one refused call is no reason.
+// refused records an error response. For a status such as 401 or 413 the SDK would end
+// the session with all its calls, but not for 503. One refused call must not do that.
 func refused(s *Server, t *trip, resp *http.Response, kind string) {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what there is of it
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as far as it came
 	resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	text := resp.Status
@@ -311,13 +317,14 @@ func refused(s *Server, t *trip, resp *http.Response, kind string) {
 		text += ": " + cut(s.said(words), maxShown)
 	}
 	t.arrive(resp.StatusCode, text)
+	// A proper JSON-RPC error reaches its own call under any status.
 	if !answers(body) {
 		resp.StatusCode = http.StatusServiceUnavailable
 	}
 }
 
-// whole reads a reply that is one message. Read here, one that is too large, broken
-// off or no message fails its own call; the SDK would fail all of the session.
+// whole reads a reply that is one message. Here a reply that is too large, broken off or
+// invalid fails only its own call; in the SDK it would fail the whole session.
 func whole(resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage+1))
 	resp.Body.Close()
@@ -334,7 +341,7 @@ func whole(resp *http.Response) error {
 	return err
 }
 
-// complaint is what a refusal says for people to read.
+// complaint returns the part of an error response that people can read.
 func complaint(body []byte, kind string) string {
 	var e struct {
 		Error struct {
@@ -350,7 +357,7 @@ func complaint(body []byte, kind string) string {
 	return strings.Join(strings.Fields(clean(string(body))), " ")
 }
 
-// answers reports whether a body is the error of a request, as the SDK reads it.
+// answers reports whether a body is a JSON-RPC error, as the SDK reads it.
 func answers(body []byte) bool {
 	msg, err := jsonrpc.DecodeMessage(body)
 	if err != nil {
@@ -360,7 +367,7 @@ func answers(body []byte) bool {
 	return ok && response.Error != nil
 }
 
-// bounded is a body that ends in an error when it has more than room bytes.
+// bounded is a body that fails when it has more than room bytes.
 type bounded struct {
 	io.ReadCloser
 	room int

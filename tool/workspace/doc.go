@@ -1,5 +1,5 @@
-// Package workspace gives a model the tools of a programmer within one
-// directory: fs_read, fs_list, fs_grep, fs_write and shell_run.
+// Package workspace gives a model the tools of a programmer within one directory:
+// fs_read, fs_list, fs_grep, fs_write and shell_run.
 //
 //	w, err := workspace.Open("/srv/checkout", nil)
 //	if err != nil {
@@ -8,91 +8,88 @@
 //	defer w.Close()
 //	tools := w.Tools()
 //
-// A workspace is a directory of one machine. Workers that share a task queue
-// must share it too, or a call is made in the directory of whichever takes it.
+// A workspace is a directory of one machine. Workers that share a task queue must share
+// it too: any of them may run a call.
 //
-// # What holds the file tools
+// # What confines the file tools
 //
-// Every file is opened through an [os.Root], so that neither "..", an absolute
-// path nor a symlink leads out of the workspace, also when it is swapped while
-// the tool runs. Absolute paths that lead into it are taken as relative ones;
-// those that lead into one of [Options.ExternalRoots] are held there likewise.
+// Every file is opened through an [os.Root]. Neither "..", an absolute path nor a symlink
+// leads out of the workspace, even if something is swapped while the tool runs. Absolute
+// paths into the workspace are read as relative ones. Absolute paths into
+// [Options.ExternalRoots] are confined to these in the same way.
 //
-// Files that usually hold secrets are refused for reading and writing, left out
-// of searches and shown as protected in listings, also behind a symlink and in
-// any case of letters: .env, .env.* and .env-* (but not .env.example, .sample,
-// .template and .dist), .envrc, private keys and key stores (id_rsa, *.pem, *.key,
-// *.p12, *.pfx, …), what logs in elsewhere (.netrc, .npmrc, .pypirc, .git-credentials,
+// Files that usually hold secrets are refused for reading and writing, left out of
+// searches, and shown as protected in listings. That holds behind a symlink too, and in
+// upper or lower case. Such files are: .env, .env.* and .env-* (but not .env.example,
+// .sample, .template and .dist), .envrc, private keys and key stores (id_rsa, *.pem,
+// *.key, *.p12, *.pfx, …), credentials (.netrc, .npmrc, .pypirc, .git-credentials,
 // credentials.json, secrets.yml, kubeconfig, temporal.toml, .aws, .ssh, .gnupg, …),
-// Terraform's state and variables, histories of shells, exported sessions. What lies
-// under .git is read, except for its config, and only git may write it.
-// [Options.AllowSensitive] lifts all of this. A file is opened by the names that were
-// checked, whatever is exchanged meanwhile; a hard link to a secret under a plain name,
-// and a secret that a command has moved to one, are not recognised.
+// Terraform's state and variables, shell histories, and exported sessions. Files under
+// .git may be read, except for its config; only git may write them.
+// [Options.AllowSensitive] removes all of these limits. A file is opened under the names
+// that were checked, whatever is swapped meanwhile. Two cases are not recognised: a hard
+// link to a secret under a plain name, and a secret that a command renamed.
 //
 // # What no tool touches
 //
-// [Options.Protect] and [Options.Private] name what is the worker's own: what says which
-// programs run, keys, what other sessions said. fs_write refuses these paths by what they
-// are (device and inode, or directory and name), also behind a symlink or a hard link. The
-// kernel allows commands whole directories, so shell_run refuses every command while one of
-// these paths lies where commands may write. [Workspace.CheckShell] and
-// [Workspace.CheckWrite] tell so before a run does.
+// [Options.Protect] and [Options.Private] name what belongs to the worker: what decides
+// which programs run, keys, what other sessions said. fs_write identifies these paths by
+// device and inode, or by directory and name, and refuses them behind symlinks and hard
+// links too. The kernel can allow commands only whole directories. So shell_run refuses
+// every command while one of these paths lies where commands may write.
+// [Workspace.CheckShell] and [Workspace.CheckWrite] report this before a run does.
 //
-// # What holds the shell
+// # What confines the shell
 //
-// A command runs in a session of its own, without a terminal. When the command ends, its
-// time is up or the call is cancelled, its process group is ended: SIGTERM, half a second
-// later SIGKILL. The group also ends when this process is killed. On Linux, what has left
-// the group is found by a mark that no program can take off, and ended too; what can't be
-// ended is named in the answer.
+// A command runs in a session of its own, without a terminal. When it ends, its time is
+// up or the call is cancelled, its process group gets SIGTERM, and half a second later
+// SIGKILL. The group also ends when this process is killed. On Linux a mark that no
+// program can remove finds processes that left the group; they are ended too. The answer
+// names processes that can't be ended.
 //
-// The environment is a short list; no key of this process is in it. HOME is a
-// directory of the session's own, kept between its commands so that tools find
-// their caches, and not the real one.
+// The environment is a short list without keys of this process. HOME is a directory of
+// the session, kept between its commands for caches of tools. It is not the user's home.
 //
-// On Linux the kernel holds the command and all that it starts. It may write beneath the
-// workspace, HOME, a temporary directory that is removed afterwards and [Options.Write],
-// and read besides these only the system's directories (/usr, /etc, /proc, …), what is on
-// the PATH, known toolchains in the real home and [Options.Read]. It can't look into
-// processes outside, this one included, nor signal them (from Linux 6.12 on). It has no
-// capability but to serve on a low port, sets no setuid or setgid bit, and has no network
-// unless [Options.Network] says so: no socket of any kind, so that it can't ask Temporal to
-// approve what its model asked for, or Docker to be root. What listens and asks within one
-// command, such as the test of a server, needs Network as well.
+// On Linux the kernel confines the command and all that it starts. It may write in the
+// workspace, HOME, a temporary directory that is removed afterwards, and [Options.Write].
+// Besides these it may read the system's directories (/usr, /etc, /proc, …), what is on
+// the PATH, known toolchains in the real home, and [Options.Read]. It can't look into
+// other processes, nor signal them (since Linux 6.12). Its only capability is to serve on
+// a low port, and it can't set setuid or setgid bits. Unless [Options.Network] is set it
+// has no network, and no sockets of any kind. So it can't ask Temporal to approve what
+// its model asked for, or Docker to become root. A test that talks to its own server
+// needs Network as well.
 //
-// That takes Linux 6.2 with Landlock and seccomp, on amd64 or arm64. Elsewhere commands are
-// refused unless [Options.Confine] says otherwise; they can then do what the user of this
-// process can do. Where this process is root they are refused unless [Options.AsRoot] says
-// otherwise. [Workspace.Confined] reports whether the kernel holds commands, and
-// [Workspace.Confinement] says it in words.
+// This takes Linux 6.2 with Landlock and seccomp, on amd64 or arm64. Elsewhere commands
+// are refused unless [Options.Confine] says otherwise; they then have the rights of this
+// process's user. If this process is root they are refused unless [Options.AsRoot] says
+// otherwise. [Workspace.Confined] reports whether the kernel confines commands, and
+// [Workspace.Confinement] describes it.
 //
-// A command may have 8,192 processes of the user, files of 16 GiB, and no core file. Where
-// memory is short, the kernel ends commands before this process.
+// A command may have 8,192 processes of the user, files of 16 GiB, and no core file. If
+// memory runs out, the kernel ends commands before this process.
 //
-// What nothing here holds, so that nobody relies on it:
-//   - Secrets inside the workspace. The file tools refuse them; a command can
-//     read them, since Landlock grants whole directories. Keep them elsewhere,
-//     or leave out shell_run.
-//   - With Network, sockets with a path, such as Docker's or a session bus, if the
-//     user may open them: whoever may speak to Docker is root.
+// Do not rely on it for these:
+//   - Secrets inside the workspace. The file tools refuse them, but a command can read
+//     them, since Landlock grants whole directories. Keep them elsewhere, or leave out
+//     shell_run.
+//   - With Network, sockets with a path, such as Docker's or a session bus, if the user
+//     may open them. Whoever may talk to Docker is root.
 //   - Modes and times of files outside that belong to the user of this process.
 //   - CPU, memory and disk.
-//   - What has left the group of a command when this process is killed.
+//   - Processes that left a command's group, when this process is killed.
 //   - A file outside that has a hard link in the workspace.
-//   - What a person does later with what was written: a Makefile, a hook.
+//   - What a person later does with written files: a Makefile, a hook.
 //
-// It is a belt for a model that errs. Against one that attacks, run the worker
-// as a user of its own in a container or a virtual machine.
+// It protects against a model that makes mistakes. Against a model that attacks, run the
+// worker as a user of its own, in a container or a virtual machine.
 //
 // # What the runtime is told
 //
-// fs_read and fs_list are quick and change nothing (Local). fs_grep changes
-// nothing, but may take its time. These three are made twice when they fail.
-// fs_write and shell_run are made once: a replacement or a command that was
-// made already is not the same when it is made again. A path that is not there
-// or may not be touched is refused, as wrong arguments are, so that nobody
-// tries it again unchanged; only trouble with the disk is a failure. A command
-// that fails, runs out of time or is cancelled is a result: it says so first, and
-// then what was written until then.
+// fs_read and fs_list are quick and change nothing (Local). fs_grep changes nothing, but
+// may take long. These three are tried twice. fs_write and shell_run are tried once:
+// doing them again is not the same. A path that does not exist or is not allowed is
+// refused, like wrong arguments, so that nobody retries it unchanged. Only trouble with
+// the disk is a failure. A command that fails, runs out of time or is cancelled is a
+// result. It begins with how the command ended; the output so far follows.
 package workspace

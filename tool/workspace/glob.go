@@ -9,9 +9,9 @@ import (
 
 const maxGlob = 500
 
-// compileGlob makes a regular expression of a glob for slashed relative paths:
-// * and ? stay within a name, ** crosses directories, [a-z] and {a,b} are
-// alternatives. A glob without a slash is matched in every directory.
+// compileGlob returns the regular expression of a glob for relative paths with slashes: *
+// and ? stay within a name, ** crosses directories, [a-z] and {a,b} are alternatives. A
+// glob without a slash matches in every directory.
 func compileGlob(glob string) (*regexp.Regexp, error) {
 	if len(glob) > maxGlob {
 		return nil, errors.New("it is too long")

@@ -22,10 +22,10 @@ const (
 	maxMatches  = 200
 	maxGrep     = 48 << 10 // bytes of one answer
 	maxGrepFile = 8 << 20  // larger files are skipped
-	maxLine     = 300      // bytes of a line that are shown
+	maxLine     = 300      // bytes of a line in the answer
 	maxWeight   = 20_000   // of a pattern, see [schemacost.PatternWeight]
-	// maxWork bounds what one line takes, in weights times bytes: a second or two. No search
-	// can be stopped within a line.
+	// maxWork bounds the work for one line, in weight times bytes: a second or two. A
+	// search can't be stopped within a line.
 	maxWork  = 100_000_000
 	grepTime = 30 * time.Second
 )
@@ -58,6 +58,7 @@ func (w *Workspace) grep(ctx context.Context, call *tool.Call, in grepArgs) (str
 	if err != nil {
 		return "", explain(GrepTool, path, err)
 	}
+	// A context of its own: if only grepTime is over, the matches so far are the answer.
 	short, stop := context.WithTimeout(ctx, grepTime)
 	defer stop()
 	if info.IsDir() {
@@ -78,19 +79,19 @@ func (w *Workspace) grep(ctx context.Context, call *tool.Call, in grepArgs) (str
 
 var errEnough = errors.New("enough")
 
-// search is a search on its way.
+// search is a search in progress.
 type search struct {
 	w       *Workspace
 	call    *tool.Call
 	pattern *regexp.Regexp
 	glob    *regexp.Regexp // nil for every file
-	longest int            // bytes of a line that are searched
+	longest int            // how many bytes of a line are searched
 
 	found   strings.Builder
 	matches int
-	files   int // with a match
+	files   int // files with a match
 	stopped string
-	// what was left out
+	// how many files or lines were left out, and why
 	binary, large, secret, unread, long int
 	told                                time.Time
 }
@@ -135,6 +136,8 @@ func (s *search) dir(ctx context.Context, dir string) error {
 		case err != nil:
 			s.unread++
 			continue
+		// Counted but not named: the model sees that something was left out.
+		// Before the kind: a protected directory is not entered at all.
 		case s.w.protected(place):
 			s.secret++
 			continue
@@ -172,6 +175,7 @@ func (s *search) file(ctx context.Context, place string, info fs.FileInfo) error
 	if err != nil {
 		return err
 	}
+	// A NUL near the beginning marks a binary file; git does it the same way.
 	if bytes.IndexByte(text[:min(len(text), sniff)], 0) >= 0 {
 		s.binary++
 		return nil
@@ -193,6 +197,8 @@ func (s *search) lines(ctx context.Context, name string, text []byte) error {
 		if len(line) > s.longest {
 			line, s.long = line[:s.longest], s.long+1
 		}
+		// Ask the context after so much work, not after so many lines: lines differ in
+		// length.
 		if searched += len(line) + 1; searched > s.longest/16 {
 			if searched = 0; ctx.Err() != nil {
 				return ctx.Err()
@@ -215,7 +221,7 @@ func (s *search) lines(ctx context.Context, name string, text []byte) error {
 	return nil
 }
 
-// around is the part of a line in which a match begins.
+// around returns the part of a line around the beginning of a match.
 func around(line []byte, at int) string {
 	if len(line) <= maxLine {
 		return clean(line)
@@ -224,7 +230,8 @@ func around(line []byte, at int) string {
 	return "…" + clean(line[from:from+maxLine]) + "…"
 }
 
-// text writes the answer, what is missing first.
+// text returns the answer. It begins with what was left out: a result that is cut keeps
+// its beginning.
 func (s *search) text() string {
 	notes := []string{count(s.matches, "match", "matches") + " in " + count(s.files, "file", "files")}
 	if s.stopped != "" {

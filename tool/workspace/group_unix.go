@@ -12,19 +12,19 @@ import (
 	"github.com/fermata-agents/fermata/internal/confine"
 )
 
-// nonblock keeps an open of a named pipe from waiting for its other end.
+// nonblock makes the opening of a named pipe return at once.
 const nonblock = syscall.O_NONBLOCK
 
-// group is a command that runs, and all that it started.
+// group is a running command with all that it started.
 type group struct {
 	cmd     *exec.Cmd
 	program *confine.Program
 	out     *output
-	pipe    *os.File // its output
+	pipe    *os.File // the command's output
 
 	exited  chan struct{} // closed when the command itself has ended
-	drained chan struct{} // closed when nothing will be written any more
-	settled chan struct{} // closed after both
+	drained chan struct{} // closed when no more output can come
+	settled chan struct{} // closed after exited and drained
 }
 
 func (w *Workspace) start(c command) (*group, error) {
@@ -50,10 +50,11 @@ func (w *Workspace) start(c command) (*group, error) {
 	return g, nil
 }
 
-// watch follows a command until it has ended and is silent.
+// watch waits until a command has ended and its output is closed.
 func (g *group) watch() {
 	go func() {
-		io.Copy(g.out, g.pipe) // ends with an error of no interest when end gives up on it
+		// If end stops waiting for it, this returns an error that nobody needs.
+		io.Copy(g.out, g.pipe)
 		close(g.drained)
 	}()
 	g.program.Await()
@@ -62,7 +63,7 @@ func (g *group) watch() {
 	close(g.settled)
 }
 
-// launch starts a command, held by the kernel as far as it can.
+// launch starts a command, confined by the kernel as far as the kernel can.
 func (w *Workspace) launch(cmd *exec.Cmd, c command) (*confine.Program, error) {
 	root, err := w.root.Open(".")
 	if err != nil {
@@ -70,11 +71,12 @@ func (w *Workspace) launch(cmd *exec.Cmd, c command) (*confine.Program, error) {
 	}
 	defer root.Close()
 	p := w.policy(c.home, c.temp)
+	// An open directory, so that the one allowed is the one that was opened.
 	p.Dir = root
 	return confine.Start(cmd, p)
 }
 
-// end ends what is left of the command, wherever it went, and returns what still runs.
+// end ends what is left of the command, wherever it went. It returns what still runs.
 func (g *group) end() (left []confine.Survivor) {
 	g.program.Terminate()
 	select {
@@ -85,17 +87,19 @@ func (g *group) end() (left []confine.Survivor) {
 	select {
 	case <-g.exited:
 		left = g.program.End()
-	case <-time.After(lingering): // it hangs within the kernel
+	case <-time.After(lingering): // the command hangs in the kernel
 		left = g.program.Sweep()
+		// The command can only be reaped after it has ended.
 		go func() { <-g.exited; g.program.End() }()
 	}
+	// A process that can't be ended may hold the pipe open.
 	g.pipe.SetReadDeadline(time.Now().Add(grace))
 	<-g.drained
 	g.pipe.Close()
 	return left
 }
 
-// status says how a command that has ended by itself did.
+// status returns how a command ended that ended by itself.
 func (g *group) status() string {
 	if g.cmd.ProcessState == nil {
 		return "ended"

@@ -15,14 +15,14 @@ import (
 
 const (
 	maxEntries = 500    // lines of one answer
-	maxDir     = 10_000 // entries that are looked at in one directory
+	maxDir     = 10_000 // entries that are read of one directory
 	maxDepth   = 10
 )
 
 const listHelp = "Lists a directory of the workspace, sorted, with sizes; directories end in \"/\". " +
 	"It names .git and node_modules below the directory, and does not enter them."
 
-// skipped are directories that are named and not entered.
+// skipped are directories that are listed but not entered.
 var skipped = []string{".git", "node_modules"}
 
 type listArgs struct {
@@ -49,7 +49,8 @@ func (w *Workspace) list(ctx context.Context, _ *tool.Call, in listArgs) (string
 	return l.text(place), nil
 }
 
-// directory is the place of a path that has to be a directory; none is the workspace.
+// directory returns the place of a path that must be a directory. Without a path it is
+// the workspace.
 func (w *Workspace) directory(name, path string) (string, error) {
 	if path == "" {
 		return ".", nil
@@ -73,8 +74,8 @@ type listing struct {
 	w     *Workspace
 	depth int
 	lines []string
-	full  bool // there was more than an answer holds
-	huge  bool // a directory had more than is looked at
+	full  bool // there was more than fits into an answer
+	huge  bool // a directory had more entries than are read
 }
 
 func (l *listing) add(ctx context.Context, dir string, level int) error {
@@ -94,7 +95,7 @@ func (l *listing) add(ctx context.Context, dir string, level int) error {
 		place := filepath.Join(dir, name)
 		info, err := l.w.root.Lstat(place)
 		if err != nil {
-			continue // gone since
+			continue // removed since
 		}
 		line := l.w.line(place, info)
 		if !info.IsDir() || l.w.protected(place) {
@@ -111,6 +112,7 @@ func (l *listing) add(ctx context.Context, dir string, level int) error {
 		}
 		at := len(l.lines)
 		l.lines = append(l.lines, line)
+		// The answer keeps what it has; only the end of the call stops it.
 		if err := l.add(ctx, place, level+1); ctx.Err() != nil {
 			return err
 		} else if err != nil {
@@ -120,8 +122,8 @@ func (l *listing) add(ctx context.Context, dir string, level int) error {
 	return nil
 }
 
-// names are the entries of a directory, sorted. Their details are asked for
-// through the root: those of ReadDir need not come from this directory.
+// names returns the sorted entries of a directory. Callers ask for details through the
+// root: those of ReadDir might come from another directory.
 func (w *Workspace) names(dir string) (names []string, huge bool, err error) {
 	d, err := w.walk(dir, false)
 	if err != nil {
@@ -133,6 +135,8 @@ func (w *Workspace) names(dir string) (names []string, huge bool, err error) {
 		return nil, false, err
 	}
 	defer f.Close()
+	// One more than maxDir, to notice that there are more. Only names are read: a
+	// directory may be huge.
 	names, err = f.Readdirnames(maxDir + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, false, err
@@ -146,6 +150,7 @@ func (w *Workspace) names(dir string) (names []string, huge bool, err error) {
 
 func (w *Workspace) line(place string, info fs.FileInfo) string {
 	name := slashed(place)
+	// A line break in a name must not look like another entry.
 	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		name = fmt.Sprintf("%q", name)
 	}
@@ -168,7 +173,7 @@ func (w *Workspace) line(place string, info fs.FileInfo) string {
 	return fmt.Sprintf("%s  %s%s", name, size(info.Size()), protected)
 }
 
-// text writes the answer, what is missing first.
+// text returns the answer. It begins with what was left out.
 func (l *listing) text(place string) string {
 	name := slashed(place)
 	if name == "." {

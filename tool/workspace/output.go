@@ -10,20 +10,20 @@ import (
 const (
 	keepHead = 16 << 10 // of a command's output, the beginning
 	keepTail = 32 << 10 // and the end
-	maxSaid  = 160      // bytes of a line that is told as progress
+	maxSaid  = 160      // bytes of a line that is reported as progress
 )
 
-// output keeps the beginning and the end of what is written to it. It may be
-// read while it is written.
+// output keeps the beginning and the end of what is written to it. It may be read while
+// it is written.
 type output struct {
 	mu    sync.Mutex
 	head  []byte
-	tail  []byte // at most twice keepTail, of which the end counts
+	tail  []byte // at most twice keepTail; only its end is used
 	total int64
-	said  int64 // total when said was called last
+	said  int64 // total at the last call of news
 }
 
-// Write keeps what matters of b. It never fails.
+// Write keeps b as far as it belongs to the beginning or the end. It never fails.
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -36,13 +36,14 @@ func (o *output) Write(b []byte) (int, error) {
 	if len(b) > keepTail {
 		b = b[len(b)-keepTail:]
 	}
+	// Move the tail only when it has doubled: moving at each write would be quadratic.
 	if o.tail = append(o.tail, b...); len(o.tail) > 2*keepTail {
 		o.tail = append(o.tail[:0], o.tail[len(o.tail)-keepTail:]...)
 	}
 	return n, nil
 }
 
-// String is the output, its middle replaced by a note where it was too long.
+// String returns the output. If it was too long, a note replaces its middle.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -54,7 +55,7 @@ func (o *output) String() string {
 	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", clean(o.head), left, clean(tail))
 }
 
-// news is the last line that was written since the last call of news; empty for none.
+// news returns the last line written since the last call of news; empty if there is none.
 func (o *output) news() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -21,14 +21,13 @@ const (
 
 var errOutside = errors.New("is outside the workspace")
 
-// refuse says that a tool did nothing, and why, in one line.
+// refuse returns an error that says in one line that a tool did nothing, and why.
 func refuse(name, format string, args ...any) error {
 	return tool.Refuse("%s refused: %s", name, fmt.Sprintf(format, args...))
 }
 
-// place finds out where in the workspace a path that the model wrote leads: a
-// relative path without symlinks. It need not exist. What is outside or
-// protected is refused.
+// place resolves a path that the model wrote to a relative path without symlinks. The
+// path need not exist. place refuses what is outside or protected.
 func (w *Workspace) place(name, path string) (string, error) {
 	inside, err := w.inside(path)
 	if err != nil {
@@ -38,13 +37,15 @@ func (w *Workspace) place(name, path string) (string, error) {
 	if err != nil {
 		return "", explain(name, path, err)
 	}
+	// Both names count: a plain symlink may lead to a secret, and a secret name to a
+	// plain file.
 	if w.protected(inside) || w.protected(real) {
 		return "", refuse(name, "%s is protected, since such files usually hold secrets", shown(path))
 	}
 	return real, nil
 }
 
-// inside makes a path relative to the workspace by its letters alone.
+// inside makes a path relative to the workspace. It looks only at the text of the path.
 func (w *Workspace) inside(path string) (string, error) {
 	switch {
 	case len(path) > maxPath:
@@ -59,6 +60,7 @@ func (w *Workspace) inside(path string) (string, error) {
 		}
 		return "", errOutside
 	}
+	// A model may have seen the workspace under either name.
 	for _, root := range []string{w.given, w.real} {
 		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
 			return rel, nil
@@ -67,9 +69,8 @@ func (w *Workspace) inside(path string) (string, error) {
 	return "", errOutside
 }
 
-// follow replaces the symlinks of a relative path by what they point to, as far
-// as the path exists. It decides nothing about safety: whatever it returns is
-// opened through the root.
+// follow replaces the symlinks of a relative path, as far as the path exists. It decides
+// nothing about safety: its result is opened through the root.
 func (w *Workspace) follow(path string) (string, error) {
 	done, rest := ".", strings.Split(path, string(filepath.Separator))
 	for links := 0; len(rest) > 0; {
@@ -104,12 +105,12 @@ func (w *Workspace) follow(path string) (string, error) {
 	return done, nil
 }
 
-// errFixed is the error of what is of [Options.Private], or of a write to what is of
-// [Options.Protect].
+// errFixed is the error for [Options.Private], and for writing to [Options.Protect].
 var errFixed = errors.New("is the worker's own, and no tool may touch it")
 
-// fixed are the places that may not be read, or not be written.
+// fixed returns the places that may not be read, or not be written.
 func (w *Workspace) fixed(write bool) confine.Places {
+	// Looked up each time: a path of the list may have been created or moved.
 	list := confine.LookUp(w.opts.Private)
 	if write {
 		list = append(list, confine.LookUp(w.opts.Protect)...)
@@ -117,8 +118,8 @@ func (w *Workspace) fixed(write bool) confine.Places {
 	return list
 }
 
-// touches refuses a name of a directory that is fixed. self is what has the name, nil for
-// nothing.
+// touches refuses a name in a directory that is fixed. self is the file with that name,
+// nil if there is none.
 func touches(fixed confine.Places, dir *os.Root, name string, self fs.FileInfo) error {
 	if len(fixed) == 0 {
 		return nil
@@ -130,13 +131,13 @@ func touches(fixed confine.Places, dir *os.Root, name string, self fs.FileInfo) 
 	return err
 }
 
-// errSwapped is the error of a file or directory that is not the one whose name was looked at.
+// errSwapped is the error of a file or directory that is no longer the one that was
+// checked.
 var errSwapped = errors.New("was exchanged while it was being opened")
 
-// walk opens the directory at a place, name by name, and makes those that are missing if it
-// is told to. No name may have become a symlink since the place was found. So what is
-// opened in the directory has the names that were checked, whatever is exchanged meanwhile.
-// What is fixed is not entered.
+// walk opens the directory at a place, name by name, and creates missing ones if told to.
+// A name that became a symlink since place was called is an error. So the names that were
+// checked are the names that are opened. walk does not enter fixed directories.
 func (w *Workspace) walk(place string, make bool) (*os.Root, error) {
 	dir, err := w.root.OpenRoot(".")
 	if err != nil || place == "." {
@@ -177,6 +178,7 @@ func enter(dir *os.Root, name string, make bool, fixed confine.Places) (*os.Root
 	if err != nil {
 		return nil, err
 	}
+	// Between Lstat and OpenRoot somebody may have put another directory here.
 	info, err := inner.Stat(".")
 	if err == nil && !os.SameFile(info, want) {
 		err = errSwapped
@@ -188,8 +190,8 @@ func enter(dir *os.Root, name string, make bool, fixed confine.Places) (*os.Root
 	return inner, nil
 }
 
-// open opens a regular file at a place for reading. It never waits for the
-// other end of a pipe, and what it opens is what was checked.
+// open opens a regular file at a place for reading. It does not wait for the other end of
+// a pipe, and what it opens is what was checked.
 func (w *Workspace) open(name, path, place string) (*os.File, fs.FileInfo, error) {
 	dir, err := w.walk(filepath.Dir(place), false)
 	if err != nil {
@@ -204,6 +206,7 @@ func (w *Workspace) open(name, path, place string) (*os.File, fs.FileInfo, error
 	if err := touches(w.fixed(false), dir, base, want); err != nil {
 		return nil, nil, explain(name, path, err)
 	}
+	// Checked before the open: opening a device can have effects.
 	if err := regular(name, path, want); err != nil {
 		return nil, nil, err
 	}
@@ -232,9 +235,10 @@ func regular(name, path string, info fs.FileInfo) error {
 	return nil
 }
 
-// explain turns an error of the file system into one line for the model, which
-// names its own path and none of the machine's.
+// explain turns an error of the file system into one line for the model. The line has the
+// model's own path, and no other path of this machine.
 func explain(name, path string, err error) error {
+	// Only the innermost error: the others contain paths of this machine.
 	var bare error = err
 	for e := (*fs.PathError)(nil); errors.As(bare, &e); {
 		bare = e.Err
@@ -253,7 +257,8 @@ func explain(name, path string, err error) error {
 		return refuse(name, "%s leads through too many symlinks", shown(path))
 	case errors.Is(bare, syscall.ENAMETOOLONG):
 		return refuse(name, "%s has a name that is too long", shown(path))
-	case errors.Is(bare, errOutside) || bare.Error() == "path escapes from parent": // os.Root's, which is not exported
+	// os.Root does not export this error.
+	case errors.Is(bare, errOutside) || bare.Error() == "path escapes from parent":
 		return refuse(name, "%s %v", shown(path), errOutside)
 	}
 	if errors.Is(bare, errFixed) {
@@ -265,7 +270,7 @@ func explain(name, path string, err error) error {
 	return fmt.Errorf("%s: %s: %w", name, shown(path), bare)
 }
 
-// shown writes a path into a message: bounded, and quoted where it is odd.
+// shown returns a path for a message: bounded, and quoted if it has unusual characters.
 func shown(path string) string {
 	const most = 200
 	if len(path) > most {
@@ -277,5 +282,5 @@ func shown(path string) string {
 	return path
 }
 
-// slashed is a place as models write and read it.
+// slashed returns a place as models write and read it.
 func slashed(place string) string { return filepath.ToSlash(place) }

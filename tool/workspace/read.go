@@ -17,7 +17,7 @@ import (
 const (
 	maxRead      = 64 << 10 // bytes of text in one answer
 	defaultLines = 2000
-	sniff        = 8000 // bytes in which a NUL tells that a file is binary, as git does it
+	sniff        = 8000 // a NUL in the first bytes marks a binary file, as in git
 )
 
 const readHelp = "Reads a text file of the workspace. A long file comes in pages: the first line of the answer says how to read on. " +
@@ -66,8 +66,8 @@ var errBinary = errors.New("binary")
 // page is a part of a text file.
 type page struct {
 	text    []byte
-	skipped int  // lines before it
-	lines   int  // lines in it
+	skipped int  // lines before the page
+	lines   int  // lines in the page
 	more    bool // lines follow
 	cut     bool // its only line is longer than an answer
 }
@@ -89,7 +89,7 @@ func readPage(ctx context.Context, f *os.File, from, most int) (p page, err erro
 			if ctx.Err() != nil {
 				return p, ctx.Err()
 			}
-			continue // the line goes on
+			continue // the line continues
 		case errors.Is(err, io.EOF):
 			if len(line) > 0 {
 				p.skipped++
@@ -115,6 +115,8 @@ func (p *page) fill(r *bufio.Reader, most int) error {
 		switch {
 		case len(line) == 0:
 			return nil
+		// A line longer than an answer can't be paged by lines; without this the model
+		// could not get past it.
 		case long && p.lines == 0:
 			p.text, p.lines, p.cut, p.more = whole(line), 1, true, true
 			return nil
@@ -125,12 +127,13 @@ func (p *page) fill(r *bufio.Reader, most int) error {
 		p.text = append(p.text, line...)
 		p.lines++
 	}
+	// The page may end exactly at the end of the file.
 	_, err := r.Peek(1)
 	p.more = err == nil
 	return nil
 }
 
-// whole copies bytes without a last character that was cut through.
+// whole copies bytes without an incomplete last character.
 func whole(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if c := b[len(b)-i]; utf8.RuneStart(c) {
@@ -143,8 +146,8 @@ func whole(b []byte) []byte {
 	return bytes.Clone(b)
 }
 
-// page writes the answer. What is missing is said first: a result that is
-// itself cut keeps its beginning.
+// page returns the answer. It begins with what is missing: a result that is cut keeps its
+// beginning.
 func (p page) page(from int, place string, bytes int64) string {
 	var b strings.Builder
 	last := from + p.lines - 1
@@ -165,12 +168,12 @@ func (p page) page(from int, place string, bytes int64) string {
 	return b.String()
 }
 
-// clean makes text of bytes that a program or a file holds: valid UTF-8 without NUL.
+// clean makes valid UTF-8 without NUL from the bytes of a program or file.
 func clean(b []byte) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// count writes a number of things for people and models.
+// count returns a number with its noun.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -178,7 +181,7 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// size writes a number of bytes for people and models.
+// size returns a number of bytes with its unit.
 func size(n int64) string {
 	switch {
 	case n < 1000:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Names of what usually holds secrets, in lower case.
+// Names of files that usually hold secrets, in lower case.
 var (
 	secretFiles = []string{
 		".env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".htpasswd",
@@ -16,26 +16,28 @@ var (
 	}
 	secretEnds = []string{".env", ".pem", ".key", ".p8", ".p12", ".pfx", ".pkcs12", ".ppk", ".jks", ".keystore", ".kdbx", ".tfstate", ".tfvars", ".tfvars.json", ".kubeconfig", ".export", ".keytab", ".ovpn", "_history"}
 	secretDirs = []string{".ssh", ".gnupg", ".password-store"}
-	// secretPaths are ends of paths, files or directories, whose last name alone says nothing.
+	// secretPaths are ends of paths, of files or directories whose last name alone says
+	// nothing.
 	secretPaths = []string{
 		".aws/credentials", ".aws/cli", ".aws/sso", ".azure/accesstokens.json", ".azure/msal_token_cache.json", ".cargo/credentials",
 		".cargo/credentials.toml", ".config/gcloud", ".config/gh", ".config/hub", ".docker/config.json", ".gem/credentials", ".kube/config", ".config/git/credentials", ".m2/settings.xml",
 	}
-	// secretData are the beginnings of names of files with data in dataEnds: secrets.prod.yaml.
+	// secretData are beginnings of names of files that end in dataEnds:
+	// secrets.prod.yaml.
 	secretData = []string{"secret", "credential", "service-account", "service_account", "kubeconfig"}
 	dataEnds   = []string{".json", ".yml", ".yaml", ".toml"}
-	// privateKeys begin the names of ssh's private keys, id_rsa_work too.
+	// privateKeys are beginnings of names of ssh's private keys: id_rsa_work.
 	privateKeys = []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"}
-	// copyEnds are left behind by editors and careful people.
+	// copyEnds are endings of copies that editors and careful people make.
 	copyEnds = []string{"~", ".bak", ".backup", ".old", ".orig", ".save"}
-	// plainEnds mark an .env file that is there to be read.
+	// plainEnds are endings of .env files that are meant to be read.
 	plainEnds = []string{".example", ".sample", ".template", ".dist", "-example", "-sample", "-template", "-dist"}
 )
 
 func (w *Workspace) protected(place string) bool { return !w.opts.AllowSensitive && sensitive(place) }
 
-// sensitive reports whether a relative path, or a directory on its way, usually
-// holds secrets. Letters count in any case: file systems may not tell them apart.
+// sensitive reports whether a relative path, or a directory on its way, usually holds
+// secrets. It ignores case, since some file systems do.
 func sensitive(place string) bool {
 	names := strings.Split(strings.ToLower(filepath.ToSlash(place)), "/")
 	for i, name := range names {
@@ -45,7 +47,8 @@ func sensitive(place string) bool {
 		if secretName(names[i]) || slices.Contains(secretDirs, names[i]) {
 			return true
 		}
-		if strings.HasPrefix(names[i], "config") && slices.Contains(names[:i], ".git") { // its URLs may have tokens in them
+		// The URLs in git's config may contain tokens.
+		if strings.HasPrefix(names[i], "config") && slices.Contains(names[:i], ".git") {
 			return true
 		}
 		if i > 0 && slices.ContainsFunc(secretPaths, func(end string) bool {

@@ -16,13 +16,13 @@ import (
 
 const (
 	shellPath      = "/bin/sh"
-	maxCommand     = 100_000 // bytes; the kernel has a limit a little above
+	maxCommand     = 100_000 // bytes; the kernel's limit is a little higher
 	commandTime    = 2 * time.Minute
 	maxCommandTime = 30 * time.Minute
 	progressEvery  = 500 * time.Millisecond
-	// grace is what a command has between SIGTERM and SIGKILL.
+	// grace is the time between SIGTERM and SIGKILL.
 	grace = 500 * time.Millisecond
-	// lingering is how long we wait for what SIGKILL should have ended.
+	// lingering is how long we wait for processes that got SIGKILL.
 	lingering = 5 * time.Second
 )
 
@@ -35,7 +35,7 @@ type shellArgs struct {
 	Dir     string `json:"dir,omitempty" jsonschema:"the directory to run it in, relative to the workspace; the workspace itself if left out"`
 }
 
-// command is one command on its way.
+// command is one command in progress.
 type command struct {
 	text  string
 	dir   string // absolute
@@ -55,7 +55,7 @@ func (w *Workspace) shell(ctx context.Context, call *tool.Call, in shellArgs) (s
 	case in.Timeout < 0 || time.Duration(in.Timeout)*time.Second > maxCommandTime:
 		return "", refuse(ShellTool, "timeout_seconds is 1 to %d", int(maxCommandTime.Seconds()))
 	}
-	// What is wrong with the worker is for who runs it: it names paths of the machine.
+	// The error names paths of this machine, so only the worker's operator sees it.
 	if w.CheckShell() != nil {
 		return "", refuse(ShellTool, "this worker may not run commands; who runs it sees why with fermata doctor")
 	}
@@ -63,6 +63,7 @@ func (w *Workspace) shell(ctx context.Context, call *tool.Call, in shellArgs) (s
 	if err != nil {
 		return "", err
 	}
+	// Before anything is created: a cancelled call must not start a command.
 	if err := ended(ctx); err != nil {
 		return "", err
 	}
@@ -84,9 +85,9 @@ func (w *Workspace) shell(ctx context.Context, call *tool.Call, in shellArgs) (s
 	return w.run(ctx, call, c)
 }
 
-// commandHome makes the directory that a command has as HOME: one of its session, since
-// what lies there is run or believed by the next command. Where nothing lasts, as for a
-// user without a home, it is one in the temporary directory.
+// commandHome creates a command's HOME. Each session has its own: the next command runs
+// or believes what lies there. If nothing lasts, for example for a user without a home,
+// it lies in the temporary directory.
 func (w *Workspace) commandHome(session, temp string) (string, error) {
 	if w.opts.Home != "" {
 		return w.opts.Home, os.MkdirAll(w.opts.Home, 0o700)
@@ -101,7 +102,7 @@ func (w *Workspace) commandHome(session, temp string) (string, error) {
 	return home, os.MkdirAll(home, 0o700)
 }
 
-// How a command can end.
+// How a command ends.
 const (
 	byItself = iota + 1
 	byTime
@@ -136,12 +137,14 @@ func (w *Workspace) run(ctx context.Context, call *tool.Call, c command) (string
 		}
 	}
 	took := time.Since(began).Round(time.Millisecond)
+	// Before the report: the output is complete only after the end.
 	left := g.end()
-	// A command that was cut short is a result, too: the model is told what it did until then.
+	// A command that was cut short is a result, too. The model must know what it did so
+	// far.
 	return report(how, left, took, g), nil
 }
 
-// report writes the answer, how the command ended first.
+// report returns the answer, which begins with how the command ended.
 func report(how int, left []confine.Survivor, took time.Duration, g *group) string {
 	text := g.out.String()
 	if text == "" {
@@ -162,10 +165,10 @@ func report(how int, left []confine.Survivor, took time.Duration, g *group) stri
 	return "[" + head + "]\n" + text
 }
 
-// maxLeft is how many processes are named that could not be ended.
+// maxLeft is how many processes that could not be ended are named.
 const maxLeft = 10
 
-// visible keeps what can be seen of a name: a process chooses its own.
+// visible replaces characters that can't be printed: a process chooses its own name.
 func visible(r rune) rune {
 	if unicode.IsPrint(r) {
 		return r

@@ -25,62 +25,63 @@ const (
 	ShellTool = "shell_run"
 )
 
-// Options says how a workspace is held; nil means all defaults.
+// Options says how a workspace is confined; nil means all defaults.
 type Options struct {
-	// AllowSensitive lets the file tools read and write what usually holds
-	// secrets. The package comment says what that is.
+	// AllowSensitive lets the file tools read and write files that usually hold secrets;
+	// see the package comment.
 	AllowSensitive bool
-	// Env names environment variables of this process that the shell is given
-	// besides the short list that it always gets.
+	// Env names environment variables of this process that commands get, besides the
+	// short list that they always get.
 	Env []string
-	// Home is what the shell has as HOME, for all sessions. Empty means a directory for
-	// each session below [os.UserCacheDir]: what one leaves there, such as a configuration
-	// of git, is run by no other.
+	// Home is the HOME of commands, for all sessions. Empty means a directory for each
+	// session below [os.UserCacheDir]. Then no session runs what another left there, such
+	// as a configuration of git.
 	Home string
-	// Read and Write are further absolute paths that a confined shell may read,
-	// or read and write, such as a module cache that is shared.
+	// Read and Write are further absolute paths that a confined command may read, or read
+	// and write, such as a shared module cache.
 	Read, Write []string
-	// ExternalRoots are further directories, absolute, whose files the file tools
-	// may read and write by their absolute paths; else all that is outside is
-	// refused. The shell has its own lists, Read and Write.
+	// ExternalRoots are further absolute directories whose files the file tools may read
+	// and write, by their absolute paths. All else outside is refused. The shell has its
+	// own lists, Read and Write.
 	ExternalRoots []string
-	// Network lets commands use the network, and all that listens on this machine: Temporal,
-	// databases, Docker. Without it they have no socket at all; what listens and asks within
-	// one command can't either.
+	// Network lets commands use the network, and what listens on this machine: Temporal,
+	// databases, Docker. Without it they have no sockets, not even between their own
+	// processes.
 	Network bool
-	// Sandbox names what holds commands; empty means [tool.SandboxLandlock].
+	// Sandbox names what confines commands; empty means [tool.SandboxLandlock].
 	Sandbox tool.Sandbox
-	// Confine says what happens where the kernel can't hold commands; empty means that they
-	// are refused ([tool.ConfineAlways]).
+	// Confine says what happens if the kernel can't confine commands; empty means that
+	// they are refused ([tool.ConfineAlways]).
 	Confine tool.Confine
-	// AsRoot lets commands run as root, where this process does. Else they are refused there:
-	// they have none of root's capabilities, but their files are root's.
+	// AsRoot lets commands run as root if this process does. Without it they are then
+	// refused. They have none of root's capabilities, but their files belong to root.
 	AsRoot bool
-	// Protect are paths, absolute, of files and directories that no tool may write, wherever
-	// they lie: what says which programs run, and these programs. fs_write refuses them, and
-	// shell_run refuses every command while one of them lies where commands may write.
+	// Protect are absolute paths of files and directories that no tool may write,
+	// wherever they are: what decides which programs run, and these programs. fs_write
+	// refuses them. shell_run refuses every command while one of them lies where commands
+	// may write.
 	Protect []string
-	// Private are paths like those of Protect that no tool may read either: keys, and what
-	// other sessions said.
+	// Private are paths like Protect that no tool may read either: keys, and what other
+	// sessions said.
 	Private []string
 }
 
-// Workspace is one directory and the tools that work in it. It may be used from
-// many goroutines at once.
+// Workspace is one directory with the tools that work in it. It is safe for use by many
+// goroutines at once. Close it after use.
 type Workspace struct {
 	root  *os.Root
-	given string // the root as it was named, absolute
+	given string // the root as the caller named it, absolute
 	real  string // the root without symlinks
-	homes string // where each session has its HOME; empty for one that lasts a command
+	homes string // the parent of the sessions' HOMEs; empty if a HOME lasts only for a command
 	opts  Options
-	// kernel is what commands are held with.
+	// kernel is what the kernel can confine commands with.
 	kernel confine.Kernel
 
 	external []*Workspace
 }
 
-// Open opens a directory as a workspace. A fault in the options or a root that
-// is no directory is an [agent.CodeInvalidInput] error.
+// Open opens a directory as a workspace. Wrong options, or a root that is not a
+// directory, are [agent.CodeInvalidInput] errors.
 func Open(root string, o *Options) (*Workspace, error) {
 	if o == nil {
 		o = &Options{}
@@ -99,6 +100,7 @@ func Open(root string, o *Options) (*Workspace, error) {
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "workspace %q can't be opened: %w", root, err).WithPath("workspace")
 	}
+	// Every tool call would be refused in such a workspace; say so when it is opened.
 	if private := confine.LookUp(o.Private).Containing(w.real); private != "" {
 		w.root.Close()
 		return nil, agent.Errorf(agent.CodeInvalidInput, "workspace %q lies in %s, which no tool may read: give it a folder of its own", root, private).WithPath("workspace")
@@ -115,8 +117,8 @@ func Open(root string, o *Options) (*Workspace, error) {
 	return w, nil
 }
 
-// at is the directory that a path of the model leads into: this one, unless it is
-// an absolute path into one that is allowed besides.
+// at returns the workspace that a path leads into: an external root for an absolute path
+// in it, otherwise this one.
 func (w *Workspace) at(path string) *Workspace {
 	if !filepath.IsAbs(filepath.FromSlash(path)) {
 		return w
@@ -147,7 +149,7 @@ func (o *Options) check() error {
 func homes(root string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "" // a process without a home: each command gets a new one
+		return "" // no home: each command gets a new one
 	}
 	return filepath.Join(cache, "fermata", "shell", digest(root))
 }
@@ -157,7 +159,7 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Close gives the directories back. Tools that are called later fail.
+// Close closes the directories. Tools that are called later fail.
 func (w *Workspace) Close() error {
 	err := w.root.Close()
 	for _, e := range w.external {
@@ -166,7 +168,7 @@ func (w *Workspace) Close() error {
 	return err
 }
 
-// Tools are fs_read, fs_list, fs_grep, fs_write and shell_run.
+// Tools returns fs_read, fs_list, fs_grep, fs_write and shell_run.
 func (w *Workspace) Tools() []tool.Tool {
 	return []tool.Tool{
 		tool.New(ReadTool, readHelp, w.read, &tool.Options{Local: true, Attempts: 2, Timeout: time.Minute}),
@@ -180,10 +182,11 @@ func (w *Workspace) Tools() []tool.Tool {
 // HoldsNetwork reports whether this machine's kernel can keep commands from the network.
 func HoldsNetwork() bool { return confine.HostKernel().Seccomp }
 
-// policy is what a command may do, beside the directories of its own.
+// policy returns what a command may do. own are its own directories.
 func (w *Workspace) policy(own ...string) *confine.Policy {
 	write := w.opts.Write
 	if w.opts.Home != "" {
+		// The full slice expression makes append copy: opts.Write is shared by all calls.
 		write = append(write[:len(write):len(write)], w.opts.Home)
 	}
 	return &confine.Policy{
@@ -192,8 +195,8 @@ func (w *Workspace) policy(own ...string) *confine.Policy {
 	}
 }
 
-// CheckShell reports why shell_run refuses every command: an [agent.CodeDenied] error; nil if
-// it makes them. The error names paths of this machine.
+// CheckShell returns why shell_run refuses every command ([agent.CodeDenied]), or nil.
+// The error names paths of this machine, so do not show it to a model.
 func (w *Workspace) CheckShell() error {
 	root, err := w.root.Open(".")
 	if err != nil {
@@ -208,8 +211,8 @@ func (w *Workspace) CheckShell() error {
 	return nil
 }
 
-// CheckWrite reports why fs_write refuses every file: an [agent.CodeDenied] error; nil if it
-// writes some. The error names paths of this machine.
+// CheckWrite returns why fs_write refuses every file ([agent.CodeDenied]), or nil. The
+// error names paths of this machine, so do not show it to a model.
 func (w *Workspace) CheckWrite() error {
 	info, err := w.root.Stat(".")
 	if err != nil {
@@ -221,11 +224,11 @@ func (w *Workspace) CheckWrite() error {
 	return nil
 }
 
-// Confined reports whether the kernel keeps what shell_run starts from the files
-// outside of the workspace, as the package comment describes.
+// Confined reports whether the kernel keeps commands from the files outside of the
+// workspace, as the package comment describes.
 func (w *Workspace) Confined() bool { return w.policy().Enforced() }
 
-// Confinement says what holds a command: for the model and for people.
+// Confinement describes, for the model and for people, what confines a command.
 func (w *Workspace) Confinement() string {
 	if w.CheckShell() != nil {
 		return "Commands are refused: this worker may not run any."
@@ -237,10 +240,10 @@ func (w *Workspace) Confinement() string {
 	case p.Enforced():
 		return p.Words() + " They have the network, with this machine's own ports."
 	}
-	return p.Words() // that nothing holds them
+	return p.Words() // says that nothing confines them
 }
 
-// ended reports whether nobody waits for the result any more.
+// ended returns why the call is over, or nil while somebody waits for it.
 func ended(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

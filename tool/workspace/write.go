@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// maxEdit is how large a file may be in which a piece is replaced.
+// maxEdit is how large a file may be to replace a piece of it.
 const maxEdit = 4 << 20
 
 const writeHelp = "Writes a file of the workspace, whole or not at all, and makes missing directories. " +
@@ -53,7 +53,7 @@ func (w *Workspace) write(ctx context.Context, _ *tool.Call, in writeArgs) (stri
 	return w.writePart(in, place, info)
 }
 
-// target looks at what is to be written over; nil if there is nothing yet.
+// target returns the file that will be replaced, or nil if there is none.
 func (w *Workspace) target(path, place string) (fs.FileInfo, error) {
 	info, err := w.root.Lstat(place)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,6 +65,7 @@ func (w *Workspace) target(path, place string) (fs.FileInfo, error) {
 	if err := regular(WriteTool, path, info); err != nil {
 		return nil, err
 	}
+	// The rename below would replace a read-only file, too.
 	if info.Mode()&0o200 == 0 {
 		return nil, refuse(WriteTool, "%s is read-only", shown(path))
 	}
@@ -104,6 +105,7 @@ func (w *Workspace) writePart(in writeArgs, place string, info fs.FileInfo) (str
 		return "", explain(WriteTool, in.Path, err)
 	}
 	at := bytes.Index(was, old)
+	// Contains also finds an occurrence that overlaps the first; Count does not.
 	if n := bytes.Count(was, old); n != 1 || bytes.Contains(was[at+1:], old) {
 		return "", refuse(WriteTool, "%s", notOnce(in.Path, was, *in.Old))
 	}
@@ -115,7 +117,7 @@ func (w *Workspace) writePart(in writeArgs, place string, info fs.FileInfo) (str
 		lines(*in.Old), lines(text), 1+bytes.Count(was[:at], []byte("\n")), size(int64(len(now)))), nil
 }
 
-// notOnce says why a text can't be replaced, so that the next try can be right.
+// notOnce says why a text can't be replaced, so that the model's next try can succeed.
 func notOnce(path string, text []byte, old string) string {
 	var at []string
 	for from := 0; len(at) < 10; {
@@ -135,15 +137,15 @@ func notOnce(path string, text []byte, old string) string {
 	return fmt.Sprintf("old is not in %s; read it again, white space counts", shown(path))
 }
 
-// replace puts a new file where an old one is, so that whoever reads it
-// sees the one or the other, also after a crash. The mode is kept.
+// replace puts a new file in the place of an old one and keeps its mode. A reader sees
+// the one or the other, even after a crash.
 func (w *Workspace) replace(place string, text []byte, info fs.FileInfo) error {
 	dir, err := w.walk(filepath.Dir(place), true)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	self, _ := dir.Lstat(filepath.Base(place)) // nil where there is nothing
+	self, _ := dir.Lstat(filepath.Base(place)) // nil if there is none
 	if err := touches(w.fixed(true), dir, filepath.Base(place), self); err != nil {
 		return err
 	}
@@ -154,9 +156,11 @@ func (w *Workspace) replace(place string, text []byte, info fs.FileInfo) error {
 	}
 	_, err = f.Write(text)
 	if err == nil && info != nil {
+		// A new file gets its mode from the umask; a replaced one must stay executable.
 		err = f.Chmod(info.Mode().Perm())
 	}
 	if err == nil {
+		// Before the rename: after a crash the name would lead to an empty file.
 		err = f.Sync()
 	}
 	if e := f.Close(); err == nil {
@@ -171,7 +175,7 @@ func (w *Workspace) replace(place string, text []byte, info fs.FileInfo) error {
 	return err
 }
 
-// lines counts lines as people do: a last line may lack its line end.
+// lines counts lines as people do: the last line may lack its line end.
 func lines(text string) string {
 	n := strings.Count(text, "\n")
 	if text != "" && !strings.HasSuffix(text, "\n") {

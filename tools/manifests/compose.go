@@ -15,10 +15,10 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// compose checks a file for Docker Compose as its own loader reads it: the schema,
-// variables, and that services and volumes which are named are there.
+// compose checks a file for Docker Compose with Compose's own loader: the schema, the
+// variables, and that named services and volumes exist.
 func compose(path string, data []byte) (faults []string) {
-	// What is only odd, as a variable without a value, the loader logs.
+	// The loader only logs what is merely odd, such as a variable without a value.
 	var odd bytes.Buffer
 	logrus.SetOutput(&odd)
 	logrus.SetFormatter(&logrus.TextFormatter{DisableTimestamp: true})

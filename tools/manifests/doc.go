@@ -1,6 +1,6 @@
-// Manifests checks the files by which others deploy us: those for Kubernetes, for
-// Docker Compose and for Grafana. It decodes them as strictly as their readers can,
-// and looks for what no schema says: that parts which name each other agree.
+// Manifests checks the files with which others deploy us: for Kubernetes, Docker Compose
+// and Grafana. It decodes them as strictly as their readers can. It also checks what no
+// schema says: that parts which name each other agree.
 //
 //	cd tools && GOWORK=off go run ./manifests ..
 //

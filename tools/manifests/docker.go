@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// dockerfile checks that images are fixed, and that only commits are built: what git does not
-// track may be a key.
+// dockerfile checks that images are pinned, and that only commits are built: a file that
+// git does not track may be a key.
 func dockerfile(path string, data []byte) (faults []string) {
 	fault := func(line int, format string, args ...any) {
 		faults = append(faults, fmt.Sprintf("%s:%d: %s", path, line, fmt.Sprintf(format, args...)))
@@ -23,6 +23,7 @@ func dockerfile(path string, data []byte) (faults []string) {
 			if !pinned(words[1]) && !slices.Contains(stages, words[1]) {
 				fault(i+1, "image %q: name a tag that stays, or a digest", words[1])
 			}
+			// A later FROM may name an earlier stage, which needs no digest.
 			stages = append(stages, words[len(words)-1])
 		case "ADD":
 			fault(i+1, "ADD fetches and unpacks: use COPY")
@@ -39,8 +40,8 @@ func dockerfile(path string, data []byte) (faults []string) {
 	return faults
 }
 
-// dockerignore checks that the context of a build is a list of what is allowed: the commits,
-// without what else git keeps.
+// dockerignore checks that a build's context lists what is allowed: the commits, without
+// git's other files.
 func dockerignore(path string, data []byte) (faults []string) {
 	var rules []string
 	for line := range strings.Lines(string(data)) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// dashboard is what we say in one of Grafana's; that it asks for metrics which are
-// exported, and for all of them, the tests of the module telemetry prove.
+// dashboard is the part of a Grafana dashboard that is checked. The tests of module
+// telemetry check that its queries name exported metrics, and all of them.
 type dashboard struct {
 	Title      string
 	UID        string
@@ -27,7 +27,7 @@ type panel struct {
 	Targets    []struct{ RefID, Expr string }
 }
 
-// variable is how a query names what Grafana fills in.
+// variable matches a Grafana variable in a query.
 var variable = regexp.MustCompile(`\$\{?(\w+)`)
 
 // grafana checks a dashboard.
@@ -83,7 +83,7 @@ func grafana(path string, data []byte) (faults []string) {
 	return faults
 }
 
-// unclosed returns the bracket or quote of a query that has no other half.
+// unclosed returns a bracket or quote of a query that has no counterpart.
 func unclosed(query string) string {
 	closes := map[rune]rune{')': '(', ']': '[', '}': '{'}
 	var open []rune

@@ -21,13 +21,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// file is one file for Kubernetes: its objects, and what is wrong with them.
+// file is one file for Kubernetes: its objects and their faults.
 type file struct {
 	path   string
 	faults []string
-	// where is the object that is looked at.
+	// where is the object that is being checked.
 	where string
-	// names are those of the objects that the file has, "kind/name".
+	// names has the file's objects by "kind/name".
 	names map[string]runtime.Object
 	pods  []core.PodTemplateSpec
 }
@@ -36,8 +36,8 @@ func (f *file) fault(format string, args ...any) {
 	f.faults = append(f.faults, fmt.Sprintf("%s: %s", f.where, fmt.Sprintf(format, args...)))
 }
 
-// kubernetes checks one file of objects, as an API server would decode it with
-// strict validation of fields.
+// kubernetes checks one file of objects, decoded as an API server does with strict field
+// validation.
 func kubernetes(path string, data []byte) []string {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -74,6 +74,7 @@ func kubernetes(path string, data []byte) []string {
 		f.names[kind.Kind+"/"+m.GetName()] = object
 		objects = append(objects, object)
 	}
+	// All workloads first: the selectors below look for their pods.
 	for _, object := range objects {
 		f.where = where[object]
 		f.workload(object)
@@ -98,7 +99,7 @@ func (f *file) metadata(field, name string, set map[string]string) {
 	}
 }
 
-// workload checks what an object says of pods, and that no object is a secret.
+// workload checks an object's pods, and that no object is a secret.
 func (f *file) workload(object runtime.Object) {
 	switch o := object.(type) {
 	case *core.Secret:
@@ -116,10 +117,10 @@ func (f *file) workload(object runtime.Object) {
 	}
 }
 
-// metadata169 is where clouds hand out credentials to whoever asks from a machine of theirs.
+// metadata169 is where clouds give credentials to every process on their machines.
 var metadata169 = netip.MustParseAddr("169.254.169.254")
 
-// network checks that a policy says where pods may call, and that it is not everywhere.
+// network checks that a policy limits where pods may call.
 func (f *file) network(p networking.NetworkPolicySpec) {
 	if !slices.Contains(p.PolicyTypes, networking.PolicyTypeEgress) {
 		f.fault("spec.policyTypes: has no Egress, so pods reach everything")
@@ -136,7 +137,7 @@ func (f *file) network(p networking.NetworkPolicySpec) {
 	}
 }
 
-// reaches reports whether a block has the address of the metadata.
+// reaches reports whether a block contains the metadata address.
 func reaches(b networking.IPBlock) bool {
 	has := func(cidr string) bool {
 		prefix, err := netip.ParsePrefix(cidr)
@@ -153,7 +154,7 @@ func (f *file) own(s *meta.LabelSelector, pod core.PodTemplateSpec) {
 	}
 }
 
-// selector checks that what chooses pods chooses some of this file.
+// selector checks that what selects pods selects some of this file.
 func (f *file) selector(object runtime.Object) {
 	var s *meta.LabelSelector
 	switch o := object.(type) {
@@ -176,13 +177,13 @@ func (f *file) selector(object runtime.Object) {
 	}
 }
 
-// selects says whether a selector that is there, and not empty, matches.
+// selects reports whether a selector that exists, and is not empty, matches.
 func selects(s *meta.LabelSelector, set map[string]string) bool {
 	compiled, err := meta.LabelSelectorAsSelector(s)
 	return err == nil && !compiled.Empty() && compiled.Matches(labels.Set(set))
 }
 
-// keys are those of a config map of the file; false if the file has it not.
+// keys returns the keys of a config map in the file; false if it is not there.
 func (f *file) keys(name string) ([]string, bool) {
 	c, ok := f.names["ConfigMap/"+name].(*core.ConfigMap)
 	if !ok {
@@ -191,7 +192,7 @@ func (f *file) keys(name string) ([]string, bool) {
 	return slices.Collect(maps.Keys(c.Data)), true
 }
 
-// pinned says whether an image is a fixed one: a digest, or a tag other than latest.
+// pinned reports whether an image is fixed by a digest, or by a tag other than latest.
 func pinned(image string) bool {
 	if strings.Contains(image, "@sha256:") {
 		return true

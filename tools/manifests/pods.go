@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// secretName is how variables are called whose values nobody should read in a file.
+// secretName matches variables whose values must not be in a file.
 var secretName = regexp.MustCompile(`(?i)(key|keys|token|password|passwd|secret|credential|credentials)$`)
 
-// pod checks what a pod is allowed, what it asks for, and that all that it names is there.
+// pod checks a pod's rights and resources, and that all that it names exists.
 func (f *file) pod(field string, t core.PodTemplateSpec) {
 	f.pods = append(f.pods, t)
 	p := t.Spec
@@ -106,7 +106,7 @@ func (f *file) environment(field string, c core.Container) {
 	}
 }
 
-// probe checks that a probe asks one thing, and a port that the container has.
+// probe checks that a probe asks something, at a port of the container.
 func (f *file) probe(field string, p *core.Probe, ports []core.ContainerPort) {
 	var asked *intstr.IntOrString
 	switch {

@@ -15,7 +15,7 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeBill writes which modules a binary is made of, as the binary itself tells.
+// writeBill writes which modules a binary is made of, as the binary itself says.
 func (r *release) writeBill(binary, bill string) error {
 	path := filepath.Join(r.out, binary)
 	info, err := buildinfo.ReadFile(path)
@@ -38,8 +38,8 @@ func (r *release) writeBill(binary, bill string) error {
 	return file.Close()
 }
 
-// billOf is the bill of materials of a binary with that digest. It is the same for the
-// same binary and date.
+// billOf returns the bill of materials of a binary with this digest. It is always the
+// same for the same binary and date.
 func billOf(info *debug.BuildInfo, sum [32]byte, date time.Time) *cdx.BOM {
 	program := component(cdx.ComponentTypeApplication, info.Main.Path, info.Main.Version)
 	program.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}}
@@ -76,7 +76,7 @@ func component(kind cdx.ComponentType, path, version string) cdx.Component {
 	return cdx.Component{BOMRef: name, Type: kind, Name: path, Version: version, PackageURL: name}
 }
 
-// serial is a UUID of version 8 made of a digest.
+// serial returns a UUID of version 8 made of a digest.
 func serial(sum [32]byte) string {
 	b := sum[:16]
 	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80

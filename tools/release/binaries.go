@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// platforms are those for which a release has the command.
+// platforms are the platforms for which a release has the command.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
 
 // host is the platform of this machine.
 const host = runtime.GOOS + "/" + runtime.GOARCH
 
-// binaries installs the command from the proxy, twice, as everybody can, and keeps it
-// where both are the same.
+// binaries installs the command from the proxy as everybody can. It does so twice, and
+// keeps the binary if both are equal.
 func (r *release) binaries() error {
 	wanted := platforms
 	if r.quick {
@@ -54,6 +54,7 @@ func (r *release) binaries() error {
 	if err := r.writeProvenance(subjects, parts); err != nil {
 		return err
 	}
+	// The provenance is signed with the rest, through its digest.
 	sum, err := digest(filepath.Join(r.out, provenance))
 	if err != nil {
 		return err
@@ -89,8 +90,9 @@ func (r *release) binary(platform, name string) error {
 	return os.Rename(made[0], filepath.Join(r.out, name))
 }
 
-// install does what docs/releasing.md tells those who want to make a binary themselves,
-// with a GOPATH of its own for each turn. The debugger's tables are left out, which are half of it.
+// install does what docs/releasing.md describes for people who want to make a binary
+// themselves, with a new GOPATH each time. It leaves out the debugger's tables, which are
+// half of the binary.
 func (r *release) install(turn, platform string) (string, error) {
 	goos, goarch, _ := strings.Cut(platform, "/")
 	name := turn + "-" + goos + "-" + goarch
@@ -99,6 +101,8 @@ func (r *release) install(turn, platform string) (string, error) {
 		return "", err
 	}
 	env = append(env, "GOOS="+goos, "GOARCH="+goarch)
+	// Without a shared build cache: the second build must not just return the first one's
+	// result.
 	if turn == "second" && !r.quick {
 		cache := filepath.Join(r.gopath(name), "build")
 		defer os.RemoveAll(cache)
@@ -117,10 +121,10 @@ func (r *release) install(turn, platform string) (string, error) {
 	return filepath.Join(r.gopath(name), "bin", made), nil
 }
 
-// command is the path of the program.
+// command returns the path of the program.
 func (r *release) command() string { return r.modules[0].path + "/cmd/fermata" }
 
-// says runs the binary for this machine, which has to know its version.
+// says runs the binary for this machine, and checks that it knows its version.
 func (r *release) says() error {
 	name := filepath.Join(r.out, fmt.Sprintf("fermata_%s_%s_%s", r.version, runtime.GOOS, runtime.GOARCH))
 	said, err := command(r.out, nil, name, "version")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// check finds out whether the tree can be released as that version. It changes nothing.
+// check checks whether the tree can be released as this version. It changes nothing.
 func (r *release) check() (err error) {
 	if semver.Canonical(r.version) != r.version {
 		return fmt.Errorf("%q is no version such as v1.2.3", r.version)
@@ -55,7 +55,7 @@ func (r *release) check() (err error) {
 	return err
 }
 
-// dated gives what the changelog has under Unreleased a title of its own.
+// dated moves what the changelog has under Unreleased to a section with a title.
 func dated(log, title string) (string, error) {
 	const unreleased = "\n## Unreleased\n"
 	before, after, ok := strings.Cut(log, unreleased)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// clone takes the tree's last commit, with its branch and tags.
+// clone clones the tree's last commit, with its branch and tags.
 func (r *release) clone() error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
@@ -27,9 +27,9 @@ func (r *release) tags() (names []string) {
 	return names
 }
 
-// commit makes the release's commit and its tags, and behind it the one with which
-// work goes on. The modules are published one by one, since what requires one has to
-// know its digest.
+// commit makes the release's commit and tags, and after it the commit with which work
+// continues. It publishes the modules one by one: a module that requires another needs
+// the other's digest.
 func (r *release) commit() error {
 	changelog := filepath.Join(r.source(), "CHANGELOG.md")
 	log, err := os.ReadFile(changelog)
@@ -67,6 +67,7 @@ func (r *release) commit() error {
 			return err
 		}
 	}
+	// Only in the release's commit the modules require each other by version.
 	back := append([]string{"checkout", "HEAD~", "--"}, pinned...)
 	if _, err := r.git(back...); err != nil {
 		return err
@@ -75,7 +76,7 @@ func (r *release) commit() error {
 	return err
 }
 
-// require makes a module require the others by the version, as part of the release's commit.
+// require makes a module require the others by version, as part of the release's commit.
 func (r *release) require(m *mod, env []string) error {
 	dir := filepath.Join(r.source(), m.dir)
 	text, err := m.pin(r.modules, r.version)
@@ -92,7 +93,7 @@ func (r *release) require(m *mod, env []string) error {
 	return err
 }
 
-// publish puts a module, as it is in the last commit, into the proxy.
+// publish puts a module from the last commit into the proxy.
 func (r *release) publish(m *mod) error {
 	escaped, err := module.EscapePath(m.path)
 	if err != nil {
@@ -128,14 +129,15 @@ func (r *release) publish(m *mod) error {
 
 func (r *release) proxy() string { return filepath.Join(r.out, "proxy") }
 
-// work is for what is not kept.
+// work returns the folder for what is not kept.
 func (r *release) work() string { return filepath.Join(r.out, "work") }
 
 func (r *release) gopath(name string) string { return filepath.Join(r.work(), name) }
 
-// environment is that of a go command which knows the modules by the proxy alone, and
-// nothing of how somebody has set their own: with a GOPATH in which they were never seen. What others have made
-// comes from the user's module cache, so that it is not fetched again.
+// environment returns the environment of a go command that knows our modules only from
+// the proxy. It ignores the user's settings, and has a GOPATH that has never seen the
+// modules. Other people's modules come from the user's module cache, so that they are not
+// downloaded again.
 func (r *release) environment(name string) ([]string, error) {
 	gopath := r.gopath(name)
 	cache := filepath.Join(gopath, "pkg", "mod")
@@ -153,7 +155,7 @@ func (r *release) environment(name string) ([]string, error) {
 	}, nil
 }
 
-// borrow makes a folder with links to all that another has, except for one path in it.
+// borrow makes a folder with links to everything in another one, except for one path.
 func borrow(from, to, without string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err

@@ -14,10 +14,10 @@
 //	             of which commit and modules they are made, and by which Go
 //	SHA256SUMS   the digests of those, and SHA256SUMS.sig, their signature
 //
-// It refuses a tree with changes, a version that is not greater than the last tag, and a
-// changelog with nothing under Unreleased, images without a digest, and a key that is not
-// the tree's docs/release.pub. Each binary is built twice and has to be the
-// same; a module of somebody else's is tested with the release. -quick leaves out the
-// other platforms and, without a key, the signature, and builds the second time with the same build cache. docs/releasing.md
-// says what is done with all that.
+// It refuses a tree with changes, a version that is not greater than the last tag, a
+// changelog with nothing under Unreleased, images without a digest, and a key that does
+// not match docs/release.pub. It builds each binary twice, and both must be equal. It
+// tests somebody else's module with the release. -quick leaves out other platforms and,
+// without a key, the signature; both builds then share a build cache. docs/releasing.md
+// says what to do with the result.
 package main

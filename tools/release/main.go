@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// release is one release on its way.
+// release is one release in progress.
 type release struct {
 	version string // vX.Y.Z
-	top     string // the tree that is released, which stays as it is
-	out     string // the folder for what is made
+	top     string // the tree to release, which is not changed
+	out     string // the folder for the result
 	quick   bool
 	key     string // the file of the key that signs; empty only if quick
-	// date is that of the release's commits and tags.
+	// date is the date of the release's commits and tags.
 	date    time.Time
-	modules []*mod // each behind those that it requires
+	modules []*mod // each after those that it requires
 	// proxies, cache and sums are the user's GOPROXY, GOMODCACHE and GOSUMDB.
 	proxies, cache, sums string
 }
@@ -99,14 +99,14 @@ func (r *release) prepare() (err error) {
 
 func (r *release) source() string { return filepath.Join(r.out, "source") }
 
-// git does one thing in the clone, at the release's date.
+// git runs a git command in the clone, with the release's date.
 func (r *release) git(args ...string) (string, error) {
 	at := r.date.Format(time.RFC3339)
 	return command(r.source(), []string{"GIT_AUTHOR_DATE=" + at, "GIT_COMMITTER_DATE=" + at}, "git", args...)
 }
 
-// command runs a program in a folder and returns what it printed, without the last
-// line's end. The error has what it complained of.
+// command runs a program in a folder and returns its output without the last line end.
+// The error contains its error output.
 func command(dir string, env []string, name string, args ...string) (string, error) {
 	c := exec.Command(name, args...)
 	c.Dir = dir

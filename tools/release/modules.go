@@ -11,12 +11,12 @@ import (
 
 // mod is a module of the tree.
 type mod struct {
-	path string // as it is imported
-	dir  string // its folder from the top, "" for the root
+	path string // the import path
+	dir  string // its folder below the top, "" for the root
 	file *modfile.File
 }
 
-// tag is how the module's version is called in git.
+// tag returns the module's tag in git.
 func (m *mod) tag(version string) string {
 	if m.dir == "" {
 		return version
@@ -24,7 +24,7 @@ func (m *mod) tag(version string) string {
 	return m.dir + "/" + version
 }
 
-// modules reads those of a tree's workspace, each behind those that it requires.
+// modules reads the modules of a tree's workspace, each after those that it requires.
 func modules(top string) ([]*mod, error) {
 	data, err := os.ReadFile(filepath.Join(top, "go.work"))
 	if err != nil {
@@ -54,7 +54,7 @@ func modules(top string) ([]*mod, error) {
 	return ordered(left)
 }
 
-// ordered sorts modules so that each stands behind those of them that it requires.
+// ordered sorts modules so that each is after those that it requires.
 func ordered(left []*mod) (out []*mod, err error) {
 	for len(left) > 0 {
 		i := slices.IndexFunc(left, func(m *mod) bool { return len(m.requires(left)) == 0 })
@@ -67,7 +67,7 @@ func ordered(left []*mod) (out []*mod, err error) {
 	return out, nil
 }
 
-// requires are the paths of those modules that the module requires.
+// requires returns the paths of those modules that the module requires.
 func (m *mod) requires(all []*mod) (paths []string) {
 	for _, r := range m.file.Require {
 		if slices.ContainsFunc(all, func(o *mod) bool { return o.path == r.Mod.Path }) {
@@ -77,7 +77,7 @@ func (m *mod) requires(all []*mod) (paths []string) {
 	return paths
 }
 
-// pin makes the module require the others of the tree by a version, and not by path.
+// pin makes the module require the tree's others by version instead of path.
 func (m *mod) pin(all []*mod, version string) ([]byte, error) {
 	for _, path := range m.requires(all) {
 		if err := m.file.AddRequire(path, version); err != nil {

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// outside is a test in a module of somebody else's, which plays an agent's story.
+// outside is a test in somebody else's module, which runs an agent.
 //
 //go:embed testdata/outsider_test.go
 var outside []byte
 
-// outsider tests a module that requires ours by the version, from the proxy.
+// outsider tests a module that requires our version from the proxy.
 func (r *release) outsider() error {
 	env, err := r.environment("somebody")
 	if err != nil {

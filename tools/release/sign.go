@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// publicKey is where the tree has the key that its releases are signed with.
+	// publicKey is the tree's file with the key that verifies its releases.
 	publicKey  = "docs/release.pub"
 	provenance = "provenance.intoto.json"
 )
 
-// signer reads the key that a release is signed with. It has to be the one whose other half
-// the tree has: else nobody who has the tree can verify the release.
+// signer reads the key that signs a release. It must match the tree's public key.
+// Otherwise nobody with the tree could verify the release.
 func (r *release) signer() (ed25519.PrivateKey, error) {
 	if r.key == "" {
 		if r.quick {
@@ -64,7 +64,7 @@ func (r *release) signer() (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// sign signs the digests of all that was made, provenance among them.
+// sign signs the digests of everything that was made, including the provenance.
 func (r *release) sign() error {
 	key, err := r.signer()
 	if key == nil {
@@ -77,7 +77,7 @@ func (r *release) sign() error {
 	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS.sig"), ed25519.Sign(key, sums), 0o644)
 }
 
-// resource is something that a build took or made, as in-toto describes it.
+// resource is something that a build used or made, as in-toto describes it.
 type resource struct {
 	Name   string            `json:"name,omitempty"`
 	URI    string            `json:"uri,omitempty"`
@@ -102,7 +102,7 @@ type statement struct {
 	} `json:"predicate"`
 }
 
-// partsOf lists the modules that binaries are made of, each once, with the digest of go.sum.
+// partsOf lists the modules in binaries, each once, with the digest of go.sum.
 func (r *release) partsOf(binaries []string) (parts []resource, err error) {
 	known := map[string]bool{}
 	for _, name := range binaries {
@@ -122,7 +122,7 @@ func (r *release) partsOf(binaries []string) (parts []resource, err error) {
 	return parts, nil
 }
 
-// writeProvenance says of what the files were made, and by which Go.
+// writeProvenance writes what the files were made of, and with which Go.
 func (r *release) writeProvenance(subjects, parts []resource) error {
 	commit, err := r.git("rev-parse", r.version+"^{commit}")
 	if err != nil {
@@ -146,10 +146,11 @@ func (r *release) writeProvenance(subjects, parts []resource) error {
 	return os.WriteFile(filepath.Join(r.out, provenance), append(text, '\n'), 0o644)
 }
 
-// image finds the images that files for containers name.
+// image matches the images that container files name.
 var image = regexp.MustCompile(`(?m)^\s*(?:FROM|image:)\s+(\S+)`)
 
-// images checks that every image is named by its digest: a tag can be another one tomorrow.
+// images checks that every image is named by its digest: tomorrow a tag can mean another
+// image.
 func (r *release) images() error {
 	var open []string
 	for _, name := range []string{"Dockerfile", "docker-compose.yml"} {

@@ -1,5 +1,5 @@
-// Newer is a worker whose agent asks a person: the tests build it with the edits that make
-// a build of a later revision.
+// Newer is a worker whose agent asks a person. The tests build it with the edits that
+// make a build of a later revision.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// work works until the process is killed.
+// work runs until the process is killed.
 func work(addr, queue, dir string) error {
 	keys, err := keyring.Parse(os.Getenv("FERMATA_ENCRYPTION_KEYS"))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Preflight tries the runs of a task queue on the build that it is part of: a small
-// program as somebody's CI has it, which the tests build with planted changes.
+// Preflight tries the runs of a task queue on its own build: a small program as in
+// somebody's CI. The tests build it with planted changes.
 package main
 
 import (

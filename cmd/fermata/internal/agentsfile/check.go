@@ -15,14 +15,14 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// checker collects what is wrong with a file.
+// checker collects the errors of a file.
 type checker struct {
-	path   string          // as the user named it
-	names  map[string]bool // of the agents, sound or not
+	path   string          // as the user named the file
+	names  map[string]bool // of the agents, valid or not
 	faults []located
 }
 
-// located is a fault and its line.
+// located is an error with its line.
 type located struct {
 	line int
 	err  error
@@ -33,7 +33,7 @@ func (c *checker) add(code agent.Code, n *yaml.Node, format string, args ...any)
 	c.faults = append(c.faults, located{n.Line, err})
 }
 
-// err is all that is wrong, in the order of the lines; nil if nothing is.
+// err returns all errors in the order of lines; nil if there are none.
 func (c *checker) err() error {
 	slices.SortStableFunc(c.faults, func(a, b located) int { return cmp.Compare(a.line, b.line) })
 	var list []error
@@ -43,7 +43,7 @@ func (c *checker) err() error {
 	return errors.Join(list...)
 }
 
-// mapping lists the entries of one of the file's parts, each name once.
+// mapping lists the entries of a part of the file, each name once.
 func (c *checker) mapping(part entry, wants string) []entry {
 	if part.value == nil {
 		return nil
@@ -65,10 +65,9 @@ func (c *checker) mapping(part entry, wants string) []entry {
 	return list
 }
 
-// decode reads an entry strictly into a T. Each field is read by itself first,
-// so that all that is wrong is told and not the first fault alone; where some
-// are wrong, the others are in the T that is returned. where is what people call
-// the entry.
+// decode reads an entry strictly into a T. It first reads each field by itself, so that
+// it reports all errors and not only the first. If some fields are wrong, the result has
+// the others. where is the entry's name for people.
 func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 	if e.value.Kind != yaml.MappingNode {
 		c.add(agent.CodeInvalidInput, e.key, "%s needs its fields, such as %s:, and not a plain value", where, usual(reflect.TypeFor[T]()))
@@ -88,6 +87,7 @@ func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 	if len(c.faults) > before {
 		return out, false
 	}
+	// No field is wrong by itself. Start anew: together they may still not fit.
 	out = *new(T)
 	whole, wrong := value(e.value)
 	if wrong != nil {
@@ -102,15 +102,16 @@ func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 	return out, err == nil
 }
 
-// fieldDepth is how deep fields of ours are nested: limits.turns. What is below
-// belongs to one field, such as a schema.
+// fieldDepth is how deeply our fields are nested: limits.turns. What is deeper belongs to
+// one field, such as a schema.
 const fieldDepth = 2
 
-// fields visits every field of a mapping, and of those in it, as an object with
-// that field alone.
+// fields visits every field of a mapping, and of the mappings in it, as an object with
+// only that field.
 func (c *checker) fields(n *yaml.Node, path []string, where string, visit func(any)) {
 	seen := map[string]bool{}
 	for _, e := range entries(n) {
+		// The full slice expression makes append copy: siblings share path.
 		at := append(path[:len(path):len(path)], e.name)
 		if seen[e.name] {
 			c.add(agent.CodeInvalidInput, e.key, "%s.%s is there twice", where, strings.Join(at, "."))
@@ -133,7 +134,7 @@ func (c *checker) fields(n *yaml.Node, path []string, where string, visit func(a
 	}
 }
 
-// refused adds an error of the decoder, at the line of its field. t is what was decoded.
+// refused adds an error of the decoder at the line of its field. t is the decoded type.
 func (c *checker) refused(e entry, where string, err error, t reflect.Type) {
 	if err == nil {
 		return
@@ -155,7 +156,7 @@ func (c *checker) refused(e entry, where string, err error, t reflect.Type) {
 	c.add(what.Code, e.at(what.Path), "%s", text)
 }
 
-// known refuses keys that the file has no meaning for.
+// known reports keys that the file does not have.
 func (c *checker) known(root *yaml.Node, names ...string) map[string]entry {
 	parts := map[string]entry{}
 	for _, e := range entries(root) {
@@ -171,7 +172,7 @@ func (c *checker) known(root *yaml.Node, names ...string) map[string]entry {
 	return parts
 }
 
-// quote writes a name that may be anything on one line.
+// quote returns any name on one line.
 func quote(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {

@@ -15,8 +15,8 @@ import (
 	"github.com/fermata-agents/fermata/provider/vertex"
 )
 
-// The clouds whose models are always there. A worker signs in to them: there need be no
-// key in a variable.
+// The clouds whose models are always available. A worker signs in to them, so no variable
+// needs a key.
 const (
 	providerAzure   = "azure"
 	providerBedrock = "bedrock"
@@ -26,17 +26,17 @@ const (
 // cloudy are the clouds.
 var cloudy = []string{providerAzure, providerBedrock, providerVertex}
 
-// cloud is what all models of a cloud are to us.
+// cloud is a model of a cloud.
 type cloud interface {
 	model.Model
-	// Check reports why nobody could be asked. It asks no model.
+	// Check returns why signing in fails. It calls no model.
 	Check(ctx context.Context) error
 }
 
 // known reports whether a provider is one of ours.
 func known(provider string) bool { return providerFields[provider] != nil }
 
-// clouds are the models of clouds that the environment alone describes.
+// clouds returns the clouds' models that the environment alone describes.
 func clouds() map[string]model.Model {
 	return map[string]model.Model{
 		providerAzure:   azure.New(&azure.Options{APIKey: filed(cloudKeys[providerAzure])}),
@@ -45,7 +45,7 @@ func clouds() map[string]model.Model {
 	}
 }
 
-// CloudState is what came of signing in to the cloud of a model.
+// CloudState is the result of signing in to the cloud of a model.
 type CloudState struct {
 	Name string
 	Err  error // why nobody could sign in
@@ -54,8 +54,8 @@ type CloudState struct {
 // signInTime is how long one sign-in may take.
 const signInTime = 10 * time.Second
 
-// AskClouds signs in to the clouds of the agents' models as a call would, all at the same
-// time and each for 10 s at most. It asks no model. The states are in the order of names.
+// AskClouds signs in to the clouds of the agents' models as a call would, all at once and
+// each for 10 s at most. It calls no model. The states are sorted by name.
 func (f *File) AskClouds(ctx context.Context) []CloudState {
 	found := map[string]cloud{}
 	for _, def := range f.Agents {
@@ -78,6 +78,7 @@ func (f *File) AskClouds(ctx context.Context) []CloudState {
 	var all sync.WaitGroup
 	for i := range states {
 		all.Go(func() {
+			// If our time was up, the cloud's own error says only that it was cancelled.
 			if states[i].Err = found[states[i].Name].Check(ctx); states[i].Err != nil && ctx.Err() != nil {
 				states[i].Err = agent.Errorf(agent.CodeProviderError, "%s: nobody could sign in within %s", states[i].Name, signInTime)
 			}

@@ -24,10 +24,10 @@
 //	  wiki: {url: "https://wiki.example.com/mcp", headers: {Authorization: "Bearer ${WIKI_TOKEN}"}, resources: true}
 //	workspace: ./project
 //
-// A file is checked as a whole before anything is opened: [Load] tells every
-// fault, each with its line. [File.Open] then opens the workspace and the MCP
-// servers that some agent uses, and no others.
+// A file is checked completely before anything is opened: [Load] reports every error with
+// its line. [File.Open] then opens the workspace and the MCP servers that some agent
+// uses, and no others.
 //
-// [Schema] is the file's JSON Schema. The tests make it, docs/agents-file.md and
+// [Schema] is the file's JSON Schema. A test generates it, docs/agents-file.md and
 // docs/built-in-tools.md from the types and the tools; -update writes them.
 package agentsfile

@@ -36,7 +36,7 @@ type document struct {
 	AsRoot bool `json:"as_root"`
 }
 
-// parts are the keys at the top of the file, in the order in which they are shown.
+// parts are the keys at the top of the file, in the order of the reference.
 var parts = fieldNames(reflect.TypeFor[document]())
 
 //go:embed fermata.schema.json

@@ -77,7 +77,7 @@ type modelEntry struct {
 	APIVersion string `json:"api_version"`
 }
 
-// The fields that a model of every provider has, and those that only some have.
+// The fields that models of every provider have, and those that only some have.
 var (
 	commonFields   = []string{"provider", "model", "base_url", "price", "window", "max_output", "headers", "body"}
 	openaiFields   = []string{"api", "api_key_env", "keep_call_ids", "max_tokens_field", "service_tier", "stream_options", "tool_choice"}
@@ -91,8 +91,8 @@ var (
 	}
 )
 
-// foreign is a field that an entry has and its provider knows nothing of; empty if there
-// is none.
+// foreign returns a field of an entry that its provider does not have; empty if there is
+// none.
 func foreign(e entry, provider string) string {
 	for _, field := range entries(e.value) {
 		if !slices.Contains(commonFields, field.name) && !slices.Contains(providerFields[provider], field.name) {
@@ -102,7 +102,7 @@ func foreign(e entry, provider string) string {
 	return ""
 }
 
-// fault is what is wrong with an entry as it stands, and where.
+// fault returns what is wrong with an entry, and where.
 func (e modelEntry) fault(at entry) (*yaml.Node, error) {
 	field := foreign(at, e.Provider)
 	switch {
@@ -126,13 +126,13 @@ func (e modelEntry) fault(at entry) (*yaml.Node, error) {
 	return nil, nil
 }
 
-// isHTTP reports whether a base URL is left out, or can be asked.
+// isHTTP reports whether a base URL is empty or can be requested.
 func isHTTP(base string) bool {
 	u, err := url.Parse(base)
 	return base == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// keys names the variables that the entry needs: its key's, and those of headers and body.
+// keys returns the variables that the entry needs: for its key, headers and body.
 func (e modelEntry) keys() (list []string) {
 	key := e.KeyEnv
 	if key == "" && e.BaseURL == "" {
@@ -141,7 +141,7 @@ func (e modelEntry) keys() (list []string) {
 	if key != "" {
 		list = append(list, key)
 	}
-	more, _ := e.extra() // what is wrong was told before
+	more, _ := e.extra() // errors were reported before
 	for _, env := range more.variables {
 		if !slices.Contains(list, env) {
 			list = append(list, env)
@@ -150,10 +150,10 @@ func (e modelEntry) keys() (list []string) {
 	return list
 }
 
-// onTerms reports whether the entry asks for what has a price of its own.
+// onTerms reports whether the entry uses options with a price of their own.
 func (e modelEntry) onTerms() bool { return e.ServiceTier != "" || e.CacheTTL != 0 }
 
-// open makes the model, or tells what is wrong with the entry. It makes no request.
+// open makes the model, or returns what is wrong with the entry. It sends nothing.
 func (e modelEntry) open(name string) (model.Model, error) {
 	more, err := e.extra()
 	if err != nil {
@@ -170,13 +170,15 @@ func (e modelEntry) open(name string) (model.Model, error) {
 	return m, nil
 }
 
-// key is the entry's key. None stands for one that the file names and the environment lacks.
+// key returns the entry's key. noKey stands for a key that the file names and the
+// environment lacks.
 func (e modelEntry) key() string {
 	switch {
 	case e.KeyEnv != "":
 	case slices.Contains(cloudy, e.Provider):
 		return filed(cloudKeys[e.Provider])
-	case e.BaseURL == "": // a server of the user's own is not told the provider's key
+	// The provider's key must not be sent to another server.
+	case e.BaseURL == "":
 		return filed(keys[e.Provider]...)
 	default:
 		return ""
@@ -188,10 +190,10 @@ func (e modelEntry) key() string {
 	return key
 }
 
-// build makes all models of an entry's provider.
+// build makes the model of an entry with its provider's adapter.
 func (e modelEntry) build(name string, x model.Extra) (model.Model, error) {
 	provider, key, plain, ttl := model.ProviderOf(name), e.key(), e.StreamOptions != nil && !*e.StreamOptions, time.Duration(e.CacheTTL)
-	// The adapter for OpenAI knows by itself which servers are told its key.
+	// The adapter for OpenAI decides itself which servers get its key.
 	if key == "" && e.BaseURL != "" && e.Provider != providerOpenAI && !slices.Contains(cloudy, e.Provider) {
 		key = noKey
 	}
@@ -222,8 +224,8 @@ func (e modelEntry) build(name string, x model.Extra) (model.Model, error) {
 	return openai.New(o), o.Check()
 }
 
-// ModelSettings tells how a model under models is asked, in a few words; empty if it is asked as
-// all are. No value of a header or of the body is shown.
+// ModelSettings describes in a few words how a model under models is called; empty if in
+// the usual way. It shows no value of a header or of the body.
 func (f *File) ModelSettings(name string) string {
 	e := f.named[name]
 	var list []string

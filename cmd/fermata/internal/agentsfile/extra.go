@@ -17,14 +17,14 @@ import (
 // extra is what an entry adds to requests.
 type extra struct {
 	model.Extra
-	variables, missing []string // that it names, and those of them that are not set
+	variables, missing []string // the variables that it names, and those that are not set
 }
 
 var (
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	reference    = regexp.MustCompile(`\$\{([^}]*)\}`)
-	// What headers and fields are called that have secrets: by whole words, since
-	// "x-portkey-provider" and "max_tokens" have none.
+	// Headers and fields that usually hold secrets, by whole words: "x-portkey-provider"
+	// and "max_tokens" hold none.
 	secretHeader = regexp.MustCompile(`(?i)(^|[_-])(auth|authorization|(api)?key|token|secret|password)($|[_-])`)
 	secretField  = regexp.MustCompile(`(?i)^(.*[_-])?(api_?key|authorization|secret|password|token)$`)
 )
@@ -51,7 +51,7 @@ func (e modelEntry) extra() (extra, error) {
 	return x, err
 }
 
-// fillAll fills in the texts of a value, and those in it.
+// fillAll fills in all texts of a value.
 func (x *extra) fillAll(at string, value any) (any, error) {
 	var err error
 	switch v := value.(type) {
@@ -79,7 +79,7 @@ func (x *extra) fillAll(at string, value any) (any, error) {
 	return value, err
 }
 
-// fill fills in a text. One that is secret by its name wants a variable.
+// fill fills in a text. A text with a secret's name must be a variable.
 func (x *extra) fill(at, text string, secret bool) (string, error) {
 	names := mcp.Variables(text)
 	if secret && len(names) == 0 {
@@ -102,6 +102,7 @@ func (x *extra) fill(at, text string, secret bool) (string, error) {
 				x.missing = append(x.missing, name)
 			}
 		}
+		// Adapters remove these values from errors and logs.
 		if value != "" {
 			x.Secrets = append(x.Secrets, value)
 		}
@@ -115,7 +116,8 @@ type unset struct {
 	name, env string
 }
 
-// Generate fails.
+// Generate fails with an auth fault. A missing variable of one model must not keep the
+// worker's other models from working.
 func (u unset) Generate(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
 	return nil, model.Fault(agent.FaultAuth, 0, 0, fmt.Sprintf("%s was not asked: set %s, which its headers or body name, in the worker's environment", u.name, u.env))
 }

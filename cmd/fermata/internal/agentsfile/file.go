@@ -18,22 +18,22 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// DefaultName is the file that is looked for where none is named.
+// DefaultName is the agents file if none is named.
 const DefaultName = "fermata.yaml"
 
-// File is an agents file that was found sound.
+// File is a valid agents file.
 type File struct {
-	// Path is the file as it was named; Dir, absolute, is what its relative
-	// paths are relative to.
+	// Path is the file as it was named. Dir is its absolute directory, which the file's
+	// relative paths start from.
 	Path, Dir string
 	Agents    []agent.Definition
 	// Daily is what all runs of the worker's task queue may use in a day.
 	Daily agent.DailyLimits
-	// Private are paths of the worker's own, absolute, which no tool may read or write. They
-	// are set by who opens the file.
+	// Private are absolute paths of the worker that no tool may read or write. Set them
+	// before Open.
 	Private []string
 
-	models    map[string]model.Model // by what an agent calls them, or by provider
+	models    map[string]model.Model // by the agents' names for them, or by provider
 	named     map[string]modelEntry
 	rates     map[string]worker.RateLimit
 	servers   map[string]serverEntry
@@ -41,18 +41,19 @@ type File struct {
 	shell     shellEntry
 	asks      map[string]agent.ToolApproval // by names of tools and patterns
 	asRoot    bool
-	scripts   []string // files of models, absolute
+	scripts   []string // absolute paths of scripted models
 	lines     map[string]entry
 }
 
-// Load reads a file and checks all of it. What is wrong is told at once, joined
-// in one error; every fault names its line. It returns when the context ends: a pipe to
-// which nobody writes can be read forever.
+// Load reads and checks a file. It returns all errors at once, joined, each with its
+// line. It also returns when the context ends: reading a pipe to which nobody writes can
+// take forever.
 func Load(ctx context.Context, path string) (*File, error) {
 	type loaded struct {
 		file *File
 		err  error
 	}
+	// Room for one, so that the goroutine ends even if nobody waits any more.
 	done := make(chan loaded, 1)
 	go func() {
 		f, err := load(path)
@@ -80,6 +81,7 @@ func load(path string) (*File, error) {
 	}
 	f := &File{Path: path, Dir: dir, models: providers(), named: map[string]modelEntry{}, rates: map[string]worker.RateLimit{}, servers: map[string]serverEntry{}, asks: map[string]agent.ToolApproval{}, lines: map[string]entry{}}
 	c := &checker{path: path}
+	// Models before rates and agents, servers before agents: agents refer to these.
 	found := c.known(root, parts...)
 	f.readModels(c, found["models"])
 	f.readRates(c, found["rates"])
@@ -110,6 +112,7 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
 		c.names[e.name] = true
 		where := "agents." + e.name
 		def, ok := decode[agent.Definition](c, e, where)
+		// Also with other errors: a file reports all that is wrong at once.
 		f.checkUses(c, e, def)
 		if !ok {
 			continue
@@ -125,9 +128,10 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
 	f.checkTogether(c, list)
 }
 
-// checkAgent checks what an agent says of itself.
+// checkAgent checks an agent's own fields.
 func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 	checkLists(c, e, def)
+	// These were checked one by one above, each with its line.
 	def.Rules, def.ClientTools, def.Agents, def.AnswerTimeouts = nil, nil, nil, agent.AnswerTimeouts{}
 	for _, err := range apart(def.Check()) {
 		var what *agent.Error
@@ -142,11 +146,12 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 	c.output(e, "output", def.Output)
 }
 
-// positive are fields whose zero is no number that anybody means: it would be the default.
-// Times of zero are refused when they are read.
+// positive are fields in which a zero would silently mean the default. Durations of zero
+// are refused when they are read.
 var positive = []string{"model_attempts", "max_output_tokens", "parallel_tools", "daemon.queue"}
 
-// isZero reports whether a field, with a dot before one of a part, is written as a zero.
+// isZero reports whether a field is written as a zero. A dot separates the names of a
+// path.
 func isZero(n *yaml.Node, path string) bool {
 	name, rest, deeper := strings.Cut(path, ".")
 	for _, e := range entries(n) {
@@ -162,7 +167,7 @@ func isZero(n *yaml.Node, path string) bool {
 	return false
 }
 
-// apart lists what is joined in an error.
+// apart lists the errors that are joined in an error.
 func apart(err error) []error {
 	if err == nil {
 		return nil
@@ -191,7 +196,7 @@ func (c *checker) output(e entry, at string, schema json.RawMessage) {
 	}
 }
 
-// checkUses checks what an agent asks for against what there is.
+// checkUses checks that the tools and models that an agent names exist.
 func (f *File) checkUses(c *checker, e entry, def agent.Definition) {
 	for i, name := range def.Tools {
 		if err := f.checkTool(name); err != nil {
@@ -200,7 +205,7 @@ func (f *File) checkUses(c *checker, e entry, def agent.Definition) {
 			c.add(agent.CodeInvalidInput, e.at(fmt.Sprintf("tools[%d]", i)), "agents.%s.tools[%d]: %s is there already", e.name, i, quote(name))
 		}
 	}
-	if def.Model != "" { // whether it has to have one is for others to say
+	if def.Model != "" { // whether one is required is checked elsewhere
 		f.checkModel(c, e, def, "model", def.Model)
 	}
 	for i, name := range def.Fallbacks {
@@ -216,8 +221,7 @@ func (f *File) checkModel(c *checker, e entry, def agent.Definition, field, name
 	}
 }
 
-// placeTools work in the workspace; ownTools are the runtime's own, which no
-// worker has.
+// placeTools work in the workspace. ownTools are the runtime's own, which no worker has.
 var (
 	placeTools = []string{workspace.ReadTool, workspace.ListTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool}
 	ownTools   = []string{agent.AskUserTool, agent.AwaitResumptionTool}
@@ -226,7 +230,7 @@ var (
 // toolNames are what an agent may name besides MCP servers.
 var toolNames = slices.Concat(placeTools, ownTools)
 
-// sourcePrefix marks the name of an MCP server, all of whose tools an agent is given.
+// sourcePrefix marks the name of an MCP server, all of whose tools the agent gets.
 const sourcePrefix = "mcp:"
 
 func (f *File) checkTool(name string) error {
@@ -257,7 +261,7 @@ func (f *File) readWorkspace(c *checker, part entry) {
 	}
 }
 
-// within is a path of the file, relative to where the file is.
+// within returns a path of the file, relative to the file's directory.
 func within(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -265,7 +269,7 @@ func within(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// Agent finds an agent, or tells which ones there are.
+// Agent returns an agent, or an [agent.CodeUnknownAgent] error that lists the agents.
 func (f *File) Agent(name string) (agent.Definition, error) {
 	var names []string
 	for _, def := range f.Agents {
@@ -277,7 +281,7 @@ func (f *File) Agent(name string) (agent.Definition, error) {
 	return agent.Definition{}, agent.Errorf(agent.CodeUnknownAgent, "%s has no agent %s; it has %s%s", f.Path, quote(name), strings.Join(names, ", "), meant(name, names)).WithPath("agent")
 }
 
-// SetModel gives an agent another model, and no fallbacks: who names a model wants
+// SetModel gives an agent another model without fallbacks: a user who names a model wants
 // that one. A script's path is relative to dir.
 func (f *File) SetModel(name, model, dir string) error {
 	for i := range f.Agents {

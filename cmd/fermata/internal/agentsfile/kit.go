@@ -98,7 +98,7 @@ func (f *File) readServers(c *checker, part entry) {
 	}
 }
 
-// proof is where a file with a key or an assertion lies; empty if none is named.
+// proof returns the path of a file with a key or an assertion; empty if none is named.
 func (f *File) proof(path string) string {
 	if path == "" {
 		return ""
@@ -109,10 +109,10 @@ func (f *File) proof(path string) string {
 // maxStart keeps the start of a server within the time that a run has to list tools.
 const maxStart = agent.Duration(5 * time.Minute)
 
-// maxCall keeps a call within times that can be reckoned with.
+// maxCall bounds how long one call may take.
 const maxCall = agent.Duration(24 * time.Hour)
 
-// fault is what is wrong with an entry as it stands, and where.
+// fault returns what is wrong with an entry, and where.
 func (e serverEntry) fault(name string) (field, text string) {
 	if field, text := e.held.fault(); text != "" {
 		return field, text
@@ -152,7 +152,7 @@ func (e serverEntry) fault(name string) (field, text string) {
 	env := map[string]string{}
 	for _, value := range e.values() {
 		for _, variable := range mcp.Variables(value) {
-			env[variable] = "set" // whether it is, is told when it is wanted
+			env[variable] = "set" // whether it is set is checked when the server is opened
 		}
 	}
 	if err := mcp.NewHTTP(name, e.URL, e.options(env, nil, nil)).Err(); err != nil {
@@ -161,7 +161,7 @@ func (e serverEntry) fault(name string) (field, text string) {
 	return "", ""
 }
 
-// values are those that may name variables, by what they are.
+// values returns the values that may name variables, by their field.
 func (e serverEntry) values() map[string]string {
 	values := map[string]string{}
 	for header, value := range e.Headers {
@@ -186,12 +186,13 @@ func (e serverEntry) options(env map[string]string, log *slog.Logger, vault mcp.
 	return o
 }
 
-// open makes the server; it starts, or is reached, when it is first asked. What can
-// be known to be missing is told before.
+// open makes the server; it is started or reached at the first request. What is known to
+// be missing is an error now.
 func (e serverEntry) open(name string, log *slog.Logger, vault mcp.Vault) (*mcp.Server, error) {
 	if e.URL != "" {
 		return e.openURL(name, log, vault)
 	}
+	// Known now, so it need not fail in the first run.
 	if err := e.found(); err != nil && !e.Optional {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the program %s can't be run: %w", quote(e.Command[0]), err)
 	}
@@ -214,7 +215,7 @@ func (e serverEntry) open(name string, log *slog.Logger, vault mcp.Vault) (*mcp.
 	return mcp.New(name, e.Command, e.options(env, log, nil)), nil
 }
 
-// found reports why the server's program can't be run; nil if it is there, or not needed.
+// found returns why the server's program can't be run; nil if it exists or is not needed.
 func (e serverEntry) found() error {
 	if len(e.Command) == 0 {
 		return nil
@@ -245,7 +246,7 @@ func (e serverEntry) openURL(name string, log *slog.Logger, vault mcp.Vault) (*m
 	return s, s.Err()
 }
 
-// uses tells which tools of the workspace some agent names, and which MCP servers.
+// uses returns the workspace tools and the MCP servers that some agent names.
 func (f *File) uses() (tools, servers []string) {
 	set := map[string]bool{}
 	for _, def := range f.Agents {
@@ -263,8 +264,8 @@ func (f *File) uses() (tools, servers []string) {
 	return tools, servers
 }
 
-// Workspace is the directory that the agents' tools work in, absolute; empty
-// where no agent has such a tool.
+// Workspace returns the absolute directory of the agents' tools; empty if no agent has
+// such a tool.
 func (f *File) Workspace() string {
 	if tools, _ := f.uses(); len(tools) == 0 {
 		return ""
@@ -272,20 +273,20 @@ func (f *File) Workspace() string {
 	return f.workspace
 }
 
-// Kit is what the agents of a file work with.
+// Kit is the tools and servers of a file's agents.
 type Kit struct {
 	Tools   []tool.Tool
 	Sources []tool.Source
 
 	file    *File
-	place   *workspace.Workspace // nil where no agent has its tools
-	servers []*mcp.Server        // in the order of names
+	place   *workspace.Workspace // nil if no agent has its tools
+	servers []*mcp.Server        // sorted by name
 	open    []io.Closer
 }
 
-// Open opens the workspace and the MCP servers that some agent uses. Where one
-// fails nothing stays open. A server is started when it is first asked. vault keeps what
-// people sign in to servers with; nil keeps it in memory.
+// Open opens the workspace and the MCP servers that some agent uses. If one fails nothing
+// stays open. A server starts at its first request. vault keeps the tokens of people who
+// sign in; nil keeps them in memory.
 func (f *File) Open(log *slog.Logger, vault mcp.Vault) (*Kit, error) {
 	k := &Kit{file: f}
 	_, servers := f.uses()
@@ -318,26 +319,26 @@ func (f *File) openServer(name string, log *slog.Logger, vault mcp.Vault) (*mcp.
 	return s, nil
 }
 
-// ServerState is what came of asking an MCP server for its tools.
+// ServerState is the result of asking an MCP server for its tools.
 type ServerState struct {
 	Name     string
 	Tools    int
-	SignIn   bool // the others are known to who has signed in
+	SignIn   bool // it shows its tools only after a sign-in
 	Optional bool
-	// Listed are the tools, and Words what the server says of them.
+	// Listed are the tools, and Instructions what the server says about them.
 	Listed       []agent.ToolSpec
 	Instructions string
 	Gone         bool   // its program can't be started
-	Confinement  string // what holds its program; empty for a URL
-	Err          error  // why it has none
+	Confinement  string // what confines its program; empty for a URL
+	Err          error  // why there are no tools
 }
 
-// askTime caps what a server may take that is asked whether it answers. A program may have
-// to be downloaded first.
+// askTime caps how long a server may take to answer. A program may take longer, since it
+// may have to be downloaded first.
 const askTime = agent.Duration(5 * time.Second)
 
-// AskServers asks MCP servers that some agent uses for their tools, at the same time, and
-// ends them: all, or those that are named. The states are in the order of names.
+// AskServers asks MCP servers that some agent uses for their tools, all at once, and
+// stops them: those that are named, or all. The states are sorted by name.
 func (f *File) AskServers(ctx context.Context, names ...string) []ServerState {
 	_, servers := f.uses()
 	servers = slices.DeleteFunc(servers, func(s string) bool { return len(names) > 0 && !slices.Contains(names, s) })
@@ -360,8 +361,9 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 	if entry.URL != "" && (entry.StartTimeout == 0 || entry.StartTimeout > askTime) {
 		entry.StartTimeout = askTime
 	}
+	// Each look would register a client otherwise. Nobody signs in with this one.
 	if o := entry.OAuth; o != nil && (o.Grant == "" || o.Grant == mcp.GrantCode) && o.Secret == "" && o.Key == "" {
-		entry.OAuth = &oauthEntry{Client: "doctor"} // which nobody signs in with: else each look would register a client
+		entry.OAuth = &oauthEntry{Client: "doctor"}
 	}
 	s, err := entry.open(name, nil, nil)
 	if err != nil {
@@ -375,13 +377,14 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 		state.Instructions = activities.InstructionsOf(s)
 	}
 	state.SignIn = len(tools) == 1 && entry.OAuth != nil && tools[0].Name == mcp.SignIn(name)
-	_ = s.Close() // it was asked, and nothing hangs on its end
+	_ = s.Close() // its answer is here, so its end does not matter
 	return state
 }
 
-// Close closes the workspace and ends the servers.
+// Close closes the workspace and stops the servers.
 func (k *Kit) Close() error {
 	var faults []error
+	// Last opened, first closed.
 	for _, c := range slices.Backward(k.open) {
 		faults = append(faults, c.Close())
 	}

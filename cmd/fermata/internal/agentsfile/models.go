@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
-// The providers that are always there.
+// The providers that are always available.
 const (
 	providerAnthropic = "anthropic"
 	providerGemini    = "gemini"
@@ -28,19 +28,19 @@ const (
 // tables are what the adapters know of their providers' models.
 var tables = map[string]model.Table{
 	providerAnthropic: anthropic.Table(), providerGemini: gemini.Table(), providerOpenAI: openai.Table(),
-	providerBedrock: bedrock.Table(), providerVertex: anthropic.Table(), // on Vertex, only Claude's prices are known
+	providerBedrock: bedrock.Table(), providerVertex: anthropic.Table(), // on Vertex only Claude's prices are known
 }
 
 // scriptPrefix marks the name of a model that answers from a file.
 const scriptPrefix = "script:"
 
-// keys are the environment variables in which the providers look for their keys, the
-// first that is set; the first is the one to set where none is.
+// keys are the environment variables with the providers' keys, in the order in which they
+// are read. The first is the one to set if none is.
 var keys = map[string][]string{
 	providerAnthropic: {"ANTHROPIC_API_KEY"}, providerGemini: {"GEMINI_API_KEY", "GOOGLE_API_KEY"}, providerOpenAI: {"OPENAI_API_KEY"},
 }
 
-// keyOfProvider names the variable that a provider's key is in, or has to be.
+// keyOfProvider returns the variable that has, or should have, a provider's key.
 func keyOfProvider(provider string) string {
 	for _, env := range keys[provider] {
 		if secret.IsSet(env) {
@@ -53,9 +53,9 @@ func keyOfProvider(provider string) string {
 	return keys[provider][0]
 }
 
-// noKey stands for a key that the file names and the environment lacks, and for
-// that of a server of the user's own for which it names none: the provider's own
-// key must not be sent there.
+// noKey stands for a key that the file names and the environment lacks. It also stands
+// for the key of the user's own server without api_key_env: the provider's key must not
+// be sent there.
 const noKey = "none"
 
 func providers() map[string]model.Model {
@@ -92,14 +92,14 @@ func (f *File) readModels(c *checker, part entry) {
 	}
 }
 
-// resolve makes sure that a model of this name can be asked. A script is read
-// here, relative to dir.
+// resolve checks that a model of this name exists. It reads a script, relative to dir.
 func (f *File) resolve(name, dir string) error {
 	if _, ok := f.models[name]; ok && !known(name) {
 		return nil
 	}
 	if path, ok := strings.CutPrefix(name, scriptPrefix); ok {
 		f.scripts = append(f.scripts, within(dir, path))
+		// Recorded above: no tool may write a script, which decides what runs.
 		script, err := testsuite.LoadScript(within(dir, path))
 		if err != nil {
 			return err
@@ -121,7 +121,7 @@ func (f *File) modelNames() string {
 	return " (" + strings.Join(slices.Sorted(maps.Keys(f.named)), ", ") + ")"
 }
 
-// info is what is known of a model.
+// info returns what is known of a model.
 func (f *File) info(name string) model.Info {
 	if m, ok := f.models[name]; ok {
 		return m.Info(name)
@@ -132,14 +132,14 @@ func (f *File) info(name string) model.Info {
 
 func (f *File) price(name string) agent.Price { return f.info(name).Price }
 
-// Priced reports whether a model's price is known; a script's, and that of a model
-// of the user's own, may be nothing, unless it is asked for on terms that have a price.
+// Priced reports whether a model's price is known. Scripts and the user's own models may
+// cost nothing, unless options with a price of their own are used.
 func (f *File) Priced(name string) bool {
 	e, own := f.named[name]
 	return own && !e.onTerms() || strings.HasPrefix(name, scriptPrefix) || f.price(name) != (agent.Price{})
 }
 
-// ModelsWithoutTemperature lists the models of an agent that are not sent the temperature which it sets:
+// ModelsWithoutTemperature lists an agent's models that do not get its temperature, since
 // they would refuse the request.
 func (f *File) ModelsWithoutTemperature(def agent.Definition) (list []string) {
 	unthinking := def.Reasoning == "" || def.Reasoning == agent.ReasoningOff
@@ -151,10 +151,10 @@ func (f *File) ModelsWithoutTemperature(def agent.Definition) (list []string) {
 	return list
 }
 
-// A PriceTable tells as of when the prices of a provider's models are known.
+// A PriceTable says how old the prices of a provider's models are.
 type PriceTable struct{ Provider, AsOf string }
 
-// PriceTables lists the tables that the prices of the agents' models come from.
+// PriceTables lists the tables of the agents' models' prices.
 func (f *File) PriceTables() []PriceTable {
 	used := map[string]bool{}
 	for _, def := range f.Agents {
@@ -178,18 +178,17 @@ func (f *File) PriceTables() []PriceTable {
 	return list
 }
 
-// Models are the models for a worker's options.
+// Models returns the models for a worker's options.
 func (f *File) Models() map[string]model.Model { return f.models }
 
-// A Key is an environment variable that a model's key is to be in.
+// A Key is an environment variable for a model's key.
 type Key struct {
 	Env    string
 	Set    bool
-	Agents []string // whose models need it
+	Agents []string // the agents whose models need it
 }
 
-// Keys lists the keys that the agents' models need, fallbacks included. Values
-// are never shown.
+// Keys lists the keys that the agents' models and fallbacks need. It never shows values.
 func (f *File) Keys() []Key {
 	byEnv := map[string]*Key{}
 	for _, def := range f.Agents {
@@ -213,7 +212,7 @@ func (f *File) Keys() []Key {
 	return list
 }
 
-// keysOf names the variables that a model needs.
+// keysOf returns the variables that a model needs.
 func (f *File) keysOf(name string) (list []string) {
 	if e, ok := f.named[name]; ok {
 		return e.keys()
@@ -227,14 +226,14 @@ func (f *File) keysOf(name string) (list []string) {
 	return list
 }
 
-// providerElsewhere reports whether the environment sends a provider's requests to
-// a server of the user's own, which may want no key.
+// providerElsewhere reports whether the environment sends a provider's requests to the
+// user's own server, which may need no key.
 func providerElsewhere(name string) bool {
 	return model.ProviderOf(name) == providerOpenAI && os.Getenv("OPENAI_BASE_URL") != ""
 }
 
-// MissingKey means that an agent's model, or a fallback, has no key; nil if all
-// have one or need none.
+// MissingKey returns an error if an agent's model or a fallback lacks its key; nil if
+// not.
 func (f *File) MissingKey(name string) error {
 	for _, k := range f.Keys() {
 		if k.Set || !slices.Contains(k.Agents, name) {

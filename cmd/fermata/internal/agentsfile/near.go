@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// meant suggests the name that is nearest to one that is not known; empty if none is
-// near.
+// meant suggests the known name that is nearest to an unknown one; empty if none is near.
 func meant(name string, known []string) string {
 	if best := Nearest(name, known); best != "" {
 		return "; is " + quote(best) + " meant?"
@@ -15,11 +14,12 @@ func meant(name string, known []string) string {
 	return ""
 }
 
-// Nearest is the known name that differs from another one by at most two letters, and by the
-// fewest; empty if there is none.
+// Nearest returns the known name that differs from name by at most two letters, and by
+// the fewest; empty if there is none.
 func Nearest(name string, known []string) string {
-	best, least := "", 3 // at most two letters are other ones
+	best, least := "", 3 // at most two letters differ
 	for _, k := range known {
+		// A name that is wholly different is no suggestion, however short it is.
 		if d := distance(name, k); d < least && d < len(k) {
 			best, least = k, d
 		}
@@ -27,8 +27,8 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// distance is how many letters have to be put in, taken out, replaced or exchanged with
-// their neighbour to make one word of another.
+// distance returns how many letters to insert, delete, replace or swap with a neighbour
+// to turn one word into another.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
@@ -51,7 +51,7 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// fieldNames are the names of a type's fields in the file.
+// fieldNames returns the names of a type's fields in the file.
 func fieldNames(t reflect.Type) (names []string) {
 	if t.Kind() != reflect.Struct {
 		return nil
@@ -64,13 +64,14 @@ func fieldNames(t reflect.Type) (names []string) {
 	return names
 }
 
-// usual is a field that most values of a type have. An agent's name is its key.
+// usual returns a typical field of a type. An agent's name is its key, so name does not
+// count.
 func usual(t reflect.Type) string {
 	names := slices.DeleteFunc(fieldNames(t), func(name string) bool { return name == "name" })
 	return names[0]
 }
 
-// meantIn suggests a field of what the path of an unknown one leads to.
+// meantIn suggests a field for an unknown one, in the type that the path leads to.
 func meantIn(t reflect.Type, path string) string {
 	for {
 		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {

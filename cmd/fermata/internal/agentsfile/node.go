@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// maxBytes is far above any file that people write, and bounds what a wrong
-// path can make us read.
+// maxBytes is far above any file that people write. It bounds what a wrong path can make
+// us read.
 const maxBytes = 4 << 20
 
 // parse reads the file's one document, which must be a mapping.
@@ -42,13 +42,14 @@ func parse(path string) (*yaml.Node, error) {
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "%s:1: the file needs keys such as agents:, models: and mcp: at its top", path)
 	}
+	// Before anything follows aliases: one that contains itself would never end.
 	if room := maxNodes; !fits(doc.Content[0], 0, &room) {
 		return nil, agent.Errorf(agent.CodeTooLarge, "%s: the file is nested too deep or too large; is there an alias (*NAME) that contains itself?", path)
 	}
 	return doc.Content[0], nil
 }
 
-// Bounds of a file with all its aliases written out. An alias may contain itself.
+// Limits of a file with all its aliases expanded. An alias may contain itself.
 const (
 	maxNodes = 100_000
 	maxDepth = agent.MaxJSONDepth + 8
@@ -67,7 +68,7 @@ func fits(n *yaml.Node, depth int, room *int) bool {
 	return true
 }
 
-// syntax tells where YAML is broken.
+// syntax returns an error that says where the YAML is broken.
 func syntax(path string, err error) error {
 	var one *yaml.LoadError
 	var many *yaml.LoadErrors
@@ -84,7 +85,7 @@ func syntax(path string, err error) error {
 	return agent.Errorf(agent.CodeInvalidInput, "%s:%d: not YAML: %s", path, max(1, one.Mark.Line), what)
 }
 
-// entry is a key of a mapping and its value.
+// entry is a key of a mapping with its value.
 type entry struct {
 	name       string
 	key, value *yaml.Node
@@ -103,7 +104,7 @@ func entries(n *yaml.Node) []entry {
 	return list
 }
 
-// deref is the node that an alias stands for.
+// deref returns the node that an alias stands for.
 func deref(n *yaml.Node) *yaml.Node {
 	for n != nil && n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -111,14 +112,14 @@ func deref(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// fault is something wrong at a node.
+// fault is an error at a node.
 type fault struct {
 	node *yaml.Node
 	text string
 }
 
-// value converts a node to what encoding/json would have made of it, and keeps
-// numbers as they are written.
+// value converts a node to what encoding/json would have decoded, and keeps integers
+// exact.
 func value(n *yaml.Node) (any, *fault) {
 	n = deref(n)
 	switch n.Kind {
@@ -184,9 +185,9 @@ func scalar(n *yaml.Node) (any, *fault) {
 	return nil, &fault{n, fmt.Sprintf("has the tag %s, which means nothing here", n.Tag)}
 }
 
-// at finds the node of a path such as "tools[1]" or "limits.turns" in an entry,
-// or the nearest one above it: the key where there is one, so that the line is
-// the one that a reader looks for.
+// at returns the node of a path such as "tools[1]" or "limits.turns" in an entry, or the
+// nearest one above it. It returns the key if there is one, since that is the line that a
+// reader looks for.
 func (e entry) at(path string) *yaml.Node {
 	n, found := e.value, e.key
 	for path != "" {
@@ -215,7 +216,7 @@ func (e entry) at(path string) *yaml.Node {
 	return found
 }
 
-// step takes the first name, or the first index (then it is not negative), off a path.
+// step splits the first name or index off a path. index is negative for a name.
 func step(path string) (name, rest string, index int) {
 	path = strings.TrimPrefix(path, ".")
 	if strings.HasPrefix(path, "[") {

@@ -42,7 +42,7 @@ type exchangeEntry struct {
 	Secret string `json:"secret"`
 }
 
-// secrets are the variables that an entry names as secrets, by what they are.
+// secrets returns an entry's secrets by their field.
 func (o *oauthEntry) secrets() map[string]string {
 	secrets := map[string]string{"oauth.secret": o.Secret}
 	if o.Exchange != nil {
@@ -51,7 +51,8 @@ func (o *oauthEntry) secrets() map[string]string {
 	return secrets
 }
 
-// plainSecret names a secret that stands in the file; empty if none does.
+// plainSecret returns the field of a secret that is written in the file; empty if there
+// is none.
 func (e serverEntry) plainSecret() string {
 	if e.OAuth == nil {
 		return ""
@@ -65,7 +66,7 @@ func (e serverEntry) plainSecret() string {
 	return ""
 }
 
-// options are as the server wants them; nil if there are none.
+// options returns the server's options; nil if there are none.
 func (o *oauthEntry) options(vault mcp.Vault) *mcp.OAuth {
 	if o == nil {
 		return nil

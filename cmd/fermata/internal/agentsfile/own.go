@@ -32,17 +32,17 @@ func (e serverEntry) workersOwn() string {
 	return ""
 }
 
-// workersOwn reports whether a variable holds what makes a worker one: its keys, and its
-// way to Temporal. Who has these can approve for anybody, and read all that is stored.
+// workersOwn reports whether a variable holds the worker's keys or its access to
+// Temporal. Whoever has these can approve for anybody, and read all that is stored.
 func workersOwn(variable string) bool {
 	return strings.HasPrefix(variable, "FERMATA_") || strings.HasPrefix(variable, "TEMPORAL_")
 }
 
 const isWorkersOwn = "which is the worker's own and given to nobody"
 
-// UnprovenApprovals lists the agents that ask for an approval which anybody may give, and the
-// programs of the worker that could give it: what runs beside it, and may speak to Temporal.
-// Without either it lists nothing.
+// UnprovenApprovals lists the agents with approvals that anybody may give, and the
+// worker's programs that could give them because they can reach Temporal. Both are empty
+// if one of them is.
 func (f *File) UnprovenApprovals() (agents, programs []string) {
 	for _, def := range f.Agents {
 		asks := func(r agent.Rule) bool { return r.Do == agent.RulingAsk && len(r.Approvers) == 0 }
@@ -65,8 +65,8 @@ func (f *File) UnprovenApprovals() (agents, programs []string) {
 	return agents, programs
 }
 
-// asksAnybody reports whether an agent has a tool that asks by itself, and whom anybody may
-// answer. What tools a server has is not known here.
+// asksAnybody reports whether an agent has a tool with an approval that anybody may give.
+// Which tools a server has is not known here.
 func (f *File) asksAnybody(def agent.Definition) bool {
 	for name, ask := range f.asks {
 		server, _, of := strings.Cut(name, tool.Separator)
@@ -84,11 +84,11 @@ func (f *File) asksAnybody(def agent.Definition) bool {
 type Program struct {
 	Server  string
 	Command string
-	Err     error // why it can't be started; nil if it is there
+	Err     error // why it can't be started; nil if it exists
 }
 
-// Programs lists the programs of the MCP servers that no agent uses. The others are asked
-// by [File.AskServers].
+// Programs lists the programs of MCP servers that no agent uses. [File.AskServers] asks
+// the others.
 func (f *File) Programs() (list []Program) {
 	_, used := f.uses()
 	for _, name := range slices.Sorted(maps.Keys(f.servers)) {

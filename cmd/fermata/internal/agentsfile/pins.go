@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-agents/fermata/tool/lock"
 )
 
-// Lock is the lock file beside the agents file, by its name: fermata.lock beside
-// fermata.yaml. It is nil for a file that is none, such as a pipe: nothing lies beside that.
+// Lock returns the lock file beside the agents file: fermata.lock beside fermata.yaml. It
+// is nil if the agents file is not a regular file, such as a pipe.
 func (f *File) Lock() *lock.File {
 	if info, err := os.Stat(f.Path); err != nil || !info.Mode().IsRegular() {
 		return nil
@@ -25,7 +25,8 @@ func (f *File) lockPath() string {
 	return filepath.Join(f.Dir, strings.TrimSuffix(base, filepath.Ext(base))+".lock")
 }
 
-// Pins keep the MCP servers to what was accepted, except for those that are unpinned.
+// Pins returns what limits the MCP servers to accepted tools, except for unpinned
+// servers.
 func (f *File) Pins() tool.Pins {
 	l := f.Lock()
 	if l == nil {
@@ -40,7 +41,7 @@ func (f *File) Pins() tool.Pins {
 	return p
 }
 
-// Pinned reports whether a server is kept to what was accepted.
+// Pinned reports whether a server is limited to accepted tools.
 func (f *File) Pinned(server string) bool { return !f.servers[server].Unpinned }
 
 // UsesServer reports whether some agent uses an MCP server.
@@ -49,7 +50,7 @@ func (f *File) UsesServer(server string) bool {
 	return slices.Contains(used, server)
 }
 
-// some holds all sources but some.
+// some limits all sources except for those in free.
 type some struct {
 	tool.Pins
 	free []string

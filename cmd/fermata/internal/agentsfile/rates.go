@@ -39,7 +39,7 @@ func (f *File) readDaily(c *checker, part entry) {
 	}
 	d, ok := decode[agent.DailyLimits](c, part, "daily")
 	switch err := d.Check(); {
-	case !ok: // what is wrong is told
+	case !ok: // errors were reported before
 	case err != nil:
 		c.add(agent.CodeInvalidInput, part.key, "%w", err)
 	case d == agent.DailyLimits{}:
@@ -49,5 +49,5 @@ func (f *File) readDaily(c *checker, part entry) {
 	}
 }
 
-// RateLimits are the bounds on calls of models, as a worker takes them.
+// RateLimits returns the bounds on calls of models for a worker's options.
 func (f *File) RateLimits() map[string]worker.RateLimit { return f.rates }

@@ -16,23 +16,25 @@ import (
 	"github.com/fermata-agents/fermata/model"
 )
 
-// ModelState is what came of asking the server of a model under models.
+// ModelState is the result of asking the server of a model under models.
 type ModelState struct {
 	Name, URL string
-	// Listed is how many models the server lists; zero if it lists none, or is not
-	// asked: only servers that speak OpenAI's language are.
+	// Listed is how many models the server lists. It is zero if it lists none or is not
+	// asked: only servers with OpenAI's API are.
 	Listed int
-	// Missing means that the model is not among them.
+	// Missing means that the model is not in the server's list.
 	Missing bool
-	// Err is why nothing answered, or that the server refused the key (agent.CodeProviderAuth).
+	// Err says why nothing answered, or that the server refused the key
+	// (agent.CodeProviderAuth).
 	Err error
 }
 
-// maxList bounds what is read of a list of models.
+// maxList bounds how much of a list of models is read, in bytes.
 const maxList = 4 << 20
 
-// AskModels asks the servers of the agents' models that have a base_url and are of no cloud, all at the same
-// time and each for 5 s at most. It makes no model work. The states are in the order of names.
+// AskModels asks the servers of the agents' models that have a base_url and belong to no
+// cloud, all at once and each for 5 s at most. It calls no model. The states are sorted
+// by name.
 func (f *File) AskModels(ctx context.Context) []ModelState {
 	var states []ModelState
 	for _, def := range f.Agents {
@@ -53,6 +55,7 @@ func (f *File) AskModels(ctx context.Context) []ModelState {
 }
 
 func (s *ModelState) ask(ctx context.Context, e modelEntry) {
+	// The URL is shown in findings, and may contain a password.
 	s.URL = model.RedactedURL(e.BaseURL)
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(askTime))
 	defer cancel()
@@ -70,7 +73,7 @@ func (s *ModelState) ask(ctx context.Context, e modelEntry) {
 	}
 	client := model.HTTPClient(nil)
 	if e.Provider == providerOpenAI {
-		more, _ := e.extra() // what is wrong was told when the file was read
+		more, _ := e.extra() // errors were reported when the file was read
 		client = model.Extra{Headers: more.Headers}.Client(nil)
 	}
 	res, err := client.Do(r)
@@ -80,7 +83,7 @@ func (s *ModelState) ask(ctx context.Context, e modelEntry) {
 	}
 	defer res.Body.Close()
 	switch {
-	case e.Provider != providerOpenAI: // it was not given its key
+	case e.Provider != providerOpenAI: // the request had no key, so its status means nothing
 	case res.StatusCode == http.StatusOK:
 		s.count(io.LimitReader(res.Body, maxList), e.Model)
 	case res.StatusCode == http.StatusUnauthorized:
@@ -88,7 +91,7 @@ func (s *ModelState) ask(ctx context.Context, e modelEntry) {
 	}
 }
 
-// unknown tells that the server refused the key, or misses one.
+// unknown returns an error that the server refused the key, or needs one.
 func (s *ModelState) unknown(env string) error {
 	switch {
 	case env == "":
@@ -99,7 +102,7 @@ func (s *ModelState) unknown(env string) error {
 	return agent.Errorf(agent.CodeProviderAuth, "%s: %s refused the key in %s", s.Name, s.URL, env)
 }
 
-// silent tells that nothing answered. The client's own error repeats the URL.
+// silent returns an error that nothing answered. The client's own error repeats the URL.
 func (s *ModelState) silent(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return agent.Errorf(agent.CodeProviderError, "%s: nothing answers at %s within %s", s.Name, s.URL, askTime)
@@ -110,7 +113,7 @@ func (s *ModelState) silent(ctx context.Context, err error) error {
 	return agent.Errorf(agent.CodeProviderError, "%s: nothing answers at %s: %w", s.Name, s.URL, err)
 }
 
-// count reads the list; what is no list of models says nothing.
+// count reads the list. It ignores what is not a list of models.
 func (s *ModelState) count(body io.Reader, name string) {
 	var list struct {
 		Data []struct {

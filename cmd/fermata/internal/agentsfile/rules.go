@@ -17,8 +17,8 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// checkLists checks an agent's rules, client tools, agents and patience, each by
-// itself, so that each has its line.
+// checkLists checks an agent's rules, client tools, sub-agents and answer timeouts one by
+// one, so that each error has its line.
 func checkLists(c *checker, e entry, def agent.Definition) {
 	for i, r := range def.Rules {
 		c.part(e, fmt.Sprintf("rules[%d]", i), agent.Definition{Rules: []agent.Rule{r}})
@@ -47,11 +47,11 @@ func checkLists(c *checker, e entry, def agent.Definition) {
 	c.part(e, "answer_timeouts", agent.Definition{AnswerTimeouts: def.AnswerTimeouts})
 }
 
-// clientToolKeys are the keys of a client tool. The other fields of [agent.ToolSpec] are about
-// tools that a worker carries out.
+// clientToolKeys are the keys of a client tool. The other fields of [agent.ToolSpec] are
+// for tools that a worker runs.
 var clientToolKeys = []string{"name", "description", "input", "read_only", "secrets"}
 
-// checkClientKeys refuses keys of a client tool that would change nothing.
+// checkClientKeys reports keys of a client tool that would have no effect.
 func checkClientKeys(c *checker, e entry, at string) {
 	for _, key := range fieldNames(reflect.TypeFor[agent.ToolSpec]()) {
 		n := e.at(at + "." + key)
@@ -69,9 +69,10 @@ func (c *checker) schema(e entry, at string, schema json.RawMessage) {
 	}
 }
 
-// part checks a definition of which only one part is set, and names that part.
+// part checks a definition with only one part set, and reports errors under that part's
+// name.
 func (c *checker) part(e entry, at string, def agent.Definition) {
-	def.Name, def.Model = "a", "m" // those are checked elsewhere
+	def.Name, def.Model = "a", "m" // checked elsewhere
 	var what *agent.Error
 	if errors.As(def.Check(), &what) {
 		node := e.at(at + "." + what.Path)
@@ -85,7 +86,7 @@ func (f *File) checkTogether(c *checker, list []entry) {
 	for _, e := range list {
 		def, err := f.Agent(e.name)
 		if err != nil {
-			continue // its own faults are told
+			continue // its own errors are reported
 		}
 		f.checkBelow(c, e, def)
 		checkClientTools(c, e, def)
@@ -101,8 +102,8 @@ func (f *File) checkTogether(c *checker, list []entry) {
 	}
 }
 
-// checkBelow finds the agents that an agent gives work to. They must be in the
-// file, which may say them after it.
+// checkBelow checks the sub-agents of an agent. They must be in the file, before or after
+// it.
 func (f *File) checkBelow(c *checker, e entry, def agent.Definition) {
 	var names []string
 	for i, a := range def.Agents {
@@ -121,8 +122,8 @@ func (f *File) checkBelow(c *checker, e entry, def agent.Definition) {
 	}
 }
 
-// beyond lists the tools of an agent that the one above it lacks, where that one
-// does not say what it hands on: a worker would refuse it.
+// beyond lists the tools of a sub-agent that its parent lacks, if the entry does not list
+// tools: a worker would refuse them.
 func beyond(above, below agent.Definition, sub agent.SubAgent) (lacks []string) {
 	if len(sub.Tools) > 0 {
 		return nil
@@ -135,7 +136,7 @@ func beyond(above, below agent.Definition, sub agent.SubAgent) (lacks []string) 
 	return lacks
 }
 
-// checkClientTools refuses names that are another tool's already.
+// checkClientTools reports names that another tool has.
 func checkClientTools(c *checker, e entry, def agent.Definition) {
 	taken := slices.Concat(toolNames, []string{agent.FinishTool})
 	for i, t := range def.ClientTools {
@@ -147,11 +148,11 @@ func checkClientTools(c *checker, e entry, def agent.Definition) {
 	}
 }
 
-// lifecyclePrefix begins the names of the tools that look after agents below.
+// lifecyclePrefix is the prefix of the tools that manage sub-agents.
 const lifecyclePrefix = "subagent_"
 
-// checkHad refuses a rule about a tool that the workspace has and no agent of the file
-// does: another one was meant, or the agent was to have it.
+// checkHad reports a rule about a workspace tool that no agent of the file has: either
+// the rule means another tool, or an agent lacks it.
 func (f *File) checkHad(c *checker, e entry, at string, names []string) {
 	for i, name := range names {
 		had := slices.ContainsFunc(f.Agents, func(def agent.Definition) bool { return slices.Contains(def.Tools, name) })
@@ -168,8 +169,8 @@ type toolEntry struct {
 	Approval *agent.ToolApproval `json:"approval"`
 }
 
-// readTools reads what tools need, by their names or patterns. One that nobody has would hold
-// nothing back.
+// readTools reads the entries of tools, by names or patterns. An entry for a tool that
+// nobody has would restrict nothing.
 func (f *File) readTools(c *checker, part entry) {
 	for _, e := range c.mapping(part, "names of tools, each with its fields below") {
 		where := "tools." + e.name
@@ -195,8 +196,8 @@ func (f *File) readTools(c *checker, part entry) {
 	}
 }
 
-// checkApproval reports whether the fields of a tool's approval can be read. ToolApproval reads
-// its own JSON, so the decoder of the entry checks neither their names nor their values.
+// checkApproval reports whether the fields of a tool's approval can be read. ToolApproval
+// has its own JSON decoder, so the entry's decoder checks neither names nor values.
 func checkApproval(c *checker, e entry, where string) bool {
 	type fields agent.ToolApproval
 	for _, field := range entries(e.value) {
@@ -208,8 +209,8 @@ func checkApproval(c *checker, e entry, where string) bool {
 	return true
 }
 
-// callable reports whether a worker may have a tool of this name, or some that fit the
-// pattern.
+// callable reports whether a worker may have a tool with this name, or tools that match
+// the pattern.
 func (f *File) callable(name string) bool {
 	if strings.ContainsAny(name, `*?[\`) {
 		_, err := path.Match(name, "")
@@ -220,10 +221,10 @@ func (f *File) callable(name string) bool {
 	return of && known || slices.Contains(placeTools, name)
 }
 
-// Approvals are the tools, by names and patterns, that ask a person before each call.
+// Approvals returns the approvals of tools, by names and patterns.
 func (f *File) Approvals() map[string]agent.ToolApproval { return f.asks }
 
-// knownTools are the names that rules and bounds may mean.
+// knownTools returns the names that rules and ceilings may use.
 func (f *File) knownTools() []string {
 	known := slices.Concat(toolNames, []string{agent.FinishTool})
 	for _, what := range []string{"list", "wait", "pause", "resume", "stop"} {
@@ -237,9 +238,9 @@ func (f *File) knownTools() []string {
 	return known
 }
 
-// checkPatterns finds names that no tool has: a rule about a misspelt tool would
-// hold nothing back. Patterns, and tools of servers and agents, are not known before
-// they are there.
+// checkPatterns reports names that no tool has: a rule about a misspelt tool would
+// restrict nothing. Patterns, and tools of servers, can't be checked before the servers
+// list them.
 func (f *File) checkPatterns(c *checker, e entry, at string, names, known []string) {
 	for i, name := range names {
 		if slices.Contains(known, name) || strings.ContainsAny(name, `*?[\`) {

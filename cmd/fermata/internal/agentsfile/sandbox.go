@@ -31,7 +31,7 @@ type held struct {
 	Confine tool.Confine `json:"confine" default:"always"`
 }
 
-// fault is what is wrong with it, and where.
+// fault returns what is wrong with it, and where.
 func (h held) fault() (field, text string) {
 	if field, fault := confine.Check(h.Sandbox, h.Confine); fault != "" {
 		return field, "." + fault
@@ -60,7 +60,7 @@ func (f *File) readShell(c *checker, part entry) {
 	if part.value == nil {
 		return
 	}
-	f.shell, _ = decode[shellEntry](c, part, "shell") // what is wrong is told
+	f.shell, _ = decode[shellEntry](c, part, "shell") // errors are reported
 	if field, fault := f.shell.fault(); fault != "" {
 		c.add(agent.CodeInvalidInput, part.at(field), "shell%s", fault)
 	}
@@ -77,7 +77,7 @@ func (f *File) readRoot(c *checker, part entry) {
 	f.asRoot = strings.EqualFold(part.value.Value, "true")
 }
 
-// WorkspaceOptions are those of the agents' workspace.
+// WorkspaceOptions returns the options of the agents' workspace.
 func (f *File) WorkspaceOptions() *workspace.Options {
 	return &workspace.Options{
 		Network: f.shell.Network, Sandbox: f.shell.Sandbox, Confine: f.shell.Confine, AsRoot: f.asRoot, Read: f.paths(f.shell.Read), Write: f.paths(f.shell.Write),
@@ -85,7 +85,8 @@ func (f *File) WorkspaceOptions() *workspace.Options {
 	}
 }
 
-// protected are the files and folders that say what the worker runs: no tool may write them.
+// protected returns the files and folders that decide what the worker runs. No tool may
+// write them.
 func (f *File) protected() []string {
 	list := append([]string{filepath.Join(f.Dir, filepath.Base(f.Path)), f.lockPath(), f.lockPath() + ".new"}, f.scripts...)
 	if own, err := os.Executable(); err == nil {
@@ -98,8 +99,8 @@ func (f *File) protected() []string {
 	return list
 }
 
-// programs are the files that the server's command consists of and their folders, and where
-// it runs: interpreters load what lies there. All are absolute.
+// programs returns the files of the server's command and their folders, and its working
+// directory: interpreters load what is there. All are absolute.
 func (e serverEntry) programs() (list []string) {
 	if len(e.Command) == 0 {
 		return nil
@@ -110,7 +111,8 @@ func (e serverEntry) programs() (list []string) {
 	return append(list, e.Dir)
 }
 
-// private are the paths that no tool may read: those of the worker, and keys of MCP servers.
+// private returns the paths that no tool may read: those of the worker, and keys of MCP
+// servers.
 func (f *File) private() []string {
 	list := slices.Clone(f.Private)
 	for _, s := range f.servers {
@@ -126,10 +128,10 @@ func (f *File) private() []string {
 	return list
 }
 
-// Check refuses to work with what is not safe to have on this machine, or would refuse every
-// call: a workspace in which tools could write what decides what runs, commands and MCP
-// programs as root, or where the kernel can't hold them. It ends what programs of workers
-// have left that were killed.
+// Check returns an error if the kit is not safe on this machine, or would refuse every
+// call. Examples are a workspace in which tools could write what decides what runs,
+// programs as root, and a kernel that can't confine them. It also ends programs that
+// killed workers left.
 func (k *Kit) Check() error {
 	f := k.file
 	tools, used := f.uses()
@@ -142,7 +144,7 @@ func (k *Kit) Check() error {
 	}
 	switch own := f.workspace != f.Dir; {
 	case err == nil:
-	case own || confine.IsRoot() && !f.asRoot: // another workspace mends nothing
+	case own || confine.IsRoot() && !f.asRoot: // another workspace would not help
 		return agent.Errorf(agent.CodeOf(err), "%s: %w", f.Path, err)
 	default:
 		return agent.Errorf(agent.CodeOf(err), "%s: %w; the workspace is %s, and another is named so: workspace: ./project", f.Path, err, f.workspace)
@@ -159,13 +161,14 @@ func (k *Kit) Check() error {
 // AsRoot reports whether programs may run as root.
 func (f *File) AsRoot() bool { return f.asRoot }
 
-// Uses reports whether some agent has a tool of the workspace.
+// Uses reports whether some agent has a workspace tool.
 func (f *File) Uses(tool string) bool {
 	tools, _ := f.uses()
 	return slices.Contains(tools, tool)
 }
 
-// UnconfinedPrograms lists the programs of agents' tools that nothing holds, because the file says so.
+// UnconfinedPrograms lists programs of the agents' tools that nothing confines, because
+// the file says so.
 func (f *File) UnconfinedPrograms() (programs []string) {
 	free := func(h held) bool {
 		return h.Confine == tool.ConfineNever || h.Confine == tool.ConfineWherePossible && !confine.HostKernel().Files()

@@ -10,19 +10,19 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// schemaTypes are the types that JSON Schema has.
+// schemaTypes are the types of JSON Schema.
 var schemaTypes = []string{"object", "array", "string", "number", "integer", "boolean", "null"}
 
-// What keywords of JSON Schema want that most schemas are made of. Others are for the
-// compiler of schemas to refuse.
+// The common keywords of JSON Schema by their kind of value. The schema compiler checks
+// the others.
 var (
 	schemaKeys  = []string{"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"}
 	schemaMaps  = []string{"properties", "patternProperties", "$defs", "definitions"}
 	schemaLists = []string{"anyOf", "allOf", "oneOf", "prefixItems"}
 )
 
-// checkSchema finds in a field what no JSON Schema has, in words of the file; nil for a
-// schema that is sound as far as this sees.
+// checkSchema returns what no JSON Schema may have, in words of the file; nil for a
+// schema that is valid as far as this checks.
 func checkSchema(raw json.RawMessage, path string) error {
 	if len(raw) == 0 {
 		return nil
@@ -86,7 +86,7 @@ func schemaAt(v any, path string) error {
 	return nil
 }
 
-// listOf is a list, or one value as a list.
+// listOf returns a list, or one value as a list.
 func listOf(v any) []any {
 	if list, ok := v.([]any); ok {
 		return list

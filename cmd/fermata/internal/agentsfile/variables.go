@@ -8,10 +8,10 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 )
 
-// cloudKeys are the variables in which the clouds look for keys. They can do without.
+// cloudKeys are the variables with the clouds' keys, which are optional.
 var cloudKeys = map[string]string{providerAzure: "AZURE_OPENAI_API_KEY", providerBedrock: "AWS_BEARER_TOKEN_BEDROCK"}
 
-// checkKeyFiles reports why the file can't be read that a provider's key is to be in.
+// checkKeyFiles returns why a file with a provider's key can't be read.
 func checkKeyFiles() error {
 	names := slices.Sorted(maps.Values(cloudKeys))
 	for _, provider := range slices.Sorted(maps.Keys(keys)) {
@@ -25,21 +25,22 @@ func checkKeyFiles() error {
 	return nil
 }
 
-// secretFault is why the file can't be read that a variable's value is to be in; nil for none.
+// secretFault returns why the file with a variable's value can't be read; nil if there is
+// no such file.
 func secretFault(name string) error {
 	_, err := secret.Get(name)
 	return err
 }
 
-// variable is what a variable has, or its file (see the package secret). What is wrong with
-// the file was told when the agents file was read.
+// variable returns the value of a variable, or of its file (see package secret). Errors
+// were reported when the agents file was read.
 func variable(name string) string {
 	text, _ := secret.Get(name)
 	return text
 }
 
-// filed is the key that is in the file of one of some variables; empty if it is in none.
-// What is in a variable itself the providers read.
+// filed returns the key that one of the variables names a file for; empty if none does.
+// The adapters themselves read keys in variables.
 func filed(names ...string) string {
 	for _, name := range names {
 		if name != "" && os.Getenv(name+secret.FileSuffix) != "" {

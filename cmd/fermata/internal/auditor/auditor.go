@@ -18,8 +18,8 @@ import (
 	"github.com/fermata-agents/fermata/observe"
 )
 
-// Record adds to the audit that the environment names. The zero value opens it when there
-// is something to add.
+// Record adds to the audit that the environment names. The zero value opens it at the
+// first entry.
 type Record struct{ w *audit.Writer }
 
 // open returns the audit; nil if none is named.
@@ -35,7 +35,7 @@ func (a *Record) open() (*audit.Writer, error) {
 	return a.w, err
 }
 
-// Close ends this process's part of the audit, if it has one.
+// Close closes this process's part of the audit, if it has one.
 func (a *Record) Close() error {
 	if a.w == nil {
 		return nil
@@ -43,7 +43,7 @@ func (a *Record) Close() error {
 	return a.w.Close()
 }
 
-// Key records that a key is about to be used. A use that can't be recorded is refused.
+// Key records that a key is about to be used. If that fails, the key must not be used.
 func (a *Record) Key(e audit.Entry) error {
 	w, err := a.open()
 	if w == nil || err != nil {
@@ -53,8 +53,9 @@ func (a *Record) Key(e audit.Entry) error {
 	return w.Append(e)
 }
 
-// ForWorker is what a worker for an agents file records with, nil for no audit. It begins with
-// what agents the worker has: their names, and the digest of the file with their rules.
+// ForWorker returns what a worker for an agents file records with; nil without an audit.
+// The first entry has the names of the worker's agents and the digest of the file with
+// their rules.
 func (a *Record) ForWorker(f *agentsfile.File, log *slog.Logger) (observe.Auditor, error) {
 	w, err := a.open()
 	if w == nil || err != nil {
@@ -72,17 +73,17 @@ func (a *Record) ForWorker(f *agentsfile.File, log *slog.Logger) (observe.Audito
 	return &auditor{w: w, log: log}, w.Append(audit.Entry{Kind: audit.KindPolicy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
 }
 
-// auditor records what runs are told, and what becomes of what they ask.
+// auditor records what runs are told, and what happens to their requests.
 type auditor struct {
 	w   *audit.Writer
 	log *slog.Logger
 
 	mu  sync.Mutex
-	bad bool // the last entry was not written
+	bad bool // the last entry could not be written
 }
 
-// add adds an entry. It logs when entries can't be written any more, and when they can again:
-// meanwhile every verb is refused, and each run is tried again and again.
+// add adds an entry. It logs when entries can't be written any more, and when they can
+// again. Meanwhile every verb is refused, and each run is tried again and again.
 func (a *auditor) add(e audit.Entry) error {
 	err := a.w.Append(e)
 	a.mu.Lock()
@@ -103,11 +104,12 @@ func (a *auditor) Command(t observe.RunCommand) error {
 		ID, By, Request, Digest string
 		Answers                 []struct{ Request string }
 	}
-	_ = json.Unmarshal(t.Data, &said) // what can't be read is refused
+	_ = json.Unmarshal(t.Data, &said) // a command that can't be read is refused anyway
 	e := audit.Entry{
 		Kind: audit.KindVerb, What: string(t.Verb), Session: t.Session, Run: t.Run, Agent: t.Agent, ID: said.ID, By: said.By,
 		Request: said.Request, Digest: said.Digest, Principal: strings.Join(t.Principals, ","), Outcome: "accepted",
 	}
+	// Once for each change: every run that waits would log it otherwise.
 	for i, one := range said.Answers {
 		if i > 0 {
 			e.Request += ","
@@ -173,5 +175,5 @@ func (a *auditor) Event(s observe.RunEvent) error {
 	return a.add(e)
 }
 
-// AuditRemedy is what to do about an audit that can't be written.
+// AuditRemedy says what to do about an audit that can't be written.
 const AuditRemedy = "let the worker's user write the file, its lock and its folder, or name another file in " + env.Audit

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Pause waits for a time, and reports whether all of it went by before the context ended.
+// Pause waits for a time. It reports false if the context ended before.
 func Pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

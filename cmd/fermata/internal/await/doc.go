@@ -1,2 +1,2 @@
-// Package await waits in a way that ends with a context.
+// Package await waits until a time has passed or a context ends.
 package await

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CommandLine is a command for the same server, task queue and store as this one.
+// CommandLine returns a command line for the same server, task queue and store.
 func (c *Connector) CommandLine(format string, args ...any) string {
 	line := "fermata " + fmt.Sprintf(format, args...)
 	for _, g := range []struct{ flag, value string }{
@@ -18,7 +18,7 @@ func (c *Connector) CommandLine(format string, args ...any) string {
 	return line
 }
 
-// TemporalLine is a line of the temporal command for the server that is meant.
+// TemporalLine returns a line of the temporal command for this server.
 func (c *Connector) TemporalLine(s *Server, line string) string {
 	line = "temporal " + line
 	if c.Address != "" || s.Embedded != nil {
@@ -30,7 +30,7 @@ func (c *Connector) TemporalLine(s *Server, line string) string {
 	return line
 }
 
-// FolderOf is a store's folder; empty for a URL, which may have a password in it.
+// FolderOf returns a store's folder; empty for a URL, which may contain a password.
 func FolderOf(store string) string {
 	if strings.Contains(store, "://") {
 		return ""
@@ -38,7 +38,7 @@ func FolderOf(store string) string {
 	return store
 }
 
-// ShellWord quotes what a shell would take apart.
+// ShellWord quotes a word if a shell would split or change it.
 func ShellWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:/@%+=,-", r)

@@ -18,37 +18,38 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// DefaultAddress is where Temporal usually listens. Tests have another: on a
-// machine where many things are tried, something may listen there.
+// DefaultAddress is where Temporal usually listens. Tests use another: something may
+// listen there on a developer's machine.
 var DefaultAddress = "127.0.0.1:7233"
 
 const (
 	DefaultNamespace = "default"
 
-	// DialPatience bounds the wait for a server that was named: one that is just
-	// starting is waited for, and nobody waits long for one that is not there.
+	// DialPatience bounds the wait for a server that was named. It is enough for one that
+	// is just starting, and short for one that is not there.
 	DialPatience = 4 * time.Second
-	// probePatience bounds the look for a server that nobody named, on loopback.
+	// probePatience bounds the check for a server on loopback that nobody named.
 	probePatience = 300 * time.Millisecond
 )
 
-// Flags say which server, task queue and store are meant. The zero value means what the
-// environment names, or else what is in the data directory.
+// Flags say which server, task queue and store a command means. The zero value means
+// those of the environment, else those in the data directory.
 type Flags struct {
 	// Address is the Temporal server's HOST:PORT.
 	Address string
 	// Namespace is the Temporal namespace; empty for "default".
 	Namespace string
-	// Profile is one of temporal.toml.
+	// Profile is a profile of temporal.toml.
 	Profile string
-	// TaskQueue is that of the runs; empty for "fermata".
+	// TaskQueue is the task queue of the runs; empty for "fermata".
 	TaskQueue string
-	// Data is the data directory of the embedded server and the store; empty for the user's own.
+	// Data is the data directory of the embedded server and the store; empty for the
+	// user's own.
 	Data string
 	// Store is a folder or the URL of a database or a bucket; empty for a folder in the data
 	// directory.
 	Store string
-	// StoreShared means that every worker sees the store's folder, on whatever machine.
+	// StoreShared says that every worker sees the store's folder, on any machine.
 	StoreShared bool
 }
 
@@ -63,12 +64,12 @@ type Connector struct {
 	Meters *sdkmetric.MeterProvider
 
 	openedStore openedStore
-	storeErr    error // why there is no store; nil if there is one, or nobody has looked
+	storeErr    error // why there is no store; nil if there is one or it was not opened yet
 	brokerConn  brokerConn
 	local       *loopback.Client // reaches the endpoint of another process
 }
 
-// Close ends the connections to the store and to those who hear live events.
+// Close closes the connections to the store and for live events.
 func (c *Connector) Close() {
 	if c.local != nil {
 		c.local.Close()
@@ -77,10 +78,10 @@ func (c *Connector) Close() {
 	c.openedStore.close()
 }
 
-// StoreError is why there is no store; nil if there is one, or nobody has looked.
+// StoreError returns why there is no store; nil if there is one or it was not opened yet.
 func (c *Connector) StoreError() error { return c.storeErr }
 
-// Holds spread holds over the broker; nil without one.
+// Holds returns what spreads holds through the broker; nil without a broker.
 func (c *Connector) Holds() live.Holds {
 	if c.brokerConn.holds == nil {
 		return nil
@@ -88,9 +89,9 @@ func (c *Connector) Holds() live.Holds {
 	return c.brokerConn.holds
 }
 
-// Find finds the server that the user means: the one that is named, that of the
-// data directory, or, unless that directory is named, one that listens where Temporal
-// usually does.
+// Find returns the server that the user means: the named one, or that of the data
+// directory. If the data directory is not named either, it may be one that listens where
+// Temporal usually does.
 func (c *Connector) Find(ctx context.Context) (*Server, error) {
 	s, err := c.Look(ctx)
 	if err == nil && s == nil {
@@ -103,7 +104,7 @@ func (c *Connector) Find(ctx context.Context) (*Server, error) {
 	return s, err
 }
 
-// FindOrStart is find, and starts the embedded server if there is none.
+// FindOrStart is Find, but starts the embedded server if there is none.
 func (c *Connector) FindOrStart(ctx context.Context) (*Server, error) {
 	s, err := c.Look(ctx)
 	if err != nil || s != nil {
@@ -121,8 +122,8 @@ func (c *Connector) FindOrStart(ctx context.Context) (*Server, error) {
 	return c.noteServer(s), err
 }
 
-// noteServer says which server a command speaks to: an empty list is then never
-// a wrong one.
+// noteServer says which server a command uses, so that an empty list is not from the
+// wrong one unnoticed.
 func (c *Connector) noteServer(s *Server) *Server {
 	switch {
 	case s == nil:
@@ -136,7 +137,7 @@ func (c *Connector) noteServer(s *Server) *Server {
 	return s
 }
 
-// Look is find; it returns nil where there is no server and none was named.
+// Look is Find, but returns nil if no server is named and none runs.
 func (c *Connector) Look(ctx context.Context) (*Server, error) {
 	o, named, err := c.clientOptions()
 	if err != nil {
@@ -150,12 +151,13 @@ func (c *Connector) Look(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Only if somebody runs it: looking must not start a server.
 	if hasServer(dir) {
 		if s, err := c.embed(ctx, dir, o, false); err != nil || s != nil {
 			return c.noteServer(s), err
 		}
 	}
-	// Who names a directory means its server, and no other one.
+	// A user who names a directory means its server, and no other.
 	if c.Data != "" || !listens(DefaultAddress) {
 		return nil, nil
 	}
@@ -167,11 +169,11 @@ func (c *Connector) Look(ctx context.Context) (*Server, error) {
 	return c.noteServer(s), nil
 }
 
-// Queue is the task queue of the runs.
+// Queue returns the task queue of the runs.
 func (c *Connector) Queue() string { return cmp.Or(c.TaskQueue, signals.TaskQueue) }
 
-// Client is the client of runs on a server. Without a store it is one as well: what needs
-// none goes on, and what does fails with the reason.
+// Client returns the client of runs on a server. It works without a store: what needs
+// none continues, and the rest fails with the reason.
 func (c *Connector) Client(ctx context.Context, s *Server) (*fermata.Client, error) {
 	c.storeErr = c.CheckLostStore(ctx, s)
 	transcripts, err := c.nameStore(ctx)
@@ -198,12 +200,13 @@ func (c *Connector) Client(ctx context.Context, s *Server) (*fermata.Client, err
 	return fermata.New(s.Client, o), nil
 }
 
-// WithQueueHint adds to an error, which says that a part of a session is not available, that
-// the session is of another task queue, if it is: the workers there may have another store.
+// WithQueueHint adds to an error about a missing part of a session that the session
+// belongs to another task queue, if it does. The workers there may have another store.
 func (c *Connector) WithQueueHint(ctx context.Context, s *Server, session string, err error) error {
 	if !slices.Contains([]agent.Code{agent.CodeNotFound, agent.CodeChunkMissing, agent.CodeNoWorker, agent.CodeTimeout}, agent.CodeOf(err)) {
 		return err
 	}
+	// A short wait: the hint must not delay the error.
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
 	d, lost := s.DescribeWorkflowExecution(ctx, session, "")
@@ -218,7 +221,8 @@ func (c *Connector) WithQueueHint(ctx context.Context, s *Server, session string
 	return agent.Errorf(agent.CodeOf(err), "%w; session %s is of the task queue %s%s: name them with --task-queue and --store", err, session, queue, where)
 }
 
-// WithServer gives a command the server that is meant, and what speaks to runs on it.
+// WithServer calls do with the server and a client of its runs, and closes both
+// afterwards.
 func (c *Connector) WithServer(ctx context.Context, do func(*Server, *fermata.Client) error) error {
 	s, err := c.Find(ctx)
 	if err != nil {

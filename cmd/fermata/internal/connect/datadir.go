@@ -13,8 +13,8 @@ import (
 // LockName is the lock of the embedded server in its data directory.
 const LockName = "temporal.lock"
 
-// DataDir is where the embedded server and the store are: the place that a
-// devserver without options has, so that programs and commands find the same.
+// DataDir returns the directory of the embedded server and the store. It is the one of a
+// devserver without options, so programs and commands find the same.
 func (c *Connector) DataDir() (string, error) {
 	dir := c.Data
 	if dir == "" {
@@ -31,8 +31,8 @@ func (c *Connector) DataDir() (string, error) {
 	return dir, nil
 }
 
-// hasServer reports whether some process has the embedded server of the directory.
-// It may be starting, and it may be gone when this returns.
+// hasServer reports whether some process runs the embedded server of the directory. It
+// may still be starting, and may be gone when hasServer returns.
 func hasServer(dir string) bool {
 	path := filepath.Join(dir, LockName)
 	if _, err := os.Stat(path); err != nil {
@@ -43,7 +43,8 @@ func hasServer(dir string) bool {
 	if err != nil {
 		return false
 	}
-	// Whoever starts a server in this moment waits for a lock that has no server.
+	// For a moment we hold the lock. Whoever starts a server then waits for a lock
+	// without a server.
 	_ = lock.Close()
 	return !free
 }

@@ -17,25 +17,25 @@ import (
 	"github.com/fermata-agents/fermata/live/nats"
 )
 
-// brokerConn is the connection of an invocation to the broker. The zero value has none.
+// brokerConn is an invocation's connection to the broker. The zero value has none.
 type brokerConn struct {
 	*nats.Live
 	holds *nats.Holds
 	conn  *broker.Conn
 }
 
-// close ends it, when what was told is sent.
+// close closes the connection after what was published is sent.
 func (b brokerConn) close() {
 	if b.Live != nil {
 		b.Live.Close()
-		_ = b.conn.FlushTimeout(time.Second) // what nobody takes then is lost
+		_ = b.conn.FlushTimeout(time.Second) // what the broker does not take by then is lost
 		b.conn.Close()
 	}
 }
 
-// Broker is both ends of live events over the broker that the environment names; nil
-// where it names none. A broker that is away is waited for by nobody: what is live may
-// be lost.
+// Broker returns both ends of live events over the broker that the environment names; nil
+// if it names none. Nothing waits for a broker that is away, since live events may be
+// lost.
 func (c *Connector) Broker() (*nats.Live, error) {
 	place, err := secret.Get(env.Live)
 	if c.brokerConn.Live != nil || place == "" || err != nil {
@@ -59,7 +59,8 @@ func (c *Connector) Broker() (*nats.Live, error) {
 	return c.brokerConn.Live, nil
 }
 
-// CheckBrokers refuses what names no broker. It quotes nothing: there may be a password.
+// CheckBrokers refuses a text that names no broker. The error quotes nothing of it, since
+// it may contain a password.
 func CheckBrokers(place string) error {
 	for one := range strings.SplitSeq(place, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
@@ -70,15 +71,15 @@ func CheckBrokers(place string) error {
 	return nil
 }
 
-// LiveEnds are both ends of live events.
+// LiveEnds is both ends of live events.
 type LiveEnds interface {
 	live.Sink
 	live.Source
 }
 
-// LiveEnds are those that reach other processes: the broker that the environment names, or
-// else the endpoint on loopback of the process that has the embedded server. Nil if
-// there is none.
+// LiveEnds returns the ends that reach other processes: the broker that the environment
+// names, else the loopback endpoint of the process with the embedded server. It returns
+// nil if there is none.
 func (c *Connector) LiveEnds(s *Server) (LiveEnds, error) {
 	b, err := c.Broker()
 	switch {
@@ -92,7 +93,7 @@ func (c *Connector) LiveEnds(s *Server) (LiveEnds, error) {
 	if c.local == nil {
 		dir, err := c.DataDir()
 		if err != nil {
-			return nil, nil // a server elsewhere needs none
+			return nil, nil // a server elsewhere needs no data directory
 		}
 		c.local = loopback.Find(dir, s.Addr)
 	}
@@ -103,7 +104,7 @@ func (c *Connector) LiveEnds(s *Server) (LiveEnds, error) {
 }
 
 // openLiveEndpoint opens the endpoint of live events beside an embedded server of this
-// process, unless a broker does its work. Without it runs go on, and are shown without
+// process, unless a broker is used. If that fails, runs continue and are shown without
 // pieces.
 func (c *Connector) openLiveEndpoint(s *Server, dir string) {
 	if secret.IsSet(env.Live) || !s.InProcess() {
@@ -115,8 +116,8 @@ func (c *Connector) openLiveEndpoint(s *Server, dir string) {
 	}
 }
 
-// Subscribe subscribes to what a session says right now: from other processes, or within
-// this one.
+// Subscribe subscribes to a session's live events, from other processes or within this
+// one.
 func (c *Connector) Subscribe(ctx context.Context, s *Server, here *live.Hub, session string) (*live.Subscription, error) {
 	far, err := c.LiveEnds(s)
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-agents/fermata/telemetry"
 )
 
-// prepare makes the options of a Temporal client ready for the keys of this process,
-// and for who counts what it does.
+// prepare adds the keys of this process, and metrics, to the options of a Temporal
+// client.
 func (c *Connector) prepare(o *client.Options) error {
 	if c.Meters != nil {
 		telemetry.Prepare(o, c.Meters)
@@ -31,7 +31,7 @@ func (c *Connector) prepare(o *client.Options) error {
 	return fermata.Prepare(o, &fermata.PrepareOptions{Keyring: ring, PlainUntil: until})
 }
 
-// clientOptions are what flags, environment and profile say, in this order.
+// clientOptions returns the options from flags, environment and profile, in this order.
 // named reports whether they say where the server is.
 func (c *Connector) clientOptions() (o client.Options, named bool, err error) {
 	profile, err := c.ClientProfile()
@@ -53,8 +53,8 @@ func (c *Connector) clientOptions() (o client.Options, named bool, err error) {
 	return o, named, nil
 }
 
-// ClientProfile is the profile that flags and environment name, with what the environment
-// says over it.
+// ClientProfile returns the profile that flags and environment name. Values of the
+// environment override it.
 func (c *Connector) ClientProfile() (*envconfig.ClientConfigProfile, error) {
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{ConfigFileProfile: c.Profile})
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Connector) ClientProfile() (*envconfig.ClientConfigProfile, error) {
 	return &profile, nil
 }
 
-// apiKeyVariable is the one with the key that Temporal knows this client by.
+// apiKeyVariable has the key by which Temporal knows this client.
 const apiKeyVariable = "TEMPORAL_API_KEY"
 
 // OptionsOf returns the options of a client with a profile.

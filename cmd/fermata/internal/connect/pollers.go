@@ -16,12 +16,12 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// staleAfter is longer than any poll takes: a poller that was not seen for so
-// long is gone. The server remembers pollers for five minutes.
+// staleAfter is longer than any poll takes: a poller that was not seen for so long is
+// gone. The server remembers pollers for five minutes.
 const staleAfter = 75 * time.Second
 
-// Pollers lists the workers that wait at the task queue for runs. One that was
-// killed is among them for a while.
+// Pollers lists the workers that poll the task queue for runs. A worker that was killed
+// stays in the list for a while.
 func (c *Connector) Pollers(ctx context.Context, s *Server) ([]string, error) {
 	d, err := s.DescribeTaskQueue(ctx, c.Queue(), enums.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
@@ -37,11 +37,11 @@ func (c *Connector) Pollers(ctx context.Context, s *Server) ([]string, error) {
 	return names, nil
 }
 
-// pollPatience is how long a worker that was started may take to poll.
+// pollPatience is how long a started worker may take to poll.
 const pollPatience = 10 * time.Second
 
-// AwaitPolling waits until a worker of this process waits at the task queue: who comes later
-// finds it.
+// AwaitPolling waits until a worker of this process polls the task queue, so that later
+// commands find it.
 func (c *Connector) AwaitPolling(ctx context.Context, s *Server) error {
 	ctx, cancel := context.WithTimeout(ctx, pollPatience)
 	defer cancel()
@@ -50,7 +50,8 @@ func (c *Connector) AwaitPolling(ctx context.Context, s *Server) error {
 		switch {
 		case len(names) > 0:
 			return nil
-		case err != nil && ctx.Err() == nil && !errors.Is(err, agent.CodeTimeout): // gRPC may know first that the time is over
+		// gRPC may report the end of the time before the context does.
+		case err != nil && ctx.Err() == nil && !errors.Is(err, agent.CodeTimeout):
 			return err
 		}
 		if !await.Pause(ctx, ProbeInterval) {
@@ -59,11 +60,11 @@ func (c *Connector) AwaitPolling(ctx context.Context, s *Server) error {
 	}
 }
 
-// ProbeInterval is the pause between two looks at a server that is on this machine.
+// ProbeInterval is the pause between two checks of a server on this machine.
 const ProbeInterval = 20 * time.Millisecond
 
-// stoppedWorkers are those that have said that they stop: the server counts them
-// among the pollers for minutes. A server that keeps no list of workers knows none.
+// stoppedWorkers returns the workers that said that they stop: the server counts them as
+// pollers for minutes. A server without a list of workers knows none.
 func (c *Connector) stoppedWorkers(ctx context.Context, s *Server) map[string]bool {
 	list, err := s.WorkflowService().ListWorkers(ctx, &workflowservice.ListWorkersRequest{
 		Namespace: s.Namespace, Query: "TaskQueue = " + Quote(c.Queue()),
@@ -75,15 +76,16 @@ func (c *Connector) stoppedWorkers(ctx context.Context, s *Server) map[string]bo
 	for _, w := range list.GetWorkers() {
 		stops := w.GetStatus() == enums.WORKER_STATUS_SHUTTING_DOWN || w.GetStatus() == enums.WORKER_STATUS_SHUTDOWN
 		before, known := gone[w.GetWorkerIdentity()]
+		// Workers with one identity are gone only if all of them stop.
 		gone[w.GetWorkerIdentity()] = stops && (before || !known)
 	}
 	return gone
 }
 
-// Quote is a string in Temporal's list filter language.
+// Quote returns a string in Temporal's list filter language.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// WorkerBegan reports whether some worker has begun with a run; true where that can't be known.
+// WorkerBegan reports whether some worker has begun with a run; true if that is unknown.
 func (s *Server) WorkerBegan(ctx context.Context, run *fermata.Run) bool {
 	d, err := s.DescribeWorkflowExecution(ctx, run.Session, run.ID)
 	const started = 2 // the start, and the task that waits for a worker
@@ -91,9 +93,9 @@ func (s *Server) WorkerBegan(ctx context.Context, run *fermata.Run) bool {
 	return err != nil || info.GetHistoryLength() > started || durable.Closed(info)
 }
 
-// RetryUntilWorker asks a run again while no worker is there, until the context ends: one that was
-// just started needs a moment until it polls. What is asked must be safe to say twice: the
-// server takes nothing for a run that it knows no worker for.
+// RetryUntilWorker repeats a request to a run while no worker is there, until the context
+// ends: a worker that was just started needs a moment until it polls. The request must be
+// safe to repeat. The server accepts nothing for a run without a worker.
 func RetryUntilWorker[T any](ctx context.Context, c *Connector, ask func() (T, error)) (T, error) {
 	for told := false; ; told = true {
 		answer, err := ask()
@@ -109,10 +111,10 @@ func RetryUntilWorker[T any](ctx context.Context, c *Connector, ask func() (T, e
 	}
 }
 
-// workerInterval is the pause between two looks for a worker that has just been started.
+// workerInterval is the pause between two checks for a worker that was just started.
 const workerInterval = 200 * time.Millisecond
 
-// NoWorker says that nobody works on the task queue, and what to do.
+// NoWorker returns an error that no worker polls the task queue, and what to do.
 func (c *Connector) NoWorker(ctx context.Context, s *Server, more string) error {
 	if why, do := c.WhyUnrouted(ctx, s); why != "" {
 		return agent.Errorf(agent.CodeNoWorker, "%s: %s%s", why, do, more)

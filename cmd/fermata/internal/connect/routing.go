@@ -11,9 +11,9 @@ import (
 	"go.temporal.io/api/taskqueue/v1"
 )
 
-// WhyUnrouted says why none of the workers that poll the task queue gets a run, and the command
-// that changes it: with Worker Versioning only those of the current build do. Both are empty
-// if one does, if none polls, or if the server does not tell.
+// WhyUnrouted says why none of the workers at the task queue gets a run, and which
+// command changes it: with Worker Versioning only workers of the current build get runs.
+// Both are empty if one gets runs, if none polls, or if the server does not say.
 func (c *Connector) WhyUnrouted(ctx context.Context, s *Server) (why, do string) {
 	d, err := s.DescribeTaskQueue(ctx, c.Queue(), enums.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
@@ -24,6 +24,7 @@ func (c *Connector) WhyUnrouted(ctx context.Context, s *Server) (why, do string)
 		return time.Since(p.GetLastAccessTime().AsTime()) >= staleAfter || gone[p.GetIdentity()]
 	})
 	routes := d.GetVersioningInfo()
+	// While a version ramps, new runs go to two builds, so some worker may get them.
 	if len(here) == 0 || routes.GetRampingVersionPercentage() > 0 || slices.ContainsFunc(here, func(p *taskqueue.PollerInfo) bool {
 		return isCurrent(p.GetDeploymentOptions(), routes.GetCurrentDeploymentVersion())
 	}) {
@@ -46,8 +47,8 @@ func (c *Connector) WhyUnrouted(ctx context.Context, s *Server) (why, do string)
 	return why, c.TemporalLine(s, do)
 }
 
-// isCurrent reports whether new runs go to a worker; without a current build they go to
-// those that have no version.
+// isCurrent reports whether new runs go to a worker. Without a current build they go to
+// workers without a version.
 func isCurrent(o *deployment.WorkerDeploymentOptions, current *deployment.WorkerDeploymentVersion) bool {
 	if current == nil || !versioned(o) {
 		return current == nil && !versioned(o)

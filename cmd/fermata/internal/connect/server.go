@@ -15,24 +15,24 @@ import (
 	"github.com/fermata-agents/fermata/devserver"
 )
 
-// Server is the Temporal server that a command speaks to.
+// Server is the Temporal server that a command uses.
 type Server struct {
 	client.Client
 	Addr, Namespace string
-	// Embedded is set where the server is, or was found as, that of the data directory.
+	// Embedded is set if the server belongs to the data directory.
 	Embedded *devserver.Server
 	// Data is where a server in this process keeps its data.
 	Data string
-	// live is the endpoint of live events, where the server lives in this process.
+	// live is the endpoint of live events if the server runs in this process.
 	live *loopback.Server
-	// unnamed tells that nobody named the server: it listens where Temporal usually does.
+	// unnamed says that nobody named the server: it listens where Temporal usually does.
 	unnamed bool
 }
 
-// InProcess reports whether the server lives in this process and ends with it.
+// InProcess reports whether the server runs in this process and ends with it.
 func (s *Server) InProcess() bool { return s.Embedded != nil && !s.Embedded.Shared() }
 
-// Close ends what belongs to this process.
+// Close closes what belongs to this process.
 func (s *Server) Close() {
 	s.Client.Close()
 	if s.live != nil {
@@ -43,7 +43,7 @@ func (s *Server) Close() {
 	}
 }
 
-// dial connects to a server that is there already.
+// dial connects to a server that already runs.
 func (c *Connector) dial(ctx context.Context, o client.Options) (*Server, error) {
 	patient, cancel := context.WithTimeout(ctx, DialPatience)
 	defer cancel()
@@ -54,13 +54,14 @@ func (c *Connector) dial(ctx context.Context, o client.Options) (*Server, error)
 	return &Server{Client: sdk, Addr: o.HostPort, Namespace: o.Namespace}, nil
 }
 
-// embed starts the embedded server of a data directory, or finds the one that
-// runs. Without start it returns nil where none runs.
+// embed starts the embedded server of a data directory, or finds the one that runs.
+// Without start it returns nil if none runs.
 func (c *Connector) embed(ctx context.Context, dir string, o client.Options, start bool) (*Server, error) {
-	c.warnFull(disk.Folder{What: dataFolder, Path: dir}) // before the server keeps us waiting
+	// First: with a full disk the server may not answer, and nobody would learn why.
+	c.warnFull(disk.Folder{What: dataFolder, Path: dir})
 	options := &devserver.Options{DataDir: dir, Logger: c.Log.Server()}
 	if start {
-		// A namespace is only made by those who start something in it.
+		// Only a command that starts something creates a namespace.
 		options.Namespace = o.Namespace
 	}
 	d, err := StartServer(ctx, options)
@@ -68,7 +69,7 @@ func (c *Connector) embed(ctx context.Context, dir string, o client.Options, sta
 		return nil, agent.Errorf(agent.CodeUnreachable, "%w", err)
 	}
 	if !start && !d.Shared() {
-		d.Stop() // the one that ran has just stopped
+		d.Stop() // the running one has just stopped
 		return nil, nil
 	}
 	sdk, err := d.Dial(ctx, client.Options{Namespace: o.Namespace, Logger: o.Logger, MetricsHandler: o.MetricsHandler, ConnectionOptions: client.ConnectionOptions{DialOptions: o.ConnectionOptions.DialOptions}})
@@ -81,7 +82,7 @@ func (c *Connector) embed(ctx context.Context, dir string, o client.Options, sta
 	return s, nil
 }
 
-// listens reports whether something on this machine takes connections there.
+// listens reports whether something on this machine accepts connections at an address.
 func listens(addr string) bool {
 	conn, err := net.DialTimeout("tcp", addr, probePatience)
 	if err != nil {
@@ -91,11 +92,12 @@ func listens(addr string) bool {
 	return true
 }
 
-// StartServer starts the embedded server. Tests have another, which can be held up.
+// StartServer starts the embedded server. Tests replace it with one that they can delay.
 var StartServer = StartEmbedded
 
-// StartEmbedded starts the embedded server. It would read this variable too, trace itself
-// by it, and refuse to start where it does not know what it says.
+// StartEmbedded starts the embedded server. It unsets OTEL_TRACES_EXPORTER, which the
+// server would also read: it would trace itself, and refuse to start with values that it
+// does not know.
 func StartEmbedded(ctx context.Context, o *devserver.Options) (*devserver.Server, error) {
 	if err := os.Unsetenv("OTEL_TRACES_EXPORTER"); err != nil {
 		return nil, err
@@ -103,8 +105,8 @@ func StartEmbedded(ctx context.Context, o *devserver.Options) (*devserver.Server
 	return devserver.Start(ctx, o)
 }
 
-// StartDemo starts a server with data of its own, or in memory where another
-// demo has that data at the moment; data is then empty.
+// StartDemo starts a server with data of its own. If another demo uses that data, it
+// starts one in memory; data is then empty.
 func (c *Connector) StartDemo(ctx context.Context) (s *Server, data string, err error) {
 	base, err := c.DataDir()
 	if err != nil {
@@ -112,6 +114,7 @@ func (c *Connector) StartDemo(ctx context.Context) (s *Server, data string, err 
 	}
 	data = filepath.Join(base, "demo")
 	d, err := StartServer(ctx, &devserver.Options{DataDir: data, Logger: c.Log.Server()})
+	// Two demos at once must not see each other's runs.
 	if err == nil && d.Shared() {
 		data = ""
 		d, err = StartServer(ctx, &devserver.Options{InMemory: true, Logger: c.Log.Server()})
@@ -127,13 +130,15 @@ func (c *Connector) StartDemo(ctx context.Context) (s *Server, data string, err 
 	return c.noteServer(&Server{Client: sdk, Addr: d.Addr(), Namespace: d.Namespace(), Embedded: d, Data: cmp.Or(data, "memory")}), data, nil
 }
 
-// StartDev starts the embedded server of the data directory; it is nobody else's.
+// StartDev starts the embedded server of the data directory. It returns [agent.CodeBusy]
+// if another process runs it.
 func (c *Connector) StartDev(ctx context.Context, addr string) (*Server, error) {
 	dir, err := c.DataDir()
 	if err != nil {
 		return nil, err
 	}
 	c.warnFull(disk.Folder{What: dataFolder, Path: dir})
+	// On the usual address other tools find the server without flags.
 	if addr == "" && Free(DefaultAddress) {
 		addr = DefaultAddress
 	}

@@ -5,10 +5,10 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// dataFolder is what the data directory of the embedded server is called.
+// dataFolder is what messages call the data directory of the embedded server.
 const dataFolder = "data directory"
 
-// Folders are those of a command and its server; s is nil where none answers.
+// Folders returns the folders of a command and its server; s is nil if no server answers.
 func (c *Connector) Folders(s *Server) (list []disk.Folder) {
 	dir, err := c.DataDir()
 	if err == nil && (s == nil && hasServer(dir) || s != nil && s.Embedded != nil) {
@@ -17,7 +17,7 @@ func (c *Connector) Folders(s *Server) (list []disk.Folder) {
 	return append(list, StoreFolders(c.openedStore.Encrypted)...)
 }
 
-// StoreFolders is the folder of a store that has one.
+// StoreFolders returns the folder of a store, if it has one.
 func StoreFolders(s *store.Encrypted) []disk.Folder {
 	if s == nil {
 		return nil
@@ -28,7 +28,7 @@ func StoreFolders(s *store.Encrypted) []disk.Folder {
 	return nil
 }
 
-// warnFull warns of disks that are full: what a command meets then is a deadline.
+// warnFull warns of full disks: a command would only see a timeout.
 func (c *Connector) warnFull(all ...disk.Folder) {
 	for _, f := range all {
 		if err := f.CheckSpace(); err != nil {

@@ -22,15 +22,15 @@ import (
 	"github.com/fermata-agents/fermata/store/postgres"
 )
 
-// openedStore is the store of an invocation. The zero value is not open.
+// openedStore is an invocation's store. The zero value is not open.
 type openedStore struct {
 	*store.Encrypted
-	shut func() // nil where it is in files
-	// ready waits until a database answers; nil if there is none.
+	shut func() // nil for a store in files
+	// ready waits until a database answers; nil without a database.
 	ready func(context.Context) error
 }
 
-// close ends its connections, if it has any.
+// close closes its connections, if it has any.
 func (o openedStore) close() {
 	if o.shut != nil {
 		o.shut()
@@ -38,7 +38,7 @@ func (o openedStore) close() {
 }
 
 // OpenStore opens the store that all commands share, and waits a moment until a database
-// answers. An invocation has one; it is closed at its end.
+// answers. An invocation opens it once, and Close closes it.
 func (c *Connector) OpenStore(ctx context.Context) (*store.Encrypted, error) {
 	s, err := c.nameStore(ctx)
 	if err != nil || c.openedStore.ready == nil {
@@ -52,8 +52,8 @@ func (c *Connector) OpenStore(ctx context.Context) (*store.Encrypted, error) {
 	return s, nil
 }
 
-// nameStore is openStore for who may not need the store: a database is asked when something
-// is read or written.
+// nameStore is OpenStore for a command that may not need the store. A database is
+// contacted only when something is read or written.
 func (c *Connector) nameStore(ctx context.Context) (*store.Encrypted, error) {
 	if c.openedStore.Encrypted != nil {
 		return c.openedStore.Encrypted, nil
@@ -73,26 +73,27 @@ func (c *Connector) nameStore(ctx context.Context) (*store.Encrypted, error) {
 	return c.openedStore.Encrypted, nil
 }
 
-// OpenExistingStore is openStore for who looks after a store: a folder that has none is a wrong
-// name or a mount that is away, and an empty store in its place would look whole.
+// OpenExistingStore is OpenStore for commands that maintain a store. A folder without a
+// store is a wrong name or a missing mount. An empty store in its place would look
+// complete.
 func (c *Connector) OpenExistingStore(ctx context.Context) (*store.Encrypted, error) {
 	place, err := c.StorePlace()
 	if err != nil || strings.Contains(place, "://") || store.IsDir(place) {
 		return c.OpenStore(ctx)
 	}
-	// A store that was restored without its identity is looked after, too.
+	// A store that was restored without its identity is a store, too.
 	if _, err := os.Stat(filepath.Join(place, "heads")); err != nil {
 		return nil, agent.Errorf(agent.CodeNotSetUp, "there is no store in %s, and none was made: name it with --store, --data or %s, or mount it", place, env.Store)
 	}
 	return c.OpenStore(ctx)
 }
 
-// StorePatience is how long a command waits for the store's first answer: longer than the
-// 6 s that a client of S3 may take to try three times, whose last error says more than that
-// nothing came, and no longer than a probe that calls doctor.
+// StorePatience is how long a command waits for the store's first answer. It is longer
+// than the 6 s that an S3 client may take for three tries, whose last error says more
+// than a timeout. It is shorter than the timeout of a probe that calls doctor.
 const StorePatience = 8 * time.Second
 
-// openPlain opens the store as it lies there.
+// openPlain opens the store without encryption.
 func (c *Connector) openPlain(ctx context.Context) (store.Store, error) {
 	place, err := c.StorePlace()
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *Connector) openPlain(ctx context.Context) (store.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.openedStore.shut = func() { _ = b.Close() } // nothing is held back that could be lost
+		c.openedStore.shut = func() { _ = b.Close() } // nothing is buffered that could be lost
 		return b, nil
 	}
 	if scheme, _, isURL := strings.Cut(place, "://"); isURL {
@@ -120,15 +121,15 @@ func (c *Connector) openPlain(ctx context.Context) (store.Store, error) {
 	return store.OpenDir(place, &store.DirOptions{Shared: c.StoreShared})
 }
 
-// storeSchemes are those of the URLs that name a store.
+// storeSchemes are the schemes of URLs that name a store.
 var storeSchemes = []string{"postgres", "postgresql", s3blob.Scheme}
 
-// notAStore does not repeat what was said: there may be a password in it.
+// notAStore does not repeat the input, which may contain a password.
 func notAStore() error {
 	return agent.Errorf(agent.CodeInvalidInput, "--store or %s names no store: it is a folder, postgres://USER:PASSWORD@HOST:PORT/NAME or s3://BUCKET", env.Store)
 }
 
-// StorePlace is where the store is: an URL, or the whole path of a folder.
+// StorePlace returns where the store is: a URL, or the absolute path of a folder.
 func (c *Connector) StorePlace() (string, error) {
 	place := c.Store
 	if place == "" {
@@ -141,8 +142,10 @@ func (c *Connector) StorePlace() (string, error) {
 	switch {
 	case strings.Contains(place, "://"):
 		return place, nil
+	// Such as postgres:… without slashes: a folder of that name would have a password in
+	// its path.
 	case colon && slices.Contains(storeSchemes, scheme):
-		return "", notAStore() // a folder of that name would have a password in its path
+		return "", notAStore()
 	case place != "":
 		return filepath.Abs(place)
 	}
@@ -150,8 +153,8 @@ func (c *Connector) StorePlace() (string, error) {
 	return filepath.Join(data, "store"), err
 }
 
-// NoteWaiting says after a while that the command waits for the store, unless what it
-// returns is called before.
+// NoteWaiting tells people after a while that the command waits for the store, unless
+// done is called before.
 func (c *Connector) NoteWaiting() (done func()) {
 	t := time.AfterFunc(StorePatience, func() {
 		c.Notify("waiting for the store in %s; Ctrl-C gives up", store.Location(c.openedStore.Encrypted))
@@ -159,8 +162,8 @@ func (c *Connector) NoteWaiting() (done func()) {
 	return func() { t.Stop() }
 }
 
-// Silent says in words that a store did not answer within [storePatience], if that is
-// why it failed, and not that the command ends.
+// Silent says in words that a store did not answer within [StorePatience], if that is why
+// it failed. It leaves the error alone if the command itself ends.
 func Silent(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -168,13 +171,14 @@ func Silent(ctx context.Context, err error) error {
 	return agent.Errorf(agent.CodeOf(err), "%w: it did not answer within %v", err, StorePatience)
 }
 
-// WithLog gives a command what reads a session's log: from the store and from the
-// run that lives, or, where no server runs, from the store alone, and says so.
+// WithLog calls do with a client that reads a session's log: from the store and the
+// running run, or from the store alone if no server runs. It then says so.
 func (c *Connector) WithLog(ctx context.Context, session string, do func(*fermata.Client) error) error {
 	s, err := c.Look(ctx)
 	if err != nil {
 		return err
 	}
+	// A live run has events that the store does not have yet.
 	if s != nil {
 		defer s.Close()
 		runs, err := c.Client(ctx, s)
@@ -202,7 +206,7 @@ func (c *Connector) WithLog(ctx context.Context, session string, do func(*fermat
 	return do(fermata.New(nil, &fermata.Options{Store: transcripts}))
 }
 
-// noteStoreOnly says what the store alone can know of a session.
+// noteStoreOnly says what only the store can know of a session.
 func (c *Connector) noteStoreOnly(head store.Head) {
 	when := head.Updated.Local().Format(time.DateTime)
 	if head.Status.Ended() {
@@ -212,16 +216,16 @@ func (c *Connector) noteStoreOnly(head store.Head) {
 	}
 }
 
-// CheckLostStore is why there is no store: nobody knows where it would be, or the folder has none
-// and the workers of the task queue have had one, there or elsewhere: to open it would make
-// an empty one. What can't be known in a moment is not told.
+// CheckLostStore returns why there is no store. Either nobody knows where it is, or the
+// folder has none and the workers of the task queue had one. Opening it would create an
+// empty one. What is not known in a moment is not reported.
 func (c *Connector) CheckLostStore(ctx context.Context, s *Server) error {
 	place, err := c.StorePlace()
 	if err != nil && s.Embedded == nil && agent.CodeOf(err) != agent.CodeInvalidInput {
 		return agent.Errorf(agent.CodeNotSetUp, "%w, and no store is named (--store, %s)", err, env.Store)
 	}
 	if err != nil || strings.Contains(place, "://") || store.IsDir(place) {
-		return nil // opening it tells the error
+		return nil // opening it returns the error
 	}
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
@@ -237,9 +241,9 @@ func (c *Connector) CheckLostStore(ctx context.Context, s *Server) error {
 		c.Queue(), place, signals.StoreRecordID(c.Queue()))
 }
 
-// CheckStore tells that the workers of the task queue have another store, or the store is
-// that of another namespace. What can't be known in a moment is not told: a worker looks
-// again.
+// CheckStore returns an error if the workers of the task queue have another store, or the
+// store belongs to another namespace. What is not known in a moment is not reported: a
+// worker checks again.
 func (c *Connector) CheckStore(ctx context.Context, s *Server, transcripts store.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()

@@ -19,25 +19,26 @@ import (
 )
 
 const (
-	// ExpiryWarning is how long before its end a certificate or a key is worth a warning.
+	// ExpiryWarning is how long before its expiry a certificate or a key gets a warning.
 	ExpiryWarning = 14 * 24 * time.Hour
-	// handshakeWait is how long a server may take to say that it does not like a client's
-	// certificate: with TLS 1.3 it says so after the handshake.
+	// handshakeWait is how long a server may take to reject a client's certificate. With
+	// TLS 1.3 it does so after the handshake.
 	handshakeWait = 300 * time.Millisecond
 )
 
-// TLSOf is what a client secures its connection with; nil if it speaks in plain.
+// TLSOf returns the TLS settings of a client; nil if it connects without TLS.
 func TLSOf(o client.Options) *tls.Config {
 	switch {
 	case o.ConnectionOptions.TLS != nil:
 		return o.ConnectionOptions.TLS.Clone()
-	case o.Credentials != nil && !o.ConnectionOptions.TLSDisabled: // an API key goes over TLS by default
+	case o.Credentials != nil && !o.ConnectionOptions.TLSDisabled: // an API key uses TLS by default
 		return &tls.Config{}
 	}
 	return nil
 }
 
-// Handshake shakes hands with a server as the client would, and hears its afterword.
+// Handshake does a TLS handshake with a server as the client would, and waits for a late
+// rejection.
 func Handshake(ctx context.Context, addr string, config *tls.Config) (*tls.ConnectionState, error) {
 	ctx, cancel := context.WithTimeout(ctx, DialPatience)
 	defer cancel()
@@ -52,6 +53,7 @@ func Handshake(ctx context.Context, addr string, config *tls.Config) (*tls.Conne
 		return nil, err
 	}
 	state := conn.ConnectionState()
+	// In TLS 1.3 the server rejects a client's certificate only after our side is done.
 	_, err = conn.Read(make([]byte, 1))
 	var timeout net.Error
 	if err == nil || errors.As(err, &timeout) && timeout.Timeout() {
@@ -66,10 +68,12 @@ func dialFailed(ctx context.Context, o client.Options, err error) error {
 	if errors.As(err, &denied) || status.Code(err) == codes.Unauthenticated {
 		return agent.Errorf(agent.CodeDenied, "Temporal at %s refuses this client: %w; see TEMPORAL_API_KEY and the TLS settings of the profile", o.HostPort, err)
 	}
-	if errors.Is(err, context.DeadlineExceeded) { // nobody says a word
+	if errors.Is(err, context.DeadlineExceeded) { // nothing answers
 		return unanswered(o.HostPort, err)
 	}
 	if config := TLSOf(o); config == nil {
+		// Only to find out whether the server speaks TLS at all; nothing is sent on this
+		// connection.
 		if _, tlsErr := Handshake(ctx, o.HostPort, &tls.Config{InsecureSkipVerify: true}); tlsErr == nil || strings.Contains(tlsErr.Error(), remoteAlert) {
 			return agent.Errorf(agent.CodeUnreachable, "Temporal at %s speaks TLS, and this client does not: set TEMPORAL_TLS=true, with TEMPORAL_API_KEY or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH where it wants to know who you are", o.HostPort)
 		}
@@ -85,7 +89,7 @@ func unanswered(addr string, err error) error {
 	return agent.Errorf(agent.CodeUnreachable, "Temporal at %s does not answer: %s; start it, or name another server with --address, --profile or TEMPORAL_ADDRESS", addr, inWords(addr, err))
 }
 
-// inWords is why a server was not reached, without the words of the connection's library.
+// inWords says why a server was not reached, without gRPC's wording.
 func inWords(addr string, err error) string {
 	text := strings.TrimPrefix(err.Error(), "failed reaching server: ")
 	if _, cause, dialed := strings.Cut(text, "Error while dialing: "); dialed {
@@ -97,7 +101,7 @@ func inWords(addr string, err error) string {
 	return text
 }
 
-// tlsFault says what is wrong with a handshake; nil if it was not that.
+// tlsFault says what is wrong with a handshake; nil if the handshake is not the problem.
 func tlsFault(addr string, err error) error {
 	var (
 		authority x509.UnknownAuthorityError
@@ -122,9 +126,8 @@ func tlsFault(addr string, err error) error {
 	return nil
 }
 
-// refusals are the alerts by which a server ends a handshake for the sake of the
-// client's certificate, or of there being none; crypto/tls has no type for one of the
-// other side.
+// refusals are the alerts with which a server rejects a client's certificate, or its
+// absence. crypto/tls has no type for alerts of the other side.
 var refusals = []string{"certificate", "access denied", "handshake failure"}
 
 func refusesCertificate(err error) bool {
@@ -132,5 +135,5 @@ func refusesCertificate(err error) bool {
 	return ok && slices.ContainsFunc(refusals, func(r string) bool { return strings.Contains(alert, r) })
 }
 
-// remoteAlert is what an alert of the other side begins with: who says it speaks TLS.
+// remoteAlert begins an alert of the other side. Whoever sends one speaks TLS.
 const remoteAlert = "remote error: tls: "

@@ -17,9 +17,8 @@ import (
 // ErrLater means that the person wants to leave a request open for now.
 var ErrLater = errors.New("left open for now")
 
-// Ask shows a request, whole, and asks for its answer until there is one that
-// can be meant. Errors are [ErrLater] for an empty line and those of
-// [Console.Line].
+// Ask shows a whole request, and asks until there is a valid answer. Errors are
+// [ErrLater] for an empty line, and those of [Console.Line].
 func (c *Console) Ask(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
 	c.Show(q)
 	for {
@@ -32,7 +31,7 @@ func (c *Console) Ask(ctx context.Context, q agent.Request) (agent.AnswerTo, err
 	}
 }
 
-// unfit says why an answer can't be meant.
+// unfit says why an answer is invalid.
 type unfit string
 
 func (u unfit) Error() string { return string(u) }
@@ -54,7 +53,8 @@ func (c *Console) once(ctx context.Context, q agent.Request) (agent.AnswerTo, er
 	return reply(q, text)
 }
 
-// form asks for data, which only tools do. One with a single field takes a text, too.
+// form asks for data, as tools request it. A form with a single field also accepts a
+// text.
 func (c *Console) form(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
 	line, err := c.wanted(ctx, "your answer, as one line of JSON (n: decline): ")
 	switch {
@@ -75,7 +75,7 @@ func questionPrompt(q agent.Request) string {
 	return "your answer: "
 }
 
-// reply makes an answer of what was typed: a number is one of the choices.
+// reply makes an answer from a typed text: a number means one of the choices.
 func reply(q agent.Request, text string) (agent.AnswerTo, error) {
 	order := &agent.AnswerCommand{Text: text}
 	if n, err := strconv.Atoi(text); err == nil && len(q.Choices) > 0 {
@@ -127,7 +127,7 @@ func (c *Console) refusal(ctx context.Context, q agent.Request) (agent.AnswerTo,
 	return agent.AnswerTo{Request: q.ID, Reject: &agent.RejectCommand{Reason: reason}}, err
 }
 
-// result asks for what a call of the client's own tool returned.
+// result asks for the result of a client tool's call.
 func (c *Console) result(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
 	line, err := c.wanted(ctx, "the result, as one line of JSON (n: it could not be had): ")
 	switch {
@@ -149,14 +149,14 @@ func (c *Console) json(ctx context.Context, prompt string) (json.RawMessage, err
 	return json.RawMessage(line), err
 }
 
-// Yes asks whether something is meant; only y and yes say so.
+// Yes asks for confirmation; only y and yes confirm.
 func (c *Console) Yes(ctx context.Context, prompt string) (bool, error) {
 	line, err := c.Line(ctx, prompt+" y(es), n(o): ")
 	line = strings.ToLower(line)
 	return line == "y" || line == "yes", err
 }
 
-// Choose asks which of several requests is meant.
+// Choose asks which of several requests to answer.
 func (c *Console) Choose(ctx context.Context, open []agent.Request) (agent.Request, error) {
 	for {
 		line, err := c.wanted(ctx, "which one? ")
@@ -183,8 +183,8 @@ func (c *Console) Choose(ctx context.Context, open []agent.Request) (agent.Reque
 // maxShown bounds how much of a call's arguments is shown, in characters.
 const maxShown = 16 << 10
 
-// Show writes a request with all that a person needs to decide it. What a model or a tool
-// wrote stands behind a margin.
+// Show writes a request with all that a person needs to decide it. Text of a model or a
+// tool is behind a margin.
 func (c *Console) Show(q agent.Request) {
 	c.Print("%s · %s · %s in %s%s", untrusted.Name(q.ID), q.Type, untrusted.Name(q.Agent), untrusted.Name(q.Session), render.Deadline(q))
 	for _, text := range []string{q.Text, q.Context} {
@@ -204,8 +204,8 @@ func (c *Console) Show(q agent.Request) {
 	}
 }
 
-// call writes a call: its arguments as the digest sees them, what of them is not shown, and
-// the hosts that they name, which a long URL hides.
+// call writes a call: its arguments as the digest sees them, how much of them is not
+// shown, and the hosts that they name, which a long URL could hide.
 func (c *Console) call(q agent.Request) {
 	shown, digest := []rune(untrusted.JSON(q.Call.Arguments)), ""
 	if q.Digest != "" {

@@ -12,57 +12,57 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// ErrInterrupted means that Ctrl-C was pressed instead of an answer.
+// ErrInterrupted means that the person pressed Ctrl-C instead of answering.
 var ErrInterrupted = errors.New("Ctrl-C was pressed")
 
 // ErrNothing means that nothing was typed.
 var ErrNothing = errors.New("nothing was typed")
 
-// Command is a line that was typed instead of an answer and is none, since it
-// begins with a slash. It is only told apart by a console that keeps lines.
+// Command is a line with a slash that was typed instead of an answer. Only a console that
+// buffers lines returns it.
 type Command string
 
 func (c Command) Error() string { return "a command was typed: " + string(c) }
 
-// Console is a terminal with a person at it. It is used by one goroutine.
+// Console is a terminal with a person. One goroutine uses it.
 type Console struct {
 	in      io.Reader
 	out     io.Writer
 	pressed <-chan struct{}
 	reading sync.Once
-	kept    chan string   // what nobody has asked for; nil: that is dropped
-	ahead   bool          // what is kept answers what is asked next
-	typed   chan struct{} // has room for one: something was kept
+	kept    chan string   // lines that nobody asked for; nil if these are dropped
+	ahead   bool          // buffered lines answer the next question
+	typed   chan struct{} // has room for one: something was buffered
 
 	mu     sync.Mutex
 	asking chan string // has room for one; nil while nothing is asked
-	ended  bool        // the input is at its end
+	ended  bool        // the input has ended
 }
 
-// NewConsole returns a console that reads lines from in and writes to out. Who
-// presses Ctrl-C is heard from pressed, which may be nil.
+// NewConsole returns a console that reads lines from in and writes to out. pressed
+// receives Ctrl-C, and may be nil.
 func NewConsole(in io.Reader, out io.Writer, pressed <-chan struct{}) *Console {
 	return &Console{in: in, out: out, pressed: pressed}
 }
 
-// SetInterrupt hears from now on from pressed who presses Ctrl-C.
+// SetInterrupt replaces the channel that receives Ctrl-C.
 func (c *Console) SetInterrupt(pressed <-chan struct{}) { c.pressed = pressed }
 
-// maxKept bounds what is kept; who types more waits.
+// maxKept bounds the buffered lines; a person who types more waits.
 const maxKept = 64
 
-// Buffer makes the console keep what is typed while nothing is asked, for
-// [Console.Typed], and tell [Command] apart. The channel tells that there is
-// something, or that the input has ended. With ahead what is kept answers what is
-// asked next, as the lines of a script do. It is called before anything is asked.
+// Buffer makes the console buffer what is typed while nothing is asked, for
+// [Console.Typed], and recognise [Command]. The channel says that there is something, or
+// that the input has ended. With ahead, buffered lines answer the next question, as lines
+// of a script do. Call it before anything is asked.
 func (c *Console) Buffer(ahead bool) <-chan struct{} {
 	c.kept, c.ahead, c.typed = make(chan string, maxKept), ahead, make(chan struct{}, 1)
 	c.reading.Do(func() { go c.read() })
 	return c.typed
 }
 
-// Typed is the next line that was kept, else [ErrNothing], or [io.EOF] where the
-// input has ended. One that begins with a slash is a [Command] error.
+// Typed returns the next buffered line. The error is [ErrNothing] if there is none,
+// [io.EOF] at the end of the input, and a [Command] for a line with a slash.
 func (c *Console) Typed() (string, error) {
 	select {
 	case line, more := <-c.kept:
@@ -72,14 +72,14 @@ func (c *Console) Typed() (string, error) {
 	}
 }
 
-// Print writes a line, to which no argument but an [untrusted.Block] can add another.
+// Print writes a line. No argument but an [untrusted.Block] can add another line.
 func (c *Console) Print(format string, args ...any) {
 	fmt.Fprintln(c.out, untrusted.Sprintf(format, args...))
 }
 
-// Line asks for a line, without the blanks around it. What was typed before the
-// question is no answer to it. Errors are [ErrInterrupted], [Command], [io.EOF]
-// where the input has ended, and the context's.
+// Line asks for a line, without the blanks around it. What was typed before the question
+// does not answer it. Errors are [ErrInterrupted], [Command], [io.EOF] at the end of the
+// input, and the context's.
 func (c *Console) Line(ctx context.Context, prompt string) (string, error) {
 	c.reading.Do(func() { go c.read() })
 	answer := c.kept
@@ -105,7 +105,7 @@ func (c *Console) Line(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-// said is a line as it was meant: with a second slash the first is no sign.
+// said returns a line as it was meant: of two slashes the first is removed.
 func (c *Console) said(line string, more bool) (string, error) {
 	line = strings.TrimSpace(line)
 	switch {
@@ -130,22 +130,23 @@ func (c *Console) ask() chan string {
 	return c.asking
 }
 
-// drop lets go of a question that waits no longer.
+// drop closes a question that nobody waits for.
 func (c *Console) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking = nil
 }
 
-// terminal is an output that shows what is typed, too.
+// terminal is an output that also shows what is typed.
 type terminal interface{ Typed() }
 
-// read hands each line to whoever asks at the moment. It ends with the input.
+// read passes each line to the open question. It ends with the input.
 func (c *Console) read() {
 	lines := bufio.NewReader(c.in)
 	for {
 		line, err := lines.ReadString('\n')
 		if err == nil || line != "" {
+			// The typed line break moved the cursor, which the output must know.
 			if t, ok := c.out.(terminal); ok {
 				t.Typed()
 			}
@@ -161,6 +162,7 @@ func (c *Console) read() {
 func (c *Console) take(line string) {
 	c.mu.Lock()
 	asking := c.asking
+	// One line answers one question. The channel has room for one, so this never blocks.
 	c.asking = nil
 	c.mu.Unlock()
 	switch {
@@ -186,7 +188,7 @@ func (c *Console) end() {
 	}
 }
 
-// tell tells that something was kept.
+// tell says that something was buffered.
 func (c *Console) tell() {
 	select {
 	case c.typed <- struct{}{}:

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// statfs is how many bytes an ordinary user may still write in a folder.
+// statfs returns how many bytes an ordinary user may still write in a folder.
 func statfs(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

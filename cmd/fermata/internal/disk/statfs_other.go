@@ -4,5 +4,5 @@ package disk
 
 import "errors"
 
-// statfs is how many bytes an ordinary user may still write in a folder; here nobody knows.
+// statfs fails: on this system the free space is unknown.
 func statfs(string) (int64, error) { return 0, errors.ErrUnsupported }

@@ -55,7 +55,7 @@ func (d *examination) checkAgents() {
 	d.checkSandbox()
 }
 
-// checkModels signs in to the clouds of models, and asks the servers of those that have a
+// checkModels signs in to the clouds of models, and asks the servers of models with a
 // base_url.
 func (d *examination) checkModels(ctx context.Context) {
 	if d.file == nil {
@@ -84,7 +84,7 @@ func (d *examination) checkModels(ctx context.Context) {
 	}
 }
 
-// installIt is what to do about a program that is not there.
+// installIt says what to do about a missing program.
 const installIt = "install it, or name it with its path"
 
 // checkServers asks the MCP servers that agents use for their tools.

@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
-// checkSandbox says what holds the programs of the agents' tools.
+// checkSandbox says what confines the programs of the agents' tools.
 func (d *examination) checkSandbox() {
 	f := d.file
 	if dir := f.Workspace(); dir != "" {
@@ -22,7 +22,7 @@ func (d *examination) checkSandbox() {
 	}
 }
 
-// checkWorkspace looks whether the agents' tools may work in the workspace.
+// checkWorkspace checks whether the agents' tools may work in the workspace.
 func (d *examination) checkWorkspace(dir string, o *workspace.Options) {
 	w, err := workspace.Open(dir, o)
 	if err != nil {
@@ -45,7 +45,7 @@ func (d *examination) checkWorkspace(dir string, o *workspace.Options) {
 
 const elsewhere = "see docs/tools.md on what holds programs; a workspace of its own is named so: workspace: ./project"
 
-// checkShell says what holds commands; worst is how bad it is if nothing does.
+// checkShell says what confines commands; worst is the verdict if nothing does.
 func (d *examination) checkShell(w *workspace.Workspace, worst Verdict) {
 	if w.Confined() {
 		d.found("shell", OK, w.Confinement(), "")
@@ -54,7 +54,7 @@ func (d *examination) checkShell(w *workspace.Workspace, worst Verdict) {
 	d.found("shell", worst, w.Confinement(), "run workers whose agents have shell_run in a container or a virtual machine")
 }
 
-// checkKernel says what would hold commands on this machine.
+// checkKernel says what could confine commands on this machine.
 func (d *examination) checkKernel() {
 	w, err := workspace.Open(".", &workspace.Options{AsRoot: true, Confine: tool.ConfineWherePossible})
 	if err != nil {

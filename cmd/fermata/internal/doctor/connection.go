@@ -15,11 +15,11 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
-// checkConnection looks at how the server is spoken to, and as whom. It shakes hands once
-// more, by itself: where a proxy or a resolver leads to the server, it may not find it.
+// checkConnection checks how the server is reached, and as which client. It does one more
+// TLS handshake itself, which may fail if only a proxy or a resolver leads to the server.
 func (d *examination) checkConnection(ctx context.Context) {
 	profile, err := d.ClientProfile()
-	if err != nil || d.server.Embedded != nil {
+	if err != nil || d.server.Embedded != nil { // reported with the server, or plain on loopback
 		return // the server's check has said so, or it is in plain on loopback
 	}
 	o, err := connect.OptionsOf(profile)
@@ -50,7 +50,7 @@ func (d *examination) checkConnection(ctx context.Context) {
 	}
 }
 
-// checkPlain finds a connection without TLS: on loopback it is nobody's matter.
+// checkPlain warns of a connection without TLS, unless it is on loopback.
 func (d *examination) checkPlain() {
 	host, _, err := net.SplitHostPort(d.server.Addr)
 	if err != nil {
@@ -62,7 +62,7 @@ func (d *examination) checkPlain() {
 	d.found("tls", Warning, "the connection is in plain: whoever is on the way reads it, and may say to be the server", "let the server speak TLS, and set TEMPORAL_TLS=true")
 }
 
-// checkKey says how long an API key lasts, where it tells: Temporal Cloud's do.
+// checkKey says how long an API key is valid, if it tells: Temporal Cloud's keys do.
 func (d *examination) checkKey(key string) {
 	if until, ok := expiryOf(key); ok {
 		d.lasting("identity", "this client has an API key", until)
@@ -71,8 +71,8 @@ func (d *examination) checkKey(key string) {
 	d.found("identity", OK, "this client has an API key", "")
 }
 
-// expiryOf reads when a JSON Web Token ends, without a look at its signature: whoever
-// verifies it knows the key.
+// expiryOf returns when a JSON Web Token expires. It does not verify the signature, which
+// needs a key that only the server has.
 func expiryOf(token string) (until time.Time, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -86,7 +86,7 @@ func expiryOf(token string) (until time.Time, ok bool) {
 	return time.Unix(int64(claims.Exp), 0), true
 }
 
-// lasting finds what is good until a moment.
+// lasting adds a finding for something that expires.
 func (d *examination) lasting(what, text string, until time.Time) {
 	text = fmt.Sprintf("%s, until %s", text, until.UTC().Format(time.RFC3339))
 	switch left := time.Until(until); {
@@ -99,7 +99,7 @@ func (d *examination) lasting(what, text string, until time.Time) {
 	}
 }
 
-// nameOf is what a certificate says it is of, and who says so.
+// nameOf returns whom a certificate is for, and who issued it.
 func nameOf(c *x509.Certificate) string {
 	names := c.DNSNames
 	for _, ip := range c.IPAddresses {

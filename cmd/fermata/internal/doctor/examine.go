@@ -16,30 +16,30 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// Verdict is what comes of one check.
+// Verdict is the result of one check.
 type Verdict string
 
 const (
 	OK      Verdict = "ok"
 	Warning Verdict = "warn" // it works, and could be better
 	Failed  Verdict = "FAIL" // runs do not work
-	Skipped Verdict = "-"    // there was nothing to look at, or it is not set up
+	Skipped Verdict = "-"    // there was nothing to check, or it is not set up
 )
 
-// Finding is one check's result.
+// Finding is the result of one check, with what to do.
 type Finding struct {
 	What    string
 	Verdict Verdict
 	Text    string
 	Todo    string
-	Code    agent.Code // of one that fails
+	Code    agent.Code // if it failed
 }
 
-// examination looks at everything that runs need.
+// examination checks everything that runs need.
 type examination struct {
 	*localworker.Host
 	findings []Finding
-	server   *connect.Server // nil where none answers
+	server   *connect.Server // nil if no server answers
 	file     *agentsfile.File
 }
 
@@ -53,18 +53,20 @@ func (d *examination) failed(what string, err error, todo string) {
 	}
 }
 
-// Examine looks at everything that runs need, and changes nothing. file is the agents file, nil
-// if there is none, and fileErr why it can't be used.
+// Examine checks everything that runs need, and changes nothing. file is the agents file,
+// nil if there is none; fileErr says why it can't be used.
 func Examine(ctx context.Context, host *localworker.Host, file *agentsfile.File, fileErr error) []Finding {
 	d := &examination{Host: host, file: file}
-	if private, err := d.Private(); err == nil && file != nil { // what is wrong is told below
+	if private, err := d.Private(); err == nil && file != nil { // an error is reported below
 		file.Private = private
 	}
+	// Without the keys every read would fail, and say less than the missing keys.
 	if d.checkKeys() {
 		d.checkPlaces(ctx)
 	} else {
 		d.found("server", Skipped, "not looked at, nor the store: nothing is read or written without the keys", "")
 	}
+	// Also without keys: the audit has a key of its own.
 	d.checkAudit()
 	if fileErr != nil {
 		d.failed("agents", fileErr, "")
@@ -77,7 +79,7 @@ func Examine(ctx context.Context, host *localworker.Host, file *agentsfile.File,
 	return d.findings
 }
 
-// checkPlaces looks at what runs are kept in.
+// checkPlaces checks where runs are kept.
 func (d *examination) checkPlaces(ctx context.Context) {
 	d.checkServer(ctx)
 	there := false
@@ -110,7 +112,7 @@ func (d *examination) checkServer(ctx context.Context) {
 	}
 }
 
-// checkNamespace reports whether there is one.
+// checkNamespace reports whether the namespace exists.
 func (d *examination) checkNamespace(ctx context.Context) bool {
 	ns, err := d.server.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: d.server.Namespace})
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// checkStore looks at the store, and whether it is that of the task queue if the namespace is
-// there that says so.
+// checkStore checks the store. If the namespace records the store of the task queue, it
+// also checks that this is the same.
 func (d *examination) checkStore(ctx context.Context, recorded bool) {
 	if place, err := d.StorePlace(); err == nil && !strings.Contains(place, "://") && !store.IsDir(place) {
 		d.checkNoStore(ctx, place, recorded)
@@ -34,7 +34,7 @@ func (d *examination) checkStore(ctx context.Context, recorded bool) {
 		err = errors.Join(writable(f.Path), err)
 	}
 	switch {
-	case agent.CodeOf(err) == agent.CodeChunkDamaged: // it says what to do
+	case agent.CodeOf(err) == agent.CodeChunkDamaged: // the error says what to do
 		d.failed("store", err, "")
 		return
 	case err != nil:
@@ -59,17 +59,19 @@ func (d *examination) checkStore(ctx context.Context, recorded bool) {
 	}
 }
 
-// readable reports whether a worker could decrypt a store, as [worker.CheckStoreKeys] does.
+// readable checks whether a worker could decrypt a store, as [worker.CheckStoreKeys]
+// does.
 func readable(ctx context.Context, s store.Store) error {
 	soon, cancel := context.WithTimeout(ctx, connect.StorePatience)
 	defer cancel()
 	return worker.CheckStoreKeys(soon, s)
 }
 
-// noSession is a session that nobody begins; doctor asks the store for its head.
+// noSession is a session that does not exist; doctor asks the store for its head.
 const noSession = "fermata-doctor"
 
-// answers reads one head and the identity from a store: to open a bucket sends nothing to it.
+// answers reads one head and the identity from a store. Opening a bucket sends nothing to
+// it.
 func answers(ctx context.Context, s store.Store) error {
 	soon, cancel := context.WithTimeout(ctx, connect.StorePatience)
 	defer cancel()
@@ -80,7 +82,7 @@ func answers(ctx context.Context, s store.Store) error {
 	return connect.Silent(ctx, err)
 }
 
-// checkNoStore looks at a folder that is to become a store, and makes none of it.
+// checkNoStore checks a folder that will become a store, and creates nothing.
 func (d *examination) checkNoStore(ctx context.Context, place string, recorded bool) {
 	if recorded {
 		if err := d.CheckLostStore(ctx, d.server); err != nil {
@@ -88,6 +90,7 @@ func (d *examination) checkNoStore(ctx context.Context, place string, recorded b
 			return
 		}
 	}
+	// The folder may not exist yet; its nearest existing parent must be writable.
 	there := place
 	for _, err := os.Stat(there); os.IsNotExist(err) && there != filepath.Dir(there); _, err = os.Stat(there) {
 		there = filepath.Dir(there)
@@ -101,7 +104,7 @@ func (d *examination) checkNoStore(ctx context.Context, place string, recorded b
 
 // writable tries to write in a folder, and leaves nothing there.
 func writable(dir string) error {
-	const much = 64 << 10 // a full disk takes an empty file
+	const much = 64 << 10 // a full disk still accepts an empty file
 	f, err := os.CreateTemp(dir, ".doctor-*")
 	if err == nil {
 		_, err = f.Write(make([]byte, much))
@@ -132,7 +135,8 @@ func (d *examination) checkBroker() {
 	}
 }
 
-// reachBroker connects once. The error says nothing of the place, which may have a password.
+// reachBroker connects once. The error does not contain the address, which may have a
+// password.
 func reachBroker(place string) error {
 	conn, err := broker.Connect(place, broker.Name("fermata-doctor"), broker.Timeout(connect.DialPatience))
 	if err != nil {
@@ -145,7 +149,7 @@ func reachBroker(place string) error {
 	return nil
 }
 
-// checkDisks looks at the disks that the server and the store write to.
+// checkDisks checks the disks that the server and the store write to.
 func (d *examination) checkDisks() {
 	for _, f := range d.Folders(d.server) {
 		free, err := disk.Free(f.Path)

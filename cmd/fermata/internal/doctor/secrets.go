@@ -17,11 +17,11 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 )
 
-// makeKeys is what to do where a variable's keys can't be read.
+// makeKeys says what to do if a variable's keys can't be read.
 const makeKeys = "set it as in %s=$(fermata codec key k1), several with commas between them, or unset it"
 
-// checkKeys reads the keys of the environment, and reports whether those that encrypt can be
-// used: without them neither the server nor the store is available.
+// checkKeys reads the keys of the environment, and reports whether the encryption keys
+// can be used. Without them neither the server nor the store can be read.
 func (d *examination) checkKeys() bool {
 	ring, err := env.Keyring()
 	if err != nil {
@@ -44,8 +44,8 @@ func (d *examination) checkKeys() bool {
 	return err == nil
 }
 
-// checkSecurity names what of docs/security.md a worker with this environment and this agents
-// file would be without.
+// checkSecurity lists which measures of docs/security.md a worker with this environment
+// and agents file would lack.
 func (d *examination) checkSecurity() {
 	if d.file == nil {
 		return
@@ -75,8 +75,8 @@ func (d *examination) checkSecurity() {
 	d.found("security", OK, strings.Join(there[:last], ", ")+" and "+there[last]+" are set up", "")
 }
 
-// checkApprovers finds rules that name approvers where no token can be proven: what they ask
-// about is decided by its deadline alone.
+// checkApprovers finds rules that name approvers although no token can be verified: their
+// requests are decided only by deadlines.
 func (d *examination) checkApprovers() {
 	if text := localworker.UnprovenApprovals(d.file); text != "" {
 		d.found("approval", Warning, text, localworker.UnprovenRemedy)
@@ -112,7 +112,7 @@ func (d *examination) namesApprovers() bool {
 	})
 }
 
-// checkAudit looks whether workers could add to the audit, and adds nothing.
+// checkAudit checks whether workers could add to the audit, and adds nothing.
 func (d *examination) checkAudit() {
 	path, key, err := env.AuditPlace()
 	if err == nil && path != "" {
@@ -128,7 +128,7 @@ func (d *examination) checkAudit() {
 	}
 }
 
-// checkPolicy looks at the file that says who may say what to runs.
+// checkPolicy checks the policy file.
 func (d *examination) checkPolicy() {
 	policy, err := d.ReadPolicy()
 	if err != nil {

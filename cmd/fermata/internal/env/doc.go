@@ -1,3 +1,3 @@
-// Package env reads the environment variables of this program: what they are called, the
-// keys that they hold, and what a worker with this environment should know of it.
+// Package env reads the environment variables of this program: their names, their keys,
+// and what a worker with this environment should know.
 package env

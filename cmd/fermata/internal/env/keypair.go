@@ -8,18 +8,19 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// A KeyPair is two environment variables: public keys that verify, and the private one that
-// signs. Each may be in a file (see the package secret).
+// A KeyPair is two environment variables: public keys that verify, and the private key
+// that signs. Each may be in a file (see package secret).
 type KeyPair struct{ Public, Private string }
 
 var (
-	// ApprovalKeys are for tokens: workers verify, and whoever knows the principals mints.
+	// ApprovalKeys are for tokens: workers verify, and whoever knows the principals
+	// signs.
 	ApprovalKeys = KeyPair{"FERMATA_APPROVAL_KEYS", "FERMATA_APPROVAL_SIGNING_KEY"}
 	// ExportKeys are for exports.
 	ExportKeys = KeyPair{"FERMATA_EXPORT_KEYS", "FERMATA_EXPORT_SIGNING_KEY"}
 )
 
-// Make is how a pair is made.
+// Make returns the command that makes a pair.
 func (p KeyPair) Make() string {
 	if p == ExportKeys {
 		return "export $(fermata token key k1 --exports)"
@@ -27,7 +28,7 @@ func (p KeyPair) Make() string {
 	return "export $(fermata token key k1)"
 }
 
-// Verifiers are the public keys of this process; none where the variable is not set.
+// Verifiers returns the public keys of this process; none if the variable is not set.
 func (p KeyPair) Verifiers() (signals.Keys, error) {
 	text, err := secret.Get(p.Public)
 	if err != nil {
@@ -40,7 +41,7 @@ func (p KeyPair) Verifiers() (signals.Keys, error) {
 	return keys, nil
 }
 
-// Required are the public keys that a command can't do without.
+// Required returns the public keys, or [agent.CodeNotSetUp] if there are none.
 func (p KeyPair) Required() (signals.Keys, error) {
 	keys, err := p.Verifiers()
 	if err == nil && len(keys) == 0 {
@@ -49,7 +50,7 @@ func (p KeyPair) Required() (signals.Keys, error) {
 	return keys, err
 }
 
-// Signer is the private key of this process; the error is [agent.CodeNotSetUp] where it has none.
+// Signer returns the private key of this process, or [agent.CodeNotSetUp] if it has none.
 func (p KeyPair) Signer() (signals.Signer, error) {
 	text, err := secret.Get(p.Private)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 )
 
-// ours begins the names of this program's variables.
+// ours is the prefix of this program's variables.
 const ours = "FERMATA_"
 
-// variables are all variables of this program, and secrets are those that may be in a file,
+// variables are all variables of this program. secrets are those that may be in a file,
 // which the name with [secret.FileSuffix] names.
 var (
 	secrets = []string{
@@ -25,15 +25,14 @@ var (
 	variables = slices.Concat(secrets, []string{Audit, Plain, Policy})
 )
 
-// elses are variables with our beginning that others set: Kubernetes for services that are
-// called fermata or fermata-…, and this project's tests.
+// elses matches variables with our prefix that others set: Kubernetes for services called
+// fermata or fermata-…, and this project's tests.
 var elses = regexp.MustCompile(`^FERMATA_((.+_)?(SERVICE_(HOST|PORT(_.+)?)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)|TESTS?(_.+)?|E2E_.+|UPDATE|KEEP_REQUESTS|PLANTED|POSTGRES_URL)$`)
 
 // odd is something about the environment that its owner should know, and what to do.
 type odd struct{ Check, Text, Todo string }
 
-// Oddities are what a worker with this environment does not heed, or should not have. They
-// show no value.
+// Oddities returns variables that a worker ignores or should not have. It shows no value.
 func Oddities() (list []odd) {
 	known := slices.Clone(variables)
 	for _, name := range secrets {

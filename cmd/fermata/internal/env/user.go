@@ -5,5 +5,5 @@ import (
 	"os"
 )
 
-// User is who answers, where nobody says so: a claim.
+// User returns the user's name for a By field. It is not authenticated.
 func User() string { return cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME")) }

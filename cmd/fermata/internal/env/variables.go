@@ -14,32 +14,33 @@ import (
 
 // The environment variables of this program.
 const (
-	// Store says where transcripts are, as --store does. A URL with a password is
-	// better in a variable than in a command line.
+	// Store says where transcripts are, like --store. A URL with a password belongs here
+	// rather than in a command line.
 	Store = "FERMATA_STORE"
-	// Live names the broker that carries pieces of replies from workers to those who
-	// watch, and holds from worker to worker: nats://HOST, or several with commas.
+	// Live names the broker that carries pieces of replies from workers to watchers, and
+	// holds from worker to worker: nats://HOST, or several with commas.
 	Live = "FERMATA_LIVE"
-	// Encryption has the keys that encrypt payloads and transcripts. The first one writes.
+	// Encryption has the keys that encrypt payloads and transcripts. The first one
+	// encrypts; all decrypt.
 	Encryption = "FERMATA_ENCRYPTION_KEYS"
-	// Plain is the time until which plain payloads are taken beside encrypted ones.
+	// Plain is the time until which plain payloads are accepted beside encrypted ones.
 	Plain = "FERMATA_ENCRYPTION_PLAIN_UNTIL"
 	// Codec has the token of the codec server.
 	Codec = "FERMATA_CODEC_TOKEN"
-	// Token has the token that proves who says something to a run.
+	// Token has the token that proves who sends something to a run.
 	Token = "FERMATA_TOKEN"
 	// Audit names the audit's file.
 	Audit = "FERMATA_AUDIT"
 	// AuditKey has the key that signs the audit.
 	AuditKey = "FERMATA_AUDIT_KEY"
-	// Policy names the file that says who may say what to runs.
+	// Policy names the file that says who may send what to runs.
 	Policy = "FERMATA_POLICY"
 )
 
-// Always is the value of [plainVariable] for a time that does not come.
+// Always is the value of [Plain] for a time that never comes.
 const Always = "always"
 
-// PlainUntil reads until when plain payloads are taken; zero if none are.
+// PlainUntil returns until when plain payloads are accepted; zero if they are not.
 func PlainUntil() (until time.Time, err error) {
 	switch text := os.Getenv(Plain); text {
 	case "":
@@ -53,7 +54,7 @@ func PlainUntil() (until time.Time, err error) {
 	return until, err
 }
 
-// Keyring reads the keys of this process; nil if it has none.
+// Keyring returns the keys of this process; nil if it has none.
 func Keyring() (*keyring.Ring, error) {
 	text, err := secret.Get(Encryption)
 	if err != nil {
@@ -66,8 +67,7 @@ func Keyring() (*keyring.Ring, error) {
 	return ring, nil
 }
 
-// AuditPlace is where the audit of this environment is, and what signs it; empty if none
-// is named.
+// AuditPlace returns the audit's file and the key that signs it; empty if none is named.
 func AuditPlace() (path string, key ed25519.PrivateKey, err error) {
 	path, keyed := os.Getenv(Audit), secret.IsSet(AuditKey)
 	switch {

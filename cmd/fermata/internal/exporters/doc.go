@@ -1,2 +1,3 @@
-// Package exporters sends traces and metrics to where OpenTelemetry's environment variables say.
+// Package exporters sends traces and metrics to where OpenTelemetry's environment
+// variables say.
 package exporters

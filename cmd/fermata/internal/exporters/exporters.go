@@ -18,8 +18,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// exportKind is a kind of what is exported, by the name that OpenTelemetry's environment
-// variables have for it.
+// exportKind is a kind of telemetry, by its name in OpenTelemetry's environment
+// variables.
 type exportKind string
 
 const (
@@ -27,7 +27,7 @@ const (
 	metrics exportKind = "METRICS"
 )
 
-// How it is exported.
+// How telemetry is exported.
 const (
 	exporterNone    = "none"
 	exporterConsole = "console"
@@ -35,7 +35,7 @@ const (
 	exporterHTTP    = "http/protobuf"
 )
 
-// exporter is how the environment says that it is exported.
+// exporter returns how the environment says to export it.
 func (e exportKind) exporter() (how string, err error) {
 	chosen := os.Getenv("OTEL_" + string(e) + "_EXPORTER")
 	named := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_"+string(e)+"_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
@@ -54,7 +54,8 @@ func (e exportKind) exporter() (how string, err error) {
 	return protocol, nil
 }
 
-// spanExporter exports spans; console is where a person sees them. Nil exports none.
+// spanExporter returns what exports spans; nil if nothing does. console is where a person
+// sees them.
 func spanExporter(ctx context.Context, console io.Writer) (sdktrace.SpanExporter, error) {
 	switch how, err := traces.exporter(); how {
 	case exporterConsole:
@@ -68,8 +69,8 @@ func spanExporter(ctx context.Context, console io.Writer) (sdktrace.SpanExporter
 	}
 }
 
-// metricReader exports metrics every minute, or as OTEL_METRIC_EXPORT_INTERVAL says.
-// Nil exports none.
+// metricReader returns what exports metrics, every minute or as
+// OTEL_METRIC_EXPORT_INTERVAL says; nil if nothing does.
 func metricReader(ctx context.Context, console io.Writer) (sdkmetric.Reader, error) {
 	var to sdkmetric.Exporter
 	how, err := metrics.exporter()

@@ -21,12 +21,12 @@ import (
 	"github.com/fermata-agents/fermata/telemetry"
 )
 
-// flushPatience is how long a command waits, at its end, until what it has told is
-// taken. What nobody took by then is lost.
+// flushPatience is how long a command waits at its end until telemetry is sent. The rest
+// is lost.
 const flushPatience = 5 * time.Second
 
-// Exporters send traces and metrics of what the runs of this process do. The zero value
-// sends none.
+// Exporters send traces and metrics of the runs of this process. The zero value sends
+// none.
 type Exporters struct {
 	// Observer makes them; nil makes none.
 	Observer *telemetry.Telemetry
@@ -35,8 +35,8 @@ type Exporters struct {
 	tracers *sdktrace.TracerProvider
 }
 
-// Open opens the exporters that the environment names. console is where a person sees what
-// they send, if the environment says so.
+// Open opens the exporters that the environment names. console is where a person sees
+// their output, if the environment says so.
 func Open(ctx context.Context, console io.Writer, log *zap.Logger) (e Exporters, err error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("telemetry", zap.Error(err)) }))
 	spans, err := spanExporter(ctx, console)
@@ -73,7 +73,7 @@ func wrongExport(err error) error {
 	return agent.Errorf(agent.CodeInvalidInput, "traces and metrics, by the environment: %w", err)
 }
 
-// Flush hands over what was told, and waits for a moment until it is taken.
+// Flush sends what was collected, and waits a moment for it.
 func (e *Exporters) Flush() error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushPatience)
 	defer cancel()
@@ -86,6 +86,8 @@ func (e *Exporters) Flush() error {
 	}
 	done := make(chan error, len(shutdowns))
 	for _, shutdown := range shutdowns {
+		// Both at once, each with the whole time: one that hangs must not cost the other
+		// its time.
 		go func() { done <- shutdown(ctx) }()
 	}
 	var errs []error

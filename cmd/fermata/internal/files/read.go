@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Read reads a file that a flag names, of at most so many bytes: a wrong path may name
-// one without end.
+// Read reads a file that a flag names, of at most so many bytes: a wrong path may lead to
+// an endless file.
 func Read(path string, most int) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

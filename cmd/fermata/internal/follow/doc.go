@@ -1,3 +1,3 @@
-// Package follow hears a run as it goes, to its end, to where it is suspended, or to the next thing
-// that somebody waits for.
+// Package follow follows a run to its end, to its suspension, or to the next thing that a
+// caller waits for.
 package follow

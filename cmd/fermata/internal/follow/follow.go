@@ -12,32 +12,32 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// Listener hears a run. It is used by one goroutine.
+// Listener receives what a run does. One goroutine uses it.
 type Listener interface {
-	// Event hears what is recorded, in its order.
+	// Event receives what is recorded, in order.
 	Event(agent.Event)
-	// Live hears what is not: pieces of replies and progress of tools.
+	// Live receives what is not recorded: pieces of replies and progress of tools.
 	Live(live.Event)
-	// Waiting reports whether the listener holds something back, for Flush to let go.
+	// Waiting reports whether the listener holds something back that Flush would write.
 	Waiting() bool
 	Flush()
 	Note(format string, args ...any)
 }
 
 const (
-	// holdFor is how long the end of a call may wait for what the model is told of it.
+	// holdFor is how long the end of a call may wait for the call's result.
 	holdFor = 250 * time.Millisecond
-	// lastEvents is how long the last events may take when the run has ended.
+	// lastEvents is how long the last events may take after the run has ended.
 	lastEvents = 3 * time.Second
 	// workerBeginTime is how soon a worker begins with a run, if there is one.
 	workerBeginTime = 3 * time.Second
-	// LookAgain is the pause before a run is followed again that could not be asked.
+	// LookAgain is the pause before following is tried again.
 	LookAgain = time.Second
-	// lookBelow is how often a listing is asked whether runs below ask for something.
+	// lookBelow is how often requests of sub-agents are looked for.
 	lookBelow = time.Second
 )
 
-// Why following a run ended before the run did.
+// Why following ended before the run did.
 var (
 	ErrNoWorker = errors.New("no worker takes the run")
 	ErrChanged  = errors.New("something happened in the run")
@@ -45,10 +45,10 @@ var (
 	ErrTyped    = errors.New("something was typed")
 )
 
-// State is how far a run was told, while it is followed more than once.
-type State struct {
+// State is how far a run was shown, if it is followed more than once.
+type State struct { // the last event
 	Seq     int64           // the last event
-	below   map[string]bool // runs below that have not ended
+	below   map[string]bool // sub-agents that have not ended
 	Resumes int             // how often the run's own hold was removed
 }
 
@@ -68,18 +68,18 @@ func (h *State) event(e agent.Event) {
 	}
 }
 
-// Until says where following ends before the run does.
+// Until says when following ends before the run does.
 type Until struct {
-	// Rest ends it where the run rests.
+	// Rest ends it when the run is suspended.
 	Rest bool
-	// After, where it is not zero, ends it with whatever comes after this event.
+	// After, if not zero, ends it with the first event after this one.
 	After int64
-	// Pressed ends it with Ctrl-C.
+	// Pressed ends it at Ctrl-C.
 	Pressed <-chan struct{}
-	// Typed ends it with a line that nobody has asked for.
+	// Typed ends it at a line that nobody asked for.
 	Typed <-chan struct{}
-	// Below lists what runs below ask for; it is called now and then while there
-	// are any, and following ends where fresh finds something new among it.
+	// Below lists the open requests of sub-agents; it is called now and then while there
+	// are any. Following ends if Fresh reports that something in the list is new.
 	Below func(context.Context) []agent.Request
 	Fresh func([]agent.Request) bool
 }
@@ -94,9 +94,9 @@ type follower struct {
 	until       Until
 
 	events  chan agent.Event
-	trouble chan error // why the run can't be asked at the moment
+	trouble chan error // why the run can't be read at the moment
 	results chan result
-	asked   chan []agent.Request // by runs below
+	asked   chan []agent.Request // requests of sub-agents
 	looking bool
 }
 
@@ -105,8 +105,8 @@ type result struct {
 	err     error
 }
 
-// Follow tells a run as it goes, from the event after heard on, and returns how
-// it ended, or rests.
+// Follow shows a run from the event after h on, and returns how it ended or was
+// suspended.
 func Follow(ctx context.Context, run *fermata.Run, h *State, pieces *live.Subscription, to Listener, taken func() bool, u Until) (*agent.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -126,11 +126,12 @@ func Follow(ctx context.Context, run *fermata.Run, h *State, pieces *live.Subscr
 	return f.loop(ctx)
 }
 
-// read reads the run's events until its end, and begins again where a worker or
-// the server was away.
+// read reads the run's events until its end, and starts again if a worker or the server
+// was away.
 func (f *follower) read(ctx context.Context, seq int64) {
 	defer close(f.events)
-	ours := seq > 0 // else the session may have had runs before
+	// From the session's beginning, events of earlier runs come first.
+	ours := seq > 0
 	for {
 		failed := false
 		for e, err := range f.run.Follow(ctx, agent.Cursor(seq)) {
@@ -222,20 +223,22 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 	return end.outcome, nil
 }
 
-// done reports whether the run has ended, or rests, and all that came before was told.
+// done reports whether the run has ended or is suspended, and everything before that was
+// shown.
 func (f *follower) done(end *result, events <-chan agent.Event) bool {
 	return end != nil && (events == nil || end.outcome.Status == agent.StatusSuspended && f.heard.Seq >= end.outcome.Seq)
 }
 
-// tell tells an event, and whether it is one that ends the following.
+// tell shows an event, and reports whether it ends the following.
 func (f *follower) tell(e agent.Event) bool {
-	f.hear() // what came before the event: a quick call's remark would be late after it
+	// Live pieces first: progress of a quick call would come after the call's end.
+	f.hear()
 	f.heard.event(e)
 	f.to.Event(e)
 	return f.until.After > 0 && e.Seq > f.until.After
 }
 
-// look looks for what runs below ask for.
+// look looks for requests of sub-agents.
 func (f *follower) look(ctx context.Context) {
 	if f.until.Below == nil || f.looking || len(f.heard.below) == 0 {
 		return
@@ -244,7 +247,7 @@ func (f *follower) look(ctx context.Context) {
 	go func() { f.asked <- f.until.Below(ctx) }()
 }
 
-// hear tells the pieces of this run; the session may have another by now.
+// hear shows the live pieces of this run; the session may have another run by now.
 func (f *follower) hear() {
 	for _, l := range f.live.Take() {
 		if l.Run == f.run.ID {
@@ -253,7 +256,8 @@ func (f *follower) hear() {
 	}
 }
 
-// FollowError says that a run can't be followed. What is lost in the store may end the run too.
+// FollowError says that a run can't be followed. What the store has lost may end the run,
+// too.
 func FollowError(err error) string {
 	switch agent.CodeOf(err) {
 	case agent.CodeChunkDamaged, agent.CodeChunkMissing:

@@ -13,11 +13,11 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/disk"
 )
 
-// diskEvery is how often a process with a worker looks.
+// diskEvery is how often a process with a worker checks its disks.
 const diskEvery = 10 * time.Second
 
-// watchDisks logs, until the context ends, when a disk becomes full and when it has room
-// again, and measures them.
+// watchDisks logs, until the context ends, when a disk becomes full and when it has space
+// again. It also measures free space.
 func (h *Host) watchDisks(ctx context.Context, s *connect.Server) error {
 	all := h.Folders(s)
 	if err := h.measureDisks(all); err != nil {
@@ -40,7 +40,7 @@ func (h *Host) watchDisks(ctx context.Context, s *connect.Server) error {
 	return nil
 }
 
-// logDisks logs what has changed since the last look.
+// logDisks logs what changed since the last check.
 func (h *Host) logDisks(all []disk.Folder, full map[string]bool) {
 	for _, f := range all {
 		err := f.CheckSpace()
@@ -54,7 +54,7 @@ func (h *Host) logDisks(all []disk.Folder, full map[string]bool) {
 	}
 }
 
-// measureDisks exports how much is free, where metrics go anywhere.
+// measureDisks exports how much space is free, if metrics are exported.
 func (h *Host) measureDisks(all []disk.Folder) error {
 	if h.Meters == nil {
 		return nil

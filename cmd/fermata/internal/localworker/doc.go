@@ -1,4 +1,4 @@
-// Package localworker starts workers in this process for the agents of a file: with the store,
-// the keys, the policy and the audit of this environment, and with nothing of this program's own
-// in reach of their tools.
+// Package localworker starts workers in this process for the agents of a file. They have
+// the store, the keys, the policy and the audit of this environment. Their tools can't
+// reach the files of this program.
 package localworker

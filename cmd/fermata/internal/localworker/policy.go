@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// maxPolicy bounds the file, in bytes.
+// maxPolicy bounds the policy file, in bytes.
 const maxPolicy = 1 << 20
 
 // ReadPolicy reads the policy of this process; nil if no file is named.
@@ -38,7 +38,7 @@ func (h *Host) ReadPolicy() (agent.Policy, error) {
 	return policy, nil
 }
 
-// policyOf reads a policy strictly: what is misspelt would bind nothing.
+// policyOf reads a policy strictly: a misspelt field would restrict nothing.
 func policyOf(raw []byte) (agent.Policy, error) {
 	var written any
 	if err := yaml.Unmarshal(raw, &written); err != nil {
@@ -51,6 +51,7 @@ func policyOf(raw []byte) (agent.Policy, error) {
 	var file struct {
 		Policy *agent.Policy `json:"policy"`
 	}
+	// An empty file must not count as a policy that allows everything.
 	if written != nil && string(text) != `{"policy":null}` {
 		if err := durable.Decode(text, &file, maxPolicy); err != nil {
 			return nil, err

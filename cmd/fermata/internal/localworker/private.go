@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 )
 
-// keyFiles begin the names of variables that may name files with keys, and keyNames end those
-// of others, such as ANTHROPIC_API_KEY_FILE.
+// keyFiles are beginnings of names of variables that may name files with keys. keyNames
+// are ends of others, such as ANTHROPIC_API_KEY_FILE.
 var (
 	keyFiles = []string{"FERMATA_", "TEMPORAL_", "AWS_", "AZURE_", "GOOGLE_"}
 	keyNames = []string{"_KEY_FILE", "_KEYS_FILE", "_TOKEN_FILE", "_SECRET_FILE", "_PASSWORD_FILE"}
@@ -23,8 +23,8 @@ func namesKeys(variable string) bool {
 		slices.ContainsFunc(keyNames, func(end string) bool { return strings.HasSuffix(variable, end) })
 }
 
-// Private are the paths that are this program's own, and that no tool of its agents may
-// touch: the data directory, the store, and what the environment names of files.
+// Private returns the paths of this program that no tool of its agents may touch: the
+// data directory, the store, and the files that the environment names.
 func (h *Host) Private() (list []string, err error) {
 	dir, err := h.DataDir()
 	if err != nil {
@@ -45,7 +45,7 @@ func (h *Host) Private() (list []string, err error) {
 		}
 		list = append(list, policy)
 	}
-	if record := os.Getenv(env.Audit); record != "" { // it may not be there yet
+	if record := os.Getenv(env.Audit); record != "" { // the file may not exist yet
 		if record, err = filepath.Abs(record); err != nil {
 			return nil, err
 		}

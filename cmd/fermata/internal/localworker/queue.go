@@ -14,16 +14,16 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
 )
 
-// queueOwner remembers in the data directory which agents file its task queue
-// was last worked on with. Runs of one directory must not go on with the tools,
-// and in the workspace, of another.
+// queueOwner returns the file that records which agents file the task queue was last used
+// with. Runs of one directory must not continue with the tools and in the workspace of
+// another.
 func (h *Host) queueOwner() (string, error) {
 	dir, err := h.DataDir()
 	return filepath.Join(dir, "queues", url.PathEscape(h.Queue())), err
 }
 
-// ClaimQueue makes an agents file the owner of the task queue, on the server of
-// the data directory. It is refused while runs of another file's agents live there.
+// ClaimQueue makes an agents file the owner of the task queue, on the server of the data
+// directory. It returns [agent.CodeBusy] while runs of another file's agents exist there.
 func (h *Host) ClaimQueue(ctx context.Context, s *connect.Server, runs *fermata.Client, f *agentsfile.File) error {
 	if s.Embedded == nil {
 		return nil
@@ -34,6 +34,7 @@ func (h *Host) ClaimQueue(ctx context.Context, s *connect.Server, runs *fermata.
 	}
 	mine := absPath(f)
 	if other := owner(record); other != "" && other != mine {
+		// Another worker polls with the other file: it would take these runs.
 		if names, err := h.Pollers(ctx, s); err != nil || len(names) > 0 {
 			return errors.Join(err, h.SameAgents(s, f))
 		}
@@ -64,8 +65,8 @@ func owner(record string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// SameAgents refuses to give a run of this directory's agents to a worker that is
-// known to have another file's.
+// SameAgents returns [agent.CodeBusy] if the worker at the task queue has another file's
+// agents than this directory's.
 func (h *Host) SameAgents(s *connect.Server, f *agentsfile.File) error {
 	if s.Embedded == nil || f == nil {
 		return nil
@@ -81,7 +82,7 @@ func (h *Host) SameAgents(s *connect.Server, f *agentsfile.File) error {
 	return agent.Errorf(agent.CodeBusy, "the worker at the task queue %s has the agents of %s, not those of %s: use another --task-queue, or stop that worker", h.Queue(), other, absPath(f))
 }
 
-// absPath is the absolute path of an agents file.
+// absPath returns the absolute path of an agents file.
 func absPath(f *agentsfile.File) string { return filepath.Join(f.Dir, filepath.Base(f.Path)) }
 
 // liveSessions lists some sessions whose runs are not at an end, on the task queue.

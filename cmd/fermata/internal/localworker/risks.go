@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-agents/fermata/internal/glob"
 )
 
-// UnprovenApprovals says what approvals are worth that anybody may give, where the worker starts
-// programs that could; empty if there is nothing to say.
+// UnprovenApprovals describes approvals that anybody may give, if the worker starts
+// programs that could give them; empty if there is nothing to say.
 func UnprovenApprovals(f *agentsfile.File) string {
 	agents, programs := f.UnprovenApprovals()
 	if len(agents) == 0 {
@@ -21,13 +21,13 @@ func UnprovenApprovals(f *agentsfile.File) string {
 	return fmt.Sprintf("%s may approve what %s asks for, if they reach Temporal: its rules name no approvers", strings.Join(programs, " and "), strings.Join(agents, " or "))
 }
 
-// UnprovenRemedy is what to do about [UnprovenApprovals].
+// UnprovenRemedy says what to do about [UnprovenApprovals].
 const UnprovenRemedy = "name approvers in these rules, who prove it with a token, or run the worker where its programs can't reach Temporal"
 
-// UnconfinedRemedy is what to do about a program that nothing holds.
+// UnconfinedRemedy says what to do about programs that nothing confines.
 const UnconfinedRemedy = "leave confine out, or run the worker in a container or a virtual machine of its own"
 
-// UnconfinedPrograms says which programs nothing holds; empty if none.
+// UnconfinedPrograms says which programs nothing confines; empty if none.
 func UnconfinedPrograms(f *agentsfile.File) string {
 	programs := f.UnconfinedPrograms()
 	if len(programs) == 0 {
@@ -36,8 +36,8 @@ func UnconfinedPrograms(f *agentsfile.File) string {
 	return "nothing holds " + strings.Join(programs, " and ") + ": they may do all that the worker's user may, and rewrite " + f.Path + " and what it names"
 }
 
-// UnknownPolicyAgents says which permits name an agent that the file does not have: if it is misspelt,
-// the one that was meant is bound by nothing.
+// UnknownPolicyAgents says which permits name an agent that the file does not have. If
+// the name is misspelt, the intended agent is not restricted.
 func UnknownPolicyAgents(policy agent.Policy, f *agentsfile.File) (list []string) {
 	for i, p := range policy {
 		for _, name := range p.Agents {
@@ -49,10 +49,10 @@ func UnknownPolicyAgents(policy agent.Policy, f *agentsfile.File) (list []string
 	return list
 }
 
-// UnknownPolicyAgentsRemedy is what to do about [UnknownPolicyAgents].
+// UnknownPolicyAgentsRemedy says what to do about [UnknownPolicyAgents].
 const UnknownPolicyAgentsRemedy = "correct the name, unless agents of other workers are meant"
 
-// warnOfRisks says what the agents file and the policy leave open.
+// warnOfRisks logs what the agents file and the policy leave open.
 func (h *Host) warnOfRisks(f *agentsfile.File, policy agent.Policy) {
 	for _, name := range UnknownPolicyAgents(policy, f) {
 		h.Log.Slog().Warn(name, "todo", UnknownPolicyAgentsRemedy)
@@ -65,7 +65,7 @@ func (h *Host) warnOfRisks(f *agentsfile.File, policy agent.Policy) {
 	}
 }
 
-// warnOfEnvironment says what of its environment a worker does not heed, or should not have.
+// warnOfEnvironment logs variables that a worker ignores or should not have.
 func (h *Host) warnOfEnvironment() {
 	for _, o := range env.Oddities() {
 		h.Log.Slog().Warn(o.Text, "todo", o.Todo)

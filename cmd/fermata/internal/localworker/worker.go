@@ -24,45 +24,48 @@ import (
 // Host starts workers in this process.
 type Host struct {
 	*connect.Connector
-	// Policy is the file that says who may say what; empty for that of the environment.
+	// Policy is the policy file; empty means the one that the environment names.
 	Policy string
-	// Deployment and build are the worker's version; empty if it has none of its own.
+	// Deployment and Build are the worker's version; empty if it has none of its own.
 	Deployment, Build string
-	// Audit is what workers add to.
+	// Audit is the audit that workers add to.
 	Audit *auditor.Record
-	// Observer hears what runs do; nil for nobody.
+	// Observer receives what runs do; nil for none.
 	Observer *telemetry.Telemetry
 }
 
-// Worker is a worker in this process, with all that its agents work with.
+// Worker is a worker in this process with everything that its agents use.
 type Worker struct {
 	worker *worker.Worker
 	kit    io.Closer
-	stop   context.CancelFunc // of the look at disks
+	stop   context.CancelFunc // ends watchDisks
 }
 
-// Start starts a worker for the agents of a file. sink hears what runs say right now,
-// where no other process can, and may be nil; patience is how long calls in progress may
-// take when the worker stops.
+// Start starts a worker for the agents of a file. sink receives live events if no other
+// process can; it may be nil. patience is how long running calls may take when the worker
+// stops.
 func (h *Host) Start(ctx context.Context, s *connect.Server, f *agentsfile.File, patience time.Duration, sink live.Sink) (*Worker, error) {
-	h.warnOfEnvironment() // first: what is misspelt may be what is missing below
+	// First: a misspelt variable may be the reason for an error below.
+	h.warnOfEnvironment()
 	transcripts, err := h.OpenStore(ctx)
 	if err != nil {
 		return nil, err
 	}
+	// All key errors at once: a user corrects them together.
 	keys, approving := env.ApprovalKeys.Verifiers()
 	exports, exporting := env.ExportKeys.Verifiers()
 	policy, err := h.ReadPolicy()
 	if err := errors.Join(approving, exporting, err); err != nil {
 		return nil, err
 	}
+	// An end that reaches other processes replaces the one of this process.
 	if far, err := h.LiveEnds(s); err != nil {
 		return nil, err
 	} else if far != nil {
 		sink = far
 	}
 	holds := h.Holds()
-	var vault mcp.Vault // in memory, where nothing encrypts what is stored
+	var vault mcp.Vault // in memory, unless the store is encrypted
 	if v := store.NewVault(transcripts); v != nil {
 		vault = v
 	}
@@ -84,6 +87,7 @@ func (h *Host) Start(ctx context.Context, s *connect.Server, f *agentsfile.File,
 		return nil, err
 	}
 	h.warnOfRisks(f, policy)
+	// Stopped before the worker, or it would log disks of a closed store.
 	watching, stop := context.WithCancel(ctx)
 	w.stop = stop
 	if err := h.watchDisks(watching, s); err != nil {
@@ -92,8 +96,8 @@ func (h *Host) Start(ctx context.Context, s *connect.Server, f *agentsfile.File,
 	return w, nil
 }
 
-// Run starts a worker with options, and closes the kit that its tools work with when
-// the worker stops, or does not start.
+// Run starts a worker with options. It closes the kit of its tools if the worker does not
+// start; otherwise stopping the worker does.
 func Run(ctx context.Context, s *connect.Server, o *worker.Options, kit io.Closer) (*Worker, error) {
 	w, err := worker.New(s.Client, o)
 	if err == nil {
@@ -105,8 +109,9 @@ func Run(ctx context.Context, s *connect.Server, o *worker.Options, kit io.Close
 	return &Worker{w, kit, func() {}}, nil
 }
 
-// openKit opens what the agents of a file work with, unless it is not safe to have.
+// openKit opens the tools of a file's agents, unless these are not safe on this machine.
 func (h *Host) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit, err error) {
+	// Before Open: the tools need to know which paths they must not touch.
 	if f.Private, err = h.Private(); err != nil {
 		return nil, err
 	}
@@ -119,17 +124,18 @@ func (h *Host) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit
 	return kit, nil
 }
 
-// Options is what a worker for an agents file has.
+// Options returns the options of a worker for an agents file.
 func (h *Host) Options(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
 	return &worker.Options{
 		TaskQueue: h.Queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: h.Log.Logger,
 	}
 }
 
-// Wait waits until the context ends, or the worker ends by itself: then the error says why.
+// Wait waits until the context ends, or the worker ends by itself; then the error says
+// why.
 func (w *Worker) Wait(ctx context.Context) error { return w.worker.Wait(ctx) }
 
-// shutDown stops the worker and what it used.
+// shutDown stops the worker, and then closes what it used.
 func (w *Worker) shutDown() error {
 	w.stop()
 	w.worker.Stop()
@@ -143,7 +149,7 @@ func (h *Host) Stop(w *Worker) {
 	}
 }
 
-// StopsWithin makes a worker that stops wait so long for calls in progress.
+// StopsWithin makes a stopping worker wait that long for running calls.
 func StopsWithin(patience time.Duration) func(worker.Lane, *sdk.Options) {
 	return func(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = patience }
 }

@@ -1,3 +1,3 @@
-// Package logging is the log of the process: one line an entry, on which nothing from outside
-// can steer the terminal.
+// Package logging is the log of the process: one line an entry, in which no text from
+// outside can control the terminal.
 package logging

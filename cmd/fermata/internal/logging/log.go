@@ -14,17 +14,17 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// Log is the one log of a process: warnings and worse, or all that there is, one line each
-// on standard error.
+// Log is the log of a process on standard error: warnings and errors, or everything, one
+// line each.
 type Log struct {
 	*zap.Logger
-	// SDKWarnings lets the Temporal SDK's warnings through.
+	// SDKWarnings lets warnings of the Temporal SDK through.
 	SDKWarnings bool
 
 	verbose bool
 }
 
-// New returns a log that writes to w; verbose logs all that there is.
+// New returns a log that writes to w; verbose logs everything.
 func New(w io.Writer, verbose bool) *Log {
 	level := zapcore.WarnLevel
 	if verbose {
@@ -39,8 +39,8 @@ func New(w io.Writer, verbose bool) *Log {
 	return &Log{Logger: zap.New(core), verbose: verbose}
 }
 
-// escapeWriter writes each entry on one line, without what could steer a terminal: JSON escapes
-// only a part of it, and a message is no JSON.
+// escapeWriter writes each entry on one line and escapes what could control a terminal.
+// JSON escapes only a part of that, and messages are not JSON.
 type escapeWriter struct{ io.Writer }
 
 // Write writes a line.
@@ -51,12 +51,13 @@ func (s escapeWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Slog returns the log for those who use log/slog.
+// Slog returns the log for users of log/slog.
 func (l *Log) Slog() *slog.Logger { return slog.New(zapslog.NewHandler(l.Core())) }
 
 // SDK returns the log of the Temporal SDK. Its warnings are for those who watch a worker.
-// Other commands have errors of their own that say better what is wrong, and let the SDK's
-// through with --verbose only.
+// SDK returns the log of the Temporal SDK. Its warnings are for people who watch a
+// worker. Other commands have better errors of their own, and show the SDK's only with
+// --verbose.
 func (l *Log) SDK() log.Logger {
 	if !l.verbose && !l.SDKWarnings {
 		return log.NewStructuredLogger(slog.New(slog.DiscardHandler))
@@ -64,10 +65,10 @@ func (l *Log) SDK() log.Logger {
 	return log.NewStructuredLogger(slog.New(sessions{l.Slog().Handler()}))
 }
 
-// sessions adds the session to the lines of the SDK, which knows it as the workflow's id.
+// sessions adds the session to lines of the SDK, which logs it as the workflow id.
 type sessions struct{ slog.Handler }
 
-// sdkSession is the SDK's key of a workflow's id.
+// sdkSession is the SDK's key for the workflow id.
 const sdkSession = "WorkflowID"
 
 // WithAttrs implements [slog.Handler].
@@ -96,8 +97,8 @@ func withSession(attrs []slog.Attr) []slog.Attr {
 }
 
 // Server returns the log of the embedded server, which is silent without --verbose. The
-// server warns of much that is no fault, such as a client that went away, and returns as an
-// error what is fatal.
+// server warns of much that is no problem, such as a client that went away, and returns
+// fatal errors as errors.
 func (l *Log) Server() *slog.Logger {
 	if !l.verbose {
 		return slog.New(slog.DiscardHandler)

@@ -20,27 +20,27 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// again is the pause before a client looks again for an endpoint that was away.
+// again is the pause before a client looks again for a missing endpoint.
 const again = 250 * time.Millisecond
 
-// Client is both ends of live events in a process without the endpoint. Where the
-// endpoint goes and another one comes, the client goes over to that one. It may be used
-// from many goroutines at once.
+// Client is both ends of live events in a process without the endpoint. If another
+// endpoint replaces the first, the client changes to it. It is safe for use by many
+// goroutines at once.
 type Client struct {
 	file string
 	done context.Context
 	end  context.CancelFunc
 	wake chan struct{}
-	sent chan struct{} // closed when the sender has ended
+	sent chan struct{} // closed when send has returned
 
 	mu      sync.Mutex
 	waiting map[string]*live.Subscription // what is not sent yet, by session
-	http    *http.Client                  // of the endpoint with this token
+	http    *http.Client                  // for the endpoint with this token
 	token   string
 }
 
-// Find returns a client of the data directory's endpoint; nil if that has none for
-// the Temporal server at this address.
+// Find returns a client of the data directory's endpoint; nil if there is none for the
+// Temporal server at this address.
 func Find(dir, temporal string) *Client {
 	c := &Client{file: filepath.Join(dir, FileName)}
 	if p, err := read(c.file); err != nil || p.Temporal != temporal {
@@ -52,8 +52,8 @@ func Find(dir, temporal string) *Client {
 	return c
 }
 
-// read reads where the endpoint is. One that is not on loopback is refused: the token
-// and the texts would leave this machine.
+// read reads where the endpoint is. It refuses an address that is not on loopback: the
+// token and the texts would leave this machine.
 func read(file string) (p place, err error) {
 	raw, err := os.ReadFile(file)
 	if err == nil {
@@ -69,8 +69,8 @@ func read(file string) (p place, err error) {
 	return p, nil
 }
 
-// Close ends the client, when what was published is sent or can't be. Nothing may be
-// published any more.
+// Close ends the client after what was published is sent or can't be sent. Do not publish
+// after it.
 func (c *Client) Close() {
 	c.end()
 	<-c.sent
@@ -79,8 +79,8 @@ func (c *Client) Close() {
 	}
 }
 
-// Publish implements [live.Sink]. It never waits: of a session for which too much waits,
-// the oldest events are dropped, and readers are told how many.
+// Publish implements [live.Sink]. It never waits. If too much of a session waits, the
+// oldest events are dropped, and readers learn how many.
 func (c *Client) Publish(e live.Event) {
 	c.mu.Lock()
 	s := c.waiting[e.Session]
@@ -114,8 +114,8 @@ func (c *Client) send() {
 	}
 }
 
-// deliver sends events once. What can't be sent is counted as lost and not sent again:
-// it may have arrived.
+// deliver sends events once. Events that can't be sent count as lost and are not
+// repeated: they may have arrived.
 func (c *Client) deliver(list []live.Event) {
 	if c.post(list) == nil || len(list) == 0 {
 		return
@@ -148,7 +148,7 @@ func (c *Client) post(list []live.Event) error {
 	return err
 }
 
-// ask makes a request of the endpoint that there is now, and returns its token.
+// ask sends a request to the current endpoint, and returns its token.
 func (c *Client) ask(ctx context.Context, method, query string, body io.Reader) (token string, answer io.ReadCloser, err error) {
 	p, err := read(c.file)
 	if err != nil {
@@ -173,7 +173,8 @@ func (c *Client) ask(ctx context.Context, method, query string, body io.Reader) 
 	return p.Token, w.Body, nil
 }
 
-// caller is what speaks to an endpoint; it is kept until another one comes.
+// caller returns the HTTP client for an endpoint, which is kept until another endpoint
+// comes.
 func (c *Client) caller(p place) (*http.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,8 +192,8 @@ func (c *Client) caller(p place) (*http.Client, error) {
 	return to, nil
 }
 
-// Subscribe implements [live.Source]: it hears the open turn from its beginning, and
-// whatever comes after it. It does not wait for the endpoint.
+// Subscribe implements [live.Source]. It delivers the open turn from its beginning, and
+// what comes after. It does not wait for the endpoint.
 func (c *Client) Subscribe(_ context.Context, session string) (*live.Subscription, error) {
 	ctx, cancel := context.WithCancel(c.done)
 	s := live.NewSubscription(cancel)
@@ -206,22 +207,23 @@ func (c *Client) Subscribe(_ context.Context, session string) (*live.Subscriptio
 	return s, nil
 }
 
-// following is how far a session was heard.
+// following is how far a session was read.
 type following struct {
 	client  *Client
 	session string
 	to      *live.Subscription
-	token   string // of the endpoint that numbered
+	token   string // of the endpoint that gave the numbers
 	after   int64
 }
 
-// listen hears until the connection ends.
+// listen reads until the connection ends.
 func (f *following) listen(ctx context.Context) {
 	p, err := read(f.client.file)
 	if err != nil {
 		return
 	}
-	if p.Token != f.token { // another endpoint has other numbers
+	// Another endpoint numbers from the beginning.
+	if p.Token != f.token {
 		f.token, f.after = p.Token, 0
 	}
 	q := url.Values{"session": {f.session}, "after": {strconv.FormatInt(f.after, 10)}}
@@ -231,7 +233,7 @@ func (f *following) listen(ctx context.Context) {
 	}
 	defer answer.Close()
 	if token != f.token {
-		return // it changed in between
+		return // another endpoint came in between
 	}
 	for lines := json.NewDecoder(answer); ; {
 		var n numbered

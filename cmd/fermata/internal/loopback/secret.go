@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// name is what the endpoint's certificate is for.
+// name is the host name in the endpoint's certificate.
 const name = "live.fermata.internal"
 
-// certificate makes a key that lives as long as the endpoint, and a certificate of it.
+// certificate makes a key that lives as long as the endpoint, and a certificate for it.
 func certificate() (tls.Certificate, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -25,7 +25,7 @@ func certificate() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private}, err
 }
 
-// caller is what speaks to one endpoint, and to nobody else.
+// caller returns an HTTP client that trusts only this endpoint.
 func caller(p place) (*http.Client, error) {
 	known := x509.NewCertPool()
 	cert, err := x509.ParseCertificate(p.Certificate)
@@ -34,7 +34,7 @@ func caller(p place) (*http.Client, error) {
 	}
 	known.AddCert(cert)
 	return &http.Client{Transport: &http.Transport{
-		Proxy:           nil, // nothing may go over one that the environment names
+		Proxy:           nil, // no proxy of the environment may see the token
 		MaxIdleConns:    4,
 		TLSClientConfig: &tls.Config{RootCAs: known, ServerName: name, MinVersion: tls.VersionTLS13},
 	}}, nil

@@ -31,7 +31,7 @@ const (
 	maxBody    = 16 << 20
 	maxSession = 4 << 10
 	// blocked is how long one write to a reader may take. A reader that was cut off
-	// comes back, and goes on behind the last event that it had.
+	// reconnects, and continues after the last event that it had.
 	blocked = 10 * time.Second
 )
 
@@ -40,13 +40,13 @@ type place struct {
 	Temporal string `json:"temporal"`
 	Addr     string `json:"addr"`
 	Token    string `json:"token"`
-	// Certificate is what the endpoint proves itself with: after a crash somebody else may
-	// listen at its port, and must get neither the token nor texts.
+	// Certificate is how the endpoint authenticates itself. After a crash another process
+	// may listen at its port, and must get neither the token nor texts.
 	Certificate []byte `json:"certificate"`
 }
 
-// Server is the endpoint, and both ends of live events in its own process. It may be
-// used from many goroutines at once.
+// Server is the endpoint, and both ends of live events in its own process. It is safe for
+// use by many goroutines at once.
 type Server struct {
 	turns   *turns
 	place   place
@@ -57,8 +57,8 @@ type Server struct {
 	end     context.CancelFunc
 }
 
-// Open opens the endpoint of a data directory, whose Temporal server listens at
-// temporal. The caller has that directory's lock. The error has [agent.CodeInternal].
+// Open opens the endpoint of a data directory. temporal is the address of its Temporal
+// server. The caller must hold that directory's lock. Errors have [agent.CodeInternal].
 func Open(dir, temporal string) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -73,6 +73,7 @@ func Open(dir, temporal string) (*Server, error) {
 		place: place{Temporal: temporal, Addr: l.Addr().String(), Token: rand.Text(), Certificate: key.Certificate[0]},
 	}
 	s.done, s.end = context.WithCancel(context.Background())
+	// Before Serve: requests that come early wait in the listener.
 	if err := s.place.write(s.file); err != nil {
 		return nil, errors.Join(agent.Errorf(agent.CodeInternal, "recording the endpoint of live events: %w", err), l.Close())
 	}
@@ -86,14 +87,14 @@ func Open(dir, temporal string) (*Server, error) {
 	return s, nil
 }
 
-// write writes the file at once as a whole. A file of that name may have other rights,
-// so it is never written over.
+// write replaces the file atomically. It never writes into an existing file, which may
+// have other permissions.
 func (p place) write(file string) error {
 	raw, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), "live-*.json") // rights 0600
+	f, err := os.CreateTemp(filepath.Dir(file), "live-*.json") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (p place) write(file string) error {
 	return err
 }
 
-// Close closes the endpoint, and forgets what it has. It may be called more than once.
+// Close closes the endpoint, and drops what it has. It may be called more than once.
 func (s *Server) Close() {
 	if s.done.Err() != nil {
 		return
@@ -120,7 +121,7 @@ func (s *Server) Close() {
 // Publish implements [live.Sink].
 func (s *Server) Publish(e live.Event) { s.turns.put(e) }
 
-// Subscribe implements [live.Source]: it hears the open turn from its beginning.
+// Subscribe implements [live.Source]. It delivers the open turn from its beginning.
 func (s *Server) Subscribe(_ context.Context, session string) (*live.Subscription, error) {
 	ctx, cancel := context.WithCancel(s.done)
 	sub := live.NewSubscription(cancel)
@@ -130,7 +131,7 @@ func (s *Server) Subscribe(_ context.Context, session string) (*live.Subscriptio
 	return sub, nil
 }
 
-// follow gives what comes of a session after an event, until the context is over or give
+// follow passes a session's events after a number to give, until the context ends or give
 // returns an error.
 func (t *turns) follow(ctx context.Context, session string, after int64, give func(numbered) error) error {
 	t.enter(session)
@@ -154,7 +155,7 @@ func (t *turns) follow(ctx context.Context, session string, after int64, give fu
 	}
 }
 
-// allowed lets those in who have the token.
+// allowed admits requests with the token.
 func (s *Server) allowed(next http.Handler) http.Handler {
 	want := []byte("Bearer " + s.place.Token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -166,7 +167,7 @@ func (s *Server) allowed(next http.Handler) http.Handler {
 	})
 }
 
-// tell tells a session's events, one a line, until the reader leaves.
+// tell sends a session's events, one a line, until the reader leaves.
 func (s *Server) tell(w http.ResponseWriter, r *http.Request) {
 	after, err := strconv.ParseInt(r.FormValue("after"), 10, 64)
 	session := r.FormValue("session")
@@ -185,6 +186,8 @@ func (s *Server) tell(w http.ResponseWriter, r *http.Request) {
 	defer s.readers.Add(-1)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out, lines := http.NewResponseController(w), json.NewEncoder(w)
+	// The headers go out now: the reader must know that it is connected before the first
+	// event.
 	_ = out.Flush()
 	_ = s.turns.follow(r.Context(), session, after, func(n numbered) error {
 		if err := out.SetWriteDeadline(time.Now().Add(blocked)); err != nil {
@@ -197,7 +200,7 @@ func (s *Server) tell(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// checkSession bounds a session's name, which may be that of a run below another one.
+// checkSession bounds a session's name, which may be that of a sub-agent.
 func checkSession(session string) error {
 	if session == "" || len(session) > maxSession {
 		return agent.Errorf(agent.CodeInvalidInput, "a session's name has 1 to %d bytes", maxSession)
@@ -225,6 +228,8 @@ func (s *Server) hear(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, e)
 	}
+	// Only now: a body that breaks off must not leave a part, since the client counts it
+	// as lost.
 	for _, e := range list {
 		s.turns.put(e)
 	}

@@ -8,22 +8,23 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// What is kept of open turns, in bytes. An event counts as its text and overhead.
+// Limits of what is kept of open turns, in bytes. An event counts as its text and
+// overhead.
 const (
 	overhead = 256
 	maxTurn  = 4 << 20
 	maxAll   = 32 << 20
-	maxPiece = 64 << 10 // of texts that are joined
+	maxPiece = 64 << 10 // of joined texts
 )
 
-// numbered is an event with its number. Numbers grow, and are one endpoint's alone.
+// numbered is an event with its number. Numbers increase, and belong to one endpoint.
 type numbered struct {
 	Seq   int64      `json:"seq"`
 	Event live.Event `json:"event"`
 }
 
-// turns are the open turns of all sessions. The oldest events go first, and the turn
-// that was silent for the longest time.
+// turns are the open turns of all sessions. If there is too much, the oldest events of a
+// turn are dropped, or the turn that was silent for longest.
 type turns struct {
 	mu       sync.Mutex
 	seq      int64
@@ -31,17 +32,17 @@ type turns struct {
 	sessions map[string]*turn
 }
 
-// turn is what is kept of a session. It is guarded by its turns.
+// turn is what is kept of a session. Its turns' lock guards it.
 type turn struct {
 	run     string
 	number  int
 	events  []numbered
 	bytes   int
-	lost    int   // how many events of the turn were dropped for want of space
+	lost    int   // how many events of the turn were dropped
 	lostTo  int64 // the number of the last of them
 	last    int64 // the number of the last event, dropped or not
 	readers int
-	changed chan struct{} // closed, and made anew, when an event comes
+	changed chan struct{} // closed and replaced when an event comes
 }
 
 func newTurns() *turns { return &turns{sessions: map[string]*turn{}} }
@@ -66,7 +67,8 @@ func (t *turns) put(e live.Event) {
 	case e.Run != s.run || e.Turn > s.number:
 		t.clear(s)
 		s.run, s.number = e.Run, e.Turn
-	case e.Type == agent.EventDeltaReset: // what came before it says nothing any more
+	// The text so far is invalid: the model is called again.
+	case e.Type == agent.EventDeltaReset:
 		t.clear(s)
 	}
 	t.seq++
@@ -91,13 +93,14 @@ func (t *turns) clear(s *turn) {
 // drop drops the oldest event of a turn.
 func (t *turns) drop(s *turn) {
 	oldest := s.events[0]
+	// Else the array would keep the dropped event's text alive.
 	s.events[0] = numbered{}
 	s.events = s.events[1:]
 	s.bytes, t.bytes = s.bytes-size(oldest.Event), t.bytes-size(oldest.Event)
 	s.lost, s.lostTo = s.lost+max(1, oldest.Event.Data.Dropped), oldest.Seq
 }
 
-// forget forgets the turn that was silent for the longest time.
+// forget drops the turn that was silent for longest.
 func (t *turns) forget() {
 	var name string
 	var oldest *turn
@@ -109,12 +112,13 @@ func (t *turns) forget() {
 	for len(oldest.events) > 0 {
 		t.drop(oldest)
 	}
+	// A reader still holds this turn, and its numbers must continue.
 	if oldest.readers == 0 {
 		delete(t.sessions, name)
 	}
 }
 
-// enter adds a reader of a session; leave takes it away.
+// enter adds a reader of a session; leave removes it.
 func (t *turns) enter(session string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,8 +134,8 @@ func (t *turns) leave(session string) {
 	}
 }
 
-// take returns what came of a session after an event, and a channel that is closed when
-// more comes. A reader has entered before.
+// take returns a session's events after a number, and a channel that is closed when more
+// come. The reader must have entered.
 func (t *turns) take(session string, after int64) ([]numbered, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,8 +152,7 @@ func (t *turns) take(session string, after int64) ([]numbered, <-chan struct{}) 
 	return append(list, joined(fresh)...), s.changed
 }
 
-// joined joins texts that continue each other: a reader that comes late has few events
-// to deal with.
+// joined joins consecutive texts, so that a late reader gets few events.
 func joined(events []numbered) (list []numbered) {
 	for len(events) > 0 {
 		n, first := 1, events[0]

@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Used says what a run and those below it have used.
+// Used describes what a run and its sub-agents have used.
 func Used(u agent.Tally) string {
 	if u.Turns == 0 && u.Usage.Total() == 0 {
 		return "-"
@@ -20,7 +20,7 @@ func Used(u agent.Tally) string {
 	return text
 }
 
-// Budget says what limits leave or grant, where they bound anything.
+// Budget describes what limits leave or grant, as far as they bound anything.
 func Budget(r *agent.Budget) string {
 	var parts []string
 	if r != nil && r.Turns != nil {

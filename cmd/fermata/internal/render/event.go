@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// Event tells an event in a few words; empty if its type says all.
+// Event describes an event in a few words; empty if its type says everything.
 func Event(e agent.Event) string {
 	switch {
 	case e.Started != nil && e.Started.Spec != nil:
@@ -63,7 +63,7 @@ func whatElse(e agent.Event) string {
 // Words joins words with spaces.
 func Words(list ...string) string { return strings.Join(list, " ") }
 
-// whatIsSaid is a message's text, and what it calls or what came of that.
+// whatIsSaid returns a message's text, with its calls or their results.
 func whatIsSaid(m agent.Message) string {
 	text := string(m.Role) + ": " + m.Text()
 	for _, p := range m.Parts {

@@ -8,9 +8,9 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Faults lists the errors that an error is made of, each with its code. An
-// error that stands around several says less than they do, and is left out. Several
-// without a code are of a library: the error around them says what they mean.
+// Faults lists the errors that an error consists of, each with its code. It leaves out an
+// error that only wraps several, which say more. If several have no code they come from a
+// library; the error around them says what they mean.
 func Faults(err error) []*agent.Error {
 	for at := err; at != nil; at = errors.Unwrap(at) {
 		many, ok := at.(interface{ Unwrap() []error })
@@ -28,7 +28,7 @@ func Faults(err error) []*agent.Error {
 		e = &agent.Error{Code: agent.CodeOf(err)}
 	}
 	whole := *e
-	whole.Message = err.Error() // with what was being done around it
+	whole.Message = err.Error() // with the context of the errors around it
 	return []*agent.Error{&whole}
 }
 

@@ -21,7 +21,7 @@ func (s *Streams) Messages(messages []agent.Message) {
 	}
 }
 
-// Message returns a message as people read it. Its own text has a margin.
+// Message returns a message for people. The message's own text has a margin.
 func Message(m agent.Message) untrusted.Block {
 	who := string(m.Role)
 	switch {
@@ -51,7 +51,7 @@ func Message(m agent.Message) untrusted.Block {
 	return untrusted.Block(strings.Join(lines, "\n"))
 }
 
-// calledWith are a call's arguments, whole.
+// calledWith returns all of a call's arguments.
 func calledWith(c agent.ToolCall) untrusted.Block {
 	if c.Malformed != "" {
 		return untrusted.Margin(c.Malformed)

@@ -13,32 +13,32 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// Options says how a story is told; the zero Options is for a file or a pipe.
+// Options says how a run is shown; the zero Options is for a file or a pipe.
 type Options struct {
-	// Color allows colours, and remarks that tools make while they work.
+	// Color allows colours, and shows progress of tools.
 	Color bool
-	// Width is how many characters a line of ours may have; zero means 100. The
-	// model's own text is as long as it is.
+	// Width is how many characters a line of ours may have; zero means 100. It does not
+	// limit the model's own text.
 	Width int
 }
 
-// Printer tells one run. It is used by one goroutine. What is durable comes as
-// events, in their order; pieces that come live are held until the event that
-// opens their turn, so that nothing is told before what came before it.
+// Printer shows one run. One goroutine uses it. Durable facts come as events, in order.
+// Live pieces wait for the event that opens their turn, so that nothing is shown before
+// what came before it.
 type Printer struct {
 	w     io.Writer
 	style style
 	width int
 
-	turn     int                  // the last that was opened
-	answered int                  // the last whose whole reply was told
+	turn     int                  // the last opened turn
+	answered int                  // the last turn whose whole reply was shown
 	early    map[int][]live.Event // pieces of turns that are not open yet
-	streamed strings.Builder      // what was told of the turn's reply
+	streamed strings.Builder      // what was shown of the turn's reply
 	midline  bool
 	text     untrusted.Stream
-	reply    string // the last whole one
+	reply    string // the last whole reply
 	calls    map[string]*call
-	settled  []string // calls that have ended and are not told yet
+	settled  []string // calls that have ended but are not shown yet
 	remarks  *ProgressOrder
 }
 
@@ -50,7 +50,7 @@ type call struct {
 	told         bool
 }
 
-// New returns a teller that writes to w.
+// New returns a printer that writes to w.
 func New(w io.Writer, o Options) *Printer {
 	t := &Printer{w: w, width: o.Width, early: map[int][]live.Event{}, calls: map[string]*call{}, remarks: &ProgressOrder{}}
 	if o.Color {
@@ -62,15 +62,16 @@ func New(w io.Writer, o Options) *Printer {
 	return t
 }
 
-// StartMidTurn begins in the middle of a run, in a turn whose beginning was told elsewhere. asked
-// reports whether the model's reply is still to come: its pieces are told then.
+// StartMidTurn starts in the middle of a run, in a turn whose beginning was shown
+// elsewhere. asked reports whether the model's reply is still to come: then its pieces
+// are shown.
 func (t *Printer) StartMidTurn(turn int, asked bool) {
 	if t.turn = turn; !asked {
 		t.answered = turn
 	}
 }
 
-// Event tells what an event says.
+// Event shows an event.
 func (t *Printer) Event(e agent.Event) {
 	defer func(due []live.Event) { t.remarked(due) }(t.remarks.Event(e))
 	switch e.Type {
@@ -98,7 +99,7 @@ func (t *Printer) Event(e agent.Event) {
 	}
 }
 
-// aside reports what is neither a turn nor a call.
+// aside shows events that are neither turns nor calls.
 func (t *Printer) aside(e agent.Event) {
 	switch e.Type {
 	case agent.EventHoldAdded, agent.EventHoldRemoved, agent.EventRunSuspended, agent.EventRunResumed, agent.EventRunStopped:
@@ -127,19 +128,20 @@ func (t *Printer) openTurn(turn int) {
 	t.turn = turn
 	t.streamed.Reset()
 	pieces := t.early[turn]
+	// Pieces of turns that were never opened will not be shown any more.
 	maps.DeleteFunc(t.early, func(of int, _ []live.Event) bool { return of <= turn })
 	for _, l := range pieces {
 		t.Live(l)
 	}
 }
 
-// Live tells a piece that is not recorded.
+// Live shows a live piece.
 func (t *Printer) Live(l live.Event) {
 	switch {
 	case l.Turn > t.turn:
 		t.early[l.Turn] = append(t.early[l.Turn], l)
 	case l.Turn < t.turn:
-		// It comes too late: the event that it was a piece of is told already.
+		// Too late: the event with the whole text was shown before.
 	case l.Type == agent.EventCallProgress:
 		t.remarked(t.remarks.Live(l))
 	case l.Turn == t.answered:
@@ -154,7 +156,7 @@ func (t *Printer) Live(l live.Event) {
 	}
 }
 
-// remarked tells remarks of tools, where people look on.
+// remarked shows progress of tools, if a person watches.
 func (t *Printer) remarked(list []live.Event) {
 	for _, l := range list {
 		if t.style != (style{}) {
@@ -170,7 +172,7 @@ func (t *Printer) message(e agent.Event) {
 		switch {
 		case m.Note != "":
 			t.note("(%s) %s", m.Note, untrusted.Line(m.Text(), t.width))
-		case t.turn > 0: // what came in between; the task itself is known
+		case t.turn > 0: // not the task itself, which the user knows
 			t.note("(%s) %s", cmp.Or(untrusted.Name(m.By), "said"), untrusted.Line(m.Text(), t.width))
 		}
 	case agent.RoleAssistant:
@@ -189,12 +191,13 @@ func (t *Printer) message(e agent.Event) {
 	}
 }
 
-// said tells a whole reply, as far as it was not told piece by piece.
+// said shows a whole reply, as far as its pieces were not shown.
 func (t *Printer) said(text string) {
 	rest, ok := strings.CutPrefix(text, t.streamed.String())
 	switch {
 	case ok:
-	case text != "" && strings.HasPrefix(t.streamed.String(), text): // it was cut off, and all of it was told
+	// The reply was cut off, and all of it was shown.
+	case text != "" && strings.HasPrefix(t.streamed.String(), text):
 		rest = ""
 	default:
 		t.endText()
@@ -224,11 +227,11 @@ func (t *Printer) tellCall(c *call) {
 	t.line("%s→%s %s%s%s %s", t.style.dim, t.style.off, t.style.bold, name, t.style.off, arguments)
 }
 
-// result tells how a call ended, with the beginning of what the model is told.
+// result shows how a call ended, with the beginning of its result.
 func (t *Printer) result(r *agent.ToolResult) {
 	c := t.calls[r.Call]
 	if c == nil || c.begun.IsZero() {
-		// It was not made, and so nothing was told of it yet.
+		// The call was not made, so nothing was shown of it yet.
 		if c == nil {
 			c = &call{ToolCall: agent.ToolCall{ID: r.Call, Tool: r.Tool}}
 		}
@@ -243,6 +246,7 @@ func (t *Printer) result(r *agent.ToolResult) {
 
 func (t *Printer) tellEnd(c *call, text string) {
 	head := string(c.status)
+	// A call that was never made took no time.
 	if !c.begun.IsZero() && c.ended.After(c.begun) {
 		head += " " + Took(c.ended.Sub(c.begun))
 	}
@@ -257,8 +261,8 @@ func (t *Printer) tellEnd(c *call, text string) {
 	t.line("  %s%s%s %s%s%s", mark, head, t.style.off, t.style.dim, rest, t.style.off)
 }
 
-// Flush tells calls that have ended while others of their turn go on: what the
-// model is told of them comes with the last one.
+// Flush shows calls that have ended while others of their turn run. Their results come
+// with the last one's.
 func (t *Printer) Flush() {
 	for _, id := range t.settled {
 		if c := t.calls[id]; c != nil && !c.told && !c.begun.IsZero() {
@@ -269,10 +273,10 @@ func (t *Printer) Flush() {
 	t.settled = nil
 }
 
-// Waiting reports whether there is something to flush.
+// Waiting reports whether Flush would show something.
 func (t *Printer) Waiting() bool { return len(t.settled) > 0 }
 
-// End tells how the run ended, and its answer where that was not told yet.
+// End shows how the run ended, and its answer if that was not shown yet.
 func (t *Printer) End(o *agent.Outcome) {
 	t.Flush()
 	t.endText()
@@ -290,20 +294,20 @@ func (t *Printer) End(o *agent.Outcome) {
 	t.line("%s%s%s", mark, Summary(o), t.style.off)
 }
 
-// Note tells a remark of ours.
+// Note shows a remark of ours.
 func (t *Printer) Note(format string, args ...any) { t.note(format, args...) }
 
 func (t *Printer) note(format string, args ...any) {
 	t.line("%s%s%s", t.style.dim, untrusted.Sprintf(format, args...), t.style.off)
 }
 
-// line writes a line of ours. What is from outside in it was shown before it came here.
+// line writes a line of ours. Text from outside in it must be escaped before.
 func (t *Printer) line(format string, args ...any) {
 	t.endText()
 	fmt.Fprintln(t.w, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
-// print writes a piece of the model's text, behind the margin.
+// print writes a piece of the model's text behind the margin.
 func (t *Printer) print(s string) { t.margin(t.text.Next(s)) }
 
 func (t *Printer) margin(s string) {
@@ -321,7 +325,7 @@ func (t *Printer) margin(s string) {
 	fmt.Fprint(t.w, b.String())
 }
 
-// endText ends the model's text, and the line that it has begun.
+// endText ends the model's text and its unfinished line.
 func (t *Printer) endText() {
 	t.margin(t.text.End())
 	if t.midline {
@@ -330,7 +334,7 @@ func (t *Printer) endText() {
 	}
 }
 
-// style are the escape sequences of a terminal with colours; the zero style has none.
+// style has a terminal's colour sequences; the zero style has none.
 type style struct{ dim, bold, good, bad, off string }
 
 var colours = style{dim: "\x1b[2m", bold: "\x1b[1m", good: "\x1b[32m", bad: "\x1b[31m", off: "\x1b[0m"}

@@ -5,24 +5,26 @@ import (
 	"github.com/fermata-agents/fermata/live"
 )
 
-// maxRemarks is how many remarks of a call are held until it has begun; the first go.
+// maxRemarks is how many progress messages of a call wait until it has begun; older ones
+// are dropped.
 const maxRemarks = 100
 
-// ProgressOrder puts the remarks that tools make in their place: after the event that begins
-// the call, and before the one that ends it. They come live, and so often earlier. The
-// zero Remarks is ready; nil tells none. It is used by one goroutine.
+// ProgressOrder puts progress of tools in its place: after the event that begins the
+// call, and before the one that ends it. Live events often come earlier. The zero value
+// is ready; nil shows nothing. One goroutine uses it.
 type ProgressOrder struct {
-	going map[string]bool // calls that have begun; false when they have ended
+	going map[string]bool // calls that began; false after their end
 	early map[string][]live.Event
 }
 
-// Event heeds an event of the log, and returns the remarks that can be told after it.
+// Event takes an event of the log, and returns the progress that can be shown after it.
 func (r *ProgressOrder) Event(e agent.Event) (due []live.Event) {
 	if r == nil {
 		return nil
 	}
 	switch e.Type {
 	case agent.EventRunStarted:
+		// A new run numbers its calls from the beginning.
 		*r = ProgressOrder{}
 	case agent.EventCallStarted:
 		if r.going == nil {
@@ -40,7 +42,8 @@ func (r *ProgressOrder) Event(e agent.Event) (due []live.Event) {
 	return due
 }
 
-// Live takes a remark, and returns it if it can be told now. Other pieces are none.
+// Live takes a live event. It returns progress that can be shown now, and nothing for
+// other events.
 func (r *ProgressOrder) Live(l live.Event) (due []live.Event) {
 	if r == nil || l.Type != agent.EventCallProgress {
 		return nil

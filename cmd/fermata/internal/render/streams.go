@@ -9,15 +9,15 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// Streams are what a command writes to.
+// Streams are a command's outputs.
 type Streams struct {
 	Out, Err *terminal.Output
 	// JSON means that standard output is for programs.
 	JSON bool
 }
 
-// Line writes a value as one line of JSON to standard output. What could steer a terminal
-// stands there as JSON escapes it, which is the same to a program.
+// Line writes a value as one line of JSON to standard output. What could control a
+// terminal is escaped as JSON escapes it, which programs read the same.
 func (s *Streams) Line(v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -35,19 +35,21 @@ func (s *Streams) Note(format string, args ...any) {
 	fmt.Fprintln(s.Err, untrusted.Sprintf(format, args...))
 }
 
-// People prints a line of output that is for people alone.
+// People prints a line of output for people only.
 func (s *Streams) People(format string, args ...any) {
 	if !s.JSON {
 		s.Print(format, args...)
 	}
 }
 
-// Print writes a line of output: no argument but an [untrusted.Block] can begin another.
+// Print writes a line of output. No argument but an [untrusted.Block] can begin another
+// line.
 func (s *Streams) Print(format string, args ...any) {
 	fmt.Fprintln(s.Out, untrusted.Sprintf(format, args...))
 }
 
-// Printer tells runs on standard output, with colours if that is a terminal.
+// Printer returns a printer of runs to standard output, with colours if that is a
+// terminal.
 func (s *Streams) Printer() *Printer {
 	var o Options
 	o.Width, o.Color = s.Out.Look()

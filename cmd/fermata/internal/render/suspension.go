@@ -10,10 +10,10 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// maxAsked bounds what a request asks on its line.
+// maxAsked bounds the text of a request on its line.
 const maxAsked = 200
 
-// Asks is a request on one line: q-7, approval: Run pay? (pay amount_eur=800)
+// Asks describes a request on one line: q-7, approval: Run pay? (pay amount_eur=800)
 func Asks(q agent.Request) string {
 	line := fmt.Sprintf("%s, %s: %s", q.ID, q.Type, untrusted.Line(q.Text, maxAsked))
 	if q.Call != nil {
@@ -34,7 +34,7 @@ func Deadline(q agent.Request) string {
 	return fmt.Sprintf(" · at %s: %s", when(q.Deadline), cmp.Or(untrusted.Line(what, maxArgument), "nobody answered"))
 }
 
-// Waits is why a run waits, on one line.
+// Waits says on one line why a run waits.
 func Waits(s *agent.Suspension) string {
 	var parts []string
 	switch s.Kind {
@@ -64,7 +64,7 @@ func Waits(s *agent.Suspension) string {
 	return line
 }
 
-// Held is who holds a run, and why.
+// Held says who holds a run, and why.
 func Held(h agent.Hold) string {
 	line := "held"
 	if h.From == agent.HoldInherited {
@@ -80,7 +80,7 @@ func Held(h agent.Hold) string {
 	return line
 }
 
-// Conditions is what a parked run waits for: " for orders.paid, or until 15:04".
+// Conditions says what a parked run waits for: " for orders.paid, or until 15:04".
 func Conditions(c *agent.Conditions) string {
 	if c == nil || len(c.List()) == 0 {
 		return " until somebody resumes it"
@@ -99,7 +99,7 @@ func Conditions(c *agent.Conditions) string {
 	return " " + strings.Join(parts, ", or ")
 }
 
-// when is a time as people read it: with its day unless that is today.
+// when returns a time for people, with its day unless that is today.
 func when(t time.Time) string {
 	t = t.Local()
 	if now := time.Now(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
@@ -108,7 +108,7 @@ func when(t time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// rested reports what holds and rests say.
+// rested shows holds and suspensions.
 func (t *Printer) rested(e agent.Event) {
 	switch {
 	case e.Type == agent.EventHoldAdded && e.Hold != nil:
@@ -149,7 +149,7 @@ func folded(h *agent.Handoff) string {
 	return fmt.Sprintf("handed over: the work of %s, summed up by %s", Count(n, "agent"), h.SummarizedBy)
 }
 
-// asked reports what became of requests.
+// asked shows what happened to requests.
 func (t *Printer) asked(e agent.Event) {
 	switch {
 	case e.Type == agent.EventRequestOpened && e.Request != nil:
@@ -178,7 +178,7 @@ func answered(a agent.Answered) string {
 	return line
 }
 
-// child reports what became of a run below.
+// child shows what happened to a sub-agent.
 func (t *Printer) child(e agent.Event) {
 	if e.Child == nil {
 		return
@@ -195,5 +195,5 @@ func (t *Printer) child(e agent.Event) {
 	t.note("%s (%s) %s", untrusted.Name(e.Child.Session), untrusted.Name(e.Child.Agent), what)
 }
 
-// Break ends a line that the model's text has begun.
+// Break ends an unfinished line of the model's text.
 func (t *Printer) Break() { t.Flush(); t.endText() }

@@ -29,10 +29,10 @@ func (t *Table) Row(cells ...any) {
 	fmt.Fprintln(t.w, strings.Join(shown, "\t"))
 }
 
-// Field adds a row of a name and what it has.
+// Field adds a row of a name and its value.
 func (t *Table) Field(name, format string, args ...any) {
 	t.Row(name, untrusted.Sprintf(format, args...))
 }
 
 // Flush writes the rows.
-func (t *Table) Flush() { _ = t.w.Flush() } // the outlet knows what can't be written
+func (t *Table) Flush() { _ = t.w.Flush() } // the output remembers write errors

@@ -15,7 +15,8 @@ import (
 // maxArgument bounds one argument of a call on its line.
 const maxArgument = 60
 
-// Arguments writes a call's arguments on one line, by their names: lines=20 path="main.go".
+// Arguments writes a call's arguments on one line, sorted by name: lines=20
+// path="main.go".
 func Arguments(c agent.ToolCall) string {
 	if c.Malformed != "" {
 		return untrusted.Line(c.Malformed, maxArgument)
@@ -31,7 +32,7 @@ func Arguments(c agent.ToolCall) string {
 	return strings.Join(fields, " ")
 }
 
-// Took writes a time that something took with as many digits as matter.
+// Took returns a duration with as many digits as matter.
 func Took(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -42,7 +43,7 @@ func Took(d time.Duration) string {
 	return agent.Duration(d.Round(time.Second)).String()
 }
 
-// Money writes an amount in dollars; what is not nothing is never shown as nothing.
+// Money returns an amount in dollars. A small amount is never shown as zero.
 func Money(u agent.USD) string {
 	switch dollars := float64(u) / float64(agent.Dollar); {
 	case u != 0 && dollars < 0.0001:
@@ -54,7 +55,7 @@ func Money(u agent.USD) string {
 	}
 }
 
-// Count writes a number of things: "1 turn", "2 turns".
+// Count returns a number of things: "1 turn", "2 turns".
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -62,7 +63,7 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// thousands writes 12345 as 12,345.
+// thousands returns 12345 as 12,345.
 func thousands(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -71,7 +72,7 @@ func thousands(n int64) string {
 	return s
 }
 
-// Summary is how a run ended, on one line.
+// Summary says on one line how a run ended.
 func Summary(o *agent.Outcome) string {
 	parts := []string{string(o.Status)}
 	switch {
@@ -106,7 +107,7 @@ func calls(tools []agent.ToolCount) string {
 	return fmt.Sprintf(", %s (%d not ok)", Count(all, "call"), bad)
 }
 
-// Output is a structured answer, indented; as it came where it is no JSON.
+// Output returns a structured answer, indented; unchanged if it is not JSON.
 func Output(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Indent(&b, rawjson.UnescapeHTML(raw), "", "  ") != nil {
@@ -115,7 +116,7 @@ func Output(raw json.RawMessage) string {
 	return b.String()
 }
 
-// same reports whether two JSON values differ in their white space at most.
+// same reports whether two JSON values differ at most in white space.
 func same(a, b []byte) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, rawjson.UnescapeHTML(a)) == nil && json.Compact(&y, rawjson.UnescapeHTML(b)) == nil && bytes.Equal(x.Bytes(), y.Bytes())
@@ -134,7 +135,7 @@ func LeftOut(r agent.ToolsChange) string {
 	return strings.Join(names, ", ")
 }
 
-// Age is how long ago a time was, in one or two units.
+// Age returns how long ago a time was, in one or two units.
 func Age(t time.Time) string {
 	switch d := time.Since(t); {
 	case t.IsZero():
@@ -150,7 +151,7 @@ func Age(t time.Time) string {
 	}
 }
 
-// Clock is a time as lists show it.
+// Clock returns a time as lists show it.
 func Clock(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -158,6 +159,6 @@ func Clock(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// ShortRun is as much of a run's id as tells it from the session's others: its first
+// ShortRun returns enough of a run's id to tell it from the session's others: its first
 // characters are the time at which it began.
 func ShortRun(run string) string { return run[:min(len(run), 13)] }

@@ -2,5 +2,6 @@
 
 package secret
 
-// ProtectMemory does nothing here: the system decides what one process may read of another.
+// ProtectMemory does nothing on this system, which decides itself what a process may read
+// of another.
 func ProtectMemory() error { return nil }

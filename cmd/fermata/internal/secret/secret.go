@@ -9,16 +9,18 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// FileSuffix makes of a variable the one that names a file with its value.
+// FileSuffix added to a variable's name gives the variable that names a file with the
+// value.
 const FileSuffix = "_FILE"
 
 // maxFile bounds a file with a secret, in bytes.
 const maxFile = 64 << 10
 
-// Get is the value of a variable, or what the file has that NAME_FILE names, without white
-// space around it; empty if neither is set. Errors are [agent.CodeInvalidInput]: both are set,
-// or the file can't be read, is no regular file, is empty, or is one that others may read or
-// write. They show the path and nothing of what is in it.
+// Get returns the value of a variable, or the content of the file that NAME_FILE names,
+// without white space around it; empty if neither is set. Errors are
+// [agent.CodeInvalidInput]: both are set, or the file can't be read, is not a regular
+// file, is empty, or others may read or write it. They show the path, and nothing of the
+// content.
 func Get(name string) (string, error) {
 	value, path := strings.TrimSpace(os.Getenv(name)), os.Getenv(name+FileSuffix)
 	switch {
@@ -38,7 +40,8 @@ func Get(name string) (string, error) {
 func IsSet(name string) bool { return os.Getenv(name) != "" || os.Getenv(name+FileSuffix) != "" }
 
 func read(path string) (string, error) {
-	if info, err := os.Stat(path); err != nil { // before it is opened: a pipe would wait forever
+	// Before the open: opening a pipe would wait forever.
+	if info, err := os.Stat(path); err != nil {
 		return "", err
 	} else if !info.Mode().IsRegular() {
 		return "", agent.Errorf(agent.CodeInvalidInput, "%s is no regular file", path)
@@ -48,6 +51,7 @@ func read(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+	// Of the open file: the path may lead to another one by now.
 	info, err := f.Stat()
 	if err != nil {
 		return "", err

@@ -1,3 +1,3 @@
-// Package terminal is what a command has of its terminal: standard output and standard
-// error, on which nothing from outside can steer the terminal, and the key Ctrl-C.
+// Package terminal is a command's terminal: standard output and standard error, through
+// which no text from outside can control the terminal, and the key Ctrl-C.
 package terminal

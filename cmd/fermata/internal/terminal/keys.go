@@ -2,7 +2,7 @@ package terminal
 
 import "sync"
 
-// Keys hands Ctrl-C to whoever has taken it; where nobody has, it ends the command.
+// Keys passes Ctrl-C to whoever has taken it; otherwise Ctrl-C ends the command.
 type Keys struct {
 	end func()
 
@@ -10,10 +10,10 @@ type Keys struct {
 	taken chan struct{}
 }
 
-// NewKeys returns keys that nobody has taken; end ends the command.
+// NewKeys returns keys that nobody has taken. end is called to end the command.
 func NewKeys(end func()) *Keys { return &Keys{end: end} }
 
-// Interrupt is one Ctrl-C.
+// Interrupt handles one Ctrl-C.
 func (i *Keys) Interrupt() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -23,11 +23,11 @@ func (i *Keys) Interrupt() {
 	}
 	select {
 	case i.taken <- struct{}{}:
-	default: // the one before was not heard yet
+	default: // the one before was not received yet
 	}
 }
 
-// Take lets Ctrl-C be heard from a channel, until it is given back.
+// Take sends each Ctrl-C to a channel until giveBack is called.
 func (i *Keys) Take() (pressed <-chan struct{}, giveBack func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

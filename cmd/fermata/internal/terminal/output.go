@@ -11,26 +11,25 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// Output is standard output or standard error. It remembers the first error in writing,
-// for the exit status: not every writer of a line looks at its error.
+// Output is standard output or standard error. It remembers the first write error for the
+// exit status, since not every caller checks errors of a line.
 type Output struct {
-	// ASCII means that the reader takes no other characters.
+	// ASCII means that the reader can't show other characters.
 	ASCII bool
 
 	to     io.Writer
-	exact  bool              // it is data and not text
-	screen *untrusted.Screen // nil where it is no terminal
+	exact  bool              // data, not text
+	screen *untrusted.Screen // nil if it is not a terminal
 
 	mu  sync.Mutex
 	err error
 }
 
-// Write implements [io.Writer]. Whatever could steer a terminal is written as an escape: this
-// is what stands between the terminal and a text that nobody has looked at. After an error
-// nothing more is written.
+// Write implements [io.Writer]. It escapes whatever could control a terminal, so that a
+// text that nobody has checked does no harm. After an error it writes nothing more.
 func (o *Output) Write(p []byte) (int, error) { return o.write(p, untrusted.Escape) }
 
-// Colored writes lines of ours that have colours to the output.
+// Colored returns a writer for our own lines that have colours.
 func (o *Output) Colored() io.Writer { return colored{o} }
 
 type colored struct{ *Output }
@@ -38,10 +37,10 @@ type colored struct{ *Output }
 // Write implements [io.Writer].
 func (o colored) Write(p []byte) (int, error) { return o.write(p, untrusted.EscapeKeepColor) }
 
-// Exact writes data to where the output goes, as it comes.
+// Exact returns an output to the same place that writes data unchanged.
 func (o *Output) Exact() *Output { return &Output{to: o.to, exact: true} }
 
-// Typed means that somebody at the terminal has typed a line.
+// Typed records that somebody typed a line at the terminal.
 func (o *Output) Typed() {
 	if o.screen != nil {
 		o.screen.CursorHome()
@@ -58,10 +57,12 @@ func (o *Output) write(p []byte, show func(string) string) (int, error) {
 		o.err = err
 		return 0, err
 	}
+	// The length of p, not of the escaped text: an io.Writer reports how much of p it
+	// took.
 	return len(p), nil
 }
 
-// text is what is written of p.
+// text returns what is written for p.
 func (o *Output) text(p []byte, show func(string) string) []byte {
 	if o.exact {
 		return p
@@ -76,7 +77,7 @@ func (o *Output) text(p []byte, show func(string) string) []byte {
 	return []byte(text)
 }
 
-// Failed is the first error in writing; nil if there was none.
+// Failed returns the first write error ([agent.CodeNotWritten]), or nil.
 func (o *Output) Failed() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,11 +87,11 @@ func (o *Output) Failed() error {
 	return agent.Errorf(agent.CodeNotWritten, "standard output can't be written, so what it has is not whole: %w", o.err)
 }
 
-// asASCII are our own marks without other characters.
+// asASCII replaces our own marks for readers of ASCII.
 var asASCII = strings.NewReplacer("…", "...", "·", "-", "→", "->", "—", "--", "–", "-", "✓", "ok", "✗", "x", untrusted.Mark, "|", "┊", ":", "“", `"`, "”", `"`, "’", "'")
 
-// plainText writes text in ASCII. Other characters than our own marks are escaped as in
-// JSON, so that none is lost.
+// plainText writes text in ASCII. It escapes other characters than our own marks as JSON
+// does, so that none is lost.
 func plainText(p []byte) []byte {
 	if !bytes.ContainsFunc(p, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return p

@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
-// Open returns the outputs of a process. Both know of each other's lines if they share a
-// terminal.
+// Open returns the outputs of a process. If they share a terminal, each knows of the
+// other's lines.
 func Open(stdout, stderr io.Writer) (out, err *Output) {
 	ascii, screen := onlyASCII(), screenOf(stdout, stderr)
 	return newOutput(stdout, ascii, screen), newOutput(stderr, ascii, screen)
@@ -24,13 +24,13 @@ func newOutput(stream io.Writer, ascii bool, screen *untrusted.Screen) *Output {
 	return o
 }
 
-// Is reports whether a person is at the other end of a stream.
+// Is reports whether a stream is a terminal.
 func Is(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// screenOf is the terminal that output goes to; nil if there is none.
+// screenOf returns the terminal that output goes to; nil if there is none.
 func screenOf(streams ...any) *untrusted.Screen {
 	for _, stream := range streams {
 		if Is(stream) {
@@ -40,14 +40,14 @@ func screenOf(streams ...any) *untrusted.Screen {
 	return nil
 }
 
-// width is a terminal's width in columns, zero if it does not tell.
+// width returns a terminal's width in columns, or zero if it is unknown.
 func width(stream any) int {
 	wide, _, _ := term.GetSize(int(stream.(*os.File).Fd()))
 	return wide
 }
 
-// Look returns the width of the output's terminal in columns, and whether it shows colours.
-// Both are zero where the output is no terminal.
+// Look returns the width of the output's terminal in columns, and whether it shows
+// colours. Both are zero if the output is not a terminal.
 func (o *Output) Look() (columns int, color bool) {
 	if !Is(o.to) {
 		return 0, false
@@ -55,8 +55,7 @@ func (o *Output) Look() (columns int, color bool) {
 	return width(o.to), os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// onlyASCII reports whether the locale has no other characters. A user who has set none is
-// taken to have more.
+// onlyASCII reports whether the locale has only ASCII. Without a locale it reports false.
 func onlyASCII() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if locale := os.Getenv(name); locale != "" {

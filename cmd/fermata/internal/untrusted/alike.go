@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// alike reports whether a character that is not ASCII looks like ASCII: by Unicode's table
-// of confusables (UTS #39), or since it is a form of an ASCII character, as ａ is.
+// alike reports whether a character that is not ASCII looks like ASCII: in Unicode's
+// table of confusables (UTS #39), or as a form of an ASCII character, such as ａ.
 func alike(r rune) bool {
 	if r < utf8.RuneSelf {
 		return false
@@ -22,8 +22,8 @@ func alike(r rune) bool {
 	return !strings.ContainsFunc(like, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// foreign reports whether a letter looks like an ASCII letter and is of another script.
-// Accented letters, and what Latin alphabets have beside ASCII, are none.
+// foreign reports whether a letter looks like an ASCII letter but belongs to another
+// script. Accented and other Latin letters do not count.
 func foreign(r rune) bool {
 	return unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) && alike(r)
 }
@@ -36,7 +36,7 @@ func inWord(r rune) bool {
 // isASCIILetter reports whether a character is one of the 52.
 func isASCIILetter(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' }
 
-// words hands each word of a text to change, and puts it together again.
+// words passes each word of a text to change, and joins the results.
 func words(s string, change func(word string) string) string {
 	var b strings.Builder
 	for len(s) > 0 {
@@ -56,8 +56,8 @@ func words(s string, change func(word string) string) string {
 	return b.String()
 }
 
-// mixed escapes, in a word that has ASCII letters, letters of other scripts that look like
-// them. A word of another script alone stays readable.
+// mixed escapes letters of other scripts in a word with ASCII letters, if they look like
+// these. A word wholly of another script stays readable.
 func mixed(word string) string {
 	if !strings.ContainsFunc(word, isASCIILetter) || !strings.ContainsFunc(word, foreign) {
 		return word
@@ -65,8 +65,9 @@ func mixed(word string) string {
 	return escapeIf(word, foreign)
 }
 
-// posing does what mixed does, and escapes words of which every letter looks like ASCII:
-// what a program takes is decided by, and not read as prose.
+// posing does what mixed does, and also escapes words whose letters all look like ASCII.
+// It is for values that a program uses: a person decides about them, and does not read
+// them as prose.
 func posing(word string) string {
 	letters := 0
 	for _, r := range word {
@@ -82,7 +83,7 @@ func posing(word string) string {
 	return escapeIf(word, foreign)
 }
 
-// escapeIf escapes characters of a kind.
+// escapeIf escapes some kind of characters.
 func escapeIf(s string, of func(rune) bool) string {
 	if !strings.ContainsFunc(s, of) {
 		return s

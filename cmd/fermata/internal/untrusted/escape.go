@@ -11,9 +11,9 @@ import (
 // other lines.
 const maxMarks = 4
 
-// Escape writes what can steer a terminal, or can't be seen, as JSON escapes it: \u001b.
-// Newlines and tabs stay. The same escapes are valid in a JSON string, and mean the same
-// there. It returns s itself where there is nothing to escape.
+// Escape writes what can control a terminal, or can't be seen, as JSON escapes it:
+// \u001b. Newlines and tabs stay. In a JSON string the escapes mean the same. It returns
+// s itself if there is nothing to escape.
 func Escape(s string) string {
 	if plain(s) {
 		return s
@@ -25,7 +25,7 @@ func Escape(s string) string {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			out = fmt.Appendf(out, `\x%02x`, s[0])
-		case r == '\r' && strings.HasPrefix(s, "\r\n"): // a line's end, as Windows has it
+		case r == '\r' && strings.HasPrefix(s, "\r\n"): // a line end of Windows
 		case r == emojiStyle && unicode.Is(unicode.So, last):
 			out = utf8.AppendRune(out, r)
 		case !shows(r), unicode.Is(unicode.M, r) && (marks >= maxMarks || !carries(last)):
@@ -43,7 +43,7 @@ func Escape(s string) string {
 	return string(out)
 }
 
-// plain reports whether a text has nothing but printable ASCII, newlines and tabs.
+// plain reports whether a text has only printable ASCII, newlines and tabs.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= utf8.RuneSelf || c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
@@ -56,8 +56,8 @@ func plain(s string) bool {
 // emojiStyle is the variation selector that makes a symbol colourful: ⚠️.
 const emojiStyle = '\ufe0f'
 
-// shows reports whether a terminal shows a character as something that can be seen, and
-// does nothing else.
+// shows reports whether a terminal shows a character as something visible, and does
+// nothing else.
 func shows(r rune) bool {
 	switch {
 	case r == '\n', r == '\t':
@@ -68,13 +68,13 @@ func shows(r rune) bool {
 	return unicode.IsPrint(r) || unicode.Is(unicode.Zs, r)
 }
 
-// carries reports whether a mark can stand above or below a character. Our own margin and
-// what else is not of the text is none.
+// carries reports whether a mark can stand above or below a character. Our own margin is
+// not such a character.
 func carries(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r)
 }
 
-// escape writes a character as JSON escapes it.
+// escape appends a character as JSON escapes it.
 func escape(out []byte, r rune) []byte {
 	if r > 0xffff {
 		r -= 0x10000
@@ -83,7 +83,7 @@ func escape(out []byte, r rune) []byte {
 	return fmt.Appendf(out, `\u%04x`, r)
 }
 
-// ASCII writes everything that is not ASCII as JSON escapes it.
+// ASCII escapes everything that is not ASCII as JSON does.
 func ASCII(s string) []byte {
 	var out []byte
 	for _, r := range s {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// authority finds where a URL says with whom it speaks, and the host of an e-mail address.
-// A backslash ends it: browsers take that for a slash.
+// authority finds the host part of a URL, and the host of an e-mail address. A backslash
+// ends it, since browsers read it as a slash.
 var authority = regexp.MustCompile(`(?:[A-Za-z][A-Za-z0-9+.-]*:(?:/|\\)+)([^\s/?#"'<>\\]+)|@([\pL\pM\pN\-]+(?:[.。．｡][\pL\pM\pN\-]+)+)`)
 
 // hosts writes the hosts of a text's URLs in ASCII, as resolvers see them.
@@ -30,7 +30,7 @@ func hosts(s string) string {
 
 // span is an authority in a text.
 type span struct {
-	url        int // where the URL begins
+	url        int // the beginning of the URL
 	begin, end int
 }
 
@@ -45,14 +45,14 @@ func spans(s string) (list []span) {
 	return list
 }
 
-// inASCII writes an authority's host in ASCII. What is before its last @ is for no resolver.
+// inASCII writes an authority's host in ASCII. What precedes its last @ is not the host.
 func inASCII(authority string) string {
 	at := strings.LastIndexByte(authority, '@') + 1
 	return Name(authority[:at]) + Host(authority[at:])
 }
 
-// Host is a host, with a port or without, in ASCII: аpple.com is xn--pple-43d.com. What
-// can't be a host has escapes for all that is not ASCII.
+// Host returns a host, with or without a port, in ASCII: аpple.com is xn--pple-43d.com.
+// If it can't be a host, everything that is not ASCII is escaped.
 func Host(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return Name(s)
@@ -69,7 +69,7 @@ func Host(s string) string {
 	return string(ASCII(s))
 }
 
-// HostsOf lists the hosts of a text's URLs and e-mail addresses, in ASCII and their order.
+// HostsOf lists the hosts of a text's URLs and e-mail addresses, in ASCII and in order.
 func HostsOf(s string) (list []string) {
 	for _, at := range spans(s) {
 		one := s[at.begin:at.end]

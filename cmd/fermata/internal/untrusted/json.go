@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Field is one argument of a call as it is shown.
+// Field is one argument of a call, ready to show.
 type Field struct{ Key, Value string }
 
-// Fields are a call's arguments: decoded, in the order of their keys, each value on one
-// line. It reports false for what is no JSON object.
+// Fields returns a call's arguments: decoded, sorted by key, each value on one line. ok
+// is false if raw is not a JSON object.
 func Fields(raw json.RawMessage) (list []Field, ok bool) {
 	v, ok := decoded(raw).(map[string]any)
 	if !ok {
@@ -26,8 +26,8 @@ func Fields(raw json.RawMessage) (list []Field, ok bool) {
 	return list, true
 }
 
-// JSON is a JSON value of several lines as its digest sees it: decoded, each key once, in
-// the order of the keys. What is no JSON is shown as [Text].
+// JSON returns a JSON value on several lines as its digest sees it: decoded, each key
+// once, sorted by key. Text that is not JSON goes through [Text].
 func JSON(raw json.RawMessage) string {
 	v := decoded(raw)
 	if v == nil && string(bytes.TrimSpace(raw)) != "null" {
@@ -47,7 +47,7 @@ func decoded(raw json.RawMessage) (v any) {
 	return v
 }
 
-// write writes a value. indent is a newline and the blanks after it; nil for one line.
+// write writes a value. indent is a newline with the blanks after it; nil for one line.
 func write(b *strings.Builder, v any, indent []byte) {
 	inner := indent
 	if indent != nil {
@@ -86,7 +86,7 @@ func write(b *strings.Builder, v any, indent []byte) {
 	}
 }
 
-// between ends the member before the i-th, and begins this one.
+// between ends the member before the i-th, and starts this one.
 func between(b *strings.Builder, i int, indent []byte) {
 	if i > 0 {
 		b.WriteByte(',')
@@ -97,13 +97,13 @@ func between(b *strings.Builder, i int, indent []byte) {
 	b.Write(indent)
 }
 
-// quoted is a string of JSON with the escapes that JSON needs, and no others.
+// quoted returns a JSON string with only the escapes that JSON needs.
 func quoted(s string) string { return strings.TrimSuffix(string(encoded(s)), "\n") }
 
 func encoded(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // of what was decoded
+	_ = e.Encode(v) // it was decoded from JSON
 	return b.Bytes()
 }

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Continued begins what a terminal's width has cut off a line.
+// Continued begins the rest of a line that was wider than the terminal.
 const Continued = "┊ "
 
-// minWidth is the least width that is believed, in columns.
+// minWidth is the smallest width that is believed, in columns.
 const minWidth = 20
 
-// Screen is a terminal. It breaks lines itself and begins the rest with [Continued]: else
-// a long text could begin a line of the terminal with what looks like ours. Standard output
-// and standard error share it where both are the terminal.
+// Screen is a terminal. It breaks long lines itself and begins the rest with [Continued].
+// Otherwise a long text could begin a terminal line with what looks like our own output.
+// Standard output and standard error share a Screen if both are the terminal.
 type Screen struct {
 	width func() int // in columns
 
@@ -25,17 +25,18 @@ type Screen struct {
 	column int
 }
 
-// NewScreen returns a screen of a width, which may change.
+// NewScreen returns a screen. width may return another value each time.
 func NewScreen(width func() int) *Screen { return &Screen{width: width} }
 
-// CursorHome means that somebody has typed a line: the cursor is at a line's beginning.
+// CursorHome records that somebody typed a line: the cursor is at the beginning of a
+// line.
 func (s *Screen) CursorHome() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.column = 0
 }
 
-// Wrap breaks lines that are longer than the screen is wide.
+// Wrap breaks lines that are wider than the screen.
 func (s *Screen) Wrap(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +67,7 @@ func (s *Screen) Wrap(text string) string {
 	return b.String()
 }
 
-// columns is how many columns a character takes, at most.
+// columns returns how many columns a character takes at most.
 func columns(r rune, at int) int {
 	switch {
 	case r == '\t':
@@ -81,11 +82,11 @@ func columns(r rune, at int) int {
 	return 1
 }
 
-// colours are the sequences of a terminal that our own lines may have.
+// colours matches the sequences that our own lines may have.
 var colours = regexp.MustCompile(`^\x1b\[[0-9;]*m`)
 
-// EscapeKeepColor is [Escape] for our own lines, whose colours stay. Whatever is from outside has
-// lost its own before.
+// EscapeKeepColor is [Escape] for our own lines, whose colours stay. Text from outside
+// must be escaped before.
 func EscapeKeepColor(s string) string {
 	var b strings.Builder
 	for {

@@ -5,14 +5,14 @@ import (
 	"unicode"
 )
 
-// maxHeld bounds what a [Stream] holds of a word that is not whole, in bytes.
+// maxHeld bounds how much of an unfinished word a [Stream] holds, in bytes.
 const maxHeld = 512
 
-// Stream is a text that comes in pieces, shown as [Text] shows the whole: what pretends to
-// be ASCII is found across pieces. The zero Stream is ready.
+// Stream is a text that comes in pieces and is shown as [Text] shows the whole. It finds
+// letters that pretend to be ASCII across pieces. The zero Stream is ready.
 type Stream struct {
-	told string // the end of what was told, where the next piece may go on with its word
-	held string // what waits for its word's end
+	told string // the end of the shown text, which the next piece may continue
+	held string // text that waits for the end of its word
 }
 
 // Next takes a piece, and returns what can be shown.
@@ -22,7 +22,8 @@ func (s *Stream) Next(piece string) string {
 	if len(all)-begin > maxHeld {
 		begin = len(all)
 	}
-	end := max(begin, len(s.told)) // of what is told now
+	end := max(begin, len(s.told)) // of what is shown now
+	// Plain ASCII looks the same whatever follows, so people see it at once.
 	if plain(all[begin:]) {
 		end = len(all)
 	}
@@ -31,25 +32,26 @@ func (s *Stream) Next(piece string) string {
 	return out
 }
 
-// End returns what was held, and begins another text.
+// End returns the held text, and starts another text.
 func (s *Stream) End() string {
 	out := s.shown(s.told + s.held)
 	*s = Stream{}
 	return out
 }
 
-// shown is a text without what was told of it. That is ASCII, and so was shown as it is.
+// shown returns a text without its shown beginning. That is ASCII, so its length is
+// unchanged.
 func (s *Stream) shown(all string) string {
 	out := Text(all)
 	return out[min(len(s.told), len(out)):]
 }
 
-// lastToken is where the last word of a text begins, or the URL or address that it is of:
-// another piece may go on with it.
+// lastToken returns where the last word of a text begins, or the URL or address that
+// contains it. The next piece may continue it.
 func lastToken(s string) int {
 	begin := lastOf(s, func(r rune) bool { return !unicode.IsSpace(r) })
 	switch token := s[begin:]; {
-	case strings.HasSuffix(s, "\r"): // half of a line's end
+	case strings.HasSuffix(s, "\r"): // half of a line end
 		return len(s) - 1
 	case plain(token), strings.ContainsAny(token, ":@"):
 		return begin
@@ -57,7 +59,7 @@ func lastToken(s string) int {
 	return lastOf(s, func(r rune) bool { return inWord(r) || unicode.Is(unicode.So, r) })
 }
 
-// lastOf is where the characters of a kind begin that a text ends with.
+// lastOf returns where the last characters of a kind begin.
 func lastOf(s string, of func(rune) bool) int {
 	return len(strings.TrimRightFunc(s, of))
 }

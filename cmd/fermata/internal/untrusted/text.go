@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text is prose as people read it: [Escape], with hosts in ASCII, and with escapes for
-// letters that pretend to be ASCII within a word that has ASCII letters. Words that are
-// wholly of another script stay as they are.
+// Text returns prose for people: [Escape], with hosts in ASCII. It also escapes letters
+// that pretend to be ASCII in a word with ASCII letters. Words wholly of another script
+// stay as they are.
 func Text(s string) string {
 	if plain(s) {
 		return s
@@ -18,8 +18,8 @@ func Text(s string) string {
 	return words(hosts(Escape(s)), mixed)
 }
 
-// Value is a text that a program takes, such as an argument's value: [Text], in which words
-// that wholly look like ASCII are escaped too.
+// Value returns a text that a program uses, such as an argument's value: [Text], and
+// words that wholly look like ASCII are escaped, too.
 func Value(s string) string {
 	if plain(s) {
 		return s
@@ -27,8 +27,8 @@ func Value(s string) string {
 	return words(hosts(Escape(s)), posing)
 }
 
-// Name is a name, of whatever length: everything that looks like ASCII and is not, every
-// space but one of ASCII, and every newline shows as an escape.
+// Name returns a name of any length. It escapes everything that looks like ASCII and is
+// not, every space but the ASCII one, and newlines.
 func Name(s string) string {
 	if plain(s) && !strings.ContainsAny(s, "\n\t") {
 		return s
@@ -36,7 +36,7 @@ func Name(s string) string {
 	return escapeIf(Escape(s), func(r rune) bool { return r != ' ' && unicode.IsSpace(r) || alike(r) })
 }
 
-// Names is [Name] for several, with commas between.
+// Names is [Name] for several, joined with commas.
 func Names(list []string) string {
 	shown := make([]string, len(list))
 	for i, one := range list {
@@ -45,15 +45,15 @@ func Names(list []string) string {
 	return strings.Join(shown, ", ")
 }
 
-// Fold is a text on one line, whole: white space becomes one space.
+// Fold returns a whole text on one line: white space becomes one space.
 func Fold(s string) string { return strings.Join(strings.Fields(Text(s)), " ") }
 
-// Line is a text on one line of about so many characters, and of one at least. A cut says
-// how many characters it left out: "Review the…(+30)". A URL's host is never cut: it stands
+// Line returns a text on one line of about most characters, at least one. A cut says how
+// many characters it left out: "Review the…(+30)". A URL's host is never cut: it is
 // whole, or the URL is left out.
 func Line(s string, most int) string { return Cut(Fold(s), most) }
 
-// Cut is a line, which is shown already, of about so many characters.
+// Cut cuts a line that is already escaped to about most characters.
 func Cut(s string, most int) string {
 	most = max(most, 1)
 	if len(s) <= most || utf8.RuneCountInString(s) <= most {
@@ -61,15 +61,16 @@ func Cut(s string, most int) string {
 	}
 	runes := []rune(s)
 	keep := max(most-len(fmt.Sprintf("…(+%d)", len(runes)))+2, 0)
+	// Never inside a host: a cut host could look like another one.
 	at := offBound(s, len(string(runes[:keep])))
 	return fmt.Sprintf("%s…(+%d)", s[:at], utf8.RuneCountInString(s[at:]))
 }
 
-// maxHost bounds the longest authority for which a line becomes longer. A host's name has
-// 253 characters at most.
+// maxHost bounds the longest authority for which a line may become longer. A host's name
+// has at most 253 characters.
 const maxHost = 300
 
-// offBound moves a place to cut a text out of a host, and out of an escape.
+// offBound moves the place of a cut out of a host and out of an escape.
 func offBound(s string, at int) int {
 	for _, one := range spans(s) {
 		if at <= one.url || at >= one.end {
@@ -86,16 +87,16 @@ func offBound(s string, at int) int {
 	return at
 }
 
-// Block is a text that is shown already, of several lines that can't be taken for ours.
+// Block is an escaped text of several lines that can't be taken for ours.
 type Block string
 
 // Mark is what [Margin] puts before each line.
 const Mark = "│"
 
-// Margin is a text, whole, with [Mark] before each of its lines. No text begins a line.
+// Margin returns a whole text with [Mark] before each line.
 func Margin(s string) Block { return margin(Text(s)) }
 
-// MarginOf is a text that is shown already with [Mark] before each of its lines.
+// MarginOf puts [Mark] before each line of an escaped text.
 func MarginOf(s string) Block { return margin(s) }
 
 func margin(s string) Block {
@@ -106,8 +107,8 @@ func margin(s string) Block {
 	return Block(strings.Join(lines, "\n"))
 }
 
-// Sprintf is [fmt.Sprintf] for a line: no argument can add another. A [Block] stays as it is.
-// Other texts, errors and Stringers are folded.
+// Sprintf is [fmt.Sprintf] for a line to which no argument can add another. A [Block]
+// stays as it is; other texts, errors and Stringers are folded.
 func Sprintf(format string, args ...any) string {
 	shown := make([]any, len(args))
 	for i, a := range args {
@@ -135,7 +136,7 @@ func oneLine(a any) any {
 	return a
 }
 
-// lineOf folds what has several lines, and leaves the blanks of what has one.
+// lineOf folds a text of several lines, and keeps the blanks of a single line.
 func lineOf(s string) string {
 	if strings.ContainsAny(s, "\n\t\r\v\f\u0085\u2028\u2029") {
 		return Fold(s)

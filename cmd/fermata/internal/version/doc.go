@@ -1,2 +1,2 @@
-// Package version says what this build is.
+// Package version says which build this is.
 package version

@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// Program is that of the main module, with the commit where it is no release.
+// Program returns the version of the main module, with the commit if it is not a release.
 func Program() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -40,7 +40,7 @@ func (s *Server) Client(t testing.TB) client.Client {
 // package, so one is enough.
 var ofPackage struct {
 	sync.Mutex
-	running bool // Main is running, and will stop the server
+	running bool // set by Main, which will stop the server
 	server  *Server
 }
 

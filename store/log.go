@@ -15,7 +15,7 @@ import (
 // for a whole process. Make one with [NewLog].
 type Log struct {
 	store     Store
-	views     *cache[*View]       // by viewKey
+	views     *cache[*View]       // by the name of its last chunk, or by wholeKey
 	chunks    *cache[*Chunk]      // by name
 	envelopes *cache[*Envelope]   // by name
 	epoch     atomic.Int64        // how often everything was forgotten

@@ -23,7 +23,7 @@ var (
 var general = []string{"A", "An", "Each", "Empty", "It", "Nil", "None", "Nobody", "Nothing", "One", "That", "There", "They", "This", "What", "Which", "Who", "Whoever", "Zero"}
 
 // foreign are names of other systems that comments cite.
-var foreign = []string{"macOS", "namespaceMinRetentionLocal", "vX"}
+var foreign = []string{"amountEUR", "macOS", "namespaceMinRetentionLocal", "vX"}
 
 // TestCommentsNameWhatExists finds what a rename has left behind: who reads a comment
 // searches for the names that it cites.

@@ -4,9 +4,9 @@ package confine
 
 import "errors"
 
-// This returns what the kernel of this machine can confine programs with: nothing, except
+// HostKernel returns what the kernel of this machine can confine programs with: nothing, except
 // on Linux.
-func This() Kernel { return Kernel{} }
+func HostKernel() Kernel { return Kernel{} }
 
 func (landlock) prepare(*Policy, string) (*ready, error) { return &ready{}, nil }
 

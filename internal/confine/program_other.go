@@ -32,4 +32,4 @@ func (*Program) Terminate() {}
 func (p *Program) Kill() { p.cmd.Process.Kill() }
 
 // End does nothing: what the program started can't be found on this system.
-func (*Program) End() []Left { return nil }
+func (*Program) End() []Survivor { return nil }

@@ -19,7 +19,7 @@ func launch(cmd *exec.Cmd, give func() error) (release func(), err error) {
 func (*Program) terminateMarked() {}
 
 // Sweep does nothing: processes that left the group can't be found on this system.
-func (*Program) Sweep() []Left { return nil }
+func (*Program) Sweep() []Survivor { return nil }
 
 // EndOrphans does nothing: what killed processes left can't be found on this system.
 func EndOrphans() {}

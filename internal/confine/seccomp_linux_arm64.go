@@ -1,6 +1,6 @@
 package confine
 
 var (
-	olderModers  []moder
-	olderOpeners []opener
+	olderModeCalls []modeCall
+	olderOpenCalls []openCall
 )

@@ -10,6 +10,6 @@ import (
 
 func filter(bool) []unix.SockFilter { return nil }
 
-func sift(bool) error { return errors.ErrUnsupported }
+func installFilter(bool) error { return errors.ErrUnsupported }
 
 func hasSeccomp() bool { return false }

@@ -18,6 +18,6 @@ type group struct {
 
 func (*Workspace) start(command) (*group, error) { return nil, errors.ErrUnsupported }
 
-func (*group) end() []confine.Left { return nil }
+func (*group) end() []confine.Survivor { return nil }
 
 func (*group) status() string { return "" }

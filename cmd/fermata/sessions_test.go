@@ -136,7 +136,7 @@ func TestRetry(t *testing.T) {
 func TestFork(t *testing.T) {
 	s := scripted(t, thrifty()).works(pay())
 	id, points := s.failed("a")
-	s.fails(2, "1 call of tools that change something may happen again", "fork", id, points[1])
+	s.fails(2, "this may repeat 1 call of tools that change something", "fork", id, points[1])
 	d := s.sits("fork", id, points[1])
 	d.sees("fork behind "+points[1]).sees("kept: pay t1.1 (ok)\nmay happen again: pay t2.1 (ok)\n").answers("begin all the same? y(es), n(o): ", "n")
 	require.Contains(t, d.ends(2).err, "nothing was begun")

@@ -75,7 +75,8 @@ func ExampleClient_Requests() {
 		}
 		fmt.Printf("%s of %s wants to call %s %s (y/n) ", q.Agent, q.Session, q.Call.Tool, q.Call.Arguments)
 		var line string
-		if _, err := fmt.Scanln(&line); err == nil && line == "y" {
+		_, _ = fmt.Scanln(&line) // no line means no
+		if line == "y" {
 			_, err = c.Approve(ctx, q, nil)
 		} else {
 			_, err = c.Reject(ctx, q, "The clerk says no.", nil)

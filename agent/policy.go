@@ -59,7 +59,7 @@ func (p Permit) check() error {
 	for _, v := range p.Verbs {
 		switch {
 		case v == VerbAnswers:
-			return Errorf(CodeInvalidInput, "answers can't be bound: bind answer, approve and reject, of which it is several")
+			return Errorf(CodeInvalidInput, "answers can't be bound, because it contains several verbs: bind answer, approve and reject")
 		case v != EveryVerb && !slices.Contains(bindable, v):
 			return Errorf(CodeInvalidInput, "%q is no verb; they are %s", v, strings.Join(names(bindable), ", "))
 		}

@@ -11,5 +11,5 @@
 // Each message has its own AES key, which HKDF-SHA256 derives from the ring's key and a
 // random salt. So one key can write for years without reaching the limit that AES-GCM has
 // for the messages of one key. What is encrypted for one purpose can't be decrypted for
-// another. So nobody who can write to a store can exchange two sessions.
+// another. So a writer to the store cannot exchange two sessions.
 package keyring

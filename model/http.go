@@ -144,7 +144,7 @@ func RedactedURL(raw string) string {
 
 // HTTPClient returns the client that an adapter uses: a copy of base, or a new one if
 // base is nil. The new one has no timeout, because the context of a call has one. If the
-// client has no policy for redirects, it follows none, so that no other host gets the
+// client has no policy for redirects, it follows none: else another host could get the
 // key.
 func HTTPClient(base *http.Client) *http.Client {
 	c := &http.Client{}

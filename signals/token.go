@@ -89,8 +89,8 @@ func (s Signer) Mint(c Claim) (string, error) {
 
 func (c Claim) expires() string { return strconv.FormatInt(c.Expires.Unix(), 10) }
 
-// sum returns what is signed. Every field has its length before it, so that no two claims
-// give the same bytes.
+// sum returns what is signed. Every field has its length before it, so two different
+// claims never give the same bytes.
 func (c Claim) sum(keyID string) []byte {
 	hash := sha512.New()
 	for _, field := range []string{

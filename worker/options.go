@@ -59,8 +59,8 @@ type Options struct {
 	// Logger is the worker's logger; nil means zap's global logger. [FromSlog] makes one
 	// of a slog.Logger.
 	Logger *zap.Logger
-	// Temporal may change the options of Temporal's own workers, of which each [Lane] has
-	// one. It is called for each while the worker is made, with the options that Fermata
+	// Temporal may change the options of Temporal's own workers. Each [Lane] has one. The
+	// function is called for each while the worker is made, with the options that Fermata
 	// chose. Nil changes nothing. Add to Interceptors and DeploymentOptions, but never
 	// replace them. The Identity is always the worker's own. An activity slot supplier in
 	// a Tuner limits only what comes by the lane's own task queue.

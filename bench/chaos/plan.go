@@ -56,7 +56,7 @@ const (
 // plannedCommand is a verb that is sent to the tree of a story.
 type plannedCommand struct {
 	At    time.Duration
-	N     int // its number, of which ids and names are made
+	N     int // its number; ids and names contain it
 	Story int
 	// Pick chooses a session of the tree, or an open request.
 	Pick int

@@ -23,7 +23,7 @@ import (
 )
 
 // place is where a payload belongs. A payload is encrypted for its place and accepted in
-// no other. So nobody who can write to the namespace can move it.
+// no other. So a writer to the namespace cannot move it.
 type place struct {
 	namespace, session string
 	// kind is what the payload is: "signal/pause", "activity/fermata.model", "result".

@@ -153,7 +153,7 @@ func (s *step) mustAskParent() bool {
 
 // nextGrant returns the index of the account that gets a grant now, and the grant; -1 if none can be
 // made. Blocked accounts come first. Each gets something of every resource that it lacks, or
-// nothing, so that no two keep what the other lacks. Accounts that only ask early wait for them.
+// nothing: else two could each keep what the other lacks. Accounts that only ask early wait for them.
 func (s *step) nextGrant() (i int, more wire.Amounts) {
 	k, waits := s.budgetView(), false
 	for i, a := range k.Accounts {

@@ -30,7 +30,7 @@ type Options struct {
 
 	// HTTPClient sends the requests. Nil means a new client without a timeout, because
 	// the context of a call has one. If the client has no policy for redirects, it
-	// follows none, so that no other host gets the key.
+	// follows none: else another host could get the key.
 	HTTPClient *http.Client `json:"-"`
 
 	// Name is the provider's name in full names of models, the part before the slash.

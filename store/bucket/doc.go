@@ -39,7 +39,7 @@
 // SESSION is in hexadecimal digits, which keep the order of names, cut into pieces that a
 // file system accepts.
 //
-// DeleteHead creates a grave in the place of the next version. So a writer of that
+// DeleteHead creates a grave under the key of the next version. So a writer of that
 // version and a deletion of the previous one compete for the same key. Then the older
 // versions are overwritten with a short text. A new session of that name continues after
 // the grave, so no key is ever used for two heads.

@@ -166,7 +166,7 @@ func (s *Store) DeleteHead(ctx context.Context, session string, version int64) e
 	return s.unavailable(errBusy, "deleting the head of session %s from", session)
 }
 
-// dig creates a session's grave in the place of its next version, if there is none yet.
+// dig creates a session's grave under the key of its next version, if there is none yet.
 // It returns the session's places from before.
 func (s *Store) dig(ctx context.Context, session string, version int64) ([]place, error) {
 	const most = 1000 // Heads removes those beyond

@@ -18,7 +18,7 @@ import (
 )
 
 // The protocol of an invented provider, Tin. It is asked with one object, and
-// answers with lines of JSON, of which the last one has an end.
+// answers with lines of JSON. The last line has an end.
 type (
 	tinRequest struct {
 		Model       string    `json:"model"`

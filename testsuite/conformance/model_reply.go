@@ -84,7 +84,7 @@ func (a adapter) samePart(t testing.TB, how string, want, got agent.Part) {
 			how, want.Call.Tool, got.Call.Malformed, want.Call.Arguments)
 	}
 	require.Equal(t, want.Call.Malformed, got.Call.Malformed,
-		"%s: what the model wrote in the place of JSON is in Call.Malformed, as model.CallPart has it: the model is told of it, so that it can mend it", how)
+		"%s: text that is no JSON belongs into Call.Malformed, as model.CallPart does it: the model reads it and can correct its call", how)
 	require.True(t, sameJSON(want.Call.Arguments, got.Call.Arguments),
 		"%s: the arguments of %s are %s, and the model wrote %s", how, want.Call.Tool, got.Call.Arguments, want.Call.Arguments)
 	if !a.o.Unsupported.CallIDs {

@@ -213,7 +213,7 @@ func effectIsOnce(t testing.TB, d toolCase) {
 		_, err := d.attempt(t, t.Context(), "a call that is made again", d.arguments(), run+c.key, c.attempt)
 		require.NoError(t, err, "call %d of one that is made again, in attempt %d: what was done before is no failure", i+1, c.attempt)
 		require.Equal(t, c.effect, d.effects()-before,
-			"effects of %d calls, of which the first three have one key: a tool with Attempts is called again when nobody knows how a call ended; hand its Key on, or ask whether it was done", i+1)
+			"effects of %d calls; the first three have one key: a tool with Attempts is called again when nobody knows how a call ended; hand its Key on, or ask whether it was done", i+1)
 	}
 }
 

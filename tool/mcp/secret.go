@@ -134,7 +134,7 @@ func secretsOf(env, headers map[string]string) map[string]string {
 	return names
 }
 
-// hide returns a replacer that puts names in the place of values.
+// hide returns a replacer that puts names where values stood.
 func hide(names map[string]string) *strings.Replacer {
 	var pairs []string
 	// Longest first: one value may be a part of another.

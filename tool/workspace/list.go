@@ -184,7 +184,7 @@ func (l *listing) text(place string) string {
 		head = fmt.Sprintf("[%s: the first %d entries; more were left out: list a directory of it, with less depth", name, len(l.lines))
 	}
 	if l.huge {
-		head += fmt.Sprintf("; a directory has more than %d entries, of which only those were looked at", maxDir)
+		head += fmt.Sprintf("; a directory has more than %d entries, and the others were not read", maxDir)
 	}
 	return strings.Join(append([]string{head + "]"}, l.lines...), "\n")
 }

@@ -137,7 +137,7 @@ func notOnce(path string, text []byte, old string) string {
 	return fmt.Sprintf("old is not in %s; read it again, white space counts", shown(path))
 }
 
-// replace puts a new file in the place of an old one and keeps its mode. A reader sees
+// replace replaces a file by a new one with the same mode. A reader sees
 // the one or the other, even after a crash.
 func (w *Workspace) replace(place string, text []byte, info fs.FileInfo) error {
 	dir, err := w.walk(filepath.Dir(place), true)

@@ -69,7 +69,7 @@ func (c *Client) update(ctx context.Context, session string, command agent.Comma
 	}
 	leave, err := c.gates.enter(ctx, session, size)
 	if err != nil {
-		return agent.Ack{}, fmt.Errorf("saying %s to session %s: %w", command.Verb(), session, err)
+		return agent.Ack{}, fmt.Errorf("sending %s to session %s: %w", command.Verb(), session, err)
 	}
 	defer leave()
 	ack, err := signals.Update(ctx, c.temporal, session, command)

@@ -227,5 +227,5 @@ func unsaid(session string, command agent.Command, err error) error {
 		e.Session = session
 		return e
 	}
-	return fmt.Errorf("saying %s to session %s: %w", command.Verb(), session, durable.FromRPC(err))
+	return fmt.Errorf("sending %s to session %s: %w", command.Verb(), session, durable.FromRPC(err))
 }

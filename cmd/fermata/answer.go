@@ -65,5 +65,5 @@ func chosen(q agent.Request, said string) (int, error) {
 	for i, text := range q.Choices {
 		list[i] = fmt.Sprintf("%d %q", i, text)
 	}
-	return 0, agent.Errorf(agent.CodeInvalidInput, "%q is none of the choices of request %s: %s", said, q.ID, strings.Join(list, ", ")).WithPath("choice")
+	return 0, agent.Errorf(agent.CodeInvalidInput, "%q is not one of the choices of request %s: %s", said, q.ID, strings.Join(list, ", ")).WithPath("choice")
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
-	"go.temporal.io/api/enums/v1"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -37,15 +36,10 @@ func (d *Activities) closedStatus(ctx context.Context, p wire.Parent) (end agent
 		return "", err
 	}
 	info := description.GetWorkflowExecutionInfo()
-	switch status := info.GetStatus(); {
-	case !durable.Closed(info) && info.GetFirstRunId() == p.Run:
-		return "", nil
-	case info.GetFirstRunId() != p.Run, status == enums.WORKFLOW_EXECUTION_STATUS_CANCELED, status == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+	if info.GetFirstRunId() != p.Run {
 		return agent.StatusCancelled, nil
-	case status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-		return agent.StatusCompleted, nil
 	}
-	return agent.StatusFailed, nil
+	return durable.ClosedStatus(info), nil
 }
 
 // ParentChecks cache the last check of each parent whose children work in this process.

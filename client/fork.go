@@ -178,7 +178,7 @@ func (c *Client) hasFailed(ctx context.Context, session string, last agent.RunRe
 		case !durable.Closed(info):
 			todo = "end it first (stop or cancel), or fork into a new session"
 		default:
-			status = closedStatus(info.GetStatus())
+			status = durable.ClosedStatus(info)
 		}
 	}
 	if status == agent.StatusFailed {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
@@ -192,19 +191,9 @@ func listed(info *workflowpb.WorkflowExecutionInfo) RunInfo {
 	}
 	// The run could not write its end into the memo, as after a termination.
 	if durable.Closed(info) && !l.Status.Ended() {
-		l.Status, l.Reason, l.Since = closedStatus(info.GetStatus()), "", l.Ended
+		l.Status, l.Reason, l.Since = durable.ClosedStatus(info), "", l.Ended
 	}
 	return l
-}
-
-func closedStatus(s enums.WorkflowExecutionStatus) agent.Status {
-	switch s {
-	case enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-		return agent.StatusCompleted
-	case enums.WORKFLOW_EXECUTION_STATUS_CANCELED, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED:
-		return agent.StatusCancelled
-	}
-	return agent.StatusFailed
 }
 
 // runOf returns the run's id. Listings know only the execution's id, which equals the

@@ -8,9 +8,11 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/play"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/observe"
@@ -28,9 +30,16 @@ type Activities struct {
 	Agents map[string]Agent
 	// Model returns a model by the full name that a Spec has. Runs that are older than
 	// this build may name a model that none of its agents has.
-	Model   func(name string) (Model, error)
-	Tools   map[string]tool.Tool
-	Sources map[string]tool.Source // by name
+	Model func(name string) (Model, error)
+	Tools map[string]tool.Tool
+	// Flows are the functions of flows, by the agent's name, and Plays those in progress.
+	Flows map[string]play.Function
+	// FlowInputs return why a text can't be the input of a flow's run; nil if it can.
+	FlowInputs map[string]func(input string) error
+	Plays      *Plays
+	// OneBuild means that all tasks of a run go to one build, as with Worker Versioning.
+	OneBuild bool
+	Sources  map[string]tool.Source // by name
 	// Migrations bring a session's state to the version that an agent needs.
 	Migrations []Migration
 	Log        *store.Log
@@ -55,6 +64,8 @@ type Activities struct {
 	Observer observe.Observer
 	// Pins refuse tools that differ from the accepted ones; nil accepts all.
 	Pins tool.Pins
+	// Converter decodes results of the user's own workflows; nil means that of Client.
+	Converter converter.DataConverter
 	// Approvals make tools ask for an approval, by names and patterns.
 	Approvals map[string]agent.ToolApproval
 }

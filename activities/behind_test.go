@@ -67,7 +67,7 @@ const (
 	carried    = enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 )
 
-// What was ended from outside is found among the runs that have begun, in the execution
+// What was ended from outside is found among the runs that have started, in the execution
 // that it was carried over into, the latest first.
 func TestWhatWasCutOffIsFound(t *testing.T) {
 	p := &past{
@@ -110,7 +110,7 @@ func inActivity(t *testing.T, do func(ctx context.Context) error) error {
 	return err
 }
 
-// A run says in the head that it has begun, beside those of before that were cut off;
+// A run says in the head that it has started, beside those of before that were cut off;
 // said twice it stands there once, and where the head has moved it looks again.
 func TestARunClaimsItsSession(t *testing.T) {
 	s, err := store.OpenDir(t.TempDir(), nil)

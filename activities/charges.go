@@ -58,7 +58,7 @@ func newCharges(ctx context.Context, before *Carryover) *charges {
 	// The attempts after the one that left this, and before this one, were lost without a
 	// heartbeat.
 	t.UnknownAttempts += max(0, t.Attempt-1-left.Attempt)
-	// A request that was in progress when its worker was lost was paid all the same.
+	// A request that was in progress when its worker was lost was paid anyway.
 	t.chargeBrokenOff()
 	return t
 }
@@ -85,23 +85,30 @@ func (t *charges) startCall(name string, messages []agent.Message) {
 	t.Open = &agent.Charge{Model: name, Usage: agent.Usage{Input: input}, Estimated: true}
 }
 
+// inCall reports whether a request was begun and has not ended.
+func (t *charges) inCall() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Open != nil
+}
+
 // bytesPerToken is less than English text has, so that an estimate is rather too high.
 const bytesPerToken = 3
 
 // addReceived notes what has arrived of the reply: bytes in all, and the usage that the
 // provider has reported so far.
-func (t *charges) addReceived(bytes int, told agent.Usage) {
+func (t *charges) addReceived(bytes int, reported agent.Usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.Open == nil { // nothing is in progress: late data of a request that ended
 		return
 	}
 	u := &t.Open.Usage
-	if told.Input > 0 {
-		u.Input, u.CacheRead, u.CacheWrite = told.Input, told.CacheRead, told.CacheWrite
+	if reported.Input > 0 {
+		u.Input, u.CacheRead, u.CacheWrite = reported.Input, reported.CacheRead, reported.CacheWrite
 	}
-	u.Searches = max(u.Searches, told.Searches)
-	u.Output = max(u.Output, told.Output, int64(bytes+bytesPerToken-1)/bytesPerToken)
+	u.Searches = max(u.Searches, reported.Searches)
+	u.Output = max(u.Output, reported.Output, int64(bytes+bytesPerToken-1)/bytesPerToken)
 }
 
 // endCall ends the request in progress: with what its reply has used, or nil if it was
@@ -252,10 +259,23 @@ func (l Carryover) charges() []agent.Charge {
 
 // TakeOver passes what the attempts of a failed activity have used to the activity that
 // makes the call again.
-func (in *ModelInput) TakeOver(err *agent.Error) {
+func (in *ModelInput) TakeOver(err *agent.Error) { in.Carryover = in.Carryover.after(err) }
+
+// TakeOver does for a flow's model call what [ModelInput.TakeOver] does. Other calls use nothing.
+func (in *ToolInput) TakeOver(err *agent.Error) {
+	if in.generates() {
+		in.Carryover = in.Carryover.after(err)
+	}
+}
+
+// generates reports whether the call is a flow's call of a model.
+func (in ToolInput) generates() bool { return in.Tool == agent.GenerateTool && in.Step != "" }
+
+// after returns what is left after the attempts of an activity that failed; l may be nil.
+func (l *Carryover) after(err *agent.Error) *Carryover {
 	left := Carryover{}
-	if in.Carryover != nil {
-		left = *in.Carryover
+	if l != nil {
+		left = *l
 	}
 	var lost durable.Lost
 	var full durable.NoSlot
@@ -280,15 +300,29 @@ func (in *ModelInput) TakeOver(err *agent.Error) {
 	}
 	// The next activity counts its attempts from 1 again.
 	left.Attempt = 0
-	in.Carryover = &left
+	return &left
 }
 
 // AddCharges adds to an error what the call has used, unless an attempt has reported it.
-func (in ModelInput) AddCharges(err *agent.Error) *agent.Error {
-	if in.Carryover == nil || len(err.Charges) > 0 {
+func (in ModelInput) AddCharges(err *agent.Error) *agent.Error { return in.Carryover.addTo(err) }
+
+// AddCharges adds to the last error of a flow's model call what all its attempts have used.
+func (in ToolInput) AddCharges(err *agent.Error) *agent.Error {
+	if !in.generates() {
+		return err
+	}
+	left := in.Carryover
+	if errors.Is(err, durable.ErrLost) {
+		left = left.after(err)
+	}
+	return left.addTo(err)
+}
+
+func (l *Carryover) addTo(err *agent.Error) *agent.Error {
+	if l == nil || len(err.Charges) > 0 {
 		return err
 	}
 	whole := *err
-	whole.Charges = in.Carryover.charges()
+	whole.Charges = l.charges()
 	return &whole
 }

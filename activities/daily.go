@@ -34,7 +34,7 @@ type DailyBudget struct {
 	asked       string      // the day of the last claim, by this process's clock
 	day         string      // the day of the part, by the account's clock
 	over        usedUpLimit // the account's last answer
-	told        usedUpLimit // what was logged last
+	logged      usedUpLimit // what was logged last
 	left        agent.DailyLimits
 	calls       int         // in progress
 	returnTimer *time.Timer // returns what is left; nil before the first call
@@ -82,7 +82,7 @@ func (d *DailyBudget) begin(ctx context.Context) error {
 	if !d.takeTurn(ctx) {
 		return notAsked(ctx.Err())
 	}
-	defer d.endTurn()
+	defer d.recordTurnEnd()
 	for {
 		now := time.Now().UTC()
 		if d.begins(now) {
@@ -127,7 +127,7 @@ func (d *DailyBudget) takeTurn(ctx context.Context) bool {
 	}
 }
 
-func (d *DailyBudget) endTurn() { <-d.turns }
+func (d *DailyBudget) recordTurnEnd() { <-d.turns }
 
 // usedUpAt returns the limit that is known to be used up; empty if none is, or if that
 // should be asked again.
@@ -190,10 +190,10 @@ func (d *DailyBudget) claim(ctx context.Context, now time.Time, closing bool) er
 
 // tell logs a used-up limit, once a day for each.
 func (d *DailyBudget) tell() {
-	if d.over.code == "" || d.Logger == nil || d.over.code == d.told.code && d.over.day == d.told.day {
+	if d.over.code == "" || d.Logger == nil || d.over.code == d.logged.code && d.over.day == d.logged.day {
 		return
 	}
-	d.told = d.over
+	d.logged = d.over
 	d.Logger.Warn("a daily limit is used up: model calls wait until the new day begins, or somebody raises the limit",
 		"task_queue", d.Queue, "limit", d.limit(d.over.code), "code", string(d.over.code), "begins", midnightAfter(d.over.at))
 }
@@ -226,7 +226,7 @@ func (d *DailyBudget) GiveBack(ctx context.Context) {
 	if d == nil || !d.takeTurn(ctx) {
 		return
 	}
-	defer d.endTurn()
+	defer d.recordTurnEnd()
 	// A loop: a pending claim is repeated first, and grants something more to return.
 	for d.hasToGive() {
 		if err := d.claim(ctx, time.Now().UTC(), true); err != nil {
@@ -247,7 +247,7 @@ func (d *DailyBudget) usedUp(now time.Time, code agent.Code) error {
 	// The wait is longer than delayFrom, so that the run shows it.
 	return &agent.Error{
 		Code: code, Retryable: true, RetryAfter: max(min(midnightAfter(now).Sub(now), maxDailyWait), delayFrom+time.Second), Err: errDaily,
-		Message: fmt.Sprintf("the daily limit of the task queue %s (%s) is used up; it begins anew at midnight UTC", d.Queue, d.limit(code)),
+		Message: fmt.Sprintf("the daily limit of the task queue %s (%s) is used up; it starts again at zero at midnight UTC", d.Queue, d.limit(code)),
 	}
 }
 

@@ -74,7 +74,7 @@ func TestADailyClaimWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-// A process whose clock is ahead of the server's at midnight goes on with what the account
+// A process whose clock is ahead of the server's at midnight continues with what the account
 // has of the day before.
 func TestADailyLimitWhereClocksDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -42,18 +42,17 @@ func (d *Activities) askModels(ctx context.Context, spec *agent.Spec, messages [
 		if failed.tooLongFor(window) {
 			continue
 		}
-		// Deltas of a request that failed were shown. Readers must drop them.
-		if attempt > 1 || i > 0 {
-			d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
-		}
+		d.restart(in, attempt > 1 || i > 0)
 		fallback, price := "", m.Info(m.Name).Price
 		if i > 0 {
 			fallback = name
 		} else {
 			t.price = price
 		}
-		t.startCall(fallback, messages)
-		reply, heard, err = d.generate(ctx, m, spec, messages, in, t)
+		reply, heard, err = d.ask(ctx, m, spec, messages, fallback, in, t)
+		if err != nil && !t.inCall() { // the store is away, which is no failure of the model
+			return reply, "", err
+		}
 		if i > 0 {
 			reply.Model, reply.Cost = name, price.Of(reply.Usage)
 		}
@@ -73,6 +72,31 @@ func (d *Activities) askModels(ctx context.Context, spec *agent.Spec, messages [
 		}
 	}
 	return reply, heard, failed.fault(attempt, spec, in)
+}
+
+// ask makes a request of a model, and once more without files if it refuses those. If it can't read
+// the files, it makes none.
+func (d *Activities) ask(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, fallback string, in ModelInput, t *charges) (reply wire.Reply, heard string, err error) {
+	shown, files, err := d.filesFor(ctx, m.Info(m.Name), messages)
+	if err != nil {
+		return reply, "", err
+	}
+	t.startCall(fallback, shown)
+	reply, heard, err = d.generate(ctx, m, spec, shown, files, in, t)
+	if len(files) == 0 || !refused(err) || ctx.Err() != nil {
+		return reply, heard, err
+	}
+	t.failed(err, fallback, m.Info(m.Name).Price)
+	shown = withoutFiles(messages)
+	t.startCall(fallback, shown)
+	return d.generate(ctx, m, spec, shown, nil, in, t)
+}
+
+// restart tells readers to drop the deltas of requests that failed: they were shown.
+func (d *Activities) restart(in ModelInput, failed bool) {
+	if !in.quiet && failed {
+		d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
+	}
 }
 
 // charge ends a request with the usage of its reply, or with an estimate if the provider

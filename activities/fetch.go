@@ -60,9 +60,9 @@ func (d *Activities) outcome(ctx context.Context, in FetchInput) (*agent.Outcome
 		} else if !ended(err) {
 			return nil, arrived
 		}
-		o = OutcomeOf(err)
+		o = durable.OutcomeOf(err)
 	}
-	// An outcome that OutcomeOf made names no run.
+	// An outcome that durable.OutcomeOf made names no run.
 	o.Session, o.Run = in.Session, in.Run
 	return loop.ShortOutcome(&o), nil
 }
@@ -75,28 +75,4 @@ func ended(err error) bool {
 // lostOutcome returns the outcome of a run that Temporal no longer has.
 func lostOutcome(in FetchInput) *agent.Outcome {
 	return &agent.Outcome{V: agent.Version, Type: "outcome", Session: in.Session, Run: in.Run, Status: agent.StatusCancelled, Reason: "ended without a report"}
-}
-
-// OutcomeOf returns the Outcome in a workflow's error (docs/wire.md §6). If the run could
-// not return one, it makes one from the kind of error.
-func OutcomeOf(err error) agent.Outcome {
-	o := agent.Outcome{V: agent.Version, Type: "outcome", Status: agent.StatusFailed, Reason: string(agent.CodeChildFailed)}
-	var app *temporal.ApplicationError
-	var cancelled *temporal.CanceledError
-	var terminated *temporal.TerminatedError
-	var timeout *temporal.TimeoutError
-	switch {
-	case errors.As(err, &app) && app.Details(&o) == nil:
-	case errors.As(err, &cancelled):
-		if cancelled.Details(&o) != nil {
-			o.Status, o.Reason = agent.StatusCancelled, agent.ReasonRequested
-		}
-	case errors.As(err, &terminated):
-		o.Status, o.Reason = agent.StatusCancelled, agent.ReasonTerminated
-	case errors.As(err, &timeout):
-		o.Reason = agent.ReasonTimedOut
-	default:
-		o.Error = agent.Errorf(agent.CodeChildFailed, "%w", err)
-	}
-	return o
 }

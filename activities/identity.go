@@ -18,7 +18,7 @@ import (
 )
 
 // Identity refuses a store that is not the task queue's. With another store a session
-// would go on without its history. The zero value refuses nothing. It is safe for
+// would continue without its history. The zero value refuses nothing. It is safe for
 // concurrent use.
 type Identity struct {
 	Client client.Client
@@ -127,7 +127,7 @@ func (i *Identity) record(ctx context.Context, place string) error {
 
 // checkStoreKnows returns [agent.CodeChunkMissing] if Temporal has a run of the session
 // whose log the store lacks, wholly or at its end. Then the store was emptied, restored,
-// or is a copy of one that other workers write. The session must not go on as if nothing
+// or is a copy of one that other workers write. The session must not continue as if nothing
 // had been said.
 func (d *Activities) checkStoreKnows(ctx context.Context, in OpenInput, head store.Head) error {
 	// A child's session is its own; an import brings its log with it.
@@ -175,7 +175,7 @@ func (d *Activities) lastUnstoredRun(ctx context.Context, in OpenInput, head sto
 		}
 		execution := run
 		if run == head.Run {
-			execution = cmp.Or(head.Execution, run) // after a reset, the run went on in another execution
+			execution = cmp.Or(head.Execution, run) // after a reset, the run continued in another execution
 		}
 		last, _, err := d.lastOf(ctx, in.Session, execution)
 		if last == "" || err != nil {

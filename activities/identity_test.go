@@ -107,7 +107,7 @@ func (s stateOf) Get(into any) (err error) {
 	return err
 }
 
-// A claim that takes long among runs that have stored nothing goes on where the attempt
+// A claim that takes long among runs that have stored nothing continues where the attempt
 // before it was.
 func TestAClaimGoesOnAmongRunsBefore(t *testing.T) {
 	dir, err := store.OpenDir(t.TempDir(), nil)
@@ -132,7 +132,7 @@ func TestAClaimGoesOnAmongRunsBefore(t *testing.T) {
 	require.Equal(t, []string{"r4", "r3", "r2", "r1"}, claim(7), "another build has left something else")
 }
 
-// A session goes on after a run that was ended since nobody can replay it, as one does that
+// A session continues after a run that was ended since nobody can replay it, as one does that
 // breaks with a deploy. If the store has nothing of the session, that run may be why.
 func TestASessionGoesOnAfterARunThatNobodyCanReplay(t *testing.T) {
 	dir, err := store.OpenDir(t.TempDir(), nil)
@@ -146,7 +146,7 @@ func TestASessionGoesOnAfterARunThatNobodyCanReplay(t *testing.T) {
 	require.ErrorIs(t, d.checkStoreKnows(t.Context(), in, store.Head{Version: 3, Run: "r1", Status: agent.StatusRunning}), agent.CodeUnreachable)
 }
 
-// A session goes on after a run that nobody answers for, as one whose task queue has no
+// A session continues after a run that nobody answers for, as one whose task queue has no
 // workers any more: not at once, and not if the store has nothing of the session.
 func TestASessionGoesOnAfterARunThatNobodyAnswersFor(t *testing.T) {
 	dir, err := store.OpenDir(t.TempDir(), nil)

@@ -65,7 +65,7 @@ func (f *InFlight) Broadcast(h agent.HoldRef) {
 }
 
 // Cancel cancels what this process has in flight of a session and its descendants. An
-// activity whose run already knows the hold goes on.
+// activity whose run already knows the hold continues.
 func (f *InFlight) Cancel(h agent.HoldRef) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +84,7 @@ func (f *InFlight) Cancel(h agent.HoldRef) {
 
 // asInterrupt returns a hold that came from a broker, with cancel weakened to interrupt.
 // Others may be able to write to the broker. A run that was interrupted in error asks its
-// parent, and goes on if nobody holds it; an end could not be undone.
+// parent, and continues if nobody holds it; an end could not be undone.
 func asInterrupt(h agent.HoldRef) agent.HoldRef {
 	if h.Verb == agent.VerbCancel {
 		h.Verb = agent.VerbInterrupt

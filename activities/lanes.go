@@ -19,7 +19,7 @@ type Lane string
 const (
 	ModelLane Lane = "model" // asks models
 	ToolLane  Lane = "tool"  // calls tools, and lists those of tool sources
-	StoreLane Lane = "store" // reads and writes the store
+	StoreLane Lane = "store" // reads and writes the store, and asks flows: a long tool must not keep them waiting
 )
 
 // RatedLane returns the lane of a model whose provider has a rate limit. The provider is
@@ -53,17 +53,23 @@ func inLane[In, Out any](slots func(In) *Slots, do func(context.Context, In) (Ou
 		}
 		s := slots(in)
 		if !s.TryAcquire() {
-			full := durable.NoSlot{Tried: int(info.Attempt) - 1}
-			// The attempts so far, and what they left, must not be lost with this
-			// activity: the run passes them to the next one.
-			if activity.HasHeartbeatDetails(ctx) {
-				_ = activity.GetHeartbeatDetails(ctx, &full.HeartbeatDetails) // on an error they count as lost attempts
-			}
-			return out, full
+			return out, notBegun(ctx, durable.NoSlot{})
 		}
 		defer s.Release()
 		return do(ctx, in)
 	}
+}
+
+// notBegun returns the error of an activity that has done nothing; e says what this build lacks. The
+// attempts so far, and what they left, must not be lost with this activity: the run passes them to
+// the next one.
+func notBegun(ctx context.Context, e durable.NoSlot) error {
+	info := activity.GetInfo(ctx)
+	e.Tried = int(info.Attempt) - 1
+	if !info.IsLocalActivity && activity.HasHeartbeatDetails(ctx) {
+		_ = activity.GetHeartbeatDetails(ctx, &e.HeartbeatDetails) // on an error they count as lost attempts
+	}
+	return e
 }
 
 // Register registers every activity, for the worker on the runs' task queue.
@@ -74,7 +80,9 @@ func (d *Activities) Register(r durable.Registry) {
 	Import.Register(r, inLane(of[loop.ImportArgs](d.Slots[StoreLane]), d.importRun))
 	Seal.Register(r, inLane(of[SealInput](d.Slots[StoreLane]), d.seal))
 	List.Register(r, inLane(of[loop.ListArgs](d.Slots[ToolLane]), d.list))
-	CallTool.Register(r, inLane(of[ToolInput](d.Slots[ToolLane]), d.callTool))
+	CallTool.Register(r, inLane(of[ToolInput](d.Slots[ToolLane]), d.makeCall))
+	AwaitWorkflow.Register(r, inLane(of[AwaitWorkflowInput](d.Slots[ToolLane]), d.awaitWorkflow))
+	AskFlow.Register(r, inLane(of[FlowInput](d.Slots[StoreLane]), d.askFlow))
 	CallModel.Register(r, inLane(func(in ModelInput) *Slots { return d.Slots[cmp.Or(in.Lane, ModelLane)] }, d.askModel))
 	CheckParent.Register(r, d.checkParent)
 	FetchOutcome.Register(r, d.fetch)
@@ -95,9 +103,11 @@ func (d *Activities) RegisterLane(r durable.Registry, l Lane) {
 		Import.Register(r, d.importRun)
 		Seal.Register(r, d.seal)
 		Tick.Register(r, d.tick)
+		AskFlow.Register(r, d.askFlow)
 	case ToolLane:
 		List.Register(r, d.list)
-		CallTool.Register(r, d.callTool)
+		CallTool.Register(r, d.makeCall)
+		AwaitWorkflow.Register(r, d.awaitWorkflow)
 	default:
 		CallModel.Register(r, d.askModel)
 	}

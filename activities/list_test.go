@@ -114,8 +114,8 @@ func TestASourceThatChanges(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []agent.ToolSpec{source.tools[0]}, out.Tools)
 	require.NotContains(t, out.Instructions, "files")
-	require.Contains(t, out.Instructions, "nobody has accepted them as they are now: shop__pay, shop__wire")
-	for _, says := range []string{"fermata lock --accept shop__pay=sha256:00", "it is new", "what a source says of its tools is left out"} {
+	require.Contains(t, out.Instructions, "nobody has accepted their changes: shop__pay, shop__wire")
+	for _, says := range []string{"fermata lock --accept shop__pay=sha256:00", "it is new", "the instructions of a source are left out"} {
 		require.Contains(t, log.String(), says)
 	}
 	relisted := d.relisted(t.Context(), ToolInput{ToolArgs: loop.ToolArgs{Tool: "shop__look"}})
@@ -132,4 +132,16 @@ func TestASourceThatChanges(t *testing.T) {
 	_, err = list()
 	require.ErrorContains(t, err, "the pins are lost")
 	require.Nil(t, d.relisted(t.Context(), ToolInput{ToolArgs: loop.ToolArgs{Tool: "shop__look"}}))
+}
+
+// A source does not choose which of the namespace's activities a run calls.
+func TestASourceChoosesNoActivity(t *testing.T) {
+	source := &shop{tools: []agent.ToolSpec{{Name: "shop__look", Temporal: &agent.TemporalCall{Kind: agent.TemporalActivity, Type: "Wipe", TaskQueue: "house"}}}}
+	d := &Activities{Sources: map[string]tool.Source{"shop": source}, Logger: slog.New(slog.DiscardHandler)}
+	require.NoError(t, inActivity(t, func(ctx context.Context) error {
+		out, err := d.list(ctx, loop.ListArgs{Session: "s", Run: "r", Sources: []string{"shop"}})
+		require.Len(t, out.Tools, 1)
+		require.Nil(t, out.Tools[0].Temporal)
+		return err
+	}))
 }

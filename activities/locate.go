@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -98,12 +99,15 @@ func (d *Activities) forkAt(ctx context.Context, in loop.LocateArgs, head store.
 	if in.NoMessage && !journal.NeedsReply(view, point) {
 		return nil, 0, agent.Errorf(agent.CodeInvalidInput, "at %s the model has nothing to answer; say in input.text what to do", point.ID).WithPath("input")
 	}
+	if (len(from.Redo) > 0 || from.ReplaceInput) && !journal.IsFlow(view.UpTo(point.Seq())) {
+		return nil, 0, agent.Errorf(agent.CodeInvalidInput, "agent %s is no flow: it has no steps to make again, and no input to replace", point.Agent).WithPath("from.redo")
+	}
 	if source != in.Session {
 		if err := d.share(ctx, in, head, point, out); err != nil {
 			return nil, 0, err
 		}
 	}
-	out.Forked = &agent.Forked{Session: source, Run: point.Run, Checkpoint: point.ID, Retry: from.Retry != ""}
+	out.Forked = &agent.Forked{Session: source, Run: point.Run, Checkpoint: point.ID, Retry: from.Retry != "", Redo: from.Redo, ReplaceInput: from.ReplaceInput}
 	out.Turn, out.Tools = point.Turn, point.Tools
 	view = view.UpTo(point.Seq())
 	return view, stateVersion(view), nil
@@ -198,6 +202,12 @@ func (d *Activities) sealOpen(ctx context.Context, fork, session string, info *w
 	if len(open.Events) == 0 { // it has stored everything meanwhile, or never began
 		head.Digest = cmp.Or(open.Head, head.Digest)
 		return nil
+	}
+	if slices.ContainsFunc(open.Events, func(e agent.Event) bool { return e.Message != nil && len(e.Message.Files()) > 0 }) {
+		// The fork's chunk would name files that nothing keeps for it. The run stores them at once.
+		again := agent.Errorf(agent.CodeStoreUnavailable, "session %s shows a file that is not stored yet", session)
+		again.Retryable = true
+		return again
 	}
 	digest, err := d.Log.Seal(ctx, open.Head, fork, info.GetFirstRunId(), false, open.Events)
 	if err != nil {

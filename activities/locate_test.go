@@ -128,7 +128,7 @@ func TestAForkIsNotAheadOfTheRun(t *testing.T) {
 	require.Equal(t, agent.EventTurnEnded, events[3].Type)
 }
 
-// otherBuild is a server whose worker can't go on with the run.
+// otherBuild is a server whose worker can't continue with the run.
 type otherBuild struct{ liveRun }
 
 func (*otherBuild) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {

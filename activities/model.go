@@ -40,6 +40,8 @@ type ModelInput struct {
 	Lane Lane `json:"lane,omitempty"`
 	// Tried counts attempts that earlier activities made.
 	Tried int `json:"tried,omitempty"`
+	// quiet keeps the reply from being shown while it comes: several may come at once.
+	quiet bool
 	// Carryover is what earlier activities have used; nil for nothing.
 	Carryover *Carryover `json:"carryover,omitempty"`
 }
@@ -101,7 +103,7 @@ func (d *Activities) answer(ctx context.Context, in ModelInput, t *charges) (wir
 	}
 	// Before anything is sent: an attempt that is lost is charged by this estimate.
 	t.measures(window.NewTokenEstimator(log, log.Spec()))
-	if in.Summary == loop.SummaryForCompaction {
+	if in.Summary == loop.SummaryOfOlder {
 		return d.compact(ctx, log, log.Spec(), in, t)
 	}
 	spec := in.spec(log.Spec())
@@ -146,8 +148,8 @@ func (in ModelInput) spec(spec *agent.Spec) *agent.Spec {
 	if in.Summary != "" {
 		s.Output, s.Completion = in.output(), agent.CompletionNatural
 	}
-	// A stop and a resume go on without their summary, so one attempt is enough.
-	if in.Summary != "" && in.Summary != loop.SummaryForCompaction {
+	// A stop and a resume continue without their summary, so one attempt is enough.
+	if in.Summary != "" && in.Summary != loop.SummaryOfOlder {
 		s.ModelAttempts = 1
 	}
 	return &s
@@ -183,7 +185,7 @@ func (d *Activities) partialReply(ctx context.Context, heard string, err error) 
 
 // generate makes the call with two timeouts: one for the whole call, and one for a stream
 // that has fallen silent.
-func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, in ModelInput, t *charges) (_ wire.Reply, heard string, _ error) {
+func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, files map[string][]byte, in ModelInput, t *charges) (_ wire.Reply, heard string, _ error) {
 	var said strings.Builder
 	ctx, stop := context.WithTimeoutCause(ctx, time.Duration(spec.ModelTimeout),
 		model.Fault(agent.FaultTimeout, 0, 0, "the model had not answered after "+spec.ModelTimeout.String()))
@@ -199,7 +201,7 @@ func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, me
 	streamed := 0
 	reply, err := m.Generate(ctx, &model.Request{
 		Call:  model.CallInfo{Session: in.Session, Run: in.Run, Agent: spec.Name, Model: m.Full, Trace: in.Trace, Turn: in.Turn, Attempt: in.attempt(ctx)},
-		Model: m.Name, Instructions: spec.Instructions, Messages: messages, Tools: spec.Toolset, NoCalls: in.Summary != "", Output: outputFor(spec),
+		Model: m.Name, Instructions: spec.Instructions, Messages: messages, Files: files, Tools: spec.Toolset, NoCalls: in.Summary != "", Output: outputFor(spec),
 		MaxOutputTokens: spec.MaxOutputTokens, Temperature: spec.Temperature, Reasoning: spec.Reasoning,
 	}, func(delta model.Delta) {
 		watch.Reset(silence)
@@ -210,7 +212,7 @@ func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, me
 		// Reported at once, so that the next heartbeat has it.
 		t.addReceived(streamed, model.ClampUsage(delta.Usage))
 		said.WriteString(delta.Text)
-		if delta.Text != "" || delta.Thinking != "" {
+		if !in.quiet && delta.Text+delta.Thinking != "" {
 			d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, Thinking: delta.Thinking})
 		}
 	})

@@ -43,7 +43,7 @@ type OpenInput struct {
 	attempts int32
 }
 
-// OpenResult is recorded, so that a deploy does not change a run that has begun.
+// OpenResult is recorded, so that a deploy does not change a run that has started.
 type OpenResult struct {
 	Spec    agent.Spec `json:"spec"`
 	Sources []string   `json:"sources,omitempty"`
@@ -86,9 +86,14 @@ func (d *Activities) open(ctx context.Context, in OpenInput) (out OpenResult, er
 		known := slices.Sorted(maps.Keys(d.Agents))
 		return out, agent.Errorf(agent.CodeUnknownAgent, "agent %q is not in this worker's build; it has %s", in.Agent, strings.Join(known, ", ")).WithPath("agent")
 	}
+	if check := d.FlowInputs[in.Agent]; check != nil && in.Input != "" {
+		if err := check(in.Input); err != nil {
+			return out, err
+		}
+	}
 	out.Spec, out.Sources = a.Spec, a.Sources
 	if raw, err := json.Marshal(out.Spec); err != nil || len(raw) > maxSpec {
-		return OpenResult{}, agent.Errorf(agent.CodeTooLarge, "agent %s is not begun: what it is made of, with the schemas of its tools, has %d bytes, and may have %d", in.Agent, len(raw), maxSpec).WithPath("agent")
+		return OpenResult{}, agent.Errorf(agent.CodeTooLarge, "agent %s can't start: its definition with the schemas of its tools has %d bytes, and %d are allowed", in.Agent, len(raw), maxSpec).WithPath("agent")
 	}
 	if in.ClaimSeparately {
 		out.Late = true
@@ -106,7 +111,7 @@ func (d *Activities) open(ctx context.Context, in OpenInput) (out OpenResult, er
 }
 
 // claimHead claims the head. It leaves in its heartbeats how far it has come among the
-// earlier runs, so that the next attempt goes on from there.
+// earlier runs, so that the next attempt continues from there.
 func (d *Activities) claimHead(ctx context.Context, in OpenInput) (Claimed, error) {
 	var at atomic.Pointer[string]
 	if activity.HasHeartbeatDetails(ctx) {
@@ -145,7 +150,7 @@ func (d *Activities) head(ctx context.Context, in OpenInput) (out Claimed, err e
 	return out, d.claim(ctx, in, head, &out)
 }
 
-// claim records in the head that the run has begun, so that the next run knows of it. A
+// claim records in the head that the run has started, so that the next run knows of it. A
 // listing would be too late and is rate-limited. It also looks for earlier runs that were
 // terminated. The head of an import is left unchanged until its run has taken it.
 func (d *Activities) claim(ctx context.Context, in OpenInput, head store.Head, out *Claimed) (err error) {
@@ -162,7 +167,7 @@ func (d *Activities) claim(ctx context.Context, in OpenInput, head store.Head, o
 		out.Fence = head.Fence
 		return nil
 	case head.Run == run:
-		return agent.Errorf(agent.CodeStale, "run %s has stored a part of the log, and has begun before", run)
+		return agent.Errorf(agent.CodeStale, "run %s has stored a part of the log, so it started before", run)
 	}
 	// Only claims of terminated runs are kept; the next run has to look for those again
 	// if this one fails too.

@@ -25,9 +25,9 @@ func (in ModelInput) note(spec *agent.Spec) string {
 	switch in.Summary {
 	case loop.SummaryForHandoff:
 		return handoff.Prompt
-	case loop.SummaryForResume:
+	case loop.SummaryOfAll:
 		return freshPrompt
-	case loop.SummaryForCompaction:
+	case loop.SummaryOfOlder:
 		if more := spec.Compaction.Instructions; more != "" {
 			return compactPrompt + "\n" + more
 		}

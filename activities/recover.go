@@ -19,7 +19,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// maxClaims is how many claims a head keeps: runs that have begun and stored nothing.
+// maxClaims is how many claims a head keeps: runs that have started and stored nothing.
 const maxClaims = 20
 
 // maxCarries is how many executions lastOf follows. A run mostly stores something before
@@ -112,7 +112,7 @@ func (d *Activities) successor(ctx context.Context, session, execution string) (
 }
 
 // recoverTries is how often a terminated run is queried for its last events. Then the
-// next run goes on without them.
+// next run continues without them.
 const recoverTries = 8
 
 // recover stores the last events of the latest run that was ended from outside. It
@@ -126,7 +126,7 @@ func (d *Activities) recover(ctx context.Context, in loop.LocateArgs, head store
 			continue // nothing of it is lost
 		case err != nil && (ctx.Err() != nil || mayPass(err) && activity.GetInfo(ctx).Attempt < recoverTries):
 			// Later attempts may find a worker that can replay the run. After
-			// recoverTries the session goes on, and its log says what is missing.
+			// recoverTries the session continues, and its log says what is missing.
 			return head, "", "", err
 		case err != nil:
 			return head, "", "the last events of a run before can't be had: " + err.Error(), nil

@@ -43,7 +43,7 @@ func (d *Activities) tick(ctx context.Context, t agent.Tick) (TickResult, error)
 	}
 	options := signals.StartOptions(t.Session, StoreLane.runs(info.TaskQueue), start, time.Now())
 	ack, err := signals.UpdateWithStart(ctx, d.Client, options, start, signals.TickCommand(t, id))
-	// The run ended before it could answer, and may have taken the message all the same.
+	// The run ended before it could answer, and may have taken the message anyway.
 	if err == nil && ack.Effect == agent.EffectRunEnded {
 		ack.Run, err = d.endedDuringTick(ctx, t.Session, id, ack)
 	}

@@ -38,6 +38,8 @@ type ToolOutput struct {
 	Question *agent.ToolQuestion `json:"question,omitempty"`
 	// ToolsChange is set if the tool's source has other tools now.
 	ToolsChange *agent.ToolsChange `json:"tools_change,omitempty"`
+	// Charges are what the attempts of a flow's model call have used.
+	Charges []agent.Charge `json:"charges,omitempty"`
 }
 
 // ToolInput is a call. Long arguments are not in it; the log has them.
@@ -51,6 +53,11 @@ type ToolInput struct {
 	// Execution is the execution that began the call. If another one makes the call, the
 	// workflow was reset during it.
 	Execution string `json:"execution,omitempty"`
+	// Carryover is what earlier activities of a flow's model call have used; nil for nothing.
+	Carryover *Carryover `json:"carryover,omitempty"`
+	// CheckOnly means that the workflow itself makes the call, and that this activity only checks
+	// the arguments, which an approver has edited.
+	CheckOnly bool `json:"check_only,omitempty"`
 }
 
 // attempt returns this attempt's number, from 1. It counts attempts of earlier
@@ -78,18 +85,20 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	attempt := in.attempt(info)
 	result := agent.ToolResult{Call: in.Call, Tool: in.Tool}
 	if attempt > max(in.Attempts, 1) { // anybody who may write to the namespace can reset a workflow, or have an activity run again
-		result.Status, result.Text = agent.CallUnknown, "Unknown outcome: the call was begun before, and the workflow was reset, or its step was set to be done again. It may or may not have had its effect; look before you make it again."
+		result.Status, result.Text = agent.CallUnknown, "Unknown outcome: the call began before, and then the workflow was reset or its activity was repeated. It may or may not have had its effect. Check before you make it again."
 		return ToolOutput{ToolResult: result}, nil
 	}
 	ctx, leave := d.begin(ctx, in.Session, in.KnownHolds, in.Parent)
 	defer leave()
 	if hold := heldBy(ctx); hold != nil {
-		result.Status, result.Text = agent.CallSkipped, "Not executed: the run was interrupted before the call was begun."
+		result.Status, result.Text = agent.CallSkipped, "Not executed: the run was interrupted before the call began."
 		if attempt > 1 {
 			result.Status, result.Text = agent.CallUnknown, "Unknown outcome: the run was interrupted between two attempts. The first may or may not have had its effect."
 		}
 		return ToolOutput{ToolResult: result, Hold: hold}, nil
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(in.Timeout), errToolTime) // before the log is read: else a call that has not begun would count as lost
+	defer cancel()
 	switch err := d.complete(ctx, &in); {
 	case errors.Is(err, agent.CodeDenied):
 		result.Status, result.Text = agent.CallRejected, err.Error()
@@ -97,8 +106,6 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	case err != nil:
 		return ToolOutput{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(in.Timeout), errToolTime)
-	defer cancel()
 	hooks := d.hooks(in)
 	call := callOf(in, attempt).With(hooks)
 	// Observed only now: what was skipped or denied above was no call.
@@ -138,7 +145,10 @@ func (d *Activities) complete(ctx context.Context, in *ToolInput) error {
 		return nil
 	}
 	log, err := d.logUpTo(ctx, in.Run, in.UpTo)
-	if err != nil {
+	switch {
+	case err != nil && in.Step != "": // it uses up no attempt
+		return notBegun(ctx, durable.NoSlot{Missing: asError(err)})
+	case err != nil:
 		return err
 	}
 	if in.Edited {
@@ -159,7 +169,7 @@ var errToolTime = errors.New("the tool's time is up")
 func callOf(in ToolInput, attempt int) tool.Call {
 	return tool.Call{
 		ID: in.Call, Session: in.Session, Run: in.Run, Agent: in.Agent, Turn: in.Turn, Tool: in.Tool,
-		Key: agent.IdempotencyKey(cmp.Or(in.OriginRun, in.Run), in.Call), Attempt: attempt, Arguments: in.Arguments,
+		Key: agent.IdempotencyKey(cmp.Or(in.OriginRun, in.Run), cmp.Or(in.Step, in.Call)), Attempt: attempt, Arguments: in.Arguments,
 	}
 }
 
@@ -191,6 +201,9 @@ func (d *Activities) observed(ctx context.Context, call *tool.Call, trace agent.
 // runTool finds the tool and calls it. A panic becomes an error.
 func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call) (text string, err error) {
 	defer d.caught(ctx, &err, "tool", "session", in.Session, "run", in.Run, "turn", in.Turn, "tool", in.Tool, "call", in.Call)
+	if f, ok := d.Flows[in.Agent]; ok && in.Tool == agent.DoTool {
+		return d.doStep(ctx, f, in, call)
+	}
 	// A worker's own tool wins over a source with the same prefix.
 	if t, ok := d.Tools[in.Tool]; ok {
 		return t.Call(ctx, call)
@@ -198,7 +211,14 @@ func (d *Activities) runTool(ctx context.Context, in ToolInput, call *tool.Call)
 	if name, _, ok := strings.Cut(in.Tool, tool.Separator); ok && d.Sources[name] != nil {
 		return d.Sources[name].Call(ctx, call)
 	}
-	return "", agent.Errorf(agent.CodeUnknownTool, "tool %q is not in this worker's build", in.Tool)
+	missing := agent.Errorf(agent.CodeUnknownTool, "tool %q is not in this worker's build", in.Tool)
+	switch {
+	case in.Step == "": // the model can do without it
+		return "", missing
+	case in.Tool == agent.DoTool || in.Tool == agent.GenerateTool:
+		missing = flowMissing(in.Agent)
+	}
+	return "", notBegun(ctx, durable.NoSlot{Missing: missing})
 }
 
 // caught is deferred around user code. It turns a panic into an error: otherwise the
@@ -242,8 +262,12 @@ func (d *Activities) checkStateSize(ctx context.Context, set map[string]json.Raw
 	return nil
 }
 
-// mayRetry returns the error that makes the server try again; nil if the result is final.
+// mayRetry returns the error that makes the server or the run try again; nil if the result is
+// final.
 func mayRetry(ctx context.Context, err error, in ToolInput, attempt int) error {
+	if errors.As(err, new(durable.NoSlot)) { // another build may have it
+		return err
+	}
 	if stopped(ctx) || errors.Is(err, agent.CodeDenied) || attempt >= in.Attempts {
 		return nil
 	}
@@ -254,6 +278,8 @@ func mayRetry(ctx context.Context, err error, in ToolInput, attempt int) error {
 // callStatus returns the status of a failed call and what the model is told.
 func callStatus(ctx context.Context, err error, in ToolInput) (agent.CallStatus, string) {
 	switch {
+	case errors.As(err, new(durable.NoSlot)):
+		return agent.CallSkipped, err.Error()
 	case errors.Is(err, agent.CodeDenied):
 		return agent.CallRejected, err.Error()
 	case stopped(ctx):
@@ -271,12 +297,15 @@ func callStatus(ctx context.Context, err error, in ToolInput) (agent.CallStatus,
 // bound cuts a text that is too long, and says so in it. A result whose call had its
 // effect is never dropped.
 func bound(text string) (kept string, size int) {
-	text = strings.Map(printable, text)
+	text = Printable(text)
 	if len(text) <= maxResult {
 		return text, 0
 	}
 	return excerpt.Of(text, maxResult, len(text)), len(text)
 }
+
+// Printable returns a text without control characters.
+func Printable(text string) string { return strings.Map(printable, text) }
 
 // printable replaces control characters. JSON makes six bytes of each, and they say
 // nothing to a model. Invalid UTF-8 has become U+FFFD before.

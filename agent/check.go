@@ -90,6 +90,9 @@ func (d Definition) checkRules() error {
 		if err := CheckTool(t.Name); err != nil {
 			return fmt.Errorf("agent %s: client_tools[%d]: %w", d.Name, i, err)
 		}
+		if t.Temporal != nil {
+			return Errorf(CodeInvalidInput, "agent %s: client_tools[%d]: the client carries a client tool out, so it has no Temporal; make the tool with package tool", d.Name, i).WithPath("client_tools")
+		}
 		if t.Approval != nil {
 			return Errorf(CodeInvalidInput, "agent %s: client_tools[%d]: a client tool needs no approval, since the client decides about each call; leave approval out", d.Name, i).WithPath("client_tools")
 		}

@@ -57,18 +57,61 @@ type RunRecord struct {
 // calls of tools that change something, whatever their result.
 type ForkPlan struct {
 	Checkpoint Checkpoint `json:"checkpoint"`
-	// Kept happened before the checkpoint. The model knows about them.
+	// Kept happened before the checkpoint. The model, or a flow's function, knows about them.
 	Kept []SideEffect `json:"kept"`
-	// MayRepeat happened after the checkpoint. They are not undone. The model does not
-	// know about them, so it may make these calls again.
+	// MayRepeat happened after the checkpoint, or are steps of a flow that are to be made
+	// again. They are not undone. The model does not know about them, so it may make these
+	// calls again.
 	MayRepeat []SideEffect `json:"may_repeat"`
+	// Steps are all steps of a flow that its run had asked for before the checkpoint, in that
+	// order; nil for other agents.
+	Steps []StepPlan `json:"steps,omitempty"`
 }
+
+// StepPlan says what a fork does about a step of a flow.
+type StepPlan struct {
+	// Path, Tool, Call, Run, Status and Dropped are those of the step's [StepRecord].
+	Path    string     `json:"path"`
+	Tool    string     `json:"tool"`
+	Call    string     `json:"call"`
+	Run     string     `json:"run"`
+	Status  CallStatus `json:"status,omitempty"`
+	Dropped bool       `json:"dropped,omitempty"`
+	// Again says why the fork makes the step again if its function asks for it. Empty means
+	// that the result is kept, for a step with the same path and the same arguments.
+	Again AgainReason `json:"again,omitempty"`
+}
+
+// AgainReason says why a fork makes a step of a flow again.
+type AgainReason string
+
+// The values of AgainReason.
+const (
+	// AgainOpen means that the step has no result: it was open at the checkpoint, or was not
+	// made.
+	AgainOpen AgainReason = "open"
+	// AgainDropped means that nobody waited for the step, and that it did not succeed.
+	AgainDropped AgainReason = "dropped"
+	// AgainFailed means that the step did not succeed, and that the fork is a retry.
+	AgainFailed AgainReason = "failed"
+	// AgainRedo means that Redo names the step, or a scope around it.
+	AgainRedo AgainReason = "redo"
+	// AgainApproval means that people have approved it for the run before, and that the fork
+	// is not a plain retry.
+	AgainApproval AgainReason = "approval"
+	// AgainInput means that the flow gets another input. Code of the flow's own is
+	// made again unless it says what it depends on, and another step if its arguments change.
+	AgainInput AgainReason = "input"
+	// AgainAgent means that another agent made the step.
+	AgainAgent AgainReason = "agent"
+)
 
 // SideEffect is a call that may have changed something outside.
 type SideEffect struct {
 	Run    string     `json:"run"`
 	Call   string     `json:"call"`
 	Tool   string     `json:"tool"`
+	Step   string     `json:"step,omitempty"` // see [CallUpdate.Step]
 	Status CallStatus `json:"status"`
 	Time   time.Time  `json:"time"`
 }

@@ -59,6 +59,7 @@ const (
 	CodeToolFailed    Code = "tool_failed"
 	CodeChildFailed   Code = "child_failed" // a sub-agent's run could not be started
 	CodeWorkerLost    Code = "worker_lost"  // one call has crashed as many workers as it may
+	CodeFlowFailed    Code = "flow_failed"  // a flow's function returned an error, or panicked
 	CodeInternal      Code = "internal"
 )
 
@@ -116,6 +117,7 @@ var classes = map[Code]class{
 	CodeToolFailed:         {1, 500, false},
 	CodeChildFailed:        {1, 500, false},
 	CodeWorkerLost:         {1, 500, false},
+	CodeFlowFailed:         {1, 500, false},
 	CodeInternal:           {1, 500, false},
 }
 

@@ -7,20 +7,20 @@ import (
 )
 
 // Daemon makes an agent idle where others end. Its run is suspended until a message or an
-// event comes, works on it, and idles again. Limits count anew for each wake. By default a
-// daemon hears every topic and has no timer. A daemon that works as a sub-agent ends all the
-// same.
+// event comes, works on it, and idles again. Limits start at zero again for each wake. By
+// default a daemon takes events of every topic and has no timer. A daemon that runs as a
+// sub-agent ends like any other.
 type Daemon struct {
 	// Every wakes the run when nothing else has woken it for so long, at least 2s; zero means
 	// never.
 	Every Duration `json:"every,omitempty"`
-	// Topics are the topics of events that the run hears, at most 8; empty means all topics.
+	// Topics are the topics of events that the run takes, at most 8; empty means all topics.
 	Topics []string `json:"topics,omitempty"`
 	// Queue is how many events may wait while the run works, at most 1000; zero means 256. One
 	// more is refused with the code [CodeQueueFull].
 	Queue int `json:"queue,omitempty"`
 	// Compact has the model sum up the conversation before the run idles, which costs one more
-	// model call. The run goes on from the summary.
+	// model call. The run continues from the summary.
 	Compact bool `json:"compact,omitempty"`
 	// Watchdog is after how many wakes in a row by every, without a call of any tool but
 	// finish, the run is completed with the reason [ReasonWatchdog]; zero means never.
@@ -28,7 +28,7 @@ type Daemon struct {
 }
 
 // Names that stand for all topics. EveryTopic is in the conditions of an idle daemon that
-// hears all topics; listings show WaitsForEveryTopic instead. No event has either as its
+// takes all topics; listings show WaitsForEveryTopic instead. No event has either as its
 // topic.
 const (
 	EveryTopic         = "*"

@@ -39,7 +39,7 @@ const (
 	EventRequestAnswered  EventType = "request.answered"
 	EventRequestExpired   EventType = "request.expired" // its deadline decided it
 	EventRequestReminded  EventType = "request.reminded"
-	EventRequestForwarded EventType = "request.forwarded" // the answer went on to the child run that asked
+	EventRequestForwarded EventType = "request.forwarded" // the answer went to the child run that asked
 
 	EventChildStarted   EventType = "child.started"
 	EventChildSuspended EventType = "child.suspended"
@@ -120,8 +120,13 @@ type ChildUpdate struct {
 	Run     string `json:"run,omitempty"`
 	Agent   string `json:"agent"`
 	Call    string `json:"call,omitempty"`
+	Step    string `json:"step,omitempty"` // see [CallUpdate.Step]
 	Status  Status `json:"status"`
 	Reason  string `json:"reason,omitempty"`
+	// Tokens and Cost are what the run and all runs below it have used. Only child.ended has
+	// them.
+	Tokens int64 `json:"tokens,omitempty"`
+	Cost   USD   `json:"cost_usd,omitempty"`
 }
 
 // Size returns about how many bytes the event takes in a chunk.
@@ -242,5 +247,8 @@ type Migrated struct {
 type CallUpdate struct {
 	Call   string     `json:"call"`
 	Tool   string     `json:"tool"`
+	Step   string     `json:"step,omitempty"` // the path of a flow's step; empty outside of flows
 	Status CallStatus `json:"status,omitempty"`
+	// Dropped means that the flow does not wait for the step any more.
+	Dropped bool `json:"dropped,omitempty"`
 }

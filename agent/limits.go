@@ -10,7 +10,7 @@ type Limits struct {
 	// OwnTurns is how many turns the run itself may take; zero means the profile's number, or
 	// no limit if turns is set.
 	OwnTurns int `json:"own_turns,omitempty"`
-	// Tokens is how many input and output tokens all turns may use. A call that has begun
+	// Tokens is how many input and output tokens all turns may use. A call that has started
 	// ends, so each working agent may exceed the limit by one reply.
 	Tokens int64 `json:"tokens,omitempty"`
 	// CostUSD is what all model calls may cost, in US dollars. The price of each model must be
@@ -20,7 +20,7 @@ type Limits struct {
 	// unless a run below it works meanwhile.
 	WallClock Duration `json:"wall_clock,omitempty"`
 	// Agents is how many runs may be started below, at most 10,000; zero means 10,000. The
-	// call that would start one more is refused, and the run goes on.
+	// call that would start one more is refused, and the run continues.
 	Agents int `json:"agents,omitempty"`
 	// Depth is how many levels of runs may be below one another, at most 16; zero means 8. The
 	// call that would start a deeper run is refused.

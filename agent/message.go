@@ -66,12 +66,15 @@ const (
 	// PartServerTool is a step of a tool that the provider itself runs, such as a search:
 	// a call, or its result. Raw has the step, and Text describes it for people.
 	PartServerTool PartType = "server_tool"
+	// PartFile is an image, a document or other data in the store. File has it, and Text
+	// describes it for models that can't take it, and for people.
+	PartFile PartType = "file"
 )
 
 // Part is a piece of a message.
 type Part struct {
 	Type PartType `json:"type"`
-	Text string   `json:"text,omitempty"` // of text, thinking and server_tool
+	Text string   `json:"text,omitempty"` // of text, thinking, server_tool and file
 	// Raw is the provider's own JSON: a step of its own tools, or the sources that a text
 	// cites. Only that provider gets it back. A step without Raw was too long to store.
 	Raw json.RawMessage `json:"raw,omitempty"`
@@ -87,6 +90,7 @@ type Part struct {
 	ProviderID string      `json:"provider_id,omitempty"`
 	Call       *ToolCall   `json:"call,omitempty"`
 	Result     *ToolResult `json:"result,omitempty"`
+	File       *File       `json:"file,omitempty"`
 }
 
 // ToolCall is what the model asked for.
@@ -124,6 +128,8 @@ type ToolResult struct {
 	Size int `json:"size,omitempty"`
 	// Partial means that the tool was interrupted, and that Text is what it had by then.
 	Partial bool `json:"partial,omitempty"`
+	// Dropped means that a flow did not wait for the result any more when it came.
+	Dropped bool `json:"dropped,omitempty"`
 }
 
 // Text returns the text parts of a message, joined. Thinking is left out.
@@ -151,7 +157,18 @@ func (m Message) ToolCalls() []ToolCall {
 	return calls
 }
 
+// Files returns the files of a message, in order.
+func (m Message) Files() (files []*File) {
+	for _, p := range m.Parts {
+		if p.File != nil {
+			files = append(files, p.File)
+		}
+	}
+	return files
+}
+
 // Size returns the length of the message's content in bytes, without the JSON around it.
+// A file counts as about as much text as a model is charged for it.
 func (m Message) Size() int {
 	n := len(m.ID) + len(m.Model) + len(m.ProviderModel) + len(m.By)
 	for _, p := range m.Parts {
@@ -161,6 +178,9 @@ func (m Message) Size() int {
 		}
 		if p.Result != nil {
 			n += len(p.Result.Tool) + len(p.Result.Text)
+		}
+		if p.File != nil {
+			n += len(p.File.Name) + p.File.weight()
 		}
 	}
 	return n

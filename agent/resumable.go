@@ -32,7 +32,7 @@ func (s RunStatus) refusal(at time.Time) *Error {
 	case w == nil:
 		return Errorf(CodeNotSuspended, "the run is not suspended, it is %s", s.Status)
 	case !w.ResumeBy.IsZero() && at.After(w.ResumeBy):
-		return Errorf(CodeExpired, "%s could be let go on until %s (resume_within)", w.ID, w.ResumeBy.UTC().Format(time.RFC3339))
+		return Errorf(CodeExpired, "%s could be resumed until %s (resume_within)", w.ID, w.ResumeBy.UTC().Format(time.RFC3339))
 	// Before requests: a run that is held and asks may lose its own hold, and then waits
 	// for the answer.
 	case slices.ContainsFunc(w.Holds, func(h Hold) bool { return h.From == HoldOwn }):

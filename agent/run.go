@@ -15,7 +15,7 @@ type Status string
 
 // The statuses. The last four are final.
 const (
-	StatusPending    Status = "pending" // started, and no worker has begun it yet
+	StatusPending    Status = "pending" // started, and no worker has taken it yet
 	StatusRunning    Status = "running"
 	StatusSuspending Status = "suspending"
 	StatusSuspended  Status = "suspended"
@@ -93,6 +93,9 @@ func (in Input) Task() string {
 	for _, p := range in.Parts {
 		if text == "" {
 			text = p.Text
+		}
+		if text == "" && p.File != nil {
+			text = p.File.Name
 		}
 	}
 	if text == "" {
@@ -201,6 +204,9 @@ type RunStatus struct {
 	InFlight []InFlight `json:"in_flight"`
 	// Suspension says why the run waits; nil if it does not.
 	Suspension *Suspension `json:"suspension,omitempty"`
+	// Requests are the open requests of a flow that is not suspended, because other steps of
+	// it work. Those of a suspended run are in Suspension.
+	Requests []Request `json:"requests,omitempty"`
 	// Children counts the child runs by status.
 	Children ChildCounts `json:"children"`
 	// Queued counts messages that the model has not received yet.
@@ -232,6 +238,14 @@ type RunStatus struct {
 	StoreError *Error `json:"store_error,omitempty"`
 }
 
+// OpenRequests returns the requests that the run waits for, whether it is suspended or not.
+func (s RunStatus) OpenRequests() []Request {
+	if s.Suspension != nil {
+		return s.Suspension.Requests
+	}
+	return s.Requests
+}
+
 // ChildCounts counts runs by status.
 type ChildCounts struct {
 	Running   int `json:"running"`
@@ -241,10 +255,12 @@ type ChildCounts struct {
 
 // InFlight is one thing that a run is doing.
 type InFlight struct {
-	Kind  InFlightKind `json:"kind"`
-	Call  string       `json:"call,omitempty"`
-	Name  string       `json:"name"` // the model or the tool
-	Since time.Time    `json:"since"`
+	Kind InFlightKind `json:"kind"`
+	Call string       `json:"call,omitempty"`
+	Name string       `json:"name"` // the model or the tool
+	// Step is the path of a flow's step; empty outside of flows.
+	Step  string    `json:"step,omitempty"`
+	Since time.Time `json:"since"`
 	// Delay is set while the run waits to call a model, because its provider asked for
 	// that.
 	Delay *Delay `json:"delay,omitempty"`
@@ -259,6 +275,8 @@ const (
 	InFlightTool  InFlightKind = "tool"
 	InFlightStore InFlightKind = "store" // its transcript is being stored
 	InFlightChild InFlightKind = "child" // a sub-agent's run
+	InFlightFlow  InFlightKind = "flow"  // a flow's function is asked for its next steps
+	InFlightWait  InFlightKind = "wait"  // a flow's step waits for an event or a time
 )
 
 // LimitsUsed says how much of each limit is used; limits that are not set are absent.
@@ -305,11 +323,15 @@ type MemoRequest struct {
 	Type      RequestType `json:"type"`
 	Text      string      `json:"text"` // the first 200 characters
 	Tool      string      `json:"tool,omitempty"`
+	Step      string      `json:"step,omitempty"` // see [Request.Step]
 	Choices   []string    `json:"choices,omitempty"`
 	Digest    string      `json:"digest,omitempty"`
 	Approvers []string    `json:"approvers,omitempty"`
 	Opened    time.Time   `json:"opened"`
 	Deadline  time.Time   `json:"deadline,omitzero"`
+	// Default is the decision at the deadline, its first 100 characters; see [Request.Default].
+	// If the agent redacts, a text is "…".
+	Default string `json:"default,omitempty"`
 	// Reminded means that the request's remind time has passed.
 	Reminded bool `json:"reminded,omitempty"`
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -48,7 +49,17 @@ type StartFrom struct {
 	Checkpoint string `json:"checkpoint,omitempty"`
 	// Retry is the failed run that is tried again. It has to be the session's last run.
 	Retry string `json:"retry,omitempty"`
+	// Redo are paths of a flow's steps whose results the run does not know: it makes these
+	// steps again. The path of a scope, such as "file.3", names all steps in it, and "file" those of
+	// all its items. At most 64.
+	Redo []string `json:"redo,omitempty"`
+	// ReplaceInput makes the start's input the flow's, whose run has had another. Steps
+	// with the same arguments keep their results. Only for flows.
+	ReplaceInput bool `json:"replace_input,omitempty"`
 }
+
+// maxRedo is how many paths a start may name.
+const maxRedo = 64
 
 // Check returns a [CodeInvalidInput] error if the fields do not fit together.
 func (f StartFrom) Check() error {
@@ -57,6 +68,10 @@ func (f StartFrom) Check() error {
 		return Errorf(CodeInvalidInput, "from.checkpoint is missing; see fermata checkpoints").WithPath("from.checkpoint")
 	case f.Retry != "" && f.Session != "":
 		return Errorf(CodeInvalidInput, "from.retry tries a run of the same session again; leave from.session out").WithPath("from.session")
+	case len(f.Redo) > maxRedo:
+		return Errorf(CodeInvalidInput, "from.redo has %d paths, and at most %d are allowed; name the scopes that the steps are in", len(f.Redo), maxRedo).WithPath("from.redo")
+	case slices.Contains(f.Redo, ""):
+		return Errorf(CodeInvalidInput, "from.redo has an empty path; fermata show --draw lists the paths of a flow").WithPath("from.redo")
 	case f.Checkpoint == "":
 		return nil
 	}
@@ -64,13 +79,36 @@ func (f StartFrom) Check() error {
 	return err
 }
 
-// Forked says at which checkpoint a run has begun.
+// Forked says at which checkpoint a run has started.
 type Forked struct {
 	Session    string `json:"session"`
 	Run        string `json:"run"` // the run that has the checkpoint; empty for the session's beginning
 	Checkpoint string `json:"checkpoint"`
 	// Retry means that the run tries the failed run again.
 	Retry bool `json:"retry,omitempty"`
+	// Redo and ReplaceInput are those of [StartFrom].
+	Redo         []string `json:"redo,omitempty"`
+	ReplaceInput bool     `json:"replace_input,omitempty"`
+}
+
+// Keeps reports whether the run takes over the result of a flow's step from the run that it forks.
+// A retry forgets what has failed, and each fork what it makes again and what nobody waited for.
+// What a person has approved holds for that run, and for a plain retry of it, alone.
+func (f Forked) Keeps(path, tool string, status CallStatus, dropped bool) bool {
+	switch {
+	case f.Redoes(path), (f.Retry || dropped) && status != CallOK:
+		return false
+	case tool == ApproveTool:
+		return f.Retry && len(f.Redo) == 0 && !f.ReplaceInput
+	}
+	return true
+}
+
+// Redoes reports whether the run makes a flow's step again that the run before it has made.
+func (f Forked) Redoes(path string) bool {
+	return slices.ContainsFunc(f.Redo, func(p string) bool {
+		return path == p || strings.HasPrefix(path, p+"/") || strings.HasPrefix(path, p+".")
+	})
 }
 
 // At returns the number of the last event before the run that the run knows.

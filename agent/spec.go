@@ -111,12 +111,17 @@ type Definition struct {
 type Spec struct {
 	V int `json:"v"`
 	Definition
+	// Flow means that a Go function decides what the run does next, in place of a model
+	// (package flow).
+	Flow    bool       `json:"flow,omitempty"`
 	Toolset []ToolSpec `json:"toolset,omitempty"`
 	// Policy is the part of the worker's policy that concerns the agent, as it was when
 	// the run began.
 	Policy Policy `json:"policy,omitempty"`
 	// Price is the model's price; zero if it is unknown.
 	Price Price `json:"price,omitzero"`
+	// Prices are the prices of a flow's models, in the order of Fallbacks; empty for other agents.
+	Prices []Price `json:"prices,omitempty"`
 	// Unpriced are the fallbacks that had no known price when the run began.
 	Unpriced []string `json:"unpriced,omitempty"`
 	// ModelQueue is the Temporal task queue of its model calls; empty means the run's
@@ -153,6 +158,9 @@ type ToolSpec struct {
 	Approval *ToolApproval `json:"approval,omitempty"`
 	// Executor says who carries the tool out; empty means a worker.
 	Executor ToolExecutor `json:"executor,omitempty"`
+	// Temporal is the activity, workflow or Nexus operation that the tool is; nil for a tool
+	// with a function. Only a worker's own tools have it.
+	Temporal *TemporalCall `json:"temporal,omitempty"`
 }
 
 // ToolExecutor says who runs a tool.
@@ -183,7 +191,16 @@ type Price struct {
 const (
 	AskUserTool         = "ask_user"         // asks a person
 	AwaitResumptionTool = "await_resumption" // parks the run
+	// Tools of flows alone.
+	ApproveTool  = "approve"  // asks a person to approve something
+	DoTool       = "do"       // runs a function of the flow's own
+	GenerateTool = "generate" // calls a model once
+	// TemporalTool calls an activity or a workflow of the namespace.
+	TemporalTool = "temporal"
 )
+
+// FlowModel is what a flow has as its model: a function is in the model's place.
+const FlowModel = "flow"
 
 // LimitAction says what happens at a limit.
 type LimitAction string

@@ -28,6 +28,8 @@ type Suspension struct {
 	Requests   []Request   `json:"requests,omitempty"`
 	Conditions *Conditions `json:"conditions,omitempty"`
 	Holds      []Hold      `json:"holds,omitempty"`
+	// Waits are what the steps of a flow wait for, beside Requests.
+	Waits []StepWait `json:"waits,omitempty"`
 }
 
 // SuspensionKind says what a run waits for. The set is closed.
@@ -47,7 +49,7 @@ type Owner string
 
 // The owners.
 const (
-	OwnerOperator Owner = "operator" // whoever answers or resumes
+	OwnerOperator Owner = "operator" // who answers or resumes
 	OwnerParent   Owner = "parent"   // the parent run, which holds it
 	OwnerRuntime  Owner = "runtime"  // a time, an event, or the end of a child run
 )
@@ -94,10 +96,11 @@ const (
 type Request struct {
 	ID   string      `json:"id"` // "q-7", counted over the session's life
 	Type RequestType `json:"type"`
-	// Session and Run are where to send the answer.
+	// Session and Run are where to send the answer. Suspension is empty for a request of a flow
+	// that was not suspended when it asked.
 	Session    string   `json:"session"`
 	Run        string   `json:"run"`
-	Suspension string   `json:"suspension"`
+	Suspension string   `json:"suspension,omitempty"`
 	Agent      string   `json:"agent"`
 	Text       string   `json:"text"`
 	Context    string   `json:"context,omitempty"`
@@ -108,6 +111,8 @@ type Request struct {
 	// Call is the call that needs an approval, the client tool's call, or the call that
 	// asks.
 	Call *RequestCall `json:"call,omitempty"`
+	// Step is the path of the flow's step that asks; empty outside of flows.
+	Step string `json:"step,omitempty"`
 	// Digest is the digest of the call's canonical arguments: 16 hex digits.
 	Digest string `json:"digest,omitempty"`
 	// Confirm is "digest" if the answer has to name the digest.
@@ -118,7 +123,8 @@ type Request struct {
 	Opened   time.Time `json:"opened"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	RemindAt time.Time `json:"remind_at,omitzero"`
-	// Default is the decision at the deadline.
+	// Default is the decision at the deadline. Empty means reject for an approval, stop for a
+	// limit, and that nobody answered for others.
 	Default string `json:"default,omitempty"`
 }
 
@@ -145,6 +151,12 @@ const (
 	DefaultReject  = "reject"
 	DefaultApprove = "approve"
 )
+
+// StepWait is what one step of a flow waits for.
+type StepWait struct {
+	Step       string     `json:"step"` // its path
+	Conditions Conditions `json:"conditions"`
+}
 
 // Conditions say what ends a park. With the zero value, only a resume does.
 type Conditions struct {

@@ -84,8 +84,8 @@ func (s TraceSegment) resumed(run string, e Event) TraceSegment {
 // Traceparent returns the traceparent of the span above a run's work: the current turn's,
 // or the segment's between two turns.
 func (t Trace) Traceparent(run string) string {
-	stint := sha256.Sum256(fmt.Appendf(nil, "%s/%d", run, t.Segment))
-	trace, span, flags := hex.EncodeToString(stint[:16]), stint[16:24], fmt.Sprintf("%02x", w3ctrace.FlagUndecided|1)
+	segment := sha256.Sum256(fmt.Appendf(nil, "%s/%d", run, t.Segment))
+	trace, span, flags := hex.EncodeToString(segment[:16]), segment[16:24], fmt.Sprintf("%02x", w3ctrace.FlagUndecided|1)
 	if t.Parent != "" {
 		trace, flags = t.Parent[3:35], t.Parent[53:]
 	}
@@ -96,6 +96,13 @@ func (t Trace) Traceparent(run string) string {
 		span = own[:8]
 	}
 	return fmt.Sprintf("00-%s-%x-%s", trace, span, flags)
+}
+
+// EventTraceparent returns the traceparent of a span below that of [Trace.Traceparent], which
+// an event of the run ends.
+func (t Trace) EventTraceparent(run string, seq int64) string {
+	above, own := t.Traceparent(run), sha256.Sum256(fmt.Appendf(nil, "%s/%d/event/%d", run, t.Segment, seq))
+	return above[:36] + hex.EncodeToString(own[:8]) + above[52:]
 }
 
 // SegmentTraceparent returns the traceparent of the segment's own span.

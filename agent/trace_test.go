@@ -14,7 +14,7 @@ const service = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 
 func at(minute int) time.Time { return time.Date(2026, 11, 21, 8, minute, 0, 0, time.UTC) }
 
-// A run is traced in stints, which begin where it starts and where it goes on: each
+// A run is traced in stints, which begin where it starts and where it continues: each
 // knows the one before it, the turn that is on, and what the run was told in between.
 func TestStints(t *testing.T) {
 	const run = "01a1"
@@ -66,7 +66,7 @@ func TestStints(t *testing.T) {
 	}
 }
 
-// Every process finds the same ids: of a stint and a turn of a run, and of no other.
+// Every process finds the same ids: of a segment and a turn of a run, and of no other.
 func TestTraceparentsAreKnownEverywhere(t *testing.T) {
 	seen := map[string]bool{}
 	for _, run := range []string{"01a1", "01a2"} {
@@ -75,7 +75,7 @@ func TestTraceparentsAreKnownEverywhere(t *testing.T) {
 			require.Equal(t, p, tr.Traceparent(run))
 			require.True(t, w3ctrace.Valid(p), p)
 			require.True(t, strings.HasSuffix(p, "-81"), "whether it is kept is not known: %s", p)
-			require.Equal(t, tr.SegmentTraceparent(run)[:35], p[:35], "a turn is in its stint's trace")
+			require.Equal(t, tr.SegmentTraceparent(run)[:35], p[:35], "a turn is in its segment's trace")
 			require.False(t, seen[p], p)
 			seen[p] = true
 		}

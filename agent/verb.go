@@ -107,6 +107,14 @@ type SendCommand struct {
 	Mode SendMode `json:"mode,omitempty"`
 }
 
+// AllParts returns the parts of the message: the text, if there is one, and Parts.
+func (c SendCommand) AllParts() (all []Part) {
+	if c.Text != "" {
+		all = append(all, Part{Type: PartText, Text: c.Text})
+	}
+	return append(all, c.Parts...)
+}
+
 // SendMode says when a message reaches the model.
 type SendMode string
 

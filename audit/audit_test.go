@@ -75,8 +75,8 @@ func TestVerify(t *testing.T) {
 		"unsigned":      {[]string{`{"v":1,"n":1}` + "\n"}, "line 1 of the audit: it is not signed"},
 		"no JSON":       {[]string{"x\n"}, "line 1 of the audit: it is not JSON"},
 		"another key":   {[]string{lines[0], others[1]}, "line 2 of the audit: its signature"},
-		"another chain": {[]string{lines[0], again[1]}, "line 2 of the audit: it does not follow"},
-		"half a line":   {[]string{lines[0], lines[1][:40]}, "line 2 of the audit: it is not whole"},
+		"another chain": {[]string{lines[0], again[1]}, "line 2 of the audit: it names another line"},
+		"half a line":   {[]string{lines[0], lines[1][:40]}, "line 2 of the audit: it is not complete"},
 		"endless line":  {[]string{strings.Repeat("x", 100_000)}, "line 1 of the audit: it is longer"},
 	} {
 		_, err := verify(public, tt.lines)
@@ -97,7 +97,7 @@ func TestACutEndShows(t *testing.T) {
 	require.ErrorContains(t, err, "its end was cut off")
 	_, again := record(t, private)
 	_, err = verify(public, again, whole.Head)
-	require.ErrorContains(t, err, "written anew")
+	require.ErrorContains(t, err, "was rewritten")
 	_, err = audit.ParseHead("7")
 	require.ErrorIs(t, err, agent.CodeInvalidInput)
 }

@@ -83,7 +83,7 @@ func (e Entry) seal(key ed25519.PrivateKey) ([]byte, error) {
 	}
 	sig := base64.StdEncoding.EncodeToString(ed25519.Sign(key, unsigned))
 	// Appended as text: a reader removes it again and verifies the exact bytes, without
-	// encoding JSON anew.
+	// encoding JSON again.
 	return append(append(unsigned[:len(unsigned)-1], `,"sig":"`+sig+`"}`...), '\n'), nil
 }
 

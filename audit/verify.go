@@ -47,12 +47,12 @@ type Report struct {
 	// Quiet is the last entry of the process that has been silent for longest. Only
 	// processes count that are open and wrote after the last kept head; zero if there are
 	// none. Each writes at least every [AliveInterval]. If Quiet is older, the process
-	// was killed, or its entries were cut off by whoever wrote later.
+	// was killed, or a later writer cut off its entries.
 	Quiet time.Time
 }
 
-// said is a process's last entry.
-type said struct {
+// lastEntry is a process's last entry.
+type lastEntry struct {
 	n  int64
 	at time.Time
 }
@@ -66,7 +66,7 @@ const maxLine = 64 << 10
 // name the line. The report describes the part before the error.
 func Verify(record io.Reader, key ed25519.PublicKey, heads ...Head) (r Report, err error) {
 	lines := bufio.NewReaderSize(record, maxLine)
-	open := map[string]said{}
+	open := map[string]lastEntry{}
 	prev := first
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -76,7 +76,7 @@ func Verify(record io.Reader, key ed25519.PublicKey, heads ...Head) (r Report, e
 		case errors.Is(err, bufio.ErrBufferFull):
 			return r, damage(r, agent.Errorf(agent.CodeBadSignature, "it is longer than %d bytes", maxLine))
 		case err == io.EOF:
-			return r, damage(r, agent.Errorf(agent.CodeBadSignature, "it is not whole: its writer was killed, and none has written since; or the record was cut off there"))
+			return r, damage(r, agent.Errorf(agent.CodeBadSignature, "it is not complete: its writer was killed, and no process has written since; or the record was cut off there"))
 		case err != nil:
 			return r, fmt.Errorf("reading the record: %w", err)
 		}
@@ -89,12 +89,13 @@ func Verify(record io.Reader, key ed25519.PublicKey, heads ...Head) (r Report, e
 		if e.N == 1 {
 			r.Begun = e.Time
 		}
-		if open[e.Process] = (said{e.N, e.Time}); e.Kind == KindClosed {
+		// A process that has closed the record may be silent.
+		if open[e.Process] = (lastEntry{e.N, e.Time}); e.Kind == KindClosed {
 			delete(open, e.Process)
 		}
 		for _, h := range heads {
 			if h.N == e.N && h.Digest != prev {
-				return r, agent.Errorf(agent.CodeBadSignature, "entry %d is another one than the head that was kept: the record was written anew", e.N)
+				return r, agent.Errorf(agent.CodeBadSignature, "entry %d differs from the kept head: the record was rewritten", e.N)
 			}
 		}
 	}
@@ -109,12 +110,12 @@ func (r Report) next(line []byte, key ed25519.PublicKey, prev string) (Entry, er
 	case e.N != r.Entries+1:
 		return e, agent.Errorf(agent.CodeBadSignature, "it is entry %d: entries are missing, doubled or in another order", e.N)
 	case e.Prev != prev:
-		return e, agent.Errorf(agent.CodeBadSignature, "it does not follow on the line before it, which is another one")
+		return e, agent.Errorf(agent.CodeBadSignature, "it names another line than the one before it")
 	}
 	return e, nil
 }
 
-func (r Report) end(open map[string]said, heads []Head) (Report, error) {
+func (r Report) end(open map[string]lastEntry, heads []Head) (Report, error) {
 	r.Open = len(open)
 	kept := int64(0)
 	for _, h := range heads {

@@ -238,13 +238,14 @@ func (w *Writer) end(f *os.File) (at place, half int64, err error) {
 	switch {
 	case err != nil:
 		return at, 0, err
-	case info.Size() == w.known.size && w.known.n > 0: // nobody else has written since
+	case info.Size() == w.known.size && w.known.n > 0: // no other process has written since
 		return w.known, 0, nil
 	case info.Size() < w.known.size:
 		return place{info.Size(), w.known.n, w.known.digest}, 0, nil
 	case info.Size() == 0:
 		return place{digest: first}, 0, nil
 	}
+	// Enough for a whole line before a half one, so a long record is not read again.
 	tail := make([]byte, min(info.Size(), 2*maxLine))
 	if _, err := f.ReadAt(tail, info.Size()-int64(len(tail))); err != nil && err != io.EOF {
 		return at, 0, err
@@ -261,7 +262,7 @@ func (w *Writer) end(f *os.File) (at place, half int64, err error) {
 	last := whole[bytes.LastIndexByte(whole[:len(whole)-1], '\n')+1:]
 	e, err := open(bytes.TrimSuffix(last, []byte("\n")), w.key.Public().(ed25519.PublicKey))
 	if err != nil {
-		return at, 0, agent.Errorf(agent.CodeBadSignature, "the audit in %s ends with a line that is not of this key: keep that file, and name another: %w", w.path, err)
+		return at, 0, agent.Errorf(agent.CodeBadSignature, "the audit in %s ends with a line that another key signed: keep that file, and use another one: %w", w.path, err)
 	}
 	at.n, at.digest = e.N, digest(last)
 	return at, half, nil

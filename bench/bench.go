@@ -25,7 +25,7 @@ type bench struct {
 	reps int
 }
 
-// wants reports whether to measure a cell.
+// wants reports whether a cell is to be measured.
 func (b *bench) wants(cell string) bool { return b.only == nil || b.only.MatchString(cell) }
 
 // pick returns a benchmark's size: the usual one, or that of -quick.

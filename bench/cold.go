@@ -140,7 +140,7 @@ func chat(ctx context.Context, s store.Store, session string, messages int) erro
 	return nil
 }
 
-// begin does what a process without a session in memory does, from the run's beginning to
+// begin does what a process without a session in memory does, from the run's start to
 // its first model request. It reads and claims the head, and reads what the model sees.
 func begin(ctx context.Context, s store.Store, session string) error {
 	l := store.NewLog(s)
@@ -265,7 +265,7 @@ func coldBucket(ctx context.Context) (store.Store, *atomic.Int64, func(), error)
 	}
 	s := bucket.New(b, nil)
 	return s, delay, func() {
-		_ = s.Close() // nothing is written any more
+		_ = s.Close() // nothing more is written
 		at.Close()
 	}, nil
 }

@@ -29,7 +29,7 @@ func newBenchEnv(ctx context.Context, b *bench, o *devserver.Options) (_ *benchE
 		o = &devserver.Options{InMemory: b.data == "", DataDir: b.data}
 	}
 	s := &benchEnv{bench: b}
-	if s.dir, err = os.MkdirTemp("", "fermata-bench"); err != nil {
+	if s.dir, err = os.MkdirTemp(storeBase(o), "fermata-bench"); err != nil {
 		return nil, err
 	}
 	if s.server, err = devserver.Start(ctx, o); err == nil {
@@ -51,12 +51,24 @@ func newBenchEnv(ctx context.Context, b *bench, o *devserver.Options) (_ *benchE
 	return s, nil
 }
 
+// storeBase returns the folder in which the store's is made. The store is where the server's
+// database is: in memory or on a disk. Otherwise our side alone would wait for the disk, several
+// times at the beginning and the end of each run. It is empty, the system's folder for temporary
+// files, where the system has no folder in memory.
+func storeBase(o *devserver.Options) string {
+	const memory = "/dev/shm"
+	if info, err := os.Stat(memory); o.InMemory && err == nil && info.IsDir() {
+		return memory
+	}
+	return o.DataDir
+}
+
 // names numbers the names of queues and runs, which are used once.
 var names atomic.Int64
 
 func name(of string) string { return fmt.Sprintf("%s-%d-%d", of, os.Getpid(), names.Add(1)) }
 
-// job returns what a worker process of the environment is told.
+// job returns what a worker process of the environment must do.
 func (s *benchEnv) job(sides ...string) job {
 	return job{Work: sides, Addr: s.server.Addr(), Queue: name("bench"), Dir: s.dir}
 }

@@ -60,7 +60,7 @@ func script(fanout []int) *testsuite.Script {
 		testsuite.Reply{Match: ".*", Text: "done"})...)
 }
 
-// summary is what every agent's model says when it is stopped.
+// summary is what every agent's model writes when it is stopped.
 const summary = "I had half"
 
 func workTrees(ctx context.Context, c temporal.Client, j job, r *recorder) (stop func(), err error) {

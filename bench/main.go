@@ -19,7 +19,7 @@ import (
 const workCommand = "work"
 
 // benchmarks are all benchmarks, in the order of "all".
-var benchmarks = []*benchmark{&turnBench, &throughputBench, &costBench, &holdBench, &treeBench, &parkedBench, &startBench, &replayBench, &coldBench}
+var benchmarks = []*benchmark{&turnBench, &throughputBench, &costBench, &holdBench, &treeBench, &parkedBench, &startBench, &replayBench, &coldBench, &flowBench}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -98,7 +98,7 @@ func (o *options) flags(name string) *flag.FlagSet {
 	f.BoolVar(&o.quick, "quick", false, "a small variant: all of them take about a minute, and tell whether they work")
 	f.BoolVar(&o.check, "check", false, "exit with 1 where a bar is missed")
 	f.StringVar(&o.json, "json", "", "write every sample to this `FILE`; - is standard output, instead of the tables")
-	f.StringVar(&o.data, "data", "", "keep the server's database in this `FOLDER` (default: in memory)")
+	f.StringVar(&o.data, "data", "", "keep the server's database and the store in this `FOLDER` (default: in memory)")
 	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the worker processes, and of the server, into this `FOLDER`")
 	f.StringVar(&o.waits, "waits", "", "write every wait of a tree above 200 ms, as its histories have it, to this `FILE` (tree)")
 	f.Func("only", "measure the cells whose name this `REGEXP` finds", func(s string) (err error) {

@@ -90,7 +90,7 @@ func (b *bench) park(ctx context.Context, who string, n, cache int) (_ sample, e
 		return nil, err
 	}
 	defer c.shutDown()
-	// The first runs leave things behind that are not theirs: connections, pools, code.
+	// The first runs also create what later runs share: connections, pools, code.
 	for range 2 * uncached {
 		if err := play(ctx, l, name("warm"), plan{}); err != nil {
 			return nil, err

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/interceptor"
 )
 
-// recorder reports the begin and end of activities to the process that started this one,
+// recorder reports the start and end of activities to the process that started this one,
 // a line each. Times are of the machine's clock, which all processes share. Activities
 // only queue their line, so that recording does not slow them.
 //

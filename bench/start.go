@@ -91,7 +91,7 @@ func first(ctx context.Context, j job, r *recorder) error {
 	return obey(r)
 }
 
-// emptyRun measures the command `fermata run` with a model that says one word: first
+// emptyRun measures the command `fermata run` with a model that writes one word: first
 // without data, then again.
 func emptyRun(ctx context.Context, b *bench, cell string) error {
 	dir, err := os.MkdirTemp("", "fermata-bench")

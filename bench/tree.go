@@ -56,7 +56,7 @@ type runningTree interface {
 	// status asks the root once: whether it knows of the interrupt, and whether it is
 	// suspended.
 	status(ctx context.Context) (heard, rests bool, err error)
-	// awaitQuiet waits until nothing more may begin.
+	// awaitQuiet waits until no more activity may start.
 	awaitQuiet(ctx context.Context) error
 	// end checks whether all is as it should be, and leaves nothing running.
 	end(ctx context.Context, rep int, c *workerProcs) error
@@ -74,7 +74,7 @@ var treeBench = benchmark{
 	example: "-only '^(1|40) agents, 1 worker' -reps 3", reps: 5, run: trees,
 }
 
-// settle is the pause between the last activity's begin and the interrupt.
+// settle is the pause between the last activity's start and the interrupt.
 const settle = time.Second
 
 // trees measures all cells on one server.

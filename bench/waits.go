@@ -18,7 +18,7 @@ import (
 // longWait is how long a wait must be to be reported.
 const longWait = 200 * time.Millisecond
 
-// wait is a time in which a workflow of a tree waited, as its history says.
+// wait is a time in which a workflow of a tree waited, as its history shows.
 type wait struct {
 	session, what string
 	from, to      time.Time
@@ -63,7 +63,7 @@ func printWaits(f io.Writer, title string, began time.Time, all []wait) error {
 	return nil
 }
 
-// waitsOf reads the histories of a whole tree, and returns when it began.
+// waitsOf reads the histories of a whole tree, and returns when it started.
 func (s *benchEnv) waitsOf(ctx context.Context, root string) (all []wait, began time.Time, err error) {
 	var token []byte
 	for first := true; first || len(token) > 0; first = false {

@@ -39,6 +39,8 @@ var workers = map[string]func(ctx context.Context, c temporal.Client, j job, r *
 	sideTrees:    workTrees,
 	sideBaseline: workBaseline,
 	sideFermata:  workLoop,
+	sideFlow:     workFlows,
+	sideByHand:   workByHand,
 }
 
 // work is a worker process. It works until its standard input ends, which it does at the

@@ -193,7 +193,7 @@ func (c *workerProcs) callsInFlight() int {
 // activitiesInFlight counts all activities in flight.
 func (c *workerProcs) activitiesInFlight() int { return c.count(func() int { return len(c.running) }) }
 
-// asked counts the model calls since the repetition began.
+// asked counts the model calls since the repetition started.
 func (c *workerProcs) asked() int {
 	return c.count(func() (n int) {
 		for what, begun := range c.begun {
@@ -205,7 +205,7 @@ func (c *workerProcs) asked() int {
 	})
 }
 
-// activityCount counts the activities since the repetition began.
+// activityCount counts the activities since the repetition started.
 func (c *workerProcs) activityCount() int {
 	return c.count(func() (n int) {
 		for _, begun := range c.begun {
@@ -227,14 +227,14 @@ func (c *workerProcs) calledBy(ctx context.Context, id string, n int) (got asks,
 	return got, err
 }
 
-// lastEnd returns when the last activity ended: of those that do work, or of all.
+// lastEnd returns when the last activity ended: of activities that do work, or of all.
 func (c *workerProcs) lastEnd(work bool) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended[work]
 }
 
-// calls returns the tool calls since the repetition began, by key.
+// calls returns the tool calls since the repetition started, by key.
 func (c *workerProcs) calls() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -134,10 +134,7 @@ func (c *Client) Request(ctx context.Context, session, id string) (agent.Request
 	if err != nil {
 		return agent.Request{}, fmt.Errorf("asking session %s for its requests: %w", session, err)
 	}
-	var open []agent.Request
-	if s.Suspension != nil {
-		open = s.Suspension.Requests
-	}
+	open := s.OpenRequests()
 	for _, q := range open {
 		if q.ID == id || id == "" && len(open) == 1 {
 			return q, nil

@@ -34,10 +34,7 @@ func (c *Client) TokenClaim(ctx context.Context, session string, verb agent.Verb
 	if !decides {
 		return claim, nil
 	}
-	var open []agent.Request
-	if s.Suspension != nil {
-		open = s.Suspension.Requests
-	}
+	open := s.OpenRequests()
 	i := slices.IndexFunc(open, func(q agent.Request) bool { return q.ID == request })
 	if i < 0 {
 		return signals.Claim{}, missing(s, request, open)

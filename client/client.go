@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -83,6 +84,8 @@ type StartOptions struct {
 	By string
 	// Parts are sent together with the text, or instead of it.
 	Parts []agent.Part
+	// Files are stored with the session, and sent after Parts; see [Client.PutFiles].
+	Files []FileInput
 	// Meta is the caller's JSON. The run keeps it, and reads only its traceparent; nil
 	// means that of [Options.Traceparent].
 	Meta json.RawMessage
@@ -127,6 +130,11 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 	} else if !errors.Is(err, agent.CodeNotFound) {
 		return nil, err
 	}
+	files, err := c.PutFiles(ctx, session, o.Files...)
+	if err != nil {
+		return nil, fmt.Errorf("start refused: %w", err)
+	}
+	start.Input.Parts = slices.Concat(start.Input.Parts, files)
 	return c.begin(ctx, session, start, o.Priority)
 }
 

@@ -114,7 +114,7 @@ func (e *emitter) all(ctx context.Context) error {
 	var running sync.WaitGroup
 	// Also after an error: done is read only when no goroutine writes it any more.
 	defer running.Wait()
-	for info, err := range e.client.executions(ctx, openRuns+hears(e.order.Topic)) {
+	for info, err := range e.client.executions(ctx, openRuns+waitsForTopic(e.order.Topic)) {
 		if err != nil {
 			return fmt.Errorf("listing the runs that wait for %s: %w", e.order.Topic, err)
 		}
@@ -127,9 +127,9 @@ func (e *emitter) all(ctx context.Context) error {
 	return nil
 }
 
-// hears returns the condition that a run waits for a topic, or is a daemon that takes all
+// waitsForTopic returns the condition that a run waits for a topic, or is a daemon that takes all
 // topics.
-func hears(topic string) string {
+func waitsForTopic(topic string) string {
 	return fmt.Sprintf(" AND (%[1]s = %[2]s OR %[1]s = %[3]s)", agent.AttrWaitsFor, signals.Quote("topic:"+topic), signals.Quote(agent.WaitsForEveryTopic))
 }
 

@@ -106,7 +106,7 @@ func ExampleClient_Events() {
 	}
 }
 
-// An interrupt holds a run at once, and a resume lets it go on with a message.
+// An interrupt holds a run at once, and a resume lets it continue with a message.
 func ExampleRun_Interrupt() {
 	ctx := context.Background()
 	if _, err := run.Interrupt(ctx, "the customer rings", &client.InterruptOptions{Grace: 2 * time.Second}); err != nil {

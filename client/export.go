@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -92,7 +91,7 @@ func (c *Client) Export(ctx context.Context, session string, w io.Writer, o *Exp
 		return ExportInfo{}, fmt.Errorf("exporting session %s: %w", session, err)
 	}
 	content = content.Stamp(o.Key.ID(), time.Now(), lasts)
-	n, err := export.Write(w, content, o.Key, c.chain(ctx, content.Head.Digest, tail))
+	n, err := export.Write(w, content, o.Key, c.log.Chain(ctx, content.Head.Digest, tail...))
 	if err != nil {
 		return ExportInfo{}, fmt.Errorf("exporting session %s: %w", session, err)
 	}
@@ -124,7 +123,7 @@ func (c *Client) CancelExported(ctx context.Context, e ExportInfo) error {
 
 // content returns what is exported of a session, and a chunk of the events that its run
 // has not stored yet.
-func (c *Client) content(ctx context.Context, session string) (content export.Content, tail *store.Packed, err error) {
+func (c *Client) content(ctx context.Context, session string) (content export.Content, tail []store.Packed, err error) {
 	info, err := c.last(ctx, session)
 	switch {
 	case err == nil && !durable.Closed(info):
@@ -132,9 +131,13 @@ func (c *Client) content(ctx context.Context, session string) (content export.Co
 		if err != nil {
 			return content, nil, fmt.Errorf("asking for its state: %w", err)
 		}
-		return export.Live(raw, func(prev, session, run string, events []agent.Event) (store.Packed, error) {
+		content, last, err := export.Live(raw, func(prev, session, run string, events []agent.Event) (store.Packed, error) {
 			return c.log.Pack(ctx, prev, session, run, events)
 		})
+		if last != nil {
+			tail = append(tail, *last)
+		}
+		return content, tail, err
 	case err != nil && !errors.Is(err, agent.CodeNotFound): // Temporal may have forgotten the session
 		return content, nil, err
 	}
@@ -149,19 +152,4 @@ func (c *Client) content(ctx context.Context, session string) (content export.Co
 	}
 	inbox, err := c.log.Backlog(ctx, head)
 	return export.Rest(head, inbox), nil, err
-}
-
-// chain yields the chunks from the last to the first. The chunk that is not stored yet
-// comes first.
-func (c *Client) chain(ctx context.Context, digest string, tail *store.Packed) iter.Seq2[store.Packed, error] {
-	return func(yield func(store.Packed, error) bool) {
-		if tail != nil {
-			prev, err := store.Unpack(tail.Digest, tail.Data)
-			if !yield(*tail, err) || err != nil {
-				return
-			}
-			digest = prev
-		}
-		c.log.Chain(ctx, digest)(yield)
-	}
 }

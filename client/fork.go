@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -23,8 +25,13 @@ type ForkOptions struct {
 	// Text is a message for the model at the checkpoint. It is required if the model has
 	// nothing to answer there, such as after a completed run.
 	Text string
-	// Edit replaces the last message of a person before the checkpoint with Text.
+	// Edit replaces the last message of a person before the checkpoint with Text. Of a
+	// flow, Text replaces the input: the results of its steps count where the step has the
+	// same arguments.
 	Edit bool
+	// Redo are paths of a flow's steps that are made again although they have results; the
+	// path of a scope names all steps in it. See [Client.Steps].
+	Redo []string
 	// NewSession makes a fork begin a new session, so this one stays as it is. Session is
 	// the new session's id; empty means a new id. A retry stays in its session.
 	NewSession bool
@@ -78,6 +85,9 @@ func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Pre
 		return nil, err
 	}
 	from := &agent.StartFrom{Checkpoint: point.ID}
+	if err := redo(view, point, from, *o); err != nil {
+		return nil, fmt.Errorf("forking session %s: %w", session, err)
+	}
 	target := session
 	if o.NewSession {
 		from.Session = session
@@ -95,7 +105,7 @@ func forkPoint(view *store.View, session string, o ForkOptions) (agent.Checkpoin
 	if err == nil && o.Start {
 		point, err = journal.First(view, point.Run)
 	}
-	if err == nil && o.Edit {
+	if err == nil && o.Edit && !journal.IsFlow(view.UpTo(point.Seq())) {
 		point, err = journal.BeforeLastMessage(view, point)
 	}
 	if err != nil {
@@ -159,7 +169,45 @@ func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*Pr
 	if err != nil {
 		return nil, err
 	}
-	return c.prepareRun(view, point, session, &agent.StartFrom{Checkpoint: point.ID, Retry: last.Run}, *o)
+	from := &agent.StartFrom{Checkpoint: point.ID, Retry: last.Run}
+	if err := redo(view, point, from, *o); err != nil {
+		return nil, fmt.Errorf("retrying run %s of session %s: %w", last.Run, session, err)
+	}
+	return c.prepareRun(view, point, session, from, *o)
+}
+
+// redo says which results of a flow a start does not take over. Each path must have one.
+func redo(view *store.View, point agent.Checkpoint, from *agent.StartFrom, o ForkOptions) error {
+	at := view.UpTo(point.Seq())
+	if !journal.IsFlow(at) {
+		if len(o.Redo) > 0 {
+			return agent.Errorf(agent.CodeInvalidInput, "only steps of a flow can be made again, and agent %s is none; fork at a checkpoint before the call", point.Agent).WithPath("redo")
+		}
+		return nil
+	}
+	from.Redo, from.ReplaceInput = o.Redo, o.Edit
+	steps := journal.Steps(at)
+	for _, path := range o.Redo {
+		one := agent.Forked{Redo: []string{path}}
+		if !slices.ContainsFunc(steps, func(s agent.StepRecord) bool { return one.Redoes(s.Path) }) {
+			return agent.Errorf(agent.CodeNotFound, "the flow has no step %q before %s; its steps are: %s", path, point.ID, pathsOf(steps)).WithPath("redo")
+		}
+	}
+	return nil
+}
+
+// pathsOf names some steps.
+func pathsOf(steps []agent.StepRecord) string {
+	const most = 20
+	var names []string
+	for i, s := range steps {
+		if i == most {
+			names = append(names, fmt.Sprintf("and %d more", len(steps)-most))
+			break
+		}
+		names = append(names, s.Path)
+	}
+	return strings.Join(names, ", ")
 }
 
 // hasFailed returns [agent.CodeStale] if a run has not failed. The log does not know the
@@ -198,7 +246,7 @@ func retryPoint(view *store.View, session, run string, o ForkOptions) (point age
 	default:
 		point, err = find(view, session, o.Checkpoint)
 	}
-	if err == nil && o.Edit && !o.Start {
+	if err == nil && o.Edit && !o.Start && !journal.IsFlow(view.UpTo(point.Seq())) {
 		point, err = journal.BeforeLastMessage(view, point)
 	}
 	if err != nil {
@@ -230,5 +278,6 @@ func (c *Client) prepareRun(view *store.View, point agent.Checkpoint, session st
 	if err := check(session, start); err != nil {
 		return nil, err
 	}
-	return &PreparedRun{ForkPlan: journal.ForkPlan(view, point), client: c, session: session, start: start}, nil
+	forked := agent.Forked{Retry: from.Retry != "", Redo: from.Redo, ReplaceInput: from.ReplaceInput}
+	return &PreparedRun{ForkPlan: journal.ForkPlan(view, point, forked, name), client: c, session: session, start: start}, nil
 }

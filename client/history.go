@@ -36,7 +36,7 @@ type history struct {
 	published int64 // the last change of the search attributes or the memo
 	over      bool  // no more comes: the execution is closed, or the poll failed
 	followers map[*follower]struct{}
-	told      time.Time   // when followers were last notified
+	notified  time.Time   // when followers were last notified
 	later     *time.Timer // notifies them again; nil if nothing is pending
 
 	asking chan struct{} // a semaphore: one reader at a time queries the run
@@ -153,11 +153,11 @@ func (h *history) grew(id int64, kind enums.EventType) {
 		if h.later != nil {
 			return
 		}
-		if wait := newsGap - time.Since(h.told); wait > 0 {
+		if wait := newsGap - time.Since(h.notified); wait > 0 {
 			h.later = time.AfterFunc(wait, h.tellLater)
 			return
 		}
-		h.told = time.Now()
+		h.notified = time.Now()
 		h.tellAll(true)
 	}
 }
@@ -165,7 +165,7 @@ func (h *history) grew(id int64, kind enums.EventType) {
 func (h *history) tellLater() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.later, h.told = nil, time.Now()
+	h.later, h.notified = nil, time.Now()
 	h.tellAll(true)
 }
 

@@ -80,7 +80,7 @@ func (a *importRun) run(ctx context.Context) error {
 	}
 	// Chunks before the head: a head must never name a chunk that is not there.
 	for p, err := range a.file.Chunks() {
-		if err == nil {
+		if err == nil && len(p.Data) > 0 { // else a file that was missing there
 			err = a.log.Store().PutChunk(ctx, p.Digest, p.Data)
 		}
 		if err != nil {

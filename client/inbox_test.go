@@ -16,7 +16,7 @@ func TestInbox(t *testing.T) {
 	long := time.Now().Add(-48 * time.Hour).Truncate(time.Second).UTC()
 	late := time.Now().Add(-time.Minute).Truncate(time.Second).UTC()
 	memo := agent.Memo{V: 1, Run: "01a2", Status: agent.StatusSuspended, Suspension: "s-3", Requests: []agent.MemoRequest{
-		{ID: "q-8", Type: agent.RequestQuestion, Text: "Where to?", Choices: []string{"Rome", "Oslo"}, Opened: late},
+		{ID: "q-8", Type: agent.RequestQuestion, Text: "Where to?", Choices: []string{"Rome", "Oslo"}, Opened: late, Deadline: late.Add(time.Hour), Default: "Rome"},
 		{ID: "q-7", Type: agent.RequestApproval, Text: "Run pay?", Tool: "pay", Digest: "9f2c41aa03b1c2d4", Approvers: []string{"ana"}, Opened: long, Reminded: true},
 	}}
 	info := execution(t, "trip-42/pay-1", "02b2", running, memo, map[string]any{agent.AttrAgent: "payer"})
@@ -41,6 +41,10 @@ func TestInbox(t *testing.T) {
 		base + " AND FermataWaitsFor = 'question' AND FermataAgent = 'o''hara' AND (WorkflowId = 'trip-42' OR WorkflowId STARTS_WITH 'trip-42/')",
 	}, unique(f.queries))
 
+	for w, err := range New(f, nil).Inbox(t.Context(), &InboxOptions{WaitsFor: "question"}) {
+		require.NoError(t, err)
+		require.Equal(t, []any{late.Add(time.Hour), "Rome"}, []any{w.Deadline, w.Default})
+	}
 	for w, err := range New(f, nil).Inbox(t.Context(), &InboxOptions{WaitsFor: "approval"}) {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, w.Age, agent.Duration(48*time.Hour))

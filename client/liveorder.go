@@ -72,7 +72,7 @@ const (
 )
 
 func (g *liveOrder) place(l live.Event) place {
-	going, begun := g.calls[l.Data.Call]
+	going, known := g.calls[l.Data.Call]
 	switch {
 	case l.Run != g.run || l.Turn > g.turn:
 		return early
@@ -82,7 +82,7 @@ func (g *liveOrder) place(l live.Event) place {
 		return late
 	case l.Type != agent.EventCallProgress:
 		return fits
-	case !begun:
+	case !known:
 		return early
 	case going:
 		return fits

@@ -1,12 +1,14 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/keyring"
@@ -23,6 +25,10 @@ type PrepareOptions struct {
 	// temporal command. The zero time accepts none. Set the same time in every process,
 	// and never move it back: a replay has to accept what was accepted before.
 	PlainUntil time.Time
+	// Codecs are your own payload codecs, in the order in which you give them to
+	// converter.NewCodecDataConverter. They encode before the Keyring
+	// encrypts. Nil means none.
+	Codecs []converter.PayloadCodec
 }
 
 // Prepare sets up the options of a Temporal client before it is dialled. Call it for the
@@ -38,8 +44,26 @@ func Prepare(o *client.Options, p *PrepareOptions) error {
 	if err != nil {
 		return fmt.Errorf("preparing a Temporal client: %w", err)
 	}
+	if len(p.Codecs) > 0 {
+		own, err := converter.NewPayloadCodecGRPCClientInterceptor(converter.PayloadCodecGRPCClientInterceptorOptions{Codecs: p.Codecs})
+		if err != nil {
+			return fmt.Errorf("preparing a Temporal client: %w", err)
+		}
+		chain = append([]grpc.UnaryClientInterceptor{ofCopies(own)}, chain...)
+	}
 	o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(chain...))
 	return nil
+}
+
+// ofCopies gives an interceptor a copy of each request. The SDK's encodes in place, and so would
+// encode once more with each retry.
+func ofCopies(next grpc.UnaryClientInterceptor) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		if m, ok := in.(proto.Message); ok {
+			in = proto.Clone(m)
+		}
+		return next(ctx, method, in, out, conn, call, o...)
+	}
 }
 
 // Codec returns a payload codec that encrypts and decrypts as [Prepare] does. Temporal's

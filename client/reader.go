@@ -28,12 +28,12 @@ type reader struct {
 	live    *live.Subscription
 	yield   func(Event, error) bool
 
-	seq   int64  // the last event that was read
-	run   string // the run of that event
-	begun int64  // the first event of that run, as far as it was read
-	head  string // the last chunk that was read
-	gate  liveOrder
-	over  bool // the caller has enough, or everything was read
+	seq      int64  // the last event that was read
+	run      string // the run of that event
+	startSeq int64  // the first event of that run, as far as it was read
+	head     string // the last chunk that was read
+	gate     liveOrder
+	over     bool // the caller has enough, or everything was read
 }
 
 // tell yields the error that ended reading, if there is one.
@@ -129,7 +129,7 @@ func (r *reader) wait(ctx context.Context, w *watch) error {
 		case <-ctx.Done():
 			return durable.FromRPC(ctx.Err())
 		case <-ready:
-			r.hear()
+			r.takeLive()
 		case _, more := <-w.news:
 			w.heard(more)
 			return nil
@@ -177,7 +177,7 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 func (r *reader) tail(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, history *follower) (signals.OpenTail, error) {
 	from := r.seq
 	if r.run != info.GetFirstRunId() {
-		from = min(from, r.begun)
+		from = min(from, r.startSeq)
 	}
 	ask := func() (signals.OpenTail, error) { return r.ask(ctx, info, from) }
 	if history == nil || history.execution != info.GetExecution().GetRunId() {
@@ -254,7 +254,7 @@ func (r *reader) sealed(ctx context.Context, digest string) error {
 	for _, c := range chunks {
 		if r.seq == 0 && len(c.Events) > 0 {
 			r.seq = c.Events[0].Seq - 1
-			r.begun = r.seq
+			r.startSeq = r.seq
 		}
 		if err := r.hand(c.Events, c.Run); err != nil || r.over {
 			return err
@@ -274,7 +274,7 @@ func (r *reader) hand(events []agent.Event, run string) error {
 		switch {
 		// A later run starts at a number that was read already: those events were never
 		// stored.
-		case e.Seq <= r.seq && e.Started != nil && e.Seq > r.begun:
+		case e.Seq <= r.seq && e.Started != nil && e.Seq > r.startSeq:
 			return agent.Errorf(agent.CodeStale, "the events after %d that this reader saw were never stored, because their run was terminated first; read again after %q", e.Seq-1, agent.Cursor(e.Seq-1))
 		case e.Seq <= r.seq:
 			continue
@@ -295,9 +295,9 @@ func (r *reader) hand(events []agent.Event, run string) error {
 // pass yields one event, and the live events before and after it.
 func (r *reader) pass(e agent.Event) {
 	// Live events first: those before the event in the log may come too late afterwards.
-	r.hear()
+	r.takeLive()
 	if r.seq = e.Seq; e.Started != nil {
-		r.run, r.begun = e.Started.Run, e.Seq
+		r.run, r.startSeq = e.Started.Run, e.Seq
 	}
 	if e.Seq > r.after && !r.over {
 		r.over = !r.yield(Event{Event: e, Session: r.session, Run: r.run}, nil)
@@ -308,8 +308,8 @@ func (r *reader) pass(e agent.Event) {
 	}
 }
 
-// hear takes the live events that have arrived, and yields those that fit here.
-func (r *reader) hear() {
+// takeLive takes the live events that have arrived, and yields those that fit here.
+func (r *reader) takeLive() {
 	if r.live == nil || r.over {
 		return
 	}

@@ -120,25 +120,25 @@ func (r *Run) closed(ctx context.Context, execution string) (*workflowpb.Workflo
 	poll, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	begin := func() <-chan struct{} {
-		told := make(chan struct{})
+		done := make(chan struct{})
 		go func() {
-			defer close(told)
+			defer close(done)
 			_, _ = r.closing(poll, execution, true) // if it fails, the timer still asks
 		}()
-		return told
+		return done
 	}
 	looks := newPollTimer()
 	defer looks.stop()
-	for told := begin(); ; {
+	for done := begin(); ; {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-told:
-			told = nil
+		case <-done:
+			done = nil
 		case <-looks.due():
 			looks.next()
-			if told == nil {
-				told = begin()
+			if done == nil {
+				done = begin()
 			}
 		}
 		if info, err := r.describe(ctx, execution); err != nil || durable.Closed(info) {

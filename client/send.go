@@ -28,6 +28,8 @@ type SendOptions struct {
 	// Token proves who sends the message, if a policy binds the verb. With a token, the
 	// message never becomes a signal: signals can't prove who sent them.
 	Token string
+	// Files are stored with the session, and sent after the text; see [Client.PutFiles].
+	Files []FileInput
 }
 
 // sendTries limits the race between a run that ends and other senders who begin the next
@@ -48,7 +50,11 @@ func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions)
 	if o == nil {
 		o = &SendOptions{}
 	}
-	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: idOr(o.ID), By: o.By, Token: o.Token}, Text: text, Mode: o.Mode}
+	files, err := c.PutFiles(ctx, session, o.Files...)
+	if err != nil {
+		return nil, fmt.Errorf("send refused: %w", err)
+	}
+	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: idOr(o.ID), By: o.By, Token: o.Token}, Text: text, Parts: files, Mode: o.Mode}
 	for try := 1; ; try++ {
 		soon, cancel := context.WithTimeout(ctx, patience)
 		ack, err := c.update(soon, session, order)
@@ -135,7 +141,7 @@ func (c *Client) nextStart(ctx context.Context, session string, order agent.Send
 		}
 	}
 	return agent.Start{
-		V: agent.Version, Agent: name, Input: agent.Input{Text: order.Text}, By: order.By, ID: order.ID, Carry: agent.CarryInherit,
+		V: agent.Version, Agent: name, Input: agent.Input{Text: order.Text, Parts: order.Parts}, By: order.By, ID: order.ID, Carry: agent.CarryInherit,
 	}, nil
 }
 
@@ -169,7 +175,7 @@ func (c *Client) taken(ctx context.Context, session string, order agent.SendComm
 	}
 	for _, p := range head.Receipts {
 		if p.ID == order.ID {
-			said := agent.TextMessage(agent.RoleUser, order.Text)
+			said := agent.Message{Role: agent.RoleUser, Parts: order.AllParts()}
 			return &Run{client: c, Session: session, ID: p.Run}, p.Check(remembered.MessageDigest(said))
 		}
 	}

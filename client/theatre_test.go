@@ -172,7 +172,7 @@ func (th *theatre) seals(but int) {
 
 func (th *theatre) put() { require.NoError(th.t, th.store.PutHead(context.Background(), th.head)) }
 
-// carries goes on in another execution.
+// carries continues in another execution.
 func (th *theatre) carries() {
 	th.seals(0)
 	next := execution(th.t, "a", fmt.Sprintf("%s-%d", th.run(), len(th.all)), running, agent.Memo{}, nil)

@@ -167,8 +167,8 @@ func suspensionOf(info *workflowpb.WorkflowExecutionInfo, memo agent.Memo) *agen
 // arguments.
 func requestOf(info *workflowpb.WorkflowExecutionInfo, memo agent.Memo, q agent.MemoRequest) agent.Request {
 	r := agent.Request{
-		ID: q.ID, Type: q.Type, Session: info.GetExecution().GetWorkflowId(), Run: runOf(info), Suspension: memo.Suspension, Agent: agentOf(info),
-		Text: q.Text, Choices: q.Choices, Digest: q.Digest, Approvers: q.Approvers, Opened: q.Opened, Deadline: q.Deadline,
+		ID: q.ID, Type: q.Type, Session: info.GetExecution().GetWorkflowId(), Run: runOf(info), Suspension: memo.Suspension, Agent: agentOf(info), Step: q.Step,
+		Text: q.Text, Choices: q.Choices, Digest: q.Digest, Approvers: q.Approvers, Opened: q.Opened, Deadline: q.Deadline, Default: q.Default,
 	}
 	if q.Tool != "" {
 		r.Call = &agent.RequestCall{Tool: q.Tool}

@@ -202,7 +202,7 @@ func TestWaitsShareAPoll(t *testing.T) {
 	})
 }
 
-// A run that waits for a grant alone goes on by itself: that is no rest.
+// A run that waits for a grant alone continues by itself: that is no rest.
 func TestWaitIsNotForAGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := newWaiting(t)
@@ -279,7 +279,7 @@ func TestWaitForABusyWorker(t *testing.T) {
 	})
 }
 
-// A run that goes on in another execution is waited for there, and one that ends
+// A run that continues in another execution is waited for there, and one that ends
 // or is stopped has its own Outcome (HX-11).
 func TestWaitFollowsTheRunToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

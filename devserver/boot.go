@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -35,6 +36,10 @@ var services = []primitives.ServiceName{
 	primitives.WorkerService,
 }
 
+// nexusPort stands among the services for the frontend's HTTP port. The server calls
+// Nexus operations by it.
+const nexusPort primitives.ServiceName = "nexus"
+
 // An instance is the server itself: its services, and their connections.
 type instance struct {
 	services *temporal.ServerImpl
@@ -49,7 +54,7 @@ func boot(addr *net.TCPAddr, db *database, o *Options, log *serverLog, g *ownerG
 		if err != nil {
 			return nil, "", err
 		}
-		i, err := launch(serverConfig(ports, db), o, log, g)
+		i, err := launch(serverConfig(ports, db, o), o, log, g)
 		if err == nil {
 			return i, ports[primitives.FrontendService].String(), nil
 		}
@@ -65,7 +70,7 @@ func boot(addr *net.TCPAddr, db *database, o *Options, log *serverLog, g *ownerG
 // again.
 func choosePorts(frontend *net.TCPAddr) (map[primitives.ServiceName]*net.TCPAddr, error) {
 	ports := make(map[primitives.ServiceName]*net.TCPAddr, len(services))
-	for _, s := range services {
+	for _, s := range append(slices.Clone(services), nexusPort) {
 		want := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
 		if s == primitives.FrontendService {
 			want = frontend
@@ -150,8 +155,9 @@ func serverModule(impl **temporal.ServerImpl) fx.Option {
 }
 
 // serverConfig is the server's static configuration. What it does not set is off:
-// no HTTP port, no profiler, no metrics, no archival, no TLS, no membership ports.
-func serverConfig(ports map[primitives.ServiceName]*net.TCPAddr, db *database) *config.Config {
+// no HTTP port without Options.Nexus, no profiler, no metrics, no archival, no TLS, no
+// membership ports.
+func serverConfig(ports map[primitives.ServiceName]*net.TCPAddr, db *database, o *Options) *config.Config {
 	frontend := ports[primitives.FrontendService].String()
 	cfg := &config.Config{
 		Services: make(map[string]config.Service, len(ports)),
@@ -172,18 +178,19 @@ func serverConfig(ports map[primitives.ServiceName]*net.TCPAddr, db *database) *
 		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
 		PublicClient:        config.PublicClient{HostPort: frontend},
 	}
-	// Hosts are static, see staticHosts, but the server checks these all the same.
+	// Hosts are static, see staticHosts, but the server checks these anyway.
 	cfg.Global.Membership.MaxJoinDuration = 30 * time.Second
 	cfg.Global.Membership.BroadcastAddress = "127.0.0.1"
 	cfg.Archival.History.State = config.ArchivalDisabled
 	cfg.Archival.Visibility.State = config.ArchivalDisabled
 	cfg.NamespaceDefaults.Archival.History.State = config.ArchivalDisabled
 	cfg.NamespaceDefaults.Archival.Visibility.State = config.ArchivalDisabled
-	for s, addr := range ports {
-		cfg.Services[string(s)] = config.Service{RPC: config.RPC{
-			GRPCPort: addr.Port,
-			BindOnIP: addr.IP.String(),
-		}}
+	for _, s := range services {
+		rpc := config.RPC{GRPCPort: ports[s].Port, BindOnIP: ports[s].IP.String()}
+		if s == primitives.FrontendService && o.nexus() {
+			rpc.HTTPPort = ports[nexusPort].Port
+		}
+		cfg.Services[string(s)] = config.Service{RPC: rpc}
 	}
 	return cfg
 }

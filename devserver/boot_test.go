@@ -3,6 +3,7 @@ package devserver
 import (
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -27,7 +28,7 @@ func TestPortTakenInTheLastMoment(t *testing.T) {
 		require.NoError(t, err)
 		thief, err := net.ListenTCP("tcp", ports[s])
 		require.NoError(t, err)
-		_, err = launch(serverConfig(ports, db), nil, log, newOwnerGuard(false))
+		_, err = launch(serverConfig(ports, db, nil), nil, log, newOwnerGuard(false))
 		require.Error(t, err)
 		assert.True(t, isListenError(err), "%s: %v", s, err)
 		log.reset()
@@ -39,6 +40,25 @@ func TestPortTakenInTheLastMoment(t *testing.T) {
 	assert.NoError(t, i.stop())
 }
 
+// The HTTP port is for Nexus. A page in a browser can't use the server's API by it.
+func TestTheHTTPPortIsForNexusAlone(t *testing.T) {
+	o := &Options{InMemory: true, Nexus: true}
+	db, err := openDatabase(t.Context(), "", o)
+	require.NoError(t, err)
+	defer db.close()
+	ports, err := choosePorts(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	i, err := launch(serverConfig(ports, db, o), o, &serverLog{to: slog.New(slog.DiscardHandler)}, newOwnerGuard(false))
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, i.stop()) }()
+	for path, closed := range map[string]bool{"/api/v1/namespaces/default/workflows/x": true, "/nexus/endpoints/none/services/none/none": false} {
+		answer, err := http.Post("http://"+ports[nexusPort].String()+path, "text/plain", strings.NewReader("{}"))
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, closed, answer.StatusCode == http.StatusForbidden, "%s: %s", path, answer.Status)
+	}
+}
+
 func TestPortsDiffer(t *testing.T) {
 	ports, err := choosePorts(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	require.NoError(t, err)
@@ -47,7 +67,7 @@ func TestPortsDiffer(t *testing.T) {
 		assert.NotContains(t, seen, addr.Port)
 		seen[addr.Port] = s
 	}
-	assert.Len(t, seen, 4)
+	assert.Len(t, seen, 5, "of four services, and for HTTP")
 }
 
 // Every socket of this process that listens does so on 127.0.0.1.

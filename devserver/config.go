@@ -13,11 +13,10 @@ var settings = dynamicconfig.StaticClient{
 	// Tests skip time: a week passes in a moment, for one run at a time.
 	dynamicconfig.WorkflowTimeSkippingEnabled.Key(): true,
 
-	// A queue's reader may look for new tasks 20 times a second by default, so
-	// every step of a run (an activity scheduled, a child started, a timer fired)
-	// waits up to 50 ms. This is the largest single gain: a turn of a model and a
-	// tool call falls from 69 to 12 ms. The host's own limit, beside the shard's,
-	// is derived from the persistence QPS below when it is 0.
+	// By default, a queue's reader may look for new tasks 20 times a second. So every step of a run
+	// (an activity scheduled, a child started, a timer fired) waits up to 50 ms. This is the
+	// largest single gain: a turn of a model and a tool call falls from 69 to 12 ms. The host's own
+	// limit, in addition to the shard's, is derived from the persistence QPS below when it is 0.
 	dynamicconfig.TransferProcessorMaxPollRPS.Key():   pollRPS,
 	dynamicconfig.TimerProcessorMaxPollRPS.Key():      pollRPS,
 	dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): pollRPS,
@@ -32,8 +31,8 @@ var settings = dynamicconfig.StaticClient{
 	// default: an interrupt of a tree of some hundred runs would wait for it.
 	dynamicconfig.OutboundQueueHostSchedulerMaxTaskRPS.Key(): float64(pollRPS),
 
-	// About one short run in a hundred closes without the waiting client being
-	// told; the client asks again when its long poll expires, by default after 20s.
+	// About one short run in a hundred closes without an answer to the
+	// waiting client; the client asks again when its long poll expires, by default after 20s.
 	dynamicconfig.HistoryLongPollExpirationInterval.Key(): time.Second,
 
 	// A workflow that is deleted stays until these queues have written down how far
@@ -117,6 +116,10 @@ var settings = dynamicconfig.StaticClient{
 	// stops. That worker's polls would delay every Stop by a second, and continue for the
 	// life of the process.
 	dynamicconfig.EnableParentClosePolicyWorker.Key(): false,
+
+	// With Options.Nexus there is an HTTP port, and with it the server's HTTP API. Any page in a
+	// browser on this machine could call that. No host name is allowed, so only Nexus is left.
+	dynamicconfig.FrontendHTTPAllowedHosts.Key(): []string{},
 
 	// Quiet: nothing is asked of the internet, and the sweeps for a cluster's
 	// leftovers, with their workers, do not run.

@@ -16,7 +16,7 @@ import (
 func ForTest(t testing.TB) *Server {
 	t.Helper()
 	worker.SetBinaryChecksum("test")
-	s, err := Start(t.Context(), &Options{InMemory: true})
+	s, err := Start(t.Context(), &Options{InMemory: true, Nexus: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func ForPackage(t testing.TB) *Server {
 		t.Fatal("devserver: ForPackage needs func TestMain(m *testing.M) { devserver.Main(m) }")
 	}
 	if ofPackage.server == nil {
-		s, err := Start(t.Context(), &Options{InMemory: true})
+		s, err := Start(t.Context(), &Options{InMemory: true, Nexus: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,6 +52,11 @@ type Options struct {
 	// server's default is 10, which a test can set here.
 	UpdatesInFlight int
 
+	// Nexus opens an HTTP port, which the server needs to call Nexus operations. It is a free
+	// port on the host of Addr. The server's HTTP API stays closed. [ForTest], [ForPackage] and
+	// the command fermata dev set it.
+	Nexus bool
+
 	// Metrics gets the server's own metrics. Nil means none.
 	Metrics metrics.Handler
 
@@ -104,6 +109,8 @@ func (o *Options) settings() dynamicconfig.StaticClient {
 	}
 	return own
 }
+
+func (o *Options) nexus() bool { return o != nil && o.Nexus }
 
 func (o *Options) metrics() metrics.Handler {
 	if o == nil || o.Metrics == nil {

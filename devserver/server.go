@@ -31,10 +31,9 @@ type Server struct {
 	owner    *ownerGuard // nil for a shared server
 }
 
-// Start starts a server and waits until it accepts workflows, which takes 0.15 s. o may
-// be nil. The first start in a process takes longer, by 0.35 s for a program of 200 MB,
-// because the SDK hashes the program's file as the name of its build. Call
-// worker.SetBinaryChecksum before to avoid that.
+// Start starts a server and waits until it accepts workflows, which takes 0.15 s. o may be nil. The
+// first start in a process takes longer, by 0.35 s for a program of 200 MB: the SDK hashes the
+// program's file as the name of its build. Call worker.SetBinaryChecksum before to avoid that.
 //
 // If another process, or another part of this one, has a server on the same data
 // directory, Start returns that one; see [Server.Shared]. If that one is starting or
@@ -140,11 +139,10 @@ func (s *Server) Open() {
 // stops it; Stop does nothing.
 func (s *Server) Shared() bool { return s.shared }
 
-// Dial returns a client of the server. It sets HostPort. If they are not set, it also
-// sets the Namespace, no compression (on loopback, compressing takes longer than
-// sending), and slog's default logger from level warn upwards (the SDK's default logs
-// everything to standard output). The caller closes the client. Stop workers and close
-// clients before the server.
+// Dial returns a client of the server. It sets HostPort, and Namespace if that is not set. Unless
+// they are set, it turns compression off (on loopback, compressing takes longer than sending) and
+// logs with slog's default logger from level warn upwards. The SDK's own default logs everything to
+// standard output. The caller closes the client. Stop workers and close clients before the server.
 func (s *Server) Dial(ctx context.Context, o client.Options) (client.Client, error) {
 	o.HostPort = s.addr
 	if o.Namespace == "" {

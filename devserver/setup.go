@@ -32,7 +32,7 @@ const (
 	readyID = "fermata-ready"
 )
 
-// silence keeps the SDK from announcing that it was given no logger.
+// silence stops the SDK from logging that it has no logger.
 var silence = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 
 // A setup makes a server that was just started or found ready for runs. Every step may be
@@ -150,7 +150,7 @@ func (p *setup) ensureAttributes(ctx context.Context) error {
 		case enumspb.INDEXED_VALUE_TYPE_UNSPECIFIED:
 			missing[a.Name] = want
 		default:
-			return &refusal{fmt.Errorf("%s is a %v in namespace %q, and has to be a %v", a.Name, has, p.namespace, want)}
+			return &refusal{fmt.Errorf("%s is a %v in namespace %q, but must be a %v", a.Name, has, p.namespace, want)}
 		}
 	}
 	if len(missing) == 0 {

@@ -50,7 +50,7 @@ func TestADailyLimit(t *testing.T) {
 	}, patience, 50*time.Millisecond)
 	status, err := run.Status(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, status.InFlight[0].Delay.Error.Message, "the daily limit of the task queue "+s.queue+" (150 tokens) is used up; it begins anew at midnight UTC")
+	require.Contains(t, status.InFlight[0].Delay.Error.Message, "the daily limit of the task queue "+s.queue+" (150 tokens) is used up; it starts again at zero at midnight UTC")
 	second.Stop()
 	work(1000)
 	grant, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, wire.DailyClaim{Limits: agent.DailyLimits{Tokens: 1000}})

@@ -5,6 +5,7 @@ go 1.26.8
 require (
 	github.com/fermata-agents/fermata v0.0.0
 	github.com/fermata-agents/fermata/devserver v0.0.0
+	github.com/fermata-agents/fermata/examples v0.0.0
 	github.com/fermata-agents/fermata/live/nats v0.0.0
 	github.com/fermata-agents/fermata/provider/openai v0.0.0
 	github.com/fermata-agents/fermata/store/postgres v0.0.0
@@ -13,6 +14,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
+	github.com/nexus-rpc/sdk-go v0.7.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel/sdk v1.44.0
 	go.opentelemetry.io/otel/trace v1.44.0
@@ -149,7 +151,6 @@ require (
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/nexus-rpc/nexus-proto-annotations v0.1.0 // indirect
-	github.com/nexus-rpc/sdk-go v0.7.0 // indirect
 	github.com/olivere/elastic/v7 v7.0.32 // indirect
 	github.com/openai/openai-go/v3 v3.95.0 // indirect
 	github.com/opentracing/opentracing-go v1.2.0 // indirect
@@ -245,7 +246,9 @@ require (
 replace (
 	github.com/fermata-agents/fermata => ../
 	github.com/fermata-agents/fermata/devserver => ../devserver
+	github.com/fermata-agents/fermata/examples => ../examples
 	github.com/fermata-agents/fermata/live/nats => ../live/nats
+	github.com/fermata-agents/fermata/provider/anthropic => ../provider/anthropic
 	github.com/fermata-agents/fermata/provider/openai => ../provider/openai
 	github.com/fermata-agents/fermata/store/postgres => ../store/postgres
 	github.com/fermata-agents/fermata/telemetry => ../telemetry

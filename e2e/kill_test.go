@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -23,6 +24,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/flow"
 	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -77,6 +79,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if spec := os.Getenv(reviewEnv); spec != "" {
+		if err := reviewUntilKilled(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	waitTogether()
 	devserver.Main(m)
 	_ = os.RemoveAll(built.dir)
@@ -105,6 +114,7 @@ func workUntilKilled(addr, queue, dir string) error {
 	w, err := worker.New(c, &worker.Options{
 		TaskQueue: queue, Store: st, Logger: zap.NewNop(), Models: map[string]model.Model{"script": killScript(), "held": heldScript()},
 		Agents: append(heldAgents(), agent.Definition{Name: "tester", Model: "script", Tools: []string{"pay"}}), Tools: []tool.Tool{journal(dir), linger()},
+		Flows: []flow.Flow{killFlow()},
 	})
 	if err != nil {
 		return err
@@ -125,17 +135,25 @@ func startWorker(t *testing.T, addr, queue, dir string) *exec.Cmd {
 	return cmd
 }
 
-// ready starts a process and waits until it says that it is ready; it ends with the test.
-func ready(t *testing.T, cmd *exec.Cmd) {
+// ready starts a process and waits until it says that it is ready; it ends with the test. The
+// channel is closed when it has ended.
+func ready(t *testing.T, cmd *exec.Cmd) <-chan struct{} {
 	t.Helper()
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { kill(cmd) })
-	line, err := bufio.NewReader(out).ReadString('\n')
+	says := bufio.NewReader(out)
+	line, err := says.ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "ready\n", line)
+	ended := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, says) // it says nothing more
+		close(ended)
+	}()
+	return ended
 }
 
 func kill(cmd *exec.Cmd) {
@@ -200,12 +218,7 @@ func checkKilled(t *testing.T, cl *client.Client, run *client.Run, dir string, s
 	require.NoError(t, err)
 	require.Len(t, messages, 1+2*killTurns+1)
 
-	written, err := os.ReadFile(filepath.Join(dir, "journal"))
-	require.NoError(t, err)
-	paid := map[string]int{}
-	for key := range strings.Lines(string(written)) {
-		paid[strings.TrimSpace(key)]++
-	}
+	paid := paymentsByKey(t, dir)
 	unknown := 0
 	for turn := range killTurns {
 		said, result := messages[1+2*turn], messages[2+2*turn].Parts[0].Result

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -136,6 +137,48 @@ func TestTracesAreWhole(t *testing.T) {
 	require.Equal(t, suspended.SpanContext.TraceID(), went.Links[0].SpanContext.TraceID())
 	require.Equal(t, suspended.SpanContext.SpanID(), went.Links[0].SpanContext.SpanID())
 	require.False(t, went.StartTime.Before(suspended.EndTime), "the first ended before the wait")
+}
+
+// An activity of somebody's own outlives the worker of the run that calls it. It has one span,
+// below the turn, from the worker that took its result.
+func TestACallOfAnActivityHasOneSpan(t *testing.T) {
+	t.Parallel()
+	s := on(t, shared(t))
+	h := s.outsider(t, s.temporal)
+	m := modelFunc(func(_ context.Context, r *model.Request) *model.Reply {
+		if replies(r) == 0 {
+			return callsTool("slow", `{"card":"visa","cents":7}`)
+		}
+		return saysText("done")
+	})
+	open := func() (*tracetest.InMemoryExporter, *worker.Worker) {
+		spans := tracetest.NewInMemoryExporter()
+		o, err := telemetry.New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(telemetry.IDs())), nil)
+		require.NoError(t, err)
+		return spans, s.open(t, &worker.Options{
+			TaskQueue: s.queue, Agents: []agent.Definition{{Name: "tester", Model: "script", Tools: []string{"slow"}}}, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Observer: o,
+			Tools: []tool.Tool{tool.Activity[charge]("slow", "Waits.", tool.ActivityTarget{Type: "Slow", TaskQueue: h.queue}, nil)}, Models: map[string]model.Model{"script": m},
+		})
+	}
+	one, first := open()
+	run, err := s.Start(t.Context(), "tester", "go", nil)
+	require.NoError(t, err)
+	<-h.begun
+	s.until(t, run, agent.EventCallStarted)
+	first.Stop()
+	other, _ := open()
+	stopped := time.Now()
+	h.free <- true
+	require.Equal(t, "done", s.rest(t, run).Text)
+	var calls []tracetest.SpanStub
+	for _, span := range slices.Concat(one.GetSpans(), other.GetSpans()) {
+		if span.Name == "execute_tool slow" {
+			calls = append(calls, span)
+		}
+	}
+	require.Len(t, calls, 1)
+	require.True(t, calls[0].StartTime.Before(stopped) && calls[0].EndTime.After(stopped), "%s to %s", calls[0].StartTime, calls[0].EndTime)
+	require.Equal(t, spanOf(other.GetSpans(), "turn").SpanContext.SpanID(), calls[0].Parent.SpanID())
 }
 
 func spanOf(spans tracetest.SpanStubs, name string) tracetest.SpanStub {

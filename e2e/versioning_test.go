@@ -123,7 +123,7 @@ func TestAWorkerWithoutWork(t *testing.T) {
 	}
 	first := warned("a")
 	require.Len(t, first, 1)
-	require.Equal(t, "deployment "+f.name+" has no current build: no run goes on with it until one is made current", first[0].Message)
+	require.Equal(t, "deployment "+f.name+" has no current build: no run continues on it until a build is made current", first[0].Message)
 	require.Equal(t, "temporal worker deployment set-current-version --deployment-name "+f.name+" --build-id a", first[0].ContextMap()["do"])
 	run := f.begin(t, "be done", nil)
 	f.switchTo(t, "a")

@@ -104,7 +104,7 @@ func TestLongListsShareTheRoom(t *testing.T) {
 		require.Greater(t, len(list[0].What), 25<<10)
 		require.Equal(t, "session:trip-42", list[0].Ref)
 	}
-	require.Equal(t, "[cut: 1 failed, 1 in flight, 1 not begun, 1 done]", got.Done[1].What)
+	require.Equal(t, "[cut: 1 failed, 1 in flight, 1 not started, 1 done]", got.Done[1].What)
 }
 
 // The longest sessions that Temporal takes leave no room for anything else.

@@ -18,7 +18,7 @@ func stopped() *agent.Outcome {
 	return &agent.Outcome{Session: h.Session, Run: h.Run, Agent: h.Agent, Status: h.Status, Handoff: &h}
 }
 
-// A program reads a handoff as data: here what it has to look at before it goes on.
+// A program reads a handoff as data: here what it has to look at before it continues.
 func Example() {
 	end := stopped() // client.Run.Result
 	h := end.Handoff
@@ -92,13 +92,13 @@ func ExampleMarkdown() {
 	//
 	// - look_up succeeded (t1.1)
 	//
-	// **Not begun**
+	// **Not started**
 	//
 	// - Tell the customer
 	//
 	// **Effects that nobody knows**
 	//
-	// - refund, call t2.1, begun 2026-11-25T16:00:00Z, idempotency key 01a1/t2.1
+	// - refund, call t2.1, began 2026-11-25T16:00:00Z, idempotency key 01a1/t2.1
 	//
 	// Used: 0 tokens in, 0 out, 0 USD.
 }

@@ -63,7 +63,7 @@ func lists(h agent.Handoff) []entries {
 	return []entries{
 		{"Done", each(h.Done, itemLine)},
 		{"In progress", each(h.InFlight, itemLine)},
-		{"Not begun", each(h.NotStarted, itemLine)},
+		{"Not started", each(h.NotStarted, itemLine)},
 		{"Failed", each(h.Failed, itemLine)},
 		{"Open questions", h.OpenQuestions},
 		{"Open requests", each(h.Requests, requestLine)},
@@ -96,7 +96,7 @@ func requestLine(r agent.Request) string {
 }
 
 func effectLine(e agent.UnknownEffect) string {
-	return fmt.Sprintf("%s, call %s, begun %s, idempotency key %s", e.Tool, e.Call, e.Since, e.Key)
+	return fmt.Sprintf("%s, call %s, began %s, idempotency key %s", e.Tool, e.Call, e.Since, e.Key)
 }
 
 func evidenceLine(e agent.Evidence) string {

@@ -29,7 +29,7 @@ func shrink(h agent.Handoff, room int) agent.Handoff {
 	g.lists = filled(h)
 	s.Failed = g.items("failed", h.Failed, h.Session)
 	s.InFlight = g.items("in flight", h.InFlight, h.Session)
-	s.NotStarted = g.items("not begun", h.NotStarted, h.Session)
+	s.NotStarted = g.items("not started", h.NotStarted, h.Session)
 	s.OpenQuestions = grow(&g, "questions", h.OpenQuestions)
 	s.Requests = grow(&g, "requests", brief(h.Requests))
 	s.Decisions = grow(&g, "decisions", h.Decisions)

@@ -28,7 +28,7 @@ func (r *Ring) Encrypt(purpose string, plain []byte) []byte {
 	k := r.keys[0]
 	header := append([]byte{form, byte(len(k.ID))}, k.ID...)
 	salt := make([]byte, saltSize)
-	rand.Read(salt)
+	rand.Read(salt) // never fails
 	header = append(header, salt...)
 	a := k.aead(salt, purpose)
 	return a.Seal(slices.Grow(slices.Clip(header), len(plain)+a.Overhead()), nil, plain, header)
@@ -50,9 +50,10 @@ func (r *Ring) Decrypt(purpose string, data []byte) ([]byte, error) {
 	if i < 0 {
 		return nil, r.MissingKey(id)
 	}
+	// The header is authenticated too: nobody can change the key's id or the salt.
 	plain, err := r.keys[i].aead(salt, purpose).Open(nil, nil, data[len(header):], header)
 	if err != nil {
-		return nil, agent.Errorf(agent.CodeBadSignature, "it can't be decrypted with key %s: it was changed, is in another's place, or another key has this id", id)
+		return nil, agent.Errorf(agent.CodeBadSignature, "it can't be decrypted with key %s: it was changed, was stored for something else, or another key has this id", id)
 	}
 	return plain, nil
 }
@@ -116,6 +117,7 @@ func split(data []byte) (id string, salt, header []byte, ok bool) {
 		return "", nil, nil, false
 	}
 	n := 2 + int(data[1])
+	// The id as well: plain data may begin with the same byte.
 	if len(data) < n+saltSize || !idForm.Match(data[2:n]) {
 		return "", nil, nil, false
 	}

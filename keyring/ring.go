@@ -35,7 +35,7 @@ func New(id string) (string, error) {
 		return "", agent.Errorf(agent.CodeInvalidInput, "key id %q: it has %s", id, idRule)
 	}
 	secret := make([]byte, keySize)
-	rand.Read(secret)
+	rand.Read(secret) // never fails
 	return id + ":" + base64.StdEncoding.EncodeToString(secret), nil
 }
 
@@ -48,7 +48,7 @@ func Parse(env string) (*Ring, error) {
 	}
 	for i, k := range keys {
 		if len(k.Secret) != keySize {
-			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has %d bytes; a key of AES-256 has %d: fermata codec key makes one", i+1, len(k.Secret), keySize)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has %d bytes; a key of AES-256 has %d: make one with fermata codec key", i+1, len(k.Secret), keySize)
 		}
 	}
 	r := &Ring{keys: keys}
@@ -83,9 +83,9 @@ func Entries(env string) (list []Entry, err error) {
 		case !idForm.MatchString(id):
 			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has no id: write id:base64, the id of %s", i+1, idRule)
 		case err != nil:
-			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d: what is behind the ':' is not base64", i+1)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d: the text after the ':' is not base64", i+1)
 		case len(secret) < MinSecret:
-			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has %d bytes; at least %d are wanted", i+1, len(secret), MinSecret)
+			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has %d bytes; at least %d are needed", i+1, len(secret), MinSecret)
 		case slices.ContainsFunc(list, func(e Entry) bool { return e.ID == id }):
 			return nil, agent.Errorf(agent.CodeInvalidInput, "key %d has the id of one before it", i+1)
 		}

@@ -75,7 +75,7 @@ func TestBadKeys(t *testing.T) {
 		"k1":                  "key 1 has no ':': write id:base64",
 		"k1:":                 "key 1 has 0 bytes",
 		"K1:" + short:         "key 1 has no id",
-		good + ",k2:????":     "key 2: what is behind the ':' is not base64",
+		good + ",k2:????":     "key 2: the text after the ':' is not base64",
 		good + ",k2:" + short: "key 2 has 9 bytes",
 		good + ", " + good:    "key 2 has the id of one before it",
 		"k1:" + base64.StdEncoding.EncodeToString(make([]byte, 33)): "a key of AES-256 has 32",

@@ -12,9 +12,9 @@ type Holds interface {
 	// Publish tells other processes that a session and its descendants are held. It is
 	// called within workflow tasks and must return at once.
 	Publish(h agent.HoldRef)
-	// Follow calls hear with the holds of a root session and its descendants, until leave
+	// Follow calls receive with the holds of a root session and its descendants, until leave
 	// is called. leave is called once. A worker follows a root while it has activities of
-	// its tree in flight. Follow and leave must return at once. hear may be called before
-	// Follow returns, and with holds of other roots, which are ignored.
-	Follow(root string, hear func(agent.HoldRef)) (leave func())
+	// its tree in flight. Follow and leave must return at once. receive may be called
+	// before Follow returns, and with holds of other roots, which are ignored.
+	Follow(root string, receive func(agent.HoldRef)) (leave func())
 }

@@ -17,6 +17,7 @@ func NewHub() *Hub { return &Hub{subs: map[string]map[*Subscription]struct{}{}} 
 
 // Publish implements [Sink]. It never waits.
 func (h *Hub) Publish(e Event) {
+	// Many calls publish at once. Only subscribing excludes the others.
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	for s := range h.subs[e.Session] {
@@ -41,6 +42,7 @@ func (h *Hub) leave(session string, s *Subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.subs[session], s)
+	// Otherwise a process would keep one empty map for each session that ever had a reader.
 	if len(h.subs[session]) == 0 {
 		delete(h.subs, session)
 	}

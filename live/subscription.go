@@ -47,7 +47,7 @@ func (s *Subscription) Put(e Event) {
 	s.mu.Unlock()
 	select {
 	case s.ready <- struct{}{}:
-	default:
+	default: // the reader is told already, and will take this event too
 	}
 }
 
@@ -74,6 +74,7 @@ func (s *Subscription) Take() []Event {
 	defer s.mu.Unlock()
 	events := s.events
 	if s.lost.Data.Dropped > 0 {
+		// In front: the oldest were dropped, so the gap is before the others.
 		events = append([]Event{s.lost}, events...)
 	}
 	s.events, s.bytes, s.lost = nil, 0, Event{}

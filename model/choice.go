@@ -7,12 +7,12 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// ToolChoice says whether a model has to call a tool. The zero value means
+// ToolChoice says whether a model must call a tool. The zero value means
 // ToolChoiceAuto.
 type ToolChoice string
 
-// The choices. With ToolChoiceRequired, the model has to answer a user's message with a
-// call. After one call it is free, so that a turn can end.
+// The choices. With ToolChoiceRequired, the model must answer a user's message with a
+// call. After one call it may answer in text, so that a turn can end.
 const (
 	ToolChoiceAuto     ToolChoice = "auto"
 	ToolChoiceRequired ToolChoice = "required"
@@ -26,7 +26,7 @@ func (c ToolChoice) Check() error {
 	return nil
 }
 
-// Requires reports whether the model has to answer the request with a call. Adapters call
+// Requires reports whether the model must answer the request with a call. Adapters call
 // it.
 func (c ToolChoice) Requires(req *Request) bool {
 	if c != ToolChoiceRequired || len(req.Tools) == 0 || req.NoCalls {
@@ -36,7 +36,7 @@ func (c ToolChoice) Requires(req *Request) bool {
 		switch {
 		case len(msg.ToolCalls()) > 0:
 			return false
-		case msg.Role == agent.RoleUser && strings.TrimSpace(msg.Text()) != "":
+		case msg.Role == agent.RoleUser && (strings.TrimSpace(msg.Text()) != "" || len(msg.Files()) > 0):
 			return true
 		}
 	}

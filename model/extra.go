@@ -56,9 +56,9 @@ func (x Extra) Check(own ...string) error {
 		case !headerName.MatchString(name):
 			return refused(at, "%q is not the name of a header", name)
 		case seen[key]:
-			return refused(at, "is there twice")
+			return refused(at, "is given twice")
 		case slices.Contains(ownHeaders, key) || slices.ContainsFunc(ownPrefixes, func(p string) bool { return strings.HasPrefix(key, p) }):
-			return refused(at, "is a header of the adapter's own, or of the connection; keys have a field of their own")
+			return refused(at, "is set by the adapter or by the connection; for keys there is a separate field")
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
 			return refused(at, "has a control character in its value")
 		}
@@ -128,6 +128,7 @@ func merged(object []byte, more map[string]any, above string) ([]byte, error) {
 		was, there := fields[name]
 		inner, isObject := value.(map[string]any)
 		var err error
+		// What the adapter wrote is never replaced.
 		switch {
 		case there && isObject:
 			fields[name], err = merged(was, inner, above+name+".")
@@ -167,7 +168,7 @@ func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = r.Body.Close() // it was read, or is not sent
 	}
 	if err != nil {
-		return nil, Fault(agent.FaultBadRequest, 0, 0, "headers and body of the model can't be added: "+err.Error())
+		return nil, Fault(agent.FaultBadRequest, 0, 0, "the model's extra headers and body can't be added: "+err.Error())
 	}
 	next := c.next
 	if next == nil {

@@ -34,6 +34,7 @@ func NewEndpoint(name, base string, secrets ...string) *Endpoint {
 	e := &Endpoint{name: name, base: RedactedURL(base)}
 	if u, err := url.Parse(base); err == nil {
 		password, _ := u.User.Password()
+		// A copy: the list belongs to the caller.
 		secrets = append(secrets[:len(secrets):len(secrets)], password)
 		e.addr = address(u)
 		e.usable = u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
@@ -53,14 +54,14 @@ func (e *Endpoint) Faultf(kind agent.FaultKind, status int, after time.Duration,
 }
 
 // WrongURL returns a fault if the base URL is no HTTP URL, else nil. Adapters return it
-// from their first call. form is the right form of a URL, and mend is the variable to
+// from their first call. form is the right form of a URL, and fix is the variable to
 // set.
-func (e *Endpoint) WrongURL(form, mend string) error {
+func (e *Endpoint) WrongURL(form, fix string) error {
 	if e.usable {
 		return nil
 	}
 	return e.Faultf(agent.FaultBadRequest, 0, 0,
-		"%s: the base URL %q is not of the form %s; correct %s where the worker runs", e.name, e.base, form, mend)
+		"%s: the base URL %q is not of the form %s; correct %s where the worker runs", e.name, e.base, form, fix)
 }
 
 // NoKey returns the fault of a missing key. Adapters return it from their first call if
@@ -101,7 +102,7 @@ func (e *Endpoint) Truncated(status int, bytes int64, err error) error {
 		err = io.ErrUnexpectedEOF
 	}
 	if errors.Is(err, errTooLong) {
-		fault := e.Faultf(agent.FaultBadRequest, status, 0, "%s: the answer was given up after %d bytes: %v", e.name, bytes, err)
+		fault := e.Faultf(agent.FaultBadRequest, status, 0, "%s: reading the answer stopped after %d bytes: %v", e.name, bytes, err)
 		if f, ok := errors.AsType[*agent.Error](fault); ok {
 			f.Code = agent.CodeBadOutput
 		}
@@ -184,6 +185,7 @@ func wait(n float64, unit time.Duration) time.Duration {
 	if math.IsNaN(n) || n <= 0 {
 		return 0
 	}
+	// Limited before the conversion: a huge number would overflow.
 	return time.Duration(min(n, float64(most/unit)) * float64(unit))
 }
 
@@ -222,6 +224,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.emit(Delta{})
 	}
+	// Checked on the way, since a server may send for ever.
 	if b.n > maxStream {
 		return n, errTooLong
 	}
@@ -252,6 +255,7 @@ func (k *Unemitted) Check() error {
 
 // Whole reads an answer that is not a stream, at most 16 MiB.
 func (b *Body) Whole() ([]byte, error) {
+	// One byte more than allowed, to tell an answer that is too long from one that just fits.
 	data, err := io.ReadAll(io.LimitReader(b, maxWhole+1))
 	if err == nil && len(data) > maxWhole {
 		return nil, errTooLong

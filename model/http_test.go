@@ -312,7 +312,7 @@ func TestEndlessAnswers(t *testing.T) {
 			continue
 		}
 		fault, ok := errors.AsType[*agent.Error](endpoint().Truncated(200, 1234, err))
-		if !ok || fault.Code != agent.CodeBadOutput || fault.Retryable || fault.Message != "gateway: the answer was given up after 1234 bytes: it is too long" {
+		if !ok || fault.Code != agent.CodeBadOutput || fault.Retryable || fault.Message != "gateway: reading the answer stopped after 1234 bytes: it is too long" {
 			t.Errorf("%s: got %v", name, fault)
 		}
 	}

@@ -34,6 +34,14 @@ type Info struct {
 	MaxOutput int
 	// Temperature says when the model accepts a temperature. Otherwise none is sent.
 	Temperature Temperature
+	// Files are the media types of the files that the model takes in a user's message, each
+	// with the most bytes of one file. Other files are sent as a text which describes them.
+	Files map[string]int
+}
+
+// IsZero reports whether nothing is known of the model.
+func (i Info) IsZero() bool {
+	return i.Price == (agent.Price{}) && i.Window == 0 && i.MaxOutput == 0 && i.Temperature == "" && i.Files == nil
 }
 
 // Request is one call to a model.
@@ -46,7 +54,10 @@ type Request struct {
 	// Instructions are the system prompt; empty if there is none.
 	Instructions string
 	Messages     []agent.Message
-	Tools        []agent.ToolSpec
+	// Files are the bytes of all files in Messages, by [agent.File.Digest]. The model takes
+	// each of them, by [Info.Files].
+	Files map[string][]byte
+	Tools []agent.ToolSpec
 	// NoCalls means that the model may not call tools now. Tools are still sent, because
 	// the provider has the earlier requests with them in its cache.
 	NoCalls bool
@@ -131,6 +142,7 @@ func redact(message, secret string) string {
 	case len(secret) >= shortSecret:
 		return strings.ReplaceAll(message, secret, mark)
 	}
+	// Part of a longer word is probably not the secret, and hiding it makes messages unreadable.
 	var b strings.Builder
 	for rest, before := message, rune(0); ; {
 		at := strings.Index(rest, secret)
@@ -218,6 +230,9 @@ func (n named) Info(string) Info {
 	known := n.Model.Info(n.name)
 	if n.info.Price != (agent.Price{}) {
 		known.Price = n.info.Price
+	}
+	if n.info.Files != nil {
+		known.Files = n.info.Files
 	}
 	known.Window, known.MaxOutput = cmp.Or(n.info.Window, known.Window), cmp.Or(n.info.MaxOutput, known.MaxOutput)
 	return known

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 )
@@ -168,9 +170,7 @@ func TestNamed(t *testing.T) {
 		"sizes":          {model.Info{Window: 2000, MaxOutput: 200}, model.Info{Price: known.Price, Window: 2000, MaxOutput: 200}},
 		"smaller sizes":  {model.Info{Window: 500, MaxOutput: 50}, model.Info{Price: known.Price, Window: 500, MaxOutput: 50}},
 	} {
-		if got := model.WithInfo(&spy{info: known}, "theirs", c.better).Info("ours"); got != c.want {
-			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
-		}
+		require.Equal(t, c.want, model.WithInfo(&spy{info: known}, "theirs", c.better).Info("ours"), name)
 	}
 
 	s := &spy{}

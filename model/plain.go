@@ -17,8 +17,8 @@ const quotedInput = 4 << 10
 // PlainTool returns a tool whose input schema every provider accepts: an object without
 // alternatives at its root and without references, in the current draft of JSON Schema.
 // With any other schema, some providers refuse every request of the agent. The new schema
-// may accept more than the old one, so the description quotes the old one, and whoever
-// runs the tool checks the arguments. A tool with such a schema already stays as it is.
+// may accept more than the old one, so the description quotes the old one, and the
+// worker that runs the tool checks the arguments. A tool with such a schema already stays as it is.
 func PlainTool(t agent.ToolSpec) agent.ToolSpec {
 	if _, ok := readObject(t.Input); !ok {
 		return t
@@ -50,6 +50,7 @@ func current(raw json.RawMessage) bool {
 // merge merges the alternatives at a root into one object. It has the properties of all
 // alternatives, and requires those that all of them require.
 func (f *fitting) merge(in object, depth int) object {
+	// Some providers refuse these at the root. Without them the schema accepts more, never less.
 	for _, key := range []string{"not", "enum", "const", "if", "then", "else"} {
 		f.drop(&in, key)
 	}

@@ -21,12 +21,13 @@ func (e *Endpoint) SignedIn(ctx context.Context, in SignIn) (*Endpoint, string, 
 	token, err := in(ctx)
 	var fault *agent.Error
 	switch {
+	// First: a sign-in that was cancelled may return an error of any kind.
 	case ctx.Err() != nil:
 		return nil, "", e.Cancelled(ctx.Err())
 	case errors.As(err, &fault):
 		return nil, "", fault
 	case err != nil:
-		return nil, "", e.Faultf(agent.FaultAuth, 0, 0, "%s: nobody could sign in: %v", e.name, err)
+		return nil, "", e.Faultf(agent.FaultAuth, 0, 0, "%s: signing in failed: %v", e.name, err)
 	}
 	return e.Hiding(token), token, nil
 }

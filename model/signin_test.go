@@ -26,7 +26,7 @@ func TestSignedIn(t *testing.T) {
 	_, _, err = e.SignedIn(t.Context(), func(context.Context) (string, error) { return "", errors.New("who are you?") })
 	require.ErrorAs(t, err, &fault)
 	require.Equal(t, agent.FaultAuth, fault.Provider.Kind)
-	require.Contains(t, fault.Message, "house: nobody could sign in: who are you?")
+	require.Contains(t, fault.Message, "house: signing in failed: who are you?")
 	_, _, err = e.SignedIn(t.Context(), func(context.Context) (string, error) {
 		return "", model.Fault(agent.FaultTransient, 503, 0, "come back later")
 	})

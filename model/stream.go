@@ -43,6 +43,7 @@ func Events(body io.Reader, take func(data []byte) error) error {
 	} else if err != nil {
 		return err
 	}
+	// Some servers leave out the last blank line. A cut event is not valid JSON.
 	if event := bytes.TrimSpace(data); json.Valid(event) {
 		return take(event)
 	}

@@ -79,6 +79,7 @@ func (f *fitting) node(raw json.RawMessage, refs []string) (json.RawMessage, boo
 			out.set(key, value)
 		}
 	}
+	// Only beside properties: an object without them may have any, and would become empty.
 	if f.Closed && out.values["properties"] != nil && in.values["additionalProperties"] == nil {
 		out.set("additionalProperties", json.RawMessage(`false`))
 	}

@@ -21,6 +21,9 @@ type Table struct {
 	// Search is the price of 1,000 searches that the provider makes itself, in US
 	// dollars.
 	Search agent.USD `json:"search,omitempty"`
+	// Files are the media types that the models take as files, each with the most bytes of
+	// one file. They hold for each row that has none of its own.
+	Files map[string]int `json:"files,omitempty"`
 	// Models are the rows, by the provider's names of the models.
 	Models map[string]TableRow `json:"models"`
 }
@@ -44,6 +47,8 @@ type TableRow struct {
 	Reasoning []agent.Reasoning `json:"reasoning,omitempty"`
 	// Temperature says when the model accepts a temperature.
 	Temperature Temperature `json:"temperature,omitempty"`
+	// Files are as in [Table], for this model alone; empty, and not left out, for none.
+	Files map[string]int `json:"files,omitempty"`
 }
 
 // Temperature says when a model accepts a temperature. Empty means always.
@@ -125,6 +130,11 @@ func readTable(data []byte) (Table, error) {
 				return Table{}, fmt.Errorf("%s: price_until: %w", name, err)
 			}
 		}
+		for kind, most := range row.Files {
+			if most < 1 || most > agent.MaxFile {
+				return Table{}, fmt.Errorf("%s: files: %s has %d bytes at most", name, kind, most)
+			}
+		}
 		for tier, percent := range row.Tiers {
 			if percent <= 0 || tier == "" {
 				return Table{}, fmt.Errorf("%s: tier %q is %d percent of the price", name, tier, percent)
@@ -143,11 +153,15 @@ func readTable(data []byte) (Table, error) {
 // Info returns what is known of a model at a time; the zero value if nothing is. A price
 // that has expired, or that is unknown on these terms, is zero: no cost is guessed.
 func (t Table) Info(name string, at time.Time, on PriceTerms) Info {
-	row := t.Models[name]
-	info := Info{Price: row.price(on), Window: row.Window, MaxOutput: row.MaxOutput, Temperature: row.Temperature}
+	row, known := t.Models[name]
+	if known && row.Files == nil {
+		row.Files = t.Files
+	}
+	info := Info{Files: row.Files, Price: row.price(on), Window: row.Window, MaxOutput: row.MaxOutput, Temperature: row.Temperature}
 	if info.Price != (agent.Price{}) && slices.Contains(on.ServerTools, WebSearch) {
 		info.Price.Search = t.Search
 	}
+	// A comparison of dates as text: the form puts the year first.
 	if row.PriceUntil != "" && at.UTC().Format(time.DateOnly) > row.PriceUntil {
 		info.Price = agent.Price{}
 	}

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
@@ -18,7 +19,8 @@ type Observer interface {
 	// Model wraps every model, within all other middleware, so it sees every attempt.
 	// [model.CallInfo] says which run it belongs to.
 	Model(next model.Model) model.Model
-	// Tool is called when an attempt at a tool call begins. It returns the context for
+	// Tool is called when an attempt at a tool call begins. For calls that the run's workflow
+	// makes, see [RunEvent.Outside]. It returns the context for
 	// the tool, and a function that is called when the attempt is over.
 	Tool(ctx context.Context, call *tool.Call, trace agent.Trace) (_ context.Context, over func(agent.CallStatus))
 }
@@ -32,6 +34,18 @@ type RunEvent struct {
 	Event   agent.Event
 	// TraceSegment is where the event's spans belong, as it was before the event.
 	TraceSegment agent.TraceSegment
+	// Outside is the call that the event ends, if it is one of an activity, a workflow or a
+	// Nexus operation of the user's own; nil otherwise. The run's workflow makes such a call, so
+	// [Observer.Tool] is not called for it.
+	Outside *OutsideCall
+}
+
+// OutsideCall is a call that the run's workflow has made.
+type OutsideCall struct {
+	Kind  agent.TemporalKind
+	Began time.Time
+	// GaveUp means that the run did not wait for the result any more, as after a hold.
+	GaveUp bool
 }
 
 // Auditor records who did what. Unlike an [Observer] it is waited for: what it cannot

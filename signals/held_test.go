@@ -20,7 +20,7 @@ func held() map[string]any {
 		"memo-requests": agent.Memo{
 			V: 1, Run: "01a2", Task: "Pay invoice 118", Status: agent.StatusSuspended, Reason: "approval", Since: at, Turn: 4, Cost: 412_300, Suspension: "s-3",
 			Requests: []agent.MemoRequest{
-				{ID: "q-7", Type: agent.RequestApproval, Text: "Run pay?", Tool: "pay", Digest: "9f2c41aa03b1c2d4", Approvers: []string{"ana@acme.com"}, Opened: at, Deadline: at.Add(time.Hour), Reminded: true},
+				{ID: "q-7", Type: agent.RequestApproval, Text: "Run pay?", Tool: "pay", Digest: "9f2c41aa03b1c2d4", Approvers: []string{"ana@acme.com"}, Opened: at, Deadline: at.Add(time.Hour), Default: agent.DefaultApprove, Reminded: true},
 				{ID: "q-8", Type: agent.RequestQuestion, Text: "Where to?", Choices: []string{"Rome", "Oslo"}, Opened: at},
 			},
 		},

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// A start that goes on with an imported run says nothing else: the run is as it was.
+// A start that continues with an imported run says nothing else: the run is as it was.
 func TestStartsOfImports(t *testing.T) {
 	digest := strings.Repeat("0f", 16) + "-" + strings.Repeat("0f", 32)
 	start, refusal := DecodeStart([]byte(`{"agent":"payer","by":"ana","import":"` + digest + `","meta":{"x":1}}`))

@@ -6,3 +6,7 @@ const WorkflowType = "fermata.run"
 
 // TaskQueue is the default task queue of runs and their activities.
 const TaskQueue = "fermata"
+
+// OperationType is the type of the workflow that carries out a Nexus operation
+// (agents.Operation). It starts a run as its child.
+const OperationType = "fermata.operation"

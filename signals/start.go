@@ -67,6 +67,10 @@ func checkStart(s agent.Start) error {
 		if err := s.From.Check(); err != nil {
 			return err
 		}
+		// Else the next message, whoever sends it, would become the input.
+		if s.From.ReplaceInput && s.Input.Text == "" && len(s.Input.Parts) == 0 && len(s.Input.Data) == 0 {
+			return agent.Errorf(agent.CodeInvalidInput, "from.replace_input needs an input: set input.text or input.data").WithPath("input")
+		}
 	}
 	if len(s.ID) > agent.MaxIDLength {
 		return agent.Errorf(agent.CodeInvalidInput, "id has %d characters; at most %d are taken", len(s.ID), agent.MaxIDLength).WithPath("id")
@@ -99,7 +103,7 @@ func checkImport(s agent.Start) error {
 	}
 	plain := s.Carry == "" && s.ID == "" && s.From == nil && s.Park == nil && s.Limits == agent.Limits{} && len(s.Labels) == 0
 	if !plain || !empty(s.Input) {
-		return agent.Errorf(agent.CodeInvalidInput, "beside import only agent, by and meta are taken: the run goes on as it was").WithPath("import")
+		return agent.Errorf(agent.CodeInvalidInput, "beside import only agent, by and meta are allowed: an imported run keeps everything else").WithPath("import")
 	}
 	return nil
 }
@@ -143,16 +147,27 @@ func within(field string, err error) error {
 	return e
 }
 
-// checkParts accepts only text, which is what a person may send.
+// checkParts accepts text and files, which is what a person may send.
 func checkParts(path string, parts []agent.Part) error {
+	files := 0
 	for i, p := range parts {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		switch {
-		case p.Type != agent.PartText:
-			return agent.Errorf(agent.CodeInvalidInput, "%s.type must be text, not %q", at, p.Type).WithPath(at + ".type")
+		case p.Call != nil || p.Result != nil || len(p.Raw)+len(p.Signature)+len(p.Redacted)+len(p.Phase)+len(p.ProviderID) > 0:
+			return agent.Errorf(agent.CodeInvalidInput, "%s has a field that only a model's or a tool's part has; send text, or a file", at).WithPath(at)
+		case p.Type == agent.PartFile && p.File != nil:
+			if err := p.File.Check(); err != nil {
+				return within(at+".file", err)
+			}
+			files++
+		case p.Type != agent.PartText || p.File != nil:
+			return agent.Errorf(agent.CodeInvalidInput, "%s.type must be text, or file with a file, not %q", at, p.Type).WithPath(at + ".type")
 		case strings.TrimSpace(p.Text) == "":
 			return agent.Errorf(agent.CodeInvalidInput, "%s.text is blank", at).WithPath(at + ".text")
 		}
+	}
+	if files > agent.MaxFiles {
+		return agent.Errorf(agent.CodeInvalidInput, "%s has %d files; a message has at most %d", path, files, agent.MaxFiles).WithPath(path)
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func read[C agent.Command](r reader, data []byte, most int, check func(C) error)
 //
 // If the server cannot be sure that the command arrived, the code is [agent.CodeTimeout]:
 // send the same command again, with the same id. A refused command may also be sent
-// again: the run decides anew.
+// again: the run decides again.
 func Update(ctx context.Context, c client.Client, session string, command agent.Command) (ack agent.Ack, err error) {
 	if err := sized(command); err != nil {
 		return ack, err

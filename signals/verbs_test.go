@@ -125,7 +125,7 @@ func TestVerbsInShort(t *testing.T) {
 	}
 }
 
-// A refusal stands in the log: of a run it is the same whichever build goes on with it.
+// A refusal stands in the log: of a run it is the same whichever build continues with it.
 func TestTheRefusalOfAVerbIsThatOfTheRevision(t *testing.T) {
 	const whisper, later = agent.Verb("whisper"), 1000
 	_, before := DecodeAt(later-1, whisper, []byte("{}"))

@@ -31,6 +31,7 @@ func condense(whole []agent.Event) (k *Known, base []agent.Event) {
 	base = baseOf(line, from)
 	rest := slices.Concat(base, whole[len(UpTo(whole, from-1)):])
 	// Checked rather than assumed: a wrong base would change what the model knows.
+	// Compared by what a reader sees: messages, state and definition.
 	if !reflect.DeepEqual(known(rest), known(whole)) || !reflect.DeepEqual(state(rest), state(whole)) ||
 		(&View{events: rest}).Spec() != (&View{events: whole}).Spec() {
 		return nil, nil // the kept messages are in an order that events can't have
@@ -63,6 +64,7 @@ func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 	}
 	said := known(line)
 	for _, e := range old {
+		// Only the last start: earlier runs' definitions are not known any more.
 		if e.Started != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Started != nil }) {
 			started := *e.Started
 			started.Spec = relisted(started.Spec, old[len(UpTo(old, e.Seq)):])
@@ -114,12 +116,14 @@ func (v *View) Events() []agent.Event { return v.events }
 // the view.
 func (v *View) With(tail []agent.Event, upTo int64) *View {
 	last := v.Seq()
+	// Clip makes append copy, because views share their events.
 	events := slices.Clip(v.events)
 	for _, e := range tail {
 		if e.Seq > last && e.Seq <= upTo {
 			events = append(events, e)
 		}
 	}
+	// The view itself may be newer than upTo.
 	for len(events) > 0 && events[len(events)-1].Seq > upTo {
 		events = events[:len(events)-1]
 	}

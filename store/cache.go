@@ -41,7 +41,7 @@ func (c *cache[T]) add(name string, value T, size int) {
 		c.size += size
 		c.kept.Add(name, sized[T]{value, size})
 	}
-	// The newest entry stays however large it is: else a long log would be read anew each
+	// The newest entry stays however large it is: otherwise a long log would be read again each
 	// time.
 	for c.size > c.most && c.kept.Len() > 1 {
 		c.kept.RemoveOldest()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -46,6 +47,12 @@ func seal(c *Chunk) (data []byte, err error) {
 	if n := len(c.Events); n > 0 {
 		c.First, c.Last = c.Events[0].Seq, c.Events[n-1].Seq
 	}
+	if c.Files, err = filesIn(c.Events); err != nil {
+		return nil, err
+	}
+	if len(c.Files) > maxFiles {
+		return nil, agent.Errorf(agent.CodeTooLarge, "a chunk of session %s names %d files; at most %d are read", c.Session, len(c.Files), maxFiles)
+	}
 	plain, err := json.Marshal(c.content)
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeInternal, "encoding a chunk of session %s: %w", c.Session, err)
@@ -76,8 +83,13 @@ func (c *Chunk) decode(data []byte) error {
 	if err := json.Unmarshal(plain, &c.content); err != nil {
 		return agent.Errorf(agent.CodeIncompatible, "chunk %s can't be read by this version: %w", name, err)
 	}
+	// A forged envelope could claim other events, and readers skip by it.
 	if n := len(c.Events); n > 0 && (c.Events[0].Seq != c.First || c.Events[n-1].Seq != c.Last) {
-		return agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: its envelope says that it has the events %d to %d, and it has %d to %d", name, c.First, c.Last, c.Events[0].Seq, c.Events[n-1].Seq)
+		return agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: its envelope names the events %d to %d, but it has %d to %d", name, c.First, c.Last, c.Events[0].Seq, c.Events[n-1].Seq)
+	}
+	// It keeps files by this list, so none may be missing from it.
+	if files, err := filesIn(c.Events); err != nil || !slices.Equal(files, c.Files) {
+		return agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: its envelope does not name the files of its events", name)
 	}
 	return nil
 }
@@ -91,6 +103,7 @@ func wrap(e *Envelope, plain []byte) (name string, data []byte, err error) {
 	if err != nil {
 		return "", nil, agent.Errorf(agent.CodeInternal, "encoding the envelope of a chunk of session %s: %w", e.Session, err)
 	}
+	// Readers read only this much before they know the rest.
 	if len(line) >= maxEnvelope {
 		return "", nil, agent.Errorf(agent.CodeTooLarge, "the envelope of a chunk of session %s has %d bytes; at most %d are read", e.Session, len(line), maxEnvelope)
 	}
@@ -104,6 +117,7 @@ func (e *Envelope) unwrap(name string, data []byte, kind string) ([]byte, error)
 		return nil, agent.Errorf(agent.CodeChunkDamaged, "chunk %s has kind %q, not %q", name, e.Kind, kind)
 	}
 	_, packed, _ := bytes.Cut(data, []byte("\n"))
+	// Bounded by the envelope, whose size was checked, and by the decoder's own limit.
 	plain, err := unpacker().DecodeAll(packed, make([]byte, 0, e.Size))
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: %w; restore it from a backup of the store", name, err)

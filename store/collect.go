@@ -40,9 +40,11 @@ func (l *Log) Collect(ctx context.Context, older time.Duration, dry bool) (Colle
 	if older < 0 {
 		return c.done, agent.Errorf(agent.CodeInvalidInput, "collecting chunks that are older than %s: name a time that is not negative", older)
 	}
+	// Deleted chunks must not stay in memory.
 	if !dry {
 		defer l.forget()
 	}
+	// Before the heads are read: a chunk that is put later is always too young.
 	c.before = time.Now().Add(-older)
 	if err := c.sessions(ctx); err != nil {
 		return c.done, err
@@ -58,6 +60,7 @@ func (l *Log) Collect(ctx context.Context, older time.Duration, dry bool) (Colle
 			}
 			group = group[:0]
 		}
+		// One session at a time, so memory does not grow with the store.
 		if tagOf(info.Name) != "" { // others are not ours
 			group = append(group, info)
 		}
@@ -90,6 +93,7 @@ func (c *collection) sessions(ctx context.Context) error {
 			return err
 		default:
 			c.done.Faults = append(c.done.Faults, *faultOf(h.Session, "", err))
+			// Its chunks may be needed, so all of them stay.
 			c.broken[ChunkPrefix(h.Session)] = true
 			c.unnamed = c.unnamed || h.Session == ""
 		}
@@ -106,6 +110,7 @@ func (c *collection) group(ctx context.Context, group []ChunkInfo) error {
 	tag := tagOf(group[0].Name)
 	session := c.heads[tag]
 	n := &needs{}
+	// An unnamed head may belong to any session without a head.
 	keep := c.broken[tag] || c.unnamed && session == ""
 	if !keep {
 		var err error
@@ -126,6 +131,7 @@ func (c *collection) group(ctx context.Context, group []ChunkInfo) error {
 		switch {
 		case keep:
 			c.done.Left++
+		// Nobody needs it; sweep still checks its age.
 		case n.by[info.Name] == nil:
 			if err := c.sweep(ctx, info); err != nil {
 				return err
@@ -156,6 +162,13 @@ func (c *collection) delete(ctx context.Context, name string) (gone bool, err er
 // sweep deletes an unneeded chunk if it is old.
 func (c *collection) sweep(ctx context.Context, info ChunkInfo) error {
 	gone := info.Put.Before(c.before)
+	if gone && info.Put.After(c.before.Add(-UnusedFile)) {
+		waits, err := c.isFile(ctx, info.Name)
+		if err != nil {
+			return err
+		}
+		gone = !waits
+	}
 	if gone && !c.dry {
 		var err error
 		if gone, err = c.delete(ctx, info.Name); err != nil {

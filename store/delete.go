@@ -103,7 +103,7 @@ func (d *deletion) find(ctx context.Context) (all []Head, err error) {
 		if err == nil {
 			err = h.sound()
 		}
-		if err != nil && h.Session == "" && lasting(err) { // nobody knows whose it is
+		if err != nil && h.Session == "" && lasting(err) { // its session is unknown
 			d.done.Faults = append(d.done.Faults, *faultOf("", "", err))
 			continue
 		}
@@ -119,7 +119,7 @@ func (d *deletion) find(ctx context.Context) (all []Head, err error) {
 	if !errors.Is(err, agent.CodeNotFound) {
 		return nil, unreadable(err)
 	}
-	for _, listErr := range d.store.Chunks(ctx, ChunkPrefix(d.session)) { // the rest of an interrupted deletion
+	for _, listErr := range d.store.Chunks(ctx, ChunkPrefix(d.session)) { // what an interrupted deletion left
 		return append(all, Head{Session: d.session}), listErr
 	}
 	return all, nil
@@ -139,7 +139,7 @@ func unreadable(err error) error {
 // one deletes one session. The head goes first, so that no run and no fork continues from
 // it. Then go the chunks that nobody needs.
 func (d *deletion) one(ctx context.Context, h Head) error {
-	edges, err := d.edges(ctx, h) // before the head goes: a new session of that name puts its own edges
+	edges, err := d.edges(ctx, h) // listed before the head is deleted, because a new session of that name puts its own edges
 	if err != nil {
 		return err
 	}
@@ -152,6 +152,7 @@ func (d *deletion) one(ctx context.Context, h Head) error {
 	if err := d.chunks(ctx, h.Session); err != nil {
 		return err
 	}
+	// Secrets go with their session, and are useless without it.
 	if err := forgetSecrets(ctx, d.store, h.Session); err != nil {
 		return err
 	}
@@ -160,6 +161,7 @@ func (d *deletion) one(ctx context.Context, h Head) error {
 			return err
 		}
 	}
+	// Chunks of deleted ancestors may have been kept only for this session.
 	for _, o := range h.Origins {
 		_, err := d.store.Head(ctx, o.Session)
 		if errors.Is(err, agent.CodeNotFound) { // it was deleted before, and left chunks that this session needed
@@ -216,6 +218,7 @@ func (d *deletion) edges(ctx context.Context, h Head) (all []ChunkInfo, err erro
 // edge deletes an edge as it was listed. If it was put again since, a new session of that
 // name needs it. Then it stays, however late the deletion comes.
 func (d *deletion) edge(ctx context.Context, e ChunkInfo) error {
+	// Stored times have microseconds; the next one includes this put and no later one.
 	_, err := d.store.DeleteChunk(ctx, e.Name, e.Put.Add(time.Microsecond))
 	if err != nil && lasting(err) { // it is no chunk
 		d.done.Faults = append(d.done.Faults, *faultOf("", e.Name, err))
@@ -232,6 +235,7 @@ func (d *deletion) chunk(ctx context.Context, name string, by map[string]bool) e
 	if len(by) > 0 {
 		return nil
 	}
+	// In the future by the clocks' difference, so that the chunk counts as old.
 	gone, err := d.store.DeleteChunk(ctx, name, time.Now().Add(clocks))
 	if err != nil && lasting(err) { // it is no chunk
 		d.done.Faults = append(d.done.Faults, *faultOf("", name, err))
@@ -248,6 +252,7 @@ func (d *deletion) chunk(ctx context.Context, name string, by map[string]bool) e
 
 // verify checks that everything that was deleted is gone.
 func (d *deletion) verify(ctx context.Context, all []Head) error {
+	// A run that writes during the deletion brings the session back.
 	again := agent.Errorf(agent.CodeStale, "session %s was written while it was deleted: end its runs and delete it again", d.session)
 	if _, err := d.store.Head(ctx, d.session); err == nil {
 		return again

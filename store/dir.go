@@ -142,7 +142,7 @@ const maxFile = maxPlain + 1<<20
 // openFile opens a regular file. For anything else, such as a folder or a pipe, and for a
 // file that is too long, the error is [agent.CodeChunkDamaged].
 func openFile(path string) (f *os.File, size int64, err error) {
-	// Without O_NONBLOCK, opening a pipe that nobody writes to would block for ever.
+	// Without O_NONBLOCK, opening a pipe that nobody writes to would block forever.
 	if f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
 		return nil, 0, err
 	}
@@ -171,6 +171,7 @@ func readFile(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	data := make([]byte, size)
+	// A file that shrank meanwhile gives what there is; its digest shows the rest.
 	n, err := io.ReadFull(f, data)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		err = nil
@@ -184,9 +185,10 @@ func (d *Dir) absent() error {
 	if _, err := os.Stat(filepath.Join(d.root, "heads")); err != nil {
 		return agent.Errorf(agent.CodeStoreUnavailable, "the store %s is not there: %w; is it mounted?", d.root, err)
 	}
+	// An unmounted folder or another store would look like a store without the chunk.
 	known, _ := d.id.Load().(string)
 	if id, err := readFile(filepath.Join(d.root, identityKey)); known != "" && strings.TrimSpace(string(id)) != known {
-		return agent.Errorf(agent.CodeStoreUnavailable, "another store stands in %s than the one that was opened: %w; mount that one again", d.root, cmp.Or(err, errors.New("its identity is another")))
+		return agent.Errorf(agent.CodeStoreUnavailable, "%s has another store than the one that was opened: %w; mount that one again", d.root, cmp.Or(err, errors.New("its identity differs")))
 	}
 	return nil
 }
@@ -220,7 +222,7 @@ func (d *Dir) Head(ctx context.Context, session string) (h Head, err error) {
 	}
 	data, err := readFile(d.head(session))
 	if errors.Is(err, fs.ErrNotExist) {
-		if h, err = d.standing(session); err == nil {
+		if h, err = d.tombstoneOf(session); err == nil {
 			err = d.absent()
 		}
 		if err == nil {
@@ -237,20 +239,20 @@ func (d *Dir) Head(ctx context.Context, session string) (h Head, err error) {
 	if err := json.Unmarshal(data, &h); err != nil {
 		return Head{Session: session}, agent.Errorf(agent.CodeChunkDamaged, "the head of session %s is damaged: %w; see %s", session, err, d.head(session))
 	}
-	if err := h.standsAt(session); err != nil {
+	if err := h.checkSession(session); err != nil {
 		return Head{Session: session}, err
 	}
 	return h, nil
 }
 
-// standing returns the version and fence of a session without a head.
-func (d *Dir) standing(session string) (Head, error) {
+// tombstoneOf returns the version and fence of a session without a head.
+func (d *Dir) tombstoneOf(session string) (Head, error) {
 	h := Head{Session: session}
 	data, err := readFile(d.gone(session))
 	if errors.Is(err, fs.ErrNotExist) {
 		return h, nil
 	}
-	var left standing
+	var left tombstone
 	if err == nil {
 		err = json.Unmarshal(data, &left)
 	}
@@ -261,8 +263,8 @@ func (d *Dir) standing(session string) (Head, error) {
 	return h, nil
 }
 
-// standing is what remains of a deleted session.
-type standing struct {
+// tombstone is what remains of a deleted session.
+type tombstone struct {
 	Version int64       `json:"version"`
 	Fence   agent.Fence `json:"fence"`
 }
@@ -365,7 +367,8 @@ func (d *Dir) replace(path string, data []byte) error {
 	}
 	defer os.Remove(f.Name()) // it no longer exists after a success
 	_, err = f.Write(data)
-	now := time.Now() // some systems give a file a time a few milliseconds ago, and DeleteChunk would take it for an old one
+	now := time.Now() // some systems set a time a few milliseconds ago, which DeleteChunk would take for an old one
+	// Synced before the rename: a crash must not leave an empty file under the final name.
 	if err = cmp.Or(err, os.Chtimes(f.Name(), now, now), f.Sync(), f.Close()); err != nil {
 		return err
 	}

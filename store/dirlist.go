@@ -54,7 +54,7 @@ func (d *Dir) folder(ctx context.Context, name, prefix string) ([]ChunkInfo, err
 		}
 		info, err := f.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // deleted meanwhile
+			continue // deleted since the listing
 		}
 		if err != nil {
 			return nil, err
@@ -74,6 +74,7 @@ func (d *Dir) DeleteChunk(ctx context.Context, digest string, before time.Time) 
 		return false, err
 	}
 	defer unlock()
+	// With the lock, because a put between the check and the removal would lose its chunk.
 	path := d.chunk(digest)
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
@@ -107,11 +108,11 @@ func (d *Dir) DeleteHead(ctx context.Context, session string, version int64) err
 	case old.Version != version:
 		return agent.Errorf(agent.CodeStale, "the head of session %s has version %d, not %d: another run wrote it", session, old.Version, version)
 	}
-	left, err := json.Marshal(standing{version + 1, old.Fence})
+	left, err := json.Marshal(tombstone{version + 1, old.Fence})
 	if err != nil {
 		return agent.Errorf(agent.CodeInternal, "encoding where session %s stands: %w", session, err)
 	}
-	if err := d.write(d.gone(session), left); err != nil { // first: after a crash the head is still there, and counts
+	if err := d.write(d.gone(session), left); err != nil { // written first: after a crash the head is still there and counts
 		return err
 	}
 	if err := remove(d.head(session)); err != nil {
@@ -146,11 +147,12 @@ func (d *Dir) Heads(ctx context.Context, prefix string) iter.Seq2[Head, error] {
 				sessions = append(sessions, session)
 			}
 		}
+		// Sorted by name, because encoded names have another order.
 		slices.Sort(sessions)
 		for _, s := range sessions {
 			h, err := d.Head(ctx, s)
 			if errors.Is(err, agent.CodeNotFound) {
-				continue // deleted meanwhile
+				continue // deleted since the listing
 			}
 			if !yield(h, err) || err != nil && !errors.Is(err, agent.CodeChunkDamaged) {
 				return
@@ -166,6 +168,7 @@ func (d *Dir) session(file string) (string, error) {
 	if !ok {
 		return "", nil
 	}
+	// Only names that this store writes count; other files are ignored.
 	if !strings.HasPrefix(name, hashed) {
 		session, _ := base64.RawURLEncoding.DecodeString(name)
 		if d.head(string(session)) != filepath.Join(d.root, "heads", file) {
@@ -189,7 +192,7 @@ func (d *Dir) session(file string) (string, error) {
 		return "", agent.Errorf(agent.CodeChunkDamaged, "the head of a session is damaged: %w; see %s", err, path)
 	}
 	if d.head(h.Session) != path {
-		return "", agent.Errorf(agent.CodeChunkDamaged, "the head of a session is damaged: it is that of session %s; see %s", h.Session, path)
+		return "", agent.Errorf(agent.CodeChunkDamaged, "the head of a session is damaged: it belongs to session %s; see %s", h.Session, path)
 	}
 	return h.Session, nil
 }

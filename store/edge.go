@@ -34,7 +34,7 @@ func (l *Log) Adopt(ctx context.Context, session, name string, from ...string) e
 	if err != nil {
 		return agent.Errorf(agent.CodeInternal, "encoding an edge of session %s: %w", session, err)
 	}
-	// Edges before the check: a deletion that begins later finds them.
+	// Edges before the check: a deletion that starts later finds them.
 	for _, o := range origins {
 		if err := l.store.PutChunk(ctx, edgeName(session, o.Chunk), append(line, '\n')); err != nil {
 			return err
@@ -63,14 +63,14 @@ func (l *Log) holds(ctx context.Context, session string, origins []Origin) error
 	}
 	for _, o := range origins {
 		if slices.ContainsFunc(h.Origins, func(own Origin) bool { return own.Session == o.Session && own.Last > o.Last }) {
-			continue // they come before those that its own edge keeps
+			continue // they come before the chunks that its own edge keeps
 		}
 		chunk, _, err := l.ChunkWith(ctx, h.Digest, o.Last)
 		if err != nil && !errors.Is(err, agent.CodeNotFound) {
 			return err
 		}
 		if chunk != o.Chunk {
-			return agent.Errorf(agent.CodeStale, "session %s has stored its log anew while it was forked; try again", session)
+			return agent.Errorf(agent.CodeStale, "session %s has stored its log again while it was forked; try again", session)
 		}
 	}
 	return nil
@@ -89,6 +89,7 @@ func (l *Log) readEdge(ctx context.Context, info ChunkInfo) (edge, error) {
 		return edge{}, err
 	}
 	var e Envelope
+	// The name must repeat the content, or anybody could keep another session's chunks.
 	if err := json.Unmarshal(data, &e); err != nil || e.V != ChunkVersion || e.Kind != kindFork || info.Name != edgeName(e.Session, chunkOf(info.Name)) {
 		return edge{}, agent.Errorf(agent.CodeChunkDamaged, "edge %s is damaged; restore it from a backup of the store", info.Name)
 	}

@@ -55,6 +55,7 @@ func (e *Encrypted) PutChunk(ctx context.Context, name string, data []byte) erro
 	if key == "" || isEdge(name) {
 		return e.inner.PutChunk(ctx, name, data)
 	}
+	// The purpose binds the data to this chunk.
 	outside, inside := apart(data)
 	return e.inner.PutChunk(ctx, nameOf(name, key), append(outside, e.ring.Encrypt(chunkPurpose+name, inside)...))
 }
@@ -115,6 +116,7 @@ func (e *Encrypted) first(name string, read func(name string) ([]byte, error)) (
 		data, err = read(stored)
 		switch {
 		case errors.Is(err, agent.CodeChunkMissing):
+		// Plain data could come from anybody who can write to the store.
 		case err == nil && stored == name && e.refusesPlain() && !isEdge(name):
 			return nil, plain("chunk " + name)
 		default:
@@ -138,7 +140,7 @@ func (e *Encrypted) ChunkStart(ctx context.Context, name string, most int) ([]by
 	if outside, _ := apart(data); err != nil || outside != nil {
 		return data, err
 	}
-	data, err = e.Chunk(ctx, name) // it has no envelope, so it is not ours
+	data, err = e.Chunk(ctx, name) // without an envelope it may be encrypted as a whole
 	return data[:min(len(data), most)], err
 }
 
@@ -178,6 +180,7 @@ func (e *Encrypted) Chunks(ctx context.Context, prefix string) iter.Seq2[ChunkIn
 				yield(ChunkInfo{}, err)
 				return
 			}
+			// The key's id does not belong to the chunk's name.
 			c.Name, _, _ = strings.Cut(c.Name, ".")
 			if c.Name == last.Name {
 				last.Size += c.Size
@@ -204,6 +207,7 @@ func latest(a, b time.Time) time.Time {
 
 // DeleteChunk implements [Store]. The chunk is gone when it is gone under every key.
 func (e *Encrypted) DeleteChunk(ctx context.Context, digest string, before time.Time) (bool, error) {
+	// Every name is tried, even after one is not gone.
 	all := true
 	for _, name := range e.names(digest) {
 		gone, err := e.inner.DeleteChunk(ctx, name, before)
@@ -221,7 +225,7 @@ func (e *Encrypted) Head(ctx context.Context, session string) (Head, error) {
 	if err != nil {
 		return h, err
 	}
-	if err := h.standsAt(session); err != nil {
+	if err := h.checkSession(session); err != nil {
 		return Head{Session: session}, err
 	}
 	return e.open(h)
@@ -245,8 +249,9 @@ func (e *Encrypted) open(stored Head) (Head, error) {
 	if err := json.Unmarshal(content, &h); err != nil {
 		return Head{Session: stored.Session}, agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: %w", what, err)
 	}
+	// An old head could be put back by somebody without a key.
 	if h.Version != stored.Version {
-		return Head{Session: stored.Session}, agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: it was version %d and stands as version %d; restore it from a backup of the store", what, h.Version, stored.Version)
+		return Head{Session: stored.Session}, agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: it was version %d but is stored as version %d; restore it from a backup of the store", what, h.Version, stored.Version)
 	}
 	if stored.Encrypted = nil; !reflect.DeepEqual(asStored(h.envelope()), asStored(stored)) {
 		return Head{Session: stored.Session}, agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: its envelope was changed; restore it from a backup of the store", what)

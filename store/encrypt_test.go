@@ -144,7 +144,7 @@ func TestWhatIsSwappedIsNoticed(t *testing.T) {
 	require.NoError(t, dir.PutHead(t.Context(), older))
 	_, err = s.Head(t.Context(), "trip-42")
 	require.ErrorIs(t, err, agent.CodeChunkDamaged)
-	require.Contains(t, err.Error(), "it was version 1 and stands as version 3")
+	require.Contains(t, err.Error(), "it was version 1 but is stored as version 3")
 }
 
 // A writer without a key neither brings back an older end of a session nor makes a

@@ -21,6 +21,7 @@ const (
 const (
 	kindEvents = "events" // part of a session's log
 	kindBlob   = "blob"   // data that only a head refers to
+	kindFile   = "file"   // the bytes of a file
 	kindFork   = "fork"   // an edge: a session needs another one's chunks
 )
 
@@ -43,16 +44,20 @@ type Envelope struct {
 	Knows *Known `json:"knows,omitempty"`
 	// Origins are the parts of the chain that other sessions wrote, the newest first.
 	Origins []Origin `json:"origins,omitempty"`
+	// Files are the chunks of the files that the events mention, in order of name.
+	Files   []string `json:"files,omitempty"`
 	Size    int      `json:"size"`    // of the plain content, in bytes
 	Content string   `json:"content"` // the SHA-256 of the plain content
 }
 
 // Ref names a chunk of a chain. First is the number of its first event, and Size the size
-// of its plain content in bytes. Both are zero if the writer did not know them.
+// of its plain content in bytes. Both are zero if the writer did not know them. Files is how
+// many files its events mention.
 type Ref struct {
 	Chunk string `json:"chunk"`
 	First int64  `json:"first,omitempty"`
 	Size  int    `json:"size,omitempty"`
+	Files int    `json:"files,omitempty"`
 }
 
 // Known says where the part of a log begins that its last run's model knows: the base of
@@ -79,6 +84,9 @@ func (e *Envelope) Prev() string {
 	}
 	return e.Before[0].Chunk
 }
+
+// ref returns how other envelopes name the chunk.
+func (e *Envelope) ref(name string) Ref { return Ref{name, e.First, e.Size, len(e.Files)} }
 
 // maxEnvelope is the largest envelope, in bytes.
 const maxEnvelope = 32 << 10
@@ -117,8 +125,10 @@ func (e *Envelope) check(name string) error {
 		return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: it stands under another session than %s", what, e.Session)
 	case len(e.Before) > wave:
 		return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: it names %d chunks before it, and at most %d are read at once", what, len(e.Before), wave)
+	case len(e.Files) > maxFiles:
+		return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: it names %d files, and no chunk has more than %d", what, len(e.Files), maxFiles)
 	case e.Size < 0 || e.Size > maxPlain:
 		return agent.Errorf(agent.CodeChunkDamaged, "%s is damaged: it says that it has %d bytes; at most %d are read", what, e.Size, maxPlain)
 	}
-	return index{refs: e.Before, knows: e.Knows, origins: e.Origins}.check(what)
+	return index{refs: e.Before, knows: e.Knows, origins: e.Origins, others: e.Files}.check(what)
 }

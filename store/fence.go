@@ -39,11 +39,11 @@ func (l *Log) PutHead(ctx context.Context, h Head) (Head, error) {
 		case err == nil || !errors.Is(err, agent.CodeStale):
 			return stored.Head, err
 		case stored.gone:
-			return Head{}, agent.Errorf(agent.CodeStale, "session %s is not in the store any more: a run that began before writes nothing to it", h.Session)
+			return Head{}, agent.Errorf(agent.CodeStale, "session %s is not in the store any more: a run that started before its deletion writes nothing to it", h.Session)
 		case h.Fence.Compare(stored.Fence) <= 0:
 			return Head{}, agent.Errorf(agent.CodeStale, "a write of session %s came too late: it is number %d of chain %d, and number %d of chain %d is stored", h.Session, h.Fence.N, h.Fence.Chain, stored.Fence.N, stored.Fence.Chain)
 		}
-		// The higher fence wins over whatever was stored meanwhile.
+		// The higher fence wins over the head that was stored in the meantime.
 		h.Version = stored.Version + 1
 	}
 	return Head{}, agent.Errorf(agent.CodeStoreUnavailable, "the head of session %s is written as fast as it is read; try again", h.Session)
@@ -74,11 +74,12 @@ func (l *Log) index(ctx context.Context, h *Head) error {
 	if h.Digest == "" || len(h.Recent) > 0 && h.Recent[0].Chunk == h.Digest {
 		return nil
 	}
+	// Copied, so that nobody has to read an envelope to find the last chunks.
 	e, err := l.envelope(ctx, h.Digest)
 	if err != nil {
 		return err
 	}
-	h.Recent = append([]Ref{{h.Digest, e.First, e.Size}}, e.Before...)
+	h.Recent = append([]Ref{e.ref(h.Digest)}, e.Before...)
 	h.Origins = originsOf(h.Session, h.Digest, e)
 	h.Knows = e.Knows
 	if h.Knows != nil && h.Knows.Chunk == "" {
@@ -95,11 +96,11 @@ func (l *Log) index(ctx context.Context, h *Head) error {
 func (h Head) CheckReplaces(stored Head) error {
 	switch {
 	case stored.Version != h.Version-1:
-		return agent.Errorf(agent.CodeStale, "session %s stands at version %d, not %d: another run wrote it", h.Session, stored.Version, h.Version-1)
+		return agent.Errorf(agent.CodeStale, "the stored head of session %s has version %d, not %d: another run wrote it", h.Session, stored.Version, h.Version-1)
 	case h.Fence.Compare(stored.Fence) < 0:
 		return agent.Errorf(agent.CodeStale, "session %s was last written by number %d of chain %d: number %d of chain %d comes too late", h.Session, stored.Fence.N, stored.Fence.Chain, h.Fence.N, h.Fence.Chain)
 	case beyond(h.Fence, stored.Fence):
-		return agent.Errorf(agent.CodeStale, "session %s stands at chain %d: no chain after it has number %d", h.Session, stored.Fence.Chain, h.Fence.Chain)
+		return agent.Errorf(agent.CodeStale, "the stored head of session %s has chain %d: the next chain can't have number %d", h.Session, stored.Fence.Chain, h.Fence.Chain)
 	}
 	return nil
 }
@@ -115,11 +116,12 @@ type seen struct {
 // head is of the same decision, there is no error.
 func (l *Log) swap(ctx context.Context, h Head) (seen, error) {
 	if h.Fence.Chain <= 0 || h.Fence.N < 0 {
-		return seen{}, agent.Errorf(agent.CodeInvalidInput, "the head of session %s has no fence, by which it could be told from a late one", h.Session)
+		return seen{}, agent.Errorf(agent.CodeInvalidInput, "the head of session %s has no fence: without it, a late write can't be told from a new one", h.Session)
 	}
 	if err := l.index(ctx, &h); err != nil {
 		return seen{}, err
 	}
+	// The put first: usually it succeeds, and then nothing has to be read.
 	stale := l.store.PutHead(ctx, h)
 	if !errors.Is(stale, agent.CodeStale) {
 		return seen{Head: h}, stale

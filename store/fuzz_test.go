@@ -24,13 +24,14 @@ func FuzzChunk(f *testing.F) {
 		name := ChunkPrefix("s") + ofChunk + digestOf(line)
 		for _, packed := range [][]byte{packer().EncodeAll(plain, append(bytes.Clone(line), '\n')), append(append(bytes.Clone(line), '\n'), plain...), line} {
 			c, err := open(name, packed)
-			prev, unpackErr := Unpack(name, packed)
-			require.Equal(t, agent.CodeOf(err), agent.CodeOf(unpackErr))
+			s := NewSequence(name)
+			require.Equal(t, agent.CodeOf(err), agent.CodeOf(s.Take(packed)))
 			if err != nil {
 				require.Contains(t, known, agent.CodeOf(err), "%v", err)
 				continue
 			}
-			require.Equal(t, c.Prev(), prev)
+			require.Equal(t, c.Prev(), s.log)
+			require.Len(t, s.files, len(c.Files))
 			var e Envelope
 			require.NoError(t, e.read(name, packed))
 			require.Equal(t, c.Envelope, e)

@@ -75,7 +75,7 @@ func ofNamespace(ctx context.Context, s Store, mine, put string) error {
 	if err != nil || kept == mine || kept == put { // an empty put asks only; kept is then empty if nothing is stored
 		return err
 	}
-	return agent.Errorf(agent.CodeNotSetUp, "the store in %s is that of the namespace %q, and this is %q: two namespaces would go on in each other's sessions. Name a store of its own (--store, --data, FERMATA_STORE), or the namespace that is meant. To give this store to %q for good, see \"Another namespace\" in docs/store.md", Location(s), kept, mine, mine)
+	return agent.Errorf(agent.CodeNotSetUp, "the store in %s is that of the namespace %q, and this is %q: two namespaces would continue each other's sessions. Name a separate store (--store, --data, FERMATA_STORE), or the namespace that is meant. To give this store to %q for good, see \"Another namespace\" in docs/store.md", Location(s), kept, mine, mine)
 }
 
 // Location returns where a store is, for people: without a password, and never empty.
@@ -93,7 +93,7 @@ func Location(s Store) string {
 
 // Missing returns the error for a chunk that is not in a store.
 func Missing(name, place string) error {
-	return agent.Errorf(agent.CodeChunkMissing, "chunk %s is not in the store, %s: look whether this is the store that the session was written to (--store, --data, FERMATA_STORE), and whether it was emptied or restored", name, place)
+	return agent.Errorf(agent.CodeChunkMissing, "chunk %s is not in the store, %s: check that this is the store that the session was written to (--store, --data, FERMATA_STORE), and that it was not emptied or restored", name, place)
 }
 
 // PutIfAbsent implements [Store]. The value is a file in the store's folder, named after

@@ -42,6 +42,7 @@ func (l *Log) PutBacklog(ctx context.Context, session string, kept []remembered.
 	for _, e := range events {
 		last.Keys = append(last.Keys, remembered.EventKey(e))
 	}
+	// A copy: the caller's list belongs to a head that may be in use.
 	return append(kept[:len(kept):len(kept)], last), nil
 }
 
@@ -58,7 +59,7 @@ func (l *Log) Backlog(ctx context.Context, h Head) (remembered.Backlog, error) {
 // keptEvents reads the events of blobs.
 func (l *Log) keptEvents(ctx context.Context, kept []remembered.BacklogBlob) ([]agent.EmitCommand, error) {
 	if len(kept) > maxBlobs {
-		return nil, agent.Errorf(agent.CodeChunkDamaged, "an inbox stands in %d blobs; at most %d are read", len(kept), maxBlobs)
+		return nil, agent.Errorf(agent.CodeChunkDamaged, "an inbox has %d blobs; at most %d are read", len(kept), maxBlobs)
 	}
 	var size atomic.Int64
 	parts, err := each(ctx, kept, func(ctx context.Context, k remembered.BacklogBlob) ([]agent.EmitCommand, error) {
@@ -84,6 +85,7 @@ func eventsOf(k remembered.BacklogBlob, plain []byte) (events []agent.EmitComman
 	for _, e := range all {
 		byKey[remembered.EventKey(e)] = e
 	}
+	// In the order of the head. Events that it no longer names are done.
 	for _, key := range k.Keys {
 		e, ok := byKey[key]
 		if !ok {

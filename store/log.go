@@ -18,6 +18,7 @@ type Log struct {
 	views     *cache[*View]       // by the name of its last chunk, or by wholeKey
 	chunks    *cache[*Chunk]      // by name
 	envelopes *cache[*Envelope]   // by name
+	files     *cache[[]byte]      // by name
 	epoch     atomic.Int64        // how often everything was forgotten
 	room      *semaphore.Weighted // bytes that may still be unpacked at the same time
 }
@@ -36,14 +37,14 @@ func NewLog(s Store) *Log {
 	if _, ok := s.(*Encrypted); !ok {
 		s = Encrypt(s, nil)
 	}
-	return &Log{store: s, views: newCache[*View](maxViews), chunks: newCache[*Chunk](maxChunks), envelopes: newCache[*Envelope](maxEnvelopes), room: semaphore.NewWeighted(maxPlain)}
+	return &Log{store: s, views: newCache[*View](maxViews), chunks: newCache[*Chunk](maxChunks), envelopes: newCache[*Envelope](maxEnvelopes), files: newCache[[]byte](maxFileBytes), room: semaphore.NewWeighted(maxPlain)}
 }
 
 // Store returns the store under the log.
 func (l *Log) Store() Store { return l.store }
 
 // Head returns the head of a session that has a log, or that was imported. Otherwise it
-// returns [agent.CodeNotFound], also if a run has begun and stored nothing. Beside that
+// returns [agent.CodeNotFound], also if a run has started and stored nothing. With that
 // error it returns the version and fence from which a first write continues. A head of
 // another version is [agent.CodeIncompatible].
 func (l *Log) Head(ctx context.Context, session string) (Head, error) {
@@ -51,6 +52,7 @@ func (l *Log) Head(ctx context.Context, session string) (Head, error) {
 	if err == nil {
 		err = h.sound()
 	}
+	// Such a head exists only so that a run that starts with no log can be found again.
 	if err == nil && len(h.Claims) > 0 && h.Run == "" && h.Imported == "" {
 		return Head{Session: session, Version: h.Version, Fence: h.Fence, Claims: h.Claims}, agent.Errorf(agent.CodeNotFound, "session %s has no log: its run has stored nothing", session)
 	}
@@ -85,7 +87,7 @@ func (l *Log) View(ctx context.Context, name string) (*View, error) {
 	if v, ok := l.views.get(wholeKey(name)); ok {
 		return v, nil
 	}
-	// Before reading: a chunk that is deleted meanwhile must not stay in memory.
+	// Before reading: a chunk that is deleted in the meantime must not stay in memory.
 	epoch := l.now()
 	chain, err := l.read(ctx, name, 0)
 	if err != nil {
@@ -105,7 +107,7 @@ func (l *Log) Known(ctx context.Context, name string, tail []agent.Event) (*View
 		return &View{}, nil
 	}
 	v, ok := l.views.get(name)
-	if ok { // its reader does not need the view that it grew from any more
+	if ok { // its reader no longer needs the earlier view
 		l.views.remove(v.prev)
 	} else {
 		epoch := l.now()
@@ -168,9 +170,11 @@ func (l *Log) known(ctx context.Context, name string) (*View, error) {
 	if holder == "" {
 		holder = name
 	}
+	// The base is in the chunk that made the model forget, which may be newer than the first
+	// chunk that is read.
 	i := slices.IndexFunc(chain, func(c *Chunk) bool { return c.Name == holder })
 	if i < 0 {
-		return nil, agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: it says that chunk %s has what is known before event %d; restore it from a backup of the store", name, holder, k.From)
+		return nil, agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: it names chunk %s as the holder of what is known before event %d, and its log does not have that chunk; restore it from a backup of the store", name, holder, k.From)
 	}
 	v := viewOf(&View{knows: k}, oldestFirst(chain))
 	rest := v.events[len(UpTo(v.events, k.From-1)):]
@@ -208,13 +212,15 @@ func (l *Log) now() int64 { return l.epoch.Load() }
 // forget drops everything in memory, also what is being read now, because chunks were
 // deleted.
 func (l *Log) forget() {
+	// First, so that a read in progress sees the new epoch and does not fill the caches again.
 	l.epoch.Add(1)
 	l.views.clear()
 	l.chunks.clear()
 	l.envelopes.clear()
+	l.files.clear()
 }
 
-// keep stores a view in memory, unless something was deleted since its reading began.
+// keep stores a view in memory, unless something was deleted after its reading started.
 func (l *Log) keep(key string, v *View, epoch int64) {
 	if epoch == l.now() {
 		l.views.add(key, v, v.size)

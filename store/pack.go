@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -25,17 +27,6 @@ func (l *Log) Pack(ctx context.Context, prev, session, run string, events []agen
 	return p, err
 }
 
-// Unpack checks a chunk's stored form against its name, and returns the name of the chunk
-// before it; empty for a session's first. Errors are [agent.CodeChunkDamaged] and
-// [agent.CodeIncompatible].
-func Unpack(name string, data []byte) (prev string, err error) {
-	c, err := open(name, data)
-	if err != nil {
-		return "", err
-	}
-	return c.Prev(), nil
-}
-
 // PutBlob stores data of a session that is not part of its log, and returns its name.
 // Only the session's head may name it.
 func (l *Log) PutBlob(ctx context.Context, session string, data []byte) (string, error) {
@@ -48,14 +39,19 @@ func (l *Log) PutBlob(ctx context.Context, session string, data []byte) (string,
 
 // Blob returns data that [Log.PutBlob] stored. Errors are [agent.CodeChunkMissing],
 // [agent.CodeChunkDamaged] and those of the store.
-func (l *Log) Blob(ctx context.Context, name string) (plain []byte, err error) {
+func (l *Log) Blob(ctx context.Context, name string) ([]byte, error) {
+	return l.plain(ctx, name, kindBlob)
+}
+
+// plain returns the content of a chunk that is not part of a log.
+func (l *Log) plain(ctx context.Context, name, kind string) (plain []byte, err error) {
 	data, err := l.store.Chunk(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	var e Envelope
 	err = l.unpack(ctx, name, data, &e, func() error {
-		plain, err = e.unwrap(name, data, kindBlob)
+		plain, err = e.unwrap(name, data, kind)
 		return err
 	})
 	return plain, err
@@ -74,20 +70,30 @@ func (l *Log) unpack(ctx context.Context, name string, data []byte, e *Envelope,
 	return do()
 }
 
-// Chain yields the chunks of a chain from the last to the first, in their stored form. It
-// checks each against its name. An error of the store, or one as of [Log.View], ends it.
-func (l *Log) Chain(ctx context.Context, name string) iter.Seq2[Packed, error] {
+// Chain yields the chunks of a chain from the last to the first, and after each the files
+// that it is the first to name, all in their stored form. It checks each against its name. A file
+// that is missing comes without data: the log is whole without it. Of
+// chunks that are given it takes the data, and reads the others. An error of the store, or
+// one as of [Log.View], ends it.
+func (l *Log) Chain(ctx context.Context, name string, given ...Packed) iter.Seq2[Packed, error] {
 	return func(yield func(Packed, error) bool) {
-		for at := name; at != ""; {
-			data, err := l.store.Chunk(ctx, at)
-			prev := ""
-			if err == nil {
-				prev, err = Unpack(at, data)
+		for s := NewSequence(name); s.Next() != ""; {
+			p := Packed{Digest: s.Next()}
+			var err error
+			if i := slices.IndexFunc(given, func(g Packed) bool { return g.Digest == p.Digest }); i >= 0 {
+				p = given[i]
+			} else {
+				p.Data, err = l.store.Chunk(ctx, p.Digest)
 			}
-			if !yield(Packed{at, data}, err) || err != nil {
+			switch {
+			case errors.Is(err, agent.CodeChunkMissing) && !s.inLog():
+				err = s.Take(nil)
+			case err == nil:
+				err = s.Take(p.Data)
+			}
+			if !yield(p, err) || err != nil {
 				return
 			}
-			at = prev
 		}
 	}
 }

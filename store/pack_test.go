@@ -18,20 +18,18 @@ func TestAChainIsHandedOn(t *testing.T) {
 	p, err := from.Pack(t.Context(), first, "s", "r", events(2, "two"))
 	require.NoError(t, err)
 	last, data := p.Digest, p.Data
-	require.NoError(t, there.PutChunk(t.Context(), last, data))
-	prev, err := Unpack(last, data)
-	require.NoError(t, err)
-	require.Equal(t, first, prev)
-	for p, err := range from.Chain(t.Context(), prev) {
+	var names []string
+	for p, err := range from.Chain(t.Context(), last, p) {
 		require.NoError(t, err)
 		require.NoError(t, there.PutChunk(t.Context(), p.Digest, p.Data))
+		names = append(names, p.Digest)
 	}
+	require.Equal(t, []string{last, first}, names)
 	view, err := NewLog(there).View(t.Context(), last)
 	require.NoError(t, err)
 	require.Equal(t, []string{"one", "two"}, texts(view))
 
-	_, err = Unpack(first, data)
-	require.ErrorIs(t, err, agent.CodeChunkDamaged)
+	require.ErrorIs(t, NewSequence(first).Take(data), agent.CodeChunkDamaged)
 	for _, err := range from.Chain(t.Context(), last) {
 		require.ErrorIs(t, err, agent.CodeChunkMissing)
 	}

@@ -26,6 +26,7 @@ func (l *Log) read(ctx context.Context, name string, from int64) ([]*Chunk, erro
 		if err := linked(chain[max(0, len(chain)-len(got)-1):]); err != nil {
 			return nil, err
 		}
+		// One envelope names the next chunks, so a long chain is read in few waves.
 		next = nil
 		oldest := got[len(got)-1]
 		if oldest.First > 0 && oldest.First <= from {
@@ -44,7 +45,7 @@ func (l *Log) read(ctx context.Context, name string, from int64) ([]*Chunk, erro
 func linked(chain []*Chunk) error {
 	for i, c := range chain[:max(0, len(chain)-1)] {
 		if c.Prev() != chain[i+1].Name {
-			return agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: it does not say one thing of the chunks before it; restore it from a backup of the store", c.Name)
+			return agent.Errorf(agent.CodeChunkDamaged, "chunk %s is damaged: what it says about the chunks before it is contradictory; restore it from a backup of the store", c.Name)
 		}
 	}
 	return nil
@@ -72,6 +73,7 @@ func each[In, Out any](ctx context.Context, list []In, do func(context.Context, 
 		})
 	}
 	wait.Wait()
+	// Not ctx.Err: a caller's context that ended after all of them succeeded is no failure.
 	if failed.Load() {
 		return nil, context.Cause(ctx)
 	}
@@ -116,7 +118,7 @@ func (l *Log) envelope(ctx context.Context, name string) (*Envelope, error) {
 		return nil, err
 	}
 	if epoch == l.now() {
-		l.envelopes.add(name, e, len(e.Before)+1)
+		l.envelopes.add(name, e, len(e.Before)+len(e.Files)+1)
 	}
 	return e, nil
 }
@@ -132,7 +134,7 @@ func (l *Log) walk(ctx context.Context, name string, visit func(Ref) (more bool)
 			visit(Ref{Chunk: name})
 			return name, err
 		}
-		if !visit(Ref{name, e.First, e.Size}) {
+		if !visit(e.ref(name)) {
 			return "", nil
 		}
 		name = ""

@@ -101,7 +101,7 @@ func (e *Encrypted) rekeyChunk(ctx context.Context, c ChunkInfo, takesPlain bool
 		return nil
 	}
 	data, err := e.inner.Chunk(ctx, c.Name)
-	if errors.Is(err, agent.CodeChunkMissing) { // collected meanwhile
+	if errors.Is(err, agent.CodeChunkMissing) { // collected since the listing
 		return nil
 	}
 	if err == nil && key != "" {
@@ -113,7 +113,8 @@ func (e *Encrypted) rekeyChunk(ctx context.Context, c ChunkInfo, takesPlain bool
 	if err != nil {
 		return err
 	}
-	// Only the chunk as it was listed: if it was put again since, it stays.
+	// Delete only the chunk as it was listed: if it was put again since, it stays. The new one
+	// is stored by now, so a reader finds one of the two at any time.
 	gone, err := e.inner.DeleteChunk(ctx, c.Name, c.Put.Add(time.Millisecond))
 	switch {
 	case err != nil:

@@ -11,7 +11,7 @@ import (
 // Seal writes events as the next chunk after prev and returns its name. The same events
 // after the same chunk get the same name, so a repeated Seal is harmless. If many small
 // chunks come before, they and the events are merged into one new chunk. The small ones
-// stay in the store for those who refer to them, until [Log.Collect].
+// stay in the store for everything that refers to them, until [Log.Collect].
 //
 // If the view up to prev is in memory, the view up to the new chunk replaces it, because
 // its reader will probably read on. If works is true, the run still works: it continues
@@ -29,7 +29,7 @@ func (l *Log) Seal(ctx context.Context, prev, session, run string, works bool, e
 	if err := l.store.PutChunk(ctx, s.c.Name, data); err != nil {
 		return s.c.Name, err
 	}
-	l.envelopes.add(s.c.Name, &s.c.Envelope, len(s.c.Before)+1)
+	l.envelopes.add(s.c.Name, &s.c.Envelope, len(s.c.Before)+len(s.c.Files)+1)
 	l.grow(s, prev, works, events, epoch)
 	return s.c.Name, nil
 }
@@ -37,6 +37,7 @@ func (l *Log) Seal(ctx context.Context, prev, session, run string, works bool, e
 // grow keeps the view up to the sealed chunk in memory. It replaces the view up to the
 // chunk before.
 func (l *Log) grow(s *sealing, prev string, works bool, events []agent.Event, epoch int64) {
+	// Only a view that is in memory already is continued: somebody reads it.
 	base, ok := l.views.get(prev)
 	if prev == "" && works {
 		base, ok = &View{}, true
@@ -51,7 +52,7 @@ func (l *Log) grow(s *sealing, prev string, works bool, events []agent.Event, ep
 	v.prev = prev
 	l.keep(s.c.Name, v, epoch)
 	l.chunks.add(s.c.Name, s.c, s.c.Size)
-	if !works { // nobody continues from prev
+	if !works { // no run continues from prev
 		l.views.remove(prev)
 	}
 }
@@ -71,6 +72,7 @@ func (s *sealing) prepare(ctx context.Context, merges bool) error {
 		return s.remember(ctx, nil)
 	}
 	last, err := s.envelope(ctx, s.prev)
+	// The number of the first event is needed to find the place in what replaced the chunk.
 	if errors.Is(err, agent.CodeChunkMissing) && len(s.c.Events) > 0 {
 		last, err = s.instead(ctx, err)
 	}
@@ -88,8 +90,12 @@ func (s *sealing) prepare(ctx context.Context, merges bool) error {
 	if err != nil {
 		return err
 	}
-	if n := absorbed(refs, sizeOf(s.c.Events), ChunkPrefix(s.c.Session)); merges && n > 0 {
-		if err := s.absorb(ctx, refs[:n]); err == nil { // otherwise without: merging only makes reading faster
+	files, err := filesIn(s.c.Events)
+	if err != nil {
+		return err
+	}
+	if n := absorbed(refs, sizeOf(s.c.Events), len(files), ChunkPrefix(s.c.Session)); merges && n > 0 {
+		if err := s.absorb(ctx, refs[:n]); err == nil { // an error is ignored: merging only makes reading faster
 			refs = refs[n:]
 		}
 	}
@@ -114,7 +120,7 @@ func (s *sealing) instead(ctx context.Context, missing error) (*Envelope, error)
 	seq := s.c.Events[0].Seq - 1
 	h, err := s.Head(ctx, s.c.Session)
 	if err != nil {
-		return nil, missing
+		return nil, missing // the caller's error says more than that of the attempt to repair it
 	}
 	name, last, err := s.ChunkWith(ctx, h.Digest, seq)
 	if err != nil {
@@ -135,12 +141,12 @@ func (s *sealing) instead(ctx context.Context, missing error) (*Envelope, error)
 	return s.envelope(ctx, s.prev)
 }
 
-// remember says where the known part of the log begins: where it did before, or at a new
-// place if the events make the model forget something.
+// remember sets where the known part of the log begins: at the same place as before, or at
+// a new place if the events make the model forget something.
 func (s *sealing) remember(ctx context.Context, last *Envelope) error {
 	if last != nil && last.Knows != nil {
 		s.c.Knows = &Known{last.Knows.Chunk, last.Knows.From, last.Knows.Since}
-		if s.c.Knows.Chunk == "" {
+		if s.c.Knows.Chunk == "" { // empty means the chunk itself, which is now the previous one
 			s.c.Knows.Chunk = s.prev
 		}
 	}
@@ -199,14 +205,14 @@ func tier(size int) (t int) {
 
 // absorbed returns how many of the last chunks, newest first, are merged into the new
 // one. Chunks of other sessions are not.
-func absorbed(refs []Ref, size int, tag string) (n int) {
+func absorbed(refs []Ref, size, files int, tag string) (n int) {
 	for {
 		more, sum := 0, 0
 		for _, r := range refs[n:] {
-			if r.Size == 0 || tagOf(r.Chunk) != tag || tier(r.Size) > tier(size) {
+			if r.Size == 0 || tagOf(r.Chunk) != tag || tier(r.Size) > tier(size) || files+r.Files > maxFiles/2 {
 				break
 			}
-			more, sum = more+1, sum+r.Size
+			more, sum, files = more+1, sum+r.Size, files+r.Files
 		}
 		if more+1 < mergeMany || size+sum > mergeMost {
 			return n
@@ -234,6 +240,7 @@ func (s *sealing) absorb(ctx context.Context, refs []Ref) error {
 			all.Run = c.Run
 		}
 		all.Events = append(all.Events, c.Events...)
+		// The base moves with its chunk; without a name it is in the new chunk.
 		if s.c.Knows != nil && s.c.Knows.Chunk == c.Name {
 			s.c.Knows, all.Base = &Known{From: s.c.Knows.From, Since: s.c.Knows.Since}, c.Base
 		}

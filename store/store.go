@@ -141,10 +141,10 @@ func (h Head) envelope() Head {
 	}
 }
 
-// standsAt returns an error if a head is not of the session in whose place it was found.
-func (h Head) standsAt(session string) error {
+// checkSession returns an error if a head belongs to another session than the one it is stored for.
+func (h Head) checkSession(session string) error {
 	if h.Session != session {
-		return agent.Errorf(agent.CodeChunkDamaged, "the head of session %s is damaged: it is that of session %s; restore it from a backup of the store", session, h.Session)
+		return agent.Errorf(agent.CodeChunkDamaged, "the head of session %s is damaged: it belongs to session %s; restore it from a backup of the store", session, h.Session)
 	}
 	return nil
 }

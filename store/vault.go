@@ -42,7 +42,7 @@ func (v *Vault) last(ctx context.Context, prefix string) (last string, all []str
 		if err != nil {
 			return "", nil, err
 		}
-		if len(c.Name) == len(prefix)+2*vaultDigits {
+		if len(c.Name) == len(prefix)+2*vaultDigits { // numbers have a fixed width, so names compare like them
 			all, last = append(all, c.Name), max(last, c.Name)
 		}
 	}

@@ -17,7 +17,7 @@ func (v *View) Seq() int64 {
 	return 0
 }
 
-// Spec returns the recorded Spec of the view's last run; nil if no run began.
+// Spec returns the recorded Spec of the view's last run; nil if no run started.
 func (v *View) Spec() *agent.Spec {
 	for i, e := range slices.Backward(v.events) {
 		if e.Started != nil {
@@ -58,8 +58,8 @@ func (v *View) Messages() []agent.Message {
 	return out
 }
 
-// KnownEvents returns the events that the last run of a log builds on. Events after a
-// checkpoint from which a later run began are left out.
+// KnownEvents returns the events that the last run of a log builds on. It leaves out the events after a
+// checkpoint from which a later run started.
 func KnownEvents(events []agent.Event) []agent.Event {
 	for i, e := range slices.Backward(events) {
 		if e.Forked == nil {
@@ -94,8 +94,8 @@ func known(events []agent.Event) []Entry {
 	return out
 }
 
-// split returns the entries that a compaction keeps: those before its summary, and those
-// after.
+// split returns the entries that a compaction keeps: the ones before its summary, and
+// the ones after it.
 func split(entries []Entry, c agent.Compaction) (first, last []Entry) {
 	from := len(entries)
 	if c.KeepFrom > 0 {

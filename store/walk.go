@@ -86,19 +86,30 @@ func (c *check) session(ctx context.Context, h Head) (*Fault, error) {
 }
 
 // chain reads the chunks of a chain, and keeps only their names in memory. It returns the
-// chunk that can't be read, with the error.
+// chunk that can't be read, with the error: without a file, the log itself goes on.
 func (c *check) chain(ctx context.Context, name string) (at string, err error) {
-	for name != "" && !c.read[name] {
-		data, err := c.store.Chunk(ctx, name)
-		if err != nil {
-			return name, err
+	for s := NewSequence(name); s.Next() != ""; {
+		next, file := s.Next(), !s.inLog()
+		if c.read[next] {
+			if !file { // and so were those before it
+				break
+			}
+			s.skip()
+			continue
 		}
-		prev, err := Unpack(name, data)
-		if err != nil {
-			return name, err
+		data, bad := c.store.Chunk(ctx, next)
+		if bad == nil {
+			bad = s.Take(data)
 		}
-		c.read[name] = true
-		name = prev
+		switch {
+		case bad == nil:
+			c.read[next] = true
+		case file && lasting(bad):
+			at, err = next, bad
+			s.skip()
+		default:
+			return next, bad
+		}
 	}
-	return "", nil
+	return at, err
 }

@@ -13,6 +13,8 @@ const (
 	runKey     = attribute.Key("fermata.run")
 	turnKey    = attribute.Key("fermata.turn")
 	attemptKey = attribute.Key("fermata.attempt")
+	// outsideKey is what a tool is, if the run's workflow calls it: activity, workflow or nexus.
+	outsideKey = attribute.Key("fermata.tool.temporal")
 	// outcomeKey is how a segment or turn ended: suspended, the run's end, or ended for a
 	// turn. For a call that neither succeeded nor failed it is given_up, rejected or
 	// skipped.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -47,7 +48,7 @@ func (m observed) Generate(ctx context.Context, req *model.Request, emit func(mo
 		failed = faultOf(ctx, err)
 		fail(made, failed)
 	}
-	m.telemetry.meters.took(ctx, began, failed, who...)
+	m.telemetry.meters.took(ctx, time.Since(began), failed, who...)
 	return reply, err
 }
 
@@ -126,28 +127,60 @@ func providerFault(err error) string {
 // Tool implements [observe.Observer].
 func (t *Telemetry) Tool(ctx context.Context, call *tool.Call, at agent.Trace) (_ context.Context, over func(agent.CallStatus)) {
 	began := time.Now()
-	who := []attribute.KeyValue{semconv.GenAIOperationNameExecuteTool, semconv.GenAIToolName(call.Tool)}
-	ctx, made := t.start(ctx, at, call.Run, call.Agent, "execute_tool "+call.Tool, trace.WithAttributes(who...), trace.WithAttributes(
+	who := executing(call.Tool)
+	ctx, made := t.start(ctx, at, call.Run, call.Agent, execute(call.Tool), trace.WithAttributes(who...), trace.WithAttributes(
 		semconv.GenAIToolCallID(call.ID), semconv.GenAIToolType("function"), semconv.GenAIAgentName(call.Agent), semconv.GenAIConversationID(call.Session),
 		runKey.String(call.Run), turnKey.Int(call.Turn), attemptKey.Int(call.Attempt),
 	))
 	return ctx, func(status agent.CallStatus) {
-		failed := ""
-		switch {
-		case status == agent.CallOK:
-		case errors.Is(ctx.Err(), context.Canceled):
-			made.SetAttributes(outcomeKey.String(givenUp))
-		case status == agent.CallFailed:
-			failed = string(agent.CodeToolFailed)
-		case status == agent.CallUnknown:
-			failed = string(status)
-		default:
-			made.SetAttributes(outcomeKey.String(string(status)))
+		outcome, failed := endOf(status, errors.Is(ctx.Err(), context.Canceled))
+		if outcome != "" {
+			made.SetAttributes(outcomeKey.String(outcome))
 		}
 		if failed != "" {
 			fail(made, failed)
 		}
 		made.End()
-		t.meters.took(ctx, began, failed, who...)
+		t.meters.took(ctx, time.Since(began), failed, who...)
 	}
+}
+
+// execute returns the name of a tool call's span.
+func execute(tool string) string { return "execute_tool " + tool }
+
+// executing returns the attributes of a tool call in spans and metrics.
+func executing(tool string) []attribute.KeyValue {
+	return []attribute.KeyValue{semconv.GenAIOperationNameExecuteTool, semconv.GenAIToolName(tool)}
+}
+
+// endOf returns how a tool call's span says that it ended: by an outcome, or as a failure.
+// Both are empty for a success.
+func endOf(status agent.CallStatus, gaveUp bool) (outcome, failed string) {
+	switch {
+	case status == agent.CallOK:
+		return "", ""
+	case gaveUp:
+		return givenUp, ""
+	case status == agent.CallFailed:
+		return "", string(agent.CodeToolFailed)
+	case status == agent.CallUnknown:
+		return "", string(status)
+	}
+	return string(status), ""
+}
+
+// outside exports the span of a call that the run's workflow has made. Attempts and their
+// workers are Temporal's, so there is one span for all of them. It begins and ends at the
+// times of the run's log.
+func (t *Telemetry) outside(s observe.RunEvent) {
+	call, who := s.Event.Call, executing(s.Event.Call.Tool)
+	with := append(append(whose(s), who...), semconv.GenAIToolCallID(call.Call), semconv.GenAIToolType("function"), turnKey.Int(s.Event.Turn), outsideKey.String(string(s.Outside.Kind)))
+	outcome, failed := endOf(call.Status, s.Outside.GaveUp)
+	if outcome != "" {
+		with = append(with, outcomeKey.String(outcome))
+	}
+	t.tell(span{
+		own: s.TraceSegment.EventTraceparent(s.Run, s.Event.Seq), parent: s.TraceSegment.Traceparent(s.Run), agent: s.Agent, name: execute(call.Tool), from: s.Outside.Began, to: s.Event.Time, with: with, failed: failed,
+	})
+	t.meters.took(context.Background(), s.Event.Time.Sub(s.Outside.Began), failed, who...)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/telemetry"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -186,7 +187,52 @@ func TestAToolCall(t *testing.T) {
 	require.Equal(t, "given_up", attrs(s.Attributes)["fermata.outcome"])
 }
 
-// Between two turns a call hangs below the stint.
+// A call that the run's workflow makes is one span below its turn, from the call's beginning to
+// the event that ends it. A task that is run again, here or in another process, makes the same.
+func TestACallOfTheUsersOwn(t *testing.T) {
+	for status, c := range map[agent.CallStatus]struct {
+		gaveUp         bool
+		class, outcome string
+	}{
+		agent.CallOK: {}, agent.CallFailed: {class: "tool_failed"}, agent.CallUnknown: {gaveUp: true, outcome: "given_up"}, agent.CallSkipped: {outcome: "skipped"},
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			p, again := begin(t), begin(t)
+			l := started(p, "")
+			l.tell(p, agent.Event{Type: agent.EventTurnStarted})
+			began := l.now
+			l.now = l.now.Add(time.Hour)
+			done := l.tell(p, agent.Event{Type: agent.EventCallDone, Call: &agent.CallUpdate{Call: "t1.1", Tool: "charge", Status: status}})
+			require.Empty(t, p.spans.GetSpans(), "an activity of ours has told of this call")
+			done.Outside = &observe.OutsideCall{Kind: agent.TemporalActivity, Began: began, GaveUp: c.gaveUp}
+			done.Event.Seq++
+			p.Event(done)
+			p.Event(done)
+			s := p.only(t)
+			require.Equal(t, "execute_tool charge", s.Name)
+			require.Equal(t, where.Traceparent("01a1")[:52], traceparent(s.Parent))
+			require.Equal(t, []time.Time{began, done.Event.Time}, []time.Time{s.StartTime, s.EndTime})
+			want := map[string]string{
+				"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "charge", "gen_ai.tool.call.id": "t1.1", "gen_ai.tool.type": "function", "fermata.tool.temporal": "activity",
+				"gen_ai.agent.name": "payer", "gen_ai.conversation.id": "trip-42", "fermata.run": "01a1", "fermata.turn": "1",
+			}
+			of := "gen_ai.operation.name=execute_tool,gen_ai.tool.name=charge"
+			if c.class != "" {
+				require.Equal(t, codes.Error, s.Status.Code)
+				want["error.type"], of = c.class, "error.type="+c.class+","+of
+			}
+			if c.outcome != "" {
+				want["fermata.outcome"] = c.outcome
+			}
+			require.Equal(t, want, attrs(s.Attributes))
+			require.Equal(t, map[string]float64{of: 1}, p.sums(t)["gen_ai.client.operation.duration"])
+			again.Event(done)
+			require.Equal(t, s.SpanContext.SpanID(), again.only(t).SpanContext.SpanID())
+		})
+	}
+}
+
+// Between two turns a call hangs below the segment.
 func TestACallBetweenTurns(t *testing.T) {
 	p := begin(t)
 	_, over := p.Tool(t.Context(), call("pay"), agent.Trace{Segment: 1})

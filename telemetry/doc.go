@@ -5,7 +5,7 @@
 //	t, err := telemetry.New(tracers, meters)
 //	w, err := worker.New(c, &worker.Options{Observer: t, …})
 //
-// A run is traced in segments: from its start, or from where it went on, until it
+// A run is traced in segments: from its start, or from where it continued, until it
 // suspends or ends. A segment's span is exported when the segment is over. So no span is
 // open while a run waits, for days and maybe on another worker. The next segment is a
 // trace of its own, with a link to the one before. Below a segment are its turns. Below a

@@ -33,21 +33,21 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 	i.tokens, errs[1] = m.Int64Histogram("gen_ai.client.token.usage", metric.WithUnit("{token}"),
 		metric.WithDescription("Input and output tokens of a model call."),
 		metric.WithExplicitBucketBoundaries(1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864))
-	i.stints, errs[2] = m.Int64Counter("fermata.run.segments", metric.WithUnit("{segment}"), metric.WithDescription("Runs that were started or went on."))
+	i.stints, errs[2] = m.Int64Counter("fermata.run.segments", metric.WithUnit("{segment}"), metric.WithDescription("Runs that were started or continued."))
 	i.ends, errs[3] = m.Int64Counter("fermata.run.ends", metric.WithUnit("{run}"), metric.WithDescription("Runs that ended, by how."))
 	i.suspensions, errs[4] = m.Int64Counter("fermata.suspensions", metric.WithUnit("{suspension}"), metric.WithDescription("Runs that suspended, by why."))
-	i.turns, errs[5] = m.Int64Counter("fermata.turns", metric.WithUnit("{turn}"), metric.WithDescription("Turns that were begun."))
+	i.turns, errs[5] = m.Int64Counter("fermata.turns", metric.WithUnit("{turn}"), metric.WithDescription("Turns that were started."))
 	i.cost, errs[6] = m.Float64Counter("fermata.cost", metric.WithUnit("{USD}"), metric.WithDescription("What model calls cost, in USD, where the price is known."))
 	return i, errors.Join(errs[:]...)
 }
 
-// took records the duration of a call that has just ended.
-func (i instruments) took(ctx context.Context, began time.Time, failed string, who ...attribute.KeyValue) {
+// took records the duration of a call that has ended.
+func (i instruments) took(ctx context.Context, long time.Duration, failed string, who ...attribute.KeyValue) {
 	o := []metric.RecordOption{metric.WithAttributes(who...)}
 	if failed != "" {
 		o = append(o, metric.WithAttributes(semconv.ErrorTypeKey.String(failed)))
 	}
-	i.duration.Record(ctx, time.Since(began).Seconds(), o...)
+	i.duration.Record(ctx, long.Seconds(), o...)
 }
 
 // Prepare sets the metrics handler in the options of a Temporal client. Call it before

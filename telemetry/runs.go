@@ -16,7 +16,7 @@ import (
 // Event implements [observe.Observer].
 func (t *Telemetry) Event(s observe.RunEvent) {
 	// A lost task is run again, and its events must not count twice.
-	if again, _ := t.told.ContainsOrAdd(event{s.Run, s.Event.Seq}, struct{}{}); again {
+	if again, _ := t.seen.ContainsOrAdd(event{s.Run, s.Event.Seq}, struct{}{}); again {
 		return
 	}
 	of := metric.WithAttributes(semconv.GenAIAgentName(s.Agent))
@@ -27,6 +27,10 @@ func (t *Telemetry) Event(s observe.RunEvent) {
 		t.meters.turns.Add(context.Background(), 1, of)
 	case agent.EventTurnEnded:
 		t.turn(s, turnEnded)
+	case agent.EventCallDone, agent.EventCallUnknown:
+		if s.Outside != nil {
+			t.outside(s)
+		}
 	case agent.EventRunSuspended:
 		t.suspended(s, of)
 	case agent.EventRunCompleted, agent.EventRunFailed, agent.EventRunCancelled, agent.EventRunStopped:
@@ -45,7 +49,7 @@ func (t *Telemetry) suspended(s observe.RunEvent, of metric.AddOption) {
 		what, ids := waitsFor(v)
 		with = append(with, waitsForKey.StringSlice(what), requestsKey.StringSlice(ids))
 	}
-	t.stint(s, outcome, "", with)
+	t.segment(s, outcome, "", with)
 }
 
 // waitsFor returns what a suspension waits for, without duplicates, and the ids of its
@@ -87,7 +91,7 @@ func (t *Telemetry) ended(s observe.RunEvent, of metric.AddOption) {
 	if s.TraceSegment.Over { // what it suspended is exported; its end is a segment of its own
 		s.TraceSegment = agent.TraceSegment{Trace: agent.Trace{Segment: s.Event.Seq}, After: s.TraceSegment.SegmentTraceparent(s.Run), Began: s.Event.Time}
 	}
-	t.stint(s, outcome, failed, nil)
+	t.segment(s, outcome, failed, nil)
 }
 
 var ends = map[agent.EventType]string{
@@ -97,6 +101,7 @@ var ends = map[agent.EventType]string{
 
 // turn exports the turn in progress, if it began in this segment.
 func (t *Telemetry) turn(s observe.RunEvent, outcome string) {
+	// A turn that began in an earlier segment was exported with that one.
 	if s.TraceSegment.Over || s.TraceSegment.Turn == 0 {
 		return
 	}
@@ -106,8 +111,8 @@ func (t *Telemetry) turn(s observe.RunEvent, outcome string) {
 	})
 }
 
-// stint exports the segment that is over.
-func (t *Telemetry) stint(s observe.RunEvent, outcome, failed string, with []attribute.KeyValue) {
+// segment exports the segment that is over.
+func (t *Telemetry) segment(s observe.RunEvent, outcome, failed string, with []attribute.KeyValue) {
 	from := s.TraceSegment.Began
 	// A run may end before its first segment has begun. Then its outcome has the start.
 	if o := s.Event.Outcome; from.IsZero() && o != nil {

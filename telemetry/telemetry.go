@@ -22,9 +22,9 @@ const scope = "github.com/fermata-agents/fermata/telemetry"
 type Telemetry struct {
 	tracer trace.Tracer // nil: no spans
 	meters instruments
-	// told has the events that were received, and kept which traces are sampled. A
+	// seen has the events that were received, and kept which traces are sampled. A
 	// workflow task that was lost is run again, and repeats its events.
-	told *lru.Cache[event, struct{}]
+	seen *lru.Cache[event, struct{}]
 	kept *lru.Cache[trace.TraceID, bool]
 }
 
@@ -47,7 +47,7 @@ const remembered = 8192
 func New(tracers trace.TracerProvider, meters metric.MeterProvider) (*Telemetry, error) {
 	t := &Telemetry{}
 	var err error
-	if t.told, err = lru.New[event, struct{}](remembered); err != nil {
+	if t.seen, err = lru.New[event, struct{}](remembered); err != nil {
 		return nil, agent.Errorf(agent.CodeInternal, "making telemetry: %w", err)
 	}
 	if t.kept, err = lru.New[trace.TraceID, bool](remembered); err != nil {
@@ -72,8 +72,9 @@ func (t *Telemetry) checkIDs() error {
 	id, span := own.NewIDs(context.Background())
 	want := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span})
 	_, got := t.tracer.Start(wanting(context.Background(), want), "fermata", trace.WithNewRoot())
+	// With other ids, spans would have parents that nobody exports.
 	if sc := got.SpanContext(); sc.TraceID() != id || sc.SpanID() != span {
-		return agent.Errorf(agent.CodeNotSetUp, "making telemetry: the tracer provider makes ids of its own; make it with sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(telemetry.IDs()), …)")
+		return agent.Errorf(agent.CodeNotSetUp, "making telemetry: the tracer provider does not use the ids that telemetry needs; make it with sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(telemetry.IDs()), …)")
 	}
 	return nil
 }

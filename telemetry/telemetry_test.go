@@ -143,7 +143,7 @@ func TestASpanSaysWhatIsWaitedFor(t *testing.T) {
 }
 
 // The span of a segment ends before the wait. What comes after it is a trace of its own,
-// made by another process, that links to it (HL-103, OA-67, OA-69); its attributes are
+// made by another process, that links to it (HL-103, OA-67, OA-69, OA-80, OA-94); its attributes are
 // these and no others (HL-104), and what was said is nowhere (HL-105).
 func TestASuspendedRunIsTwoTraces(t *testing.T) {
 	one, other := begin(t), begin(t)

@@ -46,11 +46,11 @@ func newServerBackend(t testing.TB, own *worker.Options, o *Options) *serverBack
 		client: client.New(o.Server, &client.Options{TaskQueue: own.TaskQueue, Store: own.Store}),
 	}
 	if o.Crash == nil {
-		t.Cleanup(begin(t, o.Server, own).Stop)
+		t.Cleanup(startWorker(t, o.Server, own).Stop)
 	} else {
-		p.mortals(t, own, o)
+		p.startMortalWorkers(t, own, o)
 		t.Cleanup(func() {
-			if o.Crash.Step > 0 && !o.Crash.Happened() && !t.Failed() {
+			if o.Crash.Step > 0 && !o.Crash.Happened() && !o.Crash.tooShort() && !t.Failed() {
 				t.Errorf("the crash %s step %d did not happen: the story has %d steps", o.Crash.When, o.Crash.Step, len(o.Crash.Steps()))
 			}
 		})
@@ -59,8 +59,8 @@ func newServerBackend(t testing.TB, own *worker.Options, o *Options) *serverBack
 	return p
 }
 
-// begin starts a worker.
-func begin(t testing.TB, c temporal.Client, own *worker.Options) *worker.Worker {
+// startWorker starts a worker.
+func startWorker(t testing.TB, c temporal.Client, own *worker.Options) *worker.Worker {
 	t.Helper()
 	w, err := worker.New(c, own)
 	require.NoError(t, err)
@@ -68,8 +68,8 @@ func begin(t testing.TB, c temporal.Client, own *worker.Options) *worker.Worker 
 	return w
 }
 
-// mortals starts a worker that crashes, and another one after the crash.
-func (p *serverBackend) mortals(t testing.TB, own *worker.Options, o *Options) {
+// startMortalWorkers starts a worker that crashes, and another one after the crash.
+func (p *serverBackend) startMortalWorkers(t testing.TB, own *worker.Options, o *Options) {
 	t.Helper()
 	m, c := dialKillable(t, o)
 	doomed := *own
@@ -80,7 +80,7 @@ func (p *serverBackend) mortals(t testing.TB, own *worker.Options, o *Options) {
 		// A killed process does not wait for its calls either.
 		o.WorkerStopTimeout = time.Millisecond
 	}
-	first := begin(t, c, &doomed)
+	first := startWorker(t, c, &doomed)
 	over, stop := context.WithCancel(context.Background())
 	gone := make(chan struct{})
 	go func() {
@@ -201,12 +201,12 @@ func (p *serverBackend) rests(ctx context.Context, top *client.Run) (bool, error
 // react lets the person answer a run's requests, and reports whether it answered any.
 func (p *serverBackend) react(ctx context.Context, open []agent.Request) (acted bool, err error) {
 	list, err := p.person.reactions(open)
-	for _, said := range list {
-		if said.Command == nil {
+	for _, decision := range list {
+		if decision.Command == nil {
 			continue
 		}
 		acted = true
-		_, err := signals.Update(ctx, p.temporal, said.Request.Session, said.Command)
+		_, err := signals.Update(ctx, p.temporal, decision.Request.Session, decision.Command)
 		if err := personRefused(err); err != nil {
 			return false, err
 		}
@@ -238,7 +238,7 @@ func (p *serverBackend) status(ctx context.Context, session string) (agent.RunSt
 	return run.Status(ctx)
 }
 
-func (p *serverBackend) say(ctx context.Context, session string, c agent.Command) (agent.Ack, error) {
+func (p *serverBackend) send(ctx context.Context, session string, c agent.Command) (agent.Ack, error) {
 	return signals.Update(ctx, p.temporal, session, c)
 }
 
@@ -256,9 +256,10 @@ func (p *serverBackend) skip(ctx context.Context, d time.Duration) error {
 			if err != nil {
 				return err
 			}
-			if c.waits { // its time is that of its children
+			if c.waits { // its children's time counts
 				continue
 			}
+			// Never beyond the next event: the person may answer it before more time passes.
 			if due := c.seen(); due > 0 {
 				step = min(step, due)
 			}
@@ -322,6 +323,7 @@ func (p *serverBackend) clock(ctx context.Context, run *client.Run) (c clock, er
 	if err != nil {
 		return c, fmt.Errorf("looking at the time of session %s: %w", run.Session, err)
 	}
+	// Each run has its own clock. One that has skipped nothing has the real time.
 	c.now, c.waits = time.Now(), len(d.GetPendingChildren()) > 0
 	if skipped := d.GetWorkflowExtendedInfo().GetTimeSkippingInfo(); skipped != nil {
 		c.now = skipped.GetCurrentTime().AsTime()
@@ -364,7 +366,7 @@ func (p *serverBackend) forward(ctx context.Context, run *client.Run, d time.Dur
 	})
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
-		return nil // it has ended meanwhile
+		return nil // it has ended since then
 	}
 	if err != nil {
 		return fmt.Errorf("skipping time: %w; the server has to allow it (frontend.WorkflowTimeSkippingEnabled), as devserver does", err)

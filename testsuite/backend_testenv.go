@@ -21,14 +21,16 @@ type testEnvBackend struct {
 	parts  *worker.Components
 	person *personState
 	runs   []*testEnvRun // in the order of their starts
+	// activities are the test's own, by type.
+	activities map[string]any
 }
 
-func newTestEnvBackend(t testing.TB, o *worker.Options, p *Person) *testEnvBackend {
+func newTestEnvBackend(t testing.TB, o *worker.Options, p *Person, activities map[string]any) *testEnvBackend {
 	t.Helper()
 	sdkworker.SetBinaryChecksum("test") // without it, the environment hashes the test binary within a workflow task
 	parts, err := o.Components()
 	require.NoError(t, err)
-	r := &testEnvBackend{t: t, parts: parts, person: p.newState()}
+	r := &testEnvBackend{t: t, parts: parts, person: p.newState(), activities: activities}
 	t.Cleanup(func() {
 		for _, p := range r.runs {
 			p.abandon()
@@ -41,6 +43,7 @@ func newTestEnvBackend(t testing.TB, o *worker.Options, p *Person) *testEnvBacke
 // time that has passed in the Env.
 func (r *testEnvBackend) start(_ context.Context, session, name, text string, o *client.StartOptions) error {
 	begin := time.Now()
+	// The session's clock never goes back, although each run has its own environment.
 	for _, p := range r.runs {
 		if p.session == session && !p.ended() {
 			return agent.Errorf(agent.CodeBusy, "session %s has a live run; wait for its end, or name another session", session)
@@ -74,6 +77,7 @@ func (r *testEnvBackend) wait(ctx context.Context, session string) (*agent.Outco
 	if err != nil {
 		return nil, err
 	}
+	// The run must not wait forever in a test that has no time limit.
 	soon, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
 	err = p.settle(soon)
@@ -102,12 +106,12 @@ func (r *testEnvBackend) status(ctx context.Context, session string) (agent.RunS
 	return p.status(ctx)
 }
 
-func (r *testEnvBackend) say(ctx context.Context, session string, c agent.Command) (agent.Ack, error) {
+func (r *testEnvBackend) send(ctx context.Context, session string, c agent.Command) (agent.Ack, error) {
 	p, err := r.find(session)
 	if err != nil {
 		return agent.Ack{}, err
 	}
-	return p.say(ctx, c)
+	return p.send(ctx, c)
 }
 
 // skip lets time pass for one run after the other: they do not affect each other.
@@ -123,9 +127,9 @@ func (r *testEnvBackend) skip(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// refuseTree fails a run that starts a sub-agent.
+// refuseTree fails a run that starts a child workflow.
 func refuseTree() {
-	panic(agent.Errorf(agent.CodeNotSetUp, "the run starts an agent below it: Temporal's test environment does not hold, cancel and carry over trees as a server does; set testsuite.Options.Server, to a client of devserver.ForTest for example"))
+	panic(agent.Errorf(agent.CodeNotSetUp, "the run starts a sub-agent, or a workflow of your own: Temporal's test environment does not hold, cancel and continue them as a server does; set testsuite.Options.Server, for example to a client of devserver.ForTest"))
 }
 
 // payloadOf encodes a verb as Temporal transports it.

@@ -33,6 +33,10 @@ type Options struct {
 	Model model.Model
 	// Person answers the requests of runs; nil means that only the test does.
 	Person *Person
+	// Activities are your own Temporal activities, by type, which tools and steps of flows
+	// call (tool.Activity, flow.Activity). They are for Temporal's test environment. On a
+	// Server, start the worker that has them.
+	Activities map[string]any
 	// Server is a client of a real server, such as devserver's. Nil means Temporal's test
 	// environment, without a server, which takes milliseconds. That environment does not
 	// handle sub-agents and the cancellation of calls as a server does. A test that needs
@@ -72,7 +76,7 @@ type backend interface {
 	// has the suspension and no end.
 	wait(ctx context.Context, session string) (*agent.Outcome, error)
 	status(ctx context.Context, session string) (agent.RunStatus, error)
-	say(ctx context.Context, session string, c agent.Command) (agent.Ack, error)
+	send(ctx context.Context, session string, c agent.Command) (agent.Ack, error)
 	skip(ctx context.Context, d time.Duration) error
 }
 
@@ -86,9 +90,12 @@ func New(t testing.TB, o *Options) *Env {
 	require.NoError(t, o.Person.check())
 	own := o.worker(t)
 	s := &Env{t: t, log: store.NewLog(own.Store)}
+	if o.Server != nil {
+		require.Empty(t, o.Activities, "testsuite.Options.Activities are for Temporal's test environment: with testsuite.Options.Server, start the worker that has them")
+	}
 	if o.Server == nil {
 		require.Nil(t, o.Crash, "testsuite.Options.Crash needs testsuite.Options.Server: Temporal's test environment has no worker that could die")
-		s.backend = newTestEnvBackend(t, own, o.Person)
+		s.backend = newTestEnvBackend(t, own, o.Person, o.Activities)
 	} else {
 		s.backend, s.suffix = newServerBackend(t, own, o), "-"+uuid.NewString()[:8]
 	}
@@ -101,6 +108,7 @@ func (o *Options) worker(t testing.TB) *worker.Options {
 	require.NotNil(t, o.Worker, "testsuite.Options.Worker is missing: it has the agents that the test is about")
 	own := *o.Worker
 	if own.Logger == nil {
+		// A test's output should be its own.
 		own.Logger = zap.NewNop()
 	}
 	// A queue of its own: tests on one server must not get each other's tasks.
@@ -113,6 +121,7 @@ func (o *Options) worker(t testing.TB) *worker.Options {
 	if o.Model != nil {
 		own.Models = map[string]model.Model{}
 		for _, a := range own.Agents {
+			// The name alone decides: fallbacks are replaced, too.
 			for _, name := range append([]string{a.Model}, a.Fallbacks...) {
 				own.Models[name] = replacementModel{o.Model, known(o.Worker.Models, name)}
 			}
@@ -128,7 +137,7 @@ type replacementModel struct {
 }
 
 func (s replacementModel) Info(name string) model.Info {
-	if s.info == (model.Info{}) {
+	if s.info.IsZero() {
 		return s.Model.Info(name)
 	}
 	return s.info
@@ -148,6 +157,7 @@ func known(models map[string]model.Model, name string) model.Info {
 }
 
 func inQueue(r rune) rune {
+	// These characters have a meaning in queries and paths.
 	if strings.ContainsRune(" /\\\"'", r) {
 		return '-'
 	}
@@ -162,6 +172,8 @@ func (s *Env) Start(name, text string, o *client.StartOptions) *Run {
 	if o != nil {
 		with = *o
 	}
+	// A number, so the same test has the same names each time; a server is shared, so it needs the
+	// suffix.
 	if with.Session == "" {
 		s.count++
 		with.Session = fmt.Sprintf("session-%d%s", s.count, s.suffix)
@@ -190,6 +202,7 @@ func (s *Env) FastForward(d time.Duration) {
 func (s *Env) view(session string) *store.View {
 	s.t.Helper()
 	head, err := s.log.Head(s.t.Context(), session)
+	// A run that has sealed nothing yet has no head.
 	if errors.Is(err, agent.CodeNotFound) {
 		return &store.View{}
 	}

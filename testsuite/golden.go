@@ -20,6 +20,7 @@ const UpdateGolden = "FERMATA_UPDATE"
 // With FERMATA_UPDATE=1 it writes the file instead: read it before you commit it.
 func (r *Run) Golden(path string) {
 	r.env.t.Helper()
+	// Only what is stored is compared, so the run must be suspended or ended.
 	r.Wait()
 	got := r.Story()
 	if os.Getenv(UpdateGolden) != "" {
@@ -29,7 +30,7 @@ func (r *Run) Golden(path string) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(r.env.t, err, "%s=1 writes it", UpdateGolden)
-	require.Equal(r.env.t, string(want), got, "%s differs; %s=1 writes it anew", path, UpdateGolden)
+	require.Equal(r.env.t, string(want), got, "%s differs; %s=1 writes it again", path, UpdateGolden)
 }
 
 // Story returns what happened in the session, line by line, as far as it is stored. It
@@ -42,6 +43,7 @@ func (r *Run) Story() string {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
+	// Word boundaries, because a session's name may be part of another word.
 	return regexp.MustCompile(`\b`+regexp.QuoteMeta(r.Session)+`\b`).ReplaceAllString(b.String(), "SESSION")
 }
 
@@ -56,7 +58,7 @@ func lines(e agent.Event) []string {
 	case e.Type == agent.EventTurnEnded, e.Type == agent.EventCallRequested, e.Type == agent.EventCallStarted:
 		return nil // the message has the call, and the result shows that it was made
 	case e.Message != nil && e.Type == agent.EventMessage:
-		return spoken(*e.Message)
+		return messageLines(*e.Message)
 	case e.Call != nil:
 		return []string{fmt.Sprintf("  %s %s %s %s", name, e.Call.Call, e.Call.Tool, e.Call.Status)}
 	case e.Outcome != nil:
@@ -79,8 +81,8 @@ func lines(e agent.Event) []string {
 	return []string{name + " " + string(e.Extended)}
 }
 
-// spoken returns the lines of a message.
-func spoken(m agent.Message) (list []string) {
+// messageLines returns the lines of a message.
+func messageLines(m agent.Message) (list []string) {
 	who := string(m.Role)
 	if m.Note != "" {
 		who += " (" + string(m.Note) + ")"

@@ -37,8 +37,9 @@ type Person struct {
 type personState struct {
 	person *Person
 	asked  map[string]bool // requests that were decided about
-	used   []int           // how often each rule has answered
-	spoken int             // how often the person has
+	// Per Env, because a Person may be used by several.
+	used    []int // how often each rule has answered
+	answers int   // how many answers the person has given
 }
 
 // newState returns the state of a new Env; for a nil person it decides nothing.
@@ -116,6 +117,7 @@ func (p *Person) Decisions() []PersonDecision {
 }
 
 // reactions decides about requests, each of them once.
+// Once only: a request stays open until the run handles the answer.
 func (v *personState) reactions(open []agent.Request) (list []PersonDecision, err error) {
 	if v.person == nil {
 		return nil, nil
@@ -127,6 +129,7 @@ func (v *personState) reactions(open []agent.Request) (list []PersonDecision, er
 		if v.asked[key] {
 			continue
 		}
+		// Marked before the rules are tried, so a rule with Times is used up once.
 		v.asked[key] = true
 		s, err := v.decide(q)
 		if err != nil {
@@ -137,10 +140,10 @@ func (v *personState) reactions(open []agent.Request) (list []PersonDecision, er
 		}
 		list, v.person.decisions = append(list, *s), append(v.person.decisions, *s)
 		if s.Command != nil {
-			v.spoken++
+			v.answers++
 		}
 		if _, stops := s.Command.(agent.StopCommand); stops {
-			break // the run asks nothing any more
+			break // a stopping run takes no more answers
 		}
 	}
 	return list, nil
@@ -152,7 +155,7 @@ func personRefused(err error) error {
 	if err == nil || errors.Is(err, agent.CodeClosed) || errors.Is(err, agent.CodeStale) {
 		return nil
 	}
-	return fmt.Errorf("what the person said was refused: %w", err)
+	return fmt.Errorf("the person's answer was refused: %w", err)
 }
 
 // decide returns the decision of the first matching rule; nil if there is none.
@@ -164,34 +167,35 @@ func (v *personState) decide(q agent.Request) (*PersonDecision, error) {
 		}
 		v.used[i]++
 		if rule.Fail != "" {
-			return nil, fmt.Errorf("session %s asked what was not to be asked (%s): %s", q.Session, rule.Fail, q.Text)
+			return nil, fmt.Errorf("session %s asked something that it must not ask (%s): %s", q.Session, rule.Fail, q.Text)
 		}
 		if rule.Choice != "" && !slices.Contains(q.Choices, rule.Choice) {
-			return nil, fmt.Errorf("session %s asks %q, and the person's rule %d chooses %q, which is none of %q", q.Session, q.Text, i+1, rule.Choice, q.Choices)
+			return nil, fmt.Errorf("session %s asks %q, and the person's rule %d chooses %q, but the choices are %q", q.Session, q.Text, i+1, rule.Choice, q.Choices)
 		}
-		said := &PersonDecision{Request: q, Command: rule.command(q, p.by())}
-		if said.Command == nil {
-			return said, nil
+		decision := &PersonDecision{Request: q, Command: rule.command(q, p.by())}
+		if decision.Command == nil {
+			return decision, nil
 		}
-		return said, v.tired(q)
+		// A rule that ignores a request uses up no answer.
+		return decision, v.exhausted(q)
 	}
 	if p.Model == nil || q.Type != agent.RequestQuestion {
 		return nil, nil
 	}
-	if err := v.tired(q); err != nil {
+	if err := v.exhausted(q); err != nil {
 		return nil, err
 	}
 	text, err := p.think(q)
 	return &PersonDecision{Request: q, Command: agent.AnswerCommand{CommandHeader: agent.CommandHeader{By: p.by()}, Request: q.ID, Text: text}}, err
 }
 
-// tired returns an error if the person has used up its answers.
-func (v *personState) tired(q agent.Request) error {
+// exhausted returns an error if the person has used up its answers.
+func (v *personState) exhausted(q agent.Request) error {
 	p := v.person
-	if p.MaxReplies == 0 || v.spoken < p.MaxReplies {
+	if p.MaxReplies == 0 || v.answers < p.MaxReplies {
 		return nil
 	}
-	return fmt.Errorf("the person has answered %d times, as often as it may, and session %s asks again: %s", p.MaxReplies, q.Session, q.Text)
+	return fmt.Errorf("the person has given the %d answers that MaxReplies allows, and session %s asks again: %s", p.MaxReplies, q.Session, q.Text)
 }
 
 // think asks the model for an answer.
@@ -203,6 +207,7 @@ func (p *Person) think(q agent.Request) (string, error) {
 	if len(q.Choices) > 0 {
 		asked += "\n\nChoose one of: " + strings.Join(q.Choices, ", ")
 	}
+	// Without the run's context: the person answers even while the run is cancelled.
 	reply, err := p.Model.Generate(context.Background(), &model.Request{
 		Instructions: "You are the person whom an assistant works for. What you want: " + p.Goal + " Answer its question with one short message and nothing else.",
 		Messages:     []agent.Message{agent.TextMessage(agent.RoleUser, asked)},
@@ -223,6 +228,7 @@ func (p *Person) by() string {
 func (r PersonRule) fits(q agent.Request) bool {
 	tool, about := "", q.Text
 	if q.Call != nil {
+		// Both texts, because a rule may be about the arguments only.
 		tool, about = q.Call.Tool, q.Text+" "+string(q.Call.Arguments)
 	}
 	if r.Type != "" && r.Type != q.Type || r.Agent != "" && r.Agent != q.Agent || r.Tool != "" && r.Tool != tool {
@@ -233,19 +239,20 @@ func (r PersonRule) fits(q agent.Request) bool {
 
 // command returns the rule's command for the run.
 func (r PersonRule) command(q agent.Request, by string) agent.Command {
-	said := agent.CommandHeader{By: by}
+	header := agent.CommandHeader{By: by}
 	switch {
 	case r.Ignore:
 		return nil
 	case r.Stop != "":
-		return agent.StopCommand{CommandHeader: said, Reason: r.Stop}
+		return agent.StopCommand{CommandHeader: header, Reason: r.Stop}
 	case r.Approve || len(r.Arguments) > 0:
-		return agent.ApproveCommand{CommandHeader: said, Request: q.ID, Digest: q.Digest, Arguments: r.Arguments}
+		// The digest binds the approval to these arguments.
+		return agent.ApproveCommand{CommandHeader: header, Request: q.ID, Digest: q.Digest, Arguments: r.Arguments}
 	case r.Reject != "":
-		return agent.RejectCommand{CommandHeader: said, Request: q.ID, Reason: r.Reject}
+		return agent.RejectCommand{CommandHeader: header, Request: q.ID, Reason: r.Reject}
 	case r.Choice != "":
 		n := slices.Index(q.Choices, r.Choice)
-		return agent.AnswerCommand{CommandHeader: said, Request: q.ID, Choice: &n}
+		return agent.AnswerCommand{CommandHeader: header, Request: q.ID, Choice: &n}
 	}
-	return agent.AnswerCommand{CommandHeader: said, Request: q.ID, Text: r.Text, Data: r.Data}
+	return agent.AnswerCommand{CommandHeader: header, Request: q.ID, Text: r.Text, Data: r.Data}
 }

@@ -32,8 +32,10 @@ func Replay(t testing.TB, o *worker.Options, files ...string) {
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
+		// The decoder's own error does not say what the file should be.
 		require.True(t, json.Valid(data), "%s is not JSON: record it with temporal workflow show --output json", file)
 		h := &historypb.History{}
+		// A newer server may have written fields that this build does not know.
 		require.NoError(t, temporalproto.CustomJSONUnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, h), file)
 		fits(t, h, o)
 	}
@@ -63,6 +65,7 @@ func closeAll(t testing.TB, c temporal.Client, o *worker.Options) {
 		})
 		require.NoError(t, err)
 		for _, info := range list.GetExecutions() {
+			// Replayed before it is terminated: the termination is not part of the run.
 			h := &historypb.History{}
 			events := c.GetWorkflowHistory(ctx, info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 			for events.HasNext() {
@@ -74,6 +77,7 @@ func closeAll(t testing.TB, c temporal.Client, o *worker.Options) {
 			if !durable.Closed(info) {
 				err := c.TerminateWorkflow(ctx, info.GetExecution().GetWorkflowId(), "", "the test is over")
 				var gone *serviceerror.NotFound
+				// It may have ended by itself since the listing.
 				require.True(t, err == nil || errors.As(err, &gone), "%v", err)
 			}
 		}

@@ -28,7 +28,7 @@ func (r *Run) Wait() *agent.Outcome {
 func (r *Run) Suspended() *agent.Suspension {
 	r.env.t.Helper()
 	o := r.Wait()
-	require.Equal(r.env.t, agent.StatusSuspended, o.Status, "session %s was to rest, and has ended: %s", r.Session, ended(o))
+	require.Equal(r.env.t, agent.StatusSuspended, o.Status, "session %s should be suspended, but it has ended: %s", r.Session, ended(o))
 	return o.Suspension
 }
 
@@ -37,7 +37,7 @@ func (r *Run) Suspended() *agent.Suspension {
 func (r *Run) Ended() *agent.Outcome {
 	r.env.t.Helper()
 	o := r.Wait()
-	require.NotEqual(r.env.t, agent.StatusSuspended, o.Status, "session %s was to end, and rests: %s; answer it, let the Person do so, resume it, or FastForward the time", r.Session, text(o.Suspension))
+	require.NotEqual(r.env.t, agent.StatusSuspended, o.Status, "session %s should end, but it is suspended: %s; answer it, let the Person do so, resume it, or FastForward the time", r.Session, text(o.Suspension))
 	return o
 }
 
@@ -77,7 +77,7 @@ func (r *Run) Status() agent.RunStatus {
 // Command sends any verb to the run.
 func (r *Run) Command(c agent.Command) agent.Ack {
 	r.env.t.Helper()
-	ack, err := r.env.backend.say(r.env.t.Context(), r.Session, c)
+	ack, err := r.env.backend.send(r.env.t.Context(), r.Session, c)
 	require.NoError(r.env.t, err)
 	return ack
 }
@@ -85,8 +85,8 @@ func (r *Run) Command(c agent.Command) agent.Ack {
 // CommandRefused sends a verb that has to be refused, and returns the refusal.
 func (r *Run) CommandRefused(c agent.Command) *agent.Error {
 	r.env.t.Helper()
-	ack, err := r.env.backend.say(r.env.t.Context(), r.Session, c)
-	require.Error(r.env.t, err, "%s was to be refused, and was %s", c.Verb(), ack.Effect)
+	ack, err := r.env.backend.send(r.env.t.Context(), r.Session, c)
+	require.Error(r.env.t, err, "%s should be refused, but it was %s", c.Verb(), ack.Effect)
 	var e *agent.Error
 	require.ErrorAs(r.env.t, err, &e)
 	return e
@@ -138,6 +138,7 @@ func (r *Run) Answer(text string) agent.Ack {
 func (r *Run) Approve() agent.Ack {
 	r.env.t.Helper()
 	q := r.asked()
+	// With the digest: a run refuses an approval of other arguments.
 	return r.Command(agent.ApproveCommand{Request: q.ID, Digest: q.Digest})
 }
 
@@ -151,7 +152,7 @@ func (r *Run) Reject(reason string) agent.Ack {
 func (r *Run) asked() agent.Request {
 	r.env.t.Helper()
 	requests := r.Suspended().Requests
-	require.Len(r.env.t, requests, 1, "one request of session %s has to be open, so that it is clear which is meant: of several, say which with Run.Command; one of an agent below is answered there, with Env.Run(%q)", r.Session, r.Session+"/NAME-1")
+	require.Len(r.env.t, requests, 1, "session %s must have exactly one open request: if it has several, name one with Run.Command; answer a sub-agent's request with Env.Run(%q)", r.Session, r.Session+"/NAME-1")
 	return requests[0]
 }
 

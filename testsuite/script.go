@@ -21,7 +21,7 @@ import (
 
 // Script is a model that answers from a script. The conversation itself says which reply
 // is next, so another worker can continue after a crash. If it is asked for a summary of
-// a conversation, it writes one of its own, unless a rule matches; that uses up no reply.
+// a conversation, it writes a fixed one, unless a rule matches. That uses up no reply.
 // A Script is safe for concurrent use.
 type Script struct {
 	file file
@@ -130,6 +130,7 @@ func LoadScript(path string) (*Script, error) {
 	}
 	var f file
 	d := yaml.NewDecoder(strings.NewReader(string(data)))
+	// A misspelt key would silently change the script.
 	d.KnownFields(true)
 	if err := d.Decode(&f); err != nil {
 		return nil, scriptFault(path, err)
@@ -153,6 +154,7 @@ func readScript(path string) ([]byte, error) {
 func newScript(f file) (*Script, error) {
 	var replies []Reply
 	for _, r := range f.Replies {
+		// Repeats become entries, so the turn's number is the index.
 		for range max(1, r.Repeat) {
 			replies = append(replies, r)
 		}
@@ -171,8 +173,11 @@ func newScript(f file) (*Script, error) {
 // Info implements [model.Model].
 func (s *Script) Info(string) model.Info {
 	usd := func(v float64) agent.USD { return agent.USD(v * float64(agent.Dollar)) }
-	return model.Info{Price: agent.Price{Input: usd(s.file.Price.Input), Output: usd(s.file.Price.Output)}, Window: s.file.Window}
+	return model.Info{Price: agent.Price{Input: usd(s.file.Price.Input), Output: usd(s.file.Price.Output)}, Window: s.file.Window, Files: scriptFiles}
 }
+
+// scriptFiles are what the usual models read.
+var scriptFiles = map[string]int{"image/png": agent.MaxFile, "image/jpeg": agent.MaxFile, "image/gif": agent.MaxFile, "image/webp": agent.MaxFile, "application/pdf": agent.MaxFile}
 
 // maxRequests is how many requests [Script.Requests] remembers.
 const maxRequests = 100
@@ -191,6 +196,7 @@ func (s *Script) Generate(ctx context.Context, req *model.Request, emit func(mod
 	if err != nil {
 		return nil, err
 	}
+	// Before the failure: a slow provider may fail, too.
 	if err := sleep(ctx, r.Delay); err != nil {
 		return nil, err
 	}
@@ -204,6 +210,7 @@ func (s *Script) Generate(ctx context.Context, req *model.Request, emit func(mod
 func (s *Script) take(req *model.Request, place string, turn int) (Reply, *Failure, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// Recorded before anything can fail, so tests see every request.
 	s.requests = append(s.requests, *req)
 	if len(s.requests) > maxRequests {
 		s.requests = s.requests[len(s.requests)-maxRequests:]
@@ -213,7 +220,7 @@ func (s *Script) take(req *model.Request, place string, turn int) (Reply, *Failu
 		return Reply{Text: fmt.Sprintf(summary, turn)}, nil, nil
 	}
 	if !ok {
-		return r, nil, model.Fault(agent.FaultBadRequest, 0, 0, fmt.Sprintf("the script has %d replies and %d rules, and none for turn %d, which began with %q", len(s.file.Replies), len(s.file.Rules), turn+1, short(lastText(req.Messages))))
+		return r, nil, model.Fault(agent.FaultBadRequest, 0, 0, fmt.Sprintf("the script has %d replies and %d rules, but none for turn %d, which starts with %q", len(s.file.Replies), len(s.file.Rules), turn+1, short(lastText(req.Messages))))
 	}
 	if n := s.failed[place]; n < len(r.Fail) {
 		s.failed[place]++
@@ -223,6 +230,7 @@ func (s *Script) take(req *model.Request, place string, turn int) (Reply, *Failu
 }
 
 func (s *Script) choose(req *model.Request, turn int) (Reply, bool) {
+	// A retried call lacks the note, so the message before it must choose the same reply.
 	for _, last := range []string{lastText(req.Messages), lastText(withoutNotes(req.Messages))} {
 		for _, r := range s.file.Rules {
 			if r.match.MatchString(last) {
@@ -281,6 +289,7 @@ func (r Reply) play(ctx context.Context, req *model.Request, turn int, emit func
 		out.Finish = model.FinishStop
 	}
 	out.Usage = r.usage(req, text)
+	// A context that ended in the last moment must not look like a success.
 	return out, ctx.Err()
 }
 
@@ -324,6 +333,7 @@ func placeOf(messages []agent.Message) (place string, turn int) {
 			turn, _ = strconv.Atoi(given[1])
 		}
 	}
+	// The first message and the turn: retries of one call have the same place.
 	return fmt.Sprintf("%s#%d", first, turn), turn
 }
 

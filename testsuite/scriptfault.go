@@ -30,6 +30,7 @@ func scriptFault(path string, err error) error {
 	}
 	var texts []string
 	for _, e := range list {
+		// Some errors have no line.
 		texts = append(texts, fmt.Sprintf("script %s:%d: %s", path, max(1, e.Mark.Line), inWords(e.Message)))
 	}
 	if len(texts) == 0 {
@@ -50,11 +51,11 @@ func inWords(message string) string {
 	if is == "" {
 		is = fmt.Sprintf("%q", parts[2])
 	}
-	return fmt.Sprintf("must be %s, not %s", wantedBy(parts[3]), is)
+	return fmt.Sprintf("must be %s, not %s", formOf(parts[3]), is)
 }
 
-// wantedBy describes the values of a Go type, in the words of the file.
-func wantedBy(kind string) string {
+// formOf describes the values of a Go type, in the words of the file.
+func formOf(kind string) string {
 	switch {
 	case strings.HasPrefix(kind, "[]"):
 		return "a list"

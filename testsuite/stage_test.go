@@ -150,14 +150,14 @@ func TestWhatFailsATest(t *testing.T) {
 		return "paid", nil
 	}, nil)
 	for want, play := range map[string]func(t testing.TB){
-		"the person has answered 1 times": func(t testing.TB) {
+		"the person has given the 1 answers that MaxReplies allows": func(t testing.TB) {
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(ask), Person: twice}).Start("payer", "go", nil).Wait()
 		},
 		"has 2 decisions": func(t testing.TB) {
 			both := &testsuite.Person{Rules: []testsuite.PersonRule{{Approve: true, Text: "yes"}}}
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment(), Person: both})
 		},
-		"which is none of": func(t testing.TB) {
+		"but the choices are": func(t testing.TB) {
 			other := &testsuite.Person{Rules: []testsuite.PersonRule{{Choice: "the third"}}}
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(ask), Person: other}).Start("payer", "go", nil).Wait()
 		},
@@ -165,16 +165,16 @@ func TestWhatFailsATest(t *testing.T) {
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()}).FastForward(-time.Hour)
 		},
 		"Worker is missing": func(t testing.TB) { testsuite.New(t, nil) },
-		"which began with": func(t testing.TB) {
+		"which starts with": func(t testing.TB) {
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript()}).Start("payer", "go", nil).Completed()
 		},
-		"not to be asked": func(t testing.TB) {
+		"must not ask": func(t testing.TB) {
 			never := &testsuite.Person{Rules: []testsuite.PersonRule{{Fail: "never"}}}
 			s := testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment(), Person: never})
 			s.Start("payer", "go", nil)
 			s.Start("payer", "go", nil).Suspended() // nobody waits for the first
 		},
-		"starts an agent below it": func(t testing.TB) {
+		"starts a sub-agent": func(t testing.TB) {
 			script := testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "subagent__payer", Arguments: map[string]any{"task": "go"}}}})
 			testsuite.New(t, &testsuite.Options{Worker: tree, Model: script}).Start("lead", "go", nil).Wait()
 		},
@@ -185,10 +185,10 @@ func TestWhatFailsATest(t *testing.T) {
 			require.Equal(t, agent.StatusRunning, run.Status().Status)
 			run.Interrupt()
 		},
-		"was to end, and rests": func(t testing.TB) {
+		"should end, but it is suspended": func(t testing.TB) {
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()}).Start("payer", "go", nil).Ended()
 		},
-		"was to rest, and has ended": func(t testing.TB) {
+		"should be suspended, but it has ended": func(t testing.TB) {
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(testsuite.Reply{Text: "Hi."})}).Start("payer", "go", nil).Suspended()
 		},
 		"Crash needs": func(t testing.TB) {
@@ -244,4 +244,18 @@ func TestADaemonOnTheStage(t *testing.T) {
 	require.Len(t, script.Requests(), 1+3)
 	run.Stop("enough")
 	require.Equal(t, agent.StatusStopped, run.Ended().Status)
+}
+
+// A tool that is an activity of the test's own needs no server.
+func TestAnActivityOfTheTestsOwn(t *testing.T) {
+	type city struct {
+		Name string `json:"name"`
+	}
+	weather := tool.Activity[city]("weather", "Tells the weather.", tool.ActivityTarget{Type: "Weather", TaskQueue: "house"}, nil)
+	s := testsuite.New(t, &testsuite.Options{
+		Worker:     &worker.Options{Agents: []agent.Definition{{Name: "a", Model: "script", Tools: []string{"weather"}}}, Tools: []tool.Tool{weather}},
+		Model:      testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "weather", Arguments: map[string]any{"name": "Lima"}}}}, testsuite.Reply{Match: "foggy", Text: "fog"}),
+		Activities: map[string]any{"Weather": func(_ context.Context, in city) (string, error) { return "foggy in " + in.Name, nil }},
+	})
+	require.Equal(t, "fog", s.Start("a", "go", nil).Completed().Text)
 }

@@ -13,17 +13,18 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// say sends a verb and waits for its answer. It refuses verbs that cancel calls in
-// flight, because the environment would forget those calls instead of cancelling them.
-func (p *testEnvRun) say(ctx context.Context, c agent.Command) (ack agent.Ack, err error) {
+// send sends a verb and waits for its answer. It refuses verbs that cancel calls in flight, because
+// the environment would forget those calls instead of cancelling them.
+func (p *testEnvRun) send(ctx context.Context, c agent.Command) (ack agent.Ack, err error) {
 	answered := make(chan struct{})
 	answer := func(a agent.Ack, e error) {
 		ack, err = a, e
 		close(answered)
 	}
 	done, stop := p.do(ctx, true, func() {
+		// Checked within the environment: nothing can start between this and the verb.
 		if st, err := ask(p.env, signals.Status.Name); givesUp(c) && err == nil && len(st.InFlight) > 0 {
-			answer(agent.Ack{}, agent.Errorf(agent.CodeNotSetUp, "%s while %s is in flight: Temporal's test environment does not cancel calls as a server does; set testsuite.Options.Server, to a client of devserver.ForTest for example", c.Verb(), st.InFlight[0].Name))
+			answer(agent.Ack{}, agent.Errorf(agent.CodeNotSetUp, "%s while %s is in flight: Temporal's test environment does not cancel calls as a server does; set testsuite.Options.Server, for example to a client of devserver.ForTest", c.Verb(), st.InFlight[0].Name))
 			p.lookSoon(p.env)
 		} else {
 			p.update(c, answer)
@@ -41,6 +42,7 @@ func (p *testEnvRun) say(ctx context.Context, c agent.Command) (ack agent.Ack, e
 			return agent.Ack{}, ctx.Err()
 		}
 	}
+	// The run has ended, maybe with this verb as its last one.
 	select {
 	case <-answered: // with its end
 		return ack, err
@@ -51,7 +53,7 @@ func (p *testEnvRun) say(ctx context.Context, c agent.Command) (ack agent.Ack, e
 
 // closed returns the refusal of a verb to a run that has ended.
 func (p *testEnvRun) closed(c agent.Command) error {
-	e := agent.Errorf(agent.CodeClosed, "%s refused: the run of session %s is at its end", c.Verb(), p.session)
+	e := agent.Errorf(agent.CodeClosed, "%s refused: the run of session %s has ended", c.Verb(), p.session)
 	e.Session, e.Run = p.session, p.run
 	if o := p.result(); o != nil {
 		e.Status = o.Status
@@ -72,6 +74,7 @@ func (p *testEnvRun) update(c agent.Command, answer func(agent.Ack, error)) {
 		answer(agent.Ack{}, err)
 		return
 	}
+	// Counted, because the environment must not wait for the test before this is answered.
 	p.unanswered++
 	answered := func(ack agent.Ack, err error) {
 		p.unanswered--
@@ -83,6 +86,7 @@ func (p *testEnvRun) update(c agent.Command, answer func(agent.Ack, error)) {
 		OnReject: func(err error) { answered(agent.Ack{}, err) },
 		OnComplete: func(result any, err error) {
 			ack, ok := result.(agent.Ack)
+			// The SDK passes the value itself and not its encoding.
 			if err == nil && !ok {
 				err = fmt.Errorf("%s was answered by a %T", c.Verb(), result)
 			}
@@ -101,6 +105,7 @@ func asArrived(err error) error {
 
 // skip lets time pass.
 func (p *testEnvRun) skip(ctx context.Context, d time.Duration) error {
+	// Nothing can happen in an ended run, so only its clock moves.
 	if p.ended() {
 		p.set(func() { p.clock = p.clock.Add(d) })
 		return nil
@@ -112,12 +117,13 @@ func (p *testEnvRun) skip(ctx context.Context, d time.Duration) error {
 	}); err != nil {
 		return err
 	}
+	// Wakes the wait below, which can't select on a context.
 	defer context.AfterFunc(ctx, func() { p.set(func() {}) })()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !p.until.IsZero() && p.err == nil && p.outcome == nil && ctx.Err() == nil {
 		p.changed.Wait()
 	}
-	p.told = true
+	p.reported = true
 	return errors.Join(p.err, ctx.Err())
 }

@@ -38,7 +38,7 @@ func (o *runOutbound) GetInfo(ctx workflow.Context) *workflow.Info {
 	return &info
 }
 
-// UpsertMemo is called by a run when it is suspended, so it is a good time to look.
+// UpsertMemo is called by a run when it is suspended. The test may be waiting for that.
 func (o *runOutbound) UpsertMemo(ctx workflow.Context, memo map[string]any) error {
 	o.play.lookSoon(o.play.env)
 	return o.Next.UpsertMemo(ctx, memo)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
@@ -35,17 +36,17 @@ type testEnvRun struct {
 	// before it waits for the test. Only its own goroutine uses this field.
 	unanswered int
 
-	mu      sync.Mutex
-	changed *sync.Cond
-	env     *sdktest.TestWorkflowEnvironment // of the current execution
-	begun   bool                             // it has completed its first task, so it can be reached
-	spoken  int                              // how often the run was made to continue; an older look is outdated then
-	resting bool                             // the environment waits for the test
-	until   time.Time                        // time passes until then; zero while it stands still
-	outcome *agent.Outcome
-	err     error // the error that fails the test
-	told    bool  // the test has got the error
-	clock   time.Time
+	mu       sync.Mutex
+	changed  *sync.Cond
+	env      *sdktest.TestWorkflowEnvironment // of the current execution
+	reached  bool                             // it has completed its first task, so it can be reached
+	resumes  int                              // how often the run was made to continue; an older look is outdated then
+	resting  bool                             // the environment waits for the test
+	until    time.Time                        // time passes until then; zero while it stands still
+	outcome  *agent.Outcome
+	err      error // the error that fails the test
+	reported bool  // the test has got the error
+	clock    time.Time
 }
 
 // envTask is done within the environment. If goes is set, the run continues after it.
@@ -73,6 +74,7 @@ func newTestEnvRun(r *testEnvBackend, session, run string, begin time.Time) *tes
 func (p *testEnvRun) perform(args ...*commonpb.Payload) {
 	defer close(p.over)
 	defer func() {
+		// The environment panics when its time is up; that must fail the test and not end it.
 		gaveUp := recover()
 		p.set(func() {
 			if gaveUp != nil {
@@ -83,6 +85,7 @@ func (p *testEnvRun) perform(args ...*commonpb.Payload) {
 	}()
 	for execution := 0; ; execution++ {
 		env := p.prepare(execution)
+		// The workflow has three arguments at most; a nil is a missing one.
 		values := make([]any, 3)
 		for i, a := range args {
 			values[i] = converter.NewRawValue(a)
@@ -102,6 +105,7 @@ func (p *testEnvRun) perform(args ...*commonpb.Payload) {
 			})
 			return
 		}
+		// The next execution gets what continue-as-new passed on.
 		args = next.Input.GetPayloads()
 	}
 }
@@ -111,8 +115,12 @@ func (p *testEnvRun) prepare(execution int) *sdktest.TestWorkflowEnvironment {
 	var suite sdktest.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
+	// Ours first, so it sees the run before the worker's own interceptors.
 	own := append([]interceptor.WorkerInterceptor{&runInterceptor{play: p}}, p.of.parts.Register(env)...)
 	env.SetWorkerOptions(sdkworker.Options{Interceptors: own, DeadlockDetectionTimeout: idleFor}) // a busy machine is no deadlock
+	for kind, do := range p.of.activities {
+		env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: kind})
+	}
 	env.SetStartWorkflowOptions(startOptions(p.session))
 	env.SetTestTimeout(idleFor)
 	if execution > 0 {
@@ -122,8 +130,9 @@ func (p *testEnvRun) prepare(execution int) *sdktest.TestWorkflowEnvironment {
 		if p.env != nil {
 			p.clock = p.env.Now()
 		}
-		p.env, p.begun = env, false
+		p.env, p.reached = env, false
 	})
+	// Time continues from the last execution, or after a skip.
 	env.SetStartTime(p.clock)
 	if d := p.until.Sub(p.clock); d > 0 {
 		env.RegisterDelayedCallback(p.arrive, d)
@@ -135,10 +144,10 @@ func (p *testEnvRun) prepare(execution int) *sdktest.TestWorkflowEnvironment {
 // lookSoon calls look when nothing is in flight.
 func (p *testEnvRun) lookSoon(env *sdktest.TestWorkflowEnvironment) {
 	p.mu.Lock()
-	spoken := p.spoken
+	resumes := p.resumes
 	p.mu.Unlock()
 	env.RegisterDelayedCallback(func() {
-		if spoken == p.spoken { // only this goroutine writes it
+		if resumes == p.resumes { // only this goroutine writes it
 			p.look()
 		}
 	}, instant)
@@ -153,6 +162,7 @@ func outcomeOf(env *sdktest.TestWorkflowEnvironment) (*agent.Outcome, error) {
 	switch {
 	case err == nil:
 		return &o, nil
+	// A failed run has its outcome in the error's details.
 	case errors.As(err, &app) && app.HasDetails():
 		return &o, app.Details(&o)
 	case errors.As(err, &cancelled) && cancelled.HasDetails():
@@ -178,11 +188,11 @@ func (p *testEnvRun) fail(err error) {
 
 // look is called within the environment. If the run is suspended, it waits for the test.
 func (p *testEnvRun) look() {
-	if _, err := ask(p.env, signals.Status.Name); err != nil { // it has not begun
+	if _, err := ask(p.env, signals.Status.Name); err != nil { // it has not started
 		p.lookSoon(p.env)
 		return
 	}
-	p.set(func() { p.begun = true })
+	p.set(func() { p.reached = true })
 	p.drain() // requests from before the run could be reached
 	for {
 		st, err := ask(p.env, signals.Status.Name)
@@ -190,6 +200,7 @@ func (p *testEnvRun) look() {
 			return
 		}
 		p.set(func() { p.resting = true })
+		// This blocks the environment, and so stops its clock.
 		if p.carryOut(<-p.todo) {
 			return
 		}
@@ -198,10 +209,11 @@ func (p *testEnvRun) look() {
 
 // carryOut does one task, and reports whether the run continues after it.
 func (p *testEnvRun) carryOut(e envTask) bool {
+	// Set before the task: what it triggers may look again at once.
 	p.set(func() {
 		if e.goes {
 			p.resting = false
-			p.spoken++
+			p.resumes++
 		}
 	})
 	e.do()
@@ -217,6 +229,7 @@ func (p *testEnvRun) react(st agent.RunStatus) bool {
 	list, err := p.of.person.reactions(st.Suspension.Requests)
 	if err != nil {
 		p.set(func() { p.fail(err) })
+		// The run ends now, because nobody would answer it.
 		p.env.CancelWorkflow()
 		return true
 	}
@@ -234,12 +247,12 @@ func (p *testEnvRun) react(st agent.RunStatus) bool {
 		})
 	}
 	if acted {
-		p.set(func() { p.spoken++ })
+		p.set(func() { p.resumes++ })
 	}
 	return acted
 }
 
-// drain does what the test wants while something is in flight.
+// drain carries out the test's tasks while something is in flight.
 func (p *testEnvRun) drain() {
 	for {
 		select {
@@ -269,10 +282,10 @@ func (p *testEnvRun) do(ctx context.Context, goes bool, do func()) (bool, error)
 		return false, ctx.Err()
 	}
 	p.mu.Lock()
-	env, begun := p.env, p.begun
+	env, reached := p.env, p.reached
 	p.mu.Unlock()
 	// Before the first look there is nothing to interrupt: look drains the queue itself.
-	if begun {
+	if reached {
 		env.RegisterDelayedCallback(p.drain, 0)
 	}
 	select {
@@ -287,6 +300,7 @@ func (p *testEnvRun) do(ctx context.Context, goes bool, do func()) (bool, error)
 
 // settle waits until the run is suspended or has ended.
 func (p *testEnvRun) settle(ctx context.Context) error {
+	// Wakes the wait below, which can't select on a context.
 	defer context.AfterFunc(ctx, func() { p.set(func() {}) })()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -296,7 +310,7 @@ func (p *testEnvRun) settle(ctx context.Context) error {
 	if p.err == nil && ctx.Err() != nil {
 		return fmt.Errorf("session %s is neither suspended nor ended: %w", p.session, ctx.Err())
 	}
-	p.told = true
+	p.reported = true
 	return p.err
 }
 
@@ -318,6 +332,7 @@ func (p *testEnvRun) now() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.resting {
+		// Safe here: the environment's goroutine waits for the test.
 		return p.env.Now()
 	}
 	return p.clock
@@ -330,6 +345,7 @@ func (p *testEnvRun) status(ctx context.Context) (st agent.RunStatus, err error)
 		return st, stop
 	}
 	if !done { // it has ended: nothing is in flight in its environment
+		// After its end only this goroutine uses the environment.
 		<-p.over
 		return ask(p.env, signals.Status.Name)
 	}
@@ -349,6 +365,7 @@ func ask(env *sdktest.TestWorkflowEnvironment, query string) (st agent.RunStatus
 func (p *testEnvRun) abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
 	defer cancel()
+	// An error means that the time is up; the report below says more.
 	if done, err := p.do(ctx, true, func() { p.env.CancelWorkflow() }); done && err == nil {
 		select {
 		case <-p.over:
@@ -357,7 +374,7 @@ func (p *testEnvRun) abandon() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.err != nil && !p.told {
+	if p.err != nil && !p.reported {
 		p.of.t.Errorf("session %s: %v", p.session, p.err)
 	}
 }

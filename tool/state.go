@@ -33,6 +33,7 @@ func (k Key[T]) Get(ctx context.Context, c *Call) (value T, ok bool, err error) 
 		}
 		raw = state[string(k)]
 	}
+	// A deleted key is a null in the changes.
 	if len(raw) == 0 || string(raw) == "null" {
 		return value, false, nil
 	}

@@ -109,6 +109,7 @@ func New[In, Out any](name, description string, fn Func[In, Out], o *Options) To
 	if err == nil && o.Approval != nil {
 		err = o.Approval.Check()
 	}
+	// Kept and not returned, so that tools can be made in variable declarations.
 	if err != nil {
 		t.err = agent.Errorf(agent.CodeInvalidInput, "tool %q: %w", name, err).WithPath("tools")
 		return t
@@ -191,6 +192,7 @@ func schemaFor[In any]() (json.RawMessage, *jsonschema.Resolved, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	// Models may send any JSON, so Validate needs this schema at each call.
 	raw, err := json.Marshal(schema)
 	return raw, resolved, err
 }

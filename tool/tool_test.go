@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -82,4 +84,31 @@ func TestFaultyToolsSayWhatIsWrong(t *testing.T) {
 // answered makes a call again, with an answer, as the runtime does. ExampleCall_Ask uses it.
 func answered(c tool.Call, text string) *tool.Call {
 	return c.With(&toolcall.Hooks{Answers: []agent.ToolAnswer{{Text: text}}})
+}
+
+func TestWhatTemporalCalls(t *testing.T) {
+	at := tool.ActivityTarget{Type: "Pay", TaskQueue: "bank", Heartbeat: time.Second}
+	p := tool.Activity[payIn]("pay", "pays", at, &tool.Options{Attempts: 3, Secrets: []string{"to"}})
+	require.NoError(t, p.Err())
+	require.Equal(t, &agent.TemporalCall{Kind: agent.TemporalActivity, Type: "Pay", TaskQueue: "bank", Heartbeat: agent.Duration(time.Second)}, p.Spec().Temporal)
+	require.Equal(t, 3, p.Spec().Attempts)
+	require.JSONEq(t, string(tool.New("pay", "pays", pay, nil).Spec().Input), string(p.Spec().Input))
+	_, err := p.Call(t.Context(), &tool.Call{Arguments: json.RawMessage(`{"to":"ada","amount":1}`)})
+	require.ErrorIs(t, err, agent.CodeDenied, "only a run can call it")
+
+	long := strings.Repeat("q", 201)
+	for says, wrong := range map[string]tool.Tool{
+		"needs a type":                  tool.Activity[payIn]("pay", "", tool.ActivityTarget{TaskQueue: "bank"}, nil),
+		"needs a task queue":            tool.Workflow[payIn]("pay", "", tool.WorkflowTarget{Type: "Pay", TaskQueue: " "}, nil),
+		"needs an operation":            tool.Nexus[payIn]("pay", "", tool.NexusTarget{Endpoint: "bank", Service: "pay"}, nil),
+		"needs an endpoint":             tool.Nexus[payIn]("pay", "", tool.NexusTarget{Service: "pay", Operation: "pay"}, nil),
+		"never local":                   tool.Activity[payIn]("pay", "", at, &tool.Options{Local: true}),
+		"has 201 bytes":                 tool.Workflow[payIn]("pay", "", tool.WorkflowTarget{Type: "Pay", TaskQueue: long}, nil),
+		"timeouts must be positive":     tool.Activity[payIn]("pay", "", tool.ActivityTarget{Type: "Pay", TaskQueue: "bank", StartTimeout: -1}, nil),
+		"its input must be a struct or": tool.Activity[string]("pay", "", at, nil),
+		"use 1 to 64 letters":           tool.Activity[payIn]("pay!", "", at, nil),
+	} {
+		require.ErrorIs(t, wrong.Err(), agent.CodeInvalidInput)
+		require.ErrorContains(t, wrong.Err(), says)
+	}
 }

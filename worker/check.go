@@ -143,7 +143,7 @@ func (w *Worker) checkKeys(ctx context.Context) error {
 	case errors.Is(err, agent.CodeStoreUnavailable):
 		w.logger.Warn("the store does not answer: runs wait until it does", zap.Error(err), zap.String("do", "fermata doctor"))
 	case errors.Is(err, agent.CodeChunkDamaged) && !errors.Is(err, agent.CodeNotSetUp):
-		w.logger.Warn("heads of sessions are damaged: their runs can't go on", zap.Error(err), zap.String("do", "fermata store check"))
+		w.logger.Warn("heads of sessions are damaged: their runs can't continue", zap.Error(err), zap.String("do", "fermata store check"))
 	default:
 		return err
 	}

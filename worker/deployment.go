@@ -30,7 +30,7 @@ func (o *Options) checkDeployment() error {
 	case !deploymentName.MatchString(o.Deployment):
 		return agent.Errorf(agent.CodeInvalidInput, "worker.Options.Deployment is %q: a name has letters, digits, _, / and -, at most 100 of them", o.Deployment).WithPath("deployment")
 	case o.Build == "":
-		return agent.Errorf(agent.CodeInvalidInput, "worker.Options.Build is missing: with a Deployment it tells this build from others, so name each deploy anew, by a release or a commit").WithPath("build")
+		return agent.Errorf(agent.CodeInvalidInput, "worker.Options.Build is missing: a Deployment needs it to tell builds apart; use a release or a commit").WithPath("build")
 	case !buildID.MatchString(o.Build):
 		return agent.Errorf(agent.CodeInvalidInput, "worker.Options.Build is %q: with a Deployment it has letters, digits, ., _, + and -, at most 100 of them", o.Build).WithPath("build")
 	}
@@ -79,7 +79,7 @@ func (w *Worker) warnOfRouting(ctx context.Context) {
 	}
 	text := fmt.Sprintf("build %s of deployment %s gets no work but a share of a ramp and what is pinned to it: build %s is current", v.BuildID, v.DeploymentName, current)
 	if current == "" {
-		text = fmt.Sprintf("deployment %s has no current build: no run goes on with it until one is made current", v.DeploymentName)
+		text = fmt.Sprintf("deployment %s has no current build: no run continues on it until a build is made current", v.DeploymentName)
 	}
 	w.logger.Warn(text, zap.String("do", fmt.Sprintf("temporal worker deployment set-current-version --deployment-name %s --build-id %s", v.DeploymentName, v.BuildID)))
 }

@@ -13,7 +13,7 @@ import (
 // What the server would refuse later, or take for something else, is refused at once.
 func TestVersionsThatCannotBe(t *testing.T) {
 	for _, c := range []struct{ deployment, build, says string }{
-		{"shop", "", "worker.Options.Build is missing: with a Deployment"},
+		{"shop", "", "worker.Options.Build is missing: a Deployment needs it"},
 		{"shop.eu", "1", `worker.Options.Deployment is "shop.eu"`},
 		{"shop:eu", "1", `worker.Options.Deployment is "shop:eu"`},
 		{"__shop", "1", `worker.Options.Deployment is "__shop"`},

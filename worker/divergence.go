@@ -95,7 +95,7 @@ func difference(e *historypb.HistoryEvent, err error) string {
 	case strings.Contains(text, "nondeterministic workflow: missing replay command for "), strings.Contains(text, "During replay, a matching "):
 		return fmt.Sprintf("the history has %s there, and this build makes nothing of the kind", described(e))
 	case strings.Contains(text, "replay workflow doesn't return the same result as the last event"):
-		return "the history ends there, and this build goes on"
+		return "the history ends there, and this build continues"
 	case strings.Contains(text, "[TMPRL1100]"):
 		return fmt.Sprintf("the history has %s there, which this build can't place", described(e))
 	}

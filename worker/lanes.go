@@ -58,6 +58,9 @@ func (o *Options) lanes(c client.Client, acts *activities.Activities, common sdk
 	common.Identity = identity // holds find the process by its identity
 	list := []sdk.Worker{sdk.New(c, o.taskQueue(), common)}
 	o.register(list[0], acts)
+	if o.Register != nil {
+		o.Register(list[0])
+	}
 	for _, l := range o.otherLanes() {
 		w := sdk.New(c, l.Queue(o.taskQueue()), own[l])
 		acts.RegisterLane(w, l)
@@ -129,7 +132,7 @@ func (s supplier) MarkSlotUsed(i sdk.SlotMarkUsedInfo) {
 	s.slots.ReservationUsed()
 }
 
-// used marks the permit of an activity that has begun.
+// used marks the permit of an activity that has started.
 type used struct{}
 
 // ReleaseSlot implements [sdk.SlotSupplier].

@@ -49,15 +49,20 @@ func (ms models) find(full string) (activities.Model, error) {
 }
 
 // addFallbacks checks that an agent's fallbacks exist. It notes which have no price: a
-// start may set a cost limit that its agent has not.
+// start may set a cost limit that its agent has not. Of a flow's models it notes the prices.
 func addFallbacks(a *activities.Agent, d *activities.Activities) (faults []error) {
 	for _, name := range a.Spec.Fallbacks {
 		m, err := d.Model(name)
-		switch {
-		case err != nil:
+		if err != nil {
 			faults = append(faults, durable.Within("agent "+a.Spec.Name+": fallbacks", err).WithPath("fallbacks"))
-		case m.Info(m.Name).Price == (agent.Price{}):
+			continue
+		}
+		price := m.Info(m.Name).Price
+		if price == (agent.Price{}) {
 			a.Spec.Unpriced = append(a.Spec.Unpriced, name)
+		}
+		if a.Spec.Flow {
+			a.Spec.Prices = append(a.Spec.Prices, price)
 		}
 	}
 	if a.Spec.Limits.CostUSD > 0 && len(a.Spec.Unpriced) > 0 {

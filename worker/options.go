@@ -3,12 +3,14 @@ package worker
 import (
 	"log/slog"
 
+	"go.temporal.io/sdk/converter"
 	sdk "go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/flow"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/observe"
@@ -17,13 +19,15 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Options configure a worker. Agents, Models and Store are required; every other field
-// has a default.
+// Options configure a worker. Agents or Flows, Models and Store are required; every other
+// field has a default.
 type Options struct {
 	// TaskQueue is the task queue of the runs; empty means "fermata".
 	TaskQueue string
 	Agents    []agent.Definition
-	Tools     []tool.Tool
+	// Flows are agents whose next steps a Go function decides.
+	Flows []flow.Flow
+	Tools []tool.Tool
 	// Sources are sets of tools that are known only at run time, such as MCP servers. An
 	// agent names one as "mcp:NAME".
 	Sources []tool.Source
@@ -65,6 +69,16 @@ type Options struct {
 	// replace them. The Identity is always the worker's own. An activity slot supplier in
 	// a Tuner limits only what comes by the lane's own task queue.
 	Temporal func(l Lane, o *sdk.Options)
+	// Converter encodes the arguments, and decodes the results, of activities, workflows and
+	// Nexus operations of your own that tools and flows call. Nil means that of the client.
+	// It is for workers that have a codec of their own. All workers of a task queue must
+	// have the same one: with another, runs in progress could not continue.
+	Converter converter.DataConverter
+	// Register registers workflows, activities and Nexus services of your own, on the
+	// worker of the lane [LaneRuns]. It is called once while the worker is made, and panics
+	// as Temporal does if a name is there twice. Nil registers nothing. Names that begin
+	// with "fermata." are the runtime's.
+	Register func(r sdk.Registry)
 	// Live receives pieces of replies, and tools' progress; nil sends them nowhere. A
 	// [live.Hub] passes them to readers in this process.
 	Live live.Sink

@@ -41,11 +41,11 @@ type PreflightOptions struct {
 
 // Preflight replays the histories of runs, and of the queue's daily limits, on this build
 // before it is deployed. It yields a verdict for each when it is done, in no order. It
-// changes nothing, queries no worker and reads no transcript. A run that is gone
-// meanwhile is left out.
+// changes nothing and queries no worker. It reads only the transcripts of flows, and only
+// if the options have a Store. A run that is gone meanwhile is left out.
 //
-// Options are those of the new worker; see [Replay]. Without agents only the workflow's
-// code is tried. An error ends the sequence: [agent.CodeInvalidInput] for invalid options
+// Options are those of the new worker; see [Replay]. Without agents and flows only the
+// workflow's code is tried. An error ends the sequence: [agent.CodeInvalidInput] for invalid options
 // or an invalid query, [agent.CodeUnreachable] if the server does not answer, or the
 // context's error.
 func Preflight(ctx context.Context, c client.Client, o *Options, p *PreflightOptions) iter.Seq2[Verdict, error] {
@@ -89,7 +89,11 @@ type query struct {
 }
 
 func (p *PreflightOptions) queries(queue string) []query {
-	terms := []string{"WorkflowType IN (" + signals.Quote(signals.WorkflowType) + ", " + signals.Quote(signals.DailyType) + ")"}
+	var types []string
+	for _, name := range judged {
+		types = append(types, signals.Quote(name))
+	}
+	terms := []string{"WorkflowType IN (" + strings.Join(types, ", ") + ")"}
 	if !p.AllQueues {
 		terms = append(terms, "TaskQueue = "+signals.Quote(queue))
 	}
@@ -193,5 +197,5 @@ func (f *flightCheck) try(ctx context.Context, e *commonpb.WorkflowExecution) (V
 		}
 		h.Events = append(h.Events, event)
 	}
-	return replayWith(h, f.has)
+	return replayWith(ctx, h, f.has)
 }

@@ -40,7 +40,7 @@ func (p *Components) Register(r Registry) []interceptor.WorkerInterceptor {
 	acts := *p.acts
 	// Each environment has its own caches, since two environments may use the same names
 	// for runs.
-	acts.LogCache, acts.InFlight, acts.ParentChecks = activities.NewLogCache(), activities.NewInFlight(), activities.NewParentChecks() // by names that two environments have in common
+	acts.LogCache, acts.InFlight, acts.ParentChecks, acts.Plays = activities.NewLogCache(), activities.NewInFlight(), activities.NewParentChecks(), activities.NewPlays()
 	return p.o.register(r, &acts)
 }
 
@@ -54,5 +54,5 @@ func (o *Options) register(r Registry, d *activities.Activities) []interceptor.W
 }
 
 func (o *Options) shell(d *activities.Activities) *workflows.Shell {
-	return &workflows.Shell{LogCache: d.LogCache, InFlight: d.InFlight, Keys: o.ApprovalKeys, Policy: o.Policy, Build: o.build(), Observer: o.Observer, Audit: o.Audit}
+	return &workflows.Shell{LogCache: d.LogCache, Plays: d.Plays, InFlight: d.InFlight, Keys: o.ApprovalKeys, Policy: o.Policy, Build: o.build(), Observer: o.Observer, Audit: o.Audit, Converter: o.Converter}
 }

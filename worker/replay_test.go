@@ -107,8 +107,8 @@ func TestTheEventOfABreach(t *testing.T) {
 			plain(enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED), plain(enums.EVENT_TYPE_WORKFLOW_TASK_STARTED), plain(enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED),
 			plain(enums.EVENT_TYPE_TIMER_STARTED),
 		}, id: 15, says: "one step more in this workflow task: ScheduleActivityTask fermata.tool"},
-		"the end":             {first: 24, then: []*historypb.HistoryEvent{plain(enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED)}, id: 24, says: "one step more in this workflow task: ScheduleActivityTask fermata.model"},
-		"an end that is none": {first: 10, then: []*historypb.HistoryEvent{plain(enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED)}, id: 11, says: "the history ends there, and this build goes on"},
+		"the end":                               {first: 24, then: []*historypb.HistoryEvent{plain(enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED)}, id: 24, says: "one step more in this workflow task: ScheduleActivityTask fermata.model"},
+		"an end that the history does not have": {first: 10, then: []*historypb.HistoryEvent{plain(enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED)}, id: 11, says: "the history ends there, and this build continues"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := recording(t, "v1-tools", c.first)

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/play"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
@@ -37,11 +38,11 @@ func (o *Options) fit() (*activities.Activities, error) {
 	d := &activities.Activities{
 		Agents: map[string]activities.Agent{}, Model: models.find,
 		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
-		Approvals: o.Approvals, Pins: o.Pins,
-		LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight(), ParentChecks: activities.NewParentChecks(), StorePace: &activities.StorePace{}, Live: o.Live, Observer: o.Observer, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
+		Approvals: o.Approvals, Pins: o.Pins, Converter: o.Converter,
+		Flows: map[string]play.Function{}, FlowInputs: map[string]func(string) error{}, Plays: activities.NewPlays(), OneBuild: o.Deployment != "", LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight(), ParentChecks: activities.NewParentChecks(), StorePace: &activities.StorePace{}, Live: o.Live, Observer: o.Observer, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
 	}
-	if len(o.Agents) == 0 {
-		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Agents is empty: a worker without agents has nothing to run").WithPath("agents"))
+	if len(o.Agents)+len(o.Flows) == 0 {
+		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Agents is empty, and so is Flows: a worker without agents has nothing to run").WithPath("agents"))
 	}
 	faults = append(faults, o.addTools(d)...)
 	faults = append(faults, o.checkRates()...)
@@ -53,6 +54,7 @@ func (o *Options) fit() (*activities.Activities, error) {
 	for _, def := range o.Agents {
 		faults = append(faults, addAgent(d, def, o.modelQueue(def.Model), o.Policy)...)
 	}
+	faults = append(faults, o.addFlows(d)...)
 	// After all agents: an agent may name one that is listed later.
 	faults = append(faults, addSubAgents(d)...)
 	faults = append(faults, checkRules(d, o.Agents)...)
@@ -104,7 +106,7 @@ func (o *Options) addTools(d *activities.Activities) (faults []error) {
 }
 
 // ownNames are tool names of the runtime, which no worker's tool may have.
-var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.AwaitResumptionTool}
+var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.AwaitResumptionTool, agent.ApproveTool, agent.DoTool, agent.GenerateTool, agent.TemporalTool}
 
 // checkPolicy refuses an invalid policy, and one that nobody could satisfy because no key
 // verifies tokens.
@@ -123,22 +125,25 @@ func addAgent(d *activities.Activities, def agent.Definition, modelQueue string,
 	if err := def.Check(); err != nil {
 		return []error{err}
 	}
+	_, isFlow := d.Flows[def.Name]
+	if def.Model == agent.FlowModel && !isFlow {
+		return []error{agent.Errorf(agent.CodeInvalidInput, "agent %s: the model %s stands for a flow's function; put the flow into worker.Options.Flows", def.Name, def.Model).WithPath("model")}
+	}
 	if _, twice := d.Agents[def.Name]; twice {
 		return []error{agent.Errorf(agent.CodeInvalidInput, "agent %q is there twice", def.Name).WithPath("agents")}
 	}
-	a := activities.Agent{Spec: agent.Spec{V: agent.Version, Definition: def, ModelQueue: modelQueue, Policy: policy.For(def.Name)}}
-	m, err := d.Model(def.Model)
+	a := activities.Agent{Spec: agent.Spec{V: agent.Version, Definition: def, Flow: isFlow, ModelQueue: modelQueue, Policy: policy.For(def.Name)}}
+	m, err := modelOf(d, def, isFlow)
 	if err != nil {
 		faults = append(faults, durable.Within("agent "+def.Name, err))
 	} else {
-		info := m.Info(m.Name)
-		a.Spec.Price, a.Spec.Window, a.Spec.MaxOutput = info.Price, info.Window, info.MaxOutput
+		a.Spec.Price, a.Spec.Window, a.Spec.MaxOutput = m.Price, m.Window, m.MaxOutput
 	}
 	if err := model.CheckOutput(def.Output); err != nil {
 		faults = append(faults, durable.Within("agent "+def.Name, err))
 	}
 	// A limit that cannot be measured would never stop the run.
-	if err == nil && def.Limits.CostUSD > 0 && a.Spec.Price == (agent.Price{}) {
+	if err == nil && !isFlow && def.Limits.CostUSD > 0 && a.Spec.Price == (agent.Price{}) {
 		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", def.Name, def.Model).WithPath("limits.cost_usd"))
 	}
 	faults = append(faults, addFallbacks(&a, d)...)
@@ -184,7 +189,7 @@ func addSubAgents(d *activities.Activities) (faults []error) {
 // beyond returns the tools that a sub-agent has and its parent lacks, if the parent's
 // entry does not list the tools that it allows.
 func beyond(above, below activities.Agent, sub agent.SubAgent) (lacks []string) {
-	if len(sub.Tools) > 0 {
+	if len(sub.Tools) > 0 || above.Spec.Flow { // a flow calls what its author has written
 		return nil
 	}
 	for _, t := range below.Spec.Toolset {

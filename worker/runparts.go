@@ -84,6 +84,9 @@ func (r recorded) lacks(has *activities.Activities) string {
 		return strings.Join(lacks, ", ")
 	}
 	for _, name := range r.Spec.Models() {
+		if r.Spec.Flow && name == agent.FlowModel {
+			continue
+		}
 		_, err := has.Model(name)
 		lack("model", name, err == nil)
 	}
@@ -94,7 +97,7 @@ func (r recorded) lacks(has *activities.Activities) string {
 	for _, t := range r.Spec.Toolset {
 		_, ok := has.Tools[t.Name]
 		switch of, _, remote := strings.Cut(t.Name, tool.Separator); {
-		case t.Executor != "" || ok:
+		case t.Executor != "" || t.Temporal != nil || ok:
 		case remote:
 			source(of)
 		default:
@@ -108,6 +111,8 @@ func (r recorded) lacks(has *activities.Activities) string {
 type stateReader struct {
 	interceptor.WorkerInterceptorBase
 	machine func(converter.RawValue) (json.RawMessage, error)
+	// converter is that of the worker's options: what a call came to depends on it.
+	converter converter.DataConverter
 }
 
 // ask reads the state at the end of the replay.

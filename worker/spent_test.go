@@ -37,7 +37,7 @@ func cutting(n int32, script *testsuite.Script) map[string]model.Model {
 	return map[string]model.Model{"m": model.WithInfo(c, "m", model.Info{Price: agent.Price{Input: agent.Dollar, Output: agent.Dollar}})}
 }
 
-// Streams that broke off cost as well: a run that goes on after them has used what they
+// Streams that broke off cost as well: a run that continues after them has used what they
 // did, marked as estimated, and one that fails for them, too. Both are held to their limits.
 func TestBrokenStreamsAreCharged(t *testing.T) {
 	def := agent.Definition{Name: "a", Model: "m", ModelAttempts: 2}

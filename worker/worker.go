@@ -30,6 +30,7 @@ type Worker struct {
 	hush     context.CancelFunc // ends the goroutines beside the lanes
 	unread   durable.Unread
 	version  worker.WorkerDeploymentVersion // zero without versioning
+	called   []calledQueue                  // by tools
 	daily    *activities.DailyBudget        // nil without daily limits
 	over     sync.Once
 	fatal    chan struct{} // closed when the worker has ended by itself
@@ -50,7 +51,7 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	acts.Client, acts.Identity.Client = c, c
 	acts.DailyBudget = o.daily(c)
 	versioning := o.versioning()
-	w := &Worker{temporal: c, store: o.Store, identity: acts.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, daily: acts.DailyBudget, fatal: make(chan struct{})}
+	w := &Worker{temporal: c, store: o.Store, identity: acts.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, called: calledQueues(o.Tools), daily: acts.DailyBudget, fatal: make(chan struct{})}
 	process := newProcess()
 	if acts.InFlight.Holds = o.Holds; o.Holds == nil {
 		w.holds = newHolds(c, o.taskQueue(), process, acts.InFlight, o.logger())
@@ -168,6 +169,7 @@ func (w *Worker) Start(ctx context.Context) error {
 		return fmt.Errorf("worker refused to start: %w", err)
 	}
 	w.warnOfRouting(ctx)
+	w.warnOfUnpolled(ctx)
 	for _, one := range w.lanes {
 		if err := one.Start(); err != nil {
 			w.Stop()

@@ -23,11 +23,11 @@ type activityCall[In, Out any] struct {
 	// lane is the queue in which the activity waits if the process that takes it has no
 	// free slot.
 	lane activities.Lane
-	// mayKill means that the activity could crash its worker. The run itself repeats it
+	// countLostWorkers means that the activity could crash its worker. The run itself repeats it
 	// after a lost worker, at most maxLostWorkers times. It needs a RetryPolicy. Tool
 	// calls do not set it: Temporal repeats those if Attempts allows.
-	mayKill bool
-	lost    int
+	countLostWorkers bool
+	lost             int
 	// setAttempts records that n more attempts were made, for the next activity; nil if
 	// nobody counts them.
 	setAttempts func(*activityCall[In, Out], int)
@@ -36,6 +36,11 @@ type activityCall[In, Out any] struct {
 	// onDelay tells the run that the call is made again at a later time; nil if it never
 	// is.
 	onDelay func(until time.Time, err *agent.Error)
+	// missed is how many workers in a row did not have what the activity needs in their
+	// builds, and tried how many attempts were made before.
+	missed, tried int
+	// setMissed tells the next activity of missed; it may be nil.
+	setMissed func(*In, int)
 	// addCharges adds to the last error what the call has used; it may be nil.
 	addCharges func(In, *agent.Error) *agent.Error
 }
@@ -47,11 +52,11 @@ type activityCall[In, Out any] struct {
 // further write by the server, and no query for the tail. Only an activity that finds no
 // free slot waits in its lane's queue.
 //
-// With mayKill, the error is [agent.CodeWorkerLost] once maxLostWorkers workers in a row
+// With countLostWorkers, the error is [agent.CodeWorkerLost] once maxLostWorkers workers in a row
 // were lost.
 func start[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Out], input func(Out, *agent.Error) loop.Input) {
 	options := s.options
-	if s.mayKill {
+	if s.countLostWorkers {
 		// The server would retry a lost worker itself, and count no losses.
 		policy := *options.RetryPolicy
 		policy.NonRetryableErrorTypes = append(slices.Clip(policy.NonRetryableErrorTypes), lostWorkerType)
@@ -69,6 +74,9 @@ func start[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Out], i
 			s.takeOverFrom(err)
 			// On the lane's queue, any process with a free slot takes it.
 			s.options.TaskQueue = s.lane.Queue(workflow.GetInfo(ctx).TaskQueueName)
+			if s.tried += full.Tried; full.Missing != nil {
+				return findWorker(ctx, r, s, full, input)
+			}
 			start(ctx, r, s, input)
 			return nil
 		case errors.As(err, &delayed) && s.onDelay != nil:
@@ -80,7 +88,7 @@ func start[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Out], i
 			// long it waits.
 			r.later(ctx, delayed.Wait, func() { start(ctx, r, s, input) })
 			return nil
-		case errors.Is(err, durable.ErrLost) && s.mayKill:
+		case errors.Is(err, durable.ErrLost) && s.countLostWorkers:
 			s.takeOverFrom(err)
 			if s.lost++; s.lost < maxLostWorkers {
 				r.later(ctx, lostWorkerDelay(ctx, s.lost), func() { start(ctx, r, s, input) })
@@ -95,6 +103,52 @@ func start[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Out], i
 	})
 }
 
+// findWorker schedules an activity again after a while, since the build of the worker that took it
+// lacks what it needs, as in a rolling deploy. That uses up none of its attempts, and takes eight to
+// sixteen minutes, or about one for an open step. The error is a [durable.NoSlot]: with Missing once
+// [activities.MaxMissed] workers in a row lacked it, and without if the run has begun to wait for the
+// activity's end, to be suspended, stopped or continued as new.
+func findWorker[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Out], lacks durable.NoSlot, input func(Out, *agent.Error) loop.Input) loop.Input {
+	giveUp := func(missing *agent.Error) loop.Input {
+		var none Out
+		err := agent.Errorf(agent.CodeNoWorker, "%w", durable.NoSlot{Tried: s.tried, Missing: missing})
+		if s.addCharges != nil {
+			err = s.addCharges(s.in, err)
+		}
+		return input(none, err)
+	}
+	if s.missed++; s.missed > activities.MaxMissed {
+		return giveUp(lacks.Missing)
+	}
+	if s.setMissed != nil {
+		s.setMissed(&s.in, s.missed)
+	}
+	wait := 30 * time.Second
+	switch {
+	case lacks.OpenStep != "": // the flow waits meanwhile, and the process that has the run in its cache was asked already
+		wait = 2 * time.Second
+	// The process that has the run in its cache has most often asked the flow for this step, and
+	// so has it. It gets what comes by the run's queue, a few activities at a time.
+	case s.missed%2 == 1:
+		s.options.TaskQueue = ""
+	}
+	r.searches++
+	r.later(ctx, jittered(ctx, min(time.Second<<(s.missed-1), wait), r.searches), func() {
+		if ctx.Err() == nil && !r.ebbs(ctx) {
+			start(ctx, r, s, input)
+		} else if in := giveUp(nil); in != nil {
+			r.stepLive(in)
+		}
+	})
+	return nil
+}
+
+// ebbs reports whether the run waits for what is in flight, and begins nothing.
+func (r *run) ebbs(ctx workflow.Context) bool {
+	drains := workflow.GetInfo(ctx).GetContinueAsNewSuggested() && r.state.Turn.Phase == loop.TurnWorking
+	return drains || len(r.state.Holds.List) > 0 || r.state.End.Stopping != nil
+}
+
 func (s *activityCall[In, Out]) takeOverFrom(err *agent.Error) {
 	if s.takeOver != nil {
 		s.takeOver(&s.in, err)
@@ -105,7 +159,7 @@ func (s *activityCall[In, Out]) takeOverFrom(err *agent.Error) {
 const maxLostWorkers = 5
 
 func lostWorkerError() *agent.Error {
-	return agent.Errorf(agent.CodeWorkerLost, "the worker was lost %d times while it did this step, which may be the reason; look at what ended the workers before the run goes on", maxLostWorkers)
+	return agent.Errorf(agent.CodeWorkerLost, "the worker was lost %d times while it did this step, which may be the reason; find out what ended the workers before you resume the run", maxLostWorkers)
 }
 
 // lostWorkerType is the name of the error type that Temporal gives to a missed heartbeat.
@@ -118,7 +172,11 @@ const lostWorkerType = "TemporalTimeout:Heartbeat"
 // from the run id keeps these neighbours from retrying at the same time. Replays compute
 // the same delay.
 func lostWorkerDelay(ctx workflow.Context, n int) time.Duration {
-	base := []time.Duration{time.Second, 8 * time.Second, 30 * time.Second, time.Minute}[min(n, 4)-1]
+	return jittered(ctx, []time.Duration{time.Second, 8 * time.Second, 30 * time.Second, time.Minute}[min(n, 4)-1], n)
+}
+
+// jittered returns a time from base to twice that, for the nth try of a run.
+func jittered(ctx workflow.Context, base time.Duration, n int) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(workflow.GetInfo(ctx).WorkflowExecution.RunID + strconv.Itoa(n))) // it returns no error
 	return base + base*time.Duration(h.Sum32()%1000)/1000

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -16,14 +17,14 @@ func (r *run) audited(ctx workflow.Context, verb agent.Verb, data []byte, refuse
 	if r.shell.Audit == nil {
 		return refused
 	}
-	told := r.commandTold(verb, data)
+	command := r.commandRecord(verb, data)
 	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil {
-		told.ID = info.ID
+		command.ID = info.ID
 	}
 	if refused != nil {
-		told.Refused = refused
+		command.Refused = refused
 	}
-	if err := r.shell.Audit.Command(told); err != nil && refused == nil { //workflowcheck:ignore a validator's refusal is not recorded
+	if err := r.shell.Audit.Command(command); err != nil && refused == nil { //workflowcheck:ignore a validator's refusal is not recorded
 		return agent.Errorf(agent.CodeNotWritten, "%s refused: %w", verb, err)
 	}
 	return refused
@@ -35,9 +36,9 @@ func (r *run) auditRefusal(verb agent.Verb, data []byte, err error) {
 	if err == nil || r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
 		return
 	}
-	told := r.commandTold(verb, data)
-	told.Refused = durable.FromTemporal(err)
-	r.failIfUnrecorded(r.shell.Audit.Command(told)) //workflowcheck:ignore the run goes on only if it is recorded
+	command := r.commandRecord(verb, data)
+	command.Refused = durable.FromTemporal(err)
+	r.failIfUnrecorded(r.shell.Audit.Command(command)) //workflowcheck:ignore the run continues only if it is recorded
 }
 
 // failIfUnrecorded fails the workflow task if an entry could not be written. The server
@@ -53,25 +54,39 @@ func (r *run) auditSignal(s signal, between bool) {
 	if between || r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
 		return
 	}
-	told := r.commandTold(agent.Verb(s.name), s.data)
-	told.Signal = true
-	r.failIfUnrecorded(r.shell.Audit.Command(told)) //workflowcheck:ignore the run goes on only if it is recorded
+	command := r.commandRecord(agent.Verb(s.name), s.data)
+	command.Signal = true
+	r.failIfUnrecorded(r.shell.Audit.Command(command)) //workflowcheck:ignore the run continues only if it is recorded
 }
 
-func (r *run) commandTold(verb agent.Verb, data []byte) observe.RunCommand {
-	told := observe.RunCommand{Session: r.state.Session, Run: r.state.Run, Verb: verb, Data: data}
-	if info := workflow.GetInfo(r.ctx); told.Session == "" {
-		told.Session = info.WorkflowExecution.ID
+// commandRecord returns what the audit records of a verb.
+func (r *run) commandRecord(verb agent.Verb, data []byte) observe.RunCommand {
+	record := observe.RunCommand{Session: r.state.Session, Run: r.state.Run, Verb: verb, Data: data}
+	if info := workflow.GetInfo(r.ctx); record.Session == "" {
+		record.Session = info.WorkflowExecution.ID
 	}
 	if r.state.Spec != nil {
-		told.Agent = r.state.Spec.Name
+		record.Agent = r.state.Spec.Name
 	}
 	if command, bad := signals.DecodeAt(r.revision, verb, data); bad == nil {
 		for _, proof := range proofs(command) {
-			told.Principals = append(told.Principals, proof.Principal)
+			record.Principals = append(record.Principals, proof.Principal)
 		}
 	}
-	return told
+	return record
+}
+
+// outsideCallOf returns the call of the user's own that an event ends; nil for any other event.
+// The state is that before the event.
+func outsideCallOf(before loop.State, e agent.Event) *observe.OutsideCall {
+	if e.Type != agent.EventCallDone && e.Type != agent.EventCallUnknown {
+		return nil
+	}
+	t, since, gaveUp := before.OutsideCall(e.Call.Call)
+	if t == nil {
+		return nil
+	}
+	return &observe.OutsideCall{Kind: t.Kind, Began: since, GaveUp: gaveUp}
 }
 
 // observed passes an event to the observer and the audit.
@@ -80,6 +95,6 @@ func (r *run) observed(seen observe.RunEvent) {
 		r.shell.Observer.Event(seen) //workflowcheck:ignore nothing that the run sees comes of it
 	}
 	if r.shell.Audit != nil {
-		r.failIfUnrecorded(r.shell.Audit.Event(seen)) //workflowcheck:ignore the run goes on only if it is recorded
+		r.failIfUnrecorded(r.shell.Audit.Event(seen)) //workflowcheck:ignore the run continues only if it is recorded
 	}
 }

@@ -34,7 +34,7 @@ func await[Out any](ctx workflow.Context, r *run, f durable.Future[Out], input f
 // workflow, a result, or a timer.
 //
 // All signals wake the loop through one channel, so their order is kept. The selector is
-// made anew each time: the SDK's selector keeps every future that it was given, with its
+// made again each time: the SDK's selector keeps every future that it was given, with its
 // payload. It only wakes the run; takeReady takes what is ready, in the machine's order
 // and not the selector's.
 func (r *run) selector() workflow.Selector {

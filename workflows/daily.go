@@ -18,7 +18,7 @@ func daily(ctx workflow.Context, raw, by converter.RawValue) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a new account would grant the whole limit again
 	account := loop.DailyAccount{}
 	info := workflow.GetInfo(ctx)
-	if _, bad := handedBy(by, info); bad == nil && info.ContinuedExecutionRunID != "" { // otherwise anybody's state would become the account
+	if _, bad := carriedBy(by, info); bad == nil && info.ContinuedExecutionRunID != "" { // otherwise anybody's state would become the account
 		if carried, _ := decoded[loop.DailyAccount](raw); carried != nil {
 			account = *carried
 		}
@@ -46,7 +46,7 @@ func daily(ctx workflow.Context, raw, by converter.RawValue) error {
 	if err != nil {
 		return err
 	}
-	return workflow.NewContinueAsNewError(ctx, signals.DailyType, account, handed{From: info.WorkflowExecution.RunID})
+	return workflow.NewContinueAsNewError(ctx, signals.DailyType, account, carried{From: info.WorkflowExecution.RunID})
 }
 
 func claimIn(raw converter.RawValue) (wire.DailyClaim, error) {

@@ -49,7 +49,7 @@ func (s *slowStore) PutHead(ctx context.Context, h store.Head) error {
 	return s.Store.PutHead(ctx, h)
 }
 
-// along says something that the run finds when it goes on, and not before.
+// along says something that the run finds when it continues, and not before.
 func (b *bench) along(name string, payload map[string]any) {
 	b.SignalWorkflowSkippingWorkflowTask(name, payload)
 }

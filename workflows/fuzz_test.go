@@ -20,13 +20,13 @@ import (
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // stand is a run to which that has happened.
-func stand(t require.TestingT, spec agent.Definition, birth *wire.ChildStart, inputs ...loop.Input) loop.State {
+func stand(t require.TestingT, spec agent.Definition, childStart *wire.ChildStart, inputs ...loop.Input) loop.State {
 	spec.Name, spec.Model = "a", "m"
 	session := "s"
-	if birth != nil {
-		session = birth.Parent.Session + "/a-1"
+	if childStart != nil {
+		session = childStart.Parent.Session + "/a-1"
 	}
-	begin := loop.Begin{Session: session, Run: "01a1", Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}, ChildStart: birth}
+	begin := loop.Begin{Session: session, Run: "01a1", Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}, ChildStart: childStart}
 	opened := loop.Opened{Spec: &agent.Spec{V: 1, Definition: spec.WithDefaults(), Toolset: []agent.ToolSpec{{Name: "add"}}}}
 	var state loop.State
 	for _, in := range append([]loop.Input{begin, opened}, inputs...) {
@@ -35,7 +35,7 @@ func stand(t require.TestingT, spec agent.Definition, birth *wire.ChildStart, in
 			in = reply
 		}
 		if sealed, ok := in.(loop.Sealed); ok {
-			sealed.Seq = state.Log.Sealing
+			sealed.Seq = state.Log.SealingSeq
 			in = sealed
 		}
 		next, _, err := loop.Step(state, loop.Moment{At: noon}, in)
@@ -68,13 +68,13 @@ func runs(t require.TestingT) []loop.State {
 	asks.Rules = []agent.Rule{{Do: agent.RulingAsk}}
 	asking := calls(add, add)
 	asking.Reply.RuleMatches = [][]int{{0}, {0}}
-	birth := &wire.ChildStart{
+	childStart := &wire.ChildStart{
 		Parent: wire.Parent{Session: "p", Run: "p"}, Depth: 1, KnownHolds: []agent.HoldRef{{Session: "p", N: 1}},
 		Holds: []agent.Hold{{ID: "h-1", From: agent.HoldInherited, Session: "p", Verb: agent.VerbPause}},
 	}
 	return []loop.State{
 		stand(t, plain, nil), stand(t, plain, nil, calls(add)), stand(t, plain, nil, calls(ask), loop.Sealed{Head: "h"}),
-		stand(t, asks, nil, asking, loop.Sealed{Head: "h"}), stand(t, plain, nil, calls(wait), loop.Sealed{Head: "h"}), stand(t, plain, birth),
+		stand(t, asks, nil, asking, loop.Sealed{Head: "h"}), stand(t, plain, nil, calls(wait), loop.Sealed{Head: "h"}), stand(t, plain, childStart),
 		stand(t, plain, nil, calls(below, add), loop.ChildStarted{Session: "s/b-1", Run: "c"}),
 		stand(t, agent.Definition{Daemon: &agent.Daemon{Every: agent.Duration(time.Minute)}}, nil),
 		stand(t, plain, nil, loop.CommandReceived{Command: agent.CancelCommand{}}),
@@ -82,7 +82,7 @@ func runs(t require.TestingT) []loop.State {
 }
 
 // Whatever a run hears, from people, from the runs around it or from anybody else, it
-// is refused and changes nothing, or the run is one that can go on: it can be shown,
+// is refused and changes nothing, or the run is one that can continue: it can be shown,
 // carried over, led to its end, and hear the same again.
 func FuzzSignal(f *testing.F) {
 	names := []string{signals.ChildReport, signals.ParentOrder, signals.GrantOrder}

@@ -10,7 +10,7 @@ import (
 
 // importRun reads the state of a run that was suspended in another namespace or store.
 func (r *run) importRun(ctx workflow.Context, e loop.Import) {
-	start(ctx, r, activityCall[loop.ImportArgs, activities.ImportResult]{activity: activities.Import, in: e.ImportArgs, options: readLogOptions(), lane: activities.StoreLane, mayKill: true}, func(o activities.ImportResult, err *agent.Error) loop.Input {
+	start(ctx, r, activityCall[loop.ImportArgs, activities.ImportResult]{activity: activities.Import, in: e.ImportArgs, options: readLogOptions(), lane: activities.StoreLane, countLostWorkers: true}, func(o activities.ImportResult, err *agent.Error) loop.Input {
 		return loop.Imported{Export: o.Export, State: o.State, Spec: &o.Spec, Err: err}
 	})
 }

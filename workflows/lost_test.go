@@ -55,7 +55,7 @@ func TestAStepThatEndsItsWorkers(t *testing.T) {
 
 // A seal that ends its worker each time is tried forever, since what is not stored can't be
 // suspended: five workers in a row, and then ever more seldom. The status says so, and the
-// run goes on when it is stored.
+// run continues when it is stored.
 func TestASealThatEndsItsWorkers(t *testing.T) {
 	const workers = 5
 	b := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Where to?"}}}}))

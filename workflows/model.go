@@ -15,7 +15,7 @@ import (
 )
 
 func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
-	in := activities.ModelInput{ModelArgs: e.ModelArgs, UpTo: r.publishTail(ctx, e.Seq)}
+	in := activities.ModelInput{ModelArgs: e.ModelArgs, UpTo: r.cacheTail(ctx, e.Seq)}
 	// All models of the fallback chain may be asked within one attempt.
 	timeout := time.Duration(r.state.Spec.ModelTimeout) * time.Duration(len(r.state.Spec.Models()))
 	a := modelCall{r: r, ctx: r.work, in: in, delayed: func(until time.Time, err *agent.Error) {
@@ -58,7 +58,7 @@ type modelCall struct {
 func (a modelCall) step(queue string) activityCall[activities.ModelInput, wire.Reply] {
 	options := a.options
 	options.TaskQueue = queue
-	return activityCall[activities.ModelInput, wire.Reply]{activity: activities.CallModel, in: a.in, options: options, lane: activities.ModelLane, mayKill: true, lost: a.lost, setAttempts: setModelAttempts, onDelay: a.delayed, takeOver: (*activities.ModelInput).TakeOver, addCharges: activities.ModelInput.AddCharges}
+	return activityCall[activities.ModelInput, wire.Reply]{activity: activities.CallModel, in: a.in, options: options, lane: activities.ModelLane, countLostWorkers: true, lost: a.lost, setAttempts: setModelAttempts, onDelay: a.delayed, takeOver: (*activities.ModelInput).TakeOver, addCharges: activities.ModelInput.AddCharges}
 }
 
 func setModelAttempts(s *activityCall[activities.ModelInput, wire.Reply], n int) { s.in.Tried += n }

@@ -33,7 +33,7 @@ func (w *watcher) Tool(ctx context.Context, _ *tool.Call, at agent.Trace) (conte
 }
 
 // Whoever looks on hears every event of a run once and in order, over all its
-// executions, with the stint as it was before the event.
+// executions, with the segment as it was before the event.
 func TestEveryEventIsSeenOnce(t *testing.T) {
 	add := tool.New("add", "", func(context.Context, *tool.Call, none) (string, error) { return "3", nil }, nil)
 	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("add")}, testsuite.Reply{Text: "It is 3."}), add)
@@ -43,12 +43,12 @@ func TestEveryEventIsSeenOnce(t *testing.T) {
 	o := b.run(t, "What is 1+2?")
 	require.Equal(t, agent.StatusCompleted, o.Status, "%+v", o.Error)
 	require.EqualValues(t, o.Seq, len(w.seen))
-	var stint agent.TraceSegment
+	var segment agent.TraceSegment
 	for i, s := range w.seen {
 		require.EqualValues(t, i+1, s.Event.Seq)
 		require.Equal(t, []string{o.Session, o.Run, "tester", "script"}, []string{s.Session, s.Run, s.Agent, s.Model})
-		require.Equal(t, stint, s.TraceSegment, "before event %d, %s", s.Event.Seq, s.Event.Type)
-		stint = stint.Next(o.Run, s.Event)
+		require.Equal(t, segment, s.TraceSegment, "before event %d, %s", s.Event.Seq, s.Event.Type)
+		segment = segment.Next(o.Run, s.Event)
 	}
 	require.Equal(t, []agent.Trace{{Segment: 1, Turn: 1}}, w.calls)
 }

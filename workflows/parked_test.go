@@ -14,9 +14,9 @@ import (
 // An agent in the background that is parked for a year looks at its parent ever more
 // seldom, and once a day at last.
 func TestAParkedAgentLooksOnceADay(t *testing.T) {
-	birth := &wire.ChildStart{Parent: wire.Parent{Session: "p", Run: "p"}, Depth: 1, Background: true}
+	start := &wire.ChildStart{Parent: wire.Parent{Session: "p", Run: "p"}, Depth: 1, Background: true}
 	wait := agent.ToolCall{Tool: agent.AwaitResumptionTool, Arguments: []byte(`{}`)}
-	state := stand(t, agent.Definition{Tools: []string{agent.AwaitResumptionTool}}, birth, calls(wait), loop.Sealed{Head: "h"})
+	state := stand(t, agent.Definition{Tools: []string{agent.AwaitResumptionTool}}, start, calls(wait), loop.Sealed{Head: "h"})
 	at, looks := noon, 0
 	step := func(in loop.Input) {
 		next, effects, err := loop.Step(state, loop.Moment{At: at}, in)

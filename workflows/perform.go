@@ -25,14 +25,14 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		r.list(ctx, e)
 	case loop.CallModel:
 		r.callModel(ctx, e)
-	case loop.CallTool:
-		r.callTool(ctx, e)
+	case loop.AskFlow, loop.CallTool, loop.CancelCall:
+		r.performCall(ctx, e)
 	case loop.Seal:
 		r.seal(ctx, e)
 	case loop.CancelInFlight:
 		r.cancelInFlight(ctx)
 	case loop.SetTimer:
-		r.nextTimer, r.woken = &e, false // drops a timer that fired: the machine has just looked at the time
+		r.nextTimer, r.timerFired = &e, false // drops a timer that fired: the machine has just looked at the time
 	case loop.Broadcast:
 		r.broadcast(ctx, e)
 	case loop.AwaitInFlight:
@@ -61,21 +61,33 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		r.ack = e.Ack
 	case loop.Publish:
 		r.publish(ctx)
-		if w := r.state.Suspensions.Open; w != nil && w.Stored && r.state.Log.Sealing == 0 { // no activity reads the tail until the run goes on
-			r.shell.LogCache.Drop(workflow.GetInfo(ctx).WorkflowExecution.RunID)
+		if w := r.state.Suspensions.Open; w != nil && w.Published && r.state.Log.SealingSeq == 0 { // no activity reads the tail until the suspension ends
+			r.dropCaches(ctx)
 		}
 	case loop.ContinueAsNew:
 		r.continueAsNew = true
-		r.wake() // the main loop begins it, after all effects and signals
+		r.dropCaches(ctx) // the next execution has a tail and a play of its own
+		r.wake()          // the main loop begins it, after all effects and signals
 	case loop.Complete:
 		r.over = true
-		r.shell.LogCache.Drop(workflow.GetInfo(ctx).WorkflowExecution.RunID)
+		r.dropCaches(ctx)
+	}
+}
+
+// dropCaches forgets what this process keeps of the run for its activities: a suspended run
+// takes no memory beside the cached workflow.
+func (r *run) dropCaches(ctx workflow.Context) {
+	execution := workflow.GetInfo(ctx).WorkflowExecution.RunID
+	r.shell.LogCache.Drop(execution)
+	if r.shell.Plays != nil {
+		r.shell.Plays.Drop(execution) //workflowcheck:ignore it changes nothing that the run sees
 	}
 }
 
 // cancelInFlight cancels the model and tool calls in flight. The next calls get a new
-// context. Calls in this process are cancelled at once; the server would tell them only
-// with their next heartbeat, unless it can push a cancellation.
+// context. The activities have WaitForCancellation, so that results within the grace still
+// come. Calls in this process are cancelled at once; the server would tell them only with
+// their next heartbeat, unless it can push a cancellation.
 func (r *run) cancelInFlight(ctx workflow.Context) {
 	// A replay has nothing in flight, and must not cancel what runs now.
 	if !workflow.IsReplaying(ctx) {
@@ -107,17 +119,18 @@ func (r *run) open(ctx workflow.Context, in activities.OpenInput) {
 		// Late: the store did not answer within a local activity's time. A regular
 		// activity claims the head, and may take long.
 		if err != nil || !o.Late {
-			return opened(o, err)
+			return openedInput(o, err)
 		}
-		start(ctx, r, activityCall[activities.OpenInput, activities.Claimed]{activity: activities.Claim, in: in, options: minuteOptions(), lane: activities.StoreLane, mayKill: true}, func(c activities.Claimed, err *agent.Error) loop.Input {
+		in.Input = "" // Open has checked it; the history does not need it twice
+		start(ctx, r, activityCall[activities.OpenInput, activities.Claimed]{activity: activities.Claim, in: in, options: minuteOptions(), lane: activities.StoreLane, countLostWorkers: true}, func(c activities.Claimed, err *agent.Error) loop.Input {
 			o.Claimed = c
-			return opened(o, err)
+			return openedInput(o, err)
 		})
 		return nil
 	})
 }
 
-func opened(o activities.OpenResult, err *agent.Error) loop.Input {
+func openedInput(o activities.OpenResult, err *agent.Error) loop.Input {
 	return loop.Opened{
 		Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Fence: o.Fence, Counters: o.Counters, Receipts: o.Receipts, Backlog: o.Backlog, Sources: o.Sources, TerminatedRuns: o.TerminatedRuns, Unrecovered: o.Unrecovered, StateVersion: o.StateVersion,
 		Imported: o.Imported, Err: err,
@@ -127,7 +140,7 @@ func opened(o activities.OpenResult, err *agent.Error) loop.Input {
 func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 	in := e.LocateArgs
 	in.Fence.By = decision(ctx)
-	start(ctx, r, activityCall[loop.LocateArgs, activities.LocateResult]{activity: activities.Locate, in: in, options: readLogOptions(), lane: activities.StoreLane, mayKill: true}, func(o activities.LocateResult, err *agent.Error) loop.Input {
+	start(ctx, r, activityCall[loop.LocateArgs, activities.LocateResult]{activity: activities.Locate, in: in, options: readLogOptions(), lane: activities.StoreLane, countLostWorkers: true}, func(o activities.LocateResult, err *agent.Error) loop.Input {
 		return loop.Located{
 			Head: o.Head, Seq: o.Seq, Version: o.Version, Chain: o.Chain, Counters: o.Counters, Receipts: o.Receipts, Backlog: o.Backlog, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
 			Migrated: o.Migrated, Recovered: o.Recovered, Unrecovered: o.Unrecovered, Err: err,
@@ -135,7 +148,7 @@ func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 	})
 }
 
-func (r *run) list(_ workflow.Context, e loop.List) {
+func (r *run) list(_ workflow.Context, e loop.List) { // with r.work: a stop cancels it
 	// Three attempts only: a source that stays away must not keep the run waiting.
 	few := minuteOptions()
 	few.StartToCloseTimeout = 10 * time.Minute // each source has its own timeout; heartbeats notice a lost worker
@@ -174,21 +187,21 @@ var nonRetryable = []string{"payloadSizeError"}
 const timeoutMargin = 15 * time.Second
 
 func (r *run) seal(ctx workflow.Context, e loop.Seal) {
-	in := activities.SealInput{SealArgs: e.SealArgs, UpTo: r.publishTail(ctx, e.To)}
+	in := activities.SealInput{SealArgs: e.SealArgs, UpTo: r.cacheTail(ctx, e.To)}
 	in.Fence.By = decision(ctx)
 	if !e.Local {
 		r.sealByActivity(ctx, in)
 		return
 	}
-	// A local activity saves a workflow task, for which a run in a held tree would queue
-	// behind all others. Until this task is recorded, the store may be ahead of the
-	// history; a reader asks Temporal whether a run has ended.
-	r.local++
+	// A regular activity needs one more workflow task, which in a held tree waits behind those
+	// of all other runs. The price of a local one: the store can have the run's end before the
+	// history has it. So readers ask Temporal, and not the store, whether a run has ended.
+	r.localSeals++
 	f := activities.Seal.StartLocal(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: localSealTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	}, in)
 	await(ctx, r, f, func(o activities.SealResult, err *agent.Error) loop.Input {
-		r.local--
+		r.localSeals--
 		if err != nil { // a slow store or none: a regular activity may take its time
 			r.sealByActivity(ctx, in)
 			return nil
@@ -216,7 +229,7 @@ func (r *run) sealByActivity(ctx workflow.Context, in activities.SealInput) {
 	few.MaximumAttempts = 4
 	options := minuteOptions()
 	options.RetryPolicy = &few
-	start(ctx, r, activityCall[activities.SealInput, activities.SealResult]{activity: activities.Seal, in: in, options: options, lane: activities.StoreLane, mayKill: true}, func(o activities.SealResult, err *agent.Error) loop.Input {
+	start(ctx, r, activityCall[activities.SealInput, activities.SealResult]{activity: activities.Seal, in: in, options: options, lane: activities.StoreLane, countLostWorkers: true}, func(o activities.SealResult, err *agent.Error) loop.Input {
 		if err != nil {
 			// A timeout may pass: the machine schedules the next seal, as for every
 			// retryable error.
@@ -227,10 +240,11 @@ func (r *run) sealByActivity(ctx workflow.Context, in activities.SealInput) {
 	})
 }
 
-// publishTail puts the tail where activities in this process find it. It returns the
-// position up to which the activity may read. The log may have grown since the machine
+// cacheTail puts the tail where activities in this process find it. One in another process
+// asks the workflow for the tail by a query. cacheTail returns the position up to which the
+// activity may read. The log may have grown since the machine
 // asked for the activity.
-func (r *run) publishTail(ctx workflow.Context, upTo int64) activities.LogPosition {
+func (r *run) cacheTail(ctx workflow.Context, upTo int64) activities.LogPosition {
 	l := r.state.Log
 	// Also in a replay: so a new worker's activities find the tail without a query.
 	r.shell.LogCache.Put(workflow.GetInfo(ctx).WorkflowExecution.RunID, l.Head, l.Tail)
@@ -245,7 +259,7 @@ func (r *run) publishTail(ctx workflow.Context, upTo int64) activities.LogPositi
 // waits for local seals: what follows them may ask for another time, and each timer costs
 // commands.
 func (r *run) setTimer(ctx workflow.Context) {
-	if r.nextTimer == nil || r.local > 0 {
+	if r.nextTimer == nil || r.localSeals > 0 {
 		return
 	}
 	e := *r.nextTimer
@@ -263,7 +277,7 @@ func (r *run) setTimer(ctx workflow.Context) {
 	r.onReady(f, func() {
 		// A timer that was cancelled or replaced is ready too, with an error.
 		if f.Get(ctx, nil) == nil && timer.Err() == nil {
-			r.woken = true
+			r.timerFired = true
 		}
 	})
 }

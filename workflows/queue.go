@@ -4,10 +4,12 @@ import (
 	"slices"
 
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -22,6 +24,9 @@ type signal struct {
 	name string
 	data []byte
 	bad  *agent.Error // why the payload was refused
+	// decoded is the signal as the data converter of the worker's client decodes it; nil if
+	// that changes nothing.
+	decoded *signal
 }
 
 // remove takes a signal out. It is nearly always the first. Moving up thousands that wait
@@ -64,17 +69,48 @@ func (i *inbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteW
 
 // HandleSignal queues a signal. The SDK calls it for every signal, in the order of the
 // history. It does not call Next, so that no channel keeps the signal too.
-func (i *inbound) HandleSignal(_ workflow.Context, in *interceptor.HandleSignalInput) error {
+func (i *inbound) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
 	var payload *commonpb.Payload
 	if p := in.Arg.GetPayloads(); len(p) > 0 {
 		payload = p[0]
 	}
-	data, bad := dataOf(payload)
-	i.queue.signals = append(i.queue.signals, signal{in.SignalName, data, bad})
+	s := signal{name: in.SignalName}
+	s.data, s.bad = dataOf(payload)
+	if durable.Foreign(payload) {
+		s.decoded = decodedBy(ctx, s.name, payload)
+	}
+	i.queue.signals = append(i.queue.signals, s)
 	if i.queue.wake != nil {
 		i.queue.wake()
 	}
 	return nil
+}
+
+// decodedBy returns a signal as the context's data converter decodes it; nil if that can't.
+// The SDK decodes all other arguments itself, but gives signals to a channel. A channel of
+// our own decodes this one.
+func decodedBy(ctx workflow.Context, name string, p *commonpb.Payload) *signal {
+	c := workflow.NewBufferedChannel(ctx, 1)
+	c.SendAsync(&commonpb.Payloads{Payloads: []*commonpb.Payload{p}})
+	var raw converter.RawValue
+	if !c.ReceiveAsync(&raw) || durable.Foreign(raw.Payload()) {
+		return nil
+	}
+	data, bad := dataOf(raw.Payload())
+	return &signal{name: name, data: data, bad: bad}
+}
+
+// decodedSignals is the GetVersion change of executions that take signals which a codec of
+// the user's own has encoded. Earlier builds refused them.
+const decodedSignals = "fermata.decoded-signals"
+
+// decode returns a signal as the run takes it. Only an execution that has a decoded signal
+// records the change.
+func (r *run) decode(s signal) signal {
+	if s.decoded == nil || workflow.GetVersion(r.ctx, decodedSignals, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return s
+	}
+	return *s.decoded
 }
 
 // queueOf returns the run's queue. Without one the run would receive no signal: the

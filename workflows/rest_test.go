@@ -141,7 +141,7 @@ func TestAProviderThatFailsAfterATool(t *testing.T) {
 	}
 }
 
-// A run goes on with the model that it began with, whatever its agent has by then;
+// A run continues with the model that it began with, whatever its agent has by then;
 // if there is none of that name any more it fails, and says so (PA-12).
 func TestARunKeepsItsModel(t *testing.T) {
 	for _, gone := range []bool{false, true} {

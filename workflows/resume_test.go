@@ -64,12 +64,12 @@ func TestAResumeKeepsWhatWasSaid(t *testing.T) {
 		said = append(said, string(raw))
 	}
 	require.Len(t, said, 7)
-	for i, want := range []string{`"go"`, "I look.", "Tool not found", "the shop is closed", "You were suspended, and go on now", "it is open", `You were suspended at turn 2 for the reason \"the shop is closed\"`} {
+	for i, want := range []string{`"go"`, "I look.", "Tool not found", "the shop is closed", "You were suspended and continue now", "it is open", `You were suspended at turn 2 for the reason \"the shop is closed\"`} {
 		require.Contains(t, said[i], want)
 	}
 }
 
-// A fresh resume goes on from a summary and what it says (HL-33).
+// A fresh resume continues from a summary and what it says (HL-33).
 func TestAFreshResumeKeepsASummary(t *testing.T) {
 	messages := resumed(t, `{"from_summary":true,"message":"it is open"}`,
 		testsuite.Reply{Match: "Your summary will replace", Text: "we went to a shop"}, testsuite.Reply{Match: "You were suspended", Text: "done"})

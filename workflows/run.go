@@ -26,6 +26,8 @@ type Shell struct {
 	// LogCache is where activities in this process find the events that are not stored
 	// yet.
 	LogCache *activities.LogCache
+	// Plays are the functions of flows in progress in this process; nil if it has none.
+	Plays *activities.Plays
 	// InFlight cancels the activities of this process without waiting for the server.
 	InFlight *activities.InFlight
 	// Keys verify approvers' tokens. Without keys every token is refused.
@@ -37,26 +39,16 @@ type Shell struct {
 	Build string
 	// Observer receives the runs' events; it may be nil. A replay tells it nothing.
 	Observer observe.Observer
+	// Converter encodes and decodes what the user's own activities, workflows and Nexus
+	// operations take and return; nil means that of the worker's client.
+	Converter converter.DataConverter
 	// Audit records commands and events; it may be nil. A verb that it cannot record is
 	// refused.
 	Audit observe.Auditor
 }
 
-// Registry registers workflows: a worker, a replayer, or a test environment. Each also
-// needs [Shell.Interceptor].
-type Registry interface {
-	RegisterWorkflowWithOptions(w any, o workflow.RegisterOptions)
-}
-
-// Register registers the workflows of runs, of daily limits and of schedules.
-func (s *Shell) Register(r Registry) {
-	r.RegisterWorkflowWithOptions(s.run, workflow.RegisterOptions{Name: signals.WorkflowType})
-	r.RegisterWorkflowWithOptions(daily, workflow.RegisterOptions{Name: signals.DailyType})
-	r.RegisterWorkflowWithOptions(tick, workflow.RegisterOptions{Name: signals.TickType})
-}
-
-// run is one execution. state is what the previous execution handed over. more says which
-// execution that was (see handed); in a first execution it is what the parent passes to
+// run is one execution. state is what the previous execution carried over. more says which
+// execution that was (see carried); in a first execution it is what the parent passes to
 // its child.
 //
 // The arguments are raw, and are decoded here. The SDK would fail the run for a payload
@@ -77,39 +69,39 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 	info := workflow.GetInfo(ctx)
 	r.execution = executionOf(info, "")
 	if info.ContinuedExecutionRunID != "" && state.Payload() != nil {
-		if by, bad := handedBy(more, info); bad != nil {
+		if by, bad := carriedBy(more, info); bad != nil {
 			r.stepInput(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Err: durable.Within("start refused", bad)})
 		} else {
-			carried, err := readState(state)
+			before, err := readState(state)
 			if err != nil {
 				panic(err) // the task fails, not the run: the build that wrote the state will take it
 			}
-			r.state, r.execution = carried, executionOf(info, by.Execution)
+			r.state, r.execution = before, executionOf(info, by.Execution)
 			r.stepInput(loop.Continued{})
 		}
 	} else {
 		in, err := r.readStart(start)
-		birth := (*wire.ChildStart)(nil)
+		childStart := (*wire.ChildStart)(nil)
 		// Only a child workflow may bring a ChildStart, or any start could claim a parent.
 		if info.ParentWorkflowExecution != nil && err == nil {
-			birth, err = decoded[wire.ChildStart](more)
+			childStart, err = decoded[wire.ChildStart](more)
 		}
-		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && birth == nil { // only a child's id has slashes
+		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && childStart == nil { // only a child's id has slashes
 			err = durable.Within("start refused", bad)
 		}
-		r.stepInput(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Start: in, BriefingText: briefing(in), ChildStart: birth, Err: err})
+		r.stepInput(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Start: in, BriefingText: briefing(in), ChildStart: childStart, Err: err})
 	}
 	// Only now: the SDK runs an update of the first task as soon as it has a handler.
 	if err := r.takeUpdates(ctx); err != nil {
 		return nil, err
 	}
-	for !r.finished() {
+	for !r.tryFinish() {
 		r.setTimer(ctx) // one timer a task at most, however many steps asked for one
 		r.selector().Select(ctx)
 		r.takeReady()
 		r.stepClock()
 	}
-	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil { // or its update gets no answer
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil { // the caller of an update would get no answer
 		return nil, err
 	}
 	// The server drops a signal that it has not delivered when its sender closes.
@@ -123,33 +115,36 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 	return r.result()
 }
 
-// handed names the execution that handed over a state.
-type handed struct {
-	// From is the run id of the execution that wrote the state.
+// carried names the execution that carried its state over.
+type carried struct {
+	// From is the execution that wrote the state, by what Temporal calls its run id.
 	From string `json:"from"`
 	// Execution is what tokens are bound to; empty unless the workflow was reset.
 	Execution string `json:"execution,omitempty"`
 }
 
-// handedBy checks that the previous execution wrote the state. The error is
+// carriedBy checks that the previous execution wrote the state. The error is
 // [agent.CodeBadSignature] if it did not.
 //
 // The server also passes a start's input on when a cron schedule or a retry policy begins
 // a new execution. An attacker could start a run with a state of their own, or with an
 // old one. They cannot know the id that an execution will get, so they cannot forge From.
-func handedBy(raw converter.RawValue, info *workflow.Info) (handed, *agent.Error) {
+func carriedBy(raw converter.RawValue, info *workflow.Info) (carried, *agent.Error) {
+	if durable.Foreign(raw.Payload()) {
+		panic(agent.Errorf(agent.CodeNotSetUp, "the client of this worker lacks the codec of the worker that had the run before")) // the task fails, not the run: a worker that has it takes the run
+	}
 	data, bad := durable.Bytes(raw)
 	if bad != nil {
-		return handed{}, bad
+		return carried{}, bad
 	}
-	var h handed
+	var h carried
 	if json.Unmarshal(data, &h) != nil || h.From != info.ContinuedExecutionRunID {
-		return handed{}, agent.Errorf(agent.CodeBadSignature, "its state was not handed on by the execution before it: start a run without a cron schedule, a retry policy and a second argument")
+		return carried{}, agent.Errorf(agent.CodeBadSignature, "its state was not carried over by the execution before it: start a run without a cron schedule, a retry policy and a second argument")
 	}
 	return h, nil
 }
 
-// readState reads the state that the previous execution handed over. A payload that does
+// readState reads the state that the previous execution carried over. A payload that does
 // not decrypt is not ours, and is an error.
 func readState(raw converter.RawValue) (loop.State, error) {
 	data, bad := durable.Bytes(raw)
@@ -220,23 +215,25 @@ type run struct {
 	work       workflow.Context
 	cancelWork workflow.CancelFunc
 	// nextTimer is the timer that the machine asked for last, until setTimer sets it.
-	// cancelTimer cancels the timer that is set. woken means that a timer has fired and
+	// cancelTimer cancels the timer that is set. timerFired means that a timer has fired and
 	// the machine has not been told yet.
 	nextTimer   *loop.SetTimer
 	cancelTimer workflow.CancelFunc
-	woken       bool
-	local       int // local activities in flight that seal
+	timerFired  bool
+	cancelCalls map[string]workflow.CancelFunc // of a flow's steps in flight
+	searches    int                            // for workers that have what an activity needs
+	localSeals  int                            // in flight
 	// finalReport is the last report to the parent. The run waits for it: once closed it
 	// sends nothing.
 	finalReport workflow.Future
 	// outbox has the signals to other runs that are not known to be delivered, by
 	// session. The first of each is being sent.
-	outbox        map[string][]func()
-	ack           agent.Ack    // the answer to the verb that was stepped last
-	immediate     []loop.Input // inputs that an effect brought at once
-	continueAsNew bool         // the machine asked for a new execution
-	over          bool
-	next          error // the continue-as-new error, once the state is handed over
+	outbox           map[string][]func()
+	ack              agent.Ack    // the answer to the verb that was stepped last
+	immediate        []loop.Input // inputs that an effect brought at once
+	continueAsNew    bool         // the machine asked for a new execution
+	over             bool
+	continueAsNewErr error // the continue-as-new error, once the state is carried over
 	// task is the workflow task for which the two budgets were renewed (see
 	// [loop.Moment]). tryBudget is for validators. No replay runs those, so they must not
 	// use up matchBudget: a replay would have more of it left, and could decide
@@ -255,8 +252,14 @@ func (r *run) moment(ctx workflow.Context) loop.Moment {
 	return loop.Moment{
 		MatchBudget: r.matchBudget,
 		At:          workflow.Now(ctx).UTC(), Revision: r.revision, ContinueAsNewSuggested: info.GetContinueAsNewSuggested(),
-		Task: info.GetCurrentHistoryLength(), FirstTask: info.GetCurrentHistoryLength() == r.historyLengthAtStart, NearHistoryLimit: info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > nearEvents || info.GetCurrentHistorySize() > nearBytes),
+		Task: info.GetCurrentHistoryLength(), FirstTask: info.GetCurrentHistoryLength() == r.historyLengthAtStart,
+		HistoryHalfFull: historyOver(info, nearEvents/2, nearBytes/2), NearHistoryLimit: historyOver(info, nearEvents, nearBytes),
 	}
+}
+
+// historyOver reports whether a new execution is suggested, and the history is longer than a bound.
+func historyOver(info *workflow.Info, events, bytes int) bool {
+	return info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > events || info.GetCurrentHistorySize() > bytes)
 }
 
 // revisionChange is the GetVersion change by which an execution pins its revision.
@@ -307,7 +310,7 @@ func (r *run) observe(before loop.State) {
 	// The new events are the last of the tail. Seq also grows when a run takes over a
 	// stored log, which adds nothing to the tail.
 	for _, e := range tail[max(0, len(tail)-int(r.state.Log.Seq-before.Log.Seq)):] {
-		seen.Event = e
+		seen.Event, seen.Outside = e, outsideCallOf(before, e)
 		r.observed(seen)
 		seen.TraceSegment = seen.TraceSegment.Next(r.state.Run, e)
 	}
@@ -321,8 +324,9 @@ func (r *run) stepInput(in loop.Input) {
 	}
 }
 
-// opened reports whether the run has its definition.
-func (r *run) opened() bool { return !r.state.HasNoLog() || r.state.Phase == loop.RunListing }
+// takesVerbs reports whether the run knows where its log begins, or waits only for tools. It
+// takes holds and stops from then on.
+func (r *run) takesVerbs() bool { return !r.state.HasNoLog() || r.state.Phase == loop.RunListing }
 
 // mayTake reports whether a signal or update of this name can be taken now, or has to
 // wait. A cancel never waits. A verb that ends up in the log waits until there is a log:
@@ -334,41 +338,41 @@ func (r *run) mayTake(name string) bool {
 	case agent.VerbEmit, agent.VerbSend, agent.VerbAnswer, agent.VerbApprove, agent.VerbReject, agent.VerbAnswers:
 		return !r.state.HasNoLog()
 	}
-	return r.opened()
+	return r.takesVerbs()
 }
 
 // stepClock tells the machine that its timer fired. It comes last, so that an answer in
 // the same task as its deadline wins.
 func (r *run) stepClock() {
-	if r.woken && !r.over {
-		r.woken = false
+	if r.timerFired && !r.over {
+		r.timerFired = false
 		r.stepInput(loop.TimerFired{})
 	}
 }
 
-// finished reports whether this execution is over. Before it continues as new, all
-// signals must be taken and the outbox be empty: the next execution does not get the
-// former, and cannot send the latter.
-func (r *run) finished() bool {
+// tryFinish ends this execution if it can, and reports whether it is over. Before the run
+// continues as new, all signals must be taken and the outbox must be empty: the next
+// execution gets no signal of this one, and can't send its messages.
+func (r *run) tryFinish() bool {
 	if !r.continueAsNew || r.over {
 		return r.over
 	}
 	switch {
-	case r.state.Phase != loop.RunContinuing || r.state.Log.Sealing > 0:
-		r.continueAsNew = false // a signal or an update has brought something to store
+	case r.state.Phase != loop.RunContinuing || r.state.Log.SealingSeq > 0:
+		r.continueAsNew = false // something came to be stored, or a stop or an end
 	case len(r.outbox) > 0:
-	case r.outer.Err() != nil: // a cancellation would be lost with this execution
+	case r.outer.Err() != nil:
 		r.continueAsNew = false // a cancellation would be lost with this execution
 		r.stepInput(loop.Cancel{})
 	default:
-		by := handed{From: workflow.GetInfo(r.ctx).WorkflowExecution.RunID}
+		by := carried{From: workflow.GetInfo(r.ctx).WorkflowExecution.RunID}
 		if r.execution != r.state.Run { // the workflow was reset
 			by.Execution = r.execution
 		}
 		// The state is encoded here. Updates of this task have run already: the SDK runs
 		// their handlers before this coroutine. So nothing can change the state after
 		// this line.
-		r.over, r.next = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, nil, &r.state, by)
+		r.over, r.continueAsNewErr = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, nil, &r.state, by)
 	}
 	return r.over
 }
@@ -376,8 +380,8 @@ func (r *run) finished() bool {
 // result returns the Outcome, as a result or as the first detail of a failure
 // (docs/wire.md §6).
 func (r *run) result() (*agent.Outcome, error) {
-	if r.next != nil {
-		return nil, r.next
+	if r.continueAsNewErr != nil {
+		return nil, r.continueAsNewErr
 	}
 	o := r.state.End.Outcome
 	switch o.Status {

@@ -17,17 +17,24 @@ import (
 // regular activity.
 const localToolTimeout = time.Second
 
-// callTool makes a tool call, by a local activity if the tool is local.
+// callTool makes a tool call: by an activity, by a local one if the tool is local, or by
+// calling what the user has in the namespace.
 func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
-	in := activities.ToolInput{ToolArgs: e.ToolArgs, UpTo: r.publishTail(ctx, r.state.Log.Seq)}
+	if e.Temporal != nil {
+		r.callTemporal(ctx, e)
+		return
+	}
+	in := activities.ToolInput{ToolArgs: e.ToolArgs, UpTo: r.cacheTail(ctx, r.state.Log.Seq)}
 	if e.Local {
 		r.callLocal(ctx, in)
 		return
 	}
-	r.callActivity(ctx, in)
+	r.callActivity(ctx, in, e.Estimate)
 }
 
-func (r *run) callActivity(ctx workflow.Context, in activities.ToolInput) {
+// callActivity makes a tool call by an activity. estimate is the charge of a flow's model call of which
+// nothing is known.
+func (r *run) callActivity(ctx workflow.Context, in activities.ToolInput, estimate agent.Charge) {
 	if !in.Edited && len(in.Arguments) > activities.MaxInline { // edited arguments are not in the log
 		in.Arguments, in.ArgumentsInLog = nil, true
 	}
@@ -38,8 +45,14 @@ func (r *run) callActivity(ctx workflow.Context, in activities.ToolInput) {
 		StartToCloseTimeout: time.Duration(in.Timeout) + timeoutMargin, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, Summary: in.Tool,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: nonRetryable},
 	}
-	start(r.work, r, activityCall[activities.ToolInput, activities.ToolOutput]{activity: activities.CallTool, in: in, options: options, lane: activities.ToolLane, setAttempts: setToolAttempts}, func(o activities.ToolOutput, err *agent.Error) loop.Input {
-		return loop.ToolReturned{Result: resultOf(in, o.ToolResult, err), FromRuntime: err != nil, Hold: o.Hold, StateChanges: o.StateChanges, Question: o.Question, ToolsChange: o.ToolsChange}
+	start(r.callContext(in), r, activityCall[activities.ToolInput, activities.ToolOutput]{
+		activity: activities.CallTool, in: in, options: options, lane: activities.ToolLane, setAttempts: setToolAttempts, takeOver: (*activities.ToolInput).TakeOver,
+		addCharges: activities.ToolInput.AddCharges,
+	}, func(o activities.ToolOutput, err *agent.Error) loop.Input {
+		delete(r.cancelCalls, in.Call)
+		out := toolReturned(in, o, err)
+		out.Estimate = estimate
+		return out
 	})
 }
 
@@ -56,13 +69,25 @@ func (r *run) callLocal(ctx workflow.Context, in activities.ToolInput) {
 		StartToCloseTimeout: localToolTimeout, RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumAttempts: int32(in.Attempts)},
 	}, in)
 	await(ctx, r, f, func(o activities.ToolOutput, err *agent.Error) loop.Input {
-		if err != nil && err.Code == agent.CodeTimeout {
+		if err != nil && (err.Code == agent.CodeTimeout || errors.As(err, new(durable.NoSlot))) {
 			// Whether it has run is unknown, but a local tool only reads; it is safe to
-			// repeat.
+			// repeat. If this build lacks it, another worker may have it.
 			return loop.LocalToolSlow{Call: in.Call}
 		}
-		return loop.ToolReturned{Result: resultOf(in, o.ToolResult, err), FromRuntime: err != nil, Hold: o.Hold, StateChanges: o.StateChanges, Question: o.Question, ToolsChange: o.ToolsChange}
+		return toolReturned(in, o, err)
 	})
+}
+
+func toolReturned(in activities.ToolInput, o activities.ToolOutput, err *agent.Error) loop.ToolReturned {
+	var missed durable.NoSlot
+	if err != nil {
+		_ = errors.As(err, &missed) // if not, nothing is missing
+		o.Charges = err.Charges
+	}
+	return loop.ToolReturned{
+		Missing: missed.Missing,
+		Result:  resultOf(in, o.ToolResult, err), FromRuntime: err != nil, Hold: o.Hold, StateChanges: o.StateChanges, Question: o.Question, ToolsChange: o.ToolsChange, Charges: o.Charges,
+	}
 }
 
 // resultOf makes a result for the model from an activity that failed.
@@ -71,12 +96,15 @@ func resultOf(in activities.ToolInput, result agent.ToolResult, err *agent.Error
 		return result
 	}
 	result = agent.ToolResult{Call: in.Call, Tool: in.Tool, Status: agent.CallFailed, Text: err.Message}
+	var missed durable.NoSlot
 	switch {
+	case errors.As(err, &missed) && missed.Tried == 0:
+		result.Status, result.Text = agent.CallSkipped, "Not executed: no worker was found that has it."
 	// With one attempt, Temporal reports a cancellation only for a call that never began.
 	// One that began returns its own result.
 	case errors.Is(err, durable.ErrCancelled) && in.Attempts == 1:
-		result.Status, result.Text = agent.CallSkipped, "Not executed: it was given up before it was begun."
-	case errors.Is(err, durable.ErrCancelled), errors.Is(err, durable.ErrLost), err.Code == agent.CodeTimeout:
+		result.Status, result.Text = agent.CallSkipped, "Not executed: it was cancelled before it began."
+	case errors.Is(err, durable.ErrCancelled), errors.Is(err, durable.ErrLost), err.Code == agent.CodeTimeout, missed.Tried > 0:
 		result.Status = agent.CallUnknown
 		result.Text = "Unknown outcome: " + err.Message + ". The call may or may not have had its effect; look before you make it again."
 	}

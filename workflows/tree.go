@@ -17,13 +17,13 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// startChild starts a child workflow. A background child has to outlive this execution,
-// which continue-as-new may replace; it checks itself whether its parent still lives. A
+// startChild starts a child workflow. A background child, and a flow's, has to outlive this
+// execution, which continue-as-new may replace; it checks itself whether its parent lives. A
 // child that this run waits for is cancelled by the server when this run closes, however
 // that happens.
 func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 	policy := enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL
-	if e.Background {
+	if e.Background || e.ChildStart.Outlives {
 		policy = enums.PARENT_CLOSE_POLICY_ABANDON
 	}
 	now := workflow.Now(ctx).UTC()
@@ -58,7 +58,7 @@ func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 	r.onReady(f, func() {
 		o := agent.Outcome{}
 		if err := f.Get(ctx, &o); err != nil {
-			o = activities.OutcomeOf(err)
+			o = durable.OutcomeOf(err)
 		}
 		o.Session = e.Session
 		r.stepLive(loop.ChildEnded{Session: e.Session, Outcome: &o})
@@ -175,7 +175,7 @@ var fetchOptions = workflow.ActivityOptions{
 func makeHandoff(e loop.MakeHandoff) agent.Handoff {
 	h := e.Known
 	for _, c := range e.Children {
-		// A child whose outcome is unknown is named all the same: somebody may have to
+		// A child whose outcome is unknown is named anyway: somebody may have to
 		// look after it.
 		if c.Outcome == nil {
 			h.Children = append(h.Children, handoff.Missing(c.Session, c.Run, c.Agent, c.Task))

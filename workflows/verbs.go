@@ -68,7 +68,7 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) *agen
 		// those.
 		return agent.Errorf(agent.CodeInvalidInput, "%s refused: the update's id has %d characters; at most %d are taken", verb, len(info.ID), agent.MaxIDLength).WithPath("id")
 	}
-	if !r.opened() || !r.mayTake(string(verb)) || len(r.queue.signals) > maxSignalsAhead {
+	if !r.takesVerbs() || !r.mayTake(string(verb)) || len(r.queue.signals) > maxSignalsAhead {
 		return nil // the run's definition or the waiting signals decide, and neither is known yet: the handler decides later
 	}
 	state, moment := r.state, r.moment(ctx)
@@ -77,6 +77,9 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) *agen
 	for _, s := range r.queue.signals {
 		if !r.mayTake(s.name) {
 			continue
+		}
+		if s.decoded != nil {
+			return nil // a validator may not record that the run decodes it, so the handler decides
 		}
 		if in, err := r.readSignal(s); err == nil {
 			if next, _, err := loop.Step(state, moment, in); err == nil {
@@ -174,14 +177,14 @@ func betweenRuns(name string) bool {
 // answer, so a refused one is shown in the log. A run that is over refuses all that are
 // left.
 func (r *run) takeSignals() {
-	// With r.next set, the state is already encoded for the new execution. A step now
+	// With r.continueAsNewErr set, the state is already encoded for the new execution. A step now
 	// would be lost.
-	for r.next == nil {
+	for r.continueAsNewErr == nil {
 		i := slices.IndexFunc(r.queue.signals, func(s signal) bool { return r.mayTake(s.name) })
 		if i < 0 {
 			return
 		}
-		s := r.queue.signals[i]
+		s := r.decode(r.queue.signals[i])
 		r.queue.remove(i)
 		between := betweenRuns(s.name)
 		if between && r.over { // reports to a run that is over
@@ -287,11 +290,11 @@ func (r *run) checkPolicy(command agent.Command) *agent.Error {
 // A reset repeats the history, with every id in it. Only the new execution's own id
 // differs. So after a reset tokens are bound to that, and old tokens are refused. The
 // value decides nothing that is recorded, except what the next execution gets.
-func executionOf(info *workflow.Info, handed string) string {
+func executionOf(info *workflow.Info, carried string) string {
 	if info.WorkflowExecution.RunID != info.OriginalRunID {
 		return info.WorkflowExecution.RunID
 	}
-	return cmp.Or(handed, info.FirstRunID)
+	return cmp.Or(carried, info.FirstRunID)
 }
 
 // proofs returns whom the tokens of a command name. checkTokens has verified them.

@@ -47,7 +47,7 @@ func TestWhatIsSaidWhileToolsAreListed(t *testing.T) {
 	require.Len(t, b.script.Requests(), 2)
 }
 
-// A daemon that parks for what waits already goes on with it at once; the payload
+// A daemon that parks for what waits already continues with it at once; the payload
 // decides which event it is.
 func TestADaemonParksForWhatHasCome(t *testing.T) {
 	waits := map[string]any{"reason": "not paid", "conditions": map[string]any{"event": map[string]any{
@@ -70,7 +70,7 @@ func TestADaemonParksForWhatHasCome(t *testing.T) {
 	require.Equal(t, `Event paid: {"order":6}`, asked[2].Messages[5].Text())
 }
 
-// What waits for a paused daemon is in its session's head, long before it goes on and
+// What waits for a paused daemon is in its session's head, long before it continues and
 // over its executions: its history may be gone by then (HA-95).
 func TestWhatWaitsIsInTheHead(t *testing.T) {
 	b := setup(t, agent.Definition{Daemon: &agent.Daemon{}}, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))

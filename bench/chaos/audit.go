@@ -20,7 +20,6 @@ import (
 type audit struct {
 	*operators
 	place  place
-	desk   *desk
 	store  store.Store
 	builds []string
 
@@ -87,7 +86,7 @@ func (a *audit) logs(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("listing the store's sessions: %w", err)
 		}
-		if h.Digest == "" { // only claims of runs that were ended before they began
+		if h.Digest == "" { // only claims of runs that ended before they started
 			continue
 		}
 		stored, err := collect(client.StoredEvents(ctx, a.store, h.Session, ""))
@@ -162,7 +161,7 @@ func (a *audit) ends(ctx context.Context) error {
 		seen[l.Session] = true
 		log := a.ledgers[l.Session]
 		switch {
-		case log == nil && l.Status.Ended() && l.Status != agent.StatusCompleted && l.Turn == 0: // it was ended before it began
+		case log == nil && l.Status.Ended() && l.Status != agent.StatusCompleted && l.Turn == 0: // it ended before it started
 		case log == nil:
 			a.report.find(lost, l.Session, l.Run, "it is %s and has no log", l.Status)
 		case l.Status.Ended() && log.run != l.Run && log.run != "":
@@ -196,7 +195,10 @@ func (a *audit) effects() error {
 			}
 			known[key] = true
 			a.report.Calls[string(r.Status)]++
-			a.effect(l.session, key, r, journal[key])
+			if l.steps[key] {
+				a.report.Steps++
+			}
+			a.effect(l, key, r, journal[key])
 		}
 	}
 	for key, e := range journal {
@@ -208,8 +210,9 @@ func (a *audit) effects() error {
 	return nil
 }
 
-func (a *audit) effect(session, key string, r agent.ToolResult, e entries) {
-	made := r.Tool == payTool || r.Tool == wireTool
+func (a *audit) effect(l *ledger, key string, r agent.ToolResult, e entries) {
+	name := stepTool(r, key)
+	made := name == payTool || name == wireTool
 	kind, bad := lost, ""
 	switch {
 	case made && e.begun > 1:
@@ -220,13 +223,16 @@ func (a *audit) effect(session, key string, r agent.ToolResult, e entries) {
 		bad = "it is ok, and has no effect"
 	case made && r.Status == agent.CallFailed && e.done != 0:
 		kind, bad = wrong, "it failed, and has its effect"
+	// A step of a flow that may be repeated is skipped when it was cut off, and made again unless
+	// the run ends before.
+	case r.Status == agent.CallSkipped && name == bookTool && l.steps[key]:
 	case (r.Status == agent.CallRejected || r.Status == agent.CallSkipped) && e.begun > 0:
 		kind, bad = wrong, "it was not to be made, and was begun"
-	case r.Tool == bookTool && r.Status == agent.CallOK && !a.desk.booked(key):
+	case name == bookTool && r.Status == agent.CallOK && !a.desk.booked(key):
 		bad = "it is ok, and nothing is booked"
 	}
 	if bad != "" {
-		a.report.find(kind, session, "", "the call %s of %s: %s (%d begun, %d made; the log says %s: %s)", key, r.Tool, bad, e.begun, e.done, r.Status, r.Text)
+		a.report.find(kind, l.session, "", "the call %s of %s: %s (%d begun, %d made; the log says %s: %s)", key, r.Tool, bad, e.begun, e.done, r.Status, r.Text)
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 )
 
 // A newer build differs from this one in what a later revision may change: it knows one
-// more verb and one more field, and its machine seals a log that has newerSeal bytes.
+// more verb and one more field, its machine seals a log that has newerSeal bytes, and its flow
+// has other steps.
 const (
 	newerRevision = loop.Revision + 1
 	newerSeal     = 2048
@@ -43,6 +44,7 @@ func newerEdits() []edit {
 		{"internal/loop/revision.go", fmt.Sprintf("\tRevision = %d\n", loop.Revision), "\tRevision = " + later + "\n"},
 		{"internal/loop/rules.go", "s.Log.needsSeal() && s.Log.canSeal()", fmt.Sprintf("(s.Log.needsSeal() || s.Revision >= %s && s.Log.Bytes >= %d) && s.Log.canSeal()", later, newerSeal)},
 		{"agent/verb.go", "type SendCommand struct {\n", "type SendCommand struct {\n\tTone string `json:\"tone,omitempty\" since:\"" + later + "\"`\n"},
+		{"bench/chaos/flows.go", "newerTour = false", "newerTour = true"},
 		{"signals/verbs.go", "agent.VerbAnswers, agent.VerbEmit,\n}", "agent.VerbAnswers, agent.VerbEmit, \"hush\",\n}"},
 		{"signals/verbs.go", "map[agent.Verb]int{}", `map[agent.Verb]int{"hush": ` + later + `}`},
 		{"signals/verbs.go", "\tcase agent.VerbPause:\n", "\tcase agent.VerbPause, \"hush\":\n"},

@@ -30,7 +30,7 @@ type options struct {
 	progress   io.Writer
 }
 
-// run plans, disturbs, lets everything come to rest, and audits.
+// run plans, disturbs, waits until all runs are suspended or ended, and audits.
 func (o *options) run(ctx context.Context) (*report, error) {
 	p, r := newPlan(o), newReport(o)
 	r.Stories, r.Builds = len(p.Stories), len(o.builds)
@@ -54,7 +54,7 @@ func (o *options) run(ctx context.Context) (*report, error) {
 	s.operators.unfollow(ctx)
 	s.models.tell(r)
 	s.writes.tell(r)
-	return r, (&audit{operators: s.operators, place: s.at, desk: s.at.desk(), store: s.store, builds: o.builds}).look(ctx)
+	return r, (&audit{operators: s.operators, place: s.at, store: s.store, builds: o.builds}).look(ctx)
 }
 
 // chaosEnv is all that a round needs.
@@ -113,8 +113,8 @@ func (s *chaosEnv) open(p *plan, dir string) (err error) {
 	return nil
 }
 
-// rest ends the disturbances, lets everything come to rest, and deletes sessions while
-// writes have mishaps again. Then it releases all writes that were held back.
+// rest ends the disturbances, waits until all runs are suspended or ended, and deletes
+// sessions while writes have mishaps again. Then it releases all writes that were held back.
 func (s *chaosEnv) rest(ctx context.Context) error {
 	s.models.calm.Store(true)
 	s.writes.calm.Store(true)
@@ -127,8 +127,7 @@ func (s *chaosEnv) rest(ctx context.Context) error {
 	if err := s.operators.deleteSessions(ctx); err != nil {
 		return err
 	}
-	// Late writes must not bring a deleted session back, so release them before the
-	// audit.
+	// Late writes must not bring a deleted session back, so release them before the audit.
 	s.writes.release()
 	s.operators.settle(ctx, s.patience, s.processes.replaceEnded)
 	s.report.calmed(time.Since(began))
@@ -138,7 +137,7 @@ func (s *chaosEnv) rest(ctx context.Context) error {
 	return s.collect(ctx, s.store)
 }
 
-// collect removes chunks that nobody needs. Nobody writes any more, so chunks of any age
+// collect removes chunks that no session needs. Nothing is written any more, so chunks of any age
 // may go.
 func (o *options) collect(ctx context.Context, st store.Store) error {
 	done, err := store.NewLog(st).Collect(ctx, 0, false)

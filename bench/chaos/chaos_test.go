@@ -43,6 +43,7 @@ func TestChaos(t *testing.T) {
 	require.Positive(t, total(r.Late))
 	require.Positive(t, r.Strikes[disturbKill])
 	require.Positive(t, r.Effects)
+	require.Positive(t, r.Steps)
 	require.Positive(t, r.Followed)
 	require.GreaterOrEqual(t, r.Executions, o.stories)
 	var text bytes.Buffer
@@ -71,6 +72,17 @@ func TestLedger(t *testing.T) {
 	results := agent.Event{Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleTool, Parts: []agent.Part{
 		{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "t1.1", Tool: payTool, Status: agent.CallOK}},
 	}}}
+	flows := agent.Event{Type: agent.EventRunStarted, Started: &agent.Started{Run: "r1", Spec: &agent.Spec{Flow: true}}}
+	step := func(id, path string) agent.Event {
+		return agent.Event{Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{
+			{Type: agent.PartToolCall, Call: &agent.ToolCall{ID: id, ProviderID: path, Tool: payTool}},
+		}}}
+	}
+	came := func(id string, status agent.CallStatus) agent.Event {
+		return agent.Event{Type: agent.EventMessage, Message: &agent.Message{Role: agent.RoleTool, Parts: []agent.Part{
+			{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: id, Tool: payTool, Status: status}},
+		}}}
+	}
 	ended := agent.Event{Type: agent.EventRunCompleted, Outcome: &agent.Outcome{Status: agent.StatusCompleted}}
 	waits := agent.Event{Type: agent.EventRunSuspended, Suspension: &agent.Suspension{ID: "s-1"}}
 	opened := agent.Event{Type: agent.EventRequestOpened, Request: &agent.Request{ID: "q-1"}}
@@ -85,6 +97,10 @@ func TestLedger(t *testing.T) {
 		"a run in a run":          {[]agent.Event{started, started}, "before the one before had ended"},
 		"two suspensions at once": {[]agent.Event{started, waits, waits}, "s-1 opens"},
 		"a request twice":         {[]agent.Event{started, opened, opened}, "is opened again"},
+		"a flow":                  {[]agent.Event{flows, step("t1.1", "a"), step("t2.1", "b"), came("t2.1", agent.CallSkipped), step("t3.1", "b"), came("t1.1", agent.CallOK), came("t3.1", agent.CallOK), ended}, ""},
+		"an open step":            {[]agent.Event{flows, step("t1.1", "a"), step("t2.1", "b"), came("t1.1", agent.CallOK), ended}, "no result: [t2.1]"},
+		"a step twice":            {[]agent.Event{flows, step("t1.1", "a"), came("t1.1", agent.CallOK), step("t2.1", "a")}, "is asked for again"},
+		"two results of a step":   {[]agent.Event{flows, step("t1.1", "a"), came("t1.1", agent.CallOK), came("t1.1", agent.CallOK)}, "which is not open"},
 		"an answer twice":         {[]agent.Event{started, opened, answered, answered}, "decided before"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +142,7 @@ func TestEffects(t *testing.T) {
 		"rejected and begun":  {"begin r/t1.1 pay\n", agent.CallRejected, "was begun"},
 		"nobody's":            {"begin r/t1.1 pay\ndone r/t1.1 pay\nbegin r/t9.1 pay\n", agent.CallOK, "no log knows"},
 		"booked without file": {"begin r/t1.1 book\n", agent.CallOK, "nothing is booked"},
+		"a step paid twice":   {"begin r/once/pay do\ndone r/once/pay do\nbegin r/once/pay do\n", agent.CallOK, "more than once"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &desk{t.TempDir()}
@@ -137,8 +154,12 @@ func TestEffects(t *testing.T) {
 			}
 			r := newReport(&options{})
 			l := newLedger("x", r.find)
-			l.results["r/t1.1"] = agent.ToolResult{Call: "t1.1", Tool: tool, Status: c.status}
-			a := &audit{operators: &operators{report: r}, desk: d, ledgers: map[string]*ledger{"x": l}}
+			key := "r/t1.1"
+			if name == "a step paid twice" {
+				key, tool = "r/once/pay", agent.DoTool
+			}
+			l.results[key] = agent.ToolResult{Call: "t1.1", Tool: tool, Status: c.status}
+			a := &audit{operators: &operators{report: r, desk: d}, ledgers: map[string]*ledger{"x": l}}
 			require.NoError(t, a.effects())
 			if c.want == "" {
 				require.Empty(t, r.Findings)

@@ -19,7 +19,7 @@ type deletedSession struct {
 const eraseWithin = time.Minute
 
 // deleteSessions deletes the ended sessions whose stories say so, and starts some again.
-// Writes have mishaps meanwhile.
+// Other writes have mishaps at the same time.
 func (c *operators) deleteSessions(ctx context.Context) error {
 	live, err := c.live(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *operators) deleteSession(ctx context.Context, s story) {
 				return
 			}
 			if prefix == s.Session && h.Session != s.Session {
-				continue // another session whose name begins the same
+				continue // another session whose name has the same start
 			}
 			events, err := collect(c.Events(ctx, h.Session, nil))
 			if err != nil {
@@ -80,6 +80,28 @@ func (c *operators) deleteSession(ctx context.Context, s story) {
 	if s.Anew {
 		e.anew = true
 		c.begin(ctx, story{Session: s.Session, Agent: s.Agent, Text: s.Text})
+		c.listed(soon, s.Session)
+	}
+}
+
+// listed waits until a run that has started is listed, or has ended: else nobody would wait for its
+// end, since a listing may be late.
+func (c *operators) listed(ctx context.Context, session string) {
+	for {
+		live, err := c.live(ctx)
+		if err == nil && live[session].Session != "" {
+			return
+		}
+		run, err := c.Get(ctx, session)
+		if err == nil {
+			st, err := run.Status(ctx)
+			if err == nil && st.Status.Ended() {
+				return
+			}
+		}
+		if !pause(ctx, 200*time.Millisecond) {
+			return
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ func (c *operators) read(ctx context.Context, r *reader, follow bool) error {
 	return nil
 }
 
-// unfollow reads the rest, and ends the readers.
+// unfollow reads the remaining events, and ends the readers.
 func (c *operators) unfollow(ctx context.Context) {
 	c.stop()
 	c.reading.Wait()

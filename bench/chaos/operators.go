@@ -22,6 +22,7 @@ type operators struct {
 	*client.Client
 	temporal temporal.Client
 	stored   store.Store
+	desk     *desk
 	plan     *plan
 	newer    bool // there is a newer build
 	report   *report
@@ -66,7 +67,7 @@ func newOperators(at place, p *plan, r *report) (*operators, error) {
 		return nil, err
 	}
 	return &operators{
-		Client: client.New(t, &client.Options{TaskQueue: queue, Store: st}), temporal: t, stored: st, plan: p, report: r,
+		Client: client.New(t, &client.Options{TaskQueue: queue, Store: st}), temporal: t, stored: st, desk: at.desk(), plan: p, report: r,
 		newer: r.Builds > 1, erasures: map[string]*deletedSession{},
 	}, nil
 }
@@ -280,6 +281,12 @@ func (c *operators) answer(ctx context.Context, req agent.Request, choice int, b
 		command = agent.AnswerCommand{CommandHeader: o, Request: id, Text: "stop"}
 	case req.Type == agent.RequestLimit:
 		command = agent.AnswerCommand{CommandHeader: o, Request: id, Text: "continue"}
+	case req.Step != "" && len(req.Choices) > 0:
+		text, err := c.desk.outcomeChoice(req, choice)
+		if err != nil {
+			c.report.find(wrong, req.Session, req.Run, "the journal can't be read: %v", err)
+		}
+		command = agent.AnswerCommand{CommandHeader: o, Request: id, Text: text}
 	default:
 		command = agent.AnswerCommand{CommandHeader: o, Request: id, Text: "This way, says " + by}
 	}

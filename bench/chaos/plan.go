@@ -49,7 +49,7 @@ const (
 	disturbFreeze disturbanceKind = "stop"   // a worker, with SIGSTOP and later SIGCONT
 	disturbServer disturbanceKind = "server" // the server, with SIGKILL; it restarts on its file
 	// The store accepts requests and does not answer, like a database that is stopped.
-	// When it continues it does all of them, even those that nobody waits for any more.
+	// When it continues it does all of them, also tasks whose result is not needed any more.
 	disturbStore disturbanceKind = "store"
 )
 
@@ -89,6 +89,8 @@ const (
 	workers = 3
 	// daemons is how many stories there are to each daemon among them.
 	daemons = 10
+	// tours is how many stories there are to each flow among them.
+	tours = 4
 	// The average times between disturbances; the server is disturbed rarely.
 	betweenStrikes = 3 * time.Second
 	betweenServers = 20 * time.Second
@@ -109,6 +111,9 @@ func newPlan(o *options) *plan {
 		s := story{At: at, Session: fmt.Sprintf("chaos-%d", i), Agent: leadAgent, Text: fmt.Sprintf("story %d", i), Park: d.IntN(10) == 0, Erase: d.IntN(3) == 0, Anew: d.IntN(2) == 0}
 		if i%daemons == daemons-1 {
 			s.Agent, s.Park = daemonAgent, false
+		}
+		if i%tours == tours-1 && s.Agent == leadAgent {
+			s.Agent = tourAgent
 		}
 		p.Stories = append(p.Stories, s)
 	}

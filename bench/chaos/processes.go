@@ -22,7 +22,7 @@ type processes struct {
 	frozen atomic.Bool // one of the workers is frozen
 }
 
-// slot is the place of a process; one follows another.
+// slot is the place of a process. When one process ends, the next one takes its slot.
 type slot struct {
 	command, name string
 
@@ -101,7 +101,7 @@ func (h *processes) freeze(pid int) (thaw func()) {
 		return nil
 	}
 	signal := func(s syscall.Signal) {
-		if h.slots[i].pid.Load() == int64(pid) { // otherwise it was killed meanwhile
+		if h.slots[i].pid.Load() == int64(pid) { // otherwise it was killed before
 			_ = syscall.Kill(pid, s)
 		}
 	}
@@ -112,7 +112,7 @@ func (h *processes) freeze(pid int) (thaw func()) {
 	}
 }
 
-// look reports a process that ended by itself, which none may.
+// look reports a process that ended by itself. No process may do that.
 func (h *processes) look(m *slot) {
 	if m.proc.ended() {
 		h.report.find(wrong, "", "", "%s ended by itself: %v; see %s.log", m.name, m.proc.ProcessState, m.name)

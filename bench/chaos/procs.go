@@ -59,7 +59,7 @@ func (p place) options(logger *zap.Logger) (*worker.Options, error) {
 		return nil, err
 	}
 	return &worker.Options{
-		TaskQueue: queue, Agents: definitions(), Tools: p.desk().tools(), Store: st, Logger: logger,
+		TaskQueue: queue, Agents: definitions(), Tools: p.desk().tools(), Flows: p.desk().flows(), Store: st, Logger: logger,
 		Temporal: func(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = time.Second },
 		Models:   map[string]model.Model{"standin": openai.New(&openai.Options{Name: "standin", BaseURL: p.Model + "/v1", APIKey: "none"})},
 	}, nil

@@ -44,6 +44,7 @@ type report struct {
 	Messages   int            `json:"messages"` // messages that were looked for in the logs
 	Unheard    int            `json:"unheard"`  // signals that a full status may no longer show
 	Calls      map[string]int `json:"calls"`
+	Steps      int            `json:"steps"`   // calls that are steps of a flow
 	Effects    int            `json:"effects"` // in the journal
 	Rest       []string       `json:"rest"`    // who is suspended at the end, and why
 	Calmed     string         `json:"calmed"`  // how long it took to come to rest
@@ -106,7 +107,7 @@ func (r *report) add(o *report) {
 	for _, n := range []struct{ to, from *int }{
 		{&r.Stories, &o.Stories}, {&r.Newer, &o.Newer}, {&r.Writes, &o.Writes}, {&r.Models, &o.Models}, {&r.Sessions, &o.Sessions},
 		{&r.Deleted, &o.Deleted}, {&r.Executions, &o.Executions}, {&r.Events, &o.Events}, {&r.Followed, &o.Followed},
-		{&r.Messages, &o.Messages}, {&r.Unheard, &o.Unheard}, {&r.Effects, &o.Effects},
+		{&r.Messages, &o.Messages}, {&r.Unheard, &o.Unheard}, {&r.Effects, &o.Effects}, {&r.Steps, &o.Steps},
 	} {
 		*n.to += *n.from
 	}
@@ -159,7 +160,7 @@ func (r *report) show(out io.Writer, raw bool) error {
 	}
 	fmt.Fprintf(out, "sessions: %d, deleted: %d; runs: %s; histories replayed: %d\n", r.Sessions, r.Deleted, counts(r.Runs), r.Executions)
 	fmt.Fprintf(out, "events: %d, of which %d were followed; messages and events looked for: %d, signals that may be shown no more: %d\n", r.Events, r.Followed, r.Messages, r.Unheard)
-	fmt.Fprintf(out, "calls: %s; effects in the journal: %d\n", counts(r.Calls), r.Effects)
+	fmt.Fprintf(out, "calls: %s; steps of flows: %d; effects in the journal: %d\n", counts(r.Calls), r.Steps, r.Effects)
 	for _, line := range r.Rest {
 		fmt.Fprintln(out, "suspended:", line)
 	}

@@ -17,7 +17,7 @@ import (
 // moment.
 const quietLooks = 3
 
-// settle lets everything come to rest: it resumes what is held, answers requests, wakes
+// settle waits until all runs are suspended or ended: it resumes held runs, answers requests, wakes
 // parked runs, and stops every second daemon.
 func (c *operators) settle(ctx context.Context, within time.Duration, mend func()) {
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -125,7 +125,7 @@ func (c *operators) calm(ctx context.Context, session string, live map[string]cl
 	case w.Kind == agent.SuspensionParked:
 		_, err = run.Resume(soon, nil)
 	}
-	// A run that continued meanwhile is looked at again.
+	// A run that continued since then is looked at again.
 	if err != nil && !errors.Is(err, agent.CodeStale) && !errors.Is(err, agent.CodeClosed) {
 		c.became(session, agent.Ack{}, err)
 	}

@@ -52,7 +52,7 @@ func (d *desk) pay(ctx context.Context, c *tool.Call, _ args) (string, error) {
 	if err := d.write(markDone, c); err != nil {
 		return "", err
 	}
-	// The effect is made; a kill from here on makes the outcome unknown.
+	// The effect has happened; a kill from here on makes the outcome unknown.
 	pause(ctx, chance(c.Key+" after", 60*time.Millisecond))
 	return "paid", nil
 }

@@ -27,6 +27,7 @@ func (c *cli) answerCommand() *cobra.Command {
 // answerOrder returns the answer in the flags, or nil if there is none.
 func (d *decider) answerOrder(text string) (*agent.AnswerCommand, error) {
 	order, given := &agent.AnswerCommand{Text: text}, 0
+	// A choice is resolved later, when the request is read; here it only counts as an answer.
 	for _, is := range []bool{text != "", d.choice != "", d.result != ""} {
 		if is {
 			given++
@@ -35,6 +36,7 @@ func (d *decider) answerOrder(text string) (*agent.AnswerCommand, error) {
 	switch {
 	case given > 1:
 		return nil, agent.Errorf(agent.CodeInvalidInput, "TEXT, --choice and --result exclude each other")
+	// No answer is no error: on a terminal the person is asked.
 	case given == 0:
 		return nil, nil
 	case d.result != "":
@@ -49,11 +51,11 @@ func (d *decider) answerOrder(text string) (*agent.AnswerCommand, error) {
 
 // chosen returns the number of a choice, given by number or text. A number is never read
 // as a text.
-func chosen(q agent.Request, said string) (int, error) {
-	n, err := strconv.Atoi(said)
+func chosen(q agent.Request, answer string) (int, error) {
+	n, err := strconv.Atoi(answer)
 	if err != nil {
 		// Choices that are numbers would be ambiguous; the number means the position.
-		n = slices.Index(q.Choices, said)
+		n = slices.Index(q.Choices, answer)
 	}
 	if n >= 0 && n < len(q.Choices) {
 		return n, nil
@@ -61,9 +63,10 @@ func chosen(q agent.Request, said string) (int, error) {
 	if len(q.Choices) == 0 {
 		return 0, agent.Errorf(agent.CodeInvalidInput, "request %s has no choices: answer it with a TEXT", q.ID).WithPath("choice")
 	}
+	// Choices are model output, so they are quoted.
 	list := make([]string, len(q.Choices))
 	for i, text := range q.Choices {
 		list[i] = fmt.Sprintf("%d %q", i, text)
 	}
-	return 0, agent.Errorf(agent.CodeInvalidInput, "%q is not one of the choices of request %s: %s", said, q.ID, strings.Join(list, ", ")).WithPath("choice")
+	return 0, agent.Errorf(agent.CodeInvalidInput, "%q is not one of the choices of request %s: %s", answer, q.ID, strings.Join(list, ", ")).WithPath("choice")
 }

@@ -27,6 +27,8 @@ func (d *decider) approveOrder() (*agent.ApproveCommand, error) {
 	if d.edit != "" {
 		raw, err := jsonOf("--edit", d.edit)
 		var object map[string]json.RawMessage
+		// Checked here: the run would refuse a list or a text, but only after the approval was
+		// sent.
 		if err == nil && json.Unmarshal(raw, &object) != nil {
 			err = agent.Errorf(agent.CodeInvalidInput, "--edit must be an object, such as '{\"amount_eur\":80}'")
 		}

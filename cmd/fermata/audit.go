@@ -74,6 +74,7 @@ func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
 		return agent.Errorf(agent.CodeInvalidInput, "--public-key is required: make the file with openssl pkey -in audit.key -pubout")
 	}
 	text, err := files.Read(publicKey, maxKeyFile)
+	// Bounded: the path may name a device or a huge file by mistake.
 	if err != nil {
 		return agent.Errorf(agent.CodeInvalidInput, "the public key can't be read: %w", err)
 	}
@@ -99,19 +100,21 @@ func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
 	if err != nil {
 		return err
 	}
+	// A live process writes at every AliveInterval; twice that leaves room for a delay.
 	found := auditLine{agent.Version, r.Entries, r.Head.String(), r.Begun, r.Last, r.Open, !r.Quiet.IsZero() && time.Since(r.Quiet) > 2*audit.AliveInterval, r.Quiet}
 	if c.JSON {
 		c.Line(found)
 	} else {
-		c.tellAudit(found)
+		c.printAudit(found)
 	}
+	// The status is 1 because a script must notice a cut, even if all lines are valid.
 	if found.Silent {
 		return ended(1)
 	}
 	return nil
 }
 
-func (c *cli) tellAudit(l auditLine) {
+func (c *cli) printAudit(l auditLine) {
 	t := c.Table()
 	t.Field("whole", "%s", render.Count(int(l.Entries), "line"))
 	if l.Entries > 0 {
@@ -122,6 +125,6 @@ func (c *cli) tellAudit(l auditLine) {
 	t.Field("open", "%s", render.Count(l.Open, "writer"))
 	t.Flush()
 	if l.Silent {
-		c.Note("a process began and has written nothing since %s: it was killed, or what it wrote then was cut off; the head of today, given with --head, says that you have looked", render.Clock(l.Quiet))
+		c.Note("a process started and has written nothing since %s: it was killed, or the end of the log was cut off; after you have checked it, pass today's head with --head", render.Clock(l.Quiet))
 	}
 }

@@ -55,7 +55,7 @@ The exit status is that of the last run (see fermata run), and 3 if it continues
 			if len(args) == 0 && r.session != "" {
 				return nil
 			}
-			return exactArgs(1, "an agent, or the --session of one that there is")(cmd, args)
+			return exactArgs(1, "an agent, or --session with an existing session")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.agent = append(args, "")[0]
@@ -78,10 +78,12 @@ func (r *runner) chat(ctx context.Context) error {
 			return err
 		}
 	}
+	// Version 7 ids sort by time, so listings show the latest session last.
 	r.session = cmp.Or(r.session, uuid.Must(uuid.NewV7()).String())
 	if err := agent.CheckSession(r.session); err != nil {
 		return err
 	}
+	// Before the client is made: its calls are counted too.
 	if err := r.observe(ctx); err != nil {
 		return err
 	}
@@ -112,13 +114,14 @@ func (r *runner) newChat(pressed <-chan struct{}) *chat {
 		runner: r, pressed: pressed, passed: map[string]bool{}, help: "/help lists the commands",
 	}}
 	if r.JSON {
-		r.asker = console.NewConsole(r.in, r.Err, pressed) // standard output is for programs
+		r.asker = console.NewConsole(r.in, r.Err, pressed) // standard output has only the JSON lines
 		t.to = quiet{jsonLines{r.cli, nil, nil}}
 	} else {
 		t.to = r.Printer()
 	}
 	t.console = r.console()
 	t.console.SetInterrupt(pressed)
+	// A script has no line that nobody asked for: its lines are read when the session rests.
 	if typed := t.console.Buffer(t.script); !t.script {
 		t.typed = typed
 	}
@@ -133,12 +136,13 @@ func (quiet) Break() {}
 // openSession finds the session's agent, and shows the state of an existing session.
 func (t *chat) openSession(ctx context.Context) error {
 	run, err := t.runs.Get(ctx, t.session)
+	// A new session does not exist on the server until its first message starts a run.
 	if errors.Is(err, agent.CodeNotFound) && t.runner.agent != "" {
-		t.to.Note("session %s; /help says what can be said", t.session)
+		t.to.Note("session %s; /help lists the commands", t.session)
 		return nil
 	}
 	if errors.Is(err, agent.CodeNotFound) {
-		return agent.Errorf(agent.CodeNotFound, "%w; to begin it, name an agent: fermata chat AGENT --session %s", err, t.session)
+		return agent.Errorf(agent.CodeNotFound, "%w; to start it, name an agent: fermata chat AGENT --session %s", err, t.session)
 	}
 	if err != nil {
 		return err
@@ -149,9 +153,10 @@ func (t *chat) openSession(ctx context.Context) error {
 	}
 	// What was recorded before is shown by showRecent; follow only what comes.
 	t.runner.agent = cmp.Or(t.runner.agent, stands.Agent)
-	t.heard.Seq = stands.Seq
+	t.followed.Seq = stands.Seq
 	if !stands.Status.Ended() {
 		t.watchRun(run)
+		// The start of a reply that already streams was missed, so the printer must not expect it.
 		if to, ok := t.to.(*render.Printer); ok {
 			to.StartMidTurn(stands.Turn, slices.ContainsFunc(stands.InFlight, func(d agent.InFlight) bool { return d.Kind == agent.InFlightModel }))
 		}
@@ -167,8 +172,9 @@ func (t *chat) showRecent(ctx context.Context) error {
 	const shown = 6
 	messages, err := t.runs.Transcript(ctx, t.session)
 	switch {
+	// The transcript is only a help here; without it the conversation can continue.
 	case errors.Is(err, agent.CodeNoWorker), errors.Is(err, agent.CodeTimeout), errors.Is(err, agent.CodeNotFound):
-		t.to.Note("what was said before can't be shown: %v", err)
+		t.to.Note("earlier messages can't be shown: %v", err)
 		return nil
 	case err != nil || t.JSON:
 		return err
@@ -183,7 +189,8 @@ func (t *chat) showRecent(ctx context.Context) error {
 
 // watchRun changes to a run that begins or continues.
 func (t *chat) watchRun(run *fermata.Run) {
-	t.run, t.heard = run, follow.State{Seq: t.heard.Seq}
+	// Events are numbered across the session's runs, so only the position is kept.
+	t.run, t.followed = run, follow.State{Seq: t.followed.Seq}
 	t.holding, t.after, t.rest = false, 0, ""
 	clear(t.passed)
 	if t.JSON {
@@ -231,13 +238,14 @@ func (t *chat) followRun(ctx context.Context) error {
 // over shows how a run ended.
 func (t *chat) over(ctx context.Context, o *agent.Outcome) {
 	t.exit = t.printEnd(ctx, t.runs, o, t.to)
-	t.heard.Seq = max(t.heard.Seq, o.Seq)
+	t.followed.Seq = max(t.followed.Seq, o.Seq)
 	t.run = nil
 }
 
 // handleTyped sends to the run what was typed while it worked.
 func (t *chat) handleTyped(ctx context.Context) error {
 	for {
+		// Several lines may be buffered, and one signal stands for all of them.
 		line, err := t.console.Typed()
 		switch {
 		case errors.Is(err, console.ErrNothing):
@@ -268,6 +276,7 @@ func (t *chat) line(ctx context.Context) error {
 	if t.script {
 		prompt = ""
 	}
+	// Ctrl-C at an empty prompt leaves the chat; no run is held by it.
 	line, err := t.console.Line(ctx, prompt)
 	if errors.Is(err, console.ErrInterrupted) {
 		return errDetached
@@ -284,17 +293,22 @@ func (t *chat) message(ctx context.Context, text string, mode agent.SendMode) er
 	if text == "" {
 		return nil
 	}
-	soon, cancel := context.WithTimeout(ctx, sayWithin)
+	// Bounded: a conversation must not hang on a run without a worker.
+	soon, cancel := context.WithTimeout(ctx, sendWithin)
 	defer cancel()
 	line, run, err := t.deliver(soon, t.runs, t.session, text, &fermata.SendOptions{Mode: mode, By: env.User(), Agent: t.runner.agent})
+	// The message was refused, not the conversation. Only a cancelled context ends it.
 	if err != nil {
 		t.failed(ctx, err)
 		return ctx.Err()
 	}
+	// The suspension may change now, so it is shown and asked again.
 	t.after, t.rest = 0, ""
 	switch {
+	// A signal has no run id yet. The listing finds the run when a worker takes the message.
 	case line.Later:
 		t.to.Note("no worker answers; the message waits for one")
+	// The message may have started the next run, or another client may have.
 	case t.run == nil || line.Run != t.run.ID:
 		t.watchRun(run)
 	}
@@ -305,6 +319,7 @@ func (t *chat) message(ctx context.Context, text string, mode agent.SendMode) er
 func (t *chat) left(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() == nil && !errors.Is(err, io.EOF) && !errors.Is(err, errDetached):
+		// Only the end of input, a detach and a cancelled context are ways to leave.
 		return err
 	case t.run != nil:
 		err = t.conversation.left(ctx, err)
@@ -317,19 +332,20 @@ func (t *chat) left(ctx context.Context, err error) error {
 	return err
 }
 
-const chatHelp = `a line is a message: it steers the agent while that works, and else begins its next run
-  /queue TEXT      a message for when it would be done
-  /pause [REASON]  hold it when its turn has ended
-  /resume [TEXT]   let it go on, with a message
-  /stop [REASON]   end its run with a handoff
-  /transcript      all that was said
-  /quit            leave; a live run goes on (Ctrl-D does it too)
+const chatHelp = `a line is a message: it steers a live run, or starts the next run
+  /queue TEXT      a message for when the run would end
+  /pause [REASON]  hold the run after its current turn
+  /resume [TEXT]   continue the run, with a message
+  /stop [REASON]   end the run with a handoff
+  /transcript      show all messages
+  /quit            leave; a live run continues (also Ctrl-D)
   //TEXT           a message that begins with a slash`
 
 // command does what a line with a slash says.
 func (t *chat) command(ctx context.Context, line string) error {
 	name, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
+	// A half-printed line of the reply must not join the command's output.
 	t.to.Break()
 	switch name {
 	case "/quit":
@@ -348,7 +364,7 @@ func (t *chat) command(ctx context.Context, line string) error {
 	case "/pause", "/resume", "/stop":
 		return t.verb(ctx, name, rest)
 	default:
-		t.to.Note("there is no %s; /help lists what there is", name)
+		t.to.Note("unknown command %s; /help lists the commands", name)
 	}
 	return nil
 }
@@ -356,10 +372,10 @@ func (t *chat) command(ctx context.Context, line string) error {
 // verb sends a verb other than a message to the live run.
 func (t *chat) verb(ctx context.Context, name, text string) error {
 	if t.run == nil {
-		t.to.Note("no run is live; a message begins one")
+		t.to.Note("no run is live; a message starts one")
 		return nil
 	}
-	soon, cancel := context.WithTimeout(ctx, sayWithin)
+	soon, cancel := context.WithTimeout(ctx, sendWithin)
 	defer cancel()
 	var ack agent.Ack
 	var err error
@@ -375,6 +391,7 @@ func (t *chat) verb(ctx context.Context, name, text string) error {
 		t.failed(ctx, noAnswer(t.session, err))
 		return ctx.Err()
 	}
+	// The verb changes what the run waits for, so the next suspension is shown again.
 	t.after, t.rest = 0, ""
 	t.to.Note("%s %s, it is %s", strings.TrimPrefix(name, "/"), ack.Effect, statusText(ack))
 	return nil

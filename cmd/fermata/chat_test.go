@@ -63,7 +63,7 @@ func TestChatAtTheTerminal(t *testing.T) {
 	id := s.session("a")
 	d := s.sits("chat", "talker", "--session", id)
 	d.sees("session "+id).answers("> ", "hello").sees("Good day.").sees("completed · 1 turn")
-	d.answers("> ", "/help").sees("/queue TEXT").answers("> ", "/what").sees("there is no /what")
+	d.answers("> ", "/help").sees("/queue TEXT").answers("> ", "/what").sees("unknown command /what")
 	d.answers("> ", "/pause").sees("no run is live")
 
 	// What is asked is asked here, and a command is no answer.
@@ -97,10 +97,10 @@ func TestChatComesBack(t *testing.T) {
 	d.answers("> ", "ask").sees("your answer: ")
 	require.NoError(t, d.typed.Close())
 	r := d.ends(3)
-	require.Contains(t, r.err, "left; it goes on by itself")
+	require.Contains(t, r.err, "left; it continues by itself")
 	require.Contains(t, r.err, "come back with fermata chat --session "+id+" --address ")
-	s.fails(6, "to begin it, name an agent: fermata chat AGENT --session", "chat", "--session", s.session("b"))
-	s.fails(2, "needs an agent, or the --session of one that there is", "chat")
+	s.fails(6, "to start it, name an agent: fermata chat AGENT --session", "chat", "--session", s.session("b"))
+	s.fails(2, "needs an agent, or --session with an existing session", "chat")
 
 	d = s.sits("chat", "--session", id)
 	d.sees("session "+id+" · talker · suspended").sees("== user").sees("ask").sees("Which one?").answers("your answer: ", "the second")
@@ -160,7 +160,7 @@ func TestSessionsOnTheEmbeddedServer(t *testing.T) {
 	chat.Stdin = strings.NewReader("What do the notes say?\n")
 	out, err := chat.Output()
 	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "session s-1; /help says what can be said\nreader · script:reader.yaml\n│ Let me look.\n→ fs_read")
+	require.Contains(t, string(out), "session s-1; /help lists the commands\nreader · script:reader.yaml\n│ Let me look.\n→ fs_read")
 	require.Contains(t, string(out), "The notes say: call the till.\ncompleted · 2 turns")
 
 	r := b.run("checkpoints", "s-1", "--json")

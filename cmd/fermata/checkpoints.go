@@ -48,6 +48,7 @@ up to it. fermata fork starts a run from a checkpoint; fermata diff compares two
 }
 
 func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session string, o *fermata.CheckpointsOptions) error {
+	// Zero would mean the client's default and not "none", which would surprise.
 	if o.Limit == 0 {
 		return agent.Errorf(agent.CodeInvalidInput, "--limit must be positive").WithPath("limit")
 	}
@@ -59,10 +60,10 @@ func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session str
 		c.Line(page)
 		return nil
 	case len(page.Items) == 0:
-		c.Note("no checkpoints, of %d in all", page.Total)
+		c.Note("no checkpoints on this page, %d in all", page.Total)
 		return nil
 	}
-	t := c.Table("CHECKPOINT", "RUN", "TURN", "TIME", "COST", "MESSAGES", "PENDING", "SAID LAST")
+	t := c.Table("CHECKPOINT", "RUN", "TURN", "TIME", "COST", "MESSAGES", "PENDING", "LAST MESSAGE")
 	for _, p := range page.Items {
 		t.Row(p.ID, render.ShortRun(p.Run), p.Turn, render.Clock(p.Time), render.Money(p.Cost), p.Messages, pending(p), untrusted.Line(p.Text, 60))
 	}
@@ -98,11 +99,13 @@ func (c *cli) checkpoint(ctx context.Context, runs *fermata.Client, session, id 
 	case err != nil:
 		return err
 	case c.JSON:
+		// append to an empty list: JSON must have [] and not null.
 		c.Line(checkpointLine{agent.Version, p, append([]agent.Message{}, messages...)})
 		return nil
 	}
 	t := c.Table()
 	t.Field("checkpoint", "%s", p.ID)
+	// The checkpoint of an empty session belongs to no run.
 	if p.Run != "" {
 		t.Field("run", "%s", p.Run)
 		t.Field("agent", "%s", untrusted.Name(p.Agent))
@@ -115,7 +118,7 @@ func (c *cli) checkpoint(ctx context.Context, runs *fermata.Client, session, id 
 	}
 	t.Field("pending", "%s", pending(p))
 	if p.Compacted {
-		t.Field("compacted", "the model knows a summary of what came before")
+		t.Field("compacted", "the model sees a summary of the earlier messages")
 	}
 	t.Flush()
 	c.Print("")

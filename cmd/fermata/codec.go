@@ -32,8 +32,8 @@ command use it to show payloads that are encrypted with the keys in
 ` + env.Encryption + ` (id:base64,…). The temporal command also encrypts
 with it.
 
-Whoever has the server's token can decrypt. The token is that of ` + env.Codec + `,
-or a new one at each start. Send it in the URL's path or as "Authorization: Bearer".
+Anyone with the server's token can decrypt. The token is in ` + env.Codec + `,
+or is new at each start. Send it in the URL's path or as "Authorization: Bearer".
 All users of a machine see its command lines, so give the token to the temporal
 command in TEMPORAL_CODEC_ENDPOINT or TEMPORAL_CODEC_AUTH.`,
 		Example: `  export ` + env.Encryption + `=$(fermata codec key k1)
@@ -89,12 +89,13 @@ func (c *cli) codec(ctx context.Context, addr string) error {
 		err = agent.Errorf(agent.CodeNotSetUp, "there are no keys: set %s; fermata codec key makes one", env.Encryption)
 	}
 	if err == nil {
-		// Whoever reaches the server can try tokens, so only this machine may.
+		// Any process that reaches the server can try tokens, so only this machine may reach it.
 		err = checkLoopback("--listen", addr)
 	}
+	// Both errors are found before one is returned; the first counts.
 	token, wrong := secret.Get(env.Codec)
 	if wrong == nil && token != "" && len(token) < leastToken {
-		wrong = agent.Errorf(agent.CodeInvalidInput, "%s has %d characters, and any page that a browser shows may guess it: use at least %d, or unset it for a new one", env.Codec, len(token), leastToken)
+		wrong = agent.Errorf(agent.CodeInvalidInput, "%s has %d characters, and a web page in a local browser could guess it: use at least %d, or unset it to get a new token", env.Codec, len(token), leastToken)
 	}
 	if err = cmp.Or(err, wrong); err != nil {
 		return err
@@ -104,7 +105,9 @@ func (c *cli) codec(ctx context.Context, addr string) error {
 		return agent.Errorf(agent.CodeInvalidInput, "the codec server does not start: %w", err)
 	}
 	token = cmp.Or(token, rand.Text())
+	// Timeouts bound slow clients: any page in the browser can open connections.
 	server := &http.Server{Handler: codecHandler(ring, token), ReadTimeout: time.Minute, ReadHeaderTimeout: 10 * time.Second}
+	// Close, not Shutdown: a browser's open connection must not delay the end.
 	context.AfterFunc(ctx, func() { server.Close() })
 	if at := fmt.Sprintf("http://%s/%s", listener.Addr(), token); c.JSON {
 		c.Line(codecLine{agent.Version, "ready", at, ring.IDs(), ring.Primary()})
@@ -141,9 +144,12 @@ func codecHandler(ring *keyring.Ring, token string) http.Handler {
 	codec := converter.NewPayloadCodecHTTPHandler(fermata.Codec(ring))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
+		// Temporal's UI may be on any origin. The token is the protection, not the origin.
 		head.Set("Access-Control-Allow-Origin", "*")
 		head.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Namespace")
+		// Browsers ask for this before a public page may reach loopback.
 		head.Set("Access-Control-Allow-Private-Network", "true")
+		// A preflight request carries no token, so it is answered before the check.
 		if r.Method == http.MethodOptions {
 			w.WriteHeader(http.StatusNoContent)
 			return
@@ -155,8 +161,9 @@ func codecHandler(ring *keyring.Ring, token string) http.Handler {
 		} else if !inHeader {
 			given = ""
 		}
+		// Compared in constant time: the duration must not reveal the token.
 		if subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
-			http.Error(w, "the token is missing or wrong: it stands in what fermata codec has printed", http.StatusForbidden)
+			http.Error(w, "the token is missing or wrong: fermata codec prints it at its start", http.StatusForbidden)
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxCodecBody)

@@ -39,12 +39,14 @@ type speaker interface {
 	Break()
 }
 
-// errDetached means that the person leaves, and everything is shown.
+// errDetached means that the person leaves and that everything is already shown.
 var errDetached = errors.New("left")
 
 // converse shows the run to its end. It asks the person what the run asks. Ctrl-C holds
 // the run until the person says what comes next.
 func (r *runner) converse(ctx context.Context) error {
+	// Taken before the first step: a Ctrl-C in between would end the command instead of holding the
+	// run.
 	pressed, giveBack := r.keys.Take()
 	defer giveBack()
 	v := &conversation{runner: r, to: r.newPrinter(), console: r.console(), pressed: pressed, passed: map[string]bool{}, help: "Ctrl-C asks what to do"}
@@ -66,11 +68,14 @@ func (v *conversation) step(ctx context.Context) (*agent.Outcome, error) {
 	o, err := v.next(ctx, v.to, v.until)
 	switch {
 	case errors.Is(err, console.ErrInterrupted):
+		// The run continues until it handles the interrupt, so following continues.
 		err = v.pressInterrupt(ctx)
 	case errors.Is(err, follow.ErrAsked):
+		// A run that does not answer is left out; the next listing has its request again.
 		open, _ := requestsInFull(ctx, v.runs, v.found)
 		err = v.ask(ctx, open)
 	case errors.Is(err, follow.ErrChanged):
+		// Something happened elsewhere, so the suspension may have other requests now.
 		v.after, err = 0, nil
 	case err == nil && o.Status != agent.StatusSuspended:
 		return o, nil
@@ -102,13 +107,17 @@ func (v *conversation) fresh(list []agent.Request) []agent.Request {
 // handleSuspended handles a suspended run: it asks its requests, or what to do with the
 // person's own hold.
 func (v *conversation) handleSuspended(ctx context.Context, o *agent.Outcome) error {
+	// The run may wait for others as well, but the person's own hold comes first: nothing runs
+	// before it is removed.
 	if v.held() && slices.ContainsFunc(o.Suspension.Holds, func(h agent.Hold) bool { return h.From == agent.HoldOwn }) {
 		return v.choose(ctx)
 	}
+	// Without a position (Seq 0) only a listing knows of it; the requests may be old.
 	if open := v.fresh(o.Suspension.Requests); len(open) > 0 && o.Seq > 0 {
 		return v.ask(ctx, open)
 	}
 	if rest := render.Waits(o.Suspension); rest != v.rest {
+		// Shown once for each suspension: following returns here again and again.
 		v.rest = rest
 		v.to.Note("%s %s; %s", o.Session, rest, v.help)
 	}
@@ -116,7 +125,8 @@ func (v *conversation) handleSuspended(ctx context.Context, o *agent.Outcome) er
 	// Only a listing knows of the suspension so far. Ask the run itself again.
 	case o.Seq == 0:
 		await.Pause(ctx, follow.LookAgain)
-	case o.Seq >= v.heard.Seq:
+	// An older outcome must not move the position back.
+	case o.Seq >= v.followed.Seq:
 		v.after = o.Seq
 	}
 	return ctx.Err()
@@ -126,15 +136,19 @@ func (v *conversation) handleSuspended(ctx context.Context, o *agent.Outcome) er
 func (v *conversation) ask(ctx context.Context, open []agent.Request) error {
 	v.after = 0
 	for _, q := range open {
+		// A question must start on its own line.
 		v.to.Break()
+		// This person has no token here, so the run would refuse the answer.
 		if len(q.Approvers) > 0 {
 			v.pass(q, "takes a decision of its approvers only")
 			continue
 		}
+		// Somebody may answer in another terminal while this person still types.
 		still, done := v.whileOpen(ctx, q)
 		a, err := v.console.Ask(still, q)
 		done()
 		switch {
+		// Before the other errors: the cancelled wait also returns an error of the console.
 		case err != nil && errors.Is(context.Cause(still), errAnsweredElsewhere):
 			continue // the next event says by whom
 		case errors.Is(err, console.ErrLater):
@@ -158,6 +172,7 @@ var errAnsweredElsewhere = errors.New("it was answered elsewhere")
 
 // whileOpen returns a context that ends when a request is no longer open.
 func (v *conversation) whileOpen(ctx context.Context, q agent.Request) (open context.Context, done func()) {
+	// The cause tells an answer from elsewhere and the end of the command apart.
 	open, end := context.WithCancelCause(ctx)
 	go func() {
 		for await.Pause(open, follow.LookAgain) {
@@ -166,11 +181,13 @@ func (v *conversation) whileOpen(ctx context.Context, q agent.Request) (open con
 			}
 		}
 	}()
+	// Without end the goroutine would ask until the command ends.
 	return open, func() { end(nil) }
 }
 
 // pass leaves a request to others, and says how to answer it.
 func (v *conversation) pass(q agent.Request, why string) {
+	// Ids of requests are unique only within their session.
 	v.passed[q.Session+" "+q.ID] = true
 	v.to.Note("%s %s:", render.Asks(q), why)
 	for _, line := range v.answers(q) {
@@ -180,6 +197,7 @@ func (v *conversation) pass(q agent.Request, why string) {
 
 // failed shows an error after which the conversation continues.
 func (v *conversation) failed(ctx context.Context, err error) {
+	// The command ends, so the error is only about that.
 	if ctx.Err() != nil {
 		return
 	}
@@ -192,6 +210,7 @@ func (v *conversation) failed(ctx context.Context, err error) {
 func (v *conversation) left(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
+		// SIGTERM ends the command at once; a hold stays where it is.
 		v.leaving("interrupted", "the run")
 		return exitInterrupted
 	case errors.Is(err, io.EOF), errors.Is(err, errDetached):
@@ -206,7 +225,7 @@ func (v *conversation) leave() { v.leaving("left", "it") }
 
 func (v *conversation) leaving(why, what string) {
 	if v.held() {
-		v.Note("%s; the run stays held: %s lets it go on", why, v.CommandLine("resume %s", v.run.Session))
+		v.Note("%s; the run stays held: continue it with %s", why, v.CommandLine("resume %s", v.run.Session))
 		return
 	}
 	v.Note("%s; %s", why, v.continuesText(what))

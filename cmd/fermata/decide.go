@@ -50,15 +50,17 @@ func (d *decider) command(use, short, long, example string) *cobra.Command {
 			return exactArgs(1, "a session")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			said, err := d.said(append(args, "")[1])
-			if err == nil && d.request != "" && said.empty() && (!d.terminal || d.JSON) {
-				err = d.unsaid()
+			// A flag that is wrong is reported before a server is looked for.
+			given, err := d.decisionFromFlags(append(args, "")[1])
+			// With a named request and nobody to ask, the answer must be in the flags.
+			if err == nil && d.request != "" && given.empty() && (!d.terminal || d.JSON) {
+				err = d.missingAnswer()
 			}
 			if err != nil {
 				return err
 			}
 			return d.WithServer(cmd.Context(), func(_ *connect.Server, runs *fermata.Client) error {
-				return d.do(cmd.Context(), runs, args[0], said)
+				return d.do(cmd.Context(), runs, args[0], given)
 			})
 		},
 	}
@@ -71,8 +73,8 @@ func (d *decider) command(use, short, long, example string) *cobra.Command {
 	return cmd
 }
 
-// said returns the decision in the flags; it has no answer if they have none.
-func (d *decider) said(text string) (decision, error) {
+// decisionFromFlags returns the decision in the flags; it has no answer if they have none.
+func (d *decider) decisionFromFlags(text string) (decision, error) {
 	out := decision{by: byOr(d.by)}
 	var err error
 	if out.token, err = tokenOf(d.tokenFile); err != nil {
@@ -82,6 +84,7 @@ func (d *decider) said(text string) (decision, error) {
 	case agent.VerbAnswer:
 		out.Answer, err = d.answerOrder(text)
 	case agent.VerbReject:
+		// Without a reason a terminal asks for one, so nothing is decided yet.
 		if d.reason != "" {
 			out.Reject = &agent.RejectCommand{Reason: d.reason}
 		}
@@ -96,39 +99,43 @@ func (d *decider) said(text string) (decision, error) {
 // empty reports whether no answer was given.
 func (d decision) empty() bool { return d.Answer == nil && d.Approve == nil && d.Reject == nil }
 
-func (d *decider) do(ctx context.Context, runs *fermata.Client, session string, said decision) error {
+func (d *decider) do(ctx context.Context, runs *fermata.Client, session string, given decision) error {
 	if d.request == "" {
-		return d.pick(ctx, runs, session, said)
+		return d.pick(ctx, runs, session, given)
 	}
+	// The id may name a sub-agent's request by its path.
 	session, d.request = askedBelow(session, d.request)
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
 	// A worker that was just started may not poll yet; reading a request may be repeated.
 	q, err := connect.RetryUntilWorker(soon, d.Connector, func() (agent.Request, error) { return runs.Request(soon, session, d.request) })
 	if err != nil {
+		// The same id may be open in a sub-agent, which is what the person then meant.
 		return d.elsewhere(ctx, runs, session, noAnswer(session, err))
 	}
-	if said.empty() {
-		if said.AnswerTo, err = d.console().Ask(ctx, q); err != nil {
-			return nothingSaid(err)
+	if given.empty() {
+		if given.AnswerTo, err = d.console().Ask(ctx, q); err != nil {
+			return noAnswerGiven(err)
 		}
 	}
-	return d.decideAndTell(ctx, runs, q, said)
+	return d.decideAndPrint(ctx, runs, q, given)
 }
 
 // askedBelow returns the session that asks, if the request is named from an ancestor:
 // pay-1/q-7, or trip-42/pay-1/q-7.
 func askedBelow(session, request string) (asks, id string) {
 	at := strings.LastIndexByte(request, '/')
+	// The last slash: ids have none, but sessions of sub-agents do.
 	if at < 0 {
 		return session, request
 	}
+	// The path may start with the session or be relative to it.
 	below := strings.TrimPrefix(request[:at], session+"/")
 	return session + "/" + below, request[at+1:]
 }
 
-// unsaid says what is missing of an answer.
-func (d *decider) unsaid() error {
+// missingAnswer says what is missing of an answer.
+func (d *decider) missingAnswer() error {
 	if d.verb == agent.VerbReject {
 		return agent.Errorf(agent.CodeInvalidInput, "--reason is required: the model reads it")
 	}
@@ -141,50 +148,55 @@ func (d *decider) elsewhere(ctx context.Context, runs *fermata.Client, session s
 	if !errors.Is(err, agent.CodeNotFound) {
 		return err
 	}
+	// A failed listing only loses the hint; the first error is returned anyway.
 	for _, q := range below(ctx, runs, session) {
 		if q.ID == d.request {
-			return agent.Errorf(agent.CodeNotFound, "%w; one of that name is open in %s: name that session", err, q.Session)
+			return agent.Errorf(agent.CodeNotFound, "%w; a request with this id is open in session %s: use that session", err, q.Session)
 		}
 	}
 	return err
 }
 
-func (d *decider) decideAndTell(ctx context.Context, runs *fermata.Client, q agent.Request, said decision) error {
-	// Only now: the choices are known when the request is read.
+func (d *decider) decideAndPrint(ctx context.Context, runs *fermata.Client, q agent.Request, given decision) error {
+	// The choices are known only now, when the request was read.
 	if d.choice != "" {
 		n, err := chosen(q, d.choice)
 		if err != nil {
 			return err
 		}
-		said.Answer.Choice = &n
+		given.Answer.Choice = &n
 	}
-	ack, err := d.decide(ctx, runs, q, said)
+	ack, err := d.decide(ctx, runs, q, given)
 	if err != nil {
 		return err
 	}
 	what := "answered"
 	switch {
-	case said.Approve != nil:
+	case given.Approve != nil:
 		what = "approved"
-	case said.Reject != nil:
+	case given.Reject != nil:
 		what = "rejected"
 	}
+	// With --wait and --json the last line must be the outcome, and the only one.
 	if !d.wait || !d.JSON {
 		d.printAck(ack, q.ID+" "+what)
 	}
 	if !d.wait {
 		return nil
 	}
+	// The acknowledgement names the run that accepted the answer, which may be a sub-agent's.
 	return d.rests(ctx, runs, runs.RunOf(ack))
 }
 
 // decide sends an answer to the run that asked.
 func (c *cli) decide(ctx context.Context, runs *fermata.Client, q agent.Request, d decision) (ack agent.Ack, err error) {
-	ctx, cancel := context.WithTimeout(ctx, sayWithin)
+	// Never as a signal: a late answer would be refused, and nobody would learn that.
+	ctx, cancel := context.WithTimeout(ctx, sendWithin)
 	defer cancel()
 	switch {
 	case d.Approve != nil:
 		o := &fermata.ApproveOptions{Always: d.Approve.Always, Note: d.Approve.Note, By: d.by, Token: d.token}
+		// nil and an empty object differ: nil approves the arguments as they are.
 		if len(d.Approve.Arguments) > 0 {
 			o.Arguments = d.Approve.Arguments
 		}
@@ -200,14 +212,15 @@ func (c *cli) decide(ctx context.Context, runs *fermata.Client, q agent.Request,
 
 // pick shows the open requests of a session and its sub-agents, and asks the person which
 // one to answer, and how. Without a person it names the open requests.
-func (d *decider) pick(ctx context.Context, runs *fermata.Client, session string, said decision) error {
+func (d *decider) pick(ctx context.Context, runs *fermata.Client, session string, given decision) error {
 	open, err := d.open(ctx, runs, session)
 	switch {
 	case err != nil:
 		return err
 	case len(open) == 0:
-		return agent.Errorf(agent.CodeNotFound, "session %s asks nothing, and nor does any below it", session)
+		return agent.Errorf(agent.CodeNotFound, "session %s and its sub-agents have no open request", session)
 	case !d.terminal || d.JSON:
+		// A script must name the request: between listing and answer another one may open.
 		return agent.Errorf(agent.CodeInvalidInput, "--request is required: name the request that you saw; open: %s", openNames(open, session)).WithPath("request")
 	}
 	con := d.console()
@@ -218,34 +231,34 @@ func (d *decider) pick(ctx context.Context, runs *fermata.Client, session string
 			con.Print("")
 		}
 		if q, err = con.Choose(ctx, open); err != nil {
-			return nothingSaid(err)
+			return noAnswerGiven(err)
 		}
 	}
-	if said.empty() {
-		if said.AnswerTo, err = con.Ask(ctx, q); err != nil {
-			return nothingSaid(err)
+	if given.empty() {
+		if given.AnswerTo, err = con.Ask(ctx, q); err != nil {
+			return noAnswerGiven(err)
 		}
-		return d.decideAndTell(ctx, runs, q, said)
+		return d.decideAndPrint(ctx, runs, q, given)
 	}
-	// The person gave an answer for a request that they have not seen yet. Show it, and
-	// confirm.
+	// The person gave an answer for a request that they have not seen. Show it and confirm.
 	if len(open) == 1 {
 		con.Show(q)
 	}
 	sure, err := con.Yes(ctx, string(d.verb)+" "+q.ID+"?")
+	// A "no" leaves the request open; it does not reject it.
 	if err == nil && !sure {
 		err = console.ErrLater
 	}
 	if err != nil {
-		return nothingSaid(err)
+		return noAnswerGiven(err)
 	}
-	return d.decideAndTell(ctx, runs, q, said)
+	return d.decideAndPrint(ctx, runs, q, given)
 }
 
-// nothingSaid returns the error for a person who decides to answer nothing.
-func nothingSaid(err error) error {
+// noAnswerGiven returns the error for a person who decides to answer nothing.
+func noAnswerGiven(err error) error {
 	if errors.Is(err, console.ErrLater) || errors.Is(err, io.EOF) {
-		return agent.Errorf(agent.CodeInvalidInput, "nothing was said, and nothing was sent")
+		return agent.Errorf(agent.CodeInvalidInput, "no answer was given, and nothing was sent")
 	}
 	return err
 }
@@ -266,6 +279,7 @@ func (d *decider) open(ctx context.Context, runs *fermata.Client, session string
 	if s != nil {
 		list = s.Requests
 	}
+	// A sub-agent whose run does not answer is left out: its arguments could not be shown.
 	whole, _ := requestsInFull(ctx, runs, below(ctx, runs, session))
 	return append(list, whole...), nil
 }

@@ -19,7 +19,7 @@ func TestAProviderThatAsksForADay(t *testing.T) {
 	}}).works()
 	run := s.begin("a", "patient", nil)
 	d := s.sits("attach", run.Session)
-	d.sees("the model is asked again in 10m0s, at ")
+	d.sees("the model is called again in 10m0s, at ")
 	r := s.run("show", run.Session)
 	require.Regexp(t, `delayed +until .*, in (10m0s|9m\d+s): \[provider_error\] .*slow down; it asked to wait 24h0m0s`, r.out)
 	shown := lastLine[shown](t, s.run("show", run.Session, "--json").out)

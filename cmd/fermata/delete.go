@@ -50,6 +50,7 @@ func (e *deleteRun) do(ctx context.Context, session string) error {
 		return agent.Errorf(agent.CodeInvalidInput, "--timeout must be positive")
 	}
 	if err := agent.CheckSession(session); err != nil {
+		// The embedded server is started if needed: a deletion must also reach its executions.
 		return err
 	}
 	s, err := e.FindOrStart(ctx)
@@ -67,12 +68,12 @@ func (e *deleteRun) do(ctx context.Context, session string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	// Recorded before: a deletion that the audit misses could not be shown later.
+	// Recorded first: otherwise a failed audit would leave a deletion without an entry.
 	if err := e.host.Audit.Key(audit.Entry{What: "delete", Session: session}); err != nil {
 		return err
 	}
 	done, err := runs.Delete(ctx, session)
-	// A deletion that failed half way has deleted something, too.
+	// A deletion that failed half way has deleted something, which must be shown.
 	if err == nil || len(done.Executions)+len(done.Store.Sessions)+len(done.Store.Chunks) > 0 {
 		e.printDeleted(done, err)
 	}
@@ -83,12 +84,13 @@ func (e *deleteRun) confirm(ctx context.Context, session string) error {
 	switch {
 	case e.yes:
 		return nil
+	// --json is for programs, so nobody is asked even on a terminal.
 	case !e.terminal || e.JSON:
-		return agent.Errorf(agent.CodeInvalidInput, "nobody can be asked whether session %s is to be deleted: say --yes if it is", session).WithPath("yes")
+		return agent.Errorf(agent.CodeInvalidInput, "deleting session %s needs a confirmation, and there is no terminal to ask: add --yes", session).WithPath("yes")
 	}
 	yes, err := e.console().Yes(ctx, "delete session "+session+" for good?")
 	if err != nil {
-		return nothingSaid(err)
+		return noAnswerGiven(err)
 	}
 	if !yes {
 		return agent.Errorf(agent.CodeInvalidInput, "nothing was deleted")

@@ -29,7 +29,7 @@ func TestDelete(t *testing.T) {
 	r := s.run("fork", id, page.Items[1].ID, "--new", "--as", fork)
 	require.Zero(t, r.exit, r.out+r.err)
 
-	s.fails(2, "[invalid_input] nobody can be asked whether session "+id+" is to be deleted: say --yes if it is", "delete", id)
+	s.fails(2, "[invalid_input] deleting session "+id+" needs a confirmation, and there is no terminal to ask: add --yes", "delete", id)
 	s.fails(2, "--timeout must be positive", "delete", id, "--timeout", "0s")
 	s.fails(2, "[invalid_input]", "delete", id+"/payer-1", "--yes")
 	d = s.sits("delete", id)

@@ -61,6 +61,7 @@ func (c *cli) demo(ctx context.Context) error {
 	if err := unpackDemo(dir); err != nil {
 		return agent.Errorf(agent.CodeNotWritten, "unpacking the demo: %w", err)
 	}
+	// A short id is enough: the demo's server has only demos, and people type it.
 	session := "demo-" + uuid.NewString()[:8]
 	// A queue of its own: other workers' tools must not touch this workspace, and this
 	// worker must not touch other runs.
@@ -75,6 +76,7 @@ func (c *cli) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Deferred last, so the worker stops before its server.
 	defer c.host.Stop(w)
 	return c.demoRun(ctx, s, session, data, hub)
 }
@@ -98,6 +100,7 @@ func (c *cli) startDemoWorker(ctx context.Context, s *connect.Server, dir string
 		return nil, err
 	}
 	place, err := workspace.Open(filepath.Join(dir, "project"), &workspace.Options{
+		// The temporary directory is deleted, so running as root can only harm these files.
 		Home: filepath.Join(dir, "home"), AsRoot: true, Confine: tool.ConfineWherePossible, // its commands come from the script
 	})
 	if err != nil {
@@ -119,6 +122,7 @@ func (c *cli) demoRun(ctx context.Context, s *connect.Server, session, data stri
 	if err != nil {
 		return err
 	}
+	// Subscribed before the start: pieces that come first would be lost.
 	pieces, err := hub.Subscribe(ctx, session)
 	if err != nil {
 		return err
@@ -128,6 +132,7 @@ func (c *cli) demoRun(ctx context.Context, s *connect.Server, session, data stri
 	if err != nil {
 		return err
 	}
+	// The printer needs no run; the JSON lines name it on every line.
 	var tell follow.Listener = jsonLines{c, run, &render.ProgressOrder{}}
 	if !c.JSON {
 		tell = c.Printer()
@@ -143,6 +148,7 @@ func (c *cli) demoRun(ctx context.Context, s *connect.Server, session, data stri
 	}
 	c.Print("\nAll of it is recorded. To look at it:")
 	c.Print("  fermata transcript %s", session)
+	// In memory nothing remains to look at.
 	if data != "" {
 		c.Print("  fermata dev --data %s    # the demo's Temporal again; then, in another terminal:", data)
 		c.Print("  temporal workflow show -w %s    # or Temporal's UI: docker run --network host -e TEMPORAL_ADDRESS=127.0.0.1:7233 temporalio/ui", session)

@@ -43,7 +43,7 @@ Other commands find the server by its data directory.`,
 
 func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	if c.Address != "" || c.Profile != "" {
-		return agent.Errorf(agent.CodeInvalidInput, "dev is a server of its own, and takes no --address or --profile: for a worker of another server see fermata worker")
+		return agent.Errorf(agent.CodeInvalidInput, "dev starts its own server and takes no --address or --profile: to work for another server, use fermata worker")
 	}
 	// The embedded server has no authentication.
 	if err := checkLoopback("--addr", addr); err != nil {
@@ -53,6 +53,7 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	if err != nil {
 		return err
 	}
+	// Before the server: its clients are counted from the first call.
 	if err := c.observe(ctx); err != nil {
 		return err
 	}
@@ -65,6 +66,7 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	s.Data = dir
 	c.People("temporal   %s, namespace %s, data in %s", s.Addr, s.Namespace, dir)
 	if f == nil {
+		// Other commands could not connect so far: without a worker there is nothing to wait for.
 		s.Embedded.Open()
 		c.People("worker     none: there is no %s here, and no --agents", agentsfile.DefaultName)
 		c.ready(s, nil)
@@ -72,6 +74,7 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 		<-ctx.Done()
 		return nil
 	}
+	// Ctrl-C is how dev ends, so it is no error.
 	if err := c.devWorker(ctx, s, f); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -87,10 +90,11 @@ func checkLoopback(flag, addr string) error {
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
+	// A name other than localhost is not resolved: it could change later.
 	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
 		return nil
 	}
-	return agent.Errorf(agent.CodeInvalidInput, "%s must be a loopback address with a port up to 65535, such as %s, not %q: nobody else is to reach the server", flag, connect.DefaultAddress, addr)
+	return agent.Errorf(agent.CodeInvalidInput, "%s must be a loopback address with a port up to 65535, such as %s, not %q: other machines must not reach the server", flag, connect.DefaultAddress, addr)
 }
 
 func (c *cli) devWorker(ctx context.Context, s *connect.Server, f *agentsfile.File) error {
@@ -102,7 +106,7 @@ func (c *cli) devWorker(ctx context.Context, s *connect.Server, f *agentsfile.Fi
 	if err := c.AwaitPolling(ctx, s); err != nil {
 		return err
 	}
-	// Only now: a command that finds the server must also find the worker.
+	// Opened only now: a command that finds the server must also find the worker.
 	s.Embedded.Open()
 	c.noteWorker(f)
 	c.People("try        fermata run %s \"…\"%s in another terminal%s; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), c.withStore(), s.Addr)

@@ -47,6 +47,7 @@ func (c *cli) diff(ctx context.Context, runs *fermata.Client, session, from, to 
 	c.changed("- ", d.Removed)
 	c.changed("+ ", d.Added)
 	for _, key := range slices.Sorted(maps.Keys(d.State)) {
+		// A key that only the first checkpoint has is null in the difference.
 		if value := string(d.State[key]); value == "null" {
 			c.Print("state: %s is gone", untrusted.Line(key, 100))
 		} else {
@@ -59,6 +60,7 @@ func (c *cli) diff(ctx context.Context, runs *fermata.Client, session, from, to 
 // changed prints messages with a mark before each line.
 func (c *cli) changed(mark string, messages []agent.Message) {
 	for _, m := range messages {
+		// The mark is on every line, so text of a message can't look like the other side.
 		c.Print("%s", untrusted.Block(mark+strings.ReplaceAll(string(render.Message(m)), "\n", "\n"+mark)))
 	}
 }

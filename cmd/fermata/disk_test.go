@@ -35,7 +35,7 @@ func TestFullDisksAreSaid(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			mark := filepath.Join(dir, fullMark)
 			require.NoError(t, os.WriteFile(mark, nil, 0o600))
-			want := "the disk of the " + what + " " + dir + " is full, it has 4096 bytes left: make room"
+			want := "the disk of the " + what + " " + dir + " is full, it has 4096 bytes left: free some space"
 			for _, args := range looks {
 				require.Contains(t, b.run(args...).err, "fermata: warning: "+want)
 			}

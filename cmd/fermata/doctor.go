@@ -9,10 +9,11 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/doctor"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
+	"github.com/fermata-agents/fermata/internal/flowfile"
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
-	agents := ""
+	agents, draw := "", false
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that runs need",
@@ -21,15 +22,25 @@ agents file with its models, keys and servers, and the shell. It asks MCP server
 their tools. It says what to do about each problem. One line lists the parts of
 docs/security.md that are not set up, which is no error.
 
-Doctor changes nothing and prints no key. The exit status is 0 if runs can work.`,
+Doctor changes nothing and prints no key. The exit status is 0 if runs can work.
+
+With --draw, it checks only the agents file, and draws each flow of it as a Mermaid
+flowchart, in Markdown.`,
 		Example: `  fermata doctor
+  fermata doctor --draw > flows.md
   fermata doctor --agents fermata.yaml --profile prod
   fermata doctor --json | jq -r 'select(.verdict=="fail").text'`,
 		Args: exactArgs(0, "no argument"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.doctor(cmd.Context(), agents) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if draw {
+				return c.drawFlows(cmd.Context(), agents)
+			}
+			return c.doctor(cmd.Context(), agents)
+		},
 	}
 	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
-	c.jsonFlag(cmd, "print each finding as a line of JSON")
+	cmd.Flags().BoolVar(&draw, "draw", false, "only draw the flows of the agents file")
+	c.jsonFlag(cmd, "print each finding, or drawing, as a line of JSON")
 	return cmd
 }
 
@@ -44,6 +55,7 @@ type findingLine struct {
 }
 
 func (c *cli) doctor(ctx context.Context, agents string) error {
+	// A broken file is a finding like others, so its error does not end the examination.
 	file, err := agentsFile(ctx, agents)
 	// Only the first failure decides the exit status; later ones may follow from it.
 	status := error(nil)
@@ -58,6 +70,7 @@ func (c *cli) doctor(ctx context.Context, agents string) error {
 
 // finding prints a finding.
 func (c *cli) finding(f doctor.Finding) {
+	// Errors may quote what servers sent, which could control the terminal.
 	text := untrusted.Fold(f.Text)
 	if c.JSON {
 		verdict := strings.ToLower(string(f.Verdict))
@@ -71,4 +84,35 @@ func (c *cli) finding(f doctor.Finding) {
 	if f.Todo != "" {
 		c.Print("     %-12s-> %s", "", f.Todo)
 	}
+}
+
+// drawingLine is a drawing for programs.
+type drawingLine struct {
+	V       int    `json:"v"`
+	Flow    string `json:"flow"`
+	Mermaid string `json:"mermaid"`
+}
+
+// drawFlows prints the flows of an agents file as flowcharts.
+func (c *cli) drawFlows(ctx context.Context, agents string) error {
+	file, err := agentsFile(ctx, agents)
+	if err != nil {
+		return err
+	}
+	if file == nil || len(file.Flows) == 0 {
+		c.Note("there is no flow to draw; docs/flows.md says how an agents file has one")
+		return nil
+	}
+	for i, w := range file.Flows {
+		name, drawing := w.Definition().Name, flowfile.Mermaid(w.Written)
+		if c.JSON {
+			c.Line(drawingLine{agent.Version, name, drawing})
+			continue
+		}
+		if i > 0 {
+			c.Print("")
+		}
+		c.Print("## %s\n\n```mermaid\n%s```", name, untrusted.Block(untrusted.Text(drawing)))
+	}
+	return nil
 }

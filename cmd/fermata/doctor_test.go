@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
-// Doctor finds what would fail a run that has not begun yet.
+// Doctor finds what would fail a run that has not started yet.
 func TestDoctorLooksAtProgramsAndWorkers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -66,7 +66,7 @@ func TestDoctorReadsKeys(t *testing.T) {
 		b.env = append(before[:len(before):len(before)], variable+"=k1:topsecret!")
 		r := b.run("doctor")
 		require.Equal(t, 2, r.exit, r.out)
-		require.Contains(t, r.out, "FAIL keys        "+variable+": key 1: what is behind the ':' is not base64")
+		require.Contains(t, r.out, "FAIL keys        "+variable+": key 1: the text after the ':' is not base64")
 		require.Contains(t, r.out, map[bool]string{true: "-> set it as in " + variable + "=$(fermata codec key k1)", false: "-> make a pair with "}[variable == env.Encryption])
 		require.Equal(t, variable != env.Encryption, strings.Contains(r.out, "ok   store"), r.out)
 		require.NotContains(t, r.out+r.err, "topsecret")
@@ -79,13 +79,13 @@ func TestDoctorReadsKeys(t *testing.T) {
 	b.env = append(before[:len(before):len(before)], env.ApprovalKeys.Public+"="+os.Getenv(env.ApprovalKeys.Public))
 	r = b.run("doctor")
 	require.NotContains(t, r.out, "warn keys")
-	require.Contains(t, r.out, "warn approval    whoever may write to the namespace can go round approvers")
+	require.Contains(t, r.out, "warn approval    anyone who may write to the namespace can bypass approvers")
 	key, err := keyring.New("k1")
 	require.NoError(t, err)
 	b.env = append(b.env, env.Encryption+"="+key, env.Plain+"="+env.Always)
 	r = b.run("doctor")
 	require.NotContains(t, r.out, "warn approval")
-	require.Contains(t, r.out, "warn keys        "+env.Plain+" is always: until then whoever may write")
+	require.Contains(t, r.out, "warn keys        "+env.Plain+" is always: until then anyone who may write")
 }
 
 // What may be approved by anybody may be approved by a model's own commands.
@@ -190,7 +190,7 @@ func TestDoctorFindsWhyNoWorkerStarts(t *testing.T) {
 	refuses([]string{env.AuditKey + "_FILE=" + none}, "audit", "the audit's key can't be read: FERMATA_AUDIT_KEY_FILE: stat "+none+": no such file or directory")
 	refuses([]string{env.AuditKey + "_FILE="}, "audit", "an audit needs both: ")
 	refuses([]string{env.Audit + "=" + b.dir}, "audit", "the audit in "+b.dir+" can't be written: open "+b.dir+": is a directory")
-	refuses([]string{env.Audit + "=" + b.dir + "/s.yaml"}, "audit", "the audit in "+b.dir+"/s.yaml ends with a line that is not of this key: keep that file, and name another: ")
+	refuses([]string{env.Audit + "=" + b.dir + "/s.yaml"}, "audit", "the audit in "+b.dir+"/s.yaml ends with a line that another key signed: keep that file, and use another one: ")
 }
 
 // Doctor names what of docs/security.md is not set up; that is no fault.
@@ -231,10 +231,10 @@ func TestVariablesThatAWorkerDoesNotTake(t *testing.T) {
 	b.env = append(b.env, "FERMATA_APPROVAL_KEY=t0psecret", "FERMATA_ENCRYPTION_KEY_FILE=/t0psecret", "FERMATA_NONSENSE=1", env.Store+"_FILE=", env.ApprovalKeys.Private+"_FILE=/keys/t0psecret",
 		"FERMATA_SERVICE_HOST=10.0.0.1", "FERMATA_DB_PORT_5432_TCP_ADDR=10.0.0.2", "FERMATA_PORT=tcp://10.0.0.1:80")
 	says := []string{
-		"FERMATA_APPROVAL_KEY is no variable of fermata, and nothing reads it; is FERMATA_APPROVAL_KEYS meant?",
-		"FERMATA_ENCRYPTION_KEY_FILE is no variable of fermata, and nothing reads it; is FERMATA_ENCRYPTION_KEYS_FILE meant?",
+		"FERMATA_APPROVAL_KEY is no variable of fermata, and nothing reads it; did you mean FERMATA_APPROVAL_KEYS?",
+		"FERMATA_ENCRYPTION_KEY_FILE is no variable of fermata, and nothing reads it; did you mean FERMATA_ENCRYPTION_KEYS_FILE?",
 		"FERMATA_NONSENSE is no variable of fermata, and nothing reads it",
-		"FERMATA_APPROVAL_SIGNING_KEY_FILE is set: who reads it may speak as any approver. A worker verifies with FERMATA_APPROVAL_KEYS alone",
+		"FERMATA_APPROVAL_SIGNING_KEY_FILE is set: anyone who reads it can act as any approver. A worker verifies with FERMATA_APPROVAL_KEYS alone",
 	}
 	r = b.run("doctor")
 	require.Zero(t, r.exit, r.out)

@@ -43,6 +43,7 @@ the command fails: repeat it with the same --id.`,
 				return err
 			}
 			o.By = byOr(o.By)
+			// The token in the environment is for one session; an event to many must not carry it.
 			if o.Session != "" || tokenFile != "" {
 				if o.Token, err = tokenOf(tokenFile); err != nil {
 					return err
@@ -80,15 +81,15 @@ func payloadOf(args []string) (any, error) {
 func jsonOf(what, text string) (json.RawMessage, error) {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		return nil, agent.Errorf(agent.CodeInvalidInput, "%s is not JSON: %w; a text stands in quotes, and all of it in quotes of the shell: '\"paid\"'", what, err)
+		return nil, agent.Errorf(agent.CodeInvalidInput, "%s is not JSON: %w; put a text in double quotes, and all of it in single quotes for the shell: '\"paid\"'", what, err)
 	}
 	return json.RawMessage(text), nil
 }
 
 func (c *cli) emit(ctx context.Context, runs *fermata.Client, topic string, payload any, o *fermata.EmitOptions) error {
-	saying, cancel := context.WithTimeout(ctx, emitWithin)
+	sending, cancel := context.WithTimeout(ctx, emitWithin)
 	defer cancel()
-	done, err := runs.Emit(saying, topic, payload, o)
+	done, err := runs.Emit(sending, topic, payload, o)
 	if err != nil {
 		return err
 	}
@@ -96,11 +97,11 @@ func (c *cli) emit(ctx context.Context, runs *fermata.Client, topic string, payl
 	case c.JSON:
 		c.Line(done)
 	case done.Accepted == 0 && len(done.Failed) == 0:
-		c.Print("no run waits for %s, with such a payload", topic)
+		c.Print("no run waits for %s with this payload", topic)
 	default:
 		c.Print("%s: %d accepted, %d failed", topic, done.Accepted, len(done.Failed))
 	}
-	// One run that fails must not hide those that took the event.
+	// One run that fails must not hide the runs that took the event.
 	var failed []error
 	for _, f := range done.Failed {
 		failed = append(failed, f.Error)

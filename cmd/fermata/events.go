@@ -41,6 +41,7 @@ what is live: pieces of replies and progress of tools. These have no cursor.`,
 }
 
 func (c *cli) events(ctx context.Context, session string, o fermata.EventsOptions) error {
+	// A bad cursor is reported before a server is needed.
 	if _, err := signals.CursorSeq(o.After); err != nil {
 		return err
 	}
@@ -64,10 +65,12 @@ func (c *cli) events(ctx context.Context, session string, o fermata.EventsOption
 		if _, err := c.OpenStore(ctx); err != nil {
 			return err
 		}
+		// A database may be slow; say so instead of looking like an empty session.
 		defer c.NoteWaiting()()
 		_, err := c.printEvents(runs.Events(ctx, session, &o))
 		return c.WithQueueHint(ctx, s, session, err)
 	}
+	// Live events are optional: without a connection for them, only recorded events are printed.
 	far, err := c.LiveEnds(s)
 	if err != nil {
 		return err
@@ -82,6 +85,7 @@ func (c *cli) storedEvents(ctx context.Context, session string, o fermata.Events
 	if err != nil {
 		return err
 	}
+	// The store alone may miss the last events of a run that was live; the note says so.
 	if _, err = c.printEvents(fermata.StoredEvents(ctx, kept, session, o.After)); err != nil {
 		return err
 	}
@@ -96,6 +100,7 @@ func (c *cli) followEvents(ctx context.Context, runs *fermata.Client, session st
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
+		// following ends with the command, so the goroutine never outlives it.
 		select {
 		case <-pressed:
 			stop()
@@ -103,15 +108,16 @@ func (c *cli) followEvents(ctx context.Context, runs *fermata.Client, session st
 		}
 	}()
 	last, err := c.printEvents(runs.Events(following, session, &o))
+	// Without a new event, continue where this command started.
 	if last == "" {
 		last = o.After
 	}
 	if last != "" {
-		c.Note("%s goes on from here", c.CommandLine("events %s --follow --after %s", session, last))
+		c.Note("%s continues from here", c.CommandLine("events %s --follow --after %s", session, last))
 	}
 	// Ctrl-C is how following ends, so it is no error.
 	if following.Err() != nil && ctx.Err() == nil {
-		return nil // it was asked for
+		return nil
 	}
 	return err
 }
@@ -122,11 +128,12 @@ func (c *cli) printEvents(events iter.Seq2[fermata.Event, error]) (last string, 
 		if err != nil {
 			return last, err
 		}
+		// Live events have no cursor, so the last recorded one stays.
 		last = cmp.Or(e.Cursor(), last)
 		if c.JSON {
 			c.Line(e)
 		}
-		// A closed pipe, as of head, ends the reading.
+		// A closed pipe, such as that of head, ends the reading.
 		if err := c.Out.Failed(); err != nil {
 			return last, err
 		}

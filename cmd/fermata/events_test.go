@@ -77,7 +77,7 @@ func TestEvents(t *testing.T) {
 	following.until(fmt.Sprintf(`{"v":1,"cursor":"%d"`, end))
 	r = following.end(syscall.SIGINT)
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.err, fmt.Sprintf("fermata events s-1 --follow --after %d goes on from here", end))
+	require.Contains(t, r.err, fmt.Sprintf("fermata events s-1 --follow --after %d continues from here", end))
 	require.Equal(t, append(events[last-1:], more...), eventLines(t, r.out, last))
 	require.Zero(t, dev.end(syscall.SIGINT).exit)
 }

@@ -27,7 +27,16 @@ const (
 	exitInterrupted ended = 130 // as shells report an interrupted program
 )
 
-// exitOf returns the exit status of run and wait.
+// exitOfOutcome returns the exit status of run and wait. A start that the worker has refused is
+// wrong input, as one that the command itself refuses.
+func exitOfOutcome(o *agent.Outcome) error {
+	if o.Status == agent.StatusFailed && o.Turns == 0 && o.Error != nil && o.Error.Code.ExitStatus() == agent.CodeInvalidInput.ExitStatus() {
+		return ended(agent.CodeInvalidInput.ExitStatus())
+	}
+	return exitOf(o.Status)
+}
+
+// exitOf returns the exit status for a run's status.
 func exitOf(s agent.Status) error {
 	switch s {
 	case agent.StatusCompleted:
@@ -58,6 +67,7 @@ func (c *cli) end(ctx context.Context, err error) int {
 	for _, f := range faults {
 		c.fail(f)
 	}
+	// Programs read standard output, so the error is its last line too.
 	if c.JSON {
 		c.Line(errorLine{V: agent.Version, Type: "error", Error: render.JoinFaults(faults)})
 	}
@@ -67,6 +77,7 @@ func (c *cli) end(ctx context.Context, err error) int {
 // fail shows one error to people.
 func (c *cli) fail(e *agent.Error) {
 	text := untrusted.Fold(e.Message)
+	// Temporal's text does not say what to do.
 	if e.Code == agent.CodeNotFound && strings.Contains(text, noWorkflow) {
 		text += "; see " + c.CommandLine("ls")
 	}
@@ -83,10 +94,10 @@ type errorLine struct {
 	*agent.Error
 }
 
-// badFlag matches what pflag says of a flag's invalid value.
+// badFlag matches pflag's message about an invalid value.
 var badFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?(--[^"]+)" flag: .*$`)
 
-// flagForms say what flags of a type want.
+// flagForms say what values flags of a type take.
 var flagForms = map[string]string{
 	"int": "a whole number", "float32": "a number", "duration": "a time such as 90s, 24h or 7d", "bool": "true or false",
 }
@@ -100,6 +111,7 @@ func flagKind(cmd *cobra.Command, flag string) string {
 
 // usage rewrites an error of cobra about how a command was called.
 func usage(cmd *cobra.Command, err error) error {
+	// cobra's message may have several lines.
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if parts := badFlag.FindStringSubmatch(text); parts != nil {
 		text = fmt.Sprintf("%s can't be %s", parts[2], parts[1])
@@ -112,6 +124,7 @@ func usage(cmd *cobra.Command, err error) error {
 
 // asksJSON reports whether --json is among arguments that could not be parsed.
 func asksJSON(args []string) bool {
+	// After "--" all arguments are plain texts, even "--json".
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}

@@ -43,6 +43,7 @@ work is done twice. --move cancels it as soon as the file is on the disk.`,
 		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.session = args[0]
+			// Zero would mean the default of 24 hours, which is not what the user typed.
 			if cmd.Flags().Changed("for") && o.lasts == 0 {
 				return agent.Errorf(agent.CodeInvalidInput, "--for 0s leaves no time to import the file; --no-expiry sets none")
 			}
@@ -77,9 +78,9 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	if o.file == "-" && o.move {
 		return agent.Errorf(agent.CodeInvalidInput, "--move needs a file: Fermata cannot know whether standard output was kept")
 	}
-	// Checked before anything is signed or recorded.
+	// Checked before anything is signed or recorded. Lstat also finds a broken link.
 	if _, err := os.Lstat(o.file); o.file != "-" && !errors.Is(err, fs.ErrNotExist) {
-		return agent.Errorf(agent.CodeInvalidInput, "%s is there already; name another file", o.file)
+		return agent.Errorf(agent.CodeInvalidInput, "%s exists already; name another file", o.file)
 	}
 	key, err := env.ExportKeys.Signer()
 	if err != nil {
@@ -87,6 +88,7 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	}
 	options := fermata.ExportOptions{Key: key, ValidFor: o.lasts, NoExpiry: o.forever}
 	return c.WithServer(ctx, func(_ *connect.Server, runs *fermata.Client) error {
+		// Recorded before the key signs: an export that the audit misses could not be found later.
 		if err := c.host.Audit.Key(audit.Entry{What: "export", Session: o.session}); err != nil {
 			return err
 		}
@@ -101,7 +103,7 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 				return err
 			}
 		}
-		c.tellExport("exported", exportLine{V: agent.Version, File: o.file, Moved: o.move, ExportInfo: e})
+		c.printExport("exported", exportLine{V: agent.Version, File: o.file, Moved: o.move, ExportInfo: e})
 		return nil
 	})
 }
@@ -117,6 +119,7 @@ func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrd
 		}
 		return e, err
 	}
+	// In the same folder, because rename is atomic only within one file system.
 	f, err := os.CreateTemp(filepath.Dir(o.file), filepath.Base(o.file)+".*.part") // mode 0600
 	if err != nil {
 		return e, agent.Errorf(agent.CodeInvalidInput, "the file can't be written: %w", err)
@@ -126,9 +129,11 @@ func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrd
 	if err != nil {
 		return e, errors.Join(err, f.Close())
 	}
+	// Synced before the rename: after a crash the name must never stand for a partial file.
 	if err = errors.Join(f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), o.file)
 	}
+	// Without this a crash could lose the name although the file was synced.
 	if err == nil {
 		err = syncFolder(filepath.Dir(o.file))
 	}
@@ -147,12 +152,13 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// tellExport shows what a file contains.
-func (c *cli) tellExport(done string, l exportLine) {
+// printExport shows what a file contains.
+func (c *cli) printExport(done string, l exportLine) {
 	if c.JSON {
 		c.Line(l)
 		return
 	}
+	// Standard output is the export itself, so people's lines go to standard error.
 	say := c.Print
 	if l.File == "-" {
 		say = c.Note
@@ -172,6 +178,6 @@ func (c *cli) tellExport(done string, l exportLine) {
 		say("expires    %s", l.Expires.Local().Format(time.DateTime))
 	}
 	if l.Moved {
-		say("moved      the session is at its end here")
+		say("moved      the session is cancelled here")
 	}
 }

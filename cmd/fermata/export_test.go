@@ -76,7 +76,7 @@ func TestExportAndImport(t *testing.T) {
 	o := s.rests(run)
 	require.Equal(t, agent.StatusCancelled, o.Status)
 	require.Equal(t, "exported", o.Reason)
-	s.fails(2, "is there already", "export", run.Session, "-o", file)
+	s.fails(2, "exists already", "export", run.Session, "-o", file)
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	require.Zero(t, info.Mode().Perm()&0o077, "it is for nobody else")
@@ -124,7 +124,7 @@ func TestTokensStayWhereTheyWereMinted(t *testing.T) {
 	writeFile(t, dir+"/token", r.out)
 	r = s.run("export", run.Session, "-o", dir+"/a.export", "--no-expiry", "--move")
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.out, "expires    never\nmoved      the session is at its end here\n")
+	require.Contains(t, r.out, "expires    never\nmoved      the session is cancelled here\n")
 	s.rests(run)
 
 	there := s.elsewhere().works(pay())

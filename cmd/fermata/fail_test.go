@@ -68,7 +68,7 @@ func TestFailsClearly(t *testing.T) {
 		{"ls --status busy", 2, "[invalid_input] --status must be pending, running"},
 		{"ls --older soon", 2, `[invalid_input] --older can't be "soon": use a time such as 90s, 24h or 7d`},
 		{"ls --profile nowhere", 2, "[invalid_input] the configuration of the Temporal client: unable to find profile nowhere in config data; profiles are in "},
-		{"dev --address 127.0.0.1:1", 2, "[invalid_input] dev is a server of its own"},
+		{"dev --address 127.0.0.1:1", 2, "[invalid_input] dev starts its own server"},
 		{"dev --addr 192.0.2.1:7233", 2, "[invalid_input] --addr must be a loopback address with a port up to 65535, such as "},
 		{"ls", 5, "[unreachable] no Temporal server is named, none runs in the data directory "},
 		{"wait s", 5, "[unreachable] no Temporal server is named"},
@@ -120,7 +120,7 @@ func TestWrongKeys(t *testing.T) {
 	t.Setenv(env.ApprovalKeys.Private, "k1:c2VjcmV0")
 	r := inProcess(t, "token", "--session", "s", "--request", "q-1", "--principal", "ana")
 	require.Equal(t, 2, r.exit, r.err)
-	require.Contains(t, r.err, "[invalid_input] FERMATA_APPROVAL_SIGNING_KEY: key 1 has 6 bytes; at least 32 are wanted")
+	require.Contains(t, r.err, "[invalid_input] FERMATA_APPROVAL_SIGNING_KEY: key 1 has 6 bytes; at least 32 are needed")
 	require.NotContains(t, r.err, "c2Vj")
 }
 
@@ -169,5 +169,5 @@ func TestDoctorWithoutServer(t *testing.T) {
 // A log that is damaged is not told as a run that needs nobody.
 func TestALogThatCantBeReadIsToldSo(t *testing.T) {
 	require.Equal(t, "the run's log can't be read", follow.FollowError(fmt.Errorf("following: %w", agent.Errorf(agent.CodeChunkDamaged, "x"))))
-	require.Contains(t, follow.FollowError(agent.Errorf(agent.CodeUnreachable, "x")), "goes on by itself")
+	require.Contains(t, follow.FollowError(agent.Errorf(agent.CodeUnreachable, "x")), "it continues")
 }

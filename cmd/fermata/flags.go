@@ -56,9 +56,10 @@ func tokenOf(file string) (string, error) {
 	if err != nil {
 		return "", agent.Errorf(agent.CodeInvalidInput, "the token can't be read: %w", err)
 	}
+	// Editors and echo add a line break.
 	token := strings.TrimSpace(string(raw))
 	if token == "" {
-		return "", agent.Errorf(agent.CodeInvalidInput, "--token-file %s is empty: fermata token wrote nothing into it; see what it said", file)
+		return "", agent.Errorf(agent.CodeInvalidInput, "--token-file %s is empty: fermata token wrote nothing into it; see its error message", file)
 	}
 	return token, nil
 }
@@ -93,6 +94,7 @@ type days struct{ to *time.Duration }
 
 // Set implements [pflag.Value].
 func (d days) Set(s string) error {
+	// agent.Duration also reads days, which time.ParseDuration does not.
 	v := agent.Duration(0)
 	if err := v.UnmarshalText([]byte(strings.TrimSpace(s))); err != nil {
 		return err

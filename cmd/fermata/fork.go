@@ -3,15 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -40,10 +36,16 @@ Fork first lists the tool calls that may have changed something. Calls before th
 checkpoint are kept. Calls after it stay done and may happen again. If there are any,
 the command asks you on a terminal; without one it needs --yes.
 
+Of a flow, it lists each step: whether its result is kept, and if not, why. --redo PATH
+makes a step again that has a result, or all steps of a scope such as file.3; --edit
+replaces the flow's input, and steps with the same arguments keep their results. fermata
+show SESSION --draw has the paths.
+
 The exit status is that of fermata run.`,
 		Example: `  fermata fork invoice-118 cp-40 --message "Pay by card instead"
   fermata fork invoice-118 --edit --message "Pay 118 EUR, and not 811" --plan
-  fermata fork invoice-118 cp-40 --new --as invoice-118b --yes`,
+  fermata fork invoice-118 cp-40 --new --as invoice-118b --yes
+  fermata fork review-7 --redo file.3`,
 		Args: a.args,
 		RunE: a.runE,
 	}
@@ -60,6 +62,7 @@ func (a *forkRun) flags(cmd *cobra.Command) {
 	f.StringVar(&a.options.Text, "message", "", `a message at the checkpoint; "-" reads standard input`)
 	f.BoolVar(&a.options.Edit, "edit", false, "replace the last message of a person by --message")
 	f.BoolVar(&a.options.Start, "start", false, "start where the run started, instead of at a checkpoint")
+	f.StringArrayVar(&a.options.Redo, "redo", nil, "make this step of a flow again, or all steps in this scope")
 	f.BoolVar(&a.plan, "plan", false, "only print the plan")
 	f.BoolVar(&a.yes, "yes", false, "do not ask, even if calls may happen again")
 	f.StringVar(&a.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
@@ -81,12 +84,14 @@ func (a *forkRun) runE(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	a.session, a.options.By = args[0], byOr(a.options.By)
+	// A plan reads only the log, so it needs no worker and maybe no server.
 	if a.plan {
 		return a.WithLog(cmd.Context(), a.session, func(runs *fermata.Client) error {
 			_, err := a.prepareFork(cmd.Context(), runs)
 			return err
 		})
 	}
+	// Nobody watches a detached run, so this process starts no worker and needs no file.
 	if !a.detach || a.agents != "" {
 		if a.file, err = agentsFile(cmd.Context(), a.agents); err != nil {
 			return err
@@ -101,10 +106,11 @@ func (a *forkRun) checkFlags(cmd *cobra.Command) (err error) {
 	case o.Checkpoint != "" && o.Start:
 		return agent.Errorf(agent.CodeInvalidInput, "a checkpoint and --start exclude each other")
 	case o.Session != "" && !o.NewSession:
-		return agent.Errorf(agent.CodeInvalidInput, "--as names the session that --new begins: say both")
+		return agent.Errorf(agent.CodeInvalidInput, "--as names the session that --new starts: add --new")
 	case o.Edit && o.Text == "":
-		return agent.Errorf(agent.CodeInvalidInput, "--edit needs --message, what is to be said instead")
+		return agent.Errorf(agent.CodeInvalidInput, "--edit needs --message with the new text")
 	}
+	// Changed and not empty: an explicit blank message is an error.
 	if cmd.Flags().Changed("message") {
 		o.Text, err = a.textOf(o.Text, "the message")
 	}
@@ -117,26 +123,28 @@ func (a *forkRun) do(ctx context.Context) error {
 	if err := a.reach(ctx); err != nil {
 		return err
 	}
-	anew, err := a.prepareFork(ctx, a.runs)
+	prepared, err := a.prepareFork(ctx, a.runs)
 	if errors.Is(err, agent.CodeNoWorker) && a.file != nil && !a.detach {
-		// The last run has not stored all of its log. Only a worker can read the rest.
+		// The last run has not stored all of its log yet. Only a worker can read the rest.
 		if err = a.startLocalWorker(ctx); err == nil {
-			anew, err = a.prepareFork(ctx, a.runs)
+			prepared, err = a.prepareFork(ctx, a.runs)
 		}
 	}
 	if err != nil {
 		return a.WithQueueHint(ctx, a.server, a.session, err)
 	}
-	if err := a.confirm(ctx, anew.MayRepeat); err != nil {
+	// Asked before a worker is started: until then nothing has changed.
+	if err := a.confirm(ctx, unexpected(prepared.ForkPlan)); err != nil {
 		return err
 	}
-	a.session, a.runner.agent = anew.Session(), anew.Agent()
+	a.session, a.runner.agent = prepared.Session(), prepared.Agent()
+	// The worker may have been started above, to read the log.
 	if !a.detach && a.worker == nil {
 		if err := a.findWorker(ctx); err != nil {
 			return err
 		}
 	}
-	if a.run, err = anew.Start(ctx); err != nil {
+	if a.run, err = prepared.Start(ctx); err != nil {
 		return err
 	}
 	if a.detach {
@@ -170,29 +178,19 @@ type forkPlanLine struct {
 
 // prepareFork determines what the run would keep and repeat, and shows it.
 func (a *forkRun) prepareFork(ctx context.Context, runs *fermata.Client) (*fermata.PreparedRun, error) {
-	anew, err := a.prepareRun(runs, ctx, a.session, &a.options)
+	prepared, err := a.prepareRun(runs, ctx, a.session, &a.options)
 	switch {
+	// The client names its own field; say which flag sets it.
 	case err != nil && a.options.Text == "" && pathOf(err) == "input":
 		return nil, agent.Errorf(agent.CodeInvalidInput, "%w: say with --message TEXT what to do", err).WithPath("input")
 	case err != nil:
 		return nil, err
 	case a.JSON:
-		a.Line(forkPlanLine{agent.Version, "plan", anew.Session(), anew.Agent(), anew.ForkPlan})
-		return anew, nil
+		a.Line(forkPlanLine{agent.Version, "plan", prepared.Session(), prepared.Agent(), prepared.ForkPlan})
+		return prepared, nil
 	}
-	p := anew.Checkpoint
-	where := "the session's beginning"
-	if p.Run != "" {
-		where = fmt.Sprintf("turn %d of run %s", p.Turn, p.Run)
-	}
-	a.Print("%s behind %s (%s); the model knows %s", a.what, p.ID, where, counted(p.Messages, "message"))
-	if len(anew.Kept) > 0 {
-		a.Print("kept: %s", effects(p.Run, anew.Kept))
-	}
-	if len(anew.MayRepeat) > 0 {
-		a.Print("may happen again: %s", effects(p.Run, anew.MayRepeat))
-	}
-	return anew, nil
+	a.printPlan(prepared.ForkPlan)
+	return prepared, nil
 }
 
 // pathOf returns the path of the input that an error is about; empty if there is none.
@@ -204,33 +202,22 @@ func pathOf(err error) string {
 	return e.Path
 }
 
-// effects names calls, and their runs if these are others.
-func effects(run string, list []agent.SideEffect) string {
-	var names []string
-	for _, e := range list {
-		of := ""
-		if e.Run != run {
-			of = " of " + render.ShortRun(e.Run)
-		}
-		names = append(names, fmt.Sprintf("%s %s%s (%s)", untrusted.Cut(untrusted.Name(e.Tool), 60), e.Call, of, e.Status))
-	}
-	return strings.Join(names, ", ")
-}
-
 // confirm asks whether calls may happen again.
 func (a *forkRun) confirm(ctx context.Context, list []agent.SideEffect) error {
+	// Without calls that may happen again there is nothing to decide.
 	if len(list) == 0 || a.yes {
 		return nil
 	}
 	if !a.terminal || a.JSON {
+		// A program must decide with --yes: nobody can read the list and confirm.
 		return agent.Errorf(agent.CodeInvalidInput, "this may repeat %s of tools that change something, and there is no terminal to ask: add --yes to allow it, or --plan to see them", counted(len(list), "call")).WithPath("yes")
 	}
-	yes, err := a.console().Yes(ctx, "begin all the same?")
+	yes, err := a.console().Yes(ctx, "start anyway?")
 	if err != nil {
-		return nothingSaid(err)
+		return noAnswerGiven(err)
 	}
 	if !yes {
-		return agent.Errorf(agent.CodeInvalidInput, "nothing was begun")
+		return agent.Errorf(agent.CodeInvalidInput, "nothing was started")
 	}
 	return nil
 }
@@ -241,6 +228,6 @@ func (a *forkRun) printStarted() error {
 		a.Line(startedLine{V: agent.Version, Type: "started", Session: a.run.Session, Run: a.run.ID, Agent: a.runner.agent})
 		return nil
 	}
-	a.Print("%s: run %s begins", a.run.Session, a.run.ID)
+	a.Print("%s: run %s starts", a.run.Session, a.run.ID)
 	return nil
 }

@@ -44,6 +44,7 @@ func (c *cli) handoff(ctx context.Context, s *connect.Server, runs *fermata.Clie
 	if err != nil {
 		return err
 	}
+	// Markdown is printed as it is: it is meant for a file or another program.
 	if md {
 		fmt.Fprint(c.Out, handoff.Markdown(*h))
 		return nil
@@ -63,9 +64,11 @@ func (c *cli) lastHandoff(ctx context.Context, s *connect.Server, runs *fermata.
 		if err != nil {
 			return nil, err
 		}
+		// The listing has every run of the session; the last one explains a missing handoff.
 		if l.Run == last.ID {
 			latest = l
 		}
+		// Only stopped runs write handoffs, and reading a result costs a request.
 		if l.Status != agent.StatusStopped {
 			continue
 		}
@@ -73,6 +76,7 @@ func (c *cli) lastHandoff(ctx context.Context, s *connect.Server, runs *fermata.
 		if err := s.GetWorkflow(ctx, session, l.Run).Get(ctx, &o); err != nil {
 			return nil, fmt.Errorf("reading the end of run %s: %w", l.Run, durable.FromRPC(err))
 		}
+		// A run that was stopped before it could write has none; an older one may.
 		if o.Handoff != nil {
 			return o.Handoff, nil
 		}
@@ -83,7 +87,7 @@ func (c *cli) lastHandoff(ctx context.Context, s *connect.Server, runs *fermata.
 // noHandoff says how to get a handoff.
 func (c *cli) noHandoff(session string, last agent.Status) error {
 	if last != "" && !last.Ended() {
-		return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over, its run is %s; to end it with a handoff: %s --wait", session, last, c.CommandLine("stop %s", session))
+		return agent.Errorf(agent.CodeNotFound, "session %s has no handoff: its run is %s; to end it with a handoff: %s --wait", session, last, c.CommandLine("stop %s", session))
 	}
-	return agent.Errorf(agent.CodeNotFound, "session %s has handed nothing over: only a run that is stopped does, and its last was %s; for the answer: %s", session, cmp.Or(string(last), "not"), c.CommandLine("show %s", session))
+	return agent.Errorf(agent.CodeNotFound, "session %s has no handoff: only a stopped run writes one, and the last run is %s; for its answer: %s", session, cmp.Or(string(last), "not listed"), c.CommandLine("show %s", session))
 }

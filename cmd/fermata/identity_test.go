@@ -54,7 +54,7 @@ func TestASecondStoreIsRefused(t *testing.T) {
 	missing := filepath.Join(b.tmp, "missing")
 	r = b.run("runs", "s-1", "--address", b.addr, "--store", missing)
 	require.NotZero(t, r.exit, r.out)
-	require.Contains(t, r.err, "there is no store in "+missing+", and none was made: that of the task queue fermata is in "+mine)
+	require.Contains(t, r.err, "there is no store in "+missing+", and none was created: the task queue fermata has its store in "+mine)
 	require.NoDirExists(t, missing)
 	// What destroys is refused: Temporal would forget a session whose log is elsewhere.
 	r = b.run("delete", "s-1", "--yes", "--address", b.addr, "--store", other)
@@ -136,7 +136,7 @@ func TestASessionOfAnotherQueueIsToldSo(t *testing.T) {
 	for _, args := range [][]string{{"transcript", "s-1"}, {"events", "s-1"}, {"runs", "s-1"}, {"fork", "s-1", "--plan"}, {"fork", "s-1", "--message", "x", "--detach"}} {
 		r = b.run(args...)
 		require.NotZero(t, r.exit, args)
-		require.Contains(t, r.err, "session s-1 is of the task queue two, whose store is in "+other+": name them with --task-queue and --store", args)
+		require.Contains(t, r.err, "session s-1 belongs to the task queue two, whose store is in "+other+": name them with --task-queue and --store", args)
 		r = b.run("transcript", "s-1", "--task-queue", "two", "--store", other)
 		require.Zero(t, r.exit, r.err)
 	}
@@ -280,5 +280,5 @@ func TestDataNamesTheServer(t *testing.T) {
 	elsewhere := b.elsewhere()
 	elsewhere.env = append(elsewhere.env, "XDG_DATA_HOME="+b.tmp)
 	r = elsewhere.run("ls")
-	require.Contains(t, r.err, "temporal "+b.addr+", namespace default (it listens where Temporal usually does; nobody named it)")
+	require.Contains(t, r.err, "temporal "+b.addr+", namespace default (not named: it listens at Temporal's usual address)")
 }

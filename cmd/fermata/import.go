@@ -49,12 +49,14 @@ func (c *cli) importFile(ctx context.Context, path, by string) error {
 	}
 	f, err := os.Open(path)
 	if err != nil {
+		// The name of the system call means nothing to the user.
 		return agent.Errorf(agent.CodeInvalidInput, "the export can't be read: %s", strings.TrimPrefix(err.Error(), "open "))
 	}
 	defer f.Close()
 	return c.WithServer(ctx, func(_ *connect.Server, runs *fermata.Client) error {
 		ctx, cancel := context.WithTimeout(ctx, importWithin)
 		defer cancel()
+		// Before the import changes anything: it must not be missing from the audit.
 		if err := c.host.Audit.Key(audit.Entry{What: "import"}); err != nil {
 			return err
 		}
@@ -62,7 +64,7 @@ func (c *cli) importFile(ctx context.Context, path, by string) error {
 		if err != nil {
 			return err
 		}
-		c.tellExport("imported", exportLine{V: agent.Version, File: path, ExportInfo: e})
+		c.printExport("imported", exportLine{V: agent.Version, File: path, ExportInfo: e})
 		return nil
 	})
 }

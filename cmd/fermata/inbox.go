@@ -67,6 +67,7 @@ func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxOp
 		if err != nil {
 			return err
 		}
+		// The listing yields one more than the limit, which shows that there are more.
 		if n == limit {
 			t.Flush()
 			c.Note("there are more than %d: see --limit, --session, --agent, --waits-for", limit)
@@ -85,12 +86,12 @@ func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxOp
 	}
 	switch {
 	case n == 0:
-		c.Note("nothing is open")
+		c.Note("no open requests")
 	case !c.JSON:
 		t.Flush()
 		c.Note("answer with %s", c.CommandLine("answer|approve|reject SESSION --request ID"))
 		if lost {
-			c.Note("go on behind worker_lost with %s", c.CommandLine("resume SESSION"))
+			c.Note("continue after worker_lost with %s", c.CommandLine("resume SESSION"))
 		}
 	}
 	return nil
@@ -108,6 +109,9 @@ func waited(w fermata.InboxItem) string {
 // asks returns what a request asks, and whom, for a listing.
 func asks(q agent.Request) string {
 	text := untrusted.Line(q.Text, 60)
+	if q.Step != "" {
+		text = untrusted.Cut(untrusted.Name(q.Step), 40) + ": " + text
+	}
 	if len(q.Approvers) > 0 {
 		text += " [" + untrusted.Cut(untrusted.Names(q.Approvers), 60) + "]"
 	}

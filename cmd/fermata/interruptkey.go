@@ -18,40 +18,44 @@ import (
 )
 
 // held reports whether this person holds the run, and nobody has removed that hold.
-func (v *conversation) held() bool { return v.holding && v.resumes == v.heard.Resumes }
+func (v *conversation) held() bool { return v.holding && v.resumes == v.followed.Resumes }
 
 // pressInterrupt handles Ctrl-C: the first holds the run, the second leaves it held.
 func (v *conversation) pressInterrupt(ctx context.Context) error {
 	if v.held() {
 		return v.leaveHeld()
 	}
-	v.holding, v.resumes, v.after = true, v.heard.Resumes, 0
+	// Set before the answer comes: events of the hold may arrive first.
+	v.holding, v.resumes, v.after = true, v.followed.Resumes, 0
 	v.to.Note("interrupting; Ctrl-C again leaves the run held")
-	type said struct {
+	type ackResult struct {
 		later bool
 		err   error
 	}
-	// One id for the update and the signal, so that the interrupt has one effect.
+	// One id for the update and the signal, so the run applies the interrupt once.
 	order := agent.InterruptCommand{CommandHeader: agent.CommandHeader{ID: uuid.NewString(), Run: v.run.ID, By: env.User()}, Reason: "Ctrl-C"}
-	done := make(chan said, 1)
-	saying, cancel := context.WithCancel(ctx)
+	// Room for one: after a second Ctrl-C nobody receives, and the goroutine must end.
+	done := make(chan ackResult, 1)
+	sending, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		_, later, err := v.runs.UpdateOrSignal(saying, v.run.Session, order)
-		done <- said{later, err}
+		_, later, err := v.runs.UpdateOrSignal(sending, v.run.Session, order)
+		done <- ackResult{later, err}
 	}()
 	select {
+	// An accepted interrupt is no hold yet: the event of the hold follows.
 	case s := <-done:
 		switch {
 		case s.later:
 			v.to.Note("no worker answers: the interrupt waits for one")
-		case errors.Is(s.err, agent.CodeClosed): // it has ended meanwhile; the next event says how
+		case errors.Is(s.err, agent.CodeClosed): // it has ended since; the next event says how
 			v.holding = false
 		case s.err != nil:
 			v.holding = false
 			v.failed(ctx, s.err)
 		}
 		return nil
+	// The person does not wait for a worker. A signal stays with the server until one comes.
 	case <-v.pressed:
 		return v.signalInterrupt(ctx, order)
 	case <-ctx.Done():
@@ -61,6 +65,7 @@ func (v *conversation) pressInterrupt(ctx context.Context) error {
 
 // signalInterrupt sends an interrupt that no worker has answered yet as a signal.
 func (v *conversation) signalInterrupt(ctx context.Context, order agent.InterruptCommand) error {
+	// Bounded, since the person is leaving.
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
 	err := signals.Signal(ctx, v.server.Client, v.run.Session, order)
@@ -69,7 +74,7 @@ func (v *conversation) signalInterrupt(ctx context.Context, order agent.Interrup
 		return exitInterrupted
 	}
 	if err != nil {
-		return fmt.Errorf("left, and nobody knows whether the run is held: %w", err)
+		return fmt.Errorf("left; it is unknown whether the run is held: %w", err)
 	}
 	return v.leaveHeld()
 }
@@ -81,13 +86,13 @@ func (v *conversation) leaveHeld() error {
 }
 
 const holdMenu = `held. What next?
-  TEXT  go on, with this message
+  TEXT  continue, with this message
   r     resume
   s     stop, with a handoff
   l     leave it held
 `
 
-// choose asks what comes next for a held run. Only an explicit choice stops it.
+// choose asks what comes next for a held run. Only an explicit choice stops the run.
 func (v *conversation) choose(ctx context.Context) error {
 	v.to.Break()
 	v.console.Print("%s", untrusted.Block(strings.TrimSpace(holdMenu)))
@@ -104,11 +109,13 @@ func (v *conversation) choose(ctx context.Context) error {
 			return err
 		case errors.Is(err, errUnchosen):
 			v.console.Print("type r, s, l, or a message")
+		// Already ended or resumed by somebody else: the hold is gone either way.
 		case err == nil, errors.Is(err, agent.CodeClosed), errors.Is(err, agent.CodeNotSuspended):
 			v.holding, v.after, v.rest = false, 0, ""
 			clear(v.passed)
 			return nil // the next event shows the run's state
 		default:
+			// The hold is still there, so ask again.
 			v.failed(ctx, err)
 		}
 	}
@@ -119,7 +126,7 @@ var errUnchosen = errors.New("no choice")
 
 // chosen does what was chosen.
 func (v *conversation) chosen(ctx context.Context, line string) error {
-	ctx, cancel := context.WithTimeout(ctx, sayWithin)
+	ctx, cancel := context.WithTimeout(ctx, sendWithin)
 	defer cancel()
 	var err error
 	switch word := strings.ToLower(line); {
@@ -129,7 +136,7 @@ func (v *conversation) chosen(ctx context.Context, line string) error {
 		_, err = v.run.Stop(ctx, "stopped by "+cmp.Or(env.User(), "somebody"), nil)
 	case word == "r" || word == "resume":
 		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{By: env.User()})
-	// A single letter is more likely a typing error than a message.
+	// A single letter is more likely a mistake than a message.
 	case len(line) < 2:
 		return errUnchosen
 	default:

@@ -21,10 +21,10 @@ func TestLeavingTellsWhatIsSo(t *testing.T) {
 		return errs.String()
 	}
 	held := func(v *conversation) { v.holding = true; v.leave() }
-	require.Equal(t, "left; the run stays held: fermata resume s-1 lets it go on\n", leave(held))
-	require.Contains(t, leave(func(v *conversation) { v.leave() }), "it goes on by itself")
+	require.Equal(t, "left; the run stays held: continue it with fermata resume s-1\n", leave(held))
+	require.Contains(t, leave(func(v *conversation) { v.leave() }), "it continues by itself")
 	over, end := context.WithCancel(t.Context())
 	end()
 	terminated := func(v *conversation) { v.holding = true; require.Equal(t, exitInterrupted, v.left(over, over.Err())) }
-	require.Equal(t, "interrupted; the run stays held: fermata resume s-1 lets it go on\n", leave(terminated), "SIGTERM")
+	require.Equal(t, "interrupted; the run stays held: continue it with fermata resume s-1\n", leave(terminated), "SIGTERM")
 }

@@ -68,8 +68,9 @@ func (l *lockRun) run(ctx context.Context, args []string) (err error) {
 	if l.file == nil {
 		return noAgents()
 	}
+	// A pipe has no directory in which the lock file could be found again.
 	if l.lock = l.file.Lock(); l.lock == nil {
-		return agent.Errorf(agent.CodeInvalidInput, "%s is no file that something could lie beside: nothing is pinned", l.file.Path)
+		return agent.Errorf(agent.CodeInvalidInput, "%s is not a regular file, so it has no lock file: nothing is pinned", l.file.Path)
 	}
 	var servers []string
 	for _, arg := range args {
@@ -79,12 +80,13 @@ func (l *lockRun) run(ctx context.Context, args []string) (err error) {
 			servers = append(servers, name)
 			continue
 		case !l.accept:
-			return agent.Errorf(agent.CodeInvalidInput, "%s is to be accepted: add --accept", arg)
+			return agent.Errorf(agent.CodeInvalidInput, "to accept %s, add --accept", arg)
 		}
 		if err := l.acceptOne(ctx, name, digest); err != nil {
 			return err
 		}
 	}
+	// Only digests were named, and all are accepted.
 	if len(args) > 0 && len(servers) == 0 {
 		return nil
 	}
@@ -108,7 +110,9 @@ func (l *lockRun) acceptOne(ctx context.Context, name, digest string) error {
 	if !l.file.UsesServer(server) {
 		return l.unknown(server)
 	}
+	// Exactly one: UsesServer has checked that the file has it.
 	s := l.file.AskServers(ctx, server)[0]
+	// A server that needs a sign-in lists only its sign-in tool here, so it can't be compared.
 	now, unseen := "", s.Err != nil || s.SignIn
 	if name == server && s.Instructions != "" {
 		now = lock.DigestOfWords(s.Instructions)
@@ -136,10 +140,11 @@ func (l *lockRun) acceptOne(ctx context.Context, name, digest string) error {
 }
 
 // look asks the servers, all if none is named. It accepts what they list, or says that
-// somebody must.
+// a person must accept it.
 func (l *lockRun) look(ctx context.Context, servers []string) error {
 	var differ []string
 	for _, s := range l.file.AskServers(ctx, servers...) {
+		// Unpinned servers have no entry in the lock file.
 		if !l.file.Pinned(s.Name) {
 			continue
 		}
@@ -147,13 +152,14 @@ func (l *lockRun) look(ctx context.Context, servers []string) error {
 			return s.Err
 		}
 		if s.SignIn {
-			l.Note("fermata: %s lists its tools to who has signed in: accept them as TOOL=DIGEST, which the worker's log has", s.Name)
+			l.Note("fermata: %s lists its tools only after a sign-in: accept them as TOOL=DIGEST, from the worker's log", s.Name)
 			continue
 		}
 		lines, err := l.lines(s)
 		if err != nil {
 			return err
 		}
+		// Accepted even if only one tool differs: a server's tools are recorded together.
 		if l.accept && len(lines) > 0 {
 			if err := l.lock.Accept(s.Name, s.Listed, s.Instructions); err != nil {
 				return err
@@ -182,6 +188,7 @@ func (l *lockRun) lines(s agentsfile.ServerState) (lines []lockLine, err error) 
 	if err != nil {
 		return nil, err
 	}
+	// A server that was never used has no changes, but everything that it lists is new.
 	if !was {
 		for _, t := range s.Listed {
 			changes = append(changes, tool.Change{Name: t.Name, New: true, Digest: lock.Digest(t)})

@@ -46,6 +46,7 @@ func (c *cli) lsCommand() *cobra.Command {
 
 func checkFilter(f fermata.ListOptions, limit int) error {
 	switch {
+	// Suspending lasts only a moment, so listings have no such filter.
 	case f.Status != "" && (!f.Status.Known() || f.Status == agent.StatusSuspending):
 		return agent.Errorf(agent.CodeInvalidInput, "--status must be pending, running, suspended, completed, failed, cancelled or stopped, not %q", f.Status)
 	case f.Older < 0:
@@ -67,6 +68,7 @@ func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.ListOpti
 		if err != nil {
 			return badQuery(f.Query, err)
 		}
+		// One more than the limit was read, so there are more.
 		if n++; n > limit {
 			t.Flush()
 			c.Note("there are more than %d: see --limit, --status, --agent", limit)
@@ -80,6 +82,7 @@ func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.ListOpti
 			t.Row("SESSION", "AGENT", "STATUS", "FOR", "WAITS FOR", "TURN", "COST", "TASK")
 		}
 		status := string(l.Status)
+		// A completed run's reason is only the word for its completion.
 		if l.Reason != "" && l.Status != agent.StatusCompleted {
 			status += " (" + untrusted.Line(l.Reason, 40) + ")"
 		}

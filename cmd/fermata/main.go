@@ -11,11 +11,12 @@ import (
 )
 
 func main() {
-	// An interrupt is not in this list: it may only hold a run (terminal.Keys).
+	// An interrupt is not in this list: it may hold a run instead (terminal.Keys).
 	ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	keys := terminal.NewKeys(end)
+	// Room for two: os/signal drops what does not fit, and the second Ctrl-C has its own meaning.
 	pressed := make(chan os.Signal, 2)
 	signal.Notify(pressed, os.Interrupt)
 	go func() {
@@ -27,6 +28,7 @@ func main() {
 	context.AfterFunc(ctx, func() { restore(); signal.Stop(pressed) })
 	c := newCLI(os.Stdin, os.Stdout, os.Stderr)
 	c.keys = keys
+	// Only a warning: the command works without this protection.
 	if err := secret.ProtectMemory(); err != nil {
 		c.Note("fermata: other programs of this user can read this one's memory: %v", err)
 	}

@@ -33,7 +33,10 @@ also checks that the agents file still has the tools and models of each run. It
 changes nothing and needs no worker. Run it before a deploy, with the new build and
 the new file, against the server that has the runs.
 
-The exit status is 0 if all runs would continue, and 6 if one would break.`,
+A flow's function is run on what each open run has done. It makes no step.
+
+The exit status is 0 if all runs would continue, and 6 if one would break, or if a flow
+would forget steps.`,
 		Example: `  fermata preflight --agents fermata.yaml --profile prod
   fermata preflight --closed 200 --json | jq -r 'select(.compatibility != "compatible") | .session'
   fermata preflight --query "FermataAgent='payer'"`,
@@ -58,6 +61,7 @@ func (p *preflight) run(ctx context.Context) error {
 		return err
 	}
 	options := &worker.Options{TaskQueue: p.Queue()}
+	// Without the file, tools and models can't be compared with what the runs need.
 	if file == nil {
 		p.Note("there is no %s here, and no --agents: only the workflow's code is tried", agentsfile.DefaultName)
 	} else {
@@ -65,8 +69,16 @@ func (p *preflight) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// Opened as a worker would, so a run's missing tool is noticed; nothing is called.
 		defer kit.Close()
 		options = p.host.Options(file, kit)
+		if len(options.Flows) > 0 {
+			if transcripts, err := p.OpenStore(ctx); err == nil {
+				options.Store = transcripts
+			} else {
+				p.Note("flows are not tried, since their runs' transcripts can't be read: %v", err)
+			}
+		}
 	}
 	s, err := p.Find(ctx)
 	if err != nil {
@@ -78,16 +90,17 @@ func (p *preflight) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.tell(v)
+		p.printVerdict(v)
+		// Thousands of runs take a while, and people see only problems meanwhile.
 		if n++; n%progressEach == 0 {
 			p.Note("%d runs tried", n)
 		}
 	}
-	return p.sum(n)
+	return p.printSum(n)
 }
 
-// tell prints the verdict of a run: for programs each one, for people the problems.
-func (p *preflight) tell(v worker.Verdict) {
+// printVerdict prints the verdict of a run: for programs each one, for people the problems.
+func (p *preflight) printVerdict(v worker.Verdict) {
 	p.tried[v.Compatibility]++
 	if p.JSON {
 		p.Line(v)
@@ -97,6 +110,9 @@ func (p *preflight) tell(v worker.Verdict) {
 	case worker.Incompatible:
 		p.Print("BROKEN   %s  run %s  event %d, %s of %s: %s", v.Session, v.Run, v.Event.ID, v.Event.Type, v.Event.Time.UTC().Format(time.RFC3339), v.Reason)
 		p.Print("         -> keep the build that it runs on until it ends, or end it: %s. In a build of your own, gate the change with workflow.GetVersion", p.CommandLine("stop %s", v.Session))
+	case worker.ChangedSteps:
+		p.Print("CHANGED  %s  run %s: %s", v.Session, v.Run, v.Reason)
+		p.Print("         -> keep the names of steps that have effects; the run continues, without what it leaves")
 	case worker.MissingParts:
 		p.Print("MISSING  %s  run %s: %s", v.Session, v.Run, v.Reason)
 		p.Print("         -> keep that until the run ends, or end it: %s", p.CommandLine("stop %s", v.Session))
@@ -111,14 +127,19 @@ func lack(n int) string {
 	return fmt.Sprintf("%d lack", n)
 }
 
-func (p *preflight) sum(n int) error {
+func (p *preflight) printSum(n int) error {
+	// Standard output has only verdicts as JSON.
 	say := p.Print
 	if p.JSON {
 		say = p.Note
 	}
-	say("%s tried: %d fit, %d would break, %s something", counted(n, "run"), p.tried[worker.Compatible], p.tried[worker.Incompatible], lack(p.tried[worker.MissingParts]))
+	changed := ""
+	if n := p.tried[worker.ChangedSteps]; n > 0 {
+		changed = fmt.Sprintf(", %d would change", n)
+	}
+	say("%s tried: %d fit, %d would break%s, %s something", counted(n, "run"), p.tried[worker.Compatible], p.tried[worker.Incompatible], changed, lack(p.tried[worker.MissingParts]))
 	if n == 0 && !p.AllQueues {
-		p.Note("no open run is at the task queue %s: another is named by --task-queue, and --all-queues tries all", p.Queue())
+		p.Note("the task queue %s has no open run: name another one with --task-queue, or check all with --all-queues", p.Queue())
 	}
 	if p.tried[worker.Compatible] < n {
 		return ended(agent.CodeIncompatible.ExitStatus())

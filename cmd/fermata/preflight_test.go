@@ -24,7 +24,7 @@ func TestPreflight(t *testing.T) {
 	require.NotContains(t, r.err, "no open run")
 	r = inProcess(t, append([]string{"preflight", "--task-queue", "typo"}, s.flags[:2]...)...)
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.err, "no open run is at the task queue typo: another is named by --task-queue")
+	require.Contains(t, r.err, "the task queue typo has no open run: name another one with --task-queue")
 
 	file := filepath.Join(t.TempDir(), "fermata.yaml")
 	writeFile(t, file, "agents: {traveller: {model: \"script:s.yaml\", tools: [ask_user]}}\n")

@@ -214,7 +214,7 @@ func (b *bench) otherAgents(t *testing.T) {
 	r = b.run("run", "tracker", "What is ticket 7?") // its MCP server lives as long as the worker
 	require.Zero(t, r.exit, r.err)
 	r = b.run("run", "nobody", "x", "--json")
-	require.Equal(t, 1, r.exit, r.err)
+	require.Equal(t, 2, r.exit, r.err)
 	require.Equal(t, string(agent.CodeUnknownAgent), lastLine[agent.Outcome](t, r.out).Reason)
 	r = b.run("run", "reader", "x", "--model", "script:slow.yaml")
 	require.Equal(t, 2, r.exit, r.err)
@@ -271,7 +271,7 @@ func TestNoWorker(t *testing.T) {
 	w.end(syscall.SIGKILL)
 	r = b.run("run", "sorter", "x")
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.out, "one is started here")
+	require.Contains(t, r.out, "this command starts one")
 	require.Zero(t, dev.end(syscall.SIGINT).exit)
 }
 
@@ -286,7 +286,7 @@ func TestRunSurvivesItsProcesses(t *testing.T) {
 	run.until("slow · ")
 	r := run.end(os.Interrupt.(syscall.Signal))
 	require.Equal(t, 130, r.exit, r.err)
-	require.Contains(t, r.err, "interrupted; the run is not lost: fermata dev goes on with it")
+	require.Contains(t, r.err, "interrupted; the run is not lost: fermata dev continues it")
 
 	// Nobody else's agents go on with it.
 	b.write("other.yaml", "agents: {slow: {model: \"script:reader.yaml\"}}\n")
@@ -333,7 +333,7 @@ func TestRunOutlivesABorrowedServer(t *testing.T) {
 	r = second.wait()
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.err, "\nworker ")
-	require.Contains(t, r.out, "the run goes on here\n")
+	require.Contains(t, r.out, "its run continues here\n")
 	require.Equal(t, 1, strings.Count(r.out, "slower · "), "nothing is told twice")
 	require.Contains(t, r.out, "Finally.\ncompleted · 1 turn · ")
 }

@@ -63,9 +63,11 @@ func (c *cli) resume(ctx context.Context, runs *fermata.Client, session string, 
 	if err != nil {
 		return err
 	}
-	saying, cancel := context.WithTimeout(ctx, sayWithin)
+	sending, cancel := context.WithTimeout(ctx, sendWithin)
 	defer cancel()
-	ack, err := connect.RetryUntilWorker(saying, c.Connector, func() (agent.Ack, error) { return run.Resume(saying, o) })
+	// Repeated while no worker is there: the server accepts nothing then, so the resume has one
+	// effect.
+	ack, err := connect.RetryUntilWorker(sending, c.Connector, func() (agent.Ack, error) { return run.Resume(sending, o) })
 	if err != nil {
 		return noAnswer(session, err)
 	}
@@ -93,7 +95,7 @@ func (c *cli) printAck(a agent.Ack, what string) {
 	case c.JSON:
 		c.Line(a)
 	case a.Effect == agent.EffectRunEnded:
-		c.Print("%s: it came to its end first, and is %s", a.Session, a.Status)
+		c.Print("%s: the run ended first; it is %s", a.Session, a.Status)
 	default:
 		c.Print("%s: %s, it is %s", a.Session, what, statusText(a))
 	}

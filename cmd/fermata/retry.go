@@ -17,7 +17,10 @@ starts from the last usable checkpoint, from the CHECKPOINT that you name, or wi
 --start where the failed run started. Its limits count from zero. --message adds a
 message at the checkpoint; with --start it replaces the run's own message.
 
-Retry lists tool calls that may happen again, and asks, as fermata fork does. It
+Of a flow, what failed is made again, and --redo PATH makes further steps again.
+
+Retry lists tool calls that may happen again, and of a flow all steps with what happens
+to them. It asks as fermata fork does, but not about a flow's steps that failed. It
 follows the new run as fermata run does. The exit status is that of fermata run.`,
 		Example: `  fermata retry invoice-118
   fermata retry invoice-118 --start --message "Pay by card instead" --yes

@@ -36,8 +36,7 @@ type cli struct {
 	asker *console.Console
 	// exports is where a worker of this process reports what runs do.
 	exports exporters.Exporters
-	// workBegan says that the command's own work has begun: errors before are about
-	// usage.
+	// workBegan says that the command's own work has started: errors before are about usage.
 	workBegan bool
 }
 
@@ -60,6 +59,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	root.SetIn(c.in)
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
+	// Deferred calls run in reverse: exports are flushed first, the connections close last.
 	defer c.Close()
 	defer func() {
 		if err := c.host.Audit.Close(); err != nil {
@@ -72,11 +72,13 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 		}
 	}()
 	cmd, err := root.ExecuteContextC(ctx)
+	// cobra's own errors don't say how the command is used.
 	if err != nil && !c.workBegan {
 		// The flags may not be parsed yet: one before --json may have been wrong.
 		c.JSON = c.JSON || asksJSON(args)
 		err = usage(cmd, err)
 	}
+	// The store's own error explains more than that a store is missing.
 	if why := c.StoreError(); why != nil && (errors.Is(err, fermata.ErrNoStore) || err == why) {
 		err = why
 		if !c.JSON { // it was shown as a warning
@@ -88,6 +90,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 		err = c.Out.Failed()
 	}
 	status := c.end(ctx, err)
+	// The error line itself may be what could not be written.
 	if lost := c.Out.Failed(); lost != nil && !errors.Is(err, agent.CodeNotWritten) {
 		c.fail(render.Faults(lost)[0])
 	}
@@ -113,6 +116,7 @@ data is in the data directory.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       version.Program(),
+		// The log needs --verbose, so it is made only when flags are parsed.
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
 			c.workBegan, c.Log = true, logging.New(c.Err, c.verbose)
 		},

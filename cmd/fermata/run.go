@@ -33,18 +33,19 @@ type runner struct {
 	detach      bool
 	park        string           // conditions as JSON
 	briefing    string           // a file with a handoff
+	shown       []string         // files that go along
 	carry       string           // what the run keeps of the session's earlier runs
 	file        *agentsfile.File // nil if there is none
 	priority    temporal.Priority
 	options     fermata.StartOptions
 
-	server *connect.Server
-	runs   *fermata.Client
-	worker *localworker.Worker // nil if a worker elsewhere has the run
-	run    *fermata.Run
-	live   *live.Hub          // live events of a worker in this process
-	pieces *live.Subscription // live events of the run
-	heard  follow.State
+	server   *connect.Server
+	runs     *fermata.Client
+	worker   *localworker.Worker // nil if a worker elsewhere has the run
+	run      *fermata.Run
+	live     *live.Hub          // live events of a worker in this process
+	pieces   *live.Subscription // live events of the run
+	followed follow.State
 }
 
 // runPatience is how long running calls may take when `run` is interrupted. A model call
@@ -61,7 +62,8 @@ func (c *cli) runCommand() *cobra.Command {
 If no worker polls the task queue, the command starts one in this process with the
 agents file (--agents, or fermata.yaml in this directory). The task "-" reads standard
 input. --session continues a conversation. --briefing starts with the handoff of
-another run; the task is then optional. It is optional for a daemon too.
+another run; the task is then optional. It is optional for a daemon too. --file sends
+images, PDFs and other files with the task.
 
 On a terminal the command asks you what the run asks. Ctrl-C holds the run and asks
 what to do, and a second Ctrl-C leaves it held. Without a terminal the command ends
@@ -72,6 +74,7 @@ cancelled; 2 for wrong input, 5 without a server or a worker.`,
 		Example: `  fermata run reviewer "Review main.go"
   git diff | fermata run reviewer - --json | tail -1 | jq .text
   fermata run reviewer "And the tests?" --session 0199a6f1-…
+  fermata run reviewer "What is wrong on this page?" --file page.png --file spec.pdf
   fermata run payer "Pay invoice 118" --park '{"event":{"topic":"bank.open"}}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -92,6 +95,7 @@ cancelled; 2 for wrong input, 5 without a server or a worker.`,
 	f.BoolVar(&r.detach, "detach", false, "only start the run, and print its session")
 	f.StringVar(&r.park, "park", "", "park the run before its first turn, until conditions in JSON; {} waits for fermata resume")
 	f.StringVar(&r.briefing, "briefing", "", "file with the handoff of another run (see fermata handoff)")
+	fileFlag(cmd, &r.shown)
 	f.StringVar(&r.carry, "carry", string(agent.CarryInherit), "what the run keeps of the conversation: inherit (all), compact (a summary) or reset (nothing)")
 	f.IntVar(&r.priority.PriorityKey, "priority", 0, "priority of its tasks: 1 (first) to 5 (default the server's, 3)")
 	f.StringVar(&r.priority.FairnessKey, "fairness-key", "", "fairness key, such as a tenant: one key's tasks cannot starve another's")
@@ -104,6 +108,7 @@ func (r *runner) do(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err
 	}
+	// A detached command runs no agent, so it has nothing to report.
 	if !r.detach {
 		if err := r.observe(ctx); err != nil {
 			return err
@@ -113,6 +118,7 @@ func (r *runner) do(ctx context.Context) error {
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
+	// A worker is found before the start: a run without one would only wait.
 	if !r.detach {
 		if err := r.findWorker(ctx); err != nil {
 			return err
@@ -137,6 +143,7 @@ func (r *runner) close() {
 	if r.server != nil {
 		r.server.Close()
 	}
+	// Set to nil: moveServer connects again, and close may be called twice.
 	r.worker, r.server = nil, nil
 }
 
@@ -151,7 +158,7 @@ func (r *runner) check(ctx context.Context) (err error) {
 		}
 	}
 	if r.detach && r.model != "" {
-		return agent.Errorf(agent.CodeInvalidInput, "--model and --detach exclude each other: the model is the worker's to choose")
+		return agent.Errorf(agent.CodeInvalidInput, "--model and --detach exclude each other: the worker chooses the model")
 	}
 	if err := agent.CheckName(r.agent); err != nil {
 		return err
@@ -161,19 +168,37 @@ func (r *runner) check(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	// Another process runs a detached run, so this directory's file means nothing for it.
 	if r.detach && r.agents == "" {
 		return nil
 	}
 	if r.file, err = agentsFile(ctx, r.agents); err != nil {
 		return err
 	}
-	return r.needsTask()
+	if err := r.needsTask(); err != nil {
+		return err
+	}
+	return r.checkInput()
+}
+
+// checkInput refuses a task that is no input for a flow of the file, before there is a session. A
+// worker refuses it too.
+func (r *runner) checkInput() error {
+	if r.silent || r.file == nil {
+		return nil
+	}
+	for _, w := range r.file.Flows {
+		if w.Definition().Name == r.agent {
+			return w.CheckInput(r.task)
+		}
+	}
+	return nil
 }
 
 // needsTask refuses a run without a task if its agent would have nothing to do. If only a
 // worker elsewhere has the agent, the run itself finds out.
 func (r *runner) needsTask() error {
-	if !r.silent || r.options.Briefing != nil || r.file == nil {
+	if !r.silent || r.options.Briefing != nil || len(r.options.Files) > 0 || r.file == nil {
 		return nil
 	}
 	def, err := r.file.Agent(r.agent)
@@ -194,8 +219,12 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	default:
 		return o, agent.Errorf(agent.CodeInvalidInput, "--carry must be inherit, compact or reset, not %q", r.carry)
 	}
+	// Zero is the server's default, so the flag's zero value passes.
 	if p := r.priority.PriorityKey; p < 0 || p > maxPriority {
 		return o, agent.Errorf(agent.CodeInvalidInput, "--priority must be from 1 (first) to %d, not %d", maxPriority, p)
+	}
+	if o.Files, err = fileInputs(r.shown); err != nil {
+		return o, err
 	}
 	if r.park != "" {
 		c, err := signals.DecodeConditions([]byte(r.park))
@@ -207,10 +236,12 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	if r.briefing == "" {
 		return o, nil
 	}
+	// Bounded as a payload: the handoff becomes part of the run's input.
 	raw, err := files.Read(r.briefing, agent.MaxPayload)
 	if err != nil {
 		return o, agent.Errorf(agent.CodeInvalidInput, "--briefing can't be read: %w", err)
 	}
+	// Any JSON object would decode; a handoff always names its session.
 	if err := json.Unmarshal(raw, &o.Briefing); err != nil || o.Briefing == nil || o.Briefing.Session == "" {
 		return o, agent.Errorf(agent.CodeInvalidInput, "--briefing %s is no handoff: write one with fermata handoff SESSION > FILE", r.briefing)
 	}
@@ -220,6 +251,7 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 // connect finds the server. It starts the embedded one if this process can then work on
 // the run.
 func (r *runner) connect(ctx context.Context) (err error) {
+	// Look starts nothing. A running server may have a worker, so no agents file is needed.
 	if r.server, err = r.Look(ctx); err != nil {
 		return err
 	}
@@ -247,6 +279,7 @@ func (r *runner) prepare() error {
 	if _, err := r.file.Agent(r.agent); err != nil {
 		return err
 	}
+	// The file's model would be checked for its key, so it is replaced first.
 	if r.model != "" {
 		dir, err := os.Getwd()
 		if err != nil {
@@ -262,7 +295,7 @@ func (r *runner) prepare() error {
 // findWorker finds a worker for the run, or starts one in this process.
 func (r *runner) findWorker(ctx context.Context) error {
 	var names []string
-	// Nobody else can have found a server that this process just started.
+	// A server in this process is new, so it has no worker yet.
 	if !r.server.InProcess() {
 		var err error
 		if names, err = r.Pollers(ctx, r.server); err != nil {
@@ -274,10 +307,11 @@ func (r *runner) findWorker(ctx context.Context) error {
 			return agent.Errorf(agent.CodeInvalidInput, "--model is for a worker in this process, and %s polls the task queue %s already: choose the model there, or use another --task-queue", names[0], r.Queue())
 		}
 		r.Note("worker %s", strings.Join(names, ", "))
+		// Another worker with a different file would run another agent of this name.
 		return r.host.SameAgents(r.server, r.file)
 	}
 	if r.file == nil {
-		return r.NoWorker(ctx, r.server, ", or write "+agentsfile.DefaultName+" here; with --detach the run is started all the same, and waits")
+		return r.NoWorker(ctx, r.server, ", or write "+agentsfile.DefaultName+" here; with --detach the run starts anyway, and waits")
 	}
 	return r.workHere(ctx)
 }
@@ -292,6 +326,7 @@ func (r *runner) workHere(ctx context.Context) error {
 
 // startLocalWorker starts a worker in this process for the agents of the file.
 func (r *runner) startLocalWorker(ctx context.Context) error {
+	// Claimed before the worker polls: two files on one queue would take each other's runs.
 	if err := r.host.ClaimQueue(ctx, r.server, r.runs, r.file); err != nil {
 		return err
 	}
@@ -307,6 +342,7 @@ func (r *runner) started(ctx context.Context) error {
 	} else {
 		r.Print("%s", r.run.Session)
 	}
+	// Only a hint, so its own failure is ignored.
 	if names, err := r.Pollers(ctx, r.server); err == nil && len(names) == 0 {
 		r.Note("no worker polls the task queue %s yet: the run waits for fermata dev, or for fermata worker --agents FILE", r.Queue())
 	}

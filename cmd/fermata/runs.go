@@ -37,7 +37,7 @@ func (c *cli) records(ctx context.Context, runs *fermata.Client, session string)
 		return err
 	}
 	if len(list) == 0 {
-		c.Note("session %s has no run that began yet", session)
+		c.Note("session %s has no run that started yet", session)
 		return nil
 	}
 	t := c.Table()

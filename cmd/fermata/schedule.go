@@ -43,7 +43,7 @@ an event instead, with any JSON as payload.`,
 			return exactArgs(2, "an id and a text in quotes, or an id with --topic and perhaps a payload")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := wanted(s); err != nil {
+			if err := checkSpec(s); err != nil {
 				return err
 			}
 			switch {
@@ -75,16 +75,16 @@ an event instead, with any JSON as payload.`,
 	f.StringVar(&s.Session, "session", "", "the session that gets the message")
 	f.StringVar(&s.Agent, "agent", "", "agent of the runs that the schedule starts")
 	f.StringVar(&s.Topic, "topic", "", "send an event of this topic, instead of a message")
-	c.byFlag(cmd, &s.By)
+	f.StringVar(&s.By, "by", "", `who sends it, which is recorded but not verified (default "schedule ID")`)
 	c.jsonFlag(cmd, "print the id as one line of JSON")
 	return cmd
 }
 
-// wanted says which flags are missing, before the server is asked.
-func wanted(s fermata.ScheduleSpec) error {
+// checkSpec says which flags are missing, before the server is asked.
+func checkSpec(s fermata.ScheduleSpec) error {
 	switch {
 	case s.Session == "" || s.Agent == "":
-		return agent.Errorf(agent.CodeInvalidInput, "a schedule needs --session, and --agent for the runs that it begins there")
+		return agent.Errorf(agent.CodeInvalidInput, "a schedule needs --session, and --agent for the runs that it starts there")
 	case (s.Cron == "") == (s.Every == 0):
 		return agent.Errorf(agent.CodeInvalidInput, "a schedule needs either --cron or --every")
 	}
@@ -125,7 +125,7 @@ func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
 			c.Line(s)
 			continue
 		case n == 0:
-			t.Row("ID", "WHEN", "SESSION", "AGENT", "SAYS", "NEXT")
+			t.Row("ID", "WHEN", "SESSION", "AGENT", "SENDS", "NEXT")
 		}
 		n++
 		next := "none"
@@ -135,7 +135,7 @@ func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
 		case !s.Next.IsZero():
 			next = s.Next.Local().Format("2006-01-02 15:04:05")
 		}
-		t.Row(untrusted.Cut(untrusted.Name(s.ID), 60), when(s), untrusted.Name(s.Session), untrusted.Name(s.Agent), untrusted.Line(says(s), 60), next)
+		t.Row(untrusted.Cut(untrusted.Name(s.ID), 60), when(s), untrusted.Name(s.Session), untrusted.Name(s.Agent), untrusted.Line(sends(s), 60), next)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func when(s fermata.ScheduleInfo) string {
 	return untrusted.Line(s.Cron, 40)
 }
 
-func says(s fermata.ScheduleInfo) string {
+func sends(s fermata.ScheduleInfo) string {
 	if s.Topic != "" {
 		return "emits " + s.Topic
 	}

@@ -267,5 +267,5 @@ func TestWhatAConnectionLacks(t *testing.T) {
 	alone(t)
 	s := startSecured(t, false)
 	in(t, "TEMPORAL_ADDRESS="+s.addr, "TEMPORAL_TLS_DISABLE_HOST_VERIFICATION=true", "TEMPORAL_API_KEY="+apiKey)
-	require.Contains(t, inProcess(t, "doctor").out, "warn tls         anybody may say to be the server: its certificate is not verified\n")
+	require.Contains(t, inProcess(t, "doctor").out, "warn tls         any host can pretend to be the server: its certificate is not verified\n")
 }

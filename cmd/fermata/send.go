@@ -15,6 +15,7 @@ import (
 func (c *cli) sendCommand() *cobra.Command {
 	var o fermata.SendOptions
 	var mode, tokenFile string
+	var paths []string
 	var wait bool
 	cmd := &cobra.Command{
 		Use:   "send SESSION MESSAGE",
@@ -31,11 +32,15 @@ With --wait, the exit status is that of fermata run.`,
 		Example: `  fermata send invoice-118 "Use the new account"
   fermata send invoice-118 "Stop at the first error" --mode interrupt
   fermata send invoice-118 "Which account is it?" --wait
-  git diff | fermata send review-7 - --agent reviewer`,
+  git diff | fermata send review-7 - --agent reviewer
+  fermata send invoice-118 "Here it is" --file invoice.pdf`,
 		Args: exactArgs(2, "a session and a message in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := c.textOf(args[1], "the message")
 			if err != nil {
+				return err
+			}
+			if o.Files, err = fileInputs(paths); err != nil {
 				return err
 			}
 			o.Mode, o.By = agent.SendMode(mode), byOr(o.By)
@@ -51,6 +56,7 @@ With --wait, the exit status is that of fermata run.`,
 	f.StringVar(&mode, "mode", string(agent.SendSteer), "when the model gets it: steer, queue or interrupt")
 	f.StringVar(&o.Agent, "agent", "", "agent of the run, if the message starts one")
 	f.BoolVar(&wait, "wait", false, "wait until the run is suspended or ended, and print the outcome")
+	fileFlag(cmd, &paths)
 	c.byFlag(cmd, &o.By)
 	c.tokenFlag(cmd, &tokenFile)
 	c.jsonFlag(cmd, "print the run that has it as one line of JSON; with --wait, the outcome")
@@ -69,16 +75,18 @@ type sentLine struct {
 func (c *cli) send(ctx context.Context, s *connect.Server, runs *fermata.Client, session, text string, o *fermata.SendOptions, wait bool) error {
 	line, run, err := c.deliver(ctx, runs, session, text, o)
 	if err != nil {
-		return unsent(err, o.Agent)
+		return startHint(err, o.Agent)
 	}
+	// With --wait and --json the outcome must be the only line.
 	if !wait || !c.JSON {
 		c.sent(line)
 	}
 	switch {
 	case !wait:
 		return nil
+	// There is no run to wait for yet, and maybe never one.
 	case line.Later:
-		return c.NoWorker(ctx, s, "; the message is left as a signal, and "+c.CommandLine("wait %s", session)+" waits for what comes of it")
+		return c.NoWorker(ctx, s, "; the message is left as a signal: see its outcome with "+c.CommandLine("wait %s", session))
 	}
 	return c.rests(ctx, runs, run)
 }
@@ -87,8 +95,7 @@ func (c *cli) send(ctx context.Context, s *connect.Server, runs *fermata.Client,
 // signal; if no run is live it starts the next run. The run is nil if no worker has the
 // message yet.
 func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text string, o *fermata.SendOptions) (sentLine, *fermata.Run, error) {
-	// One id for the update, the signal and the start, so that the message has one
-	// effect.
+	// One id for the update, the signal and the start, so the message has one effect.
 	o.ID = uuid.Must(uuid.NewV7()).String()
 	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: o.ID, By: o.By, Token: o.Token}, Text: text, Mode: o.Mode}
 	line := sentLine{V: agent.Version, Session: session}
@@ -102,6 +109,7 @@ func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text s
 		return line, runs.RunOf(*ack), nil
 	// The run ended first, or there is none: the message starts the next run.
 	case err == nil, errors.Is(err, agent.CodeClosed), errors.Is(err, agent.CodeNotFound):
+		// Send starts a run and is safe here: the message's id makes a repetition harmless.
 		run, err := runs.Send(ctx, session, text, o)
 		if err != nil {
 			return line, nil, err
@@ -112,10 +120,10 @@ func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text s
 	return line, nil, err
 }
 
-// unsent says what is missing if a session can't be started.
-func unsent(err error, name string) error {
+// startHint says what is missing if a session can't be started.
+func startHint(err error, name string) error {
 	if errors.Is(err, agent.CodeNotFound) && name == "" {
-		return agent.Errorf(agent.CodeNotFound, "%w; to begin it, name an agent with --agent", err)
+		return agent.Errorf(agent.CodeNotFound, "%w; to start it, name an agent with --agent", err)
 	}
 	return err
 }
@@ -125,9 +133,9 @@ func (c *cli) sent(l sentLine) {
 	case c.JSON:
 		c.Line(l)
 	case l.Later:
-		c.Print("%s: no worker answers; the message is left as a signal, and is taken when one does", l.Session)
+		c.Print("%s: no worker answers; the message is left as a signal for the next worker", l.Session)
 	case l.Began:
-		c.Print("%s: run %s begins with it", l.Session, l.Run)
+		c.Print("%s: run %s starts with it", l.Session, l.Run)
 	default:
 		c.Print("%s: run %s has it", l.Session, l.Run)
 	}

@@ -104,7 +104,7 @@ func TestRetry(t *testing.T) {
 	id, points := s.failed("a")
 	r := s.run("retry", id, "--plan")
 	require.Zero(t, r.exit, r.err)
-	require.Regexp(t, `^retry behind `+points[2]+` \(turn 2 of run \S+\); the model knows 5 messages\nkept: pay t1\.1 \(ok\), pay t2\.1 \(ok\)\n$`, r.out)
+	require.Regexp(t, `^retry from `+points[2]+` \(turn 2 of run \S+\); the model sees 5 messages\nkept: pay t1\.1 \(ok\), pay t2\.1 \(ok\)\n$`, r.out)
 	plan := lastLine[forkPlanLine](t, s.run("retry", id, "--start", "--plan", "--json").out)
 	require.Equal(t, []any{"plan", id, "payer", points[0], 0, 2}, []any{plan.Type, plan.Session, plan.Agent, plan.Checkpoint.ID, len(plan.Kept), len(plan.MayRepeat)})
 	require.Len(t, outlines[agent.RunRecord](t, s.run("runs", id, "--json").out), 1, "a plan does nothing")
@@ -138,10 +138,10 @@ func TestFork(t *testing.T) {
 	id, points := s.failed("a")
 	s.fails(2, "this may repeat 1 call of tools that change something", "fork", id, points[1])
 	d := s.sits("fork", id, points[1])
-	d.sees("fork behind "+points[1]).sees("kept: pay t1.1 (ok)\nmay happen again: pay t2.1 (ok)\n").answers("begin all the same? y(es), n(o): ", "n")
-	require.Contains(t, d.ends(2).err, "nothing was begun")
+	d.sees("fork from "+points[1]).sees("kept: pay t1.1 (ok)\nmay happen again: pay t2.1 (ok)\n").answers("start anyway? y(es), n(o): ", "n")
+	require.Contains(t, d.ends(2).err, "nothing was started")
 	d = s.sits("fork", id, points[1])
-	d.answers("begin all the same? y(es), n(o): ", "y").sees("paid 2 EUR")
+	d.answers("start anyway? y(es), n(o): ", "y").sees("paid 2 EUR")
 	require.Contains(t, d.ends(0).out, "All is paid.\ncompleted")
 	forked := lastLine[agent.RunRecord](t, s.run("runs", id, "--json").out).Forked
 	require.Equal(t, agent.Forked{Session: id, Run: forked.Run, Checkpoint: points[1]}, *forked)
@@ -161,8 +161,8 @@ func TestFork(t *testing.T) {
 
 	r = s.run("fork", id, "--message", "again", "--detach", "--new")
 	require.Zero(t, r.exit, r.err)
-	require.Regexp(t, `\n\S+: run \S+ begins\n$`, r.out)
-	s.fails(2, "--as names the session that --new begins", "fork", id, "--as", "x")
+	require.Regexp(t, `\n\S+: run \S+ starts\n$`, r.out)
+	s.fails(2, "--as names the session that --new starts", "fork", id, "--as", "x")
 	s.fails(2, "exclude each other", "fork", id, points[0], "--start")
 	s.fails(2, "the model has nothing to answer, so that a message is needed: say with --message TEXT what to do", "fork", id)
 }

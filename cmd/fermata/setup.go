@@ -59,9 +59,10 @@ type setupLine struct {
 	Commands []string `json:"commands,omitempty"`
 }
 
-// tellSetup shows what a namespace has now, as a line for programs or in words for
+// printSetup shows what a namespace has now, as a line for programs or in words for
 // people.
-func (c *cli) tellSetup(l setupLine, format string, args ...any) {
+func (c *cli) printSetup(l setupLine, format string, args ...any) {
+	// JSON has [] and not null for an empty list.
 	if l.V = agent.Version; c.JSON {
 		l.Missing, l.Added = append([]string{}, l.Missing...), append([]string{}, l.Added...)
 		c.Line(l)
@@ -76,23 +77,23 @@ func (c *cli) setup(ctx context.Context, s *connect.Server, check bool) error {
 		return err
 	}
 	if len(missing) == 0 {
-		c.tellSetup(setupLine{Namespace: s.Namespace}, "namespace %s has all search attributes", s.Namespace)
+		c.printSetup(setupLine{Namespace: s.Namespace}, "namespace %s has all search attributes", s.Namespace)
 		return nil
 	}
 	if check {
 		if c.JSON {
-			c.tellSetup(setupLine{Namespace: s.Namespace, Missing: missing}, "")
+			c.printSetup(setupLine{Namespace: s.Namespace, Missing: missing}, "")
 		}
 		return agent.Errorf(agent.CodeNotSetUp, "namespace %s lacks the search attributes %s: run fermata setup", s.Namespace, strings.Join(missing, ", "))
 	}
 	if err := addAttributes(ctx, s, missing); err != nil {
 		return c.setupRefused(s, missing, err)
 	}
-	// Otherwise the next command could fail because the server does not know them yet.
+	// The next command could fail because the server does not know the attributes yet.
 	if err := awaitAttributes(ctx, s); err != nil {
 		return err
 	}
-	c.tellSetup(setupLine{Namespace: s.Namespace, Missing: missing, Added: missing}, "namespace %s: added %s", s.Namespace, strings.Join(missing, ", "))
+	c.printSetup(setupLine{Namespace: s.Namespace, Missing: missing, Added: missing}, "namespace %s: added %s", s.Namespace, strings.Join(missing, ", "))
 	return nil
 }
 
@@ -109,6 +110,8 @@ func addAttributes(ctx context.Context, s *connect.Server, missing []string) err
 		if err != nil {
 			return err
 		}
+		// An attribute of another type can't be changed, only removed, which is the operator's
+		// decision.
 		switch is, ok := has.GetCustomAttributes()[a.Name]; {
 		case ok && is != want:
 			return agent.Errorf(agent.CodeNotSetUp, "namespace %s has the search attribute %s as %s, and fermata needs it as %s: remove it with temporal operator search-attribute remove --name %s, then run fermata setup again", s.Namespace, a.Name, is, a.Type, a.Name)
@@ -127,8 +130,8 @@ func addAttributes(ctx context.Context, s *connect.Server, missing []string) err
 	return err
 }
 
-// awaitAttributes waits until the server accepts the attributes: some servers reload
-// their tables only now and then.
+// awaitAttributes waits until the server accepts the attributes. Some servers reload their tables
+// only at intervals.
 func awaitAttributes(ctx context.Context, s *connect.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
@@ -138,7 +141,7 @@ func awaitAttributes(ctx context.Context, s *connect.Server) error {
 			return nil
 		}
 		if !await.Pause(ctx, 100*time.Millisecond) {
-			return agent.Errorf(agent.CodeNotSetUp, "the search attributes were added, and the server does not know %s after %s: run fermata setup --check in a while", strings.Join(missing, ", "), knownWithin)
+			return agent.Errorf(agent.CodeNotSetUp, "the search attributes were added, but the server does not know %s after %s: run fermata setup --check later", strings.Join(missing, ", "), knownWithin)
 		}
 	}
 }
@@ -148,12 +151,14 @@ func (c *cli) setupRefused(s *connect.Server, missing []string, err error) error
 	var denied *serviceerror.PermissionDenied
 	var unknown *serviceerror.Unimplemented
 	if !errors.As(err, &denied) && !errors.As(err, &unknown) {
+		// An error of ours already says what to do.
 		var ours *agent.Error
 		if errors.As(err, &ours) {
 			return err
 		}
 		return fmt.Errorf("adding search attributes: %w", durable.FromRPC(err))
 	}
+	// Temporal Cloud has no operator service for clients, so its own tool adds them.
 	c.Note("the server does not let this client add search attributes. On Temporal Cloud:")
 	var commands []string
 	for _, a := range agent.Attributes() {
@@ -161,6 +166,6 @@ func (c *cli) setupRefused(s *connect.Server, missing []string, err error) error
 			commands = append(commands, fmt.Sprintf("tcld namespace search-attributes add --namespace %s --search-attribute \"%s=%s\"", s.Namespace, a.Name, a.Type))
 		}
 	}
-	c.tellSetup(setupLine{Namespace: s.Namespace, Missing: missing, Commands: commands}, "%s", untrusted.Block(strings.Join(commands, "\n")))
+	c.printSetup(setupLine{Namespace: s.Namespace, Missing: missing, Commands: commands}, "%s", untrusted.Block(strings.Join(commands, "\n")))
 	return agent.Errorf(agent.CodeNotSetUp, "namespace %s lacks %s, and this client may not add them: %w", s.Namespace, strings.Join(missing, ", "), err)
 }

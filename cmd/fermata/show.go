@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/connect"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/mermaid"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -41,22 +42,58 @@ type shown struct {
 const askFor = 3 * time.Second
 
 func (c *cli) showCommand() *cobra.Command {
+	draw := false
 	cmd := &cobra.Command{
 		Use:   "show SESSION",
 		Short: "Show the status of a run",
 		Long: `Show asks the last run of a session for its status. If no worker answers, it shows what
-Temporal knows and says so. For an ended run, it shows the result.`,
+Temporal knows and says so. For an ended run, it shows the result.
+
+With --draw it shows the steps of a flow as a Mermaid flowchart: how each ended, how long
+it took, what it cost, and which run does it. With --json, each step is a line of JSON.`,
 		Example: `  fermata show invoice-118
-  fermata show invoice-118 --json | jq .cost_usd`,
+  fermata show invoice-118 --json | jq .cost_usd
+  fermata show review-7 --draw > review-7.mmd`,
 		Args: exactArgs(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if draw {
+				return c.WithLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+					return c.draw(cmd.Context(), runs, args[0])
+				})
+			}
 			return c.WithServer(cmd.Context(), func(s *connect.Server, runs *fermata.Client) error {
 				return c.show(cmd.Context(), s, runs, args[0])
 			})
 		},
 	}
-	c.jsonFlag(cmd, "print the status as one line of JSON")
+	cmd.Flags().BoolVar(&draw, "draw", false, "show the steps of a flow as a Mermaid flowchart")
+	c.jsonFlag(cmd, "print the status as one line of JSON, or each step as one")
 	return cmd
+}
+
+// draw shows the steps of a flow.
+func (c *cli) draw(ctx context.Context, runs *fermata.Client, session string) error {
+	steps, err := runs.Steps(ctx, session)
+	switch {
+	case err != nil:
+		return err
+	case len(steps) == 0:
+		return agent.Errorf(agent.CodeNotFound, "the last run of session %s has no steps: it is no flow, or has not begun; see fermata transcript %s", session, session)
+	case c.JSON:
+		for _, s := range steps {
+			c.Line(stepLine{V: agent.Version, Type: "step", StepRecord: s})
+		}
+		return nil
+	}
+	c.Print("%s", untrusted.Block(untrusted.Text(strings.TrimSuffix(mermaid.Steps(steps, time.Now()), "\n"))))
+	return nil
+}
+
+// stepLine is a step for programs.
+type stepLine struct {
+	V    int    `json:"v"`
+	Type string `json:"type"`
+	agent.StepRecord
 }
 
 func (c *cli) show(ctx context.Context, s *connect.Server, runs *fermata.Client, session string) error {
@@ -81,8 +118,9 @@ func (c *cli) show(ctx context.Context, s *connect.Server, runs *fermata.Client,
 
 // standing returns the state of a run.
 func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run) (*shown, error) {
+	// Without a run id: the session's last run counts, also if one started since.
 	d, err := s.DescribeWorkflowExecution(ctx, run.Session, "")
-	forgotten := errors.As(err, new(*serviceerror.NotFound)) // retention removed it; the store may have its result
+	forgotten := errors.As(err, new(*serviceerror.NotFound)) // retention removed it, but the store may have its result
 	if err != nil && !forgotten {
 		return nil, fmt.Errorf("looking for session %s: %w", run.Session, durable.FromRPC(err))
 	}
@@ -95,7 +133,7 @@ func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run)
 		}
 		return &shown{RunStatus: statusFromOutcome(o), Source: sourceResult, Task: memo.Task, Outcome: o}, nil
 	}
-	// A query waits for a worker, and there may be none.
+	// A query waits for a worker, and there may be no worker.
 	asking, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	status, err := run.Status(asking)
@@ -113,24 +151,33 @@ func (c *cli) standing(ctx context.Context, s *connect.Server, run *fermata.Run)
 func statusFromMemo(run *fermata.Run, info *workflowpb.WorkflowExecutionInfo, memo agent.Memo) agent.RunStatus {
 	fields := info.GetSearchAttributes().GetIndexedFields()
 	s := agent.RunStatus{
+		// A search attribute is JSON: the quotes are not part of the name.
 		V: agent.Version, Session: run.Session, Run: run.ID, Agent: strings.Trim(string(fields[agent.AttrAgent].GetData()), `"`),
 		Status: memo.Status, Reason: memo.Reason, Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost, Labels: memo.Labels, InFlight: []agent.InFlight{},
 	}
+	requests := memoRequests(run, s.Agent, memo)
 	if memo.Status != agent.StatusSuspended {
+		s.Requests = requests
 		return s
 	}
-	s.Reason, s.Suspension = "", &agent.Suspension{ID: memo.Suspension, Reason: memo.Reason, Turn: memo.Turn, Since: memo.Since}
+	// The memo has one reason; for a suspended run it belongs to the suspension.
+	s.Reason, s.Suspension = "", &agent.Suspension{ID: memo.Suspension, Reason: memo.Reason, Turn: memo.Turn, Since: memo.Since, Requests: requests}
 	var waits []string
 	if json.Unmarshal(fields[agent.AttrWaitsFor].GetData(), &waits) == nil && len(waits) > 0 {
 		s.Suspension.Kind = agent.SuspensionKind(waits[0])
 	}
+	return s
+}
+
+// memoRequests returns the open requests of a run, as far as Temporal knows them.
+func memoRequests(run *fermata.Run, name string, memo agent.Memo) (all []agent.Request) {
 	for _, q := range memo.Requests {
-		s.Suspension.Requests = append(s.Suspension.Requests, agent.Request{
-			ID: q.ID, Type: q.Type, Session: run.Session, Run: run.ID, Suspension: memo.Suspension, Agent: s.Agent, Text: q.Text,
-			Choices: q.Choices, Digest: q.Digest, Approvers: q.Approvers, Opened: q.Opened, Deadline: q.Deadline,
+		all = append(all, agent.Request{
+			ID: q.ID, Type: q.Type, Session: run.Session, Run: run.ID, Suspension: memo.Suspension, Agent: name, Step: q.Step, Text: q.Text,
+			Choices: q.Choices, Digest: q.Digest, Approvers: q.Approvers, Opened: q.Opened, Deadline: q.Deadline, Default: q.Default,
 		})
 	}
-	return s
+	return all
 }
 
 func statusFromOutcome(o *agent.Outcome) agent.RunStatus {
@@ -154,13 +201,14 @@ func (c *cli) showText(v *shown) {
 	row("status", "%s since %s, %s", status, v.Since.Local().Format(time.DateTime), render.Age(v.Since))
 	row("turn", "%d", v.Turn)
 	for _, d := range v.InFlight {
-		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, untrusted.Name(d.Name), d.Call)), render.Age(d.Since))
+		row("doing", "%s, for %s", render.Words(doing(d)...), render.Age(d.Since))
 		if d.Delay != nil {
 			row("delayed", "until %s, in %s: [%s] %s", d.Delay.Until.Local().Format(time.DateTime), time.Until(d.Delay.Until).Round(time.Second),
 				d.Delay.Error.Code, untrusted.Line(d.Delay.Error.Message, 200))
 		}
 	}
 	showRest(row, v)
+	// The memo has no token counts, and zeros would be wrong.
 	if v.Source != sourceMemo {
 		row("tokens", "%d in, %d out", v.Usage.Input, v.Usage.Output)
 	}
@@ -186,6 +234,21 @@ func (c *cli) showText(v *shown) {
 	}
 }
 
+// doing says what is in flight: a flow's step by its path, anything else by its call.
+func doing(d agent.InFlight) []string {
+	words := []string{string(d.Kind)}
+	if d.Name != "" {
+		words = append(words, untrusted.Name(d.Name))
+	}
+	switch {
+	case d.Step != "":
+		words = append(words, "("+untrusted.Name(d.Step)+")")
+	case d.Call != "":
+		words = append(words, d.Call)
+	}
+	return words
+}
+
 // showUnknown shows tools with calls whose effect is unknown.
 func showUnknown(row func(string, string, ...any), o *agent.Outcome) {
 	if o == nil {
@@ -193,7 +256,7 @@ func showUnknown(row func(string, string, ...any), o *agent.Outcome) {
 	}
 	for _, t := range o.Tools {
 		if t.Unknown > 0 {
-			row("unknown", "%d of %s of %s: nobody knows whether it had its effect; see fermata transcript %s", t.Unknown, render.Count(t.Calls, "call"), untrusted.Name(t.Tool), o.Session)
+			row("unknown", "%d of %s of %s: it is unknown whether it took effect; see fermata transcript %s", t.Unknown, render.Count(t.Calls, "call"), untrusted.Name(t.Tool), o.Session)
 		}
 	}
 }
@@ -244,6 +307,9 @@ func showRest(row func(string, string, ...any), v *shown) {
 		if s.Conditions != nil {
 			row("until", "%s", strings.TrimSpace(render.Conditions(s.Conditions)))
 		}
+		for _, w := range s.Waits {
+			row("step", "%s waits %s", untrusted.Name(w.Step), strings.TrimSpace(render.Conditions(&w.Conditions)))
+		}
 	}
 	if v.StoreError != nil {
 		row("fault", "[%s] %s", v.StoreError.Code, untrusted.Line(v.StoreError.Message, 200))
@@ -258,10 +324,7 @@ func showRest(row func(string, string, ...any), v *shown) {
 
 // showAsked shows whole requests, with the commands that answer them.
 func (c *cli) showAsked(v *shown) {
-	if v.Suspension == nil {
-		return
-	}
-	for _, q := range v.Suspension.Requests {
+	for _, q := range v.OpenRequests() {
 		c.Print("")
 		c.ask(q)
 	}

@@ -65,6 +65,7 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 	if err != nil {
 		return err
 	}
+	// The age protects chunks that a worker has written but not yet linked to a session.
 	done, err := store.NewLog(s).Collect(ctx, older, dry)
 	if c.JSON {
 		// Also with an error: what was deleted before it is deleted.
@@ -73,6 +74,7 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 	if err != nil {
 		return err
 	}
+	// The counts are in the line above; only the exit status is left.
 	if c.JSON {
 		return c.faults(nil, done.Faults)
 	}
@@ -82,7 +84,7 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 	}
 	c.printStore(s, done.Sessions, done.Chunks)
 	c.Print("%-10s %d, of %d bytes", verb, done.Deleted, done.Bytes)
-	c.Print("left       %d, put in the last %s or of a session that can't be read", done.Left, older)
+	c.Print("left       %d: written in the last %s, or of a session that can't be read", done.Left, older)
 	return c.faults(c.Print, done.Faults)
 }
 
@@ -184,6 +186,7 @@ func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
 	if err != nil {
 		return err
 	}
+	// Recorded before the keys are used.
 	if err := c.host.Audit.Key(audit.Entry{What: "store rekey"}); err != nil {
 		return err
 	}
@@ -200,7 +203,7 @@ func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
 	c.Print("encrypted  %d chunks, %d heads", done.Chunks, done.Heads)
 	c.Print("left       %d", done.Remaining)
 	if done.Plain > 0 {
-		c.Print("plain      %d, left as they are: fermata store rekey --plain takes them, once, if they are from before there were keys", done.Plain)
+		c.Print("plain      %d, left as they are: if they are older than the first key, encrypt them once with fermata store rekey --plain", done.Plain)
 	}
 	return nil
 }

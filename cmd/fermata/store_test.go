@@ -103,7 +103,7 @@ func TestNoStoreIsMadeToBeLookedAfter(t *testing.T) {
 	for _, cmd := range []string{"check", "gc", "rekey"} {
 		r := inProcess(t, "store", cmd, "--store", missing)
 		require.Equal(t, agent.CodeNotSetUp.ExitStatus(), r.exit, r.err)
-		require.Contains(t, r.err, "there is no store in "+missing+", and none was made")
+		require.Contains(t, r.err, "there is no store in "+missing+", and none was created")
 		require.NoDirExists(t, missing)
 	}
 }
@@ -151,7 +151,7 @@ func TestAStoreThatIsAwayIsNotMadeAnew(t *testing.T) {
 	require.NoError(t, os.Rename(root, root+"-aside"))
 	r := s.run("ls")
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.err, "is not in "+root+": is it mounted? Nothing was made in its place.")
+	require.Contains(t, r.err, "is not in "+root+": is it mounted? Nothing was created in its place.")
 	r = s.run("transcript", "nobody")
 	require.Equal(t, 1, r.exit)
 	require.Equal(t, 1, strings.Count(r.err, "is it mounted?"), "once: %s", r.err)

@@ -31,9 +31,9 @@ func below(ctx context.Context, runs *fermata.Client, session string) (list []ag
 	return list
 }
 
-// requestsInFull asks the runs for the listed requests with their arguments, since nobody
-// is asked about what can't be shown. silent has those whose run does not answer. A
-// request that was closed is in neither list.
+// requestsInFull asks the runs for the listed requests with their arguments: nobody is asked to
+// decide what can't be shown. silent has the requests whose run does not answer. A request that was
+// closed is in neither list.
 func requestsInFull(ctx context.Context, runs *fermata.Client, list []agent.Request) (open, silent []agent.Request) {
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
@@ -42,6 +42,7 @@ func requestsInFull(ctx context.Context, runs *fermata.Client, list []agent.Requ
 		switch {
 		case err == nil:
 			open = append(open, all)
+		// Not found means that it was closed since the listing.
 		case !errors.Is(err, agent.CodeNotFound):
 			silent = append(silent, q)
 		}
@@ -52,9 +53,11 @@ func requestsInFull(ctx context.Context, runs *fermata.Client, list []agent.Requ
 // suspendedBelow lists the requests below a run that waits only for its sub-agents. The
 // run knows of them, but the listing may be late by a moment.
 func suspendedBelow(ctx context.Context, runs *fermata.Client, session string) []agent.Request {
+	// Visibility is eventually consistent; one second covers the usual delay.
 	const looks, between = 20, 50 * time.Millisecond
 	for range looks {
 		if list := below(ctx, runs, session); len(list) > 0 {
+			// Shown even without arguments: the person needs the ids to answer them.
 			open, silent := requestsInFull(ctx, runs, list)
 			return append(open, silent...)
 		}
@@ -68,7 +71,9 @@ func suspendedBelow(ctx context.Context, runs *fermata.Client, session string) [
 // openAt lists the open requests of a suspended run and its sub-agents.
 func openAt(ctx context.Context, runs *fermata.Client, o *agent.Outcome) []agent.Request {
 	open := slices.Clone(o.Suspension.Requests)
-	if o.Suspension.Kind == agent.SuspensionAwaitingChildren && runs != nil {
+	// A flow can ask while the agents of other steps ask, too.
+	asksInStep := slices.ContainsFunc(open, func(q agent.Request) bool { return q.Step != "" })
+	if (o.Suspension.Kind == agent.SuspensionAwaitingChildren || asksInStep) && runs != nil {
 		return append(open, suspendedBelow(ctx, runs, o.Session)...)
 	}
 	return open
@@ -94,11 +99,13 @@ func (c *cli) printSuspended(ctx context.Context, runs *fermata.Client, o *agent
 		}
 	}
 	for _, h := range s.Holds {
+		// An inherited hold is removed where it was set.
 		if h.From == agent.HoldInherited {
 			c.Print("  %s", c.CommandLine("resume %s", h.Session))
 		}
 	}
 	own := slices.ContainsFunc(s.Holds, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
+	// With open requests, or only children or a budget to wait for, a resume would change nothing.
 	if own || len(open) == 0 && len(s.Holds) == 0 && !slices.Contains([]agent.SuspensionKind{agent.SuspensionAwaitingChildren, agent.SuspensionAwaitingBudget}, s.Kind) {
 		c.Print("  %s", c.CommandLine("resume %s", o.Session))
 	}
@@ -112,6 +119,7 @@ func (c *cli) printSuspended(ctx context.Context, runs *fermata.Client, o *agent
 func (c *cli) answers(q agent.Request) (lines []string) {
 	token := ""
 	if len(q.Approvers) > 0 {
+		// Without a token such a request refuses every answer, so each command shows the flag.
 		token = " --token-file FILE   # only " + untrusted.Cut(untrusted.Names(q.Approvers), 200)
 	}
 	say := func(format string, args ...any) { lines = append(lines, c.CommandLine(format, args...)+token) }

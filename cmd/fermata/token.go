@@ -82,14 +82,15 @@ func (o *tokenOrder) check() (signals.Signer, error) {
 	var err error
 	switch {
 	case o.session == "" || o.principal == "":
-		err = agent.Errorf(agent.CodeInvalidInput, "--session and --principal are wanted, both of them")
+		err = agent.Errorf(agent.CodeInvalidInput, "--session and --principal are required")
 	case o.verb == "":
-		err = agent.Errorf(agent.CodeInvalidInput, "say what may be said: a --request to approve, or a --verb such as stop")
+		err = agent.Errorf(agent.CodeInvalidInput, "name what the token allows: a --request to approve, or a --verb such as stop")
 	case (o.edit != "" || o.always) && o.verb != string(agent.VerbApprove):
 		err = agent.Errorf(agent.CodeInvalidInput, "--edit and --always are for an approval")
 	case o.lasts <= 0:
 		err = agent.Errorf(agent.CodeInvalidInput, "--for must be positive")
 	case o.edit != "":
+		// Only checked here; the claim gets the digest later.
 		_, err = jsonOf("--edit", o.edit)
 	}
 	if err != nil {
@@ -110,7 +111,7 @@ func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, sig
 		return noAnswer(o.session, err)
 	}
 	claim.Edits, claim.Always, claim.Expires = signals.EditsOf(json.RawMessage(o.edit)), o.always, time.Now().Add(o.lasts)
-	// Recorded before it exists: a token that the audit misses could still be used.
+	// Recorded before the token exists: a token without an entry could still be used.
 	if err := c.host.Audit.Key(audit.Entry{What: "token", Session: o.session, Request: o.request, Principal: o.principal, Key: signer.ID()}); err != nil {
 		return err
 	}

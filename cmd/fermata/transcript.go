@@ -32,7 +32,7 @@ func (c *cli) transcript(ctx context.Context, session string) error {
 			return err
 		}
 		if len(messages) == 0 {
-			c.Note("nothing was said in session %s yet", session)
+			c.Note("session %s has no messages yet", session)
 		}
 		c.Messages(messages)
 		return nil

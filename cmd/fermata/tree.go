@@ -58,6 +58,8 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 	for _, n := range nodes {
 		name := n.Session
 		if n.Depth > nodes[0].Depth {
+			// Below the root the last part of the session is enough; the indentation shows the
+			// rest.
 			name = strings.Repeat("  ", n.Depth-nodes[0].Depth) + n.Session[strings.LastIndexByte(n.Session, '/'):]
 		}
 		t.Row(untrusted.Name(name), untrusted.Name(n.Agent), n.Status, agentsText(n), render.Used(n.Used), render.Budget(n.Granted), render.Budget(n.Remaining), nodeWaits(n))
@@ -69,6 +71,7 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 // agentsText returns how many agents were started below a node, and how many its limits
 // allow. A [agent.Tally] counts the run itself, and limits.agents only those below it.
 func agentsText(n agent.Node) string {
+	// The tally includes the run itself.
 	below := max(0, n.Used.Agents-1)
 	if n.Remaining == nil || n.Remaining.Agents == nil {
 		return fmt.Sprint(below)

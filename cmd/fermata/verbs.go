@@ -39,6 +39,7 @@ says so. With --query it applies to every live run that the query finds.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := h.check(len(args) == 0)
 			if err == nil && len(args) > 0 {
+				// A bulk verb has no token: the environment's is for one session.
 				h.token, err = tokenOf(h.tokenFile)
 			}
 			if err != nil {
@@ -71,7 +72,7 @@ func (h *verbRun) check(several bool) error {
 	case h.deadline != 0 && (h.deadline < least || h.deadline > most):
 		return agent.Errorf(agent.CodeInvalidInput, "--deadline is %s; it may be %s to %s", h.deadline, least, most)
 	case several && h.tokenFile != "":
-		return agent.Errorf(agent.CodeInvalidInput, "--token-file is for one session, and not for --query: a token is good for one")
+		return agent.Errorf(agent.CodeInvalidInput, "--token-file does not go with --query: a token is valid for one session")
 	case several && h.wait:
 		return agent.Errorf(agent.CodeInvalidInput, "--wait is for one session, and not for --query")
 	}
@@ -80,7 +81,7 @@ func (h *verbRun) check(several bool) error {
 
 // order returns the command for one run.
 func (h *verbRun) order(run string) agent.Command {
-	// With the run's id: a session's next run must not get a verb for the last one.
+	// With the run's id: the session's next run must not get a verb for the last one.
 	o := agent.CommandHeader{Run: run, By: byOr(h.by), Token: h.token}
 	switch h.verb {
 	case agent.VerbPause:
@@ -105,12 +106,12 @@ func (h *verbRun) sendToOne(ctx context.Context, runs *fermata.Client, session s
 	if err != nil {
 		return err
 	}
-	said, err := h.sendVerb(ctx, runs, session, run.ID)
+	line, err := h.sendVerb(ctx, runs, session, run.ID)
 	if err != nil {
 		return err
 	}
 	if !h.wait || !h.JSON {
-		h.printCommand(said)
+		h.printCommand(line)
 	}
 	if !h.wait {
 		return nil
@@ -123,9 +124,11 @@ func (h *verbRun) sendVerb(ctx context.Context, runs *fermata.Client, session, r
 	ack, later, err := runs.UpdateOrSignal(ctx, session, h.order(run))
 	switch {
 	case later:
+		// No run has answered, so the line has only what the caller knows.
 		return ackLine{agent.Ack{V: agent.Version, Session: session, Run: run}, true}, nil
 	case err == nil:
 		return ackLine{*ack, false}, nil
+	// A cancel of an ended run has nothing left to do; other verbs report the error.
 	case h.verb != agent.VerbCancel || !errors.Is(err, agent.CodeClosed):
 		return ackLine{}, err
 	}
@@ -139,6 +142,7 @@ func (h *verbRun) sendVerb(ctx context.Context, runs *fermata.Client, session, r
 	if lost != nil {
 		return ackLine{}, err
 	}
+	// The run ended before; its recorded status is the answer.
 	return ackLine{agent.Ack{V: agent.Version, Session: session, Run: run, Status: o.Status, Seq: o.Seq, Effect: agent.EffectAlready}, false}, nil
 }
 
@@ -150,9 +154,9 @@ func (h *verbRun) printCommand(s ackLine) {
 	}
 	switch {
 	case s.Later:
-		h.Print("%s: no worker answers; the %s is left as a signal, and takes effect when one does", s.Session, h.verb)
+		h.Print("%s: no worker answers; the %s is left as a signal for the next worker", s.Session, h.verb)
 	case s.Effect == agent.EffectRunEnded:
-		h.Print("%s: it came to its end first, and is %s", s.Session, s.Status)
+		h.Print("%s: the run ended first; it is %s", s.Session, s.Status)
 	case s.Effect == agent.EffectAlready:
 		h.Print("%s: no change, it is %s already", s.Session, statusText(s.Ack))
 	default:
@@ -173,6 +177,7 @@ func statusText(a agent.Ack) string {
 func (h *verbRun) awaitEffect(ctx context.Context, runs *fermata.Client, run *fermata.Run) error {
 	wait, wanted := run.Wait, agent.StatusSuspended
 	switch h.verb {
+	// Result and not Wait: a suspension on the way is not the end.
 	case agent.VerbStop:
 		wait, wanted = run.Result, agent.StatusStopped
 	case agent.VerbCancel:
@@ -183,6 +188,7 @@ func (h *verbRun) awaitEffect(ctx context.Context, runs *fermata.Client, run *fe
 		return err
 	}
 	err = h.outcome(ctx, runs, run, o)
+	// The verb had its effect, even if that status usually means a failure.
 	if o.Status == wanted {
 		return nil
 	}
@@ -197,14 +203,14 @@ func (c *cli) outcome(ctx context.Context, runs *fermata.Client, run *fermata.Ru
 	return c.printEnd(ctx, runs, o, c.Printer())
 }
 
-// sayWithin bounds verbs that are not left as signals. Nobody would learn that a late
+// sendWithin bounds verbs that are not left as signals. Nobody would learn that a late
 // answer was refused.
-const sayWithin = 10 * time.Second
+const sendWithin = 10 * time.Second
 
 // noAnswer says what to do if nobody answered in time.
 func noAnswer(session string, err error) error {
 	if errors.Is(err, agent.CodeTimeout) || errors.Is(err, agent.CodeNoWorker) {
-		return agent.Errorf(agent.CodeOf(err), "%w: no worker answered for session %s; start one with fermata worker --agents FILE, and see fermata show %s before you say it again", err, session, session)
+		return agent.Errorf(agent.CodeOf(err), "%w: no worker answered for session %s; start one with fermata worker --agents FILE, and see fermata show %s before you send it again", err, session, session)
 	}
 	return err
 }

@@ -61,9 +61,9 @@ func (h *verbRun) sendToMany(ctx context.Context, runs *fermata.Client) error {
 		return nil
 	case len(found) == 0:
 		return nil
-	// The count is shown first, so that the person knows what they confirm.
+	// The count is shown before, so the person knows what they confirm.
 	case !h.bulk.yes:
-		return agent.Errorf(agent.CodeInvalidInput, "%s was said to none of %s: repeat it with --yes, or with --dry-run to see them", h.verb, counted(len(found), "run"))
+		return agent.Errorf(agent.CodeInvalidInput, "%s was sent to none of %s: repeat it with --yes, or list them with --dry-run", h.verb, counted(len(found), "run"))
 	}
 	return h.printMany(found, h.each(ctx, runs, found))
 }
@@ -77,7 +77,7 @@ func (l listing) count(under int) string {
 		text = counted(len(l), "live run") + " found"
 	}
 	if under > 0 {
-		text += fmt.Sprintf(", and %d below them, which go with them", under)
+		text += fmt.Sprintf(", and %d below them, which get it from their parents", under)
 	}
 	return text
 }
@@ -93,6 +93,7 @@ func (h *verbRun) printFound(l fermata.RunInfo) {
 // live lists the runs. It leaves out a run whose ancestor is also found, since the
 // ancestor's verb reaches it. Otherwise it would be held twice, and resumed only once.
 func (m *bulk) live(ctx context.Context, runs *fermata.Client) (found listing, under int, err error) {
+	// In parentheses: an OR in the user's query must not undo the first condition.
 	f := fermata.ListOptions{Agent: m.agent, Query: "ExecutionStatus = 'Running' AND (" + m.query + ")"}
 	for l, err := range runs.List(ctx, &f) {
 		if err != nil {
@@ -106,6 +107,7 @@ func (m *bulk) live(ctx context.Context, runs *fermata.Client) (found listing, u
 	}
 	all := len(found)
 	found = slices.DeleteFunc(found, func(l fermata.RunInfo) bool {
+		// Each prefix of a session's path is an ancestor.
 		for at := strings.LastIndexByte(l.Session, '/'); at > 0; at = strings.LastIndexByte(l.Session[:at], '/') {
 			if sessions[l.Session[:at]] {
 				return true
@@ -140,11 +142,12 @@ func (h *verbRun) each(ctx context.Context, runs *fermata.Client, found listing)
 	slots := make(chan struct{}, maxParallel)
 	var all sync.WaitGroup
 	for i, l := range found {
+		// Before the goroutine: a thousand runs must not start a thousand goroutines.
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			said, err := h.sendVerb(ctx, runs, l.Session, l.Run)
-			list[i] = bulkResult{said, err}
+			line, err := h.sendVerb(ctx, runs, l.Session, l.Run)
+			list[i] = bulkResult{line, err}
 		})
 	}
 	all.Wait()

@@ -94,7 +94,7 @@ func TestStopAndCancel(t *testing.T) {
 	s.does(run, agent.InFlightModel)
 	nothing := s.run("handoff", run.Session) // a listing says how its run is, and may be late
 	require.Equal(t, 6, nothing.exit, nothing.out)
-	require.Regexp(t, `\[not_found\] session `+run.Session+` has handed nothing over, its run is (pending|running); to end it with a handoff: fermata stop `+run.Session, nothing.err)
+	require.Regexp(t, `\[not_found\] session `+run.Session+` has no handoff: its run is (pending|running); to end it with a handoff: fermata stop `+run.Session, nothing.err)
 	r := s.run("stop", run.Session, "--reason", "budget meeting", "--deadline", "4s", "--wait")
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.out, "stopped (budget meeting) · ")
@@ -114,10 +114,10 @@ func TestStopAndCancel(t *testing.T) {
 	r = s.run("cancel", run.Session, "--wait", "--json")
 	require.Zero(t, r.exit, r.err)
 	require.Equal(t, agent.StatusCancelled, lastLine[agent.Outcome](t, r.out).Status)
-	s.fails(6, "to begin it, name an agent with --agent", "send", s.session("new"), "hello")
+	s.fails(6, "to start it, name an agent with --agent", "send", s.session("new"), "hello")
 	r = s.run("send", s.session("new"), "hello", "--agent", "sleeper")
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.out, " begins with it\n")
+	require.Contains(t, r.out, " starts with it\n")
 	s.fails(2, "the message is blank", "send", s.session("new"), " ")
 	s.fails(2, "mode must be steer, queue or interrupt", "send", s.session("new"), "x", "--mode", "shout")
 }
@@ -134,10 +134,10 @@ func TestHoldMany(t *testing.T) {
 	var r ran
 	require.Eventually(t, func() bool {
 		r = s.run("pause", "--query", mine, "--dry-run", "--json")
-		return r.exit == 0 && len(lines(r.out)) == 2 && strings.Contains(r.err, "2 live runs found, and 1 below them, which go with them\n")
+		return r.exit == 0 && len(lines(r.out)) == 2 && strings.Contains(r.err, "2 live runs found, and 1 below them, which get it from their parents\n")
 	}, patience, 20*time.Millisecond)
 
-	s.fails(2, "[invalid_input] pause was said to none of 2 runs: repeat it with --yes", "pause", "--query", mine)
+	s.fails(2, "[invalid_input] pause was sent to none of 2 runs: repeat it with --yes", "pause", "--query", mine)
 	s.fails(2, "a session and --query exclude each other", "pause", a.Session, "--query", mine)
 	s.fails(2, "--agent, --dry-run and --yes belong to --query", "pause", a.Session, "--yes")
 	s.fails(2, "--wait is for one session", "pause", "--query", mine, "--wait", "--yes")
@@ -172,7 +172,7 @@ func TestParkAndEmit(t *testing.T) {
 	}, patience, 20*time.Millisecond)
 	require.Zero(t, s.run("wait", id).exit)
 	r = s.run("emit", topic)
-	require.Equal(t, []any{0, "no run waits for " + topic + ", with such a payload\n"}, []any{r.exit, r.out})
+	require.Equal(t, []any{0, "no run waits for " + topic + " with this payload\n"}, []any{r.exit, r.out})
 	s.fails(2, "[invalid_input] topic", "emit", "a b")
 	s.fails(2, "the payload is not JSON", "emit", "paid", "{")
 	s.fails(2, "--park: topic is missing", "run", "sleeper", "x", "--park", `{"event":{}}`)
@@ -195,7 +195,7 @@ func TestInbox(t *testing.T) {
 	require.Equal(t, "q-1", lastLine[fermata.InboxItem](t, r.out).ID)
 	r = s.run("inbox", "--older", "1h", "--session", run.Session)
 	require.Equal(t, []any{0, ""}, []any{r.exit, r.out})
-	require.Contains(t, r.err, "nothing is open")
+	require.Contains(t, r.err, "no open requests")
 	s.fails(2, `--older can't be "-1h"`, "inbox", "--older", "-1h")
 	s.fails(2, `agent "Asker"`, "inbox", "--agent", "Asker")
 }
@@ -212,7 +212,7 @@ func TestNobodyAnswers(t *testing.T) {
 	}()
 	r := <-held
 	require.Zero(t, r.exit, r.err)
-	require.Equal(t, run.Session+": no worker answers; the interrupt is left as a signal, and takes effect when one does\n", r.out)
+	require.Equal(t, run.Session+": no worker answers; the interrupt is left as a signal for the next worker\n", r.out)
 	r = <-sent
 	require.Zero(t, r.exit, r.err)
 	require.True(t, lastLine[sentLine](t, r.out).Later)

@@ -43,17 +43,18 @@ func (c *cli) wait(ctx context.Context, s *connect.Server, runs *fermata.Client,
 	if err != nil {
 		return err
 	}
-	waiting, begun := ctx, time.Now()
+	waiting, startedAt := ctx, time.Now()
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		waiting, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
+	// The server keeps the wait open, so no worker is needed.
 	o, err := run.Wait(waiting)
 	switch {
 	case err == nil:
-	case timeout > 0 && time.Since(begun) > timeout-early && ctx.Err() == nil:
-		return agent.Errorf(agent.CodeTimeout, "session %s did not end or suspend within %s; its run goes on", session, timeout)
+	case timeout > 0 && time.Since(startedAt) > timeout-early && ctx.Err() == nil:
+		return agent.Errorf(agent.CodeTimeout, "session %s did not end or suspend within %s; its run continues", session, timeout)
 	default:
 		return lost(s, session, err)
 	}

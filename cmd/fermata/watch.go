@@ -16,7 +16,7 @@ import (
 // watch shows the run until it ends, or is suspended and nobody can be asked. It returns
 // the exit status.
 func (r *runner) watch(ctx context.Context) (err error) {
-	// First: live pieces that come before it may be lost.
+	// Subscribed first: live pieces that come before it may be lost.
 	if r.pieces, err = r.Subscribe(ctx, r.server, r.live, r.run.Session); err != nil {
 		return err
 	}
@@ -52,10 +52,11 @@ func (r *runner) next(ctx context.Context, to follow.Listener, u func() follow.U
 	for {
 		o, err := r.follow(ctx, to, u())
 		switch {
+		// These errors belong to the caller: the run and its server are fine.
 		case err == nil, ctx.Err() != nil, errors.Is(err, follow.ErrChanged), errors.Is(err, follow.ErrAsked), errors.Is(err, console.ErrInterrupted):
 			return o, err
 		case r.serverIsElsewhere() && isLost(err):
-			to.Note("the server of another fermata command, on which this run was, is gone: the run goes on here")
+			to.Note("the server of another fermata command is gone: its run continues here")
 			if err := r.moveServer(ctx); err != nil {
 				return nil, err
 			}
@@ -70,16 +71,17 @@ func (r *runner) next(ctx context.Context, to follow.Listener, u func() follow.U
 // follow follows the run. If no worker takes it, and only this user's agents can be on
 // the server, it starts a worker here.
 func (r *runner) follow(ctx context.Context, to follow.Listener, u follow.Until) (*agent.Outcome, error) {
+	// A worker of this process takes it for sure, so the server is not asked.
 	taken := func() bool { return r.worker != nil || r.server.WorkerBegan(ctx, r.run) }
-	o, err := follow.Follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
+	o, err := follow.Follow(ctx, r.run, &r.followed, r.pieces, to, taken, u)
 	if !errors.Is(err, follow.ErrNoWorker) || r.file == nil || r.server.Embedded == nil {
 		return o, err
 	}
-	to.Note("no worker takes the run: the one that was there is gone, and one is started here")
+	to.Note("no worker takes the run: the last one is gone, so this command starts one")
 	if err := r.workHere(ctx); err != nil {
 		return nil, err
 	}
-	return follow.Follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
+	return follow.Follow(ctx, r.run, &r.followed, r.pieces, to, taken, u)
 }
 
 // serverIsElsewhere reports whether the server is in the process of another command,
@@ -128,8 +130,9 @@ func lost(s *connect.Server, session string, err error) error {
 // printEnd shows how a run ended or why it is suspended. runs may be nil for a run that
 // has ended.
 func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outcome, to follow.Listener) error {
-	if teller, ok := to.(*render.Printer); ok {
-		teller.End(o)
+	// A printer means people; anything else prints for programs.
+	if printer, ok := to.(*render.Printer); ok {
+		printer.End(o)
 		switch {
 		case o.Suspension != nil:
 			c.printSuspended(ctx, runs, o)
@@ -142,7 +145,7 @@ func (c *cli) printEnd(ctx context.Context, runs *fermata.Client, o *agent.Outco
 	if o.Error != nil {
 		c.fail(o.Error)
 	}
-	return exitOf(o.Status)
+	return exitOfOutcome(o)
 }
 
 // interrupted says that the run is not lost, and how it continues.
@@ -153,11 +156,11 @@ func (r *runner) continuesText(what string) string {
 	attach := r.CommandLine("attach %s", r.run.Session)
 	switch {
 	case r.worker == nil:
-		return what + " goes on by itself: see " + attach
+		return what + " continues by itself: see " + attach
 	case r.server.InProcess():
-		return what + " is not lost: fermata dev goes on with it, and " + attach + " then shows it"
+		return what + " is not lost: fermata dev continues it, and " + attach + " then shows it"
 	}
-	return what + " is not lost: any worker with its agent goes on with it (fermata worker), and " + attach + " then shows it"
+	return what + " is not lost: any worker with its agent continues it (fermata worker), and " + attach + " then shows it"
 }
 
 // jsonLines prints events for programs.

@@ -47,6 +47,7 @@ It gets work when that version is current.`,
 }
 
 func (c *cli) work(ctx context.Context, agents string) error {
+	// A build named "(devel)" would be the same for every deploy, and runs would mix.
 	if c.host.Deployment != "" && c.host.Build == "" && strings.HasPrefix(version.Program(), "(devel)") {
 		return agent.Errorf(agent.CodeInvalidInput, "--deployment needs --build: this program has no version of its own, so name each deploy, by a release or a commit")
 	}
@@ -60,6 +61,7 @@ func (c *cli) work(ctx context.Context, agents string) error {
 	if err := c.observe(ctx); err != nil {
 		return err
 	}
+	// A worker runs for long, so the SDK's warnings matter; other commands hide them.
 	c.Log.SDKWarnings = true
 	s, err := c.Find(ctx)
 	if err != nil {
@@ -89,6 +91,7 @@ func (c *cli) until(ctx context.Context, w *localworker.Worker, patience time.Du
 func (c *cli) startSharedWorker(ctx context.Context, s *connect.Server, f *agentsfile.File, patience time.Duration) (*localworker.Worker, error) {
 	runs, err := c.Client(ctx, s)
 	if err != nil {
+		// Claimed before the start: two files on one queue would take each other's runs.
 		return nil, err
 	}
 	if err := c.host.ClaimQueue(ctx, s, runs, f); err != nil {
@@ -105,7 +108,7 @@ func (c *cli) noteWorker(f *agentsfile.File) {
 }
 
 func agentNames(f *agentsfile.File) (names []string) {
-	for _, def := range f.Agents {
+	for _, def := range f.Definitions() {
 		names = append(names, def.Name)
 	}
 	return names

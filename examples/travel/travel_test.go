@@ -33,14 +33,14 @@ func TestTheTicketsCome(t *testing.T) {
 }
 
 // The clerk alone needs no server.
-func TestNothingIsPaidWithoutLeave(t *testing.T) {
+func TestNothingIsPaidWithoutApproval(t *testing.T) {
 	s := testsuite.New(t, &testsuite.Options{Worker: options(), Model: testsuite.NewScript(
 		testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": 800}}}},
-		testsuite.Reply{Match: "too dear", Text: "Then not."},
+		testsuite.Reply{Match: "too expensive", Text: "Then not."},
 	)})
 	run := s.Start("clerk", "Pay for Rome", nil)
 	require.Equal(t, "pay", run.Suspended().Requests[0].Call.Tool)
-	run.Reject("too dear")
+	run.Reject("too expensive")
 	require.Equal(t, "Then not.", run.Completed().Text)
 	run.Golden("testdata/rejected.txt")
 }

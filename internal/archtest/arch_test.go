@@ -27,6 +27,7 @@ var packages = map[string][]string{
 	"internal/excerpt":    {},
 	"internal/w3ctrace":   {},
 	"internal/schemacost": {},
+	"internal/value":      {},
 
 	// Just above agent: what the runtime's own parts share and no user reads or writes.
 	"internal/remembered": {"agent"},
@@ -36,6 +37,9 @@ var packages = map[string][]string{
 	"keyring":            {"agent"},
 	"internal/match":     {},
 	"internal/confine":   {"agent", "tool"},
+	"internal/play":      {"agent", "tool", "internal/wire"},
+	"flow":               {"agent", "model", "tool", "internal/play", "internal/value", "internal/wire"},
+	"internal/flowfile":  {"agent", "model", "tool", "flow", "internal/match"},
 	"internal/loop":      {"agent", "internal/match", "internal/rawjson", "internal/amount", "internal/glob", "internal/excerpt", "internal/w3ctrace", "internal/remembered", "internal/wire"},
 	"internal/durable":   {"agent", "keyring", "internal/rawjson"},
 	"model":              {"agent", "internal/rawjson", "internal/schemacost", "internal/excerpt"},
@@ -49,12 +53,13 @@ var packages = map[string][]string{
 	"internal/window":    {"agent", "store"},
 	"internal/export":    {"agent", "store", "signals", "internal/loop", "internal/remembered"},
 	"signals":            {"agent", "keyring", "internal/durable", "internal/match", "internal/schemacost", "internal/remembered", "internal/wire"},
+	"agents":             {"agent", "signals", "internal/durable", "internal/value"},
 	"handoff":            {"agent", "signals", "internal/durable", "internal/excerpt"},
-	"activities":         {"agent", "model", "tool", "store", "keyring", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/journal", "internal/window", "internal/export", "internal/toolcall", "internal/rawjson", "internal/schemacost", "internal/amount", "internal/glob", "internal/excerpt", "internal/remembered", "internal/wire"},
-	"workflows":          {"agent", "internal/match", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities", "internal/w3ctrace", "internal/wire"},
+	"activities":         {"agent", "model", "tool", "store", "keyring", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/play", "internal/journal", "internal/window", "internal/export", "internal/toolcall", "internal/rawjson", "internal/schemacost", "internal/amount", "internal/glob", "internal/excerpt", "internal/remembered", "internal/wire"},
+	"workflows":          {"agent", "agents", "internal/match", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities", "internal/w3ctrace", "internal/wire"},
 	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "live", "signals", "handoff", "internal/durable", "internal/w3ctrace", "internal/remembered", "internal/wire"},
-	"worker":             {"agent", "model", "tool", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "activities", "workflows", "internal/wire"},
-	"testsuite":          {"agent", "model", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker", "internal/wire"},
+	"worker":             {"agent", "model", "tool", "flow", "internal/play", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "activities", "workflows", "internal/wire"},
+	"testsuite":          {"agent", "flow", "internal/play", "internal/value", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker", "internal/wire"},
 	"tool/lock":          {"agent", "tool"},
 	"tool/workspace":     {"agent", "tool", "internal/confine", "internal/schemacost"},
 	"tool/mcp":           {"agent", "tool", "internal/confine", "internal/rawjson", "internal/schemacost"},
@@ -87,12 +92,15 @@ var anything = []string{"*"}
 // testOnly lists what a folder's tests may import beyond the folder's own row:
 // tests look down from above.
 var testOnly = map[string][]string{
-	"workflows": {"testsuite", "tool", "store", "model"},
+	"workflows": {"testsuite", "tool", "store", "model", "flow", "internal/play"},
 	"client":    {"worker", "testsuite", "tool", "model"},
 	"worker":    {"client", "testsuite"},
-	"store":     {"testsuite/conformance"},
-	"agent":     {"model"},
-	"testsuite": {"testsuite/conformance", "tool", "internal/testenv"},
+	"flow":      {"worker", "testsuite"},
+
+	"internal/flowfile": {"testsuite"},
+	"store":             {"testsuite/conformance"},
+	"agent":             {"model"},
+	"testsuite":         {"testsuite/conformance", "internal/testenv"},
 
 	"internal/loop":  {"internal/testenv"},
 	"store/postgres": {"testsuite/conformance", "store/postgres/pgtest", "internal/testenv"},

@@ -110,7 +110,7 @@ func stat(pid int) (name string, fields []string) {
 
 const (
 	sweepTime = 5 * time.Second  // how long processes that can be ended may take
-	sweepOn   = 10 * time.Minute // how long to go on with those that can't
+	sweepOn   = 10 * time.Minute // how long to continue with those that can't
 )
 
 // sweep ends marked processes for some time, and returns those that still run. It tries

@@ -55,6 +55,7 @@ func TestTheServersLimitsHaveCodes(t *testing.T) {
 		{serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT, "limit on number of concurrent in-flight updates"), agent.CodeQueueFull},
 		{serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded"), agent.CodeUnreachable},
 		{serviceerror.NewFailedPrecondition("no poller"), agent.CodeNoWorker},
+		{temporal.NewApplicationError("unknown update hush. KnownUpdates=[pause resume]", "wrapError"), agent.CodeInvalidInput},
 		{serviceerror.NewInvalidArgument("what?"), agent.CodeInternal},
 	} {
 		require.Equal(t, c.want, agent.CodeOf(FromRPC(c.err)), "%v", c.err)

@@ -43,7 +43,7 @@ const (
 )
 
 // encodingRefused is the encoding of a refused payload. Whoever decodes it as something
-// else gets an error, and the worker goes on.
+// else gets an error, and the worker continues.
 const encodingRefused = "fermata/refused"
 
 // readingPayload begins the message of an error for a missing key. A connection to
@@ -232,8 +232,10 @@ func (c Codec) decode(p *commonpb.Payload, claim string) (*commonpb.Payload, err
 	return out, nil
 }
 
+// encrypted reports whether this codec encrypted a payload. Codecs after Temporal's samples
+// use the same encoding, but have no check.
 func encrypted(p *commonpb.Payload) bool {
-	return string(p.GetMetadata()[converter.MetadataEncoding]) == encodingEncrypted
+	return string(p.GetMetadata()[converter.MetadataEncoding]) == encodingEncrypted && len(p.GetMetadata()[metadataCheck]) > 0
 }
 
 // lacks returns the error of a payload for which the ring has no key.

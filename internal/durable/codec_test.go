@@ -179,6 +179,29 @@ func TestWhatHasNoPlace(t *testing.T) {
 	require.NotNil(t, durable.Refusal(done.Result.Payloads[0]))
 }
 
+// The result of a workflow is taken as that of the Nexus operation that it carried out, and what
+// it was given is not.
+func TestANexusOperationReturnsAWorkflowsResult(t *testing.T) {
+	c := durable.Codec{Keyring: newRing(t, "k1")}
+	done := &workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: "prod", ResourceId: "workflow:op-1", Commands: []*commandpb.Command{{
+		Attributes: &commandpb.Command_CompleteWorkflowExecutionCommandAttributes{CompleteWorkflowExecutionCommandAttributes: &commandpb.CompleteWorkflowExecutionCommandAttributes{Result: payload(t, "done")}},
+	}}}
+	require.NoError(t, call(t, c, done, &workflowservice.RespondWorkflowTaskCompletedResponse{}, func() {}))
+	result := done.Commands[0].GetCompleteWorkflowExecutionCommandAttributes().GetResult().GetPayloads()[0]
+	for what, given := range map[string]struct {
+		p     *commonpb.Payload
+		taken bool
+	}{"a result": {result, true}, "a signal": {signal(t, c, "prod", "op-1", "pause").Payloads[0], false}} {
+		completed := &historypb.NexusOperationCompletedEventAttributes{Result: given.p}
+		out := &workflowservice.PollWorkflowTaskQueueResponse{}
+		require.NoError(t, call(t, c, &workflowservice.PollWorkflowTaskQueueRequest{Namespace: "callers"}, out, func() {
+			out.WorkflowExecution = execution("order-42")
+			out.History = &historypb.History{Events: []*historypb.HistoryEvent{{EventTime: timestamppb.Now(), Attributes: &historypb.HistoryEvent_NexusOperationCompletedEventAttributes{NexusOperationCompletedEventAttributes: completed}}}}
+		}))
+		require.Equal(t, given.taken, durable.Refusal(completed.Result) == nil, what)
+	}
+}
+
 // A worker's answers are bound to the session that they are of, whatever tells it.
 func TestWhatAWorkerAnswersIsBound(t *testing.T) {
 	c := durable.Codec{Keyring: newRing(t, "k1")}
@@ -216,7 +239,7 @@ func TestWhatAWorkerAnswersIsBound(t *testing.T) {
 	require.Equal(t, "prod/trip-42/answer", string(said.QueryResult.Payloads[0].Metadata["encrypted-for"]))
 }
 
-// A listing shows what is plain of others as nothing, and goes on.
+// A listing shows what is plain of others as nothing, and continues.
 func TestAPlainMemoIsNotBelieved(t *testing.T) {
 	c := durable.Codec{Keyring: newRing(t, "k1")}
 	memo := &commonpb.Memo{Fields: map[string]*commonpb.Payload{"fermata": payload(t, map[string]string{"task": "forged"}).Payloads[0]}}
@@ -263,7 +286,7 @@ func TestTopicsAreHashed(t *testing.T) {
 }
 
 // An update and a query that come with a key which this process lacks are in no history: they
-// are refused, and the worker goes on. One person with a wrong key would else end each worker
+// are refused, and the worker continues. One person with a wrong key would else end each worker
 // that is asked in turn.
 func TestAWrongKeyInAnUpdateEndsNoWorker(t *testing.T) {
 	c, other := durable.Codec{Keyring: newRing(t, "k1")}, durable.Codec{Keyring: newRing(t, "k1")}

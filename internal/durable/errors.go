@@ -128,8 +128,14 @@ func (l Lost) HeartbeatDetails(into any) bool {
 }
 
 // NoSlot is the error of an activity that did not begin because its process has no free
-// slot. The run schedules it where it can wait for one.
+// slot, or because the process's build lacks what it needs. The run schedules it where
+// another process can take it.
 type NoSlot struct {
+	// Missing says what the build lacks; nil if it lacks nothing.
+	Missing *agent.Error `json:"missing,omitempty"`
+	// OpenStep is a step of a flow that is open, and that the build's function does not have; empty
+	// if another thing is missing.
+	OpenStep string `json:"open_step,omitempty"`
 	// Tried counts the attempts before this one.
 	Tried int `json:"tried,omitempty"`
 	// HeartbeatDetails are what those attempts left in their heartbeats; empty if
@@ -138,7 +144,12 @@ type NoSlot struct {
 }
 
 // Error implements error.
-func (NoSlot) Error() string { return "the process has no free slot for this step" }
+func (n NoSlot) Error() string {
+	if n.Missing != nil {
+		return n.Missing.Message
+	}
+	return "the process has no free slot for this step"
+}
 
 // typeNoSlot is the error type of [NoSlot] in a history.
 const typeNoSlot = "fermata.no_slot"
@@ -175,7 +186,7 @@ func delayedToTemporal(err error) error {
 func delayedFromTemporal(app *temporal.ApplicationError) *agent.Error {
 	var d Delayed
 	if err := app.Details(&d); err != nil || d.Err == nil {
-		return agent.Errorf(agent.CodeInternal, "a step is to be made again, and does not say when: %w", app)
+		return agent.Errorf(agent.CodeInternal, "an activity asks for a retry and does not say when: %w", app)
 	}
 	whole := *d.Err
 	whole.Err, whole.RetryAfter = d, d.Wait
@@ -231,5 +242,5 @@ func timeoutFromTemporal(t *temporal.TimeoutError) *agent.Error {
 	case enums.TIMEOUT_TYPE_START_TO_CLOSE:
 		return agent.Errorf(agent.CodeTimeout, "it took longer than it may")
 	}
-	return agent.Errorf(agent.CodeTimeout, "it was not begun in time")
+	return agent.Errorf(agent.CodeTimeout, "it did not start in time")
 }

@@ -66,7 +66,7 @@ type Unread struct{ latch *keyGuard }
 
 type unreadKey struct{}
 
-// UnreadFor is how long a worker that has stopped polling goes on with what it has. It is
+// UnreadFor is how long a worker that has stopped polling continues with what it has. It is
 // long on purpose: a worker that is restarted at once takes another task each time. Tests
 // make it short.
 var UnreadFor = 2 * time.Minute

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,9 @@ type place struct {
 	// unrecorded is a payload in no history: an update that a worker may still refuse, or
 	// a query.
 	unrecorded bool
+	// nexus is a payload that a Nexus operation returned. A caller does not know which workflow
+	// carried it out, perhaps in another namespace.
+	nexus bool
 	// at is when the payload was written, by the server's clock. Zero means that the
 	// server does not say.
 	at time.Time
@@ -52,17 +56,22 @@ func (p place) text(i int) string {
 // takes reports whether a payload that was encrypted for the place claim is accepted
 // here.
 func (p place) takes(claim string, i int) bool {
-	switch claim {
-	case p.text(i):
+	switch {
+	case claim == p.text(i):
 		return true
-	case "":
-		return p.anyPlace && i == 0
+	case claim == "":
+		return (p.anyPlace || p.nexus) && i == 0
+	case p.nexus:
+		return slices.Contains(ofEnds, claim[strings.LastIndexByte(claim, '/')+1:])
 	}
 	// The id of a workflow that a schedule starts was unknown when its input was
 	// encrypted.
 	p.session = ""
 	return p.kind == "start/"+scheduled && claim == p.text(i)
 }
+
+// ofEnds are the kinds of what a workflow leaves at its end.
+var ofEnds = []string{"result", "failure", "details"}
 
 // scheduled is the type of workflows that schedules start, signals.TickType.
 const scheduled = "fermata.tick"
@@ -237,8 +246,10 @@ func (p place) enterEvent(m proto.Message) place {
 		return p.of(m.GetWorkflowExecution().GetWorkflowId())
 	case *history.ChildWorkflowExecutionCanceledEventAttributes:
 		return p.of(m.GetWorkflowExecution().GetWorkflowId()).as("details")
-	case *history.NexusOperationScheduledEventAttributes, *history.NexusOperationCompletedEventAttributes, *history.NexusOperationFailedEventAttributes:
+	case *history.NexusOperationScheduledEventAttributes:
 		return place{namespace: p.namespace, anyPlace: true, at: p.at}
+	case *history.NexusOperationCompletedEventAttributes, *history.NexusOperationFailedEventAttributes, *history.NexusOperationCanceledEventAttributes:
+		return place{namespace: p.namespace, anyPlace: true, nexus: true, at: p.at}
 	}
 	return p
 }

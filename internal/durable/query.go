@@ -2,9 +2,11 @@ package durable
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
@@ -51,20 +53,39 @@ func (q Query[In, Out]) Ask(ctx context.Context, c client.Client, session, run s
 }
 
 // Bytes returns a payload's data; empty if there is no payload, or for null. The error is
-// that of a refused payload; see [Refusal]. It panics if the payload is still encrypted.
-// In a workflow that fails the task, which another worker then takes, and not the run.
+// that of a refused payload (see [Refusal]) or, for data that only a codec of the user's own
+// can decode, [agent.CodeInvalidInput]. It panics if the payload is still encrypted. In a
+// workflow that fails the task, which another worker then takes, and not the run.
 func Bytes(raw converter.RawValue) ([]byte, *agent.Error) {
 	p := raw.Payload()
 	if err := Unreadable(p); err != nil {
 		panic(err)
 	}
-	if p == nil || string(p.GetMetadata()[converter.MetadataEncoding]) == converter.MetadataEncodingNil {
+	if p == nil || encodingOf(p) == converter.MetadataEncodingNil {
 		return nil, nil
 	}
 	if bad := Refusal(p); bad != nil {
 		return nil, bad
 	}
+	// A sender that gives JSON another encoding's name was always understood.
+	if Foreign(p) && !json.Valid(p.GetData()) {
+		return nil, agent.Errorf(agent.CodeInvalidInput, "the payload has the encoding %.100q, which this worker can't decode: give the worker's Temporal client the sender's codec (docs/temporal.md)", encodingOf(p))
+	}
 	return p.GetData(), nil
+}
+
+// Foreign reports whether a payload has an encoding that is neither JSON nor ours, such as
+// that of a codec of the user's own.
+func Foreign(p *commonpb.Payload) bool {
+	switch encodingOf(p) {
+	case "", converter.MetadataEncodingNil, converter.MetadataEncodingJSON, converter.MetadataEncodingProtoJSON, encodingRefused:
+		return false
+	}
+	return p != nil && !encrypted(p)
+}
+
+func encodingOf(p *commonpb.Payload) string {
+	return string(p.GetMetadata()[converter.MetadataEncoding])
 }
 
 // FromRPC translates an error of a call to the Temporal server.
@@ -85,10 +106,12 @@ func FromRPC(err error) error {
 		return agent.Errorf(agent.CodeNotFound, "%w", err)
 	case translated(err):
 		return err
+	case errors.As(err, &app) && strings.HasPrefix(app.Message(), unknownUpdate):
+		return agent.Errorf(agent.CodeInvalidInput, "no verb of that name is known to the run's worker, which may have an older build: %w", err)
 	case errors.As(err, &app):
 		return FromTemporal(err)
 	case errors.As(err, &failed) && strings.Contains(failed.Message, unreplayed):
-		return agent.Errorf(agent.CodeIncompatible, "the worker that was asked has a build that can't go on with this run: %w", err)
+		return agent.Errorf(agent.CodeIncompatible, "the worker that answered has a build that can't continue this run: %w", err)
 	case errors.As(err, &failed):
 		return agent.Errorf(agent.CodeInvalidInput, "%w", err)
 	case lacksKey(err):
@@ -98,7 +121,7 @@ func FromRPC(err error) error {
 	case tooMany(err):
 		return agent.Errorf(agent.CodeQueueFull, "%w: the run is at something; say it again, with the same id, when that is done", err)
 	case errors.As(err, new(*serviceerror.WorkflowNotReady)): // as while a deploy changes builds
-		return agent.Errorf(agent.CodeNoWorker, "%w: no worker could go on with the run just then; try again, a verb with the same id", err)
+		return agent.Errorf(agent.CodeNoWorker, "%w: no worker could continue the run just then; try again, a verb with the same id", err)
 	case errors.As(err, &noWorker):
 		return agent.Errorf(agent.CodeNoWorker, "%w", err)
 	case errors.Is(err, context.DeadlineExceeded), isDeadline(err):
@@ -109,6 +132,10 @@ func FromRPC(err error) error {
 	}
 	return agent.Errorf(agent.CodeInternal, "%w", err)
 }
+
+// unknownUpdate begins the SDK's refusal of an update for which a workflow has no handler. It has no
+// type of its own.
+const unknownUpdate = "unknown update "
 
 // unreplayed marks SDK errors of a build that cannot replay a history. The SDK exports no
 // type for them.

@@ -14,5 +14,5 @@ func Of(text string, most, whole int) string {
 	}
 	// The cut may fall inside a character; ToValidUTF8 drops the rest of it.
 	head := strings.ToValidUTF8(text[:most], "")
-	return head + fmt.Sprintf("\n[cut here: the result has %d bytes, of which the first %d are shown]", whole, len(head))
+	return head + fmt.Sprintf("\n[cut here: the result has %d bytes, the first %d are shown]", whole, len(head))
 }

@@ -94,9 +94,9 @@ func sample(key string) Content {
 func TestALiveExportHasWhatWaits(t *testing.T) {
 	waits := []agent.EmitCommand{{CommandHeader: agent.CommandHeader{ID: "e-1"}, Topic: "t"}}
 	raw, err := json.Marshal(loop.State{
-		V: 1, Session: "s", Run: "r", Phase: loop.RunActive, Suspensions: loop.Suspensions{Open: &loop.OpenSuspension{AtRest: true, Stored: true}}, Park: &loop.Park{Idle: true},
+		V: 1, Session: "s", Run: "r", Phase: loop.RunActive, Suspensions: loop.Suspensions{Open: &loop.OpenSuspension{AtRest: true, Published: true}}, Park: &loop.Park{Idle: true},
 		Spec:     &agent.Spec{Definition: agent.Definition{Name: "a", Daemon: &agent.Daemon{}}},
-		Messages: loop.Messages{Receipts: []remembered.Receipt{{ID: "e-1", Run: "r"}}, Events: waits}, Daemon: loop.Daemon{HasWork: true},
+		Messages: loop.Messages{Receipts: []remembered.Receipt{{ID: "e-1", Run: "r"}}, Emitted: waits}, Daemon: loop.Daemon{HasWork: true},
 	})
 	require.NoError(t, err)
 	c, _, err := Live(raw, packed)

@@ -155,9 +155,9 @@ func (f *File) Chunks() iter.Seq2[store.Packed, error] {
 		if err == nil {
 			_, err = readLine(in, maxEnvelope)
 		}
-		for at := f.Head.Digest; at != "" && err == nil; {
+		for s := store.NewSequence(f.Head.Digest); s.Next() != "" && err == nil; {
 			var p store.Packed
-			if p, at, err = chunk(in, at); err == nil && !yield(p, nil) {
+			if p, err = chunk(in, s); err == nil && !yield(p, nil) {
 				return
 			}
 		}
@@ -167,21 +167,19 @@ func (f *File) Chunks() iter.Seq2[store.Packed, error] {
 	}
 }
 
-// chunk reads the next chunk, which must have the digest. prev is the digest of the chunk
-// before it in the chain.
-func chunk(in *bufio.Reader, digest string) (p store.Packed, prev string, err error) {
+// chunk reads the next chunk of a sequence.
+func chunk(in *bufio.Reader, s *store.Sequence) (p store.Packed, err error) {
 	line, err := readLine(in, maxChunk)
 	if err != nil {
-		return p, "", err
+		return p, err
 	}
-	if json.Unmarshal(line, &p) != nil || p.Digest != digest {
-		return p, "", bad()
+	if json.Unmarshal(line, &p) != nil || p.Digest != s.Next() {
+		return p, bad()
 	}
-	prev, err = store.Unpack(p.Digest, p.Data)
-	if errors.Is(err, agent.CodeChunkDamaged) {
+	if err = s.Take(p.Data); errors.Is(err, agent.CodeChunkDamaged) {
 		err = bad()
 	}
-	return p, prev, err
+	return p, err
 }
 
 // readLine reads a line of limited length, without its end.

@@ -135,9 +135,14 @@ func pending(v *store.View, p agent.Checkpoint) (calls []agent.ToolCall) {
 	return calls
 }
 
-// NeedsReply reports whether the model has something to answer at a checkpoint.
+// NeedsReply reports whether the model has something to answer at a checkpoint. A flow's
+// function can always be asked again.
 func NeedsReply(v *store.View, p agent.Checkpoint) bool {
-	entries := v.UpTo(p.Seq()).Entries()
+	at := v.UpTo(p.Seq())
+	if IsFlow(at) {
+		return true
+	}
+	entries := at.Entries()
 	return len(entries) > 0 && entries[len(entries)-1].Role != agent.RoleAssistant
 }
 
@@ -153,7 +158,7 @@ func Last(v *store.View, run string) (agent.Checkpoint, error) {
 			return Fill(v, p), nil
 		}
 	}
-	return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "run %s has no checkpoint from which it could go on; start it anew", run).WithPath("from.retry")
+	return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "run %s has no checkpoint to continue from; start a new run", run).WithPath("from.retry")
 }
 
 // behindEnd returns the checkpoint at a run's end, if a message arrived after its last

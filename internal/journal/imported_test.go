@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-agents/fermata/internal/journal"
 )
 
-// A run that goes on with one of another cluster is in the middle of that one's
-// turn: its calls are found, its counters go on, and nothing is begun there anew.
+// A run that continues with one of another cluster is in the middle of that one's
+// turn: its calls are found, its counters continue, and nothing is begun there anew.
 func TestAnImportedRunGoesOnInATurn(t *testing.T) {
 	b := &book{}
 	b.run("there", nil, "go")

@@ -137,7 +137,7 @@ func TestPlanNamesWhatIsKeptAndWhatWouldHappenAgain(t *testing.T) {
 		v := b.view()
 		p, err := journal.Find(v, id)
 		require.NoError(t, err)
-		whole := journal.ForkPlan(v, p)
+		whole := journal.ForkPlan(v, p, agent.Forked{}, "payer")
 		for _, e := range whole.Kept {
 			kept = append(kept, e.Run+" "+e.Call+" "+e.Tool)
 		}
@@ -180,7 +180,7 @@ func TestForksOfForks(t *testing.T) {
 	require.Equal(t, "199", string(v.State()["paid"]))
 	p, err := journal.Last(v, "r200")
 	require.NoError(t, err)
-	require.Len(t, journal.ForkPlan(v, p).Kept, 201)
+	require.Len(t, journal.ForkPlan(v, p, agent.Forked{}, "payer").Kept, 201)
 }
 
 // What was said while a run failed is not lost by its retry.

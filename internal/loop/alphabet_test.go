@@ -3,6 +3,8 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -15,6 +17,7 @@ type theme struct {
 	begin  string
 	opened string
 	model  []string // what its model may say beside a text
+	flow   []string // what its function may ask for
 	from   []string // what has happened behind opened where a search begins too
 }
 
@@ -23,6 +26,7 @@ type place struct {
 	state State
 	now   time.Time
 	full  bool // its history is long
+	half  bool // and half full
 	near  bool // and nearly full
 }
 
@@ -34,6 +38,9 @@ func (th theme) moves(p place) (all []string) {
 	all = append(all, th.otherwise(p)...)
 	if !p.full && s.Phase != RunEnding {
 		all = append(all, "long-history")
+	}
+	if !p.half && s.Phase == RunActive && s.isFlow() {
+		all = append(all, "half-full")
 	}
 	if !p.near && s.Phase == RunActive {
 		all = append(all, "near-limit")
@@ -62,11 +69,17 @@ func (th theme) due(p place) (all []string) {
 			all = append(all, `replies {"finish":"tool_calls","output":{"n":1},"parts":[{"type":"tool_call","call":{"tool":"finish","arguments":{"n":1}}}]}`)
 		}
 		all = append(all, "says done")
+	case string(TurnAdvancing): // it waits for its open steps, or is done
+		if len(s.Calls.List) > 0 {
+			all = append(all, "flow {}")
+		} else {
+			all = append(all, "returns done")
+		}
 	case string(RunContinuing):
-		if s.Log.FinalSealDone && s.Log.Sealing == 0 {
+		if s.Log.FinalSealDone && s.Log.SealingSeq == 0 {
 			all = append(all, "continued")
 		}
-	case string(RunFolding):
+	case string(RunHandingOff):
 		all = append(all, "handoff-made so far")
 	}
 	for _, c := range s.Calls.List {
@@ -74,10 +87,10 @@ func (th theme) due(p place) (all []string) {
 			all = append(all, "result "+c.ID+" ok 1")
 		}
 	}
-	if s.Log.Sealing > 0 {
+	if s.Log.SealingSeq > 0 {
 		all = append(all, "sealed")
 	}
-	if s.Parent.Checking && !s.decided() {
+	if s.Parent.Checking && !s.outcomeDecided() {
 		all = append(all, "parent-checked")
 	}
 	if a := s.Ledger.FromParent; a != nil && s.lacksBudget() {
@@ -109,6 +122,9 @@ func (th theme) otherwise(p place) (all []string) {
 	case string(TurnAsking):
 		all = append(all, th.model...)
 		all = append(all, "fails provider_error", `replies {"finish":"length"}`, `replies {"finish":"pause_turn","parts":[{"type":"server_tool","text":"web_search"}]}`, `replies {"finish":"too_long"}`, `replies {"finish":"filtered"}`)
+	case string(TurnAdvancing):
+		all = append(all, th.steps(s)...)
+		all = append(all, "returns done", "flow {}", `flow {"done":true,"error":{"code":"flow_failed","message":"no"}}`, "flow-slow", "flow-fails unknown_agent", "flow-fails stuck")
 	case string(TurnSummarizing):
 		all = append(all, "says ", "fails provider_error", "compacts 1 the sum")
 	}
@@ -120,10 +136,10 @@ func (th theme) otherwise(p place) (all []string) {
 			all = append(all, "result "+c.ID+" failed no", "result "+c.ID+" unknown gone", "slow "+c.ID, "asks "+c.ID+" Which?", fmt.Sprintf("not-started %s s %d", c.ID, s.newest()))
 		}
 	}
-	if s.Log.Sealing > 0 {
+	if s.Log.SealingSeq > 0 {
 		all = append(all, "not-sealed store_unavailable", "not-sealed chunk_damaged")
 	}
-	if s.Parent.Checking && !s.decided() {
+	if s.Parent.Checking && !s.outcomeDecided() {
 		all = append(all, "parent-checked gone")
 	}
 	if a := s.Ledger.FromParent; a != nil {
@@ -145,6 +161,26 @@ func (th theme) otherwise(p place) (all []string) {
 			all = append(all, "child-ended "+c.Session+" failed no", fmt.Sprintf(
 				`child-says {"session":%q,"seq":%d,"status":"suspended","suspension":{"id":"s-1","kind":"input_required","requests":[{"id":"q-1","type":"question"}]}}`, c.Session, c.Seq+1))
 		}
+	}
+	return all
+}
+
+// steps lists what a flow may ask for: none of its open steps again.
+func (th theme) steps(s State) (all []string) {
+	open := func(path string) bool {
+		return slices.ContainsFunc(s.Calls.List, func(c Call) bool { return c.ProviderID == path })
+	}
+	for _, line := range th.flow {
+		again := strings.Contains(line, `"provider_id":"a"`) && open("a")
+		for _, one := range strings.Split(strings.TrimPrefix(line, "steps "), " | ") {
+			again = again || open(strings.Fields(one)[0])
+		}
+		if !again {
+			all = append(all, line)
+		}
+	}
+	for _, c := range s.Calls.List {
+		all = append(all, "drops "+c.ProviderID)
 	}
 	return all
 }
@@ -255,6 +291,11 @@ func lifts(s State) []string {
 	case len(s.Requests.Open) > 0:
 		return []string{fmt.Sprintf(`answer {"request":%q,"text":"so"}`, s.Requests.Open[0].ID)}
 	case s.Park != nil && !s.Park.Idle:
+		return []string{"resume {}"}
+	case s.Suspensions.Open == nil: // steps that wait end by what comes, not by a resume
+	case len(s.Calls.waitTopics()) > 0:
+		return []string{fmt.Sprintf(`emit {"topic":%q}`, s.Calls.waitTopics()[0])}
+	case len(s.Calls.waiting()) > 0 && s.Calls.waitDue().IsZero():
 		return []string{"resume {}"}
 	}
 	return nil

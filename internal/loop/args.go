@@ -2,7 +2,6 @@ package loop
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/remembered"
@@ -60,6 +59,21 @@ type ToolArgs struct {
 	Approver string `json:"approver,omitempty"`
 	// Answers are a person's answers to the tool's own questions.
 	Answers []agent.ToolAnswer `json:"answers,omitempty"`
+	// Step is the path of a flow's step; empty outside of flows. Its idempotency key is made of
+	// the path, so it stays the same if the step is made again.
+	Step string `json:"step,omitempty"`
+}
+
+// FlowArgs are the arguments of the activity that asks a flow's function for its next steps.
+type FlowArgs struct {
+	Caller
+	Agent string `json:"agent"`
+	// Room is how many more steps the run may have open.
+	Room int `json:"room"`
+	// Space is how many bytes of new steps may wait, for people or events; zero means any number.
+	Space int `json:"space,omitempty"`
+	// Dropped are the paths of open steps whose results nobody waits for any more.
+	Dropped []string `json:"dropped,omitempty"`
 }
 
 // OpenArgs are the arguments of the activity that reads the agent's Spec and claims the session's
@@ -71,6 +85,9 @@ type OpenArgs struct {
 	Child bool `json:"child,omitempty"`
 	// After is the session's previous run, as the start names it.
 	After string `json:"after,omitempty"`
+	// Input is what a flow's function gets as its input. It is empty if the function takes over
+	// the input of another run.
+	Input string `json:"input,omitempty"`
 }
 
 // ImportArgs are the arguments of the activity that reads the state of an exported run.
@@ -135,13 +152,10 @@ type SealArgs struct {
 	Imported string `json:"imported,omitempty"`
 }
 
-// toolTime is the timeout of a call whose tool sets none.
-const toolTime = agent.Duration(10 * time.Minute)
-
 // caller returns what the run's activities are told of it.
 func (s *step) caller() Caller {
 	c := Caller{Session: s.Session, Run: s.Run, Turn: s.Turn.N, KnownHolds: s.Holds.Known, Trace: s.TraceSegment.Trace}
-	if b := s.Parent.Start; b != nil && b.Background {
+	if b := s.Parent.Start; b != nil && (b.Background || b.Outlives) {
 		c.Parent = &b.Parent
 	}
 	return c
@@ -189,17 +203,25 @@ func (s *step) callModel(m ModelArgs) {
 func (s *step) callTool(i int, regular bool) {
 	c := s.Calls.List[i]
 	tool, _ := s.Spec.Tool(c.Tool)
+	outside := s.temporalCall(c)
 	timeout := tool.Timeout
+	if c.Step.Timeout > 0 {
+		timeout = c.Step.Timeout
+	}
 	if timeout <= 0 {
-		timeout = toolTime
+		timeout = defaultTimeout(outside)
 	}
 	// For edited arguments the activity reads the log, to check the rules: too slow for a local one.
 	local := tool.Local && !c.Edited && !regular && s.mayCallLocally()
 	if local {
 		s.TaskLoad.local(s.Task)
 	}
-	s.do(CallTool{Local: local, ToolArgs: ToolArgs{
+	if outside != nil { // its arguments are in this task's answer, as a child's start is
+		s.TaskLoad.start(s.Task, rawJSONLen(c.Arguments))
+	}
+	estimate, _ := s.estimatedCharge(c)
+	s.do(CallTool{Local: local, Temporal: outside, Estimate: estimate, ToolArgs: ToolArgs{
 		Caller: s.caller(), Agent: s.agent(), Call: c.ID, OriginRun: c.OriginRun, Tool: c.Tool, Arguments: c.Arguments, Timeout: timeout,
-		Attempts: max(1, tool.Attempts), Edited: c.Edited, Approver: c.Approver, Answers: c.Answers,
+		Attempts: max(1, tool.Attempts, c.Step.Attempts), Edited: c.Edited, Approver: c.Approver, Answers: c.Answers, Step: s.stepPath(c),
 	}})
 }

@@ -137,7 +137,7 @@ func TestATurnSetsSoMuch(t *testing.T) {
 	require.Contains(t, results[4].Result.Text, "what the call set was not kept")
 }
 
-// A run whose history is nearly full gives up what it is at, and goes on in a new
+// A run whose history is nearly full gives up what it is at, and continues in a new
 // execution: the server would end it.
 func TestAHistoryThatIsNearlyFull(t *testing.T) {
 	for name, begin := range map[string]func(*drive){
@@ -151,14 +151,14 @@ func TestAHistoryThatIsNearlyFull(t *testing.T) {
 			begin(d)
 			d.nearlyFull = true
 			effects := d.step(CommandReceived{Command: agent.SendCommand{Text: "and"}})
-			require.Contains(t, effects, Effect(CancelInFlight{Grace: defaultGrace}))
+			require.Contains(t, effects, Effect(CancelInFlight{}))
 			if d.state.Turn.Phase == TurnAsking {
 				d.step(ModelReplied{AskSeq: d.state.Turn.AskSeq, Reply: wire.Reply{Finish: wire.FinishHeld}})
 			} else {
 				d.step(ToolReturned{Result: agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "echo", Status: agent.CallFailed, Text: "The tool was interrupted"}})
 			}
 			require.Equal(t, RunContinuing, d.state.Phase)
-			require.Contains(t, d.step(Sealed{Head: "h", Seq: d.state.Log.Sealing}), Effect(ContinueAsNew{}))
+			require.Contains(t, d.step(Sealed{Head: "h", Seq: d.state.Log.SealingSeq}), Effect(ContinueAsNew{}))
 			d.nearlyFull = false
 			d.step(Continued{})
 			require.Equal(t, TurnAsking, d.state.Turn.Phase)
@@ -174,7 +174,7 @@ func TestAChildsAnswerIsCut(t *testing.T) {
 	spec := agent.Spec{Definition: agent.Definition{Name: "b"}.WithDefaults()}
 	d.step(Opened{Spec: &spec})
 	d.says(strings.Repeat("x", 1<<20), nil)
-	require.Contains(t, d.state.End.Outcome.Text, "[cut here: the result has 1048576 bytes, of which the first 262144 are shown]")
+	require.Contains(t, d.state.End.Outcome.Text, "[cut here: the result has 1048576 bytes, the first 262144 are shown]")
 	require.Len(t, d.said().Text(), 1<<20)
 }
 

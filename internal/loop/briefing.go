@@ -2,6 +2,7 @@ package loop
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -14,6 +15,20 @@ import (
 
 // startMessage returns the message that the run was started with.
 func (o Origin) startMessage() agent.Message { return inputMessage(o.Start, o.BriefingText) }
+
+// flowInput returns what a flow's function gets as its input, if the agent is one: the last text. It is
+// empty if the function gets the input of a run that this one forks or continues.
+func (o Origin) flowInput() string {
+	if f := o.Start.From; f != nil && !f.ReplaceInput || o.Start.Import != "" {
+		return ""
+	}
+	for _, p := range slices.Backward(o.messageWithoutBriefing().Parts) {
+		if p.Type == agent.PartText {
+			return p.Text
+		}
+	}
+	return ""
+}
 
 // startDigest returns a digest that tells two starts with the same id apart.
 func (o Origin) startDigest() string {

@@ -16,13 +16,13 @@ import (
 // However a build words what it says of a briefing: the run decides alike, also whether a
 // start is one that was heard before.
 func TestNoWordingOfABriefingDecides(t *testing.T) {
-	plays := func(brief string, posts []remembered.Receipt) State {
+	plays := func(brief string, receipts []remembered.Receipt) State {
 		p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		p.step(Begin{Session: "s", Run: "r", BriefingText: brief, Start: agent.Start{
 			Agent: "a", ID: "m-1", Carry: agent.CarryCompact, Input: agent.Input{Briefing: &agent.Handoff{Session: "old", Summary: strings.Repeat("x", 200<<10)}},
 		}})
 		in := p.input("opened", "").(Opened)
-		in.Head, in.Seq, in.Receipts = "old", 9, posts
+		in.Head, in.Seq, in.Receipts = "old", 9, receipts
 		p.step(in)
 		return p.state
 	}

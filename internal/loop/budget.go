@@ -161,7 +161,7 @@ func (b Budget) deadline() time.Time {
 	return b.RunningSince.Add(time.Duration(b.allowance()[wire.ResourceTime]) - b.Worked)
 }
 
-// ownTurns returns how many turns the run itself has begun.
+// ownTurns returns how many turns the run itself has started.
 func (s *State) ownTurns() int { return s.Turn.N - s.Budget.ForkTurn }
 
 // tally returns what the run itself has used.
@@ -195,6 +195,9 @@ var limitOrder = []wire.Resource{wire.ResourceTurns, wire.ResourceTime, wire.Res
 // none is. It is asked before each turn.
 func (s *State) exhaustedLimit() *agent.Error {
 	if most := s.Budget.Limits.OwnTurns; most > 0 && s.ownTurns()-s.Budget.OwnTurnsAtRenewal >= most {
+		if s.isFlow() {
+			return flowLimitError(most)
+		}
 		return agent.Errorf(agent.CodeLimitTurns, "the run has made the %d model calls that limits.own_turns allows", most)
 	}
 	k := s.budgetView()
@@ -233,7 +236,7 @@ func (b Budget) timeLimitError() *agent.Error {
 // run's sub-agents are held, too, so they don't count.
 func (s *step) workingTimePasses() bool {
 	began := s.Phase != RunNew && s.Phase != RunOpening && s.Phase != RunImporting
-	return began && !s.decided() && (!s.Suspensions.atRest() || !s.Holds.any() && s.Children.anyWorking())
+	return began && !s.outcomeDecided() && (!s.Suspensions.atRest() || !s.Holds.any() && s.Children.anyWorking())
 }
 
 // timeLimitEndsRun reports whether the run fails when its working time is over. With on_limit ask
@@ -246,18 +249,29 @@ func (s *step) timeLimitEndsRun() bool {
 // chargeReply charges a model call, with its failed attempts.
 func (s *step) chargeReply(r wire.Reply) {
 	s.Budget.setCharged(agent.Usage{})
-	s.chargeAll(r.Charges)
+	s.chargeAll(r.Charges, s.Budget.estimatedCharge())
 	s.Budget.charge(agent.Charge{Model: r.Model, Usage: r.Usage, Cost: r.Cost}, s.Spec.Price)
 	s.Budget.setRequestTokens(r.Usage)
 }
 
-func (s *step) chargeAll(spent []agent.Charge) {
+// chargeAll charges attempts. estimate is the charge of an attempt of which nothing is known: only the
+// machine can estimate it.
+func (s *step) chargeAll(spent []agent.Charge, estimate agent.Charge) {
 	for _, c := range spent {
-		if c.Estimated && c.Usage == (agent.Usage{}) { // nothing is known of the attempt: only the machine can estimate it
-			c = s.Budget.estimatedCharge()
-		}
-		s.Budget.charge(c, s.Spec.Price)
+		s.Budget.charge(s.known(c, estimate), s.Spec.Price)
 	}
+}
+
+// known returns a charge with what the machine knows of it beside the activity: the estimate, and the
+// model of a flow's call, which an attempt that was lost did not name.
+func (s *State) known(c, estimate agent.Charge) agent.Charge {
+	switch {
+	case c.Estimated && c.Usage == (agent.Usage{}):
+		return estimate
+	case c.Model == "" && estimate.Model != "":
+		c.Model, c.Cost = estimate.Model, s.modelPrice(estimate.Model).Of(c.Usage)
+	}
+	return c
 }
 
 // chargeEstimate charges an estimate for a model call in flight that the run no longer waits for.
@@ -270,21 +284,35 @@ func (s *step) chargeEstimate() {
 	}
 }
 
-// chargeLateReply charges what a cancelled call has used beyond the estimate.
+// chargeLateReply charges what a cancelled call has used beyond the estimate. An answer that says
+// nothing of that is refused: the estimate stays for the one that does.
 func (s *step) chargeLateReply(ask int64, r wire.Reply) error {
-	if s.Phase == RunEnded || s.Turn.inFlight() || ask != s.Turn.AskSeq || s.Budget.EstimatedCharge == (agent.Usage{}) {
+	silent := len(r.Charges) == 0 && r.Usage == (agent.Usage{})
+	if silent || s.Phase == RunEnded || s.Turn.inFlight() || ask != s.Turn.AskSeq || s.Budget.EstimatedCharge == (agent.Usage{}) {
 		return s.refuse("the model call of event %d is not waited for in phase %q", ask, s.phaseName())
 	}
-	// Each part of the estimate is subtracted once, over all attempts. What remains is charged.
-	guessed := s.Budget.EstimatedCharge
-	all := append(slices.Clip(r.Charges), agent.Charge{Model: r.Model, Usage: r.Usage, Cost: r.Cost})
-	for i, c := range all {
-		u := c.Usage.Bounded()
-		all[i].Usage, guessed = usageBeyond(u, guessed), usageBeyond(guessed, u)
-	}
+	s.chargeBeyond(agent.Charge{Usage: s.Budget.EstimatedCharge, Estimated: true}, append(slices.Clip(r.Charges), agent.Charge{Model: r.Model, Usage: r.Usage, Cost: r.Cost}))
 	s.Budget.setCharged(agent.Usage{}) // no estimate is left, so a second late reply is refused above
-	s.chargeAll(all)
 	return nil
+}
+
+// chargeBeyond charges attempts, less the estimate that was charged for their call. Each part of the
+// estimate is subtracted once, over all attempts: tokens, and what they cost.
+func (s *step) chargeBeyond(estimate agent.Charge, all []agent.Charge) {
+	price := s.Spec.Price
+	if estimate.Model != "" {
+		price = s.modelPrice(estimate.Model)
+	}
+	left := estimate.Usage.Bounded()
+	for _, c := range all {
+		// First: an attempt of which nothing is known is the one that was estimated.
+		c = s.known(c, estimate)
+		u := c.Usage.Bounded()
+		rest := usageBeyond(left, u)
+		c.Usage, c.Cost = usageBeyond(u, left), max(0, amount.Clamp(c.Cost)-price.Of(usageBeyond(left, rest)))
+		left = rest
+		s.Budget.charge(c, s.Spec.Price)
+	}
 }
 
 // usageBeyond returns what u has more than guessed, and zero where it has less.

@@ -85,3 +85,35 @@ func TestALateReplyClaimsLessThanNothing(t *testing.T) {
 	require.NoError(t, s.chargeLateReply(5, wire.Reply{Usage: agent.Usage{Input: 10, Searches: 3}}))
 	require.Equal(t, agent.Usage{Searches: 3}, s.Budget.Usage)
 }
+
+// What a cancelled call is charged as an estimate is not charged again when its reply or its failure
+// comes late: whatever the attempts have left, and whichever model they asked.
+func TestALateReplyIsChargedOnce(t *testing.T) {
+	unknown := agent.Charge{Estimated: true}
+	open := agent.Charge{Usage: agent.Usage{Input: 10}, Estimated: true}
+	for name, c := range map[string]struct {
+		late wire.Reply
+		used agent.Usage
+		cost agent.USD
+	}{
+		"a lost worker":        {wire.Reply{Charges: []agent.Charge{unknown}}, agent.Usage{Input: 10}, 20},
+		"its last heartbeat":   {wire.Reply{Charges: []agent.Charge{open}}, agent.Usage{Input: 10}, 20},
+		"two lost workers":     {wire.Reply{Charges: []agent.Charge{unknown, open}}, agent.Usage{Input: 20}, 40},
+		"a reply":              {wire.Reply{Usage: agent.Usage{Input: 400, Output: 100}}, agent.Usage{Input: 400, Output: 100}, 1300},
+		"a lost one, a reply":  {wire.Reply{Charges: []agent.Charge{unknown}, Usage: agent.Usage{Input: 400, Output: 100}}, agent.Usage{Input: 410, Output: 100}, 1320},
+		"a fallback's reply":   {wire.Reply{Model: "other", Usage: agent.Usage{Input: 400, Output: 100}, Cost: 5000}, agent.Usage{Input: 400, Output: 100}, 5000},
+		"a cheap fallback's":   {wire.Reply{Model: "other", Usage: agent.Usage{Input: 400}, Cost: 1}, agent.Usage{Input: 400}, 20},
+		"a fallback's refunds": {wire.Reply{Model: "other", Usage: agent.Usage{Input: -1}, Cost: math.MinInt64}, agent.Usage{Input: 10}, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &step{State: State{Phase: RunActive, Spec: &agent.Spec{Price: agent.Price{Input: 2 * agent.Dollar, Output: 5 * agent.Dollar}}, Turn: Turn{AskSeq: 5, Phase: TurnAsking}, Budget: Budget{RequestTokens: 10}}}
+			s.chargeEstimate()
+			s.Turn.Phase = TurnReady
+			s.Budget.addBytes(300) // said since then
+			require.Equal(t, agent.CodeStale, agent.CodeOf(s.chargeLateReply(5, wire.Reply{})), "it is to be made again later")
+			require.NoError(t, s.chargeLateReply(5, c.late))
+			require.Equal(t, c.used, s.Budget.Usage)
+			require.Equal(t, c.cost, s.Budget.Cost)
+		})
+	}
+}

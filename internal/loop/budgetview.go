@@ -20,7 +20,7 @@ import (
 // each resource that X lacks:
 //
 //  1. P has something left (budgetView.remaining is positive). It grants it to X (nextGrant), and
-//     X goes on.
+//     X continues.
 //  2. P's own limit binds (ownRemaining is zero or less), and all of it is used (exhausted). P
 //     stops at the limit (limitExhaustedForChild): it fails, which ends X, or it asks a person.
 //  3. P's own limit binds, and a part of it is not used. Then other sub-agents have that part
@@ -29,7 +29,8 @@ import (
 //     is left at P: case 1. What was used meanwhile leads to case 2.
 //  4. P's own grant binds (grantRemaining is zero or less, ownRemaining is positive). P asks its
 //     own parent, as urgently as X asks (requestFromParent), and the cases apply there. The root
-//     has no parent, so it is in case 1, 2 or 3.
+//     has no parent, so it is in case 1, 2 or 3. If P waits for X and for nothing that works, it
+//     is suspended, too (onlyAwaitsGrantBelow): else the one that asks a person would wait for P.
 //
 // So always a rule applies, a message is under way, a model call is in flight, or a person is
 // asked. If P is held, cases 2 and 3 wait until the hold is removed: X is held, too. If P ends, X
@@ -45,7 +46,7 @@ import (
 //     Something of each is enough for a model call, so no two runs keep what the other lacks.
 //   - A run that could not use a grant lacks nothing (cannotUseGrant). It does not recall for
 //     itself what it would keep through a hold or a question.
-//   - A run recalls nothing for a sub-agent that could not go on with it (recallsFor).
+//   - A run recalls nothing for a sub-agent that could not continue with it (recallsFor).
 //   - The rules put the run's own next turn before its grants: what is left is used or granted,
 //     and not kept.
 //   - A run asks for nothing early while its parent recalls (requestFromParent).
@@ -80,17 +81,22 @@ func (s *State) missingBudget() (short wire.Amounts) {
 				short[r] = max(1, s.Budget.LastTurn[r])
 			}
 		}
+	// A flow may always have a step open, and never come to a turn that begins from ready.
+	case s.isFlow() && s.Turn.Phase == TurnWorking && s.Flow.News && s.grantExhausted() && s.exhaustedLimit() == nil:
+		short = s.exceededGrant()
 	case s.Turn.Phase == TurnWorking && s.pendingDelegations() > 0 && !s.mayDelegate():
 		short[wire.ResourceAgents] = 1
 	}
 	return short
 }
 
-// cannotUseGrant reports whether the run would not go on after a grant: it is held, parked or
+// cannotUseGrant reports whether the run would not continue after a grant: it is held, parked or
 // ending, or it asks a person. Such a run lacks nothing: it would only keep the grant from others.
 func (s *State) cannotUseGrant() bool {
 	lives := s.Phase == RunActive || s.Phase == RunContinuing
-	return !lives || s.End.Stopping != nil || s.Park != nil || s.Holds.any() || len(s.Requests.Open) > 0
+	// A flow's other steps go on beside its questions.
+	asks := len(s.Requests.Open) > 0 && !s.isFlow() || s.Requests.asks(agent.RequestLimit)
+	return !lives || s.End.Stopping != nil || s.Park != nil || s.Holds.any() || asks
 }
 
 // lacksBudget reports whether any resource is missing.
@@ -100,7 +106,7 @@ func (s *State) lacksBudget() bool { return s.missingBudget() != wire.Amounts{} 
 // how urgently (askEarly, askUrgent). It asks only if its grant binds: if its own limits bind, the
 // parent cannot help.
 func (s *step) requestFromParent() (wants, level wire.Amounts) {
-	if s.Ledger.FromParent == nil || s.decided() || s.End.Stopping != nil {
+	if s.Ledger.FromParent == nil || s.outcomeDecided() || s.End.Stopping != nil {
 		return wants, level
 	}
 	k, short := s.budgetView(), s.missingBudget()
@@ -192,7 +198,7 @@ func (s *step) nextDenial() int {
 // nextRecall returns the index of an account that has something which is missing here or above, and
 // that was not asked yet to return it; -1 if there is none.
 func (s *step) nextRecall() int {
-	if s.decided() {
+	if s.outcomeDecided() {
 		return -1
 	}
 	k := s.budgetView()
@@ -239,7 +245,7 @@ func (s *step) mayRecall(a Account, r wire.Resource) bool {
 // model call is in flight, which may still use it.
 func (s *step) mustGiveBack() bool {
 	a := s.Ledger.FromParent
-	if a == nil || !a.Recalled || s.decided() || s.Turn.inFlight() {
+	if a == nil || !a.Recalled || s.outcomeDecided() || s.Turn.inFlight() {
 		return false
 	}
 	// With nothing to return and no returns to wait for, giveBack still runs once: it clears Recalled.
@@ -254,7 +260,7 @@ func (s *step) awaitsReturns() bool {
 	})
 }
 
-// accountStarted reports whether an account's sub-agent has begun, so that it can get orders.
+// accountStarted reports whether an account's sub-agent has started, so that it can get orders.
 func (s *step) accountStarted(a Account) bool {
 	return s.Children.List[s.Children.find(a.Session)].Started
 }

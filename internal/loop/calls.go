@@ -8,14 +8,15 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/excerpt"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Calls is the part that keeps the tool calls of the turn, each with a machine of its
-// own, and counts of all calls of the conversation.
+// own, and counts of all calls of the run.
 type Calls struct {
 	List []Call `json:"list,omitempty"`
-	// Counts count the results of all calls of the conversation, by tool. InheritedCounts are
-	// those at the run's start: of the calls that earlier runs made.
+	// Counts count the results of the run's calls, by tool. A fork begins with the counts at its
+	// checkpoint, which are InheritedCounts.
 	Counts          []agent.ToolCount `json:"counts,omitempty"`
 	InheritedCounts []agent.ToolCount `json:"inherited_counts,omitempty"`
 	// Unknown are calls that may or may not have had their effect.
@@ -32,7 +33,8 @@ type Call struct {
 	// Remark is a text of the runtime that is added to the result.
 	Remark string `json:"remark,omitempty"`
 	// OriginRun is the run that asked for the call, if this run was imported in the middle of that
-	// run's turn. It keeps the call's idempotency key the same in both runs.
+	// run's turn, or tries it again and nobody knows whether a flow's step had its effect. It keeps
+	// the call's idempotency key the same in both runs.
 	OriginRun string `json:"origin_run,omitempty"`
 	// Request is the open request that the call waits for; empty if it waits for none.
 	Request string `json:"request,omitempty"`
@@ -48,6 +50,20 @@ type Call struct {
 	Answers []agent.ToolAnswer `json:"answers,omitempty"`
 	// StateChanges are keys of the session's state that the call has set.
 	StateChanges map[string]json.RawMessage `json:"state_changes,omitempty"`
+	// Step says how a flow's step is treated; zero outside of flows.
+	Step wire.StepOptions `json:"step,omitzero"`
+	// Wait is what a flow's step waits for; nil unless its state is awaiting_event.
+	Wait *Park `json:"wait,omitempty"`
+	// Dropped means that the flow does not wait for the step any more.
+	Dropped bool `json:"dropped,omitempty"`
+	// LeftOut means that the state has no space for what the flow's step would wait for. The step is
+	// asked for again when another one has ended.
+	LeftOut bool `json:"left_out,omitempty"`
+	// Unknown says why it is unknown whether the step had its effect, while a person is asked
+	// what to do about that; empty for other calls.
+	Unknown string `json:"unknown,omitempty"`
+	// Reserved is what a flow's model call in flight may use; zero for other calls.
+	Reserved agent.Estimate `json:"reserved,omitzero"`
 	// Bytes is what the result counts in the log (see weight.go).
 	Bytes int `json:"bytes,omitempty"`
 	// Size is the greatest length of the call in JSON, and ResultSize that of its result's text.
@@ -66,8 +82,8 @@ const (
 	maxProviderID = 256
 )
 
-// Calls of tools that the agent does not have are counted under the names that the model used. Once
-// there are maxCounted rows, they share one: each checkpoint has all rows, and so has the outcome.
+// Calls of tools that the agent does not have are counted under the names that the model used. After
+// maxCounted rows, further unknown names share one row: each checkpoint and the outcome have all rows.
 const (
 	maxCounted = 128
 	otherTools = "(others)"
@@ -87,13 +103,13 @@ func (c Calls) find(id string) int {
 	return slices.IndexFunc(c.List, func(k Call) bool { return k.ID == id })
 }
 
-// running returns the index of a call that is running; -1 if it is not.
-func (c Calls) running(id string) int {
+// findRunning returns the index of a call that is running; -1 if it is not.
+func (c Calls) findRunning(id string) int {
 	return slices.IndexFunc(c.List, func(k Call) bool { return k.ID == id && k.State == CallRunning })
 }
 
-// wasStarted reports whether the call has ever run.
-func (k Call) wasStarted() bool { return !k.Since.IsZero() }
+// wasStarted reports whether the call has ever run. A step that waits does nothing.
+func (k Call) wasStarted() bool { return !k.Since.IsZero() && k.Wait == nil }
 
 // hasDecision reports whether a person has approved the call, or answered its question.
 func (k Call) hasDecision() bool { return k.Approved || len(k.Answers) > 0 }
@@ -112,13 +128,60 @@ func (c Calls) runningCount() int { return c.count(CallRunning) }
 // done reports whether every call of the turn has its result.
 func (c Calls) done() bool { return c.count(CallDone) == len(c.List) }
 
-// start replaces the list by a turn's calls.
-func (c *Calls) start(calls []agent.ToolCall) {
+// set replaces the list by a turn's calls, all of them pending.
+func (c *Calls) set(calls []agent.ToolCall) {
 	c.List = nil
 	for i, call := range calls {
 		c.List = append(c.List, Call{ToolCall: call, State: CallPending})
 		c.measure(i)
 	}
+}
+
+// addStep adds a step of a flow to the open ones.
+func (c *Calls) addStep(call agent.ToolCall, step wire.FlowStep) {
+	c.List = append(c.List, Call{ToolCall: call, State: CallPending, Step: step.StepOptions, OriginRun: step.OriginRun})
+	c.measure(len(c.List) - 1)
+}
+
+// drop marks a step whose result nobody waits for.
+func (c *Calls) drop(i int) { c.List[i].Dropped = true }
+
+// droppedSteps returns the paths of the open steps whose results nobody waits for.
+func (c Calls) droppedSteps() (paths []string) {
+	for _, k := range c.List {
+		if k.Dropped {
+			paths = append(paths, k.ProviderID)
+		}
+	}
+	return paths
+}
+
+// leaveOut marks a step for which the state has no space.
+func (c *Calls) leaveOut(i int) { c.List[i].LeftOut = true }
+
+// markUnknown records why a person is asked whether a step had its effect.
+func (c *Calls) markUnknown(i int, why string) {
+	c.List[i].Unknown = fit(why, maxWhy)
+	c.measure(i)
+}
+
+// awaitEvent makes a flow's step wait for an event or a time.
+func (c *Calls) awaitEvent(i int, p *Park, at time.Time) {
+	enter(callTransitions, &c.List[i].State, CallAwaitingEvent)
+	c.List[i].Wait, c.List[i].Since = p, at
+	c.measure(i)
+}
+
+// forgetArguments drops the arguments of a step whose run has begun. The step may be open for
+// months, and the state would have to keep them. If it is made again, the function has them.
+func (c *Calls) forgetArguments(i int) {
+	c.List[i].Arguments = nil
+	c.measure(i)
+}
+
+// removeDone removes the calls that are done.
+func (c *Calls) removeDone() {
+	c.List = slices.DeleteFunc(c.List, func(k Call) bool { return k.State == CallDone })
 }
 
 // measure updates a call's Size after a change.
@@ -129,10 +192,10 @@ func (c *Calls) clear() { c.List = nil }
 
 func (c *Calls) remark(i int, note string) { c.List[i].Remark = note }
 
-// begin marks a call as running.
-func (c *Calls) begin(i int, at time.Time) {
+// begin marks a call as running; most is what a flow's model call may use.
+func (c *Calls) begin(i int, at time.Time, most agent.Estimate) {
 	enter(callTransitions, &c.List[i].State, CallRunning)
-	c.List[i].Since = at
+	c.List[i].Since, c.List[i].Reserved = at, most
 }
 
 // awaitChildren makes a call wait for sub-agents, or for the one that it starts if on is empty.
@@ -181,16 +244,15 @@ func (c Calls) growth(i int, edited json.RawMessage) int {
 }
 
 // finish sets a call's only result and returns it as the model sees it, cut to the space there is.
-// bytes counts the text that a tool, model or person wrote. The state drops the arguments then:
-// the log has them.
-func (c *Calls) finish(i int, r agent.ToolResult, bytes, space int) agent.ToolResult {
+// bytes counts the text that a tool, model or person wrote, and most is how long the text may be.
+// The state drops the arguments then: the log has them.
+func (c *Calls) finish(i int, r agent.ToolResult, bytes, most, space int) agent.ToolResult {
 	enter(callTransitions, &c.List[i].State, CallDone)
 	k := &c.List[i]
-	most := maxResults / len(c.List)
 	// The sizes come from what a tool or a person wrote, and not from the text below: the runtime's
 	// own words may change in a later build, and a replay must decide the same.
 	k.Bytes = min(bytes, most)
-	k.ResultSize = min(space, resultJSONLen(r.Text, bytes), ownWords+7*most)
+	k.ResultSize = min(space, resultJSONLen(r.Text, bytes), ownWords+7*most) // 7: see resultJSONLen
 	if most = min(most, bytesWithin(r.Text, k.ResultSize)); len(r.Text) > most {
 		whole := max(r.Size, len(r.Text))
 		r.Text, r.Size = excerpt.Of(r.Text, most, whole), whole
@@ -202,7 +264,7 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, space int) agent.ToolRe
 		r.Text = fmt.Sprintf("[made with other arguments, as the user decided: %s]\n%s", k.Arguments, r.Text)
 		k.ResultSize += k.edits()
 	}
-	k.Request, k.Result, k.Malformed, k.Answers = "", &r, "", nil
+	k.Request, k.Result, k.Malformed, k.Answers, k.Wait, k.Unknown = "", &r, "", nil, nil, ""
 	if k.Tool != agent.FinishTool { // its arguments are the run's output (see step.finish)
 		k.Arguments = nil
 	}
@@ -257,12 +319,12 @@ func (c *Calls) countResult(tool string, known bool, status agent.CallStatus) {
 	}
 }
 
-// rememberUnknown remembers a call that may or may not have had its effect.
-func (c *Calls) rememberUnknown(i int, run string) {
+// rememberUnknown remembers a call that may or may not have had its effect, with its idempotency key.
+func (c *Calls) rememberUnknown(i int, run, step string) {
 	k := c.List[i]
 	// Clip makes append copy: clone does not, so the state before this step shares the array.
 	c.Unknown = append(slices.Clip(c.Unknown), agent.UnknownEffect{
-		Call: k.ID, Tool: k.Tool, Key: agent.IdempotencyKey(firstOf(k.OriginRun, run), k.ID), Since: k.Since.UTC().Format(time.RFC3339),
+		Call: k.ID, Tool: k.Tool, Key: agent.IdempotencyKey(firstOf(k.OriginRun, run), firstOf(step, k.ID)), Since: k.Since.UTC().Format(time.RFC3339),
 	})
 	if n := len(c.Unknown) - maxUnknown; n > 0 {
 		c.Unknown = slices.Clone(c.Unknown[n:])
@@ -274,82 +336,46 @@ func (c *Calls) rememberUnknown(i int, run string) {
 const maxStateChanges = 256 << 10
 
 // keepStateChanges keeps the state changes of a call, or says in its result that they were dropped.
-// They wait in the run's state until the turn ends, and that has only so much space.
+// They are in the run's state until the turn ends, and share its space with all else that waits.
 func (c *Calls) keepStateChanges(i int, set map[string]json.RawMessage, space int) {
 	size := changesSize(set)
 	for _, k := range c.List {
 		size += changesSize(k.StateChanges)
 	}
 	if size > maxStateChanges || changesJSONLen(set) > space {
-		c.List[i].Remark = fmt.Sprintf("[what the call set was not kept: the calls of this turn set %d bytes, and at most %d are taken]", size, maxStateChanges)
+		c.List[i].Remark = fmt.Sprintf("[what the call set was not kept: the calls of this turn set %d bytes, and the run has no space for them]", size)
 		return
 	}
 	c.List[i].StateChanges = set
 	c.measure(i)
 }
 
-// toolReturned handles a call's result. It refuses a late one, for a call that has a result already.
-func (s *step) toolReturned(in ToolReturned) error {
-	r := in.Result
-	i := s.Calls.running(r.Call)
-	if i < 0 {
-		return s.refuse("the result of call %s is not waited for", r.Call)
-	}
-	if in.Hold != nil && r.Status == agent.CallSkipped && !s.justified(*in.Hold) {
-		s.outdated(*in.Hold)
-		// With a nearly full history the call keeps its result `skipped`; the next execution has room.
-		if !s.historyNearlyFull() {
-			// The tool never began, so it can be called again. The call is still running: only
-			// its activity is scheduled again.
-			s.callTool(i, false)
-			return nil
-		}
-	}
-	switch {
-	case in.Question != nil && s.End.Stopping == nil:
-		s.askPerson(i, *in.Question)
-	case in.Question != nil:
-		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked any more, since the run is being stopped.")
-	default:
-		if r.Status == agent.CallOK {
-			s.Calls.keepStateChanges(i, in.StateChanges, s.space()) // the changes of a failed call are dropped
-		}
-		said := len(r.Text)
-		if in.FromRuntime {
-			said = 0
-		}
-		s.setResultAs(i, r, said)
-	}
-	if in.ToolsChange != nil {
-		s.toolsChanged(*in.ToolsChange)
-	}
-	s.takeMetHold(in.Hold) // after the result: the hold may be an ancestor's end, which closes the run
-	if s.Calls.runningCount() == 0 {
-		s.End.endAbort() // all calls are back: end the grace early, because no call begins during it
-	}
-	return nil
-}
-
 // localToolSlow repeats a call that was too slow for a local activity as a regular activity, unless
 // the run is cancelling its calls. During a stop the call has the time of all calls in flight.
 func (s *step) localToolSlow(call string) error {
-	i := s.Calls.running(call)
+	i := s.Calls.findRunning(call)
 	if i < 0 {
 		return s.refuse("the result of call %s is not waited for", call)
 	}
 	why := ""
-	switch a := s.End.Aborting; {
+	switch a := s.End.Grace; {
 	case a != nil:
 		why = a.Reason
-	case s.historyNearlyFull():
+	case s.historyForbidsCalls():
 		why = reasonHistoryLimit
+	case s.Calls.List[i].Dropped:
+		why = reasonDropped
 	default:
 		s.callTool(i, true)
 		return nil
 	}
-	s.setResult(i, agent.CallFailed, "The tool was slow, and was not called again: "+why+".")
+	r := agent.ToolResult{Call: call, Tool: s.Calls.List[i].Tool, Status: agent.CallFailed, Text: "The tool was slow, and was not called again: " + why + "."}
+	if s.End.Grace != nil {
+		r = s.cutOff(i, r)
+	}
+	s.setResultAs(i, r, 0)
 	if s.Calls.runningCount() == 0 {
-		s.End.endAbort()
+		s.End.endGrace()
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func threeCalls() (c Calls) {
-	c.start([]agent.ToolCall{{ID: "a", Tool: "x"}, {ID: "b", Tool: "x"}, {ID: "c", Tool: "x"}})
+	c.set([]agent.ToolCall{{ID: "a", Tool: "x"}, {ID: "b", Tool: "x"}, {ID: "c", Tool: "x"}})
 	return c
 }
 
@@ -20,18 +20,18 @@ func threeCalls() (c Calls) {
 func TestCallsAreDone(t *testing.T) {
 	c, at := threeCalls(), time.Unix(1, 0)
 	result := agent.ToolResult{Status: agent.CallOK, Text: "ok"}
-	c.begin(0, at)
+	c.begin(0, at, agent.Estimate{})
 	c.awaitRequest(1, "q-1")
 	c.awaitChildren(2, []string{"s/a-1"}, at)
-	require.Equal(t, []int{1, 0, -1}, []int{c.runningCount(), c.running("a"), c.running("b")})
-	c.finish(0, result, 2, 100)
+	require.Equal(t, []int{1, 0, -1}, []int{c.runningCount(), c.findRunning("a"), c.findRunning("b")})
+	c.finish(0, result, 2, maxResults, 100)
 	c.approve(1, "ana", json.RawMessage(`{"n":2}`))
-	c.begin(1, at)
-	c.finish(2, result, 2, 100)
+	c.begin(1, at, agent.Estimate{})
+	c.finish(2, result, 2, maxResults, 100)
 	require.False(t, c.done())
-	require.Contains(t, c.finish(1, result, 2, 100).Text, `{"n":2}`, "the model is told with which arguments")
+	require.Contains(t, c.finish(1, result, 2, maxResults, 100).Text, `{"n":2}`, "the model is told with which arguments")
 	require.True(t, c.done())
-	require.Panics(t, func() { c.finish(1, result, 2, 100) }, "a second result")
+	require.Panics(t, func() { c.finish(1, result, 2, maxResults, 100) }, "a second result")
 }
 
 // A result is told no longer than there is space, and all together fit a message.
@@ -39,8 +39,8 @@ func TestAResultIsBounded(t *testing.T) {
 	long := strings.Repeat("x", maxResults)
 	for space, most := range map[int]int{1 << 10: 1<<10 + 200, 1 << 30: maxResults/3 + 200} {
 		c := threeCalls()
-		c.begin(0, time.Time{})
-		r := c.finish(0, agent.ToolResult{Text: long}, len(long), space)
+		c.begin(0, time.Time{}, agent.Estimate{})
+		r := c.finish(0, agent.ToolResult{Text: long}, len(long), maxResults/len(c.List), space)
 		require.LessOrEqual(t, len(r.Text), most)
 		require.Equal(t, len(long), r.Size, "the whole length is told")
 	}

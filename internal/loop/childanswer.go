@@ -8,12 +8,16 @@ import (
 )
 
 // childResult returns a child's outcome as the result of the call that waits for it.
-func childResult(call, tool string, o *agent.Outcome) agent.ToolResult {
+func childResult(call, tool string, o *agent.Outcome, forFlow bool) agent.ToolResult {
 	r := agent.ToolResult{Call: call, Tool: tool, Status: agent.CallFailed, Partial: o.Status == agent.StatusStopped}
 	if o.Status == agent.StatusCompleted {
 		r.Status = agent.CallOK
 	}
-	text, err := json.Marshal(childAnswerOf(o))
+	answer := childAnswerOf(o)
+	if forFlow && !o.OK() {
+		answer.Reason = o.Reason
+	}
+	text, err := json.Marshal(answer)
 	if err != nil { // the output is no JSON
 		text = []byte(o.Text)
 	}
@@ -29,6 +33,7 @@ type childAnswer struct {
 	Text       string                   `json:"text,omitempty"`
 	Output     json.RawMessage          `json:"output,omitempty"`
 	Error      string                   `json:"error,omitempty"`
+	Reason     string                   `json:"reason,omitempty"` // for a flow
 	Suspension *agent.SuspensionSummary `json:"suspension,omitempty"`
 	Tokens     int64                    `json:"tokens_used,omitempty"`
 }
@@ -86,4 +91,21 @@ func codeOnly(e *agent.Error) *agent.Error {
 		return nil
 	}
 	return &agent.Error{Code: fit(e.Code, receiptFrame), Status: fit(e.Status, receiptFrame), Retryable: e.Retryable}
+}
+
+// recordChild writes an event about a child to the log, unless the run's end is there already.
+func (s *step) recordChild(t agent.EventType, i int, reason string) {
+	if s.outcomeDecided() {
+		return
+	}
+	c := s.Children.List[i]
+	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.InitiatorTriggered)))
+	u := &agent.ChildUpdate{Session: c.Session, Run: c.Run, Agent: c.Agent, Call: c.StartedBy, Status: c.Status, Reason: fit(reason, maxName)}
+	if k := s.Calls.find(c.StartedBy); k >= 0 {
+		u.Step = s.stepPath(s.Calls.List[k])
+	}
+	if c.Outcome != nil {
+		u.Tokens, u.Cost = c.Outcome.Tree.Usage.Total(), c.Outcome.Tree.Cost
+	}
+	s.recordIfBegun(agent.Event{Type: t, Child: u})
 }

@@ -27,7 +27,7 @@ type Child struct {
 	Call string `json:"call,omitempty"`
 	// StartedBy is the call that started the child.
 	StartedBy string `json:"started_by"`
-	// Started means that the child is known to have begun, so that it can get orders.
+	// Started means that the child is known to have started, so that it can get orders.
 	Started    bool                     `json:"started,omitempty"`
 	Status     agent.Status             `json:"status"`
 	Suspension *agent.SuspensionSummary `json:"suspension,omitempty"`
@@ -38,7 +38,7 @@ type Child struct {
 	Detached bool `json:"detached,omitempty"`
 	// Ending means that the child has reported its end, and its outcome has not come yet.
 	Ending bool `json:"ending,omitempty"`
-	// PendingOrders are the orders that the child gets as soon as it has begun.
+	// PendingOrders are the orders that the child gets as soon as it has started.
 	PendingOrders []wire.ParentOrder `json:"pending_orders,omitempty"`
 	// Outcome is set when the child has ended.
 	Outcome *agent.Outcome `json:"outcome,omitempty"`
@@ -109,7 +109,7 @@ func (c Children) countNotEnded() (n int) {
 // anyNotEnded reports whether any child is not known to have ended.
 func (c Children) anyNotEnded() bool { return slices.ContainsFunc(c.List, Child.notEnded) }
 
-// starting reports whether any child is not known to have begun.
+// starting reports whether any child is not known to have started.
 func (c Children) starting() bool {
 	return slices.ContainsFunc(c.List, func(one Child) bool { return one.notEnded() && !one.Started })
 }
@@ -118,7 +118,7 @@ func (c Children) starting() bool {
 func (c Child) isWorking() bool { return c.notEnded() && c.Status != agent.StatusSuspended }
 
 // awaitsGrant reports whether a child is suspended for a grant only: this run or an ancestor will
-// let it go on.
+// let it continue.
 func (c Child) awaitsGrant() bool {
 	return c.notEnded() && c.Suspension != nil && c.Suspension.Kind == agent.SuspensionAwaitingBudget
 }
@@ -132,7 +132,7 @@ func (c Children) isWorking(session string) bool {
 func (c Children) anyWorking() bool { return slices.ContainsFunc(c.List, Child.isWorking) }
 
 // endedOrSuspended reports whether a child has ended, or is suspended until something other than the
-// runtime lets it go on. A child that waits for a grant does not count.
+// runtime lets it continue. A child that waits for a grant does not count.
 func (c Children) endedOrSuspended(session string) bool {
 	i := c.find(session)
 	return i >= 0 && !c.List[i].isWorking() && !c.List[i].awaitsGrant()
@@ -233,7 +233,7 @@ func (c *Children) queueOrder(i int, o wire.ParentOrder) {
 	c.List[i].PendingOrders = append(owed, o)
 }
 
-// started records that a child has begun, and returns the orders that wait for it.
+// started records that a child has started, and returns the orders that wait for it.
 func (c *Children) started(i int, run string, at time.Time) (owed []wire.ParentOrder) {
 	one := &c.List[i]
 	owed = one.PendingOrders
@@ -270,7 +270,15 @@ func (c *Children) granted(session string) {
 	}
 }
 
-// newExecution records that a new execution has begun. Temporal no longer delivers a child's result,
+// awaitsMore records that a child is suspended still, since the grant that it got is less than what
+// it has used already. It never worked again, so it reports no other status.
+func (c *Children) awaitsMore(i int, at time.Time) {
+	if one := &c.List[i]; one.Status == agent.StatusRunning {
+		one.Status, one.Suspension = agent.StatusSuspended, &agent.SuspensionSummary{Kind: agent.SuspensionAwaitingBudget, Owner: agent.OwnerRuntime, Since: at}
+	}
+}
+
+// newExecution records that a new execution has started. Temporal no longer delivers a child's result,
 // so only the child's own report and a check find its end. A child that had reported its end stays
 // Ending, because the check of the last execution is gone.
 func (c *Children) newExecution(at time.Time) {
@@ -296,7 +304,7 @@ func (c *Children) scheduleCheck(began, at time.Time) {
 // startEndWait sets how long the run's end waits for the children.
 func (c *Children) startEndWait(at time.Time) { c.EndWaitUntil = at.Add(endWaitTime) }
 
-// childStarted handles that a child has begun, or why it could not.
+// childStarted handles that a child has started, or why it could not.
 func (s *step) childStarted(in ChildStarted) error {
 	i := s.Children.find(in.Session)
 	if i < 0 || !s.Children.List[i].notEnded() || s.Children.List[i].Started {
@@ -330,10 +338,10 @@ func (s *step) childEnded(session string, o *agent.Outcome) error {
 
 func (s *step) childGone(i int, o *agent.Outcome) {
 	c := s.Children.List[i]
-	// A background child that has begun has answered its call in childStarted already: only a
+	// A background child that has started has answered its call in childStarted already: only a
 	// failed start answers it here.
 	if k := s.Calls.find(c.StartedBy); k >= 0 && s.Calls.List[k].State == CallAwaitingChildren && (c.Call != "" || !c.Started) {
-		s.setResultAs(k, childResult(c.StartedBy, s.Calls.List[k].Tool, o), outcomeSize(o))
+		s.setResultAs(k, childResult(c.StartedBy, s.Calls.List[k].Tool, o, s.isFlow()), outcomeSize(o))
 	}
 	// Before Children.ended: each account has a child in the list. grants.go and budgetview.go look
 	// the child up without a check.
@@ -371,6 +379,10 @@ func (s *step) reported(r wire.ChildReport) error {
 	case live && r.Status.Ended(): // whatever its number: no other report comes after it
 		return s.checkEnded(i)
 	case news && !s.Children.List[i].isNews(r.Seq):
+		if a := s.Ledger.Accounts[s.Ledger.find(r.Session)]; r.Status == agent.StatusSuspended && a.blocked() {
+			s.Children.awaitsMore(i, s.now())
+			s.answerWaits()
+		}
 		return nil
 	case !live || !s.Children.List[i].isNews(r.Seq):
 		return s.refuse("child %s is not waited for, or has reported more already", r.Session)
@@ -385,14 +397,4 @@ func (s *step) reported(r wire.ChildReport) error {
 	s.answerWaits()
 	s.Children.trim()
 	return nil
-}
-
-// recordChild writes an event about a child to the log, unless the run's end is there already.
-func (s *step) recordChild(t agent.EventType, i int, reason string) {
-	if s.decided() {
-		return
-	}
-	c := s.Children.List[i]
-	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.InitiatorTriggered)))
-	s.recordIfBegun(agent.Event{Type: t, Child: &agent.ChildUpdate{Session: c.Session, Run: c.Run, Agent: c.Agent, Call: c.StartedBy, Status: c.Status, Reason: fit(reason, maxName)}})
 }

@@ -179,9 +179,9 @@ func TestAChildHasNoToolBeyondItsAncestors(t *testing.T) {
 		_, effects, err := Step(parent.state, Moment{At: parent.now}, parent.input("calls", `subagent__b {"task":"one"}`))
 		require.NoError(t, err)
 		i := slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
-		birth, err := json.Marshal(effects[i].(StartChild).ChildStart)
+		start, err := json.Marshal(effects[i].(StartChild).ChildStart)
 		require.NoError(t, err)
-		child := played(t, `begin-child `+string(birth), `opened {"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
+		child := played(t, `begin-child `+string(start), `opened {"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
 		var has []string
 		for _, tool := range child.state.Spec.Toolset {
 			has = append(has, tool.Name)

@@ -22,23 +22,23 @@ func reached(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 // nextDue returns when the machine has to look at the clock again; zero if nothing will be due.
 func (s *step) nextDue() (d due) {
 	d = d.or(s.Log.RetryAt, "storing the transcript again")
-	if s.decided() { // only storing the log and the children's ends have a time left
-		if s.Phase == RunEnding && s.Children.anyNotEnded() && s.Log.Sealing == 0 && !s.Log.hasUnsealed() {
+	if s.outcomeDecided() { // only storing the log and the children's ends have a time left
+		if s.Phase == RunEnding && s.Children.anyNotEnded() && s.Log.SealingSeq == 0 && !s.Log.hasUnsealed() {
 			d = d.or(s.Children.EndWaitUntil, "leaving the agents below")
 		}
 		return d
 	}
 	d = d.or(s.parentCheckDue(), "looking after the run above").or(s.Children.checkDue(), "looking after the runs below")
 	// A child in the foreground keeps the run in this execution: the time would stay due.
-	if !s.hasForegroundChild() && s.Phase != RunContinuing {
+	if !s.needsChildEvents() && s.Phase != RunContinuing {
 		d = d.or(s.Suspensions.continueAsNewAt(), "going on in a new execution")
 	}
-	if a := s.End.Aborting; a != nil {
+	if a := s.End.Grace; a != nil {
 		d = d.or(a.Until, "the end of the grace")
 	}
 	d = d.or(s.stopDue(), "the deadline of the stop")
 	r := s.Requests.due()
-	d = d.or(r.at, r.why).or(s.Park.due(), "the time it waits for")
+	d = d.or(r.at, r.why).or(s.Park.due(), "the time it waits for").or(s.Calls.waitDue(), "the time that a step waits for")
 	if s.timeLimitEndsRun() {
 		d = d.or(s.Budget.deadline(), "the end of the working time")
 	}
@@ -68,7 +68,7 @@ func (s *step) setTimer() {
 func (s *step) timerFired() error {
 	s.NextTimer = time.Time{} // first: setTimer asks for no timer whose time is in NextTimer
 	s.Log.tick(s.At)
-	if s.decided() {
+	if s.outcomeDecided() {
 		return nil // the rule that ends the run looks at the time itself
 	}
 	if reached(s.parentCheckDue(), s.At) {
@@ -77,15 +77,16 @@ func (s *step) timerFired() error {
 	if reached(s.Children.checkDue(), s.At) {
 		s.checkChildren()
 	}
-	if a := s.End.Aborting; a != nil && reached(a.Until, s.At) {
+	if a := s.End.Grace; a != nil && reached(a.Until, s.At) {
 		s.graceOver()
 	}
 	s.expireRequests()
 	if reached(s.Park.due(), s.At) {
 		s.conditionMet(MetCondition{})
 	}
+	s.endDueWaits()
 	s.advanceStop()
-	if !s.decided() && s.timeLimitEndsRun() && reached(s.Budget.deadline(), s.At) {
+	if !s.outcomeDecided() && s.timeLimitEndsRun() && reached(s.Budget.deadline(), s.At) {
 		s.fail(s.Budget.timeLimitError())
 	}
 	return nil

@@ -26,6 +26,8 @@ func (s *State) inconsistency() string {
 		return "it is held by runs that it does not have"
 	case s.idling() && s.daemon() == nil:
 		return "it idles and is no daemon"
+	case s.Turn.Phase == TurnAdvancing && !s.isFlow():
+		return "it asks a flow and is none"
 	case s.Turn.Phase == TurnReady && len(s.Calls.List) > 0 || len(s.Calls.List) > maxAsked:
 		return "it has calls of no turn"
 	case slices.ContainsFunc(s.Calls.List, func(c Call) bool { return !s.callConsistent(c) }):
@@ -49,6 +51,8 @@ func (s *State) callConsistent(c Call) bool {
 	case CallAwaitingAnswer:
 		i := s.Requests.find(c.Request)
 		return i >= 0 && s.Requests.Open[i].CallID == c.ID
+	case CallAwaitingEvent:
+		return s.isFlow() && c.Wait != nil && !c.Wait.Idle
 	case CallDone:
 		return c.Result != nil
 	}

@@ -42,7 +42,7 @@ func suspendedRuns(t *testing.T) map[string]State {
 		if name != "idle" { // which it would wake
 			p.line(`send! @m1 {"text":"more","mode":"queue"}`)
 		}
-		for p.state.Log.Sealing > 0 {
+		for p.state.Log.SealingSeq > 0 {
 			p.line("sealed")
 		}
 		require.NoError(t, p.state.CheckPortable(), name)
@@ -88,7 +88,7 @@ func pokes(s State) (all []Input) {
 	return append(all, CommandReceived{Command: agent.ResumeCommand{Message: "go"}, ID: "two"}, CommandReceived{Command: agent.EmitCommand{Topic: "t"}, ID: "three"}, CommandReceived{Command: agent.StopCommand{}}, TimerFired{})
 }
 
-// What is in a signed export may be anything: a run that goes on with it never panics, can
+// What is in a signed export may be anything: a run that continues with it never panics, can
 // be told of what comes, and ends when it is cancelled; else it is refused.
 func TestACraftedStateIsRefusedOrGoesOn(t *testing.T) {
 	t.Parallel()
@@ -139,8 +139,8 @@ func goesOnWith(t *testing.T, what string, at State) (taken bool) {
 		if err != nil {
 			return s
 		}
-		for next.Log.Sealing > 0 {
-			next, _, err = Step(next, Moment{At: now}, Sealed{Head: "h", Seq: next.Log.Sealing})
+		for next.Log.SealingSeq > 0 {
+			next, _, err = Step(next, Moment{At: now}, Sealed{Head: "h", Seq: next.Log.SealingSeq})
 			require.NoError(t, err, what)
 		}
 		return next
@@ -178,7 +178,7 @@ func goesOnWith(t *testing.T, what string, at State) (taken bool) {
 			next = step(next, TimerFired{})
 		}
 		end := step(next, CommandReceived{Command: agent.CancelCommand{}})
-		require.True(t, end.decided() || end.Phase == RunEnded, "%s: a cancel ends it", what)
+		require.True(t, end.outcomeDecided() || end.Phase == RunEnded, "%s: a cancel ends it", what)
 		_, err := json.Marshal(end.End.Outcome)
 		require.NoError(t, err)
 	}

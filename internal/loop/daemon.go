@@ -13,7 +13,7 @@ import (
 // in [Messages], and the daemon takes one task at a time from there. Unlike in other parks, no
 // event ends the park by itself.
 type Daemon struct {
-	// HasWork means that a task has begun and is not done. The session's next run continues it.
+	// HasWork means that a task has started and is not done. The session's next run continues it.
 	HasWork bool `json:"has_work,omitempty"`
 	// IdleWakes is how often in a row its interval has woken it and the model called no tool.
 	IdleWakes int `json:"idle_wakes,omitempty"`
@@ -60,7 +60,7 @@ func (s *State) hearsTopic(topic string) bool {
 func (s *State) topics() []string {
 	d := s.daemon()
 	switch {
-	case d == nil || s.decided():
+	case d == nil || s.outcomeDecided():
 		return nil
 	case len(d.Topics) == 0:
 		return []string{agent.EveryTopic}
@@ -72,13 +72,13 @@ func (s *State) topics() []string {
 func (s *step) endTask() {
 	d := s.daemon()
 	s.Daemon.keepWorkIf(false)
-	if s.Daemon.watchdogExpired(d.Watchdog) && len(s.Messages.Events) == 0 {
+	if s.Daemon.watchdogExpired(d.Watchdog) && len(s.Messages.Emitted) == 0 {
 		s.end(agent.StatusCompleted, agent.ReasonWatchdog, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 		return
 	}
 	// Not if an event waits: it wakes the daemon at once, before the summary would be made.
-	if d.Compact && len(s.Messages.Events) == 0 {
-		s.Turn.startFromSummary(agent.CompactedForIdle)
+	if d.Compact && len(s.Messages.Emitted) == 0 {
+		s.Turn.summarizeFirst(agent.CompactedForIdle)
 	}
 	s.goIdle()
 }
@@ -92,7 +92,7 @@ func (s *step) sumsUpWhenIdle() bool {
 // its summary.
 func (s *step) hasWork() bool {
 	return s.Turn.Phase == TurnReady && (s.Phase == RunActive || s.Phase == RunContinuing) &&
-		(len(s.Messages.Pending) > 0 || len(s.Messages.Events) > 0 || s.Park.Met != nil)
+		(len(s.Messages.Pending) > 0 || len(s.Messages.Emitted) > 0 || s.Park.Met != nil)
 }
 
 // wakeIdle gives an idle daemon its next task: all messages, else the first event, else its interval.
@@ -102,7 +102,7 @@ func (s *step) wakeIdle() {
 	case len(s.Messages.Pending) > 0:
 		s.Messages.steerAll()
 		why.By = s.Messages.Pending[0].Message.By
-	case len(s.Messages.Events) > 0:
+	case len(s.Messages.Emitted) > 0:
 		e := s.Messages.takeEvent(0)
 		s.steerEvent(e)
 		why, cause = agent.Resumed{Cause: agent.InitiatorTriggered, Event: e.Topic, By: e.By}, fmt.Sprintf("The event %s came.", e.Topic)
@@ -125,13 +125,13 @@ func (s *step) wakeIdle() {
 // many events it could not compare in this workflow task; all that do not match keep waiting.
 func (s *step) matchQueued() (left int) {
 	b := s.matchBudget()
-	for i, e := range s.Messages.Events {
+	for i, e := range s.Messages.Emitted {
 		if s.Park.meets(e, b) {
 			s.conditionMet(conditionMetBy(s.Messages.takeEvent(i)))
 			return 0
 		}
 		if b.Exceeded() {
-			return len(s.Messages.Events) - i
+			return len(s.Messages.Emitted) - i
 		}
 	}
 	return 0

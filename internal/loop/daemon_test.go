@@ -120,8 +120,8 @@ func (d *den) quiet() Input {
 		return Begin{Session: "s", Run: fmt.Sprintf("r%d", len(d.told)), Start: agent.Start{Agent: "a"}}
 	case s.Phase == RunOpening:
 		return Opened{Spec: d.spec(), Head: "old", Seq: d.ended.Log.Seq, Receipts: d.ended.Receipts(true), Backlog: d.ended.Backlog(), Counters: d.ended.Counters}
-	case s.Log.Sealing > 0:
-		return Sealed{Head: "h", Seq: s.Log.Sealing}
+	case s.Log.SealingSeq > 0:
+		return Sealed{Head: "h", Seq: s.Log.SealingSeq}
 	case s.Turn.Phase == TurnAsking && s.Spec.Completion == agent.CompletionTool:
 		return d.calls(agent.FinishTool)
 	case s.Turn.Phase == TurnAsking, s.Turn.Phase == TurnSummarizing:
@@ -129,7 +129,7 @@ func (d *den) quiet() Input {
 	case s.Calls.runningCount() > 0:
 		i := slices.IndexFunc(s.Calls.List, func(c Call) bool { return c.State == CallRunning })
 		return ToolReturned{Result: agent.ToolResult{Call: s.Calls.List[i].ID, Tool: "add", Status: agent.CallOK, Text: "1"}}
-	case s.Phase == RunFolding:
+	case s.Phase == RunHandingOff:
 		return HandoffMade{}
 	case len(s.Holds.List) > 0:
 		return CommandReceived{Command: agent.ResumeCommand{}}

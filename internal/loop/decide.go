@@ -75,6 +75,9 @@ func (s *step) mayDecide(r Request, d decision) error {
 	if r.RetryCall {
 		return s.mayAnswer(r, d)
 	}
+	if r.Type == agent.RequestQuestion && s.isFlow() {
+		return s.answerFits(r, d.answer)
+	}
 	// A text that is no choice becomes a message (limitDecided), so it must fit among those.
 	if r.Type == agent.RequestLimit && !s.messageFits(agent.TextMessage(agent.RoleUser, r.answerText(d.answer))) {
 		return s.checkRoom("text")
@@ -85,7 +88,7 @@ func (s *step) mayDecide(r Request, d decision) error {
 	if i := s.Calls.find(r.CallID); s.Calls.growth(i, d.approve.Arguments) > s.space() {
 		return s.refuseAs(agent.CodeTooLarge, "arguments", "the arguments are too long to be kept beside what else waits: shorten them, or answer other requests first")
 	}
-	if tool, _ := s.Spec.Tool(r.Call.Tool); len(d.approve.Arguments) > 0 && tool.Executor != "" {
+	if tool, _ := s.Spec.Tool(r.Call.Tool); len(d.approve.Arguments) > 0 && tool.Executor != "" && tool.Name != agent.ApproveTool {
 		return s.refuseAs(agent.CodeInvalidInput, "arguments", "the arguments of %s can't be edited: reject the call and say why", r.Call.Tool)
 	}
 	return s.checkDigest(r, d.approve.Digest)
@@ -113,6 +116,9 @@ func (s *step) applyDecision(r Request, d decision) {
 		s.retryCall(r, agent.ToolAnswer{Text: text, Choice: a.Choice, Data: a.Data, By: d.by})
 		return
 	}
+	if s.decideUnknown(s.Calls.find(r.CallID), text, len(a.Data) > 0) {
+		return
+	}
 	s.setResultSized(s.Calls.find(r.CallID), agent.CallOK, text, len(text))
 }
 
@@ -138,6 +144,9 @@ func (s *step) rejected(r Request, d decision) {
 		s.setResultSized(i, agent.CallFailed, d.reject.Reason, len(d.reject.Reason))
 		return
 	}
+	if s.decideStep(i, stepDecision{By: firstOf(d.approver, d.by), Reason: d.reject.Reason}) {
+		return
+	}
 	s.recordCall(agent.EventCallRejected, i)
 	s.setResultSized(i, agent.CallRejected, "Not executed: it was not approved. "+d.reject.Reason, len(d.reject.Reason))
 }
@@ -151,6 +160,9 @@ func (s *step) approved(r Request, d decision) {
 		tool, _ := s.Spec.Tool(c.Tool)
 		// The approver saw redacted secrets. Where the redaction is unchanged, the secret comes back.
 		edited = unredacted(edited, c.Arguments, tool)
+	}
+	if s.decideStep(i, stepDecision{Approved: true, By: firstOf(d.approver, d.by), Reason: d.approve.Note, Subject: edited}) {
+		return
 	}
 	s.Calls.approve(i, d.approver, edited)
 	if d.approve.Always {
@@ -216,7 +228,7 @@ func (s *step) closeRequest(r Request, d decision, what, how string) {
 
 func (s *step) recordCall(t agent.EventType, i int) {
 	c := s.Calls.List[i]
-	s.record(agent.Event{Type: t, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool}})
+	s.record(agent.Event{Type: t, Call: s.callUpdate(c, "")})
 }
 
 // limitDecided renews the limit that asked, and no other, or ends the run. A text that is neither of

@@ -15,6 +15,8 @@ type subAgentTask struct {
 	Task       string `json:"task"`
 	Context    string `json:"context"`
 	Background bool   `json:"background"`
+	// Output is the schema of the answer that a flow needs; a model cannot give one.
+	Output json.RawMessage `json:"output"`
 }
 
 // delegate starts a child for a call, or rejects the call.
@@ -42,6 +44,9 @@ func (s *step) delegate(i int) {
 		s.setResult(i, agent.CallRejected, refused)
 		return
 	}
+	if s.isFlow() && len(sub.Output) == 0 {
+		sub.Output = w.Output
+	}
 	w.Background = w.Background && s.Spec.Lifecycle // without the lifecycle tools the model could not wait for the child
 	s.TaskLoad.start(s.Task, s.startJSONLen(c))
 	// Before Children.add: grantFor opens the account last, so it never looks up a child that is
@@ -52,21 +57,24 @@ func (s *step) delegate(i int) {
 		waits = ""
 	}
 	s.Calls.awaitChildren(i, nil, s.At)
+	if s.isFlow() {
+		s.Calls.forgetArguments(i)
+	}
 	s.Children.add(Child{
 		Session: session, Agent: sub.Agent, Task: agent.Input{Text: w.Task}.Task(), Call: waits, StartedBy: c.ID, Status: agent.StatusPending, AsOf: s.now(),
 	})
-	s.record(agent.Event{Type: agent.EventCallStarted, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool}})
+	s.record(agent.Event{Type: agent.EventCallStarted, Call: s.callUpdate(c, "")})
 	s.do(StartChild{
 		Session: session, Agent: sub.Agent, Task: w.Task, Context: w.Context, Limits: sub.Limits, Background: w.Background,
 		ChildStart: wire.ChildStart{
-			Parent: wire.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background,
+			Parent: wire.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background, Outlives: s.isFlow(),
 			Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Labels: s.Labels(), Output: sub.Output, KnownHolds: s.Holds.Known, Holds: s.Holds.forChildren(),
 			Grant: grant, MaxDepth: s.levelsBelow() - 1,
 		},
 	})
 }
 
-// backgroundResult answers the call that started a child in the background, once the child has begun.
+// backgroundResult answers the call that started a child in the background, once the child has started.
 func (s *step) backgroundResult(c Child) {
 	i := s.Calls.find(c.StartedBy)
 	if i < 0 || s.Calls.List[i].State != CallAwaitingChildren {
@@ -109,6 +117,9 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 	if len(sub.Tools) > 0 {
 		return append(all, sub.Tools)
 	}
+	if s.isFlow() { // its author decides what is called: no model could reach for more
+		return all
+	}
 	own := []string{""} // no tool has this name. An empty list would allow every tool.
 	for _, t := range s.Spec.Toolset {
 		if t.Executor == "" {
@@ -118,10 +129,10 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 	return append(all, own)
 }
 
-// hasForegroundChild reports whether a call of the turn waits for a child, or a child has not begun
+// needsChildEvents reports whether a call of the turn waits for a child, or a child has not begun
 // yet. In a new execution Temporal would report neither the child's start nor its result.
-func (s *step) hasForegroundChild() bool {
-	return s.Calls.count(CallAwaitingChildren) > 0 || s.Children.starting()
+func (s *step) needsChildEvents() bool {
+	return s.Calls.count(CallAwaitingChildren) > 0 && !s.isFlow() || s.Children.starting()
 }
 
 // onlyAwaitsSuspendedChildren reports whether the turn waits only for children, and all of these are
@@ -161,14 +172,14 @@ func (s *step) waitsForOthers() string {
 	if children := s.suspendedChildren(); len(children) > 0 {
 		return "the run waits for suspended sub-agents; resume or answer " + strings.Join(children, ", ")
 	}
-	if s.Parent.Start == nil || !s.lacksBudget() {
+	if s.Parent.Start == nil || len(s.budgetReasons()) == 0 {
 		return "the run waits for its sub-agents"
 	}
 	return fmt.Sprintf("the run waits for budget from session %s; answer the request there about its limit", s.Parent.Start.Parent.Session)
 }
 
 // awaitsWorkingChild reports whether a child that the turn waits for works.
-func (s *step) awaitsWorkingChild() bool {
+func (s *State) awaitsWorkingChild() bool {
 	return slices.ContainsFunc(s.Calls.List, func(c Call) bool {
 		return c.State == CallAwaitingChildren && slices.ContainsFunc(s.awaitedChildren(c), s.Children.isWorking)
 	})

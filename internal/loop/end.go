@@ -14,15 +14,15 @@ import (
 // End is the part that brings the run to its end: the grace of cancelled calls, a stop in
 // progress, and the outcome.
 type End struct {
-	Aborting *Aborting `json:"aborting,omitempty"` // the grace of cancelled calls; nil if none is in progress
+	Grace    *Grace    `json:"grace,omitempty"` // the grace of cancelled calls; nil if none is in progress
 	Stopping *Stopping `json:"stopping,omitempty"`
 	// Outcome is set when the run is ending.
 	Outcome *agent.Outcome `json:"outcome,omitempty"`
 }
 
-// Aborting is the grace of cancelled model and tool calls: what returns within it is kept. An
+// Grace is the grace of cancelled model and tool calls: what returns within it is kept. An
 // interrupt, an interrupting message, a stop or a nearly full history begins one.
-type Aborting struct {
+type Grace struct {
 	// Until is when the grace ends: what has not returned by then counts as lost.
 	Until time.Time `json:"until"`
 	// Reason goes into the result of each call that was cancelled or is not made.
@@ -30,22 +30,22 @@ type Aborting struct {
 }
 
 func (e End) clone() End {
-	e.Aborting, e.Stopping = copied(e.Aborting), copied(e.Stopping)
+	e.Grace, e.Stopping = copied(e.Grace), copied(e.Stopping)
 	return e
 }
 
-// startAbort begins a grace. If one is in progress, the earlier end counts.
-func (e *End) startAbort(until time.Time, why string) {
-	if e.Aborting != nil && e.Aborting.Until.Before(until) {
-		until = e.Aborting.Until
+// startGrace begins a grace. If one is in progress, the earlier end counts.
+func (e *End) startGrace(until time.Time, why string) {
+	if e.Grace != nil && e.Grace.Until.Before(until) {
+		until = e.Grace.Until
 	}
-	e.Aborting = &Aborting{Until: until, Reason: why}
+	e.Grace = &Grace{Until: until, Reason: why}
 }
 
-// endAbort ends the grace and returns it; nil if there was none.
-func (e *End) endAbort() *Aborting {
-	was := e.Aborting
-	e.Aborting = nil
+// endGrace ends the grace and returns it; nil if there was none.
+func (e *End) endGrace() *Grace {
+	was := e.Grace
+	e.Grace = nil
 	return was
 }
 
@@ -120,7 +120,7 @@ func (s *step) withRun(err *agent.Error) *agent.Error {
 
 // cancelled ends the run at once, in any phase. A run whose outcome is decided keeps it.
 func (s *step) cancelled(reason string) error {
-	if s.decided() {
+	if s.outcomeDecided() {
 		if s.verb == agent.VerbCancel {
 			return s.already()
 		}
@@ -135,8 +135,8 @@ func (s *step) cancelled(reason string) error {
 func (s *step) terminated(in Terminated) error {
 	switch {
 	case s.HasNoLog():
-		return s.refuse("the run has not begun")
-	case s.decided():
+		return s.refuse("the run has not started")
+	case s.outcomeDecided():
 	case in.Err != nil:
 		s.end(agent.StatusFailed, in.Reason, func(o *agent.Outcome) { o.Text, o.Error = s.Turn.Text, s.withRun(in.Err) })
 	default:
@@ -176,7 +176,7 @@ func (s *step) stopWaiting() {
 	s.Suspensions.close(s.At)
 	s.Requests.clear()
 	s.Holds.clear()
-	s.End.endAbort()
+	s.End.endGrace()
 }
 
 // ended moves the run to Ended and completes the workflow.

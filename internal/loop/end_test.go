@@ -14,11 +14,11 @@ import (
 func TestAnEndIsReached(t *testing.T) {
 	e, at := End{}, time.Unix(0, 0)
 	e.startStop(agent.StopCommand{Deadline: agent.Duration(time.Minute)}, at)
-	require.Equal(t, []any{at.Add(30 * time.Second), agent.ReasonRequested}, []any{e.Stopping.Drain, e.Stopping.Reason})
+	require.Equal(t, []any{at.Add(30 * time.Second), agent.ReasonRequested}, []any{e.Stopping.ToolsUntil, e.Stopping.Reason})
 	require.Equal(t, []bool{false, true}, []bool{e.Stopping.over(at), e.Stopping.over(at.Add(time.Minute))})
-	e.startAbort(at, "stopped")
-	require.Equal(t, "stopped", e.endAbort().Reason)
-	require.Nil(t, e.endAbort())
+	e.startGrace(at, "stopped")
+	require.Equal(t, "stopped", e.endGrace().Reason)
+	require.Nil(t, e.endGrace())
 	o := &agent.Outcome{Status: agent.StatusCompleted}
 	e.setOutcome(o)
 	e.setFailure(agent.Errorf(agent.CodeStoreUnavailable, "no"))

@@ -24,7 +24,7 @@ func essence(p place) string {
 	e.tree()
 	l := &s.Log
 	l.Head, l.Version, l.Seq, l.Tail, l.Bytes = given(l.Head != ""), 0, int64(min(len(l.Tail), 1)), nil, 0
-	l.Sealing, l.SealError, l.Tries, l.RetryAt = min(l.Sealing, 1), nil, min(l.Tries, 2), e.left(l.RetryAt)
+	l.SealingSeq, l.SealError, l.Tries, l.RetryAt = min(l.SealingSeq, 1), nil, min(l.Tries, 2), e.left(l.RetryAt)
 	s.Origin.Started, s.Turn.Asked, s.Suspensions.Since, s.NextTimer = time.Time{}, time.Time{}, e.left(s.Suspensions.Since), e.left(s.NextTimer)
 	e.budget()
 	s.TaskLoad = TaskLoad{}
@@ -38,7 +38,7 @@ func essence(p place) string {
 	if err != nil {
 		panic(err) // the state was JSON before
 	}
-	return strconv.FormatBool(p.full) + strconv.FormatBool(p.near) + string(raw)
+	return strconv.FormatBool(p.full) + strconv.FormatBool(p.half) + strconv.FormatBool(p.near) + string(raw)
 }
 
 func given(b bool) string {
@@ -80,7 +80,13 @@ func (e *essential) turn() {
 	}
 	for i := range s.Calls.List {
 		c := &s.Calls.List[i]
-		c.Since, c.Request, c.Remark, c.ProviderID, c.Size = time.Time{}, "", "", "", 0
+		c.Since, c.Request, c.Remark, c.Size = time.Time{}, "", "", 0
+		if !s.isFlow() {
+			c.ProviderID = ""
+		}
+		if c.Wait != nil {
+			c.Wait = &Park{Conditions: agent.Conditions{At: e.left(c.Wait.next())}}
+		}
 		if c.Result != nil {
 			c.Result = &agent.ToolResult{Status: c.Result.Status}
 		}
@@ -88,7 +94,7 @@ func (e *essential) turn() {
 	for i := range s.Calls.List {
 		s.Calls.List[i].ID = "t." + strconv.Itoa(i)
 	}
-	s.Messages.PendingSize, s.Messages.EventSize, s.Messages.ReceiptSize, s.Verbs.Size = 0, 0, 0, 0
+	s.Messages.PendingSize, s.Messages.EmittedSize, s.Messages.ReceiptSize, s.Verbs.Size = 0, 0, 0, 0
 	s.Turn.N = min(s.Turn.N, 1)
 	s.Turn.AskSeq = min(s.Turn.AskSeq, 1)
 	var done []agent.ToolCount // what was done at all is what Require asks for
@@ -153,11 +159,11 @@ func (e *essential) waits(stored int64) {
 		}
 		s.Park.Conditions, s.Park.Size = c, 0
 	}
-	if s.End.Aborting != nil {
-		s.End.Aborting = &Aborting{Until: e.left(s.End.Aborting.Until)}
+	if s.End.Grace != nil {
+		s.End.Grace = &Grace{Until: e.left(s.End.Grace.Until)}
 	}
 	if p := s.End.Stopping; p != nil {
-		s.End.Stopping = &Stopping{Drain: e.left(p.Drain), Until: e.left(p.Until), SummaryAsked: p.SummaryAsked}
+		s.End.Stopping = &Stopping{ToolsUntil: e.left(p.ToolsUntil), Until: e.left(p.Until), SummaryAsked: p.SummaryAsked}
 	}
 }
 
@@ -169,8 +175,8 @@ func (e *essential) talk() {
 		letters[i].Message = agent.Message{ID: given(l.Message.ID != ""), Note: l.Message.Note}
 	}
 	s.Messages.Pending = letters
-	events := make([]agent.EmitCommand, len(s.Messages.Events))
-	s.Messages.Events = events
+	events := make([]agent.EmitCommand, len(s.Messages.Emitted))
+	s.Messages.Emitted = events
 	s.Turn.Note, s.Daemon.IdleWakes = given(s.Turn.Note != ""), min(s.Daemon.IdleWakes, 3)
 }
 

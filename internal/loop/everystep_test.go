@@ -81,7 +81,7 @@ func TestAPauseAtAnyStepChangesNothing(t *testing.T) {
 	for at := range steps {
 		known := 0
 		held, _ := tell(t, true, at, func(w *world) {
-			if w.state.Phase == RunOpening || w.state.decided() {
+			if w.state.Phase == RunOpening || w.state.outcomeDecided() {
 				return
 			}
 			known = int(w.state.Log.Seq)
@@ -112,7 +112,7 @@ func TestACancelAtAnyStepEndsTheRun(t *testing.T) {
 		for at := range steps {
 			said := false
 			s, _ := tell(t, prompt, at, func(w *world) {
-				if w.state.Phase == RunOpening || w.state.decided() {
+				if w.state.Phase == RunOpening || w.state.outcomeDecided() {
 					return
 				}
 				said = true
@@ -145,7 +145,7 @@ func TestTheStatusSaysWhetherAResumeIsTaken(t *testing.T) {
 	look := func(w *world) {
 		_, _, err := Step(w.state, Moment{At: w.now}, CommandReceived{Command: agent.ResumeCommand{}})
 		why := w.state.View(w.now).Resumable(w.now)
-		if w.state.decided() && w.state.Phase != RunEnded { // it still runs, and ends
+		if w.state.outcomeDecided() && w.state.Phase != RunEnded { // it still runs, and ends
 			require.ErrorIs(t, err, agent.CodeClosed)
 			require.ErrorIs(t, why, agent.CodeNotSuspended)
 			return
@@ -156,7 +156,7 @@ func TestTheStatusSaysWhetherAResumeIsTaken(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		for at := range steps {
 			tell(t, true, at, func(w *world) {
-				if look(w); paused && w.state.Phase != RunOpening && !w.state.decided() {
+				if look(w); paused && w.state.Phase != RunOpening && !w.state.outcomeDecided() {
 					require.NoError(t, w.step(CommandReceived{Command: agent.PauseCommand{}}))
 					look(w)
 				}

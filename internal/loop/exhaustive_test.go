@@ -98,6 +98,24 @@ var themes = []theme{
 		from:  []string{"calls add {}\nresult t1.1 ok 1"},
 	},
 	{
+		name: "flow", begin: "begin go", opened: `opened {"flow":true,"toolset":[{"name":"look","read_only":true},{"name":"pay"}],"agents":[{"agent":"b"}],"limits":{"own_turns":9,"wall_clock":"1h"},"parallel_tools":1}`,
+		flow: []string{
+			`steps a look {} | b pay {}`, `steps c ask_user {"question":"?"}`, `steps d subagent__b {"task":"one"}`, `steps e await_resumption {"any":[{"after":"2h"},{"event":{"topic":"t"}}]}`,
+			`steps f approve {"what":"?","subject":{"eur":1}}`, `steps g await_resumption {}`,
+		},
+		from: []string{
+			"steps a look {} | b pay {} | c ask_user {\"question\":\"?\"} | d subagent__b {\"task\":\"one\"}\nchild-started s/b-1",
+			"steps c ask_user {\"question\":\"?\"} | e await_resumption {\"after\":\"2h\"} | g await_resumption {}\nsealed",
+			"steps b pay {} | d subagent__b {\"task\":\"one\"}\nchild-started s/b-1\nhalf-full",
+			"steps a look {} | b pay {}\ninterrupt {}",
+		},
+	},
+	{
+		name: "flow below", begin: born, opened: `opened {"flow":true,"toolset":[{"name":"add"}],"agents":[{"agent":"b"}],"rules":[{"do":"ask","tools":["add"],"deadline":"1h"}],"on_limit":"ask","limits":{"own_turns":2}}`,
+		flow: []string{`flow {"steps":[{"tool":"add","provider_id":"a","arguments":{}}],"rule_matches":[[0]]}`, `steps d subagent__b {"task":"one"}`},
+		from: []string{"ordered {\"verb\":\"resume\",\"known_holds\":[{\"session\":\"s\",\"n\":1}]}\nsteps d subagent__b {\"task\":\"one\"}"},
+	},
+	{
 		name: "limits", begin: "begin go", opened: `opened {"toolset":[{"name":"add"}],"limits":{"turns":1,"wall_clock":"1m"},"on_limit":"ask","on_loop":"ask","answer_timeouts":{"deadline":"1h","default":"continue"}}`,
 		model: []string{"calls add {}", "calls add {} | add {} | add {} | add {} | add {} | add {}"},
 		from:  []string{"calls add {}\nresult t1.1 ok 1\nsealed"},
@@ -146,7 +164,7 @@ func (t terse) FailNow()                          { t.of.FailNow() }
 // Whatever a run can come to within a few inputs, of all that can be said to it and
 // of all that can come of what it asked for: the invariants hold, a refusal changes
 // nothing, no state is a dead end, a cancel leads to an end, an old state is not
-// touched by what follows it, and one that went over the wire goes on alike.
+// touched by what follows it, and one that went over the wire continues alike.
 func TestEveryInputAtEveryState(t *testing.T) {
 	for _, th := range themes {
 		t.Run(th.name, func(t *testing.T) {
@@ -202,10 +220,10 @@ func (s *search) look(at *found) (next []*found) {
 	require.NoError(s.t, json.Unmarshal(raw, &back.state))
 	require.Equal(s.t, string(raw), string(s.wire(back.state)), "it comes back as it went")
 	s.lead(&back)
-	if !back.state.decided() {
+	if !back.state.outcomeDecided() {
 		end := s.try(&back, "cancel {}")
 		require.NotNil(s.t, end, "a cancel is taken")
-		require.True(s.t, end.state.decided())
+		require.True(s.t, end.state.outcomeDecided())
 		s.lead(end)
 	}
 	for _, lines := range s.theme.moves(at.place) {
@@ -225,7 +243,7 @@ func (s *search) look(at *found) (next []*found) {
 
 // try makes a move; nil if it is refused.
 func (s *search) try(at *found, lines string) *found {
-	p := &player{t: s.t, state: at.state, now: at.now, full: at.full, near: at.near}
+	p := &player{t: s.t, state: at.state, now: at.now, full: at.full, half: at.half, near: at.near}
 	to := &found{from: at, lines: lines, depth: at.depth + 1}
 	s.at = to
 	for line := range strings.SplitSeq(lines, "\n") {
@@ -234,7 +252,7 @@ func (s *search) try(at *found, lines string) *found {
 			return nil
 		}
 	}
-	to.place = place{p.state, p.now, p.full, p.near}
+	to.place = place{p.state, p.now, p.full, p.half, p.near}
 	return to
 }
 
@@ -243,7 +261,7 @@ var refusals = []agent.Code{
 	agent.CodeNotSuspended, agent.CodeNeedsAnswer, agent.CodeHeldByParent, agent.CodeStale, agent.CodeClosed, agent.CodeNotFound, agent.CodeInvalidInput, agent.CodeQueueFull,
 }
 
-// lead lets a run go on by itself, and lifts what keeps it: it comes to its end, or
+// lead lets a run continue by itself, and lifts what keeps it: it comes to its end, or
 // idles.
 func (s *search) lead(at *found) {
 	const bound = 80

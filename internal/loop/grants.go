@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,7 +128,7 @@ func (s *step) childBudgetReported(r wire.ChildReport) bool {
 	}
 	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.InitiatorTriggered)))
 	news, behind := s.Ledger.report(i, *r.Budget)
-	if behind && !s.decided() {
+	if behind && !s.outcomeDecided() {
 		s.sendGrant(i, false, false)
 	}
 	return news || behind
@@ -200,7 +201,7 @@ func (s *step) giveBack() {
 // takeGrant handles a grant, a recall or a denial of the parent.
 func (s *step) takeGrant(o wire.GrantOrder) error {
 	switch {
-	case s.decided():
+	case s.outcomeDecided():
 		return s.refuse("the run is ending")
 	case o.Run != s.Run:
 		return s.refuse("a grant from above is for run %s", o.Run)
@@ -247,8 +248,46 @@ func (s *step) progress() string {
 
 // budgetReasons returns the reason of a run that waits for a grant.
 func (s *State) budgetReasons() reasons {
-	if !s.lacksBudget() {
+	if !s.lacksBudget() && !s.onlyAwaitsGrantBelow() {
 		return nil
 	}
 	return reasons{{kind: agent.SuspensionAwaitingBudget, owner: agent.OwnerRuntime, finds: []string{"budget"}}}
+}
+
+// onlyAwaitsGrantBelow reports whether the turn waits for sub-agents that do not work, and one of
+// them waits for a grant that this run can only pass on. Then nothing works below this run, too:
+// if it did not say so, an ancestor that asks a person for more would wait for it, and never show
+// what it asks.
+func (s *State) onlyAwaitsGrantBelow() bool {
+	if s.Ledger.FromParent == nil || s.cannotUseGrant() {
+		return false
+	}
+	// Calls of an agent that have not begun may have to wait for the next execution, and with it
+	// for the sub-agent. But one that a person has decided begins now.
+	decided := func(c Call) bool { return c.State == CallPending && c.hasDecision() }
+	rests := s.awaitsCalls() && s.Calls.runningCount() == 0 && !s.awaitsWorkingChild() && !slices.ContainsFunc(s.Calls.List, decided)
+	if s.isFlow() {
+		rests = s.stepsRest(func(session string) bool { return !s.Children.isWorking(session) })
+	}
+	if !rests {
+		return false
+	}
+	k := s.budgetView()
+	return slices.ContainsFunc(s.Calls.List, func(c Call) bool {
+		return c.State == CallAwaitingChildren && slices.ContainsFunc(s.awaitedChildren(c), func(on string) bool {
+			i := k.find(on)
+			return i >= 0 && s.Children.List[s.Children.find(on)].awaitsGrant() && k.parentMustGrant(k.Accounts[i])
+		})
+	})
+}
+
+// parentMustGrant reports whether the run's own grant, and not a limit of its own, keeps it from
+// giving an account something that it is blocked on.
+func (k budgetView) parentMustGrant(a Account) bool {
+	for r := range wire.Resources {
+		if a.blockedOn(r) && k.grantRemaining(r) <= 0 && k.ownRemaining(r) > 0 {
+			return true
+		}
+	}
+	return false
 }

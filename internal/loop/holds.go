@@ -201,9 +201,9 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.CommandHeader
 	s.orderChildren(s.passHolds(verb, grace))
 	if verb == agent.VerbInterrupt {
 		// Broadcast acts within this workflow task; the orders above leave when it completes.
-		s.do(Broadcast{Session: s.Session, N: n, Verb: verb, Grace: grace})
+		s.do(Broadcast{Session: s.Session, N: n, Verb: verb})
 		s.cancelInFlight(grace, "the run was interrupted")
-		if s.End.Aborting != nil && s.Children.anyNotEnded() {
+		if s.End.Grace != nil && s.Children.anyNotEnded() {
 			// Without this, the results of this run's calls would come in a later task, behind the
 			// tasks of the whole tree that stops at once.
 			s.do(AwaitInFlight{})
@@ -266,19 +266,19 @@ func (s *step) cancelInFlight(grace agent.Duration, why string) {
 	// Also if nothing is in flight: pending calls may wait for another call's approval.
 	for i, c := range s.Calls.List {
 		if c.State == CallPending && !c.hasDecision() {
-			s.skip(i, why+" before the call was begun")
+			s.skip(i, why+" before the call began")
 		}
 	}
 	if !flying {
 		return
 	}
-	s.End.startAbort(s.At.Add(time.Duration(grace)), why)
-	s.do(CancelInFlight{Grace: grace})
+	s.End.startGrace(s.At.Add(time.Duration(grace)), why)
+	s.do(CancelInFlight{})
 }
 
 // cancelForHistoryLimit cancels what is in flight, because the server would soon terminate the run for
 // its long history. That happens if one turn gets very many messages. The turn's calls are lost;
-// the run goes on in a new execution.
+// the run continues in a new execution.
 func (s *step) cancelForHistoryLimit() {
 	s.cancelInFlight(0, reasonHistoryLimit)
 }
@@ -288,19 +288,24 @@ const reasonHistoryLimit = "so much was said to the run that it had to begin a n
 // graceOver ends a grace: the run no longer waits for what is in flight. A model call is dropped, and
 // a tool call's outcome is unknown.
 func (s *step) graceOver() {
-	why := s.End.endAbort().Reason
+	why := s.End.endGrace().Reason
 	s.chargeEstimate() // before the turn ends: it charges only a call in flight
 	switch s.Turn.Phase {
 	case TurnAsking:
-		s.endTurn()
+		s.recordTurnEnd()
 		s.Turn.end()
 	case TurnSummarizing:
 		s.takeSummary("", nil, true)
-	case TurnWorking:
+	case TurnWorking, TurnAdvancing:
 		for i, c := range s.Calls.List {
-			if c.State == CallRunning {
-				s.setResult(i, agent.CallUnknown, fmt.Sprintf(
-					"Unknown outcome: %s while the call was in progress, and it did not come back in time. It may or may not have had its effect; look before you make it again.", why))
+			if c.State != CallRunning {
+				continue
+			}
+			s.chargeLostCall(c)
+			text := fmt.Sprintf(
+				"Unknown outcome: %s while the call was in progress, and it did not come back in time. It may or may not have had its effect; look before you make it again.", why)
+			if !s.resolveUnknown(i, text) {
+				s.setResult(i, agent.CallUnknown, text)
 			}
 		}
 	}

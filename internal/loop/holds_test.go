@@ -141,7 +141,7 @@ func TestAnOrderFromAboveIsBounded(t *testing.T) {
 		tail := p.state.Log
 		p.state.Log = Log{}
 		require.Less(t, written(p.state)+written(tail), 64<<10, verb)
-		if a := p.state.End.Aborting; a != nil {
+		if a := p.state.End.Grace; a != nil {
 			require.LessOrEqual(t, a.Until.Sub(p.now), time.Hour)
 		}
 		if s := p.state.End.Stopping; s != nil {

@@ -15,12 +15,15 @@ func (s *State) CheckPortable() error {
 	switch {
 	case s.Parent.Start != nil:
 		return agent.Errorf(agent.CodeInvalidInput, "session %s works for session %s; only a session of its own can be moved", s.Session, s.Parent.Start.Parent.Session).WithPath("session")
-	case s.Status() != agent.StatusSuspended || s.Spec == nil || s.End.Stopping != nil || !(&step{State: *s}).nothingInFlight():
+	case s.Status() != agent.StatusSuspended || s.Spec == nil || s.End.Stopping != nil || !(&step{State: *s}).canRest():
 		return agent.Errorf(agent.CodeBusy, "session %s is %s; only a suspended or ended session can be moved: pause it first", s.Session, s.Status())
 	case s.Phase == RunContinuing: // an answer may have ended the wait: the next execution decides what follows
 		e := agent.Errorf(agent.CodeBusy, "session %s is continuing as new; try again in a moment", s.Session)
 		e.Retryable = true
 		return e
+	}
+	if s.Messages.haveFiles() {
+		return agent.Errorf(agent.CodeBusy, "session %s has a message with files that waits for the model, and only files of the log can move: let the run read it first", s.Session)
 	}
 	var live []string
 	for _, c := range s.Children.List {

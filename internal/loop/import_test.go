@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 )
 
-// move lets a suspended run go on elsewhere: what it waits for is what it was, but
+// move lets a suspended run continue elsewhere: what it waits for is what it was, but
 // for the run.
 func move(t require.TestingT, s State, now time.Time) State {
 	at := exported(t, s)

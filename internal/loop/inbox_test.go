@@ -44,7 +44,7 @@ func TestAnEventThatMetAParkIsKept(t *testing.T) {
 	p := played(t, `started {"agent":"a"}`, `opened {"daemon":{},"tools":["await_resumption"]}`, `sealed`, `emit @e1 {"topic":"t"}`,
 		`calls await_resumption {"reason":"not paid","conditions":{"event":{"topic":"paid"}}}`, `sealed`, `pause {}`, `emit @e2 {"topic":"t"}`, `sealed`)
 	p.lines(`emit @e3 {"topic":"paid","payload":3}`)
-	require.NotZero(t, p.state.Log.Sealing, "the head is put")
+	require.NotZero(t, p.state.Log.SealingSeq, "the head is put")
 	paid := agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: "e3"}, Topic: "paid", Payload: json.RawMessage("3")}
 	require.Equal(t, remembered.Backlog{Unfinished: true, Events: []agent.EmitCommand{paid, {CommandHeader: agent.CommandHeader{ID: "e2"}, Topic: "t"}}}, p.state.Backlog())
 }
@@ -71,9 +71,9 @@ func TestAWaitingEventIsKnownByItsID(t *testing.T) {
 	require.Len(t, p.state.Messages.Receipts, maxReceipts+12, "a daemon's are remembered over the runs of others")
 	p.state.Messages.Receipts = p.state.Messages.Receipts[10:] // a head that was written before the end has the last ones
 	p.lines(`terminated`, `sealed`, `next`, `started {"agent":"a"}`, `opened {"daemon":{}}`)
-	before := len(p.state.Messages.Events)
+	before := len(p.state.Messages.Emitted)
 	p.lines(`emit @e2 {"topic":"t"}`)
-	require.Len(t, p.state.Messages.Events, before)
+	require.Len(t, p.state.Messages.Emitted, before)
 }
 
 // The events that wait are bounded by what they have when they are written: names,
@@ -90,20 +90,20 @@ func TestTheSizeOfWaitingEvents(t *testing.T) {
 				s, _, refusal = Step(s, Moment{At: p.now}, CommandReceived{Command: o, ID: fmt.Sprintf("%064d", n)})
 			}
 			require.ErrorIs(t, refusal, agent.CodeQueueFull)
-			require.Less(t, len(s.Messages.Events), 1000)
-			require.Less(t, eventShare-s.Messages.EventSize, 2*eventJSONLen(s.Messages.Events[0]))
-			require.LessOrEqual(t, written(s.Messages.Events), eventShare)
+			require.Less(t, len(s.Messages.Emitted), 1000)
+			require.Less(t, eventShare-s.Messages.EmittedSize, 2*eventJSONLen(s.Messages.Emitted[0]))
+			require.LessOrEqual(t, written(s.Messages.Emitted), eventShare)
 		})
 	}
 }
 
 // A handoff names the last calls of unknown outcome: the older ones are long past in
-// a run that goes on for months.
+// a run that continues for months.
 func TestTheLastUnknownCallsAreNamed(t *testing.T) {
 	p := played(t, `begin go`, `opened {"toolset":[{"name":"add"}],"limits":{"turns":100}}`)
 	for n := 1; n <= maxUnknown+2; n++ {
 		p.lines(fmt.Sprintf(`calls add {"a":%d}`, n), fmt.Sprintf(`result t%d.1 unknown ?`, n))
-		if p.state.Log.Sealing > 0 {
+		if p.state.Log.SealingSeq > 0 {
 			p.lines(`sealed`)
 		}
 	}

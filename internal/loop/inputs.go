@@ -18,16 +18,18 @@ type Moment struct {
 	// may leave it zero.
 	Revision int
 	// ContinueAsNewSuggested means that Temporal suggests it, because the history is long.
-	// NearHistoryLimit means that the server will soon terminate the run for its long history.
+	// HistoryHalfFull means that the history is much longer than that. NearHistoryLimit means that the server will soon terminate the run for its long history.
 	ContinueAsNewSuggested bool
+	HistoryHalfFull        bool
 	NearHistoryLimit       bool
 	// Task is different for each workflow task of the execution; zero if the caller counts none.
 	Task int
 	// MatchBudget is how much may still be compared with schemas in this workflow task. Each
 	// comparison uses it up, even if the input is refused. Nil means a budget for this input alone.
 	MatchBudget *match.Budget
-	// FirstTask means that this is the execution's first workflow task. If this task fails, the
-	// server may retry it as a new first task, so no local activity in it may store anything.
+	// FirstTask means that this is the execution's first workflow task. If its worker dies, the
+	// task runs again from its start: the run opens again, and would find in the session's head
+	// what it had stored itself. So no local activity in it may store anything.
 	FirstTask bool
 }
 
@@ -54,7 +56,8 @@ type (
 		Head    string
 		Seq     int64
 		Version int64
-		// Fence is the fence of the run's claim; its writes continue from it.
+		// Fence is the fence with which the run has claimed the session's head. Its next writes
+		// count on from there.
 		Fence    agent.Fence
 		Counters remembered.Counters
 		Receipts []remembered.Receipt
@@ -79,7 +82,7 @@ type (
 		Head     string
 		Seq      int64
 		Version  int64
-		Chain    int64 // see [Sealed]
+		Chain    int64 // see [Sealed.Chain]
 		Counters remembered.Counters
 		Receipts []remembered.Receipt
 		Backlog  remembered.Backlog
@@ -129,8 +132,9 @@ type (
 		Until  time.Time
 		Err    *agent.Error
 	}
-	// ToolReturned is the result of a tool call. Hold is set if the activity met a hold. If it
-	// did not call the tool because of the hold, the result's status is skipped.
+	// ToolReturned is the result of a tool call. Hold is the hold that stopped the activity, if one
+	// did: one of an ancestor, which the run may not know yet (spread.go). If the activity did not
+	// call the tool because of it, the result's status is skipped.
 	ToolReturned struct {
 		Result agent.ToolResult
 		// FromRuntime means that the runtime wrote the result's text, because the activity
@@ -143,6 +147,23 @@ type (
 		Question *agent.ToolQuestion
 		// ToolsChange is set if the tool's source has other tools now.
 		ToolsChange *agent.ToolsChange
+		// Charges are what a flow's model call has used. Estimate is that of its [CallTool].
+		Charges  []agent.Charge
+		Estimate agent.Charge
+		// Missing is set if no worker was found whose build has what a flow's step needs.
+		Missing *agent.Error
+	}
+	// FlowAnswered is a flow's answer to the asking AskSeq: its next steps or its end.
+	FlowAnswered struct {
+		AskSeq int64
+		Answer wire.FlowAnswer
+	}
+	// FlowSlow means that a flow did not answer within the time of a local activity. FlowFailed
+	// means that it could not be asked, or did not answer at all.
+	FlowSlow   struct{ AskSeq int64 }
+	FlowFailed struct {
+		AskSeq int64
+		Err    *agent.Error
 	}
 	// LocalToolSlow means that a call took longer than a local activity may.
 	LocalToolSlow struct{ Call string }
@@ -152,7 +173,8 @@ type (
 		Head    string
 		Version int64
 		Seq     int64
-		// Chain is the stored fence's chain; zero if it is the chain that the run used.
+		// Chain is the chain of the fence that the store has now (see [agent.Fence]); zero if it is
+		// the chain of this run.
 		Chain int64
 		// BacklogBlobs name the events that waited when the seal was decided: the store has
 		// them.
@@ -179,18 +201,19 @@ type (
 		// ID makes a second arrival harmless; it may be empty.
 		ID string
 		// PolicyChecked means that the worker has checked its policy before the command was
-		// recorded, as it does for updates. A signal is recorded unchecked: the machine holds
-		// it to the policy that the run began with, and it has no Proofs.
+		// recorded, as it does for updates. A signal is recorded unchecked: the machine checks
+		// it against the policy that the run began with, and it has no Proofs.
 		PolicyChecked bool
 		// Proofs are what the command's tokens prove.
 		Proofs []Proof
 	}
-	// CommandRefused is a verb that was refused, if its sender could not be told.
+	// CommandRefused is a verb that was refused although nobody could tell its sender: a signal
+	// has no answer. The machine only records it.
 	CommandRefused struct {
 		Verb string
 		Err  *agent.Error
 	}
-	// ChildStarted means that a child has begun with the run id Run, or says why it could not
+	// ChildStarted means that a child has started with the run id Run, or says why it could not
 	// (Err).
 	ChildStarted struct {
 		Session, Run string
@@ -230,6 +253,9 @@ func (ModelFailed) input()     {}
 func (ModelDelayed) input()    {}
 func (ToolReturned) input()    {}
 func (LocalToolSlow) input()   {}
+func (FlowAnswered) input()    {}
+func (FlowSlow) input()        {}
+func (FlowFailed) input()      {}
 func (Sealed) input()          {}
 func (SealFailed) input()      {}
 func (TimerFired) input()      {}
@@ -245,130 +271,3 @@ func (ChildReported) input()   {}
 func (ParentOrdered) input()   {}
 func (ParentGranted) input()   {}
 func (ParentChecked) input()   {}
-
-// Effect is something that the caller of [Step] has to do. Its result comes back as an input.
-type Effect interface{ effect() }
-
-// The effects.
-type (
-	// Open asks for [Opened].
-	Open struct{ OpenArgs }
-	// Locate asks for [Located].
-	Locate struct{ LocateArgs }
-	// Import asks for [Imported].
-	Import struct{ ImportArgs }
-	// List asks for [Listed].
-	List struct{ ListArgs }
-	// CallModel asks for [ModelReplied] or [ModelFailed], with any number of [ModelDelayed] before.
-	// The conversation is the log up to the event Seq.
-	CallModel struct {
-		ModelArgs
-		Seq int64
-	}
-	// CallTool asks for [ToolReturned], or for [LocalToolSlow] if Local. Local means that a local
-	// activity may make the call.
-	CallTool struct {
-		ToolArgs
-		Local bool
-	}
-	// CancelInFlight cancels the model and tool calls in flight. Results that come within the
-	// grace are kept.
-	CancelInFlight struct{ Grace agent.Duration }
-	// Seal asks for [Sealed] or [SealFailed]: it stores the tail up to its last event, To. Local
-	// means that a local activity may store it, because the run has nothing else to do.
-	Seal struct {
-		SealArgs
-		To    int64
-		Local bool
-	}
-	// SetTimer asks for a [TimerFired] at a time, and replaces the timer before; a zero time asks
-	// for none.
-	SetTimer struct {
-		At     time.Time
-		Reason string // for people who look at the timer in the history
-	}
-	// Broadcast cancels at once all calls in flight of a session and of all runs below it, in this
-	// process and in others. It may be lost, so an order to each child follows.
-	Broadcast struct {
-		Session string
-		N       int
-		Verb    agent.Verb
-		Grace   agent.Duration
-	}
-	// AwaitInFlight keeps the workflow task open for up to a second until the cancelled activities
-	// return. Otherwise the run's next task could wait behind those of a whole tree that stops.
-	AwaitInFlight struct{}
-	// MakeHandoff asks for [HandoffMade]. The handoff is made of what the machine knows (Known),
-	// the model's summary, and the children's handoffs.
-	MakeHandoff struct {
-		Known       agent.Handoff
-		SummaryText string
-		Children    []Child
-	}
-	// StartChild asks for [ChildStarted], and then for [ChildEnded].
-	StartChild struct {
-		Session, Agent, Task, Context string
-		Limits                        agent.Limits
-		Background                    bool
-		ChildStart                    wire.ChildStart
-	}
-	// OrderChild sends an order to a child; ReportToParent sends a report to the parent.
-	OrderChild struct {
-		Session string
-		Order   wire.ParentOrder
-	}
-	ReportToParent struct {
-		Session string
-		Report  wire.ChildReport
-	}
-	// GrantChild tells a child what it may use.
-	GrantChild struct {
-		Session string
-		Order   wire.GrantOrder
-	}
-	// ForwardCommand sends a verb to a run below this one, at any depth.
-	ForwardCommand struct {
-		Session string
-		Command agent.Command
-	}
-	// CheckChild asks for [ChildEnded] if a child has ended. Ending means that the child has
-	// reported its end, so the check waits for it a while.
-	CheckChild struct {
-		Session, Run string
-		Ending       bool
-	}
-	// CheckParent asks for [ParentChecked].
-	CheckParent struct{ Parent wire.Parent }
-	// Acknowledge answers the verb of this step.
-	Acknowledge struct{ Ack agent.Ack }
-	// Publish updates the run's status in listings: its memo and search attributes.
-	Publish struct{}
-	// ContinueAsNew ends this execution; the next one gets the state and begins with [Continued].
-	ContinueAsNew struct{}
-	// Complete ends the run: the workflow returns its outcome.
-	Complete struct{}
-)
-
-func (Open) effect()           {}
-func (Locate) effect()         {}
-func (Import) effect()         {}
-func (List) effect()           {}
-func (CallModel) effect()      {}
-func (CallTool) effect()       {}
-func (CancelInFlight) effect() {}
-func (Seal) effect()           {}
-func (SetTimer) effect()       {}
-func (Broadcast) effect()      {}
-func (AwaitInFlight) effect()  {}
-func (MakeHandoff) effect()    {}
-func (StartChild) effect()     {}
-func (OrderChild) effect()     {}
-func (ReportToParent) effect() {}
-func (GrantChild) effect()     {}
-func (ForwardCommand) effect() {}
-func (CheckChild) effect()     {}
-func (CheckParent) effect()    {}
-func (Acknowledge) effect()    {}
-func (Publish) effect()        {}
-func (ContinueAsNew) effect()  {}
-func (Complete) effect()       {}

@@ -53,7 +53,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	if carries := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(ContinueAsNew); return ok }); carries {
 		require.True(t, after.Log.tailFitsAlong(), "little that is not stored is carried over")
 		require.LessOrEqual(t, written(after), maxState, "the state can be carried over")
-		require.Zero(t, after.Log.Sealing)
+		require.Zero(t, after.Log.SealingSeq)
 	}
 }
 
@@ -71,10 +71,10 @@ func checkRest(t require.TestingT, done *step) {
 // said to the run to wait until it is written down.
 func checkKept(t require.TestingT, before, after State) {
 	if before.HasNoLog() {
-		return // the session's log begins elsewhere, or the run goes on with another
+		return // the session's log begins elsewhere, or the run continues with another
 	}
 	stored := after.Log.Seq - int64(len(after.Log.Tail))
-	require.LessOrEqual(t, stored, max(before.Log.Sealing, before.Log.Seq-int64(len(before.Log.Tail))), "nothing is stored that no seal was asked for")
+	require.LessOrEqual(t, stored, max(before.Log.SealingSeq, before.Log.Seq-int64(len(before.Log.Tail))), "nothing is stored that no seal was asked for")
 	for _, e := range before.Log.Tail {
 		if e.Seq > stored {
 			require.Equal(t, e, after.Log.Tail[e.Seq-stored-1], "an event was changed")
@@ -95,10 +95,10 @@ func checkKept(t require.TestingT, before, after State) {
 		met := before.Park.Met.message()
 		require.True(t, slices.ContainsFunc(told, func(o PendingMessage) bool { return reflect.DeepEqual(o.Message, met) }), "event %s was dropped", before.Park.Met.Topic)
 	}
-	if after.decided() {
+	if after.outcomeDecided() {
 		require.Empty(t, after.Messages.Pending, "all that was said is in the log at the end")
 	}
-	if lost := after.Log.Sealing == 0 && before.Log.Sealing > 0 && stored < before.Log.Seq; after.Phase == RunEnded && !lost {
+	if lost := after.Log.SealingSeq == 0 && before.Log.SealingSeq > 0 && stored < before.Log.Seq; after.Phase == RunEnded && !lost {
 		require.Empty(t, after.Log.Tail, "all is stored at the end")
 	}
 }
@@ -121,18 +121,20 @@ func checkAnswerable(t require.TestingT, after State, effects []Effect) {
 		case CallModel:
 			ok = waits(string(TurnAsking), string(TurnSummarizing)) && after.Turn.AskSeq == e.Seq
 		case CallTool:
-			ok = waits(string(TurnWorking)) && after.Calls.List[s.Calls.find(e.Call)].State == CallRunning
+			ok = waits(string(TurnWorking), string(TurnAdvancing)) && after.Calls.List[s.Calls.find(e.Call)].State == CallRunning
+		case AskFlow:
+			ok = waits(string(TurnAdvancing)) && after.Turn.AskSeq == e.AskSeq
 		case Seal:
-			ok = after.Log.Sealing == e.To
+			ok = after.Log.SealingSeq == e.To
 		case MakeHandoff:
-			ok = waits(string(RunFolding))
+			ok = waits(string(RunHandingOff))
 		case ContinueAsNew:
 			ok = waits(string(RunContinuing))
 		case StartChild:
 			i := s.Children.find(e.Session)
 			ok = i >= 0 && s.Children.List[i].notEnded() && !s.Children.List[i].Started
 		case CheckParent:
-			ok = after.Parent.Checking || after.decided()
+			ok = after.Parent.Checking || after.outcomeDecided()
 		case SetTimer:
 			ok = e.At.Equal(after.NextTimer)
 		}
@@ -142,7 +144,7 @@ func checkAnswerable(t require.TestingT, after State, effects []Effect) {
 
 // checkApprovals wants no call to begin while an approval is open that could bring it about.
 func checkApprovals(t require.TestingT, after State, effects []Effect) {
-	if !after.Requests.asks(agent.RequestApproval) {
+	if !after.Requests.asks(agent.RequestApproval) || after.isFlow() { // what a flow does beside it, its author wrote
 		return
 	}
 	for _, e := range effects {
@@ -160,7 +162,7 @@ func checkApprovals(t require.TestingT, after State, effects []Effect) {
 // checkGrace wants nothing to be begun that is being given up: at the end of the grace it
 // would count as lost.
 func checkGrace(t require.TestingT, after State, effects []Effect) {
-	if after.End.Aborting == nil {
+	if after.End.Grace == nil {
 		return
 	}
 	for _, e := range effects {
@@ -176,22 +178,25 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 	require.LessOrEqual(t, len(after.Holds.List), 2)
 	rests := before.Suspensions.Open != nil && before.Suspensions.Open.AtRest && after.Suspensions.Open != nil
 	for _, h := range after.Holds.List {
-		if h.Verb != agent.VerbInterrupt && !rests {
+		if h.Verb != agent.VerbInterrupt && !rests && !after.isFlow() {
 			continue
 		}
 		for _, e := range effects {
+			if call, ok := e.(CallTool); ok && h.Verb == agent.VerbPause && before.Calls.findRunning(call.Call) >= 0 {
+				continue // a pause lets it end
+			}
 			switch e.(type) {
-			case CallModel, CallTool, StartChild:
+			case CallModel, CallTool, StartChild, AskFlow:
 				require.Fail(t, "something was begun under a hold", "%T under %+v", e, h)
 			}
 		}
 	}
-	for _, e := range before.Messages.Events {
-		require.True(t, e.ID == "" || slices.ContainsFunc(after.Messages.Events, func(k agent.EmitCommand) bool { return k.ID == e.ID }) || saidTo(after, e.ID), "event %s was dropped", e.ID)
+	for _, e := range before.Messages.Emitted {
+		require.True(t, e.ID == "" || slices.ContainsFunc(after.Messages.Emitted, func(k agent.EmitCommand) bool { return k.ID == e.ID }) || saidTo(after, e.ID), "event %s was dropped", e.ID)
 	}
 	require.False(t, after.Suspensions.atRest() && after.Calls.runningCount() > 0, "a run that rests is at nothing")
-	if w := after.Suspensions.Open; w != nil && !after.decided() {
-		require.True(t, len(after.Holds.List) > 0 || len(after.Requests.Open) > 0 || after.Park != nil || after.onlyAwaitsSuspendedChildren() || after.lacksBudget(), "a suspension waits for something")
+	if w := after.Suspensions.Open; w != nil && !after.outcomeDecided() {
+		require.True(t, len(after.Holds.List) > 0 || len(after.Requests.Open) > 0 || after.Park != nil || after.onlyAwaitsSuspendedChildren() || len(after.budgetReasons()) > 0 || after.isFlow() && after.stepsOnlyWait(), "a suspension waits for something")
 		require.Nil(t, after.End.Stopping)
 	}
 	for _, r := range after.Requests.Open {
@@ -201,7 +206,7 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 			require.Equal(t, CallAwaitingAnswer, after.Calls.List[i].State)
 		}
 	}
-	if after.decided() {
+	if after.outcomeDecided() {
 		require.Empty(t, after.Requests.Open)
 		require.Nil(t, after.Suspensions.Open)
 	}
@@ -247,6 +252,10 @@ func checkTurns(t require.TestingT, s State) {
 // checkPairs wants every message with tool calls to be followed by one with
 // their results, in order, unless the calls are still open.
 func checkPairs(t require.TestingT, s State) {
+	if s.isFlow() {
+		checkSteps(t, s)
+		return
+	}
 	var asked []agent.ToolCall
 	for _, e := range s.Log.Tail {
 		if e.Message == nil {
@@ -270,6 +279,33 @@ func checkPairs(t require.TestingT, s State) {
 	}
 	if len(s.Calls.List) == 0 {
 		require.Empty(t, asked, "calls were left without results in phase %s", s.phaseName())
+	}
+}
+
+// checkSteps wants every step of a flow to have one result at most, and the open steps to be
+// those without one.
+func checkSteps(t require.TestingT, s State) {
+	asked, done := map[string]string{}, map[string]bool{}
+	for _, e := range s.Log.Tail {
+		if e.Message == nil {
+			continue
+		}
+		for _, c := range e.Message.ToolCalls() {
+			for id, path := range asked {
+				require.False(t, path == c.ProviderID && !done[id], "step %s was asked for while it was open", path)
+			}
+			asked[c.ID] = c.ProviderID
+		}
+		for _, p := range e.Message.Parts {
+			if p.Result != nil {
+				require.False(t, done[p.Result.Call], "step %s has two results", p.Result.Call)
+				done[p.Result.Call] = true
+			}
+		}
+	}
+	for id := range asked {
+		open := slices.ContainsFunc(s.Calls.List, func(c Call) bool { return c.ID == id })
+		require.NotEqual(t, done[id], open, "step %s is open, or has its result", id)
 	}
 }
 

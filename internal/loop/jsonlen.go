@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // jsonLen returns the greatest length of a call in JSON.
@@ -17,7 +18,28 @@ func (k Call) jsonLen() int {
 	for _, a := range k.Answers {
 		n += answerJSONLen(a)
 	}
-	return n + k.ResultSize
+	return n + k.ResultSize + k.Wait.size() + jsonLen(k.Unknown) + stepJSONLen(k.Step)
+}
+
+// stepJSONLen returns the greatest length of a step's options in JSON.
+func stepJSONLen(o wire.StepOptions) int {
+	n := temporalJSONLen(o.Temporal)
+	if o.Answer == nil && len(o.Approvers) == 0 {
+		return n // the rest is in callFrame
+	}
+	n += verbFrame + textsJSONLen(o.Approvers)
+	if o.Answer != nil {
+		n += verbFrame + jsonLen(o.Answer.Default)
+	}
+	return n
+}
+
+// temporalJSONLen returns the greatest length in JSON of what a tool or a step calls; zero for nil.
+func temporalJSONLen(t *agent.TemporalCall) int {
+	if t == nil {
+		return 0
+	}
+	return outsideFrame + jsonLen(t.Type) + jsonLen(t.TaskQueue) + jsonLen(t.Endpoint) + jsonLen(t.Service) + textsJSONLen(t.NonRetryable)
 }
 
 // edits returns the length of the text that a result has about edited arguments.
@@ -55,7 +77,7 @@ func changesJSONLen(set map[string]json.RawMessage) (n int) {
 // result by then, and no arguments. If a hold keeps it from being made, it keeps its arguments:
 // see overlong.
 func (k Call) keptSize() int {
-	if k.State == CallDone || k.awaitsPeople() {
+	if k.State == CallDone || k.State == CallAwaitingEvent || k.awaitsPeople() {
 		return k.Size
 	}
 	return callFrame + jsonLen(k.ProviderID) + ownWords + k.edits()
@@ -143,11 +165,11 @@ func rulesJSONLen(rules []agent.Rule) (n int) {
 // specJSONLen returns the greatest length in JSON of what a state keeps of a Spec. It counts the names
 // of tools twice: the state may also list each tool as one that needs no approval any more.
 func specJSONLen(spec agent.Spec) int {
-	n := 4*requestFrame + jsonLen(spec.Instructions) + jsonLen(spec.Description) + jsonLen(spec.Model) + textsJSONLen(spec.Fallbacks) + textsJSONLen(spec.Unpriced) +
+	n := 4*requestFrame + jsonLen(spec.Instructions) + jsonLen(spec.Description) + jsonLen(spec.Model) + textsJSONLen(spec.Fallbacks) + textsJSONLen(spec.Unpriced) + 2*verbFrame*len(spec.Prices) +
 		textsJSONLen(spec.Tools) + textsJSONLen(spec.Ceiling) + rulesJSONLen(spec.Rules) + jsonLen(spec.Nudge) + rawJSONLen(spec.Output) + jsonLen(spec.AnswerTimeouts.Default) +
 		jsonLen(spec.Compaction.Instructions) + jsonLen(spec.ModelQueue) + policyJSONLen(spec.Policy)
 	for _, t := range spec.Toolset {
-		n += callFrame/4 + 2*jsonLen(t.Name) + textsJSONLen(t.Secrets)
+		n += callFrame/4 + 2*jsonLen(t.Name) + textsJSONLen(t.Secrets) + temporalJSONLen(t.Temporal)
 		if t.Approval != nil {
 			n += rulesJSONLen([]agent.Rule{t.Approval.Rule()})
 		}

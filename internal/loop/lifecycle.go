@@ -34,8 +34,8 @@ func lifecycleTools() []agent.ToolSpec {
 			`{"type":"object","properties":{"children":{"type":"array","items":{"type":"string"},"description":"The children's names; all children if left out"}},"additionalProperties":false}`),
 		own(pauseTool, "Pause an agent at the end of its turn.",
 			`{"type":"object","properties":{`+childProperty+`,"reason":{"type":"string","description":"Why"}},"required":["child","reason"],"additionalProperties":false}`),
-		own(resumeTool, "Let an agent that you paused go on, or wake one that waits.",
-			`{"type":"object","properties":{`+childProperty+`,"input":{"type":"string","description":"What to tell the agent first"},"continue_transcript":{"type":"boolean","description":"False lets the agent go on from a summary of its conversation instead of all of it"}},"required":["child"],"additionalProperties":false}`),
+		own(resumeTool, "Let an agent that you paused continue, or wake one that waits.",
+			`{"type":"object","properties":{`+childProperty+`,"input":{"type":"string","description":"What to tell the agent first"},"continue_transcript":{"type":"boolean","description":"False lets the agent continue from a summary of its conversation instead of all of it"}},"required":["child"],"additionalProperties":false}`),
 		own(stopTool, "End an agent. It hands over its results, unless graceful is false.",
 			`{"type":"object","properties":{`+childProperty+`,"graceful":{"type":"boolean","description":"False ends the agent at once; true if left out"},"reason":{"type":"string","description":"Why"}},"required":["child"],"additionalProperties":false}`),
 	}
@@ -78,7 +78,7 @@ func (s *step) callLifecycleTool(i int) {
 	// Child.PendingOrders keeps only the newest hold order. This one would replace the order
 	// that has the ancestors' holds.
 	case !s.Children.List[n].Started:
-		s.setResult(i, agent.CallFailed, o.Child+" has not begun yet.")
+		s.setResult(i, agent.CallFailed, o.Child+" has not started yet.")
 	case c.Tool == pauseTool && strings.TrimSpace(o.Reason) == "":
 		s.setResult(i, agent.CallRejected, "A reason is required: set reason.")
 	case c.Tool == resumeTool && o.Input != nil && strings.TrimSpace(*o.Input) == "":

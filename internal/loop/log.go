@@ -20,12 +20,12 @@ type Log struct {
 	Fence agent.Fence   `json:"fence,omitzero"`
 	Seq   int64         `json:"seq"` // of the last event
 	Tail  []agent.Event `json:"tail,omitempty"`
-	// Bytes is how much the tail counts (see weight). Sealed is the part of Bytes that the
+	// Bytes is how much the tail counts (see weight). SealingBytes is the part of Bytes that the
 	// seal in flight stores.
-	Bytes  int `json:"bytes,omitempty"`
-	Sealed int `json:"sealed,omitempty"`
-	// Sealing is the last event of the seal in flight; zero while there is none.
-	Sealing int64 `json:"sealing,omitempty"`
+	Bytes        int `json:"bytes,omitempty"`
+	SealingBytes int `json:"sealing_bytes,omitempty"`
+	// SealingSeq is the last event of the seal in flight; zero while there is none.
+	SealingSeq int64 `json:"sealing_seq,omitempty"`
 	// HeadBehind means that the session's head in the store lacks an event that waits for a
 	// daemon.
 	HeadBehind bool `json:"head_behind,omitempty"`
@@ -79,7 +79,7 @@ func (l *Log) append(e agent.Event, bytes int) {
 // has used it: an unused slot has no Seq. Copying each time is quadratic.
 func appendEvent(tail []agent.Event, e agent.Event) []agent.Event {
 	if n := len(tail); n < cap(tail) && tail[:n+1][n].Seq != 0 {
-		tail = slices.Clip(tail) // another state went on from here
+		tail = slices.Clip(tail) // another state continued from here
 	}
 	return append(tail, e)
 }
@@ -94,11 +94,11 @@ func (l Log) hasUnsealed() bool { return len(l.Tail) > 0 }
 func (l Log) needsSeal() bool { return l.Bytes >= sealAt }
 
 // blocksTurns reports whether the next turn has to wait for the store.
-func (l Log) blocksTurns() bool { return l.Bytes > waitAt && (l.Sealing > 0 || l.SealError != nil) }
+func (l Log) blocksTurns() bool { return l.Bytes > waitAt && (l.SealingSeq > 0 || l.SealError != nil) }
 
 // canSeal reports whether a seal may begin. Each chunk names the one before it, so seals
 // come one at a time. After a failure the next one waits.
-func (l Log) canSeal() bool { return l.Sealing == 0 && l.RetryAt.IsZero() }
+func (l Log) canSeal() bool { return l.SealingSeq == 0 && l.RetryAt.IsZero() }
 
 // mustSealToContinue reports whether the tail has to be stored before continue-as-new. After
 // one seal a short tail may go along instead. If events come faster than the store takes
@@ -133,9 +133,9 @@ func lineJSONLen(e agent.Event) (n int, short bool) {
 	case e.Answer != nil:
 		n += jsonLen(e.Answer.Request) + jsonLen(e.Answer.By) + jsonLen(e.Answer.Approver) + jsonLen(e.Answer.Reason)
 	case e.Call != nil:
-		n += jsonLen(e.Call.Tool)
+		n += jsonLen(e.Call.Tool) + jsonLen(e.Call.Step)
 	case e.Child != nil:
-		n += jsonLen(e.Child.Session) + jsonLen(e.Child.Agent) + maxName
+		n += jsonLen(e.Child.Session) + jsonLen(e.Child.Agent) + jsonLen(e.Child.Step) + maxName
 	case e.Resumed != nil:
 		n += jsonLen(e.Resumed.By) + jsonLen(e.Resumed.Event)
 	case e.Refusal != nil:
@@ -159,14 +159,14 @@ func lineJSONLen(e agent.Event) (n int, short bool) {
 func (l *Log) startSeal() {
 	// HeadBehind is cleared now and not at the end: an event that arrives during the seal
 	// sets it again.
-	l.Sealing, l.Sealed, l.HeadBehind = l.Seq, l.Bytes, false
+	l.SealingSeq, l.SealingBytes, l.HeadBehind = l.Seq, l.Bytes, false
 	l.nextFence()
 }
 
 // sealed drops the stored events from the tail. carrying means that the run continues as
 // new.
 func (l *Log) sealed(in Sealed, carrying bool) {
-	l.Head, l.Version, l.Sealing, l.SealError, l.Tries, l.FinalSealDone = in.Head, in.Version, 0, nil, 0, carrying
+	l.Head, l.Version, l.SealingSeq, l.SealError, l.Tries, l.FinalSealDone = in.Head, in.Version, 0, nil, 0, carrying
 	l.setChain(in.Chain)
 	l.BacklogBlobs = in.BacklogBlobs
 	// Events that were recorded during the seal stay.
@@ -175,12 +175,12 @@ func (l *Log) sealed(in Sealed, carrying bool) {
 		rest = len(l.Tail)
 	}
 	// Clone, so that the array with the stored events can be freed.
-	l.Tail, l.Bytes, l.Sealed = slices.Clone(l.Tail[rest:]), l.Bytes-l.Sealed, 0
+	l.Tail, l.Bytes, l.SealingBytes = slices.Clone(l.Tail[rest:]), l.Bytes-l.SealingBytes, 0
 }
 
 // cancelSeal ends a seal that failed. It forgets BacklogBlobs, so that the next seal sends
 // every waiting event: the store may have lost some.
-func (l *Log) cancelSeal() { l.Sealing, l.Sealed, l.BacklogBlobs = 0, 0, nil }
+func (l *Log) cancelSeal() { l.SealingSeq, l.SealingBytes, l.BacklogBlobs = 0, 0, nil }
 
 // retry sets when the next seal may begin: after 5 seconds, then twice as long each time, up
 // to 5 minutes.
@@ -237,6 +237,9 @@ func (s *step) recordIfBegun(e agent.Event) {
 // wrote.
 func (s *step) recordMessage(m agent.Message, bytes int) {
 	s.Budget.addBytes(bytes)
+	if len(m.Files()) > 0 { // sealed soon: until a chunk names a file, a collection of the store may take it for unneeded
+		bytes += sealAt
+	}
 	s.recordSized(agent.Event{Type: agent.EventMessage, Message: &m}, frame+bytes)
 }
 
@@ -256,7 +259,7 @@ func (s *step) alone() bool {
 
 // sealed takes the result of a seal. The result of an earlier seal is refused.
 func (s *step) sealed(in Sealed) error {
-	if in.Seq != s.Log.Sealing {
+	if in.Seq != s.Log.SealingSeq {
 		return s.refuse("no seal up to event %d is under way", in.Seq)
 	}
 	// Log.sealed clears the error, and listings still show it.

@@ -3,7 +3,6 @@ package loop
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/remembered"
@@ -15,9 +14,9 @@ type Messages struct {
 	// be done.
 	Pending     []PendingMessage `json:"pending,omitempty"`
 	PendingSize int              `json:"pending_size,omitempty"`
-	// Events wait for a daemon, which takes one at a time.
-	Events    []agent.EmitCommand `json:"events,omitempty"`
-	EventSize int                 `json:"event_size,omitempty"`
+	// Emitted events wait for a daemon, which takes one at a time.
+	Emitted     []agent.EmitCommand `json:"emitted,omitempty"`
+	EmittedSize int                 `json:"emitted_size,omitempty"`
 	// Receipts remember the last messages and events of the session that came with an id.
 	Receipts    []remembered.Receipt `json:"receipts,omitempty"`
 	ReceiptSize int                  `json:"receipt_size,omitempty"`
@@ -45,7 +44,7 @@ const (
 
 // clone clips the slices, so that an append copies them.
 func (m Messages) clone() Messages {
-	m.Pending, m.Events, m.Receipts = slices.Clip(m.Pending), slices.Clip(m.Events), slices.Clip(m.Receipts)
+	m.Pending, m.Emitted, m.Receipts = slices.Clip(m.Pending), slices.Clip(m.Emitted), slices.Clip(m.Receipts)
 	return m
 }
 
@@ -55,6 +54,9 @@ func messageJSONLen(m agent.Message) int {
 	n := messageFrame + jsonLen(m.ID) + jsonLen(m.By)
 	for _, p := range m.Parts {
 		n += partFrame + jsonLen(p.Text)
+		if p.File != nil {
+			n += fileFrame + jsonLen(p.File.Session) + jsonLen(p.File.MediaType) + jsonLen(p.File.Name)
+		}
 	}
 	return n
 }
@@ -75,8 +77,8 @@ func (m Messages) receipt(id, run string) (p remembered.Receipt, ok bool) {
 	if i := slices.IndexFunc(m.Receipts, func(p remembered.Receipt) bool { return p.ID == id }); i >= 0 {
 		return m.Receipts[i], true
 	}
-	if i := slices.IndexFunc(m.Events, func(e agent.EmitCommand) bool { return e.ID == id }); i >= 0 {
-		return remembered.Receipt{ID: id, Run: run, Digest: remembered.EventDigest(m.Events[i])}, true // the event waits in this run
+	if i := slices.IndexFunc(m.Emitted, func(e agent.EmitCommand) bool { return e.ID == id }); i >= 0 {
+		return remembered.Receipt{ID: id, Run: run, Digest: remembered.EventDigest(m.Emitted[i])}, true // the event waits in this run
 	}
 	return p, false
 }
@@ -136,14 +138,14 @@ func (m *Messages) steerAll() {
 }
 
 func (m *Messages) queue(e agent.EmitCommand) {
-	m.Events, m.EventSize = append(m.Events, e), m.EventSize+eventJSONLen(e)
+	m.Emitted, m.EmittedSize = append(m.Emitted, e), m.EmittedSize+eventJSONLen(e)
 }
 
 // takeEvent removes and returns the waiting event at an index.
 func (m *Messages) takeEvent(i int) agent.EmitCommand {
-	e := m.Events[i]
-	m.Events = slices.Concat(m.Events[:i], m.Events[i+1:]) // nil if none is left
-	m.EventSize -= eventJSONLen(e)
+	e := m.Emitted[i]
+	m.Emitted = slices.Concat(m.Emitted[:i], m.Emitted[i+1:]) // nil if none is left
+	m.EmittedSize -= eventJSONLen(e)
 	return e
 }
 
@@ -154,38 +156,38 @@ func (m *Messages) recount() {
 		m.Pending[i].Bytes, m.Pending[i].Size = p.Message.Size(), messageJSONLen(p.Message)
 		m.PendingSize += m.Pending[i].Size
 	}
-	m.inherit(m.Receipts, m.Events)
+	m.inherit(m.Receipts, m.Emitted)
 }
 
 // inherit takes over the receipts and events that the session's earlier runs left.
-func (m *Messages) inherit(posts []remembered.Receipt, events []agent.EmitCommand) {
-	m.Receipts, m.Events, m.ReceiptSize, m.EventSize = posts, events, 0, 0
-	for _, p := range posts {
+func (m *Messages) inherit(receipts []remembered.Receipt, events []agent.EmitCommand) {
+	m.Receipts, m.Emitted, m.ReceiptSize, m.EmittedSize = receipts, events, 0, 0
+	for _, p := range receipts {
 		m.ReceiptSize += receiptJSONLen(p)
 	}
 	for _, e := range events {
-		m.EventSize += eventJSONLen(e)
+		m.EmittedSize += eventJSONLen(e)
 	}
-	m.forget(len(posts))
+	m.forget(len(receipts))
 }
 
 // Receipts returns the receipts that a seal stores in the session's head. A daemon has many.
 // Each seal's input is in the history, so only the final seal has them all.
 func (s *State) Receipts(final bool) []remembered.Receipt {
-	posts := s.Messages.Receipts
-	if n := len(posts) - maxReceipts; n > 0 && !final {
-		return posts[n:]
+	receipts := s.Messages.Receipts
+	if n := len(receipts) - maxReceipts; n > 0 && !final {
+		return receipts[n:]
 	}
-	return posts
+	return receipts
 }
 
 // Backlog returns what the session's next run takes over if this run ends as it stands. An
 // event that met a daemon's park still counts as waiting: until the park ends, it is not in
 // the log.
 func (s *State) Backlog() remembered.Backlog {
-	in := remembered.Backlog{Unfinished: s.Daemon.HasWork, Events: s.Messages.Events}
+	in := remembered.Backlog{Unfinished: s.Daemon.HasWork, Events: s.Messages.Emitted}
 	if e := s.Park.event(); e != nil && s.daemon() != nil {
-		in.Events = slices.Concat([]agent.EmitCommand{e.order()}, s.Messages.Events)
+		in.Events = slices.Concat([]agent.EmitCommand{e.order()}, s.Messages.Emitted)
 	}
 	return in
 }
@@ -225,14 +227,14 @@ func (s *step) isRepeat(id, sum string) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	s.effect = agent.EffectAlready
+	s.verbEffect = agent.EffectAlready
 	return true, p.Check(sum)
 }
 
 // rememberReceipt remembers the id of a message or event.
 func (s *step) rememberReceipt(id, sum string) {
 	most := maxReceipts
-	if s.daemon() != nil || len(s.Messages.Events) > 0 { // these events wait for the session's next daemon
+	if s.daemon() != nil || len(s.Messages.Emitted) > 0 { // these events wait for the session's next daemon
 		most = maxDaemonReceipts
 	}
 	s.Messages.addReceipt(remembered.Receipt{ID: id, Run: s.Run, Digest: sum}, most)
@@ -240,11 +242,10 @@ func (s *step) rememberReceipt(id, sum string) {
 
 // send accepts a message for the model.
 func (s *step) send(o agent.SendCommand, id string) error {
-	m := agent.Message{ID: id, Role: agent.RoleUser, By: o.By}
-	if o.Text != "" {
-		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: o.Text})
+	m := agent.Message{ID: id, Role: agent.RoleUser, By: o.By, Parts: o.AllParts()}
+	if bad := ownFiles(s.Session, "parts", o.Parts); bad != nil {
+		return bad
 	}
-	m.Parts = append(m.Parts, o.Parts...)
 	// First: a message that was accepted once is not refused when it comes again.
 	if again, err := s.isRepeat(id, remembered.MessageDigest(m)); again {
 		return err
@@ -254,6 +255,8 @@ func (s *step) send(o agent.SendCommand, id string) error {
 		return s.refuseAs(agent.CodeStale, "", "the run is being stopped; send when it has ended, to begin the next one")
 	case len(s.Messages.Pending) >= maxPending || !s.messageFits(m):
 		return s.checkRoom("")
+	case len(m.Files()) > 0 && s.waitingFiles()+len(m.Files()) > maxWaitingFiles:
+		return s.refuseAs(agent.CodeTooLarge, "parts", "more than %d files would wait for the model, or for the store: send when it has read some", maxWaitingFiles)
 	}
 	mode := o.Mode
 	if mode == "" {
@@ -261,7 +264,7 @@ func (s *step) send(o agent.SendCommand, id string) error {
 	}
 	s.Messages.add(PendingMessage{Message: m, Mode: mode, Bytes: m.Size(), Size: messageJSONLen(m)})
 	s.rememberReceipt(id, remembered.MessageDigest(m))
-	if mode == agent.SendInterrupt {
+	if mode == agent.SendInterrupt && !s.isFlow() { // a flow's steps do not depend on messages
 		s.cancelInFlight(0, "a message came in between")
 	}
 	return nil
@@ -272,85 +275,8 @@ func (s *step) checkRoom(path string) error {
 	return s.refuseAs(agent.CodeTooLarge, path, "%d messages wait already that the model has not got; at most %d may, of %d bytes in all, and fewer while people are asked about long calls", len(s.Messages.Pending), maxPending, pendingShare)
 }
 
-// emit accepts an event: one that a park waits for, or one for a daemon.
-func (s *step) emit(o agent.EmitCommand, in CommandReceived) error {
-	// Compared before any other check: an event that is refused uses the task's budget too.
-	// Else a flood of events that do not match would cost nothing (decision 0036).
-	b := s.matchBudget()
-	before := b.Spent()
-	parked := s.Park.waitsFor(o, b)
-	if s.daemon() != nil {
-		if again, err := s.isRepeat(in.ID, remembered.EventDigest(o)); again {
-			return err
-		}
-	}
-	switch {
-	case parked && eventJSONLen(o) > s.space():
-		return s.refuseAs(agent.CodeQueueFull, "", "too much waits for the run already; emit it again when less does")
-	// A daemon's event is part of its backlog until the park ends, so the head has to learn
-	// of it.
-	case parked && s.daemon() != nil:
-		s.rememberReceipt(in.ID, remembered.EventDigest(o))
-		o.ID = in.ID
-		s.conditionMet(conditionMetBy(o))
-		s.Log.setHeadBehind(true)
-		return nil
-	case parked:
-		s.conditionMet(MetCondition{Topic: o.Topic, Payload: o.Payload, By: o.By})
-		return nil
-	case s.hearsTopic(o.Topic):
-		return s.queue(o, in.ID)
-	// The budget ran out before the comparison, so nobody knows whether the event matches.
-	case b.Exceeded() && s.Park != nil && s.Park.Met == nil && slices.Contains(s.Park.topics(), o.Topic):
-		return s.refuseUncompared(before)
-	}
-	return s.refuseUnawaited(o)
-}
-
-// refuseUncompared refuses an event that was not compared for want of budget. If it had the
-// whole budget, it will never fit. Else another task has a new budget.
-func (s *step) refuseUncompared(before int) error {
-	if before == 0 {
-		return s.refuseAs(agent.CodeStale, "payload", "the payload has too many parts to be compared with what the run waits for; emit a shorter one")
-	}
-	err := s.refuseAs(agent.CodeQueueFull, "", "more came at once than is compared with what the run waits for; emit it again")
-	err.Retryable = true
-	return err
-}
-
-// refuseUnawaited refuses an event that the run does not take. It says whether the topic or
-// the payload is the reason.
-func (s *step) refuseUnawaited(o agent.EmitCommand) error {
-	topics := slices.Concat(s.Park.topics(), s.topics())
-	switch known := slices.Contains(topics, o.Topic); {
-	case known && s.Park.Met != nil:
-		return s.refuseAs(agent.CodeStale, "topic", "what the run waits for has come already")
-	case known:
-		return s.refuseAs(agent.CodeStale, "payload", "the run waits for an event of topic %s with another payload: this one does not match what its conditions ask for", o.Topic)
-	case len(topics) > 0:
-		return s.refuseAs(agent.CodeStale, "topic", "the run does not wait for topic %s; it waits for %s", o.Topic, strings.Join(topics, ", "))
-	}
-	return s.refuseAs(agent.CodeStale, "topic", "the run does not wait for topic %s, nor for any other", o.Topic)
-}
-
-// queue keeps an event for a daemon, which gives it turns of its own.
-func (s *step) queue(o agent.EmitCommand, id string) error {
-	e := agent.EmitCommand{CommandHeader: agent.CommandHeader{ID: id, By: o.By}, Topic: o.Topic, Payload: o.Payload}
-	switch most := s.daemon().Queue; {
-	case s.End.Stopping != nil:
-		err := s.refuseAs(agent.CodeStale, "", "the run is being stopped; emit it again, with the same id, when the session's next run has begun")
-		err.Retryable = true // the session takes the event, only not now
-		return err
-	case len(s.Messages.Events) >= most || s.Messages.EventSize+eventJSONLen(e) > eventShare || eventJSONLen(e) > s.space():
-		return s.refuseAs(agent.CodeQueueFull, "", "%d events wait already (daemon.queue allows %d, and %d bytes); emit it again, with the same id, when fewer do", len(s.Messages.Events), most, eventShare)
-	}
-	s.Messages.queue(e)
-	s.Log.setHeadBehind(true)
-	s.rememberReceipt(id, remembered.EventDigest(e))
-	return nil
-}
-
-// deliver records the messages that the model gets now, and reports whether there were any.
+// deliver records the messages that the model gets now, and reports whether there were any. done
+// means that the model would be done: then it gets those of mode queue, too.
 func (s *step) deliver(done bool) bool {
 	said := s.Messages.take(done)
 	for _, p := range said {

@@ -46,5 +46,5 @@ func TestMessagesAreKnownByTheirID(t *testing.T) {
 	m.takeEvent(0)
 	_, ok := m.receipt("e", "r2")
 	require.False(t, ok)
-	require.Zero(t, m.EventSize)
+	require.Zero(t, m.EmittedSize)
 }

@@ -101,9 +101,14 @@ func (s *step) begin(in Begin) {
 		s.fail(in.Err)
 		return
 	}
+	if bad := ownFiles(s.Session, "input.parts", in.Start.Input.Parts); bad != nil {
+		s.Origin.refuseStart(in.Start)
+		s.fail(bad)
+		return
+	}
 	s.TraceSegment.Parent = w3ctrace.InMeta(in.Start.Meta)
 	s.Origin.setStart(in.Start, in.BriefingText)
-	s.do(Open{OpenArgs{Session: s.Session, Agent: in.Start.Agent, Child: s.Parent.Start != nil, After: in.Start.After}})
+	s.do(Open{OpenArgs{Session: s.Session, Agent: in.Start.Agent, Child: s.Parent.Start != nil, After: in.Start.After, Input: s.Origin.flowInput()}})
 }
 
 // opened takes the Spec. No later deploy changes it for this run.
@@ -153,9 +158,10 @@ func (s *step) opened(in Opened) {
 	s.listSources(in.Sources)
 }
 
-// unpriced returns the models that the run may ask and whose price is not known.
+// unpriced returns the models that the run may ask and whose price is not known. A flow has no model of
+// its own.
 func (s *step) unpriced() []string {
-	if s.Spec.Price == (agent.Price{}) {
+	if !s.isFlow() && s.Spec.Price == (agent.Price{}) {
 		return []string{s.Spec.Model}
 	}
 	return s.Spec.Unpriced
@@ -258,7 +264,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 	}
 	// Before recordStartMessage: the message has to wait for the summary.
 	if s.Origin.Start.Carry == agent.CarryCompact && !anew {
-		s.Turn.startFromSummary(agent.CompactedForCarry)
+		s.Turn.summarizeFirst(agent.CompactedForCarry)
 	}
 	s.recordStartMessage(message)
 	if s.Origin.Start.Park != nil {
@@ -303,7 +309,7 @@ func (s *step) recordStartMessage(m agent.Message) {
 		s.recordMessage(m, s.Origin.bytes())
 	case s.Origin.Start.From != nil: // it continues from a checkpoint
 	case s.Daemon.HasWork:
-		s.Turn.setNote(fmt.Sprintf("The run before this one ended before you were done with what you were told last. Go on with it; it is %s.", s.now().Format(time.RFC3339)))
+		s.Turn.setNote(fmt.Sprintf("The run before this one ended before you finished your last task. Continue it; it is %s.", s.now().Format(time.RFC3339)))
 	default:
 		s.goIdle()
 		return
@@ -337,10 +343,10 @@ func (s *step) recordStart() {
 
 // setLog sets where the session's log ends, and takes over what the session's earlier runs
 // left.
-func (s *step) setLog(head string, seq, version int64, numbers remembered.Counters, posts []remembered.Receipt, in remembered.Backlog) {
+func (s *step) setLog(head string, seq, version int64, numbers remembered.Counters, receipts []remembered.Receipt, in remembered.Backlog) {
 	s.Log.setHead(head, seq, version)
 	s.Counters = numbers
-	s.Messages.inherit(posts, in.Events)
+	s.Messages.inherit(receipts, in.Events)
 	s.Daemon.setWork(in.Unfinished)
 	// Holds of earlier runs have these numbers: none of them may stop an activity of this
 	// run.
@@ -356,6 +362,9 @@ func (s *step) continued() {
 	s.Children.newExecution(s.At)
 	s.Log.leaveTail()
 	s.Suspensions.markContinuedAsNew()
+	if s.isFlow() { // no late result comes to this execution
+		s.Budget.setCharged(agent.Usage{})
+	}
 	if s.Phase == RunContinuing { // an imported run keeps its phase
 		s.enterPhase(RunActive)
 	}

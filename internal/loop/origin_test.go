@@ -2,6 +2,7 @@ package loop
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,4 +24,28 @@ func TestWhatAnOriginKeeps(t *testing.T) {
 	require.Equal(t, []string{"h", "gone"}, []string{o.StartPoint.Head, o.StartPoint.Unrecovered})
 	o.dropStart()
 	require.Equal(t, Origin{Task: "go", Labels: map[string]string{"a": "b"}}, o)
+}
+
+// A limit of cost needs the prices of all models that may be asked. A flow has no model of its own: those
+// that its function may call count.
+func TestACostLimitNeedsPrices(t *testing.T) {
+	for _, c := range []struct {
+		spec  string
+		fails bool
+	}{
+		{`{"price":{"input":1},"limits":{"cost_usd":1}}`, false},
+		{`{"limits":{"cost_usd":1}}`, true},
+		{`{"limits":{"tokens":1}}`, false},
+		{`{"flow":true,"limits":{"cost_usd":1}}`, false},
+		{`{"flow":true,"fallbacks":["m"],"limits":{"cost_usd":1}}`, false},
+		{`{"flow":true,"fallbacks":["m"],"unpriced":["m"],"limits":{"cost_usd":1}}`, true},
+		{`{"flow":true,"fallbacks":["m"],"unpriced":["m"]}`, false},
+	} {
+		p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+		p.lines("begin go", "opened "+c.spec)
+		require.Equal(t, c.fails, p.state.End.Outcome != nil, c.spec)
+		if c.fails {
+			require.Equal(t, agent.CodeInvalidInput, p.state.End.Outcome.Error.Code)
+		}
+	}
 }

@@ -25,6 +25,8 @@ type Parent struct {
 	// the suspension. Checking means that a check is in flight.
 	CheckAt  time.Time `json:"check_at,omitzero"`
 	Checking bool      `json:"checking,omitempty"`
+	// ReportEnd means that the parent has asked for a report of this run's end.
+	ReportEnd bool `json:"report_end,omitempty"`
 }
 
 // LastReport has the parts of a suspension that are worth another report if they change.
@@ -83,6 +85,9 @@ func (p *Parent) reportedResumed() { p.LastReport = nil }
 func (p *Parent) scheduleCheck() { p.CheckAt = time.Time{} }
 
 func (p *Parent) startCheck() { p.Checking = true }
+
+// mustReportEnd makes the run report its end.
+func (p *Parent) mustReportEnd() { p.ReportEnd = true }
 
 // parentAlive ends a check that found the parent alive, and sets when to check again: when
 // the suspension is twice as old.
@@ -209,10 +214,10 @@ func (s *step) reportToParent(r wire.ChildReport) {
 	s.do(ReportToParent{Session: s.Parent.Start.Parent.Session, Report: r})
 }
 
-// reportEndToParent tells the parent of a background run that it has ended. Other parents
-// get the workflow's result.
+// reportEndToParent tells the parent of a background run that it has ended, and a parent that
+// has continued as new meanwhile. Other parents get the workflow's result.
 func (s *step) reportEndToParent() {
-	if b := s.Parent.Start; b == nil || !b.Background {
+	if b := s.Parent.Start; b == nil || !b.Background && !s.Parent.ReportEnd {
 		return
 	}
 	r := s.ownReport(s.End.Outcome.Status)
@@ -259,7 +264,7 @@ func (s *step) checkParent() {
 
 // parentChecked takes the result of a check.
 func (s *step) parentChecked(in ParentChecked) error {
-	if s.decided() {
+	if s.outcomeDecided() {
 		return s.refuse("the run is ending")
 	}
 	s.Parent.parentAlive(s.Suspensions.Since, s.At)

@@ -18,7 +18,7 @@ type Park struct {
 	Idle bool `json:"idle,omitempty"`
 	Size int  `json:"size,omitempty"` // of the conditions
 	// Met is the first condition that came true. It is kept while a hold keeps the run from
-	// going on.
+	// continuing.
 	Met *MetCondition `json:"met,omitempty"`
 }
 
@@ -235,7 +235,7 @@ func (s *step) unpark() {
 	case agent.OnTimeoutResumeWithInput:
 		s.resumeWith(timeCame, c.Input)
 	default:
-		s.startFromSummary()
+		s.summarizeFirst()
 		s.resumeWith(timeCame, "")
 	}
 }
@@ -253,13 +253,13 @@ func (s *step) dropPark() {
 // a message for the next turn.
 func (s *step) resumeWith(cause, input string) {
 	// Else the model was never kept waiting, so there is nothing to tell it.
-	if s.Suspensions.atRest() {
+	if s.Suspensions.atRest() && !s.isFlow() {
 		w := s.Suspensions.Open
 		note := fmt.Sprintf("You were suspended at turn %d", w.Turn)
 		if w.Reason != "" {
 			note += " for the reason " + quote(w.Reason)
 		}
-		s.Turn.setNote(note + fmt.Sprintf(" and go on at %s. %s", s.now().Format(time.RFC3339), cause))
+		s.Turn.setNote(note + fmt.Sprintf(" and continue at %s. %s", s.now().Format(time.RFC3339), cause))
 	}
 	if input != "" {
 		s.steer(agent.TextMessage(agent.RoleUser, input))

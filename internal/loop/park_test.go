@@ -97,7 +97,7 @@ func TestADaemonsQueueIsComparedWithinABudget(t *testing.T) {
 	}
 	d := played(t, append(lines, `emit {"topic":"paid","payload":{}}`, `calls await_resumption {"reason":"not paid","conditions":{"event":{"topic":"paid","match":{"type":"object"}}}}`)...)
 	require.Nil(t, d.state.Park.Met)
-	require.Len(t, d.state.Messages.Events, 11, "none is lost")
+	require.Len(t, d.state.Messages.Emitted, 11, "none is lost")
 	log, err := json.Marshal(d.state.Log.Tail)
 	require.NoError(t, err)
 	require.Contains(t, string(log), "10 events that waited already have too many parts")

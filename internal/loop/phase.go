@@ -10,17 +10,17 @@ type RunPhase string
 
 // The phases of a run. docs/loop.md shows these remarks, and those of the phases below.
 const (
-	RunNew        RunPhase = ""           // before the first input
-	RunOpening    RunPhase = "opening"    // waits for the Spec and the head of the session's log
-	RunLocating   RunPhase = "locating"   // waits for the point in the log where the run begins
-	RunImporting  RunPhase = "importing"  // waits for the state of a run that was suspended elsewhere
-	RunListing    RunPhase = "listing"    // waits for the tools of the Spec's sources
-	RunActive     RunPhase = "active"     // takes turns, or is suspended
-	RunContinuing RunPhase = "continuing" // between two executions: waits for the last seal before continue-as-new
-	RunDraining   RunPhase = "draining"   // waits for the sub-agents that a stop has told to stop
-	RunFolding    RunPhase = "folding"    // waits for the handoff of a stop
-	RunEnding     RunPhase = "ending"     // waits for the run's last seal
-	RunEnded      RunPhase = "ended"      // the workflow completes
+	RunNew        RunPhase = ""            // before the first input
+	RunOpening    RunPhase = "opening"     // waits for the Spec and the head of the session's log
+	RunLocating   RunPhase = "locating"    // waits for the point in the log where the run begins
+	RunImporting  RunPhase = "importing"   // waits for the state of a run that was suspended elsewhere
+	RunListing    RunPhase = "listing"     // waits for the tools of the Spec's sources
+	RunActive     RunPhase = "active"      // takes turns, or is suspended
+	RunContinuing RunPhase = "continuing"  // between two executions: waits for the last seal before continue-as-new
+	RunDraining   RunPhase = "draining"    // waits for the sub-agents that a stop has told to stop
+	RunHandingOff RunPhase = "handing_off" // waits for the handoff of a stop
+	RunEnding     RunPhase = "ending"      // waits for the run's last seal
+	RunEnded      RunPhase = "ended"       // the workflow completes
 )
 
 // TurnPhase is where the turn of an active run stands.
@@ -31,7 +31,8 @@ const (
 	TurnReady       TurnPhase = ""            // between two turns
 	TurnAsking      TurnPhase = "asking"      // waits for the model's reply
 	TurnWorking     TurnPhase = "working"     // waits for the tool calls of the reply
-	TurnSummarizing TurnPhase = "summarizing" // waits for a summary of the model: no turn, and no tools
+	TurnAdvancing   TurnPhase = "advancing"   // waits for a flow's next steps
+	TurnSummarizing TurnPhase = "summarizing" // waits for a summary by the model, without tools. It counts as no turn
 )
 
 // CallState is where a tool call stands.
@@ -42,6 +43,7 @@ const (
 	CallPending          CallState = "pending"           // waits until nothing keeps it from beginning
 	CallAwaitingAnswer   CallState = "awaiting_answer"   // waits for the answer to its request
 	CallAwaitingChildren CallState = "awaiting_children" // waits for sub-agents
+	CallAwaitingEvent    CallState = "awaiting_event"    // a flow's step that waits for an event or a time
 	CallRunning          CallState = "running"           // a tool is at work
 	CallDone             CallState = "done"              // has its one result
 )
@@ -57,23 +59,25 @@ var (
 		RunLocating:   {RunListing, RunActive, RunEnded},
 		RunImporting:  {RunActive, RunEnded},
 		RunListing:    {RunActive, RunEnded},
-		RunActive:     {RunContinuing, RunDraining, RunFolding, RunEnding},
+		RunActive:     {RunContinuing, RunDraining, RunHandingOff, RunEnding},
 		RunContinuing: {RunActive, RunEnding},
-		RunDraining:   {RunFolding, RunEnding},
-		RunFolding:    {RunEnding},
+		RunDraining:   {RunHandingOff, RunEnding},
+		RunHandingOff: {RunEnding},
 		RunEnding:     {RunEnded},
 	}
 	turnTransitions = transitions[TurnPhase]{
-		TurnReady:       {TurnAsking, TurnSummarizing},
+		TurnReady:       {TurnAsking, TurnAdvancing, TurnSummarizing},
 		TurnAsking:      {TurnAsking, TurnWorking, TurnSummarizing, TurnReady},
-		TurnWorking:     {TurnReady},
+		TurnAdvancing:   {TurnWorking, TurnReady},
+		TurnWorking:     {TurnAdvancing, TurnReady},
 		TurnSummarizing: {TurnSummarizing, TurnAsking, TurnReady},
 	}
 	callTransitions = transitions[CallState]{
-		CallPending:          {CallRunning, CallAwaitingAnswer, CallAwaitingChildren, CallDone},
+		CallPending:          {CallRunning, CallAwaitingAnswer, CallAwaitingChildren, CallAwaitingEvent, CallDone},
 		CallAwaitingAnswer:   {CallPending, CallDone},
 		CallRunning:          {CallAwaitingAnswer, CallDone},
 		CallAwaitingChildren: {CallDone},
+		CallAwaitingEvent:    {CallDone},
 	}
 )
 

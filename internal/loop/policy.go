@@ -46,7 +46,9 @@ func (s *step) takeQuestions() (asked bool) {
 func (s *step) openCallRequest(i int, r agent.Request, words string, p agent.AnswerTimeouts, by agent.Initiator, cause string) (opened bool) {
 	o := Request{Request: r, CallID: s.Calls.List[i].ID}.sized(words)
 	if !s.mayKeep(i, o) {
-		s.setResult(i, agent.CallRejected, tooMuchAsked)
+		if !s.leaveOut(i) {
+			s.setResult(i, agent.CallRejected, tooMuchAsked)
+		}
 		return false
 	}
 	s.Calls.awaitRequest(i, s.openRequest(o, p, by, cause))
@@ -74,7 +76,7 @@ func (s *step) takePark(parkings []wire.ParkRequest) (parked bool) {
 		default:
 			parked = true
 			s.park(p.Conditions, agent.InitiatorSelf, p.Reason)
-			text := "You were suspended, and go on now."
+			text := "You were suspended and continue now."
 			// A daemon's event that waits already may meet the conditions.
 			if left := s.matchQueued(); left > 0 {
 				text += fmt.Sprintf(" %d events that waited already have too many parts to be compared with your conditions at once. You get them later, one after the other.", left)
@@ -95,6 +97,9 @@ func (s *step) applyRules(r wire.Reply) []agent.Rule {
 	rulings := make([]agent.Rule, len(s.Calls.List))
 	for i, c := range s.Calls.List {
 		if c.State != CallPending {
+			if c.State != CallDone { // an open step of a flow, which no count has yet
+				made[c.Tool]++
+			}
 			continue
 		}
 		var matches []int
@@ -116,16 +121,21 @@ func (s *step) applyRules(r wire.Reply) []agent.Rule {
 // the client.
 func (s *step) openApprovals(r wire.Reply, rulings []agent.Rule) {
 	for i, c := range s.Calls.List {
-		if c.State != CallPending {
-			continue
+		if c.State == CallPending {
+			s.openApproval(i, r, rulings[i])
 		}
-		rule := rulings[i]
-		switch tool, _ := s.Spec.Tool(c.Tool); {
-		case tool.Executor == agent.ExecutorClient:
-			s.openCallRequest(i, request(r, i, agent.RequestClientTool, c, tool, agent.Rule{}), "", s.answerTimeouts(), agent.InitiatorPolicy, string(agent.RequestClientTool))
-		case rule.Do == agent.RulingAsk && !(anyoneMayApprove(rule) && slices.Contains(s.Requests.Always, c.Tool)):
-			s.openCallRequest(i, request(r, i, agent.RequestApproval, c, tool, rule), rule.Reason, rule.AnswerTimeouts, agent.InitiatorPolicy, string(agent.RequestApproval))
-		}
+	}
+}
+
+// openApproval opens a request for a call that needs an approval or is carried out by the
+// client.
+func (s *step) openApproval(i int, r wire.Reply, rule agent.Rule) {
+	c := s.Calls.List[i]
+	switch tool, _ := s.Spec.Tool(c.Tool); {
+	case tool.Executor == agent.ExecutorClient:
+		s.openCallRequest(i, request(r, i, agent.RequestClientTool, c, tool, agent.Rule{}), "", s.answerTimeouts(), agent.InitiatorPolicy, string(agent.RequestClientTool))
+	case rule.Do == agent.RulingAsk && !(anyoneMayApprove(rule) && slices.Contains(s.Requests.Always, c.Tool)):
+		s.openCallRequest(i, request(r, i, agent.RequestApproval, c, tool, rule), rule.Reason, rule.AnswerTimeouts, agent.InitiatorPolicy, string(agent.RequestApproval))
 	}
 }
 
@@ -171,7 +181,7 @@ func (s *step) ruling(matches []int, made int, tool agent.ToolSpec) (strictest a
 
 // request returns the request for the i-th call of a reply.
 func request(r wire.Reply, i int, t agent.RequestType, c Call, tool agent.ToolSpec, rule agent.Rule) agent.Request {
-	text := fmt.Sprintf("Run %s?", c.Tool)
+	text := fmt.Sprintf("Run %s?", callName(c))
 	if t == agent.RequestClientTool {
 		text = fmt.Sprintf("Run %s and answer with its result.", c.Tool)
 	}

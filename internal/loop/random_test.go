@@ -29,7 +29,7 @@ func TestAnySequenceOfInputs(t *testing.T) {
 			if p.state.Phase == RunOpening || rapid.IntRange(0, 2).Draw(t, "odd") == 0 {
 				p.step(drawOdd(t, p.state))
 			} else {
-				lines := rapid.SampledFrom(theme{}.moves(place{p.state, p.now, p.full, p.near})).Draw(t, "input")
+				lines := rapid.SampledFrom(theme{}.moves(place{p.state, p.now, p.full, p.half, p.near})).Draw(t, "input")
 				for line := range strings.SplitSeq(lines, "\n") {
 					p.line(line)
 				}
@@ -51,7 +51,7 @@ func TestAnySequenceOfInputs(t *testing.T) {
 // some that the run does not wait for.
 func drawOdd(t *rapid.T, s State) Input {
 	all := map[string][]string{
-		string(RunOpening): {"opened", "opened", "opened", "verb", "not-opened"}, string(RunLocating): {"located"}, string(RunListing): {"listed"}, string(TurnAsking): {"says", "calls", "calls", "calls", "held", "delays"}, string(TurnWorking): {"result"}, string(TurnSummarizing): {"says", "held", "delays"},
+		string(RunOpening): {"opened", "opened", "opened", "verb", "not-opened"}, string(RunLocating): {"located"}, string(RunListing): {"listed"}, string(TurnAsking): {"says", "calls", "calls", "calls", "held", "delays"}, string(TurnWorking): {"result"}, string(TurnAdvancing): {"steps", "steps", "steps", "returns"}, string(TurnSummarizing): {"says", "held", "delays"},
 	}[s.phaseName()]
 	if len(all) == 0 || rapid.IntRange(0, 9).Draw(t, "stray") == 0 {
 		all = []string{"opened", "located", "listed", "says", "calls", "held", "delays", "result", "verb", "verb"}
@@ -90,6 +90,10 @@ func drawOdd(t *rapid.T, s State) Input {
 		return ModelDelayed{AskSeq: s.Turn.AskSeq, Until: s.Turn.Asked.Add(time.Minute), Err: agent.Errorf(agent.CodeProviderError, "%s", strings.Repeat("x", 4<<10))}
 	case "calls":
 		return ModelReplied{AskSeq: s.Turn.AskSeq, Reply: wire.Reply{Finish: agent.FinishToolCalls, Usage: tokens(), Parts: drawCalls(t), RuleMatches: drawRules(t), ParkRequests: []wire.ParkRequest{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}}
+	case "steps":
+		return drawSteps(t, s)
+	case "returns":
+		return FlowAnswered{AskSeq: s.Turn.AskSeq, Answer: wire.FlowAnswer{Done: true, Text: "done"}}
 	case "result":
 		in := ToolReturned{Result: drawResult(t, s)}
 		if rapid.IntRange(0, 4).Draw(t, "asks") == 0 {
@@ -114,6 +118,11 @@ func drawVerb(t *rapid.T, s State) Input {
 func drawSpec(t *rapid.T) *agent.Spec {
 	spec := &agent.Spec{V: 1, Definition: agent.Definition{Name: "a", Model: "m", ParallelTools: rapid.IntRange(1, 3).Draw(t, "parallel")}}
 	spec.Limits.Turns = rapid.IntRange(1, 9).Draw(t, "turns")
+	if spec.Flow = rapid.IntRange(0, 3).Draw(t, "flow") == 0; spec.Flow {
+		spec.Definition = spec.Definition.WithDefaults()
+		spec.Toolset, spec.Agents, spec.Rules = []agent.ToolSpec{{Name: "add", ReadOnly: true}, {Name: "sub", Temporal: &agent.TemporalCall{Kind: agent.TemporalWorkflow, Type: "Sub", TaskQueue: "q"}}}, []agent.SubAgent{{Agent: "b"}}, []agent.Rule{{Do: agent.RulingAsk}, {Do: agent.RulingDeny}}
+		return spec
+	}
 	if rapid.Bool().Draw(t, "finish") {
 		spec.Completion = agent.CompletionTool
 	}
@@ -134,6 +143,28 @@ func drawSpec(t *rapid.T) *agent.Spec {
 		spec.OnLimit, spec.OnLoop = agent.LimitActionAsk, agent.LimitActionAsk
 	}
 	return spec
+}
+
+// drawSteps are what a flow asks for, and what it does not wait for any more.
+func drawSteps(t *rapid.T, s State) Input {
+	in := FlowAnswered{AskSeq: s.Turn.AskSeq, Answer: wire.FlowAnswer{RuleMatches: drawRules(t)}}
+	for i, p := range drawCalls(t) {
+		c := *p.Call
+		c.ProviderID = fmt.Sprintf("%d.%d/%s", s.Turn.N, i, c.Tool)
+		if c.Malformed != "" { // a function's arguments are always JSON
+			c.Malformed, c.Arguments = "", json.RawMessage("{}")
+		}
+		if len(s.Calls.List)+i < wire.MaxSteps {
+			in.Answer.Steps = append(in.Answer.Steps, wire.FlowStep{ToolCall: c, StepOptions: wire.StepOptions{Attempts: rapid.IntRange(0, 2).Draw(t, "attempts")}})
+			in.Answer.ParkRequests = append(in.Answer.ParkRequests, wire.ParkRequest{Conditions: agent.Conditions{After: agent.Duration(time.Minute)}})
+		}
+	}
+	for _, c := range s.Calls.List {
+		if rapid.IntRange(0, 5).Draw(t, "drops") == 0 {
+			in.Answer.Dropped = append(in.Answer.Dropped, c.ProviderID)
+		}
+	}
+	return in
 }
 
 func drawCalls(t *rapid.T) (parts []agent.Part) {

@@ -8,7 +8,7 @@ import (
 )
 
 // A reason keeps the run from its next turn or call. What the run waits for is a view of all
-// its reasons. So is who lets it go on, when it continues by itself, and how listings find it.
+// its reasons. So is who lets it continue, when it continues by itself, and how listings find it.
 type reason struct {
 	kind    agent.SuspensionKind
 	owner   agent.Owner
@@ -16,12 +16,15 @@ type reason struct {
 	finds   []string  // what listings find it by
 }
 
-// reasons are a run's reasons to wait. The first one names the suspension: a request, a
-// park, a hold, a grant, or children.
+// reasons are a run's reasons to wait, in this order: requests, a park, holds, a missing grant,
+// children. The first one names the suspension.
 type reasons []reason
 
 // reasons returns all that keeps the run from its next turn or call.
 func (s *State) reasons() (all reasons) {
+	if s.isFlow() {
+		return s.flowReasons()
+	}
 	all = slices.Concat(s.Requests.reasons(), s.Park.reasons(), s.Holds.reasons(s.Suspensions.by()), s.budgetReasons())
 	// Only if nothing else keeps the run: what it waits for itself is more to the point.
 	if len(all) == 0 && s.onlyAwaitsSuspendedChildren() {
@@ -38,8 +41,8 @@ func (rs reasons) kind() agent.SuspensionKind {
 	return rs[0].kind
 }
 
-// owner returns who lets the run go on. A hold comes first: nothing but its removal lets a
-// held run go on.
+// owner returns who lets the run continue. A hold comes first: nothing but its removal lets a
+// held run continue.
 func (rs reasons) owner() agent.Owner {
 	for _, r := range rs {
 		if r.kind == agent.SuspensionHeld {

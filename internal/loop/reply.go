@@ -19,30 +19,30 @@ func (s *step) modelReplied(in ModelReplied) {
 	// The activity stopped for a hold that is removed already. Its usage is charged, and the
 	// call is made again.
 	if r.Finish == wire.FinishHeld && r.Hold != nil && !s.justified(*r.Hold) {
-		s.outdated(*r.Hold)
+		s.recordOutdated(*r.Hold)
 		s.askAgain()
 		return
 	}
-	// Before endAbort: a hold that the call met starts an abort here. So aborted below is
-	// set, and the reply's calls are skipped.
-	if s.takeMetHold(r.Hold); s.decided() {
+	// Before endGrace: a hold that stopped the activity begins a grace here (spread.go). So grace
+	// below is set, and the reply's calls are skipped.
+	if s.takeMetHold(r.Hold); s.outcomeDecided() {
 		return
 	}
 	// Any reply ends the grace, also one that is then dropped.
-	aborted := s.End.endAbort()
+	grace := s.End.endGrace()
 	switch {
 	case s.Turn.Phase == TurnSummarizing:
 		s.summaryReplied(r)
 		return
-	// A summary would be a new model call. A grace, a stop and a nearly full history begin
-	// none.
-	case r.Finish == wire.FinishTooLong && (aborted != nil || s.End.Stopping != nil || s.historyNearlyFull()):
-		s.endTurn()
+	// The conversation is too long, and to compact it takes a summary, which is a new model call.
+	// During a grace or a stop, or with a nearly full history, no call begins.
+	case r.Finish == wire.FinishTooLong && (grace != nil || s.End.Stopping != nil || s.historyForbidsCalls()):
+		s.recordTurnEnd()
 		s.Turn.end()
 		return
 	case r.Finish == wire.FinishTooLong:
 		s.Turn.setForceFit()
-		s.summarize(SummaryForCompaction)
+		s.summarize(SummaryOfOlder)
 		return
 	}
 	// Only here: a call that is repeated after a compaction must carry the note again.
@@ -54,24 +54,24 @@ func (s *step) modelReplied(in ModelReplied) {
 		if m.Partial = true; len(m.Parts) > 0 {
 			s.recordMessage(m, m.Size())
 		}
-		s.endTurn()
+		s.recordTurnEnd()
 		s.Turn.end()
 		return
 	}
-	s.takeReply(in, m, aborted)
+	s.takeReply(in, m, grace)
 }
 
 // askAgain repeats a model call that an outdated hold stopped. If the history is nearly
 // full, the turn ends instead.
 func (s *step) askAgain() {
 	switch {
-	case s.Turn.Phase == TurnSummarizing && s.Turn.Summary != SummaryForCompaction:
+	case s.Turn.Phase == TurnSummarizing && s.Turn.Summary != SummaryOfOlder:
 		s.Turn.end() // the rules start the summary again from ready
-	case s.historyNearlyFull():
-		s.endTurn()
+	case s.historyForbidsCalls():
+		s.recordTurnEnd()
 		s.Turn.end()
 	case s.Turn.Phase == TurnSummarizing:
-		s.summarize(SummaryForCompaction) // the turn continues after it
+		s.summarize(SummaryOfOlder) // the turn continues after it
 	default:
 		s.askModel()
 	}
@@ -79,7 +79,7 @@ func (s *step) askAgain() {
 
 // takeReply handles a whole reply. It checks in this order: cut off, refused, paused, empty.
 // Then it takes what the reply says.
-func (s *step) takeReply(in ModelReplied, m agent.Message, aborted *Aborting) {
+func (s *step) takeReply(in ModelReplied, m agent.Message, grace *Grace) {
 	r := in.Reply
 	switch {
 	// Before the calls: the arguments of the last one may be cut off.
@@ -90,11 +90,11 @@ func (s *step) takeReply(in ModelReplied, m agent.Message, aborted *Aborting) {
 		if len(m.Parts) > 0 {
 			s.recordMessage(withoutCalls(m), m.Size())
 		}
-		s.endTurn()
+		s.recordTurnEnd()
 		s.failUnlessStopping(agent.Errorf(agent.CodeRefusal, "the model %s refused to answer: %s", m.Model, quote(m.Text())))
 		return
 	case r.Finish == agent.FinishPauseTurn && len(m.Parts) > 0:
-		s.replyPaused(m)
+		s.providerPaused(m)
 		return
 	case m.Text() == "" && len(m.ToolCalls()) == 0:
 		s.retryReply(m.Model, "it was empty")
@@ -104,19 +104,19 @@ func (s *step) takeReply(in ModelReplied, m agent.Message, aborted *Aborting) {
 	s.Turn.setText(m.Text())
 	if calls := m.ToolCalls(); len(calls) > 0 {
 		s.Turn.acted()
-		s.dispatch(calls, in, aborted)
+		s.dispatch(calls, in, grace)
 		return
 	}
-	s.endTurn()
-	s.answered(r, m.Text())
+	s.recordTurnEnd()
+	s.replyWithoutCalls(r, m.Text())
 }
 
-// replyPaused keeps a reply that the provider has paused. The model continues it in the next
+// providerPaused keeps a reply that the provider has paused. The model continues it in the next
 // turn, so that limits, holds and a stop apply in between.
-func (s *step) replyPaused(m agent.Message) {
+func (s *step) providerPaused(m agent.Message) {
 	s.recordMessage(m, m.Size())
 	s.Turn.setText(m.Text())
-	s.endTurn()
+	s.recordTurnEnd()
 	s.Turn.end()
 	if s.End.Stopping == nil {
 		s.recordNote(agent.NotePauseTurn, "Go on.")
@@ -130,7 +130,7 @@ func (s *step) message(r wire.Reply) agent.Message {
 	for _, p := range r.Parts {
 		if p.Type == agent.PartToolCall && p.Call != nil {
 			n++
-			// maxCalls rejects further calls with a result each. Behind maxAsked they are
+			// maxCalls rejects further calls with a result each. Beyond maxAsked they are
 			// dropped, so that the results are bounded.
 			if n > maxAsked {
 				continue
@@ -149,8 +149,8 @@ func (s *step) message(r wire.Reply) agent.Message {
 // retryReply drops a useless reply and asks once more. A second one in a row ends the run.
 func (s *step) retryReply(model, why string) {
 	s.record(agent.Event{Type: agent.EventModelRetried})
-	s.endTurn()
-	if !s.Turn.useless() || s.End.Stopping != nil {
+	s.recordTurnEnd()
+	if !s.Turn.countUseless() || s.End.Stopping != nil {
 		s.failUnlessStopping(agent.Errorf(agent.CodeBadOutput, "the reply of %s was of no use, twice: %s", model, why))
 		return
 	}
@@ -159,13 +159,13 @@ func (s *step) retryReply(model, why string) {
 }
 
 // answered handles a reply without tool calls.
-func (s *step) answered(r wire.Reply, text string) {
+func (s *step) replyWithoutCalls(r wire.Reply, text string) {
 	s.Turn.end()
-	if s.End.Stopping != nil { // the handoff has its text
+	if s.End.Stopping != nil { // the handoff has its text; a daemon's next run continues a task that this does not answer
 		s.Daemon.keepWorkIf(s.hasFinishTool() || r.OutputError != "")
 		return
 	}
-	// Before the answer counts: a message that waits makes the model go on.
+	// Before the answer counts: a message that waits makes the model continue.
 	if s.deliver(true) {
 		return
 	}
@@ -225,22 +225,23 @@ func (s *step) delayed(in ModelDelayed) {
 // modelFailed ends the run, unless the call was cancelled or was for a summary. If the call
 // may have killed its workers, the run pauses; a resume makes the call again.
 func (s *step) modelFailed(err *agent.Error) {
-	// The activity was cancelled between two attempts and could not report its usage.
+	// CodeInternal without charges is an activity that was cancelled between two attempts, and so
+	// could not report its usage.
 	if errors.Is(err, agent.CodeInternal) && len(err.Charges) == 0 {
 		s.chargeEstimate()
 	}
 	// The usage is known now, so end and graceOver must not charge an estimate as well.
 	s.Budget.setCharged(agent.Usage{})
-	s.chargeAll(err.Charges)
-	aborted := s.End.endAbort()
-	// Without a summary the run continues with the whole conversation.
+	s.chargeAll(err.Charges, s.Budget.estimatedCharge())
+	grace := s.End.endGrace()
+	// Without a summary the model gets the whole conversation again.
 	if s.Turn.Phase == TurnSummarizing {
-		s.takeSummary("", nil, aborted != nil)
+		s.takeSummary("", nil, grace != nil)
 		return
 	}
-	s.endTurn()
+	s.recordTurnEnd()
 	switch {
-	case aborted != nil:
+	case grace != nil:
 		s.Turn.end()
 	case err.Code == agent.CodeWorkerLost && s.End.Stopping == nil:
 		s.Turn.end()
@@ -271,42 +272,42 @@ func (s *step) summaryReplied(r wire.Reply) {
 }
 
 // takeSummary takes a summary; text is empty if there is none. c says what of the
-// conversation stays beside it. aborted means that the call was cancelled.
-func (s *step) takeSummary(text string, c *agent.Compaction, aborted bool) {
-	// The event has the usage, and gives the next call another AskSeq. For a compaction the
-	// turn continues.
-	if s.Turn.Summary != SummaryForCompaction {
-		s.endTurn()
+// conversation stays beside it. cancelled means that the call was cancelled.
+func (s *step) takeSummary(text string, c *agent.Compaction, cancelled bool) {
+	// This turn.ended has no turn.started: it records the usage, and gives the next call another
+	// AskSeq. A compaction is within a turn, which is not over.
+	if s.Turn.Summary != SummaryOfOlder {
+		s.recordTurnEnd()
 	}
 	s.Turn.end()
 	switch {
 	case s.Turn.Summary == SummaryForHandoff:
 		s.End.keepSummary(text)
-	case s.Turn.Summary == SummaryForCompaction:
-		s.compactionReplied(text, c, aborted)
+	case s.Turn.Summary == SummaryOfOlder:
+		s.compactionReplied(text, c, cancelled)
 	case s.End.Stopping != nil: // the handoff's summary follows
-	case aborted: // the rules ask again
+	case cancelled: // the rules ask again
 	case text == "":
-		s.Turn.cancelFromSummary() // the whole conversation is better than none
+		s.Turn.cancelSummarizeFirst() // the whole conversation is better than none
 	default:
 		s.compacted(text, &agent.Compaction{Strategy: agent.CompactionSummarizeAll, Reason: s.Turn.SummaryReason})
-		s.Turn.cancelFromSummary()
+		s.Turn.cancelSummarizeFirst()
 	}
 }
 
 // compactionReplied continues the turn whose conversation was too long. The turn ends if
 // the summary was cancelled, if a limit is used up, or if the history is nearly full.
-func (s *step) compactionReplied(text string, c *agent.Compaction, aborted bool) {
-	if aborted || s.End.Stopping != nil || s.Holds.any() {
-		s.endTurn()
+func (s *step) compactionReplied(text string, c *agent.Compaction, cancelled bool) {
+	if cancelled || s.End.Stopping != nil || s.Holds.any() {
+		s.recordTurnEnd()
 		return
 	}
 	if c != nil {
 		s.compacted(text, c)
 	}
 	// The summary has used tokens too. The rule for limits applies only between turns.
-	if s.exhaustedLimit() != nil || s.historyNearlyFull() {
-		s.endTurn()
+	if s.exhaustedLimit() != nil || s.historyForbidsCalls() {
+		s.recordTurnEnd()
 		return
 	}
 	s.askModel()

@@ -23,9 +23,9 @@ const (
 
 // dispatch takes the calls of a reply. Each is recorded before it is made, so it counts as a
 // repeat whatever becomes of it.
-func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, aborted *Aborting) {
-	s.Turn.startCalls()
-	s.Calls.start(calls)
+func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
+	s.Turn.work()
+	s.Calls.set(calls)
 	looping := ""
 	for i, c := range calls {
 		s.record(agent.Event{Type: agent.EventCallRequested, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool}})
@@ -42,8 +42,8 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, aborted *Aborti
 	// A call of the model always gets a result, also if none of them is made.
 	r := in.Reply
 	switch {
-	case aborted != nil:
-		s.skipPending(aborted.Reason)
+	case grace != nil:
+		s.skipPending(grace.Reason)
 		return
 	case s.End.Stopping != nil:
 		s.skipPending(reasonStopped)
@@ -70,7 +70,7 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, aborted *Aborti
 // loopDetected ends a run whose model repeats one call without end, or asks a person.
 func (s *step) loopDetected(tool string) {
 	err := agent.Errorf(agent.CodeLoopDetected, "the model made the same call of %s %d times in a row", tool, repeatLimit)
-	// The run may go on after the answer, so the calls need results.
+	// The run may continue after the answer, so the calls need results.
 	if s.Spec.OnLoop == agent.LimitActionAsk {
 		s.skipPending("the same call was made too often")
 	}
@@ -102,6 +102,8 @@ func (s *step) rejection(i int, c agent.ToolCall, r wire.Reply) (status agent.Ca
 	// Before !known: such a tool is not in the toolset either.
 	case slices.Contains(s.Parent.ForbiddenTools, c.Tool):
 		text = fmt.Sprintf("Permission denied: %s is beyond what this agent may use.", c.Tool)
+	case !known && s.isFlow() && strings.HasPrefix(c.Tool, agent.SubAgentPrefix):
+		text = fmt.Sprintf("Agent not found: %s. The flow's Options.Agents has: %s.", strings.TrimPrefix(c.Tool, agent.SubAgentPrefix), s.agentNames())
 	case !known:
 		text = fmt.Sprintf("Tool not found: %s. The tools are: %s.", c.Tool, s.toolNames())
 	case c.Malformed != "":
@@ -132,11 +134,19 @@ func (s *step) toolNames() string {
 	return strings.Join(names, ", ")
 }
 
+func (s *step) agentNames() string {
+	var names []string
+	for _, a := range s.Spec.Agents {
+		names = append(names, a.Agent)
+	}
+	return firstOf(strings.Join(names, ", "), "none")
+}
+
 // endCalls ends a turn whose calls all have their results.
 func (s *step) endCalls() {
 	s.recordResults()
 	// Before Calls.clear: the checkpoint has the calls' state changes.
-	s.endTurn()
+	s.recordTurnEnd()
 	finish := slices.IndexFunc(s.Calls.List, func(c Call) bool {
 		return s.hasFinishTool() && c.Tool == agent.FinishTool && c.Result.Status == agent.CallOK
 	})
@@ -180,13 +190,14 @@ func (s *step) closeOpenCalls() {
 		case CallAwaitingChildren:
 			s.setResult(i, agent.CallSkipped, "Not finished: the run ended before the agent did.")
 		case CallRunning:
+			s.chargeLostCall(c)
 			s.setResult(i, agent.CallUnknown, "Unknown outcome: the run ended while the call was in progress. It may or may not have had its effect.")
 		default:
 			s.skip(i, "the run ended before")
 		}
 	}
 	s.recordResults()
-	s.endTurn()
+	s.recordTurnEnd()
 	s.Calls.clear()
 }
 

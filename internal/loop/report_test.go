@@ -49,11 +49,11 @@ func (p *player) reports(in Input) (told []wire.ChildReport) {
 func TestReportsAreSmall(t *testing.T) {
 	const calls = 64
 	p := asker(t, calls, 10_000)
-	told := p.reports(Sealed{Head: "h", Seq: p.state.Log.Sealing})
+	told := p.reports(Sealed{Head: "h", Seq: p.state.Log.SealingSeq})
 	for _, id := range p.state.Requests.ids() {
 		told = append(told, p.reports(CommandReceived{Command: agent.ApproveCommand{Request: id}})...)
-		if p.state.Log.Sealing > 0 {
-			told = append(told, p.reports(Sealed{Head: "h", Seq: p.state.Log.Sealing})...)
+		if p.state.Log.SealingSeq > 0 {
+			told = append(told, p.reports(Sealed{Head: "h", Seq: p.state.Log.SealingSeq})...)
 		}
 	}
 	var open []int
@@ -84,12 +84,12 @@ func TestAHostileReportIsKeptShort(t *testing.T) {
 	require.Equal(t, 1000, p.state.Children.List[0].Suspension.Open)
 }
 
-// Reports may come late, twice, or not at all, and both runs may go on in new executions:
+// Reports may come late, twice, or not at all, and both runs may continue in new executions:
 // the newest that arrives is what the parent knows, and that is whole.
 func TestReportsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := asker(t, rapid.IntRange(1, 20).Draw(t, "calls"), 10)
-		told := p.reports(Sealed{Head: "h", Seq: p.state.Log.Sealing})
+		told := p.reports(Sealed{Head: "h", Seq: p.state.Log.SealingSeq})
 		for _, id := range rapid.Permutation(p.state.Requests.ids()).Draw(t, "answered")[:rapid.IntRange(0, len(p.state.Requests.Open)-1).Draw(t, "answers")] {
 			told = append(told, p.reports(CommandReceived{Command: agent.RejectCommand{Request: id, Reason: "no"}})...)
 			p.state = overTheWire(t, p.state)

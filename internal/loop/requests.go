@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/wire"
 )
 
 // Requests is the part that keeps what people are asked.
@@ -199,13 +200,9 @@ func (r Requests) due() (d due) {
 
 // memo returns the request as listings show it.
 func (r Request) memo() agent.MemoRequest {
-	const most = 200
 	m := agent.MemoRequest{
-		ID: r.ID, Type: r.Type, Text: r.Text, Choices: r.Choices, Digest: r.Digest, Approvers: r.Approvers,
-		Opened: r.Opened, Deadline: r.Deadline, Reminded: r.Reminded,
-	}
-	if text := []rune(m.Text); len(text) > most {
-		m.Text = string(text[:most-1]) + "…"
+		ID: r.ID, Type: r.Type, Text: firstCharacters(r.Text, 200), Choices: r.Choices, Digest: r.Digest, Approvers: r.Approvers,
+		Opened: r.Opened, Deadline: r.Deadline, Default: firstCharacters(r.Default, 100), Reminded: r.Reminded, Step: r.Step,
 	}
 	if r.Call != nil {
 		m.Tool = r.Call.Tool
@@ -213,13 +210,38 @@ func (r Request) memo() agent.MemoRequest {
 	return m
 }
 
+// firstCharacters returns the beginning of a text, at most so many characters long.
+func firstCharacters(text string, most int) string {
+	if all := []rune(text); len(all) > most {
+		return string(all[:most-1]) + "…"
+	}
+	return text
+}
+
+// redacted returns the request without what people, models or a flow's data say in it. The memo has
+// the choices, so a default that is one of them stays.
+func redacted(m agent.MemoRequest) agent.MemoRequest {
+	m.Text, m.Step = "", "" // a path may have keys of the flow's data
+	if m.Type == agent.RequestQuestion && m.Default != "" && !slices.Contains(m.Choices, m.Default) {
+		m.Default = "…"
+	}
+	return m
+}
+
 // openRequest opens a request and returns its id.
 func (s *step) openRequest(o Request, p agent.AnswerTimeouts, by agent.Initiator, cause string) string {
 	r := &o.Request
-	// First: the request names the suspension that it belongs to.
-	s.openSuspension(by, cause, r.Text)
+	// First: the request names the suspension that it belongs to. A flow's other steps go on,
+	// so its requests belong to none.
+	if !s.isFlow() || r.Type == agent.RequestLimit {
+		s.openSuspension(by, cause, r.Text)
+		r.Suspension = s.Suspensions.Open.ID
+	}
+	if i := s.Calls.find(o.CallID); i >= 0 {
+		r.Step = s.stepPath(s.Calls.List[i])
+	}
 	s.Counters.Request++
-	r.ID, r.Session, r.Run, r.Suspension, r.Agent = requestID(s.Counters.Request), s.Session, s.Run, s.Suspensions.Open.ID, s.agent()
+	r.ID, r.Session, r.Run, r.Agent = requestID(s.Counters.Request), s.Session, s.Run, s.agent()
 	r.Opened = s.now()
 	if p.Deadline > 0 {
 		r.Deadline, r.Default = s.now().Add(time.Duration(p.Deadline)), p.Default
@@ -263,7 +285,7 @@ func (s *step) expireRequests() {
 	for _, r := range slices.Clone(s.Requests.Open) {
 		i := s.Requests.find(r.ID)
 		switch {
-		case i < 0 || s.decided(): // an earlier one ended the run, which closes all
+		case i < 0 || s.outcomeDecided(): // an earlier one ended the run, which closes all
 		case reached(r.Deadline, s.At):
 			s.expire(r)
 		case !r.Reminded && reached(r.RemindAt, s.At):
@@ -283,12 +305,14 @@ func (s *step) expire(r Request) {
 	switch {
 	case r.Type == agent.RequestLimit:
 		s.limitDecided(r, firstOf(r.Default, choiceStop))
+	case s.decideStep(i, stepDecision{Approved: r.Default == agent.DefaultApprove, Expired: true}):
 	case r.Type == agent.RequestApproval && r.Default == agent.DefaultApprove:
 		s.Calls.approve(i, "", nil)
 	case r.Type == agent.RequestApproval:
 		s.setResult(i, agent.CallRejected, "Not executed: nobody approved it in time.")
 	case r.RetryCall:
 		s.retryCall(r, agent.ToolAnswer{Text: r.Default, Declined: r.Default == "", Expired: true})
+	case s.decideUnknown(i, firstOf(r.Default, string(wire.UnknownFail)), false):
 	case r.Default != "":
 		s.setResultSized(i, agent.CallOK, r.Default, len(r.Default))
 	default:

@@ -21,20 +21,36 @@ func (s *step) setResultSized(i int, status agent.CallStatus, text string, bytes
 // setResultAs gives a call its one result, and records it.
 func (s *step) setResultAs(i int, r agent.ToolResult, bytes int) {
 	c := s.Calls.List[i]
-	r = s.Calls.finish(i, r, bytes, s.resultSpace(i))
-	event := agent.Event{Type: agent.EventCallDone, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool, Status: r.Status}}
+	// Not unknown: a model changes nothing, so there is no effect to look for.
+	if r.Status == agent.CallUnknown && s.generates(c) {
+		r.Status, r.Text, r.Size, bytes = agent.CallSkipped, "Not finished: the model's reply did not come.", 0, 0
+	}
+	most := maxResults
+	if !s.isFlow() { // the results of a turn become one message; a flow's are recorded as they come
+		most /= len(s.Calls.List)
+	}
+	if s.temporalCall(c) != nil {
+		most = min(most, maxOutsideResult)
+	}
+	r.Dropped = c.Dropped
+	r = s.Calls.finish(i, r, bytes, most, s.resultSpace(i))
+	event := agent.Event{Type: agent.EventCallDone, Call: s.callUpdate(c, r.Status)}
 	if r.Status == agent.CallUnknown {
-		s.Calls.rememberUnknown(i, s.Run)
+		s.Calls.rememberUnknown(i, s.Run, s.stepPath(c))
 		event.Type = agent.EventCallUnknown
 	}
 	s.record(event)
-	_, known := s.Spec.Tool(c.Tool)
-	s.Calls.countResult(c.Tool, known, r.Status)
+	tool, known := s.countedAs(c)
+	s.Calls.countResult(tool, known, r.Status)
 }
 
 // skip gives a call that is not made a result. If its tool was called before and asked
 // something, part of its effect may have happened: then it has failed.
 func (s *step) skip(i int, why string) {
+	if text := s.Calls.List[i].Unknown; text != "" { // nobody has said what to do about it
+		s.setResult(i, agent.CallUnknown, text)
+		return
+	}
 	if s.Calls.List[i].wasStarted() {
 		s.setResult(i, agent.CallFailed, "Not finished: "+why+". It had been made as far as its question.")
 		return
@@ -74,4 +90,59 @@ func countsSince(t, before agent.ToolCount) agent.ToolCount {
 	t.Unknown -= before.Unknown
 	t.Skipped -= before.Skipped
 	return t
+}
+
+// toolReturned handles a call's result. Of a late one, for a call that has a result already, it takes
+// the charges alone.
+func (s *step) toolReturned(in ToolReturned) error {
+	r := in.Result
+	i := s.Calls.findRunning(r.Call)
+	if i < 0 {
+		return s.chargeLateResult(in)
+	}
+	s.chargeAll(in.Charges, in.Estimate)
+	if in.Hold != nil && r.Status == agent.CallSkipped && !s.justified(*in.Hold) {
+		s.recordOutdated(*in.Hold)
+		// With a nearly full history the call keeps its result `skipped`; the next execution has room.
+		if !s.historyForbidsCalls() && !s.Calls.List[i].Dropped {
+			// The tool never began, so it can be called again. The call is still running: only
+			// its activity is scheduled again.
+			s.callTool(i, false)
+			return nil
+		}
+	}
+	switch {
+	case in.Question != nil && s.Calls.List[i].Dropped:
+		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked, since "+reasonDropped+".")
+	case in.Question != nil && s.End.Stopping == nil:
+		s.askPerson(i, *in.Question)
+	case in.Question != nil:
+		s.setResult(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked any more, since the run is being stopped.")
+	default:
+		if r.Status == agent.CallOK {
+			s.Calls.keepStateChanges(i, in.StateChanges, s.space()) // the changes of a failed call are dropped
+		}
+		said := len(r.Text)
+		if in.FromRuntime {
+			said = 0
+		}
+		// A hold may have stopped the call although the run knows none: its task was lost.
+		if s.End.Grace != nil || in.Hold != nil {
+			r = s.cutOff(i, r)
+		}
+		if r.Status != agent.CallUnknown || !s.resolveUnknown(i, r.Text) {
+			s.setResultAs(i, r, said)
+		}
+	}
+	if in.ToolsChange != nil {
+		s.toolsChanged(*in.ToolsChange)
+	}
+	if in.Missing != nil && s.End.Stopping == nil { // a resume makes the step again
+		s.holdForLostWorkers(in.Missing)
+	}
+	s.takeMetHold(in.Hold) // after the result: the hold may be an ancestor's cancel, which ends this run too
+	if s.Calls.runningCount() == 0 {
+		s.End.endGrace() // all calls are back: end the grace early, because no call begins during it
+	}
+	return nil
 }

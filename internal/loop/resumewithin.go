@@ -35,12 +35,12 @@ func (s *State) resumeBy() time.Time {
 	return by
 }
 
-// checkAge refuses a person's verb that comes too late to let the run go on. A parent, a
+// checkAge refuses a person's verb that comes too late to let the run continue. A parent, a
 // time and an event are not bounded: only people forget runs.
 func (s *step) checkAge(by time.Time) error {
 	if by.IsZero() || !s.At.After(by) || s.End.Stopping != nil {
 		return nil
 	}
-	return s.refuseAs(agent.CodeExpired, "", "%s could be let go on until %s (resume_within); stop or cancel the run, and fork its session",
+	return s.refuseAs(agent.CodeExpired, "", "%s could be resumed until %s (resume_within); stop or cancel the run, and fork its session",
 		s.Suspensions.Open.ID, by.UTC().Format(time.RFC3339))
 }

@@ -18,25 +18,31 @@ type rule struct {
 // rules are tried in this order after every input. The first that applies is carried out,
 // and then they are tried from the top again, until none applies. docs/loop.md lists them.
 var rules = []rule{
-	{"go on when what a parked run waits for has come",
-		"parked, and what the run waits for has come; for an idle daemon that is anything to deal with. No hold, no stop",
+	{"wake a parked run when what it waits for has come",
+		"parked, neither held nor stopped, and what the run waits for has come. For an idle daemon that is anything to deal with",
 		(*step).mayUnpark, (*step).unpark},
 	{"close the suspension when no reason is left",
 		"a suspension is open, and no reason to wait is left or a stop has come",
 		func(s *step) bool {
-			return s.Suspensions.Open != nil && !s.decided() && !s.hasReason()
+			return s.Suspensions.Open != nil && !s.outcomeDecided() && !s.hasReason()
 		}, (*step).closeSuspension},
 
+	// Before calls begin: a limit that is used up then ends the run before they do.
+	{"record what a flow's steps came to",
+		"a flow, and a step has its result",
+		func(s *step) bool {
+			return s.isFlow() && s.Phase == RunActive && s.Calls.count(CallDone) > 0
+		}, (*step).recordSteps},
 	{"begin the next call that may begin",
-		"working, and nothing keeps a call that waits (see below)",
+		"working, and nothing keeps a call that waits (see the next table)",
 		func(s *step) bool { return s.awaitsCalls() && s.nextCall() >= 0 }, (*step).beginCall},
 	{"end the turn when every call is done",
 		"working, and every call has its result",
-		func(s *step) bool { return s.awaitsCalls() && s.Calls.done() }, (*step).endCalls},
+		func(s *step) bool { return !s.isFlow() && s.awaitsCalls() && s.Calls.done() }, (*step).endCalls},
 	{"cancel what is in flight when the history is nearly full",
-		"something is in flight, and the history is over 40,000 events or 30 MB. No grace, no stop. The grace is 5 seconds",
+		"something is in flight, and the history is over 40,000 events or 30 MB. Neither a grace nor a stop is in progress. Begins a grace of 5 seconds",
 		func(s *step) bool {
-			return s.historyNearlyFull() && s.End.Aborting == nil && s.inFlight()
+			return s.historyForbidsCalls() && s.End.Grace == nil && s.inFlight()
 		}, (*step).cancelForHistoryLimit},
 
 	{"seal the log before a new execution",
@@ -45,10 +51,10 @@ var rules = []rule{
 	{"seal the log of a run that ends",
 		"ending, and the tail is not stored",
 		func(s *step) bool { return s.Phase == RunEnding && s.Log.hasUnsealed() && s.Log.canSeal() }, func(s *step) { s.seal(true) }},
-	{"end when all is stored and no sub-agent works",
+	{"end when all is stored and every sub-agent has ended",
 		"ending, all is stored, and every sub-agent has ended or had 10 seconds for it",
 		func(s *step) bool {
-			return s.Phase == RunEnding && s.Log.Sealing == 0 && !s.Log.hasUnsealed() && !s.Children.blocksEnd(s.At)
+			return s.Phase == RunEnding && s.Log.SealingSeq == 0 && !s.Log.hasUnsealed() && !s.Children.blocksEnd(s.At)
 		}, (*step).ended},
 
 	{"make the handoff when the sub-agents have drained",
@@ -57,96 +63,110 @@ var rules = []rule{
 			return s.Phase == RunDraining && (!s.Children.anyNotEnded() || s.End.Stopping.over(s.At))
 		}, (*step).makeHandoff},
 	{"summarize, drain and make the handoff after a stop",
-		"ready, and a stop is in progress. Once a turn has begun the model is asked for a summary, then sub-agents that work drain. After the deadline only the handoff is left",
+		"ready, and a stop is in progress. If the run has taken a turn, the model is asked for a summary. Then the run waits for sub-agents that have not ended. After the deadline it only makes the handoff",
 		func(s *step) bool { return s.ready() && s.End.Stopping != nil }, (*step).summarizeAndDrain},
 	{"skip a call that is too long for a suspended run, or for a new execution",
-		"a suspension is open, or a new execution is due, nothing is in flight, and the calls that wait are longer than a run at rest may keep",
-		func(s *step) bool { return (s.comesToRestNow() || s.continuesAsNew()) && s.overlong() >= 0 }, func(s *step) {
+		"nothing is in flight, and the calls that wait are longer than a run at rest may keep; a suspension is open, or a new execution is due",
+		func(s *step) bool { return (s.comesToRestNow() || s.newExecutionDue()) && s.overlong() >= 0 }, func(s *step) {
 			s.skip(s.overlong(), tooLongToKeep)
 		}},
 	// Above "begin the next turn": a ready run would always begin a turn first, and a long
 	// history would never end.
 	{"continue as new when the history is long, or the run stays suspended",
-		"Temporal suggests it, or the run has been suspended for 10 minutes in this execution; and nothing is in flight (see [A new execution](#a-new-execution-meets-calls-in-flight))",
-		(*step).continuesAsNew, func(s *step) { s.enterPhase(RunContinuing) }},
+		"Temporal suggests it, or the run has been `suspended` for 10 minutes (once in a suspension); and nothing is in flight (see [A new execution](#a-new-execution-meets-calls-in-flight))",
+		(*step).newExecutionDue, (*step).beginNewExecution},
 
 	{"summarize when a daemon becomes idle",
 		"ready, a daemon with `compact` is idle, and no suspension is open yet",
-		(*step).sumsUpWhenIdle, func(s *step) { s.summarize(SummaryForResume) }},
-	{"stop at a limit",
+		(*step).sumsUpWhenIdle, func(s *step) { s.summarize(SummaryOfAll) }},
+	{"fail or ask at a limit",
 		"ready, no reason to wait, and one of the run's own limits is used up",
 		func(s *step) bool { return s.mayBeginTurn() && s.exhaustedLimit() != nil }, func(s *step) { s.atLimit(s.exhaustedLimit(), s.Spec.OnLimit) }},
-	{"stop at a limit that a sub-agent waits for",
+	{"fail or ask at a limit that a sub-agent waits for",
 		"a sub-agent is suspended for what one of the run's own limits has used up. Nothing in flight, no hold, nobody asked yet",
 		func(s *step) bool { return s.limitExhaustedForChild() != nil }, func(s *step) { s.atLimit(s.limitExhaustedForChild(), s.Spec.OnLimit) }},
 	{"begin the next turn from a summary",
 		"as the next rule, and a summary was asked for (`from_summary`, `carry: compact`, a park's time)",
-		func(s *step) bool { return s.mayBeginTurn() && !s.Log.blocksTurns() && s.Turn.SummaryReason != "" }, func(s *step) { s.summarize(SummaryForResume) }},
-	// Above the grants: what is left is used here first, or blocked sub-agents would pass it
-	// to and fro (budgetview.go).
+		func(s *step) bool { return s.mayBeginTurn() && !s.Log.blocksTurns() && s.Turn.SummaryReason != "" }, func(s *step) { s.summarize(SummaryOfAll) }},
+	// Above the grants: the run itself uses what is left first. Otherwise blocked sub-agents
+	// could give it to each other without end (budgetview.go).
 	{"begin the next turn",
-		"ready, no reason to wait, no stop. With over 1 MB that the store lags behind, the run waits for the store",
+		"ready, no reason to wait, no stop. If more than 1 MB of the log is not stored yet, the run waits for the store",
 		func(s *step) bool { return s.mayBeginTurn() && !s.Log.blocksTurns() }, (*step).nextTurn},
 
 	{"grant what a sub-agent asks for",
 		"a sub-agent asks, and enough is left: for a suspended one, some of all that it lacks",
-		func(s *step) bool { i, _ := s.nextGrant(); return !s.decided() && i >= 0 }, (*step).grantToChild},
+		func(s *step) bool { i, _ := s.nextGrant(); return !s.outcomeDecided() && i >= 0 }, (*step).grantToChild},
 	{"tell a sub-agent that no more agents are granted",
 		"a sub-agent asks for agents, and no limit here or above allows one",
-		func(s *step) bool { return !s.decided() && s.nextDenial() >= 0 }, (*step).denyChild},
+		func(s *step) bool { return !s.outcomeDecided() && s.nextDenial() >= 0 }, (*step).denyChild},
 	{"recall what sub-agents do not use",
-		"a sub-agent has what is missed here, or what the parent recalls, and was not asked yet",
+		"a sub-agent has unused budget that this run needs or that the parent recalls, and was not asked for it yet",
 		func(s *step) bool { return s.nextRecall() >= 0 }, (*step).recallFromChildren},
 	{"give back what is not used",
 		"the parent recalls, and no model call is in flight",
 		(*step).mustGiveBack, (*step).giveBack},
 	{"ask above for more",
-		"the run's grant is what binds, and the parent was not asked yet, or less urgently",
+		"the parent's grant is used up before any limit of the run's own, and the parent was not asked yet, or the need is more urgent now",
 		(*step).mustAskParent, (*step).askParentForBudget},
 
 	{"open a suspension when every sub-agent is suspended",
 		"the turn waits for sub-agents alone, and each of these is suspended. None for a grant",
-		func(s *step) bool { return s.maySuspend() && s.onlyAwaitsSuspendedChildren() }, func(s *step) {
+		func(s *step) bool { return !s.isFlow() && s.maySuspend() && s.onlyAwaitsSuspendedChildren() }, func(s *step) {
 			s.openSuspension(agent.InitiatorPolicy, "children", "")
 		}},
+	{"open a suspension when every step of a flow waits",
+		"a flow, and each open step waits for people, an event, a time, or a suspended sub-agent",
+		func(s *step) bool {
+			return s.isFlow() && s.Phase == RunActive && s.maySuspend() && s.stepsOnlyWait()
+		}, func(s *step) {
+			s.openSuspension(agent.InitiatorSelf, "steps", s.waitingText())
+		}},
 	{"open a suspension when the run waits for a grant",
-		"nothing is in flight, and the run lacks what only a grant or a return can bring",
-		func(s *step) bool { return s.maySuspend() && s.lacksBudget() && s.nothingInFlight() }, func(s *step) {
+		"nothing is in flight, and the run, or a sub-agent that it waits for, needs budget that only its parent can grant or a sub-agent can give back",
+		func(s *step) bool { return s.maySuspend() && len(s.budgetReasons()) > 0 && s.canRest() }, func(s *step) {
 			s.openSuspension(agent.InitiatorPolicy, "budget", "")
 		}},
 	{"open a suspension when a daemon is idle",
 		"nothing is in flight, and a daemon has nothing to deal with",
-		func(s *step) bool { return s.maySuspend() && s.idling() && s.nothingInFlight() }, func(s *step) {
+		func(s *step) bool { return s.maySuspend() && s.idling() && s.canRest() }, func(s *step) {
 			s.openSuspension(agent.InitiatorSelf, causeIdle, "")
 		}},
 	{"suspend when nothing is in flight",
-		"a suspension is open, and nothing is in flight. A sub-agent that the turn waits for and that works counts, unless the run is held",
+		"a suspension is open, and nothing is in flight. If the run is not held, the turn also waits for no sub-agent that works",
 		(*step).comesToRestNow, (*step).suspend},
-	{"take back that the run is suspended when that is not stored",
-		"an ancestor's hold alone needed no store, and now there is another reason",
-		func(s *step) bool { return s.isAtRest() && s.Suspensions.stored() && !s.stored() }, (*step).withdrawSuspended},
+	{"report suspending again until the suspension is stored",
+		"the run reported `suspended` without the store, since only an ancestor's hold kept it, and now there is another reason",
+		func(s *step) bool { return s.isAtRest() && s.Suspensions.published() && !s.stored() }, (*step).withdrawSuspended},
 	{"seal the log of a run that is suspended",
 		"at rest, and `run.suspended` is not stored. Not while continuing, nor for an ancestor's hold alone",
 		func(s *step) bool { return s.isAtRest() && !s.stored() && s.maySeal() }, func(s *step) { s.seal(false) }},
 	{"report that the run is suspended, or what it waits for now",
-		"at rest and stored, and not told yet or no longer what listings show",
+		"at rest and stored, and listings do not show it yet",
 		func(s *step) bool {
-			return s.isAtRest() && s.stored() && (!s.Suspensions.stored() || s.changed)
+			return s.isAtRest() && s.stored() && (!s.Suspensions.published() || s.changed)
 		}, (*step).publishSuspension},
+	{"show what a running flow asks and waits for",
+		"a flow that is not suspended has opened or closed a request or a wait",
+		func(s *step) bool {
+			return s.isFlow() && s.Phase == RunActive && s.changed && s.Suspensions.Open == nil
+		}, func(s *step) { s.changed = false; s.do(Publish{}) }},
 	{"store what waits for a suspended daemon",
 		"suspended, and the store lacks an event that waits",
-		func(s *step) bool { return s.isAtRest() && s.Suspensions.stored() && s.Log.HeadBehind && s.maySeal() }, func(s *step) { s.seal(false) }},
-	{"seal a long tail while the run goes on",
+		func(s *step) bool {
+			return s.isAtRest() && s.Suspensions.published() && s.Log.HeadBehind && s.maySeal()
+		}, func(s *step) { s.seal(false) }},
+	{"seal a long tail during the work",
 		"the tail is over 256 KB",
-		func(s *step) bool { return !s.decided() && s.Log.needsSeal() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
-	{"hand the state on to a new execution",
+		func(s *step) bool { return !s.outcomeDecided() && s.Log.needsSeal() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
+	{"carry the state over to a new execution",
 		"continuing, and nothing is left that must be sealed",
 		func(s *step) bool {
-			return s.Phase == RunContinuing && !s.continuedAsNew && s.Log.Sealing == 0 && !s.Log.mustSealToContinue()
+			return s.Phase == RunContinuing && !s.continuedAsNew && s.Log.SealingSeq == 0 && !s.Log.mustSealToContinue()
 		}, (*step).continueAsNew},
 }
 
-// maxFired is more rules than one input can make apply. Beyond it two rules undo each other.
+// maxFired is more rules than any input makes apply. If one does, two rules undo each other.
 const maxFired = 1000
 
 // advance carries out the rules until none applies.
@@ -173,25 +193,27 @@ func (s *step) firstRule() *rule {
 }
 
 // awaitsCalls reports whether the turn waits for its calls.
-func (s *step) awaitsCalls() bool { return s.Phase == RunActive && s.Turn.Phase == TurnWorking }
+func (s *State) awaitsCalls() bool { return s.Phase == RunActive && s.Turn.Phase == TurnWorking }
 
 // mayBeginTurn reports whether nothing but a limit or the store keeps the run from its next
 // turn.
-func (s *step) mayBeginTurn() bool { return s.ready() && s.End.Stopping == nil && !s.hasReason() }
+func (s *step) mayBeginTurn() bool {
+	return (s.ready() || s.hasFlowNews()) && s.End.Stopping == nil && !s.hasReason() && !s.drainsForNewExecution()
+}
 
 // maySuspend reports whether a suspension may be opened. A stop ends every suspension.
 func (s *step) maySuspend() bool {
-	return s.Suspensions.Open == nil && s.End.Stopping == nil && !s.decided()
+	return s.Suspensions.Open == nil && s.End.Stopping == nil && !s.outcomeDecided()
 }
 
 // comesToRestNow reports whether the last call of a run with an open suspension has come
 // back.
 func (s *step) comesToRestNow() bool {
-	return s.Suspensions.Open != nil && !s.Suspensions.atRest() && !s.decided() && s.nothingInFlight()
+	return s.Suspensions.Open != nil && !s.Suspensions.atRest() && !s.outcomeDecided() && s.canRest()
 }
 
 // isAtRest reports whether the run is at rest in an open suspension.
-func (s *step) isAtRest() bool { return s.Suspensions.atRest() && !s.decided() }
+func (s *step) isAtRest() bool { return s.Suspensions.atRest() && !s.outcomeDecided() }
 
 // maySeal reports whether a seal may begin outside of continue-as-new, which has a rule of
 // its own.
@@ -200,30 +222,30 @@ func (s *step) maySeal() bool { return s.Phase != RunContinuing && s.Log.canSeal
 // inFlight reports whether a model call or a tool call is in flight.
 func (s *step) inFlight() bool { return s.Turn.inFlight() || s.Calls.runningCount() > 0 }
 
-// historyNearlyFull reports whether a call that begins now would be cancelled at once, since
+// historyForbidsCalls reports whether a call that begins now would be cancelled at once, since
 // the history is nearly full. A stop ends the run in this execution, so it may still begin
 // one.
-func (s *step) historyNearlyFull() bool { return s.NearHistoryLimit && s.End.Stopping == nil }
+func (s *step) historyForbidsCalls() bool { return s.NearHistoryLimit && s.End.Stopping == nil }
 
-// continuesAsNew reports whether the run continues as new now. A run that is being stopped
+// newExecutionDue reports whether the run continues as new now. A run that is being stopped
 // ends in this execution.
-func (s *step) continuesAsNew() bool {
+func (s *step) newExecutionDue() bool {
 	due := s.ContinueAsNewSuggested || reached(s.Suspensions.continueAsNewAt(), s.At)
 	// After continue-as-new the server no longer delivers the result of a child that a call
 	// waits for.
-	return due && s.End.Stopping == nil && s.mayContinueAsNew() && !s.hasForegroundChild()
+	return due && s.End.Stopping == nil && s.mayContinueAsNew() && !s.needsChildEvents()
 }
 
 // mayContinueAsNew reports whether no call is in flight, whose result a new execution would
 // miss. The run is between two turns, or at rest. Or its history is nearly full, and its
 // pending calls must wait for the next execution. Children are another question
-// (hasForegroundChild).
+// (needsChildEvents).
 func (s *step) mayContinueAsNew() bool {
 	switch {
 	case s.ready():
 		return true
 	case s.awaitsCalls():
-		return s.Suspensions.atRest() || s.NearHistoryLimit && s.Calls.runningCount() == 0
+		return s.Suspensions.atRest() || (s.NearHistoryLimit || s.isFlow()) && s.Calls.runningCount() == 0
 	}
 	return false
 }

@@ -49,10 +49,12 @@ const (
 const (
 	messageFrame = 320
 	partFrame    = 48
+	fileFrame    = 176 // with the digest
 	callFrame    = 700 // with a remark, and that the result is cut
 	requestFrame = 640 // with the run
 	childFrame   = 240
 	noteFrame    = 160  // of a suspension
+	outsideFrame = 224  // of a [agent.TemporalCall]
 	outcomeFrame = 1180 // with the usage, that of the tree, and the reason
 	verbFrame    = 96
 	receiptFrame = 24
@@ -149,7 +151,7 @@ func fit[T ~string](text T, most int) T {
 
 // space returns how many bytes of JSON may still wait for somebody.
 func (s *State) space() int {
-	n := waitShare - s.Messages.PendingSize - s.Messages.EventSize - s.Park.size() - s.Requests.size() - s.Calls.keptSize()
+	n := waitShare - s.Messages.PendingSize - s.Messages.EmittedSize - s.Park.size() - s.Requests.size() - s.Calls.keptSize() - changesJSONLen(s.Flow.StateChanges)
 	// No pending call begins now, so the state keeps their arguments.
 	if s.Suspensions.atRest() || s.Phase == RunContinuing {
 		n -= s.Calls.pendingSize()

@@ -106,8 +106,8 @@ func stuff(t require.TestingT) *stuffed {
 
 // settles seals what there is to seal.
 func (p *stuffed) settles() {
-	for p.state.Log.Sealing > 0 {
-		p.must(Sealed{Head: strings.Repeat("d", 64), Seq: p.state.Log.Sealing})
+	for p.state.Log.SealingSeq > 0 {
+		p.must(Sealed{Head: strings.Repeat("d", 64), Seq: p.state.Log.SealingSeq})
 	}
 }
 
@@ -226,7 +226,7 @@ func (p *stuffed) fill() {
 	p.settles()
 }
 
-// carry makes the run go on in a new execution, and measures what it takes with it.
+// carry makes the run continue in a new execution, and measures what it takes with it.
 func (p *stuffed) carry(t *testing.T) {
 	p.settles()
 	require.True(t, p.state.Suspensions.atRest(), p.state.phaseName())
@@ -244,7 +244,7 @@ func (p *stuffed) carry(t *testing.T) {
 		of    any
 		share int
 	}{
-		"what waits": {[]any{s.Messages.Pending, s.Messages.Events, s.Requests.Open, s.Calls.List, s.Park}, waitShare},
+		"what waits": {[]any{s.Messages.Pending, s.Messages.Emitted, s.Requests.Open, s.Calls.List, s.Park}, waitShare},
 		"children":   {s.Children, childShare}, "accounts": {s.Ledger, ledgerShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "receipts": {s.Messages.Receipts, receiptShare}, "turn": {s.Turn, turnShare},
 		"log": {s.Log, alongShare}, "decided": {s.Requests.Decided, pastShare}, "spec": {[]any{s.Spec, s.Parent, s.Requests.Always}, specShare},
 		"the rest": {[]any{s.Holds, s.Suspensions, s.Origin, s.Budget, s.TraceSegment, s.Counters, s.Calls.Counts, s.Calls.InheritedCounts, s.Calls.Unknown, s.Session, s.Run, s.End}, fixedShare},
@@ -256,7 +256,7 @@ func (p *stuffed) carry(t *testing.T) {
 	require.LessOrEqual(t, written(s), maxState)
 }
 
-// Whatever comes, in whatever sizes and order: wherever a run could go on in a new
+// Whatever comes, in whatever sizes and order: wherever a run could continue in a new
 // execution, its state could go along.
 func TestWhateverComesCanBeCarriedOver(t *testing.T) {
 	t.Parallel()
@@ -283,7 +283,7 @@ func TestWhateverComesCanBeCarriedOver(t *testing.T) {
 			}
 			s := p.state
 			s.Log.Tail = nil // it is sealed before
-			if s.Phase == RunActive && (s.ready() || s.Suspensions.atRest()) && !(&step{State: s}).hasForegroundChild() {
+			if s.Phase == RunActive && (s.ready() || s.Suspensions.atRest()) && !(&step{State: s}).needsChildEvents() {
 				require.LessOrEqual(t, written(s), maxState-alongShare)
 			}
 		}
@@ -372,7 +372,7 @@ func (p *stuffed) works(t *rapid.T, size func(int) string, raw func(int) json.Ra
 }
 
 // A person may be asked about 64 calls of 10 kB at once, and the run can still be carried
-// over. What is more than that is refused where it comes, and the run goes on.
+// over. What is more than that is refused where it comes, and the run continues.
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	p := asker(t, 64, 10_000)
 	require.Len(t, p.state.Requests.Open, 64)
@@ -418,7 +418,7 @@ func TestAHeldTurnKeepsWhatFits(t *testing.T) {
 		return agent.ToolCall{Tool: "subagent__" + strings.Repeat("b", 32), Arguments: json.RawMessage(fmt.Sprintf(`{"task":"%d","background":true,"text":"%s"}`, n, strings.Repeat("x", n)))}
 	}
 	p.asksFor("", call(100_000), call(500_000), call(450_000), call(10))
-	require.True(t, p.state.Suspensions.stored())
+	require.True(t, p.state.Suspensions.published())
 	var states []CallState
 	for _, c := range p.state.Calls.List {
 		states = append(states, c.State)

@@ -72,7 +72,7 @@ func (s *step) orderChild(i int, o wire.ParentOrder) {
 // parentOrdered carries out an order of the parent. One that comes again changes nothing.
 func (s *step) parentOrdered(o wire.ParentOrder) error {
 	switch {
-	case s.decided():
+	case s.outcomeDecided():
 		return s.refuse("the run is ending")
 	case o.Run != s.Run:
 		return s.refuse("an order from above is for run %s", o.Run)
@@ -81,6 +81,9 @@ func (s *step) parentOrdered(o wire.ParentOrder) error {
 		return s.refuse("an order from above is from run %s, which did not start this one", o.From)
 	case o.Verb.Strength() == 0 && o.Verb != agent.VerbResume:
 		return s.refuse("an order from above has an unknown verb: %.80s", o.Verb)
+	}
+	if o.ReportEnd {
+		s.Parent.mustReportEnd()
 	}
 	o = boundedOrder(o)
 	s.resumed = agent.Resumed{Cause: agent.InitiatorParent, By: o.By}
@@ -199,13 +202,13 @@ func (s *step) plausibleHold(h agent.HoldRef) bool {
 // justified reports whether an activity was right to stop for a hold: the hold is new, or
 // the run is held or ending.
 func (s *step) justified(h agent.HoldRef) bool {
-	return s.isNewHold(h) || s.Holds.any() || s.End.Stopping != nil || s.End.Aborting != nil
+	return s.isNewHold(h) || s.Holds.any() || s.End.Stopping != nil || s.End.Grace != nil
 }
 
 // outdated records a hold of an earlier run that stopped an activity. Then it stops no other
 // activity, and its number is not used again. Holds of other sessions are not recorded:
 // there is no end of forged ones.
-func (s *step) outdated(h agent.HoldRef) {
+func (s *step) recordOutdated(h agent.HoldRef) {
 	if !s.plausibleHold(h) || h.Session != s.Session && !s.isAncestor(h.Session) {
 		return
 	}
@@ -218,7 +221,7 @@ func (s *step) outdated(h agent.HoldRef) {
 // takeMetHold takes a hold, or an end, of an ancestor that an activity met before the order
 // for it came.
 func (s *step) takeMetHold(h *agent.HoldRef) {
-	if h == nil || !s.isNewHold(*h) || s.decided() {
+	if h == nil || !s.isNewHold(*h) || s.outcomeDecided() {
 		return
 	}
 	s.Holds.remember(*h)
@@ -245,7 +248,7 @@ func (s *step) answerMetHold(child int, h agent.HoldRef) {
 	case s.Holds.knows(h): // passHolds tells the child whether it still holds
 	// Each hold of this session is known here, so this one was lost with its workflow task.
 	case h.Session == s.Session:
-		s.outdated(h)
+		s.recordOutdated(h)
 	// A run further up may know. Its answer comes as an order.
 	case s.Parent.Start != nil && s.isAncestor(h.Session):
 		s.reportToParent(s.metReport(h))

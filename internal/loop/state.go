@@ -28,6 +28,7 @@ type State struct {
 	Log      Log      `json:"log"`
 	Turn     Turn     `json:"turn"`
 	Calls    Calls    `json:"calls,omitzero"`
+	Flow     Flow     `json:"flow,omitzero"`
 	Budget   Budget   `json:"budget,omitzero"`
 	Ledger   Ledger   `json:"ledger,omitzero"`
 	TaskLoad TaskLoad `json:"task_load,omitzero"`
@@ -84,8 +85,8 @@ func (s *State) HasNoLog() bool {
 	return false
 }
 
-// decided reports whether the run's outcome is decided.
-func (s *State) decided() bool { return s.Phase == RunEnding || s.Phase == RunEnded }
+// outcomeDecided reports whether the run's outcome is decided.
+func (s *State) outcomeDecided() bool { return s.Phase == RunEnding || s.Phase == RunEnded }
 
 // ready reports whether the run is between two turns.
 func (s *State) ready() bool { return s.Phase == RunActive && s.Turn.Phase == TurnReady }

@@ -17,10 +17,10 @@ func Step(s State, m Moment, in Input) (State, []Effect, error) {
 	return st.State, st.effects, nil
 }
 
-// take steps an input: its part takes it, and then the rules are carried out.
+// take handles one input: a part changes the state, and then the rules are carried out.
 func take(s State, m Moment, in Input) (*step, error) {
 	st := &step{State: s.clone(), Moment: m}
-	// Before the input: the time until now counts as the run was. setClock below may stop
+	// First: the time until now belongs to the state before the input. setClock below may stop
 	// the clock, and the time would be lost.
 	st.Budget.advanceClock(m.At)
 	if err := st.receive(in); err != nil {
@@ -42,12 +42,12 @@ type step struct {
 	effects []Effect
 	fired   []string // the names of the rules that applied
 
-	// The verb of this step, its id, the digest of verb and payload, and its effect. verb is
-	// empty if the input is no verb, and digest if the verb has no id.
-	verb   agent.Verb
-	id     string
-	digest string
-	effect agent.Effect
+	// The verb of this step, its id, the digest of verb and payload, and what it brought about.
+	// verb is empty if the input is no verb. verbDigest is empty if the verb has no id.
+	verb       agent.Verb
+	verbID     string
+	verbDigest string
+	verbEffect agent.Effect
 	// resumed is why the suspension is closed, if this step closes it.
 	resumed agent.Resumed
 	// changed means that listings must be updated, since the run waits for something else.
@@ -65,7 +65,7 @@ func (s *step) enterPhase(to RunPhase) { enter(runTransitions, &s.Phase, to) }
 // late, and is refused.
 func (s *step) receive(in Input) error {
 	if _, begins := in.(Begin); s.Phase == RunNew && !begins {
-		return s.refuse("the run has not begun")
+		return s.refuse("the run has not started")
 	}
 	switch in := in.(type) {
 	case Begin:
@@ -86,6 +86,8 @@ func (s *step) receive(in Input) error {
 		return s.takeModelAnswer(in.AskSeq, wire.Reply{}, func() { s.delayed(in) })
 	case ToolReturned:
 		return s.toolReturned(in)
+	case FlowAnswered, FlowSlow, FlowFailed:
+		return s.takeFlow(in)
 	case LocalToolSlow:
 		return s.localToolSlow(in.Call)
 	case Sealed:
@@ -103,10 +105,9 @@ func (s *step) receive(in Input) error {
 	case CommandReceived:
 		return s.commandReceived(in)
 	case CommandRefused:
-		s.refusedVerb(in)
-		return nil
+		return s.refusedVerb(in)
 	case HandoffMade:
-		return s.expect(RunFolding, func() { s.handoffMade(in.Handoff) })
+		return s.expect(RunHandingOff, func() { s.handoffMade(in.Handoff) })
 	case ChildStarted:
 		return s.childStarted(in)
 	case ChildEnded:
@@ -124,8 +125,8 @@ func (s *step) receive(in Input) error {
 }
 
 // expect handles an input that is taken in one phase alone.
-func (s *step) expect(l RunPhase, handle func()) error {
-	if s.Phase != l {
+func (s *step) expect(p RunPhase, handle func()) error {
+	if s.Phase != p {
 		return s.refuse("it is not waited for in phase %q", s.phaseName())
 	}
 	handle()

@@ -14,8 +14,8 @@ import (
 type Stopping struct {
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Drain is until when tools that run may go on; zero once that time is over.
-	Drain time.Time `json:"drain,omitzero"`
+	// ToolsUntil is until when running tools may continue; zero once that time is over.
+	ToolsUntil time.Time `json:"tools_until,omitzero"`
 	// Until is when the run ends, whatever is missing.
 	Until time.Time `json:"until"`
 	// SummaryAsked means that the model was asked for a summary. SummaryText is what it
@@ -43,11 +43,11 @@ func (p *Stopping) over(at time.Time) bool { return !at.Before(p.Until) }
 // startStop begins a stop.
 func (e *End) startStop(o agent.StopCommand, at time.Time) {
 	d := time.Duration(o.Deadline)
-	e.Stopping = &Stopping{By: o.By, Reason: firstOf(o.Reason, agent.ReasonRequested), Drain: at.Add(d / 2), Until: at.Add(d)}
+	e.Stopping = &Stopping{By: o.By, Reason: firstOf(o.Reason, agent.ReasonRequested), ToolsUntil: at.Add(d / 2), Until: at.Add(d)}
 }
 
-// endDrain ends the time that running tools have.
-func (e *End) endDrain() { e.Stopping.Drain = time.Time{} }
+// endToolTime ends the time that running tools have.
+func (e *End) endToolTime() { e.Stopping.ToolsUntil = time.Time{} }
 
 // keepSummary keeps the model's summary; empty if it gave none.
 func (e *End) keepSummary(said string) { e.Stopping.SummaryAsked, e.Stopping.SummaryText = true, said }
@@ -78,26 +78,31 @@ func (s *step) stop(o agent.StopCommand) error {
 	s.removeHold(agent.HoldOwn)
 	s.removeHold(agent.HoldInherited)
 	s.dropPark()
-	s.Turn.cancelFromSummary()
+	s.Turn.cancelSummarizeFirst()
 	s.Turn.dropNote()
 	// In this order: dropRequests skips the calls that wait for an answer. recordApproved
 	// reads the approved pending calls, which skipPending then ends.
 	s.dropRequests()
+	s.dropWaits()
 	s.recordApproved()
-	s.skipPending(reasonStopped + " before the call was begun")
+	s.skipPending(reasonStopped + " before the call began")
 	switch {
 	// A handoff needs a log. So the run begins without the sources' tools: a source may take
 	// longer than the stop. CancelInFlight cancels the activity that asks them.
 	case s.Phase == RunListing:
-		s.End.endDrain()
+		s.End.endToolTime()
 		s.do(CancelInFlight{})
 		s.beginRun()
 	case s.Turn.inFlight():
 		s.cancelInFlight(min(defaultGrace, o.Deadline/4), reasonStopped)
+	case s.Turn.Phase == TurnAdvancing: // the function may hang: nobody waits for it
+		s.leaveAdvancing()
+		s.recordTurnEnd()
+		s.endToolTimeIfIdle()
 	case s.Calls.runningCount() == 0:
-		s.End.endDrain()
-	case s.End.Aborting != nil: // a grace that would outlast the tools' time
-		s.End.startAbort(s.End.Stopping.Drain, reasonStopped)
+		s.End.endToolTime()
+	case s.End.Grace != nil: // a grace that would outlast the tools' time
+		s.End.startGrace(s.End.Stopping.ToolsUntil, reasonStopped)
 	}
 	return nil
 }
@@ -142,7 +147,7 @@ func (s *step) stopDue() time.Time {
 	switch {
 	case p == nil:
 	case s.awaitsCalls():
-		return p.Drain
+		return p.ToolsUntil
 	case s.Phase == RunDraining, s.Turn.Phase == TurnSummarizing:
 		return p.Until
 	}
@@ -155,10 +160,10 @@ func (s *step) advanceStop() {
 	if p == nil {
 		return
 	}
-	if reached(p.Drain, s.At) {
-		s.End.endDrain()
+	if reached(p.ToolsUntil, s.At) {
+		s.End.endToolTime()
 		// The grace is at most half of what is left, so that there is time for a summary.
-		if s.End.Aborting == nil && s.Calls.runningCount() > 0 {
+		if s.End.Grace == nil && s.Calls.runningCount() > 0 {
 			s.cancelInFlight(min(defaultGrace, agent.Duration(p.Until.Sub(s.At)/2)), reasonStopped)
 		}
 	}
@@ -166,12 +171,12 @@ func (s *step) advanceStop() {
 		return
 	}
 	// A summary has all of the stop's time, so it has no grace after that.
-	if s.End.Aborting == nil && s.Turn.Phase == TurnSummarizing {
+	if s.End.Grace == nil && s.Turn.Phase == TurnSummarizing {
 		s.do(CancelInFlight{})
 		s.chargeEstimate()
 		s.takeSummary("", nil, true)
 	}
-	if s.End.Aborting != nil { // no grace outlasts the stop
+	if s.End.Grace != nil { // no grace outlasts the stop
 		s.graceOver()
 	}
 }
@@ -182,7 +187,7 @@ func (s *step) summarizeAndDrain() {
 	p := s.End.Stopping
 	late := p.over(s.At)
 	switch {
-	case !p.SummaryAsked && s.Turn.N > 0 && !late:
+	case !p.SummaryAsked && s.Turn.N > 0 && !late && !s.isFlow():
 		s.summarize(SummaryForHandoff)
 	case s.Children.anyNotEnded() && !late:
 		s.enterPhase(RunDraining)
@@ -193,7 +198,7 @@ func (s *step) summarizeAndDrain() {
 
 // makeHandoff asks for the handoff, which package workflows makes.
 func (s *step) makeHandoff() {
-	s.enterPhase(RunFolding)
+	s.enterPhase(RunHandingOff)
 	s.do(MakeHandoff{Known: s.knownHandoff(), SummaryText: s.End.Stopping.SummaryText, Children: s.Children.List})
 }
 
@@ -219,15 +224,43 @@ func (s *step) knownHandoff() agent.Handoff {
 			h.Failed = append(h.Failed, agent.WorkItem{What: fmt.Sprintf("%s: %d of %d calls failed", t.Tool, t.Failed, t.Calls), By: s.Session})
 		}
 	}
+	if s.isFlow() {
+		h = s.withAgents(h)
+	}
 	h.NotStarted = append(h.NotStarted, s.End.Stopping.Approved...)
 	for _, l := range s.Messages.Pending {
-		h.NotStarted = append(h.NotStarted, agent.WorkItem{What: "a message that was not answered: " + quote(l.Message.Text()), By: s.Session})
+		h.NotStarted = append(h.NotStarted, agent.WorkItem{What: "a message that was not answered: " + quote(saidIn(l.Message)), By: s.Session})
 	}
-	if n := len(s.Messages.Events); n > 0 {
+	if n := len(s.Messages.Emitted); n > 0 {
 		h.NotStarted = append(h.NotStarted, agent.WorkItem{What: fmt.Sprintf("%d events that wait: the session's next run takes them", n), By: s.Session})
 	}
 	for _, r := range h.Requests {
 		h.OpenQuestions = append(h.OpenQuestions, r.Text)
+	}
+	return h
+}
+
+// withAgents adds what the agents of a flow's steps did. A model would name that when it sums up, and a
+// flow has none. Agents that were cancelled are left out: nobody waited for them.
+func (s *step) withAgents(h agent.Handoff) agent.Handoff {
+	for _, c := range s.Children.List {
+		item := agent.WorkItem{Ref: "session:" + c.Session, By: s.Session}
+		o := c.Outcome
+		switch {
+		case o == nil || o.Status == agent.StatusStopped:
+			item.What = c.Agent + " was not finished: " + short(c.Task)
+			h.InFlight = append(h.InFlight, item)
+		case o.Status == agent.StatusCompleted:
+			item.What = c.Agent + " completed: " + short(firstOf(o.Text, c.Task))
+			h.Done = append(h.Done, item)
+		case o.Status == agent.StatusFailed:
+			why := o.Reason
+			if o.Error != nil {
+				why = firstOf(o.Error.Message, why)
+			}
+			item.What = c.Agent + " failed: " + short(why)
+			h.Failed = append(h.Failed, item)
+		}
 	}
 	return h
 }

@@ -49,11 +49,14 @@ type player struct {
 	state State
 	now   time.Time
 	full  bool
+	half  bool  // its history is half full
 	near  bool  // its history is nearly full
 	moved State // of a run that was suspended elsewhere
 	ended State // of the session's run before
 	wrong error // why the last input was refused; nil if it was taken
-	out   strings.Builder
+	// estimates are those of the calls that were asked for, by call.
+	estimates map[string]agent.Charge
+	out       strings.Builder
 }
 
 // play tells a story anew: its inputs are the lines that begin with ">".
@@ -79,8 +82,11 @@ func (p *player) line(line string) {
 	case "long-history": // the history is long
 		p.full = true
 		return
+	case "half-full": // the history is half full
+		p.full, p.half = true, true
+		return
 	case "near-limit": // the history is nearly full
-		p.full, p.near = true, true
+		p.full, p.half, p.near = true, true, true
 		return
 	case "moves": // what comes next happens elsewhere, to a run that goes on with this one
 		p.moved = exported(p.t, p.state)
@@ -92,7 +98,7 @@ func (p *player) line(line string) {
 		p.state = State{}
 		return
 	case "continued": // a new execution, whose history is short; its state went over the wire
-		p.full, p.near = false, false
+		p.full, p.half, p.near = false, false, false
 		raw, err := json.Marshal(p.state)
 		require.NoError(p.t, err)
 		p.state = State{}
@@ -104,7 +110,7 @@ func (p *player) line(line string) {
 }
 
 func (p *player) step(in Input) {
-	before, m := p.state, Moment{At: p.now, ContinueAsNewSuggested: p.full, NearHistoryLimit: p.near}
+	before, m := p.state, Moment{At: p.now, ContinueAsNewSuggested: p.full, HistoryHalfFull: p.half, NearHistoryLimit: p.near}
 	done, err := take(p.state, m, in)
 	if p.wrong = err; err != nil {
 		next, effects, _ := Step(p.state, m, in)
@@ -125,6 +131,12 @@ func (p *player) step(in Input) {
 	}
 	for _, e := range effects {
 		fmt.Fprintf(&p.out, "  -> %s\n", effectText(e))
+		if c, ok := e.(CallTool); ok && c.Estimate.Estimated {
+			if p.estimates == nil {
+				p.estimates = map[string]agent.Charge{}
+			}
+			p.estimates[c.Call] = c.Estimate
+		}
 	}
 	fmt.Fprintf(&p.out, "  = %s, turn %d%s\n", next.phaseName(), next.Turn.N, waitText(next))
 }
@@ -223,6 +235,20 @@ func (p *player) input(verb, rest string) Input {
 		in.AskSeq, err = strconv.ParseInt(ask, 10, 64)
 		require.NoError(p.t, err)
 		return in
+	case "steps": // a flow's next steps: path, tool and arguments of each
+		return p.steps(rest)
+	case "drops": // what a flow does not wait for any more
+		return FlowAnswered{AskSeq: p.state.Turn.AskSeq, Answer: wire.FlowAnswer{Dropped: strings.Fields(rest)}}
+	case "flow": // whatever else a flow may answer
+		in := FlowAnswered{AskSeq: p.state.Turn.AskSeq}
+		p.decode(rest, &in.Answer)
+		return in
+	case "returns":
+		return FlowAnswered{AskSeq: p.state.Turn.AskSeq, Answer: wire.FlowAnswer{Done: true, Text: rest}}
+	case "flow-slow":
+		return FlowSlow{AskSeq: p.state.Turn.AskSeq}
+	case "flow-fails":
+		return FlowFailed{AskSeq: p.state.Turn.AskSeq, Err: agent.Errorf(agent.Code(rest), "no")}
 	case "fails":
 		return ModelFailed{AskSeq: p.state.Turn.AskSeq, Err: agent.Errorf(agent.Code(rest), "no")}
 	case "delays":
@@ -230,6 +256,18 @@ func (p *player) input(verb, rest string) Input {
 	case "result":
 		f := strings.SplitN(rest, " ", 3)
 		return ToolReturned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallStatus(f[1]), Text: f[2]}}
+	case "generated": // the result of a flow's model call, with what it has used
+		f := strings.SplitN(rest, " ", 4)
+		in := p.input("result", strings.Join([]string{f[0], f[1], f[3]}, " ")).(ToolReturned)
+		in.Charges = []agent.Charge{{Model: "m"}}
+		p.decode(f[2], &in.Charges[0].Usage)
+		in.Charges[0].Cost, in.Estimate = p.state.modelPrice("m").Of(in.Charges[0].Usage), p.estimates[f[0]]
+		return in
+	case "lost": // a flow's model call whose worker was lost, with what its attempts have left
+		call, charges, _ := strings.Cut(rest, " ")
+		in := ToolReturned{Result: agent.ToolResult{Call: call, Tool: agent.GenerateTool, Status: agent.CallUnknown, Text: "lost"}, FromRuntime: true, Estimate: p.estimates[call]}
+		p.decode(charges, &in.Charges)
+		return in
 	case "asks": // a tool, in the middle of its call
 		call, text, _ := strings.Cut(rest, " ")
 		text, kept, _ := strings.Cut(text, " keeping ")
@@ -237,7 +275,7 @@ func (p *player) input(verb, rest string) Input {
 			Text: text, Choices: []string{"red", "blue"}, State: json.RawMessage(kept),
 		}}
 	case "sealed":
-		return Sealed{Head: fmt.Sprintf("head-%d", p.state.Log.Sealing), Seq: p.state.Log.Sealing}
+		return Sealed{Head: fmt.Sprintf("head-%d", p.state.Log.SealingSeq), Seq: p.state.Log.SealingSeq}
 	case "not-sealed":
 		return SealFailed{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "cancelled": // by Temporal itself
@@ -254,9 +292,9 @@ func (p *player) input(verb, rest string) Input {
 		require.NoError(p.t, err)
 		return ToolReturned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallSkipped}, Hold: &agent.HoldRef{Session: f[1], N: n}}
 	case "begin-child": // a run below another, which says how
-		birth := &wire.ChildStart{}
-		p.decode(rest, birth)
-		return Begin{Session: "s/a-1", Run: "r", ChildStart: birth, Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}}
+		start := &wire.ChildStart{}
+		p.decode(rest, start)
+		return Begin{Session: "s/a-1", Run: "r", ChildStart: start, Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}}
 	case "child-started":
 		return ChildStarted{Session: rest, Run: "run of " + rest}
 	case "child-refused":
@@ -390,4 +428,23 @@ func (p *player) toolOf(call string) string {
 		}
 	}
 	return "?"
+}
+
+// steps reads what a flow asks for: "path tool {…} | path tool {…}".
+func (p *player) steps(rest string) Input {
+	in := FlowAnswered{AskSeq: p.state.Turn.AskSeq}
+	for _, one := range strings.Split(rest, " | ") {
+		f := strings.SplitN(strings.TrimSpace(one), " ", 3)
+		c := agent.ToolCall{ProviderID: f[0], Tool: f[1], Arguments: json.RawMessage("{}")}
+		if len(f) > 2 {
+			c.Arguments = json.RawMessage(f[2])
+		}
+		in.Answer.Steps = append(in.Answer.Steps, wire.FlowStep{ToolCall: c})
+		if c.Tool == agent.AwaitResumptionTool {
+			park := wire.ParkRequest{}
+			p.decode(string(c.Arguments), &park.Conditions)
+			in.Answer.ParkRequests = append(in.Answer.ParkRequests, park)
+		}
+	}
+	return in
 }

@@ -19,11 +19,11 @@ type Suspensions struct {
 // OpenSuspension is an open suspension: what stays the same while the reasons for it change.
 type OpenSuspension struct {
 	ID string `json:"id"`
-	// AtRest means that nothing is in flight any more. Seq is the event that says so. Stored
+	// AtRest means that nothing is in flight any more. Seq is the event that says so. Published
 	// means that the run reported itself suspended, in listings and to its parent.
-	AtRest bool  `json:"at_rest,omitempty"`
-	Seq    int64 `json:"seq,omitempty"`
-	Stored bool  `json:"stored,omitempty"`
+	AtRest    bool  `json:"at_rest,omitempty"`
+	Seq       int64 `json:"seq,omitempty"`
+	Published bool  `json:"published,omitempty"`
 	// ContinuedAsNew means that this execution began during the suspension.
 	ContinuedAsNew bool            `json:"continued_as_new,omitempty"`
 	By             agent.Initiator `json:"by"`
@@ -41,8 +41,8 @@ func (r Suspensions) clone() Suspensions {
 // atRest reports whether a suspension is open and nothing is in flight.
 func (r Suspensions) atRest() bool { return r.Open != nil && r.Open.AtRest }
 
-// stored reports whether the run has reported itself suspended.
-func (r Suspensions) stored() bool { return r.Open != nil && r.Open.Stored }
+// published reports whether the run has reported itself suspended.
+func (r Suspensions) published() bool { return r.Open != nil && r.Open.Published }
 
 // by returns who caused the open suspension; empty while none is open.
 func (r Suspensions) by() agent.Initiator {
@@ -59,7 +59,7 @@ const continueAsNewAfter = 10 * time.Minute
 // continueAsNewAt returns when a suspended run continues as new; zero if it does not. It
 // does so once in a suspension.
 func (r Suspensions) continueAsNewAt() time.Time {
-	if !r.stored() || r.Open.ContinuedAsNew {
+	if !r.published() || r.Open.ContinuedAsNew {
 		return time.Time{}
 	}
 	return r.Since.Add(continueAsNewAfter)
@@ -80,7 +80,7 @@ func (r *Suspensions) markContinuedAsNew() {
 }
 
 // restored sets the event of an imported suspension, which is still to be stored here.
-func (r *Suspensions) restored(seq int64) { r.Open.Seq, r.Open.Stored = seq, false }
+func (r *Suspensions) restored(seq int64) { r.Open.Seq, r.Open.Published = seq, false }
 
 // begin sets since when the run has its status.
 func (r *Suspensions) begin(at time.Time) { r.Since = at }
@@ -109,10 +109,10 @@ func (s *step) openSuspension(by agent.Initiator, cause, reason string) {
 // keeps a run that is being stopped.
 func (s *step) hasReason() bool { return s.End.Stopping == nil && len(s.reasons()) > 0 }
 
-// nothingInFlight reports whether the run may come to rest: no model call, no tool call and,
+// canRest reports whether the run may come to rest: no model call, no tool call and,
 // unless the run is held, no child at work that it waits for. Children of a held run are
 // held too.
-func (s *step) nothingInFlight() bool {
+func (s *step) canRest() bool {
 	switch {
 	case s.Phase == RunContinuing || s.ready():
 		return true
@@ -133,12 +133,12 @@ func (s *step) suspend() {
 
 // withdrawSuspended takes back that the run is suspended. An ancestor's hold alone needed no
 // store; a reason that came since does.
-func (s *step) withdrawSuspended() { s.Suspensions.Open.Stored = false }
+func (s *step) withdrawSuspended() { s.Suspensions.Open.Published = false }
 
 // publishSuspension tells listings and the parent that the run is suspended, or what it
 // waits for now.
 func (s *step) publishSuspension() {
-	s.Suspensions.Open.Stored, s.changed = true, false
+	s.Suspensions.Open.Published, s.changed = true, false
 	s.do(Publish{})
 	s.reportSuspensionToParent()
 }
@@ -169,5 +169,6 @@ func (s *step) closeSuspension() {
 	r.Suspension = id
 	s.record(agent.Event{Type: agent.EventRunResumed, Resumed: &r})
 	s.reportResumedToParent()
+	s.changed = false
 	s.do(Publish{})
 }

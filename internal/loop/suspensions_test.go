@@ -12,9 +12,9 @@ import (
 func TestHowARunRests(t *testing.T) {
 	at := time.Unix(100, 0)
 	r := Suspensions{Since: at, Open: &OpenSuspension{ID: "s-1"}}
-	require.Equal(t, []bool{false, false}, []bool{r.atRest(), r.stored()})
+	require.Equal(t, []bool{false, false}, []bool{r.atRest(), r.published()})
 	require.Zero(t, r.continueAsNewAt())
-	r.Open.AtRest, r.Open.Stored = true, true
+	r.Open.AtRest, r.Open.Published = true, true
 	require.Equal(t, at.Add(continueAsNewAfter), r.continueAsNewAt())
 	r.markContinuedAsNew()
 	require.Zero(t, r.continueAsNewAt())

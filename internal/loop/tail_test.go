@@ -13,7 +13,7 @@ func refusal(verb string) CommandRefused {
 	return CommandRefused{Verb: verb, Err: agent.Errorf(agent.CodeStale, "nobody waits for it")}
 }
 
-// States that go on from the same one have each their own log.
+// States that continue from the same one have each their own log.
 func TestLogsPart(t *testing.T) {
 	d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a"}})
 	for cap(d.state.Log.Tail) < len(d.state.Log.Tail)+2 { // until there is room for both behind it

@@ -66,6 +66,6 @@ func (s *step) mayStart(c Call) bool {
 // [wire.ChildStart].
 func (s *step) startJSONLen(c Call) int {
 	sub := s.subAgent(c.Tool)
-	birth := Parent{Start: &wire.ChildStart{Parent: wire.Parent{Session: s.Session}, Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Output: sub.Output}}
-	return 2*rawJSONLen(c.Arguments) + birth.jsonLen()
+	start := Parent{Start: &wire.ChildStart{Parent: wire.Parent{Session: s.Session}, Ceilings: s.ceilings(sub), Rules: s.Parent.InheritedRules, Output: sub.Output}}
+	return 2*rawJSONLen(c.Arguments) + start.jsonLen()
 }

@@ -13,6 +13,9 @@ import (
 // OwnTools returns the tools of a Spec that no worker has: the runtime's own, those of its
 // sub-agents, and those that a client carries out.
 func OwnTools(spec agent.Spec) (tools []agent.ToolSpec) {
+	if spec.Flow {
+		tools = append(tools, askTool, parkTool, approveTool, doTool, generateTool, temporalTool)
+	}
 	if slices.Contains(spec.Tools, agent.AskUserTool) {
 		tools = append(tools, askTool)
 	}
@@ -89,3 +92,13 @@ func malformed(text string) string {
 	}
 	return "The arguments are not a JSON object. Call the tool again with arguments that are."
 }
+
+// The tools of a flow's function alone. No model sees them.
+var (
+	approveTool = agent.ToolSpec{Name: agent.ApproveTool, Executor: agent.ExecutorRuntime, Description: "Asks a person to approve something."}
+	doTool      = agent.ToolSpec{Name: agent.DoTool, Executor: agent.ExecutorRuntime, Description: "Runs code of the flow's own."}
+	// A model changes nothing, so its call may be made again.
+	generateTool = agent.ToolSpec{Name: agent.GenerateTool, Executor: agent.ExecutorRuntime, Description: "Calls a model once.", ReadOnly: true, Attempts: 4}
+	// What it calls is in the step's options.
+	temporalTool = agent.ToolSpec{Name: agent.TemporalTool, Executor: agent.ExecutorRuntime, Description: "Calls an activity or a workflow of the namespace."}
+)

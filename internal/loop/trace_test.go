@@ -69,7 +69,7 @@ func describe(e agent.Event) string {
 		}
 		return b.String()
 	case e.Call != nil:
-		return strings.TrimRight(fmt.Sprintf(" %s %s %s", e.Call.Call, e.Call.Tool, e.Call.Status), " ")
+		return " " + strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", e.Call.Call, e.Call.Step, e.Call.Tool, e.Call.Status)), " ")
 	case e.Snapshot != nil:
 		text := fmt.Sprintf(" %d tokens", e.Snapshot.Usage.Total())
 		for _, k := range slices.Sorted(maps.Keys(e.Snapshot.StateChanges)) {
@@ -169,6 +169,9 @@ func effectText(e Effect) string {
 			return fmt.Sprintf("call %s %s with %s", e.Call, e.Tool, e.Arguments)
 		}
 		text := fmt.Sprintf("call %s %s", e.Call, e.Tool)
+		if e.Temporal != nil {
+			text += fmt.Sprintf(": %s, within %s", e.Temporal, e.Timeout)
+		}
 		for _, a := range e.Answers {
 			text += fmt.Sprintf(", answered %q", a.Text)
 			if a.Declined {
@@ -190,10 +193,10 @@ func effectText(e Effect) string {
 			return "clear timer"
 		}
 		return "set timer " + e.At.Format("02 15:04:05")
-	case CancelInFlight:
-		if e.Grace > 0 {
-			return "cancel in flight within " + e.Grace.String()
-		}
+	case AskFlow:
+		return fmt.Sprintf("ask flow, turn %d, up to event %d, room for %d%s", e.Turn, e.AskSeq, e.Room, map[bool]string{true: ", by an activity"}[e.Regular])
+	case CancelCall:
+		return "cancel call " + e.Call
 	case Broadcast:
 		return fmt.Sprintf("broadcast %s of %s, hold %d", e.Verb, e.Session, e.N)
 	case StartChild:

@@ -73,13 +73,13 @@ func TestATreeKeepsToItsRootsLimits(t *testing.T) {
 	})
 }
 
-func (g *grove) plant(parent *tree, session string, birth *wire.ChildStart, limits agent.Limits, background bool) *tree {
+func (g *grove) plant(parent *tree, session string, childStart *wire.ChildStart, limits agent.Limits, background bool) *tree {
 	r := &tree{parent: parent, background: background, mail: map[string][]Input{}}
 	if parent != nil {
 		r.born = parent.execution
 	}
 	g.runs = append(g.runs, r)
-	g.step(r, Begin{Session: session, Run: "run of " + session, ChildStart: birth, Start: agent.Start{Agent: "a", Limits: limits, Input: agent.Input{Text: "go"}}})
+	g.step(r, Begin{Session: session, Run: "run of " + session, ChildStart: childStart, Start: agent.Start{Agent: "a", Limits: limits, Input: agent.Input{Text: "go"}}})
 	return r
 }
 
@@ -159,11 +159,11 @@ func (g *grove) something() bool {
 	return g.lift() || g.wake()
 }
 
-// lift is what somebody does where nothing goes on by itself.
+// lift is what somebody does where nothing continues by itself. People see only what is published.
 func (g *grove) lift() bool {
 	for _, r := range g.live() {
 		switch {
-		case len(r.state.Requests.Open) > 0:
+		case len(r.state.Requests.Open) > 0 && r.state.Suspensions.published():
 			choice := min(1, g.extended)
 			q := r.state.Requests.Open[0]
 			if choice == 0 {
@@ -209,7 +209,7 @@ func (g *grove) step(r *tree, in Input) {
 	before := r.state
 	full := rapid.IntRange(0, 15).Draw(g.t, "long-history") == 0
 	r.near = r.near || full && rapid.IntRange(0, 3).Draw(g.t, "near") == 0
-	done, err := take(r.state, Moment{At: g.now, ContinueAsNewSuggested: full || r.near, NearHistoryLimit: r.near}, in)
+	done, err := take(r.state, Moment{At: g.now, ContinueAsNewSuggested: full || r.near, HistoryHalfFull: r.near, NearHistoryLimit: r.near}, in)
 	if err != nil {
 		return
 	}
@@ -261,9 +261,9 @@ func (g *grove) perform(r *tree, e Effect) {
 		require.NoError(g.t, json.Unmarshal(raw, &r.state))
 		do(func() Input { return Continued{} })
 	case StartChild:
-		birth := e.ChildStart
+		childStart := e.ChildStart
 		do(func() Input {
-			g.plant(r, e.Session, &birth, e.Limits, e.Background)
+			g.plant(r, e.Session, &childStart, e.Limits, e.Background)
 			return ChildStarted{Session: e.Session, Run: "run of " + e.Session}
 		})
 	case OrderChild:

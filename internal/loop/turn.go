@@ -10,14 +10,15 @@ import (
 )
 
 // Turn is the part that asks the model: a turn is one model call, and the tool calls that
-// its reply asks for. Turns are numbered over the session's life.
+// its reply asks for. Turns are numbered within the run. A fork continues the numbers of
+// the run that it forks.
 type Turn struct {
 	N     int       `json:"n"`
 	Phase TurnPhase `json:"phase,omitempty"`
 	// Asked is since when the model call is in flight. AskSeq is the last log event that the
 	// model was shown. It identifies the call: a reply with another AskSeq is late. A call
-	// that is repeated within a turn keeps it; after a cancelled call the log has another
-	// event.
+	// that is repeated within a turn has the same one, since the first call has returned. A
+	// cancelled call adds an event to the log, so the call after it has a higher one.
 	Asked  time.Time `json:"asked,omitzero"`
 	AskSeq int64     `json:"ask_seq,omitempty"`
 	// Delay is until when the provider is not asked; nil if the call in flight was not
@@ -35,7 +36,7 @@ type Turn struct {
 	Retried  int    `json:"retried,omitempty"`
 	Repeat   Repeat `json:"repeat,omitzero"`
 
-	// Note is told to the model once, after the conversation. The log does not have it.
+	// Note goes to the model once, after the conversation. The log does not have it.
 	Note string `json:"note,omitempty"`
 	// SummaryReason is why the next turn begins from a summary; empty if it does not.
 	SummaryReason string `json:"summary_reason,omitempty"`
@@ -44,7 +45,8 @@ type Turn struct {
 	ForceFit bool `json:"force_fit,omitempty"`
 }
 
-// maxLast bounds the last text, in JSON bytes. The transcript has all of it.
+// maxLast bounds the last text, in JSON bytes. The transcript has all of it. The other 6 KB of
+// the share are for the turn's other fields.
 const maxLast = turnShare - 6<<10
 
 // maxDelay bounds the error message of a delay, in JSON bytes.
@@ -61,9 +63,9 @@ type Summary string
 
 // What summaries are for.
 const (
-	SummaryForHandoff    Summary = "handoff"    // for the handoff
-	SummaryForResume     Summary = "resume"     // for the run itself: replaces the whole conversation
-	SummaryForCompaction Summary = "compaction" // for the run itself: replaces the older part of the conversation
+	SummaryForHandoff Summary = "handoff" // for the handoff
+	SummaryOfAll      Summary = "all"     // for the run itself: replaces the whole conversation
+	SummaryOfOlder    Summary = "older"   // for the run itself: replaces the older part of the conversation
 )
 
 // inFlight reports whether a model call is in flight.
@@ -85,11 +87,17 @@ func (t *Turn) askSummary(at time.Time, upTo int64, what Summary) {
 	t.Asked, t.AskSeq, t.Delay, t.Summary = at, upTo, nil, what
 }
 
+// advance begins to ask a flow's function.
+func (t *Turn) advance(at time.Time, upTo int64) {
+	enter(turnTransitions, &t.Phase, TurnAdvancing)
+	t.Asked, t.AskSeq = at, upTo
+}
+
 // delay records that the provider is not asked for a while.
 func (t *Turn) delay(d *agent.Delay) { t.Delay = d }
 
-// startCalls begins the calls of a reply.
-func (t *Turn) startCalls() { enter(turnTransitions, &t.Phase, TurnWorking) }
+// work enters the phase working. The rules begin the calls.
+func (t *Turn) work() { enter(turnTransitions, &t.Phase, TurnWorking) }
 
 // end ends the turn, if one is in progress.
 func (t *Turn) end() {
@@ -107,9 +115,9 @@ func (t *Turn) setText(text string) {
 	}
 }
 
-// useless counts a useless reply, and reports whether to ask again: a second one in a row
+// countUseless counts a useless reply, and reports whether to ask again: a second one in a row
 // ends the run.
-func (t *Turn) useless() (again bool) {
+func (t *Turn) countUseless() (again bool) {
 	t.Retried++
 	return t.Retried <= 1
 }
@@ -140,24 +148,27 @@ func (t *Turn) countRepeat(digest string) int {
 // resetCounts forgets all failures that could end the run.
 func (t *Turn) resetCounts() { t.Nudged, t.Repaired, t.Retried, t.Repeat = 0, 0, 0, Repeat{} }
 
-// setNote sets what the model is told once. dropNote forgets it.
+// setNote sets a note that goes to the model once. dropNote drops it.
 func (t *Turn) setNote(text string) { t.Note = text }
 func (t *Turn) dropNote()           { t.Note = "" }
 
-// startFromSummary lets the next turn begin from a summary. cancelFromSummary takes that
-// back.
-func (t *Turn) startFromSummary(why string) { t.SummaryReason = why }
-func (t *Turn) cancelFromSummary()          { t.SummaryReason = "" }
+// summarizeFirst lets the next turn begin from a summary. cancelSummarizeFirst undoes that.
+func (t *Turn) summarizeFirst(why string) { t.SummaryReason = why }
+func (t *Turn) cancelSummarizeFirst()     { t.SummaryReason = "" }
 
 // setForceFit remembers that the conversation was compacted in this turn.
 func (t *Turn) setForceFit() { t.ForceFit = true }
 
-// nextTurn begins a turn and asks the model.
+// nextTurn begins a turn and asks the model, or a flow's function.
 func (s *step) nextTurn() {
 	s.deliver(false)
 	s.Turn.next()
 	s.Budget.startTurn()
 	s.record(agent.Event{Type: agent.EventTurnStarted})
+	if s.isFlow() {
+		s.askFlow()
+		return
+	}
 	s.askModel()
 }
 
@@ -169,7 +180,7 @@ func (s *step) askModel() {
 	s.callModel(ModelArgs{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit})
 }
 
-// summarize asks the model for a summary, without tools. It is not a turn.
+// summarize asks the model for a summary, without tools. It counts as no turn.
 func (s *step) summarize(what Summary) {
 	s.Turn.askSummary(s.At, s.Log.Seq, what)
 	s.Budget.modelCalled()
@@ -180,9 +191,8 @@ func (s *step) summarize(what Summary) {
 	s.callModel(ModelArgs{Summary: what, Timeout: left})
 }
 
-// endTurn records the end of the turn with its checkpoint. It does not change the phase: see
-// Turn.end.
-func (s *step) endTurn() {
+// recordTurnEnd records turn.ended with the turn's checkpoint. [Turn.end] leaves the phase.
+func (s *step) recordTurnEnd() {
 	s.record(agent.Event{Type: agent.EventTurnEnded, Snapshot: s.checkpoint()})
 }
 
@@ -195,14 +205,17 @@ func (s *step) checkpoint() *agent.TurnSnapshot {
 		}
 		maps.Copy(c.StateChanges, call.StateChanges) //workflowcheck:ignore each key is set once
 	}
+	if s.isFlow() {
+		c.StateChanges = s.Flow.takeStateChanges()
+	}
 	return c
 }
 
-// startFromSummary lets the next turn begin from a summary of the conversation, if there is
+// summarizeFirst lets the next turn begin from a summary of the conversation, if there is
 // one yet.
-func (s *step) startFromSummary() {
-	if s.Turn.N > 0 && s.Turn.SummaryReason == "" {
-		s.Turn.startFromSummary(agent.CompactedForResume)
+func (s *step) summarizeFirst() {
+	if s.Turn.N > 0 && s.Turn.SummaryReason == "" && !s.isFlow() {
+		s.Turn.summarizeFirst(agent.CompactedForResume)
 	}
 }
 

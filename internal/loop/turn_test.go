@@ -19,16 +19,16 @@ func TestATurnInFlight(t *testing.T) {
 		inFlight bool
 	}{
 		{"asked", func() { turn.ask(at, 3) }, TurnAsking, true},
-		{"its calls are made", turn.startCalls, TurnWorking, false},
+		{"its calls are made", turn.work, TurnWorking, false},
 		{"over", turn.end, TurnReady, false},
 		{"over once more", turn.end, TurnReady, false},
-		{"summed up", func() { turn.askSummary(at, 9, SummaryForResume) }, TurnSummarizing, true},
+		{"summed up", func() { turn.askSummary(at, 9, SummaryOfAll) }, TurnSummarizing, true},
 	} {
 		c.do()
 		require.Equal(t, []any{c.phase, c.inFlight}, []any{turn.Phase, turn.inFlight()}, c.name)
 	}
 	turn.end()
-	require.Panics(t, turn.startCalls, "no reply has come")
+	require.Panics(t, turn.work, "no reply has come")
 	require.Equal(t, int64(9), turn.AskSeq)
 }
 
@@ -36,9 +36,9 @@ func TestATurnInFlight(t *testing.T) {
 // call another.
 func TestATurnCountsInARow(t *testing.T) {
 	turn := Turn{}
-	require.Equal(t, []bool{true, false}, []bool{turn.useless(), turn.useless()})
+	require.Equal(t, []bool{true, false}, []bool{turn.countUseless(), turn.countUseless()})
 	turn.setText("hm")
-	require.True(t, turn.useless())
+	require.True(t, turn.countUseless())
 	require.Equal(t, []bool{true, false}, []bool{turn.nudge(1), turn.nudge(1)})
 	turn.acted()
 	require.True(t, turn.nudge(1))

@@ -113,7 +113,7 @@ func (s *step) commandReceived(in CommandReceived) error {
 		s.do(Acknowledge{s.ack(p)})
 		return nil
 	}
-	s.verb, s.id, s.digest, s.effect = in.Command.Verb(), in.ID, sum, agent.EffectAccepted
+	s.verb, s.verbID, s.verbDigest, s.verbEffect = in.Command.Verb(), in.ID, sum, agent.EffectAccepted
 	err := s.checkRun(in.Command.Header())
 	if known {
 		err = s.refuseAs(agent.CodeInvalidInput, "id", "id %s is that of another verb or payload; use a new id for what is new", in.ID)
@@ -141,7 +141,7 @@ func (s *step) checkRun(o agent.CommandHeader) error {
 	if o.Run != "" && !s.matchesRun(o.Run) {
 		return s.refuseAs(agent.CodeStale, "run", "it is for run %s; the session's live run is %s", o.Run, s.Run)
 	}
-	if s.decided() && s.verb != agent.VerbCancel {
+	if s.outcomeDecided() && s.verb != agent.VerbCancel {
 		return s.refuseAs(agent.CodeClosed, "", "the run is at its end (%s)", s.End.Outcome.Status)
 	}
 	return nil
@@ -280,53 +280,6 @@ func withPrincipal(c agent.Command, principal string) agent.Command {
 	return c
 }
 
-// resume removes the run's own hold. Without a hold it wakes a parked run.
-func (s *step) resume(o agent.ResumeCommand) error {
-	switch {
-	case s.End.Stopping != nil:
-		return s.refuseAs(agent.CodeStale, "", "the run is being stopped")
-	case s.Suspensions.Open == nil:
-		return s.refuseAs(agent.CodeNotSuspended, "", "the run is not suspended, it is %s", s.Status())
-	case o.Suspension != "" && o.Suspension != s.Suspensions.Open.ID:
-		return s.refuseAs(agent.CodeStale, "suspension", "%s is not open; open is %s", o.Suspension, s.Suspensions.Open.ID)
-	case s.Holds.own() == nil && s.Holds.any():
-		return s.refuseAs(agent.CodeHeldByParent, "", "the run is held by session %s; resume that one", s.Holds.List[0].Session)
-	case s.Holds.own() == nil && len(s.Requests.Open) > 0:
-		return s.refuseAs(agent.CodeNeedsAnswer, "", "the run waits for the answer to %s", strings.Join(s.Requests.ids(), ", "))
-	}
-	// Only children or a missing grant keep the run: a resume can't end these (decision
-	// 0007).
-	if s.Holds.own() == nil && s.Park == nil {
-		return s.refuseAs(agent.CodeNotSuspended, "", "%s", s.waitsForOthers())
-	}
-	message := agent.TextMessage(agent.RoleUser, o.Message)
-	// The message comes with the resume, so it must not be dropped for want of space.
-	if message.By = o.By; o.Message != "" && !s.messageFits(message) {
-		return s.checkRoom("message")
-	}
-	if s.resumed.Cause == "" {
-		s.resumed = agent.Resumed{Cause: agent.InitiatorOperator, By: o.By}
-	}
-	s.resumed.FromSummary = o.FromSummary
-	// Not both: resuming a paused tree must not wake its parked runs (decision 0007).
-	if s.Holds.own() != nil {
-		s.removeHold(agent.HoldOwn)
-		s.orderChildren(s.passHolds(agent.VerbResume, 0))
-	} else if !s.idling() {
-		s.endPark()
-	} else if o.Message == "" {
-		s.steerOwn(wakeMessage("Somebody resumed you, and said no more."))
-	}
-	s.resumeWith("Somebody resumed you.", "")
-	if o.FromSummary {
-		s.startFromSummary()
-	}
-	if o.Message != "" {
-		s.steer(message)
-	}
-	return nil
-}
-
 // answerAll decides all requests, or none.
 func (s *step) answerAll(o agent.AnswersCommand, in CommandReceived) error {
 	var all []decision
@@ -359,10 +312,10 @@ func (s *step) answerAll(o agent.AnswersCommand, in CommandReceived) error {
 }
 
 // already leaves the state as it is: an equal or stronger verb is in effect.
-func (s *step) already() error { s.effect = agent.EffectAlready; return nil }
+func (s *step) already() error { s.verbEffect = agent.EffectAlready; return nil }
 
 // refusedVerb records a verb that came as a signal and was refused.
-func (s *step) refusedVerb(in CommandRefused) {
+func (s *step) refusedVerb(in CommandRefused) error {
 	why := *in.Err
 	why.Message, why.Path = fit(why.Message, maxRefusal), fit(why.Path, maxName)
 	r := agent.RefusedVerb{Verb: fit(in.Verb, maxName), How: "signal", At: s.now(), Error: &why}
@@ -370,6 +323,7 @@ func (s *step) refusedVerb(in CommandRefused) {
 	if s.Phase != RunEnded { // the log is complete by then, so only the status shows it
 		s.recordIfBegun(agent.Event{Type: agent.EventVerbRefused, Refusal: &r})
 	}
+	return nil
 }
 
 // acknowledge answers the verb of this step, and remembers the answer.
@@ -377,7 +331,7 @@ func (s *step) acknowledge() {
 	if s.verb == "" {
 		return
 	}
-	p := ProcessedVerb{ID: s.id, Digest: s.digest, Status: s.Status(), Seq: s.Log.Seq, Effect: s.effect}
+	p := ProcessedVerb{ID: s.verbID, Digest: s.verbDigest, Status: s.Status(), Seq: s.Log.Seq, Effect: s.verbEffect}
 	if s.Suspensions.Open != nil {
 		p.Suspension = s.Suspensions.Open.ID
 	}

@@ -16,11 +16,11 @@ func (s *State) Status() agent.Status {
 		return agent.StatusPending
 	case s.Phase == RunEnded:
 		return s.End.Outcome.Status
-	case s.Suspensions.Open == nil || s.decided():
+	case s.Suspensions.Open == nil || s.outcomeDecided():
 		return agent.StatusRunning
 	// A suspension is not reported before it is stored either, except under an ancestor's
 	// hold alone (see step.stored).
-	case s.Suspensions.Open.Stored:
+	case s.Suspensions.Open.Published:
 		return agent.StatusSuspended
 	}
 	return agent.StatusSuspending
@@ -33,8 +33,11 @@ func (s *State) View(now time.Time) agent.RunStatus {
 		InFlight: s.listInFlight(now), Suspension: s.Suspension(), Children: s.Children.counts(), Queued: len(s.Messages.Pending), Labels: s.Origin.Labels,
 		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Limits: s.limitsUsed(now), Granted: wire.BudgetOf(s.netGrant()), Remaining: wire.BudgetOf(s.remainingBudget()), Seq: s.Log.Seq, Refused: s.Verbs.Refused, StoreError: s.Log.SealError,
 	}
+	if v.Suspension == nil && !s.outcomeDecided() {
+		v.Requests = s.wireRequests()
+	}
 	if d := s.daemon(); d != nil {
-		v.QueuedEvents = &agent.Used[int]{Used: len(s.Messages.Events), Max: d.Queue}
+		v.QueuedEvents = &agent.Used[int]{Used: len(s.Messages.Emitted), Max: d.Queue}
 	}
 	switch {
 	case s.Phase == RunEnded:
@@ -57,17 +60,21 @@ func (s *State) listInFlight(now time.Time) []agent.InFlight {
 			d.Delay = s.Turn.Delay
 		}
 		doing = append(doing, d)
+	case s.Turn.Phase == TurnAdvancing:
+		doing = append(doing, agent.InFlight{Kind: agent.InFlightFlow, Name: s.agent(), Since: s.Turn.Asked})
 	case s.Phase == RunContinuing || s.Phase == RunEnding:
 		doing = append(doing, store)
-	case s.Suspensions.atRest() && !s.Suspensions.Open.Stored:
+	case s.Suspensions.atRest() && !s.Suspensions.Open.Published:
 		doing = append(doing, store)
 	}
 	for _, c := range s.Calls.List {
 		switch c.State {
 		case CallRunning:
-			doing = append(doing, agent.InFlight{Kind: agent.InFlightTool, Call: c.ID, Name: c.Tool, Since: c.Since})
+			doing = append(doing, agent.InFlight{Kind: agent.InFlightTool, Call: c.ID, Name: c.Tool, Step: s.stepPath(c), Since: c.Since})
 		case CallAwaitingChildren:
-			doing = append(doing, agent.InFlight{Kind: agent.InFlightChild, Call: c.ID, Name: c.Tool, Since: c.Since})
+			doing = append(doing, agent.InFlight{Kind: agent.InFlightChild, Call: c.ID, Name: c.Tool, Step: s.stepPath(c), Since: c.Since})
+		case CallAwaitingEvent:
+			doing = append(doing, agent.InFlight{Kind: agent.InFlightWait, Call: c.ID, Name: c.Tool, Step: s.stepPath(c), Since: c.Since})
 		}
 	}
 	return doing
@@ -86,8 +93,10 @@ func (s *State) Memo() agent.Memo {
 	if s.Phase == RunEnded {
 		m.Reason = s.End.Outcome.Reason
 	}
-	if s.Suspensions.Open != nil && !s.decided() {
+	if s.Suspensions.Open != nil && !s.outcomeDecided() {
 		m.Suspension, m.Reason = s.Suspensions.Open.ID, fit(s.Suspensions.Open.Reason, maxMemoReason)
+	}
+	if !s.outcomeDecided() {
 		for _, r := range s.Requests.Open {
 			m.Requests = append(m.Requests, r.memo())
 		}
@@ -95,11 +104,11 @@ func (s *State) Memo() agent.Memo {
 	// Whoever may list runs can read their memos.
 	if s.redacted() {
 		m.Task = ""
-		if !s.decided() { // an end's reason is a word of the runtime's, or of who ended the run
+		if !s.outcomeDecided() { // an end's reason is a word of the runtime's, or of who ended the run
 			m.Reason = ""
 		}
-		for i := range m.Requests {
-			m.Requests[i].Text = ""
+		for i, q := range m.Requests {
+			m.Requests[i] = redacted(q)
 		}
 	}
 	return m
@@ -108,7 +117,7 @@ func (s *State) Memo() agent.Memo {
 // Suspension returns the open suspension as the wire shows it; nil if none is open.
 func (s *State) Suspension() *agent.Suspension {
 	w := s.Suspensions.Open
-	if w == nil || s.decided() {
+	if w == nil || s.outcomeDecided() {
 		return nil
 	}
 	why := s.reasons()
@@ -119,15 +128,14 @@ func (s *State) Suspension() *agent.Suspension {
 	if w.AtRest {
 		v.Since = s.Suspensions.Since
 	}
-	switch v.Kind {
-	case agent.SuspensionInputRequired:
-		for _, o := range s.Requests.Open {
-			v.Requests = append(v.Requests, s.wireRequest(o))
-		}
-	case agent.SuspensionParked:
+	if v.Kind == agent.SuspensionInputRequired || s.isFlow() {
+		v.Requests = s.wireRequests()
+	}
+	if v.Kind == agent.SuspensionParked && s.Park != nil {
 		conditions := s.Park.Conditions
 		v.Conditions = &conditions
 	}
+	v.Waits = s.stepWaits()
 	return v
 }
 
@@ -145,7 +153,14 @@ func (s *State) WaitsFor() (list []string) {
 		}
 	}
 	why := s.reasons()
-	suspended := s.Suspensions.Open != nil && !s.decided()
+	suspended := s.Suspensions.Open != nil && !s.outcomeDecided()
+	if s.isFlow() && !s.outcomeDecided() { // what single steps wait for is to be found whatever else keeps the run
+		steps := slices.Concat(s.Requests.reasons(), s.Calls.waitReasons())
+		if !suspended {
+			why = nil
+		}
+		why, suspended = append(why, steps...), suspended || len(steps) > 0
+	}
 	if suspended {
 		// First what matters most: what does not fit is left out.
 		add(string(why.kind()))
@@ -160,6 +175,9 @@ func (s *State) WaitsFor() (list []string) {
 		return list
 	}
 	for _, r := range why {
+		if r.kind == agent.SuspensionInputRequired { // also of a flow that is kept by something else
+			add(string(r.kind))
+		}
 		for _, what := range r.finds {
 			add(what)
 		}

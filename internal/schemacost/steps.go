@@ -50,7 +50,7 @@ func (c counter) steps(v any, depth int) int {
 	if !ok {
 		return 1
 	}
-	// By identity: references share schemas, and counting each use anew could take
+	// By identity: references share schemas, and counting each use again could take
 	// forever.
 	key := place{reflect.ValueOf(schema).Pointer(), depth}
 	if n, ok := c.known[key]; ok {

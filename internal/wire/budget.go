@@ -29,7 +29,7 @@ func (r Resource) String() string { return resourceNames[r] }
 func (r Resource) Shared() bool { return r != ResourceTime }
 
 // Code returns the code of a run that fails because the resource is used up. It is empty for
-// [ResourceAgents]: a run that may start no more agents goes on.
+// [ResourceAgents]: a run that may start no more agents continues.
 func (r Resource) Code() agent.Code {
 	return [Resources]agent.Code{agent.CodeLimitTurns, agent.CodeLimitTokens, agent.CodeLimitCost, "", agent.CodeLimitTime}[r]
 }

@@ -10,6 +10,10 @@ type ChildStart struct {
 	Depth int `json:"depth"`
 	// Background means that the parent does not wait for the result.
 	Background bool `json:"background,omitempty"`
+	// Outlives means that the server does not cancel the run when an execution of the parent
+	// closes: the parent may continue as new while it waits. So the run checks itself whether its
+	// parent lives. A background run does so, too.
+	Outlives bool `json:"outlives,omitempty"`
 	// Ceilings bound the run's tools, with one list of tools for each ancestor that has one. A
 	// tool must fit all of them. Rules are the ancestors' rules, which hold for the run, too.
 	Ceilings [][]string   `json:"ceilings,omitempty"`
@@ -55,6 +59,9 @@ type ParentOrder struct {
 	Reason string `json:"reason,omitempty"`
 	// FromSummary, in a resume, lets the receiver's next turn begin from a summary.
 	FromSummary bool `json:"from_summary,omitempty"`
+	// ReportEnd asks the receiver to report its end by a signal. The sender continues as new
+	// while it waits for the receiver: Temporal delivers the result to no later execution.
+	ReportEnd bool `json:"report_end,omitempty"`
 }
 
 // ChildReport is what a run reports to its parent (docs/wire.md §10). It does not have the run's

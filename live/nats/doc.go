@@ -15,8 +15,8 @@
 // PREFIX.>, and readers to subscribe to it.
 //
 // With keys, events are encrypted, and SESSION is the SHA-256 of the session's name.
-// Whoever reads the broker sees only how much is sent and when. Whoever writes to it
-// cannot forge an event.
+// A reader of the broker sees only how much is sent and when. A writer to it cannot
+// forge an event.
 //
 // What cannot be sent is dropped. If the sender dropped it, readers get an
 // [agent.EventDeltaDropped]. What is lost on the way, as while a connection is down, is

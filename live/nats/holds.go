@@ -18,7 +18,7 @@ type Holds struct{ l *Live }
 // NewHolds returns a Holds on a connection, which stays the caller's. All workers of a
 // task queue need the same options; an empty Prefix means "fermata.holds" here.
 //
-// Without keys, whoever can write to these subjects can stop activities of runs that are
+// Without keys, anyone who can write to these subjects can stop activities of runs that are
 // not held. Sub-agents are then suspended until they have asked their parent. No run
 // ends, and the calls are made again. With keys, nobody else can do so.
 func NewHolds(conn *broker.Conn, o *Options) *Holds {
@@ -37,6 +37,7 @@ func holdOf(root string) string { return "hold/" + root }
 
 // Publish implements [live.Holds]. What the connection does not take is lost.
 func (h *Holds) Publish(held agent.HoldRef) {
+	// Followers subscribe by root.
 	root, _, _ := strings.Cut(held.Session, "/")
 	data, err := json.Marshal(held)
 	if err != nil {
@@ -49,10 +50,10 @@ func (h *Holds) Publish(held agent.HoldRef) {
 }
 
 // Follow implements [live.Holds]. On a closed connection it receives nothing.
-func (h *Holds) Follow(root string, hear func(agent.HoldRef)) (leave func()) {
+func (h *Holds) Follow(root string, receive func(agent.HoldRef)) (leave func()) {
 	s, err := h.l.conn.Subscribe(h.l.subject(root), func(m *broker.Msg) {
 		if held, ok := h.read(root, m.Data); ok {
-			hear(held)
+			receive(held)
 		}
 	})
 	if err != nil {

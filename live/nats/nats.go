@@ -99,6 +99,7 @@ func (l *Live) encode(e live.Event) ([]byte, error) {
 	if l.o.Keys.Primary() != "" {
 		data = l.o.Keys.Encrypt(purpose(e.Session), data)
 	}
+	// Encryption makes it larger, so the size is known only now.
 	if len(data) > MaxMessage {
 		return nil, broker.ErrMaxPayload
 	}
@@ -110,13 +111,13 @@ func (l *Live) decode(session string, data []byte) (e live.Event, err error) {
 	case encrypted:
 		data, err = l.o.Keys.Decrypt(purpose(session), data)
 	case l.o.Keys.Primary() != "":
-		err = agent.Errorf(agent.CodeBadSignature, "it is not encrypted, and this process has keys")
+		err = agent.Errorf(agent.CodeBadSignature, "the event is not encrypted, and this process has keys")
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &e)
 	}
 	if err == nil && e.Session != session {
-		err = agent.Errorf(agent.CodeBadSignature, "it is of another session")
+		err = agent.Errorf(agent.CodeBadSignature, "the event belongs to another session")
 	}
 	return e, err
 }
@@ -124,6 +125,7 @@ func (l *Live) decode(session string, data []byte) (e live.Event, err error) {
 // subject returns the subject of a session's events.
 func (l *Live) subject(session string) string {
 	if l.o.Keys.Primary() != "" {
+		// Names of sessions may be private; subjects are never encrypted.
 		return fmt.Sprintf("%s.%x", l.o.Prefix, sha256.Sum256([]byte(session)))
 	}
 	var token strings.Builder
@@ -131,7 +133,7 @@ func (l *Live) subject(session string) string {
 		switch {
 		case b >= '0' && b <= '9', b >= 'A' && b <= 'Z', b >= 'a' && b <= 'z', b == '-', b == '_':
 			token.WriteByte(b)
-		default:
+		default: // a dot or a wildcard would change who receives it
 			fmt.Fprintf(&token, "%%%02X", b)
 		}
 	}
@@ -159,14 +161,14 @@ func (l *Live) Subscribe(ctx context.Context, session string) (*live.Subscriptio
 		}
 	})
 	if err != nil {
-		return nil, agent.Errorf(agent.CodeUnreachable, "hearing session %s over NATS: %w", session, err)
+		return nil, agent.Errorf(agent.CodeUnreachable, "subscribing to session %s over NATS: %w", session, err)
 	}
 	known, cancel := context.WithTimeout(ctx, soon)
 	defer cancel()
-	_ = l.conn.FlushWithContext(known) // on an error the broker learns of it when it is back
+	_ = l.conn.FlushWithContext(known) // after an error, the client subscribes again when it reconnects
 	if err := ctx.Err(); err != nil {
 		s.Close()
-		return nil, agent.Errorf(agent.CodeUnreachable, "hearing session %s over NATS: %w", session, err)
+		return nil, agent.Errorf(agent.CodeUnreachable, "subscribing to session %s over NATS: %w", session, err)
 	}
 	return s, nil
 }

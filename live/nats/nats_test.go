@@ -281,7 +281,7 @@ func TestTheBrokerLearnsNothing(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 	require.ElementsMatch(t, []string{
 		"secret-session: it is encrypted with key k1, and this process has k2: give it that key (FERMATA_ENCRYPTION_KEYS)",
-		"secret-session: it is not encrypted, and this process has keys",
+		"secret-session: the event is not encrypted, and this process has keys",
 	}, trouble)
 	require.Empty(t, none.Take())
 }

@@ -38,6 +38,7 @@ func (q *queue) put(e live.Event) {
 		q.loses(e)
 		return
 	}
+	// Before the event, so that a reader sees the gap where it is.
 	if l, ok := q.lost[e.Session]; ok {
 		q.events = append(q.events, l)
 		delete(q.lost, e.Session)
@@ -46,8 +47,8 @@ func (q *queue) put(e live.Event) {
 	q.wake()
 }
 
-// drop counts an event that could not be sent. The report goes out with the next events:
-// if it woke the sender, that would try for ever.
+// drop counts an event that could not be sent. The report goes out with the next events.
+// It does not wake the sender, which would otherwise retry for ever.
 func (q *queue) drop(e live.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

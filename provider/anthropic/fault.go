@@ -49,14 +49,17 @@ var (
 // kind returns the kind of fault of a problem with an HTTP status.
 func (p *problem) kind(status int) agent.FaultKind {
 	text := strings.ToLower(p.Error.Message)
+	// In a stream the answer's status is 200, so the problem's type must do.
 	if status < 400 {
 		status = statuses[p.Error.Type]
 	}
 	switch {
+	// The code is exact; texts may change.
 	case p.Error.Details.Code == "enforced_spend_limit_reached":
 		return agent.FaultQuota
 	case status == 400 && containsAny(text, saysQuota):
 		return agent.FaultQuota
+	// A rate limit may mention tokens, too.
 	case status != 429 && containsAny(text, saysContext):
 		return agent.FaultContext
 	}
@@ -65,27 +68,31 @@ func (p *problem) kind(status int) agent.FaultKind {
 
 // refused returns the fault of an answer that is no reply.
 func (m *Model) refused(res *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // what of it came is enough
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // the part that arrived is enough
 	var p problem
 	text, hint := cmp.Or(http.StatusText(res.StatusCode), "no reason given"), ""
 	switch {
 	case json.Unmarshal(body, &p) == nil && p.Error.Message != "":
 		text = p.Error.Message
+	// A page of HTML says nothing that helps.
 	case len(body) > 0 && !strings.HasPrefix(strings.TrimSpace(string(body)), "<"):
 		text = string(body)
 	}
+	// Without the provider's own form, the answer is probably from another server.
 	if p.Error.Type == "" {
 		hint = m.endpoint.WrongEndpoint(res, "")
 	}
 	kind := p.kind(res.StatusCode)
 	switch {
+	// A redirect or an empty answer will not change by itself.
 	case res.StatusCode < 400:
 		kind = agent.FaultBadRequest
 	case kind == agent.FaultAuth && m.signIn != nil:
-		hint = "; check who the worker signs in as, and what that may do"
+		hint = "; check the worker's identity and its permissions"
 	case kind == agent.FaultAuth:
 		hint = "; check " + envKey + " on the worker"
 	}
+	// Support needs the id to find the request.
 	if id := res.Header.Get("request-id"); id != "" {
 		text += " (" + id + ")"
 	}
@@ -103,13 +110,14 @@ func (m *Model) brokeOff(status int, data []byte) error {
 	if json.Unmarshal(data, &p) != nil || p.Error.Message == "" {
 		p.Error.Message = string(data)
 	}
-	return m.endpoint.Faultf(p.kind(0), status, 0, "%s gave up its reply: %s (%s)", m.name, p.Error.Message, p.Error.Type)
+	return m.endpoint.Faultf(p.kind(0), status, 0, "%s broke off its reply: %s (%s)", m.name, p.Error.Message, p.Error.Type)
 }
 
 // resets returns how long it takes until the used-up limits are full again.
 func resets(h http.Header, now time.Time) []time.Duration {
 	var all []time.Duration
 	for _, limit := range []string{"requests", "tokens", "input-tokens", "output-tokens"} {
+		// Only a limit that is used up explains the refusal.
 		if h.Get("anthropic-ratelimit-"+limit+"-remaining") != "0" {
 			continue
 		}

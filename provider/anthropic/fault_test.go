@@ -98,7 +98,7 @@ func TestErrorInMidStream(t *testing.T) {
 	} {
 		m, s := serve(t, standin.Drip(stream(begin, open(0, textBlock), text(0, "Hel"), problem(kind, "Overloaded"), text(0, "lo"), end), 0))
 		fault := mustFail(t, m, s)
-		if fault.Provider.Kind != want || fault.Message != "anthropic gave up its reply: Overloaded ("+kind+")" {
+		if fault.Provider.Kind != want || fault.Message != "anthropic broke off its reply: Overloaded ("+kind+")" {
 			t.Errorf("%s: got %s: %s", kind, fault.Provider.Kind, fault.Message)
 		}
 	}

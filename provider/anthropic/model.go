@@ -46,6 +46,7 @@ func New(o *Options) *Model {
 	}
 	key, base := o.apiKey(), o.baseURL()
 	opts := []option.RequestOption{
+		// Without the SDK's own retries: the runtime retries and counts each attempt.
 		option.WithoutEnvironmentDefaults(), option.WithBaseURL(base), option.WithHTTPClient(o.Extra.Client(o.HTTPClient)), option.WithMaxRetries(0),
 	}
 	if o.SignIn == nil {
@@ -55,6 +56,7 @@ func New(o *Options) *Model {
 		name: o.name(), endpoint: model.NewEndpoint(o.name(), base, key).Hiding(o.Extra.Secrets...), client: sdk.NewClient(opts...),
 		signIn: o.SignIn, hour: o.CacheTTL == time.Hour, tier: o.ServiceTier, serves: slices.Clone(o.ServerTools),
 	}
+	// Kept for the first call: a worker may never call this provider.
 	m.unusable = m.endpoint.WrongURL("https://host", envBaseURL)
 	switch err := o.Check(); {
 	case m.unusable != nil:
@@ -76,6 +78,7 @@ func (m *Model) where() string {
 
 // Generate implements [model.Model]. It calls the model once and streams its reply.
 func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	// A call whose context has ended must not reach the provider.
 	if err := ctx.Err(); err != nil {
 		return nil, m.endpoint.Cancelled(err)
 	}
@@ -84,7 +87,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	}
 	params, err := m.params(req)
 	if err != nil {
-		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s was not asked: %v", m.name, err)
+		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s was not called: %v", m.name, err)
 	}
 	opts := []option.RequestOption{option.WithJSONSet("stream", true)}
 	if m.signIn != nil {
@@ -92,6 +95,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 		if err != nil {
 			return nil, err
 		}
+		// A copy: the token, and the endpoint that hides it, are for this call alone.
 		once := *m
 		once.endpoint = endpoint
 		m, opts = &once, append(opts, option.WithHeader("Authorization", "Bearer "+token))
@@ -102,6 +106,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 		defer res.Body.Close()
 	}
 	switch {
+	// First: a cancelled call also has an error or a broken answer.
 	case ctx.Err() != nil:
 		return nil, m.endpoint.Cancelled(ctx.Err())
 	case res != nil && res.StatusCode != http.StatusOK:

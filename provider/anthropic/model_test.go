@@ -2,6 +2,7 @@ package anthropic_test
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -56,15 +57,15 @@ func TestInfo(t *testing.T) {
 	standin.SaneTable(t, anthropic.Table())
 	want := model.Info{
 		Price:  agent.Price{Input: 4 * agent.Dollar, Output: 20 * agent.Dollar, CacheRead: agent.Dollar / 5, CacheWrite: 5 * agent.Dollar},
-		Window: 1_000_000, MaxOutput: 128_000, Temperature: model.TemperatureNever,
+		Window: 1_000_000, MaxOutput: 128_000, Temperature: model.TemperatureNever, Files: anthropic.Table().Files,
 	}
-	if got := m.Info("claude-opus-5-5"); got != want {
+	if got := m.Info("claude-opus-5-5"); !reflect.DeepEqual(got, want) || got.Files["image/png"] != 3932160 {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := m.Info("claude-haiku-4-5-20251001"); got != m.Info("claude-haiku-4-5") || got.Window == 0 {
+	if got := m.Info("claude-haiku-4-5-20251001"); !reflect.DeepEqual(got, m.Info("claude-haiku-4-5")) || got.Window == 0 {
 		t.Errorf("a fixed version: got %+v", got)
 	}
-	if got := m.Info("claude-of-tomorrow"); got != (model.Info{}) {
+	if got := m.Info("claude-of-tomorrow"); !got.IsZero() {
 		t.Errorf("an unknown model: got %+v", got)
 	}
 }

@@ -52,6 +52,7 @@ type Options struct {
 }
 
 func (o *Options) apiKey() string {
+	// A sign-in replaces the environment's key, which must not be sent beside it.
 	if o.APIKey != "" || o.SignIn != nil {
 		return o.APIKey
 	}

@@ -14,8 +14,8 @@ import (
 // 4.6. Later ones refuse a budget, and these refuse an effort.
 var manual = regexp.MustCompile(`^claude-[a-z]+-4(-[0-5])?$`)
 
-// lessThinks can't turn its thinking off, but has a setting that comes close.
-const lessThinks = "claude-sonnet-5-5"
+// cannotTurnOff is a model that can't turn its thinking off, but has a setting that comes close.
+const cannotTurnOff = "claude-sonnet-5-5"
 
 // usualLevels are the levels of models that the table lacks.
 var usualLevels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh, agent.ReasoningXHigh, agent.ReasoningMax}
@@ -42,7 +42,7 @@ func reason(p *sdk.MessageNewParams, level agent.Reasoning) {
 		reasonWithin(p, level)
 	case level == agent.ReasoningAuto:
 		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{}
-	case level.Nearest(has) == agent.ReasoningOff && name == lessThinks:
+	case level.Nearest(has) == agent.ReasoningOff && name == cannotTurnOff:
 		between := sdk.NewThinkingConfigBetweenToolsParam()
 		p.Thinking.OfBetweenTools = &between
 	case level.Nearest(has) == agent.ReasoningOff:
@@ -63,6 +63,7 @@ func reasonWithin(p *sdk.MessageNewParams, level agent.Reasoning) {
 		p.Thinking.OfDisabled = &disabled
 		return
 	}
+	// Half is left for the answer, because the budget counts towards the reply's limit.
 	if budget := min(budgets[level], p.MaxTokens/2); budget >= minBudget && thought(p.Messages) {
 		p.Thinking = sdk.ThinkingConfigParamOfEnabled(budget)
 	}
@@ -74,6 +75,7 @@ func thought(messages []sdk.MessageParam) bool {
 	for _, msg := range slices.Backward(messages) {
 		first := msg.Content[0]
 		switch {
+		// The provider accepts thinking in a turn only if the turn started with it.
 		case msg.Role == sdk.MessageParamRoleAssistant:
 			return first.OfThinking != nil || first.OfRedactedThinking != nil
 		case first.OfToolResult == nil:

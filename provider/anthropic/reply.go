@@ -17,6 +17,7 @@ import (
 // read reads an answer to its end.
 func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.Delta)) (*model.Reply, error) {
 	body := model.WatchBody(res, emit)
+	// Some gateways answer with a page, or without a stream.
 	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
 	case "text/html":
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
@@ -28,6 +29,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.De
 	err := model.Events(body, func(data []byte) error { return m.takeEvent(res.StatusCode, r, data) })
 	var fault *agent.Error
 	switch {
+	// Even if the context has ended since: the reply is complete and paid.
 	case errors.Is(err, errStopped):
 		return r.done(), nil
 	case ctx.Err() != nil:
@@ -52,6 +54,7 @@ func (m *Model) takeEvent(status int, r *reply, data []byte) error {
 		return errStopped
 	}
 	r.take(ev)
+	// Signatures and arguments are not emitted, so their size is checked here.
 	return r.kept.Check()
 }
 
@@ -62,6 +65,7 @@ func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.B
 	switch {
 	case ctx.Err() != nil:
 		return nil, m.endpoint.Cancelled(ctx.Err())
+	// A body that is cut is not JSON any more.
 	case err != nil || json.Unmarshal(data, &msg) != nil:
 		return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), err)
 	case string(msg.Type) != "message":
@@ -69,6 +73,7 @@ func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.B
 	}
 	r := newReply(emit)
 	for i, b := range msg.Content {
+		// A block's number is its place.
 		r.open(int64(i), block{
 			kind: b.Type, signature: []byte(b.Signature), data: b.Data, id: b.ID, tool: b.Name, whole: string(b.Input), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw()),
 		}, b.Text+b.Thinking)
@@ -118,6 +123,7 @@ func (r *reply) take(ev sdk.MessageStreamEventUnion) {
 		r.add(ev.Index, ev.Delta)
 	case "message_delta":
 		u := ev.Usage
+		// Counts grow from event to event, so the largest one is the latest.
 		r.searches = max(r.searches, u.ServerToolUse.WebSearchRequests)
 		r.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens, u.OutputTokensDetails.ThinkingTokens)
 		r.emit(model.Delta{Usage: r.usage()})
@@ -136,14 +142,17 @@ func (r *reply) open(index int64, b block, text string) {
 }
 
 func (r *reply) add(index int64, d sdk.MessageStreamEventUnionDelta) {
+	// Some servers send pieces without a start; the piece's type says what they belong to.
 	b := r.at[index]
 	if b == nil { // a piece without a begun block
 		r.kept.AddPart(0)
 		b = &block{kind: strings.TrimSuffix(d.Type, "_delta")}
 		r.blocks, r.at[index] = append(r.blocks, b), b
 	}
+	// What is not emitted must be bounded, too.
 	r.kept.AddBytes(len(d.Signature) + len(d.PartialJSON) + len(d.JSON.Citation.Raw()))
 	b.signature = append(b.signature, d.Signature...)
+	// Citations come one by one, each as an object.
 	if raw := d.JSON.Citation.Raw(); d.Type == "citations_delta" && strings.HasPrefix(raw, "{") {
 		b.citations = append(b.citations, raw)
 	}
@@ -168,6 +177,7 @@ func (r *reply) write(b *block, text string) {
 // count takes the provider's counts. They grow from event to event, and some come only
 // once.
 func (r *reply) count(input, cacheRead, cacheWrite, output, thinking int64) {
+	// Later events may repeat a count, or leave it out.
 	r.input, r.cacheRead, r.cacheWrite = max(r.input, input), max(r.cacheRead, cacheRead), max(r.cacheWrite, cacheWrite)
 	r.output, r.thinking = max(r.output, output), max(r.thinking, thinking)
 }
@@ -175,6 +185,7 @@ func (r *reply) count(input, cacheRead, cacheWrite, output, thinking int64) {
 // usage returns what the provider has reported so far.
 func (r *reply) usage() agent.Usage {
 	return model.ClampUsage(agent.Usage{
+		// The runtime's input includes cached tokens; the provider's does not.
 		Input: r.input + r.cacheRead + r.cacheWrite, Output: r.output,
 		CacheRead: r.cacheRead, CacheWrite: r.cacheWrite, Reasoning: r.thinking, Searches: r.searches,
 	})
@@ -190,7 +201,7 @@ func (r *reply) done() *model.Reply {
 		}
 	}
 	out.Finish = finish(r.stop, calls)
-	// The explanation is the only text that people get then.
+	// Without it, people would see an empty reply.
 	if out.Finish == model.FinishContentFilter && r.why != "" && len(out.Parts) == 0 {
 		out.Parts = []agent.Part{{Type: agent.PartText, Text: r.why}}
 	}

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,13 +38,14 @@ func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
 	p := sdk.MessageNewParams{
 		Model:     req.Model,
 		MaxTokens: int64(cmp.Or(req.MaxOutputTokens, m.Info(req.Model).MaxOutput, defaultMaxOutput)),
-		Messages:  m.messages(req.Messages),
+		Messages:  m.messages(req.Messages, req.Files),
 
 		ServiceTier: sdk.MessageNewParamsServiceTier(m.tier),
 	}
 	if len(p.Messages) == 0 {
 		return p, errors.New("there is no message to answer")
 	}
+	// Before the server tools: an order that changes would miss the cache.
 	for _, t := range req.Tools {
 		tool, err := toolParam(t)
 		if err != nil {
@@ -54,16 +56,17 @@ func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
 	for _, t := range m.serves {
 		p.Tools = append(p.Tools, serverTool(t))
 	}
-	// The tools stay in the request: it begins like the earlier ones, which the cache
-	// has.
+	// The tools stay in the request, so that it starts like the earlier ones in the cache.
 	if req.NoCalls && len(p.Tools) > 0 {
 		none := sdk.NewToolChoiceNoneParam()
 		p.ToolChoice.OfNone = &none
 	}
 	instructions := m.hold(&p, req)
 	if !blank(instructions) {
+		// The cache covers everything before the mark: the tools come before the instructions.
 		p.System = []sdk.TextBlockParam{{Text: instructions, CacheControl: m.mark()}}
 	} else if n := len(p.Tools); n > 0 {
+		// Without instructions, the last tool ends the common part.
 		*p.Tools[n-1].GetCacheControl() = m.mark()
 	}
 	m.markTurns(p.Messages)
@@ -83,6 +86,7 @@ func (m *Model) hold(p *sdk.MessageNewParams, req *model.Request) string {
 		return req.Instructions
 	}
 	schema, whole := outputSchema(req.Output)
+	// Other servers with this API may refuse the field.
 	if schema != nil && strings.HasPrefix(req.Model, "claude-") {
 		p.OutputConfig.Format = param.Override[sdk.JSONOutputFormatParam](map[string]any{"type": "json_schema", "schema": schema})
 		if whole {
@@ -94,6 +98,7 @@ func (m *Model) hold(p *sdk.MessageNewParams, req *model.Request) string {
 
 // toolParam returns a tool, with the type that the provider requires in its schema.
 func toolParam(t agent.ToolSpec) (sdk.ToolUnionParam, error) {
+	// Schemas may have constructs that the provider refuses.
 	t = model.PlainTool(t)
 	input, err := model.InputSchema(t, map[string]string{"type": `"object"`})
 	if err != nil {
@@ -108,13 +113,14 @@ func toolParam(t agent.ToolSpec) (sdk.ToolUnionParam, error) {
 
 // messages returns a conversation for the provider: turns of user and assistant. Results
 // of tools are the user's and come first.
-func (m *Model) messages(in []agent.Message) []sdk.MessageParam {
+func (m *Model) messages(in []agent.Message, files map[string][]byte) []sdk.MessageParam {
 	var out []sdk.MessageParam
 	say := func(role sdk.MessageParamRole, blocks []sdk.ContentBlockParamUnion) {
 		if len(blocks) == 0 {
 			return
 		}
 		if n := len(out); n > 0 && out[n-1].Role == role {
+			// The provider requires alternating roles.
 			out[n-1].Content = append(out[n-1].Content, blocks...)
 			return
 		}
@@ -123,17 +129,21 @@ func (m *Model) messages(in []agent.Message) []sdk.MessageParam {
 	id, asked := model.CallIDs(in), lastAsked(in)
 	theirs, steps := m.interleaved(in), m.steps(in, asked)
 	for i, msg := range in {
-		if steps.goesOn(i, in) {
+		if steps.continues(i, in) {
 			continue
 		}
+		// Thinking between calls was signed with the provider's ids, so these stay.
 		named := func(call string) string { return cmp.Or(theirs[id(i, call)], id(i, call)) }
 		if msg.Role == agent.RoleAssistant {
+			// Older thinking is left out: the model does not need it, and a changed prefix would
+			// make it invalid.
 			thought := i > asked && m.made(msg) && steps.whole(i, msg)
 			say(sdk.MessageParamRoleAssistant, assistantBlocks(msg, named, thought, func(p agent.Part) bool { return steps.given(i, msg, p) }))
 		} else {
-			say(sdk.MessageParamRoleUser, userBlocks(msg, named))
+			say(sdk.MessageParamRoleUser, userBlocks(msg, files, named))
 		}
 	}
+	// Stable, so the rest keeps its order.
 	for _, msg := range out {
 		slices.SortStableFunc(msg.Content, func(a, b sdk.ContentBlockParamUnion) int { return rank(a) - rank(b) })
 	}
@@ -152,24 +162,39 @@ func rank(b sdk.ContentBlockParamUnion) int {
 // there is none.
 func lastAsked(in []agent.Message) int {
 	for i, msg := range slices.Backward(in) {
-		if msg.Role == agent.RoleUser && msg.Note != agent.NotePauseTurn && !blank(msg.Text()) {
+		if msg.Role == agent.RoleUser && msg.Note != agent.NotePauseTurn && (!blank(msg.Text()) || len(msg.Files()) > 0) {
 			return i
 		}
 	}
 	return -1
 }
 
-func userBlocks(msg agent.Message, id func(call string) string) []sdk.ContentBlockParamUnion {
+func userBlocks(msg agent.Message, files map[string][]byte, id func(call string) string) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, p := range msg.Parts {
 		switch {
 		case p.Type == agent.PartText && !blank(p.Text):
 			blocks = append(blocks, sdk.NewTextBlock(p.Text))
+		case p.Type == agent.PartFile && p.File != nil:
+			blocks = append(blocks, fileBlock(p.File, files[p.File.Digest]))
 		case p.Type == agent.PartToolResult && p.Result != nil:
 			blocks = append(blocks, resultBlock(p.Result, id(p.Result.Call)))
 		}
 	}
 	return blocks
+}
+
+// fileBlock returns a file that the model takes: an image, or else a PDF.
+func fileBlock(f *agent.File, data []byte) sdk.ContentBlockParamUnion {
+	encoded := base64.StdEncoding.EncodeToString(data)
+	if f.IsImage() {
+		return sdk.NewImageBlockBase64(f.MediaType, encoded)
+	}
+	block := sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: encoded})
+	if f.Name != "" {
+		block.OfDocument.Title = param.NewOpt(f.Name)
+	}
+	return block
 }
 
 // wordless is the text of a call that failed without one.
@@ -185,6 +210,7 @@ func resultBlock(r *agent.ToolResult, id string) sdk.ContentBlockParamUnion {
 	text := r.Text
 	if r.Status != agent.CallOK {
 		b.IsError = param.NewOpt(true)
+		// The provider refuses a failed result without text.
 		if blank(text) {
 			text = wordless // an error without content is refused
 		}
@@ -227,6 +253,7 @@ func assistantBlocks(msg agent.Message, id func(call string) string, thought boo
 			thinking = append(thinking, sdk.NewRedactedThinkingBlock(p.Redacted))
 		case p.Type == agent.PartThinking && thought && p.Signature != "":
 			thinking = append(thinking, sdk.NewThinkingBlock(p.Signature, p.Text))
+		// Thinking belongs before the part that it led to.
 		case p.Type == agent.PartText && !blank(p.Text):
 			blocks = append(append(blocks, thinking...), textBlock(p, back(p)))
 			thinking = nil
@@ -236,6 +263,7 @@ func assistantBlocks(msg agent.Message, id func(call string) string, thought boo
 		case p.Type == agent.PartToolCall && p.Call != nil:
 			named := id(p.Call.ID)
 			blocks = append(append(blocks, thinking...), sdk.NewToolUseBlock(named, arguments(p.Call), p.Call.Tool))
+			// With another id the prefix has changed, and later thinking would be refused.
 			thinking, thought = nil, thought && named == p.Call.ProviderID
 		}
 	}

@@ -39,6 +39,9 @@ var conversation = []agent.Message{
 	{Role: agent.RoleTool, Parts: []agent.Part{result("t1.2", "weather", agent.CallOK, "")}},
 }
 
+// shown has an image and a PDF.
+var shown, files = standin.Files()
+
 var requests = []struct {
 	name string
 	req  model.Request
@@ -62,6 +65,7 @@ var requests = []struct {
 		Model: "claude-haiku-4-5-20251001", Messages: conversation[:1],
 		Output: json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"city":{"type":"string"},"tags":{"type":["null","array"],"items":{"type":"string"}}},"required":["city"],"additionalProperties":false}`),
 	}},
+	{"files", model.Request{Model: "claude-sonnet-5-5", Messages: shown, Files: files}},
 }
 
 func TestRequest(t *testing.T) {

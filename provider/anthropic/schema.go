@@ -30,6 +30,7 @@ func outputSchema(raw json.RawMessage) (schema json.RawMessage, whole bool) {
 	schema, whole = subset.Convert(raw)
 	var tree map[string]any
 	var f fit
+	// The provider refuses more, and then the whole request fails.
 	if json.Unmarshal(schema, &tree) != nil || tree["type"] != "object" || !f.holds(tree) || f.optional > maxOptional || f.unions > maxUnions {
 		return nil, false
 	}
@@ -92,6 +93,7 @@ func (f *fit) object(s map[string]any) bool {
 			return false
 		}
 	}
+	// The provider counts them over the whole schema.
 	f.optional += max(0, len(properties)-len(required))
 	return s["additionalProperties"] == false
 }

@@ -42,6 +42,7 @@ func (m *Model) steps(in []agent.Message, asked int) steps {
 			continue
 		}
 		for _, p := range msg.Parts {
+			// A result names its call; both must be there to be sent back.
 			if at, ok := stepOf(p); ok {
 				s.calls[at.ID], s.closed[at.ToolUseID] = true, true
 			}
@@ -68,6 +69,7 @@ func (s steps) given(i int, msg agent.Message, p agent.Part) bool {
 	case at.ToolUseID != "":
 		return s.calls[at.ToolUseID]
 	}
+	// An unfinished call may continue only in the turn that it belongs to.
 	return s.closed[at.ID] || i > s.asked
 }
 
@@ -81,9 +83,9 @@ func (s steps) whole(i int, msg agent.Message) bool {
 	return true
 }
 
-// goesOn reports whether the i-th message only asks the model to continue a paused reply.
+// continues reports whether the i-th message only asks the model to continue a paused reply.
 // It does so anyway when its reply is sent back.
-func (s steps) goesOn(i int, in []agent.Message) bool {
+func (s steps) continues(i int, in []agent.Message) bool {
 	return in[i].Note == agent.NotePauseTurn && i > 0 && s.backs(in[i-1]) && s.whole(i-1, in[i-1])
 }
 
@@ -119,6 +121,7 @@ func isStep(kind string) bool {
 func (b *block) step(input string) agent.Part {
 	raw, what := json.RawMessage(b.raw), cmp.Or(b.tool, b.kind)
 	var fields map[string]json.RawMessage
+	// The stored block has an empty input until the pieces are added.
 	if json.Valid([]byte(input)) && json.Unmarshal(raw, &fields) == nil && fields != nil {
 		fields["input"] = json.RawMessage(input)
 		raw, _ = json.Marshal(fields) // all was JSON before

@@ -22,6 +22,7 @@ func (o *Options) scope() string {
 		return o.Scope
 	}
 	domain := "azure.com"
+	// Azure's government cloud has its own tokens.
 	if u, err := url.Parse(o.endpoint()); err == nil && strings.HasSuffix(u.Hostname(), ".azure.us") {
 		domain = "azure.us"
 	}
@@ -48,8 +49,9 @@ func (e *entra) token(ctx context.Context) (string, error) {
 		token, err = c.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{e.scope}})
 	}
 	if err != nil {
+		// The SDK's errors have many lines.
 		message := strings.Join(strings.Fields(err.Error()), " ")
-		return "", model.Fault(kindOf(err), 0, 0, e.name+": nobody could sign in to Entra; check the worker's identity, or set "+envKey+": "+message)
+		return "", model.Fault(kindOf(err), 0, 0, e.name+": signing in to Entra failed; check the worker's identity, or set "+envKey+": "+message)
 	}
 	return token.Token, nil
 }
@@ -61,6 +63,7 @@ func (e *entra) chain() (azcore.TokenCredential, error) {
 	if e.credential != nil {
 		return e.credential, nil
 	}
+	// Not in New: the chain reads files and variables of the worker.
 	c, err := azidentity.NewDefaultAzureCredential(nil)
 	if err != nil {
 		return nil, err
@@ -77,6 +80,7 @@ func kindOf(err error) agent.FaultKind {
 	if errors.As(err, &failed) {
 		res = failed.RawResponse
 	}
+	// Managed identities fail with this type instead.
 	if answered, ok := errors.AsType[*azcore.ResponseError](err); ok && res == nil {
 		res = answered.RawResponse
 	}

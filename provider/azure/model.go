@@ -92,6 +92,7 @@ func (o *Options) api() openai.API {
 
 // inner returns the options of the adapter behind this one.
 func (o *Options) inner() *openai.Options {
+	// Users copy the address with or without the API's path.
 	base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(o.endpoint(), "/"), "/openai/v1"), "/")
 	return &openai.Options{
 		Name: o.name(), BaseURL: base + "/openai/v1", APIKey: o.apiKey(), Own: true, API: o.api(), MaxTokensField: o.MaxTokensField,
@@ -131,7 +132,8 @@ func New(o *Options) *Model {
 	m := &Model{}
 	key, inner := o.apiKey(), o.inner()
 	client := model.HTTPClient(o.HTTPClient)
-	client.Transport = &envelope{version: o.version(), keyed: key != "", next: client.Transport}
+	// The key is recognised in the transport, because the adapter behind sends it as OpenAI does.
+	client.Transport = &translator{version: o.version(), keyed: key != "", next: client.Transport}
 	inner.HTTPClient = client
 	if key == "" {
 		m.entra = newEntra(o.name(), o.scope(), o.Credential)

@@ -118,7 +118,7 @@ func TestRefusedToken(t *testing.T) {
 	})
 	fault := s.Fails(t, azure.New(&azure.Options{Endpoint: s.URL, Scope: "https://refused.example/.default"}), ask("gpt-5.4"), token)
 	require.Equal(t, agent.FaultAuth, fault.Provider.Kind)
-	require.Contains(t, fault.Message, "azure answered 401: Bearer [secret] lacks the role; check who the worker signs in as")
+	require.Contains(t, fault.Message, "azure answered 401: Bearer [secret] lacks the role; check the worker's identity and its permissions")
 }
 
 // Without a key, an identity or an endpoint the call says what to set, and asks no model.
@@ -128,13 +128,13 @@ func TestNobodySignsIn(t *testing.T) {
 	s := standin.Listen(t, answer)
 	requireFault(t, azure.New(nil), agent.FaultBadRequest, "azure: there is no endpoint; set AZURE_OPENAI_ENDPOINT")
 	t.Setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
-	requireFault(t, azure.New(&azure.Options{Endpoint: s.URL}), agent.FaultAuth, "azure: nobody could sign in to Entra; check the worker's identity, or set AZURE_OPENAI_API_KEY")
+	requireFault(t, azure.New(&azure.Options{Endpoint: s.URL}), agent.FaultAuth, "azure: signing in to Entra failed; check the worker's identity, or set AZURE_OPENAI_API_KEY")
 	require.Zero(t, s.Requests())
 
 	var refusing atomic.Bool
 	refusing.Store(true)
 	m := azure.New(&azure.Options{Endpoint: s.URL, Credential: failing{&refusing}})
-	requireFault(t, m, agent.FaultTransient, "nobody could sign in")
+	requireFault(t, m, agent.FaultTransient, "signing in to Entra failed")
 	refusing.Store(false)
 	require.NoError(t, m.Check(t.Context()))
 	require.Zero(t, s.Requests(), "Check asks no model")

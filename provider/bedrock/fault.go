@@ -44,6 +44,7 @@ func kindOf(exception, message string, status int) agent.FaultKind {
 	}
 	kind, known := kinds[strings.ToLower(exception)]
 	if !known {
+		// Unknown exceptions are sorted by status.
 		kind = model.KindOf(status)
 	}
 	switch {
@@ -60,12 +61,13 @@ const maxProblem = 64 << 10
 
 // refused returns the fault of an answer that is no reply.
 func (c call) refused(res *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // what of it came is enough
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // the part that arrived is enough
+	// The header may have a URL after the name.
 	exception, _, _ := strings.Cut(res.Header.Get("X-Amzn-Errortype"), ":")
 	text, hint := cmp.Or(http.StatusText(res.StatusCode), "no reason given"), ""
-	switch said := messageOf(body); {
-	case said != "":
-		text = said
+	switch message := messageOf(body); {
+	case message != "":
+		text = message
 	case len(body) > 0 && !strings.HasPrefix(strings.TrimSpace(string(body)), "<"):
 		text = string(body)
 	}
@@ -74,10 +76,12 @@ func (c call) refused(res *http.Response) error {
 	}
 	kind := kindOf(exception, text, res.StatusCode)
 	switch {
+	// A redirect or an empty answer will not change by itself.
 	case res.StatusCode < 400:
 		kind = agent.FaultBadRequest
 	case kind == agent.FaultAuth:
 		hint = "; check the worker's AWS credentials and what they may do, or " + envKey
+		// Expired credentials may be in the cache; the next call must not use them again.
 		c.forget()
 	}
 	if id := res.Header.Get("X-Amzn-Requestid"); id != "" {
@@ -102,5 +106,5 @@ func messageOf(body []byte) string {
 func (c call) brokeOff(status int, frame eventstream.Message) error {
 	exception := cmp.Or(header(frame, eventstreamapi.ExceptionTypeHeader), header(frame, eventstreamapi.ErrorCodeHeader))
 	text := cmp.Or(messageOf(frame.Payload), header(frame, eventstreamapi.ErrorMessageHeader), string(frame.Payload), "no reason given")
-	return c.Faultf(kindOf(exception, text, 0), status, 0, "%s gave up its reply: %s (%s)", c.name, text, cmp.Or(exception, "error"))
+	return c.Faultf(kindOf(exception, text, 0), status, 0, "%s broke off its reply: %s (%s)", c.name, text, cmp.Or(exception, "error"))
 }

@@ -79,10 +79,10 @@ func TestErrorInMidStream(t *testing.T) {
 		m, s := serve(t, streams(begin, text(0, "Hel"), exception(kind, "It broke."), text(0, "lo"), used))
 		fault := s.Fails(t, m, ask("Hello"), token)
 		require.Equal(t, want, fault.Provider.Kind, kind)
-		require.Equal(t, "bedrock gave up its reply: It broke. ("+kind+")", fault.Message)
+		require.Equal(t, "bedrock broke off its reply: It broke. ("+kind+")", fault.Message)
 	}
 	m, s := serve(t, streams(begin, encode("", ":message-type", "error", ":error-code", "InternalFailure", ":error-message", "An internal server error occurred")))
-	require.Equal(t, "bedrock gave up its reply: An internal server error occurred (InternalFailure)", s.Fails(t, m, ask("Hello"), token).Message)
+	require.Equal(t, "bedrock broke off its reply: An internal server error occurred (InternalFailure)", s.Fails(t, m, ask("Hello"), token).Message)
 }
 
 // A stream that is damaged, or ends before the usage has come, is to be asked for again.

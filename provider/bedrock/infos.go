@@ -33,8 +33,8 @@ func family(id string) string {
 	return version.ReplaceAllString(name, "")
 }
 
-// nearerCosts is what a request costs that stays in one region or geography, in percent of
-// the price in the table, for models that have a global profile too.
+// nearerCosts is the price of a request that stays in one region or geography, in percent of the
+// table's price. It applies to models that also have a global profile.
 const nearerCosts = 110
 
 // Info returns what is known of a model; the zero value if nothing is.
@@ -44,6 +44,7 @@ func (m *Model) Info(id string) model.Info {
 		terms.ServiceTier = ""
 	}
 	info := table.Info(family(id), time.Now(), terms)
+	// Only global profiles have the table's price.
 	global := strings.HasPrefix(arn.ReplaceAllString(id, ""), "global.")
 	if !global && info.Price != (agent.Price{}) && hasGlobal(family(id)) {
 		info.Price = model.PricePercent(info.Price, nearerCosts)

@@ -27,11 +27,11 @@ const (
 // Model calls all models of one region. It is safe for concurrent use. Make one with
 // [New].
 type Model struct {
-	name   string
-	client *http.Client
-	door   *door
-	hour   bool // what is written to the cache lives for an hour
-	tier   string
+	name      string
+	client    *http.Client
+	connector *connector
+	hour      bool // what is written to the cache lives for an hour
+	tier      string
 	// extra adds the options' Extra to a request before it is signed.
 	extra func(http.Header, []byte) ([]byte, error)
 	wrong error // of the options
@@ -46,7 +46,7 @@ func New(o *Options) *Model {
 		o = &Options{}
 	}
 	return &Model{
-		name: o.name(), client: model.HTTPClient(o.HTTPClient), door: newDoor(o),
+		name: o.name(), client: model.HTTPClient(o.HTTPClient), connector: newConnector(o),
 		hour: o.CacheTTL == time.Hour, tier: o.ServiceTier, extra: o.Extra.Apply, wrong: o.Check(),
 	}
 }
@@ -54,16 +54,17 @@ func New(o *Options) *Model {
 // Check returns why no model can be called: there is no region, or there are no
 // credentials. It fetches credentials like a call, and calls no model.
 func (m *Model) Check(ctx context.Context) error {
-	_, err := m.door.open(ctx)
+	_, err := m.connector.open(ctx)
 	return err
 }
 
 // Generate implements [model.Model]. It calls the model once and streams its reply.
 func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	// A call whose context has ended must not fetch credentials.
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("asking %s: %w", m.name, err)
 	}
-	a, err := m.door.open(ctx)
+	a, err := m.connector.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +77,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 		defer res.Body.Close()
 	}
 	var fault *agent.Error
+	// First: a cancelled call also has an error.
 	switch {
 	case ctx.Err() != nil:
 		return nil, c.Cancelled(ctx.Err())
@@ -109,17 +111,18 @@ func (c call) send(ctx context.Context, req *model.Request) (*http.Response, err
 	var r *http.Request
 	header := http.Header{"Content-Type": {"application/json"}}
 	if err == nil {
+		// Before the signature, which covers headers and body.
 		body, err = c.extra(header, body)
 	}
 	if err == nil {
 		r, err = http.NewRequestWithContext(ctx, http.MethodPost, c.url(req.Model), bytes.NewReader(body))
 	}
 	if err != nil {
-		return nil, c.Faultf(agent.FaultBadRequest, 0, 0, "%s was not asked: %v", c.name, err)
+		return nil, c.Faultf(agent.FaultBadRequest, 0, 0, "%s was not called: %v", c.name, err)
 	}
 	r.Header = header
 	if err := c.sign(r, body); err != nil {
-		return nil, c.Faultf(agent.FaultAuth, 0, 0, "%s was not asked: the request can't be signed: %v", c.name, err)
+		return nil, c.Faultf(agent.FaultAuth, 0, 0, "%s was not called: the request can't be signed: %v", c.name, err)
 	}
 	return c.client.Do(r)
 }

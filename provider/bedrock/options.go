@@ -54,6 +54,7 @@ type Options struct {
 }
 
 func (o *Options) apiKey() string {
+	// Explicit credentials replace the environment's key.
 	if o.APIKey != "" || o.Credentials != nil {
 		return o.APIKey
 	}

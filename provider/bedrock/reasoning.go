@@ -20,8 +20,8 @@ const (
 // version 4.6. Later ones refuse a budget.
 var manual = regexp.MustCompile(`^anthropic\.claude-(3-7-sonnet|[a-z]+-4(-[0-5])?)$`)
 
-// lessThinks can't turn its thinking off, but has a setting that comes close.
-const lessThinks = "anthropic.claude-sonnet-5-5"
+// cannotTurnOff is a model that can't turn its thinking off, but has a setting that comes close.
+const cannotTurnOff = "anthropic.claude-sonnet-5-5"
 
 // levels are the levels of models that the table lacks.
 var (
@@ -71,7 +71,7 @@ func (r *request) reasonClaude(name string, level agent.Reasoning) (off bool) {
 	kind := "adaptive"
 	switch {
 	case level == agent.ReasoningAuto:
-	case nearest == agent.ReasoningOff && name == lessThinks:
+	case nearest == agent.ReasoningOff && name == cannotTurnOff:
 		kind = "between_tools"
 	case nearest == agent.ReasoningOff:
 		kind = "disabled"
@@ -90,9 +90,10 @@ func (r *request) reasonWithin(req *model.Request, in *inference) (off bool) {
 		r.Additional = &additional{Thinking: &thinking{Type: "disabled"}}
 		return true
 	}
-	if in.MaxTokens == 0 { // the budget must be less than it
+	if in.MaxTokens == 0 { // the budget must be below this limit
 		in.MaxTokens = table.Models[family(req.Model)].MaxOutput
 	}
+	// Half is left for the answer, because the budget counts towards the reply's limit.
 	if budget := min(budgets[req.Reasoning], in.MaxTokens/2); budget >= minBudget && thought(r.Messages) {
 		r.Additional = &additional{Thinking: &thinking{Type: "enabled", Budget: budget}}
 	}
@@ -111,6 +112,7 @@ func (r *request) reasonNova(name string, level agent.Reasoning, in *inference) 
 	default:
 		r.Additional = &additional{Nova: &novaThink{Type: "enabled", Effort: string(nearest)}}
 	}
+	// Nova refuses a limit at its highest level.
 	if r.thinksHardest() {
 		in.MaxTokens = 0
 	}
@@ -133,6 +135,7 @@ func thought(messages []message) bool {
 	for i := len(messages) - 1; i >= 0; i-- {
 		first := messages[i].Content[0]
 		switch {
+		// A turn that did not start with thinking may not have it later.
 		case messages[i].Role == roleAssistant:
 			return first.Reasoning != nil
 		case first.Result == nil:

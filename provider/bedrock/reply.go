@@ -29,6 +29,7 @@ func (c call) read(ctx context.Context, res *http.Response, emit func(model.Delt
 		switch {
 		case ctx.Err() != nil:
 			return nil, c.Cancelled(ctx.Err())
+		// The stream ends with an event, so its bare end is a cut.
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, c.Truncated(res.StatusCode, body.Bytes(), nil)
 		case err != nil:
@@ -38,6 +39,7 @@ func (c call) read(ctx context.Context, res *http.Response, emit func(model.Delt
 		if err != nil {
 			return nil, err
 		}
+		// What is not emitted must be bounded, too.
 		if err := r.kept.Check(); err != nil {
 			return nil, c.Truncated(res.StatusCode, body.Bytes(), err)
 		}
@@ -59,6 +61,7 @@ func (c call) finished(status int, r *reply) (*model.Reply, error) {
 
 // take takes a frame of the stream, and reports whether the reply is complete.
 func (c call) take(status int, r *reply, frame eventstream.Message) (bool, error) {
+	// Exceptions and errors come as frames of another type.
 	if kind := header(frame, eventstreamapi.MessageTypeHeader); kind != eventstreamapi.EventMessageType {
 		return false, c.brokeOff(status, frame)
 	}
@@ -104,6 +107,7 @@ func (r *reply) take(kind string, ev event) (whole bool) {
 	case "contentBlockStart":
 		if use := ev.Start.Use; use != nil {
 			p := r.piece(ev.Index, agent.PartToolCall)
+			// The id and the name are not emitted.
 			r.kept.AddBytes(len(use.ID) + len(use.Name))
 			p.id, p.tool = use.ID, use.Name
 		}
@@ -113,8 +117,10 @@ func (r *reply) take(kind string, ev event) (whole bool) {
 		r.stop = ev.Stop
 	case "metadata":
 		u := ev.Usage
+		// The runtime's input includes cached tokens; the provider's does not.
 		r.usage = model.ClampUsage(agent.Usage{Input: u.Input + u.CacheRead + u.CacheWrite, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
 		r.emit(model.Delta{Usage: r.usage})
+		// Usage is the last event.
 		return true
 	}
 	return false
@@ -143,6 +149,7 @@ func (r *reply) add(ev event) {
 // piece returns the block with a number; a new one if there is none of that kind.
 func (r *reply) piece(index int, kind agent.PartType) *piece {
 	p := r.at[index]
+	// Some models send thinking and text under one number.
 	if p == nil || p.kind != kind {
 		r.kept.AddPart(0)
 		p = &piece{kind: kind}
@@ -175,6 +182,7 @@ func (p *piece) parts() []agent.Part {
 	if signature := p.signature.String(); text != "" || signature != "" {
 		parts = append(parts, agent.Part{Type: agent.PartThinking, Text: text, Signature: signature})
 	}
+	// Redacted thinking has no text, so it can't be part of the other.
 	if redacted := p.redacted.String(); redacted != "" {
 		parts = append(parts, agent.Part{Type: agent.PartThinking, Redacted: redacted})
 	}

@@ -33,6 +33,7 @@ func (c call) request(req *model.Request) (*request, error) {
 	if err := r.declare(req); err != nil {
 		return nil, err
 	}
+	// Converse can't enforce a schema for all models, so the instructions say it.
 	instructions := req.Instructions
 	if len(req.Output) > 0 {
 		instructions = model.OutputInWords(instructions, req.Output, len(req.Tools) > 0)
@@ -42,6 +43,7 @@ func (c call) request(req *model.Request) (*request, error) {
 	}
 	if req.NoCalls && r.Tools != nil {
 		words := noCalls
+		// At the end, so the beginning stays as it is in the cache.
 		last := &r.Messages[len(r.Messages)-1]
 		last.Content = append(last.Content, block{Text: &words})
 	}
@@ -60,10 +62,11 @@ func (c call) request(req *model.Request) (*request, error) {
 // settle sets how to make the reply.
 func (r *request) settle(req *model.Request) {
 	in := inference{MaxTokens: req.MaxOutputTokens}
+	// First: thinking may forbid a temperature or a limit.
 	off := r.reason(req, &in)
 	in.Temperature = table.Models[family(req.Model)].Temperature.Takes(req.Temperature, off)
 	if r.thinksWithin() || r.thinksHardest() {
-		in.Temperature = nil // is refused beside it
+		in.Temperature = nil // Bedrock refuses both together
 	}
 	if in.MaxTokens > 0 || in.Temperature != nil {
 		r.Inference = &in
@@ -74,6 +77,7 @@ func (r *request) settle(req *model.Request) {
 // the called ones, because the provider requires that.
 func (r *request) declare(req *model.Request) error {
 	list := req.Tools
+	// Bedrock refuses calls in a conversation without tools.
 	if len(list) == 0 {
 		list = calledIn(req.Messages)
 	}
@@ -112,11 +116,13 @@ func (r *request) markForCache(name string, mark *cachePoint) {
 		return
 	}
 	switch {
+	// A mark covers everything before it: the tools come before the system block.
 	case len(r.System) > 0:
 		r.System = append(r.System, block{CachePoint: mark})
 	case claude && r.Tools != nil:
 		r.Tools.Tools = append(r.Tools.Tools, tool{CachePoint: mark})
 	}
+	// Nova caches nothing but the instructions.
 	for i, marked := len(r.Messages)-1, 0; claude && i >= 0 && marked < cachedTurns; i-- {
 		if m := &r.Messages[i]; m.Role == roleUser {
 			m.Content = append(m.Content, block{CachePoint: mark})
@@ -133,6 +139,7 @@ func (c call) messages(req *model.Request) []message {
 		if len(blocks) == 0 {
 			return
 		}
+		// Bedrock requires alternating roles.
 		if n := len(out); n > 0 && out[n-1].Role == role {
 			out[n-1].Content = append(out[n-1].Content, blocks...)
 			return
@@ -150,6 +157,7 @@ func (c call) messages(req *model.Request) []message {
 	}
 	for _, m := range out {
 		if m.Role == roleUser {
+			// Stable, so the rest keeps its order.
 			slices.SortStableFunc(m.Content, func(a, b block) int { return rank(a) - rank(b) })
 		}
 	}
@@ -227,11 +235,13 @@ func assistantBlocks(msg agent.Message, id func(call string) string, thought boo
 		case p.Type == agent.PartThinking && thought && p.Signature != "":
 			thinking = append(thinking, block{Reasoning: &reasoning{Text: &reasoningText{p.Text, p.Signature}}})
 		case p.Type == agent.PartText && !blank(p.Text):
+			// Thinking belongs before the part that it led to.
 			blocks = append(append(blocks, thinking...), block{Text: &p.Text})
 			thinking = nil
 		case p.Type == agent.PartToolCall && p.Call != nil:
 			use := block{Use: &toolUse{ID: id(p.Call.ID), Name: p.Call.Tool, Input: arguments(p.Call)}}
 			blocks = append(append(blocks, thinking...), use)
+			// Later thinking was signed with the provider's id of the call, which is not sent.
 			thinking, thought = nil, false
 		}
 	}

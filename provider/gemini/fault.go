@@ -60,6 +60,7 @@ var (
 
 // kind returns the kind of fault of a problem with an HTTP status.
 func (p *problem) kind(status int) agent.FaultKind {
+	// In a stream the answer's status is 200.
 	if status < 400 {
 		status = cmp.Or(statuses[p.Status], p.Code)
 	}
@@ -71,8 +72,10 @@ func (p *problem) kind(status int) agent.FaultKind {
 		return slices.ContainsFunc(p.Details, func(d detail) bool { return d.Reason == r })
 	}
 	switch {
+	// The provider answers 400 to a wrong key, which a person must correct.
 	case status == 400 && (says(saysKey) || reason("API_KEY_INVALID")):
 		return agent.FaultAuth
+	// A daily limit is no rate limit: waiting some seconds does not help.
 	case (status == 400 || status == 429) && says(saysQuota) || status == 429 && p.daily():
 		return agent.FaultQuota
 	case (status == 400 || status == 500) && says(saysContext):
@@ -109,7 +112,7 @@ const maxProblem = 64 << 10
 
 // refused returns the fault of an answer that is no reply.
 func (m *Model) refused(res *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // what of it came is enough
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // the part that arrived is enough
 	p, hint := problemOf(body), ""
 	text := cmp.Or(http.StatusText(res.StatusCode), "no reason given")
 	switch {
@@ -118,6 +121,7 @@ func (m *Model) refused(res *http.Response) error {
 	case len(body) > 0 && !strings.HasPrefix(strings.TrimSpace(string(body)), "<"):
 		text = string(body)
 	}
+	// Without the provider's own form, the answer is probably from another server.
 	if p == nil {
 		hint = m.endpoint.WrongEndpoint(res, "")
 	}
@@ -126,10 +130,11 @@ func (m *Model) refused(res *http.Response) error {
 	}
 	kind := p.kind(res.StatusCode)
 	switch {
+	// A redirect or an empty answer will not change by itself.
 	case res.StatusCode < 400:
 		kind = agent.FaultBadRequest
 	case kind == agent.FaultAuth && m.signIn != nil:
-		hint = "; check who the worker signs in as, and what that may do"
+		hint = "; check the worker's identity and its permissions"
 	case kind == agent.FaultAuth:
 		hint = "; check " + envKey + " or " + envOtherKey + " on the worker"
 	}
@@ -143,5 +148,5 @@ func (m *Model) brokeOff(status int, p *problem) error {
 	if p.Status != "" {
 		text += " (" + p.Status + ")"
 	}
-	return m.endpoint.Faultf(p.kind(0), status, model.RetryAfter(nil, time.Now(), p.wait()), "%s gave up its reply: %s", m.name, text)
+	return m.endpoint.Faultf(p.kind(0), status, model.RetryAfter(nil, time.Now(), p.wait()), "%s broke off its reply: %s", m.name, text)
 }

@@ -79,13 +79,13 @@ func TestErrorInMidStream(t *testing.T) {
 		kind    agent.FaultKind
 		message string
 	}{
-		problem("503", "UNAVAILABLE", "Overloaded", ""):              {agent.FaultOverload, "gemini gave up its reply: Overloaded (UNAVAILABLE)"},
+		problem("503", "UNAVAILABLE", "Overloaded", ""):              {agent.FaultOverload, "gemini broke off its reply: Overloaded (UNAVAILABLE)"},
 		problem("429", "RESOURCE_EXHAUSTED", "Slow down", ""):        {agent.FaultRateLimit, ""},
 		problem("429", "RESOURCE_EXHAUSTED", "No more", perDay):      {agent.FaultQuota, ""},
 		problem("499", "CANCELLED", "Cancelled", ""):                 {agent.FaultTransient, ""},
 		problem("400", "INVALID_ARGUMENT", "API key not valid.", ""): {agent.FaultAuth, ""},
-		`{"error":{"code":500}}`:                                     {agent.FaultTransient, "gemini gave up its reply: no reason given"},
-		because("MALFORMED_FUNCTION_CALL"):                           {agent.FaultTransient, "gemini gave up its reply: the model was stopped (MALFORMED_FUNCTION_CALL)"},
+		`{"error":{"code":500}}`:                                     {agent.FaultTransient, "gemini broke off its reply: no reason given"},
+		because("MALFORMED_FUNCTION_CALL"):                           {agent.FaultTransient, "gemini broke off its reply: the model was stopped (MALFORMED_FUNCTION_CALL)"},
 		because("OTHER"):                                             {agent.FaultTransient, ""},
 		`{"candidates":`:                                             {agent.FaultTransient, ""},
 	} {

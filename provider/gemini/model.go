@@ -67,6 +67,7 @@ func New(o *Options) *Model {
 // sender returns a function that sends requests to base with a key. The name of a tuned
 // model includes its folder, "tunedModels/x"; any other name x means "models/x".
 func sender(base, key string, client *http.Client) func(ctx context.Context, name, token string, body []byte) (*http.Response, error) {
+	// The key is only in this closure, so no field can be printed.
 	return func(ctx context.Context, name, token string, body []byte) (*http.Response, error) {
 		u, err := url.Parse(base)
 		if err != nil {
@@ -76,6 +77,7 @@ func sender(base, key string, client *http.Client) func(ctx context.Context, nam
 			name = "models/" + name
 		}
 		u = u.JoinPath(version, name+":streamGenerateContent")
+		// Without it, the provider sends a JSON list instead of events.
 		u.RawQuery = "alt=sse"
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
 		if err != nil {
@@ -101,6 +103,7 @@ func (m *Model) where() string {
 
 // Generate implements [model.Model]. It calls the model once and streams its reply.
 func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	// A call whose context has ended must not reach the provider.
 	if err := ctx.Err(); err != nil {
 		return nil, m.endpoint.Cancelled(err)
 	}
@@ -113,10 +116,11 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 		body, err = json.Marshal(asked)
 	}
 	if err != nil {
-		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s was not asked: %v", m.name, err)
+		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s was not called: %v", m.name, err)
 	}
 	var token string
 	if m.signIn != nil {
+		// A copy: the token, and the endpoint that hides it, are for this call alone.
 		once := *m
 		if once.endpoint, token, err = m.endpoint.SignedIn(ctx, m.signIn); err != nil {
 			return nil, err
@@ -128,6 +132,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 		defer res.Body.Close()
 	}
 	switch {
+	// First: a cancelled call also has an error.
 	case ctx.Err() != nil:
 		return nil, m.endpoint.Cancelled(ctx.Err())
 	case err != nil:

@@ -49,6 +49,7 @@ type Options struct {
 }
 
 func (o *Options) apiKey() string {
+	// A sign-in replaces the environment's key.
 	if o.SignIn != nil {
 		return o.APIKey
 	}

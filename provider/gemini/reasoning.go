@@ -37,6 +37,7 @@ func generation(name string) float64 {
 		n, _ := strconv.ParseFloat(v[1], 64) // the pattern has found a number
 		return n
 	}
+	// Names such as gemini-flash-latest lead to the newest models.
 	if strings.HasPrefix(name, "gemini-") {
 		return 3
 	}
@@ -55,6 +56,7 @@ func thinking(name string, level agent.Reasoning) *genai.ThinkingConfig {
 	switch {
 	case level == "":
 	case version < 3:
+		// Version 2.5 takes a budget, later versions a level.
 		tokens := budget(name, level)
 		c.ThinkingBudget, c.IncludeThoughts = &tokens, tokens != 0
 	case level != agent.ReasoningAuto: // which is the default
@@ -69,6 +71,7 @@ func thinking(name string, level agent.Reasoning) *genai.ThinkingConfig {
 
 func budget(name string, level agent.Reasoning) int32 {
 	switch pro := strings.HasPrefix(name, "gemini-2.5-pro"); {
+	// This model can't turn its thinking off; it gets the least.
 	case pro && level == agent.ReasoningOff:
 		return proMinBudget
 	case pro && (level == agent.ReasoningXHigh || level == agent.ReasoningMax):

@@ -37,10 +37,11 @@ func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.De
 		return nil, m.endpoint.Cancelled(ctx.Err())
 	case errors.As(err, &p):
 		return nil, m.brokeOff(res.StatusCode, p)
+	// A finish reason or a block is the only sign that the reply is complete.
 	case r.finish == "" && r.blocked == "":
 		return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), err)
 	}
-	// The reply was complete before the stream broke.
+	// The reply was complete, even if the stream broke after it.
 	return r.done(), nil
 }
 
@@ -82,11 +83,13 @@ func (r *reply) takeData(data []byte) error {
 	if ev.Error != nil {
 		return ev.Error
 	}
+	// An event may have no counts, and zeros would tell nothing.
 	if r.count(ev.Usage); r.used() != (agent.Usage{}) {
 		r.emit(model.Delta{Usage: r.used()})
 	}
 	r.blocked, r.why = cmp.Or(r.blocked, ev.Feedback.Reason), cmp.Or(r.why, ev.Feedback.Message)
 	for _, c := range ev.Candidates {
+		// Only one candidate was requested.
 		if c.Index != 0 {
 			continue
 		}
@@ -96,6 +99,7 @@ func (r *reply) takeData(data []byte) error {
 		if c.Finish == "" || c.Finish == genai.FinishReasonUnspecified {
 			continue
 		}
+		// The model may do better the next time, so these are retried.
 		if slices.Contains(broken, c.Finish) {
 			return &problem{Message: cmp.Or(c.Message, "the model was stopped"), Status: string(c.Finish)}
 		}
@@ -113,6 +117,7 @@ func (r *reply) add(p part) {
 	}
 	if p.Signature != "" {
 		r.kept.AddPart(len(p.Signature))
+		// A signature on a part belongs to the thinking before that part.
 		if last := r.last(agent.PartThinking); last != nil && last.Signature == "" && !p.Thought {
 			last.Signature = p.Signature
 		} else if !p.Thought {
@@ -122,6 +127,7 @@ func (r *reply) add(p part) {
 	switch {
 	case p.Call != nil:
 		r.kept.AddPart(len(p.Call.Args))
+		// A call without arguments has null, which is no object.
 		r.parts = append(r.parts, model.CallPart(p.Call.ID, p.Call.Name, strings.TrimPrefix(string(p.Call.Args), "null")))
 	case text != "" && p.Thought:
 		r.write(agent.PartThinking, text)
@@ -130,6 +136,7 @@ func (r *reply) add(p part) {
 		r.write(agent.PartText, text)
 		r.emit(model.Delta{Text: text})
 	}
+	// After the text, because the signature ends this thinking.
 	if p.Thought && p.Signature != "" {
 		r.sign(p.Signature)
 	}
@@ -203,6 +210,7 @@ func (r *reply) done() *model.Reply {
 	case calls:
 		out.Finish = model.FinishToolCalls
 	}
+	// Without the reason, people would see an empty reply.
 	if reason := cmp.Or(string(r.blocked), string(r.finish)); out.Finish == model.FinishContentFilter && len(out.Parts) == 0 {
 		out.Parts = []agent.Part{{Type: agent.PartText, Text: strings.TrimSuffix(reason+": "+r.why, ": ")}}
 	}

@@ -23,6 +23,7 @@ const foreign = "skip_thought_signature_validator"
 func (m *Model) request(req *model.Request) (*request, error) {
 	config, instructions := configOf(req)
 	r := &request{Contents: m.contents(req), Config: config, Tier: m.tier}
+	// The provider's own error would not say what is missing.
 	if len(r.Contents) == 0 {
 		return nil, errors.New("there is no message to answer")
 	}
@@ -68,9 +69,11 @@ func configOf(req *model.Request) (*genai.GenerationConfig, string) {
 		c.Temperature = &t
 	}
 	if req.MaxOutputTokens > 0 {
+		// The API's field has 32 bits.
 		c.MaxOutputTokens = int32(min(req.MaxOutputTokens, math.MaxInt32))
 	}
 	instructions := hold(c, req)
+	// An empty object would be sent otherwise.
 	if c.ThinkingConfig == nil && c.Temperature == nil && c.MaxOutputTokens == 0 && c.ResponseJsonSchema == nil {
 		return nil, instructions
 	}
@@ -114,9 +117,10 @@ func (m *Model) contents(req *model.Request) []content {
 		if msg.Role == agent.RoleAssistant {
 			say(genai.RoleModel, m.modelParts(msg, req.Model, named))
 		} else {
-			say(genai.RoleUser, userParts(msg, named))
+			say(genai.RoleUser, userParts(msg, req.Files, named))
 		}
 	}
+	// Only the user's turns have results.
 	for _, c := range out {
 		if c.Role == genai.RoleUser {
 			slices.SortStableFunc(c.Parts, func(a, b part) int { return rank(a) - rank(b) })
@@ -134,18 +138,20 @@ func rank(p part) int {
 }
 
 // modelParts returns a message of the model. Signatures go back only to the model that
-// made them, each on the part that followed it. A signature that nothing follows goes on
-// an empty text, as it came.
+// made them, each on the part that followed it. A signature that no part
+// followed is sent with an empty text, as the provider sent it.
 func (m *Model) modelParts(msg agent.Message, asked string, id func(call string) string) []part {
 	var parts []part
 	own, calls, signature := m.wrote(msg, asked), 0, ""
 	add := func(p part) {
+		// A signature is used once, on the part that follows it.
 		p.Signature, signature = signature, ""
 		parts = append(parts, p)
 	}
 	for _, p := range msg.Parts {
 		switch {
 		case p.Type == agent.PartThinking && own && p.Signature != "":
+			// Two signatures in a row: the first one had an empty part.
 			if signature != "" {
 				add(textPart(""))
 			}
@@ -153,12 +159,14 @@ func (m *Model) modelParts(msg agent.Message, asked string, id func(call string)
 		case p.Type == agent.PartText && !blank(p.Text):
 			add(textPart(p.Text))
 		case p.Type == agent.PartToolCall && p.Call != nil:
+			// Only the first call of a turn carries a signature.
 			if calls++; calls == 1 && signature == "" && generation(asked) >= 3 {
 				signature = foreign
 			}
 			add(part{Call: &functionCall{ID: id(p.Call.ID), Name: p.Call.Tool, Args: arguments(p.Call)}})
 		}
 	}
+	// The signature came on an empty text, and goes back so.
 	if signature != "" {
 		add(textPart(""))
 	}
@@ -168,15 +176,18 @@ func (m *Model) modelParts(msg agent.Message, asked string, id func(call string)
 // wrote reports whether the called model itself wrote a message.
 func (m *Model) wrote(msg agent.Message, asked string) bool {
 	provider, name, named := strings.Cut(msg.ModelName(), "/")
+	// Old messages have no model's name; the provider must do.
 	return provider == m.name && (!named || name == asked)
 }
 
-func userParts(msg agent.Message, id func(call string) string) []part {
+func userParts(msg agent.Message, files map[string][]byte, id func(call string) string) []part {
 	var parts []part
 	for _, p := range msg.Parts {
 		switch {
 		case p.Type == agent.PartText && !blank(p.Text):
 			parts = append(parts, textPart(p.Text))
+		case p.Type == agent.PartFile && p.File != nil:
+			parts = append(parts, part{Inline: &inlineData{p.File.MediaType, files[p.File.Digest]}})
 		case p.Type == agent.PartToolResult && p.Result != nil:
 			parts = append(parts, resultPart(p.Result, id(p.Result.Call)))
 		}

@@ -43,6 +43,9 @@ var full = model.Request{
 	MaxOutputTokens: 1000, Temperature: &half, Output: city, Reasoning: agent.ReasoningHigh,
 }
 
+// shown has an image and a PDF.
+var shown, files = standin.Files()
+
 var requests = []struct {
 	name string
 	req  model.Request
@@ -51,6 +54,7 @@ var requests = []struct {
 	{"older", model.Request{Model: "gemini-2.5-flash", Messages: conversation[:4], Tools: []agent.ToolSpec{now}, Output: city, Reasoning: agent.ReasoningOff}},
 	{"output", model.Request{Model: "gemini-2.5-pro", Messages: conversation[:1], Output: city}},
 	{"plain", model.Request{Model: "gemma-4-31b-it", Messages: conversation[:1], Reasoning: agent.ReasoningHigh}},
+	{"files", model.Request{Model: "gemini-2.5-pro", Messages: shown, Files: files}},
 }
 
 func TestRequest(t *testing.T) {

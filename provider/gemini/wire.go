@@ -29,6 +29,13 @@ type part struct {
 	Signature string                  `json:"thoughtSignature,omitempty"`
 	Call      *functionCall           `json:"functionCall,omitempty"`
 	Response  *genai.FunctionResponse `json:"functionResponse,omitempty"`
+	Inline    *inlineData             `json:"inlineData,omitempty"`
+}
+
+// inlineData is a file. Its bytes are written in base64.
+type inlineData struct {
+	MIMEType string `json:"mimeType"`
+	Data     []byte `json:"data"`
 }
 
 type functionCall struct {

@@ -23,6 +23,7 @@ func (m *Model) callIDs(req *model.Request) func(i int, call string) string {
 	if !m.with.KeepCallIDs && !kimi.MatchString(req.Model) {
 		return id
 	}
+	// Ids of other providers mean nothing to this server.
 	theirs := model.ProviderIDs(req.Messages, func(msg agent.Message) bool { return model.ProviderOf(msg.ModelName()) == m.name }, func(given string) bool {
 		return given != "" && !ours.MatchString(given)
 	})

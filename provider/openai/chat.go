@@ -28,6 +28,7 @@ func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, err
 	if !m.with.NoStreamOptions {
 		p.StreamOptions.IncludeUsage = param.NewOpt(true)
 	}
+	// The server's own error would not say what is missing.
 	if len(p.Messages) == 0 {
 		return p, errors.New("there is no message to answer")
 	}
@@ -54,10 +55,12 @@ func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, err
 	if t := temperature(req, p.ReasoningEffort); t != nil {
 		p.Temperature = param.NewOpt(*t)
 	}
+	// Other servers may refuse the field.
 	if key := req.Call.CacheKey(); m.own && key != "" {
 		p.PromptCacheKey = param.NewOpt(key)
 	}
 	switch {
+	// Such a server refuses schemas; the instructions have it.
 	case held && m.objectsOnly():
 		p.ResponseFormat.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
 	case held:
@@ -71,6 +74,7 @@ func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, err
 // maxTokensField returns the field that limits a model's reply. OpenAI's reasoning models
 // refuse the older field, also behind a gateway.
 func (m *Model) maxTokensField(name string) string {
+	// A gateway puts the maker before the name.
 	reasons := len(table.Models[family(name[strings.LastIndex(name, "/")+1:])].Reasoning) > 0
 	switch {
 	case m.with.MaxTokensField != "":
@@ -92,19 +96,19 @@ const noted = "Noted."
 // follow their calls, which all servers require.
 func (m *Model) chatMessages(req *model.Request, instructions string) []sdk.ChatCompletionMessageParamUnion {
 	var out []sdk.ChatCompletionMessageParamUnion
-	user := func(text string) {
-		if blank(text) {
+	user := func(text string, files []sdk.ChatCompletionContentPartUnionParam) {
+		if blank(text) && len(files) == 0 {
 			return
 		}
-		if n := len(out); n > 0 && out[n-1].OfUser != nil {
-			said := &out[n-1].OfUser.Content.OfString
-			said.Value += "\n\n" + text
-			return
+		// Some templates require alternating roles.
+		if n := len(out); n == 0 || out[n-1].OfUser == nil {
+			out = append(out, sdk.UserMessage(""))
 		}
-		out = append(out, sdk.UserMessage(text))
+		addContent(&out[len(out)-1].OfUser.Content, text, files)
 	}
 	tool := func(text, id string) {
 		after := len(out)
+		// Results must follow their calls directly, before any message of the user.
 		for after > 0 && out[after-1].OfUser != nil {
 			after--
 		}
@@ -122,13 +126,14 @@ func (m *Model) chatMessages(req *model.Request, instructions string) []sdk.Chat
 			continue
 		}
 		for _, r := range results(msg) {
+			// Results without a call are refused, so they become text.
 			if known := id(i, r.Call); known != "" {
 				tool(r.Text, known)
 			} else {
-				user(orphan(r))
+				user(orphan(r), nil)
 			}
 		}
-		user(userText(msg))
+		user(userText(msg), chatFiles(msg, req.Files))
 	}
 	if mistral.MatchString(req.Model) {
 		return noting(out)
@@ -140,6 +145,7 @@ func (m *Model) chatMessages(req *model.Request, instructions string) []sdk.Chat
 func noting(in []sdk.ChatCompletionMessageParamUnion) []sdk.ChatCompletionMessageParamUnion {
 	var out []sdk.ChatCompletionMessageParamUnion
 	for i, msg := range in {
+		// A message of the model in between is the only accepted order.
 		if i > 0 && msg.OfUser != nil && in[i-1].OfTool != nil {
 			out = append(out, sdk.AssistantMessage(noted))
 		}
@@ -172,6 +178,7 @@ func (m *Model) chatAssistant(msg agent.Message, id func(call string) string) *s
 	default: // some servers miss a content that is not there
 		a.Content.OfString = param.Null[string]()
 	}
+	// Only this server's own thinking: others have no use for it.
 	if m.with.KeepThinking && thinking.Len() > 0 && model.ProviderOf(msg.ModelName()) == m.name {
 		a.SetExtraFields(map[string]any{"reasoning_content": thinking.String()})
 	}
@@ -184,6 +191,7 @@ func (m *Model) arguments(c *agent.ToolCall) string {
 	if c.Malformed != "" && m.own {
 		return c.Malformed
 	}
+	// Broken arguments would make the server fail on every later request.
 	if c.Malformed != "" || !json.Valid(c.Arguments) {
 		return "{}"
 	}

@@ -39,14 +39,17 @@ func (r *chatReply) take(data []byte) (bool, *problem, error) {
 		return false, p, err
 	}
 	r.count(chunk.Usage)
+	// Groq reports usage in a field of its own.
 	r.countIn(chunk.JSON.ExtraFields["x_groq"].Raw())
 	for _, c := range chunk.Choices {
+		// Kimi reports usage in the choice.
 		r.countIn(c.RawJSON())
+		// Only one choice was requested.
 		if c.Index != 0 {
 			continue
 		}
 		d := c.Delta
-		r.said(d.Content, d.JSON.Content, d.Refusal, d.JSON.ExtraFields)
+		r.addText(d.Content, d.JSON.Content, d.Refusal, d.JSON.ExtraFields)
 		for _, call := range d.ToolCalls {
 			r.call(call)
 		}
@@ -63,11 +66,12 @@ func (r *chatReply) takeWhole(data []byte) (*problem, error) {
 		return p, err
 	}
 	r.count(whole.Usage)
+	// The reply stays incomplete, which the caller reports.
 	if len(whole.Choices) == 0 {
 		return nil, nil
 	}
 	msg := whole.Choices[0].Message
-	r.said(msg.Content, msg.JSON.Content, msg.Refusal, msg.JSON.ExtraFields)
+	r.addText(msg.Content, msg.JSON.Content, msg.Refusal, msg.JSON.ExtraFields)
 	for _, c := range msg.ToolCalls {
 		call := &chatCall{id: c.ID, tool: c.Function.Name}
 		call.arguments.WriteString(c.Function.Arguments)
@@ -76,10 +80,11 @@ func (r *chatReply) takeWhole(data []byte) (*problem, error) {
 	return r.stop(whole.Choices[0].FinishReason), nil
 }
 
-// said adds a piece of the model's text, whose content may be a list of parts.
-func (r *chatReply) said(content string, raw respjson.Field, refusal string, extra map[string]respjson.Field) {
+// addText adds a piece of the model's text, whose content may be a list of parts.
+func (r *chatReply) addText(content string, raw respjson.Field, refusal string, extra map[string]respjson.Field) {
 	thinking := reasoning(extra)
 	var parts []contentPart
+	// Mistral sends a list, and Content is then empty.
 	if json.Unmarshal([]byte(raw.Raw()), &parts) == nil && parts != nil {
 		content = ""
 		for _, p := range parts {
@@ -89,6 +94,7 @@ func (r *chatReply) said(content string, raw respjson.Field, refusal string, ext
 			}
 		}
 	}
+	// Some servers leave the thinking in the text, between marks.
 	content, inline := r.inline.part(content)
 	r.write(content, refusal, thinking+inline)
 }
@@ -122,7 +128,7 @@ func reasoning(extra map[string]respjson.Field) string {
 
 // call adds to a call, or begins one.
 func (r *chatReply) call(d sdk.ChatCompletionChunkChoiceDeltaToolCall) {
-	c := r.going(d)
+	c := r.callOf(d)
 	if c == nil || c.endsBefore(d) {
 		r.kept.AddPart(0)
 		c = &chatCall{}
@@ -131,17 +137,19 @@ func (r *chatReply) call(d sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 			r.at = map[int64]*chatCall{}
 		}
 	}
+	// The latest call has the index, in case a server gives all calls the same one.
 	if d.JSON.Index.Valid() {
 		r.at[d.Index] = c
 	}
+	// Arguments are not emitted, so their size is counted here.
 	r.kept.AddBytes(len(d.Function.Arguments))
 	c.id, c.tool = cmp.Or(c.id, d.ID), cmp.Or(c.tool, d.Function.Name)
 	c.arguments.WriteString(d.Function.Arguments)
 }
 
-// going returns the call that a piece belongs to: by its index, else by its id, else the
+// callOf returns the call that a piece belongs to: by its index, else by its id, else the
 // latest.
-func (r *chatReply) going(d sdk.ChatCompletionChunkChoiceDeltaToolCall) *chatCall {
+func (r *chatReply) callOf(d sdk.ChatCompletionChunkChoiceDeltaToolCall) *chatCall {
 	if d.JSON.Index.Valid() {
 		return r.at[d.Index]
 	}
@@ -160,6 +168,7 @@ func (c *chatCall) endsBefore(d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool
 	if name == "" || c.tool == "" {
 		return false
 	}
+	// Complete arguments can't continue, so another piece starts another call.
 	return name != c.tool || d.ID != "" && c.id != "" && d.ID != c.id ||
 		d.Function.Arguments != "" && json.Valid([]byte(c.arguments.String()))
 }
@@ -169,21 +178,25 @@ func (r *chatReply) stop(reason string) *problem {
 	switch reason {
 	case "":
 		return nil
+	// Some servers report a failure as a finish reason.
 	case "error", "abort", "insufficient_system_resource":
 		return &problem{code: reason, message: "the model was stopped"}
 	}
 	r.finish = reason
+	// What looked like the start of a mark was text after all.
 	content, inline := r.inline.rest()
 	r.write(content, "", inline)
 	return nil
 }
 
 func (r *chatReply) count(u sdk.CompletionUsage) {
+	// Most chunks have no usage; zeros must not replace it.
 	if u.PromptTokens == 0 && u.CompletionTokens == 0 {
 		return
 	}
 	var others otherUsage
 	_ = json.Unmarshal([]byte(u.RawJSON()), &others) // it was JSON before
+	// Servers name cached tokens differently; the largest count is the right one.
 	r.usage = usage(u.PromptTokens, max(u.PromptTokensDetails.CachedTokens, others.Cached, others.Hit, others.Read),
 		max(u.PromptTokensDetails.CacheWriteTokens, others.Written), u.CompletionTokens, u.CompletionTokensDetails.ReasoningTokens, u.TotalTokens)
 	r.emit(model.Delta{Usage: r.usage})
@@ -208,14 +221,15 @@ func (r *chatReply) countIn(raw string) {
 }
 
 func (r *chatReply) reply() *model.Reply {
+	// Without a finish reason the stream was cut.
 	if r.finish == "" {
 		return nil
 	}
-	said := map[string]model.Finish{
+	reason := map[string]model.Finish{
 		"length": model.FinishLength, "max_tokens": model.FinishLength, "model_length": model.FinishLength,
 		"content_filter": model.FinishContentFilter,
 	}[r.finish]
-	out := &model.Reply{Usage: r.usage, Finish: finish(said, r.refused, len(r.calls) > 0)}
+	out := &model.Reply{Usage: r.usage, Finish: finish(reason, r.refused, len(r.calls) > 0)}
 	if s := r.thinking.String(); s != "" {
 		out.Parts = append(out.Parts, agent.Part{Type: agent.PartThinking, Text: s})
 	}

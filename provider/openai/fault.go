@@ -26,6 +26,7 @@ type problem struct {
 // message alone counts only in an answer that is no reply.
 func problemOf(data []byte, answer bool) *problem {
 	var list []json.RawMessage
+	// Some servers wrap the problem in a list.
 	if json.Unmarshal(data, &list) == nil && len(list) > 0 {
 		data = list[0]
 	}
@@ -39,6 +40,7 @@ func problemOf(data []byte, answer bool) *problem {
 	case string:
 		return &problem{message: e, kind: word(top["error_type"])}
 	}
+	// In a stream, any event may have a message; only marked ones are problems.
 	if answer || top["object"] == "error" || top["type"] == "error" {
 		return problemIn(top)
 	}
@@ -55,6 +57,7 @@ func problemIn(m map[string]any) *problem {
 		}
 		p.flagged = meta["reasons"] != nil || meta["flagged_input"] != nil
 	}
+	// A problem without a message still needs a text.
 	if p.message == "" {
 		p.message = cmp.Or(p.code, p.kind)
 	}
@@ -106,7 +109,9 @@ var policy = []string{"_policy", "policy_violation"}
 
 // sort returns the kind of fault of a problem with an HTTP status.
 func (p *problem) sort(status int) agent.FaultKind {
+	// In a stream the answer's status is 200.
 	if status < 400 {
+		// Some servers send the status as the code.
 		if status, _ = strconv.Atoi(p.code); status < 400 || status > 599 {
 			status = cmp.Or(statuses[p.code], statuses[p.kind])
 		}
@@ -114,15 +119,18 @@ func (p *problem) sort(status int) agent.FaultKind {
 	text := strings.ToLower(p.message)
 	says := func(words string) bool { return strings.Contains(text, words) }
 	switch {
+	// The filter refused the request; a retry would be refused, too.
 	case p.flagged && status == http.StatusForbidden, slices.Contains(refusedCodes, p.code),
 		slices.ContainsFunc(policy, func(end string) bool { return strings.HasSuffix(p.code, end) }):
 		return agent.FaultBadRequest
+	// The model wrote something useless, and may do better the next time.
 	case slices.Contains(sampledCodes, p.code):
 		return agent.FaultTransient
 	case slices.Contains(quotaCodes, p.code) || slices.Contains(quotaCodes, p.kind):
 		return agent.FaultQuota
 	case slices.Contains(contextCodes, p.code) || slices.Contains(contextCodes, p.kind):
 		return agent.FaultContext
+	// Those three have their own meaning, whatever the text mentions.
 	case status != 429 && status != 401 && status != 403 && slices.ContainsFunc(saysContext, says):
 		return agent.FaultContext
 	}
@@ -135,7 +143,7 @@ const baseVersion = "v1"
 // refused returns the fault of an answer that is no reply.
 func (m *Model) refused(res *http.Response) error {
 	const most = 64 << 10
-	body, _ := io.ReadAll(io.LimitReader(res.Body, most)) // what of it came is enough
+	body, _ := io.ReadAll(io.LimitReader(res.Body, most)) // the part that arrived is enough
 	p, hint := problemOf(body, true), ""
 	text := cmp.Or(http.StatusText(res.StatusCode), "no reason given")
 	switch {
@@ -144,7 +152,8 @@ func (m *Model) refused(res *http.Response) error {
 	case p == nil && len(body) > 0 && !strings.HasPrefix(strings.TrimSpace(string(body)), "<"):
 		text = string(body)
 	}
-	if p == nil || p.code == "" && p.kind == "" { // what a problem of a model has
+	// Without a code or a type, the answer is probably not from a model's API.
+	if p == nil || p.code == "" && p.kind == "" { // a model's problem has one
 		hint = m.endpoint.WrongEndpoint(res, baseVersion)
 	}
 	if p == nil {
@@ -152,10 +161,12 @@ func (m *Model) refused(res *http.Response) error {
 	}
 	kind := p.sort(res.StatusCode)
 	switch {
+	// A redirect or an empty answer will not change by itself.
 	case res.StatusCode < 400:
 		kind = agent.FaultBadRequest
 	case kind == agent.FaultAuth && m.signIn != nil:
-		hint = "; check who the worker signs in as, and what that may do"
+		hint = "; check the worker's identity and its permissions"
+	// Only then does the key come from this variable.
 	case kind == agent.FaultAuth && m.own && m.name == defaultName:
 		hint = "; check " + envKey + " on the worker"
 	case kind == agent.FaultAuth && !m.keyed:
@@ -176,13 +187,14 @@ func (m *Model) brokeOff(status int, p *problem) error {
 	if word := cmp.Or(p.code, p.kind); word != "" && word != text {
 		text += " (" + word + ")"
 	}
-	return m.endpoint.Faultf(p.sort(0), status, 0, "%s gave up its reply: %s", m.name, text)
+	return m.endpoint.Faultf(p.sort(0), status, 0, "%s broke off its reply: %s", m.name, text)
 }
 
 // resets returns how long it takes until the used-up limits are full again.
 func resets(h http.Header) []time.Duration {
 	var all []time.Duration
 	for _, limit := range []string{"requests", "tokens"} {
+		// Only a limit that is used up explains the refusal.
 		if h.Get("x-ratelimit-remaining-"+limit) != "0" {
 			continue
 		}

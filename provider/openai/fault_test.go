@@ -127,15 +127,15 @@ func TestErrorInMidStream(t *testing.T) {
 		kind    agent.FaultKind
 		message string
 	}{
-		`{"error":{"message":"Overloaded","type":"overloaded_error"}}`:                       {agent.FaultOverload, "openai gave up its reply: Overloaded (overloaded_error)"},
-		`{"error":{"code":429,"message":"Rate limited"},"choices":[]}`:                       {agent.FaultRateLimit, "openai gave up its reply: Rate limited (429)"},
+		`{"error":{"message":"Overloaded","type":"overloaded_error"}}`:                       {agent.FaultOverload, "openai broke off its reply: Overloaded (overloaded_error)"},
+		`{"error":{"code":429,"message":"Rate limited"},"choices":[]}`:                       {agent.FaultRateLimit, "openai broke off its reply: Rate limited (429)"},
 		`{"error":{"message":"CUDA out of memory","type":"InternalServerError","code":500}}`: {agent.FaultTransient, ""},
 		`{"object":"error","message":"bad","type":"BadRequestError","code":400}`:             {agent.FaultBadRequest, ""},
 		`{"error":{"message":"No more.","code":"insufficient_quota"}}`:                       {agent.FaultQuota, ""},
 		`{"error":{"message":"Too long.","code":"context_length_exceeded"}}`:                 {agent.FaultContext, ""},
 		`{"error":{"message":"Wrong key.","code":"invalid_api_key"}}`:                        {agent.FaultAuth, ""},
-		`{"error":"something"}`: {agent.FaultTransient, "openai gave up its reply: something"},
-		`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`: {agent.FaultTransient, "openai gave up its reply: the model was stopped (error)"},
+		`{"error":"something"}`: {agent.FaultTransient, "openai broke off its reply: something"},
+		`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`: {agent.FaultTransient, "openai broke off its reply: the model was stopped (error)"},
 		`{"choices":`: {agent.FaultTransient, ""},
 	} {
 		m, s := serve(t, standin.Drip(stream(begin, text("Hel"), data, text("lo"), because("stop"), end), 0))

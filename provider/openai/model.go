@@ -49,6 +49,7 @@ func New(o *Options) *Model {
 	if o == nil {
 		o = &Options{}
 	}
+	// The address decides whether the environment's key may be sent.
 	base := o.baseURL()
 	key := o.apiKey(isOwn(base))
 	own := o.Own || isOwn(base)
@@ -67,6 +68,7 @@ func New(o *Options) *Model {
 	case m.unusable != nil:
 	case err != nil:
 		m.unusable = m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s: %v", m.name, err)
+	// Other servers may need no key.
 	case isOwn(base) && key == "" && o.SignIn == nil:
 		m.unusable = m.endpoint.NoKey(envKey)
 	}
@@ -83,12 +85,14 @@ func isOwn(base string) bool {
 		return false
 	}
 	host := u.Hostname()
+	// With a dot, so that a host such as evilapi.openai.com does not match.
 	return strings.HasSuffix("."+host, ".api.openai.com") ||
 		slices.ContainsFunc(azures, func(domain string) bool { return strings.HasSuffix(host, domain) })
 }
 
 // Generate implements [model.Model]. It calls the model once and streams its reply.
 func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	// A call whose context has ended must not reach the server.
 	if err := ctx.Err(); err != nil {
 		return nil, m.endpoint.Cancelled(err)
 	}
@@ -110,11 +114,12 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	if res != nil && res.Body != nil {
 		defer res.Body.Close()
 	}
+	// The order matters: a cancelled call also has an error.
 	switch {
 	case ctx.Err() != nil:
 		return nil, m.endpoint.Cancelled(ctx.Err())
 	case into == nil:
-		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s was not asked: %v", m.name, err)
+		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s was not called: %v", m.name, err)
 	case res != nil && res.StatusCode != http.StatusOK:
 		return nil, m.refused(res)
 	case err != nil:
@@ -130,6 +135,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 // send sends the request in the server's API. into is nil if the request can't be
 // expressed in it.
 func (m *Model) send(ctx context.Context, req *model.Request, emit func(model.Delta)) (res *http.Response, into assembler, err error) {
+	// The SDK must not read the body, because its own types lose fields.
 	streamed := append([]option.RequestOption{option.WithJSONSet("stream", true), option.WithResponseBodyInto(&res)}, m.auth...)
 	if m.api == Responses {
 		params, err := m.responseParams(req)
@@ -137,7 +143,7 @@ func (m *Model) send(ctx context.Context, req *model.Request, emit func(model.De
 			return nil, nil, err
 		}
 		_, err = m.responses.New(ctx, params, streamed...)
-		return res, &responseReply{emit: emit, heard: map[spot]*words{}}, err
+		return res, &responseReply{emit: emit, received: map[spot]*words{}}, err
 	}
 	params, err := m.chatParams(req)
 	if err != nil {

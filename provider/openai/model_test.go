@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -96,23 +97,23 @@ func TestInfo(t *testing.T) {
 	standin.SaneTable(t, openai.Table())
 	own := model.Info{Window: 8192}
 	m := openai.New(&openai.Options{Infos: map[string]model.Info{"llama": own, "gpt-4o": own}})
-	if m.Info("llama") != own || m.Info("gpt-4o") != own {
+	if !reflect.DeepEqual(m.Info("llama"), own) || !reflect.DeepEqual(m.Info("gpt-4o"), own) {
 		t.Errorf("got %+v and %+v, want what the options say", m.Info("llama"), m.Info("gpt-4o"))
 	}
 	want := model.Info{
 		Price:  agent.Price{Input: 2 * agent.Dollar, Output: 10 * agent.Dollar, CacheRead: agent.Dollar / 10, CacheWrite: 5 * agent.Dollar / 2},
-		Window: 1_050_000, MaxOutput: 128_000, Temperature: model.TemperatureNever,
+		Window: 1_050_000, MaxOutput: 128_000, Temperature: model.TemperatureNever, Files: openai.Table().Files,
 	}
-	if got := m.Info("gpt-6.1-sol"); got != want {
+	if got := m.Info("gpt-6.1-sol"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := m.Info("gpt-5-2025-08-07"); got != m.Info("gpt-5") || got.Price.CacheWrite != got.Price.Input {
+	if got := m.Info("gpt-5-2025-08-07"); !reflect.DeepEqual(got, m.Info("gpt-5")) || got.Price.CacheWrite != got.Price.Input {
 		t.Errorf("a fixed version: got %+v", got)
 	}
 	if got := m.Info("o3-2025-04-16"); got.Window != 200_000 || got.Price != (agent.Price{}) {
 		t.Errorf("an older model: got %+v, want its window and no price", got)
 	}
-	if got := openai.New(nil).Info("llama"); got != (model.Info{}) {
+	if got := openai.New(nil).Info("llama"); !got.IsZero() {
 		t.Errorf("an unknown model: got %+v", got)
 	}
 }

@@ -103,6 +103,7 @@ func (o *Options) apiKey(own bool) string {
 	switch {
 	case o.APIKey != "" || o.SignIn != nil:
 		return o.APIKey
+	// The environment's key belongs to OpenAI, so no other server gets it.
 	case o.BaseURL != "" && !own:
 		return ""
 	}

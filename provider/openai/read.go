@@ -31,6 +31,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, into assembler, em
 	var p *problem
 	var err error
 	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
+	// Gateways and login pages answer with HTML.
 	case "text/html":
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
 			"%s answered with a web page%s", m.name, m.endpoint.WrongEndpoint(res, baseVersion))
@@ -39,6 +40,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, into assembler, em
 	default:
 		p, err = follow(body, into)
 	}
+	// First: a cancelled call also looks like a broken stream.
 	switch {
 	case ctx.Err() != nil:
 		return nil, m.endpoint.Cancelled(ctx.Err())
@@ -50,6 +52,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, into assembler, em
 	if reply := into.reply(); reply != nil {
 		return reply, nil
 	}
+	// A stream without its last event was cut.
 	return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), nil)
 }
 
@@ -59,6 +62,7 @@ var errStopped = errors.New("the reply is whole")
 // follow reads events until the last one.
 func follow(body io.Reader, into assembler) (p *problem, err error) {
 	err = model.Events(body, func(data []byte) error {
+		// The mark ends a stream of Chat Completions; it is no event.
 		if bytes.Equal(data, []byte("[DONE]")) {
 			return errStopped
 		}
@@ -86,6 +90,7 @@ func readWhole(body *model.Body, into assembler) (*problem, error) {
 
 // decode decodes an event, or returns the problem in it.
 func decode(data []byte, event any) (*problem, error) {
+	// A search in the bytes first: most events have no problem, and decoding twice is slow.
 	if bytes.Contains(data, []byte(`"error"`)) {
 		if p := problemOf(data, false); p != nil {
 			return p, nil
@@ -101,6 +106,7 @@ func decode(data []byte, event any) (*problem, error) {
 // servers say "stop" for replies with calls.
 func finish(said model.Finish, refused, calls bool) model.Finish {
 	switch {
+	// A refusal counts even if calls came with it.
 	case refused || said == model.FinishContentFilter:
 		return model.FinishContentFilter
 	case said == model.FinishLength:

@@ -21,6 +21,7 @@ var (
 func (m *Model) effort(req *model.Request) shared.ReasoningEffort {
 	level, has := req.Reasoning, usualLevels
 	switch row, known := table.Models[family(req.Model)]; {
+	// Other servers decide it themselves.
 	case !m.own && level == agent.ReasoningAuto:
 		return ""
 	case !m.own:

@@ -55,6 +55,9 @@ var full = model.Request{
 	MaxOutputTokens: 1000, Temperature: &half, Output: city,
 }
 
+// shown has an image and a PDF.
+var shown, files = standin.Files()
+
 var requests = []struct {
 	name    string
 	options openai.Options
@@ -67,6 +70,8 @@ var requests = []struct {
 	{"chat_output", openai.Options{}, false, model.Request{Model: "llama", Messages: conversation[:1],
 		Output: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","minLength":1}}}`)}},
 	{"responses", openai.Options{}, true, full},
+	{"chat_files", openai.Options{}, false, model.Request{Model: "llama", Messages: shown, Files: files}},
+	{"responses_files", openai.Options{}, true, model.Request{Model: "gpt-6-sol", Messages: shown, Files: files}},
 }
 
 func TestRequest(t *testing.T) {

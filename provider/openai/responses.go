@@ -17,6 +17,7 @@ import (
 // responseParams returns a request for Responses. The provider stores nothing, because
 // the runtime keeps the conversation.
 func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams, error) {
+	// Not stored by the provider: the runtime keeps the conversation itself.
 	p := responses.ResponseNewParams{Model: req.Model, Store: param.NewOpt(false), ServiceTier: responses.ResponseNewParamsServiceTier(m.with.ServiceTier)}
 	p.Input.OfInputItemList = m.responseItems(req)
 	if len(p.Input.OfInputItemList) == 0 {
@@ -45,12 +46,14 @@ func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams,
 		p.MaxOutputTokens = param.NewOpt(int64(req.MaxOutputTokens))
 	}
 	p.Reasoning.Effort = m.effort(req)
+	// Other models and servers refuse the field.
 	if row := table.Models[family(req.Model)]; m.own && len(row.Reasoning) > 0 && p.Reasoning.Effort != shared.ReasoningEffortNone {
 		p.Reasoning.Summary = shared.ReasoningSummaryAuto
 	}
 	if t := temperature(req, p.Reasoning.Effort); t != nil {
 		p.Temperature = param.NewOpt(*t)
 	}
+	// Other servers may refuse the field.
 	if key := req.Call.CacheKey(); m.own && key != "" {
 		p.PromptCacheKey = param.NewOpt(key)
 	}
@@ -103,7 +106,11 @@ func (m *Model) responseItems(req *model.Request) []responses.ResponseInputItemU
 				say(orphan(r), responses.EasyInputMessageRoleUser)
 			}
 		}
-		say(userText(msg), responses.EasyInputMessageRoleUser)
+		if content := inputContent(msg, req.Files); len(content) > 0 {
+			out = append(out, responses.ResponseInputItemParamOfMessage(content, responses.EasyInputMessageRoleUser))
+		} else {
+			say(userText(msg), responses.EasyInputMessageRoleUser)
+		}
 	}
 	return out
 }
@@ -125,6 +132,7 @@ func (m *Model) responseAssistant(msg agent.Message, id func(call string) string
 			pending = append(pending, responses.ResponseInputItemUnionParam{OfReasoning: &item})
 		case p.Type == agent.PartText && !blank(p.Text):
 			said := responses.ResponseInputItemParamOfMessage(p.Text, responses.EasyInputMessageRoleAssistant)
+			// The phase means something only to the server that gave it.
 			if model.ProviderOf(msg.ModelName()) == m.name {
 				said.OfMessage.Phase = responses.EasyInputMessagePhase(p.Phase)
 			}
@@ -134,7 +142,7 @@ func (m *Model) responseAssistant(msg agent.Message, id func(call string) string
 		case p.Type == agent.PartServerTool && same && len(m.with.ServerTools) > 0 && len(p.Raw) > 0:
 			add(stepItem(p))
 		case p.Type == agent.PartServerTool:
-			pending = nil // what was thought before a step goes back with it, or not at all
+			pending = nil // thinking before a step is sent back with it or not at all
 		}
 	}
 	return out
@@ -146,7 +154,7 @@ func (m *Model) responseAssistant(msg agent.Message, id func(call string) string
 type responseReply struct {
 	emit     func(model.Delta)
 	items    []responseItem
-	heard    map[spot]*words // of items that have not come
+	received map[spot]*words // of items that have not come
 	all      words
 	refused  bool
 	searches int64
@@ -182,12 +190,13 @@ func (r *responseReply) take(data []byte) (bool, *problem, error) {
 	switch ev.Type {
 	case "response.output_text.delta", "response.refusal.delta":
 		r.refused = r.refused || ev.Type == "response.refusal.delta"
-		r.hear(ev.OutputIndex, model.Delta{Text: ev.Delta})
+		r.receive(ev.OutputIndex, model.Delta{Text: ev.Delta})
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		r.hear(ev.OutputIndex, model.Delta{Thinking: ev.Delta})
+		r.receive(ev.OutputIndex, model.Delta{Thinking: ev.Delta})
 	case "response.output_item.done":
 		r.item(ev.OutputIndex, ev.Item)
 	case "response.completed", "response.incomplete":
+		// Some servers send their items only in the last event.
 		if len(r.items) == 0 {
 			r.itemsOf(ev.Response)
 		}
@@ -206,6 +215,7 @@ func (r *responseReply) takeWhole(data []byte) (*problem, error) {
 	}
 	switch whole.Status {
 	case responses.ResponseStatusCompleted, responses.ResponseStatusIncomplete:
+	// Any other status means that the reply is not complete.
 	default:
 		return responseProblem(whole), nil
 	}
@@ -245,10 +255,11 @@ func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion
 		signature = item.EncryptedContent
 	}
 	at := spot{index, item.Type == "reasoning"}
-	if r.heard[at] == nil && !r.renumber(at, says) {
-		r.hear(index, says)
+	// Text that was not streamed is emitted now, so a reader misses nothing.
+	if r.received[at] == nil && !r.renumber(at, says) {
+		r.receive(index, says)
 	}
-	it := r.spoken(at, signature)
+	it := r.itemAt(at, signature)
 	for i, p := range it.parts {
 		switch {
 		case p.Type == agent.PartText:
@@ -270,39 +281,40 @@ func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion
 // renumber moves what came under another number to an item with the same content: servers
 // that imitate the API number the two differently.
 func (r *responseReply) renumber(to spot, says model.Delta) bool {
-	for at, h := range r.heard {
+	for at, h := range r.received {
 		if says != (model.Delta{}) && h.text.String() == says.Text && h.thinking.String() == says.Thinking {
-			delete(r.heard, at)
-			r.heard[to] = h
+			delete(r.received, at)
+			r.received[to] = h
 			return true
 		}
 	}
 	return false
 }
 
-// hear emits a piece of an item, and keeps it until the item is complete.
-func (r *responseReply) hear(index int64, d model.Delta) {
+// receive emits a piece of an item, and keeps it until the item is complete.
+func (r *responseReply) receive(index int64, d model.Delta) {
 	if d == (model.Delta{}) {
 		return
 	}
 	at := spot{index, d.Thinking != ""}
-	if r.heard[at] == nil {
+	if r.received[at] == nil {
+		// Counted as a part, because a server could start items without end.
 		r.kept.AddPart(0)
-		r.heard[at] = &words{}
+		r.received[at] = &words{}
 	}
-	r.heard[at].add(d)
+	r.received[at].add(d)
 	r.all.add(d)
 	r.emit(d)
 }
 
-// spoken returns an item made of the pieces that came of it.
-func (r *responseReply) spoken(at spot, signature string) responseItem {
+// itemAt returns an item made of the pieces that came of it.
+func (r *responseReply) itemAt(at spot, signature string) responseItem {
 	it := responseItem{at: at}
-	h := r.heard[at]
+	h := r.received[at]
 	if h == nil {
 		h = &words{}
 	}
-	delete(r.heard, at)
+	delete(r.received, at)
 	if h.thinking.Len() > 0 || signature != "" {
 		it.parts = append(it.parts, agent.Part{Type: agent.PartThinking, Text: h.thinking.String(), Signature: signature})
 	}
@@ -326,9 +338,11 @@ func (r *responseReply) reply() *model.Reply {
 	if r.end == nil {
 		return nil
 	}
-	for at := range r.heard {
-		r.items = append(r.items, r.spoken(at, ""))
+	for at := range r.received {
+		// Their items never came, but the text was emitted.
+		r.items = append(r.items, r.itemAt(at, ""))
 	}
+	// Map order is random, and servers may send items in any order.
 	slices.SortStableFunc(r.items, func(a, b responseItem) int {
 		return cmp.Or(cmp.Compare(a.at.index, b.at.index), cmp.Compare(rank(a), rank(b)))
 	})
@@ -351,16 +365,17 @@ func (r *responseReply) reply() *model.Reply {
 			}
 		}
 	}
+	// A reader has seen a text that the reply does not have; that is a broken reply.
 	if says.text.String() != r.all.text.String() || says.thinking.String() != r.all.thinking.String() {
 		return nil
 	}
-	var said model.Finish
+	var reason model.Finish
 	if r.end.Status == responses.ResponseStatusIncomplete {
-		said = model.FinishLength
+		reason = model.FinishLength
 		if r.end.IncompleteDetails.Reason == "content_filter" {
-			said = model.FinishContentFilter
+			reason = model.FinishContentFilter
 		}
 	}
-	out.Finish = finish(said, r.refused, calls)
+	out.Finish = finish(reason, r.refused, calls)
 	return out
 }

@@ -155,7 +155,7 @@ func TestResponseFaults(t *testing.T) {
 		}
 	}
 	m, s := serveResponses(t, standin.Answer(200, "application/json", `{"status":"failed","error":{"code":"server_error","message":"oops"}}`))
-	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTransient || fault.Message != "openai gave up its reply: oops (server_error)" {
+	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTransient || fault.Message != "openai broke off its reply: oops (server_error)" {
 		t.Errorf("whole: got %s: %s", fault.Provider.Kind, fault.Message)
 	}
 	m, s = serveResponses(t, standin.Answer(400, "application/json", `{"error":{"message":"no","type":"invalid_request_error"}}`))

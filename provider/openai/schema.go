@@ -76,6 +76,7 @@ func strict(node any) bool {
 	if !ok || len(s) == 0 {
 		return false
 	}
+	// Every keyword must be known: the server refuses the rest.
 	for key, value := range s {
 		good := slices.Contains(strictKeys, key)
 		switch key {
@@ -108,6 +109,7 @@ func strictObject(s map[string]any) bool {
 	}
 	properties, _ := s["properties"].(map[string]any)
 	required, _ := s["required"].([]any)
+	// Strict schemas must require every property.
 	for name := range properties {
 		if !slices.Contains(required, any(name)) {
 			return false

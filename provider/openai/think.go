@@ -26,12 +26,13 @@ const (
 func (t *inlineThought) part(piece string) (text, thought string) {
 	t.pending += piece
 	if t.state == beforeThought {
-		begun := strings.TrimLeft(t.pending, " \t\r\n")
-		switch rest, ok := strings.CutPrefix(begun, thoughtBegins); {
+		trimmed := strings.TrimLeft(t.pending, " \t\r\n")
+		switch rest, ok := strings.CutPrefix(trimmed, thoughtBegins); {
 		case ok:
 			t.state, t.pending = inThought, rest
-		case !strings.HasPrefix(thoughtBegins, begun):
+		case !strings.HasPrefix(thoughtBegins, trimmed):
 			t.state = afterThought
+		// The text so far may still become the mark.
 		default:
 			return "", ""
 		}
@@ -39,11 +40,12 @@ func (t *inlineThought) part(piece string) (text, thought string) {
 	if t.state == inThought {
 		before, rest, ended := strings.Cut(t.pending, thoughtEnds)
 		if !ended {
+			// The end of this piece may be the start of the closing mark.
 			keep := overlap(t.pending, thoughtEnds)
 			thought, t.pending = t.pending[:len(t.pending)-keep], t.pending[len(t.pending)-keep:]
 			return "", thought
 		}
-		// The text begins with its first word.
+		// Blank lines between the thinking and the text belong to neither.
 		if rest = strings.TrimLeft(rest, " \t\r\n"); rest == "" {
 			t.pending = thoughtEnds
 			if before != "" {
@@ -64,6 +66,7 @@ func (t *inlineThought) rest() (text, thought string) {
 	switch {
 	case t.state != inThought:
 		return held, ""
+	// The closing mark came last, and no text followed.
 	case held == thoughtEnds:
 		return "", ""
 	}

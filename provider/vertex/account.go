@@ -44,6 +44,7 @@ func (a *account) token(ctx context.Context) (string, error) {
 		token *oauth2.Token
 		err   error
 	}
+	// Room for one: after the context has ended nobody receives, and the goroutine must end.
 	answered := make(chan answer, 1)
 	go func() {
 		var got answer
@@ -59,8 +60,10 @@ func (a *account) token(ctx context.Context) (string, error) {
 	case got := <-answered:
 		switch {
 		case got.err != nil:
+			// The library's errors have many lines.
 			message := strings.Join(strings.Fields(got.err.Error()), " ")
-			return "", model.Fault(kindOf(got.err), 0, 0, a.name+": nobody could sign in to Google Cloud; check the worker's application default credentials: "+message)
+			return "", model.Fault(kindOf(got.err), 0, 0, a.name+": signing in to Google Cloud failed; check the worker's application default credentials: "+message)
+		// Asked only now: the credentials may name a project.
 		case a.projectID() == "":
 			return "", model.Fault(agent.FaultBadRequest, 0, 0, a.name+": there is no project; set "+envProject+" in the worker's environment, or project for the model")
 		}
@@ -83,6 +86,7 @@ func (a *account) source() (oauth2.TokenSource, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Cached only after success, so a corrected file is found.
 	a.tokens = found.TokenSource
 	if a.project == "" {
 		a.project = found.ProjectID

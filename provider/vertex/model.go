@@ -127,7 +127,7 @@ func New(o *Options) *Model {
 		o = &Options{}
 	}
 	a := &account{name: o.name(), project: o.project(), tokens: o.Tokens}
-	in := envelope{location: o.location(), project: a.projectID}
+	in := translator{location: o.location(), project: a.projectID}
 	toGoogle, toAnthropic := o.gemini(), o.claude()
 	toGoogle.SignIn, toGoogle.HTTPClient = a.token, in.around(o.HTTPClient, toGemini)
 	toAnthropic.SignIn, toAnthropic.HTTPClient = a.token, in.around(o.HTTPClient, toClaude)
@@ -146,6 +146,7 @@ const nearerCosts = 110
 func (m *Model) Info(name string) model.Info {
 	if !strings.HasPrefix(name, claudes) {
 		info := m.gemini.Info(name)
+		// Vertex has other prices than the Gemini API.
 		info.Price = agent.Price{}
 		return info
 	}

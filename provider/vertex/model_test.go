@@ -156,13 +156,13 @@ func TestNobodySignsIn(t *testing.T) {
 	bare(t)
 	s := standin.Listen(t, answer)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none.json"))
-	requireFault(t, vertex.New(&vertex.Options{BaseURL: s.URL}), agent.FaultAuth, "vertex: nobody could sign in to Google Cloud; check the worker's application default credentials")
+	requireFault(t, vertex.New(&vertex.Options{BaseURL: s.URL}), agent.FaultAuth, "vertex: signing in to Google Cloud failed; check the worker's application default credentials")
 	var refusing atomic.Int32
 	refusing.Store(http.StatusServiceUnavailable)
 	login(t, hour, func() int { return int(refusing.Load()) })
-	requireFault(t, vertex.New(&vertex.Options{BaseURL: s.URL}), agent.FaultTransient, "nobody could sign in")
+	requireFault(t, vertex.New(&vertex.Options{BaseURL: s.URL}), agent.FaultTransient, "signing in to Google Cloud failed")
 	refusing.Store(http.StatusBadRequest)
-	requireFault(t, vertex.New(&vertex.Options{BaseURL: s.URL}), agent.FaultAuth, "nobody could sign in")
+	requireFault(t, vertex.New(&vertex.Options{BaseURL: s.URL}), agent.FaultAuth, "signing in to Google Cloud failed")
 	refusing.Store(http.StatusOK)
 	requireFault(t, vertex.New(&vertex.Options{BaseURL: s.URL}), agent.FaultBadRequest, "vertex: there is no project; set GOOGLE_CLOUD_PROJECT")
 	require.Zero(t, s.Requests())
@@ -194,7 +194,7 @@ func TestRefusedToken(t *testing.T) {
 		m := at(s.URL, nil)
 		fault := s.Fails(t, m, ask(name), token)
 		require.Equal(t, agent.FaultAuth, fault.Provider.Kind)
-		require.Contains(t, fault.Message, "answered 403: Bearer [secret] may not predict; check who the worker signs in as")
+		require.Contains(t, fault.Message, "answered 403: Bearer [secret] may not predict; check the worker's identity and its permissions")
 	}
 }
 

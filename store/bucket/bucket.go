@@ -24,8 +24,8 @@ type Store struct {
 	b    *blob.Bucket
 	name string
 	now  func() time.Time
-	// heeds is set once the service was seen to obey the condition of a write.
-	heeds atomic.Bool
+	// conditions is set once the service has obeyed the condition of a write.
+	conditions atomic.Bool
 }
 
 // Options are optional; nil means all defaults.
@@ -151,6 +151,7 @@ func (s *Store) remove(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	// An earlier attempt may have removed it although its answer was lost.
 	if err := s.b.Delete(ctx, key); !missing(err) {
 		return err
 	}
@@ -170,9 +171,10 @@ func (s *Store) PutIfAbsent(ctx context.Context, key, value string) (string, err
 		case !missing(err):
 			return "", s.unavailable(err, "reading the %s of the store from", key)
 		}
-		if err := s.heeded(ctx); err != nil {
+		if err := s.checkCondition(ctx); err != nil {
 			return "", err
 		}
+		// If another caller was first, the next try reads that caller's value.
 		if err := s.create(ctx, key, []byte(value+"\n")); err != nil && !taken(err) {
 			return "", s.unavailable(err, "writing the %s of the store to", key)
 		}
@@ -183,22 +185,22 @@ func (s *Store) PutIfAbsent(ctx context.Context, key, value string) (string, err
 // condition is the object that is created to see whether the service obeys conditions.
 const condition = "condition"
 
-// heeded checks, once for each process, that the service obeys the condition of create. A
+// checkCondition checks, once for each process, that the service obeys the condition of create. A
 // server that only resembles S3 may not, and then two runs could own one session. In that
 // case the error is [agent.CodeNotSetUp].
-func (s *Store) heeded(ctx context.Context) error {
-	if s.heeds.Load() {
+func (s *Store) checkCondition(ctx context.Context) error {
+	if s.conditions.Load() {
 		return nil
 	}
 	for range 2 { // the first time in the store's life, this creates it
 		err := s.create(ctx, condition, []byte(condition))
 		if taken(err) {
-			s.heeds.Store(true)
+			s.conditions.Store(true)
 			return nil
 		}
 		if err != nil {
 			return s.unavailable(err, "writing to")
 		}
 	}
-	return agent.Errorf(agent.CodeNotSetUp, "%s can't be a store: its server creates an object that is there already, although it was told not to (If-None-Match: *); use a service that heeds this", s.name)
+	return agent.Errorf(agent.CodeNotSetUp, "%s can't be a store: its server overwrites an existing object in spite of If-None-Match: *; use a service that supports this header", s.name)
 }

@@ -78,7 +78,7 @@ func (s *Store) newest(ctx context.Context, name string, read func(ctx context.C
 			if err != nil {
 				return nil, s.unavailable(err, "looking for chunk %s in", name)
 			}
-			if _, ok := chunkOf(o); ok {
+			if _, ok := chunkOf(o); ok { // the time is in the key, so the last one is the newest
 				last = o
 			}
 		}
@@ -89,6 +89,7 @@ func (s *Store) newest(ctx context.Context, name string, read func(ctx context.C
 		if err == nil {
 			return data, nil
 		}
+		// It was removed after it was listed. A newer object may be there: list again.
 		if !missing(err) {
 			return nil, s.unavailable(err, "reading chunk %s from", name)
 		}
@@ -104,6 +105,7 @@ func chunkOf(o *blob.ListObject) (c store.ChunkInfo, ok bool) {
 	}
 	put, err := strconv.ParseInt(rest[:timeDigits], 16, 64)
 	c = store.ChunkInfo{Name: name, Size: o.Size, Put: time.Unix(0, put)}
+	// The later time counts: a writer's slow clock must not make a chunk look old.
 	if o.ModTime.After(c.Put) {
 		c.Put = o.ModTime
 	}

@@ -24,8 +24,8 @@
 // old can't become young before it is removed: a put at the same moment writes another
 // object, which stays.
 //
-// A chunk's time is the time in its key, by the writer's clock, or the service's time of
-// the write if that is later, since services round to seconds. A writer's slow clock does
+// A chunk has two times: the one in its key, by the writer's clock, and the service's time
+// of the write, which is rounded to seconds. The later one counts. A writer's slow clock does
 // no harm, and a fast one makes a chunk look younger. So Collect's older has to cover the
 // same as in every store: the time between the put of a chunk and of the head that names
 // it, and the difference of clocks. A chunk that is put again, as by a retried activity,
@@ -39,10 +39,10 @@
 // SESSION is in hexadecimal digits, which keep the order of names, cut into pieces that a
 // file system accepts.
 //
-// DeleteHead creates a grave under the key of the next version. So a writer of that
+// DeleteHead creates a tombstone under the key of the next version. So a writer of that
 // version and a deletion of the previous one compete for the same key. Then the older
 // versions are overwritten with a short text. A new session of that name continues after
-// the grave, so no key is ever used for two heads.
+// the tombstone, so no key is ever used for two heads.
 //
 // Old versions must not be removed at once. A slow writer that has seen version N could
 // then create N+1 again in the empty place, and believe that it owns the session. So
@@ -55,7 +55,7 @@
 // cancelled it, or clocks that differ by as much. Even that writer would own only an old
 // version, because readers and other writers use the newest place.
 //
-// Heads removes graves in the same way. Then gone/HASH remains, a few bytes under the
+// Heads removes tombstones in the same way. Then gone/HASH remains, a few bytes under the
 // SHA-256 of the session's name, with the version and the fence of the deletion. These
 // objects may be deleted once no paused process can wake up any more, for example by a
 // rule of the bucket after a month.

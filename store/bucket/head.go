@@ -17,7 +17,7 @@ func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
 		if err != nil {
 			return store.Head{}, s.unavailable(err, "looking for the head of session %s in", session)
 		}
-		if len(list) == 0 || list[0].dead() {
+		if len(list) == 0 || list[0].deleted() {
 			h, err := s.none(ctx, session, list)
 			if err == nil {
 				err = agent.Errorf(agent.CodeNotFound, "session %s is not in the store, %s", session, s.name)
@@ -38,9 +38,9 @@ func (s *Store) none(ctx context.Context, session string, list []place) (store.H
 	if len(list) > 0 {
 		key = list[0].key()
 	}
-	left, err := s.buried(ctx, key)
-	if err == nil && left.Version == 0 && len(list) > 0 { // a listing has removed it meanwhile
-		left, err = s.buried(ctx, goneKey(session))
+	left, err := s.readTombstone(ctx, key)
+	if err == nil && left.Version == 0 && len(list) > 0 { // Heads has moved it since
+		left, err = s.readTombstone(ctx, goneKey(session))
 	}
 	if err != nil {
 		return store.Head{}, s.unavailable(err, "looking for the head of session %s in", session)
@@ -48,10 +48,10 @@ func (s *Store) none(ctx context.Context, session string, list []place) (store.H
 	return store.Head{Session: session, Version: left.Version, Fence: left.Fence}, nil
 }
 
-// standing returns a session's version and fence, by its newest places. If the head can't
+// stored returns a session's version and fence, by its newest places. If the head can't
 // be read, the version of its place counts.
-func (s *Store) standing(ctx context.Context, session string, list []place) (store.Head, error) {
-	if len(list) == 0 || list[0].dead() {
+func (s *Store) stored(ctx context.Context, session string, list []place) (store.Head, error) {
+	if len(list) == 0 || list[0].deleted() {
 		return s.none(ctx, session, list)
 	}
 	h, ok, err := s.head(ctx, list[0])
@@ -75,7 +75,7 @@ func (s *Store) head(ctx context.Context, p place) (h store.Head, ok bool, err e
 	}
 	err = json.Unmarshal(data, &h)
 	if err == nil && (h.Session != p.session || h.Version != p.version) {
-		err = errors.New("it is another's")
+		err = errors.New("it belongs to another session")
 	}
 	if err != nil {
 		return store.Head{Session: p.session}, false, agent.Errorf(agent.CodeChunkDamaged, "the head of session %s is damaged: %w; see %s in %s", p.session, err, p.key(), s.name)
@@ -91,9 +91,9 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	if err != nil {
 		return agent.Errorf(agent.CodeInternal, "encoding the head of session %s: %w", h.Session, err)
 	}
-	// The size tells heads from graves, so a head has to be larger.
-	data = padded(data, graveSize+1)
-	if err := s.heeded(ctx); err != nil {
+	// The size tells heads from tombstones, so a head has to be larger.
+	data = padded(data, tombstoneSize+1)
+	if err := s.checkCondition(ctx); err != nil {
 		return err
 	}
 	look := s.now().Round(0) // wall time: the monotonic clock stops while a machine sleeps
@@ -103,7 +103,7 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	if err != nil {
 		return s.unavailable(err, "looking for the head of session %s in", h.Session)
 	}
-	old, err := s.standing(within, h.Session, list)
+	old, err := s.stored(within, h.Session, list)
 	if err != nil {
 		return err
 	}
@@ -117,63 +117,65 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	case err != nil:
 		return s.unavailable(err, "writing the head of session %s to", h.Session)
 	case s.now().Sub(look) > patience:
-		return s.overtaken(ctx, next)
+		return s.checkLate(ctx, next)
 	}
+	// Here and not only in Heads: a session that is written often would pile up versions.
 	if len(list) > 0 {
 		_ = s.tidy(within, list, false) // the head is written, so an error here does not matter
 	}
 	return nil
 }
 
-// overtaken checks a write that took too long. Its place may have been taken and removed
+// checkLate checks a write that took too long. Its place may have been taken and removed
 // meanwhile, so that the session is beyond it. Then the written head is removed.
-func (s *Store) overtaken(ctx context.Context, written place) error {
+func (s *Store) checkLate(ctx context.Context, written place) error {
 	list, err := s.places(ctx, written.session, 1)
-	left := grave{}
+	left := tombstone{}
 	if err == nil {
-		left, err = s.buried(ctx, goneKey(written.session))
+		left, err = s.readTombstone(ctx, goneKey(written.session))
 	}
 	if err != nil {
 		return s.unavailable(err, "looking for the head of session %s in", written.session)
 	}
+	// Still the newest, and no deletion came after it: the late write did no harm.
 	if len(list) > 0 && list[0].version == written.version && left.Version < written.version {
 		return nil
 	}
 	if err := s.remove(ctx, written.key()); err != nil {
 		return s.unavailable(err, "removing a late head of session %s from", written.session)
 	}
-	return agent.Errorf(agent.CodeStale, "the head of session %s has version %d for long: another run wrote it", written.session, written.version)
+	return agent.Errorf(agent.CodeStale, "the head of session %s had version %d long before: another run wrote it", written.session, written.version)
 }
 
 // DeleteHead implements [store.Store]. If the stored head can't be read, the version of
 // its place counts.
 func (s *Store) DeleteHead(ctx context.Context, session string, version int64) error {
-	if err := s.heeded(ctx); err != nil {
+	if err := s.checkCondition(ctx); err != nil {
 		return err
 	}
 	for range tries {
-		list, err := s.dig(ctx, session, version)
+		list, err := s.createTombstone(ctx, session, version)
 		if err == nil {
-			err = s.bury(ctx, list)
+			err = s.emptyOld(ctx, list)
 		}
 		if err == nil || errors.Is(err, agent.CodeStale) {
 			return err
 		}
-		if !taken(err) { // otherwise it was written or deleted meanwhile: look again
+		if !taken(err) { // otherwise it was written or deleted since: look again
 			return s.unavailable(err, "deleting the head of session %s from", session)
 		}
 	}
 	return s.unavailable(errBusy, "deleting the head of session %s from", session)
 }
 
-// dig creates a session's grave under the key of its next version, if there is none yet.
+// createTombstone creates a session's tombstone under the key of its next version, if there is none yet.
 // It returns the session's places from before.
-func (s *Store) dig(ctx context.Context, session string, version int64) ([]place, error) {
+func (s *Store) createTombstone(ctx context.Context, session string, version int64) ([]place, error) {
 	const most = 1000 // Heads removes those beyond
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	list, err := s.places(ctx, session, most)
-	if err != nil || len(list) == 0 || list[0].dead() {
+	if err != nil || len(list) == 0 || list[0].deleted() {
 		return list, err
 	}
 	top := list[0]
@@ -185,15 +187,15 @@ func (s *Store) dig(ctx context.Context, session string, version int64) ([]place
 		return nil, err
 	}
 	top.version++
-	return list, s.create(ctx, top.key(), grave{top.version, h.Fence}.encode())
+	return list, s.create(ctx, top.key(), tombstone{top.version, h.Fence}.encode())
 }
 
-// bury overwrites the old versions of a deleted session. Their keys stay, only to keep
+// emptyOld overwrites the old versions of a deleted session. Their keys stay, only to keep
 // slow writers out.
-func (s *Store) bury(ctx context.Context, list []place) error {
+func (s *Store) emptyOld(ctx context.Context, list []place) error {
 	for _, p := range list {
-		if p.dead() {
-			continue
+		if p.deleted() {
+			continue // its fence is still needed
 		}
 		if err := s.write(ctx, p.key(), []byte(emptied)); err != nil {
 			return err
@@ -240,11 +242,11 @@ func (s *Store) Heads(ctx context.Context, prefix string) iter.Seq2[store.Head, 
 // tell yields the head in the newest place of a session, if there is one. It returns
 // whether the iteration continues.
 func (s *Store) tell(ctx context.Context, newest place, yield func(store.Head, error) bool) bool {
-	if newest.dead() {
+	if newest.deleted() {
 		return true
 	}
 	h, ok, err := s.head(ctx, newest)
-	if !ok && err == nil { // written or deleted meanwhile
+	if !ok && err == nil { // written or deleted since
 		h, err = s.Head(ctx, newest.session)
 	}
 	if errors.Is(err, agent.CodeNotFound) {

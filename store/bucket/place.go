@@ -57,27 +57,27 @@ type place struct {
 	put     time.Time // when it was written, by the service's clock
 }
 
-// grave is the content of the place after a deleted head, and later of gone/HASH.
-type grave struct {
+// tombstone is the content of the place after a deleted head, and later of gone/HASH.
+type tombstone struct {
 	Version int64       `json:"version"`
 	Fence   agent.Fence `json:"fence"`
 }
 
-// graveSize is the size of a grave in bytes. It tells graves from heads, which are
+// tombstoneSize is the size of a tombstone in bytes. It tells tombstones from heads, which are
 // larger.
-const graveSize = 160
+const tombstoneSize = 160
 
 // emptied is the content that overwrites the versions of a deleted head.
 const emptied = "gone"
 
-func (g grave) encode() []byte {
+func (g tombstone) encode() []byte {
 	data, _ := json.Marshal(g) // numbers and a text: it can't fail
-	if len(data) > graveSize {
-		// Comparing fences ignores By, so a grave can do without it.
+	if len(data) > tombstoneSize {
+		// Comparing fences ignores By, so a tombstone can do without it.
 		g.Fence.By = ""
 		data, _ = json.Marshal(g)
 	}
-	return padded(data, graveSize)
+	return padded(data, tombstoneSize)
 }
 
 // padded appends spaces to JSON up to a size.
@@ -85,10 +85,10 @@ func padded(data []byte, size int) []byte {
 	return append(data, bytes.Repeat([]byte(" "), max(0, size-len(data)))...)
 }
 
-func (p place) dead() bool { return p.size == graveSize }
+func (p place) deleted() bool { return p.size == tombstoneSize }
 
 func (p place) key() string {
-	return headPrefix(p.session) + mark + fmt.Sprintf("%0*x", placeDigits, ^uint64(p.version))
+	return headPrefix(p.session) + mark + fmt.Sprintf("%0*x", placeDigits, ^uint64(p.version)) // inverted: lists begin with the smallest key
 }
 
 // placeOf returns the place of an object; ok is false if it is none.
@@ -119,8 +119,8 @@ func (s *Store) places(ctx context.Context, session string, most int) (list []pl
 	return list, err
 }
 
-// buried reads a grave; it is empty if there is none.
-func (s *Store) buried(ctx context.Context, key string) (g grave, err error) {
+// readTombstone reads a tombstone; it is empty if there is none.
+func (s *Store) readTombstone(ctx context.Context, key string) (g tombstone, err error) {
 	data, err := s.read(ctx, key)
 	if missing(err) {
 		return g, nil
@@ -146,6 +146,7 @@ func (s *Store) tidy(ctx context.Context, list []place, whole bool) error {
 	long := s.now().Add(-grace)
 	left := false
 	for i := len(list) - 1; i > 0; i-- {
+		// What counts is when its successor was written: until then it was in use.
 		if !list[i-1].put.Before(long) {
 			left = true
 			continue
@@ -154,12 +155,12 @@ func (s *Store) tidy(ctx context.Context, list []place, whole bool) error {
 			return err
 		}
 	}
-	if top := list[0]; whole && !left && top.dead() && top.put.Before(long) {
-		left, err := s.buried(ctx, top.key())
+	if top := list[0]; whole && !left && top.deleted() && top.put.Before(long) {
+		left, err := s.readTombstone(ctx, top.key())
 		if err != nil || left.Version == 0 {
 			return err
 		}
-		// Before the grave goes: its version and fence must not be lost.
+		// Before the tombstone goes: its version and fence must not be lost.
 		if err := s.write(ctx, goneKey(top.session), left.encode()); err != nil {
 			return err
 		}

@@ -111,7 +111,7 @@ func TestADeletedSessionIsGone(t *testing.T) {
 	require.Equal(t, []string{"ana"}, listed(t, s))
 }
 
-// A crash of the deletion after it has dug the grave leaves what a list removes.
+// A crash of the deletion after it created the tombstone leaves what a list removes.
 func TestADeletionThatCrashedIsEndedByWhoLists(t *testing.T) {
 	s, b := pair(t)
 	put(t, s, "ana", 1)
@@ -237,7 +237,7 @@ func TestAWriterThatWasStoppedForLongOwnsNothing(t *testing.T) {
 			})
 			stopped, s := in(t, client, "fermata"), in(t, client, "fermata")
 			put(t, stopped, "s", 1)
-			put(t, s, "other", 1) // each has seen that the server heeds conditions
+			put(t, s, "other", 1) // each has seen that the server obeys conditions
 			slow = true
 			result := make(chan error)
 			go func() {

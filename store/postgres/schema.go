@@ -84,6 +84,7 @@ func (s *Store) upgrade(ctx context.Context, tx pgx.Tx, steps []string) (version
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('fermata store'), hashtext($1))`, s.schema); err != nil {
 		return 0, err
 	}
+	// Again, now with the lock: another process may have upgraded since.
 	if version, err = s.version(ctx, tx); err != nil || version >= len(steps) {
 		return version, err
 	}

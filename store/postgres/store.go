@@ -77,6 +77,7 @@ func New(url string, o *Options) (*Store, error) {
 	c := config.ConnConfig
 	s := &Store{plain: schema, schema: pgx.Identifier{schema}.Sanitize(), secret: c.Password,
 		name: fmt.Sprintf("PostgreSQL at %s:%d, database %s, schema %s", c.Host, c.Port, c.Database, schema)}
+	// With each new connection, so that a database that was away at the start is prepared later.
 	config.AfterConnect = s.prepare
 	if s.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
 		return nil, s.unavailable(err, "opening the store in %s", s.name)
@@ -204,6 +205,7 @@ func (s *Store) DeleteChunk(ctx context.Context, name string, before time.Time) 
 	if err == nil && tag.RowsAffected() > 0 {
 		return true, nil
 	}
+	// No row was deleted: it is missing, or too young.
 	if err == nil {
 		err = s.pool.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+s.schema+`.chunks WHERE name = $1)`, name).Scan(&gone)
 	}
@@ -215,6 +217,7 @@ func (s *Store) DeleteChunk(ctx context.Context, name string, before time.Time) 
 
 // key returns the primary key of a session's row.
 func key(session string) []byte {
+	// The row outlives its session, and must not keep the session's name.
 	sum := sha256.Sum256([]byte(session))
 	return sum[:]
 }
@@ -238,7 +241,7 @@ func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
 func decode(name []byte, session string, data []byte) (h store.Head, err error) {
 	err = json.Unmarshal(data, &h)
 	if err == nil && (h.Session != session || !bytes.Equal(name, key(session))) {
-		err = errors.New("it is another's")
+		err = errors.New("it belongs to another session")
 	}
 	if err != nil {
 		return store.Head{Session: session}, agent.Errorf(agent.CodeChunkDamaged, "the head of session %s is damaged: %w; restore it from a backup of the database", session, err)
@@ -269,8 +272,9 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	if err != nil {
 		return s.unavailable(err, "writing the head of session %s to %s", h.Session, s.name)
 	}
+	// One statement can't say which condition failed. The caller reads the head again.
 	if tag.RowsAffected() == 0 {
-		return agent.Errorf(agent.CodeStale, "session %s does not stand at version %d, or at a higher fence: another run wrote it", h.Session, h.Version-1)
+		return agent.Errorf(agent.CodeStale, "the stored head of session %s has another version than %d, or a higher fence: another run wrote it", h.Session, h.Version-1)
 	}
 	return nil
 }
@@ -279,6 +283,7 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 func (s *Store) DeleteHead(ctx context.Context, session string, version int64) error {
 	tag, err := s.pool.Exec(ctx, `UPDATE `+s.schema+`.heads SET session = NULL, head = NULL, version = version + 1
 		WHERE name = $1 AND version = $2 AND head IS NOT NULL`, key(session), version)
+	// No row was changed. A head that is gone already is no error, another version is one.
 	left := false
 	if err == nil && tag.RowsAffected() == 0 {
 		err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+s.schema+`.heads WHERE session = $1)`, session).Scan(&left)

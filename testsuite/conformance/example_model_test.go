@@ -84,11 +84,11 @@ func (m *tin) Generate(ctx context.Context, req *model.Request, emit func(model.
 	}
 	body, err := m.request(req)
 	if err != nil {
-		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "tin was not asked: %v", err)
+		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "tin was not called: %v", err)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(body))
 	if err != nil {
-		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "tin was not asked: %v", err)
+		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "tin was not called: %v", err)
 	}
 	r.Header.Set("Authorization", m.key)
 	res, err := m.client.Do(r)
@@ -138,7 +138,7 @@ func (m *tin) request(req *model.Request) ([]byte, error) {
 
 // refused sorts an answer that is no reply: by what Tin says, or else by its status.
 func (m *tin) refused(res *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // what of it came is enough
+	body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // a part of it is enough
 	kind, said := model.KindOf(res.StatusCode), string(body)
 	var line tinLine
 	if json.Unmarshal(body, &line) == nil && line.Error != nil {
@@ -180,7 +180,7 @@ func (m *tin) read(ctx context.Context, res *http.Response, emit func(model.Delt
 		case err != nil || json.Unmarshal(data, &line) != nil:
 			return nil, m.endpoint.Truncated(res.StatusCode, body.Bytes(), err)
 		case line.Error != nil:
-			return nil, m.endpoint.Faultf(tinKind(line.Error.Kind, agent.FaultTransient), res.StatusCode, 0, "tin gave up its reply: %s", line.Error.Message)
+			return nil, m.endpoint.Faultf(tinKind(line.Error.Kind, agent.FaultTransient), res.StatusCode, 0, "tin broke off its reply: %s", line.Error.Message)
 		case line.Call != nil:
 			calls = append(calls, line.Call)
 		case line.Piece != "" && len(calls) > 0:

@@ -109,7 +109,7 @@ var modelFaults = []struct {
 	{"usage without the cache", "usage is counted once and in our terms", replying(func(r *model.Reply) { r.Usage.Input -= r.Usage.CacheRead })},
 	{"no usage", "usage is counted once and in our terms", replying(func(r *model.Reply) { r.Usage = agent.Usage{} })},
 	{"always the same reason to stop", "the reason to stop is the provider's", replying(func(r *model.Reply) { r.Finish = model.FinishStop })},
-	{"pieces that are kept until the end", "a reply is heard while it comes",
+	{"pieces that are kept until the end", "a reply is emitted while it arrives",
 		func(ctx context.Context, m model.Model, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 			var kept []model.Delta
 			reply, err := m.Generate(ctx, req, func(d model.Delta) { kept = append(kept, d) })
@@ -130,10 +130,10 @@ var modelFaults = []struct {
 		func(ctx context.Context, m model.Model, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 			return m.Generate(ctx, req, func(d model.Delta) { emit(d); emit(d) })
 		}},
-	{"results that are not sent", "a conversation is asked as it was held", asking(func(r *model.Request) {
+	{"results that are not sent", "a conversation is sent as it happened", asking(func(r *model.Request) {
 		r.Messages = slices.DeleteFunc(r.Messages, func(m agent.Message) bool { return m.Role == agent.RoleTool })
 	})},
-	{"a role that is wrong", "a conversation is asked as it was held", asking(func(r *model.Request) {
+	{"a role that is wrong", "a conversation is sent as it happened", asking(func(r *model.Request) {
 		for i := range r.Messages {
 			r.Messages[i].Role = agent.RoleUser
 		}
@@ -159,7 +159,7 @@ var modelFaults = []struct {
 			r.Temperature = nil
 		}
 	})},
-	{"malformed arguments that are sent as none", "a conversation is asked as it was held", asking(func(r *model.Request) {
+	{"malformed arguments that are sent as none", "a conversation is sent as it happened", asking(func(r *model.Request) {
 		for i, m := range r.Messages {
 			r.Messages[i].Parts = slices.Clone(m.Parts)
 			for j, p := range m.Parts {
@@ -170,10 +170,10 @@ var modelFaults = []struct {
 			}
 		}
 	})},
-	{"who said it is told", "what the provider need not know is not sent", asking(func(r *model.Request) {
+	{"who said it is told", "private names are not sent", asking(func(r *model.Request) {
 		r.Instructions = "You speak with " + r.Messages[0].By
 	})},
-	{"a request that is changed", "a conversation is asked as it was held",
+	{"a request that is changed", "a conversation is sent as it happened",
 		func(ctx context.Context, m model.Model, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 			req.Messages[0].Parts[0].Text += "\n"
 			return m.Generate(ctx, req, emit)
@@ -182,8 +182,8 @@ var modelFaults = []struct {
 	{"a delay that is lost", "a failure has its kind", failing(func(e *agent.Error) { e.RetryAfter = 0 })},
 	{"a failure that is said to be mended by waiting", "a failure has its kind", failing(func(e *agent.Error) { e.Retryable = true })},
 	{"a failure that says nothing", "a failure has its kind", failing(func(e *agent.Error) { e.Message = "error" })},
-	{"a failure that is no fault", "a gateway's page is sorted by its status", failing(func(e *agent.Error) { e.Provider = nil })},
-	{"half a reply", "a reply that is cut off is a failure to be tried again",
+	{"a failure that is no fault", "a gateway's error page gets its kind by status", failing(func(e *agent.Error) { e.Provider = nil })},
+	{"half a reply", "a reply that is cut off is a failure that can be retried",
 		func(ctx context.Context, m model.Model, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 			text := ""
 			reply, err := m.Generate(ctx, req, func(d model.Delta) { text += d.Text; emit(d) })
@@ -216,14 +216,14 @@ var modelFaults = []struct {
 			}
 			return reply, err
 		}},
-	{"a request for nobody", "a call that is over is not made",
+	{"a request for nobody", "a cancelled call is not made",
 		func(ctx context.Context, m model.Model, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 			if ctx.Err() != nil {
 				_, _ = m.Generate(context.WithoutCancel(ctx), req, emit)
 			}
 			return m.Generate(ctx, req, emit)
 		}},
-	{"a request that goes on", "the end of the context ends a reply that comes",
+	{"a request that goes on", "the end of the context ends a reply that arrives",
 		func(ctx context.Context, m model.Model, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 			done := make(chan struct{})
 			var reply *model.Reply
@@ -287,7 +287,7 @@ func TestSharedStateIsFound(t *testing.T) {
 func TestGoroutinesThatAreLeftAreFound(t *testing.T) {
 	forever := make(chan struct{})
 	defer close(forever)
-	planted(t, "calls that were given up leave nothing behind", func(ctx context.Context, m model.Model, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	planted(t, "cancelled calls leave nothing behind", func(ctx context.Context, m model.Model, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
 		go func() { <-forever }()
 		return m.Generate(ctx, req, emit)
 	})

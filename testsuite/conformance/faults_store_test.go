@@ -162,7 +162,7 @@ var storeFaults = []struct {
 			return err
 		}
 	}},
-	{"two writers that win", "of many writers of a head one wins", func(s *badStore) {
+	{"two writers that win", "one of many writers of a head wins", func(s *badStore) {
 		s.putHead = func(ctx context.Context, h store.Head) error {
 			old, err := s.Store.Head(ctx, h.Session)
 			if err != nil && !errors.Is(err, agent.CodeNotFound) {
@@ -362,7 +362,7 @@ var storeFaults = []struct {
 			return nil
 		}
 	}},
-	{"memory that is shared", "what goes in and out is the caller's", func(s *badStore) {
+	{"memory that is shared", "data belongs to the caller", func(s *badStore) {
 		var mu sync.Mutex
 		kept := map[string][]byte{}
 		s.putChunk = func(ctx context.Context, digest string, data []byte) error {
@@ -391,7 +391,7 @@ var storeFaults = []struct {
 			return s.Store.Chunk(ctx, digest)
 		}
 	}},
-	{"a context that is not heard", "a context that is over ends all", func(s *badStore) {
+	{"a context that is not heard", "an ended context ends every call", func(s *badStore) {
 		s.head = func(ctx context.Context, session string) (store.Head, error) {
 			return s.Store.Head(context.WithoutCancel(ctx), session)
 		}

@@ -48,13 +48,14 @@ func (h HTTPProvider) Open(t testing.TB, key string, play func(ProviderRequest) 
 		}
 		asked, err := h.Read(r, body)
 		if err != nil {
-			t.Errorf("HTTPProvider.Read can't read what the adapter sent: %v: either the adapter writes what is not the provider's protocol, or Read does not know all of it; it sent\n%s", err, body)
+			t.Errorf("HTTPProvider.Read can't read what the adapter sent: %v: either the adapter does not follow the provider's protocol, or Read does not know all of it; it sent\n%s", err, body)
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
 		asked.Raw = fmt.Sprintf("%v\n%s", r.Header, body)
 		h.answer(w, r, play(asked), ended)
 	}))
+	// Closed first: handlers that wait would keep the server from closing.
 	t.Cleanup(func() {
 		close(ended)
 		server.CloseClientConnections()
@@ -69,6 +70,7 @@ func (h HTTPProvider) answer(w http.ResponseWriter, r *http.Request, s ProviderR
 		return
 	}
 	if s.Cut == 1 {
+		// The server closes the connection without an answer.
 		panic(http.ErrAbortHandler)
 	}
 	if s.GatewayStatus != 0 || s.Fail != "" && !s.FailMidway {
@@ -82,15 +84,18 @@ func (h HTTPProvider) answer(w http.ResponseWriter, r *http.Request, s ProviderR
 			return
 		}
 		_, _ = io.WriteString(w, p) // an error means that the adapter has disconnected
+		// Flushed, because the adapter must see each piece when it is sent.
 		w.(http.Flusher).Flush()
 	}
 	if s.Reset {
+		// A normal return would end the stream properly.
 		panic(http.ErrAbortHandler)
 	}
 }
 
 // hold waits as long as the response says. It reports whether the adapter is still
 // connected.
+// Each of three things ends the wait, so a test never hangs.
 func (s ProviderResponse) hold(r *http.Request, ended <-chan struct{}) bool {
 	if s.Wait == nil {
 		return true
@@ -114,6 +119,7 @@ func (h HTTPProvider) pieces(s ProviderResponse) (pieces []string, held int) {
 	case s.Cut > 0:
 		return []string{whole[:int(s.Cut*float64(len(whole)))]}, 0
 	case s.FailMidway:
+		// The full slice expression makes append copy, because pieces is the caller's.
 		return append(pieces[:len(pieces)/2:len(pieces)/2], h.Break(s.Fail, s.FailMessage)), 0
 	case s.Ping:
 		return append([]string{h.Ping}, pieces...), 1

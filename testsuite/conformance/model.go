@@ -71,29 +71,29 @@ var modelParts = []modelPart{
 	{"thinking keeps its signature", thinkingStays, func(l Unsupported) bool { return l.Thinking }, "Thinking"},
 	{"the reason to stop is the provider's", finishIsRight, nil, ""},
 	{"usage is counted once and in our terms", usageIsRight, nil, ""},
-	{"a reply is heard while it comes", replyIsHeard, func(l Unsupported) bool { return l.Streaming }, "Streaming"},
-	{"a call that is written is a sign of life", callIsASign, func(l Unsupported) bool { return l.Streaming }, "Streaming"},
+	{"a reply is emitted while it arrives", replyIsEmitted, func(l Unsupported) bool { return l.Streaming }, "Streaming"},
+	{"a call that arrives in pieces is a sign of life", callIsASign, func(l Unsupported) bool { return l.Streaming }, "Streaming"},
 	{"a ping is a sign of life", pingIsASign, func(l Unsupported) bool { return l.Streaming || l.Pings }, "Streaming or Unsupported.Pings"},
 
-	{"a conversation is asked as it was held", conversationIsAsked, nil, ""},
+	{"a conversation is sent as it happened", conversationIsAsked, nil, ""},
 	{"results go with their calls, whatever these are called", resultsGoWithCalls, func(l Unsupported) bool { return l.CallIDs }, "CallIDs"},
 	{"thinking goes back to its own provider and to no other", thinkingGoesBack, func(l Unsupported) bool { return l.Signatures }, "Signatures"},
 	{"instructions, tools and bounds are sent", settingsAreSent, nil, ""},
-	{"what the provider need not know is not sent", privateStays, nil, ""},
-	{"a schema for the answer is no hindrance", schemaIsNoHindrance, nil, ""},
+	{"private names are not sent", privateStays, nil, ""},
+	{"an output schema does not break a call", schemaIsAccepted, nil, ""},
 
 	{"a failure has its kind", failureHasItsKind, nil, ""},
-	{"a gateway's page is sorted by its status", gatewayIsSorted, nil, ""},
-	{"a failure in the midst of a reply has its kind", midwayHasItsKind, func(l Unsupported) bool { return l.Streaming || l.Midway }, "Streaming or Unsupported.Midway"},
-	{"a reply that is cut off is a failure to be tried again", cutIsAFailure, nil, ""},
-	{"a provider that hangs up is to be tried again", hangUpIsAFailure, nil, ""},
+	{"a gateway's error page gets its kind by status", gatewayIsSorted, nil, ""},
+	{"a failure in the middle of a reply has its kind", midwayHasItsKind, func(l Unsupported) bool { return l.Streaming || l.Midway }, "Streaming or Unsupported.Midway"},
+	{"a reply that is cut off is a failure that can be retried", cutIsAFailure, nil, ""},
+	{"a provider that hangs up is a failure that can be retried", hangUpIsAFailure, nil, ""},
 
-	{"a call that is over is not made", overIsNotMade, nil, ""},
+	{"a cancelled call is not made", overIsNotMade, nil, ""},
 	{"the end of the context ends a call that waits", endEndsSilence, nil, ""},
-	{"the end of the context ends a reply that comes", endEndsReply, func(l Unsupported) bool { return l.Streaming }, "Streaming"},
+	{"the end of the context ends a reply that arrives", endEndsReply, func(l Unsupported) bool { return l.Streaming }, "Streaming"},
 	{"many calls at once are kept apart", callsAreKeptApart, nil, ""},
-	{"calls that were given up leave nothing behind", nothingIsLeft, nil, ""},
-	{"of an unknown model nothing is known", unknownIsUnknown, nil, ""},
+	{"cancelled calls leave nothing behind", nothingIsLeft, nil, ""},
+	{"an unknown model has no info", unknownIsUnknown, nil, ""},
 }
 
 const (
@@ -141,6 +141,7 @@ type modelSession struct {
 func (a adapter) open(t testing.TB, play func(ProviderRequest) ProviderResponse) *modelSession {
 	s := &modelSession{t: t, wait: a.patience}
 	s.m = a.p.Open(t, suiteKey, func(asked ProviderRequest) ProviderResponse {
+		// An adapter may send requests from several goroutines.
 		s.mu.Lock()
 		s.asked = append(s.asked, asked)
 		s.mu.Unlock()
@@ -170,9 +171,9 @@ func (s *modelSession) last() ProviderRequest {
 
 // outcome is the result of a call.
 type outcome struct {
-	reply *model.Reply
-	err   error
-	heard *deltaRecorder
+	reply   *model.Reply
+	err     error
+	emitted *deltaRecorder
 }
 
 // deltaRecorder records what is emitted.
@@ -183,12 +184,14 @@ type deltaRecorder struct {
 	text, thinking strings.Builder
 }
 
-func (e *deltaRecorder) hear(d model.Delta) {
+func (e *deltaRecorder) record(d model.Delta) {
+	// A lock would hide what this looks for: two calls of emit at once.
 	if !e.busy.CompareAndSwap(false, true) {
 		e.overlap.Store(true)
 		return
 	}
 	defer e.busy.Store(false)
+	// The caller has its reply already, so nobody would read this piece.
 	if e.over.Load() {
 		e.late.Store(true)
 		return
@@ -206,11 +209,12 @@ func (s *modelSession) ask(ctx context.Context, how string, req func() *model.Re
 	s.t.Helper()
 	before := s.requests()
 	// Two requests, to compare what was sent with what it should still be.
-	out, sent, same := outcome{heard: &deltaRecorder{on: on}}, req(), req()
+	out, sent, same := outcome{emitted: &deltaRecorder{on: on}}, req(), req()
+	// Room for one: after the time is up nobody receives, and the goroutine must end.
 	done := make(chan error, 1)
 	go func() {
-		err := panicked(func() { out.reply, out.err = s.m.Generate(ctx, sent, out.heard.hear) })
-		out.heard.over.Store(true)
+		err := panicked(func() { out.reply, out.err = s.m.Generate(ctx, sent, out.emitted.record) })
+		out.emitted.over.Store(true)
 		done <- err
 	}()
 	select {
@@ -219,16 +223,17 @@ func (s *modelSession) ask(ctx context.Context, how string, req func() *model.Re
 	case <-time.After(s.wait):
 		s.t.Fatalf("%s: Generate had not returned after %s", how, s.wait)
 	}
+	// Checked at the end of the test, because emit may be called long after Generate has returned.
 	s.t.Cleanup(func() {
-		if out.heard.late.Load() {
-			s.t.Errorf("%s: emit was called after Generate had returned: who listened is gone", how)
+		if out.emitted.late.Load() {
+			s.t.Errorf("%s: emit was called after Generate had returned: nobody reads it any more", how)
 		}
 	})
-	require.Equal(s.t, same, sent, "%s: the request was changed: it is the caller's, who may be asking others with it", how)
-	require.False(s.t, out.heard.overlap.Load(), "%s: emit was called twice at a time: it is for one goroutine", how)
-	require.LessOrEqual(s.t, s.requests()-before, 1, "%s: one Generate made more than one request: the runtime tries again, and counts and pays by itself; turn the retries of the provider's SDK off", how)
+	require.Equal(s.t, same, sent, "%s: the request was changed: the caller may use it for other models at the same time", how)
+	require.False(s.t, out.emitted.overlap.Load(), "%s: emit was called by two goroutines at once: it is for one goroutine", how)
+	require.LessOrEqual(s.t, s.requests()-before, 1, "%s: one Generate made more than one request: the runtime retries, and it counts and pays each request; turn off the retries of the provider's SDK", how)
 	if out.err != nil {
-		require.Nil(s.t, out.reply, "%s: there is a reply beside the error %v: one of them would be lost", how, out.err)
+		require.Nil(s.t, out.reply, "%s: there are both a reply and the error %v: one of them would be lost", how, out.err)
 	} else {
 		require.NotNil(s.t, out.reply, "%s: there is neither a reply nor an error", how)
 	}

@@ -43,15 +43,16 @@ func (a adapter) same(t testing.TB, how string, response ProviderResponse, out o
 			thinking += p.Text
 		}
 	}
-	require.Equal(t, calledTools(want), calledTools(out.reply.Parts), "%s: the calls in the reply: one that is lost is never made, one that is doubled is made twice", how)
+	// First, because a wrong call has worse effects than a wrong text.
+	require.Equal(t, calledTools(want), calledTools(out.reply.Parts), "%s: the calls in the reply: a lost call is never made, and a doubled call is made twice", how)
 	require.Len(t, out.reply.Parts, len(want), "%s: the parts of the reply are %s", how, asJSON(out.reply.Parts))
 	for i, w := range want {
 		a.samePart(t, how, w, out.reply.Parts[i])
 	}
 	require.Equal(t, response.Finish, out.reply.Finish, "%s: the reason to stop decides what the run does next", how)
-	require.Equal(t, response.Usage, out.reply.Usage, "%s: usage is what limits and costs are counted by", how)
-	require.Equal(t, text, out.heard.text.String(), "%s: the pieces of text that were emitted are not the reply's text", how)
-	require.Equal(t, thinking, out.heard.thinking.String(), "%s: the pieces of thinking that were emitted are not the reply's thinking", how)
+	require.Equal(t, response.Usage, out.reply.Usage, "%s: limits and costs count usage", how)
+	require.Equal(t, text, out.emitted.text.String(), "%s: the pieces of text that were emitted are not the reply's text", how)
+	require.Equal(t, thinking, out.emitted.thinking.String(), "%s: the pieces of thinking that were emitted are not the reply's thinking", how)
 }
 
 // parts returns the response's blocks in the runtime's form.
@@ -73,24 +74,25 @@ func (a adapter) samePart(t testing.TB, how string, want, got agent.Part) {
 	require.Equal(t, want.Type, got.Type, "%s: the parts are not in the model's order", how)
 	require.Equal(t, want.Text, got.Text, how)
 	if !a.o.Unsupported.Signatures {
-		require.Equal(t, want.Signature, got.Signature, "%s: the provider refuses thinking that comes back without its signature (see Unsupported.Signatures)", how)
+		require.Equal(t, want.Signature, got.Signature, "%s: the provider refuses thinking that is sent back without its signature (see Unsupported.Signatures)", how)
 	}
 	if want.Call == nil {
 		return
 	}
 	require.NotNil(t, got.Call, how)
+	// Its own message, because a lost piece usually shows as broken JSON.
 	if want.Call.Malformed == "" && got.Call.Malformed != "" {
-		t.Fatalf("%s: the arguments of %s are %q in the reply, which is no JSON, and the model wrote %s: a piece of them was lost or added",
+		t.Fatalf("%s: the arguments of %s are %q in the reply, which is not JSON, but the model wrote %s: a piece of them was lost or added",
 			how, want.Call.Tool, got.Call.Malformed, want.Call.Arguments)
 	}
 	require.Equal(t, want.Call.Malformed, got.Call.Malformed,
-		"%s: text that is no JSON belongs into Call.Malformed, as model.CallPart does it: the model reads it and can correct its call", how)
+		"%s: text that is not JSON belongs in Call.Malformed, where model.CallPart puts it: the model reads it and can correct its call", how)
 	require.True(t, sameJSON(want.Call.Arguments, got.Call.Arguments),
 		"%s: the arguments of %s are %s, and the model wrote %s", how, want.Call.Tool, got.Call.Arguments, want.Call.Arguments)
 	if !a.o.Unsupported.CallIDs {
 		require.Equal(t, want.Call.ProviderID, got.Call.ProviderID, "%s: the provider's id of the call of %s (see Unsupported.CallIDs)", how, want.Call.Tool)
 	}
-	require.Empty(t, got.Call.ID, "%s: ids of calls are the runtime's to give; the provider's is ProviderID", how)
+	require.Empty(t, got.Call.ID, "%s: the runtime sets the ids of calls; the provider's id belongs in ProviderID", how)
 }
 
 func calledTools(parts []agent.Part) []string {
@@ -111,11 +113,13 @@ func canonical(raw json.RawMessage) string {
 		return ""
 	}
 	d := json.NewDecoder(strings.NewReader(string(raw)))
+	// Numbers stay texts, because a float would hide a changed digit.
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return "not JSON: " + string(raw)
 	}
+	// Encoding sorts the keys, so equal objects have equal texts.
 	return asJSON(v)
 }
 
@@ -130,7 +134,7 @@ func asJSON(v any) string {
 func replyIsWhatWasSaid(t testing.TB, a adapter) {
 	a.check(t, "a text in pieces", wholeReply(model.FinishStop, textBlock("Hello", ", ", "wörld 🌍", "\n\"done\" \\ <b>&amp;")))
 	a.check(t, "a text in one piece", wholeReply(model.FinishStop, textBlock("x")))
-	a.check(t, "no word at all", wholeReply(model.FinishStop))
+	a.check(t, "no text at all", wholeReply(model.FinishStop))
 	a.check(t, "a long text", wholeReply(model.FinishStop, textBlock(strings.Repeat("a long line\n", 2000), strings.Repeat("ö", 70_000))))
 }
 
@@ -158,6 +162,7 @@ func idsStay(t testing.TB, a adapter) {
 }
 
 func thinkingStays(t testing.TB, a adapter) {
+	// Adapters of real providers decode it, so it must be base64.
 	signature := "c2lnbmF0dXJl"
 	if a.o.Unsupported.Signatures {
 		signature = ""
@@ -172,6 +177,7 @@ func finishIsRight(t testing.TB, a adapter) {
 	if !a.o.Unsupported.Refusals {
 		a.check(t, "refused (see Unsupported.Refusals)", wholeReply(model.FinishContentFilter, textBlock("I can't ", "do that.")))
 	}
+	// With JSON values as arguments, a call that is cut off can't be expressed.
 	if !a.o.Unsupported.BrokenJSON {
 		a.check(t, "cut off in a call", wholeReply(model.FinishLength, callBlock("call_a", "f", `{"n":`)))
 	}
@@ -192,14 +198,15 @@ func usageIsRight(t testing.TB, a adapter) {
 	a.check(t, "usage with a cache and with reasoning (see CacheRead, CacheWrite and Reasoning of Unsupported)", response)
 }
 
-// heard plays a response whose rest only comes once enough of it was emitted. An adapter
-// that emits only at the end would wait for ever.
-func (a adapter) heard(t testing.TB, how string, response ProviderResponse, enough func(model.Delta) bool) {
+// emitted plays a response whose rest comes only after enough was emitted. An adapter that emits
+// only at the end would wait forever.
+func (a adapter) emits(t testing.TB, how string, response ProviderResponse, enough func(model.Delta) bool) {
 	t.Helper()
 	rest := make(chan struct{})
 	response.Wait = rest
 	var once sync.Once
 	out := a.plays(t, response).ask(t.Context(), how, a.question, func(d model.Delta) {
+		// emit is called for every piece, and a channel can be closed only once.
 		if enough(d) {
 			once.Do(func() { close(rest) })
 		}
@@ -208,18 +215,18 @@ func (a adapter) heard(t testing.TB, how string, response ProviderResponse, enou
 	a.same(t, how, response, out)
 }
 
-func replyIsHeard(t testing.TB, a adapter) {
-	a.heard(t, "a reply of which nothing is emitted before its end", wholeReply(model.FinishStop, textBlock("Hello", ", ", "world", ".")),
+func replyIsEmitted(t testing.TB, a adapter) {
+	a.emits(t, "a reply whose pieces are emitted before its end", wholeReply(model.FinishStop, textBlock("Hello", ", ", "world", ".")),
 		func(d model.Delta) bool { return d.Text != "" })
 }
 
 func callIsASign(t testing.TB, a adapter) {
-	a.heard(t, "a call that comes in pieces, and no sign of life of it", wholeReply(model.FinishToolCalls, callBlock("call_a", "write", `{"text":"`, "a long ", "text", `"}`)),
+	a.emits(t, "a call that arrives in pieces", wholeReply(model.FinishToolCalls, callBlock("call_a", "write", `{"text":"`, "a long ", "text", `"}`)),
 		func(model.Delta) bool { return true })
 }
 
 func pingIsASign(t testing.TB, a adapter) {
 	response := wholeReply(model.FinishStop, textBlock("Hello"))
 	response.Ping = true
-	a.heard(t, "a ping, and no sign of life of it", response, func(model.Delta) bool { return true })
+	a.emits(t, "a ping", response, func(model.Delta) bool { return true })
 }

@@ -30,6 +30,7 @@ func (a adapter) conversation() *model.Request {
 		return agent.Message{Role: agent.RoleAssistant, Model: a.o.Provider + "/" + a.o.Model, Parts: parts}
 	}
 	both := resultOf("t1.2", "now", agent.CallFailed, "no clock")
+	// Both results are in one message, as the runtime stores them.
 	both.Parts = append(resultOf("t1.1", "weather", agent.CallOK, `21 °C, "mild"`).Parts, both.Parts...)
 	req := a.question()
 	req.Messages = append(req.Messages,
@@ -72,6 +73,7 @@ func (l Unsupported) lines(t testing.TB, messages []agent.Message, of func(i int
 			case p.Type == agent.PartToolCall && p.Call != nil:
 				calls++
 				arguments := canonical(p.Call.Arguments)
+				// What replaces broken arguments is the adapter's choice.
 				if calls == brokenCall {
 					arguments = "(not JSON)"
 				}
@@ -79,6 +81,7 @@ func (l Unsupported) lines(t testing.TB, messages []agent.Message, of func(i int
 			case p.Type == agent.PartToolResult && p.Result != nil:
 				results++
 				call := of(i, p.Result.Call)
+				// Without ids, the order connects a result with its call.
 				if l.CallIDs {
 					call = fmt.Sprintf("call%05d", results)
 				}
@@ -97,11 +100,12 @@ func (l Unsupported) wireIDs(t testing.TB, messages []agent.Message) map[string]
 	for _, m := range messages {
 		for _, c := range m.ToolCalls() {
 			n++
+			// There is nothing to check then.
 			if l.CallIDs {
 				continue
 			}
-			require.NotEmpty(t, c.ID, "the call of %s is sent without an id: nothing tells which result is its", c.Tool)
-			require.NotContains(t, ids, c.ID, "two calls are sent with the id %q: providers refuse that, or mix up their results; see model.CallIDs", c.ID)
+			require.NotEmpty(t, c.ID, "the call of %s is sent without an id: nothing connects it with its result", c.Tool)
+			require.NotContains(t, ids, c.ID, "two calls are sent with the id %q: providers refuse that or mix up the results; see model.CallIDs", c.ID)
 			ids[c.ID] = fmt.Sprintf("call%05d", n)
 		}
 	}
@@ -121,8 +125,10 @@ func conversationIsAsked(t testing.TB, a adapter) {
 	ids := a.o.Unsupported.wireIDs(t, asked.Messages)
 	got := a.o.Unsupported.lines(t, asked.Messages, func(_ int, call string) string { return ids[call] })
 	held := a.conversation().Messages
+	// The expected ids are those that model.CallIDs gives, because calls of two runs have the same
+	// numbers.
 	require.Equal(t, a.o.Unsupported.lines(t, held, model.CallIDs(held)), got,
-		"what the model reads is not what was said (where only \"well\" differs, see Unsupported.FailedResults)")
+		"the model does not read the conversation as it was (where only \"well\" differs, see Unsupported.FailedResults)")
 	brokenIsSent(t, asked.Messages)
 }
 
@@ -137,7 +143,7 @@ func brokenIsSent(t testing.TB, messages []agent.Message) {
 			}
 			sent := string(c.Arguments) + c.Malformed
 			require.NotContains(t, []string{"", `""`, "null"}, sent,
-				"the call whose arguments are no JSON is sent with the arguments %q: the provider refuses that; send {}, or Call.Malformed where the provider takes any text", sent)
+				"the call whose arguments are no JSON is sent with the arguments %q: the provider refuses that; send {}, or Call.Malformed if the provider accepts any text", sent)
 		}
 	}
 }
@@ -161,16 +167,17 @@ func resultsGoWithCalls(t testing.TB, a adapter) {
 			}
 		}
 	}
-	require.Equal(t, map[string]string{"call00001": "of the first", "call00002": "of the second"}, got, "the model reads a result as that of another call")
+	require.Equal(t, map[string]string{"call00001": "of the first", "call00002": "of the second"}, got, "the model reads a result as the result of another call")
 }
 
 func thinkingGoesBack(t testing.TB, a adapter) {
 	const signature = "c2lnbmF0dXJl"
-	require.NotEmpty(t, a.o.Provider, "ModelOptions.Provider is empty: say what the adapter calls its provider, the part before the slash in full names of models, by which it knows its own thinking")
+	require.NotEmpty(t, a.o.Provider, "ModelOptions.Provider is empty: set it to the adapter's name for its provider, the part before the slash in full names of models; the adapter recognises its own thinking by it")
 	for by, back := range map[string]bool{a.o.Provider: true, "another": false} {
 		asked := a.sent(t, "thinking by "+by, func() *model.Request {
 			r := a.question()
 			parts := []agent.Part{{Type: agent.PartThinking, Text: "I should look.", Signature: signature, ProviderID: "rs_1"}, madeCall("t1.1", "now", `{}`)}
+			// A provider refuses another provider's server tools, too.
 			if !back {
 				parts = append(parts, agent.Part{Type: agent.PartServerTool, Text: "web_search", Raw: json.RawMessage(`{"type":"server_tool_use","id":"s-1","name":"web_search","input":{}}`)})
 			}
@@ -185,13 +192,13 @@ func thinkingGoesBack(t testing.TB, a adapter) {
 				if p.Type == agent.PartThinking && p.Signature == signature {
 					marks++
 				}
-				require.False(t, back && marks == 0 && p.Type == agent.PartToolCall, "the call stands before the thinking that led to it, or that is not given back: the provider refuses the turn")
+				require.False(t, back && marks == 0 && p.Type == agent.PartToolCall, "the call comes before its thinking, or the thinking is missing: the provider refuses the turn")
 			}
 		}
 		if back {
-			require.Equal(t, 1, marks, "the provider's own thinking is given back once, with its signature: the adapter knows it by agent.Provider(msg.Model), which is ModelOptions.Provider here, %q", a.o.Provider)
+			require.Equal(t, 1, marks, "the provider's own thinking must be sent back once, with its signature: agent.Provider(msg.Model) is ModelOptions.Provider, %q", a.o.Provider)
 		} else {
-			require.Zero(t, marks, "the thinking of another provider is given to this one, which refuses it")
+			require.Zero(t, marks, "the thinking of another provider is sent to this one, which refuses it")
 		}
 	}
 }
@@ -222,6 +229,7 @@ func settingsAreSent(t testing.TB, a adapter) {
 	}
 	if !a.o.Unsupported.Temperature {
 		a.temperatureIsSent(t, warm, asked)
+		// Zero is a temperature too, and easily confused with none.
 		cold := 0.0
 		a.temperatureIsSent(t, cold, a.sent(t, "a request with the temperature 0", func() *model.Request {
 			r := a.question()
@@ -231,7 +239,7 @@ func settingsAreSent(t testing.TB, a adapter) {
 	}
 	require.Len(t, asked.Tools, len(suiteTools()), "the tools")
 	for i, want := range suiteTools() {
-		require.Equal(t, want.Name, asked.Tools[i].Name, "the tools, in their order: another order costs the provider's cache")
+		require.Equal(t, want.Name, asked.Tools[i].Name, "the tools, in their order: another order misses the provider's cache")
 		require.Equal(t, want.Description, asked.Tools[i].Description, "what the model reads of %s", want.Name)
 		keepsSchema(t, want, asked.Tools[i])
 	}
@@ -243,7 +251,7 @@ func settingsAreSent(t testing.TB, a adapter) {
 
 func (a adapter) temperatureIsSent(t testing.TB, want float64, asked ProviderRequest) {
 	t.Helper()
-	require.NotNil(t, asked.Temperature, "the temperature %v was not sent: only nil means that none is (see Unsupported.Temperature)", want)
+	require.NotNil(t, asked.Temperature, "the temperature %v was not sent: only nil means that there is none (see Unsupported.Temperature)", want)
 	require.InDelta(t, want, *asked.Temperature, 1e-9, "another temperature was sent")
 }
 
@@ -251,13 +259,14 @@ func (a adapter) temperatureIsSent(t testing.TB, want float64, asked ProviderReq
 func keepsSchema(t testing.TB, want, got agent.ToolSpec) {
 	t.Helper()
 	var was, is map[string]json.RawMessage
+	// A provider may need a schema where the tool has none.
 	if len(want.Input) == 0 {
 		return
 	}
 	require.NoError(t, json.Unmarshal(want.Input, &was))
 	require.NoError(t, json.Unmarshal(got.Input, &is), "the schema of %s", want.Name)
 	for key, value := range was {
-		require.Equal(t, canonical(value), canonical(is[key]), "%q in the schema of %s: arguments are checked against what the agent says", key, want.Name)
+		require.Equal(t, canonical(value), canonical(is[key]), "%q in the schema of %s: arguments are checked against the tool's own schema", key, want.Name)
 	}
 }
 
@@ -269,11 +278,11 @@ func privateStays(t testing.TB, a adapter) {
 		return r
 	})
 	for _, private := range []string{"session-4711", "run-4712", "message-4713", "ana-4714"} {
-		require.NotContains(t, asked.Raw, private, "the provider is told what is nobody's business but ours")
+		require.NotContains(t, asked.Raw, private, "a private name was sent to the provider")
 	}
 }
 
-func schemaIsNoHindrance(t testing.TB, a adapter) {
+func schemaIsAccepted(t testing.TB, a adapter) {
 	for _, schema := range []string{
 		`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`,
 		`{"type":"array","items":{"type":"string","minLength":3}}`,

@@ -37,7 +37,7 @@ type storePart struct {
 
 var storeParts = []storePart{
 	{"a store has one identity", storeHasOneIdentity},
-	{"a store is that of one namespace", storeHasOneNamespace},
+	{"a store belongs to one namespace", storeHasOneNamespace},
 	{"a chunk is what was put", chunkIsWhatWasPut},
 	{"a chunk is whole or not there", chunkIsWhole},
 	{"chunks are listed and renewed", chunksAreListed},
@@ -46,15 +46,15 @@ var storeParts = []storePart{
 	{"a head is kept whole", headIsKeptWhole},
 	{"a head is whole while it is written", headIsWhole},
 	{"a head is saved once", headIsSavedOnce},
-	{"of many writers of a head one wins", oneWriterWins},
+	{"one of many writers of a head wins", oneWriterWins},
 	{"a lower fence is refused", lowerFenceIsRefused},
 	{"a late twin writer changes nothing", lateTwinChangesNothing},
 	{"sessions of any name have heads of their own", anyName},
 	{"heads are listed", headsAreListed},
 	{"only the head that was seen is deleted", onlyTheSeenHeadIsDeleted},
 	{"a store is used while it is listed", listsDoNotBlock},
-	{"what goes in and out is the caller's", memoryIsTheCallers},
-	{"a context that is over ends all", contextEndsAll},
+	{"data belongs to the caller", memoryIsTheCallers},
+	{"an ended context ends every call", contextEndsAll},
 }
 
 // numbered returns the name of a chunk for a number.
@@ -71,7 +71,9 @@ func chunkIsWhatWasPut(t testing.TB, s store.Store) {
 	require.ErrorIs(t, startErr, agent.CodeChunkMissing, "the error of the start of a chunk that is not there")
 	require.Contains(t, err.Error(), numbered(1), "people need the digest to look for the chunk")
 
+	// More than a backend may store in one piece.
 	large := make([]byte, 2<<20)
+	// A fixed seed: a failure must come back.
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range large {
 		large[i] = byte(random.Uint32())
@@ -113,13 +115,13 @@ func sameList(t testing.TB, want, got []string, of string) {
 		counts[name]++
 	}
 	for _, name := range want {
-		require.NotZero(t, counts[name], "%s: %s is not listed, and %d of %d are: what is not listed is taken for gone", of, name, len(got), len(want))
+		require.NotZero(t, counts[name], "%s: %s is not listed, and %d of %d are: a chunk or session that is not listed counts as deleted", of, name, len(got), len(want))
 		require.Equal(t, 1, counts[name], "%s: %s is listed so many times", of, name)
 		delete(counts, name)
 	}
 	require.Empty(t, counts, "%s: these are listed and should not be", of)
 	for i, name := range want {
-		require.Equal(t, name, got[i], "%s: the list is not in order, that of bytes: at place %d", of, i)
+		require.Equal(t, name, got[i], "%s: the list is not in the order of bytes, at place %d", of, i)
 	}
 }
 
@@ -130,7 +132,7 @@ func leavesEarly[T any](t testing.TB, list iter.Seq2[T, error], of string) {
 		for range list {
 			break
 		}
-	}), "%s: who listens has left, and was told more: end the list where yield returns false", of)
+	}), "%s: the caller has left, but the list continued: end it when yield returns false", of)
 }
 
 func chunksAreListed(t testing.TB, s store.Store) {
@@ -167,9 +169,10 @@ func chunksAreListed(t testing.TB, s store.Store) {
 	require.NoError(t, s.PutChunk(t.Context(), again.Name, make([]byte, again.Size)), "putting a chunk again")
 	after := listedChunks(t, s)
 	require.Equal(t, many, len(after), "how many chunks are listed after one of them was put again")
+	// Only the chunk that was put again may be renewed.
 	for i, c := range after {
 		if i == many/2 {
-			require.True(t, c.Put.After(again.Put), "a chunk that was put at %s and again has the time %s: putting it again makes it young, or garbage collection takes it from who is about to refer to it (times are not rounded down)", again.Put, c.Put)
+			require.True(t, c.Put.After(again.Put), "a chunk that was put at %s and again has the time %s: putting it again must renew it, or garbage collection deletes it before its writer refers to it (do not round times down)", again.Put, c.Put)
 			c.Put = again.Put
 		}
 		require.True(t, c.Put.Equal(before[i].Put), "another chunk was renewed by a put: %s was put at %s and has the time %s", c.Name, before[i].Put, c.Put)
@@ -186,18 +189,18 @@ func onlyOldChunksAreDeleted(t testing.TB, s store.Store) {
 	require.Len(t, put, 3, "the chunks that were put")
 	gone, err := s.DeleteChunk(ctx, put[0].Name, put[0].Put)
 	require.NoError(t, err)
-	require.False(t, gone, "DeleteChunk with the very time at which the chunk was put says that it is gone: only what was put before that time is to be deleted")
-	require.Len(t, listedChunks(t, s), 3, "a chunk was deleted that is as young as the time that DeleteChunk was given")
-	for range 2 { // what is gone is gone
+	require.False(t, gone, "DeleteChunk reports a deletion for a chunk that was put exactly at the given time: only chunks that were put before it may be deleted")
+	require.Len(t, listedChunks(t, s), 3, "a chunk that was put exactly at the given time was deleted")
+	for range 2 { // deleting again is no error
 		gone, err = s.DeleteChunk(ctx, put[0].Name, put[0].Put.Add(time.Second))
 		require.NoError(t, err, "deleting an old chunk, and again when it is gone")
-		require.True(t, gone, "DeleteChunk does not say that an old chunk is gone, or one that is not there")
+		require.True(t, gone, "DeleteChunk must report that an old chunk, or a missing one, is gone")
 	}
 	_, err = s.Chunk(ctx, put[0].Name)
 	require.ErrorIs(t, err, agent.CodeChunkMissing, "a chunk that DeleteChunk said is gone")
 	require.Equal(t, put[1:], listedChunks(t, s), "the chunks that were not deleted")
-	require.NoError(t, s.PutChunk(ctx, put[0].Name, []byte("x")), "a chunk that was deleted may be put anew")
-	require.Len(t, listedChunks(t, s), 3, "a chunk that was deleted and put anew")
+	require.NoError(t, s.PutChunk(ctx, put[0].Name, []byte("x")), "a chunk that was deleted may be put again")
+	require.Len(t, listedChunks(t, s), 3, "a chunk that was deleted and put again")
 }
 
 // chunkThatIsPutIsThere deletes an old chunk while it is put again. Whichever comes
@@ -209,6 +212,8 @@ func chunkThatIsPutIsThere(t testing.TB, s store.Store) {
 		require.NoError(t, s.PutChunk(ctx, numbered(1), []byte("x")))
 		listed := listedChunks(t, s)
 		require.Len(t, listed, 1, "the one chunk that was put, after %d rounds of putting and deleting it", round)
+		// The smallest step after the put: the chunk counts as old, and a put in this round is
+		// later.
 		before := listed[0].Put.Add(time.Microsecond)
 		var wg sync.WaitGroup
 		for range each {
@@ -225,7 +230,7 @@ func chunkThatIsPutIsThere(t testing.TB, s store.Store) {
 		}
 		wg.Wait()
 		_, err := s.Chunk(ctx, numbered(1))
-		require.NoError(t, err, "a chunk was put and deleted as an old one at the same moment, for the %d. time, and is gone: whoever put it refers to it", round+1)
+		require.NoError(t, err, "round %d: a chunk was put and deleted as an old one at the same time, and is gone: its writer refers to it", round+1)
 	}
 }
 
@@ -242,6 +247,7 @@ func oneWriterWins(t testing.TB, s store.Store) {
 		for i := range int64(writers) {
 			wg.Go(func() {
 				<-all
+				// Seq names the writer, so the stored head shows which one has won.
 				err := s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: "s", Seq: i + 1})
 				if err == nil && !winner.CompareAndSwap(0, i+1) {
 					t.Errorf("version %d was written twice", version+1)
@@ -250,11 +256,12 @@ func oneWriterWins(t testing.TB, s store.Store) {
 				}
 			})
 		}
+		// All writers wait for this, so they start at the same time.
 		close(all)
 		wg.Wait()
 		h, err := s.Head(ctx, "s")
 		require.NoError(t, err)
-		require.Equal(t, store.Head{V: 1, Version: version + 1, Session: "s", Seq: winner.Load()}, h, "the head is not that of the writer who was told that it won")
+		require.Equal(t, store.Head{V: 1, Version: version + 1, Session: "s", Seq: winner.Load()}, h, "the head does not come from the writer that got no error")
 	}
 }
 
@@ -271,7 +278,7 @@ var sessionNames = []string{
 func anyName(t testing.TB, s store.Store) {
 	for i, name := range sessionNames {
 		require.NoError(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: name, Seq: int64(i)}),
-			"the first head of session %q, of %d bytes; where it is stale, another session has its place: names are not to be cut, folded or made into others", name, len(name))
+			"the first head of session %q, of %d bytes; if it is stale, another session has its place: do not cut, fold or change names", name, len(name))
 	}
 	for i, name := range sessionNames {
 		h, err := s.Head(t.Context(), name)
@@ -303,6 +310,7 @@ func headsAreListed(t testing.TB, s store.Store) {
 	}
 	slices.Sort(want)
 	sameList(t, want, listedSessions(t, s, ""), "heads")
+	// Also prefixes with a meaning in SQL or file systems, and ones that differ only in case.
 	for _, prefix := range []string{"many-00", "x/", "a%", "a_", "con", "CO", "X/", "x/y-1/", longest, strings.Repeat("a", 99), strings.Repeat("x", 100) + "/", "none", "ä"} {
 		var some []string
 		for _, name := range want {
@@ -327,22 +335,23 @@ func onlyTheSeenHeadIsDeleted(t testing.TB, s store.Store) {
 		for version := range int64(2) {
 			require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: name, Fence: agent.Fence{Chain: 7, N: version + 1, By: "b"}}))
 		}
-		require.ErrorIs(t, s.DeleteHead(ctx, name, 1), agent.CodeStale, "deleting a head by a version that is over")
+		require.ErrorIs(t, s.DeleteHead(ctx, name, 1), agent.CodeStale, "deleting a head by an old version")
 		_, err := s.Head(ctx, name)
-		require.NoError(t, err, "the head was deleted by who had not seen its last version: a run that lives on loses its session")
+		require.NoError(t, err, "the head was deleted by a caller that had not seen its last version: a live run loses its session")
 		require.NoError(t, s.DeleteHead(ctx, name, 2), "deleting a head by its version")
 		_, err = s.Head(ctx, name)
 		require.ErrorIs(t, err, agent.CodeNotFound, "a head that was deleted")
 		require.Empty(t, listedSessions(t, s, name), "a head that was deleted is listed")
+		// Beside the error, the head has what a later run needs to count on.
 		left, err := s.Head(ctx, name)
 		require.ErrorIs(t, err, agent.CodeNotFound)
-		require.Equal(t, store.Head{Version: 3, Session: name, Fence: agent.Fence{Chain: 7, N: 2, By: "b"}}, left, "beside NotFound, a session that was deleted keeps its fence and the next version: no version is given twice")
+		require.Equal(t, store.Head{Version: 3, Session: name, Fence: agent.Fence{Chain: 7, N: 2, By: "b"}}, left, "beside NotFound, a deleted session keeps its fence and its next version: no version is used twice")
 		for version := range int64(3) {
-			require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: name, Fence: agent.Fence{Chain: 8}}), agent.CodeStale, "version %d of a head that was deleted: a late write brings it back, or a run goes on that finds nothing to go on from", version+1)
+			require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: name, Fence: agent.Fence{Chain: 8}}), agent.CodeStale, "version %d of a head that was deleted: a late write restores it, or a run continues without its log", version+1)
 		}
 		require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: 4, Session: name, Fence: agent.Fence{Chain: 7, N: 1}}), agent.CodeStale, "a lower fence than a session had when it was deleted")
-		require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: 4, Session: name, Fence: agent.Fence{Chain: 8}}), "a session that was deleted may begin anew")
-		require.ErrorIs(t, s.DeleteHead(ctx, name, 2), agent.CodeStale, "a late deletion of what it was before")
+		require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: 4, Session: name, Fence: agent.Fence{Chain: 8}}), "a session that was deleted may start again")
+		require.ErrorIs(t, s.DeleteHead(ctx, name, 2), agent.CodeStale, "a late deletion of the earlier session")
 	}
 }
 
@@ -365,10 +374,10 @@ func contextEndsAll(t testing.TB, s store.Store) {
 		"PutIfAbsent": func() error { _, err := s.PutIfAbsent(ctx, "id", "x"); return err },
 		"DeleteHead":  func() error { return s.DeleteHead(ctx, "s", 1) },
 	} {
-		require.ErrorIs(t, call(), agent.CodeStoreUnavailable, "%s with a context that is over", name)
+		require.ErrorIs(t, call(), agent.CodeStoreUnavailable, "%s with an ended context", name)
 	}
-	require.Equal(t, []string{"s"}, listedSessions(t, s, ""), "heads were changed for a context that was over")
-	require.Len(t, listedChunks(t, s), 1, "chunks were changed for a context that was over")
+	require.Equal(t, []string{"s"}, listedSessions(t, s, ""), "heads were changed although the context had ended")
+	require.Len(t, listedChunks(t, s), 1, "chunks were changed although the context had ended")
 }
 
 // lastError returns the error at the end of a list; nil if there is none.

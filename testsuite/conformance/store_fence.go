@@ -22,12 +22,12 @@ func lowerFenceIsRefused(t testing.TB, s store.Store) {
 	for _, lower := range []store.Head{fenced(2, 5, 2, "late"), fenced(2, 4, 9, "late"), fenced(2, 0, 0, "")} {
 		require.ErrorIs(t, s.PutHead(ctx, lower), agent.CodeStale, "a head with the right version and the fence %v, where %v is stored", lower.Fence, fenced(1, 5, 3, "first").Fence)
 	}
-	require.ErrorIs(t, s.PutHead(ctx, fenced(2, math.MaxInt64, 1, "far")), agent.CodeStale, "a chain that jumps behind store.MaxChain: no run could write the session after it")
+	require.ErrorIs(t, s.PutHead(ctx, fenced(2, math.MaxInt64, 1, "far")), agent.CodeStale, "a chain above store.MaxChain: no run could write the session after it")
 	far := fenced(1, store.MaxChain+1, 1, "far")
 	far.Session = "far"
-	require.ErrorIs(t, s.PutHead(ctx, far), agent.CodeStale, "the first head of a session, with a chain behind store.MaxChain")
-	require.NoError(t, s.PutHead(ctx, fenced(2, 5, 3, "first")), "the same fence is not lower: a head is stored once more under another key")
-	require.NoError(t, s.PutHead(ctx, fenced(3, 6, 1, "next")), "a higher chain counts anew")
+	require.ErrorIs(t, s.PutHead(ctx, far), agent.CodeStale, "the first head of a session, with a chain above store.MaxChain")
+	require.NoError(t, s.PutHead(ctx, fenced(2, 5, 3, "first")), "the same fence is not lower: rekey stores a head again with the same fence")
+	require.NoError(t, s.PutHead(ctx, fenced(3, 6, 1, "next")), "a higher chain counts from one again")
 	h, err := s.Head(ctx, "s")
 	require.NoError(t, err)
 	require.Equal(t, fenced(3, 6, 1, "next"), h, "the head that was put last")
@@ -84,7 +84,7 @@ func deletes(version int64) write {
 var lateWrites = []lateWrite{
 	{"a seal, after its own second attempt and the run's end", []store.Head{fenced(1, 5, 1, "claim")},
 		puts(fenced(2, 5, 2, "seal")), []write{puts(fenced(2, 5, 2, "seal")), puts(fenced(3, 5, 3, "end"))}},
-	{"a seal, after the next run has begun and ended", []store.Head{fenced(1, 5, 1, "claim")},
+	{"a seal, after the next run has started and ended", []store.Head{fenced(1, 5, 1, "claim")},
 		puts(fenced(2, 5, 2, "seal")), []write{swaps(fenced(2, 6, 1, "next")), puts(fenced(3, 6, 2, "end of next"))}},
 	{"a seal, after its run was ended from outside and the next run has stored its end", []store.Head{fenced(1, 5, 1, "claim")},
 		puts(fenced(2, 5, 2, "seal")), []write{swaps(fenced(2, 6, 1, "next")), puts(fenced(3, 6, 2, "recovered"))}},
@@ -92,7 +92,7 @@ var lateWrites = []lateWrite{
 		puts(fenced(2, 5, 2, "before the reset")), []write{puts(fenced(2, 5, 2, "after the reset"))}},
 	{"a seal, after its session was deleted", []store.Head{fenced(1, 5, 1, "claim")},
 		puts(fenced(2, 5, 2, "seal")), []write{deletes(1)}},
-	{"a seal, after its session was deleted and has begun anew", []store.Head{fenced(1, 5, 1, "claim")},
+	{"a seal, after its session was deleted and has started again", []store.Head{fenced(1, 5, 1, "claim")},
 		puts(fenced(2, 5, 2, "seal")), []write{deletes(1), swaps(fenced(3, 6, 1, "anew"))}},
 	{"a session's first seal, after its second attempt, the end and the deletion", nil,
 		puts(fenced(1, 5, 1, "seal")), []write{puts(fenced(1, 5, 1, "seal")), puts(fenced(2, 5, 2, "end")), deletes(2)}},
@@ -129,6 +129,7 @@ func lateTwinChangesNothing(t testing.TB, s store.Store) {
 		slow := &delayedStore{Store: on, come: make(chan struct{}), proceed: make(chan struct{})}
 		result := make(chan error, 1)
 		go func() { result <- w.late(ctx, store.NewLog(slow)) }()
+		// The late write waits now, so its successors are stored before it.
 		<-slow.come
 		for _, next := range w.next {
 			require.NoError(t, next(ctx, store.NewLog(on)), "%s: what comes after it", w.name)
@@ -139,7 +140,8 @@ func lateTwinChangesNothing(t testing.TB, s store.Store) {
 		for range 2 {
 			got, err := s.Head(ctx, "s")
 			require.Equal(t, agent.CodeOf(wantErr), agent.CodeOf(err), "%s: the head after the late write", w.name)
-			require.Equal(t, want, got, "%s, that was held back, has changed the head: what a run has stored is silently gone", w.name)
+			require.Equal(t, want, got, "%s was delayed and has changed the head: a run's data is silently lost", w.name)
+			// A second late attempt, as of a retried activity.
 			_ = w.late(ctx, store.NewLog(on))
 		}
 	}

@@ -13,20 +13,20 @@ import (
 // chooses it.
 func storeHasOneIdentity(t testing.TB, s store.Store) {
 	const askers = 8
-	told := make(chan string, askers)
+	answers := make(chan string, askers)
 	for range askers {
 		go func() {
 			id, err := store.ID(t.Context(), s)
 			if err != nil {
 				id = err.Error()
 			}
-			told <- id
+			answers <- id
 		}()
 	}
-	first := <-told
+	first := <-answers
 	require.Regexp(t, "^[0-9a-f]{32}$", first)
 	for range askers - 1 {
-		require.Equal(t, first, <-told)
+		require.Equal(t, first, <-answers)
 	}
 	for h, err := range s.Heads(t.Context(), "") {
 		t.Fatalf("the identity is no session: %v, %v", h, err)
@@ -47,5 +47,5 @@ func storeHasOneNamespace(t testing.TB, s store.Store) {
 	}
 	id, err := store.ID(ctx, s)
 	require.NoError(t, err)
-	require.Regexp(t, "^[0-9a-f]{32}$", id, "what is kept under one key is not what is kept under another")
+	require.Regexp(t, "^[0-9a-f]{32}$", id, "each key has its own value")
 }

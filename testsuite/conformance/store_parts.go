@@ -33,6 +33,7 @@ func fill(v reflect.Value, depth int) {
 	const someNumber = 1 << 20
 	switch {
 	case depth == 0 || !v.CanSet():
+	// Microseconds, because databases round finer times.
 	case v.Type() == reflect.TypeFor[time.Time]():
 		v.Set(reflect.ValueOf(time.Date(2026, 11, 21, 8, 30, 15, 123456000, time.UTC)))
 	case v.Type() == reflect.TypeFor[json.RawMessage]():
@@ -42,6 +43,7 @@ func fill(v reflect.Value, depth int) {
 	case v.Kind() == reflect.Bool:
 		v.SetBool(true)
 	case v.CanInt():
+		// Not small, so a field that is too narrow shows.
 		v.SetInt(someNumber)
 	case v.CanUint():
 		v.SetUint(someNumber)
@@ -79,7 +81,7 @@ func headIsKeptWhole(t testing.TB, s store.Store) {
 	require.NoError(t, s.PutHead(t.Context(), want))
 	got, err := s.Head(t.Context(), "s")
 	require.NoError(t, err)
-	sameHead(t, want, got, "a field that a store drops is one that a run goes on without")
+	sameHead(t, want, got, "the store dropped a field, so a run continues without it")
 	for h, err := range s.Heads(t.Context(), "s") {
 		require.NoError(t, err)
 		sameHead(t, want, h, "a head that is listed")
@@ -88,7 +90,7 @@ func headIsKeptWhole(t testing.TB, s store.Store) {
 	require.NoError(t, s.PutHead(t.Context(), next))
 	got, err = s.Head(t.Context(), "s")
 	require.NoError(t, err)
-	sameHead(t, next, got, "of the head before nothing is left: it is replaced and not added to")
+	sameHead(t, next, got, "nothing of the old head may be left: a head is replaced, not merged")
 }
 
 // versionText is the content of a version of a head. It is long, and says who wrote it.
@@ -123,8 +125,9 @@ func headIsWhole(t testing.TB, s store.Store) {
 	}()
 	seen := int64(0)
 	whole := func(h store.Head, err error) {
+		// Times and places may differ, so only what a half write would mix is compared.
 		require.NoError(t, err, "reading a head while it is written, after version %d", seen)
-		require.True(t, h.Run == versionText(h.Version, h.Seq), "a head that was read while it was written is half of one version and half of another: a run goes on from what never was")
+		require.True(t, h.Run == versionText(h.Version, h.Seq), "a head that was read while it was written is half of one version and half of another: a run would continue from a state that never existed")
 		require.GreaterOrEqual(t, h.Version, seen, "a head that was read while it was written has become older")
 		seen = h.Version
 	}
@@ -134,6 +137,7 @@ func headIsWhole(t testing.TB, s store.Store) {
 			writing = false
 		default:
 		}
+		// Before the first write there is no head yet.
 		if h, err := s.Head(t.Context(), "s"); seen > 0 || !errors.Is(err, agent.CodeNotFound) {
 			whole(h, err)
 		}
@@ -152,16 +156,16 @@ func headIsSavedOnce(t testing.TB, s store.Store) {
 	for version := range int64(3) {
 		h := store.Head{V: 1, Version: version + 1, Session: "s", Seq: version}
 		require.NoError(t, s.PutHead(ctx, h))
-		require.ErrorIs(t, s.PutHead(ctx, h), agent.CodeStale, "the same version is saved twice: of two runs both believe that they own the session")
+		require.ErrorIs(t, s.PutHead(ctx, h), agent.CodeStale, "the same version is saved twice: two runs believe that they own the session")
 		h.Seq = 99
-		require.ErrorIs(t, s.PutHead(ctx, h), agent.CodeStale, "a version is saved over: what the first writer said is lost")
+		require.ErrorIs(t, s.PutHead(ctx, h), agent.CodeStale, "a version is saved over: the first writer's data is lost")
 		h.Version = version + 3
 		require.ErrorIs(t, s.PutHead(ctx, h), agent.CodeStale, "a version is left out")
 		h.Version = version
 		require.ErrorIs(t, s.PutHead(ctx, h), agent.CodeStale, "an older version is saved over a newer one")
 		got, err := s.Head(ctx, "s")
 		require.NoError(t, err)
-		sameHead(t, store.Head{V: 1, Version: version + 1, Session: "s", Seq: version}, got, "what was refused has changed something")
+		sameHead(t, store.Head{V: 1, Version: version + 1, Session: "s", Seq: version}, got, "a refused write has changed something")
 		require.Equal(t, []string{"s"}, heads(), "a session is listed once, however often it was saved")
 	}
 }
@@ -172,10 +176,11 @@ func memoryIsTheCallers(t testing.TB, s store.Store) {
 	data, want := []byte("one two three"), []byte("one two three")
 	require.NoError(t, s.PutChunk(ctx, numbered(1), data))
 	clear(data)
+	// Twice: the first result must not be the store's own memory.
 	for range 2 {
 		got, err := s.Chunk(ctx, numbered(1))
 		require.NoError(t, err)
-		require.Equal(t, string(want), string(got), "a chunk was changed by who put it or got it")
+		require.Equal(t, string(want), string(got), "a caller changed a stored chunk through its own memory")
 		clear(got)
 	}
 	h := wholeHead("s")
@@ -184,7 +189,7 @@ func memoryIsTheCallers(t testing.TB, s store.Store) {
 	for range 2 {
 		got, err := s.Head(ctx, "s")
 		require.NoError(t, err)
-		sameHead(t, wholeHead("s"), got, "a head was changed by who put it or got it")
+		sameHead(t, wholeHead("s"), got, "a caller changed a stored head through its own memory")
 		clear(got.Receipts)
 		for h, err := range s.Heads(ctx, "") {
 			require.NoError(t, err)
@@ -196,6 +201,7 @@ func memoryIsTheCallers(t testing.TB, s store.Store) {
 // chunkIsWhole reads chunks while they are written, and after writes that were cancelled.
 func chunkIsWhole(t testing.TB, s store.Store) {
 	const rounds = 20
+	// One MiB, so a reader can meet a half-written chunk.
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	whole := func(digest, how string) bool {
 		got, err := s.Chunk(t.Context(), digest)
@@ -203,7 +209,7 @@ func chunkIsWhole(t testing.TB, s store.Store) {
 			return false
 		}
 		require.NoError(t, err, how)
-		require.True(t, bytes.Equal(data, got), "%s: %d of %d bytes: it is taken for damaged, and its session is lost", how, len(got), len(data))
+		require.True(t, bytes.Equal(data, got), "%s: %d of %d bytes: it counts as damaged, and its session is lost", how, len(got), len(data))
 		return true
 	}
 	for n := range rounds {
@@ -213,6 +219,7 @@ func chunkIsWhole(t testing.TB, s store.Store) {
 			select {
 			case err := <-put:
 				require.NoError(t, err)
+				// Put back, so the receive below has an error to read.
 				require.True(t, whole(numbered(n), "a chunk that was put"), "a chunk that was put is not there")
 				put <- nil
 			default:
@@ -223,6 +230,7 @@ func chunkIsWhole(t testing.TB, s store.Store) {
 	for n := range rounds {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
+		// The cancel races with the put; both orders are right.
 		wg.Go(cancel)
 		err := s.PutChunk(ctx, numbered(rounds+n), data)
 		wg.Wait()
@@ -242,6 +250,7 @@ func listsDoNotBlock(t testing.TB, s store.Store) {
 		require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: 1, Session: fmt.Sprint("s", n)}))
 	}
 	var errs []error
+	// In a goroutine, because a store that blocks itself would never return.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -259,7 +268,7 @@ func listsDoNotBlock(t testing.TB, s store.Store) {
 	select {
 	case <-done:
 		require.NoError(t, errors.Join(errs...), "the store while it is listed")
-		require.GreaterOrEqual(t, len(slices.DeleteFunc(errs, func(err error) bool { return err != nil })), few*8, "not all was listed")
+		require.GreaterOrEqual(t, len(slices.DeleteFunc(errs, func(err error) bool { return err != nil })), few*8, "some entries were not listed")
 	case <-time.After(3 * promptTime):
 		t.Fatalf("the store does not answer while it is listed: garbage is never collected")
 	}

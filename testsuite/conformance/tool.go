@@ -97,14 +97,14 @@ type toolPart struct {
 }
 
 var toolParts = []toolPart{
-	{"a model can be told of it", canBeTold, nil},
+	{"a model can understand it", isUnderstandable, nil},
 	{"a call has a result that a model can read", resultCanBeRead, nil},
 	{"arguments that do not fit are refused", misfitsAreRefused, nil},
-	{"strange arguments are borne", strangeIsBorne, nil},
+	{"strange arguments do no harm", strangeIsHarmless, nil},
 	{"the end of the context ends a call", endEndsCall, nil},
 	{"a call that is made again has its effect once", effectIsOnce, func(d toolCase) bool { return d.o.Effects == nil || d.spec.ReadOnly || d.spec.Attempts < 2 }},
 	{"a tool that only reads has no effect", readingHasNoEffect, func(d toolCase) bool { return d.o.Effects == nil || !d.spec.ReadOnly }},
-	{"many calls at once are borne", manyAreBorne, nil},
+	{"many calls at once work", manyCallsWork, nil},
 }
 
 // sourcePart is a rule for sources, and its check.
@@ -121,16 +121,16 @@ var sourceParts = []sourcePart{
 }
 
 func toolsHaveItsName(t testing.TB, s tool.Source) {
-	require.NoError(t, agent.CheckTool(s.Name()), "the source's name begins the names of its tools")
-	require.NotContains(t, s.Name(), tool.Separator, "nobody could tell the source's name from the tool's")
+	require.NoError(t, agent.CheckTool(s.Name()), "the names of the tools start with the source's name")
+	require.NotContains(t, s.Name(), tool.Separator, "the source's name could not be told from the tool's")
 	specs, err := s.List(t.Context())
 	require.NoError(t, err)
 	seen := map[string]bool{}
 	for _, spec := range specs {
-		require.True(t, strings.HasPrefix(spec.Name, s.Name()+tool.Separator), "%s does not begin with %s: nobody calls it", spec.Name, s.Name()+tool.Separator)
+		require.True(t, strings.HasPrefix(spec.Name, s.Name()+tool.Separator), "%s does not start with %s: it would never be called", spec.Name, s.Name()+tool.Separator)
 		require.False(t, seen[spec.Name], "%s is listed twice: providers refuse that", spec.Name)
 		seen[spec.Name] = true
-		canBeTold(t, toolCase{spec: spec, call: s.Call})
+		isUnderstandable(t, toolCase{spec: spec, call: s.Call})
 	}
 }
 
@@ -139,14 +139,14 @@ func listIsStable(t testing.TB, s tool.Source) {
 	require.NoError(t, err)
 	again, err := s.List(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, first, again, "a list in another order costs the provider's cache with every run")
+	require.Equal(t, first, again, "a list in another order misses the provider's cache in every run")
 }
 
 func unknownIsAnError(t testing.TB, s tool.Source) {
 	for _, name := range []string{s.Name() + tool.Separator + "no_such_tool", "another" + tool.Separator + "tool", "tool"} {
 		d := toolCase{spec: agent.ToolSpec{Name: name}, call: s.Call}
 		_, err := d.do(t, t.Context(), "the tool "+name, "{}", "r/t1.1")
-		require.Error(t, err, "%s was called, and nobody has it", name)
+		require.Error(t, err, "%s was called, but it does not exist", name)
 	}
 }
 
@@ -154,6 +154,6 @@ func endEndsList(t testing.TB, s tool.Source) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var err error
-	endsSoon(t, "a list that nobody waits for", func() { _, err = s.List(ctx) })
-	require.Error(t, err, "a list of a context that has ended")
+	endsSoon(t, "a list with an ended context", func() { _, err = s.List(ctx) })
+	require.Error(t, err, "a list with an ended context")
 }

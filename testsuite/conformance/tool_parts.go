@@ -40,29 +40,30 @@ func (d toolCase) attempt(t testing.TB, ctx context.Context, how, arguments, key
 	var progress strings.Builder
 	c := tool.Call{
 		ID: "t1.1", Session: "session", Run: "r", Agent: "tester", Turn: 1, Tool: d.spec.Name, Key: key, Attempt: number, Arguments: given,
-	}.With(&toolcall.Hooks{Progress: func(said string) {
+	}.With(&toolcall.Hooks{Progress: func(line string) {
 		mu.Lock()
 		defer mu.Unlock()
-		progress.WriteString(said + "\n")
+		progress.WriteString(line + "\n")
 	}})
-	require.NoError(t, panicked(func() { text, err = d.call(ctx, c) }), "%s: the model is told of a panic and no more, and the tool's own clean-up is lost", how)
-	require.Equal(t, arguments, string(given), "%s: the arguments were changed: they are the transcript's", how)
+	require.NoError(t, panicked(func() { text, err = d.call(ctx, c) }), "%s: the model sees only a panic, and the tool does not clean up", how)
+	require.Equal(t, arguments, string(given), "%s: the arguments were changed: they belong to the transcript", how)
 	mu.Lock()
-	told := progress.String()
+	reported := progress.String()
 	mu.Unlock()
 	for _, secret := range d.o.Secrets {
-		require.NotContains(t, told, secret, "%s: a secret is in the progress, which everybody sees who follows the run", how)
-		require.NotContains(t, text, secret, "%s: a secret is in the result, and so with the provider and in the transcript for ever", how)
+		require.NotContains(t, reported, secret, "%s: a secret is in the progress, which everybody who follows the run can see", how)
+		require.NotContains(t, text, secret, "%s: a secret is in the result, so it goes to the provider and stays in the transcript", how)
 		if err != nil {
+			// %+v as well: some errors print more with it.
 			require.NotContains(t, fmt.Sprintf("%v %+v", err, err), secret, "%s: a secret is in the error, which the model reads", how)
 		}
 	}
 	if err != nil {
-		require.NotEmpty(t, strings.TrimSpace(err.Error()), "%s: the model is told of an error without a word", how)
+		require.NotEmpty(t, strings.TrimSpace(err.Error()), "%s: the error has no text for the model", how)
 		return "", err
 	}
-	require.True(t, utf8.ValidString(text), "%s: the result is not UTF-8: what is not is lost", how)
-	require.LessOrEqual(t, len(text), maxShown, "%s: the rest of the result is cut off before the model sees it: say less, or in pages", how)
+	require.True(t, utf8.ValidString(text), "%s: the result is not UTF-8: other bytes are lost", how)
+	require.LessOrEqual(t, len(text), maxShown, "%s: the rest of the result is cut off before the model sees it: return less, or pages", how)
 	return text, nil
 }
 
@@ -79,18 +80,19 @@ func endsSoon(t testing.TB, how string, do func()) {
 	select {
 	case <-done:
 		require.NoError(t, err, how)
-		require.Less(t, time.Since(start), promptTime, "%s: it went on, and a person who interrupts a run waits for it", how)
+		require.Less(t, time.Since(start), promptTime, "%s: it continued, and a person who interrupts a run waits for it", how)
+	// A multiple of the allowed time, so a call that is only slow gets the better message above.
 	case <-time.After(2 * promptTime):
-		t.Fatalf("%s: it is still at it after %s", how, 2*promptTime)
+		t.Fatalf("%s: it still runs after %s", how, 2*promptTime)
 	}
 }
 
 // arguments returns the arguments of a call that succeeds.
 func (d toolCase) arguments() string { return cmp.Or(d.o.Arguments, "{}") }
 
-func canBeTold(t testing.TB, d toolCase) {
+func isUnderstandable(t testing.TB, d toolCase) {
 	require.NoError(t, agent.CheckTool(d.spec.Name))
-	require.NotEmpty(t, strings.TrimSpace(d.spec.Description), "%s has no description: the model has nothing else to go by", d.spec.Name)
+	require.NotEmpty(t, strings.TrimSpace(d.spec.Description), "%s has no description: the model needs one to use the tool", d.spec.Name)
 	var schema struct {
 		Type       any
 		Properties map[string]json.RawMessage
@@ -99,7 +101,7 @@ func canBeTold(t testing.TB, d toolCase) {
 	require.Equal(t, "object", schema.Type, "%s: models send arguments by name", d.spec.Name)
 	require.NoError(t, model.CheckOutput(d.spec.Input), "the schema of %s", d.spec.Name)
 	for _, name := range d.spec.Secrets {
-		require.Contains(t, schema.Properties, name, "%s: a secret argument that there is not, so that another is shown", d.spec.Name)
+		require.Contains(t, schema.Properties, name, "%s: a secret argument that does not exist: the intended one would be shown", d.spec.Name)
 	}
 	require.False(t, d.spec.Timeout < 0 || d.spec.Attempts < 0, "%s: negative bounds", d.spec.Name)
 	require.False(t, d.spec.Local && !d.spec.ReadOnly, "%s is local, and not read-only", d.spec.Name)
@@ -131,7 +133,7 @@ func (d toolCase) others(t testing.TB, forms []string) map[string]string {
 	}
 	more := maps.Clone(given)
 	more["no_such_argument"] = json.RawMessage("1")
-	all["with an argument that there is not"] = asJSON(more)
+	all["with an argument that does not exist"] = asJSON(more)
 	return all
 }
 
@@ -143,8 +145,10 @@ func (d toolCase) effects() int {
 }
 
 func misfitsAreRefused(t testing.TB, d toolCase) {
+	// None of these is an object, whatever the schema allows.
 	wrong := map[string]string{"null": "null", "a list": "[]", "a word": `"x"`, "half an object": `{"a":`, "two objects": "{}{}"}
 	for how, other := range d.others(t, []string{"null", `"x"`, "1", "1.5", "true", "[]", "{}", `["x",1]`}) {
+		// Only values that the schema refuses: another form may fit by chance.
 		if model.Fits(d.spec.Input, json.RawMessage(other)) != "" {
 			wrong[how] = other
 		}
@@ -152,28 +156,30 @@ func misfitsAreRefused(t testing.TB, d toolCase) {
 	for _, how := range slices.Sorted(maps.Keys(wrong)) {
 		before := d.effects()
 		_, err := d.do(t, t.Context(), how, wrong[how], "r/t1.9")
-		require.Error(t, err, "%s: %s was taken, and does not fit the schema", how, wrong[how])
+		require.Error(t, err, "%s: %s was accepted, but does not fit the schema", how, wrong[how])
 		if d.strict {
-			require.ErrorIs(t, err, agent.CodeDenied, "%s: the model has to be told that nothing was done", how)
+			require.ErrorIs(t, err, agent.CodeDenied, "%s: the model must learn that nothing was done", how)
 		}
 		require.Equal(t, before, d.effects(), "%s: it was refused and had an effect", how)
 	}
 }
 
-// strangeIsBorne calls the tool with what a wrong model may send. An error is a good
+// strangeIsHarmless calls the tool with what a wrong model may send. An error is a good
 // answer.
-func strangeIsBorne(t testing.TB, d toolCase) {
+func strangeIsHarmless(t testing.TB, d toolCase) {
 	ctx, cancel := context.WithTimeout(t.Context(), promptTime)
 	defer cancel()
+	// Empty, huge and escaped texts, and numbers at the edges of float64.
 	forms := []string{
 		`""`, `" "`, `"\u0000"`, `"../../.."`, `"ü🌍\n"`, `"%s%d"`, `"` + strings.Repeat("x", 70_000) + `"`,
 		"0", "-1", "9007199254740993", "1e300", "true", "false", "[]", "{}", "null",
 	}
 	for how, other := range d.others(t, forms) {
+		// The schema allows it, so the tool itself must cope.
 		if model.Fits(d.spec.Input, json.RawMessage(other)) == "" {
 			before := d.effects()
 			if _, err := d.do(t, ctx, how, other, "r/t1.8"); errors.Is(err, agent.CodeDenied) {
-				require.Equal(t, before, d.effects(), "%s: it was refused (%v) and had an effect: the model is told that nothing was done", how, err)
+				require.Equal(t, before, d.effects(), "%s: it was refused (%v) but had an effect: the model believes that nothing was done", how, err)
 			}
 		}
 	}
@@ -184,9 +190,9 @@ func endEndsCall(t testing.TB, d toolCase) {
 	cancel()
 	before := d.effects()
 	d.doSoon(t, ctx, "a call whose context has ended before", d.arguments())
-	require.Equal(t, before, d.effects(), "a call whose context had ended before had an effect: nobody waits for it, and the model is told that it was stopped")
+	require.Equal(t, before, d.effects(), "a call whose context had ended before had an effect: the model believes that it was stopped")
 	if d.o.Slow == "" {
-		t.Log("whether a call ends in the midst of its work is not tested: the options have no Slow")
+		t.Log("whether a call ends in the middle of its work is not tested: the options have no Slow")
 		return
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), promptTime/10)
@@ -211,9 +217,9 @@ func effectIsOnce(t testing.TB, d toolCase) {
 		attempt, effect int
 	}{{"/t2.1", 1, 1}, {"/t2.1", 1, 1}, {"/t2.1", 2, 1}, {"/t2.2", 1, 2}} {
 		_, err := d.attempt(t, t.Context(), "a call that is made again", d.arguments(), run+c.key, c.attempt)
-		require.NoError(t, err, "call %d of one that is made again, in attempt %d: what was done before is no failure", i+1, c.attempt)
+		require.NoError(t, err, "call %d with a repeated key, in attempt %d: finding the work already done is no failure", i+1, c.attempt)
 		require.Equal(t, c.effect, d.effects()-before,
-			"effects of %d calls; the first three have one key: a tool with Attempts is called again when nobody knows how a call ended; hand its Key on, or ask whether it was done", i+1)
+			"effects of %d calls; the first three have one key: a tool with Attempts is called again if it is unknown how a call ended; pass its Key on, or check whether the work is done", i+1)
 	}
 }
 
@@ -221,10 +227,10 @@ func readingHasNoEffect(t testing.TB, d toolCase) {
 	before := d.effects()
 	_, err := d.do(t, t.Context(), "a call", d.arguments(), "r/t3.1")
 	require.NoError(t, err)
-	require.Equal(t, before, d.effects(), "the tool says that it only reads, and so runs where nothing may be changed")
+	require.Equal(t, before, d.effects(), "the tool is marked as read-only, so it runs where nothing may be changed")
 }
 
-func manyAreBorne(t testing.TB, d toolCase) {
+func manyCallsWork(t testing.TB, d toolCase) {
 	const many = 8
 	var wg sync.WaitGroup
 	errs, run := make([]error, many), uuid.NewString()

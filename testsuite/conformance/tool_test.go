@@ -64,8 +64,8 @@ func TestFaultsOfToolsAreFound(t *testing.T) {
 		name, found string
 		tool        tool.Tool
 	}{
-		{"no description", "a model can be told of it", tool.New("pay", " ", func(context.Context, *tool.Call, Payment) (string, error) { return "", nil }, nil)},
-		{"a secret argument that is misspelt", "a model can be told of it", badPay(&tool.Options{Secrets: []string{"amount"}}, func(context.Context, *tool.Call, Payment) (string, error) { return "", nil })},
+		{"no description", "a model can understand it", tool.New("pay", " ", func(context.Context, *tool.Call, Payment) (string, error) { return "", nil }, nil)},
+		{"a secret argument that is misspelt", "a model can understand it", badPay(&tool.Options{Secrets: []string{"amount"}}, func(context.Context, *tool.Call, Payment) (string, error) { return "", nil })},
 		{"an effect for every attempt", "a call that is made again has its effect once", badPay(again, func(context.Context, *tool.Call, Payment) (string, error) {
 			effects.Add(1)
 			return "paid", nil
@@ -95,7 +95,7 @@ func TestFaultsOfToolsAreFound(t *testing.T) {
 			}
 			return "paid", nil
 		})},
-		{"an effect of what is refused", "strange arguments are borne", badPay(nil, func(_ context.Context, _ *tool.Call, in Payment) (string, error) {
+		{"an effect of what is refused", "strange arguments do no harm", badPay(nil, func(_ context.Context, _ *tool.Call, in Payment) (string, error) {
 			effects.Add(1)
 			if in.Cents <= 0 {
 				return "", tool.Refuse("no cents")
@@ -110,7 +110,7 @@ func TestFaultsOfToolsAreFound(t *testing.T) {
 			c.Progress("asking the bank with %s", "sk-bank-123")
 			return "paid", nil
 		})},
-		{"a panic", "strange arguments are borne", badPay(nil, func(_ context.Context, _ *tool.Call, in Payment) (string, error) {
+		{"a panic", "strange arguments do no harm", badPay(nil, func(_ context.Context, _ *tool.Call, in Payment) (string, error) {
 			return in.To[:1], nil
 		})},
 		{"a context that is not heard", "the end of the context ends a call", badPay(nil, func(_ context.Context, _ *tool.Call, in Payment) (string, error) {
@@ -119,7 +119,7 @@ func TestFaultsOfToolsAreFound(t *testing.T) {
 			}
 			return "paid", nil
 		})},
-		{"a secret in an error", "strange arguments are borne", badPay(nil, func(_ context.Context, _ *tool.Call, in Payment) (string, error) {
+		{"a secret in an error", "strange arguments do no harm", badPay(nil, func(_ context.Context, _ *tool.Call, in Payment) (string, error) {
 			if in.Cents < 0 {
 				return "", errors.New("the bank refused sk-bank-123")
 			}

@@ -40,7 +40,7 @@ func (f *File) read() (pins, error) {
 	}
 	var p pins
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return empty, f.bad(fmt.Errorf("%w; mend it, or take back what was changed in it", err))
+		return empty, f.bad(fmt.Errorf("%w; repair it, or undo the change", err))
 	}
 	if p.V != version || p.Sources == nil {
 		return empty, f.bad(fmt.Errorf("it is of version %d, and this build reads %d", p.V, version))
@@ -107,6 +107,7 @@ func (f *File) change(do func(*pins)) (err error) {
 func (f *File) begin() (*os.File, error) {
 	path, until := f.path+".new", time.Now().Add(patience)
 	for {
+		// O_EXCL makes the file a lock: only one process can create it.
 		next, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if !errors.Is(err, fs.ErrExist) {
 			return next, err
@@ -116,7 +117,7 @@ func (f *File) begin() (*os.File, error) {
 			continue
 		}
 		if time.Now().After(until) {
-			return nil, fmt.Errorf("%s is there: another process writes the file, or was ended while it did", path)
+			return nil, fmt.Errorf("%s exists: another process writes the file, or ended while writing it", path)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -62,6 +62,7 @@ func (f *File) Filter(name string, tools []agent.ToolSpec, words *string) (held 
 	if err != nil {
 		return held, err
 	}
+	// A source that listed only the sign-in tool is pinned when it lists the others.
 	if first, was := p.Sources[name]; first.unknown(name) && !(was && pinned(tools, nil).unknown(name)) {
 		if err := f.change(func(p *pins) {
 			was := p.Sources[name]
@@ -105,7 +106,7 @@ func (f *File) Accept(name string, tools []agent.ToolSpec, words string) error {
 // [agent.CodeInvalidInput].
 func (f *File) AcceptOne(name, digest string) error {
 	if raw, err := hex.DecodeString(strings.TrimPrefix(digest, digestPrefix)); err != nil || len(raw) != sha256.Size || !strings.HasPrefix(digest, digestPrefix) {
-		return agent.Errorf(agent.CodeInvalidInput, "%q is no digest; it is sha256: and 64 hex digits, as a worker's log has it", digest)
+		return agent.Errorf(agent.CodeInvalidInput, "%q is no digest; it is sha256: and 64 hex digits, as in a worker's log", digest)
 	}
 	of, _, isTool := strings.Cut(name, tool.Separator)
 	return f.change(func(p *pins) {
@@ -139,6 +140,7 @@ func (s source) compare(name string, tools []agent.ToolSpec, words *string) (kep
 	for _, t := range tools {
 		was, known := s.Tools[t.Name]
 		switch now := Digest(t); {
+		// The sign-in tool is ours, so it needs no pin.
 		case was == now || t.Name == signIn(name) && !known:
 			kept = append(kept, t)
 		default:

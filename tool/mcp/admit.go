@@ -5,24 +5,24 @@ import (
 	"net/http/httptrace"
 )
 
-// admitted makes a request. If the server refuses it for want of a token, admitted
+// sendAuthorized makes a request. If the server refuses it because it needs a token, it
 // obtains one and makes the request again, once.
-func (c *courier) admitted(req *http.Request, t *trip) (*http.Response, error) {
+func (c *httpSender) sendAuthorized(req *http.Request, t *attempt) (*http.Response, error) {
 	as := c.web.as
 	if as == nil || !same(req.URL, c.server.url) {
-		return c.carry(req, t, pass{})
+		return c.sendOnce(req, t, pass{})
 	}
 	p, err := as.pass(req.Context())
 	if err != nil {
-		return nil, barred{err}
+		return nil, noToken{err}
 	}
-	resp, err := c.shown(req, t, p)
+	resp, err := c.sendWithNonce(req, t, p)
 	// Only a POST has a caller who could ask a person to sign in.
 	if err != nil || req.Method != http.MethodPost || req.GetBody == nil || !demands(resp) {
 		return resp, err
 	}
 	// Before obtain: a body that can't be read again makes a new token useless.
-	again, err := anew(req)
+	again, err := withNewBody(req)
 	if err == nil {
 		err = as.obtain(req.Context(), resp, p.token)
 	}
@@ -31,13 +31,13 @@ func (c *courier) admitted(req *http.Request, t *trip) (*http.Response, error) {
 		p, err = as.pass(req.Context())
 	}
 	if err != nil {
-		return nil, barred{err}
+		return nil, noToken{err}
 	}
-	return c.shown(again, t, p)
+	return c.sendWithNonce(again, t, p)
 }
 
-// anew returns a copy of a request whose body starts at its beginning.
-func anew(req *http.Request) (_ *http.Request, err error) {
+// withNewBody returns a copy of a request whose body starts at its beginning.
+func withNewBody(req *http.Request) (_ *http.Request, err error) {
 	again := req.Clone(req.Context())
 	if req.GetBody != nil {
 		again.Body, err = req.GetBody()
@@ -45,10 +45,10 @@ func anew(req *http.Request) (_ *http.Request, err error) {
 	return again, err
 }
 
-// shown makes a request with a pass, and again if the server asks for its nonce in the
+// sendWithNonce makes a request with a pass, and again if the server asks for its nonce in the
 // proof.
-func (c *courier) shown(req *http.Request, t *trip, p pass) (*http.Response, error) {
-	resp, err := c.carry(req, t, p)
+func (c *httpSender) sendWithNonce(req *http.Request, t *attempt, p pass) (*http.Response, error) {
+	resp, err := c.sendOnce(req, t, p)
 	if err != nil || p.key == nil {
 		return resp, err
 	}
@@ -61,15 +61,15 @@ func (c *courier) shown(req *http.Request, t *trip, p pass) (*http.Response, err
 		return resp, nil
 	}
 	resp.Body.Close()
-	again, err := anew(req)
+	again, err := withNewBody(req)
 	if err != nil {
 		return nil, err
 	}
-	return c.carry(again, t, p)
+	return c.sendOnce(again, t, p)
 }
 
-// carry makes a request with the server's headers, and with a pass if there is one.
-func (c *courier) carry(req *http.Request, t *trip, p pass) (*http.Response, error) {
+// sendOnce makes a request with the server's headers, and with a pass if there is one.
+func (c *httpSender) sendOnce(req *http.Request, t *attempt, p pass) (*http.Response, error) {
 	// Once there is a connection, the request may reach the server. Before, an error can
 	// say that nothing was done.
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { t.leave() }})
@@ -87,7 +87,7 @@ func (c *courier) carry(req *http.Request, t *trip, p pass) (*http.Response, err
 		}
 	}
 	if err := p.show(req, nonce); err != nil {
-		return nil, barred{err}
+		return nil, noToken{err}
 	}
 	t.begin(c.web.sse || req.Header.Get("Mcp-Session-Id") != "")
 	return c.base.RoundTrip(req)

@@ -149,7 +149,7 @@ func TestRoundsDeclined(t *testing.T) {
 func TestRoundsAreBounded(t *testing.T) {
 	env, _ := counter(t)
 	for name, words := range map[string]string{
-		"many": "the MCP server tickets asks 17 questions in one call, and at most 16 are asked",
+		"many": "the MCP server tickets asks 17 questions in one call, but at most 16 are allowed",
 		"long": "the state that is kept with a question has 2",
 		"odd":  `it asks by a form that can't be read: its field "a" is of the type "object"`,
 	} {
@@ -162,7 +162,7 @@ func TestRoundsAreBounded(t *testing.T) {
 	d.answer(said("accept"))
 	env[old] = "1"
 	d.rig = setup(t, "asks", mcp.Options{Elicit: mcp.ElicitReplay, Env: env})
-	d.fails("does not speak the protocol any more that it asked in")
+	d.fails("no longer speaks the protocol in which it asked")
 	for _, state := range []string{``, `7`, `{"before":9}`} {
 		d.answers[0].State = json.RawMessage(state)
 		d.fails("what the call kept with its question can't be read")

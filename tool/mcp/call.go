@@ -91,22 +91,22 @@ func (s *Server) callTool(ctx context.Context, l *link, t *talk, name string, ar
 	case errors.Is(err, errMoved):
 		return "", err
 	case err != nil:
-		return "", tool.Refuse("the MCP server %s was at another call for too long; nothing was done: %w", s.name, err)
+		return "", tool.Refuse("the MCP server %s was busy with another call for too long; nothing was done: %w", s.name, err)
 	}
 	defer over()
 	token, stop := l.listen(func(text string) { t.Progress("%s", s.said(text)) })
 	params.SetProgressToken(token)
 	// Counted before the request: only output that comes later can explain its failure.
-	heard := l.peer.heard()
-	result, trip, err := request(ctx, s, func(ctx context.Context) (*sdk.CallToolResult, error) { return l.session.CallTool(ctx, params) })
+	stderrLines := l.peer.stderrLines()
+	result, attempt, err := request(ctx, s, func(ctx context.Context) (*sdk.CallToolResult, error) { return l.session.CallTool(ctx, params) })
 	refused := s.said(strings.Join(stop(), " / "))
 	if asks := t.asked(l, result, again, err); asks != nil {
 		return "", asks
 	}
 	text := ""
 	if err != nil {
-		trip.heard = heard
-		err = s.failure(ctx, l, trip, err)
+		attempt.stderrLines = stderrLines
+		err = s.failure(ctx, l, attempt, err)
 	} else if text, err = answer(result); err == nil {
 		text = s.said(text)
 	} else {
@@ -122,19 +122,19 @@ func (s *Server) callTool(ctx context.Context, l *link, t *talk, name string, ar
 	return text, err
 }
 
-const declined = "[Meanwhile the server wanted to ask a person, which is not possible here, and was told so: %s]"
+const declined = "[The server wanted to ask a person during the call, which is not possible here. It was told so: %s]"
 
 // request makes a request. It returns when its context ends or the server is closed,
 // whatever the SDK waits for. The SDK then tells the server that the request is
 // cancelled.
-func request[R any](ctx context.Context, s *Server, send func(context.Context) (R, error)) (R, *trip, error) {
+func request[R any](ctx context.Context, s *Server, send func(context.Context) (R, error)) (R, *attempt, error) {
 	inner, cancel := context.WithCancelCause(ctx)
 	// This also ends the rest of an answer's stream.
 	defer cancel(nil)
 	defer context.AfterFunc(s.alive, func() { cancel(context.Cause(s.alive)) })()
-	t := &trip{cancel: cancel}
+	t := &attempt{cancel: cancel}
 	defer t.end()
-	inner = withTrip(inner, t)
+	inner = withAttempt(inner, t)
 	type outcome struct {
 		result R
 		err    error
@@ -159,8 +159,9 @@ func request[R any](ctx context.Context, s *Server, send func(context.Context) (
 }
 
 // failure returns the error of a call that has no answer.
-func (s *Server) failure(ctx context.Context, l *link, t *trip, err error) error {
+func (s *Server) failure(ctx context.Context, l *link, t *attempt, err error) error {
 	switch {
+	// The server may have done its work, so the effect is unknown.
 	case errors.Is(context.Cause(ctx), errCallTime):
 		return tool.Unknown("the MCP server %s did not answer within %s; the call was cancelled, and may or may not have had its effect", s.name, s.opts.CallTimeout)
 	case ctx.Err() != nil:
@@ -170,12 +171,12 @@ func (s *Server) failure(ctx context.Context, l *link, t *trip, err error) error
 }
 
 // trouble returns the error of a server, as opposed to one within its tools.
-func (s *Server) trouble(l *link, t *trip, err error, when string) error {
+func (s *Server) trouble(l *link, t *attempt, err error, when string) error {
 	answer, fail, doubt := answered(err), fmt.Errorf, ""
 	// A token that can't be had was noticed before anything was sent, so the call has no
 	// effect.
-	if barred := barredBy(t.failure()); barred != nil {
-		return barred
+	if noToken := noTokenCause(t.failure()); noToken != nil {
+		return noToken
 	}
 	if when == duringCall {
 		fail, doubt = tool.Unknown, "; the call may or may not have had its effect"
@@ -184,7 +185,7 @@ func (s *Server) trouble(l *link, t *trip, err error, when string) error {
 	case s.isClosed():
 		return fail("the MCP server %s was closed %s%s", s.name, when, doubt)
 	case s.url != nil && (answer == nil || t.status() >= 300):
-		return s.astray(l, t, err, when)
+		return s.lostAnswer(l, t, err, when)
 	// Nothing was sent on this connection: another call of the session may be made on a
 	// new one.
 	case answer == nil && when != duringCall && errors.Is(l.peer.broken(), errGivenUp):
@@ -192,7 +193,7 @@ func (s *Server) trouble(l *link, t *trip, err error, when string) error {
 	case answer == nil && l.peer.broken() == nil:
 		return fail("the MCP server %s does not answer as it should: %w%s", s.name, err, doubt)
 	case answer == nil:
-		return fail("the MCP server %s %s", s.name, l.peer.fate(when, doubt, t.heard))
+		return fail("the MCP server %s %s", s.name, l.peer.describeEnd(when, doubt, t.stderrLines))
 	}
 	words := cut(s.said(answer.Message), maxDescription)
 	switch answer.Code {
@@ -204,8 +205,8 @@ func (s *Server) trouble(l *link, t *trip, err error, when string) error {
 	return fmt.Errorf("the MCP server %s failed %s: %s (code %d)", s.name, when, words, answer.Code)
 }
 
-// astray returns the error of a request over HTTP that has no answer.
-func (s *Server) astray(l *link, t *trip, err error, when string) error {
+// lostAnswer returns the error of a request over HTTP that has no answer.
+func (s *Server) lostAnswer(l *link, t *attempt, err error, when string) error {
 	fail, doubt := fmt.Errorf, ""
 	if when == duringCall {
 		fail, doubt = tool.Unknown, "; the call may or may not have had its effect"
@@ -268,7 +269,7 @@ func answer(r *sdk.CallToolResult) (string, error) {
 		return "", err
 	}
 	text = under(text, clean(more))
-	if err := wanting(r, r.InputRequests); err != nil {
+	if err := pendingInput(r, r.InputRequests); err != nil {
 		return "", err
 	}
 	switch {
@@ -282,9 +283,9 @@ func answer(r *sdk.CallToolResult) (string, error) {
 	return text, nil
 }
 
-// wanting returns an error if a result is not final yet: the server first wants something
+// pendingInput returns an error if a result is not final yet: the server first wants something
 // of us, or wants to be called again later.
-func wanting(r interface{ NeedsInput() bool }, requests sdk.InputRequestMap) error {
+func pendingInput(r interface{ NeedsInput() bool }, requests sdk.InputRequestMap) error {
 	if !r.NeedsInput() && len(requests) == 0 {
 		return nil
 	}

@@ -33,7 +33,7 @@ func confinedServer(t *testing.T, o mcp.Options) rig {
 
 // What holds a program is said by its name.
 func TestConfinementNamesTheSandbox(t *testing.T) {
-	for sandbox, says := range map[tool.Sandbox]string{tool.SandboxLandlock: "the kernel holds it", tool.SandboxBubblewrap: "bubblewrap holds it"} {
+	for sandbox, says := range map[tool.Sandbox]string{tool.SandboxLandlock: "the kernel confines it", tool.SandboxBubblewrap: "bubblewrap confines it"} {
 		t.Run(string(sandbox), func(t *testing.T) {
 			for network, with := range map[bool]string{false: "without network", true: "with the network"} {
 				s := mcp.New("desk", []string{"true"}, &mcp.Options{Sandbox: sandbox, Network: network, AsRoot: true})
@@ -56,7 +56,7 @@ func TestProgramIsConfined(t *testing.T) {
 	}
 	r := confinedServer(t, mcp.Options{Dir: outside})
 	require.NoError(t, r.CheckStart())
-	require.Equal(t, "the kernel holds it to its own files, without network", r.Confinement())
+	require.Equal(t, "the kernel confines it to its own files, without network", r.Confinement())
 	own := filepath.Dir(os.Args[0])
 	for _, command := range []string{
 		"cat " + home + "/.ssh/id_rsa", "cat fermata.yaml", "cat " + outside + "/fermata.yaml", "echo evil > fermata.yaml", "touch new", "rm fermata.yaml",
@@ -84,7 +84,7 @@ func TestProgramIsConfined(t *testing.T) {
 
 	free := confinedServer(t, mcp.Options{Dir: outside, Confine: tool.ConfineNever})
 	require.Equal(t, "went: "+home+"\n", free.ok(t, "sh", "cat fermata.yaml >/dev/null && touch new && echo $HOME"))
-	require.Contains(t, free.Confinement(), "nothing holds it")
+	require.Contains(t, free.Confinement(), "nothing confines it")
 }
 
 // A server's program reaches nothing that listens, unless its options say so.

@@ -49,8 +49,8 @@ type conn struct {
 	in  *os.File // the server's standard input
 	out *os.File // its standard output
 	log *slog.Logger
-	// sieve bounds how many lines that are no message are logged.
-	sieve sieve
+	// logLimiter bounds how many lines that are no message are logged.
+	logLimiter logLimiter
 
 	reader *bufio.Reader
 	queue  []json.RawMessage // the rest of a batch
@@ -62,7 +62,7 @@ type conn struct {
 }
 
 func newConn(in, out *os.File, log *slog.Logger) *conn {
-	return &conn{in: in, out: out, log: log, sieve: sieve{log: log}, reader: bufio.NewReaderSize(out, 64<<10), turn: make(chan struct{}, 1)}
+	return &conn{in: in, out: out, log: log, logLimiter: logLimiter{log: log}, reader: bufio.NewReaderSize(out, 64<<10), turn: make(chan struct{}, 1)}
 }
 
 // Connect makes the connection its own transport.
@@ -87,7 +87,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 			// hang.
 			return nil, c.breakOff(errTooDeep)
 		}
-		if !c.sieve.passes() {
+		if !c.logLimiter.allows() {
 			continue
 		}
 		c.log.Warn("MCP server wrote a line that is no message", "line", cut(string(raw), maxShown), "error", err)

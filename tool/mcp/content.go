@@ -114,6 +114,7 @@ func textIn(r *sdk.ResourceContents) (string, bool) {
 
 // textual reports whether a media type means text in UTF-8.
 func textual(media string) bool {
+	// Without a charset, text is UTF-8.
 	kind, params, _ := mime.ParseMediaType(media)
 	_, last, _ := strings.Cut(kind, "/")
 	return slices.Contains([]string{"", "utf-8", "us-ascii"}, strings.ToLower(params["charset"])) &&
@@ -184,6 +185,7 @@ func saidIn(value any, list []sdk.Content) bool {
 	if !ok || len(items) == 0 {
 		return false
 	}
+	// Some servers repeat the blocks themselves in the structured content.
 	var blocks any
 	if raw, err := json.Marshal(list); err == nil && exactly(raw, &blocks) == nil && alike(blocks, value) {
 		return true
@@ -210,6 +212,7 @@ func withoutMedia(value any, kind string) (_ any, changed bool) {
 				kind, v = of, data
 			}
 		}
+		// Without a media type it may be data that the model needs.
 		if kind == "" || textual(kind) || len(v) < minMedia || strings.Trim(v, base64Alphabet) != "" {
 			return value, false
 		}

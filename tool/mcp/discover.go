@@ -172,7 +172,7 @@ func (l *login) authority(ctx context.Context, named string) (*issuer, error) {
 	}
 	// Endpoints are only guessed for the old protocol: the server is its own issuer.
 	if !same(u, l.server.url) {
-		return nil, fmt.Errorf("the authorization server %s says nothing of itself", cut(clean(named), maxShown))
+		return nil, fmt.Errorf("the authorization server %s has no metadata", cut(clean(named), maxShown))
 	}
 	meta := &issuer{AuthServerMeta: oauthex.AuthServerMeta{
 		Issuer: named, AuthorizationEndpoint: at("/authorize"), TokenEndpoint: at("/token"), RegistrationEndpoint: at("/register"),
@@ -234,7 +234,7 @@ func (l *login) fetch(ctx context.Context, place string, into any) (found bool, 
 		return false, fmt.Errorf("%s can't be reached: %s", cut(place, maxShown), plain(err))
 	}
 	defer resp.Body.Close()
-	// An outage is not an absence: do not go on to the next place, or to defaults.
+	// An outage does not mean that the document is missing: do not use the next place or defaults.
 	if resp.StatusCode >= 500 {
 		return false, fmt.Errorf("%s answers with %s", cut(place, maxShown), resp.Status)
 	}
@@ -263,7 +263,7 @@ func (l *login) enlist(ctx context.Context, at *terms, server *oauthex.AuthServe
 		at.Client, at.Secret = l.Client, l.Secret
 		return nil
 	case server.RegistrationEndpoint == "":
-		return errors.New("the authorization server lets no client register itself: name a client of its")
+		return errors.New("the authorization server does not allow clients to register: name one of its clients")
 	}
 	kept := "client of " + l.server.name + " at " + at.Issuer
 	raw, err := l.Vault.Secret(ctx, "", kept)
@@ -329,9 +329,9 @@ func styleOf(methods []string, secret string) oauth2.AuthStyle {
 	return oauth2.AuthStyleAutoDetect
 }
 
-// abroad returns the HTTP client for all but the server. It sends no headers of the server,
+// outsideClient returns the HTTP client for all but the server. It sends no headers of the server,
 // follows no redirect to another host, and reaches no inner network that only it named.
-func (s *Server) abroad() *http.Client {
+func (s *Server) outsideClient() *http.Client {
 	limit := s.opts.startTimeout()
 	trusted := []*url.URL{s.url}
 	if s.oauth != nil && s.oauth.issuer != nil {

@@ -1,6 +1,6 @@
-// Package mcp makes the tools of an MCP server a [tool.Source]. The server is a program
-// that is started and spoken to over its standard input and output, or one that is
-// reached by streamable HTTP or by the older HTTP with SSE.
+// Package mcp makes the tools of an MCP server a [tool.Source]. The server is either
+// a program that this package starts and reaches over standard input and output, or one
+// that it reaches by streamable HTTP or the older HTTP with SSE.
 //
 //	tickets := mcp.New("tickets", []string{"npx", "tickets-mcp"}, &mcp.Options{
 //		Env:     map[string]string{"TICKETS_TOKEN": token},
@@ -13,8 +13,8 @@
 //	defer tickets.Close()
 //	defer wiki.Close()
 //
-// An agent with "mcp:tickets" among its tools then sees tickets__search and whatever else
-// the server lists.
+// An agent with "mcp:tickets" among its tools then sees tickets__search and all other tools
+// that the server lists.
 //
 // # A program
 //

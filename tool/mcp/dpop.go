@@ -52,6 +52,7 @@ func possession(raw []byte, method string, at *url.URL, token, nonce string) (st
 	text := base64.RawURLEncoding.EncodeToString
 	claims := jwt.MapClaims{
 		"jti": rand.Text(), "iat": time.Now().Unix(), "htm": method,
+		// The proof covers the URL without its query, as RFC 9449 says.
 		"htu": (&url.URL{Scheme: at.Scheme, Host: at.Host, Path: at.Path, RawPath: at.RawPath}).String(),
 	}
 	if token != "" {
@@ -90,6 +91,7 @@ type binding struct {
 // RoundTrip implements [http.RoundTripper].
 func (b binding) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.try(req, "")
+	// Without a nonce from the server, a repetition would be refused again.
 	if err != nil || resp.StatusCode < 400 || resp.StatusCode >= 500 || resp.Header.Get(headerNonce) == "" || req.GetBody == nil {
 		return resp, err
 	}

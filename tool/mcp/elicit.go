@@ -72,6 +72,7 @@ func (s *Server) wantOf(id string, p *sdk.ElicitParams) (want, error) {
 	switch {
 	case p.URL != "" || p.Mode == "url":
 		page, err := url.Parse(p.URL)
+		// Control characters could hide the host from the person.
 		if err != nil || page.Host == "" || page.Scheme != "https" && page.Scheme != "http" || len(p.URL) > maxURL || strings.ContainsFunc(p.URL, unicode.IsControl) {
 			return want{}, errors.New("it asks to open a page that has no URL of https:// or http://, or a very long one")
 		}
@@ -291,7 +292,7 @@ func among(words string, values []titled) string {
 	return b.String()
 }
 
-// answered returns what the server is told. If a person's answer does not fit, wrong says
+// answered returns the answer for the server. If a person's answer does not fit, wrong says
 // why, and they are asked again. If a deadline gave the answer, nobody can be asked
 // again.
 func (w want) answered(a agent.ToolAnswer) (result *sdk.ElicitResult, wrong string) {

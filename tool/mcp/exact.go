@@ -41,6 +41,7 @@ func exact(message []byte) []byte {
 			into[name] = raw
 		}
 	}
+	// Each level is encoded again only if the one below it was.
 	if put(meta, exactMeta, string(result["structuredContent"])); err == nil {
 		put(result, "_meta", meta)
 	}
@@ -83,14 +84,14 @@ func crowded(message []byte) bool {
 // stands on one line, as all servers write it.
 type exactEvents struct {
 	io.Closer
-	lines *bufio.Reader
-	trip  *trip
-	rest  []byte
-	err   error
+	lines   *bufio.Reader
+	attempt *attempt
+	rest    []byte
+	err     error
 }
 
-func exactStream(body io.ReadCloser, t *trip) io.ReadCloser {
-	return &exactEvents{Closer: body, lines: bufio.NewReaderSize(body, 64<<10), trip: t}
+func exactStream(body io.ReadCloser, t *attempt) io.ReadCloser {
+	return &exactEvents{Closer: body, lines: bufio.NewReaderSize(body, 64<<10), attempt: t}
 }
 
 // Read implements [io.Reader].
@@ -120,7 +121,7 @@ func (e *exactEvents) next() (line []byte, err error) {
 		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok && err == nil {
 			if message := bytes.TrimSpace(data); crowded(message) {
 				// This ends the call at once: the SDK would resume a stream that broke off.
-				e.trip.fail(errTooMany)
+				e.attempt.fail(errTooMany)
 				return nil, errTooMany
 			} else if len(message) > 0 {
 				if full := exact(message); len(full) != len(message) {

@@ -93,6 +93,7 @@ func promptPages(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Prompt
 			return nil, err
 		}
 		for _, p := range page.Prompts {
+			// Counted on the way: one page may already be too large.
 			if size += sizeOf(p); size > maxMessage {
 				return nil, fmt.Errorf("its list of prompts has more than %d bytes", maxMessage)
 			}
@@ -206,6 +207,7 @@ func listing(page *sdk.ListResourcesResult, templates *sdk.ListResourceTemplates
 		if description != "" {
 			text += ": " + cut(description, maxShown)
 		}
+		// One line each: a server's text must not look like another resource.
 		b.WriteString(clean(strings.Join(strings.Fields(text), " ")) + "\n")
 	}
 	for _, r := range page.Resources {
@@ -230,7 +232,7 @@ func listing(page *sdk.ListResourcesResult, templates *sdk.ListResourceTemplates
 
 // resource returns a resource as the model reads it.
 func resource(r *sdk.ReadResourceResult) (string, error) {
-	if err := wanting(r, r.InputRequests); err != nil {
+	if err := pendingInput(r, r.InputRequests); err != nil {
 		return "", err
 	}
 	var list []sdk.Content
@@ -245,7 +247,7 @@ func resource(r *sdk.ReadResourceResult) (string, error) {
 
 // prompt returns a prompt as the model reads it.
 func prompt(r *sdk.GetPromptResult) (string, error) {
-	if err := wanting(r, r.InputRequests); err != nil {
+	if err := pendingInput(r, r.InputRequests); err != nil {
 		return "", err
 	}
 	var b strings.Builder

@@ -117,7 +117,7 @@ func TestNobodyIsThereToAsk(t *testing.T) {
 	text, err := r.call(t.Context(), "ask", "")
 	require.NoError(t, err)
 	require.Equal(t, "told {}, answered {\"action\":\"decline\"}\n"+
-		"[Meanwhile the server wanted to ask a person, which is not possible here, and was told so: Which floor?]", text)
+		"[The server wanted to ask a person during the call, which is not possible here. It was told so: Which floor?]", text)
 	_, err = r.call(t.Context(), "open", "")
 	require.ErrorIs(t, err, agent.CodeDenied)
 	require.ErrorContains(t, err, "the MCP server tickets needs a person to open a page first, which is not possible here: sign in first")

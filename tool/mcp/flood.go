@@ -13,8 +13,8 @@ const (
 	lineTime = 10 * time.Second
 )
 
-// sieve limits how many lines are logged.
-type sieve struct {
+// logLimiter limits how many lines are logged.
+type logLimiter struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
@@ -22,9 +22,9 @@ type sieve struct {
 	lines int // since then
 }
 
-// passes reports whether one more line may be logged. It logs when it begins to leave
+// allows reports whether one more line may be logged. It logs when it begins to leave
 // lines out, and later how many it left out.
-func (s *sieve) passes() bool {
+func (s *logLimiter) allows() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := time.Now(); now.Sub(s.began) >= lineTime {

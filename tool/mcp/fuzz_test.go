@@ -159,11 +159,11 @@ func FuzzRefusal(f *testing.F) {
 	}
 	s := NewHTTP("tickets", "https://example.com", &Options{Headers: map[string]string{"Authorization": "Bearer s3cret-token"}})
 	f.Fuzz(func(t *testing.T, status int, body []byte, kind string) {
-		trip := &trip{}
+		attempt := &attempt{}
 		resp := &http.Response{StatusCode: status, Status: "Refused", Body: io.NopCloser(bytes.NewReader(body)), Header: http.Header{"Content-Type": {kind}}}
-		refused(s, trip, resp, kind)
-		require.Equal(t, status, trip.status())
-		text := trip.said()
+		refused(s, attempt, resp, kind)
+		require.Equal(t, status, attempt.status())
+		text := attempt.said()
 		require.NotContains(t, text, "s3cret-token")
 		require.LessOrEqual(t, len(text), maxShown+20)
 		require.True(t, utf8.ValidString(text) && !strings.Contains(text, "\x00"), "%q", text)

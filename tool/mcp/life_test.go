@@ -29,7 +29,7 @@ func TestServerThatDiesInACall(t *testing.T) {
 	require.Eventually(t, func() bool { return exists(file + ".begun") }, soon, 5*time.Millisecond)
 
 	_, err := r.call(t.Context(), "die", "")
-	const want = "the MCP server tickets ended during the call (exit status 3); the call may or may not have had its effect; its last words on stderr: the disk is gone / token [TOKEN]"
+	const want = "the MCP server tickets ended during the call (exit status 3); the call may or may not have had its effect; its last lines on stderr: the disk is gone / token [TOKEN]"
 	require.EqualError(t, err, want)
 	require.ErrorIs(t, err, tool.ErrUnknown)
 	require.NotErrorIs(t, err, agent.CodeDenied)
@@ -85,7 +85,7 @@ func TestServersThatDoNotStart(t *testing.T) {
 	r := setup(t, "failing", mcp.Options{Env: map[string]string{"TOKEN": "s3cret-token"}})
 	_, err := r.List(t.Context())
 	require.ErrorContains(t, err, "the MCP server tickets ended while it started (exit status 4) (command ")
-	require.ErrorContains(t, err, "; its last words on stderr: first line / no such ticket file / token [TOKEN]")
+	require.ErrorContains(t, err, "; its last lines on stderr: first line / no such ticket file / token [TOKEN]")
 	_, err = r.call(t.Context(), "echo", "")
 	require.ErrorContains(t, err, "exit status 4")
 

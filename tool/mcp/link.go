@@ -39,22 +39,22 @@ type link struct {
 // peer is the other end of a link.
 type peer interface {
 	transport() sdk.Transport
-	// met starts to watch a peer that has answered the handshake.
-	met(*sdk.ClientSession)
-	// unmet ends a peer that has not answered, and returns why.
-	unmet(ctx context.Context, err error) error
+	// handshakeDone starts to watch a peer that has answered the handshake.
+	handshakeDone(*sdk.ClientSession)
+	// handshakeFailed ends a peer that has not answered, and returns why.
+	handshakeFailed(ctx context.Context, err error) error
 	// broken returns why the connection broke, or nil while it works.
 	broken() error
 	// attend receives what the server says outside of its answers, until done is called.
 	attend(ctx context.Context) (done func())
 	// leave makes the next caller connect again.
 	leave(reason error)
-	// heard returns how many lines a program has written to its error output.
-	heard() int
-	// fate says, to follow the server's name, what happened to a peer whose connection
-	// broke. doubt precedes its last words. Words among the first heard lines are left
+	// stderrLines returns how many lines a program has written to its error output.
+	stderrLines() int
+	// describeEnd says, to follow the server's name, what happened to a peer whose connection
+	// broke. doubt precedes its last words. Words among the first stderrLines lines are left
 	// out.
-	fate(when, doubt string, heard int) string
+	describeEnd(when, doubt string, stderrLines int) string
 	// retire ends a connection that is broken or left, and the server if we started it.
 	retire()
 	// stop ends the connection, and the server if we started it. It reports whether the
@@ -77,12 +77,12 @@ func (s *Server) dial(ctx context.Context, as *login) (*link, error) {
 		first, second = second, first
 		// Half of the time only: a server that says nothing must leave time for the
 		// second try.
-		begin, cancel = lately(ctx, s.opts.startTimeout()/2)
+		begin, cancel = withStartTimeout(ctx, s.opts.startTimeout()/2)
 	}
 	defer cancel()
 	l, err := s.handshake(begin, as, first, false)
 	var refused refusal
-	var lost unheard
+	var lost noHandshake
 	// The statuses of an old server: try the older transport before another protocol.
 	if errors.As(err, &refused) && refused.transport && ctx.Err() == nil {
 		// Its own error is dropped: the first handshake's says more about a server that
@@ -106,19 +106,19 @@ func (s *Server) dial(ctx context.Context, as *login) (*link, error) {
 	return l, again
 }
 
-// unheard is the error of a handshake in which the server ended or said nothing. Some
+// noHandshake is the error of a handshake in which the server ended or said nothing. Some
 // servers do so when they do not understand it.
-type unheard struct{ error }
+type noHandshake struct{ error }
 
-// late is the cause of a start that takes too long; its value is the time that it had.
-type late time.Duration
+// tooSlow is the cause of a start that takes too long; its value is the time that it had.
+type tooSlow time.Duration
 
 // Error implements [error].
-func (l late) Error() string { return fmt.Sprintf("it did not answer within %s", time.Duration(l)) }
+func (l tooSlow) Error() string { return fmt.Sprintf("it did not answer within %s", time.Duration(l)) }
 
-// lately returns a context that ends when a start has taken too long.
-func lately(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, most, late(most))
+// withStartTimeout returns a context that ends when a start has taken too long.
+func withStartTimeout(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, most, tooSlow(most))
 }
 
 func (s *Server) handshake(ctx context.Context, as *login, protocol string, sse bool) (*link, error) {
@@ -128,7 +128,7 @@ func (s *Server) handshake(ctx context.Context, as *login, protocol string, sse 
 	} else {
 		launched, err := s.launch()
 		if err != nil {
-			return nil, fmt.Errorf("the MCP server %s can't be started (%s): %w", s.name, s.shown(), bare(err))
+			return nil, fmt.Errorf("the MCP server %s can't be started (%s): %w", s.name, s.shown(), innermost(err))
 		}
 		p = launched
 	}
@@ -136,28 +136,29 @@ func (s *Server) handshake(ctx context.Context, as *login, protocol string, sse 
 	client := sdk.NewClient(&sdk.Implementation{Name: "fermata", Version: version()}, &sdk.ClientOptions{
 		Logger: s.log,
 		// No roots and no sampling: a server must not read files or use our model. Only
-		// questions to people are offered, and modest takes these back where needed.
+		// questions to people are offered, and withoutElicitation takes these back where needed.
 		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
 			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
 		}},
+		// The SDK must not answer questions by itself: people answer them later.
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 		ProgressNotificationHandler: l.progress,
 	})
-	client.AddSendingMiddleware(fresh, s.modest)
+	client.AddSendingMiddleware(uncached, s.withoutElicitation)
 	client.AddReceivingMiddleware(l.receive)
-	ctx = withTrip(ctx, &trip{})
+	ctx = withAttempt(ctx, &attempt{})
 	session, err := client.Connect(ctx, p.transport(), &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
-		return nil, p.unmet(ctx, err)
+		return nil, p.handshakeFailed(ctx, err)
 	}
 	l.session, l.keeps = session, sse || session.ID() != ""
-	p.met(session)
+	p.handshakeDone(session)
 	return l, nil
 }
 
-// modest offers no questions in protocols where a server waits for the answer during the
+// withoutElicitation offers no questions in protocols where a server waits for the answer during the
 // call, unless calls may be repeated.
-func (s *Server) modest(next sdk.MethodHandler) sdk.MethodHandler {
+func (s *Server) withoutElicitation(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if p, ok := req.GetParams().(*sdk.InitializeParams); ok && p.Capabilities != nil && s.opts.Elicit != ElicitReplay {
 			p.Capabilities.Elicitation = nil // this request has its own copy
@@ -166,9 +167,9 @@ func (s *Server) modest(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// fresh makes the SDK ask the server each time. The SDK caches for as long as the server
+// uncached makes the SDK ask the server each time. The SDK caches for as long as the server
 // allows, but a run asks once and must see the current list.
-func fresh(next sdk.MethodHandler) sdk.MethodHandler {
+func uncached(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, req)
 		switch r := result.(type) {
@@ -271,8 +272,8 @@ func progressText(p *sdk.ProgressNotificationParams) string {
 	return text
 }
 
-// bare removes the wrapping of an error of starting a program.
-func bare(err error) error {
+// innermost removes the wrapping of an error of starting a program.
+func innermost(err error) error {
 	// Not errors.As: it could find an error about another program.
 	if e, ok := err.(*exec.Error); ok {
 		return e.Err

@@ -53,7 +53,7 @@ func (s *Server) List(ctx context.Context) (specs []agent.ToolSpec, err error) {
 		specs, err = []agent.ToolSpec{s.signInSpec()}, nil
 	}
 	if err == nil {
-		s.told(ctx, specs)
+		s.recordTools(ctx, specs)
 	}
 	return specs, err
 }
@@ -128,6 +128,7 @@ func lean(t *sdk.Tool) int {
 	if raw, err := json.Marshal(t.InputSchema); err == nil && t.InputSchema != nil {
 		t.InputSchema = json.RawMessage(raw)
 	}
+	// No model and no rule reads them.
 	t.OutputSchema, t.Meta, t.Icons = nil, nil, nil
 	return sizeOf(t)
 }
@@ -172,7 +173,7 @@ func (s *Server) specs(tools []*sdk.Tool) ([]agent.ToolSpec, map[string]string) 
 			s.leftOut(err.Error(), "tool", cut(t.Name, maxShown))
 			continue
 		}
-		if full[i] != s.name+tool.Separator+t.Name && s.sieve.passes() {
+		if full[i] != s.name+tool.Separator+t.Name && s.logLimiter.allows() {
 			s.log.Info("MCP tool renamed", "tool", cut(t.Name, maxShown), "name", full[i])
 		}
 		specs = append(specs, spec)
@@ -180,10 +181,10 @@ func (s *Server) specs(tools []*sdk.Tool) ([]agent.ToolSpec, map[string]string) 
 	return specs, names
 }
 
-// leftOut logs why a tool is left out. The sieve limits it: a server may list a thousand
+// leftOut logs why a tool is left out. The logLimiter limits it: a server may list a thousand
 // such tools at each call.
 func (s *Server) leftOut(why string, about ...any) {
-	if s.sieve.passes() {
+	if s.logLimiter.allows() {
 		s.log.Warn("MCP tool left out: "+why, about...)
 	}
 }
@@ -234,6 +235,7 @@ func (s *Server) fullName(name string) string {
 	if len(full) <= maxToolName {
 		return full
 	}
+	// The hash keeps two long names with the same beginning apart.
 	sum := sha256.Sum256([]byte(name))
 	hash := "_" + hex.EncodeToString(sum[:4])
 	return full[:maxToolName-len(hash)] + hash

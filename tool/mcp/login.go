@@ -269,16 +269,16 @@ func covered(some, all []string) bool {
 	return !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
 }
 
-// barred is the error of a request that was refused for want of a token. It had no
+// noToken is the error of a request that was refused for want of a token. It had no
 // effect.
-type barred struct{ error }
+type noToken struct{ error }
 
 // Unwrap returns the cause, which may be a [*signIn].
-func (b barred) Unwrap() error { return b.error }
+func (b noToken) Unwrap() error { return b.error }
 
-// barredBy returns why a request has no token, or nil if its error is another one.
-func barredBy(err error) error {
-	var b barred
+// noTokenCause returns why a request has no token, or nil if its error is another one.
+func noTokenCause(err error) error {
+	var b noToken
 	if errors.As(err, &b) {
 		return b.error
 	}

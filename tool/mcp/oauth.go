@@ -142,7 +142,7 @@ func (o *Options) oauth(server *url.URL) (*oauth, error) {
 	a.Secret = o.fill(a.Secret)
 	var err error
 	if a.redirect, err = url.Parse(a.Redirect); err != nil || a.redirect.Host == "" || a.redirect.Scheme != "https" && (a.redirect.Scheme != "http" || !local(a.redirect.Hostname())) {
-		return nil, agent.Errorf(agent.CodeInvalidInput, "its OAuth redirect must be https://, or http:// on the machine of who signs in")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "its OAuth redirect must be https://, or http:// on the machine of the person who signs in")
 	}
 	if a.Issuer != "" {
 		if a.issuer, err = address(a.Issuer, a.plain); err != nil {
@@ -180,9 +180,9 @@ func (a *oauth) fault() string {
 	case a.Secret != "" && a.KeyFile != "":
 		return "client has a secret and a key; one of them is enough"
 	case proves && a.Client == "":
-		return "secret or key is that of no client: name the client"
+		return "secret or key has no client: name the client"
 	case (proves || a.AssertionFile != "") && a.issuer == nil:
-		return "client proves who it is: name the issuer whose client it is, so that nobody else is sent the proof"
+		return "client proves who it is: name the issuer whose client it is, so that the proof is sent to nobody else"
 	}
 	return ""
 }

@@ -98,7 +98,7 @@ func TestFaultyOAuth(t *testing.T) {
 		{mcp.OAuth{Grant: mcp.GrantAssertion, AssertionFile: "x"}, "name the issuer"},
 		{mcp.OAuth{Client: "robot", Secret: "x", KeyFile: "x", Issuer: "https://i.example.com"}, "a secret and a key"},
 		{mcp.OAuth{Client: "robot", KeyFile: "x"}, "name the issuer"},
-		{mcp.OAuth{Secret: "x"}, "that of no client"},
+		{mcp.OAuth{Secret: "x"}, "has no client"},
 		{mcp.OAuth{Client: "robot", Secret: "x"}, "name the issuer"},
 		{mcp.OAuth{Client: "robot", Secret: "${NONE}"}, "NONE, which has no value"},
 		{mcp.OAuth{Issuer: "http://login.example.com"}, "its OAuth issuer"},

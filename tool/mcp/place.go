@@ -22,6 +22,7 @@ type place struct{ home, temp string }
 
 // place creates the directories of a process.
 func (s *Server) place() (place, error) {
+	// Without confinement it has the user's own directories.
 	if s.opts.Confine == tool.ConfineNever {
 		return place{}, nil
 	}
@@ -102,11 +103,11 @@ func (s *Server) Confinement() string {
 	case p.Fault() != nil:
 		return "it is not started"
 	case !p.Enforced():
-		return "nothing holds it: it may do what the worker's user may"
+		return "nothing confines it: it may do what the worker's user may"
 	case p.Offline():
-		return p.Holder() + " holds it to its own files, without network"
+		return p.Holder() + " confines it to its own files, without network"
 	}
-	return p.Holder() + " holds it to its own files, with the network"
+	return p.Holder() + " confines it to its own files, with the network"
 }
 
 // hint says what to check if a program does not start that works elsewhere.

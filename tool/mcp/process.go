@@ -76,7 +76,7 @@ func (s *Server) launch() (*process, error) {
 	}
 	p := &process{
 		server: s, cmd: cmd, program: program, temp: at.temp, conn: newConn(ours[0], ours[1], s.log), errors: ours[2],
-		stderr: &tail{clean: s.secrets, log: s.log, sieve: sieve{log: s.log}}, exited: make(chan struct{}),
+		stderr: &tail{clean: s.secrets, log: s.log, logLimiter: logLimiter{log: s.log}}, exited: make(chan struct{}),
 	}
 	go p.watch()
 	return p, nil
@@ -95,8 +95,8 @@ func (p *process) broken() error {
 	return p.conn.broken()
 }
 
-// leave ends nothing yet: other calls continue, and the server must still hear which call
-// was cancelled.
+// leave ends nothing yet: other calls continue, and the server must still learn which
+// call was cancelled.
 func (p *process) leave(reason error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,8 +128,8 @@ func within(most time.Duration, do func()) {
 	}
 }
 
-// met starts to wait for a server that ends by itself.
-func (p *process) met(session *sdk.ClientSession) {
+// handshakeDone starts to wait for a server that ends by itself.
+func (p *process) handshakeDone(session *sdk.ClientSession) {
 	p.mu.Lock()
 	p.session = session
 	p.mu.Unlock()
@@ -144,21 +144,21 @@ func (p *process) met(session *sdk.ClientSession) {
 	}()
 }
 
-func (p *process) unmet(ctx context.Context, err error) error {
+func (p *process) handshakeFailed(ctx context.Context, err error) error {
 	s, answer := p.server, answered(err)
-	var slow late
+	var slow tooSlow
 	switch {
 	case answer != nil:
 		p.stop()
 		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{err, true, false})
 	case errors.As(context.Cause(ctx), &slow):
 		p.stop()
-		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s); raise start_timeout if it needs longer%s%s", s.name, time.Duration(slow), s.shown(), p.words(0), s.hint())}
+		return noHandshake{fmt.Errorf("the MCP server %s did not answer within %s (%s); raise start_timeout if it needs longer%s%s", s.name, time.Duration(slow), s.shown(), p.words(0), s.hint())}
 	case ctx.Err() != nil:
 		p.stop()
 		return s.errClosed()
 	case p.broken() != nil:
-		return unheard{fmt.Errorf("the MCP server %s %s (%s)%s%s", s.name, p.ending("while it started"), s.shown(), p.words(0), s.hint())}
+		return noHandshake{fmt.Errorf("the MCP server %s %s (%s)%s%s", s.name, p.ending("while it started"), s.shown(), p.words(0), s.hint())}
 	}
 	p.stop()
 	return fmt.Errorf("the MCP server %s fails the handshake (%s): %w%s", s.name, s.shown(), err, p.words(0))
@@ -166,9 +166,9 @@ func (p *process) unmet(ctx context.Context, err error) error {
 
 // watch waits for the process to end, and ends what it left behind.
 func (p *process) watch() {
-	heard := make(chan struct{})
+	stderrDone := make(chan struct{})
 	go func() {
-		defer close(heard)
+		defer close(stderrDone)
 		io.Copy(p.stderr, p.errors)
 	}()
 	// Await first, then kill the group: the program may have left processes behind.
@@ -181,7 +181,7 @@ func (p *process) watch() {
 	for _, left := range p.program.End() {
 		p.server.log.Warn("a process of the MCP server can't be ended", "pid", left.PID, "name", left.Name)
 	}
-	<-heard
+	<-stderrDone
 	p.errors.Close()
 	place{temp: p.temp}.leave()
 	close(p.exited)
@@ -212,10 +212,10 @@ func (p *process) ended(within time.Duration) bool {
 	}
 }
 
-func (p *process) heard() int { return p.stderr.count() }
+func (p *process) stderrLines() int { return p.stderr.count() }
 
-func (p *process) fate(when, doubt string, heard int) string {
-	return p.ending(when) + doubt + p.words(heard)
+func (p *process) describeEnd(when, doubt string, stderrLines int) string {
+	return p.ending(when) + doubt + p.words(stderrLines)
 }
 
 // ending says how a server ended whose connection broke, and ends it if it still runs.
@@ -254,14 +254,14 @@ func (p *process) words(after int) string {
 	if words == "" {
 		return "; it wrote nothing to stderr" + meanwhile
 	}
-	return "; its last words on stderr: " + words
+	return "; its last lines on stderr: " + words
 }
 
 // tail keeps the last lines of a server's standard error, and logs them up to a bound.
 type tail struct {
-	clean func(string) string
-	log   *slog.Logger
-	sieve sieve
+	clean      func(string) string
+	log        *slog.Logger
+	logLimiter logLimiter
 
 	mu   sync.Mutex
 	part string   // a line without its end yet
@@ -300,7 +300,7 @@ func (t *tail) add(line string) {
 	if line = t.line(line); line == "" {
 		return
 	}
-	if t.sieve.passes() {
+	if t.logLimiter.allows() {
 		t.log.Debug("MCP server says", "stderr", line)
 	}
 	t.last = append(t.last, line)

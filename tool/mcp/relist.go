@@ -15,32 +15,32 @@ import (
 // log.
 const maxRelists = 16
 
-// heardOf is what a run knows of the server's tools, as far as this process reported it.
-type heardOf struct {
-	link   *link // the link that counts the notices
-	news   int   // how many notices there were when the tools were listed
-	anew   bool  // somebody has signed in since
-	digest [sha256.Size]byte
-	times  int
+// knownTools is what a run knows of the server's tools, as far as this process reported it.
+type knownTools struct {
+	link     *link // the link that counts the notices
+	news     int   // how many notices there were when the tools were listed
+	signedIn bool  // somebody has signed in since
+	digest   [sha256.Size]byte
+	times    int
 }
 
 // Relist lists the tools again if the server said since the last time that they changed,
 // or if somebody signed in. It reports whether they differ; nil and false otherwise. A
 // run's tools change at most 16 times.
 func (s *Server) Relist(ctx context.Context, session, run string) ([]agent.ToolSpec, bool) {
-	h := s.heardBy(owner{session, run})
+	h := s.knownToolsOf(owner{session, run})
 	s.mu.Lock()
 	l := s.current(s.ownerFor(session, run))
 	if l == nil || h.times >= maxRelists {
 		s.mu.Unlock()
 		return nil, false
 	}
-	news := l.heardNews()
+	news := l.changeNotices()
 	// The tools of a new connection count from its own first notice.
 	if h.link != l {
 		h.link, h.news = l, 0
 	}
-	if news == h.news && !h.anew {
+	if news == h.news && !h.signedIn {
 		s.mu.Unlock()
 		return nil, false
 	}
@@ -54,7 +54,7 @@ func (s *Server) Relist(ctx context.Context, session, run string) ([]agent.ToolS
 		return err
 	})
 	if err != nil {
-		s.log.Warn("MCP server has other tools, and does not list them", "session", session, "error", err)
+		s.log.Warn("MCP server's tools changed, but listing them failed", "session", session, "error", err)
 		return nil, false
 	}
 	after := digestOf(specs)
@@ -62,7 +62,7 @@ func (s *Server) Relist(ctx context.Context, session, run string) ([]agent.ToolS
 	// news was read before the list, so a notice that came meanwhile lists again next
 	// time.
 	defer s.mu.Unlock()
-	h.news, h.anew, h.digest = news, false, after
+	h.news, h.signedIn, h.digest = news, false, after
 	if after == before {
 		return nil, false
 	}
@@ -70,31 +70,31 @@ func (s *Server) Relist(ctx context.Context, session, run string) ([]agent.ToolS
 	return specs, true
 }
 
-// heardBy returns what a run knows, and begins to keep it.
-func (s *Server) heardBy(who owner) *heardOf {
+// knownToolsOf returns what a run knows, and begins to keep it.
+func (s *Server) knownToolsOf(who owner) *knownTools {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.heard[who]
+	h := s.toolsKnown[who]
 	if h == nil {
-		for other := range s.heard {
-			if len(s.heard) < maxMemory {
+		for other := range s.toolsKnown {
+			if len(s.toolsKnown) < maxMemory {
 				break
 			}
-			delete(s.heard, other) // that run lists its tools once more
+			delete(s.toolsKnown, other) // that run lists its tools once more
 		}
-		h = &heardOf{}
-		s.heard[who] = h
+		h = &knownTools{}
+		s.toolsKnown[who] = h
 	}
 	return h
 }
 
-// told records what a run was told when it asked.
-func (s *Server) told(ctx context.Context, specs []agent.ToolSpec) {
+// recordTools records what a run got when it asked for its tools.
+func (s *Server) recordTools(ctx context.Context, specs []agent.ToolSpec) {
 	session, run := tool.CallerOf(ctx)
 	if session == "" {
 		return
 	}
-	h := s.heardBy(owner{session, run})
+	h := s.knownToolsOf(owner{session, run})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.digest = digestOf(specs)
@@ -109,7 +109,7 @@ func (s *Server) current(who owner) *link {
 	return where.live
 }
 
-func (l *link) heardNews() int {
+func (l *link) changeNotices() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.news

@@ -23,11 +23,11 @@ const patience = 5 * time.Second
 
 // errGivenUp is why a connection is left after a call on it was cancelled. The server may
 // still work on that call, and its next question would be taken for one of another call.
-var errGivenUp = errors.New("a call in it was given up, and may still ask")
+var errGivenUp = errors.New("a call on it was cancelled, and may still ask")
 
 // errMoved is the error of a call that waited for its turn on a connection that was then
 // left.
-var errMoved = errors.New("the connection was left meanwhile; nothing was done")
+var errMoved = errors.New("the connection was replaced meanwhile; nothing was done")
 
 // replay answers what a server asks during a call that is made again. It cancels the call
 // at a question that has no answer yet.

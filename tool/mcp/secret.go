@@ -65,17 +65,17 @@ func (o *Options) fill(text string) string {
 	return variable.ReplaceAllStringFunc(text, func(v string) string { return o.Env[v[2:len(v)-1]] })
 }
 
-// curtain removes secrets from texts: fixed ones, and tokens, which change.
-type curtain struct {
+// redactor removes secrets from texts: fixed ones, and tokens, which change.
+type redactor struct {
 	fixed map[string]string // names by values
 
-	mu     sync.Mutex
-	tokens map[*login][]string
-	drawn  atomic.Pointer[strings.Replacer]
+	mu       sync.Mutex
+	tokens   map[*login][]string
+	replacer atomic.Pointer[strings.Replacer]
 }
 
 // Replace removes the secrets from a text.
-func (c *curtain) Replace(text string) string { return c.drawn.Load().Replace(text) }
+func (c *redactor) Replace(text string) string { return c.replacer.Load().Replace(text) }
 
 // hideTokens hides a login's tokens, and its earlier ones: an answer to a request that
 // was sent with those may still come.
@@ -96,26 +96,26 @@ func (s *Server) hideTokens(l *login) {
 	}
 	all := union(now, c.tokens[l])
 	c.tokens[l] = all[:min(len(all), most)]
-	c.draw()
+	c.rebuild()
 }
 
 // forget drops a login's tokens, which nothing uses any more.
-func (c *curtain) forget(l *login) {
+func (c *redactor) forget(l *login) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.tokens, l)
 }
 
-// draw rebuilds the replacer. The caller holds the lock, or nobody else has the curtain
+// rebuild rebuilds the replacer. The caller holds the lock, or nobody else has the redactor
 // yet.
-func (c *curtain) draw() {
+func (c *redactor) rebuild() {
 	names := maps.Clone(c.fixed)
 	for _, tokens := range c.tokens {
 		for _, t := range tokens {
 			names[t] = "token"
 		}
 	}
-	c.drawn.Store(hide(names))
+	c.replacer.Store(hide(names))
 }
 
 // secretsOf maps the values of Env and of the headers to their names. In a header such as
@@ -159,14 +159,14 @@ func (s *Server) said(text string) string {
 	return clean(text)
 }
 
-// discreet is a log handler that removes secrets.
-type discreet struct {
+// redactingHandler is a log handler that removes secrets.
+type redactingHandler struct {
 	slog.Handler
-	hidden *curtain
+	hidden *redactor
 }
 
 // Handle implements [slog.Handler].
-func (d discreet) Handle(ctx context.Context, r slog.Record) error {
+func (d redactingHandler) Handle(ctx context.Context, r slog.Record) error {
 	out := slog.NewRecord(r.Time, r.Level, d.hidden.Replace(r.Message), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		out.AddAttrs(d.attr(a))
@@ -176,20 +176,20 @@ func (d discreet) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements [slog.Handler].
-func (d discreet) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (d redactingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	attrs = slices.Clone(attrs)
 	for i, a := range attrs {
 		attrs[i] = d.attr(a)
 	}
-	return discreet{d.Handler.WithAttrs(attrs), d.hidden}
+	return redactingHandler{d.Handler.WithAttrs(attrs), d.hidden}
 }
 
 // WithGroup implements [slog.Handler].
-func (d discreet) WithGroup(name string) slog.Handler {
-	return discreet{d.Handler.WithGroup(name), d.hidden}
+func (d redactingHandler) WithGroup(name string) slog.Handler {
+	return redactingHandler{d.Handler.WithGroup(name), d.hidden}
 }
 
-func (d discreet) attr(a slog.Attr) slog.Attr {
+func (d redactingHandler) attr(a slog.Attr) slog.Attr {
 	switch v := a.Value.Resolve(); v.Kind() {
 	case slog.KindString, slog.KindAny:
 		text := v.String()

@@ -68,8 +68,8 @@ type Options struct {
 	// TrustHints believes the server which of its tools change nothing (readOnlyHint).
 	// Without it rules treat all of its tools as writing ones.
 	TrustHints bool
-	// Optional lets a run begin without the server's tools if they can't be listed. The
-	// model is told.
+	// Optional lets a run start without the server's tools if they can't be listed. The
+	// model learns that they are missing.
 	Optional bool
 	// Per says who shares a process, or a session over HTTP, with the state that it
 	// keeps. Empty means [PerSession] if the server may keep state.
@@ -99,30 +99,30 @@ func (o *Options) startTimeout() time.Duration {
 // Server is an MCP server as a [tool.Source]. It is safe for use by many goroutines at
 // once.
 type Server struct {
-	name    string
-	command []string
-	url     *url.URL          // nil for a command
-	headers map[string]string // with their variables filled in
-	oauth   *oauth            // nil without OAuth
-	outside *http.Client      // see abroad
-	opts    Options
-	hidden  curtain
-	log     *slog.Logger
-	sieve   sieve // for lines about listed tools
-	fault   error // see Err
+	name       string
+	command    []string
+	url        *url.URL          // nil for a command
+	headers    map[string]string // with their variables filled in
+	oauth      *oauth            // nil without OAuth
+	outside    *http.Client      // see outsideClient
+	opts       Options
+	hidden     redactor
+	log        *slog.Logger
+	logLimiter logLimiter // for lines about listed tools
+	fault      error      // see Err
 	// alive ends with Close, and ends requests over HTTP. Calls of a process end with the
 	// process.
 	alive context.Context
 	end   context.CancelCauseFunc
 
-	mu     sync.Mutex
-	words  string          // see Instructions
-	shared *slot           // the slot that belongs to no session yet
-	slots  map[owner]*slot // see Options.Per
-	logins map[string]*login
-	heard  map[owner]*heardOf // by session and run, see Relist
-	ending sync.WaitGroup     // slots that are being ended
-	closed bool
+	mu         sync.Mutex
+	words      string          // see Instructions
+	shared     *slot           // the slot that belongs to no session yet
+	slots      map[owner]*slot // see Options.Per
+	logins     map[string]*login
+	toolsKnown map[owner]*knownTools // by session and run, see Relist
+	ending     sync.WaitGroup        // slots that are being ended
+	closed     bool
 }
 
 var (
@@ -165,7 +165,7 @@ func NewHTTP(name, url string, o *Options) *Server {
 		s.oauth, err = s.opts.oauth(where)
 	}
 	if s.url = where; err == nil && s.oauth != nil {
-		s.outside = s.abroad()
+		s.outside = s.outsideClient()
 	}
 	s.hide(s.headers)
 	if s.fault == nil && err != nil {
@@ -178,7 +178,7 @@ func describe(name string, o *Options) *Server {
 	if o == nil {
 		o = &Options{}
 	}
-	s := &Server{name: name, opts: *o, shared: &slot{}, slots: map[owner]*slot{}, logins: map[string]*login{}, heard: map[owner]*heardOf{}}
+	s := &Server{name: name, opts: *o, shared: &slot{}, slots: map[owner]*slot{}, logins: map[string]*login{}, toolsKnown: map[owner]*knownTools{}}
 	s.alive, s.end = context.WithCancelCause(context.Background())
 	if err := agent.CheckTool(name); err != nil || len(name) > maxServerName || strings.Contains(name+"_", tool.Separator) {
 		s.fault = agent.Errorf(agent.CodeInvalidInput, "MCP server %q: use 1 to %d letters, digits, '-' or single '_', beginning with a letter", name, maxServerName).WithPath("mcp")
@@ -208,13 +208,13 @@ func (s *Server) hide(headers map[string]string) {
 	if s.oauth != nil && s.hidden.fixed[s.oauth.Secret] == "" {
 		s.hidden.fixed[s.oauth.Secret] = "secret"
 	}
-	s.hidden.draw()
+	s.hidden.rebuild()
 	handler := slog.DiscardHandler
 	if s.opts.Logger != nil {
 		handler = s.opts.Logger.Handler()
 	}
-	s.log = slog.New(discreet{handler, &s.hidden}).With("mcp", s.name)
-	s.sieve.log = s.log
+	s.log = slog.New(redactingHandler{handler, &s.hidden}).With("mcp", s.name)
+	s.logLimiter.log = s.log
 }
 
 // address parses a URL that we may send requests to.
@@ -226,7 +226,7 @@ func address(text string, anywhere bool) (*url.URL, error) {
 	case u.User != nil:
 		return nil, agent.Errorf(agent.CodeInvalidInput, "its URL has a user or a password in it; use an Authorization header")
 	case u.Scheme == "http" && !anywhere && !local(u.Hostname()):
-		return nil, agent.Errorf(agent.CodeInvalidInput, "its URL is http:// on another machine, where all that is sent can be read on the way: use https://, or allow plain HTTP")
+		return nil, agent.Errorf(agent.CodeInvalidInput, "its URL is http:// on another machine, where others on the network can read what is sent: use https://, or allow plain HTTP")
 	}
 	return u, nil
 }

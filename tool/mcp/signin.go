@@ -92,9 +92,9 @@ func (l *login) finish(ctx context.Context, state string, a agent.ToolAnswer) (a
 	l.known.Pending = nil
 	switch iss := back.Get("iss"); {
 	case iss == "" && p.Names:
-		err = fmt.Errorf("the sign-in to the MCP server %s came back without the issuer, which %s adds to it; it was given up", l.server.name, p.At.Issuer)
+		err = fmt.Errorf("the sign-in to the MCP server %s came back without the issuer, which %s adds to it; the sign-in was cancelled", l.server.name, p.At.Issuer)
 	case iss != "" && iss != p.At.Issuer:
-		err = fmt.Errorf("the sign-in to the MCP server %s came back from %s, and not from %s; it was given up", l.server.name, cut(clean(iss), maxShown), p.At.Issuer)
+		err = fmt.Errorf("the sign-in to the MCP server %s came back from %s, and not from %s; the sign-in was cancelled", l.server.name, cut(clean(iss), maxShown), p.At.Issuer)
 	case back.Get("error") != "":
 		err = tool.Refuse("the sign-in to the MCP server %s was refused: %s", l.server.name, l.server.said(cut(strings.TrimSuffix(back.Get("error")+": "+back.Get("error_description"), ": "), maxShown)))
 	}
@@ -136,16 +136,16 @@ func SignIn(server string) string { return server + tool.Separator + toolSignIn 
 func (s *Server) signInSpec() agent.ToolSpec {
 	return agent.ToolSpec{
 		Name:        SignIn(s.name),
-		Description: "Lets a person sign in to the MCP server " + s.name + ", which tells its tools to nobody else. Call this first if you need it: you then have its tools from your next turn on.",
+		Description: "Lets a person sign in to the MCP server " + s.name + ", which shows its tools only after a sign-in. Call this first if you need it: you then have its tools from your next turn on.",
 		Input:       json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 	}
 }
 
 // signedIn is the result of the sign-in tool. The call has listed the server's tools.
 func (s *Server) signedIn(c *tool.Call, l *link) (string, error) {
-	h := s.heardBy(owner{c.Session, c.Run})
+	h := s.knownToolsOf(owner{c.Session, c.Run})
 	s.mu.Lock()
-	h.anew = true
+	h.signedIn = true
 	s.mu.Unlock()
 	return fmt.Sprintf("Somebody has signed in. You have the tools of %s, %d of them, from your next turn on.", s.name, len(l.known())), nil
 }

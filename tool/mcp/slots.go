@@ -166,12 +166,12 @@ func (s *Server) drop(who owner) {
 		return // Close ends it
 	}
 	if where.live != nil {
-		where.live.peer.leave(errGivenUp) // met then does not log its end as a failure
+		where.live.peer.leave(errGivenUp) // handshakeDone then does not log its end as a failure
 	}
 	s.ending.Go(func() {
 		s.halt(where)
 		s.stop(where)
-		s.log.Info("MCP server of a session that rests was ended")
+		s.log.Info("MCP server of an idle session was ended")
 	})
 }
 
@@ -212,7 +212,7 @@ func (s *Server) connected(ctx context.Context, where *slot) (*link, error) {
 	next := where.next
 	if next == nil {
 		// Not the caller's context: the others wait for this start, too.
-		begin, cancel := lately(context.Background(), s.opts.startTimeout())
+		begin, cancel := withStartTimeout(context.Background(), s.opts.startTimeout())
 		next = &start{cancel: cancel, done: make(chan struct{})}
 		where.next = next
 		go s.begin(begin, where, next)

@@ -124,7 +124,7 @@ func (s *stream) run(ctx context.Context, opened chan struct{}) {
 		case resp.StatusCode == http.StatusOK && eventStream(resp):
 			known()
 			if s.copy(resp.Body) {
-				// A stream that carried something works; count its failures anew.
+				// A stream that carried something works; count its failures from zero.
 				pause = minPause
 			}
 		// Any other refusal is final: the server has no such stream. Calls stop waiting
@@ -139,7 +139,7 @@ func (s *stream) run(ctx context.Context, opened chan struct{}) {
 		if err == nil {
 			resp.Body.Close()
 		}
-		// Calls wait for known only at first; after one failed try they go on without the
+		// Calls wait for known only at first; after one failed try they continue without the
 		// stream.
 		known()
 		timer := time.NewTimer(pause)

@@ -135,7 +135,7 @@ func (t *talk) fill(l *link, params *sdk.CallToolParams) error {
 		return nil
 	}
 	if !l.rounds() {
-		return tool.Refuse("the MCP server %s does not speak the protocol any more that it asked in; the call can't be gone on with", t.server.name)
+		return tool.Refuse("the MCP server %s no longer speaks the protocol in which it asked; the call can't continue", t.server.name)
 	}
 	params.InputResponses, params.RequestState = t.responses, t.kept.State
 	return nil
@@ -147,7 +147,7 @@ func (t *talk) round(r *sdk.CallToolResult) error {
 	for _, id := range slices.Sorted(maps.Keys(r.InputRequests)) {
 		p, ok := r.InputRequests[id].(*sdk.ElicitParams)
 		if !ok {
-			return fmt.Errorf("the MCP server %s asks for something that it was not offered, and no person is asked; the call can't be gone on with", t.server.name)
+			return fmt.Errorf("the MCP server %s asks for something that it was not offered, so no person is asked; the call can't continue", t.server.name)
 		}
 		w, err := t.server.wantOf(id, p)
 		if err != nil {
@@ -194,7 +194,7 @@ func (t *talk) visit(err error) error {
 func (t *talk) all(k kept) error {
 	k.Before = len(t.answers)
 	if n := k.Before + len(k.Wants); n > tool.MaxAsks {
-		return fmt.Errorf("the MCP server %s asks %d questions in one call, and at most %d are asked; the call can't be gone on with", t.server.name, n, tool.MaxAsks)
+		return fmt.Errorf("the MCP server %s asks %d questions in one call, but at most %d are allowed; the call can't continue", t.server.name, n, tool.MaxAsks)
 	}
 	return t.ask(k, k.Wants[0], "")
 }

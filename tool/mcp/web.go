@@ -49,7 +49,7 @@ func (s *Server) visit(as *login, sse bool) *web {
 	limit := s.opts.startTimeout()
 	w.client = &http.Client{
 		CheckRedirect: w.redirected,
-		Transport: &courier{server: s, web: w, base: &http.Transport{
+		Transport: &httpSender{server: s, web: w, base: &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			DialContext:            (&net.Dialer{Timeout: limit}).DialContext,
 			TLSHandshakeTimeout:    limit,
@@ -77,8 +77,8 @@ func (w *web) transport() sdk.Transport {
 	}
 }
 
-// met starts to watch a session that has begun.
-func (w *web) met(session *sdk.ClientSession) {
+// handshakeDone starts to watch a session that has begun.
+func (w *web) handshakeDone(session *sdk.ClientSession) {
 	w.mu.Lock()
 	w.session = session
 	w.mu.Unlock()
@@ -96,17 +96,17 @@ func (w *web) met(session *sdk.ClientSession) {
 	}()
 }
 
-// unmet returns why there is no session.
-func (w *web) unmet(ctx context.Context, err error) error {
-	s, t := w.server, tripOf(ctx)
+// handshakeFailed returns why there is no session.
+func (w *web) handshakeFailed(ctx context.Context, err error) error {
+	s, t := w.server, attemptOf(ctx)
 	w.stop()
 	answer := answered(err)
-	var slow late
-	switch barred := barredBy(t.failure()); {
-	case barred != nil:
-		return barred
+	var slow tooSlow
+	switch noToken := noTokenCause(t.failure()); {
+	case noToken != nil:
+		return noToken
 	case errors.As(context.Cause(ctx), &slow):
-		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s)", s.name, time.Duration(slow), s.shown())}
+		return noHandshake{fmt.Errorf("the MCP server %s did not answer within %s (%s)", s.name, time.Duration(slow), s.shown())}
 	case ctx.Err() != nil:
 		return s.errClosed()
 	case t.status() == http.StatusUnauthorized || t.status() == http.StatusForbidden: // another try changes nothing
@@ -167,9 +167,9 @@ func (w *web) stop() bool {
 	return true // nothing of ours could live on
 }
 
-func (w *web) heard() int { return 0 }
+func (w *web) stderrLines() int { return 0 }
 
-func (w *web) fate(when, doubt string, _ int) string {
+func (w *web) describeEnd(when, doubt string, _ int) string {
 	return fmt.Sprintf("lost its connection %s: %s%s", when, w.server.secrets(plain(w.broken())), doubt)
 }
 
@@ -185,7 +185,7 @@ func (w *web) redirected(req *http.Request, via []*http.Request) error {
 	case len(via) >= 5:
 		err = errors.New("it redirects without end")
 	}
-	if t := tripOf(req.Context()); t != nil && err != nil {
+	if t := attemptOf(req.Context()); t != nil && err != nil {
 		t.fail(err)
 	}
 	return err
@@ -213,41 +213,41 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// courier sends requests: it adds the headers, bounds the responses, and records on the
-// request's trip what happened.
-type courier struct {
+// httpSender sends requests: it adds the headers, bounds the responses, and records on the
+// request's attempt what happened.
+type httpSender struct {
 	server *Server
 	web    *web
 	base   http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c *httpSender) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	// In the older transport the server itself says where to send requests.
 	case !same(req.URL, c.server.url):
 		return nil, fmt.Errorf("it needs requests at %s, which is another server", origin(req.URL))
 	case c.web.sse && req.Method == http.MethodGet:
-		return c.lasting(req)
+		return c.openLongStream(req)
 	case c.web.sse:
 	case req.Method == http.MethodGet && req.Header.Get("Last-Event-Id") == "" && req.Context().Value(directly{}) == nil:
 		return c.web.stream.answer(req), nil
 	}
-	waiting := tripOf(req.Context())
+	waiting := attemptOf(req.Context())
 	if waiting == nil {
-		waiting = &trip{} // nobody wants to know what happens to it
+		waiting = &attempt{} // nobody wants to know what happens to it
 	}
 	t := waiting
-	// It resumes an answer: the call itself was sent long before, and its trip must say
+	// It resumes an answer: the call itself was sent long before, and its attempt must say
 	// so.
 	if req.Method != http.MethodPost {
-		t = &trip{}
+		t = &attempt{}
 	}
 	// The SDK tries other requests after a failure; without a token they fail as well.
-	if err := t.failure(); barredBy(err) != nil {
+	if err := t.failure(); noTokenCause(err) != nil {
 		return nil, err
 	}
-	resp, err := c.admitted(req, t)
+	resp, err := c.sendAuthorized(req, t)
 	if err != nil {
 		t.fail(err)
 		return nil, err
@@ -260,7 +260,7 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = whole(resp)
 	default:
 		t.arrive(resp.StatusCode, resp.Status)
-		resp.Body = &bounded{ReadCloser: resp.Body, room: maxMessage, trip: waiting}
+		resp.Body = &bounded{ReadCloser: resp.Body, room: maxMessage, attempt: waiting}
 		if kind == "text/event-stream" {
 			resp.Body = exactStream(resp.Body, waiting)
 		}
@@ -272,16 +272,16 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// lasting opens the one stream of the older transport, which carries all answers. It must
+// openLongStream opens the one stream of the older transport, which carries all answers. It must
 // last as long as the session, so only the handshake's end before success cancels it.
-func (c *courier) lasting(req *http.Request) (*http.Response, error) {
+func (c *httpSender) openLongStream(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
 	shaken := context.AfterFunc(req.Context(), cancel)
-	t := tripOf(req.Context())
+	t := attemptOf(req.Context())
 	if t == nil {
-		t = &trip{}
+		t = &attempt{}
 	}
-	resp, err := c.admitted(req.WithContext(ctx), t)
+	resp, err := c.sendAuthorized(req.WithContext(ctx), t)
 	// shaken returns false if the handshake ended first; then nothing needs the stream.
 	if !shaken() || err != nil {
 		cancel()
@@ -308,7 +308,7 @@ func (c *closing) Close() error {
 
 // refused records an error response. For a status such as 401 or 413 the SDK would end
 // the session with all its calls, but not for 503. One refused call must not do that.
-func refused(s *Server, t *trip, resp *http.Response, kind string) {
+func refused(s *Server, t *attempt, resp *http.Response, kind string) {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as far as it came
 	resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(body))
@@ -370,8 +370,8 @@ func answers(body []byte) bool {
 // bounded is a body that fails when it has more than room bytes.
 type bounded struct {
 	io.ReadCloser
-	room int
-	trip *trip
+	room    int
+	attempt *attempt
 }
 
 // Read implements [io.Reader].
@@ -381,7 +381,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 		n, err = 0, errTooLarge
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		b.trip.fail(err)
+		b.attempt.fail(err)
 	}
 	return n, err
 }

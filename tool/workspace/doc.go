@@ -84,7 +84,7 @@
 // It protects against a model that makes mistakes. Against a model that attacks, run the
 // worker as a user of its own, in a container or a virtual machine.
 //
-// # What the runtime is told
+// # What the runtime knows about these tools
 //
 // fs_read and fs_list are quick and change nothing (Local). fs_grep changes nothing, but
 // may take long. These three are tried twice. fs_write and shell_run are tried once:

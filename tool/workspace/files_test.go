@@ -213,7 +213,7 @@ func TestWritePart(t *testing.T) {
 
 	b.put(t, "crlf", "a\r\nb\r\n")
 	b.put(t, "overlap", "aaa")
-	b.refused(t, "fs_write", args{"path": "f", "old": "two", "new": "2"}, "old stands in f more than once (lines 1, 4)")
+	b.refused(t, "fs_write", args{"path": "f", "old": "two", "new": "2"}, "old occurs in f more than once (lines 1, 4)")
 	b.refused(t, "fs_write", args{"path": "overlap", "old": "aa", "new": "2"}, "more than once (lines 1, 1)")
 	b.refused(t, "fs_write", args{"path": "f", "old": "four", "new": "4"}, "old is not in f")
 	b.refused(t, "fs_write", args{"path": "crlf", "old": "a\nb", "new": "c"}, "CR LF")

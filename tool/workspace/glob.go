@@ -73,6 +73,7 @@ func globSet(glob string) (piece, rest string) {
 	}
 	not := ""
 	if inside[0] == '!' || inside[0] == '^' {
+		// A negated set would match a slash, but it must stay within a name.
 		not, inside = "^/", inside[1:]
 	}
 	return "[" + not + strings.NewReplacer(`\`, `\\`, "[", `\[`, "^", `\^`).Replace(inside) + "]", rest

@@ -98,6 +98,7 @@ func (l *listing) add(ctx context.Context, dir string, level int) error {
 			continue // removed since
 		}
 		line := l.w.line(place, info)
+		// A protected directory is named but not entered.
 		if !info.IsDir() || l.w.protected(place) {
 			l.lines = append(l.lines, line)
 			continue

@@ -106,7 +106,7 @@ func (w *Workspace) follow(path string) (string, error) {
 }
 
 // errFixed is the error for [Options.Private], and for writing to [Options.Protect].
-var errFixed = errors.New("is the worker's own, and no tool may touch it")
+var errFixed = errors.New("belongs to the worker, and no tool may touch it")
 
 // fixed returns the places that may not be read, or not be written.
 func (w *Workspace) fixed(write bool) confine.Places {

@@ -36,7 +36,7 @@ func guarded(t *testing.T) bench {
 // What decides what runs is not written by fs_write, by whatever name.
 func TestProtectedPathsAreNotWritten(t *testing.T) {
 	b := guarded(t)
-	const words = "is the worker's own, and no tool may touch it"
+	const words = "belongs to the worker, and no tool may touch it"
 	for _, path := range []string{
 		"conf/fermata.yaml", "way/fermata.yaml", "conf/alias", "conf/FERMATA.yaml", "hard", filepath.Join(b.root, "conf/fermata.yaml"), "conf/../way/./fermata.yaml",
 		"server/bin/tickets", "server/new", "server/deep/er/new", "SERVER/../server/x", "models/script.yaml", "models/other",
@@ -65,8 +65,8 @@ func TestProtectedPathsAreNotWritten(t *testing.T) {
 // What is private is not read either.
 func TestPrivatePathsAreNotRead(t *testing.T) {
 	b := guarded(t)
-	b.refused(t, workspace.ReadTool, args{"path": "data/store/log"}, "is the worker's own")
-	b.refused(t, workspace.ListTool, args{"path": "data/store"}, "is the worker's own")
+	b.refused(t, workspace.ReadTool, args{"path": "data/store/log"}, "belongs to the worker")
+	b.refused(t, workspace.ListTool, args{"path": "data/store"}, "belongs to the worker")
 	require.NotContains(t, b.ok(t, workspace.GrepTool, args{"pattern": "s3cret"}), "data/store/log")
 	require.NotContains(t, b.ok(t, workspace.ListTool, args{"path": ".", "depth": 5}), "log")
 	require.Contains(t, b.ok(t, workspace.ReadTool, args{"path": "conf/fermata.yaml"}), "agents", "what is protected is")

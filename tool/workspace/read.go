@@ -79,6 +79,7 @@ func readPage(ctx context.Context, f *os.File, from, most int) (p page, err erro
 	if err != nil && !errors.Is(err, io.EOF) {
 		return p, err
 	}
+	// Binary data would fill the model's window and mean nothing to it.
 	if bytes.IndexByte(head, 0) >= 0 {
 		return p, errBinary
 	}

@@ -57,7 +57,7 @@ func (w *Workspace) shell(ctx context.Context, call *tool.Call, in shellArgs) (s
 	}
 	// The error names paths of this machine, so only the worker's operator sees it.
 	if w.CheckShell() != nil {
-		return "", refuse(ShellTool, "this worker may not run commands; who runs it sees why with fermata doctor")
+		return "", refuse(ShellTool, "this worker may not run commands; its operator sees why with fermata doctor")
 	}
 	place, err := w.directory(ShellTool, in.Dir)
 	if err != nil {

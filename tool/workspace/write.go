@@ -38,7 +38,7 @@ func (w *Workspace) write(ctx context.Context, _ *tool.Call, in writeArgs) (stri
 		return "", err
 	}
 	if ofGit(place) && !w.opts.AllowSensitive {
-		return "", refuse(WriteTool, "%s is git's own; change it by git commands", shown(in.Path))
+		return "", refuse(WriteTool, "%s belongs to git; change it with git commands", shown(in.Path))
 	}
 	info, err := w.target(in.Path, place)
 	if err != nil {
@@ -130,7 +130,7 @@ func notOnce(path string, text []byte, old string) string {
 	}
 	switch {
 	case len(at) > 0:
-		return fmt.Sprintf("old stands in %s more than once (lines %s); give more of its surroundings", shown(path), strings.Join(at, ", "))
+		return fmt.Sprintf("old occurs in %s more than once (lines %s); give more of its surroundings", shown(path), strings.Join(at, ", "))
 	case bytes.Contains(text, []byte(strings.ReplaceAll(old, "\n", "\r\n"))):
 		return fmt.Sprintf("old is not in %s as it was given: the file's lines end in CR LF", shown(path))
 	}
@@ -149,6 +149,7 @@ func (w *Workspace) replace(place string, text []byte, info fs.FileInfo) error {
 	if err := touches(w.fixed(true), dir, filepath.Base(place), self); err != nil {
 		return err
 	}
+	// In the same directory, because a rename works only within one file system.
 	temp := ".fermata-" + rand.Text() + ".tmp"
 	f, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {

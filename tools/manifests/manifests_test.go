@@ -71,7 +71,7 @@ func TestEveryBreakIsFound(t *testing.T) {
 			{"setup: {condition: service_completed", "setups: {condition: service_completed", "depends on undefined service"},
 			{"- data:/data", "- date:/data", "undefined volume date"},
 			{"build: .", "build: ./docker", "services.setup.build"},
-			{"./examples/agents:", "./agents:", "services.worker.volumes"},
+			{"./examples/agents:", "./examples/agent:", "services.worker.volumes"},
 			{"temporalio/ui:2.54.1", "temporalio/ui", "services.ui.image"},
 			{`"127.0.0.1:8080:8080"`, `"8080:8080"`, "services.ui.ports: 8080 is open to other machines"},
 			{"setup: {condition: service_completed_successfully}", "setup: {condition: service_healthy}", "services.worker.depends_on: setup has no healthcheck"},

@@ -35,6 +35,7 @@ func (c *checker) add(code agent.Code, n *yaml.Node, format string, args ...any)
 
 // err returns all errors in the order of lines; nil if there are none.
 func (c *checker) err() error {
+	// Stable: errors of one line stay in the order in which they were found.
 	slices.SortStableFunc(c.faults, func(a, b located) int { return cmp.Compare(a.line, b.line) })
 	var list []error
 	for _, f := range c.faults {
@@ -56,10 +57,11 @@ func (c *checker) mapping(part entry, wants string) []entry {
 	var list []entry
 	for _, e := range entries(part.value) {
 		if line, twice := seen[e.name]; twice {
-			c.add(agent.CodeInvalidInput, e.key, "%s.%s is there already, in line %d", part.name, e.name, line)
+			c.add(agent.CodeInvalidInput, e.key, "%s.%s is already in line %d", part.name, e.name, line)
 			continue
 		}
 		seen[e.name] = e.key.Line
+		e.path = part.name + "." + e.name
 		list = append(list, e)
 	}
 	return list
@@ -73,10 +75,12 @@ func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 		c.add(agent.CodeInvalidInput, e.key, "%s needs its fields, such as %s:, and not a plain value", where, usual(reflect.TypeFor[T]()))
 		return out, false
 	}
+	// The errors of this entry alone decide whether the whole is decoded, too.
 	before := len(c.faults)
 	c.fields(e.value, nil, where, func(field any) {
 		data, err := json.Marshal(field)
 		if err == nil {
+			// The strict decoder finds unknown names; encoding/json alone would ignore them.
 			err = durable.Decode(data, new(T), maxBytes)
 		}
 		if err == nil {
@@ -87,7 +91,7 @@ func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 	if len(c.faults) > before {
 		return out, false
 	}
-	// No field is wrong by itself. Start anew: together they may still not fit.
+	// No field is wrong by itself. Decode the whole again: together the fields may still not fit.
 	out = *new(T)
 	whole, wrong := value(e.value)
 	if wrong != nil {
@@ -114,10 +118,11 @@ func (c *checker) fields(n *yaml.Node, path []string, where string, visit func(a
 		// The full slice expression makes append copy: siblings share path.
 		at := append(path[:len(path):len(path)], e.name)
 		if seen[e.name] {
-			c.add(agent.CodeInvalidInput, e.key, "%s.%s is there twice", where, strings.Join(at, "."))
+			c.add(agent.CodeInvalidInput, e.key, "%s.%s appears twice", where, strings.Join(at, "."))
 			continue
 		}
 		seen[e.name] = true
+		// Empty mappings and deeper ones are values of one field.
 		if len(entries(e.value)) > 0 && len(at) < fieldDepth {
 			c.fields(e.value, at, where, visit)
 			continue
@@ -144,6 +149,7 @@ func (c *checker) refused(e entry, where string, err error, t reflect.Type) {
 		what = agent.Errorf(agent.CodeInvalidInput, "%w", err)
 	}
 	text := where + ": " + what.Message
+	// Messages that start with the field's path already name it.
 	if what.Path != "" && strings.HasPrefix(what.Message, what.Path) {
 		text = where + "." + what.Message
 	}
@@ -162,7 +168,7 @@ func (c *checker) known(root *yaml.Node, names ...string) map[string]entry {
 	for _, e := range entries(root) {
 		switch _, twice := parts[e.name]; {
 		case twice:
-			c.add(agent.CodeInvalidInput, e.key, "%s is there twice", e.name)
+			c.add(agent.CodeInvalidInput, e.key, "%s appears twice", e.name)
 		case !slices.Contains(names, e.name):
 			c.add(agent.CodeInvalidInput, e.key, "%s is not known here; the file may have %s%s", quote(e.name), strings.Join(names, ", "), meant(e.name, names))
 		default:

@@ -39,6 +39,7 @@ func known(provider string) bool { return providerFields[provider] != nil }
 // clouds returns the clouds' models that the environment alone describes.
 func clouds() map[string]model.Model {
 	return map[string]model.Model{
+		// No cloud key is needed: without one the adapter signs in as the environment says.
 		providerAzure:   azure.New(&azure.Options{APIKey: filed(cloudKeys[providerAzure])}),
 		providerBedrock: bedrock.New(&bedrock.Options{APIKey: filed(cloudKeys[providerBedrock])}),
 		providerVertex:  vertex.New(nil),
@@ -48,19 +49,20 @@ func clouds() map[string]model.Model {
 // CloudState is the result of signing in to the cloud of a model.
 type CloudState struct {
 	Name string
-	Err  error // why nobody could sign in
+	Err  error // why signing in failed
 }
 
 // signInTime is how long one sign-in may take.
 const signInTime = 10 * time.Second
 
-// AskClouds signs in to the clouds of the agents' models as a call would, all at once and
-// each for 10 s at most. It calls no model. The states are sorted by name.
+// AskClouds signs in to the clouds of the models of agents and flows as a call would, all
+// at once and each for 10 s at most. It calls no model. The states are sorted by name.
 func (f *File) AskClouds(ctx context.Context) []CloudState {
 	found := map[string]cloud{}
-	for _, def := range f.Agents {
-		for _, name := range def.Models() {
+	for _, def := range f.Definitions() {
+		for _, name := range modelsOf(def) {
 			if e, ok := f.named[name]; ok {
+				// An entry with a wrong option was reported when the file was read.
 				if m, _ := e.build(name, model.Extra{}); slices.Contains(cloudy, e.Provider) {
 					found[name] = m.(cloud)
 				}
@@ -80,7 +82,7 @@ func (f *File) AskClouds(ctx context.Context) []CloudState {
 		all.Go(func() {
 			// If our time was up, the cloud's own error says only that it was cancelled.
 			if states[i].Err = found[states[i].Name].Check(ctx); states[i].Err != nil && ctx.Err() != nil {
-				states[i].Err = agent.Errorf(agent.CodeProviderError, "%s: nobody could sign in within %s", states[i].Name, signInTime)
+				states[i].Err = agent.Errorf(agent.CodeProviderError, "%s: signing in took longer than %s", states[i].Name, signInTime)
 			}
 		})
 	}

@@ -67,12 +67,12 @@ models:
 		names = append(names, s.Name)
 	}
 	require.Equal(t, []string{"azure/gpt", "bedrock", "house/gpt", "near", "tuned", "vertex"}, names)
-	require.ErrorContains(t, states[0].Err, "nobody could sign in to Entra")
+	require.ErrorContains(t, states[0].Err, "signing in to Entra failed")
 	require.ErrorContains(t, states[1].Err, "there is no region; set AWS_REGION")
 	require.NoError(t, states[2].Err)
 	require.NoError(t, states[3].Err)
-	require.ErrorContains(t, states[4].Err, "nobody could sign in to Google Cloud")
-	require.ErrorContains(t, states[5].Err, "nobody could sign in to Google Cloud")
+	require.ErrorContains(t, states[4].Err, "signing in to Google Cloud failed")
+	require.ErrorContains(t, states[5].Err, "signing in to Google Cloud failed")
 	for _, s := range states {
 		if s.Err != nil {
 			require.NotContains(t, s.Err.Error(), "0123")
@@ -82,7 +82,7 @@ models:
 	cancel()
 	states = f.AskClouds(over)
 	require.NoError(t, states[2].Err, "with a key there is nothing to wait for")
-	require.ErrorContains(t, states[5].Err, "nobody could sign in")
+	require.ErrorContains(t, states[5].Err, "signing in took longer")
 }
 
 // A field that a provider knows nothing of is refused with its line.

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/flowfile"
 )
 
 // The comments of document's fields, and of the types below it, are the texts of the schema and
@@ -16,6 +17,9 @@ type document struct {
 	// Agents are the agents, by name. A name has 1 to 32 lower-case letters, digits or "_",
 	// and begins with a letter.
 	Agents map[string]agent.Definition `json:"agents"`
+	// Flows are flows, by name: agents whose next steps are written down. Their names are those
+	// of agents, and no agent has the same.
+	Flows map[string]flowfile.Definition `json:"flows"`
 	// Models are models under names of your own, with their servers and prices.
 	Models map[string]modelEntry `json:"models"`
 	// Rates are bounds on the calls of models, by the name of a provider or a model.

@@ -105,6 +105,7 @@ func foreign(e entry, provider string) string {
 // fault returns what is wrong with an entry, and where.
 func (e modelEntry) fault(at entry) (*yaml.Node, error) {
 	field := foreign(at, e.Provider)
+	// In the order of a reader's repair: without a provider the other fields mean nothing.
 	switch {
 	case !known(e.Provider):
 		return at.at("provider"), fmt.Errorf(".provider must be %s, not %s", providersNamed(), quote(e.Provider))
@@ -163,7 +164,9 @@ func (e modelEntry) open(name string) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The file's price and sizes override the adapter's table.
 	m = model.WithInfo(m, e.Model, model.Info{Price: e.Price, Window: e.Window, MaxOutput: e.MaxOutput})
+	// The model exists but fails its calls: other models of the worker must still work.
 	if len(more.missing) > 0 {
 		m = unset{m, name, more.missing[0]}
 	}
@@ -175,6 +178,7 @@ func (e modelEntry) open(name string) (model.Model, error) {
 func (e modelEntry) key() string {
 	switch {
 	case e.KeyEnv != "":
+	// A cloud's adapter signs in by itself, so only a key in a file is read here.
 	case slices.Contains(cloudy, e.Provider):
 		return filed(cloudKeys[e.Provider])
 	// The provider's key must not be sent to another server.

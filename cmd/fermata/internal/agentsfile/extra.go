@@ -31,6 +31,7 @@ var (
 
 // extra fills in the variables of headers and body.
 func (e modelEntry) extra() (extra, error) {
+	// Sorted, so the first error is the same each time.
 	x := extra{Extra: model.Extra{Headers: map[string]string{}}}
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
 		value, err := x.fill("headers."+name, e.Headers[name], secretHeader.MatchString(name))
@@ -42,6 +43,7 @@ func (e modelEntry) extra() (extra, error) {
 	if len(e.Body) == 0 {
 		return x, nil
 	}
+	// Numbers stay as they are written: a float would change large integers.
 	d := json.NewDecoder(bytes.NewReader(e.Body))
 	d.UseNumber()
 	if err := d.Decode(&x.Body); err != nil {
@@ -81,6 +83,7 @@ func (x *extra) fillAll(at string, value any) (any, error) {
 
 // fill fills in a text. A text with a secret's name must be a variable.
 func (x *extra) fill(at, text string, secret bool) (string, error) {
+	// A fixed prefix such as "Bearer" may stand beside the variable.
 	names := mcp.Variables(text)
 	if secret && len(names) == 0 {
 		return "", agent.Errorf(agent.CodeInvalidInput, "%s looks like a secret: write a variable of the environment, as ${NAME}", at).WithPath(at)
@@ -107,6 +110,7 @@ func (x *extra) fill(at, text string, secret bool) (string, error) {
 			x.Secrets = append(x.Secrets, value)
 		}
 	}
+	// Values are checked above, so an empty one is a missing variable.
 	return reference.ReplaceAllStringFunc(text, func(ref string) string { return variable(ref[2 : len(ref)-1]) }), nil
 }
 
@@ -119,5 +123,5 @@ type unset struct {
 // Generate fails with an auth fault. A missing variable of one model must not keep the
 // worker's other models from working.
 func (u unset) Generate(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
-	return nil, model.Fault(agent.FaultAuth, 0, 0, fmt.Sprintf("%s was not asked: set %s, which its headers or body name, in the worker's environment", u.name, u.env))
+	return nil, model.Fault(agent.FaultAuth, 0, 0, fmt.Sprintf("%s was not called: set %s, which its headers or body name, in the worker's environment", u.name, u.env))
 }

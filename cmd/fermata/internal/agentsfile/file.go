@@ -27,6 +27,8 @@ type File struct {
 	// relative paths start from.
 	Path, Dir string
 	Agents    []agent.Definition
+	// Flows are the file's flows.
+	Flows []Flow
 	// Daily is what all runs of the worker's task queue may use in a day.
 	Daily agent.DailyLimits
 	// Private are absolute paths of the worker that no tool may read or write. Set them
@@ -72,6 +74,7 @@ func load(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Before the models are made: their adapters would only miss the key.
 	if err := checkKeyFiles(); err != nil {
 		return nil, err
 	}
@@ -80,7 +83,7 @@ func load(path string) (*File, error) {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the agents file %s: %w", path, err)
 	}
 	f := &File{Path: path, Dir: dir, models: providers(), named: map[string]modelEntry{}, rates: map[string]worker.RateLimit{}, servers: map[string]serverEntry{}, asks: map[string]agent.ToolApproval{}, lines: map[string]entry{}}
-	c := &checker{path: path}
+	c := &checker{path: path, names: map[string]bool{}}
 	// Models before rates and agents, servers before agents: agents refer to these.
 	found := c.known(root, parts...)
 	f.readModels(c, found["models"])
@@ -90,7 +93,9 @@ func load(path string) (*File, error) {
 	f.readWorkspace(c, found["workspace"])
 	f.readShell(c, found["shell"])
 	f.readRoot(c, found["as_root"])
-	f.readAgents(c, root, found["agents"])
+	agents, flows := f.readAgents(c, root, found["agents"]), f.readFlows(c, found["flows"])
+	// When all agents and flows are known: they may refer to later ones.
+	f.checkTogether(c, slices.Concat(agents, flows))
 	f.readTools(c, found["tools"])
 	if err := c.err(); err != nil {
 		return nil, err
@@ -98,25 +103,25 @@ func load(path string) (*File, error) {
 	return f, nil
 }
 
-func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
+func (f *File) readAgents(c *checker, root *yaml.Node, part entry) []entry {
 	if part.value == nil {
 		c.add(agent.CodeInvalidInput, root, "the file has no agents: write agents: with a name and a model below")
-		return
+		return nil
 	}
 	list := c.mapping(part, "names of agents, each with its fields below")
 	if len(list) == 0 && part.value.Kind == yaml.MappingNode {
 		c.add(agent.CodeInvalidInput, part.key, "agents is empty: write a name and a model below")
 	}
-	c.names = map[string]bool{}
 	for _, e := range list {
 		c.names[e.name] = true
-		where := "agents." + e.name
+		where := e.path
 		def, ok := decode[agent.Definition](c, e, where)
 		// Also with other errors: a file reports all that is wrong at once.
 		f.checkUses(c, e, def)
 		if !ok {
 			continue
 		}
+		// A name that repeats the key is harmless.
 		if def.Name != "" && def.Name != e.name {
 			c.add(agent.CodeInvalidInput, e.at("name"), "%s.name is %s; leave it out, the agent is called %s", where, quote(def.Name), e.name)
 		}
@@ -125,13 +130,13 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
 		f.checkAgent(c, e, def)
 		f.Agents = append(f.Agents, def)
 	}
-	f.checkTogether(c, list)
+	return list
 }
 
 // checkAgent checks an agent's own fields.
 func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 	checkLists(c, e, def)
-	// These were checked one by one above, each with its line.
+	// Cleared, because checkLists has checked each of them with its line.
 	def.Rules, def.ClientTools, def.Agents, def.AnswerTimeouts = nil, nil, nil, agent.AnswerTimeouts{}
 	for _, err := range apart(def.Check()) {
 		var what *agent.Error
@@ -139,8 +144,9 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 		c.add(what.Code, e.at(what.Path), "%w", err)
 	}
 	for _, name := range positive {
+		// at returns the key if the field is not written.
 		if n := e.at(name); n != e.key && isZero(e.value, name) {
-			c.add(agent.CodeInvalidInput, n, "agents.%s.%s is zero; leave it out instead", e.name, name)
+			c.add(agent.CodeInvalidInput, n, "%s.%s is zero; leave it out instead", e.path, name)
 		}
 	}
 	c.output(e, "output", def.Output)
@@ -161,6 +167,7 @@ func isZero(n *yaml.Node, path string) bool {
 			return isZero(e.value, rest)
 		case e.value.Kind == yaml.ScalarNode:
 			var d agent.Duration
+			// A duration may be written as 0s.
 			return e.value.Value == "0" || d.UnmarshalText([]byte(e.value.Value)) == nil && d == 0
 		}
 	}
@@ -188,11 +195,11 @@ func (c *checker) output(e entry, at string, schema json.RawMessage) {
 	err := checkSchema(schema, at)
 	var what *agent.Error
 	if errors.As(err, &what) {
-		c.add(what.Code, e.at(what.Path), "agents.%s.%s", e.name, what.Message)
+		c.add(what.Code, e.at(what.Path), "%s.%s", e.path, what.Message)
 		return
 	}
 	if err := model.CheckOutput(schema); err != nil {
-		c.add(agent.CodeOf(err), e.at(at), "agents.%s: %w", e.name, err)
+		c.add(agent.CodeOf(err), e.at(at), "%s: %w", e.path, err)
 	}
 }
 
@@ -200,9 +207,9 @@ func (c *checker) output(e entry, at string, schema json.RawMessage) {
 func (f *File) checkUses(c *checker, e entry, def agent.Definition) {
 	for i, name := range def.Tools {
 		if err := f.checkTool(name); err != nil {
-			c.add(agent.CodeOf(err), e.at(fmt.Sprintf("tools[%d]", i)), "agents.%s.tools[%d]: %w", e.name, i, err)
+			c.add(agent.CodeOf(err), e.at(fmt.Sprintf("tools[%d]", i)), "%s.tools[%d]: %w", e.path, i, err)
 		} else if slices.Contains(def.Tools[:i], name) {
-			c.add(agent.CodeInvalidInput, e.at(fmt.Sprintf("tools[%d]", i)), "agents.%s.tools[%d]: %s is there already", e.name, i, quote(name))
+			c.add(agent.CodeInvalidInput, e.at(fmt.Sprintf("tools[%d]", i)), "%s.tools[%d]: %s appears twice", e.path, i, quote(name))
 		}
 	}
 	if def.Model != "" { // whether one is required is checked elsewhere
@@ -213,11 +220,19 @@ func (f *File) checkUses(c *checker, e entry, def agent.Definition) {
 	}
 }
 
+// This also records a script, which no tool may write.
 func (f *File) checkModel(c *checker, e entry, def agent.Definition, field, name string) {
 	if err := f.resolve(name, f.Dir); err != nil {
-		c.add(agent.CodeOf(err), e.at(field), "agents.%s.%s: %w", e.name, field, err)
-	} else if def.Limits.CostUSD > 0 && f.price(name) == (agent.Price{}) {
-		c.add(agent.CodeInvalidInput, e.at("limits.cost_usd"), "agents.%s.limits.cost_usd can't be held, since the price of %s is not known; give it one under models, with price: {input: …, output: …}", e.name, name)
+		c.add(agent.CodeOf(err), e.at(field), "%s.%s: %w", e.path, field, err)
+		return
+	}
+	f.checkPrice(c, e, def, name)
+}
+
+// checkPrice refuses a limit that can't be held: that of the cost of a model without a price.
+func (f *File) checkPrice(c *checker, e entry, def agent.Definition, name string) {
+	if def.Limits.CostUSD > 0 && f.price(name) == (agent.Price{}) {
+		c.add(agent.CodeInvalidInput, e.at("limits.cost_usd"), "%s.limits.cost_usd can't be held, since the price of %s is not known; give it one under models, with price: {input: …, output: …}", e.path, name)
 	}
 }
 
@@ -269,10 +284,19 @@ func within(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// Agent returns an agent, or an [agent.CodeUnknownAgent] error that lists the agents.
+// Definitions returns the agents, and the flows as agents.
+func (f *File) Definitions() []agent.Definition {
+	all := slices.Clone(f.Agents)
+	for _, w := range f.Flows {
+		all = append(all, w.Definition())
+	}
+	return all
+}
+
+// Agent returns an agent or a flow, or an [agent.CodeUnknownAgent] error that lists the agents.
 func (f *File) Agent(name string) (agent.Definition, error) {
 	var names []string
-	for _, def := range f.Agents {
+	for _, def := range f.Definitions() {
 		if def.Name == name {
 			return def, nil
 		}
@@ -286,6 +310,7 @@ func (f *File) Agent(name string) (agent.Definition, error) {
 func (f *File) SetModel(name, model, dir string) error {
 	for i := range f.Agents {
 		def := &f.Agents[i]
+		// Checked before it replaces the model, so an error leaves the agent as it was.
 		if def.Name != name {
 			continue
 		}
@@ -299,5 +324,8 @@ func (f *File) SetModel(name, model, dir string) error {
 		return nil
 	}
 	_, err := f.Agent(name)
+	if err == nil {
+		return agent.Errorf(agent.CodeInvalidInput, "%s is a flow, which has no model", name).WithPath("model")
+	}
 	return err
 }

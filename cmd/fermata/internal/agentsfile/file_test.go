@@ -51,21 +51,21 @@ func TestFaults(t *testing.T) {
 		{"empty agents", "agents: {}\n", []string{"fermata.yaml:1: agents is empty: write a name and a model below"}},
 		{"agents is a list", "agents: [a]\n", []string{"fermata.yaml:1: agents needs names of agents, each with its fields below"}},
 		{"agent is a word", "agents:\n  a: claude\n", []string{"fermata.yaml:2: agents.a needs its fields, such as description:, and not a plain value"}},
-		{"a tool that nobody has", sound + "tools: {fs_wirte: {approval: true}}\n", []string{`fermata.yaml:4: tools.fs_wirte: no tool is called "fs_wirte"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, SERVER__TOOL and patterns such as "fs_*"; is "fs_write" meant?`}},
-		{"a tool that says nothing", sound + "tools: {fs_write: {}}\n", []string{`fermata.yaml:4: tools.fs_write says nothing: write approval: true, or leave it out`}},
+		{"a tool that nobody has", sound + "tools: {fs_wirte: {approval: true}}\n", []string{`fermata.yaml:4: tools.fs_wirte: no tool is called "fs_wirte"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, SERVER__TOOL and patterns such as "fs_*"; did you mean "fs_write"?`}},
+		{"a tool that says nothing", sound + "tools: {fs_write: {}}\n", []string{`fermata.yaml:4: tools.fs_write has no fields: write approval: true, or leave it out`}},
 		{"a tool that asks for what can't be", sound + "tools: {fs_write: {approval: {confirm: x}}}\n", []string{`fermata.yaml:4: tools.fs_write.approval: confirm must be digest, not "x"`}},
-		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, models, rates, daily, mcp, tools, workspace, shell, as_root; is "agents" meant?`}},
-		{"part twice", sound + sound, []string{"fermata.yaml:4: agents is there twice"}},
-		{"output of no type", sound + "    output: {type: objekt}\n", []string{`fermata.yaml:4: agents.a.output.type has "objekt"; the types are object, array, string, number, integer, boolean, null; is "object" meant?`}},
+		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, flows, models, rates, daily, mcp, tools, workspace, shell, as_root; did you mean "agents"?`}},
+		{"part twice", sound + sound, []string{"fermata.yaml:4: agents appears twice"}},
+		{"output of no type", sound + "    output: {type: objekt}\n", []string{`fermata.yaml:4: agents.a.output.type has "objekt"; the types are object, array, string, number, integer, boolean, null; did you mean "object"?`}},
 		{"output is no schema", sound + "    output: 7\n", []string{"fermata.yaml:4: agents.a.output must be a JSON Schema, such as {type: object, properties: {…}}"}},
 		{"output of no properties", sound + "    output: {type: object, properties: 3}\n", []string{"fermata.yaml:4: agents.a.output.properties needs names, each with a JSON Schema below"}},
 		{"no time", sound + "    model_timeout: 0s\n", []string{"fermata.yaml:4: agents.a.model_timeout is zero; leave it out instead"}},
 		{"no age", sound + "    resume_within: 0s\n", []string{"fermata.yaml:4: agents.a.resume_within is zero; leave it out instead"}},
 		{"less than no time", sound + "    model_timeout: -3s\n", []string{"fermata.yaml:4: agent a: model_timeout must be positive"}},
-		{"rule for nobody", sound + "    rules: [{do: ask, tools: [fs_write]}]\n", []string{`fermata.yaml:4: agents.a.rules[0].tools[0]: no agent of this file has the tool "fs_write"; the rule would hold nothing back`}},
-		{"agent twice", sound + "  a:\n    model: script:script.yaml\n", []string{"fermata.yaml:4: agents.a is there already, in line 2"}},
-		{"field twice", sound + "    model: x\n", []string{"fermata.yaml:4: agents.a.model is there twice"}},
-		{"unknown field", sound + "    modle: x\n", []string{"fermata.yaml:4: agents.a.modle is not known here; is \"model\" meant?"}},
+		{"rule for nobody", sound + "    rules: [{do: ask, tools: [fs_write]}]\n", []string{`fermata.yaml:4: agents.a.rules[0].tools[0]: no agent of this file has the tool "fs_write"; the rule would have no effect`}},
+		{"agent twice", sound + "  a:\n    model: script:script.yaml\n", []string{"fermata.yaml:4: agents.a is already in line 2"}},
+		{"field twice", sound + "    model: x\n", []string{"fermata.yaml:4: agents.a.model appears twice"}},
+		{"unknown field", sound + "    modle: x\n", []string{"fermata.yaml:4: agents.a.modle is not known here; did you mean \"model\"?"}},
 		{"wrong type, deep", sound + "    limits:\n      wall_clock: 5m\n      turns: many\n", []string{"fermata.yaml:6: agents.a.limits.turns must be a number, not string"}},
 		{"wrong type, flow", sound + "    limits: {turns: \"40\"}\n", []string{"fermata.yaml:4: agents.a.limits.turns must be a number, not string"}},
 		{"list for text", sound + "    instructions: [x]\n", []string{"fermata.yaml:4: agents.a.instructions must be a string, not a list"}},
@@ -84,7 +84,7 @@ func TestFaults(t *testing.T) {
 			`fermata.yaml:6: agents.a.agents[0]: agent a: agents[0].description has a control character, '\a'; take it out`,
 		}},
 		{"merge key", "x: &x {model: y}\n" + sound + "    limits:\n      <<: {turns: 1}\n", []string{
-			`fermata.yaml:1: "x" is not known here; the file may have agents, models, rates, daily, mcp, tools, workspace, shell, as_root`,
+			`fermata.yaml:1: "x" is not known here; the file may have agents, flows, models, rates, daily, mcp, tools, workspace, shell, as_root`,
 			"fermata.yaml:6: agents.a.limits.<< is not known here",
 		}},
 		{"alias to itself", "agents:\n  a: &a\n    model: script:script.yaml\n    output: *a\n", []string{"fermata.yaml: the file is nested too deep or too large; is there an alias (*NAME) that contains itself?"}},
@@ -98,10 +98,10 @@ func TestFaults(t *testing.T) {
 		{"fallback twice", sound + "    fallbacks: [script:script.yaml]\n", []string{"fermata.yaml:4: agent a: fallbacks[0]: script:script.yaml is asked already; name another model"}},
 		{"fallback without price", "agents:\n  a:\n    model: openai/gpt-5\n    fallbacks: [openai/gpt-4o, openai/new]\n    limits: {cost_usd: 2.5}\n", []string{"fermata.yaml:5: agents.a.limits.cost_usd can't be held, since the price of openai/new is not known; give it one under models, with price: {input: …, output: …}"}},
 		{"unknown tools", sound + "    tools:\n      - fs_read\n      - fs_raed\n      - mcp:tickets\n", []string{
-			`fermata.yaml:6: agents.a.tools[1]: tool "fs_raed" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, and "mcp:NAME" for a server under mcp; is "fs_read" meant?`,
+			`fermata.yaml:6: agents.a.tools[1]: tool "fs_raed" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, and "mcp:NAME" for a server under mcp; did you mean "fs_read"?`,
 			`fermata.yaml:7: agents.a.tools[2]: there is no server "tickets" under mcp`,
 		}},
-		{"tool twice", sound + "    tools: [fs_read, fs_read]\n", []string{`fermata.yaml:4: agents.a.tools[1]: "fs_read" is there already`}},
+		{"tool twice", sound + "    tools: [fs_read, fs_read]\n", []string{`fermata.yaml:4: agents.a.tools[1]: "fs_read" appears twice`}},
 		{"schema", sound + "    output:\n      $ref: \"#/nowhere\"\n", []string{`fermata.yaml:4: agents.a: output is a JSON Schema that can't be used: JSON Pointer "/nowhere": no schema field "nowhere"`}},
 		{"reasoning", sound + "    reasoning: hard\n", []string{`fermata.yaml:4: agent a: reasoning must be one of auto, off, minimal, low, medium, high, xhigh, max, not "hard"`}},
 		{"reasoning of YAML", sound + "    reasoning: off\n    profile: wild\n", []string{`fermata.yaml:5: agent a: profile must be one of tool_using, researcher, verifier, completer, not "wild"`}},
@@ -123,8 +123,8 @@ func TestFaults(t *testing.T) {
 		}},
 		{"mcp by url", sound + "mcp:\n  a: {url: \"http://example.com\"}\n  b: {url: \"https://example.com\", command: [y]}\n  c: {url: \"https://example.com\", env: {A: b}}\n  d: {command: [y], headers: {A: b}}\n" +
 			"  e: {command: [y], plain: true}\n  f: {url: \"https://example.com\", headers: {Mcp-Session-Id: x}}\n  g: {url: \"https://example.com\", dir: x}\n  h: {url: \"http://example.com\", plain: true, headers: {A: \"${B}\"}}\n  i: {command: [y], elicit: always}\n", []string{
-			"fermata.yaml:5: mcp.a: MCP server a: its URL is http:// on another machine, where all that is sent can be read on the way: use https://, or allow plain HTTP",
-			"fermata.yaml:6: mcp.b has a command and a url: it is one or the other",
+			"fermata.yaml:5: mcp.a: MCP server a: its URL is http:// on another machine, where others on the network can read what is sent: use https://, or allow plain HTTP",
+			"fermata.yaml:6: mcp.b has a command and a url: use one of them",
 			"fermata.yaml:7: mcp.c.env belongs to a server with a command; headers name variables as ${NAME}",
 			"fermata.yaml:8: mcp.d.headers belongs to a server with a url",
 			"fermata.yaml:9: mcp.e.plain belongs to a server with a url",
@@ -133,7 +133,7 @@ func TestFaults(t *testing.T) {
 			`fermata.yaml:13: mcp.i.elicit is "always": write rounds, or replay where calls may be made again`,
 		}},
 		{"all at once", "agents:\n  a:\n    modle: x\n    tools: [fly]\n    limits: {turns: x, tokens: y}\n  b:\n    model: gpt\nworkspace: nowhere\n", []string{
-			"fermata.yaml:3: agents.a.modle is not known here; is \"model\" meant?",
+			"fermata.yaml:3: agents.a.modle is not known here; did you mean \"model\"?",
 			`fermata.yaml:4: agents.a.tools[0]: tool "fly" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, and "mcp:NAME" for a server under mcp`,
 			"fermata.yaml:5: agents.a.limits.turns must be a number, not string",
 			"fermata.yaml:5: agents.a.limits.tokens must be a number, not string",
@@ -246,7 +246,7 @@ func TestOpenNamesTheServer(t *testing.T) {
 	f, err = agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	_, err = f.Open(nil, nil)
-	require.ErrorContains(t, err, "fermata.yaml:6: mcp.x: env.TOKEN is to be that of NOT_SET_ANYWHERE, which is not set")
+	require.ErrorContains(t, err, "fermata.yaml:6: mcp.x: env.TOKEN names NOT_SET_ANYWHERE, which is not set")
 }
 
 // How long a server may take, and for whom it is, is in the file and within bounds.

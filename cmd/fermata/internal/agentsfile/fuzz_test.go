@@ -33,6 +33,7 @@ func FuzzLoad(f *testing.F) {
 		"agents:\n  a: {model: openai/gpt-5, client_tools: [{name: c, input: {anyOf: [{$Ref: '#'}]}}], agents: [{agent: b, output: {not: {$ref: '#/not'}}}]}\n  b: {model: openai/gpt-5}\n",
 		"agents: {a: {model: local/llama, fallbacks: [openai/gpt-5, local], tools: [fs_raed], ceiling: ['fs_*', x], limits: {cost_usd: 1}}}\nmodels:\n  local: {provider: openai, base_url: 'http://[::1', api: chat, key_env: K}\n  b: {provider: nobody}\nworkspace: ./none\n",
 		"agents: {a: {model: openai/gpt-5, tools: ['mcp:t']}}\nmcp: {t: {url: 'https://example.com/mcp', headers: {Authorization: 'Bearer ${T}'}, resources: true}, u: {url: 'http://x', plain: true, headers: {'': '${'}}}\n",
+		"agents: {a: {model: openai/gpt-5}}\nflows:\n  f:\n    steps:\n      - {agent: a, task: \"${input.x}\", if: {a.b: true}}\n      - {parallel: [{}, {name: x}, {steps: []}], ask: x}\n      - {map: {over: 7, as: f, steps: [{repeat: {steps: [{choose: []}]}}]}}\n  g: {steps: [{wait: {}}, {fail: \"${\"}], result: [\"${wait.topic.0}\"]}\n  a: {}\n",
 		"agents:\n\ta: 1\n", "agents: {a: {model: [x}\n", "agents: {a: {limits: {wall_clock: soon, turns: 1.5}, model: openai/gpt-5, model: b}, b: 3}\nnobody: 1\nmcp: {t: {command: [], url: 'http://x'}, t: {}}\n",
 	} {
 		f.Add([]byte(text))

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/flow"
+	"github.com/fermata-agents/fermata/internal/flowfile"
 )
 
 // group is a type of the file with keys of its own: a definition of the schema, and a section
@@ -35,6 +37,11 @@ var groups = []group{
 	{reflect.TypeFor[agent.ToolSpec](), "client_tool", "A client tool", "agents.NAME.client_tools[]"},
 	{reflect.TypeFor[agent.CompactionPolicy](), "compaction", "Compaction", "agents.NAME.compaction"},
 	{reflect.TypeFor[agent.Daemon](), "daemon", "A daemon", "agents.NAME.daemon"},
+	{reflect.TypeFor[flowfile.Definition](), "flow", "A flow", "flows.NAME"},
+	{reflect.TypeFor[flowfile.Step](), "step", "A step", "flows.NAME.steps[]"},
+	{reflect.TypeFor[flowfile.Wait](), "wait", "A wait", "flows.NAME.steps[].wait"},
+	{reflect.TypeFor[flowfile.Map](), "map", "A map", "flows.NAME.steps[].map"},
+	{reflect.TypeFor[flowfile.Repeat](), "repeat", "A repeat", "flows.NAME.steps[].repeat"},
 	{reflect.TypeFor[modelEntry](), "model", "A model", "models.NAME"},
 	{reflect.TypeFor[agent.Price](), "price", "A price", "models.NAME.price"},
 	{reflect.TypeFor[rateEntry](), "rate", "A rate", "rates.NAME"},
@@ -52,32 +59,38 @@ var groups = []group{
 var (
 	required = map[string][]string{
 		"": {"agents"}, "agent": {"model"}, "sub_agent": {"agent"}, "client_tool": {"name"}, "rule": {"do"}, "model": {"provider", "model"}, "tool": {"approval"},
+		"flow": {"steps"}, "map": {"over", "steps"}, "repeat": {"most", "steps"}, "step.agent": {"task"}, "step.generate": {"model"},
 	}
-	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1}
-	most  = map[string]float64{"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "daemon.topics": 8}
+	least = map[string]float64{"agent.parallel_tools": 1, "agent.model_attempts": 1, "agent.max_output_tokens": 1, "daemon.queue": 1, "repeat.most": 1}
+	most  = map[string]float64{"limits.agents": 10_000, "limits.depth": 16, "agent.temperature": 2, "compaction.threshold": 1, "daemon.queue": 1000, "daemon.topics": 8, "step.attempts": 100, "map.width": 128, "repeat.most": 1000}
 	// anyNumber may be negative, and notEmpty are lists and objects that have an entry.
 	anyNumber = []string{"compaction.keep_last"}
-	notEmpty  = []string{".agents", ".daily", "rule.approvers", "approval.approvers", "server.command"}
+	notEmpty  = []string{".agents", ".daily", "rule.approvers", "approval.approvers", "server.command", "flow.steps", "step.if", "step.parallel", "step.choose", "step.steps", "map.steps", "repeat.until", "repeat.steps"}
 	enums     = map[string][]string{
 		"rule.confirm": {agent.ConfirmDigest}, "approval.confirm": {agent.ConfirmDigest},
 		"rule.default": {agent.DefaultReject, agent.DefaultApprove}, "approval.default": {agent.DefaultReject, agent.DefaultApprove},
+		"step.confirm":   {agent.ConfirmDigest},
 		"model.provider": slices.Sorted(maps.Keys(providerFields)),
 	}
 	defaults = map[string]any{
 		"agent.default": agent.RulingAllow, "agent.on_limit": agent.LimitActionFail, "agent.on_loop": agent.LimitActionFail,
+		"flow.default": agent.RulingAllow, "flow.on_limit": agent.LimitActionFail, "step.on_unknown": flow.OnUnknownAsk,
 		"rule.default": agent.DefaultReject, "approval.default": agent.DefaultReject, ".workspace": ".",
 	}
-	patterns = map[string]string{"agent.name": agentName, "sub_agent.agent": agentName, "client_tool.name": `^[A-Za-z][A-Za-z0-9_-]{0,63}$`}
+	patterns = map[string]string{"agent.name": agentName, "sub_agent.agent": agentName, "client_tool.name": `^[A-Za-z][A-Za-z0-9_-]{0,63}$`, "step.name": stepName, "step.agent": agentName, "map.as": stepName, "wait.at": timeOrPath}
 	names    = map[string]*jsonschema.Schema{
-		".agents": {Pattern: agentName}, ".mcp": {Pattern: `^[A-Za-z](_?[A-Za-z0-9-])*$`, MaxLength: jsonschema.Ptr(64)},
+		".agents": {Pattern: agentName}, ".flows": {Pattern: agentName}, ".mcp": {Pattern: `^[A-Za-z](_?[A-Za-z0-9-])*$`, MaxLength: jsonschema.Ptr(64)},
 		".models": {Not: &jsonschema.Schema{Enum: anys(slices.Sorted(maps.Keys(providerFields)))}},
 	}
 )
 
 const (
 	agentName = `^[a-z][a-z0-9_]{0,31}$`
-	notBlank  = `\S`
-	duration  = `^([0-9]{1,5}d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
+	stepName  = `^[A-Za-z_][A-Za-z0-9_-]{0,63}$`
+	// timeOrPath is a time, a day, or a text with a path.
+	timeOrPath = `\$\{|^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2}))?$`
+	notBlank   = `\S`
+	duration   = `^([0-9]{1,5}d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
 )
 
 // generator makes the schema from the types.
@@ -141,6 +154,7 @@ func (g *generator) whole() *jsonschema.Schema {
 		Type: "string", Description: "A time above zero, such as 90s, 1h30m or 7d.", Pattern: duration, AllOf: []*jsonschema.Schema{{Pattern: "[1-9]"}},
 	}
 	root.Defs["model"].AllOf = byProvider()
+	root.Defs["step"].AllOf, root.Defs["step"].OneOf = byKind()
 	root.Defs["server"].OneOf = []*jsonschema.Schema{{Required: []string{"command"}}, {Required: []string{"url"}}}
 	return root
 }
@@ -154,6 +168,17 @@ func byProvider() (list []*jsonschema.Schema) {
 		})
 	}
 	return list
+}
+
+// byKind refuses steps without a kind and with several, and keys that belong to other kinds.
+func byKind() (all, one []*jsonschema.Schema) {
+	for _, kind := range slices.Sorted(maps.Keys(flowfile.Keys)) {
+		has := &jsonschema.Schema{Required: []string{kind}}
+		one = append(one, has)
+		keys := slices.Concat([]string{kind, "name", "if"}, flowfile.Keys[kind])
+		all = append(all, &jsonschema.Schema{If: has, Then: &jsonschema.Schema{Required: required["step."+kind], PropertyNames: &jsonschema.Schema{Enum: anys(keys)}}})
+	}
+	return all, one
 }
 
 func anys(list []string) (out []any) {
@@ -189,8 +214,11 @@ func (g *generator) fields(s *jsonschema.Schema, group string, of reflect.Type) 
 
 func (g *generator) field(path string, of reflect.Type, f reflect.StructField) *jsonschema.Schema {
 	s := g.typed(f.Type)
-	if path == "model.body" {
+	switch path {
+	case "model.body", "step.arguments":
 		s = &jsonschema.Schema{Type: "object"}
+	case "map.over":
+		s = &jsonschema.Schema{Types: []string{"array", "string"}, Pattern: `^\$\{.*\}$`}
 	}
 	s.Description = g.comments.text(g.t, of, f.Name)
 	if list := providersOf(path); list != "" {
@@ -275,6 +303,10 @@ func (g *generator) typed(of reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Ref: "#/$defs/duration"}
 	case reflect.TypeFor[agent.USD]():
 		return &jsonschema.Schema{Type: "number"}
+	case reflect.TypeFor[flowfile.Value]():
+		return &jsonschema.Schema{Types: []string{"object", "array", "string", "number", "boolean"}, Pattern: notBlank}
+	case reflect.TypeFor[flowfile.Conditions]():
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "object"}}
 	case reflect.TypeFor[json.RawMessage](): // but for a model's body, see field
 		return &jsonschema.Schema{Types: []string{"object", "boolean"}}
 	case reflect.TypeFor[agent.OneOf]():
@@ -337,10 +369,16 @@ func (g *generator) kind(s *jsonschema.Schema) string {
 		return quoted(s.Enum)
 	case s.AnyOf != nil:
 		return "string or list of strings"
+	case slices.Contains(s.Types, "string") && len(s.Types) == 2:
+		return "list, or a path"
+	case len(s.Types) > 2:
+		return "any value"
 	case s.Types != nil:
 		return "JSON Schema"
 	case s.Type == "array":
 		return "list of " + g.kinds(s.Items)
+	case s.Type == "object" && s.AdditionalProperties != nil && s.AdditionalProperties.Type == "object":
+		return "by path, JSON Schema"
 	case s.Type == "object" && s.AdditionalProperties != nil:
 		return "by name, " + g.kind(s.AdditionalProperties)
 	case s.Minimum != nil && s.Maximum != nil:

@@ -89,6 +89,7 @@ func (f *File) readServers(c *checker, part entry) {
 			if s.Read, s.Write = f.paths(s.Read), f.paths(s.Write); s.Dir != "" {
 				s.Read = append(s.Read, within(f.Dir, s.Dir))
 			}
+			// Absolute now: the worker may change its directory later.
 			s.Dir, s.line, s.file = within(f.Dir, s.Dir), e.key.Line, f
 			if o := s.OAuth; o != nil {
 				o.Key, o.Assertion = f.proof(o.Key), f.proof(o.Assertion)
@@ -125,7 +126,7 @@ func (e serverEntry) fault(name string) (field, text string) {
 	case e.URL == "" && e.OAuth != nil:
 		return "oauth", ".oauth belongs to a server with a url"
 	case e.plainSecret() != "":
-		return "oauth", "." + e.plainSecret() + " needs a variable of the environment, as ${NAME}: no secret stands in the file"
+		return "oauth", "." + e.plainSecret() + " needs a variable of the environment, as ${NAME}: the file must not contain secrets"
 	case e.workersOwn() != "":
 		return "", e.workersOwn()
 	case e.URL == "" && e.Plain:
@@ -141,7 +142,7 @@ func (e serverEntry) fault(name string) (field, text string) {
 	case e.URL == "":
 		return "", ""
 	case len(e.Command) > 0:
-		return "url", " has a command and a url: it is one or the other"
+		return "url", " has a command and a url: use one of them"
 	case len(e.Env) > 0:
 		return "env", ".env belongs to a server with a command; headers name variables as ${NAME}"
 	case e.Dir != "":
@@ -149,6 +150,7 @@ func (e serverEntry) fault(name string) (field, text string) {
 	case e.Network || e.Sandbox != "" || e.Confine != "" || len(e.Read) > 0 || len(e.Write) > 0:
 		return "", ": network, read, write, sandbox and confine belong to a server with a command"
 	}
+	// The server checks its own URL and options; every variable counts as set here.
 	env := map[string]string{}
 	for _, value := range e.values() {
 		for _, variable := range mcp.Variables(value) {
@@ -180,6 +182,7 @@ func (e serverEntry) options(env map[string]string, log *slog.Logger, vault mcp.
 		StartTimeout: time.Duration(e.StartTimeout), CallTimeout: time.Duration(e.CallTimeout), Logger: log,
 		Network: e.Network, Sandbox: e.Sandbox, Confine: e.Confine, Read: e.Read, Write: e.Write,
 	}
+	// Only a program on this machine can touch the worker's files.
 	if e.file != nil && len(e.Command) > 0 {
 		o.AsRoot, o.Protect, o.Private = e.file.asRoot, e.file.protected(), e.file.private()
 	}
@@ -192,7 +195,7 @@ func (e serverEntry) open(name string, log *slog.Logger, vault mcp.Vault) (*mcp.
 	if e.URL != "" {
 		return e.openURL(name, log, vault)
 	}
-	// Known now, so it need not fail in the first run.
+	// Checked now, so a missing program is found before the first run needs it.
 	if err := e.found(); err != nil && !e.Optional {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the program %s can't be run: %w", quote(e.Command[0]), err)
 	}
@@ -207,7 +210,7 @@ func (e serverEntry) open(name string, log *slog.Logger, vault mcp.Vault) (*mcp.
 				return nil, agent.Errorf(agent.CodeInvalidInput, "env.%s: %w", key, err)
 			}
 			if value = text; value == "" {
-				return nil, agent.Errorf(agent.CodeInvalidInput, "env.%s is to be that of %s, which is not set", key, variable)
+				return nil, agent.Errorf(agent.CodeInvalidInput, "env.%s names %s, which is not set", key, variable)
 			}
 		}
 		env[key] = value
@@ -221,6 +224,7 @@ func (e serverEntry) found() error {
 		return nil
 	}
 	program := e.Command[0]
+	// With a slash the path is relative to the program's directory, not to the worker's.
 	if strings.ContainsRune(program, filepath.Separator) {
 		program = within(e.Dir, program)
 	}
@@ -231,6 +235,7 @@ func (e serverEntry) found() error {
 func (e serverEntry) openURL(name string, log *slog.Logger, vault mcp.Vault) (*mcp.Server, error) {
 	env := map[string]string{}
 	values := e.values()
+	// Sorted, so the first error is the same each time.
 	for _, where := range slices.Sorted(maps.Keys(values)) {
 		for _, variable := range mcp.Variables(values[where]) {
 			text, err := secret.Get(variable)
@@ -249,7 +254,7 @@ func (e serverEntry) openURL(name string, log *slog.Logger, vault mcp.Vault) (*m
 // uses returns the workspace tools and the MCP servers that some agent names.
 func (f *File) uses() (tools, servers []string) {
 	set := map[string]bool{}
-	for _, def := range f.Agents {
+	for _, def := range f.Definitions() {
 		for _, name := range def.Tools {
 			set[name] = true
 		}
@@ -302,6 +307,7 @@ func (f *File) Open(log *slog.Logger, vault mcp.Vault) (*Kit, error) {
 	for _, name := range servers {
 		s, err := f.openServer(name, log, vault)
 		if err != nil {
+			// What was opened before must not stay open.
 			return nil, errors.Join(err, k.Close())
 		}
 		k.open = append(k.open, s)
@@ -361,7 +367,7 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 	if entry.URL != "" && (entry.StartTimeout == 0 || entry.StartTimeout > askTime) {
 		entry.StartTimeout = askTime
 	}
-	// Each look would register a client otherwise. Nobody signs in with this one.
+	// Each look would register a client with the server otherwise. Nobody signs in with this one.
 	if o := entry.OAuth; o != nil && (o.Grant == "" || o.Grant == mcp.GrantCode) && o.Secret == "" && o.Key == "" {
 		entry.OAuth = &oauthEntry{Client: "doctor"}
 	}
@@ -376,6 +382,7 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 	if err == nil {
 		state.Instructions = activities.InstructionsOf(s)
 	}
+	// Before a sign-in, the server's only tool is the one that starts it.
 	state.SignIn = len(tools) == 1 && entry.OAuth != nil && tools[0].Name == mcp.SignIn(name)
 	_ = s.Close() // its answer is here, so its end does not matter
 	return state
@@ -384,7 +391,7 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 // Close closes the workspace and stops the servers.
 func (k *Kit) Close() error {
 	var faults []error
-	// Last opened, first closed.
+	// Closed in reverse: servers may still use the workspace.
 	for _, c := range slices.Backward(k.open) {
 		faults = append(faults, c.Close())
 	}

@@ -42,6 +42,7 @@ var keys = map[string][]string{
 
 // keyOfProvider returns the variable that has, or should have, a provider's key.
 func keyOfProvider(provider string) string {
+	// The variable that is set counts, even if it is not the usual one.
 	for _, env := range keys[provider] {
 		if secret.IsSet(env) {
 			return env
@@ -69,6 +70,7 @@ func providers() map[string]model.Model {
 func (f *File) readModels(c *checker, part entry) {
 	for _, e := range c.mapping(part, "names of models, each with its fields below") {
 		where := "models." + e.name
+		// A name that starts with script: would never be reached.
 		if e.name == "" || known(e.name) || strings.HasPrefix(e.name, scriptPrefix) {
 			c.add(agent.CodeInvalidInput, e.key, "%s: the name is taken; use another", where)
 			continue
@@ -94,6 +96,7 @@ func (f *File) readModels(c *checker, part entry) {
 
 // resolve checks that a model of this name exists. It reads a script, relative to dir.
 func (f *File) resolve(name, dir string) error {
+	// The name of a provider alone is no model.
 	if _, ok := f.models[name]; ok && !known(name) {
 		return nil
 	}
@@ -154,11 +157,17 @@ func (f *File) ModelsWithoutTemperature(def agent.Definition) (list []string) {
 // A PriceTable says how old the prices of a provider's models are.
 type PriceTable struct{ Provider, AsOf string }
 
-// PriceTables lists the tables of the agents' models' prices.
+// UnpricedSteps lists the models that a flow's steps call and whose price is not known.
+func (f *File) UnpricedSteps(w Flow) []string {
+	return slices.DeleteFunc(slices.Clone(modelsOf(w.Definition())), f.Priced)
+}
+
+// PriceTables lists the tables of the prices of the models that the agents and flows call.
 func (f *File) PriceTables() []PriceTable {
 	used := map[string]bool{}
-	for _, def := range f.Agents {
-		for _, name := range def.Models() {
+	for _, def := range f.Definitions() {
+		for _, name := range modelsOf(def) {
+			// The price table belongs to the provider that really serves the model.
 			provider, own, _ := strings.Cut(name, "/")
 			if e, ok := f.named[name]; ok {
 				provider, own = e.Provider, e.Model
@@ -185,17 +194,18 @@ func (f *File) Models() map[string]model.Model { return f.models }
 type Key struct {
 	Env    string
 	Set    bool
-	Agents []string // the agents whose models need it
+	Agents []string // the agents and flows whose models need it
 }
 
-// Keys lists the keys that the agents' models and fallbacks need. It never shows values.
+// Keys lists the keys that the models of the agents and flows need. It never shows values.
 func (f *File) Keys() []Key {
 	byEnv := map[string]*Key{}
-	for _, def := range f.Agents {
-		for _, name := range def.Models() {
+	for _, def := range f.Definitions() {
+		for _, name := range modelsOf(def) {
 			for _, env := range f.keysOf(name) {
 				k, ok := byEnv[env]
 				if !ok {
+					// Only whether it is set: the value must not reach a finding.
 					k = &Key{Env: env, Set: secret.IsSet(env)}
 					byEnv[env] = k
 				}
@@ -240,13 +250,14 @@ func (f *File) MissingKey(name string) error {
 			continue
 		}
 		def, _ := f.Agent(name)
-		i := slices.IndexFunc(def.Models(), func(m string) bool { return slices.Contains(f.keysOf(m), k.Env) })
+		models := modelsOf(def)
+		i := slices.IndexFunc(models, func(m string) bool { return slices.Contains(f.keysOf(m), k.Env) })
 		field := "model"
 		if i > 0 {
 			field = fmt.Sprintf("fallbacks[%d]", i-1)
 		}
 		return agent.Errorf(agent.CodeProviderAuth, "%s:%d: agent %s: its model %s needs a key: set %s in the environment, or give it a model that needs none",
-			f.Path, f.lines[name].at(field).Line, name, def.Models()[i], k.Env)
+			f.Path, f.lines[name].at(field).Line, name, models[i], k.Env)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 // meant suggests the known name that is nearest to an unknown one; empty if none is near.
 func meant(name string, known []string) string {
 	if best := Nearest(name, known); best != "" {
-		return "; is " + quote(best) + " meant?"
+		return "; did you mean " + quote(best) + "?"
 	}
 	return ""
 }
@@ -30,6 +30,7 @@ func Nearest(name string, known []string) string {
 // distance returns how many letters to insert, delete, replace or swap with a neighbour
 // to turn one word into another.
 func distance(a, b string) int {
+	// Three rows are enough: a swap looks two rows back.
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
@@ -42,6 +43,7 @@ func distance(a, b string) int {
 				other = 0
 			}
 			row[j+1] = min(last[j]+other, last[j+1]+1, row[j]+1)
+			// Two neighbours were swapped: the commonest typing mistake.
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
@@ -88,6 +90,7 @@ func meantIn(t reflect.Type, path string) string {
 			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			return tag == name
 		})
+		// An unknown name on the way: stay in this type.
 		if i < 0 {
 			continue
 		}

@@ -25,6 +25,7 @@ func parse(path string) (*yaml.Node, error) {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the agents file can't be read: %w; write one, or name it with --agents FILE", err)
 	}
 	defer f.Close()
+	// One byte more than allowed, to notice a longer file.
 	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the agents file %s can't be read: %w", path, err)
@@ -42,7 +43,7 @@ func parse(path string) (*yaml.Node, error) {
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "%s:1: the file needs keys such as agents:, models: and mcp: at its top", path)
 	}
-	// Before anything follows aliases: one that contains itself would never end.
+	// Checked before anything follows aliases: an alias that contains itself would never end.
 	if room := maxNodes; !fits(doc.Content[0], 0, &room) {
 		return nil, agent.Errorf(agent.CodeTooLarge, "%s: the file is nested too deep or too large; is there an alias (*NAME) that contains itself?", path)
 	}
@@ -57,6 +58,7 @@ const (
 
 func fits(n *yaml.Node, depth int, room *int) bool {
 	n = deref(n)
+	// One counter for the whole file: aliases can multiply nodes.
 	if *room--; *room < 0 || depth > maxDepth {
 		return false
 	}
@@ -78,16 +80,19 @@ func syntax(path string, err error) error {
 	if one == nil && !errors.As(err, &one) {
 		return agent.Errorf(agent.CodeInvalidInput, "%s: not YAML: %w", path, err)
 	}
+	// The library's prefix repeats what our message says.
 	what := strings.TrimPrefix(one.Message, "yaml: ")
 	if one.ContextMsg != "" {
 		what += fmt.Sprintf(" (%s that begins in line %d)", one.ContextMsg, one.ContextMark.Line)
 	}
+	// The library has no line for some errors.
 	return agent.Errorf(agent.CodeInvalidInput, "%s:%d: not YAML: %s", path, max(1, one.Mark.Line), what)
 }
 
 // entry is a key of a mapping with its value.
 type entry struct {
 	name       string
+	path       string // in the file, such as agents.clerk, of what mapping has listed
 	key, value *yaml.Node
 }
 
@@ -99,7 +104,7 @@ func entries(n *yaml.Node) []entry {
 	}
 	var list []entry
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		list = append(list, entry{n.Content[i].Value, n.Content[i], deref(n.Content[i+1])})
+		list = append(list, entry{name: n.Content[i].Value, key: n.Content[i], value: deref(n.Content[i+1])})
 	}
 	return list
 }
@@ -145,6 +150,7 @@ func object(n *yaml.Node) (any, *fault) {
 		if _, twice := out[e.name]; twice {
 			return nil, &fault{e.key, fmt.Sprintf("has %s twice", e.name)}
 		}
+		// A merge key could bring in fields that the reader does not see.
 		if e.key.Kind != yaml.ScalarNode || e.key.ShortTag() == "!!merge" {
 			return nil, &fault{e.key, "has a key that is not a plain word; write the fields out"}
 		}
@@ -172,6 +178,7 @@ func scalar(n *yaml.Node) (any, *fault) {
 		if err := n.Decode(&i); err != nil {
 			return nil, &fault{n, "is not a number that fits"}
 		}
+		// As a json.Number: a float64 would lose digits.
 		return json.Number(fmt.Sprint(i)), nil
 	case "!!float":
 		var f float64
@@ -179,6 +186,7 @@ func scalar(n *yaml.Node) (any, *fault) {
 			return nil, &fault{n, "is not a number that fits"}
 		}
 		return f, nil
+	// Times have no type of their own in JSON.
 	case "!!str", "!!timestamp":
 		return n.Value, nil
 	}
@@ -193,6 +201,7 @@ func (e entry) at(path string) *yaml.Node {
 	for path != "" {
 		head, rest, index := step(path)
 		if index >= 0 {
+			// The path may lead through an alias.
 			n = deref(n)
 			if n == nil || n.Kind != yaml.SequenceNode || index >= len(n.Content) {
 				return found

@@ -51,7 +51,7 @@ models:
 	}
 	write(t, text)
 	t.Setenv("GATEWAY_KEY", "")
-	require.ErrorContains(t, ask(), "gate was not asked: set GATEWAY_KEY")
+	require.ErrorContains(t, ask(), "gate was not called: set GATEWAY_KEY")
 	require.Nil(t, head)
 	t.Setenv("GATEWAY_KEY", secret)
 	err := ask()
@@ -92,11 +92,11 @@ func TestFieldsOfModels(t *testing.T) {
 		"{provider: openai, model: m, max_tokens_field: max_tokens}":                      "models.x.max_tokens_field is for chat_completions only",
 		"{provider: azure, model: m, api: soap}":                                          "models.x.api must be chat_completions or responses",
 		"{provider: openai, model: m, headers: {Authorization: x}}":                       "models.x.headers.Authorization looks like a secret: write a variable of the environment, as ${NAME}",
-		"{provider: openai, model: m, headers: {Authorization: \"${TOKEN}\"}}":            "models.x.headers.Authorization is a header of the adapter's own",
+		"{provider: openai, model: m, headers: {Authorization: \"${TOKEN}\"}}":            "models.x.headers.Authorization is set by the adapter or by the connection",
 		"{provider: openai, model: m, headers: {X-Api-Token: sk-1}}":                      "models.x.headers.X-Api-Token looks like a secret",
 		"{provider: openai, model: m, headers: {x-apikey: sk-1}}":                         "models.x.headers.x-apikey looks like a secret",
 		"{provider: openai, model: m, headers: {X-Team: \"${1 2}\"}}":                     `models.x.headers.X-Team names the variable "1 2", which can't be one`,
-		"{provider: openai, model: m, headers: {Transfer-Encoding: x}}":                   "models.x.headers.Transfer-Encoding is a header of the adapter's own",
+		"{provider: openai, model: m, headers: {Transfer-Encoding: x}}":                   "models.x.headers.Transfer-Encoding is set by the adapter or by the connection",
 		"{provider: openai, model: m, body: {stream: false}}":                             "models.x.body.stream is written by the adapter itself",
 		"{provider: anthropic, model: m, body: {output_config: {effort: low}}}":           "models.x.body.output_config.effort is written by the adapter itself",
 		"{provider: gemini, model: m, body: {generationConfig: 7}}":                       "models.x.body.generationConfig must be an object",
@@ -136,7 +136,7 @@ func TestTheWorkersOwnVariablesAreGivenToNobody(t *testing.T) {
 		write(t, text+"\n")
 		_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 		require.ErrorContains(t, err, "fermata.yaml:3: "+at+" names ", text)
-		require.ErrorContains(t, err, "which is the worker's own and given to nobody")
+		require.ErrorContains(t, err, "which is the worker's own and never given away")
 		require.NotContains(t, err.Error(), "s3cret")
 	}
 }

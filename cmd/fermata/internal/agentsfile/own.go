@@ -19,6 +19,7 @@ func (e serverEntry) workersOwn() string {
 	values := e.values()
 	for key, value := range e.Env {
 		if name, ok := strings.CutPrefix(value, "$"); ok {
+			// In one form, so one check covers both ways to name a variable.
 			values["env."+key] = "${" + name + "}"
 		}
 	}
@@ -38,19 +39,25 @@ func workersOwn(variable string) bool {
 	return strings.HasPrefix(variable, "FERMATA_") || strings.HasPrefix(variable, "TEMPORAL_")
 }
 
-const isWorkersOwn = "which is the worker's own and given to nobody"
+const isWorkersOwn = "which is the worker's own and never given away"
 
 // UnprovenApprovals lists the agents with approvals that anybody may give, and the
 // worker's programs that could give them because they can reach Temporal. Both are empty
 // if one of them is.
 func (f *File) UnprovenApprovals() (agents, programs []string) {
-	for _, def := range f.Agents {
+	for _, def := range f.Definitions() {
 		asks := func(r agent.Rule) bool { return r.Do == agent.RulingAsk && len(r.Approvers) == 0 }
 		if def.Default == agent.RulingAsk || slices.ContainsFunc(def.Rules, asks) || f.asksAnybody(def) {
 			agents = append(agents, def.Name)
 		}
 	}
+	for _, w := range f.Flows {
+		if anybody, _ := w.Written.Approvals(); anybody && !slices.Contains(agents, w.Definition().Name) {
+			agents = append(agents, w.Definition().Name)
+		}
+	}
 	_, servers := f.uses()
+	// A program without network can't reach Temporal, so it can't approve anything.
 	if f.Uses(workspace.ShellTool) && (f.shell.Network || f.shell.Confine == tool.ConfineNever || !workspace.HoldsNetwork()) {
 		programs = append(programs, "commands of "+workspace.ShellTool)
 	}
@@ -59,6 +66,7 @@ func (f *File) UnprovenApprovals() (agents, programs []string) {
 			programs = append(programs, "the MCP server "+name)
 		}
 	}
+	// One alone is no risk.
 	if len(agents) == 0 || len(programs) == 0 {
 		return nil, nil
 	}
@@ -71,6 +79,7 @@ func (f *File) asksAnybody(def agent.Definition) bool {
 	for name, ask := range f.asks {
 		server, _, of := strings.Cut(name, tool.Separator)
 		had := slices.ContainsFunc(def.Tools, func(t string) bool {
+			// For a pattern every server counts: its tools are not known here.
 			return glob.MatchesAny([]string{name}, t) || of && t == sourcePrefix+server || strings.ContainsAny(name, `*?[\`) && strings.HasPrefix(t, sourcePrefix)
 		})
 		if had && len(ask.Approvers) == 0 {

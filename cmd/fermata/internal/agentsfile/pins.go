@@ -33,6 +33,7 @@ func (f *File) Pins() tool.Pins {
 		return nil
 	}
 	p := some{Pins: l}
+	// Collected when the worker starts: the file does not change while it runs.
 	for name, s := range f.servers {
 		if s.Unpinned {
 			p.free = append(p.free, name)

@@ -26,7 +26,7 @@ func (f *File) readRates(c *checker, part entry) {
 		case f.models[e.name] == nil:
 			c.add(agent.CodeUnknownModel, e.key, "%s: there is no such provider or model here; there are %s", where, strings.Join(slices.Sorted(maps.Keys(f.models)), ", "))
 		case r.PerSecond < 0 || r.Concurrent < 0:
-			c.add(agent.CodeInvalidInput, e.key, "%s: a bound is not negative", where)
+			c.add(agent.CodeInvalidInput, e.key, "%s: a bound must not be negative", where)
 		default:
 			f.rates[e.name] = worker.RateLimit(r)
 		}
@@ -43,7 +43,7 @@ func (f *File) readDaily(c *checker, part entry) {
 	case err != nil:
 		c.add(agent.CodeInvalidInput, part.key, "%w", err)
 	case d == agent.DailyLimits{}:
-		c.add(agent.CodeInvalidInput, part.key, "daily bounds nothing: write tokens or cost_usd, or leave it out")
+		c.add(agent.CodeInvalidInput, part.key, "daily has no limit: write tokens or cost_usd, or leave it out")
 	default:
 		f.Daily = d
 	}

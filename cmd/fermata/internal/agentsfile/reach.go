@@ -32,13 +32,13 @@ type ModelState struct {
 // maxList bounds how much of a list of models is read, in bytes.
 const maxList = 4 << 20
 
-// AskModels asks the servers of the agents' models that have a base_url and belong to no
-// cloud, all at once and each for 5 s at most. It calls no model. The states are sorted
-// by name.
+// AskModels asks the servers of the models of agents and flows that have a base_url and
+// belong to no cloud, all at once and each for 5 s at most. It calls no model. The states
+// are sorted by name.
 func (f *File) AskModels(ctx context.Context) []ModelState {
 	var states []ModelState
-	for _, def := range f.Agents {
-		for _, name := range def.Models() {
+	for _, def := range f.Definitions() {
+		for _, name := range modelsOf(def) {
 			if e := f.named[name]; e.BaseURL != "" && !slices.Contains(cloudy, e.Provider) {
 				states = append(states, ModelState{Name: name, URL: e.BaseURL})
 			}
@@ -59,6 +59,7 @@ func (s *ModelState) ask(ctx context.Context, e modelEntry) {
 	s.URL = model.RedactedURL(e.BaseURL)
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(askTime))
 	defer cancel()
+	// Only OpenAI's API has a list of models at a fixed path.
 	url := e.BaseURL
 	if e.Provider == providerOpenAI {
 		url = strings.TrimSuffix(url, "/") + "/models"
@@ -68,6 +69,7 @@ func (s *ModelState) ask(ctx context.Context, e modelEntry) {
 		s.Err = agent.Errorf(agent.CodeInvalidInput, "models.%s: the base_url is not a URL", s.Name)
 		return
 	}
+	// The key is sent only to its own server.
 	if key := variable(e.KeyEnv); key != "" && e.Provider == providerOpenAI {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
@@ -107,6 +109,7 @@ func (s *ModelState) silent(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return agent.Errorf(agent.CodeProviderError, "%s: nothing answers at %s within %s", s.Name, s.URL, askTime)
 	}
+	// The outer error quotes the URL, which may contain a password.
 	if inner := errors.Unwrap(err); inner != nil {
 		err = inner
 	}

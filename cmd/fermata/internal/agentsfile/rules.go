@@ -22,11 +22,12 @@ import (
 func checkLists(c *checker, e entry, def agent.Definition) {
 	for i, r := range def.Rules {
 		c.part(e, fmt.Sprintf("rules[%d]", i), agent.Definition{Rules: []agent.Rule{r}})
+		// Matches compiles the schema. There are no arguments yet, so only its error matters.
 		if err := checkSchema(r.Arguments, "rules"); err != nil {
 			c.schema(e, fmt.Sprintf("rules[%d].arguments", i), r.Arguments)
 		} else if _, err := signals.Matches(r.Arguments, nil); err != nil {
 			at := fmt.Sprintf("rules[%d].arguments", i)
-			c.add(agent.CodeInvalidInput, e.at(at), "agents.%s.%s is not a JSON Schema: %w", e.name, at, err)
+			c.add(agent.CodeInvalidInput, e.at(at), "%s.%s is not a JSON Schema: %w", e.path, at, err)
 		}
 	}
 	for i, t := range def.ClientTools {
@@ -36,7 +37,7 @@ func checkLists(c *checker, e entry, def agent.Definition) {
 		if err := checkSchema(t.Input, at); err != nil {
 			c.schema(e, at+".input", t.Input)
 		} else if _, err := signals.Matches(t.Input, nil); err != nil {
-			c.add(agent.CodeInvalidInput, e.at(at+".input"), "agents.%s.%s.input is not a JSON Schema: %w", e.name, at, err)
+			c.add(agent.CodeInvalidInput, e.at(at+".input"), "%s.%s.input is not a JSON Schema: %w", e.path, at, err)
 		}
 	}
 	for i, a := range def.Agents {
@@ -56,7 +57,7 @@ func checkClientKeys(c *checker, e entry, at string) {
 	for _, key := range fieldNames(reflect.TypeFor[agent.ToolSpec]()) {
 		n := e.at(at + "." + key)
 		if !slices.Contains(clientToolKeys, key) && key != "approval" && n != e.at(at) {
-			c.add(agent.CodeInvalidInput, n, "agents.%s.%s.%s is for tools that a worker carries out; leave it out", e.name, at, key)
+			c.add(agent.CodeInvalidInput, n, "%s.%s.%s is for tools that a worker carries out; leave it out", e.path, at, key)
 		}
 	}
 }
@@ -65,7 +66,7 @@ func checkClientKeys(c *checker, e entry, at string) {
 func (c *checker) schema(e entry, at string, schema json.RawMessage) {
 	var what *agent.Error
 	if errors.As(checkSchema(schema, at), &what) {
-		c.add(what.Code, e.at(what.Path), "agents.%s.%s", e.name, what.Message)
+		c.add(what.Code, e.at(what.Path), "%s.%s", e.path, what.Message)
 	}
 }
 
@@ -76,7 +77,7 @@ func (c *checker) part(e entry, at string, def agent.Definition) {
 	var what *agent.Error
 	if errors.As(def.Check(), &what) {
 		node := e.at(at + "." + what.Path)
-		c.add(what.Code, node, "agents.%s.%s: %s", e.name, at, what.Message)
+		c.add(what.Code, node, "%s.%s: %s", e.path, at, what.Message)
 	}
 }
 
@@ -109,15 +110,16 @@ func (f *File) checkBelow(c *checker, e entry, def agent.Definition) {
 	for i, a := range def.Agents {
 		at := fmt.Sprintf("agents[%d]", i)
 		if agent.CheckName(a.Agent) == nil && !c.names[a.Agent] {
-			c.add(agent.CodeUnknownAgent, e.at(at+".agent"), "agents.%s.%s: there is no agent %s in this file%s", e.name, at, quote(a.Agent), meant(a.Agent, slices.Sorted(maps.Keys(c.names))))
+			c.add(agent.CodeUnknownAgent, e.at(at+".agent"), "%s.%s: there is no agent %s in this file%s", e.path, at, quote(a.Agent), meant(a.Agent, slices.Sorted(maps.Keys(c.names))))
 		}
 		if slices.Contains(names, a.Agent) {
-			c.add(agent.CodeInvalidInput, e.at(at+".agent"), "agents.%s.%s: %s is there already", e.name, at, quote(a.Agent))
+			c.add(agent.CodeInvalidInput, e.at(at+".agent"), "%s.%s: %s appears twice", e.path, at, quote(a.Agent))
 		}
 		names = append(names, a.Agent)
 		below, err := f.Agent(a.Agent)
+		// An unknown agent was reported above.
 		if lacks := beyond(def, below, a); err == nil && len(lacks) > 0 {
-			c.add(agent.CodeInvalidInput, e.at(at), "agents.%s.%s: %s has tools that %s has not (%s); say in its tools which of them it may use, \"*\" for all", e.name, at, a.Agent, e.name, strings.Join(lacks, ", "))
+			c.add(agent.CodeInvalidInput, e.at(at), "%s.%s: %s has tools that %s lacks (%s); list in its tools which of them it may use, \"*\" for all", e.path, at, a.Agent, e.name, strings.Join(lacks, ", "))
 		}
 	}
 }
@@ -125,7 +127,7 @@ func (f *File) checkBelow(c *checker, e entry, def agent.Definition) {
 // beyond lists the tools of a sub-agent that its parent lacks, if the entry does not list
 // tools: a worker would refuse them.
 func beyond(above, below agent.Definition, sub agent.SubAgent) (lacks []string) {
-	if len(sub.Tools) > 0 {
+	if len(sub.Tools) > 0 || above.Model == agent.FlowModel { // a flow calls what its author has written
 		return nil
 	}
 	for _, name := range below.Tools {
@@ -142,8 +144,9 @@ func checkClientTools(c *checker, e entry, def agent.Definition) {
 	for i, t := range def.ClientTools {
 		at := fmt.Sprintf("client_tools[%d]", i)
 		if slices.Contains(taken, t.Name) || strings.Contains(t.Name, tool.Separator) || strings.HasPrefix(t.Name, lifecyclePrefix) {
-			c.add(agent.CodeInvalidInput, e.at(at+".name"), "agents.%s.%s: the name %s is taken; use another", e.name, at, quote(t.Name))
+			c.add(agent.CodeInvalidInput, e.at(at+".name"), "%s.%s: the name %s is taken; use another", e.path, at, quote(t.Name))
 		}
+		// Later client tools must not have this name either.
 		taken = append(taken, t.Name)
 	}
 }
@@ -155,10 +158,10 @@ const lifecyclePrefix = "subagent_"
 // the rule means another tool, or an agent lacks it.
 func (f *File) checkHad(c *checker, e entry, at string, names []string) {
 	for i, name := range names {
-		had := slices.ContainsFunc(f.Agents, func(def agent.Definition) bool { return slices.Contains(def.Tools, name) })
+		had := slices.ContainsFunc(f.Definitions(), func(def agent.Definition) bool { return slices.Contains(def.Tools, name) })
 		if slices.Contains(placeTools, name) && !had {
 			where := fmt.Sprintf("%s[%d]", at, i)
-			c.add(agent.CodeUnknownTool, e.at(where), "agents.%s.%s: no agent of this file has the tool %s; the rule would hold nothing back", e.name, where, quote(name))
+			c.add(agent.CodeUnknownTool, e.at(where), "%s.%s: no agent of this file has the tool %s; the rule would have no effect", e.path, where, quote(name))
 		}
 	}
 }
@@ -184,7 +187,7 @@ func (f *File) readTools(c *checker, part entry) {
 		var what *agent.Error
 		switch {
 		case t.Approval == nil:
-			c.add(agent.CodeInvalidInput, e.key, "%s says nothing: write approval: true, or leave it out", where)
+			c.add(agent.CodeInvalidInput, e.key, "%s has no fields: write approval: true, or leave it out", where)
 		case errors.As(t.Approval.Check(), &what):
 			c.add(what.Code, e.at("approval."+what.Path), "%s.approval: %s", where, what.Message)
 		case !f.callable(e.name):
@@ -213,6 +216,7 @@ func checkApproval(c *checker, e entry, where string) bool {
 // the pattern.
 func (f *File) callable(name string) bool {
 	if strings.ContainsAny(name, `*?[\`) {
+		// An invalid pattern matches nothing, so the approval would be lost silently.
 		_, err := path.Match(name, "")
 		return err == nil
 	}
@@ -247,10 +251,11 @@ func (f *File) checkPatterns(c *checker, e entry, at string, names, known []stri
 			continue
 		}
 		before, behind, of := strings.Cut(name, tool.Separator)
+		// A server's tools and a sub-agent's tool are known only to the worker.
 		if _, ok := f.servers[before]; of && ok || c.names[behind] && before+tool.Separator == agent.SubAgentPrefix {
 			continue
 		}
 		where := fmt.Sprintf("%s[%d]", at, i)
-		c.add(agent.CodeUnknownTool, e.at(where), "agents.%s.%s: no tool is called %s; there are %s, SERVER__TOOL, subagent__AGENT and patterns such as \"fs_*\"%s", e.name, where, quote(name), strings.Join(known, ", "), meant(name, known))
+		c.add(agent.CodeUnknownTool, e.at(where), "%s.%s: no tool is called %s; there are %s, SERVER__TOOL, subagent__AGENT and patterns such as \"fs_*\"%s", e.path, where, quote(name), strings.Join(known, ", "), meant(name, known))
 	}
 }

@@ -85,12 +85,12 @@ func TestFaultsOfRules(t *testing.T) {
 			"fermata.yaml:10: daily needs its fields, such as tokens:, and not a plain value",
 		}},
 		{"a rule's other faults", "    rules:\n      - {do: ask, confirm: true}\n", []string{"fermata.yaml:5: agents.a.rules[0].confirm must be a string, not bool"}},
-		{"a rule's unknown field", "    rules:\n      - {do: ask, approver: [a]}\n", []string{"fermata.yaml:5: agents.a.rules[0].approver is not known here; is \"approvers\" meant?"}},
-		{"unknown field", "    rules:\n      - do: ask\n        tool: x\n", []string{"fermata.yaml:6: agents.a.rules[0].tool is not known here; is \"tools\" meant?"}},
+		{"a rule's unknown field", "    rules:\n      - {do: ask, approver: [a]}\n", []string{"fermata.yaml:5: agents.a.rules[0].approver is not known here; did you mean \"approvers\"?"}},
+		{"unknown field", "    rules:\n      - do: ask\n        tool: x\n", []string{"fermata.yaml:6: agents.a.rules[0].tool is not known here; did you mean \"tools\"?"}},
 		{"misspelt tools", "    rules:\n      - {do: deny, tools: [\"fs_*\", shel_run]}\n      - {do: deny, tools: [subagent__nobody]}\n    ceiling: [fs_raed]\n", []string{
-			`fermata.yaml:5: agents.a.rules[0].tools[1]: no tool is called "shel_run"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; is "shell_run" meant?`,
+			`fermata.yaml:5: agents.a.rules[0].tools[1]: no tool is called "shel_run"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; did you mean "shell_run"?`,
 			`fermata.yaml:6: agents.a.rules[1].tools[0]: no tool is called "subagent__nobody"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"`,
-			`fermata.yaml:7: agents.a.ceiling[0]: no tool is called "fs_raed"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; is "fs_read" meant?`,
+			`fermata.yaml:7: agents.a.ceiling[0]: no tool is called "fs_raed"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; did you mean "fs_read"?`,
 		}},
 		{"schema of a rule", "    rules:\n      - do: deny\n        arguments: {type: 7}\n", []string{"fermata.yaml:6: agents.a.rules[0].arguments.type has \"7\"; the types are object, array, string, number, integer, boolean, null"}},
 		{"schemas without end", "    rules: [{do: deny, arguments: {$ref: '#'}}]\n    client_tools: [{name: pay, input: {allOf: [{$Ref: '#'}]}}]\n    output: {type: object, properties: {a: {$ref: '#/properties/a'}}}\n", []string{
@@ -109,17 +109,17 @@ func TestFaultsOfRules(t *testing.T) {
 			"fermata.yaml:7: agents.a.client_tools[1]: agent a: client_tools[0]: a client tool needs no approval, since the client decides about each call; leave approval out",
 		}},
 		{"keys of an approval", "    tools: [fs_write]\ntools:\n  fs_write:\n    approval:\n      reasn: x\n      confirm: null\n", []string{
-			`fermata.yaml:8: tools.fs_write.approval.reasn is not known here; is "reason" meant?`,
+			`fermata.yaml:8: tools.fs_write.approval.reasn is not known here; did you mean "reason"?`,
 			"fermata.yaml:9: tools.fs_write.approval.confirm is null; leave it out instead",
 		}},
 		{"agents below", "    agents:\n      - agent: nobody\n      - agent: B\n      - {agent: a, limits: {turns: -1}}\n      - agent: a\n", []string{
 			`fermata.yaml:5: agents.a.agents[0]: there is no agent "nobody" in this file`,
 			`fermata.yaml:6: agents.a.agents[1]: agent "B": use 1 to 32 lower-case letters, digits or '_', beginning with a letter`,
 			"fermata.yaml:7: agents.a.agents[2]: limits.turns: -1 is not a positive number",
-			`fermata.yaml:8: agents.a.agents[3]: "a" is there already`,
+			`fermata.yaml:8: agents.a.agents[3]: "a" appears twice`,
 		}},
 		{"tools that are not handed on", "    tools: [fs_read]\n    agents:\n      - agent: b\n      - agent: c\n  b: {model: \"script:script.yaml\", tools: [fs_read, ask_user, shell_run]}\n  c: {model: \"script:script.yaml\", tools: [fs_read]}\n", []string{
-			`fermata.yaml:6: agents.a.agents[0]: b has tools that a has not (shell_run); say in its tools which of them it may use, "*" for all`,
+			`fermata.yaml:6: agents.a.agents[0]: b has tools that a lacks (shell_run); list in its tools which of them it may use, "*" for all`,
 		}},
 		{"answer timeouts", "    answer_timeouts:\n      default: yes, do\n", []string{"fermata.yaml:5: agents.a.answer_timeouts: a default is what a deadline decides: set deadline too"}},
 		{"reached", "    on_limit: shout\n", []string{`fermata.yaml:4: agent a: on_limit must be fail or ask, not "shout"`}},

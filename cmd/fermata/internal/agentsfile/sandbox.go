@@ -74,6 +74,7 @@ func (f *File) readRoot(c *checker, part entry) {
 		c.add(agent.CodeInvalidInput, part.key, "as_root is true or false")
 		return
 	}
+	// YAML also allows True and TRUE.
 	f.asRoot = strings.EqualFold(part.value.Value, "true")
 }
 
@@ -88,7 +89,9 @@ func (f *File) WorkspaceOptions() *workspace.Options {
 // protected returns the files and folders that decide what the worker runs. No tool may
 // write them.
 func (f *File) protected() []string {
+	// The ".new" file is written before it replaces the lock file.
 	list := append([]string{filepath.Join(f.Dir, filepath.Base(f.Path)), f.lockPath(), f.lockPath() + ".new"}, f.scripts...)
+	// A tool that writes this program would run as the next worker.
 	if own, err := os.Executable(); err == nil {
 		list = append(list, own)
 	}
@@ -142,18 +145,20 @@ func (k *Kit) Check() error {
 	if err == nil && slices.Contains(tools, workspace.ShellTool) {
 		err = k.place.CheckShell()
 	}
+	// A hint about another workspace helps only if the default one is used.
 	switch own := f.workspace != f.Dir; {
 	case err == nil:
 	case own || confine.IsRoot() && !f.asRoot: // another workspace would not help
 		return agent.Errorf(agent.CodeOf(err), "%s: %w", f.Path, err)
 	default:
-		return agent.Errorf(agent.CodeOf(err), "%s: %w; the workspace is %s, and another is named so: workspace: ./project", f.Path, err, f.workspace)
+		return agent.Errorf(agent.CodeOf(err), "%s: %w; the workspace is %s; to name another one, write workspace: ./project", f.Path, err, f.workspace)
 	}
 	for i, s := range k.servers {
 		if err := s.CheckStart(); err != nil {
 			return agent.Errorf(agent.CodeOf(err), "%s:%d: mcp.%s: %w", f.Path, f.servers[used[i]].line, s.Name(), err)
 		}
 	}
+	// A worker that was killed could not end them, and they keep their ports and files.
 	confine.EndOrphans()
 	return nil
 }

@@ -2,8 +2,11 @@ package agentsfile_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,7 +59,7 @@ func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 		"fs_read, \"mcp:t\"]}}\nmcp: {t: {command: [cat]}}\n":         "",
 		"fs_write]}}\n":                                               "",
 		"shell_run]}}\n":                                              "programs could write " + filepath.Join(dir, "fermata.yaml"),
-		"shell_run]}}\nworkspace: .\n":                                "another is named so: workspace: ./project",
+		"shell_run]}}\nworkspace: .\n":                                "to name another one, write workspace: ./project",
 		"shell_run]}}\nworkspace: ./project\n":                        "",
 		"shell_run]}}\nworkspace: ./project\nshell: {write: [bin]}\n": "",
 		"shell_run]}}\nworkspace: ./project\nshell: {sandbox: bubblewrap, write: [.]}\n":                 "programs could write ",
@@ -83,6 +86,12 @@ func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 			f.Private = []string{filepath.Join(dir, "data")}
 			_, err = f.Open(nil, nil)
 			require.ErrorContains(t, err, "which no tool may read")
+			continue
+		}
+		if _, err := exec.LookPath("bwrap"); err != nil && strings.Contains(text, "bubblewrap") {
+			t.Run("bubblewrap", func(t *testing.T) {
+				testenv.Need(t, fmt.Errorf("install bubblewrap (apt-get install bubblewrap): %w", err))
+			})
 			continue
 		}
 		_, _, err := opened(t, agents+text, filepath.Join(dir, "data"))

@@ -45,6 +45,7 @@ func schemaAt(v any, path string) error {
 	if !ok {
 		return fault(path, "must be a JSON Schema, such as {type: object, properties: {…}}")
 	}
+	// Sorted, so the first error is the same each time.
 	for _, key := range slices.Sorted(maps.Keys(schema)) {
 		value, at := schema[key], path+"."+key
 		switch {

@@ -89,7 +89,10 @@ func (g *generator) section(out *strings.Builder, of group, root *jsonschema.Sch
 		}
 		fmt.Fprintf(out, "| `%s` | %s | %s | %s |\n", key, g.kind(p), value, strings.ReplaceAll(text, "|", "\\|"))
 	}
-	if of.name == "limits" {
+	switch of.name {
+	case "limits":
 		g.profiles(out)
+	case "flow":
+		out.WriteString("\n[flows.md](flows.md#flows-in-an-agents-file) explains the steps, paths and conditions with examples.\n")
 	}
 }

@@ -43,6 +43,7 @@ func variable(name string) string {
 // The adapters themselves read keys in variables.
 func filed(names ...string) string {
 	for _, name := range names {
+		// Only files: the adapters read a plain variable themselves, and know its name for errors.
 		if name != "" && os.Getenv(name+secret.FileSuffix) != "" {
 			return variable(name)
 		}

@@ -61,19 +61,20 @@ func (a *Record) ForWorker(f *agentsfile.File, log *slog.Logger) (observe.Audito
 	if w == nil || err != nil {
 		return nil, err
 	}
+	// Read again for the digest: the parsed file has lost its exact text.
 	text, err := os.ReadFile(f.Path)
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the agents file can't be read: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	var names []string
-	for _, def := range f.Agents {
+	for _, def := range f.Definitions() {
 		names = append(names, def.Name)
 	}
 	return &auditor{w: w, log: log}, w.Append(audit.Entry{Kind: audit.KindPolicy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
 }
 
-// auditor records what runs are told, and what happens to their requests.
+// auditor records the commands that runs get, and what happens to their requests.
 type auditor struct {
 	w   *audit.Writer
 	log *slog.Logger
@@ -85,9 +86,11 @@ type auditor struct {
 // add adds an entry. It logs when entries can't be written any more, and when they can
 // again. Meanwhile every verb is refused, and each run is tried again and again.
 func (a *auditor) add(e audit.Entry) error {
+	// Outside of the lock: the writer has its own.
 	err := a.w.Append(e)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// Logged once for each change: every run that waits would log it otherwise.
 	switch {
 	case err != nil && !a.bad:
 		a.log.Error("the audit can't be written: verbs are refused, and runs wait", "error", err, "todo", AuditRemedy)
@@ -109,7 +112,7 @@ func (a *auditor) Command(t observe.RunCommand) error {
 		Kind: audit.KindVerb, What: string(t.Verb), Session: t.Session, Run: t.Run, Agent: t.Agent, ID: said.ID, By: said.By,
 		Request: said.Request, Digest: said.Digest, Principal: strings.Join(t.Principals, ","), Outcome: "accepted",
 	}
-	// Once for each change: every run that waits would log it otherwise.
+	// A resume may answer several requests; the entry lists them all.
 	for i, one := range said.Answers {
 		if i > 0 {
 			e.Request += ","
@@ -169,6 +172,7 @@ func (a *auditor) Event(s observe.RunEvent) error {
 		if r := at.Refusal; r != nil && r.Error != nil {
 			e.What, e.Code = r.Verb, r.Error.Code
 		}
+	// Other events change nothing that the audit is about.
 	default:
 		return nil
 	}

@@ -21,6 +21,7 @@ func (c *Connector) CommandLine(format string, args ...any) string {
 // TemporalLine returns a line of the temporal command for this server.
 func (c *Connector) TemporalLine(s *Server, line string) string {
 	line = "temporal " + line
+	// Only what the user's environment would not give the temporal command by itself.
 	if c.Address != "" || s.Embedded != nil {
 		line += " --address " + ShellWord(s.Addr)
 	}

@@ -130,7 +130,7 @@ func (c *Connector) noteServer(s *Server) *Server {
 	case s.InProcess():
 		c.Notify("temporal %s, namespace %s (embedded in this process, data in %s)", s.Addr, s.Namespace, s.Data)
 	case s.unnamed:
-		c.Notify("temporal %s, namespace %s (it listens where Temporal usually does; nobody named it)", s.Addr, s.Namespace)
+		c.Notify("temporal %s, namespace %s (not named: it listens at Temporal's usual address)", s.Addr, s.Namespace)
 	default:
 		c.Notify("temporal %s, namespace %s", s.Addr, s.Namespace)
 	}
@@ -151,7 +151,7 @@ func (c *Connector) Look(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only if somebody runs it: looking must not start a server.
+	// Only if somebody runs it, because looking must not start a server.
 	if hasServer(dir) {
 		if s, err := c.embed(ctx, dir, o, false); err != nil || s != nil {
 			return c.noteServer(s), err
@@ -175,8 +175,10 @@ func (c *Connector) Queue() string { return cmp.Or(c.TaskQueue, signals.TaskQueu
 // Client returns the client of runs on a server. It works without a store: what needs
 // none continues, and the rest fails with the reason.
 func (c *Connector) Client(ctx context.Context, s *Server) (*fermata.Client, error) {
+	// Checked before the store is opened: opening creates a missing folder.
 	c.storeErr = c.CheckLostStore(ctx, s)
 	transcripts, err := c.nameStore(ctx)
+	// A lost store was explained better above.
 	if err != nil && c.storeErr == nil {
 		return nil, err
 	}
@@ -193,6 +195,7 @@ func (c *Connector) Client(ctx context.Context, s *Server) (*fermata.Client, err
 		o.Live = far
 	}
 	if c.storeErr == nil {
+		// Only a warning: a wrong store still allows commands that need none.
 		if err := c.CheckStore(ctx, s, transcripts); errors.Is(err, agent.CodeNotSetUp) {
 			c.Notify("fermata: warning: %v", err)
 		}
@@ -211,6 +214,7 @@ func (c *Connector) WithQueueHint(ctx context.Context, s *Server, session string
 	defer cancel()
 	d, lost := s.DescribeWorkflowExecution(ctx, session, "")
 	queue := d.GetWorkflowExecutionInfo().GetTaskQueue()
+	// The same queue explains nothing.
 	if lost != nil || queue == c.Queue() {
 		return err
 	}
@@ -218,7 +222,7 @@ func (c *Connector) WithQueueHint(ctx context.Context, s *Server, session string
 	if recorded, lost := signals.ReadStore(ctx, s.Client, queue); lost == nil {
 		where = ", whose store is in " + recorded.Place
 	}
-	return agent.Errorf(agent.CodeOf(err), "%w; session %s is of the task queue %s%s: name them with --task-queue and --store", err, session, queue, where)
+	return agent.Errorf(agent.CodeOf(err), "%w; session %s belongs to the task queue %s%s: name them with --task-queue and --store", err, session, queue, where)
 }
 
 // WithServer calls do with the server and a client of its runs, and closes both

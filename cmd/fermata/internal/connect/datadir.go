@@ -24,6 +24,7 @@ func (c *Connector) DataDir() (string, error) {
 		}
 		dir = own
 	}
+	// Absolute, because it is shown to users and compared between processes.
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", agent.Errorf(agent.CodeInvalidInput, "the data directory %s: %w", c.Data, err)
@@ -43,8 +44,7 @@ func hasServer(dir string) bool {
 	if err != nil {
 		return false
 	}
-	// For a moment we hold the lock. Whoever starts a server then waits for a lock
-	// without a server.
+	// For a moment this process holds the lock. A process that starts a server then waits for it.
 	_ = lock.Close()
 	return !free
 }

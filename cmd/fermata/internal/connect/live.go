@@ -48,13 +48,14 @@ func (c *Connector) Broker() (*nats.Live, error) {
 	if err != nil {
 		return nil, err
 	}
+	// It never gives up: a broker may come and go while a worker runs.
 	conn, err := broker.Connect(place, broker.Name("fermata"), broker.MaxReconnects(-1), broker.RetryOnFailedConnect(true), broker.Timeout(DialPatience),
 		broker.ErrorHandler(func(_ *broker.Conn, _ *broker.Subscription, err error) { c.Notify("live events: %v", err) }))
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "the broker that %s names: %w", env.Live, err)
 	}
 	c.brokerConn = brokerConn{conn: conn, holds: nats.NewHolds(conn, &nats.Options{Keys: ring}), Live: nats.New(conn, &nats.Options{Keys: ring, Unreadable: func(session string, err error) {
-		c.Notify("what session %s says right now can't be read: %v", session, err)
+		c.Notify("live events of session %s can't be read: %v", session, err)
 	}})}
 	return c.brokerConn.Live, nil
 }
@@ -65,7 +66,7 @@ func CheckBrokers(place string) error {
 	for one := range strings.SplitSeq(place, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-			return agent.Errorf(agent.CodeInvalidInput, "%s can't be read: its form is nats://HOST:PORT, or tls://USER:PASSWORD@HOST, and several have commas between them", env.Live)
+			return agent.Errorf(agent.CodeInvalidInput, "%s can't be read: write nats://HOST:PORT or tls://USER:PASSWORD@HOST, several with commas between them", env.Live)
 		}
 	}
 	return nil
@@ -107,12 +108,13 @@ func (c *Connector) LiveEnds(s *Server) (LiveEnds, error) {
 // process, unless a broker is used. If that fails, runs continue and are shown without
 // pieces.
 func (c *Connector) openLiveEndpoint(s *Server, dir string) {
+	// With a broker, events go through it; with another process's server, through its endpoint.
 	if secret.IsSet(env.Live) || !s.InProcess() {
 		return
 	}
 	var err error
 	if s.live, err = loopback.Open(dir, s.Addr); err != nil {
-		c.Notify("fermata: other processes don't hear what models say while they say it: %v", err)
+		c.Notify("fermata: other processes can't show replies while they stream: %v", err)
 	}
 }
 
@@ -123,6 +125,7 @@ func (c *Connector) Subscribe(ctx context.Context, s *Server, here *live.Hub, se
 	switch {
 	case err != nil:
 		return nil, err
+	// The other process has the open turn from its start, which the own hub lacks.
 	case far != nil:
 		return far.Subscribe(ctx, session)
 	}

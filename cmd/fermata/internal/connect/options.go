@@ -44,10 +44,12 @@ func (c *Connector) clientOptions() (o client.Options, named bool, err error) {
 	o.HostPort = cmp.Or(c.Address, o.HostPort)
 	o.Namespace = cmp.Or(c.Namespace, o.Namespace, DefaultNamespace)
 	o.Logger = c.Log.SDK()
+	// The SDK's own default would wait longer than a person does.
 	o.ConnectionOptions.GetSystemInfoTimeout = DialPatience
 	if err := c.prepare(&o); err != nil {
 		return o, false, err
 	}
+	// A namespace alone names no server.
 	named = o.HostPort != "" || c.Profile != "" || os.Getenv("TEMPORAL_PROFILE") != ""
 	o.HostPort = cmp.Or(o.HostPort, DefaultAddress)
 	return o, named, nil
@@ -65,6 +67,7 @@ func (c *Connector) ClientProfile() (*envconfig.ClientConfigProfile, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The environment and its file override the profile.
 	profile.APIKey = cmp.Or(key, profile.APIKey)
 	return &profile, nil
 }

@@ -31,6 +31,7 @@ func (c *Connector) Pollers(ctx context.Context, s *Server) ([]string, error) {
 	var names []string
 	for _, p := range d.GetPollers() {
 		if time.Since(p.GetLastAccessTime().AsTime()) < staleAfter && !gone[p.GetIdentity()] {
+			// The SDK's default identity ends with an empty task queue: PID@HOST@.
 			names = append(names, strings.TrimSuffix(p.GetIdentity(), "@"))
 		}
 	}
@@ -55,7 +56,7 @@ func (c *Connector) AwaitPolling(ctx context.Context, s *Server) error {
 			return err
 		}
 		if !await.Pause(ctx, ProbeInterval) {
-			return agent.Errorf(agent.CodeNoWorker, "the worker was started, and the server does not see it at the task queue %s after %s", c.Queue(), pollPatience)
+			return agent.Errorf(agent.CodeNoWorker, "the worker was started, but the server does not see it at the task queue %s after %s", c.Queue(), pollPatience)
 		}
 	}
 }
@@ -69,6 +70,7 @@ func (c *Connector) stoppedWorkers(ctx context.Context, s *Server) map[string]bo
 	list, err := s.WorkflowService().ListWorkers(ctx, &workflowservice.ListWorkersRequest{
 		Namespace: s.Namespace, Query: "TaskQueue = " + Quote(c.Queue()),
 	})
+	// Old servers don't have this call; a stopped worker is then listed for minutes.
 	if err != nil {
 		return nil
 	}
@@ -85,7 +87,7 @@ func (c *Connector) stoppedWorkers(ctx context.Context, s *Server) map[string]bo
 // Quote returns a string in Temporal's list filter language.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// WorkerBegan reports whether some worker has begun with a run; true if that is unknown.
+// WorkerBegan reports whether some worker has started a run; true if that is unknown.
 func (s *Server) WorkerBegan(ctx context.Context, run *fermata.Run) bool {
 	d, err := s.DescribeWorkflowExecution(ctx, run.Session, run.ID)
 	const started = 2 // the start, and the task that waits for a worker
@@ -97,15 +99,16 @@ func (s *Server) WorkerBegan(ctx context.Context, run *fermata.Run) bool {
 // ends: a worker that was just started needs a moment until it polls. The request must be
 // safe to repeat. The server accepts nothing for a run without a worker.
 func RetryUntilWorker[T any](ctx context.Context, c *Connector, ask func() (T, error)) (T, error) {
-	for told := false; ; told = true {
+	for noted := false; ; noted = true {
 		answer, err := ask()
 		if !errors.Is(err, agent.CodeNoWorker) {
 			return answer, err
 		}
-		if !told {
+		if !noted {
 			c.Notify("no worker polls the task queue %s yet: waiting for one", c.Queue())
 		}
 		if !await.Pause(ctx, workerInterval) {
+			// The answer's own error says more than the context's.
 			return answer, err
 		}
 	}

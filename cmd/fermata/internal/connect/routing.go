@@ -21,6 +21,7 @@ func (c *Connector) WhyUnrouted(ctx context.Context, s *Server) (why, do string)
 	}
 	gone := c.stoppedWorkers(ctx, s)
 	here := slices.DeleteFunc(d.GetPollers(), func(p *taskqueue.PollerInfo) bool {
+		// As in Pollers: a worker that is gone must not explain anything.
 		return time.Since(p.GetLastAccessTime().AsTime()) >= staleAfter || gone[p.GetIdentity()]
 	})
 	routes := d.GetVersioningInfo()
@@ -37,6 +38,7 @@ func (c *Connector) WhyUnrouted(ctx context.Context, s *Server) (why, do string)
 	default:
 		why = fmt.Sprintf("%s polls the task queue %s and gets no run: build %s of deployment %s is current, and no worker of it is here", here[0].GetIdentity(), c.Queue(), current.GetBuildId(), current.GetDeploymentName())
 	}
+	// A worker without a version can't become current, so start one with the current version.
 	if !versioned(mine) {
 		return why, c.CommandLine("worker --deployment %s --build %s", current.GetDeploymentName(), current.GetBuildId())
 	}

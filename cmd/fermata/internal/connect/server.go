@@ -34,6 +34,7 @@ func (s *Server) InProcess() bool { return s.Embedded != nil && !s.Embedded.Shar
 
 // Close closes what belongs to this process.
 func (s *Server) Close() {
+	// The client first: its calls would fail and be logged when the server goes.
 	s.Client.Close()
 	if s.live != nil {
 		s.live.Close()
@@ -57,7 +58,7 @@ func (c *Connector) dial(ctx context.Context, o client.Options) (*Server, error)
 // embed starts the embedded server of a data directory, or finds the one that runs.
 // Without start it returns nil if none runs.
 func (c *Connector) embed(ctx context.Context, dir string, o client.Options, start bool) (*Server, error) {
-	// First: with a full disk the server may not answer, and nobody would learn why.
+	// First: with a full disk the server may not answer, and the error would not say why.
 	c.warnFull(disk.Folder{What: dataFolder, Path: dir})
 	options := &devserver.Options{DataDir: dir, Logger: c.Log.Server()}
 	if start {
@@ -66,12 +67,14 @@ func (c *Connector) embed(ctx context.Context, dir string, o client.Options, sta
 	}
 	d, err := StartServer(ctx, options)
 	if err != nil {
+		// The check that found a running server and this start are not atomic.
 		return nil, agent.Errorf(agent.CodeUnreachable, "%w", err)
 	}
 	if !start && !d.Shared() {
 		d.Stop() // the running one has just stopped
 		return nil, nil
 	}
+	// The options carry the keys and metrics; the address is the embedded server's.
 	sdk, err := d.Dial(ctx, client.Options{Namespace: o.Namespace, Logger: o.Logger, MetricsHandler: o.MetricsHandler, ConnectionOptions: client.ConnectionOptions{DialOptions: o.ConnectionOptions.DialOptions}})
 	if err != nil {
 		d.Stop()
@@ -146,7 +149,8 @@ func (c *Connector) StartDev(ctx context.Context, addr string) (*Server, error) 
 	if namespace == "" {
 		namespace = DefaultNamespace
 	}
-	d, err := StartServer(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.Log.Server(), Closed: true})
+	// Closed: no other command may connect before the worker polls.
+	d, err := StartServer(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.Log.Server(), Closed: true, Nexus: true})
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeUnreachable, "the embedded server does not start: %w", err)
 	}

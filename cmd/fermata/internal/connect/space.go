@@ -11,6 +11,7 @@ const dataFolder = "data directory"
 // Folders returns the folders of a command and its server; s is nil if no server answers.
 func (c *Connector) Folders(s *Server) (list []disk.Folder) {
 	dir, err := c.DataDir()
+	// Without an answering server, its lock shows whether it runs on this machine.
 	if err == nil && (s == nil && hasServer(dir) || s != nil && s.Embedded != nil) {
 		list = append(list, disk.Folder{What: dataFolder, Path: dir})
 	}

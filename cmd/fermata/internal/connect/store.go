@@ -55,9 +55,11 @@ func (c *Connector) OpenStore(ctx context.Context) (*store.Encrypted, error) {
 // nameStore is OpenStore for a command that may not need the store. A database is
 // contacted only when something is read or written.
 func (c *Connector) nameStore(ctx context.Context) (*store.Encrypted, error) {
+	// Opened once: a second pool of connections would not be closed.
 	if c.openedStore.Encrypted != nil {
 		return c.openedStore.Encrypted, nil
 	}
+	// A store that was found lost must not be opened, because that creates it.
 	if c.storeErr != nil {
 		return nil, c.storeErr
 	}
@@ -83,7 +85,7 @@ func (c *Connector) OpenExistingStore(ctx context.Context) (*store.Encrypted, er
 	}
 	// A store that was restored without its identity is a store, too.
 	if _, err := os.Stat(filepath.Join(place, "heads")); err != nil {
-		return nil, agent.Errorf(agent.CodeNotSetUp, "there is no store in %s, and none was made: name it with --store, --data or %s, or mount it", place, env.Store)
+		return nil, agent.Errorf(agent.CodeNotSetUp, "there is no store in %s, and none was created: name it with --store, --data or %s, or mount it", place, env.Store)
 	}
 	return c.OpenStore(ctx)
 }
@@ -115,6 +117,7 @@ func (c *Connector) openPlain(ctx context.Context) (store.Store, error) {
 		if err != nil {
 			return nil, err
 		}
+		// A database connects lazily, so its first answer is waited for.
 		c.openedStore.shut, c.openedStore.ready = db.Close, db.Ready
 		return db, nil
 	}
@@ -196,6 +199,7 @@ func (c *Connector) WithLog(ctx context.Context, session string, do func(*fermat
 	}
 	head, err := transcripts.Head(ctx, session)
 	if errors.Is(err, agent.CodeNotFound) {
+		// Without a server, the session may exist there: show both reasons.
 		_, none := c.Find(ctx)
 		return errors.Join(none, err)
 	}
@@ -212,7 +216,7 @@ func (c *Connector) noteStoreOnly(head store.Head) {
 	if head.Status.Ended() {
 		c.Notify("no Temporal server runs: this is what the store has, up to the run that was %s at %s", head.Status, when)
 	} else {
-		c.Notify("no Temporal server runs: this is what the store had at %s of a run that is not at its end", when)
+		c.Notify("no Temporal server runs: this is what the store had at %s of a run that has not ended", when)
 	}
 }
 
@@ -232,12 +236,13 @@ func (c *Connector) CheckLostStore(ctx context.Context, s *Server) error {
 	recorded, err := signals.ReadStore(ctx, s.Client, c.Queue())
 	switch {
 	case err != nil:
+		// Without a record nothing shows that a store was lost.
 		return nil
 	case recorded.Place != place:
-		return agent.Errorf(agent.CodeNotSetUp, "there is no store in %s, and none was made: that of the task queue %s is in %s. Name that one (--store, --data, %s), or use another task queue",
+		return agent.Errorf(agent.CodeNotSetUp, "there is no store in %s, and none was created: the task queue %s has its store in %s. Name that one (--store, --data, %s), or use another task queue",
 			place, c.Queue(), recorded.Place, env.Store)
 	}
-	return agent.Errorf(agent.CodeStoreUnavailable, "the store of the task queue %s is not in %s: is it mounted? Nothing was made in its place. Mount or restore it; if it is gone for good, stop all workers and terminate the workflow %s",
+	return agent.Errorf(agent.CodeStoreUnavailable, "the store of the task queue %s is not in %s: is it mounted? Nothing was created in its place. Mount or restore it; if it is gone for good, stop all workers and terminate the workflow %s",
 		c.Queue(), place, signals.StoreRecordID(c.Queue()))
 }
 

@@ -42,6 +42,7 @@ func TLSOf(o client.Options) *tls.Config {
 func Handshake(ctx context.Context, addr string, config *tls.Config) (*tls.ConnectionState, error) {
 	ctx, cancel := context.WithTimeout(ctx, DialPatience)
 	defer cancel()
+	// gRPC needs HTTP/2; some servers refuse a handshake that does not offer it.
 	config.NextProtos, config.MinVersion = []string{"h2"}, tls.VersionTLS12
 	raw, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -56,6 +57,7 @@ func Handshake(ctx context.Context, addr string, config *tls.Config) (*tls.Conne
 	// In TLS 1.3 the server rejects a client's certificate only after our side is done.
 	_, err = conn.Read(make([]byte, 1))
 	var timeout net.Error
+	// A timeout means that the server accepted the certificate and waits for a request.
 	if err == nil || errors.As(err, &timeout) && timeout.Timeout() {
 		return &state, nil
 	}
@@ -65,6 +67,7 @@ func Handshake(ctx context.Context, addr string, config *tls.Config) (*tls.Conne
 // dialFailed says why a server was not reached, and what to do.
 func dialFailed(ctx context.Context, o client.Options, err error) error {
 	var denied *serviceerror.PermissionDenied
+	// Servers refuse a client in two ways: with an error of Temporal, or of gRPC.
 	if errors.As(err, &denied) || status.Code(err) == codes.Unauthenticated {
 		return agent.Errorf(agent.CodeDenied, "Temporal at %s refuses this client: %w; see TEMPORAL_API_KEY and the TLS settings of the profile", o.HostPort, err)
 	}
@@ -75,7 +78,7 @@ func dialFailed(ctx context.Context, o client.Options, err error) error {
 		// Only to find out whether the server speaks TLS at all; nothing is sent on this
 		// connection.
 		if _, tlsErr := Handshake(ctx, o.HostPort, &tls.Config{InsecureSkipVerify: true}); tlsErr == nil || strings.Contains(tlsErr.Error(), remoteAlert) {
-			return agent.Errorf(agent.CodeUnreachable, "Temporal at %s speaks TLS, and this client does not: set TEMPORAL_TLS=true, with TEMPORAL_API_KEY or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH where it wants to know who you are", o.HostPort)
+			return agent.Errorf(agent.CodeUnreachable, "Temporal at %s speaks TLS, and this client does not: set TEMPORAL_TLS=true, with TEMPORAL_API_KEY or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH if it needs authentication", o.HostPort)
 		}
 	} else if _, tlsErr := Handshake(ctx, o.HostPort, config); tlsErr != nil {
 		if fault := tlsFault(o.HostPort, tlsErr); fault != nil {
@@ -92,6 +95,7 @@ func unanswered(addr string, err error) error {
 // inWords says why a server was not reached, without gRPC's wording.
 func inWords(addr string, err error) string {
 	text := strings.TrimPrefix(err.Error(), "failed reaching server: ")
+	// gRPC's wording around the cause says nothing about what to do.
 	if _, cause, dialed := strings.Cut(text, "Error while dialing: "); dialed {
 		return strings.TrimSuffix(cause, `"`)
 	}
@@ -110,10 +114,11 @@ func tlsFault(addr string, err error) error {
 		record    tls.RecordHeaderError
 	)
 	switch {
+	// First: the alert also matches the general one below.
 	case refusesCertificate(err):
 		return agent.Errorf(agent.CodeDenied, "Temporal at %s needs another certificate of this client: %w; set TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH", addr, err)
 	case errors.As(err, &authority):
-		return agent.Errorf(agent.CodeUnreachable, "Temporal at %s has a certificate of an authority that is not known here: %w; name the authority's in TEMPORAL_TLS_SERVER_CA_CERT_PATH", addr, err)
+		return agent.Errorf(agent.CodeUnreachable, "Temporal at %s has a certificate of an authority that is not known here: %w; name the authority's certificate in TEMPORAL_TLS_SERVER_CA_CERT_PATH", addr, err)
 	case errors.As(err, &host):
 		return agent.Errorf(agent.CodeUnreachable, "Temporal at %s has a certificate for another name: %w; set TEMPORAL_TLS_SERVER_NAME", addr, err)
 	case errors.As(err, &invalid):
@@ -135,5 +140,5 @@ func refusesCertificate(err error) bool {
 	return ok && slices.ContainsFunc(refusals, func(r string) bool { return strings.Contains(alert, r) })
 }
 
-// remoteAlert begins an alert of the other side. Whoever sends one speaks TLS.
+// remoteAlert starts an alert of the other side. Only a side that speaks TLS sends one.
 const remoteAlert = "remote error: tls: "

@@ -46,7 +46,7 @@ func (c *Console) once(ctx context.Context, q agent.Request) (agent.AnswerTo, er
 	if len(q.Schema) > 0 {
 		return c.form(ctx, q)
 	}
-	text, err := c.wanted(ctx, questionPrompt(q))
+	text, err := c.requiredLine(ctx, questionPrompt(q))
 	if err != nil {
 		return agent.AnswerTo{}, err
 	}
@@ -56,7 +56,7 @@ func (c *Console) once(ctx context.Context, q agent.Request) (agent.AnswerTo, er
 // form asks for data, as tools request it. A form with a single field also accepts a
 // text.
 func (c *Console) form(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
-	line, err := c.wanted(ctx, "your answer, as one line of JSON (n: decline): ")
+	line, err := c.requiredLine(ctx, "your answer, as one line of JSON (n: decline): ")
 	switch {
 	case err != nil:
 		return agent.AnswerTo{}, err
@@ -80,16 +80,17 @@ func reply(q agent.Request, text string) (agent.AnswerTo, error) {
 	order := &agent.AnswerCommand{Text: text}
 	if n, err := strconv.Atoi(text); err == nil && len(q.Choices) > 0 {
 		if n < 0 || n >= len(q.Choices) {
-			return agent.AnswerTo{}, unfit(fmt.Sprintf("there are the numbers 0 to %d", len(q.Choices)-1))
+			return agent.AnswerTo{}, unfit(fmt.Sprintf("type a number from 0 to %d", len(q.Choices)-1))
 		}
 		order = &agent.AnswerCommand{Choice: &n}
 	}
 	return agent.AnswerTo{Request: q.ID, Answer: order}, nil
 }
 
-// wanted asks for a line that is not empty.
-func (c *Console) wanted(ctx context.Context, prompt string) (string, error) {
+// requiredLine asks for a line that is not empty.
+func (c *Console) requiredLine(ctx context.Context, prompt string) (string, error) {
 	line, err := c.Line(ctx, prompt)
+	// An empty line is the way to leave a request open.
 	if err == nil && line == "" {
 		err = ErrLater
 	}
@@ -97,7 +98,7 @@ func (c *Console) wanted(ctx context.Context, prompt string) (string, error) {
 }
 
 func (c *Console) approval(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
-	line, err := c.wanted(ctx, "approve? y(es), n(o), e(dit the arguments), a(lways, in this run): ")
+	line, err := c.requiredLine(ctx, "approve? y(es), n(o), e(dit the arguments), a(lways, in this run): ")
 	if err != nil {
 		return agent.AnswerTo{}, err
 	}
@@ -123,26 +124,26 @@ func (c *Console) approval(ctx context.Context, q agent.Request) (agent.AnswerTo
 }
 
 func (c *Console) refusal(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
-	reason, err := c.wanted(ctx, "why not? (the model reads it): ")
+	reason, err := c.requiredLine(ctx, "why not? (the model reads it): ")
 	return agent.AnswerTo{Request: q.ID, Reject: &agent.RejectCommand{Reason: reason}}, err
 }
 
 // result asks for the result of a client tool's call.
 func (c *Console) result(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
-	line, err := c.wanted(ctx, "the result, as one line of JSON (n: it could not be had): ")
+	line, err := c.requiredLine(ctx, "the result, as one line of JSON (n: there is no result): ")
 	switch {
 	case err != nil:
 		return agent.AnswerTo{}, err
 	case line == "n":
 		return c.refusal(ctx, q)
 	case !json.Valid([]byte(line)):
-		return agent.AnswerTo{}, unfit("that is not JSON; a text stands in quotes")
+		return agent.AnswerTo{}, unfit("that is not JSON; put a text in double quotes")
 	}
 	return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerCommand{Data: json.RawMessage(line)}}, nil
 }
 
 func (c *Console) json(ctx context.Context, prompt string) (json.RawMessage, error) {
-	line, err := c.wanted(ctx, prompt)
+	line, err := c.requiredLine(ctx, prompt)
 	if err == nil && !json.Valid([]byte(line)) {
 		err = unfit("that is not JSON")
 	}
@@ -152,6 +153,7 @@ func (c *Console) json(ctx context.Context, prompt string) (json.RawMessage, err
 // Yes asks for confirmation; only y and yes confirm.
 func (c *Console) Yes(ctx context.Context, prompt string) (bool, error) {
 	line, err := c.Line(ctx, prompt+" y(es), n(o): ")
+	// The error is returned too, so a caller must check it before the answer.
 	line = strings.ToLower(line)
 	return line == "y" || line == "yes", err
 }
@@ -159,11 +161,12 @@ func (c *Console) Yes(ctx context.Context, prompt string) (bool, error) {
 // Choose asks which of several requests to answer.
 func (c *Console) Choose(ctx context.Context, open []agent.Request) (agent.Request, error) {
 	for {
-		line, err := c.wanted(ctx, "which one? ")
+		line, err := c.requiredLine(ctx, "which one? ")
 		if err != nil {
 			return agent.Request{}, err
 		}
 		var found []agent.Request
+		// Ids are unique only within a session.
 		for _, q := range open {
 			if line == q.ID || line == q.Session+" "+q.ID {
 				found = append(found, q)
@@ -186,7 +189,7 @@ const maxShown = 16 << 10
 // Show writes a request with all that a person needs to decide it. Text of a model or a
 // tool is behind a margin.
 func (c *Console) Show(q agent.Request) {
-	c.Print("%s · %s · %s in %s%s", untrusted.Name(q.ID), q.Type, untrusted.Name(q.Agent), untrusted.Name(q.Session), render.Deadline(q))
+	c.Print("%s · %s%s · %s in %s%s", untrusted.Name(q.ID), q.Type, render.At(q), untrusted.Name(q.Agent), untrusted.Name(q.Session), render.Deadline(q))
 	for _, text := range []string{q.Text, q.Context} {
 		if text != "" {
 			c.Print("%s", untrusted.Margin(text))
@@ -207,6 +210,7 @@ func (c *Console) Show(q agent.Request) {
 // call writes a call: its arguments as the digest sees them, how much of them is not
 // shown, and the hosts that they name, which a long URL could hide.
 func (c *Console) call(q agent.Request) {
+	// Cut by characters, so no escape or letter is cut in half.
 	shown, digest := []rune(untrusted.JSON(q.Call.Arguments)), ""
 	if q.Digest != "" {
 		digest = " · digest " + q.Digest + " of all arguments"
@@ -219,6 +223,7 @@ func (c *Console) call(q agent.Request) {
 	if more := len(shown) - maxShown; more > 0 {
 		c.Print("%d more characters are not shown: see fermata show %s --json", more, untrusted.Name(q.Session))
 	}
+	// Of all arguments, not only of the shown part.
 	if hosts := untrusted.HostsOf(string(q.Call.Arguments)); len(hosts) > 0 {
 		slices.Sort(hosts)
 		c.Print("hosts: %s", strings.Join(slices.Compact(hosts), ", "))

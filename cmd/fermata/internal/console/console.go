@@ -51,10 +51,10 @@ func (c *Console) SetInterrupt(pressed <-chan struct{}) { c.pressed = pressed }
 // maxKept bounds the buffered lines; a person who types more waits.
 const maxKept = 64
 
-// Buffer makes the console buffer what is typed while nothing is asked, for
-// [Console.Typed], and recognise [Command]. The channel says that there is something, or
-// that the input has ended. With ahead, buffered lines answer the next question, as lines
-// of a script do. Call it before anything is asked.
+// Buffer makes the console buffer what a person types while it asks nothing, for [Console.Typed].
+// It also makes it recognise [Command]. The channel receives when there is something, or when the
+// input has ended. With ahead, buffered lines answer the next question, as lines of a script do.
+// Call it before the first question.
 func (c *Console) Buffer(ahead bool) <-chan struct{} {
 	c.kept, c.ahead, c.typed = make(chan string, maxKept), ahead, make(chan struct{}, 1)
 	c.reading.Do(func() { go c.read() })
@@ -66,7 +66,7 @@ func (c *Console) Buffer(ahead bool) <-chan struct{} {
 func (c *Console) Typed() (string, error) {
 	select {
 	case line, more := <-c.kept:
-		return c.said(line, more)
+		return c.parseTyped(line, more)
 	default:
 		return "", ErrNothing
 	}
@@ -81,12 +81,15 @@ func (c *Console) Print(format string, args ...any) {
 // does not answer it. Errors are [ErrInterrupted], [Command], [io.EOF] at the end of the
 // input, and the context's.
 func (c *Console) Line(ctx context.Context, prompt string) (string, error) {
+	// Reading starts with the first question: a command that asks nothing must leave the input
+	// alone.
 	c.reading.Do(func() { go c.read() })
 	answer := c.kept
 	if !c.ahead {
 		if answer = c.ask(); answer == nil {
 			return "", io.EOF
 		}
+		// A line that comes after an interrupt must not answer the next question.
 		defer c.drop()
 	}
 	fmt.Fprint(c.out, prompt)
@@ -95,7 +98,7 @@ func (c *Console) Line(ctx context.Context, prompt string) (string, error) {
 		if !more && !c.ahead {
 			c.Print("")
 		}
-		return c.said(line, more)
+		return c.parseTyped(line, more)
 	case <-c.pressed:
 		c.Print("")
 		return "", ErrInterrupted
@@ -105,8 +108,9 @@ func (c *Console) Line(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-// said returns a line as it was meant: of two slashes the first is removed.
-func (c *Console) said(line string, more bool) (string, error) {
+// parseTyped returns a typed line. It removes the first of two slashes, and returns a [Command] for one.
+// Blanks around an answer are never meant.
+func (c *Console) parseTyped(line string, more bool) (string, error) {
 	line = strings.TrimSpace(line)
 	switch {
 	case !more:
@@ -168,6 +172,7 @@ func (c *Console) take(line string) {
 	switch {
 	case asking != nil:
 		asking <- line
+	// Sent outside of the lock: a full buffer blocks here until the person's lines are read.
 	case c.kept != nil:
 		c.kept <- line
 		c.tell()
@@ -178,6 +183,7 @@ func (c *Console) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
+	// Closing is how a waiting question learns of the end.
 	if c.asking != nil {
 		close(c.asking)
 		c.asking = nil
@@ -190,6 +196,7 @@ func (c *Console) end() {
 
 // tell says that something was buffered.
 func (c *Console) tell() {
+	// Never blocks: one waiting signal covers all buffered lines.
 	select {
 	case c.typed <- struct{}{}:
 	default:

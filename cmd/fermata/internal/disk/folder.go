@@ -27,5 +27,5 @@ func (f Folder) CheckSpace() error {
 	if err != nil || free >= low {
 		return nil
 	}
-	return agent.Errorf(agent.CodeStoreUnavailable, "the disk of the %s %s is full, it has %d bytes left: make room, and what waits goes on by itself", f.What, f.Path, free)
+	return agent.Errorf(agent.CodeStoreUnavailable, "the disk of the %s %s is full, it has %d bytes left: free some space, and waiting work continues", f.What, f.Path, free)
 }

@@ -14,5 +14,7 @@ func statfs(dir string) (int64, error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, err
 	}
+	// Bavail, not Bfree: the rest is reserved for root. Bounded, because huge file systems would
+	// overflow.
 	return int64(min(s.Bavail*uint64(s.Bsize), math.MaxInt64)), nil
 }

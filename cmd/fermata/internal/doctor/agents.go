@@ -11,6 +11,9 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 )
 
+// namePrice says what to do about a price that is not known.
+const namePrice = "name the model under models, with price: {input: …, output: …} for a million tokens"
+
 func (d *examination) checkAgents() {
 	if d.file == nil {
 		d.found("agents", Skipped, "there is no "+agentsfile.DefaultName+" here, and no --agents", "")
@@ -19,7 +22,7 @@ func (d *examination) checkAgents() {
 	}
 	for _, def := range d.file.Agents {
 		if cold := d.file.ModelsWithoutTemperature(def); len(cold) > 0 {
-			d.found("agent", Warning, fmt.Sprintf("the temperature of %s is not sent to %s: a model that takes none, or none while it thinks", def.Name, strings.Join(cold, ", ")), "leave temperature out, or name another model")
+			d.found("agent", Warning, fmt.Sprintf("the temperature of %s is not sent to %s: the model does not accept one, or not while it thinks", def.Name, strings.Join(cold, ", ")), "leave temperature out, or name another model")
 		}
 		if d.file.Priced(def.Model) {
 			text := fmt.Sprintf("%s with %s", def.Name, def.Model)
@@ -29,8 +32,13 @@ func (d *examination) checkAgents() {
 			d.found("agent", OK, text, "")
 			continue
 		}
-		d.found("agent", Warning, fmt.Sprintf("%s with %s, whose price is not known: costs are shown as nothing", def.Name, def.Model),
-			"name the model under models, with price: {input: …, output: …} for a million tokens")
+		d.found("agent", Warning, fmt.Sprintf("%s with %s, whose price is not known: costs are shown as zero", def.Name, def.Model), namePrice)
+	}
+	for _, w := range d.file.Flows {
+		for _, name := range d.file.UnpricedSteps(w) {
+			d.found("flow", Warning, fmt.Sprintf("%s calls %s, whose price is not known: costs are shown as zero", w.Definition().Name, name), namePrice)
+		}
+		d.found("flow", OK, w.Definition().Name+": fermata doctor --draw draws it", "")
 	}
 	d.checkApprovers()
 	d.checkPolicy()
@@ -45,7 +53,7 @@ func (d *examination) checkAgents() {
 		}
 		d.failed("key", agent.Errorf(agent.CodeProviderAuth, "%s is not set: runs of %s fail", k.Env, who), "export "+k.Env+"=…")
 	}
-	for _, p := range d.file.Programs() { // those that agents use are asked below
+	for _, p := range d.file.Programs() { // programs that agents use are started below
 		if p.Err == nil {
 			d.found("mcp", Skipped, fmt.Sprintf("%s: %s is there, and no agent uses it", p.Server, p.Command), "")
 			continue
@@ -95,7 +103,7 @@ func (d *examination) checkServers(ctx context.Context) {
 	for _, s := range d.file.AskServers(ctx) {
 		switch {
 		case s.SignIn:
-			d.found("mcp", OK, fmt.Sprintf("%s answers, and lists its tools to who has signed in: runs ask for that", s.Name), "")
+			d.found("mcp", OK, fmt.Sprintf("%s answers, and lists its tools only after a sign-in: runs ask for it", s.Name), "")
 		case s.Err == nil:
 			text := fmt.Sprintf("%s lists %d tools", s.Name, s.Tools)
 			if s.Confinement != "" {
@@ -103,7 +111,7 @@ func (d *examination) checkServers(ctx context.Context) {
 			}
 			d.found("mcp", OK, text, "")
 		case s.Optional:
-			d.found("mcp", Warning, s.Err.Error()+"; runs begin without its tools", "")
+			d.found("mcp", Warning, s.Err.Error()+"; runs start without its tools", "")
 		case s.Gone:
 			d.failed("mcp", s.Err, installIt)
 		default:
@@ -117,6 +125,7 @@ func (d *examination) checkServers(ctx context.Context) {
 func (d *examination) checkPins(s agentsfile.ServerState) {
 	l := d.file.Lock()
 	switch {
+	// Without its real list, a server can't be compared with what was accepted.
 	case s.Err != nil || s.SignIn:
 		return
 	case l == nil || !d.file.Pinned(s.Name):
@@ -128,6 +137,7 @@ func (d *examination) checkPins(s agentsfile.ServerState) {
 	case err != nil:
 		d.failed("lock", err, "")
 	case !was:
+		// The first run would fail to pin it.
 		if err := l.CheckWrite(); err != nil {
 			d.failed("lock", err, "")
 			return

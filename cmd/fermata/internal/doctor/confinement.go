@@ -18,7 +18,7 @@ func (d *examination) checkSandbox() {
 		d.found("sandbox", Warning, text, localworker.UnconfinedRemedy)
 	}
 	if f.AsRoot() && os.Geteuid() == 0 {
-		d.found("sandbox", Warning, "programs of tools run as root, without its capabilities: what they leave is root's", "run the worker as another user, and leave as_root out")
+		d.found("sandbox", Warning, "programs of tools run as root, without its capabilities: files that they leave belong to root", "run the worker as another user, and leave as_root out")
 	}
 }
 
@@ -43,7 +43,7 @@ func (d *examination) checkWorkspace(dir string, o *workspace.Options) {
 	d.checkShell(w, Warning)
 }
 
-const elsewhere = "see docs/tools.md on what holds programs; a workspace of its own is named so: workspace: ./project"
+const elsewhere = "see docs/tools.md on what holds programs; to name a separate workspace, write workspace: ./project"
 
 // checkShell says what confines commands; worst is the verdict if nothing does.
 func (d *examination) checkShell(w *workspace.Workspace, worst Verdict) {
@@ -56,6 +56,7 @@ func (d *examination) checkShell(w *workspace.Workspace, worst Verdict) {
 
 // checkKernel says what could confine commands on this machine.
 func (d *examination) checkKernel() {
+	// Nothing is run here, so root or a missing confinement is no error.
 	w, err := workspace.Open(".", &workspace.Options{AsRoot: true, Confine: tool.ConfineWherePossible})
 	if err != nil {
 		d.failed("shell", err, "")

@@ -20,7 +20,7 @@ import (
 func (d *examination) checkConnection(ctx context.Context) {
 	profile, err := d.ClientProfile()
 	if err != nil || d.server.Embedded != nil { // reported with the server, or plain on loopback
-		return // the server's check has said so, or it is in plain on loopback
+		return
 	}
 	o, err := connect.OptionsOf(profile)
 	if err != nil {
@@ -37,12 +37,13 @@ func (d *examination) checkConnection(ctx context.Context) {
 	state, err := connect.Handshake(ctx, d.server.Addr, config)
 	switch {
 	case err != nil:
-		d.found("tls", Warning, "the connection works, and the server's certificate was not seen: "+err.Error(), "")
+		d.found("tls", Warning, "the connection works, but the server's certificate could not be read: "+err.Error(), "")
 	case config.InsecureSkipVerify:
-		d.found("tls", Warning, "anybody may say to be the server: its certificate is not verified", "unset TEMPORAL_TLS_DISABLE_HOST_VERIFICATION")
+		d.found("tls", Warning, "any host can pretend to be the server: its certificate is not verified", "unset TEMPORAL_TLS_DISABLE_HOST_VERIFICATION")
 	default:
 		d.lasting("tls", "the server is "+nameOf(state.PeerCertificates[0]), state.PeerCertificates[0].NotAfter)
 	}
+	// The first certificate is the client's own; the rest are its issuers.
 	for _, c := range config.Certificates {
 		if leaf, err := x509.ParseCertificate(c.Certificate[0]); err == nil {
 			d.lasting("identity", "this client is "+nameOf(leaf), leaf.NotAfter)
@@ -59,7 +60,7 @@ func (d *examination) checkPlain() {
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return
 	}
-	d.found("tls", Warning, "the connection is in plain: whoever is on the way reads it, and may say to be the server", "let the server speak TLS, and set TEMPORAL_TLS=true")
+	d.found("tls", Warning, "the connection is not encrypted: anyone on the network path can read it, and pretend to be the server", "let the server speak TLS, and set TEMPORAL_TLS=true")
 }
 
 // checkKey says how long an API key is valid, if it tells: Temporal Cloud's keys do.
@@ -91,7 +92,7 @@ func (d *examination) lasting(what, text string, until time.Time) {
 	text = fmt.Sprintf("%s, until %s", text, until.UTC().Format(time.RFC3339))
 	switch left := time.Until(until); {
 	case left <= 0:
-		d.failed(what, agent.Errorf(agent.CodeDenied, "%s, which is over", text), "renew it")
+		d.failed(what, agent.Errorf(agent.CodeDenied, "%s, which has passed", text), "renew it")
 	case left < connect.ExpiryWarning:
 		d.found(what, Warning, text, "renew it")
 	default:

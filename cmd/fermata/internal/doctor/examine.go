@@ -48,6 +48,7 @@ func (d *examination) found(what string, v Verdict, text, todo string) {
 }
 
 func (d *examination) failed(what string, err error, todo string) {
+	// One finding for each error, so each has its own remedy's line.
 	for _, f := range render.Faults(err) {
 		d.findings = append(d.findings, Finding{What: what, Verdict: Failed, Text: f.Message, Todo: todo, Code: f.Code})
 	}
@@ -64,7 +65,7 @@ func Examine(ctx context.Context, host *localworker.Host, file *agentsfile.File,
 	if d.checkKeys() {
 		d.checkPlaces(ctx)
 	} else {
-		d.found("server", Skipped, "not looked at, nor the store: nothing is read or written without the keys", "")
+		d.found("server", Skipped, "not checked, nor is the store: nothing can be read or written without the keys", "")
 	}
 	// Also without keys: the audit has a key of its own.
 	d.checkAudit()
@@ -115,6 +116,7 @@ func (d *examination) checkServer(ctx context.Context) {
 // checkNamespace reports whether the namespace exists.
 func (d *examination) checkNamespace(ctx context.Context) bool {
 	ns, err := d.server.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: d.server.Namespace})
+	// A missing namespace is the usual reason, so the command that creates it is the remedy.
 	if err != nil {
 		d.failed("namespace", durable.FromRPC(err), d.TemporalLine(d.server, "operator namespace create -n "+d.server.Namespace))
 		return false
@@ -143,6 +145,7 @@ func (d *examination) checkWorker(ctx context.Context) {
 	case err != nil:
 		d.failed("worker", err, "")
 	case len(names) > 0:
+		// Workers that poll may still get no run, because of their version.
 		if why, do := d.WhyUnrouted(ctx, d.server); why != "" {
 			d.failed("worker", agent.Errorf(agent.CodeNoWorker, "%s", why), do)
 			return

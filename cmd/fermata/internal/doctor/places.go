@@ -30,6 +30,7 @@ func (d *examination) checkStore(ctx context.Context, recorded bool) {
 	if err == nil {
 		err = answers(ctx, transcripts.Inner())
 	}
+	// A folder can be read although its disk is full or read-only.
 	for _, f := range connect.StoreFolders(transcripts) {
 		err = errors.Join(writable(f.Path), err)
 	}
@@ -41,11 +42,13 @@ func (d *examination) checkStore(ctx context.Context, recorded bool) {
 		d.failed("store", err, "make it reachable, or name another one with --store")
 		return
 	}
+	// The record is a workflow in the namespace, so without it there is nothing to compare.
 	if recorded {
 		err = d.CheckStore(ctx, d.server, transcripts)
 	} else if d.server != nil {
 		err = store.CheckNamespace(ctx, transcripts, d.server.Namespace)
 	}
+	// A store of another namespace may have other keys, and that error would mislead.
 	if !errors.Is(err, agent.CodeNotSetUp) {
 		err = readable(ctx, transcripts)
 	}
@@ -53,7 +56,7 @@ func (d *examination) checkStore(ctx context.Context, recorded bool) {
 	case errors.Is(err, agent.CodeNotSetUp):
 		d.failed("store", err, "")
 	case errors.Is(err, agent.CodeChunkDamaged):
-		d.found("store", Warning, store.Location(transcripts)+": heads of sessions are damaged, and their runs can't go on: "+err.Error(), "fermata store check")
+		d.found("store", Warning, store.Location(transcripts)+": heads of sessions are damaged, and their runs can't continue: "+err.Error(), "fermata store check")
 	default:
 		d.found("store", OK, store.Location(transcripts), "")
 	}
@@ -76,6 +79,7 @@ func answers(ctx context.Context, s store.Store) error {
 	soon, cancel := context.WithTimeout(ctx, connect.StorePatience)
 	defer cancel()
 	_, err := s.Head(soon, noSession)
+	// A damaged head still shows that the store answers.
 	if err == nil || errors.Is(err, agent.CodeNotFound) || errors.Is(err, agent.CodeChunkDamaged) {
 		_, err = store.ReadID(soon, s)
 	}
@@ -99,7 +103,7 @@ func (d *examination) checkNoStore(ctx context.Context, place string, recorded b
 		d.failed("store", err, "make it writable, or name another one with --store")
 		return
 	}
-	d.found("store", OK, place+", which is made when it is first used", "")
+	d.found("store", OK, place+", which is created at its first use", "")
 }
 
 // writable tries to write in a folder, and leaves nothing there.
@@ -108,6 +112,7 @@ func writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".doctor-*")
 	if err == nil {
 		_, err = f.Write(make([]byte, much))
+		// Joined: the file must be removed even if the write failed.
 		err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 	}
 	if err != nil {
@@ -140,9 +145,10 @@ func (d *examination) checkBroker() {
 func reachBroker(place string) error {
 	conn, err := broker.Connect(place, broker.Name("fermata-doctor"), broker.Timeout(connect.DialPatience))
 	if err != nil {
-		return fmt.Errorf("the broker that %s names can't be reached, and who watches runs misses what models say while they say it: %w", env.Live, err)
+		return fmt.Errorf("the broker that %s names can't be reached, so people who watch runs don't see replies while they stream: %w", env.Live, err)
 	}
 	defer conn.Close()
+	// The connection alone does not show that the broker works; a round trip does.
 	if err := conn.FlushTimeout(connect.DialPatience); err != nil {
 		return fmt.Errorf("the broker that %s names does not answer: %w", env.Live, err)
 	}

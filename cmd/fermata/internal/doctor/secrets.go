@@ -31,13 +31,14 @@ func (d *examination) checkKeys() bool {
 	case err != nil:
 		d.failed("keys", err, "")
 	case ring != nil && time.Now().Before(until):
-		d.found("keys", Warning, fmt.Sprintf("%s is %s: until then whoever may write to the namespace says, and forges, what they could without keys", env.Plain, os.Getenv(env.Plain)), "set it to the present time, or unset it")
+		d.found("keys", Warning, fmt.Sprintf("%s is %s: until then anyone who may write to the namespace can forge data as if there were no keys", env.Plain, os.Getenv(env.Plain)), "set it to the present time, or unset it")
 	}
 	for _, p := range []env.KeyPair{env.ApprovalKeys, env.ExportKeys} {
 		if _, err := p.Verifiers(); err != nil {
 			d.failed("keys", err, fmt.Sprintf("make a pair with \"%s\", give the worker %s alone, or unset it", p.Make(), p.Public))
 		}
 	}
+	// They never make the keys unusable, so they don't change the result.
 	for _, o := range env.Oddities() {
 		d.found(o.Check, Warning, o.Text, o.Todo)
 	}
@@ -82,7 +83,7 @@ func (d *examination) checkApprovers() {
 		d.found("approval", Warning, text, localworker.UnprovenRemedy)
 	}
 	if d.namesApprovers() && !secret.IsSet(env.Encryption) {
-		d.found("approval", Warning, "whoever may write to the namespace can go round approvers: without encryption keys they can forge what a step of a run returns", "set "+env.Encryption+", or let nobody but workers and approvers write to the namespace")
+		d.found("approval", Warning, "anyone who may write to the namespace can bypass approvers: without encryption keys they can forge the result of a run's step", "set "+env.Encryption+", or let only workers and approvers write to the namespace")
 	}
 	if secret.IsSet(env.ApprovalKeys.Public) {
 		return
@@ -90,24 +91,34 @@ func (d *examination) checkApprovers() {
 	remedy := env.ApprovalKeys.Make() + ", and give the worker " + env.ApprovalKeys.Public + " alone"
 	for _, name := range slices.Sorted(maps.Keys(d.file.Approvals())) {
 		if len(d.file.Approvals()[name].Approvers) > 0 {
-			d.found("keys", Warning, fmt.Sprintf("the tool %s names approvers, and %s is not set: a worker with this environment takes no decision of theirs", name, env.ApprovalKeys.Public), remedy)
+			d.found("keys", Warning, fmt.Sprintf("the tool %s names approvers, and %s is not set: a worker with this environment accepts none of their decisions", name, env.ApprovalKeys.Public), remedy)
 		}
 	}
-	for _, def := range d.file.Agents {
+	for _, w := range d.file.Flows {
+		if _, named := w.Written.Approvals(); named {
+			d.found("keys", Warning, fmt.Sprintf("steps of %s name approvers, and %s is not set: a worker with this environment accepts none of their decisions", w.Definition().Name, env.ApprovalKeys.Public), remedy)
+		}
+	}
+	for _, def := range d.file.Definitions() {
 		if slices.ContainsFunc(def.Rules, func(r agent.Rule) bool { return len(r.Approvers) > 0 }) {
-			d.found("keys", Warning, fmt.Sprintf("rules of %s name approvers, and %s is not set: a worker with this environment takes no decision of theirs", def.Name, env.ApprovalKeys.Public), remedy)
+			d.found("keys", Warning, fmt.Sprintf("rules of %s name approvers, and %s is not set: a worker with this environment accepts none of their decisions", def.Name, env.ApprovalKeys.Public), remedy)
 		}
 	}
 }
 
-// namesApprovers reports whether a rule or a tool has approvers.
+// namesApprovers reports whether a rule, a tool or a step of a flow has approvers.
 func (d *examination) namesApprovers() bool {
 	for _, ask := range d.file.Approvals() {
 		if len(ask.Approvers) > 0 {
 			return true
 		}
 	}
-	return slices.ContainsFunc(d.file.Agents, func(def agent.Definition) bool {
+	for _, w := range d.file.Flows {
+		if _, named := w.Written.Approvals(); named {
+			return true
+		}
+	}
+	return slices.ContainsFunc(d.file.Definitions(), func(def agent.Definition) bool {
 		return slices.ContainsFunc(def.Rules, func(r agent.Rule) bool { return len(r.Approvers) > 0 })
 	})
 }
@@ -139,6 +150,6 @@ func (d *examination) checkPolicy() {
 		d.found("policy", Warning, text, localworker.UnknownPolicyAgentsRemedy)
 	}
 	if len(policy) > 0 && !secret.IsSet(env.ApprovalKeys.Public) {
-		d.failed("policy", agent.Errorf(agent.CodeNotSetUp, "the policy binds verbs to principals, and %s is not set: no worker starts so", env.ApprovalKeys.Public), env.ApprovalKeys.Make()+", and give the worker "+env.ApprovalKeys.Public+" alone")
+		d.failed("policy", agent.Errorf(agent.CodeNotSetUp, "the policy binds verbs to principals, and %s is not set: a worker does not start", env.ApprovalKeys.Public), env.ApprovalKeys.Make()+", and give the worker "+env.ApprovalKeys.Public+" alone")
 	}
 }

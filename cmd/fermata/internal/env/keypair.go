@@ -13,8 +13,8 @@ import (
 type KeyPair struct{ Public, Private string }
 
 var (
-	// ApprovalKeys are for tokens: workers verify, and whoever knows the principals
-	// signs.
+	// ApprovalKeys are for tokens: workers verify, and the person or service that
+	// knows the principals signs.
 	ApprovalKeys = KeyPair{"FERMATA_APPROVAL_KEYS", "FERMATA_APPROVAL_SIGNING_KEY"}
 	// ExportKeys are for exports.
 	ExportKeys = KeyPair{"FERMATA_EXPORT_KEYS", "FERMATA_EXPORT_SIGNING_KEY"}
@@ -36,6 +36,7 @@ func (p KeyPair) Verifiers() (signals.Keys, error) {
 	}
 	keys, err := signals.ParseKeys(text)
 	if err != nil {
+		// The usual mistake: the private key in the public key's variable.
 		return nil, fmt.Errorf("%s: %w; private keys belong in %s, and not to a worker", p.Public, err, p.Private)
 	}
 	return keys, nil
@@ -45,7 +46,7 @@ func (p KeyPair) Verifiers() (signals.Keys, error) {
 func (p KeyPair) Required() (signals.Keys, error) {
 	keys, err := p.Verifiers()
 	if err == nil && len(keys) == 0 {
-		err = agent.Errorf(agent.CodeNotSetUp, "%s is not set: give this command and the workers the public key of who signs (\"%s\" makes a pair)", p.Public, p.Make())
+		err = agent.Errorf(agent.CodeNotSetUp, "%s is not set: give this command and the workers the signer's public key (\"%s\" makes a pair)", p.Public, p.Make())
 	}
 	return keys, err
 }

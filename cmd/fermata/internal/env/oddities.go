@@ -43,9 +43,10 @@ func Oddities() (list []odd) {
 		if !strings.HasPrefix(name, ours) || slices.Contains(known, name) || elses.MatchString(name) {
 			continue
 		}
+		// Cut: a name can be as long as the environment allows.
 		text := fmt.Sprintf("%.100s is no variable of fermata, and nothing reads it", name)
 		if meant := agentsfile.Nearest(name, known); meant != "" {
-			text += "; is " + meant + " meant?"
+			text += "; did you mean " + meant + "?"
 		}
 		list = append(list, odd{"variables", text, "correct its name, or unset it"})
 	}
@@ -53,14 +54,15 @@ func Oddities() (list []odd) {
 		if !secret.IsSet(p.Private) {
 			continue
 		}
-		name, whom := p.Private, "speak as any approver"
+		name, whom := p.Private, "act as any approver"
+		// Name the variable that is really set.
 		if os.Getenv(name) == "" {
 			name += secret.FileSuffix
 		}
 		if p == ExportKeys {
 			whom = "sign any export"
 		}
-		list = append(list, odd{"keys", fmt.Sprintf("%s is set: who reads it may %s. A worker verifies with %s alone", name, whom, p.Public), "unset it where workers run, and keep the private key elsewhere"})
+		list = append(list, odd{"keys", fmt.Sprintf("%s is set: anyone who reads it can %s. A worker verifies with %s alone", name, whom, p.Public), "unset it where workers run, and keep the private key elsewhere"})
 	}
 	slices.SortStableFunc(list, func(a, b odd) int { return cmp.Compare(a.Check, b.Check) })
 	return list

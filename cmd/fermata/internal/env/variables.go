@@ -45,6 +45,7 @@ func PlainUntil() (until time.Time, err error) {
 	switch text := os.Getenv(Plain); text {
 	case "":
 	case Always:
+		// A far date instead of a flag: callers compare times only.
 		until = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	default:
 		if until, err = time.Parse(time.RFC3339, text); err != nil {
@@ -74,7 +75,7 @@ func AuditPlace() (path string, key ed25519.PrivateKey, err error) {
 	case path == "" && !keyed:
 		return "", nil, nil
 	case path == "" || !keyed:
-		return "", nil, agent.Errorf(agent.CodeNotSetUp, "an audit needs both: %s names its file, and %s that of the key which signs it (openssl genpkey -algorithm ed25519 -out audit.key)", Audit, AuditKey+secret.FileSuffix)
+		return "", nil, agent.Errorf(agent.CodeNotSetUp, "an audit needs both: %s names its file, and %s the file of the signing key (openssl genpkey -algorithm ed25519 -out audit.key)", Audit, AuditKey+secret.FileSuffix)
 	}
 	text, err := secret.Get(AuditKey)
 	if err != nil {

@@ -40,12 +40,13 @@ func (e exportKind) exporter() (how string, err error) {
 	chosen := os.Getenv("OTEL_" + string(e) + "_EXPORTER")
 	named := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_"+string(e)+"_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
 	switch {
+	// Nothing is sent by default, unlike in OpenTelemetry; an endpoint alone turns OTLP on.
 	case os.Getenv("OTEL_SDK_DISABLED") == "true", chosen == "" && !named, chosen == exporterNone:
 		return exporterNone, nil
 	case chosen == exporterConsole:
 		return exporterConsole, nil
 	case chosen != "" && chosen != "otlp":
-		return "", agent.Errorf(agent.CodeInvalidInput, "OTEL_%s_EXPORTER is %q; otlp, console and none are known: a collector can hand on to others", e, chosen)
+		return "", agent.Errorf(agent.CodeInvalidInput, "OTEL_%s_EXPORTER is %q; otlp, console and none are known: a collector can forward to others", e, chosen)
 	}
 	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_"+string(e)+"_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), exporterHTTP)
 	if protocol != exporterHTTP && protocol != exporterGRPC {

@@ -38,6 +38,7 @@ type Exporters struct {
 // Open opens the exporters that the environment names. console is where a person sees
 // their output, if the environment says so.
 func Open(ctx context.Context, console io.Writer, log *zap.Logger) (e Exporters, err error) {
+	// The library's default writes to standard error past our log.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("telemetry", zap.Error(err)) }))
 	spans, err := spanExporter(ctx, console)
 	if err != nil {
@@ -55,6 +56,7 @@ func Open(ctx context.Context, console io.Writer, log *zap.Logger) (e Exporters,
 	if err != nil {
 		return e, wrongExport(err)
 	}
+	// Interface variables stay nil without a provider; a typed nil would look like one.
 	var tracers trace.TracerProvider
 	var meters metric.MeterProvider
 	if spans != nil {
@@ -75,6 +77,7 @@ func wrongExport(err error) error {
 
 // Flush sends what was collected, and waits a moment for it.
 func (e *Exporters) Flush() error {
+	// A context of its own: the command's may have ended with Ctrl-C.
 	ctx, cancel := context.WithTimeout(context.Background(), flushPatience)
 	defer cancel()
 	var shutdowns []func(context.Context) error
@@ -84,6 +87,7 @@ func (e *Exporters) Flush() error {
 	if e.Meters != nil {
 		shutdowns = append(shutdowns, e.Meters.Shutdown)
 	}
+	// Room for all, so a late shutdown does not leak its goroutine.
 	done := make(chan error, len(shutdowns))
 	for _, shutdown := range shutdowns {
 		// Both at once, each with the whole time: one that hangs must not cost the other
@@ -96,7 +100,7 @@ func (e *Exporters) Flush() error {
 		case err := <-done:
 			errs = append(errs, err)
 		case <-ctx.Done():
-			errs = append(errs, fmt.Errorf("nobody took them within %s", flushPatience))
+			errs = append(errs, fmt.Errorf("they were not accepted within %s", flushPatience))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -46,7 +46,7 @@ var (
 )
 
 // State is how far a run was shown, if it is followed more than once.
-type State struct { // the last event
+type State struct {
 	Seq     int64           // the last event
 	below   map[string]bool // sub-agents that have not ended
 	Resumes int             // how often the run's own hold was removed
@@ -89,8 +89,8 @@ type follower struct {
 	run         *fermata.Run
 	to          Listener
 	live        *live.Subscription
-	workerBegan func() bool // whether some worker has begun with the run
-	heard       *State
+	workerBegan func() bool // whether some worker has started the run
+	state       *State
 	until       Until
 
 	events  chan agent.Event
@@ -111,7 +111,8 @@ func Follow(ctx context.Context, run *fermata.Run, h *State, pieces *live.Subscr
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &follower{
-		run: run, to: to, live: pieces, workerBegan: taken, heard: h, until: u,
+		run: run, to: to, live: pieces, workerBegan: taken, state: h, until: u,
+		// Results and asked have room for one, so their goroutines end even if nobody reads.
 		events: make(chan agent.Event), trouble: make(chan error), results: make(chan result, 1), asked: make(chan []agent.Request, 1),
 	}
 	go f.read(ctx, h.Seq)
@@ -126,8 +127,7 @@ func Follow(ctx context.Context, run *fermata.Run, h *State, pieces *live.Subscr
 	return f.loop(ctx)
 }
 
-// read reads the run's events until its end, and starts again if a worker or the server
-// was away.
+// read reads the run's events until its end. It starts again if a worker or the server was away.
 func (f *follower) read(ctx context.Context, seq int64) {
 	defer close(f.events)
 	// From the session's beginning, events of earlier runs come first.
@@ -139,6 +139,7 @@ func (f *follower) read(ctx context.Context, seq int64) {
 				failed = send(ctx, f.trouble, err)
 				break
 			}
+			// After a failure, continue behind the last event that was read.
 			seq = e.Seq
 			if e.Started != nil {
 				ours = e.Started.Run == f.run.ID
@@ -162,10 +163,14 @@ func send[T any](ctx context.Context, to chan<- T, v T) bool {
 	}
 }
 
+// loop shows events until the run has ended or is suspended. The result may come before the
+// last events, so these get some time. A failure to read is noted once, until an event shows
+// that reading works again. The channels late and held are nil, which never receives, until
+// they are needed.
 func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 	var end *result
 	var late, held <-chan time.Time
-	told := false
+	noted := false
 	untaken := time.After(workerBeginTime)
 	look := time.NewTicker(lookBelow)
 	defer look.Stop()
@@ -177,24 +182,24 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 				events = nil
 				continue
 			}
-			told = false
-			if f.tell(e) {
+			noted = false
+			if f.showEvent(e) {
 				return nil, ErrChanged
 			}
 			if held = nil; f.to.Waiting() {
 				held = time.After(holdFor)
 			}
 		case err := <-f.trouble:
-			if !told && end == nil {
-				told = true
+			if !noted && end == nil {
+				noted = true
 				f.to.Note("%s: %v", FollowError(err), err)
 			}
 		case <-untaken:
-			if f.heard.Seq == 0 && end == nil && !f.workerBegan() {
+			if f.state.Seq == 0 && end == nil && !f.workerBegan() {
 				return nil, ErrNoWorker
 			}
 		case <-f.live.Ready():
-			f.hear()
+			f.showLive()
 		case <-held:
 			f.to.Flush()
 			held = nil
@@ -226,29 +231,31 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 // done reports whether the run has ended or is suspended, and everything before that was
 // shown.
 func (f *follower) done(end *result, events <-chan agent.Event) bool {
-	return end != nil && (events == nil || end.outcome.Status == agent.StatusSuspended && f.heard.Seq >= end.outcome.Seq)
+	return end != nil && (events == nil || end.outcome.Status == agent.StatusSuspended && f.state.Seq >= end.outcome.Seq)
 }
 
-// tell shows an event, and reports whether it ends the following.
-func (f *follower) tell(e agent.Event) bool {
+// showEvent shows an event, and reports whether it ends the following.
+func (f *follower) showEvent(e agent.Event) bool {
 	// Live pieces first: progress of a quick call would come after the call's end.
-	f.hear()
-	f.heard.event(e)
+	f.showLive()
+	f.state.event(e)
 	f.to.Event(e)
 	return f.until.After > 0 && e.Seq > f.until.After
 }
 
 // look looks for requests of sub-agents.
+// One look at a time: a slow listing must not pile up.
 func (f *follower) look(ctx context.Context) {
-	if f.until.Below == nil || f.looking || len(f.heard.below) == 0 {
+	if f.until.Below == nil || f.looking || len(f.state.below) == 0 {
 		return
 	}
 	f.looking = true
+	// Room for one in asked, so this ends even after Follow has returned.
 	go func() { f.asked <- f.until.Below(ctx) }()
 }
 
-// hear shows the live pieces of this run; the session may have another run by now.
-func (f *follower) hear() {
+// showLive shows the live pieces of this run. The session may have another run by now.
+func (f *follower) showLive() {
 	for _, l := range f.live.Take() {
 		if l.Run == f.run.ID {
 			f.to.Live(l)
@@ -263,5 +270,5 @@ func FollowError(err error) string {
 	case agent.CodeChunkDamaged, agent.CodeChunkMissing:
 		return "the run's log can't be read"
 	}
-	return "the run can't be followed at the moment, and goes on by itself"
+	return "the run can't be followed at the moment, but it continues"
 }

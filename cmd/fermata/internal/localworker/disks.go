@@ -24,6 +24,7 @@ func (h *Host) watchDisks(ctx context.Context, s *connect.Server) error {
 		return err
 	}
 	full := map[string]bool{}
+	// Once before the goroutine: a full disk is logged at the start.
 	h.logDisks(all, full)
 	go func() {
 		look := time.NewTicker(diskEvery)
@@ -48,7 +49,7 @@ func (h *Host) logDisks(all []disk.Folder, full map[string]bool) {
 		case err != nil && !full[f.Path]:
 			h.Log.Error("disk full", zap.String("of", f.What), zap.String("path", f.Path), zap.Error(err))
 		case err == nil && full[f.Path]:
-			h.Log.Warn("disk has room again", zap.String("of", f.What), zap.String("path", f.Path))
+			h.Log.Warn("disk has space again", zap.String("of", f.What), zap.String("path", f.Path))
 		}
 		full[f.Path] = err != nil
 	}

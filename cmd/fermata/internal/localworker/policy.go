@@ -40,6 +40,7 @@ func (h *Host) ReadPolicy() (agent.Policy, error) {
 
 // policyOf reads a policy strictly: a misspelt field would restrict nothing.
 func policyOf(raw []byte) (agent.Policy, error) {
+	// YAML becomes JSON, because the strict decoder reads JSON.
 	var written any
 	if err := yaml.Unmarshal(raw, &written); err != nil {
 		return nil, err
@@ -57,6 +58,7 @@ func policyOf(raw []byte) (agent.Policy, error) {
 			return nil, err
 		}
 	}
+	// An explicit [] is a decision; a missing list is a mistake.
 	if file.Policy == nil || *file.Policy == nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "it has no policy: write policy: with a list of verbs, agents and principals below, or [] to bind nothing")
 	}

@@ -35,6 +35,7 @@ func (h *Host) Private() (list []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// A URL is no path that tools could open.
 	if !strings.Contains(place, "://") {
 		list = append(list, place)
 	}
@@ -49,6 +50,7 @@ func (h *Host) Private() (list []string, err error) {
 		if record, err = filepath.Abs(record); err != nil {
 			return nil, err
 		}
+		// The lock is beside the file: a program that can hold it could block the audit.
 		list = append(list, record, audit.LockPath(record))
 	}
 	for _, pair := range os.Environ() {
@@ -56,6 +58,7 @@ func (h *Host) Private() (list []string, err error) {
 		if !namesKeys(name) {
 			continue
 		}
+		// Sockets and devices are no files with keys, and folders would hide too much.
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 			continue
 		}
@@ -64,6 +67,7 @@ func (h *Host) Private() (list []string, err error) {
 		}
 		list = append(list, path)
 	}
+	// Profiles there may have API keys.
 	if config, err := os.UserConfigDir(); err == nil {
 		list = append(list, filepath.Join(config, "temporalio", "temporal.toml"))
 	}

@@ -25,6 +25,7 @@ func (h *Host) queueOwner() (string, error) {
 // ClaimQueue makes an agents file the owner of the task queue, on the server of the data
 // directory. It returns [agent.CodeBusy] while runs of another file's agents exist there.
 func (h *Host) ClaimQueue(ctx context.Context, s *connect.Server, runs *fermata.Client, f *agentsfile.File) error {
+	// The record is in the data directory, so it covers only that directory's server.
 	if s.Embedded == nil {
 		return nil
 	}
@@ -47,6 +48,7 @@ func (h *Host) ClaimQueue(ctx context.Context, s *connect.Server, runs *fermata.
 				h.Queue(), other, strings.Join(live, ", "), other)
 		}
 	}
+	// Written after the checks: the record must not change while other runs are live.
 	err = os.MkdirAll(filepath.Dir(record), 0o700)
 	if err == nil {
 		err = os.WriteFile(record, []byte(mine+"\n"), 0o600)
@@ -57,6 +59,7 @@ func (h *Host) ClaimQueue(ctx context.Context, s *connect.Server, runs *fermata.
 	return nil
 }
 
+// A missing record means that nobody has used the queue.
 func owner(record string) string {
 	text, err := os.ReadFile(record)
 	if err != nil {
@@ -93,6 +96,7 @@ func (h *Host) liveSessions(ctx context.Context, runs *fermata.Client) (live []s
 		if err != nil {
 			return nil, err
 		}
+		// A few names are enough for an error.
 		if live = append(live, l.Session); len(live) == enough {
 			return append(live, "…"), nil
 		}

@@ -33,7 +33,7 @@ func UnconfinedPrograms(f *agentsfile.File) string {
 	if len(programs) == 0 {
 		return ""
 	}
-	return "nothing holds " + strings.Join(programs, " and ") + ": they may do all that the worker's user may, and rewrite " + f.Path + " and what it names"
+	return "nothing confines " + strings.Join(programs, " and ") + ": they may do all that the worker's user may, and rewrite " + f.Path + " and what it names"
 }
 
 // UnknownPolicyAgents says which permits name an agent that the file does not have. If
@@ -41,7 +41,7 @@ func UnconfinedPrograms(f *agentsfile.File) string {
 func UnknownPolicyAgents(policy agent.Policy, f *agentsfile.File) (list []string) {
 	for i, p := range policy {
 		for _, name := range p.Agents {
-			if !slices.ContainsFunc(f.Agents, func(def agent.Definition) bool { return glob.MatchesAny([]string{name}, def.Name) }) {
+			if !slices.ContainsFunc(f.Definitions(), func(def agent.Definition) bool { return glob.MatchesAny([]string{name}, def.Name) }) {
 				list = append(list, fmt.Sprintf("policy[%d] names agent %q, and no agent here is called so", i, name))
 			}
 		}

@@ -66,6 +66,7 @@ func (h *Host) Start(ctx context.Context, s *connect.Server, f *agentsfile.File,
 	}
 	holds := h.Holds()
 	var vault mcp.Vault // in memory, unless the store is encrypted
+	// A typed nil in the interface would look like a vault.
 	if v := store.NewVault(transcripts); v != nil {
 		vault = v
 	}
@@ -76,10 +77,12 @@ func (h *Host) Start(ctx context.Context, s *connect.Server, f *agentsfile.File,
 	o := h.Options(f, kit)
 	o.Store, o.Temporal, o.Live, o.Holds, o.ApprovalKeys, o.ExportKeys, o.Policy = transcripts, StopsWithin(patience), sink, holds, keys, exports, policy
 	o.Deployment, o.Build = h.Deployment, cmp.Or(h.Build, version.Program())
+	// The same for the observer: a typed nil would be called.
 	if h.Observer != nil {
 		o.Observer = h.Observer
 	}
 	if o.Audit, err = h.Audit.ForWorker(f, h.Log.Slog()); err != nil {
+		// The kit may have programs and open files, which must not outlive the error.
 		return nil, errors.Join(err, kit.Close())
 	}
 	w, err := Run(ctx, s, o, kit)
@@ -127,7 +130,7 @@ func (h *Host) openKit(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit
 // Options returns the options of a worker for an agents file.
 func (h *Host) Options(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
 	return &worker.Options{
-		TaskQueue: h.Queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: h.Log.Logger,
+		TaskQueue: h.Queue(), Agents: f.Agents, Flows: f.WorkerFlows(), Tools: kit.Tools, Sources: kit.Sources, Approvals: f.Approvals(), Pins: f.Pins(), Models: f.Models(), RateLimits: f.RateLimits(), DailyLimits: f.Daily, Logger: h.Log.Logger,
 	}
 }
 

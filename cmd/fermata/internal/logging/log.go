@@ -33,6 +33,7 @@ func New(w io.Writer, verbose bool) *Log {
 	encoder := zap.NewProductionEncoderConfig()
 	encoder.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
 	encoder.EncodeLevel = zapcore.LowercaseLevelEncoder
+	// Stack traces and callers help the program's authors, not its users.
 	encoder.StacktraceKey, encoder.CallerKey = zapcore.OmitKey, zapcore.OmitKey
 	encoder.ConsoleSeparator = " "
 	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoder), zapcore.Lock(zapcore.AddSync(escapeWriter{w})), level)
@@ -48,16 +49,15 @@ func (s escapeWriter) Write(line []byte) (int, error) {
 	if _, err := io.WriteString(s.Writer, untrusted.Fold(string(line))+"\n"); err != nil {
 		return 0, err
 	}
+	// The length of the input, as io.Writer requires, and not of the escaped text.
 	return len(line), nil
 }
 
 // Slog returns the log for users of log/slog.
 func (l *Log) Slog() *slog.Logger { return slog.New(zapslog.NewHandler(l.Core())) }
 
-// SDK returns the log of the Temporal SDK. Its warnings are for those who watch a worker.
-// SDK returns the log of the Temporal SDK. Its warnings are for people who watch a
-// worker. Other commands have better errors of their own, and show the SDK's only with
-// --verbose.
+// SDK returns the log of the Temporal SDK. Its warnings are for people who watch a worker. Other
+// commands have better errors of their own, and show the SDK's only with --verbose.
 func (l *Log) SDK() log.Logger {
 	if !l.verbose && !l.SDKWarnings {
 		return log.NewStructuredLogger(slog.New(slog.DiscardHandler))
@@ -82,6 +82,7 @@ func (h sessions) WithGroup(name string) slog.Handler { return sessions{h.Handle
 // Handle implements [slog.Handler].
 func (h sessions) Handle(ctx context.Context, r slog.Record) error {
 	attrs := make([]slog.Attr, 0, r.NumAttrs()+1)
+	// A record's attributes can't be changed, so a new one is made.
 	r.Attrs(func(a slog.Attr) bool { attrs = append(attrs, a); return true })
 	line := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
 	line.AddAttrs(withSession(attrs)...)
@@ -93,6 +94,7 @@ func withSession(attrs []slog.Attr) []slog.Attr {
 	if i < 0 {
 		return attrs
 	}
+	// Beside the workflow id, because people look for the session.
 	return slices.Insert(slices.Clone(attrs), i, slog.Attr{Key: "session", Value: attrs[i].Value})
 }
 

@@ -46,6 +46,7 @@ func Find(dir, temporal string) *Client {
 	if p, err := read(c.file); err != nil || p.Temporal != temporal {
 		return nil
 	}
+	// A context of its own: what is published last is still sent after the command's context ends.
 	c.done, c.end = context.WithCancel(context.Background())
 	c.wake, c.sent, c.waiting = make(chan struct{}, 1), make(chan struct{}), map[string]*live.Subscription{}
 	go c.send()
@@ -90,6 +91,7 @@ func (c *Client) Publish(e live.Event) {
 	}
 	s.Put(e)
 	c.mu.Unlock()
+	// Never blocks: one signal covers all events that wait.
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -98,6 +100,7 @@ func (c *Client) Publish(e live.Event) {
 
 func (c *Client) send() {
 	defer close(c.sent)
+	// After Close, one more round sends what was published before.
 	for open := true; open; {
 		select {
 		case <-c.wake:
@@ -106,6 +109,7 @@ func (c *Client) send() {
 		}
 		c.mu.Lock()
 		waiting := c.waiting
+		// Swapped under the lock and sent outside of it, so publishers never wait for the network.
 		c.waiting = map[string]*live.Subscription{}
 		c.mu.Unlock()
 		for _, s := range waiting {
@@ -117,10 +121,12 @@ func (c *Client) send() {
 // deliver sends events once. Events that can't be sent count as lost and are not
 // repeated: they may have arrived.
 func (c *Client) deliver(list []live.Event) {
+	// One try only: a repetition could show a text twice.
 	if c.post(list) == nil || len(list) == 0 {
 		return
 	}
 	lost := list[len(list)-1]
+	// A drop counts the events that it stands for.
 	lost.Type, lost.Data = agent.EventDeltaDropped, live.Data{}
 	for _, e := range list {
 		lost.Data.Dropped += max(1, e.Data.Dropped)
@@ -139,6 +145,7 @@ func (c *Client) post(list []live.Event) error {
 			return err
 		}
 	}
+	// Not the client's context: the last events are sent while the client closes.
 	ctx, cancel := context.WithTimeout(context.Background(), blocked)
 	defer cancel()
 	_, answer, err := c.ask(ctx, http.MethodPost, "", &body)
@@ -150,6 +157,7 @@ func (c *Client) post(list []live.Event) error {
 
 // ask sends a request to the current endpoint, and returns its token.
 func (c *Client) ask(ctx context.Context, method, query string, body io.Reader) (token string, answer io.ReadCloser, err error) {
+	// Read each time: another process may have replaced the endpoint.
 	p, err := read(c.file)
 	if err != nil {
 		return "", nil, err
@@ -167,6 +175,7 @@ func (c *Client) ask(ctx context.Context, method, query string, body io.Reader) 
 	if err != nil {
 		return "", nil, err
 	}
+	// The body is closed, or the connection would never be reused.
 	if w.StatusCode/100 != 2 {
 		return "", nil, errors.Join(agent.Errorf(agent.CodeUnreachable, "the endpoint of live events says %s", w.Status), w.Body.Close())
 	}
@@ -178,6 +187,7 @@ func (c *Client) ask(ctx context.Context, method, query string, body io.Reader) 
 func (c *Client) caller(p place) (*http.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// The token identifies the endpoint, since a port may be used again.
 	if c.http != nil && c.token == p.Token {
 		return c.http, nil
 	}
@@ -207,7 +217,7 @@ func (c *Client) Subscribe(_ context.Context, session string) (*live.Subscriptio
 	return s, nil
 }
 
-// following is how far a session was read.
+// following is how far a client has read a session.
 type following struct {
 	client  *Client
 	session string
@@ -222,7 +232,7 @@ func (f *following) listen(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	// Another endpoint numbers from the beginning.
+	// Another endpoint numbers its events from the start.
 	if p.Token != f.token {
 		f.token, f.after = p.Token, 0
 	}

@@ -19,7 +19,9 @@ func certificate() (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, err
 	}
+	// Long enough for any process; clients trust this one certificate anyway.
 	const year = 365 * 24 * time.Hour
+	// An hour back, in case a clock was set back meanwhile.
 	about := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(10 * year)}
 	raw, err := x509.CreateCertificate(rand.Reader, about, about, public, private)
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private}, err

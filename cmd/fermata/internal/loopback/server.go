@@ -60,6 +60,7 @@ type Server struct {
 // Open opens the endpoint of a data directory. temporal is the address of its Temporal
 // server. The caller must hold that directory's lock. Errors have [agent.CodeInternal].
 func Open(dir, temporal string) (*Server, error) {
+	// Port 0 takes a free port; the file tells clients which one.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeInternal, "opening the endpoint of live events: %w", err)
@@ -73,13 +74,14 @@ func Open(dir, temporal string) (*Server, error) {
 		place: place{Temporal: temporal, Addr: l.Addr().String(), Token: rand.Text(), Certificate: key.Certificate[0]},
 	}
 	s.done, s.end = context.WithCancel(context.Background())
-	// Before Serve: requests that come early wait in the listener.
+	// Before Serve: early requests wait in the listener.
 	if err := s.place.write(s.file); err != nil {
 		return nil, errors.Join(agent.Errorf(agent.CodeInternal, "recording the endpoint of live events: %w", err), l.Close())
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+path, s.tell)
-	mux.HandleFunc("POST "+path, s.hear)
+	mux.HandleFunc("GET "+path, s.serveEvents)
+	mux.HandleFunc("POST "+path, s.takeEvents)
+	// Its log would write to standard error about every client that goes away.
 	s.http = &http.Server{Handler: s.allowed(mux), ReadHeaderTimeout: blocked, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		_ = s.http.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{key}, MinVersion: tls.VersionTLS13}))
@@ -114,6 +116,7 @@ func (s *Server) Close() {
 		return
 	}
 	s.end()
+	// Removed first, so no new client finds an endpoint that is closing.
 	_ = os.Remove(s.file)
 	_ = s.http.Close()
 }
@@ -167,8 +170,8 @@ func (s *Server) allowed(next http.Handler) http.Handler {
 	})
 }
 
-// tell sends a session's events, one a line, until the reader leaves.
-func (s *Server) tell(w http.ResponseWriter, r *http.Request) {
+// serveEvents sends a session's events, one a line, until the reader leaves.
+func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	after, err := strconv.ParseInt(r.FormValue("after"), 10, 64)
 	session := r.FormValue("session")
 	if err == nil {
@@ -183,6 +186,7 @@ func (s *Server) tell(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("there are %d readers already", maxReaders), http.StatusServiceUnavailable)
 		return
 	}
+	// Counted down however the reader leaves.
 	defer s.readers.Add(-1)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out, lines := http.NewResponseController(w), json.NewEncoder(w)
@@ -190,6 +194,7 @@ func (s *Server) tell(w http.ResponseWriter, r *http.Request) {
 	// event.
 	_ = out.Flush()
 	_ = s.turns.follow(r.Context(), session, after, func(n numbered) error {
+		// For each write: the stream itself has no time limit.
 		if err := out.SetWriteDeadline(time.Now().Add(blocked)); err != nil {
 			return err
 		}
@@ -208,8 +213,9 @@ func checkSession(session string) error {
 	return nil
 }
 
-// hear takes the events of a worker in another process: all of them, or none.
-func (s *Server) hear(w http.ResponseWriter, r *http.Request) {
+// takeEvents takes the events of a worker in another process: all of them, or none.
+func (s *Server) takeEvents(w http.ResponseWriter, r *http.Request) {
+	// A sender that stalls must not hold its connection open.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(blocked))
 	var list []live.Event
 	lines := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
@@ -228,8 +234,7 @@ func (s *Server) hear(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, e)
 	}
-	// Only now: a body that breaks off must not leave a part, since the client counts it
-	// as lost.
+	// Only now: a body that breaks off must not leave a part, because the client counts it as lost.
 	for _, e := range list {
 		s.turns.put(e)
 	}

@@ -81,6 +81,7 @@ func (t *turns) put(e live.Event) {
 	if t.bytes > maxAll {
 		t.forget()
 	}
+	// Closing wakes every reader at once; each takes the new channel with its next look.
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -93,7 +94,7 @@ func (t *turns) clear(s *turn) {
 // drop drops the oldest event of a turn.
 func (t *turns) drop(s *turn) {
 	oldest := s.events[0]
-	// Else the array would keep the dropped event's text alive.
+	// Otherwise the array would keep the dropped event's text alive.
 	s.events[0] = numbered{}
 	s.events = s.events[1:]
 	s.bytes, t.bytes = s.bytes-size(oldest.Event), t.bytes-size(oldest.Event)
@@ -105,6 +106,7 @@ func (t *turns) forget() {
 	var name string
 	var oldest *turn
 	for n, s := range t.sessions {
+		// Turns without events have nothing to drop.
 		if len(s.events) > 0 && (oldest == nil || s.last < oldest.last) {
 			name, oldest = n, s
 		}
@@ -137,10 +139,12 @@ func (t *turns) leave(session string) {
 // take returns a session's events after a number, and a channel that is closed when more
 // come. The reader must have entered.
 func (t *turns) take(session string, after int64) ([]numbered, <-chan struct{}) {
+	// The channel is taken under the same lock as the events, so no event is missed in between.
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.of(session)
 	var list []numbered
+	// Told once: the next look starts behind it.
 	if s.lostTo > after {
 		e := live.Event{V: agent.Version, Type: agent.EventDeltaDropped, Session: session, Run: s.run, Turn: s.number, Data: live.Data{Dropped: s.lost}}
 		list = append(list, numbered{s.lostTo, e})
@@ -162,6 +166,7 @@ func joined(events []numbered) (list []numbered) {
 			text.WriteString(events[n].Event.Data.Text)
 			n++
 		}
+		// It has the last number of the joined events, so a reader continues behind all of them.
 		one := numbered{events[n-1].Seq, first.Event}
 		one.Event.Data.Text = text.String()
 		list, events = append(list, one), events[n:]

@@ -13,6 +13,7 @@ func Used(u agent.Tally) string {
 	if u.Turns == 0 && u.Usage.Total() == 0 {
 		return "-"
 	}
+	// The total has input and output tokens, which is what limits count.
 	text := fmt.Sprintf("%s, %s, %s USD", Count(u.Turns, "turn"), Count(int(u.Usage.Total()), "token"), u.Cost)
 	if u.Estimated != (agent.Estimate{}) {
 		text += " (about)"

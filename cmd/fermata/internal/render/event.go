@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ func Event(e agent.Event) string {
 	case e.Message != nil:
 		return whatIsSaid(*e.Message)
 	case e.Call != nil:
-		return Words(e.Call.Call, untrusted.Name(e.Call.Tool), string(e.Call.Status))
+		return Words(e.Call.Call, untrusted.Name(cmp.Or(e.Call.Step, e.Call.Tool)), string(e.Call.Status))
 	case e.Snapshot != nil:
 		return fmt.Sprintf("turn %d · checkpoint %s", e.Turn, agent.CheckpointID(e.Seq))
 	case e.Outcome != nil:
@@ -47,9 +48,9 @@ func whatElse(e agent.Event) string {
 	case e.Forked != nil:
 		return Words(e.Forked.Session, e.Forked.Checkpoint)
 	case e.ToolsChange != nil && e.ToolsChange.Refused != nil:
-		return fmt.Sprintf("%s has other tools, which were not taken: %s", untrusted.Name(e.ToolsChange.Source), e.ToolsChange.Refused)
+		return fmt.Sprintf("%s has other tools, which were refused: %s", untrusted.Name(e.ToolsChange.Source), e.ToolsChange.Refused)
 	case e.ToolsChange != nil && len(e.ToolsChange.Left) > 0:
-		return fmt.Sprintf("%s has %d tools now, and nobody has accepted %s", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools), LeftOut(*e.ToolsChange))
+		return fmt.Sprintf("%s has %d tools now; not accepted: %s", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools), LeftOut(*e.ToolsChange))
 	case e.ToolsChange != nil:
 		return fmt.Sprintf("%s has %d tools now", untrusted.Name(e.ToolsChange.Source), len(e.ToolsChange.Tools))
 	case e.Migrated != nil:
@@ -65,7 +66,7 @@ func Words(list ...string) string { return strings.Join(list, " ") }
 
 // whatIsSaid returns a message's text, with its calls or their results.
 func whatIsSaid(m agent.Message) string {
-	text := string(m.Role) + ": " + m.Text()
+	text := string(m.Role) + ": " + said(&m)
 	for _, p := range m.Parts {
 		switch {
 		case p.Call != nil:

@@ -23,10 +23,12 @@ func Faults(err error) []*agent.Error {
 		}
 		return list
 	}
+	// An error without a code gets one from its kind.
 	var e *agent.Error
 	if !errors.As(err, &e) {
 		e = &agent.Error{Code: agent.CodeOf(err)}
 	}
+	// A copy: the caller's error must keep its own message.
 	whole := *e
 	whole.Message = err.Error() // with the context of the errors around it
 	return []*agent.Error{&whole}

@@ -37,9 +37,12 @@ func Message(m agent.Message) untrusted.Block {
 	for _, p := range m.Parts {
 		switch {
 		case p.Type == agent.PartThinking:
+			// Unlike the reply's text it was not addressed to anybody, so it has a title.
 			say("[thinking]\n%s", untrusted.Margin(p.Text))
 		case p.Type == agent.PartServerTool:
 			say("[server tool]\n%s", untrusted.Margin(p.Text))
+		case p.File != nil:
+			say("[file] %s\n%s", untrusted.Line(p.File.String(), 400), untrusted.Margin(p.Text))
 		case p.Text != "":
 			say("%s", untrusted.Margin(p.Text))
 		case p.Call != nil:
@@ -53,6 +56,7 @@ func Message(m agent.Message) untrusted.Block {
 
 // calledWith returns all of a call's arguments.
 func calledWith(c agent.ToolCall) untrusted.Block {
+	// Arguments that are not JSON are shown as the model wrote them.
 	if c.Malformed != "" {
 		return untrusted.Margin(c.Malformed)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,13 +43,17 @@ type Printer struct {
 	remarks  *ProgressOrder
 }
 
-// call is a tool call of the turn.
+// call is a tool call of the turn, or an open step of a flow.
 type call struct {
 	agent.ToolCall
-	begun, ended time.Time
-	status       agent.CallStatus
-	told         bool
+	step             string // the step's path; empty for a model's call
+	startedAt, ended time.Time
+	status           agent.CallStatus
+	printed          bool
 }
+
+// name returns what people know the call by.
+func (c *call) name() string { return untrusted.Name(cmp.Or(c.step, c.Tool)) }
 
 // New returns a printer that writes to w.
 func New(w io.Writer, o Options) *Printer {
@@ -73,6 +78,7 @@ func (t *Printer) StartMidTurn(turn int, asked bool) {
 
 // Event shows an event.
 func (t *Printer) Event(e agent.Event) {
+	// The arguments are taken now, and the progress is shown after the event.
 	defer func(due []live.Event) { t.remarked(due) }(t.remarks.Event(e))
 	switch e.Type {
 	case agent.EventRunStarted:
@@ -84,12 +90,15 @@ func (t *Printer) Event(e agent.Event) {
 	case agent.EventMessage:
 		t.message(e)
 	case agent.EventModelRetried:
-		t.note("the reply was of no use; the model is asked again")
+		t.note("the reply was unusable; the model is called again")
 	case agent.EventModelDelayed:
-		t.note("the model is asked again in %s, at %s: %s", e.Delay.Until.Sub(e.Time).Round(time.Second), e.Delay.Until.Local().Format(time.TimeOnly), untrusted.Line(e.Delay.Error.Message, 200))
+		t.note("the model is called again in %s, at %s: %s", e.Delay.Until.Sub(e.Time).Round(time.Second), e.Delay.Until.Local().Format(time.TimeOnly), untrusted.Line(e.Delay.Error.Message, 200))
+	case agent.EventCallRequested:
+		t.callOf(e)
 	case agent.EventCallStarted:
 		t.called(e)
 	case agent.EventCallDone, agent.EventCallUnknown:
+		// Shown later: the result usually follows at once, with more to show.
 		if c := t.calls[e.Call.Call]; c != nil {
 			c.ended, c.status = e.Time, e.Call.Status
 			t.settled = append(t.settled, e.Call.Call)
@@ -103,16 +112,16 @@ func (t *Printer) Event(e agent.Event) {
 func (t *Printer) aside(e agent.Event) {
 	switch e.Type {
 	case agent.EventHoldAdded, agent.EventHoldRemoved, agent.EventRunSuspended, agent.EventRunResumed, agent.EventRunStopped:
-		t.rested(e)
+		t.showHeld(e)
 	case agent.EventRequestOpened, agent.EventRequestAnswered, agent.EventRequestExpired, agent.EventRequestReminded:
 		t.asked(e)
 	case agent.EventChildStarted, agent.EventChildSuspended, agent.EventChildResumed, agent.EventChildEnded:
 		t.child(e)
 	case agent.EventCompacted:
-		t.note("the model goes on from a summary of what was said before")
+		t.note("the model continues from a summary of the earlier messages")
 	case agent.EventToolsChanged:
 		if r := e.ToolsChange; r != nil && len(r.Left) > 0 {
-			t.note("%s goes without %s: look at it with fermata lock", untrusted.Name(r.Source), LeftOut(*r))
+			t.note("%s is used without %s: see fermata lock", untrusted.Name(r.Source), LeftOut(*r))
 		}
 	case agent.EventLimitExtended:
 		t.note("%s is renewed", e.Extended)
@@ -124,6 +133,7 @@ func (t *Printer) aside(e agent.Event) {
 }
 
 func (t *Printer) openTurn(turn int) {
+	// Calls of the last turn come before anything of this one.
 	t.Flush()
 	t.turn = turn
 	t.streamed.Reset()
@@ -131,6 +141,7 @@ func (t *Printer) openTurn(turn int) {
 	// Pieces of turns that were never opened will not be shown any more.
 	maps.DeleteFunc(t.early, func(of int, _ []live.Event) bool { return of <= turn })
 	for _, l := range pieces {
+		// Live and not print: the pieces may include a reset.
 		t.Live(l)
 	}
 }
@@ -144,10 +155,11 @@ func (t *Printer) Live(l live.Event) {
 		// Too late: the event with the whole text was shown before.
 	case l.Type == agent.EventCallProgress:
 		t.remarked(t.remarks.Live(l))
+	// The whole reply is shown already, so its late pieces are dropped.
 	case l.Turn == t.answered:
 	case l.Type == agent.EventDeltaReset:
 		if t.streamed.Len() > 0 {
-			t.note("the model is asked again")
+			t.note("the model is called again")
 			t.streamed.Reset()
 		}
 	case l.Type == agent.EventDeltaText:
@@ -171,12 +183,12 @@ func (t *Printer) message(e agent.Event) {
 	case agent.RoleUser:
 		switch {
 		case m.Note != "":
-			t.note("(%s) %s", m.Note, untrusted.Line(m.Text(), t.width))
+			t.note("(%s) %s", m.Note, untrusted.Line(said(m), t.width))
 		case t.turn > 0: // not the task itself, which the user knows
-			t.note("(%s) %s", cmp.Or(untrusted.Name(m.By), "said"), untrusted.Line(m.Text(), t.width))
+			t.note("(%s) %s", cmp.Or(untrusted.Name(m.By), "said"), untrusted.Line(said(m), t.width))
 		}
 	case agent.RoleAssistant:
-		t.said(m.Text())
+		t.showReply(m.Text())
 		t.answered = e.Turn
 		for _, c := range m.ToolCalls() {
 			t.calls[c.ID] = &call{ToolCall: c}
@@ -187,12 +199,18 @@ func (t *Printer) message(e agent.Event) {
 				t.result(p.Result)
 			}
 		}
-		t.calls, t.settled = map[string]*call{}, nil
+		// Only then: results beside others have their names before them.
+		for _, p := range m.Parts {
+			if p.Result != nil {
+				delete(t.calls, p.Result.Call)
+			}
+		}
+		t.settled = slices.DeleteFunc(t.settled, func(id string) bool { return t.calls[id] == nil })
 	}
 }
 
-// said shows a whole reply, as far as its pieces were not shown.
-func (t *Printer) said(text string) {
+// showReply shows a whole reply, as far as its pieces were not shown.
+func (t *Printer) showReply(text string) {
 	rest, ok := strings.CutPrefix(text, t.streamed.String())
 	switch {
 	case ok:
@@ -200,6 +218,7 @@ func (t *Printer) said(text string) {
 	case text != "" && strings.HasPrefix(t.streamed.String(), text):
 		rest = ""
 	default:
+		// The reply differs from what was streamed, so all of it is shown again.
 		t.endText()
 		rest = text
 	}
@@ -212,17 +231,24 @@ func (t *Printer) said(text string) {
 }
 
 func (t *Printer) called(e agent.Event) {
+	c := t.callOf(e)
+	c.startedAt = e.Time
+	t.printCall(c)
+}
+
+// callOf returns the call that an event is about.
+func (t *Printer) callOf(e agent.Event) *call {
 	c := t.calls[e.Call.Call]
 	if c == nil {
 		c = &call{ToolCall: agent.ToolCall{ID: e.Call.Call, Tool: e.Call.Tool}}
 		t.calls[c.ID] = c
 	}
-	c.begun = e.Time
-	t.tellCall(c)
+	c.step = e.Call.Step
+	return c
 }
 
-func (t *Printer) tellCall(c *call) {
-	line := untrusted.Cut(untrusted.Name(c.Tool)+" "+Arguments(c.ToolCall), t.width-2)
+func (t *Printer) printCall(c *call) {
+	line := untrusted.Cut(c.name()+" "+Arguments(c.ToolCall), t.width-2)
 	name, arguments, _ := strings.Cut(line, " ")
 	t.line("%s→%s %s%s%s %s", t.style.dim, t.style.off, t.style.bold, name, t.style.off, arguments)
 }
@@ -230,28 +256,29 @@ func (t *Printer) tellCall(c *call) {
 // result shows how a call ended, with the beginning of its result.
 func (t *Printer) result(r *agent.ToolResult) {
 	c := t.calls[r.Call]
-	if c == nil || c.begun.IsZero() {
+	if c == nil || c.startedAt.IsZero() {
 		// The call was not made, so nothing was shown of it yet.
 		if c == nil {
 			c = &call{ToolCall: agent.ToolCall{ID: r.Call, Tool: r.Tool}}
 		}
-		t.tellCall(c)
+		t.printCall(c)
 	}
-	if c.told && r.Status == agent.CallOK {
+	// Its success was shown when the call ended; only a failure has more to say.
+	if c.printed && r.Status == agent.CallOK {
 		return
 	}
 	c.status = r.Status
-	t.tellEnd(c, r.Text)
+	t.printEnd(c, r.Text)
 }
 
-func (t *Printer) tellEnd(c *call, text string) {
+func (t *Printer) printEnd(c *call, text string) {
 	head := string(c.status)
 	// A call that was never made took no time.
-	if !c.begun.IsZero() && c.ended.After(c.begun) {
-		head += " " + Took(c.ended.Sub(c.begun))
+	if !c.startedAt.IsZero() && c.ended.After(c.startedAt) {
+		head += " " + Took(c.ended.Sub(c.startedAt))
 	}
-	if c.told || len(t.calls) > 1 {
-		head = untrusted.Name(c.Tool) + " " + head
+	if c.printed || c.step != "" || len(t.calls) > 1 {
+		head = c.name() + " " + head
 	}
 	mark := t.style.good
 	if c.status != agent.CallOK {
@@ -265,9 +292,9 @@ func (t *Printer) tellEnd(c *call, text string) {
 // with the last one's.
 func (t *Printer) Flush() {
 	for _, id := range t.settled {
-		if c := t.calls[id]; c != nil && !c.told && !c.begun.IsZero() {
-			t.tellEnd(c, "")
-			c.told = true
+		if c := t.calls[id]; c != nil && !c.printed && !c.startedAt.IsZero() {
+			t.printEnd(c, "")
+			c.printed = true
 		}
 	}
 	t.settled = nil

@@ -40,6 +40,10 @@ func noted(t agent.EventType, ms int, id, tool string, status agent.CallStatus) 
 	return after(ms, 1, agent.Event{Type: t, Call: &agent.CallUpdate{Call: id, Tool: tool, Status: status}})
 }
 
+func stepped(t agent.EventType, id, path string) agent.Event {
+	return after(0, 1, agent.Event{Type: t, Call: &agent.CallUpdate{Call: id, Step: path}})
+}
+
 func results(list ...agent.ToolResult) agent.Event {
 	m := agent.Message{Role: agent.RoleTool}
 	for _, r := range list {
@@ -81,7 +85,7 @@ func TestTeller(t *testing.T) {
 		{"whole", []any{turn(1), says(1, "Hello.")}, "│ Hello.\n"},
 		{"pieces", []any{turn(1), piece(1, "Hel"), piece(1, "lo."), says(1, "Hello.")}, "│ Hello.\n"},
 		{"pieces that were lost", []any{turn(1), piece(1, "Hel"), says(1, "Hello.")}, "│ Hello.\n"},
-		{"pieces of another attempt", []any{turn(1), piece(1, "Hi"), live.Event{Type: agent.EventDeltaReset, Turn: 1}, piece(1, "Hello."), says(1, "Hello.")}, "│ Hi\nthe model is asked again\n│ Hello.\n"},
+		{"pieces of another attempt", []any{turn(1), piece(1, "Hi"), live.Event{Type: agent.EventDeltaReset, Turn: 1}, piece(1, "Hello."), says(1, "Hello.")}, "│ Hi\nthe model is called again\n│ Hello.\n"},
 		{"pieces that are not kept", []any{turn(1), piece(1, "Hello, "), says(1, "Hello,")}, "│ Hello, \n"},
 		{"pieces that differ", []any{turn(1), piece(1, "Hi"), says(1, "Hello.")}, "│ Hi\n│ Hello.\n"},
 		{"late pieces", []any{turn(1), says(1, "Hello."), piece(1, "Hello.")}, "│ Hello.\n"},
@@ -96,6 +100,10 @@ func TestTeller(t *testing.T) {
 			noted(agent.EventCallDone, 90_000, "t1.2", "shell_run", agent.CallFailed),
 			results(ok, agent.ToolResult{Call: "t1.2", Tool: "shell_run", Status: agent.CallFailed, Text: "no"})},
 			"→ fs_read\n→ shell_run\n  fs_read ok 5ms\n  shell_run failed 1m30s no\n"},
+		{"steps of a flow", []any{turn(1), says(1, "", call("t1.1", "subagent__a", `{}`), call("t1.2", "do", `{}`)), stepped(agent.EventCallRequested, "t1.1", "x.1/a"), stepped(agent.EventCallRequested, "t1.2", "b"),
+			stepped(agent.EventCallStarted, "t1.2", "b"), stepped(agent.EventCallStarted, "t1.1", "x.1/a"), results(agent.ToolResult{Call: "t1.2", Tool: "do", Status: agent.CallOK, Text: "7"}), turn(2),
+			results(agent.ToolResult{Call: "t1.1", Tool: "subagent__a", Status: agent.CallFailed, Text: "no"})},
+			"→ b\n→ x.1/a\n  b ok 7\n  x.1/a failed no\n"},
 		{"a call that is not made", []any{turn(1), says(1, "", call("t1.1", "fly", `{"to":"Rome"}`)),
 			results(agent.ToolResult{Call: "t1.1", Tool: "fly", Status: agent.CallRejected, Text: "Tool not found: fly."})},
 			"→ fly to=\"Rome\"\n  rejected Tool not found: fly.\n"},

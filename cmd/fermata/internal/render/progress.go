@@ -33,6 +33,7 @@ func (r *ProgressOrder) Event(e agent.Event) (due []live.Event) {
 		r.going[e.Call.Call] = true
 		due = r.early[e.Call.Call]
 		delete(r.early, e.Call.Call)
+	// Late progress of this call is dropped from now on.
 	case agent.EventCallDone, agent.EventCallUnknown:
 		if _, ok := r.going[e.Call.Call]; ok {
 			r.going[e.Call.Call] = false
@@ -48,15 +49,16 @@ func (r *ProgressOrder) Live(l live.Event) (due []live.Event) {
 	if r == nil || l.Type != agent.EventCallProgress {
 		return nil
 	}
-	going, begun := r.going[l.Data.Call]
+	going, known := r.going[l.Data.Call]
 	switch {
 	case going:
 		return []live.Event{l}
-	case !begun:
+	case !known:
 		if r.early == nil {
 			r.early = map[string][]live.Event{}
 		}
 		list := append(r.early[l.Data.Call], l)
+		// The newest messages count.
 		r.early[l.Data.Call] = list[max(0, len(list)-maxRemarks):]
 	}
 	return nil

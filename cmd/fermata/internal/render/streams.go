@@ -21,12 +21,14 @@ type Streams struct {
 func (s *Streams) Line(v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
+		// Standard output must have only valid lines, so the error goes to standard error.
 		s.Note("fermata: error [internal] writing JSON: %v", err)
 		return
 	}
 	if s.Out.ASCII {
 		b = untrusted.ASCII(string(b))
 	}
+	// Invalid bytes would break every reader of JSON.
 	fmt.Fprintf(s.Out, "%s\n", bytes.ToValidUTF8(b, []byte("\ufffd")))
 }
 

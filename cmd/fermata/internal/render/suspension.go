@@ -15,11 +15,19 @@ const maxAsked = 200
 
 // Asks describes a request on one line: q-7, approval: Run pay? (pay amount_eur=800)
 func Asks(q agent.Request) string {
-	line := fmt.Sprintf("%s, %s: %s", q.ID, q.Type, untrusted.Line(q.Text, maxAsked))
+	line := fmt.Sprintf("%s, %s%s: %s", q.ID, q.Type, At(q), untrusted.Line(q.Text, maxAsked))
 	if q.Call != nil {
 		line += " (" + strings.TrimSpace(untrusted.Name(q.Call.Tool)+" "+Arguments(agent.ToolCall{Arguments: q.Call.Arguments})) + ")"
 	}
 	return line + Deadline(q)
+}
+
+// At says which step of a flow asks: " at file.1/ask"; empty outside of flows.
+func At(q agent.Request) string {
+	if q.Step == "" {
+		return ""
+	}
+	return " at " + untrusted.Name(q.Step)
 }
 
 // Deadline says when a request is decided by itself, and how; empty if it is not.
@@ -43,13 +51,13 @@ func Waits(s *agent.Suspension) string {
 		for _, q := range s.Requests {
 			ids = append(ids, q.ID)
 		}
-		parts = append(parts, "waits for the answer to "+cmp.Or(strings.Join(ids, ", "), "what it asks"))
+		parts = append(parts, "waits for the answer to "+cmp.Or(strings.Join(ids, ", "), "its requests"))
 	case agent.SuspensionParked:
 		parts = append(parts, "waits"+Conditions(s.Conditions))
 	case agent.SuspensionAwaitingBudget:
-		parts = append(parts, "waits for the agent above it, or those below it, to leave it some of what limits allow")
+		parts = append(parts, "waits until its parent or its sub-agents leave some of the limits to it")
 	case agent.SuspensionAwaitingChildren:
-		parts = append(parts, "waits for the agents below it")
+		parts = append(parts, "waits for its sub-agents")
 	}
 	for _, h := range s.Holds {
 		parts = append(parts, Held(h))
@@ -108,24 +116,24 @@ func when(t time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// rested shows holds and suspensions.
-func (t *Printer) rested(e agent.Event) {
+// showHeld shows holds and suspensions.
+func (t *Printer) showHeld(e agent.Event) {
 	switch {
 	case e.Type == agent.EventHoldAdded && e.Hold != nil:
 		t.note("%s", Held(*e.Hold))
 	case e.Type == agent.EventHoldRemoved && e.Hold != nil:
-		t.note("no more %s", Held(*e.Hold))
+		t.note("no longer %s", Held(*e.Hold))
 	case e.Type == agent.EventRunSuspended && e.Suspension != nil:
 		t.note("suspended (%s): %s", e.Suspension.ID, Waits(e.Suspension))
 	case e.Type == agent.EventRunResumed && e.Resumed != nil:
-		t.note("%s", goesOn(*e.Resumed))
+		t.note("%s", resumedText(*e.Resumed))
 	case e.Type == agent.EventRunStopped && e.Outcome != nil && e.Outcome.Handoff != nil:
-		t.note("%s", folded(e.Outcome.Handoff))
+		t.note("%s", handoffText(e.Outcome.Handoff))
 	}
 }
 
-func goesOn(r agent.Resumed) string {
-	line := fmt.Sprintf("goes on (%s, %s", r.Suspension, r.Cause)
+func resumedText(r agent.Resumed) string {
+	line := fmt.Sprintf("continues (%s, %s", r.Suspension, r.Cause)
 	for _, more := range []string{r.By, r.Event} {
 		if more != "" {
 			line += " " + untrusted.Cut(untrusted.Name(more), maxArgument)
@@ -135,13 +143,13 @@ func goesOn(r agent.Resumed) string {
 		line += ", from a summary"
 	}
 	if r.Renewed {
-		line += ", limits count anew"
+		line += ", limits renewed"
 	}
 	return line + ")"
 }
 
-// folded says what a stopped run leaves.
-func folded(h *agent.Handoff) string {
+// handoffText says what a stopped run leaves.
+func handoffText(h *agent.Handoff) string {
 	n := 0
 	for range h.All() {
 		n++
@@ -160,7 +168,7 @@ func (t *Printer) asked(e agent.Event) {
 	case e.Type == agent.EventRequestExpired:
 		t.note("%s", strings.TrimSuffix(fmt.Sprintf("%s was decided by its deadline: %s", e.Answer.Request, untrusted.Line(e.Answer.Decision, maxArgument)), ": "))
 	case e.Type == agent.EventRequestReminded:
-		t.note("%s waits still", e.Answer.Request)
+		t.note("%s is still open", e.Answer.Request)
 	}
 }
 

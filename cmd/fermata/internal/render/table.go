@@ -24,6 +24,7 @@ func (s *Streams) Table(titles ...any) *Table {
 func (t *Table) Row(cells ...any) {
 	shown := make([]string, len(cells))
 	for i, cell := range cells {
+		// Folded, so a cell's tab or newline can't add a cell or a row.
 		shown[i] = strings.TrimRight(untrusted.Sprintf("%v", cell), " ")
 	}
 	fmt.Fprintln(t.w, strings.Join(shown, "\t"))

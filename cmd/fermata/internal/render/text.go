@@ -127,7 +127,7 @@ func LeftOut(r agent.ToolsChange) string {
 	var names []string
 	for _, name := range r.Left {
 		if name == r.Source {
-			names = append(names, "what it says of its tools")
+			names = append(names, "its instructions")
 			continue
 		}
 		names = append(names, untrusted.Name(name))

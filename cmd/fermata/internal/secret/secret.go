@@ -51,14 +51,16 @@ func read(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	// Of the open file: the path may lead to another one by now.
+	// Stat of the open file: the path may lead to another file by now.
 	info, err := f.Stat()
 	if err != nil {
 		return "", err
 	}
+	// Groups may read: Kubernetes mounts secrets so. Windows has no such mode bits.
 	if mode := info.Mode().Perm(); mode&0o007 != 0 && runtime.GOOS != "windows" {
 		return "", agent.Errorf(agent.CodeInvalidInput, "others may read or write %s (mode %04o): chmod o-rwx it, or set defaultMode: 0440 where Kubernetes mounts it", path, mode)
 	}
+	// One byte more than allowed, to notice a longer file.
 	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch text := strings.TrimSpace(string(raw)); {
 	case err != nil:

@@ -2,7 +2,7 @@ package terminal
 
 import "sync"
 
-// Keys passes Ctrl-C to whoever has taken it; otherwise Ctrl-C ends the command.
+// Keys passes Ctrl-C to the code that has taken it; otherwise Ctrl-C ends the command.
 type Keys struct {
 	end func()
 
@@ -21,6 +21,7 @@ func (i *Keys) Interrupt() {
 		i.end()
 		return
 	}
+	// Never blocks: the lock is held, and giveBack needs it.
 	select {
 	case i.taken <- struct{}{}:
 	default: // the one before was not received yet
@@ -31,6 +32,7 @@ func (i *Keys) Interrupt() {
 func (i *Keys) Take() (pressed <-chan struct{}, giveBack func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	// Room for one: a Ctrl-C while the owner is busy is kept for its next look.
 	i.taken = make(chan struct{}, 1)
 	return i.taken, func() {
 		i.mu.Lock()

@@ -50,6 +50,7 @@ func (o *Output) Typed() {
 func (o *Output) write(p []byte, show func(string) string) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	// A pipe that was closed stays closed; one error is enough.
 	if o.err != nil {
 		return 0, o.err
 	}
@@ -71,6 +72,7 @@ func (o *Output) text(p []byte, show func(string) string) []byte {
 	if o.ASCII {
 		text = string(plainText([]byte(text)))
 	}
+	// Last, because the escapes above change how wide a line is.
 	if o.screen != nil {
 		text = o.screen.Wrap(text)
 	}
@@ -84,7 +86,7 @@ func (o *Output) Failed() error {
 	if o.err == nil {
 		return nil
 	}
-	return agent.Errorf(agent.CodeNotWritten, "standard output can't be written, so what it has is not whole: %w", o.err)
+	return agent.Errorf(agent.CodeNotWritten, "standard output can't be written, so it is incomplete: %w", o.err)
 }
 
 // asASCII replaces our own marks for readers of ASCII.

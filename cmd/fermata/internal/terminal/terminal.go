@@ -42,6 +42,7 @@ func screenOf(streams ...any) *untrusted.Screen {
 
 // width returns a terminal's width in columns, or zero if it is unknown.
 func width(stream any) int {
+	// An unknown width turns the wrapping off.
 	wide, _, _ := term.GetSize(int(stream.(*os.File).Fd()))
 	return wide
 }
@@ -59,6 +60,7 @@ func (o *Output) Look() (columns int, color bool) {
 func onlyASCII() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if locale := os.Getenv(name); locale != "" {
+			// The first one that is set counts, as in libc.
 			return locale == "C" || locale == "POSIX"
 		}
 	}

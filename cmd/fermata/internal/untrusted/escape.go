@@ -26,6 +26,7 @@ func Escape(s string) string {
 		case r == utf8.RuneError && n == 1:
 			out = fmt.Appendf(out, `\x%02x`, s[0])
 		case r == '\r' && strings.HasPrefix(s, "\r\n"): // a line end of Windows
+		// Kept after a symbol, where the selector only changes its look.
 		case r == emojiStyle && unicode.Is(unicode.So, last):
 			out = utf8.AppendRune(out, r)
 		case !shows(r), unicode.Is(unicode.M, r) && (marks >= maxMarks || !carries(last)):
@@ -62,6 +63,7 @@ func shows(r rune) bool {
 	switch {
 	case r == '\n', r == '\t':
 		return true
+	// Variation selectors can hide data that only a model reads.
 	case r == '\u2800', unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r), unicode.Is(unicode.Variation_Selector, r):
 		return false // blank: a Braille cell without dots, fillers of Hangul
 	}
@@ -77,6 +79,7 @@ func carries(r rune) bool {
 // escape appends a character as JSON escapes it.
 func escape(out []byte, r rune) []byte {
 	if r > 0xffff {
+		// JSON has no escapes above 0xffff, so a surrogate pair is written.
 		r -= 0x10000
 		return fmt.Appendf(out, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
 	}

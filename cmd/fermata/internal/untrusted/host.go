@@ -47,6 +47,7 @@ func spans(s string) (list []span) {
 
 // inASCII writes an authority's host in ASCII. What precedes its last @ is not the host.
 func inASCII(authority string) string {
+	// The last @ counts, as in browsers: user@evil.com@good.com leads to good.com.
 	at := strings.LastIndexByte(authority, '@') + 1
 	return Name(authority[:at]) + Host(authority[at:])
 }
@@ -61,6 +62,7 @@ func Host(s string) string {
 	if i := strings.LastIndexByte(s, ':'); i >= 0 && !strings.ContainsFunc(s[i+1:], func(r rune) bool { return !unicode.IsDigit(r) }) {
 		name, port = s[:i], s[i:]
 	}
+	// Lookup follows the rules of browsers; Punycode also takes names that these refuse.
 	for _, form := range []*idna.Profile{idna.Lookup, idna.Punycode} {
 		if ascii, err := form.ToASCII(name); err == nil && plain(ascii) && !strings.ContainsAny(ascii, "/?#@\\ ") {
 			return ascii + string(ASCII(port))

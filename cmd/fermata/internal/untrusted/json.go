@@ -40,6 +40,7 @@ func JSON(raw json.RawMessage) string {
 
 func decoded(raw json.RawMessage) (v any) {
 	d := json.NewDecoder(bytes.NewReader(raw))
+	// Numbers stay exact: an amount must look as the digest has it.
 	d.UseNumber()
 	if d.Decode(&v) != nil {
 		return nil
@@ -51,6 +52,7 @@ func decoded(raw json.RawMessage) (v any) {
 func write(b *strings.Builder, v any, indent []byte) {
 	inner := indent
 	if indent != nil {
+		// Clip makes append copy, because siblings share the indent.
 		inner = append(slices.Clip(indent), "  "...)
 	}
 	switch v := v.(type) {
@@ -103,6 +105,7 @@ func quoted(s string) string { return strings.TrimSuffix(string(encoded(s)), "\n
 func encoded(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
+	// Without it, < and & would be shown as escapes, unlike in the digest.
 	e.SetEscapeHTML(false)
 	_ = e.Encode(v) // it was decoded from JSON
 	return b.Bytes()

@@ -41,6 +41,7 @@ func (s *Screen) Wrap(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	most := s.width()
+	// Zero means an unknown width, for example in a pseudo-terminal without a size.
 	if most <= 0 {
 		return text
 	}
@@ -76,6 +77,7 @@ func columns(r rune, at int) int {
 		return 1
 	}
 	switch width.LookupRune(r).Kind() {
+	// Ambiguous characters count as wide: too short a line is safe, and too long a line is not.
 	case width.EastAsianWide, width.EastAsianFullwidth, width.EastAsianAmbiguous:
 		return 2
 	}
@@ -97,6 +99,7 @@ func EscapeKeepColor(s string) string {
 		b.WriteString(Escape(s[:at]))
 		colour := colours.FindString(s[at:])
 		if colour == "" {
+			// A lone escape character is escaped like other text.
 			colour = s[at : at+1]
 			b.WriteString(Escape(colour))
 		} else {

@@ -11,30 +11,30 @@ const maxHeld = 512
 // Stream is a text that comes in pieces and is shown as [Text] shows the whole. It finds
 // letters that pretend to be ASCII across pieces. The zero Stream is ready.
 type Stream struct {
-	told string // the end of the shown text, which the next piece may continue
-	held string // text that waits for the end of its word
+	printed string // the end of the shown text, which the next piece may continue
+	held    string // text that waits for the end of its word
 }
 
 // Next takes a piece, and returns what can be shown.
 func (s *Stream) Next(piece string) string {
-	all := s.told + s.held + piece
+	all := s.printed + s.held + piece
 	begin := lastToken(all)
 	if len(all)-begin > maxHeld {
 		begin = len(all)
 	}
-	end := max(begin, len(s.told)) // of what is shown now
+	end := max(begin, len(s.printed)) // of what is shown now
 	// Plain ASCII looks the same whatever follows, so people see it at once.
 	if plain(all[begin:]) {
 		end = len(all)
 	}
 	out := s.shown(all[:end])
-	s.told, s.held = all[begin:end], all[end:]
+	s.printed, s.held = all[begin:end], all[end:]
 	return out
 }
 
 // End returns the held text, and starts another text.
 func (s *Stream) End() string {
-	out := s.shown(s.told + s.held)
+	out := s.shown(s.printed + s.held)
 	*s = Stream{}
 	return out
 }
@@ -43,7 +43,7 @@ func (s *Stream) End() string {
 // unchanged.
 func (s *Stream) shown(all string) string {
 	out := Text(all)
-	return out[min(len(s.told), len(out)):]
+	return out[min(len(s.printed), len(out)):]
 }
 
 // lastToken returns where the last word of a text begins, or the URL or address that

@@ -71,6 +71,7 @@ func Cut(s string, most int) string {
 const maxHost = 300
 
 // offBound moves the place of a cut out of a host and out of an escape.
+// A cut before or after an authority hides nothing of it.
 func offBound(s string, at int) int {
 	for _, one := range spans(s) {
 		if at <= one.url || at >= one.end {
@@ -81,6 +82,7 @@ func offBound(s string, at int) int {
 		}
 		return one.url
 	}
+	// A half escape could look like other text.
 	if i := strings.LastIndexByte(s[:at], '\\'); i >= 0 && at-i < len(`\u0000`) {
 		return i
 	}
@@ -130,7 +132,7 @@ func oneLine(a any) any {
 	if v.Kind() == reflect.String {
 		return lineOf(v.String())
 	}
-	if s, ok := a.(fmt.Stringer); ok && !v.CanInt() && !v.CanFloat() { // not a time or an amount
+	if s, ok := a.(fmt.Stringer); ok && !v.CanInt() && !v.CanFloat() { // not a duration or an amount
 		return lineOf(s.String())
 	}
 	return a

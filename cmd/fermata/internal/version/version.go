@@ -13,6 +13,7 @@ func Program() string {
 		return "unknown"
 	}
 	v := cmp.Or(info.Main.Version, "(devel)")
+	// A module that was installed with a version needs no commit.
 	if v != "(devel)" {
 		return v
 	}

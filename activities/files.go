@@ -1,0 +1,152 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// How much one request has at most. Providers take 20 to 50 MB, encoded in base64 and with
+// everything else; more than 20 images they take only if these are small.
+const (
+	maxRequestFiles  = 12 << 20
+	maxRequestImages = 20
+	maxTextFile      = 256 << 10 // of a file that is sent as text
+)
+
+// filesFor returns the messages as a model takes them, and the bytes of their files. A file
+// of text is sent as text. Another one that the model doesn't take becomes a text that says
+// so, and so do the oldest ones where the files of a conversation are too much for one
+// request. That is no error: the conversation goes on, also with a model that takes less.
+func (d *Activities) filesFor(ctx context.Context, info model.Info, messages []agent.Message) ([]agent.Message, map[string][]byte, error) {
+	if !slices.ContainsFunc(messages, func(m agent.Message) bool { return len(m.Files()) > 0 }) {
+		return messages, nil, nil
+	}
+	r := &requestFiles{log: d.Log, takes: info.Files, files: map[string][]byte{}, room: maxRequestFiles, images: maxRequestImages}
+	out := slices.Clone(messages)
+	for i, m := range slices.Backward(messages) { // the newest first
+		if len(m.Files()) == 0 {
+			continue
+		}
+		out[i].Parts = nil
+		for _, p := range m.Parts {
+			parts, err := r.parts(ctx, p)
+			if err != nil {
+				return nil, nil, err
+			}
+			out[i].Parts = append(out[i].Parts, parts...)
+		}
+	}
+	return out, r.files, nil
+}
+
+// requestFiles are the files of one request.
+type requestFiles struct {
+	log    *store.Log
+	takes  map[string]int    // [model.Info.Files]
+	files  map[string][]byte // by digest
+	room   int               // in bytes
+	images int               // that may still come
+}
+
+// parts returns a part of a message as the model gets it: a file, and what was said of it.
+func (r *requestFiles) parts(ctx context.Context, p agent.Part) ([]agent.Part, error) {
+	if p.File == nil {
+		return []agent.Part{p}, nil
+	}
+	file, said := p, agent.Part{Type: agent.PartText, Text: p.Text}
+	file.Text = ""
+	instead, err := r.add(ctx, p.File)
+	if err != nil {
+		return nil, err
+	}
+	if instead != "" {
+		file = agent.Part{Type: agent.PartText, Text: instead}
+	}
+	if strings.TrimSpace(said.Text) == "" {
+		return []agent.Part{file}, nil
+	}
+	return []agent.Part{file, said}, nil
+}
+
+// add reads a file that the model takes. Otherwise it returns the text that is sent instead.
+func (r *requestFiles) add(ctx context.Context, f *agent.File) (instead string, err error) {
+	most, takes := r.takes[f.MediaType]
+	switch asText := isText(f); {
+	case !takes && !asText:
+		return lacking(f, "you can't read files of this type"), nil
+	case takes && f.Size > most, asText && f.Size > maxTextFile:
+		return lacking(f, "it is too large for you to read"), nil
+	// Also for one that is shown again: it is sent again.
+	case f.Size > r.room, f.IsImage() && r.images == 0:
+		return lacking(f, "it is left out, since newer files need the room"), nil
+	}
+	data, there := r.files[f.Digest]
+	if !there {
+		data, err = r.log.File(ctx, f)
+	}
+	switch {
+	case errors.Is(err, agent.CodeChunkMissing):
+		return lacking(f, "it was deleted"), nil
+	case errors.Is(err, agent.CodeChunkDamaged):
+		return lacking(f, "it is damaged"), nil
+	case err != nil:
+		return "", err
+	case !isText(f) && !f.Fits(data):
+		return lacking(f, "its bytes are not of this type"), nil
+	}
+	r.room -= len(data)
+	if isText(f) {
+		return textFile(f, data), nil
+	}
+	if f.IsImage() {
+		r.images--
+	}
+	r.files[f.Digest] = data
+	return "", nil
+}
+
+// isText reports whether every model can read a file as text.
+func isText(f *agent.File) bool {
+	return strings.HasPrefix(f.MediaType, "text/") || slices.Contains([]string{"application/json", "application/yaml", "image/svg+xml"}, f.MediaType)
+}
+
+func textFile(f *agent.File, data []byte) string {
+	if !utf8.Valid(data) {
+		return lacking(f, "it is not written in UTF-8")
+	}
+	return fmt.Sprintf("[%s]\n%s", f, data)
+}
+
+// lacking says to a model what it can't see.
+func lacking(f *agent.File, why string) string {
+	return fmt.Sprintf("[%s: %s]", f, why)
+}
+
+// withoutFiles returns messages with their files in words, for a model that has refused them: one may
+// be broken, or more than the provider takes, and would make it refuse the conversation for ever.
+func withoutFiles(messages []agent.Message) []agent.Message {
+	out := slices.Clone(messages)
+	for i, m := range messages {
+		out[i].Parts = slices.Clone(m.Parts)
+		for j, p := range m.Parts {
+			if p.File != nil {
+				out[i].Parts[j] = agent.Part{Type: agent.PartText, Text: strings.TrimSpace(lacking(p.File, "you could not read it") + "\n" + p.Text)}
+			}
+		}
+	}
+	return out
+}
+
+// refused reports whether a provider refused a request as a wrong one.
+func refused(err error) bool {
+	var e *agent.Error
+	return errors.As(err, &e) && e.Provider != nil && e.Provider.Kind == agent.FaultBadRequest
+}

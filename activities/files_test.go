@@ -1,0 +1,111 @@
+package activities
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// picturePNG begins as an image does.
+var picturePNG = append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 60)...)
+
+// shelf has a store with files of the session "s".
+type shelf struct {
+	t *testing.T
+	d *Activities
+}
+
+func newShelf(t *testing.T) shelf {
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	return shelf{t, &Activities{Log: store.NewLog(dir)}}
+}
+
+func (s shelf) put(name, kind string, data []byte) agent.Part {
+	s.t.Helper()
+	f, err := s.d.Log.PutFile(s.t.Context(), "s", name, kind, data)
+	require.NoError(s.t, err)
+	return agent.Part{Type: agent.PartFile, File: f}
+}
+
+// shown returns what a model gets of messages with one part each, the newest last.
+func (s shelf) shown(ctx context.Context, takes map[string]int, parts ...agent.Part) ([]agent.Part, map[string][]byte, error) {
+	var messages []agent.Message
+	for _, p := range parts {
+		messages = append(messages, agent.Message{Role: agent.RoleUser, Parts: []agent.Part{p}})
+	}
+	out, files, err := s.d.filesFor(ctx, model.Info{Files: takes}, messages)
+	var all []agent.Part
+	for _, m := range out {
+		all = append(all, m.Parts...)
+	}
+	return all, files, err
+}
+
+// Whatever is shown, one request stays within what providers take, also where the same file is
+// shown again and again.
+func TestARequestHasBoundedFiles(t *testing.T) {
+	s := newShelf(t)
+	takes := map[string]int{"image/png": agent.MaxFile, "application/pdf": agent.MaxFile}
+	report := s.put("report.pdf", "application/pdf", append([]byte("%PDF-1.4"), make([]byte, 5<<20)...))
+	got, files, err := s.shown(t.Context(), takes, report, report, report, report)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.Equal(t, []agent.PartType{agent.PartText, agent.PartText, agent.PartFile, agent.PartFile}, types(got), "the newest two fit")
+	require.Contains(t, got[0].Text, "newer files need the room")
+
+	var many []agent.Part
+	for range maxRequestImages + 1 {
+		many = append(many, s.put("x.png", "image/png", picturePNG))
+	}
+	got, _, err = s.shown(t.Context(), takes, many...)
+	require.NoError(t, err)
+	require.Equal(t, agent.PartText, got[0].Type)
+	require.Equal(t, agent.PartFile, got[1].Type)
+}
+
+func types(parts []agent.Part) (all []agent.PartType) {
+	for _, p := range parts {
+		all = append(all, p.Type)
+	}
+	return all
+}
+
+// What a model can't read, or nobody can, is said and is no error; a store that is away is one.
+func TestWhatIsSaidOfFiles(t *testing.T) {
+	s := newShelf(t)
+	takes := map[string]int{"image/png": 80, "application/pdf": 1 << 20}
+	picture := s.put("a.png", "image/png", picturePNG)
+	said := picture
+	said.Text = "the sales"
+	lies := s.put("b.png", "image/png", []byte("%PDF-1.4"))
+	gone := *picture.File
+	gone.Digest = lies.File.Digest[1:] + "0"
+	for want, p := range map[string]agent.Part{
+		"[notes.md (text/markdown, 2 bytes)]\nhi":                               s.put("notes.md", "text/markdown", []byte("hi")),
+		"[c.zip (application/zip, 2 bytes): you can't read files of this type]": s.put("c.zip", "application/zip", []byte("PK")),
+		"[b.png (image/png, 8 bytes): its bytes are not of this type]":          lies,
+		"[a.png (image/png, 68 bytes): it was deleted]":                         {Type: agent.PartFile, File: &gone},
+		"[d.md (text/markdown, 1 bytes): it is not written in UTF-8]":           s.put("d.md", "text/markdown", []byte{0xff}),
+		"[e.png (image/png, 100 bytes): it is too large for you to read]":       s.put("e.png", "image/png", make([]byte, 100)),
+	} {
+		got, _, err := s.shown(t.Context(), takes, p)
+		require.NoError(t, err)
+		require.Equal(t, []agent.Part{{Type: agent.PartText, Text: want}}, got)
+	}
+	got, files, err := s.shown(t.Context(), takes, said)
+	require.NoError(t, err)
+	require.Equal(t, []agent.Part{picture, {Type: agent.PartText, Text: "the sales"}}, got)
+	require.Equal(t, picturePNG, files[picture.File.Digest])
+
+	fresh := shelf{t, &Activities{Log: store.NewLog(s.d.Log.Store())}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err = fresh.shown(ctx, takes, picture)
+	require.ErrorIs(t, err, agent.CodeStoreUnavailable)
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/files"
+)
+
+func fileFlag(cmd *cobra.Command, paths *[]string) {
+	cmd.Flags().StringArrayVar(paths, "file", nil, "send this file with the text: an image, a PDF, or text; may be repeated")
+}
+
+// fileInputs reads the files that flags name.
+func fileInputs(paths []string) (list []fermata.FileInput, err error) {
+	for _, path := range paths {
+		data, err := files.Read(path, agent.MaxFile)
+		if err != nil {
+			return nil, agent.Errorf(agent.CodeInvalidInput, "--file can't be read: %w", err)
+		}
+		list = append(list, fermata.FileInput{Name: filepath.Base(path), Data: data})
+	}
+	return list, nil
+}

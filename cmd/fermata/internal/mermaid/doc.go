@@ -1,0 +1,2 @@
+// Package mermaid draws flows as Mermaid flowcharts.
+package mermaid

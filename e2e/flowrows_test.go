@@ -1,0 +1,349 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/flow"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// one returns the flows of a scene that needs one flow.
+func one(do func(*world, flow.Context) (string, error)) func(*world) []flow.Flow {
+	return func(w *world) []flow.Flow {
+		return []flow.Flow{flow.New("outer", func(c flow.Context, _ string) (string, error) { return do(w, c) }, nil)}
+	}
+}
+
+// event is a wait for an event.
+func event(topic string) agent.Conditions {
+	return agent.Conditions{Event: &agent.EventCondition{Topic: topic}}
+}
+
+// below is a flow that calls the next one.
+func below(name, next string) flow.Flow {
+	return flow.New(name, func(c flow.Context, _ string) (string, error) {
+		text, err := flow.Agent[string](c, next, "go", nil)
+		return name + " " + text, err
+	}, &flow.Options{Agents: []agent.SubAgent{{Agent: next}}})
+}
+
+// The catalogue's rows about steps, levels, branches and fan-outs, each as a flow that goes the
+// same way in memory, in memory with its functions run again after every result, and on a server.
+// Every event of a step says whose it is, and every request and wait (OA-21, OA-28).
+func TestFlowsByTheCatalogue(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]scene{
+		// The smallest flow that rests (OA-01, OA-09, OA-72). The code behind the wait runs behind it
+		// (OA-02), and what is done stays done (OA-03).
+		"a step waits": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				if err := w.do(c, "before"); err != nil {
+					return "", err
+				}
+				e, err := flow.Wait(c, event("paid"), nil)
+				if err != nil {
+					return "", err
+				}
+				return string(e.Payload), w.do(c, "after")
+			}),
+			acts: []act{{"wait", "before 1", emits{"paid", 5}}},
+			text: "5", did: "after 1, before 1",
+		},
+		// A part of the function that runs again may rest again, as often as it likes (OA-06).
+		"three times": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				var said []string
+				for len(said) < 3 {
+					text, err := flow.Ask[string](c, fmt.Sprintf("Question %d?", len(said)+1), nil)
+					if err != nil {
+						return "", err
+					}
+					said = append(said, text)
+				}
+				return strings.Join(said, " "), nil
+			}),
+			acts: []act{{"ask", "", answers{"ask", "a"}}, {"ask#2", "", answers{"ask#2", "b"}}, {"ask#3", "", answers{"ask#3", "c"}}},
+			text: "a b c",
+		},
+		// Code that recovers from everything and ignores every error swallows no rest (OA-07).
+		"a swallower": {
+			flows: one(func(w *world, c flow.Context) (text string, _ error) {
+				func() {
+					defer func() { _ = recover() }()
+					text, _ = flow.Ask[string](c, "Which?", nil)
+				}()
+				return "it was " + text, w.do(c, "after")
+			}),
+			acts: []act{{"ask", "", answers{"ask", "blue"}}},
+			text: "it was blue", did: "after 1",
+		},
+		// What rests in the innermost of three levels suspends each of them. The answer, given at
+		// the top, enters at the innermost, and its result comes out through all (OA-10, OA-47,
+		// OA-76).
+		"levels": {
+			flows: func(w *world) []flow.Flow {
+				return []flow.Flow{below("outer", "middle"), below("middle", "inner"), flow.New("inner", func(c flow.Context, _ string) (string, error) {
+					if err := w.do(c, "before"); err != nil {
+						return "", err
+					}
+					text, err := flow.Ask[string](c, "Which?", nil)
+					return "inner " + text, err
+				}, nil)}
+			},
+			acts: []act{{"middle-1/inner-1: ask", "before 1", answers{"middle-1/inner-1: ask", "blue"}}},
+			text: "outer middle inner blue", did: "before 1",
+		},
+		// One of three instances rests, and says which it is (OA-11, OA-50). Its siblings are not
+		// cancelled but go on to their ends (OA-49); the run rests when nothing else is left
+		// (OA-48, OA-77).
+		"an instance rests": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				found, err := flow.Map(c, "file", []int{1, 2, 3}, func(c flow.Context, n int) (string, error) {
+					if n == 2 {
+						return flow.Ask[string](c, "Is this meant?", nil)
+					}
+					return strconv.Itoa(n), w.do(c, fmt.Sprint("file ", n))
+				}, nil)
+				return strings.Join(flow.Values(found), " "), err
+			}),
+			acts: []act{{"file.2/ask", "file 1 1, file 3 1", answers{"file.2/ask", "yes"}}},
+			text: "1 yes 3", did: "file 1 1, file 3 1",
+		},
+		// Two of three branches rest, each by its name. Each goes on by itself (OA-11, OA-50, OA-77).
+		"branches rest": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				ask := func(name string) flow.Branch {
+					return flow.Branch{Name: name, Do: func(c flow.Context) error {
+						if d, err := flow.Approve(c, "May "+name+"?", name, nil); err != nil || !d.Approved {
+							return errors.Join(err, errors.New("no"))
+						}
+						return w.do(c, name)
+					}}
+				}
+				return "done", flow.Parallel(c, ask("law"), flow.Branch{Name: "free", Do: func(c flow.Context) error { return w.do(c, "free") }}, ask("money"))
+			}),
+			acts: []act{
+				{"branch.law/approve, branch.money/approve", "free 1", approves{"branch.money/approve"}},
+				{"branch.law/approve", "free 1, money 1", approves{"branch.law/approve"}},
+			},
+			fails: "", text: "done", did: "free 1, law 1, money 1",
+		},
+		// A fan-out that collects may rest too: an error of one instance is the instance's (OA-53,
+		// OA-78).
+		"a collecting fan-out rests": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				found, err := flow.Map(c, "file", []int{1, 2}, func(c flow.Context, n int) (string, error) {
+					if n == 1 {
+						return "", errors.New("torn")
+					}
+					return flow.Ask[string](c, "Is this meant?", nil)
+				}, &flow.MapOptions{Need: flow.Collect})
+				return fmt.Sprint(found[0].Err, " ", found[1].Out), err
+			}),
+			acts: []act{{"file.2/ask", "", answers{"file.2/ask", "yes"}}},
+			text: "torn yes",
+		},
+		// What is put around a step is a function. It may rest itself, before and after (OA-13,
+		// OA-83). What it does before the step's rest is done once, and what it does after is done
+		// after (OA-55).
+		"around a step": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				around := func(c flow.Context, do func(flow.Context) (string, error)) (text string, err error) {
+					err = flow.Scope(c, "around", func(c flow.Context) error {
+						if _, err := flow.Ask[bool](c, "Begin?", &flow.AskOptions{Name: "begin"}); err != nil {
+							return err
+						}
+						if err := w.do(c, "entered"); err != nil {
+							return err
+						}
+						if text, err = do(c); err != nil {
+							return err
+						}
+						if err := w.do(c, "left"); err != nil {
+							return err
+						}
+						_, err = flow.Ask[bool](c, "Enough?", &flow.AskOptions{Name: "end"})
+						return err
+					})
+					return text, err
+				}
+				return around(c, func(c flow.Context) (string, error) { return flow.Ask[string](c, "Which?", nil) })
+			}),
+			acts: []act{
+				{"around/begin", "", answers{"around/begin", "yes"}},
+				{"around/ask", "entered 1", answers{"around/ask", "blue"}},
+				{"around/end", "entered 1, left 1", answers{"around/end", "yes"}},
+			},
+			text: "blue", did: "entered 1, left 1",
+		},
+		// A run waits for several events at once, here for any two of three (OA-54).
+		"two of three events": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				got, err := flow.Map(c, "of", []string{"hr", "it", "law"}, func(c flow.Context, topic string) (string, error) {
+					e, err := flow.Wait(c, event(topic), nil)
+					return topic + string(e.Payload), err
+				}, &flow.MapOptions{Need: 2})
+				return strings.Join(flow.Values(got), " "), err
+			}),
+			acts: []act{
+				{"of.1/wait, of.2/wait, of.3/wait", "", emits{"law", 1}},
+				{"of.1/wait, of.2/wait", "", emits{"hr", 2}},
+			},
+			text: "hr2 law1",
+		},
+		// An event ends a wait, and so does a time (OA-116).
+		"an event and a time": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				paid, err := flow.Wait(c, event("paid"), nil)
+				if err != nil {
+					return "", err
+				}
+				late, err := flow.Wait(c, agent.Conditions{After: agent.Duration(10 * time.Millisecond)}, &flow.WaitOptions{Name: "late"})
+				return fmt.Sprint(paid.Topic, " ", late.TimedOut), err
+			}),
+			acts: []act{{"wait", "", emits{"paid", 1}}},
+			text: "paid true",
+		},
+		// A rest in a second attempt is a rest of the run. It goes on with that attempt (OA-65).
+		"the second attempt rests": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				for attempt := 1; ; attempt++ {
+					if attempt > 1 {
+						if _, err := flow.Ask[bool](c, "Once more?", nil); err != nil {
+							return "", err
+						}
+					}
+					if err := w.do(c, "attempt"); err != nil {
+						return "", err
+					}
+					if attempt == 2 {
+						return fmt.Sprint("attempt ", attempt), nil
+					}
+				}
+			}),
+			acts: []act{{"ask", "attempt 1", answers{"ask", "yes"}}},
+			text: "attempt 2", did: "attempt 2",
+		},
+		// An answer of the wrong form is refused. The run still rests, and takes a better one (OA-43,
+		// OA-44, OA-74).
+		"a wrong answer": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				out, err := flow.Ask[struct {
+					EUR int `json:"eur"`
+				}](c, "How much?", nil)
+				return fmt.Sprint(out.EUR), err
+			}),
+			acts: []act{{"ask", "", mistakes{"ask", `{"eur":"many"}`}}, {"ask", "", answers{"ask", `{"eur":5}`}}},
+			text: "5",
+		},
+		// A step that an interrupt has cut off is made again, with the same key. That is no retry: its
+		// one attempt is not used up (OA-05).
+		"a step is made again": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				return flow.Do(c, "slow", func(ctx context.Context, k *tool.Call) (string, error) {
+					w.mu.Lock()
+					w.keys = append(w.keys, k.Key)
+					same := len(slices.Compact(slices.Clone(w.keys))) == 1
+					w.mu.Unlock()
+					if w.add(fmt.Sprint("attempt ", k.Attempt)) == 1 {
+						<-ctx.Done()
+						return "", ctx.Err()
+					}
+					return fmt.Sprint("same key: ", same), nil
+				}, &flow.StepOptions{ReadOnly: true})
+			}),
+			acts: []act{{"", "attempt 1 1", cutsOff{}}},
+			text: "same key: true", did: "attempt 1 2",
+		},
+		// A fan-out whose items have changed is not refused: each item keeps its result by its key,
+		// and further ones are done (OA-103).
+		"items change": {
+			flows: one(func(w *world, c flow.Context) (string, error) { return pays(w, c, "ana", "ben") }),
+			then:  one(func(w *world, c flow.Context) (string, error) { return pays(w, c, "ben", "eva", "ana") }),
+			acts:  []act{{"ask", "ana 1, ben 1", deploys{"ask", "yes"}}},
+			text:  "ben eva ana", did: "ana 1, ben 1, eva 1",
+		},
+		// Outside of a run nothing rests (OA-12).
+		"outside of a run": {
+			flows: one(func(w *world, c flow.Context) (string, error) {
+				var nobodys flow.Context
+				_, wait := flow.Wait(nobodys, agent.Conditions{}, nil)
+				_, fan := flow.Map(nobodys, "file", []int{1}, func(flow.Context, int) (int, error) { return 1, nil }, nil)
+				scope := flow.Scope(nobodys, "part", func(flow.Context) error { return nil })
+				for _, err := range []error{wait, fan, scope} {
+					if !errors.Is(err, agent.CodeInvalidInput) {
+						return "", fmt.Errorf("it is not refused: %w", err)
+					}
+				}
+				return "refused", nil
+			}),
+			text: "refused",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for how, begin := range map[string]func(*testing.T, *world) player{
+				"in memory":             func(t *testing.T, w *world) player { return newMemory(t, s, w, false) },
+				"in memory, run again":  func(t *testing.T, w *world) player { return newMemory(t, s, w, true) },
+				"on a server, replayed": func(t *testing.T, w *world) player { return newOnServer(t, s, w) },
+			} {
+				t.Run(how, func(t *testing.T) {
+					t.Parallel()
+					w := &world{}
+					s.play(t, w, begin(t, w))
+				})
+			}
+		})
+	}
+}
+
+// pays pays each of some people, and asks whether that is all.
+func pays(w *world, c flow.Context, people ...string) (string, error) {
+	paid, err := flow.Map(c, "pay", people, func(c flow.Context, who string) (string, error) { return who, w.do(c, who) },
+		&flow.MapOptions{Key: func(i int) string { return people[i] }})
+	if err != nil {
+		return "", err
+	}
+	_, err = flow.Ask[bool](c, "Is that all?", nil)
+	return strings.Join(flow.Values(paid), " "), err
+}
+
+// Branches of a flow share its session, and see its state. A run below has a session of its own
+// (OA-91).
+func TestWhatIsBelowAFlowHasItsOwnState(t *testing.T) {
+	t.Parallel()
+	mood := tool.Key[string]("mood")
+	look := func(ctx context.Context, c *tool.Call) (string, error) {
+		v, ok, err := mood.Get(ctx, c)
+		if !ok {
+			v = "nothing"
+		}
+		return v, err
+	}
+	inner := flow.New("inner", func(c flow.Context, _ string) (string, error) { return flow.Do(c, "look", look, nil) }, nil)
+	outer := flow.New("outer", func(c flow.Context, _ string) (string, error) {
+		if _, err := flow.Do(c, "set", func(_ context.Context, c *tool.Call) (bool, error) { return true, mood.Set(c, "good") }, nil); err != nil {
+			return "", err
+		}
+		seen, err := flow.Map(c, "in", []string{"branch", "run"}, func(c flow.Context, where string) (string, error) {
+			if where == "run" {
+				return flow.Agent[string](c, "inner", "go", nil)
+			}
+			return flow.Do(c, "look", look, nil)
+		}, nil)
+		return strings.Join(flow.Values(seen), " "), err
+	}, &flow.Options{Agents: []agent.SubAgent{{Agent: "inner"}}})
+	p := newOnServer(t, scene{flows: func(*world) []flow.Flow { return []flow.Flow{outer, inner} }}, nil)
+	text, _ := p.end(t)
+	require.Equal(t, "good nothing", text)
+}

@@ -1,0 +1,2 @@
+// Worker is a worker of the flow that reviews changes.
+package main

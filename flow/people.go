@@ -1,0 +1,223 @@
+package flow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/value"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// AskOptions say more of a question. Nil has the defaults.
+type AskOptions struct {
+	// Name is the step's name; empty means "ask".
+	Name string
+	// Context is what the person has to know beside the question.
+	Context string
+	// Choices are answers to choose from; empty allows any text, and yes or no for a bool.
+	Choices []string
+	// Schema is a JSON Schema of the answer. Nil means the schema of Out. Out is json.RawMessage, or
+	// a type that the schema describes.
+	Schema json.RawMessage
+	// Remind is after how long the question shows itself again, and Deadline after how long
+	// Default answers it. Zero durations mean never; then the flow's AnswerTimeouts apply. An
+	// empty Default means that a deadline fails the step.
+	Remind, Deadline time.Duration
+	Default          string
+}
+
+// Ask asks a person and waits for the answer. The question is in the inbox at once, and other
+// branches go on. Out is a string, a bool (yes or no), a number, or any other type: then the
+// answer is JSON that fits its schema, and one that does not is refused. If an answer that was
+// taken is no Out, as a default may be, the person is asked again, in a step with "_again" behind
+// its name.
+func Ask[Out any](c Context, question string, o *AskOptions) (out Out, err error) {
+	if o == nil {
+		o = &AskOptions{}
+	}
+	choices := o.Choices
+	_, isBool := any(out).(bool)
+	if isBool && len(choices) > 0 {
+		return out, agent.Errorf(agent.CodeInvalidInput, "the question %.40q has choices, and its answer is a bool: leave Choices out for yes or no, or ask for a string", question)
+	}
+	if isBool {
+		choices = []string{"yes", "no"}
+	}
+	arguments := map[string]any{"question": question, "context": o.Context, "choices": choices}
+	if isBool {
+		arguments["only_choices"] = true
+	} else {
+		if err := withSchema[Out](arguments, "schema", o.Schema); err != nil {
+			return out, err
+		}
+	}
+	for name := or(o.Name, "ask"); ; name = or(o.Name, "ask") + "_again" {
+		s, err := call(agent.AskUserTool, arguments, nil)
+		if err != nil {
+			return out, err
+		}
+		s.Answer = timeouts(o.Remind, o.Deadline, o.Default)
+		r, err := c.step(name, s)
+		if err != nil {
+			return out, err
+		}
+		out, err = answerOf[Out](r.Text)
+		if err == nil && len(o.Schema) > 0 {
+			if why := model.Fits(o.Schema, json.RawMessage(r.Text)); why != "" {
+				err = errors.New(why)
+			}
+		}
+		if err == nil || r.Text == o.Default { // the author's own answer would come again
+			return out, err
+		}
+		arguments["question"] = fmt.Sprintf("%s (The last answer can't be used: %v)", question, err)
+	}
+}
+
+// answerOf reads an answer.
+func answerOf[Out any](text string) (out Out, err error) {
+	p, ok := any(&out).(*bool)
+	if !ok {
+		return value.Read[Out](text)
+	}
+	switch said := strings.ToLower(strings.TrimSpace(text)); {
+	case slices.Contains([]string{"yes", "y", "true", "ok"}, said):
+		*p = true
+	case !slices.Contains([]string{"no", "n", "false"}, said):
+		return out, fmt.Errorf("%.40q is neither yes nor no", text)
+	}
+	return out, nil
+}
+
+func timeouts(remind, deadline time.Duration, byDefault string) *agent.AnswerTimeouts {
+	if remind == 0 && deadline == 0 {
+		return nil
+	}
+	return &agent.AnswerTimeouts{Remind: agent.Duration(remind), Deadline: agent.Duration(deadline), Default: byDefault}
+}
+
+// ApproveOptions say more of an approval. Nil has the defaults.
+type ApproveOptions struct {
+	// Name is the step's name; empty means "approve".
+	Name string
+	// Context is what the person has to know beside the subject.
+	Context string
+	// Approvers are the only people whose decision counts; nil means anybody. Confirm makes a
+	// decision name the digest of the subject.
+	Approvers []string
+	Confirm   bool
+	// Remind is after how long the request shows itself again, and Deadline after how long it is
+	// decided without a person: rejected, or approved with ApproveAtDeadline. Zero means never.
+	Remind, Deadline  time.Duration
+	ApproveAtDeadline bool
+}
+
+// Decision is what came of an approval.
+type Decision struct {
+	Approved bool
+	// By is who decided; empty if the deadline did. Reason is what they said.
+	By, Reason string
+	// Expired means that the deadline has decided.
+	Expired bool
+	// Subject is the subject as the approver has changed it; nil if it is unchanged.
+	Subject json.RawMessage
+}
+
+// Approve asks a person to approve something, with a value that the decision is about. Both
+// decisions are results, and no error.
+func Approve(c Context, what string, subject any, o *ApproveOptions) (Decision, error) {
+	if o == nil {
+		o = &ApproveOptions{}
+	}
+	if o.Approvers != nil && len(o.Approvers) == 0 {
+		return Decision{}, agent.Errorf(agent.CodeInvalidInput, "the approval %.40q has an empty list of approvers: nobody could approve it; nil means anybody", what)
+	}
+	s, err := call(agent.ApproveTool, map[string]any{"what": what, "context": o.Context, "subject": subject}, nil)
+	if err != nil {
+		return Decision{}, err
+	}
+	byDefault := agent.DefaultReject
+	if o.ApproveAtDeadline {
+		byDefault = agent.DefaultApprove
+	}
+	s.Answer, s.Approvers = timeouts(o.Remind, o.Deadline, byDefault), o.Approvers
+	if o.Confirm {
+		s.Confirm = agent.ConfirmDigest
+	}
+	r, err := c.step(or(o.Name, "approve"), s)
+	if err != nil {
+		return Decision{}, err
+	}
+	var d struct {
+		Approved bool   `json:"approved"`
+		By       string `json:"by"`
+		Reason   string `json:"reason"`
+		Expired  bool   `json:"expired"`
+		Subject  *struct {
+			Subject json.RawMessage `json:"subject"`
+		} `json:"subject"`
+	}
+	if err := json.Unmarshal([]byte(r.Text), &d); err != nil {
+		return Decision{}, fmt.Errorf("step %s: %w", r.Path, err)
+	}
+	out := Decision{Approved: d.Approved, By: d.By, Reason: d.Reason, Expired: d.Expired}
+	if d.Subject != nil && len(d.Subject.Subject) == 0 {
+		return Decision{}, &StepError{Path: r.Path, Tool: agent.ApproveTool, Status: agent.CallRejected, Text: "the approver's changed arguments have no subject"}
+	}
+	if d.Subject != nil {
+		out.Subject = d.Subject.Subject
+	}
+	return out, nil
+}
+
+// Event is what ended a wait.
+type Event struct {
+	// Topic and Payload are the event's, and By is who emitted it. They are empty after a time or
+	// a resume.
+	Topic   string          `json:"topic"`
+	Payload json.RawMessage `json:"payload"`
+	By      string          `json:"by"`
+	// TimedOut means that the time of the conditions has come.
+	TimedOut bool `json:"timed_out"`
+	// Message is what a resume said, for a wait without conditions.
+	Message string `json:"message"`
+}
+
+// WaitOptions say more of a wait. Nil has the defaults.
+type WaitOptions struct {
+	// Name is the step's name; empty means "wait", or "sleep" for [Sleep].
+	Name string
+}
+
+// Wait waits until one of the conditions is met: an event that is emitted, or a time. Other
+// branches go on. An event ends each wait that it matches. Without a condition, only a resume of
+// the suspended run ends the wait. OnTimeout of the conditions has no meaning here.
+func Wait(c Context, until agent.Conditions, o *WaitOptions) (Event, error) {
+	return wait(c, "wait", until, o)
+}
+
+// Sleep waits for a time. A sleep of months costs nothing.
+func Sleep(c Context, d time.Duration) error {
+	_, err := wait(c, "sleep", agent.Conditions{After: agent.Duration(d)}, nil)
+	return err
+}
+
+func wait(c Context, name string, until agent.Conditions, o *WaitOptions) (e Event, err error) {
+	if o != nil {
+		name = or(o.Name, name)
+	}
+	s, err := call(agent.AwaitResumptionTool, map[string]any{"reason": name, "conditions": until}, nil)
+	if err != nil {
+		return e, err
+	}
+	r, err := c.step(name, s)
+	if err != nil {
+		return e, err
+	}
+	return decodeStep[Event](r, r.Text)
+}

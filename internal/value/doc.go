@@ -1,0 +1,2 @@
+// Package value turns Go values into the texts that agents read and write, and back.
+package value

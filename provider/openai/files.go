@@ -1,0 +1,79 @@
+package openai
+
+import (
+	"encoding/base64"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// inputContent returns a user's message for Responses; nil for one without files.
+func inputContent(msg agent.Message, files map[string][]byte) (content responses.ResponseInputMessageContentListParam) {
+	if len(msg.Files()) == 0 {
+		return nil
+	}
+	for _, p := range msg.Parts {
+		switch {
+		case p.Type == agent.PartText && !blank(p.Text):
+			content = append(content, responses.ResponseInputContentParamOfInputText(p.Text))
+		case p.File != nil && p.File.IsImage():
+			image := responses.ResponseInputContentParamOfInputImage(responses.ResponseInputImageDetailAuto)
+			image.OfInputImage.ImageURL = param.NewOpt(dataURL(p.File, files))
+			content = append(content, image)
+		case p.File != nil:
+			content = append(content, responses.ResponseInputContentUnionParam{OfInputFile: &responses.ResponseInputFileParam{
+				FileData: param.NewOpt(dataURL(p.File, files)), Filename: param.NewOpt(fileName(p.File)),
+			}})
+		}
+	}
+	return content
+}
+
+// chatFiles returns the files of a user's message for Chat Completions.
+func chatFiles(msg agent.Message, files map[string][]byte) (parts []sdk.ChatCompletionContentPartUnionParam) {
+	for _, f := range msg.Files() {
+		if f.IsImage() {
+			parts = append(parts, sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: dataURL(f, files)}))
+			continue
+		}
+		parts = append(parts, sdk.FileContentPart(sdk.ChatCompletionContentPartFileFileParam{
+			FileData: param.NewOpt(dataURL(f, files)), Filename: param.NewOpt(fileName(f)),
+		}))
+	}
+	return parts
+}
+
+// addContent continues a user's message. It stays a text while it has no files: not every
+// server takes parts.
+func addContent(c *sdk.ChatCompletionUserMessageParamContentUnion, text string, files []sdk.ChatCompletionContentPartUnionParam) {
+	if len(files) == 0 && c.OfArrayOfContentParts == nil {
+		if c.OfString.Value != "" {
+			text = c.OfString.Value + "\n\n" + text
+		}
+		c.OfString = param.NewOpt(text)
+		return
+	}
+	parts := c.OfArrayOfContentParts
+	if c.OfString.Value != "" {
+		parts = append(parts, sdk.TextContentPart(c.OfString.Value))
+	}
+	if !blank(text) {
+		parts = append(parts, sdk.TextContentPart(text))
+	}
+	*c = sdk.ChatCompletionUserMessageParamContentUnion{OfArrayOfContentParts: append(parts, files...)}
+}
+
+func dataURL(f *agent.File, files map[string][]byte) string {
+	return "data:" + f.MediaType + ";base64," + base64.StdEncoding.EncodeToString(files[f.Digest])
+}
+
+// fileName returns a file's name, which the API requires.
+func fileName(f *agent.File) string {
+	if f.Name != "" {
+		return f.Name
+	}
+	return "file.pdf"
+}

@@ -1,0 +1,178 @@
+package testsuite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/flow"
+	"github.com/fermata-agents/fermata/internal/play"
+	"github.com/fermata-agents/fermata/internal/value"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// RehearsedStep is a step that a flow asks for in a [Rehearse].
+type RehearsedStep struct {
+	// Path is the step's path, and Name its last part.
+	Path, Name string
+	// Tool is the tool that would do the step, such as "subagent__reviewer", "ask_user", "approve",
+	// "await_resumption", "temporal" or "do".
+	Tool      string
+	Arguments json.RawMessage
+	do        func(context.Context, *tool.Call) (string, error)
+}
+
+// Do runs the code of a step of the flow's own (flow.Do), and returns its result.
+func (s RehearsedStep) Do(ctx context.Context) (any, error) {
+	if s.do == nil {
+		return nil, fmt.Errorf("step %s has no code of its own", s.Path)
+	}
+	text, err := s.do(ctx, &tool.Call{ID: s.Path, Key: s.Path, Tool: s.Tool, Attempt: 1})
+	return json.RawMessage(text), err
+}
+
+// ErrOpen is what the function of a [Rehearse] returns for a step that gets no result.
+var ErrOpen = errors.New("the step stays open")
+
+// Rehearsal is how a flow went in a [Rehearse].
+type Rehearsal struct {
+	// Steps are the steps in the order in which the flow asked for them. Open are the paths of
+	// those that have no result: the flow has not ended then.
+	Steps []RehearsedStep
+	Open  []string
+	// Text, Output and Err are what the flow returned.
+	Text   string
+	Output json.RawMessage
+	Err    error
+}
+
+// Rehearse runs a flow in memory, without a worker and a server. result gives each step its
+// result: any value, or an error, which fails the step. An agent's result is its text or its
+// output, a question's the answer, an approval's a flow.Decision, and a wait's a flow.Event.
+//
+// After each result the flow runs again from its beginning. The test fails if it goes another way
+// than before: the function depends on the time, on chance, on the order of a map, or on something
+// outside of it, and would do so in production after a deploy.
+func Rehearse(t testing.TB, f flow.Flow, input any, result func(RehearsedStep) (any, error)) *Rehearsal {
+	t.Helper()
+	require.NoError(t, f.Err())
+	r := &rehearsal{t: t, flow: f, result: result, seen: map[string]bool{}, at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	text, err := value.Text(input)
+	require.NoError(t, err)
+	r.input = []byte(text)
+	p := play.Start(f.Function(), r.input, r.at)
+	defer p.Close()
+	r.run(p, nil)
+	for {
+		next, ok := r.next(p)
+		if _, ended, _ := p.Done(); ended || !ok {
+			break
+		}
+		r.known = append(r.known, next)
+		r.run(p, []play.Result{next})
+		again := play.Start(f.Function(), r.input, r.at)
+		r.run(again, r.known)
+		require.Equal(t, way(p), way(again), "the flow goes another way when it runs again: it depends on the time, on chance, on the order of a map, or on something outside of it")
+		again.Close()
+	}
+	d, _, err := p.Done()
+	r.out.Text, r.out.Output, r.out.Err = d.Text, d.Output, err
+	for _, s := range p.Steps() {
+		r.out.Open = append(r.out.Open, s.ProviderID)
+	}
+	return &r.out
+}
+
+type rehearsal struct {
+	t      testing.TB
+	flow   flow.Flow
+	input  []byte
+	at     time.Time
+	result func(RehearsedStep) (any, error)
+	seen   map[string]bool // steps that were given a result, or stay open
+	known  []play.Result
+	out    Rehearsal
+}
+
+// run delivers results.
+func (r *rehearsal) run(p *play.Play, results []play.Result) {
+	r.t.Helper()
+	require.NoError(r.t, p.Run(r.t.Context(), 10*time.Second, results))
+}
+
+// next returns the result of the first step that has not been given one; false if there is none.
+func (r *rehearsal) next(p *play.Play) (play.Result, bool) {
+	r.t.Helper()
+	for _, s := range p.Steps() {
+		if r.seen[s.ProviderID] {
+			continue
+		}
+		r.seen[s.ProviderID] = true
+		one := RehearsedStep{Path: s.ProviderID, Name: s.ProviderID[strings.LastIndex(s.ProviderID, "/")+1:], Tool: s.Tool, Arguments: s.Arguments, do: s.Do}
+		r.out.Steps = append(r.out.Steps, one)
+		r.checkName(one)
+		v, err := r.result(one)
+		if errors.Is(err, ErrOpen) {
+			continue
+		}
+		r.at = r.at.Add(time.Second)
+		done := play.Result{Path: s.ProviderID, Tool: s.Tool, Arguments: s.Arguments, Status: agent.CallOK, At: r.at}
+		if err != nil {
+			done.Status, done.Text = agent.CallFailed, err.Error()
+			return done, true
+		}
+		done.Text, err = resultText(s.Tool, v)
+		require.NoError(r.t, err, "the result of step %s", s.ProviderID)
+		return done, true
+	}
+	return play.Result{}, false
+}
+
+// checkName fails the test if the flow asks for an agent or a tool that it does not have: a run would
+// reject the step.
+func (r *rehearsal) checkName(s RehearsedStep) {
+	r.t.Helper()
+	def := r.flow.Definition()
+	if name, ok := strings.CutPrefix(s.Tool, agent.SubAgentPrefix); ok {
+		require.True(r.t, slices.ContainsFunc(def.Agents, func(a agent.SubAgent) bool { return a.Agent == name }), "step %s: the flow's Options.Agents has no agent %q", s.Path, name)
+	}
+}
+
+// resultText returns a value as a step's result is in the log.
+func resultText(name string, v any) (string, error) {
+	switch v := v.(type) {
+	case flow.Decision:
+		return value.Text(map[string]any{"approved": v.Approved, "by": v.By, "reason": v.Reason, "expired": v.Expired})
+	case json.RawMessage:
+		return string(v), nil
+	}
+	text, err := value.Text(v)
+	if err != nil || !strings.HasPrefix(name, agent.SubAgentPrefix) {
+		return text, err
+	}
+	if _, isText := v.(string); isText {
+		return value.Text(map[string]any{"status": agent.StatusCompleted, "text": text})
+	}
+	return value.Text(map[string]any{"status": agent.StatusCompleted, "text": text, "output": v})
+}
+
+// way says where a play stands.
+func way(p *play.Play) string {
+	d, ended, err := p.Done()
+	var b strings.Builder
+	for _, s := range p.Steps() {
+		fmt.Fprintf(&b, "%s %s %s\n", s.ProviderID, s.Tool, s.Arguments)
+	}
+	if ended {
+		fmt.Fprintf(&b, "ended %q %v\n", d.Text, err)
+	}
+	return b.String()
+}

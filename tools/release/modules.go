@@ -77,13 +77,16 @@ func (m *mod) requires(all []*mod) (paths []string) {
 	return paths
 }
 
-// pin makes the module require the tree's others by version instead of path.
+// pin makes the module require the tree's others by version instead of path. A module also
+// replaces what those that it requires require, so each module of the tree may be replaced.
 func (m *mod) pin(all []*mod, version string) ([]byte, error) {
 	for _, path := range m.requires(all) {
 		if err := m.file.AddRequire(path, version); err != nil {
 			return nil, err
 		}
-		if err := m.file.DropReplace(path, ""); err != nil {
+	}
+	for _, o := range all {
+		if err := m.file.DropReplace(o.path, ""); err != nil {
 			return nil, err
 		}
 	}

@@ -23,19 +23,22 @@ const (
 	log  = "# Changelog\n\n## Unreleased\n\n- A note.\n\n## 0.1.0 - 2026-01-02\n\n- The first.\n"
 )
 
-// house is a tree of two modules of which one requires the other by path, as committed,
-// and a release of it.
+// house is a tree of three modules, as committed, and a release of it: the command requires
+// the root by path, and a player requires the command, and so replaces both.
 func house(t *testing.T) *release {
 	t.Helper()
 	top := t.TempDir()
 	for name, text := range map[string]string{
 		"CHANGELOG.md":       log,
-		"go.work":            "go 1.26.0\n\nuse (\n\t./cmd/fermata\n\t.\n)\n",
+		"go.work":            "go 1.26.0\n\nuse (\n\t./player\n\t./cmd/fermata\n\t.\n)\n",
 		"go.mod":             "module " + root + "\n\ngo 1.26.0\n",
 		"LICENSE":            "As you like.\n",
 		"note/doc.go":        "package note\n\nconst A = 440\n",
 		"cmd/fermata/go.mod": "module " + root + "/cmd/fermata\n\ngo 1.26.0\n\nrequire " + root + " v0.0.0\n\nreplace " + root + " => ../../\n",
 		"cmd/fermata/doc.go": "package main\n\nimport \"" + root + "/note\"\n\nfunc main() { println(note.A) }\n",
+		"player/go.mod":      "module " + root + "/player\n\ngo 1.26.0\n\nrequire " + root + "/cmd/fermata v0.0.0\n\nreplace (\n\t" + root + " => ../\n\t" + root + "/cmd/fermata => ../cmd/fermata\n)\n",
+		"cmd/fermata/a/a.go": "package a\n",
+		"player/doc.go":      "package player\n\nimport _ \"" + root + "/cmd/fermata/a\"\n",
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(top, name)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(top, name), []byte(text), 0o644))
@@ -95,11 +98,13 @@ func TestTheCommits(t *testing.T) {
 	require.NoError(t, r.clone())
 	require.NoError(t, r.commit())
 
-	require.Equal(t, []string{"v0.2.0", "cmd/fermata/v0.2.0"}, r.tags())
-	require.Equal(t, "cmd/fermata/v0.2.0 tag\nv0.1.0 commit\nv0.2.0 tag", run(t, r.source(), "git", "tag", "--format=%(refname:short) %(objecttype)"))
-	released := run(t, r.source(), "git", "show", "v0.2.0:cmd/fermata/go.mod")
-	require.Contains(t, released, root+" v0.2.0")
-	require.NotContains(t, released, "replace")
+	require.Equal(t, []string{"v0.2.0", "cmd/fermata/v0.2.0", "player/v0.2.0"}, r.tags())
+	require.Equal(t, "cmd/fermata/v0.2.0 tag\nplayer/v0.2.0 tag\nv0.1.0 commit\nv0.2.0 tag", run(t, r.source(), "git", "tag", "--format=%(refname:short) %(objecttype)"))
+	for name, requires := range map[string]string{"cmd/fermata": root, "player": root + "/cmd/fermata"} {
+		released := run(t, r.source(), "git", "show", "v0.2.0:"+name+"/go.mod")
+		require.Contains(t, released, requires+" v0.2.0")
+		require.NotContains(t, released, "replace")
+	}
 	require.Contains(t, run(t, r.source(), "git", "show", "v0.2.0:CHANGELOG.md"), "## Unreleased\n\n## 0.2.0 - 2026-03-04\n\n- A note.\n\n## 0.1.0")
 	require.Equal(t, "CHANGELOG.md", run(t, r.source(), "git", "diff", "--name-only", "v0.1.0", "HEAD"), "work goes on by path")
 	require.Equal(t, "v0.2.0", run(t, r.source(), "git", "describe", "--match", "v*", "--abbrev=0"), "builds of later commits count from the release")

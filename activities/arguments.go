@@ -38,6 +38,8 @@ type toolSchema struct {
 	resolved *jsonschema.Resolved
 	names    []string // of the top-level arguments
 	open     bool     // the schema itself says what other arguments may be
+	// shallow are the steps of a check by the depth of the arguments, for the usual depths.
+	shallow [4]int
 }
 
 const (
@@ -90,6 +92,14 @@ func hasReadableSchema(t agent.ToolSpec) bool {
 	return len(t.Input) == 0 || known.of(t.Input).resolved != nil
 }
 
+// steps returns how many steps it takes at most to check one part of arguments.
+func (s *toolSchema) steps(depth int) int {
+	if depth < len(s.shallow) {
+		return s.shallow[depth]
+	}
+	return schemacost.Steps(s.plain, depth)
+}
+
 func (s *toolSchema) fault(arguments json.RawMessage) string {
 	if len(bytes.TrimSpace(arguments)) == 0 {
 		arguments = json.RawMessage("{}")
@@ -102,7 +112,7 @@ func (s *toolSchema) fault(arguments json.RawMessage) string {
 		return err.Error() // a number that no float holds
 	}
 	// Before Validate, whose work can grow exponentially with the depth.
-	if depth := rawjson.Depth(arguments); schemacost.Steps(s.plain, depth) > maxSteps/parts(object) {
+	if depth := rawjson.Depth(arguments); s.steps(depth) > maxSteps/parts(object) {
 		return "they have too many parts to be checked; make them shorter, or less nested"
 	}
 	if name, meant := s.misspelled(object); name != "" {
@@ -208,6 +218,9 @@ func readSchema(raw json.RawMessage) *toolSchema {
 	closed = closed && len(no) == 1 && no["not"] != nil
 	s.plain, s.resolved, s.names = plain, resolved, slices.Sorted(maps.Keys(top.Properties))
 	s.open = top.Additional != nil && top.Additional != false && !closed
+	for depth := range s.shallow {
+		s.shallow[depth] = schemacost.Steps(plain, depth)
+	}
 	return s
 }
 

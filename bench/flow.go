@@ -112,8 +112,13 @@ func (f *flowEnv) besideHand(ctx context.Context) error {
 }
 
 func (f *flowEnv) besideHandOf(ctx context.Context, cell string, p flowPlan) (taken, error) {
-	measure := func(once func(context.Context) (id string, err error)) func(context.Context, int) (sample, error) {
-		return func(ctx context.Context, _ int) (sample, error) {
+	measure := func(name string, once func(context.Context) (id string, err error)) side {
+		return side{name, func(ctx context.Context, rep int) (sample, error) {
+			stop, err := f.profiled(f.workers, fmt.Sprintf("flow-%s-%s-%d", name, cell, rep))
+			if err != nil {
+				return nil, err
+			}
+			defer stop()
 			var id string
 			m, err := clocked(ctx, f.workers, 1, func() (m sample, err error) {
 				began := time.Now()
@@ -126,17 +131,17 @@ func (f *flowEnv) besideHandOf(ctx context.Context, cell string, p flowPlan) (ta
 			events, err := eventsOf(ctx, f.temporal, id)
 			m[flowEvents] = float64(len(events))
 			return m, err
-		}
+		}}
 	}
 	return f.compare(ctx, cell,
-		side{sideByHand, measure(func(ctx context.Context) (string, error) { return f.playByHand(ctx, p) })},
-		side{sideFlow, measure(func(ctx context.Context) (string, error) {
+		measure(sideByHand, func(ctx context.Context) (string, error) { return f.playByHand(ctx, p) }),
+		measure(sideFlow, func(ctx context.Context) (string, error) {
 			run, err := f.play(ctx, p)
 			if err != nil {
 				return "", err
 			}
 			return run.Session, nil
-		})})
+		}))
 }
 
 // interrupted measures the time from an interrupt of a wide flow until nothing is in flight.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/rawjson"
@@ -43,7 +44,7 @@ func CheckOutput(schema json.RawMessage) error {
 
 // Fits returns why a value does not fit a schema; empty if it fits.
 func Fits(schema, value json.RawMessage) string {
-	resolved, err := resolve(schema)
+	s, err := resolve(schema)
 	if err != nil {
 		return err.Error()
 	}
@@ -51,13 +52,31 @@ func Fits(schema, value json.RawMessage) string {
 	if err := json.Unmarshal(value, &v); err != nil {
 		return "it is not JSON: " + err.Error()
 	}
-	if err := resolved.Validate(v); err != nil {
+	if err := s.Validate(v); err != nil {
 		return shorten(err.Error()) // the error may quote the value
 	}
 	return ""
 }
 
+// resolved caches schemas by their text: a process checks with the same few in every turn.
+var resolved, _ = lru.New[string, *jsonschema.Resolved](128)
+
+// maxCached is the length of the longest schema that is cached, in bytes.
+const maxCached = 32 << 10
+
+// resolve returns a schema that values can be checked against.
 func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
+	if known, ok := resolved.Get(string(schema)); ok {
+		return known, nil
+	}
+	s, err := resolveNew(schema)
+	if err == nil && len(schema) <= maxCached {
+		resolved.Add(string(schema), s)
+	}
+	return s, err
+}
+
+func resolveNew(schema json.RawMessage) (*jsonschema.Resolved, error) {
 	var s jsonschema.Schema
 	if rawjson.Depth(schema) > rawjson.MaxWrittenDepth {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "output is nested more than %d levels deep", rawjson.MaxWrittenDepth).WithPath("output")
@@ -69,12 +88,12 @@ func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 	if why := schemacost.Cycle(read); why != "" {
 		err = errors.New(why)
 	}
-	var resolved *jsonschema.Resolved
+	var r *jsonschema.Resolved
 	if err == nil {
-		resolved, err = s.Resolve(nil)
+		r, err = s.Resolve(nil)
 	}
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "output is a JSON Schema that can't be used: %w", err).WithPath("output")
 	}
-	return resolved, nil
+	return r, nil
 }

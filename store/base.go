@@ -116,11 +116,14 @@ func (v *View) Events() []agent.Event { return v.events }
 // the view.
 func (v *View) With(tail []agent.Event, upTo int64) *View {
 	last := v.Seq()
-	// Clip makes append copy, because views share their events.
+	newer := slices.IndexFunc(tail, func(e agent.Event) bool { return e.Seq > last && e.Seq <= upTo })
 	events := slices.Clip(v.events)
-	for _, e := range tail {
-		if e.Seq > last && e.Seq <= upTo {
-			events = append(events, e)
+	if newer >= 0 { // views share their events, so these are copied, and with the tail only once
+		events = append(make([]agent.Event, 0, len(events)+len(tail)-newer), events...)
+		for _, e := range tail[newer:] {
+			if e.Seq > last && e.Seq <= upTo {
+				events = append(events, e)
+			}
 		}
 	}
 	// The view itself may be newer than upTo.

@@ -27,8 +27,8 @@ import (
 type Options struct {
 	// TaskQueue is the Temporal task queue for new runs; empty means "fermata".
 	TaskQueue string
-	// Store is the store in which the workers keep transcripts. Reading transcripts and
-	// events needs it, and so do Export, Import and Delete.
+	// Store is the store in which the workers keep transcripts. Transcripts, events,
+	// steps, files, Fork, Retry, Export, Import and Delete need it.
 	Store store.Store
 	// Live is the source of live events, see [EventsOptions]; nil means none. The
 	// workers' options name its other end.
@@ -55,7 +55,7 @@ type Client struct {
 }
 
 // New returns a client that uses a Temporal client. The caller closes the Temporal
-// client. If it is nil, only what the stored logs say can be read: [Client.Transcript],
+// client. If the Temporal client is nil, only what the stored logs say can be read: [Client.Transcript],
 // [Client.Runs], [Client.Checkpoints], [Client.Checkpoint] and [Client.Diff], and the
 // plans of [Client.Fork] and [Client.Retry]. Call nothing else then.
 func New(c client.Client, o *Options) *Client {
@@ -86,8 +86,8 @@ type StartOptions struct {
 	Parts []agent.Part
 	// Files are stored with the session, and sent after Parts; see [Client.PutFiles].
 	Files []FileInput
-	// Meta is the caller's JSON. The run keeps it, and reads only its traceparent; nil
-	// means that of [Options.Traceparent].
+	// Meta is the caller's JSON. The run keeps it, and reads only its traceparent. If it
+	// is nil, the run uses the traceparent of [Options.Traceparent].
 	Meta json.RawMessage
 	// Limits may lower the agent's own.
 	Limits agent.Limits
@@ -104,18 +104,18 @@ type StartOptions struct {
 	Briefing *agent.Handoff
 	// Priority is Temporal's priority of the run's activities and its fairness key, so
 	// that one tenant's activities cannot starve another's. All runs below the run have
-	// the same priority. So have the runs that continue it by Send, Fork or Retry, as
+	// the same priority. The runs that continue it by Send, Fork or Retry have it, too, as
 	// long as Temporal knows the run. The zero value is the server's default.
 	Priority temporal.Priority
 }
 
-// Start starts a run of an agent. The text may be empty if the options say what to do. It
-// may be empty for a daemon too, which then works on waiting events or idles. Any other
-// run fails without one.
+// Start starts a run of an agent. The text may be empty if Parts, Files, Data or Briefing
+// say what to do. For a daemon it may be empty too: the daemon then works on waiting events, or
+// becomes idle. Other runs with an empty text fail.
 //
 // Errors are [agent.CodeInvalidInput] before anything is sent, [agent.CodeBusy] if the
 // session has a live run, and those of reaching the server. If no worker has the agent,
-// the run fails and not Start.
+// Start succeeds and the run fails.
 func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) (*Run, error) {
 	if o == nil {
 		o = &StartOptions{}
@@ -156,8 +156,7 @@ func (c *Client) start(ctx context.Context, session string, start agent.Start) (
 	if err != nil {
 		return nil, err
 	}
-	// Only then: After names the session's own last run, and a fork into a new session
-	// has none.
+	// After is the id of the same session's last run; a new session has none.
 	if from == session {
 		start.After = before
 	}
@@ -227,7 +226,7 @@ func (c *Client) startOptions(session string, start agent.Start) client.StartWor
 	return signals.StartOptions(session, c.taskQueue, start, time.Now())
 }
 
-// check refuses before sending what the run would refuse later.
+// check finds, before anything is sent, why the run would refuse the start.
 func check(session string, start agent.Start) error {
 	if err := agent.CheckSession(session); err != nil {
 		return fmt.Errorf("start refused: %w", err)

@@ -16,7 +16,7 @@ import (
 
 // RequestWorkerLost is the type of an inbox entry that nobody can answer: one activity of
 // the run has lost five workers. If the run is suspended, a resume makes the call again.
-// Otherwise the activity stores the log, and the run repeats it by itself.
+// If it is not, the failing activity stores the log, and the run tries that again by itself.
 const RequestWorkerLost = agent.RequestType(agent.CodeWorkerLost)
 
 // InboxOptions says which open requests are listed; nil means all.

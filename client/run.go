@@ -48,8 +48,8 @@ func (r *Run) Status(ctx context.Context) (agent.RunStatus, error) {
 
 // execution returns the run's latest execution as far as it is known: the session's
 // current one if it belongs to this run, else the run's first. The current one comes
-// first, because the server deletes the first execution of a long run one day. And one
-// that was reset appears there as terminated.
+// first, because the server deletes the first execution of a long run after its retention, and
+// shows an execution that was reset as terminated.
 func (r *Run) execution(ctx context.Context) (*workflowpb.WorkflowExecutionInfo, error) {
 	d, err := r.client.temporal.DescribeWorkflowExecution(ctx, r.Session, "")
 	if err == nil && d.GetWorkflowExecutionInfo().GetFirstRunId() != r.ID {
@@ -72,7 +72,7 @@ func (r *Run) stored(ctx context.Context) (*agent.Outcome, error) {
 			return e.Outcome, nil
 		}
 	}
-	return nil, agent.Errorf(agent.CodeNotFound, "run %s of session %s was never at an end that is stored, and Temporal has forgotten it", r.ID, r.Session)
+	return nil, agent.Errorf(agent.CodeNotFound, "run %s of session %s: Temporal no longer has it, and the store has no outcome of it", r.ID, r.Session)
 }
 
 // Result waits for the run's end and returns its Outcome. The error only means that the
@@ -112,11 +112,11 @@ func (r *Run) describe(ctx context.Context, execution string) (*workflowpb.Workf
 	return d.GetWorkflowExecutionInfo(), durable.FromRPC(err)
 }
 
-// closed waits until an execution is closed. The server may lose a long poll's notice, so
-// it also asks by itself, less and less often.
+// closed waits until an execution is closed. The server may lose the notice of a long poll, so
+// closed also polls, less and less often.
 func (r *Run) closed(ctx context.Context, execution string) (*workflowpb.WorkflowExecutionInfo, error) {
-	// Without the deadline: when it is near, the server answers a long poll at once, and
-	// would again.
+	// The poll has no deadline: near one, the server answers at once, and this loop would poll
+	// without a pause.
 	poll, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	begin := func() <-chan struct{} {

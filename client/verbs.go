@@ -32,7 +32,8 @@ func (r *Run) Pause(ctx context.Context, reason string, o *PauseOptions) (agent.
 
 // InterruptOptions are optional; nil means all defaults.
 type InterruptOptions struct {
-	// Grace is how long tools may take to return a partial result; zero means 5 s.
+	// Grace is how long tools may take to return a partial result; zero means 5 s. At most one
+	// minute.
 	Grace time.Duration
 	// By says who interrupts. It is logged, and not authenticated.
 	By string

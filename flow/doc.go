@@ -21,7 +21,7 @@
 // # How it runs
 //
 // The function runs in no workflow. The run asks it for its next steps, as it would ask a model,
-// and records its answer. So a pause, a restart or a deploy never runs a step again: where the
+// and records its answer. So after a pause, a restart or a deploy, a step that has its result never runs again: where the
 // function is gone from memory (another worker, another build, a suspension, a fork), it runs again
 // from its beginning, and every step that has its result returns it at once.
 //

@@ -19,8 +19,8 @@ type Lane = activities.Lane
 // The lanes. A provider in [Options.RateLimits] has one more: [LaneModels] + "." + its
 // name.
 const (
-	// LaneRuns executes workflows, and the activities that the server hands out with a
-	// workflow task. Those use the slots of their own lanes.
+	// LaneRuns executes workflows. It also starts activities that come together with a workflow
+	// task (Temporal's eager activities): these use the slots of the lane of their kind.
 	LaneRuns   Lane = ""
 	LaneModels      = activities.ModelLane
 	LaneTools       = activities.ToolLane

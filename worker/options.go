@@ -19,8 +19,8 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Options configure a worker. Agents or Flows, Models and Store are required; every other
-// field has a default.
+// Options configure a worker. Store is required, and Agents or Flows, with the Models that
+// they name; every other field has a default.
 type Options struct {
 	// TaskQueue is the task queue of the runs; empty means "fermata".
 	TaskQueue string

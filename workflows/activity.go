@@ -24,8 +24,8 @@ type activityCall[In, Out any] struct {
 	// free slot.
 	lane activities.Lane
 	// countLostWorkers means that the activity could crash its worker. The run itself repeats it
-	// after a lost worker, at most maxLostWorkers times. It needs a RetryPolicy. Tool
-	// calls do not set it: Temporal repeats those if Attempts allows.
+	// after a lost worker, until maxLostWorkers workers in a row were lost. It needs a
+	// RetryPolicy. Tool calls do not set it: Temporal repeats those if Attempts allows.
 	countLostWorkers bool
 	lost             int
 	// setAttempts records that n more attempts were made, for the next activity; nil if
@@ -47,9 +47,9 @@ type activityCall[In, Out any] struct {
 
 // start schedules an activity and makes an input of its result.
 //
-// The activity goes to the run's own task queue first. The process that has the run in
-// its cache, and so the tail of its log, gets it with the answer to its workflow task: no
-// further write by the server, and no query for the tail. Only an activity that finds no
+// The activity is eager: it goes to the run's own task queue, and the process that has the run in
+// its cache, and so the tail of its log, gets it in the response to its workflow task. That
+// saves a write by the server and a query for the tail. Only an activity that finds no
 // free slot waits in its lane's queue.
 //
 // With countLostWorkers, the error is [agent.CodeWorkerLost] once maxLostWorkers workers in a row
@@ -106,7 +106,7 @@ func start[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Out], i
 // findWorker schedules an activity again after a while, since the build of the worker that took it
 // lacks what it needs, as in a rolling deploy. That uses up none of its attempts, and takes eight to
 // sixteen minutes, or about one for an open step. The error is a [durable.NoSlot]: with Missing once
-// [activities.MaxMissed] workers in a row lacked it, and without if the run has begun to wait for the
+// more than [activities.MaxMissed] workers in a row lacked it, and without if the run has begun to wait for the
 // activity's end, to be suspended, stopped or continued as new.
 func findWorker[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Out], lacks durable.NoSlot, input func(Out, *agent.Error) loop.Input) loop.Input {
 	giveUp := func(missing *agent.Error) loop.Input {
@@ -134,7 +134,7 @@ func findWorker[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Ou
 	}
 	r.searches++
 	r.later(ctx, jittered(ctx, min(time.Second<<(s.missed-1), wait), r.searches), func() {
-		if ctx.Err() == nil && !r.ebbs(ctx) {
+		if ctx.Err() == nil && !r.beginsNothing(ctx) {
 			start(ctx, r, s, input)
 		} else if in := giveUp(nil); in != nil {
 			r.stepLive(in)
@@ -143,8 +143,8 @@ func findWorker[In, Out any](ctx workflow.Context, r *run, s activityCall[In, Ou
 	return nil
 }
 
-// ebbs reports whether the run waits for what is in flight, and begins nothing.
-func (r *run) ebbs(ctx workflow.Context) bool {
+// beginsNothing reports whether the run is held, stopped, or about to continue as new.
+func (r *run) beginsNothing(ctx workflow.Context) bool {
 	drains := workflow.GetInfo(ctx).GetContinueAsNewSuggested() && r.state.Turn.Phase == loop.TurnWorking
 	return drains || len(r.state.Holds.List) > 0 || r.state.End.Stopping != nil
 }

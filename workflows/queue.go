@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// queue holds a run's signals in the order in which they were sent. Channels, one for
+// queue has a run's signals in the order of the history. Channels, one for
 // each name, would lose that order, and the SDK reads them after it has run updates.
 type queue struct {
 	signals []signal

@@ -26,7 +26,7 @@ type Shell struct {
 	// LogCache is where activities in this process find the events that are not stored
 	// yet.
 	LogCache *activities.LogCache
-	// Plays are the functions of flows in progress in this process; nil if it has none.
+	// Plays keeps the functions of flows that run in this process; nil if it has none.
 	Plays *activities.Plays
 	// InFlight cancels the activities of this process without waiting for the server.
 	InFlight *activities.InFlight
@@ -47,14 +47,13 @@ type Shell struct {
 	Audit observe.Auditor
 }
 
-// run is one execution. state is what the previous execution carried over. more says which
-// execution that was (see carried); in a first execution it is what the parent passes to
-// its child.
+// run is one execution. state is what the previous execution carried over, and origin names that
+// execution (see carried). In a first execution, origin is what the parent passes to this run.
 //
 // The arguments are raw, and are decoded here. The SDK would fail the run for a payload
 // that this worker cannot read; here such a run can end with a code, or its task waits
 // for another worker.
-func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValue) (*agent.Outcome, error) {
+func (s *Shell) run(outer workflow.Context, start, state, origin converter.RawValue) (*agent.Outcome, error) {
 	// A cancellation is an input: the machine decides what it cancels, and still stores the
 	// transcript. So nothing ends the run's own context.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
@@ -69,7 +68,7 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 	info := workflow.GetInfo(ctx)
 	r.execution = executionOf(info, "")
 	if info.ContinuedExecutionRunID != "" && state.Payload() != nil {
-		if by, bad := carriedBy(more, info); bad != nil {
+		if by, bad := carriedBy(origin, info); bad != nil {
 			r.stepInput(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Err: durable.Within("start refused", bad)})
 		} else {
 			before, err := readState(state)
@@ -84,7 +83,7 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 		childStart := (*wire.ChildStart)(nil)
 		// Only a child workflow may bring a ChildStart, or any start could claim a parent.
 		if info.ParentWorkflowExecution != nil && err == nil {
-			childStart, err = decoded[wire.ChildStart](more)
+			childStart, err = decoded[wire.ChildStart](origin)
 		}
 		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && childStart == nil { // only a child's id has slashes
 			err = durable.Within("start refused", bad)

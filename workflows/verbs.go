@@ -69,7 +69,7 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) *agen
 		return agent.Errorf(agent.CodeInvalidInput, "%s refused: the update's id has %d characters; at most %d are taken", verb, len(info.ID), agent.MaxIDLength).WithPath("id")
 	}
 	if !r.takesVerbs() || !r.mayTake(string(verb)) || len(r.queue.signals) > maxSignalsAhead {
-		return nil // the run's definition or the waiting signals decide, and neither is known yet: the handler decides later
+		return nil // the run has no log yet, or too many signals wait before it: the handler decides later
 	}
 	state, moment := r.state, r.moment(ctx)
 	moment.MatchBudget = r.tryBudget

@@ -3,4 +3,7 @@
 //
 //	go run ./examples/triage                      # the worker
 //	go run ./examples/triage "order 7 is broken"  # the client
+//
+// Both need a Temporal server on 127.0.0.1:7233 that `fermata setup` has prepared. The worker
+// needs a key in ANTHROPIC_API_KEY, and no other worker on the task queue fermata.
 package main

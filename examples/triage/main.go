@@ -43,7 +43,7 @@ func search(_ context.Context, _ *tool.Call, in query) (string, error) {
 	return "Broken goods are refunded in full.", nil
 }
 
-// payBack hands its idempotency key to the bank, so a second attempt pays nothing.
+// payBack stands for a bank. A real one gets call.Key, so that a second attempt does not pay again.
 func payBack(_ context.Context, call *tool.Call, in refund) (string, error) {
 	return fmt.Sprintf("%d EUR are on their way (%s)", in.EUR, call.Key), nil
 }
@@ -94,8 +94,8 @@ func run(ctx context.Context, ticket string) error {
 	return worker.Run(ctx, c, o)
 }
 
-// triage starts a run, asks the person at the terminal whatever the tree asks, and shows
-// the answer.
+// triage starts a run, asks the person at the terminal about each call that needs an approval, and
+// shows the answer. Here nothing else asks.
 func triage(ctx context.Context, c *client.Client, ticket string, in io.Reader, out io.Writer) error {
 	run, err := c.Start(ctx, "lead", ticket, nil)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Daemon is the part that knows whether a run that never completes has something to deal
-// with. If it has nothing, it is parked instead of ended ([Park].Idle). Messages and events wait
+// Daemon is the part that knows whether a run that never completes has messages or events to work
+// on. If it has none, it is parked instead of ended ([Park].Idle). Messages and events wait
 // in [Messages], and the daemon takes one task at a time from there. Unlike in other parks, no
 // event ends the park by itself.
 type Daemon struct {
@@ -88,7 +88,7 @@ func (s *step) sumsUpWhenIdle() bool {
 	return s.ready() && s.idling() && s.Turn.SummaryReason == agent.CompactedForIdle && s.maySuspend()
 }
 
-// hasWork reports whether an idle daemon has something to deal with. It is not woken while it makes
+// hasWork reports whether messages or events wait for an idle daemon. It is not woken while it makes
 // its summary.
 func (s *step) hasWork() bool {
 	return s.Turn.Phase == TurnReady && (s.Phase == RunActive || s.Phase == RunContinuing) &&

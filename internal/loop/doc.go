@@ -7,39 +7,40 @@
 //
 // # A message's path
 //
-//  1. After [Begin] the machine asks for the agent's Spec and the end of the session's log
+//  1. After [Begin] the machine asks for the agent's Spec and the head of the session's log
 //     ([Open], [Opened]).
 //  2. beginRun writes the run's first events to the log, with the message.
 //  3. A rule begins a turn: State.Turn counts it, and [CallModel] asks the model.
 //  4. The model's reply ([ModelReplied]) becomes the assistant's message.
-//  5. Each tool call of the reply becomes a [CallTool]. An unknown tool or malformed arguments
-//     get their result at once.
+//  5. Each tool call of the reply becomes a [CallTool], and a call of a sub-agent a [StartChild].
+//     One that needs an approval waits for it first. An unknown tool or malformed arguments get
+//     their result at once.
 //  6. When the last call has returned ([ToolReturned]), all results become one message, in the
 //     order of the calls. The next turn begins with 3.
-//  7. A reply without tool calls ends the run ([Complete]).
+//  7. A reply without tool calls decides the outcome. When the log is stored and the sub-agents
+//     have ended, the run ends ([Complete]).
 //
-// A message that is sent later waits in State.Messages for the next turn. One that waits when the
-// model answers keeps the run from ending.
+// A message that is sent later waits in State.Messages: for the next turn, or with mode queue
+// until the run would complete. While one waits, the run does not end.
 //
-// All of this is recorded as events: the method record of step appends an event to the log. The
-// events that are not stored yet are the tail. A long tail is stored during the work; the rest is stored when the run is
-// suspended, continues as new, or ends ([Seal], [Sealed]).
+// All of this is recorded as events: [step.record] appends each to the log. The events that are
+// not stored yet are the tail. A long tail is stored during the work; the rest is stored when
+// the run is suspended, continues as new, or ends ([Seal], [Sealed]).
 //
 // # Reading order
 //
 // Read docs/loop.md first. It has the words, the transitions, the rules with their conditions,
 // and the races.
 //
-// Then read state.go, step.go, phase.go, inputs.go and rules.go; spread.go up to its first
-// function; turn.go, reply.go, replycalls.go, startcalls.go and calls.go; messages.go, log.go and
-// suspensions.go. Holds and ends come next:
-// holds.go, spread.go, stop.go and end.go.
+// Then read state.go, step.go, phase.go, inputs.go and rules.go; turn.go, reply.go,
+// replycalls.go, startcalls.go and calls.go; messages.go, log.go and suspensions.go. Holds and
+// ends come next: holds.go, spread.go, stop.go and end.go.
 //
 // Skip space.go, jsonlen.go, weight.go, briefing.go and consistency.go at first: they bound sizes
 // and check imports. Read budgetview.go last.
 //
 // # Changes
 //
-// The machine runs inside replayed workflows. What it decides, and the sizes that it decides by,
+// The machine runs inside replayed workflows. What it decides, and the sizes that affect its decisions,
 // may only change with a new [Revision].
 package loop

@@ -22,7 +22,7 @@ import (
 //   - A step that was not made (its result is skipped) is asked for again, since the function
 //     still waits for it.
 
-// Flow is the part that keeps what came of a flow's steps until the function is asked again.
+// Flow is the part that keeps the results of a flow's steps until its function is called again.
 type Flow struct {
 	// News means that a step has a result that the function does not know yet.
 	News bool `json:"news,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Holds is the part that knows the holds, which keep the run from beginning calls. spread.go says
+// Holds is the part that knows the holds, which prevent new calls. spread.go says
 // how a hold reaches the run.
 type Holds struct {
 	// List has at most two: the run's own hold and an inherited one.

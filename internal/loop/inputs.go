@@ -14,22 +14,23 @@ import (
 // the workflow must pass the same values.
 type Moment struct {
 	At time.Time // the workflow's time
-	// Revision is the revision that the execution has pinned. Tests of what no revision changes
-	// may leave it zero.
+	// Revision is the revision that the execution has pinned. If no revision changes
+	// what a test looks at, the test may leave it zero.
 	Revision int
-	// ContinueAsNewSuggested means that Temporal suggests it, because the history is long.
-	// HistoryHalfFull means that the history is much longer than that. NearHistoryLimit means that the server will soon terminate the run for its long history.
+	// ContinueAsNewSuggested means that Temporal suggests to continue as new, because the
+	// history is long. HistoryHalfFull means over 20,000 events or 15 MB. NearHistoryLimit means
+	// over 40,000 events or 30 MB: the server will soon terminate the run.
 	ContinueAsNewSuggested bool
 	HistoryHalfFull        bool
 	NearHistoryLimit       bool
 	// Task is different for each workflow task of the execution; zero if the caller counts none.
 	Task int
-	// MatchBudget is how much may still be compared with schemas in this workflow task. Each
+	// MatchBudget is how many steps of comparing values with schemas are left in this workflow task. Each
 	// comparison uses it up, even if the input is refused. Nil means a budget for this input alone.
 	MatchBudget *match.Budget
-	// FirstTask means that this is the execution's first workflow task. If its worker dies, the
-	// task runs again from its start: the run opens again, and would find in the session's head
-	// what it had stored itself. So no local activity in it may store anything.
+	// FirstTask means that this is the execution's first workflow task. If its worker dies,
+	// Temporal runs the task again from its start. The run then opens again, and would take its
+	// own first write for another run's. So no local activity in this task may store anything.
 	FirstTask bool
 }
 
@@ -56,12 +57,12 @@ type (
 		Head    string
 		Seq     int64
 		Version int64
-		// Fence is the fence with which the run has claimed the session's head. Its next writes
-		// count on from there.
+		// Fence is the fence with which the run has claimed the session's head. Its next
+		// writes use the numbers after it.
 		Fence    agent.Fence
 		Counters remembered.Counters
 		Receipts []remembered.Receipt
-		// Backlog is what the session's previous runs have accepted and not dealt with.
+		// Backlog is what the session's previous runs have accepted, and no turn has taken.
 		Backlog remembered.Backlog
 		// TerminatedRuns are executions of previous runs that were ended from outside, the
 		// latest first. Their last events may not be stored.
@@ -132,9 +133,9 @@ type (
 		Until  time.Time
 		Err    *agent.Error
 	}
-	// ToolReturned is the result of a tool call. Hold is the hold that stopped the activity, if one
-	// did: one of an ancestor, which the run may not know yet (spread.go). If the activity did not
-	// call the tool because of it, the result's status is skipped.
+	// ToolReturned is the result of a tool call. Hold is the hold that stopped the activity: the
+	// session's own, or an ancestor's, which the run may not know yet (spread.go); nil if none
+	// did. If the activity did not call the tool because of it, the result's status is skipped.
 	ToolReturned struct {
 		Result agent.ToolResult
 		// FromRuntime means that the runtime wrote the result's text, because the activity
@@ -198,7 +199,7 @@ type (
 	// CommandReceived is a verb. If it is not refused, its answer is an [Acknowledge].
 	CommandReceived struct {
 		Command agent.Command
-		// ID makes a second arrival harmless; it may be empty.
+		// ID may be empty. If a command comes twice with one ID, the second changes nothing.
 		ID string
 		// PolicyChecked means that the worker has checked its policy before the command was
 		// recorded, as it does for updates. A signal is recorded unchecked: the machine checks
@@ -207,8 +208,8 @@ type (
 		// Proofs are what the command's tokens prove.
 		Proofs []Proof
 	}
-	// CommandRefused is a verb that was refused although nobody could tell its sender: a signal
-	// has no answer. The machine only records it.
+	// CommandRefused is a signal that was refused, or a verb that could not be passed on to a
+	// child. Its sender gets no answer, so the machine records it.
 	CommandRefused struct {
 		Verb string
 		Err  *agent.Error

@@ -40,7 +40,7 @@ type CallState string
 
 // The states of a call.
 const (
-	CallPending          CallState = "pending"           // waits until nothing keeps it from beginning
+	CallPending          CallState = "pending"           // waits until nothing prevents its start
 	CallAwaitingAnswer   CallState = "awaiting_answer"   // waits for the answer to its request
 	CallAwaitingChildren CallState = "awaiting_children" // waits for sub-agents
 	CallAwaitingEvent    CallState = "awaiting_event"    // a flow's step that waits for an event or a time

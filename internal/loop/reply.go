@@ -34,7 +34,7 @@ func (s *step) modelReplied(in ModelReplied) {
 	case s.Turn.Phase == TurnSummarizing:
 		s.summaryReplied(r)
 		return
-	// The conversation is too long, and to compact it takes a summary, which is a new model call.
+	// The conversation is too long. Compacting it needs a summary, which is a new model call.
 	// During a grace or a stop, or with a nearly full history, no call begins.
 	case r.Finish == wire.FinishTooLong && (grace != nil || s.End.Stopping != nil || s.historyForbidsCalls()):
 		s.recordTurnEnd()
@@ -158,7 +158,7 @@ func (s *step) retryReply(model, why string) {
 	s.Turn.end()
 }
 
-// answered handles a reply without tool calls.
+// replyWithoutCalls handles a reply without tool calls.
 func (s *step) replyWithoutCalls(r wire.Reply, text string) {
 	s.Turn.end()
 	if s.End.Stopping != nil { // the handoff has its text; a daemon's next run continues a task that this does not answer

@@ -19,22 +19,22 @@ type rule struct {
 // and then they are tried from the top again, until none applies. docs/loop.md lists them.
 var rules = []rule{
 	{"wake a parked run when what it waits for has come",
-		"parked, neither held nor stopped, and what the run waits for has come. For an idle daemon that is anything to deal with",
+		"parked, neither held nor stopped, and what the run waits for has come. For an idle daemon that is any message or event",
 		(*step).mayUnpark, (*step).unpark},
 	{"close the suspension when no reason is left",
-		"a suspension is open, and no reason to wait is left or a stop has come",
+		"a suspension is open. No reason to wait is left, or a stop has come",
 		func(s *step) bool {
 			return s.Suspensions.Open != nil && !s.outcomeDecided() && !s.hasReason()
 		}, (*step).closeSuspension},
 
-	// Before calls begin: a limit that is used up then ends the run before they do.
-	{"record what a flow's steps came to",
+	// Before calls begin: a step's result may use up a limit, and then the run ends first.
+	{"record the results of a flow's steps",
 		"a flow, and a step has its result",
 		func(s *step) bool {
 			return s.isFlow() && s.Phase == RunActive && s.Calls.count(CallDone) > 0
 		}, (*step).recordSteps},
 	{"begin the next call that may begin",
-		"working, and nothing keeps a call that waits (see the next table)",
+		"working, and nothing prevents a pending call (see the next table)",
 		func(s *step) bool { return s.awaitsCalls() && s.nextCall() >= 0 }, (*step).beginCall},
 	{"end the turn when every call is done",
 		"working, and every call has its result",
@@ -66,7 +66,7 @@ var rules = []rule{
 		"ready, and a stop is in progress. If the run has taken a turn, the model is asked for a summary. Then the run waits for sub-agents that have not ended. After the deadline it only makes the handoff",
 		func(s *step) bool { return s.ready() && s.End.Stopping != nil }, (*step).summarizeAndDrain},
 	{"skip a call that is too long for a suspended run, or for a new execution",
-		"nothing is in flight, and the calls that wait are longer than a run at rest may keep; a suspension is open, or a new execution is due",
+		"the run can rest. The pending calls have more bytes than a suspended run may store. A suspension is open, or a new execution is due",
 		func(s *step) bool { return (s.comesToRestNow() || s.newExecutionDue()) && s.overlong() >= 0 }, func(s *step) {
 			s.skip(s.overlong(), tooLongToKeep)
 		}},
@@ -86,19 +86,19 @@ var rules = []rule{
 		"a sub-agent is suspended for what one of the run's own limits has used up. Nothing in flight, no hold, nobody asked yet",
 		func(s *step) bool { return s.limitExhaustedForChild() != nil }, func(s *step) { s.atLimit(s.limitExhaustedForChild(), s.Spec.OnLimit) }},
 	{"begin the next turn from a summary",
-		"as the next rule, and a summary was asked for (`from_summary`, `carry: compact`, a park's time)",
+		"as the next rule, and a summary was asked for (`from_summary`, `carry: compact`, a park whose time is over)",
 		func(s *step) bool { return s.mayBeginTurn() && !s.Log.blocksTurns() && s.Turn.SummaryReason != "" }, func(s *step) { s.summarize(SummaryOfAll) }},
 	// Above the grants: the run itself uses what is left first. Otherwise blocked sub-agents
 	// could give it to each other without end (budgetview.go).
 	{"begin the next turn",
-		"ready, no reason to wait, no stop. If more than 1 MB of the log is not stored yet, the run waits for the store",
+		"ready, no reason to wait, no stop. If more than 1 MB of the log is not stored, and a seal is in progress or has failed, the run waits for the store",
 		func(s *step) bool { return s.mayBeginTurn() && !s.Log.blocksTurns() }, (*step).nextTurn},
 
 	{"grant what a sub-agent asks for",
-		"a sub-agent asks, and enough is left: for a suspended one, some of all that it lacks",
+		"a sub-agent asks, and enough is left. A suspended one gets a part of every resource that it lacks, or nothing",
 		func(s *step) bool { i, _ := s.nextGrant(); return !s.outcomeDecided() && i >= 0 }, (*step).grantToChild},
 	{"tell a sub-agent that no more agents are granted",
-		"a sub-agent asks for agents, and no limit here or above allows one",
+		"a sub-agent asks for agents, and no limit of this run or an ancestor allows one",
 		func(s *step) bool { return !s.outcomeDecided() && s.nextDenial() >= 0 }, (*step).denyChild},
 	{"recall what sub-agents do not use",
 		"a sub-agent has unused budget that this run needs or that the parent recalls, and was not asked for it yet",
@@ -106,12 +106,12 @@ var rules = []rule{
 	{"give back what is not used",
 		"the parent recalls, and no model call is in flight",
 		(*step).mustGiveBack, (*step).giveBack},
-	{"ask above for more",
+	{"ask the parent for more",
 		"the parent's grant is used up before any limit of the run's own, and the parent was not asked yet, or the need is more urgent now",
 		(*step).mustAskParent, (*step).askParentForBudget},
 
 	{"open a suspension when every sub-agent is suspended",
-		"the turn waits for sub-agents alone, and each of these is suspended. None for a grant",
+		"the turn waits for sub-agents alone, each of these is suspended, and none of them waits for a grant",
 		func(s *step) bool { return !s.isFlow() && s.maySuspend() && s.onlyAwaitsSuspendedChildren() }, func(s *step) {
 			s.openSuspension(agent.InitiatorPolicy, "children", "")
 		}},
@@ -123,25 +123,25 @@ var rules = []rule{
 			s.openSuspension(agent.InitiatorSelf, "steps", s.waitingText())
 		}},
 	{"open a suspension when the run waits for a grant",
-		"nothing is in flight, and the run, or a sub-agent that it waits for, needs budget that only its parent can grant or a sub-agent can give back",
+		"the run can rest. It, or a sub-agent that it waits for, needs budget that only its parent can grant or a sub-agent can give back",
 		func(s *step) bool { return s.maySuspend() && len(s.budgetReasons()) > 0 && s.canRest() }, func(s *step) {
 			s.openSuspension(agent.InitiatorPolicy, "budget", "")
 		}},
 	{"open a suspension when a daemon is idle",
-		"nothing is in flight, and a daemon has nothing to deal with",
+		"the run can rest, and no message or event waits for the daemon",
 		func(s *step) bool { return s.maySuspend() && s.idling() && s.canRest() }, func(s *step) {
 			s.openSuspension(agent.InitiatorSelf, causeIdle, "")
 		}},
 	{"suspend when nothing is in flight",
-		"a suspension is open, and nothing is in flight. If the run is not held, the turn also waits for no sub-agent that works",
+		"a suspension is open, and the run can rest",
 		(*step).comesToRestNow, (*step).suspend},
-	{"report suspending again until the suspension is stored",
-		"the run reported `suspended` without the store, since only an ancestor's hold kept it, and now there is another reason",
+	{"withdraw the status suspended until the suspension is stored",
+		"the run reported `suspended` without the store, since an ancestor's hold was the only reason, and now there is another one",
 		func(s *step) bool { return s.isAtRest() && s.Suspensions.published() && !s.stored() }, (*step).withdrawSuspended},
 	{"seal the log of a run that is suspended",
-		"at rest, and `run.suspended` is not stored. Not while continuing, nor for an ancestor's hold alone",
+		"at rest, and `run.suspended` is not stored. It does not apply while continuing, or if an ancestor's hold is the only reason",
 		func(s *step) bool { return s.isAtRest() && !s.stored() && s.maySeal() }, func(s *step) { s.seal(false) }},
-	{"report that the run is suspended, or what it waits for now",
+	{"show that the run is suspended, or what it waits for now",
 		"at rest and stored, and listings do not show it yet",
 		func(s *step) bool {
 			return s.isAtRest() && s.stored() && (!s.Suspensions.published() || s.changed)
@@ -166,7 +166,8 @@ var rules = []rule{
 		}, (*step).continueAsNew},
 }
 
-// maxFired is more rules than any input makes apply. If one does, two rules undo each other.
+// maxFired is higher than the number of rules that one input fires. A step that reaches it has
+// two rules that undo each other.
 const maxFired = 1000
 
 // advance carries out the rules until none applies.
@@ -195,8 +196,8 @@ func (s *step) firstRule() *rule {
 // awaitsCalls reports whether the turn waits for its calls.
 func (s *State) awaitsCalls() bool { return s.Phase == RunActive && s.Turn.Phase == TurnWorking }
 
-// mayBeginTurn reports whether nothing but a limit or the store keeps the run from its next
-// turn.
+// mayBeginTurn reports whether the next turn may begin. It does not look at limits and the
+// store.
 func (s *step) mayBeginTurn() bool {
 	return (s.ready() || s.hasFlowNews()) && s.End.Stopping == nil && !s.hasReason() && !s.drainsForNewExecution()
 }
@@ -236,10 +237,9 @@ func (s *step) newExecutionDue() bool {
 	return due && s.End.Stopping == nil && s.mayContinueAsNew() && !s.needsChildEvents()
 }
 
-// mayContinueAsNew reports whether no call is in flight, whose result a new execution would
-// miss. The run is between two turns, or at rest. Or its history is nearly full, and its
-// pending calls must wait for the next execution. Children are another question
-// (needsChildEvents).
+// mayContinueAsNew reports whether no call is in flight: a new execution would miss its result.
+// The run is between two turns, or at rest. Or its history is nearly full, and its pending
+// calls must wait for the next execution. needsChildEvents checks the children.
 func (s *step) mayContinueAsNew() bool {
 	switch {
 	case s.ready():

@@ -12,8 +12,8 @@ import (
 // How a hold spreads over a tree.
 //
 // A hold has a number that counts over its session's life. So session and number name it,
-// and a higher number is a later hold. A hold takes three ways. Every hold takes (3). An
-// interrupt, and the end of a run, also take (1) and (2), to stop what is in flight. A run
+// and a higher number is a later hold. A hold reaches a run in three ways. Every hold uses
+// (3). An interrupt, and the end of a run, also use (1) and (2), to stop what is in flight. A run
 // may learn of a hold by any of them, in any order, and more than once.
 //
 //  1. Within the process. The held run performs [Broadcast]. It cancels at once the contexts
@@ -23,8 +23,8 @@ import (
 //  2. Between workers, by query, or by a message where a broker is set up. It may be late or
 //     lost: then (3) stops what is in flight there. A message may be forged, so an end that
 //     comes this way counts as an interrupt only.
-//  3. From parent to child, by signal ([OrderChild] with a [wire.ParentOrder]). It names all
-//     holds above the child, and not one change. Only this way is durable: it is in the
+//  3. From parent to child, by signal ([OrderChild] with a [wire.ParentOrder]). It lists all
+//     holds of the child's ancestors, not only the changed one. Only this way is durable: it is in the
 //     child's history. A child that has not started gets it in its first input, or when it
 //     has started ([Child].PendingOrders).
 //
@@ -36,7 +36,7 @@ import (
 // checks its parent (metReport). The parent answers with its holds (answerMetHold).
 //
 // A hold comes late if the run knows it already, removed or not. An activity that stopped
-// for it is made again (justified, outdated). An order that was sent before the sender knew
+// for it is made again (justified, recordOutdated). An order that was sent before the sender knew
 // the run's hold does not remove that hold (takeHoldsAbove). A resume overtakes no hold,
 // since signals to one child are sent one after the other.
 //
@@ -205,7 +205,7 @@ func (s *step) justified(h agent.HoldRef) bool {
 	return s.isNewHold(h) || s.Holds.any() || s.End.Stopping != nil || s.End.Grace != nil
 }
 
-// outdated records a hold of an earlier run that stopped an activity. Then it stops no other
+// recordOutdated records a hold of an earlier run that stopped an activity. Then it stops no other
 // activity, and its number is not used again. Holds of other sessions are not recorded:
 // there is no end of forged ones.
 func (s *step) recordOutdated(h agent.HoldRef) {

@@ -54,7 +54,7 @@ type State struct {
 
 // clone returns a state whose slices and pointers can be changed without changing s.
 func (s State) clone() State {
-	// Log is not among them: appendEvent takes care of its tail, which may be long.
+	// It does not copy Log: appendEvent takes care of its tail, which may be long.
 	s.Calls = s.Calls.clone()
 	s.Holds = s.Holds.clone()
 	s.Requests = s.Requests.clone()

@@ -27,22 +27,22 @@ func take(s State, m Moment, in Input) (*step, error) {
 		return nil, err
 	}
 	st.advance()
-	// After the rules: the clock, the timer and the verb's answer depend on where they have
-	// led.
+	// After the rules: the clock, the timer and the verb's answer need the state that the
+	// rules leave.
 	st.Budget.setClock(st.workingTimePasses(), m.At)
 	st.setTimer()
 	st.acknowledge()
 	return st, nil
 }
 
-// step is one step of the machine: the state that it changes, and what it has brought about.
+// step is one step of the machine: the state that it changes, and its effects.
 type step struct {
 	State
 	Moment
 	effects []Effect
 	fired   []string // the names of the rules that applied
 
-	// The verb of this step, its id, the digest of verb and payload, and what it brought about.
+	// The verb of this step, its id, the digest of verb and payload, and its effect.
 	// verb is empty if the input is no verb. verbDigest is empty if the verb has no id.
 	verb       agent.Verb
 	verbID     string
@@ -127,7 +127,7 @@ func (s *step) receive(in Input) error {
 // expect handles an input that is taken in one phase alone.
 func (s *step) expect(p RunPhase, handle func()) error {
 	if s.Phase != p {
-		return s.refuse("it is not waited for in phase %q", s.phaseName())
+		return s.refuse("it is too late or too early: phase %q does not wait for it", s.phaseName())
 	}
 	handle()
 	return nil

@@ -17,8 +17,8 @@ type Turn struct {
 	Phase TurnPhase `json:"phase,omitempty"`
 	// Asked is since when the model call is in flight. AskSeq is the last log event that the
 	// model was shown. It identifies the call: a reply with another AskSeq is late. A call
-	// that is repeated within a turn has the same one, since the first call has returned. A
-	// cancelled call adds an event to the log, so the call after it has a higher one.
+	// that is repeated within a turn may have the same one. That is harmless: the first has
+	// returned. A cancelled call adds an event to the log, so the call after it has a higher one.
 	Asked  time.Time `json:"asked,omitzero"`
 	AskSeq int64     `json:"ask_seq,omitempty"`
 	// Delay is until when the provider is not asked; nil if the call in flight was not
@@ -46,7 +46,7 @@ type Turn struct {
 }
 
 // maxLast bounds the last text, in JSON bytes. The transcript has all of it. The other 6 KB of
-// the share are for the turn's other fields.
+// turnShare (space.go) are for the turn's other fields.
 const maxLast = turnShare - 6<<10
 
 // maxDelay bounds the error message of a delay, in JSON bytes.
@@ -191,7 +191,8 @@ func (s *step) summarize(what Summary) {
 	s.callModel(ModelArgs{Summary: what, Timeout: left})
 }
 
-// recordTurnEnd records turn.ended with the turn's checkpoint. [Turn.end] leaves the phase.
+// recordTurnEnd records turn.ended with the turn's checkpoint. It does not change the
+// phase; [Turn.end] does.
 func (s *step) recordTurnEnd() {
 	s.record(agent.Event{Type: agent.EventTurnEnded, Snapshot: s.checkpoint()})
 }

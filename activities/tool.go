@@ -134,6 +134,7 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 		}
 	}
 	result.Text, result.Size = bound(result.Text)
+	result.Files = hooks.Files()
 	// relisted comes last: it may take long, and the call's result is complete.
 	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), StateChanges: hooks.StateChanges, ToolsChange: d.relisted(ctx, in)}, nil
 }
@@ -186,6 +187,9 @@ func (d *Activities) hooks(in ToolInput) *toolcall.Hooks {
 				return nil, err
 			}
 			return log.State(), nil
+		},
+		PutFile: func(ctx context.Context, name, mediaType string, data []byte) (*agent.File, error) {
+			return d.Log.PutFile(ctx, in.Session, name, mediaType, data)
 		},
 	}
 }

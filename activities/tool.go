@@ -114,7 +114,7 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	if err == nil {
 		err = d.checkStateSize(ctx, hooks.StateChanges, in) // the tool had its effect: the error's text says so
 	}
-	result.Status, result.Text = agent.CallOK, text
+	result.Status, result.Text, result.Files = agent.CallOK, text, hooks.Files()
 	asks := errors.Is(err, tool.ErrAsked) && hooks.Question != nil
 	if err != nil && !asks {
 		result.Status, result.Text = callStatus(ctx, err, in)
@@ -134,7 +134,6 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 		}
 	}
 	result.Text, result.Size = bound(result.Text)
-	result.Files = hooks.Files()
 	// relisted comes last: it may take long, and the call's result is complete.
 	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), StateChanges: hooks.StateChanges, ToolsChange: d.relisted(ctx, in)}, nil
 }

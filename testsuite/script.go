@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -175,11 +173,8 @@ func newScript(f file) (*Script, error) {
 // Info implements [model.Model].
 func (s *Script) Info(string) model.Info {
 	usd := func(v float64) agent.USD { return agent.USD(v * float64(agent.Dollar)) }
-	return model.Info{Price: agent.Price{Input: usd(s.file.Price.Input), Output: usd(s.file.Price.Output)}, Window: s.file.Window, Files: scriptFiles, ResultFiles: slices.Sorted(maps.Keys(scriptFiles))}
+	return model.Info{Price: agent.Price{Input: usd(s.file.Price.Input), Output: usd(s.file.Price.Output)}, Window: s.file.Window, Files: scriptFiles, ResultFiles: scriptResultFiles}
 }
-
-// scriptFiles are what the usual models read.
-var scriptFiles = map[string]int{"image/png": agent.MaxFile, "image/jpeg": agent.MaxFile, "image/gif": agent.MaxFile, "image/webp": agent.MaxFile, "application/pdf": agent.MaxFile}
 
 // maxRequests is how many requests [Script.Requests] remembers.
 const maxRequests = 100

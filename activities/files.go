@@ -29,19 +29,15 @@ func (d *Activities) filesFor(ctx context.Context, info model.Info, messages []a
 	if !slices.ContainsFunc(messages, func(m agent.Message) bool { return len(m.Files()) > 0 }) {
 		return messages, nil, nil
 	}
-	r := &requestFiles{log: d.Log, takes: info.Files, files: map[string][]byte{}, room: maxRequestFiles, images: maxRequestImages}
+	r := &requestFiles{log: d.Log, takes: info.Files, inResults: info.ResultFiles, files: map[string][]byte{}, room: maxRequestFiles, images: maxRequestImages}
 	out := slices.Clone(messages)
 	for i, m := range slices.Backward(messages) { // the newest first
 		if len(m.Files()) == 0 {
 			continue
 		}
-		out[i].Parts = nil
-		for _, p := range m.Parts {
-			parts, err := r.parts(ctx, p)
-			if err != nil {
-				return nil, nil, err
-			}
-			out[i].Parts = append(out[i].Parts, parts...)
+		var err error
+		if out[i].Parts, err = r.message(ctx, m.Parts); err != nil {
+			return nil, nil, err
 		}
 	}
 	return out, r.files, nil
@@ -54,6 +50,64 @@ type requestFiles struct {
 	files  map[string][]byte // by digest
 	room   int               // in bytes
 	images int               // that may still come
+
+	inResults []string // [model.Info.ResultFiles]
+}
+
+// message returns the parts of a message as the model gets them. Files of results that the model
+// takes only from a user follow all results.
+func (r *requestFiles) message(ctx context.Context, in []agent.Part) ([]agent.Part, error) {
+	var out, after []agent.Part
+	for _, p := range in {
+		var parts, more []agent.Part
+		var err error
+		if p.Result != nil {
+			parts, more, err = r.result(ctx, *p.Result, len(after)/2)
+		} else {
+			parts, err = r.parts(ctx, p)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out, after = append(out, parts...), append(after, more...)
+	}
+	return append(out, after...), nil
+}
+
+// result returns a result as the model gets it, and what follows the results. n is how many files
+// follow them already.
+func (r *requestFiles) result(ctx context.Context, result agent.ToolResult, n int) (parts, after []agent.Part, err error) {
+	all := result.Files
+	result.Files = nil
+	for _, p := range all {
+		if p.File == nil { // of a log that was imported
+			continue
+		}
+		line, err := r.add(ctx, p.File)
+		if err != nil {
+			return nil, nil, err
+		}
+		file := agent.Part{Type: agent.PartFile, File: p.File}
+		switch {
+		case line != "":
+		// Anthropic refuses a failed result that is more than text.
+		case result.Status == agent.CallOK && slices.Contains(r.inResults, p.File.MediaType):
+			line = fmt.Sprintf("[%s]", p.File)
+			result.Files = append(result.Files, file)
+		default:
+			n++
+			line = lacking(p.File, fmt.Sprintf("it follows as file %d", n))
+			after = append(after, agent.Part{Type: agent.PartText, Text: fmt.Sprintf("[file %d, from a call of %s: %s]", n, result.Tool, p.File)}, file)
+		}
+		result.Text = joined(result.Text, line, p.Text)
+	}
+	return []agent.Part{{Type: agent.PartToolResult, Result: &result}}, after, nil
+}
+
+// joined returns texts that are not blank, each on lines of its own.
+func joined(texts ...string) string {
+	texts = slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
+	return strings.Join(texts, "\n")
 }
 
 // parts returns a part of a message as the model gets it: a file, and what was said of it.
@@ -138,12 +192,23 @@ func withoutFiles(messages []agent.Message) []agent.Message {
 		out[i].Parts = slices.Clone(m.Parts)
 		for j, p := range m.Parts {
 			if p.File != nil {
-				out[i].Parts[j] = agent.Part{Type: agent.PartText, Text: strings.TrimSpace(lacking(p.File, "you could not read it") + "\n" + p.Text)}
+				out[i].Parts[j] = agent.Part{Type: agent.PartText, Text: unread(p)}
+			}
+			if p.Result != nil && len(p.Result.Files) > 0 {
+				r := *p.Result
+				for _, f := range r.Files {
+					if f.File != nil {
+						r.Text = joined(r.Text, unread(f))
+					}
+				}
+				r.Files, out[i].Parts[j].Result = nil, &r
 			}
 		}
 	}
 	return out
 }
+
+func unread(p agent.Part) string { return joined(lacking(p.File, "you could not read it"), p.Text) }
 
 // refused reports whether a provider refused a request as a wrong one.
 func refused(err error) bool {

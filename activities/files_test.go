@@ -109,3 +109,58 @@ func TestWhatIsSaidOfFiles(t *testing.T) {
 	_, _, err = fresh.shown(ctx, takes, picture)
 	require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 }
+
+// result is a tool's result that shows files.
+func result(status agent.CallStatus, files ...agent.Part) agent.Part {
+	return agent.Part{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "t1.1", Tool: "plot", Status: status, Text: "drawn", Files: files}}
+}
+
+// A file of a result stands within it for a model that takes it there; else it follows all results,
+// and the text says which it is. A failed result is text alone, since a provider refuses others.
+func TestWhereFilesOfResultsAre(t *testing.T) {
+	s := newShelf(t)
+	takes := map[string]int{"image/png": 80, "application/pdf": 1 << 20}
+	picture, report := s.put("a.png", "image/png", picturePNG), s.put("b.pdf", "application/pdf", []byte("%PDF-1.4"))
+	said, notes := picture, s.put("n.md", "text/markdown", []byte("hi"))
+	said.Text = "the sales"
+	in := []agent.Message{{Role: agent.RoleTool, Parts: []agent.Part{result(agent.CallOK, said, report, notes, agent.Part{}), result(agent.CallFailed, picture)}}}
+	shown := func(within ...string) []agent.Part {
+		out, files, err := s.d.filesFor(t.Context(), model.Info{Files: takes, ResultFiles: within}, in)
+		require.NoError(t, err)
+		require.Len(t, files, 2)
+		require.Len(t, in[0].Files(), 4, "the log's messages stay as they are")
+		return out[0].Parts
+	}
+	text := func(s string) agent.Part { return agent.Part{Type: agent.PartText, Text: s} }
+	got := shown("image/png")
+	require.Equal(t, "drawn\n[a.png (image/png, 68 bytes)]\nthe sales\n[b.pdf (application/pdf, 8 bytes): it follows as file 1]\n[n.md (text/markdown, 2 bytes)]\nhi", got[0].Result.Text)
+	require.Equal(t, []agent.Part{picture}, got[0].Result.Files)
+	require.Equal(t, "drawn\n[a.png (image/png, 68 bytes): it follows as file 2]", got[1].Result.Text)
+	require.Empty(t, got[1].Result.Files)
+	require.Equal(t, []agent.Part{
+		text("[file 1, from a call of plot: b.pdf (application/pdf, 8 bytes)]"), report,
+		text("[file 2, from a call of plot: a.png (image/png, 68 bytes)]"), picture,
+	}, got[2:])
+	require.Len(t, shown("image/png", "application/pdf")[0].Result.Files, 2)
+	require.Len(t, shown()[2:], 6)
+
+	got = withoutFiles(in)[0].Parts
+	require.Empty(t, (agent.Message{Parts: got}).Files())
+	require.Equal(t, "drawn\n[a.png (image/png, 68 bytes): you could not read it]", got[1].Result.Text)
+	require.Len(t, in[0].Files(), 4)
+}
+
+// The bounds of a request hold for results and messages together.
+func TestFilesOfResultsAreBounded(t *testing.T) {
+	s := newShelf(t)
+	var many []agent.Part
+	for range maxRequestImages {
+		many = append(many, s.put("x.png", "image/png", picturePNG))
+	}
+	in := []agent.Message{{Role: agent.RoleTool, Parts: []agent.Part{result(agent.CallOK, many...)}}, {Role: agent.RoleUser, Parts: many[:1]}}
+	out, _, err := s.d.filesFor(t.Context(), model.Info{Files: map[string]int{"image/png": 80}, ResultFiles: []string{"image/png"}}, in)
+	require.NoError(t, err)
+	require.Len(t, out[1].Files(), 1, "the newest first")
+	require.Len(t, out[0].Files(), maxRequestImages-1)
+	require.Contains(t, out[0].Parts[0].Result.Text, "newer files need the room")
+}

@@ -14,10 +14,10 @@ const (
 	// freshPrompt asks for the summary that replaces the conversation when a run is
 	// resumed.
 	freshPrompt = "Sum up this conversation for yourself: what the task is, what was done and found, what is decided, what is still to do, " +
-		"and every name, number and path that you need to go on. Your summary will replace the conversation. Answer with the summary alone."
+		"what images and documents show, and every name, number and path that you need to go on. Your summary will replace the conversation. Answer with the summary alone."
 	// compactPrompt asks for the summary that replaces the older part of a conversation.
 	compactPrompt = "Sum up this conversation so far: it has become too long, and your summary will replace all but its newest messages. " +
-		"Keep what the task is, what was done and found, what is decided, what is still to do, and every name, number and path that may be needed. Answer with the summary alone."
+		"Keep what the task is, what was done and found, what is decided, what is still to do, what images and documents show, and every name, number and path that may be needed. Answer with the summary alone."
 )
 
 // note returns the message that is added after the conversation; empty for none.

@@ -114,7 +114,7 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	if err == nil {
 		err = d.checkStateSize(ctx, hooks.StateChanges, in) // the tool had its effect: the error's text says so
 	}
-	result.Status, result.Text = agent.CallOK, text
+	result.Status, result.Text, result.Files = agent.CallOK, text, hooks.Files()
 	asks := errors.Is(err, tool.ErrAsked) && hooks.Question != nil
 	if err != nil && !asks {
 		result.Status, result.Text = callStatus(ctx, err, in)
@@ -186,6 +186,9 @@ func (d *Activities) hooks(in ToolInput) *toolcall.Hooks {
 				return nil, err
 			}
 			return log.State(), nil
+		},
+		PutFile: func(ctx context.Context, name, mediaType string, data []byte) (*agent.File, error) {
+			return d.Log.PutFile(ctx, in.Session, name, mediaType, data)
 		},
 	}
 }

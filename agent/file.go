@@ -11,8 +11,10 @@ import (
 const (
 	// MaxFile is the most bytes of one file.
 	MaxFile = 20 << 20
-	// MaxFiles is the most files of one message.
+	// MaxFiles is the most files of one message, and of one tool result.
 	MaxFiles = 20
+	// MaxFileText is the longest description of a file of a tool result, in bytes.
+	MaxFileText = 4 << 10
 	// maxFileName is the longest name of a file, in bytes.
 	maxFileName = 255
 )
@@ -86,9 +88,9 @@ func isDigest(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// weight is about what a model is charged for the file, in bytes of text: an image has one or two
+// Weight is about what a model is charged for the file, in bytes of text: an image has one or two
 // thousand tokens, whatever its size, and of what it can't read the model gets a line.
-func (f *File) weight() int {
+func (f *File) Weight() int {
 	const line, image, mostPDF, mostText = 256, 6 << 10, 256 << 10, 256 << 10
 	text := strings.HasPrefix(f.MediaType, "text/") || strings.HasPrefix(f.MediaType, "application/json") || strings.HasPrefix(f.MediaType, "application/yaml")
 	switch {

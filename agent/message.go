@@ -130,6 +130,8 @@ type ToolResult struct {
 	Partial bool `json:"partial,omitempty"`
 	// Dropped means that a flow did not wait for the result any more when it came.
 	Dropped bool `json:"dropped,omitempty"`
+	// Files are what the model is shown with Text: parts of type file, at most [MaxFiles].
+	Files []Part `json:"files,omitempty"`
 }
 
 // Text returns the text parts of a message, joined. Thinking is left out.
@@ -157,11 +159,14 @@ func (m Message) ToolCalls() []ToolCall {
 	return calls
 }
 
-// Files returns the files of a message, in order.
+// Files returns the files of a message, in order, also those of its results.
 func (m Message) Files() (files []*File) {
 	for _, p := range m.Parts {
 		if p.File != nil {
 			files = append(files, p.File)
+		}
+		if p.Result != nil {
+			files = append(files, Message{Parts: p.Result.Files}.Files()...)
 		}
 	}
 	return files
@@ -177,10 +182,10 @@ func (m Message) Size() int {
 			n += len(p.Call.Tool) + len(p.Call.Arguments) + len(p.Call.Malformed)
 		}
 		if p.Result != nil {
-			n += len(p.Result.Tool) + len(p.Result.Text)
+			n += len(p.Result.Tool) + len(p.Result.Text) + Message{Parts: p.Result.Files}.Size()
 		}
 		if p.File != nil {
-			n += len(p.File.Name) + p.File.weight()
+			n += len(p.File.Name) + p.File.Weight()
 		}
 	}
 	return n

@@ -3,29 +3,13 @@ package client
 import (
 	"context"
 	"fmt"
-	"mime"
-	"net/http"
-	"path/filepath"
-	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/fermata-agents/fermata/agent"
 )
 
 // FileInput is a file to be sent with a message. Its bytes go into the store, and the
 // message only names them.
-type FileInput struct {
-	// Name is the file's name. Folders in it are dropped; empty means none.
-	Name string
-	// MediaType says what the bytes are, as "image/png"; empty means what the bytes
-	// themselves say, and else what the ending of Name says.
-	MediaType string
-	// Text describes the file for models that can't read it, and for people.
-	Text string
-	// Data are the bytes: 1 to [agent.MaxFile].
-	Data []byte
-}
+type FileInput = agent.FileInput
 
 // PutFiles stores files with a session and returns the parts of a message that name them. The
 // session need not exist yet. Each is stored durably, and however often it is put, only
@@ -47,13 +31,13 @@ func (c *Client) PutFiles(ctx context.Context, session string, files ...FileInpu
 	}
 	var parts []agent.Part
 	for i, a := range files {
-		kind, err := a.mediaType()
-		if err != nil {
-			return nil, err.WithPath(fmt.Sprintf("files[%d].media_type", i))
+		kind, bad := a.Type()
+		if bad != nil {
+			return nil, bad.WithPath(fmt.Sprintf("files[%d].media_type", i))
 		}
-		f, failed := c.log.PutFile(ctx, session, a.name(), kind, a.Data)
-		if failed != nil {
-			return nil, fmt.Errorf("storing %q: %w", a.name(), failed)
+		f, err := c.log.PutFile(ctx, session, a.BaseName(), kind, a.Data)
+		if err != nil {
+			return nil, fmt.Errorf("storing %q: %w", a.BaseName(), err)
 		}
 		parts = append(parts, agent.Part{Type: agent.PartFile, Text: a.Text, File: f})
 	}
@@ -68,57 +52,4 @@ func (c *Client) File(ctx context.Context, f *agent.File) ([]byte, error) {
 		return nil, agent.Errorf(agent.CodeNotSetUp, "reading a file: %w", ErrNoStore)
 	}
 	return c.log.File(ctx, f)
-}
-
-func (a FileInput) name() string {
-	if a.Name == "" {
-		return ""
-	}
-	return filepath.Base(a.Name)
-}
-
-// unknownType is what the bytes say that say nothing.
-const unknownType = "application/octet-stream"
-
-// mediaType returns what the bytes are. They decide where they can be told by their
-// beginning: a provider refuses an image with a wrong type, and with it the conversation.
-func (a FileInput) mediaType() (string, *agent.Error) {
-	found, _, err := mime.ParseMediaType(http.DetectContentType(a.Data))
-	if err != nil {
-		found = unknownType
-	}
-	if slices.Contains([]string{"image/bmp", "audio/mpeg"}, found) && utf8.Valid(a.Data) { // text that begins with "BM" or "ID3"
-		found = "text/plain"
-	}
-	named := a.MediaType
-	if named == "" {
-		named = byEnding(a.Name)
-	}
-	// Text and archives hold many formats, and bytes that say nothing may be any other.
-	vague := found == unknownType || found == "application/zip" || strings.HasPrefix(found, "text/")
-	switch {
-	case named == "" || named == found:
-		return found, nil
-	case !vague && a.MediaType != "":
-		return "", agent.Errorf(agent.CodeInvalidInput, "%q is named as %s, and its bytes are %s: name no type, or the right one", a.name(), named, found)
-	case !vague:
-		return found, nil
-	case binary(named):
-		return "", agent.Errorf(agent.CodeInvalidInput, "%q is named as %s, and its bytes are not: name another type", a.name(), named)
-	}
-	return named, nil
-}
-
-// binary reports whether files of a type begin in a way that shows it.
-func binary(kind string) bool {
-	return strings.HasPrefix(kind, "image/") && kind != "image/svg+xml" || kind == "application/pdf"
-}
-
-// byEnding returns the type that a name's ending stands for; empty for one that is not known.
-// The system's own list differs from machine to machine.
-func byEnding(name string) string {
-	return map[string]string{
-		".txt": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".json": "application/json", ".yaml": "application/yaml", ".yml": "application/yaml",
-		".html": "text/html", ".svg": "image/svg+xml",
-	}[strings.ToLower(filepath.Ext(name))]
 }

@@ -37,11 +37,14 @@ type Info struct {
 	// Files are the media types of the files that the model takes in a user's message, each
 	// with the most bytes of one file. Other files are sent as a text which describes them.
 	Files map[string]int
+	// ResultFiles are those media types of Files that the model also takes within a tool's
+	// result. Others are sent after the results, as if the user had shown them.
+	ResultFiles []string
 }
 
 // IsZero reports whether nothing is known of the model.
 func (i Info) IsZero() bool {
-	return i.Price == (agent.Price{}) && i.Window == 0 && i.MaxOutput == 0 && i.Temperature == "" && i.Files == nil
+	return i.Price == (agent.Price{}) && i.Window == 0 && i.MaxOutput == 0 && i.Temperature == "" && i.Files == nil && i.ResultFiles == nil
 }
 
 // Request is one call to a model.
@@ -55,7 +58,8 @@ type Request struct {
 	Instructions string
 	Messages     []agent.Message
 	// Files are the bytes of all files in Messages, by [agent.File.Digest]. The model takes
-	// each of them, by [Info.Files].
+	// each of them, by [Info.Files], and those within a result by [Info.ResultFiles]. In a
+	// message of tools, other parts than results follow these.
 	Files map[string][]byte
 	Tools []agent.ToolSpec
 	// NoCalls means that the model may not call tools now. Tools are still sent, because
@@ -233,6 +237,9 @@ func (n named) Info(string) Info {
 	}
 	if n.info.Files != nil {
 		known.Files = n.info.Files
+	}
+	if n.info.ResultFiles != nil {
+		known.ResultFiles = n.info.ResultFiles
 	}
 	known.Window, known.MaxOutput = cmp.Or(n.info.Window, known.Window), cmp.Or(n.info.MaxOutput, known.MaxOutput)
 	return known

@@ -24,6 +24,9 @@ type Table struct {
 	// Files are the media types that the models take as files, each with the most bytes of
 	// one file. They hold for each row that has none of its own.
 	Files map[string]int `json:"files,omitempty"`
+	// ResultFiles are those of Files that the models also take within a tool's result. They
+	// hold for each row that has none of its own.
+	ResultFiles []string `json:"result_files,omitempty"`
 	// Models are the rows, by the provider's names of the models.
 	Models map[string]TableRow `json:"models"`
 }
@@ -47,8 +50,10 @@ type TableRow struct {
 	Reasoning []agent.Reasoning `json:"reasoning,omitempty"`
 	// Temperature says when the model accepts a temperature.
 	Temperature Temperature `json:"temperature,omitempty"`
-	// Files are as in [Table], for this model alone; empty, and not left out, for none.
-	Files map[string]int `json:"files,omitempty"`
+	// Files and ResultFiles are as in [Table], for this model alone; empty, and not left out,
+	// for none.
+	Files       map[string]int `json:"files,omitempty"`
+	ResultFiles []string       `json:"result_files,omitempty"`
 }
 
 // Temperature says when a model accepts a temperature. Empty means always.
@@ -157,7 +162,10 @@ func (t Table) Info(name string, at time.Time, on PriceTerms) Info {
 	if known && row.Files == nil {
 		row.Files = t.Files
 	}
-	info := Info{Files: row.Files, Price: row.price(on), Window: row.Window, MaxOutput: row.MaxOutput, Temperature: row.Temperature}
+	if known && row.ResultFiles == nil {
+		row.ResultFiles = t.ResultFiles
+	}
+	info := Info{Files: row.Files, ResultFiles: row.ResultFiles, Price: row.price(on), Window: row.Window, MaxOutput: row.MaxOutput, Temperature: row.Temperature}
 	if info.Price != (agent.Price{}) && slices.Contains(on.ServerTools, WebSearch) {
 		info.Price.Search = t.Search
 	}

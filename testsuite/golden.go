@@ -93,6 +93,9 @@ func messageLines(m agent.Message) (list []string) {
 			list = append(list, fmt.Sprintf("%s calls %s %s %s", who, p.Call.ID, p.Call.Tool, p.Call.Arguments))
 		case p.Result != nil:
 			list = append(list, indented(fmt.Sprintf("  %s %s %s: ", p.Result.Call, p.Result.Tool, p.Result.Status), p.Result.Text)...)
+			for _, f := range (agent.Message{Parts: p.Result.Files}).Files() {
+				list = append(list, "    ["+f.String()+"]")
+			}
 		case p.Type == agent.PartText:
 			list = append(list, indented(who+": ", p.Text)...)
 		default:

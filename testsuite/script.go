@@ -173,11 +173,8 @@ func newScript(f file) (*Script, error) {
 // Info implements [model.Model].
 func (s *Script) Info(string) model.Info {
 	usd := func(v float64) agent.USD { return agent.USD(v * float64(agent.Dollar)) }
-	return model.Info{Price: agent.Price{Input: usd(s.file.Price.Input), Output: usd(s.file.Price.Output)}, Window: s.file.Window, Files: scriptFiles}
+	return model.Info{Price: agent.Price{Input: usd(s.file.Price.Input), Output: usd(s.file.Price.Output)}, Window: s.file.Window, Files: scriptFiles, ResultFiles: scriptResultFiles}
 }
-
-// scriptFiles are what the usual models read.
-var scriptFiles = map[string]int{"image/png": agent.MaxFile, "image/jpeg": agent.MaxFile, "image/gif": agent.MaxFile, "image/webp": agent.MaxFile, "application/pdf": agent.MaxFile}
 
 // maxRequests is how many requests [Script.Requests] remembers.
 const maxRequests = 100
@@ -344,12 +341,12 @@ func lastText(messages []agent.Message) string {
 	}
 	m := messages[len(messages)-1]
 	var text strings.Builder
-	text.WriteString(m.Text())
 	for _, p := range m.Parts {
 		if p.Result != nil {
 			text.WriteString(p.Result.Text)
 		}
 	}
+	text.WriteString(m.Text()) // what follows results names their files
 	return text.String()
 }
 

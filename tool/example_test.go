@@ -1,10 +1,13 @@
 package tool_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"log"
 	"time"
@@ -33,6 +36,26 @@ func ExampleNew() {
 	// Output:
 	// {"type":"object","properties":{"number":{"type":"integer","description":"the order's number"}},"required":["number"],"additionalProperties":false}
 	// order 7: a lamp for 80 EUR
+}
+
+// A tool shows the model what it has drawn.
+func ExampleCall_AddFile() {
+	type sales struct {
+		Year int `json:"year"`
+	}
+	plot := tool.New("plot", "Draws a chart of a year's sales.", func(ctx context.Context, c *tool.Call, in sales) (string, error) {
+		var b bytes.Buffer
+		if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 640, 480))); err != nil {
+			return "", err
+		}
+		f := agent.FileInput{Name: fmt.Sprintf("sales-%d.png", in.Year), Text: "a chart of the sales by month", Data: b.Bytes()}
+		if err := c.AddFile(ctx, f); err != nil {
+			return "", err
+		}
+		return "The chart is drawn.", nil
+	}, nil)
+	fmt.Println(plot.Spec().Name)
+	// Output: plot
 }
 
 // A person approves each refund, whichever agent asks for it.

@@ -59,7 +59,7 @@ var packages = map[string][]string{
 	"workflows":          {"agent", "agents", "internal/match", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities", "internal/w3ctrace", "internal/wire"},
 	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "live", "signals", "handoff", "internal/durable", "internal/w3ctrace", "internal/remembered", "internal/wire"},
 	"worker":             {"agent", "model", "tool", "flow", "internal/play", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "activities", "workflows", "internal/wire"},
-	"testsuite":          {"agent", "flow", "internal/play", "internal/value", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker", "internal/wire"},
+	"testsuite":          {"agent", "flow", "internal/play", "internal/value", "internal/toolcall", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker", "internal/wire"},
 	"tool/lock":          {"agent", "tool"},
 	"tool/workspace":     {"agent", "tool", "internal/confine", "internal/schemacost"},
 	"tool/mcp":           {"agent", "tool", "internal/confine", "internal/rawjson", "internal/schemacost"},

@@ -251,7 +251,7 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, most, space int) agent.
 	k := &c.List[i]
 	// The sizes come from what a tool or a person wrote, and not from the text below: the runtime's
 	// own words may change in a later build, and a replay must decide the same.
-	k.Bytes = min(bytes, most)
+	k.Bytes = min(bytes, most) + agent.Message{Parts: r.Files}.Size()
 	k.ResultSize = min(space, resultJSONLen(r.Text, bytes), ownWords+7*most) // 7: see resultJSONLen
 	if most = min(most, bytesWithin(r.Text, k.ResultSize)); len(r.Text) > most {
 		whole := max(r.Size, len(r.Text))
@@ -270,6 +270,18 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, most, space int) agent.
 	}
 	c.measure(i)
 	return r
+}
+
+// leaveFiles says in a call's result how many of its files are not shown.
+func (c *Calls) leaveFiles(i, n int) {
+	if n == 0 {
+		return
+	}
+	k := &c.List[i]
+	r := *k.Result
+	r.Text += fmt.Sprintf("\n\n[%d files of this result are not shown: they are not this session's, or more than %d wait to be stored]", n, maxWaitingFiles)
+	k.Result, k.ResultSize = &r, k.ResultSize+noteFrame
+	c.measure(i)
 }
 
 // recount computes the sizes of all calls again, for an imported state.

@@ -25,10 +25,16 @@ func ownFiles(session, path string, parts []agent.Part) *agent.Error {
 // at most.
 const maxWaitingFiles = 200
 
-// waitingFiles returns how many files the waiting messages and the log's tail have.
+// waitingFiles returns how many files the waiting messages, the turn's results and the log's tail
+// have.
 func (s *State) waitingFiles() (n int) {
 	for _, p := range s.Messages.Pending {
 		n += len(p.Message.Files())
+	}
+	for _, c := range s.Calls.List {
+		if c.Result != nil {
+			n += len(c.Result.Files)
+		}
 	}
 	for _, e := range s.Log.Tail {
 		if e.Message != nil {
@@ -38,9 +44,41 @@ func (s *State) waitingFiles() (n int) {
 	return n
 }
 
-// haveFiles reports whether a waiting message has a file.
-func (m Messages) haveFiles() bool {
-	return slices.ContainsFunc(m.Pending, func(p PendingMessage) bool { return len(p.Message.Files()) > 0 })
+// haveFiles reports whether a message or a result has a file that the log does not have yet.
+func (s *State) haveFiles() bool {
+	return slices.ContainsFunc(s.Messages.Pending, func(p PendingMessage) bool { return len(p.Message.Files()) > 0 }) ||
+		slices.ContainsFunc(s.Calls.List, func(c Call) bool { return c.Result != nil && len(c.Result.Files) > 0 })
+}
+
+// takeFiles returns a result with the files that it may show: those of the run's own session for
+// which there is room. Whoever makes the call, the run decides. left counts the others.
+func (s *step) takeFiles(i int, r agent.ToolResult) (_ agent.ToolResult, left int) {
+	room, space := min(agent.MaxFiles, maxWaitingFiles-s.waitingFiles()), s.resultSpace(i)-ownWords
+	var taken []agent.Part
+	for _, p := range r.Files {
+		p = agent.Part{Type: agent.PartFile, Text: fit(p.Text, agent.MaxFileText), File: p.File}
+		if n := partJSONLen(p); len(taken) < room && n <= space && p.File != nil && p.File.Session == s.Session && p.File.Check() == nil {
+			taken, space = append(taken, p), space-n
+		}
+	}
+	left, r.Files = len(r.Files)-len(taken), taken
+	return r, left
+}
+
+// partsJSONLen and partJSONLen return how long parts with texts and files are in JSON at most.
+func partsJSONLen(parts []agent.Part) (n int) {
+	for _, p := range parts {
+		n += partJSONLen(p)
+	}
+	return n
+}
+
+func partJSONLen(p agent.Part) int {
+	n := partFrame + jsonLen(p.Text)
+	if p.File != nil {
+		n += fileFrame + jsonLen(p.File.Session) + jsonLen(p.File.MediaType) + jsonLen(p.File.Name)
+	}
+	return n
 }
 
 // saidIn returns a message's text, or else the names of its files.

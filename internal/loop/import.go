@@ -22,8 +22,8 @@ func (s *State) CheckPortable() error {
 		e.Retryable = true
 		return e
 	}
-	if s.Messages.haveFiles() {
-		return agent.Errorf(agent.CodeBusy, "session %s has a message with files that waits for the model, and only files of the log can move: let the run read it first", s.Session)
+	if s.haveFiles() {
+		return agent.Errorf(agent.CodeBusy, "session %s has a message or a result with files that waits for the model, and only files of the log can move: let the run read it first", s.Session)
 	}
 	var live []string
 	for _, c := range s.Children.List {

@@ -34,6 +34,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 		kept := slices.ContainsFunc(after.Calls.List, func(k Call) bool { return k.ID == c.ID && k.Result != nil }) || told(after, c)
 		require.True(t, kept, "the result of %s was dropped", c.ID)
 	}
+	checkFiles(t, before, after)
 	checkPairs(t, after)
 	checkTurns(t, after)
 	completes := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(Complete); return ok })
@@ -54,6 +55,29 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 		require.True(t, after.Log.tailFitsAlong(), "little that is not stored is carried over")
 		require.LessOrEqual(t, written(after), maxState, "the state can be carried over")
 		require.Zero(t, after.Log.SealingSeq)
+	}
+}
+
+// checkFiles wants a run to show only its own session's files, and few before they are stored.
+func checkFiles(t require.TestingT, before, after State) {
+	require.LessOrEqual(t, after.waitingFiles(), max(maxWaitingFiles, before.waitingFiles()))
+	var list []agent.Part
+	for _, c := range after.Calls.List {
+		if c.Result != nil {
+			require.LessOrEqual(t, len(c.Result.Files), agent.MaxFiles)
+			list = append(list, c.Result.Files...)
+		}
+	}
+	for _, e := range after.Log.Tail {
+		if e.Seq > before.Log.Seq && e.Message != nil {
+			for _, f := range e.Message.Files() {
+				list = append(list, agent.Part{File: f})
+			}
+		}
+	}
+	for _, p := range list {
+		require.NoError(t, p.File.Check())
+		require.Equal(t, after.Session, p.File.Session)
 	}
 }
 

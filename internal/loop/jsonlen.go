@@ -14,6 +14,8 @@ func (k Call) jsonLen() int {
 	n := callFrame + jsonLen(k.ProviderID) + rawJSONLen(k.Arguments) + jsonLen(k.Malformed) + jsonLen(k.Approver) + textsJSONLen(k.Children) + changesJSONLen(k.StateChanges)
 	if k.Result == nil { // the result's size has it already (Calls.finish)
 		n += k.edits()
+	} else {
+		n += partsJSONLen(k.Result.Files)
 	}
 	for _, a := range k.Answers {
 		n += answerJSONLen(a)

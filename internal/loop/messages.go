@@ -51,14 +51,7 @@ func (m Messages) clone() Messages {
 // messageJSONLen and eventJSONLen return how long a waiting message or event is in JSON at
 // most. An event becomes a message.
 func messageJSONLen(m agent.Message) int {
-	n := messageFrame + jsonLen(m.ID) + jsonLen(m.By)
-	for _, p := range m.Parts {
-		n += partFrame + jsonLen(p.Text)
-		if p.File != nil {
-			n += fileFrame + jsonLen(p.File.Session) + jsonLen(p.File.MediaType) + jsonLen(p.File.Name)
-		}
-	}
-	return n
+	return messageFrame + jsonLen(m.ID) + jsonLen(m.By) + partsJSONLen(m.Parts)
 }
 
 func eventJSONLen(e agent.EmitCommand) int {

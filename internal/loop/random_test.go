@@ -183,7 +183,8 @@ func drawCalls(t *rapid.T) (parts []agent.Part) {
 func drawResult(t *rapid.T, s State) agent.ToolResult {
 	id := callID(s.Turn.N, rapid.IntRange(1, 4).Draw(t, "call"))
 	status := rapid.SampledFrom([]agent.CallStatus{agent.CallOK, agent.CallFailed, agent.CallUnknown}).Draw(t, "status")
-	return agent.ToolResult{Call: id, Tool: "add", Status: status, Text: "r"}
+	files := rapid.SampledFrom([][]agent.Part{nil, nil, {fileOf(s.Session)}, {fileOf("other"), {}}, manyFiles(s.Session, 25)}).Draw(t, "files")
+	return agent.ToolResult{Call: id, Tool: "add", Status: status, Text: "r", Files: files}
 }
 
 func drawRules(t *rapid.T) (rules [][]int) {

@@ -33,7 +33,9 @@ func (s *step) setResultAs(i int, r agent.ToolResult, bytes int) {
 		most = min(most, maxOutsideResult)
 	}
 	r.Dropped = c.Dropped
-	r = s.Calls.finish(i, r, bytes, most, s.resultSpace(i))
+	r, left := s.takeFiles(i, r)
+	r = s.Calls.finish(i, r, bytes, most, s.resultSpace(i)-partsJSONLen(r.Files))
+	s.Calls.leaveFiles(i, left)
 	event := agent.Event{Type: agent.EventCallDone, Call: s.callUpdate(c, r.Status)}
 	if r.Status == agent.CallUnknown {
 		s.Calls.rememberUnknown(i, s.Run, s.stepPath(c))

@@ -201,7 +201,7 @@ func (p *stuffed) fill() {
 		for _, c := range p.state.Calls.List {
 			if c.State == CallRunning {
 				asked = true
-				in := ToolReturned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: times(100_000)}, StateChanges: map[string]json.RawMessage{c.ID: json.RawMessage(`"` + strings.Repeat("&", 30_000) + `"`)}}
+				in := ToolReturned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: times(100_000), Files: manyFiles(p.state.Session, 25)}, StateChanges: map[string]json.RawMessage{c.ID: json.RawMessage(`"` + strings.Repeat("&", 30_000) + `"`)}}
 				if len(p.state.Requests.Open)%2 == 0 {
 					in.Question = &agent.ToolQuestion{Text: times(4000), Context: times(4000), Choices: slices.Repeat([]string{times(200)}, 16), State: json.RawMessage(`"` + strings.Repeat(">", 16_000) + `"`)}
 				}

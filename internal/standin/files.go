@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -26,6 +27,19 @@ func Shown(files map[string][]byte, name, mediaType string, data []byte) agent.P
 	f := &agent.File{Session: "s", Digest: hex.EncodeToString(sum[:]), Size: len(data), MediaType: mediaType, Name: name}
 	files[f.Digest] = data
 	return agent.Part{Type: agent.PartFile, File: f}
+}
+
+// ResultFiles returns a conversation in which a tool has shown both: within its result, and
+// after it for a model that takes no files there.
+func ResultFiles() (within, after []agent.Message, files map[string][]byte) {
+	files = map[string][]byte{}
+	shown := []agent.Part{Shown(files, "chart.png", "image/png", Picture()), Shown(files, "report.pdf", "application/pdf", []byte("%PDF-1.4 a report"))}
+	result := Result("t1.1", "plot", agent.CallOK, "drawn")
+	asked := []agent.Message{agent.TextMessage(agent.RoleUser, "Plot it."), Assistant("other/model", Called("t1.1", "plot", "{}"))}
+	after = append(slices.Clone(asked), agent.Message{Role: agent.RoleTool, Parts: append([]agent.Part{result, Said("[file 1, from a call of plot]")}, shown...)})
+	whole := Result("t1.1", "plot", agent.CallOK, "drawn")
+	whole.Result.Files = shown
+	return append(asked, agent.Message{Role: agent.RoleTool, Parts: []agent.Part{whole}}), after, files
 }
 
 // Files returns a conversation in which the user has shown an image and a PDF, with the bytes

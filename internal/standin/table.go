@@ -37,6 +37,11 @@ func SaneTable(t *testing.T, table model.Table) {
 	if len(table.Models) == 0 {
 		t.Error("the table has no model")
 	}
+	for _, kind := range table.ResultFiles {
+		if table.Files[kind] == 0 {
+			t.Errorf("the models take %s in a result, and from no user", kind)
+		}
+	}
 	for name, row := range table.Models {
 		if row.Window < 1000 || row.MaxOutput < 1000 || row.MaxOutput >= row.Window {
 			t.Errorf("%s: the window is %d and the longest reply %d", name, row.Window, row.MaxOutput)

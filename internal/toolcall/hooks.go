@@ -3,6 +3,8 @@ package toolcall
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"sync"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -15,10 +17,36 @@ type Hooks struct {
 	Progress func(string)
 	// State returns the session's state as of the turn's beginning.
 	State func(context.Context) (map[string]json.RawMessage, error)
+	// PutFile stores a file of the result with the call's session.
+	PutFile func(ctx context.Context, name, mediaType string, data []byte) (*agent.File, error)
 
 	// Question is set by the call: the question that has no answer yet.
 	Question *agent.ToolQuestion
 	// StateChanges is set by the call: the keys that it has changed. A deleted key is
 	// null.
 	StateChanges map[string]json.RawMessage
+
+	mu    sync.Mutex
+	files []agent.Part
+}
+
+// AddFile stores a file and adds it to the result. It may be called from any goroutine.
+func (h *Hooks) AddFile(ctx context.Context, f agent.FileInput, mediaType string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.files) >= agent.MaxFiles {
+		return agent.Errorf(agent.CodeTooLarge, "a result has at most %d files", agent.MaxFiles)
+	}
+	file, err := h.PutFile(ctx, f.BaseName(), mediaType, f.Data)
+	if err == nil {
+		h.files = append(h.files, agent.Part{Type: agent.PartFile, Text: f.Text, File: file})
+	}
+	return err
+}
+
+// Files returns the files of the result. A goroutine that the tool has left may still add one.
+func (h *Hooks) Files() []agent.Part {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.files)
 }

@@ -14,7 +14,7 @@ import (
 const minCutLength = 512
 
 // Fit shortens messages to a total length in bytes. It cuts the longest texts in their
-// middle, and then leaves out the oldest messages. It does not change the messages
+// middle, describes the longest files, and then leaves out the oldest messages. It does not change the messages
 // themselves.
 func Fit(entries []store.Entry, room int) []store.Entry {
 	if Bytes(entries) <= room {
@@ -49,9 +49,31 @@ func length(entries []store.Entry, width int) int {
 			if text := textOf(p); text != nil && len(*text) > width {
 				n -= len(*text) - width
 			}
+			for _, f := range filesOf(p) {
+				if tooLong(f, width) {
+					n -= f.File.Weight() - width
+				}
+			}
 		}
 	}
 	return n
+}
+
+// filesOf returns the part itself, or the files of its result.
+func filesOf(p agent.Part) []agent.Part {
+	if p.Result != nil {
+		return p.Result.Files
+	}
+	return []agent.Part{p}
+}
+
+// tooLong reports whether a part is a file that counts more than width. A description of it is
+// never longer than minCutLength.
+func tooLong(p agent.Part, width int) bool { return p.File != nil && p.File.Weight() > width }
+
+// described returns a text that replaces a file.
+func described(p agent.Part) string {
+	return strings.TrimSpace(fmt.Sprintf("[%s: it is left out, to fit the model's window]\n%s", p.File, p.Text))
 }
 
 // textOf returns the part's text that can be cut; nil if there is none.
@@ -73,20 +95,38 @@ func cutTo(entries []store.Entry, width int) []store.Entry {
 			if len(p.Raw) > width {
 				out[i].Parts[j].Raw = nil // JSON cannot be cut
 			}
-			text := textOf(p)
-			if text == nil || len(*text) <= width {
+			if p.Result != nil {
+				out[i].Parts[j].Result = cutResult(*p.Result, width)
 				continue
 			}
-			if p.Result != nil {
-				r := *p.Result
-				r.Text = cut(r.Text, width)
-				out[i].Parts[j].Result = &r
+			if tooLong(p, width) {
+				out[i].Parts[j] = agent.Part{Type: agent.PartText, Text: described(p)}
+				continue
+			}
+			text := textOf(p)
+			if text == nil || len(*text) <= width {
 				continue
 			}
 			out[i].Parts[j].Text, out[i].Parts[j].Raw = cut(p.Text, width), nil // the raw form has positions in the whole text
 		}
 	}
 	return out
+}
+
+func cutResult(r agent.ToolResult, width int) *agent.ToolResult {
+	if len(r.Text) > width {
+		r.Text = cut(r.Text, width)
+	}
+	files := r.Files
+	r.Files = nil
+	for _, p := range files {
+		if tooLong(p, width) {
+			r.Text = strings.TrimSpace(r.Text + "\n" + described(p))
+		} else {
+			r.Files = append(r.Files, p)
+		}
+	}
+	return &r
 }
 
 // cut removes the middle of a text and says so in it.

@@ -129,3 +129,22 @@ func TestLimitLeavesRoomForTheReply(t *testing.T) {
 	require.Equal(t, int64(92_000), window.Limit(&agent.Spec{Window: 100_000, MaxOutput: 8000}))
 	require.Equal(t, int64(50_000), window.Limit(&agent.Spec{Window: 100_000, MaxOutput: 200_000}))
 }
+
+// A file counts as its model is charged for it. Where that is too much, what is known of it stays.
+func TestAFileThatDoesNotFitIsDescribed(t *testing.T) {
+	report := agent.Part{Type: agent.PartFile, Text: "the sales", File: &agent.File{Session: "s", Size: agent.MaxFile, MediaType: "application/pdf", Name: "report.pdf"}}
+	all := append([]store.Entry{{Seq: 1, Message: agent.Message{Role: agent.RoleUser, Parts: []agent.Part{report}}}}, turn(2, strings.Repeat("r", 4000))...)
+	all[2].Parts[0].Result.Files = []agent.Part{report}
+	const room = 8000
+	fitted := window.Fit(all, room)
+	require.Len(t, fitted, 3)
+	require.LessOrEqual(t, window.Bytes(fitted), room)
+	const want = "[report.pdf (application/pdf, 20971520 bytes): it is left out, to fit the model's window]\nthe sales"
+	require.Equal(t, want, fitted[0].Text())
+	r := fitted[2].Parts[0].Result
+	require.True(t, strings.HasPrefix(r.Text, "rrr") && strings.HasSuffix(r.Text, "\n"+want), r.Text)
+	require.Empty(t, r.Files)
+	require.Len(t, all[2].Files(), 1, "the messages themselves stay")
+	require.Len(t, window.Fit(all, 1<<20), 3)
+	require.Len(t, window.Fit(all, 1<<20)[2].Files(), 1)
+}

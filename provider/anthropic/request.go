@@ -178,7 +178,7 @@ func userBlocks(msg agent.Message, files map[string][]byte, id func(call string)
 		case p.Type == agent.PartFile && p.File != nil:
 			blocks = append(blocks, fileBlock(p.File, files[p.File.Digest]))
 		case p.Type == agent.PartToolResult && p.Result != nil:
-			blocks = append(blocks, resultBlock(p.Result, id(p.Result.Call)))
+			blocks = append(blocks, resultBlocks(p.Result, id(p.Result.Call), files)...)
 		}
 	}
 	return blocks
@@ -200,11 +200,15 @@ func fileBlock(f *agent.File, data []byte) sdk.ContentBlockParamUnion {
 // wordless is the text of a call that failed without one.
 const wordless = "The call failed and says nothing of why."
 
-// resultBlock returns a tool's result. If its call is missing, it returns a text, because
-// the provider refuses such results.
-func resultBlock(r *agent.ToolResult, id string) sdk.ContentBlockParamUnion {
+// resultBlocks returns a tool's result with its files. If its call is missing, it returns what
+// the user would say, because the provider refuses such results.
+func resultBlocks(r *agent.ToolResult, id string, files map[string][]byte) []sdk.ContentBlockParamUnion {
+	var shown []sdk.ContentBlockParamUnion
+	for _, p := range r.Files {
+		shown = append(shown, fileBlock(p.File, files[p.File.Digest]))
+	}
 	if id == "" {
-		return sdk.NewTextBlock(fmt.Sprintf("Result of %s: %s", r.Tool, r.Text))
+		return append([]sdk.ContentBlockParamUnion{sdk.NewTextBlock(fmt.Sprintf("Result of %s: %s", r.Tool, r.Text))}, shown...)
 	}
 	b := &sdk.ToolResultBlockParam{ToolUseID: id}
 	text := r.Text
@@ -218,7 +222,10 @@ func resultBlock(r *agent.ToolResult, id string) sdk.ContentBlockParamUnion {
 	if !blank(text) {
 		b.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: text}}}
 	}
-	return sdk.ContentBlockParamUnion{OfToolResult: b}
+	for _, f := range shown {
+		b.Content = append(b.Content, sdk.ToolResultBlockParamContentUnion{OfImage: f.OfImage, OfDocument: f.OfDocument})
+	}
+	return []sdk.ContentBlockParamUnion{{OfToolResult: b}}
 }
 
 // theirID matches the provider's own ids of calls.

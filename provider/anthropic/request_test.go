@@ -39,8 +39,11 @@ var conversation = []agent.Message{
 	{Role: agent.RoleTool, Parts: []agent.Part{result("t1.2", "weather", agent.CallOK, "")}},
 }
 
-// shown has an image and a PDF.
-var shown, files = standin.Files()
+// shown has an image and a PDF, as the user shows them; within and after, as a tool does.
+var (
+	shown, files             = standin.Files()
+	within, after, plotFiles = standin.ResultFiles()
+)
 
 var requests = []struct {
 	name string
@@ -66,6 +69,8 @@ var requests = []struct {
 		Output: json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"city":{"type":"string"},"tags":{"type":["null","array"],"items":{"type":"string"}}},"required":["city"],"additionalProperties":false}`),
 	}},
 	{"files", model.Request{Model: "claude-sonnet-5-5", Messages: shown, Files: files}},
+	{"result_files", model.Request{Model: "claude-sonnet-5-5", Messages: within, Files: plotFiles}},
+	{"files_after_results", model.Request{Model: "claude-sonnet-5-5", Messages: after, Files: plotFiles}},
 }
 
 func TestRequest(t *testing.T) {

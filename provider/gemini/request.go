@@ -189,23 +189,31 @@ func userParts(msg agent.Message, files map[string][]byte, id func(call string) 
 		case p.Type == agent.PartFile && p.File != nil:
 			parts = append(parts, part{Inline: &inlineData{p.File.MediaType, files[p.File.Digest]}})
 		case p.Type == agent.PartToolResult && p.Result != nil:
-			parts = append(parts, resultPart(p.Result, id(p.Result.Call)))
+			parts = append(parts, resultParts(p.Result, id(p.Result.Call), files)...)
 		}
 	}
 	return parts
 }
 
-// resultPart returns a tool's result. If its call is missing, it returns a text, because
-// the provider refuses such results.
-func resultPart(r *agent.ToolResult, id string) part {
+// resultParts returns a tool's result with its files. If its call is missing, it returns what
+// the user would say, because the provider refuses such results.
+func resultParts(r *agent.ToolResult, id string, files map[string][]byte) []part {
 	if id == "" {
-		return textPart(fmt.Sprintf("Result of %s: %s", r.Tool, r.Text))
+		parts := []part{textPart(fmt.Sprintf("Result of %s: %s", r.Tool, r.Text))}
+		for _, p := range r.Files {
+			parts = append(parts, part{Inline: &inlineData{p.File.MediaType, files[p.File.Digest]}})
+		}
+		return parts
 	}
 	key := "output"
 	if r.Status != agent.CallOK {
 		key = "error"
 	}
-	return part{Response: &genai.FunctionResponse{ID: id, Name: r.Tool, Response: map[string]any{key: r.Text}}}
+	response := &genai.FunctionResponse{ID: id, Name: r.Tool, Response: map[string]any{key: r.Text}}
+	for _, p := range r.Files {
+		response.Parts = append(response.Parts, genai.NewFunctionResponsePartFromBytes(files[p.File.Digest], p.File.MediaType))
+	}
+	return []part{{Response: response}}
 }
 
 // arguments returns a call's arguments if they are an object, which the provider

@@ -43,8 +43,11 @@ var full = model.Request{
 	MaxOutputTokens: 1000, Temperature: &half, Output: city, Reasoning: agent.ReasoningHigh,
 }
 
-// shown has an image and a PDF.
-var shown, files = standin.Files()
+// shown has an image and a PDF, as the user shows them; within and after, as a tool does.
+var (
+	shown, files             = standin.Files()
+	within, after, plotFiles = standin.ResultFiles()
+)
 
 var requests = []struct {
 	name string
@@ -55,6 +58,8 @@ var requests = []struct {
 	{"output", model.Request{Model: "gemini-2.5-pro", Messages: conversation[:1], Output: city}},
 	{"plain", model.Request{Model: "gemma-4-31b-it", Messages: conversation[:1], Reasoning: agent.ReasoningHigh}},
 	{"files", model.Request{Model: "gemini-2.5-pro", Messages: shown, Files: files}},
+	{"result_files", model.Request{Model: "gemini-3.8-flash", Messages: within, Files: plotFiles}},
+	{"files_after_results", model.Request{Model: "gemini-2.5-pro", Messages: after, Files: plotFiles}},
 }
 
 func TestRequest(t *testing.T) {

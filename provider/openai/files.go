@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/base64"
+	"slices"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
@@ -12,7 +13,7 @@ import (
 
 // inputContent returns a user's message for Responses; nil for one without files.
 func inputContent(msg agent.Message, files map[string][]byte) (content responses.ResponseInputMessageContentListParam) {
-	if len(msg.Files()) == 0 {
+	if !slices.ContainsFunc(msg.Parts, func(p agent.Part) bool { return p.File != nil }) {
 		return nil
 	}
 	for _, p := range msg.Parts {
@@ -32,9 +33,37 @@ func inputContent(msg agent.Message, files map[string][]byte) (content responses
 	return content
 }
 
+// resultItem returns a tool's result for Responses: a text, unless it has files.
+func resultItem(r *agent.ToolResult, files map[string][]byte) responses.ResponseInputItemUnionParam {
+	if len(r.Files) == 0 {
+		return responses.ResponseInputItemParamOfFunctionCallOutput(r.Text)
+	}
+	var list responses.ResponseFunctionCallOutputItemListParam
+	if !blank(r.Text) {
+		list = append(list, responses.ResponseFunctionCallOutputItemUnionParam{OfInputText: &responses.ResponseInputTextContentParam{Text: r.Text}})
+	}
+	for _, p := range r.Files {
+		url := param.NewOpt(dataURL(p.File, files))
+		if p.File.IsImage() {
+			list = append(list, responses.ResponseFunctionCallOutputItemUnionParam{OfInputImage: &responses.ResponseInputImageContentParam{
+				ImageURL: url, Detail: responses.ResponseInputImageContentDetailAuto,
+			}})
+			continue
+		}
+		list = append(list, responses.ResponseFunctionCallOutputItemUnionParam{OfInputFile: &responses.ResponseInputFileContentParam{
+			FileData: url, Filename: param.NewOpt(fileName(p.File)),
+		}})
+	}
+	return responses.ResponseInputItemParamOfFunctionCallOutput(list)
+}
+
 // chatFiles returns the files of a user's message for Chat Completions.
 func chatFiles(msg agent.Message, files map[string][]byte) (parts []sdk.ChatCompletionContentPartUnionParam) {
-	for _, f := range msg.Files() {
+	for _, p := range msg.Parts {
+		f := p.File
+		if f == nil {
+			continue
+		}
 		if f.IsImage() {
 			parts = append(parts, sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: dataURL(f, files)}))
 			continue

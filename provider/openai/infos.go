@@ -36,8 +36,12 @@ func priced(tier string) string {
 
 // Info returns what is known of a model; the zero value if nothing is.
 func (m *Model) Info(name string) model.Info {
-	if info, ok := m.with.Infos[name]; ok {
-		return info
+	info, ok := m.with.Infos[name]
+	if !ok {
+		info = table.Info(family(name), time.Now(), model.PriceTerms{ServiceTier: priced(m.with.ServiceTier), ServerTools: m.with.ServerTools})
 	}
-	return table.Info(family(name), time.Now(), model.PriceTerms{ServiceTier: priced(m.with.ServiceTier), ServerTools: m.with.ServerTools})
+	if m.api != Responses {
+		info.ResultFiles = nil // Chat Completions has only text in a result
+	}
+	return info
 }

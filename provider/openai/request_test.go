@@ -55,8 +55,11 @@ var full = model.Request{
 	MaxOutputTokens: 1000, Temperature: &half, Output: city,
 }
 
-// shown has an image and a PDF.
-var shown, files = standin.Files()
+// shown has an image and a PDF, as the user shows them; within and after, as a tool does.
+var (
+	shown, files             = standin.Files()
+	within, after, plotFiles = standin.ResultFiles()
+)
 
 var requests = []struct {
 	name    string
@@ -72,6 +75,8 @@ var requests = []struct {
 	{"responses", openai.Options{}, true, full},
 	{"chat_files", openai.Options{}, false, model.Request{Model: "llama", Messages: shown, Files: files}},
 	{"responses_files", openai.Options{}, true, model.Request{Model: "gpt-6-sol", Messages: shown, Files: files}},
+	{"responses_result_files", openai.Options{}, true, model.Request{Model: "gpt-6-sol", Messages: within, Files: plotFiles}},
+	{"chat_files_after_results", openai.Options{}, false, model.Request{Model: "llama", Messages: after, Files: plotFiles}},
 }
 
 func TestRequest(t *testing.T) {

@@ -97,16 +97,18 @@ func (m *Model) responseItems(req *model.Request) []responses.ResponseInputItemU
 			out = append(out, m.responseAssistant(msg, named, msg.ModelName() == m.name+"/"+req.Model)...)
 			continue
 		}
+		shown := agent.Message{Parts: slices.Clip(msg.Parts)}
 		for _, r := range results(msg) {
 			if known := id(i, r.Call); known != "" {
-				item := responses.ResponseInputItemParamOfFunctionCallOutput(r.Text)
+				item := resultItem(r, req.Files)
 				item.OfFunctionCallOutput.CallID = param.NewOpt(known)
 				out = append(out, item)
 			} else {
 				say(orphan(r), responses.EasyInputMessageRoleUser)
+				shown.Parts = append(shown.Parts, r.Files...)
 			}
 		}
-		if content := inputContent(msg, req.Files); len(content) > 0 {
+		if content := inputContent(shown, req.Files); len(content) > 0 {
 			out = append(out, responses.ResponseInputItemParamOfMessage(content, responses.EasyInputMessageRoleUser))
 		} else {
 			say(userText(msg), responses.EasyInputMessageRoleUser)

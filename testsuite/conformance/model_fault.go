@@ -263,6 +263,6 @@ func nothingIsLeft(t testing.TB, a adapter) {
 func unknownIsUnknown(t testing.TB, a adapter) {
 	m := a.plays(t, anyReply).m
 	info := m.Info("a-model-that-nobody-has-0")
-	info.Files = nil // a model of one's own may read files under any name
+	info.Files, info.ResultFiles = nil, nil // a model of one's own may read files under any name
 	require.True(t, info.IsZero(), "for an unknown model, no price, window or cap is better than a wrong one")
 }

@@ -32,6 +32,7 @@ func (a adapter) conversation() *model.Request {
 	both := resultOf("t1.2", "now", agent.CallFailed, "no clock")
 	// Both results are in one message, as the runtime stores them.
 	both.Parts = append(resultOf("t1.1", "weather", agent.CallOK, `21 °C, "mild"`).Parts, both.Parts...)
+	both.Parts = append(both.Parts, saidText("[file 1, from a call of weather]")) // as the runtime names files that follow
 	req := a.question()
 	req.Messages = append(req.Messages,
 		assistant(saidText("Let me look."), madeCall("t1.1", "weather", `{"city":"Rome"}`), madeCall("t1.2", "now", "")),

@@ -37,21 +37,28 @@ func (d toolCase) attempt(t testing.TB, ctx context.Context, how, arguments, key
 	t.Helper()
 	given := json.RawMessage(arguments)
 	var mu sync.Mutex // a tool may report progress from any goroutine
-	var progress strings.Builder
+	var progress, files strings.Builder
 	c := tool.Call{
 		ID: "t1.1", Session: "session", Run: "r", Agent: "tester", Turn: 1, Tool: d.spec.Name, Key: key, Attempt: number, Arguments: given,
 	}.With(&toolcall.Hooks{Progress: func(line string) {
 		mu.Lock()
 		defer mu.Unlock()
 		progress.WriteString(line + "\n")
+	}, PutFile: func(_ context.Context, name, mediaType string, data []byte) (*agent.File, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		files.WriteString(name + string(data))
+		f := &agent.File{Session: "session", Digest: strings.Repeat("0", 64), Size: len(data), MediaType: mediaType, Name: name}
+		return f, f.Check()
 	}})
 	require.NoError(t, panicked(func() { text, err = d.call(ctx, c) }), "%s: the model sees only a panic, and the tool does not clean up", how)
 	require.Equal(t, arguments, string(given), "%s: the arguments were changed: they belong to the transcript", how)
 	mu.Lock()
-	reported := progress.String()
+	reported, shown := progress.String(), files.String()
 	mu.Unlock()
 	for _, secret := range d.o.Secrets {
 		require.NotContains(t, reported, secret, "%s: a secret is in the progress, which everybody who follows the run can see", how)
+		require.NotContains(t, shown, secret, "%s: a secret is in a file of the result, so it goes to the provider and stays in the store", how)
 		require.NotContains(t, text, secret, "%s: a secret is in the result, so it goes to the provider and stays in the transcript", how)
 		if err != nil {
 			// %+v as well: some errors print more with it.

@@ -63,7 +63,7 @@ func (s *Server) Call(ctx context.Context, c *tool.Call) (string, error) {
 		case name == toolSignIn:
 			text, err = s.signedIn(t.Call, l)
 		default:
-			text, err = s.extra(ctx, l, name, arguments)
+			text, err = s.extra(ctx, l, t.Call, name, arguments)
 		}
 		return err
 	})
@@ -107,7 +107,7 @@ func (s *Server) callTool(ctx context.Context, l *link, t *talk, name string, ar
 	if err != nil {
 		attempt.stderrLines = stderrLines
 		err = s.failure(ctx, l, attempt, err)
-	} else if text, err = answer(result); err == nil {
+	} else if text, err = answer(result, s.shower(ctx, t.Call)); err == nil {
 		text = s.said(text)
 	} else {
 		err = errors.New(s.said(err.Error()))
@@ -262,8 +262,8 @@ func answered(err error) *jsonrpc.Error {
 }
 
 // answer returns a result as the model reads it.
-func answer(r *sdk.CallToolResult) (string, error) {
-	text := contents(r.Content)
+func answer(r *sdk.CallToolResult, show shower) (string, error) {
+	text := contents(r.Content, show)
 	more, err := structure(r)
 	if err != nil {
 		return "", err

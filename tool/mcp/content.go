@@ -17,10 +17,10 @@ import (
 const minMedia = 1 << 10
 
 // contents returns content as the model reads it, in the server's order.
-func contents(list []sdk.Content) string {
+func contents(list []sdk.Content, show shower) string {
 	var blocks []string
 	for _, c := range list {
-		if text := block(c); text != "" {
+		if text := block(c, show); text != "" {
 			blocks = append(blocks, text)
 		}
 	}
@@ -29,14 +29,14 @@ func contents(list []sdk.Content) string {
 
 // block returns one block of content. A line in brackets says what is known of it; its
 // text follows, if it has one.
-func block(c sdk.Content) string {
+func block(c sdk.Content, show shower) string {
 	switch c := c.(type) {
 	case *sdk.TextContent:
 		return under(about(remarks(c.Annotations)...), c.Text)
 	case *sdk.ImageContent:
-		return about(append([]string{"image", c.MIMEType, unseen(len(c.Data))}, remarks(c.Annotations)...)...)
+		return about(append([]string{"image", c.MIMEType, show(c.MIMEType, "", c.Data)}, remarks(c.Annotations)...)...)
 	case *sdk.AudioContent:
-		return about(append([]string{"audio", c.MIMEType, unseen(len(c.Data))}, remarks(c.Annotations)...)...)
+		return about(append([]string{"audio", c.MIMEType, show(c.MIMEType, "", c.Data)}, remarks(c.Annotations)...)...)
 	case *sdk.ResourceLink:
 		return linkTo(c)
 	case *sdk.EmbeddedResource:
@@ -46,7 +46,7 @@ func block(c sdk.Content) string {
 		known := []string{"resource", c.Resource.URI, c.Resource.MIMEType}
 		text, ok := textIn(c.Resource)
 		if !ok {
-			known = append(known, unseen(len(c.Resource.Blob)))
+			known = append(known, show(c.Resource.MIMEType, c.Resource.URI, c.Resource.Blob))
 		}
 		return under(about(append(known, remarks(c.Annotations)...)...), text)
 	}

@@ -107,7 +107,7 @@ func promptPages(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Prompt
 }
 
 // extra calls one of our own tools.
-func (s *Server) extra(ctx context.Context, l *link, name string, arguments json.RawMessage) (string, error) {
+func (s *Server) extra(ctx context.Context, l *link, c *tool.Call, name string, arguments json.RawMessage) (string, error) {
 	var in struct {
 		Cursor    string            `json:"cursor"`
 		URI       string            `json:"uri"`
@@ -141,12 +141,12 @@ func (s *Server) extra(ctx context.Context, l *link, name string, arguments json
 	case name == toolResource:
 		send = func(ctx context.Context) (string, error) {
 			r, err := l.session.ReadResource(ctx, &sdk.ReadResourceParams{URI: in.URI})
-			return read(r, err, resource)
+			return read(r, err, s.shower(ctx, c), resource)
 		}
 	default:
 		send = func(ctx context.Context) (string, error) {
 			r, err := l.session.GetPrompt(ctx, &sdk.GetPromptParams{Name: in.Name, Arguments: in.Arguments})
-			return read(r, err, prompt)
+			return read(r, err, s.shower(ctx, c), prompt)
 		}
 	}
 	text, t, err := request(ctx, s, send)
@@ -162,11 +162,11 @@ func (s *Server) extra(ctx context.Context, l *link, name string, arguments json
 // unreadable is the error of an answer that arrived but can't be read.
 type unreadable struct{ error }
 
-func read[R any](result R, err error, text func(R) (string, error)) (string, error) {
+func read[R any](result R, err error, show shower, text func(R, shower) (string, error)) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s, err := text(result)
+	s, err := text(result, show)
 	if err != nil {
 		return "", &unreadable{err}
 	}
@@ -231,7 +231,7 @@ func listing(page *sdk.ListResourcesResult, templates *sdk.ListResourceTemplates
 }
 
 // resource returns a resource as the model reads it.
-func resource(r *sdk.ReadResourceResult) (string, error) {
+func resource(r *sdk.ReadResourceResult, show shower) (string, error) {
 	if err := pendingInput(r, r.InputRequests); err != nil {
 		return "", err
 	}
@@ -239,14 +239,14 @@ func resource(r *sdk.ReadResourceResult) (string, error) {
 	for _, c := range r.Contents {
 		list = append(list, &sdk.EmbeddedResource{Resource: c})
 	}
-	if text := contents(list); text != "" {
+	if text := contents(list, show); text != "" {
 		return text, nil
 	}
 	return "(empty)", nil
 }
 
 // prompt returns a prompt as the model reads it.
-func prompt(r *sdk.GetPromptResult) (string, error) {
+func prompt(r *sdk.GetPromptResult, show shower) (string, error) {
 	if err := pendingInput(r, r.InputRequests); err != nil {
 		return "", err
 	}
@@ -256,7 +256,7 @@ func prompt(r *sdk.GetPromptResult) (string, error) {
 	}
 	for _, m := range r.Messages {
 		if m != nil {
-			fmt.Fprintf(&b, "%s: %s\n", clean(string(m.Role)), contents([]sdk.Content{m.Content}))
+			fmt.Fprintf(&b, "%s: %s\n", clean(string(m.Role)), contents([]sdk.Content{m.Content}, show))
 		}
 	}
 	if b.Len() == 0 {

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
 )
 
 // Whatever a server writes, every message in it is read, in its order and as it is,
@@ -72,7 +74,7 @@ func FuzzResult(f *testing.F) {
 		if json.Unmarshal(data, &result) != nil {
 			return // the SDK refuses it
 		}
-		text, err := answer(&result)
+		text, err := answer(&result, fuzzShower(t))
 		require.Equal(t, err == nil, text != "", "there is a text or a failure")
 		if err != nil {
 			text = err.Error()
@@ -133,10 +135,10 @@ func FuzzExtras(f *testing.F) {
 			sound(text)
 		}
 		if r := new(sdk.ReadResourceResult); json.Unmarshal(data, r) == nil {
-			told(resource(r))
+			told(resource(r, fuzzShower(t)))
 		}
 		if r := new(sdk.GetPromptResult); json.Unmarshal(data, r) == nil {
-			told(prompt(r))
+			told(prompt(r, fuzzShower(t)))
 		}
 		page, templates := new(sdk.ListResourcesResult), new(sdk.ListResourceTemplatesResult)
 		if json.Unmarshal(data, page) == nil && json.Unmarshal(data, templates) == nil {
@@ -225,4 +227,10 @@ func FuzzElicit(f *testing.F) {
 			require.Empty(t, wrong, "nobody is there to be asked again")
 		}
 	})
+}
+
+// fuzzShower shows media to nobody.
+func fuzzShower(t *testing.T) shower {
+	call, _ := testsuite.NewCall(tool.Call{})
+	return new(Server).shower(t.Context(), call)
 }

@@ -21,7 +21,7 @@ const (
 )
 
 const readHelp = "Reads a text file of the workspace. A long file comes in pages: the first line of the answer says how to read on. " +
-	"Binary files, and files that usually hold secrets, are refused."
+	"Images (PNG, JPEG, GIF, WebP) and PDFs are shown to you. Other binary files, and files that usually hold secrets, are refused."
 
 type readArgs struct {
 	Path  string `json:"path" jsonschema:"the file, relative to the workspace"`
@@ -29,7 +29,7 @@ type readArgs struct {
 	Lines int    `json:"lines,omitempty" jsonschema:"how many lines to read; 2000 if left out"`
 }
 
-func (w *Workspace) read(ctx context.Context, _ *tool.Call, in readArgs) (string, error) {
+func (w *Workspace) read(ctx context.Context, c *tool.Call, in readArgs) (string, error) {
 	w = w.at(in.Path)
 	if in.From < 0 || in.Lines < 0 {
 		return "", refuse(ReadTool, "from_line and lines count from 1")
@@ -43,6 +43,9 @@ func (w *Workspace) read(ctx context.Context, _ *tool.Call, in readArgs) (string
 		return "", err
 	}
 	defer f.Close()
+	if text, isMedia, err := show(ctx, c, f, in.Path, slashed(place), info.Size()); isMedia {
+		return text, err
+	}
 	from, most := max(in.From, 1), in.Lines
 	if most == 0 {
 		most = defaultLines

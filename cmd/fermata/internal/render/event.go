@@ -72,7 +72,7 @@ func whatIsSaid(m agent.Message) string {
 		case p.Call != nil:
 			text += " → " + untrusted.Name(p.Call.Tool) + " " + Arguments(*p.Call)
 		case p.Result != nil:
-			text += fmt.Sprintf(" %s %s: %s", untrusted.Name(p.Result.Tool), p.Result.Status, p.Result.Text)
+			text += fmt.Sprintf(" %s %s: %s", untrusted.Name(p.Result.Tool), p.Result.Status, p.Result.Text) + filesIn(p.Result.Files)
 		}
 	}
 	return text

@@ -34,6 +34,11 @@ func Message(m agent.Message) untrusted.Block {
 	}
 	lines := []string{untrusted.Sprintf("== %s", who)}
 	say := func(format string, args ...any) { lines = append(lines, untrusted.Sprintf(format, args...)) }
+	file := func(p agent.Part) {
+		if p.File != nil { // a log that was imported may have anything
+			say("[file] %s\n%s", untrusted.Line(p.File.String(), 400), untrusted.Margin(p.Text))
+		}
+	}
 	for _, p := range m.Parts {
 		switch {
 		case p.Type == agent.PartThinking:
@@ -42,13 +47,16 @@ func Message(m agent.Message) untrusted.Block {
 		case p.Type == agent.PartServerTool:
 			say("[server tool]\n%s", untrusted.Margin(p.Text))
 		case p.File != nil:
-			say("[file] %s\n%s", untrusted.Line(p.File.String(), 400), untrusted.Margin(p.Text))
+			file(p)
 		case p.Text != "":
 			say("%s", untrusted.Margin(p.Text))
 		case p.Call != nil:
 			say("[call %s] %s\n%s", untrusted.Name(p.Call.ID), untrusted.Name(p.Call.Tool), calledWith(*p.Call))
 		case p.Result != nil:
 			say("[result %s, %s]\n%s", untrusted.Name(p.Result.Call), p.Result.Status, untrusted.Margin(p.Result.Text))
+			for _, f := range p.Result.Files {
+				file(f)
+			}
 		}
 	}
 	return untrusted.Block(strings.Join(lines, "\n"))

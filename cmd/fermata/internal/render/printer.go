@@ -264,11 +264,13 @@ func (t *Printer) result(r *agent.ToolResult) {
 		t.printCall(c)
 	}
 	// Its success was shown when the call ended; only a failure has more to say.
-	if c.printed && r.Status == agent.CallOK {
-		return
+	if !c.printed || r.Status != agent.CallOK {
+		c.status = r.Status
+		t.printEnd(c, r.Text)
 	}
-	c.status = r.Status
-	t.printEnd(c, r.Text)
+	for _, f := range (agent.Message{Parts: r.Files}).Files() {
+		t.note("  %s", untrusted.Line(c.name()+" shows "+f.String(), t.width-2))
+	}
 }
 
 func (t *Printer) printEnd(c *call, text string) {

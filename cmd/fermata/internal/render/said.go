@@ -8,9 +8,15 @@ import (
 
 // said returns what a message says to people: its text, and which files it shows.
 func said(m *agent.Message) string {
-	text := m.Text()
-	for _, f := range m.Files() {
-		text += " [" + f.String() + "]"
+	return strings.TrimSpace(m.Text() + filesIn(m.Parts))
+}
+
+// filesIn names the files among parts.
+func filesIn(parts []agent.Part) (text string) {
+	for _, p := range parts {
+		if p.File != nil {
+			text += " [" + p.File.String() + "]"
+		}
 	}
-	return strings.TrimSpace(text)
+	return text
 }

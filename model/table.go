@@ -24,6 +24,8 @@ type Table struct {
 	// Files are the media types that the models take as files, each with the most bytes of
 	// one file. They hold for each row that has none of its own.
 	Files map[string]int `json:"files,omitempty"`
+	// MaxImageSide is the longest side of an image in pixels; zero if the documents name none.
+	MaxImageSide int `json:"max_image_side,omitempty"`
 	// Models are the rows, by the provider's names of the models.
 	Models map[string]TableRow `json:"models"`
 }
@@ -158,6 +160,9 @@ func (t Table) Info(name string, at time.Time, on PriceTerms) Info {
 		row.Files = t.Files
 	}
 	info := Info{Files: row.Files, Price: row.price(on), Window: row.Window, MaxOutput: row.MaxOutput, Temperature: row.Temperature}
+	if known {
+		info.MaxImageSide = t.MaxImageSide
+	}
 	if info.Price != (agent.Price{}) && slices.Contains(on.ServerTools, WebSearch) {
 		info.Price.Search = t.Search
 	}

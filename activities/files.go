@@ -26,9 +26,10 @@ const (
 )
 
 // filesFor returns the messages as a model takes them, and the bytes of their files. A file
-// of text is sent as text. Another one that the model doesn't take becomes a text that says
-// so, and so do the oldest ones where the files of a conversation are too much for one
-// request. That is no error: the conversation goes on, also with a model that takes less.
+// of text is sent as text, and an image that the model doesn't take as a copy that it takes.
+// Another file becomes a text that says so, and so do the oldest ones where the files of a
+// conversation are too much for one request. That is no error: the conversation goes on, also
+// with a model that takes less.
 func (d *Activities) filesFor(ctx context.Context, info model.Info, messages []agent.Message) ([]agent.Message, map[string][]byte, error) {
 	if !haveFiles(messages) {
 		return messages, nil, nil

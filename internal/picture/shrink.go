@@ -27,7 +27,7 @@ func shrink(m image.Image, side int) *image.RGBA {
 	return out
 }
 
-// mean returns an image of which each pixel is the mean of k by k pixels.
+// mean returns a smaller image. Each of its pixels is the mean of k by k pixels.
 func mean(m image.Image, k int) *image.RGBA {
 	b := m.Bounds()
 	out := image.NewRGBA(image.Rect(0, 0, (b.Dx()+k-1)/k, (b.Dy()+k-1)/k))

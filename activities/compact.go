@@ -35,15 +35,20 @@ func fitted(log *store.View, spec *agent.Spec, in ModelInput) (_ []agent.Message
 const maxHalvings = 4
 
 // askFitted asks the model. With ForceFit it halves the conversation as long as the
-// provider refuses it as too long.
+// provider refuses it as too long. In the end it says the files in words: one of the newest message
+// may have more pages than any window takes.
 func (d *Activities) askFitted(ctx context.Context, spec *agent.Spec, messages []agent.Message, log *store.View, in ModelInput, t *charges) (wire.Reply, string, error) {
 	reply, heard, err := d.askModels(ctx, spec, messages, in, t)
-	if !in.ForceFit || spec.Compaction.Strategy == agent.CompactionNone {
+	compacts := spec.Compaction.Strategy != agent.CompactionNone
+	if compacts && !in.ForceFit || !overflow(err) {
 		return reply, heard, err
 	}
 	entries := log.Entries()
-	for room := window.Bytes(entries) / 2; overflow(err) && room > window.Bytes(entries)>>maxHalvings; room /= 2 {
+	for room := window.Bytes(entries) / 2; compacts && overflow(err) && room > window.Bytes(entries)>>maxHalvings; room /= 2 {
 		reply, heard, err = d.askModels(ctx, spec, in.messages(spec, messagesOf(window.Fit(entries, room))), in, t)
+	}
+	if overflow(err) && haveFiles(messages) {
+		return d.askModels(ctx, spec, withoutFiles(messages), in, t)
 	}
 	return reply, heard, err
 }

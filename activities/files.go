@@ -1,7 +1,10 @@
 package activities
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/picture"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -22,14 +26,15 @@ const (
 )
 
 // filesFor returns the messages as a model takes them, and the bytes of their files. A file
-// of text is sent as text. Another one that the model doesn't take becomes a text that says
-// so, and so do the oldest ones where the files of a conversation are too much for one
-// request. That is no error: the conversation goes on, also with a model that takes less.
+// of text is sent as text, and an image that the model doesn't take as a copy that it takes.
+// Another file becomes a text that says so, and so do the oldest ones where the files of a
+// conversation are too much for one request. That is no error: the conversation goes on, also
+// with a model that takes less.
 func (d *Activities) filesFor(ctx context.Context, info model.Info, messages []agent.Message) ([]agent.Message, map[string][]byte, error) {
-	if !slices.ContainsFunc(messages, func(m agent.Message) bool { return len(m.Files()) > 0 }) {
+	if !haveFiles(messages) {
 		return messages, nil, nil
 	}
-	r := &requestFiles{log: d.Log, takes: info.Files, inResults: info.ResultFiles, files: map[string][]byte{}, room: maxRequestFiles, images: maxRequestImages}
+	r := &requestFiles{log: d.Log, pictures: &d.pictures, inResults: info.ResultFiles, takes: picture.Bounds{Files: info.Files, Side: info.MaxImageSide}, files: map[string][]byte{}, room: maxRequestFiles, images: maxRequestImages}
 	out := slices.Clone(messages)
 	for i, m := range slices.Backward(messages) { // the newest first
 		if len(m.Files()) == 0 {
@@ -43,13 +48,18 @@ func (d *Activities) filesFor(ctx context.Context, info model.Info, messages []a
 	return out, r.files, nil
 }
 
+func haveFiles(messages []agent.Message) bool {
+	return slices.ContainsFunc(messages, func(m agent.Message) bool { return len(m.Files()) > 0 })
+}
+
 // requestFiles are the files of one request.
 type requestFiles struct {
-	log    *store.Log
-	takes  map[string]int    // [model.Info.Files]
-	files  map[string][]byte // by digest
-	room   int               // in bytes
-	images int               // that may still come
+	log      *store.Log
+	pictures *picture.Cache
+	takes    picture.Bounds
+	files    map[string][]byte // by digest
+	room     int               // in bytes
+	images   int               // that may still be read
 
 	inResults []string // [model.Info.ResultFiles]
 }
@@ -83,15 +93,15 @@ func (r *requestFiles) result(ctx context.Context, result agent.ToolResult, n in
 		if p.File == nil { // of a log that was imported
 			continue
 		}
-		line, err := r.add(ctx, p.File)
+		shown, line, err := r.add(ctx, p.File)
 		if err != nil {
 			return nil, nil, err
 		}
-		file := agent.Part{Type: agent.PartFile, File: p.File}
+		file := agent.Part{Type: agent.PartFile, File: shown}
 		switch {
 		case line != "":
 		// Anthropic refuses a failed result that is more than text.
-		case result.Status == agent.CallOK && slices.Contains(r.inResults, p.File.MediaType):
+		case result.Status == agent.CallOK && slices.Contains(r.inResults, shown.MediaType):
 			line = fmt.Sprintf("[%s]", p.File)
 			result.Files = append(result.Files, file)
 		default:
@@ -117,10 +127,11 @@ func (r *requestFiles) parts(ctx context.Context, p agent.Part) ([]agent.Part, e
 	}
 	file, said := p, agent.Part{Type: agent.PartText, Text: p.Text}
 	file.Text = ""
-	instead, err := r.add(ctx, p.File)
+	shown, instead, err := r.add(ctx, p.File)
 	if err != nil {
 		return nil, err
 	}
+	file.File = shown
 	if instead != "" {
 		file = agent.Part{Type: agent.PartText, Text: instead}
 	}
@@ -130,17 +141,22 @@ func (r *requestFiles) parts(ctx context.Context, p agent.Part) ([]agent.Part, e
 	return []agent.Part{file, said}, nil
 }
 
-// add reads a file that the model takes. Otherwise it returns the text that is sent instead.
-func (r *requestFiles) add(ctx context.Context, f *agent.File) (instead string, err error) {
-	most, takes := r.takes[f.MediaType]
-	switch asText := isText(f); {
-	case !takes && !asText:
-		return lacking(f, "you can't read files of this type"), nil
-	case takes && f.Size > most, asText && f.Size > maxTextFile:
-		return lacking(f, "it is too large for you to read"), nil
-	// Also for one that is shown again: it is sent again.
-	case f.Size > r.room, f.IsImage() && r.images == 0:
-		return lacking(f, "it is left out, since newer files need the room"), nil
+// add reads a file that the model takes, or makes a copy that it takes. Otherwise it returns the
+// text that is sent instead.
+func (r *requestFiles) add(ctx context.Context, f *agent.File) (shown *agent.File, instead string, err error) {
+	most, takes := r.takes.Files[f.MediaType]
+	asText := isText(f)
+	image := f.IsImage() && !asText
+	switch {
+	case !takes && !asText && !(image && r.takes.Take(f.MediaType)):
+		return nil, lacking(f, "you can't read files of this type"), nil
+	case takes && !image && f.Size > most, asText && f.Size > maxTextFile:
+		return nil, lacking(f, "it is too large for you to read"), nil
+	// Also for one that is shown again: it is sent again. How large an image will be is not known yet.
+	case !image && f.Size > r.room, image && r.images == 0:
+		return nil, lacking(f, leftOutFile), nil
+	case image:
+		r.images--
 	}
 	data, there := r.files[f.Digest]
 	if !there {
@@ -148,23 +164,48 @@ func (r *requestFiles) add(ctx context.Context, f *agent.File) (instead string, 
 	}
 	switch {
 	case errors.Is(err, agent.CodeChunkMissing):
-		return lacking(f, "it was deleted"), nil
+		return nil, lacking(f, "it was deleted"), nil
 	case errors.Is(err, agent.CodeChunkDamaged):
-		return lacking(f, "it is damaged"), nil
+		return nil, lacking(f, "it is damaged"), nil
 	case err != nil:
-		return "", err
-	case !isText(f) && !f.Fits(data):
-		return lacking(f, "its bytes are not of this type"), nil
+		return nil, "", err
+	case !asText && !f.Fits(data):
+		return nil, lacking(f, "its bytes are not of this type"), nil
+	case image:
+		return r.addImage(ctx, f, data)
 	}
 	r.room -= len(data)
-	if isText(f) {
-		return textFile(f, data), nil
-	}
-	if f.IsImage() {
-		r.images--
+	if asText {
+		return nil, textFile(f, data), nil
 	}
 	r.files[f.Digest] = data
-	return "", nil
+	return f, "", nil
+}
+
+const leftOutFile = "it is left out, since newer files need the room"
+
+// addImage adds an image, or a copy that is smaller or of another type: the model refuses others,
+// and with them the conversation.
+func (r *requestFiles) addImage(ctx context.Context, f *agent.File, data []byte) (shown *agent.File, instead string, err error) {
+	// The session is part of the name: nobody learns from the time whether another one has the image.
+	fit, err := r.pictures.Fit(ctx, f.Session+" "+f.Digest, picture.Image{Data: data, MediaType: f.MediaType}, r.takes)
+	if why, ok := errors.AsType[picture.Unfit](err); ok {
+		return nil, lacking(f, string(why)), nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if len(fit.Data) > r.room {
+		return nil, lacking(f, leftOutFile), nil
+	}
+	whole := *f
+	if !bytes.Equal(fit.Data, data) {
+		sum := sha256.Sum256(fit.Data)
+		whole.Digest, whole.Size, whole.MediaType = hex.EncodeToString(sum[:]), len(fit.Data), fit.MediaType
+	}
+	r.room -= whole.Size
+	r.files[whole.Digest] = fit.Data
+	return &whole, "", nil
 }
 
 // isText reports whether every model can read a file as text.

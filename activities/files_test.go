@@ -1,7 +1,13 @@
 package activities
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"image"
+	"image/gif"
+	"image/png"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,8 +17,16 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// picturePNG begins as an image does.
-var picturePNG = append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 60)...)
+// picturePNG is an image of one pixel.
+var picturePNG = imageOf(png.Encode, 1, 1)
+
+func imageOf(encode func(io.Writer, image.Image) error, w, h int) []byte {
+	var out bytes.Buffer
+	if err := encode(&out, image.NewGray(image.Rect(0, 0, w, h))); err != nil {
+		panic(err)
+	}
+	return out.Bytes()
+}
 
 // shelf has a store with files of the session "s".
 type shelf struct {
@@ -87,12 +101,12 @@ func TestWhatIsSaidOfFiles(t *testing.T) {
 	gone := *picture.File
 	gone.Digest = lies.File.Digest[1:] + "0"
 	for want, p := range map[string]agent.Part{
-		"[notes.md (text/markdown, 2 bytes)]\nhi":                               s.put("notes.md", "text/markdown", []byte("hi")),
-		"[c.zip (application/zip, 2 bytes): you can't read files of this type]": s.put("c.zip", "application/zip", []byte("PK")),
-		"[b.png (image/png, 8 bytes): its bytes are not of this type]":          lies,
-		"[a.png (image/png, 68 bytes): it was deleted]":                         {Type: agent.PartFile, File: &gone},
-		"[d.md (text/markdown, 1 bytes): it is not written in UTF-8]":           s.put("d.md", "text/markdown", []byte{0xff}),
-		"[e.png (image/png, 100 bytes): it is too large for you to read]":       s.put("e.png", "image/png", make([]byte, 100)),
+		"[notes.md (text/markdown, 2 bytes)]\nhi":                                     s.put("notes.md", "text/markdown", []byte("hi")),
+		"[c.zip (application/zip, 2 bytes): you can't read files of this type]":       s.put("c.zip", "application/zip", []byte("PK")),
+		"[b.png (image/png, 8 bytes): its bytes are not of this type]":                lies,
+		fmt.Sprintf("[a.png (image/png, %d bytes): it was deleted]", len(picturePNG)): {Type: agent.PartFile, File: &gone},
+		"[d.md (text/markdown, 1 bytes): it is not written in UTF-8]":                 s.put("d.md", "text/markdown", []byte{0xff}),
+		"[e.pdf (application/pdf, 1048577 bytes): it is too large for you to read]":   s.put("e.pdf", "application/pdf", make([]byte, 1<<20+1)),
 	} {
 		got, _, err := s.shown(t.Context(), takes, p)
 		require.NoError(t, err)
@@ -163,4 +177,60 @@ func TestFilesOfResultsAreBounded(t *testing.T) {
 	require.Len(t, out[1].Files(), 1, "the newest first")
 	require.Len(t, out[0].Files(), maxRequestImages-1)
 	require.Contains(t, out[0].Parts[0].Result.Text, "newer files need the room")
+}
+
+// What reaches a provider is within its bounds: types, bytes and pixels. The same image is the same
+// bytes in every turn.
+func TestImagesAreMadeToFit(t *testing.T) {
+	s := newShelf(t)
+	asGIF := func(w io.Writer, m image.Image) error { return gif.Encode(w, m, nil) }
+	takes := model.Info{Files: map[string]int{"image/png": 2000, "image/webp": 2000}, MaxImageSide: 300}
+	script := []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>fetch("http://canary.test")</script></svg>`)
+	broken := append(bytes.Clone(picturePNG[:8]), "IHDR"...)
+	message := agent.Message{Role: agent.RoleUser, Parts: []agent.Part{
+		s.put("a.png", "image/png", picturePNG),
+		s.put("long.png", "image/png", imageOf(png.Encode, 900, 600)),
+		s.put("b.gif", "image/gif", imageOf(asGIF, 20, 10)),
+		s.put("bomb.gif", "image/gif", []byte("GIF89a\xff\xff\xff\xff\x00\x00\x00")),
+		s.put("broken.png", "image/png", broken),
+		s.put("c.svg", "image/svg+xml", script),
+		s.put("d.tiff", "image/tiff", []byte("II*\x00")),
+	}}
+	var before map[string][]byte
+	for _, d := range []*Activities{s.d, s.d, {Log: store.NewLog(s.d.Log.Store())}} {
+		out, files, err := d.filesFor(t.Context(), takes, []agent.Message{message})
+		require.NoError(t, err)
+		require.Len(t, files, 3)
+		if before != nil {
+			require.Equal(t, before, files)
+		}
+		before = files
+		var got []string
+		for _, p := range out[0].Parts {
+			if p.File == nil {
+				got = append(got, p.Text)
+				continue
+			}
+			data := files[p.File.Digest]
+			require.Len(t, data, p.File.Size)
+			require.LessOrEqual(t, len(data), takes.Files[p.File.MediaType])
+			c, kind, err := image.DecodeConfig(bytes.NewReader(data))
+			require.NoError(t, err)
+			require.Equal(t, p.File.MediaType, "image/"+kind)
+			got = append(got, fmt.Sprintf("%s %dx%d", p.File.Name, c.Width, c.Height))
+		}
+		require.Equal(t, []string{
+			"a.png 1x1", "long.png 300x200", "b.gif 20x10",
+			"[bomb.gif (image/gif, 13 bytes): its 65535 by 65535 pixels are too many]",
+			"[broken.png (image/png, 12 bytes): its bytes can't be decoded]",
+			fmt.Sprintf("[c.svg (image/svg+xml, %d bytes)]\n%s", len(script), script),
+			"[d.tiff (image/tiff, 4 bytes): you can't read files of this type]",
+		}, got)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	fresh := &Activities{Log: s.d.Log}
+	_, _, err := fresh.filesFor(ctx, takes, []agent.Message{message})
+	require.ErrorIs(t, err, context.Canceled)
 }

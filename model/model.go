@@ -35,11 +35,15 @@ type Info struct {
 	// Temperature says when the model accepts a temperature. Otherwise none is sent.
 	Temperature Temperature
 	// Files are the media types of the files that the model takes in a user's message, each
-	// with the most bytes of one file. Other files are sent as a text which describes them.
+	// with the most bytes of one file. Other images are sent as a copy that fits, and other
+	// files as a text which describes them.
 	Files map[string]int
 	// ResultFiles are those media types of Files that the model also takes within a tool's
 	// result. Others are sent after the results, as if the user had shown them.
 	ResultFiles []string
+	// MaxImageSide is the longest side of an image in pixels that the model takes; zero if
+	// none is known. A larger image is sent as a smaller copy.
+	MaxImageSide int
 }
 
 // IsZero reports whether nothing is known of the model.
@@ -242,6 +246,7 @@ func (n named) Info(string) Info {
 		known.ResultFiles = n.info.ResultFiles
 	}
 	known.Window, known.MaxOutput = cmp.Or(n.info.Window, known.Window), cmp.Or(n.info.MaxOutput, known.MaxOutput)
+	known.MaxImageSide = cmp.Or(n.info.MaxImageSide, known.MaxImageSide)
 	return known
 }
 

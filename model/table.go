@@ -27,6 +27,8 @@ type Table struct {
 	// ResultFiles are those of Files that the models also take within a tool's result. They
 	// hold for each row that has none of its own.
 	ResultFiles []string `json:"result_files,omitempty"`
+	// MaxImageSide is the longest side of an image in pixels; zero if the documents name none.
+	MaxImageSide int `json:"max_image_side,omitempty"`
 	// Models are the rows, by the provider's names of the models.
 	Models map[string]TableRow `json:"models"`
 }
@@ -166,6 +168,9 @@ func (t Table) Info(name string, at time.Time, on PriceTerms) Info {
 		row.ResultFiles = t.ResultFiles
 	}
 	info := Info{Files: row.Files, ResultFiles: row.ResultFiles, Price: row.price(on), Window: row.Window, MaxOutput: row.MaxOutput, Temperature: row.Temperature}
+	if known {
+		info.MaxImageSide = t.MaxImageSide
+	}
 	if info.Price != (agent.Price{}) && slices.Contains(on.ServerTools, WebSearch) {
 		info.Price.Search = t.Search
 	}

@@ -28,6 +28,15 @@ func TestTable(t *testing.T) {
 	require.Equal(t, model.Info{Window: 1000}, table.Info("offer", lastMinute.Add(time.Minute), usual), "when an offer is over, nobody knows the price")
 }
 
+// What the table says of images holds for its own models, and for no other.
+func TestImagesOfTable(t *testing.T) {
+	table := model.MustTable([]byte(`{"as_of": "2026-11-21", "sources": ["https://x"], "files": {"image/png": 5}, "max_image_side": 8000, "models": {"m": {"window": 9}, "deaf": {"files": {}, "window": 9}}}`))
+	files := map[string]int{"image/png": 5}
+	require.Equal(t, model.Info{Window: 9, Files: files, MaxImageSide: 8000}, table.Info("m", time.Now(), model.PriceTerms{}))
+	require.Empty(t, table.Info("deaf", time.Now(), model.PriceTerms{}).Files)
+	require.Equal(t, model.Info{}, table.Info("unknown", time.Now(), model.PriceTerms{}))
+}
+
 // A price on other terms is known or zero, and never a guess.
 func TestPriceOnTerms(t *testing.T) {
 	table := model.MustTable([]byte(`{"as_of": "2026-11-21", "sources": ["https://x"], "models": {

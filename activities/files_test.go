@@ -147,20 +147,20 @@ func TestWhereFilesOfResultsAre(t *testing.T) {
 	}
 	text := func(s string) agent.Part { return agent.Part{Type: agent.PartText, Text: s} }
 	got := shown("image/png")
-	require.Equal(t, "drawn\n[a.png (image/png, 68 bytes)]\nthe sales\n[b.pdf (application/pdf, 8 bytes): it follows as file 1]\n[n.md (text/markdown, 2 bytes)]\nhi", got[0].Result.Text)
+	require.Equal(t, "drawn\n[a.png (image/png, 71 bytes)]\nthe sales\n[b.pdf (application/pdf, 8 bytes): it follows as file 1]\n[n.md (text/markdown, 2 bytes)]\nhi", got[0].Result.Text)
 	require.Equal(t, []agent.Part{picture}, got[0].Result.Files)
-	require.Equal(t, "drawn\n[a.png (image/png, 68 bytes): it follows as file 2]", got[1].Result.Text)
+	require.Equal(t, "drawn\n[a.png (image/png, 71 bytes): it follows as file 2]", got[1].Result.Text)
 	require.Empty(t, got[1].Result.Files)
 	require.Equal(t, []agent.Part{
 		text("[file 1, from a call of plot: b.pdf (application/pdf, 8 bytes)]"), report,
-		text("[file 2, from a call of plot: a.png (image/png, 68 bytes)]"), picture,
+		text("[file 2, from a call of plot: a.png (image/png, 71 bytes)]"), picture,
 	}, got[2:])
 	require.Len(t, shown("image/png", "application/pdf")[0].Result.Files, 2)
 	require.Len(t, shown()[2:], 6)
 
 	got = withoutFiles(in)[0].Parts
 	require.Empty(t, (agent.Message{Parts: got}).Files())
-	require.Equal(t, "drawn\n[a.png (image/png, 68 bytes): you could not read it]", got[1].Result.Text)
+	require.Equal(t, "drawn\n[a.png (image/png, 71 bytes): you could not read it]", got[1].Result.Text)
 	require.Len(t, in[0].Files(), 4)
 }
 

@@ -95,6 +95,7 @@ type liveEvent struct {
 	Call    string // set for a tool's progress
 	// Text and Thinking continue the model's reply; Progress is a tool's remark.
 	Text, Thinking, Progress string
+	At                       int // where Text begins in the reply, in bytes from 1
 	// Restart means that the model is asked again from the beginning. Readers drop what
 	// they have of this turn.
 	Restart bool
@@ -124,7 +125,7 @@ func (d *Activities) publish(l liveEvent) {
 		tell(agent.EventDeltaThinking, live.Data{Text: l.Thinking})
 	}
 	if l.Text != "" {
-		tell(agent.EventDeltaText, live.Data{Text: l.Text})
+		tell(agent.EventDeltaText, live.Data{Text: l.Text, At: l.At})
 	}
 	if l.Progress != "" {
 		tell(agent.EventCallProgress, live.Data{Call: l.Call, Text: l.Progress})

@@ -211,9 +211,10 @@ func (d *Activities) generate(ctx context.Context, m Model, spec *agent.Spec, me
 		}
 		// Reported at once, so that the next heartbeat has it.
 		t.addReceived(streamed, model.ClampUsage(delta.Usage))
+		at := said.Len() + 1
 		said.WriteString(delta.Text)
 		if !in.quiet && delta.Text+delta.Thinking != "" {
-			d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, Thinking: delta.Thinking})
+			d.publish(liveEvent{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, At: at, Thinking: delta.Thinking})
 		}
 	})
 	if err != nil {

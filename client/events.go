@@ -119,11 +119,16 @@ func (c *Client) events(ctx context.Context, r *reader, o *EventsOptions) (err e
 	if !o.Live {
 		return r.read(ctx)
 	}
-	if c.live == nil {
+	return r.readLive(ctx)
+}
+
+// readLive reads the live events too.
+func (r *reader) readLive(ctx context.Context) (err error) {
+	if r.client.live == nil {
 		return agent.Errorf(agent.CodeNotSetUp, "live events have no source: set client.Options.Live")
 	}
 	// Before reading: a piece that comes while the log is read must not be missed.
-	if r.live, err = c.live.Subscribe(ctx, r.session); err != nil {
+	if r.live, err = r.client.live.Subscribe(ctx, r.session); err != nil {
 		return fmt.Errorf("subscribing to live events: %w", err)
 	}
 	defer r.live.Close()

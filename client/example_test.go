@@ -106,6 +106,21 @@ func ExampleClient_Events() {
 	}
 }
 
+// A reader shows the output of a run while the model writes it.
+func ExamplePartials() {
+	ctx := context.Background()
+	type verdict struct{ Reply string }
+	for p, err := range client.Partials[verdict](ctx, run) {
+		if err != nil {
+			log.Fatal(err) // also why the run failed, if it did
+		}
+		fmt.Printf("\r%s", p.Value.Reply) // it replaces the one before
+		if p.Outcome != nil {
+			fmt.Println() // this is the whole, and it was checked
+		}
+	}
+}
+
 // An interrupt holds a run at once, and a resume lets it continue with a message.
 func ExampleRun_Interrupt() {
 	ctx := context.Background()

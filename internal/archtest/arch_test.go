@@ -29,6 +29,7 @@ var packages = map[string][]string{
 	"internal/schemacost": {},
 	"internal/value":      {},
 	"internal/picture":    {},
+	"internal/partial":    {"internal/rawjson"},
 
 	// Just above agent: what the runtime's own parts share and no user reads or writes.
 	"internal/remembered": {"agent"},
@@ -58,7 +59,7 @@ var packages = map[string][]string{
 	"handoff":            {"agent", "signals", "internal/durable", "internal/excerpt"},
 	"activities":         {"agent", "model", "tool", "store", "keyring", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/play", "internal/journal", "internal/window", "internal/export", "internal/toolcall", "internal/rawjson", "internal/schemacost", "internal/amount", "internal/glob", "internal/excerpt", "internal/remembered", "internal/wire", "internal/picture"},
 	"workflows":          {"agent", "agents", "internal/match", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities", "internal/w3ctrace", "internal/wire"},
-	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "live", "signals", "handoff", "internal/durable", "internal/w3ctrace", "internal/remembered", "internal/wire"},
+	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "internal/partial", "live", "signals", "handoff", "internal/durable", "internal/w3ctrace", "internal/remembered", "internal/wire"},
 	"worker":             {"agent", "model", "tool", "flow", "internal/play", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "activities", "workflows", "internal/wire"},
 	"testsuite":          {"agent", "flow", "internal/play", "internal/value", "internal/toolcall", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker", "internal/wire"},
 	"tool/lock":          {"agent", "tool"},

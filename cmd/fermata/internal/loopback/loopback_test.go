@@ -87,6 +87,22 @@ func TestAReaderThatComesLateHearsTheOpenTurn(t *testing.T) {
 	require.Equal(t, "Again.", until(t, hears(t, s, "a"), "."))
 }
 
+// Pieces that follow each other are joined. Those of a reply that begins again, or after a
+// gap, are not.
+func TestOnlyPiecesThatFollowAreJoined(t *testing.T) {
+	var events []numbered
+	for i, at := range []int{1, 3, 1, 5} {
+		e := piece("a", 1, "ab")
+		e.Data.At = at
+		events = append(events, numbered{int64(i + 1), e})
+	}
+	var got []live.Data
+	for _, n := range joined(events) {
+		got = append(got, n.Event.Data)
+	}
+	require.Equal(t, []live.Data{{Text: "abab", At: 1}, {Text: "ab", At: 1}, {Text: "ab", At: 5}}, got)
+}
+
 // A connection that is cut tells nothing twice, and a new endpoint is found.
 func TestAReaderThatComesBackIsToldNothingTwice(t *testing.T) {
 	dir := t.TempDir()

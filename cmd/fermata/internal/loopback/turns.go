@@ -162,7 +162,7 @@ func joined(events []numbered) (list []numbered) {
 		n, first := 1, events[0]
 		var text strings.Builder
 		text.WriteString(first.Event.Data.Text)
-		for n < len(events) && continues(first.Event, events[n].Event) && text.Len()+len(events[n].Event.Data.Text) <= maxPiece {
+		for n < len(events) && continues(first.Event, events[n].Event, text.Len()) && text.Len()+len(events[n].Event.Data.Text) <= maxPiece {
 			text.WriteString(events[n].Event.Data.Text)
 			n++
 		}
@@ -174,6 +174,11 @@ func joined(events []numbered) (list []numbered) {
 	return list
 }
 
-func continues(a, b live.Event) bool {
+// continues reports whether b is the next piece of a text that begins with a and has so many
+// bytes. A reply that begins again does not continue the one before it.
+func continues(a, b live.Event, size int) bool {
+	if b.Data.At > 0 && b.Data.At != a.Data.At+size {
+		return false
+	}
 	return (a.Type == agent.EventDeltaText || a.Type == agent.EventDeltaThinking) && a.Type == b.Type && a.Run == b.Run && a.Turn == b.Turn
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"iter"
 	"mime"
 	"net/http"
 	"path/filepath"
@@ -58,6 +59,38 @@ func (c *Client) PutFiles(ctx context.Context, session string, files ...FileInpu
 		parts = append(parts, agent.Part{Type: agent.PartFile, Text: a.Text, File: f})
 	}
 	return parts, nil
+}
+
+// SessionFile is a file as one message of a session shows it.
+type SessionFile struct {
+	// Seq is the number of the event with the message, and Turn that of its turn.
+	Seq  int64      `json:"seq"`
+	Turn int        `json:"turn,omitempty"`
+	Role agent.Role `json:"role"`
+	agent.File
+}
+
+// Files lists the files that a session's messages show, in the order of the log: once for
+// each message, also if the conversation has been compacted, or a fork has left the message
+// out. It needs what [Client.Transcript] needs, with the same errors.
+func (c *Client) Files(ctx context.Context, session string) iter.Seq2[SessionFile, error] {
+	return func(yield func(SessionFile, error) bool) {
+		view, err := c.view(ctx, session)
+		if err != nil {
+			yield(SessionFile{}, err)
+			return
+		}
+		for _, e := range view.Events() {
+			if e.Message == nil {
+				continue
+			}
+			for _, f := range e.Message.Files() {
+				if !yield(SessionFile{Seq: e.Seq, Turn: e.Turn, Role: e.Message.Role, File: *f}, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // File returns the bytes of a file that a message names. Errors are [agent.CodeNotSetUp]

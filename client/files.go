@@ -31,7 +31,7 @@ type FileInput struct {
 // PutFiles stores files with a session and returns the parts of a message that name them. The
 // session need not exist yet. Each is stored durably, and however often it is put, only
 // once. What no message names is deleted with the session, or collected after
-// [store.UnusedFile]. Start and Send store the files of their options.
+// [store.UnusedFile]. Start, Send, Answer and Resume store the files of their options.
 //
 // Errors are [agent.CodeNotSetUp] without a store, [agent.CodeInvalidInput] with the path of
 // the file, also if the bytes are of another type than the one that is named, and those of

@@ -38,6 +38,56 @@ func (s *State) waitingFiles() (n int) {
 	return n
 }
 
+// mayShow refuses files that come with a verb, if the run can't show them to its model.
+func (s *step) mayShow(parts []agent.Part) error {
+	n := len(agent.Message{Parts: parts}.Files())
+	if bad := ownFiles(s.Session, "parts", parts); bad != nil {
+		return bad
+	}
+	switch {
+	case n > 0 && s.isFlow():
+		return s.refuseFlowFiles()
+	case n > 0 && s.waitingFiles()+n > maxWaitingFiles:
+		return s.refuseAs(agent.CodeTooLarge, "parts", "more than %d files would wait for the model, or for the store: send when it has read some", maxWaitingFiles)
+	}
+	return nil
+}
+
+func (s *step) refuseFlowFiles() error {
+	return s.refuseAs(agent.CodeInvalidInput, "parts", "a flow takes no files: send them to the session of an agent that it starts")
+}
+
+// mayShowAnswer refuses the files of an answer that the model would not get.
+func (s *step) mayShowAnswer(r Request, d decision) error {
+	if len(d.answer.Parts) == 0 {
+		return nil
+	}
+	switch {
+	case r.RetryCall:
+		return s.refuseAs(agent.CodeInvalidInput, "parts", "request %s is asked by a tool, which takes no files: answer without, and send them as a message", r.ID)
+	case r.Type == agent.RequestLimit && r.answerText(d.answer) == choiceStop:
+		return s.refuseAs(agent.CodeInvalidInput, "parts", "no model gets files with an answer that stops the run")
+	case len(s.Messages.Pending) >= maxPending || !s.messageFits(r.withAnswer(d)):
+		return s.checkRoom("parts")
+	}
+	return s.mayShow(d.answer.Parts)
+}
+
+// maxQuoted is how much of a question is quoted with the files of its answer, in bytes.
+const maxQuoted = 200
+
+// withAnswer returns the message with the files of an answer. The answer itself is the result of a
+// call, which is text.
+func (r Request) withAnswer(d decision) agent.Message {
+	about := fmt.Sprintf("Files with the answer to: %s", fit(r.Text, maxQuoted))
+	if r.Type == agent.RequestClientTool {
+		about = "Files with the result of " + r.Call.Tool
+	}
+	m := agent.TextMessage(agent.RoleUser, about)
+	m.By, m.Parts = d.by, append(m.Parts, d.answer.Parts...)
+	return m
+}
+
 // haveFiles reports whether a waiting message has a file.
 func (m Messages) haveFiles() bool {
 	return slices.ContainsFunc(m.Pending, func(p PendingMessage) bool { return len(p.Message.Files()) > 0 })

@@ -61,6 +61,34 @@ func (c *Client) PutFiles(ctx context.Context, session string, files ...FileInpu
 	return parts, nil
 }
 
+// fileParts returns the parts of a message with files.
+func fileParts(m agent.Message) (parts []agent.Part) {
+	for _, p := range m.Parts {
+		if p.File != nil {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// ownParts returns parts with files as a session may show them: those of other sessions are stored
+// once more.
+func (c *Client) ownParts(ctx context.Context, session string, parts []agent.Part) (own []agent.Part, err error) {
+	for _, p := range parts {
+		if f := p.File; f.Session != session {
+			data, err := c.File(ctx, f)
+			if err != nil {
+				return nil, err
+			}
+			if p.File, err = c.log.PutFile(ctx, session, f.Name, f.MediaType, data); err != nil {
+				return nil, fmt.Errorf("storing %q: %w", f.Name, err)
+			}
+		}
+		own = append(own, p)
+	}
+	return own, nil
+}
+
 // SessionFile is a file as one message of a session shows it.
 type SessionFile struct {
 	// Seq is the number of the event with the message, and Turn that of its turn.

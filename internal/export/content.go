@@ -99,6 +99,16 @@ func (c Content) Fresh(now time.Time) error {
 	return nil
 }
 
+// Sequence returns the order of the chunks in a file. Messages that wait are in the state, and with
+// them the names of their files.
+func (c Content) Sequence() *store.Sequence {
+	var s struct{ Messages loop.Messages }
+	if len(c.State) > 0 && json.Unmarshal(c.State, &s) != nil { // [Content.Machine] says what is wrong
+		s.Messages = loop.Messages{}
+	}
+	return store.NewSequence(c.Head.Digest, s.Messages.Files()...)
+}
+
 // Machine returns the state of a suspended run. Errors are those of [Live].
 func (c Content) Machine() (loop.State, error) {
 	if len(c.State) > maxState {

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -27,9 +26,7 @@ const maxWaitingFiles = 200
 
 // waitingFiles returns how many files the waiting messages and the log's tail have.
 func (s *State) waitingFiles() (n int) {
-	for _, p := range s.Messages.Pending {
-		n += len(p.Message.Files())
-	}
+	n = len(s.Messages.Files())
 	for _, e := range s.Log.Tail {
 		if e.Message != nil {
 			n += len(e.Message.Files())
@@ -88,9 +85,12 @@ func (r Request) withAnswer(d decision) agent.Message {
 	return m
 }
 
-// haveFiles reports whether a waiting message has a file.
-func (m Messages) haveFiles() bool {
-	return slices.ContainsFunc(m.Pending, func(p PendingMessage) bool { return len(p.Message.Files()) > 0 })
+// Files returns the files of the messages that wait. No chunk of the log names them yet.
+func (m Messages) Files() (files []*agent.File) {
+	for _, p := range m.Pending {
+		files = append(files, p.Message.Files()...)
+	}
+	return files
 }
 
 // saidIn returns a message's text, or else the names of its files.

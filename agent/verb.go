@@ -80,6 +80,8 @@ type ResumeCommand struct {
 	Suspension string `json:"suspension,omitempty"`
 	// Message goes to the model first.
 	Message string `json:"message,omitempty"`
+	// Parts are more of the message: text, and files of the session.
+	Parts []Part `json:"parts,omitempty"`
 	// FromSummary continues from a summary of the conversation instead of all of it.
 	FromSummary bool `json:"from_summary,omitempty"`
 }
@@ -125,8 +127,8 @@ const (
 	SendInterrupt SendMode = "interrupt" // now: what is in flight is cancelled
 )
 
-// AnswerCommand answers a question, a limit, or a client tool's call. One of its last
-// three fields is required.
+// AnswerCommand answers a question, a limit, or a client tool's call. Text, Choice or Data
+// is required, unless there are Parts.
 type AnswerCommand struct {
 	CommandHeader
 	Request string `json:"request,omitempty"`
@@ -135,6 +137,8 @@ type AnswerCommand struct {
 	Choice *int `json:"choice,omitempty"`
 	// Data is a client tool's result.
 	Data json.RawMessage `json:"data,omitempty"`
+	// Parts are files of the session. The model gets them in a message after the answer.
+	Parts []Part `json:"parts,omitempty"`
 }
 
 // ApproveCommand approves a call.

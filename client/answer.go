@@ -18,6 +18,9 @@ type AnswerOptions struct {
 	Choice *int
 	// Data is a client tool's result, as JSON, instead of a text.
 	Data json.RawMessage
+	// Files are stored with the session that asks. The model gets them in a message after the
+	// answer, which may then be empty; see [Client.PutFiles]. Tools and flows take none.
+	Files []FileInput
 	// By says who answers. It is logged, and not authenticated.
 	By string
 	// Token proves who decides. It is required if the request names approvers, or if a
@@ -60,7 +63,11 @@ type RejectOptions struct {
 // [agent.CodeNoWorker] or [agent.CodeTimeout] means that no worker answers.
 func (c *Client) Answer(ctx context.Context, req agent.Request, text string, o *AnswerOptions) (agent.Ack, error) {
 	o = cmp.Or(o, &AnswerOptions{})
-	return c.update(ctx, req.Session, agent.AnswerCommand{CommandHeader: orderTo(req, o.By, o.Token), Request: req.ID, Text: text, Choice: o.Choice, Data: o.Data})
+	files, err := c.PutFiles(ctx, req.Session, o.Files...)
+	if err != nil {
+		return agent.Ack{}, fmt.Errorf("answer refused: %w", err)
+	}
+	return c.update(ctx, req.Session, agent.AnswerCommand{CommandHeader: orderTo(req, o.By, o.Token), Request: req.ID, Text: text, Choice: o.Choice, Data: o.Data, Parts: files})
 }
 
 // Approve approves the call that a request is about. It sends the digest that the request

@@ -91,7 +91,7 @@ func (c *Client) Export(ctx context.Context, session string, w io.Writer, o *Exp
 		return ExportInfo{}, fmt.Errorf("exporting session %s: %w", session, err)
 	}
 	content = content.Stamp(o.Key.ID(), time.Now(), lasts)
-	n, err := export.Write(w, content, o.Key, c.log.Chain(ctx, content.Head.Digest, tail...))
+	n, err := export.Write(w, content, o.Key, c.log.Copy(ctx, content.Sequence(), tail...))
 	if err != nil {
 		return ExportInfo{}, fmt.Errorf("exporting session %s: %w", session, err)
 	}

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -14,7 +15,7 @@ type FileInput = agent.FileInput
 // PutFiles stores files with a session and returns the parts of a message that name them. The
 // session need not exist yet. Each is stored durably, and however often it is put, only
 // once. What no message names is deleted with the session, or collected after
-// [store.UnusedFile]. Start and Send store the files of their options.
+// [store.UnusedFile]. Start, Send, Answer and Resume store the files of their options.
 //
 // Errors are [agent.CodeNotSetUp] without a store, [agent.CodeInvalidInput] with the path of
 // the file, also if the bytes are of another type than the one that is named, and those of
@@ -42,6 +43,66 @@ func (c *Client) PutFiles(ctx context.Context, session string, files ...FileInpu
 		parts = append(parts, agent.Part{Type: agent.PartFile, Text: a.Text, File: f})
 	}
 	return parts, nil
+}
+
+// fileParts returns the parts of a message with files.
+func fileParts(m agent.Message) (parts []agent.Part) {
+	for _, p := range m.Parts {
+		if p.File != nil {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// ownParts returns parts with files as a session may show them: those of other sessions are stored
+// once more.
+func (c *Client) ownParts(ctx context.Context, session string, parts []agent.Part) (own []agent.Part, err error) {
+	for _, p := range parts {
+		if f := p.File; f.Session != session {
+			data, err := c.File(ctx, f)
+			if err != nil {
+				return nil, err
+			}
+			if p.File, err = c.log.PutFile(ctx, session, f.Name, f.MediaType, data); err != nil {
+				return nil, fmt.Errorf("storing %q: %w", f.Name, err)
+			}
+		}
+		own = append(own, p)
+	}
+	return own, nil
+}
+
+// SessionFile is a file as one message of a session shows it.
+type SessionFile struct {
+	// Seq is the number of the event with the message, and Turn that of its turn.
+	Seq  int64      `json:"seq"`
+	Turn int        `json:"turn,omitempty"`
+	Role agent.Role `json:"role"`
+	agent.File
+}
+
+// Files lists the files that a session's messages show, in the order of the log: once for
+// each message, also if the conversation has been compacted, or a fork has left the message
+// out. It needs what [Client.Transcript] needs, with the same errors.
+func (c *Client) Files(ctx context.Context, session string) iter.Seq2[SessionFile, error] {
+	return func(yield func(SessionFile, error) bool) {
+		view, err := c.view(ctx, session)
+		if err != nil {
+			yield(SessionFile{}, err)
+			return
+		}
+		for _, e := range view.Events() {
+			if e.Message == nil {
+				continue
+			}
+			for _, f := range e.Message.Files() {
+				if !yield(SessionFile{Seq: e.Seq, Turn: e.Turn, Role: e.Message.Role, File: *f}, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // File returns the bytes of a file that a message names. Errors are [agent.CodeNotSetUp]

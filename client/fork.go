@@ -25,10 +25,12 @@ type ForkOptions struct {
 	// Text is a message for the model at the checkpoint. It is required if the model has
 	// nothing to answer there, such as after a completed run.
 	Text string
-	// Edit replaces the last message of a person before the checkpoint with Text. Of a
-	// flow, Text replaces the input: the results of its steps count where the step has the
-	// same arguments.
+	// Edit replaces the last message of a person before the checkpoint with Text. The files
+	// of that message stay, unless there are Files. Of a flow, Text replaces the input: the
+	// results of its steps count where the step has the same arguments.
 	Edit bool
+	// Files go to the model with Text. [PreparedRun.Start] stores them with the run's session.
+	Files []FileInput
 	// Redo are paths of a flow's steps that are made again although they have results; the
 	// path of a scope names all steps in it. See [Client.Steps].
 	Redo []string
@@ -50,13 +52,25 @@ type PreparedRun struct {
 	client  *Client
 	session string
 	start   agent.Start
+	kept    []agent.Part // with the files of an edited message
+	files   []FileInput
 }
 
 // Start starts the run. If several callers start at once, one succeeds, and the others
 // get [agent.CodeBusy]. A retry that comes when the first one has ended already fails:
-// its Outcome has [agent.CodeStale].
+// its Outcome has [agent.CodeStale]. It stores files first: errors are those of
+// [Client.PutFiles], and of [Client.File] if a kept file is another session's.
 func (a *PreparedRun) Start(ctx context.Context) (*Run, error) {
-	return a.client.start(ctx, a.session, a.start)
+	start := a.start
+	parts, err := a.client.PutFiles(ctx, a.session, a.files...)
+	if err == nil && len(parts) == 0 {
+		parts, err = a.client.ownParts(ctx, a.session, a.kept)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("starting the run: %w", err)
+	}
+	start.Input.Parts = parts
+	return a.client.start(ctx, a.session, start)
 }
 
 // Session returns the id of the session in which the run will be.
@@ -80,7 +94,7 @@ func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Pre
 	if err != nil {
 		return nil, err
 	}
-	point, err := forkPoint(view, session, *o)
+	point, replaced, err := forkPoint(view, session, *o)
 	if err != nil {
 		return nil, err
 	}
@@ -97,21 +111,22 @@ func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Pre
 	} else if err := c.checkNoOpenRun(ctx, session); err != nil {
 		return nil, err
 	}
-	return c.prepareRun(view, point, target, from, *o)
+	return c.prepareRun(view, point, replaced, target, from, *o)
 }
 
-func forkPoint(view *store.View, session string, o ForkOptions) (agent.Checkpoint, error) {
-	point, err := find(view, session, o.Checkpoint)
+// forkPoint returns the checkpoint, and the message that an edit replaces.
+func forkPoint(view *store.View, session string, o ForkOptions) (point agent.Checkpoint, replaced agent.Message, err error) {
+	point, err = find(view, session, o.Checkpoint)
 	if err == nil && o.Start {
 		point, err = journal.First(view, point.Run)
 	}
 	if err == nil && o.Edit && !journal.IsFlow(view.UpTo(point.Seq())) {
-		point, err = journal.BeforeLastMessage(view, point)
+		point, replaced, err = journal.BeforeLastMessage(view, point)
 	}
 	if err != nil {
-		return point, fmt.Errorf("forking session %s: %w", session, err)
+		return point, replaced, fmt.Errorf("forking session %s: %w", session, err)
 	}
-	return point, nil
+	return point, replaced, nil
 }
 
 // newSession returns the id of a session that does not exist yet: the given one, or a new
@@ -165,7 +180,7 @@ func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*Pr
 	if err := c.hasFailed(ctx, session, last); err != nil {
 		return nil, err
 	}
-	point, err := retryPoint(view, session, last.Run, *o)
+	point, replaced, err := retryPoint(view, session, last.Run, *o)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +188,7 @@ func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*Pr
 	if err := redo(view, point, from, *o); err != nil {
 		return nil, fmt.Errorf("retrying run %s of session %s: %w", last.Run, session, err)
 	}
-	return c.prepareRun(view, point, session, from, *o)
+	return c.prepareRun(view, point, replaced, session, from, *o)
 }
 
 // redo says which results of a flow a start does not take over. Each path must have one.
@@ -235,7 +250,7 @@ func (c *Client) hasFailed(ctx context.Context, session string, last agent.RunRe
 	return agent.Errorf(agent.CodeStale, "run %s of session %s has not failed, it is %s: only a failed run can be retried; %s", last.Run, session, status, todo)
 }
 
-func retryPoint(view *store.View, session, run string, o ForkOptions) (point agent.Checkpoint, err error) {
+func retryPoint(view *store.View, session, run string, o ForkOptions) (point agent.Checkpoint, replaced agent.Message, err error) {
 	switch {
 	case o.Start && o.Text != "": // Text replaces the run's own message
 		point, err = journal.Before(view, run)
@@ -247,17 +262,17 @@ func retryPoint(view *store.View, session, run string, o ForkOptions) (point age
 		point, err = find(view, session, o.Checkpoint)
 	}
 	if err == nil && o.Edit && !o.Start && !journal.IsFlow(view.UpTo(point.Seq())) {
-		point, err = journal.BeforeLastMessage(view, point)
+		point, replaced, err = journal.BeforeLastMessage(view, point)
 	}
 	if err != nil {
-		return point, fmt.Errorf("retrying run %s of session %s: %w", run, session, err)
+		return point, replaced, fmt.Errorf("retrying run %s of session %s: %w", run, session, err)
 	}
-	return point, nil
+	return point, replaced, nil
 }
 
 // prepareRun checks that the checkpoint and the options fit together, and makes the
 // start.
-func (c *Client) prepareRun(view *store.View, point agent.Checkpoint, session string, from *agent.StartFrom, o ForkOptions) (*PreparedRun, error) {
+func (c *Client) prepareRun(view *store.View, point agent.Checkpoint, replaced agent.Message, session string, from *agent.StartFrom, o ForkOptions) (*PreparedRun, error) {
 	name := o.Agent
 	if name == "" {
 		name = point.Agent
@@ -269,7 +284,10 @@ func (c *Client) prepareRun(view *store.View, point agent.Checkpoint, session st
 		}
 		name = first.Agent
 	}
-	if o.Text == "" && (o.Edit || !journal.NeedsReply(view, point)) {
+	if len(o.Files) > 0 && journal.IsFlow(view.UpTo(point.Seq())) {
+		return nil, agent.Errorf(agent.CodeInvalidInput, "agent %s is a flow, which takes no files", name).WithPath("files")
+	}
+	if o.Text == "" && (o.Edit || len(o.Files) == 0 && !journal.NeedsReply(view, point)) {
 		return nil, agent.Errorf(agent.CodeInvalidInput, "at %s the model has nothing to answer, so that a message is needed", point.ID).WithPath("input")
 	}
 	start := agent.Start{
@@ -279,5 +297,5 @@ func (c *Client) prepareRun(view *store.View, point agent.Checkpoint, session st
 		return nil, err
 	}
 	forked := agent.Forked{Retry: from.Retry != "", Redo: from.Redo, ReplaceInput: from.ReplaceInput}
-	return &PreparedRun{ForkPlan: journal.ForkPlan(view, point, forked, name), client: c, session: session, start: start}, nil
+	return &PreparedRun{ForkPlan: journal.ForkPlan(view, point, forked, name), client: c, session: session, start: start, kept: fileParts(replaced), files: o.Files}, nil
 }

@@ -56,6 +56,9 @@ type ResumeOptions struct {
 	Suspension string
 	// Message goes to the model first; empty means no message.
 	Message string
+	// Files are stored with the session, and go to the model after Message; see
+	// [Client.PutFiles].
+	Files []FileInput
 	// FromSummary continues from a summary of the conversation instead of all of it.
 	FromSummary bool
 	// By says who resumes. It is logged, and not authenticated.
@@ -70,7 +73,11 @@ type ResumeOptions struct {
 // [agent.CodeHeldByParent].
 func (r *Run) Resume(ctx context.Context, o *ResumeOptions) (agent.Ack, error) {
 	o = cmp.Or(o, &ResumeOptions{})
-	return r.update(ctx, agent.ResumeCommand{CommandHeader: r.header(o.By, o.Token), Suspension: o.Suspension, Message: o.Message, FromSummary: o.FromSummary})
+	files, err := r.client.PutFiles(ctx, r.Session, o.Files...)
+	if err != nil {
+		return agent.Ack{}, fmt.Errorf("resume refused: %w", err)
+	}
+	return r.update(ctx, agent.ResumeCommand{CommandHeader: r.header(o.By, o.Token), Suspension: o.Suspension, Message: o.Message, Parts: files, FromSummary: o.FromSummary})
 }
 
 // StopOptions are optional; nil means all defaults.

@@ -120,3 +120,92 @@ func TestAFileThatTheProviderRefuses(t *testing.T) {
 	require.Empty(t, asked[1].Files)
 	require.Contains(t, asked[1].Messages[0].Text(), "[broken.png (image/png, 68 bytes): you could not read it]")
 }
+
+// Answers and resumes show files, too.
+func TestFilesOfAnswersAndResumes(t *testing.T) {
+	t.Parallel()
+	script := testsuite.NewScript(
+		testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Which chart?"}}}},
+		testsuite.Reply{Text: "I see both."}, testsuite.Reply{Text: "And this."},
+	)
+	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, script)
+	run, err := s.Start(t.Context(), "tester", "Look at my chart.", &client.StartOptions{Session: "answers"})
+	require.NoError(t, err)
+	out := s.rest(t, run)
+	chart := client.FileInput{Name: "chart.png", Text: "sales by month", Data: standin.Picture()}
+	_, err = run.Pause(t.Context(), "", nil)
+	require.NoError(t, err)
+	_, err = s.Answer(t.Context(), out.Suspension.Requests[0], "This one", &client.AnswerOptions{Files: []client.FileInput{chart}})
+	require.NoError(t, err)
+
+	// While the answer waits, the session moves with its file.
+	there := elsewhere(t)
+	_, err = there.bring(t, s.export(t, "answers", client.ExportOptions{}))
+	require.NoError(t, err)
+	moved := testsuite.NewScript(testsuite.Reply{Text: "I see it here."})
+	there.work(t, agent.Definition{Tools: []string{agent.AskUserTool}}, moved)
+
+	for _, c := range []struct {
+		*stage
+		*testsuite.Script
+	}{{s, script}, {there, moved}} {
+		run, err := c.Get(t.Context(), "answers")
+		require.NoError(t, err)
+		_, err = run.Resume(t.Context(), &client.ResumeOptions{Files: []client.FileInput{{Name: "report.pdf", Data: []byte("%PDF-1.4 canary-4712")}}})
+		require.NoError(t, err)
+		_, err = run.Result(t.Context())
+		require.NoError(t, err)
+		asked := c.Requests()
+		last := asked[len(asked)-1]
+		n := len(last.Messages)
+		require.Equal(t, "This one", last.Messages[n-3].Parts[0].Result.Text)
+		require.Equal(t, "chart.png", last.Messages[n-2].Files()[0].Name)
+		require.Equal(t, "Files with the answer to: Which chart?sales by month", last.Messages[n-2].Text())
+		require.Equal(t, chart.Data, last.Files[last.Messages[n-2].Files()[0].Digest])
+		require.Equal(t, []byte("%PDF-1.4 canary-4712"), last.Files[last.Messages[n-1].Files()[0].Digest])
+	}
+	raw, err := json.Marshal(s.history(t, "answers", run.ID))
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), "canary-4712")
+}
+
+// An edited message keeps its files, also in a session of its own, or has others instead.
+func TestForkWithFiles(t *testing.T) {
+	t.Parallel()
+	script := testsuite.NewScript(testsuite.Reply{Text: "I see.", Repeat: 4})
+	s := setup(t, agent.Definition{}, script)
+	chart := client.FileInput{Name: "chart.png", Text: "sales", Data: standin.Picture()}
+	s.run(t, "What is this?", &client.StartOptions{Session: "edit", Files: []client.FileInput{chart}})
+	for session, o := range map[string]client.ForkOptions{
+		"edit":   {Edit: true},
+		"edit-2": {Edit: true, NewSession: true, Session: "edit-2"},
+		"edit-3": {Edit: true, NewSession: true, Session: "edit-3", Files: []client.FileInput{{Name: "report.pdf", Data: []byte("%PDF-1.4")}}},
+	} {
+		o.Text = "What is in " + session + "?"
+		fork, err := s.Fork(t.Context(), "edit", &o)
+		require.NoError(t, err)
+		run, err := fork.Start(t.Context())
+		require.NoError(t, err)
+		_, err = run.Result(t.Context())
+		require.NoError(t, err)
+		asked := script.Requests()
+		m := asked[len(asked)-1].Messages[0]
+		require.Contains(t, m.Text(), o.Text)
+		require.Len(t, m.Files(), 1)
+		require.Equal(t, session, m.Files()[0].Session)
+		want := "chart.png"
+		if len(o.Files) > 0 {
+			want = "report.pdf"
+		} else {
+			require.Contains(t, m.Text(), "sales")
+		}
+		require.Equal(t, want, m.Files()[0].Name)
+	}
+	_, err := s.Delete(t.Context(), "edit")
+	require.NoError(t, err)
+	for f, err := range s.Files(t.Context(), "edit-2") {
+		require.NoError(t, err)
+		_, err = s.File(t.Context(), &f.File)
+		require.NoError(t, err)
+	}
+}

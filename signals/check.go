@@ -1,6 +1,8 @@
 package signals
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,13 +62,17 @@ func checkAnswerBody(o agent.AnswerCommand, within string) error {
 			n++
 		}
 	}
-	if n != 1 {
+	if n > 1 || n == 0 && len(o.Parts) == 0 {
 		return agent.Errorf(agent.CodeInvalidInput, "%sset exactly one of text, choice and data, not %d of them", within, n).WithPath(within + "text")
+	}
+	if i := slices.IndexFunc(o.Parts, func(p agent.Part) bool { return p.Type != agent.PartFile }); i >= 0 {
+		at := fmt.Sprintf("%sparts[%d].type", within, i)
+		return agent.Errorf(agent.CodeInvalidInput, "%s must be file; the answer itself is text, choice or data", at).WithPath(at)
 	}
 	if o.Choice != nil && *o.Choice < 0 {
 		return agent.Errorf(agent.CodeInvalidInput, "%schoice is a number from 0", within).WithPath(within + "choice")
 	}
-	return nil
+	return checkParts(within+"parts", o.Parts)
 }
 
 func checkApprove(o agent.ApproveCommand) error {

@@ -73,7 +73,7 @@ func (r reader) decode(verb agent.Verb, data []byte) (agent.Command, error) {
 	case agent.VerbInterrupt:
 		return read(r, data, 0, func(o agent.InterruptCommand) error { return between("grace", o.Grace, 0, maxGrace) })
 	case agent.VerbResume:
-		return read(r, data, agent.MaxPayload, func(agent.ResumeCommand) error { return nil })
+		return read(r, data, agent.MaxPayload, func(o agent.ResumeCommand) error { return checkParts("parts", o.Parts) })
 	case agent.VerbStop:
 		return read(r, data, 0, func(o agent.StopCommand) error { return between("deadline", o.Deadline, minDeadline, maxDeadline) })
 	case agent.VerbCancel:

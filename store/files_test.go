@@ -157,6 +157,24 @@ func TestFilesAreCopiedWithTheirSession(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Files of messages that wait come first, each once, also if the log shows them later.
+func TestFilesThatWaitAreCopied(t *testing.T) {
+	from := open1(t)
+	f, waits := keep(t, from, "s", "a", "bytes"), keep(t, from, "s", "b", "others")
+	last := shows(t, from, "s", f)
+	var names, want []string
+	for p, err := range NewLog(from).Copy(t.Context(), NewSequence(last, waits, f, waits)) {
+		require.NoError(t, err)
+		names = append(names, p.Digest)
+	}
+	for _, f := range []*agent.File{waits, f} {
+		name, err := fileChunk(f)
+		require.NoError(t, err)
+		want = append(want, name)
+	}
+	require.Equal(t, append(want, last), names)
+}
+
 // Whoever writes to the store can't show a file that no envelope names, and no chunk is written that
 // nobody reads.
 func TestAChunkNamesItsFiles(t *testing.T) {

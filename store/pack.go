@@ -70,14 +70,18 @@ func (l *Log) unpack(ctx context.Context, name string, data []byte, e *Envelope,
 	return do()
 }
 
-// Chain yields the chunks of a chain from the last to the first, and after each the files
-// that it is the first to name, all in their stored form. It checks each against its name. A file
+// Chain yields the chunks of a log, as [Log.Copy] does.
+func (l *Log) Chain(ctx context.Context, name string, given ...Packed) iter.Seq2[Packed, error] {
+	return l.Copy(ctx, NewSequence(name), given...)
+}
+
+// Copy yields the chunks of a sequence in their stored form. It checks each against its name. A file
 // that is missing comes without data: the log is whole without it. Of
 // chunks that are given it takes the data, and reads the others. An error of the store, or
 // one as of [Log.View], ends it.
-func (l *Log) Chain(ctx context.Context, name string, given ...Packed) iter.Seq2[Packed, error] {
+func (l *Log) Copy(ctx context.Context, s *Sequence, given ...Packed) iter.Seq2[Packed, error] {
 	return func(yield func(Packed, error) bool) {
-		for s := NewSequence(name); s.Next() != ""; {
+		for s.Next() != "" {
 			p := Packed{Digest: s.Next()}
 			var err error
 			if i := slices.IndexFunc(given, func(g Packed) bool { return g.Digest == p.Digest }); i >= 0 {

@@ -1,18 +1,31 @@
 package store
 
-import "slices"
+import (
+	"slices"
 
-// Sequence is the order in which the chunks of a session are copied: those of its log from
-// the last to the first, and after each the files that no chunk before it has named. Make one
-// with [NewSequence].
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Sequence is the order in which the chunks of a session are copied: the files of messages and
+// results that it does not have yet, then the chunks of its log from the last to the first, and after each the files that no
+// chunk before it has named. Make one with [NewSequence].
 type Sequence struct {
 	log   string   // the next chunk of the log
 	files []string // come before it
 	seen  map[string]bool
 }
 
-// NewSequence returns the sequence of a log that ends with a chunk; empty for an empty name.
-func NewSequence(last string) *Sequence { return &Sequence{log: last, seen: map[string]bool{}} }
+// NewSequence returns the sequence of a log that ends with a chunk, after the files of messages that
+// are not in the log yet; empty for an empty name and no files.
+func NewSequence(last string, waiting ...*agent.File) *Sequence {
+	s := &Sequence{log: last, seen: map[string]bool{}}
+	for _, f := range waiting {
+		if name, err := fileChunk(f); err == nil && !s.seen[name] { // its JSON never fails
+			s.files, s.seen[name] = append(s.files, name), true
+		}
+	}
+	return s
+}
 
 // Next returns the name of the next chunk; empty at the end.
 func (s *Sequence) Next() string {

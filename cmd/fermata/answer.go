@@ -14,13 +14,17 @@ import (
 func (c *cli) answerCommand() *cobra.Command {
 	d := &decider{cli: c, verb: agent.VerbAnswer}
 	cmd := d.command("answer SESSION [TEXT]", "Answer a question, a limit or a client tool call",
-		"Answer answers a request of a run: with a text, with one of its choices, or with JSON.", `  fermata answer trip-42
+		`Answer answers a request of a run: with a text, with one of its choices, or with JSON.
+The model gets the files of --file in a message after the answer. A tool that asks, and a
+flow, take no files.`, `  fermata answer trip-42
   fermata answer trip-42 "By train" --request q-7
   fermata answer trip-42 --request q-7 --choice 0
-  fermata answer trip-42 --request q-8 --result '{"seat":"12A"}'`)
+  fermata answer trip-42 --request q-8 --result '{"seat":"12A"}'
+  fermata answer trip-42 "This one" --request q-9 --file ticket.pdf`)
 	f := cmd.Flags()
 	f.StringVar(&d.choice, "choice", "", "one of the request's choices: its number, from 0, or its text")
 	f.StringVar(&d.result, "result", "", "the result of a client tool, as JSON")
+	fileFlag(cmd, &d.paths)
 	return cmd
 }
 
@@ -37,7 +41,7 @@ func (d *decider) answerOrder(text string) (*agent.AnswerCommand, error) {
 	case given > 1:
 		return nil, agent.Errorf(agent.CodeInvalidInput, "TEXT, --choice and --result exclude each other")
 	// No answer is no error: on a terminal the person is asked.
-	case given == 0:
+	case given == 0 && len(d.paths) == 0:
 		return nil, nil
 	case d.result != "":
 		raw, err := jsonOf("--result", d.result)

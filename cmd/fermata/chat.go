@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -17,7 +16,6 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/follow"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/render"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/untrusted"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -38,6 +36,11 @@ run that is live. What you type while the agent works steers it: the agent reads
 it before its next turn. When the agent asks something, your next line is the
 answer. A line that starts with a slash is a command (/help lists them). Two
 slashes start a message with a slash.
+
+A message or answer shows the files that it names with @, as in "What is wrong in
+@page.png?". Use quotes for spaces (@"my page.png"). If there is no such file, the
+line is not sent. An @ in a mail address or before a name stays text, and so does
+@@, as one @. Without a terminal each @ stays text.
 
 Ctrl-D or /quit leaves the chat, and a live run continues. To come back, use
 fermata chat --session ID without an AGENT. Ctrl-C holds a live run and asks what
@@ -119,7 +122,7 @@ func (r *runner) newChat(pressed <-chan struct{}) *chat {
 	} else {
 		t.to = r.Printer()
 	}
-	t.console = r.console()
+	t.console, t.readFiles = r.console(), t.filesIn
 	t.console.SetInterrupt(pressed)
 	// A script has no line that nobody asked for: its lines are read when the session rests.
 	if typed := t.console.Buffer(t.script); !t.script {
@@ -293,15 +296,21 @@ func (t *chat) message(ctx context.Context, text string, mode agent.SendMode) er
 	if text == "" {
 		return nil
 	}
+	text, files, err := t.filesIn(text)
+	if err != nil {
+		t.failed(ctx, err)
+		return ctx.Err()
+	}
 	// Bounded: a conversation must not hang on a run without a worker.
 	soon, cancel := context.WithTimeout(ctx, sendWithin)
 	defer cancel()
-	line, run, err := t.deliver(soon, t.runs, t.session, text, &fermata.SendOptions{Mode: mode, By: env.User(), Agent: t.runner.agent})
+	line, run, err := t.deliver(soon, t.runs, t.session, text, &fermata.SendOptions{Mode: mode, By: env.User(), Agent: t.runner.agent, Files: files})
 	// The message was refused, not the conversation. Only a cancelled context ends it.
 	if err != nil {
 		t.failed(ctx, err)
 		return ctx.Err()
 	}
+	t.noteShown(files)
 	// The suspension may change now, so it is shown and asked again.
 	t.after, t.rest = 0, ""
 	switch {
@@ -330,69 +339,4 @@ func (t *chat) left(ctx context.Context, err error) error {
 	}
 	t.Note("come back with %s", t.CommandLine("chat --session %s", t.session))
 	return err
-}
-
-const chatHelp = `a line is a message: it steers a live run, or starts the next run
-  /queue TEXT      a message for when the run would end
-  /pause [REASON]  hold the run after its current turn
-  /resume [TEXT]   continue the run, with a message
-  /stop [REASON]   end the run with a handoff
-  /transcript      show all messages
-  /quit            leave; a live run continues (also Ctrl-D)
-  //TEXT           a message that begins with a slash`
-
-// command does what a line with a slash says.
-func (t *chat) command(ctx context.Context, line string) error {
-	name, rest, _ := strings.Cut(line, " ")
-	rest = strings.TrimSpace(rest)
-	// A half-printed line of the reply must not join the command's output.
-	t.to.Break()
-	switch name {
-	case "/quit":
-		return errDetached
-	case "/help":
-		t.console.Print("%s", untrusted.Block(chatHelp))
-	case "/queue":
-		return t.message(ctx, rest, agent.SendQueue)
-	case "/transcript":
-		messages, err := t.runs.Transcript(ctx, t.session)
-		if err != nil {
-			t.failed(ctx, err)
-			return ctx.Err()
-		}
-		t.Messages(messages)
-	case "/pause", "/resume", "/stop":
-		return t.verb(ctx, name, rest)
-	default:
-		t.to.Note("unknown command %s; /help lists the commands", name)
-	}
-	return nil
-}
-
-// verb sends a verb other than a message to the live run.
-func (t *chat) verb(ctx context.Context, name, text string) error {
-	if t.run == nil {
-		t.to.Note("no run is live; a message starts one")
-		return nil
-	}
-	soon, cancel := context.WithTimeout(ctx, sendWithin)
-	defer cancel()
-	var ack agent.Ack
-	var err error
-	switch name {
-	case "/pause":
-		ack, err = t.run.Pause(soon, text, nil)
-	case "/stop":
-		ack, err = t.run.Stop(soon, text, nil)
-	default:
-		ack, err = t.run.Resume(soon, &fermata.ResumeOptions{Message: text, By: env.User()})
-	}
-	if err != nil {
-		t.failed(ctx, noAnswer(t.session, err))
-		return ctx.Err()
-	}
-	// The verb changes what the run waits for, so the next suspension is shown again.
-	t.after, t.rest = 0, ""
-	t.to.Note("%s %s, it is %s", strings.TrimPrefix(name, "/"), ack.Effect, statusText(ack))
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/console"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/env"
@@ -23,6 +24,8 @@ type conversation struct {
 	pressed <-chan struct{} // Ctrl-C
 	typed   <-chan struct{} // a line that nobody asked for; nil if such lines are dropped
 	help    string          // where to learn what to send to a suspended run
+	// readFiles returns an answer as it is sent, and the files that it names; nil if answers name none.
+	readFiles func(text string) (said string, files []fermata.FileInput, err error)
 
 	holding bool            // Ctrl-C was pressed, and the person has not chosen what comes next
 	resumes int             // how often the run's own hold had been removed then
@@ -160,9 +163,18 @@ func (v *conversation) ask(ctx context.Context, open []agent.Request) error {
 		case err != nil:
 			return err
 		}
-		if _, err := v.decide(ctx, v.runs, q, decision{AnswerTo: a, by: env.User()}); err != nil {
-			v.failed(ctx, err) // somebody else may have answered
+		d := decision{AnswerTo: a, by: env.User()}
+		if v.readFiles != nil && a.Answer != nil {
+			a.Answer.Text, d.files, err = v.readFiles(a.Answer.Text)
 		}
+		if err == nil {
+			_, err = v.decide(ctx, v.runs, q, d)
+		}
+		if err != nil {
+			v.failed(ctx, err) // somebody else may have answered
+			continue
+		}
+		v.noteShown(d.files)
 	}
 	return nil
 }

@@ -23,12 +23,14 @@ type decider struct {
 	result, edit  string
 	always, wait  bool
 	reason, note  string
+	paths         []string // of files that go with an answer
 	by, tokenFile string
 }
 
 // decision is an answer to one request, with the person who gives it.
 type decision struct {
 	agent.AnswerTo
+	files     []fermata.FileInput
 	by, token string
 }
 
@@ -82,7 +84,9 @@ func (d *decider) decisionFromFlags(text string) (decision, error) {
 	}
 	switch d.verb {
 	case agent.VerbAnswer:
-		out.Answer, err = d.answerOrder(text)
+		if out.files, err = fileInputs(d.paths); err == nil {
+			out.Answer, err = d.answerOrder(text)
+		}
 	case agent.VerbReject:
 		// Without a reason a terminal asks for one, so nothing is decided yet.
 		if d.reason != "" {
@@ -139,7 +143,7 @@ func (d *decider) missingAnswer() error {
 	if d.verb == agent.VerbReject {
 		return agent.Errorf(agent.CodeInvalidInput, "--reason is required: the model reads it")
 	}
-	return agent.Errorf(agent.CodeInvalidInput, "an answer is required: a TEXT, --choice N or --result JSON")
+	return agent.Errorf(agent.CodeInvalidInput, "an answer is required: a TEXT, --choice N, --result JSON or --file")
 }
 
 // elsewhere adds to the error of a request that is not open in which sub-agent a request
@@ -205,7 +209,7 @@ func (c *cli) decide(ctx context.Context, runs *fermata.Client, q agent.Request,
 		ack, err = runs.Reject(ctx, q, d.Reject.Reason, &fermata.RejectOptions{By: d.by, Token: d.token})
 	default:
 		a := d.Answer
-		ack, err = runs.Answer(ctx, q, a.Text, &fermata.AnswerOptions{Choice: a.Choice, Data: a.Data, By: d.by, Token: d.token})
+		ack, err = runs.Answer(ctx, q, a.Text, &fermata.AnswerOptions{Choice: a.Choice, Data: a.Data, Files: d.files, By: d.by, Token: d.token})
 	}
 	return ack, noAnswer(q.Session, err)
 }

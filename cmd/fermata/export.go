@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,37 +119,11 @@ func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrd
 		}
 		return e, err
 	}
-	// In the same folder, because rename is atomic only within one file system.
-	f, err := os.CreateTemp(filepath.Dir(o.file), filepath.Base(o.file)+".*.part") // mode 0600
-	if err != nil {
-		return e, agent.Errorf(agent.CodeInvalidInput, "the file can't be written: %w", err)
-	}
-	defer os.Remove(f.Name()) // renamed already if all went well
-	e, err = runs.Export(ctx, o.session, f, &options)
-	if err != nil {
-		return e, errors.Join(err, f.Close())
-	}
-	// Synced before the rename: after a crash the name must never stand for a partial file.
-	if err = errors.Join(f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), o.file)
-	}
-	// Without this a crash could lose the name although the file was synced.
-	if err == nil {
-		err = syncFolder(filepath.Dir(o.file))
-	}
-	if err != nil {
-		return e, agent.Errorf(agent.CodeNotWritten, "writing %s: %w", o.file, err)
-	}
-	return e, nil
-}
-
-// syncFolder makes a file's name durable.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
+	err = replaceFile(o.file, func(w io.Writer) error {
+		e, err = runs.Export(ctx, o.session, w, &options)
 		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	})
+	return e, err
 }
 
 // printExport shows what a file contains.

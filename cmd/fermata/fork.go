@@ -17,6 +17,7 @@ type forkRun struct {
 	prepareRun func(*fermata.Client, context.Context, string, *fermata.ForkOptions) (*fermata.PreparedRun, error)
 	what       string // what messages call the new run
 	options    fermata.ForkOptions
+	paths      []string // of files that go with the message
 	plan       bool
 	yes        bool
 }
@@ -29,7 +30,8 @@ func (c *cli) forkCommand() *cobra.Command {
 		Long: `Fork starts a new run from a checkpoint and follows it as fermata run does. The
 default is the newest checkpoint (see fermata checkpoints). What came after the
 checkpoint stays in the log, but the new run does not see it. --message adds a message
-at the checkpoint. With --edit, the message replaces the last message of a person.
+at the checkpoint. With --edit, the message replaces the last message of a person, and
+shows the same files, or those of --file instead.
 With --new, the run gets a session of its own, and the old session may be live.
 
 Fork first lists the tool calls that may have changed something. Calls before the
@@ -67,6 +69,7 @@ func (a *forkRun) flags(cmd *cobra.Command) {
 	f.BoolVar(&a.yes, "yes", false, "do not ask, even if calls may happen again")
 	f.StringVar(&a.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")
 	f.BoolVar(&a.detach, "detach", false, "only start the run, and print its session and id")
+	fileFlag(cmd, &a.paths)
 	a.byFlag(cmd, &a.options.By)
 	a.jsonFlag(cmd, "print the plan, each event and then the outcome as lines of JSON")
 }
@@ -113,6 +116,9 @@ func (a *forkRun) checkFlags(cmd *cobra.Command) (err error) {
 	// Changed and not empty: an explicit blank message is an error.
 	if cmd.Flags().Changed("message") {
 		o.Text, err = a.textOf(o.Text, "the message")
+	}
+	if err == nil {
+		o.Files, err = fileInputs(a.paths)
 	}
 	return err
 }

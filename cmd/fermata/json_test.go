@@ -75,11 +75,14 @@ type spoken struct {
 // tell. any is for those whose exit status depends on the machine.
 func (s *stage) tour() []spoken {
 	a, b, c, p := s.session("a"), s.session("b"), s.session("c"), s.session("p")
-	file, tick := filepath.Join(s.t.TempDir(), "a.export"), s.session("tick")
+	dir, tick := s.t.TempDir(), s.session("tick")
+	file, notes := filepath.Join(dir, "a.export"), filepath.Join(dir, "Notizen für Köln.md")
+	writeFile(s.t, notes, "# Köln")
 	const whatever = -1
 	return []spoken{
-		{"run", 3, []string{"traveller", "Nach Köln →", "--session", a}}, {"wait", 3, []string{a}}, {"attach", 3, []string{a}}, {"show", 0, []string{a}},
+		{"run", 3, []string{"traveller", "Nach Köln →", "--session", a, "--file", notes}}, {"wait", 3, []string{a}}, {"attach", 3, []string{a}}, {"show", 0, []string{a}},
 		{"inbox", 0, []string{"--session", a}}, {"ls", 0, nil}, {"tree", 0, []string{a}}, {"events", 0, []string{a}}, {"transcript", 0, []string{a}},
+		{"files", 0, []string{a}}, {"files", 0, []string{a, filepath.Base(notes), "-o", filepath.Join(dir, "Köln.md")}},
 		{"answer", 3, []string{a, "by train …", "--request", "q-1", "--wait"}}, {"approve", 3, []string{a, "--request", "q-2", "--wait"}},
 		{"answer", 0, []string{a, "--request", "q-3", "--result", `{"seat":"12Ä"}`}}, {"wait", 3, []string{a}},
 		{"reject", 3, []string{a, "--request", "q-4", "--reason", "zu früh", "--wait"}}, {"answer", 0, []string{a, "--request", "q-5", "--choice", "0", "--wait"}},

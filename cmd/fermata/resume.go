@@ -15,6 +15,7 @@ func (c *cli) resumeCommand() *cobra.Command {
 	var o fermata.ResumeOptions
 	var wait bool
 	var tokenFile string
+	var paths []string
 	cmd := &cobra.Command{
 		Use:   "resume SESSION [MESSAGE]",
 		Short: "Resume a held or parked run",
@@ -25,6 +26,7 @@ is held by its parent's hold continues when the parent is resumed.
 With --wait, the exit status is that of fermata run.`,
 		Example: `  fermata resume invoice-118
   fermata resume invoice-118 "The bank is back. Go on with the second half." --wait
+  fermata resume invoice-118 "Here it is" --file invoice.pdf
   fermata resume invoice-118 --suspension s-2 --from-summary`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
@@ -40,6 +42,9 @@ With --wait, the exit status is that of fermata run.`,
 			}
 			o.By = byOr(o.By)
 			var err error
+			if o.Files, err = fileInputs(paths); err != nil {
+				return err
+			}
 			if o.Token, err = tokenOf(tokenFile); err != nil {
 				return err
 			}
@@ -52,6 +57,7 @@ With --wait, the exit status is that of fermata run.`,
 	f.StringVar(&o.Suspension, "suspension", "", "only if this suspension is open, such as s-2")
 	f.BoolVar(&o.FromSummary, "from-summary", false, "continue with a summary of the conversation")
 	f.BoolVar(&wait, "wait", false, "wait until the run is suspended or ended, and print the outcome")
+	fileFlag(cmd, &paths)
 	c.byFlag(cmd, &o.By)
 	c.tokenFlag(cmd, &tokenFile)
 	c.jsonFlag(cmd, "print the acknowledgement as JSON; with --wait, the outcome")

@@ -97,8 +97,12 @@ func (c *cli) send(ctx context.Context, s *connect.Server, runs *fermata.Client,
 func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text string, o *fermata.SendOptions) (sentLine, *fermata.Run, error) {
 	// One id for the update, the signal and the start, so the message has one effect.
 	o.ID = uuid.Must(uuid.NewV7()).String()
-	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: o.ID, By: o.By, Token: o.Token}, Text: text, Mode: o.Mode}
 	line := sentLine{V: agent.Version, Session: session}
+	files, err := runs.PutFiles(ctx, session, o.Files...)
+	if err != nil {
+		return line, nil, err
+	}
+	order := agent.SendCommand{CommandHeader: agent.CommandHeader{ID: o.ID, By: o.By, Token: o.Token}, Text: text, Parts: files, Mode: o.Mode}
 	ack, later, err := runs.UpdateOrSignal(ctx, session, order)
 	switch {
 	case err == nil && later:

@@ -99,6 +99,19 @@ func (c Content) Fresh(now time.Time) error {
 	return nil
 }
 
+// Sequence returns the order of the chunks in a file. Messages and results that the log does not
+// have yet are in the state, and with them the names of their files.
+func (c Content) Sequence() *store.Sequence {
+	var s struct {
+		Messages loop.Messages
+		Calls    loop.Calls
+	}
+	if len(c.State) > 0 && json.Unmarshal(c.State, &s) != nil { // [Content.Machine] says what is wrong
+		return store.NewSequence(c.Head.Digest)
+	}
+	return store.NewSequence(c.Head.Digest, append(s.Messages.Files(), s.Calls.Files()...)...)
+}
+
 // Machine returns the state of a suspended run. Errors are those of [Live].
 func (c Content) Machine() (loop.State, error) {
 	if len(c.State) > maxState {

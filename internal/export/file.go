@@ -155,7 +155,7 @@ func (f *File) Chunks() iter.Seq2[store.Packed, error] {
 		if err == nil {
 			_, err = readLine(in, maxEnvelope)
 		}
-		for s := store.NewSequence(f.Head.Digest); s.Next() != "" && err == nil; {
+		for s := f.Sequence(); s.Next() != "" && err == nil; {
 			var p store.Packed
 			if p, err = chunk(in, s); err == nil && !yield(p, nil) {
 				return

@@ -219,10 +219,10 @@ func noRun(run string) error {
 	return agent.Errorf(agent.CodeNotFound, "the session's log has no run %s that made a turn; see fermata runs", run).WithPath("run")
 }
 
-// BeforeLastMessage returns the checkpoint before the last message of a person before p.
-// An edited message takes its place there. If several messages arrived at once the error
+// BeforeLastMessage returns the checkpoint before the last message of a person before p, and
+// that message. An edited message takes its place there. If several messages arrived at once the error
 // is [agent.CodeInvalidInput], since the others would be lost.
-func BeforeLastMessage(v *store.View, p agent.Checkpoint) (agent.Checkpoint, error) {
+func BeforeLastMessage(v *store.View, p agent.Checkpoint) (agent.Checkpoint, agent.Message, error) {
 	entries := v.UpTo(p.Seq()).Entries()
 	for _, e := range slices.Backward(entries) {
 		if e.Role != agent.RoleUser || e.Note != "" {
@@ -230,15 +230,15 @@ func BeforeLastMessage(v *store.View, p agent.Checkpoint) (agent.Checkpoint, err
 		}
 		at, err := before(v, e.Seq)
 		if err != nil {
-			return at, err
+			return at, e.Message, err
 		}
 		said := func(o store.Entry) bool { return o.Seq > at.Seq() && o.Role == agent.RoleUser && o.Note == "" }
 		if first := slices.IndexFunc(entries, said); entries[first].Seq != e.Seq {
-			return at, agent.Errorf(agent.CodeInvalidInput, "several messages were said at once behind %s; fork there, and say what they are to be", at.ID).WithPath("edit")
+			return at, e.Message, agent.Errorf(agent.CodeInvalidInput, "several messages were said at once behind %s; fork there, and say what they are to be", at.ID).WithPath("edit")
 		}
-		return at, nil
+		return at, e.Message, nil
 	}
-	return agent.Checkpoint{}, agent.Errorf(agent.CodeNotFound, "nobody has said anything before %s", p.ID).WithPath("checkpoint")
+	return agent.Checkpoint{}, agent.Message{}, agent.Errorf(agent.CodeNotFound, "nobody has said anything before %s", p.ID).WithPath("checkpoint")
 }
 
 // before returns the last checkpoint before an event.

@@ -258,11 +258,13 @@ func TestUnsaid(t *testing.T) {
 	b.run("r2", nil, "third")
 	three := b.says("fine")
 	v := b.view()
+	said := map[string]string{one: "first", two: "second", three: "third"}
 	for at, want := range map[string]string{one: "cp-0", two: one, three: agent.CheckpointID(10)} {
 		p, err := journal.Find(v, at)
 		require.NoError(t, err)
-		p, err = journal.BeforeLastMessage(v, p)
+		p, m, err := journal.BeforeLastMessage(v, p)
 		require.NoError(t, err)
+		require.Equal(t, said[at], m.Text(), at)
 		require.Equal(t, want, p.ID, at)
 	}
 }

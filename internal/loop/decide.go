@@ -72,6 +72,11 @@ func (s *step) mayDecide(r Request, d decision) error {
 	if a := d.answer; a != nil && a.Choice != nil && *a.Choice >= len(r.Choices) {
 		return s.refuseAs(agent.CodeInvalidInput, "choice", "request %s has %d choices, numbered from 0", r.ID, len(r.Choices))
 	}
+	if d.answer != nil {
+		if err := s.mayShowAnswer(r, d); err != nil {
+			return err
+		}
+	}
 	if r.RetryCall {
 		return s.mayAnswer(r, d)
 	}
@@ -79,7 +84,7 @@ func (s *step) mayDecide(r Request, d decision) error {
 		return s.answerFits(r, d.answer)
 	}
 	// A text that is no choice becomes a message (limitDecided), so it must fit among those.
-	if r.Type == agent.RequestLimit && !s.messageFits(agent.TextMessage(agent.RoleUser, r.answerText(d.answer))) {
+	if r.Type == agent.RequestLimit && !s.messageFits(agent.Message{Role: agent.RoleUser, Parts: r.limitParts(d.answer)}) {
 		return s.checkRoom("text")
 	}
 	if d.approve == nil {
@@ -109,8 +114,11 @@ func (s *step) applyDecision(r Request, d decision) {
 	// First, in all three functions: the log has the answer before what it leads to.
 	s.closeRequest(r, d, "answer", "answered")
 	if r.Type == agent.RequestLimit {
-		s.limitDecided(r, text)
+		s.limitDecided(r, text, r.limitParts(a))
 		return
+	}
+	if len(a.Parts) > 0 {
+		s.steer(r.withAnswer(d))
 	}
 	if r.RetryCall {
 		s.retryCall(r, agent.ToolAnswer{Text: text, Choice: a.Choice, Data: a.Data, By: d.by})
@@ -129,8 +137,22 @@ func (r Request) answerText(a *agent.AnswerCommand) string {
 		return r.Choices[*a.Choice]
 	case len(a.Data) > 0:
 		return string(a.Data)
+	case a.Text == "" && len(a.Parts) > 0:
+		return answeredByFiles
 	}
 	return a.Text
+}
+
+// answeredByFiles is the text of an answer that has none.
+const answeredByFiles = "(see the files in the next message)"
+
+// limitParts returns what the answer to a limit says to the model: a text that is no choice, and files.
+func (r Request) limitParts(a *agent.AnswerCommand) []agent.Part {
+	said := agent.SendCommand{Text: r.answerText(a), Parts: a.Parts}
+	if said.Text == choiceContinue || said.Text == answeredByFiles {
+		said.Text = ""
+	}
+	return said.AllParts()
 }
 
 func (s *step) rejected(r Request, d decision) {
@@ -233,13 +255,13 @@ func (s *step) recordCall(t agent.EventType, i int) {
 
 // limitDecided renews the limit that asked, and no other, or ends the run. A text that is neither of
 // the two choices renews it, too, and becomes a message to the model.
-func (s *step) limitDecided(r Request, text string) {
+func (s *step) limitDecided(r Request, text string, said []agent.Part) {
 	if text == choiceStop {
 		s.fail(&agent.Error{Code: r.Cause, Message: r.Text + "; it was decided to stop"})
 		return
 	}
 	s.renew(r.Cause)
-	if text != choiceContinue {
-		s.steer(agent.TextMessage(agent.RoleUser, text))
+	if len(said) > 0 {
+		s.steer(agent.Message{Role: agent.RoleUser, Parts: said})
 	}
 }

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -28,26 +27,13 @@ const maxWaitingFiles = 200
 // waitingFiles returns how many files the waiting messages, the turn's results and the log's tail
 // have.
 func (s *State) waitingFiles() (n int) {
-	for _, p := range s.Messages.Pending {
-		n += len(p.Message.Files())
-	}
-	for _, c := range s.Calls.List {
-		if c.Result != nil {
-			n += len(c.Result.Files)
-		}
-	}
+	n = len(s.Messages.Files()) + len(s.Calls.Files())
 	for _, e := range s.Log.Tail {
 		if e.Message != nil {
 			n += len(e.Message.Files())
 		}
 	}
 	return n
-}
-
-// haveFiles reports whether a message or a result has a file that the log does not have yet.
-func (s *State) haveFiles() bool {
-	return slices.ContainsFunc(s.Messages.Pending, func(p PendingMessage) bool { return len(p.Message.Files()) > 0 }) ||
-		slices.ContainsFunc(s.Calls.List, func(c Call) bool { return c.Result != nil && len(c.Result.Files) > 0 })
 }
 
 // takeFiles returns a result with the files that it may show: those of the run's own session for
@@ -79,6 +65,74 @@ func partJSONLen(p agent.Part) int {
 		n += fileFrame + jsonLen(p.File.Session) + jsonLen(p.File.MediaType) + jsonLen(p.File.Name)
 	}
 	return n
+}
+
+// mayShow refuses files that come with a verb, if the run can't show them to its model.
+func (s *step) mayShow(parts []agent.Part) error {
+	n := len(agent.Message{Parts: parts}.Files())
+	if bad := ownFiles(s.Session, "parts", parts); bad != nil {
+		return bad
+	}
+	switch {
+	case n > 0 && s.isFlow():
+		return s.refuseFlowFiles()
+	case n > 0 && s.waitingFiles()+n > maxWaitingFiles:
+		return s.refuseAs(agent.CodeTooLarge, "parts", "more than %d files would wait for the model, or for the store: send when it has read some", maxWaitingFiles)
+	}
+	return nil
+}
+
+func (s *step) refuseFlowFiles() error {
+	return s.refuseAs(agent.CodeInvalidInput, "parts", "a flow takes no files: send them to the session of an agent that it starts")
+}
+
+// mayShowAnswer refuses the files of an answer that the model would not get.
+func (s *step) mayShowAnswer(r Request, d decision) error {
+	if len(d.answer.Parts) == 0 {
+		return nil
+	}
+	switch {
+	case r.RetryCall:
+		return s.refuseAs(agent.CodeInvalidInput, "parts", "request %s is asked by a tool, which takes no files: answer without, and send them as a message", r.ID)
+	case r.Type == agent.RequestLimit && r.answerText(d.answer) == choiceStop:
+		return s.refuseAs(agent.CodeInvalidInput, "parts", "no model gets files with an answer that stops the run")
+	case len(s.Messages.Pending) >= maxPending || !s.messageFits(r.withAnswer(d)):
+		return s.checkRoom("parts")
+	}
+	return s.mayShow(d.answer.Parts)
+}
+
+// maxQuoted is how much of a question is quoted with the files of its answer, in bytes.
+const maxQuoted = 200
+
+// withAnswer returns the message with the files of an answer. The answer itself is the result of a
+// call, which is text.
+func (r Request) withAnswer(d decision) agent.Message {
+	about := fmt.Sprintf("Files with the answer to: %s", fit(r.Text, maxQuoted))
+	if r.Type == agent.RequestClientTool {
+		about = "Files with the result of " + r.Call.Tool
+	}
+	m := agent.TextMessage(agent.RoleUser, about)
+	m.By, m.Parts = d.by, append(m.Parts, d.answer.Parts...)
+	return m
+}
+
+// Files returns the files of the messages that wait. No chunk of the log names them yet.
+func (m Messages) Files() (files []*agent.File) {
+	for _, p := range m.Pending {
+		files = append(files, p.Message.Files()...)
+	}
+	return files
+}
+
+// Files returns the files of results that are not in the log yet.
+func (c Calls) Files() (files []*agent.File) {
+	for _, k := range c.List {
+		if k.Result != nil {
+			files = append(files, agent.Message{Parts: k.Result.Files}.Files()...)
+		}
+	}
+	return files
 }
 
 // saidIn returns a message's text, or else the names of its files.

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -21,9 +22,6 @@ func (s *State) CheckPortable() error {
 		e := agent.Errorf(agent.CodeBusy, "session %s is continuing as new; try again in a moment", s.Session)
 		e.Retryable = true
 		return e
-	}
-	if s.haveFiles() {
-		return agent.Errorf(agent.CodeBusy, "session %s has a message or a result with files that waits for the model, and only files of the log can move: let the run read it first", s.Session)
 	}
 	var live []string
 	for _, c := range s.Children.List {
@@ -79,6 +77,8 @@ func (s *step) checkImport(at State) *agent.Error {
 		why = "it is of session " + at.Session
 	case len(at.Log.Tail) > 0:
 		why = "it has a part of the log in it"
+	case slices.ContainsFunc(append(at.Messages.Files(), at.Calls.Files()...), func(f *agent.File) bool { return f.Session != s.Session || f.Check() != nil }):
+		why = "a message or a result that waits has a file of another session"
 	}
 	if why != "" {
 		return agent.Errorf(agent.CodeIncompatible, "import refused: the state can't be gone on with as session %s: %s", s.Session, why).WithPath("import")

@@ -236,9 +236,6 @@ func (s *step) rememberReceipt(id, sum string) {
 // send accepts a message for the model.
 func (s *step) send(o agent.SendCommand, id string) error {
 	m := agent.Message{ID: id, Role: agent.RoleUser, By: o.By, Parts: o.AllParts()}
-	if bad := ownFiles(s.Session, "parts", o.Parts); bad != nil {
-		return bad
-	}
 	// First: a message that was accepted once is not refused when it comes again.
 	if again, err := s.isRepeat(id, remembered.MessageDigest(m)); again {
 		return err
@@ -248,8 +245,9 @@ func (s *step) send(o agent.SendCommand, id string) error {
 		return s.refuseAs(agent.CodeStale, "", "the run is being stopped; send when it has ended, to begin the next one")
 	case len(s.Messages.Pending) >= maxPending || !s.messageFits(m):
 		return s.checkRoom("")
-	case len(m.Files()) > 0 && s.waitingFiles()+len(m.Files()) > maxWaitingFiles:
-		return s.refuseAs(agent.CodeTooLarge, "parts", "more than %d files would wait for the model, or for the store: send when it has read some", maxWaitingFiles)
+	}
+	if err := s.mayShow(o.Parts); err != nil {
+		return err
 	}
 	mode := o.Mode
 	if mode == "" {

@@ -304,7 +304,7 @@ func (s *step) expire(r Request) {
 	i := s.Calls.find(r.CallID)
 	switch {
 	case r.Type == agent.RequestLimit:
-		s.limitDecided(r, firstOf(r.Default, choiceStop))
+		s.limitDecided(r, firstOf(r.Default, choiceStop), nil)
 	case s.decideStep(i, stepDecision{Approved: r.Default == agent.DefaultApprove, Expired: true}):
 	case r.Type == agent.RequestApproval && r.Default == agent.DefaultApprove:
 		s.Calls.approve(i, "", nil)

@@ -20,6 +20,9 @@ func (s *step) resume(o agent.ResumeCommand) error {
 	case s.Holds.own() == nil && len(s.Requests.Open) > 0:
 		return s.refuseAs(agent.CodeNeedsAnswer, "", "the run waits for the answer to %s", strings.Join(s.Requests.ids(), ", "))
 	}
+	if s.isFlow() && len(o.Parts) > 0 {
+		return s.refuseFlowFiles()
+	}
 	// Only children or a missing grant keep the run: a resume can't end these (decision
 	// 0007).
 	if s.Holds.own() == nil && s.Park == nil && s.isFlow() && s.resumeSteps(o) {
@@ -28,10 +31,14 @@ func (s *step) resume(o agent.ResumeCommand) error {
 	if s.Holds.own() == nil && s.Park == nil {
 		return s.refuseAs(agent.CodeNotSuspended, "", "%s", s.waitsForOthers())
 	}
-	message := agent.TextMessage(agent.RoleUser, o.Message)
+	message := agent.Message{Role: agent.RoleUser, By: o.By, Parts: agent.SendCommand{Text: o.Message, Parts: o.Parts}.AllParts()}
+	said := len(message.Parts) > 0
 	// The message comes with the resume, so it must not be dropped for want of space.
-	if message.By = o.By; o.Message != "" && !s.messageFits(message) {
+	if said && !s.messageFits(message) {
 		return s.checkRoom("message")
+	}
+	if err := s.mayShow(o.Parts); err != nil {
+		return err
 	}
 	if s.resumed.Cause == "" {
 		s.resumed = agent.Resumed{Cause: agent.InitiatorOperator, By: o.By}
@@ -43,14 +50,14 @@ func (s *step) resume(o agent.ResumeCommand) error {
 		s.orderChildren(s.passHolds(agent.VerbResume, 0))
 	} else if !s.idling() {
 		s.endPark()
-	} else if o.Message == "" {
+	} else if !said {
 		s.steerOwn(wakeMessage("Somebody resumed you, and said no more."))
 	}
 	s.resumeWith("Somebody resumed you.", "")
 	if o.FromSummary {
 		s.summarizeFirst()
 	}
-	if o.Message != "" {
+	if said {
 		s.steer(message)
 	}
 	return nil

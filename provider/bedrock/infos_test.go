@@ -31,3 +31,11 @@ func TestInfo(t *testing.T) {
 		require.Equal(t, input, m.Info(id).Price.Input, id)
 	}
 }
+
+// What a model takes is known where the model is.
+func TestFilesOfModels(t *testing.T) {
+	m := bedrock.New(nil)
+	for id, takes := range map[string]bool{"global.anthropic.claude-opus-5-5": true, "eu.amazon.nova-pro-v1:0": true, "amazon.nova-micro-v1:0": false, "meta.llama4-maverick-17b-instruct-v1:0": false} {
+		require.Equal(t, takes, m.Info(id).Files["image/png"] > 0 && m.Info(id).Files["application/pdf"] > 0, id)
+	}
+}

@@ -147,18 +147,20 @@ func (c call) messages(req *model.Request) []message {
 		out = append(out, message{Role: role, Content: blocks})
 	}
 	id, asked := model.CallIDs(req.Messages), lastAsked(req.Messages)
+	files := filesOf(req.Messages, req.Files)
 	for i, msg := range req.Messages {
 		named := func(call string) string { return id(i, call) }
 		if msg.Role == agent.RoleAssistant {
 			say(roleAssistant, assistantBlocks(msg, named, i > asked && model.ProviderOf(msg.ModelName()) == c.name))
 		} else {
-			say(roleUser, userBlocks(msg, named))
+			say(roleUser, userBlocks(msg, files, named))
 		}
 	}
-	for _, m := range out {
+	for i, m := range out {
 		if m.Role == roleUser {
 			// Stable, so the rest keeps its order.
 			slices.SortStableFunc(m.Content, func(a, b block) int { return rank(a) - rank(b) })
+			out[i] = withWords(m)
 		}
 	}
 	return out
@@ -176,19 +178,21 @@ func rank(b block) int {
 // there is none.
 func lastAsked(in []agent.Message) int {
 	for i, msg := range slices.Backward(in) {
-		if msg.Role == agent.RoleUser && !blank(msg.Text()) {
+		if msg.Role == agent.RoleUser && (!blank(msg.Text()) || len(msg.Files()) > 0) {
 			return i
 		}
 	}
 	return -1
 }
 
-func userBlocks(msg agent.Message, id func(call string) string) []block {
+func userBlocks(msg agent.Message, files *shownFiles, id func(call string) string) []block {
 	var blocks []block
 	for _, p := range msg.Parts {
 		switch {
 		case p.Type == agent.PartText && !blank(p.Text):
 			blocks = append(blocks, block{Text: &p.Text})
+		case p.Type == agent.PartFile && p.File != nil:
+			blocks = append(blocks, files.block(p.File))
 		case p.Type == agent.PartToolResult && p.Result != nil:
 			blocks = append(blocks, resultBlock(p.Result, id(p.Result.Call)))
 		}

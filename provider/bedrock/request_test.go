@@ -17,6 +17,8 @@ var update = flag.Bool("update", false, "write testdata")
 
 var call, result, assistant, thought, said = standin.Called, standin.Result, standin.Assistant, standin.Thought, standin.Said
 
+var shown, files = standin.Files()
+
 const mine = "bedrock/" + sonnet
 
 var (
@@ -59,6 +61,7 @@ func TestRequest(t *testing.T) {
 				{Role: agent.RoleTool, Parts: []agent.Part{result("t1.1", "now", agent.CallUnknown, "nobody knows"), result("t9.9", "lost", agent.CallOK, "no call")}},
 			},
 		}},
+		{"files", model.Request{Model: sonnet, Messages: shown, Files: files}},
 		{"no_calls", model.Request{Model: "meta.llama4-maverick-17b-instruct-v1:0", Messages: conversation[:1], Tools: []agent.ToolSpec{weather}, NoCalls: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -226,4 +229,36 @@ func join(events []string) (all string) {
 		all += e
 	}
 	return all
+}
+
+// Bedrock refuses more than five documents, two with one name, and one without a text.
+func TestDocuments(t *testing.T) {
+	bytes := map[string][]byte{}
+	var parts []agent.Part
+	for range 3 {
+		parts = append(parts, standin.Shown(bytes, "Bericht für 2026.pdf", "application/pdf", []byte("%PDF-1.4")), standin.Shown(bytes, "", "application/pdf", []byte("%PDF-1.5")))
+	}
+	m, s := serve(t, streams(whole...))
+	standin.Reply(t, m, &model.Request{Model: sonnet, Files: bytes, Messages: []agent.Message{
+		{Role: agent.RoleUser, Parts: parts[:1]}, assistant("bedrock/x", said("Hm.")), {Role: agent.RoleUser, Parts: parts[1:]},
+	}})
+	var in struct {
+		Messages []struct {
+			Content []struct {
+				Text     string
+				Document struct{ Name string }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(s.Bodies[0], &in))
+	var said []string
+	for _, m := range in.Messages {
+		for _, b := range m.Content {
+			said = append(said, b.Text+b.Document.Name)
+		}
+	}
+	require.Equal(t, []string{
+		"[Bericht für 2026.pdf (application/pdf, 8 bytes): it is left out, since newer files need the room]", "", "Hm.",
+		"document-2", "Bericht-f-r-2026-3", "document-4", "Bericht-f-r-2026-5", "document-6", "See the document.", "",
+	}, said)
 }

@@ -30,11 +30,13 @@ type message struct {
 
 // block is a content block: one of its fields is set.
 type block struct {
-	Text       *string     `json:"text,omitempty"`
-	Reasoning  *reasoning  `json:"reasoningContent,omitempty"`
-	Use        *toolUse    `json:"toolUse,omitempty"`
-	Result     *toolResult `json:"toolResult,omitempty"`
-	CachePoint *cachePoint `json:"cachePoint,omitempty"`
+	Text       *string        `json:"text,omitempty"`
+	Image      *imageBlock    `json:"image,omitempty"`
+	Document   *documentBlock `json:"document,omitempty"`
+	Reasoning  *reasoning     `json:"reasoningContent,omitempty"`
+	Use        *toolUse       `json:"toolUse,omitempty"`
+	Result     *toolResult    `json:"toolResult,omitempty"`
+	CachePoint *cachePoint    `json:"cachePoint,omitempty"`
 }
 
 type reasoning struct {

@@ -47,10 +47,13 @@ func width(stream any) int {
 	return wide
 }
 
+// Terminal reports whether the output is a terminal.
+func (o *Output) Terminal() bool { return Is(o.to) }
+
 // Look returns the width of the output's terminal in columns, and whether it shows
 // colours. Both are zero if the output is not a terminal.
 func (o *Output) Look() (columns int, color bool) {
-	if !Is(o.to) {
+	if !o.Terminal() {
 		return 0, false
 	}
 	return width(o.to), os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"

@@ -197,3 +197,14 @@ func TestAFlowTakesNoFiles(t *testing.T) {
 		require.Equal(t, []any{agent.CodeInvalidInput, "parts"}, []any{code, path}, "%T", c)
 	}
 }
+
+// A run at rest keeps what its results show, and has counted all of it.
+func TestFilesOfResultsTakeSpace(t *testing.T) {
+	p := played(t, "begin go", `opened {"toolset":[{"name":"add"}],"client_tools":[{"name":"camera"}]}`, `calls add {} | camera {}`)
+	space := p.state.space()
+	p.step(shows("t1.1", manyFiles("s", agent.MaxFiles)...))
+	c := p.state.Calls.List[0]
+	require.Len(t, c.Result.Files, agent.MaxFiles)
+	require.LessOrEqual(t, written(c), c.Size)
+	require.LessOrEqual(t, written(c.Result.Files), space-p.state.space())
+}

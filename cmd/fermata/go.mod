@@ -16,6 +16,7 @@ require (
 	github.com/fermata-agents/fermata/store/postgres v0.0.0
 	github.com/fermata-agents/fermata/telemetry v0.0.0
 	github.com/fermata-agents/fermata/tool/mcp v0.0.0
+	github.com/fermata-agents/fermata/tool/web v0.0.0
 	github.com/gofrs/flock v0.13.1
 	github.com/google/jsonschema-go v0.4.3
 	github.com/google/uuid v1.6.0
@@ -74,6 +75,8 @@ require (
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/detectors/gcp v1.33.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/exporter/metric v0.56.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/internal/resourcemapping v0.56.0 // indirect
+	github.com/JohannesKaufmann/dom v0.3.1 // indirect
+	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2 // indirect
 	github.com/Masterminds/goutils v1.1.1 // indirect
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
 	github.com/Masterminds/sprig/v3 v3.3.0 // indirect
@@ -177,7 +180,7 @@ require (
 	github.com/kylelemons/godebug v1.1.0 // indirect
 	github.com/lib/pq v1.12.3 // indirect
 	github.com/mailru/easyjson v0.9.2 // indirect
-	github.com/mattn/go-isatty v0.0.21 // indirect
+	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/mitchellh/copystructure v1.2.0 // indirect
 	github.com/mitchellh/mapstructure v1.5.0 // indirect
@@ -291,4 +294,5 @@ replace (
 	github.com/fermata-agents/fermata/store/postgres => ../../store/postgres
 	github.com/fermata-agents/fermata/telemetry => ../../telemetry
 	github.com/fermata-agents/fermata/tool/mcp => ../../tool/mcp
+	github.com/fermata-agents/fermata/tool/web => ../../tool/web
 )

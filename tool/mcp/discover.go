@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/fermata-agents/fermata/internal/inner"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 )
@@ -367,34 +368,15 @@ func (s *Server) outsideClient() *http.Client {
 	}
 }
 
-// inner lists networks beside the private ones that lead inside. Some clouds have their
-// metadata in the carriers' network (100.100.100.200, 192.0.0.192). Some IPv6 networks
-// embed an IPv4 address, which may be an inner one.
-var inner = []netip.Prefix{
-	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"),
-	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("fec0::/10"),
-}
-
-// translated is the network that embeds IPv4 addresses for IPv6-only networks (RFC 6052).
-var translated = netip.MustParsePrefix("64:ff9b::/96")
-
 // outer refuses addresses of inner networks, and of this machine unless the server is on it.
 func (s *Server) outer(_, addr string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return err
 	}
-	ip := at.Addr().Unmap()
-	if raw := ip.As16(); translated.Contains(ip) {
-		ip = netip.AddrFrom4([4]byte(raw[12:]))
-	}
-	if ip.IsLoopback() && local(s.url.Hostname()) {
+	kind := inner.KindOf(at.Addr())
+	if kind == inner.Outer || kind == inner.Loopback && local(s.url.Hostname()) {
 		return nil
 	}
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(inner, func(p netip.Prefix) bool { return p.Contains(ip) }) {
-		return fmt.Errorf("%s is on an inner network, and only the server names it; name it as the issuer if that is right", ip)
-	}
-	return nil
+	return fmt.Errorf("%s is on an inner network, and only the server names it; name it as the issuer if that is right", at.Addr().Unmap())
 }

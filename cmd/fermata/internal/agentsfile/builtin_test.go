@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
+	"github.com/fermata-agents/fermata/tool/web"
 	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
@@ -52,6 +53,7 @@ func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 	children := slices.DeleteFunc(slices.Sorted(maps.Keys(own)), func(name string) bool { return !strings.HasPrefix(name, "subagent") })
 	sections := []section{
 		{"Files and commands", "An agent has those of them that its `tools` name. They work in the [workspace](agents-file.md#the-file), and [What holds programs](tools.md#what-holds-programs) says what commands may do.", placeSpecs(t)},
+		{"The web", "An agent has it if its `tools` name it. The file's [web](agents-file.md#the-web) names the hosts that may be fetched; without it nothing may be. [Pages of the web](tools.md#pages-of-the-web) says more.", webSpecs(t)},
 		{"People and time", "An agent has those of them that its `tools` name. The run is suspended meanwhile, for months if need be.", take(ownTools...)},
 		{"Ending", "An agent has it with `completion: tool`. If the agent has an `output` schema, that is the schema of the arguments.", take(agent.FinishTool)},
 		{"Sub-agents", "An agent has `subagent__NAME` for each entry of its `agents`, and the others, with the argument `background`, if `lifecycle` is true too.", take(children...)},
@@ -205,6 +207,13 @@ func placeSpecs(t *testing.T) (list []agent.ToolSpec) {
 		list = append(list, spec)
 	}
 	return list
+}
+
+func webSpecs(t *testing.T) []agent.ToolSpec {
+	w, err := web.New(&web.Options{Hosts: []string{"example.com"}})
+	require.NoError(t, err)
+	defer w.Close()
+	return []agent.ToolSpec{w.Tool().Spec()}
 }
 
 // serverSpecs are what a worker adds to a server's own tools, which has a resource and a

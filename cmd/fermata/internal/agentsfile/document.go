@@ -35,6 +35,8 @@ type document struct {
 	Workspace string `json:"workspace"`
 	// Shell says what commands of shell_run may do.
 	Shell shellEntry `json:"shell"`
+	// Web says what the tool web_fetch may fetch.
+	Web webEntry `json:"web"`
 	// AsRoot lets commands and MCP programs run as root if the worker does. Otherwise a worker
 	// that is root starts none.
 	AsRoot bool `json:"as_root"`

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/tool/web"
 	"github.com/fermata-agents/fermata/tool/workspace"
 	"github.com/fermata-agents/fermata/worker"
 )
@@ -41,6 +42,7 @@ type File struct {
 	servers   map[string]serverEntry
 	workspace string // absolute
 	shell     shellEntry
+	web       webEntry
 	asks      map[string]agent.ToolApproval // by names of tools and patterns
 	asRoot    bool
 	scripts   []string // absolute paths of scripted models
@@ -92,6 +94,7 @@ func load(path string) (*File, error) {
 	f.readServers(c, found["mcp"])
 	f.readWorkspace(c, found["workspace"])
 	f.readShell(c, found["shell"])
+	f.readWeb(c, found["web"])
 	f.readRoot(c, found["as_root"])
 	agents, flows := f.readAgents(c, root, found["agents"]), f.readFlows(c, found["flows"])
 	// When all agents and flows are known: they may refer to later ones.
@@ -236,14 +239,16 @@ func (f *File) checkPrice(c *checker, e entry, def agent.Definition, name string
 	}
 }
 
-// placeTools work in the workspace. ownTools are the runtime's own, which no worker has.
+// placeTools work in the workspace. workerTools are all that a worker carries out, and
+// ownTools the runtime's own, which no worker has.
 var (
-	placeTools = []string{workspace.ReadTool, workspace.ListTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool}
-	ownTools   = []string{agent.AskUserTool, agent.AwaitResumptionTool}
+	placeTools  = []string{workspace.ReadTool, workspace.ListTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool}
+	workerTools = append(placeTools[:len(placeTools):len(placeTools)], web.FetchTool)
+	ownTools    = []string{agent.AskUserTool, agent.AwaitResumptionTool}
 )
 
 // toolNames are what an agent may name besides MCP servers.
-var toolNames = slices.Concat(placeTools, ownTools)
+var toolNames = slices.Concat(workerTools, ownTools)
 
 // sourcePrefix marks the name of an MCP server, all of whose tools the agent gets.
 const sourcePrefix = "mcp:"
@@ -258,7 +263,7 @@ func (f *File) checkTool(name string) error {
 	if !slices.Contains(toolNames, name) {
 		return agent.Errorf(agent.CodeUnknownTool, "tool %s is not known; there are %s, and \"mcp:NAME\" for a server under mcp%s", quote(name), strings.Join(toolNames, ", "), meant(name, toolNames))
 	}
-	return nil
+	return f.checkWeb(name, name)
 }
 
 func (f *File) readWorkspace(c *checker, part entry) {

@@ -90,10 +90,10 @@ func (f *File) checkFlow(c *checker, e entry, def flowfile.Definition, known flo
 // stepTool returns why no step of a flow can call a tool; nil if one can.
 func (f *File) stepTool(name string) error {
 	server, own, _ := strings.Cut(name, tool.Separator)
-	if _, known := f.servers[server]; own != "" && known || slices.Contains(placeTools, name) {
-		return nil
+	if _, known := f.servers[server]; own != "" && known || slices.Contains(workerTools, name) {
+		return f.checkWeb(name, "is "+name+", which")
 	}
-	return agent.Errorf(agent.CodeUnknownTool, "is %s, and no tool is called so; there are %s, and SERVER__TOOL for a server under mcp%s", quote(name), strings.Join(placeTools, ", "), meant(name, placeTools))
+	return agent.Errorf(agent.CodeUnknownTool, "is %s, and no tool is called so; there are %s, and SERVER__TOOL for a server under mcp%s", quote(name), strings.Join(workerTools, ", "), meant(name, workerTools))
 }
 
 // stepModel returns why no step of a flow can call a model; nil if one can. It also records a

@@ -52,6 +52,7 @@ var groups = []group{
 	{reflect.TypeFor[toolEntry](), "tool", "A tool", "tools.NAME"},
 	{reflect.TypeFor[agent.ToolApproval](), "approval", "An approval", "tools.NAME.approval"},
 	{reflect.TypeFor[shellEntry](), "shell", "The shell", "shell"},
+	{reflect.TypeFor[webEntry](), "web", "The web", "web"},
 }
 
 // What Go's types do not say, by group and key. TestTheParserAndTheSchemaAgree holds it to the

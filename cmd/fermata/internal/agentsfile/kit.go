@@ -304,6 +304,9 @@ func (f *File) Open(log *slog.Logger, vault mcp.Vault) (*Kit, error) {
 		k.place = w
 		k.Tools = w.Tools()
 	}
+	if err := k.openWeb(); err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
 	for _, name := range servers {
 		s, err := f.openServer(name, log, vault)
 		if err != nil {
@@ -386,15 +389,4 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 	state.SignIn = len(tools) == 1 && entry.OAuth != nil && tools[0].Name == mcp.SignIn(name)
 	_ = s.Close() // its answer is here, so its end does not matter
 	return state
-}
-
-// Close closes the workspace and stops the servers.
-func (k *Kit) Close() error {
-	var faults []error
-	// Closed in reverse: servers may still use the workspace.
-	for _, c := range slices.Backward(k.open) {
-		faults = append(faults, c.Close())
-	}
-	k.open = nil
-	return errors.Join(faults...)
 }

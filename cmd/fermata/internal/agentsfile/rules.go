@@ -154,12 +154,12 @@ func checkClientTools(c *checker, e entry, def agent.Definition) {
 // lifecyclePrefix is the prefix of the tools that manage sub-agents.
 const lifecyclePrefix = "subagent_"
 
-// checkHad reports a rule about a workspace tool that no agent of the file has: either
+// checkHad reports a rule about a worker's tool that no agent of the file has: either
 // the rule means another tool, or an agent lacks it.
 func (f *File) checkHad(c *checker, e entry, at string, names []string) {
 	for i, name := range names {
 		had := slices.ContainsFunc(f.Definitions(), func(def agent.Definition) bool { return slices.Contains(def.Tools, name) })
-		if slices.Contains(placeTools, name) && !had {
+		if slices.Contains(workerTools, name) && !had {
 			where := fmt.Sprintf("%s[%d]", at, i)
 			c.add(agent.CodeUnknownTool, e.at(where), "%s.%s: no agent of this file has the tool %s; the rule would have no effect", e.path, where, quote(name))
 		}
@@ -191,7 +191,7 @@ func (f *File) readTools(c *checker, part entry) {
 		case errors.As(t.Approval.Check(), &what):
 			c.add(what.Code, e.at("approval."+what.Path), "%s.approval: %s", where, what.Message)
 		case !f.callable(e.name):
-			known := placeTools
+			known := workerTools
 			c.add(agent.CodeUnknownTool, e.key, "%s: no tool is called %s; there are %s, SERVER__TOOL and patterns such as \"fs_*\"%s", where, quote(e.name), strings.Join(known, ", "), meant(e.name, known))
 		default:
 			f.asks[e.name] = *t.Approval
@@ -222,7 +222,7 @@ func (f *File) callable(name string) bool {
 	}
 	server, _, of := strings.Cut(name, tool.Separator)
 	_, known := f.servers[server]
-	return of && known || slices.Contains(placeTools, name)
+	return of && known || slices.Contains(workerTools, name)
 }
 
 // Approvals returns the approvals of tools, by names and patterns.

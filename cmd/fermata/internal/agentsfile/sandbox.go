@@ -1,6 +1,7 @@
 package agentsfile
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -161,6 +162,17 @@ func (k *Kit) Check() error {
 	// A worker that was killed could not end them, and they keep their ports and files.
 	confine.EndOrphans()
 	return nil
+}
+
+// Close closes the workspace and stops the servers.
+func (k *Kit) Close() error {
+	var faults []error
+	// Closed in reverse: servers may still use the workspace.
+	for _, c := range slices.Backward(k.open) {
+		faults = append(faults, c.Close())
+	}
+	k.open = nil
+	return errors.Join(faults...)
 }
 
 // AsRoot reports whether programs may run as root.

@@ -118,7 +118,7 @@ var testOnly = map[string][]string{
 	"provider/vertex":    {"internal/standin"},
 	"tool/mcp":           {"testsuite", "testsuite/conformance", "worker", "internal/testenv", "internal/toolcall"},
 	"tool/workspace":     {"testsuite/conformance", "internal/testenv", "internal/toolcall"},
-	"tool/web":           {"testsuite/conformance"},
+	"tool/web":           {"testsuite/conformance", "internal/toolcall"},
 	"internal/confine":   {"internal/testenv"},
 
 	"internal/archtest": {"agent"},

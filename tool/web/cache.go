@@ -39,7 +39,7 @@ func newCache() *cache {
 	return c
 }
 
-func (k *kept) size() int { return len(k.page.text) + 1<<10 }
+func (k *kept) size() int { return len(k.page.text) + len(k.page.file) + 1<<10 }
 
 func (c *cache) get(url string) *kept {
 	c.mu.Lock()

@@ -21,6 +21,7 @@ type page struct {
 	about string // its type, size and more
 	text  string // empty if it is no text
 	shown bool   // whether it is text
+	file  []byte // the bytes of an image or a PDF that is whole; else nil
 }
 
 // lines returns a text's lines, and long ones in parts.

@@ -89,7 +89,7 @@ func (f *Fetcher) Close() error {
 	return nil
 }
 
-const fetchHelp = "Gets a page of the web by its URL. HTML becomes Markdown; text, JSON and XML stay as they are; of other files only the type and size are shown. " +
+const fetchHelp = "Gets a page of the web by its URL. HTML becomes Markdown; text, JSON and XML stay as they are; images and PDFs are shown; of other files only the type and size are. " +
 	"A long page comes in parts: the first line of the answer says how to read on. Lines that begin with \">\" are the page's own words."
 
 type fetchArgs struct {
@@ -103,7 +103,7 @@ func (f *Fetcher) Tool() tool.Tool {
 	return tool.New(FetchTool, fetchHelp, f.fetch, &tool.Options{ReadOnly: true, Attempts: 2, Timeout: 2 * time.Minute})
 }
 
-func (f *Fetcher) fetch(ctx context.Context, _ *tool.Call, in fetchArgs) (string, error) {
+func (f *Fetcher) fetch(ctx context.Context, c *tool.Call, in fetchArgs) (string, error) {
 	if in.From < 0 || in.Lines < 0 {
 		return "", tool.Refuse("from_line and lines count from 1")
 	}
@@ -114,6 +114,9 @@ func (f *Fetcher) fetch(ctx context.Context, _ *tool.Call, in fetchArgs) (string
 	p, err := f.page(ctx, u)
 	if err != nil {
 		return "", err
+	}
+	if text, shown, err := p.showFile(ctx, c); shown || err != nil {
+		return text, err
 	}
 	most := in.Lines
 	if most == 0 {
@@ -201,6 +204,9 @@ func (f *Fetcher) read(ctx context.Context, a *answer) (*page, error) {
 	media, note := typeOf(declared, a.body)
 	p := &page{url: a.url.String(), about: strings.Join(nonEmpty(media, size(len(a.body), a.cut), note), ", "), shown: textual(media)}
 	if !p.shown {
+		if !a.cut && isMedia(a.body) {
+			p.file = a.body
+		}
 		return p, nil
 	}
 	p.text = decode(a.body, declared)

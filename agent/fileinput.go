@@ -34,7 +34,7 @@ func (f FileInput) BaseName() string {
 // unknownType is what the bytes say that say nothing.
 const unknownType = "application/octet-stream"
 
-// Type returns what the bytes are. They decide where they can be told by their beginning: a
+// Type returns what the bytes are. They decide where their beginning shows it: a
 // provider refuses an image with a wrong type, and with it the conversation. The error is
 // [CodeInvalidInput] if MediaType says something else than the bytes.
 func (f FileInput) Type() (string, *Error) {

@@ -58,7 +58,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	}
 }
 
-// checkFiles wants a run to show only its own session's files, and few before they are stored.
+// checkFiles requires that a run shows only its own session's files, and few before they are stored.
 func checkFiles(t require.TestingT, before, after State) {
 	require.LessOrEqual(t, after.waitingFiles(), max(maxWaitingFiles, before.waitingFiles()))
 	var list []agent.Part

@@ -17,7 +17,8 @@ type FileInput struct {
 	// MediaType says what the bytes are, as "image/png"; empty means what the bytes
 	// themselves say, and else what the ending of Name says.
 	MediaType string
-	// Text describes the file for models that can't read it, and for people.
+	// Text describes the file. Every model reads it, and it is all that a model which can't read
+	// the file learns of the content.
 	Text string
 	// Data are the bytes: 1 to [MaxFile].
 	Data []byte

@@ -54,7 +54,7 @@ type RejectOptions struct {
 }
 
 // Answer answers a question, a limit that asks, or a client tool's call. The text is
-// empty if the options have a choice or data. The answer goes only to the run that asked.
+// empty if the options have a choice or data, and may be empty if they have files. The answer goes only to the run that asked.
 //
 // Errors are [agent.CodeInvalidInput] and [agent.CodeTooLarge] for the answer itself,
 // [agent.CodeStale] if the request is no longer open or another run is live, and

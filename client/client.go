@@ -56,7 +56,7 @@ type Client struct {
 
 // New returns a client that uses a Temporal client. The caller closes the Temporal
 // client. If the Temporal client is nil, only what the stored logs say can be read: [Client.Transcript],
-// [Client.Runs], [Client.Checkpoints], [Client.Checkpoint] and [Client.Diff], and the
+// [Client.Runs], [Client.Files], [Client.File], [Client.Checkpoints], [Client.Checkpoint] and [Client.Diff], and the
 // plans of [Client.Fork] and [Client.Retry]. Call nothing else then.
 func New(c client.Client, o *Options) *Client {
 	n := &Client{temporal: c, taskQueue: signals.TaskQueue, gates: newUpdateLimiter()}
@@ -138,7 +138,8 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 	return c.begin(ctx, session, start, o.Priority)
 }
 
-// Input returns the workflow's input for a start with these options (docs/wire.md §3).
+// Input returns the workflow's input for a start with these options (docs/wire.md §3), without
+// Files: those are stored first, and named by Parts ([Client.PutFiles]).
 func (o *StartOptions) Input(name, text string) agent.Start {
 	return agent.Start{
 		V: agent.Version, Agent: name, Input: agent.Input{Text: text, Parts: o.Parts, Data: o.Data, Briefing: o.Briefing},

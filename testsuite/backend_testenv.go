@@ -3,6 +3,7 @@ package testsuite
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ type testEnvBackend struct {
 	runs   []*testEnvRun // in the order of their starts
 	// activities are the test's own, by type.
 	activities map[string]any
+	files      *client.Client // it only stores files
 }
 
 func newTestEnvBackend(t testing.TB, o *worker.Options, p *Person, activities map[string]any) *testEnvBackend {
@@ -30,7 +32,7 @@ func newTestEnvBackend(t testing.TB, o *worker.Options, p *Person, activities ma
 	sdkworker.SetBinaryChecksum("test") // without it, the environment hashes the test binary within a workflow task
 	parts, err := o.Components()
 	require.NoError(t, err)
-	r := &testEnvBackend{t: t, parts: parts, person: p.newState(), activities: activities}
+	r := &testEnvBackend{t: t, parts: parts, person: p.newState(), activities: activities, files: client.New(nil, &client.Options{Store: o.Store})}
 	t.Cleanup(func() {
 		for _, p := range r.runs {
 			p.abandon()
@@ -41,7 +43,7 @@ func newTestEnvBackend(t testing.TB, o *worker.Options, p *Person, activities ma
 
 // start starts a run once the previous one in the session has ended, and after all the
 // time that has passed in the Env.
-func (r *testEnvBackend) start(_ context.Context, session, name, text string, o *client.StartOptions) error {
+func (r *testEnvBackend) start(ctx context.Context, session, name, text string, o *client.StartOptions) error {
 	begin := time.Now()
 	// The session's clock never goes back, although each run has its own environment.
 	for _, p := range r.runs {
@@ -52,7 +54,13 @@ func (r *testEnvBackend) start(_ context.Context, session, name, text string, o 
 			begin = now
 		}
 	}
-	payload, err := converter.GetDefaultDataConverter().ToPayload(o.Input(name, text))
+	in := o.Input(name, text)
+	files, err := r.files.PutFiles(ctx, session, o.Files...)
+	if err != nil {
+		return fmt.Errorf("start refused: %w", err)
+	}
+	in.Input.Parts = slices.Concat(in.Input.Parts, files)
+	payload, err := converter.GetDefaultDataConverter().ToPayload(in)
 	if err != nil {
 		return fmt.Errorf("start refused: %w", agent.Errorf(agent.CodeInvalidInput, "data is not JSON: %w", err).WithPath("input.data"))
 	}

@@ -4,5 +4,6 @@
 //
 // A [Script] is a model that always answers the same, at no cost. A [Person] answers what
 // runs ask. [EveryCrash] kills the worker at every step, and [Replay] checks recorded
-// histories against this build. Package testsuite/conformance tests your own adapters.
+// histories against this build. [NewCall] makes the call for a unit test of one tool. Package
+// testsuite/conformance tests your own adapters.
 package testsuite

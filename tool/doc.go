@@ -4,7 +4,7 @@
 // tool.
 //
 // A function gets a [Call]. Its Key stays the same when the runtime repeats the call:
-// pass the key on, so that the work is done once. [Call.Ask] asks a person, [Key] reads
-// and writes the session's state, and [Refuse] and [Unknown] say how a call failed. A
+// pass the key on, so that the work is done once. [Call.Ask] asks a person,
+// [Call.AddFile] shows the model a file, [Key] reads and writes the session's state, and [Refuse] and [Unknown] say how a call failed. A
 // [Source] is a set of tools that is known only at run time, such as an MCP server's.
 package tool

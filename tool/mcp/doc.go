@@ -14,7 +14,8 @@
 //	defer wiki.Close()
 //
 // An agent with "mcp:tickets" among its tools then sees tickets__search and all other tools
-// that the server lists.
+// that the server lists. Images, audio and blobs of an answer are shown as files of the result
+// ([tool.Call.AddFile]); 20 at most.
 //
 // # A program
 //

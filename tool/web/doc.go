@@ -24,8 +24,9 @@
 // # What the model reads
 //
 // HTML becomes Markdown without scripts, styles and what its own attributes hide; links are
-// absolute. Text, JSON and XML stay as they are. Of any other file the model reads the type
-// and the size. What the bytes are counts, and not only what the server says of them. A
+// absolute. Text, JSON and XML stay as they are. Images (PNG, JPEG, GIF, WebP) and PDFs of at
+// most 5 MB are shown as files of the result. Of any other file the model reads the type and the
+// size. What the bytes are counts, and not only what the server says of them. A
 // long page comes in parts, as from fs_read.
 //
 // A page may try to instruct the model. So each of its lines has a mark, characters that

@@ -87,11 +87,17 @@ func (r *requestFiles) message(ctx context.Context, in []agent.Part) ([]agent.Pa
 // result returns a result as the model gets it, and what follows the results. n is how many files
 // follow them already.
 func (r *requestFiles) result(ctx context.Context, result agent.ToolResult, n int) (parts, after []agent.Part, err error) {
-	all := result.Files
+	all, room := result.Files, maxResult
 	result.Files = nil
 	for _, p := range all {
 		if p.File == nil { // of a log that was imported
 			continue
+		}
+		if isText(p.File) {
+			if room -= p.File.Size; room < 0 { // as the text of a result is bounded
+				result.Text = joined(result.Text, lacking(p.File, "it is too large for you to read"), p.Text)
+				continue
+			}
 		}
 		shown, line, err := r.add(ctx, p.File)
 		if err != nil {
@@ -107,7 +113,8 @@ func (r *requestFiles) result(ctx context.Context, result agent.ToolResult, n in
 		default:
 			n++
 			line = lacking(p.File, fmt.Sprintf("it follows as file %d", n))
-			after = append(after, agent.Part{Type: agent.PartText, Text: fmt.Sprintf("[file %d, from a call of %s: %s]", n, result.Tool, p.File)}, file)
+			// Without the name, which the tool chose: these are a user's words.
+			after = append(after, agent.Part{Type: agent.PartText, Text: fmt.Sprintf("[file %d, from a call of %s]", n, result.Tool)}, file)
 		}
 		result.Text = joined(result.Text, line, p.Text)
 	}
@@ -160,7 +167,8 @@ func (r *requestFiles) add(ctx context.Context, f *agent.File) (shown *agent.Fil
 	}
 	data, there := r.files[f.Digest]
 	if !there {
-		data, err = r.log.File(ctx, f)
+		// Patiently, as the log is read: a slow store must not use up the call's attempts.
+		err = patiently(ctx, func() (err error) { data, err = r.log.File(ctx, f); return err })
 	}
 	switch {
 	case errors.Is(err, agent.CodeChunkMissing):
@@ -196,6 +204,7 @@ func (r *requestFiles) addImage(ctx context.Context, f *agent.File, data []byte)
 		return nil, "", err
 	}
 	if len(fit.Data) > r.room {
+		r.images = 0 // older ones would be read and left out in each turn, too
 		return nil, lacking(f, leftOutFile), nil
 	}
 	whole := *f
@@ -251,8 +260,9 @@ func withoutFiles(messages []agent.Message) []agent.Message {
 
 func unread(p agent.Part) string { return joined(lacking(p.File, "you could not read it"), p.Text) }
 
-// refused reports whether a provider refused a request as a wrong one.
+// refused reports whether a provider refused a request as a wrong one. A reply that was too long is
+// no refusal.
 func refused(err error) bool {
 	var e *agent.Error
-	return errors.As(err, &e) && e.Provider != nil && e.Provider.Kind == agent.FaultBadRequest
+	return errors.As(err, &e) && e.Provider != nil && e.Provider.Kind == agent.FaultBadRequest && !errors.Is(err, agent.CodeBadOutput)
 }

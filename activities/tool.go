@@ -187,8 +187,9 @@ func (d *Activities) hooks(in ToolInput) *toolcall.Hooks {
 			}
 			return log.State(), nil
 		},
-		PutFile: func(ctx context.Context, name, mediaType string, data []byte) (*agent.File, error) {
-			return d.Log.PutFile(ctx, in.Session, name, mediaType, data)
+		PutFile: func(ctx context.Context, name, mediaType string, data []byte) (f *agent.File, err error) {
+			err = patiently(ctx, func() (err error) { f, err = d.Log.PutFile(ctx, in.Session, name, mediaType, data); return err })
+			return f, err
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // Limits of files. They hold wherever a file enters a session.
@@ -36,11 +37,19 @@ type File struct {
 
 // String returns the file's name, type and size, for people: "chart.png (image/png, 5120 bytes)".
 func (f *File) String() string {
-	name := f.Name
+	name := strings.Map(nameRune, f.Name)
 	if name == "" {
 		name = "file"
 	}
 	return fmt.Sprintf("%s (%s, %d bytes)", name, f.MediaType, f.Size)
+}
+
+// nameRune drops what could make a name look like the runtime's words in brackets.
+func nameRune(r rune) rune {
+	if strings.ContainsRune("[]", r) || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+		return -1
+	}
+	return r
 }
 
 // IsImage reports whether the file is an image.
@@ -88,7 +97,8 @@ func isDigest(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// Weight is about what a model is charged for the file, in bytes of text: an image has one or two
+// Weight is about what a model is charged for the file, in bytes of text. Workflows decide by it, so
+// it may only change with a new loop.Revision: an image has one or two
 // thousand tokens, whatever its size, and of what it can't read the model gets a line.
 func (f *File) Weight() int {
 	const line, image, mostPDF, mostText = 256, 6 << 10, 256 << 10, 256 << 10

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -61,6 +62,10 @@ func (c *Client) ownParts(ctx context.Context, session string, parts []agent.Par
 	for _, p := range parts {
 		if f := p.File; f.Session != session {
 			data, err := c.File(ctx, f)
+			if errors.Is(err, agent.CodeChunkMissing) { // it was deleted, which stops no conversation
+				own = append(own, agent.Part{Type: agent.PartText, Text: fmt.Sprintf("[%s: it was deleted]", f)})
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}

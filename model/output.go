@@ -59,10 +59,11 @@ func Fits(schema, value json.RawMessage) string {
 }
 
 // resolved caches schemas by their text: a process checks with the same few in every turn.
-var resolved, _ = lru.New[string, *jsonschema.Resolved](128)
+var resolved, _ = lru.New[string, *jsonschema.Resolved](32)
 
-// maxCached is the length of the longest schema that is cached, in bytes.
-const maxCached = 32 << 10
+// maxCached is the length of the longest schema that is cached, in bytes. In memory a schema takes up
+// to 300 times its length.
+const maxCached = 8 << 10
 
 // resolve returns a schema that values can be checked against.
 func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {

@@ -288,7 +288,7 @@ func (c *Calls) leaveFiles(i, n int) {
 func (c *Calls) recount() {
 	for i, k := range c.List {
 		if c.List[i].Bytes, c.List[i].ResultSize = 0, 0; k.Result != nil {
-			c.List[i].Bytes, c.List[i].ResultSize = min(len(k.Result.Text), maxResults), jsonLen(k.Result.Text)
+			c.List[i].Bytes, c.List[i].ResultSize = min(len(k.Result.Text), maxResults)+agent.Message{Parts: k.Result.Files}.Size(), jsonLen(k.Result.Text)
 		}
 		c.measure(i)
 	}

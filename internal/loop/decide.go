@@ -118,7 +118,7 @@ func (s *step) applyDecision(r Request, d decision) {
 		return
 	}
 	if len(a.Parts) > 0 {
-		s.steer(r.withAnswer(d))
+		s.steerAs(r.withAnswer(d), r.answerBytes(d), r.answerJSONLen(d))
 	}
 	if r.RetryCall {
 		s.retryCall(r, agent.ToolAnswer{Text: text, Choice: a.Choice, Data: a.Data, By: d.by})
@@ -127,7 +127,11 @@ func (s *step) applyDecision(r Request, d decision) {
 	if s.decideUnknown(s.Calls.find(r.CallID), text, len(a.Data) > 0) {
 		return
 	}
-	s.setResultSized(s.Calls.find(r.CallID), agent.CallOK, text, len(text))
+	bytes := len(text)
+	if text == answeredByFiles { // the runtime's words count no bytes
+		bytes = 0
+	}
+	s.setResultSized(s.Calls.find(r.CallID), agent.CallOK, text, bytes)
 }
 
 // answerText returns an answer as text.

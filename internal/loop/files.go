@@ -96,7 +96,7 @@ func (s *step) mayShowAnswer(r Request, d decision) error {
 		return s.refuseAs(agent.CodeInvalidInput, "parts", "request %s is asked by a tool, which takes no files: answer without, and send them as a message", r.ID)
 	case r.Type == agent.RequestLimit && r.answerText(d.answer) == choiceStop:
 		return s.refuseAs(agent.CodeInvalidInput, "parts", "no model gets files with an answer that stops the run")
-	case len(s.Messages.Pending) >= maxPending || !s.messageFits(r.withAnswer(d)):
+	case len(s.Messages.Pending) >= maxPending || !s.sizeFits(r.answerJSONLen(d)):
 		return s.checkRoom("parts")
 	}
 	return s.mayShow(d.answer.Parts)
@@ -115,6 +115,16 @@ func (r Request) withAnswer(d decision) agent.Message {
 	m := agent.TextMessage(agent.RoleUser, about)
 	m.By, m.Parts = d.by, append(m.Parts, d.answer.Parts...)
 	return m
+}
+
+// answerBytes and answerJSONLen return how much the message withAnswer counts. They don't count the
+// runtime's own words, which may change in a later build.
+func (r Request) answerBytes(d decision) int {
+	return len(fit(r.Text, maxQuoted)) + agent.Message{Parts: d.answer.Parts}.Size()
+}
+
+func (r Request) answerJSONLen(d decision) int {
+	return messageFrame + partFrame + ownWords + jsonLen(fit(r.Text, maxQuoted)) + jsonLen(d.by) + partsJSONLen(d.answer.Parts)
 }
 
 // Files returns the files of the messages that wait. No chunk of the log names them yet.

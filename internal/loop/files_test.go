@@ -208,3 +208,18 @@ func TestFilesOfResultsTakeSpace(t *testing.T) {
 	require.LessOrEqual(t, written(c), c.Size)
 	require.LessOrEqual(t, written(c.Result.Files), space-p.state.space())
 }
+
+// What a file weighs decides when a log is stored, so a replay must find the same: another weight
+// needs a new Revision.
+func TestTheWeightOfFilesIsFixed(t *testing.T) {
+	for _, c := range []struct {
+		mediaType    string
+		size, weight int
+	}{
+		{"image/png", 5 << 20, 6144}, {"image/svg+xml", 100, 6144}, {"application/pdf", 1, 6144}, {"application/pdf", 600_000, 100_000}, {"application/pdf", 20 << 20, 262144},
+		{"text/csv", 1000, 1000}, {"application/json", 262144, 262144}, {"text/plain", 262145, 256}, {"audio/wav", 1 << 20, 256}, {"application/yaml", 7, 7},
+	} {
+		f := agent.File{MediaType: c.mediaType, Size: c.size}
+		require.Equal(t, c.weight, f.Weight(), "%s %d", c.mediaType, c.size)
+	}
+}

@@ -70,6 +70,11 @@ func (s *step) forward(session, id string, c agent.Command) error {
 			return err
 		}
 	}
+	if a, ok := c.(agent.AnswerCommand); ok {
+		if bad := ownFiles(session, "parts", a.Parts); bad != nil {
+			return bad
+		}
+	}
 	s.record(agent.Event{Type: agent.EventRequestForwarded, Answer: &agent.Answered{Request: session + "/" + id, Decision: string(c.Verb()), By: c.Header().By}})
 	s.do(ForwardCommand{Session: session, Command: c})
 	return nil

@@ -33,7 +33,12 @@ func (s *step) setResultAs(i int, r agent.ToolResult, bytes int) {
 		most = min(most, maxOutsideResult)
 	}
 	r.Dropped = c.Dropped
-	r, left := s.takeFiles(i, r)
+	left := 0
+	if s.isFlow() { // its function gets none, and a note would spoil a result in JSON
+		r.Files = nil
+	} else {
+		r, left = s.takeFiles(i, r)
+	}
 	r = s.Calls.finish(i, r, bytes, most, s.resultSpace(i)-partsJSONLen(r.Files))
 	s.Calls.leaveFiles(i, left)
 	event := agent.Event{Type: agent.EventCallDone, Call: s.callUpdate(c, r.Status)}

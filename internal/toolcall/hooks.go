@@ -26,19 +26,26 @@ type Hooks struct {
 	// null.
 	StateChanges map[string]json.RawMessage
 
-	mu    sync.Mutex
-	files []agent.Part
+	mu     sync.Mutex
+	files  []agent.Part
+	adding int // files that are being stored
 }
 
 // AddFile stores a file and adds it to the result. It may be called from any goroutine.
 func (h *Hooks) AddFile(ctx context.Context, f agent.FileInput, mediaType string) error {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.files) >= agent.MaxFiles {
+	full := len(h.files)+h.adding >= agent.MaxFiles
+	if !full {
+		h.adding++
+	}
+	h.mu.Unlock()
+	if full {
 		return agent.Errorf(agent.CodeTooLarge, "a result has at most %d files", agent.MaxFiles)
 	}
-	file, err := h.PutFile(ctx, f.BaseName(), mediaType, f.Data)
-	if err == nil {
+	file, err := h.PutFile(ctx, f.BaseName(), mediaType, f.Data) // unlocked: a slow store must not hold up Files
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.adding--; err == nil {
 		h.files = append(h.files, agent.Part{Type: agent.PartFile, Text: f.Text, File: file})
 	}
 	return err

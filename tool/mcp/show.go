@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"net/http"
 	"net/url"
 	"path"
 	"strings"
@@ -20,6 +21,10 @@ type shower func(media, uri string, data []byte) string
 
 func (s *Server) shower(ctx context.Context, c *tool.Call) shower {
 	return func(media, uri string, data []byte) string {
+		// Text belongs into the result, where it is bounded and secrets are removed.
+		if strings.HasPrefix(http.DetectContentType(data), "text/") {
+			return unseen(len(data))
+		}
 		kind, _, _ := mime.ParseMediaType(media)
 		f := agent.FileInput{Name: s.said(baseName(uri)), MediaType: kind, Data: data}
 		err := c.AddFile(ctx, f)

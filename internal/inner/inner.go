@@ -21,9 +21,15 @@ const (
 	Reserved
 )
 
-// metadata are the addresses of clouds' metadata that lie within private networks.
+// metadata are the addresses of clouds' metadata that look like private or public ones.
 var metadata = []netip.Addr{
-	netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254"),
+	netip.MustParseAddr("100.100.100.200"),    // Alibaba Cloud
+	netip.MustParseAddr("168.63.129.16"),      // Azure
+	netip.MustParseAddr("fd00:ec2::254"),      // AWS
+	netip.MustParseAddr("fd20:ce::254"),       // Google Cloud
+	netip.MustParseAddr("fd00:c1::a9fe:a9fe"), // Oracle Cloud
+	netip.MustParseAddr("fd00:42::42"),        // Scaleway
+	netip.MustParseAddr("fd00:a9fe:a9fe::1"),  // Linode
 }
 
 // carrier is the network of carriers (RFC 6598), which VPNs use too.

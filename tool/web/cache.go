@@ -17,6 +17,8 @@ const (
 	briefly = time.Minute
 	// No page is taken for fresh for longer, whatever its server says.
 	longest = 24 * time.Hour
+	// A longer ETag or Last-Modified is not kept.
+	maxValidator = 1 << 10
 )
 
 // kept is a page that was fetched, and until when it need not be asked for again.
@@ -39,7 +41,17 @@ func newCache() *cache {
 	return c
 }
 
-func (k *kept) size() int { return len(k.page.text) + len(k.page.file) + 1<<10 }
+func (k *kept) size() int {
+	return len(k.page.text) + len(k.page.file) + len(k.page.url) + len(k.page.about) + len(k.etag) + len(k.modified) + 1<<10
+}
+
+// validator returns a value of an answer's header that later asks whether the page has changed.
+func validator(h http.Header, name string) string {
+	if value := h.Get(name); len(value) <= maxValidator {
+		return value
+	}
+	return ""
+}
 
 func (c *cache) get(url string) *kept {
 	c.mu.Lock()

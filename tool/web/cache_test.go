@@ -134,3 +134,22 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	require.Nil(t, c.get("3999"))
 	require.Equal(t, sum(), c.bytes)
 }
+
+// All that is kept of a page counts, and what a server makes long is not kept.
+func TestAllThatIsKeptCounts(t *testing.T) {
+	k := &kept{page: &page{}}
+	empty := k.size()
+	k = &kept{page: &page{url: "1", about: "22", text: "333", file: []byte("4444")}, etag: "55555", modified: "666666"}
+	require.Equal(t, empty+21, k.size())
+
+	long := strings.Repeat("a", maxValidator+1)
+	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("ETag", long)
+		w.Header().Set("Last-Modified", long)
+	})
+	f := outer(t, s, plain)
+	u := s.on("docs.example.com", "/")
+	f.gets(t, u)
+	require.Empty(t, f.cache.get(u).validators())
+	require.NotNil(t, f.cache.get(u))
+}

@@ -111,6 +111,13 @@ func TestRedirects(t *testing.T) {
 			f.refuses(t, from(to), why)
 		}
 	}
+	// What a server writes into a Location is not read whole.
+	for _, to := range []string{"//" + strings.Repeat("a", 1000) + "[", "gopher://" + strings.Repeat("a", 1000)} {
+		a, err := f.follow(mustURL(t, "http://docs.example.com/"+strings.Repeat("a", 1000)), to)
+		require.Nil(t, a)
+		require.ErrorIs(t, err, agent.CodeDenied)
+		require.Less(t, len(err.Error()), 600)
+	}
 	for _, at := range s.at {
 		require.Equal(t, outside, at)
 	}
@@ -128,7 +135,10 @@ func TestNoDowngrade(t *testing.T) {
 	at := strings.TrimPrefix(secure.URL, "https://")
 	f := fetcher(t, Options{Private: []string{at, "127.0.0.1:" + plainSite.port}, IgnoreRobots: true}, nil)
 	_, err := f.call(t, map[string]any{"url": secure.URL})
-	require.ErrorContains(t, err, "certificate")
+	require.EqualError(t, err, at+" can't be read: its certificate is not valid for 127.0.0.1")
+	plainly := strings.Replace(plainSite.on("127.0.0.1", "/"), "http:", "https:", 1)
+	_, err = f.call(t, map[string]any{"url": plainly})
+	require.ErrorContains(t, err, "it does not speak TLS")
 	f.sender.TLSClientConfig = &tls.Config{RootCAs: secure.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
 	f.refuses(t, secure.URL, "not encrypted")
 	require.Empty(t, plainSite.paths())

@@ -105,6 +105,7 @@ func TestTypes(t *testing.T) {
 		{"image/png", "<script>", "image/png, 8 B, its bytes look like text/html; it is no text, and is not shown]"},
 		{"image/svg+xml", "<svg><script/></svg>", "image/svg+xml, 20 B, its bytes look like text/plain; it is no text, and is not shown]"},
 		{"application/x-tar", "\x00\x01\x02", "application/x-tar, 3 B; it is no text, and is not shown]"},
+		{"text/" + strings.Repeat("x", maxMedia), "hello", "text/plain, 5 B]\n=> hello"},
 		{"text/html", "", "text/html, 0 B; it has no text, perhaps because it needs a browser]"},
 		{"text/html", "<script>app()</script>", "text/html, 22 B; it has no text, perhaps because it needs a browser]"},
 	} {
@@ -201,7 +202,12 @@ func TestBadAnswers(t *testing.T) {
 		},
 		"/silent": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"/header": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", maxHeader)) },
-		"/brotli": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "br") },
+		"/brotli": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "obey") },
+		"/shut": func(w http.ResponseWriter, _ *http.Request) {
+			if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				c.Close()
+			}
+		},
 		"/nogzip": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			io.WriteString(w, "this is no gzip data")
@@ -213,7 +219,7 @@ func TestBadAnswers(t *testing.T) {
 		"/broken": func(w http.ResponseWriter, _ *http.Request) {
 			c, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
-				io.WriteString(c, "HTTP/1.1 huh\x1b[31m\r\nwhat\r\n\r\n")
+				io.WriteString(c, "HTTP/1.1 obey me\x1b[31m\r\nwhat\r\n\r\n")
 				c.Close()
 			}
 		},
@@ -222,11 +228,12 @@ func TestBadAnswers(t *testing.T) {
 	f := outer(t, s, plain)
 	f.answerTime = 300 * time.Millisecond
 	for path, want := range map[string]string{
-		"/drip": "did not answer within 300ms", "/silent": "did not answer within 300ms", "/header": "exceeded", "/brotli": `packed as "br"`, "/nogzip": "gzip data can't be read", "/short": "unexpected EOF", "/broken": "malformed",
+		"/drip": "did not answer within 300ms", "/silent": "did not answer within 300ms", "/header": "more than 64 kB", "/brotli": "packed in a way", "/nogzip": "gzip data can't be read", "/short": "breaks off", "/broken": "does not speak HTTP", "/shut": "breaks off",
 	} {
 		_, err := f.call(t, map[string]any{"url": s.on("docs.example.com", path)})
 		require.ErrorContains(t, err, want, path)
 		require.NotContains(t, err.Error(), "\x1b")
+		require.NotContains(t, err.Error(), "obey", "a server's words are in no error")
 		require.NotContains(t, err.Error(), "\n", path)
 		require.Equal(t, path == "/brotli", agent.CodeOf(err) == agent.CodeDenied, path)
 	}

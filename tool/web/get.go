@@ -3,6 +3,7 @@ package web
 import (
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -53,7 +54,7 @@ func (f *Fetcher) visit(ctx context.Context, u *url.URL, most int, may func(*url
 			return nil, err
 		}
 	}
-	return nil, tool.Refuse("it redirects more than %d times, at last to %s", maxRedirects, u)
+	return nil, tool.Refuse("it redirects more than %d times, at last to %s", maxRedirects, brief(u.String()))
 }
 
 // get sends one request. Few requests to one host, and not too many in all, are under way
@@ -89,21 +90,24 @@ func (f *Fetcher) get(ctx context.Context, u *url.URL, most int, more http.Heade
 	return a, nil
 }
 
-var errSlow = errors.New("it takes too long")
+var (
+	errSlow = errors.New("it takes too long")
+	errGzip = errors.New("its gzip data can't be read")
+)
 
 // read reads a body up to most bytes. It counts the packed bytes as well: a packed body
 // can be endless and hold nothing.
 func read(resp *http.Response, most int) (body []byte, cut bool, err error) {
 	packed := &io.LimitedReader{R: resp.Body, N: int64(most) + 1}
 	var r io.Reader = packed
-	switch encoding := strings.ToLower(resp.Header.Get("Content-Encoding")); encoding {
+	switch strings.ToLower(resp.Header.Get("Content-Encoding")) {
 	case "", "identity":
 	case "gzip", "x-gzip":
 		if r, err = gzip.NewReader(packed); err != nil {
-			return nil, false, fmt.Errorf("its gzip data can't be read: %w", err)
+			return nil, false, errors.Join(errGzip, err)
 		}
 	default:
-		return nil, false, tool.Refuse("the page is packed as %q, which was not asked for", encoding)
+		return nil, false, tool.Refuse("the page is packed in a way that was not asked for")
 	}
 	body, err = io.ReadAll(io.LimitReader(r, int64(most)+1))
 	if packed.N <= 0 {
@@ -112,11 +116,15 @@ func read(resp *http.Response, most int) (body []byte, cut bool, err error) {
 	return body[:min(len(body), most)], len(body) > most || packed.N <= 0, err
 }
 
-// explain returns an error in words for a model. What another try can't change is refused.
+// explain returns an error in words for a model. These are ours: an error's text may have what
+// the server wrote, such as a certificate's names or a line that is no HTTP. What another try
+// can't change is refused.
 func (f *Fetcher) explain(ctx context.Context, u *url.URL, err error) error {
 	var what *agent.Error
 	var dns *net.DNSError
 	var op *net.OpError
+	var certificate *tls.CertificateVerificationError
+	var noTLS tls.RecordHeaderError
 	switch {
 	case errors.As(err, &what):
 		return what
@@ -128,10 +136,27 @@ func (f *Fetcher) explain(ctx context.Context, u *url.URL, err error) error {
 		return tool.Refuse("there is no host %s", u.Host)
 	case errors.As(err, &dns):
 		return fmt.Errorf("the address of %s can't be found now", u.Host)
+	case errors.As(err, &certificate):
+		return fmt.Errorf("%s can't be read: its certificate is not valid for %s", u.Host, u.Hostname())
+	case errors.As(err, &noTLS) || errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("%s can't be read: it does not speak TLS", u.Host)
+	case errors.Is(err, errGzip):
+		return fmt.Errorf("%s can't be read: %w", u.Host, errGzip)
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%s can't be read: its answer breaks off", u.Host)
 	case errors.As(err, &op) && op.Err != nil:
 		return fmt.Errorf("%s can't be reached: %s", u.Host, op.Err)
 	}
-	return fmt.Errorf("%s can't be read: %s", u.Host, oneLine(err.Error()))
+	return fmt.Errorf("%s can't be read: it does not speak HTTP, or its header has more than %d kB", u.Host, maxHeader>>10)
+}
+
+// brief returns the beginning of a URL: a server may have written it.
+func brief(u string) string {
+	const most = 200
+	if len(u) > most {
+		u = strings.ToValidUTF8(u[:most], "") + "…"
+	}
+	return u
 }
 
 // oneLine returns what another program wrote on one line, without what can't be seen.

@@ -160,15 +160,15 @@ func (f *Fetcher) check(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, tool.Refuse("%q is no URL", text)
+		return nil, tool.Refuse("%q is no URL", brief(text))
 	case u.Scheme != "https" && u.Scheme != "http" || u.Opaque != "":
-		return nil, tool.Refuse("%q is no URL with https:// or http://", text)
+		return nil, tool.Refuse("%q is no URL with https:// or http://", brief(text))
 	case u.User != nil:
 		return nil, tool.Refuse("the URL has a user or password, which are never sent")
 	}
 	name, _, err := cleanHost(u.Hostname())
 	if err != nil {
-		return nil, tool.Refuse("%q names no host", text)
+		return nil, tool.Refuse("%q names no host", brief(text))
 	}
 	port := cmp.Or(u.Port(), ownPort(u.Scheme))
 	if !isPort(port) || len(f.permit(name, port)) == 0 {
@@ -200,18 +200,18 @@ func hostPort(name, port, scheme string) string {
 // follow returns where a page at a URL redirects to.
 func (f *Fetcher) follow(from *url.URL, location string) (*url.URL, error) {
 	if len(location) > maxURL {
-		return nil, tool.Refuse("%s redirects to a URL with more than %d bytes", from, maxURL)
+		return nil, tool.Refuse("%s redirects to a URL with more than %d bytes", brief(from.String()), maxURL)
 	}
 	to, err := from.Parse(location)
 	if err != nil {
-		return nil, tool.Refuse("%s redirects to %q, which is no URL", from, location)
+		return nil, tool.Refuse("%s redirects to %q, which is no URL", brief(from.String()), brief(location))
 	}
 	next, err := f.check(to.String())
 	if err != nil {
-		return nil, tool.Refuse("%s redirects: %w", from, err)
+		return nil, tool.Refuse("%s redirects: %w", brief(from.String()), err)
 	}
 	if from.Scheme == "https" && next.Scheme == "http" {
-		return nil, tool.Refuse("%s redirects to %s, which is not encrypted", from, next)
+		return nil, tool.Refuse("%s redirects to %s, which is not encrypted", brief(from.String()), brief(next.String()))
 	}
 	return next, nil
 }

@@ -11,13 +11,16 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
+// maxMedia is how many bytes a media type may have (RFC 6838, 4.2); a longer one is unknown.
+const maxMedia = 127
+
 // typeOf returns the media type of what a server sent, by what it declares and by the
 // bytes. note says where these differ. Bytes that are no text never count as text.
 func typeOf(declared string, body []byte) (media, note string) {
 	media, _, err := mime.ParseMediaType(declared)
 	looks, _, _ := mime.ParseMediaType(http.DetectContentType(body))
 	switch {
-	case err != nil || !strings.Contains(media, "/") || slices.Contains([]string{"application/octet-stream", "binary/octet-stream"}, media):
+	case err != nil || len(media) > maxMedia || !strings.Contains(media, "/") || slices.Contains([]string{"application/octet-stream", "binary/octet-stream"}, media):
 		return looks, ""
 	case len(body) == 0 || media == looks || textual(media) && textual(looks):
 		return media, ""

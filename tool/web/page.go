@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -24,26 +25,28 @@ type page struct {
 	file  []byte // the bytes of an image or a PDF that is whole; else nil
 }
 
-// lines returns a text's lines, and long ones in parts.
-func lines(text string) (list []string) {
-	if text == "" {
-		return nil
-	}
-	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		for len(line) > maxLine {
-			at := maxLine
-			if space := strings.LastIndexByte(line[:maxLine], ' '); space > maxLine/2 {
-				at = space + 1
+// lines returns a text's lines, and long ones in parts. A page of empty lines has millions.
+func lines(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+			for len(line) > maxLine {
+				at := maxLine
+				if space := strings.LastIndexByte(line[:maxLine], ' '); space > maxLine/2 {
+					at = space + 1
+				}
+				for !utf8.RuneStart(line[at]) {
+					at--
+				}
+				if !yield(line[:at]) {
+					return
+				}
+				line = line[at:]
 			}
-			for !utf8.RuneStart(line[at]) {
-				at--
+			if !yield(line) {
+				return
 			}
-			list = append(list, line[:at])
-			line = line[at:]
 		}
-		list = append(list, line)
 	}
-	return list
 }
 
 // ends are what some program takes for the end of a line.
@@ -71,24 +74,28 @@ func (p *page) show(from, most int) (string, error) {
 	if !p.shown {
 		return "[" + head + "; it is no text, and is not shown]", nil
 	}
-	all := lines(p.text)
-	if len(all) == 0 {
+	if p.text == "" {
 		return "[" + head + "; it has no text, perhaps because it needs a browser]", nil
 	}
-	if from > len(all) {
-		return "", tool.Refuse("%s has only %d lines", p.url, len(all))
-	}
 	var b strings.Builder
-	last := from - 1
-	for last < len(all) && last < from-1+most && b.Len()+len(all[last]) < maxAnswer {
-		b.WriteString("\n>")
-		if all[last] != "" {
-			b.WriteString(" " + all[last])
+	all, last, full := 0, from-1, false
+	for line := range lines(p.text) {
+		all++
+		full = full || all-from >= most || b.Len()+len(line) >= maxAnswer
+		if full || all < from {
+			continue
 		}
-		last++
+		b.WriteString("\n>")
+		if line != "" {
+			b.WriteString(" " + line)
+		}
+		last = all
 	}
-	if last < len(all) {
-		head += fmt.Sprintf("; lines %d to %d of %d, read on with from_line=%d", from, last, len(all), last+1)
+	if from > all {
+		return "", tool.Refuse("%s has only %d lines", brief(p.url), all)
+	}
+	if last < all {
+		head += fmt.Sprintf("; lines %d to %d of %d, read on with from_line=%d", from, last, all, last+1)
 	} else if from > 1 {
 		head += fmt.Sprintf("; lines %d to %d, the last", from, last)
 	}

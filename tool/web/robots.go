@@ -20,6 +20,10 @@ const (
 	maxRobots  = 500 << 10 // bytes of a robots.txt that count (RFC 9309, 2.5)
 	robotsTime = time.Hour // how long one counts
 	robotsKept = 100       // hosts
+	// Rules beyond these are ignored, as those beyond maxRobots are: they ask for courtesy and
+	// protect nothing, and to refuse the whole host would help nobody.
+	maxRules    = 1000
+	maxPatterns = 64 << 10 // bytes
 )
 
 // robotsOf are the rules of a host.
@@ -72,7 +76,7 @@ type robotsRule struct {
 // parseRobots reads a robots.txt as RFC 9309 says. Groups for this tool count, and those
 // for everybody only if there are none.
 func parseRobots(text string) robots {
-	var all, own robots
+	var all, own robotsList
 	var forAll, forOwn, named, rules bool
 	for line := range strings.Lines(strings.TrimPrefix(text, "\uFEFF")) {
 		line, _, _ = strings.Cut(line, "#")
@@ -90,17 +94,29 @@ func parseRobots(text string) robots {
 			rules = true
 			r := robotsRule{key == "allow", encoded(value)}
 			if value != "" && forAll {
-				all = append(all, r)
+				all.add(r)
 			}
 			if value != "" && forOwn {
-				own = append(own, r)
+				own.add(r)
 			}
 		}
 	}
 	if named {
-		return own
+		return own.rules
 	}
-	return all
+	return all.rules
+}
+
+// robotsList collects rules within the bounds.
+type robotsList struct {
+	rules robots
+	bytes int
+}
+
+func (l *robotsList) add(r robotsRule) {
+	if l.bytes += len(r.path); len(l.rules) < maxRules && l.bytes <= maxPatterns {
+		l.rules = append(l.rules, r)
+	}
 }
 
 // allows reports whether a page may be fetched. The longest pattern that matches decides,

@@ -3,6 +3,7 @@ package web
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,16 @@ func TestRobots(t *testing.T) {
 	} {
 		require.Equal(t, c.allows, parseRobots(c.text).allows(mustURL(t, "http://example.com"+c.path)), "%q %s", c.text, c.path)
 	}
+}
+
+// A host has few rules, however long its robots.txt is.
+func TestRobotsAreBounded(t *testing.T) {
+	rules := parseRobots("User-agent: *\nDisallow: /secret\n" + strings.Repeat("allow:x\n", 64_000) + "Disallow: /late\n")
+	require.Len(t, rules, maxRules)
+	require.False(t, rules.allows(mustURL(t, "http://example.com/secret")))
+	require.True(t, rules.allows(mustURL(t, "http://example.com/late")), "the rest is ignored")
+	rules = parseRobots("User-agent: fermata\n" + strings.Repeat("Disallow: /"+strings.Repeat("x", 999)+"\n", 100))
+	require.Len(t, rules, maxPatterns/1000)
 }
 
 func TestRobotsAreObeyed(t *testing.T) {

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/url"
 	"slices"
@@ -14,6 +16,8 @@ import (
 // Bounds of a page's tree. What turns a tree into Markdown takes time and space by all of
 // them, so without bounds a small page could cost minutes and gigabytes.
 const (
+	maxHTML   = 2 << 20   // bytes of a page, decoded
+	maxToken  = 256 << 10 // bytes of a tag: each attribute becomes several times as large
 	maxNodes  = 100_000
 	maxDepth  = 100
 	maxNested = 8       // lists and quotations within one another: each indents all that is in it
@@ -32,6 +36,7 @@ type tree struct {
 	nodes int
 	links int
 	deep  int  // open elements beyond maxDepth
+	based bool // the page has named its base
 	cut   bool // the rest is left out
 }
 
@@ -60,33 +65,84 @@ func atoms(names string) map[atom.Atom]bool {
 	return set
 }
 
-// parse builds the tree of a page. base is the page's URL.
-func parse(page string, base *url.URL) *tree {
+// parse builds the tree of a page. base is the page's URL. It fails only if ctx ends.
+func parse(ctx context.Context, page string, base *url.URL) (*tree, error) {
 	t := &tree{root: &html.Node{Type: html.DocumentNode}, base: base}
 	t.open = []element{{node: t.root}}
-	z := html.NewTokenizer(strings.NewReader(page))
-	for t.nodes < maxNodes {
-		switch z.Next() {
-		case html.ErrorToken:
-			t.cut = z.Err() != io.EOF
-			t.flush()
-			return t
-		case html.TextToken:
-			if t.top().node != nil {
-				t.text.WriteString(hideAngles.Replace(string(z.Text())))
-			} else if t.top().tag == atom.Title && t.title == "" && t.open[len(t.open)-2].node != nil {
-				t.title = strings.Join(strings.Fields(string(z.Text())), " ")
+	defer t.finish()
+	for tokens := 0; page != ""; {
+		z := html.NewTokenizer(strings.NewReader(page))
+		z.SetMaxBuf(maxToken)
+		read, kind, tag := 0, html.ErrorToken, atom.Atom(0)
+		for next := z.Next(); next != html.ErrorToken; next = z.Next() {
+			if tokens++; tokens%1000 == 0 && ctx.Err() != nil {
+				return nil, context.Cause(ctx)
 			}
-		case html.StartTagToken, html.SelfClosingTagToken:
-			t.start(z.Token())
-		case html.EndTagToken:
-			name, _ := z.TagName()
-			t.end(atom.Lookup(name), string(name))
+			if t.nodes >= maxNodes {
+				t.cut = true
+				return t, nil
+			}
+			read, kind = read+len(z.Raw()), next
+			if started := t.take(z, kind); kind != html.TextToken {
+				tag = started
+			}
+		}
+		if !errors.Is(z.Err(), html.ErrBufferExceeded) {
+			t.cut = z.Err() != io.EOF
+			return t, nil
+		}
+		if kind != html.TextToken { // the rest of a tag would look like text
+			t.cut = true
+			return t, nil
+		}
+		page = page[read:]
+		if dropped[tag] || tag == atom.Title { // the rest of a script would look like tags
+			page = page[endOf(page, tag.String()):]
 		}
 	}
-	t.cut = true
+	return t, nil
+}
+
+// finish puts text before a hidden element into the tree, though that one has no end.
+func (t *tree) finish() {
+	for t.top().node == nil {
+		t.open = t.open[:len(t.open)-1]
+	}
 	t.flush()
-	return t
+}
+
+// take puts a token into the tree. It returns the element that the token starts.
+func (t *tree) take(z *html.Tokenizer, kind html.TokenType) (started atom.Atom) {
+	switch kind {
+	case html.TextToken:
+		if t.top().node != nil {
+			t.text.WriteString(hideAngles.Replace(string(z.Text())))
+		} else if t.top().tag == atom.Title && t.title == "" && t.open[len(t.open)-2].node != nil {
+			t.title = strings.Join(strings.Fields(string(z.Text())), " ")
+		}
+	case html.StartTagToken, html.SelfClosingTagToken:
+		token := z.Token()
+		t.start(token)
+		return token.DataAtom
+	case html.EndTagToken:
+		name, _ := z.TagName()
+		t.end(atom.Lookup(name), string(name))
+	}
+	return 0
+}
+
+// endOf returns where the end tag of an element begins, or the end of the page.
+func endOf(page, name string) int {
+	for at := 0; ; at += len("</") {
+		next := strings.Index(page[at:], "</")
+		if next < 0 {
+			return len(page)
+		}
+		at += next
+		if after := page[at+len("</"):]; len(after) >= len(name) && strings.EqualFold(after[:len(name)], name) {
+			return at
+		}
+	}
 }
 
 // The converter writes "&lt;" for "<" in prose. A model need not read it so: private
@@ -110,7 +166,7 @@ func (t *tree) flush() {
 // start opens an element.
 func (t *tree) start(token html.Token) {
 	tag := token.DataAtom
-	if tag == atom.Base {
+	if tag == atom.Base && !t.based && has(token.Attr, "href") && t.top().node != nil && !hidden(token) {
 		t.rebase(attr(token.Attr, "href"))
 	}
 	if ignored[tag] || void[tag] && tag != atom.Br && tag != atom.Hr && tag != atom.Img {
@@ -281,9 +337,11 @@ func (t *tree) link(href string) string {
 	return text
 }
 
-// rebase heeds a page's own base of links.
+// rebase heeds a page's own base of links. Only the first one counts, as in browsers: each
+// may be relative to the one before, and so a chain of them would grow.
 func (t *tree) rebase(href string) {
-	if u, err := t.base.Parse(strings.TrimSpace(href)); href != "" && len(href) <= maxURL && err == nil && (u.Scheme == "https" || u.Scheme == "http") {
+	t.based = true
+	if u, err := t.base.Parse(strings.TrimSpace(href)); href != "" && len(href) <= maxURL && err == nil && (u.Scheme == "https" || u.Scheme == "http") && len(u.String()) <= maxURL {
 		t.base = u
 	}
 }

@@ -168,7 +168,7 @@ func (f *Fetcher) keep(key string, p *page, h http.Header, before *kept, until t
 		f.cache.put(key, nil)
 		return
 	}
-	k := &kept{page: p, until: until, etag: h.Get("ETag"), modified: h.Get("Last-Modified")}
+	k := &kept{page: p, until: until, etag: validator(h, "ETag"), modified: validator(h, "Last-Modified")}
 	if before != nil && k.etag == "" {
 		k.etag = before.etag
 	}
@@ -188,7 +188,7 @@ func earlier(a, b time.Time) time.Time {
 // failed returns the error of an answer without a page. Only what may be over soon is
 // worth another try.
 func failed(a *answer) error {
-	text := fmt.Sprintf("%s answers %d %s", a.url, a.status, http.StatusText(a.status))
+	text := fmt.Sprintf("%s answers %d %s", brief(a.url.String()), a.status, http.StatusText(a.status))
 	switch {
 	case a.status >= 500 || a.status == http.StatusTooManyRequests || a.status == http.StatusRequestTimeout:
 		return fmt.Errorf("%s", text)
@@ -209,18 +209,18 @@ func (f *Fetcher) read(ctx context.Context, a *answer) (*page, error) {
 		}
 		return p, nil
 	}
-	p.text = decode(a.body, declared)
-	if isHTML(media) {
-		text, cut, err := f.markdown(ctx, p.text, a.url)
-		if err != nil {
-			return nil, err
-		}
-		p.text = text
-		if cut {
-			p.about += ", its end is left out: it has too many parts"
-		}
+	if !isHTML(media) {
+		p.text = clean(decode(a.body, declared))
+		return p, nil
 	}
-	p.text = clean(p.text)
+	text, cut, err := f.markdown(ctx, a.body, declared, a.url)
+	if err != nil {
+		return nil, err
+	}
+	if cut {
+		p.about += ", its end is left out: it is too long"
+	}
+	p.text = clean(text)
 	return p, nil
 }
 

@@ -120,7 +120,7 @@ func hostile(n int) map[string]string {
 	}
 }
 
-// No page costs much, however it is built.
+// No page costs much, however it is built: what grows as the square of the page takes minutes.
 func TestHostilePages(t *testing.T) {
 	const n = maxHTML
 	for name, page := range hostile(n) {
@@ -130,7 +130,7 @@ func TestHostilePages(t *testing.T) {
 			took := time.Since(begun)
 			t.Logf("%s: %d bytes became %d in %s", name, len(page), len(text), took)
 			require.Less(t, len(text), 10*n)
-			require.Less(t, took, 10*time.Second)
+			require.Less(t, took, time.Minute)
 		})
 	}
 }

@@ -90,7 +90,7 @@ func (s *stage) wrongAnswers(id string) {
 	s.t.Helper()
 	s.fails(2, "[invalid_input] --request is required: name the request that you saw; open: q-1 (question)", "answer", id, "x")
 	s.fails(2, "open: q-1 (question)", "approve", id)
-	s.fails(2, "[invalid_input] an answer is required: a TEXT, --choice N or --result JSON", "answer", id, "--request", "q-1")
+	s.fails(2, "[invalid_input] an answer is required: a TEXT, --choice N, --result JSON or --file", "answer", id, "--request", "q-1")
 	s.fails(2, "[invalid_input] --reason is required", "reject", id, "--request", "q-1")
 	s.fails(2, "TEXT, --choice and --result exclude each other", "answer", id, "x", "--request", "q-1", "--choice", "0")
 	s.fails(2, "--result is not JSON", "answer", id, "--request", "q-1", "--result", "{")

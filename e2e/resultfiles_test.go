@@ -116,6 +116,6 @@ func TestFilesOfAFailedCall(t *testing.T) {
 	require.Len(t, parts, 4)
 	require.Equal(t, "page not found\n[browse.png (image/png, 68 bytes): it follows as file 1]", parts[0].Result.Text)
 	require.Equal(t, "look.png", parts[1].Result.Files[0].File.Name)
-	require.Equal(t, "[file 1, from a call of browse: browse.png (image/png, 68 bytes)]", parts[2].Text)
+	require.Equal(t, "[file 1, from a call of browse]", parts[2].Text)
 	require.Equal(t, "browse.png", parts[3].File.Name)
 }

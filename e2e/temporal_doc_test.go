@@ -387,7 +387,7 @@ func TestHoldingDoc(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../docs/holding.md")
 	require.NoError(t, err)
-	_, table, _ := strings.Cut(string(data), "\n## Which one to use\n")
+	_, table, _ := strings.Cut(string(data), "\n## Which verb to use\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	rows := regexp.MustCompile(`(?m)^\| (\w[^|]+)\|([^|]+)\| (\w|"|`+"`"+`)[^|]+\|$`).FindAllStringSubmatch(table, -1)[1:] // without the head
 	for i, use := range []string{

@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/internal/picture"
 	"github.com/fermata-agents/fermata/internal/play"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
@@ -69,8 +68,8 @@ type Activities struct {
 	Converter converter.DataConverter
 	// Approvals make tools ask for an approval, by names and patterns.
 	Approvals map[string]agent.ToolApproval
-	// pictures are the copies of images that models do not take as they are.
-	pictures picture.Cache
+	// Pictures are the copies of images that models do not take as they are; nil keeps none.
+	Pictures *Pictures
 }
 
 // Agent is an agent's definition for its next runs.

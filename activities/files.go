@@ -2,6 +2,7 @@ package activities
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -34,7 +35,7 @@ func (d *Activities) filesFor(ctx context.Context, info model.Info, messages []a
 	if !haveFiles(messages) {
 		return messages, nil, nil
 	}
-	r := &requestFiles{log: d.Log, pictures: &d.pictures, inResults: info.ResultFiles, takes: picture.Bounds{Files: info.Files, Side: info.MaxImageSide}, files: map[string][]byte{}, room: maxRequestFiles, images: maxRequestImages}
+	r := &requestFiles{log: d.Log, pictures: cmp.Or(d.Pictures, &Pictures{}), inResults: info.ResultFiles, takes: picture.Bounds{Files: info.Files, Side: info.MaxImageSide}, files: map[string][]byte{}, room: maxRequestFiles, images: maxRequestImages}
 	out := slices.Clone(messages)
 	for i, m := range slices.Backward(messages) { // the newest first
 		if len(m.Files()) == 0 {
@@ -47,6 +48,9 @@ func (d *Activities) filesFor(ctx context.Context, info model.Info, messages []a
 	}
 	return out, r.files, nil
 }
+
+// Pictures caches copies of images. The zero value is empty. It is safe for concurrent use.
+type Pictures = picture.Cache
 
 func haveFiles(messages []agent.Message) bool {
 	return slices.ContainsFunc(messages, func(m agent.Message) bool { return len(m.Files()) > 0 })

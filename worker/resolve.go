@@ -39,7 +39,7 @@ func (o *Options) fit() (*activities.Activities, error) {
 		Agents: map[string]activities.Agent{}, Model: models.find,
 		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
 		Approvals: o.Approvals, Pins: o.Pins, Converter: o.Converter,
-		Flows: map[string]play.Function{}, FlowInputs: map[string]func(string) error{}, Plays: activities.NewPlays(), OneBuild: o.Deployment != "", LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight(), ParentChecks: activities.NewParentChecks(), StorePace: &activities.StorePace{}, Live: o.Live, Observer: o.Observer, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
+		Flows: map[string]play.Function{}, FlowInputs: map[string]func(string) error{}, Plays: activities.NewPlays(), OneBuild: o.Deployment != "", LogCache: activities.NewLogCache(), InFlight: activities.NewInFlight(), ParentChecks: activities.NewParentChecks(), Pictures: &activities.Pictures{}, StorePace: &activities.StorePace{}, Live: o.Live, Observer: o.Observer, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
 	}
 	if len(o.Agents)+len(o.Flows) == 0 {
 		faults = append(faults, agent.Errorf(agent.CodeInvalidInput, "worker.Options.Agents is empty, and so is Flows: a worker without agents has nothing to run").WithPath("agents"))

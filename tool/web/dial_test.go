@@ -76,8 +76,7 @@ func TestPrivateHosts(t *testing.T) {
 }
 
 func TestRedirects(t *testing.T) {
-	var s *site
-	s = newSite(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
 		to := r.URL.Query().Get("to")
 		var n int
 		if _, err := fmt.Sscanf(r.URL.Path, "/hop/%d", &n); err == nil && n > 0 {

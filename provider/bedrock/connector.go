@@ -41,7 +41,7 @@ type connector struct {
 }
 
 func newConnector(o *Options) *connector {
-	// The key stays in closures, so that no field can be printed.
+	// The key stays in closures: a field could be printed.
 	key := o.apiKey()
 	d := &connector{name: o.name(), base: o.baseURL(), region: o.Region, signer: v4.NewSigner()}
 	d.endpoint = func(base string) *model.Endpoint {

@@ -166,7 +166,7 @@ func TestJoin(t *testing.T) {
 func TestFilesOfResults(t *testing.T) {
 	f := agent.Part{Type: agent.PartFile, Text: "sales", File: &agent.File{Size: 5, MediaType: "image/png", Name: "a\x1b[2J.png"}}
 	r := agent.ToolResult{Call: "t1.1", Tool: "plot", Status: agent.CallOK, Text: "drawn", Files: []agent.Part{f, {}}}
-	const name = `a\u001b[2J.png (image/png, 5 bytes)`
+	const name = `a2J.png (image/png, 5 bytes)` // its controls and brackets are dropped
 	got := told(render.Options{}, turn(1), says(1, "", call("t1.1", "plot", "{}")), noted(agent.EventCallStarted, 0, "t1.1", "plot", ""), noted(agent.EventCallDone, 5, "t1.1", "plot", agent.CallOK), results(r))
 	require.Contains(t, got, "\n  plot shows "+name+"\n")
 	require.Contains(t, string(render.Message(*results(r).Message)), "[file] "+name)

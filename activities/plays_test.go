@@ -33,7 +33,7 @@ func flowLog(input string, results ...string) *store.View {
 			agent.Event{Message: &agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartToolResult, Result: &result}}}})
 	}
 	for i := range events {
-		events[i].Type, events[i].Seq = agent.EventMessage, int64(i+1)
+		events[i].Type, events[i].Seq, events[i].Time = agent.EventMessage, int64(i+1), time.Unix(int64(i), 0)
 	}
 	return (&store.View{}).With(events, int64(len(events)))
 }

@@ -161,15 +161,24 @@ func (m Message) ToolCalls() []ToolCall {
 
 // Files returns the files of a message, in order, also those of its results.
 func (m Message) Files() (files []*File) {
-	for _, p := range m.Parts {
-		if p.File != nil {
-			files = append(files, p.File)
-		}
-		if p.Result != nil {
-			files = append(files, Message{Parts: p.Result.Files}.Files()...)
-		}
+	for _, p := range m.FileParts() {
+		files = append(files, p.File)
 	}
 	return files
+}
+
+// FileParts returns the parts of a message that are files, in order, also those of its results.
+// Their Text is what was said of them.
+func (m Message) FileParts() (parts []Part) {
+	for _, p := range m.Parts {
+		if p.File != nil {
+			parts = append(parts, p)
+		}
+		if p.Result != nil {
+			parts = append(parts, Message{Parts: p.Result.Files}.FileParts()...)
+		}
+	}
+	return parts
 }
 
 // Size returns the length of the message's content in bytes, without the JSON around it.

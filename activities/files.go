@@ -41,6 +41,10 @@ func (d *Activities) filesFor(ctx context.Context, info model.Info, messages []a
 		if len(m.Files()) == 0 {
 			continue
 		}
+		if m.Note == agent.NoteSummary {
+			out[i].Parts = onlyNamed(m.Parts)
+			continue
+		}
 		var err error
 		if out[i].Parts, err = r.message(ctx, m.Parts); err != nil {
 			return nil, nil, err
@@ -248,6 +252,13 @@ func lacking(f *agent.File, why string) string {
 func withoutFiles(messages []agent.Message) []agent.Message {
 	out := slices.Clone(messages)
 	for i, m := range messages {
+		if len(m.Files()) == 0 {
+			continue
+		}
+		if m.Note == agent.NoteSummary {
+			out[i].Parts = onlyNamed(m.Parts)
+			continue
+		}
 		out[i].Parts = slices.Clone(m.Parts)
 		for j, p := range m.Parts {
 			if p.File != nil {

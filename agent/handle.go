@@ -13,6 +13,8 @@ const (
 	// maxHandleName is how much of a file's name a handle has, in bytes. Tools and senders choose
 	// names, and a model reads the handle in each turn.
 	maxHandleName = 64
+	// handleWeight is about what a line with a handle counts, in bytes. Workflows decide by it.
+	handleWeight = 128
 	// maxNamed is how many files an error of [FindFile] names.
 	maxNamed = 20
 )

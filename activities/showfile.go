@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/excerpt"
@@ -13,6 +14,9 @@ import (
 	"github.com/fermata-agents/fermata/internal/wire"
 	"github.com/fermata-agents/fermata/store"
 )
+
+// shownFilesTime is how long the files that one reply asks for are looked for.
+const shownFilesTime = 30 * time.Second
 
 // maxNamedText is how much of what was said of a file stays with its name in a summary, in bytes.
 const maxNamedText = 200
@@ -65,9 +69,10 @@ func onlyNamed(parts []agent.Part) (out []agent.Part) {
 // offerFiles returns a Spec with the tool show_file if files of the conversation are not shown any
 // more: a summary names them, or newer ones need the room. So most conversations don't have it, and
 // one that has it keeps it: the tools come first in what a provider caches. When the tool comes,
-// the conversation reads differently in any case. A tool of the agent's own with its name wins.
+// the conversation reads differently in any case. A tool of the agent's own with its name wins. The
+// model of an agent without tools may take none, and would refuse the request.
 func offerFiles(spec *agent.Spec, entries []store.Entry) *agent.Spec {
-	if !leavesFilesOut(entries) {
+	if len(spec.Toolset) == 0 || !leavesFilesOut(entries) {
 		return spec
 	}
 	if _, has := spec.Tool(agent.ShowFileTool); has {
@@ -95,15 +100,21 @@ func leavesFilesOut(entries []store.Entry) bool {
 	return images > maxRequestImages || bytes > maxRequestFiles
 }
 
-// shownFiles finds the files that the calls of show_file ask for. What a model can't read, or was
+// shownFiles finds the files that the calls of show_file ask for, at most [agent.MaxFiles]. What a model can't read, or was
 // deleted, becomes a text in the next request, as any file does.
 func (d *Activities) shownFiles(ctx context.Context, log *store.View, entries []store.Entry, spec *agent.Spec, in ModelInput, parts []agent.Part) (all []wire.ShownFile) {
 	if t, _ := spec.Tool(agent.ShowFileTool); t.Executor != agent.ExecutorRuntime {
 		return nil
 	}
+	// The reply is paid, so it must not wait without end for a store that is away.
+	ctx, stop := context.WithTimeout(ctx, shownFilesTime)
+	defer stop()
 	for _, c := range (agent.Message{Parts: parts}).ToolCalls() {
 		if c.Tool != agent.ShowFileTool {
 			continue
+		}
+		if len(all) == agent.MaxFiles {
+			return all
 		}
 		p, err := d.shownFile(ctx, log, entries, in, c)
 		if err != nil {

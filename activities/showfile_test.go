@@ -3,6 +3,7 @@ package activities
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,8 @@ func TestWhenFilesCanBeShownAgain(t *testing.T) {
 	require.False(t, offered(spec, entries))
 	entries[0].Note = agent.NoteSummary
 	require.True(t, offered(spec, entries))
+	bare := &agent.Spec{}
+	require.Same(t, bare, offerFiles(bare, entries), "its model may take no tools")
 	require.False(t, offered(&agent.Spec{Toolset: []agent.ToolSpec{{Name: agent.ShowFileTool}}}, entries), "a client's tool has the name")
 
 	var many []agent.Part
@@ -117,6 +120,7 @@ func TestAFileIsShownAgain(t *testing.T) {
 	require.Equal(t, `several files are "chart.png": chart.png#DIGITS (image/png, 7 bytes), chart.png#DIGITS (image/png, 71 bytes)`, undigested(got[1].Err))
 	require.Contains(t, got[2].Err, `there is no file "x.png"; there are: chart.png#`)
 
+	require.Len(t, s.asks("s", entries, slices.Repeat([]string{"x.png"}, agent.MaxFiles+1)...), agent.MaxFiles)
 	got = s.asks("fork", entries, chart.File.Handle())
 	require.Empty(t, got[0].Err)
 	require.Equal(t, "fork", got[0].File.File.Session)

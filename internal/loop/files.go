@@ -55,12 +55,18 @@ func (s *step) takeFiles(i int, r agent.ToolResult) (_ agent.ToolResult, left in
 // showFiles gives the calls of show_file their results. They change nothing, and their files are in
 // the store, so nobody is asked and no activity makes them.
 func (s *step) showFiles(shown []wire.ShownFile) {
+	if len(shown) == 0 { // the tool was not offered; if the Spec has one with the name, a worker makes the call
+		return
+	}
 	n := 0
 	for i, c := range s.Calls.List {
-		if c.Tool != agent.ShowFileTool || n >= len(shown) {
+		if c.Tool != agent.ShowFileTool {
 			continue
 		}
-		f := shown[n]
+		f := wire.ShownFile{Err: fmt.Sprintf("Not executed: one reply may ask for %d files. Ask for the others in the next.", len(shown))}
+		if n < len(shown) {
+			f = shown[n]
+		}
 		n++ // counts rejected calls too: shown has an entry for each call
 		switch {
 		case c.State != CallPending:

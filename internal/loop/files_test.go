@@ -84,6 +84,12 @@ func TestAFileIsShownAgainAtOnce(t *testing.T) {
 	require.Empty(t, got[2].Files)
 
 	p = played(t, "begin go", `opened {}`)
+	more := p.calledShowFile(wire.ShownFile{File: &own}, wire.ShownFile{}).(ModelReplied)
+	more.Reply.ShownFiles = more.Reply.ShownFiles[:1]
+	p.step(more)
+	require.Contains(t, recorded(t, p.state)[1].Text, "one reply may ask for 1 files")
+
+	p = played(t, "begin go", `opened {}`)
 	p.step(p.calledShowFile())
 	require.Contains(t, recorded(t, p.state)[0].Text, "Tool not found: show_file.")
 

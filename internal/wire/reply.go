@@ -37,8 +37,8 @@ type Reply struct {
 	// ParkRequests are the calls of await_resumption in Parts, in order, with their arguments
 	// parsed.
 	ParkRequests []ParkRequest `json:"park_requests,omitempty"`
-	// ShownFiles are the calls of show_file in Parts, in order, with the file that each asks for;
-	// absent if the model was not offered the tool.
+	// ShownFiles are the first calls of show_file in Parts, in order, with the file that each asks
+	// for; absent if the model was not offered the tool.
 	ShownFiles []ShownFile `json:"shown_files,omitempty"`
 	// Compaction says what a summary replaces. It is set if the summary was made because the
 	// conversation is too long.

@@ -60,6 +60,7 @@ func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
 	// Before the rules: nobody is asked about a call that cannot be made.
 	s.rejectInvalid(r)
 	rulings := s.applyRules(r)
+	s.showFiles(r.ShownFiles)
 	// Before the approvals: a question or a park skips all other calls, so none of these may
 	// have a request yet. After the rules: a denied ask_user opens no request.
 	if !s.takeQuestionsOrPark(in) {
@@ -98,6 +99,7 @@ const maxFault = ownWords - 64
 // be.
 func (s *step) rejection(i int, c agent.ToolCall, r wire.Reply) (status agent.CallStatus, text string, ok bool) {
 	_, known := s.Spec.Tool(c.Tool)
+	known = known || c.Tool == agent.ShowFileTool && len(r.ShownFiles) > 0
 	switch {
 	// Before !known: such a tool is not in the toolset either.
 	case slices.Contains(s.Parent.ForbiddenTools, c.Tool):

@@ -85,6 +85,17 @@ var parkTool = agent.ToolSpec{
 		`"input":{"type":"string","description":"What you are told under resume_with_input"}}}},"required":["reason"]}`),
 }
 
+// ShowFileTool is the tool with which a model sees a file of its conversation again. It is in no
+// Spec: the activity that calls the model offers it where files of the conversation are not shown
+// any more, and finds the file.
+func ShowFileTool() agent.ToolSpec {
+	return agent.ToolSpec{
+		Name: agent.ShowFileTool, Executor: agent.ExecutorRuntime, ReadOnly: true,
+		Description: "Shows you a file of this conversation again, if only its name is left here.",
+		Input:       json.RawMessage(`{"type":"object","properties":{"file":{"type":"string","description":"The file's name, with the digits, such as chart.png#3f9a0c1b"}},"required":["file"],"additionalProperties":false}`),
+	}
+}
+
 // malformed returns what the model is told if its arguments are not a JSON object.
 func malformed(text string) string {
 	if rawjson.Depth([]byte(text)) > rawjson.MaxWrittenDepth {

@@ -88,7 +88,7 @@ func requestsWithFiles(ctx context.Context, b *bench) error {
 			return err
 		}
 		b.add(row{Cell: cell, What: requestTime, Unit: "ms", Ours: t.of(a.name, requestTime)})
-		b.add(row{Cell: cell, What: requestAlloc, Unit: "bytes", Ours: t.of(a.name, requestAlloc), Beside: t.of(a.name, requestBody), Reference: requestBody})
+		b.add(row{Cell: cell, What: requestAlloc, Unit: "bytes", Ours: t.of(a.name, requestAlloc), Beside: t.of(a.name, requestBody), Reference: requestBody, Target: atMost(1.5)})
 	}
 	return nil
 }

@@ -76,6 +76,7 @@ func ShortOutcome(o *agent.Outcome) *agent.Outcome {
 	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, receiptFrame), fit(b.Reason, maxName)
 	b.Text, b.Tools, b.Suspension, b.Error = fit(b.Text, maxChildText), nil, nil, codeOnly(b.Error)
 	b.Usage, b.Cost, b.Tree = b.Usage.Bounded(), amount.Clamp(b.Cost), b.Tree.Bounded()
+	b.Artifacts, b.ArtifactsLeft = nil, 0 // see Artifacts.addChild
 	if b.Error != nil {
 		b.Error.Message = fit(o.Error.Message, maxWhy)
 	}

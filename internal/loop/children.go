@@ -343,9 +343,9 @@ func (s *step) childGone(i int, o *agent.Outcome) {
 	if k := s.Calls.find(c.StartedBy); k >= 0 && s.Calls.List[k].State == CallAwaitingChildren && (c.Call != "" || !c.Started) {
 		s.setResultAs(k, childResult(c.StartedBy, s.Calls.List[k].Tool, o, s.isFlow()), outcomeSize(o))
 	}
-	// Before Children.ended: each account has a child in the list. grants.go and budgetview.go look
-	// the child up without a check.
+	// Before Children.ended: each account has a child in the list, which nobody checks.
 	s.closeAccount(c, o)
+	s.Artifacts.addChild(c.Session, o)
 	s.Children.ended(i, s.keptOutcome(o), s.now())
 	s.recordChild(agent.EventChildEnded, i, o.Reason)
 	s.answerWaits()

@@ -54,6 +54,7 @@ func TestThePageOfToolsIsMadeOfTheSpecs(t *testing.T) {
 	sections := []section{
 		{"Files and commands", "An agent has those of them that its `tools` name. They work in the [workspace](agents-file.md#the-file), and [What holds programs](tools.md#what-holds-programs) says what commands may do.", placeSpecs(t)},
 		{"The web", "An agent has it if its `tools` name it. The file's [web](agents-file.md#the-web) names the hosts that may be fetched; without it nothing may be. [Pages of the web](tools.md#pages-of-the-web) says more.", webSpecs(t)},
+		{"Artifacts", "An agent has it if its `tools` name it. [Artifacts](tools.md#artifacts) says more.", []agent.ToolSpec{tool.SaveArtifact().Spec()}},
 		{"People and time", "An agent has those of them that its `tools` name. The run is suspended meanwhile, for months if need be.", take(ownTools...)},
 		{"Ending", "An agent has it with `completion: tool`. If the agent has an `output` schema, that is the schema of the arguments.", take(agent.FinishTool)},
 		{"Sub-agents", "An agent has `subagent__NAME` for each entry of its `agents`, and the others, with the argument `background`, if `lifecycle` is true too.", take(children...)},

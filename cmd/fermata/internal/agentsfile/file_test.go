@@ -51,7 +51,7 @@ func TestFaults(t *testing.T) {
 		{"empty agents", "agents: {}\n", []string{"fermata.yaml:1: agents is empty: write a name and a model below"}},
 		{"agents is a list", "agents: [a]\n", []string{"fermata.yaml:1: agents needs names of agents, each with its fields below"}},
 		{"agent is a word", "agents:\n  a: claude\n", []string{"fermata.yaml:2: agents.a needs its fields, such as description:, and not a plain value"}},
-		{"a tool that nobody has", sound + "tools: {fs_wirte: {approval: true}}\n", []string{`fermata.yaml:4: tools.fs_wirte: no tool is called "fs_wirte"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, SERVER__TOOL and patterns such as "fs_*"; did you mean "fs_write"?`}},
+		{"a tool that nobody has", sound + "tools: {fs_wirte: {approval: true}}\n", []string{`fermata.yaml:4: tools.fs_wirte: no tool is called "fs_wirte"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, web_fetch, save_artifact, SERVER__TOOL and patterns such as "fs_*"; did you mean "fs_write"?`}},
 		{"a tool that says nothing", sound + "tools: {fs_write: {}}\n", []string{`fermata.yaml:4: tools.fs_write has no fields: write approval: true, or leave it out`}},
 		{"a tool that asks for what can't be", sound + "tools: {fs_write: {approval: {confirm: x}}}\n", []string{`fermata.yaml:4: tools.fs_write.approval: confirm must be digest, not "x"`}},
 		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, flows, models, rates, daily, mcp, tools, workspace, shell, web, as_root; did you mean "agents"?`}},

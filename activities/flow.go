@@ -52,7 +52,12 @@ func (d *Activities) askFlow(ctx context.Context, in FlowInput) (wire.FlowAnswer
 		return wire.FlowAnswer{}, err
 	}
 	key := activity.GetInfo(ctx).WorkflowExecution.RunID
-	k, err := d.playUpTo(ctx, playing{flow: flowOfSession{in.Session, in.Agent}, function: f, key: key, log: log, upTo: in.UpTo, within: time.Duration(in.Within)})
+	over, err := d.Plays.ask(ctx, key)
+	if err != nil {
+		return wire.FlowAnswer{}, err
+	}
+	defer over()
+	k, err := d.playUpTo(ctx, playing{flow: flowOfSession{in.Session, in.Agent}, function: f, key: key, log: log, within: time.Duration(in.Within)})
 	if err != nil {
 		return wire.FlowAnswer{}, err
 	}
@@ -212,7 +217,7 @@ func (d *Activities) doStep(ctx context.Context, f play.Function, in ToolInput, 
 		return "", notBegun(ctx, durable.NoSlot{Missing: asError(err)})
 	}
 	key := doKey(activity.GetInfo(ctx).WorkflowExecution.RunID)
-	k, err := d.playUpTo(ctx, playing{flow: flowOfSession{in.Session, in.Agent}, function: f, key: key, log: log, upTo: in.UpTo, within: doWithin})
+	k, err := d.playUpTo(ctx, playing{flow: flowOfSession{in.Session, in.Agent}, function: f, key: key, log: log, within: doWithin})
 	switch {
 	case errors.Is(err, agent.CodeTimeout): // it was not waited for
 		return "", notBegun(ctx, durable.NoSlot{Missing: asError(err)})

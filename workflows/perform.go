@@ -79,7 +79,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 func (r *run) dropCaches(ctx workflow.Context) {
 	execution := workflow.GetInfo(ctx).WorkflowExecution.RunID
 	r.shell.LogCache.Drop(execution)
-	if r.shell.Plays != nil {
+	if r.shell.Plays != nil && !workflow.IsReplaying(ctx) { // what a replay would drop is of now
 		r.shell.Plays.Drop(execution) //workflowcheck:ignore it changes nothing that the run sees
 	}
 }

@@ -174,14 +174,11 @@ func (p *Play) nextResult() Result {
 	return r
 }
 
-// nextFor takes the next result if it is that of a step which a strand is about to wait for, and
-// no other strand would run before it comes. So the strand goes on without a change of goroutines,
+// isNext reports whether the next result is that of a step which a strand is about to wait for, and
+// no other strand would run before it comes. Then the strand goes on without a change of goroutines,
 // which takes most of the time of a long function that runs again.
-func (p *Play) nextFor(path string, s Step) (r Result, ok bool) {
-	if len(p.ready) > 0 || len(p.rest) == 0 || p.rest[0].Path != path || !p.rest[0].countsFor(s) {
-		return r, false
-	}
-	return p.nextResult(), true
+func (p *Play) isNext(path string, s Step) bool {
+	return len(p.ready) == 0 && len(p.rest) > 0 && p.rest[0].Path == path && p.rest[0].countsFor(s)
 }
 
 // Steps returns the steps that the function waits for, in the order in which it asked.

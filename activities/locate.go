@@ -37,9 +37,11 @@ type LocateResult struct {
 	Turn     int                  `json:"turn,omitempty"`
 	Tools    []agent.ToolCount    `json:"tools,omitempty"`
 	// Migrated is the session's state in the agent's version.
-	Migrated    *agent.Migrated `json:"migrated,omitempty"`
-	Recovered   string          `json:"recovered,omitempty"`
-	Unrecovered string          `json:"unrecovered,omitempty"`
+	Migrated *agent.Migrated `json:"migrated,omitempty"`
+	// Artifacts are the last versions of the session's artifacts at the point.
+	Artifacts   []agent.Artifact `json:"artifacts,omitempty"`
+	Recovered   string           `json:"recovered,omitempty"`
+	Unrecovered string           `json:"unrecovered,omitempty"`
 }
 
 func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out LocateResult, err error) {
@@ -72,9 +74,13 @@ func (d *Activities) locate(ctx context.Context, in loop.LocateArgs) (out Locate
 			return out, err
 		}
 	}
-	if !in.Reset {
-		out.Migrated, err = d.migrate(view.State(), version, in.StateVersion)
+	if in.Reset {
+		return out, nil
 	}
+	if in.From == nil || !in.From.DropArtifacts {
+		out.Artifacts = view.Artifacts()
+	}
+	out.Migrated, err = d.migrate(view.State(), version, in.StateVersion)
 	return out, err
 }
 
@@ -107,7 +113,7 @@ func (d *Activities) forkAt(ctx context.Context, in loop.LocateArgs, head store.
 			return nil, 0, err
 		}
 	}
-	out.Forked = &agent.Forked{Session: source, Run: point.Run, Checkpoint: point.ID, Retry: from.Retry != "", Redo: from.Redo, ReplaceInput: from.ReplaceInput}
+	out.Forked = &agent.Forked{Session: source, Run: point.Run, Checkpoint: point.ID, Retry: from.Retry != "", Redo: from.Redo, ReplaceInput: from.ReplaceInput, DropArtifacts: from.DropArtifacts}
 	out.Turn, out.Tools = point.Turn, point.Tools
 	view = view.UpTo(point.Seq())
 	return view, stateVersion(view), nil
@@ -203,12 +209,12 @@ func (d *Activities) sealOpen(ctx context.Context, fork, session string, info *w
 		head.Digest = cmp.Or(open.Head, head.Digest)
 		return nil
 	}
-	if slices.ContainsFunc(open.Events, func(e agent.Event) bool { return e.Message != nil && len(e.Message.Files()) > 0 }) {
+	if slices.ContainsFunc(open.Events, func(e agent.Event) bool { return len(e.Files()) > 0 }) {
 		// The fork's chunk would name files that nothing keeps for it. A live run stores them at once.
 		if info.GetCloseTime() != nil {
-			return agent.Errorf(agent.CodeStale, "the last run of session %s was terminated before it had stored a file that it shows, so nothing can fork it", session)
+			return agent.Errorf(agent.CodeStale, "the last run of session %s was terminated before it had stored a file that it has, so nothing can fork it", session)
 		}
-		again := agent.Errorf(agent.CodeStoreUnavailable, "session %s shows a file that is not stored yet", session)
+		again := agent.Errorf(agent.CodeStoreUnavailable, "session %s has a file that is not stored yet", session)
 		again.Retryable = true
 		return again
 	}

@@ -38,6 +38,8 @@ type ToolOutput struct {
 	Question *agent.ToolQuestion `json:"question,omitempty"`
 	// ToolsChange is set if the tool's source has other tools now.
 	ToolsChange *agent.ToolsChange `json:"tools_change,omitempty"`
+	// Artifacts are the files that the call saves as artifacts, in order.
+	Artifacts []agent.File `json:"artifacts,omitempty"`
 	// Charges are what the attempts of a flow's model call have used.
 	Charges []agent.Charge `json:"charges,omitempty"`
 }
@@ -135,7 +137,7 @@ func (d *Activities) callTool(ctx context.Context, in ToolInput) (ToolOutput, er
 	}
 	result.Text, result.Size = bound(result.Text)
 	// relisted comes last: it may take long, and the call's result is complete.
-	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), StateChanges: hooks.StateChanges, ToolsChange: d.relisted(ctx, in)}, nil
+	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), StateChanges: hooks.StateChanges, Artifacts: hooks.Artifacts(), ToolsChange: d.relisted(ctx, in)}, nil
 }
 
 // complete reads long arguments from the log, and checks edited arguments against the

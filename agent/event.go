@@ -51,6 +51,7 @@ const (
 	EventLimitExtended EventType = "limit.extended" // a person let the run continue past a limit
 	EventStateMigrated EventType = "state.migrated" // the session's state was migrated to the version of the run's agent
 	EventToolsChanged  EventType = "tools.changed"  // a source of tools has other tools now
+	EventArtifactSaved EventType = "artifact.saved" // a call saved a version of an artifact
 	EventVerbRefused   EventType = "verb.refused"   // a signal was refused, and its sender could not be answered
 )
 
@@ -80,6 +81,7 @@ type Event struct {
 	Migrated    *Migrated     `json:"migrated,omitempty"`
 	Delay       *Delay        `json:"delay,omitempty"`
 	ToolsChange *ToolsChange  `json:"tools_change,omitempty"`
+	Artifact    *Artifact     `json:"artifact,omitempty"`
 	// Extended is the limit that was extended.
 	Extended Code `json:"extended,omitempty"`
 }
@@ -129,6 +131,18 @@ type ChildUpdate struct {
 	Cost   USD   `json:"cost_usd,omitempty"`
 }
 
+// Files returns the files that the event names, in order: those of its message, or that of its
+// artifact.
+func (e Event) Files() (files []*File) {
+	if e.Message != nil {
+		files = e.Message.Files()
+	}
+	if e.Artifact != nil {
+		files = append(files, &e.Artifact.File)
+	}
+	return files
+}
+
 // Size returns about how many bytes the event takes in a chunk.
 func (e Event) Size() int {
 	const frame = 96 // the event's own fields in JSON
@@ -140,7 +154,9 @@ func (e Event) Size() int {
 	case e.ToolsChange != nil:
 		return frame + toolsSize(e.ToolsChange.Tools)
 	case e.Outcome != nil:
-		return frame + len(e.Outcome.Text) + len(e.Outcome.Output) + e.Outcome.Handoff.size()
+		return frame + len(e.Outcome.Text) + len(e.Outcome.Output) + e.Outcome.Handoff.size() + artifactsSize(e.Outcome.Artifacts)
+	case e.Artifact != nil:
+		return frame + artifactsSize([]Artifact{*e.Artifact})
 	case e.Request != nil:
 		return frame + e.Request.size()
 	case e.Snapshot != nil:

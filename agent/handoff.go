@@ -24,8 +24,10 @@ type Handoff struct {
 	UnknownEffects []UnknownEffect `json:"unknown_effects,omitempty"`
 	Evidence       []Evidence      `json:"evidence,omitempty"`
 	Decisions      []string        `json:"decisions,omitempty"`
-	Usage          Usage           `json:"usage"`
-	Cost           USD             `json:"cost_usd"`
+	// Artifacts are the last version of each artifact of this agent's session.
+	Artifacts []Artifact `json:"artifacts,omitempty"`
+	Usage     Usage      `json:"usage"`
+	Cost      USD        `json:"cost_usd"`
 	// Tree is what the run has used with all runs below it.
 	Tree      Tally     `json:"tree,omitzero"`
 	Remaining Remaining `json:"remaining"`
@@ -100,7 +102,7 @@ func (h *Handoff) size() (n int) {
 		return 0
 	}
 	for one := range h.All() {
-		n += 1024 + len(one.Task) + len(one.Summary)
+		n += 1024 + len(one.Task) + len(one.Summary) + artifactsSize(one.Artifacts)
 		for _, items := range [][]WorkItem{one.Done, one.InFlight, one.NotStarted, one.Failed} {
 			for _, i := range items {
 				n += 32 + len(i.What) + len(i.Ref)

@@ -139,7 +139,13 @@ type Outcome struct {
 	Files []File `json:"files,omitempty"`
 	// Handoff is set if the run was stopped.
 	Handoff *Handoff `json:"handoff,omitempty"`
-	Error   *Error   `json:"error,omitempty"`
+	// Artifacts are the last version of each artifact that the run knows: its own, those that the
+	// session's earlier runs left to it, and those of sub-agents that have ended, which are in
+	// sessions of their own. ArtifactsLeft counts those of sub-agents that are not listed, because
+	// they were too many.
+	Artifacts     []Artifact `json:"artifacts,omitempty"`
+	ArtifactsLeft int        `json:"artifacts_left,omitempty"`
+	Error         *Error     `json:"error,omitempty"`
 	// Suspension is set only if the run is suspended and has not ended.
 	Suspension *Suspension `json:"suspension,omitempty"`
 

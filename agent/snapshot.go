@@ -56,6 +56,9 @@ type StartFrom struct {
 	// ReplaceInput makes the start's input the flow's, whose run has had another. Steps
 	// with the same arguments keep their results. Only for flows.
 	ReplaceInput bool `json:"replace_input,omitempty"`
+	// DropArtifacts makes the run begin without the artifacts that were saved before the
+	// checkpoint. They stay in the store, and versions count on.
+	DropArtifacts bool `json:"drop_artifacts,omitempty"`
 }
 
 // maxRedo is how many paths a start may name.
@@ -86,9 +89,10 @@ type Forked struct {
 	Checkpoint string `json:"checkpoint"`
 	// Retry means that the run tries the failed run again.
 	Retry bool `json:"retry,omitempty"`
-	// Redo and ReplaceInput are those of [StartFrom].
-	Redo         []string `json:"redo,omitempty"`
-	ReplaceInput bool     `json:"replace_input,omitempty"`
+	// Redo, ReplaceInput and DropArtifacts are those of [StartFrom].
+	Redo          []string `json:"redo,omitempty"`
+	ReplaceInput  bool     `json:"replace_input,omitempty"`
+	DropArtifacts bool     `json:"drop_artifacts,omitempty"`
 }
 
 // Keeps reports whether the run takes over the result of a flow's step from the run that it forks.

@@ -25,7 +25,8 @@ type Definition struct {
 	// Instructions are the first thing that the model reads.
 	Instructions string `json:"instructions,omitempty"`
 	// Tools are the names of the agent's tools; "mcp:SERVER" stands for all tools of an MCP
-	// server. The runtime itself has the tools ask_user and await_resumption.
+	// server. The runtime itself has the tools ask_user, await_resumption and
+	// save_artifact.
 	Tools []string `json:"tools,omitempty"`
 	// ClientTools are tools that the client carries out. A call is a request, and the
 	// client's answer is its result.
@@ -192,6 +193,7 @@ const (
 	AskUserTool         = "ask_user"         // asks a person
 	AwaitResumptionTool = "await_resumption" // parks the run
 	ShowFileTool        = "show_file"        // shows the model a file of its conversation again
+	SaveArtifactTool    = "save_artifact"    // saves a text as an artifact; every worker has it
 	// Tools of flows alone.
 	ApproveTool  = "approve"  // asks a person to approve something
 	DoTool       = "do"       // runs a function of the flow's own

@@ -83,6 +83,8 @@ func (e Event) rest() any {
 		return e.Child
 	case e.Refusal != nil:
 		return e.Refusal
+	case e.Artifact != nil:
+		return e.Artifact
 	case e.Forked != nil:
 		return e.Forked
 	case e.ToolsChange != nil:

@@ -34,6 +34,9 @@ type ForkOptions struct {
 	// Redo are paths of a flow's steps that are made again although they have results; the
 	// path of a scope names all steps in it. See [Client.Steps].
 	Redo []string
+	// DropArtifacts makes the run begin without the artifacts that were saved before the
+	// checkpoint. They stay in the store.
+	DropArtifacts bool
 	// NewSession makes a fork begin a new session, so this one stays as it is. Session is
 	// the new session's id; empty means a new id. A retry stays in its session.
 	NewSession bool
@@ -98,7 +101,7 @@ func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Pre
 	if err != nil {
 		return nil, err
 	}
-	from := &agent.StartFrom{Checkpoint: point.ID}
+	from := &agent.StartFrom{Checkpoint: point.ID, DropArtifacts: o.DropArtifacts}
 	if err := redo(view, point, from, *o); err != nil {
 		return nil, fmt.Errorf("forking session %s: %w", session, err)
 	}
@@ -184,7 +187,7 @@ func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*Pr
 	if err != nil {
 		return nil, err
 	}
-	from := &agent.StartFrom{Checkpoint: point.ID, Retry: last.Run}
+	from := &agent.StartFrom{Checkpoint: point.ID, Retry: last.Run, DropArtifacts: o.DropArtifacts}
 	if err := redo(view, point, from, *o); err != nil {
 		return nil, fmt.Errorf("retrying run %s of session %s: %w", last.Run, session, err)
 	}

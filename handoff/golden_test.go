@@ -33,7 +33,10 @@ func skeleton() agent.Handoff {
 			Call: &agent.RequestCall{ID: "t4.2", Tool: "pay", Arguments: json.RawMessage(`{"eur":320}`)}, Digest: "0123456789abcdef", Opened: at, Deadline: at.Add(time.Hour),
 		}},
 		UnknownEffects: []agent.UnknownEffect{{Call: "t4.1", Tool: "hotel_book", Key: "01a1b2c3/t4.1", Since: "2026-11-21T08:00:00Z"}},
-		Usage:          agent.Usage{Input: 1200, Output: 300, CacheRead: 800}, Cost: 412_300,
+		Artifacts: []agent.Artifact{{
+			File: agent.File{Session: "trip-42", Digest: strings.Repeat("0a", 32), Size: 5120, MediaType: "text/markdown", Name: "flights.md"}, Version: 2, Run: "01a1b2c3", Agent: "lead", Call: "t3.1",
+		}},
+		Usage: agent.Usage{Input: 1200, Output: 300, CacheRead: 800}, Cost: 412_300,
 		Remaining: agent.Remaining{Turns: 28, Tokens: 98_500, Cost: 1_587_700},
 	}
 }
@@ -59,7 +62,10 @@ func children() []agent.Handoff {
 		Done: []agent.WorkItem{{What: "museum_list succeeded", Ref: "t1.1"}}, Children: []agent.Handoff{below},
 	}, "")
 	return []agent.Handoff{
-		end("s-1", agent.StatusCompleted, func(o *agent.Outcome) { o.Text = "Three flights:\n- AZ 1\n- AZ 2\n- AZ 3" }),
+		end("s-1", agent.StatusCompleted, func(o *agent.Outcome) {
+			o.Text = "Three flights:\n- AZ 1\n- AZ 2\n- AZ 3"
+			o.Artifacts = []agent.Artifact{{File: agent.File{Session: o.Session, Digest: strings.Repeat("1b", 32), Size: 12, MediaType: "text/csv", Name: "prices.csv"}, Version: 1, Run: o.Run, Agent: o.Agent, Call: "t1.1"}}
+		}),
 		end("s-2", agent.StatusFailed, func(o *agent.Outcome) {
 			o.Text, o.Error = "I try again.", agent.Errorf(agent.CodeLimitTurns, "the run reached its limit of 2 turns")
 		}),

@@ -68,6 +68,7 @@ func lists(h agent.Handoff) []entries {
 		{"Open questions", h.OpenQuestions},
 		{"Open requests", each(h.Requests, requestLine)},
 		{"Effects that nobody knows", each(h.UnknownEffects, effectLine)},
+		{"Artifacts", each(h.Artifacts, artifactLine)},
 		{"Decisions", h.Decisions},
 		{"Evidence", each(h.Evidence, evidenceLine)},
 	}
@@ -97,6 +98,10 @@ func requestLine(r agent.Request) string {
 
 func effectLine(e agent.UnknownEffect) string {
 	return fmt.Sprintf("%s, call %s, began %s, idempotency key %s", e.Tool, e.Call, e.Since, e.Key)
+}
+
+func artifactLine(a agent.Artifact) string {
+	return fmt.Sprintf("%s, of session %s, call %s", a.String(), a.Session, a.Call)
 }
 
 func evidenceLine(e agent.Evidence) string {

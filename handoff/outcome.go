@@ -23,6 +23,7 @@ func FromOutcome(o agent.Outcome, task string) agent.Handoff {
 		V: agent.Version, Session: o.Session, Run: o.Run, Agent: o.Agent, Status: o.Status,
 		Task: cut(or(task, noTask), maxText), Reason: cut(or(o.Reason, string(o.Status)), maxText),
 		Usage: o.Usage, Cost: o.Cost, Tree: o.Tree, Confidence: silent, ConfidenceBy: agent.SummarizedByRule, SummarizedBy: agent.SummarizedByRule,
+		Artifacts: o.Artifacts,
 	}
 	text := or(o.Text, string(o.Output))
 	if !blank(text) {

@@ -32,6 +32,7 @@ func shrink(h agent.Handoff, room int) agent.Handoff {
 	s.NotStarted = g.items("not started", h.NotStarted, h.Session)
 	s.OpenQuestions = grow(&g, "questions", h.OpenQuestions)
 	s.Requests = grow(&g, "requests", brief(h.Requests))
+	s.Artifacts = grow(&g, "artifacts", h.Artifacts)
 	s.Decisions = grow(&g, "decisions", h.Decisions)
 	s.Done = g.items("done", h.Done, h.Session)
 	s.Evidence = grow(&g, "evidence", h.Evidence)
@@ -50,7 +51,7 @@ func shrink(h agent.Handoff, room int) agent.Handoff {
 func filled(h agent.Handoff) (n int) {
 	for _, entries := range []int{
 		len(h.Done), len(h.InFlight), len(h.NotStarted), len(h.Failed),
-		len(h.OpenQuestions), len(h.Requests), len(h.Decisions), len(h.Evidence),
+		len(h.OpenQuestions), len(h.Requests), len(h.Decisions), len(h.Evidence), len(h.Artifacts),
 	} {
 		n += min(entries, 1)
 	}

@@ -89,10 +89,7 @@ func fileChunk(f *agent.File) (string, error) {
 // of a base need not be named again: the events that it repeats are in the chain.
 func filesIn(events []agent.Event) (names []string, err error) {
 	for _, e := range events {
-		if e.Message == nil {
-			continue
-		}
-		for _, f := range e.Message.Files() {
+		for _, f := range e.Files() {
 			name, err := fileChunk(f)
 			if err != nil {
 				return nil, err

@@ -31,7 +31,7 @@ func story(t *rapid.T) []agent.Event {
 	}
 	start("")
 	for range rapid.IntRange(1, 60).Draw(t, "steps") {
-		switch rapid.IntRange(0, 9).Draw(t, "step") {
+		switch rapid.IntRange(0, 11).Draw(t, "step") {
 		case 0:
 			start("")
 		case 1:
@@ -41,7 +41,7 @@ func story(t *rapid.T) []agent.Event {
 		case 2:
 			at := rapid.Int64Range(1, int64(len(events))).Draw(t, "at")
 			start("")
-			add(agent.Event{Type: agent.EventForked, Forked: &agent.Forked{Checkpoint: agent.CheckpointID(at)}})
+			add(agent.Event{Type: agent.EventForked, Forked: &agent.Forked{Checkpoint: agent.CheckpointID(at), DropArtifacts: rapid.IntRange(0, 2).Draw(t, "drops") == 0}})
 		case 3:
 			entries := known(events)
 			c := agent.Compaction{KeepFirst: rapid.IntRange(0, min(3, len(entries))).Draw(t, "first")}
@@ -54,6 +54,9 @@ func story(t *rapid.T) []agent.Event {
 			add(agent.Event{Type: agent.EventTurnEnded, Snapshot: &agent.TurnSnapshot{StateChanges: map[string]json.RawMessage{fmt.Sprint("k", len(events)%5): json.RawMessage(fmt.Sprint(len(events)))}}})
 		case 5:
 			add(agent.Event{Type: agent.EventToolsChanged, ToolsChange: &agent.ToolsChange{Source: fmt.Sprint("s", len(events)%2), Tools: []agent.ToolSpec{{Name: fmt.Sprintf("s%d__t%d", len(events)%2, len(events))}}}})
+		case 6, 7:
+			f := agent.File{Session: "s", Digest: digestOf([]byte(fmt.Sprint(len(events)))), Size: 1, MediaType: "text/plain", Name: fmt.Sprint("a", rapid.IntRange(0, 2).Draw(t, "name"))}
+			add(agent.Event{Type: agent.EventArtifactSaved, Artifact: &agent.Artifact{File: f, Version: len(events) + 1}})
 		default:
 			m := agent.TextMessage(agent.RoleUser, fmt.Sprint("m", len(events)))
 			add(agent.Event{Type: agent.EventMessage, Message: &m})
@@ -108,6 +111,7 @@ func TestWhatIsKnownIsWhatTheWholeLogShows(t *testing.T) {
 				v = v.With(tail, int64(upTo))
 				require.Equal(t, want.Messages(), v.Messages())
 				require.Equal(t, want.State(), v.State())
+				require.Equal(t, want.Artifacts(), v.Artifacts())
 				require.Equal(t, want.Spec(), v.Spec())
 				require.Equal(t, want.Seq(), v.Seq())
 			}

@@ -51,3 +51,48 @@ func TestFilesThatAResultCannotHave(t *testing.T) {
 	require.Equal(t, "text/plain", h.Files()[0].File.MediaType)
 	require.NotContains(t, h.Files()[0].File.Name, "/")
 }
+
+// An artifact needs a name, and a call saves so many.
+func TestArtifactsThatACallCannotSave(t *testing.T) {
+	require.ErrorIs(t, (&tool.Call{}).SaveArtifact(t.Context(), agent.FileInput{Name: "a.txt", Data: []byte("x")}), agent.CodeNotSetUp)
+	c, h := stores()
+	for code, f := range map[agent.Code][]agent.FileInput{
+		agent.CodeInvalidInput: {
+			{Data: []byte("x")}, {Name: "dir/a.txt", Data: []byte("x")}, {Name: "..", Data: []byte("x")}, {Name: " a", Data: []byte("x")}, {Name: "a\nb", Data: []byte("x")}, {Name: "a\xff", Data: []byte("x")},
+			{Name: strings.Repeat("x", agent.MaxArtifactName+1), Data: []byte("x")}, {Name: "a.txt"}, {Name: "a.png", Data: []byte("text"), MediaType: "image/png"},
+		},
+		agent.CodeTooLarge: {{Name: "a", Data: make([]byte, agent.MaxFile+1)}},
+	} {
+		for _, one := range f {
+			require.ErrorIs(t, c.SaveArtifact(t.Context(), one), code, "%q", one.Name)
+		}
+	}
+	require.Empty(t, h.Artifacts())
+	for i := range agent.MaxFiles {
+		require.NoError(t, c.SaveArtifact(t.Context(), agent.FileInput{Name: fmt.Sprint(i, ".md"), Data: []byte("x")}))
+	}
+	require.ErrorIs(t, c.SaveArtifact(t.Context(), agent.FileInput{Name: "more", Data: []byte("x")}), agent.CodeTooLarge)
+	require.Len(t, h.Artifacts(), agent.MaxFiles)
+	require.Equal(t, agent.File{Session: "s", Digest: strings.Repeat("0", 64), Size: 1, MediaType: "text/markdown", Name: "0.md"}, h.Artifacts()[0])
+	require.Empty(t, h.Files(), "the model is not shown what is saved")
+}
+
+// A model's mistake is told to it, and nothing is saved.
+func TestSaveArtifactRefusesWhatNoArtifactCanBe(t *testing.T) {
+	for arguments, want := range map[string]string{
+		`{"name":"a/b.md","content":"x"}`: "without folders", `{"name":"a.md","content":""}`: "content is empty",
+	} {
+		c, h := stores()
+		c.Arguments = []byte(arguments)
+		_, err := tool.SaveArtifact().Call(t.Context(), c)
+		require.ErrorIs(t, err, agent.CodeDenied)
+		require.ErrorContains(t, err, want)
+		require.Empty(t, h.Artifacts())
+	}
+	c, h := stores()
+	c.Arguments = []byte(`{"name":"a.md","content":"# A"}`)
+	said, err := tool.SaveArtifact().Call(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, "The text has 3 bytes.", said)
+	require.Len(t, h.Artifacts(), 1)
+}

@@ -196,7 +196,9 @@ func makeHandoff(e loop.MakeHandoff) agent.Handoff {
 			h.Children = append(h.Children, handoff.Missing(c.Session, c.Run, c.Agent, c.Task))
 			continue
 		}
-		h.Children = append(h.Children, handoff.FromOutcome(*c.Outcome, c.Task))
+		o := *c.Outcome
+		o.Artifacts = e.ArtifactsOf(c.Session)
+		h.Children = append(h.Children, handoff.FromOutcome(o, c.Task))
 	}
 	return handoff.Truncate(handoff.Complete(h, e.SummaryText))
 }

@@ -149,16 +149,21 @@ func findFile(ctx context.Context, runs *fermata.Client, session, named string) 
 
 // saveFile writes a file's bytes to where they were asked for.
 func (c *cli) saveFile(o filesOrder, f fermata.SessionFile, data []byte) error {
+	return c.writeFile(o.output, data, fileLine{agent.Version, f, o.output}, f.String())
+}
+
+// writeFile writes bytes from a session to a file, and says so in JSON or in words, or to standard output.
+func (c *cli) writeFile(output string, data []byte, line any, what string) error {
 	switch {
-	case o.output != "-":
-		if err := replaceFile(o.output, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
+	case output != "-":
+		if err := replaceFile(output, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
 			return err
 		}
 		if c.JSON {
-			c.Line(fileLine{agent.Version, f, o.output})
+			c.Line(line)
 			return nil
 		}
-		c.Print("%s: %s", o.output, untrusted.Line(f.String(), 400))
+		c.Print("%s: %s", output, untrusted.Line(what, 400))
 		return nil
 	case !c.Out.Terminal():
 		plain := c.Out.Exact()

@@ -65,6 +65,7 @@ func (a *forkRun) flags(cmd *cobra.Command) {
 	f.BoolVar(&a.options.Edit, "edit", false, "replace the last message of a person by --message")
 	f.BoolVar(&a.options.Start, "start", false, "start where the run started, instead of at a checkpoint")
 	f.StringArrayVar(&a.options.Redo, "redo", nil, "make this step of a flow again, or all steps in this scope")
+	f.BoolVar(&a.options.DropArtifacts, "drop-artifacts", false, "start without the artifacts that were saved before")
 	f.BoolVar(&a.plan, "plan", false, "only print the plan")
 	f.BoolVar(&a.yes, "yes", false, "do not ask, even if calls may happen again")
 	f.StringVar(&a.agents, "agents", "", "agents file (default \"fermata.yaml\", if it is there)")

@@ -25,6 +25,9 @@ func Counters(n remembered.Counters, events []agent.Event) remembered.Counters {
 		if e.Child != nil {
 			n.Child = max(n.Child, number(e.Child.Session))
 		}
+		if e.Artifact != nil {
+			n.Artifact = max(n.Artifact, e.Artifact.Version)
+		}
 	}
 	return n
 }

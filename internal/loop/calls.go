@@ -289,10 +289,15 @@ func (c *Calls) leaveFiles(i, n int) {
 	if n == 0 {
 		return
 	}
+	c.note(i, fmt.Sprintf("[%d files of this result are not shown: they are not this session's, or more than %d wait to be stored]", n, maxWaitingFiles), noteFrame)
+}
+
+// note adds a note to a call's result, which takes at most size bytes of JSON.
+func (c *Calls) note(i int, text string, size int) {
 	k := &c.List[i]
 	r := *k.Result
-	r.Text += fmt.Sprintf("\n\n[%d files of this result are not shown: they are not this session's, or more than %d wait to be stored]", n, maxWaitingFiles)
-	k.Result, k.ResultSize = &r, k.ResultSize+noteFrame
+	r.Text += "\n\n" + text
+	k.Result, k.ResultSize = &r, k.ResultSize+size
 	c.measure(i)
 }
 

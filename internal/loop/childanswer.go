@@ -27,6 +27,7 @@ func (s *step) childGone(i int, o *agent.Outcome, files ...agent.Part) {
 	// Before Children.ended: each account has a child in the list. grants.go and budgetview.go look
 	// the child up without a check.
 	s.closeAccount(c, o)
+	s.Artifacts.addChild(c.Session, o)
 	s.Children.ended(i, s.keptOutcome(c, o, files), s.now())
 	s.recordChild(agent.EventChildEnded, i, o.Reason)
 	s.answerWaits()
@@ -122,6 +123,7 @@ func ShortOutcome(o *agent.Outcome) *agent.Outcome {
 	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, receiptFrame), fit(b.Reason, maxName)
 	b.Text, b.Tools, b.Suspension, b.Error = fit(b.Text, maxChildText), nil, nil, codeOnly(b.Error)
 	b.Usage, b.Cost, b.Tree = b.Usage.Bounded(), amount.Clamp(b.Cost), b.Tree.Bounded()
+	b.Artifacts, b.ArtifactsLeft = nil, 0 // see Artifacts.addChild
 	if b.Error != nil {
 		b.Error.Message = fit(o.Error.Message, maxWhy)
 	}

@@ -79,6 +79,7 @@ type (
 		Known       agent.Handoff
 		SummaryText string
 		Children    []Child
+		Artifacts   []agent.Artifact // those of sub-agents: see [MakeHandoff.ArtifactsOf]
 	}
 	// StartChild asks for [ChildStarted], and then for [ChildEnded].
 	StartChild struct {

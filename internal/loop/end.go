@@ -66,6 +66,13 @@ func (e *End) setUsage(own, tree agent.Tally) {
 	e.Outcome = &o
 }
 
+// setArtifacts sets the artifacts that the run knows.
+func (e *End) setArtifacts(list []agent.Artifact, left int) {
+	o := *e.Outcome // a copy, as in setFailure
+	o.Artifacts, o.ArtifactsLeft = list, left
+	e.Outcome = &o
+}
+
 // complete ends a run that has its answer. It fails if a required tool was not called. A daemon
 // becomes idle instead.
 func (s *step) complete(reason, text string, r wire.Reply) {
@@ -157,7 +164,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	o := &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason,
 		Turns: s.ownTurns(), Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Tools: s.Calls.ownCounts(), Started: s.Origin.Started, Ended: s.At,
-		SuspendedFor: agent.Duration(s.Suspensions.SuspendedFor), Seq: s.Log.Seq,
+		SuspendedFor: agent.Duration(s.Suspensions.SuspendedFor), Seq: s.Log.Seq, Artifacts: s.Artifacts.all(), ArtifactsLeft: s.Artifacts.Left,
 	}
 	fill(o)
 	fitOutcome(o, s.Parent.Start != nil)
@@ -188,6 +195,7 @@ func (s *step) ended() {
 	// Once more: children may have ended since the outcome was decided. One that has not is
 	// charged all that it was granted.
 	s.End.setUsage(own, own.Add(s.Ledger.maxUsed()))
+	s.End.setArtifacts(s.Artifacts.all(), s.Artifacts.Left)
 	s.reportEndToParent()
 	s.do(Publish{}, Complete{})
 }

@@ -30,9 +30,7 @@ const maxWaitingFiles = 200
 func (s *State) waitingFiles() (n int) {
 	n = len(s.Messages.Files()) + len(s.Calls.Files())
 	for _, e := range s.Log.Tail {
-		if e.Message != nil {
-			n += len(e.Message.Files())
-		}
+		n += len(e.Files())
 	}
 	return n
 }

@@ -100,6 +100,8 @@ type (
 		Tools  []agent.ToolCount
 		// Migrated is the session's state, if it had another version before.
 		Migrated *agent.Migrated
+		// Artifacts are the last versions of the session's artifacts at the point.
+		Artifacts []agent.Artifact
 		// Recovered is the run whose last events were added to the log. Unrecovered says why
 		// they could not be.
 		Recovered, Unrecovered string
@@ -150,6 +152,8 @@ type (
 		Hold        *agent.HoldRef
 		// StateChanges are keys of the session's state that the call has set.
 		StateChanges map[string]json.RawMessage
+		// Artifacts are the files that the call saves as artifacts.
+		Artifacts []agent.File
 		// Question is set if the tool asks a person something instead of returning a result.
 		Question *agent.ToolQuestion
 		// ToolsChange is set if the tool's source has other tools now.

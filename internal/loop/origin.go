@@ -172,9 +172,9 @@ func (s *step) opened(in Opened) {
 	}
 	s.do(Publish{})
 	s.Budget.startClock(s.Origin.Started)
-	// Locate finds a fork's checkpoint, recovers the last events of terminated runs, and
-	// migrates the session's state.
-	old := in.Seq > 0 && in.StateVersion != in.Spec.StateVersion && s.Origin.Start.Carry != agent.CarryReset
+	// Locate finds a fork's checkpoint, recovers the last events of terminated runs, migrates the
+	// session's state, and reads which artifacts it has.
+	old := in.Seq > 0 && (in.StateVersion != in.Spec.StateVersion || in.Counters.Artifact > 0) && s.Origin.Start.Carry != agent.CarryReset
 	if s.Origin.Start.From != nil || len(in.TerminatedRuns) > 0 || old {
 		s.enterPhase(RunLocating)
 		s.Origin.Sources = in.Sources
@@ -205,6 +205,7 @@ func (s *step) located(in Located) {
 	// Again, after opened: Locate may have added a terminated run's last events to the log.
 	s.setLog(in.Head, in.Seq, in.Version, in.Counters, in.Receipts, in.Backlog)
 	s.Log.setChain(in.Chain)
+	s.Artifacts.inherit(in.Artifacts)
 	s.Origin.located(in)
 	s.listSources(s.Origin.Sources)
 }
@@ -275,6 +276,7 @@ func (s *step) beginRun(left ...agent.ToolsChange) {
 		return
 	}
 	s.rememberReceipt(message.ID, sum)
+	s.beginArtifacts()
 	// Before recordStart, which raises Seq.
 	anew := s.Log.Seq == 0 || s.Origin.Start.Carry == agent.CarryReset
 	s.recordStart()

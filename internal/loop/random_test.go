@@ -73,7 +73,7 @@ func drawOdd(t *rapid.T, s State) Input {
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.CodeUnknownAgent, "no")}
 	case "located":
-		return Located{Head: "old", Seq: 12, Version: 3, Counters: s.Counters, Receipts: s.Messages.Receipts, Backlog: s.Backlog(), Forked: &agent.Forked{Checkpoint: "cp-5"}, Turn: 2}
+		return Located{Head: "old", Seq: 12, Version: 3, Counters: s.Counters, Receipts: s.Messages.Receipts, Backlog: s.Backlog(), Forked: &agent.Forked{Checkpoint: "cp-5"}, Turn: 2, Artifacts: []agent.Artifact{{File: contentFile("s", "a", "1"), Version: 1}}}
 	case "listed":
 		if rapid.IntRange(0, 3).Draw(t, "lists") == 0 {
 			return Listed{Err: agent.Errorf(agent.CodeToolFailed, "no")}
@@ -95,7 +95,7 @@ func drawOdd(t *rapid.T, s State) Input {
 	case "returns":
 		return FlowAnswered{AskSeq: s.Turn.AskSeq, Answer: wire.FlowAnswer{Done: true, Text: "done"}}
 	case "result":
-		in := ToolReturned{Result: drawResult(t, s)}
+		in := ToolReturned{Result: drawResult(t, s), Artifacts: rapid.SampledFrom([][]agent.File{nil, nil, {contentFile(s.Session, "a", "1"), contentFile("other", "b", "1")}, {contentFile(s.Session, "a", "2")}}).Draw(t, "artifacts")}
 		if rapid.IntRange(0, 4).Draw(t, "asks") == 0 {
 			in.Question = &agent.ToolQuestion{Text: "Which?"}
 		}

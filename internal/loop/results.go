@@ -137,6 +137,7 @@ func (s *step) toolReturned(in ToolReturned) error {
 		}
 		if r.Status != agent.CallUnknown || !s.resolveUnknown(i, r.Text) {
 			s.setResultAs(i, r, said)
+			s.saveArtifacts(i, in.Artifacts)
 		}
 	}
 	if in.ToolsChange != nil {

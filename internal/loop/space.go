@@ -11,7 +11,7 @@ import (
 // How large a state can become.
 //
 // A new execution gets the state as JSON in one payload, and the server takes at most 2 MiB.
-// maxState leaves a tenth of that to a codec. It is the sum of shares, and each part keeps
+// maxState leaves a fifteenth of that to a codec. It is the sum of shares, and each part keeps
 // to its own share.
 //
 // What can be read elsewhere is dropped, the oldest first: texts of children that have
@@ -23,7 +23,7 @@ import (
 // It never depends on what an encoder writes. The runtime's own words count as frames: else
 // a new wording would refuse something else in a replay.
 const (
-	maxState = 1840 << 10
+	maxState = 1904 << 10
 
 	waitShare      = 732 << 10 // what waits for somebody: see space
 	childShare     = 208 << 10 // Children
@@ -37,6 +37,7 @@ const (
 	turnShare      = 64 << 10  // Turn
 	alongShare     = 40 << 10  // Log, with a tail that goes along
 	pastShare      = 32 << 10  // Requests.Decided
+	artifactShare  = 32 << 10  // Artifacts.List, and as much again for Artifacts.Children
 )
 
 // Shares within waitShare. They leave something for a turn's calls, whatever else waits.

@@ -149,6 +149,7 @@ func TestAFullStateCanBeCarriedOver(t *testing.T) {
 				V: 1, Type: "outcome", Session: c.Session, Run: c.Run, Agent: c.Agent, Status: agent.StatusFailed, Reason: times(1000), Text: times(100_000),
 				Output: json.RawMessage(`"` + strings.Repeat("<", 2000) + `"`), Error: &agent.Error{Code: agent.CodeChildFailed, Message: times(100_000), Path: times(1000)},
 				Usage: agent.Usage{Input: 1e12, Output: 1e12}, Cost: 1e12, Turns: 1e9, Tree: agent.Tally{Agents: 1e9, Turns: 1e9, Usage: agent.Usage{Input: 1e12, Output: 1e12, CacheRead: 1e12, CacheWrite: 1e12}, Cost: 1e12, Estimated: agent.Estimate{Tokens: 1e12, Cost: 1e12}}, Tools: make([]agent.ToolCount, 129),
+				Artifacts: childArtifacts(c.Session),
 			}})
 		}
 	}
@@ -201,7 +202,7 @@ func (p *stuffed) fill() {
 		for _, c := range p.state.Calls.List {
 			if c.State == CallRunning {
 				asked = true
-				in := ToolReturned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: times(100_000), Files: manyFiles(p.state.Session, 25)}, StateChanges: map[string]json.RawMessage{c.ID: json.RawMessage(`"` + strings.Repeat("&", 30_000) + `"`)}}
+				in := ToolReturned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: times(100_000), Files: manyFiles(p.state.Session, 25)}, Artifacts: manyArtifacts(p.state.Session, c.ID), StateChanges: map[string]json.RawMessage{c.ID: json.RawMessage(`"` + strings.Repeat("&", 30_000) + `"`)}}
 				if len(p.state.Requests.Open)%2 == 0 {
 					in.Question = &agent.ToolQuestion{Text: times(4000), Context: times(4000), Choices: slices.Repeat([]string{times(200)}, 16), State: json.RawMessage(`"` + strings.Repeat(">", 16_000) + `"`)}
 				}
@@ -246,6 +247,7 @@ func (p *stuffed) carry(t *testing.T) {
 	}{
 		"what waits": {[]any{s.Messages.Pending, s.Messages.Emitted, s.Requests.Open, s.Calls.List, s.Park}, waitShare},
 		"children":   {s.Children, childShare}, "accounts": {s.Ledger, ledgerShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "receipts": {s.Messages.Receipts, receiptShare}, "turn": {s.Turn, turnShare},
+		"artifacts": {s.Artifacts.List, artifactShare}, "children's artifacts": {s.Artifacts.Children, artifactShare},
 		"log": {s.Log, alongShare}, "decided": {s.Requests.Decided, pastShare}, "spec": {[]any{s.Spec, s.Parent, s.Requests.Always}, specShare},
 		"the rest": {[]any{s.Holds, s.Suspensions, s.Origin, s.Budget, s.TraceSegment, s.Counters, s.Calls.Counts, s.Calls.InheritedCounts, s.Calls.Unknown, s.Session, s.Run, s.End}, fixedShare},
 	} {

@@ -35,6 +35,8 @@ type State struct {
 	Messages Messages `json:"messages,omitzero"`
 	Daemon   Daemon   `json:"daemon,omitzero"`
 
+	Artifacts Artifacts `json:"artifacts,omitzero"`
+
 	Holds       Holds       `json:"holds,omitzero"`
 	Requests    Requests    `json:"requests,omitzero"`
 	Park        *Park       `json:"park,omitempty"` // nil while the run is not parked

@@ -199,7 +199,7 @@ func (s *step) summarizeAndDrain() {
 // makeHandoff asks for the handoff, which package workflows makes.
 func (s *step) makeHandoff() {
 	s.enterPhase(RunHandingOff)
-	s.do(MakeHandoff{Known: s.knownHandoff(), SummaryText: s.End.Stopping.SummaryText, Children: s.Children.List})
+	s.do(MakeHandoff{Known: s.knownHandoff(), SummaryText: s.End.Stopping.SummaryText, Children: s.Children.List, Artifacts: s.Artifacts.Children})
 }
 
 // handoffMade ends the run with its handoff.
@@ -212,6 +212,7 @@ func (s *step) knownHandoff() agent.Handoff {
 	h := agent.Handoff{
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: agent.StatusStopped, Task: s.Origin.Task, Reason: s.End.Stopping.Reason,
 		Summary: s.Turn.Text, Requests: s.End.Stopping.Requests, UnknownEffects: s.Calls.Unknown, Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Remaining: s.remaining(),
+		Artifacts: slices.Clone(s.Artifacts.List),
 	}
 	for _, t := range s.Calls.ownCounts() {
 		if strings.HasPrefix(t.Tool, agent.SubAgentPrefix) {

@@ -208,6 +208,14 @@ func (p *player) input(verb, rest string) Input {
 		in := ToolReturned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallOK, Text: "kept"}}
 		p.decode(f[1], &in.StateChanges)
 		return in
+	case "saves": // a call that saves artifacts, as name=content
+		f := strings.Fields(rest)
+		in := ToolReturned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallOK, Text: "made"}}
+		for _, one := range f[1:] {
+			name, content, _ := strings.Cut(one, "=")
+			in.Artifacts = append(in.Artifacts, contentFile(p.state.Session, name, content))
+		}
+		return in
 	case "compacts": // a summary in the place of what is before an event
 		f := strings.SplitN(rest, " ", 2)
 		from, err := strconv.Atoi(f[0])

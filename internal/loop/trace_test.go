@@ -108,6 +108,8 @@ func describe(e agent.Event) string {
 		return fmt.Sprintf(" %s %s", e.Child.Session, e.Child.Status)
 	case e.Refusal != nil:
 		return fmt.Sprintf(" %s: %s", e.Refusal.Verb, e.Refusal.Error.Code)
+	case e.Artifact != nil:
+		return fmt.Sprintf(" %s version %d, by %s", e.Artifact.Name, e.Artifact.Version, e.Artifact.Call)
 	case e.Forked != nil:
 		return fmt.Sprintf(" %s of %s", e.Forked.Checkpoint, e.Forked.Run)
 	case e.Migrated != nil:

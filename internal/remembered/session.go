@@ -2,7 +2,7 @@ package remembered
 
 import "github.com/fermata-agents/fermata/agent"
 
-// Counters are the numbers of the session's last suspension, request, hold and child. They count
+// Counters are the numbers of the session's last suspension, request, hold, child and artifact. They count
 // over the session's life, and no number is used twice, even if a run begins from a checkpoint:
 // yesterday's button must not approve today's question (docs/wire.md §2).
 type Counters struct {
@@ -10,6 +10,10 @@ type Counters struct {
 	Request    int `json:"request,omitempty"`
 	Hold       int `json:"hold,omitempty"`
 	Child      int `json:"child,omitempty"`
+	// Artifact is the highest version that any artifact has had. ArtifactFloor is what it was when a
+	// run last began without some of the session's artifacts: each later version is higher.
+	Artifact      int `json:"artifact,omitempty"`
+	ArtifactFloor int `json:"artifact_floor,omitempty"`
 }
 
 // Receipt remembers a message or an event that came with an id, and the run that accepted it. If

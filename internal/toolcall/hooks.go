@@ -26,9 +26,11 @@ type Hooks struct {
 	// null.
 	StateChanges map[string]json.RawMessage
 
-	mu     sync.Mutex
-	files  []agent.Part
-	adding int // files that are being stored
+	mu        sync.Mutex
+	files     []agent.Part
+	adding    int // files that are being stored
+	artifacts []agent.File
+	saving    int // artifacts that are being stored
 }
 
 // AddFile stores a file and adds it to the result. It may be called from any goroutine.
@@ -56,4 +58,32 @@ func (h *Hooks) Files() []agent.Part {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.files)
+}
+
+// SaveArtifact stores a file and adds it to the artifacts of the call. It may be called from any
+// goroutine.
+func (h *Hooks) SaveArtifact(ctx context.Context, f agent.FileInput, mediaType string) error {
+	h.mu.Lock()
+	full := len(h.artifacts)+h.saving >= agent.MaxFiles
+	if !full {
+		h.saving++
+	}
+	h.mu.Unlock()
+	if full {
+		return agent.Errorf(agent.CodeTooLarge, "a call saves at most %d artifacts", agent.MaxFiles)
+	}
+	file, err := h.PutFile(ctx, f.Name, mediaType, f.Data) // unlocked, as in AddFile
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.saving--; err == nil {
+		h.artifacts = append(h.artifacts, *file)
+	}
+	return err
+}
+
+// Artifacts returns the files that the call has saved as artifacts.
+func (h *Hooks) Artifacts() []agent.File {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.artifacts)
 }

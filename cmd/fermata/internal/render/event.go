@@ -45,6 +45,8 @@ func whatElse(e agent.Event) string {
 	switch {
 	case e.Delay != nil && e.Delay.Error != nil:
 		return fmt.Sprintf("until %s: %s", e.Delay.Until.Local().Format(time.DateTime), e.Delay.Error.Message)
+	case e.Artifact != nil:
+		return Artifact(e.Artifact)
 	case e.Forked != nil:
 		return Words(e.Forked.Session, e.Forked.Checkpoint)
 	case e.ToolsChange != nil && e.ToolsChange.Refused != nil:
@@ -77,3 +79,6 @@ func whatIsSaid(m agent.Message) string {
 	}
 	return text
 }
+
+// Artifact names a version of an artifact.
+func Artifact(a *agent.Artifact) string { return untrusted.Line(a.String(), maxAsked) }

@@ -123,6 +123,8 @@ func (t *Printer) aside(e agent.Event) {
 		if r := e.ToolsChange; r != nil && len(r.Left) > 0 {
 			t.note("%s is used without %s: see fermata lock", untrusted.Name(r.Source), LeftOut(*r))
 		}
+	case agent.EventArtifactSaved:
+		t.note("  saved %s", Artifact(e.Artifact))
 	case agent.EventLimitExtended:
 		t.note("%s is renewed", e.Extended)
 	case agent.EventVerbRefused:
@@ -316,11 +318,30 @@ func (t *Printer) End(o *agent.Outcome) {
 	if len(o.Output) > 0 && !same(o.Output, []byte(o.Text)) {
 		t.line("%s", untrusted.Margin(Output(o.Output)))
 	}
+	t.artifacts(o)
 	mark := t.style.bad
 	if o.OK() {
 		mark = t.style.good
 	}
 	t.line("%s%s%s", mark, Summary(o), t.style.off)
+}
+
+// maxListed is how many artifacts are listed at a run's end.
+const maxListed = 20
+
+// artifacts names the last versions of the artifacts that a run knows at its end.
+func (t *Printer) artifacts(o *agent.Outcome) {
+	for i := range min(len(o.Artifacts), maxListed) {
+		a := &o.Artifacts[i]
+		where := ""
+		if a.Session != o.Session {
+			where = " of session " + untrusted.Name(a.Session)
+		}
+		t.note("artifact %s%s", Artifact(a), where)
+	}
+	if len(o.Artifacts) > maxListed || o.ArtifactsLeft > 0 {
+		t.note("and more artifacts: see fermata artifacts")
+	}
 }
 
 // Note shows a remark of ours.

@@ -2,6 +2,7 @@ package render_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,14 @@ func TestEnd(t *testing.T) {
 	require.Equal(t, "{\n  \"kind\": \"a && b\"\n}", render.Output(both.Output))
 	colored := told(render.Options{Color: true}, o)
 	require.Contains(t, colored, "\x1b[32mcompleted")
+	saved := agent.Outcome{Status: agent.StatusCompleted, Session: "s"}
+	for i := range 22 {
+		saved.Artifacts = append(saved.Artifacts, agent.Artifact{File: agent.File{Session: "s", Name: fmt.Sprintf("\x1b[%d]\u202e.md", i), MediaType: "text/markdown", Size: 3}, Version: 2})
+	}
+	saved.Artifacts[0].Session = "s/b-1"
+	lines := strings.Split(told(render.Options{}, &saved), "\n")
+	require.Equal(t, "artifact 0.md version 2 (text/markdown, 3 bytes) of session s/b-1", lines[0])
+	require.Equal(t, []string{"artifact 19.md version 2 (text/markdown, 3 bytes)", "and more artifacts: see fermata artifacts", "completed · 0 turns · 0 tokens in, 0 out"}, lines[19:22])
 	failed := &agent.Outcome{Status: agent.StatusFailed, Reason: "limit_turns", Turns: 2}
 	require.Equal(t, "failed (limit_turns) · 2 turns · 0 tokens in, 0 out\n", told(render.Options{}, failed))
 }

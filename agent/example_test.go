@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -141,4 +142,29 @@ func ExampleCode() {
 	// Output:
 	// say it to the run that lives: starting the triage: session ticket-7 has a live run
 	// 409 6 false
+}
+
+// A program finds the file that a model names in its answer.
+func ExampleFindFile() {
+	chart := agent.Part{Type: agent.PartFile, File: &agent.File{
+		Session: "review-7", Digest: "3f9a0c1b" + strings.Repeat("0", 56), Size: 5120, MediaType: "image/png", Name: "chart.png",
+	}}
+	transcript := []agent.Message{{Role: agent.RoleUser, Parts: []agent.Part{chart}}, agent.TextMessage(agent.RoleAssistant, "See chart.png#3f9a0c1b.")}
+
+	var files []agent.Part
+	for _, m := range transcript {
+		files = append(files, m.FileParts()...)
+	}
+	for _, name := range []string{"chart.png#3f9a0c1b", "chart.png", "page.png"} {
+		p, err := agent.FindFile(files, name)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(p.File)
+	}
+	// Output:
+	// chart.png#3f9a0c1b (image/png, 5120 bytes)
+	// chart.png#3f9a0c1b (image/png, 5120 bytes)
+	// there is no file "page.png"; there are: chart.png#3f9a0c1b (image/png, 5120 bytes)
 }

@@ -130,6 +130,21 @@ func TestLimitLeavesRoomForTheReply(t *testing.T) {
 	require.Equal(t, int64(50_000), window.Limit(&agent.Spec{Window: 100_000, MaxOutput: 200_000}))
 }
 
+// A summary only names its files, so they count little and stay.
+func TestFilesOfASummaryFit(t *testing.T) {
+	summary := said(1, agent.RoleUser, "summed up")
+	summary.Note = agent.NoteSummary
+	for range 20 {
+		summary.Parts = append(summary.Parts, agent.Part{Type: agent.PartFile, File: &agent.File{Session: "s", Size: agent.MaxFile, MediaType: "application/pdf"}})
+	}
+	all := append([]store.Entry{summary}, turn(2, strings.Repeat("r", 20_000))...)
+	require.Less(t, window.Bytes(all[:1]), 5000)
+	fitted := window.Fit(all, 12_000)
+	require.Len(t, fitted, 3)
+	require.Len(t, fitted[0].Files(), 20)
+	require.LessOrEqual(t, window.Bytes(fitted), 12_000)
+}
+
 // A file counts as its model is charged for it. Where that is too much, what is known of it stays.
 func TestAFileThatDoesNotFitIsDescribed(t *testing.T) {
 	report := agent.Part{Type: agent.PartFile, Text: "the sales", File: &agent.File{Session: "s", Size: agent.MaxFile, MediaType: "application/pdf", Name: "report.pdf"}}

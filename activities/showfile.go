@@ -136,14 +136,20 @@ func (d *Activities) shownFile(ctx context.Context, log *store.View, entries []s
 	if err := json.Unmarshal(c.Arguments, &asked); err != nil {
 		return agent.Part{}, errors.New("the arguments do not fit: " + err.Error())
 	}
-	p, err := agent.FindFile(filePartsOf(entries), asked.File)
-	if errors.Is(err, agent.CodeNotFound) && compacted(log) { // its name may stand in the words of a summary
-		p, err = d.fileBefore(ctx, in, asked.File)
+	return d.findFile(ctx, conversation{log, entries, in}, asked.File)
+}
+
+// findFile returns the part with the file that a model means by a name, as one of the run's own
+// session. Its error is for the model.
+func (d *Activities) findFile(ctx context.Context, have conversation, name string) (agent.Part, error) {
+	p, err := agent.FindFile(filePartsOf(have.entries), name)
+	if errors.Is(err, agent.CodeNotFound) && compacted(have.log) { // its name may stand in the words of a summary
+		p, err = d.fileBefore(ctx, have.in, name)
 	}
 	if err != nil {
 		return agent.Part{}, err
 	}
-	return d.ownFile(ctx, in.Session, p)
+	return d.ownFile(ctx, have.in.Session, p)
 }
 
 func compacted(log *store.View) bool {

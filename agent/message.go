@@ -132,6 +132,9 @@ type ToolResult struct {
 	Dropped bool `json:"dropped,omitempty"`
 	// Files are what the model is shown with Text: parts of type file, at most [MaxFiles].
 	Files []Part `json:"files,omitempty"`
+	// LeftFiles counts further files of a flow's step, for which the run had no room. A model reads
+	// that in Text.
+	LeftFiles int `json:"left_files,omitempty"`
 }
 
 // Text returns the text parts of a message, joined. Thinking is left out.

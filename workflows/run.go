@@ -88,7 +88,7 @@ func (s *Shell) run(outer workflow.Context, start, state, origin converter.RawVa
 		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && childStart == nil { // only a child's id has slashes
 			err = durable.Within("start refused", bad)
 		}
-		r.stepInput(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Start: in, BriefingText: briefing(in), ChildStart: childStart, Err: err})
+		r.stepInput(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Start: in, BriefingText: briefing(in), ChildStart: childStart, ParentSession: parentSession(info), Err: err})
 	}
 	// Only now: the SDK runs an update of the first task as soon as it has a handler.
 	if err := r.takeUpdates(ctx); err != nil {
@@ -227,7 +227,9 @@ type run struct {
 	finalReport workflow.Future
 	// outbox has the signals to other runs that are not known to be delivered, by
 	// session. The first of each is being sent.
-	outbox           map[string][]func()
+	outbox map[string][]func()
+	// copiesOf are the children whose files are being copied.
+	copiesOf         map[string]bool
 	ack              agent.Ack    // the answer to the verb that was stepped last
 	immediate        []loop.Input // inputs that an effect brought at once
 	continueAsNew    bool         // the machine asked for a new execution

@@ -26,6 +26,7 @@ const (
 func (s *step) dispatch(calls []agent.ToolCall, in ModelReplied, grace *Grace) {
 	s.Turn.work()
 	s.Calls.set(calls)
+	s.Calls.setFiles(0, in.Reply.Files)
 	looping := ""
 	for i, c := range calls {
 		s.record(agent.Event{Type: agent.EventCallRequested, Call: &agent.CallUpdate{Call: c.ID, Tool: c.Tool}})
@@ -152,9 +153,9 @@ func (s *step) endCalls() {
 	finish := slices.IndexFunc(s.Calls.List, func(c Call) bool {
 		return s.hasFinishTool() && c.Tool == agent.FinishTool && c.Result.Status == agent.CallOK
 	})
-	var arguments json.RawMessage
+	done := Call{}
 	if finish >= 0 {
-		arguments = s.Calls.List[finish].Arguments
+		done = s.Calls.List[finish]
 	}
 	s.Calls.clear()
 	s.Turn.end()
@@ -164,7 +165,7 @@ func (s *step) endCalls() {
 		s.Daemon.keepWorkIf(false) // the work is done; messages that wait are recorded at the end
 	// A message that waits wins: the model continues, and has to call finish again.
 	case !s.deliver(true):
-		s.finish(arguments)
+		s.finish(done)
 	}
 }
 

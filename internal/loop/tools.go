@@ -61,7 +61,7 @@ func subAgentTool(a agent.SubAgent, lifecycle bool) agent.ToolSpec {
 	return agent.ToolSpec{
 		Name: a.Tool(), Executor: agent.ExecutorSubAgent, Description: strings.TrimSpace("Give work to the agent " + a.Agent + ". " + a.Description),
 		Input: json.RawMessage(`{"type":"object","properties":{"task":{"type":"string","description":"What to do. The agent knows only this and the context"},` +
-			`"context":{"type":"string","description":"What the agent has to know"}` + background + `},"required":["task"],"additionalProperties":false}`),
+			`"context":{"type":"string","description":"What the agent has to know"},` + filesProperty + background + `},"required":["task"],"additionalProperties":false}`),
 	}
 }
 

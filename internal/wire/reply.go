@@ -23,6 +23,8 @@ type Reply struct {
 	Cost          agent.USD `json:"cost_usd,omitempty"`
 	// Output is the answer as JSON, if the agent has a schema and the answer fits it.
 	Output json.RawMessage `json:"output,omitempty"`
+	// Returned are the files of the session that the answer gives back.
+	Returned []agent.File `json:"returned,omitempty"`
 	// OutputError says how the answer does not fit the schema.
 	OutputError string `json:"output_error,omitempty"`
 	// ArgumentErrors say how each call's arguments do not fit its tool's schema, in the order of
@@ -34,6 +36,9 @@ type Reply struct {
 	// Digests are the digests of each call's arguments, in the order of the calls in Parts;
 	// absent if all arguments are short.
 	Digests []CallDigests `json:"digests,omitempty"`
+	// Files are the files of the session that each call passes on, in the order of the calls in
+	// Parts; absent if none does.
+	Files [][]agent.File `json:"files,omitempty"`
 	// ParkRequests are the calls of await_resumption in Parts, in order, with their arguments
 	// parsed.
 	ParkRequests []ParkRequest `json:"park_requests,omitempty"`

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/flow"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -81,6 +82,33 @@ func TestAFileThatIsNotThere(t *testing.T) {
 	r := last.Messages[len(last.Messages)-1].Parts[0].Result
 	require.Equal(t, agent.CallRejected, r.Status)
 	require.Contains(t, r.Text, `there is no file "plan.png"; there are: plan.pdf#`)
+}
+
+// A flow gives files of its steps to an agent, and returns those that the agent gives back.
+func TestAFlowPassesFiles(t *testing.T) {
+	f := flow.New("tester", func(c flow.Context, _ string) (flow.WithFiles[string], error) {
+		plan, err := flow.Tool[flow.WithFiles[string]](c, "paint", map[string]string{"Name": "plan.pdf"}, nil)
+		if err != nil {
+			return plan, err
+		}
+		return flow.Agent[flow.WithFiles[string]](c, "scout", "Draw a map.", &flow.AgentOptions{Files: plan.Files})
+	}, &flow.Options{Tools: []string{"paint"}, Agents: []agent.SubAgent{{Agent: "scout"}}})
+	b := setupFlow(t, f)
+	p := paint()
+	lead := b.acts.Agents["tester"]
+	lead.Spec.Toolset = append(lead.Spec.Toolset, p.Spec())
+	b.acts.Agents["tester"], b.acts.Tools["paint"] = lead, p
+	scout := testsuite.NewScript(paints("map.pdf"), testsuite.Reply{Text: "See map.pdf."})
+	withScout(b, scout)
+	o := b.run(t, "go")
+	require.Equal(t, "See map.pdf.", o.Text, "%v", o.Err())
+	require.Len(t, o.Files, 1)
+	require.Equal(t, "map.pdf", o.Files[0].Name)
+	require.Equal(t, "default-test-workflow-id", o.Files[0].Session)
+	asked := scout.Requests()[0]
+	given := asked.Messages[0].Files()
+	require.Len(t, given, 1)
+	require.Equal(t, "%PDF-1.4 plan.pdf", string(asked.Files[given[0].Digest]))
 }
 
 // A file goes to a sub-agent that waits, with the words of a resume. Orders after it come after it.

@@ -99,7 +99,7 @@ var testOnly = map[string][]string{
 	"workflows": {"testsuite", "tool", "store", "model", "flow", "internal/play"},
 	"client":    {"worker", "testsuite", "tool", "model"},
 	"worker":    {"client", "testsuite"},
-	"flow":      {"worker", "testsuite"},
+	"flow":      {"worker", "testsuite", "client"},
 
 	"internal/flowfile": {"testsuite"},
 	"store":             {"testsuite/conformance"},

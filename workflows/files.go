@@ -75,14 +75,21 @@ func notCopied(err *agent.Error) string {
 // gives back.
 func (r *run) childEnded(ctx workflow.Context, session string, o *agent.Outcome) loop.Input {
 	ended := loop.ChildEnded{Session: session, Outcome: o}
-	if len(o.Files) == 0 {
+	switch {
+	case len(o.Files) == 0:
 		return ended
+	case r.copiesOf[session]: // while the store is away, the child may be checked again
+		return nil
+	case r.copiesOf == nil:
+		r.copiesOf = map[string]bool{}
 	}
+	r.copiesOf[session] = true
 	in := activities.CopyFilesInput{From: session, To: r.state.Session}
 	for _, f := range o.Files[:min(len(o.Files), agent.MaxFiles)] {
 		in.Parts = append(in.Parts, agent.Part{Type: agent.PartFile, File: &f})
 	}
 	r.copyFiles(ctx, in, func(parts []agent.Part, err *agent.Error) loop.Input {
+		delete(r.copiesOf, session)
 		if ended.Files = parts; err != nil { // the result counts all the same
 			ended.Files = []agent.Part{{Type: agent.PartText, Text: notCopied(err)}}
 		}

@@ -227,7 +227,9 @@ type run struct {
 	finalReport workflow.Future
 	// outbox has the signals to other runs that are not known to be delivered, by
 	// session. The first of each is being sent.
-	outbox           map[string][]func()
+	outbox map[string][]func()
+	// copiesOf are the children whose files are being copied.
+	copiesOf         map[string]bool
 	ack              agent.Ack    // the answer to the verb that was stepped last
 	immediate        []loop.Input // inputs that an effect brought at once
 	continueAsNew    bool         // the machine asked for a new execution

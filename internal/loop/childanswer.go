@@ -102,9 +102,8 @@ func (c Child) answer() childAnswer {
 }
 
 // keptOutcome returns what a run keeps of a child's outcome. It keeps the handoff only during a stop,
-// because the run's own handoff is made from it.
-// A call that waits for the child shows the child's files. Those of a child in the background are kept
-// until a call of subagent_wait shows them.
+// because the run's own handoff is made from it. A call that waits for the child shows the child's
+// files; those of a child in the background are kept until a call of subagent_wait shows them.
 func (s *step) keptOutcome(c Child, o *agent.Outcome, files []agent.Part) *agent.Outcome {
 	kept := ShortOutcome(o)
 	if kept.Files = nil; c.Call == "" {

@@ -2,6 +2,7 @@ package picture
 
 import (
 	"bytes"
+	"compress/zlib"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -79,6 +80,17 @@ func claims(w, h uint32, depth, interlaced byte) Image {
 	return Image{binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(chunk)), "image/png"}
 }
 
+// with returns a PNG with one more chunk: data that is packed.
+func with(in Image, kind string, data []byte) Image {
+	var packed bytes.Buffer
+	packed.WriteString(kind)
+	z := zlib.NewWriter(&packed)
+	_, _ = z.Write(data) // a buffer takes everything
+	_ = z.Close()
+	out := binary.BigEndian.AppendUint32(slices.Clone(in.Data), uint32(packed.Len()-4))
+	return Image{binary.BigEndian.AppendUint32(append(out, packed.Bytes()...), crc32.ChecksumIEEE(packed.Bytes())), in.MediaType}
+}
+
 // What is within the bounds stays as it is; of others, a copy within the bounds is made.
 func TestFit(t *testing.T) {
 	onlyPNG := Bounds{Files: map[string]int{"image/png": 20_000}}
@@ -134,6 +146,8 @@ func TestUnfit(t *testing.T) {
 		"a GIF of 34 bytes":           {Image{[]byte("GIF89a\xff\xff\xff\xff\xf0\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\xff\xff\xff\xff@\x02\x01\x14\x00;"), "image/gif"}, claude, "its 65535 by 65535 pixels are too many"},
 		"a WebP of some bytes":        {Image{slices.Concat(huge[:21], []byte("\xff\xff\xff\x0f"), huge[25:]), "image/webp"}, claude, "its 16384 by 16384 pixels are too many"},
 		"16 bits a color, interlaced": {claims(8001, 6000, 16, 1), claude, "it is too large for you to read"},
+		"pixels that never end":       {with(claims(8001, 2, 8, 0), "IDAT", make([]byte, 16<<20)), claude, "its bytes can't be decoded"},
+		"a text that unpacks large":   {with(claims(8001, 2, 8, 0), "zTXt", make([]byte, 16<<20)), claude, "its bytes can't be decoded"},
 		"no pixels":                   {claims(9000, 10, 8, 0), claude, "its bytes can't be decoded"},
 		"no size":                     {claims(0, 10, 8, 0), claude, "its bytes can't be decoded"},
 		"nothing":                     {Image{nil, "image/png"}, claude, "its bytes can't be decoded"},

@@ -19,11 +19,15 @@ func TestMediaAreShown(t *testing.T) {
 	png := "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
+		if r.URL.Path == "/endless.png" {
+			_, _ = w.Write(append([]byte(png), make([]byte, 2*maxBody)...)) // the fetcher reads no more than it takes
+			return
+		}
 		_, _ = w.Write([]byte(map[string]string{"/chart.png": png, "/a.pdf": "%PDF-1.7\n", "/a.tar": "\x00\x01"}[r.URL.Path]))
 	})
 	f := outer(t, s, plain)
 	for range 2 {
-		for path, want := range map[string]string{"/chart.png?x=1": "chart.png image/png", "/a.pdf": "a.pdf application/pdf", "/a.tar": ""} {
+		for path, want := range map[string]string{"/chart.png?x=1": "chart.png image/png", "/a.pdf": "a.pdf application/pdf", "/a.tar": "", "/endless.png": ""} {
 			h := &toolcall.Hooks{PutFile: func(_ context.Context, name, mediaType string, data []byte) (*agent.File, error) {
 				return &agent.File{Name: name, MediaType: mediaType, Size: len(data)}, nil
 			}}

@@ -140,7 +140,7 @@ func (e Event) Size() int {
 	case e.ToolsChange != nil:
 		return frame + toolsSize(e.ToolsChange.Tools)
 	case e.Outcome != nil:
-		return frame + len(e.Outcome.Text) + len(e.Outcome.Output) + e.Outcome.Handoff.size()
+		return frame + len(e.Outcome.Text) + CitationsSize(e.Outcome.Citations) + len(e.Outcome.Output) + e.Outcome.Handoff.size()
 	case e.Request != nil:
 		return frame + e.Request.size()
 	case e.Snapshot != nil:

@@ -74,7 +74,7 @@ func (s *step) keptOutcome(o *agent.Outcome) *agent.Outcome {
 func ShortOutcome(o *agent.Outcome) *agent.Outcome {
 	b := *o
 	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, receiptFrame), fit(b.Reason, maxName)
-	b.Text, b.Tools, b.Suspension, b.Error = fit(b.Text, maxChildText), nil, nil, codeOnly(b.Error)
+	b.Text, b.Citations, b.Tools, b.Suspension, b.Error = fit(b.Text, maxChildText), nil, nil, nil, codeOnly(b.Error)
 	b.Usage, b.Cost, b.Tree = b.Usage.Bounded(), amount.Clamp(b.Cost), b.Tree.Bounded()
 	if b.Error != nil {
 		b.Error.Message = fit(o.Error.Message, maxWhy)

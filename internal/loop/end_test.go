@@ -43,6 +43,7 @@ func TestOutcomeHasCitations(t *testing.T) {
 	child := *o
 	fitOutcome(&child, true)
 	require.Empty(t, child.Citations)
+	require.Empty(t, ShortOutcome(o).Citations, "also of a child that is another program's")
 	long := agent.Outcome{Text: strings.Repeat("x", maxEndText+1), Citations: o.Citations, Output: []byte(`"` + strings.Repeat("y", maxOutcome) + `"`)}
 	fitOutcome(&long, false)
 	require.Less(t, len(long.Text), maxEndText+200)

@@ -94,7 +94,10 @@ func (f found) citation() agent.Citation {
 
 // cited adds to the texts of the reply what they cite, now that they are complete.
 func (r *reply) cited() {
-	whole := agent.Message{Parts: r.parts}.Text()
+	whole := ""
+	if len(r.grounds.Supports) > 0 {
+		whole = agent.Message{Parts: r.parts}.Text()
+	}
 	for _, s := range r.grounds.Supports {
 		start, end := -1, -1
 		if !r.cites.Full() { // looking for a text takes long

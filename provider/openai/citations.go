@@ -44,8 +44,11 @@ const (
 // annotations returns the elements of a list of annotations. One that can't be read has no
 // source, so that it counts as one that is not valid.
 func annotations(raw string) []annotation {
+	if raw == "" || raw == "[]" || raw == "null" { // as in nearly all chunks
+		return nil
+	}
 	var items []json.RawMessage
-	_ = json.Unmarshal([]byte(raw), &items) // null, or not there
+	_ = json.Unmarshal([]byte(raw), &items) // another form has none
 	var list []annotation
 	for _, item := range items {
 		list = append(list, annotationOf(string(item)))

@@ -94,7 +94,7 @@ func (c Citation) placed() bool {
 	return false
 }
 
-// Fit returns the citation with its texts cut to their limits, and without a place that is none.
+// Fit returns the citation with its texts cut to their limits, and without a place that is not valid.
 func (c Citation) Fit() Citation {
 	c.Title, c.Text = cutTo(c.Title, MaxCitedTitle), cutTo(c.Text, MaxCitedText)
 	if !c.placed() {

@@ -123,7 +123,7 @@ func TestHostileCitations(t *testing.T) {
 	p := reply.Parts[0]
 	require.Equal(t, 5, p.Uncited)
 	require.Len(t, p.Citations, 2)
-	require.Equal(t, agent.Citation{End: 6, Title: "x.pdf"}, p.Citations[0], "a place that is none is left out")
+	require.Equal(t, agent.Citation{End: 6, Title: "x.pdf"}, p.Citations[0], "an invalid place is left out")
 	require.LessOrEqual(t, len(p.Citations[1].Title), agent.MaxCitedTitle)
 	require.True(t, strings.HasSuffix(p.Citations[1].Title, "ü…"))
 	require.Nil(t, p.Citations[1].Check(p.Text))

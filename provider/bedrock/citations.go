@@ -71,7 +71,7 @@ func (s source) citation(documents []document) agent.Citation {
 		c.URL, c.Title = l.Web.URL, cmp.Or(c.Title, l.Web.Domain)
 		return c
 	}
-	// By its name, which is unique in a request: Bedrock has told places of documents without
+	// By its name, which is unique in a request: Bedrock has sent places of documents without
 	// saying in which, see aws-sdk-js-v3#7497.
 	for i, d := range documents {
 		if s.Title == d.name || s.Title == "" && cmp.Or(l.Page, l.Char, l.Chunk) != nil && cmp.Or(l.Page, l.Char, l.Chunk).Document == i {

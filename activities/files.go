@@ -101,7 +101,7 @@ func (r *requestFiles) result(ctx context.Context, result agent.ToolResult, n in
 		if p.File == nil { // of a log that was imported
 			continue
 		}
-		if isText(p.File) {
+		if isText(p.File) && r.takes.Files[p.File.MediaType] == 0 {
 			if room -= p.File.Size; room < 0 { // as the text of a result is bounded
 				result.Text = joined(result.Text, lacking(p.File, "it is too large for you to read"), p.Text)
 				continue
@@ -161,7 +161,7 @@ func (r *requestFiles) parts(ctx context.Context, p agent.Part) ([]agent.Part, e
 // text that is sent instead.
 func (r *requestFiles) add(ctx context.Context, f *agent.File) (shown *agent.File, instead string, err error) {
 	most, takes := r.takes.Files[f.MediaType]
-	asText := isText(f)
+	asText := isText(f) && !takes // a model that cites files of text takes them as files
 	image := f.IsImage() && !asText
 	switch {
 	case !takes && !asText && !(image && r.takes.Take(f.MediaType)):
@@ -188,6 +188,8 @@ func (r *requestFiles) add(ctx context.Context, f *agent.File) (shown *agent.Fil
 		return nil, "", err
 	case !asText && !f.Fits(data):
 		return nil, lacking(f, "its bytes are not of this type"), nil
+	case isText(f) && !utf8.Valid(data):
+		return nil, lacking(f, "it is not written in UTF-8"), nil
 	case image:
 		return r.addImage(ctx, f, data)
 	}
@@ -232,9 +234,6 @@ func isText(f *agent.File) bool {
 }
 
 func textFile(f *agent.File, data []byte) string {
-	if !utf8.Valid(data) {
-		return lacking(f, "it is not written in UTF-8")
-	}
 	return fmt.Sprintf("%s\n%s", fileLine(f), data)
 }
 

@@ -131,6 +131,26 @@ func TestWhatIsSaidOfFiles(t *testing.T) {
 	require.ErrorIs(t, err, agent.CodeStoreUnavailable)
 }
 
+// A model that cites files of text gets them as files, also within a result; one that is no text
+// is said.
+func TestFilesOfTextThatAreCited(t *testing.T) {
+	s := newShelf(t)
+	notes := s.put("notes.md", "text/markdown", []byte("hi"))
+	takes := map[string]int{"text/markdown": 10}
+	got, files, err := s.shown(t.Context(), takes, notes)
+	require.NoError(t, err)
+	require.Equal(t, []agent.Part{notes}, got)
+	require.Equal(t, []byte("hi"), files[notes.File.Digest])
+	for want, data := range map[string][]byte{"it is not written in UTF-8": {0xff}, "it is too large for you to read": make([]byte, 11)} {
+		got, _, err = s.shown(t.Context(), takes, s.put("d.md", "text/markdown", data))
+		require.NoError(t, err)
+		require.Contains(t, got[0].Text, want)
+	}
+	out, _, err := s.d.filesFor(t.Context(), model.Info{Files: takes, ResultFiles: []string{"text/markdown"}}, []agent.Message{{Role: agent.RoleTool, Parts: []agent.Part{result(agent.CallOK, notes)}}})
+	require.NoError(t, err)
+	require.Equal(t, []agent.Part{notes}, out[0].Parts[0].Result.Files)
+}
+
 // result is a tool's result that shows files.
 func result(status agent.CallStatus, files ...agent.Part) agent.Part {
 	return agent.Part{Type: agent.PartToolResult, Result: &agent.ToolResult{Call: "t1.1", Tool: "plot", Status: status, Text: "drawn", Files: files}}

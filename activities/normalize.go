@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/rawjson"
+	"github.com/fermata-agents/fermata/model"
 )
 
 // maxProviderID limits a provider's call id, in bytes. People use it to find the call at
@@ -23,7 +24,7 @@ const maxRaw = 256 << 10
 // call whose name no provider accepts would fail every later turn of the session.
 // Arguments that are not valid JSON would make its log unreadable.
 func normalized(parts []agent.Part, spec *agent.Spec) []agent.Part {
-	parts = slices.Clone(parts)
+	parts = model.FitCitations(slices.Clone(parts))
 	raw := 0
 	for _, p := range parts {
 		raw += len(p.Raw)

@@ -61,3 +61,20 @@ func TestTidiedSteps(t *testing.T) {
 	require.Equal(t, []int{0, 2}, kept("\"\xff\"", `{}`))
 	require.Equal(t, []int{0, 2}, kept(`[,]`, `{}`))
 }
+
+// Citations that are not valid, or are too many, are counted, whatever the adapter.
+func TestTidiedCitations(t *testing.T) {
+	page := agent.Citation{End: 2, URL: "https://a.example", Title: strings.Repeat("x", 1000)}
+	many := []agent.Citation{page, page, {End: 3, URL: "https://a.example"}, {URL: "javascript:x"}, {Start: 1, Title: "x"}}
+	for i := range 100 {
+		many = append(many, agent.Citation{Start: i % 2, End: 2, Title: strings.Repeat("y", i)})
+	}
+	parts := []agent.Part{{Type: agent.PartThinking, Text: "ab", Citations: many[:1]}, {Type: agent.PartText, Text: "ab", Citations: many, Uncited: 7}}
+	got := normalized(parts, &agent.Spec{})
+	require.Empty(t, got[0].Citations)
+	require.Equal(t, 1, got[0].Uncited)
+	require.Len(t, got[1].Citations, agent.MaxCitations)
+	require.Len(t, got[1].Citations[0].Title, agent.MaxCitedTitle)
+	require.Equal(t, 7+3+100-(agent.MaxCitations-1), got[1].Uncited, "a repeated one is one")
+	require.Len(t, parts[1].Citations, 105, "what was given is not changed")
+}

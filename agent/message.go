@@ -75,8 +75,8 @@ const (
 type Part struct {
 	Type PartType `json:"type"`
 	Text string   `json:"text,omitempty"` // of text, thinking, server_tool and file
-	// Raw is the provider's own JSON: a step of its own tools, or the sources that a text
-	// cites. Only that provider gets it back. A step without Raw was too long to store.
+	// Raw is the provider's own JSON: a step of its own tools, or the sources of a text that
+	// it demands back. Only that provider gets it. A step without Raw was too long to store.
 	Raw json.RawMessage `json:"raw,omitempty"`
 	// Signature and Redacted are a provider's marks on its thinking. Only that provider
 	// gets them back.
@@ -91,6 +91,10 @@ type Part struct {
 	Call       *ToolCall   `json:"call,omitempty"`
 	Result     *ToolResult `json:"result,omitempty"`
 	File       *File       `json:"file,omitempty"`
+	// Citations are the sources that pieces of a model's text cite, at most [MaxCitations] in a
+	// message. Uncited counts those that were left out: they were too many, or not valid.
+	Citations []Citation `json:"citations,omitempty"`
+	Uncited   int        `json:"uncited,omitempty"`
 }
 
 // ToolCall is what the model asked for.
@@ -190,7 +194,7 @@ func (m Message) FileParts() (parts []Part) {
 func (m Message) Size() int {
 	n := len(m.ID) + len(m.Model) + len(m.ProviderModel) + len(m.By)
 	for _, p := range m.Parts {
-		n += len(p.Text) + len(p.Raw) + len(p.Signature) + len(p.Redacted) + len(p.Phase) + len(p.ProviderID)
+		n += len(p.Text) + len(p.Raw) + len(p.Signature) + len(p.Redacted) + len(p.Phase) + len(p.ProviderID) + CitationsSize(p.Citations)
 		if p.Call != nil {
 			n += len(p.Call.Tool) + len(p.Call.Arguments) + len(p.Call.Malformed)
 		}

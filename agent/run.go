@@ -131,6 +131,9 @@ type Outcome struct {
 	Reason  string `json:"reason"`
 	// Text is the model's last answer.
 	Text string `json:"text,omitempty"`
+	// Citations are the sources that pieces of Text cite. A sub-agent's outcome has none: its
+	// transcript has them.
+	Citations []Citation `json:"citations,omitempty"`
 	// Output is the answer as JSON, if the agent has an output schema.
 	Output json.RawMessage `json:"output,omitempty"`
 	// Files are files that the answer gives back, at most [MaxFiles]: those of the session that the

@@ -153,7 +153,7 @@ func checkParts(path string, parts []agent.Part) error {
 	for i, p := range parts {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		switch {
-		case p.Call != nil || p.Result != nil || len(p.Raw)+len(p.Signature)+len(p.Redacted)+len(p.Phase)+len(p.ProviderID) > 0:
+		case p.Call != nil || p.Result != nil || len(p.Raw)+len(p.Signature)+len(p.Redacted)+len(p.Phase)+len(p.ProviderID)+len(p.Citations) > 0 || p.Uncited != 0:
 			return agent.Errorf(agent.CodeInvalidInput, "%s has a field that only a model's or a tool's part has; send text, or a file", at).WithPath(at)
 		case p.Type == agent.PartFile && p.File != nil:
 			if err := p.File.Check(); err != nil {

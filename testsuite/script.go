@@ -55,6 +55,8 @@ type Reply struct {
 	TextBytes int    `yaml:"text_bytes"`
 	Thinking  string `yaml:"thinking"`
 	Calls     []Call `yaml:"calls"`
+	// Citations are the sources that the text cites. Start and End count bytes.
+	Citations []agent.Citation `yaml:"citations"`
 	// Finish is why the model stopped; empty means stop, or tool_calls if there are
 	// calls.
 	Finish string `yaml:"finish"`
@@ -275,7 +277,7 @@ func (r Reply) play(ctx context.Context, req *model.Request, turn int, emit func
 		emit(model.Delta{Text: word})
 	}
 	if text != "" {
-		out.Parts = append(out.Parts, agent.Part{Type: agent.PartText, Text: text})
+		out.Parts = append(out.Parts, agent.Part{Type: agent.PartText, Text: text, Citations: r.Citations})
 	}
 	for _, c := range r.Calls {
 		out.Parts = append(out.Parts, c.part())

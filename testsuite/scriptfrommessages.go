@@ -11,7 +11,7 @@ func ScriptFromMessages(messages []agent.Message) *Script {
 		if m.Role != agent.RoleAssistant {
 			continue
 		}
-		var r Reply
+		r := Reply{Citations: m.Citations()}
 		for _, p := range m.Parts {
 			switch {
 			case p.Call != nil:

@@ -348,6 +348,9 @@ func (c *cli) answer(o *agent.Outcome) {
 	if o.Text != "" {
 		c.Print("")
 		c.Print("%s", untrusted.Margin(o.Text))
+		for _, line := range render.Citations(o.Text, o.Citations, 0) {
+			c.Print("%s", untrusted.Block(line))
+		}
 	}
 	if len(o.Output) > 0 {
 		c.Print("")

@@ -120,7 +120,7 @@ func (s *step) keptOutcome(c Child, o *agent.Outcome, files []agent.Part) *agent
 func ShortOutcome(o *agent.Outcome) *agent.Outcome {
 	b := *o
 	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, receiptFrame), fit(b.Reason, maxName)
-	b.Text, b.Tools, b.Suspension, b.Error = fit(b.Text, maxChildText), nil, nil, codeOnly(b.Error)
+	b.Text, b.Citations, b.Tools, b.Suspension, b.Error = fit(b.Text, maxChildText), nil, nil, nil, codeOnly(b.Error)
 	b.Usage, b.Cost, b.Tree = b.Usage.Bounded(), amount.Clamp(b.Cost), b.Tree.Bounded()
 	b.Artifacts, b.ArtifactsLeft = nil, 0 // see Artifacts.addChild
 	if b.Error != nil {

@@ -84,7 +84,9 @@ func (s *step) complete(reason, text string, r wire.Reply) {
 		s.fail(agent.Errorf(agent.CodeToolsMissing, "the run ended without a successful call of %s", strings.Join(missing, ", and of ")))
 		return
 	}
-	s.end(agent.StatusCompleted, reason, func(o *agent.Outcome) { o.Text, o.Output, o.Files = text, r.Output, s.returned(r.Returned) })
+	s.end(agent.StatusCompleted, reason, func(o *agent.Outcome) {
+		o.Text, o.Citations, o.Output, o.Files = text, agent.Message{Parts: r.Parts}.Citations(), r.Output, s.returned(r.Returned)
+	})
 }
 
 // finish completes a run whose model called the tool finish. With a schema, the call's arguments are
@@ -216,9 +218,11 @@ const (
 // fitOutcome cuts the text of an outcome that is too long. The log has all of it.
 func fitOutcome(o *agent.Outcome, child bool) {
 	if child {
+		o.Citations = nil // the parent's model gets the text alone
 		o.Text = excerpt.Of(o.Text, maxChildAnswer, len(o.Text))
 	}
 	if len(o.Output) > 0 && len(o.Text) > maxEndText && jsonLen(o.Text)+rawJSONLen(o.Output) > maxOutcome {
+		o.Citations = nil // they may be about what is cut
 		o.Text = excerpt.Of(o.Text, maxEndText, len(o.Text))
 	}
 }

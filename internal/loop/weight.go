@@ -26,7 +26,7 @@ func weight(e agent.Event) int {
 	case e.ToolsChange != nil:
 		n += weightOf(e.ToolsChange.Tools)
 	case e.Outcome != nil:
-		n += len(e.Outcome.Text) + len(e.Outcome.Output)
+		n += len(e.Outcome.Text) + len(e.Outcome.Output) + agent.CitationsSize(e.Outcome.Citations)
 	case e.Request != nil:
 		n += requestSize(*e.Request)
 	case e.Suspension != nil:

@@ -59,6 +59,11 @@ func Sound(t *testing.T, m model.Model, req *model.Request, key string) {
 	var text, thinking strings.Builder
 	calls := 0
 	for _, p := range reply.Parts {
+		for _, c := range p.Citations {
+			if err := c.Check(p.Text); err != nil {
+				t.Errorf("the citation %+v is not valid: %v", c, err)
+			}
+		}
 		switch p.Type {
 		case agent.PartText:
 			text.WriteString(p.Text)

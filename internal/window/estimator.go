@@ -67,7 +67,7 @@ func (m TokenEstimator) Tokens(entries []store.Entry) int64 { return m.of(m.fixe
 func (m TokenEstimator) RequestTokens(messages []agent.Message) int64 {
 	bytes := m.fixed
 	for _, one := range messages {
-		bytes += frame*(1+len(one.Parts)) + one.Size()
+		bytes += frame*(1+len(one.Parts)) + sent(one)
 	}
 	return m.of(bytes)
 }
@@ -88,7 +88,16 @@ const frame = 64
 // Bytes returns about the length of messages as they are sent to a provider.
 func Bytes(entries []store.Entry) (n int) {
 	for _, e := range entries {
-		n += frame*(1+len(e.Parts)) + e.Size()
+		n += frame*(1+len(e.Parts)) + sent(e.Message)
+	}
+	return n
+}
+
+// sent returns the length of what a provider gets of a message: all but its citations.
+func sent(m agent.Message) int {
+	n := m.Size()
+	for _, p := range m.Parts {
+		n -= agent.CitationsSize(p.Citations)
 	}
 	return n
 }

@@ -111,7 +111,8 @@ func cutTo(entries []store.Entry, width int) []store.Entry {
 			if text == nil || len(*text) <= width {
 				continue
 			}
-			out[i].Parts[j].Text, out[i].Parts[j].Raw = cut(p.Text, width), nil // the raw form has positions in the whole text
+			// The raw form and citations have positions in the whole text.
+			out[i].Parts[j].Text, out[i].Parts[j].Raw, out[i].Parts[j].Citations = cut(p.Text, width), nil, nil
 		}
 	}
 	return out

@@ -15,7 +15,6 @@ func TestEndless(t *testing.T) {
 	standin.Endless(t, at, ask("Hello"), key, begin, map[string]string{
 		"arguments": stream(`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"` + long + `"}}`),
 		"signature": stream(`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"` + long + `"}}`),
-		"citations": stream(`{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"type":"x","cited_text":"` + long + `"}}}`),
 		"blocks":    stream(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"pay","input":{}}}`),
 		"steps":     stream(`{"type":"content_block_start","index":0,"content_block":{"type":"web_search_tool_result","tool_use_id":"` + long + `"}}`),
 	})

@@ -37,6 +37,9 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(429, uint8(1), []byte(`{"type":"error","error":{"type":"rate_limit_error","message":"slow down\nplease"}}`))
 	f.Add(502, uint8(2), []byte("<html>bad gateway</html>"))
 	f.Add(302, uint8(3), []byte(nil))
+	f.Add(200, uint8(0), []byte(stream(
+		begin, open(0, `{"type":"text","text":"Grüße","citations":[{"type":"page_location","document_index":0,"document_title":"a","start_page_number":1,"end_page_number":2}]}`),
+		citation(0, `{"type":"web_search_result_location","url":"https://a.example","cited_text":"x"}`), because("end_turn"), end)))
 	f.Fuzz(func(t *testing.T, status int, kind uint8, body []byte) {
 		m := anthropic.New(&anthropic.Options{APIKey: key, BaseURL: "http://stand.in", HTTPClient: standin.Canned(status, kind, body)})
 		standin.Sound(t, m, ask("Hello"), key)

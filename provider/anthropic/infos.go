@@ -25,5 +25,9 @@ func family(name string) string { return snapshot.ReplaceAllString(name, "") }
 
 // Info returns what is known of a model; the zero value if nothing is.
 func (m *Model) Info(name string) model.Info {
-	return table.Info(family(name), time.Now(), model.PriceTerms{CacheHour: m.hour, ServerTools: m.serves})
+	info := table.Info(family(name), time.Now(), model.PriceTerms{CacheHour: m.hour, ServerTools: m.serves})
+	if m.cites {
+		info = withText(info)
+	}
+	return info
 }

@@ -32,6 +32,7 @@ type Model struct {
 	hour     bool // what is written to the cache lives for an hour
 	tier     string
 	serves   []model.ServerTool
+	cites    bool // documents may be cited
 	// unusable is why every call fails; nil if calls can be made.
 	unusable error
 }
@@ -55,7 +56,7 @@ func New(o *Options) *Model {
 	}
 	m := &Model{
 		name: o.name(), endpoint: model.NewEndpoint(o.name(), base, key).Hiding(o.Extra.Secrets...), client: sdk.NewClient(opts...),
-		signIn: o.SignIn, hour: o.CacheTTL == time.Hour, tier: o.ServiceTier, serves: slices.Clone(o.ServerTools),
+		signIn: o.SignIn, hour: o.CacheTTL == time.Hour, tier: o.ServiceTier, serves: slices.Clone(o.ServerTools), cites: o.Citations,
 	}
 	// Kept for the first call: a worker may never call this provider.
 	m.unusable = m.endpoint.WrongURL("https://host", envBaseURL)
@@ -86,7 +87,8 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	if m.unusable != nil {
 		return nil, m.unusable
 	}
-	files := filebody.New(req.Files)
+	// The provider refuses citations together with a schema.
+	files := &shownFiles{Files: filebody.New(req.Files), bytes: req.Files, cites: m.cites && len(req.Output) == 0}
 	params, err := m.params(req, files)
 	if err != nil {
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s was not called: %v", m.name, err)
@@ -116,7 +118,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	case err != nil:
 		return nil, m.endpoint.Unreachable(err, "that the worker can reach it, and "+m.where())
 	}
-	reply, err := m.read(ctx, res, emit)
+	reply, err := m.read(ctx, res, newReply(emit, files.documents(params.Messages)))
 	if reply != nil {
 		reply.ProviderModel = m.name + "/" + req.Model
 	}

@@ -47,6 +47,10 @@ type Options struct {
 	// sent back only to this provider.
 	ServerTools []model.ServerTool
 
+	// Citations lets the model cite PDFs and files of text, which cost a few more tokens for
+	// it. Requests with a schema for the answer are without: the provider refuses both together.
+	Citations bool
+
 	// Extra is added to every request.
 	Extra model.Extra `json:"-"`
 }

@@ -15,17 +15,16 @@ import (
 )
 
 // read reads an answer to its end.
-func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.Delta)) (*model.Reply, error) {
-	body := model.WatchBody(res, emit)
+func (m *Model) read(ctx context.Context, res *http.Response, r *reply) (*model.Reply, error) {
+	body := model.WatchBody(res, r.emit)
 	// Some gateways answer with a page, or without a stream.
 	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
 	case "text/html":
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
 			"%s answered with a web page%s; see %s", m.name, m.endpoint.WrongEndpoint(res, ""), m.where())
 	case "application/json":
-		return m.readWhole(ctx, res, body, emit)
+		return m.readWhole(ctx, res, body, r)
 	}
-	r := newReply(emit)
 	err := model.Events(body, func(data []byte) error { return m.takeEvent(res.StatusCode, r, data) })
 	var fault *agent.Error
 	switch {
@@ -59,7 +58,7 @@ func (m *Model) takeEvent(status int, r *reply, data []byte) error {
 }
 
 // readWhole reads an answer that was not streamed.
-func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.Body, emit func(model.Delta)) (*model.Reply, error) {
+func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.Body, r *reply) (*model.Reply, error) {
 	data, err := body.Whole()
 	var msg sdk.Message
 	switch {
@@ -71,12 +70,11 @@ func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.B
 	case string(msg.Type) != "message":
 		return nil, m.brokeOff(res.StatusCode, data)
 	}
-	r := newReply(emit)
 	for i, b := range msg.Content {
 		// A block's number is its place.
 		r.open(int64(i), block{
-			kind: b.Type, signature: []byte(b.Signature), data: b.Data, id: b.ID, tool: b.Name, whole: string(b.Input), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw()),
-		}, b.Text+b.Thinking)
+			kind: b.Type, signature: []byte(b.Signature), data: b.Data, id: b.ID, tool: b.Name, whole: string(b.Input), raw: b.RawJSON(),
+		}, b.Text+b.Thinking, b.JSON.Citations.Raw())
 	}
 	r.searches = msg.Usage.ServerToolUse.WebSearchRequests
 	r.count(msg.Usage.InputTokens, msg.Usage.CacheReadInputTokens, msg.Usage.CacheCreationInputTokens, msg.Usage.OutputTokens, msg.Usage.OutputTokensDetails.ThinkingTokens)
@@ -92,11 +90,18 @@ type reply struct {
 	stop   sdk.StopReason
 	why    string // of a refusal
 	kept   model.Unemitted
+
+	documents []*agent.File // of the request, which may be cited
+	cites     model.Citations[*block]
+	sources   int // bytes of the citations that are kept as they came
+
 	// The provider's own counts: input is what was neither read from the cache nor written to it.
 	input, cacheRead, cacheWrite, output, thinking, searches int64
 }
 
-func newReply(emit func(model.Delta)) *reply { return &reply{emit: emit, at: map[int64]*block{}} }
+func newReply(emit func(model.Delta), documents []*agent.File) *reply {
+	return &reply{emit: emit, at: map[int64]*block{}, documents: documents}
+}
 
 // block is one content block that is being assembled.
 type block struct {
@@ -105,9 +110,9 @@ type block struct {
 	signature []byte
 	data      string // of redacted thinking
 	id, tool  string
-	whole     string // arguments that came at once
-	raw       string // of a step of a server tool
-	citations []string
+	whole     string   // arguments that came at once
+	raw       string   // of a step of a server tool
+	citations []string // that the provider demands back
 }
 
 func (r *reply) take(ev sdk.MessageStreamEventUnion) {
@@ -118,7 +123,7 @@ func (r *reply) take(ev sdk.MessageStreamEventUnion) {
 		r.emit(model.Delta{Usage: r.usage()})
 	case "content_block_start":
 		b := ev.ContentBlock
-		r.open(ev.Index, block{kind: b.Type, signature: []byte(b.Signature), data: b.Data, id: b.ID, tool: b.Name, whole: b.JSON.Input.Raw(), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw())}, b.Text+b.Thinking)
+		r.open(ev.Index, block{kind: b.Type, signature: []byte(b.Signature), data: b.Data, id: b.ID, tool: b.Name, whole: b.JSON.Input.Raw(), raw: b.RawJSON()}, b.Text+b.Thinking, b.JSON.Citations.Raw())
 	case "content_block_delta":
 		r.add(ev.Index, ev.Delta)
 	case "message_delta":
@@ -134,11 +139,17 @@ func (r *reply) take(ev sdk.MessageStreamEventUnion) {
 }
 
 // open begins a block. If a server numbers all its blocks 0, pieces go to the latest one.
-func (r *reply) open(index int64, b block, text string) {
+func (r *reply) open(index int64, b block, text, citations string) {
+	if b.kind == "text" {
+		b.raw = "" // only that of a step is used
+	}
 	r.kept.AddPart(len(b.raw) + len(b.whole) + len(b.signature) + len(b.data))
 	r.blocks = append(r.blocks, &b)
 	r.at[index] = &b
 	r.write(&b, text)
+	for _, raw := range list(citations) {
+		r.cite(&b, raw)
+	}
 }
 
 func (r *reply) add(index int64, d sdk.MessageStreamEventUnionDelta) {
@@ -146,15 +157,15 @@ func (r *reply) add(index int64, d sdk.MessageStreamEventUnionDelta) {
 	b := r.at[index]
 	if b == nil { // a piece without a begun block
 		r.kept.AddPart(0)
-		b = &block{kind: strings.TrimSuffix(d.Type, "_delta")}
+		b = &block{kind: strings.TrimSuffix(strings.Replace(d.Type, "citations", "text", 1), "_delta")}
 		r.blocks, r.at[index] = append(r.blocks, b), b
 	}
 	// What is not emitted must be bounded, too.
-	r.kept.AddBytes(len(d.Signature) + len(d.PartialJSON) + len(d.JSON.Citation.Raw()))
+	r.kept.AddBytes(len(d.Signature) + len(d.PartialJSON))
 	b.signature = append(b.signature, d.Signature...)
 	// Citations come one by one, each as an object.
 	if raw := d.JSON.Citation.Raw(); d.Type == "citations_delta" && strings.HasPrefix(raw, "{") {
-		b.citations = append(b.citations, raw)
+		r.cite(b, raw)
 	}
 	b.text.WriteString(d.PartialJSON)
 	r.write(b, d.Text+d.Thinking)
@@ -196,6 +207,7 @@ func (r *reply) done() *model.Reply {
 	calls := false
 	for _, b := range r.blocks {
 		if part, ok := b.part(); ok {
+			r.cites.Cite(b, &part, nil)
 			out.Parts = append(out.Parts, part)
 			calls = calls || part.Type == agent.PartToolCall
 		}

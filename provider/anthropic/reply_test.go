@@ -131,7 +131,8 @@ var replies = []struct {
 	want: model.Reply{Parts: []agent.Part{
 		{Type: agent.PartServerTool, Text: `web_search {"query":"weather"}`, Raw: json.RawMessage(`{"id":"srvtoolu_1","input":{"query":"weather"},"name":"web_search","type":"server_tool_use"}`)},
 		{Type: agent.PartServerTool, Text: "web_search_tool_result", Raw: json.RawMessage(found)},
-		{Type: agent.PartText, Text: "Sunny.", Raw: json.RawMessage(`[{"type":"web_search_result_location","url":"https://a.example","title":"A","encrypted_index":"aWR4","cited_text":"Sun."}]`)},
+		{Type: agent.PartText, Text: "Sunny.", Raw: json.RawMessage(`[{"type":"web_search_result_location","url":"https://a.example","title":"A","encrypted_index":"aWR4","cited_text":"Sun."}]`),
+			Citations: []agent.Citation{{End: 6, URL: "https://a.example", Title: "A", Text: "Sun."}}},
 	}, Finish: model.FinishStop, Usage: agent.Usage{Input: 10, Output: 25, Searches: 2}},
 }, {
 	name:   "refused, with a text",

@@ -13,7 +13,6 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/internal/filebody"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -33,8 +32,8 @@ func (m *Model) mark() sdk.CacheControlEphemeralParam {
 	return c
 }
 
-// params returns a request for the provider.
-func (m *Model) params(req *model.Request, files *filebody.Files) (sdk.MessageNewParams, error) {
+// params returns a request for the provider. files makes the blocks of its files.
+func (m *Model) params(req *model.Request, files *shownFiles) (sdk.MessageNewParams, error) {
 	p := sdk.MessageNewParams{
 		Model:     req.Model,
 		MaxTokens: int64(cmp.Or(req.MaxOutputTokens, m.Info(req.Model).MaxOutput, defaultMaxOutput)),
@@ -113,7 +112,7 @@ func toolParam(t agent.ToolSpec) (sdk.ToolUnionParam, error) {
 
 // messages returns a conversation for the provider: turns of user and assistant. Results
 // of tools are the user's and come first.
-func (m *Model) messages(in []agent.Message, files *filebody.Files) []sdk.MessageParam {
+func (m *Model) messages(in []agent.Message, files *shownFiles) []sdk.MessageParam {
 	var out []sdk.MessageParam
 	say := func(role sdk.MessageParamRole, blocks []sdk.ContentBlockParamUnion) {
 		if len(blocks) == 0 {
@@ -169,14 +168,14 @@ func lastAsked(in []agent.Message) int {
 	return -1
 }
 
-func userBlocks(msg agent.Message, files *filebody.Files, id func(call string) string) []sdk.ContentBlockParamUnion {
+func userBlocks(msg agent.Message, files *shownFiles, id func(call string) string) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, p := range msg.Parts {
 		switch {
 		case p.Type == agent.PartText && !blank(p.Text):
 			blocks = append(blocks, sdk.NewTextBlock(p.Text))
 		case p.Type == agent.PartFile && p.File != nil:
-			blocks = append(blocks, fileBlock(p.File, files))
+			blocks = append(blocks, files.block(p.File))
 		case p.Type == agent.PartToolResult && p.Result != nil:
 			blocks = append(blocks, resultBlocks(p.Result, id(p.Result.Call), files)...)
 		}
@@ -184,28 +183,15 @@ func userBlocks(msg agent.Message, files *filebody.Files, id func(call string) s
 	return blocks
 }
 
-// fileBlock returns a file that the model takes: an image, or else a PDF.
-func fileBlock(f *agent.File, files *filebody.Files) sdk.ContentBlockParamUnion {
-	encoded := files.Base64(f.Digest)
-	if f.IsImage() {
-		return sdk.NewImageBlockBase64(f.MediaType, encoded)
-	}
-	block := sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: encoded})
-	if f.Name != "" {
-		block.OfDocument.Title = param.NewOpt(f.Name)
-	}
-	return block
-}
-
 // wordless is the text of a call that failed without one.
 const wordless = "The call failed and says nothing of why."
 
 // resultBlocks returns a tool's result with its files. If its call is missing, it returns what
 // the user would say, because the provider refuses such results.
-func resultBlocks(r *agent.ToolResult, id string, files *filebody.Files) []sdk.ContentBlockParamUnion {
+func resultBlocks(r *agent.ToolResult, id string, files *shownFiles) []sdk.ContentBlockParamUnion {
 	var shown []sdk.ContentBlockParamUnion
 	for _, p := range r.Files {
-		shown = append(shown, fileBlock(p.File, files))
+		shown = append(shown, files.block(p.File))
 	}
 	if id == "" {
 		return append([]sdk.ContentBlockParamUnion{sdk.NewTextBlock(fmt.Sprintf("Result of %s: %s", r.Tool, r.Text))}, shown...)

@@ -19,9 +19,10 @@ type imageBlock struct {
 }
 
 type documentBlock struct {
-	Format string     `json:"format"`
-	Name   string     `json:"name"`
-	Source fileSource `json:"source"`
+	Format    string           `json:"format"`
+	Name      string           `json:"name"`
+	Source    fileSource       `json:"source"`
+	Citations *citationsConfig `json:"citations,omitempty"`
 }
 
 type fileSource struct {
@@ -33,10 +34,18 @@ type shownFiles struct {
 	bytes map[string][]byte
 	seen  int // documents so far
 	skip  int // the oldest documents, for which there is no room
+	cites bool
+	shown []document // if the model may cite them
 }
 
-func filesOf(messages []agent.Message, bytes map[string][]byte) *shownFiles {
-	s := &shownFiles{bytes: bytes, skip: -maxDocuments}
+// document is a file that the model may cite, with its name in the request.
+type document struct {
+	name string
+	file *agent.File
+}
+
+func filesOf(messages []agent.Message, bytes map[string][]byte, cites bool) *shownFiles {
+	s := &shownFiles{bytes: bytes, skip: -maxDocuments, cites: cites}
 	for _, m := range messages {
 		for _, f := range m.Files() {
 			if !f.IsImage() {
@@ -57,7 +66,12 @@ func (s *shownFiles) block(f *agent.File) block {
 		text := fmt.Sprintf("[%s: it is left out, since newer files need the room]", f)
 		return block{Text: &text}
 	}
-	return block{Document: &documentBlock{format, documentName(f, s.seen), source}}
+	d := &documentBlock{Format: format, Name: documentName(f, s.seen), Source: source}
+	if s.cites {
+		d.Citations = &citationsConfig{true}
+		s.shown = append(s.shown, document{d.Name, f})
+	}
+	return block{Document: d}
 }
 
 // unnameable matches what Bedrock refuses in the name of a document.

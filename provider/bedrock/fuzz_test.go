@@ -17,6 +17,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(429, uint8(1), []byte(`{"message":"Too many tokens per day"}`))
 	f.Add(502, uint8(2), []byte("<html>bad gateway</html>"))
 	f.Add(302, uint8(3), []byte(nil))
+	f.Add(200, uint8(3), []byte(begin+text(0, "Grüße")+cites(0, `{"title":"a","location":{"documentPage":{"documentIndex":0,"start":1,"end":2}}}`)+because("end_turn")+used))
 	f.Fuzz(func(t *testing.T, status int, kind uint8, body []byte) {
 		standin.Sound(t, at("http://stand.in", standin.Canned(status, kind, body)), ask("Hello"), token)
 	})

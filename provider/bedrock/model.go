@@ -32,6 +32,7 @@ type Model struct {
 	connector *connector
 	hour      bool // what is written to the cache lives for an hour
 	tier      string
+	cites     bool // documents may be cited
 	// extra adds the options' Extra to a request before it is signed.
 	extra func(http.Header, []byte) ([]byte, error)
 	wrong error // of the options
@@ -47,7 +48,7 @@ func New(o *Options) *Model {
 	}
 	return &Model{
 		name: o.name(), client: model.HTTPClient(o.HTTPClient), connector: newConnector(o),
-		hour: o.CacheTTL == time.Hour, tier: o.ServiceTier, extra: o.Extra.Apply, wrong: o.Check(),
+		hour: o.CacheTTL == time.Hour, tier: o.ServiceTier, cites: o.Citations, extra: o.Extra.Apply, wrong: o.Check(),
 	}
 }
 
@@ -72,7 +73,8 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	if m.wrong != nil {
 		return nil, c.Faultf(agent.FaultBadRequest, 0, 0, "%s: %v", m.name, m.wrong)
 	}
-	res, err := c.send(ctx, req)
+	files := filesOf(req.Messages, req.Files, m.cites && strings.HasPrefix(family(req.Model), claudes) && len(req.Output) == 0)
+	res, err := c.send(ctx, req, files)
 	if res != nil {
 		defer res.Body.Close()
 	}
@@ -88,7 +90,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	case res.StatusCode != http.StatusOK:
 		return nil, c.refused(res)
 	}
-	reply, err := c.read(ctx, res, emit)
+	reply, err := c.read(ctx, res, newReply(emit, files.shown))
 	if reply != nil {
 		reply.ProviderModel = m.name + "/" + req.Model
 	}
@@ -102,8 +104,8 @@ type call struct {
 }
 
 // send sends the request.
-func (c call) send(ctx context.Context, req *model.Request) (*http.Response, error) {
-	asked, err := c.request(req)
+func (c call) send(ctx context.Context, req *model.Request, files *shownFiles) (*http.Response, error) {
+	asked, err := c.request(req, files)
 	var body []byte
 	if err == nil {
 		body, err = json.Marshal(asked)

@@ -49,6 +49,11 @@ type Options struct {
 	// sent. Only the default's price is known.
 	ServiceTier string
 
+	// Citations lets Claude cite PDFs. Bedrock then also shows it their pages as images, which
+	// cost more tokens. Requests with a schema for the answer are without. Other models refuse
+	// it.
+	Citations bool
+
 	// Extra is added to every request.
 	Extra model.Extra `json:"-"`
 }

@@ -17,13 +17,13 @@ import (
 )
 
 // read reads an answer to its end, which is the event with the usage.
-func (c call) read(ctx context.Context, res *http.Response, emit func(model.Delta)) (*model.Reply, error) {
-	body := model.WatchBody(res, emit)
+func (c call) read(ctx context.Context, res *http.Response, r *reply) (*model.Reply, error) {
+	body := model.WatchBody(res, r.emit)
 	if form, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); form == "text/html" {
 		return nil, c.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
 			"%s answered with a web page%s", c.name, c.WrongEndpoint(res, ""))
 	}
-	r, frames := newReply(emit), eventstream.NewDecoder()
+	frames := eventstream.NewDecoder()
 	for {
 		frame, err := frames.Decode(body, nil)
 		switch {
@@ -89,9 +89,14 @@ type reply struct {
 	stop   string
 	usage  agent.Usage
 	kept   model.Unemitted
+
+	documents []document // of the request, which may be cited
+	cites     model.Citations[*piece]
 }
 
-func newReply(emit func(model.Delta)) *reply { return &reply{emit: emit, at: map[int]*piece{}} }
+func newReply(emit func(model.Delta), documents []document) *reply {
+	return &reply{emit: emit, at: map[int]*piece{}, documents: documents}
+}
 
 // piece is one content block that is being assembled.
 type piece struct {
@@ -140,6 +145,8 @@ func (r *reply) add(ev event) {
 		if d.Reasoning.Text != "" {
 			r.emit(model.Delta{Thinking: d.Reasoning.Text})
 		}
+	case len(d.Citation) > 0:
+		r.cite(r.piece(ev.Index, agent.PartText), d.Citation)
 	case d.Text != "":
 		r.piece(ev.Index, agent.PartText).text.WriteString(d.Text)
 		r.emit(model.Delta{Text: d.Text})
@@ -162,11 +169,23 @@ func (r *reply) done() *model.Reply {
 	out := &model.Reply{Usage: r.usage}
 	calls := false
 	for _, p := range r.blocks {
-		out.Parts = append(out.Parts, p.parts()...)
+		out.Parts = append(out.Parts, r.partsOf(p)...)
 		calls = calls || p.kind == agent.PartToolCall
 	}
 	out.Finish = finish(r.stop, calls)
 	return out
+}
+
+// partsOf returns a block in the runtime's form, with what it cites.
+func (r *reply) partsOf(p *piece) []agent.Part {
+	parts := p.parts()
+	if p.kind == agent.PartText {
+		if parts[0].Text == "" { // it had nothing but citations
+			return nil
+		}
+		r.cites.Cite(p, &parts[0], nil)
+	}
+	return parts
 }
 
 // parts returns the block in the runtime's form. Redacted thinking is a separate part.

@@ -24,9 +24,9 @@ const cachedTurns = 2
 // for that, and the tools have to stay, because they are in the cache.
 const noCalls = "Answer in words, and call no tool."
 
-// request returns a request for the provider.
-func (c call) request(req *model.Request) (*request, error) {
-	r := &request{Messages: c.messages(req)}
+// request returns a request for the provider. files makes the blocks of its files.
+func (c call) request(req *model.Request, files *shownFiles) (*request, error) {
+	r := &request{Messages: c.messages(req, files)}
 	if len(r.Messages) == 0 {
 		return nil, errors.New("there is no message to answer")
 	}
@@ -133,7 +133,7 @@ func (r *request) markForCache(name string, mark *cachePoint) {
 
 // messages returns a conversation for the provider: turns of user and assistant. Results
 // of tools are the user's and come first.
-func (c call) messages(req *model.Request) []message {
+func (c call) messages(req *model.Request, files *shownFiles) []message {
 	var out []message
 	say := func(role string, blocks []block) {
 		if len(blocks) == 0 {
@@ -147,7 +147,6 @@ func (c call) messages(req *model.Request) []message {
 		out = append(out, message{Role: role, Content: blocks})
 	}
 	id, asked := model.CallIDs(req.Messages), lastAsked(req.Messages)
-	files := filesOf(req.Messages, req.Files)
 	for i, msg := range req.Messages {
 		named := func(call string) string { return id(i, call) }
 		if msg.Role == agent.RoleAssistant {

@@ -124,6 +124,7 @@ type event struct {
 		Use  *struct {
 			Input string `json:"input"`
 		} `json:"toolUse"`
+		Citation  json.RawMessage `json:"citation"` // see source
 		Reasoning *struct {
 			Text      string `json:"text"`
 			Signature string `json:"signature"`

@@ -23,6 +23,8 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(429, uint8(1), []byte("["+problem("429", "RESOURCE_EXHAUSTED", "slow", retryInfo)+"]"))
 	f.Add(502, uint8(2), []byte("<html>bad gateway</html>"))
 	f.Add(302, uint8(3), []byte(nil))
+	f.Add(200, uint8(0), []byte(stream(chunk(text("Grüße")), supports(`{"segment":{"startIndex":2,"endIndex":7,"text":"ße"},"groundingChunkIndices":[0,1]}`))))
+	f.Add(200, uint8(0), []byte(stream(chunk(text("Grüße")), grounds("citationMetadata", `{"citations":[{"startIndex":2,"endIndex":4,"uri":"https://a.example"}]}`))))
 	f.Fuzz(func(t *testing.T, status int, kind uint8, body []byte) {
 		standin.Sound(t, at("http://stand.in", standin.Canned(status, kind, body)), ask("Hello"), key)
 	})

@@ -54,6 +54,8 @@ type reply struct {
 	why     string // of what was filtered
 	usage   usage
 	kept    model.Unemitted
+	grounds grounding // the latest
+	cites   model.Citations[string]
 }
 
 // takeWhole reads an answer that was not streamed: an event, or a list of them.
@@ -96,6 +98,7 @@ func (r *reply) takeData(data []byte) error {
 		for _, p := range c.Content.Parts {
 			r.add(p)
 		}
+		r.cite(c)
 		if c.Finish == "" || c.Finish == genai.FinishReasonUnspecified {
 			continue
 		}
@@ -200,6 +203,7 @@ func (r *reply) used() agent.Usage {
 }
 
 func (r *reply) done() *model.Reply {
+	r.cited()
 	out := &model.Reply{Parts: r.parts, Finish: model.FinishStop, Usage: r.used()}
 	calls := slices.ContainsFunc(r.parts, func(p agent.Part) bool { return p.Type == agent.PartToolCall })
 	switch {

@@ -63,6 +63,9 @@ type candidate struct {
 	Content content            `json:"content"`
 	Finish  genai.FinishReason `json:"finishReason"`
 	Message string             `json:"finishMessage"`
+
+	Grounding  json.RawMessage `json:"groundingMetadata"` // see grounding
+	Quotations json.RawMessage `json:"citationMetadata"`  // see quotations
 }
 
 // usage has the provider's own counts: the prompt includes what was read from the cache,

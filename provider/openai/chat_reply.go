@@ -19,12 +19,14 @@ type chatReply struct {
 	text     strings.Builder
 	thinking strings.Builder
 	inline   inlineThought
+	thought  bool // inline had some
 	refused  bool
 	calls    []*chatCall
 	at       map[int64]*chatCall // the latest call of each index
 	finish   string
 	usage    agent.Usage
 	kept     model.Unemitted
+	cites    model.Citations[struct{}]
 }
 
 // chatCall is a call that is being assembled.
@@ -72,6 +74,7 @@ func (r *chatReply) takeWhole(data []byte) (*problem, error) {
 	}
 	msg := whole.Choices[0].Message
 	r.addText(msg.Content, msg.JSON.Content, msg.Refusal, msg.JSON.ExtraFields)
+	r.cite(msg.JSON.Annotations.Raw())
 	for _, c := range msg.ToolCalls {
 		call := &chatCall{id: c.ID, tool: c.Function.Name}
 		call.arguments.WriteString(c.Function.Arguments)
@@ -83,6 +86,7 @@ func (r *chatReply) takeWhole(data []byte) (*problem, error) {
 // addText adds a piece of the model's text, whose content may be a list of parts.
 func (r *chatReply) addText(content string, raw respjson.Field, refusal string, extra map[string]respjson.Field) {
 	thinking := reasoning(extra)
+	r.cite(extra["annotations"].Raw())
 	var parts []contentPart
 	// Mistral sends a list, and Content is then empty.
 	if json.Unmarshal([]byte(raw.Raw()), &parts) == nil && parts != nil {
@@ -96,6 +100,7 @@ func (r *chatReply) addText(content string, raw respjson.Field, refusal string, 
 	}
 	// Some servers leave the thinking in the text, between marks.
 	content, inline := r.inline.part(content)
+	r.thought = r.thought || inline != ""
 	r.write(content, refusal, thinking+inline)
 }
 
@@ -234,7 +239,9 @@ func (r *chatReply) reply() *model.Reply {
 		out.Parts = append(out.Parts, agent.Part{Type: agent.PartThinking, Text: s})
 	}
 	if s := r.text.String(); s != "" {
-		out.Parts = append(out.Parts, agent.Part{Type: agent.PartText, Text: s})
+		said := agent.Part{Type: agent.PartText, Text: s}
+		r.cites.Cite(struct{}{}, &said, r.span())
+		out.Parts = append(out.Parts, said)
 	}
 	for _, c := range r.calls {
 		out.Parts = append(out.Parts, model.CallPart(c.id, c.tool, c.arguments.String()))

@@ -163,6 +163,7 @@ type responseReply struct {
 	searches int64
 	end      *responses.Response // the last event's
 	kept     model.Unemitted
+	cites    model.Citations[spot]
 }
 
 // spot is where a piece belongs: servers that imitate the API send thinking and text
@@ -196,6 +197,10 @@ func (r *responseReply) take(data []byte) (bool, *problem, error) {
 		r.receive(ev.OutputIndex, model.Delta{Text: ev.Delta})
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
 		r.receive(ev.OutputIndex, model.Delta{Thinking: ev.Delta})
+	case "response.output_text.annotation.added": // the item has them again, but for some servers
+		if one, ok := annotationOf(ev.Annotation.RawJSON()).citation(0); ok && ev.ContentIndex == 0 {
+			r.cites.Add(spot{index: ev.OutputIndex}, one)
+		}
 	case "response.output_item.done":
 		r.item(ev.OutputIndex, ev.Item)
 	case "response.completed", "response.incomplete":
@@ -242,7 +247,11 @@ func (r *responseReply) itemsOf(whole responses.Response) {
 }
 
 func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion) {
-	r.kept.AddPart(len(item.RawJSON()))
+	size := len(item.RawJSON())
+	for _, c := range item.Content { // citations are bounded by themselves
+		size -= len(c.JSON.Annotations.Raw())
+	}
+	r.kept.AddPart(size)
 	var says model.Delta
 	signature := ""
 	switch item.Type {
@@ -266,7 +275,8 @@ func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion
 	for i, p := range it.parts {
 		switch {
 		case p.Type == agent.PartText:
-			it.parts[i].Phase, it.parts[i].Raw = string(item.Phase), sources(item)
+			it.parts[i].Phase = string(item.Phase)
+			r.citeItem(item, at, says.Text, &it.parts[i])
 		case p.Type == agent.PartThinking && signature != "":
 			it.parts[i].ProviderID = item.ID
 		}
@@ -343,7 +353,11 @@ func (r *responseReply) reply() *model.Reply {
 	}
 	for at := range r.received {
 		// Their items never came, but the text was emitted.
-		r.items = append(r.items, r.itemAt(at, ""))
+		it := r.itemAt(at, "")
+		for i := range it.parts {
+			r.cites.Cite(at, &it.parts[i], span)
+		}
+		r.items = append(r.items, it)
 	}
 	// Map order is random, and servers may send items in any order.
 	slices.SortStableFunc(r.items, func(a, b responseItem) int {

@@ -57,13 +57,3 @@ func searches(item responses.ResponseOutputItemUnion) int64 {
 	}
 	return 0
 }
-
-// sources returns what a text cites, as the server wrote it; nil if it cites nothing.
-// Positions count within one piece of content.
-func sources(item responses.ResponseOutputItemUnion) json.RawMessage {
-	// With several pieces the positions would not fit the joined text.
-	if len(item.Content) != 1 || len(item.Content[0].Annotations) == 0 {
-		return nil
-	}
-	return json.RawMessage(item.Content[0].JSON.Annotations.Raw())
-}

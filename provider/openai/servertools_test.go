@@ -2,7 +2,6 @@ package openai_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,7 +38,7 @@ func TestServerToolsAreKept(t *testing.T) {
 		{Type: agent.PartServerTool, Text: "web_search rome weather", Raw: json.RawMessage(searched)},
 		{Type: agent.PartServerTool, Text: "web_search https://a.example", Raw: json.RawMessage(opened)},
 		{Type: agent.PartServerTool, Text: "code_interpreter print(1)", Raw: json.RawMessage(computed)},
-		{Type: agent.PartText, Text: "Sunny.", Raw: json.RawMessage("[" + cites + "]")},
+		{Type: agent.PartText, Text: "Sunny.", Citations: []agent.Citation{{End: 5, URL: "https://a.example", Title: "A"}}},
 	}, reply.Parts)
 	body := string(s.Bodies[0])
 	require.Contains(t, body, `"tools":[{"type":"web_search"},{"container":{"type":"auto"},"type":"code_interpreter"}]`)
@@ -68,18 +67,6 @@ func TestServerToolsAreKept(t *testing.T) {
 	back = sent(m, cut)
 	require.NotContains(t, back, "rs_1", "nothing follows the thought as it did")
 	require.Contains(t, back, "ws_2")
-}
-
-// Places that are told within one of several pieces of content are nowhere in the whole.
-func TestSourcesOfSeveralPieces(t *testing.T) {
-	two := `{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{"type":"output_text","text":"It is. ","annotations":[]},{"type":"output_text","text":"Sunny.","annotations":[` + cites + `]}]}`
-	s := standin.Listen(t, standin.Drip(events(created, done(0, two), ended("completed", "")), 0))
-	reply, _ := standin.Reply(t, openai.New(&openai.Options{APIKey: key, BaseURL: s.URL + "/v1", API: openai.Responses}), ask("How is Rome?"))
-	require.Equal(t, []agent.Part{said("It is. Sunny.")}, reply.Parts)
-	two = strings.Replace(two, `"annotations":[]`, `"annotations":[`+cites+`]`, 1)
-	s = standin.Listen(t, standin.Drip(events(created, done(0, two), ended("completed", "")), 0))
-	reply, _ = standin.Reply(t, openai.New(&openai.Options{APIKey: key, BaseURL: s.URL + "/v1", API: openai.Responses}), ask("How is Rome?"))
-	require.Equal(t, []agent.Part{said("It is. Sunny.")}, reply.Parts)
 }
 
 // Only Responses have tools of the server's own.

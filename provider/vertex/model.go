@@ -57,6 +57,10 @@ type Options struct {
 	// which costs more. Zero means five minutes.
 	CacheTTL time.Duration
 
+	// Citations lets Claude cite PDFs and files of text, which cost a few more tokens for it.
+	// Requests with a schema for the answer are without.
+	Citations bool
+
 	// Extra is added to every request, before that is translated for Vertex.
 	Extra model.Extra `json:"-"`
 }
@@ -85,7 +89,7 @@ func (o *Options) gemini() *gemini.Options {
 }
 
 func (o *Options) claude() *anthropic.Options {
-	return &anthropic.Options{Name: o.name() + claudeSuffix, BaseURL: o.baseURL(), CacheTTL: o.CacheTTL, Extra: o.Extra}
+	return &anthropic.Options{Name: o.name() + claudeSuffix, BaseURL: o.baseURL(), CacheTTL: o.CacheTTL, Citations: o.Citations, Extra: o.Extra}
 }
 
 // claudeSuffix keeps Claude's thinking apart from Gemini's. Neither can read the other's,

@@ -69,6 +69,9 @@ type modelEntry struct {
 	CacheTTL agent.Duration `json:"cache_ttl" default:"5m"`
 	// ServerTools are tools that the provider carries out itself.
 	ServerTools []model.ServerTool `json:"server_tools"`
+	// Citations lets Claude cite the files that it reads. They cost more tokens then, and an
+	// answer with a schema has none.
+	Citations bool `json:"citations"`
 	// Region is the cloud's region; empty means the environment's.
 	Region string `json:"region"`
 	// Project is the project in Google Cloud; empty means the environment's.
@@ -82,12 +85,12 @@ var (
 	commonFields   = []string{"provider", "model", "base_url", "price", "window", "max_output", "headers", "body"}
 	openaiFields   = []string{"api", "api_key_env", "keep_call_ids", "max_tokens_field", "service_tier", "stream_options", "tool_choice"}
 	providerFields = map[string][]string{
-		providerAnthropic: {"api_key_env", "cache_ttl", "server_tools", "service_tier"},
+		providerAnthropic: {"api_key_env", "cache_ttl", "citations", "server_tools", "service_tier"},
 		providerAzure:     append([]string{"api_version"}, openaiFields...),
-		providerBedrock:   {"api_key_env", "cache_ttl", "region", "service_tier"},
+		providerBedrock:   {"api_key_env", "cache_ttl", "citations", "region", "service_tier"},
 		providerGemini:    {"api_key_env", "service_tier", "tool_choice"},
 		providerOpenAI:    append([]string{"keep_thinking", "server_tools"}, openaiFields...),
-		providerVertex:    {"cache_ttl", "project", "region"},
+		providerVertex:    {"cache_ttl", "citations", "project", "region"},
 	}
 )
 
@@ -203,7 +206,7 @@ func (e modelEntry) build(name string, x model.Extra) (model.Model, error) {
 	}
 	switch e.Provider {
 	case providerAnthropic:
-		o := &anthropic.Options{APIKey: key, BaseURL: e.BaseURL, Name: provider, CacheTTL: ttl, ServiceTier: e.ServiceTier, ServerTools: e.ServerTools, Extra: x}
+		o := &anthropic.Options{APIKey: key, BaseURL: e.BaseURL, Name: provider, CacheTTL: ttl, ServiceTier: e.ServiceTier, ServerTools: e.ServerTools, Citations: e.Citations, Extra: x}
 		return anthropic.New(o), o.Check()
 	case providerAzure:
 		o := &azure.Options{
@@ -212,13 +215,13 @@ func (e modelEntry) build(name string, x model.Extra) (model.Model, error) {
 		}
 		return azure.New(o), o.Check()
 	case providerBedrock:
-		o := &bedrock.Options{Region: e.Region, APIKey: key, BaseURL: e.BaseURL, Name: provider, CacheTTL: ttl, ServiceTier: e.ServiceTier, Extra: x}
+		o := &bedrock.Options{Region: e.Region, APIKey: key, BaseURL: e.BaseURL, Name: provider, CacheTTL: ttl, ServiceTier: e.ServiceTier, Citations: e.Citations, Extra: x}
 		return bedrock.New(o), o.Check()
 	case providerGemini:
 		o := &gemini.Options{APIKey: key, BaseURL: e.BaseURL, Name: provider, ServiceTier: e.ServiceTier, ToolChoice: e.ToolChoice, Extra: x}
 		return gemini.New(o), o.Check()
 	case providerVertex:
-		o := &vertex.Options{Project: e.Project, Location: e.Region, BaseURL: e.BaseURL, Name: provider, CacheTTL: ttl, Extra: x}
+		o := &vertex.Options{Project: e.Project, Location: e.Region, BaseURL: e.BaseURL, Name: provider, CacheTTL: ttl, Citations: e.Citations, Extra: x}
 		return vertex.New(o), o.Check()
 	}
 	o := &openai.Options{
@@ -244,6 +247,9 @@ func (f *File) ModelSettings(name string) string {
 	}
 	for _, t := range e.ServerTools {
 		say("server_tools", string(t))
+	}
+	if e.Citations {
+		say("citations", "true")
 	}
 	say("tool_choice", string(e.ToolChoice))
 	say("max_tokens_field", e.MaxTokensField)

@@ -81,6 +81,7 @@ models:
 func TestFieldsOfModels(t *testing.T) {
 	for entry, want := range map[string]string{
 		"{provider: openai, model: m, cache_ttl: 1h}":                                     "models.x.cache_ttl is not for provider openai",
+		"{provider: gemini, model: m, citations: true}":                                   "models.x.citations is not for provider gemini",
 		"{provider: gemini, model: m, server_tools: [web_search]}":                        "models.x.server_tools is not for provider gemini",
 		"{provider: openai, model: m, api: chat_completions, server_tools: [web_search]}": "models.x.server_tools are for responses only",
 		"{provider: anthropic, model: m, server_tools: [telepathy]}":                      `models.x.server_tools may have web_search and code_execution, not "telepathy"`,

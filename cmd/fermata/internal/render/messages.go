@@ -59,6 +59,7 @@ func Message(m agent.Message) untrusted.Block {
 			}
 		}
 	}
+	lines = append(lines, citationsOf(&m)...)
 	return untrusted.Block(strings.Join(lines, "\n"))
 }
 

@@ -191,6 +191,9 @@ func (t *Printer) message(e agent.Event) {
 		}
 	case agent.RoleAssistant:
 		t.showReply(m.Text())
+		for _, line := range citationsOf(m) {
+			t.note("%s", untrusted.Block(line))
+		}
 		t.answered = e.Turn
 		for _, c := range m.ToolCalls() {
 			t.calls[c.ID] = &call{ToolCall: c}
@@ -314,6 +317,9 @@ func (t *Printer) End(o *agent.Outcome) {
 	if o.Text != "" && o.Text != t.reply {
 		t.print(o.Text)
 		t.endText()
+		for _, line := range Citations(o.Text, o.Citations, 0) {
+			t.note("%s", untrusted.Block(line))
+		}
 	}
 	if len(o.Output) > 0 && !same(o.Output, []byte(o.Text)) {
 		t.line("%s", untrusted.Margin(Output(o.Output)))

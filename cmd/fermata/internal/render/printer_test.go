@@ -181,3 +181,27 @@ func TestFilesOfResults(t *testing.T) {
 	require.Contains(t, string(render.Message(*results(r).Message)), "[file] "+name)
 	require.Contains(t, render.Event(results(r)), "plot ok: drawn ["+f.File.String()+"]")
 }
+
+// What a reply cites follows it, whether it was streamed or not; what names it is from outside.
+func TestCitations(t *testing.T) {
+	spec := agent.Citation{Start: 0, End: 7, Title: "spec\n\x1b[2J.pdf", File: strings.Repeat("0a", 32), Unit: agent.CitedPages, From: 5, To: 7, Text: "Say\napprove?"}
+	again := spec
+	again.Start, again.End = 8, 12
+	m := says(1, "Grüße Rom.")
+	m.Message.Parts[0].Citations, m.Message.Parts[0].Uncited = []agent.Citation{spec, again, {Start: 8, End: 11, URL: "https://аpple.com/x"}, {Start: 99, End: 100, Title: "outside"}}, 3
+	want := []string{`[source] spec \u001b[2J.pdf, pages 5 to 6, for "Grüße" (2 times): "Say approve?"`, `[source] https://xn--pple-43d.com/x, for "Rom"`, `[source] 3 more`}
+	got := told(render.Options{}, turn(1), m)
+	require.Equal(t, "│ Grüße Rom.\n"+strings.Join(want, "\n")+"\n", got)
+	require.Contains(t, string(render.Message(*m.Message)), "│ Grüße Rom.\n"+strings.Join(want, "\n"))
+
+	var many []agent.Citation
+	for i := range 64 {
+		many = append(many, agent.Citation{Title: strings.Repeat("x", i+1), Unit: agent.CitedChars, To: 3})
+	}
+	lines := render.Citations("x", many, 0)
+	require.Len(t, lines, 11)
+	require.Equal(t, "[source] xx", lines[1])
+	require.Equal(t, "[source] 54 more", lines[10])
+	require.Equal(t, []string{"[source] file 0a0a0a0a0a0a"}, render.Citations("x", []agent.Citation{{File: strings.Repeat("0a", 32)}}, 0))
+	require.Empty(t, render.Citations("x", nil, 0))
+}
